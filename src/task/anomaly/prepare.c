@@ -165,24 +165,45 @@ basin_status basin_anomaly_hold_stream(const basin_anomaly_fitting *f, basin_err
                 error);
 }
 
+static basin_status grow_on_whole(basin_anomaly_fitting *f, basin_error *error) {
+    basin_anomaly_ensemble *e = &f->model->ensemble;
+    basin_tree_table table;
+    basin_status status = basin_tree_table_open(&table, f->network, e, f->work.memory, error);
+    if (status) return status;
+    basin_tree_source source = basin_tree_source_of(&table);
+    status = basin_anomaly_ensemble_grow(e, f->settings.trees, (uint64_t)f->settings.seed, &source,
+                                         f->part, f->work.watch, error);
+    if (!status) status = basin_anomaly_ensemble_views(f->tree_logit, e, &table, error);
+    basin_tree_table_close(&table);
+    return status;
+}
+
+static basin_status grow_on_parts(basin_anomaly_fitting *f, basin_error *error) {
+    basin_anomaly_ensemble *e = &f->model->ensemble;
+    basin_parted_trees *trees;
+    basin_status status = basin_parted_trees_open(&trees, f->work.parts, e, f->work.memory, error);
+    if (status) return status;
+    status = basin_parted_trees_grow(e, f->settings.trees, (uint64_t)f->settings.seed, trees,
+                                     f->part, f->work.watch, error);
+    if (!status) status = basin_parted_trees_views(f->tree_logit, e, trees, error);
+    basin_parted_trees_close(trees);
+    return status;
+}
+
 /* Trees come first: they are grown within a moment, and their inputs are gone before the network's
  * are made. A resumed run grows the same ones again. */
 basin_status basin_anomaly_grow_trees(basin_anomaly_fitting *f, basin_error *error) {
     basin_anomaly_ensemble *e = &f->model->ensemble;
-    basin_tree_table table = {0};
     if (!f->settings.trees) return BASIN_OK;
     f->tree_logit =
         basin_array_new((size_t)f->network->nodes * BASIN_TREE_VIEWS, sizeof *f->tree_logit);
     if (!f->tree_logit) return basin_fail(error, BASIN_NO_MEMORY, "no memory for scores");
     basin_status status = basin_anomaly_ensemble_name(e, f->network, error);
     e->rate = basin_anomaly_base_rate(f->network, f->part);
+    if (!status && f->settings.labels && f->work.parts)
+        status = basin_parts_name_nodes(f->work.parts, error);
     if (!status && f->settings.labels)
         status = basin_known_labels_take(&e->known, f->network, f->part, BASIN_PART_TRAIN, error);
-    if (!status) status = basin_tree_table_open(&table, f->network, e, f->work.memory, error);
-    if (!status)
-        status = basin_anomaly_ensemble_grow(e, f->settings.trees, (uint64_t)f->settings.seed,
-                                             &table, f->part, f->work.watch, error);
-    if (!status) status = basin_anomaly_ensemble_views(f->tree_logit, e, &table, error);
-    basin_tree_table_close(&table);
-    return status;
+    if (status) return status;
+    return f->work.parts ? grow_on_parts(f, error) : grow_on_whole(f, error);
 }

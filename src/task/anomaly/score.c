@@ -66,19 +66,20 @@ static basin_status hold(const basin_anomaly_scorer *scorer, size_t graph, const
                       (double)stream / gib, (double)work->memory / gib);
 }
 
+/* Their logits where there are trees. */
+static basin_status score_members(double *probability, const basin_anomaly_model *model,
+                                  basin_anomaly_scorer *scorer, basin_error *error) {
+    return model->ensemble.fits ? basin_anomaly_scorer_logits(scorer, probability, model, error)
+                                : basin_anomaly_scorer_mean(scorer, probability, model, error);
+}
+
 /* All ranks together. */
 static basin_status score_parts(double *probability, const basin_anomaly_model *model,
                                 const basin_anomaly_resources *with, basin_error *error) {
     basin_parted_inputs inputs = {0};
     basin_anomaly_scorer *scorer = NULL;
-    basin_status status = BASIN_OK;
-    if (model->ensemble.fits)
-        status =
-            basin_fail(error, BASIN_UNSUPPORTED,
-                       "the detector has trees, which want the whole graph; wanted one trained "
-                       "on parts, or with trees 0");
     with->parts->threads = basin_backend_threads(with->backend);
-    if (!status) status = basin_parted_inputs_open(&inputs, with->parts, &model->settings, error);
+    basin_status status = basin_parted_inputs_open(&inputs, with->parts, &model->settings, error);
     if (!status) status = basin_parted_inputs_scale(&inputs, &model->scale, error);
     if (!status) status = basin_anomaly_scorer_join(&scorer, &inputs, with, error);
     if (!status) {
@@ -86,16 +87,15 @@ static basin_status score_parts(double *probability, const basin_anomaly_model *
             hold(scorer, basin_parted_inputs_bytes(&inputs), with->parts->face->path, with, error);
         status = basin_ranks_agree(with->parts->ranks, status, error);
     }
-    if (!status) status = basin_anomaly_scorer_mean(scorer, probability, model, error);
+    if (!status) status = score_members(probability, model, scorer, error);
     basin_anomaly_scorer_free(scorer);
     if (inputs.parts) basin_parted_inputs_close(&inputs);
     return status;
 }
 
-/* By the members; their logits where there are trees. */
-static basin_status score_network(double *probability, const basin_anomaly_model *model,
-                                  const basin_network *network, const basin_anomaly_resources *with,
-                                  basin_error *error) {
+static basin_status score_whole(double *probability, const basin_anomaly_model *model,
+                                const basin_network *network, const basin_anomaly_resources *with,
+                                basin_error *error) {
     basin_node_inputs inputs = {0};
     basin_anomaly_scorer *scorer = NULL;
     basin_status status = basin_node_inputs_open(&inputs, network, &model->settings, error);
@@ -105,13 +105,26 @@ static basin_status score_network(double *probability, const basin_anomaly_model
         status = basin_anomaly_scorer_new(&scorer, &inputs, left(&inputs, with), with, error);
     if (!status)
         status = hold(scorer, basin_node_inputs_bytes(&inputs), network->path, with, error);
-    if (!status)
-        status = model->ensemble.fits
-                     ? basin_anomaly_scorer_logits(scorer, probability, model, error)
-                     : basin_anomaly_scorer_mean(scorer, probability, model, error);
+    if (!status) status = score_members(probability, model, scorer, error);
     basin_anomaly_scorer_free(scorer);
     basin_node_inputs_close(&inputs);
     return status;
+}
+
+static basin_status score_network(double *probability, const basin_anomaly_model *model,
+                                  const basin_network *network, const basin_anomaly_resources *with,
+                                  basin_error *error) {
+    return with->parts ? score_parts(probability, model, with, error)
+                       : score_whole(probability, model, network, with, error);
+}
+
+static basin_status score_trees(double *logit, const basin_anomaly_model *model,
+                                const basin_network *network, const basin_anomaly_resources *with,
+                                basin_error *error) {
+    const basin_anomaly_ensemble *e = &model->ensemble;
+    return with->parts
+               ? basin_parted_trees_score(logit, e, with->parts, with->memory, with->watch, error)
+               : basin_anomaly_ensemble_score(logit, e, network, with->memory, with->watch, error);
 }
 
 /* Trees first: their inputs are gone before the network's are made. A part without a share is not
@@ -123,8 +136,7 @@ static basin_status score_both(double *probability, const basin_anomaly_model *m
     double *trees = basin_array_new((size_t)network->nodes, sizeof *trees);
     if (!trees) return basin_fail(error, BASIN_NO_MEMORY, "no memory for scores");
     basin_status status = BASIN_OK;
-    if (e->share < 1)
-        status = basin_anomaly_ensemble_score(trees, e, network, with->memory, with->watch, error);
+    if (e->share < 1) status = score_trees(trees, model, network, with, error);
     if (!status && e->share > 0) status = score_network(probability, model, network, with, error);
     if (!status) basin_anomaly_ensemble_mix(probability, e, trees, probability, network->nodes);
     free(trees);
@@ -139,9 +151,7 @@ basin_status basin_anomaly_score(double *probability, const basin_anomaly_model 
     if (!status)
         status = basin_anomaly_check_network(
             model, with.parts ? with.parts->part[0]->network : network, error);
-    if (!status && with.parts)
-        status = score_parts(probability, model, &with, error);
-    else if (!status && model->ensemble.fits)
+    if (!status && model->ensemble.fits)
         status = score_both(probability, model, network, &with, error);
     else if (!status)
         status = score_network(probability, model, network, &with, error);

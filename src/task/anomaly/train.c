@@ -228,19 +228,19 @@ static basin_status settle(whole *t, bool *stopped, const uint8_t *part, basin_e
 
 /* ---- all of it ---- */
 
-/* Trees read rows of the whole graph. */
-static void leave_out_trees(whole *t) {
-    if (!t->data.parts || !t->settings.trees) return;
+/* Whether neighbours in other parts see a node in turn is not known of directed edges. */
+static void leave_out_labels(whole *t) {
+    const basin_anomaly_settings *s = &t->settings;
+    if (!t->data.parts || !s->trees || !s->labels || !t->data.network->directed) return;
     basin_watch_note(basin_run_training(t->run)->watch,
-                     "no trees beside the network: they want the whole graph, which is in parts");
-    t->settings.trees = 0;
+                     "trees do not look at known labels: the graph is directed and in parts");
     t->settings.labels = false;
 }
 
 static basin_status train_on(basin_anomaly_model **model, basin_outcome *outcome, whole *t,
                              const uint8_t *part, basin_error *error) {
     bool stopped = false;
-    leave_out_trees(t);
+    leave_out_labels(t);
     basin_status status = choose_shards(t, error);
     if (!status) status = settle(t, &stopped, part, error);
     status = basin_ranks_agree(ranks_of(t), status, error);

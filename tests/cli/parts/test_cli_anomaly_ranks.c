@@ -42,6 +42,18 @@ static void two_ranks_score_as_one(void **state) {
     same_file(state, "one.csv", "both.csv");
 }
 
+/* Without a word of settings: with trees and members, on tables and on parts. */
+static void defaults_train_and_score_as_one(void **state) {
+    const char *how = "--epochs 3 --threads 1 --quiet";
+    must_run(run(state, "anomaly train parts %s -o one.safetensors", how));
+    must_run(run(state, "anomaly score one.safetensors parts -o one.csv"));
+    if (ranks_absent()) skip();
+    must_run(run_parts(state, 2, LIMIT, "anomaly train parts %s -o two.safetensors", how));
+    same_file(state, "one.safetensors", "two.safetensors");
+    must_run(run_parts(state, 2, LIMIT, "anomaly score two.safetensors parts -o two.csv"));
+    same_file(state, "one.csv", "two.csv");
+}
+
 static void a_killed_run_goes_on_with_other_ranks(void **state) {
     const char *how = "--epochs 150 --hops 1 --scaling standard --save-every 0";
     must_run(run(state, TRAIN "%s -o whole.safetensors", how));
@@ -110,11 +122,9 @@ static int remove_parts(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(two_ranks_train_as_one),
-        TEST(two_ranks_score_as_one),
-        TEST(a_killed_run_goes_on_with_other_ranks),
-        TEST(parts_agree_with_the_whole),
-        TEST(what_parts_lack_is_said),
+        TEST(two_ranks_train_as_one),          TEST(two_ranks_score_as_one),
+        TEST(defaults_train_and_score_as_one), TEST(a_killed_run_goes_on_with_other_ranks),
+        TEST(parts_agree_with_the_whole),      TEST(what_parts_lack_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -230,7 +230,8 @@ static void many_nodes_are_thinned_out(void **state) {
     basin_tree_table table;
     must(basin_anomaly_ensemble_name(&e, network, &error), &error);
     must(basin_tree_table_open(&table, network, &e, 0, &error), &error);
-    must(basin_anomaly_ensemble_grow(&e, 1, 1, &table, part, NULL, &error), &error);
+    basin_tree_source source = basin_tree_source_of(&table);
+    must(basin_anomaly_ensemble_grow(&e, 1, 1, &source, part, NULL, &error), &error);
     must(basin_anomaly_ensemble_logits(logit, &e, &table, &error), &error);
     for (int64_t i = TRAINS; i < NODES; i++) {
         expected += y[i];
@@ -267,7 +268,7 @@ static void shares_of_known_labels_leave_the_node_out(void **state) {
     assert_memory_equal(label, ((const int8_t[]){-1, 0, 1, -1, 1}), 5);
     basin_known_sums sums = {a, c};
     basin_known_sums_fill(&sums, label, &network->relation[0], 5);
-    basin_known_shares(share, &sums, label, &network->relation[0], 2, 0.25);
+    basin_known_shares(share, &sums, label, &network->relation[0], network->directed, 2, 0.25);
     assert_float_equal(share[0], (0 + 0.5) / (1 + 2), 1e-6); /* 1 is normal, 3 unknown */
     /* of 1: 0 is unknown, itself left out; of 3: 4 is anomalous, itself left out */
     assert_float_equal(share[1], (0.5 / 2 + 1.5 / 3) / 2, 1e-6);

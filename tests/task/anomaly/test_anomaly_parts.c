@@ -1,5 +1,6 @@
 /* Detectors on a graph in parts, in one process: scores and losses are the whole graph's but for
- * rounding, streamed scores are its bits; relations, weights of nodes, members; what is refused. */
+ * rounding, streamed scores are its bits, trees are the same; relations, weights of nodes, members;
+ * what is refused. */
 #include <math.h>
 #include <string.h>
 
@@ -136,6 +137,81 @@ static void the_same_parts_give_the_same_bits(void **state) {
     free(split);
 }
 
+static basin_bundle *trees_of(const basin_anomaly_model *model) {
+    basin_bundle *bundle;
+    basin_error error;
+    must(basin_bundle_new(&bundle, &error), &error);
+    must(basin_anomaly_ensemble_store(bundle, &model->ensemble, &error), &error);
+    return bundle;
+}
+
+static void assert_same_trees(const basin_anomaly_model *a, const basin_anomaly_model *b) {
+    basin_bundle *one = trees_of(a), *two = trees_of(b);
+    assert_true(basin_bundle_count(one) > 0);
+    assert_int_equal(basin_bundle_count(one), basin_bundle_count(two));
+    for (size_t i = 0; i < basin_bundle_count(one); i++) {
+        const basin_tensor *x = basin_bundle_at(one, i);
+        const basin_tensor *y = basin_bundle_find(two, basin_bundle_name(one, i));
+        assert_non_null(y);
+        assert_int_equal(basin_tensor_bytes(x), basin_tensor_bytes(y));
+        assert_memory_equal(x->data, y->data, basin_tensor_bytes(x));
+    }
+    basin_bundle_free(one), basin_bundle_free(two);
+}
+
+/* Rows of halos, their means and their known labels arrive: of two relations, too. */
+static void trees_of_parts_are_those_of_the_whole(void **state) {
+    (void)state;
+    for (int relations = 1; relations <= 2; relations++) {
+        basin_network *network = fraud_new(NODES, 8, relations, false);
+        basin_training training = fraud_training();
+        basin_anomaly_settings settings = fraud_settings();
+        basin_outcome outcome;
+        uint8_t *split = fraud_split(network);
+        settings.epochs = 2, settings.trees = 4, settings.labels = true, settings.dropout = 0;
+        basin_anomaly_model *whole = train(&outcome, network, NULL, split, &settings, &training);
+        basin_parts *parts = cut(network, PARTS);
+        basin_anomaly_model *apart = train(&outcome, NULL, parts, split, &settings, &training);
+        assert_same_trees(whole, apart);
+        double *wanted = score(whole, network, NULL, false);
+        double *found = score(whole, NULL, parts, false);
+        assert_near(found, wanted, 1e-6);
+        free(wanted), free(found), free(split);
+        basin_anomaly_close(whole), basin_anomaly_close(apart);
+        basin_parts_close(parts);
+        basin_backend_close(training.backend);
+        basin_network_free(network);
+    }
+}
+
+static void known_labels_of_directed_parts_are_refused(void **state) {
+    (void)state;
+    basin_network *network = fraud_new(NODES, 9, 1, true);
+    basin_training training = fraud_training();
+    basin_anomaly_settings settings = fraud_settings();
+    basin_outcome outcome;
+    uint8_t *split = fraud_split(network);
+    double probability[NODES];
+    basin_error error;
+    settings.epochs = 1, settings.trees = 4, settings.labels = true;
+    basin_anomaly_model *whole = train(&outcome, network, NULL, split, &settings, &training);
+    basin_parts *parts = cut(network, PARTS);
+    basin_anomaly_work work = {.size = sizeof work, .parts = parts};
+    whole->ensemble.share = 0.5; /* the trees are asked */
+    assert_int_equal(
+        basin_anomaly_score(probability, whole, basin_parts_face(parts), &work, &error),
+        BASIN_UNSUPPORTED);
+    assert_non_null(strstr(error.text, "wanted the whole graph"));
+    basin_anomaly_model *apart = train(&outcome, NULL, parts, split, &settings, &training);
+    assert_int_equal(apart->ensemble.known.count, 0);
+    assert_int_equal(apart->ensemble.fits, 4);
+    basin_anomaly_close(whole), basin_anomaly_close(apart);
+    basin_parts_close(parts);
+    basin_backend_close(training.backend);
+    basin_network_free(network);
+    free(split);
+}
+
 static void a_directed_graph_is_not_streamed_in_parts(void **state) {
     (void)state;
     basin_network *network = fraud_new(NODES, 7, 1, true);
@@ -166,6 +242,8 @@ int main(void) {
         cmocka_unit_test(parts_score_as_the_whole),
         cmocka_unit_test(parts_train_as_the_whole),
         cmocka_unit_test(the_same_parts_give_the_same_bits),
+        cmocka_unit_test(trees_of_parts_are_those_of_the_whole),
+        cmocka_unit_test(known_labels_of_directed_parts_are_refused),
         cmocka_unit_test(a_directed_graph_is_not_streamed_in_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

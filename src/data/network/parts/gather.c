@@ -40,12 +40,12 @@ static void order(char *all, const char *packed, const basin_parts *p, int64_t *
     }
 }
 
-basin_status basin_parts_gather(void *all, basin_parts *p, const void *const *mine,
-                                const uint8_t *chosen, size_t width, basin_error *error) {
-    size_t ranks = (size_t)basin_ranks_count(p->ranks), me = (size_t)basin_ranks_rank(p->ranks);
+basin_status basin_parts_gather_packed(void *all, basin_parts *p, const void *own,
+                                       const uint8_t *chosen, size_t width, basin_error *error) {
+    size_t ranks = (size_t)basin_ranks_count(p->ranks);
     int64_t *count = basin_array_new((size_t)p->parts, sizeof *count), total = 0;
     size_t *bytes = calloc(ranks, sizeof *bytes);
-    char *packed = NULL, *own = NULL;
+    char *packed = NULL;
     if (count && bytes) {
         count_chosen(count, p, chosen);
         for (int64_t q = 0; q < p->parts; q++) {
@@ -53,17 +53,26 @@ basin_status basin_parts_gather(void *all, basin_parts *p, const void *const *mi
             total += count[q];
         }
         packed = basin_array_new((size_t)total, width);
-        own = basin_array_new(bytes[me], 1);
     }
-    basin_status status = packed && own
-                              ? BASIN_OK
-                              : basin_fail(error, BASIN_NO_MEMORY,
-                                           "no memory for rows of %lld nodes", (long long)total);
-    if (!status) {
-        pack(own, p, mine, chosen, width);
-        status = basin_ranks_gather_parts(p->ranks, packed, own, bytes, error);
-    }
+    basin_status status = packed ? BASIN_OK
+                                 : basin_fail(error, BASIN_NO_MEMORY,
+                                              "no memory for rows of %lld nodes", (long long)total);
+    if (!status) status = basin_ranks_gather_parts(p->ranks, packed, own, bytes, error);
     if (!status) order(all, packed, p, count, chosen, width);
-    free(count), free(bytes), free(packed), free(own);
+    free(count), free(bytes), free(packed);
+    return status;
+}
+
+basin_status basin_parts_gather(void *all, basin_parts *p, const void *const *mine,
+                                const uint8_t *chosen, size_t width, basin_error *error) {
+    int64_t rows = 0;
+    for (int64_t k = 0; k < p->count; k++) rows += p->part[k]->network->nodes;
+    char *own = basin_array_new((size_t)rows, width);
+    if (!own)
+        return basin_fail(error, BASIN_NO_MEMORY, "no memory for rows of %lld nodes",
+                          (long long)rows);
+    pack(own, p, mine, chosen, width);
+    basin_status status = basin_parts_gather_packed(all, p, own, chosen, width, error);
+    free(own);
     return status;
 }

@@ -192,3 +192,16 @@ basin_status basin_parts_move(void *context, const basin_exchange_rows *rows, in
     free(m.send);
     return status;
 }
+
+basin_status basin_parts_fetch(basin_parts *p, float *const *rows, int64_t width,
+                               basin_error *error) {
+    basin_exchange_rows *move = calloc((size_t)p->count, sizeof *move);
+    if (!move) return basin_fail(error, BASIN_NO_MEMORY, "no memory for rows of other parts");
+    for (int64_t k = 0; k < p->count; k++)
+        move[k] = (basin_exchange_rows){
+            rows[k],   rows[k], p->part[k]->network->nodes, p->part[k]->halo, width,
+            BASIN_F32, false};
+    basin_status status = basin_parts_move(p, move, (int)p->count, error);
+    free(move);
+    return status;
+}

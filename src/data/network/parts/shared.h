@@ -28,6 +28,9 @@ struct basin_parts {
 basin_status basin_parts_gather(void *all, basin_parts *parts, const void *const *mine,
                                 const uint8_t *chosen /* [N], or NULL: all */, size_t width,
                                 basin_error *error);
+/* The same of rows that are packed already: those of this rank's chosen nodes, part by part. */
+basin_status basin_parts_gather_packed(void *all, basin_parts *parts, const void *own,
+                                       const uint8_t *chosen, size_t width, basin_error *error);
 int64_t basin_parts_rank(const basin_parts *parts, int64_t part);
 /* Threads for work on so many numbers: few are not worth waking others. */
 int basin_parts_threads(const basin_parts *parts, int64_t numbers);
@@ -36,5 +39,9 @@ int basin_parts_threads(const basin_parts *parts, int64_t numbers);
  * `rows` a part of this rank. What comes back is added in the order of the parts. */
 basin_status basin_parts_move(void *context, const basin_exchange_rows *rows, int count,
                               basin_error *error);
+/* Own rows of each part of this rank are there; fetches those of its halo to behind them. */
+basin_status basin_parts_fetch(basin_parts *parts,
+                               float *const *rows /* [count] of [nodes + halo, width] */,
+                               int64_t width, basin_error *error);
 
 #endif

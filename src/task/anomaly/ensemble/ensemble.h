@@ -55,17 +55,18 @@ void basin_anomaly_ensemble_free(basin_anomaly_ensemble *ensemble);
  * row, so that no more than the first is held for all nodes. */
 typedef struct basin_tree_table {
     const basin_network *network;
+    int64_t halo; /* rows behind those of the network's nodes: of nodes that a part sees */
     int relations;
     int relation[BASIN_TREE_RELATIONS]; /* numbers of the network's; the union comes first */
     int64_t own;                        /* features, degrees and facts */
     int64_t facts;                      /* of which the last so many are facts */
     int64_t plain;                      /* own (1 + 2 relations): columns before the shares */
     int64_t columns;                    /* of a row */
-    float *raw;                         /* [N, own] */
-    float *near;                        /* [N, relations, own] */
-    int8_t *label;                      /* [N] known ones; NULL: the ensemble keeps none */
+    float *raw;                         /* [N + halo, own] */
+    float *near;                        /* [N + halo, relations, own] */
+    int8_t *label;                      /* [N + halo] known ones; NULL: the ensemble keeps none */
     int64_t known;                      /* how many there are here */
-    basin_known_sums sums[BASIN_TREE_RELATIONS];
+    basin_known_sums sums[BASIN_TREE_RELATIONS]; /* [N + halo] */
     double rate;
 } basin_tree_table;
 
@@ -73,10 +74,27 @@ typedef struct basin_tree_table {
 basin_status basin_tree_table_open(basin_tree_table *table, const basin_network *network,
                                    const basin_anomaly_ensemble *ensemble, size_t memory,
                                    basin_error *error);
+/* The same in steps, for parts of a graph, between which rows of halos are fetched: raw rows, with
+ * room for labels; then sums of the labels, and means of the rows. */
+basin_status basin_tree_table_begin(basin_tree_table *table, const basin_network *network,
+                                    int64_t halo, const basin_anomaly_ensemble *ensemble,
+                                    size_t memory, basin_error *error);
+void basin_tree_table_sum_labels(basin_tree_table *table);
+void basin_tree_table_take_means(basin_tree_table *table);
 void basin_tree_table_close(basin_tree_table *table);
 /* Of nodes node[0] .., or of first .. where `node` is NULL. */
 void basin_tree_table_rows(float *x /* [rows, columns] */, const basin_tree_table *table,
                            const int64_t *node, int64_t first, int64_t rows);
+
+/* Where trees learn from: rows of some nodes of a network, which may be in parts. */
+typedef struct basin_tree_source {
+    const basin_network *network;  /* of all nodes, with their labels */
+    const basin_tree_table *table; /* of these, or of a part: it says which columns there are */
+    basin_status (*rows)(const struct basin_tree_source *source, float *x /* [rows, columns] */,
+                         const int64_t *node /* [rows] ascending */, int64_t rows,
+                         basin_error *error);
+} basin_tree_source;
+basin_tree_source basin_tree_source_of(const basin_tree_table *table);
 
 /* ---- forest.c ---- */
 
@@ -86,7 +104,7 @@ basin_status basin_anomaly_ensemble_name(basin_anomaly_ensemble *ensemble,
 /* Grows `fits` times; a function of the seed and the nodes' parts. Stopped by the watcher, there
  * are fewer. */
 basin_status basin_anomaly_ensemble_grow(basin_anomaly_ensemble *ensemble, int64_t fits,
-                                         uint64_t seed, const basin_tree_table *table,
+                                         uint64_t seed, const basin_tree_source *source,
                                          const uint8_t *part /* [N] */, const basin_watch *watch,
                                          basin_error *error);
 /* What a fit's logit weighs in the trees'. Fits that look at known labels weigh nothing where the
@@ -101,7 +119,11 @@ basin_status basin_anomaly_ensemble_views(double *logit /* [BASIN_TREE_VIEWS, N]
 basin_status basin_anomaly_ensemble_logits(double *logit /* [N] */,
                                            const basin_anomaly_ensemble *ensemble,
                                            const basin_tree_table *table, basin_error *error);
-/* The same, with a table of their own. */
+/* An error where the table has other columns than the trees; a note where it knows no labels. */
+basin_status basin_anomaly_ensemble_check(const basin_anomaly_ensemble *ensemble,
+                                          const basin_tree_table *table, const basin_watch *watch,
+                                          basin_error *error);
+/* The same as _logits, with a table of their own. */
 basin_status basin_anomaly_ensemble_score(double *logit /* [N] */,
                                           const basin_anomaly_ensemble *ensemble,
                                           const basin_network *network, size_t memory,

@@ -81,9 +81,10 @@ static double find_shares(double share[2], const basin_network *network, const u
     return fmin(1, VALIDATIONS / fmax(judges, 1));
 }
 
-static basin_status lesson_new(lesson *l, const basin_tree_table *table, const uint8_t *part,
+static basin_status lesson_new(lesson *l, const basin_tree_source *source, const uint8_t *part,
                                basin_error *error) {
-    const basin_network *network = table->network;
+    const basin_network *network = source->network;
+    const basin_tree_table *table = source->table;
     *l = (lesson){0};
     double judging = find_shares(l->taken, network, part);
     const double judges[2] = {judging * l->taken[0], judging * l->taken[1]};
@@ -121,14 +122,21 @@ static bool is_own(basin_tree_view view) {
 }
 
 /* The rows as a view has them: a column without values is never split. */
-static void show(lesson *l, const basin_tree_table *table, basin_tree_view view) {
-    int64_t rows = l->data.trains + l->data.validations;
+static basin_status show(lesson *l, const basin_tree_source *source, basin_tree_view view,
+                         basin_error *error) {
+    const basin_tree_table *table = source->table;
+    int64_t trains = l->data.trains, validations = l->data.validations, columns = table->columns;
+    int64_t rows = trains + validations;
     int64_t first = is_own(view)              ? table->own
                     : view == BASIN_VIEW_HOPS ? table->plain
                                               : table->columns;
-    basin_tree_table_rows(l->x, table, l->node, 0, rows);
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t c = first; c < table->columns; c++) l->x[i * table->columns + c] = 0;
+    basin_status status = source->rows(source, l->x, l->node, trains, error);
+    if (!status)
+        status =
+            source->rows(source, l->x + trains * columns, l->node + trains, validations, error);
+    for (int64_t i = 0; i < rows && !status; i++)
+        for (int64_t c = first; c < columns; c++) l->x[i * columns + c] = 0;
+    return status;
 }
 
 /* Bold fits, every other one that sees neighbours, count anomalies more and allow leaves of a few
@@ -182,7 +190,7 @@ static basin_status grow_view(basin_anomaly_ensemble *e, lesson *l, basin_tree_v
 }
 
 basin_status basin_anomaly_ensemble_grow(basin_anomaly_ensemble *e, int64_t fits, uint64_t seed,
-                                         const basin_tree_table *table, const uint8_t *part,
+                                         const basin_tree_source *source, const uint8_t *part,
                                          const basin_watch *watch, basin_error *error) {
     static const int64_t unjudged = 200; /* rounds, where no validation says when to stop */
     basin_trees_spec spec = BASIN_TREES_DEFAULT;
@@ -190,13 +198,14 @@ basin_status basin_anomaly_ensemble_grow(basin_anomaly_ensemble *e, int64_t fits
     lesson l;
     e->trees = calloc((size_t)fits + 1, sizeof(basin_trees *));
     if (!e->trees) return basin_fail(error, BASIN_NO_MEMORY, "no memory for trees");
-    basin_status status = lesson_new(&l, table, part, error);
+    basin_status status = lesson_new(&l, source, part, error);
     if (!status && !l.data.validations) spec.rounds = unjudged;
     deal(wanted, fits, e->known.count > 0);
     for (int v = 0; v < BASIN_TREE_VIEWS && !status; v++) {
         if (!wanted[v]) continue;
-        show(&l, table, (basin_tree_view)v);
-        status = grow_view(e, &l, (basin_tree_view)v, wanted[v], &spec, seed, watch, error);
+        status = show(&l, source, (basin_tree_view)v, error);
+        if (!status)
+            status = grow_view(e, &l, (basin_tree_view)v, wanted[v], &spec, seed, watch, error);
     }
     weigh_alike(e);
     lesson_free(&l);
@@ -264,22 +273,30 @@ basin_status basin_anomaly_ensemble_logits(double *logit, const basin_anomaly_en
     return add_logits(logit, e, table, false, error);
 }
 
+basin_status basin_anomaly_ensemble_check(const basin_anomaly_ensemble *e,
+                                          const basin_tree_table *table, const basin_watch *watch,
+                                          basin_error *error) {
+    const char *path = table->network->path;
+    for (int64_t k = 0; k < e->fits; k++)
+        if (e->trees[k]->features != table->columns || e->trees[k]->scores != 1)
+            return basin_fail(error, BASIN_BAD_SHAPE,
+                              "%s: %lld columns for trees that were trained on %lld", path,
+                              (long long)table->columns, (long long)e->trees[k]->features);
+    if (e->known.count && !table->known)
+        basin_watch_note(watch,
+                         "%s: none of the nodes that the detector was trained on: trees that look "
+                         "at known labels are left out",
+                         path);
+    return BASIN_OK;
+}
+
 basin_status basin_anomaly_ensemble_score(double *logit, const basin_anomaly_ensemble *e,
                                           const basin_network *network, size_t memory,
                                           const basin_watch *watch, basin_error *error) {
     basin_tree_table table;
     basin_status status = basin_tree_table_open(&table, network, e, memory, error);
     if (status) return status;
-    for (int64_t k = 0; k < e->fits && !status; k++)
-        if (e->trees[k]->features != table.columns || e->trees[k]->scores != 1)
-            status = basin_fail(
-                error, BASIN_BAD_SHAPE, "%s: %lld columns for trees that were trained on %lld",
-                network->path, (long long)table.columns, (long long)e->trees[k]->features);
-    if (!status && e->known.count && !table.known)
-        basin_watch_note(watch,
-                         "%s: none of the nodes that the detector was trained on: trees that look "
-                         "at known labels are left out",
-                         network->path);
+    status = basin_anomaly_ensemble_check(e, &table, watch, error);
     if (!status) status = basin_anomaly_ensemble_logits(logit, e, &table, error);
     basin_tree_table_close(&table);
     return status;

@@ -123,14 +123,14 @@ static bool sees(const basin_relation *relation, int64_t node, int64_t other) {
 }
 
 void basin_known_shares(float share[2], const basin_known_sums *sums, const int8_t *label,
-                        const basin_relation *relation, int64_t node, double rate) {
+                        const basin_relation *relation, bool directed, int64_t node, double rate) {
     const double strength = 2; /* nodes of the usual rate that stand beside the known ones */
     double sum = 0, count = 0;
     share[0] = (float)((sums->anomalous[node] + rate * strength) / (sums->count[node] + strength));
     for (int64_t e = relation->row[node]; e < relation->row[node + 1]; e++) {
         int64_t j = relation->col[e];
         if (j == node) continue;
-        bool own = label[node] >= 0 && sees(relation, j, node);
+        bool own = label[node] >= 0 && (!directed || sees(relation, j, node));
         double anomalous = sums->anomalous[j] - (own ? label[node] : 0);
         sum += (anomalous + rate * strength) / (sums->count[j] - own + strength);
         count++;

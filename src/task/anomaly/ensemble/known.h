@@ -32,9 +32,10 @@ typedef struct basin_known_sums {
 void basin_known_sums_fill(basin_known_sums *sums, const int8_t *label,
                            const basin_relation *relation, int64_t nodes);
 /* The share of anomalies among a node's known neighbours, and the mean of that share over its
- * neighbours, to which the node itself does not count; both drawn towards `rate`. */
+ * neighbours, to which the node itself does not count; both drawn towards `rate`. Where edges are
+ * not directed, whom a node sees sees it, too. */
 void basin_known_shares(float share[2], const basin_known_sums *sums, const int8_t *label,
-                        const basin_relation *relation, int64_t node, double rate);
+                        const basin_relation *relation, bool directed, int64_t node, double rate);
 
 /* ---- files ---- */
 

@@ -53,7 +53,7 @@ static void fill_near(const void *context, int64_t first, int64_t last, int plac
 
 /* Rows of all nodes, and of their neighbours' means. */
 static basin_status allocate(basin_tree_table *t, size_t memory, basin_error *error) {
-    size_t rows = (size_t)t->network->nodes, cells;
+    size_t rows = (size_t)(t->network->nodes + t->halo), cells;
     bool fits = basin_size_multiply(&cells, rows, (size_t)(t->own * (1 + t->relations)));
     double gib = fits ? (double)cells * sizeof(float) / (1 << 30) : INFINITY;
     if (!fits || (memory && cells > memory / sizeof(float)))
@@ -67,9 +67,9 @@ static basin_status allocate(basin_tree_table *t, size_t memory, basin_error *er
     return basin_fail(error, BASIN_NO_MEMORY, "no memory for the inputs of trees");
 }
 
-static basin_status look_up(basin_tree_table *t, const basin_anomaly_ensemble *ensemble,
-                            basin_error *error) {
-    size_t N = (size_t)t->network->nodes;
+static basin_status allocate_labels(basin_tree_table *t, const basin_anomaly_ensemble *ensemble,
+                                    basin_error *error) {
+    size_t N = (size_t)(t->network->nodes + t->halo);
     if (!ensemble->known.count) return BASIN_OK;
     t->rate = ensemble->rate;
     t->label = basin_array_new(N, 1);
@@ -79,18 +79,23 @@ static basin_status look_up(basin_tree_table *t, const basin_anomaly_ensemble *e
         t->sums[r].count = basin_array_new(N, sizeof *t->sums[r].count);
         room = room && t->sums[r].anomalous && t->sums[r].count;
     }
-    if (!room) return basin_fail(error, BASIN_NO_MEMORY, "no memory for known labels");
-    t->known = basin_known_labels_find(t->label, &ensemble->known, t->network);
-    for (int r = 0; r < t->relations; r++)
-        basin_known_sums_fill(&t->sums[r], t->label, relation_of(t, r), t->network->nodes);
-    return BASIN_OK;
+    return room ? BASIN_OK : basin_fail(error, BASIN_NO_MEMORY, "no memory for known labels");
 }
 
-basin_status basin_tree_table_open(basin_tree_table *table, const basin_network *network,
-                                   const basin_anomaly_ensemble *ensemble, size_t memory,
-                                   basin_error *error) {
+void basin_tree_table_sum_labels(basin_tree_table *t) {
+    for (int r = 0; r < t->relations && t->label; r++)
+        basin_known_sums_fill(&t->sums[r], t->label, relation_of(t, r), t->network->nodes);
+}
+
+void basin_tree_table_take_means(basin_tree_table *table) {
+    basin_team_run_all(fill_near, table, table->network->nodes, 256);
+}
+
+basin_status basin_tree_table_begin(basin_tree_table *table, const basin_network *network,
+                                    int64_t halo, const basin_anomaly_ensemble *ensemble,
+                                    size_t memory, basin_error *error) {
     int64_t features = network->feature ? network->features : 0;
-    *table = (basin_tree_table){.network = network};
+    *table = (basin_tree_table){.network = network, .halo = halo};
     basin_status status = find_relations(table, ensemble, error);
     table->facts = ensemble->facts ? basin_node_facts_width(network, table->relations) : 0;
     table->own = features + (ensemble->degree ? table->relations : 0) + table->facts;
@@ -101,16 +106,24 @@ basin_status basin_tree_table_open(basin_tree_table *table, const basin_network 
             basin_fail(error, BASIN_BAD_VALUE,
                        "%s: no features; wanted some, or degree, which makes one", network->path);
     if (!status) status = allocate(table, memory, error);
-    if (!status) status = look_up(table, ensemble, error);
+    if (!status) status = allocate_labels(table, ensemble, error);
     if (!status) fill_raw(table, features);
     if (!status && table->facts)
         status = basin_node_facts_fill(table->raw + table->own - table->facts, table->own, network,
                                        table->relation, table->relations, error);
-    if (status) {
-        basin_tree_table_close(table);
-        return status;
-    }
-    basin_team_run_all(fill_near, table, network->nodes, 256);
+    if (status) basin_tree_table_close(table);
+    return status;
+}
+
+basin_status basin_tree_table_open(basin_tree_table *table, const basin_network *network,
+                                   const basin_anomaly_ensemble *ensemble, size_t memory,
+                                   basin_error *error) {
+    basin_status status = basin_tree_table_begin(table, network, 0, ensemble, memory, error);
+    if (status) return status;
+    if (table->label)
+        table->known = basin_known_labels_find(table->label, &ensemble->known, network);
+    basin_tree_table_sum_labels(table);
+    basin_tree_table_take_means(table);
     return BASIN_OK;
 }
 
@@ -144,8 +157,8 @@ static void fill_rows(const void *context, int64_t begin, int64_t end, int place
             basin_neighbour_mean(row + own + stride + r * own, t->near + r * own, stride, own,
                                  relation_of(t, r), n);
         for (int r = 0; r < t->relations && t->label; r++)
-            basin_known_shares(row + t->plain + 2 * r, &t->sums[r], t->label, relation_of(t, r), n,
-                               t->rate);
+            basin_known_shares(row + t->plain + 2 * r, &t->sums[r], t->label, relation_of(t, r),
+                               t->network->directed, n, t->rate);
     }
 }
 
@@ -153,4 +166,15 @@ void basin_tree_table_rows(float *x, const basin_tree_table *t, const int64_t *n
                            int64_t rows) {
     rows_wanted w = {x, t, node, first};
     basin_team_run_all(fill_rows, &w, rows, 64);
+}
+
+static basin_status rows_of_whole(const basin_tree_source *source, float *x, const int64_t *node,
+                                  int64_t rows, basin_error *error) {
+    (void)error;
+    basin_tree_table_rows(x, source->table, node, 0, rows);
+    return BASIN_OK;
+}
+
+basin_tree_source basin_tree_source_of(const basin_tree_table *table) {
+    return (basin_tree_source){table->network, table, rows_of_whole};
 }

@@ -131,22 +131,17 @@ basin_status basin_parted_inputs_fit(basin_scaler *scale, const basin_parted_inp
 static basin_status take_columns(float **rows, basin_parted_inputs *in, int64_t from, int64_t C,
                                  basin_error *error) {
     basin_parts *p = in->parts;
-    basin_exchange_rows *move = calloc((size_t)p->count, sizeof *move);
-    basin_status status = move ? BASIN_OK : no_memory(error);
+    basin_status status = BASIN_OK;
     for (int64_t k = 0; k < p->count && !status; k++) {
-        int64_t n = p->part[k]->network->nodes, h = p->part[k]->halo, S = in->part[k].shape.columns;
-        float *own = basin_array_new((size_t)n, (size_t)C * sizeof *own);
-        rows[k] = basin_array_new((size_t)(n + h), (size_t)C * sizeof(float));
-        move[k] = (basin_exchange_rows){own, rows[k], n, h, C, BASIN_F32, false};
-        if (!own || !rows[k]) status = no_memory(error);
+        int64_t n = p->part[k]->network->nodes, S = in->part[k].shape.columns;
+        size_t row = (size_t)C * sizeof **rows;
+        rows[k] = basin_array_new((size_t)(n + p->part[k]->halo), row);
+        if (!rows[k]) status = no_memory(error);
         for (int64_t i = 0; i < n && !status; i++)
-            memcpy(own + i * C, in->part[k].table + i * S + from, (size_t)C * sizeof *own);
+            memcpy(rows[k] + i * C, in->part[k].table + i * S + from, row);
     }
     status = basin_ranks_agree(p->ranks, status, error);
-    if (!status) status = basin_parts_move(p, move, (int)p->count, error);
-    for (int64_t k = 0; k < p->count && move; k++) free((void *)(uintptr_t)move[k].from);
-    free(move);
-    return status;
+    return status ? status : basin_parts_fetch(p, rows, C, error);
 }
 
 /* Means of rows [n + h, C] into columns `to` .. of a part's table. */

@@ -5,6 +5,7 @@
 #define BASIN_TASK_ANOMALY_PARTS_PARTS_H
 
 #include "data/network/parts/shared.h"
+#include "task/anomaly/ensemble/ensemble.h"
 #include "task/anomaly/inputs.h"
 
 typedef struct basin_parted_inputs {
@@ -66,5 +67,24 @@ void basin_parted_scorer_free(basin_parted_scorer *scorer);
 basin_status basin_parted_scorer_run(basin_parted_scorer *scorer,
                                      double *probability /* [N], of classes [N, C] */,
                                      int64_t member, basin_error *error);
+
+/* ---- trees.c ---- */
+
+/* What trees read of the nodes of this rank's parts; all ranks open it together. */
+typedef struct basin_parted_trees basin_parted_trees;
+basin_status basin_parted_trees_open(basin_parted_trees **trees, basin_parts *parts,
+                                     const basin_anomaly_ensemble *ensemble, size_t memory,
+                                     basin_error *error);
+void basin_parted_trees_close(basin_parted_trees *trees);
+/* As basin_anomaly_ensemble_grow, _views and _score; of all nodes, on every rank. */
+basin_status basin_parted_trees_grow(basin_anomaly_ensemble *ensemble, int64_t fits, uint64_t seed,
+                                     const basin_parted_trees *trees, const uint8_t *part /* [N] */,
+                                     const basin_watch *watch, basin_error *error);
+basin_status basin_parted_trees_views(double *logit /* [BASIN_TREE_VIEWS, N] */,
+                                      const basin_anomaly_ensemble *ensemble,
+                                      const basin_parted_trees *trees, basin_error *error);
+basin_status basin_parted_trees_score(double *logit /* [N] */,
+                                      const basin_anomaly_ensemble *ensemble, basin_parts *parts,
+                                      size_t memory, const basin_watch *watch, basin_error *error);
 
 #endif
