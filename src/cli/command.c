@@ -199,11 +199,18 @@ static int run_parsed(const basin_command *command, const void *options, const b
     return command->run(options, operands, argument);
 }
 
-/* Ranks, and of the processors those that are this rank's, where the options leave it open. */
+/* Ranks, and of the processors those that are this rank's, where the options leave it open. A rank
+ * that could not make sense of its options (`status`) meets the others, too, so that it is heard
+ * of. */
 static basin_status meet(basin_cli_ranks *ranks, const basin_command *command, void *options,
-                         basin_error *error) {
-    if (!command->ranks_at) return BASIN_OK;
-    basin_status status = basin_cli_ranks_open(ranks, error);
+                         basin_status status, basin_error *error) {
+    basin_error met;
+    if (!command->ranks_at) return status;
+    if (basin_cli_ranks_open(ranks, &met)) {
+        if (!status) *error = met;
+        return status ? status : met.status;
+    }
+    status = basin_ranks_agree(ranks->ranks, status, error);
     if (status) return status;
     memcpy((char *)options + command->ranks_at, &ranks->ranks, sizeof ranks->ranks);
     const basin_option *o = find_option(command, "threads");
@@ -225,8 +232,18 @@ static int run_among_ranks(const basin_command *command, basin_cli_ranks *ranks,
     if (parsed->help) return run_parsed(command, options, parsed, argument);
     if (several && runs_alone(command))
         return basin_report_usage(command, "runs alone; wanted without mpirun or srun");
-    if (meet(ranks, command, options, &error)) return basin_report(&error);
+    if (meet(ranks, command, options, BASIN_OK, &error)) return basin_report(&error);
     return run_parsed(command, options, parsed, argument);
+}
+
+/* Options that make no sense, or a file of --config. */
+static int fail_among_ranks(const basin_command *command, basin_cli_ranks *ranks, bool several,
+                            void *options, basin_status status, const basin_error *found) {
+    basin_error error = *found;
+    int code = status == BASIN_BAD_VALUE ? basin_report_usage(command, "%s", found->text)
+                                         : basin_report(found);
+    if (several) meet(ranks, command, options, status, &error);
+    return code;
 }
 
 int basin_command_run(const basin_command *command, int count, char **argument) {
@@ -239,14 +256,10 @@ int basin_command_run(const basin_command *command, int count, char **argument) 
     }
     int code = BASIN_EXIT_OK;
     basin_cli_ranks ranks;
-    bool several = basin_cli_ranks_begin(&ranks);
+    bool several = basin_cli_ranks_begin(&ranks, count, argument);
     basin_status status = parse(options, &parsed, command, count, argument, &error);
-    if (!status)
-        code = run_among_ranks(command, &ranks, several, options, &parsed, argument);
-    else if (status == BASIN_BAD_VALUE)
-        code = basin_report_usage(command, "%s", error.text);
-    else
-        code = basin_report(&error); /* the file of --config */
+    code = status ? fail_among_ranks(command, &ranks, several, options, status, &error)
+                  : run_among_ranks(command, &ranks, several, options, &parsed, argument);
     fflush(NULL);
     basin_cli_ranks_end(&ranks, code);
     basin_command_values_free(command, options);

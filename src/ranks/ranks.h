@@ -105,4 +105,11 @@ basin_status basin_ranks_sum_integers(basin_ranks *ranks, int64_t *values /* [co
 /* Whether it is true on any rank. */
 basin_status basin_ranks_any(basin_ranks *ranks, bool *value, basin_error *error);
 
+/* ---- text ---- */
+
+/* An error on all ranks where the lines of `text` are not rank 0's on each; it names the first line
+ * that differs. `what` they are begins it: "the settings". */
+basin_status basin_ranks_alike(basin_ranks *ranks, const char *text, const char *what,
+                               basin_error *error);
+
 #endif

@@ -67,15 +67,54 @@ static void failures_are_told_once(void **state) {
     char host[64] = "", wanted[200];
     double began = seconds_now();
     const program *p =
-        run_mpi(state, "-n 1 $PROGRAM " IMAGES(900) "-o m.safetensors : -n 1 $PROGRAM "
-                                                    "image train nowhere/ --preset fashion "
-                                                    "-o m.safetensors");
+        run_mpi(state, "-n 1 $PROGRAM " GRAPHS(900) "-o m.safetensors : -n 1 sh -c 'cd / && "
+                                                    "exec $PROGRAM " GRAPHS(900) "-o "
+                                                                                 "m.safetensors'");
     gethostname(host, sizeof host - 1);
-    snprintf(wanted, sizeof wanted, "basin: rank 1 on %s: nowhere/", host);
+    snprintf(wanted, sizeof wanted, "basin: rank 1 on %s: set.safetensors", host);
     assert_int_equal(p->code, 1);
     assert_int_equal(basin_lines(p->err), 1);
     assert_contains(p->err, wanted);
     assert_true(seconds_now() - began < 60); /* of 10 s on a free machine */
+}
+
+/* Hosts whose files are not alike, and words that differ: a line that says what. */
+static void ranks_must_be_asked_for_the_same(void **state) {
+    const program *p = run_mpi(
+        state, "-n 1 $PROGRAM " GRAPHS(9) "-o m.safetensors : -n 1 "
+                                          "$PROGRAM " GRAPHS(9) "-o m.safetensors --seed 3");
+    assert_int_not_equal(p->code, 0);
+    assert_int_equal(basin_lines(p->err), 1);
+    assert_contains(p->err, "the command's words differ from those of rank 0: '--seed'");
+    const char *config = "{\"basin\": \"0.2.0\", \"task\": \"graph\", \"settings\": {\"rate\": "
+                         "%s}}\n";
+    const char *rate[2] = {"0.001", "0.002"}, *name[2] = {"one/c.json", "two/c.json"};
+    char path[PATH_TEXT];
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "mkdir -p '%s/%.3s'", (const char *)*state, name[i]);
+        assert_int_equal(system(path), 0);
+        FILE *file = fopen(folder_path(path, state, name[i]), "w");
+        assert_non_null(file);
+        fprintf(file, config, rate[i]);
+        fclose(file);
+    }
+    const char *each = "-n 1 sh -c 'cd %s && exec $PROGRAM graph train ../set.safetensors --config "
+                       "c.json --threads 1 --quiet -o m.safetensors'";
+    char one[400], two[400];
+    snprintf(one, sizeof one, each, "one");
+    snprintf(two, sizeof two, each, "two");
+    p = run_mpi(state, "%s : %s", one, two);
+    assert_int_not_equal(p->code, 0);
+    assert_int_equal(basin_lines(p->err), 1);
+    assert_contains(p->err, "the settings differ from those of rank 0");
+    assert_int_equal(truncate(folder_path(path, state, "two/c.json"), 20), 0);
+    p = run_mpi(state, "%s : %s", one, two);
+    assert_int_not_equal(p->code, 0);
+    assert_int_equal(basin_lines(p->err), 1);
+    assert_contains(p->err, "c.json");
+    snprintf(path, sizeof path, "rm -r '%s/one' '%s/two'", (const char *)*state,
+             (const char *)*state);
+    assert_int_equal(system(path), 0);
 }
 
 static void usage_is_told_once(void **state) {
@@ -110,6 +149,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(shards_are_settings, work_new, program_teardown),
         cmocka_unit_test_setup_teardown(folds_are_dealt, work_new, program_teardown),
         cmocka_unit_test_setup_teardown(failures_are_told_once, work_new, program_teardown),
+        cmocka_unit_test_setup_teardown(ranks_must_be_asked_for_the_same, work_new,
+                                        program_teardown),
         cmocka_unit_test_setup_teardown(usage_is_told_once, work_new, program_teardown),
         cmocka_unit_test_setup_teardown(alone_needs_no_mpi, work_new, program_teardown),
     };

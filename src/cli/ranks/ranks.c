@@ -9,7 +9,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "basin/version.h"
 #include "cli/command.h"
+#include "ranks/ranks.h"
 
 /* ---- silence ---- */
 
@@ -38,12 +40,44 @@ static void last_words(basin_error *error, const basin_cli_ranks *r) {
     basin_fail(error, BASIN_BAD_VALUE, "%.*s", length ? length : 6, length ? line : "failed");
 }
 
-bool basin_cli_ranks_begin(basin_cli_ranks *r) {
+/* ---- words ---- */
+
+/* Whether this is a word that may differ from host to host; *next: so may the one behind it. */
+static bool is_own(const char *word, bool *next) {
+    static const char *const own[] = {"--threads", "--memory"};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        size_t length = strlen(own[i]);
+        if (strncmp(word, own[i], length) != 0) continue;
+        *next = !word[length];
+        if (*next || word[length] == '=') return true;
+    }
+    return false;
+}
+
+/* A line a word, behind the version; free() it. */
+static char *list_words(int words, char *const *word) {
+    static const char version[] = "basin " BASIN_VERSION_STRING "\n";
+    size_t size = sizeof version, at = sizeof version - 1;
+    for (int i = 0; i < words; i++) size += strlen(word[i]) + 1;
+    char *text = malloc(size);
+    if (!text) return NULL;
+    memcpy(text, version, sizeof version);
+    for (int i = 0; i < words; i++) {
+        bool next = false;
+        if (!is_own(word[i], &next)) at += (size_t)sprintf(text + at, "%s\n", word[i]);
+        i += next;
+    }
+    return text;
+}
+
+bool basin_cli_ranks_begin(basin_cli_ranks *r, int words, char *const *word) {
     int64_t count;
     *r = (basin_cli_ranks){.spoken = -1, .heard = -1};
     bool launched = basin_ranks_launched(&r->rank, &count);
     if (r->rank > 0) silence(r);
-    return launched && count > 1;
+    if (!launched || count < 2) return false;
+    r->words = list_words(words, word);
+    return true;
 }
 
 /* ---- meeting and parting ---- */
@@ -61,12 +95,20 @@ static void lost(void *context, const char *line) {
     _exit(BASIN_EXIT_FAILURE);
 }
 
+static basin_status compare_words(const basin_cli_ranks *r, basin_error *error) {
+    basin_status status = BASIN_OK;
+    if (!r->words) status = basin_fail(error, BASIN_NO_MEMORY, "no memory for the command's words");
+    status = basin_ranks_agree(r->ranks, status, error);
+    return status ? status : basin_ranks_alike(r->ranks, r->words, "the command's words", error);
+}
+
 basin_status basin_cli_ranks_open(basin_cli_ranks *r, basin_error *error) {
     basin_ranks_options options = {.size = sizeof options, .lost = lost, .context = r};
     char device[32];
     basin_status status = basin_ranks_open(&r->ranks, &options, error);
     snprintf(device, sizeof device, "%lld", (long long)basin_ranks_local(r->ranks));
     if (!status && r->ranks) setenv("BASIN_CUDA_DEVICE", device, 0);
+    if (!status && basin_ranks_count(r->ranks) > 1) status = compare_words(r, error);
     return status;
 }
 
@@ -82,5 +124,7 @@ void basin_cli_ranks_end(basin_cli_ranks *r, int code) {
     basin_ranks_close(r->ranks);
     if (r->heard >= 0) close(r->heard);
     if (r->spoken >= 0) close(r->spoken);
+    free(r->words);
+    r->words = NULL;
     r->ranks = NULL;
 }

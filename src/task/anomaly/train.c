@@ -284,6 +284,11 @@ basin_status basin_anomaly_train_as(basin_anomaly_model **model, basin_outcome *
     if (!status) status = task->check(settings, error);
     if (!status) status = basin_run_open(&t.run, how, task->task, error);
     if (status) return status;
+    status = basin_run_compare(t.run, settings, task->table, error);
+    if (status) {
+        basin_run_close(t.run);
+        return status;
+    }
     if (basin_run_finished(t.run)) {
         outcome->finished_before = true;
         status = basin_anomaly_open_as(model, task, how->output, how->backend, error);

@@ -385,6 +385,7 @@ basin_status basin_graphs_train(basin_graphs_model **model, basin_outcome *outco
     if (!status) status = basin_graphs_settings_take(&w.settings, settings, error);
     if (!status) status = basin_settings_check_effect(settings, error);
     if (!status) status = basin_run_open(&w.run, training, "graph", error);
+    if (!status) status = basin_run_compare(w.run, settings->values, settings->kind->table, error);
     if (!status) status = train(&w, outcome, error);
     basin_run_give_up(w.run, status, error);
     basin_run_close(w.run);

@@ -352,6 +352,7 @@ basin_status basin_text_train(basin_text_model **model, basin_outcome *outcome,
     basin_status status = basin_given_take(&j.data, sizeof j.data, data, "basin_text_data", error);
     if (!status) status = check(settings, error);
     if (!status) status = basin_run_open(&j.run, training, "text", error);
+    if (!status) status = basin_run_compare(j.run, settings->values, settings->kind->table, error);
     if (!status) status = train(model, outcome, &j, settings, error);
     basin_run_give_up(j.run, status, error);
     job_free(&j);

@@ -317,7 +317,8 @@ static basin_status begin(basin_run *r, basin_error *error) {
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "the optimiser's state divided among ranks, which this task does not; "
                           "wanted divide off");
-    if (r->saved) status = basin_run_restore(at, r->task, r->saved, error);
+    status = basin_run_share_sizes(r, error);
+    if (!status && r->saved) status = basin_run_restore(at, r->task, r->saved, error);
     r->seconds_before = isfinite(at->seconds) ? at->seconds : 0;
     r->epoch_whole = at->step == at->epoch * r->task->steps;
     basin_log_place done = {at->member, at->epoch, at->step};

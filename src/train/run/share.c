@@ -65,6 +65,31 @@ basin_status basin_run_share_files(basin_run *run, basin_status status, basin_er
     return status;
 }
 
+/* ---- before it trains ---- */
+
+basin_status basin_run_compare(basin_run *run, const void *settings, const basin_setting *table,
+                               basin_error *error) {
+    basin_ranks *ranks = run->training.ranks;
+    if (basin_ranks_count(ranks) == 1) return BASIN_OK;
+    char *text = basin_settings_print(settings, table, true);
+    basin_status status = BASIN_OK;
+    if (!text) status = basin_fail(error, BASIN_NO_MEMORY, "no memory for settings");
+    status = basin_ranks_agree(ranks, status, error);
+    if (!status) status = basin_ranks_alike(ranks, text, "the settings", error);
+    free(text);
+    return status;
+}
+
+basin_status basin_run_share_sizes(basin_run *run, basin_error *error) {
+    const basin_run_task *t = run->task;
+    char text[200];
+    snprintf(text, sizeof text,
+             "%lld members\n%lld epochs\n%lld %s\n%lld steps an epoch\n%lld parameters\n",
+             (long long)t->members, (long long)t->epochs, (long long)t->items, t->unit,
+             (long long)t->steps, (long long)basin_params_total(t->params));
+    return basin_ranks_alike(run->training.ranks, text, "data and sizes", error);
+}
+
 /* ---- while it trains ---- */
 
 basin_status basin_run_share_stop(basin_run *run, bool *stop, basin_error *error) {

@@ -9,6 +9,8 @@
 /* Rank 0 looked at the files of the run and `status` came of it: the others get the checkpoint, or
  * the model to begin with, so that only its host need have them. */
 basin_status basin_run_share_files(basin_run *run, basin_status status, basin_error *error);
+/* Before the first step: an error where ranks found other data or sizes than rank 0. */
+basin_status basin_run_share_sizes(basin_run *run, basin_error *error);
 /* Whether any rank wants to stop. */
 basin_status basin_run_share_stop(basin_run *run, bool *stop, basin_error *error);
 /* Rank 0's score, or its failure, to all. */

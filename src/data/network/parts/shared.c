@@ -36,7 +36,7 @@ static basin_status check_about(const basin_parts *p, const about *all, basin_er
             all[q].total != all[0].total)
             return basin_fail(error, BASIN_BAD_FILE,
                               "%s: parts 0 and %" PRId64 " are of different cuts; wanted files of "
-                              "one run of basin data part",
+                              "one run of basin data part, or one graph on all ranks",
                               p->part[0]->network->path, q);
         nodes += all[q].nodes;
     }
