@@ -42,6 +42,7 @@ typedef struct basin_gemm {
      * the place that the epilogue reads or writes lets it be fetched into the cache in time. */
     float *c;
     int64_t c_row, c_batch;
+    bool c_narrow;   /* that place holds bfloat16; with an epilogue only */
     bool accumulate; /* C += A B; without an epilogue only */
     basin_gemm_epilogue epilogue;
     void *context;

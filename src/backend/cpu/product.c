@@ -136,7 +136,7 @@ void basin_cpu_matmul(const basin_cpu_frame *frame) {
     finishing end;
     g.a = frame->in[0], g.b = frame->in[1], g.c = frame->out[0];
     if (call->attr.packed_b) g.b_packed = frame->in[1];
-    if (call->out[0].kind == BASIN_NARROW) g.c = NULL;
+    g.c_narrow = call->out[0].kind == BASIN_NARROW;
     if (has_epilogue(call) && !finishing_of(&end, frame, &g)) {
         run_program(frame, &g);
         return;

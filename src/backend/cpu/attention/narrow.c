@@ -124,10 +124,10 @@ static void product(const job *j, float *c, int64_t c_row, const float *a, const
                     int64_t rows, int64_t cols, int64_t k, bool accumulate) {
     const basin_gemm_kernel *kernel = j->kernel;
     int64_t steps = padded(k, kernel->unit);
+    basin_gemm_ahead ahead = {.b = b}; /* all is near */
     for (int64_t col = 0; col < cols; col += kernel->nr)
         for (int64_t row = 0; row < rows; row += kernel->mr) {
             float *to = c + row * c_row + col;
-            basin_gemm_ahead ahead = {to, c_row, b};
             kernel->tile(to, c_row, a + row * steps / 2, b + col * steps / 2, k, kernel->mr,
                          kernel->nr, accumulate, &ahead);
         }

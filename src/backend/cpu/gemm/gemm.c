@@ -157,6 +157,15 @@ static void rows_pack(const basin_gemm *g, const plan *p, const block *at, int64
                  g->a_col, last * kernel->mr + rows_of(g, p, at, last) - first, k);
 }
 
+/* Where a tile ends, to be fetched while it is summed: in its last block of k alone. */
+static basin_gemm_ahead ahead_of(const basin_gemm *g, int64_t batch, int64_t row, int64_t col,
+                                 bool ends) {
+    int64_t size = g->c_narrow ? 2 : 4, at = batch * g->c_batch + row * g->c_row + col;
+    return (basin_gemm_ahead){.c = ends && g->c ? (const char *)g->c + at * size : NULL,
+                              .c_row = g->c_row * size,
+                              .c_narrow = g->c_narrow};
+}
+
 /* The tiles under one panel of B, for one block of k. */
 static void panel_run(const basin_gemm *g, const plan *p, const block *at, const float *b,
                       int64_t panel, int64_t k_block, int64_t k) {
@@ -167,9 +176,10 @@ static void panel_run(const basin_gemm *g, const plan *p, const block *at, const
     const float *next = b + b_panel(p->kernel, g->b_packed ? g->k : k);
     for (int64_t i = 0; i < count; i++) {
         int64_t row = (at->m_first + i) * mr;
-        float *c = g->c ? g->c + at->batch * g->c_batch + row * g->c_row + col : at->c;
-        basin_gemm_ahead ahead = {c, g->c_row, next + i * (b_panel(p->kernel, k) / 8)};
+        basin_gemm_ahead ahead = ahead_of(g, at->batch, row, col, last || !g->epilogue);
+        ahead.b = next + i * (b_panel(p->kernel, k) / 8);
         if (!g->epilogue) {
+            float *c = g->c + at->batch * g->c_batch + row * g->c_row + col;
             tile_run(c, g->c_row, g, p, at, i, b, k, cols, g->accumulate || k_block > 0, &ahead);
             continue;
         }

@@ -7,13 +7,14 @@
 
 #include "backend/gemm.h"
 
-/* What will be wanted soon, to be fetched into the caches meanwhile: the rows of C that this tile
- * will end in, and a piece of the panel of B that comes next. Never read, so any address will do.
- */
+/* What will be wanted soon, to be fetched into the caches meanwhile: the rows that this tile will
+ * end in, c_row bytes apart (NULL: none), and a piece of the panel of B that comes next. Never
+ * read, so any address will do. */
 typedef struct basin_gemm_ahead {
-    const float *c;
+    const char *c;
     int64_t c_row;
     const float *b;
+    bool c_narrow; /* the tile ends in bfloat16 numbers, half as wide */
 } basin_gemm_ahead;
 
 /* A is packed into panels of mr rows, B into panels of nr columns; a panel holds all of its lanes

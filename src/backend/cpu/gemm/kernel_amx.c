@@ -157,9 +157,9 @@ INLINE void tile(float *c, int64_t c_row, const float *a, const float *b, int64_
     bool direct = rows == WIDTH && cols == WIDTH && !accumulate;
     float *to = direct ? c : whole;
     int64_t to_row = direct ? c_row : WIDTH;
-    for (int r = 0; r < rows; r++) {
-        _mm_prefetch((const char *)(ahead->c + r * ahead->c_row), _MM_HINT_T0);
-        _mm_prefetch((const char *)(ahead->c + r * ahead->c_row + SIDE), _MM_HINT_T0);
+    for (int r = 0; r < rows && ahead->c; r++) {
+        _mm_prefetch(ahead->c + r * ahead->c_row, _MM_HINT_T0);
+        _mm_prefetch(ahead->c + r * ahead->c_row + 64, _MM_HINT_T0);
     }
     _tile_zero(0);
     _tile_zero(1);

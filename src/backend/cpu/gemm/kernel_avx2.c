@@ -18,9 +18,8 @@ INLINE void tile_fixed(float *c, int64_t c_row, const float *a, const float *b, 
     __m256 sum[MR][2];
 #pragma GCC unroll 6
     for (int r = 0; r < rows; r++) sum[r][0] = sum[r][1] = _mm256_setzero_ps();
-#pragma GCC unroll 6
-    for (int r = 0; r < rows; r++)
-        _mm_prefetch((const char *)(ahead->c + r * ahead->c_row), _MM_HINT_T0);
+    for (int r = 0; r < rows && ahead->c; r++)
+        _mm_prefetch(ahead->c + r * ahead->c_row, _MM_HINT_T0);
     const float *next = ahead->b;
     for (int64_t p = 0; p < k; p++, a += MR, b += NR, next += NR / 8) {
         _mm_prefetch((const char *)next, _MM_HINT_T1);

@@ -25,11 +25,11 @@ INLINE void store_tile(float *c, int64_t c_row, __m512 sum[MR][2], int rows, int
 }
 
 INLINE void fetch_tile(const basin_gemm_ahead *ahead, int rows, int vectors) {
+    if (!ahead->c) return;
 #pragma GCC unroll 14
     for (int r = 0; r < rows; r++) {
-        _mm_prefetch((const char *)(ahead->c + r * ahead->c_row), _MM_HINT_T0);
-        if (vectors > 1)
-            _mm_prefetch((const char *)(ahead->c + r * ahead->c_row + 16), _MM_HINT_T0);
+        _mm_prefetch(ahead->c + r * ahead->c_row, _MM_HINT_T0);
+        if (vectors > 1) _mm_prefetch(ahead->c + r * ahead->c_row + 64, _MM_HINT_T0);
     }
 }
 

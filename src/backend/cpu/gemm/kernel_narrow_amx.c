@@ -98,35 +98,38 @@ typedef struct rows_of_a {
     int64_t row, half, unit;
 } rows_of_a;
 
-/* The sums of one tile; `rows` and `cols` are constants where all are wanted. The next panel of A
- * meets the same panel of B, so A is loaded as what the nearest cache need not keep. */
+/* The sums of one tile; `rows` and `cols` are constants where all are wanted. All loads come first:
+ * where another thread uses the core's tiles, too, none overlaps a product that stands before it.
+ */
 INLINE void sum(rows_of_a panel, const uint32_t *b, int64_t units, int rows, int cols,
                 const char *next) {
     const uint32_t *a = panel.word;
     for (int64_t u = 0; u < units; u++, a += panel.unit, b += 2 * WORDS) {
         for (int i = 0; i < 4; i++) _mm_prefetch(next + 256 * u + 64 * i, _MM_HINT_T1);
+        _tile_loadd(4, a, panel.row);
+        if (rows > SIDE) _tile_loadd(5, a + panel.half, panel.row);
         _tile_loadd(6, b, 64);
-        _tile_stream_loadd(4, a, panel.row);
+        if (cols > SIDE) _tile_loadd(7, b + WORDS, 64);
         _tile_dpbf16ps(0, 4, 6);
-        if (cols > SIDE) {
-            _tile_loadd(7, b + WORDS, 64);
-            _tile_dpbf16ps(1, 4, 7);
-        }
-        if (rows > SIDE) {
-            _tile_stream_loadd(5, a + panel.half, panel.row);
-            _tile_dpbf16ps(2, 5, 6);
-            if (cols > SIDE) _tile_dpbf16ps(3, 5, 7);
-        }
+        if (cols > SIDE) _tile_dpbf16ps(1, 4, 7);
+        if (rows > SIDE) _tile_dpbf16ps(2, 5, 6);
+        if (rows > SIDE && cols > SIDE) _tile_dpbf16ps(3, 5, 7);
+    }
+}
+
+/* The rows that a tile ends in, to be written. */
+INLINE void fetch_rows(const basin_gemm_ahead *ahead, int rows) {
+    for (int r = 0; r < rows; r++) {
+        const char *row = ahead->c + r * ahead->c_row;
+        __builtin_prefetch(row, 1, 3);
+        if (!ahead->c_narrow) __builtin_prefetch(row + 64, 1, 3);
     }
 }
 
 INLINE void tile_sized(float *c, int64_t c_row, rows_of_a a, const float *b, int64_t k, int rows,
                        int cols, bool accumulate, const basin_gemm_ahead *ahead) {
     int64_t row = 4 * c_row;
-    for (int r = 0; r < rows; r++) {
-        _mm_prefetch((const char *)(ahead->c + r * ahead->c_row), _MM_HINT_T0);
-        _mm_prefetch((const char *)(ahead->c + r * ahead->c_row + SIDE), _MM_HINT_T0);
-    }
+    if (ahead->c) fetch_rows(ahead, rows);
     if (accumulate) {
         _tile_loadd(0, c, row);
         _tile_loadd(1, c + SIDE, row);

@@ -26,8 +26,8 @@ INLINE void tile_fixed(float *c, int64_t c_row, const float *a, const float *b, 
     float32x4_t sum[MR][3];
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++) sum[r][0] = sum[r][1] = sum[r][2] = vdupq_n_f32(0.0F);
-#pragma GCC unroll 8
-    for (int r = 0; r < rows; r++) __builtin_prefetch(ahead->c + r * ahead->c_row, 1, 3);
+    for (int r = 0; r < rows && ahead->c; r++)
+        __builtin_prefetch(ahead->c + r * ahead->c_row, 1, 3);
     const float *next = ahead->b;
     for (int64_t p = 0; p < k; p++, a += MR, b += NR, next += (NR + 7) / 8) {
         __builtin_prefetch(next, 0, 2);

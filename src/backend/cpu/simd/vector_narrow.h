@@ -32,7 +32,11 @@ VECTOR_INLINE vnarrow vector_round(vfloat x) {
     vbits bits = (vbits)x;
     vbits finite = (vbits)((bits & 0x7F800000U) != 0x7F800000U);
     bits += (0x7FFFU + (bits >> 16 & 1U)) & finite;
+#if defined(__AVX512F__)
+    return (vnarrow)_mm512_cvtepi32_epi16((__m512i)(bits >> 16));
+#else
     return __builtin_convertvector(bits >> 16, vnarrow);
+#endif
 }
 
 VECTOR_INLINE void vector_narrow(uint16_t *to, vfloat x) {
@@ -47,7 +51,11 @@ VECTOR_INLINE void vector_narrow_part(uint16_t *to, vfloat x, int64_t n) {
         memcpy(to, &half, sizeof half);
         return;
     }
-    for (int64_t i = 0; i < n && i < VECTOR_LANES; i++) to[i] = half[i];
+#if defined(__AVX512F__)
+    if (n > 0) _mm256_mask_storeu_epi16(to, (__mmask16)((1u << n) - 1), (__m256i)half);
+#else
+    for (int64_t i = 0; i < n; i++) to[i] = half[i];
+#endif
 }
 
 #endif
