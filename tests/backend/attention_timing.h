@@ -11,7 +11,7 @@
 #include "backend/kernel.h"
 #include "base/clock.h"
 
-enum { TIMING_CALLS = 10, TIMING_RUNS = 7, TIMING_HEADS = 12, TIMING_WIDTH = 64 };
+enum { TIMING_CALLS = 20, TIMING_RUNS = 12, TIMING_HEADS = 12, TIMING_WIDTH = 64 };
 
 typedef struct timing {
     basin_backend *backend;
@@ -57,54 +57,76 @@ static inline double timing_seconds(timing *t) {
     return basin_clock() - began;
 }
 
-/* One form: what training asks of it. Prints a row. */
-static inline void timing_row(basin_backend *backend, bool reverse, const char *name,
+/* What is timed: an operation, and whether beta is learnt. */
+typedef struct timing_form {
+    const char *name;
+    basin_op op;
+    bool learns;
+    double products; /* multiplications and additions of a pair and column */
+} timing_form;
+
+/* The call, its operands in blocks of their own. */
+static inline basin_call timing_call(timing *t, const timing_form *form, basin_kind kind,
+                                     uint8_t products, int64_t batch, int64_t nodes) {
+    basin_shape large = BASIN_SHAPE(batch, nodes, TIMING_HEADS, TIMING_WIDTH);
+    basin_shape row = BASIN_SHAPE(batch, nodes, TIMING_HEADS), heads = BASIN_SHAPE(TIMING_HEADS);
+    bool value = form->op == BASIN_OP_ATTENTION, reverse = form->op == BASIN_OP_ATTENTION_REVERSE;
+    basin_call call = {.op = form->op, .attr = {.exclude_self = true, .products = products}};
+    for (int i = 0; i < BASIN_MAX_IN; i++) call.in[i].block = -1;
+    for (int i = 0; i < BASIN_MAX_OUT; i++) call.out[i].block = -1;
+    call.ins = reverse ? BASIN_ATT_B + 1 : BASIN_ATT_W + 1, call.outs = value ? 1 : 6;
+    call.in[BASIN_ATT_Q] = timing_operand(t, kind, large, false);
+    call.in[BASIN_ATT_K] = timing_operand(t, kind, large, false);
+    call.in[BASIN_ATT_BETA] = timing_operand(t, BASIN_REAL, heads, true);
+    if (value) call.out[BASIN_ATT_LSE] = timing_operand(t, BASIN_REAL, row, true);
+    if (value) return call;
+    call.in[BASIN_ATT_W] = timing_operand(t, BASIN_REAL, row, true);
+    if (reverse) call.in[BASIN_ATT_A] = timing_operand(t, kind, large, false);
+    if (reverse) call.in[BASIN_ATT_B] = timing_operand(t, kind, large, false);
+    if (reverse && form->learns) call.out[BASIN_ATT_GW] = timing_operand(t, BASIN_REAL, row, true);
+    if (form->learns)
+        call.out[reverse ? BASIN_ATT_GBETA : BASIN_ATT_DBETA] =
+            timing_operand(t, BASIN_REAL, heads, true);
+    call.out[reverse ? BASIN_ATT_GQ : BASIN_ATT_DQ] = timing_operand(t, kind, large, false);
+    call.out[reverse ? BASIN_ATT_GK : BASIN_ATT_DK] = timing_operand(t, kind, large, false);
+    return call;
+}
+
+/* One form in one precision; prints a row. */
+static inline void timing_row(basin_backend *backend, const timing_form *form, const char *name,
                               basin_kind kind, uint8_t products, double rate, int64_t batch,
                               int64_t nodes) {
     timing t = {.backend = backend, .blocks = 1};
-    basin_shape large = BASIN_SHAPE(batch, nodes, TIMING_HEADS, TIMING_WIDTH);
-    basin_shape row = BASIN_SHAPE(batch, nodes, TIMING_HEADS), heads = BASIN_SHAPE(TIMING_HEADS);
-    basin_call call = {.op = reverse ? BASIN_OP_ATTENTION_REVERSE : BASIN_OP_ATTENTION_FORCE,
-                       .attr = {.exclude_self = true, .products = products}};
-    for (int i = 0; i < BASIN_MAX_IN; i++) call.in[i].block = -1;
-    for (int i = 0; i < BASIN_MAX_OUT; i++) call.out[i].block = -1;
-    call.ins = reverse ? BASIN_ATT_B + 1 : BASIN_ATT_W + 1, call.outs = 6;
-    call.in[BASIN_ATT_Q] = timing_operand(&t, kind, large, false);
-    call.in[BASIN_ATT_K] = timing_operand(&t, kind, large, false);
-    call.in[BASIN_ATT_BETA] = timing_operand(&t, BASIN_REAL, heads, true);
-    call.in[BASIN_ATT_W] = timing_operand(&t, BASIN_REAL, row, true);
-    if (reverse) {
-        call.in[BASIN_ATT_A] = timing_operand(&t, kind, large, false);
-        call.in[BASIN_ATT_B] = timing_operand(&t, kind, large, false);
-        call.out[BASIN_ATT_GW] = timing_operand(&t, BASIN_REAL, row, true);
-        call.out[BASIN_ATT_GBETA] = timing_operand(&t, BASIN_REAL, heads, true);
-    }
-    call.out[reverse ? BASIN_ATT_GQ : BASIN_ATT_DQ] = timing_operand(&t, kind, large, false);
-    call.out[reverse ? BASIN_ATT_GK : BASIN_ATT_DK] = timing_operand(&t, kind, large, false);
+    basin_call call = timing_call(&t, form, kind, products, batch, nodes);
     call.workspace_bytes = backend->table->workspace(backend, &call);
     t.block[0] = backend->table->alloc(backend, call.workspace_bytes + 1);
     for (int i = 0; i < TIMING_CALLS; i++) t.call[i] = call;
-    double least = 1e9, flops = (reverse ? 14.0 : 6.0) * (double)(batch * nodes * nodes) *
-                                TIMING_HEADS * TIMING_WIDTH;
+    double least = 1e9;
+    double flops = form->products * (double)(batch * nodes * nodes) * TIMING_HEADS * TIMING_WIDTH;
     for (int i = 0; i < TIMING_RUNS; i++) {
         double seconds = timing_seconds(&t) / TIMING_CALLS;
         if (i > 2 && seconds < least) least = seconds;
     }
     double product = flops / rate, memory = t.bytes / 4.3e12;
     double floor = product > memory ? product : memory;
-    printf("%-5s %-8s %8.3f ms   products %.3f, memory %.3f: %.2f of the floor\n", name,
-           reverse ? "reverse" : "force", 1e3 * least, 1e3 * product, 1e3 * memory, least / floor);
+    printf("%-5s %-16s %8.4f ms   products %.4f, memory %.4f: %.2f of the floor\n", name,
+           form->name, 1e3 * least, 1e3 * product, 1e3 * memory, least / floor);
     for (int i = 0; i < t.blocks; i++) backend->table->free(backend, t.block[i]);
 }
 
 /* Rates are what large products reach on an H200. */
 static inline void timing_all(basin_backend *backend, int64_t batch, int64_t nodes) {
+    static const timing_form form[] = {{"log-sum-exp", BASIN_OP_ATTENTION, false, 2},
+                                       {"force", BASIN_OP_ATTENTION_FORCE, false, 6},
+                                       {"reverse", BASIN_OP_ATTENTION_REVERSE, false, 14},
+                                       {"reverse, beta", BASIN_OP_ATTENTION_REVERSE, true, 14}};
     printf("batch %lld, %lld nodes, H %d, Y %d, all pairs but self\n", (long long)batch,
            (long long)nodes, TIMING_HEADS, TIMING_WIDTH);
-    for (int reverse = 0; reverse < 2; reverse++) {
-        timing_row(backend, reverse, "bf16", BASIN_NARROW, 0, 770e12, batch, nodes);
-        timing_row(backend, reverse, "tf32", BASIN_REAL, BASIN_PRODUCTS_TF32, 385e12, batch, nodes);
-        timing_row(backend, reverse, "f32", BASIN_REAL, 0, 128e12, batch, nodes);
+    for (size_t i = 0; i < sizeof form / sizeof *form; i++) {
+        timing_row(backend, &form[i], "bf16", BASIN_NARROW, 0, 770e12, batch, nodes);
+        timing_row(backend, &form[i], "tf32", BASIN_REAL, BASIN_PRODUCTS_TF32, 385e12, batch,
+                   nodes);
+        timing_row(backend, &form[i], "f32", BASIN_REAL, 0, 128e12, batch, nodes);
     }
 }
 

@@ -72,8 +72,7 @@ template <typename T> static inline T *basin_cuda_take(basin_cuda_arena *a, int6
  * where operands lie, though its kernels do. */
 bool basin_cuda_dense_fits(const basin_cuda *cuda, const basin_cuda_heads *at);
 /* Whether results of the dense form may be bytes; wherever operands lie. */
-bool basin_cuda_dense_stores_bytes(const basin_cuda *cuda, const basin_cuda_heads *at,
-                                   basin_cuda_mode mode);
+bool basin_cuda_dense_stores_bytes(const basin_cuda *cuda, const basin_cuda_heads *at);
 size_t basin_cuda_dense_workspace(const basin_cuda_heads *at, basin_cuda_mode mode);
 void basin_cuda_dense(const basin_cuda_frame *frame, const basin_cuda_heads *at,
                       basin_cuda_mode mode);

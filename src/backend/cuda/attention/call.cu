@@ -211,8 +211,8 @@ void basin_cuda_attention(const basin_cuda_frame *frame) {
         return;
     }
     enum form form = form_of(frame->cuda, &at);
-    bool direct = form == DENSE && are_bytes(frame->call) &&
-                  basin_cuda_dense_stores_bytes(frame->cuda, &at, mode);
+    bool direct =
+        form == DENSE && are_bytes(frame->call) && basin_cuda_dense_stores_bytes(frame->cuda, &at);
     redirect(&at, frame, direct,
              (char *)frame->workspace + kernels_workspace(frame->cuda, &at, mode));
     if (form != DENSE && lies_apart(&at)) {

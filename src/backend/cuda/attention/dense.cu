@@ -105,7 +105,8 @@ static void launch_strip(const basin_cuda_frame *frame, const basin_cuda_heads *
     basin_strip_launch p = {};
     p.q = at->q, p.k = at->k, p.a = reverse ? at->a : NULL, p.b = reverse ? at->b : NULL;
     p.out_q = at->out_q, p.out_k = at->out_k, p.step = at->step;
-    p.beta = at->beta, p.w = at->w, p.lse = at->lse, p.gw = at->gw, p.slope = s->slope;
+    p.beta = at->beta, p.w = mode == BASIN_CUDA_VALUE ? NULL : at->w;
+    p.lse = at->lse, p.gw = at->gw, p.slope = s->slope;
     p.queries = (int)at->queries, p.keys = (int)at->keys;
     p.heads = (int)at->heads, p.width = (int)at->width, p.exclude_self = at->exclude_self;
     p.bytes = at->bytes, p.five = at->five, p.scale = at->byte_scale;
@@ -114,11 +115,10 @@ static void launch_strip(const basin_cuda_frame *frame, const basin_cuda_heads *
 }
 
 /* Tokens lie as plans lay them, rows at multiples of 16 bytes, where results are bytes. */
-bool basin_cuda_dense_stores_bytes(const basin_cuda *cuda, const basin_cuda_heads *at,
-                                   basin_cuda_mode mode) {
+bool basin_cuda_dense_stores_bytes(const basin_cuda *cuda, const basin_cuda_heads *at) {
     return at->kind == BASIN_NARROW && at->width % 16 == 0 && at->step.q % 8 == 0 &&
            at->step.k % 8 == 0 && at->step.a % 8 == 0 && at->step.b % 8 == 0 &&
-           at->step.out_q % 8 == 0 && at->step.out_k % 8 == 0 && basin_strip_fits(cuda, at, mode);
+           at->step.out_q % 8 == 0 && at->step.out_k % 8 == 0 && basin_strip_fits(cuda, at);
 }
 
 void basin_cuda_dense(const basin_cuda_frame *frame, const basin_cuda_heads *at,
@@ -128,7 +128,7 @@ void basin_cuda_dense(const basin_cuda_frame *frame, const basin_cuda_heads *at,
     bool aligned = rows_aligned(at, mode == BASIN_CUDA_REVERSE) &&
                    basin_cuda_aligned(at->out_q, at->step.out_q, at->kind, 8) &&
                    basin_cuda_aligned(at->out_k, at->step.out_k, at->kind, 8);
-    if (aligned && basin_strip_fits(frame->cuda, at, mode)) {
+    if (aligned && basin_strip_fits(frame->cuda, at)) {
         launch_strip(frame, at, mode, &s);
     } else {
         bool streams = aligned && basin_stream_fits(frame->cuda, at);

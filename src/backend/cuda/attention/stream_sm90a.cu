@@ -13,7 +13,7 @@
  *     sum = sum of p y2 + p beta (c - c0) y    more = sum of p y    gain = sum of p beta (c - c0)
  *     gq = beta w / total (sum - gain / total more)
  *
- * The largest score is only raised where weights would exceed 2^8: then everything summed so far is
+ * The largest score is only raised where it grew by more than 2^8: then everything summed so far is
  * multiplied. By key, the sums over a tile are computed while the next one's scores are.
  *
  * Count, for a tile in clocks of a multiprocessor that does 4,096 operations in one: 128 a product;
@@ -113,7 +113,7 @@ template <basin_cuda_mode MODE, bool BY_KEY> struct stream_block {
         known = known_of(p, BY_KEY ? p.other : p.own, set);
         beta = p.beta[head], scale = beta * BASIN_LOG2_E;
         if (fabsf(scale) < 1e-30f) scale = 1e-30f;
-        left_out = scale > 0 ? -3e38f : 3e38f;
+        left_out = scale > 0 ? basin_minus_infinity() : -basin_minus_infinity();
     }
 
     __device__ __forceinline__ char *stage(int tile) const {
@@ -148,16 +148,18 @@ template <basin_cuda_mode MODE, bool BY_KEY> struct stream_block {
         basin_wgmma_close();
     }
 
-    /* Pairs beyond the other side's end (by key these weigh nothing as it is), and of a node with
-     * itself. */
+    /* Pairs beyond the other side's end (by key these weigh nothing as it is), of a node with
+     * itself, and of tokens in the wrong order; tiles all of whose pairs are in the wrong order are
+     * not visited. */
     __device__ __forceinline__ void leave_out(float (&r)[SUMS], int tile) const {
         int row = first + warp * 16 + g, column = tile * ROWS + 2 * t;
         bool end = !BY_KEY && tile * ROWS + ROWS > p.other;
-        if (!end && !(p.exclude_self && tile * ROWS == first)) return;
+        if (!end && !((p.exclude_self || p.order != 0) && tile * ROWS == first)) return;
 #pragma unroll
         for (int i = 0; i < SUMS; i++) {
             int n = column + i / 4 * 8 + i % 2, m = row + i / 2 % 2 * 8;
-            if (n >= p.other || (p.exclude_self && m == n)) r[i] = left_out;
+            if (n >= p.other || (p.exclude_self && m == n) || (m - n) * p.order < 0)
+                r[i] = left_out;
         }
     }
 
@@ -192,6 +194,8 @@ static __device__ __forceinline__ void pack(uint32_t (&to)[4], const float (&x)[
 struct stream_rows {
     float most[2], total[2], gain[2];
     float base[2]; /* reverse: beta c0 */
+    float slope[2], bend[2],
+        mean[2]; /* for dbeta: p r; for gbeta p beta (c - c0) r, and p c, too */
 };
 
 /* The largest score of each row of a tile, in units of log 2. */
@@ -216,7 +220,7 @@ static __device__ __forceinline__ void shrink(float (&sum)[SUMS], const float fa
 }
 
 /* Raises the largest scores where a tile's are so much larger that weights might grow too large. */
-template <basin_cuda_mode MODE>
+template <basin_cuda_mode MODE, bool SLOPE>
 static __device__ __forceinline__ void raise(stream_rows &s, float (&sum)[SUMS],
                                              float (&more)[SUMS], const float (&r)[SUMS],
                                              float scale) {
@@ -229,6 +233,7 @@ static __device__ __forceinline__ void raise(stream_rows &s, float (&sum)[SUMS],
         most[i] = fmaxf(most[i], s.most[i]);
         factor[i] = basin_exp2(s.most[i] - most[i]);
         s.most[i] = most[i], s.total[i] *= factor[i], s.gain[i] *= factor[i];
+        if (SLOPE) s.slope[i] *= factor[i], s.bend[i] *= factor[i], s.mean[i] *= factor[i];
     }
     if (MODE != BASIN_CUDA_VALUE) shrink(sum, factor);
     if (MODE == BASIN_CUDA_REVERSE) shrink(more, factor);
@@ -246,11 +251,12 @@ static __device__ __forceinline__ void estimate(stream_rows &s, const float (&r)
     }
 #pragma unroll
     for (int i = 0; i < 2; i++)
-        s.base[i] = beta * __fdividef(basin_quad_sum(gain[i]), basin_quad_sum(total[i]));
+        s.base[i] =
+            beta * __fdividef(basin_quad_sum(gain[i]), fmaxf(basin_quad_sum(total[i]), 1e-30f));
 }
 
 /* Weights by query. */
-template <basin_cuda_mode MODE>
+template <basin_cuda_mode MODE, bool SLOPE>
 static __device__ __forceinline__ void weigh(stream_weights &w, stream_rows &s,
                                              const float (&r)[SUMS], const float (&c)[SUMS],
                                              float scale, float beta) {
@@ -262,9 +268,14 @@ static __device__ __forceinline__ void weigh(stream_weights &w, stream_rows &s,
             int n = step * 8 + e, i = e / 2 % 2;
             p[e] = basin_exp2(fmaf(r[n], scale, -s.most[i]));
             s.total[i] += p[e];
+            /* A left-out score is infinite. */
+            float score = SLOPE && p[e] > 0 ? r[n] : 0;
+            if (SLOPE) s.slope[i] = fmaf(p[e], score, s.slope[i]);
             if (MODE != BASIN_CUDA_REVERSE) continue;
             bent[e] = p[e] * fmaf(c[n], beta, -s.base[i]);
             s.gain[i] += bent[e];
+            if (SLOPE) s.bend[i] = fmaf(bent[e], score, s.bend[i]);
+            if (SLOPE) s.mean[i] = fmaf(p[e], c[n], s.mean[i]);
         }
         if (MODE != BASIN_CUDA_VALUE) pack(w.p[step], p);
         if (MODE == BASIN_CUDA_REVERSE) pack(w.s[step], bent);
@@ -322,13 +333,22 @@ static __device__ __forceinline__ void gather(float (&sum)[SUMS], float (&more)[
 /* ---- what a query comes to ---- */
 
 static __device__ __forceinline__ float level_of(float most, float total, float w) {
-    if (w == 0) return 3e38f;
+    if (w == 0 || total == 0) return 3e38f;
     unsigned level = __float_as_uint(most + __log2f(total) - __log2f(fabsf(w)));
     return __uint_as_float((level & ~1u) | (w < 0 ? 1u : 0u));
 }
 
-/* Both rows of a thread: what is asked for of them, and the factors of the sums and of `more`. */
+/* The share of a row in dbeta or gbeta, but for its w; `gain` is divided by the total already. */
 template <basin_cuda_mode MODE>
+static __device__ __forceinline__ float slope_of(const stream_rows &s, int i, float inverse,
+                                                 float gain) {
+    float slope = basin_quad_sum(s.slope[i]) * inverse;
+    if (MODE != BASIN_CUDA_REVERSE) return slope;
+    return (basin_quad_sum(s.mean[i]) + basin_quad_sum(s.bend[i])) * inverse - gain * slope;
+}
+
+/* Both rows of a thread: what is asked for of them, and the factors of the sums and of `more`. */
+template <basin_cuda_mode MODE, bool SLOPE>
 static __device__ __forceinline__ void
 close(float factor[2], float drop[2], const stream_block<MODE, false> &b, const stream_rows &s) {
     const basin_dense_launch &p = b.p;
@@ -337,10 +357,13 @@ close(float factor[2], float drop[2], const stream_block<MODE, false> &b, const 
         int query = b.first + b.warp * 16 + b.g + i * 8;
         int64_t at = ((int64_t)b.entry * p.own + query) * p.heads + b.head;
         float w = query < p.own && p.w ? p.w[at] : 0.0f, total = basin_quad_sum(s.total[i]);
-        float inverse = 1.0f / total, gain = basin_quad_sum(s.gain[i]) * inverse;
+        float inverse = total > 0 ? 1.0f / total : 0.0f, gain = basin_quad_sum(s.gain[i]) * inverse;
+        float slope = SLOPE ? slope_of<MODE>(s, i, inverse, gain) : 0;
         factor[i] = b.beta * w * inverse, drop[i] = -gain;
         if (b.t != 0) continue;
-        if (query < p.own && p.lse) p.lse[at] = fmaf(s.most[i], BASIN_LN_2, logf(total));
+        if (query < p.own && p.lse)
+            p.lse[at] = total > 0 ? fmaf(s.most[i], BASIN_LN_2, logf(total)) : 0.0f;
+        if (SLOPE && query < p.own) p.slope[at] = w * slope;
         if (query < p.own && p.gw) p.gw[at] = s.base[i] + gain;
         if (p.summary) b.known.level[query] = level_of(s.most[i], total, w);
         if (p.summary && MODE == BASIN_CUDA_REVERSE) b.known.shift[query] = -(s.base[i] + gain);
@@ -349,27 +372,28 @@ close(float factor[2], float drop[2], const stream_block<MODE, false> &b, const 
 
 /* ---- the kernel ---- */
 
-template <basin_cuda_mode MODE, bool BY_KEY>
+template <basin_cuda_mode MODE, bool BY_KEY, bool SLOPE>
 __global__ void __launch_bounds__(128, stream_shape<MODE, BY_KEY>::BLOCKS)
     stream_kernel(const __grid_constant__ basin_dense_launch p) {
     typedef stream_shape<MODE, BY_KEY> S;
     extern __shared__ __align__(1024) char shared[];
     stream_block<MODE, BY_KEY> b(p, shared);
-    stream_rows s = {{basin_minus_infinity(), basin_minus_infinity()}, {}, {}, {}};
+    stream_rows s = {{-1e30f, -1e30f}};
     stream_weights w;
     float r[SUMS], c[SUMS], sum[SUMS] = {}, more[SUMS] = {};
-    int tiles = (p.other + ROWS - 1) / ROWS;
+    int begin = p.order < 0 ? b.first / ROWS : 0; /* causal blocks skip tiles */
+    int end = p.order > 0 ? b.first / ROWS + 1 : (p.other + ROWS - 1) / ROWS;
     b.fetch_own();
 #pragma unroll
     for (int i = 0; i < S::AHEAD; i++) {
-        b.fetch_tile(i);
+        if (begin + i < end) b.fetch_tile(begin + i);
         asm volatile("cp.async.commit_group;" ::: "memory");
     }
-    for (int tile = 0; tile < tiles; tile++) {
+    for (int tile = begin; tile < end; tile++) {
         asm volatile("cp.async.wait_group %0;" ::"n"(S::AHEAD - 1) : "memory");
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
         __syncthreads();
-        if (tile + S::AHEAD < tiles) b.fetch_tile(tile + S::AHEAD);
+        if (tile + S::AHEAD < end) b.fetch_tile(tile + S::AHEAD);
         asm volatile("cp.async.commit_group;" ::: "memory");
         b.multiply(r, c, tile);
         basin_wgmma_wait<0>();
@@ -382,9 +406,9 @@ __global__ void __launch_bounds__(128, stream_shape<MODE, BY_KEY>::BLOCKS)
             weigh_known<MODE>(w, r, c, (const float *)(b.stage(tile) + S::KNOWN), b.scale, b.beta,
                               b.t);
         } else {
-            raise<MODE>(s, sum, more, r, b.scale);
+            raise<MODE, SLOPE>(s, sum, more, r, b.scale);
             if (S::REVERSE && tile == 0) estimate(s, r, c, b.scale, b.beta);
-            weigh<MODE>(w, s, r, c, b.scale, b.beta);
+            weigh<MODE, SLOPE>(w, s, r, c, b.scale, b.beta);
         }
         gather<MODE, BY_KEY>(sum, more, w, b.stage(tile));
         /* By query, sums may be multiplied next; ptxas wants to see them finished before that. */
@@ -393,7 +417,7 @@ __global__ void __launch_bounds__(128, stream_shape<MODE, BY_KEY>::BLOCKS)
     basin_wgmma_wait<0>();
     if (MODE != BASIN_CUDA_VALUE) basin_wgmma_pin(sum);
     float factor[2] = {b.beta, b.beta}, drop[2];
-    if constexpr (!BY_KEY) close<MODE>(factor, drop, b, s);
+    if constexpr (!BY_KEY) close<MODE, SLOPE>(factor, drop, b, s);
     if (S::REVERSE && !BY_KEY) {
         basin_wgmma_pin(more);
 #pragma unroll
@@ -402,10 +426,10 @@ __global__ void __launch_bounds__(128, stream_shape<MODE, BY_KEY>::BLOCKS)
     if (MODE != BASIN_CUDA_VALUE && p.out) b.write(sum, factor);
 }
 
-template <basin_cuda_mode MODE, bool BY_KEY>
+template <basin_cuda_mode MODE, bool BY_KEY, bool SLOPE>
 static cudaError_t start(const basin_dense_launch *p, cudaStream_t stream) {
     enum { BYTES = stream_shape<MODE, BY_KEY>::BYTES };
-    void (*kernel)(const basin_dense_launch) = stream_kernel<MODE, BY_KEY>;
+    void (*kernel)(const basin_dense_launch) = stream_kernel<MODE, BY_KEY, SLOPE>;
     cudaError_t code =
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, BYTES);
     if (code == cudaSuccess)
@@ -420,17 +444,21 @@ static cudaError_t start(const basin_dense_launch *p, cudaStream_t stream) {
 
 bool basin_stream_fits(const basin_cuda *cuda, const basin_cuda_heads *at) {
     enum { BYTES = stream_shape<BASIN_CUDA_REVERSE, false>::BYTES };
-    return at->kind == BASIN_NARROW && cuda->capability == 90 && !at->causal && !at->out_beta &&
-           at->queries >= NODES_LEAST && at->keys >= NODES_LEAST && at->width > 32 &&
-           at->width <= 64 && at->width % 8 == 0 && BYTES <= cuda->shared_limit;
+    return at->kind == BASIN_NARROW && cuda->capability == 90 && at->queries >= NODES_LEAST &&
+           at->keys >= NODES_LEAST && at->width > 32 && at->width <= 64 && at->width % 8 == 0 &&
+           BYTES <= cuda->shared_limit;
+}
+
+template <basin_cuda_mode MODE>
+static cudaError_t start_side(const basin_dense_launch *p, bool by_key, cudaStream_t stream) {
+    return by_key     ? start<MODE, true, false>(p, stream)
+           : p->slope ? start<MODE, false, true>(p, stream)
+                      : start<MODE, false, false>(p, stream);
 }
 
 cudaError_t basin_stream_start(const basin_dense_launch *p, basin_cuda_mode mode, bool by_key,
                                cudaStream_t stream) {
-    if (mode == BASIN_CUDA_VALUE) return start<BASIN_CUDA_VALUE, false>(p, stream);
-    if (mode == BASIN_CUDA_FORCE)
-        return by_key ? start<BASIN_CUDA_FORCE, true>(p, stream)
-                      : start<BASIN_CUDA_FORCE, false>(p, stream);
-    return by_key ? start<BASIN_CUDA_REVERSE, true>(p, stream)
-                  : start<BASIN_CUDA_REVERSE, false>(p, stream);
+    if (mode == BASIN_CUDA_VALUE) return start<BASIN_CUDA_VALUE, false, false>(p, stream);
+    return mode == BASIN_CUDA_FORCE ? start_side<BASIN_CUDA_FORCE>(p, by_key, stream)
+                                    : start_side<BASIN_CUDA_REVERSE>(p, by_key, stream);
 }

@@ -7,7 +7,8 @@
  * A block of four warps has one head of one batch entry: its tables Q, K (and A, B) lie in shared
  * memory, read once. 64 rows at a time, it holds the scores against all 208 others in registers:
  * first queries against keys, which gives each query's softmax, then keys against queries, computed
- * again. With x, x2 the own rows and y, y2 the others (attention/dense.h),
+ * again; the log-sum-exp alone ends with the first half. With x, x2 the own rows and y, y2 the
+ * others (attention/dense.h),
  *
  *     r = x y^T    c = x2 y^T + x y2^T    sum over y of  t y  (force),  t y2 + gs y  (reverse)
  *
@@ -101,11 +102,16 @@ static __device__ __forceinline__ void close_row(float shift[2], float level[2],
     }
 }
 
-/* From a piece's scores, the largest of its rows being known, to its share of the force's sums. */
-template <bool ADD, typename T, int N>
+/* From a piece's scores, the largest of its rows being known, to its share of the force's sums; of
+ * a value there is nothing but the weights' sum. */
+template <basin_cuda_mode MODE, bool ADD, typename T, int N>
 static __device__ __forceinline__ void
 weigh_piece(float (&sum)[SUMS], weights<N> &w, strip_row &row, const piece<N> &v,
             const strip_block<T> &s, const basin_strip_launch &p, bool busy, int from) {
+    if (MODE == BASIN_CUDA_VALUE) {
+        if (busy) weigh<MODE, false>(w, row, s, v);
+        return;
+    }
     if (!busy)
         idle(w, v, false);
     else if (p.slope)
@@ -115,8 +121,8 @@ weigh_piece(float (&sum)[SUMS], weights<N> &w, strip_row &row, const piece<N> &v
     gather<typename strip_block<T>::number, BASIN_CUDA_FORCE, ADD>(sum, w, s.k, NULL, from);
 }
 
-/* The force on 64 queries. */
-template <typename T>
+/* The force on 64 queries, or their log-sum-exp alone. */
+template <basin_cuda_mode MODE, typename T>
 static __device__ __forceinline__ void force_queries(const strip_block<T> &s,
                                                      const basin_strip_launch &p, int tile) {
     typedef typename strip_block<T>::number number;
@@ -143,9 +149,10 @@ static __device__ __forceinline__ void force_queries(const strip_block<T> &s,
     if (p.exclude_self) leave_out_self(s, v1, first - 96);
     if (busy) raise(row, s, v1);
     settle(row, s);
-    weigh_piece<false>(sum, w0, row, v0, s, p, busy, 0);
-    weigh_piece<true>(sum, w1, row, v1, s, p, busy, 96);
+    weigh_piece<MODE, false>(sum, w0, row, v0, s, p, busy, 0);
+    weigh_piece<MODE, true>(sum, w1, row, v1, s, p, busy, 96);
     close_row<BASIN_CUDA_FORCE>(shift, level, factor, row, s, p, first);
+    if (MODE == BASIN_CUDA_VALUE) return;
     basin_wgmma_wait<0>();
     basin_wgmma_pin(sum);
     if (p.out_q) write(s, p, p.out_q, sum, factor, first, p.queries, p.step.out_q, p.width);
@@ -218,7 +225,7 @@ static __device__ __forceinline__ void reverse_queries(const strip_block<T> &s,
     write(s, p, p.out_q, sum, factor, first, p.queries, p.step.out_q, p.width);
 }
 
-/* Force or reverse of the rest. */
+/* Value, force or reverse of the rest. */
 template <basin_cuda_mode MODE>
 static __device__ __forceinline__ void rest_queries(const rest_block &s,
                                                     const basin_strip_launch &p) {
@@ -261,7 +268,7 @@ static __device__ __forceinline__ void rest_queries(const rest_block &s,
     }
     query_end end = close_query<MODE>(most, total, gain, slope, bend, w, s, p, query,
                                       there && s.warp == 0 && s.t == 0);
-    if (!p.out_q) return;
+    if (MODE == BASIN_CUDA_VALUE || !p.out_q) return;
     if (REVERSE) {
 #pragma unroll
         for (int i = 0; i < SHARE; i++) {
@@ -407,7 +414,7 @@ __global__ void __launch_bounds__(128, BLOCKS<MODE>)
     float w = 0;
     bool above = false, below = false;
     for (int i = (int)threadIdx.x; i < ROWS; i += 128) {
-        float x = i < p.queries ? p.w[(s.entry * p.queries + i) * p.heads + s.head] : 0.0f;
+        float x = p.w && i < p.queries ? p.w[(s.entry * p.queries + i) * p.heads + s.head] : 0.0f;
         s.known->level[i] = 3e38f, s.known->w[i] = x, s.known->shift[i] = 0;
         w = fmaxf(w, fabsf(x)), above = above || x > 0, below = below || x < 0;
     }
@@ -429,8 +436,8 @@ __global__ void __launch_bounds__(128, BLOCKS<MODE>)
         if (REVERSE)
             reverse_queries(s, p, tile);
         else
-            force_queries(s, p, tile);
-    if (!p.out_k) return;
+            force_queries<MODE>(s, p, tile);
+    if (MODE == BASIN_CUDA_VALUE || !p.out_k) return;
     __syncthreads();
     if constexpr (std::is_same<T, basin_bf16>::value)
         if (keys < p.keys) rest_keys<MODE>(s, p);
@@ -441,16 +448,15 @@ __global__ void __launch_bounds__(128, BLOCKS<MODE>)
             force_keys(s, p, tile);
 }
 
-bool basin_strip_fits(const basin_cuda *cuda, const basin_cuda_heads *at, basin_cuda_mode mode) {
+bool basin_strip_fits(const basin_cuda *cuda, const basin_cuda_heads *at) {
     bool fit = at->queries >= NODES_LEAST && at->queries <= ROWS && at->keys >= NODES_LEAST &&
                at->keys <= ROWS;
-    return fit && !at->causal && mode != BASIN_CUDA_VALUE &&
-           (at->kind == BASIN_NARROW || at->tf32) && cuda->capability == 90 &&
+    return fit && !at->causal && (at->kind == BASIN_NARROW || at->tf32) && cuda->capability == 90 &&
            at->width > WIDTH / 2 && at->width <= WIDTH && at->width % 8 == 0 &&
            shared_bytes<BASIN_CUDA_REVERSE>() <= cuda->shared_limit;
 }
 
-template <typename T, basin_cuda_mode MODE>
+template <basin_cuda_mode MODE, typename T>
 static cudaError_t start(const basin_strip_launch *p, int64_t blocks, cudaStream_t stream) {
     size_t bytes = shared_bytes<MODE>();
     void (*kernel)(const basin_strip_launch) = strip_kernel<T, MODE>;
@@ -464,11 +470,16 @@ static cudaError_t start(const basin_strip_launch *p, int64_t blocks, cudaStream
     return cudaGetLastError();
 }
 
+template <typename T>
+static cudaError_t choose(const basin_strip_launch *p, basin_cuda_mode mode, int64_t blocks,
+                          cudaStream_t stream) {
+    return mode == BASIN_CUDA_VALUE   ? start<BASIN_CUDA_VALUE, T>(p, blocks, stream)
+           : mode == BASIN_CUDA_FORCE ? start<BASIN_CUDA_FORCE, T>(p, blocks, stream)
+                                      : start<BASIN_CUDA_REVERSE, T>(p, blocks, stream);
+}
+
 cudaError_t basin_strip_start(const basin_strip_launch *p, basin_kind kind, basin_cuda_mode mode,
                               int64_t blocks, cudaStream_t stream) {
-    if (kind == BASIN_NARROW)
-        return mode == BASIN_CUDA_REVERSE ? start<basin_bf16, BASIN_CUDA_REVERSE>(p, blocks, stream)
-                                          : start<basin_bf16, BASIN_CUDA_FORCE>(p, blocks, stream);
-    return mode == BASIN_CUDA_REVERSE ? start<float, BASIN_CUDA_REVERSE>(p, blocks, stream)
-                                      : start<float, BASIN_CUDA_FORCE>(p, blocks, stream);
+    return kind == BASIN_NARROW ? choose<basin_bf16>(p, mode, blocks, stream)
+                                : choose<float>(p, mode, blocks, stream);
 }
