@@ -6,6 +6,7 @@ elements.
 """
 
 import functools
+import struct
 
 import numpy
 
@@ -78,16 +79,22 @@ def _packed(pairs):
 # ---- jobs ----
 
 DTYPES = {"float64": lib.BASIN_F64, "float32": lib.BASIN_F32, "bfloat16": lib.BASIN_BF16}
-_JOB = ffi.typeof("basin_eager_attention *")
-_VOID = ffi.typeof("void *")
-_cast, _new, _run = ffi.cast, ffi.new, lib.basin_eager_run
+LIST = ("row", "key", "column", "query", "pair")  # the parts of a packed list
+_JOB = ffi.typeof("basin_eager_attention")
+_HEAD = ffi.offsetof(_JOB, "row")  # sizes and flags; all that follows is pointers and sizes of them
+# The job as bytes: written by one call, where a struct's fields are set one by one.
+_run = ffi.cast(
+    "basin_status (*)(const basin_eager *, basin_eager_operation, const char *, basin_error *)",
+    lib.basin_eager_run,
+)
 
 
 @functools.lru_cache(maxsize=256)
-def _blank(dtype, sizes, flags):
+def head(dtype, sizes, flags):
+    """How a job begins; sizes are batch, queries, keys, heads, width, pairs."""
     batch, queries, keys, heads, width, pairs = sizes
-    return _new(
-        _JOB,
+    job = ffi.new(
+        ffi.getctype(_JOB, "*"),
         {
             "dtype": DTYPES[dtype], "batch": batch, "queries": queries, "keys": keys,
             "heads": heads, "width": width, "pairs": pairs,
@@ -95,30 +102,35 @@ def _blank(dtype, sizes, flags):
             "tf32": bool(flags & TF32),
         },
     )  # fmt: skip
+    return ffi.buffer(job)[:_HEAD]
 
 
-def new_job(dtype, sizes, flags):
-    """A job without operands; sizes are batch, queries, keys, heads, width, pairs."""
-    return _new(_JOB, _blank(dtype, sizes, flags)[0])
+@functools.cache
+def _packer(names):
+    """What writes addresses behind the head, in the order of the names; others are NULL."""
+    layout, at = "=", _HEAD
+    for name in names:
+        offset = ffi.offsetof(_JOB, name)
+        layout += f"{offset - at}xQ"
+        at = offset + 8
+    return struct.Struct(f"{layout}{ffi.sizeof(_JOB) - at}x").pack
 
 
-def address(number):
-    return _cast(_VOID, number)
+def list_addresses(where, sizes):
+    """Those of LIST, of a packed list that lies there."""
+    _, queries, keys, _, _, pairs = sizes
+    return [where + 4 * at for at in list_offsets(queries, keys, pairs)[0]]
 
 
-def set_list(job, where):
-    """The parts of a packed list at an address."""
-    offsets, _ = list_offsets(job.queries, job.keys, job.pairs)
-    for name, at in zip(("row", "key", "column", "query", "pair"), offsets):
-        setattr(job, name, _cast("int32_t *", where + 4 * at))
-
-
-def workspace_bytes(eager, operation, job):
-    size = _new("size_t *")
+def workspace_bytes(eager, operation, head, names, addresses):
+    job = ffi.from_buffer("basin_eager_attention *", head + _packer(names)(*addresses))
+    size = ffi.new("size_t *")
     check(lib.basin_eager_workspace, size, eager, operation, job)
     return size[0]
 
 
-def run(eager, operation, job):
+def run(eager, operation, head, names, addresses):
+    """The names are fields of basin_eager_attention in its order, each with an address."""
+    job = head + _packer(names)(*addresses)
     if _run(eager, operation, job, NULL):
         check(_run, eager, operation, job)  # once more, for the message

@@ -7,6 +7,7 @@ from both. Prints JSON lines: milliseconds (median), and memory beyond inputs an
     python attention.py list        a training step over the edges of a graph, Amazon's size
     python attention.py jvp         jvp_flash_attention: the query's half of the same
     python attention.py overhead    microseconds of a call on the cpu, over the call in C
+    python attention.py calls       microseconds of the host for calls from PyTorch on cuda
 """
 
 import argparse
@@ -118,6 +119,11 @@ def run_torch(o):
             ms = milliseconds(step, torch.cuda.synchronize, o.reps)
             peak, beyond = torch_memory(step, torch)
             say(way=name, **sizes(o), ms=ms, peak_mib=mib(peak), beyond_mib=mib(beyond))
+            # Without a thread of its own for derivatives, which waits for Python's lock and is
+            # waited for.
+            with torch.autograd.set_multithreading_enabled(False):
+                ms = milliseconds(step, torch.cuda.synchronize, o.reps)
+            say(way=name + ", one thread", **sizes(o), ms=ms)
             if "grad_outputs" in name or "basin" in name:
                 replay = captured(step, torch)
                 ms = milliseconds(replay, torch.cuda.synchronize, o.reps)
@@ -164,6 +170,48 @@ def sizes(o):
 
 def mib(bytes_):
     return round(bytes_ / 2**20, 2)
+
+
+def run_calls(o):
+    """What the host does for a call, of sizes that take the device no time."""
+    import torch
+
+    from basin.torch import _ops as ops
+    from basin.torch import attention_lse, energy_attention
+
+    o.batch, o.heads, o.tokens = 1, 1, 8
+    q, k, a, b = torch_operands(o, torch)
+    beta, w = torch.full((1,), 0.1, device="cuda"), torch.ones(q.shape[:3], device="cuda")
+    shared = (q, k, beta, None, None, 0, 0)
+    learnt = q.clone().requires_grad_(), k.clone().requires_grad_()
+    ways = {
+        "q + k": lambda: q + k, "empty": lambda: torch.empty_like(q),
+        "lse": lambda: ops.lse(*shared), "force": lambda: ops.force(*shared, w, 3),
+        "reverse": lambda: ops.reverse(*shared, w, a, b, 3),
+        "attention_lse, recorded": lambda: attention_lse(*learnt, 0.125),
+        "energy_attention, recorded": lambda: energy_attention(*learnt, 0.125),
+        "and sum": lambda: energy_attention(*learnt, 0.125).sum(),
+        "(q + k).sum() and grad": lambda: torch.autograd.grad(
+            (learnt[0] + learnt[1]).sum(), learnt
+        ),
+        **torch_steps(o, torch),
+    }  # fmt: skip
+    for threads in (True, False):
+        with torch.autograd.set_multithreading_enabled(threads):
+            for name, step in ways.items():
+                say(call=name, own_thread=threads, us=bursts(step, torch.cuda.synchronize))
+
+
+def bursts(step, wait, reps=200, length=4):
+    """Microseconds of a step, median of short queues."""
+    times = []
+    for _ in range(reps):
+        wait()
+        begin = time.perf_counter_ns()
+        for _ in range(length):
+            step()
+        times.append((time.perf_counter_ns() - begin) / length)
+    return round(statistics.median(times) / 1e3, 2)
 
 
 # ---- JAX ----
@@ -358,9 +406,10 @@ def run_overhead(o):
     torch.set_num_threads(1)
     q, k = torch.randn(2, 1, 2, 8, 8)
     out, beta = torch.empty(1, 2, 8), torch.full((1,), 0.3)
-    job = _eager.new_job("float32", (2, 8, 8, 1, 8, 0), 0)
+    job = ffi.new("basin_eager_attention *")
+    job.dtype, job.batch, job.queries, job.keys, job.heads, job.width = lib.BASIN_F32, 2, 8, 8, 1, 8
     for name, x in {"q": q, "k": k, "beta": beta, "lse": out}.items():
-        setattr(job, name, _eager.address(x.data_ptr()))
+        setattr(job, name, ffi.cast("void *", x.data_ptr()))
     eager, error = _eager.opened("cpu", 1), ffi.new("basin_error *")
     call = microseconds(lambda: lib.basin_eager_run(eager, _eager.LSE, job, error))
     say(overhead="the call in C", us=call)
@@ -559,7 +608,7 @@ def run_check(o):
 
 def main():
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    names = ("check", "torch", "jax", "list", "jvp", "overhead")
+    names = ("check", "torch", "calls", "jax", "list", "jvp", "overhead")
     a.add_argument("what", choices=names)
     defaults = {"batch": 32, "heads": 12, "tokens": 196, "width": 64, "reps": 50,
                 "nodes": 11944, "edges": 8796784}  # fmt: skip

@@ -74,13 +74,22 @@ _TYPES = {torch.float32, torch.bfloat16, torch.float64}
 
 @functools.lru_cache(maxsize=64)
 def _kept(value, shape, dtype, device):
-    return torch.full(shape, value, dtype=dtype, device=device)
+    made = torch.full(shape, value, dtype=dtype, device=device)
+    if made.is_cuda:  # others may read it on other streams
+        torch.cuda.current_stream(device).synchronize()
+    return made
+
+
+def _captured(device):
+    """Whether a CUDA graph is captured, whose memory holds nothing until it is replayed."""
+    return torch.device(device).type == "cuda" and torch.cuda.is_current_stream_capturing()
 
 
 def _full(value, shape, dtype, device):
     """A constant; eager calls make it once."""
-    make = _kept.__wrapped__ if watched() else _kept
-    return make(value, shape, dtype, device)
+    if watched() or _captured(device):
+        return torch.full(shape, value, dtype=dtype, device=device)
+    return _kept(value, shape, dtype, device)
 
 
 def _cast(x, kind):
@@ -226,13 +235,31 @@ class _Problem:
         return x
 
 
+class _Known:
+    """What calls of one shape with a number as beta have beside q and k."""
+
+    __slots__ = ("beta", "factor", "rest", "w")
+
+    def __init__(self, problem):
+        self.beta, self.rest = problem.number, problem.operands[2:]
+        self.factor = _full(-1 / self.beta, (), torch.float64, "cpu")  # of energies
+        self.w = None
+
+    def weights(self, q):
+        """As _Problem.weights; kept from the first time that a force is asked for."""
+        if self.w is not None:
+            return self.w
+        w = _full(1 / self.beta, q.shape[:3], self.rest[0].dtype, q.device)
+        self.w = None if _captured(q.device) else w
+        return w
+
+
 _checked = {}
 
 
 def _known(q, k, beta, pairs, scale, exclude_self, layout):
     """What calls of tensors [B, H, N, Y] with a number as beta, without list and scale, have beside
-    q and k, checked once a shape: operands of the operations and the energy's factor. None for
-    other calls, and where somebody watches."""
+    q and k, checked once a shape. None for other calls, and where somebody watches."""
     if type(beta) is not float or scale is not None or layout != "hny" or type(pairs) is Pairs:
         return None
     if watched() or torch.is_autocast_enabled("cuda" if q.is_cuda else "cpu"):
@@ -242,11 +269,11 @@ def _known(q, k, beta, pairs, scale, exclude_self, layout):
     if key in _checked:
         return _checked[key]
     problem = _Problem(q, k, beta, pairs, scale, exclude_self, layout)
-    if len(problem.batch) != 1 or q.dtype == torch.float16:
+    if len(problem.batch) != 1 or q.dtype == torch.float16 or _captured(q.device):
         return None
-    if len(_checked) > 256:
+    if len(_checked) > 64:
         _checked.clear()
-    _checked[key] = problem.operands[2:], _full(-1 / beta, (), torch.float64, "cpu")
+    _checked[key] = _Known(problem)
     return _checked[key]
 
 
@@ -274,7 +301,7 @@ def attention_lse(
     """
     known = _known(q, k, beta, pairs, scale, exclude_self, layout)
     if known:
-        return lse(q, k, *known[0])
+        return lse(q, k, *known.rest)
     problem = _Problem(q, k, beta, pairs, scale, exclude_self, layout)
     return problem.back(problem.lse(), tokens=False)
 
@@ -299,7 +326,7 @@ def energy_attention(
     """
     known = _known(q, k, beta, pairs, scale, exclude_self, layout)
     if known:
-        return lse(q, k, *known[0], factor=known[1])
+        return lse(q, k, *known.rest, factor=known.factor)
     problem = _Problem(q, k, beta, pairs, scale, exclude_self, layout)
     return problem.back(problem.energy(), tokens=False)
 
@@ -325,8 +352,7 @@ def attention_force(
     """
     known = _known(q, k, beta, pairs, scale, exclude_self, layout)
     if known:
-        w = _full(1 / beta, q.shape[:3], known[0][0].dtype, q.device)
-        return force(q, k, *known[0], w, DQ | DK)[:2]
+        return force(q, k, *known.rest, known.weights(q), DQ | DK)[:2]
     problem = _Problem(q, k, beta, pairs, scale, exclude_self, layout)
     dq, dk = problem.force()
     return problem.back(dq), problem.back(dk)

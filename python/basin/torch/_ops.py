@@ -8,6 +8,8 @@ H, Y] is the kernels' own order; [B, H, N, Y] is that of B H sequences with one 
 one beta.
 """
 
+import functools
+
 import torch
 
 from basin import _eager
@@ -30,6 +32,8 @@ _library.define(
 
 
 # ---- how operands lie ----
+
+_DENSE = torch.contiguous_format
 
 
 def _heads_first(q, beta, scale, pairs):
@@ -56,9 +60,13 @@ def _new(like, shape, first, dtype=None):
     return like.new_empty((batch, tokens, heads, *rest), dtype=dtype).transpose(1, 2)
 
 
+def _new_like(x, first):
+    return torch.empty_like(x, memory_format=_DENSE) if first else _new(x, x.shape, first)
+
+
 def _new_scale(scale, first, pairs):
     if first or pairs is not None:
-        return torch.empty_like(scale, memory_format=torch.contiguous_format)
+        return torch.empty_like(scale, memory_format=_DENSE)
     batch, heads, queries, keys = scale.shape
     return scale.new_empty((batch, queries, keys, heads)).permute(0, 3, 1, 2)
 
@@ -66,7 +74,6 @@ def _new_scale(scale, first, pairs):
 # ---- running ----
 
 _NAMES = {torch.float64: "float64", torch.float32: "float32", torch.bfloat16: "bfloat16"}
-_address = _eager.address
 _backends = {}
 
 
@@ -89,68 +96,95 @@ def _stream(index):
 
 
 _raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # without an object around it
-_workspaces = {}  # bytes that a job needs
+_current_device = getattr(torch._C, "_cuda_getDevice", torch.cuda.current_device)
 
 
-class _Job:
-    """One call. `kept` holds what was laid in order for it until it is made; `key` says which
-    operands and sizes it has."""
+class _Form:
+    """Attention of one shape, type and pattern, as jobs say it."""
 
-    __slots__ = ("beta", "first", "job", "kept", "key", "q")
+    __slots__ = ("bytes", "first", "head", "sizes")
 
     def __init__(self, q, k, beta, scale, pairs, count, flags):
-        self.first = first = _heads_first(q, beta, scale, pairs)
+        self.first = _heads_first(q, beta, scale, pairs)
         batch, heads, queries, width = q.shape
-        if first:
+        if self.first:
             batch, heads = batch * heads, 1
-        elif beta.numel() != heads:
-            beta = beta.expand(heads)
-        sizes = (batch, queries, k.shape[2], heads, width, count)
-        dtype = _NAMES[q.dtype]
-        self.job = job = _eager.new_job(dtype, sizes, flags)
-        self.q, self.beta, self.key = q, beta, (dtype, sizes, flags, pairs is None)
-        q, k, beta = self.kept = [_laid(q, first), _laid(k, first), beta.contiguous()]
-        job.q, job.k = _address(q.data_ptr()), _address(k.data_ptr())
-        job.beta = _address(beta.data_ptr())
-        if scale is not None:
-            self.give(scale=_laid_scale(scale, first, pairs))
+        self.sizes = (batch, queries, k.shape[2], heads, width, count)
+        self.head = _eager.head(_NAMES[q.dtype], self.sizes, flags)
+        self.bytes = {}  # of workspaces
+
+    def beta_of(self, beta):
+        """As the kernels read it, one number a head."""
+        return beta if beta.numel() == self.sizes[3] else beta.expand(self.sizes[3]).contiguous()
+
+    def run(self, operation, pairs, operands, results):
+        """Operands and results by their names in a job, in its order; None: absent."""
+        first, names, addresses, kept = self.first, [], [], []
         if pairs is not None:
-            _eager.set_list(job, pairs.data_ptr())
-
-    def give(self, **operands):
+            names += _eager.LIST
+            addresses += _eager.list_addresses(pairs.data_ptr(), self.sizes)
         for name, x in operands.items():
-            self.kept.append(x)
-            setattr(self.job, name, _address(x.data_ptr()))
-        self.key += tuple(operands)
-
-    def run(self, operation):
-        q = self.q
+            if x is None:
+                continue
+            at = x.data_ptr()
+            if not (first and x.is_contiguous()) or at % 16:
+                x = x if name in _AS_THEY_ARE else _laid(x, first)
+                at = x.data_ptr()
+                kept.append(x)  # until the call is made
+            names.append(name)
+            addresses.append(at)
+        for name, x in results.items():
+            if x is not None:
+                names.append(name)
+                addresses.append(x.data_ptr())
+        q, names = operands["q"], tuple(names)
         if not q.is_cuda:
-            _eager.run(_backend(q), operation, self.job)
-        elif q.get_device() == torch.cuda.current_device():
-            self.queue(operation)
+            _eager.run(_backend(q), operation, self.head, names, addresses)
+        elif q.get_device() == _current_device():
+            self.queue(operation, q, names, addresses)
         else:
             with torch.cuda.device(q.device):
-                self.queue(operation)
+                self.queue(operation, q, names, addresses)
 
-    def queue(self, operation):
-        q, job, eager = self.q, self.job, _backend(self.q)
-        index = q.get_device()
-        key = (index, operation, *self.key)
-        size = _workspaces.get(key)
+    def queue(self, operation, q, names, addresses):
+        eager, index = _backend(q), q.get_device()
+        key = (index, operation, names)
+        size = self.bytes.get(key)
         if size is None:
-            size = _workspaces[key] = _eager.workspace_bytes(eager, operation, job)
-        self.give(workspace=q.new_empty(max(size, 1), dtype=torch.uint8))
-        job.workspace_bytes = size
-        job.stream = _address(_stream(index))
-        _eager.run(eager, operation, job)
+            size = _eager.workspace_bytes(eager, operation, self.head, names, addresses)
+            self.bytes[key] = size
+        room = q.new_empty(size, dtype=torch.uint8) if size else None
+        addresses += (room.data_ptr() if size else 0, size, _stream(index))
+        _eager.run(eager, operation, self.head, names + _WORK, addresses)
+
+
+_AS_THEY_ARE = {"beta", "scale"}
+_WORK = ("workspace", "workspace_bytes", "stream")
+_forms = {}
+
+
+def _form(q, k, beta, scale, pairs, count, flags):
+    key = (
+        q.shape, k.shape, q.dtype, q.is_contiguous(), beta.numel(), scale is None, pairs is None,
+        count, flags,
+    )  # fmt: skip
+    form = _forms.get(key)
+    if form is None:
+        if len(_forms) > 256:
+            _forms.clear()
+        form = _forms[key] = _Form(q, k, beta, scale, pairs, count, flags)
+    return form
+
+
+def _operands(form, q, k, beta, scale, pairs):
+    scale = scale if scale is None else _laid_scale(scale, form.first, pairs)
+    return {"q": q, "k": k, "beta": form.beta_of(beta), "scale": scale}
 
 
 def _lse(q, k, beta, scale, pairs, count, flags):
-    job = _Job(q, k, beta, scale, pairs, count, flags)
-    out = _new(q, q.shape[:3], job.first, _real(q))
-    job.job.lse = _address(out.data_ptr())
-    job.run(_eager.LSE)
+    form = _form(q, k, beta, scale, pairs, count, flags)
+    out = _new(q, q.shape[:3], form.first, _real(q))
+    form.run(_eager.LSE, pairs, _operands(form, q, k, beta, scale, pairs), {"lse": out})
     return out
 
 
@@ -165,11 +199,10 @@ def _filled(function):
 
 def _results(q, k, beta, scale, pairs, want, first):
     """Tensors for what is wanted of the force, else None; beta is what the kernels read."""
-    dense = torch.contiguous_format
     return (
-        _new(q, q.shape, first) if want & DQ else None,
-        _new(q, k.shape, first) if want & DK else None,
-        torch.empty_like(beta, memory_format=dense) if want & DBETA else None,
+        _new_like(q, first) if want & DQ else None,
+        _new_like(k, first) if want & DK else None,
+        torch.empty_like(beta, memory_format=_DENSE) if want & DBETA else None,
         _new_scale(scale, first, pairs) if want & DSCALE else None,
     )
 
@@ -188,28 +221,23 @@ def _summed(gradient, beta):
     return gradient.sum().reshape(1)
 
 
-def _run(job, operation, names, results, want, **operands):
-    job.give(**operands)
-    job.give(**{name: x for i, (name, x) in enumerate(zip(names, results)) if want >> i & 1})
-    job.run(operation)
-
-
 def _force(q, k, beta, scale, pairs, count, flags, w, want):
-    job = _Job(q, k, beta, scale, pairs, count, flags)
-    results = _results(q, k, job.beta, scale, pairs, want, job.first)
-    names = ("dq", "dk", "dbeta", "dscale")
-    _run(job, _eager.FORCE, names, results, want, w=_laid(w, job.first))
+    form = _form(q, k, beta, scale, pairs, count, flags)
+    operands = _operands(form, q, k, beta, scale, pairs)
+    operands["w"] = w
+    results = _results(q, k, operands["beta"], scale, pairs, want, form.first)
+    form.run(_eager.FORCE, pairs, operands, dict(zip(("dq", "dk", "dbeta", "dscale"), results)))
     dq, dk, dbeta, dscale = results
     return dq, dk, _summed(dbeta, beta), dscale
 
 
 def _reverse(q, k, beta, scale, pairs, count, flags, w, a, b, want):
-    job = _Job(q, k, beta, scale, pairs, count, flags)
-    results = _results_of_reverse(q, k, job.beta, scale, pairs, want, job.first)
+    form = _form(q, k, beta, scale, pairs, count, flags)
+    operands = _operands(form, q, k, beta, scale, pairs)
+    operands["w"], operands["a"], operands["b"] = w, a, b
+    results = _results_of_reverse(q, k, operands["beta"], scale, pairs, want, form.first)
     names = ("gq", "gk", "gw", "gbeta", "gscale")
-    given = {"w": w, "a": a, "b": b}
-    given = {name: _laid(x, job.first) for name, x in given.items() if x is not None}
-    _run(job, _eager.REVERSE, names, results, want, **given)
+    form.run(_eager.REVERSE, pairs, operands, dict(zip(names, results)))
     gq, gk, gw, gbeta, gscale = results
     return gq, gk, gw, _summed(gbeta, beta), gscale
 
@@ -291,6 +319,12 @@ def _wanted(results, bits):
     return [x if bits >> i & 1 else None for i, x in enumerate(results)]
 
 
+@functools.cache
+def _bits(needs):
+    """Of those gradients that are needed."""
+    return sum(1 << i for i, need in enumerate(needs) if need)
+
+
 # Functions take what computes them as their first argument, and the operands after it.
 
 
@@ -305,21 +339,24 @@ class _Lse(torch.autograd.Function):
     @staticmethod
     def backward(ctx, w):
         count, flags, factor = ctx.rest
-        needs = ctx.needs_input_grad[1:]
-        want = sum(bit for bit, need in zip((DQ, DK, DBETA, DSCALE), needs) if need)
+        want = _bits(ctx.needs_input_grad[1:5])
         results = force(*ctx.saved_tensors, count, flags, _scaled(w, factor), want)
-        return None, *_wanted(results, want), None, None, None, None
+        return None, *results, None, None, None, None
 
 
 def _add(a, b):
     return b if a is None else a if b is None else a + b
 
 
+def _add_each(some, more):
+    return [_add(a, b) for a, b in zip(some, more)]
+
+
 def _through_dbeta(ctx, operands, a, c):
     """beta dbeta is q . dq, so a cotangent c of dbeta is the cotangent c q / beta of dq; returns
     that with what else depends on q and beta."""
     q, k, beta, scale, pairs, w = operands
-    dq, _, dbeta, _ = force(q, k, beta, scale, pairs, ctx.count, ctx.flags, w, DQ | DBETA)
+    dq, _, dbeta, *_ = force(q, k, beta, scale, pairs, ctx.count, ctx.flags, w, DQ | DBETA)
     ratio = c / beta
     by_head = ratio.reshape(1, -1, 1, 1).to(q.dtype)
     return _add(a, by_head * q), by_head * dq, -ratio * dbeta
@@ -382,18 +419,18 @@ class _Force(torch.autograd.Function):
         more_q = more_beta = None
         needs_q, needs_k, needs_beta, needs_scale = ctx.needs_input_grad[1:5]
         needs = (needs_q, needs_k, ctx.needs_input_grad[8], needs_beta, needs_scale)
-        want = sum(bit for bit, need in zip((GQ, GK, GW, GBETA, GSCALE), needs) if need)
+        want = _bits(needs)
         if c_beta is not None:
             a, more_q, more_beta = _through_dbeta(ctx, operands, a, c_beta)
-        out = [None] * 5
+        out = (None,) * 5
         if a is not None or b is not None:
             shared = (q, k, beta, scale, pairs, ctx.count, ctx.flags)
-            out = _wanted(reverse(*shared, w, a, b, want), want)
-        out[0], out[3] = _add(out[0], more_q), _add(out[3], more_beta)
-        if c_scale is not None:
-            more = _through_dscale(ctx, operands, c_scale)
-            out = [_add(x, y) for x, y in zip(out, more)]
-        gq, gk, gw, gbeta, gscale = (x if need else None for x, need in zip(out, needs))
+            out = reverse(*shared, w, a, b, want)
+        if c_beta is not None or c_scale is not None:
+            out = _add_each(out, (more_q, None, None, more_beta, None))
+            more = _through_dscale(ctx, operands, c_scale) if c_scale is not None else (None,) * 5
+            out = _wanted(_add_each(out, more), want)
+        gq, gk, gw, gbeta, gscale = out
         return None, gq, gk, gbeta, gscale, None, None, None, gw, None
 
 
@@ -410,18 +447,20 @@ class _Reverse(torch.autograd.Function):
 
 
 def _offer(name, compute, function):
-    """The operation as the functions of this package call it; and its derivatives, registered for
-    calls that come through the dispatcher. A factor multiplies the result."""
+    """The operation as the functions of this package call it, None being what was not wanted (its
+    last operand) of several results; and its derivatives, registered for calls that come through
+    the dispatcher. A factor multiplies the result."""
     dispatched, below = getattr(torch.ops.basin, name).default, _dispatched(name)
     # What Function.apply does for transforms is not wanted where none waits.
-    apply = super(torch.autograd.Function, function).apply
+    apply, several = super(torch.autograd.Function, function).apply, function is not _Lse
 
     def by_dispatcher(*operands):
         return function.apply(below, *operands) if _recorded(operands) else below(*operands)
 
     def call(*operands, factor=None):
         if not _seen_by_us_alone(operands):
-            return _scaled(dispatched(*operands), factor)
+            out = dispatched(*operands)
+            return _wanted(out, operands[-1]) if several else _scaled(out, factor)
         if not _recorded(operands):
             out = compute(*operands)
             return out if factor is None else out.mul_(factor)
