@@ -43,9 +43,13 @@ def list_offsets(queries, keys, pairs):
 def pack_list(edges, queries, keys, both_ways=False, drop_self=False, add_self=False):
     """The packed list of edges [E, 2] (query, key), and how many pairs it has."""
     edges = numpy.asarray(edges)
+    if edges.shape == (0,):
+        edges = numpy.zeros((0, 2), "i4")
     if edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind not in "iu":
+        turned = "; turn it (.T)" if edges.ndim == 2 and edges.shape[0] == 2 else ""
         raise BasinError(
             f"edges of shape {list(edges.shape)} and type {edges.dtype}, wanted integers [E, 2]"
+            f"{turned}"
         )
     if edges.size and (edges.min() < 0 or edges.max() >= max(queries, keys)):
         raise BasinError(

@@ -176,6 +176,54 @@ def test_gradcheck_and_gradgradcheck(pattern, heads, scaled):
     assert torch.autograd.gradgradcheck(energy, operands)
 
 
+@pytest.mark.parametrize("pattern", ["all", "causal", "list"])
+def test_forward_mode(pattern):
+    """Along tangents of queries and keys; of beta it is refused, not left out."""
+    q, k = tokens(2, 2, 4, 3, **DOUBLE)
+    pairs = bt.Pairs(edges_of(4), 4) if pattern == "list" else None
+    pairs = pattern if pattern == "causal" else pairs
+
+    def energy(q, k):
+        return bt.energy_attention(q, k, 0.4, pairs)
+
+    learnt = [x.clone().requires_grad_() for x in (q, k)]
+    assert torch.autograd.gradcheck(energy, learnt, check_forward_ad=True)
+    assert torch.autograd.gradgradcheck(energy, learnt, check_fwd_over_rev=True)
+    with torch.autograd.forward_ad.dual_level():
+        beta = torch.autograd.forward_ad.make_dual(*torch.ones(2, 2, **DOUBLE))
+        with pytest.raises(NotImplementedError, match="with respect to beta were asked for"):
+            bt.energy_attention(q, k, beta, pairs)
+
+
+def test_transforms_of_functions():
+    """torch.func's, of which jvp is forward mode and hessian both."""
+    q, k = tokens(2, 2, 4, 3, **DOUBLE)
+    func = torch.func
+
+    def results(lse):
+        def total(q, k):
+            return -lse(q, k, 0.4).sum() / 0.4
+
+        one = q[:1, :1], k[:1, :1]
+        yield func.jvp(total, (q, k), (k, q))[1]
+        yield from func.grad(total, (0, 1))(q, k)
+        yield from func.vmap(func.grad(total, (0, 1)))(q, k)
+        yield from func.jvp(func.grad(total, (0, 1)), (q, k), (k, q))[1]
+        yield func.hessian(total)(*one)
+        yield func.jacrev(func.jacrev(total))(*one)
+
+    for ours, theirs in zip(results(bt.attention_lse), results(formula)):
+        torch.testing.assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 0, 4), (0, 3, 5, 4), (2, 0, 5, 4)])
+def test_nothing_is_a_number_of_tokens_too(shape):
+    q, k = (x.requires_grad_() for x in tokens(*shape))
+    slopes = torch.autograd.grad(bt.energy_attention(q, k, 0.4).sum(), (q, k), create_graph=True)
+    second = torch.autograd.grad(sum(x.sum() for x in slopes), (q, k))
+    assert [x.shape for x in (*slopes, *second)] == [shape] * 4
+
+
 def test_a_third_derivative_is_refused():
     q, k = (x.requires_grad_() for x in tokens(1, 1, 3, 2))
     (slope,) = torch.autograd.grad(bt.energy_attention(q, k, 1.0).sum(), q, create_graph=True)
@@ -319,6 +367,10 @@ def test_threads_may_call_at_the_same_time():
         ({"q": torch.zeros(1, 2, 4, 8).int(), "k": torch.zeros(1, 2, 4, 8).int()}, "int32"),
         ({"beta": torch.ones(3)}, r"beta of shape \[3\], wanted a number or \[H\], here \[2\]"),
         ({"beta": 0}, "beta is 0"),
+        ({"beta": None}, "beta is None, wanted a number or a tensor"),
+        ({"q": numpy.zeros((1, 2, 4, 8))}, "queries are a ndarray, wanted a tensor"),
+        ({"q": torch.zeros(1, 2, 4, 8, device="meta")}, "queries on meta, wanted cpu or cuda"),
+        ({"pairs": torch.tensor([[0, 1]])}, r"pairs are a Tensor, .*Pairs\(edges, N\)"),
         ({"pairs": "casual"}, "wanted None, 'causal' or"),
         ({"pairs": "causal", "k": torch.zeros(1, 2, 5, 8)}, "4 queries and 5 keys"),
         ({"pairs": bt.Pairs([(0, 1)], 5)}, "there are 4 queries and 4 keys"),

@@ -65,16 +65,21 @@ static basin_status missing(const char *name, basin_error *error) {
     return basin_fail(error, BASIN_BAD_VALUE, "attention: %s is NULL", name);
 }
 
+/* Of empty operands the address may be anything. */
 static basin_status check_present(basin_eager_operation operation, const basin_eager_attention *at,
                                   basin_error *error) {
+    bool queries = at->batch * at->queries * at->heads > 0,
+         keys = at->batch * at->keys * at->heads > 0;
+    bool wide = at->width > 0;
     bool list = !at->row || (at->column && (at->pairs == 0 || (at->key && at->query && at->pair)));
-    if (!at->q) return missing("q", error);
-    if (!at->k) return missing("k", error);
-    if (!at->beta) return missing("beta", error);
+    if (!at->q && queries && wide) return missing("q", error);
+    if (!at->k && keys && wide) return missing("k", error);
+    if (!at->beta && at->heads > 0) return missing("beta", error);
     if (!list) return missing("a part of the list (key, column, query or pair)", error);
-    if (operation != BASIN_EAGER_LSE && !at->w) return missing("w", error);
-    if (operation == BASIN_EAGER_REVERSE && !at->a && !at->b) return missing("a and b", error);
-    if (operation == BASIN_EAGER_LSE && !at->lse) return missing("lse", error);
+    if (operation != BASIN_EAGER_LSE && !at->w && queries) return missing("w", error);
+    if (operation == BASIN_EAGER_REVERSE && !at->a && !at->b && (queries || keys) && wide)
+        return missing("a and b", error);
+    if (operation == BASIN_EAGER_LSE && !at->lse && queries) return missing("lse", error);
     return BASIN_OK;
 }
 

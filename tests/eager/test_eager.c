@@ -234,6 +234,25 @@ static void refuse(const basin_eager *eager, basin_eager_operation operation,
     if (!strstr(error.text, words)) fail_msg("'%s' does not say '%s'", error.text, words);
 }
 
+/* Frameworks give tensors without numbers no address. */
+static void test_operands_without_numbers(void **state) {
+    (void)state;
+    basin_eager *eager = NULL;
+    float beta = 1, w[3] = {1, 1, 1}, lse[3] = {7, 7, 7}, q[3] = {1, 2, 3}, dq[3] = {7, 7, 7};
+    assert_int_equal(basin_eager_open(&eager, "cpu", 1, NULL), BASIN_OK);
+    basin_eager_attention at = {.dtype = BASIN_F32, .batch = 1, .heads = 1, .width = 1};
+    at.beta = &beta;
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(basin_eager_run(eager, (basin_eager_operation)i, &at, NULL), BASIN_OK);
+    at.queries = 3, at.q = q, at.w = w, at.lse = lse, at.dq = dq; /* and no key */
+    assert_int_equal(basin_eager_run(eager, BASIN_EAGER_FORCE, &at, NULL), BASIN_OK);
+    for (int i = 0; i < 3; i++) {
+        assert_true(lse[i] == 0);
+        assert_true(dq[i] == 0);
+    }
+    basin_eager_close(eager);
+}
+
 static void test_jobs_that_are_refused(void **state) {
     (void)state;
     basin_eager *eager = NULL;
@@ -295,6 +314,7 @@ int main(void) {
         cmocka_unit_test(test_lists),
         cmocka_unit_test(test_a_list_for_a_batch),
         cmocka_unit_test(test_a_workspace_of_the_callers),
+        cmocka_unit_test(test_operands_without_numbers),
         cmocka_unit_test(test_jobs_that_are_refused),
         cmocka_unit_test(test_lists_that_are_refused),
     };

@@ -5,12 +5,13 @@ it."""
 from __future__ import annotations
 
 import functools
+import numbers
 
 import torch
 
 from basin import _eager
 from basin._library import BasinError
-from basin.torch._ops import DK, DQ, force, lse, watched
+from basin.torch._ops import DK, DQ, PLAIN, force, lse, watched
 
 
 class Pairs:
@@ -100,6 +101,16 @@ def _cast(x, kind):
     return x.float() if x.dtype == torch.float16 else x
 
 
+def _check_kinds(q, k, beta):
+    for name, x in {"queries": q, "keys": k}.items():
+        if not isinstance(x, torch.Tensor):
+            raise BasinError(f"{name} are a {type(x).__name__}, wanted a tensor of PyTorch's")
+    if not isinstance(beta, (torch.Tensor, numbers.Real)):
+        raise BasinError(f"beta is {beta!r}, wanted a number or a tensor [H]")
+    if q.device.type not in ("cpu", "cuda"):
+        raise BasinError(f"queries on {q.device}, wanted cpu or cuda")
+
+
 def _check_tokens(q, k):
     a, b = q.shape, k.shape
     if len(a) < 3 or (a != b and (len(a) != len(b) or a[:-2] != b[:-2] or a[-1] != b[-1])):
@@ -141,7 +152,8 @@ def _pattern_of(pairs, exclude_self, q, k):
             )
         return None, 0, flags | (_eager.CAUSAL if pairs else 0)
     if not isinstance(pairs, Pairs):
-        raise BasinError(f"pairs are {pairs!r}, wanted None, 'causal' or basin.torch.Pairs")
+        found = repr(pairs) if isinstance(pairs, str) else f"a {type(pairs).__name__}"
+        raise BasinError(f"pairs are {found}, wanted None, 'causal' or basin.torch.Pairs(edges, N)")
     if exclude_self:
         raise BasinError("a list of pairs that is to leave out self pairs; list those that count")
     if (pairs.queries, pairs.keys) != (q.shape[2], k.shape[2]):
@@ -155,6 +167,7 @@ def _scale_of(scale, q, k, count, listed, layout, batch):
     if scale is None:
         return None
     real = torch.float64 if q.dtype == torch.float64 else torch.float32
+    scale = torch.as_tensor(scale)
     wanted = (count, q.shape[1]) if listed else (*batch, q.shape[1], q.shape[2], k.shape[2])
     if not listed and layout == "nhy":
         scale = scale.movedim(-1, -3)
@@ -173,6 +186,7 @@ class _Problem:
     def __init__(self, q, k, beta, pairs, scale, exclude_self, layout):
         if layout not in ("hny", "nhy"):
             raise BasinError(f"layout {layout!r}, wanted 'hny' or 'nhy'")
+        _check_kinds(q, k, beta)
         self.layout = layout
         if layout == "nhy":
             q, k = q.transpose(-2, -3), k.transpose(-2, -3)
@@ -262,7 +276,9 @@ def _known(q, k, beta, pairs, scale, exclude_self, layout):
     q and k, checked once a shape. None for other calls, and where somebody watches."""
     if type(beta) is not float or scale is not None or layout != "hny" or type(pairs) is Pairs:
         return None
-    if watched() or torch.is_autocast_enabled("cuda" if q.is_cuda else "cpu"):
+    if type(q) not in PLAIN or type(k) not in PLAIN or watched():
+        return None
+    if torch.is_autocast_enabled("cuda" if q.is_cuda else "cpu"):
         return None
     tf32 = torch.get_float32_matmul_precision()
     key = q.shape, k.shape, q.dtype, k.dtype, q.device, k.device, beta, pairs, exclude_self, tf32

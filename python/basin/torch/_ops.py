@@ -277,7 +277,8 @@ _below_autograd = torch._C._AutoDispatchBelowAutograd
 _modes, _interpreter = (
     torch._C._len_torch_dispatch_stack, torch._C._functorch.peek_interpreter_stack,
 )  # fmt: skip
-_PLAIN = {torch.Tensor, torch.nn.Parameter}
+_forward = torch.autograd.forward_ad
+PLAIN = {torch.Tensor, torch.nn.Parameter}
 
 
 def watched():
@@ -288,10 +289,13 @@ def watched():
 def _seen_by_us_alone(operands):
     """Whether the dispatcher would only pass a call on: nobody watches, no operand is of a class of
     its own. Two journeys through it take longer than small attentions do."""
-    return not watched() and type(operands[0]) in _PLAIN and type(operands[1]) in _PLAIN
+    return not watched() and type(operands[0]) in PLAIN and type(operands[1]) in PLAIN
 
 
 def _recorded(operands):
+    """Whether derivatives are, or tangents go along."""
+    if _forward._current_level >= 0:
+        return True
     if torch.is_grad_enabled():
         for x in operands:
             if isinstance(x, torch.Tensor) and x.requires_grad:
@@ -325,23 +329,62 @@ def _bits(needs):
     return sum(1 << i for i, need in enumerate(needs) if need)
 
 
+def _keep(ctx, *operands):
+    ctx.save_for_backward(*operands)
+    if _forward._current_level >= 0:
+        ctx.save_for_forward(*operands)
+
+
+def _refuse_tangents(beta, scale):
+    if beta is not None or scale is not None:
+        raise NotImplementedError(
+            "energy attention has forward derivatives with respect to queries and keys; those "
+            f"with respect to {'beta' if beta is not None else 'scale'} were asked for"
+        )
+
+
+def _moved(operands, rest, w, tangent_q, tangent_k, want):
+    """Along the tangents of q and k: how the log-sum-exps change (GW), times w, and how their
+    gradients do (GQ, GK): second derivatives are symmetric."""
+    if tangent_q is None and tangent_k is None:
+        return (None,) * 5
+    return reverse(*operands, *rest, w, tangent_q, tangent_k, want)
+
+
 # Functions take what computes them as their first argument, and the operands after it.
 
 
 class _Lse(torch.autograd.Function):
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx, compute, q, k, beta, scale, pairs, count, flags, factor=None):
-        ctx.save_for_backward(q, k, beta, scale, pairs)
-        ctx.rest = count, flags, factor
+    def forward(compute, q, k, beta, scale, pairs, count, flags, factor=None):
         out = compute(q, k, beta, scale, pairs, count, flags)
         return out if factor is None else out.mul_(factor)
 
     @staticmethod
+    def setup_context(ctx, inputs, output):
+        _, q, k, beta, scale, pairs, count, flags, *factor = inputs
+        _keep(ctx, q, k, beta, scale, pairs)
+        ctx.set_materialize_grads(False)
+        ctx.rest = count, flags, factor[0] if factor else None
+
+    @staticmethod
+    def jvp(ctx, _, q, k, beta, scale, *others):
+        _refuse_tangents(beta, scale)
+        *rest, factor = ctx.rest
+        own = ctx.saved_tensors[0]
+        w = torch.ones(own.shape[:3], dtype=_real(own) or own.dtype, device=own.device)
+        return _scaled(_moved(ctx.saved_tensors, rest, w, q, k, GW)[2], factor)
+
+    @staticmethod
     def backward(ctx, w):
+        if w is None:
+            return (None,) * len(ctx.needs_input_grad)
         count, flags, factor = ctx.rest
         want = _bits(ctx.needs_input_grad[1:5])
         results = force(*ctx.saved_tensors, count, flags, _scaled(w, factor), want)
-        return None, *results, None, None, None, None
+        return None, *results, *(None,) * (len(ctx.needs_input_grad) - 5)
 
 
 def _add(a, b):
@@ -406,12 +449,29 @@ def _through_dscale(ctx, operands, c):
 
 
 class _Force(torch.autograd.Function):
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx, compute, q, k, beta, scale, pairs, count, flags, w, want):
-        ctx.save_for_backward(q, k, beta, scale, pairs, w)
+    def forward(compute, *operands):
+        return compute(*operands)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        _, q, k, beta, scale, pairs, count, flags, w, want = inputs
+        _keep(ctx, q, k, beta, scale, pairs, w)
         ctx.set_materialize_grads(False)
-        ctx.count, ctx.flags = count, flags
-        return compute(q, k, beta, scale, pairs, count, flags, w, want)
+        ctx.count, ctx.flags, ctx.want = count, flags, want
+
+    @staticmethod
+    def jvp(ctx, _, q, k, beta, scale, pairs, count, flags, w, want):
+        _refuse_tangents(beta, scale)
+        if ctx.want & (DBETA | DSCALE):
+            _refuse_tangents(ctx.want & DBETA or None, ctx.want)
+        *operands, weight = ctx.saved_tensors
+        rest = (ctx.count, ctx.flags)
+        moved = _moved(operands, rest, weight, q, k, ctx.want)[:2]
+        along = (None, None) if w is None else force(*operands, *rest, w, ctx.want)[:2]
+        return *_add_each(moved, along), None, None
 
     @staticmethod
     def backward(ctx, a, b, c_beta, c_scale):
@@ -435,9 +495,15 @@ class _Force(torch.autograd.Function):
 
 
 class _Reverse(torch.autograd.Function):
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx, compute, *operands):
+    def forward(compute, *operands):
         return compute(*operands)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
 
     @staticmethod
     def backward(ctx, *cotangents):
@@ -457,9 +523,18 @@ def _offer(name, compute, function):
     def by_dispatcher(*operands):
         return function.apply(below, *operands) if _recorded(operands) else below(*operands)
 
+    def lean(*operands):
+        out = below(*operands)
+        return tuple(_wanted(out, operands[-1])) if several else out
+
+    def transformed(*operands):
+        """torch.func asks functions for their derivatives, not operations."""
+        return function.apply(lean, *operands)
+
     def call(*operands, factor=None):
         if not _seen_by_us_alone(operands):
-            out = dispatched(*operands)
+            plain = torch.compiler.is_compiling() or _interpreter() is None
+            out = dispatched(*operands) if plain else transformed(*operands)
             return _wanted(out, operands[-1]) if several else _scaled(out, factor)
         if not _recorded(operands):
             out = compute(*operands)
