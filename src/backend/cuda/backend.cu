@@ -67,7 +67,7 @@ static basin_status report(basin_cuda *cuda, basin_error *error) {
 static basin_status stream_wait(basin_backend *backend, basin_error *error) {
     basin_cuda *cuda = (basin_cuda *)backend;
     basin_cuda_deliver(cuda);
-    if (BASIN_CUDA_TRY(cuda, cudaStreamSynchronize(cuda->stream))) take_fault(cuda);
+    if (basin_cuda_wait(cuda)) take_fault(cuda);
     return report(cuda, error);
 }
 
@@ -210,7 +210,7 @@ static void make_resources(basin_cuda *cuda, const basin_cuda *beside) {
     basin_cuda_graphs_new(cuda);
     basin_cuda_codes_new(cuda, beside);
     basin_cuda_factors_new(cuda);
-    basin_cuda_staging_new(cuda);
+    basin_cuda_staging_new(cuda, beside != NULL);
 }
 
 static basin_status open_backend(basin_backend **backend, const basin_backend *beside, bool lists,

@@ -43,12 +43,14 @@ void basin_cuda_graphs_forget(basin_cuda *cuda, const void *memory);
 void basin_cuda_run(basin_backend *backend, const basin_call *call, size_t calls,
                     void *const *block);
 
-/* memory.cu */
-void basin_cuda_staging_new(basin_cuda *cuda);
+/* memory.cu; `shares`: other threads use the device, too */
+void basin_cuda_staging_new(basin_cuda *cuda, bool shares);
 void basin_cuda_staging_free(basin_cuda *cuda);
 /* Puts what copy_in has been given into its places. Whoever queues something else on the stream
  * that may read it calls this before. */
 void basin_cuda_deliver(basin_cuda *cuda);
+/* Until the stream has done all that was queued. */
+bool basin_cuda_wait(basin_cuda *cuda);
 void *basin_cuda_alloc(basin_backend *backend, size_t bytes);
 void basin_cuda_free(basin_backend *backend, void *memory);
 void basin_cuda_copy_in(basin_backend *backend, void *device, const void *host, size_t bytes);

@@ -47,11 +47,14 @@ struct basin_cuda_staging {
     void *back; /* pinned: small results on their way out */
     size_t back_bytes;
     cudaStream_t copies;
+    cudaEvent_t reached; /* what wait() sleeps for; NULL: it spins */
+    unsigned events;     /* flags of those that the host waits for */
 };
 
 static void slot_new(basin_cuda *cuda, slot *s) {
-    BASIN_CUDA_TRY(cuda, cudaEventCreateWithFlags(&s->left, cudaEventDisableTiming));
-    BASIN_CUDA_TRY(cuda, cudaEventCreateWithFlags(&s->fetched, cudaEventDisableTiming));
+    unsigned flags = cuda->staging->events;
+    BASIN_CUDA_TRY(cuda, cudaEventCreateWithFlags(&s->left, flags));
+    BASIN_CUDA_TRY(cuda, cudaEventCreateWithFlags(&s->fetched, flags));
 }
 
 static void slot_free(slot *s) {
@@ -66,16 +69,27 @@ static void parcel_free(parcel *p) {
     if (p->left) cudaEventDestroy(p->left);
 }
 
-void basin_cuda_staging_new(basin_cuda *cuda) {
+/* A thread that waits for its stream spins, which is the fastest. Where several share a device,
+ * and so the cores, it would take the time that others need to fill their batches: it sleeps. */
+bool basin_cuda_wait(basin_cuda *cuda) {
+    cudaEvent_t reached = cuda->staging ? cuda->staging->reached : NULL;
+    if (!reached) return BASIN_CUDA_TRY(cuda, cudaStreamSynchronize(cuda->stream));
+    return BASIN_CUDA_TRY(cuda, cudaEventRecord(reached, cuda->stream)) &&
+           BASIN_CUDA_TRY(cuda, cudaEventSynchronize(reached));
+}
+
+void basin_cuda_staging_new(basin_cuda *cuda, bool shares) {
     basin_cuda_staging *s = cuda->staging = new (std::nothrow) basin_cuda_staging();
     if (!s) {
         basin_cuda_fail(cuda, cudaErrorMemoryAllocation, "staging", __FILE__, __LINE__);
         return;
     }
+    s->events = cudaEventDisableTiming | (shares ? cudaEventBlockingSync : 0);
+    if (shares) BASIN_CUDA_TRY(cuda, cudaEventCreateWithFlags(&s->reached, s->events));
     BASIN_CUDA_TRY(cuda, cudaStreamCreateWithFlags(&s->copies, cudaStreamNonBlocking));
     for (int i = 0; i < LARGE_SLOTS; i++) slot_new(cuda, &s->large[i]);
     for (int i = 0; i < PARCELS; i++)
-        BASIN_CUDA_TRY(cuda, cudaEventCreateWithFlags(&s->small[i].left, cudaEventDisableTiming));
+        BASIN_CUDA_TRY(cuda, cudaEventCreateWithFlags(&s->small[i].left, s->events));
 }
 
 void basin_cuda_staging_free(basin_cuda *cuda) {
@@ -86,6 +100,7 @@ void basin_cuda_staging_free(basin_cuda *cuda) {
     for (int i = 0; i < LARGE_SLOTS; i++) slot_free(&s->large[i]);
     if (s->back) cudaFreeHost(s->back);
     if (s->copies) cudaStreamDestroy(s->copies);
+    if (s->reached) cudaEventDestroy(s->reached);
     delete s;
     cuda->staging = NULL;
 }
@@ -154,7 +169,7 @@ void basin_cuda_free(basin_backend *backend, void *memory) {
     basin_cuda *cuda = (basin_cuda *)backend;
     if (!memory) return;
     basin_cuda_deliver(cuda);
-    BASIN_CUDA_TRY(cuda, cudaStreamSynchronize(cuda->stream));
+    basin_cuda_wait(cuda);
     basin_cuda_gate gate(cuda);
     basin_cuda_graphs_forget(cuda, memory);
     BASIN_CUDA_TRY(cuda, cudaFree(memory));
@@ -259,7 +274,7 @@ void basin_cuda_copy_out(basin_backend *backend, void *host, const void *device,
     void *pinned = back_room(cuda, bytes);
     BASIN_CUDA_TRY(cuda, cudaMemcpyAsync(pinned ? pinned : host, device, bytes,
                                          cudaMemcpyDeviceToHost, cuda->stream));
-    BASIN_CUDA_TRY(cuda, cudaStreamSynchronize(cuda->stream));
+    basin_cuda_wait(cuda);
     if (pinned) memcpy(host, pinned, bytes);
 }
 
