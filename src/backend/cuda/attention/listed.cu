@@ -17,6 +17,8 @@
  * 3 + 2 products. The rows of one head lie in the second-level cache (N Y elements), heads are
  * walked one after the other. Amazon (8.8 million pairs, H 2, Y 128, float): force 18 GB, 18 GFLOP;
  * reverse 36 GB, 50 GFLOP: 3.3 and 6.5 ms at 5.5 TB/s of that cache. Narrow rows halve the bytes.
+ * Where the rows of a head do not fit there (T-Social: 5.8 million nodes), each is asked for while
+ * the 32 pairs before are computed.
  */
 #include "backend/cuda/attention/walk.h"
 
@@ -30,12 +32,69 @@ struct listed {
     float *sums;                 /* [slots, H, parts, Y] of cut nodes */
     struct running *states;      /* [slots, H]; by query */
     int heads, width;
+    bool ahead; /* the rows across do not fit in the second-level cache */
 };
 
 /* The running sums of a query and head. */
 struct running {
     float most, total, slope, gain, gain_slope, center, unused[2];
 };
+
+/* ---- the other ends of a chunk's pairs ---- */
+
+/* Their numbers, a lane each: those of 32 pairs, of the next 32, and of 32 on their way. */
+struct ends {
+    const int32_t *other;
+    int64_t base, last;
+    int now, next, later;
+
+    __device__ __forceinline__ ends(const basin_cuda_walk &walk, int64_t begin, int64_t end)
+        : other(walk.other), base(begin), last(end - 1), now(load(begin)), next(load(begin + 32)),
+          later(load(begin + 64)) {}
+    __device__ __forceinline__ int load(int64_t first) const {
+        int64_t i = first + threadIdx.x % 32;
+        return __ldg(other + (i < last ? i : last));
+    }
+    /* Lets of() be asked for `pair` and 31 behind it; true where it moved on. Pairs come in their
+     * order, a few at a time. */
+    __device__ __forceinline__ bool reach(int64_t pair) {
+        if (pair < base + 32) return false;
+        now = next, next = later, base += 32;
+        later = load(base + 64);
+        return true;
+    }
+    __device__ __forceinline__ int64_t of(int64_t pair) const {
+        int i = (int)(pair - base);
+        int a = __shfl_sync(0xffffffffu, now, i & 31), b = __shfl_sync(0xffffffffu, next, i & 31);
+        return i < 32 ? a : b;
+    }
+};
+
+/* Asks for a row, of which nothing is needed yet. */
+template <typename T>
+static __device__ __forceinline__ void fetch(const void *rows, int64_t at, int width) {
+    const char *row = (const char *)((const T *)rows + at);
+    for (int byte = 0; byte < width * (int)sizeof(T); byte += 128)
+        asm volatile("prefetch.global.L2 [%0];" ::"l"(row + byte));
+}
+
+/* The rows of the next 32 pairs, a lane each; and the own rows of the node behind this one. */
+template <typename T>
+static __device__ __forceinline__ void fetch_across(const listed &p, const ends &e, int64_t shift) {
+    int64_t at = (int64_t)e.next * p.heads * p.width + shift;
+    if (e.base + 32 + threadIdx.x % 32 > e.last) return;
+    fetch<T>(p.y, at, p.width);
+    if (p.y2) fetch<T>(p.y2, at, p.width);
+}
+template <typename T>
+static __device__ __forceinline__ void fetch_own(const listed &p, int64_t node, int64_t shift) {
+    int64_t at = (node + 1) * p.heads * p.width + shift;
+    if (threadIdx.x % 32 != 0 || node + 1 >= p.walk.nodes) return;
+    fetch<T>(p.x, at, p.width);
+    if (p.x2) fetch<T>(p.x2, at, p.width);
+}
+
+/* ---- by query ---- */
 
 /* One pair more: r and, in reverse, c; the rows are y (K) and y2 (B). */
 template <basin_cuda_mode MODE, typename R>
@@ -125,8 +184,11 @@ static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) by_query(listed 
     int64_t step = (int64_t)p.heads * p.width, shift = (int64_t)h * p.width;
     float beta = p.beta[h];
     basin_cuda_walker walker(p.walk, chunk);
+    if (!walker.more()) return;
+    ends across(p.walk, walker.at, walker.end);
     while (walker.more()) {
         basin_cuda_fragment f = walker.next(p.walk);
+        if (p.ahead) fetch_own<T>(p, f.node, shift);
         running s = {basin_minus_infinity()};
         R x, x2, sum, plain, y, y2;
         x.load((const T *)p.x + f.node * step + shift, p.width);
@@ -136,7 +198,8 @@ static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) by_query(listed 
 #pragma unroll MODE == BASIN_CUDA_REVERSE ? 1 : 2
         for (int64_t base = f.begin; base < f.end; base += 32 / G) {
             bool on = base + group < f.end;
-            int64_t other = __ldg(p.walk.other + (on ? base + group : f.end - 1));
+            if (across.reach(base) && p.ahead) fetch_across<T>(p, across, shift);
+            int64_t other = across.of(on ? base + group : f.end - 1);
             y.load((const T *)p.y + other * step + shift, p.width);
             float r = x.part(y), c = 0;
             if (MODE == BASIN_CUDA_REVERSE) {
@@ -162,15 +225,11 @@ static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) by_query(listed 
     }
 }
 
-/* Queries that were cut, or have no pairs; a warp per query and head. */
+/* A query and head that was cut, or has no pairs, by a warp. */
 template <basin_cuda_mode MODE, typename T>
-static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) join_queries(listed p) {
+static __device__ void join_query(const listed &p, const basin_cuts &cuts, int64_t node, int h) {
     enum { PARTS = MODE == BASIN_CUDA_REVERSE ? 2 : 1 };
-    int64_t task = basin_cuda_walk_task(), node = task / p.heads;
-    int h = (int)(task % p.heads), lane = threadIdx.x % 32;
-    if (node >= p.walk.nodes) return;
-    basin_cuts cuts(p.walk, node);
-    if (cuts.count == 1) return;
+    int lane = threadIdx.x % 32;
     running s = {basin_minus_infinity()};
     for (int64_t i = 0; i < cuts.count; i++) {
         const running &from = p.states[cuts.slot(i) * p.heads + h];
@@ -199,10 +258,19 @@ static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) join_queries(lis
             sum = fmaf(factor, first + beta * shift * second, sum);
             plain = fmaf(factor, second, plain);
         }
-        ((T *)p.out)[task * p.width + y] =
+        ((T *)p.out)[(node * p.heads + h) * p.width + y] =
             basin_from_float<T>(end.factor * fmaf(end.plain, plain, sum));
     }
 }
+
+template <basin_cuda_mode MODE, typename T>
+static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) join_queries(listed p, bool large) {
+    basin_cuda_walk_cut(p.walk, p.heads, large, [&](int64_t node, int h, const basin_cuts &cuts) {
+        join_query<MODE, T>(p, cuts, node, h);
+    });
+}
+
+/* ---- by key ---- */
 
 template <basin_cuda_mode MODE, typename T, typename R, int G>
 static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) by_key(listed p) {
@@ -213,8 +281,11 @@ static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) by_key(listed p)
     float beta = p.beta[h], rate = beta * BASIN_LOG2_E;
     const float4 *summary = (const float4 *)p.summary + h * p.walk.across;
     basin_cuda_walker walker(p.walk, chunk);
+    if (!walker.more()) return;
+    ends across(p.walk, walker.at, walker.end);
     while (walker.more()) {
         basin_cuda_fragment f = walker.next(p.walk);
+        if (p.ahead) fetch_own<T>(p, f.node, shift);
         R x, x2, sum, y, y2;
         x.load((const T *)p.x + f.node * step + shift, p.width);
         x2.clear(), sum.clear(), y2.clear();
@@ -223,7 +294,8 @@ static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) by_key(listed p)
 #pragma unroll MODE == BASIN_CUDA_REVERSE ? 1 : 2
         for (int64_t base = f.begin; base < f.end; base += 32 / G) {
             bool on = base + group < f.end;
-            int64_t other = __ldg(p.walk.other + (on ? base + group : f.end - 1));
+            if (across.reach(base) && p.ahead) fetch_across<T>(p, across, shift);
+            int64_t other = across.of(on ? base + group : f.end - 1);
             float4 q = __ldg(summary + other); /* most, weight, mean */
             y.load((const T *)p.y + other * step + shift, p.width);
             float r = basin_group_sum<G>(x.part(y)), c = 0;
@@ -284,6 +356,8 @@ size_t basin_cuda_listed_workspace(const basin_cuda_heads *at, basin_cuda_mode m
     return lay_out(&s, at, mode, NULL);
 }
 
+static const int64_t CACHED = (int64_t)24 << 20; /* bytes of rows that stay in the cache */
+
 static listed describe(const basin_cuda_heads *at, basin_cuda_mode mode, const listed_space *s,
                        bool keys) {
     listed p = {};
@@ -296,6 +370,7 @@ static listed describe(const basin_cuda_heads *at, basin_cuda_mode mode, const l
     p.lse = at->lse, p.gw = at->gw, p.slope = s->slope, p.summary = s->summary;
     p.sums = s->sums, p.states = s->states;
     p.heads = (int)at->heads, p.width = (int)at->width;
+    p.ahead = p.walk.across * at->width * (at->kind == BASIN_NARROW ? 2 : 4) > CACHED;
     return p;
 }
 
@@ -308,8 +383,9 @@ static void walk_queries(const basin_cuda_frame *frame, const listed &p) {
             <<<blocks, BASIN_WALK_WARPS * 32, 0, frame->stream>>>(p);
     });
     BASIN_CUDA_LAUNCHED(frame->cuda, "attention by query");
-    blocks = basin_cuda_walk_blocks(p.walk.nodes * p.heads);
-    join_queries<MODE, T><<<blocks, BASIN_WALK_WARPS * 32, 0, frame->stream>>>(p);
+    blocks = basin_cuda_walk_cut_blocks(p.walk, p.heads);
+    join_queries<MODE, T>
+        <<<blocks, BASIN_WALK_WARPS * 32, 0, frame->stream>>>(p, basin_cuda_walk_is_large(p.walk));
     BASIN_CUDA_LAUNCHED(frame->cuda, "attention by query, cut rows");
 }
 
@@ -322,10 +398,10 @@ static void walk_keys(const basin_cuda_frame *frame, const listed &p) {
             <<<blocks, BASIN_WALK_WARPS * 32, 0, frame->stream>>>(p);
     });
     BASIN_CUDA_LAUNCHED(frame->cuda, "attention by key");
-    blocks = basin_cuda_walk_blocks(p.walk.nodes * p.heads);
+    blocks = basin_cuda_walk_cut_blocks(p.walk, p.heads);
     basin_cuda_walk_join<T><<<blocks, BASIN_WALK_WARPS * 32, 0, frame->stream>>>(
         (T *)p.out, p.sums, p.beta, p.walk, p.heads, p.width, (int64_t)p.heads * p.width, p.width,
-        0);
+        0, basin_cuda_walk_is_large(p.walk));
     BASIN_CUDA_LAUNCHED(frame->cuda, "attention by key, cut rows");
 }
 

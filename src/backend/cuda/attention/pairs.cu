@@ -154,9 +154,10 @@ template <typename T> static void launch_sums(const basin_cuda_frame *frame, con
                    frame->stream>>>(p);
         });
     BASIN_CUDA_LAUNCHED(frame->cuda, "sums over pairs");
-    basin_cuda_walk_join<T><<<basin_cuda_walk_blocks(p.walk.nodes * p.heads), BASIN_WALK_WARPS * 32,
-                              0, frame->stream>>>((T *)p.out, p.left, NULL, p.walk, p.heads,
-                                                  p.width, p.step, p.stride, p.shift);
+    basin_cuda_walk_join<T>
+        <<<basin_cuda_walk_cut_blocks(p.walk, p.heads), BASIN_WALK_WARPS * 32, 0, frame->stream>>>(
+            (T *)p.out, p.left, NULL, p.walk, p.heads, p.width, p.step, p.stride, p.shift,
+            basin_cuda_walk_is_large(p.walk));
     BASIN_CUDA_LAUNCHED(frame->cuda, "sums over pairs, cut rows");
 }
 

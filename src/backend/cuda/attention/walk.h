@@ -17,7 +17,8 @@
 #include "backend/cuda/attention/attention.h"
 
 enum { BASIN_WALK_WARPS = 4 };
-static const int64_t BASIN_WALK_CHUNKS = 8192, BASIN_WALK_LEAST = 16, BASIN_WALK_PIECE = 64;
+static const int64_t BASIN_WALK_CHUNKS = 8192, BASIN_WALK_LEAST = 16, BASIN_WALK_PIECE = 64,
+                     BASIN_WALK_MOST = 8192;
 
 /* One side of a CSR list, or (start NULL) of all pairs of a batch. */
 struct basin_cuda_walk {
@@ -34,6 +35,7 @@ static inline int64_t basin_cuda_walk_piece(const basin_cuda_heads *at) {
     int64_t pairs = at->pairs;
     int64_t nodes = at->batch * (at->queries < at->keys ? at->queries : at->keys);
     int64_t even = basin_cuda_ceil(basin_cuda_ceil(pairs, BASIN_WALK_CHUNKS), 32) * 32;
+    if (even > BASIN_WALK_MOST) return BASIN_WALK_MOST; /* the last warps to end: a part of all */
     int64_t few = basin_cuda_ceil(4 * pairs, nodes > 0 ? nodes : 1);
     if (even > BASIN_WALK_PIECE || few > BASIN_WALK_PIECE)
         return even > BASIN_WALK_PIECE ? even : (int64_t)BASIN_WALK_PIECE;
@@ -141,6 +143,30 @@ struct basin_cuts {
         return i == 0 ? first * 2 + 1 : (first + i) * 2;
     }
 };
+
+/* Calls f(node, head, cuts) of whole warps for nodes that were cut or have no pairs. Of many nodes
+ * few are: a warp looks at 32 of them; else at one and one head. */
+static inline bool basin_cuda_walk_is_large(const basin_cuda_walk &walk) {
+    return walk.nodes > (int64_t)1 << 20;
+}
+static inline unsigned basin_cuda_walk_cut_blocks(const basin_cuda_walk &walk, int64_t heads) {
+    bool large = basin_cuda_walk_is_large(walk);
+    return basin_cuda_walk_blocks(large ? basin_cuda_ceil(walk.nodes, 32) : walk.nodes * heads);
+}
+template <typename F>
+static __device__ __forceinline__ void basin_cuda_walk_cut(const basin_cuda_walk &walk, int heads,
+                                                           bool large, F f) {
+    int64_t task = basin_cuda_walk_task(), first = large ? task * 32 : task / heads;
+    int64_t own = large ? first + threadIdx.x % 32 : first;
+    bool wants = own < walk.nodes && basin_cuts(walk, own).count != 1;
+    unsigned cut = __ballot_sync(0xffffffffu, wants) & (large ? 0xffffffffu : 1u);
+    for (; cut; cut &= cut - 1) {
+        int64_t node = first + __ffs((int)cut) - 1;
+        basin_cuts cuts(walk, node);
+        for (int h = large ? 0 : (int)(task % heads), end = large ? heads : h + 1; h < end; h++)
+            f(node, h, cuts);
+    }
+}
 
 /* ---- rows of numbers, spread over the lanes of a group ---- */
 
@@ -267,24 +293,21 @@ template <int G> static __device__ __forceinline__ float basin_groups_max(float 
 }
 
 /* out [nodes, step], columns `shift` + h * `stride` + 0 .. width - 1 of it, for the nodes that were
- * cut, from sums [slots, H, width], times factor[h] if any; 0 for nodes without pairs. A warp per
- * node and head. */
+ * cut, from sums [slots, H, width], times factor[h] if any; 0 for nodes without pairs. */
 template <typename T>
 static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32)
     basin_cuda_walk_join(T *out, const float *sums, const float *factor, basin_cuda_walk walk,
-                         int heads, int width, int64_t step, int64_t stride, int64_t shift) {
-    int64_t task = basin_cuda_walk_task(), node = task / heads;
-    int h = (int)(task % heads), lane = threadIdx.x % 32;
-    if (node >= walk.nodes) return;
-    basin_cuts cuts(walk, node);
-    if (cuts.count == 1) return;
-    float times = factor ? factor[h] : 1.0f;
-    for (int y = lane; y < width; y += 32) {
-        float sum = 0;
-        for (int64_t i = 0; i < cuts.count; i++)
-            sum += sums[(cuts.slot(i) * heads + h) * width + y];
-        out[node * step + shift + h * stride + y] = basin_from_float<T>(times * sum);
-    }
+                         int heads, int width, int64_t step, int64_t stride, int64_t shift,
+                         bool large) {
+    basin_cuda_walk_cut(walk, heads, large, [&](int64_t node, int h, const basin_cuts &cuts) {
+        float times = factor ? factor[h] : 1.0f;
+        for (int y = threadIdx.x % 32; y < width; y += 32) {
+            float sum = 0;
+            for (int64_t i = 0; i < cuts.count; i++)
+                sum += sums[(cuts.slot(i) * heads + h) * width + y];
+            out[node * step + shift + h * stride + y] = basin_from_float<T>(times * sum);
+        }
+    });
 }
 
 static constexpr int64_t BASIN_WALK_WIDTH = 256; /* elements of a row that a warp holds */
