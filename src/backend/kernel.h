@@ -96,6 +96,7 @@ typedef struct basin_backend_table {
     /* Bytes of a NARROW element: 2, 0 where kernels take no such operands. ref keeps them in its
      * own type and rounds what it stores. */
     size_t narrow_size;
+    bool narrow_lists; /* whether attention along a list of pairs takes NARROW tokens, too */
     /* Bytes of an E4M3 or E5M2 element: 1, or that of ref's own type, likewise; 0: no such. */
     size_t byte_size;
     void *(*alloc)(basin_backend *backend, size_t bytes);

@@ -141,6 +141,50 @@ static void test_descent(void **state) {
     lab_close(&l);
 }
 
+/* Queries and keys along a list are rounded like those of all pairs; weights and results are what
+ * they are, and a list that is too short stays wide. */
+static void list_of(double least, bool rounded) {
+    enum { NODES = 4, WIDTH = 3, PAIRS = 5 };
+    static const int32_t edge[2 * PAIRS] = {0, 1, 0, 3, 1, 2, 2, 0, 3, 3};
+    lab l;
+    double q[NODES * WIDTH], k[NODES * WIDTH];
+    fill(q, NODES * WIDTH, 4), fill(k, NODES * WIDTH, 5);
+    open_narrow(&l, least);
+    basin_pairs pairs;
+    assert_int_equal(basin_pairs_new(&pairs, NODES, NODES, edge, PAIRS, 0, NULL), BASIN_OK);
+    basin_pattern pattern = basin_pairs_declare(l.graph, "pairs", NODES, NODES, pairs.pairs);
+    basin_expr x = lab_input(&l, "q", BASIN_SHAPE(NODES, 1, WIDTH), q);
+    basin_expr y = lab_input(&l, "k", BASIN_SHAPE(NODES, 1, WIDTH), k);
+    basin_expr beta = basin_fill(l.graph, BASIN_SHAPE(1), 0.5);
+    basin_expr lse = basin_attention_lse(x, y, beta, NULL, NULL, &pattern);
+    basin_plan *plan = lab_plan(&l, &lse, 1);
+    assert_int_equal(basin_pairs_write(plan, &pattern, &pairs, NULL), BASIN_OK);
+    lab_run(plan);
+    basin_tensor value = lab_read(plan, lse);
+    for (int i = 0; i < NODES; i++) {
+        double sum = 0;
+        for (int p = 0; p < PAIRS; p++) {
+            double score = 0;
+            for (int d = 0; d < WIDTH && edge[2 * p] == i; d++) {
+                double a = q[i * WIDTH + d], b = k[edge[2 * p + 1] * WIDTH + d];
+                score += 0.5 * (rounded ? narrowed(a) * narrowed(b) : a * b);
+            }
+            if (edge[2 * p] == i) sum += exp(score);
+        }
+        assert_true(fabs(basin_tensor_at(&value, i) - log(sum)) < 1e-14);
+    }
+    basin_tensor_free(&value);
+    basin_plan_free(plan);
+    basin_pairs_free(&pairs);
+    lab_close(&l);
+}
+
+static void test_lists(void **state) {
+    (void)state;
+    list_of(0, true);
+    list_of(1000, false);
+}
+
 /* Under 128 memories, the reverse of the ReLU reads bits that the product under it has written. */
 static void test_masks(void **state) {
     (void)state;
@@ -188,6 +232,7 @@ int main(void) {
         cmocka_unit_test(test_small_products_are_not),
         cmocka_unit_test(test_stored_twice),
         cmocka_unit_test(test_descent),
+        cmocka_unit_test(test_lists),
         cmocka_unit_test(test_masks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

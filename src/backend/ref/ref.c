@@ -230,6 +230,7 @@ static const basin_backend_table table = {
     .masks = true,
     .joins = true,
     .narrow_size = sizeof(double),
+    .narrow_lists = true,
     .byte_size = sizeof(double),
     .alloc = basin_host_alloc,
     .free = basin_host_free,

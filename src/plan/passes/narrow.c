@@ -1,12 +1,13 @@
 /* Narrow storage: which intermediate results are kept as bfloat16 where the backend was asked to.
  *
  * Tensor cores read narrow factors, so those of the large matrix products and of attention over all
- * pairs are narrow; a small product gains nothing from it and stays float, factors and all. Narrow
+ * pairs are narrow; a small product gains nothing from it and stays float, factors and all.
+ * Attention along a list waits for the rows of tokens that it gathers: these are narrow where the
+ * backend takes them so. Narrow
  * is what nobody but such products reads, or a layer norm's reverse as its cotangent; a factor that
  * others read, too (a weight, the cotangent of the tokens), is float and gets a narrow copy, stored
  * by the instruction that computes it where that can. Everything else stays float: inputs, states,
- * outputs, the tokens, statistics, sums, energies, heads, lists of pairs, gradients on their way
- * into a state. */
+ * outputs, the tokens, statistics, sums, energies, heads, gradients on their way into a state. */
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -16,6 +17,7 @@
 typedef struct narrowing {
     basin_ir *ir;
     double least;       /* multiply-adds that make a product or an attention large */
+    bool lists;         /* attention along lists, too */
     bool *wide;         /* [values] of roots */
     int *cast;          /* [values] of wide roots: the narrow copy, -1 before it is needed */
     basin_ir_list list; /* the new one */
@@ -36,6 +38,16 @@ static double count_of(const basin_ir *ir, int value) {
     return (double)basin_shape_count(ir->value[value].shape);
 }
 
+/* The keys that a query sees, on average along a list; 0 for lists that stay wide. */
+static double keys_seen(const narrowing *n, const basin_ir_instruction *instruction) {
+    const basin_ir *ir = n->ir;
+    const int *in = instruction->in;
+    if (in[BASIN_ATT_ROW] < 0) return (double)ir->value[in[BASIN_ATT_K]].shape.dim[1];
+    if (!n->lists || in[BASIN_ATT_SCALE] >= 0 || in[BASIN_ATT_MIX] >= 0) return 0;
+    double queries = (double)ir->value[in[BASIN_ATT_Q]].shape.dim[1];
+    return queries > 0 ? count_of(ir, in[BASIN_ATT_KEY]) / queries : 0;
+}
+
 /* Whether the instruction has enough to multiply that narrow factors pay. */
 static bool is_large(const narrowing *n, const basin_ir_instruction *instruction) {
     const basin_ir *ir = n->ir;
@@ -44,9 +56,9 @@ static bool is_large(const narrowing *n, const basin_ir_instruction *instruction
         basin_product_sizes(size, ir, instruction);
         return (double)size[0] * (double)size[1] * (double)size[2] * (double)size[3] >= n->least;
     }
-    if (!is_attention(instruction->op) || instruction->in[BASIN_ATT_ROW] >= 0) return false;
-    double keys = (double)ir->value[instruction->in[BASIN_ATT_K]].shape.dim[1];
-    return count_of(ir, instruction->in[BASIN_ATT_Q]) * keys >= n->least;
+    if (!is_attention(instruction->op)) return false;
+    double keys = keys_seen(n, instruction);
+    return keys > 0 && count_of(ir, instruction->in[BASIN_ATT_Q]) * keys >= n->least;
 }
 
 /* What an instruction wants of operand k. */
@@ -212,8 +224,8 @@ static basin_status rewrite(narrowing *n) {
     return BASIN_OK;
 }
 
-basin_status basin_ir_narrow(basin_ir *ir, double least) {
-    narrowing n = {.ir = ir, .least = least, .values = ir->values};
+basin_status basin_ir_narrow(basin_ir *ir, double least, bool lists) {
+    narrowing n = {.ir = ir, .least = least, .lists = lists, .values = ir->values};
     n.wide = calloc(ir->values + 1, sizeof *n.wide);
     n.cast = basin_array_new(ir->values, sizeof *n.cast);
     basin_status status = n.wide && n.cast ? BASIN_OK : no_memory(ir);
