@@ -1,5 +1,5 @@
 /* The items of `basin bench` for graphs: energy attention along the edges of a random graph, its
- * reverse, and a full-graph training step of the anomaly detector. */
+ * reverse, and the anomaly detector on the full graph: the scores of all nodes, a training step. */
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -50,12 +50,19 @@ static basin_status add_attention(basin_bench *bench, const basin_block *block,
     return status;
 }
 
-static basin_status add_training(basin_bench *bench, const basin_anomaly *model,
+static basin_status add_forward(basin_bench *bench, basin_expr logits, basin_expr features,
+                                const basin_pattern *pattern, basin_error *error) {
+    basin_plan_spec spec = {.output = &logits, .outputs = 1};
+    basin_plan *plan = basin_bench_plan(bench, "forward", "scores of all nodes", &spec, 0, error);
+    if (!plan) return error->status;
+    basin_status status = basin_bench_normal(bench, plan, features, 1, error);
+    return status ? status : basin_pairs_write(plan, pattern, &bench->pairs, error);
+}
+
+static basin_status add_training(basin_bench *bench, basin_expr logits, basin_expr features,
                                  const basin_pattern *pattern, basin_error *error) {
     const basin_bench_shape *s = &bench->shape;
-    basin_expr features = basin_input(bench->graph, "features", BASIN_SHAPE(s->nodes, s->features));
     basin_expr label = basin_input(bench->graph, "label", BASIN_SHAPE(s->nodes));
-    basin_expr logits = basin_anomaly_forward(model, features, pattern);
     basin_expr weight = basin_offset(basin_scale(label, 12), 1);
     basin_expr loss = basin_weighted_cross_entropy(logits, label, weight);
     basin_adamw_config config = BASIN_ADAMW_DEFAULT;
@@ -93,5 +100,8 @@ basin_status basin_bench_graph(basin_bench *bench, basin_error *error) {
     }
     status = basin_params_init(&bench->params, bench->store, bench->seed, error);
     if (!status && !bench->whole) status = add_attention(bench, &model.block, &pattern, error);
-    return status ? status : add_training(bench, &model, &pattern, error);
+    basin_expr features = basin_input(bench->graph, "features", BASIN_SHAPE(s->nodes, s->features));
+    basin_expr logits = basin_anomaly_forward(&model, features, &pattern);
+    if (!status) status = add_forward(bench, logits, features, &pattern, error);
+    return status ? status : add_training(bench, logits, features, &pattern, error);
 }

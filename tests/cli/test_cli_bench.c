@@ -74,6 +74,7 @@ static void times_graphs(void **state) {
         run(state, "bench --json --shape graph-small --nodes 30 --edges 100 --features 3" TINY));
     assert_true(json_number(tree, "shape.edges") > 50 && json_number(tree, "shape.edges") <= 100);
     assert_true(json_number(tree, "items.reverse.median_s") > 0);
+    assert_true(json_number(tree, "items.forward.median_s") > 0);
     assert_true(json_number(tree, "edges_per_s") > 0);
     cJSON_Delete(tree);
     const program *p = run(state, "bench --shape graph-small --nodes 30 --edges 100" TINY);

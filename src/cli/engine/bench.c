@@ -23,7 +23,7 @@ static const options defaults = {
     .shape = "paper", .backend = "cpu", .products = "f32", .rounds = 5};
 
 #define SIZE(field, name, value, help)                                                             \
-    BASIN_INTEGER(options, field, name, value, 0, 100000000, help)
+    BASIN_INTEGER(options, field, name, value, 0, 1000000000, help)
 
 static const basin_option table[] = {
     BASIN_CHOICE(options, shape, "shape", "paper|image-small|amazon|amazon-part|graph-small",
