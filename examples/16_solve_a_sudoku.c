@@ -15,8 +15,9 @@ static basin_sudoku_boards generate(int64_t count, uint64_t seed) {
 
 static basin_sudoku_model *train(basin_backend *backend, const basin_sudoku_boards *boards) {
     static const char *const setting[][2] = {
-        {"dim", "24"},   {"heads", "2"},  {"head_dim", "16"}, {"memories", "48"}, {"steps", "3"},
-        {"batch", "16"}, {"epochs", "8"}, {"warmup", "0"},    {"rate", "0.015"},  {"average", "0"},
+        {"dim", "12"},    {"house_memories", "16"}, {"steps", "3"},
+        {"alpha", "0.5"}, {"batch", "8"},           {"epochs", "6"},
+        {"warmup", "0"},  {"rate", "0.01"},         {"average", "0"},
     };
     basin_settings *settings;
     basin_sudoku_model *model;

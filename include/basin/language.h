@@ -42,6 +42,8 @@ typedef struct basin_language_config {
     bool strict;         /* of NRGPT: a token does not see itself */
     bool bias;           /* of GPT: biases in its maps and norms */
     double dropout_step; /* in training, of NRGPT: of the first tokens and of what a step adds */
+    double beta;         /* of NRGPT: attention's inverse temperature; 0: 1, as published */
+    double alpha;        /* of NRGPT: x <- x - alpha proj dE/dg; 0: 1, as published */
 } basin_language_config;
 
 /* One layer of GPT; biases are NULL where the configuration leaves them out. */

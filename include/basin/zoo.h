@@ -120,6 +120,7 @@ typedef struct basin_zoo_nrgpt {
     double dropout;  /* in training: the share of attention's pull, summed over heads, that is 0; */
     basin_expr seed; /* index [2] of its draws, or NULL: none */
     double dropout_step; /* in training: the share of what a step adds that is 0 */
+    double beta;         /* attention's inverse temperature; 0: 1, as published */
 } basin_zoo_nrgpt;
 BASIN_API basin_energy basin_zoo_nrgpt_energy(const basin_zoo_nrgpt *model);
 BASIN_API basin_turn basin_zoo_nrgpt_turn(const basin_zoo_nrgpt *model);

@@ -1,8 +1,9 @@
 /* basin sudoku: generate, train, eval and solve as a user calls them, and wrong usage. */
 #include "cli/program.h"
 
-static const char *const tiny = "--dim 8 --heads 2 --head-dim 4 --memories 16 --steps 4 --batch 4 "
-                                "--epochs 2 --warmup 0 --threads 1";
+static const char *const tiny =
+    "--preset cells --repel 1 --dim 8 --heads 2 --head-dim 4 --memories 16 --steps 4 --batch 4 "
+    "--epochs 2 --warmup 0 --threads 1";
 
 static void generates(void **state) {
     const program *p = run(state, "sudoku generate --count 20 -o easy.csv");
@@ -69,7 +70,10 @@ static void wrong_usage(void **state) {
     assert_error(run(state, "sudoku train boards.csv --hold-out 4"), 1, "more than the 4");
     assert_error(run(state, "sudoku train boards.csv --limit 5"), 1, "the 5 of --limit");
     assert_error(run(state, "sudoku train none.csv"), 1, "none.csv");
-    assert_error(run(state, "sudoku train boards.csv --pairs all"), 1, "places is off");
+    assert_error(run(state, "sudoku train boards.csv --preset cells --pairs all"), 1,
+                 "places is off");
+    assert_error(run(state, "sudoku train boards.csv --attention"), 1, "attention is on");
+    assert_error(run(state, "sudoku train boards.csv --repel 2"), 1, "repel");
     assert_error(run(state, "sudoku solve none.safetensors 12"), 1, "2 characters, wanted 81");
     assert_int_equal(run(state, "sudoku train boards.csv -q %s", tiny)->code, 0);
     assert_error(run(state, "sudoku eval model.safetensors boards.csv --steps 4,x"), 1, "4,x");

@@ -21,7 +21,9 @@ static basin_expr keys(const basin_zoo_nrgpt *m, basin_expr g) {
     return basin_zoo_linear(basin_held(g), all, NULL);
 }
 
-/* log sum over earlier B of exp(g_A . k_B) by fused attention, [.., N, H] */
+static double beta_of(const basin_zoo_nrgpt *m) { return m->beta > 0 ? m->beta : 1; }
+
+/* log sum over earlier B of exp(beta g_A . k_B) by fused attention, [.., N, H] */
 static basin_expr streamed(const basin_zoo_nrgpt *m, basin_expr g) {
     basin_shape heads = basin_expr_shape(g);
     int64_t H = basin_expr_shape(m->h).dim[0], D = heads.dim[heads.rank - 1];
@@ -29,9 +31,9 @@ static basin_expr streamed(const basin_zoo_nrgpt *m, basin_expr g) {
     heads.dim[heads.rank++] = D;
     heads.dim[axis] = H;
     basin_expr q = basin_broadcast(basin_axes_insert(with_dropout(m, g), axis, 1), heads);
-    basin_expr one = basin_fill(basin_expr_graph(g), BASIN_SHAPE(H), 1);
+    basin_expr beta = basin_fill(basin_expr_graph(g), BASIN_SHAPE(H), beta_of(m));
     const basin_pattern *pairs = m->strict ? &BASIN_EARLIER_PAIRS : &BASIN_CAUSAL_PAIRS;
-    return basin_attention_lse(q, basin_reshape(keys(m, g), heads), one, NULL, NULL, pairs);
+    return basin_attention_lse(q, basin_reshape(keys(m, g), heads), beta, NULL, NULL, pairs);
 }
 
 /* The same with the scores in memory. All heads have one query, so that scores are one product of
@@ -44,6 +46,7 @@ static basin_expr written(const basin_zoo_nrgpt *m, basin_expr g) {
     k = basin_reshape(basin_permute(k, (int[]){0, 2, 1, 3}), BASIN_SHAPE(-1, H * N, D));
     basin_expr q = basin_reshape(with_dropout(m, g), BASIN_SHAPE(-1, N, D));
     basin_expr score = basin_reshape(basin_matmul_t(q, false, k, true), BASIN_SHAPE(-1, N, H, N));
+    if (beta_of(m) != 1) score = basin_scale(score, beta_of(m));
     basin_expr seen = basin_axes_insert(basin_triangle(graph, N, N, m->strict ? -1 : 0), 1, 1);
     basin_expr lse = basin_logsumexp(basin_select(seen, score, basin_const(graph, -1e30)));
     /* The first token sees nothing where it does not see itself. */
@@ -56,7 +59,7 @@ static basin_expr written(const basin_zoo_nrgpt *m, basin_expr g) {
  * take no more room than keys, products of matrices are faster. */
 static bool writes_scores(basin_shape g) { return g.dim[g.rank - 2] <= 2 * g.dim[g.rank - 1]; }
 
-/* -sum over heads of log sum over earlier B of exp(g_A . h g_B), [.., N] */
+/* -(1 / beta) sum over heads of log sum over earlier B of exp(beta g_A . h g_B), [.., N] */
 static basin_expr attention(const basin_zoo_nrgpt *m, basin_expr g) {
     basin_shape h = basin_expr_shape(m->h), s = basin_expr_shape(g);
     if (h.rank != 3 || s.rank < 2 || h.dim[1] != s.dim[s.rank - 1])
@@ -65,7 +68,7 @@ static basin_expr attention(const basin_zoo_nrgpt *m, basin_expr g) {
                                 "[H, D, D] and [.., N, D]",
                                 h.rank, s.rank);
     basin_expr lse = (writes_scores(s) ? written : streamed)(m, g);
-    return basin_neg(basin_sum(lse, -1, 1));
+    return basin_scale(basin_sum(lse, -1, 1), -1 / beta_of(m));
 }
 
 static basin_expr feed_forward(const basin_zoo_nrgpt *m, basin_expr g) {

@@ -17,7 +17,7 @@ void basin_nrgpt_declare(basin_language *model, basin_params *params) {
     basin_zoo_nrgpt *m = &model->nrgpt;
     int64_t D = c->dim, U = c->hidden;
     bool two = c->feed != BASIN_ZOO_FEED_1, square = c->feed == BASIN_ZOO_FEED_2;
-    *m = (basin_zoo_nrgpt){.feed = c->feed, .strict = c->strict};
+    *m = (basin_zoo_nrgpt){.feed = c->feed, .strict = c->strict, .beta = c->beta};
     m->h = normal(params, "h", BASIN_SHAPE(c->heads, D, D));
     m->bias = zeros(params, "bias", D);
     m->proj = normal(params, "proj", BASIN_SHAPE(D, D));
@@ -40,7 +40,10 @@ basin_expr basin_nrgpt_steps(const basin_language *model, basin_expr x, basin_ex
     x = basin_dropout(x, c->dropout_step, seed);
     basin_energy energies = basin_zoo_nrgpt_energy(&m);
     basin_turn turn = basin_zoo_nrgpt_turn(&m);
-    basin_descent_spec spec = {
-        .steps = c->steps, .alpha = 1, .recompute = c->recompute, .turn = &turn, .turns = 1};
+    basin_descent_spec spec = {.steps = c->steps,
+                               .alpha = c->alpha > 0 ? c->alpha : 1,
+                               .recompute = c->recompute,
+                               .turn = &turn,
+                               .turns = 1};
     return basin_descend(&energies, x, &spec, energy);
 }

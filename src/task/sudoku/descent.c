@@ -12,7 +12,7 @@
 static basin_status make_plans(basin_sudoku_runner *r, basin_store *store, basin_error *error) {
     basin_expr output[2 + BASIN_SUDOKU_PARTS];
     basin_energy energy = basin_sudoku_net_energy(&r->net);
-    basin_shape shape = BASIN_SHAPE(r->net.batch, BASIN_SUDOKU_CELLS, r->net.settings.dim);
+    basin_shape shape = basin_expr_shape(r->net.start);
     r->tokens = basin_input(r->net.graph, "tokens", shape);
     r->t = basin_input(r->net.graph, "t", BASIN_SCALAR);
     r->next = basin_sudoku_net_step(&r->net, r->tokens, r->t);

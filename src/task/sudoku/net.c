@@ -63,15 +63,17 @@ static void declare(basin_sudoku_net *net) {
     basin_block_config config = {BASIN_BLOCK_OF(s), .init_query = wide, .init_memory = wide};
     bool hyperset = basin_sudoku_is_hyperset(s);
     basin_init shown = {BASIN_INIT_NORMAL, hyperset ? 0.02 : 0.5};
-    net->digit = basin_param_add(params, "", "digit", BASIN_SHAPE(DIGITS + 1, s->dim), shown);
+    bool candidates = basin_sudoku_is_candidates(s);
+    basin_shape said = BASIN_SHAPE(candidates ? 3 : DIGITS + 1, s->dim);
+    net->digit = basin_param_add(params, "", "digit", said, shown);
     if (s->places)
         net->place =
             basin_param_add(params, "", "place", BASIN_SHAPE(BASIN_SUDOKU_CELLS, s->dim), shown);
-    net->head_w = basin_param_add(params, "", "head_w", BASIN_SHAPE(s->dim, DIGITS), wide);
-    net->head_b = basin_param_add(params, "", "head_b", BASIN_SHAPE(DIGITS), (basin_init){0});
-    if (!hyperset && s->house_memories)
-        net->zeta =
-            basin_param_add(params, "", "zeta", BASIN_SHAPE(s->house_memories, s->dim), wide);
+    net->head_w =
+        basin_param_add(params, "", "head_w", BASIN_SHAPE(s->dim, candidates ? 1 : DIGITS), wide);
+    if (!candidates)
+        net->head_b = basin_param_add(params, "", "head_b", BASIN_SHAPE(DIGITS), (basin_init){0});
+    if (!hyperset && s->house_memories) basin_sudoku_houses_declare(net);
     if (hyperset)
         basin_sudoku_hyperset_declare(net);
     else
@@ -81,8 +83,11 @@ static void declare(basin_sudoku_net *net) {
 static void build_start(basin_sudoku_net *net) {
     int64_t cells = net->batch * BASIN_SUDOKU_CELLS;
     net->board = basin_index(net->graph, "board", BASIN_SHAPE(cells));
-    net->start = basin_reshape(basin_gather(net->digit, net->board),
-                               BASIN_SHAPE(net->batch, BASIN_SUDOKU_CELLS, net->settings.dim));
+    const basin_sudoku_settings *s = &net->settings;
+    basin_expr shown =
+        basin_sudoku_is_candidates(s) ? basin_sudoku_net_candidates(net) : net->digit;
+    net->start = basin_reshape(basin_gather(shown, net->board),
+                               BASIN_SHAPE(net->batch, basin_sudoku_net_tokens(s), s->dim));
     if (net->place) net->start = basin_add(net->start, net->place);
     net->hyperset.start = net->start;
 }
@@ -149,16 +154,6 @@ static basin_expr attention(const basin_sudoku_net *net, basin_expr g) {
     return settle(net, basin_attention_lse(q, k, b->beta, NULL, NULL, pattern));
 }
 
-/* Sums over the cells of each house, a third of them: [B, 81, D] -> [B, 27, D] */
-static basin_expr house_sums(const basin_sudoku_net *net, basin_expr g) {
-    int64_t B = net->batch, D = net->settings.dim;
-    basin_expr lines = basin_reshape(g, BASIN_SHAPE(B, SIDE, SIDE, D));
-    basin_expr boxes = basin_sum(basin_reshape(g, BASIN_SHAPE(B, 3, 3, 3, 3, D)), 4, 1);
-    boxes = basin_reshape(basin_sum(boxes, 2, 1), BASIN_SHAPE(B, SIDE, D));
-    basin_expr kind[] = {basin_sum(lines, 2, 1), basin_sum(lines, 1, 1), boxes};
-    return basin_scale(basin_concat(kind, KINDS, 1), 1.0 / 3);
-}
-
 static basin_expr givens(const basin_sudoku_net *net, basin_expr g) {
     return basin_neg(basin_sum(basin_mul(net->start, g), 1, 2));
 }
@@ -179,7 +174,7 @@ static basin_expr energy_part(const void *context, basin_expr g, int part) {
     switch (part_kind(&net->settings, part)) {
     case ATTENTION: return attention(net, g);
     case MEMORIES: return basin_energy_hopfield(g, net->block.xi, c->hopfield, c->power);
-    case HOUSES: return basin_energy_hopfield(house_sums(net, g), net->zeta, c->hopfield, c->power);
+    case HOUSES: return basin_sudoku_net_houses(net, g);
     default: return givens(net, g);
     }
 }
@@ -220,7 +215,9 @@ basin_expr basin_sudoku_net_step(const basin_sudoku_net *net, basin_expr x, basi
 basin_expr basin_sudoku_net_read(const basin_sudoku_net *net, basin_expr x) {
     bool hyperset = basin_sudoku_is_hyperset(&net->settings);
     basin_expr g = hyperset ? basin_sudoku_hyperset_norm(net, x) : basin_block_norm(&net->block, x);
-    return basin_add(basin_matmul(g, net->head_w), net->head_b);
+    basin_expr scores = basin_matmul(g, net->head_w);
+    return net->head_b ? basin_add(scores, net->head_b)
+                       : basin_reshape(scores, BASIN_SHAPE(net->batch, BASIN_SUDOKU_CELLS, DIGITS));
 }
 
 basin_sudoku_target basin_sudoku_net_target(const basin_sudoku_net *net) {

@@ -22,17 +22,25 @@
     X(CHOICE, arch, BASIN_CHOICES("et", "hyperset"),                                               \
       "The model: Energy Transformer over houses, or Hyper-SET, which sees all pairs and has "     \
       "`memories` hidden units.")                                                                  \
+    X(CHOICE, tokens, BASIN_CHOICES("cells", "candidates"),                                        \
+      "What a token is: a cell; or a digit in a cell, 729 of them, all with the same weights, "    \
+      "in houses of which exactly one is true: a digit in a row, column or box, or a cell.",       \
+      .since = "0.2", .absent = "cells", .needs = "arch=et")                                       \
     X(CHOICE, pairs, BASIN_CHOICES("houses", "all"),                                               \
       "Which cells attend to each other: those of a row, of a column and of a box, with a "        \
       "log-sum-exp for each of the three; or all 81, with one.",                                   \
-      .needs = "arch=et")                                                                          \
+      .needs = "arch=et attention=on")                                                             \
     X(INTEGER, repel, "N", 0, 4096,                                                                \
       "Heads, the last ones, whose attention energy is positive: cells push off those that are "   \
       "like them, as Hyper-SET's do.",                                                             \
-      .since = "0.2", .absent = "0", .needs = "arch=et")                                           \
+      .since = "0.2", .absent = "0", .needs = "arch=et attention=on")                              \
     X(INTEGER, house_memories, "N", 0, 1 << 24,                                                    \
       "Memories of a Hopfield network that sees the sum of the cells of each house; 0: none.",     \
       .needs = "arch=et")                                                                          \
+    X(SWITCH, house_members,                                                                       \
+      "Memories of houses see each token of a house beside the sum; half of them push: their "     \
+      "energy is positive.",                                                                       \
+      .since = "0.2", .absent = "off", .needs = "arch=et")                                         \
     X(SWITCH, places, "Learn a vector for each of the 81 cells.")                                  \
     X(SWITCH, inject, "Add -<u, g> to the energy, u being what the cells show at first.",          \
       .needs = "arch=et")                                                                          \
@@ -74,11 +82,11 @@ typedef struct basin_sudoku_net {
     basin_params params;
     int64_t batch;
     basin_block block;
-    basin_expr digit, place;   /* [10, D], [81, D] or NULL */
-    basin_expr zeta;           /* [house_memories, D], or NULL */
-    basin_expr head_w, head_b; /* [D, 9], [9] */
+    basin_expr digit, place;   /* [10, D] ([3, D] for candidates), [81, D] or NULL */
+    basin_expr zeta, eta;      /* [house_memories, D], of sums and of members, or NULL */
+    basin_expr head_w, head_b; /* [D, 9], [9]; [D, 1], NULL for candidates */
     basin_expr board;          /* index input [B * 81]: 0 to 9 */
-    basin_expr start;          /* u [B, 81, D] */
+    basin_expr start;          /* u [B, N, D], N = 81 or 729 */
     basin_pattern houses;      /* constant: 3 * B * 81 queries, by kind of house; B * 81 keys */
     basin_zoo_hyperset hyperset;
     basin_expr gain; /* [D] of its last norm */
@@ -90,7 +98,7 @@ void basin_sudoku_net_free(basin_sudoku_net *net);
 /* Parts "attention", "memories", "houses" and "givens", those that the settings leave out missing;
  * [B]. */
 basin_energy basin_sudoku_net_energy(const basin_sudoku_net *net);
-/* Step number t [] from tokens x [B, 81, D]. */
+/* Step number t [] from tokens x [B, N, D]. */
 basin_expr basin_sudoku_net_step(const basin_sudoku_net *net, basin_expr x, basin_expr t);
 /* Scores of the digits 1 to 9, [B, 81, 9]. */
 basin_expr basin_sudoku_net_read(const basin_sudoku_net *net, basin_expr x);
@@ -105,6 +113,16 @@ basin_sudoku_target basin_sudoku_net_target(const basin_sudoku_net *net);
 basin_expr basin_sudoku_net_loss(const basin_sudoku_net *net, const basin_sudoku_target *target);
 /* Whether all could be built. */
 basin_status basin_sudoku_net_check(const basin_sudoku_net *net, basin_error *error);
+
+/* Tokens that are cells or candidates, and the energy of their houses (houses.c): how many digits a
+ * token of a cell is one of, 1 or 9; tokens of a board; [B] at g [B, N, D]; what a cell shows as
+ * candidates, [10, 9 D]. */
+bool basin_sudoku_is_candidates(const basin_sudoku_settings *settings);
+int64_t basin_sudoku_net_digits(const basin_sudoku_settings *settings);
+int64_t basin_sudoku_net_tokens(const basin_sudoku_settings *settings);
+void basin_sudoku_houses_declare(basin_sudoku_net *net);
+basin_expr basin_sudoku_net_houses(const basin_sudoku_net *net, basin_expr g);
+basin_expr basin_sudoku_net_candidates(const basin_sudoku_net *net);
 
 /* The same for arch hyperset (hyperset.c). */
 bool basin_sudoku_is_hyperset(const basin_sudoku_settings *settings);

@@ -1,4 +1,5 @@
 /* Settings of models of text: the table of their names, the presets, what is refused. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,6 +21,8 @@ static const basin_text_settings published = {
     .heads = 6,
     .steps = 6,
     .feed = "ff2w",
+    .beta = 1,
+    .alpha = 1,
     .dropout = 0.1,
     .epochs = 400,
     .epoch_steps = 100,
@@ -134,6 +137,8 @@ basin_language_config basin_text_language(const basin_text_settings *s) {
         .recompute = s->recompute,
         .feed = feed_named(s->feed),
         .strict = s->strict,
+        .alpha = s->alpha,
+        .beta = s->beta > 0 ? s->beta : 1 / sqrt((double)s->dim),
         .bias = s->bias,
     };
 }

@@ -42,9 +42,10 @@ static inline void bench_open(bench *b, void **state, const char *name, int64_t 
     basin_sudoku_making making = {
         .size = sizeof making, .count = count, .least = 56, .most = 60, .seed = 5};
     must(basin_sudoku_generate(&b->boards, &making, &error), &error);
-    must(basin_settings_new(&b->settings, "sudoku", NULL, &error), &error);
+    must(basin_settings_new(&b->settings, "sudoku", "cells", &error), &error);
     b->s = b->settings->values;
     b->s->dim = 16, b->s->heads = 2, b->s->head_dim = 8, b->s->memories = 32, b->s->steps = 5;
+    b->s->alpha = 0.3, b->s->repel = 0, b->s->reveal = 0;
     b->s->batch = 2, b->s->epochs = 4, b->s->warmup = 0, b->s->rate = 1e-2, b->s->average = 0.5;
     snprintf(file, sizeof file, "%s.safetensors", name);
     folder_path(b->out, state, file);
@@ -54,6 +55,11 @@ static inline void bench_open(bench *b, void **state, const char *name, int64_t 
     b->training = (basin_training){
         .size = sizeof b->training, .output = b->out, .save_every = 1e9, .watch = &b->watch};
     must(basin_backend_open(&b->training.backend, "cpu", 1, &error), &error);
+}
+
+static inline void bench_candidates(bench *b) {
+    b->s->tokens = "candidates", b->s->attention = b->s->hopfield = false;
+    b->s->house_memories = 32, b->s->house_members = true;
 }
 
 static inline void bench_close(bench *b) {

@@ -4,12 +4,13 @@
 
 #include "task/sudoku/sudoku_bench.h"
 
-static void learns_a_few_boards(void **state) {
+static void learns_a_few_boards(void **state, const char *tokens) {
     bench b;
     basin_error error;
     uint8_t answer[81];
     basin_sudoku_path path;
     bench_open(&b, state, "learnt", 4);
+    if (!strcmp(tokens, "candidates")) bench_candidates(&b);
     b.s->dim = 24, b.s->memories = 64, b.s->epochs = 150, b.s->batch = 4, b.s->average = 0;
     b.s->augment = false;
     basin_sudoku_model *model = bench_model(&b);
@@ -24,6 +25,9 @@ static void learns_a_few_boards(void **state) {
     basin_sudoku_close(model);
     bench_close(&b);
 }
+
+static void cells_learn(void **state) { learns_a_few_boards(state, "cells"); }
+static void candidates_learn(void **state) { learns_a_few_boards(state, "candidates"); }
 
 static char *slurp(size_t *size, const char *path) {
     static char text[1 << 17];
@@ -117,15 +121,23 @@ static double at(basin_sudoku_model *model, const char *name, int64_t i) {
     return value;
 }
 
-/* g [81, D] of a board's first tokens, with gamma 1 and delta 0. */
-static void first_tokens(double g[81][D], double u[81][D], basin_sudoku_model *model,
-                         const uint8_t *given) {
+/* What token k of a board is: the digit that a cell shows, or whether a candidate is open (0), true
+ * or false. */
+static int kind_of(const uint8_t *given, int k, int digits) {
+    int shown = given[k / digits];
+    return digits == 1 || shown == 0 ? shown : shown == k % digits + 1 ? 1 : 2;
+}
+
+/* g [81 digits, D] of a board's first tokens, with gamma 1 and delta 0. */
+static void first_tokens(double (*g)[D], double (*u)[D], basin_sudoku_model *model,
+                         const uint8_t *given, int digits) {
     double digit[10][D];
-    for (int i = 0; i < 10 * D; i++) digit[i / D][i % D] = at(model, "digit", i);
-    for (int k = 0; k < 81; k++) {
+    int kinds = digits == 1 ? 10 : 3;
+    for (int i = 0; i < kinds * D; i++) digit[i / D][i % D] = at(model, "digit", i);
+    for (int k = 0; k < 81 * digits; k++) {
         double mean = 0, square = 0;
         for (int d = 0; d < D; d++) {
-            u[k][d] = digit[given[k]][d];
+            u[k][d] = digit[kind_of(given, k, digits)][d];
             mean += u[k][d] / D;
         }
         for (int d = 0; d < D; d++) square += (u[k][d] - mean) * (u[k][d] - mean) / D;
@@ -180,6 +192,61 @@ static double houses_of(double g[81][D], basin_sudoku_model *model, int memories
     return sum;
 }
 
+/* Token number `a` of a house: 27 of cells, 324 of candidates. */
+static int member(int house, int a, int digits) {
+    if (digits == 1) return basin_sudoku_house_cell(house, a);
+    if (house >= 243) return (house - 243) * 9 + a;
+    return basin_sudoku_house_cell(house / 9, a) * 9 + house % 9;
+}
+
+/* -s relu(eta . g + zeta . s)^2 / 2 of every token and its house; s is 1 for the first of two
+ * memories, -1 for the second */
+static double members_of(double (*g)[D], basin_sudoku_model *model, int digits) {
+    double eta[2][D], zeta[2][D], sum = 0;
+    for (int i = 0; i < 2 * D; i++) {
+        eta[i / D][i % D] = at(model, "eta", i);
+        zeta[i / D][i % D] = at(model, "zeta", i);
+    }
+    for (int m = 0; m < 2; m++)
+        for (int house = 0; house < (digits == 1 ? 27 : 324); house++) {
+            double whole = 0;
+            for (int i = 0; i < 9 * D; i++)
+                whole += zeta[m][i % D] * g[member(house, i / D, digits)][i % D] / 3;
+            for (int a = 0; a < 9; a++) {
+                double h = whole;
+                for (int d = 0; d < D; d++) h += eta[m][d] * g[member(house, a, digits)][d];
+                if (h > 0) sum -= (m == 0 ? 1 : -1) * h * h / 2;
+            }
+        }
+    return sum;
+}
+
+static void check_members(void **state, int digits) {
+    static double g[729][D], u[729][D];
+    bench b;
+    basin_error error;
+    basin_sudoku_path path;
+    bench_open(&b, state, "members", 2);
+    if (digits == 9) bench_candidates(&b);
+    b.s->dim = D, b.s->attention = b.s->hopfield = false, b.s->rate = 0, b.s->decay = 0;
+    b.s->epochs = 1, b.s->house_memories = 2, b.s->house_members = true;
+    basin_sudoku_model *model = bench_model(&b);
+    must(basin_sudoku_descend(&path, model, b.boards.given, 3, &error), &error);
+    first_tokens(g, u, model, b.boards.given, digits);
+    double wanted = members_of(g, model, digits);
+    assert_int_equal(path.parts, 2);
+    assert_string_equal(path.part[0], "houses");
+    assert_true(fabs(path.energy[0] - wanted) < 1e-4 * fabs(wanted));
+    basin_sudoku_path_free(&path);
+    basin_sudoku_close(model);
+    bench_close(&b);
+}
+
+static void members_are_as_written(void **state) {
+    check_members(state, 1);
+    check_members(state, 9);
+}
+
 static void check_energy(void **state, int repel) {
     bench b;
     basin_error error;
@@ -190,7 +257,7 @@ static void check_energy(void **state, int repel) {
     b.s->decay = 0, b.s->epochs = 1, b.s->house_memories = 2, b.s->repel = repel;
     basin_sudoku_model *model = bench_model(&b);
     must(basin_sudoku_descend(&path, model, b.boards.given, 3, &error), &error);
-    first_tokens(g, u, model, b.boards.given);
+    first_tokens(g, u, model, b.boards.given, 1);
     for (int i = 0; i < 81 * D; i++) givens -= u[i / D][i % D] * g[i / D][i % D];
     double attention = attention_of(g, model, repel), houses = houses_of(g, model, 2);
     assert_int_equal(path.parts, 3);
@@ -212,14 +279,16 @@ static void the_energy_is_as_written(void **state) {
 
 /* In small steps, whatever the kind of pairs, with and without the leak. */
 static void the_energy_falls(void **state) {
-    for (int kind = 0; kind < 5; kind++) {
+    for (int kind = 0; kind < 8; kind++) {
         bench b;
         basin_error error;
         basin_sudoku_path path;
         bench_open(&b, state, "falls", 2);
         b.s->alpha = 0.02, b.s->epochs = 3, b.s->leak = kind & 1;
-        if (kind & 2) b.s->pairs = "all", b.s->places = true;
-        if (kind & 4) b.s->attention = false, b.s->house_memories = 12;
+        if (kind == 2 || kind == 3) b.s->pairs = "all", b.s->places = true;
+        if (kind == 4) b.s->attention = false, b.s->house_memories = 12;
+        if (kind > 4) bench_candidates(&b), b.s->house_memories = 12;
+        if (kind == 7) b.s->house_members = false;
         basin_sudoku_model *model = bench_model(&b);
         must(basin_sudoku_descend(&path, model, b.boards.given, 40, &error), &error);
         for (int64_t t = 0; t < path.steps; t++) {
@@ -311,7 +380,12 @@ static void wrong_input_has_its_own_line(void **state) {
     refused(&b, "places is off");
     b.s->pairs = "houses", b.s->attention = false, b.s->house_memories = 0;
     refused(&b, "no cell would see another");
-    b.s->attention = true, b.boards.solutions[1] = 0;
+    b.s->house_members = true, b.s->attention = true;
+    refused(&b, "house_members is on and house_memories is 0");
+    b.s->house_memories = 2, b.s->tokens = "candidates";
+    refused(&b, "tokens is candidates and attention is on");
+    b.s->house_memories = 0, b.s->house_members = false, b.s->tokens = "cells";
+    b.boards.solutions[1] = 0;
     refused(&b, "training board 1 has no solution");
     b.s->arch = "hyperset", b.s->places = true, b.s->heads = 3;
     refused(&b, "3 heads of 8, wanted 16");
@@ -328,10 +402,12 @@ static void wrong_input_has_its_own_line(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(learns_a_few_boards),
+        cmocka_unit_test(cells_learn),
+        cmocka_unit_test(candidates_learn),
         cmocka_unit_test(a_cut_run_ends_with_the_same_bytes),
         cmocka_unit_test(boards_are_counted_exactly),
         cmocka_unit_test(the_energy_is_as_written),
+        cmocka_unit_test(members_are_as_written),
         cmocka_unit_test(the_energy_falls),
         cmocka_unit_test(hyperset_trains),
         cmocka_unit_test(a_file_gives_the_same_model),
