@@ -324,6 +324,53 @@ static void scores_are_kept_or_streamed(void **state) {
     }
 }
 
+/* Scores times beta, and the energy over it: that of matrices beta h, over beta. Kept and streamed.
+ */
+static void beta_is_an_inverse_temperature(void **state) {
+    (void)state;
+    for (int64_t tokens = N; tokens <= 3 * D; tokens += 3 * D - N) {
+        scene s;
+        lab_open(&s.lab, "ref", 1);
+        small_open(&s, small(BASIN_LANGUAGE_NRGPT), NULL);
+        basin_zoo_nrgpt cool = s.model.nrgpt, narrow = s.model.nrgpt;
+        cool.beta = 0.25;
+        narrow.h = basin_scale(narrow.h, 0.25);
+        basin_expr g = basin_sin(basin_reshape(basin_iota(s.lab.graph, tokens * D),
+                                               BASIN_SHAPE(tokens, D)));
+        basin_energy energy = basin_zoo_nrgpt_energy(&cool);
+        basin_tensor one = lab_value(&s.lab, energy.part(&cool, g, 0));
+        basin_tensor two = lab_value(&s.lab, basin_scale(energy.part(&narrow, g, 0), 4));
+        lab_assert_near(&one, &two, 1e-12, "beta");
+        basin_tensor_free(&one);
+        basin_tensor_free(&two);
+        lab_close(&s.lab);
+    }
+}
+
+static basin_tensor moved(double alpha) {
+    scene s;
+    basin_language_config config = small(BASIN_LANGUAGE_NRGPT);
+    config.steps = 1;
+    config.alpha = alpha;
+    lab_open(&s.lab, "ref", 1);
+    small_open(&s, config, NULL);
+    basin_expr start = basin_reshape(basin_gather(s.model.tok, s.ids), BASIN_SHAPE(B, N, D));
+    start = basin_add(start, s.model.pos);
+    basin_expr x = basin_reshape(basin_language_tokens(&s.model, s.ids, B, NULL, NULL),
+                                 BASIN_SHAPE(B, N, D));
+    basin_tensor by = lab_value(&s.lab, basin_scale(basin_sub(x, start), 1 / alpha));
+    lab_close(&s.lab);
+    return by;
+}
+
+static void alpha_is_the_size_of_a_step(void **state) {
+    (void)state;
+    basin_tensor whole = moved(1), half = moved(0.5);
+    lab_assert_near(&half, &whole, 1e-12, "alpha");
+    basin_tensor_free(&whole);
+    basin_tensor_free(&half);
+}
+
 static void recomputation_changes_nothing(void **state) {
     (void)state;
     for (int arch = 0; arch < 2; arch++) {
@@ -398,6 +445,8 @@ int main(void) {
         cmocka_unit_test(gradients_are_differences),
         cmocka_unit_test(dropout_is_differentiated),
         cmocka_unit_test(scores_are_kept_or_streamed),
+        cmocka_unit_test(beta_is_an_inverse_temperature),
+        cmocka_unit_test(alpha_is_the_size_of_a_step),
         cmocka_unit_test(recomputation_changes_nothing),
         cmocka_unit_test(wrong_sizes_are_refused),
         cmocka_unit_test(a_window_may_not_be_longer_than_the_context),
