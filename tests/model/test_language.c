@@ -335,8 +335,8 @@ static void beta_is_an_inverse_temperature(void **state) {
         basin_zoo_nrgpt cool = s.model.nrgpt, narrow = s.model.nrgpt;
         cool.beta = 0.25;
         narrow.h = basin_scale(narrow.h, 0.25);
-        basin_expr g = basin_sin(basin_reshape(basin_iota(s.lab.graph, tokens * D),
-                                               BASIN_SHAPE(tokens, D)));
+        basin_expr g =
+            basin_sin(basin_reshape(basin_iota(s.lab.graph, tokens * D), BASIN_SHAPE(tokens, D)));
         basin_energy energy = basin_zoo_nrgpt_energy(&cool);
         basin_tensor one = lab_value(&s.lab, energy.part(&cool, g, 0));
         basin_tensor two = lab_value(&s.lab, basin_scale(energy.part(&narrow, g, 0), 4));
@@ -356,8 +356,8 @@ static basin_tensor moved(double alpha) {
     small_open(&s, config, NULL);
     basin_expr start = basin_reshape(basin_gather(s.model.tok, s.ids), BASIN_SHAPE(B, N, D));
     start = basin_add(start, s.model.pos);
-    basin_expr x = basin_reshape(basin_language_tokens(&s.model, s.ids, B, NULL, NULL),
-                                 BASIN_SHAPE(B, N, D));
+    basin_expr x =
+        basin_reshape(basin_language_tokens(&s.model, s.ids, B, NULL, NULL), BASIN_SHAPE(B, N, D));
     basin_tensor by = lab_value(&s.lab, basin_scale(basin_sub(x, start), 1 / alpha));
     lab_close(&s.lab);
     return by;

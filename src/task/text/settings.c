@@ -1,5 +1,4 @@
 /* Settings of models of text: the table of their names, the presets, what is refused. */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -49,8 +48,19 @@ static basin_text_settings sized(int64_t dim, int64_t heads, int64_t steps) {
  * remember a million characters otherwise. */
 static basin_text_settings ten_million(void) {
     basin_text_settings s = sized(768, 7, 6);
+    s.beta = 0.05;
     s.dropout_step = 0.2;
     s.epochs = 50;
+    return s;
+}
+
+/* 2.4 million: a published size, with what it takes to learn within 3,000 steps
+ * (docs/lab/2026-11-16-text.md). */
+static basin_text_settings two_million(void) {
+    basin_text_settings s = sized(384, 6, 6);
+    s.beta = 0.15;
+    s.dropout_step = 0.1;
+    s.epochs = 30;
     return s;
 }
 
@@ -86,13 +96,14 @@ static basin_text_settings small_gpt(void) {
 }
 
 static const char *const presets[] = {
-    "default",      "small",         "small-gpt",     "ten-million",   "rival-gpt",
+    "default",      "small",         "small-gpt",     "two-million",   "ten-million", "rival-gpt",
     "published-32", "published-128", "published-384", "published-768", NULL};
 
 static void fill(void *values, const char *preset) {
     basin_text_settings *s = values;
     *s = small();
     if (!strcmp(preset, "small-gpt")) *s = small_gpt();
+    if (!strcmp(preset, "two-million")) *s = two_million();
     if (!strcmp(preset, "ten-million")) *s = ten_million();
     if (!strcmp(preset, "rival-gpt")) *s = rival_gpt();
     if (!strcmp(preset, "published-32")) *s = sized(32, 1, 3);
@@ -138,7 +149,7 @@ basin_language_config basin_text_language(const basin_text_settings *s) {
         .feed = feed_named(s->feed),
         .strict = s->strict,
         .alpha = s->alpha,
-        .beta = s->beta > 0 ? s->beta : 1 / sqrt((double)s->dim),
+        .beta = s->beta,
         .bias = s->bias,
     };
 }

@@ -37,9 +37,9 @@
     X(SWITCH, strict,                                                                              \
       "A token does not attend to itself: only then is NRGPT's force the gradient of its energy.", \
       .needs = "arch=nrgpt")                                                                       \
-    X(REAL, beta, "X", 0, 1e3,                                                                     \
+    X(REAL, beta, "X", 1e-9, 1e3,                                                                  \
       "Inverse temperature of NRGPT's attention, which its scores are multiplied by: 1 as "        \
-      "published; 0: 1 / sqrt(dim). Scores of wide tokens begin too large otherwise.",             \
+      "published; of wide tokens less, since their scores grow too fast to learn from.",           \
       .since = "0.2", .absent = "1", .needs = "arch=nrgpt")                                        \
     X(REAL, alpha, "X", 1e-6, 1e6,                                                                 \
       "Size of a step of NRGPT, beside its learned matrix: 1 as published.", .since = "0.2",       \
