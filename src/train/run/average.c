@@ -10,7 +10,9 @@
 
 enum { NAME = 320 };
 
-static void build(basin_average *a, basin_update *update, const basin_params *params) {
+/* A graph that failed leaves no expression by which a plan could find its error. */
+static basin_status build(basin_average *a, basin_update *update, const basin_params *params,
+                          basin_error *error) {
     a->keep = basin_input(a->graph, "keep", BASIN_SCALAR);
     for (size_t i = 0; i < params->count; i++) {
         char name[NAME];
@@ -22,6 +24,8 @@ static void build(basin_average *a, basin_update *update, const basin_params *pa
         basin_expr apart = basin_mul(basin_sub(mean, now), a->keep);
         update[i] = (basin_update){mean, basin_add(now, apart)};
     }
+    const basin_error *found = basin_graph_error(a->graph);
+    return found ? basin_fail(error, found->status, "%s", found->text) : BASIN_OK;
 }
 
 basin_status basin_average_new(basin_average *average, basin_store *store,
@@ -29,11 +33,10 @@ basin_status basin_average_new(basin_average *average, basin_store *store,
     *average =
         (basin_average){.graph = basin_graph_new(), .most = most, .store = store, .params = params};
     basin_update *update = basin_array_new(params->count, sizeof *update);
-    basin_status status = BASIN_OK;
-    if (average->graph && update)
-        build(average, update, params);
-    else
-        status = basin_fail(error, BASIN_NO_MEMORY, "no memory for averages of weights");
+    basin_status status =
+        average->graph && update
+            ? build(average, update, params, error)
+            : basin_fail(error, BASIN_NO_MEMORY, "no memory for averages of weights");
     basin_plan_spec spec = {.update = update, .updates = (int)params->count};
     if (!status) status = basin_plan_new(&average->plan, store, &spec, error);
     free(update);
