@@ -158,6 +158,10 @@ foreach(rules house house_catches docs docs_catches)
 endforeach()
 
 basin_add_test(advice quick ${CMAKE_CURRENT_SOURCE_DIR}/tests/install/advice)
+find_program(PYTHON3 python3)
+if(PYTHON3)
+    basin_add_test(scale_model quick ${PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/bench/scale.py --test)
+endif()
 basin_add_test(tutorial_catches quick ${CMAKE_CURRENT_SOURCE_DIR}/tests/site/tutorial_catches)
 
 # The site needs packages of its own (scripts/install-deps site), and a browser.

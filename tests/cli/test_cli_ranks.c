@@ -62,16 +62,19 @@ static void folds_are_dealt(void **state) {
     assert_string_equal(p->out, alone);
 }
 
-/* The failure of any rank is told once, by rank 0, with the rank and its host. */
+/* The failure of any rank is told once, by rank 0, with the rank and its host, and whole: also
+ * where a name has the word that lines begin with. */
 static void failures_are_told_once(void **state) {
-    char host[64] = "", wanted[200];
+    static const char words[] = "text train t.basin --context 10 --dim 16 --heads 2 --steps 2 "
+                                "--batch 16 --epochs 900 --threads 1 --quiet -o m.safetensors";
+    char host[64] = "", wanted[200], line[PATH_TEXT + 40];
+    snprintf(line, sizeof line, "cd '%s' && mv t.txt t.basin", (const char *)*state);
+    assert_int_equal(system(line), 0);
     double began = seconds_now();
     const program *p =
-        run_mpi(state, "-n 1 $PROGRAM " GRAPHS(900) "-o m.safetensors : -n 1 sh -c 'cd / && "
-                                                    "exec $PROGRAM " GRAPHS(900) "-o "
-                                                                                 "m.safetensors'");
+        run_mpi(state, "-n 1 $PROGRAM %s : -n 1 sh -c 'cd / && exec $PROGRAM %s'", words, words);
     gethostname(host, sizeof host - 1);
-    snprintf(wanted, sizeof wanted, "basin: rank 1 on %s: set.safetensors", host);
+    snprintf(wanted, sizeof wanted, "basin: rank 1 on %s: t.basin: ", host);
     assert_int_equal(p->code, 1);
     assert_int_equal(basin_lines(p->err), 1);
     assert_contains(p->err, wanted);

@@ -35,7 +35,8 @@ static void last_words(basin_error *error, const basin_cli_ranks *r) {
     ssize_t got = end > 0 ? pread(r->spoken, text, sizeof text - 1, from) : 0;
     const char *line = NULL;
     text[got > 0 ? got : 0] = 0;
-    for (const char *at = text; (at = strstr(at, "basin: ")); at++) line = at + strlen("basin: ");
+    for (const char *at = text; (at = strstr(at, "basin: ")); at++)
+        if (at == text || at[-1] == '\n') line = at + strlen("basin: ");
     int length = line ? (int)strcspn(line, "\n") : 0;
     basin_fail(error, BASIN_BAD_VALUE, "%.*s", length ? length : 6, length ? line : "failed");
 }

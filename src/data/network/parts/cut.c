@@ -126,11 +126,12 @@ basin_status basin_partition_new(basin_partition **cut, const basin_network *net
     *cut = NULL;
     basin_status status = take_spec(&spec, given, error);
     if (!status && network->facts.count)
-        status = basin_fail(error, BASIN_UNSUPPORTED,
-                            "%s: its edges carry facts (amounts, times, kinds), which parts do not "
-                            "keep; wanted facts none in training, or a graph from whose tables "
-                            "these columns were dropped",
-                            network->path);
+        status = basin_fail(
+            error, BASIN_UNSUPPORTED,
+            "%s: its edges carry facts (amounts, times, kinds), which parts do not "
+            "keep; wanted facts none or sampling neighbours in training, or a graph from "
+            "whose tables these columns were dropped",
+            network->path);
     if (status) return status;
     basin_partition *c = calloc(1, sizeof *c);
     if (!c) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a cut");
