@@ -35,7 +35,9 @@ def halo_bytes(n, parts, nodes, width, halo=1.0):
     return parts / n * halo * nodes * (1 - 1 / n) * 4 * width
 
 
-def graph_step(n, parts, one_seconds, slowdown, balance, exchanges, nodes, width, bandwidth, latency, halo=1.0):
+def graph_step(
+    n, parts, one_seconds, slowdown, balance, exchanges, nodes, width, bandwidth, latency, halo=1.0
+):
     """Seconds of a step on a graph in parts: T(n) = b c T(1) / n + X (bytes / W + L)."""
     computing = one_seconds * slowdown * (balance / n if n > 1 else 1)
     travel = halo_bytes(n, parts, nodes, width, halo) / bandwidth + latency if n > 1 else 0
@@ -56,7 +58,10 @@ def rank_bytes(n, parts, pairs, rows, heads, head_dim, nodes, program=27 * MB):
 
 PICTURES = 4872193  # numbers of the paper's image model
 QUESTION = {2: 1.0e-6, 4: 2.0e-6, 8: 4.4e-6}
-SENDING = {"morning": {2: 2.90 * GB, 4: 3.17 * GB, 8: 3.23 * GB}, "noon": {2: 0.93 * GB, 4: 1.20 * GB, 8: 1.23 * GB}}
+SENDING = {
+    "morning": {2: 2.90 * GB, 4: 3.17 * GB, 8: 3.23 * GB},
+    "noon": {2: 0.93 * GB, 4: 1.20 * GB, 8: 1.23 * GB},
+}
 
 # The slowest of n processes that do not talk: seconds of a step.
 APART = {
@@ -79,7 +84,11 @@ GRAPH = {  # nodes, directed edges, parts, the largest part's edges over the mea
     "amazon": (11944, 8796784, 8, 1.016, 1.0),
     "tfinance": (39357, 42445086, 8, 1.024, 1.0),
 }
-HEADS, HEAD_DIM, EXCHANGES = 2, 16, 8  # two blocks of one step: keys out and forces back, forward and in reverse
+HEADS, HEAD_DIM, EXCHANGES = (
+    2,
+    16,
+    8,
+)  # two blocks of one step: keys out and forces back, forward and in reverse
 
 MEMORY = {  # MiB of the largest rank
     "amazon": {1: 564, 2: 302, 4: 170, 8: 104},
@@ -98,7 +107,17 @@ def predict(when, what, n):
         return batch_step(n, n, one, apart[n] / apart[1], PICTURES, SENDING["morning"].get(n, GB), question)
     nodes, _, parts, balance, halo = GRAPH[what]
     return graph_step(
-        n, parts, one, apart[n] / apart[1], balance, EXCHANGES, nodes, HEADS * HEAD_DIM, sending, question, halo
+        n,
+        parts,
+        one,
+        apart[n] / apart[1],
+        balance,
+        EXCHANGES,
+        nodes,
+        HEADS * HEAD_DIM,
+        sending,
+        question,
+        halo,
     )
 
 
@@ -115,7 +134,14 @@ def row(*cells):
 
 
 def compare(when, what, n, unit, measured, predicted):
-    row(when, what, str(n), "%.4g %s" % (measured, unit), "%.4g %s" % (predicted, unit), "%+.0f %%" % (100 * (predicted / measured - 1)))
+    row(
+        when,
+        what,
+        str(n),
+        "%.4g %s" % (measured, unit),
+        "%.4g %s" % (predicted, unit),
+        "%+.0f %%" % (100 * (predicted / measured - 1)),
+    )
 
 
 def print_runs():
@@ -134,13 +160,27 @@ def print_runs():
 def print_imagenet():
     """64 GPUs: 40 GB/s arrive of 50, 10 us a message of which 8 are under way at a time; one H200 alone: 5,100 a second."""
     n, one, sending, message = 64, 5100.0, 40 * GB, 10e-6
-    row("batch", "pictures a GPU", "computing", "travelling and asking", "pictures a second", "of 64 times one")
+    row(
+        "batch",
+        "pictures a GPU",
+        "computing",
+        "travelling and asking",
+        "pictures a second",
+        "of 64 times one",
+    )
     print("|---|---|---|---|---|---|")
     for batch in (768, 4096, 16384):
         computing = batch / n / one
         travel = slices(PICTURES, n, n) / sending + 2 * (n - 1) / 8 * message + 4 * 25e-6
         speed = batch / (computing + travel)
-        row("%d" % batch, "%d" % (batch / n), "%.1f ms" % (1e3 * computing), "%.1f ms" % (1e3 * travel), "%d" % speed, "%.0f %%" % (100 * speed / one / n))
+        row(
+            "%d" % batch,
+            "%d" % (batch / n),
+            "%.1f ms" % (1e3 * computing),
+            "%.1f ms" % (1e3 * travel),
+            "%d" % speed,
+            "%.0f %%" % (100 * speed / one / n),
+        )
 
 
 def print_billion():
@@ -152,7 +192,14 @@ def print_billion():
         arriving = halo * 4 * heads * head_dim
         pairs = edges / n / (5e6 * cores * 256 / (heads * head_dim))
         memory = rank_bytes(n, n, edges / n, halo + nodes / n, heads, head_dim, nodes)
-        row("%d x %d" % (heads, head_dim), "%.3g M nodes" % (halo / 1e6), "%.2g GB" % (arriving / GB), "%.2g s" % (4 * arriving / sending), "%.2g s" % pairs, "%.3g GB" % (memory / GB))
+        row(
+            "%d x %d" % (heads, head_dim),
+            "%.3g M nodes" % (halo / 1e6),
+            "%.2g GB" % (arriving / GB),
+            "%.2g s" % (4 * arriving / sending),
+            "%.2g s" % pairs,
+            "%.3g GB" % (memory / GB),
+        )
 
 
 def check():
@@ -166,7 +213,12 @@ def check():
     assert abs(graph_step(8, 8, 8.0, 1.5, 1.1, 2, 800, 2, 5600.0, 0.5) - (1.65 + 2 * 1.5)) < 1e-12
     assert part_bytes(10, 100, 2, 16) == 440 + 128000
     assert rank_bytes(4, 8, 10, 100, 2, 16, 5, 1000) == 1000 + 80 + 2 * 128440
-    worst = [abs(predict(w, x, n) / t - 1) for (w, x), took in TOOK.items() for n, t in took.items() if w == "noon" and predict(w, x, n)]
+    worst = [
+        abs(predict(w, x, n) / t - 1)
+        for (w, x), took in TOOK.items()
+        for n, t in took.items()
+        if w == "noon" and predict(w, x, n)
+    ]
     assert max(worst) < 0.2, "a run whose cores were measured beside it is predicted within 20 %"
 
 

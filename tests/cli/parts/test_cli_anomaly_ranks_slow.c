@@ -15,12 +15,12 @@ static void draw_command(char *text, size_t size, const char *data, basin_random
     snprintf(
         text, size,
         "anomaly train %s --dim 16 --hidden 16 --blocks %d %s --scaling %s --hops %d "
-        "--dropout %.1f --members %d --seed %d --epochs 60 --patience 0 --evaluate 7 --trees 0 "
+        "--dropout %.1f --members %d --seed %d --trees %d --epochs 60 --patience 0 --evaluate 7 "
         "--threads 1 --quiet --save-every 0",
         data, 1 + (int)basin_random_below(random, 2), arch[basin_random_below(random, 4)],
         scaling[basin_random_below(random, 4)], (int)basin_random_below(random, 3),
         0.1 * (double)basin_random_below(random, 4), 1 + (int)basin_random_below(random, 2),
-        (int)basin_random_below(random, 1000));
+        (int)basin_random_below(random, 1000), 4 * (int)basin_random_below(random, 2));
 }
 
 static void must_run(const program *p) {
