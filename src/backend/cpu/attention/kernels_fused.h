@@ -122,6 +122,17 @@ static void reverse_row(basin_attention_state *state, float *sum, float *rc, con
  * fetched in time, near enough to stay. */
 enum { LINE = 16 };
 
+/* Asks for what the next block of a column reads of its pairs. */
+VECTOR_INLINE void fetch_pairs(const float *rc, const int32_t *pair,
+                               const basin_attention_summary *summary, const int32_t *index,
+                               int64_t n, int64_t parts) {
+    if (n > KEYS) n = KEYS;
+    for (int64_t i = 0; i < n; i++) {
+        __builtin_prefetch(rc + parts * (int64_t)pair[i], 0, 3);
+        __builtin_prefetch(summary + index[i], 0, 3);
+    }
+}
+
 static void force_column(float *sum, const float *rc, const int32_t *pair,
                          const basin_attention_summary *summary, const float *rows,
                          const int32_t *index, int64_t n, int64_t width, float beta) {
@@ -137,6 +148,7 @@ static void force_column(float *sum, const float *rc, const int32_t *pair,
         }
         for (int i = 0; i < KEYS; i += L)
             vector_store(t + i, vector_load(t + i) * vector_exp(vector_load(z + i)));
+        fetch_pairs(rc, pair + first + keys, summary, index + first + keys, n - first - keys, 1);
         gather_rows(sum, t, rows, index + first, keys, width);
     }
 }
@@ -160,6 +172,7 @@ static void reverse_column(float *sum, const float *rc, const int32_t *pair,
             vector_store(t + i, weight);
             vector_store(gs + i, weight * vector_load(c + i));
         }
+        fetch_pairs(rc, pair + first + keys, summary, index + first + keys, n - first - keys, 2);
         gather_two_rows(sum, gs, t, rows, index + first, keys, width);
     }
 }
