@@ -75,6 +75,22 @@ int64_t basin_cpu_pairs_continued(const basin_cpu_pairs *pairs, int64_t chunk) {
     return first.begin < first.end && first.slot >= pairs->nodes ? first.node : -1;
 }
 
+/* The first of pairs at .. end whose other node is `limit` or later, by steps that double, then by
+ * halves: runs are long. */
+static int64_t run_end(const int32_t *other, int64_t at, int64_t end, int64_t limit) {
+    int64_t step = 1;
+    while (at + step <= end && other[at + step - 1] < limit) at += step, step *= 2;
+    int64_t last = at + step - 1 < end ? at + step - 1 : end;
+    while (at < last) {
+        int64_t middle = (at + last) / 2;
+        if (other[middle] < limit)
+            at = middle + 1;
+        else
+            last = middle;
+    }
+    return at;
+}
+
 static void find_runs(const void *context, int64_t begin, int64_t end, int place) {
     const basin_cpu_pairs *pairs = context;
     (void)place;
@@ -85,7 +101,7 @@ static void find_runs(const void *context, int64_t begin, int64_t end, int place
             int64_t at = f.begin;
             cut[0] = (int32_t)at;
             for (int64_t b = 1; b < pairs->blocks; b++) {
-                while (at < f.end && pairs->other[at] < b * pairs->block) at++;
+                at = run_end(pairs->other, at, f.end, b * pairs->block);
                 cut[b] = (int32_t)at;
             }
             cut[pairs->blocks] = (int32_t)f.end;
