@@ -187,6 +187,14 @@ def test_the_force_is_minus_the_gradient_of_the_energy():
             assert_close(f, -s)
 
 
+@pytest.mark.parametrize("shape", [(2, 3, 0, 4), (0, 3, 5, 4)])
+@pytest.mark.parametrize("beta", [0.4, jnp.array([0.3, 0.4, 0.5])])
+def test_nothing_is_a_number_of_tokens_too(shape, beta):
+    q, k = tokens(*shape)
+    slopes = jax.grad(lambda q, k: bj.energy_attention(q, k, beta).sum(), (0, 1))(q, k)
+    assert [x.shape for x in slopes] == [shape] * 2
+
+
 def test_a_third_derivative_is_refused():
     q, k = tokens(1, 1, 3, 2)
     step = second_order(lambda q, k: bj.attention_lse(q, k, 1.0))
@@ -204,7 +212,10 @@ def zeros(*shape, dtype="f4"):
         ({"k": zeros(1, 3, 4, 8)}, r"queries \[1, 2, 4, 8\] and keys \[1, 3, 4, 8\]"),
         ({"k": zeros(1, 2, 4, 8, dtype="bfloat16")}, "queries are float32, keys bfloat16"),
         ({"beta": jnp.ones(3)}, r"beta of shape \[3\], wanted \[\] or \[2\]"),
+        ({"beta": 0}, "beta is 0"),
+        ({"beta": None}, "beta is None, wanted a number or an array"),
         ({"pairs": "casual"}, "wanted None, 'causal' or"),
+        ({"pairs": numpy.ones((4, 4), bool)}, "pairs are a ndarray, wanted None"),
         ({"pairs": "causal", "k": zeros(1, 2, 5, 8)}, "4 queries and 5 keys"),
         ({"pairs": bj.Pairs([(0, 1)], 5)}, "there are 4 queries and 4 keys"),
         ({"pairs": bj.Pairs([(0, 1)], 4), "exclude_self": True}, "list those that count"),

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import math
+import numbers
+
 import jax
 import jax.numpy as jnp
 import numpy
@@ -70,6 +73,7 @@ class _Problem:
         self.batch, self.heads = q.shape[:-3], q.shape[heads]
         self.queries, keys = q.shape[tokens], k.shape[tokens]
         self.real = jnp.float64 if q.dtype == jnp.float64 else jnp.float32
+        _check_beta(beta)
         learns = isinstance(beta, jax.Array)
         self.beta = beta = jnp.asarray(beta, self.real)
         if beta.shape not in ((), (self.heads,)):
@@ -110,9 +114,9 @@ class _Problem:
 
     def _laid(self, x):
         if self.first:
-            return x.reshape(-1, *x.shape[-2:])
+            return x.reshape(math.prod(x.shape[:-2]), *x.shape[-2:])
         x = jnp.swapaxes(x, -2, -3) if self.swapped else x
-        return x.reshape(-1, *x.shape[-3:])
+        return x.reshape(math.prod(x.shape[:-3]), *x.shape[-3:])
 
     def _scale(self, scale, shape, count, listed):
         if scale is None:
@@ -129,9 +133,9 @@ class _Problem:
         if listed is not None:
             return scale
         if self.first:
-            return scale.reshape(-1, *shape[1:])
+            return scale.reshape(math.prod(scale.shape[:-2]), *shape[1:])
         scale = jnp.moveaxis(scale, -3, -1) if self.swapped else scale
-        return scale.reshape(-1, *scale.shape[-3:])
+        return scale.reshape(math.prod(scale.shape[:-3]), *scale.shape[-3:])
 
     def rows(self, x):
         """What lse() gave, in the caller's shape."""
@@ -150,6 +154,16 @@ class _Problem:
     def beta_of_rows(self):
         """beta as it divides rows of the caller's shape."""
         return self.beta[:, None] if self.beta.ndim and self.layout == "hny" else self.beta
+
+
+def _check_beta(beta):
+    """A number must not be 0; of arrays only shapes are known."""
+    if isinstance(beta, (jax.Array, numpy.ndarray)):
+        return
+    if not isinstance(beta, numbers.Real):
+        raise BasinError(f"beta is {beta!r}, wanted a number or an array [H]")
+    if beta == 0:
+        raise BasinError("beta is 0, wanted another number: energies are divided by it")
 
 
 def _check_tokens(q, k, tokens):
@@ -180,7 +194,8 @@ def _pattern_of(pairs, exclude_self, queries, keys):
             )
         return None, 0, flags | (_eager.CAUSAL if pairs else 0)
     if not isinstance(pairs, Pairs):
-        raise BasinError(f"pairs are {pairs!r}, wanted None, 'causal' or basin.jax.Pairs")
+        found = repr(pairs) if isinstance(pairs, str) else f"a {type(pairs).__name__}"
+        raise BasinError(f"pairs are {found}, wanted None, 'causal' or basin.jax.Pairs(edges, N)")
     if exclude_self:
         raise BasinError("a list of pairs that is to leave out self pairs; list those that count")
     if (pairs.queries, pairs.keys) != (queries, keys):
