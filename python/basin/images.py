@@ -159,6 +159,7 @@ class ImageCompleter(Estimator):
         return 1 - found["mse"] / found["mean_mse"]
 
     def _complete(self, pictures, mask, rectangle, ratio, how):
+        self._fitted()
         if sum(hole is not None for hole in (mask, rectangle, ratio)) != 1:
             raise BasinError("what is missing? Give one of mask, rectangle and ratio")
         how = dict(how, ratio=ratio or 0, rectangle=list(rectangle or (0, 0, 0, 0)))

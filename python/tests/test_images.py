@@ -90,3 +90,8 @@ def test_mistakes_are_told(fitted, picture, how, told):
 def test_what_is_not_several_pictures_is_refused(pictures, told):
     with pytest.raises(basin.BasinError, match=told):
         basin.ImageCompleter(**SMALL).fit(pictures)
+
+
+def test_what_has_learnt_nothing_says_so_first(stripes):
+    with pytest.raises(ValueError, match="learnt nothing"):
+        basin.ImageCompleter().predict(stripes[:1])

@@ -50,7 +50,6 @@ typedef struct basin_cuda {
     basin_cuda_crops *crops; /* NULL before the first crop */
     bool tune;               /* time the algorithms of large products; not with BASIN_CUDA_TUNE=0 */
     bool careful; /* BASIN_CUDA_SYNC=1: wait after every call and name the one that failed */
-    bool single;  /* calls are single ones: rows of whole 16 bytes begin at multiples of 16 */
 } basin_cuda;
 
 /* Keeps the first fault of the stream, for wait(). */

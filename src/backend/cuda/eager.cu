@@ -7,7 +7,6 @@ static basin_cuda copy_of(const basin_backend *backend) {
     basin_error error;
     int device = cuda.device;
     cuda.error.status = BASIN_OK;
-    cuda.single = true;
     BASIN_CUDA_TRY(&cuda, cudaGetDevice(&device));
     if (device != cuda.device && basin_cuda_choose_device(&cuda, &error) != BASIN_OK)
         cuda.error = error;

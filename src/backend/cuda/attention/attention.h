@@ -68,13 +68,12 @@ template <typename T> static inline T *basin_cuda_take(basin_cuda_arena *a, int6
     return piece;
 }
 
-/* Each says its workspace, and queues its kernels. The dense form's kernels depend on where
- * operands lie; its workspace does not, but that a single call of strips has none. */
+/* Each says its workspace, and queues its kernels. The dense form's workspace does not depend on
+ * where operands lie, though its kernels do. */
 bool basin_cuda_dense_fits(const basin_cuda *cuda, const basin_cuda_heads *at);
 /* Whether results of the dense form may be bytes; wherever operands lie. */
 bool basin_cuda_dense_stores_bytes(const basin_cuda *cuda, const basin_cuda_heads *at);
-size_t basin_cuda_dense_workspace(const basin_cuda *cuda, const basin_cuda_heads *at,
-                                  basin_cuda_mode mode);
+size_t basin_cuda_dense_workspace(const basin_cuda_heads *at, basin_cuda_mode mode);
 void basin_cuda_dense(const basin_cuda_frame *frame, const basin_cuda_heads *at,
                       basin_cuda_mode mode);
 bool basin_cuda_listed_fits(const basin_cuda_heads *at);

@@ -154,7 +154,7 @@ static size_t kernels_workspace(const basin_cuda *cuda, const basin_cuda_heads *
                                 basin_cuda_mode mode) {
     size_t bytes;
     switch (form_of(cuda, at)) {
-    case DENSE: bytes = basin_cuda_dense_workspace(cuda, at, mode); break;
+    case DENSE: bytes = basin_cuda_dense_workspace(at, mode); break;
     case LISTED: bytes = basin_cuda_listed_workspace(at, mode); break;
     default: bytes = basin_cuda_mixed_workspace(at, mode); break;
     }

@@ -34,15 +34,13 @@ struct dense_space {
     char *sum;
 };
 
-static size_t lay_out(dense_space *s, const basin_cuda *cuda, const basin_cuda_heads *at,
-                      basin_cuda_mode mode, void *workspace) {
+static size_t lay_out(dense_space *s, const basin_cuda_heads *at, basin_cuda_mode mode,
+                      void *workspace) {
     basin_cuda_arena arena = {(char *)workspace, 0};
     int64_t rows = at->batch * at->queries;
     *s = {};
     if (mode == BASIN_CUDA_VALUE) return 0;
-    bool strips = cuda->single && basin_strip_fits(cuda, at); /* these take no summaries */
-    if (at->out_k && !strips)
-        s->summary = basin_cuda_take<basin_cuda_summary>(&arena, rows * at->heads);
+    if (at->out_k) s->summary = basin_cuda_take<basin_cuda_summary>(&arena, rows * at->heads);
     if (at->out_beta) {
         s->slope = basin_cuda_take<float>(&arena, rows * at->heads);
         s->sum = basin_cuda_take<char>(&arena, (int64_t)basin_cuda_sum_bytes(1, rows, at->heads));
@@ -50,10 +48,9 @@ static size_t lay_out(dense_space *s, const basin_cuda *cuda, const basin_cuda_h
     return arena.used;
 }
 
-size_t basin_cuda_dense_workspace(const basin_cuda *cuda, const basin_cuda_heads *at,
-                                  basin_cuda_mode mode) {
+size_t basin_cuda_dense_workspace(const basin_cuda_heads *at, basin_cuda_mode mode) {
     dense_space s;
-    return lay_out(&s, cuda, at, mode, NULL);
+    return lay_out(&s, at, mode, NULL);
 }
 
 /* Whether every row that is read begins at 16 bytes. */
@@ -127,7 +124,7 @@ bool basin_cuda_dense_stores_bytes(const basin_cuda *cuda, const basin_cuda_head
 void basin_cuda_dense(const basin_cuda_frame *frame, const basin_cuda_heads *at,
                       basin_cuda_mode mode) {
     dense_space s;
-    lay_out(&s, frame->cuda, at, mode, frame->workspace);
+    lay_out(&s, at, mode, frame->workspace);
     bool aligned = rows_aligned(at, mode == BASIN_CUDA_REVERSE) &&
                    basin_cuda_aligned(at->out_q, at->step.out_q, at->kind, 8) &&
                    basin_cuda_aligned(at->out_k, at->step.out_k, at->kind, 8);
