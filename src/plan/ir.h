@@ -106,8 +106,8 @@ basin_status basin_ir_inline(basin_ir *ir, bool device);
 basin_status basin_ir_narrow(basin_ir *ir, double least, bool lists);
 /* Lets the reverse of a product under a ReLU read a bit per element instead of the result. */
 basin_status basin_ir_mask(basin_ir *ir);
-/* Joins products through several weights into one. */
-basin_status basin_ir_join(basin_ir *ir);
+/* Joins products through several weights into one; `bytes`: gradients of large weights, too. */
+basin_status basin_ir_join(basin_ir *ir, bool bytes);
 /* Lets products of at least that many multiply-adds read bytes, tokens and weights. */
 basin_status basin_ir_bytes(basin_ir *ir, double least);
 /* Brings to the front what depends only on constants and on states that are not updated. */

@@ -320,7 +320,7 @@ static basin_status optimise(basin_plan *plan, bool plain) {
     if (!status && narrow) status = basin_ir_narrow(ir, backend->narrow_least, table->narrow_lists);
     if (!status && !plain && narrow) status = basin_ir_pack(ir, backend); /* the narrow copies */
     if (!status && narrow && table->masks && !plain) status = basin_ir_mask(ir);
-    if (!status && narrow && table->joins && !plain) status = basin_ir_join(ir);
+    if (!status && narrow && table->joins && !plain) status = basin_ir_join(ir, backend->bytes);
     if (!status && backend->bytes && !plain) status = basin_ir_bytes(ir, backend->narrow_least);
     if (!status && !plain) status = basin_ir_hoist(ir);
     return status;

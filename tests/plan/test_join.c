@@ -1,6 +1,5 @@
 /* Joint products: a descent and its gradients through joint matrices, computed by ref without any
  * rounding, are those of the plain plan; and the products that should have become one have. */
-#include <stdio.h>
 #include <string.h>
 
 #include "backend/kernel.h"
@@ -170,6 +169,37 @@ static void test_large_gradients(void **state) {
           KEEP, look_large);
 }
 
+/* Products of that plan that are the gradients of all weights, the large one among them. Nothing is
+ * run. */
+static int joint_gradients(basin_dtype dtype) {
+    trial t;
+    basin_block block;
+    basin_pattern pattern = BASIN_OTHER_PAIRS;
+    basin_expr start = open_trial(&t, false);
+    assert_int_equal(basin_backend_set_storage(t.l.backend, dtype, NULL), BASIN_OK);
+    basin_backend_set_narrow_least(t.l.backend, 0);
+    basin_block_config config = {.dim = DIM, .heads = 2, .head_dim = 16, .memories = 131200};
+    assert_int_equal(basin_block_declare(&block, &t.l.params, "", &config), BASIN_OK);
+    basin_block_bound bound = {.block = &block, .pattern = &pattern};
+    basin_energy energy = basin_block_energy(&bound);
+    basin_descent_spec spec = {.steps = 1, .alpha = 0.1};
+    basin_expr end = basin_descend(&energy, start, &spec, NULL);
+    const basin_expr weight[WEIGHTS] = {block.wq, block.wk, block.xi};
+    add_gradients(&t, basin_sum_all(basin_square(end)), start, weight);
+    t.plan = lab_plan(&t.l, t.output, t.outputs);
+    int found = count_calls(t.plan, "MATMUL            [131264, 8] <-", "");
+    t.outputs = 0;
+    free_trial(&t);
+    return found;
+}
+
+/* A large gradient fills a device by itself; one of bytes, which is over sooner, does not. */
+static void test_large_gradients_of_bytes(void **state) {
+    (void)state;
+    assert_int_equal(joint_gradients(BASIN_BF16), 0);
+    assert_int_equal(joint_gradients(BASIN_F8_E4M3), 2);
+}
+
 /* Without a reverse there are no bits, and the memories are joined, too. */
 static void look_forward(const basin_plan *plan) {
     const char *update = "MATMUL            [14, 8] <- bf16 [14, 192], bf16 [8, 192]'";
@@ -259,8 +289,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_weights),     cmocka_unit_test(test_large_gradients),
         cmocka_unit_test(test_forward),         cmocka_unit_test(test_heads_alone),
-        cmocka_unit_test(test_nothing_to_join), cmocka_unit_test(test_masks),
-        cmocka_unit_test(test_other_blocks),
+        cmocka_unit_test(test_nothing_to_join), cmocka_unit_test(test_large_gradients_of_bytes),
+        cmocka_unit_test(test_masks),           cmocka_unit_test(test_other_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,8 @@
  * same ones, x + a (h Xi + dQ Wq + dK Wk). Such a chain of products is one product of the joint
  * matrices [h dQ dK], side by side, and [Xi; Wq; Wk], one below the other: the tokens are read and
  * written once. With the matrices joint, products of one left factor with several of the weights
- * (Q and K) become one, too, and so do the gradients of small ones, [dQ dK]' u.
+ * (Q and K) become one, too, and so do the gradients of small ones, [dQ dK]' u; of bytes, whose
+ * products are over sooner, those of large ones as well.
  *
  * What was a value of its own becomes a part of the joint one: rows of it, dense, or columns of it,
  * whose rows lie a stride apart. Only products and attention over all pairs read and write these.
@@ -378,7 +379,7 @@ static bool is_gradient(const basin_joining *j, const basin_ir_instruction *inst
     const basin_joint *t = basin_joint_of(j, instruction->in[0]);
     const basin_ir_value *out = &j->ir->value[instruction->out[0]];
     *form = basin_program_form_of(instruction->program);
-    if (basin_shape_count(out->shape) > SMALL) return false;
+    if (basin_shape_count(out->shape) > j->small) return false;
     return t && j->ir->value[instruction->in[0]].stride &&
            basin_joint_part(j, t, instruction->in[0]) >= 0 && out->kind == BASIN_REAL &&
            !out->output && !out->state && form->kind == BASIN_FORM_SUM &&
@@ -453,8 +454,8 @@ static void remove_dead(basin_ir *ir) {
     ir->instructions = kept;
 }
 
-basin_status basin_ir_join(basin_ir *ir) {
-    basin_joining j = {.ir = ir, .values = ir->values};
+basin_status basin_ir_join(basin_ir *ir, bool bytes) {
+    basin_joining j = {.ir = ir, .values = ir->values, .small = bytes ? INT64_MAX : SMALL};
     j.reader = basin_array_new(ir->values, sizeof *j.reader);
     j.bound = basin_array_new(ir->values, sizeof *j.bound);
     bool ok = j.reader && j.bound;

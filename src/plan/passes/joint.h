@@ -22,6 +22,7 @@ typedef struct basin_joining {
     int *reader;   /* [values] of roots: the last instruction that reads it */
     bool *bound;   /* [values] of roots: read or written by something that wants it dense */
     size_t values; /* how many there were; joint ones follow */
+    int64_t small; /* elements of the largest gradient that is joined */
 } basin_joining;
 
 /* Instructions of the same kind that one instruction will replace, in their order. */
