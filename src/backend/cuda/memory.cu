@@ -6,6 +6,7 @@
  * the stream fetches them from there in its turn: a batch arrives during the step before. */
 #include <new>
 #include <string.h>
+#include <time.h>
 
 #include "backend/cuda/inside.h"
 
@@ -47,14 +48,12 @@ struct basin_cuda_staging {
     void *back; /* pinned: small results on their way out */
     size_t back_bytes;
     cudaStream_t copies;
-    cudaEvent_t reached; /* what wait() sleeps for; NULL: it spins */
-    unsigned events;     /* flags of those that the host waits for */
+    cudaEvent_t reached; /* what wait() looks at; NULL: it spins */
 };
 
 static void slot_new(basin_cuda *cuda, slot *s) {
-    unsigned flags = cuda->staging->events;
-    BASIN_CUDA_TRY(cuda, cudaEventCreateWithFlags(&s->left, flags));
-    BASIN_CUDA_TRY(cuda, cudaEventCreateWithFlags(&s->fetched, flags));
+    BASIN_CUDA_TRY(cuda, cudaEventCreateWithFlags(&s->left, cudaEventDisableTiming));
+    BASIN_CUDA_TRY(cuda, cudaEventCreateWithFlags(&s->fetched, cudaEventDisableTiming));
 }
 
 static void slot_free(slot *s) {
@@ -70,12 +69,20 @@ static void parcel_free(parcel *p) {
 }
 
 /* A thread that waits for its stream spins, which is the fastest. Where several share a device,
- * and so the cores, it would take the time that others need to fill their batches: it sleeps. */
+ * and so the cores, it would take the time that others need to fill their batches: it looks now and
+ * then and sleeps. Events on which the driver sleeps took a fifth longer with thirty threads. */
+static bool wait_for(basin_cuda *cuda, cudaEvent_t event) {
+    const struct timespec pause = {0, 50000};
+    if (!cuda->staging->reached) return BASIN_CUDA_TRY(cuda, cudaEventSynchronize(event));
+    cudaError_t code;
+    while ((code = cudaEventQuery(event)) == cudaErrorNotReady) nanosleep(&pause, NULL);
+    return BASIN_CUDA_TRY(cuda, code);
+}
+
 bool basin_cuda_wait(basin_cuda *cuda) {
     cudaEvent_t reached = cuda->staging ? cuda->staging->reached : NULL;
     if (!reached) return BASIN_CUDA_TRY(cuda, cudaStreamSynchronize(cuda->stream));
-    return BASIN_CUDA_TRY(cuda, cudaEventRecord(reached, cuda->stream)) &&
-           BASIN_CUDA_TRY(cuda, cudaEventSynchronize(reached));
+    return BASIN_CUDA_TRY(cuda, cudaEventRecord(reached, cuda->stream)) && wait_for(cuda, reached);
 }
 
 void basin_cuda_staging_new(basin_cuda *cuda, bool shares) {
@@ -84,12 +91,11 @@ void basin_cuda_staging_new(basin_cuda *cuda, bool shares) {
         basin_cuda_fail(cuda, cudaErrorMemoryAllocation, "staging", __FILE__, __LINE__);
         return;
     }
-    s->events = cudaEventDisableTiming | (shares ? cudaEventBlockingSync : 0);
-    if (shares) BASIN_CUDA_TRY(cuda, cudaEventCreateWithFlags(&s->reached, s->events));
+    if (shares) BASIN_CUDA_TRY(cuda, cudaEventCreateWithFlags(&s->reached, cudaEventDisableTiming));
     BASIN_CUDA_TRY(cuda, cudaStreamCreateWithFlags(&s->copies, cudaStreamNonBlocking));
     for (int i = 0; i < LARGE_SLOTS; i++) slot_new(cuda, &s->large[i]);
     for (int i = 0; i < PARCELS; i++)
-        BASIN_CUDA_TRY(cuda, cudaEventCreateWithFlags(&s->small[i].left, s->events));
+        BASIN_CUDA_TRY(cuda, cudaEventCreateWithFlags(&s->small[i].left, cudaEventDisableTiming));
 }
 
 void basin_cuda_staging_free(basin_cuda *cuda) {
@@ -143,7 +149,7 @@ static parcel *parcel_for(basin_cuda *cuda, size_t bytes) {
         if (BASIN_CUDA_TRY(cuda, cudaHostAlloc((void **)&p->host, PARCEL, cudaHostAllocMapped)))
             BASIN_CUDA_TRY(cuda, cudaHostGetDevicePointer((void **)&p->seen, p->host, 0));
     }
-    if (p->count == 0) BASIN_CUDA_TRY(cuda, cudaEventSynchronize(p->left));
+    if (p->count == 0) wait_for(cuda, p->left);
     return p->host && p->seen ? p : NULL;
 }
 
@@ -185,7 +191,7 @@ size_t basin_cuda_free_bytes(basin_backend *backend) {
 
 /* Pinned memory of the slot for `bytes`, free to be written; NULL where there is none. */
 static void *slot_host(basin_cuda *cuda, slot *s, size_t bytes) {
-    if (!BASIN_CUDA_TRY(cuda, cudaEventSynchronize(s->left))) return NULL;
+    if (!wait_for(cuda, s->left)) return NULL;
     if (s->host_bytes >= bytes) return s->host;
     basin_cuda_gate gate(cuda);
     if (s->host) cudaFreeHost(s->host);
@@ -199,7 +205,7 @@ static void *slot_host(basin_cuda *cuda, slot *s, size_t bytes) {
 /* The slot's room on the device; NULL where there is none, which is no fault. */
 static void *slot_room(basin_cuda *cuda, slot *s, size_t bytes) {
     if (s->room_bytes >= bytes) return s->room;
-    BASIN_CUDA_TRY(cuda, cudaEventSynchronize(s->fetched));
+    wait_for(cuda, s->fetched);
     basin_cuda_gate gate(cuda);
     if (s->room) cudaFree(s->room);
     s->room = NULL, s->room_bytes = 0;
