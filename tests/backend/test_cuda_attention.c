@@ -408,8 +408,8 @@ static void test_list_bf16(void **state) {
     list_shapes(BF16);
 }
 
-/* More nodes than rows of them fit in the cache: rows are asked for ahead, and warps look for cut
- * nodes 32 at a time. Sums over all pairs are left to the small ones: they cancel here. */
+/* So many nodes that warps look for cut ones 32 at a time. Sums over all pairs are left to the
+ * small ones: they cancel here. */
 static void test_list_large(void **state) {
     (void)state;
     unsigned sums = 1u << DBETA | 1u << GBETA;

@@ -17,8 +17,8 @@
  * 3 + 2 products. The rows of one head lie in the second-level cache (N Y elements), heads are
  * walked one after the other. Amazon (8.8 million pairs, H 2, Y 128, float): force 18 GB, 18 GFLOP;
  * reverse 36 GB, 50 GFLOP: 3.3 and 6.5 ms at 5.5 TB/s of that cache. Narrow rows halve the bytes.
- * Where the rows of a head do not fit there (T-Social: 5.8 million nodes), each is asked for while
- * the 32 pairs before are computed.
+ * Where the rows of a head do not fit there (T-Social: 5.8 million nodes) warps wait for memory, in
+ * the reverse too few of them to hide it: it has the numbers of other ends long before their rows.
  */
 #include "backend/cuda/attention/walk.h"
 
@@ -32,7 +32,6 @@ struct listed {
     float *sums;                 /* [slots, H, parts, Y] of cut nodes */
     struct running *states;      /* [slots, H]; by query */
     int heads, width;
-    bool ahead; /* the rows across do not fit in the second-level cache */
 };
 
 /* The running sums of a query and head. */
@@ -55,13 +54,12 @@ struct ends {
         int64_t i = first + threadIdx.x % 32;
         return __ldg(other + (i < last ? i : last));
     }
-    /* Lets of() be asked for `pair` and 31 behind it; true where it moved on. Pairs come in their
-     * order, a few at a time. */
-    __device__ __forceinline__ bool reach(int64_t pair) {
-        if (pair < base + 32) return false;
+    /* Lets of() be asked for `pair` and 31 behind it. Pairs come in their order, a few at a time.
+     */
+    __device__ __forceinline__ void reach(int64_t pair) {
+        if (pair < base + 32) return;
         now = next, next = later, base += 32;
         later = load(base + 64);
-        return true;
     }
     __device__ __forceinline__ int64_t of(int64_t pair) const {
         int i = (int)(pair - base);
@@ -70,28 +68,14 @@ struct ends {
     }
 };
 
-/* Asks for a row, of which nothing is needed yet. */
-template <typename T>
-static __device__ __forceinline__ void fetch(const void *rows, int64_t at, int width) {
-    const char *row = (const char *)((const T *)rows + at);
-    for (int byte = 0; byte < width * (int)sizeof(T); byte += 128)
-        asm volatile("prefetch.global.L2 [%0];" ::"l"(row + byte));
-}
-
-/* The rows of the next 32 pairs, a lane each; and the own rows of the node behind this one. */
-template <typename T>
-static __device__ __forceinline__ void fetch_across(const listed &p, const ends &e, int64_t shift) {
-    int64_t at = (int64_t)e.next * p.heads * p.width + shift;
-    if (e.base + 32 + threadIdx.x % 32 > e.last) return;
-    fetch<T>(p.y, at, p.width);
-    if (p.y2) fetch<T>(p.y2, at, p.width);
-}
-template <typename T>
-static __device__ __forceinline__ void fetch_own(const listed &p, int64_t node, int64_t shift) {
-    int64_t at = (node + 1) * p.heads * p.width + shift;
-    if (threadIdx.x % 32 != 0 || node + 1 >= p.walk.nodes) return;
-    fetch<T>(p.x, at, p.width);
-    if (p.x2) fetch<T>(p.x2, at, p.width);
+/* Of pair `at`, at or behind `base`. The force, which has more warps, reads it where it is: with
+ * the numbers ahead it took as long in bfloat16, at Amazon's size longer. */
+template <basin_cuda_mode MODE, typename T>
+static __device__ __forceinline__ int64_t other_end(ends &across, int64_t base, int64_t at) {
+    if (MODE != BASIN_CUDA_REVERSE || sizeof(T) != sizeof(basin_bf16))
+        return __ldg(across.other + at);
+    across.reach(base);
+    return across.of(at);
 }
 
 /* ---- by query ---- */
@@ -188,7 +172,6 @@ static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) by_query(listed 
     ends across(p.walk, walker.at, walker.end);
     while (walker.more()) {
         basin_cuda_fragment f = walker.next(p.walk);
-        if (p.ahead) fetch_own<T>(p, f.node, shift);
         running s = {basin_minus_infinity()};
         R x, x2, sum, plain, y, y2;
         x.load((const T *)p.x + f.node * step + shift, p.width);
@@ -198,8 +181,8 @@ static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) by_query(listed 
 #pragma unroll MODE == BASIN_CUDA_REVERSE ? 1 : 2
         for (int64_t base = f.begin; base < f.end; base += 32 / G) {
             bool on = base + group < f.end;
-            if (across.reach(base) && p.ahead) fetch_across<T>(p, across, shift);
-            int64_t other = across.of(on ? base + group : f.end - 1);
+            int64_t at = on ? base + group : f.end - 1;
+            int64_t other = other_end<MODE, T>(across, base, at);
             y.load((const T *)p.y + other * step + shift, p.width);
             float r = x.part(y), c = 0;
             if (MODE == BASIN_CUDA_REVERSE) {
@@ -285,7 +268,6 @@ static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) by_key(listed p)
     ends across(p.walk, walker.at, walker.end);
     while (walker.more()) {
         basin_cuda_fragment f = walker.next(p.walk);
-        if (p.ahead) fetch_own<T>(p, f.node, shift);
         R x, x2, sum, y, y2;
         x.load((const T *)p.x + f.node * step + shift, p.width);
         x2.clear(), sum.clear(), y2.clear();
@@ -294,8 +276,8 @@ static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) by_key(listed p)
 #pragma unroll MODE == BASIN_CUDA_REVERSE ? 1 : 2
         for (int64_t base = f.begin; base < f.end; base += 32 / G) {
             bool on = base + group < f.end;
-            if (across.reach(base) && p.ahead) fetch_across<T>(p, across, shift);
-            int64_t other = across.of(on ? base + group : f.end - 1);
+            int64_t at = on ? base + group : f.end - 1;
+            int64_t other = other_end<MODE, T>(across, base, at);
             float4 q = __ldg(summary + other); /* most, weight, mean */
             y.load((const T *)p.y + other * step + shift, p.width);
             float r = basin_group_sum<G>(x.part(y)), c = 0;
@@ -356,8 +338,6 @@ size_t basin_cuda_listed_workspace(const basin_cuda_heads *at, basin_cuda_mode m
     return lay_out(&s, at, mode, NULL);
 }
 
-static const int64_t CACHED = (int64_t)24 << 20; /* bytes of rows that stay in the cache */
-
 static listed describe(const basin_cuda_heads *at, basin_cuda_mode mode, const listed_space *s,
                        bool keys) {
     listed p = {};
@@ -370,7 +350,6 @@ static listed describe(const basin_cuda_heads *at, basin_cuda_mode mode, const l
     p.lse = at->lse, p.gw = at->gw, p.slope = s->slope, p.summary = s->summary;
     p.sums = s->sums, p.states = s->states;
     p.heads = (int)at->heads, p.width = (int)at->width;
-    p.ahead = p.walk.across * at->width * (at->kind == BASIN_NARROW ? 2 : 4) > CACHED;
     return p;
 }
 
