@@ -340,9 +340,10 @@ const basin_command basin_command_bench = {
         "For images: the parts of the block, the forward pass and a training step of the masked "
         "image model, and the same matrix products alone, through the machine's BLAS and through "
         "Basin's own product. For graphs: energy attention along the edges of a random graph, its "
-        "reverse, and a full-graph training step of the anomaly detector. All of them take turns "
-        "and each time is a median over the rounds, so that ratios hold on a busy machine. With "
-        "--threads 1 times are CPU times, which other programs hardly change.",
+        "reverse, and on the full graph the scores of all nodes and a training step of the anomaly "
+        "detector. All of them take turns and each time is a median over the rounds, so that "
+        "ratios hold on a busy machine. With --threads 1 times are CPU times, which other programs "
+        "hardly change.",
     .example = "  basin bench\n"
                "  basin bench --shape image-small --batch 8 --threads 1\n"
                "  basin bench --shape amazon --rounds 3 --json\n"
