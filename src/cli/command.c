@@ -69,7 +69,7 @@ const basin_noun basin_nouns[] = {
     {"text", "Text: learn it, go on from a prompt"},
     {"memory", "Associative memories: store, recall, measure"},
     {"sudoku", "Sudoku boards: generate them, learn to solve them by descent"},
-    {"zoo", "Published models: do their updates go down their energies?"},
+    {"zoo", "Published models, and whether their updates go down their energies"},
     {"data", "Data of networks: fetch, convert, inspect, generate"},
     {"", "Files, checks, measurements"},
 };

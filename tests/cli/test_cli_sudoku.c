@@ -73,7 +73,8 @@ static void wrong_usage(void **state) {
     assert_error(run(state, "sudoku train boards.csv --preset cells --pairs all"), 1,
                  "places is off");
     assert_error(run(state, "sudoku train boards.csv --attention"), 1, "attention is on");
-    assert_error(run(state, "sudoku train boards.csv --repel 2"), 1, "repel");
+    assert_error(run(state, "sudoku train boards.csv --repel 2"), 1,
+                 "repel has no effect with attention off");
     assert_error(run(state, "sudoku solve none.safetensors 12"), 1, "2 characters, wanted 81");
     assert_int_equal(run(state, "sudoku train boards.csv -q %s", tiny)->code, 0);
     assert_error(run(state, "sudoku eval model.safetensors boards.csv --steps 4,x"), 1, "4,x");

@@ -35,7 +35,9 @@ static void verdicts_are_measured(void **state) {
     assert_string_equal(json_at(model_of(tree, "akorn"), "descends")->valuestring,
                         "for small steps");
     cJSON_Delete(tree);
-    assert_contains(run(state, "zoo list --seeds 1 --steps 2")->out, "Krotov and Hopfield 2016");
+    const program *p = run(state, "zoo list --seeds 1 --steps 2");
+    assert_contains(p->out, "Krotov and Hopfield 2016");
+    assert_contains(p->out, "of 1 draws of weights and tokens, 2 steps each");
 }
 
 static void energies_are_the_oracles(void **state) {

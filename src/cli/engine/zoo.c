@@ -84,7 +84,12 @@ static int run_list(const void *values, int operands, char **operand) {
         }
     }
     if (o->json) return basin_json_end(&json), basin_json_end(&json), BASIN_EXIT_OK;
-    return basin_table_print(&rows, stdout, 0) ? BASIN_EXIT_OK : BASIN_EXIT_FAILURE;
+    if (!basin_table_print(&rows, stdout, 0)) return BASIN_EXIT_FAILURE;
+    printf(
+        "\nof %lld draws of weights and tokens, %lld steps each; more draws (--seeds) find rarer "
+        "rises\n",
+        (long long)o->seeds, (long long)o->steps);
+    return BASIN_EXIT_OK;
 }
 
 const basin_command basin_command_zoo_list = {

@@ -236,9 +236,10 @@ static void presets_have_their_sizes(void **state) {
     static const struct {
         const char *preset;
         int64_t parameters;
-    } row[] = {{"default", 238914},       {"small", 238914},          {"small-gpt", 238208},
-               {"ten-million", 9739842},  {"rival-gpt", 9860352},     {"published-32", 22914},
-               {"published-128", 263490}, {"published-384", 2363202}, {"published-768", 10329666}};
+    } row[] = {{"default", 238914},        {"small", 238914},         {"small-gpt", 238208},
+               {"ten-million", 9739842},   {"two-million", 2363202},  {"rival-gpt", 9860352},
+               {"published-32", 22914},    {"published-128", 263490}, {"published-384", 2363202},
+               {"published-768", 10329666}};
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         basin_error error = {0};
         basin_settings *settings;
