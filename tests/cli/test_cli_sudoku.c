@@ -33,10 +33,14 @@ static void trains_scores_and_solves(void **state) {
     assert_int_equal(json_at(tree, "steps.1.steps")->valueint, 9);
     assert_int_equal(json_at(tree, "steps.1.by_givens.0.givens")->valueint, 60);
     cJSON_Delete(tree);
+    p = run(state, "sudoku eval model.safetensors boards.csv --stop --svg steps.svg -q");
+    assert_int_equal(p->code, 0);
+    char path[PATH_TEXT], text[64];
+    slurp(text, sizeof text, folder_path(path, state, "steps.svg"));
+    assert_contains(text, "<svg");
     p = run(state, "sudoku solve model.safetensors boards.csv --board 2 --svg b.svg");
     assert_contains(p->out, "energy");
     assert_contains(p->out, p->code ? "not solved" : "solved: ");
-    char path[PATH_TEXT], text[64];
     slurp(text, sizeof text, folder_path(path, state, "b.svg"));
     assert_contains(text, "<svg");
     tree = run_json(run(state, "sudoku solve model.safetensors boards.csv --steps 3 --json; true"));

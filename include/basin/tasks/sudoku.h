@@ -79,6 +79,7 @@ typedef struct basin_sudoku_scoring {
                                          None: as many as in training */
     int64_t batch;                    /* 0: 100 boards at a time */
     const basin_watch *watch;
+    bool stop; /* a board stops when its answer breaks no rule, and keeps answer and energy */
 } basin_sudoku_scoring;
 
 /* A board is solved where every empty cell has its digit; the boards must have one solution. */

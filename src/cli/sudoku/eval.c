@@ -7,12 +7,14 @@
 #include "cli/sudoku/boards.h"
 #include "cli/table.h"
 #include "cli/watch.h"
+#include "io/file.h"
 #include "io/json_writer.h"
+#include "view/plot.h"
 
 typedef struct options {
-    const char *steps, *backend, *products, *dtype;
+    const char *steps, *backend, *products, *dtype, *svg;
     int64_t batch, threads, limit, last;
-    bool givens, json, quiet;
+    bool givens, stop, json, quiet;
 } options;
 
 static const options defaults = {.backend = "cpu", .products = "f32"};
@@ -22,6 +24,10 @@ static const basin_option table[] = {
                "Steps of the descent to score after, ascending; without it 1/4, 1/2, 1, 2 and 4 "
                "times those of training."),
     BASIN_FLAG(options, givens, 0, "givens", "Also a table by the number of givens."),
+    BASIN_FLAG(options, stop, 0, "stop",
+               "A board stops when its answer breaks no rule, which is seen without its solution."),
+    BASIN_TEXT(options, svg, 0, "svg", "FILE",
+               "Draw the share of boards by step, of all and of thirds by the number of givens."),
     BASIN_INTEGER(options, limit, "limit", "N", 0, 1e12, "Only the first N boards; 0: all."),
     BASIN_INTEGER(
         options, last, "last", "N", 0, 1e12,
@@ -101,8 +107,11 @@ static basin_status open_all(job *j, char **operand, basin_error *error) {
 
 static basin_status score(job *j, basin_error *error) {
     basin_cli_watch watch;
-    basin_sudoku_scoring how = {
-        .size = sizeof how, .boards = &j->boards, .batch = j->o->batch, .watch = &watch.watch};
+    basin_sudoku_scoring how = {.size = sizeof how,
+                                .boards = &j->boards,
+                                .batch = j->o->batch,
+                                .watch = &watch.watch,
+                                .stop = j->o->stop};
     basin_status status = take_steps(how.steps, j, error);
     if (status) return status;
     basin_cli_watch_plain(&watch, j->o->quiet);
@@ -151,6 +160,59 @@ static bool print_givens(const basin_sudoku_scores *s) {
     return basin_table_print(&rows, stdout, 0);
 }
 
+/* ---- the picture ---- */
+
+enum { THIRDS = 3 };
+
+/* Which third of the boards, by their givens, those with n givens are in. */
+static int third_of(const basin_sudoku_scores *s, int n) {
+    int64_t before = 0;
+    for (int k = 0; k < n; k++) before += s->with_givens[k];
+    return (int)((2 * before + s->with_givens[n]) * THIRDS / (2 * s->boards + 1));
+}
+
+/* The boards of a third (-1: all): fewest and most givens, and the share that each row's steps
+ * solve, in percent. False where there are none. */
+static bool draw_third(int range[2], double *y, const basin_sudoku_scores *s, int third) {
+    int64_t boards = 0, solved[BASIN_SUDOKU_ROWS] = {0};
+    for (int n = 0; n <= BASIN_SUDOKU_CELLS; n++) {
+        if (!s->with_givens[n] || (third >= 0 && third_of(s, n) != third)) continue;
+        if (!boards) range[0] = n;
+        range[1] = n;
+        boards += s->with_givens[n];
+        for (int r = 0; r < s->rows; r++) solved[r] += s->row[r].by_givens[n];
+    }
+    for (int r = 0; r < s->rows; r++) y[r] = percent(solved[r], boards);
+    return boards > 0;
+}
+
+static basin_status draw(const job *j, basin_error *error) {
+    double x[BASIN_SUDOKU_ROWS], y[1 + THIRDS][BASIN_SUDOKU_ROWS];
+    char name[1 + THIRDS][40];
+    basin_plot_line line[1 + THIRDS];
+    basin_writer writer;
+    int lines = 0, range[2] = {0};
+    for (int r = 0; r < j->scores.rows; r++) x[r] = (double)j->scores.row[r].steps;
+    for (int third = -1; third < THIRDS; third++) {
+        if (!draw_third(range, y[lines], &j->scores, third)) continue;
+        snprintf(name[lines], sizeof *name, "%s%d to %d givens", third < 0 ? "all, " : "", range[0],
+                 range[1]);
+        line[lines] =
+            (basin_plot_line){.name = name[lines], .x = x, .y = y[lines], .count = j->scores.rows};
+        lines++;
+    }
+    basin_plot plot = {.title = "Boards solved by steps of the descent",
+                       .x_label = "steps",
+                       .y_label = "whole boards, %",
+                       .line = line,
+                       .lines = lines,
+                       .x_whole = true};
+    basin_status status = basin_writer_create(&writer, j->o->svg, error);
+    if (status) return status;
+    basin_plot_write(writer.file, &plot);
+    return basin_writer_commit(&writer, error);
+}
+
 static void print_json(const job *j, char **operand) {
     const basin_sudoku_scores *s = &j->scores;
     basin_json json = basin_json_begin(stdout);
@@ -193,6 +255,7 @@ static int run(const void *values, int operands, char **operand) {
                                   "--limit and --last exclude each other");
     basin_status status = open_all(&j, operand, &error);
     if (!status) status = score(&j, &error);
+    if (!status && j.o->svg) status = draw(&j, &error);
     if (status)
         code = basin_report(&error);
     else if (j.o->json)
@@ -219,7 +282,8 @@ const basin_command basin_command_sudoku_eval = {
             "numbers of steps, fewer and more than in training.",
     .example = "  basin sudoku eval sudoku.safetensors test.csv\n"
                "  basin sudoku eval sudoku.safetensors boards.csv --last 1000 --givens\n"
-               "  basin sudoku eval sudoku.safetensors hard.csv --steps 16,64,256 --json\n",
+               "  basin sudoku eval sudoku.safetensors hard.csv --steps 16,64,256 --stop --svg "
+               "steps.svg\n",
     .option = table,
     .defaults = &defaults,
     .size = sizeof defaults,

@@ -1,6 +1,8 @@
 /* Scores of whole boards: how many are solved after so many steps, by the number of givens. */
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "task/given.h"
 #include "task/sudoku/sudoku.h"
 
@@ -11,6 +13,8 @@ typedef struct job {
     basin_sudoku_scores *scores;
     basin_sudoku_runner runner;
     int64_t first, count; /* boards in the runner */
+    bool *stopped;        /* [batch] boards that stopped, and their energies */
+    double *rest;
 } job;
 
 static int count_right(const job *j, int64_t i, int *empty) {
@@ -27,11 +31,28 @@ static int count_right(const job *j, int64_t i, int *empty) {
     return right;
 }
 
+static double energy_of(const job *j, int64_t i) {
+    double sum = 0;
+    if (j->stopped[i]) return j->rest[i];
+    for (int p = 0; p < j->runner.parts; p++) sum += basin_tensor_at(&j->runner.part[p], i);
+    return sum;
+}
+
+/* Boards have one solution, so an answer is the solution where it breaks no rule. */
+static void stop_boards(job *j) {
+    for (int64_t i = 0; i < j->count; i++) {
+        int empty;
+        if (j->stopped[i] || count_right(j, i, &empty) < empty) continue;
+        j->rest[i] = energy_of(j, i);
+        j->stopped[i] = true;
+    }
+}
+
 static void count_boards(const job *j, int row) {
     for (int64_t i = 0; i < j->count; i++) {
         int empty, right = count_right(j, i, &empty);
-        for (int p = 0; p < j->runner.parts; p++)
-            j->scores->row[row].energy += basin_tensor_at(&j->runner.part[p], i);
+        if (j->stopped[i]) right = empty;
+        j->scores->row[row].energy += energy_of(j, i);
         j->scores->row[row].right += right;
         if (right < empty) continue;
         j->scores->row[row].solved++;
@@ -43,8 +64,10 @@ static basin_status score_batch(job *j, basin_error *error) {
     const uint8_t *given = j->how.boards->given + j->first * BASIN_SUDOKU_CELLS;
     basin_status status = basin_sudoku_runner_begin(&j->runner, given, j->count, error);
     int64_t last = j->scores->row[j->scores->rows - 1].steps;
+    memset(j->stopped, 0, (size_t)j->count * sizeof *j->stopped);
     for (int64_t t = 0, row = 0; t <= last && !status; t++) {
         status = basin_sudoku_runner_step(&j->runner, error);
+        if (!status && j->how.stop) stop_boards(j);
         if (status || j->scores->row[row].steps != t) continue;
         count_boards(j, (int)row++);
     }
@@ -109,7 +132,13 @@ basin_status basin_sudoku_score(basin_sudoku_scores *scores, basin_sudoku_model 
     if (batch > scores->boards) batch = scores->boards;
     status = basin_sudoku_runner_new(&j.runner, model, batch, error);
     if (status) return status;
-    status = score_all(&j, error);
+    j.stopped = basin_array_new((size_t)batch, sizeof *j.stopped);
+    j.rest = basin_array_new((size_t)batch, sizeof *j.rest);
+    status = j.stopped && j.rest ? score_all(&j, error)
+                                 : basin_fail(error, BASIN_NO_MEMORY, "no memory for %lld boards",
+                                              (long long)batch);
+    free(j.stopped);
+    free(j.rest);
     basin_sudoku_runner_free(&j.runner);
     return status;
 }

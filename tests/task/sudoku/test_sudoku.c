@@ -63,12 +63,32 @@ static void a_cut_run_ends_with_the_same_bytes(void **state) {
     bench_close(&cut);
 }
 
+/* Boards that have their solution after `most` steps or sooner. */
+static int64_t solved_by(basin_sudoku_model *model, const bench *b, int64_t most) {
+    int64_t solved = 0;
+    for (int64_t i = 0; i < b->boards.count; i++) {
+        basin_error error;
+        uint8_t answer[81];
+        basin_sudoku_path path;
+        bool found = false;
+        must(basin_sudoku_descend(&path, model, b->boards.given + i * 81, most, &error), &error);
+        for (int64_t t = 0; t <= most; t++) {
+            basin_sudoku_path_answer(answer, &path, t);
+            found = found || basin_sudoku_solved(answer, b->boards.given + i * 81);
+        }
+        solved += found;
+        basin_sudoku_path_free(&path);
+    }
+    return solved;
+}
+
 static void boards_are_counted_exactly(void **state) {
     bench b;
     basin_error error;
     basin_sudoku_scores s, other;
     bench_open(&b, state, "counted", 9);
-    b.s->epochs = 15, b.s->attention = false, b.s->house_memories = 32;
+    bench_candidates(&b);
+    b.s->epochs = 20, b.s->alpha = 0.5;
     basin_sudoku_model *model = bench_model(&b);
     basin_sudoku_scoring how = {.size = sizeof how, .boards = &b.boards, .steps = {1, 5, 12}};
     must(basin_sudoku_score(&s, model, &how, &error), &error);
@@ -99,6 +119,13 @@ static void boards_are_counted_exactly(void **state) {
         assert_int_equal(other.row[r].right, right);
         assert_true(fabs(s.row[r].energy - energy) < 1e-4 * fabs(energy));
     }
+    how.steps[2] = 60; /* so many steps lose answers again */
+    must(basin_sudoku_score(&s, model, &how, &error), &error);
+    how.stop = true;
+    must(basin_sudoku_score(&other, model, &how, &error), &error);
+    for (int r = 0; r < s.rows; r++)
+        assert_int_equal(other.row[r].solved, solved_by(model, &b, s.row[r].steps));
+    assert_true(s.row[1].solved > 0 && other.row[2].solved > s.row[2].solved);
     b.boards.solutions[3] = 2;
     assert_int_equal(basin_sudoku_score(&s, model, &how, &error), BASIN_BAD_VALUE);
     assert_non_null(strstr(error.text, "board 3 has several solutions"));
