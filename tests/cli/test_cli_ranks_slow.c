@@ -71,12 +71,12 @@ static void schedulers_are_obeyed(void **state) {
     const program *p = run(state, IMAGES(60) "--shards 8 -o whole.safetensors");
     if (p->code) fail_msg("%s", p->err);
     for (int i = 0; i < 2; i++) {
+        char words[600];
+        snprintf(words, sizeof words, IMAGES(60) "-o m.safetensors --resume --log %d.log", i);
         p = run_mpi(state,
-                    "-n 1 $PROGRAM " IMAGES(60) "-o m.safetensors --resume --log %d.log : -n 1 sh "
-                                                "-c '(while [ ! -s %d.log ]; do sleep 0.1; done; "
-                                                "kill -%s $$) & exec $PROGRAM " IMAGES(
-                                                    60) "-o m.safetensors --resume'",
-                    i, i, signals[i]);
+                    "-n 1 $PROGRAM %s : -n 1 sh -c '(while [ ! -s %d.log ]; do sleep 0.1; done; "
+                    "kill -%s $$) & exec $PROGRAM %s'",
+                    words, i, signals[i], words);
         assert_int_equal(p->code, 75);
         assert_contains(p->err, "basin: interrupted at step ");
         assert_int_equal(basin_lines(p->err), 1);
