@@ -354,20 +354,36 @@ def _moved(operands, rest, w, tangent_q, tangent_k, want):
 # Functions take what computes them as their first argument, and the operands after it.
 
 
-class _Lse(torch.autograd.Function):
-    generate_vmap_rule = True
+def _for_transforms(function):
+    """As torch.func wants it: what is kept is kept apart. PyTorch then looks at the signature of
+    `forward` at every call, which takes as long as two calls of ours, so others do without."""
 
+    class Transformed(function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(compute, *operands):
+            return compute(*operands)
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            function.keep(ctx, *inputs[1:])
+
+    return Transformed
+
+
+class _Lse(torch.autograd.Function):
     @staticmethod
-    def forward(compute, q, k, beta, scale, pairs, count, flags, factor=None):
+    def forward(ctx, compute, q, k, beta, scale, pairs, count, flags, factor=None):
+        _Lse.keep(ctx, q, k, beta, scale, pairs, count, flags, factor)
         out = compute(q, k, beta, scale, pairs, count, flags)
         return out if factor is None else out.mul_(factor)
 
     @staticmethod
-    def setup_context(ctx, inputs, output):
-        _, q, k, beta, scale, pairs, count, flags, *factor = inputs
+    def keep(ctx, q, k, beta, scale, pairs, count, flags, factor=None):
         _keep(ctx, q, k, beta, scale, pairs)
         ctx.set_materialize_grads(False)
-        ctx.rest = count, flags, factor[0] if factor else None
+        ctx.rest = count, flags, factor
 
     @staticmethod
     def jvp(ctx, _, q, k, beta, scale, *others):
@@ -449,15 +465,13 @@ def _through_dscale(ctx, operands, c):
 
 
 class _Force(torch.autograd.Function):
-    generate_vmap_rule = True
-
     @staticmethod
-    def forward(compute, *operands):
+    def forward(ctx, compute, *operands):
+        _Force.keep(ctx, *operands)
         return compute(*operands)
 
     @staticmethod
-    def setup_context(ctx, inputs, output):
-        _, q, k, beta, scale, pairs, count, flags, w, want = inputs
+    def keep(ctx, q, k, beta, scale, pairs, count, flags, w, want):
         _keep(ctx, q, k, beta, scale, pairs, w)
         ctx.set_materialize_grads(False)
         ctx.count, ctx.flags, ctx.want = count, flags, want
@@ -495,15 +509,13 @@ class _Force(torch.autograd.Function):
 
 
 class _Reverse(torch.autograd.Function):
-    generate_vmap_rule = True
-
     @staticmethod
-    def forward(compute, *operands):
+    def forward(ctx, compute, *operands):
         return compute(*operands)
 
     @staticmethod
-    def setup_context(ctx, inputs, output):
-        pass
+    def keep(ctx, *operands):
+        """Nothing: there is no derivative."""
 
     @staticmethod
     def backward(ctx, *cotangents):
@@ -518,6 +530,7 @@ def _offer(name, compute, function):
     the dispatcher. A factor multiplies the result."""
     dispatched, below = getattr(torch.ops.basin, name).default, _dispatched(name)
     # What Function.apply does for transforms is not wanted where none waits.
+    of_func = _for_transforms(function)
     apply, several = super(torch.autograd.Function, function).apply, function is not _Lse
 
     def by_dispatcher(*operands):
@@ -529,7 +542,7 @@ def _offer(name, compute, function):
 
     def transformed(*operands):
         """torch.func asks functions for their derivatives, not operations."""
-        return function.apply(lean, *operands)
+        return of_func.apply(lean, *operands)
 
     def call(*operands, factor=None):
         if not _seen_by_us_alone(operands):
