@@ -4,14 +4,14 @@
 
 #include "task/sudoku/sudoku_bench.h"
 
-static void learns_a_few_boards(void **state, const char *tokens) {
+static void learns_a_few_boards(void **state, const char *tokens, int64_t epochs) {
     bench b;
     basin_error error;
     uint8_t answer[81];
     basin_sudoku_path path;
     bench_open(&b, state, "learnt", 4);
     if (!strcmp(tokens, "candidates")) bench_candidates(&b);
-    b.s->dim = 24, b.s->memories = 64, b.s->epochs = 150, b.s->batch = 4, b.s->average = 0;
+    b.s->dim = 24, b.s->memories = 64, b.s->epochs = epochs, b.s->batch = 4, b.s->average = 0;
     b.s->augment = false;
     basin_sudoku_model *model = bench_model(&b);
     for (int64_t i = 0; i < b.boards.count; i++) {
@@ -26,8 +26,8 @@ static void learns_a_few_boards(void **state, const char *tokens) {
     bench_close(&b);
 }
 
-static void cells_learn(void **state) { learns_a_few_boards(state, "cells"); }
-static void candidates_learn(void **state) { learns_a_few_boards(state, "candidates"); }
+static void cells_learn(void **state) { learns_a_few_boards(state, "cells", 150); }
+static void candidates_learn(void **state) { learns_a_few_boards(state, "candidates", 50); }
 
 static char *slurp(size_t *size, const char *path) {
     static char text[1 << 17];
