@@ -68,6 +68,7 @@ static basin_status look_up(basin_parted_trees *t, const basin_anomaly_ensemble 
     basin_status status = e->known.named ? basin_parts_name_nodes(p, error) : BASIN_OK;
     int8_t *all = basin_array_new((size_t)p->face->nodes, 1);
     if (!status && !all) status = no_memory(error);
+    status = basin_ranks_agree(p->ranks, status, error);
     if (!status) {
         int64_t known = basin_known_labels_find(all, &e->known, p->face);
         for (int64_t k = 0; k < p->count; k++) t->table[k].known = known;
