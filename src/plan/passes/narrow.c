@@ -3,11 +3,13 @@
  * Tensor cores read narrow factors, so those of the large matrix products and of attention over all
  * pairs are narrow; a small product gains nothing from it and stays float, factors and all.
  * Attention along a list waits for the rows of tokens that it gathers: these are narrow where the
- * backend takes them so. Narrow
- * is what nobody but such products reads, or a layer norm's reverse as its cotangent; a factor that
- * others read, too (a weight, the cotangent of the tokens), is float and gets a narrow copy, stored
- * by the instruction that computes it where that can. Everything else stays float: inputs, states,
- * outputs, the tokens, statistics, sums, energies, heads, gradients on their way into a state. */
+ * backend takes them so.
+ *
+ * Narrow is what nobody but such products reads, or a layer norm's reverse as its cotangent; a
+ * factor that others read, too (a weight, the cotangent of the tokens), is float and gets a narrow
+ * copy, stored by the instruction that computes it where that can. Everything else stays float:
+ * inputs, states, outputs, the tokens, statistics, sums, energies, heads, gradients on their way
+ * into a state. */
 #include <stdlib.h>
 
 #include "base/memory.h"
