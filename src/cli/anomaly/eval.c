@@ -34,17 +34,8 @@ static const basin_option table[] = {
     BASIN_TEXT(basin_eval_options, threshold_for, 0, "threshold-for", "GOAL",
                "With --model. " BASIN_THRESHOLD_FOR_HELP),
     BASIN_OPTIONS_START(basin_eval_options),
-    BASIN_CHOICE(basin_eval_options, split, "split", "auto|ratio|masks",
-                 "ratio: stratified, drawn anew each run; masks: the file's; auto: masks where "
-                 "there are."),
-    BASIN_REAL(basin_eval_options, ratio, "ratio", "X", 0.0001, 0.95,
-               "The part of the labelled nodes for training; the rest is split 1:2 into "
-               "validation and test."),
+    BASIN_OPTIONS_SPLITS(basin_eval_options),
     BASIN_OPTION_SPLIT_TIME(basin_eval_options, data),
-    BASIN_INTEGER(basin_eval_options, runs, "runs", "N", 1, BASIN_EVAL_RUNS,
-                  "Runs, each with a split of its own."),
-    BASIN_INTEGER(basin_eval_options, first, "first", "N", 0, 1000,
-                  "The number of the first split."),
     BASIN_INTEGER(basin_eval_options, split_seed, "split-seed", "N", -1, 9007199254740992.0,
                   "The seed of drawn splits; -1: that of training, --seed."),
     BASIN_TEXT(basin_eval_options, scores, 0, "scores", "FILE",
@@ -68,16 +59,9 @@ static const basin_option table[] = {
     BASIN_OPTIONS_END,
 };
 
-static basin_status make_split(basin_eval *b, int64_t run, basin_error *error) {
+static basin_status split(basin_eval *b, int64_t i, basin_error *error) {
     int64_t seed = b->o->split_seed < 0 ? b->seed : b->o->split_seed;
-    if (b->masks) /* of a file with one split, each run has another seed */
-        return basin_split_from_masks(b->part, b->network, b->network->splits > 1 ? run : 0, error);
-    return basin_split_stratified(b->part, b->network, b->o->ratio, (uint64_t)seed, (uint64_t)run,
-                                  error);
-}
-
-static basin_status split(basin_eval *b, int64_t run, basin_error *error) {
-    basin_status status = make_split(b, run, error);
+    basin_status status = basin_splits_take(b->part, &b->splits, i, seed, error);
     int64_t nodes = b->network->nodes, count[BASIN_PART_TEST + 1];
     for (int part = 0; part <= BASIN_PART_TEST && !status; part++)
         count[part] = basin_split_nodes(NULL, b->part, nodes, part);
@@ -138,8 +122,8 @@ static void keep(basin_eval *b, basin_eval_figures *f, const basin_anomaly_model
     for (int which = 0; which < 2; which++) {
         const basin_score *own = basin_anomaly_reached_alone(model, which, BASIN_PART_TEST);
         const basin_score *seen = basin_anomaly_reached_alone(model, which, BASIN_PART_VAL);
-        if (own && seen) f[(BASIN_EVAL_TREES + which) * b->runs].test = *own;
-        if (own && seen) f[(BASIN_EVAL_TREES + which) * b->runs].validation = *seen;
+        if (own && seen) f[(BASIN_EVAL_TREES + which) * b->splits.runs].test = *own;
+        if (own && seen) f[(BASIN_EVAL_TREES + which) * b->splits.runs].validation = *seen;
     }
     f->reliability = *basin_anomaly_reliability(model, BASIN_PART_TEST);
     if (b->scores.file)
@@ -206,7 +190,7 @@ static basin_status run_trained(basin_eval *b, basin_eval_figures *f, int number
 }
 
 static basin_status run_model(basin_eval *b, int number, int64_t i, basin_error *error) {
-    basin_eval_figures *f = &b->figures[number * b->runs + i];
+    basin_eval_figures *f = &b->figures[number * b->splits.runs + i];
     int64_t run = b->o->first + i;
     double began = basin_clock();
     clock_t busy = clock();
@@ -236,13 +220,13 @@ static void note_split(const basin_eval *b, const basin_eval_figures *f, int64_t
 }
 
 static basin_status run_split(basin_eval *b, int64_t i, basin_error *error) {
-    int64_t run = b->o->first + i;
-    basin_status status = split(b, run, error);
+    basin_status status = split(b, i, error);
     for (int m = 0; m < b->models && !status && !b->stopped; m++) {
         bool same = m == BASIN_EVAL_TREES || m == BASIN_EVAL_NETWORK; /* the detector's run */
         if (!same && basin_eval_shown(b, m)) status = run_model(b, m, i, error);
     }
-    if (!status && !b->stopped && basin_eval_shown(b, 0)) note_split(b, &b->figures[i], run);
+    if (!status && !b->stopped && basin_eval_shown(b, 0))
+        note_split(b, &b->figures[i], b->o->first + i);
     return status;
 }
 
@@ -251,26 +235,12 @@ static basin_status run_split(basin_eval *b, int64_t i, basin_error *error) {
 /* The paper's rows of 1 % are presets; how much is for training is not theirs to say. */
 static void note_ratio(const basin_eval *b) {
     const char *preset = b->o->start.preset, *end = strrchr(preset, '-');
-    if (b->masks || !end || strcmp(end, "-1") != 0 || b->o->ratio < 0.05) return;
+    if (b->splits.masks || !end || strcmp(end, "-1") != 0 || b->o->ratio < 0.05) return;
     char line[200];
     snprintf(line, sizeof line,
              "%s is the paper's row of 1 %% for training; here it is %g %%: "
              "--ratio 0.01 would be the paper's",
              preset, 100 * b->o->ratio);
-    b->watch.watch.note(b->watch.watch.context, line);
-}
-
-/* A file with fewer splits than runs: each of them once, or the only one with other seeds. */
-static void note_splits(const basin_eval *b) {
-    char line[200];
-    long long splits = b->network->splits;
-    if (!b->masks || (b->runs == b->o->runs && (splits > 1 || b->runs == 1))) return;
-    if (splits == 1)
-        snprintf(line, sizeof line, "the file has 1 split: %lld runs on it with different seeds",
-                 (long long)b->runs);
-    else
-        snprintf(line, sizeof line, "the file has %lld splits: %lld runs instead of %lld", splits,
-                 (long long)b->runs, (long long)b->o->runs);
     b->watch.watch.note(b->watch.watch.context, line);
 }
 
@@ -290,30 +260,21 @@ static basin_status name_detector(basin_eval *b, basin_error *error) {
 
 static basin_status prepare(basin_eval *b, basin_error *error) {
     const basin_eval_options *o = b->o;
-    int64_t splits = b->network->splits;
     char facts[32];
     basin_status asked = basin_settings_get(facts, sizeof facts, o->settings, "facts", error);
     if (asked) return asked;
     /* The rivals do without them, too. */
     if (!strcmp(facts, "none")) basin_network_forget_facts(b->network);
-    b->masks = !strcmp(o->split, "masks") || (!strcmp(o->split, "auto") && splits > 0);
-    b->runs = o->runs;
+    basin_status named = basin_splits_plan(&b->splits, b->network, o->split, o->ratio, o->first,
+                                           o->runs, &b->watch.watch, error);
+    if (named) return named;
     note_ratio(b);
-    if (b->masks && o->first >= splits)
-        return basin_fail(error, BASIN_BAD_VALUE, "%s: %lld splits; there is no number %lld",
-                          b->network->path, (long long)splits, (long long)o->first);
-    if (b->masks && splits > 1 && b->runs > splits - o->first) b->runs = splits - o->first;
-    note_splits(b);
-    if (!b->network->label)
-        return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to compare with",
-                          b->network->path);
-    basin_status named =
-        basin_cli_rivals_parse(&b->rivals, "anomaly", o->rivals, b->network, error);
+    named = basin_cli_rivals_parse(&b->rivals, "anomaly", o->rivals, b->network, error);
     if (!named) named = name_detector(b, error);
     if (named) return named;
     b->models = BASIN_EVAL_RIVALS + b->rivals.count;
     b->part = calloc((size_t)b->network->nodes, 1);
-    b->figures = calloc((size_t)(b->models * b->runs), sizeof *b->figures);
+    b->figures = calloc((size_t)(b->models * b->splits.runs), sizeof *b->figures);
     if (!b->part || !b->figures)
         return basin_fail(error, BASIN_NO_MEMORY, "no memory for an evaluation");
     basin_status opened = o->scores ? basin_eval_scores_begin(b, error) : BASIN_OK;

@@ -5,6 +5,7 @@
 
 #include "cli/anomaly/options.h"
 #include "cli/rivals/rivals.h"
+#include "cli/splits.h"
 #include "cli/training.h"
 #include "io/file.h"
 
@@ -20,8 +21,6 @@ typedef struct basin_eval_options {
     const char *backend, *products, *dtype;
     basin_ranks *ranks; /* runs are dealt to them */
 } basin_eval_options;
-
-enum { BASIN_EVAL_RUNS = 1000 }; /* at most */
 
 /* Models in the order of the rows: the detector, its trees and its network alone, the plain models,
  * the rivals. */
@@ -52,8 +51,9 @@ typedef struct basin_eval {
     int models;
     basin_eval_figures *figures; /* [models, runs] */
     basin_writer scores;         /* open where the options ask for it */
-    int64_t runs, seed;
-    bool masks, stopped;
+    basin_splits splits;
+    int64_t seed;
+    bool stopped;
     double overlap;                   /* test nodes over the others, for intervals */
     char title[100], trained_on[200]; /* of the detector */
     int64_t parameters;

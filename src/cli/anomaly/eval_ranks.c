@@ -8,7 +8,7 @@
 #include "ranks/ranks.h"
 
 void basin_eval_deal(const basin_eval *eval, int64_t *first, int64_t *last) {
-    basin_ranks_share share = basin_ranks_deal(eval->o->ranks, eval->runs);
+    basin_ranks_share share = basin_ranks_deal(eval->o->ranks, eval->splits.runs);
     *first = share.first;
     *last = share.first + share.count;
 }
@@ -16,7 +16,7 @@ void basin_eval_deal(const basin_eval *eval, int64_t *first, int64_t *last) {
 static int64_t maker_of(const basin_eval *b, int64_t run) {
     int64_t ranks = basin_ranks_count(b->o->ranks), r = 0;
     for (; r + 1 < ranks; r++) {
-        basin_ranks_share share = basin_ranks_deal_to(r, ranks, b->runs);
+        basin_ranks_share share = basin_ranks_deal_to(r, ranks, b->splits.runs);
         if (run < share.first + share.count) break;
     }
     return r;
@@ -26,9 +26,9 @@ static int64_t maker_of(const basin_eval *b, int64_t run) {
 
 static basin_status share_figures(basin_eval *b, basin_error *error) {
     basin_status status = BASIN_OK;
-    for (int64_t i = 0; i < b->runs; i++)
+    for (int64_t i = 0; i < b->splits.runs; i++)
         for (int m = 0; m < b->models && !status; m++)
-            status = basin_ranks_broadcast(b->o->ranks, &b->figures[m * b->runs + i],
+            status = basin_ranks_broadcast(b->o->ranks, &b->figures[m * b->splits.runs + i],
                                            sizeof *b->figures, maker_of(b, i), error);
     return status;
 }
@@ -36,7 +36,7 @@ static basin_status share_figures(basin_eval *b, basin_error *error) {
 /* What is told of the last run. */
 static basin_status share_facts(basin_eval *b, basin_error *error) {
     basin_ranks *ranks = b->o->ranks;
-    int64_t last = maker_of(b, b->runs - 1);
+    int64_t last = maker_of(b, b->splits.runs - 1);
     basin_status status = basin_ranks_broadcast(ranks, &b->overlap, sizeof b->overlap, last, error);
     if (!status)
         status = basin_ranks_broadcast(ranks, &b->parameters, sizeof b->parameters, last, error);

@@ -22,16 +22,7 @@ static const basin_option table[] = {
     BASIN_TEXT(basin_node_eval_options, model, 0, "model", "FILE",
                "Train nothing: measure this model, on the test nodes of the file's first split, or "
                "on all labelled nodes."),
-    BASIN_CHOICE(basin_node_eval_options, split, "split", "auto|ratio|masks",
-                 "ratio: stratified, drawn anew each run; masks: the file's; auto: masks where "
-                 "there are."),
-    BASIN_REAL(basin_node_eval_options, ratio, "ratio", "X", 0.0001, 0.95,
-               "The part of the labelled nodes for training; the rest is split 1:2 into "
-               "validation and test."),
-    BASIN_INTEGER(basin_node_eval_options, runs, "runs", "N", 1, BASIN_NODE_EVAL_RUNS,
-                  "Runs: each split of the file once, or its only one with as many seeds."),
-    BASIN_INTEGER(basin_node_eval_options, first, "first", "N", 0, 1000,
-                  "The number of the first split."),
+    BASIN_OPTIONS_SPLITS(basin_node_eval_options),
     BASIN_TEXT(basin_node_eval_options, rivals, 0, "rivals", "LIST",
                "Others on the same splits, joined by commas, each by its preset: gcn, gat, sage, "
                "gt, bwgnn, mlp (no graph), paper (the paper's block alone); or all."),
@@ -86,13 +77,6 @@ static basin_status take(basin_node_eval *b, basin_node_figures *f, int number,
 
 /* ---- splits ---- */
 
-static basin_status split(basin_node_eval *b, int64_t run, basin_error *error) {
-    if (b->masks) /* of a file with one split, each run has another seed */
-        return basin_split_from_masks(b->part, b->network, b->network->splits > 1 ? run : 0, error);
-    return basin_split_stratified(b->part, b->network, b->o->ratio, (uint64_t)b->seed,
-                                  (uint64_t)run, error);
-}
-
 static basin_status train(basin_node_model **model, basin_outcome *outcome, basin_node_eval *b,
                           int number, int64_t seed, basin_error *error) {
     char text[32];
@@ -111,7 +95,7 @@ static basin_status train(basin_node_model **model, basin_outcome *outcome, basi
 }
 
 static basin_status run_model(basin_node_eval *b, int number, int64_t i, basin_error *error) {
-    basin_node_figures *f = &b->figures[number * b->runs + i];
+    basin_node_figures *f = &b->figures[number * b->splits.runs + i];
     basin_node_model *model = NULL;
     basin_outcome outcome = {0};
     double began = basin_clock();
@@ -136,48 +120,25 @@ static void note_split(const basin_node_eval *b, const basin_node_figures *f, in
 }
 
 static basin_status run_split(basin_node_eval *b, int64_t i, basin_error *error) {
-    basin_status status = split(b, b->o->first + i, error);
+    basin_status status = basin_splits_take(b->part, &b->splits, i, b->seed, error);
     for (int m = 0; m < b->models && !status && !b->stopped; m++)
         status = run_model(b, m, i, error);
     if (!status && !b->stopped) note_split(b, &b->figures[i], b->o->first + i);
     return status;
 }
 
-/* A file with fewer splits than runs: each of them once, or the only one with other seeds. */
-static void note_splits(const basin_node_eval *b) {
-    char line[200];
-    long long splits = b->network->splits;
-    if (!b->masks || (b->runs == b->o->runs && (splits > 1 || b->runs == 1))) return;
-    if (splits == 1)
-        snprintf(line, sizeof line, "the file has 1 split: %lld runs on it with different seeds",
-                 (long long)b->runs);
-    else
-        snprintf(line, sizeof line, "the file has %lld splits: %lld runs instead of %lld", splits,
-                 (long long)b->runs, (long long)b->o->runs);
-    b->watch.watch.note(b->watch.watch.context, line);
-}
-
 /* ---- running ---- */
 
 static basin_status prepare(basin_node_eval *b, basin_error *error) {
     const basin_node_eval_options *o = b->o;
-    int64_t splits = b->network->splits;
-    b->masks = !strcmp(o->split, "masks") || (!strcmp(o->split, "auto") && splits > 0);
-    b->runs = o->model ? 1 : o->runs;
     b->memory = (size_t)(o->memory * (double)(1 << 30));
-    if (!b->network->label)
-        return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to compare with",
-                          b->network->path);
-    if (b->masks && o->first >= splits)
-        return basin_fail(error, BASIN_BAD_VALUE, "%s: %lld splits; there is no number %lld",
-                          b->network->path, (long long)splits, (long long)o->first);
-    if (b->masks && splits > 1 && b->runs > splits - o->first) b->runs = splits - o->first;
-    if (!o->model) note_splits(b);
-    basin_status status = basin_cli_rivals_parse(&b->rivals, "node", o->rivals, b->network, error);
+    basin_status status = basin_splits_plan(&b->splits, b->network, o->split, o->ratio, o->first,
+                                            o->model ? 1 : o->runs, &b->watch.watch, error);
+    if (!status) status = basin_cli_rivals_parse(&b->rivals, "node", o->rivals, b->network, error);
     if (status) return status;
     b->models = 1 + b->rivals.count;
     b->part = calloc((size_t)b->network->nodes, 1);
-    b->figures = calloc((size_t)(b->models * b->runs), sizeof *b->figures);
+    b->figures = calloc((size_t)(b->models * b->splits.runs), sizeof *b->figures);
     if (!b->part || !b->figures)
         return basin_fail(error, BASIN_NO_MEMORY, "no memory for an evaluation");
     char seed[32];
@@ -190,7 +151,8 @@ static basin_status prepare(basin_node_eval *b, basin_error *error) {
 
 /* The file's test nodes, where it has some, else all that have a label. */
 static basin_status part_of(basin_node_eval *b, basin_error *error) {
-    basin_status status = b->masks ? split(b, b->o->first, error) : BASIN_OK;
+    basin_status status =
+        b->splits.masks ? basin_splits_take(b->part, &b->splits, 0, b->seed, error) : BASIN_OK;
     int64_t N = b->network->nodes;
     if (status || basin_split_nodes(NULL, b->part, N, BASIN_PART_TEST)) return status;
     for (int64_t i = 0; i < N; i++)
@@ -257,7 +219,8 @@ static basin_status eval_trained(basin_node_eval *b, int operands, char **operan
     basin_status status = basin_network_flags_open(&b->network, &b->o->data, NULL, b->o->memory,
                                                    operands, operand, b->o->quiet, error);
     if (!status) status = prepare(b, error);
-    for (int64_t i = 0; i < b->runs && !status && !b->stopped; i++) status = run_split(b, i, error);
+    for (int64_t i = 0; i < b->splits.runs && !status && !b->stopped; i++)
+        status = run_split(b, i, error);
     return status;
 }
 

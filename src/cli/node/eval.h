@@ -6,6 +6,7 @@
 #include "basin/tasks/node.h"
 #include "cli/network.h"
 #include "cli/rivals/rivals.h"
+#include "cli/splits.h"
 #include "cli/training.h"
 
 typedef struct basin_node_eval_options {
@@ -18,8 +19,6 @@ typedef struct basin_node_eval_options {
     bool json, quiet;
     const char *backend, *products, *dtype;
 } basin_node_eval_options;
-
-enum { BASIN_NODE_EVAL_RUNS = 1000 }; /* at most */
 
 /* What one model reached on one split. */
 typedef struct basin_node_figures {
@@ -39,8 +38,9 @@ typedef struct basin_node_eval {
     basin_cli_rivals rivals;
     int models;
     basin_node_figures *figures; /* [models, runs] */
-    int64_t runs, seed;
-    bool masks, stopped;
+    basin_splits splits;
+    int64_t seed;
+    bool stopped;
     /* of model 0: */
     int64_t classes, parameters;
     char **class_name;  /* [classes] */

@@ -16,10 +16,11 @@ static const char *model_name(const basin_node_eval *b, int model) {
 
 static void summarise(const basin_node_eval *b, int model, int which, double *mean,
                       double *deviation) {
-    double value[BASIN_NODE_EVAL_RUNS];
-    for (int64_t i = 0; i < b->runs; i++)
-        value[i] = 100 * basin_score_get(&b->figures[model * b->runs + i].test, measures[which]);
-    basin_mean_deviation(mean, deviation, value, b->runs);
+    double value[BASIN_SPLITS_RUNS];
+    for (int64_t i = 0; i < b->splits.runs; i++)
+        value[i] =
+            100 * basin_score_get(&b->figures[model * b->splits.runs + i].test, measures[which]);
+    basin_mean_deviation(mean, deviation, value, b->splits.runs);
 }
 
 static void add_row(basin_table *rows, const basin_node_eval *b, int model) {
@@ -33,9 +34,9 @@ static void add_row(basin_table *rows, const basin_node_eval *b, int model) {
         else
             basin_table_add(rows, "%.2f +- %.2f", mean, deviation);
     }
-    for (int64_t i = 0; i < b->runs; i++) {
-        seconds += b->figures[model * b->runs + i].seconds / (double)b->runs;
-        cpu += b->figures[model * b->runs + i].cpu / (double)b->runs;
+    for (int64_t i = 0; i < b->splits.runs; i++) {
+        seconds += b->figures[model * b->splits.runs + i].seconds / (double)b->splits.runs;
+        cpu += b->figures[model * b->splits.runs + i].cpu / (double)b->splits.runs;
     }
     basin_table_add(rows, "%.1f", seconds);
     basin_table_add(rows, "%.1f", cpu);
@@ -72,11 +73,11 @@ bool basin_node_eval_print(const basin_node_eval *b) {
     for (int m = 0; m < b->models; m++) add_row(&rows, b, m);
     if (b->o->model)
         printf("%s: %s; percent\n", b->network->path,
-               b->masks ? "the file's test nodes" : "all labelled nodes");
+               b->splits.masks ? "the file's test nodes" : "all labelled nodes");
     else
         printf("%s: %lld runs, %s; percent on test, mean +- population deviation\n",
-               b->network->path, (long long)b->runs,
-               b->masks ? "the file's splits" : "stratified splits");
+               b->network->path, (long long)b->splits.runs,
+               b->splits.masks ? "the file's splits" : "stratified splits");
     return basin_table_print(&rows, stdout, 2) && print_confusion(b);
 }
 
@@ -91,8 +92,8 @@ static void put_model(basin_json *json, const basin_node_eval *b, int model) {
         basin_json_numbers(json, measures[k], pair, 2);
     }
     basin_json_array(json, "runs");
-    for (int64_t i = 0; i < b->runs; i++) {
-        const basin_node_figures *f = &b->figures[model * b->runs + i];
+    for (int64_t i = 0; i < b->splits.runs; i++) {
+        const basin_node_figures *f = &b->figures[model * b->splits.runs + i];
         basin_json_object(json, NULL);
         basin_json_integer(json, "split", b->o->first + i);
         if (f->validation.measures) basin_put_percent(json, "validation", &f->validation);
@@ -123,7 +124,7 @@ static void put_confusion(basin_json *json, const basin_node_eval *b) {
 void basin_node_eval_print_json(const basin_node_eval *b) {
     basin_json json = basin_json_begin(stdout);
     basin_json_text(&json, "data", b->network->path);
-    basin_json_text(&json, "split", b->masks ? "masks" : b->o->model ? "all" : "ratio");
+    basin_json_text(&json, "split", b->splits.masks ? "masks" : b->o->model ? "all" : "ratio");
     basin_json_integer(&json, "parameters", b->parameters);
     basin_json_array(&json, "models");
     for (int m = 0; m < b->models; m++) put_model(&json, b, m);
