@@ -6,8 +6,8 @@
 
 #include "basin/version.h"
 
-basin_training basin_training_make(const basin_training_flags *flags, basin_backend *backend,
-                                   const basin_watch *watch) {
+static basin_training training_of(const basin_training_flags *flags, basin_backend *backend,
+                                  const basin_watch *watch) {
     return (basin_training){
         .size = sizeof(basin_training),
         .backend = backend,
@@ -26,6 +26,25 @@ basin_training basin_training_make(const basin_training_flags *flags, basin_back
         .ranks = flags->ranks,
         .divide = flags->divide,
     };
+}
+
+basin_status basin_training_open(basin_training_work *work, const basin_training_flags *flags,
+                                 const char *backend, int64_t threads, const char *products,
+                                 const char *dtype, bool quiet, bool rehearse, basin_error *error) {
+    static const double moment = 1.5; /* seconds */
+    *work = (basin_training_work){0};
+    basin_status status =
+        basin_option_backend(&work->backend, backend, threads, products, dtype, error);
+    if (status) return status;
+    basin_cli_watch_begin(&work->watch, quiet || rehearse);
+    work->training = training_of(flags, work->backend, &work->watch.watch);
+    work->training.rehearse = rehearse ? moment : 0;
+    return BASIN_OK;
+}
+
+void basin_training_close(basin_training_work *work) {
+    basin_cli_watch_end(&work->watch);
+    basin_backend_close(work->backend);
 }
 
 void basin_training_line(const basin_outcome *outcome, const basin_training_flags *flags,

@@ -52,8 +52,20 @@ typedef struct basin_training_flags {
                "With several ranks: each keeps the optimiser's moments of some parameters alone "  \
                "(ZeRO stage 1). Less memory, and the weights travel once more; the same bits.")
 
-basin_training basin_training_make(const basin_training_flags *flags, basin_backend *backend,
-                                   const basin_watch *watch);
+/* What a command trains with: the backend that its options name, progress on standard error, and
+ * `training` made of them and of the flags. It must stay where it is. */
+typedef struct basin_training_work {
+    basin_backend *backend;
+    basin_cli_watch watch;
+    basin_training training;
+} basin_training_work;
+
+/* Opens it. With `rehearse` (--print-config) training lasts a moment and shows nothing. */
+basin_status basin_training_open(basin_training_work *work, const basin_training_flags *flags,
+                                 const char *backend, int64_t threads, const char *products,
+                                 const char *dtype, bool quiet, bool rehearse, basin_error *error);
+/* After the models that use its backend are closed. */
+void basin_training_close(basin_training_work *work);
 
 /* The line that says what was trained: "FILE: N parameters, 6 members, trained on 1379 nodes ..",
  * `more` being "6 members, " and `things` what there are `count` of; `unit` a second. No line end.

@@ -72,29 +72,22 @@ static void print_text(const options *o, const basin_outcome *r, const basin_gra
 
 /* Trains, or with --print-config tries what training would take. */
 static basin_status train(basin_graphs_model **model, basin_outcome *outcome, const options *o,
-                          basin_backend *backend, const char *path, basin_error *error) {
+                          const basin_training *training, const char *path, basin_error *error) {
     char text[4096];
-    basin_cli_watch watch;
     basin_graphs_data data = {.size = sizeof data,
                               .path = path,
                               .hold_out = o->validation,
                               .limit = o->limit,
                               .cache = basin_graph_cache(o->cache, text, sizeof text)};
-    basin_cli_watch_begin(&watch, o->quiet || o->start.print_config);
-    basin_training training = basin_training_make(&o->training, backend, &watch.watch);
-    if (o->start.print_config) training.rehearse = 1.5;
-    basin_status status = basin_graphs_train(model, outcome, o->settings, &data, &training, error);
-    basin_cli_watch_end(&watch);
-    return status;
+    return basin_graphs_train(model, outcome, o->settings, &data, training, error);
 }
 
 static int print(const options *o, const char *data, const basin_outcome *outcome,
                  const basin_graphs_model *model) {
     if (o->start.print_config) return basin_print_config(o->settings, outcome);
-    if (o->json && !outcome->finished_before)
-        print_json(o, data, outcome, model);
-    else if (!outcome->stopped && !outcome->finished_before)
-        print_text(o, outcome, model);
+    bool told = basin_training_is_told(outcome, o->json);
+    if (told && o->json) print_json(o, data, outcome, model);
+    if (told && !o->json) print_text(o, outcome, model);
     basin_note_gamma(o->training.output, o->quiet);
     return basin_training_end(outcome, &o->training);
 }
@@ -102,17 +95,19 @@ static int print(const options *o, const char *data, const basin_outcome *outcom
 static int run(const void *values, int operands, char **operand) {
     const options *o = values;
     basin_error error;
-    basin_backend *backend;
+    basin_training_work work;
     basin_graphs_model *model = NULL;
     basin_outcome outcome;
     if (!operands && o->start.print_config) return basin_print_config(o->settings, NULL);
     if (!operands) return basin_report_usage(&basin_command_graph_train, "wants DATA");
-    if (basin_option_backend(&backend, o->backend, o->threads, o->products, o->dtype, &error))
+    if (basin_training_open(&work, &o->training, o->backend, o->threads, o->products, o->dtype,
+                            o->quiet, o->start.print_config, &error))
         return basin_report(&error);
-    basin_status status = train(&model, &outcome, o, backend, operand[0], &error);
+    basin_status status = train(&model, &outcome, o, &work.training, operand[0], &error);
+    basin_cli_watch_end(&work.watch);
     int code = status ? basin_report(&error) : print(o, operand[0], &outcome, model);
     basin_graphs_close(model);
-    basin_backend_close(backend);
+    basin_training_close(&work);
     return code;
 }
 

@@ -98,19 +98,14 @@ static basin_status train(basin_outcome *outcome, basin_image_feeding *feeding, 
                              .cut_from = o->cut_from,
                              .threads = o->training.ranks ? (int)o->threads : 0,
                              .feeding = feeding};
-    basin_backend *backend;
-    basin_cli_watch watch;
+    basin_training_work work;
     basin_status status = fit(o, &source, error);
     if (!status)
-        status =
-            basin_option_backend(&backend, o->backend, o->threads, o->products, o->dtype, error);
+        status = basin_training_open(&work, &o->training, o->backend, o->threads, o->products,
+                                     o->dtype, o->quiet, o->start.print_config, error);
     if (status) return status;
-    basin_cli_watch_begin(&watch, o->quiet || o->start.print_config);
-    basin_training training = basin_training_make(&o->training, backend, &watch.watch);
-    if (o->start.print_config) training.rehearse = 1.5;
-    status = basin_image_train(NULL, outcome, o->settings, &data, &training, error);
-    basin_cli_watch_end(&watch);
-    basin_backend_close(backend);
+    status = basin_image_train(NULL, outcome, o->settings, &data, &work.training, error);
+    basin_training_close(&work);
     return status;
 }
 
@@ -127,10 +122,8 @@ static int run(const void *values, int operands, char **operand) {
     if (train(&outcome, &feeding, o, (const char *const *)operand, operands, &error))
         return basin_report(&error);
     if (o->start.print_config) return basin_print_config(o->settings, &outcome);
-    if (o->json && !outcome.finished_before)
-        print_json(&outcome, &feeding, o);
-    else if (!outcome.finished_before && !outcome.stopped)
-        print_text(&outcome, &feeding, o);
+    if (basin_training_is_told(&outcome, o->json))
+        (o->json ? print_json : print_text)(&outcome, &feeding, o);
     if (!basin_ranks_rank(o->training.ranks)) basin_note_gamma(o->training.output, o->quiet);
     return basin_training_end(&outcome, &o->training);
 }

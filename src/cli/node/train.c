@@ -41,7 +41,6 @@ static const basin_option table[] = {
 
 typedef struct result {
     const options *o;
-    basin_backend *backend;
     basin_node_model *model;
     basin_outcome outcome;
 } result;
@@ -82,8 +81,8 @@ static void print_json(const result *r) {
     basin_json_end(&json);
 }
 
-static basin_status train(result *r, double rehearse, char **file, int files,
-                          const basin_watch *watch, basin_error *error) {
+static basin_status train(result *r, const basin_training *training, char **file, int files,
+                          basin_error *error) {
     const options *o = r->o;
     basin_network_options how = basin_network_flags_options(&o->data, o->training.memory);
     basin_node_data data = {.size = sizeof data,
@@ -94,12 +93,7 @@ static basin_status train(result *r, double rehearse, char **file, int files,
                             .split = o->split,
                             .ratio = o->ratio,
                             .validation = basin_validation_of(o->validation)};
-    basin_status status =
-        basin_option_backend(&r->backend, o->backend, o->threads, o->products, o->dtype, error);
-    basin_training training = basin_training_make(&o->training, r->backend, watch);
-    training.rehearse = rehearse;
-    if (status) return status;
-    return basin_node_train(&r->model, &r->outcome, o->settings, &data, &training, error);
+    return basin_node_train(&r->model, &r->outcome, o->settings, &data, training, error);
 }
 
 static int print_result(const result *r) {
@@ -111,22 +105,23 @@ static int print_result(const result *r) {
 }
 
 static int run(const void *values, int operands, char **operand) {
-    static const double rehearsal = 1.5; /* seconds */
     result r = {.o = values};
-    basin_cli_watch watch;
+    basin_training_work work;
     basin_error error;
-    bool print = r.o->start.print_config;
-    if (print && !operands) return basin_print_config(r.o->settings, NULL);
+    const options *o = r.o;
+    if (o->start.print_config && !operands) return basin_print_config(o->settings, NULL);
     if (!operands) return basin_report_usage(&basin_command_node_train, "wants FILE...");
-    const char *clash = basin_split_clash(r.o->ratio, r.o->validation, r.o->split, NULL);
+    const char *clash = basin_split_clash(o->ratio, o->validation, o->split, NULL);
     if (clash)
         return basin_report_usage(&basin_command_node_train, "%s; wanted one of them", clash);
-    basin_cli_watch_begin(&watch, r.o->quiet || print);
-    basin_status status = train(&r, print ? rehearsal : 0, operand, operands, &watch.watch, &error);
-    basin_cli_watch_end(&watch);
+    if (basin_training_open(&work, &o->training, o->backend, o->threads, o->products, o->dtype,
+                            o->quiet, o->start.print_config, &error))
+        return basin_report(&error);
+    basin_status status = train(&r, &work.training, operand, operands, &error);
+    basin_cli_watch_end(&work.watch);
     int code = status ? basin_report(&error) : print_result(&r);
     basin_node_close(r.model);
-    basin_backend_close(r.backend);
+    basin_training_close(&work);
     return code;
 }
 

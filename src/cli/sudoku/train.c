@@ -88,17 +88,13 @@ static basin_status train(basin_outcome *outcome, const options *o, const boards
     basin_sudoku_data data = {.size = sizeof data,
                               .train = &b->train,
                               .validation = b->validation.count ? &b->validation : NULL};
-    basin_backend *backend;
-    basin_cli_watch watch;
+    basin_training_work work;
     basin_status status =
-        basin_option_backend(&backend, o->backend, o->threads, o->products, o->dtype, error);
+        basin_training_open(&work, &o->training, o->backend, o->threads, o->products, o->dtype,
+                            o->quiet, o->start.print_config, error);
     if (status) return status;
-    basin_cli_watch_begin(&watch, o->quiet || o->start.print_config);
-    basin_training training = basin_training_make(&o->training, backend, &watch.watch);
-    if (o->start.print_config) training.rehearse = 1.5;
-    status = basin_sudoku_train(NULL, outcome, o->settings, &data, &training, error);
-    basin_cli_watch_end(&watch);
-    basin_backend_close(backend);
+    status = basin_sudoku_train(NULL, outcome, o->settings, &data, &work.training, error);
+    basin_training_close(&work);
     return status;
 }
 
@@ -118,10 +114,8 @@ static int run(const void *values, int operands, char **operand) {
     boards_free(&b);
     if (status) return basin_report(&error);
     if (o->start.print_config) return basin_print_config(o->settings, &outcome);
-    if (o->json && !outcome.finished_before)
-        print_json(&outcome, o, count);
-    else if (!outcome.finished_before && !outcome.stopped)
-        print_text(&outcome, o, count);
+    if (basin_training_is_told(&outcome, o->json))
+        (o->json ? print_json : print_text)(&outcome, o, count);
     return basin_training_end(&outcome, &o->training);
 }
 

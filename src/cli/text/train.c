@@ -82,8 +82,6 @@ static basin_status fit(const options *o, basin_error *error) {
 /* Trains, or with --print-config tries what training would take. */
 static basin_status train(basin_outcome *outcome, const options *o, const input *in,
                           basin_error *error) {
-    basin_backend *backend;
-    basin_cli_watch watch;
     basin_text_data data = {.size = sizeof data,
                             .train = in->train,
                             .train_length = in->train_length,
@@ -91,15 +89,13 @@ static basin_status train(basin_outcome *outcome, const options *o, const input 
                             .validation_length = in->validation_length,
                             .hold_out = in->validation ? 0 : o->validation,
                             .tokenizer = in->tokenizer};
+    basin_training_work work;
     basin_status status =
-        basin_option_backend(&backend, o->backend, o->threads, o->products, o->dtype, error);
+        basin_training_open(&work, &o->training, o->backend, o->threads, o->products, o->dtype,
+                            o->quiet, o->start.print_config, error);
     if (status) return status;
-    basin_cli_watch_begin(&watch, o->quiet || o->start.print_config);
-    basin_training training = basin_training_make(&o->training, backend, &watch.watch);
-    if (o->start.print_config) training.rehearse = 1.5;
-    status = basin_text_train(NULL, outcome, o->settings, &data, &training, error);
-    basin_cli_watch_end(&watch);
-    basin_backend_close(backend);
+    status = basin_text_train(NULL, outcome, o->settings, &data, &work.training, error);
+    basin_training_close(&work);
     return status;
 }
 
@@ -130,10 +126,8 @@ static void print_text(const basin_outcome *r, const options *o, const input *in
 
 static int print(const basin_outcome *outcome, const options *o, const input *in) {
     if (o->start.print_config) return basin_print_config(o->settings, outcome);
-    if (o->json && !outcome->finished_before)
-        print_json(outcome, o, in);
-    else if (!outcome->finished_before && !outcome->stopped)
-        print_text(outcome, o, in);
+    if (basin_training_is_told(outcome, o->json))
+        (o->json ? print_json : print_text)(outcome, o, in);
     return basin_training_end(outcome, &o->training);
 }
 
