@@ -416,7 +416,8 @@ static void long_sums(void **state) {
 
 /* ---- memory and plans ---- */
 
-/* Large copies travel in pieces through a waiting room; they must arrive in order. */
+/* Large copies travel in pieces through a waiting room, small ones wait for each other; those to
+ * one place must arrive in order. */
 static void copies(void **state) {
     (void)state;
     const size_t counts[] = {1, 1000, 300000, 20000003};

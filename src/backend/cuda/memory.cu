@@ -136,11 +136,21 @@ void basin_cuda_deliver(basin_cuda *cuda) {
     s->next_small++;
 }
 
+/* Whether a piece of the parcel goes to where another is to go: one kernel puts both in their
+ * places, in no order. */
+static bool goes_to(const parcel *p, const char *to, size_t bytes) {
+    for (int i = 0; i < p->count; i++) {
+        const piece *there = &p->piece.list[i];
+        if (there->to < to + bytes && to < there->to + there->bytes) return true;
+    }
+    return false;
+}
+
 /* The parcel that the next piece goes into, free to be written; NULL where there is no memory. */
-static parcel *parcel_for(basin_cuda *cuda, size_t bytes) {
+static parcel *parcel_for(basin_cuda *cuda, const char *to, size_t bytes) {
     basin_cuda_staging *s = cuda->staging;
     parcel *p = &s->small[s->next_small % PARCELS];
-    if (p->count == PIECES || p->used + bytes > PARCEL) {
+    if (p->count == PIECES || p->used + bytes > PARCEL || goes_to(p, to, bytes)) {
         basin_cuda_deliver(cuda);
         p = &s->small[s->next_small % PARCELS];
     }
@@ -154,7 +164,7 @@ static parcel *parcel_for(basin_cuda *cuda, size_t bytes) {
 }
 
 static void add_small(basin_cuda *cuda, void *device, const void *host, size_t bytes) {
-    parcel *p = parcel_for(cuda, bytes);
+    parcel *p = parcel_for(cuda, (const char *)device, bytes);
     if (!p) return;
     memcpy(p->host + p->used, host, bytes);
     p->piece.list[p->count++] = {(char *)device, (uint32_t)p->used, (uint32_t)bytes};
