@@ -77,14 +77,15 @@ static basin_operand operand(const pair *p, int which, int64_t rows, int64_t col
 }
 
 static void make_programs(pair *p) {
-    const basin_instruction relu[] = {{BASIN_INSTRUCTION_TILE, 0, 0, 0, 0, 0},
-                                      {BASIN_OP_RELU, 1, 0, 0, 0, 0}};
-    const basin_instruction masked[] = {{BASIN_INSTRUCTION_TILE, 0, 0, 0, 0, 0},
-                                        {BASIN_INSTRUCTION_LOAD, 1, 0, 0, 0, 0},
-                                        {BASIN_OP_STEP, 2, 1, 0, 0, 0},
-                                        {BASIN_INSTRUCTION_IMMEDIATE, 3, 0, 0, 0, p->s.alpha},
-                                        {BASIN_OP_MUL, 4, 0, 3, 0, 0},
-                                        {BASIN_OP_MUL, 5, 2, 4, 0, 0}};
+    const basin_instruction relu[] = {{.op = BASIN_INSTRUCTION_TILE},
+                                      {.op = BASIN_OP_RELU, .to = 1}};
+    const basin_instruction masked[] = {
+        {.op = BASIN_INSTRUCTION_TILE},
+        {.op = BASIN_INSTRUCTION_LOAD, .to = 1},
+        {.op = BASIN_OP_STEP, .to = 2, .a = 1},
+        {.op = BASIN_INSTRUCTION_IMMEDIATE, .to = 3, .value = p->s.alpha},
+        {.op = BASIN_OP_MUL, .to = 4, .b = 3},
+        {.op = BASIN_OP_MUL, .to = 5, .a = 2, .b = 4}};
     memcpy(p->relu, relu, sizeof relu);
     memcpy(p->masked, masked, sizeof masked);
     for (int i = 0; i < 2; i++)

@@ -108,10 +108,13 @@ static void pointwise_empty_and_in_place(void **state) {
 static void pointwise_program(void **state) {
     (void)state;
     basin_instruction instruction[] = {
-        {BASIN_INSTRUCTION_LOAD, 0, 0, 0, 0, 0}, {BASIN_INSTRUCTION_LOAD, 1, 1, 0, 0, 0},
-        {BASIN_OP_ADD, 0, 0, 1, 0, 0},           {BASIN_OP_RELU, 0, 0, 0, 0, 0},
-        {BASIN_OP_POW, 1, 0, 0, 0, 2},           {BASIN_INSTRUCTION_IMMEDIATE, 2, 0, 0, 0, 2},
-        {BASIN_OP_MUL, 1, 1, 2, 0, 0},
+        {.op = BASIN_INSTRUCTION_LOAD},
+        {.op = BASIN_INSTRUCTION_LOAD, .to = 1, .a = 1},
+        {.op = BASIN_OP_ADD, .b = 1},
+        {.op = BASIN_OP_RELU},
+        {.op = BASIN_OP_POW, .to = 1, .value = 2},
+        {.op = BASIN_INSTRUCTION_IMMEDIATE, .to = 2, .value = 2},
+        {.op = BASIN_OP_MUL, .to = 1, .a = 1, .b = 2},
     };
     basin_program program = {.instructions = 7,
                              .registers = 3,
@@ -353,9 +356,11 @@ static void matmul(void **state) {
 static void matmul_epilogue(void **state) {
     (void)state;
     basin_instruction instruction[] = {
-        {BASIN_INSTRUCTION_TILE, 0, 0, 0, 0, 0}, {BASIN_INSTRUCTION_LOAD, 1, 0, 0, 0, 0},
-        {BASIN_INSTRUCTION_LOAD, 2, 1, 0, 0, 0}, {BASIN_OP_MUL, 1, 1, 2, 0, 0},
-        {BASIN_OP_ADD, 1, 0, 1, 0, 0},
+        {.op = BASIN_INSTRUCTION_TILE},
+        {.op = BASIN_INSTRUCTION_LOAD, .to = 1},
+        {.op = BASIN_INSTRUCTION_LOAD, .to = 2, .a = 1},
+        {.op = BASIN_OP_MUL, .to = 1, .a = 1, .b = 2},
+        {.op = BASIN_OP_ADD, .to = 1, .b = 1},
     };
     basin_program program = {.instructions = 5,
                              .registers = 3,
