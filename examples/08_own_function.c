@@ -20,7 +20,9 @@ static basin_expr slope(const basin_own *own, const basin_expr *x, int i) {
     return basin_pow(basin_offset(basin_square(x[0]), 1), -0.5);
 }
 
-static const basin_own own_asinh = {.name = "asinh", .operands = 1, .value = value, .slope = slope};
+/* With `cuda`, the body of the same function in CUDA C, it runs on that backend, too. */
+static const basin_own own_asinh = {
+    .name = "asinh", .operands = 1, .value = value, .slope = slope, .cuda = "return asinhf(x[0]);"};
 
 int main(void) {
     basin_engine engine;

@@ -208,20 +208,28 @@ BASIN_API basin_expr basin_maxpool2d(basin_expr x, int window, int stride);
 
 /* Pointwise operations of your own, for functions that no expression of the others gives.
  *
- *     static double softsign(const double *x, const void *context) { return x[0] / (1 +
- * fabs(x[0])); } static basin_expr slope(const basin_own *own, const basin_expr *x, int i) { return
- * basin_pow(basin_offset(basin_abs(x[0]), 1), -2);
+ *     static double softsign(const double *x, const void *context) {
+ *         return x[0] / (1 + fabs(x[0]));
+ *     }
+ *     static basin_expr slope(const basin_own *own, const basin_expr *x, int i) {
+ *         return basin_pow(basin_offset(basin_abs(x[0]), 1), -2);
  *     }
  *     static const basin_own own = {.name = "softsign", .operands = 1, .value = softsign,
- *                                   .slope = slope};
+ *                                   .slope = slope,
+ *                                   .cuda = "return x[0] / (1 + fabsf(x[0]));"};
  *     basin_expr y = basin_own_apply(&own, &x);
  *
  * Operands are broadcast as those of basin_add. The derivative by operand i is what `slope` builds
  * of the operands (NULL: zero), or the operation derivative[i] of the same operands: so a function,
  * its first and its second derivative are three of these, each naming the next. Asking for one that
  * is not there is an error. `value` is called by several threads at once and must be a function of
- * its arguments alone. Backends that compute on the host have these operations; others refuse the
- * plan. The struct must outlive plans. */
+ * its arguments alone.
+ *
+ * `value` runs on the host. The backend cuda compiles `cuda` instead, the same function's body in
+ * CUDA C: x is float x[operands], what is returned becomes a float, there is no context (write its
+ * numbers into the text), a body has no preprocessor directives. It is fused with the operations
+ * around it. Making a plan fails where it is missing or does not compile. The struct and its texts
+ * must outlive plans. */
 enum { BASIN_OWN_OPERANDS = 3 };
 typedef struct basin_own basin_own;
 struct basin_own {
@@ -231,6 +239,7 @@ struct basin_own {
     basin_expr (*slope)(const basin_own *own, const basin_expr *x, int i);
     const basin_own *derivative[BASIN_OWN_OPERANDS]; /* where there is no `slope` */
     const void *context;
+    const char *cuda; /* `value` for that backend; NULL: it refuses the operation */
 };
 BASIN_API basin_expr basin_own_apply(const basin_own *own, const basin_expr *x);
 

@@ -6,6 +6,7 @@
 #include "backend/device.h"
 #include "backend/eager.h"
 #include "backend/kernel.h"
+#include "backend/own.h"
 
 basin_status basin_backend_open(basin_backend **backend, const char *name, int threads,
                                 basin_error *error) {
@@ -107,6 +108,10 @@ const basin_crop_table *basin_backend_crops(const basin_backend *backend) {
 
 const basin_collective_table *basin_backend_collective(const basin_backend *backend) {
     return extension(backend, BASIN_COLLECTIVE_EXTENSION);
+}
+
+const basin_own_table *basin_backend_own(const basin_backend *backend) {
+    return extension(backend, BASIN_OWN_EXTENSION);
 }
 
 basin_status basin_backend_open_eager(basin_backend **backend, const char *name, int threads,

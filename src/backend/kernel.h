@@ -44,7 +44,8 @@ enum {
 };
 typedef struct basin_instruction {
     uint16_t op, to, a, b, c;
-    double value; /* POW's exponent, IMMEDIATE's constant */
+    double value;       /* POW's exponent, IMMEDIATE's constant */
+    basin_own_code own; /* OWN: only of backends that compile it */
 } basin_instruction;
 
 enum { BASIN_MAX_REGISTERS = 32 };

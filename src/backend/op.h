@@ -184,6 +184,12 @@ enum basin_attention_reverse_out {
     BASIN_ATT_GMIX
 };
 
+/* A pointwise operation of the caller's own, as far as a backend that compiles it wants to know. */
+typedef struct basin_own_code {
+    const char *name, *source; /* the body of its function in CUDA C; NULL: there is none */
+    int operands;
+} basin_own_code;
+
 /* What an operation needs to know beside its operands. Unused fields are zero. */
 struct basin_own;
 typedef struct basin_attr {
@@ -201,6 +207,7 @@ typedef struct basin_attr {
     const struct basin_own *own;          /* OWN: the caller's, and what backends take of it */
     double (*function)(const double *x /* [ins] */, const void *context);
     const void *context;
+    basin_own_code code;
 } basin_attr;
 
 enum { BASIN_MAX_IN = 16, BASIN_MAX_OUT = 6, BASIN_OWN_INS = 3 };

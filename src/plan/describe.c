@@ -40,6 +40,14 @@ static void put_operand(writer *w, const basin_operand *operand) {
 
 enum { FORMULA = 400 };
 
+static void put_own(char *text, size_t size, const basin_instruction *s, char (*r)[FORMULA]) {
+    const uint16_t operand[] = {s->a, s->b, s->c};
+    writer w = {text, size, 0};
+    put(&w, "%s", s->own.name);
+    for (int i = 0; i < s->own.operands; i++) put(&w, "%s%s", i ? ", " : "(", r[operand[i]]);
+    put(&w, ")");
+}
+
 static void put_instruction(char *formula, const basin_instruction *s, char (*r)[FORMULA]) {
     char text[3 * FORMULA + 40];
     if (s->op == BASIN_INSTRUCTION_LOAD)
@@ -50,6 +58,8 @@ static void put_instruction(char *formula, const basin_instruction *s, char (*r)
         snprintf(text, sizeof text, "%.4g", s->value);
     else if (s->op == BASIN_OP_POW)
         snprintf(text, sizeof text, "%s^%g", r[s->a], s->value);
+    else if (s->op == BASIN_OP_OWN)
+        put_own(text, sizeof text, s, r);
     else if (s->op < BASIN_OP_ADD)
         snprintf(text, sizeof text, "%s(%s)", basin_op_name((basin_op)s->op), r[s->a]);
     else if (s->op <= BASIN_OP_DIV)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "backend/device.h"
+#include "backend/own.h"
 #include "base/memory.h"
 #include "plan/passes/program.h"
 #include "plan/store.h"
@@ -293,16 +294,25 @@ static basin_status check_spec(const basin_graph **graph, const basin_plan_spec 
     return status;
 }
 
-/* Functions of the caller run on the host: a device, which computes later, cannot call them. */
+/* Functions of the caller run on the host: a device, which computes later, cannot call them. It
+ * compiles the source that comes with them. */
 static basin_status check_own(const basin_plan *plan, basin_error *error) {
-    const basin_backend_table *table = plan->store->backend->table;
-    for (size_t i = 0; table->check && i < plan->ir.instructions; i++)
-        if (plan->ir.instruction[i].op == BASIN_OP_OWN)
-            return basin_fail(error, BASIN_UNSUPPORTED,
-                              "backend %s cannot call '%s', a function of the host; wanted the "
-                              "backend cpu or ref, or an expression of other operations",
-                              table->name, plan->ir.instruction[i].attr.own->name);
-    return BASIN_OK;
+    basin_backend *backend = plan->store->backend;
+    const basin_own_table *compiler = basin_backend_own(backend);
+    basin_status status = BASIN_OK;
+    for (size_t i = 0; backend->table->check && i < plan->ir.instructions && !status; i++) {
+        const basin_own_code *code = &plan->ir.instruction[i].attr.code;
+        if (plan->ir.instruction[i].op != BASIN_OP_OWN) continue;
+        if (compiler && code->source)
+            status = compiler->check(backend, code, error);
+        else
+            status = basin_fail(error, BASIN_UNSUPPORTED,
+                                "backend %s cannot call '%s', a function of the host; wanted %s"
+                                "the backend cpu or ref, or an expression of other operations",
+                                backend->table->name, code->name,
+                                compiler ? "its source in CUDA C (.cuda), " : "");
+    }
+    return status;
 }
 
 /* From instructions as they were asked for to those that run; `plain`: as they are. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "backend/kernel.h"
+#include "backend/own.h"
 #include "support/check.h"
 
 /* ---- with the derivative as an expression ---- */
@@ -146,24 +147,119 @@ static basin_status nothing_failed(basin_backend *backend, basin_error *error) {
     return BASIN_OK;
 }
 
-/* A backend that looks like a device: it computes later. */
-static void a_device_cannot_call_it(void **state) {
-    (void)state;
-    basin_engine e;
+static basin_status compiles(basin_backend *backend, const basin_own_code *code,
+                             basin_error *error) {
+    (void)backend;
+    if (!strstr(code->source, "wrong")) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE, "'%s' does not compile", code->name);
+}
+
+static const void *compiler(const basin_backend *backend, const char *name) {
+    (void)backend;
+    static const basin_own_table table = {compiles};
+    return strcmp(name, BASIN_OWN_EXTENSION) == 0 ? &table : NULL;
+}
+
+/* A backend that looks like a device, which computes later, and may have a compiler. */
+typedef struct device {
+    basin_engine engine;
+    const basin_backend_table *kept;
+    basin_backend_table table;
+    basin_expr x;
+} device;
+
+static void device_open(device *d, bool has_compiler) {
     basin_error error;
-    assert_int_equal(basin_engine_open(&e, "cpu", 1, &error), BASIN_OK);
-    const basin_backend_table *own = e.backend->table;
-    basin_backend_table device = *own;
-    device.name = "device";
-    device.check = nothing_failed;
-    e.backend->table = &device;
-    basin_expr x = basin_input(e.graph, "x", BASIN_SHAPE(3)), y = basin_own_apply(&softsign, &x);
+    assert_int_equal(basin_engine_open(&d->engine, "cpu", 1, &error), BASIN_OK);
+    d->kept = d->engine.backend->table;
+    d->table = *d->kept;
+    d->table.name = "device";
+    d->table.check = nothing_failed;
+    d->table.extension = has_compiler ? compiler : NULL;
+    d->engine.backend->table = &d->table;
+    d->x = basin_input(d->engine.graph, "x", BASIN_SHAPE(3));
+}
+
+static void device_close(device *d) {
+    d->engine.backend->table = d->kept;
+    basin_engine_close(&d->engine);
+}
+
+static void assert_no_plan(device *d, const basin_own *own, basin_status wanted,
+                           const char *words) {
+    basin_error error = {0};
+    basin_expr y = basin_own_apply(own, &d->x);
     basin_plan *plan;
     basin_plan_spec spec = {.output = &y, .outputs = 1};
-    assert_int_equal(basin_plan_new(&plan, e.store, &spec, &error), BASIN_UNSUPPORTED);
-    assert_non_null(strstr(error.text, "backend device cannot call 'softsign'"));
-    e.backend->table = own;
-    basin_engine_close(&e);
+    assert_int_equal(basin_plan_new(&plan, d->engine.store, &spec, &error), wanted);
+    if (!strstr(error.text, words)) fail_msg("%s", error.text);
+}
+
+static void a_device_wants_a_source(void **state) {
+    (void)state;
+    device d;
+    basin_own mine = {.name = "mine", .operands = 1, .value = softsign_value};
+    device_open(&d, false);
+    assert_no_plan(&d, &mine, BASIN_UNSUPPORTED, "backend device cannot call 'mine'");
+    device_close(&d);
+    device_open(&d, true);
+    assert_no_plan(&d, &mine, BASIN_UNSUPPORTED, "wanted its source in CUDA C (.cuda), the");
+    device_close(&d);
+    device_open(&d, true);
+    mine.cuda = "return wrong;";
+    assert_no_plan(&d, &mine, BASIN_BAD_VALUE, "'mine' does not compile");
+    device_close(&d);
+}
+
+/* With a source it is one program with what is around it, on devices alone. */
+static void a_device_fuses_it(void **state) {
+    (void)state;
+    device d;
+    char text[400];
+    basin_error error = {0};
+    basin_plan *plan;
+    basin_own mine = length;
+    mine.cuda = "return hypotf(x[0], x[1]);";
+    device_open(&d, true);
+    basin_expr x[] = {basin_neg(d.x), basin_exp(d.x)};
+    basin_expr y = basin_scale(basin_own_apply(&mine, x), 3);
+    basin_plan_spec spec = {.output = &y, .outputs = 1};
+    if (basin_plan_new(&plan, d.engine.store, &spec, &error)) fail_msg("%s", error.text);
+    assert_int_equal(basin_plan_get_stats(plan).calls, 1);
+    basin_plan_describe(plan, 0, text, sizeof text);
+    if (!strstr(text, "(3 * length(neg(a), exp(a)))")) fail_msg("%s", text);
+    basin_plan_free(plan);
+    device_close(&d);
+}
+
+/* A source stands inside a function, among others. */
+static void a_source_is_a_body(void **state) {
+    (void)state;
+    const char *bad[][2] = {
+        {"", "has an empty source"},
+        {" \n", "has an empty source"},
+        {"#define y 1\nreturn y;", "has a directive"},
+        {"return x[0]; } int more() { return 1;", "has a } without its {"},
+        {"if (x[0] > 0) { return 1;", "has a { without its }"},
+        {"return x[0]; /* so on", "has a comment without an end"},
+    };
+    const char *good[] = {"return x[0]; // a } here", "/* # { */ return x[0];",
+                          "if (x[0] > 0) { return 1; } return '}' - \"\\\"#\"[0];"};
+    check c;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        basin_own own = {.name = "mine", .operands = 1, .value = softsign_value, .cuda = bad[i][0]};
+        check_init(&c);
+        basin_expr x = check_input(&c, "x", BASIN_SHAPE(3), 0, 1);
+        assert_null(basin_own_apply(&own, &x));
+        assert_told(&c, bad[i][1]);
+    }
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        basin_own own = {.name = "mine", .operands = 1, .value = softsign_value, .cuda = good[i]};
+        check_init(&c);
+        basin_expr x = check_input(&c, "x", BASIN_SHAPE(3), 0, 1);
+        assert_non_null(basin_own_apply(&own, &x));
+        check_free(&c);
+    }
 }
 
 int main(void) {
@@ -173,7 +269,9 @@ int main(void) {
         cmocka_unit_test(operands_are_broadcast),
         cmocka_unit_test(an_operand_may_be_constant),
         cmocka_unit_test(what_does_not_fit_is_told),
-        cmocka_unit_test(a_device_cannot_call_it),
+        cmocka_unit_test(a_device_wants_a_source),
+        cmocka_unit_test(a_device_fuses_it),
+        cmocka_unit_test(a_source_is_a_body),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

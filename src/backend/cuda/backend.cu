@@ -111,6 +111,7 @@ static const void *extension(const basin_backend *backend, const char *name) {
     (void)backend;
     if (strcmp(name, BASIN_EAGER_EXTENSION) == 0) return &basin_cuda_eager;
     if (strcmp(name, BASIN_COLLECTIVE_EXTENSION) == 0) return &basin_cuda_collectives;
+    if (strcmp(name, BASIN_OWN_EXTENSION) == 0) return &basin_cuda_own;
     return strcmp(name, BASIN_CROP_EXTENSION) == 0 ? &crops : NULL;
 }
 

@@ -10,6 +10,7 @@
 #include <nvrtc.h>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "backend/cuda/inside.h"
@@ -27,6 +28,7 @@ struct shelf {
     driver cu;
     std::recursive_mutex lock;
     std::unordered_map<std::string, CUfunction> known;
+    std::unordered_set<std::string> tried; /* texts that compile, and were not loaded */
     std::vector<CUmodule> module;
     ~shelf() {
         for (CUmodule m : module) cu.unload(m);
@@ -98,8 +100,19 @@ void basin_cuda_codes_free(basin_cuda *cuda) {
 bool basin_cuda_codes_collecting(const basin_cuda *cuda) { return cuda->codes->collecting; }
 void basin_cuda_codes_collect(basin_cuda *cuda) { cuda->codes->collecting = true; }
 
-/* The image for this device; empty where it does not compile. */
-static std::vector<char> compile(basin_cuda *cuda, const std::string &source) {
+static std::string log_of(nvrtcProgram program, nvrtcResult code) {
+    size_t bytes = 0;
+    std::string log;
+    if (nvrtcGetProgramLogSize(program, &bytes) == NVRTC_SUCCESS && bytes > 1) {
+        log.resize(bytes);
+        nvrtcGetProgramLog(program, &log[0]);
+    }
+    return log.empty() ? nvrtcGetErrorString(code) : log.c_str();
+}
+
+/* The image for this device; empty where it does not compile: `log` says why. */
+static std::vector<char> compile(std::string *log, const basin_cuda *cuda,
+                                 const std::string &source) {
     nvrtcProgram program;
     std::vector<char> image;
     int major = 9, minor = 0;
@@ -109,19 +122,14 @@ static std::vector<char> compile(basin_cuda *cuda, const std::string &source) {
     const char *options[] = {arch.c_str(), "--std=c++17", "--disable-warnings"};
     nvrtcResult code = nvrtcCreateProgram(&program, source.c_str(), "basin.cu", 0, NULL, NULL);
     if (code != NVRTC_SUCCESS) {
-        fail(cuda, "nvrtcCreateProgram", nvrtcGetErrorString(code));
+        *log = nvrtcGetErrorString(code);
         return image;
     }
     code = nvrtcCompileProgram(program, 3, options);
     size_t bytes = 0;
-    if (code != NVRTC_SUCCESS) {
-        std::string log;
-        if (nvrtcGetProgramLogSize(program, &bytes) == NVRTC_SUCCESS && bytes > 1) {
-            log.resize(bytes);
-            nvrtcGetProgramLog(program, &log[0]);
-        }
-        fail(cuda, nvrtcGetErrorString(code), log.c_str());
-    } else if (nvrtcGetCUBINSize(program, &bytes) == NVRTC_SUCCESS) {
+    if (code != NVRTC_SUCCESS)
+        *log = log_of(program, code);
+    else if (nvrtcGetCUBINSize(program, &bytes) == NVRTC_SUCCESS) {
         image.resize(bytes);
         nvrtcGetCUBIN(program, image.data());
     }
@@ -159,10 +167,11 @@ static std::vector<std::string> unknown(const shelf *all, const std::vector<std:
 static void compile_all(basin_cuda *cuda, shelf *all, const std::vector<std::string> &texts) {
     std::string source = BASIN_CUDA_PRELUDE;
     for (size_t i = 0; i < texts.size(); i++) source += kernel_text(texts[i], i);
-    std::vector<char> image = compile(cuda, source);
+    std::string log = "could not be compiled";
+    std::vector<char> image = compile(&log, cuda, source);
     CUmodule module;
     if (image.empty()) {
-        fail(cuda, "a pointwise program", "could not be compiled");
+        fail(cuda, "a pointwise program", log.c_str());
         return;
     }
     if (all->cu.load(&module, image.data()) != CUDA_SUCCESS) {
@@ -189,6 +198,18 @@ void basin_cuda_codes_compile(basin_cuda *cuda) {
     std::lock_guard<std::recursive_mutex> guard(codes->common->lock);
     std::vector<std::string> lacking = unknown(codes->common.get(), wanted);
     if (!lacking.empty()) compile_all(cuda, codes->common.get(), lacking);
+}
+
+std::string basin_cuda_code_try(basin_cuda *cuda, const std::string &text) {
+    std::string log = "nothing was made of it";
+    shelf *all = cuda->codes->common.get();
+    std::lock_guard<std::recursive_mutex> guard(all->lock);
+    if (all->tried.count(text) ||
+        !compile(&log, cuda, BASIN_CUDA_PRELUDE + kernel_text(text, 0)).empty()) {
+        all->tried.insert(text);
+        log.clear();
+    }
+    return log;
 }
 
 CUfunction basin_cuda_code_find(basin_cuda *cuda, const char *text) {

@@ -3,11 +3,14 @@
 #ifndef BASIN_BACKEND_CUDA_INSIDE_H
 #define BASIN_BACKEND_CUDA_INSIDE_H
 
+#include <string>
+
 #include "backend/cuda/device.h"
 extern "C" {
 #include "backend/crop.h"
 #include "backend/eager.h"
 #include "backend/form.h"
+#include "backend/own.h"
 }
 
 /* backend.cu: the thread's device, if it can run the kernels of this module. */
@@ -99,6 +102,12 @@ void basin_cuda_program_run(basin_cuda *cuda, const basin_cuda_program *p);
 enum { BASIN_CUDA_TOGETHER = CUDART_VERSION >= 12010 ? 24 : 1 };
 int basin_cuda_pointwise_many(const basin_cuda_frame *frame, int frames);
 
+/* own.cu: operations of the caller's own inside a program: the function `own<number>`, which stands
+ * before the loops, and the call of it. */
+std::string basin_cuda_own_function(const basin_own_code *code, int number);
+std::string basin_cuda_own_value(const basin_instruction *s, int number);
+extern const basin_own_table basin_cuda_own;
+
 /* code.cu: kernels compiled at run time, kept by their text; those of `beside`, where it is not
  * NULL, are shared with it. */
 struct CUfunc_st;
@@ -114,6 +123,8 @@ bool basin_cuda_codes_collecting(const basin_cuda *cuda);
  * compile (the stream knows why). */
 #define BASIN_CUDA_FOR_MANY "/*many*/"
 CUfunc_st *basin_cuda_code_find(basin_cuda *cuda, const char *text);
+/* What the compiler says against a text; empty where it compiles. Nothing is loaded. */
+std::string basin_cuda_code_try(basin_cuda *cuda, const std::string &text);
 void basin_cuda_code_launch(basin_cuda *cuda, CUfunc_st *function, unsigned blocks,
                             unsigned threads, void *arguments);
 

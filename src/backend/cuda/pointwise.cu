@@ -291,6 +291,9 @@ static std::string offsets_text(const basin_cuda_program *p, const layout *l) {
 static std::string text_of(const basin_cuda_program *p, const layout *l) {
     const std::string width = number(l->width), at = "i * " + width;
     std::string text = "{\n";
+    for (int i = 0; i < p->program->instructions; i++)
+        if (p->program->instruction[i].op == BASIN_OP_OWN)
+            text += basin_cuda_own_function(&p->program->instruction[i].own, i);
     for (int a = 0; a < p->operands; a++)
         if (l->walk[a] == SCALAR) text += load_text(p, a, 1, "0");
     text += "for (long long i = (long long)block * blockDim.x + threadIdx.x; i < p.vectors; "
@@ -306,8 +309,10 @@ static std::string text_of(const basin_cuda_program *p, const layout *l) {
     text += "#pragma unroll\nfor (int j = 0; j < " + width + "; j++) {\nfloat r0";
     for (int i = 1; i < p->program->registers; i++) text += ", r" + number(i);
     text += ";\n";
-    for (int i = 0; i < p->program->instructions; i++)
-        text += instruction_text(p, l, &p->program->instruction[i]);
+    for (int i = 0; i < p->program->instructions; i++) {
+        const basin_instruction *s = &p->program->instruction[i];
+        text += s->op == BASIN_OP_OWN ? basin_cuda_own_value(s, i) : instruction_text(p, l, s);
+    }
     for (int o = 0; o < p->program->stores; o++)
         if (p->out[o]) text += "y" + number(o) + ".v[j] = r" + number(p->program->store[o]) + ";\n";
     text += "}\n";

@@ -10,6 +10,7 @@
 
 typedef struct fusion {
     basin_ir *ir;
+    bool device;
     int *leader; /* [instructions] the last instruction of the group an instruction is in; itself if
                     alone */
     int *first;  /* [instructions] of leaders: the first instruction of their group */
@@ -21,15 +22,21 @@ static basin_status no_memory(basin_ir *ir) {
     return basin_fail(ir->error, BASIN_NO_MEMORY, "no memory for a plan");
 }
 
+/* A device compiles operations of the caller's own with those around them. */
+static bool is_pointwise(const fusion *f, basin_op op) {
+    return basin_op_is_pointwise(op) || (f->device && op == BASIN_OP_OWN);
+}
+
 /* An update whose value a pointwise instruction computes needs no copy: that instruction writes the
  * state. */
-static void absorb_updates(basin_ir *ir) {
+static void absorb_updates(const fusion *f) {
+    basin_ir *ir = f->ir;
     for (size_t i = 0; i < ir->instructions; i++) {
         basin_ir_instruction *copy = &ir->instruction[i];
         if (copy->op != BASIN_OP_COPY || !ir->value[copy->out[0]].state) continue;
         basin_ir_value *v = &ir->value[copy->in[0]];
         if (v->root != copy->in[0] || v->producer < 0 || v->output || v->state ||
-            !basin_op_is_pointwise(ir->instruction[v->producer].op))
+            !is_pointwise(f, ir->instruction[v->producer].op))
             continue;
         v->state = ir->value[copy->out[0]].state;
         ir->value[copy->out[0]].state = NULL;
@@ -61,7 +68,7 @@ static int find_anchor(const fusion *f, const basin_ir_instruction *instruction)
         if (root->producer < 0 || root->uses != 1 || root->output) continue;
         if (basin_shape_count(root->shape) != count) continue;
         bool product = ir->instruction[root->producer].op == BASIN_OP_MATMUL;
-        bool pointwise = basin_op_is_pointwise(ir->instruction[root->producer].op);
+        bool pointwise = is_pointwise(f, ir->instruction[root->producer].op);
         int found = product ? root->producer : pointwise ? f->anchor[root->producer] : -1;
         if (found > anchor) anchor = found;
     }
@@ -91,12 +98,12 @@ static bool find_groups(fusion *f, bool plain) {
     for (size_t i = 0; i < ir->values; i++) reader[i] = -1;
     for (size_t i = 0; i < ir->instructions; i++)
         f->anchor[i] =
-            basin_op_is_pointwise(ir->instruction[i].op) ? find_anchor(f, &ir->instruction[i]) : -1;
+            is_pointwise(f, ir->instruction[i].op) ? find_anchor(f, &ir->instruction[i]) : -1;
     for (int i = (int)ir->instructions - 1; i >= 0; i--) {
         const basin_ir_instruction *instruction = &ir->instruction[i];
         f->leader[i] = f->first[i] = i;
         if (instruction->dead) continue;
-        bool pointwise = basin_op_is_pointwise(instruction->op);
+        bool pointwise = is_pointwise(f, instruction->op);
         if (pointwise && !plain) join(f, i, single_reader(f, i, reader));
         for (int k = 0; k < instruction->ins; k++) {
             int value = instruction->in[k];
@@ -230,14 +237,14 @@ static basin_status form_groups(fusion *f, bool plain) {
     if (!find_groups(f, plain)) return no_memory(ir);
     for (size_t i = 0; i < ir->instructions && !status; i++)
         if (!ir->instruction[i].dead && f->leader[i] == (int)i &&
-            basin_op_is_pointwise(ir->instruction[i].op))
+            is_pointwise(f, ir->instruction[i].op))
             status = form_call(f, (int)i, plain);
     return status;
 }
 
 basin_status basin_ir_fuse(basin_ir *ir, bool plain, bool device) {
-    fusion f = {.ir = ir};
-    if (!plain) absorb_updates(ir);
+    fusion f = {.ir = ir, .device = device};
+    if (!plain) absorb_updates(&f);
     basin_status status = basin_ir_sort(ir);
     if (status) return status;
     basin_ir_count_uses(ir);

@@ -14,18 +14,20 @@ typedef struct list {
     bool full;
 } list;
 
-static int operands_of(int op) {
-    if (op >= BASIN_INSTRUCTION_LOAD) return 0;
-    return op < BASIN_OP_ADD ? 1 : op < BASIN_OP_SELECT ? 2 : 3;
+static int operands_of(const basin_instruction *in) {
+    if (in->op >= BASIN_INSTRUCTION_LOAD) return 0;
+    if (in->op == BASIN_OP_OWN) return in->own.operands;
+    return in->op < BASIN_OP_ADD ? 1 : in->op < BASIN_OP_SELECT ? 2 : 3;
 }
 
 static bool equal(const basin_instruction *a, const basin_instruction *b) {
     return a->op == b->op && a->a == b->a && a->b == b->b && a->c == b->c &&
-           memcmp(&a->value, &b->value, sizeof a->value) == 0;
+           memcmp(&a->value, &b->value, sizeof a->value) == 0 && a->own.name == b->own.name &&
+           a->own.source == b->own.source;
 }
 
 static uint16_t add(list *l, basin_instruction made) {
-    int operands = operands_of(made.op);
+    int operands = operands_of(&made);
     made.to = 0;
     if (operands < 3) made.c = 0;
     if (operands < 2) made.b = 0;
@@ -45,7 +47,7 @@ static void add_program(list *l, uint16_t held[BASIN_MAX_REGISTERS], const basin
     for (int i = 0; i < p->instructions; i++) {
         basin_instruction in = p->instruction[i];
         uint16_t to = in.to;
-        int operands = operands_of(in.op);
+        int operands = operands_of(&in);
         if (in.op == BASIN_INSTRUCTION_LOAD && in.a == at) {
             held[to] = instead;
             continue;
@@ -68,7 +70,7 @@ static int last_reader(const list *l, const uint16_t *store, int stores, int i) 
     for (int k = i + 1; k < l->count; k++) {
         const basin_instruction *in = &l->result[k];
         const uint16_t of[] = {in->a, in->b, in->c};
-        for (int o = 0; o < operands_of(in->op); o++)
+        for (int o = 0; o < operands_of(in); o++)
             if (of[o] == i) last = k;
     }
     return last;
@@ -82,7 +84,7 @@ static bool deal_registers(basin_program *p, const list *l, const uint16_t *stor
     p->registers = 0;
     for (int i = 0; i < l->count; i++) {
         basin_instruction in = l->result[i];
-        int operands = operands_of(in.op), r = 0;
+        int operands = operands_of(&in), r = 0;
         if (operands > 0) in.a = at[in.a];
         if (operands > 1) in.b = at[in.b];
         if (operands > 2) in.c = at[in.c];

@@ -35,9 +35,7 @@ void basin_group_collect(basin_group *group, const basin_ir *ir, const int *lead
                          int last) {
     *group = (basin_group){.domain = ir->value[ir->instruction[last].out[0]].shape};
     for (int i = first; i <= last; i++) {
-        if (leader[i] != last || !basin_op_is_pointwise(ir->instruction[i].op) ||
-            ir->instruction[i].dead)
-            continue;
+        if (leader[i] != last || ir->instruction[i].dead) continue;
         group->too_large = group->too_large || group->members == BASIN_GROUP_MEMBERS;
         if (group->too_large) return;
         group->member[group->members++] = i;
@@ -204,7 +202,8 @@ static uint16_t operand_register(writer *w, int value) {
 
 static void write_member(writer *w, int member) {
     const basin_ir_instruction *from = &w->ir->instruction[w->group->member[member]];
-    basin_instruction instruction = {.op = (uint16_t)from->op, .value = from->attr.value};
+    basin_instruction instruction = {
+        .op = (uint16_t)from->op, .value = from->attr.value, .own = from->attr.code};
     uint16_t *slot[3] = {&instruction.a, &instruction.b, &instruction.c};
     for (int i = 0; i < from->ins; i++) *slot[i] = operand_register(w, from->in[i]);
     for (int i = 0; i < from->ins; i++) {
