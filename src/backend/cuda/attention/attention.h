@@ -2,7 +2,7 @@
  * backend/cpu/attention/attention.h. For .cu files only.
  *
  *     dense    all pairs without multipliers and mixing: tiles of scores on tensor cores
- *     listed   a CSR list without them: streamed rows, nothing stored for a pair
+ *     listed   a CSR list without mixing and biases: streamed rows, nothing stored for a pair
  *     mixed    the rest: scores of every pair and head in the workspace, pass by pass
  *
  * Scores are kept in units of log 2: exp(z - lse) = 2^(z' - most) / total, z' = z / log 2. */

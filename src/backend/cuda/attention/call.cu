@@ -144,9 +144,9 @@ static void store_bytes(const basin_cuda_frame *frame, const basin_cuda_heads *a
 }
 
 static form form_of(const basin_cuda *cuda, const basin_cuda_heads *at) {
+    if (at->row) return basin_cuda_listed_fits(at) ? LISTED : MIXED;
     if (at->scale || at->mix || at->out_scale || at->out_mix) return MIXED;
-    if (!at->row) return basin_cuda_dense_fits(cuda, at) ? DENSE : MIXED;
-    return basin_cuda_listed_fits(at) ? LISTED : MIXED;
+    return basin_cuda_dense_fits(cuda, at) ? DENSE : MIXED;
 }
 
 /* Rounded up, so that staged results may follow. */

@@ -1,4 +1,4 @@
-/* Energy attention over a CSR list of pairs without multipliers and mixing. Nothing is stored for a
+/* Energy attention over a CSR list of pairs without mixing and biases. Nothing is stored for a
  * pair: two walks, by query and by key, each of which reads the rows of the other side once and
  * computes the scores itself.
  *
@@ -11,14 +11,19 @@
  *     by key, with the summaries of the queries:  t = weight 2^(beta' r - most)
  *         dK = beta sum t Q                    gK = beta sum (t A + t beta (c - mean) Q)
  *
- * The center, the c of a fragment's first pair, keeps the difference of two near sums small.
+ * The center, the c of a fragment's first pair, keeps the difference of two near sums small. A
+ * multiplier s of a pair makes its rows s K and s B, or s Q and s A: r, c and the weights of sums
+ * are multiplied. Its derivative, where it is wanted, is written by key:
+ *         dscale = t beta r                    gscale = t beta (c + beta (s c - mean) r)
  *
  * Count, for a pair and head: force 2 rows read, 4 products of length Y; reverse 4 rows, 3 + 3 and
  * 3 + 2 products. The rows of one head lie in the second-level cache (N Y elements), heads are
  * walked one after the other. Amazon (8.8 million pairs, H 2, Y 128, float): force 18 GB, 18 GFLOP;
  * reverse 36 GB, 50 GFLOP: 3.3 and 6.5 ms at 5.5 TB/s of that cache. Narrow rows halve the bytes.
- * Where the rows of a head do not fit there (T-Social: 5.8 million nodes) warps wait for memory, in
- * the reverse too few of them to hide it: it has the numbers of other ends long before their rows.
+ * Where the rows of a head do not fit there (T-Social: 5.8 million nodes), warps wait for memory:
+ * the reverse, whose registers leave room for few of them, has numbers of ends long before it
+ * needs them. Short lists (molecules) are walked a node a warp, and nothing is cut: a step of a
+ * small model is as long as it has kernels.
  */
 #include "backend/cuda/attention/walk.h"
 
@@ -31,7 +36,10 @@ struct listed {
     basin_cuda_summary *summary; /* [H, queries] */
     float *sums;                 /* [slots, H, parts, Y] of cut nodes */
     struct running *states;      /* [slots, H]; by query */
+    const float *scale;          /* [pairs, H], or NULL */
+    float *out_scale;            /* the same; by key */
     int heads, width;
+    bool whole; /* a warp a node: nothing is cut */
 };
 
 /* The running sums of a query and head. */
@@ -48,18 +56,19 @@ struct ends {
     int now, next, later;
 
     __device__ __forceinline__ ends(const basin_cuda_walk &walk, int64_t begin, int64_t end)
-        : other(walk.other), base(begin), last(end - 1), now(load(begin)), next(load(begin + 32)),
-          later(load(begin + 64)) {}
+        : other(walk.other), base(begin), last(end > 0 ? end - 1 : 0), now(load(begin)),
+          next(load(begin + 32)), later(load(begin + 64)) {}
     __device__ __forceinline__ int load(int64_t first) const {
         int64_t i = first + threadIdx.x % 32;
         return __ldg(other + (i < last ? i : last));
     }
-    /* Lets of() be asked for `pair` and 31 behind it. Pairs come in their order, a few at a time.
-     */
-    __device__ __forceinline__ void reach(int64_t pair) {
-        if (pair < base + 32) return;
+    /* Lets of() be asked for `pair` and 31 behind it; true where it moved on. Pairs come in their
+     * order, a few at a time. */
+    __device__ __forceinline__ bool reach(int64_t pair) {
+        if (pair < base + 32) return false;
         now = next, next = later, base += 32;
         later = load(base + 64);
+        return true;
     }
     __device__ __forceinline__ int64_t of(int64_t pair) const {
         int i = (int)(pair - base);
@@ -78,12 +87,22 @@ static __device__ __forceinline__ int64_t other_end(ends &across, int64_t base, 
     return across.of(at);
 }
 
+/* The multiplier of a pair and head, by its number in CSR order. */
+static __device__ __forceinline__ float multiplier(const listed &p, int64_t pair, int h) {
+    return p.scale ? __ldg(p.scale + pair * p.heads + h) : 1.0f;
+}
+
+/* What a warp walks: a chunk, or a node. */
+static __device__ __forceinline__ basin_cuda_walker walker_of(const listed &p, int64_t task) {
+    return p.whole ? basin_cuda_walker(p.walk, task, true) : basin_cuda_walker(p.walk, task);
+}
+
 /* ---- by query ---- */
 
-/* One pair more: r and, in reverse, c; the rows are y (K) and y2 (B). */
+/* One pair more: r and, in reverse, c, both times the multiplier; the rows are y (K), y2 (B). */
 template <basin_cuda_mode MODE, typename R>
 static __device__ __forceinline__ void take(running &s, R &sum, R &plain, const R &y, const R &y2,
-                                            float r, float c, float beta, bool on) {
+                                            float r, float c, float beta, float scale, bool on) {
     float z = r * (beta * BASIN_LOG2_E);
     if (on && z > s.most) {
         float factor = basin_exp2(s.most - z);
@@ -97,16 +116,17 @@ static __device__ __forceinline__ void take(running &s, R &sum, R &plain, const 
     s.total += e;
     if (MODE == BASIN_CUDA_VALUE) return;
     s.slope = fmaf(e, r, s.slope);
+    float weight = e * scale;
     if (MODE == BASIN_CUDA_FORCE) {
-        sum.add(e, y);
+        sum.add(weight, y);
         return;
     }
     float d = c - s.center;
     s.gain = fmaf(e, d, s.gain);
     s.gain_slope = fmaf(e * d, r, s.gain_slope);
-    sum.add(e, y2);
-    sum.add(e * beta * d, y);
-    plain.add(e, y);
+    sum.add(weight, y2);
+    sum.add(weight * beta * d, y);
+    plain.add(weight, y);
 }
 
 /* The groups of a warp become one: all under the largest score, about the first's center. */
@@ -162,15 +182,15 @@ static __device__ __forceinline__ closing close(const listed &p, const running &
 
 template <basin_cuda_mode MODE, typename T, typename R, int G>
 static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) by_query(listed p) {
-    int64_t task = basin_cuda_walk_task(), chunk = task % p.walk.chunks;
-    int h = (int)(task / p.walk.chunks), group = threadIdx.x % 32 / G;
+    int64_t task = basin_cuda_walk_task(), tasks = p.whole ? p.walk.nodes : p.walk.chunks;
+    int64_t chunk = task % tasks;
+    int h = (int)(task / tasks), group = threadIdx.x % 32 / G;
     if (h >= p.heads) return;
     int64_t step = (int64_t)p.heads * p.width, shift = (int64_t)h * p.width;
     float beta = p.beta[h];
-    basin_cuda_walker walker(p.walk, chunk);
-    if (!walker.more()) return;
+    basin_cuda_walker walker = walker_of(p, chunk);
     ends across(p.walk, walker.at, walker.end);
-    while (walker.more()) {
+    for (bool more = p.whole || walker.more(); more; more = walker.more()) {
         basin_cuda_fragment f = walker.next(p.walk);
         running s = {basin_minus_infinity()};
         R x, x2, sum, plain, y, y2;
@@ -184,12 +204,12 @@ static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) by_query(listed 
             int64_t at = on ? base + group : f.end - 1;
             int64_t other = other_end<MODE, T>(across, base, at);
             y.load((const T *)p.y + other * step + shift, p.width);
-            float r = x.part(y), c = 0;
+            float r = x.part(y), c = 0, scale = multiplier(p, at, h);
             if (MODE == BASIN_CUDA_REVERSE) {
                 if (p.y2) y2.load((const T *)p.y2 + other * step + shift, p.width);
-                c = basin_group_sum<G>(x2.part(y) + x.part(y2));
+                c = scale * basin_group_sum<G>(x2.part(y) + x.part(y2));
             }
-            take<MODE>(s, sum, plain, y, y2, basin_group_sum<G>(r), c, beta, on);
+            take<MODE>(s, sum, plain, y, y2, scale * basin_group_sum<G>(r), c, beta, scale, on);
         }
         join<MODE, G>(s, sum, plain, beta);
         if (f.continues || f.continued) {
@@ -255,18 +275,27 @@ static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) join_queries(lis
 
 /* ---- by key ---- */
 
+/* Behind the last pair multipliers have no part in anything. */
+static __device__ __forceinline__ void clear_rest(const listed &p) {
+    int64_t end = p.walk.capacity * p.heads, step = (int64_t)gridDim.x * blockDim.x;
+    int64_t i = basin_cuda_walk_start(p.walk, p.walk.nodes) * p.heads;
+    for (i += (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < end; i += step)
+        p.out_scale[i] = 0;
+}
+
 template <basin_cuda_mode MODE, typename T, typename R, int G>
 static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) by_key(listed p) {
-    int64_t task = basin_cuda_walk_task(), chunk = task % p.walk.chunks;
-    int h = (int)(task / p.walk.chunks), group = threadIdx.x % 32 / G;
+    int64_t task = basin_cuda_walk_task(), tasks = p.whole ? p.walk.nodes : p.walk.chunks;
+    int64_t chunk = task % tasks;
+    int h = (int)(task / tasks), group = threadIdx.x % 32 / G;
+    if (p.out_scale) clear_rest(p);
     if (h >= p.heads) return;
     int64_t step = (int64_t)p.heads * p.width, shift = (int64_t)h * p.width;
     float beta = p.beta[h], rate = beta * BASIN_LOG2_E;
     const float4 *summary = (const float4 *)p.summary + h * p.walk.across;
-    basin_cuda_walker walker(p.walk, chunk);
-    if (!walker.more()) return;
+    basin_cuda_walker walker = walker_of(p, chunk);
     ends across(p.walk, walker.at, walker.end);
-    while (walker.more()) {
+    for (bool more = p.whole || walker.more(); more; more = walker.more()) {
         basin_cuda_fragment f = walker.next(p.walk);
         R x, x2, sum, y, y2;
         x.load((const T *)p.x + f.node * step + shift, p.width);
@@ -285,13 +314,20 @@ static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) by_key(listed p)
                 if (p.y2) y2.load((const T *)p.y2 + other * step + shift, p.width);
                 c = basin_group_sum<G>(x2.part(y) + x.part(y2));
             }
-            float t = on ? q.y * basin_exp2(r * rate - q.x) : 0.0f;
+            int64_t pair = p.scale ? __ldg(p.walk.pair + at) : 0;
+            float scale = multiplier(p, pair, h), d = beta * (scale * c - q.z);
+            float t = on ? q.y * basin_exp2(scale * r * rate - q.x) : 0.0f;
+            if (p.out_scale && on && threadIdx.x % G == 0)
+                p.out_scale[pair * p.heads + h] =
+                    t * beta * (MODE == BASIN_CUDA_REVERSE ? fmaf(d, r, c) : r);
+            t *= scale;
             if (MODE == BASIN_CUDA_REVERSE) {
                 sum.add(t, y2);
-                t *= beta * (c - q.z);
+                t *= d;
             }
             sum.add(t, y);
         }
+        if (!p.out) continue;
         sum.join();
         if (f.continues || f.continued)
             sum.leave(p.sums + (basin_cuda_fragment_slot(f, chunk) * p.heads + h) * p.width,
@@ -304,7 +340,8 @@ static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) by_key(listed p)
 /* ---- launching ---- */
 
 bool basin_cuda_listed_fits(const basin_cuda_heads *at) {
-    return at->width > 0 && at->width <= BASIN_WALK_WIDTH && at->heads < 65536;
+    bool plain = !at->mix && !at->out_mix && !at->added && (at->scale || !at->out_scale);
+    return plain && at->width > 0 && at->width <= BASIN_WALK_WIDTH && at->heads < 65536;
 }
 
 struct listed_space {
@@ -323,7 +360,7 @@ static size_t lay_out(listed_space *s, const basin_cuda_heads *at, basin_cuda_mo
     s->states = basin_cuda_take<running>(&arena, slots * at->heads);
     if (mode == BASIN_CUDA_VALUE) return arena.used;
     s->sums = basin_cuda_take<float>(&arena, slots * at->heads * parts * at->width);
-    if (at->out_k)
+    if (at->out_k || at->out_scale)
         s->summary = basin_cuda_take<basin_cuda_summary>(&arena, at->queries * at->heads);
     if (at->out_beta) {
         s->slope = basin_cuda_take<float>(&arena, at->queries * at->heads);
@@ -338,6 +375,8 @@ size_t basin_cuda_listed_workspace(const basin_cuda_heads *at, basin_cuda_mode m
     return lay_out(&s, at, mode, NULL);
 }
 
+static const int64_t SHORT = 8192; /* pairs of a list that warps walk node by node */
+
 static listed describe(const basin_cuda_heads *at, basin_cuda_mode mode, const listed_space *s,
                        bool keys) {
     listed p = {};
@@ -350,18 +389,25 @@ static listed describe(const basin_cuda_heads *at, basin_cuda_mode mode, const l
     p.lse = at->lse, p.gw = at->gw, p.slope = s->slope, p.summary = s->summary;
     p.sums = s->sums, p.states = s->states;
     p.heads = (int)at->heads, p.width = (int)at->width;
+    p.scale = at->scale, p.out_scale = keys ? at->out_scale : NULL;
+    p.whole = at->pairs <= SHORT;
     return p;
+}
+
+static unsigned blocks_of(const listed &p) {
+    return basin_cuda_walk_blocks((p.whole ? p.walk.nodes : p.walk.chunks) * p.heads);
 }
 
 template <basin_cuda_mode MODE, typename T>
 static void walk_queries(const basin_cuda_frame *frame, const listed &p) {
-    unsigned blocks = basin_cuda_walk_blocks(p.walk.chunks * p.heads);
+    unsigned blocks = blocks_of(p);
     bool aligned = p.width % (16 / sizeof(T)) == 0;
     basin_cuda_walk_rows<T>(p.width, aligned, [&](auto row, auto group) {
         by_query<MODE, T, decltype(row), decltype(group)::value>
             <<<blocks, BASIN_WALK_WARPS * 32, 0, frame->stream>>>(p);
     });
     BASIN_CUDA_LAUNCHED(frame->cuda, "attention by query");
+    if (p.whole) return;
     blocks = basin_cuda_walk_cut_blocks(p.walk, p.heads);
     join_queries<MODE, T>
         <<<blocks, BASIN_WALK_WARPS * 32, 0, frame->stream>>>(p, basin_cuda_walk_is_large(p.walk));
@@ -370,13 +416,14 @@ static void walk_queries(const basin_cuda_frame *frame, const listed &p) {
 
 template <basin_cuda_mode MODE, typename T>
 static void walk_keys(const basin_cuda_frame *frame, const listed &p) {
-    unsigned blocks = basin_cuda_walk_blocks(p.walk.chunks * p.heads);
+    unsigned blocks = blocks_of(p);
     bool aligned = p.width % (16 / sizeof(T)) == 0;
     basin_cuda_walk_rows<T>(p.width, aligned, [&](auto row, auto group) {
         by_key<MODE, T, decltype(row), decltype(group)::value>
             <<<blocks, BASIN_WALK_WARPS * 32, 0, frame->stream>>>(p);
     });
     BASIN_CUDA_LAUNCHED(frame->cuda, "attention by key");
+    if (p.whole || !p.out) return;
     blocks = basin_cuda_walk_cut_blocks(p.walk, p.heads);
     basin_cuda_walk_join<T><<<blocks, BASIN_WALK_WARPS * 32, 0, frame->stream>>>(
         (T *)p.out, p.sums, p.beta, p.walk, p.heads, p.width, (int64_t)p.heads * p.width, p.width,
@@ -391,7 +438,7 @@ static void walk(const basin_cuda_frame *frame, const basin_cuda_heads *at, cons
         using T = decltype(zero);
         walk_queries<MODE, T>(frame, queries);
         if constexpr (MODE != BASIN_CUDA_VALUE)
-            if (at->out_k) walk_keys<MODE, T>(frame, describe(at, MODE, s, true));
+            if (at->out_k || at->out_scale) walk_keys<MODE, T>(frame, describe(at, MODE, s, true));
     });
 }
 

@@ -112,11 +112,16 @@ struct basin_cuda_walker {
         end = at + walk.piece < total ? at + walk.piece : total;
         node = at < end ? basin_cuda_walk_find(walk, at) : 0;
     }
+    /* The pairs of one node, whole. */
+    __device__ __forceinline__ basin_cuda_walker(const basin_cuda_walk &walk, int64_t node_, bool) {
+        chunk = 0, node = node_;
+        at = basin_cuda_walk_start(walk, node), end = basin_cuda_walk_start(walk, node + 1);
+    }
     __device__ __forceinline__ bool more() const { return at < end; }
     __device__ __forceinline__ basin_cuda_fragment next(const basin_cuda_walk &walk) {
         int64_t first = basin_cuda_walk_start(walk, node),
                 last = basin_cuda_walk_start(walk, node + 1);
-        while (last <= at) first = last, last = basin_cuda_walk_start(walk, ++node + 1);
+        while (last <= at && at < end) first = last, last = basin_cuda_walk_start(walk, ++node + 1);
         basin_cuda_fragment f = {node, at, last < end ? last : end, first<at, last> end};
         at = f.end;
         return f;
