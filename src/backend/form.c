@@ -1,17 +1,18 @@
 /* Forms of epilogues: a program is followed register by register, each the formula
  *
- *     relu?(alpha tile + beta c + of_row row + constant), 0 where `mask` is not above 0,
+ *     relu?(alpha tile + beta c + of_more more + of_row row + constant), 0 where `mask` is not
+ *     above 0,
  *
  * until the register that is stored has a form, or none. */
 #include "backend/form.h"
 
 typedef struct content {
     bool known, relu;
-    double alpha, beta, of_row, constant;
-    int c, row, mask;
+    double alpha, beta, of_more, of_row, constant;
+    int c, more, row, mask;
 } content;
 
-static const content nothing = {.c = -1, .row = -1, .mask = -1};
+static const content nothing = {.c = -1, .more = -1, .row = -1, .mask = -1};
 
 /* A constant, perhaps masked. */
 static bool is_constant(const content *f) {
@@ -20,18 +21,29 @@ static bool is_constant(const content *f) {
 
 static content scaled(content f, double by) {
     f.known = f.known && !f.relu && by != 0;
-    f.alpha *= by, f.beta *= by, f.of_row *= by, f.constant *= by;
+    f.alpha *= by, f.beta *= by, f.of_more *= by, f.of_row *= by, f.constant *= by;
     return f;
 }
 
 /* Whether both name the same operand, or one of them none. */
 static bool agree(int a, int b) { return a < 0 || b < 0 || a == b; }
 
+/* Adds a multiple of an operand that lies like the result: two have room. */
+static void add_operand(content *f, int operand, double by) {
+    if (operand < 0) return;
+    if (agree(f->c, operand))
+        f->c = operand, f->beta += by;
+    else if (agree(f->more, operand))
+        f->more = operand, f->of_more += by;
+    else
+        f->known = false;
+}
+
 static content sum_of(content f, content g) {
-    f.known = f.known && g.known && !f.relu && !g.relu && agree(f.c, g.c) && agree(f.row, g.row) &&
-              f.mask == g.mask;
-    f.alpha += g.alpha, f.beta += g.beta, f.of_row += g.of_row, f.constant += g.constant;
-    if (f.c < 0) f.c = g.c;
+    f.known = f.known && g.known && !f.relu && !g.relu && agree(f.row, g.row) && f.mask == g.mask;
+    f.alpha += g.alpha, f.of_row += g.of_row, f.constant += g.constant;
+    add_operand(&f, g.c, g.beta);
+    add_operand(&f, g.more, g.of_more);
     if (f.row < 0) f.row = g.row;
     return f;
 }
@@ -56,8 +68,8 @@ static content quotient_of(const content *f, const content *g) {
 /* 1 where the operand is above 0. */
 static content step_of(const content *f) {
     content out = nothing;
-    out.known =
-        f->known && f->alpha == 0 && f->beta == 1 && f->constant == 0 && f->row < 0 && f->mask < 0;
+    out.known = f->known && f->alpha == 0 && f->beta == 1 && f->constant == 0 && f->row < 0 &&
+                f->more < 0 && f->mask < 0;
     out.constant = 1;
     out.mask = f->c;
     return out;
@@ -123,13 +135,19 @@ static content stored(const basin_program *program, const basin_call *call) {
     return r[program->store[0]];
 }
 
-basin_form basin_form_of(const basin_program *program, const basin_call *call) {
-    basin_form product = {.known = true, .alpha = 1, .c = -1, .row = -1, .mask = -1};
-    basin_form unknown = {.c = -1, .row = -1, .mask = -1};
+basin_form basin_form_with_more(const basin_program *program, const basin_call *call) {
+    basin_form product = {.known = true, .alpha = 1, .c = -1, .row = -1, .mask = -1, .more = -1};
+    basin_form unknown = {.c = -1, .row = -1, .mask = -1, .more = -1};
     if (!program) return product;
     content f = stored(program, call);
     bool bias = f.row < 0 || f.of_row == 1;
+    if (!f.known || f.alpha == 0 || f.constant != 0 || !bias) return unknown;
+    return (basin_form){f.known, f.relu, f.alpha, f.beta, f.c, f.row, f.mask, f.of_more, f.more};
+}
+
+basin_form basin_form_of(const basin_program *program, const basin_call *call) {
+    basin_form f = basin_form_with_more(program, call);
     bool alone = f.mask < 0 || (f.c < 0 && f.row < 0); /* nothing but products is masked */
-    if (!f.known || f.alpha == 0 || f.constant != 0 || !bias || !alone) return unknown;
-    return (basin_form){f.known, f.relu, f.alpha, f.beta, f.c, f.row, f.mask};
+    basin_form unknown = {.c = -1, .row = -1, .mask = -1, .more = -1};
+    return f.more < 0 && alone ? f : unknown;
 }

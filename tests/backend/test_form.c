@@ -176,6 +176,25 @@ static void masks(void **state) {
     check("t b step * neg", want);
 }
 
+/* Kernels that add two operands ask for more. */
+static void sums_of_more(void **state) {
+    (void)state;
+    epilogue e;
+    make(&e, "b a 0.5 * + t 3 * +");
+    basin_form f = basin_form_with_more(&e.program, &e.call);
+    assert_true(f.known && f.alpha == 3 && f.row < 0 && f.mask < 0);
+    double of_a = f.c == A ? f.beta : f.of_more, of_b = f.c == B ? f.beta : f.of_more;
+    assert_true((f.c == A && f.more == B) || (f.c == B && f.more == A));
+    assert_true(of_a == 0.5 && of_b == 1);
+    assert_true(is_form(basin_form_of(&e.program, &e.call), none));
+    make(&e, "t a + b step *");
+    f = basin_form_with_more(&e.program, &e.call);
+    assert_true(f.known && f.alpha == 1 && f.beta == 1 && f.c == A && f.mask == B && f.more < 0);
+    make(&e, "t a - a 2 * + b + b -");
+    f = basin_form_with_more(&e.program, &e.call);
+    assert_true(f.known && f.c == A && f.beta == 1 && f.more == B && f.of_more == 0);
+}
+
 /* ---- what has none ---- */
 
 static void refusals(void **state) {
@@ -314,15 +333,11 @@ static void row_of_another_kind(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_program),
-        cmocka_unit_test(sums),
-        cmocka_unit_test(relus),
-        cmocka_unit_test(masks),
-        cmocka_unit_test(refusals),
-        cmocka_unit_test(registers),
-        cmocka_unit_test(kinds),
-        cmocka_unit_test(strides),
-        cmocka_unit_test(row_of_another_kind),
+        cmocka_unit_test(no_program),   cmocka_unit_test(sums),
+        cmocka_unit_test(relus),        cmocka_unit_test(masks),
+        cmocka_unit_test(sums_of_more), cmocka_unit_test(refusals),
+        cmocka_unit_test(registers),    cmocka_unit_test(kinds),
+        cmocka_unit_test(strides),      cmocka_unit_test(row_of_another_kind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
