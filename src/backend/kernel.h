@@ -74,7 +74,16 @@ typedef struct basin_call {
                                      follow the two factors: its operand number a is in[2 + a] */
     size_t workspace;             /* byte offset into block 0 */
     size_t workspace_bytes;
+    /* How many calls, this one and those behind it, may run at once, or 0. They are of one kind;
+     * none reads what another one writes, but that a product may add to another's result. */
+    int abreast;
 } basin_call;
+
+/* Calls that a backend may run several of at once, how many, and which products are. */
+enum { BASIN_ABREAST = 16 };
+static inline bool basin_product_is_small(int64_t m, int64_t n, int64_t k) {
+    return m > 0 && n > 0 && k > 0 && (double)m * (double)n * (double)k <= 0x1p24;
+}
 
 /* The result that twin i of a call repeats, as bytes: both forces of attention, else the first. */
 static inline int basin_twin_of(basin_op op, int i) {
@@ -91,7 +100,8 @@ typedef struct basin_backend_table {
     basin_dtype real; /* its host type */
     bool fuse;        /* whether plans fuse by default; ref runs one operation per call */
     bool chain; /* whether accumulation is free: a product adds to a tensor of its result's kind */
-    bool masks; /* whether narrow products write and read masks; plan/mask.c */
+    bool abreast; /* whether small calls run several at once; plan/passes/abreast.c */
+    bool masks;   /* whether narrow products write and read masks; plan/mask.c */
     bool joins; /* whether factors and results of products, and what attention over all pairs reads
                    and writes in their shapes, may have strides; plan/join.c */
     /* Bytes of a NARROW element: 2, 0 where kernels take no such operands. ref keeps them in its

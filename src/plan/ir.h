@@ -11,6 +11,7 @@
  *     join:   chains of products through several weights -> one product of joint matrices
  *     bytes:  factors of large products with weights as bytes, where the backend was asked for that
  *     hoist:  what depends on unchanged states alone comes first, to run once
+ *     abreast: small instructions of one kind that can run at once, next to each other
  *     layout: values -> buffers -> offsets in one arena
  */
 #ifndef BASIN_PLAN_IR_H
@@ -48,6 +49,7 @@ typedef struct basin_ir_instruction {
     basin_program *program;
     bool again; /* recomputes what an earlier instruction computed */
     bool dead;
+    int abreast; /* how many, this one first, run at once; 0: alone, or behind such a first one */
     size_t workspace_bytes;
     int workspace; /* buffer */
 } basin_ir_instruction;
@@ -89,6 +91,8 @@ basin_status basin_ir_lower(basin_ir *ir, const basin_graph *graph, const basin_
 basin_status basin_ir_share_forces(basin_ir *ir);
 /* Marks instructions nobody needs as dead and sorts the rest so that producers come first. */
 basin_status basin_ir_sort(basin_ir *ir);
+/* Tells results which instructions write them, after these have moved. */
+void basin_ir_number(basin_ir *ir);
 void basin_ir_count_uses(basin_ir *ir);
 /* Sums of products in the order in which these are computed, so that each adds to those before. New
  * constants go into the graph. */
@@ -112,6 +116,9 @@ basin_status basin_ir_join(basin_ir *ir, bool bytes);
 basin_status basin_ir_bytes(basin_ir *ir, double least);
 /* Brings to the front what depends only on constants and on states that are not updated. */
 basin_status basin_ir_hoist(basin_ir *ir);
+/* Brings small products, draws, and programs that do the same next to each other where they can run
+ * at once, behind the hoisted ones. */
+basin_status basin_ir_abreast(basin_ir *ir);
 /* Decides where every value lives. The table has the sizes of elements; workspaces are known. */
 basin_status basin_ir_layout(basin_ir *ir, const basin_backend_table *table, bool plain);
 

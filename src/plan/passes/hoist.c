@@ -71,13 +71,7 @@ static void part(basin_ir *ir, basin_ir_instruction *sorted, const bool *moving)
     free(ir->instruction);
     ir->instruction = sorted;
     ir->instruction_capacity = ir->instructions > 0 ? ir->instructions : 1;
-    for (size_t i = 0; i < ir->instructions; i++)
-        for (int k = 0; k < basin_ir_results(&sorted[i]); k++) {
-            int result = basin_ir_result(&sorted[i], k);
-            if (result < 0) continue;
-            ir->value[result].producer = (int)i;
-            ir->value[root_of(ir, result)].producer = (int)i;
-        }
+    basin_ir_number(ir);
 }
 
 basin_status basin_ir_hoist(basin_ir *ir) {

@@ -125,6 +125,16 @@ basin_status basin_ir_sort(basin_ir *ir) {
     return ok ? BASIN_OK : no_memory(ir);
 }
 
+void basin_ir_number(basin_ir *ir) {
+    for (size_t i = 0; i < ir->instructions; i++)
+        for (int k = 0; k < basin_ir_results(&ir->instruction[i]); k++) {
+            int result = basin_ir_result(&ir->instruction[i], k);
+            if (result < 0) continue;
+            ir->value[result].producer = (int)i;
+            ir->value[ir->value[result].root].producer = (int)i;
+        }
+}
+
 void basin_ir_count_uses(basin_ir *ir) {
     for (size_t i = 0; i < ir->values; i++) ir->value[i].uses = 0;
     for (size_t i = 0; i < ir->instructions; i++)
