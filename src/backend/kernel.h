@@ -62,7 +62,10 @@ typedef struct basin_program {
     int64_t stride[BASIN_MAX_IN][BASIN_MAX_RANK]; /* elements, per operand and domain axis */
 } basin_program;
 
-enum { BASIN_MAX_TWINS = 2 };
+enum {
+    BASIN_MAX_TWINS = 2,
+    BASIN_TWIN_TURNED = 1, /* of a product: the one that is transposed */
+};
 
 typedef struct basin_call {
     basin_op op;
@@ -85,10 +88,10 @@ static inline bool basin_product_is_small(int64_t m, int64_t n, int64_t k) {
     return m > 0 && n > 0 && k > 0 && (double)m * (double)n * (double)k <= 0x1p24;
 }
 
-/* The result that twin i of a call repeats, as bytes: both forces of attention, else the first. */
+/* The result that twin i of a call repeats, as bytes: both forces of attention, else the first; a
+ * product may have that transposed, too. */
 static inline int basin_twin_of(basin_op op, int i) {
-    bool force = op == BASIN_OP_ATTENTION_FORCE;
-    return i + (force ? (int)BASIN_ATT_DQ : 0);
+    return op == BASIN_OP_MATMUL ? 0 : op == BASIN_OP_ATTENTION_FORCE ? i + (int)BASIN_ATT_DQ : i;
 }
 
 /* A backend is a table of functions and its own state. All calls on one backend happen from one

@@ -81,6 +81,8 @@ typedef struct basin_ir {
     size_t arena_bytes, unshared_bytes;
 } basin_ir;
 
+static inline int basin_root_of(const basin_ir *ir, int value) { return ir->value[value].root; }
+
 void basin_ir_free(basin_ir *ir);
 /* New value or instruction; -1 when out of memory (the error is set). */
 int basin_ir_value_new(basin_ir *ir, basin_shape shape, basin_kind kind);

@@ -169,7 +169,9 @@ static void shape_product(basin_call *call, const basin_ir *ir,
     call->in[1].shape = matrix_shape(batch, tb ? n : k, tb ? k : n);
     for (int i = 0; i < call->outs; i++)
         if (call->out[i].kind != BASIN_INDEX) call->out[i].shape = matrix_shape(batch, m, n);
-    for (int i = 0; i < call->twins; i++) call->twin[i].shape = matrix_shape(batch, m, n);
+    for (int i = 0; i < call->twins; i++)
+        call->twin[i].shape =
+            i == BASIN_TWIN_TURNED ? matrix_shape(batch, n, m) : matrix_shape(batch, m, n);
 }
 
 static void make_call(basin_plan *plan, basin_call *call, const basin_ir_instruction *instruction) {

@@ -14,6 +14,7 @@ typedef struct trial {
     int products, bytes; /* of all large ones, those of bytes */
     int mixed;           /* a factor of e5m2 */
     int plain;           /* that read bfloat16 */
+    int turned;          /* that store their bytes the other way round, too */
 } trial;
 
 static void count_calls(trial *t, const basin_plan *plan) {
@@ -22,7 +23,9 @@ static void count_calls(trial *t, const basin_plan *plan) {
         basin_plan_describe(plan, i, text, sizeof text);
         const char *from = strstr(text, " <- ");
         if (strncmp(text, "MATMUL", 6) != 0 || !from) continue;
+        const char *twin = strstr(text, ", -, e");
         t->products++;
+        t->turned += twin && twin < from;
         t->bytes += strstr(from, "e4m3") != NULL;
         t->mixed += strstr(from, "e5m2") != NULL;
         t->plain += strncmp(from + 4, "bf16", 4) == 0;
@@ -66,18 +69,21 @@ static void free_trial(trial *t) {
 }
 
 /* Q and K, memories, what is added to the tokens: three products a step forward; in reverse their
- * cotangents, and four gradients of weights. */
+ * cotangents, and four gradients of weights. Hidden units and their cotangents are stored twice in
+ * training, for these. */
 static void test_products_of_bytes(void **state) {
     trial t;
     (void)state;
     run_trial(&t, BASIN_F8_E4M3, 32, 256, true, false);
     assert_int_equal(t.bytes, 2 * 3);
     assert_int_equal(t.mixed, 0);
+    assert_int_equal(t.turned, 0);
     assert_int_equal(t.plain, 0);
     free_trial(&t);
     run_trial(&t, BASIN_F8_E4M3, 32, 256, false, false);
     assert_int_equal(t.bytes, 2 * 3 + t.mixed);
     assert_true(t.mixed >= 2 * 3 + 4);
+    assert_int_equal(t.turned, 2 * 2);
     assert_int_equal(t.plain, 0);
     free_trial(&t);
 }

@@ -154,23 +154,24 @@ void basin_cuda_product_run(basin_cuda *cuda, const basin_cuda_product *product,
                             const void *a, const void *b, const void *c, const void *bias);
 /* product/relu_sm90a.cu: products under a ReLU, which may mark, or masked, of bfloat16 on Hopper.
  * Whether one could is the same for both of a pair but for k and strides; where bits lie is the
- * same for all. */
+ * same for all. `turned`: NULL, or where D' goes, too, of bytes; m is a multiple of 16. */
 bool basin_cuda_relu_product_exists(const basin_cuda *cuda, const basin_cuda_product *product);
 void basin_cuda_relu_product_run(basin_cuda *cuda, const basin_cuda_product *product, void *d,
-                                 const void *a, const void *b, void *bits);
+                                 void *turned, const void *a, const void *b, void *bits);
 /* mask.cu: the same after a product d that another kernel has computed; n % 64 is 0. */
 void basin_cuda_mask_write(basin_cuda *cuda, const basin_cuda_product *product, void *mask,
                            const void *d);
 void basin_cuda_mask_apply(basin_cuda *cuda, const basin_cuda_product *product, void *d,
                            const void *mask);
 
-/* bytes.cu: rows of numbers as bytes, `apart` from one to the next (0: dense); a pointwise copy; a
- * transpose of bytes. */
+/* bytes.cu: rows of numbers as bytes, `apart` from one to the next (0: dense); a pointwise copy; to
+ * [columns, rows], the transpose of rows of bytes. */
 void basin_cuda_bytes_store(basin_cuda *cuda, void *to, const basin_operand *operand,
                             const void *from, bool narrow, int64_t from_apart, int64_t rows,
                             int64_t columns);
 void basin_cuda_bytes_copy(const basin_cuda_frame *frame);
-void basin_cuda_bytes_turn(const basin_cuda_frame *frame);
+void basin_cuda_bytes_turn(basin_cuda *cuda, void *to, const void *from, int64_t apart,
+                           int64_t rows, int64_t columns);
 
 /* contest.cu: which of the algorithms for a product is the fastest of those that give the bits of
  * the first. Descriptors in cuBLASLt's order. */

@@ -235,7 +235,9 @@ void basin_cuda_permute(const basin_cuda_frame *frame) {
     int moved = 0;
     if (count == 0) return;
     if (basin_kind_is_byte(frame->call->out[0].kind)) {
-        basin_cuda_bytes_turn(frame);
+        const basin_operand *from = &frame->call->in[0];
+        basin_cuda_bytes_turn(frame->cuda, frame->out[0], frame->in[0], from->stride,
+                              from->shape.dim[0], from->shape.dim[1]);
         return;
     }
     while (moved < p.rank - 1 && p.stride[moved] != 1) moved++;

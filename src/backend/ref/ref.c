@@ -164,12 +164,22 @@ static void round_result(double *out, const basin_operand *operand) {
         out[i] = narrow ? narrowed(out[i]) : byte_of(out[i], operand);
 }
 
+/* to [n, m] = from [m, n]' */
+static void copy_turned(double *to, const double *from, const basin_shape *shape) {
+    int64_t n = shape->dim[0], m = shape->dim[1];
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < m; j++) to[i * m + j] = from[j * n + i];
+}
+
 /* Twins come from what was computed, before it is rounded. */
 static void copy_twins(const basin_ref_frame *frame) {
     const basin_call *call = frame->call;
     for (int i = 0; i < call->twins; i++) {
         const double *from = frame->out[basin_twin_of(call->op, i)];
-        if (frame->twin[i] && from)
+        if (!frame->twin[i] || !from) continue;
+        if (call->op == BASIN_OP_MATMUL && i == BASIN_TWIN_TURNED)
+            copy_turned(frame->twin[i], from, &call->twin[i].shape);
+        else
             memcpy(frame->twin[i], from,
                    (size_t)basin_shape_count(call->twin[i].shape) * sizeof(double));
     }

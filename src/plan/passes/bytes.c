@@ -7,8 +7,9 @@
  *
  * The second list is what the reverse of the loss writes: small numbers of a wide range. Weights
  * are e4m3. Products of bytes sum along rows of both factors, A B', so a weight that is read the
- * other way is transposed once, and tokens are where they are summed over. Everything else stays as
- * narrow.c left it.
+ * other way is transposed once, and tokens are where they are summed over: by the products that
+ * store them, and those of others right behind these, while they are in a cache. Everything else
+ * stays as narrow.c left it.
  *
  * Scales are constants. A layer norm is of the order of 1 and at most the root of its width; hidden
  * units and forces grow with training, to 30 and 100 in a model of photographs; weights are of the
@@ -18,50 +19,22 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "plan/passes/list.h"
 #include "plan/passes/program.h"
+#include "plan/passes/turn.h"
 
 enum { MULTIPLE = 16 }; /* sizes and strides of factors, as cuBLASLt wants them */
 
 /* Of weights, layer norms, what is made of these; cotangents of tokens, what is made of these. */
-static const double WEIGHTS = 64, NORMS = 8, FORCES = 1, COTANGENTS = 4, DERIVED = 128;
-
-/* A factor the other way round. */
-typedef struct turned_factor {
-    int root, value; /* value: bytes */
-    int64_t first, columns;
-} turned_factor;
-
-typedef struct converting {
-    basin_ir *ir;
-    double least;
-    size_t values, instructions; /* as they were */
-    bool *varies;                /* [values] of roots: depends on an input */
-    bool *converted;             /* [instructions] products that read bytes */
-    double *scale;               /* [values] of roots that become bytes or get a twin; 0: not */
-    basin_kind *kind;            /* [values] of these: E4M3 or E5M2 */
-    int *twin;                   /* [values] of roots: the value of bytes, perhaps itself; -1 */
-    basin_ir_list list;          /* the new one */
-    turned_factor *turned;
-    size_t turns, turned_capacity;
-} converting;
-
-static int root_of(const basin_ir *ir, int value) { return ir->value[value].root; }
+static const double WEIGHTS = BASIN_TURN_WEIGHTS, NORMS = 8, FORCES = 1, COTANGENTS = 4,
+                    DERIVED = 128;
 
 static bool is_narrow(const basin_ir *ir, int value) {
-    return value >= 0 && ir->value[root_of(ir, value)].kind == BASIN_NARROW;
-}
-
-/* Which result of the instruction is, or is a part of, the root; -1. */
-static int result_in(const basin_ir *ir, const basin_ir_instruction *instruction, int root) {
-    for (int k = 0; k < instruction->outs; k++)
-        if (instruction->out[k] >= 0 && root_of(ir, instruction->out[k]) == root) return k;
-    return -1;
+    return value >= 0 && ir->value[basin_root_of(ir, value)].kind == BASIN_NARROW;
 }
 
 /* ---- what may become bytes ---- */
 
-static void find_varying(converting *c) {
+static void find_varying(basin_converting *c) {
     const basin_ir *ir = c->ir;
     for (size_t i = 0; i < c->values; i++) {
         const basin_node *leaf = ir->value[i].leaf;
@@ -72,15 +45,15 @@ static void find_varying(converting *c) {
         bool varies = false;
         for (int k = 0; k < instruction->ins; k++)
             if (instruction->in[k] >= 0)
-                varies = varies || c->varies[root_of(ir, instruction->in[k])];
+                varies = varies || c->varies[basin_root_of(ir, instruction->in[k])];
         for (int k = 0; k < instruction->outs && varies; k++)
-            if (instruction->out[k] >= 0) c->varies[root_of(ir, instruction->out[k])] = true;
+            if (instruction->out[k] >= 0) c->varies[basin_root_of(ir, instruction->out[k])] = true;
     }
 }
 
 /* The kind of bytes that the instruction can store for its result k; NARROW where it can not. A
  * force of the order of 1 has weights of its energies that no input changes. */
-static basin_kind stored_kind(const converting *c, size_t i, int k) {
+static basin_kind stored_kind(const basin_converting *c, size_t i, int k) {
     const basin_ir_instruction *instruction = &c->ir->instruction[i];
     const int *in = instruction->in;
     switch (instruction->op) {
@@ -89,7 +62,7 @@ static basin_kind stored_kind(const converting *c, size_t i, int k) {
     case BASIN_OP_ATTENTION_FORCE:
         return (k == BASIN_ATT_DQ || k == BASIN_ATT_DK) && in[BASIN_ATT_ROW] < 0 &&
                        is_narrow(c->ir, in[BASIN_ATT_Q]) && in[BASIN_ATT_W] >= 0 &&
-                       !c->varies[root_of(c->ir, in[BASIN_ATT_W])]
+                       !c->varies[basin_root_of(c->ir, in[BASIN_ATT_W])]
                    ? BASIN_E4M3
                    : BASIN_NARROW;
     case BASIN_OP_ATTENTION_REVERSE:
@@ -100,7 +73,7 @@ static basin_kind stored_kind(const converting *c, size_t i, int k) {
     case BASIN_OP_MATMUL: {
         basin_form_kind form = basin_program_form_of(instruction->program).kind;
         bool stores = c->converted[i] && (form == BASIN_FORM_RELU || form == BASIN_FORM_MASKED);
-        return stores ? c->kind[root_of(c->ir, in[0])] : BASIN_NARROW;
+        return stores ? c->kind[basin_root_of(c->ir, in[0])] : BASIN_NARROW;
     }
     default: return BASIN_NARROW;
     }
@@ -108,13 +81,15 @@ static basin_kind stored_kind(const converting *c, size_t i, int k) {
 
 /* The kind and scale of bytes that all writers of the root can store, before instruction `end`;
  * NARROW where they can not. */
-static basin_kind token_kind(double *scale, const converting *c, int root, size_t end, int64_t m) {
+static basin_kind token_kind(double *scale, const basin_converting *c, int root, size_t end,
+                             int64_t m) {
     basin_kind kind = BASIN_NARROW;
     bool derived = false;
     for (size_t i = 0; i < c->instructions; i++) {
         const basin_ir_instruction *instruction = &c->ir->instruction[i];
         for (int k = 0; k < instruction->outs; k++) {
-            if (instruction->out[k] < 0 || root_of(c->ir, instruction->out[k]) != root) continue;
+            if (instruction->out[k] < 0 || basin_root_of(c->ir, instruction->out[k]) != root)
+                continue;
             basin_kind own = i < end ? stored_kind(c, i, k) : BASIN_NARROW;
             if (own == BASIN_NARROW || (kind != BASIN_NARROW && kind != own)) return BASIN_NARROW;
             kind = own;
@@ -129,13 +104,13 @@ static basin_kind token_kind(double *scale, const converting *c, int root, size_
 }
 
 /* Whether the root holds narrow copies of states alone, perhaps transposed. */
-static bool is_weight(const converting *c, int root, int depth) {
+static bool is_weight(const basin_converting *c, int root, int depth) {
     const basin_ir *ir = c->ir;
     bool found = false;
     for (size_t i = 0; i < c->instructions; i++) {
         const basin_ir_instruction *instruction = &ir->instruction[i];
-        if (result_in(ir, instruction, root) < 0) continue;
-        int from = root_of(ir, instruction->in[0]);
+        if (basin_result_in(ir, instruction, root) < 0) continue;
+        int from = basin_root_of(ir, instruction->in[0]);
         const basin_node *leaf = ir->value[from].leaf;
         bool copy = instruction->op == BASIN_OP_POINTWISE && instruction->ins == 1 &&
                     instruction->outs == 1 && instruction->program->instructions == 1 && leaf &&
@@ -155,7 +130,7 @@ static bool fits_epilogue(const basin_ir *ir, const basin_ir_instruction *p, int
     case BASIN_FORM_SUM: return p->outs == 1 && (form.operand < 0 || !ir->value[p->out[0]].stride);
     case BASIN_FORM_RELU: return own;
     case BASIN_FORM_MASKED:
-        return own && ir->value[root_of(ir, p->in[2 + form.operand])].kind == BASIN_INDEX;
+        return own && ir->value[basin_root_of(ir, p->in[2 + form.operand])].kind == BASIN_INDEX;
     default: return false;
     }
 }
@@ -166,7 +141,7 @@ static bool is_even(const basin_ir *ir, int value) {
 }
 
 /* Whether sizes and strides are such as products of bytes want. */
-static bool fits_sizes(const converting *c, const basin_ir_instruction *p) {
+static bool fits_sizes(const basin_converting *c, const basin_ir_instruction *p) {
     const basin_ir *ir = c->ir;
     int64_t size[4];
     if (p->op != BASIN_OP_MATMUL || p->attr.packed_b || !is_narrow(ir, p->in[0]) ||
@@ -180,11 +155,11 @@ static bool fits_sizes(const converting *c, const basin_ir_instruction *p) {
 }
 
 /* A product of tokens with a weight. */
-static bool decide_reading(converting *c, const basin_ir_instruction *p, size_t i) {
+static bool decide_reading(basin_converting *c, const basin_ir_instruction *p, size_t i) {
     const basin_ir *ir = c->ir;
     int64_t size[4];
     double scale;
-    int tokens = root_of(ir, p->in[0]), weight = root_of(ir, p->in[1]);
+    int tokens = basin_root_of(ir, p->in[0]), weight = basin_root_of(ir, p->in[1]);
     if (p->attr.transpose_a || ir->value[p->in[1]].stride || !is_weight(c, weight, 1)) return false;
     basin_product_sizes(size, ir, p);
     basin_kind kind = token_kind(&scale, c, tokens, i, size[1]);
@@ -198,7 +173,7 @@ static bool decide_reading(converting *c, const basin_ir_instruction *p, size_t 
 }
 
 /* The gradient of a weight, summed over all tokens; no product takes two factors of e5m2. */
-static bool decide_gradient(converting *c, const basin_ir_instruction *p, size_t i) {
+static bool decide_gradient(basin_converting *c, const basin_ir_instruction *p, size_t i) {
     const basin_ir *ir = c->ir;
     int64_t size[4];
     double scale[2];
@@ -207,19 +182,19 @@ static bool decide_gradient(converting *c, const basin_ir_instruction *p, size_t
     if (!p->attr.transpose_a || p->attr.transpose_b || size[1] % MULTIPLE != 0 || p->outs != 1)
         return false;
     for (int k = 0; k < 2; k++)
-        kind[k] = token_kind(&scale[k], c, root_of(ir, p->in[k]), i, size[3]);
+        kind[k] = token_kind(&scale[k], c, basin_root_of(ir, p->in[k]), i, size[3]);
     if (kind[0] == BASIN_NARROW || kind[1] == BASIN_NARROW ||
         (kind[0] == BASIN_E5M2 && kind[1] == BASIN_E5M2))
         return false;
     for (int k = 0; k < 2; k++) {
-        int root = root_of(ir, p->in[k]);
+        int root = basin_root_of(ir, p->in[k]);
         c->kind[root] = kind[k], c->scale[root] = scale[k];
     }
     return true;
 }
 
 /* Decides about product i, those before it being decided. */
-static void decide(converting *c, size_t i) {
+static void decide(basin_converting *c, size_t i) {
     const basin_ir_instruction *p = &c->ir->instruction[i];
     c->converted[i] = fits_sizes(c, p) && (decide_reading(c, p, i) || decide_gradient(c, p, i));
 }
@@ -227,26 +202,20 @@ static void decide(converting *c, size_t i) {
 /* ---- values of bytes ---- */
 
 /* Whether products that were converted are the only readers of the root. */
-static bool is_read_as_bytes(const converting *c, int root) {
+static bool is_read_as_bytes(const basin_converting *c, int root) {
     const basin_ir *ir = c->ir;
     if (ir->value[root].output || ir->value[root].state) return false;
     for (size_t i = 0; i < c->instructions; i++)
         for (int k = 0; k < ir->instruction[i].ins; k++) {
             int value = ir->instruction[i].in[k];
-            if (value >= 0 && root_of(ir, value) == root && !(c->converted[i] && k < 2))
+            if (value >= 0 && basin_root_of(ir, value) == root && !(c->converted[i] && k < 2))
                 return false;
         }
     return true;
 }
 
-static int byte_value(converting *c, basin_shape shape, basin_kind kind, double scale) {
-    int value = basin_ir_value_new(c->ir, shape, kind);
-    if (value >= 0) c->ir->value[value].scale = scale;
-    return value;
-}
-
 /* Tokens become bytes where nobody reads them otherwise; else, as weights do, they get a twin. */
-static bool make_twins(converting *c) {
+static bool make_twins(basin_converting *c) {
     for (size_t i = 0; i < c->values; i++) {
         basin_ir *ir = c->ir;
         c->twin[i] = -1;
@@ -255,7 +224,7 @@ static bool make_twins(converting *c) {
             ir->value[i].kind = c->kind[i], ir->value[i].scale = c->scale[i];
             c->twin[i] = (int)i;
         } else {
-            c->twin[i] = byte_value(c, ir->value[i].shape, c->kind[i], c->scale[i]);
+            c->twin[i] = basin_byte_value(c, ir->value[i].shape, c->kind[i], c->scale[i]);
             if (c->twin[i] < 0) return false;
         }
     }
@@ -263,7 +232,7 @@ static bool make_twins(converting *c) {
 }
 
 /* What lies in `root` where `value` lies in its own; -1 when out of memory. */
-static int view(converting *c, int value, int root, basin_shape shape) {
+static int view(basin_converting *c, int value, int root, basin_shape shape) {
     basin_ir_value like = c->ir->value[value];
     if (root == like.root) return value;
     int made = basin_ir_value_new(c->ir, shape, c->ir->value[root].kind);
@@ -275,56 +244,16 @@ static int view(converting *c, int value, int root, basin_shape shape) {
 
 /* ---- the new list ---- */
 
-static bool add_turn(converting *c, int to, int from) {
-    basin_ir_instruction turn = {.op = BASIN_OP_PERMUTE,
-                                 .attr = {.axes = {1, 0}},
-                                 .ins = 1,
-                                 .outs = 1,
-                                 .in = {from},
-                                 .out = {to},
-                                 .workspace = -1};
-    return basin_ir_list_add(&c->list, &turn);
-}
-
-/* The bytes of a factor [rows, columns], transposed; made here unless they were needed before. A
- * weight may have no bytes as it is: it is turned first. */
-static int turned_bytes(converting *c, int value, int64_t rows, int64_t columns) {
-    basin_ir *ir = c->ir;
-    int root = root_of(ir, value), twin = c->twin[root];
-    int64_t first = ir->value[value].first;
-    for (size_t i = 0; i < c->turns; i++)
-        if (c->turned[i].root == root && c->turned[i].first == first &&
-            c->turned[i].columns == columns)
-            return c->turned[i].value;
-    if (!basin_array_reserve((void **)&c->turned, &c->turned_capacity, c->turns + 1,
-                             sizeof *c->turned))
-        return -1;
-    basin_shape shape = BASIN_SHAPE(columns, rows);
-    int from = basin_ir_value_new(ir, BASIN_SHAPE(rows, columns), BASIN_NARROW), turned = -1;
-    int bytes = twin < 0 ? byte_value(c, shape, BASIN_E4M3, WEIGHTS)
-                         : byte_value(c, shape, c->kind[root], c->scale[root]);
-    if (from < 0 || bytes < 0) return -1;
-    ir->value[from].root = twin < 0 ? root : twin;
-    ir->value[from].first = first, ir->value[from].stride = ir->value[value].stride;
-    if (twin < 0) turned = basin_ir_value_new(ir, shape, BASIN_NARROW);
-    bool ok = twin >= 0 ? add_turn(c, bytes, from)
-                        : turned >= 0 && add_turn(c, turned, from) &&
-                              basin_ir_list_copy(&c->list, ir, bytes, turned);
-    if (!ok) return -1;
-    c->turned[c->turns++] = (turned_factor){root, bytes, first, columns};
-    return bytes;
-}
-
 /* A converted product reads bytes, rows of both. */
-static bool read_bytes(converting *c, basin_ir_instruction *p) {
+static bool read_bytes(basin_converting *c, basin_ir_instruction *p) {
     const basin_ir *ir = c->ir;
     int64_t size[4];
     basin_product_sizes(size, ir, p);
     for (int k = 0; k < 2; k++) {
         int value = p->in[k];
         bool turn = k == 0 ? p->attr.transpose_a : !p->attr.transpose_b;
-        p->in[k] = turn ? turned_bytes(c, value, size[3], size[1 + k])
-                        : view(c, value, c->twin[root_of(ir, value)], ir->value[value].shape);
+        p->in[k] = turn ? basin_turn_of(c, value, size[3], size[1 + k])
+                        : view(c, value, c->twin[basin_root_of(ir, value)], ir->value[value].shape);
         if (p->in[k] < 0) return false;
     }
     p->attr.transpose_a = false, p->attr.transpose_b = true;
@@ -332,10 +261,10 @@ static bool read_bytes(converting *c, basin_ir_instruction *p) {
 }
 
 /* Results that have a twin are stored there, too: by the instruction, or by a copy behind it. */
-static bool write_bytes(converting *c, basin_ir_instruction *instruction, size_t i) {
+static bool write_bytes(basin_converting *c, basin_ir_instruction *instruction, size_t i) {
     int copy[2] = {-1, -1};
     for (int k = 0; k < instruction->outs; k++) {
-        int value = instruction->out[k], root = value < 0 ? -1 : root_of(c->ir, value);
+        int value = instruction->out[k], root = value < 0 ? -1 : basin_root_of(c->ir, value);
         if (root < 0 || (size_t)root >= c->values || c->twin[root] < 0 || c->twin[root] == root)
             continue;
         int made = view(c, value, c->twin[root], c->ir->value[value].shape);
@@ -355,17 +284,19 @@ static bool write_bytes(converting *c, basin_ir_instruction *instruction, size_t
            (copy[0] < 0 || basin_ir_list_copy(&c->list, c->ir, copy[0], copy[1]));
 }
 
-static bool rewrite(converting *c) {
+static bool rewrite(basin_converting *c) {
     for (size_t i = 0; i < c->instructions; i++) {
         basin_ir_instruction instruction = c->ir->instruction[i];
         if (c->converted[i] && !read_bytes(c, &instruction)) return false;
-        if (!write_bytes(c, &instruction, i)) return false;
+        if (!basin_turn_store(c, &instruction, i) || !write_bytes(c, &instruction, i) ||
+            !basin_turn_rest(c, i))
+            return false;
     }
     return true;
 }
 
 basin_status basin_ir_bytes(basin_ir *ir, double least) {
-    converting c = {
+    basin_converting c = {
         .ir = ir, .least = least, .values = ir->values, .instructions = ir->instructions};
     c.varies = calloc(ir->values + 1, sizeof *c.varies);
     c.converted = calloc(ir->instructions + 1, sizeof *c.converted);
@@ -376,7 +307,7 @@ basin_status basin_ir_bytes(basin_ir *ir, double least) {
     if (ok) {
         find_varying(&c);
         for (size_t i = 0; i < c.instructions; i++) decide(&c, i);
-        ok = make_twins(&c) && rewrite(&c);
+        ok = make_twins(&c) && basin_turns_find(&c) && rewrite(&c);
         if (ok)
             basin_ir_list_take(&c.list, ir);
         else

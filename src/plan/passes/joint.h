@@ -32,8 +32,6 @@ typedef struct basin_gang {
     int instructions;
 } basin_gang;
 
-static inline int basin_root_of(const basin_ir *ir, int value) { return ir->value[value].root; }
-
 /* A joint value without parts; NULL when out of memory. It moves when another one is made. */
 basin_joint *basin_joint_new(basin_joining *j, basin_shape shape, basin_kind kind);
 /* Makes `root` the next part: `length` rows or columns; stride 0: dense rows of `width`. */

@@ -95,12 +95,10 @@ static __global__ void __launch_bounds__(THREADS)
 }
 static_assert(GROUPS * 4 == 32 && THREADS / 32 * 4 == WORDS, "a thread for 16 rows of 4 columns");
 
-void basin_cuda_bytes_turn(const basin_cuda_frame *frame) {
-    const basin_operand *from = &frame->call->in[0];
-    int64_t rows = from->shape.dim[0], columns = from->shape.dim[1];
+void basin_cuda_bytes_turn(basin_cuda *cuda, void *to, const void *from, int64_t apart,
+                           int64_t rows, int64_t columns) {
     dim3 grid((unsigned)basin_cuda_ceil(rows, TILE), (unsigned)basin_cuda_ceil(columns, TILE));
-    turn_tiles<<<grid, THREADS, 0, frame->stream>>>((uint8_t *)frame->out[0],
-                                                    (const uint8_t *)frame->in[0], rows, columns,
-                                                    from->stride ? from->stride : columns);
-    BASIN_CUDA_LAUNCHED(frame->cuda, "transpose of bytes");
+    turn_tiles<<<grid, THREADS, 0, cuda->stream>>>((uint8_t *)to, (const uint8_t *)from, rows,
+                                                   columns, apart ? apart : columns);
+    BASIN_CUDA_LAUNCHED(cuda, "transpose of bytes");
 }

@@ -407,6 +407,11 @@ static void run_in_turns(const basin_cuda_frame *frame, basin_cuda_product p) {
     }
 }
 
+/* Where the product goes transposed; NULL where nobody asks for that. */
+static void *turned_of(const basin_cuda_frame *frame) {
+    return frame->call->twins > BASIN_TWIN_TURNED ? frame->twin[BASIN_TWIN_TURNED] : NULL;
+}
+
 /* The product with its epilogue. */
 static void run_fused(const basin_cuda_frame *frame, const basin_cuda_product *p,
                       const basin_form *f) {
@@ -416,8 +421,8 @@ static void run_fused(const basin_cuda_frame *frame, const basin_cuda_product *p
     const void *mask = f->mask < 0 ? NULL : frame->in[2 + f->mask];
     int64_t parts = p->own ? 1 : parts_of(cuda, p);
     if (p->own)
-        basin_cuda_relu_product_run(cuda, p, frame->out[0], frame->in[0], frame->in[1],
-                                    p->marks ? frame->out[1] : (void *)mask);
+        basin_cuda_relu_product_run(cuda, p, frame->out[0], turned_of(frame), frame->in[0],
+                                    frame->in[1], p->marks ? frame->out[1] : (void *)mask);
     else if (parts > 1)
         run_in_parts(frame, p, c, parts);
     else
@@ -450,7 +455,7 @@ void basin_cuda_matmul(const basin_cuda_frame *frame) {
     if (fused) run_fused(frame, &p, &f);
     if (writes_mask(call) && !p.marks)
         basin_cuda_mask_write(cuda, &p, frame->out[1], frame->out[0]);
-    if (call->twins)
+    if (call->twins && frame->twin[0])
         basin_cuda_bytes_store(cuda, frame->twin[0], &call->twin[0], frame->out[0], p.narrow_result,
                                p.row_d, p.m, p.n);
 }

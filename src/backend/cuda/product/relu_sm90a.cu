@@ -5,6 +5,7 @@
  *     plain:   D = max(alpha A B', 0)
  *     marks:   the same, and a bit per element: set where D is above 0
  *     masked:  D = alpha A B' where the bit is set, 0 elsewhere
+ *     turned:  of bytes, marked or masked: and D' [n, m], for products that sum over m
  *
  * Bits lie as threads hold results: of each 64 x 64 of D, row after row of such blocks, 128 words,
  * word t of thread t of a warpgroup; bit 4 i + 2 h + e is column 8 i + 2 (t % 4) + e of row
@@ -20,6 +21,7 @@
 #include "backend/cuda/product/tile_sm90a.h"
 
 enum bits { BITS_NONE, BITS_WRITE, BITS_READ };
+enum results { RESULTS_BF16, RESULTS_BYTES, RESULTS_TURNED };
 
 enum {
     PART = COLUMNS / CLUSTER, /* of the columns of a tile, which are rows of B */
@@ -30,7 +32,7 @@ static_assert(BLOCKS % PIECES == 0, "pieces come round with tiles");
 
 /* What the kernel is told. */
 struct tiled {
-    CUtensorMap a, b, d;
+    CUtensorMap a, b, d, turned;
     uint32_t *bits;         /* [ceil(m / 64), n / 64, 128] */
     int slabs;              /* of 128 bytes of rows of A and B */
     int depth;              /* elements of these */
@@ -83,7 +85,7 @@ static __device__ __forceinline__ void fetch_all(const tiled &p, uint32_t base, 
 
 /* The thread's part of a block of 64 x 64 to a piece; its bits are `word` or, where they are
  * written, become it. */
-template <bits BITS, factors FACTORS, bool BYTES>
+template <bits BITS, factors FACTORS, results RESULTS>
 static __device__ __forceinline__ void write_block(uint32_t &word, uint32_t piece, const float *sum,
                                                    float alpha, float scale) {
     if (BITS == BITS_WRITE) word = 0;
@@ -91,15 +93,16 @@ static __device__ __forceinline__ void write_block(uint32_t &word, uint32_t piec
         float x = alpha * sum[at];
         if (BITS == BITS_WRITE) word |= x > 0.0f ? 1u << at : 0u;
         if (BITS == BITS_READ) x = word & 1u << at ? x : 0.0f;
-        return BYTES ? x * scale : x;
+        return RESULTS == RESULTS_BF16 ? x : x * scale;
     };
-    if constexpr (BYTES)
-        write_bytes<FACTORS == FACTORS_E5M2, BITS != BITS_READ>(piece, number);
-    else
+    if constexpr (RESULTS == RESULTS_BF16)
         write_piece<BITS != BITS_READ>(piece, number);
+    else
+        write_bytes<FACTORS == FACTORS_E5M2, BITS != BITS_READ, RESULTS == RESULTS_TURNED>(piece,
+                                                                                           number);
 }
 
-template <bits BITS, factors FACTORS, bool BYTES>
+template <bits BITS, factors FACTORS, results RESULTS>
 static __device__ __forceinline__ void
 write_tile(const tiled &p, const float (&sum)[HALVES][COLUMNS / 2], uint32_t (&word)[BLOCKS],
            uint32_t out, int which, tile_place place) {
@@ -111,17 +114,22 @@ write_tile(const tiled &p, const float (&sum)[HALVES][COLUMNS / 2], uint32_t (&w
         bool there = place.there(p, i);
         if (leader) wait_sent<PIECES - 1>();
         meet_warpgroup(which);
-        write_block<BITS, FACTORS, BYTES>(word[i], piece, &sum[down][along * 32], p.alpha, p.scale);
+        write_block<BITS, FACTORS, RESULTS>(word[i], piece, &sum[down][along * 32], p.alpha,
+                                            p.scale);
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
         meet_warpgroup(which);
-        if (leader && there) send(&p.d, piece, place.column + along * 64, place.row + down * 64);
+        if (leader && there) {
+            int row = place.row + down * 64, column = place.column + along * 64;
+            send(&p.d, piece, column, row);
+            if (RESULTS == RESULTS_TURNED) send(&p.turned, piece + TURNED_AT, row, column);
+        }
         if (leader) close_sent(); /* of nothing, too: pieces are counted */
         if (BITS == BITS_WRITE && there) *place.word(p, i) = word[i];
     }
 }
 
 /* Every second of the block's tiles. */
-template <bits BITS, factors FACTORS, bool BYTES>
+template <bits BITS, factors FACTORS, results RESULTS>
 static __device__ __forceinline__ void take_tiles(const tiled &p, uint32_t base, int which,
                                                   int first, int clusters, int rank) {
     float sum[HALVES][COLUMNS / 2];
@@ -137,12 +145,12 @@ static __device__ __forceinline__ void take_tiles(const tiled &p, uint32_t base,
         for (int j = 0; j < BLOCKS; j++)
             word[j] = BITS == BITS_READ && place.there(p, j) ? *place.word(p, j) : 0;
         multiply_tile<FACTORS>(sum, r, base, p.slabs, next_turn(base, which));
-        write_tile<BITS, FACTORS, BYTES>(p, sum, word, out, which, place);
+        write_tile<BITS, FACTORS, RESULTS>(p, sum, word, out, which, place);
     }
     asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
 }
 
-template <bits BITS, factors FACTORS, bool BYTES>
+template <bits BITS, factors FACTORS, results RESULTS>
 __global__ void __launch_bounds__(THREADS, 1) tiled_kernel(const __grid_constant__ tiled p) {
     extern __shared__ char shared[];
     uint32_t base = (basin_shared_address(shared) + 1023) & ~1023u;
@@ -159,16 +167,16 @@ __global__ void __launch_bounds__(THREADS, 1) tiled_kernel(const __grid_constant
         meet_cluster(); /* nobody leaves while the other may write or arrive here */
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
-        take_tiles<BITS, FACTORS, BYTES>(p, base, group, first, clusters, rank);
+        take_tiles<BITS, FACTORS, RESULTS>(p, base, group, first, clusters, rank);
         meet_cluster();
     }
 }
 
 /* ---- the launch ---- */
 
-template <bits BITS, factors FACTORS, bool BYTES>
+template <bits BITS, factors FACTORS, results RESULTS>
 static cudaError_t start(const basin_cuda *cuda, const tiled *p) {
-    void (*kernel)(const tiled) = tiled_kernel<BITS, FACTORS, BYTES>;
+    void (*kernel)(const tiled) = tiled_kernel<BITS, FACTORS, RESULTS>;
     cudaError_t code =
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES);
     if (code != cudaSuccess) return code;
@@ -195,33 +203,37 @@ bool basin_cuda_relu_product_exists(const basin_cuda *cuda, const basin_cuda_pro
 }
 
 /* Of bytes, ReLUs of e4m3 and masked products of e5m2: the forward pass and its reverse. */
-template <bool BYTES>
+template <results RESULTS>
 static cudaError_t start_bytes(const basin_cuda *cuda, const tiled *p,
                                const basin_cuda_product *x) {
-    return x->masked  ? start<BITS_READ, FACTORS_E5M2, BYTES>(cuda, p)
-           : x->marks ? start<BITS_WRITE, FACTORS_E4M3, BYTES>(cuda, p)
-                      : start<BITS_NONE, FACTORS_E4M3, BYTES>(cuda, p);
+    return x->masked  ? start<BITS_READ, FACTORS_E5M2, RESULTS>(cuda, p)
+           : x->marks ? start<BITS_WRITE, FACTORS_E4M3, RESULTS>(cuda, p)
+                      : start<BITS_NONE, FACTORS_E4M3, RESULTS>(cuda, p);
 }
 
-static cudaError_t start_any(const basin_cuda *cuda, const tiled *p, const basin_cuda_product *x) {
-    if (basin_kind_is_byte(x->kind_d)) return start_bytes<true>(cuda, p, x);
-    if (basin_kind_is_byte(x->kind_a)) return start_bytes<false>(cuda, p, x);
-    return x->masked  ? start<BITS_READ, FACTORS_BF16, false>(cuda, p)
-           : x->marks ? start<BITS_WRITE, FACTORS_BF16, false>(cuda, p)
-                      : start<BITS_NONE, FACTORS_BF16, false>(cuda, p);
+static cudaError_t start_any(const basin_cuda *cuda, const tiled *p, const basin_cuda_product *x,
+                             bool turned) {
+    if (turned) return start_bytes<RESULTS_TURNED>(cuda, p, x);
+    if (basin_kind_is_byte(x->kind_d)) return start_bytes<RESULTS_BYTES>(cuda, p, x);
+    if (basin_kind_is_byte(x->kind_a)) return start_bytes<RESULTS_BF16>(cuda, p, x);
+    return x->masked  ? start<BITS_READ, FACTORS_BF16, RESULTS_BF16>(cuda, p)
+           : x->marks ? start<BITS_WRITE, FACTORS_BF16, RESULTS_BF16>(cuda, p)
+                      : start<BITS_NONE, FACTORS_BF16, RESULTS_BF16>(cuda, p);
 }
 
 void basin_cuda_relu_product_run(basin_cuda *cuda, const basin_cuda_product *product, void *d,
-                                 const void *a, const void *b, void *bits) {
+                                 void *turned, const void *a, const void *b, void *bits) {
     const basin_cuda_product *x = product;
     tiled p = {};
     encoder encode = find_encoder();
     bool bytes = basin_kind_is_byte(x->kind_a), bytes_d = basin_kind_is_byte(x->kind_d);
     int64_t row_a = x->row_a ? x->row_a : x->k, row_b = x->row_b ? x->row_b : x->k;
     int64_t row_d = x->row_d ? x->row_d : x->n;
-    bool mapped = encode && map_matrix(&p.a, encode, a, bytes, x->m, x->k, row_a, ROWS, DEPTH) &&
-                  map_matrix(&p.b, encode, b, bytes, x->n, x->k, row_b, PART, DEPTH) &&
-                  map_matrix(&p.d, encode, d, bytes_d, x->m, x->n, row_d, 64, bytes_d ? 64 : 128);
+    bool mapped =
+        encode && map_matrix(&p.a, encode, a, bytes, x->m, x->k, row_a, ROWS, DEPTH) &&
+        map_matrix(&p.b, encode, b, bytes, x->n, x->k, row_b, PART, DEPTH) &&
+        map_matrix(&p.d, encode, d, bytes_d, x->m, x->n, row_d, 64, bytes_d ? 64 : 128) &&
+        (!turned || map_matrix(&p.turned, encode, turned, true, x->n, x->m, x->m, 64, 64));
     p.bits = (uint32_t *)bits;
     p.alpha = (float)(x->alpha * x->unit), p.scale = (float)x->scale;
     p.depth = bytes ? DEPTH : DEPTH / 2;
@@ -229,5 +241,5 @@ void basin_cuda_relu_product_run(basin_cuda *cuda, const basin_cuda_product *pro
     p.blocks_m = (int)basin_cuda_ceil(x->m, 64), p.blocks_n = (int)(x->n / 64);
     p.tiles_n = (int)basin_cuda_ceil(x->n, COLUMNS);
     p.tiles = (int)basin_cuda_ceil(x->m, ROWS * CLUSTER) * p.tiles_n;
-    BASIN_CUDA_TRY(cuda, mapped ? start_any(cuda, &p, x) : cudaErrorInvalidValue);
+    BASIN_CUDA_TRY(cuda, mapped ? start_any(cuda, &p, x, turned != NULL) : cudaErrorInvalidValue);
 }

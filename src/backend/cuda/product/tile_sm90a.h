@@ -25,6 +25,7 @@ enum {
     BLOCKS_ACROSS = COLUMNS / 64, /* of 64 x 64, in a tile */
     BLOCKS = HALVES * BLOCKS_ACROSS,
     PIECE_BYTES = 64 * 128, /* such a block of bfloat16, on its way out */
+    TURNED_AT = 64 * 64,    /* in a piece of bytes: the same the other way round */
     THREADS = 384,          /* two warpgroups that multiply, one of which a thread fetches */
     /* shared memory: the ring, from a multiple of 1,024 on, barriers, what else a kernel wants */
     FULL_AT = STAGES * STAGE_BYTES,
@@ -224,24 +225,56 @@ static __device__ __forceinline__ void write_piece(uint32_t piece, F number) {
 }
 
 /* The same as bytes, in rows of 64 with the copy engine's swizzle of 64 bytes. Neighbours exchange
- * pairs, so that four lanes write 16 bytes in a row. */
-template <bool FIVE, bool RELU, typename F>
-static __device__ __forceinline__ void write_bytes(uint32_t piece, F number) {
+ * pairs, so that four lanes write 16 bytes in a row. pair[h]: of columns from 8 i on, those of 8
+ * rows and of the 8 below; pair[2 + h]: 8 columns on. */
+static __device__ __forceinline__ void write_pairs(uint32_t piece, int i, const uint32_t *pair) {
     int thread = (int)threadIdx.x % 128, lane = thread % 32, t = lane % 4;
     bool odd = t & 1;
 #pragma unroll
-    for (int i = 0; i < 8; i += 2)
+    for (int h = 0; h < 2; h++) {
+        int row = thread / 32 * 16 + lane / 4 + h * 8;
+        uint32_t low = pair[h], high = pair[2 + h];
+        uint32_t other = __shfl_xor_sync(0xffffffffu, odd ? low : high, 1);
+        uint32_t word = odd ? other | high << 16 : low | other << 16;
+        uint32_t to =
+            piece + (uint32_t)(row * 64 + ((i / 2 ^ row / 2 % 4) << 4) + t % 2 * 8 + t / 2 * 4);
+        asm volatile("st.shared.b32 [%0], %1;" ::"r"(to), "r"(word) : "memory");
+    }
+}
+
+/* The other way round, 32 columns of 64 rows from column 8 i on, as rows of 64: pair[2 k + h] is
+ * that of columns 8 (i + k). A lane collects two neighbouring rows of its warp's 16, in place of
+ * two that are 8 apart, so that what is a matrix of pairs can be stored transposed. */
+static __device__ __forceinline__ void write_turned(uint32_t piece, int i, const uint32_t *pair) {
+    int thread = (int)threadIdx.x % 128, lane = thread % 32;
+    int from = lane / 4 * 2 % 8 * 4 + lane % 4, column = (i + lane / 8) * 8 + lane % 8;
+    uint32_t order = lane < 16 ? 0x5140 : 0x7362, word[4];
 #pragma unroll
-        for (int h = 0; h < 2; h++) {
-            int row = thread / 32 * 16 + lane / 4 + h * 8, at = i * 4 + h * 2;
-            uint32_t low = basin_two_bytes<FIVE, RELU>(number(at), number(at + 1));
-            uint32_t high = basin_two_bytes<FIVE, RELU>(number(at + 4), number(at + 5));
-            uint32_t other = __shfl_xor_sync(0xffffffffu, odd ? low : high, 1);
-            uint32_t word = odd ? other | high << 16 : low | other << 16;
-            uint32_t to =
-                piece + (uint32_t)(row * 64 + ((i / 2 ^ row / 2 % 4) << 4) + t % 2 * 8 + t / 2 * 4);
-            asm volatile("st.shared.b32 [%0], %1;" ::"r"(to), "r"(word) : "memory");
-        }
+    for (int k = 0; k < 4; k++) {
+        uint32_t both = pair[2 * k] | pair[2 * k + 1] << 16;
+        uint32_t first = __shfl_sync(0xffffffffu, both, from);
+        uint32_t second = __shfl_sync(0xffffffffu, both, from + 4);
+        word[k] = __byte_perm(first, second, order);
+    }
+    uint32_t to = piece + (uint32_t)(column * 64 + ((thread / 32 ^ column / 2 % 4) << 4));
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to),
+                 "r"(word[0]), "r"(word[1]), "r"(word[2]), "r"(word[3])
+                 : "memory");
+}
+
+/* The thread's 32 numbers of 64 x 64 as bytes; TURNED: and the other way round, behind these. */
+template <bool FIVE, bool RELU, bool TURNED, typename F>
+static __device__ __forceinline__ void write_bytes(uint32_t piece, F number) {
+#pragma unroll
+    for (int i = 0; i < 8; i += 4) {
+        uint32_t pair[8];
+#pragma unroll
+        for (int k = 0; k < 8; k++)
+            pair[k] = basin_two_bytes<FIVE, RELU>(number(i * 4 + k * 2), number(i * 4 + k * 2 + 1));
+        write_pairs(piece, i, pair);
+        write_pairs(piece, i + 2, pair + 4);
+        if (TURNED) write_turned(piece + TURNED_AT, i, pair);
+    }
 }
 
 static __device__ __forceinline__ void meet_warpgroup(int which) {
