@@ -32,7 +32,9 @@ typedef struct basin_operand {
     basin_shape shape;
     int64_t stride; /* elements from one row to the next, where a joint matrix has more columns than
                        this operand; 0: dense */
-    double scale;   /* of bytes: what numbers were multiplied by, a power of two */
+    size_t part;  /* of a call in parts: bytes from the operand of one part to that of the next; 0:
+                     all parts read the same */
+    double scale; /* of bytes: what numbers were multiplied by, a power of two */
 } basin_operand;
 
 /* One instruction of a pointwise program: register `to` <- op(registers a, b, c).
@@ -80,6 +82,10 @@ typedef struct basin_call {
     /* How many calls, this one and those behind it, may run at once, or 0. They are of one kind;
      * none reads what another one writes, but that a product may add to another's result. */
     int abreast;
+    /* Above 1: the call is that of the first of so many parts. Such calls that follow each other
+     * are a run: a part goes through it in order, whatever other parts do, and has its turn of a
+     * workspace of workspace_bytes for each of the backend's threads. */
+    int parts;
 } basin_call;
 
 /* Calls that a backend may run several of at once, how many, and which products are. */
@@ -110,6 +116,7 @@ typedef struct basin_backend_table {
     /* Bytes of a NARROW element: 2, 0 where kernels take no such operands. ref keeps them in its
      * own type and rounds what it stores. */
     size_t narrow_size;
+    bool parts;        /* whether calls may be in parts */
     bool narrow_lists; /* whether attention along a list of pairs takes NARROW tokens, too */
     /* Bytes of an E4M3 or E5M2 element: 1, or that of ref's own type, likewise; 0: no such. */
     size_t byte_size;

@@ -101,4 +101,5 @@ void basin_call_describe(char *text, size_t size, const basin_call *call) {
         if (turned) put(&w, "'");
     }
     if (call->program) put_program(&w, call->program);
+    if (call->parts > 1) put(&w, "; one of %d parts", call->parts);
 }

@@ -12,6 +12,7 @@
  *     bytes:  factors of large products with weights as bytes, where the backend was asked for that
  *     hoist:  what depends on unchanged states alone comes first, to run once
  *     abreast: small instructions of one kind that can run at once, next to each other
+ *     part:   runs of instructions in which pictures do not meet -> parts that run side by side
  *     layout: values -> buffers -> offsets in one arena
  */
 #ifndef BASIN_PLAN_IR_H
@@ -50,6 +51,7 @@ typedef struct basin_ir_instruction {
     bool again; /* recomputes what an earlier instruction computed */
     bool dead;
     int abreast; /* how many, this one first, run at once; 0: alone, or behind such a first one */
+    int parts; /* into which it is cut, like its neighbours that have as many; 0: it is not */
     size_t workspace_bytes;
     int workspace; /* buffer */
 } basin_ir_instruction;
@@ -64,7 +66,9 @@ static inline int basin_ir_result(const basin_ir_instruction *instruction, int k
 
 typedef struct basin_ir_buffer {
     size_t bytes, offset;
-    int first, last; /* instructions during which it is needed */
+    int first, last; /* instructions during which it is needed, in the order of the list, */
+    int early, late; /* and with other parts of the batch behind or ahead */
+    bool cut;        /* holds a slice a part */
 } basin_ir_buffer;
 
 typedef struct basin_ir {
@@ -121,7 +125,15 @@ basin_status basin_ir_hoist(basin_ir *ir);
 /* Brings small products, draws, and programs that do the same next to each other where they can run
  * at once, behind the hoisted ones. */
 basin_status basin_ir_abreast(basin_ir *ir);
-/* Decides where every value lives. The table has the sizes of elements; workspaces are known. */
-basin_status basin_ir_layout(basin_ir *ir, const basin_backend_table *table, bool plain);
+/* Marks what can run in parts of the batch. */
+basin_status basin_ir_part(basin_ir *ir, const basin_backend *backend);
+/* Whether such an instruction reads one slice of operand k a part. */
+bool basin_ir_is_cut(const basin_ir_instruction *instruction, int k);
+/* Makes the call of such an instruction that of its first part. */
+void basin_ir_part_call(basin_call *call, const basin_ir_instruction *instruction,
+                        const basin_backend_table *table);
+/* Decides where every value lives. The backend's table has the sizes of elements; workspaces are
+ * known. */
+basin_status basin_ir_layout(basin_ir *ir, const basin_backend *backend, bool plain);
 
 #endif

@@ -193,6 +193,7 @@ static void make_call(basin_plan *plan, basin_call *call, const basin_ir_instruc
         call->workspace = plan->ir.buffer[instruction->workspace].offset;
     call->attr.products = (uint8_t)plan->store->backend->products;
     if (instruction->op == BASIN_OP_MATMUL) shape_product(call, &plan->ir, instruction);
+    if (instruction->parts) basin_ir_part_call(call, instruction, plan->store->backend->table);
 }
 
 /* Asked before the layout: only shapes and which operands are there matter. */
@@ -337,6 +338,7 @@ static basin_status optimise(basin_plan *plan, bool plain) {
     if (!status && backend->bytes && !plain) status = basin_ir_bytes(ir, backend->narrow_least);
     if (!status && !plain) status = basin_ir_hoist(ir);
     if (!status && !plain && table->abreast) status = basin_ir_abreast(ir);
+    if (!status && !plain && table->parts) status = basin_ir_part(ir, backend);
     return status;
 }
 
@@ -382,7 +384,7 @@ static basin_status compile(basin_plan *plan, const basin_graph *graph, const ba
     if (!status) status = place_leaves(plan, plan->simple.graph->nodes, error);
     if (status) return status;
     ask_workspaces(plan);
-    status = basin_ir_layout(ir, table, plain);
+    status = basin_ir_layout(ir, plan->store->backend, plain);
     if (!status) status = make_calls(plan, spec, error);
     if (!status) status = check_room(plan, error);
     if (!status) status = alloc_block(plan, BASIN_BLOCK_INPUTS, plan->stats.input_bytes, error);

@@ -97,21 +97,25 @@ static bool has_no_kernel(basin_op op) { return op <= BASIN_OP_CONST || op == BA
 
 static size_t workspace(basin_backend *backend, const basin_call *call) {
     operation op = operation_of(call->op);
-    return op.workspace ? op.workspace(call, backend->threads) : 0;
+    return op.workspace ? op.workspace(call, call->parts > 1 ? 1 : backend->threads) : 0;
 }
 
-static void *resolve(const basin_operand *operand, void *const *block) {
-    return operand->block < 0 ? NULL : (char *)block[operand->block] + operand->offset;
+static void *resolve(const basin_operand *operand, void *const *block, size_t part) {
+    if (operand->block < 0) return NULL;
+    return (char *)block[operand->block] + operand->offset + part * operand->part;
 }
 
-static void run_one(cpu_backend *cpu, const basin_call *call, void *const *block) {
-    basin_cpu_frame frame = {.call = call, .threads = cpu->base.threads};
+/* A call; of one in parts, part number `part` in the workspace of thread number `place`. */
+static void run_one(cpu_backend *cpu, const basin_call *call, void *const *block, size_t part,
+                    size_t place) {
+    basin_cpu_frame frame = {.call = call, .threads = call->parts > 1 ? 1 : cpu->base.threads};
     operation op = operation_of(call->op);
     frame.simd = cpu->simd;
     frame.error = &cpu->error;
-    for (int i = 0; i < call->ins; i++) frame.in[i] = resolve(&call->in[i], block);
-    for (int i = 0; i < call->outs; i++) frame.out[i] = resolve(&call->out[i], block);
-    if (call->workspace_bytes) frame.workspace = (char *)block[0] + call->workspace;
+    for (int i = 0; i < call->ins; i++) frame.in[i] = resolve(&call->in[i], block, part);
+    for (int i = 0; i < call->outs; i++) frame.out[i] = resolve(&call->out[i], block, part);
+    if (call->workspace_bytes)
+        frame.workspace = (char *)block[0] + call->workspace + place * call->workspace_bytes;
     if (op.run)
         op.run(&frame);
     else if (!has_no_kernel(call->op) && cpu->error.status == BASIN_OK)
@@ -119,9 +123,30 @@ static void run_one(cpu_backend *cpu, const basin_call *call, void *const *block
                    (int)call->op, BASIN_OP_COUNT - 1);
 }
 
+/* Calls in parts that follow each other. */
+typedef struct run_of_parts {
+    cpu_backend *cpu;
+    const basin_call *call;
+    void *const *block;
+} run_of_parts;
+
+static void run_part_of_call(const void *context, size_t call, int part, int place) {
+    const run_of_parts *run = context;
+    run_one(run->cpu, run->call + call, run->block, (size_t)part, (size_t)place);
+}
+
 static void stream_run(basin_backend *backend, const basin_call *call, size_t calls,
                        void *const *block) {
-    for (size_t i = 0; i < calls; i++) run_one((cpu_backend *)backend, &call[i], block);
+    cpu_backend *cpu = (cpu_backend *)backend;
+    for (size_t i = 0, end; i < calls; i = end) {
+        run_of_parts run = {cpu, &call[i], block};
+        end = i + 1;
+        while (call[i].parts > 1 && end < calls && call[end].parts == call[i].parts) end++;
+        if (call[i].parts > 1)
+            basin_cpu_run_parts(run_part_of_call, &run, end - i, call[i].parts, backend->threads);
+        else
+            run_one(cpu, &call[i], block, 0, 0);
+    }
 }
 
 static basin_status stream_wait(basin_backend *backend, basin_error *error) {
@@ -144,6 +169,7 @@ static const basin_backend_table table = {
     .real_size = sizeof(float),
     .real = BASIN_F32,
     .fuse = true,
+    .parts = true,
     .narrow_size = sizeof(uint16_t),
     .narrow_least = 0x1p20,
     .narrow_lacks = narrow_lacks,

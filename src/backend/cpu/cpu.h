@@ -51,6 +51,12 @@ static inline int64_t basin_cpu_rows(const basin_shape *shape) {
 void basin_cpu_bad_index(const basin_cpu_frame *frame, const char *name, int64_t at, int64_t found,
                          int64_t least, int64_t limit);
 
+/* parts.c: does all calls of a run for all parts, each part's in their order and one at a time. Any
+ * thread may take any part's next call; `place` numbers the threads. */
+typedef void basin_cpu_part_step(const void *context, size_t call, int part, int place);
+void basin_cpu_run_parts(basin_cpu_part_step *step, const void *context, size_t calls, int parts,
+                         int threads);
+
 /* pointwise.c */
 void basin_cpu_pointwise(const basin_cpu_frame *frame);       /* NEG .. SELECT */
 void basin_cpu_pointwise_fused(const basin_cpu_frame *frame); /* POINTWISE */

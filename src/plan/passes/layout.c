@@ -22,7 +22,7 @@ static int buffer_new(basin_ir *ir, size_t bytes, int first, int last) {
         return -1;
     }
     ir->buffer[ir->buffers] =
-        (basin_ir_buffer){.bytes = aligned(bytes), .first = first, .last = last};
+        (basin_ir_buffer){aligned(bytes), 0, first, last, .early = first, .late = last};
     ir->unshared_bytes += aligned(bytes);
     return (int)ir->buffers++;
 }
@@ -134,26 +134,88 @@ static basin_status place_results(basin_ir *ir, int s, span at, const int *last,
         }
         ir->value[value].buffer = buffer;
     }
-    if (instruction->workspace_bytes) {
+    if (instruction->workspace_bytes && !instruction->parts) {
         instruction->workspace = buffer_new(ir, instruction->workspace_bytes, at.first, at.last);
         if (instruction->workspace < 0) return BASIN_NO_MEMORY;
     }
     return BASIN_OK;
 }
 
+/* The end of the run of instructions in parts that begins at `first`. */
+static size_t run_end(const basin_ir *ir, size_t first) {
+    size_t end = first;
+    while (end < ir->instructions && ir->instruction[end].parts) end++;
+    return end;
+}
+
+/* One workspace a thread for all instructions of a run: any two of them may run at once. */
+static basin_status place_workspaces(basin_ir *ir, size_t first, size_t end, int threads) {
+    size_t most = 0, all;
+    for (size_t i = first; i < end; i++)
+        if (ir->instruction[i].workspace_bytes > most) most = ir->instruction[i].workspace_bytes;
+    if (!basin_size_multiply(&all, most, (size_t)threads)) return no_memory(ir);
+    int buffer = buffer_new(ir, all, (int)first, (int)end - 1);
+    for (size_t i = first; i < end; i++) {
+        ir->instruction[i].workspace = buffer;
+        ir->instruction[i].workspace_bytes = most;
+    }
+    return buffer < 0 ? BASIN_NO_MEMORY : BASIN_OK;
+}
+
+/* What a run touches is needed all through it: one part may be at its end while another begins. */
+static void stretch(basin_ir *ir, int value, size_t first, size_t end, bool cut) {
+    const basin_ir_value *root = value < 0 ? NULL : &ir->value[ir->value[value].root];
+    if (!root || root->leaf || root->buffer < 0) return;
+    basin_ir_buffer *buffer = &ir->buffer[root->buffer];
+    if (buffer->early > (int)first) buffer->early = (int)first;
+    if (buffer->late < (int)end - 1) buffer->late = (int)end - 1;
+    buffer->cut = buffer->cut || cut;
+}
+
+static basin_status stretch_runs(basin_ir *ir, int threads) {
+    basin_status status = BASIN_OK;
+    for (size_t i = 0; i < ir->buffers; i++)
+        ir->buffer[i].early = ir->buffer[i].first, ir->buffer[i].late = ir->buffer[i].last;
+    for (size_t first = 0, end; first < ir->instructions && !status; first = end + 1) {
+        end = run_end(ir, first);
+        for (size_t i = first; i < end; i++) {
+            const basin_ir_instruction *instruction = &ir->instruction[i];
+            for (int k = 0; k < instruction->ins; k++)
+                stretch(ir, instruction->in[k], first, end, basin_ir_is_cut(instruction, k));
+            for (int k = 0; k < instruction->outs; k++)
+                stretch(ir, instruction->out[k], first, end, true);
+        }
+        if (end > first) status = place_workspaces(ir, first, end, threads);
+    }
+    return status;
+}
+
+/* Whether two buffers may not share memory at all. */
 static bool meet(const basin_ir_buffer *a, const basin_ir_buffer *b) {
-    return a->first <= b->last && b->first <= a->last;
+    return a->early <= b->late && b->early <= a->late;
+}
+
+/* Whether they may where they lie exactly upon each other: each part then follows itself alone. */
+static bool may_coincide(const basin_ir_buffer *a, const basin_ir_buffer *b) {
+    return a->cut && b->cut && a->bytes == b->bytes && (a->first > b->last || b->first > a->last);
 }
 
 /* The lowest place where the buffer overlaps none that is placed and alive with it. `placed` is
  * sorted by offset. */
 static size_t find_place(const basin_ir *ir, const int *placed, int count, int which) {
+    const basin_ir_buffer *own = &ir->buffer[which];
     size_t at = 0;
     for (int i = 0; i < count; i++) {
         const basin_ir_buffer *other = &ir->buffer[placed[i]];
-        if (!meet(&ir->buffer[which], other)) continue;
-        if (other->offset >= at + ir->buffer[which].bytes) break;
-        if (other->offset + other->bytes > at) at = other->offset + other->bytes;
+        if (!meet(own, other)) continue;
+        if (other->offset >= at + own->bytes) break;
+        if (other->offset + other->bytes <= at) continue;
+        if (!may_coincide(own, other)) {
+            at = other->offset + other->bytes;
+        } else if (other->offset != at) {
+            at = other->offset + (other->offset > at ? 0 : other->bytes);
+            i = -1; /* those before it may lie upon the new place */
+        }
     }
     return at;
 }
@@ -186,7 +248,8 @@ static basin_status place_buffers(basin_ir *ir) {
     return ok ? BASIN_OK : no_memory(ir);
 }
 
-basin_status basin_ir_layout(basin_ir *ir, const basin_backend_table *table, bool plain) {
+basin_status basin_ir_layout(basin_ir *ir, const basin_backend *backend, bool plain) {
+    const basin_backend_table *table = backend->table;
     int *last = basin_array_new(ir->values, sizeof *last);
     span *at = basin_array_new(ir->instructions, sizeof *at);
     basin_status status = last && at ? BASIN_OK : no_memory(ir);
@@ -200,6 +263,7 @@ basin_status basin_ir_layout(basin_ir *ir, const basin_backend_table *table, boo
         if (ir->value[i].first)
             ir->value[i].offset =
                 (size_t)ir->value[i].first * size_of(ir->value[ir->value[i].root].kind, table);
+    if (!status) status = stretch_runs(ir, backend->threads);
     if (!status) status = place_buffers(ir);
     free(last);
     free(at);

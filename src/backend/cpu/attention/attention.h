@@ -34,6 +34,7 @@
 
 typedef struct basin_attention_pattern {
     int64_t batch, queries, keys, heads, width;
+    int64_t parts;         /* of how many such batches this is one; 0: it is all */
     bool exclude_self;     /* all pairs: q == k is left out (queries == keys then) */
     bool causal;           /* all pairs: k > q is left out (queries == keys then) */
     int64_t pairs;         /* CSR: what key, query, pair and scale have room for, >= row[queries] */

@@ -15,6 +15,7 @@ static basin_attention describe(const basin_call *call, const void *const *in, v
     const basin_shape *q = &call->in[BASIN_ATT_Q].shape, *k = &call->in[BASIN_ATT_K].shape;
     basin_attention at = {.q = in[BASIN_ATT_Q], .k = in[BASIN_ATT_K], .beta = in[BASIN_ATT_BETA]};
     at.pattern = (basin_attention_pattern){.batch = last_but(q, 4),
+                                           .parts = call->parts,
                                            .queries = last_but(q, 3),
                                            .keys = last_but(k, 3),
                                            .heads = last_but(q, 2),

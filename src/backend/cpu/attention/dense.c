@@ -57,7 +57,7 @@ static dense dense_of(const basin_attention *at, basin_attention_mode mode) {
                .heads = p->heads,
                .width = p->width,
                .together = mixes ? p->heads : 1};
-    int64_t sets = larger(1, d.batch * d.heads / d.together);
+    int64_t sets = larger(1, d.batch * larger(1, p->parts) * d.heads / d.together);
     int64_t groups = smaller(ceil_divide(MIN_TASKS, sets), ceil_divide(d.queries, MIN_GROUP));
     d.group = larger(1, ceil_divide(d.queries, larger(1, groups)));
     d.groups = ceil_divide(d.queries, d.group);
