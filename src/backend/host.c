@@ -7,7 +7,7 @@
 
 void *basin_host_alloc(basin_backend *backend, size_t bytes) {
     (void)backend;
-    return basin_aligned_new(bytes);
+    return basin_large_new(bytes);
 }
 
 void basin_host_free(basin_backend *backend, void *memory) {
