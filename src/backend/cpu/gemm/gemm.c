@@ -78,7 +78,7 @@ static int64_t b_panel(const basin_gemm_kernel *kernel, int64_t k) {
 /* Rows first; columns too where the rows are too few to go round or k has several blocks. */
 static void plan_blocks(plan *p, const basin_gemm *g, int threads) {
     int64_t panel = maximum(1, packed_floats(p->kernel, p->kernel->mr, p->k_step));
-    int64_t a_rows = p->direct ? p->kernel->a_rows : A_ROWS;
+    int64_t a_rows = p->kernel->a_rows ? p->kernel->a_rows : A_ROWS;
     int64_t most = minimum(a_rows / p->kernel->mr, p->kernel->a_block / panel);
     int64_t share = divide_up(threads, g->batch);
     p->m_blocks = divide_up(divide_up(p->m_panels, maximum(1, most)), share) * share;
@@ -98,7 +98,8 @@ static plan plan_make(const basin_gemm *g, int threads) {
     p.n_panels = divide_up(g->n, nr);
     if (g->batch == 0 || p.m_panels == 0 || p.n_panels == 0) return p;
     p.columns = p.kernel->tile_columns && g->a_row == 1 && g->m > 1 && maximum(g->m, g->n) <= NEAR;
-    p.direct = p.columns || (p.kernel->tile_direct && g->a_col == 1 && g->k % p.kernel->unit == 0 &&
+    bool there = p.kernel->tile_direct && (threads > 1 || !p.kernel->direct_shared);
+    p.direct = p.columns || (there && g->a_col == 1 && g->k % p.kernel->unit == 0 &&
                              (!p.kernel->direct_k || g->k <= p.kernel->direct_k));
     plan_blocks(&p, g, threads);
     int64_t k = minimum(p.k_step, g->k);
@@ -129,7 +130,7 @@ static int rows_of(const basin_gemm *g, const plan *p, const block *at, int64_t 
 }
 
 static bool is_direct(const plan *p, int rows) {
-    return p->direct && (p->columns || rows % (p->kernel->mr / 2) == 0);
+    return p->direct && (p->columns || rows % p->kernel->direct_rows == 0);
 }
 
 /* Panel i of A times a panel of B. Of a product that reads A where it is, only a panel that is not
@@ -173,11 +174,13 @@ static void panel_run(const basin_gemm *g, const plan *p, const block *at, const
     int64_t count = at->m_last - at->m_first;
     int cols = (int)minimum(nr, g->n - col);
     bool last = k_block + 1 == p->k_blocks;
+    int pieces = (int)minimum(8, count); /* of the next panel, each fetched beside a tile */
     const float *next = b + b_panel(p->kernel, g->b_packed ? g->k : k);
     for (int64_t i = 0; i < count; i++) {
         int64_t row = (at->m_first + i) * mr;
         basin_gemm_ahead ahead = ahead_of(g, at->batch, row, col, last || !g->epilogue);
-        ahead.b = next + i * (b_panel(p->kernel, k) / 8);
+        ahead.b = next + i * (b_panel(p->kernel, k) / pieces);
+        ahead.b_pieces = pieces;
         if (!g->epilogue) {
             float *c = g->c + at->batch * g->c_batch + row * g->c_row + col;
             tile_run(c, g->c_row, g, p, at, i, b, k, cols, g->accumulate || k_block > 0, &ahead);

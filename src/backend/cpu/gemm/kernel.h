@@ -14,6 +14,7 @@ typedef struct basin_gemm_ahead {
     const char *c;
     int64_t c_row;
     const float *b;
+    int b_pieces;  /* into which that panel is cut: 8, fewer where it has fewer tiles; 0: 8 */
     bool c_narrow; /* the tile ends in bfloat16 numbers, half as wide */
 } basin_gemm_ahead;
 
@@ -26,14 +27,16 @@ struct basin_gemm_kernel {
     int halves;     /* 16-bit words that a number takes in a panel: 2 for float32 */
     int64_t a_rows; /* rows of A at a time, at most; 0: as gemm.c has them */
     int64_t direct_k;
-    int64_t a_block; /* floats of A to be packed at a time: about a third of the L2 cache */
+    int direct_rows;
+    bool direct_shared; /* only where threads share a product, and would each pack rows of A */
+    int64_t a_block;    /* floats of A to be packed at a time: about a third of the L2 cache */
     /* C = A B or C += A B for one tile, of which rows <= mr and cols <= nr are wanted. An element's
      * sum has one order, given by k alone. */
     void (*tile)(float *c, int64_t c_row, const float *a /* panel */, const float *b /* panel */,
                  int64_t k, int rows, int cols, bool accumulate, const basin_gemm_ahead *ahead);
     /* The same with A where it is, rows a_row apart and steps side by side: for k a multiple of
-     * `unit` and at most `direct_k` (0: any), and rows a multiple of mr / 2. NULL where A is packed
-     * always. */
+     * `unit` and at most `direct_k` (0: any), and rows a multiple of `direct_rows`. NULL where A is
+     * packed always. */
     void (*tile_direct)(float *c, int64_t c_row, const void *a, int64_t a_row, const float *b,
                         int64_t k, int rows, int cols, bool accumulate,
                         const basin_gemm_ahead *ahead);

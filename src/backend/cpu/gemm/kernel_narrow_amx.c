@@ -102,10 +102,13 @@ typedef struct rows_of_a {
  * where another thread uses the core's tiles, too, none overlaps a product that stands before it.
  */
 INLINE void sum(rows_of_a panel, const uint32_t *b, int64_t units, int rows, int cols,
-                const char *next) {
+                const basin_gemm_ahead *ahead) {
     const uint32_t *a = panel.word;
+    const char *next = (const char *)ahead->b;
+    int more = ahead->b_pieces ? 31 / ahead->b_pieces - 3 : 0; /* of 32 lines that a unit has */
     for (int64_t u = 0; u < units; u++, a += panel.unit, b += 2 * WORDS) {
-        for (int i = 0; i < 4; i++) _mm_prefetch(next + 256 * u + 64 * i, _MM_HINT_T1);
+        for (int i = 0; i < 4; i++, next += 64) _mm_prefetch(next, _MM_HINT_T1);
+        for (int i = 0; i < more; i++, next += 64) _mm_prefetch(next, _MM_HINT_T1);
         _tile_loadd(4, a, panel.row);
         if (rows > SIDE) _tile_loadd(5, a + panel.half, panel.row);
         _tile_loadd(6, b, 64);
@@ -141,7 +144,7 @@ INLINE void tile_sized(float *c, int64_t c_row, rows_of_a a, const float *b, int
         _tile_zero(2);
         _tile_zero(3);
     }
-    sum(a, (const uint32_t *)b, (k + UNIT - 1) / UNIT, rows, cols, (const char *)ahead->b);
+    sum(a, (const uint32_t *)b, (k + UNIT - 1) / UNIT, rows, cols, ahead);
     _tile_stored(0, c, row);
     _tile_stored(1, c + SIDE, row);
     _tile_stored(2, c + SIDE * c_row, row);
@@ -178,6 +181,8 @@ const basin_gemm_kernel basin_gemm_kernel_narrow_amx = {.mr = WIDTH,
                                                         .unit = UNIT,
                                                         .halves = 1,
                                                         .a_rows = 416,
+                                                        .direct_rows = SIDE,
+                                                        .direct_shared = true,
                                                         .a_block = 160 * 1024,
                                                         .tile = tile,
                                                         .tile_direct = tile_direct,
