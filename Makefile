@@ -180,5 +180,5 @@ ubuntu debian:
 
 clean:
 	rm -rf $(BUILD) build-sanitize build-coverage build-valgrind build-fuzz build-tidy build-static \
-	    build-deb build-python build-clang build-musl build-arm64 build-windows build-ubuntu build-debian \
+	    build-deb build-bare build-python build-clang build-musl build-arm64 build-windows build-ubuntu build-debian \
 	    dist

@@ -222,12 +222,16 @@ if(NOT BASIN_SANITIZE AND NOT BASIN_VALGRIND AND NOT BASIN_FUZZ AND NOT CMAKE_CR
     basin_add_test(declared install ${install_tests}/declared)
     basin_add_test(dist slow ${install_tests}/dist)
     set_tests_properties(dist PROPERTIES TIMEOUT 1800)
-    basin_add_test(deb slow ${install_tests}/deb ${CMAKE_CURRENT_SOURCE_DIR}/build-deb)
+    # Debian's packages on machines of their own; one after the other, as both may have to make the bare one.
+    foreach(test deb tutorials)
+        basin_add_test(${test} slow ${install_tests}/${test} ${CMAKE_CURRENT_SOURCE_DIR}/build-deb)
+        set_tests_properties(${test} PROPERTIES RESOURCE_LOCK bare TIMEOUT 900)
+    endforeach()
     basin_add_test(static slow
         ${install_tests}/static ${CMAKE_CURRENT_SOURCE_DIR}/build-static/basin)
     foreach(tutorial researcher risk-engineer chemist c-engineer)
         basin_add_test(tutorial_${tutorial} slow ${CMAKE_CURRENT_SOURCE_DIR}/tests/site/tutorial
-            ${place} ${CMAKE_CURRENT_SOURCE_DIR}/docs/tutorials/${tutorial}.md)
+            ${CMAKE_CURRENT_SOURCE_DIR}/docs/tutorials/${tutorial}.md ${place})
         set_tests_properties(tutorial_${tutorial} PROPERTIES FIXTURES_REQUIRED installed)
     endforeach()
     basin_add_test(wheel slow ${install_tests}/wheel ${CMAKE_CURRENT_SOURCE_DIR}/dist)
