@@ -3,6 +3,7 @@
 #define TESTS_CLI_KILL_H
 
 #include <stdbool.h>
+#include <sys/prctl.h>
 
 #include "basin/random.h"
 #include "cli/program.h"
@@ -14,18 +15,28 @@ static inline void same_file(void **state, const char *a, const char *b) {
     if (system(line) != 0) fail_msg("%s and %s differ", folder_path(path, state, a), b);
 }
 
-/* Runs the command with --resume and kills it after so many milliseconds; whether it was still
- * running. Without --foreground timeout would kill itself, too, and we would go on while a busy
- * machine is still ending the program, which keeps the lock of its files until then. */
-static inline bool run_and_kill(void **state, const char *command, unsigned milliseconds) {
-    char line[4000];
+/* Runs `words` in the folder of `state` and kills them after so many seconds; the exit code, 128 +
+ * 9 where that was needed. Waits for all that they started: what mpirun leaves behind ends by
+ * itself, on a busy machine after a while, and files stay locked until then. Without --foreground
+ * timeout would kill itself, too, and not wait for the program. */
+static inline int run_for(void **state, double seconds, const char *environment,
+                          const char *words) {
+    char line[9000];
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
     snprintf(line, sizeof line,
-             "cd '%s' && timeout --foreground -s KILL %u.%03u %s %s -o cut.safetensors --resume "
-             ">.out 2>.err",
-             (const char *)*state, milliseconds / 1000, milliseconds % 1000, BASIN_PROGRAM,
-             command);
+             "cd '%s' && %s timeout --foreground -s KILL %.3f %s >.out 2>.err </dev/null",
+             (const char *)*state, environment, seconds, words);
     int status = system(line);
-    return WIFEXITED(status) && WEXITSTATUS(status) == 128 + 9;
+    while (wait(NULL) > 0) continue;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* Runs the command with --resume and kills it after so many milliseconds; whether it was still
+ * running. */
+static inline bool run_and_kill(void **state, const char *command, unsigned milliseconds) {
+    char words[4000];
+    snprintf(words, sizeof words, "%s %s -o cut.safetensors --resume", BASIN_PROGRAM, command);
+    return run_for(state, 1e-3 * milliseconds, "", words) == 128 + 9;
 }
 
 /* Kills it `kills` times, each time after up to `longest` milliseconds, then lets it end: as the

@@ -33,12 +33,9 @@ static inline double seconds_now(void) {
 static inline const program *run_mpi_for(void **state, double seconds, const char *words) {
     static program result;
     char line[8000], path[PATH_TEXT];
-    snprintf(line, sizeof line,
-             "cd '%s' && export PROGRAM='%s' " MPI_WORDS "&& timeout -s KILL %.3f mpirun %s "
-             ">.out 2>.err </dev/null",
-             (const char *)*state, BASIN_PROGRAM, seconds, words);
-    int status = system(line);
-    result.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    snprintf(line, sizeof line, "mpirun %s", words);
+    result.code =
+        run_for(state, seconds, "export PROGRAM='" BASIN_PROGRAM "' " MPI_WORDS "&&", line);
     slurp(result.out, sizeof result.out, folder_path(path, state, ".out"));
     slurp(result.err, sizeof result.err, folder_path(path, state, ".err"));
     return &result;

@@ -177,6 +177,30 @@ static void labels_want_trees(void **state) {
                  1, "labels has no effect with trees 0; leave it out");
 }
 
+static void settings_without_effect_are_refused(void **state) {
+    static const struct {
+        const char *options, *line;
+    } trial[] = {{"--no-attention --heads 2 --self-loops add",
+                  "self_loops and heads have no effect with attention off; leave them out"},
+                 {"--no-hopfield --memories 8", "memories has no effect with hopfield off"},
+                 {"--form mlp --dim 8", "dim has no effect with form mlp"},
+                 {"--form linear --hidden 8", "hidden has no effect with form linear"},
+                 {"--eigenvectors 4", "eigenvectors has no effect with position none"},
+                 {"--warmup 0 --rate-first 0.1", "rate_first has no effect with warmup 0"},
+                 {"--epochs 1 --log-every 3", "log_every is 3 without a log"}};
+    for (size_t i = 0; i < sizeof trial / sizeof *trial; i++)
+        assert_error(run(state,
+                         "anomaly train accounts.csv transfers.csv --quiet --members 1 "
+                         "--trees 0 --hops 0 --scaling standard %s",
+                         trial[i].options),
+                     1, trial[i].line);
+    const program *p =
+        run(state, "anomaly train accounts.csv transfers.csv --epochs 1 --members 1 --trees 0 "
+                   "--hops 0 --scaling standard --fanout 4");
+    assert_int_equal(p->code, 0);
+    assert_contains(p->err, "fanout has no effect with sampling full; leave it out");
+}
+
 static void presets_give_way_to_options(void **state) {
     const program *p = run(state, "anomaly train --heads 5 --preset paper-amazon --print-config");
     assert_int_equal(p->code, 0);
@@ -295,6 +319,7 @@ int main(void) {
         cmocka_unit_test(eval_names_the_best_run),
         cmocka_unit_test(eval_prints_rivals),
         cmocka_unit_test(labels_want_trees),
+        cmocka_unit_test(settings_without_effect_are_refused),
         cmocka_unit_test(presets_give_way_to_options),
         cmocka_unit_test(a_configuration_tells_what_a_run_would_take),
         cmocka_unit_test(a_run_begins_with_a_model_and_goes_on),

@@ -130,6 +130,12 @@ static void wrong_input_is_told_in_a_line(void **state) {
     assert_error(run(state, "image train shapes:40 --patch 5 -q"), 1, "patch is 5");
     assert_error(run(state, "image train shapes:40 --preset fashion --quiet"), 1,
                  "batch is 256, wanted at most 40");
+    assert_error(run(state, "image train shapes:40 --no-attention --heads 4 -q"), 1,
+                 "heads has no effect with attention off; leave it out");
+    assert_error(run(state, "image train shapes:40 --no-hopfield --memories 9 -q"), 1,
+                 "memories has no effect with hopfield off; leave it out");
+    assert_error(run(state, "image train shapes:40 --batch 20 --score-every 2 -q"), 1,
+                 "score_every is 2, but nothing is scored");
     assert_error(run(state, "image train"), 2, "wants PICTURES");
     assert_error(run(state, "image train shapes:40 --preset large"), 2, "large");
     assert_error(run(state, "image eval m.safetensors shapes:40"), 1, "m.safetensors");

@@ -9,9 +9,10 @@
 static void train(void **state, const char *name, const char *options) {
     const program *p = run(state,
                            "image train shapes:64:1:12x12x3 -q --channels 3 --size 12 --dim 16 "
-                           "--heads 2 --head-dim 8 --memories 120 --steps 3 --occlude 4 --keep 1 "
+                           "%s %s --steps 3 --occlude 4 --keep 1 "
                            "--batch 16 --warmup 0 --epochs 1 --threads 1 --log log.jsonl -o %s %s",
-                           name, options);
+                           strstr(options, "--no-attention") ? "" : "--heads 2 --head-dim 8",
+                           strstr(options, "--no-hopfield") ? "" : "--memories 120", name, options);
     if (p->code) fail_msg("%s", p->err);
 }
 

@@ -79,6 +79,15 @@ static void wrong_usage(void **state) {
     assert_error(run(state, "sudoku train boards.csv --attention"), 1, "attention is on");
     assert_error(run(state, "sudoku train boards.csv --repel 2"), 1,
                  "repel has no effect with attention off");
+    assert_error(run(state, "sudoku train boards.csv --heads 2 --head-dim 4"), 1,
+                 "heads and head_dim have no effect with attention off; leave them out");
+    assert_error(run(state, "sudoku train boards.csv --memories 8"), 1,
+                 "memories has no effect with hopfield off");
+    assert_int_equal(run(state, "sudoku train --preset published-hyperset --heads 4 --head-dim 64 "
+                                "--memories 8 --print-config")
+                         ->code,
+                     0);
+    assert_error(run(state, "sudoku train boards.csv --implicit"), 1, "implicit is on, wanted off");
     assert_error(run(state, "sudoku solve none.safetensors 12"), 1, "2 characters, wanted 81");
     assert_int_equal(run(state, "sudoku train boards.csv -q %s", tiny)->code, 0);
     assert_error(run(state, "sudoku eval model.safetensors boards.csv --steps 4,x"), 1, "4,x");

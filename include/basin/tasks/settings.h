@@ -40,8 +40,8 @@ typedef struct basin_setting {
     const char *absent; /* what files of earlier versions meant, as text; NULL: it must be there */
     const char *was;    /* its name in 0.1, still understood; NULL: the same */
     bool loose;         /* a resumed run may change it */
-    /* What it has an effect with: "arch=et|vit hopfield=on trees!=0", all of them; NULL: always.
-     * Names that the task does not have are passed over. */
+    /* What it has an effect with: "arch=et|vit hopfield=on trees!=0", all of them; NULL: always. Of
+     * "hopfield=on,arch=vit" one is enough. Names that the task does not have are passed over. */
     const char *needs;
 } basin_setting;
 

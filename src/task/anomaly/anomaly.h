@@ -61,7 +61,8 @@
     X(CHOICE, relations, BASIN_CHOICES("one", "max", "concat"),                                    \
       "one: the graph as a whole; max, concat: each relation by itself, results merged so.")       \
     X(CHOICE, self_loops, BASIN_CHOICES("keep", "drop", "add"),                                    \
-      "Whether nodes are neighbours of themselves.")
+      "Whether nodes are neighbours of themselves.",                                               \
+      .needs = "attention=on,smoothing!=0 form=energy|published,smoothing!=0")
 #define BASIN_ANOMALY_MODEL_SETTINGS(X)                                                            \
     X(CHOICE, arch, BASIN_CHOICES("et", "bwgnn", "gt", "gcn", "gat", "sage"),                      \
       "The model: Energy Transformer, or a graph network to compare with, of `blocks` layers "     \
@@ -69,19 +70,27 @@
       .since = "0.2", .absent = "et")                                                              \
     X(CHOICE, form, BASIN_CHOICES("energy", "published", "linear", "mlp"),                         \
       "Of arch et. energy: descent as the paper has it; published: as its code does; linear, "     \
-      "mlp: without descent.")                                                                     \
+      "mlp: without descent.",                                                                     \
+      .needs = "arch=et")                                                                          \
     BASIN_BLOCK_SETTINGS(X)                                                                        \
-    X(INTEGER, blocks, "S", 1, BASIN_ANOMALY_BLOCKS, "Blocks, one after the other.")               \
+    X(INTEGER, blocks, "S", 1, BASIN_ANOMALY_BLOCKS, "Blocks, one after the other.",               \
+      .needs = "form=energy|published")                                                            \
     X(CHOICE, position, BASIN_CHOICES("none", "learned", "laplacian"),                             \
-      "Positions of nodes. With learned ones only the nodes of the training graph can be scored.") \
-    X(INTEGER, eigenvectors, "K", 1, 1024, "Eigenvectors of laplacian positions.")                 \
-    X(INTEGER, embedding, "N", 0, 65536, "Units of a hidden layer before the embedding; 0: none.") \
-    X(INTEGER, hidden, "N", 0, 65536, "Units of the hidden layer of the head; 0: none.")           \
-    X(SWITCH, concat, "First activations beside the last.")                                        \
-    X(REAL, degree_power, "X", 0, 4, "A node's attention energy weighs its degree to this power.") \
+      "Positions of nodes. With learned ones only the nodes of the training graph can be scored.", \
+      .needs = "arch=et form=energy|published")                                                    \
+    X(INTEGER, eigenvectors, "K", 1, 1024, "Eigenvectors of laplacian positions.",                 \
+      .needs = "position=laplacian")                                                               \
+    X(INTEGER, embedding, "N", 0, 65536, "Units of a hidden layer before the embedding; 0: none.", \
+      .needs = BASIN_NEEDS_DESCENT)                                                                \
+    X(INTEGER, hidden, "N", 0, 65536, "Units of the hidden layer of the head; 0: none.",           \
+      .needs = "form=energy|mlp")                                                                  \
+    X(SWITCH, concat, "First activations beside the last.",                                        \
+      .needs = "arch=et form=energy|published")                                                    \
+    X(REAL, degree_power, "X", 0, 4, "A node's attention energy weighs its degree to this power.", \
+      .needs = BASIN_NEEDS_ATTENTION)                                                              \
     X(REAL, query_deviation, "X", 0, 100, "Deviation of first attention weights.",                 \
-      .was = "query_init")                                                                         \
-    X(REAL, dropout, "X", 0, 0.99, "Dropout.")
+      .was = "query_init", .needs = BASIN_NEEDS_ATTENTION)                                         \
+    X(REAL, dropout, "X", 0, 0.99, "Dropout.", .needs = "form!=linear")
 /* What detectors and models of classes share of training. */
 #define BASIN_NODE_PACE_SETTINGS(X)                                                                \
     BASIN_RUN_SETTINGS(X)                                                                          \
@@ -97,7 +106,7 @@
       "batches.",                                                                                  \
       .needs = "sampling!=full")                                                                   \
     X(INTEGER, fanout, "N", 1, 1e6, "Neighbours of a node that sampling takes.",                   \
-      .needs = "sampling!=full")                                                                   \
+      .needs = "sampling=auto|neighbours")                                                         \
     X(INTEGER, parts, "N", 0, 1024,                                                                \
       "Parts that the graph is cut into, which ranks share: the weights do not depend on how "     \
       "many these are. 0: 1, or with mpirun 8, or as many as there are ranks.",                    \
@@ -209,6 +218,7 @@ struct basin_anomaly_model {
     basin_score reached[BASIN_PART_TEST + 1]; /* by part */
     basin_reliability reliability[BASIN_PART_TEST + 1];
     char trained_on[200];
+    bool sampled; /* it was trained on samples, not on the full graph */
 };
 
 /* Numbers in a model file's metadata. */

@@ -109,6 +109,7 @@ basin_status basin_anomaly_choose_sampling(basin_anomaly_fitting *f, basin_error
     const char *asked = f->settings.sampling;
     f->shrink = basin_choice_is(asked, "auto");
     if (f->shrink) f->settings.sampling = bytes <= limit ? "full" : "neighbours";
+    f->model->sampled = !basin_choice_is(f->settings.sampling, "full");
     basin_anomaly_choose_pace(f);
     double gib = (double)bytes / (1 << 30), most = (double)limit / (1 << 30);
     if (f->settings.implicit && !basin_choice_is(f->settings.sampling, "full"))

@@ -309,6 +309,15 @@ basin_status basin_anomaly_train_with(basin_anomaly_model **model, basin_outcome
                                   error);
 }
 
+/* What was said of samples has no effect where sampling auto took the full graph. */
+static void note_idle(const basin_settings *settings, const basin_watch *watch) {
+    basin_anomaly_settings full = *(const basin_anomaly_settings *)settings->values;
+    basin_settings seen = {settings->kind, &full, settings->given};
+    basin_error idle;
+    full.sampling = "full";
+    if (basin_settings_check_effect(&seen, &idle)) basin_watch_note(watch, "%s", idle.text);
+}
+
 basin_status basin_anomaly_train_by(basin_anomaly_model **model, basin_outcome *outcome,
                                     const basin_task_settings *task, const basin_settings *settings,
                                     const basin_anomaly_data *data, const basin_training *training,
@@ -323,6 +332,8 @@ basin_status basin_anomaly_train_by(basin_anomaly_model **model, basin_outcome *
     if (!status)
         status = basin_anomaly_train_as(&trained, outcome, task, settings->values, data, training,
                                         false, error);
+    if (!status && trained && !trained->sampled && !outcome->finished_before)
+        note_idle(settings, training->watch);
     if (model)
         *model = trained;
     else

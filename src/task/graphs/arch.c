@@ -98,7 +98,8 @@ static basin_status refuse(const char *const *name, const basin_graphs_settings 
         basin_setting_print(wanted, sizeof wanted, &usual, setting);
         if (strcmp(found, wanted) != 0)
             return basin_fail(error, BASIN_BAD_VALUE,
-                              "%s is %s, but has no effect with arch %s; wanted %s, the default",
+                              "%s is %s, which has no effect with arch %s; wanted %s, as in preset "
+                              "default",
                               *name, found, s->arch, wanted);
     }
     return BASIN_OK;

@@ -16,9 +16,10 @@
     X(INTEGER, walks, "K", 0, 1024, "Positions: return probabilities of walks of 1 to K steps.")   \
     X(INTEGER, edge_walks, "K", 0, 1024,                                                           \
       "Features of edges: walks of 2 to K + 1 steps from end to end.", .absent = "0")              \
-    X(SWITCH, cls_laplacian, "Eigenvectors of the graph with its CLS node, as published.")         \
+    X(SWITCH, cls_laplacian, "Eigenvectors of the graph with its CLS node, as published.",         \
+      .needs = "eigenvectors!=0")                                                                  \
     X(SWITCH, cls_self, "Whether the CLS node attends to itself; in the paper no token does.",     \
-      .since = "0.2", .absent = "on")                                                              \
+      .since = "0.2", .absent = "on", .needs = "arch=et attention=on")                             \
     X(SWITCH, raw, "Labels as plain numbers, not one-hot.")                                        \
     X(SWITCH, standardise, "Attributes and targets to mean 0 and deviation 1.")                    \
     X(SWITCH, edge_sums, "Sums of edge features at their nodes.")                                  \
@@ -30,14 +31,15 @@
       "of `dim` units.",                                                                           \
       .since = "0.2", .absent = "et")                                                              \
     X(SWITCH, learn_epsilon, "GIN: learn how much a node's own row counts.", .since = "0.2",       \
-      .absent = "off")                                                                             \
+      .absent = "off", .needs = "arch=gin")                                                        \
     BASIN_BLOCK_SETTINGS(X)                                                                        \
     X(INTEGER, couplings, "N", 0, 4096,                                                            \
-      "Heads of couplings between the nodes of an edge; 0: none.", .absent = "0")                  \
+      "Heads of couplings between the nodes of an edge; 0: none.", .absent = "0",                  \
+      .needs = "arch=et")                                                                          \
     X(INTEGER, blocks, "S", 1, BASIN_MAX_BLOCKS, "Blocks, each with weights of its own.")          \
     X(REAL, noise, "X", 0, 1e3, "Noise of the descent in training; with implicit none.",           \
-      .needs = "implicit=off")                                                                     \
-    X(SWITCH, mix, "Mixing of heads, as in the published code.")                                   \
+      .needs = "arch=et implicit=off")                                                             \
+    X(SWITCH, mix, "Mixing of heads, as in the published code.", .needs = "arch=et attention=on")  \
     X(CHOICE, adjacency, BASIN_CHOICES("conv", "bilinear", "edges", "none"),                       \
       "The factor of an edge's scores: the paper's convolution, which depends on the order of "    \
       "nodes; a bilinear form; edge features alone; none.")                                        \
@@ -45,14 +47,17 @@
       BASIN_CHOICES("auto", "cls", "mean", "sum", "cls+mean", "cls+sum", "cls+sized",              \
                     "cls+mean+sized"),                                                             \
       "What the head reads. auto: cls+sum for values, cls+mean+sized for classes.")                \
-    X(INTEGER, hidden, "N", 0, 65536, "Hidden units of the head; 0: it is linear.")                \
-    X(SWITCH, norm_head, "A layer norm before the head.")                                          \
+    X(INTEGER, hidden, "N", 0, 65536, "Hidden units of the head; 0: it is linear.",                \
+      .needs = "arch=et")                                                                          \
+    X(SWITCH, norm_head, "A layer norm before the head.", .needs = "arch=et")                      \
     X(REAL, dropout, "X", 0, 0.99, "Dropout in the head.", .was = "drop")                          \
-    X(SWITCH, reconstruct, "Also reconstruct the edge features.")                                  \
+    X(SWITCH, reconstruct, "Also reconstruct the edge features.", .needs = "arch=et")              \
     X(SWITCH, reconstruct_all, "All of an edge's features; off: the first alone, as 0.1 did.",     \
-      .since = "0.2", .absent = "on")                                                              \
-    X(REAL, query_deviation, "X", 0, 100, "Deviation of first attention weights; 0: 1 / sqrt(D).") \
-    X(REAL, memory_deviation, "X", 0, 100, "Deviation of first memories; 0: 1 / sqrt(D).")         \
+      .since = "0.2", .absent = "on", .needs = "arch=et reconstruct=on")                           \
+    X(REAL, query_deviation, "X", 0, 100, "Deviation of first attention weights; 0: 1 / sqrt(D).", \
+      .needs = "arch=et attention=on")                                                             \
+    X(REAL, memory_deviation, "X", 0, 100, "Deviation of first memories; 0: 1 / sqrt(D).",         \
+      .needs = "arch=et hopfield=on")                                                              \
     X(INTEGER, outputs, "C", 0, 1 << 20,                                                           \
       "At least so many outputs; the published TU heads have "                                     \
       "10.")

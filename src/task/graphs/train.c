@@ -186,6 +186,10 @@ basin_status basin_graphs_run(basin_outcome *outcome, basin_graphs_model *model,
     job j = {.model = model, .input = input, .fold = fold, .shuffled = -1};
     size_t trains = (size_t)fold->count[0];
     if (!trains) return basin_fail(error, BASIN_BAD_VALUE, "no graphs to train on");
+    if (model->settings.patience && !fold->count[1])
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "patience is %lld without graphs to score; wanted some for validation",
+                          (long long)model->settings.patience);
     j.task = task_of(&j);
     basin_graphs_plans_begin(&j.train, model, &input->set, fold->item[0], fold->count[0],
                              &j.task.schedule);

@@ -156,6 +156,9 @@ static basin_status check(const void *values, basin_error *error) {
         return basin_fail(error, BASIN_BAD_VALUE,
                           "tokens is candidates and %s is on, wanted off: cells alone have it",
                           s->attention ? "attention" : "places");
+    if (s->implicit)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "implicit is on, wanted off: boards are answered after every step");
     if (s->supervise > s->steps)
         return basin_fail(error, BASIN_BAD_VALUE, "supervise is %lld, wanted at most %lld: steps",
                           (long long)s->supervise, (long long)s->steps);

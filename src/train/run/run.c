@@ -307,9 +307,23 @@ static basin_status run_members(basin_run *r, basin_outcome *outcome, basin_erro
 
 /* ---- all of it ---- */
 
+/* Wishes that would have no effect. */
+static basin_status check_wishes(const basin_run *r, basin_error *error) {
+    const basin_training *t = &r->training;
+    if (t->score_every && !r->task->score)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "score_every is %lld, but nothing is scored; wanted data for validation",
+                          (long long)t->score_every);
+    if (t->log_every && !t->log)
+        return basin_fail(error, BASIN_BAD_VALUE, "log_every is %lld without a log; wanted one",
+                          (long long)t->log_every);
+    return BASIN_OK;
+}
+
 static basin_status begin(basin_run *r, basin_error *error) {
-    basin_status status = BASIN_OK;
+    basin_status status = check_wishes(r, error);
     basin_run_state *at = &r->at;
+    if (status) return status;
     if (r->task->steps < 1 || r->task->members < 1 || r->task->members > BASIN_MAX_MEMBERS)
         return basin_fail(error, BASIN_BAD_VALUE, "%lld steps an epoch, %lld members; wanted more",
                           (long long)r->task->steps, (long long)r->task->members);

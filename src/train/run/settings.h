@@ -56,45 +56,57 @@ typedef double basin_channels[3];
 
 /* ---- what tasks share ---- */
 
-/* The paper's block and its descent. `needs` names `arch`, which tasks without one pass over. */
+/* The paper's block and its descent. `needs` names `arch` and `form`, which tasks without them pass
+ * over. Other models than the Energy Transformer have heads or hidden units by the same names. */
+#define BASIN_NEEDS_DESCENT "arch=et form=energy"
+#define BASIN_NEEDS_ATTENTION "arch=et form=energy attention=on"
+#define BASIN_NEEDS_HOPFIELD "arch=et form=energy|published hopfield=on"
+#define BASIN_NEEDS_HEADS                                                                          \
+    "arch=et|vit|albert|hyperset|gt|gat form=energy|published "                                    \
+    "attention=on,arch=vit|albert|hyperset|gt|gat"
+#define BASIN_NEEDS_HIDDEN                                                                         \
+    "arch=et|vit|albert|hyperset form=energy|published hopfield=on,arch=vit|albert|hyperset"
 #define BASIN_BLOCK_SETTINGS(X)                                                                    \
-    X(INTEGER, dim, "D", 1, 65536, "Dimension of a token.")                                        \
-    X(INTEGER, heads, "H", 1, 4096, "Heads of attention.")                                         \
-    X(INTEGER, head_dim, "Y", 1, 65536, "Dimension of a head: of queries and keys.")               \
-    X(INTEGER, memories, "M", 1, 1 << 24, "Memories of the Hopfield network.")                     \
-    X(INTEGER, steps, "T", 1, 10000, "Steps of the descent in a block.", .needs = "implicit=off")  \
-    X(REAL, alpha, "X", 0, 1e6, "Size of a step of the descent.", .needs = "arch=et")              \
+    X(INTEGER, dim, "D", 1, 65536, "Dimension of a token.", .needs = "form=energy|published")      \
+    X(INTEGER, heads, "H", 1, 4096, "Heads of attention.", .needs = BASIN_NEEDS_HEADS)             \
+    X(INTEGER, head_dim, "Y", 1, 65536, "Dimension of a head: of queries and keys.",               \
+      .needs = BASIN_NEEDS_HEADS)                                                                  \
+    X(INTEGER, memories, "M", 1, 1 << 24, "Memories of the Hopfield network.",                     \
+      .needs = BASIN_NEEDS_HIDDEN)                                                                 \
+    X(INTEGER, steps, "T", 1, 10000, "Steps of the descent in a block.",                           \
+      .needs = "arch=et|vit|albert|hyperset form=energy|published implicit=off")                   \
+    X(REAL, alpha, "X", 0, 1e6, "Size of a step of the descent.", .needs = BASIN_NEEDS_DESCENT)    \
     X(SWITCH, implicit,                                                                            \
       "Instead of `steps` steps, descend until the tokens rest, pulled to where they began; "      \
       "gradients are those of that point, and training takes the memory of one step.",             \
-      .since = "0.2", .absent = "off", .needs = "arch=et")                                         \
+      .since = "0.2", .absent = "off", .needs = BASIN_NEEDS_DESCENT)                               \
     X(INTEGER, rest_steps, "T", 0, 1e6, "Steps to rest, at most; 0: 500.", .since = "0.2",         \
-      .absent = "0", .needs = "arch=et implicit=on")                                               \
+      .absent = "0", .needs = BASIN_NEEDS_DESCENT " implicit=on")                                  \
     X(REAL, rest_until, "SHARE", 0, 0.999,                                                         \
       "At rest no force moves a token by more than this share of its length; 0: 1e-4.",            \
-      .since = "0.2", .absent = "0", .needs = "arch=et implicit=on")                               \
+      .since = "0.2", .absent = "0", .needs = BASIN_NEEDS_DESCENT " implicit=on")                  \
     X(INTEGER, rest_products, "N", 0, 1e6,                                                         \
       "Products with the energy's Hessian for a gradient at rest, at most; 0: 100.",               \
-      .since = "0.2", .absent = "0", .needs = "arch=et implicit=on")                               \
+      .since = "0.2", .absent = "0", .needs = BASIN_NEEDS_DESCENT " implicit=on")                  \
     X(REAL, rest_accuracy, "SHARE", 0, 0.999,                                                      \
       "How far its linear system may be off, relative; 0: 1e-3.", .since = "0.2", .absent = "0",   \
-      .needs = "arch=et implicit=on")                                                              \
-    X(SWITCH, attention, "The attention energy.", .needs = "arch=et")                              \
-    X(SWITCH, hopfield, "The Hopfield energy.", .needs = "arch=et")                                \
+      .needs = BASIN_NEEDS_DESCENT " implicit=on")                                                 \
+    X(SWITCH, attention, "The attention energy.", .needs = "arch=et form=energy|published")        \
+    X(SWITCH, hopfield, "The Hopfield energy.", .needs = "arch=et form=energy|published")          \
     X(CHOICE, hopfield_kind, BASIN_CHOICES("relu", "power", "softmax"),                            \
       "What the Hopfield network makes of a memory's overlap: relu(z)^2 / 2; relu(z)^n / n; or "   \
       "the log-sum-exp over memories.",                                                            \
-      .since = "0.2", .absent = "relu", .needs = "arch=et hopfield=on")                            \
+      .since = "0.2", .absent = "relu", .needs = BASIN_NEEDS_HOPFIELD)                             \
     X(REAL, hopfield_power, "N", 1, 100, "The n of the power.", .since = "0.2", .absent = "3",     \
-      .needs = "arch=et hopfield=on hopfield_kind=power")                                          \
+      .needs = BASIN_NEEDS_HOPFIELD " hopfield_kind=power")                                        \
     X(REAL, beta, "X", 0, 1e6,                                                                     \
       "Inverse temperature of attention; where it is learned, its first value. 0: 1 / sqrt(Y).",   \
-      .since = "0.2", .absent = "0", .needs = "arch=et attention=on")                              \
+      .since = "0.2", .absent = "0", .needs = BASIN_NEEDS_ATTENTION)                               \
     X(SWITCH, learn_beta, "Learn one inverse temperature a head.", .absent = "off",                \
-      .needs = "arch=et attention=on")                                                             \
+      .needs = BASIN_NEEDS_ATTENTION)                                                              \
     X(SWITCH, positive_gamma,                                                                      \
       "Keep the layer norms' gamma above 0 in training: below it the descent climbs.",             \
-      .since = "0.2", .absent = "off", .needs = "arch=et")
+      .since = "0.2", .absent = "off", .needs = BASIN_NEEDS_DESCENT)
 
 /* What these say of a basin_block_config, as initialisers; `s` points to the task's struct. */
 #define BASIN_BLOCK_OF(s)                                                                          \
@@ -116,17 +128,19 @@ typedef double basin_channels[3];
 #define BASIN_RUN_SETTINGS(X)                                                                      \
     X(INTEGER, warmup, "EPOCHS", 0, 1e9, "Epochs in which the learning rate rises.")               \
     X(INTEGER, batch, "N", 1, 1e9,                                                                 \
-      "Items a step: pictures, graphs, nodes that are sampled, or windows of a text.")             \
+      "Items a step: pictures, graphs, nodes that are sampled, or windows of a text.",             \
+      .needs = "sampling!=full")                                                                   \
     X(REAL, rate, "RATE", 0, 1e3, "Highest learning rate.")                                        \
     X(REAL, rate_first, "RATE", -1, 1e3,                                                           \
       "Learning rate of the first step; -1: 0, or without warm-up the highest.", .absent = "-1",   \
-      .was = "rate_ends")                                                                          \
+      .was = "rate_ends", .needs = "warmup!=0")                                                    \
     X(REAL, rate_last, "RATE", -1, 1e3,                                                            \
       "Learning rate of the last step; -1: a twentieth of the highest, or without warm-up all of " \
       "it.",                                                                                       \
       .absent = "-1", .was = "rate_ends")                                                          \
     X(REAL, decay, "X", 0, 1e3, "Weight decay.")                                                   \
-    X(REAL, beta2, "X", 0, 1, "Second decay rate of AdamW.", .absent = "0.999")                    \
+    X(REAL, beta2, "X", 0, 1, "Second decay rate of AdamW, or of Lion.", .absent = "0.999",        \
+      .needs = "optimiser=adamw|lion")                                                             \
     X(REAL, clip, "NORM", 0, 1e9, "Largest norm of the gradient; 0: any.")                         \
     X(INTEGER, seed, "N", 0, 9007199254740992.0, "Seed of all random numbers.")
 /* A run whose batches are cut into shards (train/shards/shards.h). */
@@ -145,7 +159,7 @@ typedef double basin_channels[3];
     X(SWITCH, recompute,                                                                           \
       "Keep one token tensor a step of the descent and compute the rest again: less memory, more " \
       "time.",                                                                                     \
-      .since = "0.2", .absent = "off", .needs = "implicit=off")
+      .since = "0.2", .absent = "off", .needs = "form=energy implicit=off")
 
 /* ---- a task's settings as a whole ---- */
 

@@ -19,21 +19,43 @@ static bool is_among(const char *words, size_t length, const char *value) {
     return false;
 }
 
-/* Whether `condition`, "name=a|b" or "name!=a|b" up to a space, is about `other` and does not hold.
- */
-static bool is_broken_by(const char *condition, const void *values, const basin_setting *other) {
-    char value[VALUE];
-    size_t name = strcspn(condition, "!="), whole = strcspn(condition, " ");
-    bool unlike = condition[name] == '!';
-    size_t words = name + (unlike ? 2 : 1);
-    if (strlen(other->name) != name || strncmp(other->name, condition, name) != 0) return false;
-    basin_setting_print(value, sizeof value, values, other);
-    return is_among(condition + words, whole - words, value) == unlike;
+/* The setting that `condition`, "name=a|b" or "name!=a|b", is about; NULL: the task has none. */
+static const basin_setting *subject(const char *condition, const basin_setting *table) {
+    size_t length = strcspn(condition, "!=");
+    for (; table->name; table++)
+        if (strlen(table->name) == length && !strncmp(table->name, condition, length)) return table;
+    return NULL;
 }
 
-static bool is_idle(const basin_setting *setting, const void *values, const basin_setting *other) {
+/* Whether `condition`, which is about `other`, holds. */
+static bool holds(const char *condition, const void *values, const basin_setting *other) {
+    char value[VALUE];
+    size_t name = strcspn(condition, "!="), whole = strcspn(condition, ", ");
+    bool unlike = condition[name] == '!';
+    size_t words = name + (unlike ? 2 : 1);
+    basin_setting_print(value, sizeof value, values, other);
+    return is_among(condition + words, whole - words, value) != unlike;
+}
+
+/* The setting to blame where no condition of `clause`, "a=x,b!=y|z" up to a space, holds: that of
+ * the first; NULL where one holds, or where the task has none of these settings. */
+static const basin_setting *culprit(const char *clause, const void *values,
+                                    const basin_setting *table) {
+    const basin_setting *first = NULL;
+    for (const char *end = clause + strcspn(clause, " "); clause < end;) {
+        const basin_setting *other = subject(clause, table);
+        if (other && holds(clause, values, other)) return NULL;
+        if (!first) first = other;
+        clause += strcspn(clause, ", ");
+        if (clause < end) clause++;
+    }
+    return first;
+}
+
+static bool is_idle(const basin_setting *setting, const basin_settings *settings,
+                    const basin_setting *other) {
     for (const char *at = setting->needs; at && *at; at += strspn(at, " ")) {
-        if (is_broken_by(at, values, other)) return true;
+        if (culprit(at, settings->values, settings->kind->table) == other) return true;
         at += strcspn(at, " ");
     }
     return false;
@@ -47,7 +69,7 @@ static basin_status check_against(const basin_settings *settings, const basin_se
     char names[TEXT] = "", value[VALUE];
     int count = 0;
     for (int i = 0; table[i].name; i++) {
-        if (!settings->given[i] || !is_idle(&table[i], settings->values, other)) continue;
+        if (!settings->given[i] || !is_idle(&table[i], settings, other)) continue;
         size_t at = strlen(names);
         if (last) snprintf(names + at, sizeof names - at, "%s%s", count > 1 ? ", " : "", last);
         last = table[i].name;

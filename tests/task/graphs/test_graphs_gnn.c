@@ -139,11 +139,14 @@ static void refused(const char *arch, const char *name, const char *value, const
 static void refuses_what_has_no_effect(void **state) {
     (void)state;
     refused("gin", "heads", "8",
-            "heads is 8, but has no effect with arch gin; wanted 4, the default");
-    refused("gcn", "learn_epsilon", "on",
-            "learn_epsilon is on, but has no effect with arch gcn; wanted off, the default");
-    refused("et", "learn_epsilon", "on",
-            "learn_epsilon is on, but has no effect with arch et; wanted off, the default");
+            "heads is 8, which has no effect with arch gin; wanted 4, as in preset default");
+    refused(
+        "gcn", "learn_epsilon", "on",
+        "learn_epsilon is on, which has no effect with arch gcn; wanted off, as in preset default");
+    refused(
+        "et", "learn_epsilon", "on",
+        "learn_epsilon is on, which has no effect with arch et; wanted off, as in preset default");
+    refused("gin", "heads", "4", "heads has no effect with arch gin; leave it out");
     refused("gin", "readout", "cls+mean",
             "readout is cls+mean; wanted auto, mean or sum with arch gin");
 }

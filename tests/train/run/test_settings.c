@@ -16,7 +16,9 @@
       .needs = "arch=et|albert depth=9")                                                           \
     X(CHANNELS, mean, "R,G,B", "Mean.")                                                            \
     X(SWITCH, cls, "CLS token.", .since = "0.2", .absent = "on", .needs = "arch=et")               \
-    X(CHOICE, arch, BASIN_CHOICES("et", "vit"), "The model.")
+    X(CHOICE, arch, BASIN_CHOICES("et", "vit"), "The model.")                                      \
+    X(SWITCH, attention, "Attention.", .absent = "on")                                             \
+    X(INTEGER, heads, "H", 1, 64, "Heads.", .absent = "4", .needs = "attention=on,depth=9,arch=vit")
 #define LOOSE(X) X(INTEGER, epochs, "N", 0, 100, "Epochs.", .absent = "1")
 
 typedef struct sample {
@@ -27,7 +29,7 @@ typedef struct sample {
 #define BASIN_SETTINGS_TYPE sample
 static const basin_setting table[] = {SAMPLE(BASIN_SETTING_ENTRY) LOOSE(BASIN_LOOSE_ENTRY)
                                           BASIN_SETTINGS_END};
-static const sample some = {128, 0.1, {0.485, 0.456, 1.0 / 3}, true, "vit", 3};
+static const sample some = {128, 0.1, {0.485, 0.456, 1.0 / 3}, true, "vit", true, 4, 3};
 
 static void settings_survive_json(void **state) {
     (void)state;
@@ -152,6 +154,23 @@ static void settings_without_effect_are_refused_where_they_were_named(void **sta
     basin_settings_free(settings);
 }
 
+/* A vit has heads, whatever `attention` says; `depth` is a setting of other tasks. */
+static void one_of_several_conditions_is_enough(void **state) {
+    (void)state;
+    basin_settings *settings;
+    basin_error error = {0};
+    assert_int_equal(basin_settings_make(&settings, &task, NULL, &error), BASIN_OK);
+    set(settings, "heads", "8");
+    set(settings, "attention", "off");
+    assert_int_equal(basin_settings_check(settings, &error), BASIN_OK);
+    set(settings, "arch", "et");
+    assert_int_equal(basin_settings_check(settings, &error), BASIN_BAD_VALUE);
+    assert_string_equal(error.text, "heads has no effect with attention off; leave it out");
+    set(settings, "attention", "on");
+    assert_int_equal(basin_settings_check(settings, &error), BASIN_OK);
+    basin_settings_free(settings);
+}
+
 static void add_line(const char *path, int64_t step, int64_t resumed) {
     basin_run_log log;
     basin_error error = {0};
@@ -191,6 +210,7 @@ int main(void) {
         cmocka_unit_test(a_configuration_file_changes_what_it_names),
         cmocka_unit_test(settings_are_read_from_words),
         cmocka_unit_test(settings_without_effect_are_refused_where_they_were_named),
+        cmocka_unit_test(one_of_several_conditions_is_enough),
         cmocka_unit_test(a_resumed_log_drops_what_was_undone),
     };
     return cmocka_run_group_tests(tests, folder_new, folder_remove);
