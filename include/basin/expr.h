@@ -164,6 +164,13 @@ BASIN_API basin_expr basin_softmax(basin_expr a);
 /* Over any axis, which vanishes in the first. */
 BASIN_API basin_expr basin_logsumexp_along(basin_expr a, int axis);
 BASIN_API basin_expr basin_softmax_along(basin_expr a, int axis);
+/* Scores of causal pairs, x [.., N, M, H] of query, key, head: query n sees keys 0 .. n, or with
+ * `strict` those before n. log sum over the keys seen of exp(factor x), [.., N, H], 0 where there
+ * are none; and their shares like x, 0 elsewhere, dropped like basin_dropout does where `drop` is
+ * not 0 and `seed` not NULL. */
+BASIN_API basin_expr basin_causal_logsumexp(basin_expr x, double factor, bool strict);
+BASIN_API basin_expr basin_causal_softmax(basin_expr x, double factor, bool strict, double drop,
+                                          basin_expr seed);
 /* Sparse relatives of softmax over the last axis: rows of probabilities, some of them 0. Each is
  * the gradient of its conjugate, [.., n] -> [..], as softmax is of log-sum-exp: max over p of p.z -
  * Omega(p), with Omega the negative entropy of Tsallis (2 for sparsemax, 1.5 for entmax15) or |p| -

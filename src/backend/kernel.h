@@ -117,6 +117,7 @@ typedef struct basin_backend_table {
      * own type and rounds what it stores. */
     size_t narrow_size;
     bool parts;        /* whether calls may be in parts */
+    bool narrow_reads; /* whether sums, permutations and causal softmax take NARROW operands, too */
     bool narrow_lists; /* whether attention along a list of pairs takes NARROW tokens, too */
     /* Bytes of an E4M3 or E5M2 element: 1, or that of ref's own type, likewise; 0: no such. */
     size_t byte_size;

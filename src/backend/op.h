@@ -77,6 +77,17 @@ typedef enum basin_op {
      * empty row, 0. */
     BASIN_OP_THRESHOLD,
 
+    /* Causal pairs whose scores are in memory, x [.., N, M, H] of query, key, head. Query n sees
+     * keys 0 .. n, or 0 .. n - 1 (attr.exclude_self); attr.value multiplies the scores. A query
+     * that sees nothing has the log-sum-exp 0 and the shares 0. */
+    BASIN_OP_CAUSAL_LOGSUMEXP, /* x -> [.., N, H] */
+    /* in: x, and perhaps a seed; out: shares like x, 0 where a query does not see. With a seed, the
+     * fraction attr.drop of them is 0, too, and the rest divided by 1 - attr.drop: those whose
+     * draws in stream attr.stream, UNIFORM, are not above attr.drop. */
+    BASIN_OP_CAUSAL_SOFTMAX,
+    /* in: x, c (cotangent of the shares), and perhaps the seed; out: the cotangent of x */
+    BASIN_OP_CAUSAL_SOFTMAX_REVERSE,
+
     /* in: x [.., D], gamma [], delta [D]; out g = gamma (x - mean) / sqrt(var + attr.value) + delta
      */
     BASIN_OP_LAYERNORM,
@@ -193,7 +204,8 @@ typedef struct basin_own_code {
 /* What an operation needs to know beside its operands. Unused fields are zero. */
 struct basin_own;
 typedef struct basin_attr {
-    double value;                /* CONST, POW; epsilon of LAYERNORM */
+    double value;                /* CONST, POW; epsilon of LAYERNORM; factor of CAUSAL_.. */
+    double drop;                 /* CAUSAL_SOFTMAX and its reverse */
     int64_t start;               /* SLICE, PAD; FROM_INDEX, TO_INDEX; ITERATED */
     int axis, count;             /* SLICE, PAD, CONCAT; SUM, MAX; THRESHOLD */
     int8_t axes[BASIN_MAX_RANK]; /* PERMUTE */
@@ -203,7 +215,7 @@ typedef struct basin_attr {
     bool exclude_self, causal;
     bool added; /* ATTENTION: `scale` is added to the scores, a bias, and multiplies nothing */
     int32_t window[2], stride[2], pad[2]; /* rows, columns */
-    uint32_t stream;                      /* NORMAL, UNIFORM */
+    uint32_t stream;                      /* NORMAL, UNIFORM; CAUSAL_SOFTMAX, its reverse */
     const struct basin_own *own;          /* OWN: the caller's, and what backends take of it */
     double (*function)(const double *x /* [ins] */, const void *context);
     const void *context;

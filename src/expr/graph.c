@@ -72,7 +72,8 @@ static uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes) {
 
 /* Attributes are compared field by field: padding bytes of the struct hold anything. */
 static bool attr_equal(const basin_attr *a, const basin_attr *b) {
-    return memcmp(&a->value, &b->value, sizeof a->value) == 0 && a->start == b->start &&
+    return memcmp(&a->value, &b->value, sizeof a->value) == 0 &&
+           memcmp(&a->drop, &b->drop, sizeof a->drop) == 0 && a->start == b->start &&
            a->axis == b->axis && a->count == b->count &&
            memcmp(a->axes, b->axes, sizeof a->axes) == 0 && a->transpose_a == b->transpose_a &&
            a->transpose_b == b->transpose_b && a->exclude_self == b->exclude_self &&
@@ -178,7 +179,9 @@ static basin_node *node_make(basin_graph *graph, basin_op op, const basin_attr *
 static bool takes_index(basin_op op, int operand) {
     switch (op) {
     case BASIN_OP_GATHER:
-    case BASIN_OP_SCATTER: return operand == 1;
+    case BASIN_OP_SCATTER:
+    case BASIN_OP_CAUSAL_SOFTMAX: return operand == 1;
+    case BASIN_OP_CAUSAL_SOFTMAX_REVERSE: return operand == 2;
     case BASIN_OP_FROM_INDEX: return true;
     case BASIN_OP_PAIR_DOT:
     case BASIN_OP_PAIR_SUM: return operand >= 2;

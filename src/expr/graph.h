@@ -106,6 +106,9 @@ basin_expr basin_iterated(const basin_iteration *iteration, basin_expr through, 
 /* Any pointwise operation over its one, two or three operands. */
 basin_expr basin_pointwise(basin_op op, const basin_expr *in, double value);
 
+/* Whether it is an index tensor [2]; an error in the graph if not. */
+bool basin_is_seed(basin_expr seed);
+
 /* The factor of a multiple c * x or -x, and x itself; 1 and the operand for anything else. */
 double basin_split_factor(basin_expr *a);
 
@@ -134,6 +137,7 @@ basin_rule basin_rule_pointwise, basin_rule_reshape, basin_rule_permute, basin_r
     basin_rule_attention, basin_rule_attention_force, basin_rule_pair_dot, basin_rule_pair_sum,
     basin_rule_conv, basin_rule_conv_input, basin_rule_conv_kernel, basin_rule_avgpool,
     basin_rule_avgpool_reverse, basin_rule_maxpool, basin_rule_maxpool_scatter,
-    basin_rule_maxpool_gather, basin_rule_iterated, basin_rule_own;
+    basin_rule_maxpool_gather, basin_rule_iterated, basin_rule_own, basin_rule_causal_logsumexp,
+    basin_rule_causal_softmax, basin_rule_causal_softmax_reverse;
 
 #endif

@@ -112,8 +112,8 @@ basin_status basin_ir_fuse(basin_ir *ir, bool plain, bool device);
 /* Lets readers of cheap pointwise results compute these themselves; on a device all are cheap. */
 basin_status basin_ir_inline(basin_ir *ir, bool device);
 /* Makes results narrow that may be, and casts what products and attention of at least that many
- * multiply-adds read; `lists`: attention along lists of pairs, too. */
-basin_status basin_ir_narrow(basin_ir *ir, double least, bool lists);
+ * multiply-adds read. The table says who else reads narrow operands. */
+basin_status basin_ir_narrow(basin_ir *ir, double least, const basin_backend_table *table);
 /* Lets the reverse of a product under a ReLU read a bit per element instead of the result. */
 basin_status basin_ir_mask(basin_ir *ir);
 /* Joins products through several weights into one; `bytes`: gradients of large weights, too. */

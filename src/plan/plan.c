@@ -331,7 +331,7 @@ static basin_status optimise(basin_plan *plan, bool plain) {
         status = basin_ir_chain(ir, plan->simple.graph);
     if (!status && !plain && !narrow) status = basin_ir_pack(ir, backend);
     if (!status) status = basin_ir_fuse(ir, plain, table->check != NULL);
-    if (!status && narrow) status = basin_ir_narrow(ir, backend->narrow_least, table->narrow_lists);
+    if (!status && narrow) status = basin_ir_narrow(ir, backend->narrow_least, table);
     if (!status && !plain && narrow) status = basin_ir_pack(ir, backend); /* the narrow copies */
     if (!status && narrow && table->masks && !plain) status = basin_ir_mask(ir);
     if (!status && narrow && table->joins && !plain) status = basin_ir_join(ir, backend->bytes);

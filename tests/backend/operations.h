@@ -310,6 +310,41 @@ static void row_operations(void **state) {
     }
 }
 
+/* Scores of causal pairs: groups of queries that end in the middle, rows that are no multiple of
+ * any vector, more heads than warps, rows too long for shared memory; dropped and not. Bits of
+ * `narrow`: operands and the result in bfloat16. */
+static void causal_of(basin_shape shape, bool strict, bool drops, unsigned narrow) {
+    static const int32_t seed[2] = {77, -3};
+    const basin_op ops[] = {BASIN_OP_CAUSAL_LOGSUMEXP, BASIN_OP_CAUSAL_SOFTMAX,
+                            BASIN_OP_CAUSAL_SOFTMAX_REVERSE};
+    for (int i = 0; i < 3; i++) {
+        duel d = duel_new(ops[i]);
+        basin_shape heads = shape;
+        heads.dim[--heads.rank - 1] = shape.dim[shape.rank - 1];
+        d.call.attr.value = 0.6, d.call.attr.exclude_self = strict;
+        duel_in(&d, shape, -4, 4);
+        if (i == 2) duel_in(&d, shape, -1, 1);
+        if (i > 0 && drops) {
+            d.call.attr.drop = 0.3, d.call.attr.stream = 4;
+            duel_index(&d, BASIN_SHAPE(2), seed);
+        }
+        duel_out(&d, i == 0 ? heads : shape);
+        if (narrow) duel_narrow(&d, narrow, i > 0 ? narrow >> 1 & 1 : 0);
+        duel_fight(&d, narrow ? 5e-3 : 4e-6);
+    }
+}
+
+static const basin_shape causal_shapes[] = {
+    {3, {1, 1, 1}},      {4, {2, 7, 7, 3}},    {4, {3, 64, 64, 1}}, {5, {2, 2, 9, 40, 1}},
+    {4, {2, 33, 32, 6}}, {3, {40, 17, 5}},     {4, {2, 5, 8, 12}},  {3, {3, 2, 16}},
+    {3, {9, 1600, 8}},   {4, {2, 130, 130, 6}}};
+
+static void causal(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof causal_shapes / sizeof *causal_shapes; i++)
+        for (int kind = 0; kind < 4; kind++) causal_of(causal_shapes[i], kind & 1, kind & 2, 0);
+}
+
 /* Tensors of all sizes, an empty one and a long one among them. */
 static void squares(void **state) {
     (void)state;
@@ -638,6 +673,7 @@ static void draws(void **state) {
         cmocka_unit_test_teardown(rows_by_index, duel_verdict),                                    \
         cmocka_unit_test_teardown(reductions, duel_verdict),                                       \
         cmocka_unit_test_teardown(row_operations, duel_verdict),                                   \
+        cmocka_unit_test_teardown(causal, duel_verdict),                                           \
         cmocka_unit_test_teardown(squares, duel_verdict),                                          \
         cmocka_unit_test_teardown(layernorm_reverse, duel_verdict),                                \
         cmocka_unit_test_teardown(products, duel_verdict),                                         \

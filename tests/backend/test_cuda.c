@@ -267,6 +267,13 @@ static void narrow_rows(void **state) {
         }
 }
 
+static void narrow_causal(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof causal_shapes / sizeof *causal_shapes; i++)
+        for (unsigned narrow = 1; narrow < 4; narrow++)
+            causal_of(causal_shapes[i], i % 2, true, narrow);
+}
+
 /* Attention with narrow tokens: q, k, a, b and what is like them. */
 static void narrow_attention(void **state) {
     (void)state;
@@ -504,6 +511,7 @@ int main(void) {
         cmocka_unit_test_teardown(products_apart, duel_verdict),
         cmocka_unit_test_teardown(programs_apart, duel_verdict),
         cmocka_unit_test_teardown(narrow_rows, duel_verdict),
+        cmocka_unit_test_teardown(narrow_causal, duel_verdict),
         cmocka_unit_test_teardown(narrow_attention, duel_verdict),
         cmocka_unit_test_teardown(empty_products, duel_verdict),
         cmocka_unit_test_teardown(norm_widths, duel_verdict),

@@ -3,6 +3,7 @@
  * is not zero. */
 #include <math.h>
 
+#include "basin/random.h"
 #include "support/check.h"
 
 static void finish(check *c, basin_expr y) {
@@ -145,6 +146,69 @@ static void test_logsumexp_softmax(void **state) {
     }
 }
 
+/* Of keys that causal queries see: more keys than queries and fewer, one head and several, with the
+ * query's own key and without, which leaves the first query none. */
+static void test_causal(void **state) {
+    (void)state;
+    const basin_shape shapes[] = {BASIN_SHAPE(3, 3, 2), BASIN_SHAPE(2, 2, 4, 1),
+                                  BASIN_SHAPE(4, 2, 1)};
+    for (int i = 0; i < 3; i++)
+        for (int strict = 0; strict < 2; strict++) {
+            check c;
+            check_init(&c);
+            basin_expr x = check_input(&c, "x", shapes[i], -2, 2);
+            finish(&c, basin_causal_logsumexp(x, 0.7, strict));
+            check_init(&c);
+            x = check_input(&c, "x", shapes[i], -2, 2);
+            finish(&c, basin_causal_softmax(x, 0.7, strict, 0, NULL));
+        }
+}
+
+/* A number for each share: what dropping multiplies it by. */
+static basin_expr kept(check *c, basin_shape shape, double drop, uint64_t seed) {
+    basin_expr mask = check_input(c, "kept", shape, 0, 1);
+    double *number = c->tensor[c->inputs - 1].data;
+    for (int64_t i = 0; i < basin_shape_count(shape); i++)
+        number[i] = basin_random_uniform_at(seed, 1, (uint64_t)i) > drop ? 1 / (1 - drop) : 0;
+    return mask;
+}
+
+/* Both backends, and with the fused operations and without. */
+static void check_equal(check *c, basin_expr made, basin_expr wanted) {
+    check_backends(c, made, 1e-5);
+    basin_tensor a = check_value(c, made, "ref", true), b = check_value(c, wanted, "ref", true);
+    for (int64_t i = 0; i < basin_shape_count(a.shape); i++)
+        assert_float_equal(((double *)a.data)[i], ((double *)b.data)[i], 1e-12);
+    basin_tensor_free(&a);
+    basin_tensor_free(&b);
+}
+
+/* Dropped shares are those of the same softmax, written out, under the draws that dropout would
+ * make; so are their gradients to second order. */
+static void test_causal_dropped(void **state) {
+    (void)state;
+    enum { N = 6, M = 7, H = 3 };
+    const int32_t word[2] = {5, 9};
+    for (int strict = 0; strict < 2; strict++) {
+        check c;
+        check_init(&c);
+        basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, N, M, H), -2, 2);
+        basin_expr seed = check_index(&c, "seed", word, 2), none = basin_const(c.graph, -1e30);
+        basin_expr made = basin_causal_softmax(x, 0.7, strict, 0.4, seed);
+        basin_expr seen = basin_axes_insert(basin_triangle(c.graph, N, M, strict ? -1 : 0), 2, 1);
+        basin_expr share = basin_softmax_along(basin_select(seen, basin_scale(x, 0.7), none), 2);
+        share = basin_select(seen, share, basin_const(c.graph, 0));
+        basin_expr wanted =
+            basin_mul(share, kept(&c, BASIN_SHAPE(2, N, M, H), 0.4, (uint64_t)9 << 32 | 5));
+        for (int order = 0; order < 3; order++) {
+            check_equal(&c, made, wanted);
+            made = basin_grad(basin_square(made), x);
+            wanted = basin_grad(basin_square(wanted), x);
+        }
+        check_free(&c);
+    }
+}
+
 /* Values far apart and large. */
 static void test_large_scores(void **state) {
     (void)state;
@@ -228,7 +292,8 @@ int main(void) {
         cmocka_unit_test(test_broadcast),          cmocka_unit_test(test_concat),
         cmocka_unit_test(test_concat_many),        cmocka_unit_test(test_gather_scatter),
         cmocka_unit_test(test_reductions),         cmocka_unit_test(test_reduce_all),
-        cmocka_unit_test(test_logsumexp_softmax),  cmocka_unit_test(test_large_scores),
+        cmocka_unit_test(test_logsumexp_softmax),  cmocka_unit_test(test_causal),
+        cmocka_unit_test(test_causal_dropped),     cmocka_unit_test(test_large_scores),
         cmocka_unit_test(test_layernorm),          cmocka_unit_test(test_layernorm_of_itself),
         cmocka_unit_test(test_layernorm_operands), cmocka_unit_test(test_layernorm_force),
     };

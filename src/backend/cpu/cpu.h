@@ -87,6 +87,12 @@ void basin_cpu_logsumexp(const basin_cpu_frame *frame);
 void basin_cpu_softmax(const basin_cpu_frame *frame);
 void basin_cpu_threshold(const basin_cpu_frame *frame);
 
+/* causal.c */
+size_t basin_cpu_causal_workspace(const basin_call *call, int threads);
+void basin_cpu_causal_logsumexp(const basin_cpu_frame *frame);
+void basin_cpu_causal_softmax(const basin_cpu_frame *frame);
+void basin_cpu_causal_softmax_reverse(const basin_cpu_frame *frame);
+
 /* norm.c */
 void basin_cpu_layernorm(const basin_cpu_frame *frame);
 size_t basin_cpu_layernorm_reverse_workspace(const basin_call *call, int threads);

@@ -128,6 +128,7 @@ static const basin_backend_table make_table(bool hopper) {
     t.masks = hopper; /* product/relu_sm90a.cu */
     t.joins = true;
     t.narrow_size = sizeof(basin_bf16);
+    t.narrow_reads = true;
     t.narrow_lists = true;
     t.byte_size = hopper ? 1 : 0;
     t.alloc = basin_cuda_alloc;

@@ -203,6 +203,9 @@ void basin_cuda_sum(const basin_cuda_frame *frame, void *out, basin_kind out_kin
 /* softmax.cu: LOGSUMEXP, SOFTMAX; THRESHOLD */
 void basin_cuda_softmax(const basin_cuda_frame *frame);
 void basin_cuda_threshold(const basin_cuda_frame *frame);
+/* attention/causal.cu: CAUSAL_LOGSUMEXP, CAUSAL_SOFTMAX, CAUSAL_SOFTMAX_REVERSE */
+void basin_cuda_causal(const basin_cuda_frame *frame);
+size_t basin_cuda_causal_workspace(const basin_cuda *cuda, const basin_call *call);
 /* norm.cu */
 void basin_cuda_layernorm(const basin_cuda_frame *frame);
 void basin_cuda_layernorm_reverse(const basin_cuda_frame *frame);

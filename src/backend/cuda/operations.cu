@@ -21,6 +21,10 @@ basin_cuda_operation basin_cuda_operation_of(basin_op op) {
     case BASIN_OP_LOGSUMEXP:
     case BASIN_OP_SOFTMAX: return operation{basin_cuda_softmax, NULL};
     case BASIN_OP_THRESHOLD: return operation{basin_cuda_threshold, NULL};
+    case BASIN_OP_CAUSAL_LOGSUMEXP:
+    case BASIN_OP_CAUSAL_SOFTMAX:
+    case BASIN_OP_CAUSAL_SOFTMAX_REVERSE:
+        return operation{basin_cuda_causal, basin_cuda_causal_workspace};
     case BASIN_OP_LAYERNORM: return operation{basin_cuda_layernorm, NULL};
     case BASIN_OP_LAYERNORM_REVERSE:
         return operation{basin_cuda_layernorm_reverse, basin_cuda_layernorm_reverse_workspace};

@@ -56,8 +56,13 @@ void basin_ref_sum(const basin_ref_frame *frame);
 void basin_ref_max(const basin_ref_frame *frame);
 void basin_ref_squares(const basin_ref_frame *frame);
 void basin_ref_logsumexp(const basin_ref_frame *frame);
-void basin_ref_threshold(const basin_ref_frame *frame);
 void basin_ref_softmax(const basin_ref_frame *frame);
+void basin_ref_threshold(const basin_ref_frame *frame);
+
+/* causal.c */
+void basin_ref_causal_logsumexp(const basin_ref_frame *frame);
+void basin_ref_causal_softmax(const basin_ref_frame *frame);
+void basin_ref_causal_softmax_reverse(const basin_ref_frame *frame);
 
 /* norm.c */
 void basin_ref_layernorm(const basin_ref_frame *frame);

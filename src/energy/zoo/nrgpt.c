@@ -37,22 +37,15 @@ static basin_expr streamed(const basin_zoo_nrgpt *m, basin_expr g) {
 }
 
 /* The same with the scores in memory. All heads have one query, so that scores are one product of
- * [N, D] and [H N, D], and the pull is one of [N, H N] and [H N, D]. */
+ * [N, D] and [N H, D], keys as they lie, and the pull is one of [N, N H] and [N H, D]. */
 static basin_expr written(const basin_zoo_nrgpt *m, basin_expr g) {
-    basin_graph *graph = basin_expr_graph(g);
     basin_shape s = basin_expr_shape(g), out = s;
     int64_t H = basin_expr_shape(m->h).dim[0], N = s.dim[s.rank - 2], D = s.dim[s.rank - 1];
-    basin_expr k = basin_reshape(keys(m, g), BASIN_SHAPE(-1, N, H, D));
-    k = basin_reshape(basin_permute(k, (int[]){0, 2, 1, 3}), BASIN_SHAPE(-1, H * N, D));
+    basin_expr k = basin_reshape(keys(m, g), BASIN_SHAPE(-1, N * H, D));
     basin_expr q = basin_reshape(with_dropout(m, g), BASIN_SHAPE(-1, N, D));
-    basin_expr score = basin_reshape(basin_matmul_t(q, false, k, true), BASIN_SHAPE(-1, N, H, N));
-    if (beta_of(m) != 1) score = basin_scale(score, beta_of(m));
-    basin_expr seen = basin_axes_insert(basin_triangle(graph, N, N, m->strict ? -1 : 0), 1, 1);
-    basin_expr lse = basin_logsumexp(basin_select(seen, score, basin_const(graph, -1e30)));
-    /* The first token sees nothing where it does not see itself. */
-    if (m->strict) lse = basin_select(basin_triangle(graph, N, 1, -1), lse, basin_const(graph, 0));
+    basin_expr score = basin_reshape(basin_matmul_t(q, false, k, true), BASIN_SHAPE(-1, N, N, H));
     out.dim[out.rank - 1] = H;
-    return basin_reshape(lse, out);
+    return basin_reshape(basin_causal_logsumexp(score, beta_of(m), m->strict), out);
 }
 
 /* Tiles of fused attention are made for narrow heads. NRGPT's are as wide as tokens: where scores

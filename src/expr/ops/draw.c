@@ -1,13 +1,16 @@
 /* Random draws as leaves of a formula; the numbers are those of basin/random.h. */
 #include "expr/graph.h"
 
-static basin_expr draw(basin_op op, basin_expr seed, basin_shape shape) {
+bool basin_is_seed(basin_expr seed) {
     char text[BASIN_EXPR_TEXT];
-    if (!seed) return NULL;
-    if (seed->kind != BASIN_INDEX || !basin_shape_equal(seed->shape, BASIN_SHAPE(2)))
-        return basin_graph_fail(seed->graph, BASIN_BAD_SHAPE,
-                                "a seed is an index tensor of shape [2], got %s",
-                                basin_expr_print(text, seed));
+    if (seed->kind == BASIN_INDEX && basin_shape_equal(seed->shape, BASIN_SHAPE(2))) return true;
+    basin_graph_fail(seed->graph, BASIN_BAD_SHAPE, "a seed is an index tensor of shape [2], got %s",
+                     basin_expr_print(text, seed));
+    return false;
+}
+
+static basin_expr draw(basin_op op, basin_expr seed, basin_shape shape) {
+    if (!seed || !basin_is_seed(seed)) return NULL;
     basin_attr attr = {.stream = ++seed->graph->streams};
     return basin_node_single(seed->graph, op, &attr, &seed, 1, shape);
 }

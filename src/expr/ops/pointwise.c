@@ -197,6 +197,9 @@ static basin_expr simplify_signs(basin_op op, basin_expr a, basin_expr b) {
     if (op == BASIN_OP_ADD && basin_expr_op(a) == BASIN_OP_NEG) return basin_sub(b, a->node->in[0]);
     if (op == BASIN_OP_ADD && basin_expr_op(b) == BASIN_OP_NEG) return basin_sub(a, b->node->in[0]);
     if (op == BASIN_OP_SUB && basin_expr_op(b) == BASIN_OP_NEG) return basin_add(a, b->node->in[0]);
+    /* held + mask (x - held), where x is what was held: a mask of gradients alone. */
+    if (op == BASIN_OP_SUB && a == b) return basin_const(a->graph, 0);
+    if (op == BASIN_OP_MUL && is_value(a, 0)) return a;
     /* c1 * (c2 * x) = (c1 c2) * x, and the sign of a product moves into its constant. */
     if (op == BASIN_OP_MUL && basin_expr_is_const(a)) {
         if (basin_expr_op(b) == BASIN_OP_MUL && basin_expr_is_const(b->node->in[0]))
@@ -266,7 +269,7 @@ static basin_expr binary(basin_op op, basin_expr a, basin_expr b) {
     order_operands(op, &a, &b);
     basin_expr simple = simplify(op, a, b, shape);
     if (!simple && a->graph->simplify) simple = simplify_signs(op, a, b);
-    if (simple) return simple;
+    if (simple) return basin_broadcast(simple, shape);
     basin_attr attr = {0};
     return basin_node_single(a->graph, op, &attr, (basin_expr[]){a, b}, 2, shape);
 }

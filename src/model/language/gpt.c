@@ -67,25 +67,27 @@ static basin_expr split(const basin_language_config *c, basin_expr x) {
     return basin_reshape(x, BASIN_SHAPE(s.dim[0], s.dim[1], c->heads, c->dim / c->heads));
 }
 
-/* softmax(Q K' / sqrt(Y)) over earlier tokens, [B, H, N, N]. */
-static basin_expr shares(const basin_language_config *c, basin_expr q, basin_expr k) {
-    if (!q || !k) return NULL;
-    basin_graph *graph = basin_expr_graph(q);
-    int64_t N = basin_expr_shape(q).dim[1];
-    double scale = 1 / sqrt((double)c->dim / (double)c->heads);
-    basin_expr score = basin_scale(basin_einsum("bnhy,bmhy->bhnm", q, k), scale);
-    basin_expr seen = basin_triangle(graph, N, N, 0);
-    return basin_softmax(basin_select(seen, score, basin_const(graph, -1e30)));
+/* Heads one after the other: [B, N, D] -> [B H, N, Y]. */
+static basin_expr by_head(const basin_language_config *c, basin_expr x) {
+    basin_expr heads = basin_permute(split(c, x), (int[]){0, 2, 1, 3});
+    if (!heads) return NULL;
+    basin_shape s = basin_expr_shape(heads);
+    return basin_reshape(heads, BASIN_SHAPE(s.dim[0] * s.dim[1], s.dim[2], s.dim[3]));
 }
 
-/* Where shares are dropped they are written out, [B, H, N, N]. */
+/* Where shares are dropped they are written out, softmax(Q K' / sqrt(Y)) over earlier tokens. */
 static basin_expr mix_dropped(const basin_language_config *c, const basin_gpt_layer *l,
                               basin_expr g, basin_expr seed) {
-    basin_expr q = split(c, basin_model_affine(g, l->wq, l->bq));
-    basin_expr k = split(c, basin_model_affine(g, l->wk, l->bk));
-    basin_expr v = split(c, basin_model_affine(g, l->wv, l->bv));
-    basin_expr share = basin_dropout(shares(c, q, k), c->dropout, seed);
-    return basin_einsum("bhnm,bmhy->bnhy", share, v);
+    if (!g) return NULL;
+    basin_shape s = basin_expr_shape(g);
+    int64_t H = c->heads, N = s.dim[1], Y = c->dim / H;
+    basin_expr q = by_head(c, basin_model_affine(g, l->wq, l->bq));
+    basin_expr k = by_head(c, basin_model_affine(g, l->wk, l->bk));
+    basin_expr v = by_head(c, basin_model_affine(g, l->wv, l->bv));
+    basin_expr score = basin_axes_insert(basin_matmul_t(q, false, k, true), 3, 1);
+    basin_expr share = basin_causal_softmax(score, 1 / sqrt((double)Y), false, c->dropout, seed);
+    basin_expr mixed = basin_matmul(basin_reshape(share, BASIN_SHAPE(-1, N, N)), v);
+    return basin_permute(basin_reshape(mixed, BASIN_SHAPE(-1, H, N, Y)), (int[]){0, 2, 1, 3});
 }
 
 /* Parameters of keys and values side by side in each head: [.., D] twice -> [.., 2 D]. */

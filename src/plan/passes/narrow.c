@@ -5,11 +5,14 @@
  * Attention along a list waits for the rows of tokens that it gathers: these are narrow where the
  * backend takes them so.
  *
- * Narrow is what nobody but such products reads, or a layer norm's reverse as its cotangent; a
- * factor that others read, too (a weight, the cotangent of the tokens), is float and gets a narrow
- * copy, stored by the instruction that computes it where that can. Everything else stays float:
- * inputs, states, outputs, the tokens, statistics, sums, energies, heads, gradients on their way
- * into a state. */
+ * Narrow is what nobody but such products reads, or a layer norm's reverse as its cotangent; where
+ * the backend reads it, also what a large product gives to a causal softmax or to a program
+ * whose results are all narrow, and a factor that is summed, too, with or without another program
+ * between: these are no more exact than the product's factors. A permutation of something narrow is
+ * narrow. A factor that others read, too (a weight, the cotangent of the tokens), is float and gets
+ * a narrow copy, stored by the instruction that computes it where that can. Everything else stays
+ * float: inputs, states, outputs, the tokens, statistics, sums, energies, heads, gradients on their
+ * way into a state. */
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -20,7 +23,9 @@ typedef struct narrowing {
     basin_ir *ir;
     double least;       /* multiply-adds that make a product or an attention large */
     bool lists;         /* attention along lists, too */
+    bool reads;         /* sums, permutations and causal softmax take narrow operands */
     bool *wide;         /* [values] of roots */
+    bool *factor;       /* [values] of roots: of a large product */
     int *cast;          /* [values] of wide roots: the narrow copy, -1 before it is needed */
     basin_ir_list list; /* the new one */
     size_t values;
@@ -70,6 +75,9 @@ static demand operand_demand(const narrowing *n, const basin_ir_instruction *ins
     case BASIN_OP_MATMUL: return k >= 2 ? ANY : is_large(n, instruction) ? NARROW : WIDE;
     case BASIN_OP_LAYERNORM_REVERSE: return k == 2 ? ANY : WIDE;
     case BASIN_OP_SUM: return ANY;
+    case BASIN_OP_PERMUTE: return n->reads && !n->wide[instruction->out[0]] ? NARROW : WIDE;
+    case BASIN_OP_CAUSAL_SOFTMAX:
+    case BASIN_OP_CAUSAL_SOFTMAX_REVERSE: return ANY;
     default: break;
     }
     bool tokens = k == BASIN_ATT_Q || k == BASIN_ATT_K || k == BASIN_ATT_A || k == BASIN_ATT_B;
@@ -82,6 +90,9 @@ static demand result_demand(const narrowing *n, const basin_ir_instruction *inst
     case BASIN_OP_POINTWISE:
     case BASIN_OP_MATMUL:
     case BASIN_OP_LAYERNORM: return ANY;
+    case BASIN_OP_PERMUTE:
+    case BASIN_OP_CAUSAL_SOFTMAX:
+    case BASIN_OP_CAUSAL_SOFTMAX_REVERSE: return n->reads ? ANY : WIDE;
     case BASIN_OP_ATTENTION_FORCE:
         return (k == BASIN_ATT_DQ || k == BASIN_ATT_DK) && is_large(n, instruction) ? NARROW : WIDE;
     case BASIN_OP_ATTENTION_REVERSE:
@@ -92,23 +103,53 @@ static demand result_demand(const narrowing *n, const basin_ir_instruction *inst
 
 /* ---- which values are wide ---- */
 
-static bool is_large_product(const narrowing *n, int value) {
+static const basin_ir_instruction *producer_of(const narrowing *n, int value) {
     const basin_ir_value *root = &n->ir->value[n->ir->value[value].root];
-    const basin_ir_instruction *instruction =
-        root->producer < 0 ? NULL : &n->ir->instruction[root->producer];
+    return root->producer < 0 ? NULL : &n->ir->instruction[root->producer];
+}
+
+static bool is_large_product(const narrowing *n, int value) {
+    const basin_ir_instruction *instruction = producer_of(n, value);
     return instruction && instruction->op == BASIN_OP_MATMUL && is_large(n, instruction);
 }
 
-/* Whether operand k of the instruction may be narrow though it is no factor: a large product that a
- * layer norm takes as its cotangent, or what a product adds to a narrow result. Results of the
- * instruction are decided already. */
-static bool tolerates(const narrowing *n, const basin_ir_instruction *instruction, int k) {
-    if (instruction->op == BASIN_OP_LAYERNORM_REVERSE)
-        return k == 2 && is_large_product(n, instruction->in[k]);
-    if (instruction->op != BASIN_OP_MATMUL || k < 2) return false;
+/* A large product, or what a program makes of one, element by element. */
+static bool is_from_product(const narrowing *n, int value) {
+    const basin_ir_instruction *program = producer_of(n, value);
+    bool found = is_large_product(n, value);
+    if (!program || program->op != BASIN_OP_POINTWISE) return found;
+    for (int k = 0; k < program->ins && !found; k++)
+        found = is_large_product(n, program->in[k]) &&
+                count_of(n->ir, program->in[k]) == count_of(n->ir, value);
+    return found;
+}
+
+/* How many results of the instruction are narrow. */
+static int narrow_results(const narrowing *n, const basin_ir_instruction *instruction) {
+    int found = 0;
     for (int i = 0; i < instruction->outs; i++)
-        if (instruction->out[i] >= 0 && !n->wide[instruction->out[i]]) return true;
-    return false;
+        found += instruction->out[i] >= 0 && !n->wide[instruction->out[i]];
+    return found;
+}
+
+/* Whether operand k of the instruction may be narrow though it is no factor: a large product that a
+ * layer norm takes as its cotangent, what a product adds to a narrow result, or what is as rough
+ * as a product, for those who read it. Results of the instruction are decided already. */
+static bool tolerates(const narrowing *n, const basin_ir_instruction *instruction, int k) {
+    switch (instruction->op) {
+    case BASIN_OP_LAYERNORM_REVERSE: return k == 2 && is_large_product(n, instruction->in[k]);
+    case BASIN_OP_MATMUL: return k >= 2 && narrow_results(n, instruction) > 0;
+    case BASIN_OP_POINTWISE:
+        return n->reads && narrow_results(n, instruction) == instruction->outs &&
+               is_from_product(n, instruction->in[k]);
+    case BASIN_OP_SUM:
+        return n->reads && n->factor[n->ir->value[instruction->in[k]].root] &&
+               is_from_product(n, instruction->in[k]);
+    case BASIN_OP_CAUSAL_SOFTMAX:
+    case BASIN_OP_CAUSAL_SOFTMAX_REVERSE:
+        return n->reads && is_large_product(n, instruction->in[k]);
+    default: return false;
+    }
 }
 
 /* From the last instruction to the first, so that the readers of a result are decided before it is.
@@ -120,6 +161,10 @@ static void mark_wide(narrowing *n) {
         n->wide[i] = v->leaf || v->output || v->state || v->kind != BASIN_REAL || v->producer < 0 ||
                      v->uses == 0;
     }
+    for (size_t i = 0; i < ir->instructions; i++)
+        for (int k = 0; k < 2 && ir->instruction[i].op == BASIN_OP_MATMUL; k++)
+            if (is_large(n, &ir->instruction[i]))
+                n->factor[ir->value[ir->instruction[i].in[k]].root] = true;
     for (size_t i = ir->instructions; i-- > 0;) {
         const basin_ir_instruction *instruction = &ir->instruction[i];
         for (int k = 0; k < instruction->outs; k++)
@@ -226,17 +271,23 @@ static basin_status rewrite(narrowing *n) {
     return BASIN_OK;
 }
 
-basin_status basin_ir_narrow(basin_ir *ir, double least, bool lists) {
-    narrowing n = {.ir = ir, .least = least, .lists = lists, .values = ir->values};
+basin_status basin_ir_narrow(basin_ir *ir, double least, const basin_backend_table *table) {
+    narrowing n = {.ir = ir,
+                   .least = least,
+                   .lists = table->narrow_lists,
+                   .reads = table->narrow_reads,
+                   .values = ir->values};
     n.wide = calloc(ir->values + 1, sizeof *n.wide);
+    n.factor = calloc(ir->values + 1, sizeof *n.factor);
     n.cast = basin_array_new(ir->values, sizeof *n.cast);
-    basin_status status = n.wide && n.cast ? BASIN_OK : no_memory(ir);
+    basin_status status = n.wide && n.factor && n.cast ? BASIN_OK : no_memory(ir);
     if (!status) {
         mark_wide(&n);
         status = rewrite(&n);
     }
     basin_ir_list_discard(&n.list, ir);
     free(n.wide);
+    free(n.factor);
     free(n.cast);
     return status;
 }
