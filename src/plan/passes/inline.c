@@ -139,8 +139,9 @@ static basin_status inline_into(basin_ir *ir, basin_ir_instruction *reader,
     return BASIN_OK;
 }
 
-basin_status basin_ir_inline(basin_ir *ir, bool device) {
-    basin_ir_count_uses(ir);
+/* One sweep, from the last call to the first; *gone: how many went. */
+static basin_status sweep(int *gone, basin_ir *ir, bool device) {
+    *gone = 0;
     for (size_t i = ir->instructions; i-- > 0;) {
         if (!may_go(ir, (int)i, device)) continue;
         basin_ir_instruction *call = &ir->instruction[i];
@@ -151,6 +152,16 @@ basin_status basin_ir_inline(basin_ir *ir, bool device) {
         if (status) return status;
         call->dead = true;
         basin_ir_count_uses(ir);
+        ++*gone;
     }
     return BASIN_OK;
+}
+
+/* A call that went leaves its operands to its readers: then others may go, too. */
+basin_status basin_ir_inline(basin_ir *ir, bool device) {
+    int gone = 1;
+    basin_status status = BASIN_OK;
+    basin_ir_count_uses(ir);
+    while (gone > 0 && !status) status = sweep(&gone, ir, device);
+    return status;
 }

@@ -6,9 +6,9 @@
  * backend takes them so.
  *
  * Narrow is what nobody but such products reads, or a layer norm's reverse as its cotangent; where
- * the backend reads it, also what a large product gives to a causal softmax or to a program
- * whose results are all narrow, and a factor that is summed, too, with or without another program
- * between: these are no more exact than the product's factors. A permutation of something narrow is
+ * the backend reads it, also factors and what large products give, where these go to a
+ * program whose results are all narrow, or a product's result to a causal softmax, or a factor
+ * into a sum, with or without another program between. A permutation of something narrow is
  * narrow. A factor that others read, too (a weight, the cotangent of the tokens), is float and gets
  * a narrow copy, stored by the instruction that computes it where that can. Everything else stays
  * float: inputs, states, outputs, the tokens, statistics, sums, energies, heads, gradients on their
@@ -26,6 +26,7 @@ typedef struct narrowing {
     bool reads;         /* sums, permutations and causal softmax take narrow operands */
     bool *wide;         /* [values] of roots */
     bool *factor;       /* [values] of roots: of a large product */
+    bool *summed;       /* [values] of roots: sums alone read it */
     int *cast;          /* [values] of wide roots: the narrow copy, -1 before it is needed */
     basin_ir_list list; /* the new one */
     size_t values;
@@ -132,23 +133,48 @@ static int narrow_results(const narrowing *n, const basin_ir_instruction *instru
     return found;
 }
 
+/* Whether nothing but sums over many elements comes of it. */
+static bool is_summed(const narrowing *n, const basin_ir_instruction *instruction) {
+    bool all = true;
+    for (int i = 0; i < instruction->outs; i++)
+        all = all && instruction->out[i] >= 0 && n->summed[instruction->out[i]];
+    return all;
+}
+
 /* Whether operand k of the instruction may be narrow though it is no factor: a large product that a
  * layer norm takes as its cotangent, what a product adds to a narrow result, or what is as rough
  * as a product, for those who read it. Results of the instruction are decided already. */
 static bool tolerates(const narrowing *n, const basin_ir_instruction *instruction, int k) {
+    bool is_factor = n->factor[n->ir->value[instruction->in[k]].root];
     switch (instruction->op) {
     case BASIN_OP_LAYERNORM_REVERSE: return k == 2 && is_large_product(n, instruction->in[k]);
     case BASIN_OP_MATMUL: return k >= 2 && narrow_results(n, instruction) > 0;
     case BASIN_OP_POINTWISE:
-        return n->reads && narrow_results(n, instruction) == instruction->outs &&
-               is_from_product(n, instruction->in[k]);
-    case BASIN_OP_SUM:
-        return n->reads && n->factor[n->ir->value[instruction->in[k]].root] &&
-               is_from_product(n, instruction->in[k]);
+        if (!n->reads) return false;
+        if (is_summed(n, instruction)) return is_factor;
+        return narrow_results(n, instruction) == instruction->outs &&
+               (is_factor || is_from_product(n, instruction->in[k]));
+    case BASIN_OP_SUM: return n->reads && is_factor && is_from_product(n, instruction->in[k]);
     case BASIN_OP_CAUSAL_SOFTMAX:
     case BASIN_OP_CAUSAL_SOFTMAX_REVERSE:
         return n->reads && is_large_product(n, instruction->in[k]);
     default: return false;
+    }
+}
+
+static void mark_readers(narrowing *n) {
+    const basin_ir *ir = n->ir;
+    for (size_t i = 0; i < ir->values; i++)
+        n->summed[i] = ir->value[i].uses > 0 && !ir->value[i].output && !ir->value[i].state;
+    for (size_t i = 0; i < ir->instructions; i++) {
+        const basin_ir_instruction *instruction = &ir->instruction[i];
+        bool product = instruction->op == BASIN_OP_MATMUL && is_large(n, instruction);
+        for (int k = 0; k < instruction->ins; k++) {
+            if (instruction->in[k] < 0) continue;
+            int root = ir->value[instruction->in[k]].root;
+            if (product && k < 2) n->factor[root] = true;
+            if (instruction->op != BASIN_OP_SUM) n->summed[root] = false;
+        }
     }
 }
 
@@ -161,10 +187,6 @@ static void mark_wide(narrowing *n) {
         n->wide[i] = v->leaf || v->output || v->state || v->kind != BASIN_REAL || v->producer < 0 ||
                      v->uses == 0;
     }
-    for (size_t i = 0; i < ir->instructions; i++)
-        for (int k = 0; k < 2 && ir->instruction[i].op == BASIN_OP_MATMUL; k++)
-            if (is_large(n, &ir->instruction[i]))
-                n->factor[ir->value[ir->instruction[i].in[k]].root] = true;
     for (size_t i = ir->instructions; i-- > 0;) {
         const basin_ir_instruction *instruction = &ir->instruction[i];
         for (int k = 0; k < instruction->outs; k++)
@@ -279,15 +301,18 @@ basin_status basin_ir_narrow(basin_ir *ir, double least, const basin_backend_tab
                    .values = ir->values};
     n.wide = calloc(ir->values + 1, sizeof *n.wide);
     n.factor = calloc(ir->values + 1, sizeof *n.factor);
+    n.summed = calloc(ir->values + 1, sizeof *n.summed);
     n.cast = basin_array_new(ir->values, sizeof *n.cast);
-    basin_status status = n.wide && n.factor && n.cast ? BASIN_OK : no_memory(ir);
+    basin_status status = n.wide && n.factor && n.summed && n.cast ? BASIN_OK : no_memory(ir);
     if (!status) {
+        mark_readers(&n);
         mark_wide(&n);
         status = rewrite(&n);
     }
     basin_ir_list_discard(&n.list, ir);
     free(n.wide);
     free(n.factor);
+    free(n.summed);
     free(n.cast);
     return status;
 }
