@@ -90,6 +90,7 @@ static void close_backend(basin_backend *backend) {
     if (cuda->lt) cublasLtDestroy(cuda->lt);
     if (cuda->lt_workspace) cudaFree(cuda->lt_workspace);
     if (cuda->fault_taken) cudaFree(cuda->fault_taken);
+    if (cuda->arrived) cudaFree(cuda->arrived);
     if (cuda->fault_host) cudaFreeHost(cuda->fault_host);
     if (cuda->stream) cudaStreamDestroy(cuda->stream);
     delete (basin_cuda_state *)cuda;
@@ -125,6 +126,7 @@ static const basin_backend_table make_table(bool hopper) {
     t.real = BASIN_F32;
     t.fuse = true;
     t.chain = true;
+    t.abreast = true;
     t.masks = hopper; /* product/relu_sm90a.cu */
     t.joins = true;
     t.narrow_size = sizeof(basin_bf16);
@@ -201,6 +203,9 @@ static void make_resources(basin_cuda *cuda, const basin_cuda *beside) {
     BASIN_CUDA_TRY(cuda, cudaMalloc((void **)&cuda->fault_taken, sizeof(int)));
     if (cuda->fault_taken)
         BASIN_CUDA_TRY(cuda, cudaMemsetAsync(cuda->fault_taken, 0, sizeof(int), cuda->stream));
+    size_t counters = BASIN_CUDA_COUNTERS * sizeof *cuda->arrived;
+    if (BASIN_CUDA_TRY(cuda, cudaMalloc((void **)&cuda->arrived, counters)))
+        BASIN_CUDA_TRY(cuda, cudaMemsetAsync(cuda->arrived, 0, counters, cuda->stream));
     BASIN_CUDA_TRY(cuda, cudaHostAlloc((void **)&cuda->fault_host, sizeof(basin_cuda_fault),
                                        cudaHostAllocMapped));
     if (cuda->fault_host) {

@@ -26,6 +26,8 @@ struct basin_cuda_fault {
     int64_t at, found, least, limit;
 };
 
+enum { BASIN_CUDA_COUNTERS = 1024 };
+
 struct basin_cuda_graphs;  /* captured call lists; run.cu */
 struct basin_cuda_codes;   /* compiled pointwise programs; code.cu */
 struct basin_cuda_factors; /* chosen cuBLASLt algorithms; product.cu */
@@ -41,7 +43,9 @@ typedef struct basin_cuda {
     int device, multiprocessors, capability; /* capability: 90 is 9.0 */
     size_t shared_limit;                     /* bytes of shared memory a block may ask for */
     basin_error error;                       /* the first fault of the stream; wait() reports it */
-    int *fault_taken;                     /* device memory: 1 once a kernel has written a fault */
+    int *fault_taken;  /* device memory: 1 once a kernel has written a fault */
+    unsigned *arrived; /* device memory: blocks that have come, of the tiles of a cut sum; 0 between
+                          launches */
     basin_cuda_fault *fault_host, *fault; /* one mapped record, as the host and the device see it */
     basin_cuda_graphs *graphs;
     basin_cuda_codes *codes;

@@ -91,6 +91,21 @@ static __device__ __forceinline__ void basin_write_one(basin_sink to, int64_t i,
         ((float *)to.data)[i] = x;
 }
 
+/* Whether this block is the last of `count` that come here, in all threads of it; what the others
+ * have written before is there then. `arrived` is 0 before and after. */
+static __device__ __forceinline__ bool basin_is_last_block(unsigned *arrived, unsigned count) {
+    __shared__ bool last;
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        last = atomicAdd(arrived, 1) == count - 1;
+        if (last) *arrived = 0;
+    }
+    __syncthreads();
+    if (last) __threadfence();
+    return last;
+}
+
 /* n / d for n < 2^31 is umulhi(n, multiplier) >> shift: with s = ceil(log2 d) the multiplier is
  * ceil(2^(31 + s) / d), so its error times n stays below 2^(31 + s). d = 1 is left alone. */
 struct basin_divisor {

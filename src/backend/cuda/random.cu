@@ -6,14 +6,25 @@
 
 enum { THREADS = 256 };
 
+/* Several at once, of which each has blocks of its own. */
+struct draws {
+    basin_sink out[BASIN_ABREAST];
+    const uint32_t *seed[BASIN_ABREAST];
+    int64_t count[BASIN_ABREAST];
+    uint32_t stream[BASIN_ABREAST];
+    bool normal[BASIN_ABREAST];
+    unsigned first[BASIN_ABREAST + 1]; /* block */
+};
+
 /* A thread makes the four elements of one call of Philox. */
-static __global__ void draw(basin_sink out, const uint32_t *seed, uint32_t stream, int64_t count,
-                            bool normal) {
-    int64_t calls = (count + 3) / 4;
-    for (int64_t call = (int64_t)blockIdx.x * THREADS + threadIdx.x; call < calls;
-         call += (int64_t)gridDim.x * THREADS) {
-        uint32_t word[4] = {(uint32_t)call, (uint32_t)(call >> 32), stream, 0};
-        uint32_t key[2] = {seed[0], seed[1]};
+static __global__ void draw(const __grid_constant__ draws d) {
+    int k = 0;
+    while (blockIdx.x >= d.first[k + 1]) k++;
+    int64_t count = d.count[k], calls = (count + 3) / 4, block = blockIdx.x - d.first[k];
+    int64_t step = (int64_t)(d.first[k + 1] - d.first[k]) * THREADS;
+    for (int64_t call = block * THREADS + threadIdx.x; call < calls; call += step) {
+        uint32_t word[4] = {(uint32_t)call, (uint32_t)(call >> 32), d.stream[k], 0};
+        uint32_t key[2] = {d.seed[k][0], d.seed[k][1]};
         float value[4];
 #pragma unroll
         for (int round = 0; round < 10; round++, basin_philox_next(key))
@@ -21,23 +32,33 @@ static __global__ void draw(basin_sink out, const uint32_t *seed, uint32_t strea
 #pragma unroll
         for (int i = 0; i < 4; i += 2) {
             double even = basin_uniform_of(word[i]), odd = basin_uniform_of(word[i + 1]);
-            if (normal) basin_normals_of(&even, &odd, word[i], word[i + 1]);
+            if (d.normal[k]) basin_normals_of(&even, &odd, word[i], word[i + 1]);
             value[i] = (float)even, value[i + 1] = (float)odd;
         }
         if (4 * call + 4 <= count)
-            basin_write<4>(out, 4 * call, value);
+            basin_write<4>(d.out[k], 4 * call, value);
         else
             for (int i = 0; i < 4 && 4 * call + i < count; i++)
-                basin_write_one(out, 4 * call + i, value[i]);
+                basin_write_one(d.out[k], 4 * call + i, value[i]);
     }
 }
 
-void basin_cuda_random(const basin_cuda_frame *frame) {
-    const basin_shape *shape = &frame->call->out[0].shape;
-    int64_t count = basin_shape_product(shape, 0, shape->rank);
-    if (count == 0) return;
-    draw<<<basin_cuda_grid(frame->cuda, (count + 3) / 4, THREADS), THREADS, 0, frame->stream>>>(
-        basin_cuda_sink(frame, 0), (const uint32_t *)frame->in[0], frame->call->attr.stream, count,
-        frame->call->op == BASIN_OP_NORMAL);
+void basin_cuda_random_many(const basin_cuda_frame *frame, int frames) {
+    draws d = {};
+    unsigned blocks = 0;
+    for (int i = 0; i < frames; i++) {
+        const basin_shape *shape = &frame[i].call->out[0].shape;
+        d.out[i] = basin_cuda_sink(&frame[i], 0);
+        d.seed[i] = (const uint32_t *)frame[i].in[0];
+        d.count[i] = basin_shape_product(shape, 0, shape->rank);
+        d.stream[i] = frame[i].call->attr.stream;
+        d.normal[i] = frame[i].call->op == BASIN_OP_NORMAL;
+        blocks += basin_cuda_grid(frame->cuda, (d.count[i] + 3) / 4, THREADS);
+        d.first[i + 1] = blocks;
+    }
+    if (!blocks) return;
+    draw<<<blocks, THREADS, 0, frame->stream>>>(d);
     BASIN_CUDA_LAUNCHED(frame->cuda, "random draws");
 }
+
+void basin_cuda_random(const basin_cuda_frame *frame) { basin_cuda_random_many(frame, 1); }

@@ -97,10 +97,38 @@ static void run_one(basin_cuda *cuda, const basin_call *call, void *const *block
     op.run(&frame);
 }
 
+/* Products that may run at once. What is of another kind runs in its turn, so that what adds to it
+ * comes later. */
+static size_t multiply_abreast(basin_cuda *cuda, const basin_call *call, void *const *block) {
+    basin_cuda_frame frame[BASIN_ABREAST];
+    int frames = 0;
+    for (int i = 0; i < call->abreast; i++) {
+        if (basin_cuda_small_fits(cuda, &call[i])) {
+            frame[frames++] = basin_cuda_frame_of(cuda, &call[i], block);
+            continue;
+        }
+        if (frames) basin_cuda_small_run(frame, frames);
+        frames = 0;
+        run_one(cuda, &call[i], block);
+    }
+    if (frames) basin_cuda_small_run(frame, frames);
+    return (size_t)call->abreast;
+}
+
+static size_t draw_abreast(basin_cuda *cuda, const basin_call *call, void *const *block) {
+    basin_cuda_frame frame[BASIN_ABREAST];
+    for (int i = 0; i < call->abreast; i++) frame[i] = basin_cuda_frame_of(cuda, &call[i], block);
+    basin_cuda_random_many(frame, call->abreast);
+    return (size_t)call->abreast;
+}
+
 /* Runs the first call, with those behind it that can go along; returns how many. */
 static size_t run_some(basin_cuda *cuda, const basin_call *call, size_t calls, void *const *block) {
     basin_cuda_frame frame[BASIN_CUDA_TOGETHER];
     int frames = 0;
+    bool abreast = call->abreast > 1 && (size_t)call->abreast <= calls && !cuda->careful;
+    if (abreast && call->op == BASIN_OP_MATMUL) return multiply_abreast(cuda, call, block);
+    if (abreast && call->op == BASIN_OP_NORMAL) return draw_abreast(cuda, call, block);
     while (frames < BASIN_CUDA_TOGETHER && (size_t)frames < calls &&
            call[frames].op == BASIN_OP_POINTWISE && !cuda->careful &&
            !basin_kind_is_byte(call[frames].out[0].kind)) {
