@@ -4,7 +4,8 @@
  * perhaps with r added to dx, and dx written a second time for products to read.
  * A row of up to 1024 numbers stays in the registers of one warp; a longer one is read again from
  * cache by a block. dgamma and ddelta are sums over rows: each block leaves those over its own rows
- * in the workspace, and these are summed (reduce.cu). */
+ * in the workspace, and these are summed: of few blocks by the last of them, of many by launches of
+ * their own (reduce.cu). */
 #include "backend/cuda/elements.h"
 #include "backend/cuda/inside.h"
 
@@ -91,6 +92,8 @@ struct reverse_of {
     float *deltas; /* sums of c over a block's rows [blocks, width]; or NULL */
     basin_source x, c, r;
     const float *gamma;
+    unsigned *arrived;            /* not NULL: the last block sums over blocks, into these */
+    float *all_gamma, *all_delta; /* [1], [width], or NULL */
 };
 
 /* dx of a warp's row, once n and the cotangent are there with their sums. */
@@ -138,6 +141,26 @@ static __device__ __forceinline__ void join_rows(const reverse_of &o, const row_
     }
 }
 
+/* out [width] = sums over the parts [parts, width], by a block: threads side by side over columns,
+ * as many rows of them as there is room for. */
+static __device__ void sum_parts(float *out, const float *part, int parts, int width,
+                                 float *shared) {
+    int lanes = width < THREADS ? THREADS / width : 1, across = width < THREADS ? width : THREADS;
+    int lane = (int)threadIdx.x / across;
+    for (int first = 0; first < width; first += across) {
+        int column = first + (int)threadIdx.x % across;
+        float sum = 0;
+        if (lane < lanes && column < width)
+            for (int i = lane; i < parts; i += lanes) sum += __ldcg(part + i * width + column);
+        __syncthreads();
+        shared[threadIdx.x] = sum;
+        __syncthreads();
+        if (lane != 0 || column >= width) continue;
+        for (int i = 1; i < lanes && i < parts; i++) sum += shared[i * across + threadIdx.x];
+        out[column] = sum;
+    }
+}
+
 /* A block takes `turns` times as many neighbouring rows as it has warps. */
 template <int V, int ITEMS>
 static __global__ void __launch_bounds__(THREADS)
@@ -172,6 +195,10 @@ static __global__ void __launch_bounds__(THREADS)
                       dot / (float)width);
     }
     if (o.deltas || o.gammas) join_rows(o, delta, gamma, width);
+    if (!o.arrived || !basin_is_last_block(o.arrived, gridDim.x)) return;
+    __shared__ float shared[THREADS];
+    if (o.all_gamma) sum_parts(o.all_gamma, o.gammas, (int)gridDim.x, 1, shared);
+    if (o.all_delta) sum_parts(o.all_delta, o.deltas, (int)gridDim.x, width, shared);
 }
 
 /* ---- long rows: a block each ---- */
@@ -357,7 +384,15 @@ void basin_cuda_layernorm_reverse(const basin_cuda_frame *frame) {
     o.gamma = (const float *)frame->in[1];
     if (frame->out[1]) o.gammas = (float *)free, free += aligned(s.parts);
     if (frame->out[2] && !s.is_long) o.deltas = (float *)free, free += aligned(s.parts * t.width);
+    const int64_t few = 256;
+    bool at_once = frame->cuda->arrived && !s.is_long && s.parts <= few && t.rows > 0 &&
+                   t.width > 0 && (o.gammas || o.deltas) && call->out[2].kind == BASIN_REAL;
+    if (at_once) {
+        o.arrived = frame->cuda->arrived;
+        o.all_gamma = (float *)frame->out[1], o.all_delta = (float *)frame->out[2];
+    }
     launch_reverse(frame, &o, &t, &s);
+    if (at_once) return;
     if (frame->out[1])
         basin_cuda_sum(frame, frame->out[1], BASIN_REAL, o.gammas, BASIN_REAL, 1,
                        t.width > 0 ? s.parts : 0, 1, free);

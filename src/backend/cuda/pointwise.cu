@@ -386,29 +386,64 @@ static bool apart(const basin_cuda_frame *frame, int count) {
     return true;
 }
 
+/* Makes of l, which serves programs so far, all over `one` element or not, one that serves m, too:
+ * fewer neighbours at a time, and operands of one element as those of many. False where that
+ * cannot be. */
+static bool agree(layout *l, bool one, const layout *m, bool other, int operands) {
+    if (l->wide != m->wide) return false;
+    for (int a = 0; a < operands; a++) {
+        if (l->walk[a] == m->walk[a]) continue;
+        bool dense = (l->walk[a] == DENSE && other) || (m->walk[a] == DENSE && one);
+        bool scalar = l->walk[a] == SCALAR || m->walk[a] == SCALAR;
+        if (!dense || !scalar) return false;
+        l->walk[a] = DENSE;
+    }
+    l->width = l->width < m->width ? l->width : m->width;
+    return true;
+}
+
+/* Programs of the first frames that do the same with operands that do not meet, as many as there
+ * are, and the layout that serves all of them. Few elements may be read one by one for that. */
+static int alike(basin_cuda_program *p, layout *l, const basin_cuda_frame *frame, int frames) {
+    const int64_t few = (int64_t)1 << 20;
+    int64_t all = count_of(&p[0]);
+    bool one = all == 1;
+    int count = 1;
+    *l = layout_of(&p[0]);
+    for (; count < frames && apart(frame, count); count++) {
+        basin_cuda_program *q = &p[count];
+        if (!basin_cuda_program_of(q, &frame[count], NULL)) break;
+        layout next = layout_of(q), both = *l;
+        bool other = count_of(q) == 1;
+        all += count_of(q);
+        if (p->operands != q->operands || !agree(&both, one, &next, other, p->operands)) break;
+        bool same = both.width == l->width && both.width == next.width;
+        if ((!same && all > few) || text_of(&p[0], &both) != text_of(q, &both)) break;
+        *l = both;
+        one = one && other;
+    }
+    return count;
+}
+
 int basin_cuda_pointwise_many(const basin_cuda_frame *frame, int frames) {
     basin_cuda *cuda = frame->cuda;
-    basin_cuda_program p;
-    if (!basin_cuda_program_of(&p, frame, NULL)) return 1;
-    layout l = layout_of(&p);
-    const std::string text = text_of(&p, &l);
     static_assert(sizeof(basin_cuda_many) <= 32764, "what the arguments of a kernel may take");
     std::unique_ptr<basin_cuda_many> many(new basin_cuda_many());
-    int count = 0;
+    std::unique_ptr<basin_cuda_program[]> p(new basin_cuda_program[BASIN_CUDA_MANY]);
+    layout l;
     unsigned blocks = 0;
-    do {
-        many->p[count] = arguments_of(&p, &l);
-        blocks += basin_cuda_grid(cuda, many->p[count].vectors, 256);
-        many->first[++count] = blocks;
-        if (count == frames || count == BASIN_CUDA_MANY || !apart(frame, count) ||
-            !basin_cuda_program_of(&p, &frame[count], NULL))
-            break;
-        l = layout_of(&p);
-    } while (text_of(&p, &l) == text);
+    if (!basin_cuda_program_of(&p[0], frame, NULL)) return 1;
+    int count = alike(p.get(), &l, frame, frames < BASIN_CUDA_MANY ? frames : BASIN_CUDA_MANY);
     if (count == 1) {
         basin_cuda_pointwise(frame);
         return 1;
     }
+    for (int i = 0; i < count; i++) {
+        many->p[i] = arguments_of(&p[i], &l);
+        blocks += basin_cuda_grid(cuda, many->p[i].vectors, 256);
+        many->first[i + 1] = blocks;
+    }
+    const std::string text = text_of(&p[0], &l);
     CUfunc_st *function = basin_cuda_code_find(cuda, (BASIN_CUDA_FOR_MANY + text).c_str());
     if (function) basin_cuda_code_launch(cuda, function, blocks, 256, many.get());
     return count;

@@ -1,7 +1,8 @@
 /* Sums and maxima over neighbouring axes. A tensor is seen as [outer, middle, inner] and the middle
  * vanishes. Short rows (inner 1) take a warp each. Otherwise the middle is cut into chunks of a
  * size that the shapes decide, a block each; chunk results wait in the workspace and are combined
- * in their order by a second launch. Nothing depends on when a block runs. */
+ * in their order, by the block that comes last or, of very many, by a second launch. Nothing
+ * depends on when a block runs. */
 #include "backend/cuda/elements.h"
 #include "backend/cuda/inside.h"
 
@@ -39,6 +40,32 @@ static extent cut(int64_t outer, int64_t middle, int64_t inner) {
     return e;
 }
 
+/* Where the last of the blocks that share a result writes it. */
+struct ending {
+    basin_sink out; /* data NULL: a second launch does */
+    unsigned *arrived;
+};
+
+/* Combines the chunks' results for `columns` of them from `column` on, threads side by side over as
+ * many columns as a block has here; `partial` has room for a number each. */
+template <typename Op>
+static __device__ __forceinline__ void end_chunks(const ending &end, const float *chunk,
+                                                  float *partial, const extent &e, int64_t outer,
+                                                  int64_t column, int columns) {
+    int own = (int)threadIdx.x % columns, lane = (int)threadIdx.x / columns,
+        lanes = THREADS / columns;
+    float value = Op::start();
+    bool there = lane < lanes && column + own < e.inner;
+    for (int64_t i = lane; there && i < e.chunks; i += lanes)
+        value = Op::of(value, __ldcg(chunk + (outer * e.chunks + i) * e.inner + column + own));
+    partial[threadIdx.x] = value;
+    __syncthreads();
+    if (!there || lane != 0) return;
+    for (int i = 1; i < lanes && i < e.chunks; i++)
+        value = Op::of(value, partial[i * columns + own]);
+    basin_write_one(end.out, outer * e.inner + column + own, value);
+}
+
 /* out [rows] <- x [rows, middle]: a warp per row. */
 template <typename Op>
 static __global__ void reduce_short(basin_sink out, basin_source x, int64_t rows, int64_t middle) {
@@ -55,21 +82,21 @@ static __global__ void reduce_short(basin_sink out, basin_source x, int64_t rows
 /* out [outer, chunks, inner], inner at most 32: block (chunk, outer). Threads lie side by side
  * over rows of `inner`; those of one column meet at the end, in order. */
 template <typename Op>
-static __global__ void reduce_narrow(basin_sink out, basin_source x, extent e) {
+static __global__ void reduce_narrow(basin_sink out, basin_source x, extent e, ending end) {
     __shared__ float partial[THREADS];
     int inner = (int)e.inner, rows = THREADS / inner, active = rows * inner;
     int64_t chunk = blockIdx.x % e.chunks, outer = blockIdx.x / e.chunks;
     int64_t first = chunk * e.length,
             last = first + e.length < e.middle ? first + e.length : e.middle;
-    int64_t base = outer * e.middle * inner, end = last * inner;
+    int64_t base = outer * e.middle * inner, all = last * inner;
     float value[4] = {Op::start(), Op::start(), Op::start(), Op::start()};
     if ((int)threadIdx.x < active) {
         int64_t i = first * inner + threadIdx.x;
-        for (; i + 3 * (int64_t)active < end; i += 4 * (int64_t)active)
+        for (; i + 3 * (int64_t)active < all; i += 4 * (int64_t)active)
 #pragma unroll
             for (int j = 0; j < 4; j++)
                 value[j] = Op::of(value[j], basin_read_one(x, base + i + j * (int64_t)active));
-        for (; i < end; i += active) value[0] = Op::of(value[0], basin_read_one(x, base + i));
+        for (; i < all; i += active) value[0] = Op::of(value[0], basin_read_one(x, base + i));
     }
     partial[threadIdx.x] = Op::of(Op::of(value[0], value[1]), Op::of(value[2], value[3]));
     __syncthreads();
@@ -86,11 +113,13 @@ static __global__ void reduce_narrow(basin_sink out, basin_source x, extent e) {
     if ((int)threadIdx.x < inner)
         basin_write_one(out, (outer * e.chunks + chunk) * inner + threadIdx.x,
                         partial[threadIdx.x]);
+    if (end.out.data && basin_is_last_block(&end.arrived[outer], (unsigned)e.chunks))
+        end_chunks<Op>(end, (const float *)out.data, partial, e, outer, 0, inner);
 }
 
 /* out [outer, chunks, inner]: a block takes 32 columns of a chunk, 8 rows at a time. */
 template <typename Op>
-static __global__ void reduce_wide(basin_sink out, basin_source x, extent e) {
+static __global__ void reduce_wide(basin_sink out, basin_source x, extent e, ending end) {
     __shared__ float partial[LANES][COLUMNS];
     int64_t tiles = (e.inner + COLUMNS - 1) / COLUMNS;
     int64_t tile = blockIdx.x % tiles, rest = blockIdx.x / tiles;
@@ -117,10 +146,12 @@ static __global__ void reduce_wide(basin_sink out, basin_source x, extent e) {
         for (int i = 1; i < LANES; i++) sum = Op::of(sum, partial[i][threadIdx.x]);
         basin_write_one(out, (outer * e.chunks + chunk) * e.inner + column, sum);
     }
+    if (end.out.data && basin_is_last_block(&end.arrived[outer * tiles + tile], (unsigned)e.chunks))
+        end_chunks<Op>(end, (const float *)out.data, partial[0], e, outer, tile * COLUMNS, COLUMNS);
 }
 
 template <typename Op>
-static void launch(basin_cuda *cuda, basin_sink out, basin_source x, const extent *e) {
+static void launch(basin_cuda *cuda, basin_sink out, basin_source x, const extent *e, ending end) {
     int64_t blocks = e->outer * e->chunks;
     if (e->outer == 0 || e->inner == 0) return;
     if (e->inner == 1 && e->middle <= SHORT)
@@ -128,24 +159,30 @@ static void launch(basin_cuda *cuda, basin_sink out, basin_source x, const exten
             <<<(unsigned)basin_cuda_ceil(e->outer, THREADS / 32), THREADS, 0, cuda->stream>>>(
                 out, x, e->outer, e->middle);
     else if (e->inner <= NARROW)
-        reduce_narrow<Op><<<(unsigned)blocks, THREADS, 0, cuda->stream>>>(out, x, *e);
+        reduce_narrow<Op><<<(unsigned)blocks, THREADS, 0, cuda->stream>>>(out, x, *e, end);
     else
         reduce_wide<Op>
             <<<(unsigned)(blocks * basin_cuda_ceil(e->inner, COLUMNS)), THREADS, 0, cuda->stream>>>(
-                out, x, *e);
+                out, x, *e, end);
     BASIN_CUDA_LAUNCHED(cuda, "a reduction");
 }
 
 template <typename Op>
 static void reduce(basin_cuda *cuda, basin_sink out, basin_source x, const extent *e,
                    void *workspace) {
+    basin_sink parts = {workspace, false, false, false, 1};
     if (e->chunks == 1) {
-        launch<Op>(cuda, out, x, e);
+        launch<Op>(cuda, out, x, e, {});
+        return;
+    }
+    int64_t results = e->outer * (e->inner <= NARROW ? 1 : basin_cuda_ceil(e->inner, COLUMNS));
+    if (cuda->arrived && results <= BASIN_CUDA_COUNTERS && e->chunks <= SHORT) {
+        launch<Op>(cuda, parts, x, e, {out, cuda->arrived});
         return;
     }
     extent second = {e->outer, e->chunks, e->inner, 1, e->chunks};
-    launch<Op>(cuda, basin_sink{workspace, false, false, false, 1}, x, e);
-    launch<Op>(cuda, out, basin_source{workspace, false}, &second);
+    launch<Op>(cuda, parts, x, e, {});
+    launch<Op>(cuda, out, basin_source{workspace, false}, &second, {});
 }
 
 static size_t bytes_of(const extent *e) {
@@ -188,9 +225,9 @@ void basin_cuda_reduce(const basin_cuda_frame *frame) {
         reduce<most>(frame->cuda, out, x, &e, frame->workspace);
 }
 
-/* ---- sums of squares of many tensors, in two launches ---- */
+/* ---- sums of squares of many tensors ---- */
 
-enum { SQUARES = 64 * THREADS }; /* elements of a block */
+enum { SQUARES = 16 * THREADS }; /* elements of a block */
 
 struct tensors {
     const float *x[BASIN_MAX_IN];
@@ -208,7 +245,8 @@ static __device__ float block_sum(float value, float *partial) {
     return sum;
 }
 
-static __global__ void squares_part(float *part, tensors t) {
+/* The block that comes last adds what all have left. */
+static __global__ void squares(float *out, float *part, tensors t, unsigned *arrived) {
     __shared__ float partial[THREADS / 32];
     int k = 0;
     while (blockIdx.x >= t.first[k + 1]) k++;
@@ -225,14 +263,11 @@ static __global__ void squares_part(float *part, tensors t) {
     for (; i < end; i += THREADS) value[0] += t.x[k][i] * t.x[k][i];
     float sum = block_sum((value[0] + value[1]) + (value[2] + value[3]), partial);
     if (threadIdx.x == 0) part[blockIdx.x] = sum;
-}
-
-static __global__ void squares_join(float *out, const float *part, int64_t parts) {
-    __shared__ float partial[THREADS / 32];
-    float value = 0;
-    for (int64_t i = threadIdx.x; i < parts; i += THREADS) value += part[i];
-    value = block_sum(value, partial);
-    if (threadIdx.x == 0) *out = value;
+    if (!basin_is_last_block(arrived, gridDim.x)) return;
+    sum = 0;
+    for (unsigned j = threadIdx.x; j < gridDim.x; j += THREADS) sum += __ldcg(part + j);
+    sum = block_sum(sum, partial);
+    if (threadIdx.x == 0) *out = sum;
 }
 
 static int64_t square_blocks(const basin_call *call, tensors *t) {
@@ -256,7 +291,11 @@ void basin_cuda_squares(const basin_cuda_frame *frame) {
     int64_t blocks = square_blocks(frame->call, &t);
     for (int k = 0; k < t.number; k++) t.x[k] = (const float *)frame->in[k];
     float *part = (float *)frame->workspace;
-    if (blocks > 0) squares_part<<<(unsigned)blocks, THREADS, 0, frame->stream>>>(part, t);
-    squares_join<<<1, THREADS, 0, frame->stream>>>((float *)frame->out[0], part, blocks);
+    if (blocks > 0)
+        squares<<<(unsigned)blocks, THREADS, 0, frame->stream>>>((float *)frame->out[0], part, t,
+                                                                 frame->cuda->arrived);
+    else
+        BASIN_CUDA_TRY(frame->cuda,
+                       cudaMemsetAsync(frame->out[0], 0, sizeof(float), frame->stream));
     BASIN_CUDA_LAUNCHED(frame->cuda, "squares");
 }
