@@ -3,6 +3,7 @@
  * the same bits. With arguments FIRST COUNT it runs those graphs instead of the usual ones. */
 #include "basin/energy.h"
 #include "plan/narrow_descent.h"
+#include "plan/noisy_steps.h"
 #include "plan/random_graphs.h"
 #include "support/lab.h"
 
@@ -47,6 +48,23 @@ static void test_random_graphs(void **state) {
 static void test_narrow_descent(void **state) {
     (void)state;
     check_narrow_descent("cuda", 1, &narrow_usual);
+}
+
+/* Small products abreast; the gradients of 1,000 tokens are sums in parts. */
+static void test_noisy_steps(void **state) {
+    static const int64_t counts[] = {1, 20, 1000};
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        basin_tensor wanted[OUTPUTS], found[OUTPUTS];
+        lab l;
+        lab_open(&l, "ref", 1);
+        compute_steps(wanted, &l, counts[i]);
+        lab_close(&l);
+        lab_open(&l, "cuda", 1);
+        compute_steps(found, &l, counts[i]);
+        lab_close(&l);
+        compare_steps(found, wanted, 1e-5);
+    }
 }
 
 static void test_byte_descent(void **state) {
@@ -156,9 +174,10 @@ int main(int argc, char **argv) {
         return 77;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_narrow_descent),  cmocka_unit_test(test_byte_descent),
-        cmocka_unit_test(test_narrow_memories), cmocka_unit_test(test_standing_calls),
-        cmocka_unit_test(test_arrangements),    cmocka_unit_test(test_random_graphs)};
+        cmocka_unit_test(test_noisy_steps),    cmocka_unit_test(test_narrow_descent),
+        cmocka_unit_test(test_byte_descent),   cmocka_unit_test(test_narrow_memories),
+        cmocka_unit_test(test_standing_calls), cmocka_unit_test(test_arrangements),
+        cmocka_unit_test(test_random_graphs)};
     int failures = cmocka_run_group_tests(tests, NULL, NULL);
     basin_backend_close(cuda);
     return failures;
