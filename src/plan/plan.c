@@ -326,6 +326,7 @@ static basin_status optimise(basin_plan *plan, bool plain) {
     const basin_backend_table *table = backend->table;
     bool narrow = backend->narrow;
     basin_status status = plain ? BASIN_OK : basin_ir_share_forces(ir);
+    if (!status && !plain && table->takes_tokens) status = basin_ir_tokens(ir, backend);
     if (!status && !plain) status = basin_ir_join_residuals(ir);
     if (!status && !plain && (table->chain || narrow))
         status = basin_ir_chain(ir, plan->simple.graph);

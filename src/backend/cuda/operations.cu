@@ -33,6 +33,9 @@ basin_cuda_operation basin_cuda_operation_of(basin_op op) {
     case BASIN_OP_ATTENTION_FORCE:
     case BASIN_OP_ATTENTION_REVERSE:
         return operation{basin_cuda_attention, basin_cuda_attention_workspace};
+    case BASIN_OP_TOKENS_FORCE:
+    case BASIN_OP_TOKENS_REVERSE:
+        return operation{basin_cuda_tokens_attention, basin_cuda_tokens_workspace};
     case BASIN_OP_PAIR_DOT: return operation{basin_cuda_pair_dot, basin_cuda_pair_workspace};
     case BASIN_OP_PAIR_SUM: return operation{basin_cuda_pair_sum, basin_cuda_pair_workspace};
     case BASIN_OP_CONV:

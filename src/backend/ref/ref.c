@@ -58,6 +58,8 @@ static const operation operations[BASIN_OP_COUNT] = {
     [BASIN_OP_ATTENTION] = basin_ref_attention,
     [BASIN_OP_ATTENTION_FORCE] = basin_ref_attention_force,
     [BASIN_OP_ATTENTION_REVERSE] = basin_ref_attention_reverse,
+    [BASIN_OP_TOKENS_FORCE] = basin_ref_tokens_force,
+    [BASIN_OP_TOKENS_REVERSE] = basin_ref_tokens_reverse,
     [BASIN_OP_PAIR_DOT] = basin_ref_pair_dot,
     [BASIN_OP_PAIR_SUM] = basin_ref_pair_sum,
     [BASIN_OP_CONV] = basin_ref_conv,
@@ -81,6 +83,8 @@ static size_t scratch_bytes(const basin_call *call) {
     case BASIN_OP_ATTENTION:
     case BASIN_OP_ATTENTION_FORCE:
     case BASIN_OP_ATTENTION_REVERSE: return basin_ref_attention_scratch(call);
+    case BASIN_OP_TOKENS_FORCE:
+    case BASIN_OP_TOKENS_REVERSE: return basin_ref_tokens_scratch(call);
     default: return 0;
     }
 }
@@ -235,6 +239,11 @@ static basin_status stream_wait(basin_backend *backend, basin_error *error) {
 
 static void close_backend(basin_backend *backend) { free(backend); }
 
+static bool takes_tokens(const basin_backend *backend, int64_t heads, int64_t width) {
+    (void)backend;
+    return heads > 0 && width > 0;
+}
+
 static const basin_backend_table table = {
     .name = "ref",
     .real_size = sizeof(double),
@@ -245,6 +254,7 @@ static const basin_backend_table table = {
     .joins = true,
     .narrow_size = sizeof(double),
     .narrow_lists = true,
+    .takes_tokens = takes_tokens,
     .byte_size = sizeof(double),
     .alloc = basin_host_alloc,
     .free = basin_host_free,

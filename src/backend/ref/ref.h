@@ -77,6 +77,11 @@ void basin_ref_attention(const basin_ref_frame *frame);
 void basin_ref_attention_force(const basin_ref_frame *frame);
 void basin_ref_attention_reverse(const basin_ref_frame *frame);
 
+/* tokens.c */
+size_t basin_ref_tokens_scratch(const basin_call *call); /* bytes */
+void basin_ref_tokens_force(const basin_ref_frame *frame);
+void basin_ref_tokens_reverse(const basin_ref_frame *frame);
+
 /* pairs.c */
 void basin_ref_pair_dot(const basin_ref_frame *frame);
 void basin_ref_pair_sum(const basin_ref_frame *frame);

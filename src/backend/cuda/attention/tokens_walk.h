@@ -1,0 +1,305 @@
+/* Walking the pairs of a list in the tokens' own space; see tokens.cu. A group of G lanes takes the
+ * nodes of a short range one after the other, a pair a turn, with the rows of the next pairs on
+ * their way, whichever node they belong to. All groups of a warp take their turns together. */
+#ifndef BASIN_BACKEND_CUDA_ATTENTION_TOKENS_WALK_H
+#define BASIN_BACKEND_CUDA_ATTENTION_TOKENS_WALK_H
+
+#include "backend/cuda/attention/attention.h"
+
+enum {
+    BASIN_TOKENS_THREADS = 128,
+    BASIN_TOKENS_EACH = 8,       /* elements of a row that a lane holds */
+    BASIN_TOKENS_NODES = 4,      /* of a group */
+    BASIN_TOKENS_HUB = 256,      /* pairs: a node with more is a hub */
+    BASIN_TOKENS_PIECES = 16384, /* at most, of a range's pairs */
+    BASIN_TOKENS_REGISTERED = 3  /* blocks that fit a multiprocessor where there are most sums */
+};
+
+/* Pairs whose rows are on their way. */
+static constexpr int basin_tokens_slots(bool reverse) { return reverse ? 1 : 2; }
+
+/* The running sums of a query and head, under the score `most`, not far below the largest. */
+struct basin_tokens_sums {
+    float most, total, slope, gain, gain_slope, center;
+};
+
+/* What a walk reads and writes. Rows of x, x2, out and out2 are those of the nodes from `first`. */
+struct basin_tokens_walk {
+    const int32_t *start, *other;
+    const void *x, *x2;       /* T [count, H, D] */
+    const void *y, *y2;       /* T [N, D] */
+    void *out, *out2;         /* T [count, H, D]; out2: by query in reverse, the plain sums */
+    const float *beta, *w;    /* [H]; [N, H] */
+    float *lse, *gw, *slope;  /* [N, H], or NULL; by query */
+    float *summary;           /* [N, H, 2 or 3] most, weight and, in reverse, mean */
+    basin_tokens_sums *state; /* [slots, H] of hubs; by query */
+    float *sums;              /* [slots, H, parts, D] of hubs */
+    int first, count;         /* nodes */
+    const int *hubs;          /* whether there are any in the range */
+};
+
+/* Nodes with more pairs are hubs, which are walked in pieces of so many pairs: more where the range
+ * has so many pairs that there would be too many pieces. */
+static __device__ __forceinline__ int basin_tokens_hub(int pairs) {
+    return max((int)BASIN_TOKENS_HUB, (pairs + BASIN_TOKENS_PIECES - 1) / BASIN_TOKENS_PIECES);
+}
+
+static __device__ __forceinline__ void basin_tokens_unpack(float (&x)[8], const uint4 (&v)[1]) {
+    uint32_t word[4] = {v[0].x, v[0].y, v[0].z, v[0].w};
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        x[2 * i] = __uint_as_float(word[i] << 16);
+        x[2 * i + 1] = __uint_as_float(word[i] & 0xffff0000u);
+    }
+}
+static __device__ __forceinline__ void basin_tokens_unpack(float (&x)[8], const uint4 (&v)[2]) {
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        x[4 * i] = __uint_as_float(v[i].x), x[4 * i + 1] = __uint_as_float(v[i].y);
+        x[4 * i + 2] = __uint_as_float(v[i].z), x[4 * i + 3] = __uint_as_float(v[i].w);
+    }
+}
+static __device__ __forceinline__ void basin_tokens_pack(uint4 (&v)[1], const float (&x)[8]) {
+    uint32_t word[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word[i]) : "f"(x[2 * i + 1]), "f"(x[2 * i]));
+    v[0] = make_uint4(word[0], word[1], word[2], word[3]);
+}
+static __device__ __forceinline__ void basin_tokens_pack(uint4 (&v)[2], const float (&x)[8]) {
+#pragma unroll
+    for (int i = 0; i < 2; i++)
+        v[i] = make_uint4(__float_as_uint(x[4 * i]), __float_as_uint(x[4 * i + 1]),
+                          __float_as_uint(x[4 * i + 2]), __float_as_uint(x[4 * i + 3]));
+}
+
+/* A lane's share of a row as it lies in memory: vectors v G + lane of 16 bytes. */
+template <typename T, int G> struct basin_tokens_raw {
+    enum { VECTORS = BASIN_TOKENS_EACH * sizeof(T) / 16 };
+    uint4 v[VECTORS];
+    __device__ __forceinline__ void load(const void *table, int64_t row) {
+        const uint4 *from = (const uint4 *)table + row * (G * VECTORS) + threadIdx.x % G;
+#pragma unroll
+        for (int i = 0; i < VECTORS; i++) v[i] = __ldg(from + i * G);
+    }
+    __device__ __forceinline__ void store(void *table, int64_t row) const {
+        uint4 *to = (uint4 *)table + row * (G * VECTORS) + threadIdx.x % G;
+#pragma unroll
+        for (int i = 0; i < VECTORS; i++) to[i * G] = v[i];
+    }
+};
+
+template <typename T, int G> struct basin_tokens_row {
+    float x[BASIN_TOKENS_EACH];
+    __device__ __forceinline__ void take(const basin_tokens_raw<T, G> &raw) {
+        basin_tokens_unpack(x, raw.v);
+    }
+    __device__ __forceinline__ void load(const void *table, int64_t row) {
+        basin_tokens_raw<T, G> raw;
+        raw.load(table, row);
+        take(raw);
+    }
+    __device__ __forceinline__ void store(void *table, int64_t row, float factor) const {
+        basin_tokens_raw<T, G> raw;
+        float scaled[BASIN_TOKENS_EACH];
+#pragma unroll
+        for (int i = 0; i < BASIN_TOKENS_EACH; i++) scaled[i] = factor * x[i];
+        basin_tokens_pack(raw.v, scaled);
+        raw.store(table, row);
+    }
+    /* The same as floats, in the order of the lanes: for the slots. */
+    __device__ __forceinline__ void leave(float *row) const {
+#pragma unroll
+        for (int i = 0; i < BASIN_TOKENS_EACH; i++) row[at(i)] = x[i];
+    }
+    /* Which element of the row x[i] is. */
+    static __device__ __forceinline__ int at(int i) {
+        enum { V = 16 / sizeof(T) };
+        return (i / V * G + (int)threadIdx.x % G) * V + i % V;
+    }
+    __device__ __forceinline__ void clear() {
+#pragma unroll
+        for (int i = 0; i < BASIN_TOKENS_EACH; i++) x[i] = 0;
+    }
+    __device__ __forceinline__ void add(float weight, const basin_tokens_row &other) {
+#pragma unroll
+        for (int i = 0; i < BASIN_TOKENS_EACH; i++) x[i] = fmaf(weight, other.x[i], x[i]);
+    }
+    __device__ __forceinline__ void times(float factor) {
+#pragma unroll
+        for (int i = 0; i < BASIN_TOKENS_EACH; i++) x[i] *= factor;
+    }
+    __device__ __forceinline__ float dot(const basin_tokens_row &other, float sum) const {
+#pragma unroll
+        for (int i = 0; i < BASIN_TOKENS_EACH; i++) sum = fmaf(x[i], other.x[i], sum);
+        return sum;
+    }
+};
+
+/* The sum over the lanes of a group, in all of them; asked by whole warps. */
+template <int G> static __device__ __forceinline__ float basin_tokens_sum(float x) {
+#pragma unroll
+    for (int step = G / 2; step > 0; step /= 2) x += __shfl_xor_sync(0xffffffffu, x, step);
+    return x;
+}
+
+/* The rows of the next pairs, on their way: pair p in slot p % S of the turns. */
+template <bool REVERSE, typename T, int G, int H, bool KEYS> struct basin_tokens_ahead {
+    enum {
+        S = basin_tokens_slots(REVERSE),
+        EACH = REVERSE ? 3 : 2,
+        WORDS = KEYS ? (EACH * H + G - 1) / G : 1
+    };
+    basin_tokens_raw<T, G> y[S], y2[REVERSE ? S : 1];
+    float word[S][WORDS]; /* by key: the summaries of the query, a number a lane */
+    int next[S];          /* the other ends of those that come then */
+    int last;             /* no pair behind it is read */
+
+    __device__ __forceinline__ int end_of(const basin_tokens_walk &p, int pair) const {
+        return __ldg(p.other + min(pair, last));
+    }
+    __device__ __forceinline__ void fetch(const basin_tokens_walk &p, int slot, int other) {
+        y[slot].load(p.y, other);
+        if (REVERSE) y2[slot].load(p.y2, other);
+#pragma unroll
+        for (int i = 0; KEYS && i < WORDS; i++) {
+            int at = (int)threadIdx.x % G + i * G;
+            word[slot][i] =
+                at < EACH * H ? __ldg(p.summary + (int64_t)other * (EACH * H) + at) : 0.0f;
+        }
+    }
+    /* `pair` is taken in the turn of `slot`. */
+    __device__ __forceinline__ void fill(const basin_tokens_walk &p, int pair, int slot) {
+#pragma unroll
+        for (int i = 0; i < S; i++) {
+            fetch(p, (slot + i) % S, end_of(p, pair + i));
+            next[(slot + i) % S] = end_of(p, pair + S + i);
+        }
+    }
+    /* Once `pair` is taken, pair + S comes into its slot. */
+    __device__ __forceinline__ void advance(const basin_tokens_walk &p, int pair, int slot) {
+        fetch(p, slot, next[slot]);
+        next[slot] = end_of(p, pair + 2 * S);
+    }
+};
+
+/* A node in the making. */
+template <bool REVERSE, typename T, int G, int H, bool KEYS> struct basin_tokens_node {
+    using row = basin_tokens_row<T, G>;
+    enum {
+        X2 = REVERSE ? H : 1,
+        PLAIN = REVERSE && !KEYS ? H : 1,
+        PARTS = REVERSE && !KEYS ? 2 : 1
+    };
+    row x[H], x2[X2], sum[H], plain[PLAIN];
+    basin_tokens_sums s[KEYS ? 1 : H];
+
+    /* `at`: of the rows of x. */
+    __device__ __forceinline__ void begin(const basin_tokens_walk &p, int64_t at) {
+#pragma unroll
+        for (int h = 0; h < H; h++) {
+            x[h].load(p.x, at * H + h), sum[h].clear();
+            if (REVERSE) x2[h].load(p.x2, at * H + h);
+            if (PARTS == 2) plain[h].clear();
+            if (!KEYS) s[h] = {basin_minus_infinity()};
+        }
+    }
+
+    /* One pair more by query. Scores may rise a little above `most` before sums are made smaller.
+     */
+    __device__ __forceinline__ void by_query(int h, const row &y, const row &y2, float r, float c,
+                                             float beta, bool on) {
+        basin_tokens_sums &q = s[h];
+        const float rise = 16;
+        float z = r * (beta * BASIN_LOG2_E);
+        if (on && z > q.most + rise) {
+            float factor = basin_exp2(q.most - z);
+            if (q.most == basin_minus_infinity()) q.center = c;
+            q.total *= factor, q.slope *= factor, q.gain *= factor, q.gain_slope *= factor;
+            sum[h].times(factor);
+            if (PARTS == 2) plain[h].times(factor);
+            q.most = z;
+        }
+        float e = on ? basin_exp2(z - q.most) : 0.0f;
+        q.total += e;
+        q.slope = fmaf(e, r, q.slope);
+        if (!REVERSE) {
+            sum[h].add(e, y);
+            return;
+        }
+        float d = c - q.center;
+        q.gain = fmaf(e, d, q.gain);
+        q.gain_slope = fmaf(e * d, r, q.gain_slope);
+        sum[h].add(e, y2);
+        sum[h].add(e * beta * d, y);
+        plain[h].add(e, y);
+    }
+
+    __device__ __forceinline__ void by_key(int h, const row &y, const row &y2, float r, float c,
+                                           float beta, const float *q, bool on) {
+        float t = on ? q[1] * basin_exp2(r * (beta * BASIN_LOG2_E) - q[0]) : 0.0f;
+        if (REVERSE) {
+            sum[h].add(t, y2);
+            t *= beta * (c - q[2]);
+        }
+        sum[h].add(t, y);
+    }
+
+    /* A turn of the whole warp, with pair `at`; where a group is not `on` its sums stay as they
+     * are.
+     */
+    __device__ __forceinline__ void turn(basin_tokens_ahead<REVERSE, T, G, H, KEYS> &ahead,
+                                         const basin_tokens_walk &p, const float (&beta)[H], int at,
+                                         bool on, int slot) {
+        enum { EACH = REVERSE ? 3 : 2, WORDS = basin_tokens_ahead<REVERSE, T, G, H, KEYS>::WORDS };
+        row y, y2;
+        float r[H], c[H], word[WORDS];
+        y.take(ahead.y[slot]);
+        if (REVERSE) y2.take(ahead.y2[slot]);
+#pragma unroll
+        for (int i = 0; i < WORDS; i++) word[i] = KEYS ? ahead.word[slot][i] : 0.0f;
+        if (on) ahead.advance(p, at, slot);
+#pragma unroll
+        for (int h = 0; h < H; h++) {
+            r[h] = basin_tokens_sum<G>(x[h].dot(y, 0));
+            c[h] = REVERSE ? basin_tokens_sum<G>(x2[h].dot(y, x[h].dot(y2, 0))) : 0.0f;
+        }
+#pragma unroll
+        for (int h = 0; h < H; h++) {
+            if constexpr (KEYS) {
+                float q[EACH];
+#pragma unroll
+                for (int i = 0; i < EACH; i++)
+                    q[i] =
+                        __shfl_sync(0xffffffffu, word[(h * EACH + i) / G], (h * EACH + i) % G, G);
+                by_key(h, y, y2, r[h], c[h], beta[h], q, on);
+            } else
+                by_query(h, y, y2, r[h], c[h], beta[h], on);
+        }
+    }
+};
+
+/* What a query's sums come to: the factors of its rows of sums, and its numbers. */
+struct basin_tokens_closing {
+    float factor, offset; /* out = factor (sum - beta offset plain) */
+};
+template <bool REVERSE>
+static __device__ __forceinline__ basin_tokens_closing basin_tokens_close(
+    const basin_tokens_walk &p, const basin_tokens_sums &s, int64_t at, float beta, bool writes) {
+    float w = p.w[at];
+    bool any = s.total > 0;
+    float inverse = any ? 1.0f / s.total : 0.0f, offset = s.gain * inverse;
+    float mean = any ? s.center + offset : 0.0f, factor = beta * w * inverse;
+    if (writes) {
+        if (p.lse) p.lse[at] = any ? s.most * BASIN_LN_2 + logf(s.total) : 0.0f;
+        if (p.gw) p.gw[at] = beta * mean;
+        if (p.slope) p.slope[at] = w * mean + factor * (s.gain_slope - offset * s.slope);
+        enum { EACH = REVERSE ? 3 : 2 };
+        p.summary[at * EACH] = any ? s.most : 0.0f;
+        p.summary[at * EACH + 1] = w * inverse;
+        if (REVERSE) p.summary[at * EACH + 2] = mean;
+    }
+    return {factor, offset};
+}
+
+#endif

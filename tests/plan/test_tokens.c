@@ -1,0 +1,83 @@
+/* Attention along lists in the tokens' own space: plans that read tokens compute what plans with
+ * queries and keys do, whatever is recomputed; where that is no gain they stay as they were. */
+#include "plan/tokens_descent.h"
+
+static const basin_block_config wide = {
+    .dim = 8, .heads = 3, .head_dim = 5, .memories = 7, .learn_beta = true};
+
+static void reads_tokens(const basin_plan *plan) {
+    assert_int_equal(tokens_count(plan, "TOKENS_FORCE"), 2);
+    assert_int_equal(tokens_count(plan, "TOKENS_REVERSE"), 2);
+    assert_int_equal(tokens_count(plan, "ATTENTION"), 0);
+}
+
+static void reads_heads(const basin_plan *plan) {
+    assert_int_equal(tokens_count(plan, "TOKENS"), 0);
+    assert_int_equal(tokens_count(plan, "ATTENTION_REVERSE"), 2);
+}
+
+static void compare(const tokens_case *c, void (*made)(const basin_plan *plan)) {
+    basin_tensor plain[TOKENS_RESULTS], fused[TOKENS_RESULTS];
+    lab l;
+    lab_open(&l, "ref", 1);
+    tokens_run(plain, &l, c, BASIN_FUSE_OFF, reads_heads);
+    lab_close(&l);
+    lab_open(&l, "ref", 1);
+    tokens_run(fused, &l, c, BASIN_FUSE_ON, made);
+    lab_close(&l);
+    tokens_compare(fused, plain, 1e-11);
+}
+
+static void test_same_numbers(void **state) {
+    (void)state;
+    compare(&(tokens_case){70, 150, 40, wide, false}, reads_tokens);
+}
+
+static void test_recomputed(void **state) {
+    (void)state;
+    lab l;
+    basin_tensor plain[TOKENS_RESULTS], fused[TOKENS_RESULTS];
+    tokens_case kept = {70, 150, 40, wide, false}, again = {70, 150, 40, wide, true};
+    lab_open(&l, "ref", 1);
+    tokens_run(plain, &l, &kept, BASIN_FUSE_OFF, reads_heads);
+    lab_close(&l);
+    lab_open(&l, "ref", 1);
+    tokens_run(fused, &l, &again, BASIN_FUSE_ON, reads_tokens);
+    lab_close(&l);
+    tokens_compare(fused, plain, 1e-11);
+}
+
+/* Heads that are together no wider than the tokens stay. */
+static void test_narrow_heads(void **state) {
+    (void)state;
+    tokens_case c = {70, 150, 40, wide, false};
+    c.block.head_dim = 2;
+    compare(&c, reads_heads);
+}
+
+/* Rounded to bfloat16, as devices store tokens. */
+static void test_narrow(void **state) {
+    (void)state;
+    lab l;
+    basin_tensor exact[TOKENS_RESULTS], narrow[TOKENS_RESULTS];
+    tokens_case c = {70, 150, 40, wide, false};
+    lab_open(&l, "ref", 1);
+    tokens_run(exact, &l, &c, BASIN_FUSE_OFF, NULL);
+    lab_close(&l);
+    lab_open(&l, "ref", 1);
+    assert_int_equal(basin_backend_set_storage(l.backend, BASIN_BF16, NULL), BASIN_OK);
+    basin_backend_set_narrow_least(l.backend, 0);
+    tokens_run(narrow, &l, &c, BASIN_FUSE_AUTO, reads_tokens);
+    lab_close(&l);
+    tokens_compare(narrow, exact, 2e-2);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same_numbers),
+        cmocka_unit_test(test_recomputed),
+        cmocka_unit_test(test_narrow_heads),
+        cmocka_unit_test(test_narrow),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
