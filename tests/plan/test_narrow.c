@@ -185,6 +185,37 @@ static void test_lists(void **state) {
     list_of(1000, false);
 }
 
+/* Two maps with a gelu between, scores of causal pairs, and a loss: what large products give to the
+ * gelu, to its slope and to the softmax is narrow, and so is a bias's gradient's summand, a factor
+ * of other products. The result of the last product, which is summed as it is, stays wide. */
+static void test_between_products(void **state) {
+    (void)state;
+    lab l;
+    double x[M * K], w[K * K], b[K];
+    fill(x, M * K, 1), fill(w, K * K, 2), fill(b, K, 3);
+    open_narrow(&l, 0);
+    basin_expr weight = lab_input(&l, "w", BASIN_SHAPE(K, K), w);
+    basin_expr bias = lab_input(&l, "b", BASIN_SHAPE(K), b);
+    basin_expr z = basin_add(basin_matmul(lab_input(&l, "x", BASIN_SHAPE(M, K), x), weight), bias);
+    basin_expr a = basin_mul(z, basin_offset(basin_erf(z), 1));
+    basin_expr score = basin_reshape(basin_matmul_t(a, false, a, true), BASIN_SHAPE(M, M, 1));
+    basin_expr share = basin_causal_softmax(score, 0.5, false, 0, NULL);
+    basin_expr y = basin_matmul(basin_reshape(share, BASIN_SHAPE(M, M)), a);
+    basin_expr output[3] = {basin_sum_all(y)};
+    basin_grad_many(output + 1, basin_sum_all(basin_sin(y)), (basin_expr[]){weight, bias}, 2);
+    basin_plan *plan = lab_plan(&l, output, 3);
+    assert_int_equal(count_calls(plan, "MATMUL            bf16 [5, 8] <- bf16 [5, 8], bf16 [8, 8]"),
+                     1);
+    assert_int_equal(count_calls(plan, "POINTWISE         bf16 [5, 8] <- bf16 [5, 8]"), 3);
+    assert_int_equal(count_calls(plan, "CAUSAL_SOFTMAX    bf16 [5, 5, 1] <- bf16 [5, 5, 1]"), 1);
+    assert_int_equal(
+        count_calls(plan, "CAUSAL_SOFTMAX_REVERSE bf16 [5, 5, 1] <- bf16 [5, 5, 1], bf16"), 1);
+    assert_int_equal(count_calls(plan, "SUM               [8] <- bf16 [5, 8]"), 1);
+    assert_int_equal(count_calls(plan, "SUM               [] <- [5, 8]"), 1);
+    basin_plan_free(plan);
+    lab_close(&l);
+}
+
 /* Under 128 memories, the reverse of the ReLU reads bits that the product under it has written. */
 static void test_masks(void **state) {
     (void)state;
@@ -233,6 +264,7 @@ int main(void) {
         cmocka_unit_test(test_stored_twice),
         cmocka_unit_test(test_descent),
         cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_between_products),
         cmocka_unit_test(test_masks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
