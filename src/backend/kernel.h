@@ -109,7 +109,7 @@ typedef struct basin_backend_table {
     basin_dtype real; /* its host type */
     bool fuse;        /* whether plans fuse by default; ref runs one operation per call */
     bool chain; /* whether accumulation is free: a product adds to a tensor of its result's kind */
-    bool abreast; /* whether small calls run several at once; plan/passes/abreast.c */
+    bool abreast; /* whether small calls run several at once; plan/schedule/abreast.c */
     bool masks;   /* whether narrow products write and read masks; plan/mask.c */
     bool joins; /* whether factors and results of products, and what attention over all pairs reads
                    and writes in their shapes, may have strides; plan/join.c */

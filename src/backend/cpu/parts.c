@@ -7,7 +7,7 @@
 #include "backend/cpu/cpu.h"
 
 enum {
-    MOST = 64, /* parts, as plan/passes/part.c makes them */
+    MOST = 64, /* parts, as plan/schedule/part.c makes them */
     AHEAD = 8, /* calls: about a step of a descent */
 };
 
