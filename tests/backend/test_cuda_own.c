@@ -111,7 +111,7 @@ static void set_storage(basin_backend *backend, basin_dtype dtype) {
     basin_backend_set_narrow_least(backend, 0);
 }
 
-/* The check's graph must hold nothing but what the outputs need. */
+/* All inputs of the check are written, so the outputs must need each of them. */
 static void compare(check *c, const outputs *o, basin_dtype storage, double tolerance) {
     basin_error error = {0};
     basin_backend *ref;
