@@ -419,6 +419,15 @@ static void test_list_large(void **state) {
     }
 }
 
+/* Short lists whose nodes' heads go together, with and without multipliers. */
+static void test_list_joint(void **state) {
+    (void)state;
+    static const int64_t shape[][5] = {
+        {300, 200, 5, 4, 16}, {64, 80, 9, 2, 32}, {90, 70, 4, 8, 16}, {50, 40, 40, 4, 32}};
+    for (int i = 0; i < 4; i++)
+        for (int scale = 0; scale < 2; scale++) check_list(shape[i], scale, false, F32);
+}
+
 /* Multipliers and mixing, and rows too wide for the fast forms. */
 static void test_mixed(void **state) {
     (void)state;
@@ -832,16 +841,17 @@ int main(int count, char **word) {
         return 0;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_dense_f32),    cmocka_unit_test(test_dense_tf32),
-        cmocka_unit_test(test_dense_bf16),   cmocka_unit_test(test_list_f32),
-        cmocka_unit_test(test_list_bf16),    cmocka_unit_test(test_list_large),
-        cmocka_unit_test(test_mixed),        cmocka_unit_test(test_causal),
-        cmocka_unit_test(test_list_long),    cmocka_unit_test(test_no_pairs),
-        cmocka_unit_test(test_large_scores), cmocka_unit_test(test_absent),
-        cmocka_unit_test(test_picture),      cmocka_unit_test(test_many),
-        cmocka_unit_test(test_joint),        cmocka_unit_test(test_joint_refused),
-        cmocka_unit_test(test_pairs),        cmocka_unit_test(test_rest),
-        cmocka_unit_test(test_signs),        cmocka_unit_test(test_long),
+        cmocka_unit_test(test_dense_f32),     cmocka_unit_test(test_dense_tf32),
+        cmocka_unit_test(test_dense_bf16),    cmocka_unit_test(test_list_f32),
+        cmocka_unit_test(test_list_bf16),     cmocka_unit_test(test_list_large),
+        cmocka_unit_test(test_list_joint),    cmocka_unit_test(test_mixed),
+        cmocka_unit_test(test_causal),        cmocka_unit_test(test_list_long),
+        cmocka_unit_test(test_no_pairs),      cmocka_unit_test(test_large_scores),
+        cmocka_unit_test(test_absent),        cmocka_unit_test(test_picture),
+        cmocka_unit_test(test_many),          cmocka_unit_test(test_joint),
+        cmocka_unit_test(test_joint_refused), cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_rest),          cmocka_unit_test(test_signs),
+        cmocka_unit_test(test_long),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     basin_backend_close(cuda);

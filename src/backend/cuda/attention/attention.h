@@ -80,6 +80,10 @@ bool basin_cuda_listed_fits(const basin_cuda_heads *at);
 size_t basin_cuda_listed_workspace(const basin_cuda_heads *at, basin_cuda_mode mode);
 void basin_cuda_listed(const basin_cuda_frame *frame, const basin_cuda_heads *at,
                        basin_cuda_mode mode);
+/* The same for short lists, all heads of a node at once; workspace of the listed form. */
+bool basin_cuda_joint_fits(const basin_cuda_heads *at);
+void basin_cuda_joint(const basin_cuda_frame *frame, const basin_cuda_heads *at,
+                      basin_cuda_mode mode);
 size_t basin_cuda_mixed_workspace(const basin_cuda_heads *at, basin_cuda_mode mode);
 void basin_cuda_mixed(const basin_cuda_frame *frame, const basin_cuda_heads *at,
                       basin_cuda_mode mode);

@@ -221,7 +221,9 @@ void basin_cuda_attention(const basin_cuda_frame *frame) {
     }
     switch (form) {
     case DENSE: basin_cuda_dense(frame, &at, mode); break;
-    case LISTED: basin_cuda_listed(frame, &at, mode); break;
+    case LISTED:
+        (basin_cuda_joint_fits(&at) ? basin_cuda_joint : basin_cuda_listed)(frame, &at, mode);
+        break;
     default: basin_cuda_mixed(frame, &at, mode); break;
     }
     store_bytes(frame, &at, direct);
