@@ -191,6 +191,29 @@ static __global__ void scatter_few(basin_sink out, basin_source values, const in
     }
 }
 
+/* The same where most rows get few: a warp a row and 32 columns looks through the list and adds
+ * what it finds as it goes. */
+static __global__ void scatter_sparse(basin_sink out, basin_source values, const int32_t *index,
+                                      int n, int64_t rows, int64_t width,
+                                      basin_cuda_reporter reporter) {
+    int64_t tiles = (width + 31) / 32, task = (int64_t)blockIdx.x * WARPS + threadIdx.x / 32;
+    int64_t row = task / tiles;
+    int lane = (int)threadIdx.x % 32;
+    int64_t column = task % tiles * 32 + lane;
+    if (row >= rows) return;
+    float sum = 0;
+    for (int base = 0; base < n; base += 32) {
+        int32_t to = base + lane < n ? __ldg(index + base + lane) : -1;
+        if (task == 0 && (to < -1 || to >= rows))
+            basin_cuda_report(reporter, base + lane, to, -1, rows);
+        for (unsigned here = __ballot_sync(0xffffffffu, to == row); here; here &= here - 1) {
+            int64_t i = base + __ffs((int)here) - 1;
+            if (column < width) sum += basin_read_one(values, i * width + column);
+        }
+    }
+    if (column < width) basin_write_one(out, row * width + column, sum);
+}
+
 static int64_t index_count(const basin_call *call) {
     return basin_shape_product(&call->in[1].shape, 0, call->in[1].shape.rank);
 }
@@ -220,6 +243,13 @@ void basin_cuda_scatter(const basin_cuda_frame *frame) {
         return;
     }
     unsigned blocks = (unsigned)(rows * basin_cuda_ceil(width, 32));
+    if (n <= FEW && rows <= FEW_ROWS && n <= 4 * rows) {
+        scatter_sparse<<<(unsigned)basin_cuda_ceil(blocks, WARPS), THREADS, 0, frame->stream>>>(
+            basin_cuda_sink(frame, 0), basin_cuda_source(frame, 0), index, (int)n, rows, width,
+            basin_cuda_reporter_of(frame));
+        BASIN_CUDA_LAUNCHED(cuda, "scatter");
+        return;
+    }
     if (n <= FEW && rows <= FEW_ROWS) {
         scatter_few<<<blocks, THREADS, 0, frame->stream>>>(
             basin_cuda_sink(frame, 0), basin_cuda_source(frame, 0), index, (int)n, rows, width,
