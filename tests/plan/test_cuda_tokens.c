@@ -1,5 +1,6 @@
 /* Attention along lists in the tokens' own space on the CUDA backend, in bfloat16, against ref's
- * plan with queries and keys in double: no further off than rounding in ref is, or little. */
+ * plan with queries and keys in double. ref in bfloat16 rounds the tokens; the kernels round M g
+ * and the sums, too: three roundings for one. */
 #include <stdio.h>
 
 #include "plan/tokens_descent.h"
@@ -31,8 +32,7 @@ static void check(const tokens_case *c) {
     for (int i = 0; i < TOKENS_RESULTS; i++) {
         double error = lab_distance(&found[i], &exact[i]);
         double rounding = lab_distance(&rounded[i], &exact[i]);
-        print_message("%s: %.2e from double, ref in bf16 %.2e\n", tokens_what[i], error, rounding);
-        if (!(error <= 2 * rounding) && !(error <= 5e-3))
+        if (!(error <= 3 * rounding) && !(error <= 5e-3))
             fail_msg("%s, D %lld: %.2e from double, ref in bf16 is %.2e", tokens_what[i],
                      (long long)c->block.dim, error, rounding);
         if (lab_distance(&found[i], &again[i]) != 0) fail_msg("%s: other bits", tokens_what[i]);

@@ -61,6 +61,7 @@ static void test_narrow(void **state) {
     lab l;
     basin_tensor exact[TOKENS_RESULTS], narrow[TOKENS_RESULTS];
     tokens_case c = {70, 150, 40, wide, false};
+    c.block.dim = 64, c.block.head_dim = 24;
     lab_open(&l, "ref", 1);
     tokens_run(exact, &l, &c, BASIN_FUSE_OFF, NULL);
     lab_close(&l);

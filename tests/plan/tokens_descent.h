@@ -61,7 +61,7 @@ static inline void tokens_run(basin_tensor *result, lab *l, const tokens_case *c
                               basin_fusion fusion, void (*made)(const basin_plan *plan)) {
     basin_block block;
     assert_int_equal(basin_block_declare(&block, &l->params, "", &c->block), BASIN_OK);
-    lab_fill(l, 9, 0.3);
+    lab_fill(l, 9, 2.4 / (double)c->block.dim);
     basin_pattern pattern = tokens_pairs(l, c);
     basin_block_bound bound = {.block = &block, .pattern = &pattern};
     basin_energy energy = basin_block_energy(&bound);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "basin/random.h"
 #include "plan/ir.h"
 
 static basin_status no_memory(basin_ir *ir) {
@@ -226,22 +227,74 @@ static int larger_first(const void *a, const void *b) {
     return *x < *y ? -1 : 1;
 }
 
-/* Greedy by size: large buffers first, each at the lowest free place of its lifetime. */
+/* Each buffer at the lowest free place of its lifetime. Returns the bytes of all. */
+static size_t place_in_order(basin_ir *ir, const basin_ir_buffer *const *order, int *placed) {
+    size_t bytes = 0;
+    for (size_t i = 0; i < ir->buffers; i++) {
+        int which = (int)(order[i] - ir->buffer);
+        basin_ir_buffer *b = &ir->buffer[which];
+        b->offset = find_place(ir, placed, (int)i, which);
+        if (b->offset + b->bytes > bytes) bytes = b->offset + b->bytes;
+        size_t k = i;
+        for (; k > 0 && ir->buffer[placed[k - 1]].offset > b->offset; k--)
+            placed[k] = placed[k - 1];
+        placed[k] = which;
+    }
+    return bytes;
+}
+
+/* What is alive at once, at most: no arena is smaller. */
+static size_t most_alive(const basin_ir *ir) {
+    size_t most = 0;
+    for (size_t i = 0; i < ir->buffers; i++) { /* it is reached where some buffer begins */
+        size_t alive = 0;
+        for (size_t k = 0; k < ir->buffers; k++)
+            if (ir->buffer[k].first <= ir->buffer[i].first &&
+                ir->buffer[i].first <= ir->buffer[k].last)
+                alive += ir->buffer[k].bytes;
+        if (alive > most) most = alive;
+    }
+    return most;
+}
+
+static void move(const basin_ir_buffer **order, size_t from, size_t to) {
+    const basin_ir_buffer *moved = order[from];
+    for (; from < to; from++) order[from] = order[from + 1];
+    for (; from > to; from--) order[from] = order[from - 1];
+    order[to] = moved;
+}
+
+/* Moves one buffer after the other to another place in the order, and back where that needs more
+ * memory; the same moves each time. Large arenas are worth it. */
+static size_t close_gaps(basin_ir *ir, const basin_ir_buffer **order, int *placed, size_t bytes) {
+    const double least = 0x1p26, work = 1e8;
+    const size_t most = 500;
+    double each = (double)ir->buffers * (double)ir->buffers;
+    if ((double)bytes < least) return bytes;
+    size_t alive = most_alive(ir);
+    basin_random random = basin_random_start(1, 1, 0);
+    for (size_t i = 0; i < most && (double)i * each < work && bytes > alive; i++) {
+        size_t from = (size_t)basin_random_below(&random, ir->buffers);
+        size_t to = (size_t)basin_random_below(&random, ir->buffers);
+        move(order, from, to);
+        size_t found = place_in_order(ir, order, placed);
+        if (found <= bytes)
+            bytes = found;
+        else
+            move(order, to, from);
+    }
+    return place_in_order(ir, order, placed);
+}
+
+/* Greedy by size: large buffers first; then as close_gaps finds it better. */
 static basin_status place_buffers(basin_ir *ir) {
     const basin_ir_buffer **order = basin_array_new(ir->buffers, sizeof *order);
     int *placed = basin_array_new(ir->buffers, sizeof *placed);
     bool ok = order && placed;
     for (size_t i = 0; ok && i < ir->buffers; i++) order[i] = &ir->buffer[i];
-    if (ok) qsort(order, ir->buffers, sizeof *order, larger_first);
-    for (size_t i = 0; ok && i < ir->buffers; i++) {
-        int which = (int)(order[i] - ir->buffer);
-        basin_ir_buffer *b = &ir->buffer[which];
-        b->offset = find_place(ir, placed, (int)i, which);
-        if (b->offset + b->bytes > ir->arena_bytes) ir->arena_bytes = b->offset + b->bytes;
-        size_t k = i;
-        for (; k > 0 && ir->buffer[placed[k - 1]].offset > b->offset; k--)
-            placed[k] = placed[k - 1];
-        placed[k] = which;
+    if (ok) {
+        qsort(order, ir->buffers, sizeof *order, larger_first);
+        ir->arena_bytes = close_gaps(ir, order, placed, place_in_order(ir, order, placed));
     }
     free(order);
     free(placed);

@@ -1,22 +1,24 @@
 /* Walking the pairs of a list in the tokens' own space; see tokens.cu. A group of G lanes takes the
- * nodes of a short range one after the other, a pair a turn, with the rows of the next pairs on
- * their way, whichever node they belong to. All groups of a warp take their turns together. */
+ * nodes of a short range one after the other, a pair a turn, with the rows of the next pair on
+ * their way, whichever node it belongs to. All groups of a warp take their turns together. */
 #ifndef BASIN_BACKEND_CUDA_ATTENTION_TOKENS_WALK_H
 #define BASIN_BACKEND_CUDA_ATTENTION_TOKENS_WALK_H
 
 #include "backend/cuda/attention/attention.h"
 
 enum {
-    BASIN_TOKENS_THREADS = 128,
-    BASIN_TOKENS_EACH = 8,       /* elements of a row that a lane holds */
-    BASIN_TOKENS_NODES = 4,      /* of a group */
-    BASIN_TOKENS_HUB = 256,      /* pairs: a node with more is a hub */
-    BASIN_TOKENS_PIECES = 16384, /* at most, of a range's pairs */
-    BASIN_TOKENS_REGISTERED = 3  /* blocks that fit a multiprocessor where there are most sums */
+    BASIN_TOKENS_THREADS = 64,
+    BASIN_TOKENS_EACH = 8,      /* elements of a row that a lane holds */
+    BASIN_TOKENS_NODES = 4,     /* of a group */
+    BASIN_TOKENS_HUB = 256,     /* pairs: a node with more is a hub */
+    BASIN_TOKENS_PIECES = 16384 /* at most, of a range's pairs */
 };
 
-/* Pairs whose rows are on their way. */
-static constexpr int basin_tokens_slots(bool reverse) { return reverse ? 1 : 2; }
+/* Blocks that a multiprocessor should have room for, 0: the compiler's choice; as measured, with
+ * hardly a register spilled. */
+static constexpr int basin_tokens_blocks(bool reverse, bool keys, int heads) {
+    return keys || heads != 3 ? 0 : reverse ? 6 : 10;
+}
 
 /* The running sums of a query and head, under the score `most`, not far below the largest. */
 struct basin_tokens_sums {
@@ -143,43 +145,34 @@ template <int G> static __device__ __forceinline__ float basin_tokens_sum(float 
     return x;
 }
 
-/* The rows of the next pairs, on their way: pair p in slot p % S of the turns. */
+/* The rows of the next pair, on their way. */
 template <bool REVERSE, typename T, int G, int H, bool KEYS> struct basin_tokens_ahead {
-    enum {
-        S = basin_tokens_slots(REVERSE),
-        EACH = REVERSE ? 3 : 2,
-        WORDS = KEYS ? (EACH * H + G - 1) / G : 1
-    };
-    basin_tokens_raw<T, G> y[S], y2[REVERSE ? S : 1];
-    float word[S][WORDS]; /* by key: the summaries of the query, a number a lane */
-    int next[S];          /* the other ends of those that come then */
-    int last;             /* no pair behind it is read */
+    enum { EACH = REVERSE ? 3 : 2, WORDS = KEYS ? (EACH * H + G - 1) / G : 1 };
+    basin_tokens_raw<T, G> y, y2;
+    float word[WORDS]; /* by key: the summaries of the query, a number a lane */
+    int next;          /* the other end of the pair after it */
+    int last;          /* no pair behind it is read */
 
     __device__ __forceinline__ int end_of(const basin_tokens_walk &p, int pair) const {
         return __ldg(p.other + min(pair, last));
     }
-    __device__ __forceinline__ void fetch(const basin_tokens_walk &p, int slot, int other) {
-        y[slot].load(p.y, other);
-        if (REVERSE) y2[slot].load(p.y2, other);
+    __device__ __forceinline__ void fetch(const basin_tokens_walk &p, int other) {
+        y.load(p.y, other);
+        if (REVERSE) y2.load(p.y2, other);
 #pragma unroll
         for (int i = 0; KEYS && i < WORDS; i++) {
             int at = (int)threadIdx.x % G + i * G;
-            word[slot][i] =
-                at < EACH * H ? __ldg(p.summary + (int64_t)other * (EACH * H) + at) : 0.0f;
+            word[i] = at < EACH * H ? __ldg(p.summary + (int64_t)other * (EACH * H) + at) : 0.0f;
         }
     }
-    /* `pair` is taken in the turn of `slot`. */
-    __device__ __forceinline__ void fill(const basin_tokens_walk &p, int pair, int slot) {
-#pragma unroll
-        for (int i = 0; i < S; i++) {
-            fetch(p, (slot + i) % S, end_of(p, pair + i));
-            next[(slot + i) % S] = end_of(p, pair + S + i);
-        }
+    __device__ __forceinline__ void fill(const basin_tokens_walk &p, int pair) {
+        fetch(p, end_of(p, pair));
+        next = end_of(p, pair + 1);
     }
-    /* Once `pair` is taken, pair + S comes into its slot. */
-    __device__ __forceinline__ void advance(const basin_tokens_walk &p, int pair, int slot) {
-        fetch(p, slot, next[slot]);
-        next[slot] = end_of(p, pair + 2 * S);
+    /* Once `pair` is taken. */
+    __device__ __forceinline__ void advance(const basin_tokens_walk &p, int pair) {
+        fetch(p, next);
+        next = end_of(p, pair + 2);
     }
 };
 
@@ -250,15 +243,15 @@ template <bool REVERSE, typename T, int G, int H, bool KEYS> struct basin_tokens
      */
     __device__ __forceinline__ void turn(basin_tokens_ahead<REVERSE, T, G, H, KEYS> &ahead,
                                          const basin_tokens_walk &p, const float (&beta)[H], int at,
-                                         bool on, int slot) {
+                                         bool on) {
         enum { EACH = REVERSE ? 3 : 2, WORDS = basin_tokens_ahead<REVERSE, T, G, H, KEYS>::WORDS };
         row y, y2;
         float r[H], c[H], word[WORDS];
-        y.take(ahead.y[slot]);
-        if (REVERSE) y2.take(ahead.y2[slot]);
+        y.take(ahead.y);
+        if (REVERSE) y2.take(ahead.y2);
 #pragma unroll
-        for (int i = 0; i < WORDS; i++) word[i] = KEYS ? ahead.word[slot][i] : 0.0f;
-        if (on) ahead.advance(p, at, slot);
+        for (int i = 0; i < WORDS; i++) word[i] = KEYS ? ahead.word[i] : 0.0f;
+        if (on) ahead.advance(p, at);
 #pragma unroll
         for (int h = 0; h < H; h++) {
             r[h] = basin_tokens_sum<G>(x[h].dot(y, 0));
