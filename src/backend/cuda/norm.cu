@@ -61,11 +61,12 @@ static __device__ __forceinline__ float centre_row(row_of<V, ITEMS> *row, int wi
     return 1.0f / sqrtf(basin_warp_sum(square) / (float)width + epsilon);
 }
 
+/* Blocks begin with the last rows: these were written last, and are in the cache. */
 template <int V, int ITEMS>
 static __global__ void __launch_bounds__(THREADS)
     norm_rows(basin_sink g, basin_sink twin, basin_source x, const float *gamma, const float *delta,
               int64_t rows, int width, float epsilon) {
-    int64_t i = (int64_t)blockIdx.x * ROWS + threadIdx.x / 32, at = i * width;
+    int64_t i = (int64_t)(gridDim.x - 1 - blockIdx.x) * ROWS + threadIdx.x / 32, at = i * width;
     int lane = (int)threadIdx.x % 32;
     row_of<V, ITEMS> row;
     if (i >= rows) return;

@@ -408,7 +408,8 @@ __global__ void __launch_bounds__(128, BLOCKS<MODE>)
     s.k = shared, s.q = s.k + TABLE_BYTES;
     s.b = REVERSE ? s.q + TABLE_BYTES : NULL, s.a = REVERSE ? s.b + TABLE_BYTES : NULL;
     s.known = (strip_queries *)(shared + (REVERSE ? 4 : 2) * TABLE_BYTES);
-    s.entry = blockIdx.x / p.heads, s.head = (int)(blockIdx.x % p.heads);
+    unsigned block = gridDim.x - 1 - blockIdx.x; /* the last were written last: in the cache */
+    s.entry = block / p.heads, s.head = (int)(block % p.heads);
     s.warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);
     s.g = (int)threadIdx.x % 32 / 4, s.t = (int)threadIdx.x % 4;
     float w = 0;
