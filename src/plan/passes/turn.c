@@ -102,11 +102,11 @@ static int64_t storable(int64_t *first, const basin_converting *c, const basin_t
                         size_t i) {
     const basin_ir *ir = c->ir;
     const basin_ir_instruction *p = &ir->instruction[i];
-    if (p->op != BASIN_OP_MATMUL || !c->converted[i] || p->attr.transpose_a) return 0;
-    basin_form_kind form = basin_program_form_of(p->program).kind;
-    if (basin_root_of(ir, p->out[0]) != t->root || c->twin[t->root] != t->root ||
-        (form != BASIN_FORM_RELU && form != BASIN_FORM_MASKED))
+    if (p->op != BASIN_OP_MATMUL || !c->converted[i] || p->attr.transpose_a ||
+        basin_root_of(ir, p->out[0]) != t->root || c->twin[t->root] != t->root)
         return 0;
+    basin_form_kind form = basin_program_form_of(p->program).kind;
+    if (form != BASIN_FORM_RELU && form != BASIN_FORM_MASKED) return 0;
     int64_t size[4];
     basin_product_sizes(size, ir, p);
     *first = ir->value[p->out[0]].first;
