@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/team/thread.h"
 #include "cli/ranks/ranks.h"
 #include "cli/spelling.h"
 
@@ -186,6 +187,16 @@ static void print_notes(const char *notes) {
                 (int)strcspn(notes, "\n"), notes);
 }
 
+/* More threads than there are cores wait for each other. */
+static void note_threads(const basin_command *command, const void *options) {
+    const basin_option *o = find_option(command, "threads");
+    int64_t threads = o ? *(const int64_t *)(const void *)((const char *)options + o->offset) : 0;
+    long cores = basin_thread_processors();
+    if (threads > cores)
+        basin_say("basin: note: %lld threads on %ld core%s, which is slower than %ld",
+                  (long long)threads, cores, cores > 1 ? "s" : "", cores);
+}
+
 static int run_parsed(const basin_command *command, const void *options, const basin_parsed *parsed,
                       char **argument) {
     int operands = parsed->operands;
@@ -195,7 +206,10 @@ static int run_parsed(const basin_command *command, const void *options, const b
     if (operands > command->operands_most)
         return basin_report_usage(command, "'%s' is one operand too many",
                                   argument[command->operands_most]);
-    if (!is_quiet(command, options)) print_notes(parsed->notes);
+    if (!is_quiet(command, options)) {
+        print_notes(parsed->notes);
+        note_threads(command, options);
+    }
     return command->run(options, operands, argument);
 }
 

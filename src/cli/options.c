@@ -321,9 +321,21 @@ basin_dtype basin_option_dtype(const char *name) {
     return name && !strcmp(name, "bf16") ? BASIN_BF16 : BASIN_F32;
 }
 
+basin_status basin_option_products_check(const char *products, const char *backend,
+                                         basin_error *error) {
+    const char *one = !strcmp(products, "tf32") ? "cuda" : "cpu";
+    if (!strcmp(products, "f32") || !strcmp(backend, one)) return BASIN_OK;
+    return basin_fail(
+        error, BASIN_BAD_VALUE,
+        "products %s have no effect on backend %s; wanted backend %s, or products f32", products,
+        backend, one);
+}
+
 basin_status basin_option_backend(basin_backend **backend, const char *name, int64_t threads,
                                   const char *products, const char *dtype, basin_error *error) {
-    basin_status status = basin_backend_open(backend, name, (int)threads, error);
+    *backend = NULL;
+    basin_status status = products ? basin_option_products_check(products, name, error) : BASIN_OK;
+    if (!status) status = basin_backend_open(backend, name, (int)threads, error);
     if (status) return status;
     if (products) basin_backend_set_products(*backend, basin_option_products(products));
     if (dtype) status = basin_backend_set_storage(*backend, basin_option_dtype(dtype), error);

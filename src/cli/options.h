@@ -80,6 +80,9 @@ typedef struct basin_option {
 basin_dtype basin_option_dtype(const char *name);
 /* What BASIN_OPTION_PRODUCTS read, for basin_backend_set_products. */
 basin_products basin_option_products(const char *name);
+/* An error where this backend would compute in its own precision, whatever was asked. */
+basin_status basin_option_products_check(const char *products, const char *backend,
+                                         basin_error *error);
 
 /* Opens what those options name: backend, threads, products, dtype (either may be NULL). */
 basin_status basin_option_backend(basin_backend **backend, const char *name, int64_t threads,

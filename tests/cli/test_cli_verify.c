@@ -38,6 +38,10 @@ static void passes_in_float(void **state) { passes(state, "--backend cpu", "F32"
 /* block_wide amplifies roundings 14,000 times, so that half the digits are luck */
 static void passes_in_parts(void **state) {
     passes(state, "--products bf16x6 --tolerance 3e-3", "F32");
+    assert_error(run(state, "verify x.safetensors --products tf32"), 1,
+                 "products tf32 have no effect on backend cpu; wanted backend cuda");
+    assert_error(run(state, "verify x.safetensors --dtype f64 --products bf16x6"), 1,
+                 "products bf16x6 have no effect on backend ref");
 }
 /* The cases are small: only --narrow-all rounds their factors, as the error then shows. */
 static void passes_narrow(void **state) {

@@ -162,7 +162,9 @@ static int run(const void *values, int operands, char **operand) {
                                   o->dtype);
     basin_backend *backend;
     basin_error error;
-    if (basin_backend_open(&backend, name, (int)o->threads, &error)) return basin_report(&error);
+    if (basin_option_products_check(o->products, name, &error) ||
+        basin_backend_open(&backend, name, (int)o->threads, &error))
+        return basin_report(&error);
     basin_backend_set_products(backend, basin_option_products(o->products));
     if (o->dtype && basin_backend_set_storage(backend, dtype, &error)) {
         basin_backend_close(backend);

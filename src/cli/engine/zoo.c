@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/command.h"
+#include "cli/progress.h"
 #include "cli/table.h"
 #include "io/file.h"
 #include "io/json_writer.h"
@@ -15,7 +16,7 @@ typedef struct options {
     const char *svg;
     double scale;
     int64_t seeds, seed, steps;
-    bool json;
+    bool json, quiet;
 } options;
 
 static const options defaults = {.scale = 1, .seeds = 16, .steps = 20};
@@ -35,7 +36,12 @@ static int report_unknown(const basin_command *command, const char *name) {
 /* ---- list ---- */
 
 static const basin_option list_table[] = {
-    SEEDS, STEPS, BASIN_OPTION_SEED(options), BASIN_OPTION_JSON(options), BASIN_OPTIONS_END,
+    SEEDS,
+    STEPS,
+    BASIN_OPTION_SEED(options),
+    BASIN_OPTION_JSON(options),
+    BASIN_OPTION_QUIET(options),
+    BASIN_OPTIONS_END,
 };
 
 static void verdict_json(basin_json *json, const basin_species *species,
@@ -70,11 +76,17 @@ static int run_list(const void *values, int operands, char **operand) {
     (void)operands, (void)operand;
     for (int i = 0; i < 6 && !o->json; i++) basin_table_add(&rows, "%s", head[i]);
     if (o->json) json = basin_json_begin(stdout), basin_json_array(&json, "models");
+    int count = 0;
+    while (basin_species_all[count].name) count++;
+    basin_progress progress = basin_progress_begin("judging", count, o->quiet || o->json);
     for (const basin_species *at = basin_species_all; at->name; at++) {
         basin_specimen_verdict v;
+        basin_progress_show(&progress, at - basin_species_all, (const char *[]){at->name, NULL});
         if (basin_specimen_judge(&v, at, NULL, (int)o->seeds, (uint64_t)o->seed, (int)o->steps,
-                                 &error))
+                                 &error)) {
+            basin_progress_end(&progress);
             return basin_report(&error);
+        }
         if (o->json) {
             basin_json_object(&json, NULL);
             verdict_json(&json, at, &v);
@@ -83,6 +95,7 @@ static int run_list(const void *values, int operands, char **operand) {
             verdict_row(&rows, at, &v);
         }
     }
+    basin_progress_end(&progress);
     if (o->json) return basin_json_end(&json), basin_json_end(&json), BASIN_EXIT_OK;
     if (!basin_table_print(&rows, stdout, 0)) return BASIN_EXIT_FAILURE;
     printf(

@@ -397,6 +397,7 @@ static void print_json(const job *j) {
 static basin_status cross_validate(job *j, const char *path, basin_error *error) {
     char text[64];
     basin_status status = basin_settings_check(j->o->settings, error);
+    if (!status) status = basin_option_products_check(j->o->products, j->o->backend, error);
     if (!status) status = basin_settings_get(text, sizeof text, j->o->settings, "seed", error);
     if (!status) j->seed = strtoll(text, NULL, 10);
     if (!status) status = basin_graphset_read(&j->set, path, error);
