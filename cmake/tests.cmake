@@ -26,7 +26,7 @@ if(BASIN_VALGRIND)
 endif()
 
 if(CMAKE_CROSSCOMPILING)
-    set(timeout 1800)
+    set(timeout 7200)
 endif()
 
 function(basin_add_test name label)
@@ -114,7 +114,11 @@ if(CMOCKA_FOUND)
     # The matrix product, and bfloat16, once more with the instruction sets that this machine would
     # not choose; avx512 is that without AMX.
     if(TARGET test_gemm AND TARGET test_cpu_narrow AND NOT BASIN_VALGRIND)
-        foreach(isa portable avx2 avx512)
+        set(sets portable neon)
+        if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+            set(sets portable avx2 avx512)
+        endif()
+        foreach(isa IN LISTS sets)
             foreach(test gemm cpu_narrow)
                 basin_add_test(test_${test}_${isa} quick ${launcher} $<TARGET_FILE:test_${test}>)
                 set_property(TEST test_${test}_${isa} APPEND PROPERTY ENVIRONMENT BASIN_ISA=${isa})
