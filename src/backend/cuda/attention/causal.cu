@@ -20,15 +20,44 @@ struct causal {
     float factor;
     int64_t rows; /* all queries of all sequences */
     int queries, keys, heads, length /* keys heads */, offset /* query n sees n + offset keys */;
-    int group;    /* queries of a block at a time */
-    float *space; /* in place of shared memory, or NULL */
-    int64_t block_floats;
+    int group;                         /* queries of a block at a time */
+    basin_divisor by_heads, by_chunks; /* chunks: vectors of a row */
+    float *space;                      /* in place of shared memory, or NULL */
+    int64_t row_floats, block_floats;  /* of the scores of a group; of all that a block needs */
 };
 
-/* Numbers that a query sees; 0 behind the last query. */
-static __device__ __forceinline__ int seen(const causal &a, int64_t row) {
-    if (row >= a.rows) return 0;
-    return min((int)(row % a.queries) + a.offset, a.keys) * a.heads;
+/* The queries that a block works on: their first row, and its place in its sequence. */
+struct batch {
+    int64_t first;
+    int place;
+};
+
+/* Numbers that query r of them sees; 0 behind the last query. */
+static __device__ __forceinline__ int seen(const causal &a, const batch &b, int r) {
+    if (b.first + r >= a.rows) return 0;
+    int n = b.place + r;
+    if (n >= a.queries) n %= a.queries;
+    return min(n + a.offset, a.keys) * a.heads;
+}
+
+/* V neighbouring floats of shared memory, of which eight go as two vectors: one by one they would
+ * meet in four banks. */
+template <int V> static __device__ __forceinline__ void put(float *to, const float (&x)[V]) {
+    if constexpr (V == 8) {
+        ((float4 *)to)[0] = make_float4(x[0], x[1], x[2], x[3]);
+        ((float4 *)to)[1] = make_float4(x[4], x[5], x[6], x[7]);
+    } else {
+        for (int j = 0; j < V; j++) to[j] = x[j];
+    }
+}
+template <int V> static __device__ __forceinline__ void take(float (&x)[V], const float *from) {
+    if constexpr (V == 8) {
+        float4 low = ((const float4 *)from)[0], high = ((const float4 *)from)[1];
+        x[0] = low.x, x[1] = low.y, x[2] = low.z, x[3] = low.w;
+        x[4] = high.x, x[5] = high.y, x[6] = high.z, x[7] = high.w;
+    } else {
+        for (int j = 0; j < V; j++) x[j] = from[j];
+    }
 }
 
 /* Drops some of V numbers, the first of which is element `first`. */
@@ -52,21 +81,21 @@ static __device__ __forceinline__ void drop(float (&x)[V], const causal &a, int6
 
 /* Scores of the group's queries, and the cotangents of their shares, as floats. */
 template <causal_mode MODE, int V>
-static __device__ void load(const causal &a, float *score, float *cotangent, int64_t first) {
+static __device__ void load(const causal &a, float *score, float *cotangent, const batch &b) {
     int chunks = a.length / V;
     for (int i = (int)threadIdx.x; i < a.group * chunks; i += (int)blockDim.x) {
-        int r = i / chunks, e = (i - r * chunks) * V;
-        int64_t row = first + r, at = row * a.length + e;
+        int r = (int)basin_divide((uint32_t)i, a.by_chunks), e = (i - r * chunks) * V;
+        int64_t at = (b.first + r) * a.length + e;
         float x[V];
-        if (e >= seen(a, row)) continue;
+        if (e >= seen(a, b, r)) continue;
         basin_read<V>(x, a.x, at);
 #pragma unroll
-        for (int j = 0; j < V; j++) score[r * a.length + e + j] = x[j] * a.factor;
+        for (int j = 0; j < V; j++) x[j] *= a.factor;
+        put<V>(score + r * a.length + e, x);
         if (MODE != REVERSE) continue;
         basin_read<V>(x, a.c, at);
         if (a.seed) drop<V>(x, a, at);
-#pragma unroll
-        for (int j = 0; j < V; j++) cotangent[r * a.length + e + j] = x[j];
+        put<V>(cotangent + r * a.length + e, x);
     }
 }
 
@@ -74,11 +103,11 @@ static __device__ void load(const causal &a, float *score, float *cotangent, int
  * cotangents. */
 template <causal_mode MODE>
 static __device__ void sum_up(const causal &a, float *score, const float *cotangent, float2 *total,
-                              int64_t first) {
+                              const batch &b) {
     int lane = (int)threadIdx.x % 32;
     for (int i = (int)threadIdx.x / 32; i < a.group * a.heads; i += (int)blockDim.x / 32) {
-        int r = i / a.heads, h = i - r * a.heads, base = r * a.length;
-        int end = seen(a, first + r);
+        int r = (int)basin_divide((uint32_t)i, a.by_heads), h = i - r * a.heads;
+        int base = r * a.length, end = seen(a, b, r);
         float most = -INFINITY, sum = 0, mean = 0;
         for (int e = lane * a.heads + h; e < end; e += 32 * a.heads)
             most = fmaxf(most, score[base + e]);
@@ -91,9 +120,9 @@ static __device__ void sum_up(const causal &a, float *score, const float *cotang
         }
         sum = basin_warp_sum(sum);
         if (MODE == REVERSE) mean = basin_warp_sum(mean);
-        if (lane > 0 || first + r >= a.rows) continue;
+        if (lane > 0 || b.first + r >= a.rows) continue;
         if (MODE == LOGSUMEXP)
-            basin_write_one(a.y, first * a.heads + i, end > 0 ? most + logf(sum) : 0.0f);
+            basin_write_one(a.y, b.first * a.heads + i, end > 0 ? most + logf(sum) : 0.0f);
         else
             total[i] = end > 0 ? make_float2(1 / sum, mean / sum) : make_float2(0, 0);
     }
@@ -101,22 +130,22 @@ static __device__ void sum_up(const causal &a, float *score, const float *cotang
 
 template <causal_mode MODE, int V>
 static __device__ void store(const causal &a, const float *score, const float *cotangent,
-                             const float2 *total, int64_t first) {
+                             const float2 *total, const batch &b) {
     int chunks = a.length / V;
     for (int i = (int)threadIdx.x; i < a.group * chunks; i += (int)blockDim.x) {
-        int r = i / chunks, e = (i - r * chunks) * V, h = e % a.heads;
-        int64_t row = first + r, at = row * a.length + e;
-        int end = seen(a, row);
-        float y[V];
-        if (row >= a.rows) continue;
+        int r = (int)basin_divide((uint32_t)i, a.by_chunks), e = (i - r * chunks) * V;
+        int h = e - (int)basin_divide((uint32_t)e, a.by_heads) * a.heads, end = seen(a, b, r);
+        int64_t at = (b.first + r) * a.length + e;
+        float y[V] = {}, c[V] = {};
+        if (b.first + r >= a.rows) continue;
+        if (e < end) take<V>(y, score + r * a.length + e);
+        if (e < end && MODE == REVERSE) take<V>(c, cotangent + r * a.length + e);
 #pragma unroll
-        for (int j = 0; j < V; j++) {
-            bool inside = e + j < end;
+        for (int j = 0; j < V && e < end; j++) {
             float2 t = total[r * a.heads + h];
-            float share = inside ? score[r * a.length + e + j] * t.x : 0.0f;
-            if (MODE == SOFTMAX) y[j] = share;
-            if (MODE == REVERSE)
-                y[j] = inside ? a.factor * share * (cotangent[r * a.length + e + j] - t.y) : 0.0f;
+            float share = y[j] * t.x;
+            if (MODE == REVERSE) share *= a.factor * (c[j] - t.y);
+            y[j] = e + j < end ? share : 0.0f;
             h = h + 1 < a.heads ? h + 1 : 0;
         }
         if (MODE == SOFTMAX && a.seed && e < end) drop<V>(y, a, at);
@@ -126,25 +155,30 @@ static __device__ void store(const causal &a, const float *score, const float *c
 
 template <causal_mode MODE, int V> static __global__ void causal_rows(const causal a) {
     extern __shared__ float4 shared[];
-    float *score = a.space ? a.space + blockIdx.x * a.block_floats : (float *)shared;
-    float *cotangent = score + (int64_t)a.group * a.length;
-    float2 *total =
-        (float2 *)(MODE == REVERSE ? cotangent + (int64_t)a.group * a.length : cotangent);
-    for (int64_t first = (int64_t)blockIdx.x * a.group; first < a.rows;
-         first += (int64_t)gridDim.x * a.group) {
-        load<MODE, V>(a, score, cotangent, first);
+    float *space = a.space ? a.space + blockIdx.x * a.block_floats : (float *)shared;
+    float *score = space, *cotangent = space + a.row_floats; /* the latter of the reverse alone */
+    float2 *total = (float2 *)(space + (MODE == REVERSE ? 2 : 1) * a.row_floats);
+    for (batch b = {(int64_t)blockIdx.x * a.group, 0}; b.first < a.rows;
+         b.first += (int64_t)gridDim.x * a.group) {
+        b.place = (int)(b.first % a.queries);
+        load<MODE, V>(a, score, cotangent, b);
         __syncthreads();
-        sum_up<MODE>(a, score, cotangent, total, first);
+        sum_up<MODE>(a, score, cotangent, total, b);
         __syncthreads();
-        if (MODE != LOGSUMEXP) store<MODE, V>(a, score, cotangent, total, first);
+        if (MODE != LOGSUMEXP) store<MODE, V>(a, score, cotangent, total, b);
         __syncthreads();
     }
 }
 
-/* Floats that a block works in: scores, cotangents, and two numbers for each head. */
-static int64_t floats_of(const basin_call *call, int64_t length, int64_t heads, int64_t group) {
+/* Floats of a group's scores, whole vectors; and all that a block works in: scores, cotangents, and
+ * two numbers for each head. */
+static int64_t row_floats_of(const causal *a, int64_t group) {
+    return basin_cuda_ceil(group * a->length, 4) * 4;
+}
+static int64_t floats_of(const basin_call *call, const causal *a, int64_t group) {
     bool reverse = call->op == BASIN_OP_CAUSAL_SOFTMAX_REVERSE;
-    return basin_cuda_ceil(group * (length * (reverse ? 2 : 1) + 2 * heads), 4) * 4;
+    int64_t totals = basin_cuda_ceil(2 * group * a->heads, 4) * 4;
+    return row_floats_of(a, group) * (reverse ? 2 : 1) + totals;
 }
 
 static causal sizes_of(const basin_call *call) {
@@ -155,8 +189,10 @@ static causal sizes_of(const basin_call *call) {
     a.rows = basin_shape_product(s, 0, s->rank - 2);
     a.offset = call->attr.exclude_self ? 0 : 1;
     a.group = a.heads > 0 && a.heads < WARPS ? WARPS / a.heads : 1;
-    while (a.group > 1 && floats_of(call, a.length, a.heads, a.group) * 4 > SHARED) a.group--;
-    a.block_floats = floats_of(call, a.length, a.heads, a.group);
+    while (a.group > 1 && floats_of(call, &a, a.group) * 4 > SHARED) a.group--;
+    a.row_floats = row_floats_of(&a, a.group), a.block_floats = floats_of(call, &a, a.group);
+    a.by_heads = basin_divisor_of(a.heads);
+    a.by_chunks = basin_divisor_of(a.length % 8 == 0 ? a.length / 8 : a.length);
     return a;
 }
 
