@@ -142,7 +142,8 @@ typedef enum basin_op {
     /* Counter-based draws: element i of stream attr.stream under seed (INDEX [2], low and high
      * word); basin/random.h gives the numbers, the same on every backend up to rounding. */
     BASIN_OP_NORMAL,
-    BASIN_OP_UNIFORM, /* [0, 1) */
+    /* [0, 1); with attr.drop above 0, 1 where that is above attr.drop, else 0 */
+    BASIN_OP_UNIFORM,
 
     /* Rows that several plans, each of one part of the tokens, have in common. These two have no
      * kernel: plans stop at them, and whoever runs them together moves the rows (basin/plan.h). */
@@ -210,7 +211,7 @@ typedef struct basin_own_code {
 struct basin_own;
 typedef struct basin_attr {
     double value;                /* CONST, POW; epsilon of LAYERNORM; factor of CAUSAL_.. */
-    double drop;                 /* CAUSAL_SOFTMAX and its reverse */
+    double drop;                 /* CAUSAL_SOFTMAX and its reverse; UNIFORM */
     int64_t start;               /* SLICE, PAD; FROM_INDEX, TO_INDEX; ITERATED */
     int axis, count;             /* SLICE, PAD, CONCAT; SUM, MAX; THRESHOLD */
     int8_t axes[BASIN_MAX_RANK]; /* PERMUTE */

@@ -654,9 +654,9 @@ static void pooling(void **state) {
 static void draws(void **state) {
     (void)state;
     const int32_t seed[2] = {123456789, -5};
-    for (int op = BASIN_OP_NORMAL; op <= BASIN_OP_UNIFORM; op++) {
-        duel d = duel_new((basin_op)op);
-        d.call.attr.stream = 17;
+    for (int kind = 0; kind < 3; kind++) { /* the last one: masks */
+        duel d = duel_new(kind == 0 ? BASIN_OP_NORMAL : BASIN_OP_UNIFORM);
+        d.call.attr.stream = 17, d.call.attr.drop = kind == 2 ? 0.7 : 0;
         duel_index(&d, BASIN_SHAPE(2), seed);
         duel_out(&d, BASIN_SHAPE(91, 333));
         duel_fight(&d, 0);

@@ -13,6 +13,8 @@ static void draw(const basin_cpu_frame *frame, int64_t first, int64_t last) {
     int64_t count = basin_shape_count(frame->call->out[0].shape);
     int64_t begin = first * PIECE, end = last * PIECE < count ? last * PIECE : count;
     fill(out + begin, seed, frame->call->attr.stream, (uint64_t)begin, (size_t)(end - begin));
+    double drop = frame->call->attr.drop;
+    for (int64_t i = begin; i < end && drop > 0; i++) out[i] = (double)out[i] > drop ? 1.0F : 0.0F;
 }
 
 static void share_draws(const basin_cpu_frame *frame) {

@@ -12,7 +12,8 @@ struct draws {
     const uint32_t *seed[BASIN_ABREAST];
     int64_t count[BASIN_ABREAST];
     uint32_t stream[BASIN_ABREAST];
-    bool normal[BASIN_ABREAST];
+    bool normal[BASIN_ABREAST], masks[BASIN_ABREAST];
+    float limit[BASIN_ABREAST]; /* of masks: the largest draw that becomes 0 */
     unsigned first[BASIN_ABREAST + 1]; /* block */
 };
 
@@ -35,6 +36,9 @@ static __global__ void draw(const __grid_constant__ draws d) {
             if (d.normal[k]) basin_normals_of(&even, &odd, word[i], word[i + 1]);
             value[i] = (float)even, value[i + 1] = (float)odd;
         }
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            if (d.masks[k]) value[i] = value[i] > d.limit[k] ? 1.0f : 0.0f;
         if (4 * call + 4 <= count)
             basin_write<4>(d.out[k], 4 * call, value);
         else
@@ -53,6 +57,8 @@ void basin_cuda_random_many(const basin_cuda_frame *frame, int frames) {
         d.count[i] = basin_shape_product(shape, 0, shape->rank);
         d.stream[i] = frame[i].call->attr.stream;
         d.normal[i] = frame[i].call->op == BASIN_OP_NORMAL;
+        d.masks[i] = frame[i].call->attr.drop > 0;
+        d.limit[i] = (float)(floor(frame[i].call->attr.drop * 0x1p24) * 0x1p-24);
         blocks += basin_cuda_grid(frame->cuda, (d.count[i] + 3) / 4, THREADS);
         d.first[i + 1] = blocks;
     }

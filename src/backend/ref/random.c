@@ -22,4 +22,6 @@ void basin_ref_uniform(const basin_ref_frame *frame) {
     int64_t count = basin_shape_count(frame->call->out[0].shape);
     for (int64_t i = 0; i < count; i++)
         y[i] = (double)basin_random_uniform_at(seed, frame->call->attr.stream, (uint64_t)i);
+    double drop = frame->call->attr.drop;
+    for (int64_t i = 0; i < count && drop > 0; i++) y[i] = y[i] > drop ? 1 : 0;
 }

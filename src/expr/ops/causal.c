@@ -55,9 +55,9 @@ static basin_expr kept(const basin_node *node, basin_expr seed, basin_shape shap
     basin_graph *graph = node->in[0]->graph;
     double drop = node->attr.drop;
     if (!seed) return basin_const(graph, 1);
-    basin_attr attr = {.stream = node->attr.stream};
-    basin_expr draw = basin_node_single(graph, BASIN_OP_UNIFORM, &attr, &seed, 1, shape);
-    return basin_scale(basin_greater(draw, basin_const(graph, drop)), 1 / (1 - drop));
+    basin_attr attr = {.stream = node->attr.stream, .drop = drop};
+    basin_expr keep = basin_node_single(graph, BASIN_OP_UNIFORM, &attr, &seed, 1, shape);
+    return basin_scale(keep, 1 / (1 - drop));
 }
 
 /* The fused reverse written out, for differentiating it again: with p the shares before dropping

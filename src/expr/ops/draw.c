@@ -9,17 +9,17 @@ bool basin_is_seed(basin_expr seed) {
     return false;
 }
 
-static basin_expr draw(basin_op op, basin_expr seed, basin_shape shape) {
+static basin_expr draw(basin_op op, basin_expr seed, basin_shape shape, double drop) {
     if (!seed || !basin_is_seed(seed)) return NULL;
-    basin_attr attr = {.stream = ++seed->graph->streams};
+    basin_attr attr = {.stream = ++seed->graph->streams, .drop = drop};
     return basin_node_single(seed->graph, op, &attr, &seed, 1, shape);
 }
 
 basin_expr basin_normal(basin_expr seed, basin_shape shape) {
-    return draw(BASIN_OP_NORMAL, seed, shape);
+    return draw(BASIN_OP_NORMAL, seed, shape, 0);
 }
 basin_expr basin_uniform(basin_expr seed, basin_shape shape) {
-    return draw(BASIN_OP_UNIFORM, seed, shape);
+    return draw(BASIN_OP_UNIFORM, seed, shape, 0);
 }
 
 basin_expr basin_dropout(basin_expr a, double rate, basin_expr seed) {
@@ -27,6 +27,6 @@ basin_expr basin_dropout(basin_expr a, double rate, basin_expr seed) {
     if (!(rate > 0 && rate < 1))
         return basin_graph_fail(a->graph, BASIN_BAD_VALUE, "dropout of %g, wanted 0 <= rate < 1",
                                 rate);
-    basin_expr keep = basin_greater(basin_uniform(seed, a->shape), basin_const(a->graph, rate));
+    basin_expr keep = draw(BASIN_OP_UNIFORM, seed, a->shape, rate);
     return basin_mul(a, basin_scale(keep, 1 / (1 - rate)));
 }

@@ -96,6 +96,7 @@ static demand result_demand(const narrowing *n, const basin_ir_instruction *inst
     case BASIN_OP_POINTWISE:
     case BASIN_OP_MATMUL:
     case BASIN_OP_LAYERNORM: return ANY;
+    case BASIN_OP_UNIFORM: return n->reads && instruction->attr.drop > 0 ? ANY : WIDE;
     case BASIN_OP_PERMUTE:
     case BASIN_OP_CAUSAL_SOFTMAX:
     case BASIN_OP_CAUSAL_SOFTMAX_REVERSE: return n->reads ? ANY : WIDE;
@@ -130,6 +131,13 @@ static bool is_from_product(const narrowing *n, int value) {
     return found;
 }
 
+/* Zeros and ones, which are exact in any width. */
+static bool is_mask(const narrowing *n, int value) {
+    const basin_ir_instruction *instruction = producer_of(n, value);
+    return n->reads && instruction && instruction->op == BASIN_OP_UNIFORM &&
+           instruction->attr.drop > 0;
+}
+
 /* How many results of the instruction are narrow. */
 static int narrow_results(const narrowing *n, const basin_ir_instruction *instruction) {
     int found = 0;
@@ -151,6 +159,10 @@ static bool is_summed(const narrowing *n, const basin_ir_instruction *instructio
  * as a product, for those who read it. Results of the instruction are decided already. */
 static bool tolerates(const narrowing *n, const basin_ir_instruction *instruction, int k) {
     bool is_factor = n->factor[n->ir->value[instruction->in[k]].root];
+    bool program = instruction->op == BASIN_OP_POINTWISE;
+    if ((program || (instruction->op == BASIN_OP_MATMUL && k >= 2)) &&
+        is_mask(n, instruction->in[k]))
+        return true;
     switch (instruction->op) {
     case BASIN_OP_LAYERNORM_REVERSE: return k == 2 && is_large_product(n, instruction->in[k]);
     case BASIN_OP_MATMUL: return k >= 2 && narrow_results(n, instruction) > 0;
