@@ -18,7 +18,7 @@ basin_expr basin_causal_logsumexp(basin_expr x, double factor, bool strict) {
                              basin_shape_drop(x->shape, x->shape.rank - 2, 1));
 }
 
-/* Over whole numbers of a stream that the graph gives out, as other draws. */
+/* Draws are those of the graph's next stream, as of basin_dropout. */
 basin_expr basin_causal_softmax(basin_expr x, double factor, bool strict, double drop,
                                 basin_expr seed) {
     if (!x || !check(x, "causal softmax")) return NULL;
