@@ -47,15 +47,7 @@ static void walk(const basin_cuda_frame *frame, const basin_cuda_heads *at, cons
 
 void basin_cuda_joint(const basin_cuda_frame *frame, const basin_cuda_heads *at,
                       basin_cuda_mode mode) {
-    listed_space s;
-    lay_out(&s, at, mode, frame->workspace);
-    if (mode == BASIN_CUDA_VALUE)
-        walk<BASIN_CUDA_VALUE>(frame, at, &s);
-    else if (mode == BASIN_CUDA_FORCE)
-        walk<BASIN_CUDA_FORCE>(frame, at, &s);
-    else
-        walk<BASIN_CUDA_REVERSE>(frame, at, &s);
-    if (s.slope)
-        basin_cuda_sum(frame, at->out_beta, BASIN_REAL, s.slope, BASIN_REAL, 1, at->queries,
-                       at->heads, s.sum);
+    run_walks(frame, at, mode, [&](auto of, const listed_space *space) {
+        walk<decltype(of)::value>(frame, at, space);
+    });
 }

@@ -362,4 +362,21 @@ static inline listed describe(const basin_cuda_heads *at, basin_cuda_mode mode,
     return p;
 }
 
+/* Calls walk(mode, space), the mode as a type, and sums the shares of dbeta or gbeta. */
+template <typename F>
+static inline void run_walks(const basin_cuda_frame *frame, const basin_cuda_heads *at,
+                             basin_cuda_mode mode, F walk) {
+    listed_space s;
+    lay_out(&s, at, mode, frame->workspace);
+    if (mode == BASIN_CUDA_VALUE)
+        walk(std::integral_constant<basin_cuda_mode, BASIN_CUDA_VALUE>(), &s);
+    else if (mode == BASIN_CUDA_FORCE)
+        walk(std::integral_constant<basin_cuda_mode, BASIN_CUDA_FORCE>(), &s);
+    else
+        walk(std::integral_constant<basin_cuda_mode, BASIN_CUDA_REVERSE>(), &s);
+    if (s.slope)
+        basin_cuda_sum(frame, at->out_beta, BASIN_REAL, s.slope, BASIN_REAL, 1, at->queries,
+                       at->heads, s.sum);
+}
+
 #endif
