@@ -111,11 +111,6 @@ typedef enum basin_op {
     BASIN_OP_ATTENTION,         /* out: lse */
     BASIN_OP_ATTENTION_FORCE,   /* out: lse, dq, dk, dbeta, dscale, dmix */
     BASIN_OP_ATTENTION_REVERSE, /* out: gq, gk, gw, gbeta, gscale, gmix */
-    /* The same along a list where queries and keys are Wq g and Wk g, in the tokens' own space:
-     * r = g[k] . M_h g[q]. In the place of q tokens g [N, D], of k M [H, D, D], of a the cotangent
-     * t [N, D] of dg; no scale, mix, pair and b. Only plans make these (plan/passes/tokens.c). */
-    BASIN_OP_TOKENS_FORCE,   /* out: lse, dg */
-    BASIN_OP_TOKENS_REVERSE, /* out: gg, gM, gw, gbeta */
 
     /* Products over the pairs of a CSR pattern; head-wise, x [Nq, H, Y], z [Nk, H, Y], w [P, H]. */
     BASIN_OP_PAIR_DOT, /* in: x, z, row, key, column, query, pair; out w[p, h] = x[q, h] . z[k, h]
@@ -158,6 +153,13 @@ typedef enum basin_op {
 
     /* attr.function at every element of 1 to 3 operands, broadcast. On host backends alone. */
     BASIN_OP_OWN,
+
+    /* Energy attention along a list where queries and keys are Wq g and Wk g, in the tokens' own
+     * space: r = g[k] . M_h g[q]. In the place of q tokens g [N, D], of k M [H, D, D], of a the
+     * cotangent t [N, D] of dg; no scale, mix, pair and b. Only plans make these
+     * (plan/passes/tokens.c). */
+    BASIN_OP_TOKENS_FORCE,   /* out: lse, dg */
+    BASIN_OP_TOKENS_REVERSE, /* out: gg, gM, gw, gbeta */
 
     BASIN_OP_COUNT
 } basin_op;
