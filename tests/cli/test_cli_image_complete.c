@@ -122,6 +122,7 @@ static void unusable_masks_are_errors(void **state) {
         {"nowhere.png", "nowhere.png", 1},
         {"1,2,3,4 --ratio 0.3", "--ratio is for patches drawn at random", 2},
         {"1,2,3,4 --seed 3", "--seed is for patches drawn at random", 2},
+        {"1,2,3,4 --looks 2 --plain", "--looks is for holes (--mask) without --plain", 2},
         {"1,2,3,4 --frames --until 0.1", "frames want a number of steps", 1},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)

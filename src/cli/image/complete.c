@@ -236,6 +236,8 @@ static const char *unused(const options *o) {
     bool drawn = !strcmp(o->mask, "random");
     if (!drawn && o->ratio > 0) return "--ratio is for patches drawn at random, not for --mask";
     if (!drawn && o->seed) return "--seed is for patches drawn at random, not for --mask";
+    if (o->looks != defaults.looks && (drawn || o->plain))
+        return "--looks is for holes (--mask) without --plain";
     return NULL;
 }
 
