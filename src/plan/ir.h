@@ -52,7 +52,7 @@ typedef struct basin_ir_instruction {
     bool again; /* recomputes what an earlier instruction computed */
     bool dead;
     int abreast; /* how many, this one first, run at once; 0: alone, or behind such a first one */
-    int parts; /* into which it is cut, like its neighbours that have as many; 0: it is not */
+    int parts;   /* into which it is cut, like its neighbours that have as many; 0: it is not */
     size_t workspace_bytes;
     int workspace; /* buffer */
 } basin_ir_instruction;

@@ -13,7 +13,7 @@ struct draws {
     int64_t count[BASIN_ABREAST];
     uint32_t stream[BASIN_ABREAST];
     bool normal[BASIN_ABREAST], masks[BASIN_ABREAST];
-    float limit[BASIN_ABREAST]; /* of masks: the largest draw that becomes 0 */
+    float limit[BASIN_ABREAST];        /* of masks: the largest draw that becomes 0 */
     unsigned first[BASIN_ABREAST + 1]; /* block */
 };
 
