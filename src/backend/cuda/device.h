@@ -176,11 +176,11 @@ static __device__ __forceinline__ float basin_warp_max(float x) { /* no NaN come
 /* attention/call.cu: ATTENTION, ATTENTION_FORCE, ATTENTION_REVERSE */
 void basin_cuda_attention(const basin_cuda_frame *frame);
 size_t basin_cuda_attention_workspace(const basin_cuda *cuda, const basin_call *call);
-/* attention/tokens.cu: TOKENS_FORCE, TOKENS_REVERSE */
+/* lists/tokens.cu: TOKENS_FORCE, TOKENS_REVERSE */
 bool basin_cuda_takes_tokens(const basin_backend *backend, int64_t heads, int64_t width);
 void basin_cuda_tokens_attention(const basin_cuda_frame *frame);
 size_t basin_cuda_tokens_workspace(const basin_cuda *cuda, const basin_call *call);
-/* attention/pairs.cu */
+/* lists/pairs.cu */
 void basin_cuda_pair_dot(const basin_cuda_frame *frame);
 void basin_cuda_pair_sum(const basin_cuda_frame *frame);
 size_t basin_cuda_pair_workspace(const basin_cuda *cuda, const basin_call *call);

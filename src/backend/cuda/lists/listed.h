@@ -31,7 +31,7 @@
 #ifndef BASIN_BACKEND_CUDA_ATTENTION_LISTED_H
 #define BASIN_BACKEND_CUDA_ATTENTION_LISTED_H
 
-#include "backend/cuda/attention/walk.h"
+#include "backend/cuda/lists/walk.h"
 
 struct listed {
     basin_cuda_walk walk;        /* of the side at hand */

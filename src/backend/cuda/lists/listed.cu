@@ -1,6 +1,6 @@
 /* Energy attention over a CSR list of pairs, a head at a time: launches of the walks of listed.h,
  * and the joining of nodes that were cut. */
-#include "backend/cuda/attention/listed.h"
+#include "backend/cuda/lists/listed.h"
 
 /* A query and head that was cut, or has no pairs, by a warp. */
 template <basin_cuda_mode MODE, typename T>

@@ -1,10 +1,10 @@
 /* Products over a list of pairs (q, k), head by head: PAIR_DOT, PAIR_SUM, and the same for
- * attention/mixed.cu:
+ * lists/mixed.cu:
  *     dot  w[p,h] = x[q,h] . z[k,h]      sum  out[q,h] = sum over the pairs of q of w[p,h] z[k,h]
  * and its transpose by key. A pair and head reads one row of Y elements across, from the
  * second-level cache, for 2 Y operations; own rows stay in the first-level cache or in registers.
  */
-#include "backend/cuda/attention/walk.h"
+#include "backend/cuda/lists/walk.h"
 
 struct dots {
     basin_cuda_walk walk;

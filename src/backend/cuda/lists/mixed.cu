@@ -9,7 +9,7 @@
  * A warp takes a chunk of pairs and one head, a lane a pair. With mixing a number after it costs H
  * numbers before it, read from the first-level cache: H^2 reads and multiply-adds a pair and pass.
  */
-#include "backend/cuda/attention/walk.h"
+#include "backend/cuda/lists/walk.h"
 
 struct mixed {
     basin_cuda_walk walk; /* by query */

@@ -334,7 +334,7 @@ static inline void basin_cuda_walk_rows(int64_t width, bool aligned, F f) {
         f(basin_row<T, 16, 16, V>(), std::integral_constant<int, 16>());
 }
 
-/* ---- products over pairs, of attention/pairs.cu ---- */
+/* ---- products over pairs, of lists/pairs.cu ---- */
 
 /* Numbers per pair and head: pair p, head h at p * pair + h * head. */
 struct basin_pair_numbers {

@@ -1,7 +1,7 @@
 /* Energy attention over a short CSR list of pairs, all heads of a node at once, where these are 64
  * or 128 floats: a molecule's node has three or four pairs, and a warp a node and head would leave
  * most of its lanes idle. Nothing is cut. */
-#include "backend/cuda/attention/listed.h"
+#include "backend/cuda/lists/listed.h"
 
 template <int N> using number = std::integral_constant<int, N>;
 

@@ -18,8 +18,8 @@
  * tokens_hubs.h. */
 #include <type_traits>
 
-#include "backend/cuda/attention/tokens_hubs.h"
 #include "backend/cuda/inside.h"
+#include "backend/cuda/lists/tokens_hubs.h"
 
 static const int64_t RANGE = 524288; /* nodes walked at a time */
 enum { GRADIENT_PARTS = 16, HUB_BLOCKS = 264 };

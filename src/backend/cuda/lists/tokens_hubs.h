@@ -4,7 +4,7 @@
 #ifndef BASIN_BACKEND_CUDA_ATTENTION_TOKENS_HUBS_H
 #define BASIN_BACKEND_CUDA_ATTENTION_TOKENS_HUBS_H
 
-#include "backend/cuda/attention/tokens_walk.h"
+#include "backend/cuda/lists/tokens_walk.h"
 
 /* The node, of those of the range, that a pair belongs to. */
 static __device__ int node_of(const basin_tokens_walk &p, int pair) {
