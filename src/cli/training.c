@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "basin/version.h"
 
@@ -100,6 +101,25 @@ int basin_training_end(const basin_outcome *outcome, const basin_training_flags 
             "--resume\n",
             (long long)outcome->steps, (long long)outcome->steps_wanted);
     return basin_cli_watch_signal() == SIGINT ? BASIN_EXIT_FAILURE : BASIN_EXIT_AGAIN;
+}
+
+bool basin_training_settings_given(const basin_settings *settings, const basin_start *start,
+                                   bool seed) {
+    basin_settings *usual = NULL;
+    basin_error error;
+    char *own = basin_settings_json(settings), *other = NULL, number[32];
+    basin_status status = basin_settings_new(&usual, basin_settings_task(settings), NULL, &error);
+    if (!status && !seed) {
+        status = basin_settings_get(number, sizeof number, settings, "seed", &error);
+        if (!status) status = basin_settings_set(usual, "seed", number, &error);
+    }
+    if (!status) other = basin_settings_json(usual);
+    bool given = start->config || (start->preset && strcmp(start->preset, "default") != 0) ||
+                 (own && other && strcmp(own, other) != 0);
+    basin_settings_free(usual);
+    free(own);
+    free(other);
+    return given;
 }
 
 int basin_print_config(const basin_settings *settings, const basin_outcome *rehearsed) {

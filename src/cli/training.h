@@ -87,6 +87,11 @@ bool basin_training_is_told(const basin_outcome *outcome, bool json);
  * stopped has failed, and says how to go on. */
 int basin_training_end(const basin_outcome *outcome, const basin_training_flags *flags);
 
+/* Whether anything was given but the task's default settings; a `seed` of its own may not count.
+ * For commands that can also take a model, which trains nothing. */
+bool basin_training_settings_given(const basin_settings *settings, const basin_start *start,
+                                   bool seed);
+
 /* --print-config: the settings and, where the run was rehearsed, parameters, memory and time. */
 int basin_print_config(const basin_settings *settings, const basin_outcome *rehearsed);
 

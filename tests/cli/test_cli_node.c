@@ -109,6 +109,14 @@ static void a_model_is_measured(void **state) {
     p = run(state, "node eval --model v.safetensors trees.csv roots.csv --quiet");
     assert_contains(p->out, "all labelled nodes; percent");
     assert_contains(p->out, "confusion of v.safetensors");
+    const char *const idle[] = {"--runs 3", "--ratio 0.5", "--rivals gcn", "--epochs 3"};
+    for (int i = 0; i < 4; i++) {
+        char line[200];
+        snprintf(line, sizeof line, "node eval --model v.safetensors trees.csv roots.csv %s",
+                 idle[i]);
+        p = run(state, line);
+        assert_error(p, 2, "has no effect with --model, which trains nothing");
+    }
 }
 
 /* Classes by other names than the model's. */

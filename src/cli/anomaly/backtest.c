@@ -21,26 +21,9 @@ typedef struct job {
 
 /* ---- options that go with training alone ---- */
 
-/* Any but the seed of --unsupervised. */
-static bool settings_given(const basin_eval_options *o) {
-    basin_settings *usual = NULL;
-    basin_error error;
-    char *own = basin_settings_json(o->settings), *other = NULL, seed[32] = "0";
-    basin_status status = basin_settings_new(&usual, "anomaly", NULL, &error);
-    if (!status && o->unsupervised)
-        status = basin_settings_get(seed, sizeof seed, o->settings, "seed", &error);
-    if (!status) status = basin_settings_set(usual, "seed", seed, &error);
-    if (!status) other = basin_settings_json(usual);
-    bool given = o->start.config || strcmp(o->start.preset, "default") != 0 ||
-                 (own && other && strcmp(own, other) != 0);
-    basin_settings_free(usual);
-    free(own);
-    free(other);
-    return given;
-}
-
 /* The first option that has no effect beside a model; NULL: none. */
 static const char *idle_option(const basin_eval_options *o, const basin_eval_options *usual) {
+    bool settings = basin_training_settings_given(o->settings, &o->start, !o->unsupervised);
     const struct {
         const char *name;
         bool given;
@@ -56,7 +39,7 @@ static const char *idle_option(const basin_eval_options *o, const basin_eval_opt
                   {"--best-run", o->best_run},
                   {"--no-baselines", o->no_baselines},
                   {"--only-baselines", o->only_baselines},
-                  {"a setting of training", settings_given(o)}};
+                  {"a setting of training", settings}};
     for (size_t i = 0; i < sizeof option / sizeof *option; i++)
         if (option[i].given) return option[i].name;
     return NULL;

@@ -149,6 +149,15 @@ static basin_status prepare(basin_node_eval *b, basin_error *error) {
 
 /* ---- a saved model ---- */
 
+/* The first option that has no effect beside a model; NULL: none. */
+static const char *idle_option(const basin_node_eval_options *o) {
+    if (o->rivals) return "--rivals";
+    if (o->runs != defaults.runs) return "--runs";
+    if (o->ratio != defaults.ratio) return "--ratio";
+    bool settings = basin_training_settings_given(o->settings, &o->start, true);
+    return settings ? "a setting of training" : NULL;
+}
+
 /* The file's test nodes, where it has some, else all that have a label. */
 static basin_status part_of(basin_node_eval *b, basin_error *error) {
     basin_status status =
@@ -251,9 +260,10 @@ static int run(const void *values, int operands, char **operand) {
     const basin_node_eval_options *o = b.o;
     basin_error error;
     if (o->start.print_config) return basin_print_config(o->settings, NULL);
-    if (o->model && o->rivals)
+    const char *idle = o->model ? idle_option(o) : NULL;
+    if (idle)
         return basin_report_usage(&basin_command_node_eval,
-                                  "--model trains nothing: --rivals would have no effect");
+                                  "%s has no effect with --model, which trains nothing", idle);
     basin_cli_watch_begin(&b.watch, o->quiet);
     basin_status status =
         basin_option_backend(&b.backend, o->backend, o->threads, o->products, o->dtype, &error);
