@@ -88,6 +88,8 @@ typedef struct basin_call {
     int parts;
 } basin_call;
 
+enum { BASIN_PARTS = 64 }; /* of a call, at most */
+
 /* Calls that a backend may run several of at once, how many, and which products are. */
 enum { BASIN_ABREAST = 16 };
 static inline bool basin_product_is_small(int64_t m, int64_t n, int64_t k) {

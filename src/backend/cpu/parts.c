@@ -6,19 +6,16 @@
 
 #include "backend/cpu/cpu.h"
 
-enum {
-    MOST = 64, /* parts, as plan/schedule/part.c makes them */
-    AHEAD = 8, /* calls: about a step of a descent */
-};
+enum { AHEAD = 8 }; /* calls: about a step of a descent */
 
 typedef struct sharing {
     basin_cpu_part_step *step;
     const void *context;
     size_t calls;
     int parts;
-    pthread_mutex_t lock; /* of these two */
-    size_t next[MOST];    /* call of each part */
-    bool taken[MOST];     /* some thread is at it */
+    pthread_mutex_t lock;     /* of these two */
+    size_t next[BASIN_PARTS]; /* call of each part */
+    bool taken[BASIN_PARTS];  /* some thread is at it */
 } sharing;
 
 /* The part to go on with after part `own` (-1: none); -1: nothing is left for this thread. */

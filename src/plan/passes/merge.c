@@ -20,7 +20,7 @@ static int operands_of(const basin_instruction *in) {
     return in->op < BASIN_OP_ADD ? 1 : in->op < BASIN_OP_SELECT ? 2 : 3;
 }
 
-static bool equal(const basin_instruction *a, const basin_instruction *b) {
+bool basin_instruction_equal(const basin_instruction *a, const basin_instruction *b) {
     return a->op == b->op && a->a == b->a && a->b == b->b && a->c == b->c &&
            memcmp(&a->value, &b->value, sizeof a->value) == 0 && a->own.name == b->own.name &&
            a->own.source == b->own.source;
@@ -33,7 +33,7 @@ static uint16_t add(list *l, basin_instruction made) {
     if (operands < 2) made.b = 0;
     if (operands < 1 && made.op != BASIN_INSTRUCTION_LOAD) made.a = 0;
     for (int i = 0; i < l->count; i++)
-        if (equal(&l->result[i], &made)) return (uint16_t)i;
+        if (basin_instruction_equal(&l->result[i], &made)) return (uint16_t)i;
     l->full = l->full || l->count == MOST;
     if (l->full) return 0;
     l->result[l->count] = made;

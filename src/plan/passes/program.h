@@ -51,6 +51,8 @@ void basin_program_free(basin_program *program);
 enum { BASIN_PROGRAM_MERGED = 64 };
 bool basin_program_merge(basin_program *merged, const basin_program *reader, int at,
                          const int *kept, const basin_program *call, const int *where);
+/* Whether both do the same with the same registers, wherever their results go (merge.c). */
+bool basin_instruction_equal(const basin_instruction *a, const basin_instruction *b);
 /* A program that copies one operand of the given shape. */
 basin_program *basin_program_copy(basin_shape shape);
 /* batch, m, n, k of a MATMUL instruction. */

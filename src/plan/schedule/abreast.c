@@ -47,11 +47,6 @@ static bool is_program(const basin_ir *ir, const basin_ir_instruction *s) {
     return fits;
 }
 
-static bool is_same_step(const basin_instruction *a, const basin_instruction *b) {
-    return a->op == b->op && a->to == b->to && a->a == b->a && a->b == b->b && a->c == b->c &&
-           a->value == b->value;
-}
-
 /* Whether two programs do the same with operands that lie alike. */
 static bool is_same_program(const basin_program *p, const basin_program *q) {
     bool same = p->instructions == q->instructions && p->stores == q->stores &&
@@ -59,7 +54,8 @@ static bool is_same_program(const basin_program *p, const basin_program *q) {
                 !memcmp(p->store, q->store, (size_t)p->stores * sizeof *p->store) &&
                 !memcmp(p->stride, q->stride, sizeof p->stride);
     for (int i = 0; i < p->instructions && same; i++)
-        same = is_same_step(&p->instruction[i], &q->instruction[i]);
+        same = p->instruction[i].to == q->instruction[i].to &&
+               basin_instruction_equal(&p->instruction[i], &q->instruction[i]);
     return same;
 }
 

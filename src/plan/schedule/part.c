@@ -12,7 +12,6 @@
 #include "plan/passes/program.h"
 
 enum {
-    MOST = 64,           /* parts */
     LEAST_CALLS = 4,     /* instructions of a run that is worth cutting */
     LEAST_WORK = 1 << 17 /* multiply-adds of an instruction and part, on average */
 };
@@ -135,7 +134,7 @@ static int64_t batch_of(const basin_ir *ir) {
 
 /* As few parts as let threads of unequal speed share them; 0: none do. */
 static int64_t parts_of(int64_t batch, int threads) {
-    for (int64_t parts = 2 * (int64_t)threads; parts <= batch && parts <= MOST; parts++)
+    for (int64_t parts = 2 * (int64_t)threads; parts <= batch && parts <= BASIN_PARTS; parts++)
         if (batch % parts == 0) return parts;
     return 0;
 }
