@@ -59,7 +59,7 @@ deps:
 
 test:
 	$(INSTALL_DEPS) build test
-	@scripts/build $(BUILD) all $(OPTIONS) -DBASIN_TESTS=ON
+	@scripts/build $(BUILD) tests $(OPTIONS) -DBASIN_TESTS=ON
 	@$(CTEST) --test-dir $(BUILD) -LE slow
 
 test-slow:

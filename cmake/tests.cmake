@@ -240,3 +240,22 @@ if(NOT BASIN_SANITIZE AND NOT BASIN_VALGRIND AND NOT BASIN_FUZZ AND NOT CMAKE_CR
     endforeach()
     basin_add_test(wheel slow ${install_tests}/wheel ${CMAKE_CURRENT_SOURCE_DIR}/dist)
 endif()
+
+# What `make test` builds: all, but the CUDA module only where a GPU can run it, since its files take as
+# long as all others together. `make`, `make install` and `make test-python` compile it everywhere.
+get_property(tested DIRECTORY PROPERTY BUILDSYSTEM_TARGETS)
+file(GLOB gpus /dev/nvidia[0-9]* /dev/dxg)
+set(left_out)
+if(TARGET basin_cuda AND NOT gpus)
+    list(FILTER tested EXCLUDE REGEX "^basin_cuda")
+    set(left_out COMMAND ${CMAKE_COMMAND} -E echo
+        "No GPU here: the tests do without the CUDA module, which make compiles")
+endif()
+add_custom_target(tests ${left_out} VERBATIM)
+foreach(target IN LISTS tested)
+    get_target_property(optional ${target} EXCLUDE_FROM_ALL)
+    get_target_property(type ${target} TYPE)
+    if(NOT optional AND (NOT type STREQUAL "UTILITY" OR target STREQUAL "manual"))
+        add_dependencies(tests ${target})
+    endif()
+endforeach()
