@@ -7,6 +7,15 @@ def device_option(parser):
     parser.add_argument("--threads", type=int, default=0, help="0: PyTorch's choice")
 
 
+def compile_option(parser):
+    parser.add_argument("--compile", nargs="?", const="default", metavar="MODE",
+                        help="torch.compile, by a mode of it; reduce-overhead makes CUDA graphs")
+
+
+def compiled(model, args):
+    return torch.compile(model, mode=args.compile) if args.compile else model
+
+
 def prepare(args):
     """Seeds, sets the threads, and returns what waits for the device."""
     torch.manual_seed(0)

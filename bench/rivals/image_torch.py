@@ -9,7 +9,7 @@ autograd gives the update, with create_graph in training. Defaults are the paper
 import torch
 
 from common import median_seconds, options, report
-from common_torch import device_option, layernorm, peak_gib, prepare, weight
+from common_torch import compile_option, compiled, device_option, layernorm, peak_gib, prepare, weight
 
 
 class Model(torch.nn.Module):
@@ -60,7 +60,7 @@ def main():
     parser.add_argument("--mode", choices=["training", "forward"], default="training")
     parser.add_argument("--force", choices=["written", "autograd"], default="written")
     parser.add_argument("--precision", choices=["f32", "tf32", "bf16"], default="f32")
-    parser.add_argument("--compile", action="store_true")
+    compile_option(parser)
     device_option(parser)
     o = parser.parse_args()
     finish = prepare(o)
@@ -68,7 +68,7 @@ def main():
     model = Model(o).to(o.device).train(o.mode == "training")
     patches = torch.randn(o.batch, o.tokens, o.patch, device=o.device)
     occluded = torch.rand(o.batch, o.tokens, 1, device=o.device) < 0.5
-    run = torch.compile(model) if o.compile else model
+    run = compiled(model, o)
     optimiser = torch.optim.AdamW(model.parameters(), 5e-4, (0.9, 0.99), weight_decay=0.05)
 
     def completed():

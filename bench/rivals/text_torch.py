@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from common import median_seconds, options, report
-from common_torch import device_option, peak_gib, prepare, weight
+from common_torch import compile_option, compiled, device_option, peak_gib, prepare, weight
 
 
 class Layer(nn.Module):
@@ -148,13 +148,13 @@ def main():
     parser.add_argument("--arch", choices=["gpt", "nrgpt"], default="nrgpt")
     parser.add_argument("--attention", choices=["sdpa", "written"], default="sdpa", help="of nrgpt")
     parser.add_argument("--precision", choices=["f32", "tf32", "bf16"], default="f32")
-    parser.add_argument("--compile", action="store_true")
+    compile_option(parser)
     device_option(parser)
     o = parser.parse_args()
     finish = prepare(o)
     torch.backends.cuda.matmul.allow_tf32 = o.precision == "tf32"
     model = Model(o).to(o.device)
-    run = torch.compile(model) if o.compile else model
+    run = compiled(model, o)
     optimiser = optimiser_of(model, o)
     if o.text:
         return train(run, optimiser, o)
