@@ -34,8 +34,25 @@ static void passes_zoo(void **state) {
 }
 
 static void passes_in_double(void **state) { passes(state, "--dtype f64", "F64"); }
-static void passes_in_float(void **state) { passes(state, "--backend cpu", "F32"); }
-/* block_wide amplifies roundings 14,000 times, so that half the digits are luck */
+/* block_wide amplifies roundings, so that its error in float is luck: JAX errs by 6e-5 to 2.4e-3
+ * when x0 moves by one rounding, a quarter of the time by more than 1e-3 (docs/platforms.md). On
+ * x86-64 the luck is known and good. */
+#if defined(__x86_64__)
+#define WIDE_TOLERANCE "1e-3"
+#else
+#define WIDE_TOLERANCE "3e-3"
+#endif
+
+static void passes_as_float(void **state, const char *options) {
+    passes_in(state,
+              GOLDEN "[!b]*.safetensors " GOLDEN "block_[!w]*.safetensors " GOLDEN
+                     "gnn/*.safetensors",
+              25, options, "F32");
+    passes_in(state, "--tolerance " WIDE_TOLERANCE " " GOLDEN "block_wide.safetensors", 1, options,
+              "F32");
+}
+
+static void passes_in_float(void **state) { passes_as_float(state, "--backend cpu"); }
 static void passes_in_parts(void **state) {
     passes(state, "--products bf16x6 --tolerance 3e-3", "F32");
     assert_error(run(state, "verify x.safetensors --products tf32"), 1,
@@ -73,7 +90,7 @@ static void passes_narrow_on_cpu(void **state) {
     assert_int_equal(run(state, "verify --dtype bf16 %s", rounded)->code, 0);
     assert_int_equal(run(state, "verify --dtype bf16 --tolerance 1e-4 %s", rounded)->code, 1);
 }
-static void passes_recomputed(void **state) { passes(state, "--recompute", "F32"); }
+static void passes_recomputed(void **state) { passes_as_float(state, "--recompute"); }
 
 /* A copy of a golden case in which element `at` of `name` is `by` more; none where name is NULL. */
 static void copy_case(void **state, const char *from, const char *to, const char *drop,
