@@ -69,7 +69,8 @@ typedef struct basin_ir_buffer {
     size_t bytes, offset;
     int first, last; /* instructions during which it is needed, in the order of the list, */
     int early, late; /* and with other parts of the batch behind or ahead */
-    bool cut;        /* holds a slice a part */
+    bool cut;        /* holds a slice a part, */
+    bool whole;      /* and is read whole by all parts of some run */
 } basin_ir_buffer;
 
 typedef struct basin_ir {

@@ -107,6 +107,46 @@ static void test_narrow(void **state) {
     check_dtype(BASIN_BF16);
 }
 
+/* What one run cuts and a later one reads whole, like a second memory of the tokens that a descent
+ * ended with: no part may write over it before all parts have read it. */
+static basin_tensor recall(int threads, bool alone, int *cut) {
+    lab l;
+    basin_block block;
+    lab_open(&l, "cpu", threads);
+    assert_int_equal(basin_block_declare(&block, &l.params, "", &usual), BASIN_OK);
+    basin_expr w = lab_state(&l, "w", BASIN_SHAPE(64, 64));
+    basin_expr gamma = lab_state(&l, "second.gamma", BASIN_SCALAR),
+               delta = lab_state(&l, "second.delta", BASIN_SHAPE(64));
+    lab_fill(&l, 9, 0.2);
+    basin_block_bound bound = {.block = &block, .pattern = &BASIN_OTHER_PAIRS};
+    basin_energy energy = basin_block_energy(&bound);
+    basin_descent_spec spec = {.steps = 1, .alpha = 0.1};
+    basin_expr end = basin_descend(&energy, tokens_of(&l, 64), &spec, NULL);
+    basin_expr memory = basin_reshape(end, BASIN_SHAPE(B * N, 64));
+    basin_expr a = basin_matmul(basin_matmul_t(memory, false, memory, true), memory);
+    for (int i = 0; i < 4; i++) a = basin_matmul(basin_layernorm(a, gamma, delta, 1e-5), w);
+    basin_plan *plan = lab_plan(&l, &a, 1);
+    *cut = count_cut(plan);
+    if (alone)
+        basin_team_run(run_inside, &plan, 2, 1, 2);
+    else
+        lab_run(plan);
+    basin_tensor result = lab_read(plan, a);
+    basin_plan_free(plan);
+    lab_close(&l);
+    return result;
+}
+
+static void test_read_whole_later(void **state) {
+    (void)state;
+    int cut;
+    basin_tensor wanted = recall(1, false, &cut), found = recall(2, true, &cut);
+    assert_in_range(cut, 10, 1000);
+    assert_memory_equal(found.data, wanted.data, basin_tensor_bytes(&wanted));
+    basin_tensor_free(&wanted);
+    basin_tensor_free(&found);
+}
+
 /* Seven threads would want fourteen parts of twelve pictures. */
 static void test_too_many_threads(void **state) {
     (void)state;
@@ -117,6 +157,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_float),
         cmocka_unit_test(test_narrow),
+        cmocka_unit_test(test_read_whole_later),
         cmocka_unit_test(test_too_many_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -171,6 +171,7 @@ static void stretch(basin_ir *ir, int value, size_t first, size_t end, bool cut)
     if (buffer->early > (int)first) buffer->early = (int)first;
     if (buffer->late < (int)end - 1) buffer->late = (int)end - 1;
     buffer->cut = buffer->cut || cut;
+    buffer->whole = buffer->whole || !cut;
 }
 
 static basin_status stretch_runs(basin_ir *ir, int threads) {
@@ -196,9 +197,13 @@ static bool meet(const basin_ir_buffer *a, const basin_ir_buffer *b) {
     return a->early <= b->late && b->early <= a->late;
 }
 
+/* Touched by each part of its runs in that part's own slice alone. */
+static bool is_sliced(const basin_ir_buffer *buffer) { return buffer->cut && !buffer->whole; }
+
 /* Whether they may where they lie exactly upon each other: each part then follows itself alone. */
 static bool may_coincide(const basin_ir_buffer *a, const basin_ir_buffer *b) {
-    return a->cut && b->cut && a->bytes == b->bytes && (a->first > b->last || b->first > a->last);
+    return is_sliced(a) && is_sliced(b) && a->bytes == b->bytes &&
+           (a->first > b->last || b->first > a->last);
 }
 
 /* The lowest place where the buffer overlaps none that is placed and alive with it. `placed` is
