@@ -70,8 +70,11 @@ static void factor_set(const basin_gemm *g, const void *x, int64_t at, float val
         ((float *)x)[at] = value;
 }
 
+/* NULL where none is wanted, as plans have it. */
 static void *workspace_new(const basin_gemm *g, int threads) {
-    void *memory = basin_aligned_new(basin_gemm_workspace(g, threads));
+    size_t bytes = basin_gemm_workspace(g, threads);
+    if (bytes == 0) return NULL;
+    void *memory = basin_aligned_new(bytes);
     assert_non_null(memory);
     return memory;
 }

@@ -107,7 +107,7 @@ static plan plan_make(const basin_gemm *g, int threads) {
     int64_t block_cols = divide_up(p.n_panels, p.n_blocks) * nr;
     p.a_floats = align(packed_floats(p.kernel, p.direct ? mr : block_rows, k));
     if (g->epilogue) p.c_floats = align(p.k_blocks > 1 ? block_rows * block_cols : mr * nr);
-    p.shared = !g->b_packed && g->batch == 1 && p.m_blocks > 1;
+    p.shared = !g->b_packed && g->batch == 1 && p.m_blocks > 1 && g->k > 0;
     if (!g->b_packed && !p.shared) {
         p.b_group = maximum(1, B_GROUP / maximum(1, b_panel(p.kernel, k)));
         p.b_group = minimum(p.b_group, divide_up(p.n_panels, p.n_blocks));
