@@ -91,7 +91,8 @@ BASIN_API basin_status basin_plan_run(basin_plan *plan, basin_error *error);
 /* Gives the memory of a plan's results back to the system until it runs again, where that is the
  * host's: for plans that run now and then. What was not read is lost. */
 BASIN_API void basin_plan_rest(basin_plan *plan);
-/* Copies an output into a tensor of equal shape, of any type. */
+/* Copies an output into a tensor of equal shape, of any type. An error where the plan has not run
+ * yet, or its last run failed, or it rests since. */
 BASIN_API basin_status basin_plan_read(basin_plan *plan, basin_expr output, basin_tensor *tensor,
                                        basin_error *error);
 /* A scalar output as a double; NaN if it cannot be read. */

@@ -170,6 +170,10 @@ basin_status basin_plan_read(basin_plan *plan, basin_expr output, basin_tensor *
         if (!basin_shape_equal(output->shape, tensor->shape))
             return shapes_differ("output", output, tensor, error);
         const basin_operand *where = &plan->output[i].where;
+        if (!plan->made && where->block == BASIN_BLOCK_ARENA)
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "a plan has no results before it has run, nor after it failed or was "
+                              "put to rest");
         if (plan->shares && plan->store->last != plan && where->block == BASIN_BLOCK_ARENA)
             return basin_fail(error, BASIN_BAD_VALUE,
                               "the results of a plan were overwritten by those of another that "

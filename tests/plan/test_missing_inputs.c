@@ -1,4 +1,5 @@
-/* A plan does not run before every input that it reads was written, and says which was not. */
+/* A plan does not run before every input that it reads was written, and says which was not; its
+ * results are not read before it has run. */
 #include <string.h>
 
 #include "support/check.h"
@@ -110,11 +111,42 @@ static void test_passed_through(void **state) {
     }
 }
 
+static void assert_unreadable(bench *b, basin_expr output) {
+    double number = 5;
+    basin_tensor t = basin_tensor_borrow(&number, BASIN_F64, BASIN_SCALAR);
+    assert_int_equal(basin_plan_read(b->plan, output, &t, NULL), BASIN_BAD_VALUE);
+    assert_true(number == 5);
+}
+
+/* Results that are not there are not read, whatever lies in their memory; a state is. */
+static void test_unread(void **state) {
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        bench b;
+        bench_open(&b, backends[i]);
+        basin_expr x = basin_input(b.graph, "x", BASIN_SCALAR);
+        basin_expr kept = basin_state(b.graph, "kept", BASIN_SCALAR);
+        basin_expr output[] = {basin_exp(x), kept};
+        bench_plan(&b, output, 2);
+        write_number(&b, x, 0);
+        assert_unreadable(&b, output[0]);
+        assert_true(basin_plan_scalar(b.plan, kept) == 0);
+        assert_int_equal(basin_plan_run(b.plan, NULL), BASIN_OK);
+        assert_true(basin_plan_scalar(b.plan, output[0]) == 1);
+        basin_plan_rest(b.plan);
+        assert_unreadable(&b, output[0]);
+        assert_int_equal(basin_plan_run(b.plan, NULL), BASIN_OK);
+        assert_true(basin_plan_scalar(b.plan, output[0]) == 1);
+        bench_close(&b);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_named),
         cmocka_unit_test(test_counted),
         cmocka_unit_test(test_passed_through),
+        cmocka_unit_test(test_unread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
