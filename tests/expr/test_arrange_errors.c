@@ -118,6 +118,16 @@ static void test_messages(void **state) {
     assert_int_equal(wrong, 0);
 }
 
+/* A step beyond the end, however far, takes the first element. */
+static void test_far_step(void **state) {
+    (void)state;
+    operands o = make_operands();
+    assert_ptr_equal(basin_stride(o.a, 1, 1, INT64_MAX), basin_slice(o.a, 1, 1, 1));
+    assert_ptr_equal(basin_stride(o.a, 1, 3, INT64_MAX), basin_slice(o.a, 1, 3, 0));
+    assert_null(basin_graph_error(o.graph));
+    basin_graph_free(o.graph);
+}
+
 static void test_null_passes(void **state) {
     (void)state;
     operands o = make_operands();
@@ -163,6 +173,7 @@ static void test_null_passes(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_far_step),
         cmocka_unit_test(test_null_passes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -63,6 +63,7 @@ basin_expr basin_stride(basin_expr a, int axis, int64_t start, int64_t step) {
         return basin_graph_fail(a->graph, BASIN_BAD_SHAPE, "stride: %s has no room for an axis",
                                 basin_expr_print(text, a));
     if (step == 1) return basin_slice(a, axis, start, n - start);
+    if (step >= n - start) return basin_slice(a, axis, start, n > start);
     int64_t count = (n - start + step - 1) / step, over = count * step - (n - start);
     a = basin_pad(basin_slice(a, axis, start, n - start), axis, 0, over);
     if (!a) return NULL;
