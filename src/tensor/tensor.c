@@ -44,7 +44,7 @@ char *basin_shape_print(char text[BASIN_SHAPE_TEXT], basin_shape shape) {
     for (int i = 0; i < shape.rank && i < BASIN_MAX_RANK; i++)
         at += (size_t)snprintf(text + at, BASIN_SHAPE_TEXT - at, "%s%lld", i ? ", " : "",
                                (long long)shape.dim[i]);
-    snprintf(text + at, BASIN_SHAPE_TEXT - at, "]");
+    snprintf(text + at, BASIN_SHAPE_TEXT - at, shape.rank > BASIN_MAX_RANK ? ", ..]" : "]");
     return text;
 }
 

@@ -27,6 +27,8 @@ static void shapes(void **state) {
     int64_t low = INT64_MIN;
     basin_shape widest = BASIN_SHAPE(low, low, low, low, low, low, low, low);
     assert_int_equal(strlen(basin_shape_print(text, widest)), 8 * 20 + 7 * 2 + 2);
+    assert_string_equal(basin_shape_print(text, BASIN_SHAPE(1, 2, 3, 4, 5, 6, 7, 8, 9)),
+                        "[1, 2, 3, 4, 5, 6, 7, 8, ..]");
     assert_true(basin_shape_equal(BASIN_SHAPE(2, 3), BASIN_SHAPE(2, 3)));
     assert_false(basin_shape_equal(BASIN_SHAPE(2, 3), BASIN_SHAPE(3, 2)));
     assert_false(basin_shape_equal(BASIN_SHAPE(2, 3), BASIN_SHAPE(2, 3, 1)));
