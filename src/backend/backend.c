@@ -11,6 +11,7 @@
 basin_status basin_backend_open(basin_backend **backend, const char *name, int threads,
                                 basin_error *error) {
     *backend = NULL;
+    if (!name) name = "";
     if (threads < 0)
         return basin_fail(error, BASIN_BAD_VALUE, "%d threads; wanted 0 (all cores) or more",
                           threads);

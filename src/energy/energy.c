@@ -13,6 +13,9 @@ basin_expr basin_energy_activation(const basin_energy *energy, basin_expr x) {
 
 basin_expr basin_energy_part(const basin_energy *energy, basin_expr g, int part) {
     const char *name = energy->name[part] ? energy->name[part] : "";
+    if (!energy->part)
+        return basin_graph_fail(basin_expr_graph(g), BASIN_BAD_VALUE,
+                                "an energy has no function that builds its parts (.part)");
     basin_expr made = energy->part(energy->context, g, part);
     if (!made)
         basin_graph_fail(basin_expr_graph(g), BASIN_BAD_VALUE,

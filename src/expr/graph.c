@@ -254,6 +254,9 @@ basin_expr basin_leaf(basin_graph *graph, basin_op op, basin_kind kind, const ch
                       basin_shape shape) {
     char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
     if (!graph) return NULL;
+    if (!name)
+        return basin_graph_fail(graph, BASIN_BAD_VALUE, "%s of shape %s has no name (NULL)",
+                                leaf_role(op, kind), basin_shape_print(a, shape));
     uint64_t hash = hash_bytes(17, name, strlen(name));
     basin_node *node = leaf_find(graph, hash, name);
     if (node) {

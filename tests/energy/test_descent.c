@@ -547,6 +547,10 @@ static void null_parts(void **state) {
     s.energy.activation = no_activation;
     refuse(&s, spec, s.energy, "activation is NULL");
     lab_close(&s.lab);
+    spring_open(&s, "ref", (double[B]){1, 1, 1});
+    s.energy.part = NULL;
+    refuse(&s, spec, s.energy, "no function that builds its parts (.part)");
+    lab_close(&s.lab);
 }
 
 int main(void) {

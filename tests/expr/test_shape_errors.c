@@ -144,6 +144,7 @@ BUILD(pair_sum_dense, basin_pair_sum(o->a, o->q, &BASIN_ALL_PAIRS))
 BUILD(declared_shape, basin_input(o->graph, "a", BASIN_SHAPE(3, 2)))
 BUILD(declared_kind, basin_index(o->graph, "b", BASIN_SHAPE(4)))
 BUILD(declared_role, basin_state(o->graph, "a", BASIN_SHAPE(2, 3)))
+BUILD(declared_nameless, basin_input(o->graph, NULL, BASIN_SHAPE(3, 2)))
 BUILD(of_result, basin_add(basin_exp(basin_matmul(basin_transpose(o->a), o->a)), o->b))
 BUILD(of_results, basin_matmul(basin_mul(o->a, basin_sin(o->a)), basin_scale(o->b, 0.5)))
 BUILD(declared_size, basin_input(o->graph, "z", BASIN_SHAPE(4, -1)))
@@ -255,6 +256,7 @@ static const struct {
     MISFIT(declared_shape, "'a'", "[3, 2]", "[2, 3]"),
     MISFIT(declared_kind, "'b' is declared as an index input, it was an input before"),
     MISFIT(declared_role, "'a' is declared as a state, it was an input before"),
+    MISFIT(declared_nameless, "an input of shape [3, 2] has no name"),
     MISFIT(of_result, "add: exp(..) [3, 3] and 'b' [4]"),
     MISFIT(of_results, "matmul: mul('a', ..) [2, 3] and mul(0.5, 'b') [4]"),
     MISFIT(declared_size, "'z'", "[4, -1]"),

@@ -36,6 +36,9 @@ static void test_mistakes(void **state) {
     assert_int_not_equal(basin_engine_open(&engine, "abacus", 1, &error), BASIN_OK);
     assert_null(engine.backend);
     basin_engine_close(&engine);
+    assert_int_not_equal(basin_engine_open(&engine, NULL, 1, &error), BASIN_OK);
+    assert_string_equal(error.text, "there is no backend ''; wanted ref, cpu or cuda");
+    basin_engine_close(&engine);
     assert_int_equal(basin_engine_open(&engine, "ref", 1, &error), BASIN_OK);
     basin_expr x = basin_input(engine.graph, "x", BASIN_SHAPE(3)), y = basin_exp(x);
     assert_int_equal(basin_engine_compute(&engine, &result, &y, 1, NULL, 0, &error),
