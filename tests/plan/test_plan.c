@@ -554,6 +554,22 @@ static void test_shared_forces(void **state) {
     check_free(&c);
 }
 
+/* Attention within windows and among all tokens reads the same queries in two shapes: a force of
+ * the one does not give the log-sum-exps of the other. */
+static void test_windows_and_all(void **state) {
+    (void)state;
+    check c;
+    check_init(&c);
+    basin_expr x = check_input(&c, "x", BASIN_SHAPE(12, 2, 4), -1, 1);
+    basin_expr beta = basin_fill(c.graph, BASIN_SHAPE(2), 0.7);
+    basin_expr windows = basin_reshape(x, BASIN_SHAPE(2, 6, 2, 4));
+    basin_expr all = basin_attention_lse(x, x, beta, NULL, NULL, &BASIN_ALL_PAIRS);
+    basin_expr some = basin_attention_lse(windows, windows, beta, NULL, NULL, &BASIN_ALL_PAIRS);
+    basin_expr force = basin_grad(basin_sum_all(all), x);
+    check_backends(&c, basin_mul(force, basin_sum_all(some)), 1e-5);
+    check_free(&c);
+}
+
 /* Paths double at every step: what depends on what must not be asked path by path. */
 static void test_many_paths(void **state) {
     (void)state;
@@ -647,6 +663,7 @@ int main(void) {
         cmocka_unit_test(test_regions_without_keep),
         cmocka_unit_test(test_long_chain),
         cmocka_unit_test(test_shared_forces),
+        cmocka_unit_test(test_windows_and_all),
         cmocka_unit_test(test_many_paths),
         cmocka_unit_test(test_shared_results),
         cmocka_unit_test(test_empty),

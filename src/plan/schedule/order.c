@@ -150,16 +150,21 @@ static bool depends(walk *w, int to, int from) {
     return w->seen[from];
 }
 
+/* Whether both are the same numbers in the same shape. */
+static bool is_same(const basin_ir *ir, int a, int b) {
+    if (a < 0 || b < 0) return a < 0 && b < 0;
+    return ir->value[a].root == ir->value[b].root &&
+           basin_shape_equal(ir->value[a].shape, ir->value[b].shape);
+}
+
 static bool same_scores(const basin_ir *ir, const basin_ir_instruction *lse,
                         const basin_ir_instruction *force) {
     if (force->op != BASIN_OP_ATTENTION_FORCE || force->out[BASIN_ATT_LSE] < 0 ||
         force->attr.exclude_self != lse->attr.exclude_self ||
         force->attr.causal != lse->attr.causal || force->attr.added != lse->attr.added)
         return false;
-    for (int i = 0; i <= BASIN_ATT_PAIR; i++) {
-        int a = lse->in[i], b = force->in[i];
-        if ((a < 0) != (b < 0) || (a >= 0 && ir->value[a].root != ir->value[b].root)) return false;
-    }
+    for (int i = 0; i <= BASIN_ATT_PAIR; i++)
+        if (!is_same(ir, lse->in[i], force->in[i])) return false;
     return true;
 }
 
