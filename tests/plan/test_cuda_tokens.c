@@ -18,7 +18,7 @@ static void run(basin_tensor *result, const char *backend, const tokens_case *c,
         basin_backend_set_narrow_least(l.backend, 0);
     }
     tokens_run(result, &l, c, narrow ? BASIN_FUSE_AUTO : BASIN_FUSE_OFF,
-               narrow ? reads_tokens : NULL);
+               narrow && c->edges > 0 ? reads_tokens : NULL);
     lab_close(&l);
 }
 
@@ -55,8 +55,16 @@ static void test_sizes(void **state) {
     check(&(tokens_case){210, 1500, 700, block_of(128, 4), false});
 }
 
+/* A graph without edges, whose list has no room for one, or without nodes. */
+static void test_no_pairs(void **state) {
+    (void)state;
+    check(&(tokens_case){301, 0, 0, block_of(128, 3), false});
+    check(&(tokens_case){0, 0, 0, block_of(64, 2), false});
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sizes)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sizes),
+                                       cmocka_unit_test(test_no_pairs)};
     basin_backend *cuda;
     basin_error error = {0};
     if (basin_backend_open(&cuda, "cuda", 0, &error)) {

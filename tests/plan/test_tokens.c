@@ -47,6 +47,13 @@ static void test_recomputed(void **state) {
     tokens_compare(fused, plain, 1e-11);
 }
 
+/* A graph without edges, whose list has no room for one, or without nodes. */
+static void test_no_pairs(void **state) {
+    (void)state;
+    compare(&(tokens_case){70, 0, 0, wide, false}, reads_heads);
+    compare(&(tokens_case){0, 0, 0, wide, false}, reads_heads);
+}
+
 /* Heads that are together no wider than the tokens stay. */
 static void test_narrow_heads(void **state) {
     (void)state;
@@ -75,9 +82,8 @@ static void test_narrow(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_numbers),
-        cmocka_unit_test(test_recomputed),
-        cmocka_unit_test(test_narrow_heads),
+        cmocka_unit_test(test_same_numbers), cmocka_unit_test(test_recomputed),
+        cmocka_unit_test(test_no_pairs),     cmocka_unit_test(test_narrow_heads),
         cmocka_unit_test(test_narrow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -254,7 +254,8 @@ static bool fits(const basin_ir *ir, family *f, const basin_ir_instruction *i,
     int q = i->in[BASIN_ATT_Q];
     int64_t H = dim_of(ir, q, 2), Y = dim_of(ir, q, 3), D = dim_of(ir, f->g, 1);
     double pairs = (double)dim_of(ir, i->in[BASIN_ATT_KEY], 0);
-    return H * Y > D && pairs * (double)(H * Y) >= backend->narrow_least &&
+    bool any = pairs > 0 && dim_of(ir, f->g, 0) > 0; /* kernels read rows of the next pair ahead */
+    return any && H * Y > D && pairs * (double)(H * Y) >= backend->narrow_least &&
            backend->table->takes_tokens(backend, H, D) && find_products(ir, f) &&
            gives_no_more(ir, f);
 }
