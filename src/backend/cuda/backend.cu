@@ -47,7 +47,7 @@ static const char *fault_name(int32_t op) {
 /* What a kernel found wrong becomes the stream's error, unless there is one. */
 static void take_fault(basin_cuda *cuda) {
     basin_cuda_fault *fault = cuda->fault_host;
-    if (fault->op == 0) return;
+    if (!fault || fault->op == 0) return; /* NULL: the backend could not be opened */
     if (cuda->error.status == BASIN_OK)
         basin_fail(&cuda->error, BASIN_BAD_VALUE,
                    "%s: index %lld at element %lld is not in [%lld, %lld)", fault_name(fault->op),
