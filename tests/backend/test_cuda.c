@@ -493,6 +493,21 @@ static void too_large_plan_says_so(void **state) {
     basin_graph_free(graph);
 }
 
+static void opens_a_device_by_number(void **state) {
+    (void)state;
+    const char *const number[] = {"0", "5", "first", "", "-1", "1x"};
+    for (int i = 0; i < 6; i++) {
+        basin_error error = {0};
+        basin_backend *other;
+        assert_int_equal(setenv("BASIN_CUDA_DEVICE", number[i], 1), 0);
+        basin_status status = basin_backend_open(&other, "cuda", 0, &error);
+        assert_int_equal(unsetenv("BASIN_CUDA_DEVICE"), 0);
+        assert_int_equal(status, i < 2 ? BASIN_OK : BASIN_BAD_VALUE);
+        if (status) assert_non_null(strstr(error.text, "BASIN_CUDA_DEVICE is '"));
+        basin_backend_close(other);
+    }
+}
+
 int main(void) {
     basin_error error;
     if (basin_backend_open(&cuda, "cuda", 0, &error)) {
@@ -519,6 +534,7 @@ int main(void) {
         cmocka_unit_test(copies),
         cmocka_unit_test(queued_runs),
         cmocka_unit_test(too_large_plan_says_so),
+        cmocka_unit_test(opens_a_device_by_number),
     };
     int failures = cmocka_run_group_tests(tests, NULL, NULL);
     basin_backend_close(cuda);

@@ -152,10 +152,23 @@ static const basin_backend_table make_table(bool hopper) {
 
 static const basin_backend_table table = make_table(false), hopper_table = make_table(true);
 
-/* The number in BASIN_CUDA_DEVICE. Ranks of one host take devices in turn, so that it may exceed
- * them. */
-static int wanted_device(const char *wanted, int devices) {
-    return (int)(strtoul(wanted, NULL, 10) % (unsigned long)devices);
+/* Makes the device of `beside`, or else the one that BASIN_CUDA_DEVICE names, if it is set, the
+ * thread's. Ranks of one host take devices in turn, so that the number may exceed them. */
+static basin_status take_device(basin_cuda *cuda, const basin_cuda *beside, basin_error *error) {
+    const char *wanted = getenv("BASIN_CUDA_DEVICE");
+    int devices = 0;
+    if (beside) BASIN_CUDA_TRY(cuda, cudaSetDevice(beside->device));
+    if (beside || !wanted) return report(cuda, error);
+    size_t digits = strspn(wanted, "0123456789");
+    if (digits == 0 || wanted[digits] != '\0')
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "backend cuda: BASIN_CUDA_DEVICE is '%.40s'; wanted a device's number",
+                          wanted);
+    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0)
+        return BASIN_OK; /* told next */
+    unsigned long number = strtoul(wanted, NULL, 10) % (unsigned long)devices;
+    BASIN_CUDA_TRY(cuda, cudaSetDevice((int)number));
+    return report(cuda, error);
 }
 
 basin_status basin_cuda_choose_device(basin_cuda *cuda, basin_error *error) {
@@ -165,11 +178,7 @@ basin_status basin_cuda_choose_device(basin_cuda *cuda, basin_error *error) {
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "backend cuda: there is no CUDA device here (%s)",
                           code != cudaSuccess ? cudaGetErrorString(code) : "the driver counts 0");
-    const char *wanted = getenv("BASIN_CUDA_DEVICE");
-    if (wanted)
-        cuda->device = wanted_device(wanted, devices);
-    else
-        BASIN_CUDA_TRY(cuda, cudaGetDevice(&cuda->device));
+    BASIN_CUDA_TRY(cuda, cudaGetDevice(&cuda->device));
     BASIN_CUDA_TRY(cuda, cudaSetDevice(cuda->device));
     BASIN_CUDA_TRY(cuda,
                    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, cuda->device));
@@ -193,7 +202,8 @@ static bool is_careful(void) {
     return careful && strcmp(careful, "0") != 0;
 }
 
-/* What lists of calls need; single ones (eager.cu) need none of it. */
+/* What lists of calls need; single ones (eager.cu) need none of it, and run on the device that is
+ * the caller's. */
 static void make_resources(basin_cuda *cuda, const basin_cuda *beside) {
     const char *tune = getenv("BASIN_CUDA_TUNE");
     basin_cuda_gate gate(beside);
@@ -231,7 +241,8 @@ static basin_status open_backend(basin_backend **backend, const basin_backend *b
     cuda->base.table = &table;
     cuda->base.threads = 1;
     cuda->careful = is_careful();
-    basin_status status = basin_cuda_choose_device(cuda, error);
+    basin_status status = lists ? take_device(cuda, (const basin_cuda *)beside, error) : BASIN_OK;
+    if (!status) status = basin_cuda_choose_device(cuda, error);
     if (cuda->capability == 90) cuda->base.table = &hopper_table;
     if (!status && lists) {
         make_resources(cuda, (const basin_cuda *)beside);
