@@ -744,7 +744,7 @@ static void test_joint(void **state) {
             }
 }
 
-/* Lists and mixed heads take none, and say so. */
+/* Lists and mixed heads take none, and say so however often they run. */
 static void test_joint_refused(void **state) {
     (void)state;
     for (int list = 0; list < 2; list++) {
@@ -755,10 +755,12 @@ static void test_joint_refused(void **state) {
         lay_apart(&s, &s.call.in[BASIN_ATT_K], 8, 16);
         s.call.workspace_bytes = cuda->table->workspace(cuda, &s.call);
         s.block[0] = cuda->table->alloc(cuda, s.call.workspace_bytes + GUARD);
-        basin_error error = {0};
-        cuda->table->run(cuda, &s.call, 1, s.block);
-        assert_int_equal(cuda->table->wait(cuda, &error), BASIN_UNSUPPORTED);
-        assert_non_null(strstr(error.text, "lie apart"));
+        for (int again = 0; again < 4; again++) {
+            basin_error error = {0};
+            cuda->table->run(cuda, &s.call, 1, s.block);
+            assert_int_equal(cuda->table->wait(cuda, &error), BASIN_UNSUPPORTED);
+            assert_non_null(strstr(error.text, "lie apart"));
+        }
         for (int i = 0; i < s.blocks; i++) cuda->table->free(cuda, s.block[i]);
         pattern_free(&t);
         problem_free(&p);

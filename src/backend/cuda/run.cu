@@ -169,19 +169,21 @@ static void capture(basin_cuda *cuda, recorded *r, void *const *block) {
     if (!BASIN_CUDA_TRY(cuda,
                         cudaStreamBeginCapture(cuda->stream, cudaStreamCaptureModeThreadLocal)))
         return;
-    for (size_t i = 0; i < r->calls;) i += run_some(cuda, &r->call[i], r->calls - i, block);
+    for (size_t i = 0; i < r->calls && cuda->error.status == BASIN_OK;)
+        i += run_some(cuda, &r->call[i], r->calls - i, block);
     if (!BASIN_CUDA_TRY(cuda, cudaStreamEndCapture(cuda->stream, &graph))) return;
-    BASIN_CUDA_TRY(cuda, cudaGraphInstantiate(&r->graph, graph, 0));
+    if (cuda->error.status == BASIN_OK) /* else calls are missing */
+        BASIN_CUDA_TRY(cuda, cudaGraphInstantiate(&r->graph, graph, 0));
     BASIN_CUDA_TRY(cuda, cudaGraphDestroy(graph));
 }
 
-/* One that has no graph yet. */
+/* One that has no graph yet. A run that fails does not count: what it wants may not be compiled. */
 static void run_fresh(basin_cuda *cuda, recorded *r, void *const *block) {
     basin_cuda_gate gate(cuda);
     if (r->runs == 0) prepare(cuda, r->call, r->calls, block);
     if (r->runs == 1 && !cuda->careful) capture(cuda, r, block);
-    r->runs += r->runs < 2;
     if (cuda->error.status == BASIN_OK && !r->graph) run_eagerly(cuda, r->call, r->calls, block);
+    r->runs += r->runs < 2 && cuda->error.status == BASIN_OK;
 }
 
 static void run_list(basin_cuda *cuda, const basin_call *call, size_t calls, void *const *block) {
