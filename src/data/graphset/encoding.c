@@ -7,6 +7,7 @@
 #include "data/graphset/graphset.h"
 
 enum { MOST_KINDS = 4096, DEGREES = 32 };
+static const double LEAST_VARIANCE = 1e-70; /* 1 over its root is a float */
 
 /* Rows (nodes or edges) of graph g. */
 typedef struct rows {
@@ -35,7 +36,8 @@ static basin_status label_ranges(basin_label_column *column, const int32_t *labe
     return BASIN_OK;
 }
 
-/* Of the columns from `first` on. */
+/* Of the columns from `first` on. What varies no more than its sums are rounded is a constant,
+ * whatever its units: lengths in metres are of 1e-10 where they are of molecules. */
 static void statistics(float *mean, float *scale, const float *number, int64_t first,
                        int64_t columns, const rows *r) {
     for (int64_t c = first; c < columns; c++) {
@@ -47,8 +49,9 @@ static void statistics(float *mean, float *scale, const float *number, int64_t f
             }
         double centre = count > 0 ? sum / count : 0;
         double variance = count > 0 ? squares / count - centre * centre : 0;
+        bool varies = variance > fmax(1e-12 * squares / count, LEAST_VARIANCE);
         mean[c] = (float)centre;
-        scale[c] = variance > 1e-12 * (1 + centre * centre) ? (float)(1 / sqrt(variance)) : 1;
+        scale[c] = varies ? (float)(1 / sqrt(variance)) : 1;
     }
 }
 

@@ -45,10 +45,11 @@ static void folder_free(folder *f) {
     for (int i = 0; i < FILES; i++) free(f->file[i].data);
 }
 
-/* Which of the files a name is, -1 for none of them. */
+/* Which of the files a name is, -1 for none of them; nor is what macOS puts beside each file,
+ * ._DS_A.txt. */
 static int kind_of(const char *name) {
     size_t length = strlen(name);
-    for (int i = 0; i < FILES; i++) {
+    for (int i = 0; i < FILES && *name != '.'; i++) {
         size_t n = strlen(suffix[i]);
         if (length > n && !strcmp(name + length - n, suffix[i])) return i;
     }
@@ -195,11 +196,13 @@ static int64_t read_line(reading *r, char **at, char **bad) {
     char *c = *at;
     for (;;) {
         int64_t commas, before = (int64_t)(r->used - first);
+        char *behind = c; /* the number before */
         c = skip_separators(c, &commas);
         bool ends = *c == '\n' || !*c;
         int64_t gaps = ends ? commas + (!before && commas) : commas - (before > 0);
         if (r->missing && !add_number(r, NAN, gaps)) return -1;
         if (ends) break;
+        if (!r->missing && gaps > 0) return *bad = behind, -1; /* the next would take its column */
         char *end;
         double value = strtod(c, &end);
         if (end == c || (!isfinite(value) && !(r->missing && isnan(value)))) return *bad = c, -1;
@@ -248,8 +251,15 @@ static basin_status read_table(table *out, const folder *f, int kind, basin_erro
 static basin_status want_rows(const table *t, int64_t rows, const char *of, const folder *f,
                               int kind, basin_error *error) {
     if (t->rows == rows) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_FILE, "%s: %s has %lld lines; wanted %lld, one a %s",
+    return basin_fail(error, BASIN_BAD_FILE, "%s: %s has %lld lines; wanted %lld, one for each %s",
                       f->path, f->file[kind].name, (long long)t->rows, (long long)rows, of);
+}
+
+static basin_status want_columns(const table *t, int64_t columns, const char *what, const folder *f,
+                                 int kind, basin_error *error) {
+    if (!t->rows || t->columns == columns) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_FILE, "%s: %s, line 1: %lld numbers; wanted %s", f->path,
+                      f->file[kind].name, (long long)t->columns, what);
 }
 
 /* A whole number that fits into 32 bits. */
@@ -272,9 +282,10 @@ static basin_status place_nodes(basin_graphset *set, int32_t **place, const fold
     table t;
     basin_status status = read_table(&t, f, INDICATOR, error);
     int64_t most = 0;
+    if (!status) status = want_columns(&t, 1, "one, the node's graph", f, INDICATOR, error);
     for (int64_t i = 0; i < t.rows && !status; i++) {
         int32_t graph;
-        status = as_integer(&graph, t.number[i * t.columns], f, INDICATOR, i, error);
+        status = as_integer(&graph, t.number[i], f, INDICATOR, i, error);
         if (!status && graph < 1)
             status =
                 basin_fail(error, BASIN_BAD_FILE, "%s: %s, line %lld: graph %d; wanted 1 or more",
@@ -305,10 +316,9 @@ static basin_status place_nodes(basin_graphset *set, int32_t **place, const fold
     }
     if (!status) {
         int64_t *start = set->node_start;
-        for (int64_t i = 0; i < t.rows; i++) start[(int64_t)t.number[i * t.columns] + 1]++;
+        for (int64_t i = 0; i < t.rows; i++) start[(int64_t)t.number[i] + 1]++;
         for (int64_t g = 0; g <= set->graphs; g++) start[g + 1] += start[g];
-        for (int64_t i = 0; i < t.rows; i++)
-            (*place)[i] = (int32_t)start[(int64_t)t.number[i * t.columns]]++;
+        for (int64_t i = 0; i < t.rows; i++) (*place)[i] = (int32_t)start[(int64_t)t.number[i]]++;
     }
     free(t.number);
     return status;
@@ -349,9 +359,7 @@ static basin_status read_edges(basin_graphset *set, const folder *f, const int32
     table t;
     int32_t *edge = NULL;
     basin_status status = read_table(&t, f, EDGES, error);
-    if (!status && t.rows && t.columns != 2)
-        status = basin_fail(error, BASIN_BAD_FILE, "%s: %s, line 1: %lld numbers; wanted two nodes",
-                            f->path, f->file[EDGES].name, (long long)t.columns);
+    if (!status) status = want_columns(&t, 2, "two nodes", f, EDGES, error);
     if (!status && t.rows > INT32_MAX)
         status = basin_fail(error, BASIN_UNSUPPORTED, "%s: more than 2^31 edges", f->path);
     if (!status && !(edge = basin_array_new((size_t)t.rows, 2 * sizeof *edge)))
@@ -401,13 +409,15 @@ static basin_status read_targets(basin_graphset *set, const folder *f, basin_err
     basin_status status = read_table(&t, f, kind, error);
     if (!status && !t.rows)
         status = basin_fail(error, BASIN_BAD_FILE, "%s: %s is empty", f->path, f->file[kind].name);
+    if (!status && kind == GRAPH_LABELS)
+        status = want_columns(&t, 1, "one, the graph's class", f, kind, error);
     set->graphs = t.rows;
     set->task = kind == GRAPH_LABELS ? BASIN_GRAPHS_CLASSES : BASIN_GRAPHS_VALUES;
     int64_t *value = status ? NULL : basin_array_new((size_t)t.rows, sizeof *value);
     if (!status && !value) status = no_memory(f, error);
     for (int64_t i = 0; i < t.rows && !status && kind == GRAPH_LABELS; i++) {
         int32_t number = 0;
-        status = as_integer(&number, t.number[i * t.columns], f, kind, i, error);
+        status = as_integer(&number, t.number[i], f, kind, i, error);
         value[i] = number;
     }
     if (!status && kind == GRAPH_LABELS)

@@ -83,6 +83,7 @@ static void scattered_nodes(void **state) {
     char path[PATH_TEXT];
     const char edges[] = "1, 3\n2, 4\n", some[] = "1\n2\n";
     file_put(folder_path(path, state, "T_A.txt"), edges, strlen(edges));
+    file_put(folder_path(path, state, "._T_A.txt"), "x", 1); /* macOS has these beside files */
     file_put(folder_path(path, state, "T_edge_labels.txt"), some, strlen(some));
     file_put(folder_path(path, state, "T_edge_attributes.txt"), some, strlen(some));
     must(basin_graphset_read(&set, *state, &error), &error);
@@ -109,13 +110,16 @@ static void malformed(void **state) {
         {"T_A.txt", "1\n2\n", "wanted two nodes"},
         {"T_A.txt", "1, x\n", "line 1: 'x' is not a number"},
         {"T_node_attributes.txt", "1, 2\n2\n", "line 2: 1 numbers; wanted 2"},
-        {"T_node_attributes.txt", "1, 2\n", "has 1 lines; wanted 8, one a node"},
+        {"T_node_attributes.txt", "1, 2\n", "has 1 lines; wanted 8, one for each node"},
+        {"T_node_attributes.txt", "1,,2\n", "line 1: '' is not a number"},
         {"T_node_attributes.txt", "1, nan\n", "'nan' is not a number"},
         {"T_node_labels.txt", "1\n", "has 1 lines; wanted 8"},
         {"T_node_labels.txt", "1.5\n1\n1\n1\n1\n1\n1\n1\n", "1.5; wanted a whole number"},
-        {"T_edge_labels.txt", "1\n", "wanted 14, one a edge"},
+        {"T_edge_labels.txt", "1\n", "wanted 14, one for each edge"},
         {"T_graph_labels.txt", "a\n", "'a' is not a number"},
         {"T_graph_labels.txt", "", "is empty"},
+        {"T_graph_labels.txt", "1 0\n7 0\n1 1\n", "2 numbers; wanted one, the graph's class"},
+        {"T_graph_indicator.txt", "1 1\n1 2\n", "2 numbers; wanted one, the node's graph"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         basin_graphset set;

@@ -294,6 +294,26 @@ static void bare_nodes(void **state) {
     basin_graphset_free(&set);
 }
 
+/* Attributes in metres, of 1e-10, are standardised as those in angstroms are; a constant stays. */
+static void small_units(void **state) {
+    basin_graphset set;
+    basin_graphset_encoding e;
+    basin_error error;
+    basin_encoding_spec how = {.standardise = true};
+    static const int64_t all[] = {0, 1, 2};
+    tiny_write(state, NULL, NULL);
+    must(basin_graphset_read(&set, *state, &error), &error);
+    for (int i = 0; i < 8; i++) {
+        set.node_attribute[2 * i] *= 1e-10f;
+        set.node_attribute[2 * i + 1] = 0.3f;
+    }
+    must(basin_graphset_encoding_new(&e, &set, all, 3, &how, &error), &error);
+    assert_true(fabsf(e.scale[0] * 1e-10f * sqrtf(5.25f) - 1) < 1e-4f);
+    assert_true(e.scale[1] == 1 && e.mean[1] == 0.3f);
+    basin_graphset_encoding_free(&e);
+    basin_graphset_free(&set);
+}
+
 /* A flip turns whole eigenvectors, of each graph its own, the same in any batch. */
 static void flips(void **state) {
     basin_graphset set;
@@ -342,6 +362,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(parts, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(batch_of_tiny, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(bare_nodes, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(small_units, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(flips, folder_new, folder_remove),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
