@@ -288,6 +288,23 @@ static void predicts_without_labels(void **state) {
     assert_error(run(state, "graph cv . --folds 2 --cache none"), 1, "no labels");
 }
 
+/* Too few to set any aside: it is said, and there is no score of validation, which was 0. */
+static void three_graphs(void **state) {
+    tiny_write(state, NULL, NULL);
+    const program *p = run(state, "graph cv . --folds 3 --epochs 1 --members 1 --json " SMALL);
+    if (p->code) fail_msg("%s", p->err);
+    assert_contains(p->out, "\"test_mean\"");
+    assert_null(strstr(p->out, "validation"));
+    p = run(state, "graph train . -o m.safetensors --epochs 1 --cache none --threads 1");
+    if (p->code) fail_msg("%s", p->err);
+    assert_contains(p->err, "3 graphs are too few to set 0.1 of them aside for validation");
+    tiny_write(state, "T_graph_labels.txt", "-1\n7\n8\n");
+    p = run(state, "graph eval m.safetensors . --cache none");
+    assert_contains(p->out, "1 of 3 graphs have a class that the model does not know");
+    p = run(state, "graph eval m.safetensors . --cache none --json");
+    assert_contains(p->out, "\"missing\": 1");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(trains_and_uses, folder_new, folder_remove),
@@ -301,6 +318,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(makes_sets, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(reports_bad_folders, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(predicts_without_labels, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(three_graphs, folder_new, folder_remove),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

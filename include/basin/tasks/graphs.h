@@ -98,7 +98,7 @@ typedef struct basin_graphs_measures {
     double balanced;  /* percent, mean over the classes */
     double loss;      /* cross entropy, or mean absolute error */
     double deviation; /* root mean square error of values */
-    int64_t missing;  /* values that are not known, and were left out */
+    int64_t missing;  /* values that are not known, or items whose class is not; left out */
 } basin_graphs_measures;
 /* Of several values, which may be in different units, the errors are means of each error over the
  * deviation of that value in training (in plain units where the model does not standardise). */

@@ -173,7 +173,8 @@ static int64_t collect(const job *j, int64_t first, int64_t last, bool validatio
     int64_t n = 0;
     for (int64_t f = first; f < last; f++) {
         const basin_graphs_fold *r = &j->result[f];
-        if (r->done) j->value[n++] = number_of(validation ? &r->validation : &r->test, j->set.task);
+        if (r->done && (!validation || r->validations))
+            j->value[n++] = number_of(validation ? &r->validation : &r->test, j->set.task);
     }
     return n;
 }
@@ -369,6 +370,7 @@ static void print_statistics_json(basin_json *json, const job *j) {
     if (j->o->repeats > 1) basin_json_number(json, "deviation_of_repeats", s.repeats);
     if (j->paper) return;
     s = of_all(j, true);
+    if (!s.folds) return; /* too few graphs to set any aside */
     basin_json_number(json, "validation_mean", s.mean);
     basin_json_number(json, "validation_deviation", s.deviation);
 }

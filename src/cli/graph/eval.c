@@ -72,6 +72,15 @@ static basin_status look_back(job *j, basin_error *error) {
     return BASIN_OK;
 }
 
+/* Of classes; those of values come with their table. */
+static void print_missing(const job *j) {
+    if (!j->measures.missing || j->value) return;
+    bool nodes = basin_graphs_get_target(j->use.model) == BASIN_NODE_CLASSES;
+    printf("%lld of %lld %s have a class that the model does not know; they were left out\n",
+           (long long)j->measures.missing, (long long)(j->measures.missing + j->measures.items),
+           nodes ? "nodes" : "graphs");
+}
+
 static void print_seen(const job *j) {
     if (!j->told)
         printf("the model's file does not say which graphs it was trained on: they may be among "
@@ -165,6 +174,7 @@ static int print_text(const job *j) {
     basin_graph_measures_text(text, sizeof text, &j->measures, j->use.model);
     printf("%s, %s, %lld %s: %s\n", j->use.set.name, part_of(j), (long long)j->measures.items,
            target == BASIN_NODE_CLASSES ? "nodes" : "graphs", text);
+    print_missing(j);
     print_seen(j);
     if (j->spread.count) print_spread(&j->spread, target);
     return j->value ? print_values(j) : BASIN_EXIT_OK;
@@ -183,8 +193,8 @@ static void print_json(const job *j, const char *model) {
         basin_json_integer(&json, "validated_on", j->seen[BASIN_GRAPHS_VALIDATED_ON]);
     }
     if (j->spread.count) print_spread_json(&json, &j->spread, target);
+    if (j->value || j->measures.missing) basin_json_integer(&json, "missing", j->measures.missing);
     if (j->value) {
-        basin_json_integer(&json, "missing", j->measures.missing);
         basin_json_array(&json, "values");
         for (int64_t c = 0; c < basin_graphs_columns(j->use.model); c++) {
             basin_json_object(&json, NULL);

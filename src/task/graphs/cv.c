@@ -377,20 +377,30 @@ static basin_status begin(pool *p, const basin_graphs_cv *spec, basin_error *err
     return BASIN_OK;
 }
 
+static basin_status check_test(const pool *p, int64_t number, basin_error *error) {
+    const basin_graphset *set = &p->input->set;
+    const basin_fold *fold = &p->folds->fold[number];
+    char what[60];
+    snprintf(what, sizeof what, "test graphs of fold %lld", (long long)number + 1);
+    return basin_graphs_check_known(set, set->name, fold->item[2], fold->count[2], what, error);
+}
+
 /* What is known of this rank's folds before they are trained. */
 static basin_status begin_folds(pool *p, basin_error *error) {
     int64_t members = p->spec.members;
+    basin_status status = BASIN_OK;
     p->work = calloc((size_t)p->folds->folds + 1, sizeof *p->work);
     if (!p->work) return basin_fail(error, BASIN_NO_MEMORY, "no memory for folds");
-    for (int64_t f = p->next / members; f < p->last / members; f++) {
+    for (int64_t f = p->next / members; f < p->last / members && !status; f++) {
         const basin_fold *fold = &p->folds->fold[f];
+        status = check_test(p, f, error);
         p->work[f].left = members;
         p->result[f] = (basin_graphs_fold){
             .trains = fold->count[0], .validations = fold->count[1], .tests = fold->count[2]};
         p->total += members *
                     basin_graphs_epochs(p->settings, &p->input->set, fold->item[0], fold->count[0]);
     }
-    return BASIN_OK;
+    return status;
 }
 
 static void end_folds(pool *p) {

@@ -288,6 +288,11 @@ int64_t basin_graphs_count_rows(const basin_graphset *set, basin_graphs_target t
 basin_status basin_graphs_outputs(float **output, basin_graphs_plans *plans,
                                   const basin_graphs_input *input, const int64_t *graph,
                                   int64_t count, basin_error *error);
+/* An error where nothing is known of any of the graphs, called `what` in its message: a score of
+ * them would be 0. */
+basin_status basin_graphs_check_known(const basin_graphset *set, const char *path,
+                                      const int64_t *graph, int64_t count, const char *what,
+                                      basin_error *error);
 /* Of outputs [rows, outputs]. Where there are several values, each counts in units of its `scale`
  * [outputs], for they may be in units far apart; NULL: 1. */
 void basin_graphs_measure(basin_graphs_measures *measures, const float *output,

@@ -31,9 +31,10 @@ static double class_mean(const tally *t, int64_t classes) {
     return present > 0 ? 100 * sum / present : 0;
 }
 
-/* One item; unknown classes are left out. */
+/* One item; unknown classes are left out and counted. */
 static void add_item(basin_graphs_measures *measures, tally *t, const float *output,
                      int64_t outputs, int32_t own) {
+    measures->missing += own < 0;
     if (own < 0) return;
     bool right = best_of(output, outputs) == own;
     measures->items++;
@@ -116,6 +117,28 @@ void basin_graphs_measure(basin_graphs_measures *measures, const float *output,
         measures->accuracy *= 100 / (double)measures->items;
         measures->loss /= (double)measures->items;
     }
+}
+
+static bool has_known(const basin_graphset *set, int64_t graph) {
+    bool nodes = set->task == BASIN_NODE_CLASSES, known = false;
+    int64_t first = nodes ? set->node_start[graph] : graph;
+    int64_t end = nodes ? set->node_start[graph + 1] : graph + 1;
+    for (int64_t i = first; i < end && !known && set->task != BASIN_GRAPHS_VALUES; i++)
+        known = set->class_of[i] >= 0;
+    for (int64_t c = 0; c < set->targets && !known && set->task == BASIN_GRAPHS_VALUES; c++)
+        known = !isnan(set->target[graph * set->targets + c]);
+    return known;
+}
+
+basin_status basin_graphs_check_known(const basin_graphset *set, const char *path,
+                                      const int64_t *graph, int64_t count, const char *what,
+                                      basin_error *error) {
+    for (int64_t i = 0; i < count; i++)
+        if (has_known(set, graph[i])) return BASIN_OK;
+    return basin_fail(
+        error, BASIN_BAD_VALUE, "%s: none of the %lld %s has a %s; wanted one at least", path,
+        (long long)count, what,
+        set->task == BASIN_GRAPHS_VALUES ? "value that is known" : "class that the model knows");
 }
 
 int64_t basin_graphs_count_rows(const basin_graphset *set, basin_graphs_target target,

@@ -190,6 +190,12 @@ basin_status basin_graphs_run(basin_outcome *outcome, basin_graphs_model *model,
         return basin_fail(error, BASIN_BAD_VALUE,
                           "patience is %lld without graphs to score; wanted some for validation",
                           (long long)model->settings.patience);
+    if (fold->count[1]) {
+        basin_status known =
+            basin_graphs_check_known(&input->set, input->set.name, fold->item[1], fold->count[1],
+                                     "graphs for validation", error);
+        if (known) return known;
+    }
     j.task = task_of(&j);
     basin_graphs_plans_begin(&j.train, model, &input->set, fold->item[0], fold->count[0],
                              &j.task.schedule);
@@ -258,7 +264,14 @@ static basin_status divide(work *w, basin_error *error) {
         return basin_fail(error, BASIN_NO_MEMORY, "no memory for a split");
     if (divided || !(d->hold_out > 0)) return BASIN_OK;
     const int32_t *class_of = set->task == BASIN_GRAPHS_CLASSES ? set->class_of : NULL;
-    return basin_fold_part(f, class_of, d->hold_out, (uint64_t)w->settings->seed, error);
+    basin_status status =
+        basin_fold_part(f, class_of, d->hold_out, (uint64_t)w->settings->seed, error);
+    if (!status && !f->count[1])
+        basin_watch_note(basin_run_training(w->run)->watch,
+                         "%lld graphs are too few to set %g of them aside for validation: the last "
+                         "epoch is kept",
+                         (long long)set->graphs, d->hold_out);
+    return status;
 }
 
 /* Keeps `limit` of the training graphs, drawn by the seed, in their order. */

@@ -41,6 +41,9 @@ static basin_status open_input(use *u, const basin_graphs_model *model, bool lab
     int64_t span = u->count ? last - first + 1 : 0;
     basin_status status = basin_graphs_input_begin(&u->input, s, u->data.set, first, span, error);
     if (!status) status = basin_graphs_input_match(&u->input, model, u->data.path, labels, error);
+    if (!status && labels && u->count)
+        status = basin_graphs_check_known(&u->input.set, u->data.path, u->graph, u->count, "graphs",
+                                          error);
     if (status) return status;
     return basin_graphs_input_place(&u->input, s, first, span, u->data.cache, error);
 }

@@ -86,6 +86,20 @@ static void an_error_ends_all(void **state) {
     scene_close(&s);
 }
 
+/* It is told before the first fold is trained. */
+static void a_fold_has_something_to_test(void **state) {
+    (void)state;
+    scene s;
+    basin_error error;
+    scene_open(&s, BASIN_GRAPHS_VALUES);
+    s.settings.epochs = 10000000;
+    const basin_fold *fold = &s.folds.fold[FOLDS - 1];
+    for (int64_t i = 0; i < fold->count[2]; i++) s.set.target[fold->item[2][i]] = NAN;
+    assert_int_equal(run(&s, (basin_graphs_cv){.threads = 1}, &error), BASIN_BAD_VALUE);
+    assert_non_null(strstr(error.text, "test graphs of fold 4 has a value that is known"));
+    scene_close(&s);
+}
+
 typedef struct watcher {
     sig_atomic_t stop;
     int64_t shown;
@@ -142,9 +156,10 @@ static void trains_on_all(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(jobs_do_not_matter),   cmocka_unit_test(one_fold_alone),
-        cmocka_unit_test(an_error_ends_all),    cmocka_unit_test(an_interrupt_ends_all),
-        cmocka_unit_test(the_set_is_only_read), cmocka_unit_test(trains_on_all),
+        cmocka_unit_test(jobs_do_not_matter),    cmocka_unit_test(one_fold_alone),
+        cmocka_unit_test(an_error_ends_all),     cmocka_unit_test(a_fold_has_something_to_test),
+        cmocka_unit_test(an_interrupt_ends_all), cmocka_unit_test(the_set_is_only_read),
+        cmocka_unit_test(trains_on_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -158,8 +158,8 @@ static void labels_matter_to_scores_alone(void **state) {
     scene_close(&s);
 }
 
-/* Classes go by their values, not by their numbers; one that the model does not know is left out.
- */
+/* Classes go by their values, not by their numbers; one that the model does not know is left out
+ * and counted. Where it knows none, 0 % would look like a score. */
 static void classes_go_by_value(void **state) {
     (void)state;
     scene s;
@@ -176,7 +176,12 @@ static void classes_go_by_value(void **state) {
     must(basin_graphs_score(&after, s.model, &data, &error), &error);
     assert_int_equal(s.set.classes, 3);
     assert_int_equal(after.items, GRAPHS - 1);
+    assert_true(before.missing == 0 && after.missing == 1);
     assert_true(fabs(after.accuracy * (GRAPHS - 1) - before.accuracy * GRAPHS) < 101);
+    for (int i = 0; i < s.set.classes; i++) s.set.class_value[i] += 100;
+    assert_int_equal(basin_graphs_score(&after, s.model, &data, &error), BASIN_BAD_VALUE);
+    assert_string_equal(error.text, "world: none of the 16 graphs has a class that the model "
+                                    "knows; wanted one at least");
     scene_close(&s);
 }
 

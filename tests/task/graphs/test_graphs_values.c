@@ -102,6 +102,27 @@ static void missing_values_teach_nothing(void **state) {
     scene_close(&s);
 }
 
+/* An error of 0 would be the best of all epochs. */
+static void nothing_known_is_no_score(void **state) {
+    scene s;
+    basin_error error;
+    basin_graphs_model *model;
+    basin_graphs_measures measures;
+    scene_open(&s, state, false);
+    s.values.epochs = 1;
+    must(train(&model, &s, NULL, 0, &error), &error);
+    for (int i = 3 * TRAINS; i < 3 * GRAPHS; i++) s.set.target[i] = NAN;
+    basin_graphs_data data = {
+        .size = sizeof data, .set = &s.set, .graph = s.all + TRAINS, .graphs = 2};
+    assert_int_equal(basin_graphs_score(&measures, model, &data, &error), BASIN_BAD_VALUE);
+    assert_string_equal(error.text, "world: none of the 2 graphs has a value that is known; wanted "
+                                    "one at least");
+    basin_graphs_close(model);
+    assert_int_equal(train(&model, &s, NULL, 0, &error), BASIN_BAD_VALUE);
+    assert_non_null(strstr(error.text, "none of the 5 graphs for validation has a value"));
+    scene_close(&s);
+}
+
 /* ---- graphs that were seen ---- */
 
 static void expect_seen(const scene *s, const basin_graphs_model *model, int64_t trained,
@@ -153,6 +174,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(values_in_their_own_units, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(missing_values_teach_nothing, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(nothing_known_is_no_score, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(knows_what_it_has_seen, folder_new, folder_remove),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
