@@ -19,28 +19,57 @@ static double cross_entropy(const float *output, int64_t count, int64_t class_of
     return log(sum) + top - (double)output[class_of];
 }
 
-/* Right and all items by class, for class averages. */
-typedef struct tally {
-    double right[256], all[256];
-} tally;
+/* What a graph has of items: itself, or its nodes; `first` to `end` - 1. */
+typedef struct items {
+    int64_t first, end;
+} items;
 
-static double class_mean(const tally *t, int64_t classes) {
-    double sum = 0, present = 0;
-    for (int64_t c = 0; c < classes && c < 256; c++)
-        if (t->all[c] > 0) sum += t->right[c] / t->all[c], present++;
-    return present > 0 ? 100 * sum / present : 0;
+static items items_of(const basin_graphset *set, int64_t graph) {
+    if (set->task != BASIN_NODE_CLASSES) return (items){graph, graph + 1};
+    return (items){set->node_start[graph], set->node_start[graph + 1]};
 }
 
 /* One item; unknown classes are left out and counted. */
-static void add_item(basin_graphs_measures *measures, tally *t, const float *output,
-                     int64_t outputs, int32_t own) {
+static void add_item(basin_graphs_measures *measures, const float *output, int64_t outputs,
+                     int32_t own) {
     measures->missing += own < 0;
     if (own < 0) return;
-    bool right = best_of(output, outputs) == own;
     measures->items++;
-    measures->accuracy += right;
+    measures->accuracy += best_of(output, outputs) == own;
     measures->loss += cross_entropy(output, outputs, own);
-    if (own < 256) t->right[own] += right, t->all[own]++;
+}
+
+/* Right and all items of the classes from `first` on. */
+typedef struct tally {
+    int64_t first;
+    double right[256], all[256];
+} tally;
+
+static void count_classes(tally *t, const float *output, const basin_graphset *set,
+                          const int64_t *graph, int64_t count, int64_t outputs) {
+    for (int64_t i = 0; i < count; i++) {
+        items of = items_of(set, graph[i]);
+        for (int64_t n = of.first; n < of.end; n++, output += outputs) {
+            int64_t own = set->class_of[n], at = own - t->first;
+            if (own < 0 || at < 0 || at >= 256) continue;
+            t->right[at] += best_of(output, outputs) == own;
+            t->all[at]++;
+        }
+    }
+}
+
+/* Percent of the items of each class that are right, the mean over classes; of all nodes, not
+ * graph by graph. There may be many classes: they are counted in parts. */
+static double class_average(const float *output, const basin_graphset *set, const int64_t *graph,
+                            int64_t count, int64_t outputs) {
+    double sum = 0, present = 0;
+    for (int64_t first = 0; first < set->classes; first += 256) {
+        tally t = {.first = first};
+        count_classes(&t, output, set, graph, count, outputs);
+        for (int c = 0; c < 256; c++)
+            if (t.all[c] > 0) sum += t.right[c] / t.all[c], present++;
+    }
+    return present > 0 ? 100 * sum / present : 0;
 }
 
 /* Values that are not known are left out and counted. */
@@ -87,32 +116,20 @@ void basin_graphs_measure_values(basin_graphs_value *value, const float *output,
     }
 }
 
-/* The class average is taken over all nodes. */
-static void measure_nodes(basin_graphs_measures *measures, tally *t, const float *output,
-                          const basin_graphset *set, const int64_t *graph, int64_t count,
-                          int64_t outputs) {
-    for (int64_t i = 0; i < count; i++)
-        for (int64_t n = set->node_start[graph[i]]; n < set->node_start[graph[i] + 1]; n++) {
-            add_item(measures, t, output, outputs, set->class_of[n]);
-            output += outputs;
-        }
-}
-
 void basin_graphs_measure(basin_graphs_measures *measures, const float *output,
                           const basin_graphset *set, const int64_t *graph, int64_t count,
                           int64_t outputs, const double *scale) {
-    tally t = {0};
     *measures = (basin_graphs_measures){0};
     if (set->task == BASIN_GRAPHS_VALUES) {
         measure_values(measures, output, set, graph, count, scale);
         return;
     }
-    if (set->task == BASIN_NODE_CLASSES)
-        measure_nodes(measures, &t, output, set, graph, count, outputs);
-    else
-        for (int64_t i = 0; i < count; i++)
-            add_item(measures, &t, output + i * outputs, outputs, set->class_of[graph[i]]);
-    measures->balanced = class_mean(&t, set->classes);
+    measures->balanced = class_average(output, set, graph, count, outputs);
+    for (int64_t i = 0; i < count; i++) {
+        items of = items_of(set, graph[i]);
+        for (int64_t n = of.first; n < of.end; n++, output += outputs)
+            add_item(measures, output, outputs, set->class_of[n]);
+    }
     if (measures->items) {
         measures->accuracy *= 100 / (double)measures->items;
         measures->loss /= (double)measures->items;
@@ -120,10 +137,9 @@ void basin_graphs_measure(basin_graphs_measures *measures, const float *output,
 }
 
 static bool has_known(const basin_graphset *set, int64_t graph) {
-    bool nodes = set->task == BASIN_NODE_CLASSES, known = false;
-    int64_t first = nodes ? set->node_start[graph] : graph;
-    int64_t end = nodes ? set->node_start[graph + 1] : graph + 1;
-    for (int64_t i = first; i < end && !known && set->task != BASIN_GRAPHS_VALUES; i++)
+    items of = items_of(set, graph);
+    bool known = false;
+    for (int64_t i = of.first; i < of.end && !known && set->task != BASIN_GRAPHS_VALUES; i++)
         known = set->class_of[i] >= 0;
     for (int64_t c = 0; c < set->targets && !known && set->task == BASIN_GRAPHS_VALUES; c++)
         known = !isnan(set->target[graph * set->targets + c]);

@@ -302,6 +302,24 @@ static void folds_at_once(void **state) {
     assert_int_equal(basin_graphs_cv_jobs(3, 1, 64, "cpu"), 1);
 }
 
+/* Classes beyond the 256th count in the class average as others do. */
+static void averages_many_classes(void **state) {
+    (void)state;
+    enum { CLASSES = 300 };
+    static float output[CLASSES * CLASSES];
+    int32_t class_of[CLASSES];
+    int64_t graph[CLASSES];
+    basin_graphset set = {
+        .task = BASIN_GRAPHS_CLASSES, .graphs = CLASSES, .classes = CLASSES, .class_of = class_of};
+    basin_graphs_measures m;
+    for (int c = 0; c < CLASSES; c++) {
+        class_of[c] = c, graph[c] = c;
+        output[c * CLASSES + (c < 270 ? c : 0)] = 1; /* the last 30 are wrong */
+    }
+    basin_graphs_measure(&m, output, &set, graph, CLASSES, CLASSES, NULL);
+    assert_true(fabs(m.accuracy - 90) < 1e-9 && fabs(m.balanced - 90) < 1e-9);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(batches_do_not_matter),
@@ -310,6 +328,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(model_files, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(values_of_several_units, folder_new, folder_remove),
         cmocka_unit_test(learns),
+        cmocka_unit_test(averages_many_classes),
         cmocka_unit_test(single_outputs_learn),
         cmocka_unit_test(counts),
         cmocka_unit_test(folds_at_once),
