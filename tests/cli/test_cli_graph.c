@@ -273,6 +273,26 @@ static void reports_bad_folders(void **state) {
                  "none/m.safetensors");
 }
 
+/* What a model does not see, or sees otherwise than was meant, is said. */
+static void tells_what_it_does_not_see(void **state) {
+    char path[PATH_TEXT];
+    tiny_write(state, NULL, NULL);
+    const program *p = run(state, "graph train . -o m.safetensors --epochs 1 " SMALL);
+    if (p->code) fail_msg("%s", p->err);
+    tiny_write(state, "T_node_labels.txt", "3\n5\n3\n4\n4\n4\n6\n2\n");
+    p = run(state, "graph predict m.safetensors . --cache none");
+    assert_contains(p->err, "2 nodes have a label beyond those of training");
+    assert_null(strstr(p->err, "edges have"));
+    assert_string_equal(run(state, "graph predict m.safetensors . --cache none -q")->err, "");
+    const char once[] = "1 2\n2 3\n1 3\n4 5\n5 6\n6 7\n", six[] = "1\n1\n1\n1\n1\n1\n";
+    file_put(folder_path(path, state, "T_A.txt"), once, strlen(once));
+    file_put(folder_path(path, state, "T_edge_labels.txt"), six, strlen(six));
+    file_put(folder_path(path, state, "T_edge_attributes.txt"), six, strlen(six));
+    p = run(state, "graph train . -o n.safetensors --epochs 1 --cache none --threads 1");
+    if (p->code) fail_msg("%s", p->err);
+    assert_contains(p->err, "no edge of T has its reverse");
+}
+
 /* New graphs have no labels: they are predicted, and nothing else is done with them. */
 static void predicts_without_labels(void **state) {
     tiny_write(state, NULL, NULL);
@@ -298,6 +318,7 @@ static void three_graphs(void **state) {
     p = run(state, "graph train . -o m.safetensors --epochs 1 --cache none --threads 1");
     if (p->code) fail_msg("%s", p->err);
     assert_contains(p->err, "3 graphs are too few to set 0.1 of them aside for validation");
+    assert_null(strstr(p->err, "reverse"));
     tiny_write(state, "T_graph_labels.txt", "-1\n7\n8\n");
     p = run(state, "graph eval m.safetensors . --cache none");
     assert_contains(p->out, "1 of 3 graphs have a class that the model does not know");
@@ -319,6 +340,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(reports_bad_folders, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(predicts_without_labels, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(three_graphs, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(tells_what_it_does_not_see, folder_new, folder_remove),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

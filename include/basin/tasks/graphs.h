@@ -83,6 +83,13 @@ BASIN_API basin_status basin_graphs_predict(float *output /* [rows, columns] */,
                                             basin_graphs_model *model,
                                             const basin_graphs_data *data, basin_error *error);
 
+/* How many nodes and edges of the data have a label beyond those of training, which the model sees
+ * as none. */
+BASIN_API basin_status basin_graphs_unknown_labels(int64_t unknown[2] /* nodes, edges */,
+                                                   const basin_graphs_model *model,
+                                                   const basin_graphs_data *data,
+                                                   basin_error *error);
+
 /* Numbers in what a model's head reads of a row. */
 BASIN_API int64_t basin_graphs_width(const basin_graphs_model *model);
 /* What the head reads of each row of predictions, and its energy in the last block: in attention,

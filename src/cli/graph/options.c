@@ -37,8 +37,20 @@ basin_status basin_graph_use_open(basin_graph_use *use, const char *model, const
     return status;
 }
 
+static void tell_unknown(const basin_graph_use *use) {
+    static const char *const of[2] = {"nodes", "edges"};
+    int64_t unknown[2];
+    if (basin_graphs_unknown_labels(unknown, use->model, &use->data, NULL)) return;
+    for (int i = 0; i < 2; i++)
+        if (unknown[i])
+            basin_say("basin: note: %lld %s have a label beyond those of training; the model sees "
+                      "them as without one",
+                      (long long)unknown[i], of[i]);
+}
+
 void basin_graph_use_tell(basin_graph_use *use, bool quiet) {
     char text[400];
+    if (!quiet) tell_unknown(use);
     basin_rests rests = basin_graphs_take_rests(use->model);
     if (basin_rests_tell(text, sizeof text, &rests) && !quiet) basin_say("basin: note: %s", text);
 }

@@ -36,7 +36,7 @@ typedef struct basin_graph_use {
 basin_status basin_graph_use_open(basin_graph_use *use, const char *model, const char *data,
                                   const char *part, const char *cache, bool labels,
                                   basin_error *error);
-/* A word on descents that did not rest. */
+/* A word on labels that training did not see, and on descents that did not rest. */
 void basin_graph_use_tell(basin_graph_use *use, bool quiet);
 void basin_graph_use_close(basin_graph_use *use);
 

@@ -161,7 +161,7 @@ typedef struct basin_graphs_input {
     basin_positions positions;
 } basin_graphs_input;
 
-/* Tells the watcher what of a set training will not use. */
+/* Tells the watcher what of a set training will not use, or see one way alone. */
 void basin_graphs_note_unused(const basin_graphs_settings *settings, const basin_graphset *set,
                               const basin_watch *watch);
 /* The fields of the data that the caller knew, zeros for the rest. */

@@ -32,6 +32,25 @@ basin_status basin_graphs_check_labels(const basin_graphset *set, const char *pa
                       path);
 }
 
+static int by_ends(const void *a, const void *b) {
+    const int32_t *x = a, *y = b;
+    if (x[0] != y[0]) return x[0] < y[0] ? -1 : 1;
+    return x[1] < y[1] ? -1 : x[1] > y[1];
+}
+
+/* Whether there are edges, none of which has its reverse: as files have that name each once. */
+static bool goes_one_way(const basin_graphset *set) {
+    for (int64_t g = 0; g < set->graphs; g++) {
+        const int32_t *edge = set->edge + 2 * set->edge_start[g];
+        size_t edges = (size_t)(set->edge_start[g + 1] - set->edge_start[g]);
+        for (size_t e = 0; e < edges; e++) {
+            const int32_t back[2] = {edge[2 * e + 1], edge[2 * e]};
+            if (bsearch(back, edge, edges, 2 * sizeof *edge, by_ends)) return false;
+        }
+    }
+    return set->edges > 0;
+}
+
 void basin_graphs_note_unused(const basin_graphs_settings *settings, const basin_graphset *set,
                               const basin_watch *watch) {
     int64_t missing = 0, values = set->target ? set->graphs * set->targets : 0;
@@ -39,6 +58,11 @@ void basin_graphs_note_unused(const basin_graphs_settings *settings, const basin
     if (missing)
         basin_watch_note(watch, "%lld of %lld values are not known; they are left out",
                          (long long)missing, (long long)values);
+    if (goes_one_way(set))
+        basin_watch_note(watch,
+                         "no edge of %s has its reverse: only its first node sees the other. "
+                         "Undirected edges are listed both ways",
+                         set->name);
     if (set->edge_attributes + set->edge_labels > 0 && !basin_graphs_sees_edges(settings))
         basin_watch_note(watch,
                          "a GCN does not see the edge features of %s; edge_sums would add them to "

@@ -101,6 +101,42 @@ int64_t basin_graphs_rows(const basin_graphs_model *model, const basin_graphs_da
     return model->target == BASIN_NODE_CLASSES ? d.set->nodes : d.set->graphs;
 }
 
+/* Of rows first .. end - 1 of labels [.., columns], those with one outside of its range. */
+static int64_t count_unknown(const int32_t *label, int64_t first, int64_t end, int64_t columns,
+                             const basin_label_column *column) {
+    int64_t unknown = 0;
+    for (int64_t i = first; i < end; i++) {
+        bool known = true;
+        for (int64_t c = 0; c < columns && known; c++) {
+            int64_t at = (int64_t)label[i * columns + c] - column[c].first;
+            known = at >= 0 && at < column[c].count;
+        }
+        unknown += !known;
+    }
+    return unknown;
+}
+
+basin_status basin_graphs_unknown_labels(int64_t unknown[2], const basin_graphs_model *model,
+                                         const basin_graphs_data *data, basin_error *error) {
+    const basin_graphset_encoding *e = &model->encoding;
+    basin_graphs_data d;
+    unknown[0] = unknown[1] = 0;
+    basin_status status = take_data(&d, data, error);
+    if (status || e->raw) return status;
+    const basin_graphset *s = d.set;
+    int64_t count = d.graph ? d.graphs : s->graphs;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t g = d.graph ? d.graph[i] : i;
+        if (s->node_labels == e->labels)
+            unknown[0] += count_unknown(s->node_label, s->node_start[g], s->node_start[g + 1],
+                                        e->labels, e->label);
+        if (s->edge_labels == e->edge_labels)
+            unknown[1] += count_unknown(s->edge_label, s->edge_start[g], s->edge_start[g + 1],
+                                        e->edge_labels, e->edge_label);
+    }
+    return BASIN_OK;
+}
+
 /* Probabilities of the model's classes; outputs beyond them are left out. The likeliest class. */
 static int64_t put_probabilities(float *to, const float *output, const basin_graphs_model *model) {
     double top = (double)output[0], sum = 0;

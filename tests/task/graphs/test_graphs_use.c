@@ -185,6 +185,24 @@ static void classes_go_by_value(void **state) {
     scene_close(&s);
 }
 
+static void counts_labels_it_does_not_know(void **state) {
+    (void)state;
+    scene s;
+    basin_error error;
+    int64_t unknown[2], first[] = {0};
+    scene_open(&s, BASIN_GRAPHS_CLASSES);
+    basin_graphs_data data = {.size = sizeof data, .set = &s.set};
+    must(basin_graphs_unknown_labels(unknown, s.model, &data, &error), &error);
+    assert_true(unknown[0] == 0 && unknown[1] == 0);
+    s.set.node_label[0] = 1000, s.set.node_label[s.set.nodes - 1] = -1000;
+    must(basin_graphs_unknown_labels(unknown, s.model, &data, &error), &error);
+    assert_true(unknown[0] == 2 && unknown[1] == 0);
+    data.graph = first, data.graphs = 1;
+    must(basin_graphs_unknown_labels(unknown, s.model, &data, &error), &error);
+    assert_true(unknown[0] == 1);
+    scene_close(&s);
+}
+
 static void refuses_what_it_cannot_use(void **state) {
     (void)state;
     static const int64_t wrong[] = {3, GRAPHS};
@@ -245,6 +263,7 @@ int main(void) {
         cmocka_unit_test(embeds_chosen_graphs),
         cmocka_unit_test(labels_matter_to_scores_alone),
         cmocka_unit_test(classes_go_by_value),
+        cmocka_unit_test(counts_labels_it_does_not_know),
         cmocka_unit_test(refuses_what_it_cannot_use),
         cmocka_unit_test(refuses_other_settings),
         cmocka_unit_test(parts_by_name),
