@@ -12,6 +12,7 @@
 #include "data/network/make.h"
 #include "data/pictures/album.h"
 #include "io/folder.h"
+#include "picture/encode_jpeg.h"
 #include "support/alloc_fail.h"
 
 enum { FILES = 5 };
@@ -147,17 +148,34 @@ static basin_status write_all(void *folder) {
     return error.status == status ? status : BASIN_BAD_VALUE;
 }
 
+/* Noise, so that the bytes outgrow their first rooms. */
+static basin_status pack_jpeg(void *folder) {
+    enum { SIDE = 240 };
+    static uint8_t pixel[SIDE * SIDE];
+    const basin_picture noise = {SIDE, SIDE, 1, pixel, 0};
+    basin_error error = {0};
+    uint8_t *bytes;
+    size_t size;
+    (void)folder;
+    for (uint32_t i = 0; i < SIDE * SIDE; i++) pixel[i] = (uint8_t)(i * 2654435761U >> 13);
+    basin_status status = basin_jpeg_encode(&bytes, &size, &noise, 100, true, &error);
+    if (!status && size < 2 * 16384) status = BASIN_BAD_VALUE;
+    free(bytes);
+    return error.status == status ? status : BASIN_BAD_VALUE;
+}
+
 static void reading(void **state) { assert_true(alloc_fail_sweep(read_all, *state) > 20); }
 static void feeding(void **state) { assert_true(alloc_fail_sweep(feed_all, *state) > 30); }
 static void feeding_reduced(void **state) {
     assert_true(alloc_fail_sweep(feed_reduced, *state) > 30);
 }
 static void albums(void **state) { assert_true(alloc_fail_sweep(album_all, *state) > 30); }
+static void packing(void **state) { assert_true(alloc_fail_sweep(pack_jpeg, *state) > 3); }
 static void writing(void **state) { assert_true(alloc_fail_sweep(write_all, *state) > 8); }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(reading), cmocka_unit_test(feeding),
-                                       cmocka_unit_test(feeding_reduced), cmocka_unit_test(albums),
-                                       cmocka_unit_test(writing)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reading), cmocka_unit_test(feeding), cmocka_unit_test(feeding_reduced),
+        cmocka_unit_test(albums),  cmocka_unit_test(packing), cmocka_unit_test(writing)};
     return cmocka_run_group_tests(tests, setup, folder_remove);
 }
