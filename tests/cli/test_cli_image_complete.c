@@ -17,14 +17,15 @@ static void put_picture(void **state, const char *name, int64_t height, int64_t 
     basin_picture_free(&p);
 }
 
-/* White in a square of 8 pixels from (4, 4). */
-static void put_mask(void **state, const char *name, int64_t height, int64_t width) {
+/* White in a square of 8 pixels from (4, 4), with three pixels of another grey above it. */
+static void put_mask(void **state, const char *name, int64_t height, int64_t width, int grey) {
     char path[PATH_TEXT];
     basin_error error;
     basin_picture p = {0};
     assert_int_equal(basin_picture_resize_memory(&p, height, width, 1, &error), BASIN_OK);
     memset(p.pixel, 0, (size_t)(height * width));
     for (int y = 4; y < 12; y++) memset(p.pixel + y * width + 4, 255, 8);
+    memset(p.pixel + 3 * width + 4, grey, 3);
     assert_int_equal(basin_picture_write_png(folder_path(path, state, name), &p, &error), BASIN_OK);
     basin_picture_free(&p);
 }
@@ -73,7 +74,8 @@ static void folders_are_completed_whole(void **state) {
     const program *p =
         run(state, "image complete m.safetensors in --mask '2,3,6,6;12,14,5,4' -o o1");
     assert_int_equal(p->code, 0);
-    assert_contains(p->err, "skipped: in/broken.jpg");
+    assert_contains(p->err, "skipped: in/broken.jpg: ");
+    assert_null(strstr(p->err, "in/broken.jpg: in/broken.jpg"));
     assert_contains(p->err, "2 pictures completed, 1 skipped");
     assert_true(exists(state, "o1/a.completed.png") && exists(state, "o1/a-2.completed.png"));
     p = run(state, "image complete m.safetensors in --mask 2,3,6,6 -o o1");
@@ -94,9 +96,13 @@ static void a_result_is_not_its_own_original(void **state) {
 
 static void masks_are_files_or_folders_of_them(void **state) {
     make_folder(state, "masks");
-    put_mask(state, "masks/a.png", 30, 20);
+    put_mask(state, "masks/a.png", 30, 20, 0);
     const program *p = run(state, "image complete m.safetensors in/a.png --mask masks/a.png -o o3");
     assert_int_equal(p->code, 0);
+    assert_null(strstr(p->err, "nearly black"));
+    put_mask(state, "smeared.png", 30, 20, 5);
+    p = run(state, "image complete m.safetensors in/a.png --mask smeared.png -o o3");
+    assert_contains(p->err, "note: 3 pixels of the mask are nearly black, and count as missing");
     p = run(state, "image complete m.safetensors in --mask masks -o o3");
     assert_int_equal(p->code, 0);
     assert_contains(p->err, "masks/a-2.png");
@@ -106,7 +112,7 @@ static void masks_are_files_or_folders_of_them(void **state) {
 static void unusable_masks_are_errors(void **state) {
     put_picture(state, "black.png", 30, 20, -1);
     put_picture(state, "white.png", 30, 20, -256);
-    put_mask(state, "other.png", 24, 24);
+    put_mask(state, "other.png", 24, 24, 0);
     static const struct {
         const char *mask, *why;
         int code;

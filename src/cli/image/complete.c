@@ -154,15 +154,28 @@ static void tell_share(job *j, const char *name, double share) {
               name);
 }
 
+/* Of a mask of all pictures once. A JPEG of black and white has such pixels along its edges. */
+static void tell_dark(job *j) {
+    if (j->masks.dark && !j->o->quiet) {
+        basin_progress_end(&j->progress);
+        basin_say("basin: note: %lld pixels of the mask are nearly black, and count as missing: "
+                  "what is not black does",
+                  (long long)j->masks.dark);
+    }
+    j->masks.dark = 0;
+}
+
 /* A picture that cannot be read or has no usable mask is left out; what would fail for all others,
  * too, is an error. */
 static basin_status skip(job *j, int64_t i, basin_status status, basin_error *error) {
     char text[BASIN_PICTURE_NAME];
+    const char *name = basin_pictures_name(text, j->pictures, i);
     if (status == BASIN_NO_MEMORY || status == BASIN_UNSUPPORTED) return status;
     if (j->skipped++ == 0) j->first = *error;
     basin_progress_end(&j->progress);
+    bool named = !strncmp(error->text, name, strlen(name)); /* by what could not be read */
     if (basin_pictures_count(j->pictures) > 1)
-        basin_say("basin: skipped: %s: %s", basin_pictures_name(text, j->pictures, i), error->text);
+        basin_say("basin: skipped: %s%s%s", named ? "" : name, named ? "" : ": ", error->text);
     return BASIN_OK;
 }
 
@@ -177,6 +190,7 @@ static basin_status complete_one(job *j, basin_picture *picture, int64_t i, basi
     if (status) return skip(j, i, status, error);
     tell_steps(j, name, done.steps);
     tell_share(j, name, done.share);
+    tell_dark(j);
     status = write_results(j, i, name, &done, error);
     basin_image_completion_free(&done);
     j->done++;

@@ -38,8 +38,13 @@ static basin_status read_rectangles(basin_masks *m, basin_error *error) {
 }
 
 static basin_status read_file(basin_masks *m, const char *path, basin_error *error) {
+    enum { NEARLY_BLACK = 32 };
     basin_status status = basin_picture_read(&m->picture, path, error);
-    return status ? status : basin_picture_set_channels(&m->picture, 1, error);
+    if (!status) status = basin_picture_set_channels(&m->picture, 1, error);
+    m->dark = 0;
+    for (int64_t i = 0; !status && i < m->picture.height * m->picture.width; i++)
+        m->dark += m->picture.pixel[i] > 0 && m->picture.pixel[i] < NEARLY_BLACK;
+    return status;
 }
 
 basin_status basin_masks_open(basin_masks *masks, const char *text, basin_error *error) {

@@ -9,6 +9,7 @@ typedef struct basin_masks {
     int64_t *rectangle;        /* [rectangles, 4] */
     int64_t rectangles;
     basin_picture picture; /* read from the file, or from the folder for one picture */
+    int64_t dark;          /* its pixels that are nearly black, not quite */
 } basin_masks;
 
 basin_status basin_masks_open(basin_masks *masks, const char *text, basin_error *error);
