@@ -47,6 +47,8 @@ static const char check[] =
     "  await zoom();\n"
     "  say(document.documentElement.scrollWidth <= innerWidth, 'wider than the page: '\n"
     "    + document.documentElement.scrollWidth + ' of ' + innerWidth);\n"
+    "  for (const d of document.querySelectorAll('.facts dd'))\n"
+    "    say(d.scrollWidth <= d.clientWidth, 'a fact is cut: ' + d.textContent);\n"
     "  const columns = getComputedStyle(document.querySelector('main')).gridTemplateColumns;\n"
     "  say(columns.split(' ').length === (innerWidth > 1100 ? 2 : 1), 'columns ' + columns);\n"
     "  parent.postMessage(wrong.join('; ') || 'all is well', '*');\n"
