@@ -9,6 +9,8 @@
 
 enum { VOCABULARY = 1024 };
 
+/* Characters are those of all the text, so that each has a token; strings of bytes are looked for
+ * in what is trained on alone, or the part that is held out would be told too well. */
 static basin_status make_tokenizer(basin_tokenizer **tokenizer, const basin_text_settings *s,
                                    const basin_text_data *data, const basin_watch *watch,
                                    basin_error *error) {
@@ -18,7 +20,7 @@ static basin_status make_tokenizer(basin_tokenizer **tokenizer, const basin_text
         return basin_tokenizer_characters(tokenizer, text, length, error);
     if (basin_choice_is(s->tokens, "bytes")) return basin_tokenizer_bytes(tokenizer, error);
     if (basin_choice_is(s->tokens, "bpe"))
-        return basin_tokenizer_train(tokenizer, text, length,
+        return basin_tokenizer_train(tokenizer, text, basin_text_cut(text, length, data->hold_out),
                                      s->vocabulary ? s->vocabulary : VOCABULARY, watch, error);
     return basin_fail(error, BASIN_BAD_VALUE, "tokens is 'file' and there is none; wanted one");
 }

@@ -230,6 +230,28 @@ static void models_of_bytes(void **state) {
     bench_close(&b);
 }
 
+/* Strings of bytes are those of what is trained on: the part for validation has others here. */
+static void strings_are_not_of_the_held_out_part(void **state) {
+    bench b;
+    basin_error error = {0};
+    basin_text_model *model;
+    bench_open(&b, state, "strings", "cpu");
+    size_t cut = basin_text_cut(b.text, b.data.train_length, b.data.hold_out);
+    for (size_t i = cut; i < b.data.train_length; i++) b.text[i] = "zq"[i % 2];
+    b.s->tokens = "bpe";
+    b.s->vocabulary = 270;
+    bench_train(&b, -1, false);
+    must(basin_text_open(&model, b.out, b.training.backend, &error), &error);
+    const basin_tokenizer *t = basin_text_get_tokenizer(model);
+    for (int32_t id = 0; id < basin_tokenizer_size(t); id++) {
+        size_t length;
+        const char *piece = basin_tokenizer_piece(&length, t, id);
+        assert_true(length == 1 || !memchr(piece, 'z', length));
+    }
+    basin_text_close(model);
+    bench_close(&b);
+}
+
 /* For the 65 characters of tiny Shakespeare, counted by hand. */
 static void presets_have_their_sizes(void **state) {
     (void)state;
@@ -267,6 +289,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(vectors_may_stay, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(wrong_input_is_refused, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(models_of_bytes, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(strings_are_not_of_the_held_out_part, folder_new,
+                                        folder_remove),
         cmocka_unit_test(presets_have_their_sizes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
