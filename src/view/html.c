@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "picture/encode_jpeg.h"
+#include "view/markup.h"
 
 static void put_lines(basin_html *page, const char *const *line) {
     for (; line && *line; line++) fputs(*line, page->file);
@@ -41,39 +42,7 @@ void basin_html_put(basin_html *page, const char *format, ...) {
     va_end(args);
 }
 
-/* How many bytes the UTF-8 sequence at `s` has; 0 where it is none. */
-static int sequence(const unsigned char *s) {
-    if (s[0] < 0x80) return 1;
-    int count = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
-    if (s[0] < 0xc2 || s[0] > 0xf4) return 0;
-    for (int i = 1; i < count; i++)
-        if ((s[i] & 0xc0) != 0x80) return 0;
-    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0)) return 0;
-    if ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] >= 0x90)) return 0;
-    return count;
-}
-
-void basin_html_text(basin_html *page, const char *text) {
-    FILE *file = page->file;
-    for (const unsigned char *s = (const unsigned char *)text; *s;) {
-        int count = sequence(s);
-        if (*s == '&')
-            fputs("&amp;", file);
-        else if (*s == '<')
-            fputs("&lt;", file);
-        else if (*s == '>')
-            fputs("&gt;", file);
-        else if (*s == '"')
-            fputs("&quot;", file);
-        else if (*s == '\'')
-            fputs("&#39;", file);
-        else if (count == 0 || (*s < ' ' && *s != '\n' && *s != '\t'))
-            fputs("\xef\xbf\xbd", file);
-        else
-            fwrite(s, 1, (size_t)count, file);
-        s += count ? count : 1;
-    }
-}
+void basin_html_text(basin_html *page, const char *text) { basin_markup_text(page->file, text, 0); }
 
 void basin_html_number(basin_html *page, int64_t number) {
     char digits[32];

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "view/markup.h"
 #include "view/svg.h"
 
 enum { WIDTH = 720, HEIGHT = 640, TOP = 70, BOTTOM = 50, MARGIN = 36 };
@@ -143,7 +144,7 @@ bool basin_molecule_write(FILE *file, const basin_molecule *m) {
     basin_svg_scale(file, HEIGHT - 26);
     fprintf(file, "<text class=\"m\" x=\"152\" y=\"%d\">%+.2g to %+.2g: ", HEIGHT - 17, -most,
             most);
-    basin_svg_text(file, m->legend, 100);
+    basin_markup_text(file, m->legend, 100);
     fputs("</text>\n</svg>\n", file);
     free(at);
     return true;

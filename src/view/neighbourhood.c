@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "view/markup.h"
 #include "view/svg.h"
 
 enum { WIDTH = 680, HEIGHT = 600, CENTRE_X = 340, CENTRE_Y = 310, RING = 160 };
@@ -34,13 +35,13 @@ static void put_node(FILE *file, const char *name, double x, double y, double ra
             y, radius);
     basin_svg_colour(file, score);
     fputs("\"><title>", file);
-    basin_svg_text(file, name, 200);
+    basin_markup_text(file, name, 200);
     fprintf(file, ": score %.3f, attention %.3f</title></circle>\n", score, share);
     double out = radius + 6, tx = x + out * cos(angle), ty = y + out * sin(angle) + 4;
     const char *anchor = cos(angle) > 0.3 ? "start" : cos(angle) < -0.3 ? "end" : "middle";
     if (cos(angle) <= 0.3 && cos(angle) >= -0.3) ty += sin(angle) > 0 ? 8 : -4;
     fprintf(file, "<text class=\"t\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", tx, ty, anchor);
-    basin_svg_text(file, name, 14);
+    basin_markup_text(file, name, 14);
     fprintf(file, "<tspan class=\"m\"> %.2g%%</tspan></text>\n", 100 * share);
 }
 
@@ -70,7 +71,7 @@ static void put_centre(FILE *file, const basin_star *star) {
         fprintf(file, "fill=\"%s\">", dark ? "#222" : "#fff");
     else
         fputs("class=\"t\">", file);
-    basin_svg_text(file, star->name, within ? WITHIN : BELOW);
+    basin_markup_text(file, star->name, within ? WITHIN : BELOW);
     fputs("</text>\n", file);
 }
 

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "view/markup.h"
+
 typedef struct axis {
     double low, high, step; /* low and high are what the frame shows */
     double from, to;        /* in the picture */
@@ -68,15 +70,6 @@ static void print_tick(char text[32], double value, double step) {
         int digits = (int)fmax(0, ceil(-log10(step) - 1e-9));
         snprintf(text, 32, "%.*f", digits, value);
     }
-}
-
-static void put_text(FILE *file, const char *text) {
-    for (; *text; text++) switch (*text) {
-        case '&': fputs("&amp;", file); break;
-        case '<': fputs("&lt;", file); break;
-        case '>': fputs("&gt;", file); break;
-        default: fputc((unsigned char)*text < ' ' ? '?' : *text, file);
-        }
 }
 
 static void put_style(FILE *file) {
@@ -169,7 +162,7 @@ static int put_legend(FILE *file, const basin_plot *plot, double left, double ri
         if (file) {
             put_stroke(file, plot, k);
             fprintf(file, "M%.1f %.1fh18\"/><text x=\"%.1f\" y=\"%.1f\">", at, y - 4.5, at + 24, y);
-            put_text(file, plot->line[k].name);
+            basin_markup_text(file, plot->line[k].name, 0);
             fputs("</text>\n", file);
         }
         at += width + 18;
@@ -179,18 +172,18 @@ static int put_legend(FILE *file, const basin_plot *plot, double left, double ri
 
 static void put_labels(FILE *file, const basin_plot *plot, const axis *x, const axis *y) {
     fprintf(file, "<text class=\"title\" x=\"%.1f\" y=\"26\">", x->from);
-    put_text(file, plot->title);
+    basin_markup_text(file, plot->title, 0);
     fputs("</text>\n", file);
     put_legend(file, plot, x->from, x->to, 50);
     fprintf(file, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">", (x->from + x->to) / 2,
             y->from + 40);
-    put_text(file, plot->x_label);
+    basin_markup_text(file, plot->x_label, 0);
     double middle = (y->from + y->to) / 2;
     fprintf(file,
             "</text>\n<text x=\"18\" y=\"%.1f\" text-anchor=\"middle\" "
             "transform=\"rotate(-90 18 %.1f)\">",
             middle, middle);
-    put_text(file, plot->y_label);
+    basin_markup_text(file, plot->y_label, 0);
     fputs("</text>\n", file);
 }
 
@@ -246,7 +239,7 @@ void basin_plot_write(FILE *file, const basin_plot *plot) {
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
             "height=\"%d\" role=\"img\">\n<title>",
             width, height, width, height);
-    put_text(file, plot->title);
+    basin_markup_text(file, plot->title, 0);
     fputs("</title>\n", file);
     put_style(file);
     fprintf(file, "<rect class=\"paper\" width=\"%d\" height=\"%d\"/>\n", width, height);

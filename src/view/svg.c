@@ -3,19 +3,7 @@
 
 #include <math.h>
 
-void basin_svg_text(FILE *file, const char *text, int most) {
-    for (int i = 0; *text && i < most; text++, i++) {
-        if (*text == '<')
-            fputs("&lt;", file);
-        else if (*text == '>')
-            fputs("&gt;", file);
-        else if (*text == '&')
-            fputs("&amp;", file);
-        else if ((unsigned char)*text >= 32)
-            fputc(*text, file);
-    }
-    if (*text) fputs("\xe2\x80\xa6", file);
-}
+#include "view/markup.h"
 
 void basin_svg_colour(FILE *file, double score) {
     static const double stop[3][3] = {{59, 111, 182}, {200, 200, 200}, {196, 54, 42}};
@@ -38,11 +26,11 @@ void basin_svg_head(FILE *file, int width, int height, const char *title, const 
           file);
     fprintf(file, "<rect class=\"p\" width=\"%d\" height=\"%d\"/>\n", width, height);
     fputs("<text class=\"t\" x=\"24\" y=\"32\" font-size=\"17\" font-weight=\"bold\">", file);
-    basin_svg_text(file, title, 70);
+    basin_markup_text(file, title, 70);
     fputs("</text>\n", file);
     if (!subtitle) return;
     fputs("<text class=\"m\" x=\"24\" y=\"53\">", file);
-    basin_svg_text(file, subtitle, 100);
+    basin_markup_text(file, subtitle, 100);
     fputs("</text>\n", file);
 }
 

@@ -1,11 +1,9 @@
-/* What the pictures of graphs share: text without markup, one scale of colours, the frame. */
+/* What the pictures of graphs share: one scale of colours, the frame. */
 #ifndef BASIN_VIEW_SVG_H
 #define BASIN_VIEW_SVG_H
 
 #include <stdio.h>
 
-/* At most so many characters, with an ellipsis behind a longer text. */
-void basin_svg_text(FILE *file, const char *text, int most);
 /* From blue (0) over grey (0.5) to red (1), as "#rrggbb". */
 void basin_svg_colour(FILE *file, double score);
 /* The opening tag, the page's colours (classes p, t, m, e, n) in light and dark, title and

@@ -10,6 +10,7 @@
 
 #include "picture/encode_jpeg.h"
 #include "view/html.h"
+#include "view/markup.h"
 
 /* The page as text; free it. */
 typedef struct sheet {
@@ -49,6 +50,27 @@ static void text_is_escaped(void **state) {
     assert_non_null(strstr(s.text, "prefers-color-scheme: dark"));
     assert_null(strstr(s.text, "https:"));
     free(s.text);
+}
+
+/* Between characters, not between the bytes of one. */
+static void long_text_is_cut(void **state) {
+    (void)state;
+    static const char *const wanted[] = {"ab&lt;\xc3\xbc\xc3\xbc",
+                                         "a\xe2\x80\xa6",
+                                         "ab\xe2\x80\xa6",
+                                         "ab&lt;\xe2\x80\xa6",
+                                         "ab&lt;\xc3\xbc\xe2\x80\xa6",
+                                         "ab&lt;\xc3\xbc\xc3\xbc"};
+    for (int most = 0; most <= 5; most++) {
+        char *text = NULL;
+        size_t size;
+        FILE *file = open_memstream(&text, &size);
+        assert_non_null(file);
+        basin_markup_text(file, "ab<\xc3\xbc\xc3\xbc", most);
+        fclose(file);
+        assert_string_equal(text, wanted[most]);
+        free(text);
+    }
 }
 
 static int digit(char c) {
@@ -136,6 +158,7 @@ static void a_picture_that_fails_is_told(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_is_escaped),
+        cmocka_unit_test(long_text_is_cut),
         cmocka_unit_test(pictures_come_back),
         cmocka_unit_test(photographs_come_back),
         cmocka_unit_test(a_picture_that_fails_is_told),
