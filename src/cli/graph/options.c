@@ -43,9 +43,9 @@ static void tell_unknown(const basin_graph_use *use) {
     if (basin_graphs_unknown_labels(unknown, use->model, &use->data, NULL)) return;
     for (int i = 0; i < 2; i++)
         if (unknown[i])
-            basin_say("basin: note: %lld %s have a label beyond those of training; the model sees "
-                      "them as without one",
-                      (long long)unknown[i], of[i]);
+            basin_say("basin: note: %s with a label beyond those of training, whom the model sees "
+                      "as without one: %lld",
+                      of[i], (long long)unknown[i]);
 }
 
 void basin_graph_use_tell(basin_graph_use *use, bool quiet) {

@@ -3,6 +3,7 @@
  * and edges where there are any, in a folder or in an archive. */
 #include <dirent.h>
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -206,6 +207,7 @@ static int64_t read_line(reading *r, char **at, char **bad) {
         char *end;
         double value = strtod(c, &end);
         if (end == c || (!isfinite(value) && !(r->missing && isnan(value)))) return *bad = c, -1;
+        if (fabs(value) > FLT_MAX) return *bad = c, -1; /* it is kept as a float */
         if (!add_number(r, value, 1)) return -1;
         c = end;
     }

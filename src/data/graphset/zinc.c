@@ -1,5 +1,7 @@
 /* ZINC from packed arrays (npz): for each split s, s_node_ptr, s_atom, s_edge_ptr, s_edge (a bond
  * once, numbers within the molecule), s_bond, s_y. */
+#include <float.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +53,14 @@ static bool small(const basin_tensor *kind) {
     return true;
 }
 
+/* Targets are kept as floats; NaN is one that is not known. */
+static bool bounded(const basin_tensor *y) {
+    const double *value = y->data;
+    for (int64_t i = 0; i < basin_shape_count(y->shape); i++)
+        if (fabs(value[i]) > FLT_MAX) return false;
+    return true;
+}
+
 /* Whether every bond joins two atoms of its own molecule. */
 static bool joined(const molecules *m, int64_t graphs) {
     const int64_t *node = m->array[NODE_PTR].data, *edge = m->array[EDGE_PTR].data;
@@ -68,13 +78,14 @@ static basin_status check(const molecules *m, const basin_bundle *bundle, int sp
     if (basin_shape_count(a[NODE_PTR].shape) != graphs + 1 ||
         basin_shape_count(a[EDGE_PTR].shape) != graphs + 1)
         return wrong(bundle, split, "one pointer more than there are targets is wanted", error);
-    if (basin_shape_count(a[EDGE].shape) != 2 * edges)
-        return wrong(bundle, split, "two ends a bond are wanted", error);
+    if (a[EDGE].shape.rank != 2 || a[EDGE].shape.dim[0] != edges || a[EDGE].shape.dim[1] != 2)
+        return wrong(bundle, split, "edge must have a row a bond, with its two ends", error);
     if (!rising(a[NODE_PTR].data, graphs, basin_shape_count(a[ATOM].shape)) ||
         !rising(a[EDGE_PTR].data, graphs, edges))
         return wrong(bundle, split, "pointers must rise to the number of atoms and bonds", error);
     if (!joined(m, graphs))
         return wrong(bundle, split, "a bond must join two atoms of its molecule", error);
+    if (!bounded(&a[Y])) return wrong(bundle, split, "targets must be finite, or nan", error);
     if (!small(&a[ATOM]) || !small(&a[BOND]))
         return wrong(bundle, split, "kinds of atoms and bonds must lie between 0 and 2^31 - 1",
                      error);

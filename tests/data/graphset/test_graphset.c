@@ -1,4 +1,4 @@
-/* Sets of graphs: reading TUDatasets and what is wrong with them, the packed form, ZINC, folds. */
+/* Sets of graphs: reading TUDatasets and what is wrong with them, the packed form, folds. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -113,6 +113,7 @@ static void malformed(void **state) {
         {"T_node_attributes.txt", "1, 2\n", "has 1 lines; wanted 8, one for each node"},
         {"T_node_attributes.txt", "1,,2\n", "line 1: '' is not a number"},
         {"T_node_attributes.txt", "1, nan\n", "'nan' is not a number"},
+        {"T_node_attributes.txt", "1, -4e38\n", "'-4e38' is not a number"}, /* a float's end */
         {"T_node_labels.txt", "1\n", "has 1 lines; wanted 8"},
         {"T_node_labels.txt", "1.5\n1\n1\n1\n1\n1\n1\n1\n", "1.5; wanted a whole number"},
         {"T_edge_labels.txt", "1\n", "wanted 14, one for each edge"},
@@ -222,62 +223,6 @@ static void reads_without_labels(void **state) {
     basin_graphset_free(&set);
 }
 
-/* ---- ZINC ---- */
-
-static void put(basin_bundle *bundle, const char *split, const char *name, const void *data,
-                basin_dtype dtype, basin_shape shape) {
-    char full[64];
-    basin_error error;
-    basin_tensor from = basin_tensor_borrow((void *)(uintptr_t)data, dtype, shape);
-    snprintf(full, sizeof full, "%s_%s", split, name);
-    must(basin_bundle_add(bundle, full, &from, &error), &error);
-}
-
-/* Two molecules a split, with `edge` [3, 2] and `atom` [5]. */
-static void write_zinc(const char *path, const int64_t *edge, const int64_t *atom) {
-    static const char *const split[3] = {"train", "val", "test"};
-    static const int32_t node_ptr[] = {0, 2, 5}, edge_ptr[] = {0, 1, 3};
-    static const uint8_t bond[] = {1, 2, 3};
-    static const float y[] = {0.5f, -2};
-    basin_bundle *bundle;
-    basin_error error;
-    must(basin_bundle_new(&bundle, &error), &error);
-    for (int i = 0; i < 3; i++) {
-        put(bundle, split[i], "node_ptr", node_ptr, BASIN_I32, BASIN_SHAPE(3));
-        put(bundle, split[i], "edge_ptr", edge_ptr, BASIN_I32, BASIN_SHAPE(3));
-        put(bundle, split[i], "atom", atom, BASIN_I64, BASIN_SHAPE(5));
-        put(bundle, split[i], "bond", bond, BASIN_U8, BASIN_SHAPE(3));
-        put(bundle, split[i], "edge", edge, BASIN_I64, BASIN_SHAPE(3, 2));
-        put(bundle, split[i], "y", y, BASIN_F32, BASIN_SHAPE(2));
-    }
-    must(basin_npz_write(path, bundle, &error), &error);
-    basin_bundle_free(bundle);
-}
-
-static const int64_t zinc_atom[] = {3, 0, 1, 1, 27}, zinc_edge[] = {0, 1, 0, 1, 1, 2};
-
-/* Ends that overflow, lie in another molecule, or fit only their lowest 32 bits. */
-static void molecules_that_lie(void **state) {
-    static const int64_t end[] = {2, -1, INT64_MAX, INT64_MIN, (INT64_C(1) << 32) + 1};
-    char path[PATH_TEXT];
-    basin_graphset set;
-    basin_error error;
-    int64_t edge[6], atom[5];
-    folder_path(path, state, "zinc.npz");
-    for (size_t i = 0; i < sizeof end / sizeof *end; i++) {
-        memcpy(edge, zinc_edge, sizeof edge);
-        edge[1] = end[i];
-        write_zinc(path, edge, zinc_atom);
-        assert_int_equal(basin_graphset_read(&set, path, &error), BASIN_BAD_FILE);
-        assert_non_null(strstr(error.text, "a bond must join two atoms of its molecule"));
-    }
-    memcpy(atom, zinc_atom, sizeof atom);
-    atom[4] = (INT64_C(1) << 32) + 27;
-    write_zinc(path, zinc_edge, atom);
-    assert_int_equal(basin_graphset_read(&set, path, &error), BASIN_BAD_FILE);
-    assert_non_null(strstr(error.text, "must lie between 0 and 2^31 - 1"));
-}
-
 /* A packed set with this split and these starts of two graphs (or of none). */
 static basin_status read_packed(void **state, const char *split, const int64_t *start, int starts,
                                 basin_error *error) {
@@ -375,39 +320,6 @@ static void indicator_that_lies(void **state) {
     unlink(path);
 }
 
-static void molecules(void **state) {
-    char path[PATH_TEXT];
-    basin_graphset set;
-    basin_error error;
-    write_zinc(folder_path(path, state, "zinc.npz"), zinc_edge, zinc_atom);
-    must(basin_graphset_read(&set, path, &error), &error);
-    assert_int_equal(set.task, BASIN_GRAPHS_VALUES);
-    assert_int_equal(set.graphs, 6);
-    assert_int_equal(set.split[1], 2);
-    assert_int_equal(set.edges, 18); /* both ways */
-    assert_int_equal(set.node_label[4], 27);
-    assert_true(set.target[3] == -2);
-    assert_int_equal(set.edge_label[set.edge_start[1]], 2);
-    assert_int_equal(set.edge[2 * set.edge_start[5]], 0);
-    basin_graphset_free(&set);
-}
-
-/* The file has an array of strings beside its numbers. */
-static void real_zinc(void **state) {
-    (void)state;
-    basin_graphset set;
-    basin_error error;
-    FILE *file = fopen(BASIN_SOURCE "/../shared/data/zinc/zinc12k.npz", "rb");
-    if (!file) skip();
-    fclose(file);
-    must(basin_graphset_read(&set, BASIN_SOURCE "/../shared/data/zinc/zinc12k.npz", &error),
-         &error);
-    assert_int_equal(set.graphs, 12000);
-    assert_int_equal(set.nodes, 231464 + 23083 + 23117);
-    assert_int_equal(set.edges, 2 * (248891 + 24846 + 24860));
-    basin_graphset_free(&set);
-}
-
 static void real_tu(void **state) {
     (void)state;
     basin_graphset set;
@@ -485,12 +397,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(missing_targets, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(reads_without_labels, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(targets, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(molecules, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(molecules_that_lie, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(packed_sets_that_lie, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(packed_columns_that_lie, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(indicator_that_lies, folder_new, folder_remove),
-        cmocka_unit_test(real_zinc),
         cmocka_unit_test(real_tu),
         cmocka_unit_test(stratified),
         cmocka_unit_test_setup_teardown(given_folds, folder_new, folder_remove),
