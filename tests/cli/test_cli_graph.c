@@ -285,6 +285,11 @@ static void tells_what_it_does_not_see(void **state) {
     assert_contains(p->err, "without one: 2\n");
     assert_null(strstr(p->err, "edges with"));
     assert_string_equal(run(state, "graph predict m.safetensors . --cache none -q")->err, "");
+    p = run(state, "graph train . --from m.safetensors -o f.safetensors --epochs 1 --dim 16 "
+                   "--heads 2 --head-dim 8 --memories 16 --blocks 1 --hidden 8 --walks 4 "
+                   "--eigenvectors 2 --edge-walks 2 --couplings 1 --cache none --threads 1");
+    if (p->code) fail_msg("%s", p->err);
+    assert_contains(p->err, "does not know the labels of 2 of the nodes and 0 of the edges");
     const char once[] = "1 2\n2 3\n1 3\n4 5\n5 6\n6 7\n", six[] = "1\n1\n1\n1\n1\n1\n";
     file_put(folder_path(path, state, "T_A.txt"), once, strlen(once));
     file_put(folder_path(path, state, "T_edge_labels.txt"), six, strlen(six));

@@ -309,6 +309,21 @@ static basin_status open_data(work *w, basin_error *error) {
                                     error);
 }
 
+/* Labels that the encoding of the model to begin with does not have stay unseen. */
+static void note_unknown(const work *w) {
+    int64_t unknown[2];
+    basin_graphs_data trained = {.size = sizeof trained,
+                                 .set = w->data.set,
+                                 .graph = w->fold.item[0],
+                                 .graphs = w->fold.count[0]};
+    if (basin_graphs_unknown_labels(unknown, w->model, &trained, NULL)) return;
+    if (unknown[0] || unknown[1])
+        basin_watch_note(basin_run_training(w->run)->watch,
+                         "the model to begin with does not know the labels of %lld of the nodes "
+                         "and %lld of the edges to train on, and sees them as without one",
+                         (long long)unknown[0], (long long)unknown[1]);
+}
+
 /* The model of an earlier run, or of an earlier leg of this one, keeps its encoding: its weights
  * know no other. */
 static basin_status open_earlier(work *w, const basin_bundle *bundle, basin_error *error) {
@@ -320,6 +335,7 @@ static basin_status open_earlier(work *w, const basin_bundle *bundle, basin_erro
     if (!status && bundle == basin_run_from(w->run))
         status = basin_graphs_model_take_classes(w->model, &w->input.set, error);
     if (status) return status;
+    if (bundle == basin_run_from(w->run)) note_unknown(w);
     return basin_graphs_input_match(&w->input, w->model, w->data.path, true, error);
 }
 
