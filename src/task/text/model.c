@@ -1,4 +1,5 @@
 /* Models of text in memory and in files; see text.h. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -126,13 +127,16 @@ static basin_status check_sizes(const basin_text_settings *s, const basin_tokeni
                       (long long)found, (long long)s->vocabulary);
 }
 
+/* What cannot be, parts of the text beyond its end, is as if nothing were said. */
 basin_text_origin basin_text_origin_read(const basin_bundle *bundle) {
+    enum { DIGITS = 53 }; /* of a number in JSON */
     basin_text_origin origin = {0};
     cJSON *json = cJSON_Parse(basin_bundle_meta(bundle, "basin.text"));
     const cJSON *bytes = cJSON_GetObjectItem(json, "bytes");
     const cJSON *train = cJSON_GetObjectItem(json, "train");
     const char *digest = cJSON_GetStringValue(cJSON_GetObjectItem(json, "sha256"));
-    if (cJSON_IsNumber(bytes) && cJSON_IsNumber(train) && digest &&
+    if (cJSON_IsNumber(bytes) && cJSON_IsNumber(train) && digest && train->valuedouble >= 0 &&
+        train->valuedouble <= bytes->valuedouble && bytes->valuedouble < ldexp(1, DIGITS) &&
         strlen(digest) + 1 == sizeof origin.digest) {
         origin.bytes = (int64_t)bytes->valuedouble;
         origin.train = (int64_t)train->valuedouble;

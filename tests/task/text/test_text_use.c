@@ -139,6 +139,25 @@ static basin_text_generated generate(page *p, basin_text_model *model, const cha
     return result;
 }
 
+/* A file may say anything of the text: parts beyond its end would be read, where it is this one. */
+static void a_model_may_lie_about_its_text(void **state) {
+    static const char *const train[] = {"18", "0", "20", "-1", "21", "1e300", "-1e300", "null"};
+    (void)state;
+    for (int i = 0; i < 8; i++) {
+        basin_bundle *bundle;
+        basin_error error = {0};
+        char text[200];
+        snprintf(text, sizeof text, "{\"sha256\":\"%064d\",\"bytes\":20,\"train\":%s}", 7,
+                 train[i]);
+        must(basin_bundle_new(&bundle, &error), &error);
+        must(basin_bundle_meta_set(bundle, "basin.text", text, &error), &error);
+        basin_text_origin origin = basin_text_origin_read(bundle);
+        assert_int_equal(origin.bytes, i < 3 ? 20 : 0);
+        assert_int_equal(origin.train, i < 3 ? strtoll(train[i], NULL, 10) : 0);
+        basin_bundle_free(bundle);
+    }
+}
+
 static void a_seed_repeats_a_text(void **state) {
     bench b;
     page one = {0}, two = {0}, other = {0};
@@ -280,6 +299,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(scores_add_up, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(a_stride_gives_more_context, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(a_model_knows_its_text, folder_new, folder_remove),
+        cmocka_unit_test(a_model_may_lie_about_its_text),
         cmocka_unit_test_setup_teardown(a_seed_repeats_a_text, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(one_candidate_is_greedy, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(surprises_are_losses, folder_new, folder_remove),
