@@ -183,6 +183,12 @@ static void what_cannot_be_shown(void **state) {
     assert_error(run(state, "image report m.safetensors --data shapes:8:1:12x12x3 -q "
                             "--log m.safetensors"),
                  1, "not a log");
+    char path[PATH_TEXT]; /* the line alone, not what lies behind it */
+    const char cut[] = "{\"step\":1,\"loss\":1}\n{bad}\n{\"step\":2,\"loss\":1}\n";
+    file_put(folder_path(path, state, "cut.jsonl"), cut, strlen(cut));
+    assert_error(run(state, "image report m.safetensors --data shapes:8:1:12x12x3 -q "
+                            "--log cut.jsonl"),
+                 1, "cut.jsonl: a line cannot be read: {bad}\n");
 }
 
 static void models_are_exchanged(void **state) {

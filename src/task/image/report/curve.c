@@ -30,9 +30,11 @@ static bool append(basin_image_line *line, const cJSON *step, const cJSON *value
  * cannot be read is not, since memory may lack. 0.1 called the loss of an epoch train_mse. */
 static basin_status take_line(basin_image_curve *curve, basin_image_line *epochs, const char *text,
                               size_t length, const char *path, basin_error *error) {
+    enum { SHOWN = 60 };
     cJSON *record = cJSON_ParseWithLength(text, length);
     if (!record && length && text[0] == '{' && text[length - 1] == '}')
-        return basin_fail(error, BASIN_BAD_FILE, "%s: a line cannot be read: %.60s", path, text);
+        return basin_fail(error, BASIN_BAD_FILE, "%s: a line cannot be read: %.*s", path,
+                          length < SHOWN ? (int)length : SHOWN, text);
     const cJSON *step = cJSON_GetObjectItemCaseSensitive(record, "step");
     const cJSON *loss = cJSON_GetObjectItemCaseSensitive(record, "loss");
     const cJSON *test = cJSON_GetObjectItemCaseSensitive(record, "test_mse");
