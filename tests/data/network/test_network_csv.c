@@ -102,6 +102,65 @@ static void joins_files_of_nodes(void **state) {
     basin_network_free(n);
 }
 
+/* What one table does not know another may; what two tables say must be the same. */
+static void joins_labels(void **state) {
+    (void)state;
+    const char *text[] = {"src,dst\na,b\n", "id,label\na,1\nb,\nc,0\n", "id,label\na,\nb,1\nc,0\n",
+                          "id,label\na,0\n"};
+    const int32_t label[] = {1, 1, 0};
+    basin_csv_source source[4];
+    for (int i = 0; i < 4; i++)
+        source[i] =
+            (basin_csv_source){.path = "part.csv", .data = text[i], .size = strlen(text[i])};
+    basin_network *n;
+    basin_error error;
+    assert_int_equal(basin_network_csv_read(&n, source, 3, NULL, NULL), BASIN_OK);
+    assert_memory_equal(n->label, label, sizeof label);
+    basin_network_free(n);
+    assert_int_equal(basin_network_csv_read(&n, source, 4, NULL, &error), BASIN_BAD_FILE);
+    assert_non_null(strstr(error.text, "line 2: node 'a' has the label '0', and another one"));
+}
+
+/* A second column that tells the answer is said; one without a name is no feature. */
+static void notes_what_columns_tell(void **state) {
+    (void)state;
+    basin_network *n =
+        must_read(NULL, "src,dst\na,b\n", ",id,label,Is_Fraud,f,,\n0,a,1,1,5,,\n1,b,0,0,6,,\n");
+    assert_int_equal(n->features, 2);
+    assert_non_null(strstr(n->note, "have the usual name of labels; one that tells the answer is "
+                                    "to be left out (drop): Is_Fraud"));
+    assert_non_null(strstr(n->note, "left out: column 1 (no name), column 6 (no name)"));
+    basin_network_free(n);
+    n = must_read(&(basin_network_options){.drop = "is_fraud"}, "src,dst,,\na,b,,\n",
+                  "id,label,is_fraud\na,1,1\nb,0,0\n");
+    assert_null(n->note && strstr(n->note, "usual name of labels"));
+    assert_int_equal(n->facts.count, 0);
+    basin_network_free(n);
+}
+
+/* A format is there for the columns that want it. */
+static void reads_dates_of_two_forms(void **state) {
+    (void)state;
+    basin_network_options o = {.date_format = "%d.%m.%Y", .max_categories = 1};
+    basin_network *n =
+        must_read(&o, "src,dst\na,b\n",
+                  "id,opened,closed\na,1970-01-02,03.01.1970\nb,1970-01-04,05.01.1970\n");
+    const float x[] = {1, 2, 3, 4};
+    assert_int_equal(n->features, 2);
+    assert_memory_equal(n->feature, x, sizeof x);
+    basin_network_free(n);
+}
+
+/* A semicolon parts the fields of a header in which a name has a comma. */
+static void counts_delimiters(void **state) {
+    (void)state;
+    basin_network *n =
+        must_read(NULL, "src;dst\na;b\n", "id;sum (EUR, net);y\na;1.234,50;1\nb;2,25;0\n");
+    assert_int_equal(n->features, 1);
+    assert_true(n->feature[0] == 1234.5f && n->feature[1] == 2.25f);
+    basin_network_free(n);
+}
+
 static void fills_gaps(void **state) {
     (void)state;
     basin_network *n;
@@ -112,6 +171,11 @@ static void fills_gaps(void **state) {
     basin_network_options o = {.missing = BASIN_MISSING_MEAN};
     n = must_read(&o, "src,dst\na,b\n", nodes);
     assert_true(n->feature[1] == 3);
+    basin_network_free(n);
+    n = must_read(&o, "src,dst\na,b\n", "id,f,label\na,1, no\nb,  , \nc,5, NA \n");
+    const int32_t label[] = {0, -1, -1};
+    assert_true(n->features == 1 && n->feature[1] == 3);
+    assert_memory_equal(n->label, label, sizeof label);
     basin_network_free(n);
 }
 
@@ -255,7 +319,11 @@ static void refuses_mistakes(void **state) {
          "nodes.csv: line 3: the label 'maybe'"},
         {"src,dst\na,b\n", "id,f,label\na,1,0\nb,1,0.5\n", "the label '0.5'"},
         {"src,dst\na,b\n", "id,f,split\na,1,train\nb,1,tets\n", "split is 'tets'"},
-        {"src,dst\na,b\n", "id,f,f\na,1,2\nb,1,2\n", "column 'f' is in nodes.csv as well"},
+        {"src,dst\na,b\n", "id,f,f\na,1,2\nb,1,2\n", "nodes.csv: two columns are called 'f'"},
+        {"src,dst\na,b\n", "id,id,f\na,1,2\nb,1,2\n", "nodes.csv: two columns are called 'id'"},
+        {"src,dst,sum,Sum\na,b,1,2\n", NULL, "edges.csv: two columns are called 'Sum'"},
+        {"src,dst\na,b\n", "id,f\na,1\n,2\n", "nodes.csv: line 3: column 'id' is empty, wanted"},
+        {"src,dst\na,b\n", "id,f\ra,1\rb,2\r", "nodes.csv: lines end with a carriage return"},
     };
     for (size_t i = 0; i < sizeof trial / sizeof *trial; i++) {
         basin_network *n;
@@ -286,6 +354,10 @@ int main(void) {
         cmocka_unit_test(reads_edges_alone),
         cmocka_unit_test(chooses_columns),
         cmocka_unit_test(joins_files_of_nodes),
+        cmocka_unit_test(joins_labels),
+        cmocka_unit_test(notes_what_columns_tell),
+        cmocka_unit_test(reads_dates_of_two_forms),
+        cmocka_unit_test(counts_delimiters),
         cmocka_unit_test(fills_gaps),
         cmocka_unit_test(reads_gz),
         cmocka_unit_test(reads_zstd),

@@ -8,10 +8,19 @@
 #include <string.h>
 #include <strings.h>
 
+/* Whether that is all of the text, in letters of any case, but for blanks around it. */
+static bool is_word(const char *text, const char *word) {
+    while (isspace((unsigned char)*text)) text++;
+    size_t length = strlen(word);
+    if (strncasecmp(text, word, length) != 0) return false;
+    for (text += length; isspace((unsigned char)*text);) text++;
+    return !*text;
+}
+
 bool basin_cell_missing(const char *text) {
     static const char *const word[] = {"", "na", "n/a", "nan", "null", "none", "?", NULL};
     for (const char *const *w = word; *w; w++)
-        if (!strcasecmp(text, *w)) return true;
+        if (is_word(text, *w)) return true;
     return false;
 }
 
@@ -37,7 +46,7 @@ bool basin_cell_label(int32_t *label, const char *text) {
         return true;
     }
     for (size_t i = 0; i < sizeof word / sizeof *word; i++)
-        if (!strcasecmp(text, word[i].text)) {
+        if (is_word(text, word[i].text)) {
             *label = word[i].label;
             return true;
         }

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* "", "na", "null", "?" and the like. */
+/* "", " ", "na", "null", "?" and the like. */
 bool basin_cell_missing(const char *text);
 /* A number as programs write it: -1.5e3. */
 bool basin_cell_number(double *value, const char *text);

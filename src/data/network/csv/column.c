@@ -39,10 +39,15 @@ static void see_reading(basin_reading *r, bool can, double value, const basin_ta
     }
 }
 
+/* A format is one more way to write dates: a table may have it in one column and ISO 8601 in
+ * another. */
+static bool read_day(double *days, const char *text, const char *format) {
+    return basin_cell_date(days, text, format) || (format && basin_cell_date(days, text, NULL));
+}
+
 /* A date of the column's kind, whether the schema or the cells decided it. */
 static bool read_date(double *days, const char *text, const char *format) {
-    return basin_cell_date(days, text, format) || basin_cell_date(days, text, NULL) ||
-           basin_cell_epoch(days, text);
+    return read_day(days, text, format) || basin_cell_epoch(days, text);
 }
 
 static bool read_number(double *value, unsigned *marks, bool comma, const char *text) {
@@ -97,8 +102,8 @@ static void see_readings(basin_column *c, const basin_table_rows *rows, const ch
         see_written(c, rows, text);
     if (still(c, BASIN_AS_EPOCH))
         see_reading(&c->as[BASIN_AS_EPOCH], basin_cell_epoch(&days, text), days, rows, text);
-    bool date = (!plain || (date_format && still(c, BASIN_AS_DATE))) &&
-                basin_cell_date(&days, text, date_format);
+    bool date =
+        (!plain || (date_format && still(c, BASIN_AS_DATE))) && read_day(&days, text, date_format);
     see_reading(&c->as[BASIN_AS_DATE], date, days, rows, text);
 }
 
@@ -221,7 +226,7 @@ bool basin_column_read(double *value, const basin_column *c, const char *text,
 void basin_column_fill(float *x, const basin_column *c, const char *text,
                        const basin_column_rules *rules) {
     double value;
-    if (!basin_column_is_feature(c->type) || basin_cell_missing(text)) return;
+    if (!basin_column_is_feature(c->type)) return;
     if (c->type == BASIN_COLUMN_CATEGORY) {
         int32_t at = basin_dictionary_find(&c->category, text);
         if (at >= 0) x[c->first + (c->rank ? c->rank[at] : at)] = 1;

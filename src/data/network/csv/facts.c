@@ -26,7 +26,8 @@ static basin_table_file *first_edges(basin_tables *j) {
 /* Edges that stay apart carry nothing: facts are of all rows that join two nodes. */
 static bool may_be_fact(const basin_tables *j, const basin_table_file *t, int i) {
     return i >= 0 && !j->o->keep_duplicates && t->column[i].type == BASIN_COLUMN_DROPPED &&
-           !basin_tables_drop(j, t->name[i]) && !basin_tables_is_label(j, t->name[i]);
+           !basin_tables_drop(j, t->name[i]) && !basin_tables_is_label(j, t->name[i]) &&
+           basin_tables_has_name(j, true, t->name[i]);
 }
 
 /* The first table of edges that lacks a column; NULL: all have it. */

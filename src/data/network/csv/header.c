@@ -75,6 +75,13 @@ bool basin_tables_drop(const basin_tables *j, const char *name) {
     return false;
 }
 
+/* A column without a name is what a program wrote that numbers rows, or the end of lines that end
+ * with a delimiter; models of 0.2 may have been trained with it. */
+bool basin_tables_has_name(const basin_tables *j, bool edges, const char *name) {
+    return *name ||
+           (j->known && basin_schema_find(edges ? &j->known->edges : &j->known->nodes, name));
+}
+
 /* ---- one table ---- */
 
 static basin_status keep_names(basin_tables *j, basin_table_file *t, const basin_table_rows *rows) {
@@ -102,6 +109,23 @@ static basin_column_type role_of(const basin_table_file *t, int i) {
     return i == t->id ? BASIN_COLUMN_ID : i == t->label ? BASIN_COLUMN_LABEL : BASIN_COLUMN_DROPPED;
 }
 
+/* Two columns of one name could not be told apart. Names of facts are so by letters of any case. */
+static basin_status check_once(basin_tables *j, const basin_table_file *t) {
+    const basin_schema_table *known =
+        j->known && j->known->named ? t->edges ? &j->known->edges : &j->known->nodes : NULL;
+    for (size_t i = 0; i < t->columns; i++) {
+        const char *name = t->name[i];
+        if (!*name || basin_tables_drop(j, name) || (known && !basin_schema_find(known, name)))
+            continue;
+        for (size_t k = 0; k < i; k++)
+            if (!(t->edges ? strcasecmp : strcmp)(t->name[k], name))
+                return basin_fail(j->error, BASIN_BAD_FILE,
+                                  "%s: two columns are called '%s', wanted it once",
+                                  t->source->path, name);
+    }
+    return BASIN_OK;
+}
+
 static basin_status read_node_header(basin_tables *j, basin_table_file *t,
                                      const basin_table_rows *rows) {
     const basin_schema_column *id = known_role(j, false, BASIN_COLUMN_ID);
@@ -117,10 +141,11 @@ static basin_status read_node_header(basin_tables *j, basin_table_file *t,
     for (int i = 0; i < 3; i++) t->mask[i] = find_role(j, rows, NULL, NULL, usual_mask[i]);
     for (int i = 0; i < (int)t->columns; i++) {
         t->column[i].type = role_of(t, i);
-        t->column[i].feature =
-            t->column[i].type == BASIN_COLUMN_DROPPED && !basin_tables_drop(j, t->name[i]);
+        t->column[i].feature = t->column[i].type == BASIN_COLUMN_DROPPED &&
+                               !basin_tables_drop(j, t->name[i]) &&
+                               basin_tables_has_name(j, false, t->name[i]);
     }
-    return BASIN_OK;
+    return check_once(j, t);
 }
 
 /* A query is one of edges because the caller says so, not by its columns. */
@@ -152,7 +177,7 @@ static basin_status read_header(basin_tables *j, basin_table_file *t,
     /* A column that training had not, or did not read so, makes no relations now. */
     if (j->known && j->known->edges.columns && !type && !j->o->edge_type) t->type = -1;
     for (int i = 0; i < (int)t->columns; i++) t->column[i].type = role_of(t, i);
-    return BASIN_OK;
+    return check_once(j, t);
 }
 
 /* ---- names that no file has ---- */

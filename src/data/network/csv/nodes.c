@@ -14,6 +14,10 @@ static basin_status see_node(basin_tables *j, int t, const basin_table_rows *row
     int32_t node;
     basin_table_file *table = &j->table[t];
     const char *id = basin_table_rows_field(rows, (size_t)table->id);
+    if (!*id)
+        return basin_fail(j->error, BASIN_BAD_FILE,
+                          "%s: %s %" PRId64 ": column '%s' is empty, wanted the id of a node",
+                          rows->path, rows->unit, rows->line, rows->name[table->id]);
     basin_status status = basin_dictionary_add(&j->id, &node, id, j->error);
     if (status) return status;
     if (node < j->base_nodes)
@@ -152,20 +156,34 @@ static basin_status fill_split(basin_tables *j, const basin_table_file *t,
                       rows->path, rows->unit, rows->line, text);
 }
 
+/* Of several tables with labels one may know what another does not. */
+static basin_status fill_label(basin_tables *j, const basin_table_file *t,
+                               const basin_table_rows *rows, int32_t node) {
+    const char *text = basin_table_rows_field(rows, (size_t)t->label);
+    int32_t *label = &j->network->label[node], found;
+    if (j->o->classes)
+        found = basin_tables_class(j, text);
+    else if (!basin_cell_label(&found, text))
+        return basin_fail(j->error, BASIN_BAD_FILE,
+                          "%s: %s %" PRId64 ": the label '%s', wanted 0 or 1, or nothing "
+                          "where it is not known",
+                          rows->path, rows->unit, rows->line, text);
+    if (found >= 0 && *label >= 0 && found != *label)
+        return basin_fail(j->error, BASIN_BAD_FILE,
+                          "%s: %s %" PRId64 ": node '%s' has the label '%s', and another one in "
+                          "another file of nodes",
+                          rows->path, rows->unit, rows->line,
+                          basin_table_rows_field(rows, (size_t)t->id), text);
+    if (found >= 0) *label = found;
+    return BASIN_OK;
+}
+
 static basin_status fill_node(basin_tables *j, const basin_table_file *t,
                               const basin_table_rows *rows) {
     int32_t node = basin_dictionary_find(&j->id, basin_table_rows_field(rows, (size_t)t->id));
     if (node < 0) return basin_table_rows_fail_changed(rows, j->error);
-    if (t->label >= 0) {
-        const char *text = basin_table_rows_field(rows, (size_t)t->label);
-        if (j->o->classes)
-            j->network->label[node] = basin_tables_class(j, text);
-        else if (!basin_cell_label(&j->network->label[node], text))
-            return basin_fail(j->error, BASIN_BAD_FILE,
-                              "%s: %s %" PRId64 ": the label '%s', wanted 0 or 1, or nothing "
-                              "where it is not known",
-                              rows->path, rows->unit, rows->line, text);
-    }
+    basin_status status = t->label >= 0 ? fill_label(j, t, rows, node) : BASIN_OK;
+    if (status) return status;
     if (j->network->feature) {
         float *x = j->network->feature + (int64_t)node * j->network->features;
         for (size_t i = 0; i < t->columns; i++)

@@ -7,7 +7,7 @@
 
 /* Columns of one table, by what became of them. */
 typedef struct lists {
-    basin_list text, date, mark, comma, mixed, out, unused, unread;
+    basin_list text, date, mark, comma, mixed, label, out, unused, unread;
 } lists;
 
 static void add(basin_list *list, const char *name, const char *format, int64_t number) {
@@ -75,11 +75,18 @@ static void sort_table(basin_tables *j, lists *l, const basin_table_file *t) {
     bool known = j->known && j->known->named;
     for (size_t i = 0; i < t->columns; i++) {
         const basin_column *c = &t->column[i];
+        if (!*c->name && c->type == BASIN_COLUMN_DROPPED && !c->feature) {
+            add(&l->out, "column", " %lld (no name)", (int64_t)i + 1);
+            continue;
+        }
         if (t->edges && c->type == BASIN_COLUMN_DROPPED && !t->fact[i])
             add(&l->unread, c->name,
                 basin_tables_is_label(j, c->name) ? " (by its name a label)" : NULL, 0);
         if (t->edges && t->fact[i] != c) continue; /* the first table's is said */
         sort_column(j, l, c);
+        if (!t->edges && !known && basin_column_is_feature(c->type) &&
+            basin_tables_is_label(j, c->name))
+            add(&l->label, c->name, NULL, 0);
         if (known && (!t->edges || c->known)) sort_known(j, l, c, t->edges ? "edges: " : "");
     }
 }
@@ -97,6 +104,8 @@ static void note_columns(basin_tables *j, const basin_table_file *t) {
                 {&l.mark, "numbers written with separators, currency or %"},
                 {&l.comma, "numbers with a decimal comma"},
                 {&l.mixed, "several currencies in one column, not converted"},
+                {&l.label, "features that have the usual name of labels; one that tells the answer "
+                           "is to be left out (drop)"},
                 {&l.out, "columns left out"},
                 {&l.unused, "columns not used, since training did not have them"},
                 {&l.unread, "columns not read"}};

@@ -2,9 +2,9 @@
  * zstd.
  *
  * Fields may be quoted, with "" for a quote and line breaks within. The delimiter is told from the
- * first record: a tab if there is one, else a comma, else a semicolon. Empty lines are passed over,
- * so is a byte order mark. Text that is not UTF-8 is taken as Latin-1. All records have as many
- * fields as the first.
+ * first record: a tab if there is one, else a comma or a semicolon, whichever is there more often.
+ * Empty lines are passed over, so is a byte order mark. Text that is not UTF-8 is taken as Latin-1.
+ * All records have as many fields as the first.
  *
  * Lists of edges come without a header as well: where the first line that is no comment (#) has two
  * to four numbers, the first two of them whole, the columns are called src, dst, "column 3", ..
@@ -117,17 +117,18 @@ basin_status basin_csv_next(basin_table_rows *c, basin_error *error) {
 
 /* Looks ahead in the first buffer, outside of quotes. */
 static char find_delimiter(const basin_table_rows *c) {
-    bool quoted = false, comma = false, semicolon = false, space = false;
+    bool quoted = false, space = false;
+    size_t commas = 0, semicolons = 0;
     for (const unsigned char *p = c->csv.at; p < c->csv.end && (*p != '\n' || quoted); p++) {
         if (*p == '"') quoted = !quoted;
         if (quoted) continue;
         if (*p == '\t') return '\t';
-        comma = comma || *p == ',';
-        semicolon = semicolon || *p == ';';
+        commas += *p == ',';
+        semicolons += *p == ';';
         space = space || *p == ' ';
     }
-    if (c->headerless && space && !comma && !semicolon) return ' ';
-    return semicolon && !comma ? ';' : ',';
+    if (c->headerless && space && !commas && !semicolons) return ' ';
+    return semicolons > commas ? ';' : ',';
 }
 
 static const unsigned char *skip_line(const unsigned char *p, const unsigned char *end) {
@@ -171,17 +172,29 @@ static const char *usual_name(char text[40], const basin_table_rows *c, size_t i
     return text;
 }
 
+/* A file of old Macintosh lines is one long header. */
+static basin_status check_lines(const basin_table_rows *c, const char *name, basin_error *error) {
+    for (const char *p = strchr(name, '\r'); p; p = strchr(p + 1, '\r'))
+        if (p[1] != '\n')
+            return basin_fail(error, BASIN_BAD_FILE,
+                              "%s: lines end with a carriage return, wanted a line feed, or both",
+                              c->path);
+    return BASIN_OK;
+}
+
 static basin_status keep_header(basin_table_rows *c, basin_error *error) {
     char text[40];
+    basin_status status = BASIN_OK;
     c->name = calloc(c->fields, sizeof *c->name);
     if (!c->name) return basin_table_rows_no_memory(c, error);
     c->columns = c->fields;
     for (size_t i = 0; i < c->columns; i++) {
         const char *name = c->headerless ? usual_name(text, c, i) : basin_table_rows_field(c, i);
         if (!(c->name[i] = basin_string_copy(name))) return basin_table_rows_no_memory(c, error);
+        if (!status) status = check_lines(c, name, error);
     }
     c->csv.held = c->headerless;
-    return BASIN_OK;
+    return status;
 }
 
 static basin_status read_header(basin_table_rows *c, bool none, basin_error *error) {

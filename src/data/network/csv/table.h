@@ -69,6 +69,8 @@ basin_status basin_tables_read_headers(basin_tables *tables, const basin_csv_sou
 /* Whether options leave a column out; whether its name is that of labels. */
 bool basin_tables_drop(const basin_tables *tables, const char *name);
 bool basin_tables_is_label(const basin_tables *tables, const char *name);
+/* Whether a column of that name, which may be none, can be a feature, or a fact of edges. */
+bool basin_tables_has_name(const basin_tables *tables, bool edges, const char *name);
 /* Says that a table, or where it is NULL all of them, lack a column, and which one may be meant. */
 basin_status basin_tables_fail_absent(basin_tables *tables, const basin_table_file *table,
                                       const char *name, const char *what);
