@@ -30,9 +30,12 @@ basin_status basin_facts_copy(basin_facts *copy, const basin_facts *facts, basin
     return status;
 }
 
-void basin_facts_merge(float *to, const float *later, const basin_facts *facts) {
+static bool is_newer(const float *to, const float *later, const basin_facts *facts) {
     bool none = to[0] == 0; /* the count */
-    bool newer = none || facts->time < 0 || later[facts->time] >= to[facts->time];
+    return none || facts->time < 0 || later[facts->time] >= to[facts->time];
+}
+
+static void merge(float *to, const float *later, bool newer, const basin_facts *facts) {
     for (int64_t i = 0; i < facts->count; i++) switch ((basin_fact_kind)facts->kind[i]) {
         case BASIN_FACT_COUNT:
         case BASIN_FACT_SUM:
@@ -41,6 +44,10 @@ void basin_facts_merge(float *to, const float *later, const basin_facts *facts) 
         case BASIN_FACT_DATE:
         case BASIN_FACT_TIME: to[i] = newer ? later[i] : to[i]; break;
         }
+}
+
+void basin_facts_merge(float *to, const float *later, const basin_facts *facts) {
+    merge(to, later, is_newer(to, later, facts), facts);
 }
 
 void basin_network_forget_facts(basin_network *network) {
@@ -130,21 +137,39 @@ void basin_relation_add_fact(basin_relation *r, int64_t node, int64_t other, con
     if (at >= 0) basin_facts_merge(r->fact + at * facts->count, fact, facts);
 }
 
+/* Rows on their way to the facts of edges. */
+typedef struct adding {
+    basin_relation *relation;
+    const basin_facts *facts;
+    double *last; /* [edges] the latest time of each; NULL: rows have none */
+} adding;
+
+static void add_row(const adding *a, int64_t node, int64_t other, const float *fact, double time) {
+    int64_t at = basin_relation_find(a->relation, node, (int32_t)other);
+    if (at < 0) return;
+    bool newer = !a->last || time >= a->last[at];
+    if (a->last && newer) a->last[at] = time;
+    merge(a->relation->fact + at * a->facts->count, fact, newer, a->facts);
+}
+
 basin_status basin_network_add_facts(basin_network *network, basin_relation *relation,
                                      const basin_edges *edges, const float *cell,
-                                     basin_error *error) {
-    const basin_facts *facts = &network->facts;
-    int64_t cells = network->schema->cells;
-    basin_status status = basin_relation_alloc_facts(relation, facts, error);
-    float *fact = basin_array_new((size_t)facts->count, sizeof *fact);
-    if (!status && !fact) status = basin_fail(error, BASIN_NO_MEMORY, "no memory for facts");
+                                     const double *time, basin_error *error) {
+    adding a = {relation, &network->facts, NULL};
+    basin_status status = basin_relation_alloc_facts(relation, a.facts, error);
+    float *fact = basin_array_new((size_t)a.facts->count, sizeof *fact);
+    if (time) a.last = basin_array_new((size_t)relation->edges, sizeof *a.last);
+    if (!status && (!fact || (time && !a.last)))
+        status = basin_fail(error, BASIN_NO_MEMORY, "no memory for facts");
+    for (int64_t e = 0; e < relation->edges && a.last; e++) a.last[e] = -INFINITY;
     for (int64_t i = 0; i < edges->count && !status; i++) {
         int64_t u = basin_whole_at(edges->from, edges->dtype, i * edges->stride);
         int64_t v = basin_whole_at(edges->to, edges->dtype, i * edges->stride);
-        basin_schema_fill_facts(fact, network->schema, cell + i * cells);
-        basin_relation_add_fact(relation, v, u, fact, facts);
-        if (!network->directed && u != v) basin_relation_add_fact(relation, u, v, fact, facts);
+        basin_schema_fill_facts(fact, network->schema, cell + i * network->schema->cells);
+        add_row(&a, v, u, fact, time ? time[i] : 0);
+        if (!network->directed && u != v) add_row(&a, u, v, fact, time ? time[i] : 0);
     }
+    free(a.last);
     free(fact);
     return status;
 }

@@ -124,10 +124,11 @@ void basin_relation_merge_facts(basin_relation *to, const basin_relation *from, 
 basin_status basin_relation_copy_facts(basin_relation *part, const basin_relation *whole,
                                        const int64_t *node /* [nodes] of the whole */,
                                        int64_t nodes, const basin_facts *facts, basin_error *error);
-/* The facts of a relation from rows of edges, in their order; `cell` is as the schema has it. */
+/* The facts of a relation from rows of edges, in their order; `cell` is as the schema has it. The
+ * latest row goes by `time`, NULL where the schema has no times: a float of days has no minutes. */
 basin_status basin_network_add_facts(basin_network *network, basin_relation *relation,
                                      const basin_edges *edges, const float *cell,
-                                     basin_error *error);
+                                     const double *time /* [edges] */, basin_error *error);
 
 /* Adds an empty relation of that name; unique names only. */
 basin_status basin_network_new_relation(basin_relation **relation, basin_network *network,

@@ -76,9 +76,10 @@ static basin_status list_columns(basin_network *n, const basin_bundle *bundle, c
     return basin_schema_facts(&n->facts, n->schema, error);
 }
 
-/* Column `c` of the edges, into cell [count, cells]. */
-static basin_status read_column(float *cell, const basin_network *n, const basin_bundle *bundle,
-                                const char *edges, size_t c, int64_t count, basin_error *error) {
+/* Column `c` of the edges, into cell [count, cells], and into time [count] where it is that. */
+static basin_status read_column(float *cell, double *time, const basin_network *n,
+                                const basin_bundle *bundle, const char *edges, size_t c,
+                                int64_t count, basin_error *error) {
     char key[300];
     const basin_tensor *t;
     snprintf(key, sizeof key, "edge%.140s.%.140s", edges + strlen("edges"),
@@ -97,6 +98,7 @@ static basin_status read_column(float *cell, const basin_network *n, const basin
                               "%s: %s holds %g for edge %" PRId64 ", wanted a number", n->path, key,
                               (double)x, i);
         cell[i * n->schema->cells + (int64_t)c] = x;
+        if (n->schema->edges.column[c].time) time[i] = basin_tensor_at(t, i);
     }
     return BASIN_OK;
 }
@@ -105,15 +107,19 @@ static basin_status add_facts(basin_network *n, const basin_bundle *bundle, cons
                               const basin_edges *edges, basin_error *error) {
     size_t count, cells = (size_t)n->schema->cells;
     float *cell = NULL;
+    double *time = basin_array_new((size_t)edges->count, sizeof *time);
     if (basin_size_multiply(&count, (size_t)edges->count, cells))
         cell = basin_array_new(count, sizeof *cell);
     basin_status status =
-        cell ? BASIN_OK : basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for facts", n->path);
+        cell && time ? BASIN_OK
+                     : basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for facts", n->path);
     for (size_t c = 0; c < cells && !status; c++)
-        status = read_column(cell, n, bundle, key, c, edges->count, error);
+        status = read_column(cell, time, n, bundle, key, c, edges->count, error);
     if (!status)
-        status = basin_network_add_facts(n, &n->relation[n->relations - 1], edges, cell, error);
+        status = basin_network_add_facts(n, &n->relation[n->relations - 1], edges, cell,
+                                         n->facts.time < 0 ? NULL : time, error);
     free(cell);
+    free(time);
     return status;
 }
 

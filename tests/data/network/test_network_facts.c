@@ -103,6 +103,20 @@ static void rows_are_in_order(void **state) {
 }
 
 /* A column that looks like relations becomes them, and that is said; "none" makes it a fact. */
+/* A float has no seconds in days since 1970: the last row is told by its time, not by the float. */
+static void last_goes_by_the_second(void **state) {
+    basin_network *n = must_open(state, NULL,
+                                 "src,dst,amount,at\n"
+                                 "a,b,2,2026-01-05T08:00:02Z\n"
+                                 "a,b,3,2026-01-05T08:00:03Z\n"
+                                 "b,a,1,2026-01-05T08:00:01Z\n",
+                                 NULL);
+    const float *fact = n->relation[0].fact + basin_relation_find(&n->relation[0], 0, 1) * 4;
+    assert_int_equal(n->facts.count, 4);
+    assert_true(fact[0] == 3 && fact[1] == 6 && fact[2] == 3);
+    basin_network_free(n);
+}
+
 static void a_type_may_be_a_fact(void **state) {
     static const char rows[] = "src,dst,type\na,b,card\nb,a,wire\n";
     basin_network *n = must_open(state, accounts, rows, NULL);
@@ -316,6 +330,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parallel_rows_add_up),
         cmocka_unit_test(rows_are_in_order),
+        cmocka_unit_test(last_goes_by_the_second),
         cmocka_unit_test(a_type_may_be_a_fact),
         cmocka_unit_test(later_edges_are_left_out),
         cmocka_unit_test(gaps_are_filled_or_refused),

@@ -21,7 +21,8 @@ basin_status basin_tables_check_room(basin_tables *j, const char *path) {
     size_t ids = names->text_capacity + names->at_capacity * sizeof *names->names.at;
     size_t nodes = (size_t)names->names.count * 3 * sizeof(int64_t);
     size_t cells = j->schema ? (size_t)j->schema->cells : 0;
-    size_t edges = j->edge_count * (4 * sizeof(int32_t) + 3 * cells * sizeof(float));
+    size_t times = j->time ? 3 * sizeof(double) : 0;
+    size_t edges = j->edge_count * (4 * sizeof(int32_t) + 3 * cells * sizeof(float) + times);
     if (j->o->scratch) edges = 0;
     size_t slots = j->id.slots * sizeof *j->id.slot + j->seen_capacity * sizeof *j->seen;
     return basin_memory_check((double)ids + (double)nodes + (double)edges + (double)slots, j->limit,
@@ -105,7 +106,7 @@ static basin_status make_relations(basin_tables *j) {
         status = basin_network_add_relation(j->network, name, &edges, j->o, j->error);
         if (!status && j->network->facts.count)
             status = basin_network_add_facts(j->network, &j->network->relation[r], &edges,
-                                             list->cell, j->error);
+                                             list->cell, list->time, j->error);
         basin_edge_list_free(&j->edges[r]);
     }
     return status;

@@ -121,5 +121,6 @@ void basin_edge_list_free(basin_edge_list *list) {
     if (!list->scratch) free(list->pair);
     basin_edge_file_free(list->scratch);
     free(list->cell);
+    free(list->time);
     *list = (basin_edge_list){0};
 }

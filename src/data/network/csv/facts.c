@@ -272,5 +272,12 @@ basin_status basin_tables_add_facts(basin_tables *j, basin_edge_list *list,
     if (!basin_array_reserve((void **)&list->cell, &list->cell_capacity, (list->count + 1) * cells,
                              sizeof *list->cell))
         return basin_tables_no_memory(j, rows->path);
-    return fill_cells(j, list->cell + list->count * cells, t, rows);
+    float *cell = list->cell + list->count * cells;
+    status = fill_cells(j, cell, t, rows);
+    if (status || !j->time) return status;
+    if (!basin_array_reserve((void **)&list->time, &list->time_capacity, list->count + 1,
+                             sizeof *list->time))
+        return basin_tables_no_memory(j, rows->path);
+    list->time[list->count] = isfinite(time) ? time : (double)cell[j->time->first];
+    return BASIN_OK;
 }

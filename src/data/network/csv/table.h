@@ -27,6 +27,8 @@ typedef struct basin_edge_list {
     size_t count, capacity;
     float *cell; /* [count, cells] of the schema; NULL: edges carry nothing */
     size_t cell_capacity;
+    double *time; /* [count] NULL: no column has times */
+    size_t time_capacity;
 } basin_edge_list;
 
 /* Ends of edges that no table of nodes has. */
