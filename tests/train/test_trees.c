@@ -212,7 +212,8 @@ static void files_keep_them(void **state) {
     basin_trees_free(read);
 
     int32_t *link = basin_bundle_find(bundle, "trees.0.link")->data;
-    static const int32_t wrong[][2] = {{FEATURES, 1}, {-2, 1}, {0, 0}, {0, 1 << 20}, {0, -5}};
+    static const int32_t wrong[][2] = {{FEATURES, 1}, {-2, 1},        {0, 0},
+                                       {0, 1 << 20},  {0, INT32_MAX}, {0, -5}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         memcpy(link, wrong[i], sizeof wrong[i]);
         assert_int_equal(basin_trees_load(&read, bundle, "trees.0.", &error), BASIN_BAD_FILE);

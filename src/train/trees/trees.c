@@ -119,7 +119,7 @@ static bool is_sound(const basin_trees *trees, int64_t nodes) {
         for (int64_t i = 0; i < count; i++) {
             const basin_tree_node *n = &trees->node[first + i];
             if (n->feature < -1 || n->feature >= trees->features) return false;
-            if (n->feature >= 0 && (n->child <= i || n->child + 1 >= count)) return false;
+            if (n->feature >= 0 && (n->child <= i || n->child >= count - 1)) return false;
         }
     }
     return true;

@@ -276,6 +276,31 @@ static void shares_of_known_labels_leave_the_node_out(void **state) {
     basin_network_free(network);
 }
 
+/* An edge that was kept twice counts twice at both ends: the node's own label is in neither. */
+static void shares_leave_the_node_out_of_repeated_edges(void **state) {
+    (void)state;
+    basin_error error;
+    const int32_t end[] = {0, 1, 0, 1, 0, 1, 1, 2};
+    for (int directed = 0; directed < 2; directed++) {
+        basin_network_options o = {.keep_duplicates = true, .directed = directed};
+        basin_network *network;
+        float a[3], c[3], share[2][2];
+        must(basin_network_new(&network, "twice", 3, &error), &error);
+        basin_edges edges = {end, end + 1, BASIN_I32, 2, 4};
+        basin_edges back = {end + 1, end, BASIN_I32, 2, 4};
+        must(basin_network_add_relation(network, "homo", directed ? &back : &edges, &o, &error),
+             &error);
+        for (int y = 0; y < 2; y++) {
+            const int8_t label[] = {(int8_t)y, -1, 1};
+            basin_known_sums sums = {a, c};
+            basin_known_sums_fill(&sums, label, &network->relation[0], 3);
+            basin_known_shares(share[y], &sums, label, &network->relation[0], directed, 0, 0.25);
+        }
+        assert_memory_equal(share[0], share[1], sizeof share[0]);
+        basin_network_free(network);
+    }
+}
+
 typedef struct listener {
     int said;
 } listener;
@@ -443,6 +468,7 @@ int main(void) {
         cmocka_unit_test(reads_features_degrees_and_means),
         cmocka_unit_test(many_nodes_are_thinned_out),
         cmocka_unit_test(shares_of_known_labels_leave_the_node_out),
+        cmocka_unit_test(shares_leave_the_node_out_of_repeated_edges),
         cmocka_unit_test(another_network_is_scored_without_labels),
         cmocka_unit_test_setup_teardown(scores_the_same_from_a_file_and_streamed, folder_new,
                                         folder_remove),

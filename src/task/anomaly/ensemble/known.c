@@ -1,11 +1,13 @@
 /* Known labels of neighbours; see known.h. */
 #include "task/anomaly/ensemble/known.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "data/network/network.h"
 #include "task/anomaly/anomaly.h"
 
 /* FNV-1a. */
@@ -110,16 +112,11 @@ void basin_known_sums_fill(basin_known_sums *sums, const int8_t *label,
     }
 }
 
-static bool sees(const basin_relation *relation, int64_t node, int64_t other) {
-    int64_t low = relation->row[node], high = relation->row[node + 1];
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-        if (relation->col[middle] < other)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < relation->row[node + 1] && relation->col[low] == other;
+/* How often `other` is among those whom a node sees: edges may have been kept several times. */
+static int64_t times(const basin_relation *relation, int64_t node, int64_t other) {
+    int64_t at = basin_relation_find(relation, node, (int32_t)other), end = at;
+    while (at >= 0 && end < relation->row[node + 1] && relation->col[end] == other) end++;
+    return end - at;
 }
 
 void basin_known_shares(float share[2], const basin_known_sums *sums, const int8_t *label,
@@ -127,13 +124,15 @@ void basin_known_shares(float share[2], const basin_known_sums *sums, const int8
     const double strength = 2; /* nodes of the usual rate that stand beside the known ones */
     double sum = 0, count = 0;
     share[0] = (float)((sums->anomalous[node] + rate * strength) / (sums->count[node] + strength));
-    for (int64_t e = relation->row[node]; e < relation->row[node + 1]; e++) {
+    for (int64_t e = relation->row[node], next; e < relation->row[node + 1]; e = next) {
         int64_t j = relation->col[e];
+        for (next = e + 1; next < relation->row[node + 1] && relation->col[next] == j;) next++;
         if (j == node) continue;
-        bool own = label[node] >= 0 && (!directed || sees(relation, j, node));
-        double anomalous = sums->anomalous[j] - (own ? label[node] : 0);
-        sum += (anomalous + rate * strength) / (sums->count[j] - own + strength);
-        count++;
+        double edges = (double)(next - e), own = 0;
+        if (label[node] >= 0) own = directed ? (double)times(relation, j, node) : edges;
+        double anomalous = sums->anomalous[j] - own * fmax(label[node], 0);
+        sum += edges * (anomalous + rate * strength) / (sums->count[j] - own + strength);
+        count += edges;
     }
     share[1] = (float)(count > 0 ? sum / count : rate);
 }
