@@ -3,10 +3,16 @@
 #define BASIN_BASE_NUMBER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Reads the decimal integer at *text, spaces before it skipped, and moves *text behind it. False,
  * with nothing changed, where there is none or it does not fit; sscanf would not tell. */
 bool basin_integer_read(int64_t *value, const char **text);
+
+/* strtod and snprintf's %.*g with a decimal point: a program that calls the library may have set a
+ * locale that writes 1,5, and files must not depend on it. */
+double basin_real_read(const char *text, char **end);
+void basin_real_print(char *text, size_t size, int digits, double value);
 
 #endif

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "expr/graph.h"
 
 static const double least_beta = 1e-6;
@@ -222,7 +223,7 @@ static const formula *find(const char *name, double *power) {
             continue;
         if (!name[letters]) return &table[i];
         char *end;
-        *power = strtod(name + letters, &end);
+        *power = basin_real_read(name + letters, &end);
         return *end == 0 && table[i].value == repu_value ? &table[i] : NULL;
     }
     return NULL;

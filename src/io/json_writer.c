@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "base/text.h"
 
 static void quote(FILE *file, const char *text) {
@@ -91,8 +92,8 @@ char *basin_number_print(char text[BASIN_NUMBER_TEXT], double value) {
         return text;
     }
     for (int digits = 6; digits <= 17; digits++) {
-        snprintf(text, BASIN_NUMBER_TEXT, "%.*g", digits, value);
-        if (strtod(text, NULL) == value) break;
+        basin_real_print(text, BASIN_NUMBER_TEXT, digits, value);
+        if (basin_real_read(text, NULL) == value) break;
     }
     return text;
 }

@@ -1,4 +1,5 @@
-/* Integers in texts: what is read, what is refused, and where the text goes on. */
+/* Numbers in texts: what is read, what is refused, and where the text goes on; in any locale. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +9,8 @@
 #include <cmocka.h>
 
 #include "base/number.h"
+#include "io/folder.h"
+#include "support/comma.h"
 
 static void reads(void **state) {
     (void)state;
@@ -36,7 +39,41 @@ static void refuses(void **state) {
     }
 }
 
+/* What a text reads as, and how much of it is left. */
+static void check_reals(void) {
+    const struct {
+        const char *text;
+        double value;
+        const char *rest;
+    } trial[] = {{"1.5", 1.5, ""},      {" -12.25e2x", -1225, "x"}, {"7", 7, ""},
+                 {"1,5", 1, ",5"},      {".5,.25", 0.5, ",.25"},    {"1.2.3", 1.2, ".3"},
+                 {"inf", INFINITY, ""}, {"0x1.8p1", 3, ""},         {"x1.5", 0, "x1.5"},
+                 {"", 0, ""},           {" 2. ", 2, " "},           {"1e5.5", 1e5, ".5"}};
+    for (size_t i = 0; i < sizeof trial / sizeof *trial; i++) {
+        char *end;
+        double value = basin_real_read(trial[i].text, &end);
+        if (value != trial[i].value || strcmp(end, trial[i].rest) != 0)
+            fail_msg("'%s' is %g and leaves '%s'", trial[i].text, value, end);
+    }
+    char text[40];
+    basin_real_print(text, sizeof text, 17, -0.1);
+    assert_string_equal(text, "-0.10000000000000001");
+    basin_real_print(text, sizeof text, 6, 1e6 / 3);
+    assert_string_equal(text, "333333");
+}
+
+static void locales_change_nothing(void **state) {
+    check_reals();
+    if (!comma_set(*state)) skip();
+    char text[8];
+    snprintf(text, sizeof text, "%.1f", 1.5);
+    assert_string_equal(text, "1,5"); /* or nothing is tested */
+    check_reals();
+    setlocale(LC_NUMERIC, "C");
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(reads), cmocka_unit_test(refuses)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(reads), cmocka_unit_test(refuses),
+                                       cmocka_unit_test(locales_change_nothing)};
+    return cmocka_run_group_tests(tests, folder_new, folder_remove);
 }

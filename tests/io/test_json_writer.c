@@ -9,7 +9,9 @@
 
 #include <cmocka.h>
 
+#include "io/folder.h"
 #include "io/json_writer.h"
+#include "support/comma.h"
 
 static void prints_whole_numbers(void **state) {
     char text[BASIN_NUMBER_TEXT];
@@ -31,10 +33,20 @@ static void prints_what_reads_back(void **state) {
     assert_string_equal(basin_number_print(text, 0.1), "0.1");
 }
 
+/* JSON has a point, whatever the locale of the program that calls. */
+static void locales_change_nothing(void **state) {
+    char text[BASIN_NUMBER_TEXT];
+    if (!comma_set(*state)) skip();
+    assert_string_equal(basin_number_print(text, 0.1), "0.1");
+    assert_string_equal(basin_number_print(text, -1.25e-30), "-1.25e-30");
+    setlocale(LC_NUMERIC, "C");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(prints_whole_numbers),
         cmocka_unit_test(prints_what_reads_back),
+        cmocka_unit_test(locales_change_nothing),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, folder_new, folder_remove);
 }

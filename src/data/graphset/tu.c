@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "base/memory.h"
+#include "base/number.h"
 #include "data/archive.h"
 #include "data/graphset/graphset.h"
 #include "io/file.h"
@@ -205,7 +206,7 @@ static int64_t read_line(reading *r, char **at, char **bad) {
         if (ends) break;
         if (!r->missing && gaps > 0) return *bad = behind, -1; /* the next would take its column */
         char *end;
-        double value = strtod(c, &end);
+        double value = basin_real_read(c, &end);
         if (end == c || (!isfinite(value) && !(r->missing && isnan(value)))) return *bad = c, -1;
         if (fabs(value) > FLT_MAX) return *bad = c, -1; /* it is kept as a float */
         if (!add_number(r, value, 1)) return -1;

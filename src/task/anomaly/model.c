@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/number.h"
 #include "io/bundle.h"
 #include "task/anomaly/classes/classes.h"
 #include "task/anomaly/edges/edges.h"
@@ -142,7 +143,7 @@ static basin_status add_members(basin_bundle *bundle, const basin_anomaly_model 
 basin_status basin_anomaly_set_number(basin_bundle *bundle, const char *key, double value,
                                       basin_error *error) {
     char text[40];
-    snprintf(text, sizeof text, "%.17g", value);
+    basin_real_print(text, sizeof text, 17, value);
     return basin_bundle_meta_set(bundle, key, text, error);
 }
 
@@ -211,7 +212,7 @@ basin_status basin_anomaly_get_number(double *value, const basin_bundle *bundle,
                                       double low, double high, basin_error *error) {
     const char *text = basin_bundle_meta(bundle, key);
     char *end = NULL;
-    *value = text ? strtod(text, &end) : NAN;
+    *value = text ? basin_real_read(text, &end) : NAN;
     if (text && end != text && !*end && *value >= low && *value <= high) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_FILE, "%s: %s is '%s'; wanted a number from %g to %g",
                       basin_bundle_path(bundle), key, text ? text : "absent", low, high);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/number.h"
 #include "basin/io.h"
 #include "basin/version.h"
 #include "io/json_writer.h"
@@ -213,7 +214,7 @@ static basin_status read_number(double *number, const basin_bundle *in, const ch
                                 basin_error *error) {
     const char *text = basin_bundle_meta(in, key);
     char *end = NULL;
-    *number = text ? strtod(text, &end) : 0;
+    *number = text ? basin_real_read(text, &end) : 0;
     if (text && end != text && !*end && isfinite(*number) && *number >= 0) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_FILE, "%s: the setting %s is '%s'; wanted a number",
                       basin_bundle_path(in), key, text ? text : "");

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "io/json_writer.h"
 
 const basin_setting *basin_setting_find(const basin_setting *table, const char *name) {
@@ -24,7 +25,7 @@ bool basin_choice_is(const char *choice, const char *name) { return !strcmp(choi
 static basin_status parse_number(double *value, const basin_setting *s, const char *text,
                                  basin_error *error) {
     char *end;
-    *value = strtod(text, &end);
+    *value = basin_real_read(text, &end);
     bool integer = s->kind == BASIN_SETTING_INTEGER;
     if (end == text || *end || !isfinite(*value) || (integer && *value != floor(*value)))
         return basin_fail(error, BASIN_BAD_VALUE, "%s: '%.60s' is not a %snumber", s->name, text,
@@ -75,7 +76,7 @@ static basin_status parse_channels(double value[3], const basin_setting *s, cons
     bool good = true;
     for (int i = 0; i < 3 && good; i++) {
         char *end;
-        read[i] = strtod(at, &end);
+        read[i] = basin_real_read(at, &end);
         good = end != at && isfinite(read[i]) && *end == (i < 2 ? ',' : 0);
         at = end + 1;
     }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "io/file.h"
 #include "io/json.h"
 #include "io/json_writer.h"
@@ -58,12 +59,14 @@ char *basin_settings_print(const void *values, const basin_setting *table, bool 
 /* ---- reading ---- */
 
 static bool print_channels(char *text, size_t size, const cJSON *item) {
-    const cJSON *a = cJSON_GetArrayItem(item, 0), *b = cJSON_GetArrayItem(item, 1),
-                *c = cJSON_GetArrayItem(item, 2);
-    if (cJSON_GetArraySize(item) != 3 || !cJSON_IsNumber(a) || !cJSON_IsNumber(b) ||
-        !cJSON_IsNumber(c))
-        return false;
-    snprintf(text, size, "%.17g,%.17g,%.17g", a->valuedouble, b->valuedouble, c->valuedouble);
+    char number[3][BASIN_NUMBER_TEXT];
+    if (cJSON_GetArraySize(item) != 3) return false;
+    for (int i = 0; i < 3; i++) {
+        const cJSON *one = cJSON_GetArrayItem(item, i);
+        if (!cJSON_IsNumber(one)) return false;
+        basin_real_print(number[i], sizeof number[i], 17, one->valuedouble);
+    }
+    snprintf(text, size, "%s,%s,%s", number[0], number[1], number[2]);
     return true;
 }
 
@@ -73,7 +76,7 @@ static bool to_text(char *text, size_t size, const basin_setting *s, const cJSON
     case BASIN_SETTING_INTEGER:
     case BASIN_SETTING_REAL:
         if (!cJSON_IsNumber(item)) return false;
-        snprintf(text, size, "%.17g", item->valuedouble);
+        basin_real_print(text, size, 17, item->valuedouble);
         return true;
     case BASIN_SETTING_SWITCH:
         if (!cJSON_IsBool(item)) return false;

@@ -52,7 +52,7 @@ static basin_status read_members(basin_run_state *s, const basin_bundle *bundle,
         char *end = NULL;
         bool good = m < BASIN_MAX_MEMBERS && text && basin_integer_read(&how->best_epoch, &text) &&
                     basin_integer_read(&how->epochs, &text);
-        if (good) how->merit = strtod(text, &end);
+        if (good) how->merit = basin_real_read(text, &end);
         if (!good || end == text)
             return basin_fail(error, BASIN_BAD_FILE, "%s: members_done lacks member %lld",
                               basin_bundle_path(bundle), (long long)m);
@@ -67,7 +67,7 @@ static basin_status read_detector(basin_run_state *s, const basin_bundle *bundle
     basin_status status = read_count(&s->member, bundle, "member", error);
     if (!status) status = read_count(&s->epoch, bundle, "epoch", error);
     if (!status) status = read_count(&s->best_epoch, bundle, "best_epoch", error);
-    if (!status) s->best.merit = best ? strtod(best, NULL) : NAN;
+    if (!status) s->best.merit = best ? basin_real_read(best, NULL) : NAN;
     s->best.tie = NAN;
     return status ? status : read_members(s, bundle, error);
 }

@@ -5,6 +5,7 @@
 #include "data/network/csv/cell.h"
 #include "data/network/networks.h"
 #include "data/network/schema/schema.h"
+#include "support/comma.h"
 
 static const double no = NAN;
 
@@ -178,12 +179,20 @@ static void what_does_not_go_together_is_named(void **state) {
     }
 }
 
+/* The program that calls may write 1,5 itself: tables are read as before. */
+static void locales_change_nothing(void **state) {
+    if (!comma_set(*state)) skip();
+    reads_numbers_both_ways(state);
+    setlocale(LC_NUMERIC, "C");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_numbers_both_ways),
+        cmocka_unit_test(locales_change_nothing),
         cmocka_unit_test(reads_dates),
         cmocka_unit_test(columns_are_judged_whole),
         cmocka_unit_test(what_does_not_go_together_is_named),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, folder_new, folder_remove);
 }

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/number.h"
+
 /* Whether that is all of the text, in letters of any case, but for blanks around it. */
 static bool is_word(const char *text, const char *word) {
     while (isspace((unsigned char)*text)) text++;
@@ -30,7 +32,7 @@ bool basin_cell_number(double *value, const char *text) {
     /* strtod also knows words and hexadecimals */
     if (!isdigit((unsigned char)*text) && *text != '-' && *text != '+' && *text != '.')
         return false;
-    *value = strtod(text, &end);
+    *value = basin_real_read(text, &end);
     while (isspace((unsigned char)*end)) end++;
     return end != text && !*end && !strpbrk(text, "xXnN");
 }
@@ -181,7 +183,7 @@ static bool read_body(double *value, unsigned *marks, span s, char decimal) {
     char *end;
     if (!read_groups(&b, &s, decimal) || !read_rest(&b, &s, decimal)) return false;
     if (b.digits == 0 || !strpbrk(b.digit, "0123456789")) return false;
-    *value = strtod(b.digit, &end);
+    *value = basin_real_read(b.digit, &end);
     if (b.group) *marks |= BASIN_MARK_GROUPS;
     return !*end;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/number.h"
 #include "io/json.h"
 #include "io/json_writer.h"
 #include "io/memory_file.h"
@@ -73,7 +74,7 @@ static bool look_measured(const basin_names *names) {
     for (int64_t i = 0; i < names->count; i++) {
         const char *text = name_at(names, i);
         char *end;
-        double value = strtod(text, &end);
+        double value = basin_real_read(text, &end);
         if (end == text || *end) return false;
         measured = measured || value != floor(value) || fabs(value) > 2 * (double)names->count;
     }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/number.h"
 #include "task/anomaly/anomaly.h"
 
 enum { KEPT = 16384 }; /* validation nodes in a model file, at most */
@@ -123,7 +124,7 @@ static bool read_goal(basin_goal *goal, double *wanted, const char *text) {
         char *end;
         if (strncmp(text, goals[i].name, length) != 0) continue;
         *goal = goals[i].goal;
-        *wanted = strtod(text + length, &end);
+        *wanted = basin_real_read(text + length, &end);
         return end != text + length && !*end && *wanted > 0 && *wanted <= goals[i].most;
     }
     return false;
