@@ -1,5 +1,6 @@
 /* basin anomaly train, score, eval, explain on a small table of accounts and transfers, with ids
  * that are words; and what each of them says about data it cannot use. */
+#define _GNU_SOURCE /* memmem */
 #include <math.h>
 
 #include "basin/tasks/network.h"
@@ -72,6 +73,25 @@ static int flagged(const char *csv) {
     for (const char *c = strchr(csv, '\n'); c && c[1]; c = strchr(c + 1, '\n'))
         count += strchr(c + 1, '\n')[-1] == '1';
     return count;
+}
+
+/* m.safetensors with a network that has no share: no attention to draw, which is said. */
+static void attention_without_a_share_is_not_drawn(void **state) {
+    static const char key[] = "\"network.share\":\"";
+    static char bytes[1 << 20];
+    char path[PATH_TEXT];
+    FILE *file = fopen(folder_path(path, state, "m.safetensors"), "rb");
+    assert_non_null(file);
+    size_t size = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    char *share = memmem(bytes, size, key, sizeof key - 1);
+    assert_true(share && size < sizeof bytes);
+    for (share += sizeof key - 1; *share != '"'; share++)
+        if (*share != '.') *share = '0';
+    assert_int_equal(file_put(folder_path(path, state, "none.safetensors"), bytes, size), 0);
+    const program *p = run(state, "anomaly explain none.safetensors acc3 accounts.csv "
+                                  "transfers.csv -q --svg no.svg");
+    assert_error(p, 1, "shows attention, which has no share in this detector");
 }
 
 static void thresholds_follow_a_goal(void **state) {
@@ -313,6 +333,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(from_a_table_to_reasons),
         cmocka_unit_test(reasons_of_a_mixture_add_up),
+        cmocka_unit_test(attention_without_a_share_is_not_drawn),
         cmocka_unit_test(thresholds_follow_a_goal),
         cmocka_unit_test(eval_prints_figures_and_baselines),
         cmocka_unit_test(eval_names_the_form),

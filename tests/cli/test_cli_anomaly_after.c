@@ -331,6 +331,17 @@ static void energies_find_what_does_not_fit(void **state) {
     assert_error(p, 2, "wants MODEL FILE...");
 }
 
+/* Of three nodes a random fourth is often none. */
+static void a_few_nodes_have_energies(void **state) {
+    static const char nodes[] = "id,f\na,1\nb,2\nc,9\n", edges[] = "src,dst\na,b\nb,c\n";
+    char path[PATH_TEXT];
+    assert_int_equal(file_put(folder_path(path, state, "few.csv"), nodes, sizeof nodes - 1), 0);
+    assert_int_equal(file_put(folder_path(path, state, "pairs.csv"), edges, sizeof edges - 1), 0);
+    const program *p = run(state, "anomaly score --unsupervised few.csv pairs.csv -q --threads 1");
+    if (p->code) fail_msg("%s", p->err);
+    assert_non_null(strstr(p->out, "\nc,"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(eval_judges_a_saved_model),
@@ -342,6 +353,7 @@ int main(void) {
         cmocka_unit_test(score_names_reasons),
         cmocka_unit_test(reasons_are_in_the_users_units),
         cmocka_unit_test(energies_find_what_does_not_fit),
+        cmocka_unit_test(a_few_nodes_have_energies),
     };
     return cmocka_run_group_tests(tests, make_model, program_teardown);
 }

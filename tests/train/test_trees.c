@@ -224,6 +224,33 @@ static void files_keep_them(void **state) {
     basin_trees_free(trees);
 }
 
+/* A chain of nodes so deep, each with a leaf on its left. */
+static basin_status load_chain(int depth) {
+    basin_tree_node node[2 * BASIN_TREE_DEPTH + 3];
+    int64_t root[] = {0, 2 * depth + 1};
+    double base = 0;
+    basin_trees chain = {.features = 1, .scores = 1, .trees = 1, .base = &base, .root = root},
+                *read;
+    basin_bundle *bundle;
+    basin_error error;
+    chain.node = node;
+    for (int i = 0; i <= 2 * depth; i++)
+        node[i] = (basin_tree_node){i % 2 || i == 2 * depth ? -1 : 0, i + 1, 0, 1};
+    must(basin_bundle_new(&bundle, &error), &error);
+    must(basin_trees_store(bundle, "", &chain, &error), &error);
+    basin_status status = basin_trees_load(&read, bundle, "", &error);
+    basin_trees_free(read);
+    basin_bundle_free(bundle);
+    return status;
+}
+
+/* Explanations keep the way to a leaf. */
+static void deep_trees_are_refused(void **state) {
+    (void)state;
+    assert_int_equal(load_chain(BASIN_TREE_DEPTH), BASIN_OK);
+    assert_int_equal(load_chain(BASIN_TREE_DEPTH + 1), BASIN_BAD_FILE);
+}
+
 static void labels_beyond_the_classes_are_refused(void **state) {
     (void)state;
     table t;
@@ -245,6 +272,7 @@ int main(void) {
         cmocka_unit_test(ranks_say_when_to_stop),
         cmocka_unit_test(weights_move_the_balance),
         cmocka_unit_test(files_keep_them),
+        cmocka_unit_test(deep_trees_are_refused),
         cmocka_unit_test(labels_beyond_the_classes_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -95,16 +95,25 @@ static const basin_anomaly_neighbour *most_attended(const basin_anomaly_explanat
     return e->neighbour;
 }
 
-static basin_status draw(const basin_story *s, const char *path, basin_error *error) {
+/* What there is no picture of, and why. */
+static const char *why_none(const basin_anomaly_explanation *e, const basin_anomaly_model *model) {
+    if (e->nearby) return "does not fit into the memory allowed";
+    return basin_anomaly_share(model) > 0
+               ? "this model does not have"
+               : "has no share in this detector, whose trees decide alone";
+}
+
+static basin_status draw(const basin_story *s, const basin_anomaly_model *model, const char *path,
+                         basin_error *error) {
     const basin_anomaly_explanation *e = s->e;
     char id[RAYS + 1][BASIN_NODE_TEXT], title[200], subtitle[200];
     basin_star_ray ray[RAYS];
     int rays = 0;
     if (!e->has_attention)
         return basin_fail(error, BASIN_UNSUPPORTED,
-                          "%s: not drawn, since the picture shows attention and this model has no "
-                          "attention energy; the neighbours are listed",
-                          path);
+                          "%s: not drawn, since the picture shows attention, which %s; the "
+                          "neighbours are listed",
+                          path, why_none(e, model));
     for (; rays < RAYS && rays < e->neighbours; rays++) {
         const basin_anomaly_neighbour *n = most_attended(e, rays);
         ray[rays] = (basin_star_ray){basin_network_id(s->network, n->node, id[rays]), n->share,
@@ -131,14 +140,14 @@ static basin_status draw(const basin_story *s, const char *path, basin_error *er
 
 /* ---- running ---- */
 
-static basin_status tell(const basin_story *s, const options *o, bool *printed,
-                         basin_error *error) {
+static basin_status tell(const basin_story *s, const basin_anomaly_model *model, const options *o,
+                         bool *printed, basin_error *error) {
     *printed = true;
     if (o->json)
         print_json(s);
     else
         *printed = print_text(s);
-    return o->svg ? draw(s, o->svg, error) : BASIN_OK;
+    return o->svg ? draw(s, model, o->svg, error) : BASIN_OK;
 }
 
 static int run(const void *values, int operands, char **operand) {
@@ -169,7 +178,7 @@ static int run(const void *values, int operands, char **operand) {
                      .schema = model ? basin_anomaly_get_schema(model) : NULL,
                      .neighbours = o->neighbours,
                      .features = o->features};
-    if (!status) status = tell(&s, o, &printed, &error);
+    if (!status) status = tell(&s, model, o, &printed, &error);
     basin_anomaly_explanation_free(e);
     basin_anomaly_close(model);
     basin_network_free(network);

@@ -23,8 +23,9 @@ static basin_status count_classes(int64_t count[2], const basin_anomaly_fitting 
     }
     if (count[0] && count[1]) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE,
-                      "%s: %lld normal and %lld anomalous nodes for %s; wanted both", n->path,
-                      (long long)count[0], (long long)count[1], what);
+                      "%s: %lld normal and %lld anomalous nodes for %s; wanted both%s", n->path,
+                      (long long)count[0], (long long)count[1], what,
+                      which == BASIN_PART_VAL ? ", or validation 0, which does without" : "");
 }
 
 /* Labels and weights as floats: anomalies weigh omega, the ratio of the classes, or its root. */

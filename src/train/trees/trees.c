@@ -109,8 +109,23 @@ static basin_status get(const basin_tensor **tensor, const basin_bundle *bundle,
                       basin_shape_print(text, t->shape), basin_dtype_name(dtype), rank);
 }
 
+/* Whether each node has one parent and no leaf lies too deep; children lie behind their parents. */
+static bool is_shallow(uint8_t *depth /* [count] zeros */, const basin_tree_node *tree,
+                       int64_t count) {
+    for (int64_t i = 0; i < count; i++) {
+        if (tree[i].feature < 0) continue;
+        if (depth[i] == BASIN_TREE_DEPTH) return false;
+        for (int k = 0; k < 2; k++) {
+            uint8_t *child = &depth[tree[i].child + k];
+            if (*child) return false;
+            *child = (uint8_t)(depth[i] + 1);
+        }
+    }
+    return true;
+}
+
 /* Children lie behind their parent and inside their tree, features inside the table. */
-static bool is_sound(const basin_trees *trees, int64_t nodes) {
+static bool is_sound(uint8_t *depth /* [nodes] zeros */, const basin_trees *trees, int64_t nodes) {
     if (trees->root[0] != 0 || trees->root[trees->trees] != nodes) return false;
     for (int64_t t = 0; t < trees->trees; t++)
         if (trees->root[t + 1] <= trees->root[t]) return false;
@@ -121,6 +136,7 @@ static bool is_sound(const basin_trees *trees, int64_t nodes) {
             if (n->feature < -1 || n->feature >= trees->features) return false;
             if (n->feature >= 0 && (n->child <= i || n->child >= count - 1)) return false;
         }
+        if (!is_shallow(depth + first, trees->node + first, count)) return false;
     }
     return true;
 }
@@ -149,7 +165,8 @@ basin_status basin_trees_load(basin_trees **trees, const basin_bundle *bundle, c
     made->base = basin_array_new((size_t)scores, sizeof *made->base);
     made->root = basin_array_new((size_t)(count + 1), sizeof *made->root);
     made->node = basin_array_new((size_t)nodes, sizeof *made->node);
-    if (!made->base || !made->root || !made->node)
+    uint8_t *depth = calloc((size_t)nodes + 1, 1);
+    if (!made->base || !made->root || !made->node || !depth)
         status = basin_fail(error, BASIN_NO_MEMORY, "%lld nodes of trees", (long long)nodes);
     bool fits = features->shape.dim[0] == 1 && scores > 0 && count >= 0 && count % scores == 0 &&
                 number->shape.dim[0] == nodes;
@@ -158,8 +175,9 @@ basin_status basin_trees_load(basin_trees **trees, const basin_bundle *bundle, c
         memcpy(made->base, base->data, (size_t)scores * sizeof *made->base);
         memcpy(made->root, root->data, (size_t)(count + 1) * sizeof *made->root);
         copy_nodes(made, link->data, number->data, nodes);
-        fits = is_sound(made, nodes);
+        fits = is_sound(depth, made, nodes);
     }
+    free(depth);
     if (!status && !fits)
         status = basin_fail(error, BASIN_BAD_FILE, "%s: %s* are no trees: a node leads astray",
                             basin_bundle_path(bundle), prefix);

@@ -40,6 +40,8 @@ typedef struct basin_trees_data {
     int64_t validations;
 } basin_trees_data;
 
+enum { BASIN_TREE_DEPTH = 64 }; /* of a leaf in a file, at most: explanations walk the way to it */
+
 /* A leaf has no feature (-1). Rows with x[feature] <= threshold go to `child`, others to the node
  * behind it. */
 typedef struct basin_tree_node {

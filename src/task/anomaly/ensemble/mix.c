@@ -96,7 +96,10 @@ static basin_status judge(contest *c, point *p, basin_error *error) {
 static int better_first(const void *a, const void *b) {
     const point *x = a, *y = b;
     if (x->merit != y->merit) return x->merit < y->merit ? 1 : -1;
-    return (x->evenness < y->evenness) - (x->evenness > y->evenness);
+    if (x->evenness != y->evenness) return x->evenness < y->evenness ? 1 : -1;
+    for (int k = 0; k < PARTS; k++) /* or the choice would be that of the system's qsort */
+        if (x->share[k] != y->share[k]) return x->share[k] < y->share[k] ? -1 : 1;
+    return 0;
 }
 
 /* How many of the points, sorted, count: a fifth, since the best alone owes too much to chance.

@@ -288,15 +288,18 @@ void basin_explainer_close(basin_explainer *x) {
 /* ---- explanations ---- */
 
 static int larger_push(const void *a, const void *b) {
-    double x = fabs(((const basin_anomaly_neighbour *)a)->push);
-    double y = fabs(((const basin_anomaly_neighbour *)b)->push);
-    return (x < y) - (x > y);
+    const basin_anomaly_neighbour *x = a, *y = b;
+    if (fabs(x->push) != fabs(y->push)) return fabs(x->push) < fabs(y->push) ? 1 : -1;
+    return (x->node > y->node) - (x->node < y->node);
 }
 
+/* Equal ones by hop, then by column; known labels (-1) are the last. */
 static int larger_share(const void *a, const void *b) {
-    double x = fabs(((const basin_anomaly_feature *)a)->share);
-    double y = fabs(((const basin_anomaly_feature *)b)->share);
-    return (x < y) - (x > y);
+    const basin_anomaly_feature *x = a, *y = b;
+    uint64_t first = (uint64_t)x->column, second = (uint64_t)y->column;
+    if (fabs(x->share) != fabs(y->share)) return fabs(x->share) < fabs(y->share) ? 1 : -1;
+    if (x->hop != y->hop) return x->hop < y->hop ? -1 : 1;
+    return (first > second) - (first < second);
 }
 
 /* A value of the table as the user has it: degrees and most facts are logarithms there. */

@@ -11,15 +11,13 @@
 
 /* ---- one tree ---- */
 
-enum { DEPTH = 64 };
-
 /* The way from the root: columns in which the rows part, and which of the two was followed. */
 typedef struct way {
     const basin_tree_node *tree;
     const float *from, *to;
     double *part, factor;
-    int32_t column[DEPTH];
-    bool own[DEPTH]; /* `to` was followed */
+    int32_t column[BASIN_TREE_DEPTH];
+    bool own[BASIN_TREE_DEPTH]; /* `to` was followed */
     int depth, owns;
 } way;
 
@@ -139,26 +137,6 @@ static void tell(basin_told *told, const basin_explainer *x, const double *part,
     }
 }
 
-/* Children lie behind their parents, so one pass finds how deep each node is. */
-static basin_status check_depth(const basin_trees *trees, basin_error *error) {
-    basin_status status = BASIN_OK;
-    for (int64_t t = 0; t < trees->trees && !status; t++) {
-        const basin_tree_node *tree = trees->node + trees->root[t];
-        int64_t nodes = trees->root[t + 1] - trees->root[t];
-        int *depth = calloc((size_t)nodes + 1, sizeof *depth);
-        if (!depth) return basin_fail(error, BASIN_NO_MEMORY, "no memory for the depth of a tree");
-        for (int64_t n = 0; n < nodes && !status; n++) {
-            if (tree[n].feature < 0) continue;
-            depth[tree[n].child] = depth[tree[n].child + 1] = depth[n] + 1;
-            if (depth[n] + 1 >= DEPTH)
-                status = basin_fail(error, BASIN_UNSUPPORTED,
-                                    "a tree of %d levels; wanted fewer to explain it", DEPTH);
-        }
-        free(depth);
-    }
-    return status;
-}
-
 basin_status basin_explain_trees(basin_explainer *x, basin_error *error) {
     const basin_anomaly_ensemble *e = x->ensemble;
     double weight = x->weight[BASIN_ANOMALY_TREES];
@@ -167,7 +145,6 @@ basin_status basin_explain_trees(basin_explainer *x, basin_error *error) {
     double *part = basin_array_new((size_t)x->table.columns, sizeof *part);
     basin_status status = row && part ? BASIN_OK : BASIN_NO_MEMORY;
     if (status) basin_fail(error, status, "no memory for the reasons of trees");
-    for (int64_t k = 0; k < e->fits && !status; k++) status = check_depth(e->trees[k], error);
     for (int64_t i = 0; i < x->count && !status; i++) {
         basin_told *told = &x->told[i];
         memset(part, 0, (size_t)x->table.columns * sizeof *part);

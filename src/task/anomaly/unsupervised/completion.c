@@ -169,6 +169,13 @@ static void hide(completion *c, uint64_t draw, int fourth) {
     }
 }
 
+/* Of a few nodes a fourth may be none, from which nothing could be learned. */
+static bool hides_any(const completion *c) {
+    for (int64_t i = 0; i < c->network->nodes; i++)
+        if (c->mask[i] > 0) return true;
+    return false;
+}
+
 /* ---- learning and asking ---- */
 
 enum { ASKING = 1 << 20 }; /* draws of the end are others than those of training */
@@ -178,6 +185,7 @@ static basin_status learn(completion *c, const basin_watch *watch, bool *stopped
     basin_status status = BASIN_OK;
     for (int64_t t = 0; t < STEPS && !status && !*stopped; t++) {
         hide(c, (uint64_t)t + 1, 0);
+        if (!hides_any(c)) c->mask[t % c->network->nodes] = 1;
         status = write_mask(c, c->trainer.plan, error);
         c->trainer.step = t;
         double loss = NAN;
