@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "data/network/csv/column.h"
 
 static const basin_tensor *find_either(const basin_bundle *bundle, const char *name,
@@ -251,6 +252,34 @@ static basin_status add_masks(basin_network *n, const basin_bundle *bundle, basi
     return BASIN_OK;
 }
 
+/* ---- what is left ---- */
+
+/* Whether an array has one of the names above. */
+static bool is_read(const basin_network *n, const basin_bundle *bundle, const char *name) {
+    static const char *const fixed[] = {"x",        "node_features", "y",          "node_labels",
+                                        "labelled", "schema",        "train_mask", "train_masks",
+                                        "val_mask", "val_masks",     "test_mask",  "test_masks",
+                                        "edges",    "fact",          NULL};
+    for (const char *const *one = fixed; *one; one++)
+        if (!strcmp(name, *one)) return true;
+    if (!strncmp(name, "edges_", 6) || !strncmp(name, "fact_", 5)) return true;
+    for (size_t i = 0; i < basin_bundle_count(bundle); i++) {
+        const char *edges = basin_bundle_name(bundle, i), *column;
+        if (strncmp(edges, "edges", 5) != 0 || !(column = column_of(name, edges))) continue;
+        if (n->schema && basin_schema_find(&n->schema->edges, column)) return true;
+    }
+    return false;
+}
+
+/* An array under another name, edge_attr for instance, is a mistake that nothing else shows. */
+static void note_rest(basin_network *n, const basin_bundle *bundle) {
+    basin_list rest = {0};
+    for (size_t i = 0; i < basin_bundle_count(bundle); i++)
+        if (!is_read(n, bundle, basin_bundle_name(bundle, i)))
+            basin_list_add(&rest, basin_bundle_name(bundle, i));
+    if (rest.count) basin_network_add_note(n, "arrays not read: %s", rest.text);
+}
+
 basin_status basin_network_npz_read(basin_network **network, const basin_bundle *bundle,
                                     const basin_network_options *options, basin_error *error) {
     const basin_network_options *o = basin_network_options_or(options);
@@ -264,6 +293,7 @@ basin_status basin_network_npz_read(basin_network **network, const basin_bundle 
     if (!status) status = add_labels(*network, bundle, o, error);
     if (!status) status = add_masks(*network, bundle, error);
     if (!status) status = add_relations(*network, bundle, o, error);
+    if (!status) note_rest(*network, bundle);
     if (status) {
         basin_network_free(*network);
         *network = NULL;

@@ -296,6 +296,12 @@ static void arrays_have_them(void **state) {
     ASSERT_FACTS(n, 0, 1, 2, 15, 10, 3);
     ASSERT_FACTS(n, 2, 1, 1, 100, 100, 4);
     assert_true(n->facts.now == 4);
+    assert_null(n->note);
+    basin_network_free(n);
+    add_tensor(bundle, "edge_attr", BORROW(amount, BASIN_F32, 3));
+    assert_int_equal(basin_npz_write(path, bundle, NULL), BASIN_OK);
+    assert_int_equal(basin_network_open(&n, file, 1, NULL, NULL), BASIN_OK);
+    assert_string_equal(n->note, "arrays not read: edge_attr");
     basin_network_free(n);
     add_tensor(bundle, "edge.fee", BORROW(amount, BASIN_F32, 2));
     assert_int_equal(basin_npz_write(path, bundle, NULL), BASIN_OK);
