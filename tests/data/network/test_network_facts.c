@@ -177,6 +177,11 @@ static void gaps_are_filled_or_refused(void **state) {
     n = must_open(state, NULL, gap, &mean);
     ASSERT_FACTS(n, 0, 1, 2, 4, 3);
     basin_network_free(n);
+    basin_network_options keep = {.missing = BASIN_MISSING_KEEP};
+    n = must_open(state, NULL, gap, &keep);
+    ASSERT_FACTS(n, 0, 1, 2, 4, 3);
+    assert_non_null(strstr(n->note, "edges: 1 gaps filled with the mean of their column"));
+    basin_network_free(n);
 }
 
 /* Relations by themselves, and their union. */

@@ -49,6 +49,11 @@ static void note_unknown(basin_tables *j) {
         basin_network_add_note(j->network,
                                "edges: %" PRId64 " nodes added that are in no file of nodes ('%s')",
                                u->nodes, u->first);
+    if (j->filled)
+        basin_network_add_note(j->network,
+                               "edges: %" PRId64 " gaps filled with the mean of their column: rows "
+                               "are added up, so that those of nodes alone can be kept",
+                               j->filled);
     if (j->late)
         basin_network_add_note(j->network, "edges: %" PRId64 " left out: later than %s", j->late,
                                j->o->until);

@@ -55,6 +55,7 @@ typedef struct basin_tables {
     const basin_column *time; /* of edges, or NULL */
     double until;             /* the last that counts */
     int64_t late;             /* rows behind it */
+    int64_t filled;           /* gaps in numbers of edges that were to be kept */
     double *since;            /* [since_capacity] of nodes, NaN: no edge yet */
     size_t since_capacity;
     basin_network *network;
