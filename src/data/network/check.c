@@ -127,6 +127,7 @@ static basin_status check_masks(const basin_network *n, basin_error *error) {
 basin_status basin_network_check_nodes(const basin_network *network, basin_error *error) {
     basin_status status = check_names(network, &network->id, "id", error);
     if (!status) status = check_names(network, &network->column, "column name", error);
+    if (!status) status = check_names(network, &network->class_name, "class name", error);
     if (!status) status = check_labels(network, error);
     return status ? status : check_masks(network, error);
 }

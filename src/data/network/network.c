@@ -40,6 +40,17 @@ basin_status basin_network_new(basin_network **network, const char *path, int64_
     return BASIN_OK;
 }
 
+basin_status basin_names_copy(basin_names *to, const basin_names *from, basin_error *error) {
+    basin_names_builder builder = {0};
+    basin_status status = BASIN_OK;
+    for (int64_t i = 0; i < from->count && !status; i++) {
+        const char *text = from->text + from->at[i];
+        status = basin_names_add(&builder, text, strlen(text), error);
+    }
+    *to = builder.names;
+    return status;
+}
+
 void basin_names_free(basin_names *names) {
     free(names->at);
     free(names->text);

@@ -2,6 +2,7 @@
  * none, and what a network to add to has to do with it. */
 #include <string.h>
 
+#include "basin/tasks/cut.h"
 #include "data/network/networks.h"
 
 static void put(void **state, const char *name, const char *text) {
@@ -80,12 +81,37 @@ static void tables_add_classes(void **state) {
     basin_network_free(base);
 }
 
+/* A file that is mapped, and parts of a graph, call classes as the table does. */
+static void files_and_parts_keep_names(void **state) {
+    basin_network_options options = {.classes = true, .label = "kind"};
+    char path[PATH_TEXT], text[BASIN_NODE_TEXT];
+    const char *list[] = {folder_path(path, state, "g.basin")};
+    basin_network *again,
+        *n = read_tables(state, "id,x,kind\na,1,oak\nb,2,elm\nc,3,\nd,4,oak\n", edges, &options);
+    basin_parts *parts;
+    basin_error error;
+    basin_cut_spec spec = {.size = sizeof spec, .parts = 2, .method = "range"};
+    if (basin_parts_cut(&parts, n, &spec, NULL, &error)) fail_msg("%s", error.text);
+    assert_string_equal(basin_network_class(basin_parts_face(parts), 1, text), "oak");
+    basin_parts_close(parts);
+    assert_int_equal(basin_network_write(path, n, NULL), BASIN_OK);
+    assert_int_equal(basin_network_open(&again, list, 1, NULL, NULL), BASIN_OK);
+    assert_string_equal(basin_network_class(again, 0, text), "elm");
+    basin_network_free(again);
+    n->class_name.at[1] = INT64_C(1) << 40; /* in the middle of the file, not at its ends */
+    assert_int_equal(basin_network_write(path, n, NULL), BASIN_OK);
+    assert_int_equal(basin_network_open(&again, list, 1, NULL, &error), BASIN_BAD_FILE);
+    assert_non_null(strstr(error.text, "class name 0 runs from byte 0 to 1099511627776"));
+    basin_network_free(n);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(words_are_numbered_by_name),
         cmocka_unit_test(numbers_are_numbered_as_numbers),
         cmocka_unit_test(detectors_read_as_before),
         cmocka_unit_test(tables_add_classes),
+        cmocka_unit_test(files_and_parts_keep_names),
     };
     return cmocka_run_group_tests(tests, folder_new, folder_remove);
 }

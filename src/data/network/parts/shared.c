@@ -124,12 +124,8 @@ static basin_status make_face(basin_parts *p, basin_error *error) {
     face->directed = n->directed;
     if (n->note && !(face->note = basin_string_copy(n->note))) status = no_memory(error);
     if (!status && n->schema) status = basin_schema_copy(&face->schema, n->schema, error);
-    basin_names_builder column = {0};
-    for (int64_t i = 0; i < n->column.count && !status; i++) {
-        const char *text = n->column.text + n->column.at[i];
-        status = basin_names_add(&column, text, strlen(text), error);
-    }
-    face->column = column.names;
+    if (!status) status = basin_names_copy(&face->column, &n->column, error);
+    if (!status) status = basin_names_copy(&face->class_name, &n->class_name, error);
     for (int r = 0; r < n->relations && !status; r++) {
         basin_relation *relation;
         status = basin_network_new_relation(&relation, face, n->relation[r].name, error);

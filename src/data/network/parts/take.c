@@ -87,15 +87,15 @@ static basin_status take_nodes(const taking *t, basin_network *to, basin_error *
     return n->schema ? basin_schema_copy(&to->schema, n->schema, error) : BASIN_OK;
 }
 
-static basin_status take_names(basin_names *to, const basin_names *from, const int64_t *which,
-                               int64_t count, basin_error *error) {
+static basin_status take_ids(const taking *t, basin_network *to, basin_error *error) {
+    const basin_names *from = &t->cut->network->id;
     basin_names_builder builder = {0};
     basin_status status = BASIN_OK;
-    for (int64_t i = 0; i < count && from->count && !status; i++) {
-        const char *text = from->text + from->at[which ? which[i] : i];
+    for (int64_t i = 0; i < t->nodes && from->count && !status; i++) {
+        const char *text = from->text + from->at[t->node[i]];
         status = basin_names_add(&builder, text, strlen(text), error);
     }
-    *to = builder.names;
+    to->id = builder.names;
     return status;
 }
 
@@ -135,8 +135,9 @@ static basin_status take(taking *t, basin_error *error) {
     (*to)->origin = t->node;
     status = list_halo(t, error);
     if (!status) status = take_nodes(t, *to, error);
-    if (!status) status = take_names(&(*to)->id, &n->id, t->node, t->nodes, error);
-    if (!status) status = take_names(&(*to)->column, &n->column, NULL, n->features, error);
+    if (!status) status = take_ids(t, *to, error);
+    if (!status) status = basin_names_copy(&(*to)->column, &n->column, error);
+    if (!status) status = basin_names_copy(&(*to)->class_name, &n->class_name, error);
     for (int r = 0; r < n->relations && !status; r++)
         status = take_relation(t, *to, &n->relation[r], error);
     return status;

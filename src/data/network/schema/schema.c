@@ -54,17 +54,6 @@ int64_t basin_schema_width(const basin_schema_column *column) {
 
 int64_t basin_schema_features(const basin_schema *schema) { return schema->features; }
 
-static basin_status copy_names(basin_names *to, const basin_names *from, basin_error *error) {
-    basin_names_builder builder = {0};
-    basin_status status = BASIN_OK;
-    for (int64_t i = 0; i < from->count && !status; i++) {
-        const char *text = from->text + from->at[i];
-        status = basin_names_add(&builder, text, strlen(text), error);
-    }
-    *to = builder.names;
-    return status;
-}
-
 basin_status basin_schema_add(basin_schema *schema, basin_schema_table *table,
                               const basin_schema_column *column, basin_error *error) {
     if (!basin_array_reserve((void **)&table->column, &table->capacity, table->columns + 1,
@@ -78,7 +67,7 @@ basin_status basin_schema_add(basin_schema *schema, basin_schema_table *table,
     table->columns++;
     int64_t *end = table == &schema->edges ? &schema->cells : &schema->features;
     c->first = *end;
-    basin_status status = copy_names(&c->value, &column->value, error);
+    basin_status status = basin_names_copy(&c->value, &column->value, error);
     if (!status) *end += basin_schema_width(c);
     return status;
 }
@@ -98,7 +87,7 @@ basin_status basin_schema_copy(basin_schema **copy, const basin_schema *schema,
         status = basin_schema_add(s, &s->nodes, &schema->nodes.column[i], error);
     for (size_t i = 0; i < schema->edges.columns && !status; i++)
         status = basin_schema_add(s, &s->edges, &schema->edges.column[i], error);
-    if (!status) status = copy_names(&s->relation, &schema->relation, error);
+    if (!status) status = basin_names_copy(&s->relation, &schema->relation, error);
     if (!status) return BASIN_OK;
     basin_schema_free(s);
     *copy = NULL;
