@@ -51,6 +51,15 @@ basin_status basin_names_copy(basin_names *to, const basin_names *from, basin_er
     return status;
 }
 
+bool basin_names_are_numbers(const basin_names *names) {
+    char text[BASIN_NODE_TEXT];
+    for (int64_t i = 0; i < names->count; i++) {
+        snprintf(text, sizeof text, "%" PRId64, i);
+        if (strcmp(names->text + names->at[i], text) != 0) return false;
+    }
+    return true;
+}
+
 void basin_names_free(basin_names *names) {
     free(names->at);
     free(names->text);

@@ -301,6 +301,36 @@ static void shares_leave_the_node_out_of_repeated_edges(void **state) {
     }
 }
 
+static basin_network *read_table(const char *nodes) {
+    static const char edges[] = "src,dst\n0,1\n1,2\n2,3\n";
+    basin_csv_source source[] = {{.path = "nodes.csv", .data = nodes, .size = strlen(nodes)},
+                                 {.path = "edges.csv", .data = edges, .size = sizeof edges - 1}};
+    basin_network *network;
+    basin_error error;
+    must(basin_network_csv_read(&network, source, 2, NULL, &error), &error);
+    return network;
+}
+
+/* Ids that are 0, 1, .. are ids: rows in another order, or one more, are the same accounts. */
+static void known_nodes_go_by_their_ids(void **state) {
+    (void)state;
+    basin_error error;
+    const uint8_t part[] = {1, BASIN_PART_VAL, 1, 1};
+    int8_t label[5];
+    basin_known_labels known;
+    basin_network *first = read_table("id,f,label\n0,1,0\n1,2,1\n2,3,1\n3,4,0\n");
+    basin_network *other = read_table("id,f,label\n4,0,1\n3,4,0\n2,3,1\n1,2,1\n0,1,0\n");
+    must(basin_known_labels_take(&known, first, part, BASIN_PART_TRAIN, &error), &error);
+    assert_int_equal(basin_known_labels_find(label, &known, other), 3);
+    assert_memory_equal(label, ((const int8_t[]){-1, 0, 1, -1, 0}), 5);
+    known.named = false; /* as models have it that were trained on such a table before */
+    assert_int_equal(basin_known_labels_find(label, &known, other), 0);
+    assert_int_equal(basin_known_labels_find(label, &known, first), 3);
+    basin_known_labels_free(&known);
+    basin_network_free(first);
+    basin_network_free(other);
+}
+
 typedef struct listener {
     int said;
 } listener;
@@ -469,6 +499,7 @@ int main(void) {
         cmocka_unit_test(many_nodes_are_thinned_out),
         cmocka_unit_test(shares_of_known_labels_leave_the_node_out),
         cmocka_unit_test(shares_leave_the_node_out_of_repeated_edges),
+        cmocka_unit_test(known_nodes_go_by_their_ids),
         cmocka_unit_test(another_network_is_scored_without_labels),
         cmocka_unit_test_setup_teardown(scores_the_same_from_a_file_and_streamed, folder_new,
                                         folder_remove),

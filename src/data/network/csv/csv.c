@@ -29,20 +29,12 @@ basin_status basin_tables_check_room(basin_tables *j, const char *path) {
                               path, BASIN_NO_MEMORY, j->error);
 }
 
-static bool ids_are_numbers(const basin_names *id) {
-    char text[BASIN_NODE_TEXT];
-    for (int64_t i = 0; i < id->count; i++) {
-        snprintf(text, sizeof text, "%" PRId64, i);
-        if (strcmp(id->text + id->at[i], text) != 0) return false;
-    }
-    return true;
-}
-
 static basin_status make_nodes(basin_tables *j) {
     basin_network *n = j->network;
     basin_status status = basin_tables_fill_nodes(j);
     if (status) return status;
-    if (!ids_are_numbers(&j->id.names.names)) {
+    /* Those of a table stay, though they be 0, 1, ..: tomorrow's may be in another order. */
+    if (j->node_tables || !basin_names_are_numbers(&j->id.names.names)) {
         n->id = j->id.names.names;
         j->id.names.names = (basin_names){0};
     }

@@ -87,7 +87,9 @@ static int64_t find(const basin_known_labels *known, uint64_t id) {
 int64_t basin_known_labels_find(int8_t *label, const basin_known_labels *known,
                                 const basin_network *network) {
     bool same = network->nodes == known->nodes && edges_of(network) == known->edges;
-    bool usable = known->count && known->named == (network->id.count > 0) && (known->named || same);
+    /* older models have no ids of a table whose ids are 0, 1, .. */
+    bool usable = known->count && (known->named ? network->id.count > 0
+                                                : same && basin_names_are_numbers(&network->id));
     int64_t found = 0;
     for (int64_t i = 0; i < network->nodes; i++) {
         int64_t at = usable ? find(known, id_of(network, i)) : -1;
