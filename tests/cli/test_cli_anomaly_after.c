@@ -85,6 +85,26 @@ static void eval_says_what_was_trained_on(void **state) {
 }
 
 /* An option that a back-test does not look at is wrong usage, and the other way round. */
+/* Without ids nodes go by number, in the very network of training alone. */
+static void eval_does_not_guess_what_was_trained_on(void **state) {
+    char line[2 * PATH_TEXT];
+    snprintf(line, sizeof line, "cd '%s' && head -n 900 transfers.csv >fewer.csv", (char *)*state);
+    assert_int_equal(system(line), 0);
+    const program *p = run(state, "data convert accounts.csv transfers.csv all.npz --quiet");
+    assert_int_equal(p->code, 0);
+    p = run(state, "data convert accounts.csv fewer.csv fewer.npz --quiet");
+    assert_int_equal(p->code, 0);
+    p = run(state, "anomaly train all.npz --epochs 1 --members 1 --hops 0 --trees 0 --quiet "
+                   "--threads 1 -o n.safetensors");
+    if (p->code) fail_msg("%s", p->err);
+    p = run(state, "anomaly eval --model n.safetensors all.npz --quiet");
+    assert_contains(p->out, " of them were trained on, ");
+    p = run(state, "anomaly eval --model n.safetensors fewer.npz --quiet");
+    assert_contains(p->out, "which nodes took part in training cannot be told");
+    p = run(state, "anomaly eval --model n.safetensors fewer.npz --quiet --unseen");
+    assert_error(p, 1, "fewer.npz: which of its nodes took part in training cannot be told");
+}
+
 static void eval_refuses_options_without_effect(void **state) {
     static const char *const idle[] = {
         "--runs 3",       "--ratio 0.3",           "--epochs 7", "--best-run",
@@ -346,6 +366,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(eval_judges_a_saved_model),
         cmocka_unit_test(eval_says_what_was_trained_on),
+        cmocka_unit_test(eval_does_not_guess_what_was_trained_on),
         cmocka_unit_test(eval_refuses_options_without_effect),
         cmocka_unit_test(train_refuses_two_splits),
         cmocka_unit_test(info_shows_date_data_and_figures),

@@ -304,7 +304,7 @@ BASIN_API basin_status basin_anomaly_backtest(basin_anomaly_figures *figures,
                                               double threshold, basin_error *error);
 /* Which nodes took part in training: BASIN_PART_TRAIN, BASIN_PART_VAL or BASIN_PART_NONE of each.
  * They are known by their ids; without ids, in the network of training alone. BASIN_UNSUPPORTED:
- * the model does not say. */
+ * the model does not say, or these nodes cannot be told. */
 BASIN_API basin_status basin_anomaly_seen(uint8_t *seen /* [N] */, const basin_anomaly_model *model,
                                           const basin_network *network, basin_error *error);
 

@@ -85,7 +85,7 @@ static void print_seen(const job *j) {
     if (j->o->unseen)
         printf("  %lld that took part in training are left out\n", (long long)j->left_out);
     else if (f->trained_on < 0)
-        printf("  the model does not say which nodes it was trained on: they may be among these\n");
+        printf("  which nodes took part in training cannot be told: they may be among these\n");
     else if (f->trained_on + f->validated_on)
         printf("  %lld of them were trained on, %lld more chose epoch and threshold: this is no "
                "test (--unseen leaves them out)\n",

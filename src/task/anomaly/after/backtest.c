@@ -29,6 +29,12 @@ basin_status basin_anomaly_seen(uint8_t *seen, const basin_anomaly_model *model,
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "the model does not say which nodes it was trained on; wanted one "
                           "trained by this version");
+    if (!basin_known_labels_fit(known, network))
+        return basin_fail(
+            error, BASIN_UNSUPPORTED,
+            "%s: which of its nodes took part in training cannot be told; wanted ids, "
+            "in training and here, or the network of training",
+            network->path);
     basin_status status = mark(seen, &model->memory.validated, network, BASIN_PART_VAL, error);
     return status ? status : mark(seen, known, network, BASIN_PART_TRAIN, error);
 }

@@ -84,12 +84,16 @@ static int64_t find(const basin_known_labels *known, uint64_t id) {
     return low < known->count && known->id[low] == id ? low : -1;
 }
 
+/* Older models have no ids of a table whose ids are 0, 1, .. */
+bool basin_known_labels_fit(const basin_known_labels *known, const basin_network *network) {
+    if (known->named) return network->id.count > 0;
+    bool same = network->nodes == known->nodes && edges_of(network) == known->edges;
+    return same && basin_names_are_numbers(&network->id);
+}
+
 int64_t basin_known_labels_find(int8_t *label, const basin_known_labels *known,
                                 const basin_network *network) {
-    bool same = network->nodes == known->nodes && edges_of(network) == known->edges;
-    /* older models have no ids of a table whose ids are 0, 1, .. */
-    bool usable = known->count && (known->named ? network->id.count > 0
-                                                : same && basin_names_are_numbers(&network->id));
+    bool usable = known->count && basin_known_labels_fit(known, network);
     int64_t found = 0;
     for (int64_t i = 0; i < network->nodes; i++) {
         int64_t at = usable ? find(known, id_of(network, i)) : -1;

@@ -18,6 +18,8 @@ typedef struct basin_known_labels {
 basin_status basin_known_labels_take(basin_known_labels *known, const basin_network *network,
                                      const uint8_t *part /* [N] */, int which, basin_error *error);
 void basin_known_labels_free(basin_known_labels *known);
+/* Whether nodes of the network can be told: both have ids, or it is the network of training. */
+bool basin_known_labels_fit(const basin_known_labels *known, const basin_network *network);
 /* Fills `label` [N] with 0, 1, or -1 where none is known; returns how many are. */
 int64_t basin_known_labels_find(int8_t *label, const basin_known_labels *known,
                                 const basin_network *network);

@@ -16,8 +16,8 @@ static void put_plot(basin_html *page, const char *title, const char *x, const c
 
 static void put_note(basin_html *page, const basin_anomaly_figures *g) {
     if (g->trained_on < 0)
-        basin_html_put(page, "<p class=\"note\">The model does not say which nodes it was trained "
-                             "on: they may be among these.</p>\n");
+        basin_html_put(page, "<p class=\"note\">Which nodes took part in training cannot be told: "
+                             "they may be among these.</p>\n");
     else if (g->trained_on + g->validated_on)
         basin_html_put(page,
                        "<p class=\"note\">%lld of the %lld nodes judged were trained on and %lld "
