@@ -192,6 +192,8 @@ basin_status basin_settings_preset(void *values, const basin_task_settings *kind
 
 /* Takes every setting that was not set by its name from `values`, a struct of the same task. */
 void basin_settings_underlay(basin_settings *settings, const void *values);
+/* Whether a setting was set by its name. */
+bool basin_settings_given(const basin_settings *settings, const char *name);
 /* An error where settings that were set by their names have no effect with the values of others. */
 basin_status basin_settings_check_effect(const basin_settings *settings, basin_error *error);
 

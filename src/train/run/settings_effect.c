@@ -3,61 +3,35 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/needs/needs.h"
 #include "train/run/settings.h"
 
-enum { VALUE = 200, TEXT = 600 };
+enum { TEXT = 600 };
 
-/* Whether one of the words "a|b|c", `length` characters, is `value`. */
-static bool is_among(const char *words, size_t length, const char *value) {
-    size_t wanted = strlen(value);
-    for (const char *end = words + length; words < end;) {
-        const char *bar = memchr(words, '|', (size_t)(end - words));
-        size_t size = (size_t)((bar ? bar : end) - words);
-        if (size == wanted && !strncmp(words, value, size)) return true;
-        words += size + 1;
-    }
+bool basin_settings_given(const basin_settings *settings, const char *name) {
+    const basin_setting *table = settings->kind->table;
+    for (int i = 0; settings->given && table[i].name; i++)
+        if (!strcmp(table[i].name, name)) return settings->given[i];
     return false;
 }
 
-/* The setting that `condition`, "name=a|b" or "name!=a|b", is about; NULL: the task has none. */
-static const basin_setting *subject(const char *condition, const basin_setting *table) {
-    size_t length = strcspn(condition, "!=");
-    for (; table->name; table++)
-        if (strlen(table->name) == length && !strncmp(table->name, condition, length)) return table;
-    return NULL;
+static bool value_of(char text[BASIN_NEEDS_VALUE], const void *context, const char *name,
+                     size_t length) {
+    const basin_settings *settings = context;
+    for (const basin_setting *s = settings->kind->table; s->name; s++)
+        if (strlen(s->name) == length && !strncmp(s->name, name, length)) {
+            basin_setting_print(text, BASIN_NEEDS_VALUE, settings->values, s);
+            return true;
+        }
+    return false;
 }
 
-/* Whether `condition`, which is about `other`, holds. */
-static bool holds(const char *condition, const void *values, const basin_setting *other) {
-    char value[VALUE];
-    size_t name = strcspn(condition, "!="), whole = strcspn(condition, ", ");
-    bool unlike = condition[name] == '!';
-    size_t words = name + (unlike ? 2 : 1);
-    basin_setting_print(value, sizeof value, values, other);
-    return is_among(condition + words, whole - words, value) != unlike;
-}
-
-/* The setting to blame where no condition of `clause`, "a=x,b!=y|z" up to a space, holds: that of
- * the first; NULL where one holds, or where the task has none of these settings. */
-static const basin_setting *culprit(const char *clause, const void *values,
-                                    const basin_setting *table) {
-    const basin_setting *first = NULL;
-    for (const char *end = clause + strcspn(clause, " "); clause < end;) {
-        const basin_setting *other = subject(clause, table);
-        if (other && holds(clause, values, other)) return NULL;
-        if (!first) first = other;
-        clause += strcspn(clause, ", ");
-        if (clause < end) clause++;
-    }
-    return first;
-}
-
+/* Whether the value of `other` is why. */
 static bool is_idle(const basin_setting *setting, const basin_settings *settings,
                     const basin_setting *other) {
-    for (const char *at = setting->needs; at && *at; at += strspn(at, " ")) {
-        if (culprit(at, settings->values, settings->kind->table) == other) return true;
-        at += strcspn(at, " ");
-    }
+    for (const char *at = setting->needs; (at = basin_needs_unmet(at, value_of, settings));
+         at = basin_needs_next(at))
+        if (basin_needs_names(at, other->name)) return true;
     return false;
 }
 
@@ -66,7 +40,7 @@ static basin_status check_against(const basin_settings *settings, const basin_se
                                   basin_error *error) {
     const basin_setting *table = settings->kind->table;
     const char *last = NULL;
-    char names[TEXT] = "", value[VALUE];
+    char names[TEXT] = "", value[BASIN_NEEDS_VALUE];
     int count = 0;
     for (int i = 0; table[i].name; i++) {
         if (!settings->given[i] || !is_idle(&table[i], settings, other)) continue;
