@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,6 +72,18 @@ static char *resolve(const char *path) {
     char *copy = basin_string_copy(found);
     free(found);
     return copy;
+}
+
+bool basin_file_same(const char *a, const char *b) {
+    struct stat info;
+    while (!strncmp(a, "./", 2)) a += 2;
+    while (!strncmp(b, "./", 2)) b += 2;
+    if (stat(a, &info) == 0 && !S_ISREG(info.st_mode)) return false;
+    char *x = resolve(a), *y = resolve(b);
+    bool same = x && y && !strcmp(x, y);
+    free(x);
+    free(y);
+    return same;
 }
 
 enum { MODE_NEW = 0666, TRIES = 1000 };

@@ -2,6 +2,7 @@
 #ifndef BASIN_IO_FILE_H
 #define BASIN_IO_FILE_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "basin/status.h"
@@ -19,6 +20,10 @@ basin_status basin_file_open(int *fd, size_t *size, const char *path, basin_erro
  * is mapped ends its readers with SIGBUS. */
 basin_status basin_map_open(basin_map *map, const char *path, basin_error *error);
 void basin_map_close(basin_map *map);
+
+/* Whether two paths name one file, which need not be there yet; no device is the same as another.
+ */
+bool basin_file_same(const char *a, const char *b);
 
 /* Makes a folder where there is none yet. */
 basin_status basin_folder_make(const char *path, basin_error *error);

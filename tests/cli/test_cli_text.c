@@ -52,7 +52,8 @@ static void says_how_long_it_trained(void **state) {
     write_text(state, "t.txt", 12);
     const program *p = run(state, "text train t.txt %s --epochs 1 -o m.safetensors", TINY);
     assert_contains(p->out, "for 1 epoch: loss ");
-    p = run(state, "text train t.txt %s --epochs 0 --restart -o m.safetensors", TINY);
+    p = run(state, "text train t.txt %s --epochs 0 --divide --restart -o m.safetensors", TINY);
+    assert_contains(p->err, "divide has no effect: there is one rank");
     assert_contains(p->out, "not trained: epochs is 0");
     assert_null(strstr(p->out, "nan"));
 }

@@ -85,6 +85,20 @@ static basin_status open_from(basin_run *run, const char *kind, basin_error *err
     return status ? status : check_kind(run->from, kind, error);
 }
 
+/* Two files of a run under one name: the one written last would be all that is left. */
+static basin_status check_apart(const basin_run *run, basin_error *error) {
+    const char *const name[] = {"output", "checkpoint", "log"};
+    const char *const path[] = {run->training.output, run->checkpoint, run->training.log};
+    for (int i = 0; i < 3; i++)
+        for (int k = 0; k < i; k++)
+            if (path[i] && path[k] && basin_file_same(path[i], path[k]))
+                return basin_fail(error, BASIN_BAD_VALUE, "%s and %s are both %s; wanted two files",
+                                  name[k], name[i], path[i]);
+    if (run->training.resume && run->training.restart)
+        return basin_fail(error, BASIN_BAD_VALUE, "resume and restart; wanted one of them");
+    return BASIN_OK;
+}
+
 static basin_status open_files(basin_run *run, const char *kind, basin_error *error) {
     const basin_training *t = &run->training;
     basin_status status = BASIN_OK;
@@ -95,7 +109,8 @@ static basin_status open_files(basin_run *run, const char *kind, basin_error *er
         run->checkpoint = join(t->output, ".checkpoint");
     if ((t->checkpoint || t->output) && !run->checkpoint)
         return basin_fail(error, BASIN_NO_MEMORY, "no memory for a path");
-    if (t->output) status = basin_writer_sweep(t->output, error);
+    status = check_apart(run, error);
+    if (!status && t->output) status = basin_writer_sweep(t->output, error);
     if (!status && t->log) status = basin_writer_sweep(t->log, error);
     if (!status && run->checkpoint) status = look(run, kind, error);
     if (status || run->finished) return status;

@@ -314,6 +314,8 @@ static basin_status check_wishes(const basin_run *r, basin_error *error) {
         return basin_fail(error, BASIN_BAD_VALUE,
                           "score_every is %lld, but nothing is scored; wanted data for validation",
                           (long long)t->score_every);
+    if (t->divide && basin_ranks_count(t->ranks) == 1)
+        basin_watch_note(t->watch, "divide has no effect: there is one rank");
     if (t->log_every && !t->log)
         return basin_fail(error, BASIN_BAD_VALUE, "log_every is %lld without a log; wanted one",
                           (long long)t->log_every);

@@ -206,6 +206,18 @@ static void what_cannot_be_written_is_told_first(void **state) {
     refuse(&(basin_training){.from = path}, "nowhere/model.safetensors: cannot open");
 }
 
+/* A checkpoint goes with the end of its run, and the model with it that has the same name. */
+static void files_of_a_run_are_apart(void **state) {
+    char path[PATH_TEXT], log[PATH_TEXT];
+    folder_path(path, state, "one.safetensors");
+    folder_path(log, state, "one.jsonl");
+    refuse(&(basin_training){.output = path, .checkpoint = path}, "output and checkpoint are both");
+    refuse(&(basin_training){.output = path, .log = path}, "output and log are both");
+    refuse(&(basin_training){.checkpoint = log, .log = log}, "checkpoint and log are both");
+    refuse(&(basin_training){.output = path, .resume = true, .restart = true},
+           "resume and restart; wanted one of them");
+}
+
 static void a_checkpoint_is_not_overwritten(void **state) {
     files f;
     rig r;
@@ -351,6 +363,7 @@ int main(void) {
         cmocka_unit_test(the_best_weights_are_kept),
         cmocka_unit_test(a_rehearsal_writes_nothing),
         cmocka_unit_test(what_cannot_be_written_is_told_first),
+        cmocka_unit_test(files_of_a_run_are_apart),
         cmocka_unit_test(a_checkpoint_is_not_overwritten),
         cmocka_unit_test(damaged_checkpoints_are_refused),
         cmocka_unit_test(a_checkpoint_without_moments_is_refused),
