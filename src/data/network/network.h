@@ -90,6 +90,9 @@ void basin_network_finish_labels(basin_network *network, const basin_network_opt
 /* The same for a mapped network, whose labels are copied first; nothing where none are to go. */
 basin_status basin_network_forget_labels(basin_network *network,
                                          const basin_network_options *options, basin_error *error);
+/* An error where options say how files are to be read: a folder of parts has no use for them. */
+basin_status basin_network_options_check_parts(const basin_network_options *options,
+                                               const char *folder, basin_error *error);
 /* Where the first feature that is NaN or infinite lies in [N, F], or -1; and what to say of it. */
 int64_t basin_network_first_gap(const basin_network *network);
 basin_status basin_network_fail_gap(const basin_network *network, int64_t at, basin_error *error);

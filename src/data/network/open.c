@@ -73,31 +73,64 @@ static basin_status open_csv(basin_network **network, const char *const *path, i
     return status;
 }
 
+/* An option by its name, and whether it was set. */
+typedef struct wish {
+    const char *name;
+    bool set;
+} wish;
+
+/* `why`: "is no CSV". */
+static basin_status refuse(const wish *option, size_t count, const char *path, const char *why,
+                           basin_error *error) {
+    for (size_t i = 0; i < count; i++)
+        if (option[i].set)
+            return basin_fail(error, BASIN_BAD_VALUE, "%s: %s, wanted no option %s", path, why,
+                              option[i].name);
+    return BASIN_OK;
+}
+
 /* Options that only tables have a use for. */
 static basin_status check_options(const basin_network_options *o, const char *path,
                                   basin_error *error) {
-    const struct {
-        const char *name;
-        bool set;
-    } option[] = {{"id", o->id},
-                  {"label", o->label},
-                  {"source", o->source},
-                  {"target", o->target},
-                  {"relation_column", o->edge_type},
-                  {"drop", o->drop},
-                  {"max_categories", o->max_categories > 0},
-                  {"date_format", o->date_format},
-                  {"no_header", o->no_header},
-                  {"base", o->base},
-                  {"time", o->time},
-                  {"until", o->until},
-                  {"unknown", o->unknown != BASIN_UNKNOWN_ERROR}};
-    for (size_t i = 0; i < sizeof option / sizeof *option; i++)
-        if (option[i].set)
-            return basin_fail(error, BASIN_BAD_VALUE,
-                              "%s: is no CSV, wanted no option %s, which is for tables", path,
-                              option[i].name);
-    return BASIN_OK;
+    const wish option[] = {{"id", o->id},
+                           {"label", o->label},
+                           {"source", o->source},
+                           {"target", o->target},
+                           {"relation_column", o->edge_type},
+                           {"drop", o->drop},
+                           {"max_categories", o->max_categories > 0},
+                           {"date_format", o->date_format},
+                           {"no_header", o->no_header},
+                           {"base", o->base},
+                           {"time", o->time},
+                           {"until", o->until},
+                           {"unknown", o->unknown != BASIN_UNKNOWN_ERROR}};
+    return refuse(option, sizeof option / sizeof *option, path, "is no CSV", error);
+}
+
+/* Options that say what edges become: of a file that is mapped they are what they are. */
+static basin_status check_edges(const basin_network_options *o, const char *path, bool directed,
+                                basin_error *error) {
+    const wish option[] = {{"directed", o->directed && !directed},
+                           {"keep_duplicates", o->keep_duplicates},
+                           {"self_loops", o->self != BASIN_SELF_KEEP}};
+    return refuse(option, sizeof option / sizeof *option, path,
+                  "its edges stay as they were written", error);
+}
+
+basin_status basin_network_options_check_parts(const basin_network_options *options,
+                                               const char *folder, basin_error *error) {
+    const basin_network_options *o = basin_network_options_or(options);
+    const wish option[] = {{"missing", o->missing != BASIN_MISSING_ERROR},
+                           {"unlabelled_first", o->unlabelled_first > 0},
+                           {"nodes", o->nodes},
+                           {"edges", o->edges},
+                           {"split_time", o->split_time}};
+    basin_status status = check_options(o, folder, error);
+    if (!status) status = check_edges(o, folder, false, error);
+    if (status) return status;
+    return refuse(option, sizeof option / sizeof *option, folder, "parts are read as they were cut",
+                  error);
 }
 
 static basin_status open_file(basin_network **network, const char *const *path, int paths,
@@ -172,6 +205,8 @@ basin_status basin_network_open(basin_network **network, const char *const *path
     basin_status status = open_any(network, path, paths, o, error);
     /* Readers look at what they build; a mapped file may hold anything. */
     if (!status && (*network)->file) status = basin_network_check_tables(*network, error);
+    if (!status && (*network)->file)
+        status = check_edges(o, (*network)->path, (*network)->directed, error);
     if (!status && (*network)->file) status = basin_network_forget_labels(*network, o, error);
     if (!status) status = basin_network_finish(*network, o, error);
     if (status) {

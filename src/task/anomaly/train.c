@@ -83,7 +83,8 @@ static basin_status choose_shards(whole *t, basin_error *error) {
 static basin_status open_folder(whole *t, basin_error *error) {
     const char *folder = t->data.path[0];
     int64_t asked = t->settings.parts, found;
-    basin_status status = basin_parts_open(&t->cut, folder, ranks_of(t), error);
+    basin_status status = basin_network_options_check_parts(t->data.options, folder, error);
+    if (!status) status = basin_parts_open(&t->cut, folder, ranks_of(t), error);
     if (status) return status;
     t->settings.parts = found = basin_parts_count(t->cut);
     if (asked && asked != found)
