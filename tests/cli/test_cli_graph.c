@@ -48,6 +48,27 @@ static void ends_with(const char *all, const char *rows) {
     }
 }
 
+/* What the data leave a setting, or a share for validation, no part in is told. */
+static void what_a_set_has_no_use_for_is_noted(void **state) {
+    static const char line[] =
+        "graph train set.safetensors -o n.safetensors --epochs 1 --dim 8 --heads 1 --head-dim 4 "
+        "--memories 8 --blocks 1 --walks 2 --cache none --threads 1 --weight-classes --readout "
+        "mean --smoothing 0.1";
+    static const char *const idle[3] = {
+        "weight_classes has no effect: ", "readout has no effect: ", "smoothing has no effect: "};
+    for (int task = 0; task < 3; task++) {
+        put_set(state, "set.safetensors", (basin_graphs_target)task, true);
+        const program *p = run(state, line);
+        if (p->code) fail_msg("%s", p->err);
+        assert_contains(p->err, ": trains on the split that it brings");
+        for (int i = 0; i < 3; i++) {
+            bool noted = strstr(p->err, idle[i]) != NULL;
+            bool wanted = i == task || (i == 0 && task != BASIN_NODE_CLASSES);
+            if (noted != wanted) fail_msg("task %d, \"%s\": %s", task, idle[i], p->err);
+        }
+    }
+}
+
 static void trains_and_uses(void **state) {
     static const char *const head[3] = {"graph,class,p_0,p_1\n", "graph,node,class,p_0,p_1\n",
                                         "graph,value1\n"};
@@ -116,7 +137,7 @@ static void explains_and_embeds(void **state) {
     assert_int_equal(basin_bundle_find(bundle, "energy")->shape.dim[1], 3);
     basin_bundle_free(bundle);
     assert_error(run(state, "graph predict m.safetensors set.safetensors --energies"), 2,
-                 "--energies wants --embeddings");
+                 "--energies has no effect without --embeddings");
 }
 
 static void cross_validates(void **state) {
@@ -207,7 +228,7 @@ static void repeats(void **state) {
             "graph cv set.safetensors --repeats 2 --protocol paper --epochs 1 --members 1 " SMALL);
     assert_contains(p->out, "over 2 models of other seeds");
     assert_error(run(state, "graph cv set.safetensors --folds 3 --protocol paper " SMALL), 2,
-                 "--folds with --protocol paper");
+                 "--folds has no effect with --protocol paper");
 }
 
 /* The noise of one model, called so. */
@@ -335,6 +356,8 @@ static void three_graphs(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(trains_and_uses, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(what_a_set_has_no_use_for_is_noted, folder_new,
+                                        folder_remove),
         cmocka_unit_test_setup_teardown(cross_validates, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(explains_and_embeds, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(averages_members, folder_new, folder_remove),

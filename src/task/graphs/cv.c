@@ -429,7 +429,7 @@ basin_status basin_graphs_cross_validate(basin_graphs_fold *result, const basin_
     basin_status status = basin_graphs_settings_take(&p.settings, settings, error);
     if (!status) status = begin(&p, spec, error);
     if (!status) status = basin_graphs_check_labels(set, *set->name ? set->name : "the set", error);
-    if (!status) basin_graphs_note_unused(p.settings, set, p.spec.watch);
+    if (!status) basin_graphs_note_unused(settings, set, p.spec.watch);
     if (!status) status = basin_graphs_input_begin(&input, p.settings, set, 0, set->graphs, error);
     if (!status)
         status = basin_graphs_input_place(&input, p.settings, 0, set->graphs, p.spec.cache, error);

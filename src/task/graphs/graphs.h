@@ -42,7 +42,8 @@
     X(SWITCH, mix, "Mixing of heads, as in the published code.", .needs = "arch=et attention=on")  \
     X(CHOICE, adjacency, BASIN_CHOICES("conv", "bilinear", "edges", "none"),                       \
       "The factor of an edge's scores: the paper's convolution, which depends on the order of "    \
-      "nodes; a bilinear form; edge features alone; none.")                                        \
+      "nodes; a bilinear form; edge features alone; none.",                                        \
+      .needs = "arch=et attention=on,reconstruct=on")                                              \
     X(CHOICE, readout,                                                                             \
       BASIN_CHOICES("auto", "cls", "mean", "sum", "cls+mean", "cls+sum", "cls+sized",              \
                     "cls+mean+sized"),                                                             \
@@ -161,8 +162,9 @@ typedef struct basin_graphs_input {
     basin_positions positions;
 } basin_graphs_input;
 
-/* Tells the watcher what of a set training will not use, or see one way alone. */
-void basin_graphs_note_unused(const basin_graphs_settings *settings, const basin_graphset *set,
+/* Tells the watcher what of a set training will not use, or see one way alone, and which settings
+ * that were set by their names have no effect on it. */
+void basin_graphs_note_unused(const basin_settings *settings, const basin_graphset *set,
                               const basin_watch *watch);
 /* The fields of the data that the caller knew, zeros for the rest. */
 basin_status basin_graphs_data_take(basin_graphs_data *taken, const basin_graphs_data *data,

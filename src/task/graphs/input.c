@@ -51,8 +51,30 @@ static bool goes_one_way(const basin_graphset *set) {
     return set->edges > 0;
 }
 
-void basin_graphs_note_unused(const basin_graphs_settings *settings, const basin_graphset *set,
+/* Settings that have nothing to do on this set. */
+static void note_idle(const basin_settings *settings, const basin_graphset *set,
+                      const basin_watch *watch) {
+    bool values = set->task == BASIN_GRAPHS_VALUES, nodes = set->task == BASIN_NODE_CLASSES;
+    bool edges = set->edge_labels > 0 || set->edge_attributes > set->edge_walks;
+    const struct {
+        const char *name;
+        bool idle;
+        const char *why;
+    } list[] = {{"weight_classes", !nodes, "has no classes of nodes"},
+                {"readout", nodes, "has classes of nodes, of which the head reads each"},
+                {"smoothing", values, "has values in place of classes"},
+                {"outputs", values, "has values in place of classes"},
+                {"edge_sums", !edges, "has no features of edges"},
+                {"raw", !set->edge_labels && !set->node_labels, "has no labels of nodes or edges"}};
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+        if (list[i].idle && basin_settings_given(settings, list[i].name))
+            basin_watch_note(watch, "%s has no effect: %s %s", list[i].name, set->name,
+                             list[i].why);
+}
+
+void basin_graphs_note_unused(const basin_settings *settings, const basin_graphset *set,
                               const basin_watch *watch) {
+    note_idle(settings, set, watch);
     int64_t missing = 0, values = set->target ? set->graphs * set->targets : 0;
     for (int64_t i = 0; i < values; i++) missing += isnan(set->target[i]);
     if (missing)
@@ -63,7 +85,7 @@ void basin_graphs_note_unused(const basin_graphs_settings *settings, const basin
                          "no edge of %s has its reverse: only its first node sees the other. "
                          "Undirected edges are listed both ways",
                          set->name);
-    if (set->edge_attributes + set->edge_labels > 0 && !basin_graphs_sees_edges(settings))
+    if (set->edge_attributes + set->edge_labels > 0 && !basin_graphs_sees_edges(settings->values))
         basin_watch_note(watch,
                          "a GCN does not see the edge features of %s; edge_sums would add them to "
                          "its nodes",

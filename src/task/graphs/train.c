@@ -222,6 +222,7 @@ basin_status basin_graphs_run(basin_outcome *outcome, basin_graphs_model *model,
 
 typedef struct work {
     basin_graphs_data data;
+    const basin_settings *asked;
     const basin_graphs_settings *settings; /* as asked for, */
     basin_graphs_settings chosen;          /* and with the shards that these leave open */
     basin_run *run;
@@ -304,7 +305,10 @@ static basin_status open_data(work *w, basin_error *error) {
     if (!status) status = divide(w, error);
     if (!status) status = limit_graphs(w, error);
     if (status) return status;
-    basin_graphs_note_unused(w->settings, w->data.set, basin_run_training(w->run)->watch);
+    const basin_watch *watch = basin_run_training(w->run)->watch;
+    basin_graphs_note_unused(w->asked, w->data.set, watch);
+    if (!w->data.graph && w->data.set->split[0] > 0)
+        basin_watch_note(watch, "%s: trains on the split that it brings", w->data.set->name);
     return basin_graphs_input_begin(&w->input, w->settings, w->data.set, 0, w->data.set->graphs,
                                     error);
 }
@@ -411,7 +415,7 @@ static basin_status train(work *w, basin_outcome *outcome, basin_error *error) {
 basin_status basin_graphs_train(basin_graphs_model **model, basin_outcome *outcome,
                                 const basin_settings *settings, const basin_graphs_data *data,
                                 const basin_training *training, basin_error *error) {
-    work w = {0};
+    work w = {.asked = settings};
     *outcome = (basin_outcome){0};
     if (model) *model = NULL;
     basin_status status = basin_graphs_data_take(&w.data, data, error);

@@ -33,7 +33,8 @@
       "Patches of a picture that are occluded and count in the loss: a share of all where it is "  \
       "below 1, else their number.")                                                               \
     X(REAL, keep, "N|SHARE", 0, 1 << 24,                                                           \
-      "How many of them are left as they are in training, or which share of them.")                \
+      "How many of them are left as they are in training, or which share of them.",                \
+      .needs = "holes!=1")                                                                         \
     X(REAL, holes, "SHARE", 0, 1,                                                                  \
       "Share of the training pictures that lose one rectangle of patches instead, its sides 1/7 "  \
       "to 4/7 of the picture's; all of it is hidden.",                                             \
