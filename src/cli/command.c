@@ -154,11 +154,19 @@ static basin_status start_settings(const basin_command *command, void *options,
     return status;
 }
 
+/* Parses, and refuses what has no effect. */
+static basin_status parse_once(void *options, basin_parsed *parsed, const basin_option_set *set,
+                               int count, char **argument, basin_error *error) {
+    basin_status status = basin_options_parse(options, parsed, set, count, argument, error);
+    if (status || parsed->help) return status;
+    return basin_options_check(options, parsed, set, argument, error);
+}
+
 /* Parses twice where there are settings: the first time only to learn where they start. */
 static basin_status parse(void *options, basin_parsed *parsed, const basin_command *command,
                           int count, char **argument, basin_error *error) {
     basin_option_set set = basin_command_options(command);
-    if (!command->task) return basin_options_parse(options, parsed, &set, count, argument, error);
+    if (!command->task) return parse_once(options, parsed, &set, count, argument, error);
     size_t bytes = (size_t)count * sizeof *argument;
     char **copy = malloc(bytes ? bytes : 1);
     if (!copy) return basin_fail(error, BASIN_NO_MEMORY, "out of memory");
@@ -167,13 +175,23 @@ static basin_status parse(void *options, basin_parsed *parsed, const basin_comma
     if (!status && !parsed->help) status = start_settings(command, options, error);
     free(copy);
     if (status || parsed->help) return status;
-    return basin_options_parse(options, parsed, &set, count, argument, error);
+    return parse_once(options, parsed, &set, count, argument, error);
 }
 
 static const basin_option *find_option(const basin_command *command, const char *name) {
     for (const basin_option *o = command->option; o->name; o++)
         if (!strcmp(o->name, name)) return o;
     return NULL;
+}
+
+bool basin_option_given(const basin_parsed *parsed, const basin_command *command,
+                        const char *name) {
+    const basin_option *o = find_option(command, name);
+    if (o) return parsed->option[o - command->option] != NULL;
+    const basin_setting *table = command->task ? basin_settings_table(command->task) : NULL;
+    for (int i = 0; table && table[i].name; i++)
+        if (!strcmp(table[i].name, name)) return parsed->setting[i] != NULL;
+    return false;
 }
 
 static bool is_quiet(const basin_command *command, const void *options) {
@@ -183,8 +201,7 @@ static bool is_quiet(const basin_command *command, const void *options) {
 
 static void print_notes(const char *notes) {
     for (; *notes; notes += strcspn(notes, "\n") + 1)
-        fprintf(stderr, "basin: note: %.*s; the old name goes with version 0.3\n",
-                (int)strcspn(notes, "\n"), notes);
+        basin_say("basin: note: %.*s", (int)strcspn(notes, "\n"), notes);
 }
 
 /* More threads than there are cores wait for each other. */
@@ -197,7 +214,7 @@ static void note_threads(const basin_command *command, const void *options) {
                   (long long)threads, cores, cores > 1 ? "s" : "", cores);
 }
 
-static int run_parsed(const basin_command *command, const void *options, const basin_parsed *parsed,
+static int run_parsed(const basin_command *command, void *options, const basin_parsed *parsed,
                       char **argument) {
     int operands = parsed->operands;
     if (parsed->help) return basin_command_help_print(stdout, command), BASIN_EXIT_OK;
@@ -210,6 +227,8 @@ static int run_parsed(const basin_command *command, const void *options, const b
         print_notes(parsed->notes);
         note_threads(command, options);
     }
+    if (command->parsed_at)
+        memcpy((char *)options + command->parsed_at, &parsed, sizeof(const basin_parsed *));
     return command->run(options, operands, argument);
 }
 

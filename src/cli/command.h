@@ -32,6 +32,9 @@ typedef struct basin_command {
     /* A command that several ranks may share finds them at `ranks_at` (basin_ranks *); the offset 0
      * stands for none, so that they are never the first of the options. */
     size_t ranks_at;
+    /* A command that asks which options were given (basin_option_given) finds what was parsed at
+     * `parsed_at` (const basin_parsed *); 0: none does. */
+    size_t parsed_at;
     int (*run)(const void *options, int operands, char **operand);
 } basin_command;
 
@@ -118,6 +121,8 @@ const basin_noun *basin_noun_find(const char *noun);
 const basin_command *basin_command_find(int *used, int count, char **word, basin_error *error);
 /* Parses and runs. */
 int basin_command_run(const basin_command *command, int count, char **argument);
+/* Whether an option of the command's own table or a setting was given, whatever its value. */
+bool basin_option_given(const basin_parsed *parsed, const basin_command *command, const char *name);
 /* The command's defaults, with the settings of the default preset. */
 void *basin_command_values(const basin_command *command);
 void basin_command_values_free(const basin_command *command, void *values);

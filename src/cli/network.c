@@ -74,12 +74,32 @@ basin_status basin_network_flags_open(basin_network **network, const basin_netwo
     return status;
 }
 
+/* The first option of how files are read that was given; NULL: none. All start at zero. */
+static const char *reading_option(const basin_network_flags *flags) {
+    typedef struct holder {
+        basin_network_flags data;
+    } holder;
+    static const basin_option table[] = {BASIN_OPTIONS_NETWORK(holder, data), BASIN_OPTIONS_END};
+    for (const basin_option *o = table; o->name; o++) {
+        const void *at = (const char *)flags + o->offset;
+        bool given = o->kind == BASIN_OPTION_FLAG      ? *(const bool *)at
+                     : o->kind == BASIN_OPTION_INTEGER ? *(const int64_t *)at != 0
+                                                       : *(const char *const *)at != NULL;
+        if (given) return o->name;
+    }
+    return NULL;
+}
+
 basin_status basin_cli_parts_open(basin_parts **parts, basin_network **opened, const char *folder,
-                                  int64_t asked, const char *facts, basin_ranks *ranks,
-                                  basin_error *error) {
+                                  const basin_network_flags *flags, int64_t asked,
+                                  const char *facts, basin_ranks *ranks, basin_error *error) {
     int64_t count = basin_ranks_count(ranks);
     *parts = NULL;
     if (!folder && !asked && !ranks) return BASIN_OK;
+    if (folder && reading_option(flags))
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: parts are read as they were cut; wanted no --%s", folder,
+                          reading_option(flags));
     basin_cut_spec spec = {.size = sizeof spec, .parts = asked ? asked : count > 8 ? count : 8};
     if (!folder && is(facts, "none")) basin_network_forget_facts(*opened);
     basin_status status = folder ? basin_parts_open(parts, folder, ranks, error)

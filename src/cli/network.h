@@ -73,11 +73,12 @@ typedef struct basin_network_flags {
                    "CSV of nodes: columns of dates in this form, as strptime(3) has it: %d.%m.%Y")
 
 /* Of commands that split. */
-#define BASIN_OPTION_SPLIT_TIME(type, field)                                                       \
+#define BASIN_OPTION_SPLIT_TIME(type, field, needs_)                                               \
     BASIN_TEXT(type, field.split_time, 0, "split-time", "COLUMN",                                  \
                "Train on the past and test on the future: labelled nodes in the order of this "    \
                "column of theirs, or of the edges' column of times, which stands for a node's "    \
-               "first edge.")
+               "first edge.",                                                                      \
+               .needs = needs_)
 
 /* What computes, and within which memory; `type` has backend, products, dtype, threads, quiet. */
 #define BASIN_WORK_OPTIONS(type)                                                                   \
@@ -115,17 +116,19 @@ basin_status basin_network_flags_open(basin_network **network, const basin_netwo
                                       const basin_schema *schema, double gib, int paths,
                                       char **path, bool quiet, basin_error *error);
 /* Option of commands that score: `type` has `parts`, an int64_t. */
-#define BASIN_OPTION_PARTS(type)                                                                   \
+#define BASIN_OPTION_PARTS(type, needs_)                                                           \
     BASIN_INTEGER(                                                                                 \
         type, parts, "parts", "N", 0, BASIN_CUT_PARTS,                                             \
         "Cut the graph into N parts, which ranks share; 0: 1, or with mpirun 8, or as many "       \
-        "as there are ranks.")
+        "as there are ranks.",                                                                     \
+        .needs = needs_)
 /* Parts of a graph to score: those of a folder, or, where `folder` is NULL, of what was opened,
- * which is then no longer held and becomes NULL. *parts is NULL where none are asked for. A model
- * with `facts` none reads none of edges. */
+ * which is then no longer held and becomes NULL. *parts is NULL where none are asked for. Options
+ * of how files are read are errors beside a folder. A model with `facts` none reads none of edges.
+ */
 basin_status basin_cli_parts_open(basin_parts **parts, basin_network **opened, const char *folder,
-                                  int64_t asked, const char *facts, basin_ranks *ranks,
-                                  basin_error *error);
+                                  const basin_network_flags *flags, int64_t asked,
+                                  const char *facts, basin_ranks *ranks, basin_error *error);
 /* Says what was written to `path`: a line on standard error, or JSON on standard output. */
 void basin_network_print_written(const char *path, const basin_network *network, bool json,
                                  bool quiet);

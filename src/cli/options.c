@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -114,12 +115,20 @@ static basin_status fail_unknown(const basin_option_set *set, const char *typed,
 /* ---- spellings of earlier versions ---- */
 
 /* Each note once, and only whole. */
-static void add_note(basin_parsed *parsed, const char *was, const char *now) {
+__attribute__((format(printf, 2, 3))) static void add_note(basin_parsed *parsed, const char *format,
+                                                           ...) {
     char note[300];
-    int length = snprintf(note, sizeof note, "%s is now %s\n", was, now);
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(note, sizeof note, format, args);
+    va_end(args);
     size_t at = strlen(parsed->notes);
     if (length >= (int)sizeof note || at + (size_t)length >= sizeof parsed->notes) return;
     if (!strstr(parsed->notes, note)) memcpy(parsed->notes + at, note, (size_t)length + 1);
+}
+
+static void note_renamed(basin_parsed *parsed, const char *was, const char *now) {
+    add_note(parsed, "%s is now %s; the old name goes with version 0.3\n", was, now);
 }
 
 /* The settings that `old`, a name of 0.1, stood for: "--rate-first and --rate-last". */
@@ -204,7 +213,7 @@ static basin_status take_setting(void *values, basin_parsed *parsed, const basin
     if (!strcmp(old, t->setting->name)) return BASIN_OK;
     list_heirs(now, sizeof now, settings_of(set), old);
     snprintf(was, sizeof was, "--%s", typed);
-    add_note(parsed, was, now);
+    note_renamed(parsed, was, now);
     return BASIN_OK;
 }
 
@@ -214,7 +223,7 @@ static void note_preset(basin_parsed *parsed, const basin_option_set *set, const
     if (name == value) return;
     snprintf(was, sizeof was, "the preset %s", value);
     snprintf(now, sizeof now, "called %s", name);
-    add_note(parsed, was, now);
+    note_renamed(parsed, was, now);
 }
 
 /* ---- arguments ---- */
@@ -245,17 +254,33 @@ static bool is_help(const word *w) {
 
 static basin_status take_no_value(const word *w, basin_error *error) {
     if (!w->value) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_VALUE, "--%.*s takes no value, found '%s'", (int)w->length,
-                      w->name, w->value);
+    return basin_fail(error, BASIN_BAD_VALUE, "%s%.*s takes no value, found '%s'",
+                      w->letter ? "-" : "--", (int)w->length, w->name, w->value);
+}
+
+/* Whether an argument can hardly be the value of the option before it. */
+static bool looks_like_option(const char *text, const basin_option_set *set) {
+    if (text[0] != '-' || !text[1]) return false;
+    if (text[1] == '-') return true;
+    target t = find_letter(set->option, text[1]);
+    return !text[2] && (found(&t) || text[1] == 'h');
 }
 
 /* The value of an option that wants one: behind it, or the next argument. */
-static basin_status take_value(word *w, int *i, int count, char **argument, const char *wanted,
-                               basin_error *error) {
-    if (!w->value && *i + 1 < count) w->value = argument[++*i];
+static basin_status take_value(word *w, int *i, const basin_option_set *set, int count,
+                               char **argument, const char *wanted, basin_error *error) {
+    int name = (int)w->length;
+    const char *next = *i + 1 < count ? argument[*i + 1] : NULL, *dash = w->letter ? "-" : "--";
+    if (!wanted) wanted = "a word";
+    if (!w->value && next && looks_like_option(next, set))
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s%.*s wants a value: %s; found '%s' (%s%.*s%s%s where that is meant)",
+                          dash, name, w->name, wanted, next, dash, name, w->name,
+                          w->letter ? "" : "=", next);
+    if (!w->value && next) w->value = argument[++*i];
     if (w->value) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_VALUE, "--%.*s wants a value: %s", (int)w->length, w->name,
-                      wanted ? wanted : "a word");
+    return basin_fail(error, BASIN_BAD_VALUE, "%s%.*s wants a value: %s", dash, name, w->name,
+                      wanted);
 }
 
 /* What the word names; where only an earlier version had the name, under today's, with a note. */
@@ -269,8 +294,34 @@ static target look_up(basin_parsed *parsed, word *w, const basin_option_set *set
     if (!name) return t;
     snprintf(now, sizeof now, "--%s%s%s", name, value ? " " : "", value ? value : "");
     if (value && !w->value) w->value = value;
-    add_note(parsed, was, now);
+    note_renamed(parsed, was, now);
     return find(set, name);
+}
+
+/* Remembers what was given for an option; who gives it twice hears which one counts. */
+static void remember(basin_parsed *parsed, const basin_option_set *set, const target *t,
+                     const char *value) {
+    const char *given = value ? value : is_switch(t) && t->negated ? "off" : "on";
+    const char **place = t->option ? &parsed->option[t->option - set->option]
+                                   : &parsed->setting[t->setting - settings_of(set)];
+    char name[64];
+    snprintf(name, sizeof name, "%s", t->option ? t->option->name : t->setting->name);
+    swap_letters(name, '_', '-');
+    if (*place && strcmp(*place, given) != 0)
+        add_note(parsed, "--%s was given more than once; the last counts: %.100s\n", name, given);
+    *place = given;
+}
+
+static basin_status store(void *values, basin_parsed *parsed, const basin_option_set *set,
+                          const target *t, const char *typed, const char *value,
+                          basin_error *error) {
+    if (t->setting) return take_setting(values, parsed, set, t, typed, value, error);
+    if (takes_value(t)) {
+        if (set->task && !strcmp(t->option->name, "preset")) note_preset(parsed, set, value);
+        return read_value(values, t->option, value, error);
+    }
+    *(bool *)field(values, t->option) = !t->negated;
+    return BASIN_OK;
 }
 
 /* One option at argument[*i], a value that follows it included. */
@@ -286,16 +337,11 @@ static basin_status read_option(void *values, int *i, basin_parsed *parsed,
         return basin_fail(error, BASIN_BAD_VALUE, "unknown option '-%c'", *w.name);
     if (!found(&t)) return fail_unknown(set, typed, error);
     const char *wanted = t.option ? t.option->value : t.setting->value;
-    basin_status status = takes_value(&t) ? take_value(&w, i, count, argument, wanted, error)
+    basin_status status = takes_value(&t) ? take_value(&w, i, set, count, argument, wanted, error)
                                           : take_no_value(&w, error);
-    if (status) return status;
-    if (t.setting) return take_setting(values, parsed, set, &t, typed, w.value, error);
-    if (takes_value(&t)) {
-        if (set->task && !strcmp(t.option->name, "preset")) note_preset(parsed, set, w.value);
-        return read_value(values, t.option, w.value, error);
-    }
-    *(bool *)field(values, t.option) = !t.negated;
-    return BASIN_OK;
+    if (!status) status = store(values, parsed, set, &t, typed, w.value, error);
+    if (!status) remember(parsed, set, &t, w.value);
+    return status;
 }
 
 basin_status basin_options_parse(void *values, basin_parsed *parsed, const basin_option_set *set,
@@ -314,6 +360,8 @@ basin_status basin_options_parse(void *values, basin_parsed *parsed, const basin
     }
     return BASIN_OK;
 }
+
+/* ---- what computes ---- */
 
 basin_dtype basin_option_dtype(const char *name) {
     if (name && !strcmp(name, "f64")) return BASIN_F64;

@@ -31,25 +31,39 @@ typedef struct basin_option {
     const char *value; /* what the help calls the value: "N", "FILE", "ref|cpu" */
     double low, high;
     const char *help;
+    /* The values of other options beside which this one has an effect, as base/needs/needs.h has it
+     * ("plain=off", "base!="), OPERAND being the first operand; NULL: any. Who gives it beside
+     * others gets an error. */
+    const char *needs;
+    bool writes; /* a file that is written: never one that is read or written, too */
 } basin_option;
 
-#define BASIN_FLAG(type, field, letter, name, help)                                                \
-    { name, letter, BASIN_OPTION_FLAG, offsetof(type, field), NULL, 0, 0, help }
-#define BASIN_SWITCH(type, field, name, help)                                                      \
-    { name, 0, BASIN_OPTION_SWITCH, offsetof(type, field), NULL, 0, 0, help }
-#define BASIN_INTEGER(type, field, name, value, low, high, help)                                   \
-    { name, 0, BASIN_OPTION_INTEGER, offsetof(type, field), value, low, high, help }
-#define BASIN_REAL(type, field, name, value, low, high, help)                                      \
-    { name, 0, BASIN_OPTION_REAL, offsetof(type, field), value, low, high, help }
-#define BASIN_TEXT(type, field, letter, name, value, help)                                         \
-    { name, letter, BASIN_OPTION_TEXT, offsetof(type, field), value, 0, 0, help }
-#define BASIN_CHOICE(type, field, name, value, help)                                               \
-    { name, 0, BASIN_OPTION_CHOICE, offsetof(type, field), value, 0, 0, help }
+/* Behind the help an entry may set `.needs` and `.writes`. */
+#define BASIN_ENTRY_OF(type, field_, kind_, name_, letter_, value_, low_, high_, ...)              \
+    {                                                                                              \
+        .name = name_, .letter = letter_, .kind = kind_, .offset = offsetof(type, field_),         \
+        .value = value_, .low = low_, .high = high_, .help = __VA_ARGS__                           \
+    }
+#define BASIN_FLAG(type, field, letter, name, ...)                                                 \
+    BASIN_ENTRY_OF(type, field, BASIN_OPTION_FLAG, name, letter, NULL, 0, 0, __VA_ARGS__)
+#define BASIN_SWITCH(type, field, name, ...)                                                       \
+    BASIN_ENTRY_OF(type, field, BASIN_OPTION_SWITCH, name, 0, NULL, 0, 0, __VA_ARGS__)
+#define BASIN_INTEGER(type, field, name, value, low, high, ...)                                    \
+    BASIN_ENTRY_OF(type, field, BASIN_OPTION_INTEGER, name, 0, value, low, high, __VA_ARGS__)
+#define BASIN_REAL(type, field, name, value, low, high, ...)                                       \
+    BASIN_ENTRY_OF(type, field, BASIN_OPTION_REAL, name, 0, value, low, high, __VA_ARGS__)
+#define BASIN_TEXT(type, field, letter, name, value, ...)                                          \
+    BASIN_ENTRY_OF(type, field, BASIN_OPTION_TEXT, name, letter, value, 0, 0, __VA_ARGS__)
+#define BASIN_CHOICE(type, field, name, value, ...)                                                \
+    BASIN_ENTRY_OF(type, field, BASIN_OPTION_CHOICE, name, 0, value, 0, 0, __VA_ARGS__)
 #define BASIN_OPTIONS_END                                                                          \
-    { NULL, 0, BASIN_OPTION_FLAG, 0, NULL, 0, 0, NULL }
+    { .name = NULL }
 
 /* The options that many commands share, with the same name and meaning everywhere. */
-#define BASIN_OPTION_JSON(type) BASIN_FLAG(type, json, 0, "json", "Print the results as JSON.")
+#define BASIN_OPTION_JSON(type) BASIN_OPTION_JSON_FOR(type, NULL)
+/* Of commands that print JSON beside some options alone. */
+#define BASIN_OPTION_JSON_FOR(type, needs_)                                                        \
+    BASIN_FLAG(type, json, 0, "json", "Print the results as JSON.", .needs = needs_)
 #define BASIN_OPTION_QUIET(type) BASIN_FLAG(type, quiet, 'q', "quiet", "No progress and no notes.")
 #define BASIN_OPTION_BACKEND(type)                                                                 \
     BASIN_CHOICE(type, backend, "backend", "ref|cpu|cuda",                                         \
@@ -68,8 +82,11 @@ typedef struct basin_option {
                  "bits; on cuda with compute capability 9.0.")
 #define BASIN_OPTION_THREADS(type)                                                                 \
     BASIN_INTEGER(type, threads, "threads", "N", 0, 4096, "Threads; 0: one a core.")
-#define BASIN_OPTION_SEED(type)                                                                    \
-    BASIN_INTEGER(type, seed, "seed", "N", 0, 9007199254740992.0, "Seed of all random numbers.")
+#define BASIN_OPTION_SEED(type) BASIN_OPTION_SEED_FOR(type, NULL)
+/* A seed that counts beside some options alone. */
+#define BASIN_OPTION_SEED_FOR(type, needs_)                                                        \
+    BASIN_INTEGER(type, seed, "seed", "N", 0, 9007199254740992.0, "Seed of all random numbers.",   \
+                  .needs = needs_)
 
 /* What computes: on every command that does, the same four. */
 #define BASIN_OPTIONS_COMPUTE(type)                                                                \
@@ -97,17 +114,25 @@ typedef struct basin_option_set {
     size_t settings_at;
 } basin_option_set;
 
+enum { BASIN_OPTIONS_MOST = 128 }; /* of a command's own table, and of a task's settings */
+
 /* What a parse found beside the values. */
 typedef struct basin_parsed {
     int operands;
     bool help;       /* -h or --help was met, and nothing else is promised */
-    char notes[600]; /* a line for each old spelling: "--out is now --output\n" */
+    char notes[900]; /* a line each: old spellings, options that were given twice */
+    /* What was given for each option of both tables: the value, "" for a flag; NULL: not given. */
+    const char *option[BASIN_OPTIONS_MOST], *setting[BASIN_OPTIONS_MOST];
 } basin_parsed;
 
 /* Reads `count` arguments into `values`. Operands move to the front of `argument`, in order. Errors
  * are BASIN_BAD_VALUE: wrong usage. */
 basin_status basin_options_parse(void *values, basin_parsed *parsed, const basin_option_set *set,
                                  int count, char **argument, basin_error *error);
+/* An error where an option that was given has no effect beside the others (`needs`), or names a
+ * file to write that is an operand or another's (`writes`). */
+basin_status basin_options_check(const void *values, const basin_parsed *parsed,
+                                 const basin_option_set *set, char **operand, basin_error *error);
 
 /* ---- pages ---- */
 

@@ -18,9 +18,16 @@ static void note_fewer(const basin_splits *s, int64_t runs, const basin_watch *w
     watch->note(watch->context, line);
 }
 
+static void note_idle(const char *option, const basin_watch *watch) {
+    char line[200];
+    snprintf(line, sizeof line,
+             "--%s has no effect: the file brings splits; --split ratio draws others", option);
+    watch->note(watch->context, line);
+}
+
 basin_status basin_splits_plan(basin_splits *splits, const basin_network *network,
-                               const char *split, double ratio, int64_t first, int64_t runs,
-                               const basin_watch *watch, basin_error *error) {
+                               const char *split, double ratio, const char *idle, int64_t first,
+                               int64_t runs, const basin_watch *watch, basin_error *error) {
     int64_t there = network->splits;
     bool masks = !strcmp(split, "masks") || (!strcmp(split, "auto") && there > 0);
     *splits = (basin_splits){network, masks, ratio, first, runs};
@@ -30,6 +37,7 @@ basin_status basin_splits_plan(basin_splits *splits, const basin_network *networ
         return basin_fail(error, BASIN_BAD_VALUE, "%s: %lld splits; there is no number %lld",
                           network->path, (long long)there, (long long)first);
     if (masks && there > 1 && runs > there - first) splits->runs = there - first;
+    if (masks && idle) note_idle(idle, watch);
     note_fewer(splits, runs, watch);
     return BASIN_OK;
 }

@@ -104,14 +104,14 @@ int basin_training_end(const basin_outcome *outcome, const basin_training_flags 
 }
 
 bool basin_training_settings_given(const basin_settings *settings, const basin_start *start,
-                                   bool seed) {
+                                   const char *const *heard) {
     basin_settings *usual = NULL;
     basin_error error;
-    char *own = basin_settings_json(settings), *other = NULL, number[32];
+    char *own = basin_settings_json(settings), *other = NULL, value[64];
     basin_status status = basin_settings_new(&usual, basin_settings_task(settings), NULL, &error);
-    if (!status && !seed) {
-        status = basin_settings_get(number, sizeof number, settings, "seed", &error);
-        if (!status) status = basin_settings_set(usual, "seed", number, &error);
+    for (; heard && *heard && !status; heard++) {
+        status = basin_settings_get(value, sizeof value, settings, *heard, &error);
+        if (!status) status = basin_settings_set(usual, *heard, value, &error);
     }
     if (!status) other = basin_settings_json(usual);
     bool given = start->config || (start->preset && strcmp(start->preset, "default") != 0) ||

@@ -22,8 +22,10 @@ typedef struct basin_training_flags {
 
 /* `type` has a member `training` of these. */
 #define BASIN_TRAINING_OPTIONS(type)                                                               \
-    BASIN_TEXT(type, training.output, 'o', "output", "FILE", "The model file to write."),          \
-        BASIN_TEXT(type, training.log, 0, "log", "FILE", "Write a log, one JSON object a line."),  \
+    BASIN_TEXT(type, training.output, 'o', "output", "FILE", "The model file to write.",           \
+               .writes = true),                                                                    \
+        BASIN_TEXT(type, training.log, 0, "log", "FILE", "Write a log, one JSON object a line.",   \
+                   .writes = true),                                                                \
         BASIN_FLAG(type, training.resume, 0, "resume",                                             \
                    "Go on from the checkpoint that an interrupted or killed run left. Ends with "  \
                    "the same bits, and the same log, as a run that was never cut."),               \
@@ -33,7 +35,7 @@ typedef struct basin_training_flags {
                    "Begin with the weights of this model, of the same shapes, instead of random "  \
                    "ones."),                                                                       \
         BASIN_TEXT(type, training.checkpoint, 0, "checkpoint", "FILE",                             \
-                   "Where the run is saved until it ends [OUTPUT.checkpoint]."),                   \
+                   "Where the run is saved until it ends [OUTPUT.checkpoint].", .writes = true),   \
         BASIN_FLAG(type, training.keep_checkpoint, 0, "keep-checkpoint",                           \
                    "Keep the checkpoint after the end: --resume with more --epochs then goes "     \
                    "on."),                                                                         \
@@ -87,10 +89,10 @@ bool basin_training_is_told(const basin_outcome *outcome, bool json);
  * stopped has failed, and says how to go on. */
 int basin_training_end(const basin_outcome *outcome, const basin_training_flags *flags);
 
-/* Whether anything was given but the task's default settings; a `seed` of its own may not count.
- * For commands that can also take a model, which trains nothing. */
+/* Whether anything was given but the task's default settings; `heard` (or NULL), NULL-terminated,
+ * does not count. For commands that may train nothing. */
 bool basin_training_settings_given(const basin_settings *settings, const basin_start *start,
-                                   bool seed);
+                                   const char *const *heard);
 
 /* --print-config: the settings and, where the run was rehearsed, parameters, memory and time. */
 int basin_print_config(const basin_settings *settings, const basin_outcome *rehearsed);

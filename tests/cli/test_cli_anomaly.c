@@ -29,6 +29,11 @@ static void from_a_table_to_reasons(void **state) {
         found += fraud(atoi(c + 4));
     assert_int_equal(row, 20);
     assert_true(found >= 15);
+    /* The first row is the most anomalous, also where N is more than all. */
+    char first[40];
+    snprintf(first, sizeof first, "%.30s", p->out);
+    p = run(state, "anomaly score m.safetensors accounts.csv transfers.csv --quiet --top 99999");
+    assert_int_equal(strncmp(p->out, first, strlen(first)), 0);
     p = run(state,
             "anomaly explain m.safetensors acc3 accounts.csv transfers.csv --quiet --json --svg "
             "why.svg --features 100 --neighbours 1000");
@@ -221,6 +226,19 @@ static void settings_without_effect_are_refused(void **state) {
     assert_contains(p->err, "fanout has no effect with sampling full; leave it out");
 }
 
+/* A goal that is none is told before the hours of training, not after them. */
+static void goals_are_read_first(void **state) {
+    char path[PATH_TEXT];
+    static const char *const goal[] = {"presicion=0.9", "recall=2", "alerts=1.5", "recall="};
+    for (int i = 0; i < 4; i++)
+        assert_error(run(state,
+                         "anomaly train accounts.csv transfers.csv --epochs 1 --members 1 --trees "
+                         "0 --quiet --threshold-for %s -o goal.safetensors",
+                         goal[i]),
+                     1, "wanted precision=X or recall=X with X up to 1, or alerts=N");
+    assert_int_not_equal(access(folder_path(path, state, "goal.safetensors"), F_OK), 0);
+}
+
 static void presets_give_way_to_options(void **state) {
     const program *p = run(state, "anomaly train --heads 5 --preset paper-amazon --print-config");
     assert_int_equal(p->code, 0);
@@ -341,6 +359,7 @@ int main(void) {
         cmocka_unit_test(eval_prints_rivals),
         cmocka_unit_test(labels_want_trees),
         cmocka_unit_test(settings_without_effect_are_refused),
+        cmocka_unit_test(goals_are_read_first),
         cmocka_unit_test(presets_give_way_to_options),
         cmocka_unit_test(a_configuration_tells_what_a_run_would_take),
         cmocka_unit_test(a_run_begins_with_a_model_and_goes_on),

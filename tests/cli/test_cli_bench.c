@@ -1,8 +1,8 @@
 /* basin bench: both kinds run at a tiny shape and report what they promise. */
 #include "cli/program.h"
 
-#define TINY                                                                                       \
-    " --rounds 2 --quiet --threads 2 --dim 12 --heads 2 --head-dim 4 --memories 8 --steps 2"
+#define SIZES " --quiet --threads 2 --dim 12 --heads 2 --head-dim 4 --memories 8 --steps 2"
+#define TINY " --rounds 2" SIZES
 
 static void times_images(void **state) {
     static const char *const keys[] = {"norm",     "projections", "attention",
@@ -57,12 +57,12 @@ static void times_one_item(void **state) {
 /* A forward pass has 1 / beta once for all runs; a training step updates beta. */
 static void prints_calls(void **state) {
     const program *p =
-        run(state, "bench --calls --batch 2 --tokens 5 --patch 6 --only forward" TINY);
+        run(state, "bench --calls --batch 2 --tokens 5 --patch 6 --only forward" SIZES);
     assert_int_equal(p->code, 0);
     const char *hoisted = strstr(p->out, "* POINTWISE         [2] <- [2]; (1 / a)\n");
     assert_non_null(hoisted);
     assert_contains(hoisted, "  ATTENTION_FORCE ");
-    p = run(state, "bench --calls --batch 2 --tokens 5 --patch 6" TINY);
+    p = run(state, "bench --calls --batch 2 --tokens 5 --patch 6" SIZES);
     assert_int_equal(p->code, 0);
     assert_contains(p->out, "  ATTENTION_REVERSE ");
     assert_contains(p->out, "  POINTWISE         [2] <- [2]; (1 / a)\n");
@@ -94,9 +94,8 @@ static void times_single_items(void **state) {
         assert_true(json_number(tree, p99) >= json_number(tree, median));
     }
     cJSON_Delete(tree);
-    const program *p = run(state, "bench --latency --shape amazon");
-    assert_int_equal(p->code, 1);
-    assert_contains(p->err, "--latency times models of its own");
+    assert_error(run(state, "bench --latency --shape amazon"), 2,
+                 "--shape has no effect with --latency");
 }
 
 static void recomputes(void **state) {

@@ -74,16 +74,18 @@ static void takes_old_names(void **state) {
     assert_contains(p->err, "basin: note: the preset amazon is now called paper-amazon;");
     p = run(state, "anomaly train x --edge-type kind --print-config");
     assert_contains(p->err, "--edge-type is now --relation-column;");
-    p = run(state, "data get -d . --list");
-    assert_int_equal(p->code, 0);
+    p = run(state, "data get -d . no-such-set");
+    assert_int_equal(p->code, 2);
     assert_contains(p->err, "basin: note: -d is now --output;");
     assert_error(run(state, "image train --first-mask 3"), 2, "unknown option '--first-mask'");
     assert_error(run(state, "data get --d ."), 2, "unknown option '--d'");
-    p = run(state, "data get -d . --list -d . --dir . --dir . -d .");
+    p = run(state, "data get -d . no-such-set -d . --dir . --dir . -d .");
     assert_string_equal(p->err,
                         "basin: note: -d is now --output; the old name goes with version 0.3\n"
                         "basin: note: --dir is now --output; the old name goes with version "
-                        "0.3\n");
+                        "0.3\n"
+                        "basin: data get: no set 'no-such-set'; 'basin data get --list' names them "
+                        "(see 'basin help data get')\n");
 }
 
 /* Names from other tools lead to ours, where the command has it. */

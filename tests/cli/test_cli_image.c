@@ -71,10 +71,14 @@ static void scores_follow_the_descent_asked_for(void **state) {
     assert_true(eval_mse(state, "--ratio 0.9") != plain);
     assert_true(eval_mse(state, "--mask holes") != plain);
     assert_error(run(state, "image eval m.safetensors shapes:20 --mask holes --ratio 0.5"), 2,
-                 "--ratio is for scattered patches");
+                 "--ratio has no effect with --mask holes");
     const program *p = run(state, "image eval m.safetensors shapes:96:3:16x16x1 --part train");
     assert_contains(p->out, "80 of these 96 pictures were trained on");
     assert_contains(p->out, "of the mean colour");
+    assert_int_equal(run(state, "memory store shapes:4:1:16x16x1 -o memory.st -q")->code, 0);
+    assert_int_equal(run(state, "memory recall memory.st -o pictures -q")->code, 0);
+    p = run(state, "image eval m.safetensors pictures --part train");
+    assert_contains(p->err, "--part train has no effect: these pictures have no halves");
     assert_error(run(state, "image eval m.safetensors shapes:95:3:16x16x1 --hold-out 16"), 1,
                  "pictures that hold_out chooses were trained on");
     assert_contains(run(state, "info m.safetensors")->out, "\"paths\":[\"shapes:96:3:16x16x1\"]");

@@ -126,9 +126,9 @@ static void unusable_masks_are_errors(void **state) {
         {"white.png", "the mask hides the whole picture", 1},
         {"other.png", "the mask has 24 x 24 pixels, wanted the picture's 20 x 30", 1},
         {"nowhere.png", "nowhere.png", 1},
-        {"1,2,3,4 --ratio 0.3", "--ratio is for patches drawn at random", 2},
-        {"1,2,3,4 --seed 3", "--seed is for patches drawn at random", 2},
-        {"1,2,3,4 --looks 2 --plain", "--looks is for holes (--mask) without --plain", 2},
+        {"1,2,3,4 --ratio 0.3", "--ratio has no effect with --mask 1,2,3,4", 2},
+        {"1,2,3,4 --seed 3", "--seed has no effect with --mask 1,2,3,4", 2},
+        {"1,2,3,4 --looks 2 --plain", "--looks has no effect with --plain", 2},
         {"1,2,3,4 --frames --until 0.1", "frames want a number of steps", 1},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)

@@ -131,7 +131,7 @@ static void writes_pages(void **state) {
     check_sections(page, false);
     check_requests(page);
     assert_string_equal(run(state, "help --man")->out, page);
-    assert_error(run(state, "help -o ."), 2, "--output goes with --man");
+    assert_error(run(state, "help -o ."), 2, "--output has no effect without --man");
     assert_error(run(state, "help --man -o /dev/null/man"), 1, "/dev/null/man");
 }
 

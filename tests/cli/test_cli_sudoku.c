@@ -56,6 +56,9 @@ static void notes_odd_boards(void **state) {
     const program *p = run(state, "sudoku solve model.safetensors %081d", 0);
     assert_int_equal(p->code, 1);
     assert_contains(p->err, "several solutions");
+    assert_error(run(state, "sudoku solve model.safetensors %081d --board 2", 0), 1,
+                 "--board is 2; wanted a file of boards");
+    p = run(state, "sudoku solve model.safetensors %081d", 0);
     assert_contains(p->out, "not solved");
     p = run(state, "sudoku solve model.safetensors 12345678%.27s9%.45s", dots, dots);
     assert_int_equal(p->code, 1);

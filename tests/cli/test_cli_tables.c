@@ -146,6 +146,13 @@ static void options_name_what_is_there(void **state) {
                  "no column 'chanel' for relations in a file of edges; did you mean 'channel'?");
     assert_error(run(state, "data info two.basin --drop balance"), 1,
                  "two.basin: is no CSV, wanted no option drop");
+    assert_error(run(state, "data info two.basin --self-loops add"), 1,
+                 "two.basin: its edges stay as they were written, wanted no option self_loops");
+    assert_int_equal(run(state, "data convert day1.csv pay1.csv one.basin -q --missing mean")->code,
+                     0);
+    assert_error(run(state, "anomaly train one.basin --directed -o n"), 1,
+                 "one.basin: its edges stay as they were written, wanted no option directed");
+    assert_int_equal(run(state, "data info two.basin --directed")->code, 0); /* as it is */
 }
 
 /* Thirds train, validate and test; or half trains and half tests. */
@@ -179,9 +186,14 @@ static void what_cannot_be_kept_is_said(void **state) {
                  "two.basin: scoring takes");
     write_split(state, "split.csv", 3);
     const program *p = run(state, "anomaly eval day1.csv pay1.csv split.csv --missing mean "
-                                  "--no-baselines --runs 2 " LOUD);
+                                  "--no-baselines --runs 2 --ratio 0.5 " LOUD);
     if (p->code) fail_msg("%s", p->err);
     assert_contains(p->err, "the file has 1 split: 2 runs on it with different seeds");
+    assert_contains(p->err, "--ratio has no effect: the file brings splits; --split ratio draws");
+    p = run(state, "anomaly eval day1.csv pay1.csv --missing mean --no-baselines --runs 1 "
+                   "--split-time opened --ratio 0.5 " LOUD);
+    if (p->code) fail_msg("%s", p->err);
+    assert_null(strstr(p->err, "--ratio has no effect"));
 }
 
 /* Copies the lines of a table whose account, or one of whose ends, is new (or not), and the header.
@@ -228,7 +240,7 @@ static void a_new_account_is_scored_in_the_graph_that_is_there(void **state) {
     }
     assert_int_equal(rows, 3);
     assert_error(run(state, "anomaly score m.safetensors --new new.csv newpay.csv"), 2,
-                 "--new wants --base");
+                 "--new has no effect without --base");
     assert_error(run(state, "anomaly score m.safetensors --base old.basin --new old.csv pay1.csv"),
                  1, "old.csv: line 2: node 'acc0' is in old.basin already");
 }

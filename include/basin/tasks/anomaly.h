@@ -59,7 +59,8 @@ BASIN_API double basin_anomaly_threshold(const basin_anomaly_model *model);
 BASIN_API void basin_anomaly_set_threshold(basin_anomaly_model *model, double threshold);
 /* A threshold for a goal. "precision=0.9": the most alerts of which nine in ten are right,
  * "recall=0.8": the fewest that find four anomalies in five, both by the validation nodes that the
- * model keeps; "alerts=100": at most so many of these probabilities lie above it. */
+ * model keeps; "alerts=100": at most so many of these probabilities lie above it. Without a model
+ * (NULL), before one is trained: whether the goal is one. */
 BASIN_API basin_status basin_anomaly_threshold_for(double *threshold,
                                                    const basin_anomaly_model *model,
                                                    const char *goal,

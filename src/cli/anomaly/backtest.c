@@ -21,28 +21,13 @@ typedef struct job {
 
 /* ---- options that go with training alone ---- */
 
-/* The first option that has no effect beside a model; NULL: none. */
-static const char *idle_option(const basin_eval_options *o, const basin_eval_options *usual) {
-    bool settings = basin_training_settings_given(o->settings, &o->start, !o->unsupervised);
-    const struct {
-        const char *name;
-        bool given;
-    } option[] = {{"--model", o->model && o->unsupervised},
-                  {"--unseen", o->unseen && o->unsupervised},
-                  {"--threshold-for", o->threshold_for && o->unsupervised},
-                  {"--split-time", o->data.split_time != NULL},
-                  {"--ratio", o->ratio != usual->ratio},
-                  {"--runs", o->runs != usual->runs},
-                  {"--split-seed", o->split_seed != usual->split_seed},
-                  {"--split ratio", !strcmp(o->split, "ratio")},
-                  {"--rivals", o->rivals != NULL},
-                  {"--best-run", o->best_run},
-                  {"--no-baselines", o->no_baselines},
-                  {"--only-baselines", o->only_baselines},
-                  {"a setting of training", settings}};
-    for (size_t i = 0; i < sizeof option / sizeof *option; i++)
-        if (option[i].given) return option[i].name;
-    return NULL;
+/* What has no effect beside a model and is no option of the table; NULL: nothing. */
+static const char *idle(const basin_eval_options *o) {
+    static const char *const seed[] = {"seed", NULL};
+    const char *const *heard = o->unsupervised ? seed : NULL;
+    bool settings = basin_training_settings_given(o->settings, &o->start, heard);
+    if (settings) return "a setting of training";
+    return strcmp(o->split, "ratio") ? NULL : "--split ratio";
 }
 
 /* ---- which nodes ---- */
@@ -243,15 +228,15 @@ static basin_status backtest(job *j, int operands, char **operand, basin_error *
     return status;
 }
 
-int basin_cli_backtest(const basin_eval_options *o, const basin_eval_options *untouched,
-                       int operands, char **operand) {
+int basin_cli_backtest(const basin_eval_options *o, int operands, char **operand) {
     job j = {.o = o};
     basin_error error;
-    const char *idle = idle_option(o, untouched);
-    if (idle)
-        return basin_report_usage(&basin_command_anomaly_eval, "%s has no effect with --%s", idle,
+    if (idle(o))
+        return basin_report_usage(&basin_command_anomaly_eval, "%s has no effect with --%s",
+                                  idle(o),
                                   o->unsupervised ? "unsupervised" : "model, which trains nothing");
-    basin_status status = backtest(&j, operands, operand, &error);
+    basin_status status = basin_goal_check(o->threshold_for, &error);
+    if (!status) status = backtest(&j, operands, operand, &error);
     int code = BASIN_EXIT_OK;
     if (status)
         code = basin_report(&error);

@@ -4,9 +4,7 @@
 
 #include "cli/anomaly/eval.h"
 
-/* The exit code. Wrong usage where options of training stand beside the model; `untouched` are the
- * defaults of all options. */
-int basin_cli_backtest(const basin_eval_options *options, const basin_eval_options *untouched,
-                       int operands, char **operand);
+/* The exit code. Wrong usage where settings of training stand beside the model. */
+int basin_cli_backtest(const basin_eval_options *options, int operands, char **operand);
 
 #endif

@@ -21,38 +21,49 @@ static const basin_eval_options defaults = {.start = {.preset = "default"},
 static const basin_option table[] = {
     BASIN_TEXT(basin_eval_options, model, 0, "model", "MODEL",
                "A back-test: judge this trained model by the labels of the files, and train "
-               "nothing."),
+               "nothing.",
+               .needs = "unsupervised=off"),
     BASIN_FLAG(basin_eval_options, unsupervised, 0, "unsupervised",
                "How well energies find the labelled anomalies that score --unsupervised gives; "
                "labels are looked at afterwards alone."),
     BASIN_CHOICE(basin_eval_options, part, "part", "auto|train|val|test|all",
                  "With --model or --unsupervised: the nodes to judge by, those of split --first of "
                  "the file's masks, "
-                 "or all labelled ones; auto: test where the file has such a part, else all."),
+                 "or all labelled ones; auto: test where the file has such a part, else all.",
+                 .needs = "model!=,unsupervised=on"),
     BASIN_FLAG(basin_eval_options, unseen, 0, "unseen",
-               "With --model: leave out nodes that took part in training, validation included."),
+               "With --model: leave out nodes that took part in training, validation included.",
+               .needs = "model!="),
     BASIN_TEXT(basin_eval_options, threshold_for, 0, "threshold-for", "GOAL",
-               "With --model. " BASIN_THRESHOLD_FOR_HELP),
+               "With --model. " BASIN_THRESHOLD_FOR_HELP, .needs = "model!="),
     BASIN_OPTIONS_START(basin_eval_options),
-    BASIN_OPTIONS_SPLITS(basin_eval_options),
-    BASIN_OPTION_SPLIT_TIME(basin_eval_options, data),
+    BASIN_OPTIONS_SPLITS(basin_eval_options, "split!=masks,split-time!= model= unsupervised=off",
+                         "model= unsupervised=off"),
+    BASIN_OPTION_SPLIT_TIME(basin_eval_options, data, "split!=ratio model= unsupervised=off"),
     BASIN_INTEGER(basin_eval_options, split_seed, "split-seed", "N", -1, 9007199254740992.0,
-                  "The seed of drawn splits; -1: that of training, --seed."),
+                  "The seed of drawn splits; -1: that of training, --seed.",
+                  .needs = "split!=masks split-time= model= unsupervised=off"),
     BASIN_TEXT(basin_eval_options, scores, 0, "scores", "FILE",
                "Where to write what the detector gave each node of each split: a CSV of split, "
-               "node, part, label, probability."),
+               "node, part, label, probability.",
+               .writes = true, .needs = "only-baselines=off"),
     BASIN_FLAG(basin_eval_options, best_run, 0, "best-run",
                "Also print the best of the runs: that of the best validation, and that of the best "
-               "test score, as some papers report. The latter is chosen on test, and says so."),
+               "test score, as some papers report. The latter is chosen on test, and says so.",
+               .needs = "model= unsupervised=off"),
     BASIN_FLAG(basin_eval_options, reliability, 0, "reliability",
                "Also print the detector's probabilities beside frequencies, over the test nodes of "
-               "all runs."),
+               "all runs.",
+               .needs = "only-baselines=off unsupervised=off"),
     BASIN_TEXT(basin_eval_options, rivals, 0, "rivals", "LIST",
                "Others on the same splits, joined by commas: graph networks by their presets "
                "rival-NAME (bwgnn, bwgnn-hetero, gt, gcn, gat, sage), and xgboost, boosted trees "
-               "on features and their means over two hops; all: those that can run."),
-    BASIN_FLAG(basin_eval_options, no_baselines, 0, "no-baselines", "Leave the plain models out."),
-    BASIN_FLAG(basin_eval_options, only_baselines, 0, "only-baselines", "The plain models alone."),
+               "on features and their means over two hops; all: those that can run.",
+               .needs = "model= unsupervised=off"),
+    BASIN_FLAG(basin_eval_options, no_baselines, 0, "no-baselines", "Leave the plain models out.",
+               .needs = "only-baselines=off model= unsupervised=off"),
+    BASIN_FLAG(basin_eval_options, only_baselines, 0, "only-baselines", "The plain models alone.",
+               .needs = "model= unsupervised=off"),
     BASIN_OPTIONS_NETWORK(basin_eval_options, data),
     BASIN_OPTION_JSON(basin_eval_options),
     BASIN_WORK_OPTIONS(basin_eval_options),
@@ -258,6 +269,14 @@ static basin_status name_detector(basin_eval *b, basin_error *error) {
     return BASIN_OK;
 }
 
+/* An option of drawn splits that was given; a split by time goes by the ratio, too. */
+static const char *drawn_option(const basin_eval_options *o) {
+    const basin_command *command = &basin_command_anomaly_eval;
+    if (o->data.split_time) return NULL;
+    if (basin_option_given(o->parsed, command, "ratio")) return "ratio";
+    return basin_option_given(o->parsed, command, "split-seed") ? "split-seed" : NULL;
+}
+
 static basin_status prepare(basin_eval *b, basin_error *error) {
     const basin_eval_options *o = b->o;
     char facts[32];
@@ -265,8 +284,9 @@ static basin_status prepare(basin_eval *b, basin_error *error) {
     if (asked) return asked;
     /* The rivals do without them, too. */
     if (!strcmp(facts, "none")) basin_network_forget_facts(b->network);
-    basin_status named = basin_splits_plan(&b->splits, b->network, o->split, o->ratio, o->first,
-                                           o->runs, &b->watch.watch, error);
+    basin_status named =
+        basin_splits_plan(&b->splits, b->network, o->split, o->ratio, drawn_option(o), o->first,
+                          o->runs, &b->watch.watch, error);
     if (named) return named;
     note_ratio(b);
     named = basin_cli_rivals_parse(&b->rivals, "anomaly", o->rivals, b->network, error);
@@ -323,14 +343,11 @@ static int run(const void *values, int operands, char **operand) {
     basin_eval b = {.o = values};
     basin_error error;
     if (b.o->start.print_config) return basin_print_config(b.o->settings, NULL);
-    if (b.o->model || b.o->unsupervised)
-        return basin_cli_backtest(b.o, &defaults, operands, operand);
-    if (b.o->unseen || b.o->threshold_for || strcmp(b.o->part, defaults.part) != 0)
+    if (b.o->model || b.o->unsupervised) return basin_cli_backtest(b.o, operands, operand);
+    static const char *const heard[] = {"seed", "facts", NULL};
+    if (b.o->only_baselines && basin_training_settings_given(b.o->settings, &b.o->start, heard))
         return basin_report_usage(&basin_command_anomaly_eval,
-                                  "--part, --unseen and --threshold-for want --model MODEL");
-    if (b.o->data.split_time && !strcmp(b.o->split, "ratio"))
-        return basin_report_usage(&basin_command_anomaly_eval,
-                                  "--split-time has no effect with --split ratio");
+                                  "a setting of the detector has no effect with --only-baselines");
     basin_cli_watch_begin(&b.watch, b.o->quiet);
     basin_network_flags data = b.o->data;
     data.split_train = b.o->ratio;
@@ -371,5 +388,6 @@ const basin_command basin_command_anomaly_eval = {
     .settings_at = offsetof(basin_eval_options, settings),
     .start_at = offsetof(basin_eval_options, start),
     .ranks_at = offsetof(basin_eval_options, ranks),
+    .parsed_at = offsetof(basin_eval_options, parsed),
     .run = run,
 };

@@ -19,7 +19,8 @@ typedef struct basin_eval_options {
     int64_t runs, first, split_seed, threads;
     bool best_run, reliability, no_baselines, only_baselines, unseen, unsupervised, json, quiet;
     const char *backend, *products, *dtype;
-    basin_ranks *ranks; /* runs are dealt to them */
+    basin_ranks *ranks;         /* runs are dealt to them */
+    const basin_parsed *parsed; /* which options were given */
 } basin_eval_options;
 
 /* Models in the order of the rows: the detector, its trees and its network alone, the plain models,

@@ -24,7 +24,7 @@ static const options defaults = {.data = BASIN_NETWORK_UNITED,
                                  .products = "f32"};
 
 static const basin_option table[] = {
-    BASIN_TEXT(options, svg, 0, "svg", "FILE", "Draw the neighbourhood there."),
+    BASIN_TEXT(options, svg, 0, "svg", "FILE", "Draw the neighbourhood there.", .writes = true),
     BASIN_INTEGER(options, neighbours, "neighbours", "N", 0, 1000000, "Neighbours to name."),
     BASIN_INTEGER(options, features, "features", "N", 0, 1000000, "Features to name."),
     BASIN_OPTIONS_NETWORK(options, data),

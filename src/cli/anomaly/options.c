@@ -3,6 +3,11 @@
 
 #include "cli/table.h"
 
+basin_status basin_goal_check(const char *goal, basin_error *error) {
+    double none;
+    return goal ? basin_anomaly_threshold_for(&none, NULL, goal, NULL, 0, error) : BASIN_OK;
+}
+
 basin_status basin_open_as_trained(basin_network **network, const basin_anomaly_model *model,
                                    const char *model_path, const basin_network_flags *flags,
                                    double gib, int paths, char **path, bool quiet,

@@ -14,6 +14,9 @@
     "Another threshold: precision=X, that share of the alerts right; recall=X, that share of the " \
     "anomalies found (both by the validation nodes); alerts=N, at most N of these nodes."
 
+/* An error where there is a goal, and it is none: before anything is trained or scored. */
+basin_status basin_goal_check(const char *goal, basin_error *error);
+
 /* Opens what a model is to score, as its training was read; says what did not fit. */
 basin_status basin_open_as_trained(basin_network **network, const basin_anomaly_model *model,
                                    const char *model_path, const basin_network_flags *flags,

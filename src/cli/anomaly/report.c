@@ -20,7 +20,7 @@ static const options defaults = {.output = "report.html",
                                  .products = "f32"};
 
 static const basin_option table[] = {
-    BASIN_TEXT(options, output, 'o', "output", "FILE", "The page."),
+    BASIN_TEXT(options, output, 'o', "output", "FILE", "The page.", .writes = true),
     BASIN_INTEGER(options, top, "top", "N", 1, 1000,
                   "So many of the highest scores, with their reasons."),
     BASIN_INTEGER(options, reasons, "reasons", "N", 2, 100, "Features to name for each."),

@@ -22,7 +22,8 @@ static const options defaults = {
     .data = BASIN_NETWORK_UNITED, .reasons = 3, .backend = "cpu", .products = "f32"};
 
 static const basin_option table[] = {
-    BASIN_TEXT(options, output, 'o', "output", "FILE", "Write there instead of standard output."),
+    BASIN_TEXT(options, output, 'o', "output", "FILE", "Write there instead of standard output.",
+               .writes = true),
     BASIN_FLAG(options, sort, 0, "sort", "The most anomalous first; else in the data's order."),
     BASIN_INTEGER(options, top, "top", "N", 0, 9e15, "Only the N most anomalous; 0: all."),
     BASIN_FLAG(options, unsupervised, 0, "unsupervised",
@@ -30,16 +31,22 @@ static const basin_option table[] = {
                "hidden nodes from their neighbours, and print the energy that each keeps, how odd "
                "it is."),
     BASIN_INTEGER(options, seed, "seed", "N", 0, 9007199254740992.0,
-                  "With --unsupervised: the seed of all random numbers."),
+                  "With --unsupervised: the seed of all random numbers.",
+                  .needs = "unsupervised=on"),
     BASIN_FLAG(options, explain, 0, "explain",
-               "With --top or --new: why each of the nodes that are printed scores as it does."),
+               "With --top or --new: why each of the nodes that are printed scores as it does.",
+               .needs = "unsupervised=off top!=0,new=on"),
     BASIN_INTEGER(options, reasons, "reasons", "N", 1, 100,
-                  "With --explain: features to name for each node; neighbours, too, with --json."),
-    BASIN_TEXT(options, threshold_for, 0, "threshold-for", "GOAL", BASIN_THRESHOLD_FOR_HELP),
+                  "With --explain: features to name for each node; neighbours, too, with --json.",
+                  .needs = "explain=on"),
+    BASIN_TEXT(options, threshold_for, 0, "threshold-for", "GOAL", BASIN_THRESHOLD_FOR_HELP,
+               .needs = "unsupervised=off"),
     BASIN_TEXT(options, base, 0, "base", "FILE",
-               "A graph that is there already, as one file: the tables add nodes and edges to it."),
-    BASIN_OPTION_PARTS(options),
-    BASIN_FLAG(options, only_new, 0, "new", "With --base: only the nodes that the tables add."),
+               "A graph that is there already, as one file: the tables add nodes and edges to it.",
+               .needs = "unsupervised=off"),
+    BASIN_OPTION_PARTS(options, "unsupervised=off"),
+    BASIN_FLAG(options, only_new, 0, "new", "With --base: only the nodes that the tables add.",
+               .needs = "base!="),
     BASIN_OPTIONS_NETWORK(options, data),
     BASIN_OPTION_JSON(options),
     BASIN_WORK_OPTIONS(options),
@@ -74,7 +81,7 @@ static int64_t rank(place *list, const double *probability, int64_t first, int64
         list[i].rank = tie ? list[i - 1].rank : i + 1;
     }
     int64_t count = o->top > 0 && o->top < nodes ? o->top : nodes;
-    if (!o->sort && count == nodes) qsort(list, (size_t)nodes, sizeof *list, by_node);
+    if (!o->sort && !o->top) qsort(list, (size_t)nodes, sizeof *list, by_node);
     return count;
 }
 
@@ -191,8 +198,8 @@ static basin_status open_graphs(job *j, char **operand, int operands, basin_erro
 static basin_status open_parts(job *j, const char *folder, basin_error *error) {
     char facts[32] = "";
     basin_settings_get(facts, sizeof facts, basin_anomaly_get_settings(j->model), "facts", NULL);
-    basin_status status =
-        basin_cli_parts_open(&j->parts, &j->opened, folder, j->o->parts, facts, j->o->ranks, error);
+    basin_status status = basin_cli_parts_open(&j->parts, &j->opened, folder, &j->o->data,
+                                               j->o->parts, facts, j->o->ranks, error);
     if (j->parts) j->network = basin_parts_face(j->parts);
     return status;
 }
@@ -295,22 +302,14 @@ static int run(const void *values, int operands, char **operand) {
     job j = {.o = o};
     basin_cli_watch watch;
     basin_error error;
-    if (o->only_new && !o->base)
-        return basin_report_usage(&basin_command_anomaly_score, "--new wants --base FILE");
-    if (o->explain && !o->top && !o->only_new)
-        return basin_report_usage(&basin_command_anomaly_score, "--explain wants --top N or --new");
-    if (o->reasons != defaults.reasons && !o->explain)
-        return basin_report_usage(&basin_command_anomaly_score, "--reasons wants --explain");
-    if (o->unsupervised && (o->explain || o->base || o->threshold_for || o->parts || o->ranks))
+    if (o->unsupervised && o->ranks)
         return basin_report_usage(&basin_command_anomaly_score,
-                                  "--explain, --base, --threshold-for, --parts and ranks want a "
-                                  "model, which --unsupervised does without");
-    if (!o->unsupervised && o->seed)
-        return basin_report_usage(&basin_command_anomaly_score, "--seed wants --unsupervised");
+                                  "--unsupervised runs alone; wanted without mpirun or srun");
     if (!o->unsupervised && operands < 2)
         return basin_report_usage(&basin_command_anomaly_score, "wants MODEL FILE...");
     basin_cli_watch_begin(&watch, o->quiet);
-    basin_status status = score(&j, operand, operands, &watch, &error);
+    basin_status status = basin_goal_check(o->threshold_for, &error);
+    if (!status) status = score(&j, operand, operands, &watch, &error);
     basin_cli_watch_end(&watch);
     for (int64_t i = 0; i < j.count && j.why; i++) basin_anomaly_explanation_free(j.why[i]);
     free(j.why);

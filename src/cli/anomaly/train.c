@@ -31,10 +31,12 @@ static const basin_option table[] = {
                "Instead, as in the paper: this part for training, the rest one to two for "
                "validation and test; prints the figures on test. 0: as --validation says."),
     BASIN_INTEGER(options, split, "split", "N", 0, 1e9, "Instead, split N of the file's masks."),
-    BASIN_OPTION_SPLIT_TIME(options, data),
-    BASIN_TEXT(options, threshold_for, 0, "threshold-for", "GOAL", BASIN_THRESHOLD_FOR_HELP),
+    BASIN_OPTION_SPLIT_TIME(options, data, NULL),
+    BASIN_TEXT(options, threshold_for, 0, "threshold-for", "GOAL", BASIN_THRESHOLD_FOR_HELP,
+               .needs = "validation!=0"),
     BASIN_FLAG(options, reliability, 0, "reliability",
-               "Also print probabilities beside frequencies, on test nodes or else validation."),
+               "Also print probabilities beside frequencies, on test nodes or else validation.",
+               .needs = "validation!=0"),
     BASIN_TRAINING_OPTIONS(options),
     BASIN_OPTIONS_NETWORK(options, data),
     BASIN_OPTION_JSON(options),
@@ -182,6 +184,7 @@ static int run(const void *values, int operands, char **operand) {
     const char *clash = basin_split_clash(o->ratio, o->validation, o->split, o->data.split_time);
     if (clash)
         return basin_report_usage(&basin_command_anomaly_train, "%s; wanted one of them", clash);
+    if (basin_goal_check(o->threshold_for, &error)) return basin_report(&error);
     if (basin_training_open(&work, &o->training, o->backend, o->threads, o->products, o->dtype,
                             o->quiet, o->start.print_config, &error))
         return basin_report(&error);

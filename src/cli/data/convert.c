@@ -1,6 +1,7 @@
 /* basin data convert: any network to the file that is mapped, or to npz. */
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/command.h"
 #include "cli/network.h"
@@ -16,21 +17,37 @@ static const basin_option table[] = {
     BASIN_OPTIONS_NETWORK(options, network),
     BASIN_OPTIONS_NETWORK_EDGES(options, network),
     BASIN_FLAG(options, network.keep_gaps, 0, "keep-gaps",
-               "Leave gaps in features as they are, for the model that reads the file to fill."),
+               "Leave gaps in features as they are, for the model that reads the file to fill.",
+               .needs = "missing="),
     BASIN_FLAG(options, homo, 0, "homo", "Add a relation homo: the union of all relations."),
     BASIN_OPTION_QUIET(options),
     BASIN_OPTION_JSON(options),
     BASIN_OPTIONS_END,
 };
 
+static bool ends_in(const char *text, const char *end) {
+    size_t length = strlen(text), tail = strlen(end);
+    return length >= tail && !strcmp(text + length - tail, end);
+}
+
+/* Whether a name can only be that of a file to read: who forgets OUT would lose the last table. */
+static bool is_source(const char *path) {
+    static const char *const end[] = {".csv", ".tsv", ".gz", ".zst", ".mat", ".txt", NULL};
+    for (int i = 0; end[i]; i++)
+        if (ends_in(path, end[i])) return true;
+    return false;
+}
+
 static int run(const void *values, int operands, char **operand) {
     const options *o = values;
     basin_network *network = NULL;
     basin_error error;
     const char *out = operand[operands - 1];
-    if (o->network.keep_gaps && o->network.missing)
+    if (is_source(out))
         return basin_report_usage(&basin_command_data_convert,
-                                  "--keep-gaps and --missing exclude each other");
+                                  "'%s' comes last, where the file to write is wanted: "
+                                  "NAME.basin or NAME.npz",
+                                  out);
     basin_status status = basin_network_flags_open(&network, &o->network, NULL, 0, operands - 1,
                                                    operand, o->quiet, &error);
     if (!status && o->homo) status = basin_network_add_union(network, &error);

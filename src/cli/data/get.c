@@ -21,12 +21,13 @@ static const options defaults = {.output = "."};
 
 static const basin_option table[] = {
     BASIN_TEXT(options, output, 'o', "output", "FOLDER",
-               "The folder for the files; made if absent."),
+               "The folder for the files; made if absent.", .needs = "list=off"),
     BASIN_TEXT(options, mirror, 0, "mirror", "URL",
-               "Fetch from URL/FILE instead, with the same checks; file:///FOLDER works, too."),
+               "Fetch from URL/FILE instead, with the same checks; file:///FOLDER works, too.",
+               .needs = "list=off"),
     BASIN_FLAG(options, list, 0, "list", "List the sets."),
     BASIN_OPTION_QUIET(options),
-    BASIN_OPTION_JSON(options),
+    BASIN_OPTION_JSON_FOR(options, "list=on"),
     BASIN_OPTIONS_END,
 };
 
@@ -164,6 +165,9 @@ static basin_status get_set(const basin_catalog_set *set, const options *o, basi
 static int run(const void *values, int operands, char **operand) {
     const options *o = values;
     basin_error error;
+    if (o->list && operands)
+        return basin_report_usage(&basin_command_data_get,
+                                  "--list lists all sets; wanted no names beside it");
     if (o->list) return list(o->json);
     if (operands < 1)
         return basin_report_usage(&basin_command_data_get, "wants NAME, or --list for the names");

@@ -19,8 +19,8 @@ static const options defaults = {
     .output = "parts", .method = "auto", .parts = 8, .network = BASIN_NETWORK_UNITED};
 
 static const basin_option table[] = {
-    {"parts", 'n', BASIN_OPTION_INTEGER, offsetof(options, parts), "N", 1, BASIN_CUT_PARTS,
-     "So many parts; at least as many as there will be processes."},
+    BASIN_ENTRY_OF(options, parts, BASIN_OPTION_INTEGER, "parts", 'n', "N", 1, BASIN_CUT_PARTS,
+                   "So many parts; at least as many as there will be processes."),
     BASIN_TEXT(options, output, 'o', "output", "FOLDER", "The folder for them; made if absent."),
     BASIN_CHOICE(options, method, "method", "auto|metis|stream|range",
                  "metis: METIS; stream: greedy, node by node, in little memory; range: by number; "

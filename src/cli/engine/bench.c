@@ -22,45 +22,53 @@ typedef struct options {
 static const options defaults = {
     .shape = "paper", .backend = "cpu", .products = "f32", .rounds = 5};
 
-#define SIZE(field, name, value, help)                                                             \
-    BASIN_INTEGER(options, field, name, value, 0, 1000000000, help)
+#define SIZE(field, name, value, needs_, help)                                                     \
+    BASIN_INTEGER(options, field, name, value, 0, 1000000000, help, .needs = "latency=off" needs_)
+#define IMAGE " shape=paper|image-small"
+#define GRAPH " shape=amazon|amazon-part|graph-small"
 
 static const basin_option table[] = {
     BASIN_CHOICE(options, shape, "shape", "paper|image-small|amazon|amazon-part|graph-small",
-                 "Which sizes to take; options override single ones unless they are 0."),
-    SIZE(batch, "batch", "B", "Images at a time."),
-    SIZE(tokens, "tokens", "N", "Patches of an image."),
-    SIZE(patch, "patch", "P", "Numbers of a patch."),
-    SIZE(nodes, "nodes", "N", "Nodes of the graph."),
-    SIZE(edges, "edges", "E", "Edges of the graph, each direction counted."),
-    SIZE(features, "features", "F", "Numbers of a node."),
-    SIZE(dim, "dim", "D", "Dimension of a token."),
-    SIZE(heads, "heads", "H", "Heads of attention."),
-    SIZE(head_dim, "head-dim", "Y", "Dimension of a head: of queries and keys."),
-    SIZE(memories, "memories", "M", "Memories of the Hopfield network."),
-    SIZE(steps, "steps", "T", "Steps of the descent in a block."),
+                 "Which sizes to take; options override single ones unless they are 0.",
+                 .needs = "latency=off"),
+    SIZE(batch, "batch", "B", IMAGE, "Images at a time."),
+    SIZE(tokens, "tokens", "N", IMAGE, "Patches of an image."),
+    SIZE(patch, "patch", "P", IMAGE, "Numbers of a patch."),
+    SIZE(nodes, "nodes", "N", GRAPH, "Nodes of the graph."),
+    SIZE(edges, "edges", "E", GRAPH, "Edges of the graph, each direction counted."),
+    SIZE(features, "features", "F", GRAPH, "Numbers of a node."),
+    SIZE(dim, "dim", "D", "", "Dimension of a token."),
+    SIZE(heads, "heads", "H", "", "Heads of attention."),
+    SIZE(head_dim, "head-dim", "Y", "", "Dimension of a head: of queries and keys."),
+    SIZE(memories, "memories", "M", "", "Memories of the Hopfield network."),
+    SIZE(steps, "steps", "T", "", "Steps of the descent in a block."),
     BASIN_FLAG(options, recompute, 0, "recompute",
-               "Keep one token tensor a step of the descent and compute the rest again."),
+               "Keep one token tensor a step of the descent and compute the rest again.",
+               .needs = "latency=off"),
     BASIN_FLAG(
         options, whole, 0, "whole",
-        "Time the forward pass and the training step alone: the process's memory is then theirs."),
+        "Time the forward pass and the training step alone: the process's memory is then theirs.",
+        .needs = "latency=off"),
     BASIN_TEXT(
         options, only, 0, "only", "KEY",
         "Only that item, by its key in --json (forward, training, ..): on a GPU that is held "
-        "back by its power, what runs before an item changes its time."),
+        "back by its power, what runs before an item changes its time.",
+        .needs = "latency=off"),
     BASIN_FLAG(options, calls, 0, "calls",
                "Print the kernel calls of the training step (or of --only), a line each, and time "
-               "nothing; those with a * run again only after a state has changed."),
+               "nothing; those with a * run again only after a state has changed.",
+               .needs = "latency=off"),
     BASIN_FLAG(options, latency, 0, "latency",
                "Instead: how long one picture, one node and one molecule take from call to result "
                "on an open model, median and 99th percentile. The models are small and made for "
                "the purpose; options of sizes do not go with it."),
     BASIN_INTEGER(options, rounds, "rounds", "R", 1, BASIN_BENCH_ROUNDS,
-                  "Times each item is run; the median is printed."),
+                  "Times each item is run; the median is printed.",
+                  .needs = "latency=off calls=off"),
     BASIN_OPTIONS_COMPUTE(options),
     BASIN_OPTION_SEED(options),
     BASIN_OPTION_QUIET(options),
-    BASIN_OPTION_JSON(options),
+    BASIN_OPTION_JSON_FOR(options, "calls=off"),
     BASIN_OPTIONS_END,
 };
 
@@ -80,13 +88,12 @@ static basin_bench_shape read_shape(const options *o) {
     basin_bench_shape s = shapes[0];
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         if (!strcmp(shapes[i].name, o->shape)) s = shapes[i];
-    bool graph = s.nodes > 0;
-    take(&s.batch, graph ? 0 : o->batch);
-    take(&s.tokens, graph ? 0 : o->tokens);
-    take(&s.patch, graph ? 0 : o->patch);
-    take(&s.nodes, graph ? o->nodes : 0);
-    take(&s.edges, graph ? o->edges : 0);
-    take(&s.features, graph ? o->features : 0);
+    take(&s.batch, o->batch);
+    take(&s.tokens, o->tokens);
+    take(&s.patch, o->patch);
+    take(&s.nodes, o->nodes);
+    take(&s.edges, o->edges);
+    take(&s.features, o->features);
     take(&s.dim, o->dim);
     take(&s.heads, o->heads);
     take(&s.head_dim, o->head_dim);
@@ -285,25 +292,11 @@ static bool print_table(const basin_bench *bench) {
     return true;
 }
 
-/* Options that say what is timed; --latency has items of its own. */
-static bool asks_for_items(const options *o) {
-    return strcmp(o->shape, defaults.shape) || o->batch || o->tokens || o->patch || o->nodes ||
-           o->edges || o->features || o->dim || o->heads || o->head_dim || o->memories ||
-           o->steps || o->recompute || o->whole || o->only || o->calls ||
-           o->rounds != defaults.rounds;
-}
-
 static int run_latency(const options *o) {
     basin_error error;
     basin_backend *backend = NULL;
-    basin_status status = BASIN_OK;
-    if (asks_for_items(o))
-        status = basin_fail(&error, BASIN_BAD_VALUE,
-                            "--latency times models of its own; of the options only --backend, "
-                            "--products, --dtype, --threads, --seed and --json go with it");
-    if (!status)
-        status =
-            basin_option_backend(&backend, o->backend, o->threads, o->products, o->dtype, &error);
+    basin_status status =
+        basin_option_backend(&backend, o->backend, o->threads, o->products, o->dtype, &error);
     if (status) return basin_report(&error);
     int code = basin_cli_bench_latency(backend, (uint64_t)o->seed, o->json);
     basin_backend_close(backend);

@@ -33,7 +33,8 @@ static const basin_option table[] = {
     BASIN_FLAG(
         options, narrow_all, 0, "narrow-all",
         "With bf16 and fp8: narrow the factors of every product; else only of large ones, which "
-        "golden cases hardly have."),
+        "golden cases hardly have.",
+        .needs = "dtype=bf16|fp8"),
     BASIN_OPTION_PRODUCTS(options),
     BASIN_OPTION_THREADS(options),
     BASIN_OPTION_JSON(options),

@@ -162,7 +162,7 @@ static const basin_option descend_table[] = {
     BASIN_REAL(options, scale, "scale", "X", 1e-9, 1e9,
                "Steps so many times as large as the published ones."),
     SEEDS,
-    BASIN_TEXT(options, svg, 0, "svg", "FILE", "Draw the energy by step there."),
+    BASIN_TEXT(options, svg, 0, "svg", "FILE", "Draw the energy by step there.", .writes = true),
     BASIN_OPTION_SEED(options),
     BASIN_OPTION_JSON(options),
     BASIN_OPTIONS_END,
@@ -204,10 +204,11 @@ static bool print_descent(const descent *d) {
         basin_table_add(&rows, "%.6f", d->run.energy[t]);
     }
     if (!basin_table_print(&rows, stdout, 0)) return false;
-    printf("\ndescends %s: of %lld steps %lld raised the energy, of %lld a thousand times "
+    printf("\ndescends %s%s: of %lld steps %lld raised the energy, of %lld a thousand times "
            "smaller %lld\n",
-           basin_specimen_answer(v), (long long)v->steps, (long long)v->rises,
-           2 * (long long)v->steps, (long long)v->small_rises);
+           basin_specimen_answer(v), d->o->scale == 1 ? "" : ", at the published size of steps",
+           (long long)v->steps, (long long)v->rises, 2 * (long long)v->steps,
+           (long long)v->small_rises);
     printf("cosine of the update and the gradient downwards: %.4f, at least %.4f\n", v->mean_cosine,
            v->least_cosine);
     return true;

@@ -38,13 +38,17 @@ static const basin_option table[] = {
     BASIN_INTEGER(options, repeats, "repeats", "K", 1, 1000,
                   "All of it K times, each time with other seeds: other folds, other first "
                   "weights."),
-    BASIN_INTEGER(options, folds, "folds", "N", 2, 1 << 20, "Stratified folds."),
+    BASIN_INTEGER(options, folds, "folds", "N", 2, 1 << 20, "Stratified folds.",
+                  .needs = "protocol=held-out index="),
     BASIN_TEXT(options, index, 0, "index", "PATH",
                "Folds that others published: NAME of NAME_train.index, NAME_val.index, "
-               "NAME_test.index, or a folder with train_idx-1.txt, test_idx-1.txt, ..."),
-    BASIN_INTEGER(options, fold, "fold", "N", 0, 1 << 20, "Run this fold alone; 0: all."),
+               "NAME_test.index, or a folder with train_idx-1.txt, test_idx-1.txt, ...",
+               .needs = "protocol=held-out"),
+    BASIN_INTEGER(options, fold, "fold", "N", 0, 1 << 20, "Run this fold alone; 0: all.",
+                  .needs = "protocol=held-out"),
     BASIN_REAL(options, inner, "inner", "X", 0.01, 0.5,
-               "The part of the other folds, stratified, that chooses the epoch."),
+               "The part of the other folds, stratified, that chooses the epoch.",
+               .needs = "protocol=held-out"),
     BASIN_INTEGER(options, members, "members", "N", 1, 1000,
                   "Models of different seeds a fold, whose probabilities are averaged."),
     BASIN_INTEGER(
@@ -408,13 +412,6 @@ static basin_status cross_validate(job *j, const char *path, basin_error *error)
     return status;
 }
 
-/* Options of folds, where there are none. */
-static const char *without_effect(const options *o) {
-    if (o->index) return "--index";
-    if (o->folds != defaults.folds) return "--folds";
-    return o->inner != defaults.inner ? "--inner" : NULL;
-}
-
 static int run(const void *values, int operands, char **operand) {
     const options *o = values;
     (void)operands;
@@ -422,11 +419,6 @@ static int run(const void *values, int operands, char **operand) {
     basin_error error;
     int code = BASIN_EXIT_OK;
     job j = {.o = o, .paper = !strcmp(o->protocol, "paper")};
-    if (j.paper && without_effect(o))
-        return basin_report_usage(&basin_command_graph_cv,
-                                  "%s with --protocol paper, which trains on all graphs and has no "
-                                  "folds",
-                                  without_effect(o));
     if (cross_validate(&j, operand[0], &error))
         code = basin_report(&error);
     else if (o->json)

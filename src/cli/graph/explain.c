@@ -23,7 +23,8 @@ static const basin_option table[] = {
     BASIN_TEXT(options, about, 0, "about", "N",
                "The class, as the training data number it, or the value, counted from 1, that is "
                "explained. Without it the likeliest class, or the first value."),
-    BASIN_TEXT(options, svg, 0, "svg", "FILE", "Draw the graph there, coloured by what is added."),
+    BASIN_TEXT(options, svg, 0, "svg", "FILE", "Draw the graph there, coloured by what is added.",
+               .writes = true),
     BASIN_INTEGER(options, nodes, "nodes", "N", 0, 1000000, "Nodes to name."),
     BASIN_INTEGER(options, edges, "edges", "N", 0, 1000000, "Edges to name."),
     BASIN_GRAPH_OPTION_CACHE(options),

@@ -14,13 +14,16 @@ typedef struct options {
 static const options defaults = {.part = "auto", .backend = "cpu", .products = "f32"};
 
 static const basin_option table[] = {
-    BASIN_TEXT(options, output, 'o', "output", "FILE", "The CSV file; without it standard output."),
+    BASIN_TEXT(options, output, 'o', "output", "FILE", "The CSV file; without it standard output.",
+               .writes = true),
     BASIN_TEXT(options, embeddings, 0, "embeddings", "FILE",
                "Also write what the head reads of each graph, or node: embedding [rows, R] and the "
-               "numbers of graph and node, as npz or safetensors."),
+               "numbers of graph and node, as npz or safetensors.",
+               .writes = true),
     BASIN_FLAG(options, energies, 0, "energies",
                "With --embeddings: also each row's energy [rows, 3] in attention, memories and "
-               "couplings."),
+               "couplings.",
+               .needs = "embeddings!="),
     BASIN_GRAPH_OPTIONS(options),
     BASIN_OPTION_QUIET(options),
     BASIN_OPTIONS_END,
@@ -141,8 +144,6 @@ static int run(const void *values, int operands, char **operand) {
     job j = {0};
     basin_error error;
     (void)operands;
-    if (o->energies && !o->embeddings)
-        return basin_report_usage(&basin_command_graph_predict, "--energies wants --embeddings");
     basin_status status =
         basin_option_backend(&j.use.backend, o->backend, o->threads, o->products, o->dtype, &error);
     if (!status)

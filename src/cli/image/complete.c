@@ -40,13 +40,13 @@ static const basin_option table[] = {
                "picture's size; in the folder's NAME.png; or rectangles of pixels, several apart "
                "by ';'."),
     BASIN_REAL(options, ratio, "ratio", "SHARE", 0, 1,
-               "Share of the patches that are drawn; 0: half of them."),
+               "Share of the patches that are drawn; 0: half of them.", .needs = "mask=random"),
     BASIN_CHOICE(options, fit, "fit", "windows|resize",
                  "Lay windows of the model's size around what is missing, or resize the whole "
                  "picture to that size; the result has the picture's own size either way."),
-    BASIN_INTEGER(
-        options, looks, "looks", "N", 1, 8,
-        "Looks at each window, moved by parts of a patch and mirrored; fewer are faster."),
+    BASIN_INTEGER(options, looks, "looks", "N", 1, 8,
+                  "Looks at each window, moved by parts of a patch and mirrored; fewer are faster.",
+                  .needs = "plain=off mask!=random"),
     BASIN_FLAG(options, plain, 0, "plain",
                "What the model says and no more: one look a window, the rim is not asked. So it "
                "always is with patches drawn at random."),
@@ -55,7 +55,7 @@ static const basin_option table[] = {
                "Write every step of the descent, as PNG frames and as an animated PNG."),
     BASIN_INTEGER(options, limit, "limit", "N", 0, 1e12, "Only the first N pictures; 0: all."),
     BASIN_OPTIONS_COMPUTE(options),
-    BASIN_OPTION_SEED(options),
+    BASIN_OPTION_SEED_FOR(options, "mask=random"),
     BASIN_OPTION_QUIET(options),
     BASIN_OPTIONS_END,
 };
@@ -246,15 +246,6 @@ static basin_status open_model(job *j, const char *path, basin_backend *backend,
     return status;
 }
 
-static const char *unused(const options *o) {
-    bool drawn = !strcmp(o->mask, "random");
-    if (!drawn && o->ratio > 0) return "--ratio is for patches drawn at random, not for --mask";
-    if (!drawn && o->seed) return "--seed is for patches drawn at random, not for --mask";
-    if (o->looks != defaults.looks && (drawn || o->plain))
-        return "--looks is for holes (--mask) without --plain";
-    return NULL;
-}
-
 static basin_status work(job *j, const char *model, char **picture, int pictures,
                          basin_error *error) {
     const options *o = j->o;
@@ -288,8 +279,6 @@ static int run(const void *values, int operands, char **operand) {
                      .looks = (int)o->looks,
                      .frames = o->frames}};
     int first = !o->model && is_model(operand[0]);
-    const char *no_use = unused(o);
-    if (no_use) return basin_report_usage(&basin_command_image_complete, "%s", no_use);
     if (o->model && is_model(operand[0]))
         return basin_report_usage(&basin_command_image_complete,
                                   "--model %s and the model %s: wanted one of them", o->model,

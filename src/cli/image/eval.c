@@ -1,6 +1,7 @@
 /* basin image eval: how well a model completes pictures it was not trained on. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "basin/tasks/image.h"
 #include "cli/command.h"
@@ -31,10 +32,12 @@ static const basin_option table[] = {
                  "What is hidden: as many patches as in training, scattered, as in the paper; or "
                  "one rectangle, as image train --holes draws them."),
     BASIN_REAL(options, ratio, "ratio", "SHARE", 0, 1,
-               "Share of the patches that is hidden; 0: as many as in training."),
+               "Share of the patches that is hidden; 0: as many as in training.",
+               .needs = "mask=scattered"),
     BASIN_OPTIONS_DESCENT(options),
     BASIN_INTEGER(options, seed, "seed", "N", 0, 1e9, "Seed of the first mask; the others follow."),
-    BASIN_CHOICE(options, split, "part", "test|train|all", "Which half, of sets that have two."),
+    BASIN_CHOICE(options, split, "part", "test|train|all", "Which half, of sets that have two.",
+                 .needs = "hold-out=0"),
     BASIN_INTEGER(options, hold_out, "hold-out", "N", 0, 1e12,
                   "The N pictures that basin image train --hold-out N kept from these paths."),
     BASIN_INTEGER(options, limit, "limit", "N", 0, 1e12, "Only the first N pictures; 0: all."),
@@ -143,6 +146,9 @@ static basin_status evaluate(const options *o, basin_backend *backend, char **op
     if (!status)
         status = basin_pictures_open(&pictures, (const char *const *)operand + 1, operands - 1,
                                      split, error);
+    if (!status && split && !strcmp(o->split, "train") && !basin_pictures_divided(pictures) &&
+        !o->quiet)
+        basin_say("basin: note: --part train has no effect: these pictures have no halves");
     basin_image_source source = {
         .size = sizeof source, .pictures = pictures, .limit = o->limit, .hold_out = o->hold_out};
     basin_image_scoring scoring = {.size = sizeof scoring,
@@ -169,9 +175,6 @@ static int run(const void *values, int operands, char **operand) {
     basin_error error;
     basin_backend *backend;
     basin_cli_watch watch;
-    if (o->ratio > 0 && o->mask[0] == 'h')
-        return basin_report_usage(&basin_command_image_eval,
-                                  "--ratio is for scattered patches, not for --mask holes");
     if (basin_option_backend(&backend, o->backend, o->threads, o->products, o->dtype, &error))
         return basin_report(&error);
     basin_cli_watch_begin(&watch, o->quiet);

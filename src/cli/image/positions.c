@@ -18,7 +18,7 @@ typedef struct options {
 static const options defaults = {.output = "positions.png"};
 
 static const basin_option table[] = {
-    BASIN_TEXT(options, output, 'o', "output", "FILE", "The PNG to write."),
+    BASIN_TEXT(options, output, 'o', "output", "FILE", "The PNG to write.", .writes = true),
     BASIN_OPTION_JSON(options),
     BASIN_OPTIONS_END,
 };

@@ -27,11 +27,11 @@ static const options defaults = {.output = "report.html",
 
 static const basin_option table[] = {
     BASIN_TEXT(options, data, 'd', "data", "PATH", "The pictures, as an option."),
-    BASIN_TEXT(options, output, 'o', "output", "FILE", "The page."),
+    BASIN_TEXT(options, output, 'o', "output", "FILE", "The page.", .writes = true),
     BASIN_TEXT(options, log, 0, "log", "FILE",
                "The log of the (first) model's training, to draw its learning curve."),
     BASIN_CHOICE(options, split, "part", "test|train|all",
-                 "Which half of the pictures, where they have such halves."),
+                 "Which half of the pictures, where they have such halves.", .needs = "hold-out=0"),
     BASIN_INTEGER(options, hold_out, "hold-out", "N", 0, 1e12,
                   "The N pictures that basin image train --hold-out N kept."),
     BASIN_INTEGER(options, limit, "limit", "N", 0, 1e12,

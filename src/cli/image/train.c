@@ -27,7 +27,8 @@ static const basin_option table[] = {
     BASIN_OPTION_DIVIDE(options),
     BASIN_OPTIONS_START(options),
     BASIN_TEXT(options, test, 0, "test", "PATH",
-               "Pictures to score after every epoch; they are not trained on."),
+               "Pictures to score after every epoch; they are not trained on.",
+               .needs = "hold-out=0"),
     BASIN_INTEGER(options, hold_out, "hold-out", "N", 0, 1e12,
                   "Keep N pictures, chosen by the seed, from training and score those."),
     BASIN_INTEGER(options, limit, "limit", "N", 0, 1e12, "Only the first N pictures; 0: all."),
@@ -116,9 +117,6 @@ static int run(const void *values, int operands, char **operand) {
     basin_image_feeding feeding;
     if (!operands && o->start.print_config) return basin_print_config(o->settings, NULL);
     if (!operands) return basin_report_usage(&basin_command_image_train, "wants PICTURES...");
-    if (o->hold_out && o->test)
-        return basin_report_usage(&basin_command_image_train, "--hold-out and --test exclude each "
-                                                              "other");
     if (train(&outcome, &feeding, o, (const char *const *)operand, operands, &error))
         return basin_report(&error);
     if (o->start.print_config) return basin_print_config(o->settings, &outcome);

@@ -13,11 +13,14 @@ typedef struct options {
 static const options defaults = {0};
 
 static const basin_option table[] = {
-    BASIN_FLAG(options, markdown, 0, "markdown", "The manual of all commands as Markdown."),
-    BASIN_FLAG(options, man, 0, "man", "The man page, of a command or of the program."),
-    BASIN_TEXT(options, output, 'o', "output", "FOLDER", "With --man: write all man pages there."),
+    BASIN_FLAG(options, markdown, 0, "markdown", "The manual of all commands as Markdown.",
+               .needs = "OPERAND= man=off completion="),
+    BASIN_FLAG(options, man, 0, "man", "The man page, of a command or of the program.",
+               .needs = "completion="),
+    BASIN_TEXT(options, output, 'o', "output", "FOLDER", "With --man: write all man pages there.",
+               .needs = "man=on OPERAND="),
     BASIN_CHOICE(options, completion, "completion", "bash|zsh|fish",
-                 "The script that completes commands in that shell."),
+                 "The script that completes commands in that shell.", .needs = "OPERAND="),
     BASIN_OPTIONS_END,
 };
 
@@ -121,9 +124,6 @@ static int print_page(bool man, int operands, char **operand) {
 static int run(const void *values, int operands, char **operand) {
     const options *o = values;
     basin_error error;
-    if (o->output && (!o->man || operands))
-        return basin_report_usage(&basin_command_help,
-                                  "--output goes with --man alone: it writes all pages");
     if (o->output) return basin_man_write(o->output, &error) ? basin_report(&error) : BASIN_EXIT_OK;
     if (operands > 0) return print_page(o->man, operands, operand);
     if (o->markdown)

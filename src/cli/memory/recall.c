@@ -28,7 +28,8 @@ static const basin_option table[] = {
                "Write pictures there: what was recalled, and strips of cue, recall, original."),
     BASIN_CHOICE(options, erase, "erase", "none|top|bottom|left|right|random",
                  "What is erased of a cue; left and right are for pictures."),
-    BASIN_REAL(options, share, "share", "SHARE", 0, 1, "How much of it --erase erases; 0: half."),
+    BASIN_REAL(options, share, "share", "SHARE", 0, 1, "How much of it --erase erases; 0: half.",
+               .needs = "erase!=none"),
     BASIN_REAL(options, noise, "noise", "SIGMA", 0, 1e30,
                "Add normal noise of this deviation to the cue, in the units of the patterns; "
                "pixels are 0 to 1."),
@@ -40,9 +41,10 @@ static const basin_option table[] = {
     BASIN_TEXT(options, tensor, 0, "tensor", "NAME",
                "The tensor of a file of cues that has several of rank 2."),
     BASIN_INTEGER(options, limit, "limit", "N", 0, 1e12, "Only the first N cues; 0: all."),
-    BASIN_TEXT(options, svg, 0, "svg", "FILE", "Draw the energies of all steps there."),
+    BASIN_TEXT(options, svg, 0, "svg", "FILE", "Draw the energies of all steps there.",
+               .writes = true),
     BASIN_OPTIONS_COMPUTE(options),
-    BASIN_OPTION_SEED(options),
+    BASIN_OPTION_SEED_FOR(options, "noise!=0,erase=random"),
     BASIN_OPTION_QUIET(options),
     BASIN_OPTION_JSON(options),
     BASIN_OPTIONS_END,
@@ -307,11 +309,7 @@ static basin_status work(job *j, char **operand, int operands, basin_error *erro
 }
 
 static const char *unused(const options *o, int operands) {
-    if (o->share > 0 && !strcmp(o->erase, "none")) return "--share is for --erase";
-    if (o->tensor && operands < 2) return "--tensor is for a file of cues, and there is none";
-    if (o->seed && o->noise == 0 && strcmp(o->erase, "random") != 0)
-        return "--seed is for --noise and --erase random";
-    return NULL;
+    return o->tensor && operands < 2 ? "--tensor is for a file of cues, and there is none" : NULL;
 }
 
 static int run(const void *values, int operands, char **operand) {

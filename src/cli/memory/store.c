@@ -14,7 +14,8 @@ typedef struct options {
 static const options defaults = {.output = "memory.safetensors", .function = "softmax"};
 
 static const basin_option table[] = {
-    BASIN_TEXT(options, output, 'o', "output", "FILE", "Where the memory is written."),
+    BASIN_TEXT(options, output, 'o', "output", "FILE", "Where the memory is written.",
+               .writes = true),
     BASIN_CHOICE(options, function, "function",
                  "classical|power|softmax|entmax15|sparsemax|normmax2|lsr",
                  "The separation function: how overlaps of cue and memories pull."),

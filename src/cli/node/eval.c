@@ -22,10 +22,11 @@ static const basin_option table[] = {
     BASIN_TEXT(basin_node_eval_options, model, 0, "model", "FILE",
                "Train nothing: measure this model, on the test nodes of the file's first split, or "
                "on all labelled nodes."),
-    BASIN_OPTIONS_SPLITS(basin_node_eval_options),
+    BASIN_OPTIONS_SPLITS(basin_node_eval_options, "split!=masks model=", "model="),
     BASIN_TEXT(basin_node_eval_options, rivals, 0, "rivals", "LIST",
                "Others on the same splits, joined by commas, each by its preset: gcn, gat, sage, "
-               "gt, bwgnn, mlp (no graph), paper (the paper's block alone); or all."),
+               "gt, bwgnn, mlp (no graph), paper (the paper's block alone); or all.",
+               .needs = "model="),
     BASIN_OPTIONS_NETWORK(basin_node_eval_options, data),
     BASIN_OPTION_JSON(basin_node_eval_options),
     BASIN_WORK_OPTIONS(basin_node_eval_options),
@@ -132,8 +133,10 @@ static basin_status run_split(basin_node_eval *b, int64_t i, basin_error *error)
 static basin_status prepare(basin_node_eval *b, basin_error *error) {
     const basin_node_eval_options *o = b->o;
     b->memory = (size_t)(o->memory * (double)(1 << 30));
-    basin_status status = basin_splits_plan(&b->splits, b->network, o->split, o->ratio, o->first,
-                                            o->model ? 1 : o->runs, &b->watch.watch, error);
+    bool ratio = basin_option_given(o->parsed, &basin_command_node_eval, "ratio");
+    basin_status status =
+        basin_splits_plan(&b->splits, b->network, o->split, o->ratio, ratio ? "ratio" : NULL,
+                          o->first, o->model ? 1 : o->runs, &b->watch.watch, error);
     if (!status) status = basin_cli_rivals_parse(&b->rivals, "node", o->rivals, b->network, error);
     if (status) return status;
     b->models = 1 + b->rivals.count;
@@ -148,15 +151,6 @@ static basin_status prepare(basin_node_eval *b, basin_error *error) {
 }
 
 /* ---- a saved model ---- */
-
-/* The first option that has no effect beside a model; NULL: none. */
-static const char *idle_option(const basin_node_eval_options *o) {
-    if (o->rivals) return "--rivals";
-    if (o->runs != defaults.runs) return "--runs";
-    if (o->ratio != defaults.ratio) return "--ratio";
-    bool settings = basin_training_settings_given(o->settings, &o->start, true);
-    return settings ? "a setting of training" : NULL;
-}
 
 /* The file's test nodes, where it has some, else all that have a label. */
 static basin_status part_of(basin_node_eval *b, basin_error *error) {
@@ -260,10 +254,10 @@ static int run(const void *values, int operands, char **operand) {
     const basin_node_eval_options *o = b.o;
     basin_error error;
     if (o->start.print_config) return basin_print_config(o->settings, NULL);
-    const char *idle = o->model ? idle_option(o) : NULL;
-    if (idle)
+    if (o->model && basin_training_settings_given(o->settings, &o->start, NULL))
         return basin_report_usage(&basin_command_node_eval,
-                                  "%s has no effect with --model, which trains nothing", idle);
+                                  "a setting of training has no effect with --model, which trains "
+                                  "nothing");
     basin_cli_watch_begin(&b.watch, o->quiet);
     basin_status status =
         basin_option_backend(&b.backend, o->backend, o->threads, o->products, o->dtype, &error);
@@ -292,5 +286,6 @@ const basin_command basin_command_node_eval = {
     .task = "node",
     .settings_at = offsetof(basin_node_eval_options, settings),
     .start_at = offsetof(basin_node_eval_options, start),
+    .parsed_at = offsetof(basin_node_eval_options, parsed),
     .run = run,
 };

@@ -18,6 +18,7 @@ typedef struct basin_node_eval_options {
     int64_t runs, first, threads;
     bool json, quiet;
     const char *backend, *products, *dtype;
+    const basin_parsed *parsed; /* which options were given */
 } basin_node_eval_options;
 
 /* What one model reached on one split. */

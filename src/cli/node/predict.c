@@ -22,9 +22,10 @@ static const options defaults = {
     .data = BASIN_NETWORK_CLASSES, .backend = "cpu", .products = "f32"};
 
 static const basin_option table[] = {
-    BASIN_TEXT(options, output, 'o', "output", "FILE", "Write there instead of standard output."),
+    BASIN_TEXT(options, output, 'o', "output", "FILE", "Write there instead of standard output.",
+               .writes = true),
     BASIN_FLAG(options, unlabelled, 0, "unlabelled", "Only the nodes without a label."),
-    BASIN_OPTION_PARTS(options),
+    BASIN_OPTION_PARTS(options, NULL),
     BASIN_OPTIONS_NETWORK(options, data),
     BASIN_OPTION_JSON(options),
     BASIN_WORK_OPTIONS(options),
@@ -122,7 +123,8 @@ static basin_status open_graph(job *j, char **operand, int operands, basin_error
     status = basin_ranks_agree(o->ranks, status, error);
     if (status) return status;
     basin_settings_get(facts, sizeof facts, basin_node_get_settings(j->model), "facts", NULL);
-    status = basin_cli_parts_open(&j->parts, &j->opened, folder, o->parts, facts, o->ranks, error);
+    status = basin_cli_parts_open(&j->parts, &j->opened, folder, &o->data, o->parts, facts,
+                                  o->ranks, error);
     j->network = j->parts ? basin_parts_face(j->parts) : j->opened;
     return status;
 }

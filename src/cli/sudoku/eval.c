@@ -27,8 +27,10 @@ static const basin_option table[] = {
     BASIN_FLAG(options, stop, 0, "stop",
                "A board stops when its answer breaks no rule, which is seen without its solution."),
     BASIN_TEXT(options, svg, 0, "svg", "FILE",
-               "Draw the share of boards by step, of all and of thirds by the number of givens."),
-    BASIN_INTEGER(options, limit, "limit", "N", 0, 1e12, "Only the first N boards; 0: all."),
+               "Draw the share of boards by step, of all and of thirds by the number of givens.",
+               .writes = true),
+    BASIN_INTEGER(options, limit, "limit", "N", 0, 1e12, "Only the first N boards; 0: all.",
+                  .needs = "last=0"),
     BASIN_INTEGER(
         options, last, "last", "N", 0, 1e12,
         "Only the last N boards, those that training with --hold-out N left out; 0: all."),
@@ -250,9 +252,6 @@ static int run(const void *values, int operands, char **operand) {
     job j = {.o = values};
     int code = BASIN_EXIT_OK;
     (void)operands;
-    if (j.o->limit && j.o->last)
-        return basin_report_usage(&basin_command_sudoku_eval,
-                                  "--limit and --last exclude each other");
     basin_status status = open_all(&j, operand, &error);
     if (!status) status = score(&j, &error);
     if (!status && j.o->svg) status = draw(&j, &error);

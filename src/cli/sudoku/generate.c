@@ -13,19 +13,23 @@ static const options defaults = {
     .output = "boards.csv", .kind = "easy", .count = 10000, .reveal = -1};
 
 static const basin_option table[] = {
-    BASIN_TEXT(options, output, 'o', "output", "FILE", "The file to write, as CSV."),
+    BASIN_TEXT(options, output, 'o', "output", "FILE", "The file to write, as CSV.",
+               .writes = true),
     BASIN_INTEGER(options, count, "count", "N", 1, 1e9, "How many boards."),
     BASIN_CHOICE(options, kind, "kind", "easy|hard",
                  "easy: as many givens as --least and --most say. hard: minimal boards, from which "
                  "no given can be taken, and some more cells revealed."),
     BASIN_INTEGER(options, least, "least", "N", 0, 81,
-                  "Fewest givens of easy boards; 0: 31, as SATNet's boards have."),
+                  "Fewest givens of easy boards; 0: 31, as SATNet's boards have.",
+                  .needs = "kind=easy"),
     BASIN_INTEGER(options, most, "most", "N", 0, 81,
-                  "Most givens of easy boards; 0: 42, as SATNet's boards have."),
+                  "Most givens of easy boards; 0: 42, as SATNet's boards have.",
+                  .needs = "kind=easy"),
     BASIN_INTEGER(
         options, reveal, "reveal", "N", -1, 64,
         "Hard boards: 0 to N more cells are shown, each number equally likely; -1: 17, as "
-        "RRN's boards have."),
+        "RRN's boards have.",
+        .needs = "kind=hard"),
     BASIN_OPTION_SEED(options),
     BASIN_OPTION_JSON(options),
     BASIN_OPTION_QUIET(options),
@@ -88,20 +92,13 @@ static basin_status generate(basin_sudoku_boards *boards, const options *o, cons
     return status;
 }
 
-static const char *unused(const options *o, int operands) {
-    bool hard = o->kind[0] == 'h';
-    if (hard && (o->least || o->most)) return "--least and --most are for easy boards";
-    if (!hard && o->reveal >= 0) return "--reveal is for --kind hard";
-    if (!hard && operands) return "boards to draw from are for --kind hard";
-    return NULL;
-}
-
 static int run(const void *values, int operands, char **operand) {
     const options *o = values;
     basin_error error;
     basin_sudoku_boards boards = {0};
-    const char *no_use = unused(o, operands);
-    if (no_use) return basin_report_usage(&basin_command_sudoku_generate, "%s", no_use);
+    if (operands && o->kind[0] != 'h')
+        return basin_report_usage(&basin_command_sudoku_generate,
+                                  "boards to draw from are for --kind hard");
     basin_status status = generate(&boards, o, operands ? operand[0] : NULL, &error);
     if (!status) status = basin_sudoku_boards_write(o->output, &boards, &error);
     if (!status && (o->json || !o->quiet)) print(o, &boards);

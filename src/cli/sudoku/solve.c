@@ -25,7 +25,7 @@ static const basin_option table[] = {
                   "Steps of the descent; 0: four times those of training."),
     BASIN_INTEGER(options, board, "board", "N", 1, 1e12, "Which board of a file, from 1 on."),
     BASIN_TEXT(options, svg, 0, "svg", "FILE",
-               "Draw the board along the descent there, and the energy by step."),
+               "Draw the board along the descent there, and the energy by step.", .writes = true),
     BASIN_OPTIONS_COMPUTE(options),
     BASIN_OPTION_JSON(options),
     BASIN_OPTION_QUIET(options),
@@ -66,6 +66,10 @@ static basin_status read_file(job *j, const char *path, basin_error *error) {
 /* 81 characters, or a file of boards. */
 static basin_status read_board(job *j, const char *text, basin_error *error) {
     bool file = access(text, F_OK) == 0 && strlen(text) != BASIN_SUDOKU_CELLS;
+    if (!file && j->o->board != defaults.board)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%.100s: --board is %lld; wanted a file of boards", text,
+                          (long long)j->o->board);
     basin_status status =
         file ? read_file(j, text, error) : basin_sudoku_parse(j->given, text, error);
     if (!status) j->solutions = basin_sudoku_solve(j->solution, j->given, 2);

@@ -22,7 +22,8 @@ static const basin_option table[] = {
     BASIN_TRAINING_OPTIONS(options),
     BASIN_OPTIONS_START(options),
     BASIN_TEXT(options, validation, 0, "validation", "FILE",
-               "Boards to score after every epoch; they choose the epoch and are not trained on."),
+               "Boards to score after every epoch; they choose the epoch and are not trained on.",
+               .needs = "hold-out=0"),
     BASIN_INTEGER(options, hold_out, "hold-out", "N", 0, 1e12,
                   "Keep the last N boards from training and score those."),
     BASIN_INTEGER(options, limit, "limit", "N", 0, 1e12,
@@ -105,9 +106,6 @@ static int run(const void *values, int operands, char **operand) {
     boards b = {0};
     if (!operands && o->start.print_config) return basin_print_config(o->settings, NULL);
     if (!operands) return basin_report_usage(&basin_command_sudoku_train, "wants BOARDS");
-    if (o->hold_out && o->validation)
-        return basin_report_usage(&basin_command_sudoku_train,
-                                  "--hold-out and --validation exclude each other");
     basin_status status = read_boards(&b, o, operand[0], &error);
     if (!status) status = train(&outcome, o, &b, &error);
     int64_t count = b.train.count;

@@ -23,21 +23,24 @@ static const options defaults = {
     .backend = "cpu", .products = "f32", .tokens = 500, .temperature = 0.8};
 
 static const basin_option table[] = {
-    BASIN_TEXT(options, prompt, 'p', "prompt", "TEXT", "What the text begins with [a line end]."),
+    BASIN_TEXT(options, prompt, 'p', "prompt", "TEXT", "What the text begins with [a line end].",
+               .needs = "prompt-file="),
     BASIN_TEXT(options, prompt_file, 0, "prompt-file", "FILE",
                "The same from a file; - for standard input."),
     BASIN_INTEGER(options, tokens, "tokens", "N", 0, 1 << 30,
                   "How many tokens follow; 0: look at the prompt alone."),
     BASIN_REAL(options, temperature, "temperature", "X", 0, 1000,
-               "Below 1 the likely becomes likelier; 0: always the likeliest token."),
+               "Below 1 the likely becomes likelier; 0: always the likeliest token.",
+               .needs = "tokens!=0"),
     BASIN_INTEGER(options, top_k, "top-k", "K", 0, 1 << 24,
-                  "Draw among the K likeliest tokens; 0: among all."),
-    BASIN_OPTION_SEED(options),
+                  "Draw among the K likeliest tokens; 0: among all.",
+                  .needs = "tokens!=0 temperature!=0"),
+    BASIN_OPTION_SEED_FOR(options, "tokens!=0 temperature!=0"),
     BASIN_FLAG(options, energies, 0, "energies",
                "A line for each token instead: its surprise (-log p) and, of an NRGPT, its energy "
                "before the first and after the last step."),
     BASIN_TEXT(options, svg, 0, "svg", "FILE",
-               "Write a picture (SVG) of the energy of each token of an NRGPT."),
+               "Write a picture (SVG) of the energy of each token of an NRGPT.", .writes = true),
     BASIN_OPTIONS_COMPUTE(options),
     BASIN_OPTION_JSON(options),
     BASIN_OPTION_QUIET(options),
@@ -258,12 +261,6 @@ static int run(const void *values, int operands, char **operand) {
     basin_error error;
     basin_cli_watch watch;
     (void)operands;
-    if (o->prompt && o->prompt_file)
-        return basin_report_usage(&basin_command_text_generate,
-                                  "--prompt and --prompt-file exclude each other");
-    if (o->temperature == 0 && (o->top_k || o->seed))
-        return basin_report_usage(&basin_command_text_generate,
-                                  "--top-k and --seed have no effect at --temperature 0");
     basin_cli_watch_begin(&watch, o->quiet);
     basin_status status = open_and_generate(o, operand[0], &watch.watch, &error);
     basin_cli_watch_end(&watch);

@@ -25,20 +25,25 @@ static const basin_option table[] = {
     BASIN_CHOICE(
         options, tokens, "tokens", "characters|bytes|bpe",
         "Make a tokenizer of TEXT: its characters, bytes, or what byte-pair encoding finds "
-        "in it [bpe, where there is no --tokenizer]."),
+        "in it [bpe, where there is no --tokenizer].",
+        .needs = "tokenizer="),
     BASIN_INTEGER(options, vocabulary, "vocabulary", "N", 0, 1 << 24,
-                  "How many tokens byte-pair encoding has; 0: 1024."),
+                  "How many tokens byte-pair encoding has; 0: 1024.",
+                  .needs = "tokenizer= tokens=|bpe"),
     BASIN_TEXT(options, output, 'o', "output", "FILE",
-               "Write the tokenizer that is made there, as tokenizer.json."),
+               "Write the tokenizer that is made there, as tokenizer.json.", .writes = true,
+               .needs = "tokenizer="),
     BASIN_TEXT(options, text, 't', "text", "STRING", "What is cut into tokens, in place of TEXT."),
     BASIN_INTEGER(options, show, "show", "N", 0, 1e9,
-                  "Print the first N tokens with their numbers."),
-    BASIN_FLAG(options, ids, 0, "ids", "Print nothing but the numbers of all tokens."),
+                  "Print the first N tokens with their numbers.", .needs = "ids=off decode=off"),
+    BASIN_FLAG(options, ids, 0, "ids", "Print nothing but the numbers of all tokens.",
+               .needs = "decode=off json=off"),
     BASIN_FLAG(options, decode, 0, "decode",
                "The other way round: TEXT is numbers, and their text is printed."),
     BASIN_FLAG(options, skip_unknown, 0, "skip-unknown",
-               "Leave characters without a token out, and count them; else they are errors."),
-    BASIN_OPTION_JSON(options),
+               "Leave characters without a token out, and count them; else they are errors.",
+               .needs = "decode=off"),
+    BASIN_OPTION_JSON_FOR(options, "decode=off"),
     BASIN_OPTION_QUIET(options),
     BASIN_OPTIONS_END,
 };
@@ -221,16 +226,9 @@ static basin_status encode(work *w, basin_error *error) {
 
 /* What does not go together; NULL where all is well. */
 static const char *wrong_usage(const options *o, int operands) {
-    bool bpe = !o->tokenizer && (!o->tokens || !strcmp(o->tokens, "bpe"));
     bool bytes = o->tokens && !strcmp(o->tokens, "bytes");
-    if (o->tokenizer && o->tokens) return "--tokenizer has its own --tokens";
-    if (o->tokenizer && o->output) return "--output is for a tokenizer that is made here";
-    if (o->vocabulary && !bpe) return "--vocabulary is for byte-pair encoding";
     if (o->decode && !o->tokenizer && !bytes)
         return "--decode needs the --tokenizer of the numbers";
-    if (o->decode && (o->ids || o->json || o->skip_unknown))
-        return "--decode prints a text: no --ids, --json or --skip-unknown";
-    if (o->ids && o->json) return "--ids and --json are two ways to print";
     if (!operands && !o->text) return "a TEXT is needed, or --text";
     if (!operands && !o->tokenizer && !bytes) return "a TEXT is needed to make a tokenizer of";
     if (operands && o->text && (o->tokenizer || bytes)) return "TEXT and --text: one is enough";

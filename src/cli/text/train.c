@@ -15,6 +15,7 @@ typedef struct options {
     double validation;
     int64_t threads;
     bool json, quiet;
+    const basin_parsed *parsed; /* which options were given */
 } options;
 
 static const options defaults = {
@@ -26,7 +27,8 @@ static const basin_option table[] = {
     BASIN_OPTIONS_START(options),
     BASIN_REAL(options, validation, "validation", "SHARE", 0, 0.5,
                "The last part of the text, which is scored after every epoch and not trained on; "
-               "its best epoch is kept. 0: none."),
+               "its best epoch is kept. 0: none.",
+               .needs = "validation-text="),
     BASIN_TEXT(options, validation_text, 0, "validation-text", "FILE",
                "Score this text in place of a part of the other."),
     BASIN_TEXT(options, tokenizer, 0, "tokenizer", "FILE",
@@ -55,7 +57,8 @@ static basin_status take_tokenizer(input *in, const options *o, basin_error *err
     char tokens[16];
     basin_status status = basin_settings_get(tokens, sizeof tokens, o->settings, "tokens", error);
     if (status) return status;
-    if (strcmp(tokens, "characters") != 0 && strcmp(tokens, "file") != 0)
+    bool told = basin_option_given(o->parsed, &basin_command_text_train, "tokens");
+    if ((told || strcmp(tokens, "characters") != 0) && strcmp(tokens, "file") != 0)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "tokens are %s, and there is a tokenizer, %s; wanted one of the two",
                           tokens, o->tokenizer);
@@ -170,5 +173,6 @@ const basin_command basin_command_text_train = {
     .settings_at = offsetof(options, settings),
     .start_at = offsetof(options, start),
     .ranks_at = offsetof(options, training.ranks),
+    .parsed_at = offsetof(options, parsed),
     .run = run,
 };

@@ -42,6 +42,16 @@ static void two_ranks_score_as_one(void **state) {
     same_file(state, "one.csv", "both.csv");
 }
 
+static void parts_are_read_as_they_were_cut(void **state) {
+    assert_error(run(state, TRAIN "--epochs 1 --missing zero -o n.safetensors"), 1,
+                 "parts: parts are read as they were cut, wanted no option missing");
+    assert_error(run(state, TRAIN "--epochs 1 --id account -o n.safetensors"), 1,
+                 "parts: is no CSV, wanted no option id");
+    must_run(run(state, TRAIN "--epochs 1 --hops 1 --scaling standard -o m.safetensors"));
+    assert_error(run(state, "anomaly score m.safetensors parts --label x"), 1,
+                 "parts: parts are read as they were cut; wanted no --label");
+}
+
 /* Without a word of settings: with trees and members, on tables and on parts. */
 static void defaults_train_and_score_as_one(void **state) {
     const char *how = "--epochs 3 --threads 1 --quiet";
@@ -122,9 +132,13 @@ static int remove_parts(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(two_ranks_train_as_one),          TEST(two_ranks_score_as_one),
-        TEST(defaults_train_and_score_as_one), TEST(a_killed_run_goes_on_with_other_ranks),
-        TEST(parts_agree_with_the_whole),      TEST(what_parts_lack_is_said),
+        TEST(parts_are_read_as_they_were_cut),
+        TEST(two_ranks_train_as_one),
+        TEST(two_ranks_score_as_one),
+        TEST(defaults_train_and_score_as_one),
+        TEST(a_killed_run_goes_on_with_other_ranks),
+        TEST(parts_agree_with_the_whole),
+        TEST(what_parts_lack_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

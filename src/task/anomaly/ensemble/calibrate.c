@@ -125,7 +125,8 @@ static bool read_goal(basin_goal *goal, double *wanted, const char *text) {
         if (strncmp(text, goals[i].name, length) != 0) continue;
         *goal = goals[i].goal;
         *wanted = basin_real_read(text + length, &end);
-        return end != text + length && !*end && *wanted > 0 && *wanted <= goals[i].most;
+        bool whole = goals[i].most == 1 || *wanted == floor(*wanted);
+        return end != text + length && !*end && *wanted > 0 && *wanted <= goals[i].most && whole;
     }
     return false;
 }
@@ -135,12 +136,13 @@ basin_status basin_anomaly_threshold_for(double *threshold, const basin_anomaly_
                                          basin_error *error) {
     basin_goal kind;
     double wanted;
-    const basin_anomaly_samples *s = &model->judged;
     if (!read_goal(&kind, &wanted, goal))
         return basin_fail(error, BASIN_BAD_VALUE,
                           "threshold for '%s'; wanted precision=X or recall=X with X up to 1, or "
                           "alerts=N",
                           goal);
+    if (!model) return BASIN_OK;
+    const basin_anomaly_samples *s = &model->judged;
     if (kind == BASIN_GOAL_BUDGET) return for_alerts(threshold, wanted, probability, nodes, error);
     if (!s->count)
         return basin_fail(error, BASIN_BAD_VALUE,

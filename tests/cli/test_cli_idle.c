@@ -1,0 +1,162 @@
+/* Options that others make idle, options given twice or without their value, and files that would
+ * be written over: refused in a line, or told of in one, before anything is done. */
+#include <stdbool.h>
+
+#include "cli/command.h"
+#include "cli/program.h"
+
+/* ---- without effect ---- */
+
+static void idle_options_are_refused(void **state) {
+    static const char *const line[][2] = {
+        {"image complete x.png --mask 1,2,3,4 --ratio 0", "--ratio has no effect with --mask 1,2"},
+        {"image complete x.png --looks 8", "--looks has no effect without --mask"},
+        {"image eval m x --hold-out 4 --part test", "--part has no effect with --hold-out 4"},
+        {"image report m x --hold-out 4 --part all", "--part has no effect with --hold-out 4"},
+        {"image train x --hold-out 4 --test y", "--test has no effect with --hold-out 4"},
+        {"anomaly train x --validation 0 --threshold-for recall=0.9",
+         "--threshold-for has no effect with --validation 0"},
+        {"anomaly score m x --reasons 3", "--reasons has no effect without --explain"},
+        {"anomaly score m x --seed 0", "--seed has no effect without --unsupervised"},
+        {"anomaly score --unsupervised x --parts 2", "--parts has no effect with --unsupervised"},
+        {"anomaly eval x --split masks --ratio 0.4", "--ratio has no effect with --split masks"},
+        {"anomaly eval x --split masks --split-seed 1", "--split-seed has no effect with --split"},
+        {"anomaly eval x --only-baselines --no-baselines", "has no effect with --only-baselines"},
+        {"anomaly eval x --only-baselines --scores y", "--scores has no effect with --only-base"},
+        {"anomaly eval x --only-baselines --epochs 9", "has no effect with --only-baselines"},
+        {"anomaly eval x --unsupervised --reliability", "--reliability has no effect with --unsu"},
+        {"anomaly eval x --part auto", "--part has no effect without --model or --unsupervised"},
+        {"node eval x --model m --runs 10", "--runs has no effect with --model m"},
+        {"node eval x --split masks --ratio 0.6", "--ratio has no effect with --split masks"},
+        {"graph cv x --index y --folds 10", "--folds has no effect with --index y"},
+        {"graph cv x --protocol paper --fold 2", "--fold has no effect with --protocol paper"},
+        {"graph make cluster x --pictures y", "--pictures has no effect with cluster"},
+        {"graph make superpixels x --pictures y --train 9", "--train has no effect with superpix"},
+        {"text train x --validation 0.1 --validation-text y", "with --validation-text y"},
+        {"text generate m --tokens 0 --temperature 1", "--temperature has no effect with --tokens"},
+        {"text generate m --temperature 0 --seed 0", "--seed has no effect with --temperature 0"},
+        {"text generate m -p x --prompt-file y", "--prompt has no effect with --prompt-file y"},
+        {"text tokenize x --ids --show 4", "--show has no effect with --ids"},
+        {"text tokenize x --tokens bytes --vocabulary 9", "--vocabulary has no effect with --tok"},
+        {"memory recall m --seed 0", "--seed has no effect without --noise or --erase random"},
+        {"memory recall m --share 0", "--share has no effect without --erase"},
+        {"sudoku generate --kind hard --least 0", "--least has no effect with --kind hard"},
+        {"sudoku generate --reveal 3", "--reveal has no effect without --kind hard"},
+        {"sudoku train x --hold-out 2 --validation y", "--validation has no effect with --hold-o"},
+        {"sudoku eval m x --last 3 --limit 3", "--limit has no effect with --last 3"},
+        {"descend x --no-hopfield --hopfield-kind relu", "has no effect with --no-hopfield"},
+        {"descend x --hopfield-power 4", "--hopfield-power has no effect without --hopfield-kind "
+                                         "power"},
+        {"descend x --no-attention --edges y", "--edges has no effect with --no-attention"},
+        {"descend x --seed 1", "--seed has no effect without --noise"},
+        {"data convert x y --missing zero --keep-gaps", "--keep-gaps has no effect with --missing"},
+        {"data get x --json", "--json has no effect without --list"},
+        {"data get --list --mirror y", "--mirror has no effect with --list"},
+        {"data get --list x", "wanted no names beside it"},
+        {"verify x --narrow-all", "--narrow-all has no effect without --dtype bf16|fp8"},
+        {"bench --shape amazon --batch 4", "--batch has no effect with --shape amazon"},
+        {"bench --nodes 9", "--nodes has no effect without --shape amazon|"},
+        {"bench --latency --rounds 5", "--rounds has no effect with --latency"},
+        {"bench --calls --json", "--json has no effect with --calls"},
+        {"help image train --markdown", "--markdown has no effect with image"},
+        {"help --man --markdown", "--markdown has no effect with --man"},
+    };
+    for (size_t i = 0; i < sizeof line / sizeof *line; i++)
+        assert_error(run(state, "%s", line[i][0]), 2, line[i][1]);
+}
+
+static bool is_named(const basin_option *table, const char *name, size_t length) {
+    for (; table->name; table++)
+        if (strlen(table->name) == length && !strncmp(table->name, name, length)) return true;
+    return !strncmp(name, "OPERAND", length);
+}
+
+/* A condition on a name that is not there would be passed over. */
+static void conditions_name_options(void **state) {
+    (void)state;
+    for (const basin_command *const *at = basin_commands; *at; at++) {
+        int count = 0;
+        for (const basin_option *o = (*at)->option; o->name; o++, count++)
+            for (const char *c = o->needs; c && *(c += strspn(c, ", "));) {
+                if (!is_named((*at)->option, c, strcspn(c, "!=")))
+                    fail_msg("%s --%s needs %s", (*at)->name, o->name, c);
+                c += strcspn(c, ", ");
+            }
+        assert_true(count <= BASIN_OPTIONS_MOST);
+    }
+}
+
+/* ---- twice, or without a value ---- */
+
+static void the_last_of_two_counts_and_is_told(void **state) {
+    const program *p = run(state, "image train --epochs 3 --epochs 4 --flip --no-flip "
+                                  "--size 32 --size 32 --print-config");
+    assert_string_equal(p->err,
+                        "basin: note: --epochs was given more than once; the last counts: 4\n"
+                        "basin: note: --flip was given more than once; the last counts: off\n");
+    cJSON *tree = run_json(p);
+    assert_true(json_number(tree, "settings.epochs") == 4);
+    cJSON_Delete(tree);
+    p = run(state, "image train -q --quiet --epochs 3 --epochs 4 --print-config");
+    assert_string_equal(p->err, "");
+}
+
+static void an_option_is_no_value(void **state) {
+    assert_error(
+        run(state, "image train x --log --resume"), 2,
+        "--log wants a value: FILE; found '--resume' (--log=--resume where that is meant)");
+    assert_error(run(state, "image train x -o -q"), 2, "-o wants a value: FILE; found '-q'");
+    assert_error(run(state, "image train x --epochs -- y"), 2, "--epochs wants a value");
+    assert_error(run(state, "image train x --epochs"), 2, "--epochs wants a value");
+    assert_error(run(state, "image train x --rate-last -0.5,"), 2, "-0.5,");
+    assert_error(run(state, "descend x --quiet=1"), 2, "--quiet takes no value, found '1'");
+    assert_error(run(state, "descend x -qw"), 2, "-q takes no value, found 'w'");
+    assert_error(run(state, "descend --weights=--x nowhere"), 1, "nowhere");
+}
+
+/* ---- files ---- */
+
+static void write_text(void **state, const char *name, const char *text) {
+    char path[PATH_TEXT];
+    FILE *file = fopen(folder_path(path, state, name), "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static void assert_text(void **state, const char *name, const char *text) {
+    char path[PATH_TEXT], found[200];
+    slurp(found, sizeof found, folder_path(path, state, name));
+    assert_string_equal(found, text);
+}
+
+static void what_is_read_is_not_written_over(void **state) {
+    static const char table[] = "id,label,x\na,0,1\nb,1,2\n";
+    write_text(state, "nodes.csv", table);
+    write_text(state, "edges.csv", "source,target\na,b\n");
+    static const char *const line[][2] = {
+        {"anomaly train nodes.csv edges.csv -o nodes.csv", "--output nodes.csv would be written"},
+        {"anomaly train nodes.csv edges.csv --log ./nodes.csv", "over nodes.csv, which is read"},
+        {"anomaly score m.st edges.csv nodes.csv -o nodes.csv", "wanted another file"},
+        {"text train nodes.csv --checkpoint nodes.csv", "--checkpoint nodes.csv would be written"},
+        {"text train x -o m.st --log ./m.st", "--output and --log are both ./m.st"},
+        {"data convert edges.csv nodes.csv", "'nodes.csv' comes last, where the file to write"},
+    };
+    for (size_t i = 0; i < sizeof line / sizeof *line; i++)
+        assert_error(run(state, "%s", line[i][0]), 2, line[i][1]);
+    assert_text(state, "nodes.csv", table);
+    assert_error(run(state, "text train x -o /dev/null --log /dev/null"), 1, "x: ");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(idle_options_are_refused, folder_new, program_teardown),
+        cmocka_unit_test(conditions_name_options),
+        cmocka_unit_test_setup_teardown(the_last_of_two_counts_and_is_told, folder_new,
+                                        program_teardown),
+        cmocka_unit_test_setup_teardown(an_option_is_no_value, folder_new, program_teardown),
+        cmocka_unit_test_setup_teardown(what_is_read_is_not_written_over, folder_new,
+                                        program_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
