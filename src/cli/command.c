@@ -266,6 +266,9 @@ static int run_among_ranks(const basin_command *command, basin_cli_ranks *ranks,
     if (several && runs_alone(command))
         return basin_report_usage(command, "runs alone; wanted without mpirun or srun");
     if (meet(ranks, command, options, BASIN_OK, &error)) return basin_report(&error);
+    basin_option_set set = basin_command_options(command);
+    if (!several && basin_options_try_files(options, parsed, &set, &error))
+        return basin_report(&error);
     return run_parsed(command, options, parsed, argument);
 }
 

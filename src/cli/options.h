@@ -133,6 +133,9 @@ basin_status basin_options_parse(void *values, basin_parsed *parsed, const basin
  * file to write that is an operand or another's (`writes`). */
 basin_status basin_options_check(const void *values, const basin_parsed *parsed,
                                  const basin_option_set *set, char **operand, basin_error *error);
+/* An error where a file cannot be written that an option names: before the work, not after it. */
+basin_status basin_options_try_files(const void *values, const basin_parsed *parsed,
+                                     const basin_option_set *set, basin_error *error);
 
 /* ---- pages ---- */
 

@@ -113,3 +113,13 @@ basin_status basin_options_check(const void *values, const basin_parsed *parsed,
         status = check_file(&b, o, operand, parsed->operands, error);
     return status;
 }
+
+basin_status basin_options_try_files(const void *values, const basin_parsed *parsed,
+                                     const basin_option_set *set, basin_error *error) {
+    const beside b = {values, set->option, ""};
+    basin_status status = BASIN_OK;
+    for (int i = 0; set->option[i].name && !status; i++)
+        if (parsed->option[i] && written(&b, &set->option[i]))
+            status = basin_writer_try(written(&b, &set->option[i]), error);
+    return status;
+}

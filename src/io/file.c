@@ -201,6 +201,15 @@ void basin_writer_discard(basin_writer *writer) {
     *writer = (basin_writer){0};
 }
 
+basin_status basin_writer_try(const char *path, basin_error *error) {
+    struct stat info;
+    basin_writer writer;
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) return BASIN_OK;
+    basin_status status = basin_writer_create(&writer, path, error);
+    if (!status) basin_writer_discard(&writer);
+    return status;
+}
+
 /* Removes a file whose writer is dead: whoever gets its lock is alone with it. */
 static void sweep_one(const char *path) {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -230,6 +239,9 @@ basin_status basin_writer_sweep(const char *path, basin_error *error) {
 }
 
 basin_status basin_folder_make(const char *path, basin_error *error) {
-    if (mkdir(path, 0777) == 0 || errno == EEXIST) return BASIN_OK;
-    return fail_errno(error, path, "make the folder");
+    struct stat info;
+    if (mkdir(path, 0777) == 0) return BASIN_OK;
+    if (errno != EEXIST) return fail_errno(error, path, "make the folder");
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) return BASIN_OK;
+    return basin_fail(error, BASIN_IO, "%s: is a file, not a folder", path);
 }

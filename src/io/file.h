@@ -42,6 +42,9 @@ basin_status basin_writer_put(basin_writer *writer, const void *data, size_t byt
                               basin_error *error);
 basin_status basin_writer_commit(basin_writer *writer, basin_error *error);
 void basin_writer_discard(basin_writer *writer);
+/* Whether a file could be written there, before hours are spent on what is to be in it. Devices and
+ * pipes are not opened: their readers would see an end. */
+basin_status basin_writer_try(const char *path, basin_error *error);
 /* Removes what killed processes left beside `path`; what a living one writes stays. */
 basin_status basin_writer_sweep(const char *path, basin_error *error);
 

@@ -148,6 +148,19 @@ static void what_is_read_is_not_written_over(void **state) {
     assert_error(run(state, "text train x -o /dev/null --log /dev/null"), 1, "x: ");
 }
 
+/* Nothing is read or computed for a file that cannot be written. */
+static void what_cannot_be_written_is_told_first(void **state) {
+    static const char *const line[] = {
+        "anomaly score m.st x.csv -o nowhere/s.csv", "anomaly report m.st x.csv -o nowhere/p.html",
+        "anomaly eval x.csv --scores nowhere/s.csv", "memory capacity --svg nowhere/c.svg",
+        "image report m.st x -o nowhere/p.html",     "zoo descend hopfield --svg nowhere/c.svg"};
+    for (size_t i = 0; i < sizeof line / sizeof *line; i++)
+        assert_error(run(state, "%s", line[i]), 1, ": cannot write: No such file or directory");
+    assert_error(run(state, "memory capacity --svg ."), 1, ".: is a folder, not a file");
+    write_text(state, "file", "");
+    assert_error(run(state, "help --man -o file"), 1, "file: is a file, not a folder");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(idle_options_are_refused, folder_new, program_teardown),
@@ -156,6 +169,8 @@ int main(void) {
                                         program_teardown),
         cmocka_unit_test_setup_teardown(an_option_is_no_value, folder_new, program_teardown),
         cmocka_unit_test_setup_teardown(what_is_read_is_not_written_over, folder_new,
+                                        program_teardown),
+        cmocka_unit_test_setup_teardown(what_cannot_be_written_is_told_first, folder_new,
                                         program_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,10 +21,7 @@ static bool exists(const char *path) { return access(path, F_OK) == 0; }
 
 /* A path that cannot be written to is better told of now than after the last epoch. */
 static basin_status check_writable(const char *path, basin_error *error) {
-    basin_writer writer;
-    basin_status status = path ? basin_writer_create(&writer, path, error) : BASIN_OK;
-    if (path && !status) basin_writer_discard(&writer);
-    return status;
+    return path ? basin_writer_try(path, error) : BASIN_OK;
 }
 
 static basin_status check_log(const char *path, basin_error *error) {
