@@ -50,8 +50,12 @@ static void trains_scores_and_writes(void **state) {
 
 static void says_how_long_it_trained(void **state) {
     write_text(state, "t.txt", 12);
-    const program *p = run(state, "text train t.txt %s --epochs 1 -o m.safetensors", TINY);
+    const program *p =
+        run(state, "text train t.txt %s --epochs 1 --warmup 0 -o m.safetensors", TINY);
     assert_contains(p->out, "for 1 epoch: loss ");
+    assert_null(strstr(p->err, "warmup"));
+    p = run(state, "text train t.txt %s --epochs 1 --warmup 3 -o m.safetensors", TINY);
+    assert_contains(p->err, "the run ends in its warmup: the learning rate rises to ");
     p = run(state, "text train t.txt %s --epochs 0 --divide --restart -o m.safetensors", TINY);
     assert_contains(p->err, "divide has no effect: there is one rank");
     assert_contains(p->out, "not trained: epochs is 0");

@@ -322,10 +322,20 @@ static basin_status check_wishes(const basin_run *r, basin_error *error) {
     return BASIN_OK;
 }
 
+/* Who tries a few epochs may not think of the rate that takes as many to rise. */
+static void note_rate(const basin_run *r) {
+    const basin_schedule *s = &r->task->schedule;
+    if (s->total < 1 || s->warmup < s->total || s->first >= s->peak) return;
+    basin_watch_note(r->training.watch,
+                     "the run ends in its warmup: the learning rate rises to %.3g, of %.3g",
+                     rate_at(r, s->total - 1), s->peak);
+}
+
 static basin_status begin(basin_run *r, basin_error *error) {
     basin_status status = check_wishes(r, error);
     basin_run_state *at = &r->at;
     if (status) return status;
+    if (!basin_ranks_rank(r->training.ranks)) note_rate(r);
     if (r->task->steps < 1 || r->task->members < 1 || r->task->members > BASIN_MAX_MEMBERS)
         return basin_fail(error, BASIN_BAD_VALUE, "%lld steps an epoch, %lld members; wanted more",
                           (long long)r->task->steps, (long long)r->task->members);
