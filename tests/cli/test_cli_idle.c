@@ -145,6 +145,9 @@ static void what_is_read_is_not_written_over(void **state) {
     for (size_t i = 0; i < sizeof line / sizeof *line; i++)
         assert_error(run(state, "%s", line[i][0]), 2, line[i][1]);
     assert_text(state, "nodes.csv", table);
+    const program *p = run(state, "data part nodes.csv edges.csv -n 50 -q");
+    assert_error(p, 1, "of 50 parts of 2 nodes one is empty, wanted fewer parts");
+    assert_string_equal(p->out, ""); /* METIS has things to say here */
     assert_error(run(state, "text train x -o /dev/null --log /dev/null"), 1, "x: ");
 }
 

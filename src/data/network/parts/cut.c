@@ -111,20 +111,25 @@ static basin_status finish(basin_partition *c, basin_error *error) {
 
 /* ---- the cut ---- */
 
+/* More parts than nodes are refused here: METIS prints of them, on standard output. */
 static basin_status take_spec(basin_cut_spec *spec, const basin_cut_spec *given,
-                              basin_error *error) {
+                              const basin_network *network, basin_error *error) {
     *spec = (basin_cut_spec){0};
     memcpy(spec, given, given->size < sizeof *spec ? given->size : sizeof *spec);
-    if (spec->parts > 0 && spec->parts <= BASIN_CUT_PARTS) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_VALUE, "%lld parts, wanted 1 to %d", (long long)spec->parts,
-                      BASIN_CUT_PARTS);
+    if (spec->parts < 1 || spec->parts > BASIN_CUT_PARTS)
+        return basin_fail(error, BASIN_BAD_VALUE, "%lld parts, wanted 1 to %d",
+                          (long long)spec->parts, BASIN_CUT_PARTS);
+    if (spec->parts <= network->nodes) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "%s: of %lld parts of %lld nodes one is empty, wanted fewer parts",
+                      network->path, (long long)spec->parts, (long long)network->nodes);
 }
 
 basin_status basin_partition_new(basin_partition **cut, const basin_network *network,
                                  const basin_cut_spec *given, basin_error *error) {
     basin_cut_spec spec;
     *cut = NULL;
-    basin_status status = take_spec(&spec, given, error);
+    basin_status status = take_spec(&spec, given, network, error);
     if (!status && network->facts.count)
         status = basin_fail(
             error, BASIN_UNSUPPORTED,
