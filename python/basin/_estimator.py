@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Optional, Union
 import numpy
 
 from basin import _plots
-from basin._library import BasinError, check, ffi, lib, owned, text
+from basin._library import BasinError, check, ffi, lib, owned, path_of, text
 from basin._plan import backend_of
 from basin._sklearn import (
     BaseEstimator,
@@ -135,7 +135,7 @@ class Estimator(BaseEstimator):
         outcome = ffi.new("basin_outcome *")
         with tempfile.TemporaryDirectory(prefix="basin") as folder:
             log = pathlib.Path(folder, "log")
-            told = ffi.new("char[]", str(log).encode())
+            told = ffi.new("char[]", path_of(log))
             with backend.lock, Watch(self.progress) as watch:
                 fields = {"backend": backend.pointer, "watch": watch.pointer, "log": told}
                 training = sized("basin_training", **fields)
@@ -167,7 +167,7 @@ class Estimator(BaseEstimator):
     def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
         """Writes the model file: the one that the program `basin` writes and reads."""
         with self._backend().lock:
-            check(self._c("write"), str(path).encode(), self._fitted())
+            check(self._c("write"), path_of(path), self._fitted())
 
     @classmethod
     def load(
@@ -181,7 +181,7 @@ class Estimator(BaseEstimator):
     def _open(self, path):
         model = ffi.new(f"basin_{self._prefix}_model **")
         with self._backend().lock:
-            check(self._c("open"), model, str(path).encode(), self._backend().pointer)
+            check(self._c("open"), model, path_of(path), self._backend().pointer)
         self._own_model(model[0])
         self._opened()
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy
 
 from basin._estimator import sized
-from basin._library import BasinError, check, ffi, lib, owned
+from basin._library import BasinError, check, ffi, lib, owned, path_of
 from basin._network import edges_of
 from basin._table import array_of_any
 
@@ -218,7 +218,7 @@ class GraphSet:
         """A TUDataset folder or zip, or a packed set, with its classes or values."""
         self = cls.__new__(cls)
         self.graphs = None
-        self._take(lambda s: check(lib.basin_graphset_read, s, str(path).encode()))
+        self._take(lambda s: check(lib.basin_graphset_read, s, path_of(path)))
         return self
 
     def __len__(self):

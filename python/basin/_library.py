@@ -1,6 +1,7 @@
 """The C libraries: found, opened once, and their errors turned into exceptions."""
 
 import atexit
+import errno
 import itertools
 import os
 import pathlib
@@ -9,7 +10,7 @@ from typing import Any, Optional
 
 from basin import _declarations
 
-__all__ = ["BasinError", "check", "ffi", "lib", "library_path", "owned", "text"]
+__all__ = ["BasinError", "check", "ffi", "lib", "library_path", "owned", "path_of", "text"]
 
 
 ffi: Any = _declarations.ffi
@@ -70,17 +71,34 @@ def text(pointer: Any) -> Optional[str]:
     return ffi.string(pointer).decode() if pointer else None
 
 
+def path_of(path: Any) -> bytes:
+    """A path as the library takes it; raises where it is none, as open() does."""
+    path = os.fsencode(path)
+    if b"\0" in path:
+        raise ValueError("embedded null byte")
+    return path
+
+
+# Messages about files end in the system's words.
+_FAILURES = {
+    os.strerror(errno.ENOENT): FileNotFoundError,
+    os.strerror(errno.EACCES): PermissionError,
+    os.strerror(errno.EISDIR): IsADirectoryError,
+    os.strerror(errno.ENOTDIR): NotADirectoryError,
+}
+
+
 def check(function: Any, *arguments: Any) -> None:
     """Calls a function whose last argument is an error, and raises what it reports."""
     error = ffi.new("basin_error *")
     status = function(*arguments, error)
     if status == lib.BASIN_OK:
         return
-    message = text(error.text)
+    message = text(error.text) or ""
     if status == lib.BASIN_NO_MEMORY:
         raise MemoryError(message)
     if status == lib.BASIN_IO:
-        raise OSError(message)
+        raise _FAILURES.get(message.rpartition(": ")[2], OSError)(message)
     raise BasinError(message)
 
 

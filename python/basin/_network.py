@@ -10,7 +10,7 @@ from typing import Any, Optional
 import numpy
 
 from basin._estimator import labels_of, sized
-from basin._library import BasinError, check, ffi, lib, owned, text
+from basin._library import BasinError, check, ffi, lib, owned, path_of, text
 from basin._table import Schema, Table, array_of_any, schema_of
 from basin._tensor import Borrowed
 
@@ -138,8 +138,10 @@ class Network:
         >>> basin.Network.open(path).labels
         array([0, 0, 1], dtype=int32)
         """
+        if not paths:
+            raise BasinError("no files of a network")
         self = cls.__new__(cls)
-        self._paths = [str(path) for path in paths]
+        self._paths = [path_of(path) for path in paths]
         self._options = {"directed": directed, "missing": _missing(missing)}
         pointer = self.build()
         self.nodes, self.features = pointer.nodes, pointer.features
@@ -246,7 +248,7 @@ class Network:
         for have labels."""
         network = ffi.new("basin_network **")
         if self._paths:
-            keep = [ffi.new("char[]", path.encode()) for path in self._paths]
+            keep = [ffi.new("char[]", path) for path in self._paths]
             paths = ffi.new("const char *[]", keep)
             options = self._given(schema)
             check(lib.basin_network_open, network, paths, len(keep), options)

@@ -4,7 +4,7 @@ import os
 
 import numpy
 
-from basin._library import BasinError, check, ffi, lib, owned
+from basin._library import BasinError, check, ffi, lib, owned, path_of
 
 __all__ = ["Pictures", "array_of_picture", "pixels_of"]
 
@@ -54,7 +54,7 @@ def _upright(picture):
 
 def _read(path):
     picture = ffi.new("basin_picture *")
-    check(lib.basin_picture_read, picture, os.fspath(path).encode())
+    check(lib.basin_picture_read, picture, path_of(path))
     return array_of_picture(owned(picture, lib.basin_picture_free)[0])
 
 

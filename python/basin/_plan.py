@@ -22,12 +22,25 @@ class Backend:
     """
 
     def __init__(self, name: str, threads: int = 0):
+        if not isinstance(name, str):
+            raise TypeError(f"backend {name!r}, wanted a name: ref, cpu or cuda")
         pointer = ffi.new("basin_backend **")
         check_open(lib.basin_backend_open, pointer, name, threads)
         self.pointer = owned(pointer[0], lib.basin_backend_close)
         self.name = name
         self.lock = threading.RLock()  # a backend belongs to one thread at a time
         self.dtype = numpy.dtype("f8" if name == "ref" else "f4")
+        self._given = name, threads
+
+    def __repr__(self) -> str:
+        return f"Backend({self.name!r}, threads={self._given[1]})"
+
+    def __deepcopy__(self, _) -> "Backend":
+        """Itself, so that clones of an estimator compute with the same threads."""
+        return self
+
+    def __reduce__(self):
+        return Backend, self._given  # in another process, one of its own
 
 
 @functools.cache
@@ -50,11 +63,13 @@ class Store:
         self.pointer = owned(pointer[0], lib.basin_store_free, backend.pointer)
 
     def write(self, name, values):
-        check(lib.basin_store_write, self.pointer, name.encode(), Borrowed(values).pointer)
+        with self.backend.lock:
+            check(lib.basin_store_write, self.pointer, name.encode(), Borrowed(values).pointer)
 
     def read(self, name):
         tensor = ffi.new("basin_tensor *")
-        check(lib.basin_store_read, self.pointer, name.encode(), tensor)
+        with self.backend.lock:
+            check(lib.basin_store_read, self.pointer, name.encode(), tensor)
         try:
             return array_of(tensor[0])
         finally:
@@ -69,15 +84,17 @@ class Plan:
         pointers = ffi.new("basin_expr[]", [e._pointer for e in outputs])
         spec = ffi.new("basin_plan_spec *", {"output": pointers, "outputs": len(outputs)})
         plan = ffi.new("basin_plan **")
-        check(lib.basin_plan_new, plan, store.pointer, spec)
+        with store.backend.lock:
+            check(lib.basin_plan_new, plan, store.pointer, spec)
         self.pointer = owned(plan[0], lib.basin_plan_free, store.pointer, graph.pointer)
 
     def __call__(self, inputs):
         """Outputs as arrays; `inputs` are (expression, values)."""
-        for expression, values in inputs:
-            write(self.pointer, expression, values)
-        check(lib.basin_plan_run, self.pointer)
-        return [self._read(e) for e in self.outputs]
+        with self.store.backend.lock:  # others may run this very plan
+            for expression, values in inputs:
+                write(self.pointer, expression, values)
+            check(lib.basin_plan_run, self.pointer)
+            return [self._read(e) for e in self.outputs]
 
     def _read(self, expression):
         result = Borrowed(numpy.empty(expression.shape, self.store.backend.dtype))

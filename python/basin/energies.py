@@ -12,7 +12,7 @@ from basin._expr import Expression, Graph, apply, as_expression, wanted_expressi
 from basin._library import BasinError, check, ffi, lib, owned
 from basin._plan import Plan, Store, backend_of, write
 from basin._tensor import Borrowed, array_of
-from basin.functions import signature_of
+from basin.functions import name_of, signature_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -77,12 +77,15 @@ class Energy:
         if not callable(python_function):
             raise BasinError(f"{python_function!r}, wanted a function of activations g")
         self._function, self._activation = python_function, activation
-        self.__name__ = python_function.__name__
+        self.__name__ = name_of(python_function)
         self.__doc__ = python_function.__doc__
         names = list(signature_of(python_function).parameters)
         if not names:
             raise BasinError(f"{self.__name__} has no argument, wanted activations g first")
         self._parameters = names[1:]
+
+    def __repr__(self) -> str:
+        return f"<basin energy {self.__name__}{signature_of(self._function)}>"
 
     # ---- as expressions ----
 
@@ -154,6 +157,8 @@ class Energy:
         """
         if wrt not in self._parameters:
             raise BasinError(f"wrt {wrt!r}, wanted one of {self._parameters}")
+        if wrt not in parameters:
+            raise BasinError(f"wrt {wrt!r}, which has its default: give it a value")
         return self._compute(x, backend, parameters, None, wrt)
 
     def hessian_vector(
@@ -194,8 +199,14 @@ class Energy:
             "steps": steps, "alpha": alpha, "tolerance": tolerance, "guard": guard,
             "noise": noise, "noise_seed": seed,
         }  # fmt: skip
-        spec = ffi.new("basin_descent_spec *", spec)
         store = Store(backend_of(backend))
+        with store.backend.lock:
+            descent = self._descent(bound, store, tokens, ffi.new("basin_descent_spec *", spec))
+            for expression, values in inputs:
+                write(lib.basin_descent_plan(descent), expression, values)
+            return _run(descent, x, bound.names)
+
+    def _descent(self, bound, store, tokens, spec):
         descent = ffi.new("basin_descent **")
         try:
             check(
@@ -204,11 +215,8 @@ class Energy:
         except BasinError as failure:
             bound.reraise()
             raise BasinError(f"{self._where()}: {failure}") from None
-        descent = owned(descent[0], lib.basin_descent_free, store.pointer, graph.pointer)
-        plan = lib.basin_descent_plan(descent)
-        for expression, values in inputs:
-            write(plan, expression, values)
-        return _run(descent, x, bound.names)
+        graph = tokens._graph.pointer
+        return owned(descent[0], lib.basin_descent_free, store.pointer, graph)
 
     def _inputs(self, graph, parameters):
         """Arrays as inputs; returns expressions by name, and (expression, values)."""

@@ -18,6 +18,11 @@ def signature_of(python_function):
     return inspect.signature(python_function)
 
 
+def name_of(python_function):
+    """What it is called; of partial functions and objects that are called, their class."""
+    return getattr(python_function, "__name__", type(python_function).__name__)
+
+
 class Trace:
     """One tracing of a Python function for arguments of some shapes."""
 
@@ -28,7 +33,7 @@ class Trace:
         }
         value = as_expression(python_function(**self.inputs), self.graph)
         if value is None:
-            raise BasinError(f"{python_function.__name__} returned no expression")
+            raise BasinError(f"{name_of(python_function)} returned no expression")
         self.value = value
 
 
@@ -42,10 +47,15 @@ class Function:
     """
 
     def __init__(self, python_function, backend="cpu"):
+        if not callable(python_function):
+            raise BasinError(f"{python_function!r}, wanted a function of arrays")
         self._function, self._backend, self._plans = python_function, backend, {}
-        self.__name__ = python_function.__name__
+        self.__name__ = name_of(python_function)
         self.__doc__ = python_function.__doc__
         self.__wrapped__ = python_function
+
+    def __repr__(self) -> str:
+        return f"<basin function {self.__name__}{signature_of(self._function)}>"
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         """Its value: arrays in, an array out. On expressions it is the plain Python function."""

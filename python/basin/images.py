@@ -8,7 +8,7 @@ import numpy
 
 from basin import _plots
 from basin._estimator import Estimator, sized
-from basin._library import BasinError, check, ffi, lib, owned, text
+from basin._library import BasinError, check, ffi, lib, owned, path_of, text
 from basin._pictures import Pictures, array_of_picture
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class _Source:
             raise BasinError("no pictures")
         self._keep = []
         if all(isinstance(picture, (str, os.PathLike)) for picture in pictures):
-            self._keep = [ffi.new("char[]", os.fspath(p).encode()) for p in pictures]
+            self._keep = [ffi.new("char[]", path_of(p)) for p in pictures]
             self._keep.append(ffi.new("const char *[]", self._keep))
             fields.update(path=self._keep[-1], paths=len(pictures))
             if split is not None:

@@ -7,7 +7,7 @@ so that tools which expect one find it; the tensors are the same.
 import json
 import pathlib
 
-from basin._library import BasinError, check, ffi, lib, owned, text
+from basin._library import BasinError, check, ffi, lib, owned, path_of, text
 
 __all__ = ["from_huggingface", "to_huggingface"]
 
@@ -17,7 +17,7 @@ _PREFIX = "basin-"  # of model_type, "basin-image"
 
 def _read(path):
     bundle = ffi.new("basin_bundle **")
-    check(lib.basin_bundle_read, bundle, str(path).encode())
+    check(lib.basin_bundle_read, bundle, path_of(path))
     return owned(bundle[0], lib.basin_bundle_free)
 
 
@@ -41,7 +41,7 @@ def _write(path, bundle, metadata):
         borrowed = ffi.new("basin_tensor *")
         borrowed[0] = lib.basin_tensor_borrow(tensor.data, tensor.dtype, tensor.shape)
         check(lib.basin_bundle_add, made, lib.basin_bundle_name(bundle, i), borrowed)
-    check(lib.basin_safetensors_write, str(path).encode(), made)
+    check(lib.basin_safetensors_write, path_of(path), made)
 
 
 def to_huggingface(model, folder):
@@ -55,7 +55,7 @@ def to_huggingface(model, folder):
     >>> basin.interchange.to_huggingface("nowhere.safetensors", folder)
     Traceback (most recent call last):
         ...
-    OSError: nowhere.safetensors: cannot open for reading: No such file or directory
+    FileNotFoundError: nowhere.safetensors: cannot open for reading: No such file or directory
     """
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)

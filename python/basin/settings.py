@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Optional
 
-from basin._library import BasinError, check, ffi, lib, owned, text
+from basin._library import BasinError, check, ffi, lib, owned, path_of, text
 
 __all__ = ["Setting", "Settings", "nearest", "presets", "table"]
 
@@ -179,7 +179,7 @@ class Settings(Mapping):
 
     def read(self, path) -> None:
         """Takes what a file of settings names: of json(), or of the program's --print-config."""
-        check(lib.basin_settings_read, self.pointer, str(path).encode())
+        check(lib.basin_settings_read, self.pointer, path_of(path))
 
     def _check_name(self, name):
         if name not in _rows(self.task):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy
 
 from basin._estimator import Estimator, sized
-from basin._library import BasinError, check, ffi, lib, owned
+from basin._library import BasinError, check, ffi, lib, owned, path_of
 from basin._watch import Watch
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def _bytes_of(text):
     paths = text if isinstance(text, (list, tuple)) else [text]
     if not paths or not all(isinstance(path, os.PathLike) for path in paths):
         raise BasinError(f"text is {type(text).__name__}, wanted str, bytes, or paths (pathlib)")
-    names = [ffi.new("char[]", os.fsencode(path)) for path in paths]
+    names = [ffi.new("char[]", path_of(path)) for path in paths]
     data, length = ffi.new("char **"), ffi.new("size_t *")
     check(lib.basin_text_read, data, length, ffi.new("char *[]", names), len(names))
     try:

@@ -8,7 +8,7 @@ from typing import Any, Callable, ClassVar, Optional
 import numpy
 
 from basin._expr import Graph, as_expression
-from basin._library import BasinError, check, ffi, lib, owned
+from basin._library import BasinError, check, ffi, lib, owned, path_of
 from basin._plan import Store, backend_of, write
 from basin._tensor import shape_of
 from basin.functions import signature_of
@@ -141,13 +141,14 @@ class Trainer:
     def step(self, **batch: Any) -> float:
         """One step on a batch, whose arrays are the other arguments of the loss; returns the loss
         before it."""
-        plan = self._plan(batch)
-        for name, values in batch.items():
-            write(plan.trainer.plan, plan.inputs[name], values)
-        plan.trainer.step = self._steps
         value = ffi.new("double *")
-        check(lib.basin_trainer_step, plan.trainer, value)
-        self._steps = plan.trainer.step
+        with self._lock():
+            plan = self._plan(batch)
+            for name, values in batch.items():
+                write(plan.trainer.plan, plan.inputs[name], values)
+            plan.trainer.step = self._steps
+            check(lib.basin_trainer_step, plan.trainer, value)
+            self._steps = plan.trainer.step
         return value[0]
 
     def fit(
@@ -172,24 +173,32 @@ class Trainer:
 
     def save(self, path: Any) -> None:
         """Everything needed to go on, moments included; written aside, then renamed."""
-        check(
-            lib.basin_checkpoint_write, str(path).encode(), self._store.pointer, self._steps,
-            ffi.NULL, 0,
-        )  # fmt: skip
+        with self._lock():
+            check(
+                lib.basin_checkpoint_write, path_of(path), self._store.pointer, self._steps,
+                ffi.NULL, 0,
+            )  # fmt: skip
 
     def load(self, path: Any, **batch: Any) -> None:
         """Goes on from what save() wrote. `batch` gives the shapes of a batch where no step was
         taken yet."""
-        if batch:
-            self._plan(batch)
-        if not self._plans:
+        if not batch and not self._plans:
             raise BasinError("load() before a step needs a batch, for its shapes")
-        bundle = ffi.new("basin_bundle **")
-        check(lib.basin_bundle_read, bundle, str(path).encode())
+        bundle, step = ffi.new("basin_bundle **"), ffi.new("int64_t *")
+        check(lib.basin_bundle_read, bundle, path_of(path))
         bundle = owned(bundle[0], lib.basin_bundle_free)
-        step = ffi.new("int64_t *")
-        check(lib.basin_checkpoint_read, step, self._store.pointer, bundle)
-        self._steps = step[0]
+        with self._lock():
+            if batch:
+                self._plan(batch)
+            check(lib.basin_checkpoint_read, step, self._store.pointer, bundle)
+            self._steps = step[0]
+
+    def _lock(self):
+        return self._store.backend.lock
+
+    def __repr__(self):
+        names, count = ", ".join(self._declared), self._steps
+        return f"<basin trainer of {names} after {count} step{'s' * (count != 1)}>"
 
     def _initialise(self, seed):
         graph = Graph()

@@ -1,7 +1,9 @@
 """The C library in the process: it must outlive its own threads."""
 
+import copy
 import gc
 import os
+import pickle
 import subprocess
 import sys
 
@@ -112,3 +114,36 @@ def test_the_module_opens_or_says_why():
 def test_a_backend_that_is_not_there_says_so():
     with pytest.raises(basin.BasinError, match="gpu"):
         basin.Backend("gpu")
+
+
+def test_a_backend_is_pickled_by_name_and_shared_by_copies():
+    backend = basin.Backend("cpu", threads=1)
+    assert copy.deepcopy([backend])[0] is backend
+    assert repr(pickle.loads(pickle.dumps(backend))) == "Backend('cpu', threads=1)"
+    with pytest.raises(TypeError, match="backend None, wanted a name"):
+        basin.Backend(None)
+
+
+def test_what_is_no_path_is_refused(tmp_path, monkeypatch):
+    """str() would make a file called "b'model'" of bytes, and one called "None"."""
+    monkeypatch.chdir(tmp_path)
+    trainer = basin.Trainer(lambda w: w * w, {"w": 1.0})
+    trainer.save(b"model")
+    assert os.listdir() == ["model"]
+    for wrong in (None, 3, ["model"]):
+        with pytest.raises(TypeError):
+            trainer.save(wrong)
+    with pytest.raises(ValueError, match="null byte"):
+        trainer.save("model\0.txt")
+    assert os.listdir() == ["model"]
+
+
+def test_errors_of_files_are_those_of_python(tmp_path):
+    nowhere = tmp_path / "nowhere" / "model"
+    with pytest.raises(FileNotFoundError, match="nowhere/model: "):
+        basin.Trainer(lambda w: w * w, {"w": 1.0}).save(nowhere)
+    for opener in (basin.Network.open, basin.GraphSet.read, basin.AnomalyDetector.load):
+        with pytest.raises(FileNotFoundError, match="nowhere/model: "):
+            opener(nowhere)
+    with pytest.raises(basin.BasinError, match="no files"):
+        basin.Network.open()
