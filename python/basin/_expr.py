@@ -137,6 +137,8 @@ class Expression:
         return self._with(lib.basin_div, other, swapped=True)
 
     def __pow__(self, exponent):
+        if isinstance(exponent, numpy.ndarray) and exponent.ndim == 0:
+            exponent = exponent.item()  # a number: its base may be negative
         if not isinstance(exponent, numbers.Real):
             return self._with(lib.basin_power, exponent)
         if exponent == 2:
@@ -158,6 +160,15 @@ class Expression:
     def __lt__(self, other):
         return self._with(lib.basin_greater, other, swapped=True)
 
+    def __eq__(self, other):
+        return self._with(lib.basin_equal, other)
+
+    def __ne__(self, other):
+        equal = self._with(lib.basin_equal, other)
+        return equal if equal is NotImplemented else 1 - equal
+
+    __hash__ = object.__hash__
+
     # ---- methods that arrays have ----
 
     @property
@@ -176,12 +187,12 @@ class Expression:
     def argmax(self, axis=None):
         """The first place of the largest element, as a number; of all elements where axis is
         None."""
-        a, axis = (self.reshape(-1), 0) if axis is None else (self, _axes(self, axis)[0])
+        a, axis = one_axis(self, axis)
         place = lib.basin_argmax(a._pointer, axis)
         return self._graph.wrap(lib.basin_from_index(place, 0) if place else place)
 
     def cumsum(self, axis=None):
-        a, axis = (self.reshape(-1), 0) if axis is None else (self, _axes(self, axis)[0])
+        a, axis = one_axis(self, axis)
         return apply(lib.basin_cumsum, a, axis)
 
     def reshape(self, *shape):
@@ -253,7 +264,7 @@ def apply(function, a, *arguments):
 def transpose(a, axes=None):
     if axes is not None and len(axes) == 1 and isinstance(axes[0], (list, tuple)):
         axes = axes[0]
-    axes = list(reversed(range(a.ndim))) if axes is None else [i % a.ndim for i in axes]
+    axes = list(reversed(range(a.ndim))) if axes is None else [i + a.ndim * (i < 0) for i in axes]
     if sorted(axes) != list(range(a.ndim)):
         raise BasinError(f"axes {axes} of {a!r}, wanted each of its {a.ndim} axes once")
     return apply(lib.basin_permute, a, ffi.new("int[]", axes)) if a.ndim > 1 else a
@@ -267,6 +278,15 @@ def _axes(a, axis):
     if any(not 0 <= i < a.ndim for i in result) or len(set(result)) != len(result):
         raise BasinError(f"axis {axis} of {a!r}")
     return result
+
+
+def one_axis(a, axis):
+    """The expression and the axis along which it is walked; flat, where that is None."""
+    if axis is None:
+        return a.reshape(-1), 0
+    if not isinstance(axis, numbers.Integral):
+        raise BasinError(f"axis {axis} of {a!r}, wanted one number")
+    return a, _axes(a, axis)[0]
 
 
 def _reduce(function, a, axis, keepdims):
@@ -283,8 +303,7 @@ def _subscript(a, index):
     taken = sum(i is not None and i is not Ellipsis for i in index)
     if taken > a.ndim:
         raise BasinError(f"{taken} subscripts of {a!r}")
-    if sum(isinstance(i, (list, numpy.ndarray)) for i in index) > 1:
-        raise BasinError(f"two lists of places in {a!r}, wanted one")
+    _check_lists(a, index)
     spread = (slice(None),) * (a.ndim - taken)
     place = next((n for n, i in enumerate(index) if i is Ellipsis), None)
     index = index + spread if place is None else index[:place] + spread + index[place + 1 :]
@@ -300,8 +319,20 @@ def _subscript(a, index):
     return a.reshape(*shape) if tuple(shape) != a.shape else a
 
 
+def _check_lists(a, index):
+    """At most one list of places, and no number apart from it: of those NumPy moves the axes."""
+    lists = [place for place, i in enumerate(index) if isinstance(i, (list, numpy.ndarray))]
+    if len(lists) > 1:
+        raise BasinError(f"two lists of places in {a!r}, wanted one")
+    chosen = [place for place, i in enumerate(index) if isinstance(i, numbers.Integral)] + lists
+    if lists and max(chosen) - min(chosen) >= len(chosen):
+        raise BasinError(f"a list of places apart from a number in {a!r}: use two subscripts")
+
+
 def _along(a, axis, i):
     """Some elements of an axis, which stays."""
+    if isinstance(i, (bool, numpy.bool_)):
+        raise BasinError(f"subscript {i} of {a!r}, wanted numbers, slices or a list of places")
     if isinstance(i, slice):
         return _slice(a, axis, *i.indices(a.shape[axis]))
     if isinstance(i, numbers.Integral):

@@ -1,6 +1,7 @@
 """What NumPy's names mean for expressions: one table of pointwise functions, one of the others."""
 
 import inspect
+import numbers
 
 import numpy
 
@@ -37,8 +38,11 @@ _BINARY = {
 }
 
 
+_REDUCE = {"axis", "keepdims"}  # the options that reductions know
+
+
 def call_ufunc(ufunc, method, inputs, options):
-    if method == "reduce" and ufunc in (numpy.add, numpy.maximum):
+    if method == "reduce" and ufunc in (numpy.add, numpy.maximum) and options.keys() <= _REDUCE:
         name = "sum" if ufunc is numpy.add else "max"
         return getattr(inputs[0], name)(options.get("axis", 0), bool(options.get("keepdims")))
     if method != "__call__" or options:
@@ -47,6 +51,8 @@ def call_ufunc(ufunc, method, inputs, options):
         return _power(*inputs)
     if ufunc is numpy.less:
         ufunc, inputs = numpy.greater, inputs[::-1]
+    if ufunc is numpy.not_equal:
+        return 1 - numpy.equal(*inputs)
     graph = graph_of(inputs)
     function = _UNARY.get(ufunc) or _BINARY.get(ufunc)
     if function is None:
@@ -76,6 +82,8 @@ def _stack(arrays, axis=0):
 
 
 def _expand_dims(a, axis):
+    if not isinstance(axis, numbers.Integral) or not -a.ndim - 1 <= axis <= a.ndim:
+        raise BasinError(f"expand_dims at {axis} of {a!r}, wanted {-a.ndim - 1} to {a.ndim}")
     axis = axis + a.ndim + 1 if axis < 0 else axis
     return a.reshape(*a.shape[:axis], 1, *a.shape[axis:])
 
@@ -113,9 +121,10 @@ def _clip(a, low=None, high=None):
 
 
 def _roll(a, shift, axis=None):
-    if axis is None:
-        return _roll(a.reshape(-1), shift, 0).reshape(a.shape)
-    return apply(lib.basin_roll, a, _expr._axes(a, axis)[0], int(shift))
+    flat, along = _expr.one_axis(a, axis)
+    if not isinstance(shift, numbers.Integral):
+        raise BasinError(f"roll by {shift!r}, wanted a whole number")
+    return apply(lib.basin_roll, flat, along, int(shift)).reshape(a.shape)
 
 
 def _flip(a, axis=None):
@@ -125,12 +134,20 @@ def _flip(a, axis=None):
 
 
 def _take(a, indices, axis=None):
-    a, axis = (a.reshape(-1), 0) if axis is None else (a, _expr._axes(a, axis)[0])
+    a, axis = _expr.one_axis(a, axis)
     return a[(slice(None),) * axis + (numpy.asarray(indices),)]
 
 
 def _outer(a, b):
+    graph = graph_of((a, b))
+    a, b = wanted_expression(a, graph), wanted_expression(b, graph)
     return a.reshape(-1, 1) * b.reshape(1, -1)
+
+
+def _dot(a, b):
+    if numpy.ndim(a) > 1 and numpy.ndim(b) > 2:
+        raise BasinError(f"dot with {b!r}, wanted at most 2 axes; matmul and einsum take more")
+    return a @ b
 
 
 def _diagonal(a, offset=0, axis1=0, axis2=1):
@@ -139,14 +156,15 @@ def _diagonal(a, offset=0, axis1=0, axis2=1):
     return apply(lib.basin_diagonal, a, axis1, axis2)
 
 
-def _zeros_like(a, **_):
+def _zeros_like(a, dtype=None):
     return a._graph.wrap(lib.basin_fill(a._graph.pointer, shape_of(a.shape), 0))
 
 
+# Arguments stand where NumPy has them; those behind one that is missing here go by name alone.
 _FUNCTIONS = {
-    numpy.sum: lambda a, axis=None, keepdims=False: a.sum(axis, keepdims),
-    numpy.mean: lambda a, axis=None, keepdims=False: a.mean(axis, keepdims),
-    numpy.max: lambda a, axis=None, keepdims=False: a.max(axis, keepdims),
+    numpy.sum: lambda a, axis=None, *, keepdims=False: a.sum(axis, keepdims),
+    numpy.mean: lambda a, axis=None, *, keepdims=False: a.mean(axis, keepdims),
+    numpy.max: lambda a, axis=None, *, keepdims=False: a.max(axis, keepdims),
     numpy.argmax: lambda a, axis=None: a.argmax(axis),
     numpy.cumsum: lambda a, axis=None: a.cumsum(axis),
     numpy.roll: _roll,
@@ -163,13 +181,13 @@ _FUNCTIONS = {
     numpy.stack: _stack,
     numpy.where: _where,
     numpy.einsum: _einsum,
-    numpy.dot: lambda a, b: a @ b,
+    numpy.dot: _dot,
     numpy.clip: _clip,
     numpy.outer: _outer,
     numpy.zeros_like: _zeros_like,
     numpy.shape: lambda a: a.shape,
     numpy.ndim: lambda a: a.ndim,
-    numpy.linalg.norm: lambda a, axis=None: numpy.sqrt(numpy.sum(a * a, axis)),
+    numpy.linalg.norm: lambda a, *, axis=None: numpy.sqrt(numpy.sum(a * a, axis)),
 }
 
 

@@ -9,6 +9,7 @@ _NUMPY_OF = {
     "I16": "i2", "I8": "i1", "U8": "u1", "BOOL": "?",
 }  # fmt: skip
 _BASIN_OF = {numpy.dtype(code): getattr(lib, "BASIN_" + name) for name, code in _NUMPY_OF.items()}
+_WIDER = {numpy.dtype(a): b for a, b in {"u2": "i4", "u4": "i8", "u8": "f8", "g": "f8"}.items()}
 _DTYPE_OF = {getattr(lib, "BASIN_" + name): numpy.dtype(code) for name, code in _NUMPY_OF.items()}
 
 
@@ -27,11 +28,13 @@ def shape_tuple(shape):
 class Borrowed:
     """A tensor over an array's own memory; the array lives as long as this object."""
 
-    def __init__(self, values, dtype=None):
-        array = numpy.ascontiguousarray(values, dtype=dtype)
+    def __init__(self, values):
+        array = numpy.asarray(values)
+        native = array.dtype.newbyteorder("=")
+        array = numpy.ascontiguousarray(array, dtype=_WIDER.get(native, native))
         if array.dtype not in _BASIN_OF:
             raise BasinError(f"an array of type {array.dtype}, wanted floats, integers or bool")
-        self.array = array.reshape(numpy.shape(values))
+        self.array = array.reshape(numpy.shape(values))  # that of a number was made [1]
         data = ffi.cast("void *", self.array.ctypes.data)
         kind = _BASIN_OF[array.dtype]
         tensor = lib.basin_tensor_borrow(data, kind, shape_of(self.array.shape))

@@ -1,5 +1,8 @@
 """NumPy's names on expressions against NumPy itself."""
 
+import concurrent.futures
+import functools
+
 import numpy
 import pytest
 
@@ -42,6 +45,11 @@ SAME_AS_NUMPY = [
     lambda a, b: numpy.diagonal(a[:, :3], axis1=0, axis2=1),
     lambda a, b: numpy.einsum("ijk,ilk,lm->ijm", a, b, b[0]),
     lambda a, b: numpy.einsum("iij->ij", a[:, :3]),
+    lambda a, b: numpy.where(a == numpy.round(A, 1)[0, 0, 0], a, b) + (a != b) + (a == a),
+    lambda a, b: numpy.where(numpy.sign(a) == 1, a, 0) + numpy.not_equal(numpy.sign(a), 1),
+    lambda a, b: a ** numpy.array(2) + numpy.outer([1.0, 2.0], b[0, 0]).sum(),
+    lambda a, b: numpy.dot(a, b[0].T) + a[1, [0, 2]].sum() + a[:, 1][:, [0, 2]].sum(),
+    lambda a, b: numpy.add.reduce(a, axis=1) + numpy.maximum.reduce(b, axis=1),
 ]
 
 
@@ -51,6 +59,61 @@ def test_a_formula_means_what_it_means_in_numpy(number):
     ours = basin.function(formula, backend="ref")(A, B)
     assert ours.shape == formula(A, B).shape
     assert ours == pytest.approx(formula(A, B), rel=1e-12, abs=1e-13)
+
+
+NOT_AS_NUMPY = [
+    lambda a: numpy.linalg.norm(a, 1),  # the order, not the axis
+    lambda a: numpy.sum(a, 0, numpy.float64),  # the type, not keepdims
+    lambda a: numpy.mean(a, 0, numpy.float64),
+    lambda a: numpy.roll(a, 1, axis=(0, 1)),
+    lambda a: numpy.cumsum(a, axis=(0, 1)),
+    lambda a: numpy.dot(a, a.T),
+    lambda a: numpy.add.reduce(a, initial=5),
+    lambda a: numpy.add.reduce(a, where=a.shape[0] > 2),
+    lambda a: numpy.zeros_like(a, shape=(4,)),
+    lambda a: numpy.expand_dims(a, 5),
+    lambda a: numpy.transpose(a, (0, 1, 5)),
+    lambda a: a[True],
+    lambda a: a[0, :, [0, 2]],  # NumPy moves the axis of the list to the front
+    lambda a: a if a in [1.0, 2.0] else -a,
+]
+
+
+@pytest.mark.parametrize("number", range(len(NOT_AS_NUMPY)))
+def test_what_would_mean_something_else_than_in_numpy_is_refused(number):
+    with pytest.raises(basin.BasinError):
+        basin.function(NOT_AS_NUMPY[number])(A)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "g", ">f8", ">i4", "u2", "u4", "u8", "i1", "?"])
+def test_arrays_of_every_type_of_number_are_taken(dtype):
+    values = numpy.array([[0, 1], [1, 1]]).astype(dtype)
+    doubled = basin.function(lambda a: a + values)
+    assert doubled(values.T).tolist() == [[0, 2], [2, 2]]
+
+
+def test_threads_share_a_function():
+    double = basin.function(lambda a: numpy.sum(numpy.tanh(a @ a.T), axis=-1))
+    given = [numpy.random.default_rng(i).normal(size=(64, 64)) for i in range(4)]
+    wanted = [double(a) for a in given]
+
+    def work(i):
+        return all(numpy.array_equal(double(given[i]), wanted[i]) for _ in range(100))
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(work, range(4)))
+
+
+def test_partial_functions_and_objects_have_a_name():
+    scaled = functools.partial(lambda x, by: x * by, by=3.0)
+    assert basin.function(scaled)([1.0, 2.0]).tolist() == [3, 6]
+    assert repr(basin.function(scaled)) == "<basin function partial(x, *, by=3.0)>"
+    bowl = basin.energy(functools.partial(lambda g, by: numpy.sum(g) * by, by=3.0))
+    assert bowl([1.0, 2.0]) == 9
+    with pytest.raises(basin.BasinError, match="wrt 'by', which has its default"):
+        bowl.grad([1.0], "by")
+    with pytest.raises(basin.BasinError, match="3, wanted a function"):
+        basin.function(3)
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
