@@ -108,6 +108,16 @@ def test_the_other_layout_and_any_number_of_axes():
     torch.testing.assert_close(alone, wanted[0, 0])
 
 
+def test_the_scale_of_the_other_layout():
+    (q, k), scale = tokens(2, 3, 6, 8), torch.rand(2, 3, 6, 6)
+    turned = [x.transpose(-2, -3) for x in (q, k)]
+    for some in (scale, scale[:1, :1], torch.tensor(2.0)):  # one number, or whatever broadcasts
+        wanted = bt.attention_lse(q, k, 0.4, scale=some)
+        some = some.movedim(-3, -1) if some.ndim else some
+        found = bt.attention_lse(*turned, 0.4, scale=some, layout="nhy")
+        torch.testing.assert_close(found.transpose(-1, -2), wanted)
+
+
 @pytest.mark.parametrize("batch", [1, 3])
 def test_a_list_of_pairs(batch):
     q, k = tokens(batch, 2, 11, 6)
@@ -331,6 +341,17 @@ def test_what_is_made_under_a_mode_is_not_kept():
         assert not torch.equal(bt.energy_attention(x, x, 0.37), found[0])
 
 
+def test_what_is_made_in_inference_mode_serves_training_later():
+    """Constants of calls are made once, and tensors of inference mode cannot be saved for
+    backward."""
+    x = torch.randn(1, 2, 5, 4)
+    with torch.inference_mode():
+        bt.energy_attention(x, x, 0.43), bt.attention_force(x, x, 0.43)
+    x.requires_grad_()
+    energy, (force, _) = bt.energy_attention(x, x, 0.43), bt.attention_force(x, x, 0.43)
+    assert torch.autograd.grad(energy.sum() + force.sum(), x)[0].abs().sum() > 0
+
+
 def test_operations_pass_opcheck():
     q, k = (x.requires_grad_() for x in tokens(2, 3, 6, 8))
     beta = torch.tensor([0.3, 0.4, 0.5], requires_grad=True)
@@ -371,6 +392,8 @@ def test_threads_may_call_at_the_same_time():
         ({"q": numpy.zeros((1, 2, 4, 8))}, "queries are a ndarray, wanted a tensor"),
         ({"q": torch.zeros(1, 2, 4, 8, device="meta")}, "queries on meta, wanted cpu or cuda"),
         ({"pairs": torch.tensor([[0, 1]])}, r"pairs are a Tensor, .*Pairs\(edges, N\)"),
+        ({"pairs": [(0, 1)]}, r"pairs are a list, .*Pairs\(edges, N\)"),
+        ({"pairs": numpy.array([(0, 1)])}, r"pairs are a ndarray, .*Pairs\(edges, N\)"),
         ({"pairs": "casual"}, "wanted None, 'causal' or"),
         ({"pairs": "causal", "k": torch.zeros(1, 2, 5, 8)}, "4 queries and 5 keys"),
         ({"pairs": bt.Pairs([(0, 1)], 5)}, "there are 4 queries and 4 keys"),

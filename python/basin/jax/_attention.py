@@ -218,7 +218,8 @@ def attention_lse(
     q [.., H, N, Y], k [.., H, M, Y]; beta a number or [H]. `pairs` is None (all of them), "causal"
     (a query sees its own token and those before it) or `Pairs`; `exclude_self` leaves out each
     token's pair with itself. `scale` multiplies scores: [.., H, N, M], or [P, H] for a list. It
-    can be differentiated twice with respect to all of them. A query without keys has 0.
+    can be differentiated twice with respect to all of them. A query without keys has 0. With
+    layout="nhy" heads come behind tokens: q [.., N, H, Y], scale [.., N, M, H], result [.., N, H].
 
     >>> import jax.numpy as jnp
     >>> from basin.jax import attention_lse

@@ -75,7 +75,8 @@ _TYPES = {torch.float32, torch.bfloat16, torch.float64}
 
 @functools.lru_cache(maxsize=64)
 def _kept(value, shape, dtype, device):
-    made = torch.full(shape, value, dtype=dtype, device=device)
+    with torch.inference_mode(False):  # training may want it later
+        made = torch.full(shape, value, dtype=dtype, device=device)
     if made.is_cuda:  # others may read it on other streams
         torch.cuda.current_stream(device).synchronize()
     return made
@@ -144,7 +145,7 @@ def _pattern_of(pairs, exclude_self, q, k):
     flags = _eager.EXCLUDE_SELF if exclude_self else 0
     if q.is_cuda and torch.get_float32_matmul_precision() != "highest":
         flags |= _eager.TF32
-    if pairs is None or pairs == "causal":
+    if pairs is None or (isinstance(pairs, str) and pairs == "causal"):
         if (pairs or exclude_self) and q.shape[2] != k.shape[2]:
             raise BasinError(
                 f"{q.shape[2]} queries and {k.shape[2]} keys, which must be the same tokens to "
@@ -168,16 +169,19 @@ def _scale_of(scale, q, k, count, listed, layout, batch):
         return None
     real = torch.float64 if q.dtype == torch.float64 else torch.float32
     scale = torch.as_tensor(scale)
-    wanted = (count, q.shape[1]) if listed else (*batch, q.shape[1], q.shape[2], k.shape[2])
-    if not listed and layout == "nhy":
-        scale = scale.movedim(-1, -3)
+    heads, queries, keys = q.shape[1], q.shape[2], k.shape[2]
+    sizes = (heads, queries, keys) if layout == "hny" else (queries, keys, heads)
+    wanted = (count, heads) if listed else (*batch, *sizes)
     try:
         scale = scale.to(q.device, real).expand(wanted)
     except RuntimeError:
         raise BasinError(
             f"scale of shape {list(scale.shape)}, wanted {list(wanted)} or one that broadcasts"
         ) from None
-    return scale if listed else scale.reshape(-1, *wanted[-3:])
+    if listed:
+        return scale
+    scale = scale if layout == "hny" else scale.movedim(-1, -3)
+    return scale.reshape(-1, *scale.shape[-3:])
 
 
 class _Problem:
@@ -274,7 +278,9 @@ _checked = {}
 def _known(q, k, beta, pairs, scale, exclude_self, layout):
     """What calls of tensors [B, H, N, Y] with a number as beta, without list and scale, have beside
     q and k, checked once a shape. None for other calls, and where somebody watches."""
-    if type(beta) is not float or scale is not None or layout != "hny" or type(pairs) is Pairs:
+    if type(beta) is not float or scale is not None or layout != "hny":
+        return None
+    if pairs is not None and type(pairs) is not str:
         return None
     if type(q) not in PLAIN or type(k) not in PLAIN or watched():
         return None
@@ -308,7 +314,8 @@ def attention_lse(
     q [.., H, N, Y], k [.., H, M, Y]; beta a number or [H]. `pairs` is None (all of them), "causal"
     (a query sees its own token and those before it) or `Pairs`; `exclude_self` leaves out each
     token's pair with itself. `scale` multiplies scores: [.., H, N, M], or [P, H] for a list. It
-    can be differentiated twice with respect to all of them. A query without keys has 0.
+    can be differentiated twice with respect to all of them. A query without keys has 0. With
+    layout="nhy" heads come behind tokens: q [.., N, H, Y], scale [.., N, M, H], result [.., N, H].
 
     >>> from basin.torch import attention_lse
     >>> x = torch.eye(3)[None]

@@ -67,7 +67,7 @@ class EnergyBlock(torch.nn.Module):
         return q, torch.nn.functional.linear(g, self.wk.reshape(-1, dim)).reshape(shape)
 
     def _options(self, pairs):
-        exclude = self.exclude_self and (pairs is None or pairs == "causal")
+        exclude = self.exclude_self and (pairs is None or isinstance(pairs, str))
         return {"pairs": pairs, "exclude_self": exclude, "layout": "nhy"}
 
     def energy(self, x, pairs=None):
