@@ -2,15 +2,15 @@
 
 import inspect
 import json
+import numbers
 import pathlib
 import tempfile
-import warnings
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 import numpy
 
 from basin import _plots
-from basin._library import BasinError, check, ffi, lib, owned, path_of, text
+from basin._library import BasinError, check, ffi, lib, owned, path_of, text, warn
 from basin._plan import backend_of
 from basin._sklearn import (
     BaseEstimator,
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 __all__ = [
-    "ClassifierMixin", "Estimator", "RegressorMixin", "column_of", "labels_of", "outcome_of",
-    "score_of", "sized",
+    "ClassifierMixin", "Estimator", "RegressorMixin", "column_of", "known_of", "labels_of",
+    "narrowed", "outcome_of", "score_of", "share_of", "sized",
 ]  # fmt: skip
 
 
@@ -46,6 +46,7 @@ def _constructor(cls):
     kind = inspect.Parameter
     parameters = [kind("self", kind.POSITIONAL_OR_KEYWORD)]
     parameters += [kind(n, kind.KEYWORD_ONLY, default=v) for n, v in cls._defaults.items()]
+    __init__.__qualname__ = f"{cls.__name__}.__init__"
     __init__.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return __init__
 
@@ -148,10 +149,9 @@ class Estimator(BaseEstimator):
             raise KeyboardInterrupt("stopped before the first step")
         self._own_model(model[0])
         if watch.stopped:
-            warnings.warn(
+            warn(
                 f"stopped after {outcome.steps} of {outcome.steps_wanted} steps; the model is what "
-                "was learnt by then",
-                stacklevel=3,
+                "was learnt by then"
             )
         return self
 
@@ -234,11 +234,8 @@ def column_of(y, count, what="y"):
     """An array [count]; of a column [count, 1], too, as scikit-learn's estimators take it."""
     values = array_of_any(y)
     if values.shape == (count, 1):
-        warnings.warn(
-            f"A column-vector {what} was passed when a 1d array was expected",
-            DataConversionWarning,
-            stacklevel=5,
-        )
+        told = f"A column-vector {what} was passed when a 1d array was expected"
+        warn(told, DataConversionWarning)
         values = values[:, 0]
     if values.shape != (count,):
         raise BasinError(f"{what} of shape {list(values.shape)}, wanted [{count}]")
@@ -248,6 +245,26 @@ def column_of(y, count, what="y"):
     return values
 
 
+def known_of(values):
+    """Which labels of an object array are known: not None, NaN, pandas' NA, nor the number -1."""
+
+    def known(value):
+        same = value == value  # of NA it is NA
+        unknown = isinstance(value, numbers.Integral) and value == -1
+        return isinstance(same, (bool, numpy.bool_)) and bool(same) and not unknown
+
+    return numpy.array([value is not None and known(value) for value in values], bool)
+
+
+def share_of(validation):
+    """A part of the labelled nodes as the library takes it: 0 for None, below 0 for none."""
+    if validation is None:
+        return 0
+    if not validation >= 0:
+        raise BasinError(f"validation is {validation}, wanted 0 or more")
+    return validation or -1
+
+
 def labels_of(y, count, what="y"):
     """Whole numbers [count]; refuses what would lose something."""
     values = column_of(y, count, what)
@@ -255,4 +272,16 @@ def labels_of(y, count, what="y"):
         values.dtype.kind == "f" and numpy.array_equal(values, numpy.rint(values))
     ):
         raise BasinError(f"{what} of type {values.dtype}, wanted whole numbers")
-    return values.astype("i8")
+    return narrowed(values, "i4", what)
+
+
+def narrowed(values, dtype, what):
+    """Numbers as an array of a type that may not hold them: those are named, not changed."""
+    with numpy.errstate(over="ignore", invalid="ignore"):
+        result = numpy.ascontiguousarray(values, dtype=dtype)
+    lost = ~numpy.isfinite(result) if result.dtype.kind == "f" else result != values
+    lost &= numpy.isfinite(values)
+    if lost.any():
+        place = tuple(int(i[0]) for i in numpy.nonzero(lost))
+        raise BasinError(f"{what} has {values[place]:g}, too large for {result.dtype}")
+    return result

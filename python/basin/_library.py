@@ -6,11 +6,12 @@ import itertools
 import os
 import pathlib
 import sys
+import warnings
 from typing import Any, Optional
 
 from basin import _declarations
 
-__all__ = ["BasinError", "check", "ffi", "lib", "library_path", "owned", "path_of", "text"]
+__all__ = ["BasinError", "check", "ffi", "lib", "library_path", "owned", "path_of", "text", "warn"]
 
 
 ffi: Any = _declarations.ffi
@@ -77,6 +78,17 @@ def path_of(path: Any) -> bytes:
     if b"\0" in path:
         raise ValueError("embedded null byte")
     return path
+
+
+_HERE = os.path.dirname(__file__) + os.sep
+
+
+def warn(message: str, category: "type[Warning]" = UserWarning) -> None:
+    """Warns of the line outside this package that called it, however deep inside it is found."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
 
 
 # Messages about files end in the system's words.

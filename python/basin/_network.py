@@ -4,13 +4,12 @@ files."""
 import copy
 import logging
 import numbers
-import warnings
 from typing import Any, Optional
 
 import numpy
 
 from basin._estimator import labels_of, sized
-from basin._library import BasinError, check, ffi, lib, owned, path_of, text
+from basin._library import BasinError, check, ffi, lib, owned, path_of, text, warn
 from basin._table import Schema, Table, array_of_any, schema_of
 from basin._tensor import Borrowed
 
@@ -48,7 +47,7 @@ def _edges_of_matrix(matrix, nodes):
         raise BasinError(f"a matrix of edges {list(matrix.shape)}, wanted {wanted}")
     there = matrix.data != 0
     if numpy.any(matrix.data[there] != 1):
-        warnings.warn("weights of edges are not used", stacklevel=5)
+        warn("weights of edges are not used")
     pairs = numpy.stack([matrix.row[there], matrix.col[there]], axis=1)
     return numpy.ascontiguousarray(pairs, dtype="i8")
 
@@ -56,10 +55,14 @@ def _edges_of_matrix(matrix, nodes):
 def _edges_of_networkx(graph, nodes, index):
     """By labels of rows where these are known; by their numbers where nodes are whole numbers below
     `nodes`; else row i is the i-th node of the graph, which must have as many."""
-    if index is not None and all(node in index for node in graph.nodes):
+    strange = [] if index is None else [node for node in graph.nodes if node not in index]
+    if index is not None and not strange:
+        _check_unique(index)
         number = {label: i for i, label in enumerate(index)}
     elif nodes is not None and all(_is_number(node, nodes) for node in graph.nodes):
         number = {node: int(node) for node in graph.nodes}
+    elif 0 < len(strange) < graph.number_of_nodes():  # the others are labels of rows
+        raise BasinError(f"the graph has a node {strange[0]!r}, which no row is called")
     elif nodes is None or graph.number_of_nodes() == nodes:
         number = {node: i for i, node in enumerate(graph.nodes)}
     else:
@@ -67,8 +70,15 @@ def _edges_of_networkx(graph, nodes, index):
             f"a graph of {graph.number_of_nodes()} nodes beside {nodes} rows, and its nodes are "
             "not the numbers of rows"
         )
+    if nodes is not None and any(w not in (None, 1) for _, _, w in graph.edges(data="weight")):
+        warn("weights of edges are not used")
     pairs = [(number[a], number[b]) for a, b in graph.edges()]
     return numpy.array(pairs, dtype="i8").reshape(-1, 2)
+
+
+def _check_unique(index):
+    if not index.is_unique:
+        raise BasinError("edges by labels of rows, which are not unique: reset the index")
 
 
 def _is_number(node, nodes):
@@ -79,8 +89,7 @@ def _by_label(edges, index):
     """A pandas table of edges, whose ends are labels of the rows of features."""
     if edges.shape[1] != 2:
         raise BasinError(f"edges of columns {list(edges.columns)}, wanted two: from, to")
-    if not index.is_unique:
-        raise BasinError("edges by labels of rows, which are not unique: reset the index")
+    _check_unique(index)
     ends = [index.get_indexer(edges.iloc[:, side]) for side in (0, 1)]
     for side, found in enumerate(ends):
         if (found < 0).any():
@@ -119,10 +128,11 @@ class Network:
     ):  # fmt: skip
         self._table = Table(features)
         self.nodes, self.features = self._table.rows, self._table.count
-        relations = edges if isinstance(edges, dict) else {None: edges}
+        one = not isinstance(edges, dict)
+        relations = {None: edges} if one else {str(name): some for name, some in edges.items()}
         index = self._table.index
         self._edges = {n: edges_of(some, self.nodes, index) for n, some in relations.items()}
-        self._label = None if labels is None else labels_of(labels, self.nodes).astype("i4")
+        self._label = None if labels is None else labels_of(labels, self.nodes)
         masks = {"train": train, "val": validation, "test": test}
         self._masks = {name: self._mask(m) for name, m in masks.items() if m is not None}
         self._options = {"directed": directed, "missing": _missing(missing)}
@@ -163,7 +173,7 @@ class Network:
             raise BasinError(f"{type(data).__name__}, wanted a Network, or Data with x, edge_index")
         weights = getattr(data, "edge_weight", None), getattr(data, "edge_attr", None)
         if any(some is not None for some in weights):
-            warnings.warn("weights and attributes of edges are not used", stacklevel=3)
+            warn("weights and attributes of edges are not used")
         masks = [getattr(data, f"{name}_mask", None) for name in ("train", "val", "test")]
         edges, label = array_of_any(data.edge_index).T, getattr(data, "y", None)
         label = None if label is None else array_of_any(label).reshape(-1)
@@ -220,7 +230,7 @@ class Network:
 
     def labelled(self, labels: Any) -> "Network":
         """The same network with these labels of the nodes that are asked for."""
-        other, known = copy.copy(self), labels_of(labels, len(self)).astype("i4")
+        other, known = copy.copy(self), labels_of(labels, len(self))
         other._label = numpy.full(self.nodes, -1, "i4")
         other._label[self.rows] = known
         return other
@@ -234,6 +244,8 @@ class Network:
         mask = array_of_any(mask)
         if mask.shape != (self.nodes,):
             raise BasinError(f"a mask of shape {list(mask.shape)}, wanted [{self.nodes}]")
+        if not numpy.isin(mask, (0, 1)).all():
+            raise BasinError("a mask of other numbers than 0 and 1: numbers of nodes are no mask")
         return numpy.ascontiguousarray(mask != 0, dtype="u1")
 
     # ---- the library's ----

@@ -8,12 +8,11 @@ their names and values, so that a later table is read by it.
 import ctypes
 import json
 import numbers
-import warnings
 from typing import Any, Optional
 
 import numpy
 
-from basin._library import BasinError, check, ffi, lib, owned, text
+from basin._library import BasinError, check, ffi, lib, owned, text, warn
 
 __all__ = ["Schema", "Table", "array_of_any"]
 
@@ -94,14 +93,16 @@ class Table:
                 columns.append({"name": name, "type": kind, "mean": _mean(values)})
         matrix = numpy.empty((self.rows, len(features)), "f4")
         for place, feature in enumerate(features):
-            matrix[:, place] = feature
+            with numpy.errstate(over="ignore"):
+                matrix[:, place] = feature
+            _check_single(matrix[:, place], feature, f"column {names[place]!r}")
         plain = all(column["type"] == "number" for column in columns)
         return _some(matrix), names, None if plain or schema else columns
 
     def _say_unused(self, wanted):
         unused = [name for name in self.columns if name not in wanted]
         if unused:
-            warnings.warn(f"columns not used: {', '.join(unused)}", stacklevel=5)
+            warn(f"columns not used: {', '.join(unused)}")
 
 
 def schema_of(columns, directed, missing, relations):
@@ -139,12 +140,18 @@ def _single(values):
     """As float32; numbers that it cannot hold are named, not turned into infinity."""
     with numpy.errstate(over="ignore"):
         result = numpy.ascontiguousarray(values, dtype="f4")
-    if values.dtype.kind == "f":
-        lost = numpy.isinf(result) & numpy.isfinite(values)
-        if lost.any():
-            i, j = (int(place[0]) for place in numpy.nonzero(lost))
-            raise BasinError(f"feature {j} of node {i} is {values[i, j]:g}, too large for float32")
+    for column in range(values.shape[1]):
+        _check_single(result[:, column], values[:, column], f"feature {column}")
     return result
+
+
+def _check_single(result, values, what):
+    if values.dtype.kind != "f":
+        return
+    lost = numpy.isinf(result) & numpy.isfinite(values)
+    if lost.any():
+        node = int(lost.argmax())
+        raise BasinError(f"{what} of node {node} is {values[node]:g}, too large for float32")
 
 
 def _some(matrix):
@@ -160,12 +167,12 @@ def _some(matrix):
 
 
 def _column(series, name):
-    """ "number" or "text", and the values."""
+    """ "number", "date" or "text", and the values."""
     kind = "O" if hasattr(series, "cat") else getattr(series.dtype, "kind", "O")
     if kind in "iufb":
         return "number", _numbers(series)
     if kind == "M":
-        return "number", _days(series)
+        return "date", _days(series)
     if kind == "c":
         raise BasinError(f"column {name!r} of type {series.dtype}. Complex data not supported")
     there = series.notna().to_numpy()
@@ -176,8 +183,10 @@ def _column(series, name):
             return "number", values.astype("f8")
         other = next((value for value in values[there] if not isinstance(value, str)), None)
         if other is not None:
+            both = any(isinstance(value, str) for value in values[there])
             raise BasinError(
-                f"column {name!r} holds {other!r}, wanted numbers, dates, texts or categories"
+                f"column {name!r} holds {other!r}{' beside texts' * both}, wanted numbers, dates, "
+                "texts or categories"
             )
     values[there] = [str(value) for value in values[there]]
     values[~there] = None
@@ -203,17 +212,12 @@ def _choices(name, values, known):
     if known is not None:
         other = sum(value is not None and value not in known for value in values)
         if other:
-            warnings.warn(
-                f"column {name!r}: {other} rows with values that training did not know, taken as "
-                "other",
-                stacklevel=6,
-            )
+            told = f"{other} rows with values that training did not know, taken as other"
+            warn(f"column {name!r}: {told}")
         return known
     if not there or len(there) > MOST_VALUES:
         found = f"{len(there)} different texts" if there else "no value"
-        warnings.warn(
-            f"column {name!r} is left out: it has {found}, wanted 1 to {MOST_VALUES}", stacklevel=6
-        )
+        warn(f"column {name!r} is left out: it has {found}, wanted 1 to {MOST_VALUES}")
         return None
     return there
 

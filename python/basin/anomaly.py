@@ -1,14 +1,21 @@
 """Detectors of anomalous nodes."""
 
 import dataclasses
-import warnings
 from typing import TYPE_CHECKING, Any, Optional
 
 import numpy
 
 from basin import _plots
-from basin._estimator import ClassifierMixin, Estimator, column_of, score_of, sized
-from basin._library import BasinError, check, ffi, lib, owned, text
+from basin._estimator import (
+    ClassifierMixin,
+    Estimator,
+    column_of,
+    known_of,
+    score_of,
+    share_of,
+    sized,
+)
+from basin._library import BasinError, check, ffi, lib, owned, text, warn
 from basin._network import Network
 from basin._table import Schema, Table
 
@@ -115,8 +122,7 @@ class AnomalyDetector(ClassifierMixin, Estimator):
         if not network.label:
             name = type(self).__name__
             raise BasinError(f"{name} requires y to be passed, but the target y is None")
-        validation = 0 if self.validation is None else self.validation or -1
-        data = sized("basin_anomaly_data", network=network, validation=validation)
+        data = sized("basin_anomaly_data", network=network, validation=share_of(self.validation))
         self._train(self._settings(), data)
         self._describe()
         return self
@@ -259,7 +265,8 @@ def _known(y, count):
     if values.dtype.kind in "iuf":
         return values, values != -1
     if values.dtype.kind == "O":
-        return values, numpy.array([value is not None and value == value for value in values])
+        known = known_of(values)
+        return numpy.where(known, values, None), known
     return values, numpy.ones(count, bool)
 
 
@@ -280,11 +287,8 @@ def _classes(y, count, anomalous):
             raise BasinError(f"anomalous {anomalous!r}: {told}")
         classes = classes[numpy.argsort(classes == anomalous)]
     elif not numpy.array_equal(classes, [0, 1]):
-        warnings.warn(
-            f"{told}: {classes.tolist()[1]!r} counts as anomalous; anomalous= says otherwise",
-            stacklevel=3,
-        )
-    return classes, _codes(y, count, classes)
+        warn(f"{told}: {classes.tolist()[1]!r} counts as anomalous; anomalous= says otherwise")
+    return classes, _codes(values, count, classes)
 
 
 def _codes(y, count, classes):

@@ -2,14 +2,13 @@
 
 import dataclasses
 import functools
-import warnings
 from typing import TYPE_CHECKING, Any, Callable, Optional, overload
 
 import numpy
 
 from basin import _plots, operations
 from basin._expr import Expression, Graph, apply, as_expression, wanted_expression
-from basin._library import BasinError, check, ffi, lib, owned
+from basin._library import BasinError, check, ffi, lib, owned, warn
 from basin._plan import Plan, Store, backend_of, write
 from basin._tensor import Borrowed, array_of
 from basin.functions import name_of, signature_of
@@ -307,13 +306,11 @@ def _say_where_it_left(energy):
     """Warns of energies that are no numbers."""
     lost = ~numpy.isfinite(energy)
     if lost[0]:
-        warnings.warn("the energy of the tokens is not finite", RuntimeWarning, stacklevel=4)
+        warn("the energy of the tokens is not finite", RuntimeWarning)
     elif lost.any():
-        warnings.warn(
-            f"the energy is not finite from step {int(lost.argmax())} on: a smaller alpha may help",
-            RuntimeWarning,
-            stacklevel=4,
-        )
+        step = int(lost.argmax())
+        told = f"the energy is not finite from step {step} on: a smaller alpha may help"
+        warn(told, RuntimeWarning)
 
 
 @overload

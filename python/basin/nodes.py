@@ -1,10 +1,20 @@
 """Classes of nodes."""
 
 import copy
+import numbers
+import re
 
 import numpy
 
-from basin._estimator import ClassifierMixin, Estimator, score_of, sized
+from basin._estimator import (
+    ClassifierMixin,
+    Estimator,
+    column_of,
+    known_of,
+    score_of,
+    share_of,
+    sized,
+)
 from basin._library import BasinError, check, ffi, lib, owned, text
 from basin._network import Network
 from basin.anomaly import _FEATURE, _NEIGHBOUR
@@ -39,8 +49,7 @@ class NodeClassifier(ClassifierMixin, Estimator):
         network, values = _labelled(X, edges, y)
         if not network.label:
             raise BasinError(f"{type(self).__name__} requires y to be passed: labels of nodes")
-        validation = 0 if self.validation is None else self.validation or -1
-        data = sized("basin_node_data", network=network, validation=validation)
+        data = sized("basin_node_data", network=network, validation=share_of(self.validation))
         self._train(self._settings(), data)
         self.n_features_in_ = network.features
         self._opened()
@@ -55,7 +64,7 @@ class NodeClassifier(ClassifierMixin, Estimator):
 
     def _opened(self):
         names = self._names()
-        whole = all(name.lstrip("-").isdigit() for name in names)
+        whole = all(_is_number(name) for name in names)
         self.classes_ = numpy.array([int(name) for name in names] if whole else names)
 
     def predict_proba(self, X, *, edges=None) -> numpy.ndarray:  # noqa: N803
@@ -66,7 +75,8 @@ class NodeClassifier(ClassifierMixin, Estimator):
 
     def predict(self, X, *, edges=None) -> numpy.ndarray:  # noqa: N803
         """The most probable class of each node."""
-        return self.classes_[self.predict_proba(X, edges=edges).argmax(axis=1)]
+        likeliest = self.predict_proba(X, edges=edges).argmax(axis=1)
+        return self.classes_[likeliest]
 
     def measure(self, X, y=None, *, edges=None) -> dict:  # noqa: N803
         """ "accuracy", "macro_f1", "auroc" and "loss" over the nodes with a label."""
@@ -140,7 +150,7 @@ def _labelled(X, edges, y, schema=ffi.NULL):  # noqa: N803
     given = _given(X, edges)
     if y is None:
         return given.build(schema), None
-    values, known = _known(y)
+    values, known = _known(y, len(given))
     classes = numpy.unique(values[known])
     codes = numpy.full(len(values), -1, "i8")
     codes[known] = numpy.searchsorted(classes, values[known])
@@ -150,11 +160,14 @@ def _labelled(X, edges, y, schema=ffi.NULL):  # noqa: N803
     return network, classes
 
 
-def _known(y):
+def _is_number(name):
+    """Whether a whole number is written so: "007" is a text."""
+    return re.fullmatch("0|-?[1-9][0-9]*", name) is not None
+
+
+def _known(y, count):
     """Labels, and which of them are known."""
-    values = numpy.asarray(y)
-    if values.ndim != 1:
-        raise BasinError(f"y of shape {list(values.shape)}, wanted one label a node")
+    values = column_of(y, count)
     if values.dtype.kind == "f":
         if not numpy.array_equal(values, numpy.rint(values)):
             raise BasinError("y holds fractions, wanted classes: whole numbers or texts")
@@ -162,6 +175,8 @@ def _known(y):
     if values.dtype.kind in "iu":
         return values, values != -1
     if values.dtype.kind == "O":
-        known = numpy.array([value is not None and value == value for value in values])
+        known = known_of(values)
+        if all(isinstance(value, numbers.Integral) for value in values[known]):
+            return numpy.where(known, values, -1).astype("i8"), known
         return numpy.where(known, values, "").astype(str), known
     return values, numpy.ones(len(values), bool)

@@ -7,6 +7,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Optional
 
+import numpy
+
 from basin._library import BasinError, check, ffi, lib, owned, path_of, text
 
 __all__ = ["Setting", "Settings", "nearest", "presets", "table"]
@@ -46,7 +48,7 @@ def _kind(number):
 def _rows(task):
     rows, pointer = {}, lib.basin_settings_table(task.encode())
     if not pointer:
-        raise BasinError(f"task {task!r}, wanted image, anomaly or graphs")
+        raise BasinError(f"task {task!r}, wanted image, anomaly, node, graphs, text or sudoku")
     while pointer[len(rows)].name:
         row = pointer[len(rows)]
         rows[text(row.name)] = row
@@ -99,12 +101,12 @@ def nearest(name: str, names) -> str:
 def _as_text(value):
     if isinstance(value, str):
         return value
+    if hasattr(value, "item") and numpy.ndim(value) == 0:  # a number of NumPy's
+        value = value.item()
     if value is True or value is False:
         return "on" if value else "off"
     if hasattr(value, "__len__"):
         return ",".join(_as_text(part) for part in value)
-    if hasattr(value, "item"):  # a number of NumPy's
-        value = value.item()
     return repr(value) if isinstance(value, float) else str(value)
 
 
@@ -119,7 +121,8 @@ def _as_value(kind, told):
 class Settings(Mapping):
     """What is trained and how, by name: a mapping that checks what is put into it.
 
-    `task` is "image", "anomaly" or "graphs"; what is not named has the preset's value.
+    `task` is "image", "anomaly", "node", "graphs", "text" or "sudoku"; what is not named has the
+    preset's value.
 
     >>> import basin
     >>> settings = basin.Settings("anomaly", epochs=20, dim=32)
@@ -168,6 +171,10 @@ class Settings(Mapping):
 
     def __repr__(self) -> str:
         return f"Settings({self.task!r}, {json.dumps(dict(self))})"
+
+    def __reduce__(self):
+        """Copies would share what the library holds, and a change of one be a change of both."""
+        raise TypeError(f"settings are not copied: basin.Settings({self.task!r}, ..) makes others")
 
     def check(self) -> None:
         """Raises where settings do not go together, or one that was set has no effect."""

@@ -125,8 +125,7 @@ def test_the_program_reads_what_pandas_trained(of_accounts, accounts, program, t
 
     table, edges, _ = accounts
     of_accounts.save(tmp_path / "model")
-    days = (table["opened"] - numpy.datetime64("1970-01-01")).dt.days
-    table.assign(opened=days, vip=table["vip"].astype(int)).to_csv(tmp_path / "accounts.csv")
+    table.assign(vip=table["vip"].astype(int)).to_csv(tmp_path / "accounts.csv")
     edges.rename(columns={"payer": "src", "payee": "dst"}).to_csv(tmp_path / "e.csv", index=False)
     command = [program, "anomaly", "score", "model", "accounts.csv", "e.csv", "--id", "account"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
@@ -135,6 +134,21 @@ def test_the_program_reads_what_pandas_trained(of_accounts, accounts, program, t
     found = {row[0]: float(row[column]) for row in rows[1:]}
     wanted = of_accounts.predict_proba(table, edges=edges)[:, 1]
     assert [found[name] for name in table.index] == pytest.approx(wanted, abs=1e-5)
+
+
+def test_pandas_scores_with_what_the_program_trained(accounts, program, tmp_path):
+    import subprocess
+
+    table, edges, y = accounts
+    numbers = table.assign(vip=table["vip"].astype(int))
+    numbers.assign(label=y).to_csv(tmp_path / "accounts.csv")
+    edges.rename(columns={"payer": "src", "payee": "dst"}).to_csv(tmp_path / "e.csv", index=False)
+    options = [f"--{name}={value}" for name, value in SMALL.items()]
+    files = ["accounts.csv", "e.csv", "--id", "account", "--output", "model"]
+    command = [program, "anomaly", "train", *files, "--quiet", *options]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    loaded = basin.AnomalyDetector.load(tmp_path / "model")
+    assert loaded.predict_proba(numbers, edges=edges).shape == (120, 2)
 
 
 def test_edges_go_by_the_labels_of_rows(fitted, network):
@@ -191,7 +205,13 @@ def test_columns_of_many_texts_are_left_out(accounts):
 
 
 @pytest.mark.parametrize(
-    ("column", "told"), [([[1]] * 120, r"'odd' holds \[1\]"), ([1j] * 120, "'odd'.*Complex")]
+    ("column", "told"),
+    [
+        ([[1]] * 120, r"'odd' holds \[1\], wanted numbers"),
+        ([1, "a"] * 60, "'odd' holds 1 beside texts"),
+        ([1j] * 120, "'odd'.*Complex"),
+        ([1.0, 1e39] * 60, r"'odd' of node 1 is 1e\+39, too large for float32"),
+    ],
 )
 def test_columns_of_other_things_are_refused(accounts, column, told):
     table, edges, y = accounts
@@ -219,6 +239,38 @@ def test_labels_of_pandas_may_be_texts(accounts):
         basin.AnomalyDetector(**SMALL, anomalous="Fraud").fit(table, named, edges=edges)
 
 
+def test_labels_of_pandas_may_have_gaps(accounts):
+    """pandas' NA is neither equal to itself nor unequal; -1 stays unknown among objects."""
+    pandas = pytest.importorskip("pandas")
+    table, edges, y = accounts
+    codes = numpy.where(numpy.arange(120) < 10, -1, y)
+    wanted = basin.AnomalyDetector(**SMALL).fit(table, codes, edges=edges)
+    gaps = pandas.Series(y == 1, dtype="boolean")
+    gaps[:10] = pandas.NA
+    for labels in (gaps, codes.astype(object)):
+        found = basin.AnomalyDetector(**SMALL).fit(table, numpy.asarray(labels), edges=edges)
+        assert numpy.array_equal(
+            found.predict_proba(table, edges=edges), wanted.predict_proba(table, edges=edges)
+        )
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"labels": [0, 1, 2**32]}, "y has 4.29497e\\+09, too large for int32"),  # it was 0
+        ({"train": [0, 2, 1]}, "numbers of nodes are no mask"),
+    ],
+)
+def test_what_a_network_cannot_hold_is_refused(given, told):
+    with pytest.raises(basin.BasinError, match=told):
+        basin.Network(numpy.eye(3), [[0, 1]], **given)
+
+
+def test_names_of_relations_may_be_numbers(network):
+    x, edges, _ = network
+    assert basin.Network(x, {1: edges, 2: edges[:3]}).build().relations == 3
+
+
 # ---- NetworkX ----
 
 
@@ -237,6 +289,29 @@ def test_nodes_of_networkx_are_rows_by_label(of_accounts, accounts):
     graph = networkx.Graph(edges.to_numpy().tolist())
     wanted = of_accounts.predict_proba(table, edges=edges)
     assert numpy.array_equal(of_accounts.predict_proba(table, edges=graph), wanted)
+
+
+def test_a_graph_of_networkx_with_a_node_that_no_row_is_called(of_accounts, accounts):
+    """As many nodes as rows, of which all but one are labels: their order says nothing."""
+    networkx = pytest.importorskip("networkx")
+    table, edges, _ = accounts
+    graph = networkx.Graph(edges.replace("A007", "B007").to_numpy().tolist())
+    graph.add_nodes_from(set(table.index) - {"A007"})
+    assert graph.number_of_nodes() == len(table)
+    with pytest.raises(basin.BasinError, match="a node 'B007', which no row is called"):
+        of_accounts.predict(table, edges=graph)
+    twice = table.set_axis(["A000", *table.index[:-1]])
+    with pytest.raises(basin.BasinError, match="labels of rows, which are not unique"):
+        of_accounts.predict(twice, edges=networkx.Graph([("A000", "A001")]))
+
+
+def test_weights_of_networkx_are_told_not_to_count(fitted, network):
+    networkx = pytest.importorskip("networkx")
+    graph = networkx.Graph(network[1].tolist())
+    networkx.set_edge_attributes(graph, 2.5, "weight")
+    with pytest.warns(UserWarning, match="weights of edges are not used") as told:
+        fitted.predict(network[0], edges=graph)
+    assert told[0].filename == __file__  # however deep inside the package it was noticed
 
 
 def test_nodes_of_networkx_that_are_no_rows_are_refused(fitted, network):

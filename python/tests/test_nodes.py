@@ -37,6 +37,26 @@ def test_it_learns(fitted, network, kinds):
     assert numpy.array_equal(fitted.predict(x, edges=edges), probability.argmax(axis=1))
 
 
+@pytest.mark.parametrize(
+    ("labels", "classes"),
+    [
+        ([None, 0, 1, 1, 0], [0, 1]),  # were the texts "0" and "1"
+        (numpy.array([-1, 0, 1, 1, 0], dtype=object), [0, 1]),  # -1 was a class of its own
+        (["007", "010", "007", "010", None], ["007", "010"]),  # were 7 and 10 in a loaded model
+        (["--1", "\u00b2", "--1", "\u00b2", None], ["--1", "\u00b2"]),  # were no text to int()
+        ([[0], [1], [1], [0], [1]], [0, 1]),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:A column-vector y")
+def test_classes_are_what_was_given(network, labels, classes, tmp_path):
+    x, edges, _ = network
+    y = numpy.asarray(labels * 24 if isinstance(labels, list) else numpy.tile(labels, 24))
+    model = basin.NodeClassifier(**{**SMALL, "epochs": 1}).fit(x, y, edges=edges)
+    model.save(tmp_path / "model")
+    for some in (model, basin.NodeClassifier.load(tmp_path / "model")):
+        assert some.classes_.tolist() == classes
+
+
 def test_classes_may_be_texts(fitted, network, kinds, tmp_path):
     x, edges, _ = network
     names = numpy.array(["ash", "birch", "cedar"])[kinds].astype(object)
@@ -92,3 +112,18 @@ def test_the_programs_file(program, network, kinds, nameless, tmp_path):
     assert ours.read_bytes() == theirs.read_bytes()
     basin.NodeClassifier(**SMALL).fit(x, kinds, edges=edges).save(ours)
     assert nameless(ours) == nameless(theirs)
+
+
+@pytest.mark.parametrize("validation", [-0.1, float("nan")])
+def test_no_part_of_the_nodes_is_below_nothing(network, kinds, validation):
+    """It meant none, as 0 does."""
+    model = basin.NodeClassifier(**SMALL, validation=validation)
+    with pytest.raises(basin.BasinError, match="validation is .*, wanted 0 or more"):
+        model.fit(network[0], kinds, edges=network[1])
+
+
+def test_what_has_learnt_nothing_says_so(network):
+    with pytest.raises(ValueError, match="this NodeClassifier has learnt nothing"):
+        basin.NodeClassifier().predict(network[0], edges=network[1])
+    with pytest.raises(TypeError, match=r"^NodeClassifier.__init__\(\)"):
+        basin.NodeClassifier(3)

@@ -1,7 +1,9 @@
 """Settings in Python are those of the C table."""
 
+import copy
 import pickle
 
+import numpy
 import pytest
 
 import basin
@@ -22,6 +24,22 @@ def test_values_have_python_types():
     settings = basin.Settings("image", attention=False, rate=2e-4, dim=32, mean=(0.1, 0.2, 0.3))
     assert settings["attention"] is False
     assert (settings["rate"], settings["dim"], settings["mean"]) == (2e-4, 32, (0.1, 0.2, 0.3))
+
+
+def test_values_of_numpy_are_taken():
+    """A grid of parameters hands them over so."""
+    settings = basin.Settings("image", attention=numpy.bool_(False), dim=numpy.int64(32))
+    assert (settings["attention"], settings["dim"]) == (False, 32)
+    settings["mean"] = numpy.array([0.5, 0.25, 0.125])
+    assert settings["mean"] == (0.5, 0.25, 0.125)
+
+
+def test_settings_are_not_copied_by_halves():
+    """A copy would share what the library holds, and a change of one be a change of both."""
+    settings = basin.Settings("image")
+    for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="settings are not copied"):
+            copied(settings)
 
 
 def test_presets_override_defaults_and_keywords_override_presets():

@@ -403,7 +403,7 @@ BASIN_API basin_status basin_scaler_parse(basin_scaler_kind *kind, const char *n
 typedef struct basin_network_arrays {
     size_t size; /* sizeof(basin_network_arrays): fields beyond it are taken as zero */
     int64_t nodes, features;
-    const float *feature;              /* [N, F] */
+    const float *feature;              /* [N, F]; of a date: days since 1970 */
     const int32_t *label;              /* [N] 0 normal, 1 anomalous, -1 unknown */
     const uint8_t *train, *val, *test; /* [N] 1: in that part */
     int relations;

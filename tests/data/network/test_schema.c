@@ -92,6 +92,20 @@ static void arrays_are_matched(void **state) {
     basin_schema_free(two);
 }
 
+/* Arrays have no types: dates are numbers there. */
+static void dates_in_arrays_are_days(void **state) {
+    (void)state;
+    const char *const names[] = {"amount", "opened"};
+    basin_network *n;
+    basin_error error;
+    basin_schema *schema = must_parse(COLUMNS("{\"name\":\"opened\",\"type\":\"date\"},"
+                                              "{\"name\":\"amount\",\"type\":\"number\"}"));
+    if (from_arrays(&n, names, schema, &error)) fail_msg("%s", error.text);
+    assert_true(n->feature[0] == small_x[1] && n->feature[1] == small_x[0]);
+    basin_network_free(n);
+    basin_schema_free(schema);
+}
+
 static void what_does_not_match_is_named(void **state) {
     (void)state;
     const char *const names[] = {"amount", "age"};
@@ -100,8 +114,8 @@ static void what_does_not_match_is_named(void **state) {
     } trial[] = {
         {COLUMNS("{\"name\":\"ammount\",\"type\":\"number\"}"),
          "no column 'ammount', which the detector was trained with (did you mean 'amount'?)"},
-        {COLUMNS("{\"name\":\"age\",\"type\":\"date\"}"),
-         "column 'age' is a number; the detector was trained with a date there"},
+        {COLUMNS("{\"name\":\"age\",\"type\":\"category\",\"values\":[\"old\"]}"),
+         "column 'age' is a number; the detector was trained with a category there"},
         {COLUMNS("{\"name\":\"city\",\"type\":\"category\",\"values\":[\"x\"]}"),
          "no column 'city'"},
         {"{\"version\":1,\"named\":false,\"nodes\":{\"columns\":[{\"name\":\"0\",\"type\":"
@@ -152,6 +166,7 @@ int main(void) {
         cmocka_unit_test(refuses_damaged_ones),
         cmocka_unit_test(keeps_what_it_says),
         cmocka_unit_test(arrays_are_matched),
+        cmocka_unit_test(dates_in_arrays_are_days),
         cmocka_unit_test(what_does_not_match_is_named),
         cmocka_unit_test(old_files_are_matched_by_features),
     };

@@ -61,12 +61,18 @@ static bool place_indicators(places *p, const basin_schema_column *to) {
     return found;
 }
 
+/* Arrays know numbers alone: dates are there what they become here, days since 1970. */
+static bool fits(const basin_schema *from, basin_column_type found, basin_column_type wanted) {
+    if (from->of_arrays && found == BASIN_COLUMN_NUMBER && wanted == BASIN_COLUMN_DATE) return true;
+    return found == wanted;
+}
+
 static basin_status place_column(places *p, const basin_schema_column *to, basin_error *error) {
     const basin_schema_column *from = basin_schema_find(&p->from->nodes, to->name);
     if (from && !basin_column_is_feature(from->type)) from = NULL;
     if (!from && to->type == BASIN_COLUMN_CATEGORY && place_indicators(p, to)) return BASIN_OK;
     if (!from) return fail_missing(p, to->name, error);
-    if (from->type != to->type)
+    if (!fits(p->from, from->type, to->type))
         return basin_fail(error, BASIN_BAD_VALUE,
                           "%s: column '%s' is a %s; the detector was trained with a %s there",
                           p->network->path, to->name, basin_column_type_name(from->type),

@@ -200,6 +200,7 @@ basin_status basin_schema_of(basin_schema **schema, const basin_network *network
     if (status) return status;
     basin_schema *s = *schema;
     s->named = network->column.count > 0;
+    s->of_arrays = true;
     s->directed = network->directed;
     if (missing != BASIN_MISSING_KEEP) s->missing = missing;
     status = add_numbers(s, network, error);

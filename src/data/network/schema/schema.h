@@ -39,7 +39,8 @@ typedef struct basin_schema_table {
 } basin_schema_table;
 
 struct basin_schema {
-    bool named; /* columns have names; else they go by their place */
+    bool named;     /* columns have names; else they go by their place */
+    bool of_arrays; /* basin_schema_of made it: types of columns are not known */
     bool directed;
     basin_missing missing;
     basin_unknown unknown;
