@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ClassifierMixin", "Estimator", "RegressorMixin", "column_of", "known_of", "labels_of",
-    "narrowed", "outcome_of", "score_of", "share_of", "sized",
+    "narrowed", "outcome_of", "score_of", "share_of", "share_of_nodes", "sized", "there_of",
 ]  # fmt: skip
 
 
@@ -230,7 +230,7 @@ def outcome_of(outcome) -> dict:
     return {**result, "best": score_of(outcome.best)}
 
 
-def column_of(y, count, what="y"):
+def column_of(y, count, what="y", unknown="; -1 is unknown"):
     """An array [count]; of a column [count, 1], too, as scikit-learn's estimators take it."""
     values = array_of_any(y)
     if values.shape == (count, 1):
@@ -241,28 +241,34 @@ def column_of(y, count, what="y"):
         raise BasinError(f"{what} of shape {list(values.shape)}, wanted [{count}]")
     if values.dtype.kind == "f" and not numpy.isfinite(values).all():
         place = int(numpy.argmin(numpy.isfinite(values)))
-        raise BasinError(f"{what} of {place} is {values[place]}, wanted a class; -1 is unknown")
+        raise BasinError(f"{what} of {place} is {values[place]}, wanted a class{unknown}")
     return values
 
 
+def there_of(values):
+    """Which entries of an object array are there: not None, NaN or pandas' NA."""
+    same = [value is not None and value == value for value in values]  # of NA it is NA
+    return numpy.array([isinstance(one, (bool, numpy.bool_)) and bool(one) for one in same], bool)
+
+
 def known_of(values):
-    """Which labels of an object array are known: not None, NaN, pandas' NA, nor the number -1."""
-
-    def known(value):
-        same = value == value  # of NA it is NA
-        unknown = isinstance(value, numbers.Integral) and value == -1
-        return isinstance(same, (bool, numpy.bool_)) and bool(same) and not unknown
-
-    return numpy.array([value is not None and known(value) for value in values], bool)
+    """Which labels of an object array are known: those that are there, but for the number -1."""
+    unknown = [isinstance(value, numbers.Integral) and value == -1 for value in values]
+    return there_of(values) & ~numpy.array(unknown, bool)
 
 
 def share_of(validation):
-    """A part of the labelled nodes as the library takes it: 0 for None, below 0 for none."""
+    """A part of the data that validates; None is 0."""
     if validation is None:
         return 0
-    if not validation >= 0:
-        raise BasinError(f"validation is {validation}, wanted 0 or more")
-    return validation or -1
+    if not 0 <= validation < 1:
+        raise BasinError(f"validation is {validation}, wanted a part: 0 to below 1")
+    return validation
+
+
+def share_of_nodes(validation):
+    """The same as the library takes it for nodes: 0 for None, below 0 for none."""
+    return 0 if validation is None else share_of(validation) or -1
 
 
 def labels_of(y, count, what="y"):
@@ -283,5 +289,5 @@ def narrowed(values, dtype, what):
     lost &= numpy.isfinite(values)
     if lost.any():
         place = tuple(int(i[0]) for i in numpy.nonzero(lost))
-        raise BasinError(f"{what} has {values[place]:g}, too large for {result.dtype}")
+        raise BasinError(f"{what}: {values[place]} is too large for {result.dtype}")
     return result

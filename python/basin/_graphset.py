@@ -1,11 +1,12 @@
 """Sets of small graphs, from arrays, SciPy, NetworkX, PyTorch Geometric, SMILES or files."""
 
 import dataclasses
+import numbers
 from typing import Any
 
 import numpy
 
-from basin._estimator import sized
+from basin._estimator import narrowed, sized
 from basin._library import BasinError, check, ffi, lib, owned, path_of
 from basin._network import edges_of
 from basin._table import array_of_any
@@ -47,6 +48,8 @@ class Graph:
         self._check(rows)
 
     def _check(self, rows):
+        if not isinstance(self.nodes, numbers.Integral):
+            raise BasinError(f"a graph of {self.nodes!r} nodes, wanted a whole number")
         if any(count != self.nodes for count in rows):
             raise BasinError(f"rows for {rows} nodes of a graph of {self.nodes}")
         edges = self.edges
@@ -69,18 +72,15 @@ class Graph:
         array([6, 6, 6, 6], dtype=int32)
         """
 
-        def table(entries, names):
-            return [[data[name] for name in names] for data in entries] if names else None
-
-        nodes = [data for _, data in graph.nodes(data=True)]
-        edges = [data for _, _, data in graph.edges(data=True)]
+        nodes = list(graph.nodes(data=True))
+        edges = [((a, b), data) for a, b, data in graph.edges(data=True)]
         return cls(
             graph,
             len(nodes),
-            table(nodes, node_attributes),
-            table(nodes, node_labels),
-            table(edges, edge_attributes),
-            table(edges, edge_labels),
+            _data_of(nodes, "node", node_attributes),
+            _data_of(nodes, "node", node_labels),
+            _data_of(edges, "edge", edge_attributes),
+            _data_of(edges, "edge", edge_labels),
         )
 
     @classmethod
@@ -153,6 +153,17 @@ class Graph:
         return cls(array_of_any(data.edge_index).T, int(data.num_nodes), **given)
 
 
+def _data_of(entries, what, names):
+    """The data of these names, a row an entry; entries are (node or edge, data)."""
+    if isinstance(names, str):
+        raise BasinError(f"data {names!r} of {what}s, wanted a list of names")
+    for key, data in entries:
+        for name in names:
+            if name not in data:
+                raise BasinError(f"{what} {key!r} has no {name!r}")
+    return [[data[name] for name in names] for _, data in entries] if names else None
+
+
 def _columns(values, dtype, what):
     if values is None:
         return None
@@ -168,7 +179,7 @@ def _columns(values, dtype, what):
     if not numpy.isfinite(values).all():
         row = int(numpy.argmin(numpy.isfinite(values).all(axis=1)))
         raise BasinError(f"{what} of row {row} hold NaN or inf, wanted numbers")
-    return numpy.ascontiguousarray(values, dtype=dtype)
+    return narrowed(values, dtype, what)
 
 
 class GraphSet:
@@ -181,7 +192,8 @@ class GraphSet:
     """
 
     def __init__(self, graphs, directed=False, *, classes=None, targets=None):
-        if isinstance(graphs, (str, Graph)) or hasattr(graphs, "edge_index"):
+        ones = ("edge_index", "nodes", "tocoo")  # of what is one graph
+        if isinstance(graphs, str) or any(hasattr(graphs, name) for name in ones):
             raise BasinError(f"one graph, {graphs!r:.60}, wanted a list of them")
         self.graphs = [Graph.of(graph, i) for i, graph in enumerate(graphs)]
         count = len(self.graphs)
@@ -223,6 +235,9 @@ class GraphSet:
 
     def __len__(self):
         return self.pointer.graphs
+
+    def __repr__(self):
+        return f"<basin set of {len(self)} graphs>"
 
     def _take(self, fill):
         pointer = ffi.new("basin_graphset *")

@@ -80,13 +80,14 @@ def path_of(path: Any) -> bytes:
     return path
 
 
-_HERE = os.path.dirname(__file__) + os.sep
+def _is_ours(module):
+    return isinstance(module, str) and module.partition(".")[0] == __name__.partition(".")[0]
 
 
 def warn(message: str, category: "type[Warning]" = UserWarning) -> None:
     """Warns of the line outside this package that called it, however deep inside it is found."""
     level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
+    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__")):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
 

@@ -12,7 +12,7 @@ from basin._estimator import (
     column_of,
     known_of,
     score_of,
-    share_of,
+    share_of_nodes,
     sized,
 )
 from basin._library import BasinError, check, ffi, lib, owned, text, warn
@@ -122,7 +122,9 @@ class AnomalyDetector(ClassifierMixin, Estimator):
         if not network.label:
             name = type(self).__name__
             raise BasinError(f"{name} requires y to be passed, but the target y is None")
-        data = sized("basin_anomaly_data", network=network, validation=share_of(self.validation))
+        data = sized(
+            "basin_anomaly_data", network=network, validation=share_of_nodes(self.validation)
+        )
         self._train(self._settings(), data)
         self._describe()
         return self

@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Any
 import numpy
 
 from basin import _plots
-from basin._estimator import ClassifierMixin, Estimator, RegressorMixin, column_of, sized
+from basin._estimator import (
+    ClassifierMixin,
+    Estimator,
+    RegressorMixin,
+    column_of,
+    narrowed,
+    share_of,
+    sized,
+    there_of,
+)
 from basin._graphset import GraphSet
 from basin._library import BasinError, check, ffi, lib, owned
 from basin._table import array_of_any
@@ -81,7 +90,7 @@ class _GraphEstimator(Estimator):
         return tags
 
     def _fit(self, graphs):
-        data = sized("basin_graphs_data", set=graphs.pointer, hold_out=self.validation or 0)
+        data = sized("basin_graphs_data", set=graphs.pointer, hold_out=share_of(self.validation))
         return self._train(self._settings(), data)
 
     def _set(self, graphs):
@@ -161,7 +170,7 @@ class GraphClassifier(ClassifierMixin, _GraphEstimator):
             self._fit(graphs)
             self._opened()
             return self
-        known = column_of(_own_target(graphs, y, self), len(graphs))
+        known = _classes(_own_target(graphs, y, self), len(graphs))
         if known.dtype.kind == "f" and not numpy.array_equal(known, numpy.rint(known)):
             raise BasinError("Unknown label type: y is continuous, wanted classes")
         if known.dtype.kind == "f":
@@ -199,7 +208,8 @@ class GraphClassifier(ClassifierMixin, _GraphEstimator):
 
     def score(self, graphs: Any, y: Any) -> float:
         """The part of the graphs whose class is right."""
-        return float(numpy.mean(self.predict(graphs) == numpy.asarray(y)))
+        graphs = self._set(graphs)
+        return float(numpy.mean(self.predict(graphs) == _classes(y, len(graphs))))
 
 
 class GraphRegressor(RegressorMixin, _GraphEstimator):
@@ -245,8 +255,11 @@ class GraphRegressor(RegressorMixin, _GraphEstimator):
 
     def score(self, graphs: Any, y: Any) -> float:
         """R squared: 1 minus the squared error over the variance; the mean over values."""
-        y = _targets(y, len(graphs)).astype("f8")
-        wrong = numpy.nansum((y - self._predict(graphs)[0]) ** 2, axis=0)
+        graphs = self._set(graphs)
+        y, found = _targets(y, len(graphs)).astype("f8"), self._predict(graphs)[0]
+        if y.shape != found.shape:
+            raise BasinError(f"y of {y.shape[1]} values a graph, wanted {found.shape[1]}")
+        wrong = numpy.nansum((y - found) ** 2, axis=0)
         return float(numpy.mean(1 - wrong / numpy.nansum((y - numpy.nanmean(y, 0)) ** 2, axis=0)))
 
 
@@ -262,6 +275,17 @@ def _own_target(graphs, y, estimator):
     return rows[:, 0] if rows.shape[1] == 1 else rows
 
 
+def _classes(y, count):
+    """A class of each graph."""
+    classes = column_of(y, count, unknown="")
+    if classes.dtype.kind == "O":
+        there = there_of(classes)
+        if not there.all():
+            place = int(there.argmin())
+            raise BasinError(f"y of {place} is {classes[place]!r}, wanted a class")
+    return classes
+
+
 def _targets(y, count):
     targets = array_of_any(y)
     if targets.dtype.kind == "O":
@@ -270,4 +294,4 @@ def _targets(y, count):
         raise BasinError(
             f"y of shape {list(targets.shape)}, wanted numbers [{count}] or more a graph"
         )
-    return numpy.ascontiguousarray(targets.reshape(count, -1), dtype="f4")
+    return narrowed(targets.reshape(count, -1), "f4", "y")

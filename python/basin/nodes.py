@@ -12,7 +12,7 @@ from basin._estimator import (
     column_of,
     known_of,
     score_of,
-    share_of,
+    share_of_nodes,
     sized,
 )
 from basin._library import BasinError, check, ffi, lib, owned, text
@@ -49,7 +49,7 @@ class NodeClassifier(ClassifierMixin, Estimator):
         network, values = _labelled(X, edges, y)
         if not network.label:
             raise BasinError(f"{type(self).__name__} requires y to be passed: labels of nodes")
-        data = sized("basin_node_data", network=network, validation=share_of(self.validation))
+        data = sized("basin_node_data", network=network, validation=share_of_nodes(self.validation))
         self._train(self._settings(), data)
         self.n_features_in_ = network.features
         self._opened()

@@ -119,3 +119,56 @@ def test_one_graph_is_no_list_of_graphs(fitted, one):
 def test_wrong_graphs_are_refused(wrong):
     with pytest.raises(basin.BasinError):
         basin.Graph([[0, 1]], **wrong)
+
+
+def test_a_graph_of_no_nodes_alone(fitted):
+    """It crashed: walks along edges wrote into memory of no size."""
+    assert fitted.predict_proba([[]]).shape == (1, 2)
+    assert fitted.predict_proba([[], RINGS[0]])[0] == pytest.approx(fitted.predict_proba([[]])[0])
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"node_labels": [2**32 + 1, 1, 1]}, "node_labels: 4294967297 is too large for int32"),
+        ({"node_attributes": [1e39, 1, 1]}, r"node_attributes: 1e\+39 is too large for float32"),
+        ({"nodes": 3.5}, "a graph of 3.5 nodes, wanted a whole number"),
+    ],
+)
+def test_what_a_graph_cannot_hold_is_refused(given, told):
+    with pytest.raises(basin.BasinError, match=told):
+        basin.Graph([[0, 1], [1, 2]], **given)
+
+
+def test_data_of_networkx_that_are_missing_are_named():
+    networkx = pytest.importorskip("networkx")
+    ring = networkx.cycle_graph(4)
+    ring.nodes[0]["atom"] = 6
+    with pytest.raises(basin.BasinError, match="node 1 has no 'atom'"):
+        basin.Graph.from_networkx(ring, node_labels=["atom"])
+    with pytest.raises(basin.BasinError, match="edge .0, 1. has no 'bond'"):
+        basin.Graph.from_networkx(ring, edge_labels=["bond"])
+    with pytest.raises(basin.BasinError, match="data 'atom' of nodes, wanted a list of names"):
+        basin.Graph.from_networkx(ring, node_labels="atom")
+    with pytest.raises(basin.BasinError, match="one graph, .*, wanted a list of them"):
+        basin.GraphSet(ring)
+
+
+def test_scores_want_a_target_for_each_graph(fitted):
+    graphs = RINGS + STARS
+    turned = numpy.random.default_rng(0).permutation(20)
+    with pytest.warns(UserWarning, match="column-vector"):  # it was compared with every graph
+        column = fitted.score([graphs[i] for i in turned], CLASSES[turned, None])
+    assert column == fitted.score(graphs, CLASSES)
+    for y, told in ((None, r"y of shape \[\]"), ([3, None] * 10, "y of 1 is None, wanted a class")):
+        with pytest.raises(basin.BasinError, match=told):
+            fitted.score(graphs, y)
+    values = basin.GraphRegressor(**{**SMALL, "epochs": 1}).fit(graphs, numpy.eye(20)[:, :2])
+    with pytest.raises(basin.BasinError, match="y of 1 values a graph, wanted 2"):
+        values.score(graphs, numpy.arange(20))
+
+
+@pytest.mark.parametrize("validation", [-0.5, 2.0, float("nan")])
+def test_no_such_part_of_the_graphs(validation):
+    with pytest.raises(basin.BasinError, match="validation is .*, wanted a part"):
+        basin.GraphClassifier(**SMALL, validation=validation).fit(RINGS + STARS, CLASSES)

@@ -118,7 +118,7 @@ def test_the_programs_file(program, network, kinds, nameless, tmp_path):
 def test_no_part_of_the_nodes_is_below_nothing(network, kinds, validation):
     """It meant none, as 0 does."""
     model = basin.NodeClassifier(**SMALL, validation=validation)
-    with pytest.raises(basin.BasinError, match="validation is .*, wanted 0 or more"):
+    with pytest.raises(basin.BasinError, match="validation is .*, wanted a part"):
         model.fit(network[0], kinds, edges=network[1])
 
 

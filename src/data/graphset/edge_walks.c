@@ -111,6 +111,7 @@ static int64_t walk_graphs(const void *context, int64_t begin, int64_t end) {
     for (; done < end; done++) {
         int64_t g = w->start + done, nodes = set->node_start[g + 1] - set->node_start[g];
         int64_t first = set->edge_start[g], edges = set->edge_start[g + 1] - first;
+        if (!edges) continue; /* and perhaps no node */
         if (!space_reserve(&s, nodes)) break;
         walk_graph(w->value + first * w->width, w->width, w->width - w->walks, w->walks, &s, nodes,
                    set->edge + 2 * first, edges);

@@ -115,6 +115,25 @@ static void of_a_part(void **state) {
     basin_graphset_free(&part);
 }
 
+/* A set that begins with graphs of no nodes, and of one. */
+static void of_nothing(void **state) {
+    (void)state;
+    basin_graphset set;
+    basin_error error;
+    const int64_t nodes[] = {0, 1, 2}, from[] = {1}, to[] = {2};
+    basin_graphset_arrays arrays = {.size = sizeof arrays,
+                                    .graphs = 3,
+                                    .nodes = nodes,
+                                    .edges = 1,
+                                    .from = from,
+                                    .to = to,
+                                    .undirected = true};
+    must(basin_graphset_from_arrays(&set, &arrays, &error), &error);
+    must(basin_graphset_add_edge_walks(&set, WALKS, &error), &error);
+    check(&set, 0);
+    basin_graphset_free(&set);
+}
+
 /* What the model sees of them has mean 0 and deviation 1 over the training graphs. */
 static void standardised(void **state) {
     (void)state;
@@ -166,6 +185,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(powers, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(packed, folder_new, folder_remove),
         cmocka_unit_test(of_a_part),
+        cmocka_unit_test(of_nothing),
         cmocka_unit_test(standardised),
         cmocka_unit_test(begins_with_nothing),
     };
