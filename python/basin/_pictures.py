@@ -43,19 +43,31 @@ def _upright(picture):
     from PIL import Image, ImageOps
 
     picture = ImageOps.exif_transpose(picture)
-    if picture.mode in ("1", "L", "I", "F", "I;16"):
-        return picture.convert("L")
+    if picture.mode[:1] in "IF":  # I;16 and I hold 16 bits, or bytes; F bytes, or values 0 .. 1
+        return _deep(numpy.asarray(picture), picture.mode)
+    grey = picture.mode in ("1", "L", "LA")
     if picture.mode in ("RGBA", "LA", "PA") or "transparency" in picture.info:
         picture = picture.convert("RGBA")
         white = Image.new("RGBA", picture.size, "white")
         picture = Image.alpha_composite(white, picture)
-    return picture.convert("RGB")
+    return picture.convert("L" if grey else "RGB")
+
+
+def _deep(values, mode):
+    """What PIL's convert("L") would cut off at 255."""
+    low, high = values.min(initial=0), values.max(initial=0)
+    if not (low >= 0 and high <= (255 if mode == "F" else 65535)):
+        raise BasinError(f"a picture of mode {mode} with values {low:g} .. {high:g}, wanted bytes")
+    if mode == "F":
+        return values if high <= 1 else numpy.rint(values).astype("u1")
+    return numpy.rint(values / 257 if mode != "I" or high > 255 else values).astype("u1")
 
 
 def _read(path):
     picture = ffi.new("basin_picture *")
     check(lib.basin_picture_read, picture, path_of(path))
-    return array_of_picture(owned(picture, lib.basin_picture_free)[0])
+    kept = owned(picture, lib.basin_picture_free)  # an element does not keep its owner
+    return array_of_picture(kept[0])
 
 
 def array_of_picture(picture):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Completion", "ImageCompleter"]
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(repr=False)
 class Completion:
     """A completed picture; arrays of bytes [height, width, channels].
 
@@ -30,6 +30,8 @@ class Completion:
     >>> told = model.fit(stripes).complete(stripes[0], rectangle=(4, 4, 4, 4))
     >>> told.completed.shape, int(told.hole.sum())
     ((16, 16, 1), 16)
+    >>> told
+    Completion(16 x 16 pixels in 1 channel, 16 missing)
     """
 
     completed: numpy.ndarray
@@ -40,6 +42,14 @@ class Completion:
     """The picture after each step of the descent, where they were asked for."""
     share: float
     """How much the model's guesses count, 0 to 1; the smoothest surface has the rest."""
+
+    def __repr__(self) -> str:
+        height, width, channels = self.completed.shape
+        frames = f", {len(self.frames)} frames" if self.frames else ""
+        return (
+            f"Completion({width} x {height} pixels in {channels} channel{'s' * (channels > 1)}, "
+            f"{int(self.hole.sum())} missing{frames})"
+        )
 
     def plot(self, ax: Any = None) -> "Figure":
         """What was shown, frames that were kept, and the completed picture, as a matplotlib
@@ -132,6 +142,8 @@ class ImageCompleter(Estimator):
     ) -> Any:  # fmt: skip
         """Completes pictures, see complete(); `mask` is one for all, or a list of one each.
         Returns bytes: an array for an array, else a list."""
+        if isinstance(pictures, (str, os.PathLike)) or hasattr(pictures, "convert"):
+            raise BasinError("one picture, wanted several; complete() takes one")
         given = Pictures(pictures)
         if mask is not None and numpy.ndim(mask) == 2:
             mask = [mask] * len(given)
@@ -162,7 +174,9 @@ class ImageCompleter(Estimator):
         self._fitted()
         if sum(hole is not None for hole in (mask, rectangle, ratio)) != 1:
             raise BasinError("what is missing? Give one of mask, rectangle and ratio")
-        how = dict(how, ratio=ratio or 0, rectangle=list(rectangle or (0, 0, 0, 0)))
+        if ratio is not None and not ratio > 0:  # 0 is what is not given
+            raise BasinError(f"ratio is {ratio}, wanted above 0")
+        how = dict(how, ratio=ratio or 0, rectangle=_rectangle(rectangle))
         masks = None if mask is None else Pictures(mask)
         if masks is not None:
             if len(masks) != len(pictures):
@@ -176,6 +190,17 @@ class ImageCompleter(Estimator):
                 completing,
             )  # fmt: skip
         return [_taken(done + i) for i in range(len(pictures))]
+
+
+def _rectangle(given):
+    """Left, top, width and height; zeros where none is given."""
+    if given is None:
+        return [0] * 4
+    sides = list(given)
+    if len(sides) != 4 or not (sides[2] > 0 and sides[3] > 0):
+        told = ",".join(map(str, sides))
+        raise BasinError(f"the rectangle is {told}, wanted left, top, and width, height from 1")
+    return sides
 
 
 def _taken(done):

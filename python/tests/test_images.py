@@ -6,6 +6,7 @@ import numpy
 import pytest
 
 import basin
+from basin._pictures import pixels_of
 
 SMALL = {
     "epochs": 6, "dim": 16, "heads": 2, "head_dim": 8, "memories": 32, "batch": 8, "threads": 1,
@@ -95,3 +96,69 @@ def test_what_is_not_several_pictures_is_refused(pictures, told):
 def test_what_has_learnt_nothing_says_so_first(stripes):
     with pytest.raises(ValueError, match="learnt nothing"):
         basin.ImageCompleter().predict(stripes[:1])
+
+
+def written(folder, image, **options):
+    """A file of a picture of PIL's."""
+    image.save(folder / "picture.png", **options)
+    return folder / "picture.png"
+
+
+def test_a_picture_may_be_a_file(fitted, stripes, tmp_path):
+    """It was freed before it was read: 0 x 0 pixels."""
+    Image = pytest.importorskip("PIL.Image")  # noqa: N806
+    path = written(tmp_path, Image.fromarray(stripes[0]))
+    wanted = fitted.complete(stripes[0], rectangle=(4, 4, 4, 4))
+    for given in (path, str(path), Image.open(path)):
+        found = fitted.complete(given, rectangle=numpy.array([4, 4, 4, 4]))
+        assert numpy.array_equal(found.completed, wanted.completed)
+    assert numpy.array_equal(fitted.predict([path], rectangle=(4, 4, 4, 4))[0], wanted.completed)
+    assert repr(found) == "Completion(16 x 16 pixels in 1 channel, 16 missing)"
+    with pytest.raises(basin.BasinError, match="one picture, wanted several"):
+        fitted.predict(path, ratio=0.5)
+
+
+def test_pictures_of_pil_are_those_of_their_files(tmp_path):
+    """16 bits were cut off at 255, so that nearly all was white; grey with alpha had 3 channels."""
+    Image = pytest.importorskip("PIL.Image")  # noqa: N806
+    rng = numpy.random.default_rng(0)
+    rows, bits = (
+        rng.integers(256, size=(16, 16, 4)).astype("u1"),
+        rng.integers(65536, size=(16, 16)),
+    )
+    grey = Image.fromarray(rows[:, :, 0])
+    for image, options in (
+        (Image.fromarray(bits.astype("u2")), {}),
+        (grey, {}),
+        (grey, {"transparency": 7}),
+        (grey.convert("1"), {}),
+        (Image.merge("LA", (grey, grey)), {}),
+        (Image.fromarray(rows), {}),
+        (Image.fromarray(rows[:, :, :3]).convert("P"), {"transparency": 3}),
+    ):
+        path = written(tmp_path, image, **options)
+        with Image.open(path) as opened:
+            assert numpy.array_equal(pixels_of(path), pixels_of(opened))
+
+
+def test_deep_pictures_of_pil():
+    Image = pytest.importorskip("PIL.Image")  # noqa: N806
+    steps = numpy.arange(256).reshape(16, 16)
+    for values in (steps.astype("i4"), (steps * 257).astype("i4"), steps.astype("f4")):
+        assert numpy.array_equal(pixels_of(Image.fromarray(values))[:, :, 0], steps)
+    assert numpy.array_equal(pixels_of(Image.fromarray((steps / 255).astype("f4")))[:, :, 0], steps)
+    with pytest.raises(basin.BasinError, match="mode F with values 0 .. 510, wanted bytes"):
+        pixels_of(Image.fromarray((2 * steps).astype("f4")))
+
+
+@pytest.mark.parametrize(
+    ("hole", "told"),
+    [
+        ({"ratio": 0}, "ratio is 0, wanted above 0"),  # hid what training hides
+        ({"rectangle": (0, 0, 0, 0)}, "the rectangle is 0,0,0,0"),  # likewise
+        ({"rectangle": (4, 4, 4)}, "the rectangle is 4,4,4, wanted left, top"),
+    ],
+)
+def test_holes_that_are_none_are_refused(fitted, stripes, hole, told):
+    with pytest.raises(basin.BasinError, match=told):
+        fitted.complete(stripes[0], **hole)
