@@ -4,6 +4,8 @@ import logging
 import signal
 import threading
 
+import numpy
+
 from basin._library import ffi, text
 
 _log = logging.getLogger("basin")
@@ -21,12 +23,19 @@ def news_of(news) -> dict:
 _NEWS = ffi.typeof("basin_news").fields
 
 
+def is_true(answer) -> bool:
+    """Whether a callback wants to end a run: True, of Python or NumPy, and nothing else."""
+    return isinstance(answer, (bool, numpy.bool_)) and bool(answer)
+
+
 class Bar:
     """Progress as a bar of tqdm's."""
 
     def __init__(self):
-        from tqdm.auto import tqdm
-
+        try:
+            from tqdm.auto import tqdm
+        except ImportError as failure:
+            raise ImportError("progress is drawn by tqdm: pip install tqdm") from failure
         self._bar = tqdm()
 
     def __call__(self, news: dict) -> None:
@@ -77,7 +86,7 @@ class Watch:
         if self._callback is None or self.stopped:
             return
         try:
-            if self._callback(news_of(news)) is True:
+            if is_true(self._callback(news_of(news))):
                 self.stop()
         except BaseException as failure:  # noqa: B036, C code lies in between
             self._failure = failure

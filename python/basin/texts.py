@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from basin._estimator import Estimator, sized
+from basin._estimator import Estimator, share_of, sized
 from basin._library import BasinError, check, ffi, lib, owned, path_of
 from basin._watch import Watch
 
@@ -86,7 +86,9 @@ class TextModel(Estimator):
         own = None if validation_text is None else _bytes_of(validation_text)
         fields = {"train": ffi.from_buffer("char[]", train), "train_length": len(train)}
         if own is None:
-            fields["hold_out"] = self.validation
+            fields["hold_out"] = share_of(self.validation)
+        elif not own:
+            raise BasinError("validation_text is empty")
         else:
             fields["validation"] = ffi.from_buffer("char[]", own)
             fields["validation_length"] = len(own)
@@ -105,6 +107,8 @@ class TextModel(Estimator):
     def explain(self, text: str) -> "list[Token]":
         """The tokens of a text with the surprise and, of NRGPT, the energy of each; of as many as
         the model's context holds, the last ones."""
+        if text == "":
+            return []
         energies = lib.basin_text_has_energy(self._fitted())
         told = self._tell(text, {"energies": energies})
         return [
@@ -124,12 +128,16 @@ class TextModel(Estimator):
             told.append((token.id, text, bool(token.given), token.surprise, energy))
             return True
 
+        if not isinstance(prompt, str):
+            raise TypeError(f"{type(prompt).__name__}, wanted a text: str")
         data = prompt.encode()
         kind = dict(ffi.typeof("basin_text_generation").fields)["tell"].type
         callback = ffi.callback(kind, tell)
         with self._backend().lock, Watch() as watch:
             wish = sized("basin_text_generation", tell=callback, watch=watch.pointer, **how)
             check(lib.basin_text_generate, ffi.NULL, self._fitted(), data, len(data), wish)
+        if watch.stopped:
+            raise KeyboardInterrupt(f"after {len(told)} tokens")
         return told
 
     def measure(self, text: Any, stride: int = 0) -> "dict[str, Any]":

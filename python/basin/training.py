@@ -11,6 +11,7 @@ from basin._expr import Graph, as_expression
 from basin._library import BasinError, check, ffi, lib, owned, path_of
 from basin._plan import Store, backend_of, write
 from basin._tensor import shape_of
+from basin._watch import is_true
 from basin.functions import signature_of
 
 __all__ = ["Constant", "Lecun", "Normal", "Trainer", "Uniform"]
@@ -163,7 +164,7 @@ class Trainer:
         with contextlib.suppress(KeyboardInterrupt):
             for batch in batches:
                 losses.append(self.step(**batch))
-                if any([callback(self, losses[-1]) for callback in callbacks]):
+                if any([is_true(callback(self, losses[-1])) for callback in callbacks]):
                     break
         return losses
 

@@ -112,6 +112,13 @@ def test_an_explanation_reads_well(fitted, network):
     assert any(", typical " in line for line in lines) and any("  node " in line for line in lines)
 
 
+def test_a_truth_value_of_numpy_stops_the_run(network):
+    x, edges, y = network
+    stop = basin.AnomalyDetector(**SMALL, progress=lambda news: numpy.bool_(news["done"] == 2))
+    with pytest.warns(UserWarning, match="stopped after 2 of"):
+        stop.fit(x, y, edges=edges)
+
+
 def test_progress_is_told_and_may_stop_the_run(network):
     x, edges, y = network
     seen = []

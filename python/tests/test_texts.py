@@ -1,7 +1,9 @@
 """Models of text: what is learnt, what is written, the program's file."""
 
 import pickle
+import signal
 import subprocess
+import threading
 
 import numpy
 import pytest
@@ -86,3 +88,20 @@ def test_unknown_characters_of_a_prompt_are_told(fitted):
         fitted.generate("☃")
     with pytest.raises(basin.BasinError):
         fitted.generate("the", temperature=-1)
+
+
+def test_an_interrupt_ends_the_writing(fitted):
+    """It came back with the tokens that were there by then, as if it had ended."""
+    timer = threading.Timer(0.2, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    with pytest.raises(KeyboardInterrupt, match="after [0-9]+ tokens"):
+        fitted.generate("the", tokens=10**6)
+    timer.join()
+
+
+def test_what_is_no_text_or_an_empty_one(fitted):
+    assert fitted.explain("") == []
+    with pytest.raises(TypeError, match="bytes, wanted a text: str"):
+        fitted.generate(b"the")
+    with pytest.raises(basin.BasinError, match="validation_text is empty"):
+        basin.TextModel(**SETTINGS).fit(TEXT, validation_text="")

@@ -44,6 +44,13 @@ def test_an_interrupt_keeps_what_was_learnt():
     assert not numpy.array_equal(ours.parameters()["v"], rng_weights().astype("f4"))
 
 
+def test_only_true_ends_a_run():
+    """A callback that returned the loss ended it after one step."""
+    batches = [{"x": X, "y": Y}] * 4
+    assert len(trainer().fit(batches, [lambda _, loss: loss])) == 4
+    assert len(trainer().fit(batches, [lambda ours, _: numpy.bool_(ours.steps == 2)])) == 2
+
+
 def test_a_loaded_run_goes_on_to_the_same_bits(tmp_path):
     whole, first, second = trainer(), trainer(), trainer()
     whole.fit([{"x": X, "y": Y}] * 20)
