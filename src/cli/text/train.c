@@ -156,8 +156,8 @@ const basin_command basin_command_text_train = {
     .operands_least = 0,
     .operands_most = 1000,
     .text =
-        "TEXT are files, plain or packed by gzip, folders of them, or - for standard input; "
-        "several are one text. The model learns to tell the next token: a character, a byte, or "
+        "TEXT is files, plain or packed by gzip or zstd, folders of .txt, or - for standard input; "
+        "several are one text. The model learns to predict the next token: a character, a byte, or "
         "a string of bytes (--tokens). The end of the text is kept from training and scored after "
         "every epoch (--validation). The model file holds settings and tokenizer. A checkpoint "
         "stands beside it while it is trained: after a kill, the same command with --resume goes "
