@@ -1,10 +1,11 @@
 #!/bin/sh
 # README, CONTRIBUTING, CHANGELOG and the pages under docs/, examples/ and bench/ name only files
-# that the tree has (docs.awk has the rules), and CITATION.cff states the version.
+# that the tree has (docs.awk has the rules); README and the guides name only commands and options
+# that the program has (options.awk); and CITATION.cff states the version.
 #
 #   tests/base/test_docs.sh [ROOT]     another tree than this one
 set -eu
-rules=$(cd "$(dirname "$0")" && pwd)/docs.awk
+here=$(cd "$(dirname "$0")" && pwd)
 cd "${1:-$(dirname "$0")/../..}"
 
 LC_ALL=C
@@ -12,7 +13,12 @@ export LC_ALL
 files=$(find . -path './build*' -prune -o -path ./.git -prune -o -type f -print |
     sed 's,^\./,,' | sort)
 pages=$(printf '%s\n' "$files" | grep '\.md$')
-printf '%s\n' "$files" | awk -f "$rules" - $pages
+printf '%s\n' "$files" | awk -f "$here/docs.awk" - $pages
+
+# The laboratory diary and the changelog tell of options that were renamed since.
+guides=$(printf '%s\n' "$pages" | grep -E '^(README.md|models/|docs/)' |
+    grep -vE '^docs/(lab/|commands\.md)')
+awk -f "$here/options.awk" docs/commands.md $guides
 
 # The version stands in version.h; whoever cites Basin should find the same one.
 version=$(sed -n 's/.*BASIN_VERSION_STRING "\(.*\)".*/\1/p' include/basin/version.h)
@@ -21,4 +27,4 @@ if [ "$version" != "$cited" ]; then
     echo "CITATION.cff: version '$cited', wanted '$version' as in include/basin/version.h"
     exit 1
 fi
-echo "every file that the documents name is there"
+echo "every file, command and option that the documents name is there"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Names missing files in each way that docs.awk knows, in a small tree of its own, and wants them
-# noticed, and nothing else.
+# Names missing files in each way that docs.awk knows, and missing commands and options in each way
+# that options.awk knows, in a small tree of its own, and wants them noticed, and nothing else.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 tree=$(mktemp -d)
@@ -14,6 +14,22 @@ touch src/expr/graph.c src/expr/graph_avx2.c scripts/bench docs/guide.md
 cat >README.md <<'END'
 `graph.c`, expr/graph.c, src/expr/graph.c, `src/expr/`, scripts/bench. `*_avx2.c`, `src/ROOM/NAME.c`
 [guide](docs/guide.md#part), https://example.org/other.py, build/scripts/gone, ../shared/other.py, `.out`
+END
+cat >docs/commands.md <<'END'
+## basin image train
+
+| option | default | |
+|---|---|---|
+| `-o, --output FILE` | model | The file to write. |
+| `--[no-]flip` | on | Mirror half of the pictures. |
+
+## basin info
+END
+cat >>README.md <<'END'
+`--no-flip`, `--version`, `basin image`, `mpirun -n 2 basin image train x --flip`, `basin info FILE`
+
+    $ basin image train photos --flip \
+          --output m | tool --other      # --more
 END
 "$here/test_docs.sh" "$tree" >/dev/null
 
@@ -46,4 +62,25 @@ if "$here/test_docs.sh" "$tree" >found; then
     exit 1
 fi
 diff wanted found
-echo "every missing file is noticed"
+
+cat >docs/guide.md <<'END'
+`--gone`, `basin image train x --gone=2`
+
+    basin picture train x
+    basin image train photos \
+        --flips
+    mpirun -n 2 basin info FILE --output m
+END
+cat >wanted <<'END'
+docs/guide.md:1: no command has the option --gone
+docs/guide.md:1: basin image train has no option --gone
+docs/guide.md:3: no command picture
+docs/guide.md:5: basin image train has no option --flips
+docs/guide.md:6: basin info has no option --output
+END
+if "$here/test_docs.sh" "$tree" >found; then
+    echo "test_docs.sh passed a tree with commands and options that are not there"
+    exit 1
+fi
+diff wanted found
+echo "every missing file, command and option is noticed"
