@@ -67,6 +67,9 @@
  *     eager.h       energy attention at once, on the caller's memory and stream
  *     energy.h      energies, the paper's block, descent
  *     lagrangian.h  the eleven Lagrangians: activations and the neurons' own energy
+ *     rest.h        descents until nothing moves, and gradients there
+ *     scan.h        descents of many steps from a plan of one
+ *     zoo.h         published models that go down an energy
  *     ham.h         hierarchical associative memories: layers, synapses, networks
  *     metrics.h     how good predictions are: AUROC, macro-F1, ...
  *     calibration.h  scores as probabilities, thresholds for a goal, drift
@@ -74,10 +77,10 @@
  *     model.h       the paper's three models
  *     gnn.h         graph networks to compare with
  *     language.h    models of language: NRGPT, and a GPT to compare with
- *     train.h       AdamW as updates of a plan, learning rates
+ *     train.h       AdamW, Lion and SGD as updates of a plan, learning rates, checkpoints
  *     version.h     which Basin this is
  *
- * Readers of data and the three tasks are another library, with headers of its own:
+ * Readers of data and the tasks are another library, with headers of its own:
  * basin/tasks/tasks.h. docs/abi.md says what stays the same between versions.
  *
  * The examples are numbered in teaching order; docs/energies.md has the equations. */

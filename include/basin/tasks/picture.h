@@ -4,7 +4,7 @@
  *   16-bit samples are scaled to 8 with rounding, palettes and small depths are expanded;
  *   transparency is composited on white, on the values as they are stored;
  *   CMYK and YCCK (Adobe's inverted ones, too) become RGB by the plain product of inks;
- *   the EXIF orientation, 1 to 8, is applied, in JPEG and in PNG's eXIf. */
+ *   the EXIF orientation, 1 to 8, is applied, in JPEG, PNG's eXIf and WebP's EXIF. */
 #ifndef BASIN_TASKS_PICTURE_H
 #define BASIN_TASKS_PICTURE_H
 

@@ -1,5 +1,5 @@
-/* Sudoku by descent: a recurrent energy model whose tokens are the cells of a board, and whose rest
- * is the solution.
+/* Sudoku by descent: a recurrent energy model whose tokens are the candidates of a board, a digit
+ * in a cell each, or its cells, and whose rest is the solution.
  *
  *     basin_sudoku_open(&model, "sudoku.safetensors", backend, &error);
  *     basin_sudoku_path path;

@@ -1,8 +1,9 @@
 /* What the program `basin` does, for other programs: libbasin_tasks.
  *
  * libbasin (basin/basin.h) has the mathematics and stands on little. This library is built on it
- * and reads files: it links libjpeg, libpng, libarchive, matio, libcurl, LAPACK and ARPACK. Once
- * Basin is installed: cc program.c $(pkg-config --cflags --libs basin-tasks).
+ * and reads files: it links libjpeg and libpng, and opens libarchive, matio, libcurl, LAPACK and
+ * ARPACK where they are needed. Once Basin is installed:
+ * cc program.c $(pkg-config --cflags --libs basin-tasks).
  *
  * This header includes all of the library's, one a topic:
  *
@@ -10,6 +11,7 @@
  *     run.h         training runs: who watches, where results go, what came of it
  *     image.h       models that complete pictures: train, complete, score
  *     anomaly.h     detectors of anomalous nodes: train, score, explain, measure
+ *     node.h        models of the classes of nodes: train, predict, explain, measure
  *     graphs.h      models of small graphs: train, predict, score, cross-validate
  *     text.h        models of text: train, score, generate
  *     sudoku.h      Sudoku by descent: train, solve, score
@@ -22,6 +24,7 @@
  *     augment.h     crop, resize, flip, colour jitter, normalisation, patches
  *     feed.h        batches of pictures from worker threads, ahead of training
  *     network.h     one graph of many nodes: features, labels, edges
+ *     cut.h         such a graph in parts, for several processes
  *     graphset.h    sets of many small graphs
  *     tokenizer.h   text as numbers: characters, bytes, BPE; tokenizer.json */
 #ifndef BASIN_TASKS_TASKS_H
