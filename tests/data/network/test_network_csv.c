@@ -74,6 +74,22 @@ static void reads_edges_alone(void **state) {
     basin_network_free(n);
 }
 
+/* An edge without a relation is none that stands for the whole graph. */
+static void empty_relations_are_one(void **state) {
+    (void)state;
+    basin_network_options o = {.unite = true};
+    basin_network *n = must_read(&o, "src,dst,type\na,b,wire\nb,c,card\nc,d, \nd,a,wire\n", NULL);
+    assert_int_equal(basin_network_relation(n, "homo"), -1);
+    assert_int_equal(n->relation[basin_network_relation(n, "(empty)")].edges, 2);
+    assert_non_null(strstr(n->note, "1 without a relation are one of their own, called '(empty)'"));
+    assert_int_equal(basin_network_add_union(n, NULL), BASIN_OK);
+    assert_int_equal(n->relation[basin_network_relation(n, "homo")].edges, 8);
+    basin_network_free(n);
+    n = must_read(NULL, "src,dst,type\na,b,\nb,c,\n", NULL);
+    assert_true(n->relations == 1 && !strcmp(n->relation[0].name, "homo"));
+    basin_network_free(n);
+}
+
 static void chooses_columns(void **state) {
     (void)state;
     const char *nodes = "k,who,when,amount,cls\n1,a,mon,5,yes\n2,b,tue,6,no\n3,c,wed,7,unknown\n";
@@ -352,6 +368,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_nodes_and_edges),
         cmocka_unit_test(reads_edges_alone),
+        cmocka_unit_test(empty_relations_are_one),
         cmocka_unit_test(chooses_columns),
         cmocka_unit_test(joins_files_of_nodes),
         cmocka_unit_test(joins_labels),

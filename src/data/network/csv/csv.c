@@ -95,6 +95,7 @@ static basin_status make_relations(basin_tables *j) {
         basin_edges edges = {list->pair, list->pair ? list->pair + 1 : NULL, BASIN_I32, 2,
                              (int64_t)list->count};
         const char *name = names->count ? names->text + names->at[r] : empty;
+        if (names->count == 1 && j->unnamed == (int64_t)j->edge_count) name = empty;
         status = basin_network_add_relation(j->network, name, &edges, j->o, j->error);
         if (!status && j->network->facts.count)
             status = basin_network_add_facts(j->network, &j->network->relation[r], &edges,

@@ -49,18 +49,28 @@ static basin_status add_pair(basin_tables *j, basin_edge_list *list, const int32
     return BASIN_OK;
 }
 
+static const char *relation_of(basin_tables *j, const basin_table_file *t,
+                               const basin_table_rows *rows, const char *file_name) {
+    if (t->type < 0) return file_name;
+    const char *type = basin_table_rows_field(rows, (size_t)t->type);
+    if (type[strspn(type, " \t")]) return type;
+    j->unnamed++;
+    return BASIN_RELATION_EMPTY;
+}
+
 static basin_status read_edge(basin_tables *j, const basin_table_file *t,
                               const basin_table_rows *rows, const char *file_name) {
     int32_t pair[2], r;
     bool counts = true;
     double time = NAN;
-    const char *type = t->type >= 0 ? basin_table_rows_field(rows, (size_t)t->type) : file_name;
     basin_status status = basin_tables_read_time(j, &time, &counts, t, rows);
     if (status || !counts) return status;
     status = end_of_edge(j, &pair[0], rows, t->from);
     if (!status) status = end_of_edge(j, &pair[1], rows, t->to);
     if (!status && (pair[0] < 0 || pair[1] < 0)) return j->unknown.edges++, BASIN_OK;
-    if (!status) status = basin_dictionary_add(&j->relation, &r, *type ? type : "homo", j->error);
+    if (!status)
+        status =
+            basin_dictionary_add(&j->relation, &r, relation_of(j, t, rows, file_name), j->error);
     if (status) return status;
     if (r >= BASIN_MOST_RELATIONS)
         return basin_fail(j->error, BASIN_BAD_FILE,

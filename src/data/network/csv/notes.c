@@ -49,6 +49,11 @@ static void note_unknown(basin_tables *j) {
         basin_network_add_note(j->network,
                                "edges: %" PRId64 " nodes added that are in no file of nodes ('%s')",
                                u->nodes, u->first);
+    if (j->unnamed && j->unnamed < (int64_t)j->edge_count)
+        basin_network_add_note(j->network,
+                               "edges: %" PRId64 " without a relation are one of their own, called "
+                               "'" BASIN_RELATION_EMPTY "'",
+                               j->unnamed);
     if (j->filled)
         basin_network_add_note(j->network,
                                "edges: %" PRId64 " gaps filled with the mean of their column: rows "

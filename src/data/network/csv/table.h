@@ -9,6 +9,8 @@
 #include "data/network/csv/column.h"
 
 enum { BASIN_MOST_TABLES = 64, BASIN_MOST_RELATIONS = 1000 };
+/* What edges are called whose cell of relations is empty: "homo" would be the whole graph. */
+#define BASIN_RELATION_EMPTY "(empty)"
 
 typedef struct basin_table_file {
     const basin_csv_source *source;
@@ -55,6 +57,7 @@ typedef struct basin_tables {
     const basin_column *time; /* of edges, or NULL */
     double until;             /* the last that counts */
     int64_t late;             /* rows behind it */
+    int64_t unnamed;          /* edges without a relation, in a table of relations */
     int64_t filled;           /* gaps in numbers of edges that were to be kept */
     double *since;            /* [since_capacity] of nodes, NaN: no edge yet */
     size_t since_capacity;
