@@ -239,6 +239,13 @@ static void a_new_account_is_scored_in_the_graph_that_is_there(void **state) {
         assert_non_null(strstr(all, wanted));
     }
     assert_int_equal(rows, 3);
+    /* alerts are counted among those that are printed */
+    p = run(state, "anomaly score m.safetensors --base old.basin --new new.csv newpay.csv -q "
+                   "--threshold-for alerts=2");
+    rows = 0;
+    for (const char *row = strchr(p->out, '\n') + 1; *row; row = strchr(row, '\n') + 1)
+        rows += strchr(row, '\n')[-1] == '1';
+    assert_int_equal(rows, 2);
     assert_error(run(state, "anomaly score m.safetensors --new new.csv newpay.csv"), 2,
                  "--new has no effect without --base");
     assert_error(run(state, "anomaly score m.safetensors --base old.basin --new old.csv pay1.csv"),

@@ -287,7 +287,7 @@ static basin_status score(job *j, char **operand, int operands, basin_cli_watch 
     j->threshold = j->model ? basin_anomaly_threshold(j->model) : 0;
     if (o->threshold_for)
         status = basin_anomaly_threshold_for(&j->threshold, j->model, o->threshold_for,
-                                             j->probability, j->network->nodes, error);
+                                             j->probability + j->first, j->nodes, error);
     if (status) return status;
     if (basin_ranks_rank(o->ranks)) return BASIN_OK; /* the first prints */
     j->count = rank(j->list, j->probability, j->first, j->network->nodes, o);
