@@ -106,7 +106,8 @@ static basin_status visit(walker *w, const char *below, const char *name, int de
     snprintf(path, inner, "%s%s%s", below, *below ? "/" : "", name);
     snprintf(full, whole, "%s/%s", w->root, path);
     if (stat(full, &info) != 0) {
-        /* a link to nowhere is no file, and no reason to stop */
+        /* a link to nowhere: who takes it finds that it cannot be read, and says so */
+        status = w->take(w->context, path, 0, error);
     } else if (S_ISDIR(info.st_mode)) {
         bool fresh;
         status = see(&fresh, w, &info, error);

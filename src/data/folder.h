@@ -6,7 +6,8 @@
 
 #include "basin/status.h"
 
-/* Gets every regular file whose name does not begin with a dot: its path below the folder. */
+/* Gets every regular file whose name does not begin with a dot: its path below the folder; and
+ * links to nowhere, which may be files that have gone, with size 0. */
 typedef basin_status basin_folder_take(void *context, const char *path, size_t size,
                                        basin_error *error);
 

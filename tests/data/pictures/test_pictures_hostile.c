@@ -32,6 +32,23 @@ static void links_that_loop(void **state) {
     free(bytes);
 }
 
+/* A picture that a link should lead to is missed, not passed over. */
+static void links_to_nowhere(void **state) {
+    char path[PATH_TEXT], inner[PATH_TEXT + 20];
+    basin_picture picture = {0};
+    basin_error error;
+    folder_path(path, state, "gone");
+    assert_int_equal(mkdir(path, 0777), 0);
+    snprintf(inner, sizeof inner, "%s/1.jpg", path);
+    assert_int_equal(symlink("moved/1.jpg", inner), 0);
+    basin_pictures *pictures = open_one(path, NULL);
+    assert_int_equal(basin_pictures_count(pictures), 1);
+    assert_int_equal(basin_pictures_load(&picture, pictures, 0, &error), BASIN_IO);
+    assert_non_null(strstr(error.text, "gone/1.jpg: cannot open for reading"));
+    basin_pictures_free(pictures);
+    unlink(inner);
+}
+
 /* What unpacks to more than is allowed is refused while it does. */
 static void bombs(void **state) {
     char path[PATH_TEXT];
@@ -90,9 +107,8 @@ static void pipes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(links_that_loop),
-        cmocka_unit_test(bombs),
-        cmocka_unit_test(runs_no_programs),
+        cmocka_unit_test(links_that_loop), cmocka_unit_test(links_to_nowhere),
+        cmocka_unit_test(bombs),           cmocka_unit_test(runs_no_programs),
         cmocka_unit_test(pipes),
     };
     return cmocka_run_group_tests(tests, folder_new, folder_remove);
