@@ -150,6 +150,8 @@ basin_status basin_graphs_seen_write(basin_bundle *bundle, const basin_graphs_mo
 basin_status basin_graphs_seen_read(basin_graphs_model *model, const basin_bundle *bundle,
                                     basin_error *error);
 void basin_graphs_seen_free(basin_graphs_model *model);
+/* Of the graphs that a run trains and validates on, and what it learns of them; not 0. */
+uint64_t basin_graphs_digest(const basin_graphset *set, const basin_fold *fold);
 
 /* ---- a set as a model sees it ---- */
 

@@ -44,6 +44,29 @@ static int64_t fingerprint(const basin_graphset *s, int64_t graph) {
     return own;
 }
 
+/* The same of what is to be learnt of a graph. */
+static void add_target(uint64_t *hash, const basin_graphset *s, int64_t graph) {
+    bool nodes = s->task == BASIN_NODE_CLASSES;
+    int64_t first = nodes ? s->node_start[graph] : graph;
+    int64_t end = nodes ? s->node_start[graph + 1] : graph + 1;
+    if (s->task == BASIN_GRAPHS_VALUES)
+        add_rows(hash, s->target, graph, graph + 1, s->targets, s->targets);
+    else
+        add_rows(hash, s->class_of, first, end, 1, 1);
+}
+
+/* A sum, so that the order does not matter. */
+uint64_t basin_graphs_digest(const basin_graphset *set, const basin_fold *fold) {
+    uint64_t sum = 0;
+    for (int part = 0; part < 2; part++)
+        for (int64_t i = 0; i < fold->count[part]; i++) {
+            uint64_t own = (uint64_t)fingerprint(set, fold->item[part][i]);
+            add_target(&own, set, fold->item[part][i]);
+            sum += own * (uint64_t)(2 * part + 1);
+        }
+    return sum ? sum : 1;
+}
+
 static int compare(const void *a, const void *b) {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     return (x > y) - (x < y);

@@ -171,6 +171,7 @@ static basin_run_task task_of(job *j) {
                             .store = j->model->store,
                             .params = &j->model->params,
                             .scored = "",
+                            .data = basin_graphs_digest(&j->input->set, j->fold),
                             .begin = begin,
                             .step = step,
                             .settle = settle,

@@ -51,13 +51,20 @@ static void tidy(basin_image_card *card) {
     card->prints = kept < BASIN_IMAGE_PRINTS ? kept : BASIN_IMAGE_PRINTS;
 }
 
-/* A sum does not depend on the order; a set without pictures has none. */
+/* A sum does not depend on the order. */
+static uint64_t sum_of(const int64_t *print, int64_t prints) {
+    uint64_t sum = 0;
+    for (int64_t i = 0; i < prints; i++) sum += (uint64_t)print[i];
+    return sum;
+}
+
+/* A set without pictures has none. */
 static basin_status digest(uint64_t *sum, const basin_image_set *set, basin_error *error) {
     int64_t *print = NULL, prints = 0;
     *sum = 0;
     if (!set->items) return BASIN_OK;
     basin_status status = find_prints(&print, &prints, set, error);
-    for (int64_t i = 0; i < prints; i++) *sum += (uint64_t)print[i];
+    *sum = sum_of(print, prints);
     free(print);
     return status;
 }
@@ -100,6 +107,7 @@ basin_status basin_image_card_begin(basin_image_card *card, const basin_image_se
     basin_image_card_free(card);
     card->pictures = train->items;
     basin_status status = find_prints(&card->print, &card->prints, train, error);
+    card->run = sum_of(card->print, card->prints);
     if (!status) status = inherit(card, from, error);
     if (!status) status = digest(&card->held, held, error);
     if (!status) tidy(card);

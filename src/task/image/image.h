@@ -102,6 +102,7 @@ typedef struct basin_image_card {
     int64_t pictures; /* that were trained on */
     int64_t views;    /* of them, in all; in training: those of the model that it begins with */
     uint64_t held;    /* a digest of those held out; 0: none */
+    uint64_t run;     /* in training, one of those that this run trains on; 0: not known */
     int64_t *print;   /* [prints] fingerprints, ascending */
     int64_t prints;   /* 0: not known */
 } basin_image_card;

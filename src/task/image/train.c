@@ -367,6 +367,7 @@ static basin_run_task task_of(job *j) {
         .store = j->model->store,
         .params = &j->graph.params,
         .scored = scored(j),
+        .data = j->model->card.run,
         .owner = j->shards.owner,
         .own = j->shards.own,
         .begin = begin,

@@ -281,6 +281,16 @@ static basin_status write_model(void *context, const char *path, basin_error *er
     return basin_sudoku_write(path, j->model, error);
 }
 
+/* FNV-1a of the boards and their solutions; not 0. */
+static uint64_t digest(const basin_sudoku_boards *boards) {
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (int64_t i = 0; i < boards->count * BASIN_SUDOKU_CELLS; i++) {
+        hash = (hash ^ boards->given[i]) * 0x100000001b3u;
+        hash = (hash ^ boards->solution[i]) * 0x100000001b3u;
+    }
+    return hash ? hash : 1;
+}
+
 static basin_run_task task_of(job *j) {
     const basin_sudoku_settings *s = &j->model->settings;
     return (basin_run_task){
@@ -299,6 +309,7 @@ static basin_run_task task_of(job *j) {
         .store = j->model->store,
         .params = &j->net.params,
         .scored = scored(j),
+        .data = digest(j->data.train),
         .begin = begin,
         .adopt = adopt,
         .step = step,

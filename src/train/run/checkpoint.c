@@ -76,6 +76,30 @@ static const basin_param *parameter_of(const basin_params *params, const char *n
     return skip ? find(params, name + skip, length - skip) : NULL;
 }
 
+/* ---- what is trained on ---- */
+
+static const char DATA_KEY[] = "basin.trained_on";
+enum { DIGEST = 17 };
+
+static basin_status add_data(basin_bundle *bundle, const basin_run_task *task, basin_error *error) {
+    char text[DIGEST];
+    if (!task->data) return BASIN_OK;
+    snprintf(text, sizeof text, "%016llx", (unsigned long long)task->data);
+    return basin_bundle_meta_set(bundle, DATA_KEY, text, error);
+}
+
+/* Checkpoints before 0.2 do not say. */
+static basin_status check_data(const basin_run_task *task, const basin_bundle *checkpoint,
+                               basin_error *error) {
+    char text[DIGEST];
+    const char *found = basin_bundle_meta(checkpoint, DATA_KEY);
+    snprintf(text, sizeof text, "%016llx", (unsigned long long)task->data);
+    if (!task->data || !found || !strcmp(found, text)) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "%s: its run trains on other %s than these; wanted the same, or a new run",
+                      basin_bundle_path(checkpoint), task->unit);
+}
+
 /* ---- writing ---- */
 
 static basin_status add_states(basin_bundle *bundle, const basin_run_task *task,
@@ -98,6 +122,7 @@ basin_status basin_run_save(basin_run *run, basin_error *error) {
     basin_status status = basin_bundle_new(&bundle, error);
     if (status) return status;
     status = task->describe(task->context, bundle, error);
+    if (!status) status = add_data(bundle, task, error);
     if (!status) status = basin_run_state_write(bundle, &run->at, error);
     if (!status) status = add_states(bundle, task, error);
     if (!status) status = basin_run_share_moments(run, bundle, error);
@@ -158,5 +183,6 @@ basin_status basin_run_restore(basin_run_state *state, const basin_run_task *tas
                             basin_bundle_path(checkpoint), (long long)state->best_epoch);
     if (!status && task->restore)
         status = task->restore(task->context, state->member, checkpoint, error);
+    if (!status) status = check_data(task, checkpoint, error);
     return status;
 }

@@ -60,6 +60,9 @@ typedef struct basin_run_task {
     const int32_t *owner; /* [params] the rank that has a parameter's moments; NULL: each has all */
     const uint8_t *own;   /* [params] whether it is this one */
 
+    uint64_t data; /* a digest of what is trained on, `unit`s: a run goes on with the same
+                      alone; 0: not known */
+
     /* Before a member's first step: first values, cleared moments. */
     basin_status (*begin)(void *context, int64_t member, basin_error *error);
     /* Takes a member's first values from the model file `from`; NULL: parameters by their names. */

@@ -262,7 +262,10 @@ static void refuses_other_graphs_and_settings(void **state) {
     s.choose = false;
     assert_int_equal(refused(&error, &s, (basin_training){.resume = true}), BASIN_BAD_VALUE);
     assert_non_null(strstr(error.text, "its run has 15 5 "));
-    s.choose = true, s.settings.rate = 0.25;
+    s.choose = true, s.set.node_label[0] ^= 1; /* as many as before */
+    assert_int_equal(refused(&error, &s, (basin_training){.resume = true}), BASIN_BAD_VALUE);
+    assert_non_null(strstr(error.text, "its run trains on other graphs than these"));
+    s.set.node_label[0] ^= 1, s.settings.rate = 0.25;
     assert_int_equal(refused(&error, &s, (basin_training){.resume = true}), BASIN_BAD_VALUE);
     assert_non_null(strstr(error.text, "rate"));
     scene_close(&s);

@@ -59,6 +59,21 @@ static void more_epochs_can_follow(void **state) {
     bench_close(&b);
 }
 
+/* As many pictures, but others: the model would not know which it has seen. */
+static void a_run_goes_on_with_its_pictures(void **state) {
+    static const char *const others[] = {"shapes:96:4:16x16x1"};
+    bench b;
+    bench_tiny(&b, state, "others");
+    b.s->epochs = 2;
+    b.training.keep_checkpoint = true;
+    bench_train(&b, -1, false);
+    b.s->epochs = 4;
+    b.training.resume = true;
+    b.train.path = others;
+    bench_refused(&b, BASIN_BAD_VALUE, "its run trains on other images than these");
+    bench_close(&b);
+}
+
 /* A run of no epochs that begins with a model is that model, statistics included. */
 static void a_model_is_a_beginning(void **state) {
     bench first, tuned;
@@ -273,6 +288,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_trains_and_opens_again),
         cmocka_unit_test(more_epochs_can_follow),
+        cmocka_unit_test(a_run_goes_on_with_its_pictures),
         cmocka_unit_test(a_model_is_a_beginning),
         cmocka_unit_test(averages_are_scored_and_kept),
         cmocka_unit_test(a_model_of_another_size_is_a_beginning),

@@ -63,6 +63,23 @@ static void a_cut_run_ends_with_the_same_bytes(void **state) {
     bench_close(&cut);
 }
 
+/* As many boards, but others. */
+static void a_run_goes_on_with_its_boards(void **state) {
+    bench b;
+    basin_error error = {0};
+    basin_outcome outcome;
+    bench_open(&b, state, "boards", 7);
+    assert_true(bench_train(&b, 2, false).stopped);
+    uint8_t *cell = b.boards.given;
+    while (!*cell) cell++;
+    *cell = 0;
+    b.training.resume = true;
+    assert_int_equal(basin_sudoku_train(NULL, &outcome, b.settings, &b.data, &b.training, &error),
+                     BASIN_BAD_VALUE);
+    assert_non_null(strstr(error.text, "its run trains on other boards than these"));
+    bench_close(&b);
+}
+
 /* Boards that have their solution after `most` steps or sooner. */
 static int64_t solved_by(basin_sudoku_model *model, const bench *b, int64_t most) {
     int64_t solved = 0;
@@ -432,6 +449,7 @@ int main(void) {
         cmocka_unit_test(cells_learn),
         cmocka_unit_test(candidates_learn),
         cmocka_unit_test(a_cut_run_ends_with_the_same_bytes),
+        cmocka_unit_test(a_run_goes_on_with_its_boards),
         cmocka_unit_test(boards_are_counted_exactly),
         cmocka_unit_test(the_energy_is_as_written),
         cmocka_unit_test(members_are_as_written),
