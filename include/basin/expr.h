@@ -53,7 +53,8 @@ BASIN_API basin_expr basin_index(basin_graph *graph, const char *name, basin_sha
 BASIN_API basin_expr basin_state(basin_graph *graph, const char *name, basin_shape shape);
 BASIN_API basin_expr basin_const(basin_graph *graph, double value);
 BASIN_API basin_expr basin_fill(basin_graph *graph, basin_shape shape, double value);
-/* A tensor of constants, copied from the host; and one of indices, for basin_gather. */
+/* A tensor of constants, copied from the host; and one of indices, for basin_gather or a pattern:
+ * making a plan fails where they lie beyond what they index. */
 BASIN_API basin_expr basin_constant(basin_graph *graph, const basin_tensor *tensor);
 BASIN_API basin_expr basin_index_constant(basin_graph *graph, const int32_t *number,
                                           basin_shape shape);

@@ -1,8 +1,9 @@
-/* What index inputs may hold follows from the sizes of what they index; numbers are compared with
- * it when they are written, so that kernels need no checks. */
+/* What index inputs and constants may hold follows from the sizes of what they index; numbers are
+ * compared with it when they are written, or a plan is made, so that kernels need no checks. */
 #include "plan/bounds.h"
 
 #include <math.h>
+#include <stdio.h>
 
 typedef struct search {
     basin_bounds *bounds; /* [values] */
@@ -70,24 +71,41 @@ static bool is_whole(const basin_tensor *tensor, int64_t i) {
     return number == floor(number) || isnan(number); /* NaN is beyond every bound */
 }
 
+/* Whether offsets that hold `number` at element i, behind `before`, are none. */
+static bool is_disorder(const basin_bounds *b, int64_t i, int64_t number, int64_t before) {
+    return b->ascending && (i > 0 ? number < before : number != 0);
+}
+
+/* What is wrong with element i of the input of that name, or of a constant. */
+static basin_status refuse(const basin_bounds *b, const char *name, const basin_tensor *tensor,
+                           int64_t i, int64_t before, basin_error *error) {
+    char of[BASIN_ERROR_TEXT] = "an index constant";
+    double number = basin_tensor_at(tensor, i);
+    if (name) snprintf(of, sizeof of, "input '%s'", name);
+    if (index_at(tensor, i) < b->low || index_at(tensor, i) > b->high)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: element %lld is %.17g, wanted %lld to %lld",
+                          of, (long long)i, number, (long long)b->low, (long long)b->high);
+    if (!is_whole(tensor, i))
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: element %lld is %.17g, wanted a whole number", of, (long long)i,
+                          number);
+    if (i == 0)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: element 0 is %.17g, wanted 0, where the first row begins", of,
+                          number);
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "%s: element %lld is %.17g, less than the one before (%lld)", of,
+                      (long long)i, number, (long long)before);
+}
+
 basin_status basin_bounds_check(const basin_bounds *b, const char *name, const basin_tensor *tensor,
                                 basin_error *error) {
-    int64_t count = basin_shape_count(tensor->shape), before = INT64_MIN;
+    int64_t count = basin_shape_count(tensor->shape), before = 0;
     for (int64_t i = 0; i < count; i++) {
         int64_t number = index_at(tensor, i);
-        if (number < b->low || number > b->high)
-            return basin_fail(error, BASIN_BAD_VALUE,
-                              "input '%s': element %lld is %.17g, wanted %lld to %lld", name,
-                              (long long)i, basin_tensor_at(tensor, i), (long long)b->low,
-                              (long long)b->high);
-        if (!is_whole(tensor, i))
-            return basin_fail(error, BASIN_BAD_VALUE,
-                              "input '%s': element %lld is %.17g, wanted a whole number", name,
-                              (long long)i, basin_tensor_at(tensor, i));
-        if (b->ascending && number < before)
-            return basin_fail(error, BASIN_BAD_VALUE,
-                              "input '%s': element %lld is %lld, less than the one before (%lld)",
-                              name, (long long)i, (long long)number, (long long)before);
+        if (number < b->low || number > b->high || !is_whole(tensor, i) ||
+            is_disorder(b, i, number, before))
+            return refuse(b, name, tensor, i, before, error);
         before = number;
     }
     return BASIN_OK;

@@ -53,14 +53,21 @@ static basin_status place_data(basin_plan *plan, basin_ir_value *value, basin_er
     return BASIN_OK;
 }
 
+static bool is_data(const basin_ir_value *value) {
+    return value->leaf && value->leaf->op == BASIN_OP_DATA;
+}
+
+static basin_tensor data_of(const basin_ir_value *value) {
+    return basin_tensor_borrow(value->leaf->origin->data,
+                               value->kind == BASIN_INDEX ? BASIN_I32 : BASIN_F64, value->shape);
+}
+
 static basin_status write_data(basin_plan *plan, basin_error *error) {
     basin_status status = BASIN_OK;
     for (size_t i = 0; i < plan->ir.values && !status; i++) {
         const basin_ir_value *value = &plan->ir.value[i];
-        if (!value->leaf || value->leaf->op != BASIN_OP_DATA) continue;
-        basin_tensor number =
-            basin_tensor_borrow(value->leaf->origin->data,
-                                value->kind == BASIN_INDEX ? BASIN_I32 : BASIN_F64, value->shape);
+        if (!is_data(value)) continue;
+        basin_tensor number = data_of(value);
         void *to = (char *)plan->block[BASIN_BLOCK_INPUTS] + value->offset;
         status = basin_device_write(plan->store->backend, to, value->kind, &number, error);
     }
@@ -229,14 +236,21 @@ static basin_status make_calls(basin_plan *plan, const basin_plan_spec *spec, ba
     return BASIN_OK;
 }
 
-/* What the instructions allow in each index input. */
+/* What the instructions allow in each index input, and whether index constants are so. */
 static basin_status find_bounds(basin_plan *plan, basin_error *error) {
     basin_bounds *bounds = basin_array_new(plan->ir.values, sizeof *bounds); /* of roots */
-    if (!bounds) return no_memory(error);
-    basin_bounds_find(bounds, &plan->ir);
-    for (size_t i = 0; i < plan->inputs; i++) plan->input[i].bounds = bounds[plan->input[i].value];
+    basin_status status = bounds ? BASIN_OK : no_memory(error);
+    if (bounds) basin_bounds_find(bounds, &plan->ir);
+    for (size_t i = 0; i < plan->inputs && !status; i++)
+        plan->input[i].bounds = bounds[plan->input[i].value];
+    for (size_t i = 0; i < plan->ir.values && !status; i++) {
+        const basin_ir_value *value = &plan->ir.value[i];
+        if (!is_data(value) || value->kind != BASIN_INDEX) continue;
+        basin_tensor number = data_of(value);
+        status = basin_bounds_check(&bounds[i], NULL, &number, error);
+    }
     free(bounds);
-    return BASIN_OK;
+    return status;
 }
 
 /* Every input that a call reads, or that is an output itself, must be written before a run. */

@@ -203,10 +203,51 @@ static void too_small(void **state) {
     lab_close(&l);
 }
 
+/* A list of constants of which one number may be wrong; `wanted` is NULL where none is. */
+static void refuse_list(int32_t first, int32_t last, int32_t key, const char *wanted) {
+    const int32_t row[] = {first, 2, last}, keys[] = {0, key, 1}, column[] = {0, 1, 3};
+    const int32_t query[] = {0, 0, 1}, pair[] = {0, 1, 2};
+    basin_engine engine;
+    basin_error error = {0};
+    basin_tensor result, x, ones;
+    assert_int_equal(basin_engine_open(&engine, "cpu", 1, NULL), BASIN_OK);
+    basin_graph *g = engine.graph;
+    basin_pattern list = {.row = basin_index_constant(g, row, BASIN_SHAPE(3)),
+                          .key = basin_index_constant(g, keys, BASIN_SHAPE(3)),
+                          .column = basin_index_constant(g, column, BASIN_SHAPE(3)),
+                          .query = basin_index_constant(g, query, BASIN_SHAPE(3)),
+                          .pair = basin_index_constant(g, pair, BASIN_SHAPE(3))};
+    float number[4] = {1, 2, 3, 4}, one = 1;
+    x = basin_tensor_borrow(number, BASIN_F32, BASIN_SHAPE(2, 1, 2));
+    ones = basin_tensor_borrow(&one, BASIN_F32, BASIN_SHAPE(1));
+    basin_given given[] = {{basin_input(g, "q", x.shape), &x},
+                           {basin_input(g, "beta", ones.shape), &ones}};
+    basin_expr q = given[0].input, beta = given[1].input;
+    basin_expr output[] = {basin_attention_lse(q, q, beta, NULL, NULL, &list),
+                           basin_pair_dot(q, q, &list)};
+    for (int i = 0; i < 2; i++) {
+        basin_status status =
+            basin_engine_compute(&engine, &result, output + i, 1, given, 2 - i, &error);
+        assert_int_equal(status, wanted ? BASIN_BAD_VALUE : BASIN_OK);
+        if (wanted) assert_string_equal(error.text, wanted);
+        if (!status) basin_tensor_free(&result);
+    }
+    basin_engine_close(&engine);
+}
+
+static void constants(void **state) {
+    (void)state;
+    refuse_list(0, 3, 1, NULL);
+    refuse_list(0, 1000000, 1, "an index constant: element 2 is 1000000, wanted 0 to 3");
+    refuse_list(0, 3, 1000000, "an index constant: element 1 is 1000000, wanted 0 to 1");
+    refuse_list(0, 1, 1, "an index constant: element 2 is 1, less than the one before (2)");
+    refuse_list(1, 3, 1, "an index constant: element 0 is 1, wanted 0, where the first row begins");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_sets), cmocka_unit_test(empty),     cmocka_unit_test(errors),
-        cmocka_unit_test(padding),     cmocka_unit_test(too_small),
+        cmocka_unit_test(padding),     cmocka_unit_test(too_small), cmocka_unit_test(constants),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
