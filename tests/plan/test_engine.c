@@ -1,4 +1,5 @@
 /* An engine: opened, asked for a result, closed; mistakes leave nothing behind. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -52,10 +53,30 @@ static void test_mistakes(void **state) {
     basin_engine_close(&engine);
 }
 
+/* A row of nothing but NaN is not one without elements. */
+static void test_not_a_number(void **state) {
+    (void)state;
+    static const char *const backends[] = {"ref", "cpu"};
+    double number[] = {NAN, NAN, -INFINITY, -INFINITY};
+    basin_tensor rows = basin_tensor_borrow(number, BASIN_F64, BASIN_SHAPE(2, 2)), result;
+    for (int i = 0; i < 2; i++) {
+        basin_engine engine;
+        assert_int_equal(basin_engine_open(&engine, backends[i], 1, NULL), BASIN_OK);
+        basin_expr x = basin_input(engine.graph, "x", rows.shape), y = basin_logsumexp(x);
+        basin_given given = {x, &rows};
+        assert_int_equal(basin_engine_compute(&engine, &result, &y, 1, &given, 1, NULL), BASIN_OK);
+        assert_true(isnan(basin_tensor_at(&result, 0)));
+        assert_true(basin_tensor_at(&result, 1) == -INFINITY);
+        basin_tensor_free(&result);
+        basin_engine_close(&engine);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_compute),
         cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_not_a_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,8 +47,7 @@ void basin_ref_max(const basin_ref_frame *frame) {
 
 static double row_logsumexp(const double *x /* [n] */, int64_t n) {
     double most = -INFINITY, sum = 0;
-    for (int64_t i = 0; i < n; i++)
-        if (x[i] > most) most = x[i];
+    for (int64_t i = 0; i < n; i++) most = x[i] > most || isnan(x[i]) ? x[i] : most;
     if (isinf(most)) return most;
     for (int64_t i = 0; i < n; i++) sum += exp(x[i] - most);
     return most + log(sum);
