@@ -2,6 +2,7 @@
 
 import dataclasses
 import numbers
+from collections.abc import Sequence
 from typing import Any
 
 import numpy
@@ -61,7 +62,12 @@ class Graph:
 
     @classmethod
     def from_networkx(
-        cls, graph, node_attributes=(), node_labels=(), edge_attributes=(), edge_labels=()
+        cls,
+        graph: Any,
+        node_attributes: Sequence[str] = (),
+        node_labels: Sequence[str] = (),
+        edge_attributes: Sequence[str] = (),
+        edge_labels: Sequence[str] = (),
     ) -> "Graph":
         """A graph of NetworkX with the data of these names, each a number a node or edge.
 
@@ -191,7 +197,9 @@ class GraphSet:
     2
     """
 
-    def __init__(self, graphs, directed=False, *, classes=None, targets=None):
+    def __init__(
+        self, graphs: Any, directed: bool = False, *, classes: Any = None, targets: Any = None
+    ) -> None:
         ones = ("edge_index", "nodes", "tocoo")  # of what is one graph
         if isinstance(graphs, str) or any(hasattr(graphs, name) for name in ones):
             raise BasinError(f"one graph, {graphs!r:.60}, wanted a list of them")
@@ -226,7 +234,7 @@ class GraphSet:
         ))  # fmt: skip
 
     @classmethod
-    def read(cls, path) -> "GraphSet":
+    def read(cls, path: Any) -> "GraphSet":
         """A TUDataset folder or zip, or a packed set, with its classes or values."""
         self = cls.__new__(cls)
         self.graphs = None

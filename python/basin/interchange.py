@@ -6,6 +6,7 @@ so that tools which expect one find it; the tensors are the same.
 
 import json
 import pathlib
+from typing import Any
 
 from basin._library import BasinError, check, ffi, lib, owned, path_of, text
 
@@ -44,7 +45,7 @@ def _write(path, bundle, metadata):
     check(lib.basin_safetensors_write, path_of(path), made)
 
 
-def to_huggingface(model, folder):
+def to_huggingface(model: Any, folder: Any) -> None:
     """Writes a model as config.json and model.safetensors into a folder, which is made.
 
     `model` is the path of a model file, or anything with `save`, such as a fitted estimator. The
@@ -73,7 +74,7 @@ def to_huggingface(model, folder):
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 
 
-def from_huggingface(folder, path):
+def from_huggingface(folder: Any, path: Any) -> None:
     """Makes a model file of a folder that `to_huggingface` wrote, also after its tensors were
     trained elsewhere; the program and the estimators open it.
 

@@ -3,6 +3,7 @@
 import copy
 import numbers
 import re
+from typing import TYPE_CHECKING, Any, Optional
 
 import numpy
 
@@ -18,6 +19,11 @@ from basin._estimator import (
 from basin._library import BasinError, check, ffi, lib, owned, text
 from basin._network import Network
 from basin.anomaly import _FEATURE, _NEIGHBOUR
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+    from basin._keywords import NodeKeywords
 
 __all__ = ["NodeClassifier"]
 
@@ -42,8 +48,15 @@ class NodeClassifier(ClassifierMixin, Estimator):
 
     _task = _prefix = "node"
     _own = {"validation": None}
+    validation: Optional[float]
 
-    def fit(self, X, y=None, *, edges=None):  # noqa: N803
+    if TYPE_CHECKING:
+
+        def __init__(
+            self, *, validation: Optional[float] = None, **settings: Unpack[NodeKeywords]
+        ) -> None: ...
+
+    def fit(self, X: Any, y: Any = None, *, edges: Any = None) -> "Self":  # noqa: N803
         """Trains on the nodes that have a label: numbers, of which -1 is unknown, or texts, of
         which None is."""
         network, values = _labelled(X, edges, y)
@@ -67,18 +80,18 @@ class NodeClassifier(ClassifierMixin, Estimator):
         whole = all(_is_number(name) for name in names)
         self.classes_ = numpy.array([int(name) for name in names] if whole else names)
 
-    def predict_proba(self, X, *, edges=None) -> numpy.ndarray:  # noqa: N803
+    def predict_proba(self, X: Any, *, edges: Any = None) -> numpy.ndarray:  # noqa: N803
         """[N, C]: the probability of each node to be of each of `classes_`."""
         given = _given(X, edges)
         network = given.build(lib.basin_node_get_schema(self._fitted()))
         return self._predict(network)[getattr(given, "rows", slice(None))]
 
-    def predict(self, X, *, edges=None) -> numpy.ndarray:  # noqa: N803
+    def predict(self, X: Any, *, edges: Any = None) -> numpy.ndarray:  # noqa: N803
         """The most probable class of each node."""
         likeliest = self.predict_proba(X, edges=edges).argmax(axis=1)
         return self.classes_[likeliest]
 
-    def measure(self, X, y=None, *, edges=None) -> dict:  # noqa: N803
+    def measure(self, X: Any, y: Any = None, *, edges: Any = None) -> dict[str, float]:  # noqa: N803
         """ "accuracy", "macro_f1", "auroc" and "loss" over the nodes with a label."""
         network, _ = _labelled(X, edges, y, lib.basin_node_get_schema(self._fitted()))
         if not network.label:
@@ -92,11 +105,11 @@ class NodeClassifier(ClassifierMixin, Estimator):
         )  # fmt: skip
         return score_of(result)
 
-    def score(self, X, y=None, *, edges=None) -> float:  # noqa: N803
+    def score(self, X: Any, y: Any = None, *, edges: Any = None) -> float:  # noqa: N803
         """The "accuracy" of measure()."""
         return self.measure(X, y, edges=edges)["accuracy"]
 
-    def explain(self, X, node: int, *, edges=None, of=None) -> dict:  # noqa: N803
+    def explain(self, X: Any, node: int, *, edges: Any = None, of: Any = None) -> dict[str, Any]:  # noqa: N803, E501
         """Why a node is of class `of`, by default the one that is predicted: a dict with node,
         class, probability, neighbours and features."""
         network = _given(X, edges).build(lib.basin_node_get_schema(self._fitted()))

@@ -64,7 +64,8 @@ def test_pyright_finds_wrong_keywords(tmp_path):
         "basin.ImageCompleter(dim='many')\n"
         "basin.GraphClassifier(arch='gut')\n"
         "basin.Trainer.load('x')\n"
+        "basin.NodeClassifier(epochs='many')\n"
     )
     told = pyright(tmp_path / "use.py", cwd=tmp_path).stdout
     lines = {int(line.split(":")[1]) for line in told.splitlines() if " - error" in line}
-    assert lines == {6, 7, 8, 9}, told
+    assert lines == {6, 7, 8, 9, 10}, told

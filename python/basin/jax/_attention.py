@@ -26,8 +26,9 @@ class Pairs:
     """
 
     def __init__(
-        self, edges, queries, keys=None, *, both_ways=False, drop_self=False, add_self=False
-    ):
+        self, edges: object, queries: int, keys: int | None = None, *, both_ways: bool = False,
+        drop_self: bool = False, add_self: bool = False,
+    ) -> None:  # fmt: skip
         """`edges` are integers [E, 2] (query, key) among `queries` and `keys` nodes; equal ones are
         merged. `both_ways` adds each edge the other way, `drop_self` leaves out pairs of a node
         with itself, `add_self` adds one for each node."""
@@ -38,14 +39,14 @@ class Pairs:
         self.queries, self.keys, self.count = queries, keys, count
         self.packed = jnp.asarray(packed)
 
-    def edges(self):
+    def edges(self) -> numpy.ndarray:
         """The pairs [P, 2] in the order that `scale` has: by query, then by key."""
         (row, key, *_), _ = _eager.list_offsets(self.queries, self.keys, self.count)
         degree = numpy.diff(numpy.asarray(self.packed[row : row + self.queries + 1]))
         queries = numpy.repeat(numpy.arange(self.queries), degree)
         return numpy.stack([queries, self.packed[key : key + self.count]], 1)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.count
 
     def __repr__(self):

@@ -1,14 +1,22 @@
 # type: ignore  where the framework is not installed, pyright takes this folder for it
 """The paper's block as functions of JAX: tokens descend the energy of attention and memories."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 
 from basin._library import BasinError
-from basin.jax._attention import attention_force, energy_attention
+from basin.jax._attention import Pairs, attention_force, energy_attention
 
 
-def energy_block_init(key, dim, heads=12, head_dim=64, memories=None, dtype=jnp.float32):
+def energy_block_init(
+    key: jax.Array, dim: int, heads: int = 12, head_dim: int = 64, memories: int | None = None,
+    dtype: Any = jnp.float32,
+) -> dict[str, jax.Array]:  # fmt: skip
     """First parameters of a block, a dict with Basin's own names and shapes: wq, wk [H, Y, D], xi
     [M, D], gamma [], delta [D]. `memories` is 4 dim where it is None."""
     q, k, m = jax.random.split(key, 3)
@@ -39,7 +47,10 @@ def _options(params, beta, pairs, exclude_self):
     return {"beta": beta, "pairs": pairs, "exclude_self": exclude, "layout": "nhy"}
 
 
-def energy_block_value(params, x, *, beta=None, pairs=None, exclude_self=True, epsilon=1e-5):
+def energy_block_value(
+    params: Mapping[str, jax.Array], x: jax.Array, *, beta: float | jax.Array | None = None,
+    pairs: Pairs | str | None = None, exclude_self: bool = True, epsilon: float = 1e-5,
+) -> jax.Array:  # fmt: skip
     """The energy of tokens x [.., N, D], summed over all but the leading axes."""
     g = _norm(params, x, epsilon)
     q, k = _heads(params, g)
@@ -58,9 +69,10 @@ def _step(params, x, alpha, epsilon, options):
 
 
 def energy_block(
-    params, x, *, steps=12, alpha=0.1, beta=None, pairs=None, exclude_self=True, recompute=False,
-    epsilon=1e-5,
-):  # fmt: skip
+    params: Mapping[str, jax.Array], x: jax.Array, *, steps: int = 12, alpha: float = 0.1,
+    beta: float | jax.Array | None = None, pairs: Pairs | str | None = None,
+    exclude_self: bool = True, recompute: bool = False, epsilon: float = 1e-5,
+) -> jax.Array:  # fmt: skip
     """Tokens x [.., N, D] after a descent of the block's energy: x <- x - alpha dE/dg, g = norm(x).
 
     `params` are those of `energy_block_init`, perhaps with "beta" [H], which is then learnt;

@@ -24,9 +24,9 @@ class Pairs:
     """
 
     def __init__(
-        self, edges, queries, keys=None, *, both_ways=False, drop_self=False, add_self=False,
-        device=None,
-    ):  # fmt: skip
+        self, edges: object, queries: int, keys: int | None = None, *, both_ways: bool = False,
+        drop_self: bool = False, add_self: bool = False, device: torch.device | str | None = None,
+    ) -> None:  # fmt: skip
         """`edges` are integers [E, 2] (query, key) among `queries` and `keys` nodes; equal ones are
         merged. `both_ways` adds each edge the other way, `drop_self` leaves out pairs of a node
         with itself, `add_self` adds one for each node."""
@@ -39,13 +39,19 @@ class Pairs:
         self.packed = torch.from_numpy(packed).to(device or "cpu")
 
     @classmethod
-    def from_csr(cls, row, key, keys=None, device=None):
+    def from_csr(
+        cls,
+        row: object,
+        key: object,
+        keys: int | None = None,
+        device: torch.device | str | None = None,
+    ) -> Pairs:
         """From rows of keys: those of query i are key[row[i]] to key[row[i + 1] - 1]."""
         row, key = torch.as_tensor(row).long(), torch.as_tensor(key).long()
         queries = torch.repeat_interleave(torch.arange(len(row) - 1, device=row.device), row.diff())
         return cls(torch.stack([queries, key], 1), len(row) - 1, keys, device=device)
 
-    def edges(self):
+    def edges(self) -> torch.Tensor:
         """The pairs [P, 2] in the order that `scale` has: by query, then by key."""
         (row, key, *_), _ = _eager.list_offsets(self.queries, self.keys, self.count)
         degree = self.packed[row : row + self.queries + 1].diff().long()
@@ -53,14 +59,14 @@ class Pairs:
         queries = torch.repeat_interleave(nodes, degree)
         return torch.stack([queries, self.packed[key : key + self.count].long()], 1)
 
-    def to(self, device):
+    def to(self, device: torch.device | str) -> Pairs:
         """The same list on another device."""
         other = object.__new__(Pairs)
         other.queries, other.keys, other.count = self.queries, self.keys, self.count
         other.packed = self.packed.to(device)
         return other
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.count
 
     def __repr__(self):

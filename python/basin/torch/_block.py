@@ -1,11 +1,13 @@
 # type: ignore  where the framework is not installed, pyright takes this folder for it
 """The paper's block as a layer of PyTorch: tokens descend the energy of attention and memories."""
 
+from __future__ import annotations
+
 import torch
 import torch.utils.checkpoint
 
 from basin._library import BasinError
-from basin.torch._attention import attention_force, energy_attention
+from basin.torch._attention import Pairs, attention_force, energy_attention
 
 
 class EnergyBlock(torch.nn.Module):
@@ -23,9 +25,11 @@ class EnergyBlock(torch.nn.Module):
     """
 
     def __init__(
-        self, dim, heads=12, head_dim=64, memories=None, steps=12, alpha=0.1, beta=None,
-        learn_beta=False, recompute=False, exclude_self=True, epsilon=1e-5, device=None, dtype=None,
-    ):  # fmt: skip
+        self, dim: int, heads: int = 12, head_dim: int = 64, memories: int | None = None,
+        steps: int = 12, alpha: float = 0.1, beta: float | None = None, learn_beta: bool = False,
+        recompute: bool = False, exclude_self: bool = True, epsilon: float = 1e-5,
+        device: torch.device | str | None = None, dtype: torch.dtype | None = None,
+    ) -> None:  # fmt: skip
         """`memories` is 4 dim and `beta` 1 / sqrt(head_dim) where they are None. With `recompute` a
         step's inner values are computed again in the backward pass: memory then grows by one tensor
         of tokens a step."""
@@ -55,7 +59,7 @@ class EnergyBlock(torch.nn.Module):
             f"steps={self.steps}, alpha={self.alpha}"
         )
 
-    def norm(self, x):
+    def norm(self, x: torch.Tensor) -> torch.Tensor:
         """The activations of tokens."""
         variance, mean = torch.var_mean(x, -1, correction=0, keepdim=True)
         return self.gamma * ((x - mean) * torch.rsqrt(variance + self.epsilon)) + self.delta
@@ -70,7 +74,7 @@ class EnergyBlock(torch.nn.Module):
         exclude = self.exclude_self and (pairs is None or isinstance(pairs, str))
         return {"pairs": pairs, "exclude_self": exclude, "layout": "nhy"}
 
-    def energy(self, x, pairs=None):
+    def energy(self, x: torch.Tensor, pairs: Pairs | str | None = None) -> torch.Tensor:
         """The energy of tokens [.., N, D], summed over all but the leading axes."""
         g = self.norm(x)
         q, k = self._heads(g)
@@ -78,7 +82,7 @@ class EnergyBlock(torch.nn.Module):
         hidden = torch.nn.functional.linear(g, self.xi).relu()
         return attention - hidden.square().sum((-1, -2)) / 2
 
-    def force(self, g, pairs=None):
+    def force(self, g: torch.Tensor, pairs: Pairs | str | None = None) -> torch.Tensor:
         """-dE/dg."""
         q, k = self._heads(g)
         dq, dk = attention_force(q, k, self.beta, **self._options(pairs))
@@ -90,7 +94,7 @@ class EnergyBlock(torch.nn.Module):
     def _step(self, x, pairs):
         return x + self.alpha * self.force(self.norm(x), pairs).to(x.dtype)
 
-    def forward(self, x, pairs=None):
+    def forward(self, x: torch.Tensor, pairs: Pairs | str | None = None) -> torch.Tensor:
         """Tokens at the end of the descent; `pairs` as in energy_attention."""
         if x.ndim < 2 or x.shape[-1] != self.wq.shape[-1]:
             raise BasinError(f"tokens {list(x.shape)}, wanted [.., N, {self.wq.shape[-1]}]")
