@@ -208,8 +208,8 @@ class GraphClassifier(ClassifierMixin, _GraphEstimator):
 
     def score(self, graphs: Any, y: Any) -> float:
         """The part of the graphs whose class is right."""
-        graphs = self._set(graphs)
-        return float(numpy.mean(self.predict(graphs) == _classes(y, len(graphs))))
+        found = self.predict(graphs)
+        return float(numpy.mean(found == _classes(y, len(found))))
 
 
 class GraphRegressor(RegressorMixin, _GraphEstimator):
@@ -255,8 +255,8 @@ class GraphRegressor(RegressorMixin, _GraphEstimator):
 
     def score(self, graphs: Any, y: Any) -> float:
         """R squared: 1 minus the squared error over the variance; the mean over values."""
-        graphs = self._set(graphs)
-        y, found = _targets(y, len(graphs)).astype("f8"), self._predict(graphs)[0]
+        found = self._predict(graphs)[0]
+        y = _targets(y, len(found)).astype("f8")
         if y.shape != found.shape:
             raise BasinError(f"y of {y.shape[1]} values a graph, wanted {found.shape[1]}")
         wrong = numpy.nansum((y - found) ** 2, axis=0)
