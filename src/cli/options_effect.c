@@ -87,17 +87,24 @@ static const char *written(const beside *b, const basin_option *o) {
 static basin_status check_file(const beside *b, const basin_option *option, char **operand,
                                int operands, basin_error *error) {
     const char *path = written(b, option);
-    for (int i = 0; path && i < operands; i++)
-        if (basin_file_same(path, operand[i]))
+    basin_status status = BASIN_OK;
+    bool same = false;
+    for (int i = 0; path && i < operands && !status; i++) {
+        status = basin_file_same(&same, path, operand[i], error);
+        if (same)
             return basin_fail(error, BASIN_BAD_VALUE,
                               "--%s %s would be written over %s, which is read; wanted another "
                               "file",
                               option->name, path, operand[i]);
-    for (const basin_option *o = b->table; path && o < option; o++)
-        if (written(b, o) && basin_file_same(path, written(b, o)))
+    }
+    for (const basin_option *o = b->table; path && o < option && !status; o++) {
+        if (!written(b, o)) continue;
+        status = basin_file_same(&same, path, written(b, o), error);
+        if (same)
             return basin_fail(error, BASIN_BAD_VALUE, "--%s and --%s are both %s; wanted two files",
                               o->name, option->name, path);
-    return BASIN_OK;
+    }
+    return status;
 }
 
 basin_status basin_options_check(const void *values, const basin_parsed *parsed,

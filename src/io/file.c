@@ -74,16 +74,19 @@ static char *resolve(const char *path) {
     return copy;
 }
 
-bool basin_file_same(const char *a, const char *b) {
+basin_status basin_file_same(bool *same, const char *a, const char *b, basin_error *error) {
     struct stat info;
+    *same = false;
     while (!strncmp(a, "./", 2)) a += 2;
     while (!strncmp(b, "./", 2)) b += 2;
-    if (stat(a, &info) == 0 && !S_ISREG(info.st_mode)) return false;
+    if (stat(a, &info) == 0 && !S_ISREG(info.st_mode)) return BASIN_OK;
     char *x = resolve(a), *y = resolve(b);
-    bool same = x && y && !strcmp(x, y);
+    basin_status status =
+        x && y ? BASIN_OK : basin_fail(error, BASIN_NO_MEMORY, "no memory for a path");
+    *same = !status && !strcmp(x, y);
     free(x);
     free(y);
-    return same;
+    return status;
 }
 
 enum { MODE_NEW = 0666, TRIES = 1000 };

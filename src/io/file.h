@@ -21,9 +21,9 @@ basin_status basin_file_open(int *fd, size_t *size, const char *path, basin_erro
 basin_status basin_map_open(basin_map *map, const char *path, basin_error *error);
 void basin_map_close(basin_map *map);
 
-/* Whether two paths name one file, which need not be there yet; no device is the same as another.
- */
-bool basin_file_same(const char *a, const char *b);
+/* *same: whether two paths name one file, which need not be there yet; no device is the same as
+ * another. */
+basin_status basin_file_same(bool *same, const char *a, const char *b, basin_error *error);
 
 /* Makes a folder where there is none yet. */
 basin_status basin_folder_make(const char *path, basin_error *error);

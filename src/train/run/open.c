@@ -87,10 +87,15 @@ static basin_status check_apart(const basin_run *run, basin_error *error) {
     const char *const name[] = {"output", "checkpoint", "log"};
     const char *const path[] = {run->training.output, run->checkpoint, run->training.log};
     for (int i = 0; i < 3; i++)
-        for (int k = 0; k < i; k++)
-            if (path[i] && path[k] && basin_file_same(path[i], path[k]))
+        for (int k = 0; k < i; k++) {
+            bool same = false;
+            basin_status status =
+                path[i] && path[k] ? basin_file_same(&same, path[i], path[k], error) : BASIN_OK;
+            if (status) return status;
+            if (same)
                 return basin_fail(error, BASIN_BAD_VALUE, "%s and %s are both %s; wanted two files",
                                   name[k], name[i], path[i]);
+        }
     if (run->training.resume && run->training.restart)
         return basin_fail(error, BASIN_BAD_VALUE, "resume and restart; wanted one of them");
     return BASIN_OK;

@@ -17,12 +17,13 @@ typedef struct scene {
     basin_graphs_settings settings;
     bool choose; /* five graphs are for validation */
     char output[PATH_TEXT], log[PATH_TEXT], checkpoint[PATH_TEXT + 20];
-    char note[200]; /* the last one */
+    char note[1000]; /* all of them */
 } scene;
 
 static void note(void *context, const char *line) {
     scene *s = context;
-    snprintf(s->note, sizeof s->note, "%s", line);
+    size_t used = strlen(s->note);
+    snprintf(s->note + used, sizeof s->note - used, "%s\n", line);
 }
 
 static void scene_open(scene *s, void **state) {
