@@ -13,7 +13,7 @@ struct draws {
     int64_t count[BASIN_ABREAST];
     uint32_t stream[BASIN_ABREAST];
     bool normal[BASIN_ABREAST], masks[BASIN_ABREAST];
-    float limit[BASIN_ABREAST];        /* of masks: the largest draw that becomes 0 */
+    uint32_t limit[BASIN_ABREAST];     /* of masks: the largest draw that becomes 0, times 2^24 */
     unsigned first[BASIN_ABREAST + 1]; /* block */
 };
 
@@ -31,14 +31,13 @@ static __global__ void draw(const __grid_constant__ draws d) {
         for (int round = 0; round < 10; round++, basin_philox_next(key))
             basin_philox_round(word, key);
 #pragma unroll
-        for (int i = 0; i < 4; i += 2) {
+        for (int i = 0; i < 4; i++) value[i] = word[i] >> 8 > d.limit[k] ? 1.0f : 0.0f;
+#pragma unroll
+        for (int i = 0; i < 4 && !d.masks[k]; i += 2) {
             double even = basin_uniform_of(word[i]), odd = basin_uniform_of(word[i + 1]);
             if (d.normal[k]) basin_normals_of(&even, &odd, word[i], word[i + 1]);
             value[i] = (float)even, value[i + 1] = (float)odd;
         }
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            if (d.masks[k]) value[i] = value[i] > d.limit[k] ? 1.0f : 0.0f;
         if (4 * call + 4 <= count)
             basin_write<4>(d.out[k], 4 * call, value);
         else
@@ -58,7 +57,7 @@ void basin_cuda_random_many(const basin_cuda_frame *frame, int frames) {
         d.stream[i] = frame[i].call->attr.stream;
         d.normal[i] = frame[i].call->op == BASIN_OP_NORMAL;
         d.masks[i] = frame[i].call->attr.drop > 0;
-        d.limit[i] = (float)(floor(frame[i].call->attr.drop * 0x1p24) * 0x1p-24);
+        d.limit[i] = (uint32_t)(frame[i].call->attr.drop * 0x1p24);
         blocks += basin_cuda_grid(frame->cuda, (d.count[i] + 3) / 4, THREADS);
         d.first[i + 1] = blocks;
     }
