@@ -34,7 +34,7 @@ static void space_free(space *s) {
 }
 
 static bool space_reserve(space *s, int64_t nodes) {
-    if (s->row && nodes <= s->capacity) return true; /* a graph may have none */
+    if (nodes <= s->capacity) return true;
     space_free(s);
     size_t n = (size_t)nodes;
     s->row = basin_array_new(n + 1, sizeof *s->row);
