@@ -157,7 +157,7 @@ basin_add_test(header_program example sh ${CMAKE_CURRENT_SOURCE_DIR}/tests/insta
 
 # Rules that no compiler checks: the arrows between rooms, the files that documents name; and that
 # each of these rules catches something.
-foreach(rules house house_catches docs docs_catches)
+foreach(rules modules modules_catches docs docs_catches)
     basin_add_test(${rules} quick sh ${CMAKE_CURRENT_SOURCE_DIR}/tests/base/test_${rules}.sh)
 endforeach()
 

@@ -21,6 +21,12 @@ void *basin_array_new(size_t count, size_t size) {
     return malloc(bytes ? bytes : 1);
 }
 
+void *basin_zeros_new(size_t count, size_t size) { return calloc(count ? count : 1, size); }
+
+basin_status basin_fail_memory(basin_error *error, const char *what) {
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for %s", what);
+}
+
 bool basin_array_reserve(void **array, size_t *capacity, size_t need, size_t size) {
     if (need <= *capacity) return true;
     size_t grown = *capacity < 8 ? 8 : *capacity, bytes;

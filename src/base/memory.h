@@ -14,6 +14,11 @@ bool basin_size_multiply(size_t *product, size_t a, size_t b);
 /* malloc(count * size), or NULL on overflow. A count of 0 gives a valid pointer. */
 void *basin_array_new(size_t count, size_t size);
 
+/* The same, zeroed. */
+void *basin_zeros_new(size_t count, size_t size);
+/* BASIN_NO_MEMORY with "out of memory for WHAT"; see base/try.h. */
+basin_status basin_fail_memory(basin_error *error, const char *what);
+
 /* Grows *array to hold at least `need` elements, doubling; false (array unchanged) on failure. */
 bool basin_array_reserve(void **array, size_t *capacity, size_t need, size_t size);
 

@@ -11,7 +11,7 @@ static basin_status draw_graph(basin_bench *bench, basin_error *error) {
     const basin_bench_shape *s = &bench->shape;
     size_t count = (size_t)s->edges / 2;
     int32_t *edge = basin_array_new(count, 2 * sizeof *edge);
-    if (!edge) return basin_fail(error, BASIN_NO_MEMORY, "no memory for %zu edges", count);
+    if (!edge) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for %zu edges", count);
     basin_random random = basin_random_start(bench->seed, 7, 0);
     for (size_t i = 0; i < 2 * count; i++)
         edge[i] = (int32_t)basin_random_below(&random, (uint64_t)s->nodes);

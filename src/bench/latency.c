@@ -104,7 +104,7 @@ static basin_status ask_anomaly(subject *s, int64_t i, basin_error *error) {
     basin_status status = basin_network_sample(&near, s->network, &node, 1, &spec, error);
     double *probability = status ? NULL : basin_array_new((size_t)near->nodes, sizeof(double));
     if (!status && !probability)
-        status = basin_fail(error, BASIN_NO_MEMORY, "no memory for scores");
+        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for scores");
     if (!status) status = basin_anomaly_score(probability, s->anomaly, near, NULL, error);
     free(probability);
     basin_network_free(near);
@@ -161,7 +161,8 @@ static basin_status time_calls(basin_latency *result, step *ask, subject *s, int
                                basin_error *error) {
     double *seconds = basin_array_new((size_t)calls, sizeof *seconds);
     basin_status status =
-        seconds ? BASIN_OK : basin_fail(error, BASIN_NO_MEMORY, "no memory for %d times", calls);
+        seconds ? BASIN_OK
+                : basin_fail(error, BASIN_NO_MEMORY, "out of memory for %d times", calls);
     for (int i = -1; i < calls && !status; i++) {
         double start = basin_clock();
         status = ask(s, i + 1, error);

@@ -40,7 +40,7 @@ typedef struct rig {
 static basin_status rig_plan(rig *g, basin_error *error) {
     const basin_image_settings *s = &g->settings;
     g->graph = basin_graph_new();
-    if (!g->graph) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a graph");
+    if (!g->graph) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a graph");
     g->patches =
         basin_input(g->graph, "patches",
                     BASIN_SHAPE(s->batch, basin_image_tokens(s), basin_image_patch_values(s)));
@@ -154,7 +154,7 @@ static basin_status time_stages(basin_bench_pictures_result *r, const basin_benc
     basin_augment a = transforms(o);
     int64_t seen = 0, most = r->pictures < SAMPLE ? r->pictures : SAMPLE;
     float *values = malloc((size_t)basin_augment_values(&a) * sizeof *values);
-    if (!values) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a picture");
+    if (!values) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a picture");
     for (int64_t i = 0; i < most; i++) {
         basin_bench_pictures_result one = {0};
         if (time_one(&one, &a, pictures, i * r->pictures / most, values, &scratch, error)) continue;

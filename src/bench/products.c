@@ -226,7 +226,7 @@ basin_status basin_yardstick_new(basin_yardstick **products, const basin_bench_s
     if (good) return BASIN_OK;
     basin_yardstick_free(s);
     *products = NULL;
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory for the products of this shape");
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for the products of this shape");
 }
 
 void basin_yardstick_free(basin_yardstick *products) {

@@ -126,7 +126,7 @@ int basin_print_config(const basin_settings *settings, const basin_outcome *rehe
     basin_error error;
     char *text = basin_settings_json(settings);
     if (!text) {
-        basin_fail(&error, BASIN_NO_MEMORY, "no memory to print settings");
+        basin_fail(&error, BASIN_NO_MEMORY, "out of memory to print settings");
         return basin_report(&error);
     }
     printf("{\n\"basin\": \"%s\",\n\"task\": \"%s\",\n\"settings\": %s", BASIN_VERSION_STRING,

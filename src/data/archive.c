@@ -24,7 +24,7 @@ basin_status basin_archive_begin(basin_archive *a, const char *path, basin_error
     if (status) return status;
     a->reader = a->archive_read_new();
     if (a->reader) return BASIN_OK;
-    return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to read it", path);
+    return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to read it", path);
 }
 
 basin_status basin_archive_open(basin_archive *a, const void *data, size_t size, const char *path,

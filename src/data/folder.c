@@ -27,7 +27,7 @@ typedef struct walker {
 } walker;
 
 static basin_status no_memory(const walker *w, basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to list", w->root);
+    return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to list", w->root);
 }
 
 static bool before(place a, place b) {

@@ -57,7 +57,7 @@ static basin_status open_raw(basin_packed *p, const void *data, size_t size, bas
 
 static basin_status new_packed(basin_packed **packed, const char *path, basin_error *error) {
     *packed = calloc(1, sizeof **packed);
-    if (!*packed) return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to read it", path);
+    if (!*packed) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to read it", path);
     (*packed)->path = path;
     (*packed)->fd = -1;
     return BASIN_OK;
@@ -140,7 +140,7 @@ static basin_status read_all(void **data, size_t *size, int fd, const char *path
             basin_memory_check((double)*size, limit, path, BASIN_NO_MEMORY, error);
         if (status) return status;
         if (!basin_array_reserve(data, &capacity, *size + BLOCK, 1))
-            return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to read it", path);
+            return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to read it", path);
         got = read(fd, (char *)*data + *size, BLOCK);
         if (got < 0) return basin_fail(error, BASIN_IO, "%s: %s", path, strerror(errno));
     }

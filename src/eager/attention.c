@@ -220,8 +220,8 @@ basin_status basin_eager_run(const basin_eager *eager, basin_eager_operation ope
     if (bytes > 0 && !mine.workspace) {
         mine.workspace = own = basin_aligned_new(bytes);
         if (!own)
-            return basin_fail(error, BASIN_NO_MEMORY, "attention: no memory for %zu bytes of work",
-                              bytes);
+            return basin_fail(error, BASIN_NO_MEMORY,
+                              "attention: out of memory for %zu bytes of work", bytes);
     }
     status = widens(eager, &mine) ? run_wide(eager, operation, &mine, error)
                                   : run_entries(eager, operation, &mine, error);

@@ -9,7 +9,8 @@ basin_status basin_eager_open(basin_eager **eager, const char *backend, int thre
     *eager = NULL;
     basin_eager *made = calloc(1, sizeof *made);
     if (!made)
-        return basin_fail(error, BASIN_NO_MEMORY, "backend %s: no memory for its state", backend);
+        return basin_fail(error, BASIN_NO_MEMORY, "backend %s: out of memory for its state",
+                          backend);
     basin_status status = basin_backend_open_eager(&made->backend, backend, threads, error);
     if (status) {
         free(made);

@@ -187,7 +187,7 @@ basin_status basin_descent_new(basin_descent **descent, basin_store *store,
     if (!status && !x) status = basin_fail(error, BASIN_BAD_VALUE, "a descent without tokens");
     if (status) return status;
     basin_descent *d = calloc(1, sizeof *d);
-    if (!d) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a descent");
+    if (!d) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a descent");
     basin_graph *graph = basin_expr_graph(x);
     d->spec = *spec;
     d->energy = *energy;
@@ -328,7 +328,7 @@ static basin_status alloc_momentum(run *r, basin_error *error) {
     r->last = calloc(count + 1, sizeof *r->last);
     r->lead = calloc((size_t)r->d->samples + 1, sizeof *r->lead);
     if (!r->last || !r->lead)
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for the momentum of a descent");
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for the momentum of a descent");
     return basin_tensor_new(&r->ahead, BASIN_F64, basin_expr_shape(r->d->x), error);
 }
 
@@ -390,7 +390,7 @@ static basin_status alloc_result(run *r, const basin_tensor *x, basin_error *err
     r->alpha = calloc((size_t)d->samples + 1, sizeof *r->alpha);
     r->after = calloc(row + 1, sizeof *r->after);
     if (!result->energy || !result->change || !r->alpha || !r->after)
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for the trace of a descent");
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for the trace of a descent");
     basin_status status = basin_tensor_new(&result->x, BASIN_F64, basin_expr_shape(d->x), error);
     if (!status) status = basin_tensor_new(&result->g, BASIN_F64, basin_expr_shape(d->g), error);
     if (!status) status = basin_tensor_convert(&result->x, x, error);

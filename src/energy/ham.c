@@ -34,7 +34,7 @@ const char *basin_ham_keep(basin_ham *ham, const char *text) {
                             sizeof *ham->text))
         copy = basin_string_copy(text);
     if (!copy) {
-        basin_graph_fail(ham->graph, BASIN_NO_MEMORY, "no memory for the name '%s'", text);
+        basin_graph_fail(ham->graph, BASIN_NO_MEMORY, "out of memory for the name '%s'", text);
         return NULL;
     }
     return ham->text[ham->texts++] = copy;
@@ -81,7 +81,7 @@ int basin_ham_synapse(basin_ham *ham, const basin_synapse *synapse) {
         basin_graph_fail(ham->graph, BASIN_BAD_VALUE, "there are two synapses named '%s'", name);
     else if (!basin_array_reserve((void **)&ham->synapse, &ham->synapse_capacity, ham->synapses + 1,
                                   sizeof *ham->synapse))
-        basin_graph_fail(ham->graph, BASIN_NO_MEMORY, "no memory for synapse '%s'", name);
+        basin_graph_fail(ham->graph, BASIN_NO_MEMORY, "out of memory for synapse '%s'", name);
     else if ((copy.name = basin_ham_keep(ham, name)) &&
              basin_ham_keep_lagrangian(ham, &copy.hidden)) {
         ham->synapse[ham->synapses] = copy;
@@ -143,7 +143,7 @@ static const char *name_connection(basin_ham *ham, const basin_connection *conne
 static bool try_connection(basin_ham *ham, int connection) {
     basin_expr *zero = calloc(ham->layers, sizeof *zero);
     if (!zero) {
-        basin_graph_fail(ham->graph, BASIN_NO_MEMORY, "no memory for a connection");
+        basin_graph_fail(ham->graph, BASIN_NO_MEMORY, "out of memory for a connection");
         return false;
     }
     for (size_t i = 0; i < ham->layers; i++)
@@ -164,7 +164,7 @@ int basin_ham_connect(basin_ham *ham, const char *synapse, const char *layers) {
     if (!connection.name) return -1;
     if (!basin_array_reserve((void **)&ham->connection, &ham->connection_capacity,
                              ham->connections + 1, sizeof *ham->connection)) {
-        basin_graph_fail(ham->graph, BASIN_NO_MEMORY, "no memory for a connection");
+        basin_graph_fail(ham->graph, BASIN_NO_MEMORY, "out of memory for a connection");
         return -1;
     }
     ham->connection[ham->connections] = connection;
@@ -209,7 +209,7 @@ basin_expr basin_ham_connection_energy(basin_ham *ham, int connection, const bas
 
 void basin_ham_energies(basin_ham *ham, basin_expr *energy, const basin_expr *x) {
     basin_expr *g = calloc(ham->layers + 1, sizeof *g);
-    if (!g) basin_graph_fail(ham->graph, BASIN_NO_MEMORY, "no memory for the energies");
+    if (!g) basin_graph_fail(ham->graph, BASIN_NO_MEMORY, "out of memory for the energies");
     if (g) basin_ham_activations(ham, g, x);
     for (size_t i = 0; i < ham->layers; i++)
         energy[i] = g ? basin_ham_layer_energy(ham, (int)i, x[i]) : NULL;
@@ -237,7 +237,7 @@ static basin_expr total_energy(basin_ham *ham, const basin_expr *x, size_t first
     } else
         basin_graph_fail(ham->graph, energy ? BASIN_BAD_VALUE : BASIN_NO_MEMORY,
                          energy ? "a network without layers has no energy"
-                                : "no memory for the energies");
+                                : "out of memory for the energies");
     free(energy);
     return sum;
 }
@@ -280,7 +280,7 @@ void basin_ham_gradient(basin_ham *ham, basin_expr *dEdg, const basin_expr *x,
     else {
         for (size_t i = 0; i < ham->layers; i++) dEdg[i] = NULL;
         if (ham->layers)
-            basin_graph_fail(ham->graph, BASIN_NO_MEMORY, "no memory for a network's gradient");
+            basin_graph_fail(ham->graph, BASIN_NO_MEMORY, "out of memory for a network's gradient");
     }
     free(g);
     free(part);
@@ -309,7 +309,7 @@ void basin_ham_step_by(basin_ham *ham, basin_expr *next, const basin_expr *x,
     if (dEdg)
         basin_ham_gradient(ham, dEdg, x, spec);
     else
-        basin_graph_fail(ham->graph, BASIN_NO_MEMORY, "no memory for a network's step");
+        basin_graph_fail(ham->graph, BASIN_NO_MEMORY, "out of memory for a network's step");
     for (size_t i = 0; i < ham->layers; i++) {
         basin_expr mask = spec->mask ? spec->mask[i] : NULL, move = dEdg ? dEdg[i] : NULL;
         move = basin_mul(step_size(&ham->layer[i], dt), move);

@@ -54,7 +54,7 @@ static basin_status prepare(recall *r, basin_store *store, const basin_tensor *x
     r->trial = basin_array_new((size_t)r->batch, sizeof *r->trial);
     r->order = basin_array_new((size_t)r->neurons, sizeof *r->order);
     if (!r->x || !r->now || !r->trial || !r->order)
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for a recall");
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a recall");
     basin_ham_inputs(r->ham, r->x, r->batch);
     r->input = r->x[layer];
     r->energy = basin_ham_synapse_energy(r->ham, r->x);

@@ -79,7 +79,7 @@ static basin_status make_plan(basin_ham_descent *d, basin_store *store, basin_er
     size_t count = 2 * (size_t)d->layers + 2 * (size_t)d->parts + 1, outputs = 0;
     int energies = d->spec.guard ? 2 * d->parts : d->parts; /* only the guard wants those after */
     basin_expr *output = calloc(count, sizeof *output);
-    if (!output) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a descent");
+    if (!output) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a descent");
     const basin_error *wrong = basin_graph_error(d->ham->graph);
     if (wrong) {
         free(output);
@@ -103,7 +103,7 @@ basin_status basin_ham_descent_new(basin_ham_descent **descent, basin_ham *ham, 
     basin_status status = check_spec(ham, batch, spec, error);
     if (status) return status;
     basin_ham_descent *d = calloc(1, sizeof *d);
-    if (!d) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a descent");
+    if (!d) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a descent");
     d->ham = ham;
     d->spec = *spec;
     d->batch = batch;
@@ -115,7 +115,7 @@ basin_status basin_ham_descent_new(basin_ham_descent **descent, basin_ham *ham, 
         build_step(d);
         status = make_plan(d, store, error);
     } else
-        status = basin_fail(error, BASIN_NO_MEMORY, "no memory for a descent");
+        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for a descent");
     if (status)
         basin_ham_descent_free(d);
     else
@@ -175,7 +175,7 @@ static basin_status alloc_result(run *r, const basin_tensor *x, basin_error *err
         r->dt = calloc((size_t)d->batch, sizeof *r->dt);
     }
     if (!result->energy || !result->change || !result->x || !result->g || !r->dt)
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for the trace of a descent");
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for the trace of a descent");
     return alloc_tensors(r, x, error);
 }
 

@@ -38,7 +38,7 @@ int basin_ham_layer(basin_ham *ham, const basin_layer *layer) {
                              sizeof *ham->layer) ||
         !basin_array_reserve((void **)&ham->bias, &ham->bias_capacity, ham->layers + 1,
                              sizeof *ham->bias)) {
-        basin_graph_fail(ham->graph, BASIN_NO_MEMORY, "no memory for layer '%s'", layer->name);
+        basin_graph_fail(ham->graph, BASIN_NO_MEMORY, "out of memory for layer '%s'", layer->name);
         return -1;
     }
     basin_layer copy = *layer;

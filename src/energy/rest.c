@@ -59,7 +59,7 @@ basin_status basin_rest_new(basin_rest **rest, basin_store *store, const basin_e
     basin_status status = check_spec(spec, error);
     if (status) return status;
     basin_rest *made = calloc(1, sizeof *made);
-    if (!made) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a rest point");
+    if (!made) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a rest point");
     made->loop = (basin_loop){.store = store, .graph = graph};
     snprintf(made->loop.name, sizeof made->loop.name, "%s", spec->name ? spec->name : "rest");
     made->spec = *spec;

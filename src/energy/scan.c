@@ -58,7 +58,7 @@ basin_status basin_scan_new(basin_scan **scan, basin_store *store, const basin_e
     basin_status status = check_spec(spec, error);
     if (status) return status;
     basin_scan *made = calloc(1, sizeof *made);
-    if (!made) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a scan");
+    if (!made) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a scan");
     made->loop = (basin_loop){.store = store, .graph = graph};
     snprintf(made->loop.name, sizeof made->loop.name, "%s", spec->name ? spec->name : "scan");
     made->steps = spec->descent.steps;
@@ -67,7 +67,7 @@ basin_status basin_scan_new(basin_scan **scan, basin_store *store, const basin_e
     made->milestone = calloc((size_t)(made->steps / made->every + 1), sizeof *made->milestone);
     made->segment = calloc((size_t)made->every, sizeof *made->segment);
     if (!made->milestone || !made->segment)
-        status = basin_fail(error, BASIN_NO_MEMORY, "no memory for a scan");
+        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for a scan");
     if (!status) status = build_step(made, energy, shape, &spec->descent, error);
     if (status)
         basin_scan_free(made);
@@ -149,7 +149,7 @@ basin_status basin_scan_gradients(basin_expr *gradient, basin_scan *scan, basin_
         status = build_reverse(scan, both + room, loss, both, update, count, error);
         for (int i = 0; i < count; i++) gradient[i] = both[room + (size_t)i];
     } else {
-        status = basin_fail(error, BASIN_NO_MEMORY, "no memory for the gradients of a scan");
+        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for the gradients of a scan");
     }
     free((void *)both);
     free(update);

@@ -149,7 +149,7 @@ static void differentiate(basin_expr *gradient, const basin_expr *y, const basin
             if (y[i] && cotangent[i]) accumulate(&s, y[i], cotangent[i]);
         run_sweep(gradient, &s, last, x, want, count);
     } else
-        basin_graph_fail(graph, BASIN_NO_MEMORY, "no memory for a gradient");
+        basin_graph_fail(graph, BASIN_NO_MEMORY, "out of memory for a gradient");
     free(s.depends);
     free(s.cut);
     free(s.cotangent);

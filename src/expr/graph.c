@@ -39,7 +39,7 @@ void basin_graph_free(basin_graph *graph) {
 }
 
 const basin_error *basin_graph_error(const basin_graph *graph) {
-    static const basin_error no_graph = {BASIN_NO_MEMORY, "no memory for a graph"};
+    static const basin_error no_graph = {BASIN_NO_MEMORY, "out of memory for a graph"};
     if (!graph) return &no_graph;
     return graph->error.status == BASIN_OK ? NULL : &graph->error;
 }
@@ -139,7 +139,7 @@ static basin_node *node_insert(basin_graph *graph, basin_node *node) {
                              sizeof(basin_node *)) ||
         (graph->nodes >= graph->buckets && !grow_buckets(graph))) {
         node_free(node);
-        basin_graph_fail(graph, BASIN_NO_MEMORY, "no memory for an expression");
+        basin_graph_fail(graph, BASIN_NO_MEMORY, "out of memory for an expression");
         return NULL;
     }
     node->id = (int)graph->nodes;
@@ -172,7 +172,7 @@ static basin_node *node_make(basin_graph *graph, basin_op op, const basin_attr *
     }
     if (ok) return node;
     if (node) node_free(node);
-    basin_graph_fail(graph, BASIN_NO_MEMORY, "no memory for an expression");
+    basin_graph_fail(graph, BASIN_NO_MEMORY, "out of memory for an expression");
     return NULL;
 }
 
@@ -283,7 +283,7 @@ basin_expr basin_leaf(basin_graph *graph, basin_op op, basin_kind kind, const ch
     node->name = basin_string_copy(name);
     if (!node->name) {
         node_free(node);
-        return basin_graph_fail(graph, BASIN_NO_MEMORY, "no memory for an expression");
+        return basin_graph_fail(graph, BASIN_NO_MEMORY, "out of memory for an expression");
     }
     node = node_insert(graph, node);
     return node ? node->out[0] : NULL;
@@ -332,7 +332,7 @@ basin_expr basin_leaf_data(basin_graph *graph, basin_kind kind, basin_shape shap
     basin_expr found = find_data(graph, hash, kind, shape, number);
     if (found) return found;
     void *data = malloc(bytes + 1);
-    if (!data) return basin_graph_fail(graph, BASIN_NO_MEMORY, "no memory for a constant");
+    if (!data) return basin_graph_fail(graph, BASIN_NO_MEMORY, "out of memory for a constant");
     memcpy(data, number, bytes);
     return insert_data(graph, kind, shape, hash, data, NULL);
 }

@@ -11,7 +11,7 @@ basin_expr basin_jvp(basin_expr y, const basin_expr *x, const basin_expr *tangen
     if (!y || count < 1) return NULL;
     basin_expr c = basin_variable(basin_fill(y->graph, y->shape, 0)), sum = NULL;
     basin_expr *back = basin_array_new((size_t)count, sizeof(basin_expr));
-    if (!back) return basin_graph_fail(y->graph, BASIN_NO_MEMORY, "no memory for a gradient");
+    if (!back) return basin_graph_fail(y->graph, BASIN_NO_MEMORY, "out of memory for a gradient");
     basin_vjp(back, y, c, x, count);
     for (int i = 0; i < count && back[i] && tangent[i]; i++) {
         if (!basin_shape_equal(tangent[i]->shape, x[i]->shape))

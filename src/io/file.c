@@ -82,7 +82,7 @@ basin_status basin_file_same(bool *same, const char *a, const char *b, basin_err
     if (stat(a, &info) == 0 && !S_ISREG(info.st_mode)) return BASIN_OK;
     char *x = resolve(a), *y = resolve(b);
     basin_status status =
-        x && y ? BASIN_OK : basin_fail(error, BASIN_NO_MEMORY, "no memory for a path");
+        x && y ? BASIN_OK : basin_fail(error, BASIN_NO_MEMORY, "out of memory for a path");
     *same = !status && !strcmp(x, y);
     free(x);
     free(y);
@@ -111,7 +111,7 @@ static basin_status create_aside(basin_writer *writer, const struct stat *old, b
     int fd = -1;
     writer->aside = malloc(size);
     if (!writer->aside)
-        return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to write", writer->path);
+        return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to write", writer->path);
     for (int i = 0; i < TRIES && fd < 0; i++) {
         snprintf(writer->aside, size, "%s.tmp-%ld-%d", writer->target, (long)getpid(), i);
         fd = create_locked(writer->aside);
@@ -136,7 +136,8 @@ basin_status basin_writer_create(basin_writer *writer, const char *path, basin_e
     basin_status status;
     *writer = (basin_writer){.path = path};
     writer->target = resolve(path);
-    if (!writer->target) return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to write", path);
+    if (!writer->target)
+        return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to write", path);
     bool exists = stat(writer->target, &old) == 0;
     if (exists && S_ISDIR(old.st_mode)) {
         status = basin_fail(error, BASIN_IO, "%s: is a folder, not a file", path);
@@ -225,7 +226,8 @@ basin_status basin_writer_sweep(const char *path, basin_error *error) {
     static const char ending[] = ".tmp-*";
     size_t length = strlen(path);
     char *pattern = malloc(2 * length + sizeof ending);
-    if (!pattern) return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for a pattern", path);
+    if (!pattern)
+        return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for a pattern", path);
     char *to = pattern;
     for (const char *from = path; *from; from++) {
         if (strchr("*?[\\", *from)) *to++ = '\\';

@@ -27,8 +27,8 @@ basin_status basin_json_parse(cJSON **tree, const void *text, size_t length, con
         return basin_fail(error, BASIN_BAD_FILE, "%s: %s contains a NUL character", path, what);
     char *copy = basin_array_new(length + 1, 1);
     if (!copy)
-        return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for %s of %zu bytes", path, what,
-                          length);
+        return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for %s of %zu bytes", path,
+                          what, length);
     memcpy(copy, text, length);
     copy[length] = '\0';
     *tree = cJSON_ParseWithLengthOpts(copy, length + 1, &end, true);

@@ -25,7 +25,7 @@ static basin_status bad(const reading *in, basin_status status, const char *what
 }
 
 static basin_status no_memory(const reading *in) {
-    return bad(in, BASIN_NO_MEMORY, "no memory to read it");
+    return bad(in, BASIN_NO_MEMORY, "out of memory to read it");
 }
 
 static basin_status read_header(basin_npy *npy, reading *in) {
@@ -178,7 +178,7 @@ static basin_status read_entry(reading *in, const basin_zip *zip, const basin_zi
                           in->path, length < 100 ? (int)length : 100, entry->name);
     in->name = basin_array_new(length, 1);
     if (!in->name)
-        return basin_fail(in->error, BASIN_NO_MEMORY, "%s: no memory for a name", in->path);
+        return basin_fail(in->error, BASIN_NO_MEMORY, "%s: out of memory for a name", in->path);
     memcpy(in->name, entry->name, length - 4);
     in->name[length - 4] = '\0';
     basin_status status = read_array(in, zip, entry);
@@ -232,7 +232,7 @@ static basin_status write_array(basin_zip_writer *zip, const char *name, const b
                           zip->file->path, name, basin_dtype_name(tensor->dtype));
     char *file = basin_array_new(length + 5, 1);
     if (!file)
-        return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for a name", zip->file->path);
+        return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for a name", zip->file->path);
     memcpy(file, name, length);
     memcpy(file + length, ".npy", 5);
     basin_status status =
@@ -252,8 +252,8 @@ static basin_status write_metadata(basin_zip_writer *zip, const basin_bundle *bu
             basin_tensor_borrow(text, BASIN_U8, BASIN_SHAPE((int64_t)strlen(text)));
         status = write_array(zip, BASIN_METADATA_NAME, &tensor, error);
     } else {
-        status =
-            basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for its metadata", zip->file->path);
+        status = basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for its metadata",
+                            zip->file->path);
     }
     cJSON_free(text);
     cJSON_Delete(tree);

@@ -154,7 +154,7 @@ static basin_status read_tensor(reading *in, const cJSON *item) {
         (status = add_tensor(in, &at, dtype, shape)) != BASIN_OK)
         return status;
     if (!basin_array_reserve((void **)&in->spans, &in->capacity, in->count + 1, sizeof at))
-        return basin_fail(in->error, BASIN_NO_MEMORY, "%s: no memory for its list of tensors",
+        return basin_fail(in->error, BASIN_NO_MEMORY, "%s: out of memory for its list of tensors",
                           in->path);
     in->spans[in->count++] = at;
     return BASIN_OK;
@@ -319,7 +319,7 @@ basin_status basin_safetensors_write(const char *path, const basin_bundle *bundl
         header = header_print(bundle, begin);
     }
     if (!header)
-        status = basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for its header", path);
+        status = basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for its header", path);
     else if (strlen(header) > HEADER_MAX - 8)
         status =
             basin_fail(error, BASIN_UNSUPPORTED, "%s: a header of %zu bytes, safetensors allows %d",

@@ -188,8 +188,8 @@ basin_status basin_zip_stream_open(basin_zip_stream *stream, const basin_zip *zi
     stream->inflate.zfree = zlib_free;
     stream->inflate.next_in = (Bytef *)entry->data;
     if (inflateInit2(&stream->inflate, -MAX_WBITS) == Z_OK) return BASIN_OK;
-    return basin_fail(error, BASIN_NO_MEMORY, "%s: entry '%.*s': no memory to unpack it", zip->path,
-                      shown(entry->name_length), entry->name);
+    return basin_fail(error, BASIN_NO_MEMORY, "%s: entry '%.*s': out of memory to unpack it",
+                      zip->path, shown(entry->name_length), entry->name);
 }
 
 /* zlib counts in 32 bits, so large arrays pass in pieces. *got < bytes where the data end. */
@@ -222,8 +222,9 @@ basin_status basin_zip_stream_read(basin_zip_stream *stream, void *out, size_t b
     } else {
         int code = inflate_some(&got, stream, out, bytes);
         if (code == Z_MEM_ERROR)
-            return basin_fail(error, BASIN_NO_MEMORY, "%s: entry '%.*s': no memory to unpack it",
-                              stream->zip->path, shown(entry->name_length), entry->name);
+            return basin_fail(error, BASIN_NO_MEMORY,
+                              "%s: entry '%.*s': out of memory to unpack it", stream->zip->path,
+                              shown(entry->name_length), entry->name);
         if (got != bytes)
             return bad_entry(stream->zip, entry, "its packed data are damaged", error);
     }

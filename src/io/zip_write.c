@@ -113,7 +113,7 @@ basin_status basin_zip_add(basin_zip_writer *zip, const char *name, const void *
         return basin_fail(error, BASIN_BAD_VALUE, "%s: a name of %zu bytes, zip allows %d",
                           zip->file->path, length, BASIN_ZIP_NAME_MAX);
     if (!basin_array_reserve((void **)&zip->directory, &zip->capacity, need, 1))
-        return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for its directory",
+        return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for its directory",
                           zip->file->path);
     member m = {.name = name, .size = head_bytes + body_bytes, .offset = zip->at};
     m.crc = (uint32_t)crc32_z(0, head, head_bytes);

@@ -201,7 +201,7 @@ basin_status basin_augment_run(float *values, const basin_augment *a, const basi
         scratch->plane_capacity = 0;
         scratch->plane = basin_array_new(3 * area, sizeof *scratch->plane);
         if (!scratch->plane)
-            return basin_fail(error, BASIN_NO_MEMORY, "no memory to resize a picture");
+            return basin_fail(error, BASIN_NO_MEMORY, "out of memory to resize a picture");
         scratch->plane_capacity = 3 * area;
     }
     float *plane = scratch->plane;

@@ -44,7 +44,7 @@ static void output_message(j_common_ptr info) { (void)info; }
 
 static basin_status fail(const basin_decoder *decoder, const jpeg *j, basin_error *error) {
     if (j->no_memory)
-        return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to decode", decoder->name);
+        return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to decode", decoder->name);
     return basin_fail(error, BASIN_BAD_FILE, "%s: damaged JPEG: %s", decoder->name, j->text);
 }
 
@@ -90,7 +90,7 @@ static basin_status read_header(basin_decoder *decoder, jpeg *j, basin_error *er
 basin_status basin_jpeg_open(basin_decoder *decoder, basin_error *error) {
     jpeg *j = calloc(1, sizeof *j);
     decoder->state = j;
-    if (!j) return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to decode", decoder->name);
+    if (!j) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to decode", decoder->name);
     j->info.err = jpeg_std_error(&j->errors);
     j->errors.error_exit = error_exit;
     j->errors.emit_message = emit_message;
@@ -157,7 +157,8 @@ basin_status basin_jpeg_read(basin_picture *picture, basin_stored *window, basin
     if (!status && j->info.out_color_space == JCS_CMYK) {
         j->line = basin_array_new((size_t)window->width, 4);
         if (!j->line)
-            status = basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to decode", decoder->name);
+            status =
+                basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to decode", decoder->name);
     }
     if (!status) read_rows(picture, window, j);
     return status;

@@ -37,7 +37,7 @@ static void get(png_structp png, png_bytep to, size_t count) {
 
 static basin_status fail(const reader *r, basin_error *error) {
     if (strstr(r->text, "memory"))
-        return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to decode", r->decoder->name);
+        return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to decode", r->decoder->name);
     return basin_fail(error, BASIN_BAD_FILE, "%s: damaged PNG: %s", r->decoder->name, r->text);
 }
 
@@ -77,12 +77,12 @@ static basin_status read_header(basin_decoder *decoder, reader *r, basin_error *
 basin_status basin_png_open(basin_decoder *decoder, basin_error *error) {
     reader *r = calloc(1, sizeof *r);
     decoder->state = r;
-    if (!r) return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to decode", decoder->name);
+    if (!r) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to decode", decoder->name);
     r->decoder = decoder;
     r->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, r, on_error, on_warning);
     r->info = r->png ? png_create_info_struct(r->png) : NULL;
     if (!r->info)
-        return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to decode", decoder->name);
+        return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to decode", decoder->name);
     return read_header(decoder, r, error);
 }
 

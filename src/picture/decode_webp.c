@@ -49,7 +49,7 @@ basin_status basin_webp_open(basin_decoder *decoder, basin_error *error) {
     int width = 0, height = 0;
     codec *c = calloc(1, sizeof *c);
     decoder->state = c;
-    if (!c) return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to decode", decoder->name);
+    if (!c) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to decode", decoder->name);
     basin_error why;
     if (basin_library_load(c, BASIN_LIBRARY_WEBP, functions, &why))
         return basin_fail(error, why.status, "%s: %s", decoder->name, why.text);
@@ -73,7 +73,7 @@ basin_status basin_webp_read(basin_picture *picture, basin_decoder *decoder, bas
     basin_status status = basin_picture_resize_memory(picture, height, width, 3, error);
     uint8_t *pixel = status ? NULL : basin_array_new(count, 4); /* [height, width, RGBA] */
     if (!status && !pixel)
-        status = basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to decode", decoder->name);
+        status = basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to decode", decoder->name);
     if (!status &&
         !c->WebPDecodeRGBAInto(decoder->bytes, decoder->size, pixel, count * 4, (int)width * 4))
         status =

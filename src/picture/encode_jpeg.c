@@ -93,7 +93,7 @@ basin_status basin_jpeg_encode(uint8_t **bytes, size_t *size, const basin_pictur
     packer *p = calloc(1, sizeof *p);
     *bytes = NULL;
     *size = 0;
-    if (!p) return basin_fail(error, BASIN_NO_MEMORY, "no memory to pack a picture as JPEG");
+    if (!p) return basin_fail(error, BASIN_NO_MEMORY, "out of memory to pack a picture as JPEG");
     p->info.err = jpeg_std_error(&p->errors);
     p->errors.error_exit = on_error;
     p->errors.output_message = on_message;

@@ -82,7 +82,7 @@ basin_status basin_png_encode(uint8_t **bytes, size_t *size, const basin_picture
     if (w) w->png = png_create_write_struct(PNG_LIBPNG_VER_STRING, w, on_error, on_warning);
     if (w && w->png) w->info = png_create_info_struct(w->png);
     if (!w || !w->info)
-        status = basin_fail(error, BASIN_NO_MEMORY, "no memory to pack a picture as PNG");
+        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory to pack a picture as PNG");
     else
         status = pack(w, picture, error);
     if (w && w->png) png_destroy_write_struct(&w->png, &w->info);
@@ -202,7 +202,7 @@ basin_status basin_apng_encode(uint8_t **bytes, size_t *size, const basin_pictur
     }
     put_chunk(&out, "IEND", NULL, 0, NULL, 0);
     if (!status && out.failed)
-        status = basin_fail(error, BASIN_NO_MEMORY, "no memory to pack an animation");
+        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory to pack an animation");
     if (status) {
         free(out.bytes);
         return status;

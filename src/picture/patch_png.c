@@ -112,7 +112,7 @@ static basin_status patch(patcher *p, const char *path, basin_error *error) {
     if (!decoder.png)
         status = basin_fail(error, BASIN_UNSUPPORTED, "%s: not a PNG file", p->name);
     else if (!p->info || !p->out)
-        status = basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to patch it", p->name);
+        status = basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to patch it", p->name);
     else
         run(p, &decoder, path);
     if (p->writing) basin_writer_discard(&p->writer);
@@ -127,7 +127,7 @@ basin_status basin_picture_patch_png(const char *path, const char *original,
                                      const basin_picture *picture, const basin_picture *where,
                                      basin_error *error) {
     patcher *p = calloc(1, sizeof *p);
-    if (!p) return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to patch it", original);
+    if (!p) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to patch it", original);
     p->picture = picture;
     p->where = where;
     p->name = original;

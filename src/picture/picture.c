@@ -23,7 +23,7 @@ basin_status basin_picture_resize_memory(basin_picture *picture, int64_t height,
         picture->capacity = 0;
         picture->pixel = malloc(bytes);
         if (!picture->pixel)
-            return basin_fail(error, BASIN_NO_MEMORY, "no memory for a picture of %lld x %lld",
+            return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a picture of %lld x %lld",
                               (long long)height, (long long)width);
         picture->capacity = bytes;
     }

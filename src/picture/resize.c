@@ -231,7 +231,7 @@ basin_status basin_resize_run(float *plane, const basin_resize *r, const basin_p
         for (int i = 0; i < LANES; i++) row[end + (size_t)i] = 0;
         run(plane, &down, &along, picture, row, r->flip);
     } else {
-        status = basin_fail(error, BASIN_NO_MEMORY, "no memory to resize a picture");
+        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory to resize a picture");
     }
     axis_free(&down);
     axis_free(&along);
@@ -252,7 +252,7 @@ basin_status basin_picture_scale_box(basin_picture *to, const basin_picture *fro
     if (status) return status;
     size_t area = (size_t)height * (size_t)width, channels = (size_t)from->channels;
     float *plane = basin_array_new(area, channels * sizeof *plane);
-    if (!plane) return basin_fail(error, BASIN_NO_MEMORY, "no memory to resize a picture");
+    if (!plane) return basin_fail(error, BASIN_NO_MEMORY, "out of memory to resize a picture");
     status = basin_resize_run(plane, &resize, from, &scratch, error);
     for (size_t c = 0; c < channels && !status; c++)
         for (size_t i = 0; i < area; i++)

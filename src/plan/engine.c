@@ -9,7 +9,7 @@ basin_status basin_engine_open(basin_engine *engine, const char *backend, int th
     if (!status) status = basin_store_new(&engine->store, engine->backend, error);
     if (!status) engine->graph = basin_graph_new();
     if (!status && !engine->graph)
-        status = basin_fail(error, BASIN_NO_MEMORY, "no memory for a graph");
+        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for a graph");
     if (status) basin_engine_close(engine);
     return status;
 }

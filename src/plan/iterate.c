@@ -44,7 +44,8 @@ basin_status basin_iterations_make(basin_plan_iterations *made, const basin_grap
     bool *live = calloc(graph->nodes + 1, sizeof *live);
     int found = live ? find(live, graph, spec) : 0;
     made->list = calloc((size_t)found + 1, sizeof *made->list);
-    if (!live || !made->list) status = basin_fail(error, BASIN_NO_MEMORY, "no memory for a plan");
+    if (!live || !made->list)
+        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for a plan");
     for (size_t n = 0; n < graph->nodes && !status; n++) {
         const basin_node *node = graph->node[n];
         if (!live[n] || node->op != BASIN_OP_ITERATED) continue;

@@ -104,7 +104,7 @@ basin_status basin_pairs_new(basin_pairs *pairs, int64_t queries, int64_t keys, 
         pairs->query && pairs->pair)
         fill(pairs, &s, expand(s.from, s.to, queries, edge, count, flags));
     else
-        status = basin_fail(error, BASIN_NO_MEMORY, "no memory for a list of %lld edges",
+        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for a list of %lld edges",
                             (long long)count);
     free(s.from);
     free(s.to);

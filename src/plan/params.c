@@ -37,7 +37,7 @@ basin_expr basin_param_add(basin_params *params, const char *prefix, const char 
                                 "there are two parameters named '%s'", full);
     if (!basin_array_reserve((void **)&params->param, &params->capacity, params->count + 1,
                              sizeof *params->param))
-        return basin_graph_fail(params->graph, BASIN_NO_MEMORY, "no memory for a parameter");
+        return basin_graph_fail(params->graph, BASIN_NO_MEMORY, "out of memory for a parameter");
     basin_expr state = basin_state(params->graph, full, shape);
     if (state) params->param[params->count++] = (basin_param){.state = state, .init = init};
     return state;

@@ -11,7 +11,7 @@
 #include "plan/store.h"
 
 static basin_status no_memory(basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory for a plan");
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a plan");
 }
 
 /* ---- memory ---- */
@@ -31,7 +31,7 @@ static basin_status place_input(basin_plan *plan, basin_ir_value *value, basin_e
     basin_expr leaf = value->leaf->out[0];
     size_t bytes = value_bytes(plan, leaf);
     if (bytes > SIZE_MAX - plan->stats.input_bytes)
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for the input '%s'",
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for the input '%s'",
                           value->leaf->name);
     value->block = BASIN_BLOCK_INPUTS;
     value->offset = plan->stats.input_bytes;
@@ -46,7 +46,7 @@ static basin_status place_input(basin_plan *plan, basin_ir_value *value, basin_e
 static basin_status place_data(basin_plan *plan, basin_ir_value *value, basin_error *error) {
     size_t bytes = value_bytes(plan, value->leaf->out[0]);
     if (bytes > SIZE_MAX - plan->stats.input_bytes)
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for a constant");
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a constant");
     value->block = BASIN_BLOCK_INPUTS;
     value->offset = plan->stats.input_bytes;
     plan->stats.input_bytes += bytes;

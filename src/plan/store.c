@@ -9,7 +9,7 @@
 
 basin_status basin_store_new(basin_store **store, basin_backend *backend, basin_error *error) {
     *store = calloc(1, sizeof **store);
-    if (!*store) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a store");
+    if (!*store) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a store");
     (*store)->backend = backend;
     (*store)->changes = 1;
     return BASIN_OK;
@@ -70,7 +70,7 @@ static basin_status create(basin_store *store, const char *name, basin_shape sha
     if (entry.name) entry.memory = table->alloc(store->backend, bytes);
     if (!entry.memory) {
         free(entry.name);
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for the state '%s'", name);
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for the state '%s'", name);
     }
     table->fill_zero(store->backend, entry.memory, bytes);
     store->entry[store->entries++] = entry;

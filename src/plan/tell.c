@@ -58,7 +58,7 @@ static basin_status run_telling(basin_plan *plan, const writing *w, int states,
 basin_status basin_plan_run_telling(basin_plan *plan, const char *const *name, int states,
                                     const basin_plan_listener *to, basin_error *error) {
     writing *w = basin_array_new((size_t)states, sizeof *w);
-    if (!w) return basin_fail(error, BASIN_NO_MEMORY, "no memory to run a plan");
+    if (!w) return basin_fail(error, BASIN_NO_MEMORY, "out of memory to run a plan");
     for (int i = 0; i < states; i++) w[i] = (writing){end_of(plan, name[i]), i};
     qsort(w, (size_t)states, sizeof *w, by_end);
     basin_status status = basin_plan_enter(plan, error);

@@ -28,8 +28,9 @@ basin_status basin_plan_find_stops(basin_plan *plan, basin_error *error) {
     }
     if (!plan->stops || on_host(plan)) return BASIN_OK;
     plan->staging = basin_array_new(most, 1);
-    return plan->staging ? BASIN_OK
-                         : basin_fail(error, BASIN_NO_MEMORY, "no memory for rows of other parts");
+    return plan->staging
+               ? BASIN_OK
+               : basin_fail(error, BASIN_NO_MEMORY, "out of memory for rows of other parts");
 }
 
 /* The next call at or behind `at` where the plan stops, or the end. */
@@ -135,7 +136,7 @@ basin_status basin_plans_run(basin_plan *const *plan, int plans, const basin_exc
                              basin_error *error) {
     basin_status status = check_alike(plan, plans, error);
     basin_exchange_rows *rows = basin_array_new((size_t)plans, sizeof *rows);
-    if (!status && !rows) status = basin_fail(error, BASIN_NO_MEMORY, "no memory to run plans");
+    if (!status && !rows) status = basin_fail(error, BASIN_NO_MEMORY, "out of memory to run plans");
     for (int i = 0; i < plans && !status; i++) status = basin_plan_begin(plan[i], error);
     if (!status && plans > 0) status = run_pieces(plan, plans, rows, way, error);
     for (int i = 0; i < plans && !status; i++) status = basin_plan_end(plan[i], error);

@@ -38,7 +38,7 @@ basin_status basin_ranks_alike(basin_ranks *ranks, const char *text, const char 
     basin_status status = basin_ranks_broadcast(ranks, &size, sizeof size, 0, error);
     if (status) return status;
     char *copy = basin_array_new(size, 1);
-    if (!copy) status = basin_fail(error, BASIN_NO_MEMORY, "no memory to compare ranks");
+    if (!copy) status = basin_fail(error, BASIN_NO_MEMORY, "out of memory to compare ranks");
     if (copy && first) memcpy(copy, text, size);
     status = basin_ranks_agree(ranks, status, error);
     if (!status) status = basin_ranks_broadcast(ranks, copy, size, 0, error);

@@ -102,7 +102,7 @@ basin_status basin_ranks_gather_parts(basin_ranks *ranks, void *all, const void 
                                       const size_t *bytes, basin_error *error) {
     int64_t count = basin_ranks_count(ranks), rank = basin_ranks_rank(ranks);
     basin_ranks_part *part = basin_array_new(2 * (size_t)count, sizeof *part);
-    if (!part) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a message");
+    if (!part) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a message");
     size_t at = 0;
     for (int64_t i = 0; i < count; i++) {
         part[i] = (basin_ranks_part){(void *)(uintptr_t)mine, bytes[rank], i};
@@ -118,7 +118,7 @@ basin_status basin_ranks_gather(basin_ranks *ranks, void *all, const void *mine,
                                 basin_error *error) {
     int64_t count = basin_ranks_count(ranks);
     size_t *each = basin_array_new((size_t)count, sizeof *each);
-    if (!each) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a message");
+    if (!each) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a message");
     for (int64_t i = 0; i < count; i++) each[i] = bytes;
     basin_status status = basin_ranks_gather_parts(ranks, all, mine, each, error);
     free(each);
@@ -179,7 +179,7 @@ static basin_status begin(basin_ranks_transfer **transfer, basin_ranks *ranks, i
     int64_t self = basin_ranks_rank(ranks);
     int64_t requests = pieces(send, sends, self) + pieces(receive, receives, self);
     *transfer = calloc(1, sizeof **transfer + (size_t)requests * sizeof(basin_mpi_handle));
-    if (!*transfer) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a message");
+    if (!*transfer) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a message");
     (*transfer)->ranks = ranks;
     (*transfer)->tag = tag;
     basin_status status = copy_own(self, send, sends, receive, receives, error);

@@ -152,14 +152,14 @@ basin_status basin_lifeline_new(basin_lifeline **line, basin_lifeline_address *a
                                 const basin_lifeline_spec *spec, basin_error *error) {
     basin_lifeline *l = calloc(1, sizeof *l);
     *line = l;
-    if (!l) return basin_fail(error, BASIN_NO_MEMORY, "no memory for ranks");
+    if (!l) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for ranks");
     l->spec = *spec;
     l->listener = l->wake[0] = l->wake[1] = -1;
     l->peers = spec->rank == 0 ? spec->count - 1 : 1;
     l->peer = basin_array_new((size_t)l->peers + 1, sizeof *l->peer);
     l->poll = basin_array_new((size_t)l->peers + 1, sizeof *l->poll);
     pthread_mutex_init(&l->lock, NULL);
-    if (!l->peer || !l->poll) return basin_fail(error, BASIN_NO_MEMORY, "no memory for ranks");
+    if (!l->peer || !l->poll) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for ranks");
     for (int64_t i = 0; i < l->peers; i++) l->peer[i] = (peer){.socket = -1};
     if (pipe(l->wake)) return basin_fail(error, BASIN_IO, "no pipe: %s", strerror(errno));
     if (spec->rank == 0) return basin_socket_listen(&l->listener, address, error);

@@ -38,7 +38,7 @@ static basin_status count_ranks(basin_ranks *r, int64_t expected, basin_error *e
 static basin_status name_hosts(basin_ranks *r, basin_error *error) {
     char host[BASIN_HOST_TEXT] = "";
     r->hosts = basin_array_new((size_t)r->count, sizeof *r->hosts);
-    if (!r->hosts) return basin_fail(error, BASIN_NO_MEMORY, "no memory for ranks");
+    if (!r->hosts) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for ranks");
     basin_host_name(host, sizeof host);
     return basin_ranks_gather(r, r->hosts, host, sizeof host, error);
 }
@@ -53,7 +53,7 @@ static bool meet(const basin_processor_set *a, const basin_processor_set *b) {
 static basin_status share_processors(basin_ranks *r, basin_error *error) {
     basin_processor_set mine, *all = basin_array_new((size_t)r->count, sizeof *all);
     int others = 0, processors = 0;
-    if (!all) return basin_fail(error, BASIN_NO_MEMORY, "no memory for ranks");
+    if (!all) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for ranks");
     basin_processor_set_find(&mine);
     basin_status status = basin_ranks_gather(r, all, &mine, sizeof mine, error);
     for (int64_t i = 0; i < r->count && !status; i++)
@@ -96,7 +96,7 @@ basin_status basin_ranks_open(basin_ranks **ranks, const basin_ranks_options *op
     basin_status status = take_options(&taken, options, error);
     if (status || !basin_ranks_launched(NULL, &expected)) return status;
     basin_ranks *r = calloc(1, sizeof *r);
-    if (!r) return basin_fail(error, BASIN_NO_MEMORY, "no memory for ranks");
+    if (!r) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for ranks");
     status = basin_mpi_begin(&r->mpi, getenv("BASIN_MPI"), error);
     if (status && expected == 1) { /* nobody to talk to */
         free(r);
@@ -166,7 +166,7 @@ static basin_status spread(basin_ranks *r, basin_status worst, int64_t from, bas
 basin_status basin_ranks_agree(basin_ranks *ranks, basin_status mine, basin_error *error) {
     if (!ranks || ranks->count == 1) return mine;
     int32_t own = (int32_t)mine, *all = basin_array_new((size_t)ranks->count, sizeof *all);
-    if (!all) return basin_fail(error, BASIN_NO_MEMORY, "no memory for ranks");
+    if (!all) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for ranks");
     basin_error found = {0};
     basin_status status = basin_ranks_gather(ranks, all, &own, sizeof own, &found);
     int64_t from = 0;

@@ -22,7 +22,7 @@ static basin_status sum(basin_ranks *ranks, void *values, int64_t count, size_t 
     size_t bytes = (size_t)count * width;
     if (n == 1) return BASIN_OK;
     char *all = basin_array_new((size_t)n, bytes);
-    if (!all) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a sum");
+    if (!all) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a sum");
     basin_status status = basin_ranks_gather(ranks, all, values, bytes, error);
     if (!status) memcpy(values, all, bytes);
     for (int64_t r = 1; r < n && !status; r++) add(values, all + (size_t)r * bytes, count);

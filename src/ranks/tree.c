@@ -137,7 +137,7 @@ static basin_status reserve(basin_ranks_tree *t, basin_error *error) {
     }
     if (good && basin_ranks_count(t->ranks) > 1)
         good = (t->sum = t->memory.alloc(t->memory.context, t->count)) != NULL;
-    return good ? BASIN_OK : basin_fail(error, BASIN_NO_MEMORY, "no memory for gradients");
+    return good ? BASIN_OK : basin_fail(error, BASIN_NO_MEMORY, "out of memory for gradients");
 }
 
 /* ---- spans ---- */
@@ -156,7 +156,7 @@ basin_status basin_ranks_tree_cut(basin_ranks_tree *t, const int64_t *end, int64
                           : NULL;
     if (!made || (!received && basin_ranks_count(t->ranks) > 1)) {
         free(made);
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for gradients");
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for gradients");
     }
     for (int64_t i = 0; i < spans && received; i++) {
         made[i].received = received + at;
@@ -206,7 +206,7 @@ basin_status basin_ranks_tree_new_in(basin_ranks_tree **tree, basin_ranks *ranks
             "shards is %lld, and there are %lld ranks; wanted a shard a rank at least",
             (long long)shards, (long long)basin_ranks_count(ranks));
     basin_ranks_tree *t = calloc(1, sizeof *t);
-    if (!t) return basin_fail(error, BASIN_NO_MEMORY, "no memory for gradients");
+    if (!t) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for gradients");
     t->ranks = ranks;
     t->host = !memory;
     t->memory = memory
@@ -271,7 +271,7 @@ static basin_status deal_nodes(basin_ranks_tree *t, span *p, const stack *ours,
     int64_t mine = slice(t, p, self).count;
     stack s;
     basin_ranks_part *part = basin_array_new((size_t)(sends + nodes), sizeof *part);
-    if (!part) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a message");
+    if (!part) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a message");
     for (int64_t r = 0; r < ranks; r++) {
         basin_ranks_share to = slice(t, p, r);
         for (int i = 0; i < ours->count; i++)
@@ -303,7 +303,7 @@ static float *add_slices(basin_ranks_tree *t, const span *p) {
 static basin_status gather_slices(basin_ranks_tree *t, span *p, float *mine, basin_error *error) {
     int64_t ranks = basin_ranks_count(t->ranks), self = basin_ranks_rank(t->ranks);
     basin_ranks_part *part = basin_array_new(2 * (size_t)ranks, sizeof *part);
-    if (!part) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a message");
+    if (!part) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a message");
     size_t bytes = (size_t)slice(t, p, self).count * sizeof(float);
     for (int64_t r = 0; r < ranks; r++) {
         basin_ranks_share from = slice(t, p, r);

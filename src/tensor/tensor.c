@@ -72,7 +72,8 @@ basin_status basin_tensor_new(basin_tensor *tensor, basin_dtype dtype, basin_sha
                           basin_shape_print(text, shape));
     tensor->data = calloc(bytes ? bytes : 1, 1);
     if (!tensor->data)
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for a tensor of shape %s (%zu bytes)",
+        return basin_fail(error, BASIN_NO_MEMORY,
+                          "out of memory for a tensor of shape %s (%zu bytes)",
                           basin_shape_print(text, shape), bytes);
     tensor->owned = true;
     return BASIN_OK;

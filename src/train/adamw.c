@@ -134,7 +134,7 @@ static void build(basin_adamw *a, const basin_params *params, const basin_expr *
 }
 
 static basin_status no_memory(basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory for an optimiser");
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for an optimiser");
 }
 
 basin_status basin_adamw_from(basin_adamw *adamw, const basin_params *params,

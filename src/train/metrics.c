@@ -30,7 +30,8 @@ static basin_status sort_samples(sample **sorted, const double *score, const uin
                               (long long)i, label[i]);
     }
     sample *s = basin_array_new((size_t)n, sizeof *s);
-    if (!s) return basin_fail(error, BASIN_NO_MEMORY, "no memory for %lld scores", (long long)n);
+    if (!s)
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for %lld scores", (long long)n);
     for (int64_t i = 0; i < n; i++) s[i] = (sample){score[i], label[i]};
     qsort(s, (size_t)n, sizeof *s, higher_first);
     *sorted = s;
@@ -180,7 +181,7 @@ static double *sum_cuts(const sample *s, int64_t n, int64_t *all_positives) {
 static basin_status scan_smooth(best_cut *best, const sample *s, int64_t n, basin_error *error) {
     int64_t positives, ignored;
     double *sum = sum_cuts(s, n, &positives);
-    if (!sum) return basin_fail(error, BASIN_NO_MEMORY, "no memory for thresholds");
+    if (!sum) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for thresholds");
     int64_t reach = positives / 5;
     for (int64_t i = 0, j; i <= n; i = j) {
         int64_t low = i > reach ? i - reach : 0, high = i + reach < n ? i + reach : n;

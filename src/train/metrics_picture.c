@@ -68,7 +68,7 @@ basin_status basin_ssim(double *ssim, const float *a, const float *b, int64_t ch
     double unbias = gaussian ? 1 : (double)(side * side) / (side * side - 1);
     size_t line = (size_t)across * PRODUCTS;
     double *rows = basin_array_new(line * (size_t)side, sizeof *rows); /* a ring of `side` rows */
-    if (!rows) return basin_fail(error, BASIN_NO_MEMORY, "no memory for SSIM");
+    if (!rows) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for SSIM");
     for (int64_t c = 0; c < channels; c++)
         for (int64_t y = 0; y < height; y++) {
             int64_t at = (c * height + y) * width;

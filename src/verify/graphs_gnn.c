@@ -70,7 +70,7 @@ static basin_status read_arrays(basin_case *c, layout *l) {
     l->nodes = widen(&l->nodes_of, 0, 1, l->nodes_of.shape.dim[0]);
     l->from = widen(&l->edges, 0, 2, l->edges.shape.dim[0]);
     l->to = widen(&l->edges, 1, 2, l->edges.shape.dim[0]);
-    return l->nodes && l->from && l->to ? BASIN_OK : wrong(c, "no memory for a set");
+    return l->nodes && l->from && l->to ? BASIN_OK : wrong(c, "out of memory for a set");
 }
 
 static basin_status make_set(basin_case *c, layout *l) {
@@ -102,7 +102,7 @@ static basin_status make_positions(basin_case *c, layout *l) {
         return wrong(c, "wanted in.positions [nodes, k]");
     l->positions = (basin_positions){.tokens = tokens, .width = k, .spec = {.walks = k}};
     l->positions.value = basin_array_new((size_t)(tokens * k), sizeof *l->positions.value);
-    if (!l->positions.value) return wrong(c, "no memory for positions");
+    if (!l->positions.value) return wrong(c, "out of memory for positions");
     float *to = l->positions.value;
     for (int64_t g = 0; g < l->set.graphs; g++)
         for (int64_t n = -1; n < l->nodes[g]; n++) {
@@ -117,7 +117,7 @@ static basin_status fill_batch(basin_case *c, layout *l) {
     basin_error error;
     basin_encoding_spec plain = {0};
     int64_t *all = basin_array_new((size_t)l->set.graphs, sizeof *all);
-    if (!all) return wrong(c, "no memory for a batch");
+    if (!all) return wrong(c, "out of memory for a batch");
     for (int64_t g = 0; g < l->set.graphs; g++) all[g] = g;
     basin_status status =
         basin_graphset_encoding_new(&l->encoding, &l->set, all, l->set.graphs, &plain, &error);

@@ -122,7 +122,7 @@ static void add_descent(basin_case *c, basin_ham *ham) {
 void basin_case_build_ham(basin_case *c) {
     basin_ham *ham = basin_ham_new(c->graph);
     if (!ham) {
-        basin_graph_fail(c->graph, BASIN_NO_MEMORY, "no memory for a network");
+        basin_graph_fail(c->graph, BASIN_NO_MEMORY, "out of memory for a network");
         return;
     }
     basin_expr beta = basin_const(c->graph, basin_case_number(c, "beta"));

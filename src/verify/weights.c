@@ -237,7 +237,8 @@ static basin_status read_csr(basin_pairs *pairs, const basin_bundle *bundle, int
     if (!status) status = integers(&key, bundle, "col", col, error);
     int64_t count = basin_shape_count(col->shape);
     int32_t *edge = status ? NULL : basin_array_new((size_t)count, 2 * sizeof *edge);
-    if (!status && !edge) status = basin_fail(error, BASIN_NO_MEMORY, "no memory for the pairs");
+    if (!status && !edge)
+        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for the pairs");
     if (!status) status = unroll(edge, bundle, &start, &key, tokens, error);
     if (!status) status = basin_pairs_new(pairs, tokens, tokens, edge, count, flags, error);
     free(edge);

@@ -34,7 +34,7 @@ void basin_case_rest_gradients(basin_case *c, basin_expr loss) {
     basin_case_rest *last = c->rests > 0 ? &c->rest[c->rests - 1] : NULL;
     basin_expr *gradient = basin_array_new(2 * count, sizeof(basin_expr));
     if (!last || !gradient) {
-        basin_graph_fail(c->graph, BASIN_NO_MEMORY, "no memory for gradients at rest");
+        basin_graph_fail(c->graph, BASIN_NO_MEMORY, "out of memory for gradients at rest");
         free((void *)gradient);
         return;
     }

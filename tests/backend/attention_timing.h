@@ -30,7 +30,7 @@ static inline basin_operand timing_operand(timing *t, basin_kind kind, basin_sha
     uint64_t state = (uint64_t)t->blocks + 1;
     void *memory = t->backend->table->alloc(t->backend, count * size);
     if (!host || !memory) {
-        fprintf(stderr, "no memory for %zu bytes\n", count * size);
+        fprintf(stderr, "out of memory for %zu bytes\n", count * size);
         exit(1);
     }
     for (size_t i = 0; i < count; i++) {

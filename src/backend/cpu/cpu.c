@@ -192,7 +192,7 @@ static const basin_backend_table table = {
 basin_status basin_backend_open_cpu(basin_backend **backend, int threads, basin_error *error) {
     cpu_backend *cpu = calloc(1, sizeof *cpu);
     *backend = NULL;
-    if (!cpu) return basin_fail(error, BASIN_NO_MEMORY, "backend cpu: no memory for its state");
+    if (!cpu) return basin_fail(error, BASIN_NO_MEMORY, "backend cpu: out of memory for its state");
     if (threads <= 0) threads = basin_processors();
     cpu->base = (basin_backend){.table = &table, .threads = threads};
     cpu->simd = basin_simd_select();

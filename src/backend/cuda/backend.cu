@@ -236,7 +236,8 @@ static basin_status open_backend(basin_backend **backend, const basin_backend *b
                                  basin_error *error) {
     *backend = NULL;
     basin_cuda_state *cuda = new (std::nothrow) basin_cuda_state();
-    if (!cuda) return basin_fail(error, BASIN_NO_MEMORY, "backend cuda: no memory for its state");
+    if (!cuda)
+        return basin_fail(error, BASIN_NO_MEMORY, "backend cuda: out of memory for its state");
     if (beside) cuda->base = *beside;
     cuda->base.table = &table;
     cuda->base.threads = 1;

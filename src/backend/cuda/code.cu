@@ -88,7 +88,7 @@ void basin_cuda_codes_new(basin_cuda *cuda, const basin_cuda *beside) {
         if (!beside) find_driver(cuda, &codes->common->cu);
         cuda->codes = codes.release();
     } catch (const std::bad_alloc &) {
-        fail(cuda, "compiled programs", "no memory");
+        fail(cuda, "compiled programs", "out of memory");
     }
 }
 

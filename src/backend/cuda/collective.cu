@@ -43,7 +43,7 @@ static basin_status open_library(basin_cuda_state *cuda, basin_error *error) {
                           "NCCL, wanted for ranks with a GPU each, cannot be used: %.300s",
                           basin_library_why());
     basin_cuda_nccl *c = new (std::nothrow) basin_cuda_nccl();
-    if (!c) return basin_fail(error, BASIN_NO_MEMORY, "no memory for NCCL");
+    if (!c) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for NCCL");
     bool whole = find(&c->get_id, library, "ncclGetUniqueId") &&
                  find(&c->init, library, "ncclCommInitRank") &&
                  find(&c->destroy, library, "ncclCommDestroy") &&

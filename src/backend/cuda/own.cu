@@ -57,7 +57,8 @@ static basin_status check(basin_backend *backend, const basin_own_code *code, ba
                           "backend cuda: the source of '%s' does not compile: %.300s", code->name,
                           first_error(log).c_str());
     } catch (const std::bad_alloc &) {
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for the source of '%s'", code->name);
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for the source of '%s'",
+                          code->name);
     }
 }
 

@@ -270,7 +270,7 @@ static const basin_backend_table table = {
 basin_status basin_backend_open_ref(basin_backend **backend, basin_error *error) {
     ref_backend *ref = calloc(1, sizeof *ref);
     *backend = NULL;
-    if (!ref) return basin_fail(error, BASIN_NO_MEMORY, "backend ref: no memory for its state");
+    if (!ref) return basin_fail(error, BASIN_NO_MEMORY, "backend ref: out of memory for its state");
     ref->base = (basin_backend){.table = &table, .threads = 1};
     *backend = &ref->base;
     return BASIN_OK;

@@ -185,7 +185,7 @@ static basin_status open_all(job *j, int operands, char **operand, basin_error *
     j->part = calloc(nodes + 1, 1);
     j->seen = calloc(nodes + 1, 1);
     if (j->probability && j->part && j->seen) return BASIN_OK;
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory for a back-test");
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a back-test");
 }
 
 /* Of --seed, which is a setting. */

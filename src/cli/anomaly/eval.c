@@ -171,7 +171,7 @@ static basin_status run_xgboost(basin_eval *b, basin_eval_figures *f, int64_t se
                                 basin_error *error) {
     basin_training training = training_of(b);
     double *probability = calloc((size_t)b->network->nodes, sizeof *probability);
-    if (!probability) return basin_fail(error, BASIN_NO_MEMORY, "no memory for scores");
+    if (!probability) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for scores");
     basin_status status =
         basin_anomaly_xgboost(probability, &f->epoch, seed, b->network, b->part, &training, error);
     if (!status)
@@ -296,7 +296,7 @@ static basin_status prepare(basin_eval *b, basin_error *error) {
     b->part = calloc((size_t)b->network->nodes, 1);
     b->figures = calloc((size_t)(b->models * b->splits.runs), sizeof *b->figures);
     if (!b->part || !b->figures)
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for an evaluation");
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for an evaluation");
     basin_status opened = o->scores ? basin_eval_scores_begin(b, error) : BASIN_OK;
     if (opened) return opened;
     char seed[32];

@@ -84,7 +84,7 @@ static basin_status read_lines(char **text, size_t *bytes, FILE *file, basin_err
 static basin_status receive_lines(basin_eval *b, int64_t from, size_t bytes, basin_error *error) {
     char *text = malloc(bytes + 1);
     basin_ranks_part part = {text, bytes, from};
-    if (!text) return basin_fail(error, BASIN_NO_MEMORY, "no memory for scores");
+    if (!text) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for scores");
     basin_status status = basin_ranks_exchange(b->o->ranks, NULL, 0, &part, 1, error);
     if (!status) status = basin_writer_put(&b->scores, text, bytes, error);
     free(text);

@@ -35,7 +35,7 @@ static const basin_option table[] = {
 static basin_status find_unseen(uint8_t **part, const basin_anomaly_model *model,
                                 const basin_network *network, basin_error *error) {
     *part = calloc((size_t)network->nodes + 1, 1);
-    if (!*part) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a report");
+    if (!*part) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a report");
     basin_status status = basin_anomaly_seen(*part, model, network, error);
     for (int64_t i = 0; i < network->nodes && !status; i++)
         (*part)[i] = (*part)[i] ? BASIN_PART_NONE : BASIN_PART_TEST;

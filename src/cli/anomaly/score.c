@@ -236,7 +236,7 @@ static basin_status open_all(job *j, char **operand, int operands, basin_error *
     j->probability = calloc((size_t)j->network->nodes, sizeof *j->probability);
     j->list = calloc((size_t)j->nodes, sizeof *j->list);
     if (j->probability && j->list) return BASIN_OK;
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory for scores");
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for scores");
 }
 
 /* Older models do not know of any. */
@@ -252,9 +252,9 @@ static basin_status explain(job *j, const basin_anomaly_work *work, basin_error 
     if (!j->o->explain) return BASIN_OK;
     int64_t *node = calloc((size_t)j->count + 1, sizeof *node);
     j->why = calloc((size_t)j->count + 1, sizeof *j->why);
-    basin_status status = node && j->why
-                              ? BASIN_OK
-                              : basin_fail(error, BASIN_NO_MEMORY, "no memory for explanations");
+    basin_status status =
+        node && j->why ? BASIN_OK
+                       : basin_fail(error, BASIN_NO_MEMORY, "out of memory for explanations");
     for (int64_t i = 0; i < j->count && !status; i++) node[i] = j->list[i].node;
     if (!status)
         status = basin_anomaly_explain_nodes(j->why, j->model, j->network, node, j->count,

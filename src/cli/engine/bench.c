@@ -108,7 +108,7 @@ static basin_status measure(basin_bench *bench, const options *o, basin_error *e
     if (!status) status = basin_store_new(&bench->store, bench->backend, error);
     if (status) return status;
     bench->graph = basin_graph_new();
-    if (!bench->graph) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a graph");
+    if (!bench->graph) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a graph");
     basin_params_begin(&bench->params, bench->graph);
     status = bench->shape.nodes ? basin_bench_graph(bench, error) : basin_bench_image(bench, error);
     if (!status && o->only) status = basin_bench_keep(bench, o->only, error);

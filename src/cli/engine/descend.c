@@ -140,7 +140,7 @@ static basin_status read_files(job *j, const char *path, const basin_block_confi
 static basin_status build(job *j, basin_block_bound *bound, basin_error *error) {
     const options *o = j->o;
     j->graph = basin_graph_new();
-    if (!j->graph) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a graph");
+    if (!j->graph) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a graph");
     basin_params_begin(&j->params, j->graph);
     basin_expr x = basin_input(j->graph, "x", j->tokens->shape);
     j->pattern = o->self ? BASIN_ALL_PAIRS : BASIN_OTHER_PAIRS;

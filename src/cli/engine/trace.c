@@ -111,7 +111,7 @@ basin_status basin_trace_plot(const basin_trace *trace, const char *path, const 
     basin_plot_line line[BASIN_MAX_PARTS + 1];
     basin_writer writer;
     double *number = basin_array_new(points * (lines + 1), sizeof *number);
-    if (!number) return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for the plot", path);
+    if (!number) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for the plot", path);
     for (size_t t = 0; t < points; t++) {
         number[t] = (double)t;
         number[points + t] = basin_descent_total(r, (int)t);

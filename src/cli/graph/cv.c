@@ -104,7 +104,7 @@ static basin_status reserve(job *j, int64_t folds, basin_error *error) {
     j->value = calloc(count, sizeof *j->value);
     if (!j->o->no_baselines) j->baseline = calloc(count, sizeof *j->baseline);
     if (j->result && j->value && (j->baseline || j->o->no_baselines)) return BASIN_OK;
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory for folds");
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for folds");
 }
 
 /* By default the streams of a process share eight queues of a GPU, and in a queue one waits for the

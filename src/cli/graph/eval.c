@@ -58,7 +58,7 @@ static void keep_new(basin_graph_use *u, const basin_graphs_memory *memory) {
 static basin_status look_back(job *j, basin_error *error) {
     basin_graph_use *u = &j->use;
     basin_graphs_memory *memory = calloc((size_t)u->count + 1, sizeof *memory);
-    if (!memory) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a list of graphs");
+    if (!memory) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a list of graphs");
     basin_status status = basin_graphs_seen(memory, u->model, &u->set, u->list, u->count, error);
     j->count = u->count;
     j->told = !status;
@@ -102,7 +102,7 @@ static basin_status measure_spread(spread *s, basin_graph_use *u, int64_t count,
     double *value = calloc((size_t)count + 1, sizeof *value);
     basin_status status = measures && value
                               ? BASIN_OK
-                              : basin_fail(error, BASIN_NO_MEMORY, "no memory for evaluations");
+                              : basin_fail(error, BASIN_NO_MEMORY, "out of memory for evaluations");
     if (!status) status = basin_graphs_score_noisy(measures, count, u->model, &u->data, error);
     for (int64_t i = 0; i < count && !status; i++) {
         value[i] = fabs(basin_graphs_merit(&measures[i], target));
@@ -217,7 +217,7 @@ static basin_status score(job *j, basin_error *error) {
     if (!status) basin_graph_use_tell(u, j->o->quiet);
     if (status || basin_graphs_get_target(u->model) != BASIN_GRAPHS_VALUES) return status;
     j->value = calloc((size_t)basin_graphs_columns(u->model), sizeof *j->value);
-    if (!j->value) return basin_fail(error, BASIN_NO_MEMORY, "no memory for values");
+    if (!j->value) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for values");
     return basin_graphs_score_values(j->value, u->model, &u->data, error);
 }
 

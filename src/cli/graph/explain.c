@@ -83,7 +83,7 @@ static basin_status sort_parts(story *s, basin_error *error) {
     s->node = calloc((size_t)e->nodes + 1, sizeof *s->node);
     s->edge = calloc((size_t)e->edges + 1, sizeof *s->edge);
     if (!s->node || !s->edge)
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for an explanation");
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for an explanation");
     for (int64_t i = 0; i < e->nodes; i++) s->node[i] = (part){i, -1, e->node[i]};
     for (int64_t i = 0; i < e->edges; i++, end += 2)
         s->edge[i] = (part){end[0] < end[1] ? end[0] : end[1], end[0] < end[1] ? end[1] : end[0],
@@ -258,7 +258,7 @@ static basin_status draw(const story *s, basin_error *error) {
     if (status) return status;
     if (!basin_molecule_write(writer.file, &picture)) {
         basin_writer_discard(&writer);
-        return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for a picture", s->o->svg);
+        return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for a picture", s->o->svg);
     }
     return basin_writer_commit(&writer, error);
 }

@@ -43,7 +43,7 @@ static basin_status predict(job *j, basin_error *error) {
     j->output = calloc((size_t)j->rows + 1, (size_t)j->columns * sizeof *j->output);
     j->class_value = calloc((size_t)j->rows + 1, sizeof *j->class_value);
     if (!j->output || !j->class_value)
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for outputs");
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for outputs");
     return basin_graphs_predict(j->output, j->class_value, u->model, &u->data, error);
 }
 
@@ -119,7 +119,7 @@ static basin_status write_embeddings(const options *o, job *j, basin_error *erro
     basin_bundle *bundle = NULL;
     basin_status status = basin_bundle_new(&bundle, error);
     if (!status && (!embedding || !energy || !graph))
-        status = basin_fail(error, BASIN_NO_MEMORY, "no memory for embeddings");
+        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for embeddings");
     if (!status)
         status = basin_graphs_embed(embedding, o->energies ? energy : NULL, j->use.model,
                                     &j->use.data, error);

@@ -127,7 +127,8 @@ static basin_status find_extremes(extremes *e, const basin_image_scores *s, int6
     e->count = count < s->pictures ? count : s->pictures;
     e->best = calloc((size_t)e->count + 1, sizeof *e->best);
     e->worst = calloc((size_t)e->count + 1, sizeof *e->worst);
-    if (!e->best || !e->worst) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a list");
+    if (!e->best || !e->worst)
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a list");
     basin_status status = basin_image_scores_rank(e->best, s, e->count, false, error);
     return status ? status : basin_image_scores_rank(e->worst, s, e->count, true, error);
 }

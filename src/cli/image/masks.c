@@ -22,7 +22,7 @@ static basin_status read_rectangles(basin_masks *m, basin_error *error) {
     size_t most = 1;
     for (const char *c = m->text; *c; c++) most += *c == ';';
     m->rectangle = calloc(most, 4 * sizeof *m->rectangle);
-    if (!m->rectangle) return basin_fail(error, BASIN_NO_MEMORY, "no memory for rectangles");
+    if (!m->rectangle) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for rectangles");
     for (const char *at = m->text;; at++) {
         char *end;
         bool good = read_rectangle(m->rectangle + 4 * m->rectangles++, at, &end);

@@ -138,9 +138,9 @@ static int report(const options *o, const subjects *s) {
     basin_image_scores *scores = calloc((size_t)s->models, sizeof *scores);
     basin_image_model **model = calloc((size_t)s->models, sizeof(*model));
     basin_error error;
-    basin_status status =
-        scores && model ? write_report(o, scores, s, model, &error)
-                        : basin_fail(&error, BASIN_NO_MEMORY, "no memory for %d models", s->models);
+    basin_status status = scores && model ? write_report(o, scores, s, model, &error)
+                                          : basin_fail(&error, BASIN_NO_MEMORY,
+                                                       "out of memory for %d models", s->models);
     if (!status) tell(o, s, scores);
     for (int i = 0; i < s->models && scores; i++) basin_image_scores_free(&scores[i]);
     free(scores);
@@ -159,7 +159,7 @@ static int run(const void *values, int operands, char **operand) {
         name_pictures(&s);
     }
     if (!s.model || !s.path) {
-        basin_fail(&error, BASIN_NO_MEMORY, "no memory for %d operands", operands);
+        basin_fail(&error, BASIN_NO_MEMORY, "out of memory for %d operands", operands);
         code = basin_report(&error);
     } else if (s.paths < 1 || (o->data && s.paths > 1)) {
         code = basin_report_usage(&basin_command_image_report,

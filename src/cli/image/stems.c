@@ -9,7 +9,7 @@ basin_status basin_stems_new(basin_stems *stems, int64_t most, basin_error *erro
     stems->slots = 64;
     while (stems->slots < 2 * (size_t)most) stems->slots *= 2;
     stems->taken = calloc(stems->slots, sizeof *stems->taken);
-    return stems->taken ? BASIN_OK : basin_fail(error, BASIN_NO_MEMORY, "no memory for names");
+    return stems->taken ? BASIN_OK : basin_fail(error, BASIN_NO_MEMORY, "out of memory for names");
 }
 
 void basin_stems_free(basin_stems *stems) {

@@ -252,7 +252,7 @@ static int run(const void *values, int operands, char **operand) {
     job j = {.o = values, .row = calloc(FUNCTIONS, sizeof(row))};
     (void)operands, (void)operand;
     if (!j.row) {
-        basin_fail(&error, BASIN_NO_MEMORY, "no memory for the measurements");
+        basin_fail(&error, BASIN_NO_MEMORY, "out of memory for the measurements");
         return basin_report(&error);
     }
     int code = BASIN_EXIT_OK;

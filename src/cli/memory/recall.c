@@ -127,7 +127,8 @@ static basin_status damage(job *j, basin_error *error) {
     basin_status status = basin_tensor_new(&j->cue, BASIN_F32, j->truth.tensor.shape, error);
     if (!status) status = basin_tensor_convert(&j->cue, &j->truth.tensor, error);
     if (!status && !j->known)
-        status = basin_fail(error, BASIN_NO_MEMORY, "no memory for %lld cues", (long long)j->cues);
+        status =
+            basin_fail(error, BASIN_NO_MEMORY, "out of memory for %lld cues", (long long)j->cues);
     for (int64_t i = 0; i < j->cues && !status; i++) {
         basin_memory_damage d = {.size = sizeof d,
                                  .erase = o->erase,
@@ -215,7 +216,7 @@ static basin_status draw_values(basin_picture *picture, const float *value, cons
                                 basin_error *error) {
     const basin_memory_spec *s = &j->spec;
     float *cut = basin_array_new((size_t)j->dim, sizeof *cut);
-    if (!cut) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a picture");
+    if (!cut) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a picture");
     for (int64_t i = 0; i < j->dim; i++) cut[i] = fminf(fmaxf(value[i], 0), 1);
     basin_status status =
         basin_picture_from_floats(picture, cut, s->height, s->width, s->channels, error);
@@ -258,7 +259,7 @@ static basin_status draw(const job *j, basin_error *error) {
     size_t points = (size_t)j->recalled.steps + 1;
     basin_writer writer;
     double *number = basin_array_new(2 * points, sizeof *number);
-    if (!number) return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory", j->o->svg);
+    if (!number) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", j->o->svg);
     for (size_t t = 0; t < points; t++) {
         number[t] = (double)t;
         number[points + t] = energy_at(j, (int)t);

@@ -43,7 +43,7 @@ static basin_status new_confusion(basin_node_eval *b, const basin_node_model *mo
     bool good = b->confusion && b->class_name;
     for (int64_t c = 0; c < C && good; c++)
         good = (b->class_name[c] = basin_string_copy(basin_node_class(model, c))) != NULL;
-    return good ? BASIN_OK : basin_fail(error, BASIN_NO_MEMORY, "no memory for a table");
+    return good ? BASIN_OK : basin_fail(error, BASIN_NO_MEMORY, "out of memory for a table");
 }
 
 /* A split may lack a class in training: then the tables do not fit, and its nodes are left out. */
@@ -53,7 +53,7 @@ static basin_status add_confusion(basin_node_eval *b, const basin_node_model *mo
     int64_t C = b->classes;
     if (status || basin_node_classes(model) != C) return status;
     int64_t *own = calloc((size_t)(C * C), sizeof *own);
-    if (!own) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a table");
+    if (!own) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a table");
     status =
         basin_node_confusion(own, probability, model, b->network, b->part, BASIN_PART_TEST, error);
     for (int64_t i = 0; i < C * C && !status; i++) b->confusion[i] += own[i];
@@ -143,7 +143,7 @@ static basin_status prepare(basin_node_eval *b, basin_error *error) {
     b->part = calloc((size_t)b->network->nodes, 1);
     b->figures = calloc((size_t)(b->models * b->splits.runs), sizeof *b->figures);
     if (!b->part || !b->figures)
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for an evaluation");
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for an evaluation");
     char seed[32];
     status = basin_settings_get(seed, sizeof seed, o->settings, "seed", error);
     b->seed = status ? 0 : strtoll(seed, NULL, 10);
@@ -186,7 +186,7 @@ static basin_status measure(basin_node_eval *b, const basin_node_model *model, b
     basin_node_work work = {.size = sizeof work, .watch = &b->watch.watch, .memory = b->memory};
     size_t row = (size_t)basin_node_classes(model) * sizeof(double);
     double *probability = calloc((size_t)b->network->nodes, row);
-    if (!probability) return basin_fail(error, BASIN_NO_MEMORY, "no memory for probabilities");
+    if (!probability) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for probabilities");
     double began = basin_clock();
     clock_t busy = clock();
     basin_status status = basin_node_predict(probability, model, b->network, &work, error);

@@ -94,7 +94,7 @@ static basin_status told_class(job *j, int64_t node, const basin_node_work *work
                                basin_error *error) {
     int64_t C = basin_node_classes(j->model);
     double *p = calloc((size_t)j->network->nodes, (size_t)C * sizeof *p);
-    if (!p) return basin_fail(error, BASIN_NO_MEMORY, "no memory for probabilities");
+    if (!p) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for probabilities");
     basin_status status = basin_node_predict(p, j->model, j->network, work, error);
     j->number = 0;
     for (int64_t c = 1; c < C && !status; c++)

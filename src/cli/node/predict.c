@@ -142,7 +142,8 @@ static basin_status predict(job *j, char **operand, int operands, basin_cli_watc
     work.parts = j->parts;
     j->classes = basin_node_classes(j->model);
     j->probability = calloc((size_t)j->network->nodes, (size_t)j->classes * sizeof *j->probability);
-    if (!j->probability) return basin_fail(error, BASIN_NO_MEMORY, "no memory for probabilities");
+    if (!j->probability)
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for probabilities");
     basin_note_gamma(operand[0], o->quiet);
     status = basin_node_predict(j->probability, j->model, j->network, &work, error);
     basin_cli_watch_end(watch);

@@ -98,7 +98,8 @@ static void lost(void *context, const char *line) {
 
 static basin_status compare_words(const basin_cli_ranks *r, basin_error *error) {
     basin_status status = BASIN_OK;
-    if (!r->words) status = basin_fail(error, BASIN_NO_MEMORY, "no memory for the command's words");
+    if (!r->words)
+        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for the command's words");
     status = basin_ranks_agree(r->ranks, status, error);
     return status ? status : basin_ranks_alike(r->ranks, r->words, "the command's words", error);
 }

@@ -175,7 +175,7 @@ static basin_status draw(const job *j, basin_error *error) {
     basin_writer writer;
     int64_t points = j->path.steps + 1;
     double *energy = malloc((size_t)points * sizeof *energy);
-    if (!energy) return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory", j->o->svg);
+    if (!energy) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", j->o->svg);
     for (int64_t t = 0; t < points; t++) energy[t] = basin_sudoku_path_energy(&j->path, t);
     snprintf(subtitle, sizeof subtitle, "%d givens; digits fade in as they become certain, %s",
              basin_sudoku_count_givens(j->given),

@@ -216,7 +216,7 @@ static basin_status generate(const options *o, basin_text_model *model, const ch
     begin(&k, model);
     basin_status status = basin_text_generate(&result, model, prompt, length, &wish, error);
     if (!status && k.failed)
-        status = basin_fail(error, BASIN_NO_MEMORY, "no memory for what was generated");
+        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for what was generated");
     if (!status) end(&k, &result);
     if (!status && o->svg) status = draw(&k, error);
     free(k.text);

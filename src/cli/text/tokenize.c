@@ -96,7 +96,7 @@ static basin_status prepare(work *w, char **path, int paths, const basin_watch *
 static basin_status read_ids(work *w, basin_error *error) {
     const char *at = w->text, *between = " \t\r\n,[]";
     w->id = malloc((w->length / 2 + 1) * sizeof *w->id);
-    if (!w->id) return basin_fail(error, BASIN_NO_MEMORY, "no memory for the numbers");
+    if (!w->id) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for the numbers");
     for (at += strspn(at, between); *at; at += strspn(at, between)) {
         int64_t id;
         const char *word = at;
@@ -130,7 +130,7 @@ typedef struct facts {
 static basin_status gather(facts *f, const work *w, basin_error *error) {
     size_t size = (size_t)basin_tokenizer_size(w->tokenizer);
     char *seen = calloc(size, 1);
-    if (!seen) return basin_fail(error, BASIN_NO_MEMORY, "no memory to count tokens");
+    if (!seen) return basin_fail(error, BASIN_NO_MEMORY, "out of memory to count tokens");
     *f = (facts){0};
     for (int64_t i = 0; i < w->count; i++) {
         f->used += !seen[w->id[i]];
@@ -217,7 +217,7 @@ static basin_status encode(work *w, basin_error *error) {
     } else if (w->o->json) {
         print_json(w, &f);
     } else if (!print_text(w, &f)) {
-        status = basin_fail(error, BASIN_NO_MEMORY, "no memory to print a table");
+        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory to print a table");
     }
     return status;
 }

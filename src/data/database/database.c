@@ -74,7 +74,7 @@ basin_status basin_database_open(basin_database **database, const char *address,
                                  basin_error *error) {
     *database = NULL;
     basin_database *d = calloc(1, sizeof *d);
-    if (!d) return basin_fail(error, BASIN_NO_MEMORY, "no memory to open a database");
+    if (!d) return basin_fail(error, BASIN_NO_MEMORY, "out of memory to open a database");
     d->engine = is_postgresql(address) ? &basin_database_postgresql : &basin_database_sqlite;
     basin_status status = basin_database_mask(&d->name, address, error);
     d->address = basin_string_copy(address);

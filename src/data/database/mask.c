@@ -66,7 +66,7 @@ basin_status basin_database_mask(char **name, const char *address, basin_error *
     basin_status status = check_marks(address, error);
     if (status) return status;
     char *text = malloc(2 * strlen(address) + 8);
-    if (!text) return basin_fail(error, BASIN_NO_MEMORY, "no memory to open a database");
+    if (!text) return basin_fail(error, BASIN_NO_MEMORY, "out of memory to open a database");
     for (; next_secret(&s, address); from = s.at + s.length) {
         memcpy(text + length, from, (size_t)(s.at - from));
         length += (size_t)(s.at - from);

@@ -8,7 +8,7 @@
 #include "data/graphset/graphset.h"
 
 static basin_status no_memory(const basin_graphset *set, basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for the set", set->name);
+    return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for the set", set->name);
 }
 
 /* ---- columns ---- */

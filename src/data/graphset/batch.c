@@ -219,7 +219,7 @@ basin_status basin_graphset_batch_fill(basin_graphset_batch *b, const basin_grap
         return basin_fail(error, BASIN_UNSUPPORTED, "a batch of %lld pairs; wanted fewer than 2^31",
                           (long long)pairs);
     if (!make_room(b, count, tokens, pairs, e->features, e->edge_features, positions->width))
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for a batch of %lld graphs",
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a batch of %lld graphs",
                           (long long)count);
     place at = {0};
     for (int64_t i = 0; i < count; i++) {

@@ -135,7 +135,7 @@ basin_status basin_graphset_edge_walks(float **value, const basin_graphset *set,
     if (!all || !walk_part(all, width, walks, set, first, first + count)) {
         free(all);
         *value = NULL;
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for the walks along %lld edges",
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for the walks along %lld edges",
                           (long long)set->edges);
     }
     for (int64_t e = 0; e < set->edges && old; e++)

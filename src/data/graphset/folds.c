@@ -15,7 +15,7 @@
 enum { STREAM_FOLDS = 42, STREAM_INNER = 43 };
 
 static basin_status no_memory(basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory for folds");
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for folds");
 }
 
 /* Deals `count` items to `parts` like cards, class by class, each class in a random order; who is

@@ -111,7 +111,7 @@ basin_status basin_graphset_set_edges(basin_graphset *set, const int32_t *edge, 
     if (status) return status;
     sort_item *item = basin_array_new((size_t)count, sizeof *item);
     if (!item)
-        return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for %lld edges", path,
+        return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for %lld edges", path,
                           (long long)count);
     int64_t n = 0, kept = 0;
     for (int64_t i = 0; i < count; i++)
@@ -133,7 +133,7 @@ basin_status basin_graphset_set_edges(basin_graphset *set, const int32_t *edge, 
     if (fine)
         lay_edges(set, item);
     else
-        status = basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for %lld edges", path,
+        status = basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for %lld edges", path,
                             (long long)kept);
     free(item);
     return status;
@@ -151,7 +151,8 @@ basin_status basin_graphset_set_classes(basin_graphset *set, const int64_t *valu
     set->class_value = basin_array_new((size_t)count, sizeof *set->class_value);
     set->class_of = basin_array_new((size_t)count, sizeof *set->class_of);
     if (!set->class_value || !set->class_of)
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for %lld classes", (long long)count);
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for %lld classes",
+                          (long long)count);
     memcpy(set->class_value, value, (size_t)count * sizeof *value);
     qsort(set->class_value, (size_t)count, sizeof *value, by_value);
     set->classes = 0;

@@ -56,7 +56,7 @@ static void matrix_free(matrix *s) {
 }
 
 static basin_status no_memory(int64_t nodes, basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory for the positions of %lld nodes",
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for the positions of %lld nodes",
                       (long long)nodes);
 }
 

@@ -128,7 +128,7 @@ static basin_status compute_graph(const void *context, int64_t i, basin_error *e
 static basin_status compute(basin_positions *p, const part *of, basin_error *error) {
     p->value = basin_array_new((size_t)p->tokens, (size_t)p->width * sizeof *p->value);
     if (!p->value)
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for the positions of %lld tokens",
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for the positions of %lld tokens",
                           (long long)p->tokens);
     int threads = p->spec.vectors > 0 ? set_blas_threads(1) : 0;
     computing all = {p, of};

@@ -134,7 +134,7 @@ static basin_status draw_set(basin_graphset *set, growth *g, drawing *d, bool pa
             draw_cluster(d, &random);
         set->node_start[i] = set->nodes;
         if (!append(set, g, d, &random) || g->edges > INT32_MAX - MOST * MOST)
-            return basin_fail(error, BASIN_NO_MEMORY, "no memory for %lld graphs",
+            return basin_fail(error, BASIN_NO_MEMORY, "out of memory for %lld graphs",
                               (long long)set->graphs);
     }
     set->node_start[set->graphs] = set->nodes;
@@ -159,7 +159,7 @@ static basin_status make(basin_graphset *set, const int64_t size[3], bool patter
     set->node_start = basin_array_new((size_t)set->graphs + 1, sizeof *set->node_start);
     basin_status status = d && set->node_start
                               ? draw_set(set, &g, d, pattern, seed, error)
-                              : basin_fail(error, BASIN_NO_MEMORY, "no memory for %lld graphs",
+                              : basin_fail(error, BASIN_NO_MEMORY, "out of memory for %lld graphs",
                                            (long long)set->graphs);
     free(d);
     free(g.edge);

@@ -194,7 +194,7 @@ basin_status basin_slic(int32_t *label, int64_t *found, const float *pixel, int6
     free(s.label);
     free(s.at);
     free(count);
-    return memory ? BASIN_OK : basin_fail(error, BASIN_NO_MEMORY, "no memory for superpixels");
+    return memory ? BASIN_OK : basin_fail(error, BASIN_NO_MEMORY, "out of memory for superpixels");
 }
 
 /* ---- graphs ---- */
@@ -279,7 +279,7 @@ static basin_status graph_of(picture_graph *g, const float *pixel, int64_t heigh
     size_t pixels = (size_t)(height * width);
     int32_t *label = basin_array_new(pixels, sizeof *label);
     *g = (picture_graph){0};
-    if (!label) return basin_fail(error, BASIN_NO_MEMORY, "no memory for superpixels");
+    if (!label) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for superpixels");
     basin_status status = basin_slic(label, &g->nodes, pixel, height, width, channels, spec, error);
     size_t n = (size_t)g->nodes;
     double *count = basin_array_new(n, sizeof *count);
@@ -292,7 +292,7 @@ static basin_status graph_of(picture_graph *g, const float *pixel, int64_t heigh
         find_nearest(g, count, list, channels + 2);
         weigh_edges(g, count, channels + 2);
     } else if (!status)
-        status = basin_fail(error, BASIN_NO_MEMORY, "no memory for superpixels");
+        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for superpixels");
     free(label);
     free(count);
     free(list);
@@ -312,7 +312,7 @@ static basin_status pack(basin_graphset *set, const picture_graph *g, int64_t co
     set->edge_attribute = basin_array_new((size_t)count, sizeof(float));
     if (!all || !set->node_start || !set->node_attribute || !set->edge_attribute) {
         free(all);
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for %lld graphs",
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for %lld graphs",
                           (long long)set->graphs);
     }
     for (int64_t i = 0; i < set->graphs; i++) {
@@ -368,7 +368,7 @@ basin_status basin_graphset_superpixels(basin_graphset *set, const uint8_t *pixe
     int64_t *value = basin_array_new((size_t)set->graphs, sizeof *value);
     basin_status status = g && value
                               ? cut(g, pixel, set->graphs, height, width, channels, spec, error)
-                              : basin_fail(error, BASIN_NO_MEMORY, "no memory for superpixels");
+                              : basin_fail(error, BASIN_NO_MEMORY, "out of memory for superpixels");
     for (int64_t i = 0; i < set->graphs && !status; i++) value[i] = class_of[i];
     if (!status) status = basin_graphset_set_classes(set, value, set->graphs, error);
     if (!status) status = pack(set, g, channels + 2, error);

@@ -35,7 +35,7 @@ typedef struct album {
 enum { MOST_NAMES = 1000 };
 
 static basin_status no_memory(const album *a, basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for the pictures", a->path);
+    return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for the pictures", a->path);
 }
 
 /* ---- classes ---- */

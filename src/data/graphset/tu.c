@@ -80,14 +80,14 @@ static basin_status load_file(folder *f, text *to, const char *name, basin_error
     size_t length = strlen(f->path) + strlen(name) + 2;
     char *full = malloc(length);
     basin_map map;
-    if (!full) return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to read it", f->path);
+    if (!full) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to read it", f->path);
     snprintf(full, length, "%s/%s", f->path, name);
     basin_status status = basin_map_open(&map, full, error);
     free(full);
     if (status) return status;
     status = take_room(f, map.size, error);
     if (!status && !(to->data = malloc(map.size + 1)))
-        status = basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to read %s", f->path, name);
+        status = basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to read %s", f->path, name);
     if (!status && map.size) memcpy(to->data, map.data, map.size);
     if (!status) status = finish(to, map.size, f, name, error);
     basin_map_close(&map);
@@ -120,7 +120,8 @@ static basin_status load_entry(folder *f, text *to, const basin_archive *archive
         basin_status status = take_room(f, (size_t)n, error);
         if (status) return status;
         if (!basin_array_reserve(&data, &capacity, got + CHUNK, 1))
-            return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to read %s", f->path, name);
+            return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to read %s", f->path,
+                              name);
         to->data = data;
         n = archive->archive_read_data(archive->reader, to->data + got, capacity - got - 1);
         if (n < 0)
@@ -237,7 +238,7 @@ static basin_status read_table(table *out, const folder *f, int kind, basin_erro
         out->number = r.number;
         line++;
         if (r.out_of_memory)
-            return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for %s", f->path, t->name);
+            return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for %s", f->path, t->name);
         if (n < 0) return bad_number(f, t, line, bad, error);
         if (!n) continue;
         if (out->rows && n != out->columns)
@@ -274,7 +275,7 @@ static basin_status as_integer(int32_t *out, double value, const folder *f, int 
 }
 
 static basin_status no_memory(const folder *f, basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for the set", f->path);
+    return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for the set", f->path);
 }
 
 /* ---- the set ---- */

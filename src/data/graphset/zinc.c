@@ -112,7 +112,7 @@ static basin_status reserve(basin_graphset *set, int32_t **edge, const molecules
     set->node_labels = set->edge_labels = set->targets = 1;
     if (set->node_start && set->node_label && set->edge_label && set->target && *edge)
         return BASIN_OK;
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory for %lld molecules",
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for %lld molecules",
                       (long long)set->graphs);
 }
 

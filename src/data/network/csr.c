@@ -51,8 +51,8 @@ basin_status basin_network_new_relation(basin_relation **relation, basin_network
     if (grown) network->relation = grown;
     char *copy = grown ? basin_string_copy(name) : NULL;
     if (!copy)
-        return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for relation '%s'", network->path,
-                          name);
+        return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for relation '%s'",
+                          network->path, name);
     *relation = &grown[network->relations++];
     **relation = (basin_relation){.name = copy};
     return BASIN_OK;
@@ -179,7 +179,8 @@ static basin_status close_gaps(basin_relation *r, const int64_t *kept, int64_t n
     if (end == r->edges) return BASIN_OK;
     int32_t *shrunk = realloc(r->col, (size_t)(end ? end : 1) * sizeof *shrunk);
     if (!shrunk)
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory to merge %" PRId64 " edges", r->edges);
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory to merge %" PRId64 " edges",
+                          r->edges);
     r->col = shrunk;
     r->edges = end;
     return BASIN_OK;
@@ -221,7 +222,7 @@ static basin_status tidy(basin_relation *relation, int64_t rows, int64_t nodes, 
     if (!kept || (most > SHORT_ROW && !spare)) {
         free(kept);
         free(spare);
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory to sort %" PRId64 " edges",
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory to sort %" PRId64 " edges",
                           relation->edges);
     }
     tidying t = {relation, nodes, merge, kept, spare, most};
@@ -253,7 +254,7 @@ typedef struct making {
 } making;
 
 static basin_status no_room(const making *m, basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for edges", m->network->path);
+    return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for edges", m->network->path);
 }
 
 /* Rows of a list of edges; see basin_rows_maker. */
@@ -412,7 +413,7 @@ basin_status basin_network_pairs_apart(basin_pairs *pairs, const basin_network *
     pairs->pair = basin_array_new((size_t)most, sizeof(int32_t));
     if (!pairs->row || !pairs->column || !pairs->key || !pairs->query || !pairs->pair) {
         basin_pairs_free(pairs);
-        return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for %" PRId64 " pairs",
+        return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for %" PRId64 " pairs",
                           network->path, most);
     }
     pairs->row[0] = 0;

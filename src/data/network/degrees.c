@@ -83,7 +83,7 @@ basin_status basin_network_degrees(basin_degrees *degrees, const basin_network *
     int64_t *degree = basin_array_new((size_t)network->nodes, sizeof *degree);
     *degrees = (basin_degrees){.edges = r->edges};
     if (!degree)
-        return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for %" PRId64 " degrees",
+        return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for %" PRId64 " degrees",
                           network->path, network->nodes);
     count_degrees(degrees, degree, r, network->nodes);
     free(degree);

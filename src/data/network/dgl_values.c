@@ -149,7 +149,7 @@ int32_t *basin_dgl_rows(basin_dgl_cursor *c, const basin_dgl_matrix *m) {
     int64_t entries = m->second.shape.dim[0], at = 0;
     int32_t *row = basin_array_new((size_t)entries, sizeof *row);
     if (!row) {
-        c->status = basin_fail(c->error, BASIN_NO_MEMORY, "%s: no memory for %" PRId64 " edges",
+        c->status = basin_fail(c->error, BASIN_NO_MEMORY, "%s: out of memory for %" PRId64 " edges",
                                c->path, entries);
         return NULL;
     }

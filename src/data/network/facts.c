@@ -20,7 +20,7 @@ basin_status basin_facts_copy(basin_facts *copy, const basin_facts *facts, basin
     *copy = (basin_facts){.count = facts->count, .time = facts->time, .now = facts->now};
     if (!facts->count) return BASIN_OK;
     copy->kind = basin_array_new((size_t)facts->count, sizeof *copy->kind);
-    if (!copy->kind) return basin_fail(error, BASIN_NO_MEMORY, "no memory for facts of edges");
+    if (!copy->kind) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for facts of edges");
     memcpy(copy->kind, facts->kind, (size_t)facts->count);
     for (int64_t i = 0; i < facts->count && !status; i++) {
         const char *name = facts->name.text + facts->name.at[i];
@@ -77,7 +77,7 @@ basin_status basin_relation_alloc_facts(basin_relation *relation, const basin_fa
     if (basin_size_multiply(&count, (size_t)relation->edges, (size_t)facts->count))
         relation->fact = calloc(count + 1, sizeof *relation->fact);
     if (relation->fact) return BASIN_OK;
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory for %lld facts of %lld edges of '%s'",
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for %lld facts of %lld edges of '%s'",
                       (long long)facts->count, (long long)relation->edges, relation->name);
 }
 
@@ -160,7 +160,7 @@ basin_status basin_network_add_facts(basin_network *network, basin_relation *rel
     float *fact = basin_array_new((size_t)a.facts->count, sizeof *fact);
     if (time) a.last = basin_array_new((size_t)relation->edges, sizeof *a.last);
     if (!status && (!fact || (time && !a.last)))
-        status = basin_fail(error, BASIN_NO_MEMORY, "no memory for facts");
+        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for facts");
     for (int64_t e = 0; e < relation->edges && a.last; e++) a.last[e] = -INFINITY;
     for (int64_t i = 0; i < edges->count && !status; i++) {
         int64_t u = basin_whole_at(edges->from, edges->dtype, i * edges->stride);

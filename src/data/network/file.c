@@ -231,7 +231,7 @@ static basin_status put_schema(basin_bundle *bundle, const basin_schema *schema,
                                basin_error *error) {
     if (!schema) return BASIN_OK;
     char *text = basin_schema_print(schema);
-    if (!text) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a schema");
+    if (!text) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a schema");
     basin_status status = basin_bundle_meta_set(bundle, "schema", text, error);
     free(text);
     return status;
@@ -242,7 +242,7 @@ static basin_status put_schema_bytes(basin_bundle *bundle, const basin_schema *s
                                      basin_error *error) {
     char *text = basin_schema_print(schema);
     basin_tensor t = {0};
-    if (!text) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a schema");
+    if (!text) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a schema");
     basin_status status = basin_tensor_new(&t, BASIN_U8, BASIN_SHAPE((int64_t)strlen(text)), error);
     if (!status) memcpy(t.data, text, strlen(text));
     if (!status) status = basin_bundle_add(bundle, "schema", &t, error);

@@ -133,7 +133,7 @@ static basin_status allot(block *b, int64_t edges, basin_error *error) {
     b->first = calloc((size_t)b->draws + 1, sizeof *b->first);
     if (!base || !b->first) {
         free(base);
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for %" PRId64 " nodes", b->draws);
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for %" PRId64 " nodes", b->draws);
     }
     for (int64_t r = 0; r < b->draws; r++) base[r] = reach(b, r) * weight(r, b->draws);
     double factor = find_factor(b, base, (double)edges), sum = 0;
@@ -201,7 +201,7 @@ static basin_status draw_block(int32_t *pair, block *b, const int32_t *drawing,
                          ? calloc(room, sizeof *taken)
                          : NULL;
     if (!taken)
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory to draw among %" PRId64 " nodes",
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory to draw among %" PRId64 " nodes",
                           b->among);
     drawing_of d = {pair, taken, b, drawing, drawn, seed, stream};
     basin_team_run(draw_ranks, &d, b->draws, 64, threads);
@@ -258,7 +258,8 @@ static basin_status cast(basin_network *n, people *p, const basin_fraud_spec *sp
     n->label = basin_array_new((size_t)spec->nodes, sizeof *n->label);
     if (!order || !p->anomalous || !n->label) {
         free(order);
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for %" PRId64 " nodes", spec->nodes);
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for %" PRId64 " nodes",
+                          spec->nodes);
     }
     basin_random_permutation(order, (size_t)spec->nodes, spec->seed, STREAM_ORDER);
     p->normal = p->anomalous + p->anomalies;
@@ -276,9 +277,9 @@ static basin_status make_edges(basin_network *n, const basin_fraud_spec *spec, b
     int32_t *pair = basin_size_multiply(&room, (size_t)spec->edges, 2)
                         ? basin_array_new(room, sizeof *pair)
                         : NULL;
-    basin_status status =
-        pair ? cast(n, &p, spec, error)
-             : basin_fail(error, BASIN_NO_MEMORY, "no memory for %" PRId64 " edges", spec->edges);
+    basin_status status = pair ? cast(n, &p, spec, error)
+                               : basin_fail(error, BASIN_NO_MEMORY,
+                                            "out of memory for %" PRId64 " edges", spec->edges);
     if (!status) status = draw_edges(pair, &p, spec, error);
     free(p.anomalous);
     basin_edges edges = {pair, pair ? pair + 1 : NULL, BASIN_I32, 2, spec->edges};
@@ -342,7 +343,7 @@ static basin_status make_features(basin_network *n, const basin_fraud_spec *spec
     size_t count = (size_t)spec->features * LOADINGS;
     double *loading = basin_array_new(count, sizeof *loading);
     if (!loading)
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for %" PRId64 " features",
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for %" PRId64 " features",
                           spec->features);
     basin_random_fill_normal_f64(loading, spec->seed, STREAM_LOADING, 0, count);
     making m = {n, spec, loading};

@@ -123,7 +123,7 @@ static basin_status add_relation(basin_network *n, const matvar_t *v, const char
     int32_t *pair =
         basin_size_multiply(&room, (size_t)entries, 2) ? basin_array_new(room, sizeof *pair) : NULL;
     if (!pair)
-        return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for %" PRId64 " edges of %s",
+        return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for %" PRId64 " edges of %s",
                           n->path, entries, v->name);
     basin_tensor value;
     bool valued = sparse_values(&value, v, entries);

@@ -49,7 +49,7 @@ static bool unpack(source *s, unsigned char *to, size_t bytes) {
     int code = Z_OK;
     while (s->z.avail_out && code == Z_OK) code = inflate(&s->z, Z_NO_FLUSH);
     if (!s->z.avail_out) return true;
-    return fail_why(s, code == Z_MEM_ERROR ? "no memory to unpack it"
+    return fail_why(s, code == Z_MEM_ERROR ? "out of memory to unpack it"
                                            : "a variable does not unpack to its end");
 }
 
@@ -180,7 +180,7 @@ static bool walk_packed(source *s, size_t bytes) {
     unsigned char raw[TAG], beyond[8];
     inner.z.next_in = (Bytef *)(uintptr_t)s->at;
     inner.z.avail_in = (uInt)bytes;
-    if (inflateInit(&inner.z) != Z_OK) return fail_why(s, "no memory to unpack it");
+    if (inflateInit(&inner.z) != Z_OK) return fail_why(s, "out of memory to unpack it");
     bool good = take(&inner, raw, TAG) &&
                 (number(s, raw) == MATRIX || fail_why(&inner, "a variable is no matrix")) &&
                 walk_matrix(&inner, number(s, raw + 4));

@@ -19,8 +19,8 @@ const basin_network_options *basin_network_options_or(const basin_network_option
 }
 
 static basin_status no_memory(const basin_network *n, const char *what, basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for %s of %" PRId64 " nodes", n->path,
-                      what, n->nodes);
+    return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for %s of %" PRId64 " nodes",
+                      n->path, what, n->nodes);
 }
 
 basin_status basin_network_new(basin_network **network, const char *path, int64_t nodes,
@@ -136,7 +136,7 @@ void basin_network_add_note(basin_network *network, const char *format, ...) {
 
 basin_status basin_network_check_note(const basin_network *network, basin_error *error) {
     if (!network->note_lost) return BASIN_OK;
-    return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for notes", network->path);
+    return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for notes", network->path);
 }
 
 /* ---- features ---- */
@@ -369,7 +369,7 @@ basin_status basin_names_add(basin_names_builder *builder, const char *text, siz
                              sizeof *names->at) ||
         length > SIZE_MAX / 4 ||
         !basin_array_reserve((void **)&names->text, &builder->text_capacity, used + length + 1, 1))
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for %zu names", count + 1);
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for %zu names", count + 1);
     memcpy(names->text + used, text, length);
     names->text[used + length] = 0;
     names->at[0] = 0;

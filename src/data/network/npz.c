@@ -113,7 +113,7 @@ static basin_status add_facts(basin_network *n, const basin_bundle *bundle, cons
         cell = basin_array_new(count, sizeof *cell);
     basin_status status =
         cell && time ? BASIN_OK
-                     : basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for facts", n->path);
+                     : basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for facts", n->path);
     for (size_t c = 0; c < cells && !status; c++)
         status = read_column(cell, time, n, bundle, key, c, edges->count, error);
     if (!status)
@@ -158,7 +158,7 @@ static basin_status read_schema(basin_network *n, const basin_bundle *bundle, ba
     const basin_tensor *t = basin_bundle_find(bundle, "schema");
     if (!t || t->dtype != BASIN_U8 || t->shape.rank != 1) return BASIN_OK;
     char *text = basin_array_new((size_t)t->shape.dim[0] + 1, 1);
-    if (!text) return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for a schema", n->path);
+    if (!text) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for a schema", n->path);
     memcpy(text, t->data, (size_t)t->shape.dim[0]);
     text[t->shape.dim[0]] = 0;
     basin_status status = basin_schema_parse(&n->schema, text, n->path, error);

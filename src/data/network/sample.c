@@ -19,7 +19,7 @@ typedef struct part {
 } part;
 
 static basin_status no_memory(const basin_network *n, basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for a part of %" PRId64 " nodes",
+    return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for a part of %" PRId64 " nodes",
                       n->path, n->nodes);
 }
 

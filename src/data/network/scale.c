@@ -81,7 +81,7 @@ static basin_status alloc(basin_scaler *s, basin_error *error) {
     }
     if (fits) return BASIN_OK;
     basin_scaler_free(s);
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory to scale features");
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory to scale features");
 }
 
 /* Two passes in double: the second about the mean. */
@@ -219,7 +219,7 @@ basin_status basin_scaler_fit(basin_scaler *scale, basin_scaler_kind kind, const
     float *column = basin_array_new((size_t)count, sizeof *column);
     if (!column) {
         basin_scaler_free(scale);
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory to scale features");
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory to scale features");
     }
     fit_quantile(scale, column, x, node, count);
     score_quantiles(scale);

@@ -38,7 +38,7 @@ basin_status basin_split_stratified(uint8_t *part, const basin_network *network,
                           network->path);
     int64_t *node = basin_array_new((size_t)network->nodes, sizeof *node);
     if (!node)
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory to split %" PRId64 " nodes",
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory to split %" PRId64 " nodes",
                           network->nodes);
     memset(part, BASIN_PART_NONE, (size_t)network->nodes);
     for (int32_t label = 0; label <= most; label++) {
@@ -133,7 +133,7 @@ static int64_t cut_at(const timed *by, int64_t count, double share) {
 /* Masks of its own: those of a mapped file stay where they are. */
 static basin_status new_masks(basin_network *n, basin_error *error) {
     uint8_t *mask = calloc((size_t)n->nodes, 3);
-    if (!mask) return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for a split", n->path);
+    if (!mask) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for a split", n->path);
     if (!n->file && !n->own_masks) free(n->train), free(n->val), free(n->test);
     free(n->own_masks);
     n->own_masks = mask;
@@ -175,7 +175,7 @@ basin_status basin_network_split_by_time(basin_network *network, const char *col
                                          double val, basin_error *error) {
     int64_t count = 0;
     timed *by = basin_array_new((size_t)network->nodes, sizeof *by);
-    if (!by) return basin_fail(error, BASIN_NO_MEMORY, "no memory to split by time");
+    if (!by) return basin_fail(error, BASIN_NO_MEMORY, "out of memory to split by time");
     basin_status status = sort_nodes(by, &count, network, column, error);
     int64_t first = cut_at(by, count, train), second = cut_at(by, count, train + val);
     if (!status && (first < 1 || second == first))

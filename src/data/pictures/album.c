@@ -80,7 +80,7 @@ static void *place(basin_album *album, size_t bytes, basin_error *error) {
             memory = m->alloc(m->context, wanted);
         if (!memory) {
             basin_fail(error, BASIN_NO_MEMORY,
-                       "no memory to keep pictures decoded, after %.1f GiB of them",
+                       "out of memory to keep pictures decoded, after %.1f GiB of them",
                        (double)album->bytes / 1073741824.0);
             return NULL;
         }
@@ -134,7 +134,7 @@ static basin_status fill(basin_album *album, bool *stopped, basin_error *error) 
     int64_t most = (int64_t)threads * EACH;
     leaf *leaves = calloc((size_t)most, sizeof *leaves);
     basin_status status = BASIN_OK;
-    if (!leaves) return basin_fail(error, BASIN_NO_MEMORY, "no memory to decode pictures");
+    if (!leaves) return basin_fail(error, BASIN_NO_MEMORY, "out of memory to decode pictures");
     for (int64_t at = 0; at < album->items && !status && !*stopped; at += most) {
         int64_t count = album->items - at < most ? album->items - at : most;
         round r = {.album = album, .leaf = leaves, .from = at, .count = count};
@@ -173,14 +173,14 @@ basin_status basin_album_new(basin_album **out, const basin_album_config *config
     basin_status status = check(c, items, error);
     if (status) return status;
     basin_album *album = calloc(1, sizeof *album);
-    if (!album) return basin_fail(error, BASIN_NO_MEMORY, "no memory for an album");
+    if (!album) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for an album");
     album->config = *config;
     album->items = items;
     album->steps = items / c->batch;
     album->item = basin_array_new((size_t)items, sizeof *album->item);
     album->page = calloc((size_t)items, sizeof *album->page);
     if (!album->item || !album->page)
-        status = basin_fail(error, BASIN_NO_MEMORY, "no memory for an album of %lld pictures",
+        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for an album of %lld pictures",
                             (long long)items);
     for (int64_t i = 0; i < items && !status; i++) album->item[i] = c->item ? c->item[i] : i;
     album->config.feed.item = NULL;

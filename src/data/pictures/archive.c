@@ -19,7 +19,7 @@ static basin_status make_room(uint8_t **copy, size_t *capacity, basin_shelf *she
         basin_memory_check((double)shelf->held, shelf->limit, shelf->name, BASIN_NO_MEMORY, error);
     if (!status && !basin_array_reserve((void **)copy, capacity, size + length, 1))
         status =
-            basin_fail(error, BASIN_NO_MEMORY, "%s/%s: no memory to unpack", shelf->name, name);
+            basin_fail(error, BASIN_NO_MEMORY, "%s/%s: out of memory to unpack", shelf->name, name);
     return status;
 }
 

@@ -423,7 +423,7 @@ basin_status basin_feed_new(basin_feed **out, const basin_feed_config *config, b
     *out = NULL;
     if (status) return status;
     basin_feed *feed = calloc(1, sizeof *feed);
-    if (!feed) return basin_fail(error, BASIN_NO_MEMORY, "no memory to feed pictures");
+    if (!feed) return basin_fail(error, BASIN_NO_MEMORY, "out of memory to feed pictures");
     feed->config = *config;
     feed->items = items;
     feed->values = basin_augment_values(&config->augment);
@@ -437,7 +437,7 @@ basin_status basin_feed_new(basin_feed **out, const basin_feed_config *config, b
     pthread_cond_init(&feed->work, NULL);
     pthread_cond_init(&feed->ready, NULL);
     if (!allocate(feed))
-        status = basin_fail(error, BASIN_NO_MEMORY, "no memory for %d batches of %lld pictures",
+        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for %d batches of %lld pictures",
                             feed->ring, (long long)config->batch);
     if (!status) status = start(feed, error);
     feed->config.item = NULL;

@@ -9,14 +9,14 @@ static basin_status fill(basin_pictures *pictures, const basin_picture *picture,
     pictures->shelf = calloc(1, sizeof *pictures->shelf);
     pictures->start = calloc(2, sizeof *pictures->start);
     if (!pictures->shelf || !pictures->start)
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for a list of pictures");
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a list of pictures");
     basin_shelf *shelf = pictures->shelf;
     pictures->shelves = 1;
     *shelf = (basin_shelf){.kind = BASIN_SHELF_MEMORY,
                            .name = basin_string_copy("memory"),
                            .picture = calloc((size_t)count, sizeof *shelf->picture)};
     if (!shelf->name || !shelf->picture)
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for a list of pictures");
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a list of pictures");
     basin_status status = BASIN_OK;
     for (int64_t i = 0; i < count && !status; i++) {
         status = basin_picture_copy(&shelf->picture[i], &picture[i], error);
@@ -33,7 +33,8 @@ basin_status basin_pictures_from_memory(basin_pictures **out, const basin_pictur
         return basin_fail(error, BASIN_BAD_VALUE, "%lld pictures, wanted at least one",
                           (long long)count);
     basin_pictures *pictures = calloc(1, sizeof *pictures);
-    if (!pictures) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a list of pictures");
+    if (!pictures)
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a list of pictures");
     basin_status status = fill(pictures, picture, count, error);
     if (status)
         basin_pictures_free(pictures);

@@ -41,7 +41,7 @@ basin_status basin_shelf_add(basin_shelf *shelf, const char *name, const uint8_t
     if (!copy || !basin_array_reserve((void **)&shelf->entry, &shelf->entry_capacity,
                                       (size_t)shelf->count + 1, sizeof *shelf->entry)) {
         free(copy);
-        return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for the list of %lld pictures",
+        return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for the list of %lld pictures",
                           shelf->name, (long long)shelf->count + 1);
     }
     shelf->entry[shelf->count++] = (basin_entry){copy, data, size, owned};
@@ -120,7 +120,7 @@ static basin_status open_file(basin_shelf *shelf, const char *split, bool *divid
     if ((head[0] == 0xff && head[1] == 0xd8) || !memcmp(head, "\x89PNG", 4) ||
         !memcmp(head, "RIFF", 4)) {
         char *whole = basin_string_copy(base);
-        if (!whole) return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory", shelf->name);
+        if (!whole) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", shelf->name);
         status = basin_shelf_add(shelf, whole, NULL, 0, false, error);
         free(whole);
         if (!status) shelf->name[slash ? slash - shelf->name : 0] = '\0';
@@ -137,7 +137,7 @@ static basin_status open_file(basin_shelf *shelf, const char *split, bool *divid
 static basin_status add_file(basin_pictures *pictures, const char *path, const char *split,
                              bool *divided, basin_error *error) {
     basin_shelf *shelf = shelf_new(pictures, path);
-    if (!shelf) return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory", path);
+    if (!shelf) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", path);
     return open_file(shelf, split, divided, error);
 }
 
@@ -170,7 +170,7 @@ static basin_status add_known(bool *found, basin_pictures *pictures, const char 
     char *file = malloc(size);
     bool divided, wanted = false;
     *found = false;
-    if (!file) return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory", path);
+    if (!file) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", path);
     bool have[2] = {false, false}; /* of each half, plain before packed twins */
     for (size_t i = 0; i < sizeof known / sizeof *known && !status; i++) {
         struct stat info;
@@ -197,7 +197,7 @@ static basin_status add_path(basin_pictures *pictures, const char *path, const c
     *divided = true;
     if (!strncmp(path, "shapes", 6) && (path[6] == ':' || !path[6])) {
         shelf = shelf_new(pictures, path);
-        if (!shelf) return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory", path);
+        if (!shelf) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", path);
         return basin_shelf_shapes(shelf, split, error);
     }
     if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode))
@@ -205,7 +205,7 @@ static basin_status add_path(basin_pictures *pictures, const char *path, const c
     basin_status status = add_known(&found, pictures, path, split, error);
     if (status || found) return status;
     shelf = shelf_new(pictures, path);
-    if (!shelf) return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory", path);
+    if (!shelf) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", path);
     return basin_shelf_folder(shelf, split, divided, error);
 }
 
@@ -216,7 +216,8 @@ basin_status basin_pictures_open(basin_pictures **out, const char *const *path, 
     if (split && strcmp(split, "train") != 0 && strcmp(split, "test") != 0)
         return basin_fail(error, BASIN_BAD_VALUE, "split '%s', want train or test", split);
     basin_pictures *pictures = calloc(1, sizeof *pictures);
-    if (!pictures) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a list of pictures");
+    if (!pictures)
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a list of pictures");
     pictures->divided = true;
     for (int i = 0; i < paths && !status; i++) {
         bool divided;
@@ -301,7 +302,7 @@ static basin_status map_entry(basin_fetched *fetched, const basin_shelf *shelf,
                               const basin_entry *entry, basin_error *error) {
     size_t size = strlen(shelf->name) + strlen(entry->name) + 2;
     char *path = malloc(size);
-    if (!path) return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory", entry->name);
+    if (!path) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", entry->name);
     snprintf(path, size, "%s%s%s", shelf->name, *shelf->name ? "/" : "", entry->name);
     basin_status status = basin_map_open(&fetched->map, path, error);
     fetched->bytes = fetched->map.data ? fetched->map.data : (const uint8_t *)"";
@@ -370,10 +371,10 @@ basin_status basin_pictures_hold_out(int64_t *kept, int64_t *held, int64_t count
         for (int64_t i = 0; i < helds; i++) out[order[i]] = true;
         for (int64_t i = 0; i < count; i++) *(out[i] ? held++ : kept++) = i;
     }
-    basin_status status = order && out
-                              ? BASIN_OK
-                              : basin_fail(error, BASIN_NO_MEMORY,
-                                           "no memory to divide %lld pictures", (long long)count);
+    basin_status status =
+        order && out ? BASIN_OK
+                     : basin_fail(error, BASIN_NO_MEMORY, "out of memory to divide %lld pictures",
+                                  (long long)count);
     free(order);
     free(out);
     return status;

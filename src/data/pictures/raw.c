@@ -87,8 +87,8 @@ static basin_status unpack(uint8_t **out, size_t *size, size_t limit, const char
         got = 0;
         status = basin_memory_check((double)*size + CHUNK, limit, path, BASIN_NO_MEMORY, error);
         if (!status && !basin_array_reserve((void **)out, &capacity, *size + CHUNK, 1))
-            status = basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to unpack %zu bytes", path,
-                                *size);
+            status = basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to unpack %zu bytes",
+                                path, *size);
         if (!status) status = basin_gz_read(&got, *out + *size, CHUNK, file, path, error);
     }
     gzclose(file);

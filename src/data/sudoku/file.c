@@ -83,7 +83,7 @@ static basin_status add(reader *r, const char *text, size_t length, const char *
     char what[512];
     uint8_t told[81];
     snprintf(what, sizeof what, "%.400s: line %lld", r->path, (long long)r->line);
-    if (!make_room(r)) return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory", r->path);
+    if (!make_room(r)) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", r->path);
     int64_t i = r->boards->count;
     uint8_t *given = r->boards->given + i * BASIN_SUDOKU_CELLS;
     uint8_t *solution = r->boards->solution + i * BASIN_SUDOKU_CELLS;

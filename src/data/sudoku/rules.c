@@ -62,7 +62,7 @@ basin_status basin_sudoku_boards_new(basin_sudoku_boards *boards, int64_t count,
     boards->solutions = calloc(n, 1);
     if (boards->given && boards->solution && boards->solutions) return BASIN_OK;
     basin_sudoku_boards_free(boards);
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory for %lld boards", (long long)count);
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for %lld boards", (long long)count);
 }
 
 void basin_sudoku_boards_free(basin_sudoku_boards *boards) {

@@ -17,7 +17,7 @@ typedef struct corpus {
 enum { BLOCK = 1 << 20 };
 
 static basin_status no_memory(const char *path, basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to read it", path);
+    return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to read it", path);
 }
 
 /* Looks at the first bytes of a file, which are at `start` of the text. */

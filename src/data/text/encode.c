@@ -24,7 +24,8 @@ typedef struct encoder {
 /* ---- what goes wrong ---- */
 
 static basin_status no_memory(const encoder *e) {
-    return basin_fail(e->error, BASIN_NO_MEMORY, "no memory for the tokens of a text of %zu bytes",
+    return basin_fail(e->error, BASIN_NO_MEMORY,
+                      "out of memory for the tokens of a text of %zu bytes",
                       (size_t)(e->end - e->text));
 }
 
@@ -253,7 +254,7 @@ basin_status basin_tokenizer_decode(char **text, size_t *length, const basin_tok
                               (long long)basin_tokenizer_size(tokenizer) - 1);
     *text = basin_array_new(total + 1, 1);
     if (!*text)
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for a text of %zu bytes", total);
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a text of %zu bytes", total);
     for (int64_t i = 0; i < count; i++, *length += bytes) {
         const char *piece = basin_tokenizer_piece(&bytes, tokenizer, id[i]);
         memcpy(*text + *length, piece, bytes);

@@ -157,7 +157,8 @@ static basin_status read_post_processor(const cJSON *root, const source *s) {
     if (text && !valid)
         return basin_fail(s->error, BASIN_BAD_FILE, "%s: post_processor is not UTF-8", s->path);
     if (s->tokenizer->around) return BASIN_OK;
-    return basin_fail(s->error, BASIN_NO_MEMORY, "%s: no memory for the post_processor", s->path);
+    return basin_fail(s->error, BASIN_NO_MEMORY, "%s: out of memory for the post_processor",
+                      s->path);
 }
 
 /* ---- the model ---- */

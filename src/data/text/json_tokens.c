@@ -17,7 +17,7 @@ typedef struct entry {
 } entry;
 
 static basin_status no_memory(const source *s) {
-    return basin_fail(s->error, BASIN_NO_MEMORY, "%s: no memory for its tokens", s->path);
+    return basin_fail(s->error, BASIN_NO_MEMORY, "%s: out of memory for its tokens", s->path);
 }
 
 /* The bytes that a name stands for, in a buffer of its length; false where it stands for none. */

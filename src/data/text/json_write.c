@@ -151,7 +151,7 @@ static basin_status printer_init(printer *p, const basin_tokenizer *t, basin_err
     }
     *p = (printer){.tokenizer = t, .key = basin_array_new(longest + 2, 2)};
     if (p->key) return BASIN_OK;
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory to write a tokenizer");
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory to write a tokenizer");
 }
 
 basin_status basin_tokenizer_write(const char *path, const basin_tokenizer *tokenizer,
@@ -191,5 +191,5 @@ basin_status basin_tokenizer_print(char **json, const basin_tokenizer *tokenizer
     }
     free(*json);
     *json = NULL;
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory to write a tokenizer");
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory to write a tokenizer");
 }

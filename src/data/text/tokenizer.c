@@ -9,7 +9,7 @@
 
 basin_status basin_tokenizer_new(basin_tokenizer **tokenizer, basin_error *error) {
     *tokenizer = calloc(1, sizeof **tokenizer);
-    if (!*tokenizer) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a tokenizer");
+    if (!*tokenizer) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a tokenizer");
     (*tokenizer)->unknown = -1;
     return BASIN_OK;
 }
@@ -38,7 +38,7 @@ basin_status basin_tokenizer_add(basin_tokenizer *t, const char *bytes, size_t l
     if (!basin_array_reserve((void **)&t->added, &t->added_room, added, sizeof *t->added) ||
         !basin_array_reserve((void **)&t->flags, &t->flags_room, need, sizeof *t->flags) ||
         !basin_pieces_add(&t->piece, bytes, length, words == BASIN_TOKEN_MODEL))
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for %zu tokens", need);
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for %zu tokens", need);
     t->flags[need - 1] = (uint8_t)flags;
     if (flags & BASIN_TOKEN_ADDED) list_added(t, (int32_t)(need - 1), bytes);
     return BASIN_OK;
@@ -105,7 +105,7 @@ basin_status basin_tokenizer_characters(basin_tokenizer **tokenizer, const char 
     if (!length)
         return basin_fail(error, BASIN_BAD_VALUE, "a tokenizer of characters needs a text");
     unsigned char *seen = calloc(POINTS / 8, 1);
-    if (!seen) return basin_fail(error, BASIN_NO_MEMORY, "no memory to count characters");
+    if (!seen) return basin_fail(error, BASIN_NO_MEMORY, "out of memory to count characters");
     basin_status status = mark(seen, text, length, error);
     if (!status) status = basin_tokenizer_new(&t, error);
     if (!status) status = add_marked(t, seen, error);

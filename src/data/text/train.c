@@ -88,7 +88,7 @@ static bool change(trainer *t, int32_t left, int32_t right, int64_t by, int32_t 
 /* ---- words ---- */
 
 static basin_status no_memory(basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory to train a tokenizer");
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory to train a tokenizer");
 }
 
 static basin_status tell(const trainer *t, const char *what, int64_t done, int64_t total,

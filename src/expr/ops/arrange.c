@@ -43,7 +43,7 @@ basin_expr basin_stack(const basin_expr *parts, int count, int axis) {
     basin_expr *wide = basin_array_new((size_t)count, sizeof(basin_expr));
     if (!wide)
         return basin_graph_fail(basin_expr_graph(parts[0]), BASIN_NO_MEMORY,
-                                "no memory for an expression");
+                                "out of memory for an expression");
     for (int i = 0; i < count; i++) wide[i] = basin_axes_insert(parts[i], axis, 1);
     sum = basin_concat(wide, count, axis);
     free(wide);
@@ -92,7 +92,8 @@ basin_expr basin_flip(basin_expr a, int axis) {
     if (!a || (axis = basin_axis(a, axis, "flip")) < 0) return NULL;
     int64_t n = a->shape.dim[axis];
     int32_t *from = n <= INT32_MAX ? basin_array_new((size_t)n, sizeof *from) : NULL;
-    if (!from) return basin_graph_fail(a->graph, BASIN_NO_MEMORY, "no memory for an expression");
+    if (!from)
+        return basin_graph_fail(a->graph, BASIN_NO_MEMORY, "out of memory for an expression");
     for (int64_t i = 0; i < n; i++) from[i] = (int32_t)(n - 1 - i);
     basin_expr index = basin_index_constant(a->graph, from, BASIN_SHAPE(n));
     free(from);

@@ -30,7 +30,7 @@ basin_expr basin_iota(basin_graph *graph, int64_t count) {
         return basin_graph_fail(graph, BASIN_BAD_VALUE, "iota: %lld numbers, wanted 0 to %d",
                                 (long long)count, BASIN_COUNT_MOST);
     double *number = basin_array_new((size_t)count, sizeof *number);
-    if (!number) return basin_graph_fail(graph, BASIN_NO_MEMORY, "no memory for a constant");
+    if (!number) return basin_graph_fail(graph, BASIN_NO_MEMORY, "out of memory for a constant");
     for (int64_t i = 0; i < count; i++) number[i] = (double)i;
     basin_expr made = basin_leaf_data(graph, BASIN_REAL, BASIN_SHAPE(count), number);
     free(number);

@@ -10,7 +10,7 @@ basin_expr basin_iterated(const basin_iteration *iteration, basin_expr through, 
     basin_expr in[] = {iteration->carry[0].state, through, after};
     if (!basin_array_reserve((void **)&graph->iteration, &graph->iteration_capacity,
                              graph->iterations + 1, sizeof *graph->iteration))
-        return basin_graph_fail(graph, BASIN_NO_MEMORY, "no memory for an expression");
+        return basin_graph_fail(graph, BASIN_NO_MEMORY, "out of memory for an expression");
     basin_attr attr = {.start = (int64_t)graph->iterations};
     graph->iteration[graph->iterations++] = *iteration;
     return basin_node_single(graph, BASIN_OP_ITERATED, &attr, in, after ? 3 : 2, through->shape);

@@ -319,5 +319,5 @@ basin_status basin_ir_bytes(basin_ir *ir, double least) {
     free(c.kind);
     free(c.twin);
     free(c.turned);
-    return ok ? BASIN_OK : basin_fail(ir->error, BASIN_NO_MEMORY, "no memory for a plan");
+    return ok ? BASIN_OK : basin_fail(ir->error, BASIN_NO_MEMORY, "out of memory for a plan");
 }

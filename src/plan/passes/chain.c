@@ -206,6 +206,6 @@ basin_status basin_ir_chain(basin_ir *ir, basin_graph *graph) {
     if (!status) status = place_instructions(ir, &p);
     free(s);
     free(p.after);
-    if (status) return basin_fail(ir->error, status, "no memory for a plan");
+    if (status) return basin_fail(ir->error, status, "out of memory for a plan");
     return basin_ir_sort(ir);
 }

@@ -19,7 +19,7 @@ typedef struct fusion {
 } fusion;
 
 static basin_status no_memory(basin_ir *ir) {
-    return basin_fail(ir->error, BASIN_NO_MEMORY, "no memory for a plan");
+    return basin_fail(ir->error, BASIN_NO_MEMORY, "out of memory for a plan");
 }
 
 /* A device compiles operations of the caller's own with those around them. */

@@ -130,7 +130,7 @@ static basin_status inline_into(basin_ir *ir, basin_ir_instruction *reader,
                                 const basin_ir_instruction *call) {
     operands o;
     basin_program *made = basin_program_new(BASIN_PROGRAM_MERGED);
-    if (!made) return basin_fail(ir->error, BASIN_NO_MEMORY, "no memory for a plan");
+    if (!made) return basin_fail(ir->error, BASIN_NO_MEMORY, "out of memory for a plan");
     merge(made, &o, ir, reader, call); /* it went before */
     basin_program_free(reader->program);
     reader->program = made;

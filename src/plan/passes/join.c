@@ -470,5 +470,5 @@ basin_status basin_ir_join(basin_ir *ir, bool bytes) {
     free(j.reader);
     free(j.bound);
     free(j.joint);
-    return ok ? BASIN_OK : basin_fail(ir->error, BASIN_NO_MEMORY, "no memory for a plan");
+    return ok ? BASIN_OK : basin_fail(ir->error, BASIN_NO_MEMORY, "out of memory for a plan");
 }

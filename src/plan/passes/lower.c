@@ -8,7 +8,7 @@
 #include "plan/passes/program.h"
 
 static basin_status no_memory(basin_ir *ir) {
-    return basin_fail(ir->error, BASIN_NO_MEMORY, "no memory for a plan");
+    return basin_fail(ir->error, BASIN_NO_MEMORY, "out of memory for a plan");
 }
 
 void basin_ir_free(basin_ir *ir) {

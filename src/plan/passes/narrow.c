@@ -33,7 +33,7 @@ typedef struct narrowing {
 } narrowing;
 
 static basin_status no_memory(basin_ir *ir) {
-    return basin_fail(ir->error, BASIN_NO_MEMORY, "no memory for a plan");
+    return basin_fail(ir->error, BASIN_NO_MEMORY, "out of memory for a plan");
 }
 
 typedef enum demand { ANY, WIDE, NARROW } demand;

@@ -110,7 +110,7 @@ static basin_status map_spec(basin_simple *simple, const rewrite *r, const basin
     simple->output = basin_array_new((size_t)spec->outputs, sizeof *simple->output);
     simple->update = basin_array_new((size_t)spec->updates, sizeof *simple->update);
     if (!simple->output || !simple->update)
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for a plan");
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a plan");
     for (int i = 0; i < spec->outputs; i++) simple->output[i] = r->map[spec->output[i]->id];
     for (int i = 0; i < spec->updates; i++)
         simple->update[i] =
@@ -138,7 +138,7 @@ basin_status basin_simplify(basin_simple *simple, const basin_graph *from,
         else
             status = map_spec(simple, &r, spec, error);
     } else
-        basin_fail(error, BASIN_NO_MEMORY, "no memory for a plan");
+        basin_fail(error, BASIN_NO_MEMORY, "out of memory for a plan");
     free(r.live);
     free(r.map);
     return status;

@@ -140,5 +140,5 @@ basin_status basin_ir_abreast(basin_ir *ir) {
         free(sorted);
     free(r.order);
     free(r.place);
-    return ok ? BASIN_OK : basin_fail(ir->error, BASIN_NO_MEMORY, "no memory for a plan");
+    return ok ? BASIN_OK : basin_fail(ir->error, BASIN_NO_MEMORY, "out of memory for a plan");
 }

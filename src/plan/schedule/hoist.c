@@ -84,5 +84,5 @@ basin_status basin_ir_hoist(basin_ir *ir) {
     } else
         free(sorted);
     free(moving);
-    return ok ? BASIN_OK : basin_fail(ir->error, BASIN_NO_MEMORY, "no memory for a plan");
+    return ok ? BASIN_OK : basin_fail(ir->error, BASIN_NO_MEMORY, "out of memory for a plan");
 }

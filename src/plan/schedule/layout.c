@@ -9,7 +9,7 @@
 #include "plan/ir.h"
 
 static basin_status no_memory(basin_ir *ir) {
-    return basin_fail(ir->error, BASIN_NO_MEMORY, "no memory for a plan");
+    return basin_fail(ir->error, BASIN_NO_MEMORY, "out of memory for a plan");
 }
 
 static size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }

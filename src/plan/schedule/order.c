@@ -8,7 +8,7 @@
 #include "plan/ir.h"
 
 static basin_status no_memory(basin_ir *ir) {
-    return basin_fail(ir->error, BASIN_NO_MEMORY, "no memory for a plan");
+    return basin_fail(ir->error, BASIN_NO_MEMORY, "out of memory for a plan");
 }
 
 static int producer_of(const basin_ir *ir, int value) {

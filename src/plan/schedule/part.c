@@ -144,7 +144,7 @@ basin_status basin_ir_part(basin_ir *ir, const basin_backend *backend) {
     if (backend->threads > 1) p.parts = parts_of(batch_of(ir), backend->threads);
     if (!p.parts) return BASIN_OK;
     p.use = basin_array_new(ir->values, sizeof *p.use);
-    if (!p.use) return basin_fail(ir->error, BASIN_NO_MEMORY, "no memory for a plan");
+    if (!p.use) return basin_fail(ir->error, BASIN_NO_MEMORY, "out of memory for a plan");
     for (size_t first = ir->hoisted, end; first < ir->instructions; first = end + 1) {
         end = run_from(&p, first);
         double calls = (double)(end - first);

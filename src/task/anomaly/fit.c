@@ -255,7 +255,7 @@ static basin_status score_all(basin_anomaly_fitting *f, basin_error *error) {
     int64_t N = f->network->nodes;
     if (!f->tree_logit) return basin_anomaly_scorer_mean(f->scorer, f->probability, m, error);
     double *trees = basin_array_new((size_t)N, sizeof *trees);
-    if (!trees) return basin_fail(error, BASIN_NO_MEMORY, "no memory for scores");
+    if (!trees) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for scores");
     basin_status status = basin_anomaly_scorer_logits(f->scorer, f->probability, m, error);
     if (!status)
         status = basin_anomaly_ensemble_choose(&m->ensemble, trees, f->tree_logit, f->probability,

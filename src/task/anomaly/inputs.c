@@ -38,7 +38,7 @@ static float *new_floats(int64_t rows, int64_t columns, basin_error *error) {
     if (basin_size_multiply(&count, (size_t)rows, (size_t)columns))
         x = basin_array_new(count, sizeof *x);
     if (!x)
-        basin_fail(error, BASIN_NO_MEMORY, "no memory for a table of %lld x %lld numbers",
+        basin_fail(error, BASIN_NO_MEMORY, "out of memory for a table of %lld x %lld numbers",
                    (long long)rows, (long long)columns);
     return x;
 }
@@ -206,7 +206,7 @@ static basin_status find_eigenvectors(basin_node_inputs *inputs, basin_error *er
     int32_t *edge = basin_array_new((size_t)relation->edges, 2 * sizeof *edge);
     if (!value || !edge) {
         free(edge);
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for eigenvectors");
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for eigenvectors");
     }
     for (int64_t i = 0; i < N; i++)
         for (int64_t e = relation->row[i]; e < relation->row[i + 1]; e++) {

@@ -13,7 +13,8 @@ basin_status basin_anomaly_samples_take(basin_anomaly_samples *s, const double *
         return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to compare with", network->path);
     s->score = basin_array_new((size_t)s->count, sizeof *s->score);
     s->label = basin_array_new((size_t)s->count, sizeof *s->label);
-    if (!s->score || !s->label) return basin_fail(error, BASIN_NO_MEMORY, "no memory for figures");
+    if (!s->score || !s->label)
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for figures");
     for (int64_t i = 0, n = 0; i < network->nodes; i++) {
         if (part[i] != which) continue;
         s->score[n] = probability[i];

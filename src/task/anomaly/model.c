@@ -21,7 +21,7 @@ basin_status basin_anomaly_model_new(basin_anomaly_model **model, const basin_ta
     if (!m || !m->member) {
         free(m);
         *model = NULL;
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for a model");
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a model");
     }
     m->backend = backend;
     m->task = task;
@@ -68,7 +68,7 @@ basin_status basin_anomaly_model_add_relation(basin_anomaly_model *model, const 
     char *copy = basin_string_copy(name);
     if (!model->relation || !copy) {
         free(copy);
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for a relation's name");
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a relation's name");
     }
     model->relation[model->relations++] = copy;
     return BASIN_OK;
@@ -150,7 +150,7 @@ basin_status basin_anomaly_set_number(basin_bundle *bundle, const char *key, dou
 static basin_status add_schema(basin_bundle *bundle, const basin_schema *schema,
                                basin_error *error) {
     char *text = basin_schema_print(schema);
-    if (!text) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a schema");
+    if (!text) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a schema");
     basin_status status = basin_bundle_meta_set(bundle, "schema", text, error);
     free(text);
     return status;
@@ -164,7 +164,7 @@ static basin_status add_meta(basin_bundle *bundle, const basin_anomaly_model *m,
         snprintf(names + at, sizeof names - at, "%s%s", r ? "\n" : "", m->relation[r]);
     }
     char *config = basin_settings_print(&m->settings, m->task->table, false);
-    if (!config) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a configuration");
+    if (!config) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a configuration");
     basin_status status = basin_bundle_meta_set(bundle, "basin.model", m->task->task, error);
     if (!status) status = basin_bundle_meta_set(bundle, "basin.config", config, error);
     if (!status) status = basin_bundle_meta_set(bundle, "relations", names, error);

@@ -224,7 +224,7 @@ basin_status basin_anomaly_net_new(basin_anomaly_net *net, const basin_anomaly_s
                                    const basin_anomaly_shape *shape, bool training,
                                    basin_error *error) {
     *net = (basin_anomaly_net){.graph = basin_graph_new()};
-    if (!net->graph) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a model");
+    if (!net->graph) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a model");
     basin_params_begin(&net->params, net->graph);
     declare_inputs(net, settings, shape, training);
     declare_outputs(net, settings, shape);
@@ -273,7 +273,7 @@ static basin_status write_listed(const basin_anomaly_net *net, basin_plan *plan,
     float *value = calloc((size_t)room, sizeof *value);
     basin_pairs pairs = {0};
     basin_status status = cell && value ? BASIN_OK : BASIN_NO_MEMORY;
-    if (status) basin_fail(error, status, "no memory for a list of features");
+    if (status) basin_fail(error, status, "out of memory for a list of features");
     for (int64_t i = 0; i < nodes * columns && !status; i++) {
         if (table[i] == 0) continue;
         if (count == room)

@@ -47,7 +47,7 @@ static basin_status make_labels(basin_anomaly_fitting *f, basin_error *error) {
     f->weight = calloc(N, sizeof *f->weight);
     f->probability = basin_array_new(N, width * sizeof *f->probability);
     if (!f->label || !f->weight || !f->probability)
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for labels");
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for labels");
     if (f->class_of) basin_classes_weigh(f);
     return BASIN_OK;
 }
@@ -61,7 +61,7 @@ basin_status basin_anomaly_list_nodes(basin_anomaly_fitting *f, basin_error *err
     if (!f->train_count)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: no training nodes", f->network->path);
     f->train = basin_array_new((size_t)f->train_count, sizeof *f->train);
-    if (!f->train) return basin_fail(error, BASIN_NO_MEMORY, "no memory for labels");
+    if (!f->train) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for labels");
     basin_split_nodes(f->train, f->part, N, BASIN_PART_TRAIN);
     basin_status status = BASIN_OK;
     if (basin_classes_several(f->model->task)) status = basin_classes_take(f, error);
@@ -199,7 +199,7 @@ basin_status basin_anomaly_grow_trees(basin_anomaly_fitting *f, basin_error *err
     if (!f->settings.trees) return BASIN_OK;
     f->tree_logit =
         basin_array_new((size_t)f->network->nodes * BASIN_TREE_VIEWS, sizeof *f->tree_logit);
-    if (!f->tree_logit) return basin_fail(error, BASIN_NO_MEMORY, "no memory for scores");
+    if (!f->tree_logit) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for scores");
     basin_status status = basin_anomaly_ensemble_name(e, f->network, error);
     e->rate = basin_anomaly_base_rate(f->network, f->part);
     if (!status && f->settings.labels && f->work.parts)

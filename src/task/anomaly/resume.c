@@ -9,7 +9,7 @@
 basin_status basin_anomaly_describe(basin_bundle *checkpoint, const basin_task_settings *task,
                                     const basin_anomaly_settings *settings, basin_error *error) {
     char kind[60], *config = basin_settings_print(settings, task->table, false);
-    if (!config) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a checkpoint");
+    if (!config) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a checkpoint");
     snprintf(kind, sizeof kind, "%s checkpoint", task->task);
     basin_status status = basin_bundle_meta_set(checkpoint, "basin.model", kind, error);
     if (!status) status = basin_bundle_meta_set(checkpoint, "basin.config", config, error);

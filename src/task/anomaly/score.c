@@ -134,7 +134,7 @@ static basin_status score_both(double *probability, const basin_anomaly_model *m
                                basin_error *error) {
     const basin_anomaly_ensemble *e = &model->ensemble;
     double *trees = basin_array_new((size_t)network->nodes, sizeof *trees);
-    if (!trees) return basin_fail(error, BASIN_NO_MEMORY, "no memory for scores");
+    if (!trees) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for scores");
     basin_status status = BASIN_OK;
     if (e->share < 1) status = score_trees(trees, model, network, with, error);
     if (!status && e->share > 0) status = score_network(probability, model, network, with, error);

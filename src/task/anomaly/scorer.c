@@ -43,7 +43,7 @@ basin_status basin_anomaly_scorer_new(basin_anomaly_scorer **scorer,
     size_t bytes = 0;
     *scorer = NULL;
     basin_anomaly_scorer *s = calloc(1, sizeof *s);
-    if (!s) return basin_fail(error, BASIN_NO_MEMORY, "no memory for scoring");
+    if (!s) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for scoring");
     s->inputs = inputs;
     s->watch = work->watch;
     basin_status status = basin_store_new(&s->store, work->backend, error);
@@ -80,7 +80,7 @@ basin_status basin_anomaly_scorer_join(basin_anomaly_scorer **scorer,
                                        const basin_anomaly_resources *work, basin_error *error) {
     *scorer = NULL;
     basin_anomaly_scorer *s = calloc(1, sizeof *s);
-    if (!s) return basin_fail(error, BASIN_NO_MEMORY, "no memory for scoring");
+    if (!s) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for scoring");
     s->inputs = &inputs->whole;
     bool stream = false;
     basin_status status = basin_store_new(&s->store, work->backend, error);
@@ -168,7 +168,7 @@ static basin_status mean_of(basin_anomaly_scorer *scorer, double *mean, double (
     int64_t count = scorer->inputs->shape.nodes * basin_anomaly_width(scorer->inputs->settings);
     basin_status status = BASIN_OK;
     double *one = basin_array_new((size_t)count, sizeof *one);
-    if (!one) return basin_fail(error, BASIN_NO_MEMORY, "no memory for scores");
+    if (!one) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for scores");
     for (int64_t i = 0; i < count; i++) mean[i] = 0;
     for (int64_t m = 0; m < model->members && !status; m++) {
         status = basin_params_read(params_of(scorer), scorer->store, model->member[m], error);

@@ -262,7 +262,7 @@ static basin_status train(basin_anomaly_model **model, basin_outcome *outcome, w
     if (!n->label) return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to split by", n->path);
     if (t->data.part) return train_on(model, outcome, t, t->data.part, error);
     uint8_t *part = calloc((size_t)n->nodes + 1, 1);
-    if (!part) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a split");
+    if (!part) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a split");
     status = split(part, t, error);
     if (!status && !basin_split_nodes(NULL, part, n->nodes, BASIN_PART_VAL))
         basin_watch_note(basin_run_training(t->run)->watch,

@@ -25,7 +25,7 @@ typedef struct problem {
 } problem;
 
 static basin_status no_memory(basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory for a baseline");
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a baseline");
 }
 
 static bool of_nodes(const problem *p) { return p->set->task == BASIN_NODE_CLASSES; }

@@ -155,7 +155,7 @@ static basin_status reserve_outputs(worker *w, basin_graphs_model *model, basin_
         whole = whole && work->given[part];
     }
     pthread_mutex_unlock(&p->lock);
-    return whole ? BASIN_OK : basin_fail(error, BASIN_NO_MEMORY, "no memory for outputs");
+    return whole ? BASIN_OK : basin_fail(error, BASIN_NO_MEMORY, "out of memory for outputs");
 }
 
 /* Of values; outputs need it until the member has been scored. */
@@ -313,7 +313,7 @@ static void watch_all(pool *p) {
 
 static basin_status run_all(pool *p, basin_error *error) {
     pthread_t *thread = basin_array_new((size_t)p->jobs, sizeof *thread);
-    if (!thread) return basin_fail(error, BASIN_NO_MEMORY, "no memory for folds");
+    if (!thread) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for folds");
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->news, NULL);
     int64_t begun = 0;
@@ -390,7 +390,7 @@ static basin_status begin_folds(pool *p, basin_error *error) {
     int64_t members = p->spec.members;
     basin_status status = BASIN_OK;
     p->work = calloc((size_t)p->folds->folds + 1, sizeof *p->work);
-    if (!p->work) return basin_fail(error, BASIN_NO_MEMORY, "no memory for folds");
+    if (!p->work) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for folds");
     for (int64_t f = p->next / members; f < p->last / members && !status; f++) {
         const basin_fold *fold = &p->folds->fold[f];
         status = check_test(p, f, error);

@@ -39,7 +39,7 @@ typedef struct lens {
 } lens;
 
 static basin_status no_memory(basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory for an explanation");
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for an explanation");
 }
 
 static void lens_close(lens *l) {

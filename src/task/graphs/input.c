@@ -149,7 +149,7 @@ static basin_status renumber(basin_graphs_input *input, const basin_graphs_model
     basin_graphset *set = &input->set;
     int64_t items = set->task == BASIN_NODE_CLASSES ? set->nodes : set->graphs;
     input->class_of = basin_array_new((size_t)items, sizeof *input->class_of);
-    if (!input->class_of) return basin_fail(error, BASIN_NO_MEMORY, "no memory for classes");
+    if (!input->class_of) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for classes");
     for (int64_t i = 0; i < items; i++) {
         int32_t own = set->class_of[i];
         input->class_of[i] = own < 0 ? -1 : number_of(set->class_value[own], m);

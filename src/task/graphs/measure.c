@@ -171,7 +171,7 @@ basin_status basin_graphs_outputs(float **output, basin_graphs_plans *plans,
     const basin_graphs_model *m = plans->model;
     int64_t rows = basin_graphs_count_rows(&input->set, m->target, graph, count);
     *output = basin_array_new((size_t)rows, (size_t)m->outputs * sizeof **output);
-    if (!*output) return basin_fail(error, BASIN_NO_MEMORY, "no memory for outputs");
+    if (!*output) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for outputs");
     basin_status status = basin_graphs_plans_score(plans, *output, input, graph, count, error);
     if (!status) return BASIN_OK;
     free(*output);

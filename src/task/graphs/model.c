@@ -7,7 +7,7 @@
 #include "task/graphs/graphs.h"
 
 static basin_status no_memory(basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory for a graph model");
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a graph model");
 }
 
 /* ---- the model's configuration ---- */

@@ -35,7 +35,8 @@ basin_status basin_graphs_part(int64_t **list, int64_t *count, const basin_graph
                           "%s: no graphs are set apart for '%s'; wanted a set with splits, or all",
                           set->name, part);
     *list = basin_graphs_range(all ? 0 : first, *count);
-    return *list ? BASIN_OK : basin_fail(error, BASIN_NO_MEMORY, "no memory for a list of graphs");
+    return *list ? BASIN_OK
+                 : basin_fail(error, BASIN_NO_MEMORY, "out of memory for a list of graphs");
 }
 
 basin_status basin_graphs_fold_all(basin_folds *folds, int64_t graphs, basin_error *error) {
@@ -46,5 +47,5 @@ basin_status basin_graphs_fold_all(basin_folds *folds, int64_t graphs, basin_err
     }
     if (folds->fold && folds->fold->item[0] && folds->fold->item[2]) return BASIN_OK;
     basin_folds_free(folds);
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory for a fold");
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a fold");
 }

@@ -116,7 +116,7 @@ basin_status basin_graphs_plan_new(basin_graphs_plan **plan, basin_graphs_model 
     if (!p || !p->graph) {
         free(p);
         *plan = NULL;
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for a graph");
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a graph");
     }
     p->capacity = capacity;
     basin_params_begin(&p->params, p->graph);

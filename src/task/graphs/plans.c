@@ -110,7 +110,7 @@ static void write_rows(writer *w, basin_expr input, const void *data, int64_t ro
         p->scratch = malloc(p->scratch_bytes);
         if (!p->scratch) {
             p->scratch_bytes = 0;
-            w->status = basin_fail(w->error, BASIN_NO_MEMORY, "no memory for a batch");
+            w->status = basin_fail(w->error, BASIN_NO_MEMORY, "out of memory for a batch");
             return;
         }
     }
@@ -386,7 +386,7 @@ static basin_status write_targets(double *weight, basin_graphs_plans *p, basin_g
     bool nodes = m->target == BASIN_NODE_CLASSES;
     int64_t rows = nodes ? p->data.tokens : count;
     if (!reserve_targets(p, plan))
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for targets");
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for targets");
     if (nodes)
         node_targets(p, set, graph, count);
     else

@@ -9,7 +9,7 @@
 static const char *const tensor_name[2] = {"seen.train", "seen.validation"};
 
 static basin_status no_memory(basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory for the fingerprints of graphs");
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for the fingerprints of graphs");
 }
 
 /* ---- fingerprints ---- */

@@ -209,7 +209,7 @@ basin_status basin_graphs_run(basin_outcome *outcome, basin_graphs_model *model,
     if (!status && *j.shards.how)
         basin_watch_note(basin_run_training(run)->watch, "%s", j.shards.how);
     if (!status && (!j.order || !j.batch))
-        status = basin_fail(error, BASIN_NO_MEMORY, "no memory for a training run");
+        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for a training run");
     if (!status) status = basin_run_train(outcome, run, &j.task, error);
     basin_shards_end(&j.shards);
     basin_graphs_plans_free(&j.train);
@@ -236,7 +236,7 @@ typedef struct work {
 static basin_status take_list(int64_t **to, int64_t *count, const int64_t *list, int64_t length,
                               const basin_graphset *set, basin_error *error) {
     *to = basin_array_new((size_t)length, sizeof **to);
-    if (!*to) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a list of graphs");
+    if (!*to) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a list of graphs");
     for (int64_t i = 0; i < length; i++) {
         if (list[i] < 0 || list[i] >= set->graphs)
             return basin_fail(error, BASIN_BAD_VALUE, "graph %lld; %s has %lld graphs",
@@ -263,7 +263,7 @@ static basin_status divide(work *w, basin_error *error) {
     f->item[0] = basin_graphs_range(0, f->count[0]);
     if (divided) f->item[1] = basin_graphs_range(f->count[0], f->count[1]);
     if (!f->item[0] || (divided && !f->item[1]))
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for a split");
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a split");
     if (divided || !(d->hold_out > 0)) return BASIN_OK;
     const int32_t *class_of = set->task == BASIN_GRAPHS_CLASSES ? set->class_of : NULL;
     basin_status status =
@@ -285,7 +285,7 @@ static basin_status limit_graphs(work *w, basin_error *error) {
                           (long long)limit);
     if (!limit || limit >= count) return BASIN_OK;
     int64_t *rank = basin_array_new((size_t)count, sizeof *rank);
-    if (!rank) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a list of graphs");
+    if (!rank) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a list of graphs");
     basin_random_permutation(rank, (size_t)count, (uint64_t)w->settings->seed, STREAM_LIMIT);
     for (int64_t i = 0; i < count; i++)
         if (rank[i] < limit) f->item[0][kept++] = f->item[0][i];

@@ -56,7 +56,7 @@ static basin_status use_prepare(use *u, basin_graphs_model *model, const basin_g
     if (status) return status;
     u->count = u->data.graph ? u->data.graphs : u->data.set->graphs;
     if (!u->data.graph && !(u->all = basin_graphs_range(0, u->count)))
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for a list of graphs");
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a list of graphs");
     u->graph = u->data.graph ? u->data.graph : u->all;
     return open_input(u, model, labels, error);
 }
@@ -65,7 +65,7 @@ static basin_status use_prepare(use *u, basin_graphs_model *model, const basin_g
 static basin_status run_one(use *u, basin_graphs_model *model, basin_error *error) {
     if (!model->one) {
         model->one = calloc(1, sizeof *model->one);
-        if (!model->one) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a plan");
+        if (!model->one) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a plan");
         basin_graphs_plans_begin_one(model->one, model);
     }
     return basin_graphs_outputs(&u->output, model->one, &u->input, u->graph, 1, error);

@@ -18,7 +18,7 @@ basin_status basin_image_batch_new(basin_image_batch *batch, basin_image_input *
     batch->replaced = basin_array_new(patches, sizeof *batch->replaced);
     batch->counts = basin_array_new(patches, sizeof *batch->counts);
     if (batch->mask && batch->replaced && batch->counts) return BASIN_OK;
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory for a batch of masks");
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a batch of masks");
 }
 
 void basin_image_batch_free(basin_image_batch *batch) {

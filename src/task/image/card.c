@@ -15,7 +15,7 @@
 static const char tensor_name[] = "trained_on", card_name[] = "basin.card";
 
 static basin_status no_memory(basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory for a model's card");
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a model's card");
 }
 
 /* ---- fingerprints ---- */

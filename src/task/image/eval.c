@@ -185,7 +185,7 @@ static basin_status make_buffers(state *s, basin_error *error) {
     if (s->output && s->mask && s->sum && s->plane[0] && s->plane[1] && s->scores->index &&
         s->scores->picture_mse)
         return BASIN_OK;
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory to score pictures");
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory to score pictures");
 }
 
 static basin_status begin(state *s, basin_error *error) {
@@ -303,7 +303,7 @@ basin_status basin_image_scores_rank(int64_t *order, const basin_image_scores *s
         return basin_fail(error, BASIN_BAD_VALUE, "%lld of %lld pictures to rank, wanted no more",
                           (long long)count, (long long)scores->pictures);
     ranked *all = basin_array_new((size_t)scores->pictures, sizeof *all);
-    if (!all) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a ranking");
+    if (!all) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a ranking");
     for (int64_t i = 0; i < scores->pictures; i++)
         all[i] = (ranked){worst ? -scores->picture_mse[i] : scores->picture_mse[i], i};
     qsort(all, (size_t)scores->pictures, sizeof *all, compare);

@@ -87,7 +87,7 @@ static basin_status make_album(basin_image_input *input, basin_error *error) {
             (basin_album_memory){input->config.backend, host_alloc, host_release, host_write};
     config.feed.cut = input->cut;
     input->crop = basin_array_new((size_t)config.feed.batch, sizeof *input->crop);
-    if (!input->crop) return basin_fail(error, BASIN_NO_MEMORY, "no memory for crops");
+    if (!input->crop) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for crops");
     basin_status status = basin_album_new(&input->album, &config, error);
     if (status) {
         free(input->crop);
@@ -146,7 +146,7 @@ static basin_status choose(basin_image_input *input, int keep_asked, int cut_ask
         }
     if (keep_asked > 0)
         return basin_fail(error, BASIN_NO_MEMORY,
-                          "no memory to keep %lld pictures decoded (%s): %.1f GiB whole, %.1f "
+                          "out of memory to keep %lld pictures decoded (%s): %.1f GiB whole, %.1f "
                           "reduced; wanted keep_decoded auto or off, or fewer pictures",
                           (long long)set->items, keep_names[keep_asked],
                           bytes[BASIN_CUT_WHOLE] / 1073741824.0,
@@ -164,7 +164,7 @@ static basin_status decide(basin_image_input *input, basin_error *error) {
     if (status) return status;
     if (where == DEVICE && !on_device(input))
         return basin_fail(error, BASIN_UNSUPPORTED,
-                          "backend %s has no memory of its own to keep pictures in; wanted "
+                          "backend %s has out of memory of its own to keep pictures in; wanted "
                           "keep_decoded auto, off or host",
                           basin_backend_name(c->backend));
     /* One pass over the pictures gains nothing by keeping them. */
@@ -186,7 +186,8 @@ basin_status basin_image_input_new(basin_image_input **out, const basin_image_in
                                    basin_error *error) {
     *out = NULL;
     basin_image_input *input = calloc(1, sizeof *input);
-    if (!input) return basin_fail(error, BASIN_NO_MEMORY, "no memory for the pictures of a run");
+    if (!input)
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for the pictures of a run");
     input->config = *config;
     input->now = -1;
     input->feed_config =

@@ -61,7 +61,7 @@ basin_status basin_image_graph_new(basin_image_graph *graph, const basin_image_s
                                    int64_t batch, basin_error *error) {
     *graph = (basin_image_graph){.batch = batch};
     graph->graph = basin_graph_new();
-    if (!graph->graph) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a graph");
+    if (!graph->graph) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a graph");
     basin_params_begin(&graph->params, graph->graph);
     build(graph, settings);
     basin_status status = basin_image_graph_check(graph, error);
@@ -88,7 +88,7 @@ basin_status basin_image_model_bare(basin_image_model **model, const basin_image
     basin_status status = basin_image_settings_check(settings, error);
     if (status) return status;
     basin_image_model *m = calloc(1, sizeof *m);
-    if (!m) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a model");
+    if (!m) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a model");
     m->settings = *settings;
     basin_image_settings_resolve(&m->settings);
     m->described = (basin_settings){.kind = &basin_image_task, .values = &m->settings};
@@ -177,7 +177,7 @@ basin_status basin_image_settings_read(basin_image_settings *settings, const bas
 basin_status basin_image_settings_write(basin_bundle *bundle, const basin_image_settings *settings,
                                         basin_error *error) {
     char *config = basin_settings_print(settings, basin_image_task.table, false);
-    if (!config) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a configuration");
+    if (!config) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a configuration");
     basin_status status = basin_bundle_meta_set(bundle, "basin.model", "image", error);
     if (!status) status = basin_bundle_meta_set(bundle, "basin.config", config, error);
     cJSON_free(config);

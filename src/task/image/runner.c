@@ -103,7 +103,7 @@ basin_status basin_image_runner_new(basin_image_runner *runner, basin_image_mode
     basin_status status = basin_image_graph_new(&runner->graph, &settings, batch, error);
     if (status) return status;
     runner->taken = basin_array_new((size_t)batch, sizeof *runner->taken);
-    if (!runner->taken) status = basin_fail(error, BASIN_NO_MEMORY, "no memory to run a model");
+    if (!runner->taken) status = basin_fail(error, BASIN_NO_MEMORY, "out of memory to run a model");
     if (!status) status = make_plans(runner, model->store, error);
     if (status) basin_image_runner_free(runner);
     return status;
@@ -130,7 +130,7 @@ basin_status basin_image_runner_borrow(basin_image_runner **runner, basin_image_
     if (!model->kept || model->kept->graph.batch != batch) {
         basin_image_runner_drop(model);
         model->kept = calloc(1, sizeof *model->kept);
-        if (!model->kept) return basin_fail(error, BASIN_NO_MEMORY, "no memory to run a model");
+        if (!model->kept) return basin_fail(error, BASIN_NO_MEMORY, "out of memory to run a model");
         status = basin_image_runner_new(model->kept, model, batch, error);
         if (status) basin_image_runner_drop(model);
     }
@@ -197,7 +197,7 @@ static basin_status way_open(way *w, basin_image_runner *r, int64_t count, basin
     w->after = calloc(batch, sizeof *w->after);
     w->last = calloc((size_t)basin_shape_count(shape), sizeof *w->last);
     if (!w->done || !w->lead || !w->energy || !w->after || !w->last)
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for a descent");
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a descent");
     for (int64_t i = 0; i < count; i++) w->energy[i] = INFINITY;
     basin_status status = basin_tensor_new(&w->x, BASIN_F32, shape, error);
     if (!status) status = basin_tensor_new(&w->next, BASIN_F32, shape, error);

@@ -17,7 +17,7 @@ static basin_status hold_out(basin_image_set *set, int64_t count, int64_t helds,
     int64_t *rest = basin_array_new((size_t)(count - helds), sizeof *rest);
     int64_t *out = basin_array_new((size_t)helds, sizeof *out);
     basin_status status = BASIN_OK;
-    if (!rest || !out) status = basin_fail(error, BASIN_NO_MEMORY, "no memory for a split");
+    if (!rest || !out) status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for a split");
     if (!status) status = basin_pictures_hold_out(rest, out, count, helds, seed, error);
     set->item = held ? out : rest;
     set->items = held ? helds : count - helds;
@@ -27,7 +27,7 @@ static basin_status hold_out(basin_image_set *set, int64_t count, int64_t helds,
 
 static basin_status first_items(basin_image_set *set, int64_t count, basin_error *error) {
     set->item = basin_array_new((size_t)count, sizeof *set->item);
-    if (!set->item) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a split");
+    if (!set->item) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a split");
     for (int64_t i = 0; i < count; i++) set->item[i] = i;
     set->items = count;
     return BASIN_OK;

@@ -185,7 +185,7 @@ static basin_status begin(experiment *e, basin_error *error) {
     e->network = calloc((size_t)e->networks, sizeof *e->network);
     e->field = calloc((size_t)(e->networks * TESTS * e->n), sizeof *e->field);
     if (!e->pull || !e->stay || !e->network || !e->field)
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for %lld networks of %lld bits",
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for %lld networks of %lld bits",
                           (long long)e->networks, (long long)e->n);
     fill_tables(e);
     for (int64_t k = 0; k < e->networks; k++) begin_network(e, k);

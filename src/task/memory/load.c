@@ -120,7 +120,7 @@ static basin_status add_number(rows *r, const char *text, const char *path, int6
         return basin_fail(error, BASIN_BAD_FILE, "%s: line %lld, column %zu: '%.60s' is no number",
                           path, (long long)line, column + 1, text);
     if (!basin_array_reserve((void **)&r->number, &r->capacity, r->count + 1, sizeof *r->number))
-        return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for its rows", path);
+        return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for its rows", path);
     r->number[r->count++] = (float)value;
     return BASIN_OK;
 }

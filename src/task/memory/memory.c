@@ -90,7 +90,7 @@ static basin_status make_keys(basin_memory *m, basin_error *error) {
     m->length = calloc((size_t)count, sizeof *m->length);
     if (status) return status;
     if (!m->mean || !m->length)
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for the keys of a memory");
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for the keys of a memory");
     find_range(m);
     float *key = m->keys.data;
     for (int64_t i = 0; i < count; i++) {
@@ -150,7 +150,7 @@ basin_status basin_memory_new(basin_memory **memory, const basin_memory_spec *sp
                               const basin_tensor *patterns, basin_error *error) {
     *memory = NULL;
     basin_memory *m = calloc(1, sizeof *m);
-    if (!m) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a memory");
+    if (!m) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a memory");
     basin_status status =
         basin_given_take(&m->spec, sizeof m->spec, spec, "basin_memory_spec", error);
     if (!status) status = check_spec(m, patterns, error);

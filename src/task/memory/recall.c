@@ -147,7 +147,8 @@ static basin_status begin(job *j, const float *cue, const unsigned char *known, 
                             "cue %lld has a number that is not finite, its %lldth",
                             (long long)(bad / dim), (long long)(bad % dim));
     j->graph = basin_graph_new();
-    if (!status && !j->graph) status = basin_fail(error, BASIN_NO_MEMORY, "no memory for a graph");
+    if (!status && !j->graph)
+        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for a graph");
     if (!status) status = basin_store_new(&j->store, j->how.backend, error);
     if (!status) status = basin_store_write(j->store, "keys", &m->keys, error);
     if (status) return status;
@@ -228,7 +229,7 @@ static basin_status keep(basin_memory_recalled *r, const job *j, basin_error *er
     r->nearest = calloc(cues, sizeof *r->nearest);
     r->overlap = calloc(cues, sizeof *r->overlap);
     if (!r->energy || !r->value || !r->nearest || !r->overlap)
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for %zu recalled patterns", cues);
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for %zu recalled patterns", cues);
     memcpy(r->energy, j->result.energy, rows * cues * sizeof *r->energy);
     return BASIN_OK;
 }

@@ -68,7 +68,7 @@ const basin_score *basin_node_reached(const basin_node_model *model, int part) {
 static basin_status classes_of(int32_t **class_of, const basin_node_model *model,
                                const basin_network *network, basin_error *error) {
     *class_of = basin_array_new((size_t)network->nodes, sizeof **class_of);
-    if (!*class_of) return basin_fail(error, BASIN_NO_MEMORY, "no memory for classes");
+    if (!*class_of) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for classes");
     if (!network->label)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to compare with", network->path);
     return basin_classes_of(*class_of, model, network, error);

@@ -67,7 +67,7 @@ basin_status basin_sudoku_runner_begin(basin_sudoku_runner *runner, const uint8_
                                        int64_t count, basin_error *error) {
     int64_t cells = runner->net.batch * BASIN_SUDOKU_CELLS;
     int32_t *index = calloc((size_t)cells, sizeof *index);
-    if (!index) return basin_fail(error, BASIN_NO_MEMORY, "no memory for boards");
+    if (!index) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for boards");
     for (int64_t i = 0; i < count * BASIN_SUDOKU_CELLS; i++) index[i] = given[i];
     basin_tensor tensor = basin_tensor_borrow(index, BASIN_I32, BASIN_SHAPE(cells));
     basin_status status = basin_plan_write(runner->begin, runner->net.board, &tensor, error);
@@ -123,7 +123,7 @@ basin_status basin_sudoku_descend(basin_sudoku_path *path, basin_sudoku_model *m
     path->energy = basin_array_new(points, BASIN_SUDOKU_PARTS * sizeof(double));
     if (!path->probability || !path->energy) {
         basin_sudoku_path_free(path);
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for %lld steps", (long long)steps);
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for %lld steps", (long long)steps);
     }
     basin_status status = basin_sudoku_runner_new(&runner, model, 1, error);
     if (!status) {

@@ -13,7 +13,7 @@ basin_status basin_sudoku_model_bare(basin_sudoku_model **model,
                                      basin_error *error) {
     basin_sudoku_model *m = calloc(1, sizeof *m);
     *model = NULL;
-    if (!m) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a model");
+    if (!m) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a model");
     m->settings = *settings;
     m->described = (basin_settings){.kind = &basin_sudoku_task, .values = &m->settings};
     m->backend = backend;
@@ -53,7 +53,7 @@ basin_status basin_sudoku_settings_write(basin_bundle *bundle,
                                          const basin_sudoku_settings *settings,
                                          basin_error *error) {
     char *config = basin_settings_print(settings, basin_sudoku_task.table, false);
-    if (!config) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a configuration");
+    if (!config) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a configuration");
     basin_status status = basin_bundle_meta_set(bundle, "basin.model", "sudoku", error);
     if (!status) status = basin_bundle_meta_set(bundle, "basin.config", config, error);
     cJSON_free(config);

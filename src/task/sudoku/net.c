@@ -40,7 +40,7 @@ static basin_status build_houses(basin_sudoku_net *net, basin_error *error) {
         return basin_fail(error, BASIN_BAD_VALUE, "batch is %lld, wanted at most %d",
                           (long long)net->batch, BASIN_SUDOKU_BATCH);
     int32_t *edge = basin_array_new((size_t)count, 2 * sizeof *edge);
-    if (!edge) return basin_fail(error, BASIN_NO_MEMORY, "no memory for pairs of cells");
+    if (!edge) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for pairs of cells");
     list_pairs(edge, net->batch);
     basin_status status = basin_pairs_new(&pairs, KINDS * cells, cells, edge, count, 0, error);
     free(edge);
@@ -101,7 +101,7 @@ basin_status basin_sudoku_net_new(basin_sudoku_net *net, const basin_sudoku_sett
                                   int64_t batch, basin_error *error) {
     *net = (basin_sudoku_net){.settings = *settings, .batch = batch};
     net->graph = basin_graph_new();
-    if (!net->graph) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a graph");
+    if (!net->graph) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a graph");
     basin_params_begin(&net->params, net->graph);
     declare(net);
     build_start(net);

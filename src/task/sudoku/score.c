@@ -135,8 +135,8 @@ basin_status basin_sudoku_score(basin_sudoku_scores *scores, basin_sudoku_model 
     j.stopped = basin_array_new((size_t)batch, sizeof *j.stopped);
     j.rest = basin_array_new((size_t)batch, sizeof *j.rest);
     status = j.stopped && j.rest ? score_all(&j, error)
-                                 : basin_fail(error, BASIN_NO_MEMORY, "no memory for %lld boards",
-                                              (long long)batch);
+                                 : basin_fail(error, BASIN_NO_MEMORY,
+                                              "out of memory for %lld boards", (long long)batch);
     free(j.stopped);
     free(j.rest);
     basin_sudoku_runner_free(&j.runner);

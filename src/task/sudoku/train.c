@@ -111,7 +111,7 @@ static basin_status make_arrays(job *j, basin_error *error) {
     j->late = basin_array_new((size_t)j->net.batch, sizeof *j->late);
     j->ordered = -1;
     if (j->order && j->board && j->labels && j->late) return BASIN_OK;
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory for a batch of boards");
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a batch of boards");
 }
 
 static basin_status make_trainer(job *j, basin_error *error) {

@@ -50,7 +50,7 @@ static basin_status draw(int32_t *id, double *surprise, const story *s, basin_er
     int64_t V = s->model->settings.vocabulary, most = w->top_k && w->top_k < V ? w->top_k : V;
     double sum = 0;
     ranked *rank = basin_array_new((size_t)V, sizeof *rank);
-    if (!rank) return basin_fail(error, BASIN_NO_MEMORY, "no memory to draw a token");
+    if (!rank) return basin_fail(error, BASIN_NO_MEMORY, "out of memory to draw a token");
     for (int64_t i = 0; i < V; i++) rank[i] = (ranked){s->window.logit[i], (int32_t)i};
     qsort(rank, (size_t)V, sizeof *rank, by_logit);
     for (int64_t i = 0; i < V; i++) sum += exp(rank[i].logit - rank[0].logit);
@@ -95,7 +95,8 @@ static basin_status read_prompt(story *s, const char *prompt, size_t length, bas
     if (s->id && s->surprise && s->energy)
         memcpy(s->id, corpus.id, (size_t)corpus.count * sizeof *s->id);
     else
-        status = basin_fail(error, BASIN_NO_MEMORY, "no memory for %lld tokens", (long long)room);
+        status =
+            basin_fail(error, BASIN_NO_MEMORY, "out of memory for %lld tokens", (long long)room);
     basin_text_corpus_free(&corpus);
     return status;
 }

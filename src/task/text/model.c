@@ -29,7 +29,7 @@ basin_status basin_text_graph_new(basin_text_graph *graph, const basin_text_sett
     if (wish.energies) graph->energy = calloc(energies, sizeof *graph->energy);
     if (!graph->graph || (wish.energies && !graph->energy)) {
         basin_text_graph_free(graph);
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for a graph");
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a graph");
     }
     basin_params_begin(&graph->params, graph->graph);
     build(graph, settings, wish);
@@ -58,7 +58,7 @@ basin_status basin_text_model_bare(basin_text_model **model, const basin_text_se
     basin_text_model *m = *model = calloc(1, sizeof *m);
     if (!m) {
         basin_tokenizer_free(tokenizer);
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for a model");
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a model");
     }
     m->settings = *settings;
     m->described = (basin_settings){.kind = &basin_text_task, .values = &m->settings};
@@ -154,8 +154,9 @@ static basin_status write_origin(basin_bundle *bundle, const basin_text_origin *
                 cJSON_AddNumberToObject(json, "bytes", (double)origin->bytes) &&
                 cJSON_AddNumberToObject(json, "train", (double)origin->train);
     char *text = made ? cJSON_PrintUnformatted(json) : NULL;
-    basin_status status = text ? basin_bundle_meta_set(bundle, "basin.text", text, error)
-                               : basin_fail(error, BASIN_NO_MEMORY, "no memory for a description");
+    basin_status status =
+        text ? basin_bundle_meta_set(bundle, "basin.text", text, error)
+             : basin_fail(error, BASIN_NO_MEMORY, "out of memory for a description");
     cJSON_free(text);
     cJSON_Delete(json);
     return status;
@@ -164,7 +165,7 @@ static basin_status write_origin(basin_bundle *bundle, const basin_text_origin *
 static basin_status write_settings(basin_bundle *bundle, const basin_text_settings *settings,
                                    basin_error *error) {
     char *config = basin_settings_print(settings, basin_text_task.table, false);
-    if (!config) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a configuration");
+    if (!config) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a configuration");
     basin_status status = basin_bundle_meta_set(bundle, "basin.model", "text", error);
     if (!status) status = basin_bundle_meta_set(bundle, "basin.config", config, error);
     cJSON_free(config);

@@ -56,7 +56,7 @@ static basin_status make_room(pass *p, basin_error *error) {
     p->sum = calloc(context, sizeof *p->sum);
     p->count = calloc(context, sizeof *p->count);
     if (!p->id || !p->wanted || !p->sum || !p->count)
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory to score a text");
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory to score a text");
     basin_status status = BASIN_OK;
     for (int i = 0; i < 2 && !status; i++)
         status = basin_tensor_new(&p->value[i], BASIN_F64, BASIN_SHAPE(rows), error);
@@ -174,7 +174,7 @@ static basin_status tell(basin_text_scores *s, const pass *p, basin_error *error
     s->context = p->graph.tokens;
     s->windows = p->limit;
     s->position_loss = basin_array_new((size_t)s->context, sizeof *s->position_loss);
-    if (!s->position_loss) return basin_fail(error, BASIN_NO_MEMORY, "no memory for scores");
+    if (!s->position_loss) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for scores");
     for (int64_t n = 0; n < s->context; n++) {
         s->position_loss[n] = p->count[n] ? p->sum[n] / (double)p->count[n] : NAN;
         total += p->sum[n];

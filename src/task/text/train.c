@@ -154,7 +154,8 @@ static basin_status make_trainer(job *j, basin_error *error) {
     j->memory = stats.arena_bytes + stats.input_bytes + stats.state_bytes;
     j->id = basin_array_new((size_t)rows, sizeof *j->id);
     j->wanted = basin_array_new((size_t)rows, sizeof *j->wanted);
-    if (!j->id || !j->wanted) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a batch");
+    if (!j->id || !j->wanted)
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a batch");
     return hold(j, error);
 }
 

@@ -46,7 +46,7 @@ static basin_status build(basin_text_plan *p, const basin_text_window *w, bool l
 static basin_status make(basin_text_plan **plan, const basin_text_window *w, int64_t length,
                          bool look, basin_error *error) {
     basin_text_plan *p = *plan = calloc(1, sizeof *p);
-    if (!p) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a window of text");
+    if (!p) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a window of text");
     basin_text_wish wish = {.energies = w->steps > 0};
     basin_status status =
         basin_text_graph_new(&p->graph, &w->model->settings, 1, length, wish, error);
@@ -90,7 +90,7 @@ basin_status basin_text_window_new(basin_text_window *window, basin_text_model *
     if (window->id && window->label && window->surprise && window->logit && window->energy)
         return BASIN_OK;
     basin_text_window_free(window);
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory for a window of text");
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a window of text");
 }
 
 void basin_text_window_free(basin_text_window *window) {

@@ -36,7 +36,7 @@ basin_status basin_average_new(basin_average *average, basin_store *store,
     basin_status status =
         average->graph && update
             ? build(average, update, params, error)
-            : basin_fail(error, BASIN_NO_MEMORY, "no memory for averages of weights");
+            : basin_fail(error, BASIN_NO_MEMORY, "out of memory for averages of weights");
     basin_plan_spec spec = {.update = update, .updates = (int)params->count};
     if (!status) status = basin_plan_new(&average->plan, store, &spec, error);
     free(update);

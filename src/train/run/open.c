@@ -43,7 +43,7 @@ static basin_status check_kind(const basin_bundle *bundle, const char *kind, bas
 
 static basin_status set_aside(const basin_run *run, basin_error *error) {
     char *old = join(run->checkpoint, ".old");
-    if (!old) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a path");
+    if (!old) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a path");
     basin_status status = BASIN_OK;
     if (rename(run->checkpoint, old))
         status = basin_fail(error, BASIN_IO, "%s: %s", old, strerror(errno));
@@ -110,7 +110,7 @@ static basin_status open_files(basin_run *run, const char *kind, basin_error *er
     else if (t->output)
         run->checkpoint = join(t->output, ".checkpoint");
     if ((t->checkpoint || t->output) && !run->checkpoint)
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for a path");
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a path");
     status = check_apart(run, error);
     if (!status && t->output) status = basin_writer_sweep(t->output, error);
     if (!status && t->log) status = basin_writer_sweep(t->log, error);
@@ -131,7 +131,7 @@ basin_status basin_run_open(basin_run **run, const basin_training *training, con
                           "the size of basin_training is %zu, wanted sizeof(basin_training)",
                           training->size);
     basin_run *r = calloc(1, sizeof *r);
-    if (!r) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a training run");
+    if (!r) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a training run");
     memcpy(&r->training, training, size);
     if (!(r->training.save_every > 0)) r->training.save_every = 60;
     basin_ranks *ranks = r->training.ranks;

@@ -193,7 +193,7 @@ static basin_status note_epoch_time(basin_run *r, basin_error *error) {
     if (!whole) return BASIN_OK;
     if (!basin_array_reserve((void **)&r->epoch_seconds, &r->epochs_room, r->epochs_timed + 1,
                              sizeof *r->epoch_seconds))
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for a training run");
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a training run");
     r->epoch_seconds[r->epochs_timed++] = seconds;
     return BASIN_OK;
 }

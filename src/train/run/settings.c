@@ -161,7 +161,7 @@ basin_status basin_settings_make(basin_settings **settings, const basin_task_set
     if (s) s->given = calloc((size_t)table_size(kind->table) + 1, sizeof *s->given);
     basin_status status = BASIN_OK;
     if (!s || !s->values || !s->given)
-        status = basin_fail(error, BASIN_NO_MEMORY, "no memory for settings");
+        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for settings");
     else
         status = basin_settings_preset(s->values, kind, preset ? preset : "default", error);
     if (status) {

@@ -47,7 +47,8 @@ basin_status basin_shards_divide(basin_shards *shards, const basin_params *param
     shards->params = params;
     free(load);
     return good ? BASIN_OK
-                : basin_fail(error, BASIN_NO_MEMORY, "no memory to divide the optimiser's state");
+                : basin_fail(error, BASIN_NO_MEMORY,
+                             "out of memory to divide the optimiser's state");
 }
 
 /* ---- weights to all ---- */
@@ -88,8 +89,9 @@ basin_status basin_shards_spread(basin_shards *shards, basin_store *store, basin
     basin_ranks_part *send = basin_array_new(count * ranks, sizeof *send);
     basin_ranks_part *receive = basin_array_new(count, sizeof *receive);
     basin_ranks_memory device = basin_shards_device_memory(&shards->device);
-    basin_status status =
-        send && receive ? BASIN_OK : basin_fail(error, BASIN_NO_MEMORY, "no memory for a message");
+    basin_status status = send && receive
+                              ? BASIN_OK
+                              : basin_fail(error, BASIN_NO_MEMORY, "out of memory for a message");
     if (!status && !shards->width) status = width_of(&shards->width, shards, store, error);
     if (!status) {
         int64_t receives,

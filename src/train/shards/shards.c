@@ -38,7 +38,7 @@ const basin_meeting basin_shards_meeting = {.sum = no_meeting};
 static int64_t count_of(basin_expr state) { return basin_shape_count(basin_expr_shape(state)); }
 
 static basin_status no_memory(basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory for gradients");
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for gradients");
 }
 
 /* Cuts where a span has numbers enough. Devices add and send all at once. */
@@ -80,7 +80,7 @@ basin_status basin_shards_begin(basin_shards *shards, const basin_training *trai
         .ranks = ranks, .count = count, .share = basin_ranks_deal(ranks, count), .how = ""};
     if (count == 1 && basin_ranks_count(ranks) == 1) return BASIN_OK;
     shards->told = basin_array_new(2 * (size_t)count, sizeof *shards->told);
-    if (!shards->told) return basin_fail(error, BASIN_NO_MEMORY, "no memory for losses");
+    if (!shards->told) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for losses");
     basin_status status =
         basin_shards_device_begin(&shards->device, &shards->how, ranks, training->backend, error);
     if (status) return status;
@@ -184,7 +184,7 @@ static basin_status sum_losses(basin_shards *shards, double *loss, double *weigh
                                basin_error *error) {
     int64_t ranks = basin_ranks_count(shards->ranks);
     size_t *bytes = basin_array_new((size_t)ranks, sizeof *bytes);
-    if (!bytes) return basin_fail(error, BASIN_NO_MEMORY, "no memory for losses");
+    if (!bytes) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for losses");
     for (int64_t r = 0; r < ranks; r++)
         bytes[r] = (size_t)basin_ranks_deal_to(r, ranks, shards->count).count * 2 * sizeof(double);
     double *told = shards->told;

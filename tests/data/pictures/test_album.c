@@ -243,7 +243,7 @@ static void an_album_may_not_fit_or_be_stopped(void **state) {
     basin_album *album;
     basin_error error;
     assert_int_equal(basin_album_new(&album, &config, &error), BASIN_NO_MEMORY);
-    assert_non_null(strstr(error.text, "no memory to keep pictures decoded"));
+    assert_non_null(strstr(error.text, "out of memory to keep pictures decoded"));
     assert_null(album);
     assert_int_equal(s.slabs, 0);
     s = (shelf){.limit = SIZE_MAX, .stop_after = 1};

@@ -56,7 +56,7 @@ static basin_status add_rows(basin_relation *to, const basin_relation *from, int
     if (!row || !col) {
         free(row);
         free(col);
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for %" PRId64 " edges", edges);
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for %" PRId64 " edges", edges);
     }
     row[0] = 0;
     for (int64_t i = 0; i < nodes; i++) {

@@ -44,7 +44,7 @@ basin_status basin_dictionary_add(basin_dictionary *dictionary, int32_t *number,
                                   basin_error *error) {
     int64_t count = dictionary->names.names.count;
     if (2 * (size_t)(count + 1) > dictionary->slots && !grow(dictionary))
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for %lld names", (long long)count);
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for %lld names", (long long)count);
     size_t at = place(dictionary, text);
     *number = dictionary->slot[at] - 1;
     if (*number >= 0) return BASIN_OK;

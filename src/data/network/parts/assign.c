@@ -112,7 +112,7 @@ basin_status basin_cut_by_stream(uint16_t *part, const basin_network *network, i
     basin_status status =
         s.weight && s.nodes && s.seen
             ? BASIN_OK
-            : basin_fail(error, BASIN_NO_MEMORY, "no memory for %lld parts", (long long)parts);
+            : basin_fail(error, BASIN_NO_MEMORY, "out of memory for %lld parts", (long long)parts);
     for (int64_t i = 0; i < network->nodes; i++) part[i] = NOWHERE;
     for (int i = 0; i < PASSES && !status; i++) run_pass(&s);
     free(s.weight), free(s.nodes), free(s.seen);

@@ -93,7 +93,7 @@ static uint64_t stamp_of(const basin_partition *c) {
 
 static basin_status finish(basin_partition *c, basin_error *error) {
     int64_t *edges = calloc((size_t)c->parts, sizeof *edges);
-    if (!edges) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a cut");
+    if (!edges) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a cut");
     number_nodes(c);
     mark_halos(c, edges);
     report(c, edges);
@@ -139,7 +139,7 @@ basin_status basin_partition_new(basin_partition **cut, const basin_network *net
             network->path);
     if (status) return status;
     basin_partition *c = calloc(1, sizeof *c);
-    if (!c) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a cut");
+    if (!c) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a cut");
     size_t N = (size_t)network->nodes;
     *c = (basin_partition){.network = network, .parts = spec.parts};
     c->words = ((size_t)spec.parts + 63) / 64;
@@ -148,8 +148,8 @@ basin_status basin_partition_new(basin_partition **cut, const basin_network *net
     c->shown = calloc(N * c->words + 1, sizeof *c->shown);
     c->nodes = calloc((size_t)spec.parts, sizeof *c->nodes);
     if (!c->part || !c->place || !c->shown || !c->nodes)
-        status =
-            basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to cut %zu nodes", network->path, N);
+        status = basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to cut %zu nodes",
+                            network->path, N);
     if (!status) status = assign(c, choose(network, &spec), error);
     if (!status) status = finish(c, error);
     if (status)
@@ -173,7 +173,7 @@ basin_cut_report basin_partition_report(const basin_partition *cut) { return cut
 static basin_status remove_more(const char *folder, int64_t parts, basin_error *error) {
     for (int64_t p = parts; p < BASIN_CUT_PARTS; p++) {
         char *path = basin_part_path(folder, p);
-        if (!path) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a cut");
+        if (!path) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a cut");
         int gone = remove(path);
         free(path);
         if (gone) break;
@@ -191,7 +191,7 @@ basin_status basin_network_cut(basin_cut_report *report, const char *folder,
         basin_part *part = NULL;
         char *path = basin_part_path(folder, p);
         status = path ? basin_partition_take(&part, cut, p, error)
-                      : basin_fail(error, BASIN_NO_MEMORY, "no memory for a cut");
+                      : basin_fail(error, BASIN_NO_MEMORY, "out of memory for a cut");
         if (!status) status = basin_part_write(path, part, error);
         basin_part_free(part);
         free(path);

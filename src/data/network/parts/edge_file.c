@@ -28,8 +28,9 @@ basin_status basin_edge_file_new(basin_edge_file **file, const char *folder, bas
     basin_edge_file *s = calloc(1, sizeof *s);
     *file = NULL;
     if (s) s->path = malloc(size);
-    basin_status status = s && s->path ? basin_folder_make(folder, error)
-                                       : basin_fail(error, BASIN_NO_MEMORY, "no memory for edges");
+    basin_status status = s && s->path
+                              ? basin_folder_make(folder, error)
+                              : basin_fail(error, BASIN_NO_MEMORY, "out of memory for edges");
     if (!status && !(s->file = create(s->path, size, folder)))
         status = basin_fail(error, BASIN_IO, "%s: cannot open for writing: %s", s->path,
                             strerror(errno));
@@ -97,7 +98,7 @@ basin_status basin_relation_make_in_file(basin_relation *relation, int64_t nodes
     int64_t room = (int64_t)(memory / sizeof *r->col);
     r->edges = 0;
     r->row = calloc((size_t)nodes + 1, sizeof *r->row);
-    if (!r->row) return basin_fail(error, BASIN_NO_MEMORY, "no memory for edges");
+    if (!r->row) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for edges");
     basin_status status = basin_edge_file_new(&r->scratch, folder, error);
     for (int64_t first = 0, last; first < nodes && !status; first = last) {
         last = end_of_range(entries, first, nodes, room);

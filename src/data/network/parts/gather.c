@@ -54,9 +54,10 @@ basin_status basin_parts_gather_packed(void *all, basin_parts *p, const void *ow
         }
         packed = basin_array_new((size_t)total, width);
     }
-    basin_status status = packed ? BASIN_OK
-                                 : basin_fail(error, BASIN_NO_MEMORY,
-                                              "no memory for rows of %lld nodes", (long long)total);
+    basin_status status =
+        packed ? BASIN_OK
+               : basin_fail(error, BASIN_NO_MEMORY, "out of memory for rows of %lld nodes",
+                            (long long)total);
     if (!status) status = basin_ranks_gather_parts(p->ranks, packed, own, bytes, error);
     if (!status) order(all, packed, p, count, chosen, width);
     free(count), free(bytes), free(packed);
@@ -69,7 +70,7 @@ basin_status basin_parts_gather(void *all, basin_parts *p, const void *const *mi
     for (int64_t k = 0; k < p->count; k++) rows += p->part[k]->network->nodes;
     char *own = basin_array_new((size_t)rows, width);
     if (!own)
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for rows of %lld nodes",
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for rows of %lld nodes",
                           (long long)rows);
     pack(own, p, mine, chosen, width);
     basin_status status = basin_parts_gather_packed(all, p, own, chosen, width, error);

@@ -78,8 +78,8 @@ static basin_status open_lists(lists *l, const basin_network *network, basin_err
     l->weight = basin_array_new(N, 2 * word);
     l->part = basin_array_new(N, word);
     if (!l->begin || !l->other || !l->weight || !l->part)
-        return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory to cut %lld edges", network->path,
-                          (long long)l->edges);
+        return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to cut %lld edges",
+                          network->path, (long long)l->edges);
     fill(l, network);
     return BASIN_OK;
 }

@@ -159,7 +159,7 @@ static basin_status reserve(moving *m, basin_error *error) {
     m->receive = m->send ? m->send + most : NULL;
     if (m->send && (m->buffer || !rows)) return BASIN_OK;
     p->buffer_bytes = p->buffer ? p->buffer_bytes : 0;
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory for rows of other parts");
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for rows of other parts");
 }
 
 /* Own rows stay; those of the halo beyond this part's become zero. */
@@ -196,7 +196,7 @@ basin_status basin_parts_move(void *context, const basin_exchange_rows *rows, in
 basin_status basin_parts_fetch(basin_parts *p, float *const *rows, int64_t width,
                                basin_error *error) {
     basin_exchange_rows *move = calloc((size_t)p->count, sizeof *move);
-    if (!move) return basin_fail(error, BASIN_NO_MEMORY, "no memory for rows of other parts");
+    if (!move) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for rows of other parts");
     for (int64_t k = 0; k < p->count; k++)
         move[k] = (basin_exchange_rows){
             rows[k],   rows[k], p->part[k]->network->nodes, p->part[k]->halo, width,

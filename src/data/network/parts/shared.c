@@ -10,7 +10,7 @@
 #include "data/network/parts/parts.h"
 
 static basin_status no_memory(basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory for the parts of a graph");
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for the parts of a graph");
 }
 
 /* ---- what all ranks know ---- */

@@ -17,7 +17,7 @@ typedef struct taking {
 } taking;
 
 static basin_status no_memory(const taking *t, basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for part %" PRId64,
+    return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for part %" PRId64,
                       t->cut->network->path, t->number);
 }
 

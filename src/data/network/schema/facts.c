@@ -23,7 +23,7 @@ static basin_status list_fact(listing *l, basin_fact_kind kind, const char *colu
     int length = snprintf(text, sizeof text, "%.140s%.140s", column, what);
     if (!basin_array_reserve((void **)&f->kind, &l->capacity, (size_t)f->count + 1,
                              sizeof *f->kind))
-        return basin_fail(l->error, BASIN_NO_MEMORY, "no memory for facts of edges");
+        return basin_fail(l->error, BASIN_NO_MEMORY, "out of memory for facts of edges");
     if (kind == BASIN_FACT_TIME) f->time = f->count;
     f->kind[f->count++] = (uint8_t)kind;
     return basin_names_add(&l->name, text, (size_t)length, l->error);
@@ -147,7 +147,7 @@ basin_status basin_network_match_facts(basin_network *n, const basin_schema *sch
     basin_facts to;
     basin_status status = basin_schema_facts(&to, schema, error);
     int64_t *at = basin_array_new((size_t)to.count + 1, sizeof *at);
-    if (!status && !at) status = basin_fail(error, BASIN_NO_MEMORY, "no memory for facts");
+    if (!status && !at) status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for facts");
     if (!status && to.count) status = place_all(at, n, schema, error);
     if (!status) note_unused(n, schema);
     bool move = to.count != n->facts.count;

@@ -126,7 +126,7 @@ static basin_status read_column(const reading *r, basin_schema_table *table, con
     if (!status && c.type == BASIN_COLUMN_CATEGORY)
         status = read_names(r, &c.value, cJSON_GetObjectItemCaseSensitive(item, "values"));
     c.name = basin_string_copy(name);
-    if (!status && !c.name) status = basin_fail(r->error, BASIN_NO_MEMORY, "no memory");
+    if (!status && !c.name) status = basin_fail(r->error, BASIN_NO_MEMORY, "out of memory");
     if (!status) status = basin_schema_add(r->schema, table, &c, r->error);
     free(c.name);
     basin_names_free(&c.value);
@@ -154,7 +154,7 @@ static basin_status read_tree(const reading *r, const cJSON *tree) {
     s->named = !cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(tree, "named"));
     s->directed = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(tree, "directed"));
     if (format && !(s->date_format = basin_string_copy(format)))
-        return basin_fail(r->error, BASIN_NO_MEMORY, "no memory for a schema");
+        return basin_fail(r->error, BASIN_NO_MEMORY, "out of memory for a schema");
     basin_status status = read_choice(r, &missing, tree, "missing", missing_name);
     if (!status) status = read_choice(r, &unknown, tree, "unknown", unknown_name);
     s->missing = (basin_missing)missing;

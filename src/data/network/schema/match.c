@@ -140,8 +140,8 @@ static basin_status move_features(basin_network *n, const places *p, basin_error
     if (basin_size_multiply(&count, (size_t)n->nodes, (size_t)F))
         x = basin_array_new(count, sizeof *x);
     if (!x)
-        return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for %" PRId64 " features", n->path,
-                          F);
+        return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for %" PRId64 " features",
+                          n->path, F);
     for (int64_t i = 0; i < n->nodes; i++)
         for (int64_t f = 0; f < F; f++)
             x[i * F + f] = p->at[f] < 0 ? 0 : n->feature[i * n->features + p->at[f]];
@@ -198,7 +198,7 @@ static basin_status add_empty(basin_network *n, const char *name, basin_error *e
     r->row = calloc((size_t)n->nodes + 1, sizeof *r->row);
     r->col = basin_array_new(1, sizeof *r->col);
     if (r->row && r->col) return basin_relation_alloc_facts(r, &n->facts, error);
-    return basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for relation '%s'", n->path, name);
+    return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for relation '%s'", n->path, name);
 }
 
 /* The schema's relations first, in its order, then the union; others go. */

@@ -20,7 +20,7 @@ bool basin_column_is_feature(basin_column_type type) {
 }
 
 static basin_status no_memory(basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory for a schema");
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a schema");
 }
 
 basin_status basin_schema_new(basin_schema **schema, basin_error *error) {

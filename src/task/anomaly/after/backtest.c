@@ -12,7 +12,7 @@
 static basin_status mark(uint8_t *seen, const basin_known_labels *known,
                          const basin_network *network, uint8_t as, basin_error *error) {
     int8_t *label = basin_array_new((size_t)network->nodes, 1);
-    if (!label) return basin_fail(error, BASIN_NO_MEMORY, "no memory for known nodes");
+    if (!label) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for known nodes");
     basin_known_labels_find(label, known, network);
     for (int64_t i = 0; i < network->nodes; i++)
         if (label[i] >= 0) seen[i] = as;
@@ -45,7 +45,7 @@ static basin_status count_seen(basin_anomaly_figures *f, const basin_anomaly_mod
                                const basin_network *network, const uint8_t *part, int which,
                                basin_error *error) {
     uint8_t *seen = basin_array_new((size_t)network->nodes, 1);
-    if (!seen) return basin_fail(error, BASIN_NO_MEMORY, "no memory for known nodes");
+    if (!seen) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for known nodes");
     basin_status status = basin_anomaly_seen(seen, model, network, error);
     f->trained_on = f->validated_on = status ? -1 : 0;
     for (int64_t i = 0; i < network->nodes && !status; i++) {
@@ -124,7 +124,7 @@ basin_status basin_anomaly_backtest(basin_anomaly_figures *figures,
     if (!status && !part) {
         part = all = labelled(network);
         which = BASIN_PART_TEST;
-        if (!all) status = basin_fail(error, BASIN_NO_MEMORY, "no memory for a back-test");
+        if (!all) status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for a back-test");
     }
     if (!status) status = basin_anomaly_samples_take(&s, probability, network, part, which, error);
     if (!status) status = judge(figures, &s, model != NULL, network->path, error);

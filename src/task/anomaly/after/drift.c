@@ -29,7 +29,7 @@ static basin_status values_new(column_values *v, int64_t rows, int64_t count, ba
     if (basin_size_multiply(&cells, (size_t)rows, (size_t)count))
         v->value = basin_array_new(cells + 1, sizeof *v->value);
     if (v->value) return BASIN_OK;
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory for what columns look like");
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for what columns look like");
 }
 
 static const basin_relation *main_relation(const basin_network *network) {
@@ -71,7 +71,7 @@ static basin_status read_edges(column_values *v, const basin_network *network, i
     int64_t step = 1 + all / LOOKED_AT;
     float *column = basin_array_new((size_t)width + 1, sizeof *column);
     basin_status status = values_new(v, width, (all + step - 1) / step, error);
-    if (!status && !column) status = basin_fail(error, BASIN_NO_MEMORY, "no memory for edges");
+    if (!status && !column) status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for edges");
     for (int64_t i = 0; i < network->nodes && width && !status; i++)
         for (int64_t e = r->row[i]; e < r->row[i + 1]; e++) {
             if (!counts(network, i, r->col[e], first) || seen++ % step) continue;
@@ -115,7 +115,7 @@ static basin_status sketch_new(basin_drift_sketch *r, int64_t rows, basin_error 
     r->edge = basin_array_new((size_t)rows * EDGES + 1, sizeof *r->edge);
     r->count = basin_array_new((size_t)rows * BINS + 1, sizeof *r->count);
     if (r->edge && r->count) return BASIN_OK;
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory for what columns look like");
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for what columns look like");
 }
 
 /* Each value where there are few, else the least one and deciles. */
@@ -135,7 +135,7 @@ static basin_status sketch_take(basin_drift_sketch *sketch, const column_values 
     float *sample = basin_array_new(SAMPLE, sizeof *sample);
     basin_status status = sketch_new(sketch, v->count ? v->rows : 0, error);
     if (!status && !sample)
-        status = basin_fail(error, BASIN_NO_MEMORY, "no memory for what columns look like");
+        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for what columns look like");
     for (int64_t row = 0; row < sketch->rows && !status; row++) {
         double count[BINS];
         float *edge = sketch->edge + row * EDGES;
@@ -281,7 +281,7 @@ static basin_status measure_category(basin_anomaly_drift_column *c, const measur
     double *then = calloc((size_t)values + 1, sizeof *then), all = 0;
     double *now = calloc((size_t)values + 1, sizeof *now);
     basin_status status = then && now ? BASIN_OK : BASIN_NO_MEMORY;
-    if (status) basin_fail(error, status, "no memory for drift");
+    if (status) basin_fail(error, status, "out of memory for drift");
     for (int i = 0; i < BINS; i++) all += (double)m->then->count[first * BINS + i];
     for (int64_t v = 0; v < values && !status; v++) {
         then[v] = had_value(m, first + v);
@@ -362,7 +362,7 @@ static basin_status measure(basin_anomaly_drift *drift, const basin_anomaly_mode
     basin_status status = read_nodes(&nodes, network, first, error);
     if (!status) status = read_edges(&edges, network, first, error);
     if (!status && (!drift->column || !sample || nodes.count < 1))
-        status = basin_fail(error, BASIN_NO_MEMORY, "no memory for drift");
+        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for drift");
     measurer of_nodes = {&then->node, &nodes, sample}, of_edges = {&then->fact, &edges, sample};
     if (!status) status = measure_nodes(drift, &of_nodes, model->schema, error);
     if (!status && edges.rows == then->fact.rows && edges.count)

@@ -34,7 +34,7 @@ basin_status basin_classes_of(int32_t *class_of, const basin_anomaly_model *mode
                               const basin_network *network, basin_error *error) {
     int32_t most = basin_network_greatest_label(network);
     int32_t *number = basin_array_new((size_t)most + 2, sizeof *number);
-    if (!number) return basin_fail(error, BASIN_NO_MEMORY, "no memory for classes");
+    if (!number) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for classes");
     for (int32_t label = 0; label <= most; label++) {
         char text[BASIN_NODE_TEXT];
         number[label] = find(&model->class_name, basin_network_class(network, label, text));
@@ -117,7 +117,7 @@ basin_status basin_classes_take(basin_anomaly_fitting *f, basin_error *error) {
     int64_t *count = calloc((size_t)most + 2, sizeof *count);
     f->class_of = basin_array_new((size_t)f->network->nodes, sizeof *f->class_of);
     basin_status status = count && f->class_of ? BASIN_OK : BASIN_NO_MEMORY;
-    if (status) basin_fail(error, status, "no memory for classes");
+    if (status) basin_fail(error, status, "out of memory for classes");
     for (int64_t i = 0; i < f->train_count && !status; i++) {
         int32_t label = f->network->label[f->train[i]];
         if (label < 0)
@@ -158,7 +158,7 @@ basin_status basin_classes_store(basin_bundle *bundle, const basin_anomaly_model
                                  basin_error *error) {
     basin_memory_file memory;
     if (!basin_memory_file_open(&memory))
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for the names of classes");
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for the names of classes");
     basin_json json = basin_json_begin_line(memory.file);
     basin_json_array(&json, "names");
     for (int64_t i = 0; i < model->class_name.count; i++)
@@ -166,7 +166,7 @@ basin_status basin_classes_store(basin_bundle *bundle, const basin_anomaly_model
     basin_json_end(&json);
     basin_json_end(&json);
     char *text = basin_memory_file_close(&memory);
-    if (!text) return basin_fail(error, BASIN_NO_MEMORY, "no memory for the names of classes");
+    if (!text) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for the names of classes");
     text[strcspn(text, "\n")] = 0;
     basin_status status = basin_bundle_meta_set(bundle, "classes", text, error);
     free(text);

@@ -54,7 +54,7 @@ static basin_status mean_auroc(double *mean, const nodes *n, basin_error *error)
     double *score = basin_array_new((size_t)n->count, sizeof *score), sum = 0;
     uint8_t *label = basin_array_new((size_t)n->count, sizeof *label);
     basin_status status = score && label ? BASIN_OK : BASIN_NO_MEMORY;
-    if (status) basin_fail(error, status, "no memory for figures");
+    if (status) basin_fail(error, status, "out of memory for figures");
     int64_t counted = 0;
     for (int64_t c = 0; c < n->classes && !status; c++) {
         int64_t there = 0;
@@ -98,7 +98,7 @@ basin_status basin_classes_measure(basin_score *score, const double *probability
     n.node = basin_array_new((size_t)n.count, sizeof *n.node);
     int64_t *matrix = basin_array_new((size_t)(classes * classes), sizeof *matrix);
     basin_status status = n.node && matrix ? BASIN_OK : BASIN_NO_MEMORY;
-    if (status) basin_fail(error, status, "no memory for figures");
+    if (status) basin_fail(error, status, "out of memory for figures");
     if (!status && !n.count) status = basin_fail(error, BASIN_BAD_VALUE, "no nodes to measure on");
     if (!status) {
         basin_split_nodes(n.node, part, all, which);

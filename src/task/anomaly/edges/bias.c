@@ -28,7 +28,7 @@ basin_status basin_edge_scale_fit(basin_scaler *scale, const basin_edge_reader *
     float *x = calloc((size_t)(rows * width), sizeof *x);
     int64_t *all = basin_array_new((size_t)rows, sizeof *all);
     basin_status status = x && all ? BASIN_OK : BASIN_NO_MEMORY;
-    if (status) basin_fail(error, status, "no memory for a scale of edges");
+    if (status) basin_fail(error, status, "out of memory for a scale of edges");
     for (int r = 0; r < reader->relations && !status; r++) {
         const basin_relation *relation = &network->relation[reader->relation[r]];
         for (int64_t i = 0; i < nodes; i++)
@@ -78,7 +78,7 @@ basin_status basin_edge_facts(float **result, const basin_edge_reader *reader,
     if (basin_size_multiply(&count, (size_t)pairs->pairs, (size_t)width))
         x = calloc(count + 1, sizeof *x);
     *result = x;
-    if (!x) return basin_fail(error, BASIN_NO_MEMORY, "no memory for facts of edges");
+    if (!x) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for facts of edges");
     filling f = {x, reader, relation, facts, pairs};
     basin_team_run_all(fill_queries, &f, pairs->queries, 256);
     return BASIN_OK;
@@ -117,5 +117,6 @@ basin_status basin_edge_bias(float *bias, const basin_edge_reader *reader,
     const basin_relation *relation = &network->relation[reader->relation[r]];
     weighing w = {bias, reader, relation, &network->facts, we, heads};
     bool room = basin_team_find(weigh_edges, &w, relation->edges, 0) == relation->edges;
-    return room ? BASIN_OK : basin_fail(error, BASIN_NO_MEMORY, "no memory for biases of edges");
+    return room ? BASIN_OK
+                : basin_fail(error, BASIN_NO_MEMORY, "out of memory for biases of edges");
 }

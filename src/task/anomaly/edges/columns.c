@@ -114,7 +114,7 @@ basin_status basin_node_facts_fill(float *x, int64_t stride, const basin_network
     float *sum = NULL;
     if (basin_size_multiply(&count, (size_t)network->nodes, (size_t)facts->count))
         sum = basin_array_new(count, sizeof *sum);
-    if (!sum) return basin_fail(error, BASIN_NO_MEMORY, "no memory for totals of edges");
+    if (!sum) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for totals of edges");
     for (int r = 0; r < relations; r++)
         for (int leaving = 0; leaving <= network->directed; leaving++, x += width) {
             total(sum, network, &network->relation[relation[r]], leaving);

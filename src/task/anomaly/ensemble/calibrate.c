@@ -43,7 +43,7 @@ static int lower_first(const void *a, const void *b) {
 /* Sorts the samples and thins them out evenly. */
 static basin_status keep(basin_anomaly_samples *s, basin_error *error) {
     sample *list = basin_array_new((size_t)s->count, sizeof *list);
-    if (!list) return basin_fail(error, BASIN_NO_MEMORY, "no memory for validation nodes");
+    if (!list) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for validation nodes");
     for (int64_t i = 0; i < s->count; i++) list[i] = (sample){s->score[i], s->label[i]};
     qsort(list, (size_t)s->count, sizeof *list, lower_first);
     int64_t kept = s->count < KEPT ? s->count : KEPT;
@@ -102,7 +102,7 @@ static int higher_first(const void *a, const void *b) {
 static basin_status for_alerts(double *threshold, double alerts, const double *probability,
                                int64_t nodes, basin_error *error) {
     double *sorted = basin_array_new((size_t)nodes, sizeof *sorted);
-    if (!sorted) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a threshold");
+    if (!sorted) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a threshold");
     memcpy(sorted, probability, (size_t)nodes * sizeof *sorted);
     qsort(sorted, (size_t)nodes, sizeof *sorted, higher_first);
     *threshold =
@@ -198,7 +198,7 @@ static basin_status get_numbers(double **value, int64_t *count, const basin_bund
             error, BASIN_BAD_FILE, "%s: %s has %lld numbers of %s; wanted finite ones of F64",
             basin_bundle_path(bundle), name, (long long)found, basin_dtype_name(tensor->dtype));
     *value = basin_array_new((size_t)found, sizeof **value);
-    if (!*value) return basin_fail(error, BASIN_NO_MEMORY, "no memory for %s", name);
+    if (!*value) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for %s", name);
     memcpy(*value, tensor->data, (size_t)found * sizeof **value);
     *count = found;
     return BASIN_OK;
@@ -243,7 +243,7 @@ basin_status basin_anomaly_judged_load(basin_anomaly_model *model, const basin_b
                           "%s: validation.label does not fit validation.score; wanted %lld of U8",
                           basin_bundle_path(bundle), (long long)s->count);
     s->label = basin_array_new((size_t)s->count, 1);
-    if (!s->label) return basin_fail(error, BASIN_NO_MEMORY, "no memory for validation nodes");
+    if (!s->label) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for validation nodes");
     memcpy(s->label, label->data, (size_t)s->count);
     return BASIN_OK;
 }

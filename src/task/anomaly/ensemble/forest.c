@@ -20,7 +20,7 @@ void basin_anomaly_ensemble_free(basin_anomaly_ensemble *e) {
 static basin_status add_relation(basin_anomaly_ensemble *e, const char *name, basin_error *error) {
     e->relation[e->relations] = basin_string_copy(name);
     if (!e->relation[e->relations])
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for a relation's name");
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a relation's name");
     e->relations++;
     return BASIN_OK;
 }
@@ -98,7 +98,7 @@ static basin_status lesson_new(lesson *l, const basin_tree_source *source, const
         l->x = basin_array_new(cells, sizeof *l->x);
     }
     if (!l->node || !l->row || !l->label || !l->x)
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for trees of %zu nodes", rows);
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for trees of %zu nodes", rows);
     list_part(l->node, network, part, BASIN_PART_TRAIN, l->taken);
     list_part(l->node + trains, network, part, BASIN_PART_VAL, judges);
     for (size_t i = 0; i < rows; i++) {
@@ -197,7 +197,7 @@ basin_status basin_anomaly_ensemble_grow(basin_anomaly_ensemble *e, int64_t fits
     int64_t wanted[BASIN_TREE_VIEWS];
     lesson l;
     e->trees = calloc((size_t)fits + 1, sizeof(basin_trees *));
-    if (!e->trees) return basin_fail(error, BASIN_NO_MEMORY, "no memory for trees");
+    if (!e->trees) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for trees");
     basin_status status = lesson_new(&l, source, part, error);
     if (!status && !l.data.validations) spec.rounds = unjudged;
     deal(wanted, fits, e->known.count > 0);
@@ -242,7 +242,7 @@ static basin_status add_logits(double *logit, const basin_anomaly_ensemble *e,
     if (basin_size_multiply(&cells, BLOCK, (size_t)table->columns))
         x = basin_array_new(cells, sizeof *x);
     basin_status status = one && x ? BASIN_OK : BASIN_NO_MEMORY;
-    if (status) basin_fail(error, status, "no memory for the scores of trees");
+    if (status) basin_fail(error, status, "out of memory for the scores of trees");
     for (int64_t first = 0; first < N && !status; first += BLOCK) {
         int64_t rows = N - first < BLOCK ? N - first : BLOCK;
         basin_tree_table_rows(x, table, NULL, first, rows);
@@ -450,7 +450,7 @@ basin_status basin_anomaly_ensemble_load(basin_anomaly_ensemble *e, const basin_
     if (!status) status = load_figures(e, bundle, error);
     if (status) return status;
     e->trees = calloc((size_t)fits + 1, sizeof(basin_trees *));
-    if (!e->trees) return basin_fail(error, BASIN_NO_MEMORY, "no memory for trees");
+    if (!e->trees) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for trees");
     while (e->fits < (int64_t)fits && !status) {
         snprintf(prefix, sizeof prefix, "trees%lld.", (long long)e->fits);
         status = basin_trees_load(&e->trees[e->fits], bundle, prefix, error);

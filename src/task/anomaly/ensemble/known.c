@@ -43,7 +43,7 @@ static basin_status known_new(basin_known_labels *known, int64_t count, basin_er
     known->id = basin_array_new((size_t)count, sizeof *known->id);
     known->label = basin_array_new((size_t)count, 1);
     if (known->id && known->label) return BASIN_OK;
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory for known labels");
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for known labels");
 }
 
 basin_status basin_known_labels_take(basin_known_labels *known, const basin_network *network,
@@ -51,7 +51,8 @@ basin_status basin_known_labels_take(basin_known_labels *known, const basin_netw
     int64_t N = network->nodes, count = basin_split_nodes(NULL, part, N, which), n = 0;
     entry *list = basin_array_new((size_t)count, sizeof *list);
     basin_status status = known_new(known, count, error);
-    if (!status && !list) status = basin_fail(error, BASIN_NO_MEMORY, "no memory for known labels");
+    if (!status && !list)
+        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for known labels");
     for (int64_t i = 0; i < N && !status; i++)
         if (part[i] == which) list[n++] = (entry){id_of(network, i), network->label[i] == 1};
     if (!status) qsort(list, (size_t)count, sizeof *list, lower_first);

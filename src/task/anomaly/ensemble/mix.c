@@ -227,7 +227,7 @@ basin_status basin_anomaly_ensemble_choose(basin_anomaly_ensemble *ensemble, dou
                                            const char *scan, basin_error *error) {
     trial t = {ensemble, trees, network_logit, network, part, scan, NULL};
     t.probability = basin_array_new((size_t)network->nodes, sizeof *t.probability);
-    if (!t.probability) return basin_fail(error, BASIN_NO_MEMORY, "no memory for scores");
+    if (!t.probability) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for scores");
     basin_status status = choose_shares(ensemble, trees, view, network_logit, network, part, error);
     align(ensemble, trees, network_logit, part, network->nodes);
     if (!status) status = measure_alone(&t, error);

@@ -64,7 +64,7 @@ static basin_status allocate(basin_tree_table *t, size_t memory, basin_error *er
     t->raw = basin_array_new(rows * (size_t)t->own, sizeof *t->raw);
     t->near = basin_array_new(rows * (size_t)(t->own * t->relations), sizeof *t->near);
     if (t->raw && t->near) return BASIN_OK;
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory for the inputs of trees");
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for the inputs of trees");
 }
 
 static basin_status allocate_labels(basin_tree_table *t, const basin_anomaly_ensemble *ensemble,
@@ -79,7 +79,7 @@ static basin_status allocate_labels(basin_tree_table *t, const basin_anomaly_ens
         t->sums[r].count = basin_array_new(N, sizeof *t->sums[r].count);
         room = room && t->sums[r].anomalous && t->sums[r].count;
     }
-    return room ? BASIN_OK : basin_fail(error, BASIN_NO_MEMORY, "no memory for known labels");
+    return room ? BASIN_OK : basin_fail(error, BASIN_NO_MEMORY, "out of memory for known labels");
 }
 
 void basin_tree_table_sum_labels(basin_tree_table *t) {

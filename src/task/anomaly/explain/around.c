@@ -13,7 +13,7 @@
 enum { FIRSTS = 128, FIRSTS_OF_MANY = 32, MANY = 16, NODES = 20000, EDGES = 400000 };
 
 static basin_status no_memory(basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory for the surroundings of a node");
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for the surroundings of a node");
 }
 
 /* ---- one node ---- */

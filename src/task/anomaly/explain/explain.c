@@ -60,7 +60,7 @@ basin_status basin_anomaly_explain_nodes(basin_anomaly_explanation **list,
     if (!status && !probability) {
         probability = scored = basin_array_new((size_t)network->nodes, sizeof *scored);
         status = scored ? basin_anomaly_score(scored, model, network, work, error)
-                        : basin_fail(error, BASIN_NO_MEMORY, "no memory for scores");
+                        : basin_fail(error, BASIN_NO_MEMORY, "out of memory for scores");
     }
     if (!status)
         status = explain(list, model, network, node, count, probability, brief, &with, error);

@@ -58,7 +58,7 @@ static basin_status write_inputs(integral *g, basin_error *error) {
     basin_anomaly_net_data data = basin_anomaly_batch_data(&g->batch);
     basin_status status = basin_anomaly_net_write(&g->net, g->plan, &data, error);
     float *pick = calloc((size_t)g->rows, sizeof *pick);
-    if (!pick) return basin_fail(error, BASIN_NO_MEMORY, "no memory for an explanation");
+    if (!pick) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for an explanation");
     for (int64_t i = 0; i < g->around.count; i++) pick[g->around.start[i]] = 1;
     basin_tensor tensor = basin_tensor_borrow(pick, BASIN_F32, BASIN_SHAPE(g->rows));
     if (!status) status = basin_plan_write(g->plan, g->pick, &tensor, error);
@@ -85,7 +85,7 @@ static basin_status integral_open(integral *g, basin_explainer *x, int64_t first
     g->low = basin_array_new(count, sizeof *g->low);
     g->high = basin_array_new(count, sizeof *g->high);
     if (!g->row || !g->sum || !g->value || !g->logit || !g->low || !g->high)
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for an explanation");
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for an explanation");
     status = make_plan(g, error);
     return status ? status : write_inputs(g, error);
 }

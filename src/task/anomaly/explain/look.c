@@ -84,7 +84,7 @@ static basin_status lens_open(lens *l, basin_explainer *x, basin_error *error) {
         l->energy[i] = calloc((size_t)inputs->shape.nodes, sizeof *l->energy[i]);
     l->value = basin_array_new((size_t)most, sizeof *l->value);
     if (!status && (!l->energy[0] || !l->energy[1] || !l->value))
-        status = basin_fail(error, BASIN_NO_MEMORY, "no memory for an explanation");
+        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for an explanation");
     return status;
 }
 
@@ -161,7 +161,7 @@ static basin_status keep_energies(lens *l, basin_error *error) {
     basin_explainer *x = l->x;
     int64_t N = x->network->nodes;
     double *all = x->energy = basin_array_new((size_t)N, sizeof *all);
-    if (!all) return basin_fail(error, BASIN_NO_MEMORY, "no memory for an explanation");
+    if (!all) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for an explanation");
     for (int64_t i = 0; i < N; i++) all[i] = l->energy[0][i] + l->energy[1][i];
     basin_mean_deviation(&x->energy_mean, &x->energy_deviation, all, N);
     qsort(all, (size_t)N, sizeof *all, lower_first);
@@ -181,7 +181,7 @@ static basin_status make_room(lens *l, basin_error *error) {
         told->share = calloc((size_t)told->neighbours + 1, sizeof *told->share);
         told->returned = calloc((size_t)told->neighbours + 1, sizeof *told->returned);
         if (!told->share || !told->returned)
-            return basin_fail(error, BASIN_NO_MEMORY, "no memory for an explanation");
+            return basin_fail(error, BASIN_NO_MEMORY, "out of memory for an explanation");
     }
     return BASIN_OK;
 }

@@ -12,7 +12,7 @@ static basin_status turn_back(basin_relation *back, const basin_relation *from, 
     back->col = basin_array_new((size_t)from->edges, sizeof *back->col);
     back->edges = from->edges;
     if (!back->row || !back->col)
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for the edges of a graph");
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for the edges of a graph");
     for (int64_t e = 0; e < from->edges; e++) back->row[from->col[e] + 2]++;
     for (int64_t i = 0; i < nodes; i++) back->row[i + 2] += back->row[i + 1];
     for (int64_t i = 0; i < nodes; i++)
@@ -65,7 +65,7 @@ basin_status basin_vicinity_list(int64_t **neighbour, int64_t *count, const basi
         all += degree_of(near->relation[r], node) + degree_of(&near->back[r], node);
     int64_t *list = *neighbour = basin_array_new((size_t)all, sizeof *list);
     *count = 0;
-    if (!list) return basin_fail(error, BASIN_NO_MEMORY, "no memory for neighbours");
+    if (!list) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for neighbours");
     for (int r = 0, at = 0; r < near->relations; r++) {
         at += (int)copy_row(list + at, near->relation[r], node);
         at += (int)copy_row(list + at, &near->back[r], node);

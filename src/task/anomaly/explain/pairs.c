@@ -16,7 +16,7 @@ static basin_status line_new(basin_pair_line *l, basin_expr input, const basin_p
     l->sum = basin_array_new(cells, sizeof *l->sum);
     l->value = basin_array_new(cells, sizeof *l->value);
     if (l->own && l->apart && l->row && l->sum && l->value) return BASIN_OK;
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory for what edges explain");
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for what edges explain");
 }
 
 /* A node's pair with itself, where it is added, is no edge and has no facts. */

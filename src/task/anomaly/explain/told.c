@@ -117,7 +117,7 @@ static int lower_first(const void *a, const void *b) {
 static basin_status find_medians(float *median, const float *x, int64_t rows, int64_t columns,
                                  basin_error *error) {
     float *value = basin_array_new((size_t)rows, sizeof *value);
-    if (!value) return basin_fail(error, BASIN_NO_MEMORY, "no memory for an explanation");
+    if (!value) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for an explanation");
     for (int64_t c = 0; c < columns; c++) {
         for (int64_t i = 0; i < rows; i++) value[i] = x[i * columns + c];
         qsort(value, (size_t)rows, sizeof *value, lower_first);
@@ -135,9 +135,10 @@ static basin_status find_typical(basin_explainer *x, basin_error *error) {
     float *row = basin_array_new((size_t)n * (size_t)most, sizeof *row);
     x->column_typical = basin_array_new((size_t)x->table.columns, sizeof *x->column_typical);
     x->input_typical = basin_array_new((size_t)C, sizeof *x->input_typical);
-    basin_status status = node && row && x->column_typical && x->input_typical
-                              ? BASIN_OK
-                              : basin_fail(error, BASIN_NO_MEMORY, "no memory for an explanation");
+    basin_status status =
+        node && row && x->column_typical && x->input_typical
+            ? BASIN_OK
+            : basin_fail(error, BASIN_NO_MEMORY, "out of memory for an explanation");
     for (int64_t i = 0; i < n && !status; i++) node[i] = i * N / n;
     if (!status) basin_tree_table_rows(row, &x->table, node, 0, n);
     if (!status) status = find_medians(x->column_typical, row, n, x->table.columns, error);
@@ -181,7 +182,7 @@ static basin_status count_slots(basin_explainer *x, basin_error *error) {
     x->slot = basin_array_new((size_t)x->table.own, sizeof *x->slot);
     x->fact = basin_array_new((size_t)x->table.own, sizeof *x->fact);
     if (!x->slot || !x->fact)
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for explanations");
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for explanations");
     place_columns(x);
     x->slots += x->table.label != NULL;
     x->hops = x->model->settings.hops > 2 ? x->model->settings.hops : 2;
@@ -199,7 +200,7 @@ static basin_status find_typical_edge(basin_explainer *x, basin_error *error) {
     x->edge_typical = calloc((size_t)width, sizeof *x->edge_typical);
     if (!row || !x->edge_typical) {
         free(row);
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for an explanation");
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for an explanation");
     }
     for (int64_t i = 0; i < n; i++) {
         float *own = row + i * width;
@@ -219,9 +220,10 @@ static basin_status find_totals(basin_explainer *x, basin_error *error) {
     float *row = basin_array_new((size_t)(n * width), sizeof *row);
     x->total = basin_array_new((size_t)N * (size_t)width, sizeof *x->total);
     x->total_typical = basin_array_new((size_t)width, sizeof *x->total_typical);
-    basin_status status = row && x->total && x->total_typical
-                              ? BASIN_OK
-                              : basin_fail(error, BASIN_NO_MEMORY, "no memory for an explanation");
+    basin_status status =
+        row && x->total && x->total_typical
+            ? BASIN_OK
+            : basin_fail(error, BASIN_NO_MEMORY, "out of memory for an explanation");
     if (!status)
         status = basin_node_facts_fill(x->total, width, x->network, x->inputs.relation,
                                        x->edge_relations, error);
@@ -249,7 +251,7 @@ static basin_status open_told(basin_told *told, const basin_explainer *x, int64_
         basin_vicinity_list(&told->neighbour, &told->neighbours, &x->near, node, error);
     if (!status) told->push = calloc((size_t)told->neighbours + 1, sizeof *told->push);
     if (status || (told->feature && told->push)) return status;
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory for an explanation");
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for an explanation");
 }
 
 basin_status basin_explainer_open(basin_explainer *x, const basin_anomaly_model *model,
@@ -265,7 +267,7 @@ basin_status basin_explainer_open(basin_explainer *x, const basin_anomaly_model 
     if (!status) status = find_totals(x, error);
     if (status) return status;
     x->told = calloc((size_t)count + 1, sizeof *x->told);
-    if (!x->told) return basin_fail(error, BASIN_NO_MEMORY, "no memory for explanations");
+    if (!x->told) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for explanations");
     for (; x->count < count && !status; x->count++)
         status = open_told(&x->told[x->count], x, node[x->count], error);
     return status;
@@ -408,7 +410,7 @@ basin_status basin_told_finish(basin_anomaly_explanation **explanation, const ba
     }
     if (!e || !row || !e->neighbour || !e->feature) {
         free(row);
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for an explanation");
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for an explanation");
     }
     e->node = told->node;
     e->probability = probability[told->node];

@@ -144,7 +144,7 @@ basin_status basin_explain_trees(basin_explainer *x, basin_error *error) {
     float *row = basin_array_new((size_t)x->table.columns, sizeof *row);
     double *part = basin_array_new((size_t)x->table.columns, sizeof *part);
     basin_status status = row && part ? BASIN_OK : BASIN_NO_MEMORY;
-    if (status) basin_fail(error, status, "no memory for the reasons of trees");
+    if (status) basin_fail(error, status, "out of memory for the reasons of trees");
     for (int64_t i = 0; i < x->count && !status; i++) {
         basin_told *told = &x->told[i];
         memset(part, 0, (size_t)x->table.columns * sizeof *part);

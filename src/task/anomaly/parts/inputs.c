@@ -8,7 +8,7 @@
 #include "task/anomaly/parts/parts.h"
 
 static basin_status no_memory(basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory for the inputs of parts");
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for the inputs of parts");
 }
 
 /* ---- what can be had ---- */

@@ -38,7 +38,7 @@ static void describe(basin_anomaly_fitting *f) {
 basin_status basin_anomaly_make_parts(basin_anomaly_fitting *f, const basin_trainer_spec *spec,
                                       basin_error *error) {
     float *weight = share_weights(f);
-    if (!weight) return basin_fail(error, BASIN_NO_MEMORY, "no memory for weights");
+    if (!weight) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for weights");
     basin_status status =
         basin_anomaly_net_new(&f->net, &f->settings, &f->parted.shape, true, error);
     if (!status)

@@ -17,7 +17,7 @@ struct basin_parted_scorer {
 };
 
 static basin_status no_memory(basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory to score parts");
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory to score parts");
 }
 
 /* Bytes that a node's probabilities take. */

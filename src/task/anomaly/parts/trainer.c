@@ -22,7 +22,7 @@ struct basin_parted_trainer {
 };
 
 static basin_status no_memory(basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory to train on parts");
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory to train on parts");
 }
 
 /* ---- plans ---- */

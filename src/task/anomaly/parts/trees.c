@@ -14,7 +14,7 @@ struct basin_parted_trees {
 };
 
 static basin_status no_memory(basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory for trees of parts");
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for trees of parts");
 }
 
 /* ---- tables ---- */

@@ -30,7 +30,7 @@ basin_status basin_anomaly_curves(basin_anomaly_findings *f, basin_error *error)
     const basin_anomaly_samples *s = &f->samples;
     double normal = (double)(f->figures.nodes - f->figures.anomalous), found[2] = {0, 0};
     sample *list = basin_array_new((size_t)s->count, sizeof *list);
-    if (!list) return basin_fail(error, BASIN_NO_MEMORY, "no memory for curves");
+    if (!list) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for curves");
     for (int64_t i = 0; i < s->count; i++) list[i] = (sample){s->score[i], s->label[i]};
     qsort(list, (size_t)s->count, sizeof *list, higher_first);
     add(&f->roc, 0, 0, false);

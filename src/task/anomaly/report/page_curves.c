@@ -149,7 +149,7 @@ void basin_anomaly_page_scores(basin_html *page, const basin_anomaly_findings *f
     int lines = f->judged ? 2 : 1;
     double *value = malloc((size_t)f->network->nodes * sizeof *value + 1);
     if (!value) {
-        page->status = basin_fail(&page->error, BASIN_NO_MEMORY, "no memory for a histogram");
+        page->status = basin_fail(&page->error, BASIN_NO_MEMORY, "out of memory for a histogram");
         return;
     }
     for (int i = 0; i < lines; i++) {

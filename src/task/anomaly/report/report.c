@@ -7,7 +7,7 @@
 #include "task/anomaly/report/page.h"
 
 static basin_status no_memory(basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory for a report");
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a report");
 }
 
 /* ---- figures ---- */

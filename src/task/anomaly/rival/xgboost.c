@@ -61,7 +61,7 @@ static basin_status make_matrix(handle *matrix, rival *r, int part, basin_error 
     if (basin_size_multiply(&cells, (size_t)count, (size_t)C))
         x = basin_array_new(cells, sizeof *x);
     basin_status status = node && label && x ? BASIN_OK : BASIN_NO_MEMORY;
-    if (status) basin_fail(error, status, "no memory for the inputs of XGBoost");
+    if (status) basin_fail(error, status, "out of memory for the inputs of XGBoost");
     if (!status) {
         if (part) basin_split_nodes(node, r->part, N, part);
         for (int64_t i = 0; i < count; i++) {

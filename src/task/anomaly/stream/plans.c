@@ -93,7 +93,7 @@ basin_status basin_anomaly_stream_plans_new(basin_anomaly_stream_plans *p,
     int64_t align = BASIN_WALK_ALIGN;
     config.dropout = 0;
     *p = (basin_anomaly_stream_plans){.graph = basin_graph_new(), .rows = rows};
-    if (!p->graph) return basin_fail(error, BASIN_NO_MEMORY, "no memory to stream");
+    if (!p->graph) return basin_fail(error, BASIN_NO_MEMORY, "out of memory to stream");
     p->stride = (inputs->settings->dim + align - 1) / align * align;
     basin_params_begin(&p->params, p->graph);
     declare_inputs(p, inputs);

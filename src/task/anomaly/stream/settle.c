@@ -78,7 +78,7 @@ static basin_status smooth(double *z, const basin_stream_graph *graph,
     s.next = basin_array_new(rows, row);
     s.root = basin_array_new(rows, sizeof *s.root);
     basin_status status = s.own && s.next && s.root ? BASIN_OK : BASIN_NO_MEMORY;
-    if (status) basin_fail(error, status, "no memory to smooth %zu nodes", rows);
+    if (status) basin_fail(error, status, "out of memory to smooth %zu nodes", rows);
     if (!status) {
         memcpy(s.own, z, rows * row);
         find_roots(&s);

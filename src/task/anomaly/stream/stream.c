@@ -66,7 +66,7 @@ static basin_status turn_around(lists *l, int64_t nodes, bool facts, basin_error
     l->query_own = basin_array_new((size_t)edges, sizeof *l->query_own);
     if (facts) l->entry = basin_array_new((size_t)edges, sizeof *l->entry);
     if (!l->column_own || !l->query_own || (facts && !l->entry))
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for %lld edges", (long long)edges);
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for %lld edges", (long long)edges);
     int64_t *next = l->column_own + 1; /* the place of a key's next query, shifted by one */
     for (int64_t e = 0; e < edges; e++) next[l->key[e] + 1]++;
     for (int64_t i = 0; i < nodes; i++) next[i + 1] += next[i];
@@ -128,7 +128,7 @@ static basin_status reserve(basin_anomaly_stream *s, basin_error *error) {
     if (good && s->g && s->lse && s->own && s->sum && s->out && s->ask && s->answer && s->beta &&
         s->place)
         return BASIN_OK;
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory to stream %zu nodes", N);
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory to stream %zu nodes", N);
 }
 
 /* Those of the relation with most edges. */
@@ -201,7 +201,7 @@ basin_status basin_anomaly_stream_new(basin_anomaly_stream **stream,
                             inputs->network->path);
     if (status) return status;
     basin_anomaly_stream *s = calloc(1, sizeof *s);
-    if (!s) return basin_fail(error, BASIN_NO_MEMORY, "no memory to stream");
+    if (!s) return basin_fail(error, BASIN_NO_MEMORY, "out of memory to stream");
     s->inputs = inputs, s->store = store, s->work = work, s->halo = halo;
     int64_t rows = BLOCK_NUMBERS / (inputs->settings->heads * inputs->settings->dim);
     rows = least(most(BLOCK_LEAST, least(rows, BLOCK_MOST)), inputs->shape.nodes);
@@ -372,7 +372,7 @@ static basin_status find_bias(basin_anomaly_stream *s, int block, int relation,
     basin_tensor we = {0};
     if (!b->we) return BASIN_OK;
     if (!s->bias) s->bias = basin_array_new(bias_bytes(s), 1);
-    if (!s->bias) return basin_fail(error, BASIN_NO_MEMORY, "no memory for biases of edges");
+    if (!s->bias) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for biases of edges");
     basin_status status = basin_anomaly_stream_read(&we, s->store, b->we, error);
     if (!status)
         status = basin_edge_bias(s->bias, &s->inputs->reader, s->inputs->network, relation, we.data,

@@ -71,7 +71,7 @@ static basin_status prepare(completion *c, basin_error *error) {
     c->settings.facts = c->network->facts.count ? "features" : "none";
     basin_status status = basin_node_inputs_open(&c->inputs, c->network, &c->settings, error);
     int64_t N = c->network->nodes, *node = basin_array_new((size_t)N, sizeof *node);
-    if (!status && !node) status = basin_fail(error, BASIN_NO_MEMORY, "no memory for nodes");
+    if (!status && !node) status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for nodes");
     for (int64_t i = 0; i < N && !status; i++) node[i] = i;
     if (!status) status = basin_node_inputs_fit(&scale, &edge_scale, &c->inputs, node, N, error);
     if (!status) status = basin_node_inputs_scale(&c->inputs, &scale, &edge_scale, error);
@@ -105,7 +105,7 @@ static basin_status build(completion *c, basin_error *error) {
     basin_block_config config = {BASIN_BLOCK_OF(s), .init_query = {BASIN_INIT_NORMAL, 0.05}};
     basin_descent_spec descent = {.steps = DESCENT, .alpha = alpha};
     c->graph = basin_graph_new();
-    if (!c->graph) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a model");
+    if (!c->graph) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a model");
     basin_params_begin(&c->params, c->graph);
     c->value = basin_input(c->graph, "value", BASIN_SHAPE(N, F));
     c->hidden = basin_input(c->graph, "hide", BASIN_SHAPE(N));
@@ -245,7 +245,7 @@ basin_status basin_anomaly_unsupervised(double *energy, bool *stopped, const bas
     c.found = basin_array_new((size_t)network->nodes, sizeof *c.found);
     basin_status status = c.mask && c.found
                               ? basin_anomaly_resources_take(&with, work, backend, error)
-                              : basin_fail(error, BASIN_NO_MEMORY, "no memory for scores");
+                              : basin_fail(error, BASIN_NO_MEMORY, "out of memory for scores");
     if (!status) status = prepare(&c, error);
     if (!status) status = basin_store_new(&c.store, backend, error);
     if (!status) status = build(&c, error);

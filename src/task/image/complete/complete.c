@@ -26,7 +26,8 @@ static basin_status check(const basin_image_completing *how, const basin_image_m
 static basin_status span(basin_filling *fill, basin_error *error) {
     size_t area = (size_t)(fill->hole.box.height * fill->hole.box.width);
     fill->span = basin_array_new(area * (size_t)fill->now.channels, sizeof *fill->span);
-    if (!fill->span) return basin_fail(error, BASIN_NO_MEMORY, "no memory to complete a picture");
+    if (!fill->span)
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory to complete a picture");
     basin_status status = basin_rim_span(fill->span, &fill->now, &fill->hole, error);
     if (!status) basin_filling_write(&fill->now, &fill->hole, fill->span);
     return status;
@@ -68,7 +69,7 @@ static basin_status make_frames(basin_image_completion *r, const basin_filling *
     int64_t area = fill->hole.box.height * fill->hole.box.width;
     basin_status status = BASIN_OK;
     r->frame = calloc((size_t)fill->copies, sizeof *r->frame);
-    if (!r->frame) return basin_fail(error, BASIN_NO_MEMORY, "no memory for frames");
+    if (!r->frame) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for frames");
     r->frames = fill->copies;
     for (int t = 0; t < r->frames && !status; t++) {
         status = basin_picture_copy(&r->frame[t], &r->original, error);
@@ -103,7 +104,7 @@ basin_status basin_image_complete(basin_image_completion *completion, basin_imag
     if (status || count < 1) return status;
     if (taken.looks == 0) taken.looks = BASIN_LOOKS;
     basin_filling *fill = calloc((size_t)count, sizeof *fill);
-    if (!fill) return basin_fail(error, BASIN_NO_MEMORY, "no memory to complete pictures");
+    if (!fill) return basin_fail(error, BASIN_NO_MEMORY, "out of memory to complete pictures");
     for (int64_t i = 0; i < count && !status; i++)
         status =
             begin(&fill[i], &completion[i], &picture[i], model->settings.patch, &taken, i, error);

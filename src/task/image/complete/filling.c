@@ -178,7 +178,7 @@ static basin_status begin(level *l, int64_t number, basin_error *error) {
     f->sum = calloc((size_t)(f->copies * area), (size_t)f->now.channels * sizeof *f->sum);
     f->weight = calloc((size_t)area, sizeof *f->weight);
     if (!f->sum || !f->weight)
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory to complete a picture");
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory to complete a picture");
     basin_cover cover = {.hole = &f->hole,
                          .height = f->now.height,
                          .width = f->now.width,
@@ -287,7 +287,7 @@ static basin_status run_levels(level *l, basin_error *error) {
     l->output = basin_array_new(patches, (size_t)l->values * sizeof *l->output);
     l->hidden = basin_array_new(patches, sizeof *l->hidden);
     if (!l->patches || !l->output || !l->hidden)
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory to complete pictures");
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory to complete pictures");
     for (int64_t i = 0; i < l->count; i++) {
         plan_levels(l, &l->fill[i]);
         if (levels < l->fill[i].levels) levels = l->fill[i].levels;

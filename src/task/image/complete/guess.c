@@ -91,7 +91,7 @@ basin_status basin_guess_weigh(basin_guessing *l, const basin_window *w, basin_e
     if (weigh(&l->down, &l->downs, w->height, across) &&
         weigh(&l->right, &l->rights, w->width, across))
         return BASIN_OK;
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory for the weights of a window");
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for the weights of a window");
 }
 
 void basin_guessing_free(basin_guessing *l) {

@@ -60,7 +60,7 @@ static basin_status mark_drawn(uint8_t *map, const basin_image_completing *how, 
     if (!(how->ratio >= 0 && how->ratio <= 1))
         return basin_fail(error, BASIN_BAD_VALUE, "ratio is %g, wanted 0 to 1", how->ratio);
     uint8_t *drawn = basin_array_new((size_t)tokens, 1);
-    if (!drawn) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a mask");
+    if (!drawn) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a mask");
     uint64_t stream = how->stream + (uint64_t)number;
     basin_image_mask_draw(drawn, tokens, count < 1 ? 1 : count, 0, how->seed, stream << 20);
     for (int64_t y = 0; y < p->height; y++)
@@ -124,7 +124,7 @@ static basin_status measure_depth(basin_hole *h, const uint8_t *map, const basin
                                   basin_error *error) {
     int64_t count = h->box.height * h->box.width;
     h->depth = basin_array_new((size_t)count, sizeof *h->depth);
-    if (!h->depth) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a mask");
+    if (!h->depth) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a mask");
     for (int64_t y = 0; y < h->box.height; y++)
         for (int64_t x = 0; x < h->box.width; x++)
             h->depth[y * h->box.width + x] =
@@ -142,7 +142,7 @@ basin_status basin_hole_make(basin_hole *hole, const basin_picture *picture, int
     *hole = (basin_hole){0};
     uint8_t *map = calloc((size_t)picture->height, (size_t)picture->width);
     basin_status status = BASIN_OK;
-    if (!map) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a mask");
+    if (!map) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a mask");
     if (how->mask)
         status = mark_mask(map, &how->mask[number], picture, error);
     else if (basin_hole_is_drawn(how))

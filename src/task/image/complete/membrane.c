@@ -17,7 +17,7 @@ basin_status basin_membrane_new(basin_membrane *m, int64_t height, int64_t width
     m->u = calloc(count, sizeof *m->u);
     if (m->free && m->pull && m->toward && m->u) return BASIN_OK;
     basin_membrane_free(m);
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory for a membrane over a hole");
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a membrane over a hole");
 }
 
 void basin_membrane_free(basin_membrane *m) {

@@ -85,7 +85,7 @@ static basin_status fill(stage *s, double fade, basin_error *error) {
     s->span = basin_array_new(area * channels, sizeof *s->span);
     s->weight = calloc(area, sizeof *s->weight);
     if (!s->model || !s->span || !s->weight)
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory to rehearse");
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory to rehearse");
     for (int64_t y = 0; y < box->height; y++)
         for (int64_t i = 0; i < box->width * s->truth.channels; i++)
             s->model[y * box->width * s->truth.channels + i] =

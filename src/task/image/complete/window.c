@@ -35,7 +35,7 @@ typedef struct sums {
 static basin_status sums_make(sums *s, const basin_cover *c, basin_error *error) {
     int64_t row = s->width + 1;
     s->sum = basin_array_new((size_t)((s->height + 1) * row), sizeof *s->sum);
-    if (!s->sum) return basin_fail(error, BASIN_NO_MEMORY, "no memory to place a window");
+    if (!s->sum) return basin_fail(error, BASIN_NO_MEMORY, "out of memory to place a window");
     memset(s->sum, 0, (size_t)row * sizeof *s->sum);
     for (int64_t y = 0; y < s->height; y++) {
         int32_t line = 0, *to = s->sum + (y + 1) * row;
@@ -103,7 +103,7 @@ static basin_status add(basin_windows *w, const basin_window *window, size_t fir
             return BASIN_OK;
     }
     if (!basin_array_reserve((void **)&w->window, &w->capacity, w->count + 1, sizeof *w->window))
-        return basin_fail(error, BASIN_NO_MEMORY, "no memory for windows");
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for windows");
     w->window[w->count++] = *window;
     return BASIN_OK;
 }
@@ -225,7 +225,7 @@ basin_status basin_windows_cover(basin_windows *windows, const basin_cover *cove
     if (cover->whole) return add_whole(windows, cover, error);
     rest r = {.height = box->height, .width = box->width};
     r.left = basin_array_new((size_t)(r.height * r.width), 1);
-    if (!r.left) return basin_fail(error, BASIN_NO_MEMORY, "no memory to place windows");
+    if (!r.left) return basin_fail(error, BASIN_NO_MEMORY, "out of memory to place windows");
     for (int64_t i = 0; i < r.height * r.width; i++)
         r.left[i] = cover->hole->depth[i] > 0 && cover->hole->depth[i] <= cover->reach;
     basin_status status = cover_rest(windows, cover, &r, error);

@@ -9,7 +9,7 @@
 /* As many of the steps 0 .. last as `steps` says, evenly spread. */
 static basin_status choose_steps(basin_image_attention *a, int last, basin_error *error) {
     a->step = basin_array_new((size_t)a->steps, sizeof *a->step);
-    if (!a->step) return basin_fail(error, BASIN_NO_MEMORY, "no memory for steps");
+    if (!a->step) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for steps");
     for (int i = 0; i < a->steps; i++)
         a->step[i] = a->steps > 1 ? (int)((int64_t)i * last / (a->steps - 1)) : last;
     return BASIN_OK;
@@ -36,8 +36,9 @@ basin_status basin_image_attention_new(basin_image_attention *a, const basin_ima
     if (!status && basin_size_multiply(&all, one, (size_t)(a->pictures * a->steps)))
         a->share = basin_array_new(all, 1);
     if (!status && !a->share)
-        status = basin_fail(error, BASIN_NO_MEMORY, "no memory for the attention of %lld pictures",
-                            (long long)a->pictures);
+        status =
+            basin_fail(error, BASIN_NO_MEMORY, "out of memory for the attention of %lld pictures",
+                       (long long)a->pictures);
     if (status) basin_image_attention_free(a);
     return status;
 }
@@ -78,7 +79,7 @@ basin_status basin_image_attention_set(basin_image_attention *a, int step, const
     int at = place_of(a, step);
     int64_t row = a->heads * head_dim, skip = a->keys - a->tokens;
     double *score = basin_array_new((size_t)a->keys, sizeof *score);
-    if (!score) return basin_fail(error, BASIN_NO_MEMORY, "no memory for scores of attention");
+    if (!score) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for scores of attention");
     for (int64_t b = 0; b < a->pictures && at >= 0; b++)
         for (int64_t h = 0; h < a->heads; h++)
             for (int64_t n = 0; n < a->tokens; n++) {

@@ -22,7 +22,7 @@ static basin_status make_room(basin_image_course *c, const basin_image_trace *t,
     if (t->use) c->use = calloc((size_t)s->memories, sizeof *c->use);
     if (good && (!t->use || c->use)) return BASIN_OK;
     basin_image_course_free(c);
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory for the course of a descent");
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for the course of a descent");
 }
 
 static void add_energies(basin_image_course *c, const basin_image_trace *t) {
@@ -49,7 +49,7 @@ static basin_status add_baseline(basin_image_course *c, const basin_image_trace 
     int64_t N = basin_image_tokens(s), size = N * basin_image_patch_values(s);
     float *zero = calloc((size_t)size, sizeof *zero);
     basin_status status =
-        zero ? BASIN_OK : basin_fail(error, BASIN_NO_MEMORY, "no memory for a baseline");
+        zero ? BASIN_OK : basin_fail(error, BASIN_NO_MEMORY, "out of memory for a baseline");
     for (int64_t i = 0; i < t->count && !status; i++)
         status = basin_image_baseline_add(&c->baseline, zero, patches + i * size, mask + i * N, s,
                                           error);

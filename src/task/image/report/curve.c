@@ -43,7 +43,8 @@ static basin_status take_line(basin_image_curve *curve, basin_image_line *epochs
     bool good = append(epoch ? epochs : &curve->loss, step, loss);
     good = good && append(&curve->test, step, test);
     cJSON_Delete(record);
-    return good ? BASIN_OK : basin_fail(error, BASIN_NO_MEMORY, "%s: no memory for a log", path);
+    return good ? BASIN_OK
+                : basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for a log", path);
 }
 
 basin_status basin_image_curve_read(basin_image_curve *curve, const char *path,

@@ -19,7 +19,7 @@ basin_status basin_image_masked_psnr(double *psnr, const float *output, const fl
     int64_t N = basin_image_tokens(s), P = basin_image_patch_values(s), size = N * P;
     basin_patching patching = basin_image_patching(s);
     float *room = basin_array_new((size_t)size * 3, sizeof *room);
-    if (!room) return basin_fail(error, BASIN_NO_MEMORY, "no memory to compare pictures");
+    if (!room) return basin_fail(error, BASIN_NO_MEMORY, "out of memory to compare pictures");
     float *whole = room, *a = room + size, *b = room + 2 * size;
     basin_image_paste(whole, output, truth, mask, N, P);
     basin_patches_to_planes(a, whole, &patching);
@@ -85,7 +85,7 @@ basin_status basin_image_baseline_new(basin_image_baseline *baseline, const basi
     t.mask = basin_array_new((size_t)N, 1);
     basin_status status = t.zero && t.mask
                               ? BASIN_OK
-                              : basin_fail(error, BASIN_NO_MEMORY, "no memory for a baseline");
+                              : basin_fail(error, BASIN_NO_MEMORY, "out of memory for a baseline");
     if (!status) status = basin_image_feed(&feed, set, s, BATCH, false, 0, NULL, error);
     if (!status) status = count_all(&t, feed, error);
     double all = (double)t.pictures * masks;

@@ -20,7 +20,7 @@ static basin_status make_room(basin_image_exhibit *e, const basin_image_settings
         e->output = basin_array_new(values, sizeof *e->output);
     }
     if (e->index && e->mse && e->mask && e->patches && e->output) return BASIN_OK;
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory for the pictures of a report");
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for the pictures of a report");
 }
 
 static basin_status complete(basin_image_exhibit *e, basin_image_model *model, basin_feed *feed,

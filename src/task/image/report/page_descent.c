@@ -84,7 +84,7 @@ static void put_energies(basin_image_page *w, const basin_image_entry *e, const 
     int count = c->steps + 1;
     double *number = basin_array_new((size_t)count * 3, sizeof *number);
     if (!number) {
-        w->page.status = basin_fail(&w->page.error, BASIN_NO_MEMORY, "no memory for a plot");
+        w->page.status = basin_fail(&w->page.error, BASIN_NO_MEMORY, "out of memory for a plot");
         return;
     }
     double *total = number, *change[2] = {total + count, total + (ptrdiff_t)2 * count};

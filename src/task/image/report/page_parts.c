@@ -107,7 +107,7 @@ void basin_image_page_plot(basin_image_page *w, const char *title, const char *y
 double *basin_image_page_steps(basin_image_page *w, int count) {
     double *step = basin_array_new((size_t)count, sizeof *step);
     if (!step && !w->page.status)
-        w->page.status = basin_fail(&w->page.error, BASIN_NO_MEMORY, "no memory for a plot");
+        w->page.status = basin_fail(&w->page.error, BASIN_NO_MEMORY, "out of memory for a plot");
     for (int i = 0; i < count && step; i++) step[i] = i;
     return step;
 }

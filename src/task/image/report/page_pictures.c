@@ -38,7 +38,7 @@ static void put_answer(basin_image_page *w, const basin_image_entry *e, int64_t 
     int64_t size = w->tokens * w->values;
     float *whole = basin_array_new((size_t)size, sizeof *whole);
     if (!whole) {
-        page->status = basin_fail(&page->error, BASIN_NO_MEMORY, "no memory for a picture");
+        page->status = basin_fail(&page->error, BASIN_NO_MEMORY, "out of memory for a picture");
         return;
     }
     basin_image_paste(whole, x->output + i * size, x->patches + i * size, x->mask + i * w->tokens,

@@ -112,7 +112,7 @@ static void put_histogram(basin_image_page *w) {
     double high = upper_end(r);
     int bins = (int)fmin(fmax(2 * sqrt((double)r->entry[0].scores.pictures), 8), BINS);
     if (!point) {
-        w->page.status = basin_fail(&w->page.error, BASIN_NO_MEMORY, "no memory for a plot");
+        w->page.status = basin_fail(&w->page.error, BASIN_NO_MEMORY, "out of memory for a plot");
         return;
     }
     for (int i = 0; i < r->entries; i++) {

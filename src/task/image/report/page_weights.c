@@ -97,7 +97,7 @@ static void put_memories(basin_image_page *w, const basin_image_entry *e) {
     int64_t few = s->memories < 100 ? s->memories : 100;
     int64_t *order = memory_order(e);
     if (!order) {
-        w->page.status = basin_fail(&w->page.error, BASIN_NO_MEMORY, "no memory for memories");
+        w->page.status = basin_fail(&w->page.error, BASIN_NO_MEMORY, "out of memory for memories");
         return;
     }
     basin_image_page_heading(w, e);

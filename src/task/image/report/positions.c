@@ -52,7 +52,7 @@ static basin_status look(panel *p, basin_image_positions_of *figures, basin_imag
 static basin_status draw(basin_picture *picture, panel *p, int count, int64_t across, double low,
                          basin_error *error) {
     const basin_picture **each = calloc((size_t)count, sizeof *each);
-    if (!each) return basin_fail(error, BASIN_NO_MEMORY, "no memory for a picture");
+    if (!each) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a picture");
     basin_status status = BASIN_OK;
     for (int i = 0; i < count && !status; i++) {
         each[i] = &p[i].picture;
@@ -68,7 +68,7 @@ basin_status basin_image_positions(basin_picture *picture, basin_image_positions
                                    basin_image_model *const *model, int count, basin_error *error) {
     if (count < 1) return basin_fail(error, BASIN_BAD_VALUE, "no models to look at");
     panel *p = calloc((size_t)count, sizeof *p);
-    if (!p) return basin_fail(error, BASIN_NO_MEMORY, "no memory for positions");
+    if (!p) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for positions");
     int64_t across = across_of(model[0]);
     double low = 1;
     basin_status status = BASIN_OK;

@@ -143,7 +143,7 @@ static basin_status gather(basin_image_findings *r, basin_image_model *model, ba
     r->traced = at_most(spec->traced > 0 ? spec->traced : 1, r->shown);
     int64_t *place = basin_array_new((size_t)(r->shown + 2 * r->extremes), sizeof *place);
     status = place ? choose(place, r, error)
-                   : basin_fail(error, BASIN_NO_MEMORY, "no memory to choose pictures");
+                   : basin_fail(error, BASIN_NO_MEMORY, "out of memory to choose pictures");
     for (int i = 0; i < r->entries && !status; i++) status = look(r, &r->entry[i], place, error);
     free(place);
     if (!status && spec->log) status = basin_image_curve_read(&r->curve, spec->log, error);

@@ -299,7 +299,7 @@ static basin_status make_room(basin_image_trace *t, const basin_image_settings *
         good = good && (!memories || t->use);
     }
     if (fits && good) return BASIN_OK;
-    return basin_fail(error, BASIN_NO_MEMORY, "no memory to trace %lld pictures",
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory to trace %lld pictures",
                       (long long)t->count);
 }
 

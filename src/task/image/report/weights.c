@@ -27,7 +27,7 @@ static basin_status decode(float **patches, basin_image_model *model, const char
     const basin_image_settings *s = &model->settings;
     basin_shape shape = BASIN_SHAPE(rows, basin_image_patch_values(s));
     *patches = basin_array_new((size_t)basin_shape_count(shape), sizeof **patches);
-    if (!*patches) return basin_fail(error, BASIN_NO_MEMORY, "no memory to decode %s", name);
+    if (!*patches) return basin_fail(error, BASIN_NO_MEMORY, "out of memory to decode %s", name);
     basin_status status = basin_image_graph_new(&g, s, 1, error);
     if (status) return status;
     const basin_image *m = &g.net.et;
@@ -65,7 +65,7 @@ static basin_status compare_positions(double **cosine, basin_image_model *model,
     if (status) return status;
     *cosine = basin_array_new((size_t)(N * N), sizeof **cosine);
     status = *cosine ? basin_tensor_new(&row, BASIN_F64, stored.shape, error)
-                     : basin_fail(error, BASIN_NO_MEMORY, "no memory to compare positions");
+                     : basin_fail(error, BASIN_NO_MEMORY, "out of memory to compare positions");
     if (!status) status = basin_tensor_convert(&row, &stored, error);
     int64_t D = stored.shape.dim[1], skip = stored.shape.dim[0] - N;
     if (!status) resemble(*cosine, (double *)row.data + skip * D, N, D);

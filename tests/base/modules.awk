@@ -1,7 +1,7 @@
-# The rules of the house, over the files of src/ and include/: every include is an arrow of
-# docs/architecture.md, folders and files stay small, and no text below src/cli names a flag of
-# the program. Input, in this order: docs/architecture.md, tests/base/house.allow, the files.
-# Plain POSIX awk; test_house.sh calls it, test_house_catches.sh breaks each rule once.
+# Rules over the files of src/ and include/: every include is an arrow of docs/architecture.md, and
+# no text below src/cli names a flag of the program. Input, in this order: docs/architecture.md,
+# tests/base/modules.allow, the files. Plain POSIX awk; test_modules.sh calls it,
+# test_modules_catches.sh breaks each rule once.
 
 function complain(text) { print text; failed = 1 }
 
@@ -14,14 +14,14 @@ function read_list(text, item,    n, i) {
     return n
 }
 
-function read_arrows(room, text,    item, n, i, to, marked) {
-    rank[room] = ++rooms
+function read_arrows(module, text,    item, n, i, to, marked) {
+    rank[module] = ++modules
     n = read_list(text, item)
     for (i = 1; i <= n; i++) {
         to = item[i]
         marked = sub(/!$/, "", to)
-        arrow[room, to] = 1
-        mark[room, to] = marked
+        arrow[module, to] = 1
+        mark[module, to] = marked
     }
 }
 
@@ -34,11 +34,11 @@ function read_map_line(text,    head, item, n, i) {
     } else if (text ~ /^[^ \t]+[ \t]+declares[ \t]/) {
         sub(/^[^ \t]+[ \t]+declares/, "", text)
         n = read_list(text, item)
-        for (i = 1; i <= n; i++) room_of_header[item[i]] = head
+        for (i = 1; i <= n; i++) module_of_header[item[i]] = head
     } else if (head == "private") {
         sub(/^private/, "", text)
         n = read_list(text, item)
-        for (i = 1; i <= n; i++) private_floor[item[i]] = 1
+        for (i = 1; i <= n; i++) private_folder[item[i]] = 1
     } else if (text !~ /^[ \t]*$/) {
         complain(FILENAME ":" FNR ": no arrow, no \"declares\", no \"private\": " text)
     }
@@ -49,12 +49,12 @@ function read_map() {
     else if (in_map) read_map_line($0)
 }
 
-# ---- what is still allowed: lines "flag FILE", "files FOLDER", "lines FILE"; # begins a comment
+# ---- what is still allowed: lines "flag FILE"; # begins a comment
 
 function read_allowed() {
     sub(/#.*/, "")
-    if (NF == 2 && $1 ~ /^(flag|files|lines)$/) allowed[$1, $2] = 1
-    else if (NF) complain(FILENAME ":" FNR ": wanted \"flag|files|lines PATH\": " $0)
+    if (NF == 2 && $1 == "flag") allowed[$1, $2] = 1
+    else if (NF) complain(FILENAME ":" FNR ": wanted \"flag FILE\": " $0)
 }
 
 function refuse(kind, path, text) {
@@ -64,11 +64,11 @@ function refuse(kind, path, text) {
 
 # ---- where a path belongs
 
-# basin.h and tasks.h open all doors: they stand between the program and the rooms.
-function room_of_public(path,    name) {
-    if (path in room_of_header) return room_of_header[path]
+# basin.h and tasks.h include everything.
+function module_of_public(path,    name) {
+    if (path in module_of_header) return module_of_header[path]
     if (path == "basin/basin.h" || path == "basin/tasks.h" || path == "basin/tasks/tasks.h") {
-        return "doors"
+        return "all"
     }
     if (path ~ /^basin\/tasks\//) return "task"
     name = path
@@ -77,18 +77,18 @@ function room_of_public(path,    name) {
     return name
 }
 
-function room_of(path) {
-    if (path ~ /^basin\//) return room_of_public(path)
+function module_of(path) {
+    if (path ~ /^basin\//) return module_of_public(path)
     sub(/\/.*/, "", path)
     return path
 }
 
-function floor_of(path,    part, n) {
+function folder_of(path,    part, n) {
     n = split(path, part, "/")
     return n > 2 && part[1] != "basin" ? part[1] "/" part[2] : ""
 }
 
-function height(room) { return room == "doors" ? rank["cli"] + 0.5 : rank[room] }
+function height(module) { return module == "all" ? rank["cli"] + 0.5 : rank[module] }
 
 # ---- includes
 
@@ -98,27 +98,27 @@ function has_arrow(from, to) {
     return 1
 }
 
-function permitted(from, path,    room, to, floor) {
-    room = room_of(from)
-    to = room_of(path)
-    floor = floor_of(path)
-    if (path ~ /^basin\//) return height(room) <= height(to) || has_arrow(room, path)
-    if (room == to) {
-        return floor == "" || floor == floor_of(from) || has_arrow(room, floor) ||
-               has_arrow(floor_of(from), floor)
+function permitted(from, path,    module, to, folder) {
+    module = module_of(from)
+    to = module_of(path)
+    folder = folder_of(path)
+    if (path ~ /^basin\//) return height(module) <= height(to) || has_arrow(module, path)
+    if (module == to) {
+        return folder == "" || folder == folder_of(from) || has_arrow(module, folder) ||
+               has_arrow(folder_of(from), folder)
     }
-    if (has_arrow(room, path)) return 1
-    if (floor in private_floor) return 0
-    return has_arrow(room, to) || (floor != "" && has_arrow(room, floor))
+    if (has_arrow(module, path)) return 1
+    if (folder in private_folder) return 0
+    return has_arrow(module, to) || (folder != "" && has_arrow(module, folder))
 }
 
 function check_include(place, from, path,    to) {
-    to = room_of(path)
-    if (to != "doors" && !(to in rank)) {
-        complain(place ": " path " belongs to no room; wanted a folder of src, or a line " \
+    to = module_of(path)
+    if (to != "all" && !(to in rank)) {
+        complain(place ": " path " belongs to no module; wanted a folder of src, or a line " \
                  "\"ROOM declares " path "\" in docs/architecture.md")
-    } else if (room_of(from) != "doors" && !permitted(from, path)) {
-        complain(place ": " room_of(from) " -> " path " is no arrow of docs/architecture.md")
+    } else if (module_of(from) != "all" && !permitted(from, path)) {
+        complain(place ": " module_of(from) " -> " path " is no arrow of docs/architecture.md")
     }
 }
 
@@ -163,17 +163,14 @@ function check_text(place, file, line,    text) {
 
 # ---- one file after the other
 
-function begin_file(    folder) {
+function begin_file() {
     file = FILENAME
     sub(/^\.\//, "", file)
-    folder = file
-    sub(/\/[^\/]*$/, "", folder)
     in_comment = 0
     from = file
     sub(/^(src|include)\//, "", from)
     if (file ~ /^src\//) {
-        files[folder]++
-        seen_room[room_of(from)] = 1
+        seen_module[module_of(from)] = 1
     } else {
         seen_header[from] = 1
     }
@@ -188,9 +185,6 @@ function check_line(    path) {
     } else if (file ~ /^src\// && file !~ /^src\/cli\// && (in_comment || /["\/]/)) {
         check_text(file ":" FNR, file, $0)
     }
-    if (file ~ /^src\// && FNR == 501) {
-        refuse("lines", file, file ": more than 500 lines")
-    }
 }
 
 FNR == 1 { part++ }
@@ -201,14 +195,14 @@ FNR == 1 { begin_file() }
 
 # ---- the map against what was seen
 
-function check_rooms(    room, header) {
-    for (room in seen_room) {
-        if (!(room in rank)) complain("src/" room ": no line in the arrows of docs/architecture.md")
+function check_modules(    module, header) {
+    for (module in seen_module) {
+        if (!(module in rank)) complain("src/" module ": no line in the arrows of docs/architecture.md")
     }
-    for (room in rank) {
-        if (!(room in seen_room)) complain("docs/architecture.md: no folder src/" room)
+    for (module in rank) {
+        if (!(module in seen_module)) complain("docs/architecture.md: no folder src/" module)
     }
-    for (header in room_of_header) {
+    for (header in module_of_header) {
         if (!(header in seen_header)) complain("docs/architecture.md: no file include/" header)
     }
 }
@@ -216,8 +210,8 @@ function check_rooms(    room, header) {
 function check_arrows(    key, end, down) {
     for (key in arrow) {
         split(key, end, SUBSEP)
-        down = height(room_of(end[1])) < height(room_of(end[2])) || end[1] ~ /\// ||
-               index(end[2], end[1] "/") == 1 # a room uses a floor of its own
+        down = height(module_of(end[1])) < height(module_of(end[2])) || end[1] ~ /\// ||
+               index(end[2], end[1] "/") == 1 # a module uses a folder of its own
         if (!down && !mark[key]) {
             complain("docs/architecture.md: " end[1] " -> " end[2] " goes up")
         }
@@ -232,21 +226,16 @@ function check_allowed(    key, end) {
     for (key in allowed) {
         split(key, end, SUBSEP)
         if (allowed[key] == 1) {
-            complain("tests/base/house.allow: \"" end[1] " " end[2] "\" is not needed any more; " \
+            complain("tests/base/modules.allow: \"" end[1] " " end[2] "\" is not needed any more; " \
                      "take it out")
         }
     }
 }
 
 END {
-    for (folder in files) {
-        if (files[folder] > 25) {
-            refuse("files", folder, folder ": " files[folder] " files, wanted at most 25")
-        }
-    }
-    check_rooms()
+    check_modules()
     check_arrows()
     check_allowed()
-    if (rooms == 0) complain("docs/architecture.md: no block \"```arrows\"")
+    if (modules == 0) complain("docs/architecture.md: no block \"```arrows\"")
     exit failed
 }

@@ -1,0 +1,22 @@
+/* FNV-1a, 64 bits: fingerprints of data and places in tables. Not for secrets. */
+#ifndef BASIN_BASE_HASH_H
+#define BASIN_BASE_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define BASIN_HASH_START UINT64_C(0xcbf29ce484222325)
+
+/* The hash of what `hash` has seen followed by these bytes. */
+static inline uint64_t basin_hash_bytes(uint64_t hash, const void *bytes, size_t count) {
+    const unsigned char *at = bytes;
+    for (size_t i = 0; i < count; i++) hash = (hash ^ at[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+static inline uint64_t basin_hash_text(uint64_t hash, const char *text) {
+    for (; *text; text++) hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+#endif

@@ -1,0 +1,31 @@
+/* Comparisons for qsort and bsearch, and the smaller and larger of two integers. */
+#ifndef BASIN_BASE_SORT_H
+#define BASIN_BASE_SORT_H
+
+#include <stdint.h>
+#include <string.h>
+
+static inline int64_t basin_min(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t basin_max(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* -1, 0 or 1; use it inside comparisons of structs, too. */
+#define BASIN_COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
+
+static inline int basin_compare_int32(const void *a, const void *b) {
+    return BASIN_COMPARE(*(const int32_t *)a, *(const int32_t *)b);
+}
+static inline int basin_compare_int64(const void *a, const void *b) {
+    return BASIN_COMPARE(*(const int64_t *)a, *(const int64_t *)b);
+}
+static inline int basin_compare_float(const void *a, const void *b) {
+    return BASIN_COMPARE(*(const float *)a, *(const float *)b);
+}
+static inline int basin_compare_double(const void *a, const void *b) {
+    return BASIN_COMPARE(*(const double *)a, *(const double *)b);
+}
+/* Elements are pointers to texts. */
+static inline int basin_compare_text(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+#endif

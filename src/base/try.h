@@ -1,0 +1,45 @@
+/* Early return for functions that give a status. With them a function reads as the list of what it
+ * does; what it owns is released on every way out.
+ *
+ *     basin_status basin_thing_read(basin_thing **thing, const char *path, basin_error *error) {
+ *         BASIN_FREE_AT_EXIT char *text = NULL;
+ *         double *value;
+ *         BASIN_TRY(basin_file_read(&text, path, error));
+ *         BASIN_TRY(BASIN_NEW(&value, count, "values", error));
+ *         ..
+ *     }
+ */
+#ifndef BASIN_BASE_TRY_H
+#define BASIN_BASE_TRY_H
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "basin/status.h"
+
+/* Returns the status of `call` where it failed. */
+#define BASIN_TRY(call)                                                                            \
+    do {                                                                                           \
+        basin_status try_status_ = (call);                                                         \
+        if (try_status_) return try_status_;                                                       \
+    } while (0)
+
+/* *pointer = `count` zeroed elements; a status, and "out of memory for WHAT" where it failed. */
+#define BASIN_NEW(pointer, count, what, error)                                                     \
+    ((*(pointer) = basin_zeros_new((size_t)(count), sizeof **(pointer)))                           \
+         ? BASIN_OK                                                                                \
+         : basin_fail_memory(error, what))
+/* The same for elements that the caller fills: not zeroed. */
+#define BASIN_NEW_RAW(pointer, count, what, error)                                                 \
+    ((*(pointer) = basin_array_new((size_t)(count), sizeof **(pointer)))                           \
+         ? BASIN_OK                                                                                \
+         : basin_fail_memory(error, what))
+
+/* A variable that is released when its scope ends: free for pointers to plain memory, or
+ * basin_thing_free(thing *) through BASIN_AT_EXIT(function), which gets the variable's address. To
+ * hand it over, copy the variable and set it to NULL. */
+#define BASIN_AT_EXIT(function) __attribute__((cleanup(function)))
+#define BASIN_FREE_AT_EXIT BASIN_AT_EXIT(basin_free_at)
+static inline void basin_free_at(void *variable) { free(*(void **)variable); }
+
+#endif
