@@ -1,17 +1,13 @@
 #!/usr/bin/env python3
-"""The graph networks of include/basin/gnn.h in plain torch, with the whole adjacency as a matrix.
+"""Graph networks that give every node a logit (BWGNN, GT, GCN, GAT, GraphSAGE), in plain torch with the whole adjacency as a matrix.
 
-Nothing here knows of Basin's code: the models follow docs/baselines.md and the papers named there.
-A model is a function of a dictionary of weights with the names that Basin's model files have.
-tests/golden/gnn/make.py makes golden cases of them; run as a program, it trains one beside Basin:
+The models follow docs/baselines.md and the papers named there; a model is a function of a dictionary of weights. Run as a program, it trains one:
 
     nodes_torch.py --make small.npz
-    basin anomaly train small.npz --split 0 --preset rival-gt --epochs 0 -o start.safetensors
-    basin anomaly train small.npz --split 0 --preset rival-gt --epochs 50 --log gt.jsonl -o end.safetensors
-    nodes_torch.py small.npz start.safetensors --arch gt --epochs 50 --log gt.jsonl
+    nodes_torch.py small.npz --arch gt --epochs 50
+    basin anomaly train small.npz --split 0 --epochs 50 -o et.safetensors      for comparison
 """
 import argparse
-import json
 import math
 
 import torch
@@ -103,15 +99,34 @@ def logits(arch, p, x, adjacencies, layers=2, heads=4, merge="max"):
     return h @ p["head_w"] + p["head_b"]
 
 
+def weights(arch, inputs, dim, layers, heads):
+    """First weights: matrices N(0, 1 / rows), vectors 0, gains 1."""
+    shape = {}
+    if arch in ("bwgnn", "gt"):
+        shape.update(emb_w=(inputs, dim), emb_b=(dim,))
+    if arch == "bwgnn":
+        shape.update(emb2_w=(dim, dim), emb2_b=(dim,), mix_w=((layers + 1) * dim, dim), mix_b=(dim,))
+    for i in range(layers if arch != "bwgnn" else 0):
+        rows = dim if i else inputs
+        one = {"gcn": dict(w=(rows, dim), b=(dim,)),
+               "sage": dict(w=(rows, dim), neighbour_w=(rows, dim), b=(dim,)),
+               "gat": dict(w=(rows, dim), source=(heads, dim // heads), target=(heads, dim // heads), b=(dim,)),
+               "gt": dict(wq=(dim, dim), wk=(dim, dim), wv=(dim, dim), wo=(dim, dim), bo=(dim,), norm1_g=(dim,), norm1_b=(dim,),
+                          mlp_w1=(dim, 2 * dim), mlp_b1=(2 * dim,), mlp_w2=(2 * dim, dim), mlp_b2=(dim,),
+                          norm2_g=(dim,), norm2_b=(dim,))}[arch]
+        shape.update({f"layer{i}.{name}": s for name, s in one.items()})
+    shape.update(head_w=(dim,), head_b=())
+    def first(name, s):
+        if name.endswith("_g"):
+            return torch.ones(s, dtype=torch.float64)
+        drawn = len(s) == 2 or name == "head_w"
+        return torch.randn(s, dtype=torch.float64) / s[0] ** 0.5 if drawn else torch.zeros(s, dtype=torch.float64)
+    return {name: first(name, s).requires_grad_() for name, s in shape.items()}
+
+
 def weighted_loss(z, label, weight):
     ce = F.binary_cross_entropy_with_logits(z, label, reduction="none")
     return (weight * ce).sum() / weight.sum()
-
-
-def read_log(path):
-    with open(path) as lines:
-        rows = [json.loads(line) for line in lines]
-    return {row["epoch"]: row["loss"] for row in rows if "loss" in row and "epoch" in row}
 
 
 def make_graph(path, nodes=300, features=8, degree=6):
@@ -131,17 +146,14 @@ def make_graph(path, nodes=300, features=8, degree=6):
 
 def main():
     import numpy
-    from safetensors.torch import load_file
-
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", help="npz with x, y, edges, train_masks")
-    parser.add_argument("start", nargs="?", help="model file with the first weights")
     parser.add_argument("--make", action="store_true", help="write a small random graph to data")
-    parser.add_argument("--arch", choices=ARCHS)
+    parser.add_argument("--arch", choices=ARCHS, default="gt")
     parser.add_argument("--epochs", type=int, default=50)
+    parser.add_argument("--dim", type=int, default=32)
     parser.add_argument("--heads", type=int, default=4)
     parser.add_argument("--rate", type=float, default=0.01)
-    parser.add_argument("--log", help="Basin's log of the same run, printed beside")
     parser.add_argument("--every", type=int, default=1)
     o = parser.parse_args()
     if o.make:
@@ -152,10 +164,8 @@ def main():
     train = torch.tensor(data["train_masks"][0], dtype=torch.float64)
     omega = (train * (1 - y)).sum() / (train * y).sum()
     a = adjacency(torch.tensor(data["edges"], dtype=torch.int64), len(x), loops=True)
-    p = {name[2:]: t.double().requires_grad_() for name, t in load_file(o.start).items()
-         if name.startswith("0.")}
+    p = weights(o.arch, x.shape[1], o.dim, 2, o.heads)
     adam = torch.optim.Adam(p.values(), lr=o.rate)
-    basin = read_log(o.log) if o.log else {}
     for epoch in range(1, o.epochs + 1):
         adam.zero_grad()
         loss = weighted_loss(logits(o.arch, p, x, [a], heads=o.heads), y,
@@ -163,8 +173,7 @@ def main():
         loss.backward()
         adam.step()
         if epoch % o.every == 0 or epoch == 1:
-            beside = f" {basin[epoch]:.6f}" if epoch in basin else ""
-            print(f"{o.arch} {epoch} {loss.item():.6f}{beside}")
+            print(f"{o.arch} {epoch} {loss.item():.6f}")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 #include "basin/model.h"
 #include "verify/verify.h"
 
-basin_expr basin_case_training_weights(basin_case *c, basin_expr label) {
+/* 1 where "in.train" is 1, times "omega" where a node is anomalous. */
+static basin_expr training_weights(basin_case *c, basin_expr label) {
     double omega = basin_case_number(c, "omega");
     basin_expr train = basin_case_input_add(c, "train", 1);
     return basin_mul(train, basin_offset(basin_scale(label, omega - 1), 1));
@@ -18,7 +19,7 @@ void basin_case_build_anomaly(basin_case *c) {
     basin_case_edges(c, 0, config.nodes, "edges", BASIN_PAIRS_BOTH_WAYS);
     basin_expr features = basin_case_input_add(c, "features", 2);
     basin_expr label = basin_case_input_add(c, "label", 1);
-    basin_expr weight = basin_case_training_weights(c, label);
+    basin_expr weight = training_weights(c, label);
     if (basin_graph_error(c->graph) || basin_anomaly_declare(&model, &c->params, &config)) return;
     basin_expr logits = basin_anomaly_forward(&model, features, c->pattern);
     basin_expr loss = basin_weighted_cross_entropy(logits, label, weight);

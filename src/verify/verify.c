@@ -266,10 +266,7 @@ static const struct {
     {"block_", basin_case_build_block},
     {"image", basin_case_build_image},
     {"anomaly", basin_case_build_anomaly},
-    {"gnn_", basin_case_build_gnn},
     {"graph", basin_case_build_graphs},
-    {"gin", basin_case_build_graphs_gnn},
-    {"gcn", basin_case_build_graphs_gnn},
     {"lagrangians", basin_case_build_lagrangians},
     {"ham", basin_case_build_ham},
 };

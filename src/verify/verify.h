@@ -80,8 +80,6 @@ void basin_case_pairs(basin_case *c, int list, int64_t tokens, const int32_t *ed
                       int flags);
 /* The same from the tensor "in.NAME". */
 void basin_case_edges(basin_case *c, int list, int64_t tokens, const char *name, int flags);
-/* What nodes weigh in the loss: 1 where "in.train" is 1, times "omega" where they are anomalous. */
-basin_expr basin_case_training_weights(basin_case *c, basin_expr label);
 
 /* Adds a rest point; its tokens, or NULL. `start` NULL means zeros. */
 basin_expr basin_case_rest_add(basin_case *c, const basin_energy *energy, basin_shape shape,
@@ -113,9 +111,7 @@ basin_expr basin_case_energies(basin_case *c, const basin_block_config *block,
 void basin_case_build_block(basin_case *c);
 void basin_case_build_image(basin_case *c);
 void basin_case_build_anomaly(basin_case *c);
-void basin_case_build_gnn(basin_case *c);
 void basin_case_build_graphs(basin_case *c);
-void basin_case_build_graphs_gnn(basin_case *c);
 void basin_case_build_lagrangians(basin_case *c);
 void basin_case_build_ham(basin_case *c);
 /* The zoo: zoo.c, zoo_attention.c. */

@@ -22,7 +22,7 @@ static void passes_in(void **state, const char *files, int count, const char *op
 }
 
 static void passes(void **state, const char *options, const char *dtype) {
-    passes_in(state, GOLDEN "*.safetensors " GOLDEN "gnn/*.safetensors", 26, options, dtype);
+    passes_in(state, GOLDEN "*.safetensors", 17, options, dtype);
 }
 
 /* The models of the zoo. */
@@ -44,10 +44,8 @@ static void passes_in_double(void **state) { passes(state, "--dtype f64", "F64")
 #endif
 
 static void passes_as_float(void **state, const char *options) {
-    passes_in(state,
-              GOLDEN "[!b]*.safetensors " GOLDEN "block_[!w]*.safetensors " GOLDEN
-                     "gnn/*.safetensors",
-              25, options, "F32");
+    passes_in(state, GOLDEN "[!b]*.safetensors " GOLDEN "block_[!w]*.safetensors", 16, options,
+              "F32");
     passes_in(state, "--tolerance " WIDE_TOLERANCE " " GOLDEN "block_wide.safetensors", 1, options,
               "F32");
 }
