@@ -12,15 +12,12 @@ else()
     pkg_check_modules(CJSON REQUIRED IMPORTED_TARGET libcjson)
 endif()
 
-set(BASIN_IMPORTED_TARGETS Threads::Threads ZLIB::ZLIB PkgConfig::CJSON)
-set(BASIN_LIBRARIES ${BASIN_IMPORTED_TARGETS} m ${CMAKE_DL_LIBS})
-
-# libbasin_tasks: pictures.
 pkg_check_modules(JPEG REQUIRED IMPORTED_TARGET libjpeg)
 pkg_check_modules(PNG REQUIRED IMPORTED_TARGET libpng)
 
-set(BASIN_TASK_IMPORTED_TARGETS PkgConfig::JPEG PkgConfig::PNG)
-set(BASIN_TASK_LIBRARIES ${BASIN_TASK_IMPORTED_TARGETS})
+set(BASIN_IMPORTED_TARGETS
+    Threads::Threads ZLIB::ZLIB PkgConfig::CJSON PkgConfig::JPEG PkgConfig::PNG)
+set(BASIN_LIBRARIES ${BASIN_IMPORTED_TARGETS} m ${CMAKE_DL_LIBS})
 
 # What only some commands need is opened by them (src/base/library.h): archives, the .mat files of
 # the fraud sets, downloads, eigenvectors. The build needs the headers, and learns the name under
@@ -57,14 +54,12 @@ set_property(SOURCE src/base/library.c APPEND PROPERTY COMPILE_DEFINITIONS
 
 # The same for pkg-config: what a static link needs, by name. A Requires.private would do it, but
 # then even --cflags asks for the .pc files of all these.
-set(flags -lz ${CJSON_LDFLAGS} -lm ${CMAKE_THREAD_LIBS_INIT})
+set(flags ${CJSON_LDFLAGS} ${JPEG_LDFLAGS} ${PNG_LDFLAGS} -lz -lm ${CMAKE_THREAD_LIBS_INIT})
 if(CMAKE_DL_LIBS)
     list(APPEND flags -l${CMAKE_DL_LIBS})
 endif()
-list(JOIN flags " " BASIN_PC_LIBS)
-set(flags ${JPEG_LDFLAGS} ${PNG_LDFLAGS})
 list(REMOVE_DUPLICATES flags)
-list(JOIN flags " " BASIN_TASK_PC_LIBS)
+list(JOIN flags " " BASIN_PC_LIBS)
 
 # The yardstick of the benchmarks: bench/ links it, `basin bench` opens it at run time, the library
 # has its own matrix product. pkg-config knows where each system keeps cblas.h (Debian: a directory

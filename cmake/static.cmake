@@ -2,7 +2,6 @@
 # eigenvectors are linked in; what else is opened at run time (src/base/library.h) is left out.
 
 target_compile_definitions(basin_objects PRIVATE BASIN_LIBRARY_LINKED)
-target_compile_definitions(basin_tasks_objects PRIVATE BASIN_LIBRARY_LINKED)
 
 # Debian's own LAPACK and BLAS, wherever the alternatives point: OpenBLAS would be 30 MB.
 set(folder /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE})
@@ -19,5 +18,5 @@ endforeach()
 # The last of every line, since all of them need these two.
 set(CMAKE_C_STANDARD_LIBRARIES "${CMAKE_C_STANDARD_LIBRARIES} -lz -lm")
 
-target_link_libraries(basin_tasks_static PUBLIC ${libraries})
+target_link_libraries(basin_static PUBLIC ${libraries})
 target_link_options(basin_program PRIVATE -static -s)

@@ -3,9 +3,8 @@
 
 set(BASIN_ABI ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}) # until 1.0 a minor may break
 
-# What the headers declare with BASIN_API gets the version `node`; other basin_ symbols get
-# `private`, or are hidden where that is "".
-function(basin_version_symbols target node private)
+# What the headers declare with BASIN_API gets the version `node`; all else is hidden.
+function(basin_version_symbols target node)
     if(WIN32) # whose libraries know no versions
         target_link_options(${target} PRIVATE -Wl,--export-all-symbols
             -Wl,--exclude-libs,ALL -static)
@@ -15,7 +14,7 @@ function(basin_version_symbols target node private)
     set(scripts
         ${CMAKE_CURRENT_SOURCE_DIR}/cmake/version-map ${CMAKE_CURRENT_SOURCE_DIR}/cmake/declared)
     add_custom_command(OUTPUT ${map} VERBATIM
-        COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/cmake/version-map ${map} ${node} "${private}" ${ARGN}
+        COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/cmake/version-map ${map} ${node} ${ARGN}
         DEPENDS ${ARGN} ${scripts})
     target_sources(${target} PRIVATE ${map})
     # Calls within a library stay within: nothing stands between a function and its caller.

@@ -50,7 +50,7 @@ if(CMOCKA_FOUND)
         add_library(basin_test_support STATIC ${BASIN_TEST_SUPPORT})
         target_include_directories(basin_test_support PUBLIC src tests)
         target_link_libraries(basin_test_support
-            PUBLIC basin_tasks_static PkgConfig::CMOCKA PRIVATE basin_flags)
+            PUBLIC basin_static PkgConfig::CMOCKA PRIVATE basin_flags)
     endif()
     foreach(source IN LISTS BASIN_TEST_SOURCES)
         cmake_path(GET source STEM name)
@@ -59,7 +59,7 @@ if(CMOCKA_FOUND)
         target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-Og>)
         target_include_directories(${name} PRIVATE src tests)
         # Some make archives and .mat files to read back.
-        target_link_libraries(${name} PRIVATE basin_flags basin_tasks_static PkgConfig::CMOCKA
+        target_link_libraries(${name} PRIVATE basin_flags basin_static PkgConfig::CMOCKA
             PkgConfig::ARCHIVE PkgConfig::MATIO
             $<TARGET_NAME_IF_EXISTS:basin_test_support>)
         target_compile_definitions(${name} PRIVATE BASIN_SOURCE="${CMAKE_CURRENT_SOURCE_DIR}"
@@ -109,7 +109,7 @@ if(CMOCKA_FOUND)
         ${CMAKE_CURRENT_BINARY_DIR}/headers_backward.c)
     target_include_directories(test_headers PRIVATE src)
     target_compile_options(test_headers PRIVATE -Wno-unused-function)
-    target_link_libraries(test_headers PRIVATE basin_flags basin_tasks_static)
+    target_link_libraries(test_headers PRIVATE basin_flags basin_static)
     basin_add_test(test_headers quick ${launcher} $<TARGET_FILE:test_headers>)
     # The matrix product, and bfloat16, once more with the instruction sets that this machine would
     # not choose; avx512 is that without AMX.
@@ -127,8 +127,7 @@ if(CMOCKA_FOUND)
     endif()
 endif()
 
-# Examples link the shared libraries, the tasks' if they include its headers: a function they use that
-# is not exported shows here.
+# Examples link the shared library: a function they use that is not exported shows here.
 add_custom_target(examples)
 list(JOIN launcher " " launcher_text)
 file(GLOB BASIN_EXAMPLES CONFIGURE_DEPENDS examples/[0-9]*.c)
@@ -138,12 +137,7 @@ foreach(source IN LISTS BASIN_EXAMPLES)
     set_target_properties(example_${name} PROPERTIES
         OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/examples)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
-    file(STRINGS ${source} uses_tasks REGEX "#include [<\"]basin/tasks/")
-    set(library basin_shared)
-    if(uses_tasks)
-        set(library basin_tasks_shared)
-    endif()
-    target_link_libraries(example_${name} PRIVATE basin_flags ${library} m)
+    target_link_libraries(example_${name} PRIVATE basin_flags basin_shared m)
     add_dependencies(examples example_${name})
     basin_add_test(example_${name} example ${CMAKE_COMMAND}
         "-DLAUNCHER=${launcher_text}" -DPROGRAM=$<TARGET_FILE:example_${name}>
@@ -184,7 +178,7 @@ if(BASIN_FUZZ)
         set_target_properties(${name} PROPERTIES
             RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
         target_include_directories(${name} PRIVATE src tests)
-        target_link_libraries(${name} PRIVATE basin_flags basin_tasks_static PkgConfig::ARCHIVE
+        target_link_libraries(${name} PRIVATE basin_flags basin_static PkgConfig::ARCHIVE
             PkgConfig::MATIO)
         target_link_options(${name} PRIVATE -fsanitize=fuzzer)
         add_dependencies(fuzz ${name})
@@ -197,7 +191,7 @@ elseif(NOT BASIN_TESTS STREQUAL "OFF")
         target_compile_definitions(replay_${name} PRIVATE
             BASIN_SOURCE="${CMAKE_CURRENT_SOURCE_DIR}")
         target_include_directories(replay_${name} PRIVATE src tests)
-        target_link_libraries(replay_${name} PRIVATE basin_flags basin_tasks_static
+        target_link_libraries(replay_${name} PRIVATE basin_flags basin_static
             PkgConfig::ARCHIVE PkgConfig::MATIO)
         basin_add_test(replay_${name} quick ${launcher} $<TARGET_FILE:replay_${name}>)
     endforeach()

@@ -88,7 +88,7 @@ def keywords(ffi, library):
 
 
 HERE = pathlib.Path(__file__).resolve().parent
-BUILT = HERE.parent / "build" / "libbasin_tasks.so"
+BUILT = HERE.parent / "build" / "libbasin.so"
 
 
 def main(include=HERE.parent / "include", output=HERE / "basin", cc="cc", library=BUILT):

@@ -1,4 +1,4 @@
-"""The C libraries: found, opened once, and their errors turned into exceptions."""
+"""The C library: found, opened once, and its errors turned into exceptions."""
 
 import atexit
 import errno
@@ -40,11 +40,11 @@ def _candidates():
         yield pathlib.Path(given)
         return
     here = pathlib.Path(__file__).resolve().parent
-    names = {"darwin": ["libbasin_tasks.dylib"], "win32": ["basin_tasks.dll"]}
-    for name in names.get(sys.platform, ["libbasin_tasks.so.0.2", "libbasin_tasks.so"]):
+    names = {"darwin": ["libbasin.dylib"], "win32": ["basin.dll"]}
+    for name in names.get(sys.platform, ["libbasin.so.0.2", "libbasin.so"]):
         yield here / "lib" / name
         yield here.parent.parent / "build" / name
-    for name in names.get(sys.platform, ["libbasin_tasks.so.0.2"]):
+    for name in names.get(sys.platform, ["libbasin.so.0.2"]):
         yield pathlib.Path(name)  # where the system's loader looks
 
 
@@ -58,7 +58,7 @@ def _open():
         except OSError as error:
             failures.append(str(error))
     raise ImportError(
-        "libbasin_tasks was not found beside the package; set BASIN_LIBRARY to its path"
+        "libbasin was not found beside the package; set BASIN_LIBRARY to its path"
         + "".join(f"\n  {failure}" for failure in failures)
     )
 

@@ -137,7 +137,7 @@ def contents(texts):
         )
     body = (
         "<h1>C reference</h1>\n<p>One header a topic. <code>basin/basin.h</code> includes the "
-        "engine (libbasin), <code>basin/tasks/tasks.h</code> the tasks (libbasin_tasks).</p>\n"
+        "engine (libbasin), <code>basin/tasks/tasks.h</code> the tasks.</p>\n"
         f'<div class="wide"><table>\n{"".join(rows)}</table></div>\n'
     )
     return Page("C reference", body, [("", "C reference", "")])

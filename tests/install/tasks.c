@@ -1,5 +1,5 @@
 /* A user's program that trains a model of pictures and uses it, in C and in C++17: what is promised
- * of libbasin_tasks. */
+ * of the tasks. */
 #include <stdio.h>
 #include <string.h>
 

@@ -18,7 +18,7 @@
  *     basin_anomaly_train(NULL, &outcome, settings, &data, &training, &error);
  *
  * A network comes from files (basin_network_open) or from arrays (basin_network_from_arrays).
- * examples/10_score_nodes.c is a whole program. Part of libbasin_tasks. */
+ * examples/10_score_nodes.c is a whole program. */
 #ifndef BASIN_TASKS_ANOMALY_H
 #define BASIN_TASKS_ANOMALY_H
 

@@ -9,8 +9,7 @@
  *     basin_part *part;
  *     basin_part_open(&part, "parts", 3, &error);
  *
- * What is computed on parts depends on how many there are, not on who computes which. Part of
- * libbasin_tasks. */
+ * What is computed on parts depends on how many there are, not on who computes which. Part of */
 #ifndef BASIN_TASKS_CUT_H
 #define BASIN_TASKS_CUT_H
 

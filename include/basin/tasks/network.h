@@ -15,8 +15,7 @@
  * as two; along a directed edge u -> v it is v that sees u, as messages flow. Networks are written
  * to one file that is mapped, not parsed, when it is opened again (docs/formats.md). What is mapped
  * must not be written to.
- *
- * Part of libbasin_tasks. */
+ * */
 #ifndef BASIN_TASKS_NETWORK_H
 #define BASIN_TASKS_NETWORK_H
 

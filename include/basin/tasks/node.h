@@ -17,8 +17,7 @@
  *     basin_training training = {.size = sizeof training, .backend = backend,
  *                                .output = "model.safetensors"};
  *     basin_node_train(NULL, &outcome, settings, &data, &training, &error);
- *
- * Part of libbasin_tasks. */
+ * */
 #ifndef BASIN_TASKS_NODE_H
 #define BASIN_TASKS_NODE_H
 

@@ -1,11 +1,10 @@
-/* What the program `basin` does, for other programs: libbasin_tasks.
+/* What the program `basin` does, for other programs.
  *
- * libbasin (basin/basin.h) has the mathematics and stands on little. This library is built on it
- * and reads files: it links libjpeg and libpng, and opens libarchive, matio, libcurl, LAPACK and
- * ARPACK where they are needed. Once Basin is installed:
- * cc program.c $(pkg-config --cflags --libs basin-tasks).
+ * basin/basin.h has the engine. These headers read files, train and use models; what they open at
+ * run time (libarchive, matio, LAPACK, ARPACK) is listed in docs/dependencies.md. Once Basin is
+ * installed: cc program.c $(pkg-config --cflags --libs basin).
  *
- * This header includes all of the library's, one a topic:
+ * One header per topic:
  *
  *     settings.h    what is trained and how, by name
  *     run.h         training runs: who watches, where results go, what came of it

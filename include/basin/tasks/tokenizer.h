@@ -15,7 +15,7 @@
  * Files are Hugging Face's tokenizer.json: its package `tokenizers` gives the same numbers for
  * them, without special tokens around a text (add_special_tokens=False). A tokenizer does not
  * change once it is made, so threads may share it. What functions hand out is released by free().
- * Part of libbasin_tasks. */
+ */
 #ifndef BASIN_TASKS_TOKENIZER_H
 #define BASIN_TASKS_TOKENIZER_H
 
