@@ -10,7 +10,7 @@ static void run_on(const char *name, basin_expr x, const basin_expr output[3]) {
     basin_backend *backend;
     basin_store *store; /* holds states; this formula has none */
     basin_plan *plan;
-    must(basin_backend_open(&backend, name, 0, &error));
+    must(basin_backend_open(&backend, &(basin_compute){.backend = name}, &error));
     must(basin_store_new(&store, backend, &error));
     must(basin_plan_new(&plan, store, &(basin_plan_spec){.output = output, .outputs = 3}, &error));
 

@@ -32,7 +32,8 @@ int main(int argc, char **argv) {
     basin_store *store;
     basin_adamw adamw;
     basin_plan *plan;
-    must(basin_backend_open(&backend, argc > 1 ? argv[1] : "cpu", 0, &error));
+    must(basin_backend_open(&backend, &(basin_compute){.backend = argc > 1 ? argv[1] : "cpu"},
+                            &error));
     must(basin_store_new(&store, backend, &error));
     must(basin_params_init(&params, store, 0, &error));
     must(basin_adamw_new(&adamw, &params, loss, &BASIN_ADAMW_DEFAULT, &error));

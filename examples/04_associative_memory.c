@@ -19,7 +19,7 @@ static void corrupt(double *pixel /* [LETTERS, PIXELS] */) {
 int main(void) {
     basin_backend *backend;
     basin_store *store;
-    must(basin_backend_open(&backend, "cpu", 0, &error));
+    must(basin_backend_open(&backend, NULL, &error));
     must(basin_store_new(&store, backend, &error));
 
     basin_graph *graph = basin_graph_new();

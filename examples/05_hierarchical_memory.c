@@ -115,7 +115,7 @@ static void print_answers(const basin_ham *ham, const basin_ham_result *result) 
 int main(void) {
     basin_backend *backend;
     basin_store *store;
-    must(basin_backend_open(&backend, "cpu", 0, &error));
+    must(basin_backend_open(&backend, NULL, &error));
     must(basin_store_new(&store, backend, &error));
     basin_graph *graph = basin_graph_new();
     basin_ham *ham = graph ? build(graph) : NULL;

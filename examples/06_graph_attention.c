@@ -17,7 +17,8 @@ int main(int argc, char **argv) {
     basin_store *store;
     basin_graph *graph = basin_graph_new();
     if (!graph) return 1;
-    must(basin_backend_open(&backend, argc > 1 ? argv[1] : "cpu", 0, &error));
+    must(basin_backend_open(&backend, &(basin_compute){.backend = argc > 1 ? argv[1] : "cpu"},
+                            &error));
     must(basin_store_new(&store, backend, &error));
 
     const int32_t edge[EDGES][2] = {{0, 1}, {1, 2}, {2, 0}, {3, 4}};

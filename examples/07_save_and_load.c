@@ -50,7 +50,7 @@ int main(void) {
     basin_store *store, *fresh;
     basin_graph *graph = basin_graph_new();
     if (!graph) return 1;
-    must(basin_backend_open(&backend, "cpu", 0, &error));
+    must(basin_backend_open(&backend, NULL, &error));
     must(basin_store_new(&store, backend, &error));
     must(basin_store_new(&fresh, backend, &error));
 

@@ -28,7 +28,7 @@ int main(void) {
     basin_engine engine;
     basin_tensor result[3];
     double number[N] = {-3, -0.5, 0.5, 3};
-    must(basin_engine_open(&engine, "cpu", 0, &error));
+    must(basin_engine_open(&engine, NULL, &error));
 
     basin_expr x = basin_input(engine.graph, "x", BASIN_SHAPE(N));
     basin_expr root = basin_sqrt(basin_offset(basin_square(x), 1));

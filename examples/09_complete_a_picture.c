@@ -31,7 +31,7 @@ static double difference(const basin_picture *a, const basin_picture *b, const i
 int main(void) {
     basin_backend *backend;
     basin_picture picture = {0};
-    must(basin_backend_open(&backend, "cpu", 1, &error));
+    must(basin_backend_open(&backend, &(basin_compute){.threads = 1}, &error));
     train(backend);
     weave(&picture, 1003);
 

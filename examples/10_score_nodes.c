@@ -30,7 +30,7 @@ int main(void) {
                                    .edges = &edges};
     basin_backend *cpu;
     basin_network *network;
-    must(basin_backend_open(&cpu, "cpu", 1, &error));
+    must(basin_backend_open(&cpu, &(basin_compute){.threads = 1}, &error));
     must(basin_network_from_arrays(&network, &arrays, NULL, &error));
 
     basin_settings *settings;

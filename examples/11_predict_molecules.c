@@ -39,7 +39,7 @@ static void learn(basin_backend *backend) {
 
 int main(void) {
     basin_backend *backend;
-    must(basin_backend_open(&backend, "cpu", 1, &error));
+    must(basin_backend_open(&backend, &(basin_compute){.threads = 1}, &error));
     learn(backend);
     basin_graphs_model *model;
     basin_graphset set;

@@ -18,7 +18,7 @@ static void show(void *context, const basin_news *news) {
 
 int main(void) {
     basin_backend *backend;
-    must(basin_backend_open(&backend, "cpu", 1, &error));
+    must(basin_backend_open(&backend, &(basin_compute){.threads = 1}, &error));
     basin_settings *settings = small_settings("100");
     basin_pictures *pictures = weave_many(192);
     basin_image_source source = {.size = sizeof source, .pictures = pictures, .hold_out = 32};

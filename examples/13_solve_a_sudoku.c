@@ -42,7 +42,7 @@ int main(void) {
     basin_backend *backend;
     basin_sudoku_path path;
     basin_sudoku_scores scores;
-    must(basin_backend_open(&backend, "cpu", 1, &error));
+    must(basin_backend_open(&backend, &(basin_compute){.threads = 1}, &error));
     basin_sudoku_boards boards = generate(192, 1), unseen = generate(32, 2);
     basin_sudoku_model *model = train(backend, &boards);
 

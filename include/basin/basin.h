@@ -25,7 +25,7 @@
  *         basin_descent_result result = {0};
  *         basin_graph *graph = basin_graph_new();
  *         basin_expr x = basin_input(graph, "x", BASIN_SHAPE(4));
- *         basin_status status = basin_backend_open(&backend, "cpu", 0, &error);
+ *         basin_status status = basin_backend_open(&backend, NULL, &error);
  *         if (!status) status = basin_store_new(&store, backend, &error);
  *         if (!status) status = basin_descent_new(&descent, store, &energy, x, &spec, &error);
  *         if (!status) status = basin_descent_run(descent, &result, &tokens, &error);

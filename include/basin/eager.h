@@ -2,7 +2,7 @@
  * those who have tensors and derivatives of their own, such as PyTorch and JAX.
  *
  *     basin_eager *eager = NULL;
- *     basin_eager_open(&eager, "cpu", 0, &error);
+ *     basin_eager_open(&eager, NULL, &error);
  *     basin_eager_attention at = {.dtype = BASIN_F32, .batch = 8, .queries = 196, .keys = 196,
  *                                 .heads = 12, .width = 64, .q = q, .k = k, .beta = beta,
  *                                 .lse = lse};
@@ -26,11 +26,10 @@
 extern "C" {
 #endif
 
-/* What single operations run on: "ref", "cpu" or "cuda", there on the device that is the calling
- * thread's. It does not change once it is open, so threads may share it. `threads` 0 means all
- * cores. */
+/* What single operations run on; on cuda, the device that is the calling thread's. It does not
+ * change once it is open, so threads may share it. Of `compute`, backend and threads hold. */
 typedef struct basin_eager basin_eager;
-BASIN_API basin_status basin_eager_open(basin_eager **eager, const char *backend, int threads,
+BASIN_API basin_status basin_eager_open(basin_eager **eager, const basin_compute *compute,
                                         basin_error *error);
 BASIN_API void basin_eager_close(basin_eager *eager);
 BASIN_API const char *basin_eager_backend(const basin_eager *eager);

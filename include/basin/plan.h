@@ -1,7 +1,7 @@
 /* Plans: expressions compiled once for a backend, then run as often as wanted.
  *
  *     basin_backend *backend;  basin_store *store;  basin_plan *plan;
- *     basin_backend_open(&backend, "cpu", 0, &error);
+ *     basin_backend_open(&backend, NULL, &error);
  *     basin_store_new(&store, backend, &error);
  *     basin_plan_new(&plan, store, &(basin_plan_spec){.output = &force, .outputs = 1}, &error);
  *     basin_plan_write(plan, x, &tokens, &error);
@@ -144,7 +144,7 @@ BASIN_API basin_status basin_plans_run(basin_plan *const *plan, int plans,
 /* ---- all of it together, for small programs ----
  *
  *     basin_engine engine;
- *     basin_engine_open(&engine, "cpu", 0, &error);
+ *     basin_engine_open(&engine, NULL, &error);
  *     basin_expr x = basin_input(engine.graph, "x", BASIN_SHAPE(2, 3)), y = ..;
  *     basin_engine_compute(&engine, &result, &y, 1, &(basin_given){x, &tokens}, 1, &error);
  *     basin_engine_close(&engine);
@@ -155,7 +155,7 @@ typedef struct basin_engine {
     basin_graph *graph;
 } basin_engine;
 
-BASIN_API basin_status basin_engine_open(basin_engine *engine, const char *backend, int threads,
+BASIN_API basin_status basin_engine_open(basin_engine *engine, const basin_compute *compute,
                                          basin_error *error);
 /* Plans made on its store are freed before. */
 BASIN_API void basin_engine_close(basin_engine *engine);

@@ -13,7 +13,7 @@ import pathlib
 import re
 from typing import Any, Optional
 
-from basin._library import BasinError, check, library_path
+from basin._library import BasinError, check, ffi, library_path
 
 __all__ = ["check_open", "explain", "files", "has_driver", "needed", "prepare"]
 
@@ -83,6 +83,7 @@ def check_open(function: Any, pointer: Any, backend: str, threads: int) -> None:
     if backend == "cuda":
         prepare()
     try:
-        check(function, pointer, backend.encode(), threads)
+        name = ffi.new("char[]", backend.encode())
+        check(function, pointer, ffi.new("basin_compute *", [name, threads]))
     except BasinError as failure:
         raise BasinError(explain(str(failure)) or str(failure)) from None

@@ -7,19 +7,34 @@
 #include "backend/eager.h"
 #include "backend/kernel.h"
 #include "backend/own.h"
+#include "base/try.h"
 
-basin_status basin_backend_open(basin_backend **backend, const char *name, int threads,
-                                basin_error *error) {
-    *backend = NULL;
-    if (!name) name = "";
-    if (threads < 0)
-        return basin_fail(error, BASIN_BAD_VALUE, "%d threads; wanted 0 (all cores) or more",
-                          threads);
+enum { MAX_THREADS = 4096 };
+
+static basin_status open_named(basin_backend **backend, const char *name, int threads,
+                               basin_error *error) {
+    if (threads < 0 || threads > MAX_THREADS)
+        return basin_fail(error, BASIN_BAD_VALUE, "%d threads; needs 0 (all cores) to %d", threads,
+                          MAX_THREADS);
     if (strcmp(name, "ref") == 0) return basin_backend_open_ref(backend, error);
     if (strcmp(name, "cpu") == 0) return basin_backend_open_cpu(backend, threads, error);
     if (strcmp(name, "cuda") == 0) return basin_backend_open_cuda(backend, error);
-    return basin_fail(error, BASIN_UNSUPPORTED, "there is no backend '%s'; wanted ref, cpu or cuda",
+    return basin_fail(error, BASIN_UNSUPPORTED, "there is no backend '%s'; needs ref, cpu or cuda",
                       name);
+}
+
+basin_status basin_backend_open(basin_backend **backend, const basin_compute *compute,
+                                basin_error *error) {
+    static const basin_compute defaults;
+    if (!compute) compute = &defaults;
+    *backend = NULL;
+    BASIN_TRY(
+        open_named(backend, compute->backend ? compute->backend : "cpu", compute->threads, error));
+    basin_status status = basin_backend_configure(*backend, compute, error);
+    if (!status) return BASIN_OK;
+    basin_backend_close(*backend);
+    *backend = NULL;
+    return status;
 }
 
 void basin_backend_close(basin_backend *backend) {
@@ -28,41 +43,44 @@ void basin_backend_close(basin_backend *backend) {
 
 const char *basin_backend_name(const basin_backend *backend) { return backend->table->name; }
 basin_dtype basin_backend_dtype(const basin_backend *backend) { return backend->table->real; }
-void basin_backend_set_products(basin_backend *backend, basin_products products) {
-    backend->products = products;
-}
-basin_status basin_backend_set_storage(basin_backend *backend, basin_dtype dtype,
-                                       basin_error *error) {
-    bool bytes = dtype == BASIN_F8_E4M3 && backend->table->byte_size > 0;
-    bool narrow = bytes || (dtype == BASIN_BF16 && backend->table->narrow_size > 0);
-    if (dtype == BASIN_F8_E4M3 && !bytes)
+
+static basin_status check_storage(const basin_backend *backend, basin_dtype storage, bool narrow,
+                                  basin_error *error) {
+    const basin_backend_table *table = backend->table;
+    if (storage == BASIN_F8_E4M3 && !narrow)
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "backend %s does not store fp8 here; that takes cuda on a device of "
                           "compute capability 9.0, or ref",
-                          backend->table->name);
-    if (!narrow && dtype != backend->table->real)
-        return basin_fail(error, BASIN_UNSUPPORTED, "backend %s does not store %s; wanted %s%s",
-                          backend->table->name, basin_dtype_name(dtype),
-                          basin_dtype_name(backend->table->real),
-                          backend->table->narrow_size ? " or bf16" : "");
-    const char *lacks =
-        narrow && backend->table->narrow_lacks ? backend->table->narrow_lacks(backend) : NULL;
+                          table->name);
+    if (!narrow && storage != table->real)
+        return basin_fail(error, BASIN_UNSUPPORTED, "backend %s does not store %s; needs %s%s",
+                          table->name, basin_dtype_name(storage), basin_dtype_name(table->real),
+                          table->narrow_size ? " or bf16" : "");
+    const char *lacks = narrow && table->narrow_lacks ? table->narrow_lacks(backend) : NULL;
     if (lacks)
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "backend %s does not compute in bf16 on this processor, which lacks %s",
-                          backend->table->name, lacks);
-    backend->narrow = narrow;
-    backend->bytes = bytes;
-    backend->narrow_least =
-        backend->table->narrow_least > 0 ? backend->table->narrow_least : BASIN_NARROW_LEAST;
+                          table->name, lacks);
     return BASIN_OK;
 }
-void basin_backend_set_narrow_least(basin_backend *backend, double multiply_adds) {
-    backend->narrow_least = multiply_adds;
+
+basin_status basin_backend_configure(basin_backend *backend, const basin_compute *compute,
+                                     basin_error *error) {
+    const basin_backend_table *table = backend->table;
+    basin_dtype storage = compute->storage ? compute->storage : table->real;
+    bool bytes = storage == BASIN_F8_E4M3 && table->byte_size > 0;
+    bool narrow = bytes || (storage == BASIN_BF16 && table->narrow_size > 0);
+    BASIN_TRY(check_storage(backend, storage, narrow, error));
+    backend->products = compute->products;
+    backend->narrow = narrow;
+    backend->bytes = bytes;
+    backend->narrow_least = compute->narrow_least;
+    if (narrow && !(backend->narrow_least > 0))
+        backend->narrow_least = table->narrow_least > 0 ? table->narrow_least : 0x1p26;
+    backend->memory_limit = compute->memory_limit;
+    return BASIN_OK;
 }
-void basin_backend_set_memory_limit(basin_backend *backend, size_t bytes) {
-    backend->memory_limit = bytes;
-}
+
 basin_dtype basin_backend_storage(const basin_backend *backend) {
     return backend->bytes ? BASIN_F8_E4M3 : backend->narrow ? BASIN_BF16 : backend->table->real;
 }
@@ -82,9 +100,9 @@ void basin_device_free(basin_backend *backend, void *memory) {
 basin_status basin_backend_open_beside(basin_backend **backend, const basin_backend *other,
                                        basin_error *error) {
     if (other->table->open_beside) return other->table->open_beside(backend, other, error);
-    basin_status status = basin_backend_open(backend, other->table->name, other->threads, error);
-    if (!status) **backend = *other; /* one of the same kind: table and settings */
-    return status;
+    BASIN_TRY(open_named(backend, other->table->name, other->threads, error));
+    **backend = *other; /* one of the same kind: table and settings */
+    return BASIN_OK;
 }
 void basin_device_copy_in(basin_backend *backend, void *device, const void *host, size_t bytes) {
     backend->table->copy_in(backend, device, host, bytes);
@@ -115,10 +133,11 @@ const basin_own_table *basin_backend_own(const basin_backend *backend) {
     return extension(backend, BASIN_OWN_EXTENSION);
 }
 
-basin_status basin_backend_open_eager(basin_backend **backend, const char *name, int threads,
+basin_status basin_backend_open_eager(basin_backend **backend, const basin_compute *compute,
                                       basin_error *error) {
-    if (strcmp(name, "cuda") == 0) return basin_backend_open_cuda_eager(backend, error);
-    return basin_backend_open(backend, name, threads, error);
+    if (compute && compute->backend && strcmp(compute->backend, "cuda") == 0)
+        return basin_backend_open_cuda_eager(backend, error);
+    return basin_backend_open(backend, compute, error);
 }
 
 const basin_eager_table *basin_backend_eager(const basin_backend *backend) {

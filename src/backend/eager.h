@@ -18,7 +18,7 @@ typedef struct basin_eager_table {
 /* NULL where `run` of the backend's own table does, finished when it returns. */
 const basin_eager_table *basin_backend_eager(const basin_backend *backend);
 /* A backend for single calls; only on cuda another than basin_backend_open's. */
-basin_status basin_backend_open_eager(basin_backend **backend, const char *name, int threads,
+basin_status basin_backend_open_eager(basin_backend **backend, const basin_compute *compute,
                                       basin_error *error);
 
 #endif

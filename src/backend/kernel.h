@@ -134,7 +134,7 @@ typedef struct basin_backend_table {
     void (*fill_zero)(basin_backend *backend, void *device, size_t bytes);
     /* Bytes that alloc could still give; NULL where that is not known. */
     size_t (*free_bytes)(basin_backend *backend);
-    /* Multiply-adds from which narrow factors pay; 0: BASIN_NARROW_LEAST. */
+    /* Multiply-adds from which narrow factors pay; 0: 2^26. */
     double narrow_least;
     /* What this processor lacks for NARROW operands, or NULL; the function NULL: nothing. */
     const char *(*narrow_lacks)(const basin_backend *backend);
@@ -167,6 +167,10 @@ struct basin_backend {
     size_t memory_limit;     /* bytes a plan may need; 0: as many as are free */
     double narrow_least;     /* for products of that many multiply-adds and more */
 };
+
+/* Products, storage, narrow_least and memory_limit, for plans made from now on. */
+basin_status basin_backend_configure(basin_backend *backend, const basin_compute *compute,
+                                     basin_error *error);
 
 basin_status basin_backend_open_ref(basin_backend **backend, basin_error *error);
 basin_status basin_backend_open_cpu(basin_backend **backend, int threads, basin_error *error);

@@ -383,14 +383,14 @@ basin_status basin_option_backend(basin_backend **backend, const char *name, int
                                   const char *products, const char *dtype, basin_error *error) {
     *backend = NULL;
     basin_status status = products ? basin_option_products_check(products, name, error) : BASIN_OK;
-    if (!status) status = basin_backend_open(backend, name, (int)threads, error);
     if (status) return status;
-    if (products) basin_backend_set_products(*backend, basin_option_products(products));
-    if (dtype) status = basin_backend_set_storage(*backend, basin_option_dtype(dtype), error);
-    if (!status) return BASIN_OK;
-    basin_backend_close(*backend);
-    *backend = NULL;
-    return status;
+    return basin_backend_open(
+        backend,
+        &(basin_compute){.backend = name,
+                         .threads = (int)threads,
+                         .products = products ? basin_option_products(products) : 0,
+                         .storage = dtype ? basin_option_dtype(dtype) : 0},
+        error);
 }
 
 basin_products basin_option_products(const char *name) {

@@ -93,9 +93,9 @@ typedef struct basin_option {
     BASIN_OPTION_BACKEND(type), BASIN_OPTION_PRODUCTS(type), BASIN_OPTION_DTYPE(type),             \
         BASIN_OPTION_THREADS(type)
 
-/* What BASIN_OPTION_DTYPE read, for basin_backend_set_storage; f32 for NULL. */
+/* What BASIN_OPTION_DTYPE read, for basin_compute.storage; f32 for NULL. */
 basin_dtype basin_option_dtype(const char *name);
-/* What BASIN_OPTION_PRODUCTS read, for basin_backend_set_products. */
+/* What BASIN_OPTION_PRODUCTS read, for basin_compute.products. */
 basin_products basin_option_products(const char *name);
 /* An error where this backend would compute in its own precision, whatever was asked. */
 basin_status basin_option_products_check(const char *products, const char *backend,

@@ -136,8 +136,9 @@ static size_t kernel_bytes(const basin_eager *eager, basin_eager_operation opera
 static basin_status run_on_host(const basin_eager *eager, const job *j, basin_error *error) {
     basin_backend *backend = NULL; /* of this call alone: errors are kept in it */
     const basin_backend *like = eager->backend;
-    basin_status status =
-        basin_backend_open(&backend, basin_backend_name(like), like->threads, error);
+    basin_status status = basin_backend_open(
+        &backend, &(basin_compute){.backend = basin_backend_name(like), .threads = like->threads},
+        error);
     if (status) return status;
     backend->table->run(backend, &j->call, 1, j->block);
     status = backend->table->wait(backend, error);

@@ -2,22 +2,18 @@
 #include "eager/eager.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-basin_status basin_eager_open(basin_eager **eager, const char *backend, int threads,
+#include "base/try.h"
+
+basin_status basin_eager_open(basin_eager **eager, const basin_compute *compute,
                               basin_error *error) {
     *eager = NULL;
-    basin_eager *made = calloc(1, sizeof *made);
-    if (!made)
-        return basin_fail(error, BASIN_NO_MEMORY, "backend %s: out of memory for its state",
-                          backend);
-    basin_status status = basin_backend_open_eager(&made->backend, backend, threads, error);
-    if (status) {
-        free(made);
-        return status;
-    }
+    BASIN_FREE_AT_EXIT basin_eager *made = NULL;
+    BASIN_TRY(BASIN_NEW(&made, 1, "a backend of single operations", error));
+    BASIN_TRY(basin_backend_open_eager(&made->backend, compute, error));
     made->device = basin_backend_eager(made->backend) != NULL;
     *eager = made;
+    made = NULL;
     return BASIN_OK;
 }
 

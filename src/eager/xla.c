@@ -264,7 +264,8 @@ void *basin_xla_attention_host(void *call) {
     basin_eager *eager = NULL;
     basin_error error;
     const char *backend = r.at.dtype == BASIN_F64 ? "ref" : "cpu";
-    if (basin_eager_open(&eager, backend, (int)r.job[THREADS], &error))
+    if (basin_eager_open(
+            &eager, &(basin_compute){.backend = backend, .threads = (int)r.job[THREADS]}, &error))
         return fail_status(frame, &error);
     failure = run_groups(&r, eager);
     basin_eager_close(eager);
@@ -276,7 +277,7 @@ void *basin_xla_attention_host(void *call) {
 static const basin_eager *cuda_opened(basin_error *error) {
     static _Atomic(basin_eager *) kept = NULL;
     basin_eager *eager = atomic_load(&kept), *none = NULL;
-    if (eager || basin_eager_open(&eager, "cuda", 0, error)) return eager;
+    if (eager || basin_eager_open(&eager, &(basin_compute){.backend = "cuda"}, error)) return eager;
     if (!atomic_compare_exchange_strong(&kept, &none, eager)) {
         basin_eager_close(eager);
         eager = none;

@@ -2,10 +2,10 @@
 
 #include "basin/plan.h"
 
-basin_status basin_engine_open(basin_engine *engine, const char *backend, int threads,
+basin_status basin_engine_open(basin_engine *engine, const basin_compute *compute,
                                basin_error *error) {
     *engine = (basin_engine){0};
-    basin_status status = basin_backend_open(&engine->backend, backend, threads, error);
+    basin_status status = basin_backend_open(&engine->backend, compute, error);
     if (!status) status = basin_store_new(&engine->store, engine->backend, error);
     if (!status) engine->graph = basin_graph_new();
     if (!status && !engine->graph)

@@ -128,7 +128,8 @@ basin_status basin_specimen_descend(basin_specimen_run *run, const basin_species
     if (steps < 1 || steps > BASIN_SPECIMEN_STEPS)
         return basin_fail(error, BASIN_BAD_VALUE, "%d steps; wanted 1 to %d", steps,
                           BASIN_SPECIMEN_STEPS);
-    basin_status status = basin_engine_open(&engine, "ref", 1, error);
+    basin_status status =
+        basin_engine_open(&engine, &(basin_compute){.backend = "ref", .threads = 1}, error);
     if (status) return status;
     basin_specimen s = {.graph = engine.graph, .bundle = bundle, .seed = seed};
     run->steps = steps;

@@ -500,7 +500,8 @@ static void opens_a_device_by_number(void **state) {
         basin_error error = {0};
         basin_backend *other;
         assert_int_equal(setenv("BASIN_CUDA_DEVICE", number[i], 1), 0);
-        basin_status status = basin_backend_open(&other, "cuda", 0, &error);
+        basin_status status =
+            basin_backend_open(&other, &(basin_compute){.backend = "cuda"}, &error);
         assert_int_equal(unsetenv("BASIN_CUDA_DEVICE"), 0);
         assert_int_equal(status, i < 2 ? BASIN_OK : BASIN_BAD_VALUE);
         if (status) assert_non_null(strstr(error.text, "BASIN_CUDA_DEVICE is '"));
@@ -510,7 +511,7 @@ static void opens_a_device_by_number(void **state) {
 
 int main(void) {
     basin_error error;
-    if (basin_backend_open(&cuda, "cuda", 0, &error)) {
+    if (basin_backend_open(&cuda, &(basin_compute){.backend = "cuda"}, &error)) {
         printf("no CUDA device: skipped (%s)\n", error.text);
         return 77;
     }

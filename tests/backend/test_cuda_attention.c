@@ -833,7 +833,7 @@ static void test_pairs(void **state) {
 
 int main(int count, char **word) {
     basin_error error;
-    if (basin_backend_open(&cuda, "cuda", 0, &error) != BASIN_OK) {
+    if (basin_backend_open(&cuda, &(basin_compute){.backend = "cuda"}, &error) != BASIN_OK) {
         printf("%s: skipped\n", error.text);
         return 77; /* CTest's "skipped" */
     }

@@ -93,7 +93,7 @@ int main(void) {
         cmocka_unit_test(nccl_brings_messages),
     };
     basin_error error;
-    if (basin_backend_open(&cuda, "cuda", 0, &error)) {
+    if (basin_backend_open(&cuda, &(basin_compute){.backend = "cuda"}, &error)) {
         printf("skipped: %s\n", error.text);
         return 77;
     }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backend/kernel.h"
 #include "support/check.h"
 
 static basin_backend *cuda;
@@ -107,8 +108,9 @@ static void compute(basin_tensor *value, check *c, const outputs *o, basin_backe
 
 static void set_storage(basin_backend *backend, basin_dtype dtype) {
     basin_error error = {0};
-    if (basin_backend_set_storage(backend, dtype, &error)) fail_msg("%s", error.text);
-    basin_backend_set_narrow_least(backend, 0);
+    if (basin_backend_configure(backend, &(basin_compute){.storage = dtype, .narrow_least = 1},
+                                &error))
+        fail_msg("%s", error.text);
 }
 
 /* All inputs of the check are written, so the outputs must need each of them. */
@@ -117,7 +119,8 @@ static void compare(check *c, const outputs *o, basin_dtype storage, double tole
     basin_backend *ref;
     basin_tensor wanted[OUTPUTS], found[OUTPUTS];
     if (basin_graph_error(c->graph)) fail_msg("%s", basin_graph_error(c->graph)->text);
-    assert_int_equal(basin_backend_open(&ref, "ref", 0, &error), BASIN_OK);
+    assert_int_equal(basin_backend_open(&ref, &(basin_compute){.backend = "ref"}, &error),
+                     BASIN_OK);
     set_storage(ref, storage == BASIN_F32 ? BASIN_F64 : storage);
     set_storage(cuda, storage);
     compute(wanted, c, o, ref);
@@ -248,7 +251,7 @@ static void into_a_state(void **state) {
     basin_engine e;
     basin_error error = {0};
     double number[] = {0.5, -1, 2}, wanted[] = {0.5, -1, 2};
-    assert_int_equal(basin_engine_open(&e, "cuda", 0, &error), BASIN_OK);
+    assert_int_equal(basin_engine_open(&e, &(basin_compute){.backend = "cuda"}, &error), BASIN_OK);
     basin_expr s = basin_state(e.graph, "s", BASIN_SHAPE(3));
     basin_update update = {s, basin_own_apply(&softsign, &s)};
     basin_plan *plan;
@@ -297,7 +300,7 @@ static void what_does_not_compile_is_told(void **state) {
 
 int main(void) {
     basin_error error;
-    if (basin_backend_open(&cuda, "cuda", 0, &error)) {
+    if (basin_backend_open(&cuda, &(basin_compute){.backend = "cuda"}, &error)) {
         printf("no CUDA device: skipped (%s)\n", error.text);
         return 77;
     }

@@ -214,7 +214,7 @@ static void keeps_the_device_fed(void **state) {
 
 int main(int count, char **word) {
     basin_error error;
-    if (basin_backend_open(&cuda, "cuda", 0, &error)) {
+    if (basin_backend_open(&cuda, &(basin_compute){.backend = "cuda"}, &error)) {
         printf("no CUDA device: skipped (%s)\n", error.text);
         return 77;
     }

@@ -303,7 +303,7 @@ static void time_all(int64_t m, int64_t n, int64_t k, int64_t stride) {
 
 int main(int argc, char **argv) {
     basin_error error;
-    if (basin_backend_open(&cuda, "cuda", 0, &error)) {
+    if (basin_backend_open(&cuda, &(basin_compute){.backend = "cuda"}, &error)) {
         printf("no CUDA device: skipped (%s)\n", error.text);
         return 77;
     }

@@ -159,7 +159,8 @@ static void climbing_is_told(void **state) {
     basin_tensor value = basin_tensor_borrow(&gamma, BASIN_F64, BASIN_SCALAR);
     train(state, "m.safetensors", "");
     folder_path(path, state, "m.safetensors");
-    assert_int_equal(basin_backend_open(&backend, "cpu", 1, &error), BASIN_OK);
+    assert_int_equal(basin_backend_open(&backend, &(basin_compute){.threads = 1}, &error),
+                     BASIN_OK);
     assert_int_equal(basin_image_open(&model, path, backend, &error), BASIN_OK);
     assert_int_equal(basin_store_write(model->store, "gamma", &value, &error), BASIN_OK);
     assert_int_equal(basin_image_write(path, model, &error), BASIN_OK);

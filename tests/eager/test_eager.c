@@ -121,7 +121,10 @@ static const struct kind {
 static void check(problem p, bool list) {
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         basin_eager *eager = NULL;
-        assert_int_equal(basin_eager_open(&eager, kinds[i].backend, 2, NULL), BASIN_OK);
+        assert_int_equal(
+            basin_eager_open(&eager, &(basin_compute){.backend = kinds[i].backend, .threads = 2},
+                             NULL),
+            BASIN_OK);
         assert_string_equal(basin_eager_backend(eager), kinds[i].backend);
         bench b = bench_of(&p, kinds[i].dtype, list);
         double *out[OUTPUTS];
@@ -174,7 +177,7 @@ static void test_lists(void **state) {
 static void test_a_list_for_a_batch(void **state) {
     (void)state;
     basin_eager *eager = NULL;
-    assert_int_equal(basin_eager_open(&eager, "cpu", 1, NULL), BASIN_OK);
+    assert_int_equal(basin_eager_open(&eager, &(basin_compute){.threads = 1}, NULL), BASIN_OK);
     problem p = ordered_list(3, 13, false);
     bench whole = bench_of(&p, BASIN_F32, true);
     run_all(eager, &whole.at);
@@ -201,7 +204,7 @@ static void test_a_list_for_a_batch(void **state) {
 static void test_a_workspace_of_the_callers(void **state) {
     (void)state;
     basin_eager *eager = NULL;
-    assert_int_equal(basin_eager_open(&eager, "cpu", 2, NULL), BASIN_OK);
+    assert_int_equal(basin_eager_open(&eager, &(basin_compute){.threads = 2}, NULL), BASIN_OK);
     problem p = dense_problem(2, 40, 40, 2, 8, false, false, false);
     bench mine = bench_of(&p, BASIN_BF16, false), own = bench_of(&p, BASIN_BF16, false);
     run_all(eager, &own.at);
@@ -239,7 +242,7 @@ static void test_operands_without_numbers(void **state) {
     (void)state;
     basin_eager *eager = NULL;
     float beta = 1, w[3] = {1, 1, 1}, lse[3] = {7, 7, 7}, q[3] = {1, 2, 3}, dq[3] = {7, 7, 7};
-    assert_int_equal(basin_eager_open(&eager, "cpu", 1, NULL), BASIN_OK);
+    assert_int_equal(basin_eager_open(&eager, &(basin_compute){.threads = 1}, NULL), BASIN_OK);
     basin_eager_attention at = {.dtype = BASIN_F32, .batch = 1, .heads = 1, .width = 1};
     at.beta = &beta;
     for (int i = 0; i < 3; i++)
@@ -257,8 +260,9 @@ static void test_jobs_that_are_refused(void **state) {
     (void)state;
     basin_eager *eager = NULL;
     basin_error error;
-    assert_int_equal(basin_eager_open(&eager, "gpu", 0, &error), BASIN_UNSUPPORTED);
-    assert_int_equal(basin_eager_open(&eager, "cpu", 1, NULL), BASIN_OK);
+    assert_int_equal(basin_eager_open(&eager, &(basin_compute){.backend = "gpu"}, &error),
+                     BASIN_UNSUPPORTED);
+    assert_int_equal(basin_eager_open(&eager, &(basin_compute){.threads = 1}, NULL), BASIN_OK);
     problem p = dense_problem(2, 7, 7, 3, 8, false, false, false);
     bench b = bench_of(&p, BASIN_F32, false);
     basin_eager_attention at = b.at;
@@ -288,7 +292,7 @@ static void test_jobs_that_are_refused(void **state) {
 static void test_lists_that_are_refused(void **state) {
     (void)state;
     basin_eager *eager = NULL;
-    assert_int_equal(basin_eager_open(&eager, "cpu", 1, NULL), BASIN_OK);
+    assert_int_equal(basin_eager_open(&eager, &(basin_compute){.threads = 1}, NULL), BASIN_OK);
     problem p = ordered_list(1, 13, false);
     bench b = bench_of(&p, BASIN_F32, true);
     basin_eager_attention at = b.at;

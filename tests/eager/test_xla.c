@@ -131,7 +131,9 @@ static void energies_and_forces(void **state) {
     second.result[2] = add(&second, dbeta, 1, GROUPS, H, 0, 0);
     second.frame.args.count = 4, second.frame.results.count = 3;
     assert_null(make(&second, BASIN_EAGER_FORCE, GIVES_W, 7));
-    assert_int_equal(basin_eager_open(&eager, "ref", 1, &error), BASIN_OK);
+    assert_int_equal(
+        basin_eager_open(&eager, &(basin_compute){.backend = "ref", .threads = 1}, &error),
+        BASIN_OK);
     for (int g = 0; g < GROUPS; g++) {
         basin_eager_attention at = problem(&n, g);
         at.lse = own;
@@ -165,7 +167,9 @@ static void reverses_of_forces(void **state) {
     c.result[1] = add(&c, gk, 4, GROUPS, N, H, Y);
     c.frame.args.count = 6, c.frame.results.count = 2;
     assert_null(make(&c, BASIN_EAGER_REVERSE, GIVES_W | GIVES_A | GIVES_B, 3));
-    assert_int_equal(basin_eager_open(&eager, "ref", 1, &error), BASIN_OK);
+    assert_int_equal(
+        basin_eager_open(&eager, &(basin_compute){.backend = "ref", .threads = 1}, &error),
+        BASIN_OK);
     for (int g = 0; g < GROUPS; g++) {
         basin_eager_attention at = problem(&n, g);
         at.beta = n.beta[0], at.gq = own_q, at.gk = own_k;
@@ -201,7 +205,9 @@ static void one_head(void **state) {
     assert_null(make_flagged(&c, BASIN_EAGER_LSE, ONE_HEAD, 0, 1));
     basin_eager_attention at = problem(&n, 0);
     at.batch = GROUPS, at.heads = 1, at.width = (int64_t)H * Y, at.lse = own;
-    assert_int_equal(basin_eager_open(&eager, "ref", 1, &error), BASIN_OK);
+    assert_int_equal(
+        basin_eager_open(&eager, &(basin_compute){.backend = "ref", .threads = 1}, &error),
+        BASIN_OK);
     assert_int_equal(basin_eager_run(eager, BASIN_EAGER_LSE, &at, &error), BASIN_OK);
     same(lse[0], own[0], GROUPS * N);
     basin_eager_close(eager);

@@ -35,7 +35,9 @@ static inline void rig_open(rig *r, const char *backend) {
     assert_non_null(r->graph);
     r->ham = basin_ham_new(r->graph);
     assert_non_null(r->ham);
-    rig_ok(basin_backend_open(&r->backend, backend, 1, &error), &error);
+    rig_ok(
+        basin_backend_open(&r->backend, &(basin_compute){.backend = backend, .threads = 1}, &error),
+        &error);
     rig_ok(basin_store_new(&r->store, r->backend, &error), &error);
 }
 

@@ -33,7 +33,7 @@ static double pushed_down(bool positive) {
     config.positive_gamma = positive;
     basin_params_begin(&params, graph);
     must(basin_block_declare(&block, &params, "", &config), &error);
-    must(basin_backend_open(&backend, "cpu", 1, &error), &error);
+    must(basin_backend_open(&backend, &(basin_compute){.threads = 1}, &error), &error);
     must(basin_store_new(&store, backend, &error), &error);
     must(basin_params_init(&params, store, 1, &error), &error);
     must(basin_trainer_new(&trainer, store, &params, block.gamma, &spec, &error), &error);

@@ -52,7 +52,9 @@ static basin_status scenario(void *context) {
     basin_graph *graph = basin_graph_new();
     basin_ham *ham = graph ? basin_ham_new(graph) : NULL;
     basin_status status = ham ? BASIN_OK : BASIN_NO_MEMORY;
-    if (!status) status = basin_backend_open(&backend, "ref", 1, &error);
+    if (!status)
+        status =
+            basin_backend_open(&backend, &(basin_compute){.backend = "ref", .threads = 1}, &error);
     if (!status) status = basin_store_new(&store, backend, &error);
     if (!status) status = run_network(graph, ham, store);
     basin_store_free(store);

@@ -48,7 +48,8 @@ static basin_status settle(basin_engine *engine, bool turns, basin_error *error)
 static basin_status run(void *turns) {
     basin_engine engine;
     basin_error error = {0};
-    basin_status status = basin_engine_open(&engine, "ref", 1, &error);
+    basin_status status =
+        basin_engine_open(&engine, &(basin_compute){.backend = "ref", .threads = 1}, &error);
     if (status) return status;
     status = settle(&engine, *(bool *)turns, &error);
     basin_engine_close(&engine);
@@ -78,7 +79,8 @@ static basin_status run_scan(void *context) {
     basin_engine engine;
     basin_error error = {0};
     (void)context;
-    basin_status status = basin_engine_open(&engine, "ref", 1, &error);
+    basin_status status =
+        basin_engine_open(&engine, &(basin_compute){.backend = "ref", .threads = 1}, &error);
     if (status) return status;
     status = scan_there_and_back(&engine, &error);
     basin_engine_close(&engine);
@@ -91,7 +93,8 @@ static basin_status run_implicit(void *context) {
     basin_error error = {0};
     basin_tensor result[2];
     (void)context;
-    basin_status status = basin_engine_open(&engine, "ref", 1, &error);
+    basin_status status =
+        basin_engine_open(&engine, &(basin_compute){.backend = "ref", .threads = 1}, &error);
     if (status) return status;
     basin_expr u = basin_state(engine.graph, "u", BASIN_SHAPE(N, D));
     basin_expr x = basin_input(engine.graph, "x", BASIN_SHAPE(N, D));

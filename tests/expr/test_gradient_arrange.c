@@ -215,7 +215,9 @@ static void test_label_bounds(void **state) {
     basin_expr x = basin_input(graph, "x", BASIN_SHAPE(1, 4));
     basin_expr label = basin_index(graph, "label", BASIN_SHAPE(1));
     basin_expr y = basin_cross_entropy_labels(x, label);
-    assert_int_equal(basin_backend_open(&backend, "ref", 1, &error), BASIN_OK);
+    assert_int_equal(
+        basin_backend_open(&backend, &(basin_compute){.backend = "ref", .threads = 1}, &error),
+        BASIN_OK);
     assert_int_equal(basin_store_new(&store, backend, &error), BASIN_OK);
     assert_int_equal(
         basin_plan_new(&plan, store, &(basin_plan_spec){.output = &y, .outputs = 1}, &error),

@@ -170,7 +170,8 @@ typedef struct device {
 
 static void device_open(device *d, bool has_compiler) {
     basin_error error;
-    assert_int_equal(basin_engine_open(&d->engine, "cpu", 1, &error), BASIN_OK);
+    assert_int_equal(basin_engine_open(&d->engine, &(basin_compute){.threads = 1}, &error),
+                     BASIN_OK);
     d->kept = d->engine.backend->table;
     d->table = *d->kept;
     d->table.name = "device";

@@ -432,7 +432,9 @@ typedef struct bench {
 } bench;
 
 static void open_bench(bench *b) {
-    assert_int_equal(basin_backend_open(&b->backend, "ref", 1, NULL), BASIN_OK);
+    assert_int_equal(
+        basin_backend_open(&b->backend, &(basin_compute){.backend = "ref", .threads = 1}, NULL),
+        BASIN_OK);
     assert_int_equal(basin_store_new(&b->store, b->backend, NULL), BASIN_OK);
     b->o = make_operands();
 }

@@ -11,8 +11,9 @@ static basin_store *store_new(basin_backend **backend) {
     float weight[6] = {1, 2, 3, 4, 5, 6};
     basin_tensor w = basin_tensor_borrow(weight, BASIN_F32, BASIN_SHAPE(2, 3));
     basin_tensor b = basin_tensor_borrow(weight, BASIN_F32, BASIN_SHAPE(3));
-    if (basin_backend_open(backend, "ref", 1, NULL) || basin_store_new(&store, *backend, NULL) ||
-        basin_store_write(store, "w", &w, NULL) || basin_store_write(store, "b", &b, NULL))
+    if (basin_backend_open(backend, &(basin_compute){.backend = "ref", .threads = 1}, NULL) ||
+        basin_store_new(&store, *backend, NULL) || basin_store_write(store, "w", &w, NULL) ||
+        basin_store_write(store, "b", &b, NULL))
         abort();
     return store;
 }

@@ -15,7 +15,8 @@ static void check(basin_status status, const basin_error *error) {
 
 static basin_backend *backend_new(void) {
     basin_backend *backend;
-    if (basin_backend_open(&backend, "ref", 1, NULL)) abort();
+    if (basin_backend_open(&backend, &(basin_compute){.backend = "ref", .threads = 1}, NULL))
+        abort();
     return backend;
 }
 

@@ -61,7 +61,7 @@ int main(void) {
     basin_backend *backend;
     basin_image_model *model = NULL;
     basin_settings *settings = small_settings();
-    if (!settings || basin_backend_open(&backend, "cpu", 1, &error) ||
+    if (!settings || basin_backend_open(&backend, &(basin_compute){.threads = 1}, &error) ||
         basin_pictures_open(&pictures, &path, 1, NULL, &error) ||
         train(&model, pictures, backend, settings) || use(model, pictures))
         return fprintf(stderr, "%s\n", error.text), 1;

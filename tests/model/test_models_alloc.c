@@ -34,7 +34,8 @@ static basin_status rig_open(rig *r, const char *backend) {
     *r = (rig){.graph = basin_graph_new()};
     if (!r->graph) return BASIN_NO_MEMORY;
     basin_params_begin(&r->params, r->graph);
-    basin_status status = basin_backend_open(&r->backend, backend, 1, &r->error);
+    basin_status status = basin_backend_open(
+        &r->backend, &(basin_compute){.backend = backend, .threads = 1}, &r->error);
     if (!status) status = basin_store_new(&r->store, r->backend, &r->error);
     if (!status)
         status = basin_pairs_new(&r->pairs, TOKENS, TOKENS, edges, EDGES, BASIN_PAIRS_BOTH_WAYS,

@@ -16,8 +16,7 @@ static const basin_block_config narrow_usual = {
 
 static inline void open_stored(lab *l, const char *backend, int threads, basin_dtype dtype) {
     lab_open(l, backend, threads);
-    assert_int_equal(basin_backend_set_storage(l->backend, dtype, NULL), BASIN_OK);
-    basin_backend_set_narrow_least(l->backend, 0);
+    lab_narrow(l, dtype);
 }
 
 static inline basin_expr tokens_of(lab *l, int64_t nodes, int64_t dim) {

@@ -103,8 +103,8 @@ static inline numbers run_variant(uint64_t seed, bool rough, const variant *v) {
                             .update = w.update,
                             .updates = w.updates,
                             .fusion = v->fusion};
-    basin_status status =
-        v->open ? BASIN_OK : basin_backend_open(&backend, v->backend, v->threads, &error);
+    basin_compute compute = {.backend = v->backend, .threads = v->threads};
+    basin_status status = v->open ? BASIN_OK : basin_backend_open(&backend, &compute, &error);
     if (!status) status = basin_store_new(&store, backend, &error);
     if (!status) status = basin_plan_new(&plan, store, &spec, &error);
     if (status) fail_msg("graph %llu: %s", (unsigned long long)seed, error.text);

@@ -143,8 +143,9 @@ static void test_cpu_refuses(void **state) {
     basin_error error;
     (void)state;
     lab_open(&l, "cpu", 1);
-    assert_int_equal(basin_backend_set_storage(l.backend, BASIN_F8_E4M3, &error),
-                     BASIN_UNSUPPORTED);
+    assert_int_equal(
+        basin_backend_configure(l.backend, &(basin_compute){.storage = BASIN_F8_E4M3}, &error),
+        BASIN_UNSUPPORTED);
     assert_non_null(strstr(error.text, "compute capability 9.0"));
     lab_close(&l);
 }

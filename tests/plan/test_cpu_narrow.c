@@ -2,6 +2,7 @@
  * gradients at odd sizes, attention of every kind, equal bits for any number of threads, and the
  * line that refuses it where the processor has no such instructions. CTest runs it once per
  * instruction set (BASIN_ISA). */
+#include "backend/kernel.h"
 #include "plan/narrow_descent.h"
 
 #include <math.h>
@@ -88,10 +89,9 @@ static void test_attention(void **state) {
 
 static basin_backend *open_backend(const char *name, bool narrow) {
     basin_backend *backend;
-    assert_int_equal(basin_backend_open(&backend, name, 2, NULL), BASIN_OK);
-    if (!narrow) return backend;
-    assert_int_equal(basin_backend_set_storage(backend, BASIN_BF16, NULL), BASIN_OK);
-    basin_backend_set_narrow_least(backend, 0);
+    basin_compute compute = {.backend = name, .threads = 2};
+    if (narrow) compute.storage = BASIN_BF16, compute.narrow_least = 1;
+    assert_int_equal(basin_backend_open(&backend, &compute, NULL), BASIN_OK);
     return backend;
 }
 
@@ -148,8 +148,11 @@ static void test_refused(void **state) {
     basin_backend *backend;
     basin_error error;
     (void)state;
-    assert_int_equal(basin_backend_open(&backend, "cpu", 1, &error), BASIN_OK);
-    assert_int_equal(basin_backend_set_storage(backend, BASIN_BF16, &error), BASIN_UNSUPPORTED);
+    assert_int_equal(basin_backend_open(&backend, &(basin_compute){.threads = 1}, &error),
+                     BASIN_OK);
+    assert_int_equal(
+        basin_backend_configure(backend, &(basin_compute){.storage = BASIN_BF16}, &error),
+        BASIN_UNSUPPORTED);
     assert_non_null(strstr(error.text, "lacks bfloat16 instructions"));
     assert_int_equal(basin_backend_storage(backend), BASIN_F32);
     basin_backend_close(backend);

@@ -1,6 +1,7 @@
 /* Random graphs on the CUDA backend, with and without fusion, against the plain plan of the
  * reference; each plan runs call by call, is captured, and is replayed, and a second plan must give
  * the same bits. With arguments FIRST COUNT it runs those graphs instead of the usual ones. */
+#include "backend/kernel.h"
 #include "basin/energy.h"
 #include "plan/narrow_descent.h"
 #include "plan/noisy_steps.h"
@@ -71,7 +72,8 @@ static void test_byte_descent(void **state) {
     lab l;
     (void)state;
     lab_open(&l, "cuda", 1);
-    basin_status status = basin_backend_set_storage(l.backend, BASIN_F8_E4M3, NULL);
+    basin_status status =
+        basin_backend_configure(l.backend, &(basin_compute){.storage = BASIN_F8_E4M3}, NULL);
     lab_close(&l);
     if (status) skip();
     check_byte_descent("cuda");
@@ -169,7 +171,7 @@ static void test_arrangements(void **state) {
 int main(int argc, char **argv) {
     basin_error error;
     if (argc > 2) first = strtoull(argv[1], NULL, 10), count = strtoull(argv[2], NULL, 10);
-    if (basin_backend_open(&cuda, "cuda", 0, &error)) {
+    if (basin_backend_open(&cuda, &(basin_compute){.backend = "cuda"}, &error)) {
         printf("no CUDA device: skipped (%s)\n", error.text);
         return 77;
     }

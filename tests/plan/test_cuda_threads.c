@@ -81,8 +81,10 @@ static void *work(void *context) {
     float result[IN * OUT];
     for (int round = 0; round < ROUNDS && !w->error.status; round++) {
         basin_backend *backend = NULL;
-        basin_status status = w->beside ? basin_backend_open_beside(&backend, cuda, &w->error)
-                                        : basin_backend_open(&backend, "cuda", 0, &w->error);
+        basin_status status =
+            w->beside
+                ? basin_backend_open_beside(&backend, cuda, &w->error)
+                : basin_backend_open(&backend, &(basin_compute){.backend = "cuda"}, &w->error);
         for (int i = 0; i < PROBLEMS && !status; i++) {
             int problem = (i + w->number) % PROBLEMS;
             status = solve(result, backend, problem, &w->error);
@@ -120,7 +122,7 @@ static void test_apart(void **state) {
 
 int main(void) {
     basin_error error = {0};
-    if (basin_backend_open(&cuda, "cuda", 0, &error)) {
+    if (basin_backend_open(&cuda, &(basin_compute){.backend = "cuda"}, &error)) {
         printf("no CUDA device: skipped (%s)\n", error.text);
         return 77;
     }

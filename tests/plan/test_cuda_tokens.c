@@ -14,8 +14,7 @@ static void run(basin_tensor *result, const char *backend, const tokens_case *c,
     lab l;
     lab_open(&l, backend, 1);
     if (narrow) {
-        assert_int_equal(basin_backend_set_storage(l.backend, BASIN_BF16, NULL), BASIN_OK);
-        basin_backend_set_narrow_least(l.backend, 0);
+        lab_narrow(&l, BASIN_BF16);
     }
     tokens_run(result, &l, c, narrow ? BASIN_FUSE_AUTO : BASIN_FUSE_OFF,
                narrow && c->edges > 0 ? reads_tokens : NULL);
@@ -67,7 +66,7 @@ int main(void) {
                                        cmocka_unit_test(test_no_pairs)};
     basin_backend *cuda;
     basin_error error = {0};
-    if (basin_backend_open(&cuda, "cuda", 0, &error)) {
+    if (basin_backend_open(&cuda, &(basin_compute){.backend = "cuda"}, &error)) {
         printf("no CUDA device: skipped (%s)\n", error.text);
         return 77;
     }

@@ -16,7 +16,7 @@ static void test_compute(void **state) {
     basin_tensor result[2];
     double number[3] = {1, 2, 3};
     basin_tensor tokens = basin_tensor_borrow(number, BASIN_F64, BASIN_SHAPE(3));
-    assert_int_equal(basin_engine_open(&engine, "cpu", 1, &error), BASIN_OK);
+    assert_int_equal(basin_engine_open(&engine, &(basin_compute){.threads = 1}, &error), BASIN_OK);
     basin_expr x = basin_input(engine.graph, "x", BASIN_SHAPE(3));
     basin_expr output[2] = {basin_square(x), basin_sum_all(x)};
     const basin_given given = {x, &tokens};
@@ -34,13 +34,18 @@ static void test_mistakes(void **state) {
     basin_engine engine;
     basin_error error = {0};
     basin_tensor result;
-    assert_int_not_equal(basin_engine_open(&engine, "abacus", 1, &error), BASIN_OK);
+    assert_int_not_equal(
+        basin_engine_open(&engine, &(basin_compute){.backend = "abacus", .threads = 1}, &error),
+        BASIN_OK);
     assert_null(engine.backend);
     basin_engine_close(&engine);
-    assert_int_not_equal(basin_engine_open(&engine, NULL, 1, &error), BASIN_OK);
-    assert_string_equal(error.text, "there is no backend ''; wanted ref, cpu or cuda");
+    assert_int_not_equal(basin_engine_open(&engine, &(basin_compute){.backend = ""}, &error),
+                         BASIN_OK);
+    assert_string_equal(error.text, "there is no backend ''; needs ref, cpu or cuda");
     basin_engine_close(&engine);
-    assert_int_equal(basin_engine_open(&engine, "ref", 1, &error), BASIN_OK);
+    assert_int_equal(
+        basin_engine_open(&engine, &(basin_compute){.backend = "ref", .threads = 1}, &error),
+        BASIN_OK);
     basin_expr x = basin_input(engine.graph, "x", BASIN_SHAPE(3)), y = basin_exp(x);
     assert_int_equal(basin_engine_compute(&engine, &result, &y, 1, NULL, 0, &error),
                      BASIN_BAD_VALUE);
@@ -61,7 +66,9 @@ static void test_not_a_number(void **state) {
     basin_tensor rows = basin_tensor_borrow(number, BASIN_F64, BASIN_SHAPE(2, 2)), result;
     for (int i = 0; i < 2; i++) {
         basin_engine engine;
-        assert_int_equal(basin_engine_open(&engine, backends[i], 1, NULL), BASIN_OK);
+        assert_int_equal(basin_engine_open(
+                             &engine, &(basin_compute){.backend = backends[i], .threads = 1}, NULL),
+                         BASIN_OK);
         basin_expr x = basin_input(engine.graph, "x", rows.shape), y = basin_logsumexp(x);
         basin_given given = {x, &rows};
         assert_int_equal(basin_engine_compute(&engine, &result, &y, 1, &given, 1, NULL), BASIN_OK);

@@ -103,11 +103,9 @@ static basin_status train(void *context) {
     build(&m);
     const basin_error *bad = basin_graph_error(m.graph);
     basin_status status = bad ? bad->status : BASIN_OK;
-    if (!status) status = basin_backend_open(&backend, s->backend, 2, &error);
-    if (!status && s->narrow) {
-        status = basin_backend_set_storage(backend, BASIN_BF16, &error);
-        basin_backend_set_narrow_least(backend, 0);
-    }
+    basin_compute compute = {.backend = s->backend, .threads = 2};
+    if (s->narrow) compute.storage = BASIN_BF16, compute.narrow_least = 1;
+    if (!status) status = basin_backend_open(&backend, &compute, &error);
     if (!status) status = basin_store_new(&store, backend, &error);
     if (!status) status = make_plan(&plan, store, &m, s->fusion, &error);
     if (!status) status = write_inputs(plan, &m, &error);
@@ -149,9 +147,8 @@ static basin_status plan_bytes(void *context) {
     const basin_error *bad = basin_graph_error(g);
     basin_status status = bad ? bad->status : BASIN_OK;
     (void)context;
-    if (!status) status = basin_backend_open(&backend, "ref", 1, NULL);
-    if (!status) status = basin_backend_set_storage(backend, BASIN_F8_E4M3, NULL);
-    if (!status) basin_backend_set_narrow_least(backend, 0);
+    basin_compute compute = {.backend = "ref", .storage = BASIN_F8_E4M3, .narrow_least = 1};
+    if (!status) status = basin_backend_open(&backend, &compute, NULL);
     if (!status) status = basin_store_new(&store, backend, NULL);
     if (!status) status = basin_plan_new(&plan, store, &spec, NULL);
     basin_plan_free(plan);
@@ -173,7 +170,8 @@ static basin_status choose(void *context) {
     basin_tensor result[2];
     float number[N * D] = {3, 1, 2};
     basin_tensor table = basin_tensor_borrow(number, BASIN_F32, BASIN_SHAPE(N, D));
-    basin_status status = basin_engine_open(&engine, context, 1, &error);
+    basin_status status =
+        basin_engine_open(&engine, &(basin_compute){.backend = context, .threads = 1}, &error);
     if (status) return status;
     basin_expr x = basin_constant(engine.graph, &table), where;
     basin_expr best = basin_top(basin_flip(basin_cumsum(x, 0), 1), 2, 1, &where);
@@ -209,7 +207,10 @@ static void test_running(void **state) {
         basin_backend *backend;
         basin_store *store;
         basin_plan *plan;
-        assert_int_equal(basin_backend_open(&backend, settings[i].backend, 2, NULL), BASIN_OK);
+        assert_int_equal(
+            basin_backend_open(
+                &backend, &(basin_compute){.backend = settings[i].backend, .threads = 2}, NULL),
+            BASIN_OK);
         assert_int_equal(basin_store_new(&store, backend, NULL), BASIN_OK);
         assert_int_equal(make_plan(&plan, store, &m, settings[i].fusion, NULL), BASIN_OK);
         assert_int_equal(write_inputs(plan, &m, NULL), BASIN_OK);

@@ -61,8 +61,7 @@ typedef struct trial {
 static void open_backend(lab *l, const way *w) {
     lab_open(l, w->backend, 2);
     if (w->narrow) {
-        assert_int_equal(basin_backend_set_storage(l->backend, BASIN_BF16, NULL), BASIN_OK);
-        basin_backend_set_narrow_least(l->backend, 0);
+        lab_narrow(l, BASIN_BF16);
     }
     count_calls(l->backend);
 }

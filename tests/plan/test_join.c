@@ -43,8 +43,7 @@ static basin_expr open_trial(trial *t, bool narrow) {
     *t = (trial){0};
     lab_open(&t->l, "ref", 1);
     if (narrow) {
-        assert_int_equal(basin_backend_set_storage(t->l.backend, BASIN_BF16, NULL), BASIN_OK);
-        basin_backend_set_narrow_least(t->l.backend, 0);
+        lab_narrow(&t->l, BASIN_BF16);
     }
     for (int i = 0; i < BATCH * TOKENS * DIM; i++)
         x[i] = 2 * basin_random_uniform_at(7, 1, (uint64_t)i) - 1;
@@ -176,8 +175,7 @@ static int joint_gradients(basin_dtype dtype) {
     basin_block block;
     basin_pattern pattern = BASIN_OTHER_PAIRS;
     basin_expr start = open_trial(&t, false);
-    assert_int_equal(basin_backend_set_storage(t.l.backend, dtype, NULL), BASIN_OK);
-    basin_backend_set_narrow_least(t.l.backend, 0);
+    lab_narrow(&t.l, dtype);
     basin_block_config config = {.dim = DIM, .heads = 2, .head_dim = 16, .memories = 131200};
     assert_int_equal(basin_block_declare(&block, &t.l.params, "", &config), BASIN_OK);
     basin_block_bound bound = {.block = &block, .pattern = &pattern};

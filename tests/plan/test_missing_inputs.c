@@ -14,7 +14,9 @@ typedef struct bench {
 static const char *const backends[] = {"ref", "cpu"};
 
 static void bench_open(bench *b, const char *backend) {
-    assert_int_equal(basin_backend_open(&b->backend, backend, 1, NULL), BASIN_OK);
+    assert_int_equal(
+        basin_backend_open(&b->backend, &(basin_compute){.backend = backend, .threads = 1}, NULL),
+        BASIN_OK);
     assert_int_equal(basin_store_new(&b->store, b->backend, NULL), BASIN_OK);
     b->graph = basin_graph_new();
     b->plan = NULL;

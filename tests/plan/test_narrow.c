@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backend/kernel.h"
 #include "basin/energy.h"
 #include "support/lab.h"
 
@@ -17,9 +18,11 @@ static double narrowed(double x) {
 
 static void open_narrow(lab *l, double least) {
     lab_open(l, "ref", 1);
-    assert_int_equal(basin_backend_set_storage(l->backend, BASIN_BF16, NULL), BASIN_OK);
+    assert_int_equal(
+        basin_backend_configure(
+            l->backend, &(basin_compute){.storage = BASIN_BF16, .narrow_least = least}, NULL),
+        BASIN_OK);
     assert_int_equal(basin_backend_storage(l->backend), BASIN_BF16);
-    basin_backend_set_narrow_least(l->backend, least);
 }
 
 static void fill(double *number, int count, uint64_t stream) {
@@ -53,14 +56,14 @@ static void product_of(double least, bool rounded) {
 
 static void test_factors_are_rounded(void **state) {
     (void)state;
-    product_of(0, true);
+    product_of(1, true);
     product_of(M * K * N, true);
 }
 
 static void test_small_products_are_not(void **state) {
     (void)state;
     product_of(M * K * N + 1, false);
-    product_of(BASIN_NARROW_LEAST, false);
+    product_of(0, false);
 }
 
 /* Calls whose text begins so and ends so. */
@@ -86,7 +89,7 @@ static void test_stored_twice(void **state) {
     lab l;
     double a[M * K], b[K * N];
     fill(a, M * K, 1), fill(b, K * N, 2);
-    open_narrow(&l, 0);
+    open_narrow(&l, 1);
     basin_expr x = basin_exp(lab_input(&l, "a", BASIN_SHAPE(M, K), a));
     basin_expr w = lab_input(&l, "b", BASIN_SHAPE(K, N), b);
     basin_expr output[2] = {basin_matmul(x, w), basin_sum(x, 1, 1)};
@@ -111,7 +114,7 @@ static void test_descent(void **state) {
     lab l;
     double x[2 * 7 * 8];
     fill(x, 2 * 7 * 8, 3);
-    open_narrow(&l, 0);
+    open_narrow(&l, 1);
     basin_block block;
     basin_block_config config = {.dim = 8, .heads = 2, .head_dim = 4, .memories = 16};
     assert_int_equal(basin_block_declare(&block, &l.params, "", &config), BASIN_OK);
@@ -181,7 +184,7 @@ static void list_of(double least, bool rounded) {
 
 static void test_lists(void **state) {
     (void)state;
-    list_of(0, true);
+    list_of(1, true);
     list_of(1000, false);
 }
 
@@ -193,7 +196,7 @@ static void test_between_products(void **state) {
     lab l;
     double x[M * K], w[K * K], b[K];
     fill(x, M * K, 1), fill(w, K * K, 2), fill(b, K, 3);
-    open_narrow(&l, 0);
+    open_narrow(&l, 1);
     basin_expr weight = lab_input(&l, "w", BASIN_SHAPE(K, K), w);
     basin_expr bias = lab_input(&l, "b", BASIN_SHAPE(K), b);
     basin_expr z = basin_add(basin_matmul(lab_input(&l, "x", BASIN_SHAPE(M, K), x), weight), bias);
@@ -224,7 +227,7 @@ static void test_masks(void **state) {
     lab *both[2] = {&l, &judge};
     basin_tensor value[2];
     fill(x, 2 * 7 * 8, 3);
-    open_narrow(&l, 0);
+    open_narrow(&l, 1);
     lab_open(&judge, "ref", 1);
     for (int i = 0; i < 2; i++) {
         basin_block block;

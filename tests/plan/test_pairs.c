@@ -210,7 +210,7 @@ static void refuse_list(int32_t first, int32_t last, int32_t key, const char *wa
     basin_engine engine;
     basin_error error = {0};
     basin_tensor result, x, ones;
-    assert_int_equal(basin_engine_open(&engine, "cpu", 1, NULL), BASIN_OK);
+    assert_int_equal(basin_engine_open(&engine, &(basin_compute){.threads = 1}, NULL), BASIN_OK);
     basin_graph *g = engine.graph;
     basin_pattern list = {.row = basin_index_constant(g, row, BASIN_SHAPE(3)),
                           .key = basin_index_constant(g, keys, BASIN_SHAPE(3)),

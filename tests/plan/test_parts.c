@@ -50,8 +50,7 @@ static int descend(basin_tensor result[RESULTS], trial *t) {
     basin_block block;
     basin_expr output[RESULTS];
     lab_open(&l, "cpu", t->threads);
-    assert_int_equal(basin_backend_set_storage(l.backend, t->dtype, NULL), BASIN_OK);
-    basin_backend_set_narrow_least(l.backend, 0);
+    lab_narrow(&l, t->dtype);
     assert_int_equal(basin_block_declare(&block, &l.params, "", t->config), BASIN_OK);
     lab_fill(&l, 9, 0.2);
     basin_pattern pattern = BASIN_OTHER_PAIRS;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backend/kernel.h"
 #include "support/check.h"
 
 typedef struct bench {
@@ -15,7 +16,9 @@ typedef struct bench {
 
 static void open_bench(bench *b, const char *name, int threads) {
     *b = (bench){0};
-    assert_int_equal(basin_backend_open(&b->backend, name, threads, NULL), BASIN_OK);
+    assert_int_equal(basin_backend_open(
+                         &b->backend, &(basin_compute){.backend = name, .threads = threads}, NULL),
+                     BASIN_OK);
     assert_int_equal(basin_store_new(&b->store, b->backend, NULL), BASIN_OK);
 }
 
@@ -73,13 +76,13 @@ static void test_memory_limit(void **state) {
     open_bench(&b, "cpu", 1);
     basin_plan_stats stats = make_plan(&b, &spec);
     basin_plan_free(b.plan);
-    basin_backend_set_memory_limit(b.backend, stats.arena_bytes + stats.input_bytes - 1);
+    b.backend->memory_limit = stats.arena_bytes + stats.input_bytes - 1;
     assert_int_equal(basin_plan_new(&b.plan, b.store, &spec, &error), BASIN_NO_MEMORY);
     assert_null(b.plan);
     assert_non_null(strstr(error.text, "GiB"));
     assert_non_null(strstr(error.text, "(recompute)")); /* settings, not flags of a program */
     assert_null(strstr(error.text, "--"));
-    basin_backend_set_memory_limit(b.backend, stats.arena_bytes + stats.input_bytes);
+    b.backend->memory_limit = stats.arena_bytes + stats.input_bytes;
     make_plan(&b, &spec);
     close_bench(&b);
     check_free(&c);

@@ -79,8 +79,7 @@ static basin_tensor descend(bool narrow, int *joint) {
     *joint = 0;
     lab_open(&l, "ref", 1);
     if (narrow) {
-        assert_int_equal(basin_backend_set_storage(l.backend, BASIN_BF16, NULL), BASIN_OK);
-        basin_backend_set_narrow_least(l.backend, 0);
+        lab_narrow(&l, BASIN_BF16);
     }
     basin_expr x = lab_state(&l, "x", BASIN_SHAPE(TOKENS, DIM));
     basin_expr a = lab_state(&l, "a", BASIN_SHAPE(WIDTH, DIM));

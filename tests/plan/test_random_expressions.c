@@ -50,14 +50,13 @@ int main(int argc, char **argv) {
     if (argc > 2) first = strtoull(argv[1], NULL, 10), count = strtoull(argv[2], NULL, 10);
     /* plans as for narrow storage, but with no product large enough to round its factors */
     basin_backend *chained;
-    if (basin_backend_open(&chained, "ref", 1, NULL) ||
-        basin_backend_set_storage(chained, BASIN_BF16, NULL))
-        return 1;
-    basin_backend_set_narrow_least(chained, INFINITY);
+    basin_compute compute = {.backend = "ref", .storage = BASIN_BF16, .narrow_least = INFINITY};
+    if (basin_backend_open(&chained, &compute, NULL)) return 1;
     variants[CHAINED].open = chained;
     /* plans as for a device, where functions of any kind are computed again by their readers */
     basin_backend *device;
-    if (basin_backend_open(&device, "ref", 1, NULL)) return 1;
+    if (basin_backend_open(&device, &(basin_compute){.backend = "ref", .threads = 1}, NULL))
+        return 1;
     const basin_backend_table *own = device->table;
     basin_backend_table table = *own;
     table.check = nothing_failed;

@@ -73,8 +73,7 @@ static void test_narrow(void **state) {
     tokens_run(exact, &l, &c, BASIN_FUSE_OFF, NULL);
     lab_close(&l);
     lab_open(&l, "ref", 1);
-    assert_int_equal(basin_backend_set_storage(l.backend, BASIN_BF16, NULL), BASIN_OK);
-    basin_backend_set_narrow_least(l.backend, 0);
+    lab_narrow(&l, BASIN_BF16);
     tokens_run(narrow, &l, &c, BASIN_FUSE_AUTO, reads_tokens);
     lab_close(&l);
     tokens_compare(narrow, exact, 2e-2);

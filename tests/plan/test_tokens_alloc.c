@@ -36,7 +36,8 @@ static basin_status make_plan(void *context) {
     basin_graph *graph = NULL;
     basin_expr gradient[3] = {NULL};
     (void)context;
-    basin_status status = basin_backend_open(&backend, "ref", 1, &error);
+    basin_status status =
+        basin_backend_open(&backend, &(basin_compute){.backend = "ref", .threads = 1}, &error);
     if (!status) status = basin_store_new(&store, backend, &error);
     if (!status) graph = basin_graph_new();
     if (!status && !graph) status = BASIN_NO_MEMORY;

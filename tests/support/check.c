@@ -56,7 +56,8 @@ static bench open_bench(const basin_expr *output, int outputs, const char *backe
     basin_error error = {0};
     basin_plan_spec spec = {
         .output = output, .outputs = outputs, .fusion = plain ? BASIN_FUSE_OFF : BASIN_FUSE_ON};
-    basin_status status = basin_backend_open(&b.backend, backend, 2, &error);
+    basin_status status =
+        basin_backend_open(&b.backend, &(basin_compute){.backend = backend, .threads = 2}, &error);
     if (!status) status = basin_store_new(&b.store, b.backend, &error);
     if (!status) status = basin_plan_new(&b.plan, b.store, &spec, &error);
     if (status) fail_msg("%s", error.text);

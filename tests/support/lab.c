@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/kernel.h"
+
 static void must(basin_status status, const basin_error *error) {
     if (status) fail_msg("%s", error->text);
 }
@@ -15,8 +17,16 @@ void lab_open(lab *l, const char *backend, int threads) {
     *l = (lab){.graph = basin_graph_new()};
     assert_non_null(l->graph);
     basin_params_begin(&l->params, l->graph);
-    must(basin_backend_open(&l->backend, backend, threads, &error), &error);
+    must(basin_backend_open(&l->backend, &(basin_compute){.backend = backend, .threads = threads},
+                            &error),
+         &error);
     must(basin_store_new(&l->store, l->backend, &error), &error);
+}
+
+void lab_narrow(lab *l, basin_dtype storage) {
+    basin_error error = {0};
+    basin_compute compute = {.storage = storage, .narrow_least = 1};
+    must(basin_backend_configure(l->backend, &compute, &error), &error);
 }
 
 void lab_close(lab *l) {

@@ -29,6 +29,8 @@ typedef struct lab {
 
 void lab_open(lab *l, const char *backend, int threads);
 void lab_close(lab *l);
+/* Plans made from now on store factors of all products, however small, in that type. */
+void lab_narrow(lab *l, basin_dtype storage);
 
 /* A state of the given shape among the parameters. */
 basin_expr lab_state(lab *l, const char *name, basin_shape shape);

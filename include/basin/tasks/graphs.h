@@ -4,7 +4,7 @@
  *     basin_backend *backend;
  *     basin_graphs_model *model;
  *     basin_graphset set;
- *     basin_backend_open(&backend, "cpu", 0, &error);
+ *     basin_backend_open(&backend, NULL, &error);
  *     basin_graphs_open(&model, "model.safetensors", backend, &error);
  *     basin_graphset_read(&set, "MUTAG.zip", &error);
  *     basin_graphs_data data = {.size = sizeof data, .set = &set};

@@ -9,7 +9,7 @@
  *         basin_picture photo = {0};
  *         basin_image_completing how = {.size = sizeof how, .rectangle = {40, 60, 80, 80}};
  *         basin_image_completion done;
- *         if (basin_backend_open(&backend, "cpu", 0, &error) ||
+ *         if (basin_backend_open(&backend, NULL, &error) ||
  *             basin_image_open(&model, "model.safetensors", backend, &error) ||
  *             basin_picture_read(&photo, "photo.jpg", &error) ||
  *             basin_image_complete(&done, model, &photo, 1, &how, &error) ||

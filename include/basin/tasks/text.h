@@ -4,7 +4,7 @@
  *     basin_error error;
  *     basin_backend *backend;
  *     basin_text_model *model;
- *     basin_backend_open(&backend, "cpu", 0, &error);
+ *     basin_backend_open(&backend, NULL, &error);
  *     basin_text_open(&model, "model.safetensors", backend, &error);
  *     basin_text_generation wish = {.size = sizeof wish, .tokens = 200, .temperature = 0.8,
  *                                   .tell = print, .context = stdout};

@@ -163,15 +163,14 @@ static int run(const void *values, int operands, char **operand) {
                                   o->dtype);
     basin_backend *backend;
     basin_error error;
+    basin_compute compute = {.backend = name,
+                             .threads = (int)o->threads,
+                             .products = basin_option_products(o->products),
+                             .storage = o->dtype ? dtype : 0,
+                             .narrow_least = o->narrow_all ? 1 : 0};
     if (basin_option_products_check(o->products, name, &error) ||
-        basin_backend_open(&backend, name, (int)o->threads, &error))
+        basin_backend_open(&backend, &compute, &error))
         return basin_report(&error);
-    basin_backend_set_products(backend, basin_option_products(o->products));
-    if (o->dtype && basin_backend_set_storage(backend, dtype, &error)) {
-        basin_backend_close(backend);
-        return basin_report(&error);
-    }
-    if (o->narrow_all) basin_backend_set_narrow_least(backend, 0);
     int code = verify_all(o, backend, operands, operand);
     basin_backend_close(backend);
     return code;

@@ -145,7 +145,8 @@ static basin_status run_baselines(job *j, int64_t repeat, const basin_folds *fol
     int64_t first = repeat * j->folds;
     basin_backend *backend;
     if (!j->baseline) return BASIN_OK;
-    basin_status status = basin_backend_open(&backend, "cpu", (int)j->o->threads, error);
+    basin_status status =
+        basin_backend_open(&backend, &(basin_compute){.threads = (int)j->o->threads}, error);
     if (status) return status;
     for (int64_t f = 0; f < j->folds && !status; f++)
         if (j->result[first + f].done)

@@ -63,7 +63,7 @@ static int run(const void *values, int operands, char **operand) {
     if (!ours && strcmp(o->weights, "f32") != 0)
         return basin_report_usage(&basin_command_image_export,
                                   "%s: npz has no bf16; --weights is for .safetensors", operand[1]);
-    basin_status status = basin_backend_open(&backend, "cpu", 1, &error);
+    basin_status status = basin_backend_open(&backend, &(basin_compute){.threads = 1}, &error);
     if (!status) status = basin_image_open(&model, operand[0], backend, &error);
     if (!status) status = export(operand[1], model, o->weights, &error);
     basin_image_close(model);

@@ -25,7 +25,7 @@ static int run(const void *values, int operands, char **operand) {
     basin_backend *backend = NULL;
     basin_image_model *model = NULL;
     basin_error error;
-    basin_status status = basin_backend_open(&backend, "cpu", 1, &error);
+    basin_status status = basin_backend_open(&backend, &(basin_compute){.threads = 1}, &error);
     if (!status) status = basin_image_open(&model, operand[0], backend, &error);
     if (!status) status = basin_image_write(operand[1], model, &error);
     if (!status) print(operand[1], model);

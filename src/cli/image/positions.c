@@ -89,7 +89,7 @@ static int run(const void *values, int operands, char **operand) {
     gallery g = {0};
     basin_picture picture = {0};
     basin_error error;
-    basin_status status = basin_backend_open(&g.backend, "cpu", 0, &error);
+    basin_status status = basin_backend_open(&g.backend, NULL, &error);
     for (int i = 0; i < operands && !status; i++) {
         status = basin_image_open(&g.model[i], operand[i], g.backend, &error);
         if (!status) g.count++;

@@ -370,9 +370,10 @@ static basin_status begin(pool *p, const basin_graphs_cv *spec, basin_error *err
     p->jobs = basin_graphs_cv_jobs(p->spec.jobs, share.count * p->spec.members, cores_of(p),
                                    p->spec.backend);
     if (p->jobs < 1) p->jobs = 1; /* a rank without a fold has a thread that finds none */
-    status = basin_backend_open(&p->backend, p->spec.backend, threads_of(p), error);
+    basin_compute compute = {
+        .backend = p->spec.backend, .threads = threads_of(p), .products = p->spec.products};
+    status = basin_backend_open(&p->backend, &compute, error);
     if (status) return status;
-    basin_backend_set_products(p->backend, p->spec.products);
     fit_jobs(p);
     return BASIN_OK;
 }

@@ -45,7 +45,8 @@ static basin_status train_with(const scene *s, basin_training *training) {
     basin_anomaly_data data = {.size = sizeof data, .network = s->network, .part = s->part};
     basin_anomaly_model *model = NULL;
     basin_outcome outcome;
-    basin_status status = basin_backend_open(&training->backend, "cpu", 1, NULL);
+    basin_status status =
+        basin_backend_open(&training->backend, &(basin_compute){.threads = 1}, NULL);
     if (!status)
         status =
             basin_anomaly_train_with(&model, &outcome, &s->settings, &data, training, false, NULL);

@@ -23,7 +23,7 @@ static void scene_open(scene *s, basin_graphs_target target, const basin_graphs_
     s->all = basin_graphs_range(0, s->set.graphs);
     must(basin_graphs_input_begin(&s->input, settings, &s->set, 0, s->set.graphs, &error), &error);
     must(basin_graphs_input_place(&s->input, settings, 0, s->set.graphs, NULL, &error), &error);
-    must(basin_backend_open(&s->backend, "cpu", 1, &error), &error);
+    must(basin_backend_open(&s->backend, &(basin_compute){.threads = 1}, &error), &error);
     must(basin_graphs_model_new(&s->model, settings, &s->input.set, s->all, s->set.graphs,
                                 s->backend, &error),
          &error);
@@ -164,7 +164,7 @@ static void values_of_several_units(void **state) {
     set.target = malloc(12 * sizeof *set.target);
     for (int g = 0; g < 6; g++)
         set.target[2 * g] = 3000 + 10 * (float)g, set.target[2 * g + 1] = 1e-3f * (float)(g % 5);
-    must(basin_backend_open(&backend, "cpu", 1, &error), &error);
+    must(basin_backend_open(&backend, &(basin_compute){.threads = 1}, &error), &error);
     must(basin_graphs_model_new(&model, &settings, &set, graph, 5, backend, &error), &error);
     must(basin_params_init(&model->params, model->store, 0, &error), &error);
     folder_path(path, state, "model.safetensors");
@@ -261,7 +261,7 @@ static int64_t parameters(const char *preset, basin_graphs_target target, int64_
         set.classes = classes;
     }
     basin_graphs_task.fill(&settings, preset);
-    must(basin_backend_open(&backend, "cpu", 1, &error), &error);
+    must(basin_backend_open(&backend, &(basin_compute){.threads = 1}, &error), &error);
     must(basin_graphs_model_new(&model, &settings, &set, &zero, 1, backend, &error), &error);
     int64_t total = basin_graphs_parameters(model);
     basin_graphs_close(model);

@@ -15,7 +15,7 @@ static void predicts_as_before(void **state) {
     basin_graphs_model *model;
     basin_graphset set;
     char line[200];
-    must(basin_backend_open(&backend, "cpu", 1, &error), &error);
+    must(basin_backend_open(&backend, &(basin_compute){.threads = 1}, &error), &error);
     must(basin_graphs_open(&model, FOLDER "graph.safetensors", backend, &error), &error);
     must(basin_graphset_read(&set, FOLDER "rings", &error), &error);
     basin_graphs_data data = {.size = sizeof data, .set = &set};
@@ -65,7 +65,7 @@ static void resumes_as_before(void **state) {
                                .resume = true};
     copy_file(folder_path(checkpoint, state, "graph.safetensors.checkpoint"),
               FOLDER "graph.checkpoint");
-    must(basin_backend_open(&training.backend, "cpu", 1, &error), &error);
+    must(basin_backend_open(&training.backend, &(basin_compute){.threads = 1}, &error), &error);
     must(basin_settings_new(&settings, "graphs", NULL, &error), &error);
     for (size_t i = 0; i < sizeof given / sizeof *given; i++)
         must(basin_settings_set(settings, given[i][0], given[i][1], &error), &error);

@@ -24,7 +24,7 @@ static basin_status scenario(void *context) {
                               .graphs = 2,
                               .validation = graph,
                               .validations = 1};
-    basin_status status = basin_backend_open(&backend, "cpu", 1, NULL);
+    basin_status status = basin_backend_open(&backend, &(basin_compute){.threads = 1}, NULL);
     basin_training training = {.size = sizeof training, .backend = backend};
     if (!status) status = basin_graphs_train(&model, &outcome, &settings, &data, &training, NULL);
     if (!status) status = basin_graphs_write(s->path, model, NULL);

@@ -11,7 +11,7 @@ static basin_graphs_baselines baselines(basin_graphs_target target, bool gaps) {
     basin_graphs_baselines result;
     world_new(&set, target, GRAPHS, 4, NULL);
     for (int g = 0; g < GRAPHS && gaps; g += 4) set.target[g] = NAN;
-    must(basin_backend_open(&backend, "cpu", 1, &error), &error);
+    must(basin_backend_open(&backend, &(basin_compute){.threads = 1}, &error), &error);
     must(basin_folds_new(&folds, target == BASIN_GRAPHS_CLASSES ? set.class_of : NULL, GRAPHS, 3,
                          0.1, 0, &error),
          &error);

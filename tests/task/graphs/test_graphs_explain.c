@@ -21,7 +21,7 @@ static void scene_open(scene *s, const char *arch, basin_graphs_target target) {
     values.epochs = 5;
     basin_settings settings = {&basin_graphs_task, &values, NULL};
     world_new(&s->set, target, GRAPHS, 4, NULL);
-    must(basin_backend_open(&s->backend, "cpu", 1, &error), &error);
+    must(basin_backend_open(&s->backend, &(basin_compute){.threads = 1}, &error), &error);
     basin_graphs_data data = {.size = sizeof data, .set = &s->set};
     basin_training training = {.size = sizeof training, .backend = s->backend};
     must(basin_graphs_train(&s->model, &outcome, &settings, &data, &training, &error), &error);

@@ -23,7 +23,7 @@ static void scene_open(scene *s, void **state, const char *preset, basin_graphs_
     s->values.rate = s->values.rate_first = 1e-2, s->values.dropout = 0;
     s->values.walks = 3;
     world_new(&s->set, target, GRAPHS, 4, NULL);
-    must(basin_backend_open(&s->backend, "cpu", 1, &error), &error);
+    must(basin_backend_open(&s->backend, &(basin_compute){.threads = 1}, &error), &error);
     folder_path(s->output, state, "model.safetensors");
 }
 

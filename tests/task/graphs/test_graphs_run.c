@@ -30,7 +30,7 @@ static void scene_open(scene *s, void **state) {
     basin_error error;
     *s = (scene){.state = state, .settings = world_settings(), .choose = true};
     world_new(&s->set, BASIN_GRAPHS_CLASSES, GRAPHS, 4, NULL);
-    must(basin_backend_open(&s->backend, "cpu", 1, &error), &error);
+    must(basin_backend_open(&s->backend, &(basin_compute){.threads = 1}, &error), &error);
 }
 
 static void scene_close(scene *s) {

@@ -20,7 +20,7 @@ static void scene_open(scene *s, basin_graphs_settings values) {
     values.epochs = 2;
     basin_settings settings = {.kind = &basin_graphs_task, .values = &values};
     world_new(&s->set, BASIN_GRAPHS_CLASSES, GRAPHS, 4, NULL);
-    must(basin_backend_open(&s->backend, "cpu", 1, &error), &error);
+    must(basin_backend_open(&s->backend, &(basin_compute){.threads = 1}, &error), &error);
     s->data = (basin_graphs_data){.size = sizeof s->data, .set = &s->set};
     basin_training training = {.size = sizeof training, .backend = s->backend};
     must(basin_graphs_train(&s->model, &outcome, &settings, &s->data, &training, &error), &error);

@@ -18,7 +18,7 @@ static void scene_open(scene *s, basin_graphs_target target) {
     values.epochs = 2, values.edge_walks = 2;
     basin_settings settings = {.kind = &basin_graphs_task, .values = &values};
     world_new(&s->set, target, GRAPHS, 4, NULL);
-    must(basin_backend_open(&s->backend, "cpu", 1, &error), &error);
+    must(basin_backend_open(&s->backend, &(basin_compute){.threads = 1}, &error), &error);
     basin_graphs_data data = {.size = sizeof data, .set = &s->set};
     basin_training training = {.size = sizeof training, .backend = s->backend};
     must(basin_graphs_train(&s->model, &outcome, &settings, &data, &training, &error), &error);

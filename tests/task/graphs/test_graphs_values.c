@@ -30,7 +30,7 @@ static void scene_open(scene *s, void **state, bool gaps) {
     }
     free(s->set.target);
     s->set.target = target, s->set.targets = 3;
-    must(basin_backend_open(&s->backend, "cpu", 1, &error), &error);
+    must(basin_backend_open(&s->backend, &(basin_compute){.threads = 1}, &error), &error);
     folder_path(s->output, state, "model.safetensors");
 }
 

@@ -64,7 +64,10 @@ static inline void bench_open(bench *b, void **state, const char *name, const ch
                                    .log = b->log,
                                    .save_every = 1e9,
                                    .watch = &b->watch};
-    must(basin_backend_open(&b->training.backend, backend, backend[1] == 'p', &error), &error);
+    must(basin_backend_open(&b->training.backend,
+                            &(basin_compute){.backend = backend, .threads = backend[1] == 'p'},
+                            &error),
+         &error);
 }
 
 static inline void bench_close(bench *b) {

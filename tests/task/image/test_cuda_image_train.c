@@ -88,7 +88,7 @@ static void a_stopped_run_resumes(void **state) {
 int main(void) {
     basin_error error;
     basin_backend *cuda;
-    if (basin_backend_open(&cuda, "cuda", 0, &error)) {
+    if (basin_backend_open(&cuda, &(basin_compute){.backend = "cuda"}, &error)) {
         printf("no CUDA device: skipped (%s)\n", error.text);
         return 77;
     }

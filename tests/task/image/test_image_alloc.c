@@ -51,7 +51,7 @@ static basin_status train(void *context) {
     basin_image_model *model = NULL;
     basin_outcome outcome;
     unlink(s->model);
-    basin_status status = basin_backend_open(&backend, "cpu", 1, NULL);
+    basin_status status = basin_backend_open(&backend, &(basin_compute){.threads = 1}, NULL);
     if (!status) status = basin_pictures_from_memory(&pictures, s->picture, COUNT, NULL);
     basin_image_source source = {.size = sizeof source, .pictures = pictures, .hold_out = 1};
     basin_image_data data = {
@@ -72,7 +72,7 @@ static basin_status complete(void *context) {
     basin_image_model *model = NULL;
     basin_image_completion done[COUNT] = {0};
     basin_image_completing how = {.size = sizeof how, .rectangle = {1, 1, 4, 4}, .frames = true};
-    basin_status status = basin_backend_open(&backend, "cpu", 1, NULL);
+    basin_status status = basin_backend_open(&backend, &(basin_compute){.threads = 1}, NULL);
     if (!status) status = basin_image_open(&model, s->model, backend, NULL);
     if (!status) status = basin_image_complete(done, model, s->picture, COUNT, &how, NULL);
     for (int i = 0; i < COUNT; i++) basin_image_completion_free(&done[i]);
@@ -87,7 +87,7 @@ static basin_status report(void *context) {
     basin_pictures *pictures = NULL;
     basin_image_model *model = NULL;
     unlink(s->page);
-    basin_status status = basin_backend_open(&backend, "cpu", 1, NULL);
+    basin_status status = basin_backend_open(&backend, &(basin_compute){.threads = 1}, NULL);
     if (!status) status = basin_image_open(&model, s->model, backend, NULL);
     if (!status) status = basin_pictures_from_memory(&pictures, s->picture, COUNT, NULL);
     basin_image_source source = {.size = sizeof source, .pictures = pictures};

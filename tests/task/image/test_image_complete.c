@@ -39,7 +39,7 @@ static void bench_open(bench *b, int channels, int64_t height, int64_t width) {
     s.steps = 2;
     s.occlude = 8;
     for (int c = 0; c < 3; c++) s.mean[c] = 0.5, s.deviation[c] = 0.25;
-    must(basin_backend_open(&b->backend, "cpu", 1, &error), &error);
+    must(basin_backend_open(&b->backend, &(basin_compute){.threads = 1}, &error), &error);
     must(basin_image_model_new(&b->model, &s, b->backend, &error), &error);
     must(basin_picture_resize_memory(&b->picture, height, width, 3, &error), &error);
     for (int64_t i = 0; i < height * width * 3; i++) b->picture.pixel[i] = (uint8_t)(i * 7 % 251);

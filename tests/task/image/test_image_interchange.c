@@ -145,7 +145,9 @@ typedef struct desk {
 
 static void desk_open(desk *d, const char *path, const char *backend) {
     basin_error error;
-    must(basin_backend_open(&d->backend, backend, 1, &error), &error);
+    must(
+        basin_backend_open(&d->backend, &(basin_compute){.backend = backend, .threads = 1}, &error),
+        &error);
     must(basin_image_open(&d->model, path, d->backend, &error), &error);
 }
 
@@ -205,7 +207,7 @@ static void models_go_out_and_come_back(void **state) {
         s.channels = 3, s.size = 6, s.patch = 2, s.dim = D, s.heads = H, s.head_dim = Y;
         s.memories = M, s.steps = 4, s.occlude = 5, s.keep = 1, s.cls = cls;
         for (int c = 0; c < 3; c++) s.mean[c] = 0.5, s.deviation[c] = 0.25;
-        must(basin_backend_open(&d.backend, "cpu", 1, &error), &error);
+        must(basin_backend_open(&d.backend, &(basin_compute){.threads = 1}, &error), &error);
         must(basin_image_model_new(&d.model, &s, d.backend, &error), &error);
         folder_path(path, state, "out.npz");
         must(basin_image_export(path, d.model, &error), &error);
@@ -272,7 +274,8 @@ static void refused(void **state, const char *without, const char *wrong, const 
     basin_image_model *model;
     weights_draw(&w);
     publish(folder_path(path, state, "bad.npz"), &w, without, wrong);
-    must(basin_backend_open(&backend, "ref", 1, &error), &error);
+    must(basin_backend_open(&backend, &(basin_compute){.backend = "ref", .threads = 1}, &error),
+         &error);
     assert_int_not_equal(basin_image_open(&model, path, backend, &error), BASIN_OK);
     if (!strstr(error.text, text) || !strstr(error.text, "bad.npz")) fail_msg("%s", error.text);
     basin_backend_close(backend);
@@ -290,7 +293,7 @@ static void other_models_do_not_go_out(void **state) {
     basin_error error;
     basin_backend *backend;
     folder_path(path, state, "no.npz");
-    must(basin_backend_open(&backend, "cpu", 1, &error), &error);
+    must(basin_backend_open(&backend, &(basin_compute){.threads = 1}, &error), &error);
     for (int i = 0; i < 6; i++) {
         static const char *const why[] = {"'vit'",     "lacks the Hopfield network",
                                           "'softmax'", "'power'",

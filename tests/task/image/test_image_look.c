@@ -52,7 +52,8 @@ static void desk_open(desk *d, const char *arch, bool cls, const char *hopfield)
     s.hopfield = hopfield != NULL;
     if (hopfield) s.hopfield_kind = hopfield;
     for (int c = 0; c < 3; c++) s.mean[c] = 0.5, s.deviation[c] = 0.25;
-    must(basin_backend_open(&d->backend, "ref", 1, &error), &error);
+    must(basin_backend_open(&d->backend, &(basin_compute){.backend = "ref", .threads = 1}, &error),
+         &error);
     must(basin_image_model_new(&d->model, &s, d->backend, &error), &error);
     enlarge(d);
     basin_random_fill_normal(d->patches, 8, 0, 0, COUNT * N * P);

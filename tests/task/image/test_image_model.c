@@ -184,7 +184,7 @@ static void complete(float *output, basin_image_model *model, const bench *b, in
 static void bench_start(bench *b) {
     basin_error error = {0};
     basin_image_settings s = tiny();
-    must(basin_backend_open(&b->backend, "cpu", 1, &error), &error);
+    must(basin_backend_open(&b->backend, &(basin_compute){.threads = 1}, &error), &error);
     must(basin_image_model_new(&b->model, &s, b->backend, &error), &error);
     basin_random_fill_normal(b->patches, 3, 0, 0, 2 * 9 * 48);
     for (uint64_t i = 0; i < 2; i++) basin_image_mask_draw(b->mask + 9 * i, 9, 5, 1, 1, i);

@@ -42,7 +42,7 @@ static void draws_models_side_by_side(void **state) {
     (void)state;
     basin_backend *backend;
     basin_error error;
-    must(basin_backend_open(&backend, "cpu", 1, &error), &error);
+    must(basin_backend_open(&backend, &(basin_compute){.threads = 1}, &error), &error);
     basin_image_model *model[2] = {tiny(backend, 12, false), tiny(backend, 12, true)};
     basin_image_positions_of figures[2];
     basin_picture picture = {0};

@@ -47,7 +47,9 @@ static double recall(const basin_memory *memory, const char *erase, double noise
         if (basin_memory_damage_cue(cue + i * DIM, known + i * DIM, memory, &d, &error))
             fail_msg("%s", error.text);
     }
-    assert_int_equal(basin_backend_open(&how.backend, "ref", 1, &error), BASIN_OK);
+    assert_int_equal(
+        basin_backend_open(&how.backend, &(basin_compute){.backend = "ref", .threads = 1}, &error),
+        BASIN_OK);
     if (basin_memory_recall(&r, memory, cue, known, COUNT, &how, &error))
         fail_msg("%s", error.text);
     assert_true(r.rested);

@@ -54,7 +54,7 @@ static inline void bench_open(bench *b, void **state, const char *name, int64_t 
         (basin_sudoku_data){.size = sizeof b->data, .train = &b->boards, .validation = &b->boards};
     b->training = (basin_training){
         .size = sizeof b->training, .output = b->out, .save_every = 1e9, .watch = &b->watch};
-    must(basin_backend_open(&b->training.backend, "cpu", 1, &error), &error);
+    must(basin_backend_open(&b->training.backend, &(basin_compute){.threads = 1}, &error), &error);
 }
 
 static inline void bench_candidates(bench *b) {

@@ -26,7 +26,7 @@ static basin_status scenario(void *context) {
     basin_status status = basin_sudoku_generate(&boards, &making, NULL);
     if (!status) status = basin_sudoku_boards_write(s->boards, &boards, NULL);
     if (!status) status = basin_sudoku_boards_read(&read, s->boards, false, NULL);
-    if (!status) status = basin_backend_open(&backend, "cpu", 1, NULL);
+    if (!status) status = basin_backend_open(&backend, &(basin_compute){.threads = 1}, NULL);
     basin_training training = {.size = sizeof training, .backend = backend};
     basin_sudoku_data data = {.size = sizeof data, .train = &read, .validation = &boards};
     if (!status) status = basin_sudoku_train(&model, &outcome, s->settings, &data, &training, NULL);

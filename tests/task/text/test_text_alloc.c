@@ -38,7 +38,7 @@ static basin_status train(void *context) {
     basin_text_model *model = NULL;
     basin_outcome outcome;
     unlink(s->model);
-    basin_status status = basin_backend_open(&backend, "cpu", 1, NULL);
+    basin_status status = basin_backend_open(&backend, &(basin_compute){.threads = 1}, NULL);
     basin_text_data data = {
         .size = sizeof data, .train = VERSE, .train_length = strlen(VERSE), .hold_out = 0.2};
     basin_training training = {.size = sizeof training, .backend = backend};
@@ -57,7 +57,7 @@ static basin_status use(void *context) {
     basin_text_scoring scoring = {.size = sizeof scoring};
     basin_text_generation wish = {
         .size = sizeof wish, .tokens = 2, .temperature = 1, .energies = true};
-    basin_status status = basin_backend_open(&backend, "cpu", 1, NULL);
+    basin_status status = basin_backend_open(&backend, &(basin_compute){.threads = 1}, NULL);
     if (!status) status = basin_text_open(&model, s->model, backend, NULL);
     if (!status) status = basin_text_score(&scores, model, VERSE, strlen(VERSE), &scoring, NULL);
     if (!status) status = basin_text_generate(NULL, model, "cat", 3, &wish, NULL);
