@@ -22,8 +22,6 @@ static const struct {
     [BASIN_LIBRARY_METIS] = {"METIS", "libmetis.so.5", "cutting graphs into parts", false},
     [BASIN_LIBRARY_MPI] = {"MPI", "libmpi.so.40", "several ranks", false},
     [BASIN_LIBRARY_NCCL] = {"NCCL", "libnccl.so.2", "ranks with a GPU each", false},
-    [BASIN_LIBRARY_PQ] = {"libpq", "libpq.so.5", "PostgreSQL databases", false},
-    [BASIN_LIBRARY_SQLITE] = {"SQLite", "libsqlite3.so.0", "SQLite files", false},
     [BASIN_LIBRARY_WEBP] = {"libwebp", BASIN_SONAME_WEBP, "WebP pictures", false},
     /* not looked for at build time: its functions keep their form */
     [BASIN_LIBRARY_XGBOOST] = {"XGBoost", "libxgboost.so.0", "boosted trees to compare with",

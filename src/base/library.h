@@ -41,8 +41,6 @@ typedef enum basin_library {
     BASIN_LIBRARY_METIS,
     BASIN_LIBRARY_MPI,  /* opened by src/ranks/mpi.c, under the name of the launcher's own */
     BASIN_LIBRARY_NCCL, /* opened by the CUDA backend's module */
-    BASIN_LIBRARY_PQ,
-    BASIN_LIBRARY_SQLITE,
     BASIN_LIBRARY_WEBP,
     BASIN_LIBRARY_XGBOOST,
     BASIN_LIBRARIES,

@@ -10,7 +10,7 @@ typedef struct basin_network_flags {
     bool unite;   /* add the union of all relations */
     bool classes; /* labels are classes by any name */
     const char *self, *missing, *unknown, *id, *label, *source, *target, *edge_type, *drop;
-    const char *date_format, *nodes, *edges, *time, *until, *split_time;
+    const char *date_format, *time, *until, *split_time;
     double split_train, split_val; /* no options of their own */
     int64_t unlabelled_first, max_categories;
     const basin_network *base; /* what the files add to; no option of its own */
@@ -61,11 +61,6 @@ typedef struct basin_network_flags {
                      "CSV: edges to nodes that no file of nodes has: refuse the file (the "        \
                      "default), leave the edge out, or add the node without features of its own; " \
                      "for a trained model the default is what training did."),                     \
-        BASIN_TEXT(type, field.nodes, 0, "nodes", "SQL",                                           \
-                   "Of a database (postgresql://.., or a file of SQLite) instead of files: the "   \
-                   "query that gives a row a node."),                                              \
-        BASIN_TEXT(type, field.edges, 0, "edges", "SQL",                                           \
-                   "Of a database: the query that gives a row an edge, its source and target."),   \
         BASIN_FLAG(type, field.no_header, 0, "no-header",                                          \
                    "CSV of edges: files of two or three columns have no header; they are source, " \
                    "target and relation. Lists of numbers are known without this."),               \

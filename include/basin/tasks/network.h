@@ -144,8 +144,6 @@ typedef struct basin_network_options {
     /* Tables add to this network: its nodes come first, and edges may lead to them. Its schema
      * holds where none is given. */
     const basin_network *base;
-    /* Of a database: SQL that gives a row a node (or NULL) and SQL that gives a row an edge. */
-    const char *nodes, *edges;
     /* Of edges with times: the column that has them (NULL: the usual names), and the last time that
      * counts, written as the column writes it (NULL: all do). */
     const char *time, *until;
@@ -163,9 +161,8 @@ typedef struct basin_network_options {
 /* ---- files ---- */
 
 /* Opens one file (npz, .mat, DGL, the mapped file), or CSV files: one of edges, and any of nodes;
- * what a file is goes by its content. "-" is standard input. Or one database, postgresql://.. or a
- * file of SQLite (sqlite:PATH, too), of which the options have queries (docs/tables.md). Every
- * number is checked, those of a mapped file included. */
+ * what a file is goes by its content. One of them may be "-", standard input (docs/tables.md).
+ * Every number is checked, those of a mapped file included. */
 BASIN_API basin_status basin_network_open(basin_network **network, const char *const *path,
                                           int paths, const basin_network_options *options,
                                           basin_error *error);

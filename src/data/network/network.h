@@ -34,35 +34,17 @@ bool basin_network_mat_is(const void *data, size_t size);
 basin_status basin_network_mat_read(basin_network **network, const void *data, size_t size,
                                     const char *path, const basin_network_options *options,
                                     basin_error *error);
-/* A query of a database that gives a table; and what it gave when it was run before. */
-struct basin_database;
-typedef struct basin_query {
-    struct basin_database *database;
-    const char *sql;
-    bool edges; /* a row an edge; else a row a node */
-    bool read;  /* it was read to its end: */
-    int64_t rows;
-    uint64_t sum;
-} basin_query;
-
-/* A table: a CSV file by its path, or in memory where `data` is not NULL, or a query. */
+/* A table: a CSV file by its path, or in memory where `data` is not NULL. */
 typedef struct basin_csv_source {
     const char *path; /* what messages call it */
     const void *data;
     size_t size;
     bool no_header; /* as basin_network_options has it */
-    basin_query *query;
 } basin_csv_source;
 
 basin_status basin_network_csv_read(basin_network **network, const basin_csv_source *source,
                                     int sources, const basin_network_options *options,
                                     basin_error *error);
-/* The database among the paths, NULL where there is none; an error where options or other files do
- * not go with it. Then its network, by the queries of the options. */
-basin_status basin_network_database_find(const char **database, const char *const *path, int paths,
-                                         const basin_network_options *options, basin_error *error);
-basin_status basin_network_database_read(basin_network **network, const char *address,
-                                         const basin_network_options *options, basin_error *error);
 /* Takes the bundle over where it succeeds. */
 basin_status basin_network_file_read(basin_network **network, basin_bundle *bundle,
                                      basin_error *error);

@@ -1,5 +1,4 @@
-/* Opening a network, whatever its format: by the first bytes of the file, not by its name; or from
- * a database. */
+/* Opening a network, whatever its format: by the first bytes of the file, not by its name. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -123,8 +122,6 @@ basin_status basin_network_options_check_parts(const basin_network_options *opti
     const basin_network_options *o = basin_network_options_or(options);
     const wish option[] = {{"missing", o->missing != BASIN_MISSING_ERROR},
                            {"unlabelled_first", o->unlabelled_first > 0},
-                           {"nodes", o->nodes},
-                           {"edges", o->edges},
                            {"split_time", o->split_time}};
     basin_status status = check_options(o, folder, error);
     if (!status) status = check_edges(o, folder, false, error);
@@ -164,13 +161,13 @@ static basin_status open_file(basin_network **network, const char *const *path, 
     return status;
 }
 
-static basin_status open_any(basin_network **network, const char *const *path, int paths,
-                             const basin_network_options *options, basin_error *error) {
-    const char *database;
-    basin_status status = basin_network_database_find(&database, path, paths, options, error);
-    if (status) return status;
-    return database ? basin_network_database_read(network, database, options, error)
-                    : open_file(network, path, paths, options, error);
+/* Standard input can be read once. */
+static basin_status check_inputs(const char *const *path, int paths, basin_error *error) {
+    int inputs = 0;
+    for (int i = 0; i < paths; i++) inputs += !strcmp(path[i], "-");
+    if (inputs < 2) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE, "-: standard input is given %d times, wanted once",
+                      inputs);
 }
 
 basin_status basin_network_finish(basin_network *network, const basin_network_options *options,
@@ -202,7 +199,8 @@ basin_status basin_network_open(basin_network **network, const char *const *path
     const basin_network_options *o = basin_network_options_or(options);
     *network = NULL;
     if (paths < 1) return basin_fail(error, BASIN_BAD_VALUE, "no file to open");
-    basin_status status = open_any(network, path, paths, o, error);
+    basin_status status = check_inputs(path, paths, error);
+    if (!status) status = open_file(network, path, paths, o, error);
     /* Readers look at what they build; a mapped file may hold anything. */
     if (!status && (*network)->file) status = basin_network_check_tables(*network, error);
     if (!status && (*network)->file)

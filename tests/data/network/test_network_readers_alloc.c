@@ -5,7 +5,6 @@
 
 #include <zlib.h>
 
-#include "data/database/sqlite.h"
 #include "data/network/dgl.h"
 #include "support/alloc_fail.h"
 
@@ -55,20 +54,6 @@ static void csv_files(void **state) {
     assert_true(alloc_fail_sweep(read_files, &f) > 100);
 }
 
-/* SQLite allocates in its own library. */
-static void queries(void **state) {
-    char path[PATH_TEXT];
-    files f = {.path = {folder_path(path, state, "bank.db")},
-               .count = 1,
-               .options = {.missing = BASIN_MISSING_MEAN,
-                           .nodes = "SELECT * FROM nodes",
-                           .edges = "SELECT * FROM edges"}};
-    sqlite_run(path, "CREATE TABLE nodes (id, f, city, label);"
-                     "INSERT INTO nodes VALUES ('a b', 1, 'r', 1), ('b', NULL, 's', 0);"
-                     "CREATE TABLE edges (src, dst); INSERT INTO edges VALUES ('a b', 'b')");
-    assert_true(alloc_fail_sweep(read_files, &f) > 60);
-}
-
 static void dgl_files(void **state) {
     static dgl made;
     char path[PATH_TEXT];
@@ -89,7 +74,6 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mat_files),
         cmocka_unit_test(csv_files),
-        cmocka_unit_test(queries),
         cmocka_unit_test(dgl_files),
     };
     return cmocka_run_group_tests(tests, folder_new, folder_remove);

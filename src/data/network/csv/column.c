@@ -71,9 +71,8 @@ static basin_status see_known(basin_column *c, const basin_table_rows *rows, con
     if (c->type == BASIN_COLUMN_DATE) good = read_date(&value, text, rules->date_format);
     if (good) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_FILE,
-                      "%s: %s %" PRId64 ": column '%s' holds '%.40s', wanted a %s as in training",
-                      rows->path, rows->unit, rows->line, c->name, text,
-                      basin_column_type_name(c->type));
+                      "%s: line %" PRId64 ": column '%s' holds '%.40s', wanted a %s as in training",
+                      rows->path, rows->line, c->name, text, basin_column_type_name(c->type));
 }
 
 /* Whether all cells before this one could be read so; one that could not decides it. */
@@ -112,7 +111,6 @@ basin_status basin_column_see(basin_column *c, const basin_table_rows *rows, con
     int32_t number;
     if (!c->feature || basin_cell_missing(text)) return BASIN_OK;
     c->cells++;
-    c->unit = rows->unit;
     if (c->known) return see_known(c, rows, text, rules, error);
     see_readings(c, rows, text, rules->date_format);
     if (c->many) return BASIN_OK;
@@ -175,9 +173,9 @@ static basin_status check_odd(const basin_column *c, const char *path, basin_err
     const basin_reading *r = &c->as[most];
     if (2 * r->cells <= c->cells) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_FILE,
-                      "%s: %s %" PRId64 ": column '%s' holds '%s', wanted %s as in the other "
+                      "%s: line %" PRId64 ": column '%s' holds '%s', wanted %s as in the other "
                       "rows (or leave the column out with drop)",
-                      path, c->unit, r->odd_line, c->name, r->odd, wanted[most]);
+                      path, r->odd_line, c->name, r->odd, wanted[most]);
 }
 
 static basin_status settle_type(basin_column *c, basin_schema_column *to, const char *path,

@@ -30,8 +30,7 @@ typedef struct basin_column {
     bool many;    /* more texts than the limit */
     bool epoch;   /* dates are seconds or milliseconds since 1970 */
     bool comma;
-    const char *unit; /* what rows are counted by in messages */
-    bool currencies;  /* more than one */
+    bool currencies; /* more than one */
     const char *currency;
     unsigned marks;
     int64_t cells; /* that are not missing */

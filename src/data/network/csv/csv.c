@@ -131,8 +131,7 @@ static basin_status make_network(basin_tables *j) {
     const char *path = j->table[0].source->path;
     int64_t nodes = j->id.names.names.count;
     if (nodes == 0 || (j->relation.names.names.count == 0 && !j->node_tables))
-        return basin_fail(j->error, BASIN_BAD_FILE, "%s: no row%s", path,
-                          j->table[0].source->query ? "" : " below the header");
+        return basin_fail(j->error, BASIN_BAD_FILE, "%s: no row below the header", path);
     status = basin_tables_number_classes(j);
     if (!status) status = basin_network_new(&j->network, path, nodes, j->error);
     if (!status) status = name_tables(j);

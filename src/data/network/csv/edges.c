@@ -12,8 +12,8 @@
 static bool has_nodes(const basin_tables *j) { return j->node_tables || j->base_nodes; }
 
 static basin_status fail_end(basin_tables *j, const basin_table_rows *rows, const char *id) {
-    return basin_fail(j->error, BASIN_BAD_FILE, "%s: %s %" PRId64 ": node '%s' is %s", rows->path,
-                      rows->unit, rows->line, id,
+    return basin_fail(j->error, BASIN_BAD_FILE, "%s: line %" PRId64 ": node '%s' is %s", rows->path,
+                      rows->line, id,
                       has_nodes(j) && *id
                           ? "in no file of nodes (the option unknown: skip or add lets such pass)"
                           : "no name that a node could have");
@@ -74,8 +74,8 @@ static basin_status read_edge(basin_tables *j, const basin_table_file *t,
     if (status) return status;
     if (r >= BASIN_MOST_RELATIONS)
         return basin_fail(j->error, BASIN_BAD_FILE,
-                          "%s: %s %" PRId64 ": more than %d relations; is '%s' a kind of edge?",
-                          rows->path, rows->unit, rows->line, BASIN_MOST_RELATIONS,
+                          "%s: line %" PRId64 ": more than %d relations; is '%s' a kind of edge?",
+                          rows->path, rows->line, BASIN_MOST_RELATIONS,
                           t->type >= 0 ? rows->name[t->type] : "the file");
     basin_edge_list *list = &j->edges[r];
     status = add_pair(j, list, pair, rows->path);
@@ -104,7 +104,7 @@ static basin_status read_table(basin_tables *j, basin_table_file *t) {
     bool more = true;
     basin_status status = basin_table_rows_open(&rows, t->source, j->error);
     if (status) return status;
-    name_of_file(name, j, t->source->query ? "edges" : t->source->path);
+    name_of_file(name, j, t->source->path);
     while (more && !status) {
         status = basin_table_rows_next(&rows, &more, j->error);
         if (!status && more) status = read_edge(j, t, &rows, name);

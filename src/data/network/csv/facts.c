@@ -196,9 +196,10 @@ basin_status basin_tables_read_time(basin_tables *j, double *time, bool *counts,
             (void)basin_column_read(time, j->time, basin_table_rows_field(rows, i), &j->rules);
     if (isfinite(j->until) && isnan(*time))
         return basin_fail(j->error, BASIN_BAD_FILE,
-                          "%s: %s %" PRId64 ": column '%s' is empty, wanted a time to compare with "
+                          "%s: line %" PRId64
+                          ": column '%s' is empty, wanted a time to compare with "
                           "until",
-                          rows->path, rows->unit, rows->line, j->time->name);
+                          rows->path, rows->line, j->time->name);
     *counts = !(*time > j->until);
     j->late += !*counts;
     return BASIN_OK;
@@ -235,10 +236,9 @@ static basin_status fill_gap(basin_tables *j, float *cell, const basin_column *c
     const basin_schema_column *known = basin_schema_find(&j->schema->edges, c->name);
     if (j->o->missing == BASIN_MISSING_ERROR)
         return basin_fail(j->error, BASIN_BAD_FILE,
-                          "%s: %s %" PRId64 ": column '%s' is empty, wanted a %s (the option "
+                          "%s: line %" PRId64 ": column '%s' is empty, wanted a %s (the option "
                           "missing: zero or mean fills such gaps)",
-                          rows->path, rows->unit, rows->line, c->name,
-                          basin_column_type_name(c->type));
+                          rows->path, rows->line, c->name, basin_column_type_name(c->type));
     bool zero = j->o->missing == BASIN_MISSING_ZERO || !isfinite(known->mean);
     j->filled += j->o->missing == BASIN_MISSING_KEEP;
     *cell = zero ? 0 : (float)known->mean;

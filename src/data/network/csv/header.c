@@ -148,17 +148,6 @@ static basin_status read_node_header(basin_tables *j, basin_table_file *t,
     return check_once(j, t);
 }
 
-/* A query is one of edges because the caller says so, not by its columns. */
-static basin_status fail_ends(basin_tables *j, const basin_table_file *t) {
-    basin_list list = {0};
-    for (size_t i = 0; i < t->columns; i++) basin_list_add(&list, t->name[i]);
-    return basin_fail(
-        j->error, BASIN_BAD_FILE,
-        "%s: no column for the %s of an edge; there are %s (src and dst are the usual "
-        "names; the options source and target tell others)",
-        t->source->path, t->from < 0 ? "source" : "target", list.text);
-}
-
 static basin_status read_header(basin_tables *j, basin_table_file *t,
                                 const basin_table_rows *rows) {
     const basin_schema_column *type = known_role(j, true, BASIN_COLUMN_RELATION);
@@ -168,10 +157,6 @@ static basin_status read_header(basin_tables *j, basin_table_file *t,
         find_role(j, rows, j->o->source, known_role(j, true, BASIN_COLUMN_SOURCE), usual_from);
     t->to = find_role(j, rows, j->o->target, known_role(j, true, BASIN_COLUMN_TARGET), usual_to);
     t->edges = t->from >= 0 && t->to >= 0;
-    if (t->source->query) {
-        if (t->source->query->edges && !t->edges) return fail_ends(j, t);
-        t->edges = t->source->query->edges;
-    }
     if (!t->edges) return read_node_header(j, t, rows);
     t->type = find_role(j, rows, j->o->edge_type, type, usual_type);
     /* A column that training had not, or did not read so, makes no relations now. */

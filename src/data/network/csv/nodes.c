@@ -16,13 +16,13 @@ static basin_status see_node(basin_tables *j, int t, const basin_table_rows *row
     const char *id = basin_table_rows_field(rows, (size_t)table->id);
     if (!*id)
         return basin_fail(j->error, BASIN_BAD_FILE,
-                          "%s: %s %" PRId64 ": column '%s' is empty, wanted the id of a node",
-                          rows->path, rows->unit, rows->line, rows->name[table->id]);
+                          "%s: line %" PRId64 ": column '%s' is empty, wanted the id of a node",
+                          rows->path, rows->line, rows->name[table->id]);
     basin_status status = basin_dictionary_add(&j->id, &node, id, j->error);
     if (status) return status;
     if (node < j->base_nodes)
         return basin_fail(j->error, BASIN_BAD_FILE,
-                          "%s: %s %" PRId64 ": node '%s' is in %s already", rows->path, rows->unit,
+                          "%s: line %" PRId64 ": node '%s' is in %s already", rows->path,
                           rows->line, id, j->o->base->path);
     size_t had = j->seen_capacity;
     if (!basin_array_reserve((void **)&j->seen, &j->seen_capacity, (size_t)node + 1,
@@ -31,9 +31,9 @@ static basin_status see_node(basin_tables *j, int t, const basin_table_rows *row
     memset(j->seen + had, 0, (j->seen_capacity - had) * sizeof *j->seen);
     if (j->seen[node] == t + 1)
         return basin_fail(j->error, BASIN_BAD_FILE,
-                          "%s: %s %" PRId64 ": node '%s' for the "
+                          "%s: line %" PRId64 ": node '%s' for the "
                           "second time",
-                          rows->path, rows->unit, rows->line, id);
+                          rows->path, rows->line, id);
     j->seen[node] = t + 1;
     for (size_t i = 0; i < table->columns && !status; i++)
         status = basin_column_see(&table->column[i], rows, basin_table_rows_field(rows, i),
@@ -138,10 +138,9 @@ static basin_status fill_split(basin_tables *j, const basin_table_file *t,
         int32_t in = 0;
         if (t->mask[i] >= 0 &&
             !basin_cell_label(&in, basin_table_rows_field(rows, (size_t)t->mask[i])))
-            return basin_fail(j->error, BASIN_BAD_FILE,
-                              "%s: %s %" PRId64 ": mask '%s' is '%s', wanted 0 or 1", rows->path,
-                              rows->unit, rows->line, word[i],
-                              basin_table_rows_field(rows, (size_t)t->mask[i]));
+            return basin_fail(
+                j->error, BASIN_BAD_FILE, "%s: line %" PRId64 ": mask '%s' is '%s', wanted 0 or 1",
+                rows->path, rows->line, word[i], basin_table_rows_field(rows, (size_t)t->mask[i]));
         if (in > 0) part[i][node] = 1;
     }
     const char *text = t->split >= 0 ? basin_table_rows_field(rows, (size_t)t->split) : "";
@@ -152,8 +151,8 @@ static basin_status fill_split(basin_tables *j, const basin_table_file *t,
             return BASIN_OK;
         }
     return basin_fail(j->error, BASIN_BAD_FILE,
-                      "%s: %s %" PRId64 ": split is '%s', wanted train, val, test or nothing",
-                      rows->path, rows->unit, rows->line, text);
+                      "%s: line %" PRId64 ": split is '%s', wanted train, val, test or nothing",
+                      rows->path, rows->line, text);
 }
 
 /* Of several tables with labels one may know what another does not. */
@@ -165,15 +164,15 @@ static basin_status fill_label(basin_tables *j, const basin_table_file *t,
         found = basin_tables_class(j, text);
     else if (!basin_cell_label(&found, text))
         return basin_fail(j->error, BASIN_BAD_FILE,
-                          "%s: %s %" PRId64 ": the label '%s', wanted 0 or 1, or nothing "
+                          "%s: line %" PRId64 ": the label '%s', wanted 0 or 1, or nothing "
                           "where it is not known",
-                          rows->path, rows->unit, rows->line, text);
+                          rows->path, rows->line, text);
     if (found >= 0 && *label >= 0 && found != *label)
         return basin_fail(j->error, BASIN_BAD_FILE,
-                          "%s: %s %" PRId64 ": node '%s' has the label '%s', and another one in "
+                          "%s: line %" PRId64 ": node '%s' has the label '%s', and another one in "
                           "another file of nodes",
-                          rows->path, rows->unit, rows->line,
-                          basin_table_rows_field(rows, (size_t)t->id), text);
+                          rows->path, rows->line, basin_table_rows_field(rows, (size_t)t->id),
+                          text);
     if (found >= 0) *label = found;
     return BASIN_OK;
 }

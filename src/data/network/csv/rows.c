@@ -1,101 +1,311 @@
-/* Rows of tables; see rows.h. Fields are gathered here, whatever they come from. */
+/* Reading CSV and TSV record by record, from a file or from memory, plain or packed by gzip or
+ * zstd.
+ *
+ * Fields may be quoted, with "" for a quote and line breaks within. The delimiter is told from the
+ * first record: a tab if there is one, else a comma or a semicolon, whichever is there more often.
+ * Empty lines are passed over, so is a byte order mark. Text that is not UTF-8 is taken as Latin-1.
+ * All records have as many fields as the first.
+ *
+ * Lists of edges come without a header as well: where the first line that is no comment (#) has two
+ * to four numbers, the first two of them whole, the columns are called src, dst, "column 3", ..
+ * Where the caller says that there is none, two or three columns are src, dst and relation. */
 #include "data/network/csv/rows.h"
 
+#include <ctype.h>
 #include <inttypes.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
-#include "base/memory.h"
 #include "base/text.h"
+#include "base/try.h"
 
-enum { MOST_FIELDS = 1 << 20, MOST_BYTES = 1 << 26 };
+enum { BUFFER = 1 << 18, MOST_FIELDS = 1 << 20, MOST_BYTES = 1 << 26 };
 
-basin_status basin_table_rows_no_memory(const basin_table_rows *r, basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", r->path);
+static basin_status fail_memory(const basin_table_rows *c, basin_error *error) {
+    return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", c->path);
 }
 
-basin_status basin_table_rows_fail_changed(const basin_table_rows *r, basin_error *error) {
-    return basin_fail(error, BASIN_BAD_FILE, "%s: %s", r->path,
-                      r->query ? "the query gives other rows when it runs again, wanted the same "
-                                 "ones (does it call random()?)"
-                               : "the file changed while it was read");
+basin_status basin_table_rows_fail_changed(const basin_table_rows *c, basin_error *error) {
+    return basin_fail(error, BASIN_BAD_FILE, "%s: the file changed while it was read", c->path);
 }
 
 /* ---- fields ---- */
 
-basin_status basin_table_rows_begin_field(basin_table_rows *r, basin_error *error) {
-    if (r->fields >= MOST_FIELDS)
-        return basin_fail(error, BASIN_BAD_FILE, "%s: %s %" PRId64 " has more than %d fields",
-                          r->path, r->unit, r->line, MOST_FIELDS);
-    if (!basin_array_reserve((void **)&r->start, &r->start_capacity, r->fields + 1,
-                             sizeof *r->start))
-        return basin_table_rows_no_memory(r, error);
-    r->start[r->fields++] = r->length;
+static basin_status begin_field(basin_table_rows *c, basin_error *error) {
+    if (c->fields >= MOST_FIELDS)
+        return basin_fail(error, BASIN_BAD_FILE, "%s: line %" PRId64 " has more than %d fields",
+                          c->path, c->line, MOST_FIELDS);
+    if (!basin_array_reserve((void **)&c->start, &c->start_capacity, c->fields + 1,
+                             sizeof *c->start))
+        return fail_memory(c, error);
+    c->start[c->fields++] = c->length;
     return BASIN_OK;
 }
 
-basin_status basin_table_rows_grow(basin_table_rows *r, basin_error *error) {
-    if (r->length >= MOST_BYTES)
+static basin_status grow(basin_table_rows *c, size_t bytes, basin_error *error) {
+    if (c->length >= MOST_BYTES)
         return basin_fail(error, BASIN_BAD_FILE,
-                          "%s: %s %" PRId64 " begins a record of more than %d bytes%s", r->path,
-                          r->unit, r->line, MOST_BYTES, r->query ? "" : "; is a quote not closed?");
-    if (!basin_array_reserve((void **)&r->text, &r->capacity, r->length + 256, 1))
-        return basin_table_rows_no_memory(r, error);
+                          "%s: line %" PRId64 " begins a record of more than %d bytes; is a quote "
+                          "not closed?",
+                          c->path, c->line, MOST_BYTES);
+    return basin_array_reserve((void **)&c->text, &c->capacity, c->length + bytes + 256, 1)
+               ? BASIN_OK
+               : fail_memory(c, error);
+}
+
+static basin_status put(basin_table_rows *c, const void *bytes, size_t count, basin_error *error) {
+    if (c->capacity - c->length < count) BASIN_TRY(grow(c, count, error));
+    memcpy(c->text + c->length, bytes, count);
+    c->length += count;
+    return BASIN_OK;
+}
+
+static basin_status put_byte(basin_table_rows *c, int byte, basin_error *error) {
+    if (c->capacity == c->length) BASIN_TRY(grow(c, 1, error));
+    c->text[c->length++] = (char)byte;
     return BASIN_OK;
 }
 
 /* Text that is not UTF-8 is Latin-1: bytes from 128 on become two. */
-static basin_status widen(basin_table_rows *r, basin_error *error) {
-    size_t first = r->start[r->fields - 1], count = r->length - first;
-    if (basin_text_is_utf8(r->text + first)) return BASIN_OK;
-    r->latin = true;
-    r->length = first;
-    char *bytes = basin_string_copy(r->text + first);
-    basin_status status = bytes ? BASIN_OK : basin_table_rows_no_memory(r, error);
-    for (size_t i = 0; i + 1 < count && !status; i++) {
+static basin_status widen(basin_table_rows *c, basin_error *error) {
+    size_t first = c->start[c->fields - 1], count = c->length - first;
+    if (basin_text_is_utf8(c->text + first)) return BASIN_OK;
+    BASIN_FREE_AT_EXIT char *bytes = basin_string_copy(c->text + first);
+    if (!bytes) return fail_memory(c, error);
+    c->latin = true;
+    c->length = first;
+    for (size_t i = 0; i + 1 < count; i++) {
         unsigned char byte = (unsigned char)bytes[i];
-        if (byte >= 0x80) status = basin_table_rows_put(r, (char)(0xc0 | byte >> 6), error);
-        if (!status)
-            status =
-                basin_table_rows_put(r, (char)(byte >= 0x80 ? 0x80 | (byte & 0x3f) : byte), error);
+        if (byte >= 0x80) BASIN_TRY(put_byte(c, 0xc0 | byte >> 6, error));
+        BASIN_TRY(put_byte(c, byte >= 0x80 ? 0x80 | (byte & 0x3f) : byte, error));
     }
-    free(bytes);
-    return status ? status : basin_table_rows_put(r, 0, error);
+    return put_byte(c, 0, error);
 }
 
-basin_status basin_table_rows_end_field(basin_table_rows *rows, basin_error *error) {
-    basin_status status = basin_table_rows_put(rows, 0, error);
-    return status ? status : widen(rows, error);
+static basin_status end_field(basin_table_rows *c, basin_error *error) {
+    BASIN_TRY(put_byte(c, 0, error));
+    return widen(c, error);
+}
+
+/* ---- records ---- */
+
+static basin_status refill(basin_table_rows *c, basin_error *error) {
+    size_t got;
+    BASIN_TRY(basin_packed_read(&got, c->buffer, BUFFER, c->file, error));
+    c->at = c->buffer;
+    c->end = c->buffer + got;
+    c->done = got == 0;
+    return BASIN_OK;
+}
+
+/* The next byte, or -1 at the end. */
+static basin_status peek(int *byte, basin_table_rows *c, basin_error *error) {
+    if (c->at == c->end && !c->done) BASIN_TRY(refill(c, error));
+    *byte = c->at == c->end ? -1 : *c->at;
+    return BASIN_OK;
+}
+
+static basin_status fail_zero(const basin_table_rows *c, basin_error *error) {
+    return basin_fail(error, BASIN_BAD_FILE, "%s: line %" PRId64 " holds a zero byte", c->path,
+                      c->line);
+}
+
+/* A quoted field behind its first quote, up to the one that closes it. */
+static basin_status read_quoted(basin_table_rows *c, basin_error *error) {
+    for (;;) {
+        int byte;
+        BASIN_TRY(peek(&byte, c, error));
+        if (byte < 0)
+            return basin_fail(error, BASIN_BAD_FILE,
+                              "%s: the file ends within quotes; the record begins in line %" PRId64,
+                              c->path, c->line);
+        c->at++;
+        if (byte == '\n') c->next_line++;
+        if (byte == '"') {
+            BASIN_TRY(peek(&byte, c, error));
+            if (byte != '"') return BASIN_OK;
+            c->at++;
+        }
+        if (byte == 0) return fail_zero(c, error);
+        BASIN_TRY(put_byte(c, byte, error));
+    }
+}
+
+/* What the buffer has of a field that is not quoted. */
+static basin_status read_plain(basin_table_rows *c, basin_error *error) {
+    const unsigned char *from = c->at, *p = from;
+    while (p < c->end && *p != (unsigned char)c->delimiter && *p != '\n' && *p) p++;
+    c->at = p;
+    if (p < c->end && !*p) return fail_zero(c, error);
+    return put(c, from, (size_t)(p - from), error);
+}
+
+/* A field with what follows it consumed; *last where that was the end of the record. */
+static basin_status read_field(bool *last, basin_table_rows *c, basin_error *error) {
+    int byte;
+    BASIN_TRY(begin_field(c, error));
+    BASIN_TRY(peek(&byte, c, error));
+    if (byte == '"') {
+        c->at++;
+        BASIN_TRY(read_quoted(c, error));
+    }
+    for (;;) {
+        BASIN_TRY(peek(&byte, c, error));
+        if (byte < 0 || byte == '\n' || byte == c->delimiter) break;
+        BASIN_TRY(read_plain(c, error));
+    }
+    if (byte >= 0) c->at++;
+    if (byte == '\n') c->next_line++;
+    *last = byte < 0 || byte == '\n';
+    bool filled = c->length > c->start[c->fields - 1];
+    if (*last && filled && c->text[c->length - 1] == '\r') c->length--;
+    return end_field(c, error);
+}
+
+/* One record, empty lines passed over; no fields at the end of the file. */
+static basin_status read_record(basin_table_rows *c, basin_error *error) {
+    do {
+        int byte;
+        bool last = false;
+        c->line = c->next_line;
+        c->fields = c->length = 0;
+        BASIN_TRY(peek(&byte, c, error));
+        if (byte < 0) return BASIN_OK;
+        while (!last) BASIN_TRY(read_field(&last, c, error));
+    } while (c->fields == 1 && c->length == 1);
+    return BASIN_OK;
+}
+
+/* ---- the header ---- */
+
+/* Looks ahead in the first buffer, outside of quotes. */
+static char find_delimiter(const basin_table_rows *c) {
+    bool quoted = false, space = false;
+    size_t commas = 0, semicolons = 0;
+    for (const unsigned char *p = c->at; p < c->end && (*p != '\n' || quoted); p++) {
+        if (*p == '"') quoted = !quoted;
+        if (quoted) continue;
+        if (*p == '\t') return '\t';
+        commas += *p == ',';
+        semicolons += *p == ';';
+        space = space || *p == ' ';
+    }
+    if (c->headerless && space && !commas && !semicolons) return ' ';
+    return semicolons > commas ? ';' : ',';
+}
+
+static const unsigned char *skip_line(const unsigned char *p, const unsigned char *end) {
+    while (p < end && *p != '\n') p++;
+    return p < end ? p + 1 : end;
+}
+
+/* Two to four numbers in a line, of which the first two are whole: no header has such names. */
+static bool is_edge(const unsigned char *p, const unsigned char *end) {
+    int fields = 0;
+    for (;;) {
+        const unsigned char *from = p;
+        bool whole = true;
+        for (; p < end && (isdigit(*p) || *p == '.' || *p == '-' || *p == 'e'); p++)
+            whole = whole && isdigit(*p);
+        if (p == from || (fields < 2 && !whole)) return false;
+        fields++;
+        if (p == end || *p == '\n' || *p == '\r') return fields >= 2 && fields <= 4;
+        if (!strchr("\t,; ", *p++)) return false;
+    }
+}
+
+/* Comments stand before lists of edges alone; a header may begin with a # of its own. */
+static void find_edges(basin_table_rows *c) {
+    const unsigned char *p = c->at;
+    int64_t lines = 0;
+    for (; p < c->end && *p == '#'; lines++) p = skip_line(p, c->end);
+    if (p == c->end || !is_edge(p, c->end)) return;
+    c->at = p;
+    c->next_line += lines;
+    c->headerless = true;
+}
+
+static const char *usual_name(char text[40], const basin_table_rows *c, size_t i) {
+    static const char *const end[] = {"src", "dst"};
+    const char *field = basin_table_rows_field(c, i);
+    bool number = isdigit((unsigned char)*field) || *field == '-' || *field == '.';
+    if (i < 2) return end[i];
+    if (i == 2 && !number) return "relation";
+    snprintf(text, 40, "column %zu", i + 1);
+    return text;
+}
+
+/* A file of old Macintosh lines is one long header. */
+static basin_status check_lines(const basin_table_rows *c, const char *name, basin_error *error) {
+    for (const char *p = strchr(name, '\r'); p; p = strchr(p + 1, '\r'))
+        if (p[1] != '\n')
+            return basin_fail(error, BASIN_BAD_FILE,
+                              "%s: lines end with a carriage return, wanted a line feed, or both",
+                              c->path);
+    return BASIN_OK;
+}
+
+static basin_status keep_header(basin_table_rows *c, basin_error *error) {
+    char text[40];
+    BASIN_TRY(BASIN_NEW(&c->name, c->fields, "names of columns", error));
+    c->columns = c->fields;
+    for (size_t i = 0; i < c->columns; i++) {
+        const char *name = c->headerless ? usual_name(text, c, i) : basin_table_rows_field(c, i);
+        if (!(c->name[i] = basin_string_copy(name))) return fail_memory(c, error);
+        BASIN_TRY(check_lines(c, name, error));
+    }
+    c->held = c->headerless;
+    return BASIN_OK;
+}
+
+static basin_status read_header(basin_table_rows *c, bool none, basin_error *error) {
+    int byte;
+    c->next_line = 1;
+    BASIN_TRY(peek(&byte, c, error));
+    if (c->end - c->at >= 3 && !memcmp(c->at, "\xef\xbb\xbf", 3)) c->at += 3;
+    find_edges(c);
+    c->delimiter = find_delimiter(c);
+    BASIN_TRY(read_record(c, error));
+    if (c->fields == 0)
+        return basin_fail(error, BASIN_BAD_FILE, "%s: the file is empty, wanted a header", c->path);
+    if (none && (c->fields == 2 || c->fields == 3)) c->headerless = true;
+    return keep_header(c, error);
 }
 
 /* ---- rows ---- */
 
+static basin_status open_rows(basin_table_rows *c, const basin_csv_source *s, basin_error *error) {
+    if (s->data)
+        BASIN_TRY(basin_packed_open_memory(&c->file, s->data, s->size, s->path, error));
+    else
+        BASIN_TRY(basin_packed_open(&c->file, s->path, error));
+    BASIN_TRY(BASIN_NEW_RAW(&c->buffer, BUFFER, "a table", error));
+    return read_header(c, s->no_header, error);
+}
+
 basin_status basin_table_rows_open(basin_table_rows *rows, const basin_csv_source *source,
                                    basin_error *error) {
-    *rows = (basin_table_rows){
-        .path = source->path, .unit = source->query ? "row" : "line", .query = source->query};
-    basin_status status =
-        source->query ? basin_query_open(rows, error) : basin_csv_open(rows, source, error);
+    *rows = (basin_table_rows){.path = source->path};
+    basin_status status = open_rows(rows, source, error);
     if (status) basin_table_rows_close(rows);
     return status;
 }
 
 basin_status basin_table_rows_next(basin_table_rows *rows, bool *more, basin_error *error) {
-    basin_status status = rows->query ? basin_query_next(rows, error) : basin_csv_next(rows, error);
-    *more = !status && rows->fields > 0;
-    if (status || !*more || rows->fields == rows->columns) return status;
     *more = false;
+    if (!rows->held) BASIN_TRY(read_record(rows, error));
+    rows->held = false;
+    *more = rows->fields == rows->columns;
+    if (*more || rows->fields == 0) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_FILE,
-                      "%s: %s %" PRId64 " has %zu fields, wanted %zu as in the header", rows->path,
-                      rows->unit, rows->line, rows->fields, rows->columns);
+                      "%s: line %" PRId64 " has %zu fields, wanted %zu as in the header",
+                      rows->path, rows->line, rows->fields, rows->columns);
 }
 
 void basin_table_rows_close(basin_table_rows *rows) {
-    if (rows->query)
-        basin_query_close(rows);
-    else
-        basin_csv_close(rows);
+    basin_packed_close(rows->file);
+    free(rows->buffer);
     for (size_t i = 0; rows->name && i < rows->columns; i++) free(rows->name[i]);
     free(rows->name);
     free(rows->text);

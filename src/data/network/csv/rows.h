@@ -1,6 +1,4 @@
-/* The rows of a table, one after the other, as text: of a CSV file (reader.c) or of a query
- * (query.c). Whoever reads tables reads them from here and cannot tell which it was, but for what
- * messages call the table and count its rows by. */
+/* The rows of a CSV file or of CSV in memory, one after the other, as text; see rows.c. */
 #ifndef BASIN_DATA_NETWORK_CSV_ROWS_H
 #define BASIN_DATA_NETWORK_CSV_ROWS_H
 
@@ -12,8 +10,17 @@
 #include "data/network/network.h"
 #include "data/packed.h"
 
-/* What only rows of a file have. */
-typedef struct basin_csv {
+typedef struct basin_table_rows {
+    const char *path; /* what messages call the table */
+    int64_t line;     /* where the row begins */
+    size_t columns;   /* 0 before the header */
+    char **name;      /* [columns] */
+    bool headerless;  /* the file has no header */
+    bool latin;       /* some text was not UTF-8 and was taken as Latin-1 */
+    char *text;       /* the fields of the row, each ends with a zero byte */
+    size_t length, capacity;
+    size_t *start; /* [fields] */
+    size_t fields, start_capacity;
     basin_packed *file;
     unsigned char *buffer;
     const unsigned char *at, *end; /* what is left of the buffer */
@@ -21,23 +28,6 @@ typedef struct basin_csv {
     bool held; /* the first record is one of data and still to be given out */
     char delimiter;
     int64_t next_line; /* of what comes */
-} basin_csv;
-
-typedef struct basin_table_rows {
-    const char *path; /* what messages call the table */
-    const char *unit; /* what `line` counts: "line" or "row" */
-    int64_t line;     /* of the row */
-    size_t columns;   /* 0 before the header */
-    char **name;      /* [columns] */
-    bool headerless;  /* the file has no header, */
-    bool latin;       /* some text was not UTF-8 and was taken as Latin-1 */
-    char *text;       /* the fields of the row, each ends with a zero byte */
-    size_t length, capacity;
-    size_t *start; /* [fields] */
-    size_t fields, start_capacity;
-    basin_csv csv;
-    basin_query *query; /* NULL: a file */
-    uint64_t sum;       /* of the rows that the query gave */
 } basin_table_rows;
 
 /* Opens and reads the header. What the source names must outlive it. */
@@ -50,32 +40,7 @@ basin_status basin_table_rows_next(basin_table_rows *rows, bool *more, basin_err
 const char *basin_table_rows_field(const basin_table_rows *rows, size_t i);
 /* The column of that name, by letters of any case, or -1. */
 int basin_table_rows_column(const basin_table_rows *rows, const char *name);
-
-/* ---- for the two sources ---- */
-
-basin_status basin_csv_open(basin_table_rows *rows, const basin_csv_source *source,
-                            basin_error *error);
-basin_status basin_csv_next(basin_table_rows *rows, basin_error *error); /* no fields: the end */
-void basin_csv_close(basin_table_rows *rows);
-basin_status basin_query_open(basin_table_rows *rows, basin_error *error);
-basin_status basin_query_next(basin_table_rows *rows, basin_error *error);
-void basin_query_close(basin_table_rows *rows);
-
 /* A table that is read a second time and is not what it was. */
 basin_status basin_table_rows_fail_changed(const basin_table_rows *rows, basin_error *error);
-basin_status basin_table_rows_no_memory(const basin_table_rows *rows, basin_error *error);
-/* A field begins, grows and ends. Ending takes text that is not UTF-8 as Latin-1. */
-basin_status basin_table_rows_begin_field(basin_table_rows *rows, basin_error *error);
-basin_status basin_table_rows_grow(basin_table_rows *rows, basin_error *error);
-basin_status basin_table_rows_end_field(basin_table_rows *rows, basin_error *error);
-static inline basin_status basin_table_rows_put(basin_table_rows *rows, char byte,
-                                                basin_error *error) {
-    if (rows->length == rows->capacity) {
-        basin_status status = basin_table_rows_grow(rows, error);
-        if (status) return status;
-    }
-    rows->text[rows->length++] = byte;
-    return BASIN_OK;
-}
 
 #endif

@@ -1,8 +1,6 @@
 /* Tables of nodes and of edges, read together into one network; what the files of this folder hand
  * to each other. In the order in which they work: header.c, nodes.c, facts.c, edges.c, base.c,
- * notes.c; csv.c calls them. Rows come from rows.h, whether a file (reader.c) or a query (query.c)
- * has them.
- */
+ * notes.c; csv.c calls them. */
 #ifndef BASIN_DATA_NETWORK_CSV_TABLE_H
 #define BASIN_DATA_NETWORK_CSV_TABLE_H
 
