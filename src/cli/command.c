@@ -35,7 +35,6 @@ const basin_command *const basin_commands[] = {
     &basin_command_text_train,
     &basin_command_text_generate,
     &basin_command_text_eval,
-    &basin_command_text_tokenize,
     &basin_command_memory_store,
     &basin_command_memory_recall,
     &basin_command_memory_capacity,

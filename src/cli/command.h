@@ -98,7 +98,6 @@ extern const basin_command basin_command_text_eval;
 extern const basin_command basin_command_text_generate;
 extern const basin_command basin_command_text_train;
 extern const basin_command basin_command_version;
-extern const basin_command basin_command_text_tokenize;
 extern const basin_command basin_command_verify;
 extern const basin_command basin_command_zoo_descend;
 extern const basin_command basin_command_zoo_list;

@@ -24,8 +24,7 @@
  *     feed.h        batches of pictures from worker threads, ahead of training
  *     network.h     one graph of many nodes: features, labels, edges
  *     cut.h         such a graph in parts, for several processes
- *     graphset.h    sets of many small graphs
- *     tokenizer.h   text as numbers: characters, bytes, BPE; tokenizer.json */
+ *     graphset.h    sets of many small graphs */
 #ifndef BASIN_TASKS_TASKS_H
 #define BASIN_TASKS_TASKS_H
 
@@ -48,6 +47,5 @@
 #include "basin/tasks/settings.h"
 #include "basin/tasks/sudoku.h"
 #include "basin/tasks/text.h"
-#include "basin/tasks/tokenizer.h"
 
 #endif

@@ -1,26 +1,44 @@
-/* Text: models that tell the next token of a text, a causal Energy Transformer (NRGPT) or a GPT:
- * train, score, generate.
+/* Text: models that predict the next token of a text, a causal Energy Transformer (NRGPT) or a GPT:
+ * train, score, generate. A token is a character, a byte, or a number that another program gave it.
  *
  *     basin_error error;
  *     basin_backend *backend;
  *     basin_text_model *model;
  *     basin_backend_open(&backend, NULL, &error);
  *     basin_text_open(&model, "model.safetensors", backend, &error);
- *     basin_text_generation wish = {.size = sizeof wish, .tokens = 200, .temperature = 0.8,
- *                                   .tell = print, .context = stdout};
- *     basin_text_generate(NULL, model, "ROMEO:", 6, &wish, &error);
- *
- * Tokenizers, and the reader of files, are in basin/tasks/tokenizer.h. */
+ *     basin_text prompt = {.bytes = "ROMEO:", .length = 6};
+ *     basin_text_generation wish = {.tokens = 200, .temperature = 0.8, .tell = print};
+ *     basin_text_generate(NULL, model, &prompt, &wish, &error); */
 #ifndef BASIN_TASKS_TEXT_H
 #define BASIN_TASKS_TEXT_H
 
 #include "basin/tasks/run.h"
 #include "basin/tasks/settings.h"
-#include "basin/tasks/tokenizer.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* ---- texts ---- */
+
+/* Bytes, or the numbers of tokens: one of the two. */
+typedef struct basin_text {
+    char *bytes; /* [length] */
+    int32_t *id; /* [length] */
+    size_t length;
+} basin_text;
+
+/* Reads files one behind the other, as `cat` would join them; basin_text_free it. A path is a file,
+ * plain or packed by gzip or zstd; "-" for standard input; or a folder: every .txt, .txt.gz and
+ * .txt.zst below it, in the order of their paths' bytes. A byte-order mark at the start of a file
+ * is left out; UTF-16, no text at all, and more than memory has room for are errors. Or one .npy
+ * file, a one-dimensional array of integers: the numbers of tokens. */
+BASIN_API basin_status basin_text_read(basin_text *text, const char *const *path, int count,
+                                       basin_error *error);
+BASIN_API void basin_text_free(basin_text *text);
+/* How much of a text is left for training where this share of it is held out: bytes, cut between
+ * characters, or tokens. */
+BASIN_API size_t basin_text_cut(const basin_text *text, double hold_out);
 
 /* ---- a model ---- */
 
@@ -35,34 +53,24 @@ BASIN_API basin_status basin_text_write(const char *path, basin_text_model *mode
 /* What it is; owned by the model. */
 BASIN_API const basin_settings *basin_text_get_settings(const basin_text_model *model);
 BASIN_API int64_t basin_text_parameters(const basin_text_model *model);
-BASIN_API const basin_tokenizer *basin_text_get_tokenizer(const basin_text_model *model);
-/* Whether it goes down an energy, as NRGPT does and a GPT does not; and in how many steps. */
+/* Whether it goes down an energy, as NRGPT does and a GPT does not. */
 BASIN_API bool basin_text_has_energy(const basin_text_model *model);
-BASIN_API int64_t basin_text_steps(const basin_text_model *model);
 
 /* ---- training ---- */
 
 typedef struct basin_text_data {
-    size_t size;       /* sizeof(basin_text_data) */
-    const char *train; /* [train_length] bytes */
-    size_t train_length;
-    const char *validation; /* [validation_length] a text of its own; NULL: `hold_out` of train */
-    size_t validation_length;
+    basin_text train;
+    basin_text validation; /* empty: `hold_out` of train */
     double hold_out; /* the last part of `train` that is scored instead of trained on, 0 to 0.5 */
-    /* In place of the one that the settings ask for; NULL: that one, or with `from` the model's. */
-    const basin_tokenizer *tokenizer;
 } basin_text_data;
 
-/* How many bytes of a text are left for training where this share of it is held out: the cut is
- * between characters. */
-BASIN_API size_t basin_text_cut(const char *text, size_t length, double hold_out);
 /* Gives every setting that was not set by its name (basin_settings_set) the value that it has in
  * the model file `from`, which training is to begin with. */
 BASIN_API basin_status basin_text_fit(basin_settings *settings, const char *from,
                                       basin_error *error);
 /* Trains a model; `model` NULL: only its file is wanted. Where the run was stopped, the model is
- * what it has learnt by then. The outcome's scores are validation_loss, in nats a token, and
- * validation_bits, in bits a byte. Items are tokens. */
+ * what it has learnt by then. The outcome's scores are validation_loss, in nats per token, and
+ * validation_bits, in bits per byte (NaN where tokens are numbers). Items are tokens. */
 BASIN_API basin_status basin_text_train(basin_text_model **model, basin_outcome *outcome,
                                         const basin_settings *settings, const basin_text_data *data,
                                         const basin_training *training, basin_error *error);
@@ -79,7 +87,6 @@ typedef enum basin_text_part {
 } basin_text_part;
 
 typedef struct basin_text_scoring {
-    size_t size; /* sizeof(basin_text_scoring) */
     basin_text_part part;
     int64_t stride; /* tokens from window to window; 0: the context, each token is scored once with
                        what its window has before it. Less: only the last `stride` of a window
@@ -94,9 +101,9 @@ typedef struct basin_text_scores {
     bool trained_on;       /* the text is that of training, and the part one that it saw */
     int64_t tokens, bytes; /* that were scored, and the text that they stand for */
     int64_t windows;
-    double loss;            /* nats a token */
+    double loss;            /* nats per token */
     double perplexity;      /* e to the loss */
-    double bits;            /* a byte */
+    double bits;            /* per byte; NaN where tokens are numbers */
     double accuracy;        /* share of tokens that were the likeliest, 0 to 1 */
     int64_t context;        /* [context] positions in a window: */
     double *position_loss;  /* mean loss; NaN where none was scored */
@@ -107,8 +114,8 @@ typedef struct basin_text_scores {
 
 /* Free the scores with basin_text_scores_free. */
 BASIN_API basin_status basin_text_score(basin_text_scores *scores, basin_text_model *model,
-                                        const char *text, size_t length,
-                                        const basin_text_scoring *scoring, basin_error *error);
+                                        const basin_text *text, const basin_text_scoring *scoring,
+                                        basin_error *error);
 BASIN_API void basin_text_scores_free(basin_text_scores *scores);
 
 /* ---- generation ---- */
@@ -116,7 +123,8 @@ BASIN_API void basin_text_scores_free(basin_text_scores *scores);
 /* One token of a prompt or of what follows. */
 typedef struct basin_text_token {
     int32_t id;
-    const char *text; /* [length] bytes, perhaps a part of a character */
+    const char *text; /* [length] bytes, perhaps a part of a character; where tokens are numbers,
+                       * the number, behind a blank but for the first */
     size_t length;
     bool given;           /* of the prompt */
     int64_t place;        /* from 0, in prompt and continuation */
@@ -127,7 +135,6 @@ typedef struct basin_text_token {
 } basin_text_token;
 
 typedef struct basin_text_generation {
-    size_t size;        /* sizeof(basin_text_generation) */
     int64_t tokens;     /* how many; 0: none, the prompt is looked at alone */
     double temperature; /* what logits are divided by; 0: the likeliest token always */
     int64_t top_k;      /* of the likeliest so many; 0: of all */
@@ -147,11 +154,10 @@ typedef struct basin_text_generated {
     double surprise; /* mean of the generated tokens, nats */
 } basin_text_generated;
 
-/* Goes on from a prompt of `length` bytes; without one (0), from a line end. `generated` may be
- * NULL.
- */
+/* Goes on from a prompt; from an empty one as from a line end. Where tokens are numbers a prompt of
+ * bytes has them in decimal. `generated` may be NULL. */
 BASIN_API basin_status basin_text_generate(basin_text_generated *generated, basin_text_model *model,
-                                           const char *prompt, size_t length,
+                                           const basin_text *prompt,
                                            const basin_text_generation *generation,
                                            basin_error *error);
 

@@ -1,4 +1,4 @@
-/* basin text eval: how well a model tells the next token of a text. */
+/* basin text eval: how well a model predicts the next token of a text. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,37 +81,33 @@ static void print_text(const basin_text_scores *s, const basin_text_model *model
     printf("%lld tokens in %lld windows, %s\n", (long long)s->tokens, (long long)s->windows,
            what[s->part]);
     if (s->trained_on) printf("  it was trained on: this is no test\n");
-    printf("  loss           %.4f nats a token\n", s->loss);
+    printf("  loss           %.4f nats per token\n", s->loss);
     printf("  perplexity     %.3f\n", s->perplexity);
-    printf("  bits           %.4f a token, %.4f a byte\n", s->loss / log(2), s->bits);
+    printf("  bits           %.4f per token", s->loss / log(2));
+    if (isfinite(s->bits)) printf(", %.4f per byte", s->bits);
+    printf("\n");
     printf("  accuracy       %.2f %% of tokens are the likeliest\n", 100 * s->accuracy);
     if (basin_text_has_energy(model))
-        printf("  energy         %.3f a token at the end, %.3f %s the start; it rose in %.1f %% of "
-               "the steps\n",
-               s->energy, fabs(s->descent), s->descent < 0 ? "above" : "below", 100 * s->rises);
+        printf(
+            "  energy         %.3f per token at the end, %.3f %s the start; it rose in %.1f %% of "
+            "the steps\n",
+            s->energy, fabs(s->descent), s->descent < 0 ? "above" : "below", 100 * s->rises);
     print_positions(s);
 }
 
-static basin_status evaluate(const options *o, basin_backend *backend, char **operand, int operands,
-                             const basin_watch *watch, basin_error *error) {
+static basin_status evaluate(const options *o, basin_backend *backend, const char *path,
+                             const basin_text *text, const basin_watch *watch, basin_error *error) {
     basin_text_model *model;
     basin_text_scores scores = {0};
-    char *text = NULL;
-    size_t length;
-    basin_text_scoring scoring = {.size = sizeof scoring,
-                                  .part = part_named(o->part),
+    basin_text_scoring scoring = {.part = part_named(o->part),
                                   .stride = o->stride,
                                   .limit = o->limit,
                                   .batch = o->batch,
                                   .watch = watch};
-    basin_status status = basin_text_open(&model, operand[0], backend, error);
-    if (!status)
-        status =
-            basin_text_read(&text, &length, (const char *const *)operand + 1, operands - 1, error);
-    if (!status) status = basin_text_score(&scores, model, text, length, &scoring, error);
+    basin_status status = basin_text_open(&model, path, backend, error);
+    if (!status) status = basin_text_score(&scores, model, text, &scoring, error);
     if (!status) (o->json ? print_json : print_text)(&scores, model);
     basin_text_scores_free(&scores);
-    free(text);
     basin_text_close(model);
     return status;
 }
@@ -121,18 +117,25 @@ static int run(const void *values, int operands, char **operand) {
     basin_error error;
     basin_backend *backend;
     basin_cli_watch watch;
-    if (basin_option_backend(&backend, o->backend, o->threads, o->products, o->dtype, &error))
+    basin_text text;
+    /* Read before signals are caught: they end it at once. */
+    if (basin_text_read(&text, (const char *const *)operand + 1, operands - 1, &error))
         return basin_report(&error);
-    basin_cli_watch_begin(&watch, o->quiet);
-    basin_status status = evaluate(o, backend, operand, operands, &watch.watch, &error);
-    basin_cli_watch_end(&watch);
-    basin_backend_close(backend);
+    basin_status status =
+        basin_option_backend(&backend, o->backend, o->threads, o->products, o->dtype, &error);
+    if (!status) {
+        basin_cli_watch_begin(&watch, o->quiet);
+        status = evaluate(o, backend, operand[0], &text, &watch.watch, &error);
+        basin_cli_watch_end(&watch);
+        basin_backend_close(backend);
+    }
+    basin_text_free(&text);
     return status ? basin_report(&error) : BASIN_EXIT_OK;
 }
 
 const basin_command basin_command_text_eval = {
     .name = "text eval",
-    .summary = "Score how well a model tells the next token of a text",
+    .summary = "Score how well a model predicts the next token of a text",
     .operands = "MODEL TEXT...",
     .operands_least = 2,
     .operands_most = 1000,

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/text.h"
+#include "base/try.h"
 #include "basin/tasks/text.h"
 #include "cli/command.h"
-#include "cli/text/piece.h"
 #include "cli/watch.h"
 #include "io/file.h"
 #include "io/json_writer.h"
@@ -23,10 +23,11 @@ static const options defaults = {
     .backend = "cpu", .products = "f32", .tokens = 500, .temperature = 0.8};
 
 static const basin_option table[] = {
-    BASIN_TEXT(options, prompt, 'p', "prompt", "TEXT", "What the text begins with [a line end].",
+    BASIN_TEXT(options, prompt, 'p', "prompt", "TEXT",
+               "What the text begins with [a line end]; of a model of token ids, numbers.",
                .needs = "prompt-file="),
     BASIN_TEXT(options, prompt_file, 0, "prompt-file", "FILE",
-               "The same from a file; - for standard input."),
+               "The same from a file (.npy: token ids); - for standard input."),
     BASIN_INTEGER(options, tokens, "tokens", "N", 0, 1 << 30,
                   "How many tokens follow; 0: look at the prompt alone."),
     BASIN_REAL(options, temperature, "temperature", "X", 0, 1000,
@@ -87,11 +88,33 @@ static void keep_energy(teller *k, const basin_text_token *t) {
     k->points++;
 }
 
+/* Characters as they are, what does not print or is not UTF-8 as \n, \t, \\ or \x1b; returns the
+ * columns that it takes, a character one. */
+static int print_piece(const char *bytes, size_t length) {
+    int columns = 0;
+    for (size_t at = 0, count; at < length; at += count) {
+        uint32_t point = 0;
+        count = basin_text_character(&point, bytes + at, length - at);
+        if (count && point >= 0x20 && !(point >= 0x7f && point < 0xa0) && point != '\\') {
+            printf("%.*s", (int)count, bytes + at);
+            columns++;
+            continue;
+        }
+        count = 1;
+        const char *escape = strchr("\nn\tt\\\\", point);
+        if (point && escape)
+            columns += printf("\\%c", escape[1]);
+        else
+            columns += printf("\\x%02x", (unsigned char)bytes[at]);
+    }
+    return columns;
+}
+
 static void print_token(const basin_text_token *t) {
     enum { WIDTH = 12 };
-    char line[BASIN_PIECE_TEXT];
-    int width = 2 + basin_piece_print(line, t->text, t->length);
-    printf("'%s'%*s", line, width < WIDTH ? WIDTH - width : 1, "");
+    printf("'");
+    int width = 2 + print_piece(t->text, t->length);
+    printf("'%*s", width < WIDTH ? WIDTH - width : 1, "");
 }
 
 static void print_line(const basin_text_token *t) {
@@ -170,7 +193,7 @@ static void end(teller *k, const basin_text_generated *r) {
     if (!o->energies) printf("\n");
     fflush(stdout);
     if (!o->quiet && r->tokens)
-        basin_say("basin: %lld tokens, %.0f a second; mean surprise %.3f nats",
+        basin_say("basin: %lld tokens, %.0f per second; mean surprise %.3f nats",
                   (long long)r->tokens, speed, r->surprise);
 }
 
@@ -197,13 +220,12 @@ static basin_status draw(const teller *k, basin_error *error) {
 
 /* ---- the command ---- */
 
-static basin_status generate(const options *o, basin_text_model *model, const char *prompt,
-                             size_t length, const basin_watch *watch, basin_error *error) {
+static basin_status generate(const options *o, basin_text_model *model, const basin_text *prompt,
+                             const basin_watch *watch, basin_error *error) {
     teller k = {.options = o};
     basin_text_generated result;
     bool has_energy = basin_text_has_energy(model);
-    basin_text_generation wish = {.size = sizeof wish,
-                                  .tokens = o->tokens,
+    basin_text_generation wish = {.tokens = o->tokens,
                                   .temperature = o->temperature,
                                   .top_k = o->top_k,
                                   .seed = (uint64_t)o->seed,
@@ -212,9 +234,9 @@ static basin_status generate(const options *o, basin_text_model *model, const ch
                                   .context = &k,
                                   .watch = watch};
     if (o->energies && !has_energy && !o->quiet)
-        basin_say("basin: note: a GPT has no energy; only surprises are told");
+        basin_say("basin: note: a GPT has no energy; printing surprisal only");
     begin(&k, model);
-    basin_status status = basin_text_generate(&result, model, prompt, length, &wish, error);
+    basin_status status = basin_text_generate(&result, model, prompt, &wish, error);
     if (!status && k.failed)
         status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for what was generated");
     if (!status) end(&k, &result);
@@ -227,32 +249,26 @@ static basin_status generate(const options *o, basin_text_model *model, const ch
 }
 
 /* Of --prompt-file the last line end is left out: editors add it. */
-static basin_status read_prompt(char **text, size_t *length, const options *o, basin_error *error) {
-    *text = NULL;
-    *length = o->prompt ? strlen(o->prompt) : 0;
+static basin_status read_prompt(basin_text *prompt, const options *o, basin_error *error) {
+    *prompt = (basin_text){.bytes = o->prompt ? basin_string_copy(o->prompt) : NULL};
+    if (o->prompt && !prompt->bytes) return basin_fail_memory(error, "the prompt");
+    if (prompt->bytes) prompt->length = strlen(prompt->bytes);
     if (!o->prompt_file) return BASIN_OK;
-    basin_status status = basin_text_read(text, length, &o->prompt_file, 1, error);
-    if (!status && *length > 1 && (*text)[*length - 1] == '\n') --*length;
-    return status;
+    BASIN_TRY(basin_text_read(prompt, &o->prompt_file, 1, error));
+    bool line = prompt->bytes && prompt->length > 1 && prompt->bytes[prompt->length - 1] == '\n';
+    if (line) prompt->length--;
+    return BASIN_OK;
 }
 
-static basin_status open_and_generate(const options *o, const char *path, const basin_watch *watch,
-                                      basin_error *error) {
+static basin_status open_and_generate(const options *o, const char *path, const basin_text *prompt,
+                                      const basin_watch *watch, basin_error *error) {
     basin_backend *backend;
-    basin_text_model *model = NULL;
-    char *text;
-    size_t length;
-    basin_status status = read_prompt(&text, &length, o, error);
-    if (!status)
-        status =
-            basin_option_backend(&backend, o->backend, o->threads, o->products, o->dtype, error);
-    if (!status) {
-        status = basin_text_open(&model, path, backend, error);
-        if (!status) status = generate(o, model, text ? text : o->prompt, length, watch, error);
-        basin_text_close(model);
-        basin_backend_close(backend);
-    }
-    free(text);
+    basin_text_model *model;
+    BASIN_TRY(basin_option_backend(&backend, o->backend, o->threads, o->products, o->dtype, error));
+    basin_status status = basin_text_open(&model, path, backend, error);
+    if (!status) status = generate(o, model, prompt, watch, error);
+    basin_text_close(model);
+    basin_backend_close(backend);
     return status;
 }
 
@@ -260,10 +276,13 @@ static int run(const void *values, int operands, char **operand) {
     const options *o = values;
     basin_error error;
     basin_cli_watch watch;
+    basin_text prompt;
     (void)operands;
+    if (read_prompt(&prompt, o, &error)) return basin_report(&error);
     basin_cli_watch_begin(&watch, o->quiet);
-    basin_status status = open_and_generate(o, operand[0], &watch.watch, &error);
+    basin_status status = open_and_generate(o, operand[0], &prompt, &watch.watch, &error);
     basin_cli_watch_end(&watch);
+    basin_text_free(&prompt);
     return status ? basin_report(&error) : BASIN_EXIT_OK;
 }
 

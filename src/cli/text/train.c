@@ -1,4 +1,4 @@
-/* basin text train: a model that tells the next token of a text. */
+/* basin text train: a model that predicts the next token of a text. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,11 +11,10 @@ typedef struct options {
     basin_settings *settings;
     basin_start start;
     basin_training_flags training;
-    const char *validation_text, *tokenizer, *backend, *products, *dtype;
+    const char *validation_text, *backend, *products, *dtype;
     double validation;
     int64_t threads;
     bool json, quiet;
-    const basin_parsed *parsed; /* which options were given */
 } options;
 
 static const options defaults = {
@@ -31,8 +30,6 @@ static const basin_option table[] = {
                .needs = "validation-text="),
     BASIN_TEXT(options, validation_text, 0, "validation-text", "FILE",
                "Score this text in place of a part of the other."),
-    BASIN_TEXT(options, tokenizer, 0, "tokenizer", "FILE",
-               "Tokens as a tokenizer.json has them, as --tokens file."),
     BASIN_OPTIONS_COMPUTE(options),
     BASIN_OPTION_JSON(options),
     BASIN_OPTION_QUIET(options),
@@ -41,39 +38,19 @@ static const basin_option table[] = {
 
 /* What a run reads. */
 typedef struct input {
-    char *train, *validation;
-    size_t train_length, validation_length;
-    basin_tokenizer *tokenizer;
+    basin_text train, validation;
 } input;
 
 static void input_free(input *in) {
-    free(in->train);
-    free(in->validation);
-    basin_tokenizer_free(in->tokenizer);
-}
-
-/* --tokenizer says what tokens are; --tokens must not say otherwise. */
-static basin_status take_tokenizer(input *in, const options *o, basin_error *error) {
-    char tokens[16];
-    basin_status status = basin_settings_get(tokens, sizeof tokens, o->settings, "tokens", error);
-    if (status) return status;
-    bool told = basin_option_given(o->parsed, &basin_command_text_train, "tokens");
-    if ((told || strcmp(tokens, "characters") != 0) && strcmp(tokens, "file") != 0)
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "tokens are %s, and there is a tokenizer, %s; wanted one of the two",
-                          tokens, o->tokenizer);
-    status = basin_tokenizer_open(&in->tokenizer, o->tokenizer, error);
-    return status ? status : basin_settings_set(o->settings, "tokens", "file", error);
+    basin_text_free(&in->train);
+    basin_text_free(&in->validation);
 }
 
 static basin_status read_input(input *in, const options *o, const char *const *path, int paths,
                                basin_error *error) {
-    basin_status status = basin_text_read(&in->train, &in->train_length, path, paths, error);
-    if (!status && o->validation_text)
-        status =
-            basin_text_read(&in->validation, &in->validation_length, &o->validation_text, 1, error);
-    if (!status && o->tokenizer) status = take_tokenizer(in, o, error);
-    return status;
+    basin_status status = basin_text_read(&in->train, path, paths, error);
+    if (status || !o->validation_text) return status;
+    return basin_text_read(&in->validation, &o->validation_text, 1, error);
 }
 
 /* Without --preset or --config, a run that begins with a model has its settings. */
@@ -85,13 +62,9 @@ static basin_status fit(const options *o, basin_error *error) {
 /* Trains, or with --print-config tries what training would take. */
 static basin_status train(basin_outcome *outcome, const options *o, const input *in,
                           basin_error *error) {
-    basin_text_data data = {.size = sizeof data,
-                            .train = in->train,
-                            .train_length = in->train_length,
+    basin_text_data data = {.train = in->train,
                             .validation = in->validation,
-                            .validation_length = in->validation_length,
-                            .hold_out = in->validation ? 0 : o->validation,
-                            .tokenizer = in->tokenizer};
+                            .hold_out = in->validation.length ? 0 : o->validation};
     basin_training_work work;
     basin_status status =
         basin_training_open(&work, &o->training, o->backend, o->threads, o->products, o->dtype,
@@ -102,14 +75,15 @@ static basin_status train(basin_outcome *outcome, const options *o, const input 
     return status;
 }
 
-/* Bytes that were trained on. */
+/* Bytes, or tokens, that were trained on. */
 static int64_t seen_of(const options *o, const input *in) {
-    return (int64_t)basin_text_cut(in->train, in->train_length, in->validation ? 0 : o->validation);
+    return (int64_t)basin_text_cut(&in->train, in->validation.length ? 0 : o->validation);
 }
 
 static void print_json(const basin_outcome *r, const options *o, const input *in) {
     basin_json json = basin_json_begin(stdout);
-    basin_training_fields(&json, r, &o->training, seen_of(o, in), "bytes");
+    basin_training_fields(&json, r, &o->training, seen_of(o, in),
+                          in->train.id ? "tokens" : "bytes");
     basin_json_object(&json, "validation");
     for (int i = 0; i < r->best.measures; i++)
         basin_json_number(&json, r->best.measure[i].name, r->best.measure[i].value);
@@ -119,10 +93,11 @@ static void print_json(const basin_outcome *r, const options *o, const input *in
 
 static void print_text(const basin_outcome *r, const options *o, const input *in) {
     double loss = basin_score_get(&r->best, "validation_loss");
-    basin_training_line(r, &o->training, "", seen_of(o, in), "bytes", "tokens");
-    if (isfinite(loss))
-        printf("; validation loss %.4f, %.3f bits a byte", loss,
-               basin_score_get(&r->best, "validation_bits"));
+    double bits = basin_score_get(&r->best, "validation_bits");
+    basin_training_line(r, &o->training, "", seen_of(o, in), in->train.id ? "tokens" : "bytes",
+                        "tokens");
+    if (isfinite(loss)) printf("; validation loss %.4f", loss);
+    if (isfinite(bits)) printf(", %.3f bits per byte", bits);
     if (r->best_epoch) printf(" (epoch %lld)", (long long)r->best_epoch);
     printf("\n");
 }
@@ -157,15 +132,17 @@ const basin_command basin_command_text_train = {
     .operands_most = 1000,
     .text =
         "TEXT is files, plain or packed by gzip or zstd, folders of .txt, or - for standard input; "
-        "several are one text. The model learns to predict the next token: a character, a byte, or "
-        "a string of bytes (--tokens). The end of the text is kept from training and scored after "
-        "every epoch (--validation). The model file holds settings and tokenizer. A checkpoint "
+        "several are one text; or one .npy file, an array of token ids. The model learns to "
+        "predict "
+        "the next token: a character, a byte (--tokens), or an id. The end of the text is kept "
+        "from training and scored after "
+        "every epoch (--validation). The model file holds settings and characters. A checkpoint "
         "stands beside it while it is trained: after a kill, the same command with --resume goes "
         "on. --print-config with TEXT trains for a moment and tells parameters, memory and time. "
         "published-*: sizes of NRGPT's released code; rival-gpt: what it is compared with.",
     .example = "  basin text train shakespeare.txt -o shakespeare.safetensors\n"
                "  basin text train shakespeare.txt --preset small-gpt -o gpt.safetensors\n"
-               "  basin text train books/ --tokens bpe --vocabulary 4096 --context 128\n",
+               "  basin text train books/ --tokens bytes --context 128\n",
     .option = table,
     .defaults = &defaults,
     .size = sizeof(options),
@@ -173,6 +150,5 @@ const basin_command basin_command_text_train = {
     .settings_at = offsetof(options, settings),
     .start_at = offsetof(options, start),
     .ranks_at = offsetof(options, training.ranks),
-    .parsed_at = offsetof(options, parsed),
     .run = run,
 };

@@ -1,24 +1,201 @@
-/* Text that goes on from a prompt, token by token: the model's window is run, a token drawn from
- * what it says, and the window moves on. */
+/* Text that goes on from a prompt, token by token: a window of the last tokens is run on the model,
+ * a token drawn from what it says, and the window moves on. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/memory.h"
+#include "base/sort.h"
+#include "base/try.h"
 #include "basin/random.h"
-#include "task/given.h"
-#include "task/text/window.h"
+#include "task/text/text.h"
+
+/* ---- one window, run on a model ---- */
+
+/* Lengths that have a plan: 16, 32, .. up to the context. A window is filled up behind its last
+ * token, where nothing before it sees. */
+enum { LENGTHS = 24 };
+
+typedef struct window_plan {
+    basin_text_graph graph;
+    basin_plan *plan;
+    basin_expr last, label;      /* index [1]; index [tokens], NULL where surprises are not asked */
+    basin_expr logits, surprise; /* [1, V] [tokens] */
+} window_plan;
+
+typedef struct window {
+    basin_text_model *model;
+    int64_t steps;                 /* of energies; 0: without */
+    window_plan *plan[2][LENGTHS]; /* [1]: with surprises */
+    int32_t *id, *label;           /* [context] */
+    /* Of the last run: */
+    double *logit;    /* [V] after the last token */
+    double *surprise; /* [context] of each token, by those before it; NaN of the first */
+    double *energy;   /* [steps + 1, 2, context] */
+    int64_t length;   /* of its plan, and the stride of the energies */
+} window;
+
+enum { SHORTEST = 16 };
+
+static int parts_of(const window *w) { return w->steps ? 2 * ((int)w->steps + 1) : 0; }
+
+/* ---- plans ---- */
+
+static void plan_free(window_plan *plan) {
+    if (!plan) return;
+    basin_plan_free(plan->plan);
+    basin_text_graph_free(&plan->graph);
+    free(plan);
+}
+
+/* The head is large where there are many tokens: only the last row goes through it, but for a
+ * look at all. */
+static basin_status build(window_plan *p, const window *w, bool look, basin_error *error) {
+    basin_expr output[2 + 2 * (BASIN_MAX_LAYERS + 1)];
+    int64_t N = p->graph.tokens;
+    int outputs = 0;
+    basin_expr rows = basin_reshape(p->graph.x, BASIN_SHAPE(N, w->model->settings.dim));
+    p->last = basin_index(p->graph.graph, "last", BASIN_SHAPE(1));
+    p->logits = basin_language_logits(&p->graph.net, basin_gather(rows, p->last));
+    output[outputs++] = p->logits;
+    if (look) {
+        p->label = basin_index(p->graph.graph, "label", BASIN_SHAPE(N));
+        p->surprise =
+            basin_cross_entropy_labels(basin_language_logits(&p->graph.net, rows), p->label);
+        output[outputs++] = p->surprise;
+    }
+    for (int i = 0; i < parts_of(w); i++) output[outputs++] = p->graph.energy[i];
+    BASIN_TRY(basin_text_graph_check(&p->graph, error));
+    basin_plan_spec spec = {.output = output, .outputs = outputs};
+    return basin_plan_new(&p->plan, w->model->store, &spec, error);
+}
+
+static basin_status make(window_plan **plan, const window *w, int64_t length, bool look,
+                         basin_error *error) {
+    window_plan *p;
+    BASIN_TRY(BASIN_NEW(&p, 1, "a window of text", error));
+    basin_text_wish wish = {.energies = w->steps > 0};
+    basin_status status =
+        basin_text_graph_new(&p->graph, &w->model->settings, 1, length, wish, error);
+    if (!status) status = build(p, w, look, error);
+    if (status)
+        plan_free(p);
+    else
+        *plan = p;
+    return status;
+}
+
+/* The shortest plan that has room for `count` tokens; made where it is first asked for. */
+static basin_status plan_for(window_plan **plan, window *w, int64_t count, bool look,
+                             basin_error *error) {
+    int64_t length = SHORTEST, most = w->model->settings.context;
+    int at = 0;
+    for (; length < count && at + 1 < LENGTHS; length *= 2) at++;
+    w->length = basin_int_min(length, most);
+    window_plan **kept = &w->plan[look][at];
+    if (!*kept) BASIN_TRY(make(kept, w, w->length, look, error));
+    *plan = *kept;
+    return BASIN_OK;
+}
+
+/* ---- running ---- */
+
+static basin_status window_new(window *w, basin_text_model *model, bool energies,
+                               basin_error *error) {
+    const basin_text_settings *s = &model->settings;
+    size_t context = (size_t)s->context;
+    *w = (window){.model = model};
+    if (energies && !basin_text_has_energy(model))
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "energies of a model whose arch is '%s', which has none; wanted nrgpt",
+                          s->arch);
+    if (energies) w->steps = s->steps;
+    BASIN_TRY(BASIN_NEW_RAW(&w->id, context, "a window of text", error));
+    BASIN_TRY(BASIN_NEW_RAW(&w->label, context, "a window of text", error));
+    BASIN_TRY(BASIN_NEW_RAW(&w->surprise, context, "a window of text", error));
+    BASIN_TRY(BASIN_NEW_RAW(&w->logit, s->vocabulary, "a window of text", error));
+    return BASIN_NEW_RAW(&w->energy, context * (size_t)parts_of(w), "a window of text", error);
+}
+
+static void window_free(window *w) {
+    for (int i = 0; i < 2; i++)
+        for (int k = 0; k < LENGTHS; k++) plan_free(w->plan[i][k]);
+    free(w->id);
+    free(w->label);
+    free(w->surprise);
+    free(w->logit);
+    free(w->energy);
+}
+
+static basin_status write(const window_plan *p, window *w, const int32_t *id, int64_t count,
+                          basin_error *error) {
+    int64_t N = p->graph.tokens;
+    int32_t last = (int32_t)count - 1;
+    for (int64_t n = 0; n < N; n++) {
+        w->id[n] = n < count ? id[n] : 0;
+        w->label[n] = n + 1 < count ? id[n + 1] : -1;
+    }
+    basin_tensor ids = basin_tensor_borrow(w->id, BASIN_I32, BASIN_SHAPE(N));
+    basin_tensor labels = basin_tensor_borrow(w->label, BASIN_I32, BASIN_SHAPE(N));
+    basin_tensor row = basin_tensor_borrow(&last, BASIN_I32, BASIN_SHAPE(1));
+    BASIN_TRY(basin_plan_write(p->plan, p->graph.ids, &ids, error));
+    BASIN_TRY(basin_plan_write(p->plan, p->last, &row, error));
+    return p->label ? basin_plan_write(p->plan, p->label, &labels, error) : BASIN_OK;
+}
+
+static basin_status read(const window_plan *p, window *w, basin_error *error) {
+    int64_t N = p->graph.tokens;
+    basin_tensor logits = basin_tensor_borrow(w->logit, BASIN_F64, basin_expr_shape(p->logits));
+    BASIN_TRY(basin_plan_read(p->plan, p->logits, &logits, error));
+    if (p->surprise) {
+        basin_tensor surprise = basin_tensor_borrow(w->surprise, BASIN_F64, BASIN_SHAPE(N));
+        BASIN_TRY(basin_plan_read(p->plan, p->surprise, &surprise, error));
+        memmove(w->surprise + 1, w->surprise, (size_t)(N - 1) * sizeof *w->surprise);
+        w->surprise[0] = NAN; /* it is of the token behind each row */
+    }
+    for (int i = 0; i < parts_of(w); i++) {
+        basin_tensor part = basin_tensor_borrow(w->energy + i * N, BASIN_F64, BASIN_SHAPE(1, N));
+        BASIN_TRY(basin_plan_read(p->plan, p->graph.energy[i], &part, error));
+    }
+    return BASIN_OK;
+}
+
+static basin_status check_logits(const window *w, basin_error *error) {
+    for (int64_t i = 0; i < w->model->settings.vocabulary; i++)
+        if (!isfinite(w->logit[i]))
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "the model gives %g for token %lld; wanted a finite number",
+                              w->logit[i], (long long)i);
+    return BASIN_OK;
+}
+
+/* 1 <= count <= context tokens. `look`: surprises, too. */
+static basin_status window_run(window *w, const int32_t *id, int64_t count, bool look,
+                               basin_error *error) {
+    window_plan *plan;
+    BASIN_TRY(plan_for(&plan, w, count, look, error));
+    BASIN_TRY(write(plan, w, id, count, error));
+    BASIN_TRY(basin_plan_run(plan->plan, error));
+    BASIN_TRY(read(plan, w, error));
+    return check_logits(w, error);
+}
+
+/* The energies of token n of the last run, [steps + 1, 2]. */
+static void window_energies(double *energy, const window *w, int64_t n) {
+    for (int i = 0; i < parts_of(w); i++) energy[i] = w->energy[i * w->length + n];
+}
+
+/* ---- a story ---- */
 
 typedef struct story {
     basin_text_model *model;
     basin_text_generation wish;
-    basin_text_window window;
+    window window;
     int64_t prompt, count; /* tokens */
     int32_t *id;           /* [prompt + tokens] */
     double *surprise;      /* the same */
-    double *energy;        /* [steps + 1, 2] of the token that is told */
-    bool enough;           /* who is told says so */
+    double *energy;        /* [steps + 1, 2] of the token that is reported */
+    bool enough;           /* the caller needs no more */
 } story;
 
 /* ---- drawing a token ---- */
@@ -31,7 +208,7 @@ typedef struct ranked {
 static int by_logit(const void *a, const void *b) {
     const ranked *x = a, *y = b;
     if (x->logit != y->logit) return x->logit > y->logit ? -1 : 1;
-    return x->id < y->id ? -1 : x->id > y->id;
+    return BASIN_COMPARE(x->id, y->id);
 }
 
 /* The share of each of the first `count`, the likeliest being 1 before they are summed. */
@@ -49,8 +226,8 @@ static basin_status draw(int32_t *id, double *surprise, const story *s, basin_er
     const basin_text_generation *w = &s->wish;
     int64_t V = s->model->settings.vocabulary, most = w->top_k && w->top_k < V ? w->top_k : V;
     double sum = 0;
-    ranked *rank = basin_array_new((size_t)V, sizeof *rank);
-    if (!rank) return basin_fail(error, BASIN_NO_MEMORY, "out of memory to draw a token");
+    BASIN_FREE_AT_EXIT ranked *rank = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&rank, V, "drawing a token", error));
     for (int64_t i = 0; i < V; i++) rank[i] = (ranked){s->window.logit[i], (int32_t)i};
     qsort(rank, (size_t)V, sizeof *rank, by_logit);
     for (int64_t i = 0; i < V; i++) sum += exp(rank[i].logit - rank[0].logit);
@@ -58,13 +235,10 @@ static basin_status draw(int32_t *id, double *surprise, const story *s, basin_er
     int64_t chosen = w->temperature > 0 ? pick(rank, most, w->temperature, uniform) : 0;
     *id = rank[chosen].id;
     *surprise = log(sum) + rank[0].logit - rank[chosen].logit;
-    free(rank);
     return BASIN_OK;
 }
 
-/* ---- telling ---- */
-
-/* Token n; where it lies in the window that was run last, or -1: before it. */
+/* Reports token n; `at`: where it lies in the window that was run last, or -1: before it. */
 static void tell(story *s, int64_t n, int64_t at) {
     basin_text_token token = {.id = s->id[n],
                               .given = n < s->prompt,
@@ -72,46 +246,44 @@ static void tell(story *s, int64_t n, int64_t at) {
                               .surprise = s->surprise[n],
                               .steps = at >= 0 ? s->window.steps : 0,
                               .energy = s->energy};
-    token.text = basin_tokenizer_piece(&token.length, s->model->tokenizer, token.id);
-    if (token.steps) basin_text_window_energies(s->energy, &s->window, at);
+    char piece[BASIN_TEXT_PIECE];
+    token.length = basin_vocabulary_piece(piece, &s->model->vocabulary, token.id, n == 0);
+    token.text = piece;
+    if (token.steps) window_energies(s->energy, &s->window, at);
     if (s->wish.tell && !s->wish.tell(s->wish.context, &token)) s->enough = true;
     if (basin_watch_stopped(s->wish.watch)) s->enough = true;
 }
 
 /* ---- the prompt ---- */
 
-static basin_status read_prompt(story *s, const char *prompt, size_t length, basin_error *error) {
-    basin_text_corpus corpus;
-    const char *text = length ? prompt : "\n", *what = "the prompt";
-    if (!length) what = "no prompt, so that it begins with a line end";
-    basin_status status =
-        basin_text_corpus_new(&corpus, s->model->tokenizer, text, length ? length : 1, what, error);
-    if (status) return status;
-    size_t room = (size_t)(corpus.count + s->wish.tokens);
+static basin_status read_prompt(story *s, const basin_text *prompt, basin_error *error) {
+    BASIN_AT_EXIT(basin_text_corpus_free) basin_text_corpus corpus = {0};
+    const basin_text line_end = {.bytes = "\n", .length = 1};
+    bool given = prompt && prompt->length;
+    BASIN_TRY(basin_text_corpus_new(
+        &corpus, &s->model->vocabulary, given ? prompt : &line_end,
+        given ? "the prompt" : "no prompt, so that it begins with a line end", error));
+    if (!corpus.count)
+        return basin_fail(error, BASIN_BAD_VALUE, "the prompt has no token, wanted one or more");
+    size_t most = (size_t)(corpus.count + s->wish.tokens);
     s->prompt = s->count = corpus.count;
-    s->id = basin_array_new(room, sizeof *s->id);
-    s->surprise = basin_array_new(room, sizeof *s->surprise);
-    s->energy = basin_array_new(2 * (size_t)(s->window.steps + 1), sizeof *s->energy);
-    if (s->id && s->surprise && s->energy)
-        memcpy(s->id, corpus.id, (size_t)corpus.count * sizeof *s->id);
-    else
-        status =
-            basin_fail(error, BASIN_NO_MEMORY, "out of memory for %lld tokens", (long long)room);
-    basin_text_corpus_free(&corpus);
-    return status;
+    BASIN_TRY(BASIN_NEW_RAW(&s->id, most, "the tokens of a text", error));
+    BASIN_TRY(BASIN_NEW_RAW(&s->surprise, most, "the tokens of a text", error));
+    BASIN_TRY(BASIN_NEW_RAW(&s->energy, 2 * (s->window.steps + 1), "energies", error));
+    memcpy(s->id, corpus.id, (size_t)corpus.count * sizeof *s->id);
+    return BASIN_OK;
 }
 
 /* Runs the last tokens that the context has room for; the first of them. */
 static basin_status look(int64_t *first, story *s, bool all, basin_error *error) {
     int64_t context = s->model->settings.context;
     *first = s->count > context ? s->count - context : 0;
-    return basin_text_window_run(&s->window, s->id + *first, s->count - *first, all, error);
+    return window_run(&s->window, s->id + *first, s->count - *first, all, error);
 }
 
 static basin_status begin(story *s, basin_text_generated *result, basin_error *error) {
     int64_t first;
-    basin_status status = look(&first, s, true, error);
-    if (status) return status;
+    BASIN_TRY(look(&first, s, true, error));
     if (first)
         basin_watch_note(s->wish.watch,
                          "the prompt has %lld tokens, of which the model sees the last %lld",
@@ -125,27 +297,23 @@ static basin_status begin(story *s, basin_text_generated *result, basin_error *e
     return BASIN_OK;
 }
 
-/* ---- what follows ---- */
-
 static basin_status go_on(story *s, basin_text_generated *result, basin_error *error) {
-    basin_status status = BASIN_OK;
     double began = basin_clock(), sum = 0;
     int64_t end = s->prompt + s->wish.tokens, first;
     bool energies = s->window.steps > 0;
-    while (s->count < end && !s->enough && !status) {
+    while (s->count < end && !s->enough) {
         int64_t n = s->count;
-        status = draw(&s->id[n], &s->surprise[n], s, error);
-        if (status) break;
+        BASIN_TRY(draw(&s->id[n], &s->surprise[n], s, error));
         s->count++;
         sum += s->surprise[n];
         if (!energies) tell(s, n, -1);
-        if (energies || s->count < end) status = look(&first, s, false, error);
-        if (energies && !status) tell(s, n, n - first);
+        if (energies || s->count < end) BASIN_TRY(look(&first, s, false, error));
+        if (energies) tell(s, n, n - first);
     }
     result->tokens = s->count - s->prompt;
     result->seconds = basin_clock() - began;
     result->surprise = result->tokens ? sum / (double)result->tokens : NAN;
-    return status;
+    return BASIN_OK;
 }
 
 static basin_status check(const basin_text_generation *w, basin_error *error) {
@@ -162,22 +330,22 @@ static basin_status check(const basin_text_generation *w, basin_error *error) {
     return BASIN_OK;
 }
 
+static void story_free(story *s) {
+    window_free(&s->window);
+    free(s->id);
+    free(s->surprise);
+    free(s->energy);
+}
+
 basin_status basin_text_generate(basin_text_generated *generated, basin_text_model *model,
-                                 const char *prompt, size_t length,
-                                 const basin_text_generation *generation, basin_error *error) {
-    story s = {.model = model};
-    basin_text_generated result = {0};
-    basin_status status =
-        basin_given_take(&s.wish, sizeof s.wish, generation, "basin_text_generation", error);
-    if (!status) status = check(&s.wish, error);
-    if (!status) status = basin_text_window_new(&s.window, model, s.wish.energies, error);
-    if (!status) status = read_prompt(&s, prompt, length, error);
-    if (!status) status = begin(&s, &result, error);
-    if (!status) status = go_on(&s, &result, error);
-    if (generated) *generated = result;
-    basin_text_window_free(&s.window);
-    free(s.id);
-    free(s.surprise);
-    free(s.energy);
-    return status;
+                                 const basin_text *prompt, const basin_text_generation *generation,
+                                 basin_error *error) {
+    BASIN_AT_EXIT(story_free) story s = {.model = model, .wish = *generation};
+    basin_text_generated result = {0}, *to = generated ? generated : &result;
+    *to = result;
+    BASIN_TRY(check(&s.wish, error));
+    BASIN_TRY(window_new(&s.window, model, s.wish.energies, error));
+    BASIN_TRY(read_prompt(&s, prompt, error));
+    BASIN_TRY(begin(&s, to, error));
+    return go_on(&s, to, error);
 }

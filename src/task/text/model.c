@@ -1,13 +1,184 @@
-/* Models of text in memory and in files; see text.h. */
+/* Models of text: their settings and presets, their graphs, in memory and in files; see text.h. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cjson/cJSON.h>
 
-#include "base/memory.h"
+#include "base/text.h"
+#include "base/try.h"
 #include "task/text/text.h"
 #include "train/restore.h"
+
+/* ---- settings ---- */
+
+#define BASIN_SETTINGS_TYPE basin_text_settings
+static const basin_setting table[] = {
+    BASIN_TEXT_MODEL_SETTINGS(BASIN_SETTING_ENTRY) BASIN_TEXT_TRAINING_SETTINGS(BASIN_SETTING_ENTRY)
+        BASIN_LOOSE_SETTINGS(BASIN_LOOSE_ENTRY) BASIN_SETTINGS_END,
+};
+
+/* The protocol of NRGPT's released code for Shakespeare's characters: 40,000 steps, of which 100
+ * warm up; its sweeps end at 1/10 to 1/100 of the rate. */
+static const basin_text_settings published = {
+    .arch = "nrgpt",
+    .tokens = "characters",
+    .context = 256,
+    .dim = 384,
+    .heads = 6,
+    .steps = 6,
+    .feed = "ff2w",
+    .beta = 1,
+    .alpha = 1,
+    .dropout = 0.1,
+    .epochs = 400,
+    .epoch_steps = 100,
+    .warmup = 1,
+    .batch = 64,
+    .rate = 1e-3,
+    .rate_last = 1e-4,
+    .decay = 0.1,
+    .beta2 = 0.99,
+    .clip = 1,
+    .optimiser = "adamw",
+    .embedding_rate = 1,
+};
+
+static basin_text_settings sized(int64_t dim, int64_t heads, int64_t steps) {
+    basin_text_settings s = published;
+    s.dim = dim;
+    s.heads = heads;
+    s.steps = steps;
+    return s;
+}
+
+/* As wide as 10 million parameters allow; dropout where a GPT has it, too: so many parameters
+ * remember a million characters otherwise. */
+static basin_text_settings ten_million(void) {
+    basin_text_settings s = sized(768, 7, 6);
+    s.beta = 0.05;
+    s.dropout_step = 0.2;
+    s.epochs = 50;
+    return s;
+}
+
+/* 2.4 million: a published size, with what it takes to learn within 3,000 steps
+ * (docs/lab/2026-11-16-text.md). */
+static basin_text_settings two_million(void) {
+    basin_text_settings s = sized(384, 6, 6);
+    s.beta = 0.15;
+    s.dropout_step = 0.1;
+    s.epochs = 30;
+    return s;
+}
+
+/* nanoGPT's model and protocol, with a narrower perceptron: 9.9 million parameters, not 10.7. */
+static basin_text_settings rival_gpt(void) {
+    basin_text_settings s = published;
+    s.arch = "gpt";
+    s.hidden = 1344;
+    s.tied = true;
+    s.dropout = 0.2;
+    s.epochs = 50;
+    return s;
+}
+
+/* A few minutes on two cores; 0.24 million parameters. */
+static basin_text_settings small(void) {
+    basin_text_settings s = sized(128, 4, 4);
+    s.context = 64;
+    s.batch = 12;
+    s.epochs = 20;
+    s.dropout = 0;
+    return s;
+}
+
+/* As many parameters, in four layers of their own. */
+static basin_text_settings small_gpt(void) {
+    basin_text_settings s = small();
+    s.arch = "gpt";
+    s.dim = 64;
+    s.hidden = 320;
+    s.tied = true;
+    return s;
+}
+
+static const char *const presets[] = {
+    "default",      "small",         "small-gpt",     "two-million",   "ten-million", "rival-gpt",
+    "published-32", "published-128", "published-384", "published-768", NULL};
+
+static void fill(void *values, const char *preset) {
+    basin_text_settings *s = values;
+    *s = small();
+    if (!strcmp(preset, "small-gpt")) *s = small_gpt();
+    if (!strcmp(preset, "two-million")) *s = two_million();
+    if (!strcmp(preset, "ten-million")) *s = ten_million();
+    if (!strcmp(preset, "rival-gpt")) *s = rival_gpt();
+    if (!strcmp(preset, "published-32")) *s = sized(32, 1, 3);
+    if (!strcmp(preset, "published-128")) *s = sized(128, 4, 6);
+    if (!strcmp(preset, "published-384")) *s = sized(384, 6, 6);
+    if (!strcmp(preset, "published-768")) *s = sized(768, 8, 8);
+}
+
+basin_status basin_text_settings_check(const basin_text_settings *s, basin_error *error) {
+    if (basin_choice_is(s->arch, "gpt") && s->dim % s->heads != 0)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "heads is %lld, wanted a divisor of dim, %lld, in a GPT",
+                          (long long)s->heads, (long long)s->dim);
+    return BASIN_OK;
+}
+
+static basin_status check(const void *values, basin_error *error) {
+    return basin_text_settings_check(values, error);
+}
+
+basin_text_tokens basin_text_tokens_of(const basin_text_settings *s) {
+    if (basin_choice_is(s->tokens, "bytes")) return BASIN_TEXT_BYTES;
+    return basin_choice_is(s->tokens, "ids") ? BASIN_TEXT_IDS : BASIN_TEXT_CHARACTERS;
+}
+
+static basin_zoo_feed feed_named(const char *name) {
+    if (basin_choice_is(name, "ff1")) return BASIN_ZOO_FEED_1;
+    return basin_choice_is(name, "ff2") ? BASIN_ZOO_FEED_2 : BASIN_ZOO_FEED_2W;
+}
+
+basin_language_config basin_text_language(const basin_text_settings *s) {
+    return (basin_language_config){
+        .arch = basin_choice_is(s->arch, "gpt") ? BASIN_LANGUAGE_GPT : BASIN_LANGUAGE_NRGPT,
+        .vocabulary = s->vocabulary,
+        .context = s->context,
+        .dim = s->dim,
+        .heads = s->heads,
+        .hidden = s->hidden,
+        .steps = (int)s->steps,
+        .tied = s->tied,
+        .dropout = s->dropout,
+        .dropout_step = s->dropout_step,
+        .recompute = s->recompute,
+        .feed = feed_named(s->feed),
+        .strict = s->strict,
+        .alpha = s->alpha,
+        .beta = s->beta,
+        .bias = s->bias,
+    };
+}
+
+const basin_task_settings basin_text_task = {
+    "text", table, sizeof(basin_text_settings), presets, NULL, fill, check};
+
+static void close_bundle(basin_bundle **bundle) { basin_bundle_free(*bundle); }
+
+basin_status basin_text_fit(basin_settings *settings, const char *from, basin_error *error) {
+    BASIN_AT_EXIT(close_bundle) basin_bundle *bundle = NULL;
+    basin_text_settings its;
+    if (settings->kind != &basin_text_task)
+        return basin_fail(error, BASIN_BAD_VALUE, "the settings are of the task '%s', wanted text",
+                          settings->kind->task);
+    BASIN_TRY(basin_bundle_read(&bundle, from, error));
+    BASIN_TRY(basin_text_settings_read(&its, bundle, error));
+    basin_settings_underlay(settings, &its);
+    return BASIN_OK;
+}
 
 /* ---- a model on a graph ---- */
 
@@ -52,30 +223,38 @@ void basin_text_graph_free(basin_text_graph *graph) {
 
 /* ---- models ---- */
 
+static basin_status make_bare(basin_text_model *m, basin_error *error) {
+    BASIN_TRY(basin_text_settings_check(&m->settings, error));
+    return basin_store_new(&m->store, m->backend, error);
+}
+
 basin_status basin_text_model_bare(basin_text_model **model, const basin_text_settings *settings,
-                                   basin_tokenizer *tokenizer, basin_backend *backend,
+                                   basin_vocabulary *vocabulary, basin_backend *backend,
                                    basin_error *error) {
-    basin_text_model *m = *model = calloc(1, sizeof *m);
-    if (!m) {
-        basin_tokenizer_free(tokenizer);
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a model");
+    basin_text_model *m;
+    basin_status status = BASIN_NEW(&m, 1, "a model", error);
+    *model = NULL;
+    if (status) {
+        basin_vocabulary_free(vocabulary);
+        return status;
     }
     m->settings = *settings;
     m->described = (basin_settings){.kind = &basin_text_task, .values = &m->settings};
-    m->tokenizer = tokenizer;
+    m->vocabulary = *vocabulary;
     m->backend = backend;
-    basin_status status = basin_text_settings_check(settings, error);
-    if (!status) status = basin_store_new(&m->store, backend, error);
-    if (!status) return BASIN_OK;
-    basin_text_close(m);
-    *model = NULL;
+    *vocabulary = (basin_vocabulary){0};
+    status = make_bare(m, error);
+    if (status)
+        basin_text_close(m);
+    else
+        *model = m;
     return status;
 }
 
 void basin_text_close(basin_text_model *model) {
     if (!model) return;
     basin_store_free(model->store);
-    basin_tokenizer_free(model->tokenizer);
+    basin_vocabulary_free(&model->vocabulary);
     free(model);
 }
 
@@ -85,19 +264,24 @@ const basin_settings *basin_text_get_settings(const basin_text_model *model) {
 
 int64_t basin_text_parameters(const basin_text_model *model) { return model->parameters; }
 
-const basin_tokenizer *basin_text_get_tokenizer(const basin_text_model *model) {
-    return model->tokenizer;
-}
-
 bool basin_text_has_energy(const basin_text_model *model) {
     return basin_choice_is(model->settings.arch, "nrgpt");
 }
 
-int64_t basin_text_steps(const basin_text_model *model) {
-    return basin_text_has_energy(model) ? model->settings.steps : 0;
-}
-
 /* ---- what files say ---- */
+
+/* Models that were trained on pairs of bytes need a tokenizer that is gone. */
+static basin_status refuse_pairs(const char *config, const char *path, basin_error *error) {
+    cJSON *json = cJSON_Parse(config);
+    const char *tokens = cJSON_GetStringValue(cJSON_GetObjectItem(json, "tokens"));
+    bool gone = tokens && (!strcmp(tokens, "bpe") || !strcmp(tokens, "file"));
+    cJSON_Delete(json);
+    if (!gone) return BASIN_OK;
+    return basin_fail(error, BASIN_UNSUPPORTED,
+                      "%s: its tokens are those of a BPE tokenizer, which Basin no longer reads; "
+                      "train a model of characters, bytes or token ids",
+                      path);
+}
 
 basin_status basin_text_settings_read(basin_text_settings *settings, const basin_bundle *bundle,
                                       basin_error *error) {
@@ -106,41 +290,77 @@ basin_status basin_text_settings_read(basin_text_settings *settings, const basin
     if (!kind || strcmp(kind, "text") != 0 || !json)
         return basin_fail(error, BASIN_BAD_FILE, "%s: the model is '%s', wanted 'text'", path,
                           kind ? kind : "absent");
+    BASIN_TRY(refuse_pairs(json, path, error));
     return basin_settings_parse(settings, basin_text_task.table, json, true, path, error);
 }
 
-basin_status basin_text_tokenizer_read(basin_tokenizer **tokenizer, const basin_bundle *bundle,
-                                       basin_error *error) {
+/* Appends the characters of a text, which must be in the order of code points. */
+static bool add_characters(basin_vocabulary *v, const char *text, size_t length) {
+    for (size_t at = 0, bytes; at < length; at += bytes) {
+        uint32_t point;
+        bytes = basin_text_character(&point, text + at, length - at);
+        if (!bytes || (v->count && v->point[v->count - 1] >= point)) return false;
+        v->point[v->count++] = point;
+    }
+    return true;
+}
+
+/* Files of earlier versions have the form of Hugging Face's tokenizer.json, whose vocabulary is in
+ * the order of its numbers. */
+static bool add_vocabulary(basin_vocabulary *v, const cJSON *vocabulary) {
+    const cJSON *entry;
+    cJSON_ArrayForEach(entry, vocabulary) {
+        size_t length = strlen(entry->string);
+        if (length > BASIN_CHARACTER_BYTES || !add_characters(v, entry->string, length))
+            return false;
+    }
+    return true;
+}
+
+static basin_status read_characters(basin_vocabulary *v, int64_t count, const basin_bundle *bundle,
+                                    basin_error *error) {
     const char *path = basin_bundle_path(bundle);
-    const char *json = basin_bundle_meta(bundle, "basin.tokenizer");
-    *tokenizer = NULL;
-    if (json) return basin_tokenizer_parse(tokenizer, json, path, error);
-    return basin_fail(error, BASIN_BAD_FILE, "%s: no 'basin.tokenizer' in its metadata", path);
+    const char *text = basin_bundle_meta(bundle, "basin.characters");
+    cJSON *json = text ? NULL : cJSON_Parse(basin_bundle_meta(bundle, "basin.tokenizer"));
+    const cJSON *old = cJSON_GetObjectItem(cJSON_GetObjectItem(json, "model"), "vocab");
+    size_t length = text ? strlen(text) : 0;
+    size_t most = text ? length : (size_t)cJSON_GetArraySize(old) * BASIN_CHARACTER_BYTES;
+    basin_status status = BASIN_NEW_RAW(&v->point, most, "a vocabulary", error);
+    bool good = !status && (text ? add_characters(v, text, length) : add_vocabulary(v, old));
+    cJSON_Delete(json);
+    if (status || (good && v->count && v->count == count)) return status;
+    return basin_fail(error, BASIN_BAD_FILE, "%s: its metadata list %lld characters, wanted %lld",
+                      path, (long long)v->count, (long long)count);
 }
 
-static basin_status check_sizes(const basin_text_settings *s, const basin_tokenizer *tokenizer,
-                                const char *path, basin_error *error) {
-    int64_t found = basin_tokenizer_size(tokenizer);
-    if (found == s->vocabulary) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_FILE,
-                      "%s: its tokenizer has %lld tokens, and its vocabulary is %lld", path,
-                      (long long)found, (long long)s->vocabulary);
+basin_status basin_text_vocabulary_read(basin_vocabulary *v, const basin_text_settings *settings,
+                                        const basin_bundle *bundle, basin_error *error) {
+    *v = (basin_vocabulary){.tokens = basin_text_tokens_of(settings)};
+    if (v->tokens == BASIN_TEXT_CHARACTERS) {
+        basin_status status = read_characters(v, settings->vocabulary, bundle, error);
+        if (status) basin_vocabulary_free(v);
+        return status;
+    }
+    v->count = v->tokens == BASIN_TEXT_BYTES ? 256 : settings->vocabulary;
+    if (v->count && v->count == settings->vocabulary) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_FILE, "%s: its vocabulary is %lld, wanted %s",
+                      basin_bundle_path(bundle), (long long)settings->vocabulary,
+                      v->tokens == BASIN_TEXT_BYTES ? "256, the bytes" : "1 or more");
 }
 
-/* What cannot be, parts of the text beyond its end, is as if nothing were said. */
+/* What cannot be, a part of the text beyond its end, is as if nothing were said. */
 basin_text_origin basin_text_origin_read(const basin_bundle *bundle) {
     enum { DIGITS = 53 }; /* of a number in JSON */
     basin_text_origin origin = {0};
     cJSON *json = cJSON_Parse(basin_bundle_meta(bundle, "basin.text"));
-    const cJSON *bytes = cJSON_GetObjectItem(json, "bytes");
+    const cJSON *length = cJSON_GetObjectItem(json, "bytes");
     const cJSON *train = cJSON_GetObjectItem(json, "train");
-    const char *digest = cJSON_GetStringValue(cJSON_GetObjectItem(json, "sha256"));
-    if (cJSON_IsNumber(bytes) && cJSON_IsNumber(train) && digest && train->valuedouble >= 0 &&
-        train->valuedouble <= bytes->valuedouble && bytes->valuedouble < ldexp(1, DIGITS) &&
-        strlen(digest) + 1 == sizeof origin.digest) {
-        origin.bytes = (int64_t)bytes->valuedouble;
+    const char *hash = cJSON_GetStringValue(cJSON_GetObjectItem(json, "hash"));
+    if (cJSON_IsNumber(length) && cJSON_IsNumber(train) && train->valuedouble >= 0 &&
+        train->valuedouble <= length->valuedouble && length->valuedouble < ldexp(1, DIGITS)) {
+        origin.length = (int64_t)length->valuedouble;
         origin.train = (int64_t)train->valuedouble;
-        memcpy(origin.digest, digest, sizeof origin.digest);
+        if (hash && strlen(hash) < sizeof origin.hash) strcpy(origin.hash, hash);
     }
     cJSON_Delete(json);
     return origin;
@@ -148,15 +368,14 @@ basin_text_origin basin_text_origin_read(const basin_bundle *bundle) {
 
 static basin_status write_origin(basin_bundle *bundle, const basin_text_origin *origin,
                                  basin_error *error) {
-    if (!origin->bytes) return BASIN_OK;
+    if (!origin->length) return BASIN_OK;
     cJSON *json = cJSON_CreateObject();
-    bool made = json && cJSON_AddStringToObject(json, "sha256", origin->digest) &&
-                cJSON_AddNumberToObject(json, "bytes", (double)origin->bytes) &&
+    bool made = json && cJSON_AddStringToObject(json, "hash", origin->hash) &&
+                cJSON_AddNumberToObject(json, "bytes", (double)origin->length) &&
                 cJSON_AddNumberToObject(json, "train", (double)origin->train);
     char *text = made ? cJSON_PrintUnformatted(json) : NULL;
-    basin_status status =
-        text ? basin_bundle_meta_set(bundle, "basin.text", text, error)
-             : basin_fail(error, BASIN_NO_MEMORY, "out of memory for a description");
+    basin_status status = text ? basin_bundle_meta_set(bundle, "basin.text", text, error)
+                               : basin_fail_memory(error, "a description");
     cJSON_free(text);
     cJSON_Delete(json);
     return status;
@@ -165,7 +384,7 @@ static basin_status write_origin(basin_bundle *bundle, const basin_text_origin *
 static basin_status write_settings(basin_bundle *bundle, const basin_text_settings *settings,
                                    basin_error *error) {
     char *config = basin_settings_print(settings, basin_text_task.table, false);
-    if (!config) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a configuration");
+    if (!config) return basin_fail_memory(error, "a configuration");
     basin_status status = basin_bundle_meta_set(bundle, "basin.model", "text", error);
     if (!status) status = basin_bundle_meta_set(bundle, "basin.config", config, error);
     cJSON_free(config);
@@ -174,65 +393,49 @@ static basin_status write_settings(basin_bundle *bundle, const basin_text_settin
 
 basin_status basin_text_describe(basin_bundle *bundle, const basin_text_model *model,
                                  basin_error *error) {
-    char *tokens = NULL;
-    basin_status status = write_settings(bundle, &model->settings, error);
-    if (!status) status = write_origin(bundle, &model->origin, error);
-    if (!status) status = basin_tokenizer_print(&tokens, model->tokenizer, error);
-    if (!status) status = basin_bundle_meta_set(bundle, "basin.tokenizer", tokens, error);
-    free(tokens);
-    return status;
+    BASIN_FREE_AT_EXIT char *characters = NULL;
+    BASIN_TRY(write_settings(bundle, &model->settings, error));
+    BASIN_TRY(write_origin(bundle, &model->origin, error));
+    if (!model->vocabulary.point) return BASIN_OK;
+    BASIN_TRY(basin_vocabulary_print(&characters, &model->vocabulary, error));
+    return basin_bundle_meta_set(bundle, "basin.characters", characters, error);
 }
 
 /* ---- model files ---- */
 
 static basin_status read_weights(basin_text_model *model, const basin_bundle *bundle,
                                  basin_error *error) {
-    basin_text_graph graph;
-    basin_status status =
-        basin_text_graph_new(&graph, &model->settings, 1, 1, (basin_text_wish){0}, error);
-    if (status) return status;
-    status = basin_params_read(&graph.params, model->store, bundle, error);
+    BASIN_AT_EXIT(basin_text_graph_free) basin_text_graph graph = {0};
+    BASIN_TRY(basin_text_graph_new(&graph, &model->settings, 1, 1, (basin_text_wish){0}, error));
+    BASIN_TRY(basin_params_read(&graph.params, model->store, bundle, error));
     model->parameters = basin_params_total(&graph.params);
-    basin_text_graph_free(&graph);
-    return status;
+    return BASIN_OK;
 }
 
 basin_status basin_text_open(basin_text_model **model, const char *path, basin_backend *backend,
                              basin_error *error) {
-    basin_bundle *bundle;
+    BASIN_AT_EXIT(close_bundle) basin_bundle *bundle = NULL;
     basin_text_settings settings;
-    basin_tokenizer *tokenizer = NULL;
+    basin_vocabulary vocabulary;
     *model = NULL;
-    basin_status status = basin_bundle_read(&bundle, path, error);
-    if (status) return status;
-    status = basin_text_settings_read(&settings, bundle, error);
-    if (!status) status = basin_text_tokenizer_read(&tokenizer, bundle, error);
-    if (!status) status = check_sizes(&settings, tokenizer, path, error);
-    if (!status) {
-        status = basin_text_model_bare(model, &settings, tokenizer, backend, error);
-        tokenizer = NULL;
-    }
-    if (!status) status = read_weights(*model, bundle, error);
-    if (!status) (*model)->origin = basin_text_origin_read(bundle);
-    if (status) {
-        basin_text_close(*model);
-        *model = NULL;
-    }
-    basin_tokenizer_free(tokenizer);
-    basin_bundle_free(bundle);
+    BASIN_TRY(basin_bundle_read(&bundle, path, error));
+    BASIN_TRY(basin_text_settings_read(&settings, bundle, error));
+    BASIN_TRY(basin_text_vocabulary_read(&vocabulary, &settings, bundle, error));
+    BASIN_TRY(basin_text_model_bare(model, &settings, &vocabulary, backend, error));
+    (*model)->origin = basin_text_origin_read(bundle);
+    basin_status status = read_weights(*model, bundle, error);
+    if (!status) return BASIN_OK;
+    basin_text_close(*model);
+    *model = NULL;
     return status;
 }
 
 basin_status basin_text_write(const char *path, basin_text_model *model, basin_error *error) {
-    basin_text_graph graph = {0};
-    basin_bundle *bundle;
-    basin_status status = basin_bundle_new(&bundle, error);
-    if (!status)
-        status = basin_text_graph_new(&graph, &model->settings, 1, 1, (basin_text_wish){0}, error);
-    if (!status) status = basin_text_describe(bundle, model, error);
-    if (!status) status = basin_params_add(bundle, &graph.params, model->store, error);
-    if (!status) status = basin_bundle_write(path, bundle, error);
-    basin_text_graph_free(&graph);
-    basin_bundle_free(bundle);
-    return status;
+    BASIN_AT_EXIT(basin_text_graph_free) basin_text_graph graph = {0};
+    BASIN_AT_EXIT(close_bundle) basin_bundle *bundle = NULL;
+    BASIN_TRY(basin_bundle_new(&bundle, error));
+    BASIN_TRY(basin_text_graph_new(&graph, &model->settings, 1, 1, (basin_text_wish){0}, error));
+    BASIN_TRY(basin_text_describe(bundle, model, error));
+    BASIN_TRY(basin_params_add(bundle, &graph.params, model->store, error));
+    return basin_bundle_write(path, bundle, error);
 }

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
-#include "task/given.h"
+#include "base/sort.h"
+#include "base/try.h"
 #include "task/text/text.h"
 
 /* One pass over a text. Window w begins at token w stride; all of its tokens count in the first, in
@@ -43,26 +43,20 @@ static basin_status make_plan(pass *p, basin_error *error) {
     p->loss = output[0] = basin_cross_entropy_labels(logits, p->label);
     p->least = output[1] = basin_sub(basin_logsumexp(logits), basin_maximum(logits, -1, 1));
     for (int i = 0; i < energies; i++) output[2 + i] = p->graph.energy[i];
-    basin_status status = basin_text_graph_check(&p->graph, error);
+    BASIN_TRY(basin_text_graph_check(&p->graph, error));
     basin_plan_spec spec = {.output = output, .outputs = 2 + energies};
-    return status ? status : basin_plan_new(&p->plan, p->model->store, &spec, error);
+    return basin_plan_new(&p->plan, p->model->store, &spec, error);
 }
 
-static basin_status make_room(pass *p, basin_error *error) {
+static basin_status make_arrays(pass *p, basin_error *error) {
     int64_t rows = p->graph.windows * p->graph.tokens;
-    size_t context = (size_t)p->graph.tokens;
-    p->id = calloc((size_t)rows, sizeof *p->id);
-    p->wanted = calloc((size_t)rows, sizeof *p->wanted);
-    p->sum = calloc(context, sizeof *p->sum);
-    p->count = calloc(context, sizeof *p->count);
-    if (!p->id || !p->wanted || !p->sum || !p->count)
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory to score a text");
-    basin_status status = BASIN_OK;
-    for (int i = 0; i < 2 && !status; i++)
-        status = basin_tensor_new(&p->value[i], BASIN_F64, BASIN_SHAPE(rows), error);
-    basin_shape energies = BASIN_SHAPE(energies_of(p), rows);
-    if (!status) status = basin_tensor_new(&p->energy, BASIN_F64, energies, error);
-    return status;
+    BASIN_TRY(BASIN_NEW(&p->id, rows, "scoring a text", error));
+    BASIN_TRY(BASIN_NEW(&p->wanted, rows, "scoring a text", error));
+    BASIN_TRY(BASIN_NEW(&p->sum, p->graph.tokens, "scoring a text", error));
+    BASIN_TRY(BASIN_NEW(&p->count, p->graph.tokens, "scoring a text", error));
+    for (int i = 0; i < 2; i++)
+        BASIN_TRY(basin_tensor_new(&p->value[i], BASIN_F64, BASIN_SHAPE(rows), error));
+    return basin_tensor_new(&p->energy, BASIN_F64, BASIN_SHAPE(energies_of(p), rows), error);
 }
 
 static void pass_free(pass *p) {
@@ -126,32 +120,29 @@ static void add(pass *p) {
 }
 
 static basin_status read_energies(pass *p, basin_error *error) {
-    basin_status status = BASIN_OK;
     int64_t rows = p->energy.shape.dim[1];
-    for (int i = 0; i < energies_of(p) && !status; i++) {
+    for (int i = 0; i < energies_of(p); i++) {
         basin_tensor part = basin_tensor_borrow((double *)p->energy.data + i * rows, BASIN_F64,
                                                 BASIN_SHAPE(p->graph.windows, p->graph.tokens));
-        status = basin_plan_read(p->plan, p->graph.energy[i], &part, error);
+        BASIN_TRY(basin_plan_read(p->plan, p->graph.energy[i], &part, error));
     }
-    return status;
+    return BASIN_OK;
 }
 
 static basin_status run(pass *p, basin_error *error) {
     basin_shape rows = BASIN_SHAPE(p->graph.windows * p->graph.tokens);
     basin_tensor id = basin_tensor_borrow(p->id, BASIN_I32, rows);
     basin_tensor label = basin_tensor_borrow(p->wanted, BASIN_I32, rows);
-    basin_status status = basin_plan_write(p->plan, p->graph.ids, &id, error);
-    if (!status) status = basin_plan_write(p->plan, p->label, &label, error);
-    if (!status) status = basin_plan_run(p->plan, error);
-    if (!status) status = basin_plan_read(p->plan, p->loss, &p->value[0], error);
-    if (!status) status = basin_plan_read(p->plan, p->least, &p->value[1], error);
-    return status ? status : read_energies(p, error);
+    BASIN_TRY(basin_plan_write(p->plan, p->graph.ids, &id, error));
+    BASIN_TRY(basin_plan_write(p->plan, p->label, &label, error));
+    BASIN_TRY(basin_plan_run(p->plan, error));
+    BASIN_TRY(basin_plan_read(p->plan, p->loss, &p->value[0], error));
+    BASIN_TRY(basin_plan_read(p->plan, p->least, &p->value[1], error));
+    return read_energies(p, error);
 }
 
 static basin_status run_all(pass *p, const basin_watch *watch, basin_error *error) {
-    basin_status status = BASIN_OK;
-    for (int64_t at = 0; at < p->limit && !status; at += p->graph.windows) {
-        int64_t left = p->limit - at, count = left < p->graph.windows ? left : p->graph.windows;
+    for (int64_t at = 0; at < p->limit; at += p->graph.windows) {
         basin_news news = {.what = "scoring",
                            .done = at,
                            .total = p->limit,
@@ -160,11 +151,11 @@ static basin_status run_all(pass *p, const basin_watch *watch, basin_error *erro
                            .seconds_left = NAN};
         basin_watch_show(watch, &news);
         if (basin_watch_stopped(watch)) return basin_fail(error, BASIN_BAD_VALUE, "interrupted");
-        fill(p, at, count);
-        status = run(p, error);
-        if (!status) add(p);
+        fill(p, at, basin_int_min(p->limit - at, p->graph.windows));
+        BASIN_TRY(run(p, error));
+        add(p);
     }
-    return status;
+    return BASIN_OK;
 }
 
 /* ---- results ---- */
@@ -173,8 +164,7 @@ static basin_status tell(basin_text_scores *s, const pass *p, basin_error *error
     double total = 0;
     s->context = p->graph.tokens;
     s->windows = p->limit;
-    s->position_loss = basin_array_new((size_t)s->context, sizeof *s->position_loss);
-    if (!s->position_loss) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for scores");
+    BASIN_TRY(BASIN_NEW_RAW(&s->position_loss, s->context, "scores", error));
     for (int64_t n = 0; n < s->context; n++) {
         s->position_loss[n] = p->count[n] ? p->sum[n] / (double)p->count[n] : NAN;
         total += p->sum[n];
@@ -182,7 +172,8 @@ static basin_status tell(basin_text_scores *s, const pass *p, basin_error *error
     }
     s->loss = total / (double)s->tokens;
     s->perplexity = exp(s->loss);
-    s->bits = s->loss / log(2) * (double)p->corpus->count / (double)p->corpus->bytes;
+    double bytes = (double)p->corpus->bytes;
+    s->bits = bytes > 0 ? s->loss / log(2) * (double)p->corpus->count / bytes : NAN;
     s->accuracy = (double)p->hits / (double)s->tokens;
     s->energy = p->graph.energy ? p->end / (double)s->tokens : NAN;
     s->descent = p->graph.energy ? p->descent / (double)s->tokens : NAN;
@@ -218,15 +209,13 @@ basin_status basin_text_score_corpus(basin_text_scores *scores, basin_text_model
                                      const basin_text_corpus *corpus,
                                      const basin_text_scoring *scoring, bool energies,
                                      basin_error *error) {
-    pass p = {.model = model, .corpus = corpus};
+    BASIN_AT_EXIT(pass_free) pass p = {.model = model, .corpus = corpus};
     *scores = (basin_text_scores){0};
-    basin_status status = begin(&p, scoring, energies, error);
-    if (!status) status = make_plan(&p, error);
-    if (!status) status = make_room(&p, error);
-    if (!status) status = run_all(&p, scoring->watch, error);
-    if (!status) status = tell(scores, &p, error);
-    pass_free(&p);
-    return status;
+    BASIN_TRY(begin(&p, scoring, energies, error));
+    BASIN_TRY(make_plan(&p, error));
+    BASIN_TRY(make_arrays(&p, error));
+    BASIN_TRY(run_all(&p, scoring->watch, error));
+    return tell(scores, &p, error);
 }
 
 void basin_text_scores_free(basin_text_scores *scores) {
@@ -236,13 +225,12 @@ void basin_text_scores_free(basin_text_scores *scores) {
 
 /* ---- parts of a text ---- */
 
-/* The bytes from *first to *end, and what they are to the model. */
-static basin_status choose(size_t *first, size_t *end, basin_text_scores *s,
-                           const basin_text_model *model, const char *text, size_t length,
-                           basin_text_part part, basin_error *error) {
-    basin_text_origin it = basin_text_origin_of(text, length, 0);
+/* The slice that is scored, and what it is to the model. */
+static basin_status choose(basin_text *slice, basin_text_scores *s, const basin_text_model *model,
+                           const basin_text *text, basin_text_part part, basin_error *error) {
+    basin_text_origin it = basin_text_origin_of(text, 0);
     bool known = basin_text_origin_equal(&it, &model->origin);
-    bool held = known && model->origin.train < model->origin.bytes;
+    bool held = known && model->origin.train < model->origin.length;
     size_t train = (size_t)model->origin.train;
     if (part == BASIN_TEXT_AUTO) part = held ? BASIN_TEXT_VALIDATION : BASIN_TEXT_ALL;
     if (part != BASIN_TEXT_ALL && !known)
@@ -254,29 +242,24 @@ static basin_status choose(size_t *first, size_t *end, basin_text_scores *s,
                           "all of the text was trained on; wanted another text");
     s->part = part;
     s->trained_on = known && part != BASIN_TEXT_VALIDATION;
-    *first = part == BASIN_TEXT_VALIDATION ? train : 0;
-    *end = part == BASIN_TEXT_TRAIN ? train : length;
+    *slice = basin_text_slice(text, part == BASIN_TEXT_VALIDATION ? train : 0,
+                              part == BASIN_TEXT_TRAIN ? train : text->length);
     return BASIN_OK;
 }
 
-basin_status basin_text_score(basin_text_scores *scores, basin_text_model *model, const char *text,
-                              size_t length, const basin_text_scoring *scoring,
+basin_status basin_text_score(basin_text_scores *scores, basin_text_model *model,
+                              const basin_text *text, const basin_text_scoring *scoring,
                               basin_error *error) {
-    basin_text_scoring wish;
-    basin_text_corpus corpus = {0};
+    BASIN_AT_EXIT(basin_text_corpus_free) basin_text_corpus corpus = {0};
+    basin_text_scoring wish = scoring ? *scoring : (basin_text_scoring){0};
     basin_text_scores what = {0};
-    size_t first, end;
+    basin_text slice;
     *scores = (basin_text_scores){0};
-    basin_status status =
-        basin_given_take(&wish, sizeof wish, scoring, "basin_text_scoring", error);
-    if (!status) status = choose(&first, &end, &what, model, text, length, wish.part, error);
-    if (!status)
-        status = basin_text_corpus_new(&corpus, model->tokenizer, text + first, end - first,
-                                       "the text", error);
-    if (!status) status = basin_text_score_corpus(scores, model, &corpus, &wish, true, error);
+    BASIN_TRY(choose(&slice, &what, model, text, wish.part, error));
+    BASIN_TRY(basin_text_corpus_new(&corpus, &model->vocabulary, &slice, "the text", error));
+    BASIN_TRY(basin_text_score_corpus(scores, model, &corpus, &wish, true, error));
     scores->part = what.part;
     scores->trained_on = what.trained_on;
     scores->bytes = corpus.bytes;
-    basin_text_corpus_free(&corpus);
-    return status;
+    return BASIN_OK;
 }

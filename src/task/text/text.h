@@ -1,28 +1,29 @@
-/* Models of text inside the library: settings and presets, models in memory, the tokens of a text
- * and the windows of them that models read. Training, scores and generation (train.c, score.c,
- * generate.c) stand on these; what callers see is in include/basin/tasks/text.h. */
+/* Models of text inside the library: settings, models in memory and in files (model.c), texts and
+ * their tokens (corpus.c). Training, scores and generation (train.c, score.c, generate.c) stand on
+ * these; what callers see is in include/basin/tasks/text.h. */
 #ifndef BASIN_TASK_TEXT_TEXT_H
 #define BASIN_TASK_TEXT_TEXT_H
 
 #include "basin/language.h"
 #include "basin/tasks/text.h"
 #include "basin/train.h"
-#include "data/fetch/sha256.h"
 #include "train/run/settings.h"
 #include "train/run/watch.h"
+
+enum { BASIN_TEXT_MOST_TOKENS = 1 << 24 };
 
 /* ---- settings ---- */
 
 #define BASIN_TEXT_MODEL_SETTINGS(X)                                                               \
     X(CHOICE, arch, BASIN_CHOICES("nrgpt", "gpt"),                                                 \
       "The model: NRGPT, a causal Energy Transformer, or a GPT.")                                  \
-    X(CHOICE, tokens, BASIN_CHOICES("characters", "bytes", "bpe", "file"),                         \
-      "What a token is: a character of the training text, a byte, a frequent string of bytes "     \
-      "that "                                                                                      \
-      "is looked for in it (byte-pair encoding), or as a tokenizer.json has it.")                  \
-    X(INTEGER, vocabulary, "N", 0, 1 << 24,                                                        \
-      "How many tokens byte-pair encoding has; 0: 1024. In model files, how many there are.",      \
-      .needs = "tokens=bpe")                                                                       \
+    X(CHOICE, tokens, BASIN_CHOICES("characters", "bytes", "ids"),                                 \
+      "What a token is: a character of the training text, a byte, or a number that another "       \
+      "program "                                                                                   \
+      "gave it, as an .npy file has them.")                                                        \
+    X(INTEGER, vocabulary, "N", 0, BASIN_TEXT_MOST_TOKENS,                                         \
+      "How many tokens there are; 0: up to the greatest number of the training text.",             \
+      .needs = "tokens=ids")                                                                       \
     X(INTEGER, context, "N", 1, 1 << 20, "Tokens of a window: what the model sees at most.")       \
     X(INTEGER, dim, "D", 1, 65536, "Dimension of a token.")                                        \
     X(INTEGER, heads, "H", 1, 4096,                                                                \
@@ -82,30 +83,44 @@ basin_language_config basin_text_language(const basin_text_settings *settings);
 
 /* The text that a model was trained on, so that nobody scores it by what it saw. */
 typedef struct basin_text_origin {
-    int64_t bytes;                  /* 0: not known */
-    char digest[BASIN_SHA256_TEXT]; /* of all of it */
-    int64_t train;                  /* the first so many bytes were trained on */
+    int64_t length; /* 0: not known */
+    int64_t train;  /* the first so many bytes, or tokens, were trained on */
+    char hash[17];  /* of all of it, in hexadecimal; "" in older files: known by its length */
 } basin_text_origin;
+
+typedef enum basin_text_tokens {
+    BASIN_TEXT_CHARACTERS,
+    BASIN_TEXT_BYTES,
+    BASIN_TEXT_IDS,
+} basin_text_tokens;
+
+/* What the numbers 0 .. count - 1 stand for. */
+typedef struct basin_vocabulary {
+    basin_text_tokens tokens;
+    int64_t count;
+    uint32_t *point; /* [count] of characters: their code points, ascending; else NULL */
+} basin_vocabulary;
 
 struct basin_text_model {
     basin_text_settings settings;
     basin_settings described; /* the same, as callers see them */
     basin_backend *backend;   /* the caller's */
     basin_store *store;
-    basin_tokenizer *tokenizer;
+    basin_vocabulary vocabulary;
     basin_text_origin origin;
     int64_t parameters;
 };
 
-/* Without weights: the caller writes them into the store. Takes the tokenizer, on failure, too. */
+/* Without weights: the caller writes them into the store. Takes the vocabulary, on failure, too. */
 basin_status basin_text_model_bare(basin_text_model **model, const basin_text_settings *settings,
-                                   basin_tokenizer *tokenizer, basin_backend *backend,
+                                   basin_vocabulary *vocabulary, basin_backend *backend,
                                    basin_error *error);
-/* The settings, tokenizer and origin that a model file or a checkpoint holds, and writing them. */
+/* The settings, vocabulary and origin that a model file or a checkpoint holds, and writing them. */
 basin_status basin_text_settings_read(basin_text_settings *settings, const basin_bundle *bundle,
                                       basin_error *error);
-basin_status basin_text_tokenizer_read(basin_tokenizer **tokenizer, const basin_bundle *bundle,
-                                       basin_error *error);
+basin_status basin_text_vocabulary_read(basin_vocabulary *vocabulary,
+                                        const basin_text_settings *settings,
+                                        const basin_bundle *bundle, basin_error *error);
 /* All zeros where the file does not say. */
 basin_text_origin basin_text_origin_read(const basin_bundle *bundle);
 basin_status basin_text_describe(basin_bundle *bundle, const basin_text_model *model,
@@ -136,19 +151,33 @@ basin_status basin_text_graph_new(basin_text_graph *graph, const basin_text_sett
 basin_status basin_text_graph_check(const basin_text_graph *graph, basin_error *error);
 void basin_text_graph_free(basin_text_graph *graph);
 
-/* ---- a text in tokens ---- */
+/* ---- a text in tokens (corpus.c) ---- */
+
+basin_text_tokens basin_text_tokens_of(const basin_text_settings *settings);
+/* Of a text: its characters, all bytes, or numbers below `most`, 0: up to its greatest. */
+basin_status basin_vocabulary_make(basin_vocabulary *vocabulary, basin_text_tokens tokens,
+                                   int64_t most, const basin_text *text, basin_error *error);
+void basin_vocabulary_free(basin_vocabulary *vocabulary);
+/* All characters in their order, as UTF-8; free() it. */
+basin_status basin_vocabulary_print(char **text, const basin_vocabulary *vocabulary,
+                                    basin_error *error);
+/* The bytes of a token, and how many; `first`: it begins a text. */
+enum { BASIN_TEXT_PIECE = 16 };
+size_t basin_vocabulary_piece(char piece[BASIN_TEXT_PIECE], const basin_vocabulary *vocabulary,
+                              int32_t id, bool first);
 
 typedef struct basin_text_corpus {
-    int32_t *id; /* [count] */
-    int64_t count, bytes;
+    int32_t *id;          /* [count] */
+    int64_t count, bytes; /* bytes 0: tokens are numbers */
 } basin_text_corpus;
 
 /* `what` begins errors: "the training text". */
-basin_status basin_text_corpus_new(basin_text_corpus *corpus, const basin_tokenizer *tokenizer,
-                                   const char *text, size_t length, const char *what,
-                                   basin_error *error);
+basin_status basin_text_corpus_new(basin_text_corpus *corpus, const basin_vocabulary *vocabulary,
+                                   const basin_text *text, const char *what, basin_error *error);
 void basin_text_corpus_free(basin_text_corpus *corpus);
-basin_text_origin basin_text_origin_of(const char *text, size_t length, size_t train);
+/* From `first` to before `end`; borrows. */
+basin_text basin_text_slice(const basin_text *text, size_t first, size_t end);
+basin_text_origin basin_text_origin_of(const basin_text *text, size_t train);
 bool basin_text_origin_equal(const basin_text_origin *a, const basin_text_origin *b);
 
 /* ---- scores of tokens ---- */

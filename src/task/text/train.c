@@ -6,14 +6,82 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 #include "basin/random.h"
-#include "task/given.h"
-#include "task/text/start.h"
+#include "task/text/text.h"
+#include "train/run/run.h"
 #include "train/shards/shards.h"
 
 /* Windows come from another seed than weights and dropout do. */
 enum { LOG_STEPS = 20, SCORED_WINDOWS = 512, WINDOW_SALT = 0x77696e64 };
+
+/* ---- settings and vocabulary ---- */
+
+/* A run that goes on, or begins with a model, has the vocabulary of that file. Characters are those
+ * of all the text, so that each has a token. */
+static basin_status open_vocabulary(basin_vocabulary *vocabulary, basin_text_settings *s,
+                                    const basin_run *run, const basin_text *text,
+                                    basin_error *error) {
+    const basin_bundle *file = basin_run_checkpoint(run);
+    if (!file) file = basin_run_from(run);
+    if (!file) {
+        BASIN_TRY(
+            basin_vocabulary_make(vocabulary, basin_text_tokens_of(s), s->vocabulary, text, error));
+    } else {
+        basin_text_settings its;
+        BASIN_TRY(basin_text_settings_read(&its, file, error));
+        BASIN_TRY(basin_text_vocabulary_read(vocabulary, &its, file, error));
+    }
+    s->vocabulary = vocabulary->count;
+    return BASIN_OK;
+}
+
+static basin_status match_checkpoint(basin_text_settings *s, const basin_run *run,
+                                     basin_error *error) {
+    basin_text_settings saved = {0};
+    const basin_training *training = basin_run_training(run);
+    const basin_bundle *checkpoint = basin_run_checkpoint(run);
+    if (checkpoint) BASIN_TRY(basin_text_settings_read(&saved, checkpoint, error));
+    s->shards = basin_shards_choose(s->shards, saved.shards, s->batch, training->ranks);
+    if (!checkpoint) return BASIN_OK;
+    BASIN_TRY(basin_settings_match(&saved, s, basin_text_task.table, basin_bundle_path(checkpoint),
+                                   error));
+    if (saved.epochs != s->epochs)
+        basin_watch_note(training->watch,
+                         "the run was to have %lld epochs; from here on the learning rate is that "
+                         "of a run of %lld",
+                         (long long)saved.epochs, (long long)s->epochs);
+    return BASIN_OK;
+}
+
+/* Shapes are compared where weights are read; this is what shapes do not show. */
+static basin_status match_from(const basin_text_settings *s, const basin_run *run,
+                               basin_error *error) {
+    static const char *const same[] = {"arch", "tokens", "context", "heads", "steps",
+                                       "feed", "tied",   "bias",    NULL};
+    basin_text_settings its;
+    const basin_bundle *from = basin_run_from(run);
+    if (!from) return BASIN_OK;
+    BASIN_TRY(basin_text_settings_read(&its, from, error));
+    for (const char *const *name = same; *name; name++) {
+        char found[64], wanted[64];
+        const basin_setting *entry = basin_setting_find(basin_text_task.table, *name);
+        basin_setting_print(found, sizeof found, &its, entry);
+        basin_setting_print(wanted, sizeof wanted, s, entry);
+        if (strcmp(found, wanted) != 0)
+            return basin_fail(error, BASIN_BAD_SHAPE,
+                              "%s: its %s is %s, asked for is %s; wanted the same, to begin with "
+                              "its weights",
+                              basin_bundle_path(from), *name, found, wanted);
+    }
+    return BASIN_OK;
+}
+
+static basin_status check_shards(const basin_text_settings *s, basin_error *error) {
+    if (s->batch % s->shards == 0) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE, "shards is %lld, wanted a divisor of the batch, %lld",
+                      (long long)s->shards, (long long)s->batch);
+}
 
 typedef struct job {
     basin_run *run;
@@ -32,13 +100,17 @@ typedef struct job {
 
 /* ---- the text ---- */
 
-static basin_status check_data(const job *j, basin_error *error) {
-    const basin_text_data *d = &j->data;
-    if (!d->train || !d->train_length)
+static basin_status check_data(const basin_text_data *d, const basin_text_settings *s,
+                               basin_error *error) {
+    if (!d->train.length || (!d->train.bytes && !d->train.id))
         return basin_fail(error, BASIN_BAD_VALUE, "there is no text to train on");
+    if (d->train.id && !basin_choice_is(s->tokens, "ids"))
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "the text is numbers of tokens and tokens is '%s', wanted 'ids'",
+                          s->tokens);
     if (!(d->hold_out >= 0 && d->hold_out <= 0.5))
         return basin_fail(error, BASIN_BAD_VALUE, "hold_out is %g, wanted 0 to 0.5", d->hold_out);
-    if (d->hold_out > 0 && d->validation)
+    if (d->hold_out > 0 && d->validation.length)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "hold_out is %g and there is a validation text; wanted one of the two",
                           d->hold_out);
@@ -68,8 +140,9 @@ static basin_status check_origin(const job *j, basin_error *error) {
     return basin_fail(error, BASIN_BAD_VALUE,
                       "%s: its run trains on the first %lld of %lld bytes of a text, this one has "
                       "%lld of %lld, or other ones; wanted the same text",
-                      basin_bundle_path(checkpoint), (long long)saved.train, (long long)saved.bytes,
-                      (long long)j->model->origin.train, (long long)j->model->origin.bytes);
+                      basin_bundle_path(checkpoint), (long long)saved.train,
+                      (long long)saved.length, (long long)j->model->origin.train,
+                      (long long)j->model->origin.length);
 }
 
 /* A long validation text is scored in parts: nobody waits for all of it after every epoch. */
@@ -84,21 +157,20 @@ static void tell_limit(const job *j) {
 
 static basin_status open_text(job *j, basin_error *error) {
     const basin_text_data *d = &j->data;
-    const basin_tokenizer *tokenizer = j->model->tokenizer;
-    size_t cut = basin_text_cut(d->train, d->train_length, d->hold_out);
-    const char *other = d->validation ? d->validation : d->train + cut;
-    size_t length = d->validation ? d->validation_length : d->train_length - cut;
-    j->model->origin = basin_text_origin_of(d->train, d->train_length, cut);
-    basin_status status = check_origin(j, error);
-    if (!status)
-        status =
-            basin_text_corpus_new(&j->train, tokenizer, d->train, cut, "the training text", error);
-    if (!status && length)
-        status = basin_text_corpus_new(&j->validation, tokenizer, other, length,
-                                       "the validation text", error);
-    if (!status) status = check_sizes(j, error);
-    if (!status) tell_limit(j);
-    return status;
+    const basin_vocabulary *vocabulary = &j->model->vocabulary;
+    size_t cut = basin_text_cut(&d->train, d->hold_out);
+    basin_text train = basin_text_slice(&d->train, 0, cut);
+    basin_text other =
+        d->validation.length ? d->validation : basin_text_slice(&d->train, cut, d->train.length);
+    j->model->origin = basin_text_origin_of(&d->train, cut);
+    BASIN_TRY(check_origin(j, error));
+    BASIN_TRY(basin_text_corpus_new(&j->train, vocabulary, &train, "the training text", error));
+    if (other.length)
+        BASIN_TRY(basin_text_corpus_new(&j->validation, vocabulary, &other, "the validation text",
+                                        error));
+    BASIN_TRY(check_sizes(j, error));
+    tell_limit(j);
+    return BASIN_OK;
 }
 
 /* ---- what trains ---- */
@@ -127,13 +199,11 @@ static basin_status make_trainer(job *j, basin_error *error) {
     const basin_text_settings *s = &j->model->settings;
     int64_t rows = s->batch * s->context, windows = s->batch / s->shards;
     j->per_epoch = s->epoch_steps ? s->epoch_steps : (j->train.count + rows - 1) / rows;
-    basin_status status = basin_text_graph_new(&j->graph, s, windows, s->context,
-                                               (basin_text_wish){.training = true}, error);
-    if (status) return status;
+    BASIN_TRY(basin_text_graph_new(&j->graph, s, windows, s->context,
+                                   (basin_text_wish){.training = true}, error));
     j->model->parameters = basin_params_total(&j->graph.params);
     j->label = basin_index(j->graph.graph, "label", BASIN_SHAPE(windows * s->context));
-    status = basin_shards_begin(&j->shards, j->training, s->shards, &j->graph.params, error);
-    if (status) return status;
+    BASIN_TRY(basin_shards_begin(&j->shards, j->training, s->shards, &j->graph.params, error));
     if (*j->shards.how) basin_watch_note(j->training->watch, "%s", j->shards.how);
     basin_expr logits = basin_language_logits(&j->graph.net, j->graph.x);
     basin_expr loss = basin_language_loss(logits, j->label);
@@ -145,17 +215,13 @@ static basin_status make_trainer(job *j, basin_error *error) {
                                          .groups = 2, .own = j->shards.own},
                                .schedule = schedule(j),
                                .meeting = j->shards.tree ? &basin_shards_meeting : NULL};
-    status = basin_text_graph_check(&j->graph, error);
-    if (!status)
-        status =
-            basin_trainer_new(&j->trainer, j->model->store, &j->graph.params, loss, &spec, error);
-    if (status) return status;
+    BASIN_TRY(basin_text_graph_check(&j->graph, error));
+    BASIN_TRY(
+        basin_trainer_new(&j->trainer, j->model->store, &j->graph.params, loss, &spec, error));
     basin_plan_stats stats = basin_plan_get_stats(j->trainer.plan);
     j->memory = stats.arena_bytes + stats.input_bytes + stats.state_bytes;
-    j->id = basin_array_new((size_t)rows, sizeof *j->id);
-    j->wanted = basin_array_new((size_t)rows, sizeof *j->wanted);
-    if (!j->id || !j->wanted)
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a batch");
+    BASIN_TRY(BASIN_NEW_RAW(&j->id, rows, "a batch", error));
+    BASIN_TRY(BASIN_NEW_RAW(&j->wanted, rows, "a batch", error));
     return hold(j, error);
 }
 
@@ -203,38 +269,33 @@ static basin_status write_shard(job *j, int64_t step, int64_t shard, basin_error
     const basin_text_settings *s = &j->model->settings;
     int64_t at = shard * j->graph.windows * s->context, draw = step * s->shards + shard;
     int32_t seed[2] = {(int32_t)(s->seed & 0x7fffffff), (int32_t)(draw & 0x7fffffff)};
-    basin_status status = write_numbers(j, j->graph.ids, j->id + at, error);
-    if (!status) status = write_numbers(j, j->label, j->wanted + at, error);
-    if (!status && j->graph.seed) status = write_numbers(j, j->graph.seed, seed, error);
-    return status;
+    BASIN_TRY(write_numbers(j, j->graph.ids, j->id + at, error));
+    BASIN_TRY(write_numbers(j, j->label, j->wanted + at, error));
+    return j->graph.seed ? write_numbers(j, j->graph.seed, seed, error) : BASIN_OK;
 }
 
 /* This rank's shards, one after the other; all weigh the same. */
 static basin_status step_shards(job *j, double *loss, int64_t step, basin_error *error) {
     double weight;
-    basin_status status = BASIN_OK;
-    for (int64_t i = 0; i < j->shards.share.count && !status; i++) {
-        status = write_shard(j, step, j->shards.share.first + i, error);
-        if (!status)
-            status = basin_shards_add(&j->shards, &j->trainer, (double)j->graph.windows, error);
+    for (int64_t i = 0; i < j->shards.share.count; i++) {
+        BASIN_TRY(write_shard(j, step, j->shards.share.first + i, error));
+        BASIN_TRY(basin_shards_add(&j->shards, &j->trainer, (double)j->graph.windows, error));
     }
-    return status ? status : basin_shards_step(&j->shards, loss, &weight, &j->trainer, error);
+    return basin_shards_step(&j->shards, loss, &weight, &j->trainer, error);
 }
 
 static basin_status step(void *context, basin_run_sum *sum, const basin_run_place *place,
                          basin_error *error) {
     job *j = context;
     double loss;
-    basin_status status;
     draw_windows(j, place->step);
     j->trainer.step = place->step;
-    if (j->shards.tree)
-        status = step_shards(j, &loss, place->step, error);
-    else {
-        status = write_shard(j, place->step, 0, error);
-        if (!status) status = basin_trainer_step(&j->trainer, &loss, error);
+    if (j->shards.tree) {
+        BASIN_TRY(step_shards(j, &loss, place->step, error));
+    } else {
+        BASIN_TRY(write_shard(j, place->step, 0, error));
+        BASIN_TRY(basin_trainer_step(&j->trainer, &loss, error));
     }
-    if (status) return status;
     sum->loss += loss;
     sum->weight += 1;
     return BASIN_OK;
@@ -245,14 +306,16 @@ static basin_status score(void *context, basin_score *score, const basin_run_pla
     job *j = context;
     basin_text_scores scores;
     basin_text_scoring scoring = {.limit = SCORED_WINDOWS};
-    basin_status status =
-        basin_text_score_corpus(&scores, j->model, &j->validation, &scoring, false, error);
-    if (status) return status;
+    BASIN_TRY(basin_text_score_corpus(&scores, j->model, &j->validation, &scoring, false, error));
     score->merit = -scores.loss;
     basin_score_add(score, "validation_loss", scores.loss);
-    basin_score_add(score, "validation_bits", scores.bits);
-    basin_watch_note(j->training->watch, "epoch %lld: validation loss %.4f, %.3f bits a byte",
-                     (long long)place->epoch, scores.loss, scores.bits);
+    if (j->validation.bytes) basin_score_add(score, "validation_bits", scores.bits);
+    if (j->validation.bytes)
+        basin_watch_note(j->training->watch, "epoch %lld: validation loss %.4f, %.3f bits per byte",
+                         (long long)place->epoch, scores.loss, scores.bits);
+    else
+        basin_watch_note(j->training->watch, "epoch %lld: validation loss %.4f",
+                         (long long)place->epoch, scores.loss);
     basin_text_scores_free(&scores);
     return BASIN_OK;
 }
@@ -299,8 +362,7 @@ static basin_run_task task_of(job *j) {
 static basin_status open_finished(basin_text_model **model, basin_outcome *outcome,
                                   const basin_training *training, basin_error *error) {
     basin_text_model *finished;
-    basin_status status = basin_text_open(&finished, training->output, training->backend, error);
-    if (status) return status;
+    BASIN_TRY(basin_text_open(&finished, training->output, training->backend, error));
     outcome->finished_before = true;
     outcome->parameters = finished->parameters;
     if (model)
@@ -311,27 +373,28 @@ static basin_status open_finished(basin_text_model **model, basin_outcome *outco
 }
 
 static basin_status open_model(job *j, const basin_text_settings *asked, basin_error *error) {
+    BASIN_AT_EXIT(basin_vocabulary_free) basin_vocabulary vocabulary = {0};
     basin_text_settings settings = *asked;
-    basin_tokenizer *tokenizer;
-    basin_status status = basin_text_start(&settings, &tokenizer, j->run, &j->data, error);
-    if (status) return status;
-    return basin_text_model_bare(&j->model, &settings, tokenizer, j->training->backend, error);
+    BASIN_TRY(match_from(&settings, j->run, error));
+    BASIN_TRY(open_vocabulary(&vocabulary, &settings, j->run, &j->data.train, error));
+    BASIN_TRY(match_checkpoint(&settings, j->run, error));
+    BASIN_TRY(check_shards(&settings, error));
+    return basin_text_model_bare(&j->model, &settings, &vocabulary, j->training->backend, error);
 }
 
 static basin_status train(basin_text_model **model, basin_outcome *outcome, job *j,
-                          const basin_settings *settings, basin_error *error) {
+                          const basin_text_settings *settings, basin_error *error) {
     j->training = basin_run_training(j->run);
     if (!j->training->backend)
         return basin_fail(error, BASIN_BAD_VALUE, "training has no backend; wanted an open one");
     if (basin_run_finished(j->run)) return open_finished(model, outcome, j->training, error);
-    basin_status status = check_data(j, error);
-    if (!status) status = open_model(j, settings->values, error);
-    if (!status) status = open_text(j, error);
-    if (!status) status = make_trainer(j, error);
-    if (status) return status;
+    BASIN_TRY(check_data(&j->data, settings, error));
+    BASIN_TRY(open_model(j, settings, error));
+    BASIN_TRY(open_text(j, error));
+    BASIN_TRY(make_trainer(j, error));
     basin_run_task task = task_of(j);
-    status = basin_run_train(outcome, j->run, &task, error);
-    if (status || !model) return status;
+    BASIN_TRY(basin_run_train(outcome, j->run, &task, error));
+    if (!model) return BASIN_OK;
     *model = j->model;
     j->model = NULL;
     return BASIN_OK;
@@ -347,14 +410,16 @@ static basin_status check(const basin_settings *settings, basin_error *error) {
 basin_status basin_text_train(basin_text_model **model, basin_outcome *outcome,
                               const basin_settings *settings, const basin_text_data *data,
                               const basin_training *training, basin_error *error) {
-    job j = {0};
+    job j = {.data = *data};
     if (model) *model = NULL;
     *outcome = (basin_outcome){.loss = NAN};
-    basin_status status = basin_given_take(&j.data, sizeof j.data, data, "basin_text_data", error);
-    if (!status) status = check(settings, error);
-    if (!status) status = basin_run_open(&j.run, training, "text", error);
-    if (!status) status = basin_run_compare(j.run, settings->values, settings->kind->table, error);
-    if (!status) status = train(model, outcome, &j, settings, error);
+    BASIN_TRY(check(settings, error));
+    basin_text_settings asked = *(const basin_text_settings *)settings->values;
+    /* Numbers of tokens are read as such unless another kind of token was asked for. */
+    if (data->train.id && basin_choice_is(asked.tokens, "characters")) asked.tokens = "ids";
+    basin_status status = basin_run_open(&j.run, training, "text", error);
+    if (!status) status = basin_run_compare(j.run, &asked, settings->kind->table, error);
+    if (!status) status = train(model, outcome, &j, &asked, error);
     basin_run_give_up(j.run, status, error);
     job_free(&j);
     return status;
