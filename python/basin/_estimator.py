@@ -209,8 +209,10 @@ class Estimator(BaseEstimator):
 
 
 def sized(struct, /, **fields):
-    """A struct that begins with its own size."""
-    return ffi.new(f"{struct} *", {"size": ffi.sizeof(struct), **fields})
+    """A struct with these fields, and with its own size where it has a field for that."""
+    if "size" in dict(ffi.typeof(struct).fields):
+        fields["size"] = ffi.sizeof(struct)
+    return ffi.new(f"{struct} *", fields)
 
 
 def score_of(score) -> dict:

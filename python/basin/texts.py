@@ -1,6 +1,5 @@
-"""Models of text: learn to tell the next token, score texts, write."""
+"""Models of text: learn to predict the next token, score texts, write."""
 
-import ctypes
 import dataclasses
 import os
 from typing import TYPE_CHECKING, Any
@@ -39,29 +38,47 @@ class Token:
     [0, 2] of a model without energy."""
 
 
-def _bytes_of(text):
-    """A text, or what files of paths hold, as bytes."""
+def _is_path(value):
+    return isinstance(value, os.PathLike)
+
+
+def _text_of(text):
+    """A text, token ids, or what files of paths hold, as a basin_text, and what owns its memory."""
     if isinstance(text, str):
-        return text.encode()
+        text = text.encode()
     if isinstance(text, bytes):
-        return text
-    paths = text if isinstance(text, (list, tuple)) else [text]
-    if not paths or not all(isinstance(path, os.PathLike) for path in paths):
-        raise BasinError(f"text is {type(text).__name__}, wanted str, bytes, or paths (pathlib)")
-    names = [ffi.new("char[]", path_of(path)) for path in paths]
-    data, length = ffi.new("char **"), ffi.new("size_t *")
-    check(lib.basin_text_read, data, length, ffi.new("char *[]", names), len(names))
-    try:
-        return bytes(ffi.buffer(data[0], length[0]))
-    finally:
-        ctypes.CDLL(None).free(ctypes.c_void_p(int(ffi.cast("intptr_t", data[0]))))
+        keep = ffi.from_buffer("char[]", text)
+        return ffi.new("basin_text *", {"bytes": keep, "length": len(text)}), keep
+    paths = list(text) if isinstance(text, (list, tuple)) else [text]
+    if paths and all(map(_is_path, paths)):
+        names = [ffi.new("char[]", path_of(path)) for path in paths]
+        read = ffi.new("basin_text *")
+        check(lib.basin_text_read, read, ffi.new("char *[]", names), len(names))
+        return owned(read, lib.basin_text_free), None
+    ids = _ids_of(text)
+    keep = ffi.from_buffer("int32_t[]", ids)
+    return ffi.new("basin_text *", {"id": keep, "length": len(ids)}), keep
+
+
+def _ids_of(values):
+    """The numbers of tokens as int32."""
+    ids = numpy.asarray(values) if hasattr(values, "__len__") else None
+    if ids is None or ids.ndim != 1 or ids.dtype.kind not in "iu":
+        raise BasinError(
+            f"text is {type(values).__name__}, wanted str, bytes, paths (pathlib), or token ids: "
+            "integers in one dimension"
+        )
+    if len(ids) and not (ids.min() >= 0 and ids.max() < 1 << 24):
+        raise BasinError(f"a token id is {ids.min()} or {ids.max()}, wanted 0 to 16777215")
+    return numpy.ascontiguousarray(ids, "int32")
 
 
 class TextModel(Estimator):
-    """Learns to tell the next token of a text: a causal Energy Transformer (NRGPT) or a GPT.
+    """Learns to predict the next token of a text: a causal Energy Transformer (NRGPT) or a GPT.
 
-    A text is a str, bytes, or a path or list of paths (pathlib) of files and folders. The last
-    `validation` of it is scored after every epoch, and chooses the weights that are kept.
+    A text is a str, bytes, a path or list of paths (pathlib) of files and folders, or token ids: an
+    array of integers, or the path of an .npy file that has one. The last `validation` of it is
+    scored after every epoch, and chooses the weights that are kept.
 
     >>> import basin
     >>> model = basin.TextModel(epochs=2, epoch_steps=40, dim=32, heads=2, context=16, rate=0.01)
@@ -82,32 +99,34 @@ class TextModel(Estimator):
     def fit(self, text: Any, y: Any = None, *, validation_text: Any = None) -> "Self":
         """Trains; `validation_text` is a text of its own in place of the last part. y is not
         used."""
-        train = _bytes_of(text)
-        own = None if validation_text is None else _bytes_of(validation_text)
-        fields = {"train": ffi.from_buffer("char[]", train), "train_length": len(train)}
-        if own is None:
+        (train, _a) = _text_of(text)
+        fields = {"train": train[0]}
+        if validation_text is None:
             fields["hold_out"] = share_of(self.validation)
-        elif not own:
-            raise BasinError("validation_text is empty")
         else:
-            fields["validation"] = ffi.from_buffer("char[]", own)
-            fields["validation_length"] = len(own)
+            (own, _b) = _text_of(validation_text)
+            if not own.length:
+                raise BasinError("validation_text is empty")
+            fields["validation"] = own[0]
         return self._train(self._settings(), sized("basin_text_data", **fields))
 
     def generate(
-        self, prompt: str = "", tokens: int = 200, *, temperature: float = 0.8, top_k: int = 0,
+        self, prompt: Any = "", tokens: int = 200, *, temperature: float = 0.8, top_k: int = 0,
         seed: int = 0,
-    ) -> str:  # fmt: skip
-        """What follows a prompt. `temperature` divides the logits, 0 takes the likeliest token;
-        `top_k` draws from so many of the likeliest, 0 from all."""
+    ) -> Any:  # fmt: skip
+        """What follows a prompt: a str, or of a model of token ids an array of them, as its prompt
+        is. `temperature` divides the logits, 0 takes the likeliest token; `top_k` draws from so
+        many of the likeliest, 0 from all."""
         how = {"tokens": tokens, "temperature": temperature, "top_k": top_k, "seed": seed}
         told = self._tell(prompt, how)
+        if self.settings_["tokens"] == "ids":
+            return numpy.array([number for number, _, given, _, _ in told if not given], "int32")
         return b"".join(text for _, text, given, _, _ in told if not given).decode(errors="replace")
 
-    def explain(self, text: str) -> "list[Token]":
+    def explain(self, text: Any) -> "list[Token]":
         """The tokens of a text with the surprise and, of NRGPT, the energy of each; of as many as
         the model's context holds, the last ones."""
-        if text == "":
+        if len(text) == 0:
             return []
         energies = lib.basin_text_has_energy(self._fitted())
         told = self._tell(text, {"energies": energies})
@@ -128,27 +147,27 @@ class TextModel(Estimator):
             told.append((token.id, text, bool(token.given), token.surprise, energy))
             return True
 
-        if not isinstance(prompt, str):
+        if isinstance(prompt, bytes) or _is_path(prompt):
             raise TypeError(f"{type(prompt).__name__}, wanted a text: str")
-        data = prompt.encode()
+        data, _keep = _text_of(prompt)
         kind = dict(ffi.typeof("basin_text_generation").fields)["tell"].type
         callback = ffi.callback(kind, tell)
         with self._backend().lock, Watch() as watch:
             wish = sized("basin_text_generation", tell=callback, watch=watch.pointer, **how)
-            check(lib.basin_text_generate, ffi.NULL, self._fitted(), data, len(data), wish)
+            check(lib.basin_text_generate, ffi.NULL, self._fitted(), data, wish)
         if watch.stopped:
             raise KeyboardInterrupt(f"after {len(told)} tokens")
         return told
 
     def measure(self, text: Any, stride: int = 0) -> "dict[str, Any]":
-        """ "loss" in nats a token, "perplexity", "bits" a byte, "accuracy" and "position_loss", the
+        """ "loss" in nats per token, "perplexity", "bits" per byte, "accuracy" and "position_loss", the
         loss by the place in a window; of NRGPT "energy", "descent" and "rises", the share of steps
         in which a token's energy rose. Of a text that it was trained on only the part counts that
         training did not see. `stride`: tokens from window to window, by default the context."""
-        data = _bytes_of(text)
+        data, _keep = _text_of(text)
         scores, scoring = ffi.new("basin_text_scores *"), sized("basin_text_scoring", stride=stride)
         with self._backend().lock:
-            check(lib.basin_text_score, scores, self._fitted(), data, len(data), scoring)
+            check(lib.basin_text_score, scores, self._fitted(), data, scoring)
         scores = owned(scores, lib.basin_text_scores_free)
         names = ("loss", "perplexity", "bits", "accuracy", "energy", "descent", "rises")
         found = {name: getattr(scores, name) for name in (*names, "tokens", "bytes")}
@@ -156,6 +175,6 @@ class TextModel(Estimator):
         return {**found, "position_loss": numpy.frombuffer(places, "f8").copy()}
 
     def score(self, text: Any, y: Any = None) -> float:
-        """Minus the bits a byte, so that more is better; models with other tokens can be compared
+        """Minus the bits per byte, so that more is better; models with other tokens can be compared
         by it."""
         return -self.measure(text)["bits"]

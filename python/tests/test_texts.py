@@ -56,6 +56,21 @@ def test_paths_are_read(fitted, tmp_path):
         assert fitted.measure(paths)["loss"] == fitted.measure(TEXT)["loss"]
 
 
+def test_token_ids(tmp_path):
+    ids = numpy.array([3, 1, 4, 1, 5, 9, 2, 6] * 40)
+    numpy.save(tmp_path / "ids.npy", ids.astype("uint16"))
+    model = basin.TextModel(**SETTINGS).fit(ids)
+    written = model.generate([3, 1, 4], tokens=5, temperature=0)
+    assert written.dtype == numpy.int32 and written.shape == (5,) and written.max() < 10
+    found = model.measure(tmp_path / "ids.npy")
+    assert found["loss"] == model.measure(ids)["loss"] and numpy.isnan(found["bits"])
+    assert [token.id for token in model.explain([3, 1, 4])] == [3, 1, 4]
+    with pytest.raises(basin.BasinError, match="wanted 0 to"):
+        model.generate([3, 10])
+    with pytest.raises(basin.BasinError, match="integers in one dimension"):
+        model.measure(ids / 2)
+
+
 def test_the_programs_file(program, tmp_path):
     (tmp_path / "text.txt").write_text(TEXT)
     options = [f"--{name.replace('_', '-')}={value}" for name, value in SETTINGS.items()]
@@ -72,7 +87,7 @@ def test_the_programs_file(program, tmp_path):
     ("text", "told"),
     [
         (3, "wanted str"),
-        (["a", "b"], "wanted str, bytes, or paths"),
+        (["a", "b"], "wanted str, bytes, paths"),
         ([], "wanted str"),
         ("", "text"),
         (b"\xff\xfe\xfa" * 99, "UTF-8"),

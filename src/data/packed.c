@@ -20,9 +20,15 @@ struct basin_packed {
     basin_archive archive; /* or an opened one, */
     int fd;
     const unsigned char *at, *end; /* or plain memory */
+    size_t size, unpacked;         /* bytes as it is packed, and given out so far */
 };
 
-enum { BLOCK = 1 << 16 };
+enum {
+    BLOCK = 1 << 16,
+    /* Tables and texts shrink to a tenth, at most to a hundredth. */
+    MOST_TIMES = 200,
+    ANY_TIMES = 1 << 26, /* bytes below which nobody minds */
+};
 
 static bool is_zstd(const unsigned char *head, size_t size) {
     return size >= 4 && !memcmp(head, "\x28\xb5\x2f\xfd", 4);
@@ -71,11 +77,10 @@ static basin_status finish(basin_packed **packed, basin_status status) {
 }
 
 basin_status basin_packed_open(basin_packed **packed, const char *path, basin_error *error) {
-    size_t size;
     unsigned char head[4] = {0};
     basin_status status = new_packed(packed, path, error);
     if (status) return status;
-    status = basin_file_open(&(*packed)->fd, &size, path, error);
+    status = basin_file_open(&(*packed)->fd, &(*packed)->size, path, error);
     if (status) return finish(packed, status);
     ssize_t got = pread((*packed)->fd, head, sizeof head, 0);
     if (is_zstd(head, got < 0 ? 0 : (size_t)got))
@@ -89,6 +94,7 @@ basin_status basin_packed_open_memory(basin_packed **packed, const void *data, s
                                       const char *path, basin_error *error) {
     basin_status status = new_packed(packed, path, error);
     if (status) return status;
+    (*packed)->size = size;
     if (is_zstd(data, size) || is_gzip(data, size))
         return finish(packed, open_raw(*packed, data, size, error));
     (*packed)->at = data;
@@ -96,8 +102,8 @@ basin_status basin_packed_open_memory(basin_packed **packed, const void *data, s
     return BASIN_OK;
 }
 
-basin_status basin_packed_read(size_t *got, void *to, size_t bytes, basin_packed *packed,
-                               basin_error *error) {
+static basin_status read_some(size_t *got, void *to, size_t bytes, basin_packed *packed,
+                              basin_error *error) {
     *got = 0;
     if (packed->gz) return basin_gz_read(got, to, bytes, packed->gz, packed->path, error);
     if (packed->archive.reader) {
@@ -110,6 +116,19 @@ basin_status basin_packed_read(size_t *got, void *to, size_t bytes, basin_packed
     if (*got) memcpy(to, packed->at, *got);
     packed->at += *got;
     return BASIN_OK;
+}
+
+/* A few bytes may unpack to any number of them: such a file is refused, not waited for. */
+basin_status basin_packed_read(size_t *got, void *to, size_t bytes, basin_packed *packed,
+                               basin_error *error) {
+    basin_status status = read_some(got, to, bytes, packed, error);
+    packed->unpacked += *got;
+    if (status || packed->unpacked < ANY_TIMES || packed->unpacked / MOST_TIMES <= packed->size)
+        return status;
+    return basin_fail(
+        error, BASIN_BAD_FILE,
+        "%s: unpacks to more than %d times its size; if it is meant to, unpack it first",
+        packed->path, MOST_TIMES);
 }
 
 void basin_packed_close(basin_packed *packed) {

@@ -15,7 +15,8 @@ basin_status basin_packed_open(basin_packed **packed, const char *path, basin_er
 /* The same over memory, which is not copied; `path` is what errors call it. */
 basin_status basin_packed_open_memory(basin_packed **packed, const void *data, size_t size,
                                       const char *path, basin_error *error);
-/* Up to `bytes`; *got is 0 at the end. What is cut off or damaged is an error. */
+/* Up to `bytes`; *got is 0 at the end. What is cut off or damaged, or unpacks to far more than
+ * tables and texts do, is an error. */
 basin_status basin_packed_read(size_t *got, void *to, size_t bytes, basin_packed *packed,
                                basin_error *error);
 void basin_packed_close(basin_packed *packed);

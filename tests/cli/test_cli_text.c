@@ -100,7 +100,6 @@ static void goes_on_from_a_model(void **state) {
     write_text(state, "t.txt", 12);
     assert_int_equal(
         run(state, "text train t.txt %s --tokens bytes -o m.safetensors -q", TINY)->code, 0);
-    assert_contains(run(state, "info m.safetensors")->out, "--json has all"); /* the tokenizer */
     const program *p =
         run(state, "text train t.txt --from m.safetensors --epochs 1 -o n.safetensors "
                    "--json -q");
@@ -109,6 +108,53 @@ static void goes_on_from_a_model(void **state) {
     cJSON_Delete(tree);
     assert_error(run(state, "text train t.txt --from m.safetensors --dim 8 -o o.safetensors -q"), 1,
                  "m.safetensors: ");
+}
+
+/* An .npy file of token ids is trained on, scored and continued in ids. */
+static void token_ids(void **state) {
+    char path[PATH_TEXT], header[129];
+    int length = snprintf(header, sizeof header,
+                          "\x93NUMPY\x01%c\x76%c{'descr': '<u2', 'fortran_order': False, "
+                          "'shape': (600,), }",
+                          0, 0);
+    memset(header + length, ' ', 127 - (size_t)length);
+    header[127] = '\n';
+    FILE *file = fopen(folder_path(path, state, "ids.npy"), "wb");
+    assert_non_null(file);
+    fwrite(header, 1, 128, file);
+    for (int i = 0; i < 600; i++) fwrite((unsigned char[]){(unsigned char)(i % 7), 1}, 1, 2, file);
+    fclose(file);
+    const program *p = run(state, "text train ids.npy %s -o m.safetensors", TINY);
+    if (p->code) fail_msg("%s", p->err);
+    assert_contains(p->out, "trained on 540 tokens");
+    assert_null(strstr(p->out, "byte"));
+    p = run(state, "text eval m.safetensors ids.npy");
+    assert_int_equal(p->code, 0);
+    assert_contains(p->out, "per token\n");
+    p = run(state, "text generate m.safetensors -p '257 258' --tokens 3 -q");
+    assert_int_equal(p->code, 0);
+    assert_true(!strncmp(p->out, "257 258 ", 8));
+    int first, second, third;
+    assert_int_equal(sscanf(p->out + 8, "%d %d %d", &first, &second, &third), 3);
+    assert_error(run(state, "text generate m.safetensors -p 'the' -q"), 1, "numbers of tokens");
+    assert_error(run(state, "text train ids.npy --tokens bytes -q"), 1, "wanted 'ids'");
+    assert_error(run(state, "text eval m.safetensors ids.npy ids.npy -q"), 1, "wanted it alone");
+}
+
+/* A file that says it is large, and one that unpacks to more than anyone has, are refused before
+ * they take memory. */
+static void texts_beyond_memory(void **state) {
+    char line[2 * PATH_TEXT];
+    write_text(state, "t.txt", 12);
+    assert_int_equal(run(state, "text train t.txt %s -o m.safetensors -q", TINY)->code, 0);
+    snprintf(line, sizeof line,
+             "cd '%s' && truncate -s 1T sparse.txt && truncate -s 300M zeros && gzip zeros",
+             (const char *)*state);
+    if (system(line) != 0) skip(); /* a file system without sparse files */
+    assert_error(run(state, "text eval m.safetensors sparse.txt -q"), 1,
+                 "which training and scoring have no memory for");
+    assert_error(run(state, "text eval m.safetensors zeros.gz -q"), 1,
+                 "unpacks to more than 200 times its size");
 }
 
 static void wrong_usage(void **state) {
@@ -122,8 +168,7 @@ static void wrong_usage(void **state) {
                  "wanted more than the context, 64");
     assert_error(run(state, "text train t.txt --arch gpt --feed ff1 -q"), 1, "feed");
     assert_error(run(state, "text train t.txt --vocabulary 300 -q"), 1, "vocabulary");
-    assert_error(run(state, "text train t.txt --tokens bpe --tokenizer t.json -q"), 1,
-                 "wanted one of the two");
+    assert_int_equal(run(state, "text train t.txt --tokens bpe -q")->code, 2);
     assert_error(run(state, "text generate m.safetensors -p 'The' -q"), 1, "the prompt: ");
     assert_error(run(state, "text generate t.txt -q"), 1, "t.txt");
     assert_error(run(state, "text eval m.safetensors none.txt -q"), 1, "none.txt");
@@ -141,6 +186,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(shows_energies, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(prints_what_it_would_do, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(goes_on_from_a_model, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(token_ids, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(texts_beyond_memory, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(wrong_usage, folder_new, folder_remove),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -39,8 +39,7 @@ static basin_status train(void *context) {
     basin_outcome outcome;
     unlink(s->model);
     basin_status status = basin_backend_open(&backend, &(basin_compute){.threads = 1}, NULL);
-    basin_text_data data = {
-        .size = sizeof data, .train = VERSE, .train_length = strlen(VERSE), .hold_out = 0.2};
+    basin_text_data data = {.train = text_of(VERSE), .hold_out = 0.2};
     basin_training training = {.size = sizeof training, .backend = backend};
     if (!status) status = basin_text_train(&model, &outcome, s->settings, &data, &training, NULL);
     if (!status) status = basin_text_write(s->model, model, NULL);
@@ -54,13 +53,13 @@ static basin_status use(void *context) {
     basin_backend *backend = NULL;
     basin_text_model *model = NULL;
     basin_text_scores scores = {0};
-    basin_text_scoring scoring = {.size = sizeof scoring};
-    basin_text_generation wish = {
-        .size = sizeof wish, .tokens = 2, .temperature = 1, .energies = true};
+    basin_text verse = text_of(VERSE), cat = text_of("cat");
+    basin_text_scoring scoring = {0};
+    basin_text_generation wish = {.tokens = 2, .temperature = 1, .energies = true};
     basin_status status = basin_backend_open(&backend, &(basin_compute){.threads = 1}, NULL);
     if (!status) status = basin_text_open(&model, s->model, backend, NULL);
-    if (!status) status = basin_text_score(&scores, model, VERSE, strlen(VERSE), &scoring, NULL);
-    if (!status) status = basin_text_generate(NULL, model, "cat", 3, &wish, NULL);
+    if (!status) status = basin_text_score(&scores, model, &verse, &scoring, NULL);
+    if (!status) status = basin_text_generate(NULL, model, &cat, &wish, NULL);
     basin_text_scores_free(&scores);
     basin_text_close(model);
     if (backend) basin_backend_close(backend);

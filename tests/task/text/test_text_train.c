@@ -127,15 +127,13 @@ static void a_model_begins_with_another(void **state) {
     next.s->epochs = 1;
     next.s->rate = next.s->rate_first = next.s->rate_last = 0;
     /* A text of fewer characters than the model knows. */
-    next.data.train = "a cat ate a rat, a rat ate a cat; that is that; a cat ate a hat.";
-    next.data.train_length = strlen(next.data.train);
+    next.data.train = text_of("a cat ate a rat, a rat ate a cat; that is that; a cat ate a hat.");
     next.data.hold_out = 0;
     bench_train(&next, -1, false);
     basin_text_model *a, *b;
     must(basin_text_open(&a, first.out, first.training.backend, &error), &error);
     must(basin_text_open(&b, next.out, next.training.backend, &error), &error);
-    assert_int_equal(basin_tokenizer_size(basin_text_get_tokenizer(a)),
-                     basin_tokenizer_size(basin_text_get_tokenizer(b)));
+    assert_int_equal(a->vocabulary.count, b->vocabulary.count);
     basin_tensor x, y;
     must(basin_store_read(a->store, "h", &x, &error), &error);
     must(basin_store_read(b->store, "h", &y, &error), &error);
@@ -183,24 +181,23 @@ static void vectors_may_stay(void **state) {
 static void wrong_input_is_refused(void **state) {
     bench b;
     bench_open(&b, state, "wrong", "cpu");
-    b.data.train_length = 10;
+    b.data.train.length = 10;
     bench_refused(&b, BASIN_BAD_VALUE,
                   "the training text has 8 tokens, wanted more than the "
                   "context, 12");
-    b.data.train_length = 0;
+    b.data.train.length = 0;
     bench_refused(&b, BASIN_BAD_VALUE, "no text to train on");
-    b.data.train_length = strlen(b.text);
-    b.data.validation = "a \xc3\xa9";
-    b.data.validation_length = 4;
+    b.data.train.length = strlen(b.text);
+    b.data.validation = text_of("a \xc3\xa9");
     bench_refused(&b, BASIN_BAD_VALUE, "wanted one of the two");
     b.data.hold_out = 0;
     bench_refused(&b, BASIN_BAD_VALUE, "the validation text: ");
-    b.data.validation = NULL;
+    b.data.validation = (basin_text){0};
     b.s->patience = 2;
     bench_refused(&b, BASIN_BAD_VALUE, "patience is 2 without a validation text");
     b.s->patience = 0;
-    b.s->tokens = "file";
-    bench_refused(&b, BASIN_BAD_VALUE, "tokens is 'file' and there is none");
+    b.s->tokens = "ids";
+    bench_refused(&b, BASIN_BAD_VALUE, "byte 0 is no digit, wanted the numbers of tokens");
     b.s->tokens = "characters";
     b.s->arch = "gpt";
     b.s->heads = 3;
@@ -220,7 +217,7 @@ static void models_of_bytes(void **state) {
     b.s->tokens = "bytes";
     bench_train(&b, -1, false);
     must(basin_text_open(&model, b.out, b.training.backend, &error), &error);
-    assert_int_equal(basin_tokenizer_size(basin_text_get_tokenizer(model)), 256);
+    assert_int_equal(model->vocabulary.count, 256);
     char value[40];
     must(basin_settings_get(value, sizeof value, basin_text_get_settings(model), "vocabulary",
                             &error),
@@ -230,25 +227,97 @@ static void models_of_bytes(void **state) {
     bench_close(&b);
 }
 
-/* Strings of bytes are those of what is trained on: the part for validation has others here. */
-static void strings_are_not_of_the_held_out_part(void **state) {
+/* Numbers of tokens train the model that the characters they stand for train. */
+static void models_of_numbers(void **state) {
+    bench b, ids;
+    basin_error error = {0};
+    int32_t id[sizeof b.text];
+    char prompt[40];
+    bench_open(&b, state, "letters", "cpu");
+    basin_text_model *letters = bench_model(&b), *numbers;
+    basin_text_corpus corpus;
+    must(basin_text_corpus_new(&corpus, &letters->vocabulary, &b.data.train, "it", &error), &error);
+    memcpy(id, corpus.id, (size_t)corpus.count * sizeof *id);
+    basin_text_corpus_free(&corpus);
+    bench_open(&ids, state, "numbers", "cpu");
+    ids.data.train = (basin_text){.id = id, .length = b.data.train.length};
+    bench_train(&ids, -1, false);
+    must(basin_text_open(&numbers, ids.out, ids.training.backend, &error), &error);
+    assert_int_equal(numbers->vocabulary.tokens, BASIN_TEXT_IDS);
+    assert_int_equal(numbers->vocabulary.count, letters->vocabulary.count);
+    basin_text_scores x, y;
+    basin_text_scoring all = {.part = BASIN_TEXT_ALL}, held = {0};
+    must(basin_text_score(&x, letters, &b.data.train, &all, &error), &error);
+    must(basin_text_score(&y, numbers, &ids.data.train, &all, &error), &error);
+    assert_true(x.loss == y.loss && isfinite(x.bits) && isnan(y.bits));
+    basin_text_scores_free(&y);
+    must(basin_text_score(&y, numbers, &ids.data.train, &held, &error), &error);
+    assert_int_equal(y.part, BASIN_TEXT_VALIDATION);
+    basin_text_scores_free(&x);
+    basin_text_scores_free(&y);
+    snprintf(prompt, sizeof prompt, "3 %lld", (long long)numbers->vocabulary.count);
+    basin_text beyond = text_of(prompt), given = text_of("3, 4\n"), none = {0};
+    basin_text_generation wish = {.tokens = 1};
+    must(basin_text_generate(NULL, numbers, &given, &wish, &error), &error);
+    assert_int_equal(basin_text_generate(NULL, numbers, &beyond, &wish, &error), BASIN_BAD_VALUE);
+    assert_non_null(strstr(error.text, "the prompt: token 1 is "));
+    assert_int_equal(basin_text_generate(NULL, numbers, &none, &wish, &error), BASIN_BAD_VALUE);
+    assert_int_equal(basin_text_score(&x, letters, &ids.data.train, &all, &error), BASIN_BAD_VALUE);
+    assert_non_null(strstr(error.text, "is numbers of tokens, wanted a text"));
+    basin_text_close(letters);
+    basin_text_close(numbers);
+    bench_close(&b);
+    bench_close(&ids);
+}
+
+/* The same model as files of earlier versions have it; `tokens` in its settings. */
+static void write_earlier(const char *path, const char *tokens, const char *tokenizer) {
+    basin_bundle *from, *to;
+    basin_error error = {0};
+    must(basin_bundle_read(&from, path, &error), &error);
+    must(basin_bundle_new(&to, &error), &error);
+    for (size_t i = 0; i < basin_bundle_count(from); i++) {
+        basin_tensor copy = *basin_bundle_at(from, i);
+        copy = basin_tensor_borrow(copy.data, copy.dtype, copy.shape);
+        must(basin_bundle_add(to, basin_bundle_name(from, i), &copy, &error), &error);
+    }
+    for (size_t i = 0; i < basin_bundle_meta_count(from); i++) {
+        const char *key = basin_bundle_meta_key(from, i), *value = basin_bundle_meta_value(from, i);
+        char config[4000], *at;
+        snprintf(config, sizeof config, "%s", value);
+        if ((at = strstr(config, "\"tokens\":\"characters\"")))
+            snprintf(at, sizeof config - (size_t)(at - config), "\"tokens\":\"%s\"%s", tokens,
+                     value + (at - config) + strlen("\"tokens\":\"characters\""));
+        if (strcmp(key, "basin.characters") != 0)
+            must(basin_bundle_meta_set(to, key, config, &error), &error);
+    }
+    must(basin_bundle_meta_set(to, "basin.tokenizer", tokenizer, &error), &error);
+    must(basin_bundle_write(path, to, &error), &error);
+    basin_bundle_free(to);
+    basin_bundle_free(from);
+}
+
+static void earlier_models_open(void **state) {
+    static const char vocabulary[] =
+        "{\"version\":\"1.0\",\"model\":{\"type\":\"BPE\",\"vocab\":{\" \":0,\"a\":1,\"c\":2,"
+        "\"t\":3,\"\\u00e9\":4},\"merges\":[]}}";
     bench b;
     basin_error error = {0};
     basin_text_model *model;
-    bench_open(&b, state, "strings", "cpu");
-    size_t cut = basin_text_cut(b.text, b.data.train_length, b.data.hold_out);
-    for (size_t i = cut; i < b.data.train_length; i++) b.text[i] = "zq"[i % 2];
-    b.s->tokens = "bpe";
-    b.s->vocabulary = 270;
+    bench_open(&b, state, "earlier", "cpu");
+    b.data.train = text_of("cat t\xc3\xa9 tat aca cat tac cat act tat \xc3\xa9t\xc3\xa9 cat");
+    b.data.hold_out = 0;
     bench_train(&b, -1, false);
+    write_earlier(b.out, "characters", vocabulary);
     must(basin_text_open(&model, b.out, b.training.backend, &error), &error);
-    const basin_tokenizer *t = basin_text_get_tokenizer(model);
-    for (int32_t id = 0; id < basin_tokenizer_size(t); id++) {
-        size_t length;
-        const char *piece = basin_tokenizer_piece(&length, t, id);
-        assert_true(length == 1 || !memchr(piece, 'z', length));
-    }
+    assert_int_equal(model->vocabulary.count, 5);
+    assert_int_equal(model->vocabulary.point[4], 0xe9);
     basin_text_close(model);
+    write_earlier(b.out, "characters", "{\"model\":{\"vocab\":{\"ab\":0,\"c\":1}}}");
+    assert_int_equal(basin_text_open(&model, b.out, b.training.backend, &error), BASIN_BAD_FILE);
+    write_earlier(b.out, "bpe", vocabulary);
+    assert_int_equal(basin_text_open(&model, b.out, b.training.backend, &error), BASIN_UNSUPPORTED);
+    assert_non_null(strstr(error.text, "a BPE tokenizer, which Basin no longer reads"));
     bench_close(&b);
 }
 
@@ -289,8 +358,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(vectors_may_stay, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(wrong_input_is_refused, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(models_of_bytes, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(strings_are_not_of_the_held_out_part, folder_new,
-                                        folder_remove),
+        cmocka_unit_test_setup_teardown(models_of_numbers, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(earlier_models_open, folder_new, folder_remove),
         cmocka_unit_test(presets_have_their_sizes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

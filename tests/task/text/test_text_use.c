@@ -10,8 +10,8 @@ static basin_text_scores score(basin_text_model *model, const char *text,
                                basin_text_scoring scoring) {
     basin_error error = {0};
     basin_text_scores scores;
-    scoring.size = sizeof scoring;
-    must(basin_text_score(&scores, model, text, strlen(text), &scoring, &error), &error);
+    basin_text it = text_of(text);
+    must(basin_text_score(&scores, model, &it, &scoring, &error), &error);
     return scores;
 }
 
@@ -88,16 +88,15 @@ static void a_model_knows_its_text(void **state) {
     s = score(model, VERSE, (basin_text_scoring){0});
     assert_int_equal(s.part, BASIN_TEXT_ALL);
     basin_text_scores_free(&s);
-    basin_text_scoring part = {.size = sizeof part, .part = BASIN_TEXT_VALIDATION};
-    assert_int_equal(basin_text_score(&s, model, VERSE, strlen(VERSE), &part, &error),
-                     BASIN_BAD_VALUE);
+    basin_text verse = text_of(VERSE), cat = text_of("Cat");
+    basin_text_scoring part = {.part = BASIN_TEXT_VALIDATION};
+    assert_int_equal(basin_text_score(&s, model, &verse, &part, &error), BASIN_BAD_VALUE);
     assert_non_null(strstr(error.text, "not the text that the model was trained on"));
-    part = (basin_text_scoring){.size = sizeof part, .stride = 13};
-    assert_int_equal(basin_text_score(&s, model, VERSE, strlen(VERSE), &part, &error),
-                     BASIN_BAD_VALUE);
+    part = (basin_text_scoring){.stride = 13};
+    assert_int_equal(basin_text_score(&s, model, &verse, &part, &error), BASIN_BAD_VALUE);
     assert_non_null(strstr(error.text, "stride is 13, wanted 1 to "));
     part.stride = 0;
-    assert_int_equal(basin_text_score(&s, model, "Cat", 3, &part, &error), BASIN_BAD_VALUE);
+    assert_int_equal(basin_text_score(&s, model, &cat, &part, &error), BASIN_BAD_VALUE);
     assert_non_null(strstr(error.text, "the text: "));
     basin_text_close(model);
     bench_close(&b);
@@ -132,10 +131,10 @@ static basin_text_generated generate(page *p, basin_text_model *model, const cha
     basin_error error = {0};
     basin_text_generated result;
     *p = (page){.stop_after = p->stop_after};
-    wish.size = sizeof wish;
+    basin_text start = text_of(prompt);
     wish.tell = keep;
     wish.context = p;
-    must(basin_text_generate(&result, model, prompt, strlen(prompt), &wish, &error), &error);
+    must(basin_text_generate(&result, model, &start, &wish, &error), &error);
     return result;
 }
 
@@ -147,12 +146,11 @@ static void a_model_may_lie_about_its_text(void **state) {
         basin_bundle *bundle;
         basin_error error = {0};
         char text[200];
-        snprintf(text, sizeof text, "{\"sha256\":\"%064d\",\"bytes\":20,\"train\":%s}", 7,
-                 train[i]);
+        snprintf(text, sizeof text, "{\"hash\":\"%016d\",\"bytes\":20,\"train\":%s}", 7, train[i]);
         must(basin_bundle_new(&bundle, &error), &error);
         must(basin_bundle_meta_set(bundle, "basin.text", text, &error), &error);
         basin_text_origin origin = basin_text_origin_read(bundle);
-        assert_int_equal(origin.bytes, i < 3 ? 20 : 0);
+        assert_int_equal(origin.length, i < 3 ? 20 : 0);
         assert_int_equal(origin.train, i < 3 ? strtoll(train[i], NULL, 10) : 0);
         basin_bundle_free(bundle);
     }
@@ -266,13 +264,14 @@ static void long_prompts_are_cropped(void **state) {
     p.stop_after = 8;
     r = generate(&p, model, "the", (basin_text_generation){.tokens = 100, .temperature = 1});
     assert_int_equal(r.tokens, 5);
-    basin_text_generation wish = {.size = sizeof wish, .tokens = 5, .temperature = -1};
-    assert_int_equal(basin_text_generate(NULL, model, "a", 1, &wish, &error), BASIN_BAD_VALUE);
+    basin_text a = text_of("a"), unknown = text_of("A");
+    basin_text_generation wish = {.tokens = 5, .temperature = -1};
+    assert_int_equal(basin_text_generate(NULL, model, &a, &wish, &error), BASIN_BAD_VALUE);
     assert_string_equal(error.text, "temperature is -1, wanted 0 or more");
     wish.temperature = 1;
-    assert_int_equal(basin_text_generate(NULL, model, "A", 1, &wish, &error), BASIN_BAD_VALUE);
+    assert_int_equal(basin_text_generate(NULL, model, &unknown, &wish, &error), BASIN_BAD_VALUE);
     assert_non_null(strstr(error.text, "the prompt: "));
-    must(basin_text_generate(NULL, model, NULL, 0, &wish, &error), &error);
+    must(basin_text_generate(NULL, model, NULL, &wish, &error), &error);
     basin_text_close(model);
     bench_close(&b);
 }
@@ -284,9 +283,9 @@ static void a_gpt_has_no_energies(void **state) {
     b.s->arch = "gpt";
     basin_text_model *model = bench_model(&b);
     assert_false(basin_text_has_energy(model));
-    assert_int_equal(basin_text_steps(model), 0);
-    basin_text_generation wish = {.size = sizeof wish, .energies = true};
-    assert_int_equal(basin_text_generate(NULL, model, "a", 1, &wish, &error), BASIN_UNSUPPORTED);
+    basin_text a = text_of("a");
+    basin_text_generation wish = {.energies = true};
+    assert_int_equal(basin_text_generate(NULL, model, &a, &wish, &error), BASIN_UNSUPPORTED);
     basin_text_scores s = score(model, VERSE, (basin_text_scoring){.part = BASIN_TEXT_ALL});
     assert_true(isnan(s.energy));
     basin_text_scores_free(&s);

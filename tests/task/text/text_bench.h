@@ -17,6 +17,11 @@ static const char VERSE[] = "the cat sat on the mat; the rat sat on the hat.\n"
                             "the cat ate the rat; the mat ate the hat.\n"
                             "a rat on a mat, a cat in a hat: that is that.\n";
 
+/* Borrows. */
+static inline basin_text text_of(const char *bytes) {
+    return (basin_text){.bytes = (char *)bytes, .length = strlen(bytes)};
+}
+
 typedef struct bench {
     basin_settings *settings;
     basin_text_settings *s; /* the same */
@@ -58,8 +63,7 @@ static inline void bench_open(bench *b, void **state, const char *name, const ch
     snprintf(file, sizeof file, "%s.jsonl", name);
     folder_path(b->log, state, file);
     b->watch = (basin_watch){bench_show, bench_note, b, &b->stop};
-    b->data = (basin_text_data){
-        .size = sizeof b->data, .train = b->text, .train_length = strlen(b->text), .hold_out = 0.2};
+    b->data = (basin_text_data){.train = text_of(b->text), .hold_out = 0.2};
     b->training = (basin_training){.size = sizeof b->training,
                                    .output = b->out,
                                    .log = b->log,
