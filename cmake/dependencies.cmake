@@ -20,15 +20,14 @@ set(BASIN_IMPORTED_TARGETS
 set(BASIN_LIBRARIES ${BASIN_IMPORTED_TARGETS} m ${CMAKE_DL_LIBS})
 
 # What only some commands need is opened by them (src/base/library.h): archives, the .mat files of
-# the fraud sets, downloads, eigenvectors. The build needs the headers, and learns the name under
+# the fraud sets, eigenvectors. The build needs the headers, and learns the name under
 # which each library will be looked for.
 if(NOT BASIN_OPENED_HEADERS) # a folder that has them, without the libraries (scripts/platforms)
     pkg_check_modules(ARCHIVE REQUIRED IMPORTED_TARGET libarchive)
     pkg_check_modules(MATIO REQUIRED IMPORTED_TARGET matio)
-    pkg_check_modules(CURL REQUIRED IMPORTED_TARGET libcurl)
 endif()
 set(BASIN_OPENED_INCLUDES ${BASIN_OPENED_HEADERS}
-    ${ARCHIVE_INCLUDE_DIRS} ${MATIO_INCLUDE_DIRS} ${CURL_INCLUDE_DIRS})
+    ${ARCHIVE_INCLUDE_DIRS} ${MATIO_INCLUDE_DIRS})
 
 function(basin_opened name file)
     find_library(BASIN_LIBRARY_${name} ${file} HINTS ${${name}_LIBRARY_DIRS})
@@ -45,7 +44,6 @@ function(basin_opened name file)
 endfunction()
 basin_opened(ARCHIVE archive)
 basin_opened(ARPACK arpack)
-basin_opened(CURL curl)
 basin_opened(LAPACK lapack)
 basin_opened(MATIO matio)
 # No header of libwebp is needed: where only the library is installed, or nothing, this is its name.

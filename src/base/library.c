@@ -16,7 +16,6 @@ static const struct {
 } libraries[BASIN_LIBRARIES] = {
     [BASIN_LIBRARY_ARCHIVE] = {"libarchive", BASIN_SONAME_ARCHIVE, "tar and zip files", true},
     [BASIN_LIBRARY_ARPACK] = {"ARPACK", BASIN_SONAME_ARPACK, "eigenvectors of large graphs", true},
-    [BASIN_LIBRARY_CURL] = {"libcurl", BASIN_SONAME_CURL, "downloads", false},
     [BASIN_LIBRARY_LAPACK] = {"LAPACK", BASIN_SONAME_LAPACK, "eigenvectors of graphs", true},
     [BASIN_LIBRARY_MATIO] = {"matio", BASIN_SONAME_MATIO, ".mat files", false},
     [BASIN_LIBRARY_METIS] = {"METIS", "libmetis.so.5", "cutting graphs into parts", false},
@@ -76,8 +75,8 @@ static void *open_library(basin_library library) {
     return beside ? beside : basin_library_open(libraries[library].file);
 }
 
-/* Where to get it: Debian calls the package of libcurl.so.4 libcurl4, that of libsqlite3.so.0
- * libsqlite3-0. A static program gets none, and Windows has other names. */
+/* Where to get it: Debian calls the package of libwebp.so.7 libwebp7, that of libfoo1.so.0
+ * libfoo1-0. A static program gets none, and Windows has other names. */
 static const char *advice(char text[100], const char *file) {
     const char *so = strstr(file, ".so.");
     text[0] = 0;

@@ -118,13 +118,38 @@ static void gets_sets(void **state) {
     assert_error(run(state, "data get -q questions -o got --mirror file://%s", folder), 1,
                  "questions.npz");
     assert_false(is_there(state, "got/questions.npz.part"));
+    /* A page in place of the file; a link where the file is written aside is not followed. */
+    put_text(state, "questions.npz", "\n <!DOCTYPE html>sign in");
+    put_text(state, "kept", "kept");
+    char line[3 * PATH_TEXT];
+    snprintf(line, sizeof line, "ln -s ../kept '%s/got/questions.npz.part'", folder);
+    assert_int_equal(system(line), 0);
+    assert_error(run(state, "data get -q questions -o got --mirror file://%s", folder), 1,
+                 "a web page came");
+    assert_false(is_there(state, "got/questions.npz"));
+    snprintf(line, sizeof line, "test \"$(cat '%s/kept')\" = kept", folder);
+    assert_int_equal(system(line), 0);
+    /* The digest of the first fetch counts. */
+    put_text(state, "got/tolokers.npz", "another");
+    assert_error(run(state, "data get -q tolokers -o got"), 1, "remove it to fetch it again");
+    unlink(folder_path(line, state, "got/tolokers.npz"));
+    put_text(state, "tolokers.npz", "another");
+    assert_error(run(state, "data get -q tolokers -o got --mirror file://%s", folder), 1,
+                 "came with SHA-256 ");
+    assert_false(is_there(state, "got/tolokers.npz"));
+    put_text(state, "Amazon.mat", "a matrix");
+    snprintf(line, sizeof line, "cd '%s' && zip -q FraudAmazon.zip Amazon.mat", folder);
+    if (system("command -v zip unzip >/dev/null") == 0) {
+        assert_int_equal(system(line), 0);
+        assert_int_equal(run(state, "data get amazon -o got --mirror file://%s", folder)->code, 0);
+        assert_true(is_there(state, "got/Amazon.mat"));
+    }
     assert_error(run(state, "data get tsocial"), 1, "get it with a browser");
     assert_error(run(state, "data get nothing"), 2, "no set 'nothing'");
     assert_error(run(state, "data get"), 2, "--list");
     assert_contains(run(state, "data get --list")->out, "amazon");
-    char path[PATH_TEXT];
-    unlink(folder_path(path, state, "got/tolokers.npz"));
-    unlink(folder_path(path, state, "got/tolokers.npz.sha256"));
+    snprintf(line, sizeof line, "rm -r '%s/got'", folder);
+    assert_int_equal(system(line), 0);
 }
 
 int main(void) {

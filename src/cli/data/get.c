@@ -1,20 +1,25 @@
-/* basin data get: fetches public sets and checks their digests. */
+/* basin data get: public sets, fetched by curl and checked by sha256sum.
+ *
+ * A digest stands here only where it is published or agreed on widely; otherwise the digest of the
+ * first fetch is kept in FILE.sha256, and later ones must match it. Nothing is copied or served by
+ * Basin, and each set's licence is its source's. */
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <strings.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "base/try.h"
 #include "cli/command.h"
-#include "cli/progress.h"
 #include "cli/table.h"
-#include "data/fetch/catalog.h"
-#include "data/fetch/fetch.h"
 #include "io/file.h"
-#include "io/json_writer.h"
 
 typedef struct options {
     const char *output, *mirror;
-    bool list, json, quiet;
+    bool list, quiet;
 } options;
 
 static const options defaults = {.output = "."};
@@ -27,139 +32,256 @@ static const basin_option table[] = {
                .needs = "list=off"),
     BASIN_FLAG(options, list, 0, "list", "List the sets."),
     BASIN_OPTION_QUIET(options),
-    BASIN_OPTION_JSON_FOR(options, "list=on"),
     BASIN_OPTIONS_END,
 };
 
-/* ---- the list ---- */
+enum { FILES = 4, DIGEST = 64, PATH = 4096 };
 
-static const char *check_of(const basin_catalog_set *set) {
-    return set->by_hand ? "by hand" : set->file[0].sha256 ? "known digest" : "first fetch counts";
-}
+typedef struct set {
+    const char *name, *what;
+    const char *folder;           /* URL of its files; or of a page, where `file` is empty */
+    const char *file[FILES];      /* names */
+    const char *sha256[FILES];    /* NULL: not known */
+    const char *member, *convert; /* to unpack from the first; how to go on; or NULL */
+} set;
 
-static void list_json(void) {
-    basin_json json = basin_json_begin(stdout);
-    basin_json_array(&json, "sets");
-    for (const basin_catalog_set *set = basin_catalog; set->name; set++) {
-        basin_json_object(&json, NULL);
-        basin_json_text(&json, "name", set->name);
-        basin_json_text(&json, "what", set->what);
-        basin_json_text(&json, "by_hand", set->by_hand);
-        basin_json_array(&json, "files");
-        for (int i = 0; i < BASIN_CATALOG_FILES && set->file[i].url; i++) {
-            basin_json_object(&json, NULL);
-            basin_json_text(&json, "name", set->file[i].name);
-            basin_json_text(&json, "url", set->file[i].url);
-            basin_json_text(&json, "sha256", set->file[i].sha256);
-            basin_json_end(&json);
-        }
-        basin_json_end(&json);
-        basin_json_end(&json);
+#define TU(name_, file_, what_)                                                                    \
+    {                                                                                              \
+        .name = (name_), .what = (what_),                                                          \
+        .folder = "https://www.chrsmrrs.com/graphkerneldatasets", .file = {                        \
+            file_ ".zip"                                                                           \
+        }                                                                                          \
     }
-    basin_json_end(&json);
-    basin_json_end(&json);
-}
-
-static int list(bool json) {
-    if (json) {
-        list_json();
-        return BASIN_EXIT_OK;
+#define NPZ(name_, what_)                                                                          \
+    {                                                                                              \
+        .name = (name_), .what = (what_),                                                          \
+        .folder = "https://github.com/yandex-research/heterophilous-graphs/raw/main/data",         \
+        .file = {name_ ".npz"}, .convert = name_ ".npz " name_ ".basin"                            \
     }
+#define BY_HAND(name_, what_)                                                                      \
+    {                                                                                              \
+        .name = (name_), .what = (what_),                                                          \
+        .folder = "https://drive.google.com/drive/folders/1PpNwvZx_YRSCDiHaBUmRIS3x1rZR7fMr",      \
+        .convert = name_ " " name_ ".basin"                                                        \
+    }
+
+static const set sets[] = {
+    {.name = "amazon",
+     .what = "reviewers of musical instruments, three relations, 11,944 nodes (CARE-GNN)",
+     .folder = "https://data.dgl.ai/dataset",
+     .file = {"FraudAmazon.zip"},
+     .member = "Amazon.mat",
+     .convert = "Amazon.mat amazon.basin --unlabelled-first 3305"},
+    {.name = "yelp",
+     .what = "reviews of hotels and restaurants, three relations, 45,954 nodes (CARE-GNN)",
+     .folder = "https://data.dgl.ai/dataset",
+     .file = {"FraudYelp.zip"},
+     .member = "YelpChi.mat",
+     .convert = "YelpChi.mat yelp.basin"},
+    BY_HAND("tfinance", "accounts and transactions, 39,357 nodes, 21 million edges (BWGNN)"),
+    BY_HAND("tsocial", "accounts and friendships, 5.8 million nodes, 73 million edges (BWGNN)"),
+    NPZ("tolokers", "crowd workers, 11,758 nodes, ten splits (heterophilous graphs)"),
+    NPZ("questions", "users of a question site, 48,921 nodes, ten splits (heterophilous graphs)"),
+    TU("mutag", "MUTAG", "188 molecules (TUDataset)"),
+    TU("enzymes", "ENZYMES", "600 proteins in six classes (TUDataset)"),
+    TU("proteins", "PROTEINS", "1,113 proteins (TUDataset)"),
+    TU("dd", "DD", "1,178 large proteins (TUDataset)"),
+    TU("nci1", "NCI1", "4,110 molecules (TUDataset)"),
+    TU("nci109", "NCI109", "4,127 molecules (TUDataset)"),
+    TU("mutagenicity", "Mutagenicity", "4,337 molecules (TUDataset)"),
+    TU("frankenstein", "FRANKENSTEIN", "4,337 molecules with 780 features (TUDataset)"),
+    {.name = "mnist",
+     .what = "70,000 handwritten digits",
+     .folder = "https://storage.googleapis.com/cvdf-datasets/mnist",
+     .file = {"train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz",
+              "t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"},
+     .sha256 = {"440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+                "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+                "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+                "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"}},
+    {.name = "cifar10",
+     .what = "60,000 small photographs in ten classes",
+     .folder = "https://www.cs.toronto.edu/~kriz",
+     .file = {"cifar-10-binary.tar.gz"},
+     .sha256 = {"c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd"}},
+};
+enum { SETS = sizeof sets / sizeof *sets };
+
+static int list(void) {
     basin_table rows = {.layout = "lll"};
     basin_table_add(&rows, "set");
     basin_table_add(&rows, "check");
     basin_table_add(&rows, "what");
-    for (const basin_catalog_set *set = basin_catalog; set->name; set++) {
-        basin_table_add(&rows, "%s", set->name);
-        basin_table_add(&rows, "%s", check_of(set));
-        basin_table_add(&rows, "%s", set->what);
+    for (const set *s = sets; s < sets + SETS; s++) {
+        basin_table_add(&rows, "%s", s->name);
+        basin_table_add(&rows, !s->file[0]    ? "by hand"
+                               : s->sha256[0] ? "known digest"
+                                              : "first fetch counts");
+        basin_table_add(&rows, "%s", s->what);
     }
     return basin_table_print(&rows, stdout, 0) ? BASIN_EXIT_OK : BASIN_EXIT_FAILURE;
 }
 
-/* ---- fetching ---- */
+/* ---- programs ---- */
 
-static void show(void *context, int64_t done, int64_t total) {
-    basin_progress *progress = context;
-    char bytes[60];
-    progress->total = total > 0 ? total : 0;
-    if (total > 0)
-        snprintf(bytes, sizeof bytes, "%.1f of %.1f MB", (double)done / 1e6, (double)total / 1e6);
-    else
-        snprintf(bytes, sizeof bytes, "%.1f MB", (double)done / 1e6);
-    basin_progress_show(progress, done, (const char *[]){bytes, NULL});
+extern char **environ;
+
+/* Runs a program without a shell; its standard output goes to `out`. */
+static basin_status run_program(const char *const *argument, int out, const char *what,
+                                basin_error *error) {
+    posix_spawn_file_actions_t actions;
+    pid_t child;
+    int status = 0;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
+    int failed = posix_spawnp(&child, *argument, &actions, NULL, (char *const *)argument, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    if (failed)
+        return basin_fail(error, BASIN_UNSUPPORTED, "%s: the program %s cannot be run: %s", what,
+                          *argument, strerror(failed));
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return BASIN_OK;
+    return basin_fail(error, BASIN_IO, "%s: %s failed with status %d", what, *argument,
+                      WIFEXITED(status) ? WEXITSTATUS(status) : -1);
 }
 
-static char *join(const char *a, const char *b) {
-    size_t room = strlen(a) + strlen(b) + 2;
-    char *text = malloc(room);
-    if (text) snprintf(text, room, "%s/%s", a, b);
-    return text;
+/* The SHA-256 of a file, 64 hexadecimal digits. */
+static basin_status digest_of(char digest[DIGEST + 1], const char *path, basin_error *error) {
+    int pipe_[2];
+    if (pipe(pipe_)) return basin_fail(error, BASIN_IO, "%s: %s", path, strerror(errno));
+    basin_status status =
+        run_program((const char *[]){"sha256sum", "--", path, NULL}, pipe_[1], path, error);
+    close(pipe_[1]);
+    ssize_t got = status ? 0 : read(pipe_[0], digest, DIGEST);
+    close(pipe_[0]);
+    digest[DIGEST] = 0;
+    if (status || (got == DIGEST && strspn(digest, "0123456789abcdef") == DIGEST)) return status;
+    return basin_fail(error, BASIN_IO, "%s: sha256sum gave no digest", path);
 }
 
-static void report(const char *path, const basin_fetch_result *result, bool quiet) {
-    printf("%s  %s\n", result->sha256, path);
-    if (quiet) return;
-    if (result->was_there) basin_say("%s: was there already", path);
-    if (result->first_fetch)
-        basin_say("%s: Basin knows no digest of this file; the one above is kept in %s.sha256 and "
-                  "counts from now on",
-                  path, path);
+/* Into a file that is made anew: a link that lies there is removed, not followed. */
+static basin_status download(const char *part, const char *url, bool quiet, basin_error *error) {
+    const char *then = strncasecmp(url, "https:", 6) ? "=http,https" : "=https";
+    bool show = !quiet && isatty(STDERR_FILENO);
+    /* clang-format off */
+    const char *argument[] = {
+        "curl", "--fail", "--location", "--proto", "=http,https,file", "--proto-redir", then,
+        "--connect-timeout", "30", "--speed-limit", "1", "--speed-time", "60",
+        "--max-filesize", "8589934592", show ? "--progress-bar" : "--silent", "--", url, NULL};
+    /* clang-format on */
+    unlink(part);
+    int fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (fd < 0) return basin_fail(error, BASIN_IO, "%s: %s", part, strerror(errno));
+    basin_status status = run_program(argument, fd, url, error);
+    if (!status && fsync(fd)) status = basin_fail(error, BASIN_IO, "%s: %s", part, strerror(errno));
+    close(fd);
+    return status;
 }
 
-static basin_status get_file(const basin_catalog_file *file, const options *o, basin_error *error) {
-    char *path = join(o->output, file->name), *url = o->mirror ? join(o->mirror, file->name) : NULL;
-    char *unpacked = file->member ? join(o->output, file->member) : NULL;
-    basin_status status = BASIN_OK;
-    if (!path || (o->mirror && !url) || (file->member && !unpacked))
-        status = basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", file->name);
-    if (!status) {
-        basin_progress progress = basin_progress_begin(file->name, 0, o->quiet);
-        basin_fetch_result result;
-        basin_fetch_spec spec = {.url = url ? url : file->url,
-                                 .path = path,
-                                 .sha256 = file->sha256,
-                                 .size = file->size > 0 ? file->size : -1,
-                                 .progress = show,
-                                 .context = &progress};
-        status = basin_fetch(&result, &spec, error);
-        basin_progress_end(&progress);
-        if (!status) report(path, &result, o->quiet);
-        struct stat s;
-        if (!status && unpacked && (!result.was_there || stat(unpacked, &s) != 0))
-            status = basin_fetch_unpack(unpacked, path, file->member, error);
-        if (!status && unpacked) printf("%s\n", unpacked);
+/* ---- a file ---- */
+
+/* Whether it begins as web pages do: a login, a notice, an error that came with success. */
+static bool is_page(const char *path) {
+    char head[512] = "";
+    FILE *file = fopen(path, "rb");
+    size_t got = file ? fread(head, 1, sizeof head - 1, file) : 0;
+    if (file) fclose(file);
+    head[got] = 0;
+    const char *at = head + strspn(head, " \t\r\n\xef\xbb\xbf");
+    return !strncasecmp(at, "<!doctype", 9) || !strncasecmp(at, "<html", 5);
+}
+
+/* The digest that an earlier fetch wrote down; NULL where there is none. */
+static const char *recorded(char digest[DIGEST + 1], const char *record) {
+    FILE *file = fopen(record, "r");
+    bool good = file && fread(digest, 1, DIGEST, file) == DIGEST;
+    if (file) fclose(file);
+    digest[DIGEST] = 0;
+    return good && strspn(digest, "0123456789abcdef") == DIGEST ? digest : NULL;
+}
+
+/* As sha256sum writes and checks it. */
+static basin_status write_record(const char *record, const char *digest, const char *name,
+                                 basin_error *error) {
+    basin_writer writer;
+    BASIN_TRY(basin_writer_create(&writer, record, error));
+    fprintf(writer.file, "%s  %s\n", digest, name);
+    return basin_writer_commit(&writer, error);
+}
+
+static basin_status check(char digest[DIGEST + 1], const char *part, const char *wanted,
+                          const char *url, basin_error *error) {
+    BASIN_TRY(digest_of(digest, part, error));
+    if (wanted && strcmp(digest, wanted) != 0)
+        return basin_fail(error, BASIN_BAD_FILE, "%s: came with SHA-256 %s, wanted %s; removed",
+                          url, digest, wanted);
+    if (!wanted && is_page(part))
+        return basin_fail(error, BASIN_BAD_FILE, "%s: a web page came, wanted a file; removed",
+                          url);
+    return BASIN_OK;
+}
+
+static basin_status fetch(char digest[DIGEST + 1], const char *path, const char *wanted,
+                          const char *url, bool quiet, basin_error *error) {
+    char part[PATH + 8];
+    snprintf(part, sizeof part, "%s.part", path);
+    basin_status status = download(part, url, quiet, error);
+    if (!status) status = check(digest, part, wanted, url, error);
+    if (!status && rename(part, path))
+        status = basin_fail(error, BASIN_IO, "%s: %s", path, strerror(errno));
+    if (status) unlink(part);
+    return status;
+}
+
+static basin_status get_file(const set *s, int i, const options *o, basin_error *error) {
+    char path[PATH], record[PATH + 8], url[PATH], digest[DIGEST + 1], first[DIGEST + 1];
+    int length = snprintf(path, sizeof path, "%s/%s", o->output, s->file[i]);
+    int more = snprintf(url, sizeof url, "%s/%s", o->mirror ? o->mirror : s->folder, s->file[i]);
+    if (length >= PATH || more >= PATH)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: the path is too long", s->file[i]);
+    snprintf(record, sizeof record, "%s.sha256", path);
+    const char *wanted = s->sha256[i] ? s->sha256[i] : recorded(first, record);
+    bool there = !access(path, F_OK);
+    if (there) {
+        BASIN_TRY(digest_of(digest, path, error));
+        if (wanted && strcmp(digest, wanted) != 0)
+            return basin_fail(
+                error, BASIN_BAD_FILE,
+                "%s: is there with SHA-256 %s, wanted %s; remove it to fetch it again", path,
+                digest, wanted);
+        if (!o->quiet) basin_say("%s: was there already", path);
+    } else {
+        BASIN_TRY(fetch(digest, path, wanted, url, o->quiet, error));
     }
-    free(path);
-    free(url);
-    free(unpacked);
-    return status;
+    printf("%s  %s\n", digest, path);
+    if (wanted) return BASIN_OK;
+    if (!o->quiet)
+        basin_say("%s: Basin knows no digest of this file; the one above is kept in %s and counts "
+                  "from now on",
+                  path, record);
+    return write_record(record, digest, s->file[i], error);
 }
 
-/* The command to go on with; false where there is none. */
-static bool next_command(char *text, size_t size, const basin_catalog_set *set) {
-    char option[60] = "";
-    if (!set->convert.file) return false;
-    if (set->convert.unlabelled_first)
-        snprintf(option, sizeof option, " --unlabelled-first %lld",
-                 (long long)set->convert.unlabelled_first);
-    snprintf(text, size, "basin data convert %s %s.basin%s", set->convert.file, set->name, option);
-    return true;
-}
-
-static basin_status get_set(const basin_catalog_set *set, const options *o, basin_error *error) {
-    char next[300] = "";
-    bool more = next_command(next, sizeof next, set);
-    if (set->by_hand)
-        return basin_fail(
-            error, BASIN_UNSUPPORTED,
-            "%s: no link leads to the file itself; get it with a browser from %s, then: %s",
-            set->name, set->by_hand, next);
-    basin_status status = basin_folder_make(o->output, error);
-    for (int i = 0; i < BASIN_CATALOG_FILES && set->file[i].url && !status; i++)
-        status = get_file(&set->file[i], o, error);
-    if (!status && more && !o->quiet) basin_say("next: %s", next);
-    return status;
+static basin_status get_set(const set *s, const options *o, basin_error *error) {
+    const char *convert = s->convert ? s->convert : "";
+    if (!s->file[0])
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "%s: no link leads to the file itself; get it with a browser from %s, "
+                          "then: basin data convert %s",
+                          s->name, s->folder, convert);
+    BASIN_TRY(basin_folder_make(o->output, error));
+    for (int i = 0; i < FILES && s->file[i]; i++) BASIN_TRY(get_file(s, i, o, error));
+    if (s->member) {
+        char archive[PATH];
+        snprintf(archive, sizeof archive, "%s/%s", o->output, s->file[0]);
+        fflush(stdout);
+        BASIN_TRY(run_program(
+            (const char *[]){"unzip", "-o", "-q", "-j", archive, s->member, "-d", o->output, NULL},
+            STDERR_FILENO, archive, error));
+        printf("%s/%s\n", o->output, s->member);
+    }
+    if (*convert && !o->quiet) basin_say("next: basin data convert %s", convert);
+    return BASIN_OK;
 }
 
 static int run(const void *values, int operands, char **operand) {
@@ -168,16 +290,17 @@ static int run(const void *values, int operands, char **operand) {
     if (o->list && operands)
         return basin_report_usage(&basin_command_data_get,
                                   "--list lists all sets; wanted no names beside it");
-    if (o->list) return list(o->json);
+    if (o->list) return list();
     if (operands < 1)
-        return basin_report_usage(&basin_command_data_get, "wants NAME, or --list for the names");
+        return basin_report_usage(&basin_command_data_get, "needs NAME, or --list for the names");
     for (int i = 0; i < operands; i++) {
-        const basin_catalog_set *set = basin_catalog_find(operand[i]);
-        if (!set)
+        const set *s = sets;
+        while (s < sets + SETS && strcmp(s->name, operand[i]) != 0) s++;
+        if (s == sets + SETS)
             return basin_report_usage(&basin_command_data_get,
                                       "no set '%s'; 'basin data get --list' names them",
                                       operand[i]);
-        if (get_set(set, o, &error)) return basin_report(&error);
+        if (get_set(s, o, &error)) return basin_report(&error);
     }
     return BASIN_EXIT_OK;
 }
@@ -188,11 +311,11 @@ const basin_command basin_command_data_get = {
     .operands = "NAME...",
     .operands_least = 0,
     .operands_most = 64,
-    .text = "A file arrives whole and checked, or not at all: it is written aside, compared with "
-            "its SHA-256 and renamed. Where Basin knows no digest, that of the first fetch is "
-            "printed and kept beside the file, and later fetches are held to it; compare it with "
-            "another source if that matters to you. An interrupted fetch of a file with a known "
-            "digest goes on where it stopped.",
+    .text =
+        "Runs curl and sha256sum, and unzip for some sets. A file arrives whole and checked, or "
+        "not at all: it is written aside, compared with its SHA-256 and renamed. Where Basin "
+        "knows no digest, that of the first fetch is printed and kept beside the file, and "
+        "later fetches must match it; compare it with another source if that matters to you.",
     .example = "  basin data get --list\n"
                "  basin data get amazon -o data\n",
     .option = table,
