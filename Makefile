@@ -19,7 +19,7 @@ SOURCES      = find src include tests bench examples -name '*.[ch]' -o -name '*.
 
 .PHONY: all help deps test test-slow demo bench bench-rivals install sanitize coverage valgrind \
         fuzz tidy format format-check gates docs site dist static deb clean wheel test-python test-wheel \
-        clang musl arm64 windows ubuntu debian
+        clang musl arm64 ubuntu debian
 
 all:
 	@scripts/build $(BUILD) product $(OPTIONS)
@@ -50,7 +50,7 @@ help:
 	@echo "  make dist        source tarball, bill of materials and checksums of HEAD, in $(BUILD)/dist"
 	@echo "  make static      the program as one file without dynamic libraries, build-static/basin"
 	@echo "  make deb         Debian's packages of HEAD, source and binary, in build-deb"
-	@echo "  make clang       build and test with clang; make musl, arm64, windows, ubuntu, debian: on"
+	@echo "  make clang       build and test with clang; make musl, arm64, ubuntu, debian: on"
 	@echo "                   that platform, as far as it can be had here (docs/platforms.md)"
 	@echo "  make clean       remove all build directories"
 
@@ -169,7 +169,7 @@ deb:
 	@scripts/deb build-deb
 
 # Each is built and tested in its own directory, build-arm64 and so on.
-clang musl arm64 windows:
+clang musl arm64:
 	$(INSTALL_DEPS) build test $@
 	@scripts/platforms/$@ $(CMAKE_OPTIONS)
 
@@ -180,5 +180,5 @@ ubuntu debian:
 
 clean:
 	rm -rf $(BUILD) build-sanitize build-coverage build-valgrind build-fuzz build-tidy build-static \
-	    build-deb build-bare build-python build-clang build-musl build-arm64 build-windows build-ubuntu build-debian \
+	    build-deb build-bare build-python build-clang build-musl build-arm64 build-ubuntu build-debian \
 	    dist

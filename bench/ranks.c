@@ -40,7 +40,7 @@ static basin_status time_sums(double *seconds, basin_ranks *ranks, int64_t numbe
                               basin_error *error) {
     basin_ranks_tree *tree;
     basin_status status =
-        basin_ranks_tree_new(&tree, ranks, basin_ranks_count(ranks), numbers, error);
+        basin_ranks_tree_new(&tree, ranks, basin_ranks_count(ranks), numbers, NULL, error);
     for (int i = 0; i < rounds && !status; i++) {
         float *sum, *to = basin_ranks_tree_next(tree);
         for (int64_t k = 0; k < numbers; k++) to[k] = (float)k;
@@ -67,7 +67,7 @@ static void print_times(const char *what, int64_t ranks, double *seconds, int ro
 static basin_status measure(basin_ranks *ranks, int64_t numbers, int rounds, basin_error *error) {
     int64_t count = basin_ranks_count(ranks);
     double *seconds = basin_array_new((size_t)rounds, sizeof *seconds);
-    if (!seconds) return basin_fail(error, BASIN_NO_MEMORY, "no memory for %d rounds", rounds);
+    if (!seconds) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for %d rounds", rounds);
     bool first = basin_ranks_rank(ranks) == 0;
     basin_status status = time_questions(seconds, ranks, rounds, error);
     if (!status && first) print_times("question", count, seconds, rounds, 0);
@@ -85,13 +85,14 @@ int main(int count, char **argument) {
     int rounds = count > 2 ? (int)strtol(argument[2], NULL, 10) : USUAL_ROUNDS;
     basin_status status =
         numbers > 0 && rounds > 2
-            ? basin_ranks_open(&ranks, NULL, &error)
+            ? basin_ranks_open(&ranks, &error)
             : basin_fail(&error, BASIN_BAD_VALUE, "wanted some NUMBERS, and more than two ROUNDS");
     if (!status) {
         status = measure(ranks, numbers, rounds, &error);
-        if (status) basin_ranks_fail(ranks, &error);
+        if (status) fprintf(stderr, "ranks: %s\n", error.text), basin_ranks_abort(ranks, 1);
         basin_ranks_close(ranks);
+    } else {
+        fprintf(stderr, "ranks: %s\n", error.text);
     }
-    if (status) fprintf(stderr, "ranks: %s\n", error.text);
     return status ? 1 : 0;
 }

@@ -28,12 +28,6 @@ target_compile_options(basin_flags_strict INTERFACE
 # errno after sqrt and floating-point traps, which nothing here reads, and let loops vectorise.
 target_compile_options(basin_flags INTERFACE -fno-math-errno -fno-trapping-math)
 
-# MinGW's NAN and INFINITY are of type double, and it checks formats by the rules of Microsoft's own printf.
-if(WIN32)
-    target_compile_options(basin_flags INTERFACE
-        -Wno-float-conversion -Wno-format -Wno-format-extra-args)
-endif()
-
 # gcc 12 for arm64 ends with an internal error where it vectorises the largest of several numbers. The
 # backend has no such loop, and keeps its own (isa.cmake).
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64" AND CMAKE_C_COMPILER_ID STREQUAL "GNU"

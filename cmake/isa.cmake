@@ -9,9 +9,6 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     # Splitting a number in two works by its roundings, so these may not be fused away.
     set(BASIN_FLAGS_amx "${BASIN_FLAGS_avx512};-mamx-tile;-mamx-bf16;-mprfchw;-ffp-contract=off")
     set(BASIN_FLAGS_avx512bf16 "${BASIN_FLAGS_avx512};-mavx512bf16")
-    if(WIN32)
-        list(APPEND BASIN_FLAGS_amx -include ${CMAKE_CURRENT_SOURCE_DIR}/src/windows/amx.h)
-    endif()
     foreach(source IN LISTS BASIN_SOURCES)
         if(source MATCHES "_(avx2|avx512|avx512bf16|amx)\\.c$")
             set_property(SOURCE ${source} APPEND PROPERTY

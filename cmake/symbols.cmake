@@ -5,11 +5,6 @@ set(BASIN_ABI ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}) # until 1.0 a m
 
 # What the headers declare with BASIN_API gets the version `node`; all else is hidden.
 function(basin_version_symbols target node)
-    if(WIN32) # whose libraries know no versions
-        target_link_options(${target} PRIVATE -Wl,--export-all-symbols
-            -Wl,--exclude-libs,ALL -static)
-        return()
-    endif()
     set(map ${CMAKE_BINARY_DIR}/${target}.map)
     set(scripts
         ${CMAKE_CURRENT_SOURCE_DIR}/cmake/version-map ${CMAKE_CURRENT_SOURCE_DIR}/cmake/declared)

@@ -95,7 +95,7 @@ if(CMOCKA_FOUND)
     # Those left out are bodies, compiled once for each instruction set.
     file(GLOB_RECURSE headers CONFIGURE_DEPENDS include/*.h src/*.h)
     list(FILTER headers EXCLUDE REGEX
-        "/backend/cuda/|/src/windows/|_body\\.h$|/kernels_[a-z]+\\.h$|/vector_[a-z]+\\.h$")
+        "/backend/cuda/|_body\\.h$|/kernels_[a-z]+\\.h$|/vector_[a-z]+\\.h$")
     if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
         list(FILTER headers EXCLUDE REGEX "_amx\\.h$")
     endif()

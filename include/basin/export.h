@@ -3,10 +3,6 @@
 #ifndef BASIN_EXPORT_H
 #define BASIN_EXPORT_H
 
-#if defined(_WIN32)
-#define BASIN_API
-#else
 #define BASIN_API __attribute__((visibility("default")))
-#endif
 
 #endif

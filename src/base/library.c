@@ -1,14 +1,18 @@
 /* Libraries opened at run time; see library.h. The names under which they are looked for are those
  * that the build found (cmake/dependencies.cmake): another version may have other structs. */
+#define _GNU_SOURCE
 #include "base/library.h"
 
-#ifndef BASIN_LIBRARY_LINKED
 #include <dlfcn.h>
-#endif
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#include "base/home.h"
+#ifdef __GLIBC__
+#include <elf.h>
+#endif
 
 static const struct {
     const char *name, *file, *purpose;
@@ -62,6 +66,18 @@ const char *basin_library_why(void) {
 }
 #endif
 
+/* A program started by its bare name is asked of the system. */
+void basin_home_find(char home[BASIN_HOME]) {
+    static const char mark = 0;
+    Dl_info here;
+    if (dladdr(&mark, &here) && here.dli_fname && strchr(here.dli_fname, '/')) {
+        snprintf(home, BASIN_HOME, "%s", here.dli_fname);
+        return;
+    }
+    ssize_t length = readlink("/proc/self/exe", home, BASIN_HOME - 1);
+    home[length > 0 ? length : 0] = 0;
+}
+
 /* Beside the file that holds this code (a Python package carries its own), then where the system
  * keeps libraries. */
 static void *open_library(basin_library library) {
@@ -76,7 +92,7 @@ static void *open_library(basin_library library) {
 }
 
 /* Where to get it: Debian calls the package of libwebp.so.7 libwebp7, that of libfoo1.so.0
- * libfoo1-0. A static program gets none, and Windows has other names. */
+ * libfoo1-0. A static program gets none. */
 static const char *advice(char text[100], const char *file) {
     const char *so = strstr(file, ".so.");
     text[0] = 0;
@@ -124,6 +140,80 @@ const char *basin_library_purpose(int library) {
 const char *basin_library_file(int library) {
     return library < BASIN_LIBRARIES ? libraries[library].file : NULL;
 }
+
+/* ---- whether one is installed ---- */
+
+/* Without opening it: that would run its initialisers and open all that it needs, OpenBLAS's
+ * threads for one. The folders are those of the loader. */
+#if defined(__GLIBC__) && !defined(BASIN_LIBRARY_LINKED)
+
+enum { PATH_BYTES = 4096, HEADER = 20 /* bytes that say for which machine a file is */ };
+
+static bool read_header(char header[HEADER], const char *path) {
+    FILE *file = fopen(path, "rb");
+    bool read = file && fread(header, 1, HEADER, file) == HEADER;
+    if (file) fclose(file);
+    return read;
+}
+
+/* Machines with several architectures keep a library of the same name for each. */
+static bool is_ours(const char *path) {
+    char theirs[HEADER], ours[HEADER];
+    if (!read_header(theirs, path) || memcmp(theirs, ELFMAG, SELFMAG) != 0) return false;
+    if (!read_header(ours, "/proc/self/exe")) return true;
+    size_t machine = HEADER - sizeof(Elf32_Half);
+    return theirs[EI_CLASS] == ours[EI_CLASS] && theirs[EI_DATA] == ours[EI_DATA] &&
+           !memcmp(theirs + machine, ours + machine, sizeof(Elf32_Half));
+}
+
+/* LD_LIBRARY_PATH, the program's own folders, the system's. */
+static bool in_folders(const char *file) {
+    Dl_serinfo size;
+    void *program = dlopen(NULL, RTLD_LAZY);
+    if (!program || dlinfo(program, RTLD_DI_SERINFOSIZE, &size)) return false;
+    Dl_serinfo *places = malloc(size.dls_size);
+    bool found = false;
+    if (places && !dlinfo(program, RTLD_DI_SERINFOSIZE, places) &&
+        !dlinfo(program, RTLD_DI_SERINFO, places))
+        for (unsigned i = 0; i < places->dls_cnt && !found; i++) {
+            char path[PATH_BYTES];
+            int length =
+                snprintf(path, sizeof path, "%s/%s", places->dls_serpath[i].dls_name, file);
+            found = length > 0 && length < PATH_BYTES && is_ours(path);
+        }
+    free(places);
+    return found;
+}
+
+/* What ldconfig found is kept as paths that end in a zero. */
+static bool in_index(const char *file, const char *index, size_t size) {
+    size_t length = strlen(file) + 1;
+    const char *end = index + size;
+    for (const char *at = index; (at = memmem(at, (size_t)(end - at), file, length)); at++) {
+        const char *path = at;
+        while (path > index && path[-1]) path--;
+        if (*path == '/' && at[-1] == '/' && is_ours(path)) return true;
+    }
+    return false;
+}
+
+static bool in_cache(const char *file) {
+    struct stat status;
+    FILE *cache = fopen("/etc/ld.so.cache", "rb");
+    if (!cache) return false;
+    size_t size = fstat(fileno(cache), &status) ? 0 : (size_t)status.st_size;
+    char *index = size ? malloc(size) : NULL;
+    bool found = index && fread(index, 1, size, cache) == size && in_index(file, index, size);
+    free(index);
+    fclose(cache);
+    return found;
+}
+
+bool basin_library_file_present(const char *file) { return in_folders(file) || in_cache(file); }
+#else
+/* A loader that does not say where it looks has to look; a static program has none. */
+bool basin_library_file_present(const char *file) { return basin_library_open(file) != NULL; }
+#endif
 
 bool basin_library_present(int library) {
     if (library >= BASIN_LIBRARIES) return false;

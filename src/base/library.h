@@ -69,4 +69,8 @@ const char *basin_library_why(void);
 /* Whether the loader would find a file of that name; opens nothing. */
 bool basin_library_file_present(const char *file);
 
+/* The file that holds this code: the program, or libbasin.so; "" where nobody knows. */
+enum { BASIN_HOME = 4096 };
+void basin_home_find(char home[BASIN_HOME]);
+
 #endif

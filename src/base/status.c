@@ -1,17 +1,11 @@
-/* Status codes and their messages; see include/basin/status.h. */
+/* Status codes and their messages, and the version; see include/basin/status.h, version.h. */
 #include "basin/status.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "base/text.h"
-
-void basin_text_clean(char *text) {
-    for (unsigned char *c = (unsigned char *)text; *c; c++) {
-        if (*c < ' ' || *c == 127) *c = '?';
-        if (*c == 0xc2 && c[1] >= 0x80 && c[1] <= 0x9f) c[0] = c[1] = '?';
-    }
-}
+#include "basin/version.h"
 
 basin_status basin_fail(basin_error *error, basin_status status, const char *format, ...) {
     if (error) {
@@ -37,3 +31,5 @@ const char *basin_status_name(basin_status status) {
     }
     return "unknown status";
 }
+
+const char *basin_version(void) { return BASIN_VERSION_STRING; }

@@ -39,10 +39,9 @@ static const basin_setting *settings_of(const basin_option_set *set) {
     return set->task ? basin_settings_table(set->task) : NULL;
 }
 
-/* By its name, or by the name that it had in 0.1. */
 static const basin_setting *find_setting(const basin_option_set *set, const char *name) {
     for (const basin_setting *s = settings_of(set); s && s->name; s++)
-        if (!strcmp(s->name, name) || (s->was && !strcmp(s->was, name))) return s;
+        if (!strcmp(s->name, name)) return s;
     return NULL;
 }
 
@@ -127,19 +126,6 @@ __attribute__((format(printf, 2, 3))) static void add_note(basin_parsed *parsed,
     if (!strstr(parsed->notes, note)) memcpy(parsed->notes + at, note, (size_t)length + 1);
 }
 
-static void note_renamed(basin_parsed *parsed, const char *was, const char *now) {
-    add_note(parsed, "%s is now %s; the old name goes with version 0.3\n", was, now);
-}
-
-/* The settings that `old`, a name of 0.1, stood for: "--rate-first and --rate-last". */
-static void list_heirs(char *text, size_t size, const basin_setting *table, const char *old) {
-    size_t at = 0;
-    for (const basin_setting *s = table; s->name && at < size; s++)
-        if (s->was && !strcmp(s->was, old))
-            at += (size_t)snprintf(text + at, size - at, "%s--%s", at ? " and " : "", s->name);
-    swap_letters(text, '_', '-');
-}
-
 /* ---- values ---- */
 
 static void *field(void *values, const basin_option *option) {
@@ -200,30 +186,13 @@ static basin_status as_option(const basin_error *why, basin_error *error) {
     return basin_fail(error, BASIN_BAD_VALUE, "--%s", text);
 }
 
-static basin_status take_setting(void *values, basin_parsed *parsed, const basin_option_set *set,
-                                 const target *t, const char *typed, const char *value,
-                                 basin_error *error) {
-    char old[64], was[70], now[200];
+static basin_status take_setting(void *values, const basin_option_set *set, const target *t,
+                                 const char *value, basin_error *error) {
     basin_error why;
     basin_settings *settings = *(basin_settings **)((char *)values + set->settings_at);
-    snprintf(old, sizeof old, "%s", typed + (t->negated ? 3 : 0));
-    swap_letters(old, '-', '_');
     if (is_switch(t)) value = t->negated ? "off" : "on";
-    if (basin_settings_set(settings, old, value, &why)) return as_option(&why, error);
-    if (!strcmp(old, t->setting->name)) return BASIN_OK;
-    list_heirs(now, sizeof now, settings_of(set), old);
-    snprintf(was, sizeof was, "--%s", typed);
-    note_renamed(parsed, was, now);
+    if (basin_settings_set(settings, t->setting->name, value, &why)) return as_option(&why, error);
     return BASIN_OK;
-}
-
-static void note_preset(basin_parsed *parsed, const basin_option_set *set, const char *value) {
-    char was[100], now[100];
-    const char *name = basin_settings_preset_name(set->task, value);
-    if (name == value) return;
-    snprintf(was, sizeof was, "the preset %s", value);
-    snprintf(now, sizeof now, "called %s", name);
-    note_renamed(parsed, was, now);
 }
 
 /* ---- arguments ---- */
@@ -283,21 +252,6 @@ static basin_status take_value(word *w, int *i, const basin_option_set *set, int
                       wanted);
 }
 
-/* What the word names; where only an earlier version had the name, under today's, with a note. */
-static target look_up(basin_parsed *parsed, word *w, const basin_option_set *set,
-                      const char *typed) {
-    char was[70], now[90];
-    const char *value = NULL;
-    target t = w->letter ? find_letter(set->option, *typed) : find(set, typed);
-    snprintf(was, sizeof was, "%s%s", w->letter ? "-" : "--", typed);
-    const char *name = found(&t) ? NULL : basin_option_renamed(set->command, was, &value);
-    if (!name) return t;
-    snprintf(now, sizeof now, "--%s%s%s", name, value ? " " : "", value ? value : "");
-    if (value && !w->value) w->value = value;
-    note_renamed(parsed, was, now);
-    return find(set, name);
-}
-
 /* Remembers what was given for an option; who gives it twice hears which one counts. */
 static void remember(basin_parsed *parsed, const basin_option_set *set, const target *t,
                      const char *value) {
@@ -312,14 +266,10 @@ static void remember(basin_parsed *parsed, const basin_option_set *set, const ta
     *place = given;
 }
 
-static basin_status store(void *values, basin_parsed *parsed, const basin_option_set *set,
-                          const target *t, const char *typed, const char *value,
-                          basin_error *error) {
-    if (t->setting) return take_setting(values, parsed, set, t, typed, value, error);
-    if (takes_value(t)) {
-        if (set->task && !strcmp(t->option->name, "preset")) note_preset(parsed, set, value);
-        return read_value(values, t->option, value, error);
-    }
+static basin_status store(void *values, const basin_option_set *set, const target *t,
+                          const char *value, basin_error *error) {
+    if (t->setting) return take_setting(values, set, t, value, error);
+    if (takes_value(t)) return read_value(values, t->option, value, error);
     *(bool *)field(values, t->option) = !t->negated;
     return BASIN_OK;
 }
@@ -332,14 +282,14 @@ static basin_status read_option(void *values, int *i, basin_parsed *parsed,
     word w = split(argument[*i]);
     if (is_help(&w)) return parsed->help = true, BASIN_OK;
     snprintf(typed, sizeof typed, "%.*s", (int)w.length, w.name);
-    target t = look_up(parsed, &w, set, typed);
+    target t = w.letter ? find_letter(set->option, *typed) : find(set, typed);
     if (!found(&t) && w.letter)
         return basin_fail(error, BASIN_BAD_VALUE, "unknown option '-%c'", *w.name);
     if (!found(&t)) return fail_unknown(set, typed, error);
     const char *wanted = t.option ? t.option->value : t.setting->value;
     basin_status status = takes_value(&t) ? take_value(&w, i, set, count, argument, wanted, error)
                                           : take_no_value(&w, error);
-    if (!status) status = store(values, parsed, set, &t, typed, w.value, error);
+    if (!status) status = store(values, set, &t, w.value, error);
     if (!status) remember(parsed, set, &t, w.value);
     return status;
 }

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/needs/needs.h"
+#include "base/needs.h"
 #include "cli/options.h"
 #include "io/file.h"
 

@@ -1,39 +1,8 @@
-/* Misspelt, old and foreign names; see spelling.h. */
+/* Misspelt and foreign names; see spelling.h. */
 #include "cli/spelling.h"
 
 #include <stddef.h>
 #include <string.h>
-
-/* Options of 0.1 by another name, and what a flag of then stands for now. A command matches by its
- * whole name or by its noun. */
-static const struct {
-    const char *command, *was, *now, *value;
-} renamed[] = {
-    {"graph", "--out", "output", NULL},
-    {"graph cv", "--paper-protocol", "protocol", "paper"},
-    {"anomaly", "--edge-type", "relation-column", NULL},
-    {"image eval", "--first-mask", "seed", NULL},
-    {"image", "--split", "part", NULL},
-    {"image train", "--test-every", "score-every", NULL},
-    {"data get", "--dir", "output", NULL},
-    {"data get", "-d", "output", NULL},
-    {"descend", "--hopfield", "hopfield-kind", NULL},
-    {"descend", "--plot", "svg", NULL},
-};
-
-static bool is_of(const char *command, const char *pattern) {
-    size_t length = strlen(pattern);
-    return !strncmp(command, pattern, length) && (!command[length] || command[length] == ' ');
-}
-
-const char *basin_option_renamed(const char *command, const char *was, const char **value) {
-    for (size_t i = 0; i < sizeof renamed / sizeof *renamed; i++)
-        if (is_of(command, renamed[i].command) && !strcmp(was, renamed[i].was)) {
-            *value = renamed[i].value;
-            return renamed[i].now;
-        }
-    return NULL;
-}
 
 static const struct {
     const char *foreign, *ours;

@@ -250,3 +250,18 @@ basin_status basin_folder_make(const char *path, basin_error *error) {
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) return BASIN_OK;
     return basin_fail(error, BASIN_IO, "%s: is a file, not a folder", path);
 }
+
+/* ---- in memory ---- */
+
+FILE *basin_memory_file_open(basin_memory_file *memory) {
+    *memory = (basin_memory_file){0};
+    memory->file = open_memstream(&memory->text, &memory->size);
+    return memory->file;
+}
+
+char *basin_memory_file_close(basin_memory_file *memory) {
+    int failed = ferror(memory->file);
+    if (!fclose(memory->file) && !failed) return memory->text;
+    free(memory->text);
+    return NULL;
+}

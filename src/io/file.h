@@ -48,4 +48,16 @@ basin_status basin_writer_try(const char *path, basin_error *error);
 /* Removes what killed processes left beside `path`; what a living one writes stays. */
 basin_status basin_writer_sweep(const char *path, basin_error *error);
 
+/* A file in memory, for what writes to files. */
+typedef struct basin_memory_file {
+    FILE *file;
+    char *text;
+    size_t size;
+} basin_memory_file;
+
+/* The file to write to; NULL where memory is short. */
+FILE *basin_memory_file_open(basin_memory_file *memory);
+/* What was written, zero-terminated, for the caller to free; NULL where something failed. */
+char *basin_memory_file_close(basin_memory_file *memory);
+
 #endif

@@ -5,8 +5,8 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/memory.h"
-#include "ranks/inside.h"
+#include "base/try.h"
+#include "ranks/mpi.h"
 
 enum { PIECE = 1 << 28, TAG = 17, CHANNELS = 32 }; /* channels have tags of their own */
 /* Seconds of asking without a pause. */
@@ -24,32 +24,23 @@ static void pause_between(double since) {
         nanosleep(&nap, NULL);
 }
 
+static basin_status fail(basin_ranks *r, const char *what, int code, basin_error *error) {
+    r->failed = true;
+    return basin_fail(error, BASIN_IO, "rank %lld: %s cannot %s: code %d", (long long)r->rank,
+                      r->mpi.name, what, code);
+}
+
 /* Whether all that is left of `count` requests is done; *first is the first that is not. */
 static basin_status test(bool *done, int64_t *first, basin_ranks *r, basin_mpi_handle *request,
                          int64_t count, basin_error *error) {
     int flag = 1;
     while (*first < count && flag) {
         int code = r->mpi.Test(&request[*first], &flag, r->mpi.status_ignore);
-        if (code != BASIN_MPI_SUCCESS)
-            return basin_fail(error, BASIN_IO, "rank %lld: %s failed with code %d",
-                              (long long)r->rank, r->mpi.name, code);
+        if (code != BASIN_MPI_SUCCESS) return fail(r, "exchange", code, error);
         *first += flag != 0;
     }
     *done = *first == count;
-    return basin_ranks_check(r, error);
-}
-
-/* A broken connection of MPI's own mostly means that a rank was lost, and that is better to tell.
- */
-static basin_status explain(basin_ranks *r, basin_status status, basin_error *error) {
-    enum { MILLISECONDS = 6000 };
-    struct timespec nap = {.tv_nsec = 1000000};
-    for (int i = 0; i < MILLISECONDS && r->line; i++) {
-        basin_status found = basin_ranks_check(r, error);
-        if (found) return found;
-        nanosleep(&nap, NULL);
-    }
-    return status;
+    return BASIN_OK;
 }
 
 static basin_status wait_for(basin_ranks *r, basin_mpi_handle *request, int64_t count,
@@ -61,14 +52,11 @@ static basin_status wait_for(basin_ranks *r, basin_mpi_handle *request, int64_t 
         pause_between(since);
         status = test(&done, &first, r, request, count, error);
     }
-    return status ? explain(r, status, error) : BASIN_OK;
+    return status;
 }
 
 static basin_status begun(basin_ranks *r, int code, const char *what, basin_error *error) {
-    if (code == BASIN_MPI_SUCCESS) return BASIN_OK;
-    basin_fail(error, BASIN_IO, "rank %lld: %s cannot %s: code %d", (long long)r->rank, r->mpi.name,
-               what, code);
-    return explain(r, BASIN_IO, error);
+    return code == BASIN_MPI_SUCCESS ? BASIN_OK : fail(r, what, code, error);
 }
 
 /* ---- all to all ---- */
@@ -76,33 +64,29 @@ static basin_status begun(basin_ranks *r, int code, const char *what, basin_erro
 basin_status basin_ranks_barrier(basin_ranks *ranks, basin_error *error) {
     basin_mpi_handle request = 0;
     if (!ranks) return BASIN_OK;
-    basin_status status = basin_ranks_check(ranks, error);
-    if (status) return status;
-    int code = ranks->mpi.Ibarrier(ranks->mpi.world, &request);
-    status = begun(ranks, code, "meet", error);
-    return status ? status : wait_for(ranks, &request, 1, 0, error);
+    BASIN_TRY(begun(ranks, ranks->mpi.Ibarrier(ranks->mpi.world, &request), "wait", error));
+    return wait_for(ranks, &request, 1, 0, error);
 }
 
 basin_status basin_ranks_broadcast(basin_ranks *ranks, void *data, size_t bytes, int64_t root,
                                    basin_error *error) {
     if (!ranks || ranks->count == 1) return BASIN_OK;
-    basin_status status = basin_ranks_check(ranks, error);
-    for (size_t at = 0; at < bytes && !status; at += PIECE) {
+    for (size_t at = 0; at < bytes; at += PIECE) {
         basin_mpi_handle request = 0;
         int count = bytes - at < PIECE ? (int)(bytes - at) : PIECE;
         int code = ranks->mpi.Ibcast((char *)data + at, count, ranks->mpi.byte, (int)root,
                                      ranks->mpi.world, &request);
-        status = begun(ranks, code, "send", error);
-        if (!status) status = wait_for(ranks, &request, 1, 0, error);
+        BASIN_TRY(begun(ranks, code, "send", error));
+        BASIN_TRY(wait_for(ranks, &request, 1, 0, error));
     }
-    return status;
+    return BASIN_OK;
 }
 
 basin_status basin_ranks_gather_parts(basin_ranks *ranks, void *all, const void *mine,
                                       const size_t *bytes, basin_error *error) {
     int64_t count = basin_ranks_count(ranks), rank = basin_ranks_rank(ranks);
-    basin_ranks_part *part = basin_array_new(2 * (size_t)count, sizeof *part);
-    if (!part) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a message");
+    basin_ranks_part *part;
+    BASIN_TRY(BASIN_NEW_RAW(&part, 2 * count, "a message", error));
     size_t at = 0;
     for (int64_t i = 0; i < count; i++) {
         part[i] = (basin_ranks_part){(void *)(uintptr_t)mine, bytes[rank], i};
@@ -117,8 +101,8 @@ basin_status basin_ranks_gather_parts(basin_ranks *ranks, void *all, const void 
 basin_status basin_ranks_gather(basin_ranks *ranks, void *all, const void *mine, size_t bytes,
                                 basin_error *error) {
     int64_t count = basin_ranks_count(ranks);
-    size_t *each = basin_array_new((size_t)count, sizeof *each);
-    if (!each) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a message");
+    size_t *each;
+    BASIN_TRY(BASIN_NEW_RAW(&each, count, "a message", error));
     for (int64_t i = 0; i < count; i++) each[i] = bytes;
     basin_status status = basin_ranks_gather_parts(ranks, all, mine, each, error);
     free(each);
@@ -179,11 +163,10 @@ static basin_status begin(basin_ranks_transfer **transfer, basin_ranks *ranks, i
     int64_t self = basin_ranks_rank(ranks);
     int64_t requests = pieces(send, sends, self) + pieces(receive, receives, self);
     *transfer = calloc(1, sizeof **transfer + (size_t)requests * sizeof(basin_mpi_handle));
-    if (!*transfer) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a message");
+    if (!*transfer) return basin_fail_memory(error, "a message");
     (*transfer)->ranks = ranks;
     (*transfer)->tag = tag;
     basin_status status = copy_own(self, send, sends, receive, receives, error);
-    if (!status) status = basin_ranks_check(ranks, error);
     for (int64_t i = 0; i < receives && !status; i++)
         if (receive[i].rank != self) status = post(*transfer, &receive[i], false, error);
     for (int64_t i = 0; i < sends && !status; i++)

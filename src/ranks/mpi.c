@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/library.h"
+#include "base/try.h"
 
 /* ---- which library ---- */
 
@@ -27,7 +28,7 @@ static void *find(const char *file, basin_error *error) {
         if (library) return library;
     }
     basin_fail(error, BASIN_UNSUPPORTED,
-               "MPI, wanted for several ranks, cannot be used: %.300s; Debian's package "
+               "MPI, needed for several ranks, cannot be used: %.300s; Debian's package "
                "libopenmpi3 has it, or BASIN_MPI names another file",
                basin_library_why());
     return NULL;
@@ -45,7 +46,7 @@ static basin_status load(basin_mpi *mpi, void *library, basin_error *error) {
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
         void *function = basin_library_symbol(library, wanted[i].name);
         if (!function)
-            return basin_fail(error, BASIN_UNSUPPORTED, "MPI lacks %s; wanted version 3 or later",
+            return basin_fail(error, BASIN_UNSUPPORTED, "MPI lacks %s; needs version 3 or later",
                               wanted[i].name);
         memcpy((char *)mpi + wanted[i].at, &function, sizeof function);
     }
@@ -91,8 +92,8 @@ static basin_status take_dialect(basin_mpi *mpi, void *library, basin_error *err
             mpi->status_ignore = (void *)1; /* NOLINT(performance-no-int-to-ptr): theirs */
             return BASIN_OK;
         }
-    return basin_fail(error, BASIN_UNSUPPORTED, "MPI is '%s', wanted Open MPI or MPICH and its kin",
-                      mpi->name);
+    return basin_fail(error, BASIN_UNSUPPORTED,
+                      "MPI is '%s', needs Open MPI, MPICH or one that derives from it", mpi->name);
 }
 
 /* ---- beginning and end ---- */
@@ -111,13 +112,12 @@ basin_status basin_mpi_begin(basin_mpi *mpi, const char *file, basin_error *erro
     *mpi = (basin_mpi){0};
     void *library = find(file, error); /* stays open: MPI does not like to be unloaded */
     if (!library) return BASIN_UNSUPPORTED;
-    basin_status status = load(mpi, library, error);
-    if (status) return status;
+    BASIN_TRY(load(mpi, library, error));
     take_name(mpi);
-    status = take_dialect(mpi, library, error);
-    if (!status) status = begin(mpi, error);
-    if (!status) mpi->Comm_set_errhandler(mpi->world, mpi->errors_return);
-    return status;
+    BASIN_TRY(take_dialect(mpi, library, error));
+    BASIN_TRY(begin(mpi, error));
+    mpi->Comm_set_errhandler(mpi->world, mpi->errors_return);
+    return BASIN_OK;
 }
 
 void basin_mpi_end(basin_mpi *mpi) {

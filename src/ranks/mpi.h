@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "basin/status.h"
+#include "ranks/ranks.h"
 
 typedef uintptr_t basin_mpi_handle;
 
@@ -31,7 +31,8 @@ typedef uintptr_t basin_mpi_handle;
               basin_mpi_handle comm, basin_mpi_handle *request))                                   \
     X(Irecv, (void *data, int count, basin_mpi_handle type, int rank, int tag,                     \
               basin_mpi_handle comm, basin_mpi_handle *request))                                   \
-    X(Test, (basin_mpi_handle * request, int *flag, void *status))
+    X(Test, (basin_mpi_handle * request, int *flag, void *status))                                 \
+    X(Abort, (basin_mpi_handle comm, int code))
 
 typedef struct basin_mpi {
 #define BASIN_MPI_FIELD(name, arguments) int(*name) arguments;
@@ -49,5 +50,17 @@ enum { BASIN_MPI_SUCCESS = 0, BASIN_MPI_SERIALIZED = 2 };
  */
 basin_status basin_mpi_begin(basin_mpi *mpi, const char *file, basin_error *error);
 void basin_mpi_end(basin_mpi *mpi);
+
+/* ---- the inside of a basin_ranks ---- */
+
+enum { BASIN_HOST_TEXT = 64 };
+
+struct basin_ranks {
+    int64_t rank, count;
+    basin_mpi mpi;
+    char (*hosts)[BASIN_HOST_TEXT]; /* [count] */
+    int threads;
+    bool failed; /* MPI has failed: nobody is waited for any more */
+};
 
 #endif

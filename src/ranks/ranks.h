@@ -1,12 +1,20 @@
 /* What ranks say to each other: see include/basin/tasks/ranks.h for what they are. All ranks make
  * the same calls in the same order. NULL is one rank alone: then these copy, or do nothing.
  *
- * A call returns when its own part is done. Where a rank was lost, or has failed, all calls fail
- * with a line that names it and its host: nobody waits for the dead. A slow rank is waited for. */
+ * A call returns when its own part is done. A rank that has died is the launcher's business: mpirun
+ * and srun end the others. A slow rank is waited for. */
 #ifndef BASIN_RANKS_RANKS_H
 #define BASIN_RANKS_RANKS_H
 
 #include "basin/tasks/ranks.h"
+
+/* ---- who is who ---- */
+
+const char *basin_ranks_host(const basin_ranks *ranks);   /* this rank's; "" alone */
+const char *basin_ranks_engine(const basin_ranks *ranks); /* "Open MPI 4.1.4"; "" alone */
+int64_t basin_ranks_local(const basin_ranks *ranks);      /* its number on its host, from 0 */
+/* Whether a message is one that basin_ranks_agree gave to all ranks: it names the rank. */
+bool basin_ranks_agreed(const basin_error *error);
 
 /* ---- bytes of host memory ---- */
 
@@ -71,14 +79,12 @@ typedef struct basin_ranks_memory {
                              const basin_ranks_part *receive, int64_t receives, basin_error *error);
 } basin_ranks_memory;
 
-/* This rank's shards, one after the other; memory for a few of `count` numbers. */
+/* This rank's shards, one after the other; memory for a few of `count` numbers, the host's where
+ * `memory` is NULL. */
 typedef struct basin_ranks_tree basin_ranks_tree;
 basin_status basin_ranks_tree_new(basin_ranks_tree **tree, basin_ranks *ranks, int64_t shards,
-                                  int64_t count, basin_error *error);
-/* The same in other memory; NULL: the host's. */
-basin_status basin_ranks_tree_new_in(basin_ranks_tree **tree, basin_ranks *ranks, int64_t shards,
-                                     int64_t count, const basin_ranks_memory *memory,
-                                     basin_error *error);
+                                  int64_t count, const basin_ranks_memory *memory,
+                                  basin_error *error);
 void basin_ranks_tree_free(basin_ranks_tree *tree);
 /* Cuts the numbers into spans, alike on all ranks: span i ends before number end[i], the last at
  * `count`. Without this there is one. */

@@ -9,8 +9,8 @@
  * each span travels as soon as it is there; a sum of a number does not know of spans. */
 #include <stdlib.h>
 
-#include "base/memory.h"
-#include "ranks/inside.h"
+#include "base/try.h"
+#include "ranks/ranks.h"
 
 enum { LEVELS = 64 };
 
@@ -137,7 +137,7 @@ static basin_status reserve(basin_ranks_tree *t, basin_error *error) {
     }
     if (good && basin_ranks_count(t->ranks) > 1)
         good = (t->sum = t->memory.alloc(t->memory.context, t->count)) != NULL;
-    return good ? BASIN_OK : basin_fail(error, BASIN_NO_MEMORY, "out of memory for gradients");
+    return good ? BASIN_OK : basin_fail_memory(error, "gradients");
 }
 
 /* ---- spans ---- */
@@ -156,7 +156,7 @@ basin_status basin_ranks_tree_cut(basin_ranks_tree *t, const int64_t *end, int64
                           : NULL;
     if (!made || (!received && basin_ranks_count(t->ranks) > 1)) {
         free(made);
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for gradients");
+        return basin_fail_memory(error, "gradients");
     }
     for (int64_t i = 0; i < spans && received; i++) {
         made[i].received = received + at;
@@ -192,21 +192,16 @@ static basin_status host_exchange(void *context, const basin_ranks_part *send, i
 }
 
 basin_status basin_ranks_tree_new(basin_ranks_tree **tree, basin_ranks *ranks, int64_t shards,
-                                  int64_t count, basin_error *error) {
-    return basin_ranks_tree_new_in(tree, ranks, shards, count, NULL, error);
-}
-
-basin_status basin_ranks_tree_new_in(basin_ranks_tree **tree, basin_ranks *ranks, int64_t shards,
-                                     int64_t count, const basin_ranks_memory *memory,
-                                     basin_error *error) {
+                                  int64_t count, const basin_ranks_memory *memory,
+                                  basin_error *error) {
     *tree = NULL;
     if (shards < basin_ranks_count(ranks))
         return basin_fail(
             error, BASIN_BAD_VALUE,
-            "shards is %lld, and there are %lld ranks; wanted a shard a rank at least",
+            "shards is %lld, and there are %lld ranks; needs at least one shard per rank",
             (long long)shards, (long long)basin_ranks_count(ranks));
     basin_ranks_tree *t = calloc(1, sizeof *t);
-    if (!t) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for gradients");
+    if (!t) return basin_fail_memory(error, "gradients");
     t->ranks = ranks;
     t->host = !memory;
     t->memory = memory
@@ -270,8 +265,8 @@ static basin_status deal_nodes(basin_ranks_tree *t, span *p, const stack *ours,
     int64_t nodes = nodes_of_all(t), sends = ranks * ours->count, at = 0;
     int64_t mine = slice(t, p, self).count;
     stack s;
-    basin_ranks_part *part = basin_array_new((size_t)(sends + nodes), sizeof *part);
-    if (!part) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a message");
+    basin_ranks_part *part;
+    BASIN_TRY(BASIN_NEW_RAW(&part, sends + nodes, "a message", error));
     for (int64_t r = 0; r < ranks; r++) {
         basin_ranks_share to = slice(t, p, r);
         for (int i = 0; i < ours->count; i++)
@@ -302,8 +297,8 @@ static float *add_slices(basin_ranks_tree *t, const span *p) {
 
 static basin_status gather_slices(basin_ranks_tree *t, span *p, float *mine, basin_error *error) {
     int64_t ranks = basin_ranks_count(t->ranks), self = basin_ranks_rank(t->ranks);
-    basin_ranks_part *part = basin_array_new(2 * (size_t)ranks, sizeof *part);
-    if (!part) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a message");
+    basin_ranks_part *part;
+    BASIN_TRY(BASIN_NEW_RAW(&part, 2 * ranks, "a message", error));
     size_t bytes = (size_t)slice(t, p, self).count * sizeof(float);
     for (int64_t r = 0; r < ranks; r++) {
         basin_ranks_share from = slice(t, p, r);
@@ -369,25 +364,23 @@ basin_status basin_ranks_tree_progress(basin_ranks_tree *tree, basin_error *erro
 /* ---- the sum ---- */
 
 /* While a span is added up, those behind it arrive. */
-static basin_status meet(basin_ranks_tree *t, basin_error *error) {
-    basin_status status = BASIN_OK;
-    for (int64_t i = 0; i < t->spans && !status; i++) {
+static basin_status reduce(basin_ranks_tree *t, basin_error *error) {
+    for (int64_t i = 0; i < t->spans; i++) {
         span *p = &t->span[i];
-        status = end_exchange(&p->deal, error);
-        if (!status) status = gather_slices(t, p, add_slices(t, p), error);
+        BASIN_TRY(end_exchange(&p->deal, error));
+        BASIN_TRY(gather_slices(t, p, add_slices(t, p), error));
     }
-    for (int64_t i = 0; i < t->spans && !status; i++)
-        status = end_exchange(&t->span[i].gather, error);
-    return status;
+    for (int64_t i = 0; i < t->spans; i++) BASIN_TRY(end_exchange(&t->span[i].gather, error));
+    return BASIN_OK;
 }
 
 basin_status basin_ranks_tree_sum(float **sum, basin_ranks_tree *tree, basin_error *error) {
     basin_status status = BASIN_OK;
     if (tree->done != tree->share.count)
-        return basin_fail(error, BASIN_BAD_VALUE, "%lld shards were given, wanted %lld",
+        return basin_fail(error, BASIN_BAD_VALUE, "%lld shards were pushed, needs %lld",
                           (long long)tree->done, (long long)tree->share.count);
     if (basin_ranks_count(tree->ranks) > 1) {
-        status = meet(tree, error);
+        status = reduce(tree, error);
         *sum = tree->sum;
     } else {
         stack whole = tree->stack;

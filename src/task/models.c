@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/home.h"
+#include "base/library.h"
 
 #ifndef BASIN_MODELS_FOLDER
 #define BASIN_MODELS_FOLDER "/usr/share/basin/models"

@@ -37,8 +37,3 @@ const char *const *basin_settings_presets(const char *task) {
     const basin_task_settings *kind = find(task);
     return kind ? kind->preset : NULL;
 }
-
-const char *basin_settings_preset_name(const char *task, const char *preset) {
-    const basin_task_settings *kind = find(task);
-    return kind ? basin_preset_name(kind, preset) : preset;
-}

@@ -48,46 +48,6 @@ static void lists_groups(void **state) {
     assert_error(run(state, "image --frob"), 2, "image --frob");
 }
 
-/* Old spellings work, say so in a line, and are silent with --quiet. */
-static void takes_old_names(void **state) {
-    const program *p = run(state, "image train --rate-ends 0.25 --print-config");
-    assert_int_equal(p->code, 0);
-    assert_contains(p->err, "basin: note: --rate-ends is now --rate-first and --rate-last;");
-    cJSON *tree = run_json(p);
-    assert_true(json_number(tree, "settings.rate_first") == 0.25 &&
-                json_number(tree, "settings.rate_last") == 0.25);
-    cJSON_Delete(tree);
-    tree = run_json(run(state, "graph train --preset honest --drop=0.5 --out x --print-config"));
-    assert_true(json_number(tree, "settings.dropout") == 0.5);
-    cJSON_Delete(tree);
-    p = run(state, "graph train --preset honest --drop 0.5 --out x --print-config");
-    assert_contains(p->err, "basin: note: the preset honest is now called default;");
-    assert_contains(p->err, "basin: note: --drop is now --dropout;");
-    assert_contains(p->err, "basin: note: --out is now --output;");
-    p = run(state, "graph train -q --preset honest --drop 0.5 --out x --print-config");
-    assert_int_equal(p->code, 0);
-    assert_string_equal(p->err, "");
-    p = run(state, "graph cv x --paper-protocol --print-config");
-    assert_int_equal(p->code, 0);
-    assert_contains(p->err, "basin: note: --paper-protocol is now --protocol paper;");
-    p = run(state, "anomaly train x --preset amazon --print-config");
-    assert_contains(p->err, "basin: note: the preset amazon is now called paper-amazon;");
-    p = run(state, "anomaly train x --edge-type kind --print-config");
-    assert_contains(p->err, "--edge-type is now --relation-column;");
-    p = run(state, "data get -d . no-such-set");
-    assert_int_equal(p->code, 2);
-    assert_contains(p->err, "basin: note: -d is now --output;");
-    assert_error(run(state, "image train --first-mask 3"), 2, "unknown option '--first-mask'");
-    assert_error(run(state, "data get --d ."), 2, "unknown option '--d'");
-    p = run(state, "data get -d . no-such-set -d . --dir . --dir . -d .");
-    assert_string_equal(p->err,
-                        "basin: note: -d is now --output; the old name goes with version 0.3\n"
-                        "basin: note: --dir is now --output; the old name goes with version "
-                        "0.3\n"
-                        "basin: data get: no set 'no-such-set'; 'basin data get --list' names them "
-                        "(see 'basin help data get')\n");
-}
-
 /* Names from other tools lead to ours, where the command has it. */
 static void hints_at_foreign_names(void **state) {
     static const char *const pair[][2] = {
@@ -258,7 +218,6 @@ int main(void) {
         cmocka_unit_test(helps),
         cmocka_unit_test(rejects_wrong_usage),
         cmocka_unit_test(lists_groups),
-        cmocka_unit_test(takes_old_names),
         cmocka_unit_test(hints_at_foreign_names),
         cmocka_unit_test(has_one_flag_for_one_thing),
         cmocka_unit_test(ends_options),

@@ -62,8 +62,8 @@ static void folds_are_dealt(void **state) {
     assert_string_equal(p->out, alone);
 }
 
-/* The failure of any rank is told once, by rank 0, with the rank and its host, and whole: also
- * where a name has the word that lines begin with. */
+/* The failure of any rank is printed once, with the rank and its host, and whole: also where a
+ * name has the word that lines begin with. */
 static void failures_are_told_once(void **state) {
     static const char words[] = "text train t.basin --context 10 --dim 16 --heads 2 --steps 2 "
                                 "--batch 16 --epochs 900 --threads 1 --quiet -o m.safetensors";
@@ -140,7 +140,7 @@ static void alone_needs_no_mpi(void **state) {
     if (p->code) fail_msg("%s", p->err);
     p = run_mpi(state, "-n 2 -x BASIN_MPI=/nowhere $PROGRAM " IMAGES(1) "-o m.safetensors");
     assert_int_equal(p->code, 1);
-    assert_contains(p->err, "MPI, wanted for several ranks, cannot be used: /nowhere");
+    assert_contains(p->err, "MPI, needed for several ranks, cannot be used: /nowhere");
 }
 
 int main(void) {

@@ -1,4 +1,4 @@
-/* Ranks that are killed, told to end, stopped for a while, or whose disk is full: nothing is lost
+/* Ranks that are killed, asked to end, stopped for a while, or whose disk is full: nothing is lost
  * but the steps since the checkpoint, and nothing hangs. */
 #include "cli/ranks_work.h"
 
@@ -48,18 +48,15 @@ static void kills_at_random(void **state) {
     }
 }
 
+/* The launcher ends the others. */
 static void every_rank_is_missed(void **state) {
-    char wanted[100];
     for (int victim = 0; victim < 3; victim++) {
         double began = seconds_now();
         const program *p =
             run_and_kill_rank(state, 3, victim, 200, "m.safetensors",
                               IMAGES(9000) "-o m.safetensors --restart --save-every 0");
         assert_int_not_equal(p->code, 0);
-        snprintf(wanted, sizeof wanted, "basin: rank %d on ", victim);
-        assert_contains(p->err, wanted);
-        assert_contains(p->err, "was lost");
-        assert_int_equal(basin_lines(p->err), 1);
+        assert_int_equal(basin_lines(p->err), 0);
         assert_true(seconds_now() - began < 30);
     }
 }

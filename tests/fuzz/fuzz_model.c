@@ -42,12 +42,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     return 0;
 }
 
-/* The models that 0.1 wrote are seeds. */
+/* Small models are seeds. */
 size_t fuzz_seed(uint8_t out[FUZZ_ROOM], int index) {
-    static const char *const name[] = {"image", "graph", "anomaly"};
+    static const char *const name[] = {"image", "graph", "text"};
     char path[400];
     if (index >= 3) return 0;
-    snprintf(path, sizeof path, "%s/tests/files-0.1/%s.safetensors", BASIN_SOURCE, name[index]);
+    snprintf(path, sizeof path, "%s/tests/files/%s.safetensors", BASIN_SOURCE, name[index]);
     FILE *file = fopen(path, "rb");
     if (!file) abort();
     size_t size = fread(out, 1, FUZZ_ROOM, file);

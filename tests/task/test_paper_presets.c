@@ -234,30 +234,12 @@ static void none_is_left_out(void **state) {
     assert_int_equal(count, 1 + 8 + 6);
 }
 
-/* Names of before mean what took their place. */
-static void old_names(void **state) {
-    (void)state;
-    static const char *const renamed[][3] = {
-        {"image", "imagenet", "paper-imagenet"},   {"anomaly", "paper", "paper-yelp"},
-        {"anomaly", "amazon-1", "paper-amazon-1"}, {"anomaly", "tsocial", "paper-tsocial"},
-        {"graphs", "tu", "published-tu"},          {"graphs", "zinc", "published-zinc"},
-        {"graphs", "mnist", "published-mnist"},    {"graphs", "cifar10", "published-cifar10"},
-        {"graphs", "pattern", "paper-pattern"},    {"graphs", "cluster", "paper-cluster"},
-        {"graphs", "zinc-default", "molecules"},   {"graphs", "zinc-honest", "molecules"},
-        {"graphs", "honest", "default"},
-    };
-    for (size_t i = 0; i < sizeof renamed / sizeof *renamed; i++) {
-        assert_string_equal(basin_settings_preset_name(renamed[i][0], renamed[i][1]),
-                            renamed[i][2]);
-        hold(renamed[i][0], renamed[i][1], &(entry){NULL, NULL});
-    }
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(imagenet),   cmocka_unit_test(anomalies),
-        cmocka_unit_test(graph_sets), cmocka_unit_test(none_is_left_out),
-        cmocka_unit_test(old_names),
+        cmocka_unit_test(imagenet),
+        cmocka_unit_test(anomalies),
+        cmocka_unit_test(graph_sets),
+        cmocka_unit_test(none_is_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,8 +3,8 @@
  * the program: alone there are no ranks (NULL), and every function takes that for one rank.
  *
  *     basin_ranks *ranks;
- *     basin_ranks_open(&ranks, NULL, &error);
- *     basin_training training = {.size = sizeof training, .ranks = ranks};
+ *     basin_ranks_open(&ranks, &error);
+ *     basin_training training = {.ranks = ranks};
  *     ...
  *     basin_ranks_close(ranks);
  *
@@ -25,34 +25,17 @@ extern "C" {
 
 typedef struct basin_ranks basin_ranks;
 
-typedef struct basin_ranks_options {
-    size_t size; /* sizeof(basin_ranks_options): fields beyond it are taken as zero */
-    /* Called from a thread of its own where a rank was lost or has failed and this one, busy with
-     * something else, has not noticed within a few seconds. `line` says which rank on which host,
-     * and why. It should end the process; NULL: nobody is called, and the next call that needs the
-     * others fails. */
-    void (*lost)(void *context, const char *line);
-    void *context;
-} basin_ranks_options;
-
 /* Whether a launcher started this process, by its environment; and which of how many it is (0 of 1
  * where none did). `rank` and `count` may be NULL. */
 BASIN_API bool basin_ranks_launched(int64_t *rank, int64_t *count);
 
-/* Meets the others. *ranks is NULL where no launcher started this process. `options` may be NULL.
- */
-BASIN_API basin_status basin_ranks_open(basin_ranks **ranks, const basin_ranks_options *options,
-                                        basin_error *error);
-/* After the last call that all make: waits for the others. After a failure it waits for nobody. */
+/* Opens this rank. *ranks is NULL where no launcher started this process. */
+BASIN_API basin_status basin_ranks_open(basin_ranks **ranks, basin_error *error);
+/* After the last call that all make: waits for the others. */
 BASIN_API void basin_ranks_close(basin_ranks *ranks);
 
-BASIN_API int64_t basin_ranks_rank(const basin_ranks *ranks);       /* 0 alone */
-BASIN_API int64_t basin_ranks_count(const basin_ranks *ranks);      /* 1 alone */
-BASIN_API const char *basin_ranks_host(const basin_ranks *ranks);   /* this rank's; "" alone */
-BASIN_API const char *basin_ranks_engine(const basin_ranks *ranks); /* "Open MPI 4.1.4"; "" alone */
-/* Whether this rank is the one that tells users of things: rank 0, or rank 1 once that is lost. */
-BASIN_API bool basin_ranks_speaks(const basin_ranks *ranks);
-BASIN_API int64_t basin_ranks_local(const basin_ranks *ranks); /* its number on its host, from 0 */
+BASIN_API int64_t basin_ranks_rank(const basin_ranks *ranks);  /* 0 alone */
+BASIN_API int64_t basin_ranks_count(const basin_ranks *ranks); /* 1 alone */
 /* Threads that this rank may keep busy: the processors it is bound to, shared with the other ranks
  * that are bound to some of them. 0 alone: as many as there are. */
 BASIN_API int basin_ranks_threads(const basin_ranks *ranks);
@@ -61,8 +44,9 @@ BASIN_API int basin_ranks_threads(const basin_ranks *ranks);
  * failure of the lowest rank, with `error` naming it and its host, on every rank. `error` holds
  * this rank's own message where `mine` is a failure. */
 BASIN_API basin_status basin_ranks_agree(basin_ranks *ranks, basin_status mine, basin_error *error);
-/* This rank cannot go on: tells all others why, so that they end, too. Waits for nobody. */
-BASIN_API void basin_ranks_fail(basin_ranks *ranks, const basin_error *error);
+/* After a failure that the ranks have not agreed on: ends all processes of the job, this one with
+ * `code`. A rank that dies without this call is noticed by the launcher, which ends the others. */
+BASIN_API void basin_ranks_abort(basin_ranks *ranks, int code);
 
 #ifdef __cplusplus
 }

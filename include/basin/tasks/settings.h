@@ -36,9 +36,7 @@ typedef struct basin_setting {
     double low, high;           /* the range of an INTEGER or REAL */
     const char *const *choices; /* NULL-terminated */
     const char *help;           /* a sentence or two */
-    const char *since;          /* the version that brought it; NULL: 0.1 */
     const char *absent; /* what files of earlier versions meant, as text; NULL: it must be there */
-    const char *was;    /* its name in 0.1, still understood; NULL: the same */
     bool loose;         /* a resumed run may change it */
     /* What it has an effect with: "arch=et|vit hopfield=on trees!=0", all of them; NULL: always. Of
      * "hopfield=on,arch=vit" one is enough. Names that the task does not have are passed over. */
@@ -59,8 +57,6 @@ BASIN_API const basin_setting *basin_settings_table(const char *task);
 /* Its presets by name, ended by NULL; "default" comes first. */
 BASIN_API const char *const *basin_settings_presets(const char *task);
 
-/* What a preset is called now; the same name where it never had another. */
-BASIN_API const char *basin_settings_preset_name(const char *task, const char *preset);
 /* Gives all settings the values of a preset. */
 BASIN_API basin_status basin_settings_start(basin_settings *settings, const char *preset,
                                             basin_error *error);

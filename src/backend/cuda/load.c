@@ -5,7 +5,6 @@
 
 #include "backend/cuda/module.h"
 #include "backend/device.h"
-#include "base/home.h"
 #include "base/library.h"
 #include "basin/version.h"
 

@@ -56,14 +56,6 @@ long basin_thread_preempted(void) { return 0; }
 long basin_thread_processors(void) { return sysconf(_SC_NPROCESSORS_ONLN); }
 #endif
 
-#if defined(_WIN32)
-void basin_thread_after_fork(void (*forget)(void)) { (void)forget; }
-
-static bool start(const pthread_attr_t *attr, void *(*run)(void *), void *argument) {
-    pthread_t thread;
-    return pthread_create(&thread, attr, run, argument) == 0;
-}
-#else
 void basin_thread_after_fork(void (*forget)(void)) { pthread_atfork(NULL, NULL, forget); }
 
 /* Signals that others send are for the program's own threads. Those that a thread brings upon
@@ -79,7 +71,6 @@ static bool start(const pthread_attr_t *attr, void *(*run)(void *), void *argume
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return good;
 }
-#endif
 
 bool basin_thread_start(void *(*run)(void *), void *argument) {
     pthread_attr_t attr;

@@ -326,7 +326,7 @@ static int finish(basin_eval *b, basin_status status, const basin_error *error) 
     return code;
 }
 
-/* A rank that is told to stop takes the others along: its runs would lack. */
+/* A rank that is interrupted fails: the others need its runs. */
 static basin_status run_splits(basin_eval *b, basin_error *error) {
     int64_t first, last;
     basin_status status = BASIN_OK;
@@ -335,7 +335,6 @@ static basin_status run_splits(basin_eval *b, basin_error *error) {
         status = run_split(b, i, error);
     if (!status && b->stopped && b->o->ranks)
         status = basin_fail(error, BASIN_BAD_VALUE, "interrupted");
-    if (status) basin_ranks_fail(b->o->ranks, error);
     return status || b->stopped ? status : basin_eval_share(b, error);
 }
 

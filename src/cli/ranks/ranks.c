@@ -15,7 +15,7 @@
 
 /* ---- silence ---- */
 
-/* Standard error of a silent rank is kept, so that its last line can be told. */
+/* Standard error of a silent rank is kept, so that its last line can be printed. */
 static void silence(basin_cli_ranks *r) {
     int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
     r->spoken = memfd_create("basin", MFD_CLOEXEC);
@@ -81,19 +81,12 @@ bool basin_cli_ranks_begin(basin_cli_ranks *r, int words, char *const *word) {
     return true;
 }
 
-/* ---- meeting and parting ---- */
+/* ---- opening and closing ---- */
 
 static void say(const basin_cli_ranks *r, const char *line) {
     char text[2 * BASIN_ERROR_TEXT];
     int length = snprintf(text, sizeof text, "basin: %s\n", line);
     if (write(r->heard >= 0 ? r->heard : STDERR_FILENO, text, (size_t)length) < 0) return;
-}
-
-/* Another rank is gone while this one computes. */
-static void lost(void *context, const char *line) {
-    const basin_cli_ranks *r = context;
-    if (r->ranks ? basin_ranks_speaks(r->ranks) : r->rank == 0) say(r, line);
-    _exit(BASIN_EXIT_FAILURE);
 }
 
 static basin_status compare_words(const basin_cli_ranks *r, basin_error *error) {
@@ -105,9 +98,8 @@ static basin_status compare_words(const basin_cli_ranks *r, basin_error *error) 
 }
 
 basin_status basin_cli_ranks_open(basin_cli_ranks *r, basin_error *error) {
-    basin_ranks_options options = {.size = sizeof options, .lost = lost, .context = r};
     char device[32];
-    basin_status status = basin_ranks_open(&r->ranks, &options, error);
+    basin_status status = basin_ranks_open(&r->ranks, error);
     snprintf(device, sizeof device, "%lld", (long long)basin_ranks_local(r->ranks));
     if (!status && r->ranks) setenv("BASIN_CUDA_DEVICE", device, 0);
     if (!status && basin_ranks_count(r->ranks) > 1) status = compare_words(r, error);
@@ -116,13 +108,24 @@ basin_status basin_cli_ranks_open(basin_cli_ranks *r, basin_error *error) {
 
 int64_t basin_cli_ranks_threads(const basin_cli_ranks *r) { return basin_ranks_threads(r->ranks); }
 
-void basin_cli_ranks_end(basin_cli_ranks *r, int code) {
+/* A failure that not all ranks share ends the job. Rank 0 has printed its own; others give it a
+ * second to end the job first, since most failures come to all ranks alike, then print theirs. */
+static void fail(const basin_cli_ranks *r, int code) {
+    char line[2 * BASIN_ERROR_TEXT];
     basin_error error;
-    if (r->ranks && code && code != BASIN_EXIT_AGAIN) {
-        last_words(&error, r);
-        if (r->rank > 0 && basin_ranks_speaks(r->ranks)) say(r, error.text);
-        basin_ranks_fail(r->ranks, &error);
+    last_words(&error, r);
+    if (r->rank > 0 && basin_ranks_agreed(&error)) return;
+    if (r->rank > 0) {
+        sleep(1);
+        snprintf(line, sizeof line, "rank %lld on %s: %s", (long long)r->rank,
+                 basin_ranks_host(r->ranks), error.text);
+        say(r, line);
     }
+    basin_ranks_abort(r->ranks, code);
+}
+
+void basin_cli_ranks_end(basin_cli_ranks *r, int code) {
+    if (r->ranks && code && code != BASIN_EXIT_AGAIN) fail(r, code);
     basin_ranks_close(r->ranks);
     if (r->heard >= 0) close(r->heard);
     if (r->spoken >= 0) close(r->spoken);

@@ -1,5 +1,4 @@
-/* The program as one of several ranks: rank 0 prints, the others are silent, and what ends one of
- * them is told by rank 0, or by rank 1 where rank 0 is lost. */
+/* The program as one of several ranks: rank 0 prints; the others are silent until one fails. */
 #ifndef BASIN_CLI_RANKS_H
 #define BASIN_CLI_RANKS_H
 
@@ -18,12 +17,12 @@ typedef struct basin_cli_ranks {
 /* By the environment alone, before anything is printed: silences all but rank 0. Whether there are
  * several ranks. */
 bool basin_cli_ranks_begin(basin_cli_ranks *r, int words, char *const *word);
-/* Meets the others: an error where they are of another version or were started with other words.
+/* Opens the ranks: an error where they are of another version or were started with other words.
  * Ranks of one host take its GPUs in turn. */
 basin_status basin_cli_ranks_open(basin_cli_ranks *r, basin_error *error);
 /* The processors that this rank may use of those that it shares with others on its host. */
 int64_t basin_cli_ranks_threads(const basin_cli_ranks *r);
-/* With the exit code; a rank that has failed takes the others along. */
+/* With the exit code. A failure that the ranks have not agreed on ends the job. */
 void basin_cli_ranks_end(basin_cli_ranks *r, int code);
 
 #endif

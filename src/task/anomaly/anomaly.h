@@ -57,7 +57,7 @@
       "stand "                                                                                     \
       "beside its features; energy: they bias the score of a pair; auto: both, where edges carry " \
       "something.",                                                                                \
-      .since = "0.2", .absent = "none")                                                            \
+      .absent = "none")                                                                            \
     X(CHOICE, relations, BASIN_CHOICES("one", "max", "concat"),                                    \
       "one: the graph as a whole; max, concat: each relation by itself, results merged so.")       \
     X(CHOICE, self_loops, BASIN_CHOICES("keep", "drop", "add"),                                    \
@@ -67,7 +67,7 @@
     X(CHOICE, arch, BASIN_CHOICES("et", "bwgnn", "gt", "gcn", "gat", "sage"),                      \
       "The model: Energy Transformer, or a graph network to compare with, of `blocks` layers "     \
       "(bwgnn: the order of its wavelets).",                                                       \
-      .since = "0.2", .absent = "et")                                                              \
+      .absent = "et")                                                                              \
     X(CHOICE, form, BASIN_CHOICES("energy", "published", "linear", "mlp"),                         \
       "Of arch et. energy: descent as the paper has it; published: as its code does; linear, "     \
       "mlp: without descent.",                                                                     \
@@ -89,7 +89,7 @@
     X(REAL, degree_power, "X", 0, 4, "A node's attention energy weighs its degree to this power.", \
       .needs = BASIN_NEEDS_ATTENTION)                                                              \
     X(REAL, query_deviation, "X", 0, 100, "Deviation of first attention weights.",                 \
-      .was = "query_init", .needs = BASIN_NEEDS_ATTENTION)                                         \
+      .needs = BASIN_NEEDS_ATTENTION)                                                              \
     X(REAL, dropout, "X", 0, 0.99, "Dropout.", .needs = "form!=linear")
 /* What detectors and models of classes share of training. */
 #define BASIN_NODE_PACE_SETTINGS(X)                                                                \
@@ -110,7 +110,7 @@
     X(INTEGER, parts, "N", 0, 1024,                                                                \
       "Parts that the graph is cut into, which ranks share: the weights do not depend on how "     \
       "many these are. 0: 1, or with mpirun 8, or as many as there are ranks.",                    \
-      .since = "0.2", .absent = "1")                                                               \
+      .absent = "1")                                                                               \
     BASIN_SHARD_SETTINGS(X)
 #define BASIN_ANOMALY_TRAINING_SETTINGS(X)                                                         \
     BASIN_NODE_PACE_SETTINGS(X)                                                                    \
@@ -125,14 +125,14 @@
     X(INTEGER, trees, "N", 0, 64,                                                                  \
       "Fits of boosted trees, on features and their means over neighbours, that stand beside the " \
       "network; 0: none. Validation chooses the share of each.",                                   \
-      .since = "0.2", .absent = "0")                                                               \
+      .absent = "0")                                                                               \
     X(SWITCH, labels,                                                                              \
       "A quarter of the trees looks at how many of a node's neighbours that were trained on are "  \
       "anomalous.",                                                                                \
-      .since = "0.2", .absent = "off", .needs = "trees!=0")                                        \
+      .absent = "off", .needs = "trees!=0")                                                        \
     X(CHOICE, calibrate, BASIN_CHOICES("auto", "none", "platt", "isotonic"),                       \
       "What makes frequencies of probabilities, by validation; auto: platt or isotonic.",          \
-      .since = "0.2", .absent = "none")                                                            \
+      .absent = "none")                                                                            \
     X(INTEGER, members, "N", 0, 64,                                                                \
       "Networks trained from different seeds and averaged; 0: 2 up to 2 million edges, else 1.")
 
@@ -141,14 +141,14 @@
     X(INTEGER, smoothing, "N", -1, 1000,                                                           \
       "Steps in which logits descend the energy of agreement between neighbours; 0: none; -1: 0 "  \
       "or 10, whichever validation prefers.",                                                      \
-      .since = "0.2", .absent = "0")                                                               \
+      .absent = "0")                                                                               \
     X(REAL, anchor, "X", 0, 1, "How much each node holds to its own logits in these steps.",       \
-      .since = "0.2", .absent = "0.1", .needs = "smoothing!=0")                                    \
-    X(REAL, input_dropout, "X", 0, 0.99, "Dropout of the inputs.", .since = "0.2", .absent = "0")  \
+      .absent = "0.1", .needs = "smoothing!=0")                                                    \
+    X(REAL, input_dropout, "X", 0, 0.99, "Dropout of the inputs.", .absent = "0")                  \
     X(REAL, penalty, "X", 0, 1e3,                                                                  \
       "Half the sum of squared weights, times this, joins the loss: rare inputs then weigh less, " \
       "as decay alone does not make them.",                                                        \
-      .since = "0.2", .absent = "0")
+      .absent = "0")
 
 /* Everything that decides what is trained and how; a model file carries what its task's table has
  * of it. */

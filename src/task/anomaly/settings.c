@@ -123,12 +123,6 @@ static const char *const presets[] = {
     "paper-tsocial-1",   "published-amazon", "published-yelp",     "published-tfinance",
     "published-tsocial", "rival-bwgnn",      "rival-bwgnn-hetero", "rival-gt",
     "rival-gcn",         "rival-gat",        "rival-sage",         NULL};
-static const char *const renamed[] = {
-    "paper",      "paper-yelp",       "amazon",  "paper-amazon",  "amazon-1",  "paper-amazon-1",
-    "yelp",       "paper-yelp",       "yelp-1",  "paper-yelp-1",  "tfinance",  "paper-tfinance",
-    "tfinance-1", "paper-tfinance-1", "tsocial", "paper-tsocial", "tsocial-1", "paper-tsocial-1",
-    NULL};
-
 static void fill_row(basin_anomaly_settings *s, const struct row *row) {
     *s = paper;
     s->dim = s->head_dim = s->hidden = row->width;
@@ -198,5 +192,5 @@ basin_status basin_anomaly_check(const void *values, basin_error *error) {
     return basin_anomaly_check_for(values, &basin_anomaly_task, error);
 }
 
-const basin_task_settings basin_anomaly_task = {
-    "anomaly", table, sizeof(basin_anomaly_settings), presets, renamed, fill, basin_anomaly_check};
+const basin_task_settings basin_anomaly_task = {"anomaly", table, sizeof(basin_anomaly_settings),
+                                                presets,   fill,  basin_anomaly_check};

@@ -436,7 +436,6 @@ basin_status basin_graphs_cross_validate(basin_graphs_fold *result, const basin_
         status = basin_graphs_input_place(&input, p.settings, 0, set->graphs, p.spec.cache, error);
     if (!status) status = begin_folds(&p, error);
     if (!status) status = run_all(&p, error);
-    if (status && error) basin_ranks_fail(p.spec.ranks, error);
     if (!status) status = share_results(&p, error);
     end_folds(&p);
     basin_graphs_input_free(&input);

@@ -11,15 +11,14 @@
 /* ---- settings ---- */
 
 #define BASIN_GRAPHS_INPUT_SETTINGS(X)                                                             \
-    X(INTEGER, eigenvectors, "K", 0, 1024, "Positions: so many Laplacian eigenvectors.",           \
-      .was = "vectors")                                                                            \
+    X(INTEGER, eigenvectors, "K", 0, 1024, "Positions: so many Laplacian eigenvectors.")           \
     X(INTEGER, walks, "K", 0, 1024, "Positions: return probabilities of walks of 1 to K steps.")   \
     X(INTEGER, edge_walks, "K", 0, 1024,                                                           \
       "Features of edges: walks of 2 to K + 1 steps from end to end.", .absent = "0")              \
     X(SWITCH, cls_laplacian, "Eigenvectors of the graph with its CLS node, as published.",         \
       .needs = "eigenvectors!=0")                                                                  \
     X(SWITCH, cls_self, "Whether the CLS node attends to itself; in the paper no token does.",     \
-      .since = "0.2", .absent = "on", .needs = "arch=et attention=on")                             \
+      .absent = "on", .needs = "arch=et attention=on")                                             \
     X(SWITCH, raw, "Labels as plain numbers, not one-hot.")                                        \
     X(SWITCH, standardise, "Attributes and targets to mean 0 and deviation 1.")                    \
     X(SWITCH, edge_sums, "Sums of edge features at their nodes.")                                  \
@@ -29,9 +28,9 @@
     X(CHOICE, arch, BASIN_CHOICES("et", "gin", "gcn"),                                             \
       "The model: Energy Transformer, or GIN or GCN to compare with. These have `blocks` layers "  \
       "of `dim` units.",                                                                           \
-      .since = "0.2", .absent = "et")                                                              \
-    X(SWITCH, learn_epsilon, "GIN: learn how much a node's own row counts.", .since = "0.2",       \
-      .absent = "off", .needs = "arch=gin")                                                        \
+      .absent = "et")                                                                              \
+    X(SWITCH, learn_epsilon, "GIN: learn how much a node's own row counts.", .absent = "off",      \
+      .needs = "arch=gin")                                                                         \
     BASIN_BLOCK_SETTINGS(X)                                                                        \
     X(INTEGER, couplings, "N", 0, 4096,                                                            \
       "Heads of couplings between the nodes of an edge; 0: none.", .absent = "0",                  \
@@ -51,10 +50,10 @@
     X(INTEGER, hidden, "N", 0, 65536, "Hidden units of the head; 0: it is linear.",                \
       .needs = "arch=et")                                                                          \
     X(SWITCH, norm_head, "A layer norm before the head.", .needs = "arch=et")                      \
-    X(REAL, dropout, "X", 0, 0.99, "Dropout in the head.", .was = "drop")                          \
+    X(REAL, dropout, "X", 0, 0.99, "Dropout in the head.")                                         \
     X(SWITCH, reconstruct, "Also reconstruct the edge features.", .needs = "arch=et")              \
     X(SWITCH, reconstruct_all, "All of an edge's features; off: the first alone, as 0.1 did.",     \
-      .since = "0.2", .absent = "on", .needs = "arch=et reconstruct=on")                           \
+      .absent = "on", .needs = "arch=et reconstruct=on")                                           \
     X(REAL, query_deviation, "X", 0, 100, "Deviation of first attention weights; 0: 1 / sqrt(D).", \
       .needs = "arch=et attention=on")                                                             \
     X(REAL, memory_deviation, "X", 0, 100, "Deviation of first memories; 0: 1 / sqrt(D).",         \

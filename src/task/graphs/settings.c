@@ -238,14 +238,6 @@ static const char *const presets[] = {"default",
                                       "published-cifar10",
                                       NULL};
 
-/* What follows neither the paper nor its code is not renamed but replaced: pattern, cluster. */
-static const char *const renamed[] = {
-    "honest",       "default",           "zinc-honest", "molecules",
-    "zinc-default", "molecules",         "tu",          "published-tu",
-    "zinc",         "published-zinc",    "mnist",       "published-mnist",
-    "cifar10",      "published-cifar10", "pattern",     "paper-pattern",
-    "cluster",      "paper-cluster",     NULL};
-
 static void fill(void *values, const char *preset) {
     basin_graphs_settings *s = values;
     *s = usual;
@@ -298,5 +290,5 @@ basin_status basin_graphs_settings_take(const basin_graphs_settings **values,
                       settings->kind->task);
 }
 
-const basin_task_settings basin_graphs_task = {
-    "graphs", table, sizeof(basin_graphs_settings), presets, renamed, fill, check};
+const basin_task_settings basin_graphs_task = {"graphs", table, sizeof(basin_graphs_settings),
+                                               presets,  fill,  check};

@@ -99,7 +99,7 @@ static basin_status score(void *context, basin_score *score, const basin_run_pla
     basin_graphs_measure(&v, output, &j->input->set, j->fold->item[1], j->fold->count[1],
                          j->model->outputs, j->model->target_scale);
     free(output);
-    /* Rounded, as checkpoints of 0.1 have them, so that a resumed run judges alike. */
+    /* Rounded, so that equal scores of different machines tie. */
     score->merit = (double)(float)basin_graphs_merit(&v, j->model->target);
     score->tie = -(double)(float)v.loss;
     if (j->model->target != BASIN_GRAPHS_VALUES) {
@@ -132,7 +132,6 @@ static basin_status describe(void *context, basin_bundle *checkpoint, basin_erro
     return status ? status : basin_bundle_meta_set(checkpoint, DATA_KEY, text, error);
 }
 
-/* 0.1 did not note the graphs. */
 static basin_status restore(void *context, int64_t member, const basin_bundle *checkpoint,
                             basin_error *error) {
     job *j = context;
@@ -140,11 +139,11 @@ static basin_status restore(void *context, int64_t member, const basin_bundle *c
     char wanted[DATA_TEXT];
     (void)member;
     print_data(wanted, j->fold, &j->input->set);
-    if (!found || !strcmp(found, wanted)) return BASIN_OK;
+    if (found && !strcmp(found, wanted)) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE,
                       "%s: its run has %.60s (training graphs, validation graphs, nodes, edges), "
                       "given are %s",
-                      basin_bundle_path(checkpoint), found, wanted);
+                      basin_bundle_path(checkpoint), found ? found : "none", wanted);
 }
 
 static basin_status write_model(void *context, const char *path, basin_error *error) {
@@ -425,7 +424,6 @@ basin_status basin_graphs_train(basin_graphs_model **model, basin_outcome *outco
     if (!status) status = basin_run_open(&w.run, training, "graph", error);
     if (!status) status = basin_run_compare(w.run, settings->values, settings->kind->table, error);
     if (!status) status = train(&w, outcome, error);
-    basin_run_give_up(w.run, status, error);
     basin_run_close(w.run);
     basin_graphs_input_free(&w.input);
     basin_graphset_free(&w.read);

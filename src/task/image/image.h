@@ -38,7 +38,7 @@
     X(REAL, holes, "SHARE", 0, 1,                                                                  \
       "Share of the training pictures that lose one rectangle of patches instead, its sides 1/7 "  \
       "to 4/7 of the picture's; all of it is hidden.",                                             \
-      .since = "0.2", .absent = "0")                                                               \
+      .absent = "0")                                                                               \
     X(CHANNELS, mean, "R,G,B",                                                                     \
       "Pixels become (value / 255 - mean) / deviation; 0: measured on the training pictures.")     \
     X(CHANNELS, deviation, "R,G,B", "The deviation of each channel; 0: measured.")
@@ -56,7 +56,7 @@
     X(REAL, average, "X", 0, 0.99999,                                                              \
       "Averaging of weights over steps, w' = X w' + (1 - X) w; averages are scored and kept. 0: "  \
       "none.",                                                                                     \
-      .since = "0.2", .absent = "0")
+      .absent = "0")
 
 typedef struct basin_image_settings {
     BASIN_IMAGE_MODEL_SETTINGS(BASIN_SETTING_FIELD)

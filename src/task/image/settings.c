@@ -110,7 +110,6 @@ static basin_image_settings photos(void) {
 
 static const char *const presets[] = {"default", "fashion",        "fashion-large",      "cifar10",
                                       "photos",  "paper-imagenet", "published-imagenet", NULL};
-static const char *const renamed[] = {"imagenet", "paper-imagenet", NULL};
 
 static void fill(void *values, const char *preset) {
     basin_image_settings *s = values;
@@ -194,5 +193,5 @@ static basin_status check(const void *values, basin_error *error) {
     return basin_image_settings_check(values, error);
 }
 
-const basin_task_settings basin_image_task = {
-    "image", table, sizeof(basin_image_settings), presets, renamed, fill, check};
+const basin_task_settings basin_image_task = {"image", table, sizeof(basin_image_settings),
+                                              presets, fill,  check};

@@ -445,7 +445,6 @@ basin_status basin_image_train(basin_image_model **model, basin_outcome *outcome
     if (!status) status = basin_run_open(&j.run, training, "image", error);
     if (!status) status = basin_run_compare(j.run, settings->values, settings->kind->table, error);
     if (!status) status = train(model, outcome, &j, settings, error);
-    basin_run_give_up(j.run, status, error);
     job_free(&j);
     return status;
 }

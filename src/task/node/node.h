@@ -10,10 +10,10 @@
 #define BASIN_NODE_JUDGE_SETTINGS(X)                                                               \
     X(CHOICE, select, BASIN_CHOICES("accuracy", "macro_f1", "auroc"),                              \
       "What on validation chooses the epoch; of equals the one with the smaller loss.",            \
-      .since = "0.2", .absent = "accuracy")                                                        \
+      .absent = "accuracy")                                                                        \
     X(CHOICE, balance, BASIN_CHOICES("full", "root", "none"),                                      \
       "Weight of a class in the loss: one over its share of the nodes, the root of that, or 1.",   \
-      .since = "0.2", .absent = "none")
+      .absent = "none")
 #define BASIN_NODE_MEMBER_SETTINGS(X)                                                              \
     X(INTEGER, members, "N", 0, 64,                                                                \
       "Networks trained from different seeds and averaged; 0: 2 up to 2 million edges, else 1.")

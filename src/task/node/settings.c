@@ -65,7 +65,6 @@ static const basin_anomaly_settings usual = {
 static const char *const presets[] = {"default",   "paper",      "rival-gcn",
                                       "rival-gat", "rival-sage", "rival-bwgnn",
                                       "rival-gt",  "rival-mlp",  NULL};
-static const char *const renamed[] = {NULL};
 
 /* The paper's block alone: section 4's model, with a head for classes. */
 static void fill_paper(basin_anomaly_settings *s) {
@@ -100,5 +99,5 @@ static basin_status check(const void *values, basin_error *error) {
     return basin_anomaly_check_for(r, &basin_node_task, error);
 }
 
-const basin_task_settings basin_node_task = {
-    "node", table, sizeof(basin_anomaly_settings), presets, renamed, fill, check};
+const basin_task_settings basin_node_task = {"node",  table, sizeof(basin_anomaly_settings),
+                                             presets, fill,  check};

@@ -117,7 +117,6 @@ static basin_sudoku_settings hyperset(void) {
 
 static const char *const presets[] = {
     "default", "large", "cells", "all-pairs", "published-hyperset", NULL};
-static const char *const renamed[] = {NULL};
 
 static void fill(void *values, const char *preset) {
     basin_sudoku_settings *s = values;
@@ -165,5 +164,5 @@ static basin_status check(const void *values, basin_error *error) {
     return BASIN_OK;
 }
 
-const basin_task_settings basin_sudoku_task = {
-    "sudoku", table, sizeof(basin_sudoku_settings), presets, renamed, fill, check};
+const basin_task_settings basin_sudoku_task = {"sudoku", table, sizeof(basin_sudoku_settings),
+                                               presets,  fill,  check};

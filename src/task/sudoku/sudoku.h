@@ -25,7 +25,7 @@
     X(CHOICE, tokens, BASIN_CHOICES("cells", "candidates"),                                        \
       "What a token is: a cell; or a digit in a cell, 729 of them, all with the same weights, "    \
       "in houses of which exactly one is true: a digit in a row, column or box, or a cell.",       \
-      .since = "0.2", .absent = "cells", .needs = "arch=et")                                       \
+      .absent = "cells", .needs = "arch=et")                                                       \
     X(CHOICE, pairs, BASIN_CHOICES("houses", "all"),                                               \
       "Which cells attend to each other: those of a row, of a column and of a box, with a "        \
       "log-sum-exp for each of the three; or all 81, with one.",                                   \
@@ -33,14 +33,14 @@
     X(INTEGER, repel, "N", 0, 4096,                                                                \
       "Heads, the last ones, whose attention energy is positive: cells push off those that are "   \
       "like them, as Hyper-SET's do.",                                                             \
-      .since = "0.2", .absent = "0", .needs = "arch=et attention=on")                              \
+      .absent = "0", .needs = "arch=et attention=on")                                              \
     X(INTEGER, house_memories, "N", 0, 1 << 24,                                                    \
       "Memories of a Hopfield network that sees the sum of the cells of each house; 0: none.",     \
       .needs = "arch=et")                                                                          \
     X(SWITCH, house_members,                                                                       \
       "Memories of houses see each token of a house beside the sum; half of them push: their "     \
       "energy is positive.",                                                                       \
-      .since = "0.2", .absent = "off", .needs = "arch=et")                                         \
+      .absent = "off", .needs = "arch=et")                                                         \
     X(SWITCH, places, "Learn a vector for each of the 81 cells.")                                  \
     X(SWITCH, inject, "Add -<u, g> to the energy, u being what the cells show at first.",          \
       .needs = "arch=et")                                                                          \

@@ -368,7 +368,6 @@ basin_status basin_sudoku_train(basin_sudoku_model **model, basin_outcome *outco
     if (!status) status = check(settings, error);
     if (!status) status = basin_run_open(&j.run, training, "sudoku", error);
     if (!status) status = train(model, outcome, &j, settings, error);
-    basin_run_give_up(j.run, status, error);
     job_free(&j);
     return status;
 }

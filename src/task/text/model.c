@@ -163,8 +163,8 @@ basin_language_config basin_text_language(const basin_text_settings *s) {
     };
 }
 
-const basin_task_settings basin_text_task = {
-    "text", table, sizeof(basin_text_settings), presets, NULL, fill, check};
+const basin_task_settings basin_text_task = {"text",  table, sizeof(basin_text_settings),
+                                             presets, fill,  check};
 
 static void close_bundle(basin_bundle **bundle) { basin_bundle_free(*bundle); }
 

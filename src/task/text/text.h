@@ -41,10 +41,10 @@ enum { BASIN_TEXT_MOST_TOKENS = 1 << 24 };
     X(REAL, beta, "X", 1e-9, 1e3,                                                                  \
       "Inverse temperature of NRGPT's attention, which its scores are multiplied by: 1 as "        \
       "published; of wide tokens less, since their scores grow too fast to learn from.",           \
-      .since = "0.2", .absent = "1", .needs = "arch=nrgpt")                                        \
-    X(REAL, alpha, "X", 1e-6, 1e6,                                                                 \
-      "Size of a step of NRGPT, beside its learned matrix: 1 as published.", .since = "0.2",       \
       .absent = "1", .needs = "arch=nrgpt")                                                        \
+    X(REAL, alpha, "X", 1e-6, 1e6,                                                                 \
+      "Size of a step of NRGPT, beside its learned matrix: 1 as published.", .absent = "1",        \
+      .needs = "arch=nrgpt")                                                                       \
     X(SWITCH, tied, "The head has the tokens' own matrix.")                                        \
     X(SWITCH, bias, "Biases in a GPT's maps and norms.", .needs = "arch=gpt")                      \
     X(REAL, dropout, "SHARE", 0, 0.95,                                                             \
@@ -52,7 +52,7 @@ enum { BASIN_TEXT_MOST_TOKENS = 1 << 24 };
       "tokens, of attention's shares and of what each layer adds.")                                \
     X(REAL, dropout_step, "SHARE", 0, 0.95,                                                        \
       "Dropout in training, of NRGPT: of the first tokens and of what each step adds.",            \
-      .since = "0.2", .absent = "0", .needs = "arch=nrgpt")
+      .absent = "0", .needs = "arch=nrgpt")
 #define BASIN_TEXT_TRAINING_SETTINGS(X)                                                            \
     BASIN_RUN_SETTINGS(X)                                                                          \
     BASIN_SHARD_SETTINGS(X)                                                                        \
@@ -62,11 +62,11 @@ enum { BASIN_TEXT_MOST_TOKENS = 1 << 24 };
     X(CHOICE, optimiser, BASIN_CHOICES("adamw", "lion", "sgd"),                                    \
       "How weights move: AdamW; Lion, by signs, at a tenth of AdamW's rate; or SGD with momentum " \
       "0.9.",                                                                                      \
-      .since = "0.2", .absent = "adamw")                                                           \
+      .absent = "adamw")                                                                           \
     X(REAL, embedding_rate, "X", 0, 1e3,                                                           \
       "What the rate is multiplied by for the vectors of tokens and places; 0: they stay as they " \
       "are.",                                                                                      \
-      .since = "0.2", .absent = "1")
+      .absent = "1")
 
 typedef struct basin_text_settings {
     BASIN_TEXT_MODEL_SETTINGS(BASIN_SETTING_FIELD)

@@ -420,7 +420,6 @@ basin_status basin_text_train(basin_text_model **model, basin_outcome *outcome,
     basin_status status = basin_run_open(&j.run, training, "text", error);
     if (!status) status = basin_run_compare(j.run, &asked, settings->kind->table, error);
     if (!status) status = train(model, outcome, &j, &asked, error);
-    basin_run_give_up(j.run, status, error);
     job_free(&j);
     return status;
 }

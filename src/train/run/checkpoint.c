@@ -5,7 +5,6 @@
 
 #include "train/restore.h"
 #include "train/run/share.h"
-#include "train/run/state_0_1.h"
 
 enum { NAME = 320 };
 
@@ -88,7 +87,6 @@ static basin_status add_data(basin_bundle *bundle, const basin_run_task *task, b
     return basin_bundle_meta_set(bundle, DATA_KEY, text, error);
 }
 
-/* Checkpoints before 0.2 do not say. */
 static basin_status check_data(const basin_run_task *task, const basin_bundle *checkpoint,
                                basin_error *error) {
     char text[DIGEST];
@@ -167,8 +165,7 @@ static basin_status restore_store(const basin_run_task *task, const basin_bundle
         status = check_there(bundle, basin_expr_name(task->params->param[i].state),
                              moments && !task->params->param[i].statistic, error);
     for (size_t i = 0; i < basin_bundle_count(bundle) && !status; i++) {
-        const char *name = basin_bundle_name(bundle, i);
-        if (!basin_run_is_numbers_0_1(name)) status = restore_tensor(task, bundle, name, error);
+        status = restore_tensor(task, bundle, basin_bundle_name(bundle, i), error);
     }
     return status;
 }
@@ -177,7 +174,6 @@ basin_status basin_run_restore(basin_run_state *state, const basin_run_task *tas
                                const basin_bundle *checkpoint, basin_error *error) {
     basin_status status = basin_run_state_read(state, checkpoint, task, error);
     if (!status) status = restore_store(task, checkpoint, state->step > 0, error);
-    if (!task->choose) state->best_epoch = 0; /* 0.1 counted epochs without validation as best */
     if (!status && state->best_epoch && !basin_states_exist(task->store, task->params, "best."))
         status = basin_fail(error, BASIN_BAD_FILE, "%s: the weights of its best epoch, %lld, lack",
                             basin_bundle_path(checkpoint), (long long)state->best_epoch);

@@ -119,9 +119,6 @@ basin_status basin_run_hold(const basin_run *run, size_t bytes, const char *advi
 basin_status basin_run_train(basin_outcome *outcome, basin_run *run, const basin_run_task *task,
                              basin_error *error);
 
-/* After a failure: the other ranks learn of it, and end, too. */
-void basin_run_give_up(const basin_run *run, basin_status status, const basin_error *error);
-
 /* ---- states by prefix ---- */
 
 /* Every parameter NAME may have kin in the store: "best.NAME", "average.NAME", "member0.NAME".

@@ -8,13 +8,12 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "base/try.h"
 #include "io/json_writer.h"
 
 const basin_setting *basin_setting_find(const basin_setting *table, const char *name) {
     for (const basin_setting *s = table; s->name; s++)
         if (!strcmp(s->name, name)) return s;
-    for (const basin_setting *s = table; s->name; s++)
-        if (s->was && !strcmp(s->was, name)) return s;
     return NULL;
 }
 
@@ -128,16 +127,9 @@ void basin_setting_print(char *text, size_t size, const void *values, const basi
 
 /* ---- all of a task's ---- */
 
-const char *basin_preset_name(const basin_task_settings *kind, const char *preset) {
-    for (const char *const *pair = kind->renamed; pair && *pair; pair += 2)
-        if (!strcmp(pair[0], preset)) return pair[1];
-    return preset;
-}
-
 basin_status basin_settings_preset(void *values, const basin_task_settings *kind,
                                    const char *preset, basin_error *error) {
     char list[400];
-    preset = basin_preset_name(kind, preset);
     for (const char *const *name = kind->preset; *name; name++)
         if (!strcmp(*name, preset)) {
             kind->fill(values, preset);
@@ -213,23 +205,13 @@ static basin_status look_up(const basin_setting **found, const basin_settings *s
                       settings->kind->task, name);
 }
 
-static basin_status give(basin_settings *settings, const basin_setting *setting, const char *text,
-                         basin_error *error) {
-    basin_status status = basin_setting_parse(settings->values, setting, text, error);
-    if (!status && settings->given) settings->given[setting - settings->kind->table] = true;
-    return status;
-}
-
 basin_status basin_settings_set(basin_settings *settings, const char *name, const char *text,
                                 basin_error *error) {
     const basin_setting *setting;
-    basin_status status = look_up(&setting, settings, name, error);
-    if (status || !strcmp(setting->name, name))
-        return status ? status : give(settings, setting, text, error);
-    for (; setting->name && !status; setting++) /* one name of 0.1 may have become two */
-        if (setting->was && !strcmp(setting->was, name))
-            status = give(settings, setting, text, error);
-    return status;
+    BASIN_TRY(look_up(&setting, settings, name, error));
+    BASIN_TRY(basin_setting_parse(settings->values, setting, text, error));
+    if (settings->given) settings->given[setting - settings->kind->table] = true;
+    return BASIN_OK;
 }
 
 basin_status basin_settings_get(char *text, size_t size, const basin_settings *settings,

@@ -1,13 +1,15 @@
 /* Settings inside the library: a task lists its settings once, as a macro, and gets of it the
  * struct that holds them and the table that describes them.
  *
- *     #define THINGS(X) \
- *         X(INTEGER, dim, "D", 1, 65536, "Token dimension.") \ X(SWITCH, flip, "Mirror every other
- * picture.") typedef struct things { THINGS(BASIN_SETTING_FIELD) } things; #define
- * BASIN_SETTINGS_TYPE things const basin_setting table[] = {THINGS(BASIN_SETTING_ENTRY)
- * BASIN_SETTINGS_END};
+ *     typedef struct things { THINGS(BASIN_SETTING_FIELD) } things;
+ *     const basin_setting table[] = {THINGS(BASIN_SETTING_ENTRY) BASIN_SETTINGS_END};
  *
- * Behind the help an entry may set further members: `.since = "0.2", .absent = "0"`, `.needs =
+ * where BASIN_SETTINGS_TYPE is defined as `things`, and THINGS(X) lists
+ *
+ *     X(INTEGER, dim, "D", 1, 65536, "Token dimension.")
+ *     X(SWITCH, flip, "Mirror every other picture.")
+ *
+ * Behind the help an entry may set further members: `.absent = "0"`, `.needs =
  * "arch=et"`. What several tasks share (BASIN_BLOCK_SETTINGS, BASIN_RUN_SETTINGS) is listed here.
  */
 #ifndef BASIN_TRAIN_RUN_SETTINGS_H
@@ -79,34 +81,34 @@ typedef double basin_channels[3];
     X(SWITCH, implicit,                                                                            \
       "Instead of `steps` steps, descend until the tokens rest, pulled to where they began; "      \
       "gradients are those of that point, and training takes the memory of one step.",             \
-      .since = "0.2", .absent = "off", .needs = BASIN_NEEDS_DESCENT)                               \
-    X(INTEGER, rest_steps, "T", 0, 1e6, "Steps to rest, at most; 0: 500.", .since = "0.2",         \
-      .absent = "0", .needs = BASIN_NEEDS_DESCENT " implicit=on")                                  \
+      .absent = "off", .needs = BASIN_NEEDS_DESCENT)                                               \
+    X(INTEGER, rest_steps, "T", 0, 1e6, "Steps to rest, at most; 0: 500.", .absent = "0",          \
+      .needs = BASIN_NEEDS_DESCENT " implicit=on")                                                 \
     X(REAL, rest_until, "SHARE", 0, 0.999,                                                         \
       "At rest no force moves a token by more than this share of its length; 0: 1e-4.",            \
-      .since = "0.2", .absent = "0", .needs = BASIN_NEEDS_DESCENT " implicit=on")                  \
+      .absent = "0", .needs = BASIN_NEEDS_DESCENT " implicit=on")                                  \
     X(INTEGER, rest_products, "N", 0, 1e6,                                                         \
       "Products with the energy's Hessian for a gradient at rest, at most; 0: 100.",               \
-      .since = "0.2", .absent = "0", .needs = BASIN_NEEDS_DESCENT " implicit=on")                  \
+      .absent = "0", .needs = BASIN_NEEDS_DESCENT " implicit=on")                                  \
     X(REAL, rest_accuracy, "SHARE", 0, 0.999,                                                      \
-      "How far its linear system may be off, relative; 0: 1e-3.", .since = "0.2", .absent = "0",   \
+      "How far its linear system may be off, relative; 0: 1e-3.", .absent = "0",                   \
       .needs = BASIN_NEEDS_DESCENT " implicit=on")                                                 \
     X(SWITCH, attention, "The attention energy.", .needs = "arch=et form=energy|published")        \
     X(SWITCH, hopfield, "The Hopfield energy.", .needs = "arch=et form=energy|published")          \
     X(CHOICE, hopfield_kind, BASIN_CHOICES("relu", "power", "softmax"),                            \
       "What the Hopfield network makes of a memory's overlap: relu(z)^2 / 2; relu(z)^n / n; or "   \
       "the log-sum-exp over memories.",                                                            \
-      .since = "0.2", .absent = "relu", .needs = BASIN_NEEDS_HOPFIELD)                             \
-    X(REAL, hopfield_power, "N", 1, 100, "The n of the power.", .since = "0.2", .absent = "3",     \
+      .absent = "relu", .needs = BASIN_NEEDS_HOPFIELD)                                             \
+    X(REAL, hopfield_power, "N", 1, 100, "The n of the power.", .absent = "3",                     \
       .needs = BASIN_NEEDS_HOPFIELD " hopfield_kind=power")                                        \
     X(REAL, beta, "X", 0, 1e6,                                                                     \
       "Inverse temperature of attention; where it is learned, its first value. 0: 1 / sqrt(Y).",   \
-      .since = "0.2", .absent = "0", .needs = BASIN_NEEDS_ATTENTION)                               \
+      .absent = "0", .needs = BASIN_NEEDS_ATTENTION)                                               \
     X(SWITCH, learn_beta, "Learn one inverse temperature a head.", .absent = "off",                \
       .needs = BASIN_NEEDS_ATTENTION)                                                              \
     X(SWITCH, positive_gamma,                                                                      \
       "Keep the layer norms' gamma above 0 in training: below it the descent climbs.",             \
-      .since = "0.2", .absent = "off", .needs = BASIN_NEEDS_DESCENT)
+      .absent = "off", .needs = BASIN_NEEDS_DESCENT)
 
 /* What these say of a basin_block_config, as initialisers; `s` points to the task's struct. */
 #define BASIN_BLOCK_OF(s)                                                                          \
@@ -133,11 +135,11 @@ typedef double basin_channels[3];
     X(REAL, rate, "RATE", 0, 1e3, "Highest learning rate.")                                        \
     X(REAL, rate_first, "RATE", -1, 1e3,                                                           \
       "Learning rate of the first step; -1: 0, or without warm-up the highest.", .absent = "-1",   \
-      .was = "rate_ends", .needs = "warmup!=0")                                                    \
+      .needs = "warmup!=0")                                                                        \
     X(REAL, rate_last, "RATE", -1, 1e3,                                                            \
       "Learning rate of the last step; -1: a twentieth of the highest, or without warm-up all of " \
       "it.",                                                                                       \
-      .absent = "-1", .was = "rate_ends")                                                          \
+      .absent = "-1")                                                                              \
     X(REAL, decay, "X", 0, 1e3, "Weight decay.")                                                   \
     X(REAL, beta2, "X", 0, 1, "Second decay rate of AdamW, or of Lion.", .absent = "0.999",        \
       .needs = "optimiser=adamw|lion")                                                             \
@@ -149,17 +151,16 @@ typedef double basin_channels[3];
       "Parts of a batch that are computed apart, their gradients added in one order: the weights " \
       "do not depend on how many ranks share them. 0: 1, or with mpirun up to 8 that divide the "  \
       "batch.",                                                                                    \
-      .since = "0.2", .absent = "1")
+      .absent = "1")
 /* The same, and a resumed run may change them. More epochs than before lengthen the run. */
 #define BASIN_LOOSE_SETTINGS(X)                                                                    \
     X(INTEGER, epochs, "N", 0, 1e9, "Passes over the training data.")                              \
     X(INTEGER, patience, "EPOCHS", 0, 1e9,                                                         \
-      "Stop after so many epochs without a better validation score; 0: never.", .since = "0.2",    \
-      .absent = "0")                                                                               \
+      "Stop after so many epochs without a better validation score; 0: never.", .absent = "0")     \
     X(SWITCH, recompute,                                                                           \
       "Keep one token tensor a step of the descent and compute the rest again: less memory, more " \
       "time.",                                                                                     \
-      .since = "0.2", .absent = "off", .needs = "form=energy implicit=off")
+      .absent = "off", .needs = "form=energy implicit=off")
 
 /* ---- a task's settings as a whole ---- */
 
@@ -168,8 +169,6 @@ typedef struct basin_task_settings {
     const basin_setting *table;
     size_t size;               /* of the task's struct */
     const char *const *preset; /* names, NULL-terminated, "default" first */
-    /* Pairs of names: what presets were called in 0.1 and are called now, NULL-terminated. */
-    const char *const *renamed;
     /* Fills the struct for one of these names. */
     void (*fill)(void *values, const char *preset);
     /* What no range can say: settings that do not go together. */
@@ -184,8 +183,6 @@ struct basin_settings {
 
 basin_status basin_settings_make(basin_settings **settings, const basin_task_settings *kind,
                                  const char *preset, basin_error *error);
-/* What a preset is called now. */
-const char *basin_preset_name(const basin_task_settings *kind, const char *preset);
 /* Fills `values` by a preset's name; an error lists those that there are. */
 basin_status basin_settings_preset(void *values, const basin_task_settings *kind,
                                    const char *preset, basin_error *error);
@@ -197,7 +194,7 @@ bool basin_settings_given(const basin_settings *settings, const char *name);
 /* An error where settings that were set by their names have no effect with the values of others. */
 basin_status basin_settings_check_effect(const basin_settings *settings, basin_error *error);
 
-/* The entry of that name, or with that old name; NULL where there is none. */
+/* The entry of that name; NULL where there is none. */
 const basin_setting *basin_setting_find(const basin_setting *table, const char *name);
 /* Sets one field from text, or prints it; `value` 64 bytes are enough for all kinds. */
 basin_status basin_setting_parse(void *values, const basin_setting *setting, const char *text,

@@ -130,7 +130,6 @@ static basin_status read_object(void *values, const basin_setting *table, const 
     basin_status status = check_names(object, table, path, error);
     for (const basin_setting *s = table; s->name && !status; s++) {
         const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, s->name);
-        if (!item && s->was) item = cJSON_GetObjectItemCaseSensitive(object, s->was);
         if (item || (whole && !s->absent))
             status = from_json(values, s, item, path, error);
         else if (whole)

@@ -153,8 +153,3 @@ basin_status basin_run_share_moments(basin_run *run, basin_bundle *bundle, basin
     }
     return status;
 }
-
-void basin_run_give_up(const basin_run *run, basin_status status, const basin_error *error) {
-    basin_error silent = {.status = status, .text = "training failed"};
-    if (run && status) basin_ranks_fail(run->training.ranks, error ? error : &silent);
-}

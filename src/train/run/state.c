@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/try.h"
 #include "io/json.h"
-#include "train/run/state_0_1.h"
 
 static const char KEY[] = "basin.run";
 
@@ -184,18 +184,16 @@ static basin_status check(const basin_run_state *s, const basin_run_task *task, 
 basin_status basin_run_state_read(basin_run_state *state, const basin_bundle *bundle,
                                   const basin_run_task *task, basin_error *error) {
     const char *path = basin_bundle_path(bundle), *text = basin_bundle_meta(bundle, KEY);
+    cJSON *object;
     *state = (basin_run_state){0};
-    basin_status status = BASIN_OK;
-    if (text) {
-        cJSON *object;
-        status = basin_json_parse(&object, text, strlen(text), path, KEY, error);
-        if (status) return status;
-        if (!from_json(state, object))
-            status =
-                basin_fail(error, BASIN_BAD_FILE, "%s: %s is damaged: a number lacks", path, KEY);
-        cJSON_Delete(object);
-    } else {
-        status = basin_run_state_read_0_1(state, bundle, task->steps, error);
-    }
-    return status ? status : check(state, task, path, error);
+    if (!text)
+        return basin_fail(error, BASIN_BAD_FILE, "%s: %s is absent: not a checkpoint of a run",
+                          path, KEY);
+    BASIN_TRY(basin_json_parse(&object, text, strlen(text), path, KEY, error));
+    bool good = from_json(state, object);
+    cJSON_Delete(object);
+    if (!good)
+        return basin_fail(error, BASIN_BAD_FILE, "%s: %s is damaged: a number is missing", path,
+                          KEY);
+    return check(state, task, path, error);
 }

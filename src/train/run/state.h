@@ -20,7 +20,7 @@ typedef struct basin_run_state {
 /* As the metadata "basin.run". */
 basin_status basin_run_state_write(basin_bundle *bundle, const basin_run_state *state,
                                    basin_error *error);
-/* Of this version or of 0.1; checked against what the task can have. */
+/* Checked against what the task can have. */
 basin_status basin_run_state_read(basin_run_state *state, const basin_bundle *bundle,
                                   const basin_run_task *task, basin_error *error);
 

@@ -85,8 +85,8 @@ basin_status basin_shards_begin(basin_shards *shards, const basin_training *trai
         basin_shards_device_begin(&shards->device, &shards->how, ranks, training->backend, error);
     if (status) return status;
     basin_ranks_memory memory = basin_shards_device_memory(&shards->device);
-    status = basin_ranks_tree_new_in(&shards->tree, ranks, count, basin_params_total(params),
-                                     shards->device.table ? &memory : NULL, error);
+    status = basin_ranks_tree_new(&shards->tree, ranks, count, basin_params_total(params),
+                                  shards->device.table ? &memory : NULL, error);
     if (!status) status = cut_spans(shards, params, error);
     if (status || !training->divide || basin_ranks_count(ranks) == 1) return status;
     return basin_shards_divide(shards, params, error);

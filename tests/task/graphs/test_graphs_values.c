@@ -157,7 +157,7 @@ static void knows_what_it_has_seen(void **state) {
     expect_seen(&s, model, TRAINS - 1, VALIDATIONS);
     free(model->seen[0].print), free(model->seen[1].print);
     model->seen[0] = model->seen[1] = (basin_graphs_seen_list){0};
-    must(basin_graphs_write(first, model, &error), &error); /* as a file of 0.1 */
+    must(basin_graphs_write(first, model, &error), &error); /* without them */
     basin_graphs_close(model);
     must(basin_graphs_open(&model, first, s.backend, &error), &error);
     basin_graphs_memory memory[GRAPHS];

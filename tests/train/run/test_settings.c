@@ -11,11 +11,10 @@
 #include "train/run/settings.h"
 
 #define SAMPLE(X)                                                                                  \
-    X(INTEGER, dim, "D", 1, 4096, "Dimension.", .was = "width")                                    \
-    X(REAL, alpha, "X", 0, 10, "Step.", .since = "0.2", .absent = "0.25",                          \
-      .needs = "arch=et|albert depth=9")                                                           \
+    X(INTEGER, dim, "D", 1, 4096, "Dimension.")                                                    \
+    X(REAL, alpha, "X", 0, 10, "Step.", .absent = "0.25", .needs = "arch=et|albert depth=9")       \
     X(CHANNELS, mean, "R,G,B", "Mean.")                                                            \
-    X(SWITCH, cls, "CLS token.", .since = "0.2", .absent = "on", .needs = "arch=et")               \
+    X(SWITCH, cls, "CLS token.", .absent = "on", .needs = "arch=et")                               \
     X(CHOICE, arch, BASIN_CHOICES("et", "vit"), "The model.")                                      \
     X(SWITCH, attention, "Attention.", .absent = "on")                                             \
     X(INTEGER, heads, "H", 1, 64, "Heads.", .absent = "4", .needs = "attention=on,depth=9,arch=vit")
@@ -84,7 +83,7 @@ static void earlier_files_lack_what_came_later(void **state) {
     (void)state;
     sample back = {0};
     basin_error error = {0};
-    const char *old = "{\"width\":7,\"mean\":[1,2,3],\"arch\":\"et\"}";
+    const char *old = "{\"dim\":7,\"mean\":[1,2,3],\"arch\":\"et\"}";
     assert_int_equal(basin_settings_parse(&back, table, old, true, "f", &error), BASIN_OK);
     assert_true(back.dim == 7 && back.alpha == 0.25 && back.cls && back.epochs == 1);
 }
@@ -126,7 +125,7 @@ static basin_status fits(const void *values, basin_error *error) {
     (void)values, (void)error;
     return BASIN_OK;
 }
-static const basin_task_settings task = {"sample", table, sizeof some, presets, NULL, fill, fits};
+static const basin_task_settings task = {"sample", table, sizeof some, presets, fill, fits};
 
 static void set(basin_settings *settings, const char *name, const char *text) {
     basin_error error = {0};

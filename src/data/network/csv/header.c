@@ -6,7 +6,6 @@
 #include <strings.h>
 
 #include "base/memory.h"
-#include "base/spelling.h"
 #include "base/text.h"
 #include "data/network/csv/table.h"
 

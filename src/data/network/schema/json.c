@@ -5,9 +5,9 @@
 
 #include "base/memory.h"
 #include "data/network/schema/schema.h"
+#include "io/file.h"
 #include "io/json.h"
 #include "io/json_writer.h"
-#include "io/memory_file.h"
 
 enum { VERSION = 1 };
 

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "base/spelling.h"
 #include "base/text.h"
 #include "data/network/schema/schema.h"
 

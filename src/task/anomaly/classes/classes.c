@@ -9,9 +9,9 @@
 
 #include "base/memory.h"
 #include "base/number.h"
+#include "io/file.h"
 #include "io/json.h"
 #include "io/json_writer.h"
-#include "io/memory_file.h"
 
 enum { MOST_CLASSES = 10000, MANY = 20, FEW_EACH = 3 };
 

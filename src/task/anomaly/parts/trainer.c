@@ -94,7 +94,7 @@ static basin_status make(basin_parted_trainer *t, const basin_parted_inputs *inp
     if (!status) status = make_update(t, spec, error);
     if (!status)
         status = basin_ranks_tree_new(&t->tree, t->parts->ranks, t->parts->parts,
-                                      count_numbers(params), error);
+                                      count_numbers(params), NULL, error);
     return basin_ranks_agree(t->parts->ranks, status, error);
 }
 
