@@ -118,7 +118,7 @@ static basin_status check_span(const reading *in, const span *at, basin_dtype dt
 /* Borrows the data where their address suits the type, else copies them. */
 static basin_status add_tensor(reading *in, const span *at, basin_dtype dtype, basin_shape shape) {
     const unsigned char *data = in->data + at->begin;
-    basin_tensor tensor = basin_tensor_borrow((void *)data, dtype, shape);
+    basin_tensor tensor = basin_tensor_borrow(data, dtype, shape);
     basin_status status = BASIN_OK;
     if ((uintptr_t)data % basin_dtype_size(dtype) != 0) {
         status = basin_tensor_new(&tensor, dtype, shape, in->error);

@@ -79,8 +79,8 @@ basin_status basin_tensor_new(basin_tensor *tensor, basin_dtype dtype, basin_sha
     return BASIN_OK;
 }
 
-basin_tensor basin_tensor_borrow(void *data, basin_dtype dtype, basin_shape shape) {
-    return (basin_tensor){.dtype = dtype, .shape = shape, .data = data, .owned = false};
+basin_tensor basin_tensor_borrow(const void *data, basin_dtype dtype, basin_shape shape) {
+    return (basin_tensor){.dtype = dtype, .shape = shape, .data = (void *)data};
 }
 
 void basin_tensor_free(basin_tensor *tensor) {

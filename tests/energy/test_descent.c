@@ -114,7 +114,7 @@ static basin_descent_result spring_run(spring *s, const basin_descent_spec *spec
     basin_descent *descent;
     basin_descent_result result;
     basin_error error = {0};
-    basin_tensor x = basin_tensor_borrow((void *)(uintptr_t)start, BASIN_F64, BASIN_SHAPE(B, D));
+    basin_tensor x = basin_tensor_borrow(start, BASIN_F64, BASIN_SHAPE(B, D));
     if (basin_descent_new(&descent, s->lab.store, &s->energy, s->x, spec, &error))
         fail_msg("%s", error.text);
     lab_write(&s->lab, basin_descent_plan(descent));

@@ -68,8 +68,7 @@ void lab_fill(lab *l, uint64_t seed, double size) {
 
 void lab_set(lab *l, basin_expr state, const double *number) {
     basin_error error = {0};
-    basin_tensor view =
-        basin_tensor_borrow((void *)(uintptr_t)number, BASIN_F64, basin_expr_shape(state));
+    basin_tensor view = basin_tensor_borrow(number, BASIN_F64, basin_expr_shape(state));
     must(basin_store_write(l->store, basin_expr_name(state), &view, &error), &error);
 }
 

@@ -181,7 +181,7 @@ static basin_status compute(job *j, basin_error *error) {
 static basin_status add_tensor(basin_bundle *out, const char *name, const void *data,
                                basin_dtype from, basin_dtype to, basin_shape shape,
                                basin_error *error) {
-    basin_tensor view = basin_tensor_borrow((void *)data, from, shape), copy = {0};
+    basin_tensor view = basin_tensor_borrow(data, from, shape), copy = {0};
     basin_status status = basin_tensor_new(&copy, to, shape, error);
     if (!status) status = basin_tensor_convert(&copy, &view, error);
     if (!status) status = basin_bundle_add(out, name, &copy, error);

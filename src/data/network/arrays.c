@@ -28,7 +28,7 @@ static basin_status check(const basin_network_arrays *a, basin_error *error) {
 }
 
 static basin_tensor borrow(const void *data, basin_dtype dtype, basin_shape shape) {
-    return basin_tensor_borrow((void *)(uintptr_t)data, dtype, shape);
+    return basin_tensor_borrow(data, dtype, shape);
 }
 
 static basin_status set_columns(basin_network *n, const basin_network_arrays *a,

@@ -209,7 +209,7 @@ basin_status basin_network_file_read(basin_network **network, basin_bundle *bund
 
 static basin_status put(basin_bundle *bundle, const char *name, const void *data, basin_dtype dtype,
                         basin_shape shape, basin_error *error) {
-    basin_tensor t = basin_tensor_borrow((void *)(uintptr_t)data, dtype, shape);
+    basin_tensor t = basin_tensor_borrow(data, dtype, shape);
     return basin_bundle_add(bundle, name, &t, error);
 }
 

@@ -292,7 +292,7 @@ static basin_status put(basin_bundle *bundle, const char *prefix, const char *na
                         const float *data, basin_shape shape, basin_error *error) {
     char key[KEY_TEXT];
     snprintf(key, sizeof key, "%s%s", prefix, name);
-    basin_tensor t = basin_tensor_borrow((void *)(uintptr_t)data, BASIN_F32, shape);
+    basin_tensor t = basin_tensor_borrow(data, BASIN_F32, shape);
     return basin_bundle_add(bundle, key, &t, error);
 }
 

@@ -252,7 +252,7 @@ static basin_status write_rows(basin_plan *plan, basin_expr input, const float *
     if (!input || !data) return BASIN_OK;
     basin_shape shape = basin_expr_shape(input);
     if (rows == shape.dim[0]) {
-        basin_tensor whole = basin_tensor_borrow((void *)(uintptr_t)data, BASIN_F32, shape);
+        basin_tensor whole = basin_tensor_borrow(data, BASIN_F32, shape);
         return basin_plan_write(plan, input, &whole, error);
     }
     basin_tensor padded;

@@ -111,8 +111,7 @@ static basin_status make_plan(lens *l, basin_error *error) {
 static basin_status put(lens *l, basin_expr input, const void *data, basin_dtype dtype,
                         basin_error *error) {
     if (!input) return BASIN_OK;
-    basin_tensor tensor =
-        basin_tensor_borrow((void *)(uintptr_t)data, dtype, basin_expr_shape(input));
+    basin_tensor tensor = basin_tensor_borrow(data, dtype, basin_expr_shape(input));
     return basin_plan_write(l->plan, input, &tensor, error);
 }
 

@@ -46,8 +46,7 @@ void basin_image_batch_prepare(basin_image_batch *batch, int64_t step) {
 
 static basin_status write_mask(basin_plan *plan, basin_expr input, const float *values,
                                basin_error *error) {
-    basin_tensor tensor =
-        basin_tensor_borrow((void *)(uintptr_t)values, BASIN_F32, basin_expr_shape(input));
+    basin_tensor tensor = basin_tensor_borrow(values, BASIN_F32, basin_expr_shape(input));
     return basin_plan_write(plan, input, &tensor, error);
 }
 

@@ -286,7 +286,7 @@ basin_status basin_image_input_write(basin_image_input *input, basin_plan *plan,
     basin_status status = await_feed(input, step, error);
     if (status) return status;
     const float *from = input->fed + at * shape.dim[1] * shape.dim[2];
-    basin_tensor tensor = basin_tensor_borrow((void *)(uintptr_t)from, BASIN_F32, shape);
+    basin_tensor tensor = basin_tensor_borrow(from, BASIN_F32, shape);
     return basin_plan_write(plan, patches, &tensor, error);
 }
 

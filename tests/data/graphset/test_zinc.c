@@ -18,7 +18,7 @@ static void put(basin_bundle *bundle, const char *split, const char *name, const
                 basin_dtype dtype, basin_shape shape) {
     char full[64];
     basin_error error;
-    basin_tensor from = basin_tensor_borrow((void *)(uintptr_t)data, dtype, shape);
+    basin_tensor from = basin_tensor_borrow(data, dtype, shape);
     snprintf(full, sizeof full, "%s_%s", split, name);
     must(basin_bundle_add(bundle, full, &from, &error), &error);
 }

@@ -38,7 +38,7 @@ bool basin_cut_is(const char *path) {
 
 static basin_status put(basin_bundle *bundle, const char *name, const void *data, basin_dtype dtype,
                         int64_t count, basin_error *error) {
-    basin_tensor t = basin_tensor_borrow((void *)(uintptr_t)data, dtype, BASIN_SHAPE(count));
+    basin_tensor t = basin_tensor_borrow(data, dtype, BASIN_SHAPE(count));
     return basin_bundle_add(bundle, name, &t, error);
 }
 

@@ -234,8 +234,7 @@ const basin_params *basin_anomaly_stream_params(const basin_anomaly_stream *stre
 
 static basin_status put(basin_plan *plan, basin_expr input, const float *data, basin_error *error) {
     if (!input) return BASIN_OK;
-    basin_tensor t =
-        basin_tensor_borrow((void *)(uintptr_t)data, BASIN_F32, basin_expr_shape(input));
+    basin_tensor t = basin_tensor_borrow(data, BASIN_F32, basin_expr_shape(input));
     return basin_plan_write(plan, input, &t, error);
 }
 

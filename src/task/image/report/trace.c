@@ -188,7 +188,7 @@ static basin_status write_inputs(basin_plan *plan, const basin_image_graph *g, c
                                  const uint8_t *mask, basin_error *error) {
     basin_shape shape = basin_expr_shape(g->patches);
     basin_tensor replaced;
-    basin_tensor x = basin_tensor_borrow((void *)(uintptr_t)patches, BASIN_F32, shape);
+    basin_tensor x = basin_tensor_borrow(patches, BASIN_F32, shape);
     shape.rank = 2;
     basin_status status = basin_tensor_new(&replaced, BASIN_F32, shape, error);
     if (status) return status;
