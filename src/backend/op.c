@@ -1,81 +1,18 @@
-/* The operations' names: small letters for pointwise ones, which make up formulas, capitals for
- * those that are calls of their own. */
+/* The operations' names, small letters for pointwise ones, which make up formulas, capitals for
+ * those that are calls of their own, and which are slow. */
 #include "backend/op.h"
 
-static const char *const names[BASIN_OP_COUNT] = {
-    [BASIN_OP_DATA] = "constant",
-    [BASIN_OP_NEG] = "neg",
-    [BASIN_OP_ABS] = "abs",
-    [BASIN_OP_SIGN] = "sign",
-    [BASIN_OP_SQRT] = "sqrt",
-    [BASIN_OP_EXP] = "exp",
-    [BASIN_OP_LOG] = "log",
-    [BASIN_OP_LOG1P] = "log1p",
-    [BASIN_OP_EXPM1] = "expm1",
-    [BASIN_OP_TANH] = "tanh",
-    [BASIN_OP_SIGMOID] = "sigmoid",
-    [BASIN_OP_SOFTPLUS] = "softplus",
-    [BASIN_OP_LNCOSH] = "lncosh",
-    [BASIN_OP_RELU] = "relu",
-    [BASIN_OP_STEP] = "step",
-    [BASIN_OP_SIN] = "sin",
-    [BASIN_OP_COS] = "cos",
-    [BASIN_OP_ERF] = "erf",
-    [BASIN_OP_POW] = "pow",
-    [BASIN_OP_COPY] = "copy",
-    [BASIN_OP_ADD] = "add",
-    [BASIN_OP_SUB] = "sub",
-    [BASIN_OP_MUL] = "mul",
-    [BASIN_OP_DIV] = "div",
-    [BASIN_OP_MAX2] = "max",
-    [BASIN_OP_MIN2] = "min",
-    [BASIN_OP_GREATER] = "greater",
-    [BASIN_OP_EQUAL] = "equal",
-    [BASIN_OP_SELECT] = "select",
-    [BASIN_OP_POINTWISE] = "POINTWISE",
-    [BASIN_OP_RESHAPE] = "RESHAPE",
-    [BASIN_OP_PERMUTE] = "PERMUTE",
-    [BASIN_OP_SLICE] = "SLICE",
-    [BASIN_OP_PAD] = "PAD",
-    [BASIN_OP_CONCAT] = "CONCAT",
-    [BASIN_OP_GATHER] = "GATHER",
-    [BASIN_OP_SCATTER] = "SCATTER",
-    [BASIN_OP_FROM_INDEX] = "FROM_INDEX",
-    [BASIN_OP_TO_INDEX] = "TO_INDEX",
-    [BASIN_OP_SUM] = "SUM",
-    [BASIN_OP_MAX] = "MAX",
-    [BASIN_OP_SQUARES] = "SQUARES",
-    [BASIN_OP_LOGSUMEXP] = "LOGSUMEXP",
-    [BASIN_OP_SOFTMAX] = "SOFTMAX",
-    [BASIN_OP_THRESHOLD] = "THRESHOLD",
-    [BASIN_OP_CAUSAL_LOGSUMEXP] = "CAUSAL_LOGSUMEXP",
-    [BASIN_OP_CAUSAL_SOFTMAX] = "CAUSAL_SOFTMAX",
-    [BASIN_OP_CAUSAL_SOFTMAX_REVERSE] = "CAUSAL_SOFTMAX_REVERSE",
-    [BASIN_OP_LAYERNORM] = "LAYERNORM",
-    [BASIN_OP_LAYERNORM_REVERSE] = "LAYERNORM_REVERSE",
-    [BASIN_OP_MATMUL] = "MATMUL",
-    [BASIN_OP_PACK] = "PACK",
-    [BASIN_OP_ATTENTION] = "ATTENTION",
-    [BASIN_OP_ATTENTION_FORCE] = "ATTENTION_FORCE",
-    [BASIN_OP_ATTENTION_REVERSE] = "ATTENTION_REVERSE",
-    [BASIN_OP_TOKENS_FORCE] = "TOKENS_FORCE",
-    [BASIN_OP_TOKENS_REVERSE] = "TOKENS_REVERSE",
-    [BASIN_OP_PAIR_DOT] = "PAIR_DOT",
-    [BASIN_OP_PAIR_SUM] = "PAIR_SUM",
-    [BASIN_OP_CONV] = "CONV",
-    [BASIN_OP_CONV_INPUT] = "CONV_INPUT",
-    [BASIN_OP_CONV_KERNEL] = "CONV_KERNEL",
-    [BASIN_OP_AVGPOOL] = "AVGPOOL",
-    [BASIN_OP_AVGPOOL_REVERSE] = "AVGPOOL_REVERSE",
-    [BASIN_OP_MAXPOOL] = "MAXPOOL",
-    [BASIN_OP_MAXPOOL_SCATTER] = "MAXPOOL_SCATTER",
-    [BASIN_OP_ITERATED] = "ITERATED",
-    [BASIN_OP_OWN] = "OWN",
-    [BASIN_OP_EXCHANGE] = "EXCHANGE",
-    [BASIN_OP_EXCHANGE_BACK] = "EXCHANGE_BACK",
-    [BASIN_OP_MAXPOOL_GATHER] = "MAXPOOL_GATHER",
-    [BASIN_OP_NORMAL] = "NORMAL",
-    [BASIN_OP_UNIFORM] = "UNIFORM",
+static const struct {
+    const char *name;
+    bool slow;
+} ops[BASIN_OP_COUNT] = {
+#define FAST false
+#define SLOW true
+#define LEAF(name, text) {text, false},
+#define POINTWISE(name, text, cost) {text, cost},
+#define CALL(name, ...) {#name, false},
+#include "backend/ops.inc"
 };
 
-const char *basin_op_name(basin_op op) { return names[op] ? names[op] : "?"; }
+const char *basin_op_name(basin_op op) { return ops[op].name; }
+bool basin_op_is_slow(basin_op op) { return op < BASIN_OP_COUNT && ops[op].slow; }

@@ -4,42 +4,19 @@
 
 #include <stdlib.h>
 
+/* Only the reverse of attention's force is reached and has no rule. */
+void basin_rule_none(basin_node *node, const basin_expr *cotangent, const bool *want,
+                     basin_expr *grad) {
+    (void)cotangent, (void)want, (void)grad;
+    basin_graph_fail(node->in[0]->graph, BASIN_UNSUPPORTED,
+                     "attention: third derivatives are not available");
+}
+
 static basin_rule *const rules[BASIN_OP_COUNT] = {
-    [BASIN_OP_RESHAPE] = basin_rule_reshape,
-    [BASIN_OP_PERMUTE] = basin_rule_permute,
-    [BASIN_OP_SLICE] = basin_rule_slice,
-    [BASIN_OP_PAD] = basin_rule_pad,
-    [BASIN_OP_CONCAT] = basin_rule_concat,
-    [BASIN_OP_GATHER] = basin_rule_gather,
-    [BASIN_OP_SCATTER] = basin_rule_scatter,
-    [BASIN_OP_EXCHANGE] = basin_rule_exchange,
-    [BASIN_OP_EXCHANGE_BACK] = basin_rule_exchange,
-    [BASIN_OP_SUM] = basin_rule_sum,
-    [BASIN_OP_MAX] = basin_rule_max,
-    [BASIN_OP_SQUARES] = basin_rule_squares,
-    [BASIN_OP_LOGSUMEXP] = basin_rule_logsumexp,
-    [BASIN_OP_SOFTMAX] = basin_rule_softmax,
-    [BASIN_OP_THRESHOLD] = basin_rule_threshold,
-    [BASIN_OP_CAUSAL_LOGSUMEXP] = basin_rule_causal_logsumexp,
-    [BASIN_OP_CAUSAL_SOFTMAX] = basin_rule_causal_softmax,
-    [BASIN_OP_CAUSAL_SOFTMAX_REVERSE] = basin_rule_causal_softmax_reverse,
-    [BASIN_OP_LAYERNORM] = basin_rule_layernorm,
-    [BASIN_OP_LAYERNORM_REVERSE] = basin_rule_layernorm_reverse,
-    [BASIN_OP_MATMUL] = basin_rule_matmul,
-    [BASIN_OP_ATTENTION] = basin_rule_attention,
-    [BASIN_OP_ATTENTION_FORCE] = basin_rule_attention_force,
-    [BASIN_OP_PAIR_DOT] = basin_rule_pair_dot,
-    [BASIN_OP_PAIR_SUM] = basin_rule_pair_sum,
-    [BASIN_OP_CONV] = basin_rule_conv,
-    [BASIN_OP_CONV_INPUT] = basin_rule_conv_input,
-    [BASIN_OP_CONV_KERNEL] = basin_rule_conv_kernel,
-    [BASIN_OP_AVGPOOL] = basin_rule_avgpool,
-    [BASIN_OP_AVGPOOL_REVERSE] = basin_rule_avgpool_reverse,
-    [BASIN_OP_MAXPOOL] = basin_rule_maxpool,
-    [BASIN_OP_MAXPOOL_SCATTER] = basin_rule_maxpool_scatter,
-    [BASIN_OP_MAXPOOL_GATHER] = basin_rule_maxpool_gather,
-    [BASIN_OP_OWN] = basin_rule_own,
-    [BASIN_OP_ITERATED] = basin_rule_iterated,
+#define LEAF(name, ...) basin_rule_none,
+#define POINTWISE(name, ...) basin_rule_pointwise,
+#define CALL(name, rule, ...) basin_rule_##rule,
+#include "backend/ops.inc"
 };
 
 /* What one sweep knows; indexed by node id and value id as they were when it began. */
@@ -82,13 +59,7 @@ static void visit(sweep *s, basin_node *node) {
         any = any || want[i];
     }
     if (!reached || !any) return;
-    basin_rule *rule = basin_op_is_pointwise(node->op) ? basin_rule_pointwise : rules[node->op];
-    if (!rule) { /* only the reverse of attention's force has none */
-        basin_graph_fail(s->graph, BASIN_UNSUPPORTED,
-                         "attention: third derivatives are not available");
-        return;
-    }
-    rule(node, cotangent, want, grad);
+    rules[node->op](node, cotangent, want, grad);
     for (int i = 0; i < node->ins; i++)
         if (want[i] && grad[i]) accumulate(s, node->in[i], grad[i]);
 }

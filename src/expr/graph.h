@@ -130,14 +130,10 @@ basin_shape basin_shape_drop(basin_shape shape, int axis, int count);
  * for each operand i that wants one (want[i]). A rule builds nodes like any formula. */
 typedef void basin_rule(basin_node *node, const basin_expr *cotangent, const bool *want,
                         basin_expr *grad);
-basin_rule basin_rule_pointwise, basin_rule_reshape, basin_rule_permute, basin_rule_slice,
-    basin_rule_pad, basin_rule_concat, basin_rule_gather, basin_rule_scatter, basin_rule_exchange,
-    basin_rule_sum, basin_rule_max, basin_rule_squares, basin_rule_threshold, basin_rule_logsumexp,
-    basin_rule_softmax, basin_rule_layernorm, basin_rule_layernorm_reverse, basin_rule_matmul,
-    basin_rule_attention, basin_rule_attention_force, basin_rule_pair_dot, basin_rule_pair_sum,
-    basin_rule_conv, basin_rule_conv_input, basin_rule_conv_kernel, basin_rule_avgpool,
-    basin_rule_avgpool_reverse, basin_rule_maxpool, basin_rule_maxpool_scatter,
-    basin_rule_maxpool_gather, basin_rule_iterated, basin_rule_own, basin_rule_causal_logsumexp,
-    basin_rule_causal_softmax, basin_rule_causal_softmax_reverse;
+basin_rule basin_rule_pointwise;
+#define LEAF(...)
+#define POINTWISE(...)
+#define CALL(name, rule, ...) basin_rule basin_rule_##rule;
+#include "backend/ops.inc"
 
 #endif

@@ -43,65 +43,35 @@ void basin_cpu_share(const basin_cpu_frame *frame, basin_cpu_part *part, int64_t
     basin_team_run(run_part, &s, count, 0, basin_cpu_team(frame, work));
 }
 
+void basin_cpu_none(const basin_cpu_frame *frame) {
+    if (frame->error->status != BASIN_OK) return;
+    basin_fail(frame->error, BASIN_UNSUPPORTED, "backend cpu: no operation %d, of 0 to %d",
+               (int)frame->call->op, BASIN_OP_COUNT - 1);
+}
+size_t basin_cpu_none_workspace(const basin_call *call, int threads) {
+    (void)call, (void)threads;
+    return 0;
+}
+
 typedef struct operation {
-    void (*run)(const basin_cpu_frame *frame);
-    size_t (*workspace)(const basin_call *call, int threads); /* or NULL: none */
+    basin_cpu_operation *run;
+    basin_cpu_workspace *workspace;
 } operation;
 
 static const operation operations[BASIN_OP_COUNT] = {
-    [BASIN_OP_POINTWISE] = {basin_cpu_pointwise_fused, NULL},
-    [BASIN_OP_PERMUTE] = {basin_cpu_permute, NULL},
-    [BASIN_OP_SLICE] = {basin_cpu_slice, NULL},
-    [BASIN_OP_PAD] = {basin_cpu_pad, NULL},
-    [BASIN_OP_CONCAT] = {basin_cpu_concat, NULL},
-    [BASIN_OP_GATHER] = {basin_cpu_gather, NULL},
-    [BASIN_OP_SCATTER] = {basin_cpu_scatter, NULL},
-    [BASIN_OP_FROM_INDEX] = {basin_cpu_from_index, NULL},
-    [BASIN_OP_TO_INDEX] = {basin_cpu_to_index, NULL},
-    [BASIN_OP_SUM] = {basin_cpu_sum, basin_cpu_reduce_workspace},
-    [BASIN_OP_MAX] = {basin_cpu_max, basin_cpu_reduce_workspace},
-    [BASIN_OP_SQUARES] = {basin_cpu_squares, basin_cpu_squares_workspace},
-    [BASIN_OP_LOGSUMEXP] = {basin_cpu_logsumexp, NULL},
-    [BASIN_OP_SOFTMAX] = {basin_cpu_softmax, NULL},
-    [BASIN_OP_THRESHOLD] = {basin_cpu_threshold, NULL},
-    [BASIN_OP_CAUSAL_LOGSUMEXP] = {basin_cpu_causal_logsumexp, basin_cpu_causal_workspace},
-    [BASIN_OP_CAUSAL_SOFTMAX] = {basin_cpu_causal_softmax, basin_cpu_causal_workspace},
-    [BASIN_OP_CAUSAL_SOFTMAX_REVERSE] = {basin_cpu_causal_softmax_reverse,
-                                         basin_cpu_causal_workspace},
-    [BASIN_OP_LAYERNORM] = {basin_cpu_layernorm, NULL},
-    [BASIN_OP_LAYERNORM_REVERSE] = {basin_cpu_layernorm_reverse,
-                                    basin_cpu_layernorm_reverse_workspace},
-    [BASIN_OP_PACK] = {basin_cpu_pack, NULL},
-    [BASIN_OP_MATMUL] = {basin_cpu_matmul, basin_cpu_matmul_workspace},
-    [BASIN_OP_ATTENTION] = {basin_cpu_attention, basin_cpu_attention_workspace},
-    [BASIN_OP_ATTENTION_FORCE] = {basin_cpu_attention, basin_cpu_attention_workspace},
-    [BASIN_OP_ATTENTION_REVERSE] = {basin_cpu_attention, basin_cpu_attention_workspace},
-    [BASIN_OP_CONV] = {basin_cpu_conv, basin_cpu_conv_workspace},
-    [BASIN_OP_CONV_INPUT] = {basin_cpu_conv, basin_cpu_conv_workspace},
-    [BASIN_OP_CONV_KERNEL] = {basin_cpu_conv, basin_cpu_conv_workspace},
-    [BASIN_OP_AVGPOOL] = {basin_cpu_avgpool, NULL},
-    [BASIN_OP_AVGPOOL_REVERSE] = {basin_cpu_avgpool_reverse, NULL},
-    [BASIN_OP_MAXPOOL] = {basin_cpu_maxpool, NULL},
-    [BASIN_OP_MAXPOOL_SCATTER] = {basin_cpu_maxpool_scatter, NULL},
-    [BASIN_OP_MAXPOOL_GATHER] = {basin_cpu_maxpool, NULL},
-    [BASIN_OP_PAIR_DOT] = {basin_cpu_pair_dot, NULL},
-    [BASIN_OP_PAIR_SUM] = {basin_cpu_pair_sum, NULL},
-    [BASIN_OP_NORMAL] = {basin_cpu_normal, NULL},
-    [BASIN_OP_UNIFORM] = {basin_cpu_uniform, NULL},
-    [BASIN_OP_OWN] = {basin_cpu_own, NULL},
+#define LEAF(...) {basin_cpu_none, basin_cpu_none_workspace},
+#define POINTWISE(...) {basin_cpu_pointwise, basin_cpu_none_workspace},
+#define CALL(name, rule, ref, cpu, workspace, ...)                                                 \
+    {basin_cpu_##cpu, basin_cpu_##workspace##_workspace},
+#include "backend/ops.inc"
 };
 
 static operation operation_of(basin_op op) {
-    if (basin_op_is_pointwise(op)) return (operation){basin_cpu_pointwise, NULL};
-    return (unsigned)op < BASIN_OP_COUNT ? operations[op] : (operation){NULL, NULL};
+    return operations[(unsigned)op < BASIN_OP_COUNT ? op : BASIN_OP_INPUT];
 }
 
-/* Leaves have storage but no kernel; a reshape is its operand's storage. */
-static bool has_no_kernel(basin_op op) { return op <= BASIN_OP_CONST || op == BASIN_OP_RESHAPE; }
-
 static size_t workspace(basin_backend *backend, const basin_call *call) {
-    operation op = operation_of(call->op);
-    return op.workspace ? op.workspace(call, call->parts > 1 ? 1 : backend->threads) : 0;
+    return operation_of(call->op).workspace(call, call->parts > 1 ? 1 : backend->threads);
 }
 
 static void *resolve(const basin_operand *operand, void *const *block, size_t part) {
@@ -113,18 +83,13 @@ static void *resolve(const basin_operand *operand, void *const *block, size_t pa
 static void run_one(cpu_backend *cpu, const basin_call *call, void *const *block, size_t part,
                     size_t place) {
     basin_cpu_frame frame = {.call = call, .threads = call->parts > 1 ? 1 : cpu->base.threads};
-    operation op = operation_of(call->op);
     frame.simd = cpu->simd;
     frame.error = &cpu->error;
     for (int i = 0; i < call->ins; i++) frame.in[i] = resolve(&call->in[i], block, part);
     for (int i = 0; i < call->outs; i++) frame.out[i] = resolve(&call->out[i], block, part);
     if (call->workspace_bytes)
         frame.workspace = (char *)block[0] + call->workspace + place * call->workspace_bytes;
-    if (op.run)
-        op.run(&frame);
-    else if (!has_no_kernel(call->op) && cpu->error.status == BASIN_OK)
-        basin_fail(&cpu->error, BASIN_UNSUPPORTED, "backend cpu: no operation %d, of 0 to %d",
-                   (int)call->op, BASIN_OP_COUNT - 1);
+    if (basin_op_has_kernel(call->op)) operation_of(call->op).run(&frame);
 }
 
 /* Calls in parts that follow each other. */

@@ -57,46 +57,19 @@ typedef void basin_cpu_part_step(const void *context, size_t call, int part, int
 void basin_cpu_run_parts(basin_cpu_part_step *step, const void *context, size_t calls, int parts,
                          int threads);
 
-/* pointwise.c */
-void basin_cpu_pointwise(const basin_cpu_frame *frame);       /* NEG .. SELECT */
-void basin_cpu_pointwise_fused(const basin_cpu_frame *frame); /* POINTWISE */
+/* The operations. */
+typedef void basin_cpu_operation(const basin_cpu_frame *frame);
+typedef size_t basin_cpu_workspace(const basin_call *call, int threads);
+basin_cpu_operation basin_cpu_pointwise;
+#define LEAF(...)
+#define POINTWISE(...)
+#define CALL(name, rule, ref, cpu, workspace, ...)                                                 \
+    basin_cpu_operation basin_cpu_##cpu;                                                           \
+    basin_cpu_workspace basin_cpu_##workspace##_workspace;
+#include "backend/ops.inc"
 
 /* product.c */
-size_t basin_cpu_matmul_workspace(const basin_call *call, int threads);
-void basin_cpu_matmul(const basin_cpu_frame *frame);
 size_t basin_cpu_packed_bytes(const basin_backend *backend, int64_t k, int64_t n, basin_kind kind);
-void basin_cpu_pack(const basin_cpu_frame *frame);
-
-/* move.c */
-void basin_cpu_permute(const basin_cpu_frame *frame);
-void basin_cpu_slice(const basin_cpu_frame *frame);
-void basin_cpu_pad(const basin_cpu_frame *frame);
-void basin_cpu_concat(const basin_cpu_frame *frame);
-void basin_cpu_gather(const basin_cpu_frame *frame);
-void basin_cpu_scatter(const basin_cpu_frame *frame);
-void basin_cpu_from_index(const basin_cpu_frame *frame);
-void basin_cpu_to_index(const basin_cpu_frame *frame);
-
-/* reduce.c */
-void basin_cpu_squares(const basin_cpu_frame *frame);
-size_t basin_cpu_squares_workspace(const basin_call *call, int threads);
-size_t basin_cpu_reduce_workspace(const basin_call *call, int threads);
-void basin_cpu_sum(const basin_cpu_frame *frame);
-void basin_cpu_max(const basin_cpu_frame *frame);
-void basin_cpu_logsumexp(const basin_cpu_frame *frame);
-void basin_cpu_softmax(const basin_cpu_frame *frame);
-void basin_cpu_threshold(const basin_cpu_frame *frame);
-
-/* causal.c */
-size_t basin_cpu_causal_workspace(const basin_call *call, int threads);
-void basin_cpu_causal_logsumexp(const basin_cpu_frame *frame);
-void basin_cpu_causal_softmax(const basin_cpu_frame *frame);
-void basin_cpu_causal_softmax_reverse(const basin_cpu_frame *frame);
-
-/* norm.c */
-void basin_cpu_layernorm(const basin_cpu_frame *frame);
-size_t basin_cpu_layernorm_reverse_workspace(const basin_call *call, int threads);
-void basin_cpu_layernorm_reverse(const basin_cpu_frame *frame);
 
 /* widen.c: narrow operands of a call as float, for kernels that take no others. Float copies of
  * narrow operands, and room for narrow results, lie in the workspace; _widen fills in and out and
@@ -104,30 +77,5 @@ void basin_cpu_layernorm_reverse(const basin_cpu_frame *frame);
 size_t basin_cpu_widened_bytes(const basin_call *call);
 void *basin_cpu_widen(const void **in, void **out, const basin_cpu_frame *frame);
 void basin_cpu_narrow(const basin_cpu_frame *frame, void *const *out);
-
-/* attention/call.c: ATTENTION, ATTENTION_FORCE, ATTENTION_REVERSE */
-size_t basin_cpu_attention_workspace(const basin_call *call, int threads);
-void basin_cpu_attention(const basin_cpu_frame *frame);
-
-/* conv.c: CONV, CONV_INPUT, CONV_KERNEL */
-size_t basin_cpu_conv_workspace(const basin_call *call, int threads);
-void basin_cpu_conv(const basin_cpu_frame *frame);
-
-/* pool.c */
-void basin_cpu_avgpool(const basin_cpu_frame *frame);
-void basin_cpu_avgpool_reverse(const basin_cpu_frame *frame);
-void basin_cpu_maxpool(const basin_cpu_frame *frame); /* MAXPOOL, MAXPOOL_GATHER */
-void basin_cpu_maxpool_scatter(const basin_cpu_frame *frame);
-
-/* pairs.c */
-void basin_cpu_pair_dot(const basin_cpu_frame *frame);
-void basin_cpu_pair_sum(const basin_cpu_frame *frame);
-
-/* random.c */
-void basin_cpu_normal(const basin_cpu_frame *frame);
-void basin_cpu_uniform(const basin_cpu_frame *frame);
-
-/* own.c */
-void basin_cpu_own(const basin_cpu_frame *frame);
 
 #endif

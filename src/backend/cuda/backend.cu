@@ -99,7 +99,7 @@ static void close_backend(basin_backend *backend) {
 static size_t workspace(basin_backend *backend, const basin_call *call) {
     basin_cuda_operation op = basin_cuda_operation_of(call->op);
     try {
-        return op.workspace ? op.workspace((const basin_cuda *)backend, call) : 0;
+        return op.workspace((const basin_cuda *)backend, call);
     } catch (const std::bad_alloc &) {
         return SIZE_MAX / 4; /* more than there is: the plan fails for lack of memory */
     }

@@ -86,13 +86,20 @@ typedef struct basin_cuda_frame {
     void *workspace;              /* 64-byte aligned, call->workspace_bytes of it; not cleared */
 } basin_cuda_frame;
 
-/* A row of the table of operations (operations.cu). `workspace` may be NULL: none. It is asked when
- * a plan is made, before operands have places: it may look at op, attr, shapes, kinds and at which
- * operands are absent (block < 0), at nothing else. */
+/* The operations and their workspaces. A workspace is asked for when a plan is made, before
+ * operands have places: it may look at op, attr, shapes, kinds and at which operands are absent
+ * (block < 0), at nothing else. */
 typedef struct basin_cuda_operation {
     void (*run)(const basin_cuda_frame *frame);
     size_t (*workspace)(const basin_cuda *cuda, const basin_call *call);
 } basin_cuda_operation;
+void basin_cuda_pointwise(const basin_cuda_frame *frame);
+#define LEAF(...)
+#define POINTWISE(...)
+#define CALL(name, rule, ref, cpu, cpu_workspace, cuda, cuda_workspace)                            \
+    void basin_cuda_##cuda(const basin_cuda_frame *frame);                                         \
+    size_t basin_cuda_##cuda_workspace##_workspace(const basin_cuda *, const basin_call *call);
+#include "backend/ops.inc"
 
 /* ---- element types ----
  * An operand's kind says what its elements are: BASIN_REAL float, BASIN_NARROW bfloat16,
@@ -171,65 +178,15 @@ static __device__ __forceinline__ float basin_warp_max(float x) { /* no NaN come
     return x;
 }
 
-/* ---- the operations, by file ---- */
+/* ---- what operations do for others ---- */
 
-/* attention/call.cu: ATTENTION, ATTENTION_FORCE, ATTENTION_REVERSE */
-void basin_cuda_attention(const basin_cuda_frame *frame);
-size_t basin_cuda_attention_workspace(const basin_cuda *cuda, const basin_call *call);
-/* lists/tokens.cu: TOKENS_FORCE, TOKENS_REVERSE */
+/* lists/tokens.cu */
 bool basin_cuda_takes_tokens(const basin_backend *backend, int64_t heads, int64_t width);
-void basin_cuda_tokens_attention(const basin_cuda_frame *frame);
-size_t basin_cuda_tokens_workspace(const basin_cuda *cuda, const basin_call *call);
-/* lists/pairs.cu */
-void basin_cuda_pair_dot(const basin_cuda_frame *frame);
-void basin_cuda_pair_sum(const basin_cuda_frame *frame);
-size_t basin_cuda_pair_workspace(const basin_cuda *cuda, const basin_call *call);
-
-/* pointwise.cu */
-void basin_cuda_pointwise(const basin_cuda_frame *frame);
-/* move.cu */
-void basin_cuda_permute(const basin_cuda_frame *frame);
-void basin_cuda_slice(const basin_cuda_frame *frame);
-void basin_cuda_pad(const basin_cuda_frame *frame);
-void basin_cuda_concat(const basin_cuda_frame *frame);
-/* rows.cu; the first: FROM_INDEX, TO_INDEX */
-void basin_cuda_convert_index(const basin_cuda_frame *frame);
-void basin_cuda_gather(const basin_cuda_frame *frame);
-void basin_cuda_scatter(const basin_cuda_frame *frame);
-size_t basin_cuda_scatter_workspace(const basin_cuda *cuda, const basin_call *call);
-/* reduce.cu */
-void basin_cuda_reduce(const basin_cuda_frame *frame); /* SUM, MAX */
-size_t basin_cuda_reduce_workspace(const basin_cuda *cuda, const basin_call *call);
-void basin_cuda_squares(const basin_cuda_frame *frame);
-size_t basin_cuda_squares_workspace(const basin_cuda *cuda, const basin_call *call);
-/* out [outer, inner] = sums over the middle of x [outer, middle, inner], for other operations;
- * workspace of basin_cuda_sum_bytes. */
+/* reduce.cu: out [outer, inner] = sums over the middle of x [outer, middle, inner]; workspace of
+ * basin_cuda_sum_bytes. */
 size_t basin_cuda_sum_bytes(int64_t outer, int64_t middle, int64_t inner);
 void basin_cuda_sum(const basin_cuda_frame *frame, void *out, basin_kind out_kind, const void *x,
                     basin_kind x_kind, int64_t outer, int64_t middle, int64_t inner,
                     void *workspace);
-/* softmax.cu: LOGSUMEXP, SOFTMAX; THRESHOLD */
-void basin_cuda_softmax(const basin_cuda_frame *frame);
-void basin_cuda_threshold(const basin_cuda_frame *frame);
-/* attention/causal.cu: CAUSAL_LOGSUMEXP, CAUSAL_SOFTMAX, CAUSAL_SOFTMAX_REVERSE */
-void basin_cuda_causal(const basin_cuda_frame *frame);
-size_t basin_cuda_causal_workspace(const basin_cuda *cuda, const basin_call *call);
-/* norm.cu */
-void basin_cuda_layernorm(const basin_cuda_frame *frame);
-void basin_cuda_layernorm_reverse(const basin_cuda_frame *frame);
-size_t basin_cuda_layernorm_reverse_workspace(const basin_cuda *cuda, const basin_call *call);
-/* product.cu */
-void basin_cuda_matmul(const basin_cuda_frame *frame);
-size_t basin_cuda_matmul_workspace(const basin_cuda *cuda, const basin_call *call);
-/* conv.cu */
-void basin_cuda_conv(const basin_cuda_frame *frame);
-size_t basin_cuda_conv_workspace(const basin_cuda *cuda, const basin_call *call);
-/* pool.cu */
-void basin_cuda_avgpool(const basin_cuda_frame *frame);
-void basin_cuda_avgpool_reverse(const basin_cuda_frame *frame);
-void basin_cuda_maxpool(const basin_cuda_frame *frame); /* MAXPOOL, MAXPOOL_GATHER */
-void basin_cuda_maxpool_scatter(const basin_cuda_frame *frame);
-/* random.cu: NORMAL, UNIFORM */
-void basin_cuda_random(const basin_cuda_frame *frame);
 
 #endif

@@ -34,7 +34,7 @@ class basin_cuda_gate {
     inside *held;
 };
 
-/* operations.cu; .run NULL where an operation has no kernel. */
+/* run.cu */
 basin_cuda_operation basin_cuda_operation_of(basin_op op);
 
 /* run.cu: a list of calls runs call by call the first time, is captured as a graph the second and

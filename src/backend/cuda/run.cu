@@ -82,19 +82,27 @@ basin_cuda_frame basin_cuda_frame_of(basin_cuda *cuda, const basin_call *call, v
     return frame;
 }
 
-/* Leaves have storage but no kernel; a reshape is its operand's storage. */
-static bool has_no_kernel(basin_op op) { return op <= BASIN_OP_CONST || op == BASIN_OP_RESHAPE; }
+void basin_cuda_none(const basin_cuda_frame *frame) {
+    if (frame->cuda->error.status != BASIN_OK) return;
+    basin_fail(&frame->cuda->error, BASIN_UNSUPPORTED, "backend cuda: no operation %d, of 0 to %d",
+               (int)frame->call->op, BASIN_OP_COUNT - 1);
+}
+size_t basin_cuda_none_workspace(const basin_cuda *, const basin_call *) { return 0; }
+
+basin_cuda_operation basin_cuda_operation_of(basin_op op) {
+    static const basin_cuda_operation operations[BASIN_OP_COUNT] = {
+#define LEAF(...) {basin_cuda_none, basin_cuda_none_workspace},
+#define POINTWISE(...) {basin_cuda_pointwise, basin_cuda_none_workspace},
+#define CALL(name, rule, ref, cpu, cpu_workspace, cuda, cuda_workspace)                            \
+    {basin_cuda_##cuda, basin_cuda_##cuda_workspace##_workspace},
+#include "backend/ops.inc"
+    };
+    return operations[(unsigned)op < BASIN_OP_COUNT ? op : BASIN_OP_INPUT];
+}
 
 static void run_one(basin_cuda *cuda, const basin_call *call, void *const *block) {
-    basin_cuda_operation op = basin_cuda_operation_of(call->op);
-    if (!op.run) {
-        if (!has_no_kernel(call->op) && cuda->error.status == BASIN_OK)
-            basin_fail(&cuda->error, BASIN_UNSUPPORTED, "backend cuda: no operation %d, of 0 to %d",
-                       (int)call->op, BASIN_OP_COUNT - 1);
-        return;
-    }
     basin_cuda_frame frame = basin_cuda_frame_of(cuda, call, block);
-    op.run(&frame);
+    if (basin_op_has_kernel(call->op)) basin_cuda_operation_of(call->op).run(&frame);
 }
 
 /* Products that may run at once. What is of another kind runs in its turn, so that what adds to it

@@ -31,52 +31,18 @@ void basin_ref_bad_index(const basin_ref_frame *frame, const char *name, int64_t
                (long long)at, (long long)least, (long long)limit);
 }
 
-typedef void (*operation)(const basin_ref_frame *frame);
+void basin_ref_none(const basin_ref_frame *frame) {
+    if (frame->error->status != BASIN_OK) return;
+    basin_fail(frame->error, BASIN_UNSUPPORTED, "backend ref: no operation %d, of 0 to %d",
+               (int)frame->call->op, BASIN_OP_COUNT - 1);
+}
 
-static const operation operations[BASIN_OP_COUNT] = {
-    [BASIN_OP_POINTWISE] = basin_ref_pointwise_fused,
-    [BASIN_OP_PERMUTE] = basin_ref_permute,
-    [BASIN_OP_SLICE] = basin_ref_slice,
-    [BASIN_OP_PAD] = basin_ref_pad,
-    [BASIN_OP_CONCAT] = basin_ref_concat,
-    [BASIN_OP_GATHER] = basin_ref_gather,
-    [BASIN_OP_SCATTER] = basin_ref_scatter,
-    [BASIN_OP_FROM_INDEX] = basin_ref_from_index,
-    [BASIN_OP_TO_INDEX] = basin_ref_to_index,
-    [BASIN_OP_SUM] = basin_ref_sum,
-    [BASIN_OP_MAX] = basin_ref_max,
-    [BASIN_OP_SQUARES] = basin_ref_squares,
-    [BASIN_OP_LOGSUMEXP] = basin_ref_logsumexp,
-    [BASIN_OP_SOFTMAX] = basin_ref_softmax,
-    [BASIN_OP_THRESHOLD] = basin_ref_threshold,
-    [BASIN_OP_CAUSAL_LOGSUMEXP] = basin_ref_causal_logsumexp,
-    [BASIN_OP_CAUSAL_SOFTMAX] = basin_ref_causal_softmax,
-    [BASIN_OP_CAUSAL_SOFTMAX_REVERSE] = basin_ref_causal_softmax_reverse,
-    [BASIN_OP_LAYERNORM] = basin_ref_layernorm,
-    [BASIN_OP_LAYERNORM_REVERSE] = basin_ref_layernorm_reverse,
-    [BASIN_OP_MATMUL] = basin_ref_matmul,
-    [BASIN_OP_ATTENTION] = basin_ref_attention,
-    [BASIN_OP_ATTENTION_FORCE] = basin_ref_attention_force,
-    [BASIN_OP_ATTENTION_REVERSE] = basin_ref_attention_reverse,
-    [BASIN_OP_TOKENS_FORCE] = basin_ref_tokens_force,
-    [BASIN_OP_TOKENS_REVERSE] = basin_ref_tokens_reverse,
-    [BASIN_OP_PAIR_DOT] = basin_ref_pair_dot,
-    [BASIN_OP_PAIR_SUM] = basin_ref_pair_sum,
-    [BASIN_OP_CONV] = basin_ref_conv,
-    [BASIN_OP_CONV_INPUT] = basin_ref_conv_input,
-    [BASIN_OP_CONV_KERNEL] = basin_ref_conv_kernel,
-    [BASIN_OP_AVGPOOL] = basin_ref_avgpool,
-    [BASIN_OP_AVGPOOL_REVERSE] = basin_ref_avgpool_reverse,
-    [BASIN_OP_MAXPOOL] = basin_ref_maxpool,
-    [BASIN_OP_MAXPOOL_SCATTER] = basin_ref_maxpool_scatter,
-    [BASIN_OP_MAXPOOL_GATHER] = basin_ref_maxpool_gather,
-    [BASIN_OP_NORMAL] = basin_ref_normal,
-    [BASIN_OP_UNIFORM] = basin_ref_uniform,
-    [BASIN_OP_OWN] = basin_ref_own,
+static basin_ref_operation *const operations[BASIN_OP_COUNT] = {
+#define LEAF(...) basin_ref_none,
+#define POINTWISE(...) basin_ref_pointwise,
+#define CALL(name, rule, ref, ...) basin_ref_##ref,
+#include "backend/ops.inc"
 };
-
-/* Leaves have storage but no kernel; a reshape is its operand's storage. */
-static bool has_no_kernel(basin_op op) { return op <= BASIN_OP_CONST || op == BASIN_OP_RESHAPE; }
 
 static size_t scratch_bytes(const basin_call *call) {
     switch (call->op) {
@@ -204,15 +170,9 @@ static void run_one(ref_backend *ref, const basin_call *call, void *const *block
     for (int i = 0; i < call->outs; i++) frame.out[i] = resolve(&call->out[i], block);
     for (int i = 0; i < call->twins; i++) frame.twin[i] = resolve(&call->twin[i], block);
     if (call->workspace_bytes) frame.scratch = (double *)((char *)block[0] + call->workspace);
-    if (has_no_kernel(call->op)) return;
+    if (!basin_op_has_kernel(call->op)) return;
     make_dense(&frame);
-    if (basin_op_is_pointwise(call->op))
-        basin_ref_pointwise(&frame);
-    else if (call->op < BASIN_OP_COUNT && operations[call->op])
-        operations[call->op](&frame);
-    else if (ref->error.status == BASIN_OK)
-        basin_fail(&ref->error, BASIN_UNSUPPORTED, "backend ref: no operation %d, of 0 to %d",
-                   (int)call->op, BASIN_OP_COUNT - 1);
+    (call->op < BASIN_OP_COUNT ? operations[call->op] : basin_ref_none)(&frame);
     copy_twins(&frame);
     if (ref->base.narrow) round_results(&frame);
     for (int i = 0; i < call->outs; i++)

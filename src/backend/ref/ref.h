@@ -38,71 +38,15 @@ bool basin_ref_csr_check(const basin_ref_frame *frame, const char *name, const b
  * is read at in[a][at[a]]. */
 void basin_ref_program(double *registers, const basin_program *program, const void *const *in,
                        const int64_t *at, double tile);
-void basin_ref_pointwise(const basin_ref_frame *frame);
-void basin_ref_pointwise_fused(const basin_ref_frame *frame);
 
-/* move.c */
-void basin_ref_permute(const basin_ref_frame *frame);
-void basin_ref_slice(const basin_ref_frame *frame);
-void basin_ref_pad(const basin_ref_frame *frame);
-void basin_ref_concat(const basin_ref_frame *frame);
-void basin_ref_gather(const basin_ref_frame *frame);
-void basin_ref_scatter(const basin_ref_frame *frame);
-void basin_ref_from_index(const basin_ref_frame *frame);
-void basin_ref_to_index(const basin_ref_frame *frame);
-
-/* reduce.c */
-void basin_ref_sum(const basin_ref_frame *frame);
-void basin_ref_max(const basin_ref_frame *frame);
-void basin_ref_squares(const basin_ref_frame *frame);
-void basin_ref_logsumexp(const basin_ref_frame *frame);
-void basin_ref_softmax(const basin_ref_frame *frame);
-void basin_ref_threshold(const basin_ref_frame *frame);
-
-/* causal.c */
-void basin_ref_causal_logsumexp(const basin_ref_frame *frame);
-void basin_ref_causal_softmax(const basin_ref_frame *frame);
-void basin_ref_causal_softmax_reverse(const basin_ref_frame *frame);
-
-/* norm.c */
-void basin_ref_layernorm(const basin_ref_frame *frame);
-void basin_ref_layernorm_reverse(const basin_ref_frame *frame);
-
-/* product.c */
-void basin_ref_matmul(const basin_ref_frame *frame);
-
-/* attention.c */
-size_t basin_ref_attention_scratch(const basin_call *call); /* bytes */
-void basin_ref_attention(const basin_ref_frame *frame);
-void basin_ref_attention_force(const basin_ref_frame *frame);
-void basin_ref_attention_reverse(const basin_ref_frame *frame);
-
-/* tokens.c */
-size_t basin_ref_tokens_scratch(const basin_call *call); /* bytes */
-void basin_ref_tokens_force(const basin_ref_frame *frame);
-void basin_ref_tokens_reverse(const basin_ref_frame *frame);
-
-/* pairs.c */
-void basin_ref_pair_dot(const basin_ref_frame *frame);
-void basin_ref_pair_sum(const basin_ref_frame *frame);
-
-/* conv.c */
-void basin_ref_conv(const basin_ref_frame *frame);
-void basin_ref_conv_input(const basin_ref_frame *frame);
-void basin_ref_conv_kernel(const basin_ref_frame *frame);
-
-/* pool.c */
-void basin_ref_avgpool(const basin_ref_frame *frame);
-void basin_ref_avgpool_reverse(const basin_ref_frame *frame);
-void basin_ref_maxpool(const basin_ref_frame *frame);
-void basin_ref_maxpool_scatter(const basin_ref_frame *frame);
-void basin_ref_maxpool_gather(const basin_ref_frame *frame);
-
-/* random.c */
-void basin_ref_normal(const basin_ref_frame *frame);
-void basin_ref_uniform(const basin_ref_frame *frame);
-
-/* own.c */
-void basin_ref_own(const basin_ref_frame *frame);
+/* The operations. */
+typedef void basin_ref_operation(const basin_ref_frame *frame);
+basin_ref_operation basin_ref_pointwise;
+#define LEAF(...)
+#define POINTWISE(...)
+#define CALL(name, rule, ref, ...) basin_ref_operation basin_ref_##ref;
+#include "backend/ops.inc"
+size_t basin_ref_attention_scratch(const basin_call *call);
+size_t basin_ref_tokens_scratch(const basin_call *call);
 
 #endif

@@ -7,26 +7,6 @@
 #include "plan/ir.h"
 #include "plan/passes/program.h"
 
-static bool takes_long(int op) {
-    switch (op) {
-    case BASIN_OP_SQRT:
-    case BASIN_OP_EXP:
-    case BASIN_OP_LOG:
-    case BASIN_OP_LOG1P:
-    case BASIN_OP_EXPM1:
-    case BASIN_OP_TANH:
-    case BASIN_OP_SIGMOID:
-    case BASIN_OP_SOFTPLUS:
-    case BASIN_OP_LNCOSH:
-    case BASIN_OP_SIN:
-    case BASIN_OP_COS:
-    case BASIN_OP_ERF:
-    case BASIN_OP_POW:
-    case BASIN_OP_DIV: return true;
-    default: return false;
-    }
-}
-
 /* Whether it is one pass over operands like its result, element by element, and cheap enough. */
 static bool is_simple(const basin_ir *ir, const basin_ir_instruction *call, bool device) {
     const basin_program *p = call->program;
@@ -36,7 +16,7 @@ static bool is_simple(const basin_ir *ir, const basin_ir_instruction *call, bool
     for (int k = 0; k < call->ins; k++)
         if (p->stride[k][0] != 1 || ir->value[ir->value[call->in[k]].root].leaf) return false;
     for (int i = 0; i < p->instructions && !device; i++)
-        if (takes_long(p->instruction[i].op)) return false;
+        if (basin_op_is_slow(p->instruction[i].op)) return false;
     return true;
 }
 
