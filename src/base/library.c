@@ -4,6 +4,7 @@
 #include "base/library.h"
 
 #include <dlfcn.h>
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,8 @@
 
 static const struct {
     const char *name, *file, *purpose;
-    bool linked; /* in a static program */
+    bool linked;     /* in a static program */
+    const char *pip; /* a package of Python's that has it, and where; NULL: none */
 } libraries[BASIN_LIBRARIES] = {
     [BASIN_LIBRARY_ARCHIVE] = {"libarchive", BASIN_SONAME_ARCHIVE, "tar and zip files", true},
     [BASIN_LIBRARY_ARPACK] = {"ARPACK", BASIN_SONAME_ARPACK, "eigenvectors of large graphs", true},
@@ -27,8 +29,8 @@ static const struct {
     [BASIN_LIBRARY_NCCL] = {"NCCL", "libnccl.so.2", "ranks with a GPU each", false},
     [BASIN_LIBRARY_WEBP] = {"libwebp", BASIN_SONAME_WEBP, "WebP pictures", false},
     /* not looked for at build time: its functions keep their form */
-    [BASIN_LIBRARY_XGBOOST] = {"XGBoost", "libxgboost.so.0", "boosted trees to compare with",
-                               false},
+    [BASIN_LIBRARY_XGBOOST] = {"XGBoost", "libxgboost.so.0", "boosted trees", false,
+                               "xgboost/lib/libxgboost.so"},
 };
 
 #ifdef BASIN_LIBRARY_LINKED
@@ -78,28 +80,56 @@ void basin_home_find(char home[BASIN_HOME]) {
     home[length > 0 ? length : 0] = 0;
 }
 
+/* Inside a package of Python's: beside our own package, in the virtual environment, in the user's
+ * packages, in the system's. */
+static bool find_in_python(char path[BASIN_HOME], basin_library library) {
+    const char *places[] = {"", getenv("VIRTUAL_ENV"), getenv("HOME"), "/usr/local", "/usr"};
+    const char *pip = libraries[library].pip;
+    char home[BASIN_HOME], pattern[2 * BASIN_HOME];
+    basin_home_find(home);
+    char *slash = strrchr(home, '/');
+    if (slash) *slash = 0;
+    for (size_t i = 0; i < sizeof places / sizeof *places && pip && !is_static; i++) {
+        glob_t found = {0};
+        if (!places[i]) continue;
+        if (i == 0)
+            snprintf(pattern, sizeof pattern, "%s/../%s", home, pip);
+        else
+            snprintf(pattern, sizeof pattern, "%s%s/lib/python3*/*-packages/%s", places[i],
+                     i == 2 ? "/.local" : "", pip);
+        bool there = !glob(pattern, 0, NULL, &found) && found.gl_pathc > 0;
+        if (there) snprintf(path, BASIN_HOME, "%s", found.gl_pathv[0]);
+        globfree(&found);
+        if (there) return true;
+    }
+    return false;
+}
+
 /* Beside the file that holds this code (a Python package carries its own), then where the system
- * keeps libraries. */
+ * keeps libraries, then inside Python's packages. */
 static void *open_library(basin_library library) {
     char home[BASIN_HOME], path[BASIN_HOME];
     basin_home_find(home);
     const char *slash = strrchr(home, '/');
     int length = slash ? (int)(slash - home) + 1 : 0;
     int written = snprintf(path, sizeof path, "%.*s%s", length, home, libraries[library].file);
-    void *beside = NULL;
-    if (slash && written > 0 && written < (int)sizeof path) beside = basin_library_open(path);
-    return beside ? beside : basin_library_open(libraries[library].file);
+    void *opened = NULL;
+    if (slash && written > 0 && written < (int)sizeof path) opened = basin_library_open(path);
+    if (!opened && libraries[library].pip && find_in_python(path, library) &&
+        !basin_library_file_present(libraries[library].file))
+        opened = basin_library_open(path);
+    return opened ? opened : basin_library_open(libraries[library].file);
 }
 
 /* Where to get it: Debian calls the package of libwebp.so.7 libwebp7, that of libfoo1.so.0
  * libfoo1-0. A static program gets none. */
-static const char *advice(char text[100], const char *file) {
-    const char *so = strstr(file, ".so.");
+static const char *advice(char text[100], basin_library library) {
+    const char *file = libraries[library].file, *so = strstr(file, ".so.");
     text[0] = 0;
     if (is_static || !so) return text;
     bool number = so > file && so[-1] >= '0' && so[-1] <= '9';
-    snprintf(text, 100, "; Debian's package %.*s%s%s has it", (int)(so - file), file,
-             number ? "-" : "", so + 4);
+    snprintf(text, 100, "; Debian's package %.*s%s%s has it%s", (int)(so - file), file,
+             number ? "-" : "", so + 4, libraries[library].pip ? ", and pip install xgboost" : "");
     return text;
 }
 
@@ -107,7 +137,7 @@ static basin_status absent(basin_library library, const char *what, basin_error 
     char text[100];
     return basin_fail(error, BASIN_UNSUPPORTED, "%s, wanted for %s, cannot be used: %s%s",
                       libraries[library].name, libraries[library].purpose, what,
-                      advice(text, libraries[library].file));
+                      advice(text, library));
 }
 
 basin_status basin_library_load(void *table, basin_library library,
@@ -217,6 +247,8 @@ bool basin_library_file_present(const char *file) { return basin_library_open(fi
 
 bool basin_library_present(int library) {
     if (library >= BASIN_LIBRARIES) return false;
-    return is_static ? libraries[library].linked
-                     : basin_library_file_present(libraries[library].file);
+    char path[BASIN_HOME];
+    if (is_static) return libraries[library].linked;
+    return basin_library_file_present(libraries[library].file) ||
+           find_in_python(path, (basin_library)library);
 }

@@ -83,7 +83,7 @@ static int flagged(const char *csv) {
 /* m.safetensors with a network that has no share: no attention to draw, which is said. */
 static void attention_without_a_share_is_not_drawn(void **state) {
     static const char key[] = "\"network.share\":\"";
-    static char bytes[1 << 20];
+    static char bytes[1 << 23];
     char path[PATH_TEXT];
     FILE *file = fopen(folder_path(path, state, "m.safetensors"), "rb");
     assert_non_null(file);

@@ -1,21 +1,20 @@
-/* Boosted trees: a stump against brute force, tables that they must learn, the same bits for any
- * number of threads, files and what is refused in them. */
+/* Boosted trees: tables that they must learn, the same bits for any number of threads, Shapley
+ * values, files, and trees of files from before XGBoost. Skipped where XGBoost is absent. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/team/processors.h"
+#include "base/team/team.h"
 #include "basin/metrics.h"
 #include "basin/random.h"
 #include "support/lab.h"
 #include "train/trees/trees.h"
 
-enum { ROWS = 600, FEATURES = 5, TRAINS = 400 };
+enum { ROWS = 600, FEATURES = 5, STRIDE = 7, TRAINS = 400 };
 
 typedef struct table {
-    float x[ROWS * FEATURES];
-    int32_t label[ROWS];
-    int64_t row[ROWS];
+    float x[ROWS * STRIDE];
+    uint8_t label[ROWS];
     basin_trees_data data;
 } table;
 
@@ -23,23 +22,22 @@ static void must(basin_status status, const basin_error *error) {
     if (status) fail_msg("%s", error->text);
 }
 
-/* Class by two features that say nothing one by one; the others are noise. */
-static int32_t quadrant(const float *x) { return (x[0] > 0) != (x[3] > 0.5f); }
-static int32_t terraces(const float *x) { return x[1] < -0.5f ? 0 : x[1] < 0.5f ? 1 : 2; }
+static void needs_xgboost(void) {
+    basin_error error;
+    if (basin_trees_available(&error)) skip();
+}
 
-static void fill(table *t, int32_t (*label)(const float *x), uint64_t seed) {
-    basin_random_fill_normal(t->x, seed, 0, 0, ROWS * FEATURES);
+/* Class by two features that say nothing one by one; the others are noise. The last columns, which
+ * no tree may read, are the label. */
+static void fill(table *t, uint64_t seed) {
+    needs_xgboost();
+    basin_random_fill_normal(t->x, seed, 0, 0, ROWS * STRIDE);
     for (int64_t i = 0; i < ROWS; i++) {
-        t->label[i] = label(t->x + i * FEATURES);
-        t->row[i] = i;
+        float *x = t->x + i * STRIDE;
+        t->label[i] = (x[0] > 0) != (x[3] > 0.5f);
+        x[FEATURES] = x[FEATURES + 1] = t->label[i];
     }
-    t->data = (basin_trees_data){.x = t->x,
-                                 .label = t->label,
-                                 .features = FEATURES,
-                                 .train = t->row,
-                                 .trains = TRAINS,
-                                 .validation = t->row + TRAINS,
-                                 .validations = ROWS - TRAINS};
+    t->data = (basin_trees_data){t->x, t->label, {1, 1}, FEATURES, STRIDE, TRAINS, ROWS - TRAINS};
 }
 
 static basin_trees *fit(const table *t, basin_trees_spec spec) {
@@ -49,106 +47,88 @@ static basin_trees *fit(const table *t, basin_trees_spec spec) {
     return trees;
 }
 
-static double right(const table *t, const basin_trees *trees, int64_t from) {
-    static double score[ROWS * 3];
-    basin_trees_predict(score, trees, t->x, ROWS);
-    int64_t hits = 0;
-    for (int64_t i = from; i < ROWS; i++) {
-        const double *s = score + i * trees->scores;
-        int32_t guess = s[0] > 0;
-        if (trees->scores == 3) guess = s[0] > s[1] && s[0] > s[2] ? 0 : s[1] > s[2] ? 1 : 2;
-        hits += guess == t->label[i];
-    }
-    return (double)hits / (double)(ROWS - from);
+static void predict(double *logit, const basin_trees *trees, const table *t) {
+    basin_error error;
+    must(basin_trees_predict(logit, trees, t->x, ROWS, STRIDE, &error), &error);
 }
 
 static void learns_what_no_feature_says_alone(void **state) {
     (void)state;
-    table t;
-    fill(&t, quadrant, 1);
+    static table t;
+    double logit[ROWS];
+    int64_t hits = 0;
+    fill(&t, 1);
     basin_trees *trees = fit(&t, BASIN_TREES_DEFAULT);
-    assert_true(right(&t, trees, TRAINS) > 0.95);
+    predict(logit, trees, &t);
+    for (int64_t i = TRAINS; i < ROWS; i++) hits += (logit[i] > 0) == t.label[i];
+    assert_true(hits > (ROWS - TRAINS) * 95 / 100);
+    assert_int_equal(basin_trees_features(trees), FEATURES);
     basin_trees_free(trees);
 }
 
-static void learns_several_classes(void **state) {
-    (void)state;
-    table t;
-    fill(&t, terraces, 2);
+typedef struct fitting {
+    const table *t;
+    basin_trees **made;
+} fitting;
+
+static basin_status fit_one(const void *context, int64_t item, basin_error *error) {
+    const fitting *f = context;
     basin_trees_spec spec = BASIN_TREES_DEFAULT;
-    spec.classes = 3;
-    basin_trees *trees = fit(&t, spec);
-    assert_int_equal(trees->scores, 3);
-    assert_true(right(&t, trees, TRAINS) > 0.97);
-    basin_trees_free(trees);
+    spec.seed = (uint64_t)item % 2;
+    return basin_trees_fit(&f->made[item], &f->t->data, &spec, NULL, error);
 }
 
-/* The gain of cutting feature f at x, with weights 1, from the base score. */
-static double gain_of(const table *t, int64_t f, float x, double p) {
-    double slope[2] = {0, 0}, curve[2] = {0, 0};
-    for (int64_t i = 0; i < TRAINS; i++) {
-        int side = t->x[i * FEATURES + f] > x;
-        slope[side] += p - t->label[i];
-        curve[side] += p * (1 - p);
-    }
-    double gain = 0;
-    for (int s = 0; s < 2; s++) gain += slope[s] * slope[s] / (curve[s] + 1);
-    return curve[0] < 1 || curve[1] < 1 ? -INFINITY : gain;
+static void assert_same(const basin_trees *a, const basin_trees *b) {
+    basin_bundle *bundle;
+    basin_error error;
+    must(basin_bundle_new(&bundle, &error), &error);
+    must(basin_trees_store(bundle, "a.", a, &error), &error);
+    must(basin_trees_store(bundle, "b.", b, &error), &error);
+    const basin_tensor *one = basin_bundle_find(bundle, "a.xgboost");
+    const basin_tensor *two = basin_bundle_find(bundle, "b.xgboost");
+    assert_int_equal(one->shape.dim[0], two->shape.dim[0]);
+    assert_memory_equal(one->data, two->data, (size_t)one->shape.dim[0]);
+    basin_bundle_free(bundle);
 }
 
-static void a_stump_is_the_best_of_all_cuts(void **state) {
-    (void)state;
-    table t;
-    fill(&t, terraces, 3);
-    for (int64_t i = 0; i < ROWS; i++) t.label[i] = t.label[i] > 0;
-    for (int64_t i = 0; i < ROWS * FEATURES; i++) t.x[i] = roundf(t.x[i] * 20) / 20;
-    basin_trees_spec spec = BASIN_TREES_DEFAULT;
-    spec.rounds = 1, spec.patience = 0, spec.leaves = 2, spec.rows = spec.columns = 1;
-    basin_trees *trees = fit(&t, spec);
-    double p = 1 / (1 + exp(-trees->base[0])), best = -INFINITY;
-    for (int64_t f = 0; f < FEATURES; f++)
-        for (int64_t i = 0; i < TRAINS; i++)
-            best = fmax(best, gain_of(&t, f, t.x[i * FEATURES + f], p));
-    const basin_tree_node *root = trees->node;
-    assert_int_equal(trees->root[1], 3);
-    assert_true(fabs(gain_of(&t, root->feature, root->threshold, p) - best) < 1e-9 * best);
-    basin_trees_free(trees);
-}
-
+/* Fits that run at once are those that ran alone; so are fits of a process with more threads. */
 static void threads_do_not_matter(void **state) {
     (void)state;
-    table t;
-    fill(&t, quadrant, 4);
-    int64_t often[10 * TRAINS]; /* enough rows that threads share them */
-    for (int64_t i = 0; i < 10 * TRAINS; i++) often[i] = i % TRAINS;
-    t.data.train = often;
-    t.data.trains = 10 * TRAINS;
-    basin_trees *made[2];
-    for (int i = 0; i < 2; i++) {
-        basin_processors_set(i ? 3 : 1);
-        made[i] = fit(&t, BASIN_TREES_DEFAULT);
-    }
+    static table t;
+    basin_trees *made[6], *more[2];
+    basin_error error;
+    fill(&t, 4);
+    basin_processors_set(1);
+    fitting f = {&t, made};
+    must(basin_team_try(fit_one, &f, 2, 1, &error), &error);
+    basin_processors_set(3);
+    f.made = made + 2;
+    must(basin_team_try(fit_one, &f, 4, 1, &error), &error);
+    for (int i = 2; i < 6; i++) assert_same(made[i], made[i % 2]);
+    double logit[2][ROWS];
+    predict(logit[0], made[0], &t);
+    predict(logit[1], made[2], &t);
+    assert_memory_equal(logit[0], logit[1], sizeof logit[0]);
+    f.made = more;
+    must(basin_team_try(fit_one, &f, 2, 1, &error), &error);
+    for (int i = 0; i < 2; i++) assert_same(more[i], made[i]), basin_trees_free(more[i]);
+    for (int i = 0; i < 6; i++) basin_trees_free(made[i]);
     basin_processors_set(0);
-    assert_int_equal(made[0]->trees, made[1]->trees);
-    assert_memory_equal(made[0]->node, made[1]->node,
-                        (size_t)made[0]->root[made[0]->trees] * sizeof *made[0]->node);
-    basin_trees_free(made[0]);
-    basin_trees_free(made[1]);
 }
 
 static void validation_says_when_to_stop(void **state) {
     (void)state;
-    table t;
-    fill(&t, quadrant, 5);
+    static table t;
+    fill(&t, 5);
     for (int64_t i = 0; i < ROWS; i++) /* a third of the labels mean nothing */
-        if (basin_random_uniform_at(9, 9, (uint64_t)i) < 0.33f) t.label[i] = (int32_t)(i & 1);
+        if (basin_random_uniform_at(9, 9, (uint64_t)i) < 0.33f) t.label[i] = (uint8_t)(i & 1);
     basin_trees_spec spec = BASIN_TREES_DEFAULT;
+    spec.rounds = 400;
     basin_trees *stopped = fit(&t, spec);
     spec.patience = 0;
     basin_trees *whole = fit(&t, spec);
-    assert_int_equal(whole->trees, spec.rounds);
-    assert_true(stopped->trees < spec.rounds / 2);
-    assert_true(right(&t, stopped, TRAINS) >= right(&t, whole, TRAINS));
+    assert_int_equal(basin_trees_rounds(whole), spec.rounds);
+    assert_true(basin_trees_rounds(stopped) < spec.rounds / 2);
     basin_trees_free(stopped);
     basin_trees_free(whole);
 }
@@ -158,122 +138,158 @@ static void validation_says_when_to_stop(void **state) {
 static void ranks_say_when_to_stop(void **state) {
     (void)state;
     static table t;
-    fill(&t, quadrant, 11);
+    fill(&t, 11);
     basin_trees_spec spec = BASIN_TREES_DEFAULT;
-    double weight[] = {1, 30};
-    t.data.weight = weight;
+    t.data.weight[1] = 30;
     for (int64_t i = TRAINS; i < ROWS; i += 4) t.label[i] = 0;
-    basin_trees *by_loss = fit(&t, spec);
-    spec.ranks = true;
-    basin_trees *by_ranks = fit(&t, spec);
-    double score[2][ROWS];
-    basin_ranking ranking[2];
-    uint8_t label[ROWS];
-    basin_error error;
-    basin_trees_predict(score[0], by_loss, t.x, ROWS);
-    basin_trees_predict(score[1], by_ranks, t.x, ROWS);
-    for (int64_t i = 0; i < ROWS; i++) label[i] = t.label[i] == 1;
-    for (int k = 0; k < 2; k++)
-        must(basin_ranking_measure(&ranking[k], score[k] + TRAINS, label + TRAINS, ROWS - TRAINS, 0,
+    double merit[2];
+    for (int k = 0; k < 2; k++) {
+        double logit[ROWS];
+        basin_ranking ranking;
+        basin_error error;
+        spec.stop = k ? BASIN_TREES_BY_RANKS : BASIN_TREES_BY_LOSS;
+        basin_trees *trees = fit(&t, spec);
+        predict(logit, trees, &t);
+        must(basin_ranking_measure(&ranking, logit + TRAINS, t.label + TRAINS, ROWS - TRAINS, 0,
                                    &error),
              &error);
-    assert_true(ranking[1].auroc + ranking[1].auprc > ranking[0].auroc + ranking[0].auprc);
-    basin_trees_free(by_loss);
-    basin_trees_free(by_ranks);
+        merit[k] = ranking.auroc + ranking.auprc;
+        basin_trees_free(trees);
+    }
+    assert_true(merit[1] > merit[0]);
 }
 
 static void weights_move_the_balance(void **state) {
     (void)state;
-    table t;
-    fill(&t, quadrant, 6);
-    basin_trees *plain = fit(&t, BASIN_TREES_DEFAULT);
-    t.data.weight = (const double[]){1, 10};
-    basin_trees *heavy = fit(&t, BASIN_TREES_DEFAULT);
-    assert_true(heavy->base[0] > plain->base[0] + 2);
-    basin_trees_free(plain);
-    basin_trees_free(heavy);
+    static table t;
+    double mean[2] = {0, 0}, logit[ROWS];
+    fill(&t, 6);
+    basin_trees_spec spec = BASIN_TREES_DEFAULT;
+    spec.rounds = 1;
+    for (int k = 0; k < 2; k++) {
+        t.data.weight[1] = k ? 10 : 1;
+        basin_trees *trees = fit(&t, spec);
+        predict(logit, trees, &t);
+        for (int64_t i = 0; i < ROWS; i++) mean[k] += logit[i] / ROWS;
+        basin_trees_free(trees);
+    }
+    assert_true(mean[1] > mean[0] + 2);
+}
+
+static void shapley_values_add_up(void **state) {
+    (void)state;
+    static table t;
+    static float value[ROWS * (FEATURES + 1)];
+    double logit[ROWS], of[FEATURES] = {0};
+    basin_error error;
+    fill(&t, 8);
+    basin_trees *trees = fit(&t, BASIN_TREES_DEFAULT);
+    predict(logit, trees, &t);
+    must(basin_trees_shapley(value, trees, t.x, ROWS, STRIDE, &error), &error);
+    for (int64_t i = 0; i < ROWS; i++) {
+        double sum = 0;
+        for (int c = 0; c <= FEATURES; c++) sum += (double)value[i * (FEATURES + 1) + c];
+        assert_true(fabs(sum - logit[i]) < 1e-4);
+        for (int c = 0; c < FEATURES; c++)
+            of[c] += fabs((double)value[i * (FEATURES + 1) + c]) / ROWS;
+    }
+    for (int c = 0; c < FEATURES; c++) /* the two that decide */
+        if (c != 0 && c != 3) assert_true(of[c] < of[0] / 4 && of[c] < of[3] / 4);
+    basin_trees_free(trees);
 }
 
 static void files_keep_them(void **state) {
     (void)state;
-    table t;
+    static table t;
     basin_error error;
     basin_bundle *bundle;
     basin_trees *read;
-    static double before[ROWS], after[ROWS];
-    fill(&t, quadrant, 7);
+    double before[ROWS], after[ROWS];
+    fill(&t, 7);
     basin_trees *trees = fit(&t, BASIN_TREES_DEFAULT);
     must(basin_bundle_new(&bundle, &error), &error);
-    must(basin_trees_store(bundle, "trees.0.", trees, &error), &error);
-    must(basin_trees_load(&read, bundle, "trees.0.", &error), &error);
-    basin_trees_predict(before, trees, t.x, ROWS);
-    basin_trees_predict(after, read, t.x, ROWS);
+    must(basin_trees_store(bundle, "trees0.", trees, &error), &error);
+    must(basin_trees_load(&read, bundle, "trees0.", &error), &error);
+    predict(before, trees, &t);
+    predict(after, read, &t);
     assert_memory_equal(before, after, sizeof before);
     basin_trees_free(read);
-
-    int32_t *link = basin_bundle_find(bundle, "trees.0.link")->data;
-    static const int32_t wrong[][2] = {{FEATURES, 1}, {-2, 1},        {0, 0},
-                                       {0, 1 << 20},  {0, INT32_MAX}, {0, -5}};
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        memcpy(link, wrong[i], sizeof wrong[i]);
-        assert_int_equal(basin_trees_load(&read, bundle, "trees.0.", &error), BASIN_BAD_FILE);
-        assert_null(read);
-    }
-    assert_int_equal(basin_trees_load(&read, bundle, "trees.1.", &error), BASIN_BAD_FILE);
-    basin_bundle_free(bundle);
     basin_trees_free(trees);
-}
-
-/* A chain of nodes so deep, each with a leaf on its left. */
-static basin_status load_chain(int depth) {
-    basin_tree_node node[2 * BASIN_TREE_DEPTH + 3];
-    int64_t root[] = {0, 2 * depth + 1};
-    double base = 0;
-    basin_trees chain = {.features = 1, .scores = 1, .trees = 1, .base = &base, .root = root},
-                *read;
-    basin_bundle *bundle;
-    basin_error error;
-    chain.node = node;
-    for (int i = 0; i <= 2 * depth; i++)
-        node[i] = (basin_tree_node){i % 2 || i == 2 * depth ? -1 : 0, i + 1, 0, 1};
-    must(basin_bundle_new(&bundle, &error), &error);
-    must(basin_trees_store(bundle, "", &chain, &error), &error);
-    basin_status status = basin_trees_load(&read, bundle, "", &error);
-    basin_trees_free(read);
+    memset(basin_bundle_find(bundle, "trees0.xgboost")->data, 'x', 40);
+    assert_int_equal(basin_trees_load(&read, bundle, "trees0.", &error), BASIN_BAD_FILE);
+    assert_null(read);
+    assert_int_equal(basin_trees_load(&read, bundle, "trees1.", &error), BASIN_BAD_FILE);
     basin_bundle_free(bundle);
-    return status;
 }
 
-/* Explanations keep the way to a leaf. */
-static void deep_trees_are_refused(void **state) {
-    (void)state;
-    assert_int_equal(load_chain(BASIN_TREE_DEPTH), BASIN_OK);
-    assert_int_equal(load_chain(BASIN_TREE_DEPTH + 1), BASIN_BAD_FILE);
-}
+/* ---- files from before XGBoost ---- */
 
-static void labels_beyond_the_classes_are_refused(void **state) {
-    (void)state;
-    table t;
+static void add(basin_bundle *bundle, const char *name, void *data, basin_dtype dtype,
+                basin_shape shape) {
     basin_error error;
+    basin_tensor tensor = basin_tensor_borrow(data, dtype, shape);
+    must(basin_bundle_add(bundle, name, &tensor, &error), &error);
+}
+
+/* Two trees: x0 <= 1 ? (x2 <= -1 ? 0.1 : 0.2) : 0.3, and 0.5. */
+static void trees_of_older_files_are_read(void **state) {
+    (void)state;
+    int64_t features = 3, root[] = {0, 5, 6};
+    double base = -0.75, logit[4];
+    int32_t link[6][2] = {{0, 1}, {2, 3}, {-1, 0}, {-1, 0}, {-1, 0}, {-1, 0}};
+    float number[6][2] = {{1, 0}, {-1, 0}, {0, 0.3f}, {0, 0.1f}, {0, 0.2f}, {0, 0.5f}};
+    const float x[4][3] = {{1, 0, -1}, {1, 0, -0.5f}, {1.0001f, 0, -3}, {-5, 0, 9}};
+    const double expected[4] = {0.1, 0.2, 0.3, 0.2};
+    float value[4 * 4];
+    basin_bundle *bundle;
     basin_trees *trees;
-    fill(&t, terraces, 8);
-    assert_int_equal(basin_trees_fit(&trees, &t.data, &BASIN_TREES_DEFAULT, NULL, &error),
+    basin_error error;
+    needs_xgboost();
+    must(basin_bundle_new(&bundle, &error), &error);
+    add(bundle, "t.features", &features, BASIN_I64, BASIN_SHAPE(1));
+    add(bundle, "t.base", &base, BASIN_F64, BASIN_SHAPE(1));
+    add(bundle, "t.root", root, BASIN_I64, BASIN_SHAPE(3));
+    add(bundle, "t.link", link, BASIN_I32, BASIN_SHAPE(6, 2));
+    add(bundle, "t.number", number, BASIN_F32, BASIN_SHAPE(6, 2));
+    must(basin_trees_load(&trees, bundle, "t.", &error), &error);
+    must(basin_trees_predict(logit, trees, x[0], 4, 3, &error), &error);
+    must(basin_trees_shapley(value, trees, x[0], 4, 3, &error), &error);
+    for (int i = 0; i < 4; i++) {
+        const float *v = value + 4 * i;
+        if (fabs(logit[i] - (expected[i] + 0.5 - 0.75)) > 1e-6)
+            fail_msg("row %d: %.9g", i, logit[i]);
+        assert_true(fabs((double)(v[0] + v[1] + v[2] + v[3]) - logit[i]) < 1e-6);
+    }
+    basin_trees_free(trees);
+    static const int32_t wrong[][2] = {{3, 1}, {-2, 1}, {0, 0}, {0, 4}, {0, INT32_MAX}, {0, -5}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        memcpy(basin_bundle_find(bundle, "t.link")->data, wrong[i], sizeof wrong[i]);
+        assert_int_equal(basin_trees_load(&trees, bundle, "t.", &error), BASIN_BAD_FILE);
+    }
+    basin_bundle_free(bundle);
+}
+
+static void a_table_without_rows_is_refused(void **state) {
+    (void)state;
+    basin_trees_data data = {.features = 2, .stride = 2};
+    basin_trees *trees;
+    basin_error error;
+    assert_int_equal(basin_trees_fit(&trees, &data, &BASIN_TREES_DEFAULT, NULL, &error),
                      BASIN_BAD_VALUE);
-    assert_non_null(strstr(error.text, "label 2, wanted 0 to 1"));
+    assert_non_null(strstr(error.text, "0 rows and 2 columns"));
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(learns_what_no_feature_says_alone),
-        cmocka_unit_test(learns_several_classes),
-        cmocka_unit_test(a_stump_is_the_best_of_all_cuts),
         cmocka_unit_test(threads_do_not_matter),
         cmocka_unit_test(validation_says_when_to_stop),
         cmocka_unit_test(ranks_say_when_to_stop),
         cmocka_unit_test(weights_move_the_balance),
+        cmocka_unit_test(shapley_values_add_up),
         cmocka_unit_test(files_keep_them),
-        cmocka_unit_test(deep_trees_are_refused),
-        cmocka_unit_test(labels_beyond_the_classes_are_refused),
+        cmocka_unit_test(trees_of_older_files_are_read),
+        cmocka_unit_test(a_table_without_rows_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -238,6 +238,15 @@ static void leave_out_labels(whole *t) {
     t->settings.labels = false;
 }
 
+/* Without XGBoost the Energy Transformers stand alone. */
+static void leave_out_trees(basin_anomaly_settings *settings, const basin_watch *watch) {
+    basin_error why;
+    if (!settings->trees || !basin_trees_available(&why)) return;
+    basin_watch_note(watch, "trained without boosted trees: %s", why.text);
+    settings->trees = 0;
+    settings->labels = false;
+}
+
 static basin_status train_on(basin_anomaly_model **model, basin_outcome *outcome, whole *t,
                              const uint8_t *part, basin_error *error) {
     bool stopped = false;
@@ -281,11 +290,12 @@ basin_status basin_anomaly_train_as(basin_anomaly_model **model, basin_outcome *
     whole t = {.task = task, .settings = *settings, .least = least};
     *model = NULL;
     *outcome = (basin_outcome){.loss = NAN};
+    leave_out_trees(&t.settings, how->watch);
     basin_status status = take_data(&t, data, error);
-    if (!status) status = task->check(settings, error);
+    if (!status) status = task->check(&t.settings, error);
     if (!status) status = basin_run_open(&t.run, how, task->task, error);
     if (status) return status;
-    status = basin_run_compare(t.run, settings, task->table, error);
+    status = basin_run_compare(t.run, &t.settings, task->table, error);
     if (status) {
         basin_run_close(t.run);
         return status;
@@ -330,6 +340,9 @@ basin_status basin_anomaly_train_by(basin_anomaly_model **model, basin_outcome *
                           "the settings are of the task %s, wanted those of %s",
                           basin_settings_task(settings), task->task);
     basin_status status = basin_settings_check_effect(settings, error);
+    if (!status && basin_settings_given(settings, "trees") &&
+        ((const basin_anomaly_settings *)settings->values)->trees)
+        status = basin_trees_available(error);
     if (!status)
         status = basin_anomaly_train_as(&trained, outcome, task, settings->values, data, training,
                                         false, error);

@@ -1,186 +1,397 @@
-/* Trees that were grown: scores of rows, and their form in model files. */
+/* Boosted trees by XGBoost; see trees.h. The few functions of its C API are declared here, so that
+ * building needs no header of it. */
 #include "train/trees/trees.h"
 
+#include <inttypes.h>
+#include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/library.h"
+#include "base/number.h"
 #include "base/team/processors.h"
-#include "base/team/team.h"
+#include "base/try.h"
+#include "basin/metrics.h"
+
+typedef void *handle;
+int XGDMatrixCreateFromDense(const char *array, const char *config, handle *matrix);
+int XGDMatrixSetFloatInfo(handle matrix, const char *field, const float *value, uint64_t count);
+int XGDMatrixFree(handle matrix);
+int XGBoosterCreate(const handle *matrix, uint64_t count, handle *booster);
+int XGBoosterSetParam(handle booster, const char *name, const char *value);
+int XGBoosterUpdateOneIter(handle booster, int round, handle matrix);
+int XGBoosterBoostedRounds(handle booster, int *rounds);
+int XGBoosterGetNumFeature(handle booster, uint64_t *count);
+int XGBoosterSlice(handle booster, int begin, int end, int step, handle *slice);
+int XGBoosterPredictFromDMatrix(handle booster, handle matrix, const char *config,
+                                const uint64_t **shape, uint64_t *rank, const float **value);
+int XGBoosterPredictFromDense(handle booster, const char *array, const char *config, handle matrix,
+                              const uint64_t **shape, uint64_t *rank, const float **value);
+int XGBoosterSaveModelToBuffer(handle booster, const char *config, uint64_t *bytes,
+                               const char **buffer);
+int XGBoosterLoadModelFromBuffer(handle booster, const void *buffer, uint64_t bytes);
+int XGBoosterFree(handle booster);
+const char *XGBGetLastError(void);
+
+#define FUNCTIONS(X)                                                                               \
+    X(XGDMatrixCreateFromDense)                                                                    \
+    X(XGDMatrixSetFloatInfo)                                                                       \
+    X(XGDMatrixFree)                                                                               \
+    X(XGBoosterCreate)                                                                             \
+    X(XGBoosterSetParam)                                                                           \
+    X(XGBoosterUpdateOneIter)                                                                      \
+    X(XGBoosterBoostedRounds)                                                                      \
+    X(XGBoosterGetNumFeature)                                                                      \
+    X(XGBoosterSlice)                                                                              \
+    X(XGBoosterPredictFromDMatrix)                                                                 \
+    X(XGBoosterPredictFromDense)                                                                   \
+    X(XGBoosterSaveModelToBuffer)                                                                  \
+    X(XGBoosterLoadModelFromBuffer)                                                                \
+    X(XGBoosterFree)                                                                               \
+    X(XGBGetLastError)
+
+static struct { FUNCTIONS(BASIN_LIBRARY_FIELD) } xgb;
+
+const basin_trees_spec BASIN_TREES_DEFAULT = {
+    .rounds = 1000,
+    .patience = 50,
+    .leaves = 31,
+    .depth = 6,
+    .bins = 64,
+    .rate = 0.05,
+    .l2 = 1,
+    .least_hessian = 1,
+    .rows = 0.8,
+    .columns = 0.8,
+};
+
+struct basin_trees {
+    handle booster;
+};
+
+/* ---- the library ---- */
+
+basin_status basin_trees_available(basin_error *error) {
+    static const basin_library_function needed[] = {FUNCTIONS(BASIN_LIBRARY_NAME){0}};
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    basin_status status = xgb.XGBGetLastError
+                              ? BASIN_OK
+                              : basin_library_load(&xgb, BASIN_LIBRARY_XGBOOST, needed, error);
+    if (status) xgb.XGBGetLastError = NULL;
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+/* The first line of what XGBoost says; a stack trace follows. */
+static basin_status fail(basin_status status, const char *path, basin_error *error) {
+    const char *text = xgb.XGBGetLastError();
+    return basin_fail(error, status, "%s%sXGBoost: %.*s", path,
+                      *path ? ": its boosted trees: " : "", (int)strcspn(text, "\n"), text);
+}
+
+/* The status of a call, which is 0 where it went well. */
+static basin_status check(int code, basin_error *error) {
+    return code ? fail(BASIN_UNSUPPORTED, "", error) : BASIN_OK;
+}
+
+static basin_status set(handle booster, const char *name, const char *value, basin_error *error) {
+    return check(xgb.XGBoosterSetParam(booster, name, value), error);
+}
+
+static basin_status set_number(handle booster, const char *name, double value, basin_error *error) {
+    char text[40];
+    basin_real_print(text, sizeof text, 12, value);
+    return set(booster, name, text, error);
+}
+
+enum { ARRAY = 200 };
+
+/* The first `features` columns of rows as XGBoost is told of arrays. */
+static const char *describe(char text[ARRAY], const float *x, int64_t rows, int64_t features,
+                            int64_t stride) {
+    snprintf(text, ARRAY,
+             "{\"data\":[%" PRIuPTR ",true],\"shape\":[%" PRId64 ",%" PRId64
+             "],\"strides\":[%" PRId64 ",4],\"typestr\":\"<f4\",\"version\":3}",
+             (uintptr_t)x, rows, features, stride * (int64_t)sizeof *x);
+    return text;
+}
+
+static void free_matrix(handle *matrix) {
+    if (*matrix) xgb.XGDMatrixFree(*matrix);
+}
+
+static basin_status make_matrix(handle *matrix, const float *x, int64_t rows, int64_t features,
+                                int64_t stride, basin_error *error) {
+    char array[ARRAY];
+    return check(xgb.XGDMatrixCreateFromDense(describe(array, x, rows, features, stride),
+                                              "{\"missing\":NaN,\"nthread\":1}", matrix),
+                 error);
+}
+
+/* ---- a fit ---- */
+
+typedef struct fit {
+    const basin_trees_data *data;
+    const basin_trees_spec *spec;
+    handle train, validation, booster;
+    double *logit; /* [validations] */
+    bool ranks;    /* validation has both classes, and judges by ranks */
+} fit;
+
+static basin_status make_rows(handle *matrix, const basin_trees_data *d, int64_t first,
+                              int64_t rows, basin_error *error) {
+    BASIN_FREE_AT_EXIT float *value = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&value, rows, "labels of trees", error));
+    BASIN_TRY(make_matrix(matrix, d->x + first * d->stride, rows, d->features, d->stride, error));
+    for (int64_t i = 0; i < rows; i++) value[i] = d->label[first + i];
+    BASIN_TRY(check(xgb.XGDMatrixSetFloatInfo(*matrix, "label", value, (uint64_t)rows), error));
+    for (int64_t i = 0; i < rows; i++) value[i] = (float)d->weight[d->label[first + i]];
+    return check(xgb.XGDMatrixSetFloatInfo(*matrix, "weight", value, (uint64_t)rows), error);
+}
+
+/* Without a tree a row scores the logarithm of its class's odds. */
+static double base_of(const basin_trees_data *d) {
+    double sum[2] = {0, 0};
+    for (int64_t i = 0; i < d->trains; i++) sum[d->label[i]] += d->weight[d->label[i]];
+    return (sum[1] + 0.5) / (sum[0] + sum[1] + 1);
+}
+
+static basin_status configure(fit *f, basin_error *error) {
+    const basin_trees_spec *s = f->spec;
+    const struct {
+        const char *name;
+        double value;
+    } number[] = {
+        {"base_score", base_of(f->data)},
+        {"eta", s->rate},
+        {"max_depth", (double)s->depth},
+        {"max_leaves", (double)s->leaves},
+        {"lambda", s->l2},
+        {"min_child_weight", s->least_hessian},
+        {"subsample", s->rows},
+        {"colsample_bytree", s->columns},
+        {"seed", (double)(s->seed % 2147483647)},
+        {"nthread", 1},
+        {"verbosity", 0},
+        {"max_bin", (double)s->bins},
+    };
+    BASIN_TRY(set(f->booster, "objective", "binary:logistic", error));
+    BASIN_TRY(set(f->booster, "tree_method", "hist", error));
+    BASIN_TRY(set(f->booster, "seed_per_iteration", "true", error));
+    BASIN_TRY(set(f->booster, "grow_policy", s->leaves ? "lossguide" : "depthwise", error));
+    for (size_t i = 0; i < sizeof number / sizeof *number; i++)
+        BASIN_TRY(set_number(f->booster, number[i].name, number[i].value, error));
+    return BASIN_OK;
+}
+
+/* Mean cross entropy of the validation rows, as they weigh in training. */
+static double validation_loss(const fit *f) {
+    const basin_trees_data *d = f->data;
+    double loss = 0, weights = 0;
+    for (int64_t i = 0; i < d->validations; i++) {
+        int label = d->label[d->trains + i];
+        double z = label ? f->logit[i] : -f->logit[i];
+        loss += d->weight[label] * (z > 0 ? log1p(exp(-z)) : log1p(exp(z)) - z);
+        weights += d->weight[label];
+    }
+    return loss / weights;
+}
+
+/* What validation should have low. The rows are known to the booster, which adds what the newest
+ * tree says of them. */
+static basin_status judge(double *fault, const fit *f, basin_error *error) {
+    const basin_trees_data *d = f->data;
+    const uint64_t *shape;
+    const float *value;
+    uint64_t rank;
+    basin_ranking ranking;
+    BASIN_TRY(check(xgb.XGBoosterPredictFromDMatrix(f->booster, f->validation,
+                                                    "{\"type\":1,\"training\":false,"
+                                                    "\"iteration_begin\":0,\"iteration_end\":0,"
+                                                    "\"strict_shape\":false}",
+                                                    &shape, &rank, &value),
+                    error));
+    for (int64_t i = 0; i < d->validations; i++) f->logit[i] = (double)value[i];
+    *fault = validation_loss(f);
+    if (!f->ranks) return BASIN_OK;
+    BASIN_TRY(
+        basin_ranking_measure(&ranking, f->logit, d->label + d->trains, d->validations, 0, error));
+    *fault = -ranking.auprc - (f->spec->stop == BASIN_TREES_BY_RANKS ? ranking.auroc : 0);
+    return BASIN_OK;
+}
+
+static basin_status run_rounds(fit *f, const basin_watch *watch, basin_error *error) {
+    int64_t best_round = 0, round = 0;
+    double best = INFINITY, fault = 0;
+    bool stops = f->spec->patience > 0 && f->data->validations > 0;
+    while (round < f->spec->rounds && !basin_watch_stopped(watch)) {
+        BASIN_TRY(check(xgb.XGBoosterUpdateOneIter(f->booster, (int)round++, f->train), error));
+        if (stops) BASIN_TRY(judge(&fault, f, error));
+        if (!stops || fault < best) best = fault, best_round = round;
+        if (round - best_round >= f->spec->patience && stops) break;
+    }
+    if (best_round == round) return BASIN_OK;
+    handle all = f->booster; /* the rounds after the best one go */
+    BASIN_TRY(check(xgb.XGBoosterSlice(all, 0, (int)best_round, 1, &f->booster), error));
+    xgb.XGBoosterFree(all);
+    return BASIN_OK;
+}
+
+static basin_status run(fit *f, const basin_watch *watch, basin_error *error) {
+    const basin_trees_data *d = f->data;
+    int64_t ones = 0;
+    BASIN_TRY(make_rows(&f->train, d, 0, d->trains, error));
+    if (d->validations) BASIN_TRY(make_rows(&f->validation, d, d->trains, d->validations, error));
+    const handle known[2] = {f->train, f->validation};
+    BASIN_TRY(check(xgb.XGBoosterCreate(known, d->validations ? 2 : 1, &f->booster), error));
+    BASIN_TRY(configure(f, error));
+    for (int64_t i = 0; i < d->validations; i++) ones += d->label[d->trains + i];
+    f->ranks = f->spec->stop != BASIN_TREES_BY_LOSS && ones && ones < d->validations;
+    return run_rounds(f, watch, error);
+}
+
+static basin_status check_data(const basin_trees_data *d, basin_error *error) {
+    if (d->trains > 0 && d->features > 0) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE, "boosted trees of %lld rows and %lld columns",
+                      (long long)d->trains, (long long)d->features);
+}
+
+basin_status basin_trees_fit(basin_trees **trees, const basin_trees_data *data,
+                             const basin_trees_spec *spec, const basin_watch *watch,
+                             basin_error *error) {
+    fit f = {.data = data, .spec = spec};
+    basin_trees *made = NULL;
+    *trees = NULL;
+    BASIN_TRY(check_data(data, error));
+    BASIN_TRY(basin_trees_available(error));
+    basin_status status = BASIN_NEW(&made, 1, "boosted trees", error);
+    if (!status) status = BASIN_NEW(&f.logit, data->validations, "boosted trees", error);
+    if (!status) status = run(&f, watch, error);
+    if (!status) status = set_number(f.booster, "nthread", basin_processors(), error);
+    if (made) made->booster = f.booster;
+    free_matrix(&f.train), free_matrix(&f.validation);
+    free(f.logit);
+    if (status)
+        basin_trees_free(made);
+    else
+        *trees = made;
+    return status;
+}
 
 void basin_trees_free(basin_trees *trees) {
-    if (!trees) return;
-    free(trees->base);
-    free(trees->root);
-    free(trees->node);
+    if (trees && trees->booster) xgb.XGBoosterFree(trees->booster);
     free(trees);
 }
 
-static double value_of(const basin_tree_node *tree, const float *x) {
-    const basin_tree_node *n = tree;
-    while (n->feature >= 0) n = tree + n->child + !(x[n->feature] <= n->threshold);
-    return n->value;
+int64_t basin_trees_features(const basin_trees *trees) {
+    uint64_t count = 0;
+    return xgb.XGBoosterGetNumFeature(trees->booster, &count) ? 0 : (int64_t)count;
 }
 
-typedef struct predicting {
-    double *score;
-    const basin_trees *trees;
-    const float *x;
-} predicting;
+int64_t basin_trees_rounds(const basin_trees *trees) {
+    int rounds = 0;
+    return xgb.XGBoosterBoostedRounds(trees->booster, &rounds) ? 0 : rounds;
+}
 
-static void predict_rows(const void *context, int64_t first, int64_t last, int place) {
-    const predicting *p = context;
-    const basin_trees *trees = p->trees;
-    (void)place;
-    for (int64_t r = first; r < last; r++) {
-        double *mine = p->score + r * trees->scores;
-        for (int64_t k = 0; k < trees->scores; k++) mine[k] = trees->base[k];
-        for (int64_t t = 0; t < trees->trees; t++)
-            mine[t % trees->scores] +=
-                value_of(trees->node + trees->root[t], p->x + r * trees->features);
+/* ---- predictions ---- */
+
+basin_status basin_trees_predict(double *logit, const basin_trees *trees, const float *x,
+                                 int64_t rows, int64_t stride, basin_error *error) {
+    char array[ARRAY];
+    const uint64_t *shape;
+    const float *value;
+    uint64_t rank;
+    if (!rows) return BASIN_OK;
+    if (!basin_trees_rounds(trees)) { /* the fit was stopped before its first */
+        memset(logit, 0, (size_t)rows * sizeof *logit);
+        return BASIN_OK;
     }
+    describe(array, x, rows, basin_trees_features(trees), stride);
+    BASIN_TRY(check(xgb.XGBoosterPredictFromDense(trees->booster, array,
+                                                  "{\"type\":1,\"training\":false,"
+                                                  "\"iteration_begin\":0,\"iteration_end\":0,"
+                                                  "\"missing\":NaN,\"strict_shape\":false,"
+                                                  "\"cache_id\":0}",
+                                                  NULL, &shape, &rank, &value),
+                    error));
+    for (int64_t i = 0; i < rows; i++) logit[i] = (double)value[i];
+    return BASIN_OK;
 }
 
-void basin_trees_predict(double *score, const basin_trees *trees, const float *x, int64_t rows) {
-    predicting p = {score, trees, x};
-    int64_t work = 8 * rows * trees->trees;
-    basin_team_run(predict_rows, &p, rows, 0, basin_team_size(basin_processors(), work));
+basin_status basin_trees_shapley(float *value, const basin_trees *trees, const float *x,
+                                 int64_t rows, int64_t stride, basin_error *error) {
+    BASIN_AT_EXIT(free_matrix) handle matrix = NULL;
+    const uint64_t *shape;
+    const float *found;
+    uint64_t rank;
+    int64_t features = basin_trees_features(trees);
+    BASIN_TRY(make_matrix(&matrix, x, rows, features, stride, error));
+    BASIN_TRY(check(xgb.XGBoosterPredictFromDMatrix(trees->booster, matrix,
+                                                    "{\"type\":2,\"training\":false,"
+                                                    "\"iteration_begin\":0,\"iteration_end\":0,"
+                                                    "\"strict_shape\":false}",
+                                                    &shape, &rank, &found),
+                    error));
+    memcpy(value, found, (size_t)(rows * (features + 1)) * sizeof *value);
+    return BASIN_OK;
 }
 
 /* ---- files ---- */
 
-enum { NAME = 128 };
+enum { KEY = 64 };
 
-/* A tensor of zeros under PREFIXname, which the caller fills through `data`. */
-static basin_status add(void **data, basin_bundle *bundle, const char *prefix, const char *name,
-                        basin_dtype dtype, basin_shape shape, basin_error *error) {
-    char key[NAME];
-    basin_tensor tensor;
-    snprintf(key, sizeof key, "%s%s", prefix, name);
-    basin_status status = basin_tensor_new(&tensor, dtype, shape, error);
-    if (status) return status;
-    *data = tensor.data;
-    status = basin_bundle_add(bundle, key, &tensor, error);
-    basin_tensor_free(&tensor);
-    return status;
+static const char *key_of(char key[KEY], const char *prefix) {
+    snprintf(key, KEY, "%sxgboost", prefix);
+    return key;
 }
 
 basin_status basin_trees_store(basin_bundle *bundle, const char *prefix, const basin_trees *trees,
                                basin_error *error) {
-    int64_t nodes = trees->root[trees->trees];
-    void *base = NULL, *root = NULL, *link = NULL, *number = NULL, *features = NULL;
-    basin_status status =
-        add(&features, bundle, prefix, "features", BASIN_I64, BASIN_SHAPE(1), error);
-    if (!status)
-        status = add(&base, bundle, prefix, "base", BASIN_F64, BASIN_SHAPE(trees->scores), error);
-    if (!status)
-        status =
-            add(&root, bundle, prefix, "root", BASIN_I64, BASIN_SHAPE(trees->trees + 1), error);
-    if (!status)
-        status = add(&link, bundle, prefix, "link", BASIN_I32, BASIN_SHAPE(nodes, 2), error);
-    if (!status)
-        status = add(&number, bundle, prefix, "number", BASIN_F32, BASIN_SHAPE(nodes, 2), error);
-    if (status) return status;
-    memcpy(features, &trees->features, sizeof trees->features);
-    memcpy(base, trees->base, (size_t)trees->scores * sizeof *trees->base);
-    memcpy(root, trees->root, (size_t)(trees->trees + 1) * sizeof *trees->root);
-    for (int64_t i = 0; i < nodes; i++) {
-        const basin_tree_node *n = &trees->node[i];
-        memcpy((int32_t *)link + 2 * i, (int32_t[]){n->feature, n->child}, 2 * sizeof(int32_t));
-        memcpy((float *)number + 2 * i, (float[]){n->threshold, n->value}, 2 * sizeof(float));
-    }
-    return BASIN_OK;
+    char key[KEY];
+    const char *bytes;
+    uint64_t count;
+    BASIN_TRY(check(
+        xgb.XGBoosterSaveModelToBuffer(trees->booster, "{\"format\":\"ubj\"}", &count, &bytes),
+        error));
+    basin_tensor copy;
+    BASIN_TRY(basin_tensor_new(&copy, BASIN_U8, BASIN_SHAPE((int64_t)count), error));
+    memcpy(copy.data, bytes, count);
+    basin_status status = basin_bundle_add(bundle, key_of(key, prefix), &copy, error);
+    basin_tensor_free(&copy);
+    return status;
 }
 
-/* PREFIXname, of that type and rank, finite. */
-static basin_status get(const basin_tensor **tensor, const basin_bundle *bundle, const char *prefix,
-                        const char *name, basin_dtype dtype, int rank, basin_error *error) {
-    char key[NAME], text[BASIN_SHAPE_TEXT];
-    snprintf(key, sizeof key, "%s%s", prefix, name);
-    basin_status status = basin_bundle_get(tensor, bundle, key, error);
-    if (status) return status;
-    const basin_tensor *t = *tensor;
-    bool pairs = rank == 1 || (t->shape.rank == 2 && t->shape.dim[1] == 2);
-    if (t->dtype == dtype && t->shape.rank == rank && pairs && basin_tensor_first_bad(t) < 0)
-        return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_FILE, "%s: %s is %s %s, wanted %s of %d axes",
-                      basin_bundle_path(bundle), key, basin_dtype_name(t->dtype),
-                      basin_shape_print(text, t->shape), basin_dtype_name(dtype), rank);
-}
-
-/* Whether each node has one parent and no leaf lies too deep; children lie behind their parents. */
-static bool is_shallow(uint8_t *depth /* [count] zeros */, const basin_tree_node *tree,
-                       int64_t count) {
-    for (int64_t i = 0; i < count; i++) {
-        if (tree[i].feature < 0) continue;
-        if (depth[i] == BASIN_TREE_DEPTH) return false;
-        for (int k = 0; k < 2; k++) {
-            uint8_t *child = &depth[tree[i].child + k];
-            if (*child) return false;
-            *child = (uint8_t)(depth[i] + 1);
-        }
-    }
-    return true;
-}
-
-/* Children lie behind their parent and inside their tree, features inside the table. */
-static bool is_sound(uint8_t *depth /* [nodes] zeros */, const basin_trees *trees, int64_t nodes) {
-    if (trees->root[0] != 0 || trees->root[trees->trees] != nodes) return false;
-    for (int64_t t = 0; t < trees->trees; t++)
-        if (trees->root[t + 1] <= trees->root[t]) return false;
-    for (int64_t t = 0; t < trees->trees; t++) {
-        int64_t first = trees->root[t], count = trees->root[t + 1] - first;
-        for (int64_t i = 0; i < count; i++) {
-            const basin_tree_node *n = &trees->node[first + i];
-            if (n->feature < -1 || n->feature >= trees->features) return false;
-            if (n->feature >= 0 && (n->child <= i || n->child >= count - 1)) return false;
-        }
-        if (!is_shallow(depth + first, trees->node + first, count)) return false;
-    }
-    return true;
-}
-
-static void copy_nodes(basin_trees *trees, const int32_t *link, const float *number,
-                       int64_t nodes) {
-    for (int64_t i = 0; i < nodes; i++)
-        trees->node[i] =
-            (basin_tree_node){link[2 * i], link[2 * i + 1], number[2 * i], number[2 * i + 1]};
+static basin_status load(basin_trees *trees, const void *bytes, size_t count, const char *path,
+                         basin_error *error) {
+    BASIN_TRY(check(xgb.XGBoosterCreate(NULL, 0, &trees->booster), error));
+    if (!xgb.XGBoosterLoadModelFromBuffer(trees->booster, bytes, count) &&
+        basin_trees_features(trees) > 0)
+        return set_number(trees->booster, "nthread", basin_processors(), error);
+    return fail(BASIN_BAD_FILE, path, error);
 }
 
 basin_status basin_trees_load(basin_trees **trees, const basin_bundle *bundle, const char *prefix,
                               basin_error *error) {
-    const basin_tensor *base, *root, *link, *number, *features;
+    char key[KEY];
+    const basin_tensor *bytes = NULL;
+    BASIN_FREE_AT_EXIT char *converted = NULL;
+    basin_trees *made;
     *trees = NULL;
-    basin_status status = get(&features, bundle, prefix, "features", BASIN_I64, 1, error);
-    if (!status) status = get(&base, bundle, prefix, "base", BASIN_F64, 1, error);
-    if (!status) status = get(&root, bundle, prefix, "root", BASIN_I64, 1, error);
-    if (!status) status = get(&link, bundle, prefix, "link", BASIN_I32, 2, error);
-    if (!status) status = get(&number, bundle, prefix, "number", BASIN_F32, 2, error);
-    if (status) return status;
-    int64_t scores = base->shape.dim[0], count = root->shape.dim[0] - 1, nodes = link->shape.dim[0];
-    basin_trees *made = calloc(1, sizeof *made);
-    if (!made) return basin_fail(error, BASIN_NO_MEMORY, "boosted trees");
-    *made = (basin_trees){.scores = scores, .trees = count};
-    made->base = basin_array_new((size_t)scores, sizeof *made->base);
-    made->root = basin_array_new((size_t)(count + 1), sizeof *made->root);
-    made->node = basin_array_new((size_t)nodes, sizeof *made->node);
-    uint8_t *depth = calloc((size_t)nodes + 1, 1);
-    if (!made->base || !made->root || !made->node || !depth)
-        status = basin_fail(error, BASIN_NO_MEMORY, "%lld nodes of trees", (long long)nodes);
-    bool fits = features->shape.dim[0] == 1 && scores > 0 && count >= 0 && count % scores == 0 &&
-                number->shape.dim[0] == nodes;
-    if (!status && fits) {
-        made->features = ((const int64_t *)features->data)[0];
-        memcpy(made->base, base->data, (size_t)scores * sizeof *made->base);
-        memcpy(made->root, root->data, (size_t)(count + 1) * sizeof *made->root);
-        copy_nodes(made, link->data, number->data, nodes);
-        fits = is_sound(depth, made, nodes);
-    }
-    free(depth);
-    if (!status && !fits)
-        status = basin_fail(error, BASIN_BAD_FILE, "%s: %s* are no trees: a node leads astray",
-                            basin_bundle_path(bundle), prefix);
+    BASIN_TRY(basin_trees_available(error));
+    if (basin_trees_own_is(bundle, prefix))
+        BASIN_TRY(basin_trees_own_convert(&converted, bundle, prefix, error));
+    else
+        BASIN_TRY(basin_bundle_get(&bytes, bundle, key_of(key, prefix), error));
+    if (bytes && bytes->dtype != BASIN_U8)
+        return basin_fail(error, BASIN_BAD_FILE, "%s: %s is %s, needs to be U8",
+                          basin_bundle_path(bundle), key, basin_dtype_name(bytes->dtype));
+    BASIN_TRY(BASIN_NEW(&made, 1, "boosted trees", error));
+    basin_status status = load(made, bytes ? bytes->data : converted,
+                               bytes ? (size_t)basin_shape_count(bytes->shape) : strlen(converted),
+                               basin_bundle_path(bundle), error);
     if (status)
         basin_trees_free(made);
     else

@@ -19,6 +19,13 @@ static inline void must(basin_status status, const basin_error *error) {
     if (status) fail_msg("%s", error->text);
 }
 
+static inline void needs_xgboost(void) {
+    basin_error error;
+    if (!basin_trees_available(&error)) return;
+    print_message("skipped: %s\n", error.text);
+    skip();
+}
+
 static inline double coin(uint64_t seed, uint64_t stream, int64_t i) {
     return basin_random_uniform_at(seed, stream, (uint64_t)i);
 }

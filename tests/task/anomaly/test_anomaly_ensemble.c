@@ -3,7 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/library.h"
 #include "io/folder.h"
 #include "task/anomaly/fraud.h"
 
@@ -15,6 +14,7 @@ typedef struct scene {
 } scene;
 
 static scene scene_new(int relations) {
+    needs_xgboost();
     scene s = {.network = fraud_new(500, 3, relations, false),
                .settings = fraud_settings(),
                .training = fraud_training()};
@@ -206,6 +206,7 @@ static void reads_features_degrees_and_means(void **state) {
 /* Of 150,000 nodes trees see 100,000, but every anomaly, and still say how frequent they are. */
 static void many_nodes_are_thinned_out(void **state) {
     (void)state;
+    needs_xgboost();
     enum { NODES = 200000, TRAINS = 150000 };
     basin_network *network;
     basin_error error;
@@ -468,10 +469,6 @@ static void thresholds_reach_their_goals(void **state) {
 
 static void xgboost_learns_the_same_table(void **state) {
     (void)state;
-    if (!basin_library_present(BASIN_LIBRARY_XGBOOST)) {
-        print_message("skipped: libxgboost0 is not installed\n");
-        skip();
-    }
     scene s = scene_new(1);
     basin_error error;
     basin_score reached;

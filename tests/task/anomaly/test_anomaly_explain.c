@@ -1,83 +1,10 @@
-/* Explanations: shares of trees by hand, and what features and neighbours move a logit by, which
- * must add up to its distance from a typical node's. */
+/* Explanations: what features and neighbours move a logit by, which must add up to its distance
+ * from a typical node's. */
 #include <math.h>
 #include <string.h>
 
 #include "task/anomaly/explain/explain.h"
 #include "task/anomaly/fraud.h"
-
-/* ---- trees ---- */
-
-/* Two levels: x0 <= 0 ? (x1 <= 0 ? 1 : 2) : (x1 <= 0 ? 4 : 16). */
-static basin_tree_node level_two[] = {{0, 1, 0, 0},  {1, 3, 0, 0},  {1, 5, 0, 0},  {-1, 0, 0, 1},
-                                      {-1, 0, 0, 2}, {-1, 0, 0, 4}, {-1, 0, 0, 16}};
-
-static void shares_of_a_tree_by_hand(void **state) {
-    (void)state;
-    double base = 0, part[3] = {0};
-    int64_t root[] = {0, 7};
-    basin_trees trees = {
-        .features = 3, .scores = 1, .base = &base, .trees = 1, .root = root, .node = level_two};
-    const float from[] = {-1, -1, -1}, to[] = {1, 1, 5};
-    basin_trees_shapley(part, &trees, from, to, 1);
-    /* x0 first: 4 - 1, then x1: 16 - 4; x1 first: 2 - 1, then x0: 16 - 2 */
-    assert_float_equal(part[0], (3 + 14) / 2.0, 1e-12);
-    assert_float_equal(part[1], (12 + 1) / 2.0, 1e-12);
-    assert_float_equal(part[2], 0, 0);
-}
-
-static double brute_score(const basin_trees *trees, const float *from, const float *to,
-                          unsigned mask, int columns) {
-    float row[8];
-    double score;
-    for (int c = 0; c < columns; c++) row[c] = mask >> c & 1 ? to[c] : from[c];
-    basin_trees_predict(&score, trees, row, 1);
-    return score;
-}
-
-static double factorial(int n) { return n < 2 ? 1 : n * factorial(n - 1); }
-
-/* Against the definition, over all subsets of columns. */
-static void shares_of_grown_trees_are_shapley_values(void **state) {
-    (void)state;
-    enum { ROWS = 300, COLUMNS = 6 };
-    float x[ROWS * COLUMNS];
-    int32_t label[ROWS];
-    int64_t row[ROWS];
-    basin_trees *trees;
-    basin_error error;
-    for (int i = 0; i < ROWS; i++) {
-        row[i] = i;
-        for (int c = 0; c < COLUMNS; c++)
-            x[i * COLUMNS + c] = (float)basin_random_normal_at(4, 0, (uint64_t)(i * COLUMNS + c));
-        label[i] = x[i * COLUMNS] * x[i * COLUMNS + 1] + x[i * COLUMNS + 2] > 0;
-    }
-    basin_trees_spec spec = BASIN_TREES_DEFAULT;
-    spec.rounds = 20;
-    basin_trees_data data = {
-        .x = x, .label = label, .features = COLUMNS, .train = row, .trains = ROWS};
-    must(basin_trees_fit(&trees, &data, &spec, NULL, &error), &error);
-    int low = 0, high = 0; /* a row of each class */
-    while (label[low]) low++;
-    while (!label[high]) high++;
-    const float *from = x + low * COLUMNS, *to = x + high * COLUMNS;
-    double part[COLUMNS] = {0}, sum = 0;
-    basin_trees_shapley(part, trees, from, to, 1);
-    for (int c = 0; c < COLUMNS; c++) {
-        double wanted = 0;
-        for (unsigned mask = 0; mask < 1u << COLUMNS; mask++) {
-            int size = __builtin_popcount(mask);
-            if (mask >> c & 1) continue;
-            wanted += factorial(size) * factorial(COLUMNS - size - 1) / factorial(COLUMNS) *
-                      (brute_score(trees, from, to, mask | 1u << c, COLUMNS) -
-                       brute_score(trees, from, to, mask, COLUMNS));
-        }
-        assert_float_equal(part[c], wanted, 1e-9);
-        sum += part[c];
-    }
-    assert_true(fabs(sum) > 0.1);
-    basin_trees_free(trees);
-}
 
 /* ---- sums ---- */
 
@@ -90,6 +17,7 @@ typedef struct scene {
 } scene;
 
 static scene scene_new(int64_t nodes, int relations, bool directed, const char *arch) {
+    needs_xgboost();
     scene s = {.network = fraud_new(nodes, 3, relations, directed),
                .settings = fraud_settings(),
                .training = fraud_training()};
@@ -227,8 +155,6 @@ static void values_are_the_tables(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shares_of_a_tree_by_hand),
-        cmocka_unit_test(shares_of_grown_trees_are_shapley_values),
         cmocka_unit_test(lists_add_up_for_any_share),
         cmocka_unit_test(lists_add_up_on_directed_graphs_relations_and_rivals),
         cmocka_unit_test(nothing_is_left_where_all_is_near),

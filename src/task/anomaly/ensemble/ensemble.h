@@ -1,4 +1,4 @@
-/* Boosted trees beside a network (an Energy Transformer, or a rival): a detector's logit is
+/* Boosted trees beside an Energy Transformer: a detector's logit is
  *
  *     (1 - share) z_trees + share (scale z_network + shift)
  *     z_trees = sum over views v of weight[v] z_v
@@ -19,8 +19,8 @@
 
 enum { BASIN_TREE_RELATIONS = BASIN_ANOMALY_RELATIONS + 1, BASIN_SPLIT_PARTS = 4 };
 
-/* What a fit sees: a node's own columns (plainly, or with small leaves and heavy anomalies); means
- * over neighbours, too; and known labels, too. */
+/* What a fit sees: a node's own columns (plainly, or with small leaves and anomalies upweighted);
+ * means over neighbours, too; and known labels, too. */
 typedef enum basin_tree_view {
     BASIN_VIEW_OWN,
     BASIN_VIEW_OWN_BOLD,
@@ -101,8 +101,8 @@ basin_tree_source basin_tree_source_of(const basin_tree_table *table);
 /* Names the relations of a network: the union, or each one where there is none. */
 basin_status basin_anomaly_ensemble_name(basin_anomaly_ensemble *ensemble,
                                          const basin_network *network, basin_error *error);
-/* Grows `fits` times; a function of the seed and the nodes' parts. Stopped by the watcher, there
- * are fewer. */
+/* Grows `fits` times, several at once; a function of the seed and the nodes' parts. Stopped by the
+ * watcher, they end early. */
 basin_status basin_anomaly_ensemble_grow(basin_anomaly_ensemble *ensemble, int64_t fits,
                                          uint64_t seed, const basin_tree_source *source,
                                          const uint8_t *part /* [N] */, const basin_watch *watch,

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/team/team.h"
+#include "base/try.h"
 #include "task/anomaly/anomaly.h"
 #include "task/anomaly/ensemble/ensemble.h"
 
@@ -45,15 +46,13 @@ basin_status basin_anomaly_ensemble_name(basin_anomaly_ensemble *e, const basin_
  * anomalies. Anomalies are rarely so many; what is left out are normal nodes. */
 enum { TRAINS = 100000, VALIDATIONS = 100000 };
 
-typedef struct lesson {
-    int64_t *node; /* [trains + validations] */
-    float *x;      /* [trains + validations, columns] */
-    int32_t *label;
-    int64_t *row;     /* 0, 1, .. */
-    double taken[2];  /* share of each class that is here; the rest weighs with it */
-    double weight[2]; /* of the classes */
+typedef struct rows_to_fit {
+    int64_t *node;   /* [trains + validations] */
+    float *x;        /* [trains + validations, columns] */
+    uint8_t *label;  /* [trains + validations] */
+    double taken[2]; /* share of each class that is here; the rest weighs with it */
     basin_trees_data data;
-} lesson;
+} rows_to_fit;
 
 /* Nodes of a part, evenly thinned out to a share of each class; `node` may be NULL. */
 static int64_t list_part(int64_t *node, const basin_network *network, const uint8_t *part,
@@ -81,85 +80,62 @@ static double find_shares(double share[2], const basin_network *network, const u
     return fmin(1, VALIDATIONS / fmax(judges, 1));
 }
 
-static basin_status lesson_new(lesson *l, const basin_tree_source *source, const uint8_t *part,
-                               basin_error *error) {
+static basin_status rows_new(rows_to_fit *l, const basin_tree_source *source, const uint8_t *part,
+                             basin_error *error) {
     const basin_network *network = source->network;
     const basin_tree_table *table = source->table;
-    *l = (lesson){0};
     double judging = find_shares(l->taken, network, part);
     const double judges[2] = {judging * l->taken[0], judging * l->taken[1]};
     int64_t trains = list_part(NULL, network, part, BASIN_PART_TRAIN, l->taken);
     int64_t validations = list_part(NULL, network, part, BASIN_PART_VAL, judges);
     size_t rows = (size_t)(trains + validations), cells;
-    if (basin_size_multiply(&cells, rows, (size_t)table->columns)) {
-        l->node = basin_array_new(rows, sizeof *l->node);
-        l->row = basin_array_new(rows, sizeof *l->row);
-        l->label = basin_array_new(rows, sizeof *l->label);
-        l->x = basin_array_new(cells, sizeof *l->x);
-    }
-    if (!l->node || !l->row || !l->label || !l->x)
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for trees of %zu nodes", rows);
+    if (!basin_size_multiply(&cells, rows, (size_t)table->columns))
+        return basin_fail_memory(error, "rows of trees");
+    BASIN_TRY(BASIN_NEW_RAW(&l->node, rows, "rows of trees", error));
+    BASIN_TRY(BASIN_NEW_RAW(&l->label, rows, "rows of trees", error));
+    BASIN_TRY(BASIN_NEW_RAW(&l->x, cells, "rows of trees", error));
     list_part(l->node, network, part, BASIN_PART_TRAIN, l->taken);
     list_part(l->node + trains, network, part, BASIN_PART_VAL, judges);
-    for (size_t i = 0; i < rows; i++) {
-        l->row[i] = (int64_t)i;
-        l->label[i] = network->label[l->node[i]];
-    }
+    for (size_t i = 0; i < rows; i++) l->label[i] = network->label[l->node[i]] == 1;
     l->data = (basin_trees_data){.x = l->x,
                                  .label = l->label,
-                                 .features = table->columns,
-                                 .train = l->row,
+                                 .stride = table->columns,
                                  .trains = trains,
-                                 .validation = l->row + trains,
                                  .validations = validations};
-    return BASIN_OK;
+    BASIN_TRY(source->rows(source, l->x, l->node, trains, error));
+    return source->rows(source, l->x + trains * table->columns, l->node + trains, validations,
+                        error);
 }
 
-static void lesson_free(lesson *l) { free(l->node), free(l->row), free(l->label), free(l->x); }
+static void rows_free(rows_to_fit *l) { free(l->node), free(l->label), free(l->x); }
 
 static bool is_own(basin_tree_view view) {
     return view == BASIN_VIEW_OWN || view == BASIN_VIEW_OWN_BOLD;
 }
 
-/* The rows as a view has them: a column without values is never split. */
-static basin_status show(lesson *l, const basin_tree_source *source, basin_tree_view view,
-                         basin_error *error) {
-    const basin_tree_table *table = source->table;
-    int64_t trains = l->data.trains, validations = l->data.validations, columns = table->columns;
-    int64_t rows = trains + validations;
-    int64_t first = is_own(view)              ? table->own
-                    : view == BASIN_VIEW_HOPS ? table->plain
-                                              : table->columns;
-    basin_status status = source->rows(source, l->x, l->node, trains, error);
-    if (!status)
-        status =
-            source->rows(source, l->x + trains * columns, l->node + trains, validations, error);
-    for (int64_t i = 0; i < rows && !status; i++)
-        for (int64_t c = first; c < columns; c++) l->x[i * columns + c] = 0;
-    return status;
+/* The first so many columns are what a view has. */
+static int64_t columns_of(const basin_tree_table *table, basin_tree_view view) {
+    return is_own(view) ? table->own : view == BASIN_VIEW_HOPS ? table->plain : table->columns;
 }
 
-/* Bold fits, every other one that sees neighbours, count anomalies more and allow leaves of a few
- * rows. Others stop by ranks, which few labels disturb less than the loss. Where anomalies are few,
- * a tree sees all rows; where rows are many, larger steps do. Own columns are few, so are the
- * levels they need. */
-static void vary(lesson *l, basin_trees_spec *spec, basin_tree_view view, int64_t turn,
-                 uint64_t seed) {
+/* Every other fit that sees neighbours, and a view of its own, upweight anomalies and allow leaves
+ * of a few rows. Others stop by ranks, which few labels disturb less than the loss. Where anomalies
+ * are few, a tree sees all rows; where rows are many, larger steps do. Own columns are few, so are
+ * the levels they need. */
+static void vary(basin_trees_data *data, basin_trees_spec *spec, const rows_to_fit *l,
+                 basin_tree_view view, int64_t turn) {
     const double few = 30, many = 20000;
-    double anomalies = 0, rows = (double)l->data.trains;
-    for (int64_t i = 0; i < l->data.trains; i++) anomalies += l->label[i] == 1;
+    double anomalies = 0, rows = (double)data->trains;
+    for (int64_t i = 0; i < data->trains; i++) anomalies += l->label[i] == 1;
     double ratio = (rows - anomalies) / l->taken[0] / (anomalies / l->taken[1]);
-    bool own = is_own(view), bold = own ? view == BASIN_VIEW_OWN_BOLD : turn % 2;
-    spec->ranks = own ? turn % 2 : turn / 2 % 2;
-    spec->rows = anomalies < few ? 1 : BASIN_TREES_DEFAULT.rows;
-    spec->rate = rows > many ? 0.1 : BASIN_TREES_DEFAULT.rate;
-    spec->depth = own ? 4 : BASIN_TREES_DEFAULT.depth;
-    spec->l2 = own ? 0.3 : BASIN_TREES_DEFAULT.l2;
-    l->weight[0] = 1 / l->taken[0];
-    l->weight[1] = (bold ? sqrt(ratio) : 1) / l->taken[1];
-    l->data.weight = l->weight;
-    spec->least_hessian = bold ? 0.1 : BASIN_TREES_DEFAULT.least_hessian;
-    spec->seed = seed;
+    bool own = is_own(view), upweights = own ? view == BASIN_VIEW_OWN_BOLD : turn % 2;
+    spec->stop = (own ? turn % 2 : turn / 2 % 2) ? BASIN_TREES_BY_RANKS : BASIN_TREES_BY_LOSS;
+    if (anomalies < few) spec->rows = 1;
+    if (rows > many) spec->rate = 0.1;
+    if (own) spec->depth = 4, spec->l2 = 0.3;
+    data->weight[0] = 1 / l->taken[0];
+    data->weight[1] = (upweights ? sqrt(ratio) : 1) / l->taken[1];
+    if (upweights) spec->least_hessian = 0.1;
 }
 
 /* How many fits each view gets: a quarter, the rest to the means over neighbours. */
@@ -175,57 +151,58 @@ static void weigh_alike(basin_anomaly_ensemble *e) {
         e->weight[v] = e->fits ? (double)e->seeing[v] / (double)e->fits : 0;
 }
 
-static basin_status grow_view(basin_anomaly_ensemble *e, lesson *l, basin_tree_view view,
-                              int64_t fits, basin_trees_spec *spec, uint64_t seed,
-                              const basin_watch *watch, basin_error *error) {
-    basin_status status = BASIN_OK;
-    while (e->seeing[view] < fits && !status && !basin_watch_stopped(watch)) {
-        vary(l, spec, view, e->seeing[view], seed + 1000003u * (uint64_t)e->fits);
-        status = basin_trees_fit(&e->trees[e->fits], &l->data, spec, watch, error);
-        if (status) return status;
-        e->seeing[view]++;
-        e->fits++;
-    }
-    return status;
+typedef struct growing {
+    basin_anomaly_ensemble *ensemble;
+    const rows_to_fit *rows;
+    const basin_tree_table *table;
+    uint64_t seed;
+    const basin_watch *watch;
+} growing;
+
+static basin_tree_view view_of(const basin_anomaly_ensemble *e, int64_t fit, int64_t *turn) {
+    int view = 0;
+    while (view + 1 < BASIN_TREE_VIEWS && fit >= e->seeing[view]) fit -= e->seeing[view++];
+    if (turn) *turn = fit;
+    return (basin_tree_view)view;
+}
+
+static basin_status grow_fit(const void *context, int64_t fit, basin_error *error) {
+    static const int64_t unjudged = 200; /* rounds, where no validation says when to stop */
+    const growing *g = context;
+    basin_trees_spec spec = BASIN_TREES_DEFAULT;
+    basin_trees_data data = g->rows->data;
+    int64_t turn;
+    basin_tree_view view = view_of(g->ensemble, fit, &turn);
+    data.features = columns_of(g->table, view);
+    if (!data.validations) spec.rounds = unjudged;
+    spec.seed = g->seed + 1000003u * (uint64_t)fit;
+    vary(&data, &spec, g->rows, view, turn);
+    return basin_trees_fit(&g->ensemble->trees[fit], &data, &spec, g->watch, error);
 }
 
 basin_status basin_anomaly_ensemble_grow(basin_anomaly_ensemble *e, int64_t fits, uint64_t seed,
                                          const basin_tree_source *source, const uint8_t *part,
                                          const basin_watch *watch, basin_error *error) {
-    static const int64_t unjudged = 200; /* rounds, where no validation says when to stop */
-    basin_trees_spec spec = BASIN_TREES_DEFAULT;
-    int64_t wanted[BASIN_TREE_VIEWS];
-    lesson l;
-    e->trees = calloc((size_t)fits + 1, sizeof(basin_trees *));
-    if (!e->trees) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for trees");
-    basin_status status = lesson_new(&l, source, part, error);
-    if (!status && !l.data.validations) spec.rounds = unjudged;
-    deal(wanted, fits, e->known.count > 0);
-    for (int v = 0; v < BASIN_TREE_VIEWS && !status; v++) {
-        if (!wanted[v]) continue;
-        status = show(&l, source, (basin_tree_view)v, error);
-        if (!status)
-            status = grow_view(e, &l, (basin_tree_view)v, wanted[v], &spec, seed, watch, error);
-    }
+    rows_to_fit rows = {0};
+    growing g = {e, &rows, source->table, seed, watch};
+    BASIN_TRY(BASIN_NEW(&e->trees, fits + 1, "trees", error));
+    e->fits = fits;
+    deal(e->seeing, fits, e->known.count > 0);
     weigh_alike(e);
-    lesson_free(&l);
+    basin_status status = rows_new(&rows, source, part, error);
+    if (!status) status = basin_team_try(grow_fit, &g, fits, 1, error);
+    rows_free(&rows);
     return status;
 }
 
 /* ---- logits ---- */
-
-static basin_tree_view view_of(const basin_anomaly_ensemble *e, int64_t fit) {
-    int view = 0;
-    while (view + 1 < BASIN_TREE_VIEWS && fit >= e->seeing[view]) fit -= e->seeing[view++];
-    return (basin_tree_view)view;
-}
 
 double basin_anomaly_ensemble_weight(const basin_anomaly_ensemble *e, const basin_tree_table *table,
                                      int64_t fit) {
     int64_t others = e->fits - e->seeing[BASIN_VIEW_KNOWN];
     double whole = 0;
     for (int v = 0; v < BASIN_VIEW_KNOWN; v++) whole += e->weight[v];
-    basin_tree_view view = view_of(e, fit);
+    basin_tree_view view = view_of(e, fit, NULL);
     if (table->known || !others) return e->weight[view] / (double)e->seeing[view];
     if (view == BASIN_VIEW_KNOWN) return 0;
     return whole > 0 ? e->weight[view] / whole / (double)e->seeing[view] : 1 / (double)others;
@@ -246,14 +223,14 @@ static basin_status add_logits(double *logit, const basin_anomaly_ensemble *e,
     for (int64_t first = 0; first < N && !status; first += BLOCK) {
         int64_t rows = N - first < BLOCK ? N - first : BLOCK;
         basin_tree_table_rows(x, table, NULL, first, rows);
-        for (int64_t k = 0; k < e->fits; k++) {
-            int view = view_of(e, k);
+        for (int64_t k = 0; k < e->fits && !status; k++) {
+            int view = view_of(e, k, NULL);
             double weight =
                 apart ? 1 / (double)e->seeing[view] : basin_anomaly_ensemble_weight(e, table, k);
             double *sum = logit + (apart ? view * N : 0) + first;
             if (weight <= 0) continue;
-            basin_trees_predict(one, e->trees[k], x, rows);
-            for (int64_t i = 0; i < rows; i++) sum[i] += weight * one[i];
+            status = basin_trees_predict(one, e->trees[k], x, rows, table->columns, error);
+            for (int64_t i = 0; i < rows && !status; i++) sum[i] += weight * one[i];
         }
     }
     free(one);
@@ -277,11 +254,13 @@ basin_status basin_anomaly_ensemble_check(const basin_anomaly_ensemble *e,
                                           const basin_tree_table *table, const basin_watch *watch,
                                           basin_error *error) {
     const char *path = table->network->path;
-    for (int64_t k = 0; k < e->fits; k++)
-        if (e->trees[k]->features != table->columns || e->trees[k]->scores != 1)
+    for (int64_t k = 0; k < e->fits; k++) {
+        int64_t reads = basin_trees_features(e->trees[k]);
+        if (reads != columns_of(table, view_of(e, k, NULL)) && reads != table->columns)
             return basin_fail(error, BASIN_BAD_SHAPE,
                               "%s: %lld columns for trees that were trained on %lld", path,
-                              (long long)table->columns, (long long)e->trees[k]->features);
+                              (long long)columns_of(table, view_of(e, k, NULL)), (long long)reads);
+    }
     if (e->known.count && !table->known)
         basin_watch_note(watch,
                          "%s: none of the nodes that the detector was trained on: trees that look "

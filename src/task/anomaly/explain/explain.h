@@ -3,7 +3,7 @@
  *     explain.c     the public calls: from nodes to explanations
  *     told.c        what is told of a node, gathered part by part
  *     near.c        neighbours, and the part of the graph around a node
- *     trees.c       exact shares of the columns of trees
+ *     trees.c       Shapley values of the columns of trees
  *     integrate.c   integrated gradients of the network over that part
  *     pairs.c       and of what its edges carry
  *     look.c        energies and attention on the whole graph
@@ -100,11 +100,5 @@ basin_status basin_explain_trees(basin_explainer *x, basin_error *error);
 basin_status basin_explain_network(basin_explainer *x, basin_error *error);
 /* Energies and attention of all nodes, on the whole graph. */
 basin_status basin_explain_look(basin_explainer *x, basin_error *error);
-
-/* Shapley values of the columns of boosted trees between two rows: the mean, over all orders in
- * which columns change from `from` to `to`, of what each changes the score by. They add up. */
-void basin_trees_shapley(double *part /* [features] to add to */, const basin_trees *trees,
-                         const float *from /* [features] */, const float *to /* [features] */,
-                         double factor);
 
 #endif

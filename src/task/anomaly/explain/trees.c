@@ -1,85 +1,11 @@
-/* What the columns of trees move a node's logit by: Shapley values against a typical row. A leaf is
- * reached by those mixtures of the two rows that have certain columns of the one and certain
- * columns of the other, so that its part of the values is a fraction of its own value; no mixture
- * is ever made. What means over neighbours add is handed on to the neighbours that made them so. */
+/* What the columns of trees move a node's logit by: its Shapley values less those of a typical row,
+ * both by XGBoost. What means over neighbours add is passed on to the neighbours behind them. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 #include "task/anomaly/explain/explain.h"
-
-/* ---- one tree ---- */
-
-/* The way from the root: columns in which the rows part, and which of the two was followed. */
-typedef struct way {
-    const basin_tree_node *tree;
-    const float *from, *to;
-    double *part, factor;
-    int32_t column[BASIN_TREE_DEPTH];
-    bool own[BASIN_TREE_DEPTH]; /* `to` was followed */
-    int depth, owns;
-} way;
-
-static const basin_tree_node *child_of(const way *w, const basin_tree_node *n, const float *row) {
-    return w->tree + n->child + !(row[n->feature] <= n->threshold);
-}
-
-/* 1 / (a (a + b choose a)): of the orders of a + b columns, those in which one of the a is the last
- * of them and comes before all b. */
-static double weight(int a, int b) {
-    double w = 1.0 / a;
-    for (int i = 1; i <= b; i++) w *= (double)i / (double)(a + i);
-    return w;
-}
-
-static void leaf(const way *w, double value) {
-    int others = w->depth - w->owns;
-    double up = w->owns ? w->factor * value * weight(w->owns, others) : 0;
-    double down = others ? w->factor * value * weight(others, w->owns) : 0;
-    for (int i = 0; i < w->depth; i++) w->part[w->column[i]] += w->own[i] ? up : -down;
-}
-
-static void descend(way *w, const basin_tree_node *n);
-
-static void follow(way *w, const basin_tree_node *n, int32_t column, bool own) {
-    w->column[w->depth] = column;
-    w->own[w->depth++] = own;
-    w->owns += own;
-    descend(w, n);
-    w->owns -= own;
-    w->depth--;
-}
-
-/* NOLINTNEXTLINE(misc-no-recursion): as deep as a tree */
-static void descend(way *w, const basin_tree_node *n) {
-    if (n->feature < 0) {
-        leaf(w, (double)n->value);
-        return;
-    }
-    const basin_tree_node *from = child_of(w, n, w->from), *to = child_of(w, n, w->to);
-    int32_t column = n->feature;
-    for (int i = 0; i < w->depth && from != to; i++)
-        if (w->column[i] == column) from = to = w->own[i] ? to : from;
-    if (from == to) {
-        descend(w, to);
-        return;
-    }
-    follow(w, from, column, false);
-    follow(w, to, column, true);
-}
-
-void basin_trees_shapley(double *part, const basin_trees *trees, const float *from, const float *to,
-                         double factor) {
-    for (int64_t t = 0; t < trees->trees; t++) {
-        way w = {.tree = trees->node + trees->root[t],
-                 .from = from,
-                 .to = to,
-                 .part = part,
-                 .factor = factor};
-        descend(&w, w.tree);
-    }
-}
 
 /* ---- through neighbours ---- */
 
@@ -137,30 +63,50 @@ static void tell(basin_told *told, const basin_explainer *x, const double *part,
     }
 }
 
+/* Both rows of a fit: the typical one's values taken off the node's, their sum is the distance
+ * between the two logits. */
+static basin_status add_fit(double *moves, basin_told *told, const basin_trees *trees,
+                            const float *rows /* [2, columns] */, int64_t columns, double factor,
+                            basin_error *error) {
+    int64_t read = basin_trees_features(trees);
+    BASIN_FREE_AT_EXIT float *value = NULL; /* [2, read + 1] */
+    double logit[2], sum = 0;
+    BASIN_TRY(BASIN_NEW(&value, 2 * (read + 1), "the reasons of trees", error));
+    BASIN_TRY(basin_trees_shapley(value, trees, rows, 2, columns, error));
+    BASIN_TRY(basin_trees_predict(logit, trees, rows, 2, columns, error));
+    int64_t largest = 0;
+    for (int64_t c = 0; c < read; c++) {
+        value[c] = value[read + 1 + c] - value[c];
+        moves[c] += factor * (double)value[c];
+        sum += (double)value[c];
+        if (fabsf(value[c]) > fabsf(value[largest])) largest = c;
+    }
+    moves[largest] += factor * (logit[1] - logit[0] - sum); /* what single precision lost */
+    told->typical += factor * logit[0];
+    told->reached += factor * logit[1];
+    return BASIN_OK;
+}
+
 basin_status basin_explain_trees(basin_explainer *x, basin_error *error) {
     const basin_anomaly_ensemble *e = x->ensemble;
+    int64_t columns = x->table.columns;
     double weight = x->weight[BASIN_ANOMALY_TREES];
+    BASIN_FREE_AT_EXIT float *rows = NULL;
+    BASIN_FREE_AT_EXIT double *moves = NULL;
     if (!(weight > 0)) return BASIN_OK;
-    float *row = basin_array_new((size_t)x->table.columns, sizeof *row);
-    double *part = basin_array_new((size_t)x->table.columns, sizeof *part);
-    basin_status status = row && part ? BASIN_OK : BASIN_NO_MEMORY;
-    if (status) basin_fail(error, status, "out of memory for the reasons of trees");
-    for (int64_t i = 0; i < x->count && !status; i++) {
+    BASIN_TRY(BASIN_NEW_RAW(&rows, 2 * columns, "the reasons of trees", error));
+    BASIN_TRY(BASIN_NEW_RAW(&moves, columns, "the reasons of trees", error));
+    memcpy(rows, x->column_typical, (size_t)columns * sizeof *rows);
+    for (int64_t i = 0; i < x->count; i++) {
         basin_told *told = &x->told[i];
-        memset(part, 0, (size_t)x->table.columns * sizeof *part);
-        basin_tree_table_rows(row, &x->table, &told->node, 0, 1);
+        memset(moves, 0, (size_t)columns * sizeof *moves);
+        basin_tree_table_rows(rows + columns, &x->table, &told->node, 0, 1);
         for (int64_t k = 0; k < e->fits; k++) {
-            double typical, own, factor = weight * basin_anomaly_ensemble_weight(e, &x->table, k);
-            if (!(factor > 0)) continue;
-            basin_trees_shapley(part, e->trees[k], x->column_typical, row, factor);
-            basin_trees_predict(&typical, e->trees[k], x->column_typical, 1);
-            basin_trees_predict(&own, e->trees[k], row, 1);
-            told->typical += factor * typical;
-            told->reached += factor * own;
+            double factor = weight * basin_anomaly_ensemble_weight(e, &x->table, k);
+            if (factor > 0)
+                BASIN_TRY(add_fit(moves, told, e->trees[k], rows, columns, factor, error));
         }
-        tell(told, x, part, row);
+        tell(told, x, moves, rows + columns);
     }
-    free(row);
-    free(part);
-    return status;
+    return BASIN_OK;
 }
