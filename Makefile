@@ -137,10 +137,10 @@ docs:
 	@scripts/build $(BUILD) docs $(OPTIONS)
 	@echo "$(BUILD)/docs/html/index.html"
 
-# Needs no build: the page of commands is in the tree, and under test.
-site:
+# The program prints the pages of its commands.
+site: all
 	$(INSTALL_DEPS) site
-	@scripts/site/make $(BUILD)/site
+	@BASIN=$(BUILD)/basin scripts/site/make $(BUILD)/site
 
 wheel:
 	$(INSTALL_DEPS) build

@@ -152,7 +152,8 @@ basin_add_test(header_program example sh ${CMAKE_CURRENT_SOURCE_DIR}/tests/insta
 # Rules that no compiler checks: the arrows between rooms, the files that documents name; and that
 # each of these rules catches something.
 foreach(rules modules modules_catches docs docs_catches)
-    basin_add_test(${rules} quick sh ${CMAKE_CURRENT_SOURCE_DIR}/tests/base/test_${rules}.sh)
+    basin_add_test(${rules} quick ${CMAKE_COMMAND} -E env BASIN=$<TARGET_FILE:basin_program>
+        sh ${CMAKE_CURRENT_SOURCE_DIR}/tests/base/test_${rules}.sh)
 endforeach()
 
 basin_add_test(advice quick ${CMAKE_CURRENT_SOURCE_DIR}/tests/install/advice)
@@ -164,7 +165,8 @@ basin_add_test(tutorial_catches quick ${CMAKE_CURRENT_SOURCE_DIR}/tests/site/tut
 
 # The site needs packages of its own (scripts/install-deps site), and a browser.
 foreach(part links browser)
-    basin_add_test(site_${part} slow ${CMAKE_CURRENT_SOURCE_DIR}/tests/site/${part})
+    basin_add_test(site_${part} slow ${CMAKE_COMMAND} -E env BASIN=$<TARGET_FILE:basin_program>
+        ${CMAKE_CURRENT_SOURCE_DIR}/tests/site/${part})
 endforeach()
 set_tests_properties(site_browser PROPERTIES TIMEOUT 900)
 

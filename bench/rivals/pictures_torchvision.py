@@ -1,4 +1,4 @@
-"""The input pipeline of `basin bench pictures` in torchvision, for comparison on the same cores.
+"""The input pipeline of `basin bench --pictures` in torchvision, for comparison on the same cores.
 
     python bench/rivals/pictures_torchvision.py [--way pil|tensor] [--workers 2] FOLDER...
 

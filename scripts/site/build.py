@@ -28,7 +28,8 @@ def collect():
     """All pages by the path of what they show."""
     pages = {}
     for path in documents():
-        pages[path] = commands.contents(path) if path == commands.PAGE else markup.document(path)
+        pages[path] = markup.document(path)
+    pages[commands.PAGE] = commands.contents(commands.PAGE)
     pages |= commands.pages()
     pages |= header.pages()
     pages |= python.pages()

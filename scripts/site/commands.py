@@ -1,8 +1,11 @@
-"""A page a command, from the page that `basin help --markdown` prints: the manual pages, which
-come from the same tables, say the same."""
+"""A page per command, from what `basin help --markdown` prints: the manual pages, which come from
+the same tables, say the same. The program is the one that BASIN names, or build/basin."""
 
+import functools
 import html
+import os
 import re
+import subprocess
 
 import markup
 from page import Page
@@ -11,9 +14,15 @@ from tree import ROOT, relative
 PAGE = "docs/commands.md"
 
 
+@functools.cache
+def manual():
+    program = os.environ.get("BASIN", str(ROOT / "build/basin"))
+    return subprocess.run([program, "help", "--markdown"], check=True, capture_output=True, text=True).stdout
+
+
 def parts():
     """What stands before the commands, then (command, its Markdown) for each."""
-    text = (ROOT / PAGE).read_text(encoding="utf-8")
+    text = manual()
     first, *rest = re.split(r"^## ", text, flags=re.M)
     return first, [tuple(part.split("\n", 1)) for part in rest]
 

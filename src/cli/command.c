@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/team/thread.h"
+#include "base/text.h"
 #include "cli/ranks/ranks.h"
-#include "cli/spelling.h"
 
 /* clang-format off */
 const basin_command *const basin_commands[] = {
@@ -14,7 +14,6 @@ const basin_command *const basin_commands[] = {
     &basin_command_image_complete,
     &basin_command_image_eval,
     &basin_command_image_report,
-    &basin_command_image_positions,
     &basin_command_image_export,
     &basin_command_image_import,
     &basin_command_anomaly_train,
@@ -53,7 +52,6 @@ const basin_command *const basin_commands[] = {
     &basin_command_data_get,
     &basin_command_info,
     &basin_command_verify,
-    &basin_command_bench_pictures,
     &basin_command_bench,
     &basin_command_version,
     &basin_command_help,
@@ -119,7 +117,7 @@ const basin_command *basin_command_find(int *used, int count, char **word, basin
 }
 
 basin_option_set basin_command_options(const basin_command *command) {
-    return (basin_option_set){command->name, command->option, command->task, command->settings_at};
+    return (basin_option_set){command->option, command->task, command->settings_at};
 }
 
 static basin_settings **settings_in(const basin_command *command, void *values) {
@@ -216,11 +214,12 @@ static void note_threads(const basin_command *command, const void *options) {
 static int run_parsed(const basin_command *command, void *options, const basin_parsed *parsed,
                       char **argument) {
     int operands = parsed->operands;
-    if (parsed->help) return basin_command_help_print(stdout, command), BASIN_EXIT_OK;
+    if (parsed->help)
+        return basin_command_help_print(stdout, command, parsed->help_all), BASIN_EXIT_OK;
     if (operands < command->operands_least)
-        return basin_report_usage(command, "wants %s", command->operands);
+        return basin_report_usage(command, "needs %s", command->operands);
     if (operands > command->operands_most)
-        return basin_report_usage(command, "'%s' is one operand too many",
+        return basin_report_usage(command, "unexpected argument '%s'",
                                   argument[command->operands_most]);
     if (!is_quiet(command, options)) {
         print_notes(parsed->notes);
@@ -228,12 +227,19 @@ static int run_parsed(const basin_command *command, void *options, const basin_p
     }
     if (command->parsed_at)
         memcpy((char *)options + command->parsed_at, &parsed, sizeof(const basin_parsed *));
-    return command->run(options, operands, argument);
+    if (command->run_old) return command->run_old(options, operands, argument);
+    basin_error error;
+    basin_status status = command->run(options, operands, argument, &error);
+    if (status == BASIN_USAGE && command == &basin_command_help) /* it is the page to see */
+        return basin_report(&error), BASIN_EXIT_USAGE;
+    if (status == BASIN_USAGE) return basin_report_usage(command, "%s", error.text);
+    if (status == BASIN_REPORTED) return BASIN_EXIT_FAILURE;
+    if (status == BASIN_AGAIN) return BASIN_EXIT_AGAIN;
+    return status ? basin_report(&error) : BASIN_EXIT_OK;
 }
 
-/* Ranks, and of the processors those that are this rank's, where the options leave it open. A rank
- * that could not make sense of its options (`status`) meets the others, too, so that it is heard
- * of. */
+/* Opens the ranks; without --threads, takes this rank's share of the CPUs. A rank whose options are
+ * wrong (`status`) joins the others, too, so that its error is reported. */
 static basin_status meet(basin_cli_ranks *ranks, const basin_command *command, void *options,
                          basin_status status, basin_error *error) {
     basin_error met;
@@ -263,7 +269,7 @@ static int run_among_ranks(const basin_command *command, basin_cli_ranks *ranks,
     basin_error error;
     if (parsed->help) return run_parsed(command, options, parsed, argument);
     if (several && runs_alone(command))
-        return basin_report_usage(command, "runs alone; wanted without mpirun or srun");
+        return basin_report_usage(command, "does not run under mpirun or srun");
     if (meet(ranks, command, options, BASIN_OK, &error)) return basin_report(&error);
     basin_option_set set = basin_command_options(command);
     if (!several && basin_options_try_files(options, parsed, &set, &error))

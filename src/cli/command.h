@@ -1,7 +1,7 @@
 /* What a command is, and the list of them. A command parses (its option table), calls the library
  * and prints; it computes nothing itself.
  *
- * Exit codes: 0 success, 1 failure, 2 wrong usage, 75 a run that was told to end and saved itself.
+ * Exit codes: 0 success, 1 failure, 2 wrong usage, 75 a run that was asked to end and saved itself.
  */
 #ifndef BASIN_CLI_COMMAND_H
 #define BASIN_CLI_COMMAND_H
@@ -35,8 +35,16 @@ typedef struct basin_command {
     /* A command that asks which options were given (basin_option_given) finds what was parsed at
      * `parsed_at` (const basin_parsed *); 0: none does. */
     size_t parsed_at;
-    int (*run)(const void *options, int operands, char **operand);
+    /* Does it. What fails is reported by the caller, who also prints how wrong usage is put right
+     * (basin_usage). */
+    basin_status (*run)(const void *options, int operands, char **operand, basin_error *error);
+    int (*run_old)(const void *options, int operands, char **operand);
 } basin_command;
+
+/* What `run` may return besides a status: each ends the program with its own exit code. */
+#define BASIN_USAGE ((basin_status)100)    /* wrong usage; the error says what */
+#define BASIN_REPORTED ((basin_status)101) /* a failure that has been said already */
+#define BASIN_AGAIN ((basin_status)102)    /* BASIN_EXIT_AGAIN */
 
 /* Where settings start: a preset, then a file; options override both. */
 typedef struct basin_start {
@@ -44,14 +52,15 @@ typedef struct basin_start {
     bool print_config;
 } basin_start;
 
-#define BASIN_OPTIONS_START(type)                                                                  \
-    BASIN_TEXT(type, start.preset, 0, "preset", "NAME",                                            \
+#define BASIN_START_ENTRIES(type, field)                                                           \
+    BASIN_TEXT(type, field.preset, 0, "preset", "NAME",                                            \
                "The settings to start from; other options override them. paper-*: the paper's "    \
                "tables; published-*: its released code; the others are ours."),                    \
-        BASIN_TEXT(type, start.config, 0, "config", "FILE",                                        \
+        BASIN_TEXT(type, field.config, 0, "config", "FILE",                                        \
                    "Settings as --print-config prints them; they override the preset."),           \
-        BASIN_FLAG(type, start.print_config, 0, "print-config",                                    \
+        BASIN_FLAG(type, field.print_config, 0, "print-config",                                    \
                    "Print the settings, and what the run would take, and do nothing.")
+#define BASIN_OPTIONS_START(type) BASIN_START_ENTRIES(type, start)
 
 extern const basin_command *const basin_commands[]; /* ends with NULL */
 
@@ -61,7 +70,6 @@ extern const basin_command basin_command_anomaly_report;
 extern const basin_command basin_command_anomaly_score;
 extern const basin_command basin_command_anomaly_train;
 extern const basin_command basin_command_bench;
-extern const basin_command basin_command_bench_pictures;
 extern const basin_command basin_command_data_convert;
 extern const basin_command basin_command_data_info;
 extern const basin_command basin_command_data_make;
@@ -79,7 +87,6 @@ extern const basin_command basin_command_image_export;
 extern const basin_command basin_command_image_import;
 extern const basin_command basin_command_image_complete;
 extern const basin_command basin_command_image_eval;
-extern const basin_command basin_command_image_positions;
 extern const basin_command basin_command_image_report;
 extern const basin_command basin_command_image_train;
 extern const basin_command basin_command_info;
@@ -127,11 +134,16 @@ void *basin_command_values(const basin_command *command);
 void basin_command_values_free(const basin_command *command, void *values);
 basin_option_set basin_command_options(const basin_command *command);
 
-/* Pages: of a command, of a group. */
-void basin_command_help_print(FILE *file, const basin_command *command);
+/* Pages: of a command (all of its options, or those that most people set), of a group. */
+void basin_command_help_print(FILE *file, const basin_command *command, bool all);
 void basin_noun_help_print(FILE *file, const basin_noun *group);
 /* "basin info FILE... [options]" */
 void basin_command_usage_print(FILE *file, const basin_command *command);
+
+/* The script that completes commands in a shell: "bash", "zsh" or "fish"; and what may stand in
+ * place of the last of the words behind `basin`, which these scripts ask for. */
+void basin_completion_print(FILE *file, const char *shell);
+void basin_complete(int count, char **word);
 
 /* Prints a line on standard error, with control characters of the names in it replaced: file names
  * may hold any bytes. */
@@ -140,6 +152,9 @@ void basin_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void basin_note_gamma(const char *path, bool quiet);
 /* "basin: <text>" on standard error; returns the exit code. */
 int basin_report(const basin_error *error);
+/* Fills in the error and returns BASIN_USAGE. */
+basin_status basin_usage(basin_error *error, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 int basin_report_usage(const basin_command *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

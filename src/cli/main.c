@@ -11,7 +11,8 @@
 #include "cli/surroundings/surroundings.h"
 
 static bool asks_help(const char *argument) {
-    return !strcmp(argument, "--help") || !strcmp(argument, "-h");
+    return !strcmp(argument, "--help") || !strcmp(argument, "-h") ||
+           !strcmp(argument, "--help-all");
 }
 
 /* `basin image`, `basin image --help`: the commands of the group. */
@@ -27,6 +28,8 @@ static int run(int count, char **argument) {
         return basin_command_run(&basin_command_help, 0, NULL);
     if (!strcmp(argument[0], "--version"))
         return basin_command_run(&basin_command_version, count - 1, argument + 1);
+    if (!strcmp(argument[0], "__complete"))
+        return basin_complete(count - 1, argument + 1), BASIN_EXIT_OK;
     if (show_group(count, argument)) return BASIN_EXIT_OK;
     int used;
     basin_error error;

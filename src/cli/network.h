@@ -30,14 +30,6 @@ typedef struct basin_network_flags {
     BASIN_FLAG(                                                                                    \
         type, field.directed, 0, "directed",                                                       \
         "Keep the direction of edges: the target sees the source. Else they go both ways."),       \
-        BASIN_CHOICE(                                                                              \
-            type, field.missing, "missing", "error|zero|mean",                                     \
-            "Features that are empty, NaN or infinite: refuse the file (the default), or "         \
-            "replace them by 0 or by the mean of the column; for a trained model that is "         \
-            "training's mean, and the default what training did."),                                \
-        BASIN_INTEGER(type, field.unlabelled_first, "unlabelled-first", "N", 0, 2147483647,        \
-                      "Ignore the labels of the first N nodes (Amazon.mat: 3305, as in the "       \
-                      "paper)."),                                                                  \
         BASIN_TEXT(type, field.id, 0, "id", "COLUMN", "CSV of nodes: the column of ids."),         \
         BASIN_TEXT(type, field.label, 0, "label", "COLUMN",                                        \
                    "CSV of nodes: the column of labels; for detectors 1 is anomalous."),           \
@@ -45,27 +37,43 @@ typedef struct basin_network_flags {
                    "CSV of edges: the column of sources."),                                        \
         BASIN_TEXT(type, field.target, 0, "target", "COLUMN",                                      \
                    "CSV of edges: the column of targets."),                                        \
+        BASIN_CHOICE(                                                                              \
+            type, field.missing, "missing", "error|zero|mean",                                     \
+            "Features that are empty, NaN or infinite: refuse the file (the default), or "         \
+            "replace them by 0 or by the mean of the column; for a trained model that is "         \
+            "training's mean, and the default what training did.",                                 \
+            .more = true),                                                                         \
+        BASIN_INTEGER(type, field.unlabelled_first, "unlabelled-first", "N", 0, 2147483647,        \
+                      "Ignore the labels of the first N nodes (Amazon.mat: 3305, as in the "       \
+                      "paper).",                                                                   \
+                      .more = true),                                                               \
         BASIN_TEXT(                                                                                \
             type, field.edge_type, 0, "relation-column", "COLUMN",                                 \
-            "CSV of edges: the column of relations; none: what is named like one is a fact."),     \
+            "CSV of edges: the column of relations; none: what is named like one is a fact.",      \
+            .more = true),                                                                         \
         BASIN_TEXT(type, field.time, 0, "time", "COLUMN",                                          \
-                   "CSV of edges: the column that says when an edge was."),                        \
+                   "CSV of edges: the column that says when an edge was.", .more = true),          \
         BASIN_TEXT(type, field.until, 0, "until", "TIME",                                          \
-                   "CSV of edges: leave out those that are later."),                               \
+                   "CSV of edges: leave out those that are later.", .more = true),                 \
         BASIN_TEXT(type, field.drop, 0, "drop", "COLUMNS",                                         \
-                   "CSV: columns to leave out, separated by commas."),                             \
+                   "CSV: columns to leave out, separated by commas.", .more = true),               \
         BASIN_INTEGER(type, field.max_categories, "max-categories", "N", 1, 100000,                \
                       "CSV of nodes: a text column of at most N values (32) becomes one feature "  \
-                      "a value; one of more values is left out."),                                 \
+                      "per value; one of more values is left out.",                                \
+                      .more = true),                                                               \
         BASIN_CHOICE(type, field.unknown, "unknown", "error|skip|add",                             \
                      "CSV: edges to nodes that no file of nodes has: refuse the file (the "        \
                      "default), leave the edge out, or add the node without features of its own; " \
-                     "for a trained model the default is what training did."),                     \
+                     "for a trained model the default is what training did.",                      \
+                     .more = true),                                                                \
         BASIN_FLAG(type, field.no_header, 0, "no-header",                                          \
                    "CSV of edges: files of two or three columns have no header; they are source, " \
-                   "target and relation. Lists of numbers are known without this."),               \
+                   "target and relation. Lists of numbers are known without this.",                \
+                   .more = true),                                                                  \
         BASIN_TEXT(type, field.date_format, 0, "date-format", "FORMAT",                            \
-                   "CSV of nodes: columns of dates in this form, as strptime(3) has it: %d.%m.%Y")
+                   "CSV of nodes: columns of dates in this form, as strptime(3) has it: "          \
+                   "%d.%m.%Y",                                                                     \
+                   .more = true)
 
 /* Of commands that split. */
 #define BASIN_OPTION_SPLIT_TIME(type, field, needs_)                                               \

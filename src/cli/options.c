@@ -1,4 +1,4 @@
-/* The option parser; see options.h. */
+/* The option parser, and options that do not go with others; see options.h. */
 #include "cli/options.h"
 
 #include <errno.h>
@@ -7,7 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/spelling.h"
+#include "base/needs.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "io/file.h"
 
 /* ---- finding what a name means ---- */
 
@@ -69,6 +72,84 @@ static target find_letter(const basin_option *option, char letter) {
 
 /* ---- names that are not there ---- */
 
+static const struct {
+    const char *foreign, *ours;
+} hints[] = {
+    {"lr", "rate"},
+    {"learning-rate", "rate"},
+    {"min-lr", "rate-last"},
+    {"batch-size", "batch"},
+    {"bs", "batch"},
+    {"epoch", "epochs"},
+    {"num-epochs", "epochs"},
+    {"max-epochs", "epochs"},
+    {"warmup-epochs", "warmup"},
+    {"weight-decay", "decay"},
+    {"wd", "decay"},
+    {"adam-beta2", "beta2"},
+    {"grad-clip", "clip"},
+    {"clip-grad", "clip"},
+    {"max-grad-norm", "clip"},
+    {"dropout-rate", "dropout"},
+    {"early-stopping", "patience"},
+    {"gradient-checkpointing", "recompute"},
+    {"checkpointing", "recompute"},
+    {"device", "backend"},
+    {"gpu", "backend"},
+    {"cuda", "backend"},
+    {"cpu", "backend"},
+    {"workers", "threads"},
+    {"num-workers", "threads"},
+    {"num-threads", "threads"},
+    {"jobs", "threads"},
+    {"n-jobs", "threads"},
+    {"precision", "dtype"},
+    {"amp", "dtype"},
+    {"bf16", "dtype"},
+    {"fp8", "dtype"},
+    {"fp16", "dtype"},
+    {"random-seed", "seed"},
+    {"random-state", "seed"},
+    {"d-model", "dim"},
+    {"hidden-dim", "dim"},
+    {"hidden-size", "dim"},
+    {"embed-dim", "dim"},
+    {"num-heads", "heads"},
+    {"n-heads", "heads"},
+    {"nhead", "heads"},
+    {"depth", "blocks"},
+    {"depth", "steps"},
+    {"layers", "blocks"},
+    {"layers", "steps"},
+    {"num-layers", "blocks"},
+    {"num-layers", "steps"},
+    {"image-size", "size"},
+    {"img-size", "size"},
+    {"patch-size", "patch"},
+    {"temperature", "beta"},
+    {"out", "output"},
+    {"out-dir", "output"},
+    {"output-dir", "output"},
+    {"save", "output"},
+    {"dir", "output"},
+    {"ckpt", "resume"},
+    {"pretrained", "from"},
+    {"val-split", "validation"},
+    {"cfg", "config"},
+    {"settings", "config"},
+    {"silent", "quiet"},
+    {"edge-type", "relation-column"},
+    {"relation", "relation-column"},
+};
+
+/* What we call an option that other tools call `foreign`: the i-th name to try, the best first;
+ * NULL behind the last. */
+static const char *hint_of(const char *foreign, int i) {
+    for (size_t at = 0; at < sizeof hints / sizeof *hints; at++)
+        if (!strcmp(hints[at].foreign, foreign) && i-- == 0) return hints[at].ours;
+    return NULL;
+}
+
 /* The name nearest to what was typed, so far. */
 typedef struct guess {
     const char *typed;
@@ -89,7 +170,7 @@ static void consider(guess *g, const char *name, bool negated) {
 /* What other tools' names mean here goes before what merely looks alike. */
 static void guess_name(guess *g, const basin_option_set *set) {
     const char *ours;
-    for (int i = 0; (ours = basin_option_hint(g->typed, i)); i++) {
+    for (int i = 0; (ours = hint_of(g->typed, i)); i++) {
         target t = find_plain(set, ours);
         if (!found(&t)) continue;
         snprintf(g->name, sizeof g->name, "%s", ours);
@@ -110,8 +191,6 @@ static basin_status fail_unknown(const basin_option_set *set, const char *typed,
                           typed, g.name);
     return basin_fail(error, BASIN_BAD_VALUE, "unknown option '--%s'", typed);
 }
-
-/* ---- spellings of earlier versions ---- */
 
 /* Each note once, and only whole. */
 __attribute__((format(printf, 2, 3))) static void add_note(basin_parsed *parsed, const char *format,
@@ -190,7 +269,7 @@ static basin_status take_setting(void *values, const basin_option_set *set, cons
                                  const char *value, basin_error *error) {
     basin_error why;
     basin_settings *settings = *(basin_settings **)((char *)values + set->settings_at);
-    if (is_switch(t)) value = t->negated ? "off" : "on";
+    if (is_switch(t) && !value) value = t->negated ? "off" : "on";
     if (basin_settings_set(settings, t->setting->name, value, &why)) return as_option(&why, error);
     return BASIN_OK;
 }
@@ -217,8 +296,14 @@ static word split(const char *text) {
     return w;
 }
 
-static bool is_help(const word *w) {
-    return w->letter ? *w->name == 'h' : w->length == 4 && !strncmp(w->name, "help", 4);
+static bool is_named(const word *w, const char *name) {
+    return !w->letter && w->length == strlen(name) && !strncmp(w->name, name, w->length);
+}
+
+static bool is_help(basin_parsed *parsed, const word *w) {
+    parsed->help_all = is_named(w, "help-all");
+    parsed->help = parsed->help_all || is_named(w, "help") || (w->letter && *w->name == 'h');
+    return parsed->help;
 }
 
 static basin_status take_no_value(const word *w, basin_error *error) {
@@ -235,7 +320,7 @@ static bool looks_like_option(const char *text, const basin_option_set *set) {
     return !text[2] && (found(&t) || text[1] == 'h');
 }
 
-/* The value of an option that wants one: behind it, or the next argument. */
+/* The value of an option that needs one: behind it, or the next argument. */
 static basin_status take_value(word *w, int *i, const basin_option_set *set, int count,
                                char **argument, const char *wanted, basin_error *error) {
     int name = (int)w->length;
@@ -243,12 +328,12 @@ static basin_status take_value(word *w, int *i, const basin_option_set *set, int
     if (!wanted) wanted = "a word";
     if (!w->value && next && looks_like_option(next, set))
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "%s%.*s wants a value: %s; found '%s' (%s%.*s%s%s where that is meant)",
+                          "%s%.*s needs a value: %s; found '%s' (%s%.*s%s%s where that is meant)",
                           dash, name, w->name, wanted, next, dash, name, w->name,
                           w->letter ? "" : "=", next);
     if (!w->value && next) w->value = argument[++*i];
     if (w->value) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_VALUE, "%s%.*s wants a value: %s", dash, name, w->name,
+    return basin_fail(error, BASIN_BAD_VALUE, "%s%.*s needs a value: %s", dash, name, w->name,
                       wanted);
 }
 
@@ -274,24 +359,49 @@ static basin_status store(void *values, const basin_option_set *set, const targe
     return BASIN_OK;
 }
 
+/* --set NAME=VALUE, of any setting. */
+static basin_status read_set(void *values, basin_parsed *parsed, const basin_option_set *set,
+                             const char *text, basin_error *error) {
+    char name[64];
+    const char *equals = strchr(text, '=');
+    snprintf(name, sizeof name, "%.*s", equals ? (int)(equals - text) : 0, text);
+    swap_letters(name, '-', '_');
+    target t = {.setting = find_setting(set, name)};
+    if (!equals) return basin_fail(error, BASIN_BAD_VALUE, "--set %s: needs NAME=VALUE", text);
+    if (!t.setting) {
+        guess g = {.typed = name, .distance = 1000};
+        for (const basin_setting *s = settings_of(set); s->name; s++) consider(&g, s->name, false);
+        swap_letters(g.name, '-', '_');
+        return basin_fail(error, BASIN_BAD_VALUE, "--set %s: unknown setting%s%s%s", name,
+                          *g.name ? "; did you mean '" : "", g.name, *g.name ? "'?" : "");
+    }
+    BASIN_TRY(take_setting(values, set, &t, equals + 1, error));
+    remember(parsed, set, &t, equals + 1);
+    return BASIN_OK;
+}
+
 /* One option at argument[*i], a value that follows it included. */
 static basin_status read_option(void *values, int *i, basin_parsed *parsed,
                                 const basin_option_set *set, int count, char **argument,
                                 basin_error *error) {
     char typed[64];
     word w = split(argument[*i]);
-    if (is_help(&w)) return parsed->help = true, BASIN_OK;
+    if (is_help(parsed, &w)) return BASIN_OK;
+    if (set->task && is_named(&w, "set")) {
+        BASIN_TRY(take_value(&w, i, set, count, argument, "NAME=VALUE", error));
+        return read_set(values, parsed, set, w.value, error);
+    }
     snprintf(typed, sizeof typed, "%.*s", (int)w.length, w.name);
     target t = w.letter ? find_letter(set->option, *typed) : find(set, typed);
     if (!found(&t) && w.letter)
         return basin_fail(error, BASIN_BAD_VALUE, "unknown option '-%c'", *w.name);
     if (!found(&t)) return fail_unknown(set, typed, error);
     const char *wanted = t.option ? t.option->value : t.setting->value;
-    basin_status status = takes_value(&t) ? take_value(&w, i, set, count, argument, wanted, error)
-                                          : take_no_value(&w, error);
-    if (!status) status = store(values, set, &t, w.value, error);
-    if (!status) remember(parsed, set, &t, w.value);
-    return status;
+    BASIN_TRY(takes_value(&t) ? take_value(&w, i, set, count, argument, wanted, error)
+                              : take_no_value(&w, error));
+    BASIN_TRY(store(values, set, &t, w.value, error));
+    remember(parsed, set, &t, w.value);
+    return BASIN_OK;
 }
 
 basin_status basin_options_parse(void *values, basin_parsed *parsed, const basin_option_set *set,
@@ -311,6 +421,132 @@ basin_status basin_options_parse(void *values, basin_parsed *parsed, const basin
     return BASIN_OK;
 }
 
+/* ---- options beside others: one that others make idle, one that would write over a file ---- */
+
+typedef struct beside {
+    const void *values;
+    const basin_option *table;
+    const char *operand; /* the first; "" where there is none */
+} beside;
+
+static const char operand_name[] = "OPERAND";
+
+static const basin_option *find_named(const basin_option *table, const char *name, size_t length) {
+    for (; table->name; table++)
+        if (strlen(table->name) == length && !strncmp(table->name, name, length)) return table;
+    return NULL;
+}
+
+static bool value_of(char text[BASIN_NEEDS_VALUE], const void *context, const char *name,
+                     size_t length) {
+    const beside *b = context;
+    const basin_option *o = find_named(b->table, name, length);
+    if (basin_needs_names(name, operand_name))
+        return snprintf(text, BASIN_NEEDS_VALUE, "%s", b->operand), true;
+    if (!o) return false;
+    const void *at = (const char *)b->values + o->offset;
+    const char *said = NULL;
+    if (o->kind <= BASIN_OPTION_SWITCH) said = *(const bool *)at ? "on" : "off";
+    if (o->kind >= BASIN_OPTION_TEXT) said = *(const char *const *)at;
+    if (o->kind == BASIN_OPTION_INTEGER)
+        snprintf(text, BASIN_NEEDS_VALUE, "%lld", (long long)*(const int64_t *)at);
+    else if (o->kind == BASIN_OPTION_REAL)
+        snprintf(text, BASIN_NEEDS_VALUE, "%.15g", *(const double *)at);
+    else
+        snprintf(text, BASIN_NEEDS_VALUE, "%s", said ? said : "");
+    return true;
+}
+
+/* What would help, of a clause whose conditions all fail: "--top or --kind hard". */
+static void list_wanted(char *text, size_t size, const char *clause, const basin_option *table) {
+    size_t used = 0;
+    *text = 0;
+    for (const char *at = clause, *end = at + strcspn(at, " "); at < end; at += strspn(at, ",")) {
+        size_t length, name = strcspn(at, "!=");
+        bool wanted;
+        const char *words = basin_needs_words(at, &length, &wanted);
+        const basin_option *o = find_named(table, at, name);
+        bool plain = !wanted || !o || o->kind <= BASIN_OPTION_SWITCH;
+        if (o && used < size)
+            used += (size_t)snprintf(text + used, size - used, "%s--%s%s%.*s", used ? " or " : "",
+                                     o->name, plain ? "" : " ", plain ? 0 : (int)length, words);
+        at = words + length;
+    }
+}
+
+static basin_status fail_idle(const basin_option *option, const char *condition,
+                              const basin_parsed *parsed, const beside *b, basin_error *error) {
+    char wanted[200];
+    const basin_option *table = b->table;
+    if (basin_needs_names(condition, operand_name))
+        return basin_fail(error, BASIN_BAD_VALUE, "--%s has no effect with%s %.100s", option->name,
+                          *b->operand ? "" : "out an", *b->operand ? b->operand : "operand");
+    const basin_option *other = find_named(table, condition, strcspn(condition, "!="));
+    const char *given = parsed->option[other - table];
+    bool worded = given && other->kind > BASIN_OPTION_SWITCH;
+    list_wanted(wanted, sizeof wanted, condition, table);
+    if (given)
+        return basin_fail(error, BASIN_BAD_VALUE, "--%s has no effect with --%s%s%.100s",
+                          option->name, other->name, worded ? " " : "", worded ? given : "");
+    return basin_fail(error, BASIN_BAD_VALUE, "--%s has no effect without %s", option->name,
+                      wanted);
+}
+
+/* ---- files ---- */
+
+/* The file that an option writes; NULL: none. */
+static const char *written(const beside *b, const basin_option *o) {
+    if (!o->writes) return NULL;
+    return *(const char *const *)(const void *)((const char *)b->values + o->offset);
+}
+
+static basin_status check_file(const beside *b, const basin_option *option, char **operand,
+                               int operands, basin_error *error) {
+    const char *path = written(b, option);
+    basin_status status = BASIN_OK;
+    bool same = false;
+    for (int i = 0; path && i < operands && !status; i++) {
+        status = basin_file_same(&same, path, operand[i], error);
+        if (same)
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "--%s %s would be written over %s, which is read; name another "
+                              "file",
+                              option->name, path, operand[i]);
+    }
+    for (const basin_option *o = b->table; path && o < option && !status; o++) {
+        if (!written(b, o)) continue;
+        status = basin_file_same(&same, path, written(b, o), error);
+        if (same)
+            return basin_fail(error, BASIN_BAD_VALUE, "--%s and --%s are both %s; wanted two files",
+                              o->name, option->name, path);
+    }
+    return status;
+}
+
+basin_status basin_options_check(const void *values, const basin_parsed *parsed,
+                                 const basin_option_set *set, char **operand, basin_error *error) {
+    const beside b = {values, set->option, parsed->operands ? operand[0] : ""};
+    for (int i = 0; set->option[i].name; i++) {
+        const char *unmet =
+            parsed->option[i] ? basin_needs_unmet(set->option[i].needs, value_of, &b) : NULL;
+        if (unmet) return fail_idle(&set->option[i], unmet, parsed, &b, error);
+    }
+    basin_status status = BASIN_OK;
+    for (const basin_option *o = set->option; o->name && !status; o++)
+        status = check_file(&b, o, operand, parsed->operands, error);
+    return status;
+}
+
+basin_status basin_options_try_files(const void *values, const basin_parsed *parsed,
+                                     const basin_option_set *set, basin_error *error) {
+    const beside b = {values, set->option, ""};
+    basin_status status = BASIN_OK;
+    for (int i = 0; set->option[i].name && !status; i++)
+        if (parsed->option[i] && written(&b, &set->option[i]))
+            status = basin_writer_try(written(&b, &set->option[i]), error);
+    return status;
+}
+
 /* ---- what computes ---- */
 
 basin_dtype basin_option_dtype(const char *name) {
@@ -323,24 +559,28 @@ basin_status basin_option_products_check(const char *products, const char *backe
                                          basin_error *error) {
     const char *one = !strcmp(products, "tf32") ? "cuda" : "cpu";
     if (!strcmp(products, "f32") || !strcmp(backend, one)) return BASIN_OK;
-    return basin_fail(
-        error, BASIN_BAD_VALUE,
-        "products %s have no effect on backend %s; wanted backend %s, or products f32", products,
-        backend, one);
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "products %s have no effect on backend %s; use backend %s, or products f32",
+                      products, backend, one);
+}
+
+basin_status basin_compute_open(basin_backend **backend, const basin_compute_flags *flags,
+                                basin_error *error) {
+    const basin_compute_flags *f = flags;
+    *backend = NULL;
+    if (f->products) BASIN_TRY(basin_option_products_check(f->products, f->backend, error));
+    basin_compute compute = {.backend = f->backend,
+                             .threads = (int)f->threads,
+                             .products = f->products ? basin_option_products(f->products) : 0,
+                             .storage = f->dtype ? basin_option_dtype(f->dtype) : 0,
+                             .narrow_least = f->narrow_all ? 1 : 0};
+    return basin_backend_open(backend, &compute, error);
 }
 
 basin_status basin_option_backend(basin_backend **backend, const char *name, int64_t threads,
                                   const char *products, const char *dtype, basin_error *error) {
-    *backend = NULL;
-    basin_status status = products ? basin_option_products_check(products, name, error) : BASIN_OK;
-    if (status) return status;
-    return basin_backend_open(
-        backend,
-        &(basin_compute){.backend = name,
-                         .threads = (int)threads,
-                         .products = products ? basin_option_products(products) : 0,
-                         .storage = dtype ? basin_option_dtype(dtype) : 0},
-        error);
+    basin_compute_flags flags = {name, products, dtype, threads, false};
+    return basin_compute_open(backend, &flags, error);
 }
 
 basin_products basin_option_products(const char *name) {

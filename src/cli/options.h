@@ -1,5 +1,5 @@
-/* Options as a table. One table a command: it is what the parser follows and what the help, the
- * manual and the completions print, so that none of them can disagree.
+/* Options as a table, one per command: the parser follows it, and the help, the manual and the
+ * completions are printed from it, so that none of them can disagree.
  *
  * Values go into the command's own struct, at the offset an entry names; the struct starts as a
  * copy of the command's defaults, which the help prints. */
@@ -31,14 +31,15 @@ typedef struct basin_option {
     const char *value; /* what the help calls the value: "N", "FILE", "ref|cpu" */
     double low, high;
     const char *help;
-    /* The values of other options beside which this one has an effect, as base/needs/needs.h has it
+    /* The values of other options beside which this one has an effect, as base/needs.h has it
      * ("plain=off", "base!="), OPERAND being the first operand; NULL: any. Who gives it beside
      * others gets an error. */
     const char *needs;
     bool writes; /* a file that is written: never one that is read or written, too */
+    bool more;   /* few people set it: --help-all shows it, --help does not */
 } basin_option;
 
-/* Behind the help an entry may set `.needs` and `.writes`. */
+/* Behind the help an entry may set `.needs`, `.writes` and `.more`. */
 #define BASIN_ENTRY_OF(type, field_, kind_, name_, letter_, value_, low_, high_, ...)              \
     {                                                                                              \
         .name = name_, .letter = letter_, .kind = kind_, .offset = offsetof(type, field_),         \
@@ -65,30 +66,54 @@ typedef struct basin_option {
 #define BASIN_OPTION_JSON_FOR(type, needs_)                                                        \
     BASIN_FLAG(type, json, 0, "json", "Print the results as JSON.", .needs = needs_)
 #define BASIN_OPTION_QUIET(type) BASIN_FLAG(type, quiet, 'q', "quiet", "No progress and no notes.")
-#define BASIN_OPTION_BACKEND(type)                                                                 \
-    BASIN_CHOICE(type, backend, "backend", "ref|cpu|cuda",                                         \
+#define BASIN_OPTION_BACKEND(type) BASIN_ENTRY_BACKEND(type, backend)
+#define BASIN_ENTRY_BACKEND(type, field)                                                           \
+    BASIN_CHOICE(type, field, "backend", "ref|cpu|cuda",                                           \
                  "What computes: ref (double, plain loops, slow), cpu (float, fast) or cuda "      \
                  "(float, on an NVIDIA GPU).")
-#define BASIN_OPTION_PRODUCTS(type)                                                                \
-    BASIN_CHOICE(type, products, "products", "f32|tf32|bf16x6|bf16x3",                             \
+#define BASIN_OPTION_PRODUCTS(type) BASIN_ENTRY_PRODUCTS(type, products)
+#define BASIN_ENTRY_PRODUCTS(type, field)                                                          \
+    BASIN_CHOICE(type, field, "products", "f32|tf32|bf16x6|bf16x3",                                \
                  "Precision of matrix products. f32: float. tf32, on cuda: factors rounded to 10 " \
                  "bits. bf16x6 and bf16x3, on processors with bfloat16 instructions: sums of six " \
-                 "products (as accurate as f32) or three (errors of about 2^-16).")
-#define BASIN_OPTION_DTYPE(type)                                                                   \
-    BASIN_CHOICE(type, dtype, "dtype", "f32|bf16|fp8",                                             \
+                 "products (as accurate as f32) or three (errors of about 2^-16).",                \
+                 .more = true)
+#define BASIN_OPTION_DTYPE(type) BASIN_ENTRY_DTYPE(type, dtype)
+#define BASIN_ENTRY_DTYPE(type, field)                                                             \
+    BASIN_CHOICE(type, field, "dtype", "f32|bf16|fp8",                                             \
                  "Type of stored intermediate results. bf16: factors of large products and of "    \
                  "attention are bfloat16, sums float; on cuda, and on processors with bfloat16 "   \
                  "instructions. fp8: the same, and large products of tokens with weights read 8 "  \
-                 "bits; on cuda with compute capability 9.0.")
-#define BASIN_OPTION_THREADS(type)                                                                 \
-    BASIN_INTEGER(type, threads, "threads", "N", 0, 4096, "Threads; 0: one a core.")
+                 "bits; on cuda with compute capability 9.0.",                                     \
+                 .more = true)
+#define BASIN_OPTION_THREADS(type) BASIN_ENTRY_THREADS(type, threads)
+#define BASIN_ENTRY_THREADS(type, field)                                                           \
+    BASIN_INTEGER(type, field, "threads", "N", 0, 4096, "Number of threads; 0 means one per core.")
 #define BASIN_OPTION_SEED(type) BASIN_OPTION_SEED_FOR(type, NULL)
 /* A seed that counts beside some options alone. */
 #define BASIN_OPTION_SEED_FOR(type, needs_)                                                        \
     BASIN_INTEGER(type, seed, "seed", "N", 0, 9007199254740992.0, "Seed of all random numbers.",   \
-                  .needs = needs_)
+                  .needs = needs_, .more = true)
 
-/* What computes: on every command that does, the same four. */
+/* What computes: on every command that does, the same four. `type` has a member `compute`. */
+typedef struct basin_compute_flags {
+    const char *backend, *products, *dtype; /* dtype NULL: f32 */
+    int64_t threads;
+    bool narrow_all; /* not only large factors; verify's own option */
+} basin_compute_flags;
+
+#define BASIN_COMPUTE_DEFAULT                                                                      \
+    { .backend = "cpu", .products = "f32" }
+#define BASIN_COMPUTE_OPTIONS(type) BASIN_COMPUTE_ENTRIES(type, compute)
+#define BASIN_COMPUTE_ENTRIES(type, field)                                                         \
+    BASIN_ENTRY_BACKEND(type, field.backend), BASIN_ENTRY_PRODUCTS(type, field.products),          \
+        BASIN_ENTRY_DTYPE(type, field.dtype), BASIN_ENTRY_THREADS(type, field.threads)
+
+/* Opens what those options name. */
+basin_status basin_compute_open(basin_backend **backend, const basin_compute_flags *flags,
+                                basin_error *error);
+
+/* The same as members of `type` itself. */
 #define BASIN_OPTIONS_COMPUTE(type)                                                                \
     BASIN_OPTION_BACKEND(type), BASIN_OPTION_PRODUCTS(type), BASIN_OPTION_DTYPE(type),             \
         BASIN_OPTION_THREADS(type)
@@ -108,7 +133,6 @@ basin_status basin_option_backend(basin_backend **backend, const char *name, int
 /* What a command takes: its own table and, where it has a task, the task's settings, which are
  * options by their names with dashes; `settings_at` is where the values hold a basin_settings *. */
 typedef struct basin_option_set {
-    const char *command; /* its name, for spellings of earlier versions */
     const basin_option *option;
     const char *task; /* or NULL */
     size_t settings_at;
@@ -119,9 +143,10 @@ enum { BASIN_OPTIONS_MOST = 128 }; /* of a command's own table, and of a task's 
 /* What a parse found beside the values. */
 typedef struct basin_parsed {
     int operands;
-    bool help;       /* -h or --help was met, and nothing else is promised */
-    char notes[900]; /* a line each: old spellings, options that were given twice */
-    /* What was given for each option of both tables: the value, "" for a flag; NULL: not given. */
+    bool help, help_all; /* --help or --help-all was met, and nothing else is promised */
+    char notes[900];     /* a line for each option that was given twice */
+    /* What was given for each option of both tables: the value, "on" for a flag; NULL: not given.
+     */
     const char *option[BASIN_OPTIONS_MOST], *setting[BASIN_OPTIONS_MOST];
 } basin_parsed;
 
@@ -149,6 +174,7 @@ typedef struct basin_option_row {
     char initial[64]; /* the default; "" where there is none worth a word */
     const char *help;
     bool setting; /* of the task's table */
+    bool more;    /* not in the short help */
 } basin_option_row;
 
 /* The i-th row: the command's own, --help, then the task's settings. False behind the last. */
@@ -157,8 +183,10 @@ bool basin_option_row_at(basin_option_row *row, const basin_option_set *set, con
 /* "-o, --output FILE", "--[no-]flip". */
 void basin_option_row_name(char *text, size_t size, const basin_option_row *row);
 
-/* The options with their help, wrapped to the width of a page. Defaults come from `defaults`. */
-void basin_options_print(FILE *file, const basin_option_set *set, const void *defaults);
+/* The options with their help, wrapped to the width of a page: all of them, or those that most
+ * people set, with the first sentence on each. Defaults come from `defaults`. Returns how many were
+ * left out. */
+int basin_options_print(FILE *file, const basin_option_set *set, const void *defaults, bool all);
 /* The same as a Markdown table. */
 void basin_options_print_markdown(FILE *file, const basin_option_set *set, const void *defaults);
 /* `text` wrapped at `width` columns, continued at `indent`; the cursor stands at `column`. */

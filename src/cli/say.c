@@ -35,6 +35,14 @@ int basin_report(const basin_error *error) {
     return BASIN_EXIT_FAILURE;
 }
 
+basin_status basin_usage(basin_error *error, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(error->text, sizeof error->text, format, args);
+    va_end(args);
+    return error->status = BASIN_USAGE;
+}
+
 int basin_report_usage(const basin_command *command, const char *format, ...) {
     char text[BASIN_ERROR_TEXT];
     va_list args;

@@ -103,25 +103,6 @@ int basin_training_end(const basin_outcome *outcome, const basin_training_flags 
     return basin_cli_watch_signal() == SIGINT ? BASIN_EXIT_FAILURE : BASIN_EXIT_AGAIN;
 }
 
-bool basin_training_settings_given(const basin_settings *settings, const basin_start *start,
-                                   const char *const *heard) {
-    basin_settings *usual = NULL;
-    basin_error error;
-    char *own = basin_settings_json(settings), *other = NULL, value[64];
-    basin_status status = basin_settings_new(&usual, basin_settings_task(settings), NULL, &error);
-    for (; heard && *heard && !status; heard++) {
-        status = basin_settings_get(value, sizeof value, settings, *heard, &error);
-        if (!status) status = basin_settings_set(usual, *heard, value, &error);
-    }
-    if (!status) other = basin_settings_json(usual);
-    bool given = start->config || (start->preset && strcmp(start->preset, "default") != 0) ||
-                 (own && other && strcmp(own, other) != 0);
-    basin_settings_free(usual);
-    free(own);
-    free(other);
-    return given;
-}
-
 int basin_print_config(const basin_settings *settings, const basin_outcome *rehearsed) {
     basin_error error;
     char *text = basin_settings_json(settings);

@@ -1,5 +1,5 @@
 # Which commands and options the documents name that the program does not have. Input:
-# docs/commands.md, which the program prints, then the documents. test_docs.sh calls it,
+# what `basin help --markdown` prints, then the documents. test_docs.sh calls it,
 # test_docs_catches.sh breaks each rule once.
 #
 # A line of code that begins with basin must go on with a command; what begins with -- behind a
@@ -38,7 +38,7 @@ function check_call(text, strict,    word, words, i, name) {
 }
 
 function check_option(name, word) {
-    if (!((name, word) in option) && word != "--help") complain("basin " name " has no option " word)
+    if (!((name, word) in option) && word !~ /^--help(-all)?$/) complain("basin " name " has no option " word)
 }
 
 function check_span(span,    word) {
@@ -51,7 +51,7 @@ function check_span(span,    word) {
 }
 
 BEGIN {
-    split("version map-by bind-to mpi mca no-install-recommends compile", name, " ") # mpirun, .., rivals
+    split("version help-all map-by bind-to mpi mca no-install-recommends compile", name, " ") # mpirun, .., rivals
     for (i in name) elsewhere["--" name[i]] = 1
 }
 FNR == 1 { part++ }

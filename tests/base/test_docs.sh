@@ -4,6 +4,8 @@
 # that the program has (options.awk); and CITATION.cff states the version.
 #
 #   tests/base/test_docs.sh [ROOT]     another tree than this one
+#
+# The program is the one that BASIN names, or build/basin.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 cd "${1:-$(dirname "$0")/../..}"
@@ -16,9 +18,11 @@ pages=$(printf '%s\n' "$files" | grep '\.md$')
 printf '%s\n' "$files" | awk -f "$here/docs.awk" - $pages
 
 # The laboratory diary and the changelog tell of options that were renamed since.
-guides=$(printf '%s\n' "$pages" | grep -E '^(README.md|models/|docs/)' |
-    grep -vE '^docs/(lab/|commands\.md)')
-awk -f "$here/options.awk" docs/commands.md $guides
+guides=$(printf '%s\n' "$pages" | grep -E '^(README.md|models/|docs/)' | grep -v '^docs/lab/')
+manual=$(mktemp)
+trap 'rm -f "$manual"' EXIT
+${BASIN:-build/basin} help --markdown >"$manual"
+awk -f "$here/options.awk" "$manual" $guides
 
 # The version stands in version.h; whoever cites Basin should find the same one.
 version=$(sed -n 's/.*BASIN_VERSION_STRING "\(.*\)".*/\1/p' include/basin/version.h)

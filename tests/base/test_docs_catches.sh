@@ -15,7 +15,7 @@ cat >README.md <<'END'
 `graph.c`, expr/graph.c, src/expr/graph.c, `src/expr/`, scripts/bench. `*_avx2.c`, `src/ROOM/NAME.c`
 [guide](docs/guide.md#part), https://example.org/other.py, build/scripts/gone, ../shared/other.py, `.out`
 END
-cat >docs/commands.md <<'END'
+cat >manual <<'END'
 ## basin image train
 
 | option | default | |
@@ -25,6 +25,9 @@ cat >docs/commands.md <<'END'
 
 ## basin info
 END
+printf '#!/bin/sh\ncat "%s/manual"\n' "$tree" >basin
+chmod +x basin
+export BASIN="$tree/basin"
 cat >>README.md <<'END'
 `--no-flip`, `--version`, `basin image`, `mpirun -n 2 basin image train x --flip`, `basin info FILE`
 

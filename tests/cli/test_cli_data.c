@@ -55,7 +55,7 @@ static void reports_bad_input(void **state) {
     assert_error(run(state, "data convert cut.npz x.basin"), 1, "cut.npz");
     assert_error(run(state, "data convert cut.dgl x.basin"), 1, "cut.dgl");
     assert_error(run(state, "data info ."), 1, ".");
-    assert_error(run(state, "data convert e.csv"), 2, "wants IN... OUT");
+    assert_error(run(state, "data convert e.csv"), 2, "needs IN... OUT");
     assert_false(is_there(state, "x.basin"));
     /* one class alone is worth a word, but not an error here */
     const program *p = run(state, "data convert e.csv one.csv x.basin");

@@ -194,7 +194,7 @@ static void takes_graphs(void **state) {
 }
 
 static void rejects_wrong_input(void **state) {
-    assert_error(run(state, "descend"), 2, "wants TOKENS");
+    assert_error(run(state, "descend"), 2, "needs TOKENS");
     assert_error(run(state, "descend x --hopfield-kind power --hopfield-power 1"), 2,
                  "'power' is not");
     assert_error(run(state, "descend x --hopfield-kind gelu"), 2, "'gelu' is not");

@@ -9,7 +9,8 @@ enum { GRAPHS = 30 };
 
 /* Small enough for a test: options that every run here has. */
 #define SMALL                                                                                      \
-    "--dim 16 --heads 2 --head-dim 8 --memories 16 --blocks 1 --hidden 8 --walks 4 --vectors 2 "   \
+    "--dim 16 --heads 2 --head-dim 8 --memories 16 --blocks 1 --hidden 8 --walks 4 "               \
+    "--eigenvectors 2 "                                                                            \
     "--edge-walks 2 --couplings 1 --cache none --threads 1 -q "
 
 static void put_set(void **state, const char *name, basin_graphs_target task, bool split) {
@@ -78,7 +79,7 @@ static void trains_and_uses(void **state) {
             run(state, "graph train set.safetensors -o m.safetensors --log log.jsonl "
                        "--epochs 3 " SMALL);
         if (p->code) fail_msg("%s", p->err);
-        assert_contains(p->out, "trained on 20 graphs for 3 epochs");
+        assert_contains(p->out, "graphs            20\nepochs            3\n");
         p = run(state, "graph eval m.safetensors set.safetensors --cache none --json");
         cJSON *json = cJSON_Parse(p->out);
         assert_string_equal(cJSON_GetObjectItem(json, "part")->valuestring, "test");
@@ -185,9 +186,9 @@ static void averages_members(void **state) {
 static void labels_the_paper_protocol(void **state) {
     put_set(state, "set.safetensors", BASIN_GRAPHS_CLASSES, false);
     const program *p = run(
-        state, "graph cv set.safetensors --paper-protocol --epochs 1 --members 1 --jobs 1 " SMALL);
+        state, "graph cv set.safetensors --protocol paper --epochs 1 --members 1 --jobs 1 " SMALL);
     if (p->code) fail_msg("%s", p->err);
-    assert_contains(p->out, "protocol: paper (training graphs)");
+    assert_contains(p->out, "protocol  paper (training graphs)");
     assert_contains(p->out, "TRAINING score");
     assert_null(strstr(p->out, "test score"));
     p = run(
@@ -264,7 +265,7 @@ static void presets(void **state) {
         cJSON_Delete(json);
     }
     assert_error(run(state, "graph train --preset none"), 2, "preset");
-    assert_error(run(state, "graph train"), 2, "wants DATA");
+    assert_error(run(state, "graph train"), 2, "needs data to train on");
 }
 
 static void makes_sets(void **state) {
@@ -275,7 +276,7 @@ static void makes_sets(void **state) {
     assert_int_equal((int)number(json, "graphs"), 10);
     assert_int_equal((int)number(json, "classes"), 2);
     cJSON_Delete(json);
-    assert_error(run(state, "graph make circle c.safetensors"), 2, "wanted pattern, cluster");
+    assert_error(run(state, "graph make circle c.safetensors"), 2, "is not pattern, cluster");
     assert_error(run(state, "graph make superpixels s.safetensors"), 2, "--pictures");
     p = run(state, "graph make superpixels s.safetensors --pictures shapes:20:1:16x16x1 --limit 20 "
                    "--validation 5");
@@ -303,7 +304,7 @@ static void tells_what_it_does_not_see(void **state) {
     tiny_write(state, "T_node_labels.txt", "3\n5\n3\n4\n4\n4\n6\n2\n");
     p = run(state, "graph predict m.safetensors . --cache none");
     assert_contains(p->err, "note: nodes with a label beyond those of training");
-    assert_contains(p->err, "without one: 2\n");
+    assert_contains(p->err, "as unlabelled: 2\n");
     assert_null(strstr(p->err, "edges with"));
     assert_string_equal(run(state, "graph predict m.safetensors . --cache none -q")->err, "");
     p = run(state, "graph train . --from m.safetensors -o f.safetensors --epochs 1 --dim 16 "

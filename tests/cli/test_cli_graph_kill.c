@@ -40,7 +40,7 @@ static void a_finished_run_is_left_alone(void **state) {
     assert_int_equal(run(state, TRAIN "--epochs 1 -o m.safetensors --resume")->code, 0);
     const program *p = run(state, TRAIN "--epochs 1 -o m.safetensors --resume");
     assert_int_equal(p->code, 0);
-    assert_contains(p->out, "m.safetensors is finished; there is no checkpoint to go on from");
+    assert_contains(p->out, "m.safetensors: already finished; nothing to resume");
 }
 
 int main(void) {

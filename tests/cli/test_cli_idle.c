@@ -101,10 +101,10 @@ static void the_last_of_two_counts_and_is_told(void **state) {
 static void an_option_is_no_value(void **state) {
     assert_error(
         run(state, "image train x --log --resume"), 2,
-        "--log wants a value: FILE; found '--resume' (--log=--resume where that is meant)");
-    assert_error(run(state, "image train x -o -q"), 2, "-o wants a value: FILE; found '-q'");
-    assert_error(run(state, "image train x --epochs -- y"), 2, "--epochs wants a value");
-    assert_error(run(state, "image train x --epochs"), 2, "--epochs wants a value");
+        "--log needs a value: FILE; found '--resume' (--log=--resume where that is meant)");
+    assert_error(run(state, "image train x -o -q"), 2, "-o needs a value: FILE; found '-q'");
+    assert_error(run(state, "image train x --epochs -- y"), 2, "--epochs needs a value");
+    assert_error(run(state, "image train x --epochs"), 2, "--epochs needs a value");
     assert_error(run(state, "image train x --rate-last -0.5,"), 2, "-0.5,");
     assert_error(run(state, "descend x --quiet=1"), 2, "--quiet takes no value, found '1'");
     assert_error(run(state, "descend x -qw"), 2, "-q takes no value, found 'w'");
@@ -134,7 +134,7 @@ static void what_is_read_is_not_written_over(void **state) {
     static const char *const line[][2] = {
         {"anomaly train nodes.csv edges.csv -o nodes.csv", "--output nodes.csv would be written"},
         {"anomaly train nodes.csv edges.csv --log ./nodes.csv", "over nodes.csv, which is read"},
-        {"anomaly score m.st edges.csv nodes.csv -o nodes.csv", "wanted another file"},
+        {"anomaly score m.st edges.csv nodes.csv -o nodes.csv", "name another file"},
         {"text train nodes.csv --checkpoint nodes.csv", "--checkpoint nodes.csv would be written"},
         {"text train x -o m.st --log ./m.st", "--output and --log are both ./m.st"},
         {"data convert edges.csv nodes.csv", "'nodes.csv' comes last, where the file to write"},

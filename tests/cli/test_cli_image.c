@@ -37,7 +37,7 @@ static void train_complete_and_eval(void **state) {
     assert_contains(p->out, "out/shapes:1:9:16x16x3-0.completed.png");
     assert_contains(p->out, "out/shapes:1:9:16x16x3-0-2.completed.png");
     assert_error(run(state, "image complete m.safetensors shapes:3:9:16x16x3 --mask 1,2,3"), 1,
-                 "--mask 1,2,3: wanted four whole numbers");
+                 "--mask 1,2,3: needs four whole numbers");
     char line[PATH_TEXT + 20];
     snprintf(line, sizeof line, "rm -r '%s/out'", (const char *)*state);
     assert_int_equal(system(line), 0);
@@ -140,7 +140,7 @@ static void wrong_input_is_told_in_a_line(void **state) {
                  "memories has no effect with hopfield off; leave it out");
     assert_error(run(state, "image train shapes:40 --batch 20 --score-every 2 -q"), 1,
                  "score_every is 2, but nothing is scored");
-    assert_error(run(state, "image train"), 2, "wants PICTURES");
+    assert_error(run(state, "image train"), 2, "needs data to train on");
     assert_error(run(state, "image train shapes:40 --preset large"), 2, "large");
     assert_error(run(state, "image eval m.safetensors shapes:40"), 1, "m.safetensors");
     assert_error(run(state, "image complete nothing.safetensors shapes:40"), 1,

@@ -119,9 +119,9 @@ static void unusable_masks_are_errors(void **state) {
     } wrong[] = {
         {"4000,6,8,8", "the rectangle 4000,6,8,8 reaches out of the picture, which has 20 x 30", 1},
         {"15,6,8,8", "reaches out of the picture", 1},
-        {"1,2,3", "wanted four whole numbers X,Y,W,H", 1},
+        {"1,2,3", "needs four whole numbers X,Y,W,H", 1},
         {"1,2,0,4", "W and H above 0", 1},
-        {"'1,2,3,4;'", "wanted four whole numbers X,Y,W,H", 1},
+        {"'1,2,3,4;'", "needs four whole numbers X,Y,W,H", 1},
         {"black.png", "the mask hides nothing", 1},
         {"white.png", "the mask hides the whole picture", 1},
         {"other.png", "the mask has 24 x 24 pixels, wanted the picture's 20 x 30", 1},
@@ -171,9 +171,9 @@ static void a_model_to_begin_with_is_found(void **state) {
     p = run(state,
             "image complete in/a.png --model models/photos.safetensors --mask 2,3,6,6 -o o6");
     assert_int_equal(p->code, 0);
-    assert_error(run(state, "image complete m.safetensors"), 2, "wanted pictures");
+    assert_error(run(state, "image complete m.safetensors"), 2, "needs pictures");
     assert_error(run(state, "image complete m.safetensors in --model m.safetensors"), 2,
-                 "wanted one of them");
+                 "give one of them");
     assert_error(run(state, "image export m.safetensors w.npz --weights bf16"), 2,
                  "npz has no bf16");
     assert_error(run(state, "image export m.safetensors w.txt"), 2, ".npz or .safetensors");

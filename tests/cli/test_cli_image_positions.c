@@ -1,4 +1,5 @@
-/* basin image positions: one picture of several models, what it prints, models that do not fit. */
+/* basin image report --positions: one picture of several models, what it prints, models that do not
+ * fit. */
 #include <sys/stat.h>
 
 #include "cli/program.h"
@@ -17,20 +18,21 @@ static void draws_and_prints(void **state) {
     train(state, "a.safetensors", "");
     train(state, "b.safetensors", "--beta 2 --decay 0.01");
     train(state, "c.safetensors", "--size 24");
-    const program *p = run(state, "image positions a.safetensors b.safetensors -o two.png");
+    const program *p = run(state, "image report a.safetensors b.safetensors --positions two.png");
     if (p->code) fail_msg("%s", p->err);
     assert_contains(p->out, "1/sqrt(8)");
     assert_contains(p->out, "b.safetensors");
     assert_int_equal(stat(folder_path(path, state, "two.png"), &file), 0);
-    cJSON *tree = run_json(run(state, "image positions a.safetensors b.safetensors --json"));
+    cJSON *tree = run_json(
+        run(state, "image report a.safetensors b.safetensors --positions positions.png --json"));
     assert_true(json_number(tree, "models.1.beta") == 2);
     assert_true(json_number(tree, "models.1.decay") == 0.01);
     assert_true(json_number(tree, "models.0.cosine_of_next_patches") < 1);
     cJSON_Delete(tree);
-    assert_error(run(state, "image positions a.safetensors c.safetensors"), 1,
+    assert_error(run(state, "image report a.safetensors c.safetensors --positions x.png"), 1,
                  "wanted models of one size");
-    assert_error(run(state, "image positions nowhere.safetensors"), 1, "nowhere");
-    assert_error(run(state, "image positions"), 2, "MODEL");
+    assert_error(run(state, "image report nowhere.safetensors --positions x.png"), 1, "nowhere");
+    assert_error(run(state, "image report --positions x.png"), 2, "MODEL");
 }
 
 int main(void) {

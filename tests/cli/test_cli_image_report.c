@@ -177,8 +177,8 @@ static void climbing_is_told(void **state) {
 
 static void what_cannot_be_shown(void **state) {
     train(state, "m.safetensors", "");
-    assert_error(run(state, "image report m.safetensors"), 2, "wants pictures");
-    assert_error(run(state, "image report m.safetensors a --data b"), 2, "wants pictures");
+    assert_error(run(state, "image report m.safetensors"), 2, "needs pictures");
+    assert_error(run(state, "image report m.safetensors a --data b"), 2, "needs pictures");
     assert_error(run(state, "image report m.safetensors --data nowhere -q"), 1, "nowhere");
     assert_error(run(state, "image report nowhere.safetensors --data shapes:8 -q"), 1, "nowhere");
     assert_error(run(state, "image report m.safetensors --data shapes:8:1:12x12x3 -q "

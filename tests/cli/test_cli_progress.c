@@ -8,7 +8,6 @@
 #include <sys/ioctl.h>
 
 #include "cli/program.h"
-#include "cli/progress.h"
 #include "cli/watch.h"
 
 typedef struct terminal {

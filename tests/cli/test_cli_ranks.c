@@ -126,7 +126,7 @@ static void usage_is_told_once(void **state) {
     assert_int_equal(basin_lines(p->err), 1);
     p = run_ranks(state, 2, "info set.safetensors");
     assert_int_equal(p->code, 2);
-    assert_contains(p->err, "runs alone; wanted without mpirun or srun");
+    assert_contains(p->err, "does not run under mpirun or srun");
     p = run_ranks(state, 3, GRAPHS(1) "--shards 2 -o m.safetensors");
     assert_int_equal(p->code, 1);
     assert_contains(p->err, "shards is 2, and there are 3 ranks");

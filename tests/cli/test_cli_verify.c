@@ -54,7 +54,7 @@ static void passes_in_float(void **state) { passes_as_float(state, "--backend cp
 static void passes_in_parts(void **state) {
     passes(state, "--products bf16x6 --tolerance 3e-3", "F32");
     assert_error(run(state, "verify x.safetensors --products tf32"), 1,
-                 "products tf32 have no effect on backend cpu; wanted backend cuda");
+                 "products tf32 have no effect on backend cpu; use backend cuda");
     assert_error(run(state, "verify x.safetensors --dtype f64 --products bf16x6"), 1,
                  "products bf16x6 have no effect on backend ref");
 }

@@ -37,7 +37,7 @@ static void verdicts_are_measured(void **state) {
     cJSON_Delete(tree);
     const program *p = run(state, "zoo list --seeds 1 --steps 2");
     assert_contains(p->out, "Krotov and Hopfield 2016");
-    assert_contains(p->out, "of 1 draws of weights and tokens, 2 steps each");
+    assert_contains(p->out, "1 draws of weights and tokens, 2 steps each");
 }
 
 static void energies_are_the_oracles(void **state) {

@@ -388,5 +388,5 @@ const basin_command basin_command_anomaly_eval = {
     .start_at = offsetof(basin_eval_options, start),
     .ranks_at = offsetof(basin_eval_options, ranks),
     .parsed_at = offsetof(basin_eval_options, parsed),
-    .run = run,
+    .run_old = run,
 };

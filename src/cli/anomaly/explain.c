@@ -206,5 +206,5 @@ const basin_command basin_command_anomaly_explain = {
     .option = table,
     .defaults = &defaults,
     .size = sizeof defaults,
-    .run = run,
+    .run_old = run,
 };

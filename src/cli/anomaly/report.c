@@ -104,5 +104,5 @@ const basin_command basin_command_anomaly_report = {
     .option = table,
     .defaults = &defaults,
     .size = sizeof defaults,
-    .run = run,
+    .run_old = run,
 };

@@ -348,5 +348,5 @@ const basin_command basin_command_anomaly_score = {
     .defaults = &defaults,
     .size = sizeof defaults,
     .ranks_at = offsetof(options, ranks),
-    .run = run,
+    .run_old = run,
 };

@@ -219,5 +219,5 @@ const basin_command basin_command_anomaly_train = {
     .settings_at = offsetof(options, settings),
     .start_at = offsetof(options, start),
     .ranks_at = offsetof(options, training.ranks),
-    .run = run,
+    .run_old = run,
 };

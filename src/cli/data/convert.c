@@ -77,5 +77,5 @@ const basin_command basin_command_data_convert = {
     .option = table,
     .defaults = &defaults,
     .size = sizeof defaults,
-    .run = run,
+    .run_old = run,
 };

@@ -321,5 +321,5 @@ const basin_command basin_command_data_get = {
     .option = table,
     .defaults = &defaults,
     .size = sizeof defaults,
-    .run = run,
+    .run_old = run,
 };

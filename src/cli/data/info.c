@@ -211,5 +211,5 @@ const basin_command basin_command_data_info = {
     .option = table,
     .defaults = &defaults,
     .size = sizeof defaults,
-    .run = run,
+    .run_old = run,
 };

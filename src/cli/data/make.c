@@ -61,5 +61,5 @@ const basin_command basin_command_data_make = {
     .option = table,
     .defaults = &defaults,
     .size = sizeof defaults,
-    .run = run,
+    .run_old = run,
 };

@@ -101,5 +101,5 @@ const basin_command basin_command_data_part = {
     .option = table,
     .defaults = &defaults,
     .size = sizeof defaults,
-    .run = run,
+    .run_old = run,
 };

@@ -8,8 +8,8 @@
 #include "base/number.h"
 #include "basin/tasks/memory.h"
 #include "cli/command.h"
-#include "cli/progress.h"
 #include "cli/table.h"
+#include "cli/watch.h"
 #include "io/file.h"
 #include "io/json_writer.h"
 #include "view/plot.h"
@@ -283,5 +283,5 @@ const basin_command basin_command_memory_capacity = {
     .option = table,
     .defaults = &defaults,
     .size = sizeof defaults,
-    .run = run,
+    .run_old = run,
 };

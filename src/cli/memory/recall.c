@@ -346,5 +346,5 @@ const basin_command basin_command_memory_recall = {
     .option = table,
     .defaults = &defaults,
     .size = sizeof defaults,
-    .run = run,
+    .run_old = run,
 };

@@ -86,5 +86,5 @@ const basin_command basin_command_memory_store = {
     .option = table,
     .defaults = &defaults,
     .size = sizeof defaults,
-    .run = run,
+    .run_old = run,
 };

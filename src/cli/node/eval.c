@@ -287,5 +287,5 @@ const basin_command basin_command_node_eval = {
     .settings_at = offsetof(basin_node_eval_options, settings),
     .start_at = offsetof(basin_node_eval_options, start),
     .parsed_at = offsetof(basin_node_eval_options, parsed),
-    .run = run,
+    .run_old = run,
 };

@@ -153,5 +153,5 @@ const basin_command basin_command_node_explain = {
     .option = table,
     .defaults = &defaults,
     .size = sizeof defaults,
-    .run = run,
+    .run_old = run,
 };

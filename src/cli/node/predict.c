@@ -182,5 +182,5 @@ const basin_command basin_command_node_predict = {
     .defaults = &defaults,
     .size = sizeof defaults,
     .ranks_at = offsetof(options, ranks),
-    .run = run,
+    .run_old = run,
 };

@@ -146,5 +146,5 @@ const basin_command basin_command_node_train = {
     .ranks_at = offsetof(options, training.ranks),
     .settings_at = offsetof(options, settings),
     .start_at = offsetof(options, start),
-    .run = run,
+    .run_old = run,
 };

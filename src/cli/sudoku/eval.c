@@ -286,5 +286,5 @@ const basin_command basin_command_sudoku_eval = {
     .option = table,
     .defaults = &defaults,
     .size = sizeof defaults,
-    .run = run,
+    .run_old = run,
 };

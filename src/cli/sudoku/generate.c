@@ -124,5 +124,5 @@ const basin_command basin_command_sudoku_generate = {
     .option = table,
     .defaults = &defaults,
     .size = sizeof defaults,
-    .run = run,
+    .run_old = run,
 };

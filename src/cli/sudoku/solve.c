@@ -253,5 +253,5 @@ const basin_command basin_command_sudoku_solve = {
     .option = table,
     .defaults = &defaults,
     .size = sizeof defaults,
-    .run = run,
+    .run_old = run,
 };

@@ -135,5 +135,5 @@ const basin_command basin_command_sudoku_train = {
     .task = "sudoku",
     .settings_at = offsetof(options, settings),
     .start_at = offsetof(options, start),
-    .run = run,
+    .run_old = run,
 };

@@ -149,5 +149,5 @@ const basin_command basin_command_text_eval = {
     .option = table,
     .defaults = &defaults,
     .size = sizeof defaults,
-    .run = run,
+    .run_old = run,
 };

@@ -301,5 +301,5 @@ const basin_command basin_command_text_generate = {
     .option = table,
     .defaults = &defaults,
     .size = sizeof defaults,
-    .run = run,
+    .run_old = run,
 };

@@ -3,15 +3,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+#include "base/try.h"
+#include "basin/energy.h"
 #include "basin/version.h"
 #include "cli/command.h"
-#include "cli/engine/trace.h"
+#include "cli/record.h"
+#include "io/file.h"
+#include "io/json_writer.h"
 #include "verify/weights.h"
+#include "view/plot.h"
 
 typedef struct options {
     const char *weights, *prefix, *output, *edges, *trace, *svg, *hopfield_kind;
-    const char *backend, *products, *dtype;
-    int64_t steps, threads, seed;
+    basin_compute_flags compute;
+    int64_t steps, seed;
     double alpha, tolerance, noise, hopfield_power;
     bool guard, accelerate, self, no_attention, no_hopfield, quiet, json;
 } options;
@@ -19,8 +25,7 @@ typedef struct options {
 static const options defaults = {.prefix = "",
                                  .hopfield_kind = "relu",
                                  .hopfield_power = 3,
-                                 .backend = "cpu",
-                                 .products = "f32",
+                                 .compute = BASIN_COMPUTE_DEFAULT,
                                  .steps = 12,
                                  .alpha = 0.1};
 
@@ -63,7 +68,7 @@ static const basin_option table[] = {
                .writes = true),
     BASIN_TEXT(options, svg, 0, "svg", "FILE", "Draw the energies of all steps there.",
                .writes = true),
-    BASIN_OPTIONS_COMPUTE(options),
+    BASIN_COMPUTE_OPTIONS(options),
     BASIN_OPTION_SEED_FOR(options, "noise!=0"),
     BASIN_OPTION_QUIET(options),
     BASIN_OPTION_JSON(options),
@@ -101,15 +106,13 @@ static void job_free(job *j) {
     basin_bundle_free(j->tokens_file);
 }
 
-/* The kind of Hopfield network; false where there is none of that name. 0.1 said power3. */
+/* The kind of Hopfield network; false where there is none of that name. */
 static bool read_kind(basin_block_config *config, const options *o) {
     const char *kind = o->hopfield_kind;
-    bool power = !strncmp(kind, "power", 5);
+    bool power = !strcmp(kind, "power");
     config->hopfield = power ? BASIN_HOPFIELD_POWER : basin_hopfield_named(kind);
-    if (!power) return !strcmp(kind, "relu") || !strcmp(kind, "softmax");
-    char *end = (char *)kind + 5;
-    config->power = *end ? strtod(end, &end) : o->hopfield_power;
-    return !*end && config->power > 1 && config->power <= 100;
+    config->power = o->hopfield_power;
+    return power ? config->power > 1 : !strcmp(kind, "relu") || !strcmp(kind, "softmax");
 }
 
 static basin_status read_files(job *j, const char *path, const basin_block_config *config,
@@ -166,8 +169,7 @@ static basin_status build(job *j, basin_block_bound *bound, basin_error *error) 
 static basin_status compute(job *j, basin_error *error) {
     basin_block_bound bound;
     const options *o = j->o;
-    basin_status status =
-        basin_option_backend(&j->backend, o->backend, o->threads, o->products, o->dtype, error);
+    basin_status status = basin_compute_open(&j->backend, &o->compute, error);
     if (!status) status = basin_store_new(&j->store, j->backend, error);
     if (!status) status = basin_weights_store(&j->weights, j->store, error);
     if (!status) status = build(j, &bound, error);
@@ -221,8 +223,8 @@ static basin_status add_settings(basin_bundle *out, const job *j, basin_error *e
         double number;
     } all[] = {{"format", "basin descend", 0},
                {"version", basin_version(), 0},
-               {"backend", o->backend, 0},
-               {"products", o->products, 0},
+               {"backend", o->compute.backend, 0},
+               {"products", o->compute.products, 0},
                {"dtype", basin_dtype_name(basin_backend_storage(j->backend)), 0},
                {"steps", NULL, (double)o->steps},
                {"alpha", NULL, o->alpha},
@@ -258,73 +260,173 @@ static basin_status write_result(const job *j, basin_error *error) {
     return status;
 }
 
-static bool print_result(const job *j, const basin_trace *trace) {
-    if (j->o->json) {
-        basin_json json = basin_json_begin(stdout);
-        basin_json_text(&json, "backend", j->o->backend);
-        basin_trace_json(trace, &json);
-        basin_json_end(&json);
-        return true;
+/* ---- the energies of all steps ---- */
+
+typedef struct basin_trace {
+    const basin_descent_result *result;
+    const char *const *part; /* [result->parts] names */
+    const job *job;
+} basin_trace;
+
+/* Part `part` before step `step` (at the end, for the last), of one sample; of all of them. */
+static double energy_at(const basin_trace *trace, int step, int part, int64_t sample) {
+    const basin_descent_result *r = trace->result;
+    return r->energy[((int64_t)step * r->parts + part) * r->samples + sample];
+}
+
+static double trace_part(const basin_trace *trace, int step, int part) {
+    double sum = 0;
+    for (int64_t i = 0; i < trace->result->samples; i++) sum += energy_at(trace, step, part, i);
+    return sum;
+}
+
+static int trace_broken(const basin_trace *trace) {
+    for (int t = 0; t <= trace->result->steps; t++)
+        if (!isfinite(basin_descent_total(trace->result, t))) return t;
+    return -1;
+}
+
+static int trace_risen(const basin_trace *trace) {
+    for (int t = 0; t < trace->result->steps; t++) {
+        double before = basin_descent_total(trace->result, t);
+        double after = basin_descent_total(trace->result, t + 1);
+        /* sums of floats come back with their rounding */
+        if (after > before + 1e-6 * fabs(before)) return t;
     }
-    if (!basin_trace_print(trace, stdout)) return false;
+    return -1;
+}
+
+/* The rows of the table: a row for each step; in a file for each step and sample of a batch. */
+static void put_trace(basin_record *r, const basin_trace *trace) {
+    const basin_descent_result *d = trace->result;
+    basin_record_table(r, "trace", NULL);
+    for (int t = 0; t <= d->steps; t++) {
+        basin_record_row(r);
+        basin_record_integer(r, "step", t);
+        basin_record_number(r, "energy", "%.6f", basin_descent_total(d, t));
+        for (int p = 0; p < d->parts; p++)
+            basin_record_number(r, trace->part[p], "%.6f", trace_part(trace, t, p));
+        basin_record_number(r, "change|change of g", "%.3e", t < d->steps ? d->change[t] : NAN);
+        basin_record_end(r);
+    }
+    basin_record_end(r);
+}
+
+static void put_samples(basin_record *r, const void *context) {
+    const basin_trace *trace = context;
+    const basin_descent_result *d = trace->result;
+    basin_record_table(r, "trace", NULL);
+    for (int t = 0; t <= d->steps; t++)
+        for (int64_t i = 0; i < d->samples; i++) {
+            double total = 0;
+            for (int p = 0; p < d->parts; p++) total += energy_at(trace, t, p, i);
+            basin_record_row(r);
+            basin_record_integer(r, "step", t);
+            if (d->samples > 1) basin_record_integer(r, "sample", i);
+            basin_record_number(r, "energy", "%g", total);
+            for (int p = 0; p < d->parts; p++)
+                basin_record_number(r, trace->part[p], "%g", energy_at(trace, t, p, i));
+            basin_record_number(r, "change", "%g", t < d->steps ? d->change[t] : NAN);
+            basin_record_end(r);
+        }
+    basin_record_end(r);
+}
+
+static basin_status trace_plot(const basin_trace *trace, const char *path, const char *title,
+                               basin_error *error) {
+    const basin_descent_result *r = trace->result;
+    size_t points = (size_t)r->steps + 1, lines = r->parts > 1 ? (size_t)r->parts + 1 : 1;
+    basin_plot_line line[BASIN_MAX_PARTS + 1];
+    basin_writer writer;
+    double *number = basin_array_new(points * (lines + 1), sizeof *number);
+    if (!number) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for the plot", path);
+    for (size_t t = 0; t < points; t++) {
+        number[t] = (double)t;
+        number[points + t] = basin_descent_total(r, (int)t);
+        for (size_t p = 1; p < lines; p++)
+            number[(p + 1) * points + t] = trace_part(trace, (int)t, (int)p - 1);
+    }
+    for (size_t p = 0; p < lines; p++) {
+        const char *name = lines == 1 ? trace->part[0] : p == 0 ? "energy" : trace->part[p - 1];
+        line[p] = (basin_plot_line){
+            .name = name, .x = number, .y = number + (p + 1) * points, .count = (int64_t)points};
+    }
+    basin_status status = basin_writer_create(&writer, path, error);
+    if (!status) {
+        basin_plot plot = {.title = title,
+                           .x_label = "step",
+                           .y_label = "energy",
+                           .line = line,
+                           .lines = (int)lines};
+        basin_plot_write(writer.file, &plot);
+        status = basin_writer_commit(&writer, error);
+    }
+    free(number);
+    return status;
+}
+
+static void put_result(basin_record *r, const void *context) {
+    const basin_trace *trace = context;
+    const job *j = trace->job;
+    basin_record_text(r, ".backend", j->o->compute.backend);
+    basin_record_integer(r, ".steps", trace->result->steps);
+    basin_record_integer(r, ".samples", trace->result->samples);
+    basin_record_flag(r, ".converged", trace->result->converged);
+    basin_record_integer(r, ".halvings", trace->result->halvings);
+    put_trace(r, trace);
     if (j->result.converged)
-        printf("converged: no element of g moved by more than %g in the last step\n",
-               j->o->tolerance);
-    if (j->o->guard) printf("steps halved by the guard: %lld\n", (long long)j->result.halvings);
-    return true;
+        basin_record_note(r, "converged: no element of g moved by more than %g in the last step",
+                          j->o->tolerance);
+    if (j->o->guard)
+        basin_record_note(r, "steps halved by the guard: %lld", (long long)j->result.halvings);
 }
 
 static basin_status write_files(const job *j, const basin_trace *trace, basin_error *error) {
     const options *o = j->o;
     basin_status status = o->output ? write_result(j, error) : BASIN_OK;
-    if (!status && o->trace) status = basin_trace_csv(trace, o->trace, error);
-    if (!status && o->svg) status = basin_trace_plot(trace, o->svg, "Energy descent", error);
+    if (!status && o->trace)
+        status = basin_record_write(o->trace, BASIN_FORM_CSV, put_samples, trace, error);
+    if (!status && o->svg) status = trace_plot(trace, o->svg, "Energy descent", error);
     return status;
 }
 
-static int finish(const job *j) {
-    basin_error error;
-    basin_trace trace = {&j->result, j->energy.name};
-    if (!print_result(j, &trace)) return BASIN_EXIT_FAILURE;
-    int broken = basin_trace_broken(&trace), risen = basin_trace_risen(&trace);
-    if (broken >= 0) {
-        basin_fail(&error, BASIN_BAD_VALUE,
-                   "the energy is not finite at step %d; nothing is written (a smaller --alpha or "
-                   "--guard may help)",
-                   broken);
-        return basin_report(&error);
-    }
+static basin_status finish(const job *j, basin_error *error) {
+    basin_trace trace = {&j->result, j->energy.name, j};
+    BASIN_TRY(basin_record_print(j->o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT, put_result, &trace,
+                                 error));
+    int broken = trace_broken(&trace), risen = trace_risen(&trace);
+    if (broken >= 0)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "the energy is not finite at step %d; nothing is written (a smaller "
+                          "--alpha or --guard may help)",
+                          broken);
     if (risen >= 0 && j->o->noise == 0 && !j->o->quiet)
-        fprintf(
-            stderr,
-            "basin: note: the energy rose in step %d; --guard or a smaller --alpha prevents it\n",
-            risen);
-    return write_files(j, &trace, &error) ? basin_report(&error) : BASIN_EXIT_OK;
+        basin_say("basin: note: the energy rose in step %d; --guard or a smaller --alpha prevents "
+                  "it",
+                  risen);
+    return write_files(j, &trace, error);
 }
 
-static int run(const void *values, int operands, char **operand) {
+static basin_status run(const void *values, int operands, char **operand, basin_error *error) {
     const options *o = values;
     (void)operands;
     basin_block_config config = {.no_attention = o->no_attention, .no_hopfield = o->no_hopfield};
     if (o->no_attention && o->no_hopfield)
-        return basin_report_usage(&basin_command_descend,
-                                  "--no-attention and --no-hopfield leave no energy");
+        return basin_usage(error, "--no-attention and --no-hopfield leave no energy");
     if (!read_kind(&config, o))
-        return basin_report_usage(&basin_command_descend,
-                                  "--hopfield-kind: '%s' is not relu, softmax, or power with a "
-                                  "--hopfield-power above 1",
-                                  o->hopfield_kind);
+        return basin_usage(error,
+                           "--hopfield-kind: '%s' is not relu, softmax, or power with a "
+                           "--hopfield-power above 1",
+                           o->hopfield_kind);
     if (o->guard && o->noise > 0)
-        return basin_report_usage(&basin_command_descend,
-                                  "--guard and --noise: noise may raise the energy, which the "
+        return basin_usage(error, "--guard and --noise: noise may raise the energy, which the "
                                   "guard forbids");
-    basin_error error;
     job j = {.o = o};
-    basin_status status = read_files(&j, operand[0], &config, &error);
-    if (!status) status = compute(&j, &error);
-    int code = status ? basin_report(&error) : finish(&j);
+    basin_status status = read_files(&j, operand[0], &config, error);
+    if (!status) status = compute(&j, error);
+    if (!status) status = finish(&j, error);
     job_free(&j);
-    return code;
+    return status;
 }
 
 const basin_command basin_command_descend = {

@@ -1,15 +1,13 @@
 /* basin graph cv: how well a model does on graphs it has not seen, by cross-validation, once or
  * repeated with other folds. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/try.h"
 #include "basin/metrics.h"
-#include "cli/graph/options.h"
-#include "cli/table.h"
-#include "cli/training.h"
-#include "cli/watch.h"
+#include "cli/graph.h"
+#include "cli/train.h"
 
 typedef struct options {
     basin_settings *settings;
@@ -43,19 +41,21 @@ static const basin_option table[] = {
     BASIN_TEXT(options, index, 0, "index", "PATH",
                "Folds that others published: NAME of NAME_train.index, NAME_val.index, "
                "NAME_test.index, or a folder with train_idx-1.txt, test_idx-1.txt, ...",
-               .needs = "protocol=held-out"),
+               .needs = "protocol=held-out", .more = true),
     BASIN_INTEGER(options, fold, "fold", "N", 0, 1 << 20, "Run this fold alone; 0: all.",
-                  .needs = "protocol=held-out"),
+                  .needs = "protocol=held-out", .more = true),
     BASIN_REAL(options, inner, "inner", "X", 0.01, 0.5,
                "The part of the other folds, stratified, that chooses the epoch.",
-               .needs = "protocol=held-out"),
+               .needs = "protocol=held-out", .more = true),
     BASIN_INTEGER(options, members, "members", "N", 1, 1000,
-                  "Models of different seeds a fold, whose probabilities are averaged."),
+                  "Models of different seeds per fold, whose probabilities are averaged."),
     BASIN_INTEGER(
         options, jobs, "jobs", "N", 0, 1024,
-        "Models (members of folds) that train at once, each in a thread of its own; 0: one a core; "
-        "with --backend cuda, where all share a device, two a core, 32 at most, and no more than "
-        "its memory has 4 GiB for each."),
+        "Models (members of folds) that train at once, each in a thread of its own; 0: one per "
+        "core; with --backend cuda, where all share a device, two per core, 32 at most, and no "
+        "more than "
+        "its memory has 4 GiB for each.",
+        .more = true),
     BASIN_FLAG(options, no_baselines, 0, "no-baselines",
                "Leave out what a model has to beat: the commonest class or the mean value, and a "
                "regression on sums of node features, on the same folds."),
@@ -77,7 +77,7 @@ typedef struct job {
     int64_t folds;                    /* of a repeat */
     basin_graphs_fold *result;        /* [repeats, folds] */
     basin_graphs_baselines *baseline; /* [repeats, folds]; NULL: not wanted */
-    double *value;                    /* [repeats, folds] room for numbers of those that were run */
+    double *value; /* [repeats, folds] space for numbers of those that were run */
 } job;
 
 /* Seeds of one repeat's models are consecutive, so the next repeat's begin behind them. */
@@ -97,14 +97,12 @@ static basin_status make_folds(basin_folds *folds, const job *j, int64_t repeat,
 }
 
 static basin_status reserve(job *j, int64_t folds, basin_error *error) {
-    size_t count = (size_t)(j->o->repeats * folds);
+    int64_t count = j->o->repeats * folds;
     if (j->result) return BASIN_OK;
     j->folds = folds;
-    j->result = calloc(count, sizeof *j->result);
-    j->value = calloc(count, sizeof *j->value);
-    if (!j->o->no_baselines) j->baseline = calloc(count, sizeof *j->baseline);
-    if (j->result && j->value && (j->baseline || j->o->no_baselines)) return BASIN_OK;
-    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for folds");
+    if (!j->o->no_baselines) BASIN_TRY(BASIN_NEW(&j->baseline, count, "baselines", error));
+    BASIN_TRY(BASIN_NEW(&j->value, count, "folds", error));
+    return BASIN_NEW(&j->result, count, "folds", error);
 }
 
 /* By default the streams of a process share eight queues of a GPU, and in a queue one waits for the
@@ -231,31 +229,6 @@ static void of_baseline(double *mean, double *deviation, const job *j, bool fitt
 
 /* ---- printing ---- */
 
-static void print_baselines(const job *j) {
-    double mean, deviation;
-    for (int i = 0; i < 2 && j->baseline; i++) {
-        of_baseline(&mean, &deviation, j, i);
-        printf("baseline %.4g +- %.4g: %s%s\n", mean, deviation,
-               basin_graphs_baseline_name(j->set.task, i),
-               j->paper ? ", on training graphs, too" : "");
-    }
-}
-
-static void print_baselines_json(basin_json *json, const job *j) {
-    double mean, deviation;
-    if (!j->baseline) return;
-    basin_json_array(json, "baselines");
-    for (int i = 0; i < 2; i++) {
-        of_baseline(&mean, &deviation, j, i);
-        basin_json_object(json, NULL);
-        basin_json_text(json, "name", basin_graphs_baseline_name(j->set.task, i));
-        basin_json_number(json, j->paper ? "training_mean" : "test_mean", mean);
-        basin_json_number(json, j->paper ? "training_deviation" : "test_deviation", deviation);
-        basin_json_end(json);
-    }
-    basin_json_end(json);
-}
-
 /* "accuracy, percent" or "mean absolute error", with its units where values are pooled. */
 static const char *score_of(const job *j) {
     if (j->set.task != BASIN_GRAPHS_VALUES || j->set.targets < 2)
@@ -268,169 +241,162 @@ static const char *protocol_of(const job *j) {
     return j->o->index ? "held-out, given folds" : "held-out, stratified folds";
 }
 
-static void add_head(basin_table *t, const char *const *head, int count) {
-    for (int i = 0; i < count; i++) basin_table_add(t, "%s", head[i]);
-}
-
-static bool print_folds(const job *j) {
-    basin_graphs_target task = j->set.task;
-    basin_table t = {.layout = "rrrrrrr"};
-    const char *head[] = {"fold",
-                          "train",
-                          "validation",
-                          "test",
-                          "epoch",
-                          "validation score",
-                          j->paper ? "training score" : "test score"};
-    add_head(&t, head, 7);
-    for (int64_t f = 0; f < j->folds; f++) {
-        const basin_graphs_fold *r = &j->result[f];
-        if (!r->done) continue;
-        basin_table_add(&t, "%lld", (long long)f + 1);
-        basin_table_add(&t, "%lld", (long long)r->trains);
-        basin_table_add(&t, "%lld", (long long)r->validations);
-        basin_table_add(&t, "%lld", (long long)r->tests);
-        basin_table_add(&t, "%lld", (long long)r->best_epoch);
-        if (r->validations)
-            basin_table_add(&t, "%.4g", number_of(&r->validation, task));
-        else
-            basin_table_add(&t, "-");
-        basin_table_add(&t, "%.4g", number_of(&r->test, task));
-    }
-    return basin_table_print(&t, stdout, 2);
-}
-
-static bool print_repeats(const job *j) {
-    basin_table t = {.layout = "rrrr"};
-    const char *head[] = {"repeat", "seed", j->paper ? "training score" : "test score",
-                          "deviation over folds"};
+static void put_baselines(basin_record *r, const job *j) {
     double mean, deviation;
-    add_head(&t, head, 4);
-    for (int64_t r = 0; r < j->o->repeats; r++) {
-        of_repeat(&mean, &deviation, j, r, false);
-        basin_table_add(&t, "%lld", (long long)r + 1);
-        basin_table_add(&t, "%lld", (long long)seed_of(j, r));
-        basin_table_add(&t, "%.4g", mean);
-        basin_table_add(&t, "%.4g", deviation);
+    if (!j->baseline) return;
+    basin_record_table(r, "baselines",
+                       j->paper ? "baselines, on training graphs, too:" : "baselines:");
+    for (int i = 0; i < 2; i++) {
+        of_baseline(&mean, &deviation, j, i);
+        basin_record_row(r);
+        basin_record_text(r, "name", basin_graphs_baseline_name(j->set.task, i));
+        basin_record_number(r, j->paper ? "training_mean|mean" : "test_mean|mean", "%.4g", mean);
+        basin_record_number(r,
+                            j->paper ? "training_deviation|deviation" : "test_deviation|deviation",
+                            "%.4g", deviation);
+        basin_record_end(r);
     }
-    return basin_table_print(&t, stdout, 2);
+    basin_record_end(r);
 }
 
-static void print_summary(const job *j) {
-    statistics s = of_all(j, false);
-    char over[120] = "";
-    if (j->o->repeats > 1)
-        snprintf(over, sizeof over, " +- %.4g over %lld %s", s.repeats, (long long)j->o->repeats,
-                 j->paper ? "models of other seeds" : "repeats (deviation of their means)");
-    if (j->paper) {
-        printf("TRAINING score %.4g%s: the graphs it was trained on, as in the published "
-               "notebooks; it says nothing of unseen graphs\n",
-               s.mean, over);
+static void put_measures(basin_record *r, const char *key, const basin_graphs_measures *measures,
+                         basin_graphs_target task) {
+    basin_record_object(r, key);
+    basin_record_measures(r, measures, task, true);
+    basin_record_end(r);
+}
+
+static void put_fold(basin_record *r, const job *j, int64_t number) {
+    const basin_graphs_fold *f = &j->result[number];
+    bool text = basin_record_form(r) == BASIN_FORM_TEXT;
+    basin_record_row(r);
+    if (j->o->repeats > 1) basin_record_integer(r, "repeat", number / j->folds + 1);
+    basin_record_integer(r, "fold", number % j->folds + 1);
+    basin_record_integer(r, "train_graphs|train", f->trains);
+    if (text) basin_record_integer(r, "validation", f->validations);
+    if (text) basin_record_integer(r, "test", f->tests);
+    basin_record_integer(r, ".epochs", f->epochs);
+    basin_record_integer(r, "best_epoch|epoch", f->best_epoch);
+    basin_record_number(r, ".seconds", "%g", f->seconds);
+    basin_record_number(r, ".epoch_seconds", "%g", f->epoch_seconds);
+    basin_record_integer(r, ".memory_bytes", f->memory);
+    if (text) {
+        double validation = f->validations ? number_of(&f->validation, j->set.task) : NAN;
+        basin_record_number(r, "validation score", "%.4g", validation);
+        basin_record_number(r, j->paper ? "training score" : "test score", "%.4g",
+                            number_of(&f->test, j->set.task));
+    } else {
+        if (f->validations) put_measures(r, "validation", &f->validation, j->set.task);
+        put_measures(r, j->paper ? "training" : "test", &f->test, j->set.task);
+    }
+    basin_record_end(r);
+}
+
+static void put_repeats(basin_record *r, const job *j) {
+    double mean, deviation;
+    basin_record_table(r, "repeats", NULL);
+    for (int64_t i = 0; i < j->o->repeats; i++) {
+        of_repeat(&mean, &deviation, j, i, false);
+        basin_record_row(r);
+        basin_record_integer(r, "repeat", i + 1);
+        basin_record_integer(r, "seed", seed_of(j, i));
+        basin_record_number(r, j->paper ? "training score" : "test score", "%.4g", mean);
+        basin_record_number(r, "deviation over folds", "%.4g", deviation);
+        basin_record_end(r);
+    }
+    basin_record_end(r);
+}
+
+static void put_folds(basin_record *r, const job *j) {
+    if (j->o->repeats > 1 && basin_record_form(r) == BASIN_FORM_TEXT) {
+        put_repeats(r, j);
         return;
     }
-    printf("test %.4g%s%s +- %.4g, the population deviation over %lld folds\n", s.mean, over,
-           *over ? ";" : "", s.deviation, (long long)s.folds);
-    if (s.interval)
-        printf("95 %% interval of the mean %.4g to %.4g (Student's t; folds share training "
-               "graphs, which is allowed for)\n",
-               s.low, s.high);
+    basin_record_table(r, "folds", NULL);
+    for (int64_t f = 0; f < j->o->repeats * j->folds; f++)
+        if (j->result[f].done) put_fold(r, j, f);
+    basin_record_end(r);
 }
 
-static int print_table(const job *j) {
-    printf("%s: %s, %s\n", j->set.name, basin_graphs_target_name(j->set.task), score_of(j));
-    printf("protocol: %s\n", protocol_of(j));
-    if (!(j->o->repeats > 1 ? print_repeats(j) : print_folds(j))) return BASIN_EXIT_FAILURE;
-    print_summary(j);
-    print_baselines(j);
-    return BASIN_EXIT_OK;
-}
-
-static void print_fold_json(basin_json *json, const job *j, int64_t number) {
-    const basin_graphs_fold *r = &j->result[number];
-    basin_json_object(json, NULL);
-    if (j->o->repeats > 1) basin_json_integer(json, "repeat", number / j->folds + 1);
-    basin_json_integer(json, "fold", number % j->folds + 1);
-    basin_json_integer(json, "train_graphs", r->trains);
-    basin_json_integer(json, "epochs", r->epochs);
-    basin_json_integer(json, "best_epoch", r->best_epoch);
-    basin_json_number(json, "seconds", r->seconds);
-    basin_json_number(json, "epoch_seconds", r->epoch_seconds);
-    basin_json_integer(json, "memory_bytes", r->memory);
-    if (r->validations) {
-        basin_json_object(json, "validation");
-        basin_graph_items_json(json, &r->validation, j->set.task);
-        basin_json_end(json);
+/* The summary in words. */
+static void note_summary(basin_record *r, const job *j, const statistics *s) {
+    char over[120] = "";
+    if (j->o->repeats > 1)
+        snprintf(over, sizeof over, " +- %.4g over %lld %s", s->repeats, (long long)j->o->repeats,
+                 j->paper ? "models of other seeds" : "repeats (deviation of their means)");
+    if (j->paper) {
+        basin_record_note(
+            r,
+            "TRAINING score %.4g%s: the graphs it was trained on, as in the published "
+            "notebooks; it says nothing of unseen graphs",
+            s->mean, over);
+        return;
     }
-    basin_json_object(json, j->paper ? "training" : "test");
-    basin_graph_items_json(json, &r->test, j->set.task);
-    basin_json_end(json);
-    basin_json_end(json);
+    basin_record_note(r, "test %.4g%s%s +- %.4g, the population deviation over %lld folds", s->mean,
+                      over, *over ? ";" : "", s->deviation, (long long)s->folds);
+    if (s->interval)
+        basin_record_note(r,
+                          "95 %% interval of the mean %.4g to %.4g (Student's t; folds share "
+                          "training graphs, which is allowed for)",
+                          s->low, s->high);
 }
 
-static void print_statistics_json(basin_json *json, const job *j) {
-    statistics s = of_all(j, false);
-    basin_json_number(json, j->paper ? "training_mean" : "test_mean", s.mean);
-    if (!j->paper) basin_json_number(json, "test_deviation", s.deviation);
-    if (s.interval) basin_json_numbers(json, "test_interval_95", (double[]){s.low, s.high}, 2);
-    if (j->o->repeats > 1) basin_json_number(json, "deviation_of_repeats", s.repeats);
+static void put_statistics(basin_record *r, const job *j, const statistics *s) {
+    basin_record_number(r, j->paper ? ".training_mean" : ".test_mean", "%g", s->mean);
+    if (!j->paper) basin_record_number(r, ".test_deviation", "%g", s->deviation);
+    if (s->interval) basin_record_numbers(r, "test_interval_95", (double[]){s->low, s->high}, 2);
+    if (j->o->repeats > 1) basin_record_number(r, ".deviation_of_repeats", "%g", s->repeats);
     if (j->paper) return;
-    s = of_all(j, true);
-    if (!s.folds) return; /* too few graphs to set any aside */
-    basin_json_number(json, "validation_mean", s.mean);
-    basin_json_number(json, "validation_deviation", s.deviation);
+    statistics v = of_all(j, true);
+    if (!v.folds) return; /* too few graphs to set any aside */
+    basin_record_number(r, ".validation_mean", "%g", v.mean);
+    basin_record_number(r, ".validation_deviation", "%g", v.deviation);
 }
 
-static void print_json(const job *j) {
+static void put_result(basin_record *r, const void *context) {
+    const job *j = context;
     const options *o = j->o;
-    basin_json json = basin_json_begin(stdout);
-    basin_json_text(&json, "data", j->set.name);
-    basin_json_text(&json, "task", basin_graphs_target_name(j->set.task));
-    basin_json_text(&json, "protocol", protocol_of(j));
-    basin_json_boolean(&json, "held_out", !j->paper);
-    basin_json_text(&json, "preset", o->start.preset);
-    basin_json_integer(&json, "members", o->members);
-    basin_json_integer(&json, "repeats", o->repeats);
-    basin_json_integer(&json, "seed", j->seed);
-    basin_json_text(&json, "score", score_of(j));
-    print_statistics_json(&json, j);
-    print_baselines_json(&json, j);
-    basin_json_array(&json, "folds");
-    for (int64_t f = 0; f < o->repeats * j->folds; f++)
-        if (j->result[f].done) print_fold_json(&json, j, f);
-    basin_json_end(&json);
-    basin_json_end(&json);
+    statistics s = of_all(j, false);
+    basin_record_text(r, "data", j->set.name);
+    basin_record_text(r, "task", basin_graphs_target_name(j->set.task));
+    basin_record_text(r, "protocol", protocol_of(j));
+    basin_record_flag(r, ".held_out", !j->paper);
+    basin_record_text(r, "preset", o->start.preset);
+    basin_record_integer(r, "members", o->members);
+    basin_record_integer(r, ".repeats", o->repeats);
+    basin_record_integer(r, ".seed", j->seed);
+    basin_record_text(r, "score", score_of(j));
+    put_statistics(r, j, &s);
+    bool text = basin_record_form(r) == BASIN_FORM_TEXT;
+    if (!text) put_baselines(r, j);
+    put_folds(r, j);
+    note_summary(r, j, &s);
+    if (text) put_baselines(r, j);
 }
 
 static basin_status cross_validate(job *j, const char *path, basin_error *error) {
     char text[64];
-    basin_status status = basin_settings_check(j->o->settings, error);
-    if (!status) status = basin_option_products_check(j->o->products, j->o->backend, error);
-    if (!status) status = basin_settings_get(text, sizeof text, j->o->settings, "seed", error);
-    if (!status) j->seed = strtoll(text, NULL, 10);
-    if (!status) status = basin_graphset_read(&j->set, path, error);
-    if (!status) status = basin_graphs_check_labels(&j->set, path, error);
-    for (int64_t r = 0; r < j->o->repeats && !status; r++) status = run_repeat(j, r, error);
-    return status;
+    BASIN_TRY(basin_settings_check(j->o->settings, error));
+    BASIN_TRY(basin_option_products_check(j->o->products, j->o->backend, error));
+    BASIN_TRY(basin_settings_get(text, sizeof text, j->o->settings, "seed", error));
+    j->seed = strtoll(text, NULL, 10);
+    BASIN_TRY(basin_graphset_read(&j->set, path, error));
+    BASIN_TRY(basin_graphs_check_labels(&j->set, path, error));
+    for (int64_t r = 0; r < j->o->repeats; r++) BASIN_TRY(run_repeat(j, r, error));
+    return basin_record_print(j->o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT, put_result, j, error);
 }
 
-static int run(const void *values, int operands, char **operand) {
+static basin_status run(const void *values, int operands, char **operand, basin_error *error) {
     const options *o = values;
     (void)operands;
-    if (o->start.print_config) return basin_print_config(o->settings, NULL);
-    basin_error error;
-    int code = BASIN_EXIT_OK;
+    if (o->start.print_config) return basin_config_print(o->settings, NULL, error);
     job j = {.o = o, .paper = !strcmp(o->protocol, "paper")};
-    if (cross_validate(&j, operand[0], &error))
-        code = basin_report(&error);
-    else if (o->json)
-        print_json(&j);
-    else
-        code = print_table(&j);
+    basin_status status = cross_validate(&j, operand[0], error);
     free(j.result);
     free(j.baseline);
     free(j.value);
     basin_graphset_free(&j.set);
-    return code;
+    return status;
 }
 
 const basin_command basin_command_graph_cv = {

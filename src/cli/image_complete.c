@@ -1,23 +1,24 @@
 /* basin image complete: lets a model complete what is missing in pictures. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "basin/tasks/image.h"
+#include "base/hash.h"
+#include "base/try.h"
 #include "basin/tasks/models.h"
-#include "cli/command.h"
-#include "cli/image/descent.h"
-#include "cli/image/masks.h"
-#include "cli/image/stems.h"
-#include "cli/progress.h"
+#include "cli/image.h"
+#include "cli/watch.h"
 #include "io/file.h"
 #include "view/strip.h"
 
 typedef struct options {
-    const char *folder, *model, *mask, *fit, *backend, *products, *dtype;
+    const char *folder, *model, *mask, *fit;
+    basin_compute_flags compute;
     basin_descent_flags descent;
     double ratio;
-    int64_t limit, threads, seed, looks;
+    int64_t limit, seed, looks;
     bool frames, plain, quiet;
 } options;
 
@@ -25,8 +26,7 @@ static const options defaults = {
     .folder = ".",
     .mask = "random",
     .fit = "windows",
-    .backend = "cpu",
-    .products = "f32",
+    .compute = BASIN_COMPUTE_DEFAULT,
     .looks = 8,
 };
 
@@ -37,8 +37,8 @@ static const basin_option table[] = {
                "else the model of photographs that came with Basin."),
     BASIN_TEXT(options, mask, 0, "mask", "random|FILE|FOLDER|X,Y,W,H",
                "What is missing: patches drawn at random; what is not black in a PNG of the "
-               "picture's size; in the folder's NAME.png; or rectangles of pixels, several apart "
-               "by ';'."),
+               "picture's size; in the folder's NAME.png; or rectangles of pixels, several "
+               "separated by ';'."),
     BASIN_REAL(options, ratio, "ratio", "SHARE", 0, 1,
                "Share of the patches that are drawn; 0: half of them.", .needs = "mask=random"),
     BASIN_CHOICE(options, fit, "fit", "windows|resize",
@@ -48,27 +48,169 @@ static const basin_option table[] = {
                   "Looks at each window, moved by parts of a patch and mirrored; fewer are faster.",
                   .needs = "plain=off mask!=random"),
     BASIN_FLAG(options, plain, 0, "plain",
-               "What the model says and no more: one look a window, the rim is not asked. So it "
+               "What the model says and no more: one look per window, the rim is not asked. So it "
                "always is with patches drawn at random."),
     BASIN_OPTIONS_DESCENT(options),
     BASIN_FLAG(options, frames, 0, "frames",
                "Write every step of the descent, as PNG frames and as an animated PNG."),
     BASIN_INTEGER(options, limit, "limit", "N", 0, 1e12, "Only the first N pictures; 0: all."),
-    BASIN_OPTIONS_COMPUTE(options),
+    BASIN_COMPUTE_OPTIONS(options),
     BASIN_OPTION_SEED_FOR(options, "mask=random"),
     BASIN_OPTION_QUIET(options),
     BASIN_OPTIONS_END,
 };
 
+/* ---- what --mask says: patches at random, rectangles, a PNG, or a folder of PNGs ---- */
+
+typedef struct mask_set {
+    const char *text, *folder; /* the option; the same where it is a folder */
+    int64_t *rectangle;        /* [rectangles, 4] */
+    int64_t rectangles;
+    basin_picture picture; /* read from the file, or from the folder for one picture */
+    int64_t dark;          /* its pixels that are nearly black, not quite */
+} mask_set;
+
+/* "left,top,width,height"; *end is behind it. */
+static bool read_rectangle(int64_t rectangle[4], const char *text, char **end) {
+    for (int i = 0; i < 4; i++) {
+        errno = 0;
+        rectangle[i] = strtoll(text, end, 10);
+        if (errno || *end == text || (i < 3 && **end != ',')) return false;
+        text = *end + 1;
+    }
+    return rectangle[0] >= 0 && rectangle[1] >= 0 && rectangle[2] > 0 && rectangle[3] > 0;
+}
+
+static basin_status read_rectangles(mask_set *m, basin_error *error) {
+    size_t most = 1;
+    for (const char *c = m->text; *c; c++) most += *c == ';';
+    m->rectangle = calloc(most, 4 * sizeof *m->rectangle);
+    if (!m->rectangle) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for rectangles");
+    for (const char *at = m->text;; at++) {
+        char *end;
+        bool good = read_rectangle(m->rectangle + 4 * m->rectangles++, at, &end);
+        if (!good || (*end && *end != ';'))
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "--mask %s: needs four whole numbers X,Y,W,H from the upper left "
+                              "corner, W and H above 0 (several separated by ';'), a PNG file, a "
+                              "folder of them, or random",
+                              m->text);
+        if (!*end) return BASIN_OK;
+        at = end;
+    }
+}
+
+static basin_status read_file(mask_set *m, const char *path, basin_error *error) {
+    enum { NEARLY_BLACK = 32 };
+    basin_status status = basin_picture_read(&m->picture, path, error);
+    if (!status) status = basin_picture_set_channels(&m->picture, 1, error);
+    m->dark = 0;
+    for (int64_t i = 0; !status && i < m->picture.height * m->picture.width; i++)
+        m->dark += m->picture.pixel[i] > 0 && m->picture.pixel[i] < NEARLY_BLACK;
+    return status;
+}
+
+static basin_status masks_open(mask_set *masks, const char *text, basin_error *error) {
+    struct stat found;
+    *masks = (mask_set){.text = text};
+    if (!strcmp(text, "random")) return BASIN_OK;
+    if (text[strspn(text, "-0123456789,;. ")] == 0) return read_rectangles(masks, error);
+    if (stat(text, &found) == 0 && S_ISDIR(found.st_mode)) {
+        masks->folder = text;
+        return BASIN_OK;
+    }
+    return read_file(masks, text, error);
+}
+
+static void masks_free(mask_set *masks) {
+    free(masks->rectangle);
+    basin_picture_free(&masks->picture);
+    *masks = (mask_set){0};
+}
+
+/* The hole of a picture that is called `name` here. `how` borrows from `masks`. */
+static basin_status masks_set(basin_image_completing *how, mask_set *masks, const char *name,
+                              basin_error *error) {
+    char path[4096];
+    basin_status status = BASIN_OK;
+    how->more_rectangles = masks->rectangle;
+    how->rectangles = masks->rectangles;
+    if (masks->folder) {
+        snprintf(path, sizeof path, "%s/%s.png", masks->folder, name);
+        status = read_file(masks, path, error);
+    }
+    how->mask = masks->picture.pixel ? &masks->picture : NULL;
+    return status;
+}
+
+/* ---- names for what is made of pictures: their own, without folders and endings, no two alike
+ * ---- */
+
+enum { STEM = 400 };
+
+typedef struct stem_set {
+    uint64_t *taken; /* [slots] hashes of the names that were given, 0: free */
+    size_t slots;
+} stem_set;
+
+static basin_status stems_new(stem_set *stems, int64_t most, basin_error *error) {
+    stems->slots = 64;
+    while (stems->slots < 2 * (size_t)most) stems->slots *= 2;
+    stems->taken = calloc(stems->slots, sizeof *stems->taken);
+    return stems->taken ? BASIN_OK : basin_fail(error, BASIN_NO_MEMORY, "out of memory for names");
+}
+
+static void stems_free(stem_set *stems) {
+    free(stems->taken);
+    *stems = (stem_set){0};
+}
+
+/* Whether the name was free; it is taken then. */
+static bool take(stem_set *stems, const char *name) {
+    uint64_t hash =
+        basin_hash_text(BASIN_HASH_START, name); /* two names of one hash cost a number, no more */
+    size_t at = hash & (stems->slots - 1);
+    for (; stems->taken[at]; at = (at + 1) & (stems->slots - 1))
+        if (stems->taken[at] == hash) return false;
+    stems->taken[at] = hash;
+    return true;
+}
+
+/* The end of a file's name: its last ending, of a numbered picture of a set all of them. */
+static size_t stem_length(const char *last, const char *number) {
+    size_t length = number ? (size_t)(number - last) : strlen(last);
+    for (size_t k = length; k > 1; k--)
+        if (last[k - 1] == '.') {
+            length = k - 1;
+            if (!number) break;
+        }
+    return length;
+}
+
+/* The name of picture i: "cat" of "photos/cat.jpg", "t10k-images-17" of "t10k-images.gz[17]". A
+ * second "cat" is "cat-2". */
+static void stems_give(char name[STEM], stem_set *stems, const basin_pictures *pictures,
+                       int64_t i) {
+    char text[BASIN_PICTURE_NAME], plain[STEM - 16];
+    const char *full = basin_pictures_name(text, pictures, i), *slash = strrchr(full, '/');
+    const char *last = slash ? slash + 1 : full, *number = strrchr(last, '[');
+    snprintf(plain, sizeof plain, "%.*s%s%.*s", (int)stem_length(last, number), last,
+             number ? "-" : "", number ? (int)strcspn(number + 1, "]") : 0,
+             number ? number + 1 : "");
+    snprintf(name, STEM, "%s", plain);
+    for (int k = 2; !take(stems, name); k++) snprintf(name, STEM, "%s-%d", plain, k);
+}
+
 enum { PATH = 4096 };
 
 typedef struct job {
     const options *o;
+    basin_backend *backend;
     basin_image_model *model;
     basin_pictures *pictures;
     basin_image_completing how;
-    basin_masks masks;
-    basin_stems stems;
+    mask_set masks;
+    stem_set stems;
     basin_progress progress;
     int64_t done, skipped, replaced; /* pictures; files that were there before */
     basin_error first;               /* why the first of the skipped was */
@@ -131,7 +273,7 @@ static basin_status write_results(job *j, int64_t i, const char *name,
 
 /* ---- pictures ---- */
 
-static void tell_steps(job *j, const char *name, int64_t steps) {
+static void note_steps(job *j, const char *name, int64_t steps) {
     int64_t most = j->o->descent.steps ? j->o->descent.steps : 1000;
     char text[400];
     basin_rests rests = basin_image_take_rests(j->model);
@@ -146,7 +288,7 @@ static void tell_steps(job *j, const char *name, int64_t steps) {
 }
 
 /* A hole that the model has no part in is worth a word. */
-static void tell_share(job *j, const char *name, double share) {
+static void note_share(job *j, const char *name, double share) {
     if (share >= 0.05 || j->o->quiet) return;
     basin_progress_end(&j->progress);
     basin_say("basin: note: %s: the model failed where its guesses could be checked; the hole is "
@@ -155,7 +297,7 @@ static void tell_share(job *j, const char *name, double share) {
 }
 
 /* Of a mask of all pictures once. A JPEG of black and white has such pixels along its edges. */
-static void tell_dark(job *j) {
+static void note_dark(job *j) {
     if (j->masks.dark && !j->o->quiet) {
         basin_progress_end(&j->progress);
         basin_say("basin: note: %lld pixels of the mask are nearly black, and count as missing: "
@@ -180,24 +322,24 @@ static basin_status skip(job *j, int64_t i, basin_status status, basin_error *er
 }
 
 static basin_status complete_one(job *j, basin_picture *picture, int64_t i, basin_error *error) {
-    char name[BASIN_STEM];
+    char name[STEM];
     basin_image_completion done;
-    basin_stems_give(name, &j->stems, j->pictures, i);
+    stems_give(name, &j->stems, j->pictures, i);
     j->how.stream = (uint64_t)i;
     basin_status status = basin_pictures_load(picture, j->pictures, i, error);
-    if (!status) status = basin_masks_set(&j->how, &j->masks, name, error);
+    if (!status) status = masks_set(&j->how, &j->masks, name, error);
     if (!status) status = basin_image_complete(&done, j->model, picture, 1, &j->how, error);
     if (status) return skip(j, i, status, error);
-    tell_steps(j, name, done.steps);
-    tell_share(j, name, done.share);
-    tell_dark(j);
+    note_steps(j, name, done.steps);
+    note_share(j, name, done.share);
+    note_dark(j);
     status = write_results(j, i, name, &done, error);
     basin_image_completion_free(&done);
     j->done++;
     return status;
 }
 
-static void tell_end(const job *j) {
+static void note_end(const job *j) {
     if (j->o->quiet) return;
     if (j->skipped && j->done)
         basin_say("basin: %lld pictures completed, %lld skipped", (long long)j->done,
@@ -211,7 +353,7 @@ static basin_status complete_all(job *j, basin_error *error) {
     int64_t count = basin_pictures_count(j->pictures);
     if (j->o->limit && count > j->o->limit) count = j->o->limit;
     basin_picture picture = {0};
-    basin_status status = basin_stems_new(&j->stems, count, error);
+    basin_status status = stems_new(&j->stems, count, error);
     j->progress = basin_progress_begin("completing", count, j->o->quiet);
     for (int64_t i = 0; i < count && !status; i++) {
         basin_progress_show(&j->progress, i, (const char *const[]){NULL});
@@ -219,9 +361,9 @@ static basin_status complete_all(job *j, basin_error *error) {
     }
     basin_progress_end(&j->progress);
     basin_picture_free(&picture);
-    basin_stems_free(&j->stems);
+    stems_free(&j->stems);
     if (status) return status;
-    tell_end(j);
+    note_end(j);
     if (j->done) return BASIN_OK;
     if (j->skipped == 1) return basin_fail(error, j->first.status, "%s", j->first.text);
     return basin_fail(error, BASIN_BAD_FILE,
@@ -232,8 +374,7 @@ static basin_status complete_all(job *j, basin_error *error) {
 /* ---- the command ---- */
 
 static bool is_model(const char *path) {
-    const char *dot = strrchr(path, '.');
-    return dot && (!strcmp(dot, ".safetensors") || !strcmp(dot, ".npz"));
+    return basin_ends_with(path, ".safetensors") || basin_ends_with(path, ".npz");
 }
 
 static basin_status open_model(job *j, const char *path, basin_backend *backend,
@@ -249,27 +390,17 @@ static basin_status open_model(job *j, const char *path, basin_backend *backend,
 static basin_status work(job *j, const char *model, char **picture, int pictures,
                          basin_error *error) {
     const options *o = j->o;
-    basin_backend *backend;
-    basin_status status =
-        basin_option_backend(&backend, o->backend, o->threads, o->products, o->dtype, error);
-    if (status) return status;
-    status = open_model(j, model, backend, error);
-    if (!status)
-        status = basin_pictures_open(&j->pictures, (const char *const *)picture, pictures, "test",
-                                     error);
-    if (!status) status = basin_masks_open(&j->masks, o->mask, error);
-    if (!status) status = basin_folder_make(o->folder, error);
-    if (!status) status = complete_all(j, error);
-    basin_masks_free(&j->masks);
-    basin_pictures_free(j->pictures);
-    basin_image_close(j->model);
-    basin_backend_close(backend);
-    return status;
+    BASIN_TRY(basin_compute_open(&j->backend, &o->compute, error));
+    BASIN_TRY(open_model(j, model, j->backend, error));
+    BASIN_TRY(
+        basin_pictures_open(&j->pictures, (const char *const *)picture, pictures, "test", error));
+    BASIN_TRY(masks_open(&j->masks, o->mask, error));
+    BASIN_TRY(basin_folder_make(o->folder, error));
+    return complete_all(j, error);
 }
 
-static int run(const void *values, int operands, char **operand) {
+static basin_status run(const void *values, int operands, char **operand, basin_error *error) {
     const options *o = values;
-    basin_error error;
     job j = {.o = o,
              .how = {.size = sizeof j.how,
                      .ratio = o->ratio > 0 ? o->ratio : 0.5,
@@ -280,15 +411,16 @@ static int run(const void *values, int operands, char **operand) {
                      .frames = o->frames}};
     int first = !o->model && is_model(operand[0]);
     if (o->model && is_model(operand[0]))
-        return basin_report_usage(&basin_command_image_complete,
-                                  "--model %s and the model %s: wanted one of them", o->model,
-                                  operand[0]);
-    if (operands == first)
-        return basin_report_usage(&basin_command_image_complete, "wanted pictures behind %s",
-                                  operand[0]);
+        return basin_usage(error, "--model %s and the model %s: give one of them", o->model,
+                           operand[0]);
+    if (operands == first) return basin_usage(error, "needs pictures behind %s", operand[0]);
     const char *model = first ? operand[0] : o->model;
-    basin_status status = work(&j, model, operand + first, operands - first, &error);
-    return status ? basin_report(&error) : BASIN_EXIT_OK;
+    basin_status status = work(&j, model, operand + first, operands - first, error);
+    masks_free(&j.masks);
+    basin_pictures_free(j.pictures);
+    basin_image_close(j.model);
+    basin_backend_close(j.backend);
+    return status;
 }
 
 const basin_command basin_command_image_complete = {

@@ -1,21 +1,21 @@
-/* basin graph explain: which nodes and edges an output rests on, as text, JSON and a picture. */
+/* basin graph explain: which nodes and edges an output comes from, as text, JSON and a picture. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/graph/options.h"
-#include "cli/table.h"
+#include "base/try.h"
+#include "cli/graph.h"
 #include "io/file.h"
 #include "view/molecule.h"
 
 typedef struct options {
-    const char *about, *svg, *cache, *backend, *products, *dtype;
-    int64_t graph, nodes, edges, threads;
+    const char *about, *svg, *cache;
+    basin_compute_flags compute;
+    int64_t graph, nodes, edges;
     bool quiet, json;
 } options;
 
-static const options defaults = {.nodes = 10, .edges = 10, .backend = "cpu", .products = "f32"};
+static const options defaults = {.nodes = 10, .edges = 10, .compute = BASIN_COMPUTE_DEFAULT};
 
 static const basin_option table[] = {
     BASIN_INTEGER(options, graph, "graph", "K", 0, 9007199254740992.0,
@@ -28,7 +28,7 @@ static const basin_option table[] = {
     BASIN_INTEGER(options, nodes, "nodes", "N", 0, 1000000, "Nodes to name."),
     BASIN_INTEGER(options, edges, "edges", "N", 0, 1000000, "Edges to name."),
     BASIN_GRAPH_OPTION_CACHE(options),
-    BASIN_OPTIONS_COMPUTE(options),
+    BASIN_COMPUTE_OPTIONS(options),
     BASIN_OPTION_QUIET(options),
     BASIN_OPTION_JSON(options),
     BASIN_OPTIONS_END,
@@ -42,6 +42,7 @@ typedef struct part {
 
 typedef struct story {
     const options *o;
+    const char *model;
     basin_graph_use use;
     basin_graphs_explanation e;
     part *node, *edge; /* by falling size */
@@ -80,10 +81,8 @@ static basin_status sort_parts(story *s, basin_error *error) {
     const basin_graphset *set = &s->use.set;
     const basin_graphs_explanation *e = &s->e;
     const int32_t *end = set->edge + 2 * set->edge_start[e->graph];
-    s->node = calloc((size_t)e->nodes + 1, sizeof *s->node);
-    s->edge = calloc((size_t)e->edges + 1, sizeof *s->edge);
-    if (!s->node || !s->edge)
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for an explanation");
+    BASIN_TRY(BASIN_NEW(&s->node, e->nodes, "an explanation", error));
+    BASIN_TRY(BASIN_NEW(&s->edge, e->edges, "an explanation", error));
     for (int64_t i = 0; i < e->nodes; i++) s->node[i] = (part){i, -1, e->node[i]};
     for (int64_t i = 0; i < e->edges; i++, end += 2)
         s->edge[i] = (part){end[0] < end[1] ? end[0] : end[1], end[0] < end[1] ? end[1] : end[0],
@@ -118,48 +117,6 @@ static const int32_t *labels_of(const story *s) {
     return set->node_label + set->node_start[s->e.graph];
 }
 
-static bool print_nodes(const story *s) {
-    const basin_graphs_explanation *e = &s->e;
-    const int32_t *label = labels_of(s);
-    int64_t count = e->nodes < s->o->nodes ? e->nodes : s->o->nodes;
-    basin_table t = {.layout = "rrrrr"};
-    static const char *const head[] = {"node", "label", "adds", "attention of the CLS", "energy"};
-    printf("nodes that add most (of %lld):\n", (long long)e->nodes);
-    for (int i = 0; i < 5; i++) basin_table_add(&t, "%s", head[i]);
-    for (int64_t i = 0; i < count; i++) {
-        int64_t n = s->node[i].a;
-        basin_table_add(&t, "%lld", (long long)n);
-        if (label)
-            basin_table_add(&t, "%d", label[n]);
-        else
-            basin_table_add(&t, "-");
-        basin_table_add(&t, "%+.4g", e->node[n]);
-        if (e->has_energy) {
-            basin_table_add(&t, "%.4f", e->attention[n]);
-            basin_table_add(&t, "%.4g", e->energy[n]);
-        } else {
-            basin_table_add(&t, "-");
-            basin_table_add(&t, "-");
-        }
-    }
-    return basin_table_print(&t, stdout, 2);
-}
-
-static bool print_edges(const story *s) {
-    int64_t count = s->edges < s->o->edges ? s->edges : s->o->edges;
-    basin_table t = {.layout = "rrr"};
-    printf("edges that add most (of %lld, both ways together):\n", (long long)s->edges);
-    basin_table_add(&t, "%s", "node");
-    basin_table_add(&t, "%s", "node");
-    basin_table_add(&t, "%s", "adds");
-    for (int64_t i = 0; i < count; i++) {
-        basin_table_add(&t, "%lld", (long long)s->edge[i].a);
-        basin_table_add(&t, "%lld", (long long)s->edge[i].b);
-        basin_table_add(&t, "%+.4g", s->edge[i].added);
-    }
-    return basin_table_print(&t, stdout, 2);
-}
-
 static void headline(char *text, size_t size, const story *s) {
     char about[64];
     const basin_graphs_explanation *e = &s->e;
@@ -171,65 +128,65 @@ static void headline(char *text, size_t size, const story *s) {
                  subject(about, s), e->output);
 }
 
-static bool print_text(const story *s) {
-    char text[200];
-    const basin_graphs_explanation *e = &s->e;
-    headline(text, sizeof text, s);
-    printf("%s\n", text);
-    printf("%s %.4g; of the blank graph %.4g; nodes add %+.4g, edges %+.4g (the integral leaves "
-           "%.2g)\n",
-           basin_graphs_class_values(s->use.model) ? "log-odds" : "value", e->output, e->blank,
-           sum_of(e->node, e->nodes), sum_of(e->edge, e->edges), e->missed);
-    bool nodes = print_nodes(s), edges = print_edges(s);
-    return nodes && edges;
-}
+/* ---- printing ---- */
 
-/* ---- JSON ---- */
-
-static void json_nodes(basin_json *json, const story *s) {
+static void put_nodes(basin_record *r, const story *s) {
     const basin_graphs_explanation *e = &s->e;
-    basin_json_array(json, "nodes");
+    const int32_t *label = basin_record_form(r) == BASIN_FORM_TEXT ? labels_of(s) : NULL;
+    char title[100];
+    snprintf(title, sizeof title, "nodes that add most (of %lld):", (long long)e->nodes);
+    basin_record_table(r, "nodes", title);
     for (int64_t i = 0; i < e->nodes && i < s->o->nodes; i++) {
         int64_t n = s->node[i].a;
-        basin_json_object(json, NULL);
-        basin_json_integer(json, "node", n);
-        basin_json_number(json, "adds", e->node[n]);
+        basin_record_row(r);
+        basin_record_integer(r, "node", n);
+        if (label) basin_record_integer(r, "label", label[n]);
+        basin_record_number(r, "adds", "%+.4g", e->node[n]);
         if (e->has_energy) {
-            basin_json_number(json, "attention", e->attention[n]);
-            basin_json_number(json, "energy", e->energy[n]);
+            basin_record_number(r, "attention|attention of the CLS", "%.4f", e->attention[n]);
+            basin_record_number(r, "energy", "%.4g", e->energy[n]);
         }
-        basin_json_end(json);
+        basin_record_end(r);
     }
-    basin_json_end(json);
+    basin_record_end(r);
 }
 
-static void print_json(const story *s, const char *model) {
+static void put_edges(basin_record *r, const story *s) {
+    char title[100];
+    snprintf(title, sizeof title,
+             "edges that add most (of %lld, both ways together):", (long long)s->edges);
+    basin_record_table(r, "edges", title);
+    for (int64_t i = 0; i < s->edges && i < s->o->edges; i++) {
+        basin_record_row(r);
+        basin_record_integer(r, "a", s->edge[i].a);
+        basin_record_integer(r, "b", s->edge[i].b);
+        basin_record_number(r, "adds", "%+.4g", s->edge[i].added);
+        basin_record_end(r);
+    }
+    basin_record_end(r);
+}
+
+static void put_story(basin_record *r, const void *context) {
+    const story *s = context;
     const basin_graphs_explanation *e = &s->e;
     const int64_t *class_value = basin_graphs_class_values(s->use.model);
-    basin_json json = basin_json_begin(stdout);
-    basin_json_text(&json, "model", model);
-    basin_json_text(&json, "data", s->use.set.name);
-    basin_json_integer(&json, "graph", e->graph);
+    char text[200];
+    headline(text, sizeof text, s);
+    basin_record_note(r, "%s", text);
+    basin_record_text(r, "model", s->model);
+    basin_record_text(r, "data", s->use.set.name);
+    basin_record_integer(r, "graph", e->graph);
     if (class_value)
-        basin_json_integer(&json, "class", class_value[e->column]);
+        basin_record_integer(r, "class", class_value[e->column]);
     else
-        basin_json_integer(&json, "value", e->column + 1);
-    basin_json_number(&json, "output", e->output);
-    basin_json_number(&json, "blank", e->blank);
-    basin_json_number(&json, "nodes_add", sum_of(e->node, e->nodes));
-    basin_json_number(&json, "edges_add", sum_of(e->edge, e->edges));
-    basin_json_number(&json, "missed", e->missed);
-    json_nodes(&json, s);
-    basin_json_array(&json, "edges");
-    for (int64_t i = 0; i < s->edges && i < s->o->edges; i++) {
-        basin_json_object(&json, NULL);
-        basin_json_integer(&json, "a", s->edge[i].a);
-        basin_json_integer(&json, "b", s->edge[i].b);
-        basin_json_number(&json, "adds", s->edge[i].added);
-        basin_json_end(&json);
-    }
-    basin_json_end(&json);
-    basin_json_end(&json);
+        basin_record_integer(r, "value", e->column + 1);
+    basin_record_number(r, class_value ? "output|log-odds" : "output", "%.4g", e->output);
+    basin_record_number(r, "blank|of the blank graph", "%.4g", e->blank);
+    basin_record_number(r, "nodes_add", "%+.4g", sum_of(e->node, e->nodes));
+    basin_record_number(r, "edges_add", "%+.4g", sum_of(e->edge, e->edges));
+    basin_record_number(r, "missed|missed by the integral", "%.2g", e->missed);
+    put_nodes(r, s);
+    put_edges(r, s);
 }
 
 /* ---- the picture ---- */
@@ -292,34 +249,29 @@ static basin_status explain(story *s, basin_error *error) {
     return status ? status : sort_parts(s, error);
 }
 
-static int run(const void *values, int operands, char **operand) {
-    const options *o = values;
-    story s = {.o = o};
-    basin_error error;
-    bool printed = true;
+static basin_status work(story *s, char **operand, basin_error *error) {
+    const options *o = s->o;
+    BASIN_TRY(basin_graph_use_open(&s->use, operand, "all", o->cache, false, &o->compute, o->quiet,
+                                   error));
+    BASIN_TRY(explain(s, error));
+    BASIN_TRY(basin_record_print(o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT, put_story, s, error));
+    return o->svg ? draw(s, error) : BASIN_OK;
+}
+
+static basin_status run(const void *values, int operands, char **operand, basin_error *error) {
+    story s = {.o = values, .model = operand[0]};
     (void)operands;
-    basin_status status =
-        basin_option_backend(&s.use.backend, o->backend, o->threads, o->products, o->dtype, &error);
-    if (!status)
-        status =
-            basin_graph_use_open(&s.use, operand[0], operand[1], "all", o->cache, false, &error);
-    if (!status) status = explain(&s, &error);
-    if (!status && o->json)
-        print_json(&s, operand[0]);
-    else if (!status)
-        printed = print_text(&s);
-    if (!status && o->svg) status = draw(&s, &error);
+    basin_status status = work(&s, operand, error);
     free(s.node);
     free(s.edge);
     basin_graphs_explanation_free(&s.e);
     basin_graph_use_close(&s.use);
-    if (status) return basin_report(&error);
-    return printed ? BASIN_EXIT_OK : BASIN_EXIT_FAILURE;
+    return status;
 }
 
 const basin_command basin_command_graph_explain = {
     .name = "graph explain",
-    .summary = "Say which nodes and edges a graph's output rests on",
+    .summary = "Show which nodes and edges a graph's output comes from",
     .operands = "MODEL DATA",
     .operands_least = 2,
     .operands_most = 2,

@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/try.h"
 #include "cli/command.h"
-#include "cli/progress.h"
-#include "cli/table.h"
+#include "cli/record.h"
+#include "cli/watch.h"
 #include "io/file.h"
-#include "io/json_writer.h"
 #include "verify/specimen.h"
 #include "view/plot.h"
 
@@ -29,9 +29,13 @@ static const options defaults = {.scale = 1, .seeds = 16, .steps = 20};
 
 static double share(int64_t part, int64_t of) { return of ? 100 * (double)part / (double)of : 0; }
 
-static int report_unknown(const basin_command *command, const char *name) {
-    return basin_report_usage(command, "no model '%s' in the zoo (see 'basin zoo list')", name);
+static basin_status find(const basin_species **species, const char *name, basin_error *error) {
+    *species = basin_species_find(name);
+    if (*species) return BASIN_OK;
+    return basin_usage(error, "no model '%s' in the zoo (see 'basin zoo list')", name);
 }
+
+static basin_form form_of(const options *o) { return o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT; }
 
 /* ---- list ---- */
 
@@ -44,65 +48,57 @@ static const basin_option list_table[] = {
     BASIN_OPTIONS_END,
 };
 
-static void verdict_json(basin_json *json, const basin_species *species,
-                         const basin_specimen_verdict *v) {
-    basin_json_text(json, "model", species->name);
-    basin_json_text(json, "reference", species->reference);
-    basin_json_text(json, "descends", basin_specimen_answer(v));
-    basin_json_integer(json, "steps", v->steps);
-    basin_json_integer(json, "rises", v->rises);
-    basin_json_integer(json, "small_rises", v->small_rises);
-    basin_json_number(json, "mean_cosine", v->mean_cosine);
-    basin_json_number(json, "least_cosine", v->least_cosine);
-}
-
-static void verdict_row(basin_table *rows, const basin_species *species,
+static void put_verdict(basin_record *r, const basin_species *species,
                         const basin_specimen_verdict *v) {
-    basin_table_add(rows, "%s", species->name);
-    basin_table_add(rows, "%s", species->reference);
-    basin_table_add(rows, "%s", basin_specimen_answer(v));
-    basin_table_add(rows, "%.0f %%", share(v->rises, v->steps));
-    basin_table_add(rows, "%.0f %%", share(v->small_rises, 2 * v->steps));
-    basin_table_add(rows, "%.3f", v->mean_cosine);
+    bool text = basin_record_form(r) == BASIN_FORM_TEXT;
+    basin_record_text(r, "model", species->name);
+    basin_record_text(r, "reference", species->reference);
+    basin_record_text(r, "descends", basin_specimen_answer(v));
+    basin_record_integer(r, ".steps", v->steps);
+    basin_record_integer(r, ".rises", v->rises);
+    basin_record_integer(r, ".small_rises", v->small_rises);
+    if (text) {
+        basin_record_number(r, "steps rise", "%.0f %%", share(v->rises, v->steps));
+        basin_record_number(r, "small steps rise", "%.0f %%", share(v->small_rises, 2 * v->steps));
+    }
+    basin_record_number(r, "mean_cosine|cosine", "%.3f", v->mean_cosine);
+    basin_record_number(r, ".least_cosine", "%.3f", v->least_cosine);
 }
 
-static int run_list(const void *values, int operands, char **operand) {
-    const options *o = values;
-    basin_table rows = {.layout = "lllrrr"};
-    basin_json json = {0};
-    basin_error error;
-    static const char *const head[] = {"model",      "reference",        "descends",
-                                       "steps rise", "small steps rise", "cosine"};
-    (void)operands, (void)operand;
-    for (int i = 0; i < 6 && !o->json; i++) basin_table_add(&rows, "%s", head[i]);
-    if (o->json) json = basin_json_begin(stdout), basin_json_array(&json, "models");
+static basin_status judge_all(basin_record *r, const options *o, basin_error *error) {
     int count = 0;
     while (basin_species_all[count].name) count++;
     basin_progress progress = basin_progress_begin("judging", count, o->quiet || o->json);
-    for (const basin_species *at = basin_species_all; at->name; at++) {
+    basin_status status = BASIN_OK;
+    for (const basin_species *at = basin_species_all; at->name && !status; at++) {
         basin_specimen_verdict v;
         basin_progress_show(&progress, at - basin_species_all, (const char *[]){at->name, NULL});
-        if (basin_specimen_judge(&v, at, NULL, (int)o->seeds, (uint64_t)o->seed, (int)o->steps,
-                                 &error)) {
-            basin_progress_end(&progress);
-            return basin_report(&error);
-        }
-        if (o->json) {
-            basin_json_object(&json, NULL);
-            verdict_json(&json, at, &v);
-            basin_json_end(&json);
-        } else {
-            verdict_row(&rows, at, &v);
-        }
+        status = basin_specimen_judge(&v, at, NULL, (int)o->seeds, (uint64_t)o->seed, (int)o->steps,
+                                      error);
+        if (status) break;
+        basin_record_row(r);
+        put_verdict(r, at, &v);
+        basin_record_end(r);
     }
     basin_progress_end(&progress);
-    if (o->json) return basin_json_end(&json), basin_json_end(&json), BASIN_EXIT_OK;
-    if (!basin_table_print(&rows, stdout, 0)) return BASIN_EXIT_FAILURE;
-    printf(
-        "\nof %lld draws of weights and tokens, %lld steps each; more draws (--seeds) find rarer "
-        "rises\n",
+    return status;
+}
+
+static basin_status run_list(const void *values, int operands, char **operand, basin_error *error) {
+    const options *o = values;
+    (void)operands, (void)operand;
+    basin_record *r = basin_record_open(stdout, form_of(o));
+    if (!r) return basin_fail_memory(error, "a result");
+    basin_record_table(r, "models", NULL);
+    basin_status status = judge_all(r, o, error);
+    basin_record_end(r);
+    basin_record_note(
+        r,
+        "%lld draws of weights and tokens, %lld steps each; more draws (--seeds) find "
+        "rarer rises",
         (long long)o->seeds, (long long)o->steps);
-    return BASIN_EXIT_OK;
+    basin_status closed = basin_record_close(r, status ? NULL : error);
+    return status ? status : closed;
 }
 
 const basin_command basin_command_zoo_list = {
@@ -127,10 +123,10 @@ const basin_command basin_command_zoo_list = {
 
 static const basin_option show_table[] = {BASIN_OPTIONS_END};
 
-static int run_show(const void *values, int operands, char **operand) {
-    const basin_species *species = basin_species_find(operand[0]);
+static basin_status run_show(const void *values, int operands, char **operand, basin_error *error) {
+    const basin_species *species;
     (void)values, (void)operands;
-    if (!species) return report_unknown(&basin_command_zoo_show, operand[0]);
+    BASIN_TRY(find(&species, operand[0], error));
     printf("%s (%s)\n\n", species->title, species->reference);
     for (const char *at = species->formula; *at;) {
         size_t length = strcspn(at, "\n");
@@ -138,7 +134,7 @@ static int run_show(const void *values, int operands, char **operand) {
         at += length + (at[length] == '\n');
     }
     printf("\ncode: %s\n", species->code);
-    return BASIN_EXIT_OK;
+    return BASIN_OK;
 }
 
 const basin_command basin_command_zoo_show = {
@@ -194,31 +190,32 @@ static basin_status draw(const descent *d, basin_error *error) {
     return basin_writer_commit(&writer, error);
 }
 
-static bool print_descent(const descent *d) {
+static void put_descent(basin_record *r, const void *context) {
+    const descent *d = context;
     const basin_specimen_verdict *v = &d->verdict;
-    basin_table rows = {.layout = "rr"};
-    basin_table_add(&rows, "step");
-    basin_table_add(&rows, "energy");
-    for (int t = 0; t <= d->run.steps; t++) {
-        basin_table_add(&rows, "%d", t);
-        basin_table_add(&rows, "%.6f", d->run.energy[t]);
+    bool text = basin_record_form(r) == BASIN_FORM_TEXT;
+    if (!text) {
+        put_verdict(r, d->species, v);
+        basin_record_numbers(r, "energy", d->run.energy, d->run.steps + 1);
+        return;
     }
-    if (!basin_table_print(&rows, stdout, 0)) return false;
-    printf("\ndescends %s%s: of %lld steps %lld raised the energy, of %lld a thousand times "
-           "smaller %lld\n",
-           basin_specimen_answer(v), d->o->scale == 1 ? "" : ", at the published size of steps",
-           (long long)v->steps, (long long)v->rises, 2 * (long long)v->steps,
-           (long long)v->small_rises);
-    printf("cosine of the update and the gradient downwards: %.4f, at least %.4f\n", v->mean_cosine,
-           v->least_cosine);
-    return true;
-}
-
-static void print_json(const descent *d) {
-    basin_json json = basin_json_begin(stdout);
-    verdict_json(&json, d->species, &d->verdict);
-    basin_json_numbers(&json, "energy", d->run.energy, d->run.steps + 1);
-    basin_json_end(&json);
+    basin_record_table(r, "trace", NULL);
+    for (int t = 0; t <= d->run.steps; t++) {
+        basin_record_row(r);
+        basin_record_integer(r, "step", t);
+        basin_record_number(r, "energy", "%.6f", d->run.energy[t]);
+        basin_record_end(r);
+    }
+    basin_record_end(r);
+    basin_record_note(r,
+                      "descends %s%s: of %lld steps %lld raised the energy, of %lld a thousand "
+                      "times smaller %lld",
+                      basin_specimen_answer(v),
+                      d->o->scale == 1 ? "" : ", at the published size of steps",
+                      (long long)v->steps, (long long)v->rises, 2 * (long long)v->steps,
+                      (long long)v->small_rises);
+    basin_record_note(r, "cosine of the update and the gradient downwards: %.4f, at least %.4f",
+                      v->mean_cosine, v->least_cosine);
 }
 
 static basin_status descend(descent *d, const char *path, basin_error *error) {
@@ -233,23 +230,17 @@ static basin_status descend(descent *d, const char *path, basin_error *error) {
     return !status && o->svg ? draw(d, error) : status;
 }
 
-static int run_descend(const void *values, int operands, char **operand) {
-    basin_error error;
-    descent d = {.o = values, .species = basin_species_find(operand[0])};
-    if (!d.species) return report_unknown(&basin_command_zoo_descend, operand[0]);
+static basin_status run_descend(const void *values, int operands, char **operand,
+                                basin_error *error) {
+    descent d = {.o = values};
+    BASIN_TRY(find(&d.species, operand[0], error));
     if (operands > 1 && (d.o->seed || d.o->seeds != defaults.seeds))
-        return basin_report_usage(&basin_command_zoo_descend,
-                                  "--seed and --seeds are for drawn weights, not for %s",
-                                  operand[1]);
-    int code = BASIN_EXIT_OK;
-    if (descend(&d, operands > 1 ? operand[1] : NULL, &error))
-        code = basin_report(&error);
-    else if (d.o->json)
-        print_json(&d);
-    else if (!print_descent(&d))
-        code = BASIN_EXIT_FAILURE;
+        return basin_usage(error, "--seed and --seeds are for drawn weights, not for %s",
+                           operand[1]);
+    basin_status status = descend(&d, operands > 1 ? operand[1] : NULL, error);
+    if (!status) status = basin_record_print(form_of(d.o), put_descent, &d, error);
     basin_bundle_free(d.file);
-    return code;
+    return status;
 }
 
 const basin_command basin_command_zoo_descend = {

@@ -1,24 +1,25 @@
-/* basin image report: one page of HTML on one model or several. */
+/* basin image report: one page of HTML on one model or several; and with --positions a picture of
+ * their learned positions, as in the paper's figure of how beta and weight decay shape them. */
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "basin/tasks/image.h"
-#include "cli/command.h"
+#include "base/try.h"
+#include "cli/image.h"
+#include "cli/record.h"
 #include "cli/watch.h"
 
 typedef struct options {
-    const char *data, *output, *log, *split, *backend, *products, *dtype;
-    int64_t limit, hold_out, masks, shown, traced, extremes, threads;
-    bool quiet;
+    const char *data, *output, *log, *split, *positions;
+    basin_compute_flags compute;
+    int64_t limit, hold_out, masks, shown, traced, extremes;
+    bool json, quiet;
 } options;
 
 static const options defaults = {.output = "report.html",
                                  .split = "test",
-                                 .backend = "cpu",
-                                 .products = "f32",
+                                 .compute = BASIN_COMPUTE_DEFAULT,
                                  .limit = 256,
                                  .masks = 1,
                                  .shown = 9,
@@ -41,8 +42,16 @@ static const basin_option table[] = {
     BASIN_INTEGER(options, traced, "traced", "N", 1, 16, "Pictures to show step by step."),
     BASIN_INTEGER(options, extremes, "extremes", "N", 0, 50,
                   "So many of the best and of the worst pictures."),
-    BASIN_OPTIONS_COMPUTE(options),
+    BASIN_COMPUTE_OPTIONS(options),
     BASIN_OPTION_QUIET(options),
+    BASIN_TEXT(
+        options, positions, 0, "positions", "FILE",
+        "Instead: draw the learned positions of up to 16 MODELs side by side into this PNG. A "
+        "square of maps for each model from left to right: a map per patch, at its place, "
+        "that shows how its position resembles all others, in one scale of colours from the "
+        "least cosine to 1. Prints how alike positions are.",
+        .writes = true),
+    BASIN_OPTION_JSON_FOR(options, "positions!="),
     BASIN_OPTIONS_END,
 };
 
@@ -53,15 +62,11 @@ typedef struct subjects {
     char name[400]; /* of the pictures */
 } subjects;
 
-static bool ends_in(const char *text, const char *end) {
-    size_t length = strlen(text), tail = strlen(end);
-    return length >= tail && !strcmp(text + length - tail, end);
-}
-
 /* The first operand is a model whatever its name; of the others, model files are. */
 static void sort_operands(subjects *s, const options *o, int operands, char **operand) {
     for (int i = 0; i < operands; i++) {
-        bool model = i == 0 || ends_in(operand[i], ".safetensors") || ends_in(operand[i], ".npz");
+        bool model = i == 0 || basin_ends_with(operand[i], ".safetensors") ||
+                     basin_ends_with(operand[i], ".npz");
         if (model)
             s->model[s->models++] = operand[i];
         else
@@ -84,7 +89,7 @@ static void name_pictures(subjects *s) {
     }
 }
 
-static void tell(const options *o, const subjects *s, const basin_image_scores *scores) {
+static void print_done(const options *o, const subjects *s, const basin_image_scores *scores) {
     struct stat file;
     printf("%s: ", o->output);
     if (stat(o->output, &file) == 0) printf("%.1f MB, ", (double)file.st_size / 1e6);
@@ -98,10 +103,9 @@ static void tell(const options *o, const subjects *s, const basin_image_scores *
 
 /* The limit is on what is scored, and holding out comes first. */
 static basin_status write_report(const options *o, basin_image_scores *scores, const subjects *s,
-                                 basin_image_model **model, basin_error *error) {
-    basin_backend *backend = NULL;
-    basin_cli_watch watch;
-    basin_cli_watch_begin(&watch, o->quiet);
+                                 basin_image_model **model, basin_session *session,
+                                 basin_error *error) {
+    BASIN_TRY(basin_session_open(session, &o->compute, o->quiet, error));
     basin_image_source source = {.size = sizeof source,
                                  .path = s->path,
                                  .paths = s->paths,
@@ -119,57 +123,106 @@ static basin_status write_report(const options *o, basin_image_scores *scores, c
                                        .traced = o->traced,
                                        .extremes = o->extremes,
                                        .log = o->log,
-                                       .watch = &watch.watch,
+                                       .watch = &session->watch.watch,
                                        .rival = model + 1,
                                        .rival_name = s->model + 1,
                                        .rivals = s->models - 1};
-    basin_status status =
-        basin_option_backend(&backend, o->backend, o->threads, o->products, o->dtype, error);
-    for (int i = 0; i < s->models && !status; i++)
-        status = basin_image_open(&model[i], s->model[i], backend, error);
-    if (!status) status = basin_image_report(o->output, scores, model[0], &reporting, error);
-    basin_cli_watch_end(&watch);
+    for (int i = 0; i < s->models; i++)
+        BASIN_TRY(basin_image_open(&model[i], s->model[i], session->backend, error));
+    return basin_image_report(o->output, scores, model[0], &reporting, error);
+}
+
+static basin_status report(const options *o, const subjects *s, basin_error *error) {
+    BASIN_FREE_AT_EXIT basin_image_scores *scores = NULL;
+    BASIN_FREE_AT_EXIT basin_image_model **model = NULL;
+    basin_session session = {0};
+    BASIN_TRY(BASIN_NEW(&scores, s->models, "models", error));
+    BASIN_TRY(BASIN_NEW(&model, s->models, "models", error));
+    basin_status status = write_report(o, scores, s, model, &session, error);
+    basin_cli_watch_end(&session.watch);
+    if (!status) print_done(o, s, scores);
     for (int i = 0; i < s->models; i++) basin_image_close(model[i]);
-    basin_backend_close(backend);
+    for (int i = 0; i < s->models; i++) basin_image_scores_free(&scores[i]);
+    basin_session_close(&session);
     return status;
 }
 
-static int report(const options *o, const subjects *s) {
-    basin_image_scores *scores = calloc((size_t)s->models, sizeof *scores);
-    basin_image_model **model = calloc((size_t)s->models, sizeof(*model));
+/* ---- positions ---- */
+
+enum { MODELS = 16 };
+
+typedef struct gallery {
+    basin_backend *backend;
+    basin_image_model *model[MODELS];
+    basin_image_positions_of figures[MODELS];
+    int count;
+    const char *output;
+    char **path;
+} gallery;
+
+static double setting(const gallery *g, int i, const char *name) {
+    char text[64];
     basin_error error;
-    basin_status status = scores && model ? write_report(o, scores, s, model, &error)
-                                          : basin_fail(&error, BASIN_NO_MEMORY,
-                                                       "out of memory for %d models", s->models);
-    if (!status) tell(o, s, scores);
-    for (int i = 0; i < s->models && scores; i++) basin_image_scores_free(&scores[i]);
-    free(scores);
-    free(model);
-    return status ? basin_report(&error) : BASIN_EXIT_OK;
+    const basin_settings *settings = basin_image_get_settings(g->model[i]);
+    return basin_settings_get(text, sizeof text, settings, name, &error) ? 0 : strtod(text, NULL);
 }
 
-static int run(const void *values, int operands, char **operand) {
+static void put_positions(basin_record *r, const void *context) {
+    const gallery *g = context;
+    basin_record_text(r, "picture", g->output);
+    basin_record_table(r, "models",
+                       "from left to right; mean cosines of the positions of patches:");
+    for (int i = 0; i < g->count; i++) {
+        basin_record_row(r);
+        basin_record_text(r, "model", g->path[i]);
+        double beta = setting(g, i, "beta");
+        if (beta > 0 || basin_record_form(r) != BASIN_FORM_TEXT)
+            basin_record_number(r, "beta", "%.4g", beta);
+        else
+            basin_record_format(r, "beta", "1/sqrt(%.0f)", setting(g, i, "head_dim"));
+        basin_record_number(r, "decay", "%.4g", setting(g, i, "decay"));
+        basin_record_number(r, "cosine_of_next_patches|next patches", "%.3f", g->figures[i].next);
+        basin_record_number(r, "cosine_of_any_patches|any patches", "%.3f", g->figures[i].any);
+        basin_record_number(r, ".least_cosine", "%g", g->figures[i].least);
+        basin_record_end(r);
+    }
+    basin_record_end(r);
+}
+
+static basin_status draw_positions(gallery *g, basin_picture *picture, int models, const options *o,
+                                   basin_error *error) {
+    BASIN_TRY(basin_compute_open(&g->backend, &o->compute, error));
+    for (; g->count < models; g->count++)
+        BASIN_TRY(basin_image_open(&g->model[g->count], g->path[g->count], g->backend, error));
+    BASIN_TRY(basin_image_positions(picture, g->figures, g->model, g->count, error));
+    BASIN_TRY(basin_picture_write_png(o->positions, picture, error));
+    return basin_record_print(o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT, put_positions, g, error);
+}
+
+static basin_status positions(const options *o, int models, char **model, basin_error *error) {
+    gallery g = {.output = o->positions, .path = model};
+    basin_picture picture = {0};
+    if (models > MODELS) return basin_usage(error, "--positions: at most %d models", MODELS);
+    basin_status status = draw_positions(&g, &picture, models, o, error);
+    for (int i = 0; i < g.count; i++) basin_image_close(g.model[i]);
+    basin_picture_free(&picture);
+    basin_backend_close(g.backend);
+    return status;
+}
+
+static basin_status run(const void *values, int operands, char **operand, basin_error *error) {
     const options *o = values;
-    subjects s = {.model = calloc((size_t)operands, sizeof *s.model),
-                  .path = calloc((size_t)operands + 1, sizeof *s.path)};
-    basin_error error;
-    int code;
-    if (s.model && s.path) {
-        sort_operands(&s, o, operands, operand);
-        name_pictures(&s);
-    }
-    if (!s.model || !s.path) {
-        basin_fail(&error, BASIN_NO_MEMORY, "out of memory for %d operands", operands);
-        code = basin_report(&error);
-    } else if (s.paths < 1 || (o->data && s.paths > 1)) {
-        code = basin_report_usage(&basin_command_image_report,
-                                  "wants pictures, after the models or as --data PATH");
-    } else {
-        code = report(o, &s);
-    }
-    free(s.model);
-    free(s.path);
-    return code;
+    BASIN_FREE_AT_EXIT const char **model = NULL;
+    BASIN_FREE_AT_EXIT const char **path = NULL;
+    if (o->positions) return positions(o, operands, operand, error);
+    BASIN_TRY(BASIN_NEW(&model, operands, "operands", error));
+    BASIN_TRY(BASIN_NEW(&path, operands + 1, "operands", error));
+    subjects s = {.model = model, .path = path};
+    sort_operands(&s, o, operands, operand);
+    name_pictures(&s);
+    if (s.paths < 1 || (o->data && s.paths > 1))
+        return basin_usage(error, "needs pictures, after the models or as --data PATH");
+    return report(o, &s, error);
 }
 
 const basin_command basin_command_image_report = {
@@ -188,7 +241,8 @@ const basin_command basin_command_image_report = {
             "shows a picture large.",
     .example = "  basin image report model.safetensors /usr/share/datasets/fashion-mnist\n"
                "  basin image report model.safetensors photos --hold-out 50 --log train.jsonl\n"
-               "  basin image report full.safetensors no-hopfield.safetensors photos\n",
+               "  basin image report full.safetensors no-hopfield.safetensors photos\n"
+               "  basin image report a.safetensors b.safetensors --positions figure.png\n",
     .option = table,
     .defaults = &defaults,
     .size = sizeof defaults,

@@ -1,0 +1,403 @@
+/* basin bench: times the block, its parts and the training step at a given shape, beside the matrix
+ * products they are made of; the latency of one item; the input of image training. */
+#include <string.h>
+#include <sys/resource.h>
+
+#include "backend/isa.h"
+#include "base/try.h"
+#include "bench/bench.h"
+#include "bench/blas.h"
+#include "bench/latency.h"
+#include "bench/pictures.h"
+#include "cli/command.h"
+#include "cli/record.h"
+#include "cli/watch.h"
+
+typedef struct options {
+    const char *shape, *only, *keep, *cut;
+    basin_compute_flags compute;
+    int64_t batch, tokens, patch, nodes, edges, features;
+    int64_t dim, heads, head_dim, memories, steps, rounds, seed, size;
+    bool recompute, whole, calls, latency, pictures, quiet, json;
+} options;
+
+static const options defaults = {.shape = "paper",
+                                 .keep = "off",
+                                 .cut = "auto",
+                                 .compute = BASIN_COMPUTE_DEFAULT,
+                                 .rounds = 5,
+                                 .size = 224};
+
+#define SIZE(field, name, value, needs_, help)                                                     \
+    BASIN_INTEGER(options, field, name, value, 0, 1000000000, help, .needs = "latency=off" needs_, \
+                  .more = true)
+#define IMAGE " shape=paper|image-small"
+#define GRAPH " shape=amazon|amazon-part|graph-small"
+
+static const basin_option table[] = {
+    BASIN_CHOICE(options, shape, "shape", "paper|image-small|amazon|amazon-part|graph-small",
+                 "Which sizes to take; options override single ones unless they are 0.",
+                 .needs = "latency=off"),
+    BASIN_INTEGER(options, batch, "batch", "B", 0, 1000000000, "Images at a time.",
+                  .needs = "latency=off" IMAGE),
+    SIZE(tokens, "tokens", "N", IMAGE, "Patches of an image."),
+    SIZE(patch, "patch", "P", IMAGE, "Numbers of a patch; with --pictures its side."),
+    SIZE(nodes, "nodes", "N", GRAPH, "Nodes of the graph."),
+    SIZE(edges, "edges", "E", GRAPH, "Edges of the graph, each direction counted."),
+    SIZE(features, "features", "F", GRAPH, "Numbers of a node."),
+    SIZE(dim, "dim", "D", "", "Dimension of a token."),
+    SIZE(heads, "heads", "H", "", "Heads of attention."),
+    SIZE(head_dim, "head-dim", "Y", "", "Dimension of a head: of queries and keys."),
+    SIZE(memories, "memories", "M", "", "Memories of the Hopfield network."),
+    SIZE(steps, "steps", "T", "", "Steps of the descent in a block."),
+    BASIN_FLAG(options, recompute, 0, "recompute",
+               "Keep one token tensor per step of the descent and compute the others again.",
+               .needs = "latency=off"),
+    BASIN_FLAG(
+        options, whole, 0, "whole",
+        "Time the forward pass and the training step alone: the process's memory is then theirs.",
+        .needs = "latency=off"),
+    BASIN_TEXT(
+        options, only, 0, "only", "KEY",
+        "Only that item, by its key in --json (forward, training, ..): on a GPU that is held "
+        "back by its power, what runs before an item changes its time.",
+        .needs = "latency=off"),
+    BASIN_FLAG(options, calls, 0, "calls",
+               "Print the kernel calls of the training step (or of --only), one per line, and time "
+               "nothing; those with a * run again only after a state has changed.",
+               .needs = "latency=off"),
+    BASIN_FLAG(options, latency, 0, "latency",
+               "Instead: how long one picture, one node and one molecule take from call to result "
+               "on an open model, median and 99th percentile. The models are small and made for "
+               "the purpose; options of sizes do not go with it."),
+    BASIN_FLAG(
+        options, pictures, 0, "pictures",
+        "Instead: how many pictures per second the input of image training delivers from the "
+        "PATHs, and one thread's time by stage.",
+        .needs = "latency=off calls=off whole=off recompute=off only="),
+    BASIN_INTEGER(options, size, "size", "S", 1, 4096, "With --pictures: side of the crops.",
+                  .needs = "pictures=on"),
+    BASIN_CHOICE(options, keep, "keep-decoded", "auto|off|host|device",
+                 "With --pictures: where decoded pictures are kept. The first pass, which decodes "
+                 "them, is not timed.",
+                 .needs = "pictures=on", .more = true),
+    BASIN_CHOICE(options, cut, "cut-from", "auto|files|whole|reduced",
+                 "With --pictures: what crops are cut from.", .needs = "pictures=on", .more = true),
+    BASIN_INTEGER(options, rounds, "rounds", "R", 1, BASIN_BENCH_ROUNDS,
+                  "Times each item is run; the median is printed.",
+                  .needs = "latency=off calls=off"),
+    BASIN_COMPUTE_OPTIONS(options),
+    BASIN_OPTION_SEED(options),
+    BASIN_OPTION_QUIET(options),
+    BASIN_OPTION_JSON_FOR(options, "calls=off"),
+    BASIN_OPTIONS_END,
+};
+
+static const basin_bench_shape shapes[] = {
+    {"paper", 4, 196, 768, 0, 0, 0, 768, 12, 64, 3072, 12},
+    {"image-small", 16, 64, 48, 0, 0, 0, 128, 4, 32, 512, 12},
+    {"amazon", 0, 0, 0, 11944, 8796784, 25, 128, 2, 128, 640, 1},
+    {"amazon-part", 0, 0, 0, 11944, 1760000, 25, 128, 2, 128, 640, 1},
+    {"graph-small", 0, 0, 0, 1000, 20000, 16, 64, 2, 32, 128, 2},
+};
+
+static void take(int64_t *size, int64_t given) {
+    if (given > 0) *size = given;
+}
+
+static basin_bench_shape read_shape(const options *o) {
+    basin_bench_shape s = shapes[0];
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        if (!strcmp(shapes[i].name, o->shape)) s = shapes[i];
+    take(&s.batch, o->batch);
+    take(&s.tokens, o->tokens);
+    take(&s.patch, o->patch);
+    take(&s.nodes, o->nodes);
+    take(&s.edges, o->edges);
+    take(&s.features, o->features);
+    take(&s.dim, o->dim);
+    take(&s.heads, o->heads);
+    take(&s.head_dim, o->head_dim);
+    take(&s.memories, o->memories);
+    take(&s.steps, o->steps);
+    return s;
+}
+
+static basin_status measure(basin_bench *bench, const options *o, basin_error *error) {
+    BASIN_TRY(basin_compute_open(&bench->backend, &o->compute, error));
+    BASIN_TRY(basin_store_new(&bench->store, bench->backend, error));
+    bench->graph = basin_graph_new();
+    if (!bench->graph) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a graph");
+    basin_params_begin(&bench->params, bench->graph);
+    BASIN_TRY(bench->shape.nodes ? basin_bench_graph(bench, error)
+                                 : basin_bench_image(bench, error));
+    if (o->only) BASIN_TRY(basin_bench_keep(bench, o->only, error));
+    if (o->calls) return BASIN_OK;
+    basin_cli_watch watch;
+    basin_cli_watch_plain(&watch, o->quiet);
+    basin_status status = basin_bench_run(bench, (int)o->rounds, &watch.watch, error);
+    basin_cli_watch_end(&watch);
+    return status;
+}
+
+/* ---- results ---- */
+
+/* The median of `over` divided by that of `under`; 0 where one is missing. */
+static double ratio(const basin_bench *bench, const char *over, const char *under) {
+    const basin_bench_item *a = basin_bench_find(bench, over), *b = basin_bench_find(bench, under);
+    return a && b && b->median > 0 ? a->median / b->median : 0;
+}
+
+static double rate(const basin_bench *bench, const char *key, int64_t count) {
+    const basin_bench_item *item = basin_bench_find(bench, key);
+    return item && item->median > 0 ? (double)count / item->median : 0;
+}
+
+static int64_t peak_bytes(void) {
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) ? 0 : 1024 * (int64_t)usage.ru_maxrss;
+}
+
+static const struct {
+    const char *key, *text, *over, *under;
+} ratios[] = {
+    {"blas_over_forward", "products through BLAS / forward pass", "blas_forward", "forward"},
+    {"own_over_forward", "products through Basin / forward pass", "own_forward", "forward"},
+    {"blas_over_training", "products through BLAS / training step", "blas_training", "training"},
+    {"own_over_training", "products through Basin / training step", "own_training", "training"},
+};
+enum { RATIOS = sizeof ratios / sizeof *ratios };
+
+static void put_shape(basin_record *r, const basin_bench *bench) {
+    const basin_bench_shape *s = &bench->shape;
+    basin_record_object(r, "shape");
+    basin_record_text(r, "name|", s->name);
+    if (s->nodes) {
+        basin_record_integer(r, "nodes", s->nodes);
+        basin_record_integer(r, "edges", bench->pairs.pairs);
+        basin_record_integer(r, "features", s->features);
+    } else {
+        basin_record_integer(r, "batch", s->batch);
+        basin_record_integer(r, "tokens", s->tokens);
+        basin_record_integer(r, "patch", s->patch);
+    }
+    basin_record_integer(r, "dim", s->dim);
+    basin_record_integer(r, "heads", s->heads);
+    basin_record_integer(r, "head_dim", s->head_dim);
+    basin_record_integer(r, "memories", s->memories);
+    basin_record_integer(r, "steps", s->steps);
+    basin_record_end(r);
+}
+
+/* Seconds in JSON, milliseconds in text. */
+static void put_time(basin_record *r, const char *key, const char *text_key, double seconds) {
+    if (basin_record_form(r) == BASIN_FORM_TEXT)
+        basin_record_number(r, text_key, "%.3f", 1e3 * seconds);
+    else
+        basin_record_number(r, key, "%g", seconds);
+}
+
+static void put_items(basin_record *r, const basin_bench *bench, int rounds) {
+    basin_record_dictionary(r, "items", NULL);
+    for (int i = 0; i < bench->items; i++) {
+        const basin_bench_item *item = &bench->item[i];
+        basin_record_entry(r, item->key);
+        basin_record_text(r, "name|", item->name);
+        put_time(r, "median_s", "median ms", item->median);
+        put_time(r, "least_s", "least ms", item->least);
+        basin_record_numbers(r, "seconds", item->seconds, rounds);
+        if (item->flops > 0)
+            basin_record_number(r, "gflops", "%.1f", item->flops / item->median * 1e-9);
+        basin_record_end(r);
+    }
+    basin_record_end(r);
+}
+
+/* Nothing where the item was not timed. */
+static void put_rate(basin_record *r, const char *name, const basin_bench *bench, const char *key,
+                     int64_t count) {
+    if (basin_bench_find(bench, key)) basin_record_number(r, name, "%.3f", rate(bench, key, count));
+}
+
+static void put_ratios(basin_record *r, const basin_bench *bench) {
+    bool text = basin_record_form(r) == BASIN_FORM_TEXT;
+    if (!text) basin_record_object(r, "ratios");
+    for (int i = 0; i < RATIOS; i++)
+        if (basin_bench_find(bench, ratios[i].over))
+            basin_record_number(r, text ? ratios[i].text : ratios[i].key, "%.3f",
+                                ratio(bench, ratios[i].over, ratios[i].under));
+    if (!text) basin_record_end(r);
+}
+
+typedef struct measured {
+    const basin_bench *bench;
+    const options *o;
+} measured;
+
+static void put_bench(basin_record *r, const void *context) {
+    const basin_bench *bench = ((const measured *)context)->bench;
+    const options *o = ((const measured *)context)->o;
+    const basin_bench_shape *s = &bench->shape;
+    put_shape(r, bench);
+    basin_record_text(r, "backend", o->compute.backend);
+    basin_record_text(r, "products", o->compute.products);
+    basin_record_text(r, "dtype", basin_dtype_name(basin_backend_storage(bench->backend)));
+    basin_record_text(r, "instruction_set", basin_isa_name(basin_cpu_isa()));
+    basin_record_text(r, "blas|BLAS", basin_blas_name());
+    basin_record_integer(r, "threads", basin_backend_threads(bench->backend));
+    basin_record_text(r, "clock", basin_bench_alone(bench) ? "cpu" : "wall");
+    basin_record_integer(r, "rounds", o->rounds);
+    put_items(r, bench, (int)o->rounds);
+    if (s->nodes) {
+        put_rate(r, "edges_per_s|training edges/s", bench, "training", bench->pairs.pairs);
+    } else {
+        put_rate(r, "images_per_s|forward images/s", bench, "forward", s->batch);
+        put_rate(r, "training_images_per_s|training images/s", bench, "training", s->batch);
+        put_ratios(r, bench);
+    }
+    basin_record_bytes(r, "training_arena_bytes|training results",
+                       (int64_t)bench->training.arena_bytes);
+    basin_record_bytes(r, "training_state_bytes|training states",
+                       (int64_t)bench->training.state_bytes);
+    basin_record_bytes(r, "training_input_bytes|training inputs",
+                       (int64_t)bench->training.input_bytes);
+    basin_record_bytes(r, "peak_resident_bytes|process at its peak", peak_bytes());
+}
+
+/* Of the last item: the training step, or what --only asked for. All are plans here. */
+static void print_calls(const basin_bench *bench) {
+    const basin_plan *plan = bench->item[bench->items - 1].context;
+    basin_plan_stats stats = basin_plan_get_stats(plan);
+    char text[1000];
+    for (int i = 0; i < stats.calls; i++) {
+        basin_plan_describe(plan, i, text, sizeof text);
+        printf("%4d%c %s\n", i, i < stats.hoisted ? '*' : ' ', text);
+    }
+}
+
+static basin_form form_of(const options *o) { return o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT; }
+
+/* ---- latency ---- */
+
+enum { CALLS = 200 };
+
+typedef struct latencies {
+    const basin_backend *backend;
+    basin_latency of[BASIN_LATENCY_ITEMS];
+} latencies;
+
+static void put_latency(basin_record *r, const void *context) {
+    const latencies *l = context;
+    basin_record_note(r, "from call to result on an open model");
+    basin_record_text(r, "backend", basin_backend_name(l->backend));
+    basin_record_text(r, "instruction_set", basin_isa_name(basin_cpu_isa()));
+    basin_record_integer(r, "threads", basin_backend_threads(l->backend));
+    basin_record_integer(r, "calls", CALLS);
+    basin_record_dictionary(r, "items", NULL);
+    for (int i = 0; i < BASIN_LATENCY_ITEMS; i++) {
+        basin_record_entry(r, l->of[i].key);
+        basin_record_text(r, "name|", l->of[i].name);
+        put_time(r, "first_s", "first call ms", l->of[i].first);
+        put_time(r, "median_s", "median ms", l->of[i].median);
+        put_time(r, "p99_s", "99th percentile ms", l->of[i].p99);
+        basin_record_end(r);
+    }
+    basin_record_end(r);
+}
+
+static basin_status run_latency(const options *o, basin_error *error) {
+    latencies l;
+    basin_backend *backend;
+    BASIN_TRY(basin_compute_open(&backend, &o->compute, error));
+    l.backend = backend;
+    basin_status status = basin_bench_latency(l.of, backend, CALLS, (uint64_t)o->seed, error);
+    if (!status) status = basin_record_print(form_of(o), put_latency, &l, error);
+    basin_backend_close(backend);
+    return status;
+}
+
+/* ---- pictures ---- */
+
+typedef struct feed {
+    const options *o;
+    basin_bench_pictures_result result;
+} feed;
+
+static void put_pictures(basin_record *r, const void *context) {
+    const basin_bench_pictures_result *p = &((const feed *)context)->result;
+    basin_record_integer(r, "pictures", p->pictures);
+    basin_record_integer(r, "unreadable", p->unreadable);
+    basin_record_integer(r, "size", ((const feed *)context)->o->size);
+    basin_record_number(r, "images_per_second", "%.1f", p->rate);
+    basin_record_text(r, "pictures_kept", p->keep_decoded);
+    basin_record_text(r, "crops_cut_from", p->cut_from);
+    basin_record_bytes(r, "pictures_kept_bytes|kept", (int64_t)p->kept);
+    basin_record_note(r, "one thread, CPU ms per picture:");
+    put_time(r, "read_seconds", "open and map", p->read);
+    put_time(r, "decode_part_seconds", "decode what the crop needs", p->crop);
+    put_time(r, "decode_whole_seconds", "(decode the whole instead)", p->whole);
+    put_time(r, "augment_seconds", "resize, flip, jitter, normalise", p->augment);
+}
+
+static basin_status run_pictures(const options *o, int paths, char **path, basin_error *error) {
+    feed f = {.o = o};
+    basin_compute_flags compute = {.backend = o->compute.backend};
+    basin_bench_pictures_spec spec = {.path = (const char *const *)path,
+                                      .paths = paths,
+                                      .size = o->size,
+                                      .patch = o->patch ? o->patch : 16,
+                                      .batch = o->batch ? o->batch : 64,
+                                      .rounds = o->rounds,
+                                      .seed = o->seed,
+                                      .threads = (int)o->compute.threads,
+                                      .keep_decoded = o->keep,
+                                      .cut_from = o->cut};
+    BASIN_TRY(basin_compute_open(&spec.backend, &compute, error));
+    basin_status status = basin_bench_pictures(&f.result, &spec, error);
+    if (!status) status = basin_record_print(form_of(o), put_pictures, &f, error);
+    basin_backend_close(spec.backend);
+    return status;
+}
+
+static basin_status run(const void *values, int operands, char **operand, basin_error *error) {
+    const options *o = values;
+    if (o->pictures && !operands) return basin_usage(error, "--pictures needs PATH...");
+    if (!o->pictures && operands) return basin_usage(error, "unexpected argument '%s'", operand[0]);
+    if (o->pictures) return run_pictures(o, operands, operand, error);
+    if (o->latency) return run_latency(o, error);
+    basin_bench bench = {.shape = read_shape(o),
+                         .recompute = o->recompute,
+                         .whole = o->whole || o->calls,
+                         .seed = (uint64_t)o->seed};
+    basin_status status = measure(&bench, o, error);
+    if (!status && o->calls)
+        print_calls(&bench);
+    else if (!status)
+        status = basin_record_print(form_of(o), put_bench, &(measured){&bench, o}, error);
+    basin_bench_free(&bench);
+    return status;
+}
+
+const basin_command basin_command_bench = {
+    .name = "bench",
+    .summary = "Time the block, its parts and training at a given shape",
+    .operands = "[--pictures PATH...]",
+    .operands_most = 1000,
+    .text =
+        "For images: the parts of the block, the forward pass and a training step of the masked "
+        "image model, and the same matrix products alone, through the machine's BLAS and through "
+        "Basin's own product. For graphs: energy attention along the edges of a random graph, its "
+        "reverse, and on the full graph the scores of all nodes and a training step of the anomaly "
+        "detector. All of them take turns and each time is a median over the rounds, so that "
+        "ratios hold on a busy machine. With --threads 1 times are CPU times, which other programs "
+        "hardly change.",
+    .example = "  basin bench\n"
+               "  basin bench --shape image-small --batch 8 --threads 1\n"
+               "  basin bench --shape amazon --rounds 3 --json\n"
+               "  basin bench --latency\n"
+               "  basin bench --pictures photos/ --size 112 --threads 1\n",
+    .option = table,
+    .defaults = &defaults,
+    .size = sizeof defaults,
+    .run = run,
+};

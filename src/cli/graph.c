@@ -1,0 +1,669 @@
+/* basin graph train, predict, eval and make, and what the commands of graphs share; see graph.h. */
+#include "cli/graph.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/try.h"
+#include "basin/metrics.h"
+#include "cli/train.h"
+
+/* ---- shared ---- */
+
+const char *basin_graph_cache(const char *option, char *text, size_t size) {
+    if (option) return strcmp(option, "none") ? option : NULL;
+    const char *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    int n = -1;
+    if (base && *base)
+        n = snprintf(text, size, "%s", base);
+    else if (home && *home)
+        n = snprintf(text, size, "%s/.cache", home);
+    if (n < 0 || (size_t)n + 7 > size) return NULL;
+    mkdir(text, 0777);
+    memcpy(text + n, "/basin", 7);
+    return text;
+}
+
+basin_status basin_graph_use_open(basin_graph_use *use, char **operand, const char *part,
+                                  const char *cache, bool labels,
+                                  const basin_compute_flags *compute, bool quiet,
+                                  basin_error *error) {
+    const char *data = operand[1];
+    BASIN_TRY(basin_session_open(&use->session, compute, quiet, error));
+    BASIN_TRY(basin_graphs_open(&use->model, operand[0], use->session.backend, error));
+    BASIN_TRY((labels ? basin_graphset_read : basin_graphset_read_bare)(&use->set, data, error));
+    BASIN_TRY(basin_graphs_part(&use->list, &use->count, &use->set, part, error));
+    use->data =
+        (basin_graphs_data){.size = sizeof use->data,
+                            .set = &use->set,
+                            .path = data,
+                            .graph = use->list,
+                            .graphs = use->count,
+                            .cache = basin_graph_cache(cache, use->folder, sizeof use->folder)};
+    basin_note_gamma(operand[0], quiet);
+    return BASIN_OK;
+}
+
+static void note_unknown(const basin_graph_use *use) {
+    static const char *const of[2] = {"nodes", "edges"};
+    int64_t unknown[2];
+    if (basin_graphs_unknown_labels(unknown, use->model, &use->data, NULL)) return;
+    for (int i = 0; i < 2; i++)
+        if (unknown[i])
+            basin_say(
+                "basin: note: %s with a label beyond those of training, which the model treats "
+                "as unlabelled: %lld",
+                of[i], (long long)unknown[i]);
+}
+
+void basin_graph_use_note(basin_graph_use *use, bool quiet) {
+    char text[400];
+    if (!quiet) note_unknown(use);
+    basin_rests rests = basin_graphs_take_rests(use->model);
+    if (basin_rests_tell(text, sizeof text, &rests) && !quiet) basin_say("basin: note: %s", text);
+}
+
+void basin_graph_use_close(basin_graph_use *use) {
+    free(use->list);
+    basin_graphset_free(&use->set);
+    basin_graphs_close(use->model);
+    basin_session_close(&use->session);
+}
+
+void basin_record_measures(basin_record *r, const basin_graphs_measures *measures,
+                           basin_graphs_target target, bool items) {
+    if (items)
+        basin_record_integer(r, target == BASIN_NODE_CLASSES ? "nodes" : "graphs", measures->items);
+    if (target == BASIN_GRAPHS_VALUES) {
+        basin_record_number(r, "mae", "%.4f", measures->loss);
+        basin_record_number(r, "rmse", "%.4f", measures->deviation);
+    } else {
+        basin_record_number(r, "accuracy", "%.2f %%", measures->accuracy);
+        basin_record_number(r, "balanced_accuracy|class-averaged", "%.2f %%", measures->balanced);
+        basin_record_number(r, "cross_entropy", "%.4f", measures->loss);
+    }
+}
+
+/* Where several values are pooled: in which units. Else "". */
+static const char *units_of(const basin_graphs_model *model) {
+    char text[8];
+    bool values = basin_graphs_get_target(model) == BASIN_GRAPHS_VALUES;
+    if (!values || basin_graphs_columns(model) < 2 ||
+        basin_settings_get(text, sizeof text, basin_graphs_get_settings(model), "standardise",
+                           NULL))
+        return "";
+    return strcmp(text, "on") ? ", all values pooled in their own units"
+                              : ", each value in units of its deviation in training";
+}
+
+const char *basin_graph_score_name(basin_graphs_target target) {
+    if (target == BASIN_GRAPHS_VALUES) return "mean absolute error";
+    return target == BASIN_NODE_CLASSES ? "class-averaged accuracy, percent" : "accuracy, percent";
+}
+
+/* ---- train ---- */
+
+typedef struct train_options {
+    basin_train_options train;
+    const char *cache;
+    double validation;
+    int64_t limit;
+} train_options;
+
+static const train_options train_defaults = {.train = BASIN_TRAIN_DEFAULT, .validation = 0.1};
+
+static const basin_option train_table[] = {
+    BASIN_REAL(train_options, validation, "validation", "X", 0, 0.5,
+               "A set without splits: this part of it, stratified, chooses the epoch; 0: the last "
+               "epoch is kept."),
+    BASIN_INTEGER(train_options, limit, "limit", "N", 0, 1e15,
+                  "Train on at most N graphs, drawn by the seed; 0: all. Graphs for validation and "
+                  "test stay as they are."),
+    BASIN_TRAIN_OPTIONS(train_options),
+    BASIN_GRAPH_OPTION_CACHE(train_options),
+    BASIN_OPTIONS_END,
+};
+
+static basin_status train(basin_train_job *job, basin_error *error) {
+    const train_options *o = job->options;
+    char text[4096];
+    basin_graphs_model *model = NULL;
+    basin_graphs_data data = {.size = sizeof data,
+                              .path = job->operand[0],
+                              .hold_out = o->validation,
+                              .limit = o->limit,
+                              .cache = basin_graph_cache(o->cache, text, sizeof text)};
+    basin_status status =
+        basin_graphs_train(&model, &job->outcome, job->o->settings, &data, &job->training, error);
+    job->model = model;
+    return status;
+}
+
+static int64_t count_graphs(const basin_train_job *job) { return job->outcome.items; }
+
+static void put_training(basin_record *r, const basin_train_job *job) {
+    basin_graphs_target target = basin_graphs_get_target(job->model);
+    const basin_score *s = &job->outcome.best;
+    basin_graphs_measures measures = {.accuracy = basin_score_get(s, "validation_accuracy"),
+                                      .balanced = basin_score_get(s, "validation_balanced"),
+                                      .loss = basin_score_get(s, "validation_loss"),
+                                      .deviation = basin_score_get(s, "validation_deviation")};
+    basin_record_text(r, "data", job->operand[0]);
+    basin_record_text(r, "task", basin_graphs_target_name(target));
+    if (!s->measures) return;
+    basin_record_object(r, "validation");
+    basin_record_measures(r, &measures, target, false);
+    basin_record_end(r);
+}
+
+static void close_training(basin_train_job *job) { basin_graphs_close(job->model); }
+
+static basin_status run_train(const void *values, int operands, char **operand,
+                              basin_error *error) {
+    static const basin_train_task task = {.things = "graphs",
+                                          .train = train,
+                                          .count = count_graphs,
+                                          .print = put_training,
+                                          .close = close_training};
+    return basin_train_run(&task, values, operands, operand, error);
+}
+
+const basin_command basin_command_graph_train = {
+    .name = "graph train",
+    .summary = "Train a model of graphs: classes of graphs or nodes, or values",
+    .operands = "DATA",
+    .operands_least = 0,
+    .operands_most = 1,
+    .text =
+        "DATA is a TUDataset (folder or zip), a packed set (basin graph make), or ZINC as npz. A "
+        "set with splits is trained on its training part, and its validation part chooses the "
+        "epoch; otherwise --validation sets a part aside. A checkpoint stands beside the model "
+        "while it is trained. --print-config with DATA trains for a moment and prints parameters, "
+        "memory and time.",
+    .example = "  basin graph train PROTEINS.zip -o proteins.safetensors\n"
+               "  basin graph train zinc12k.npz --preset molecules -o zinc.safetensors\n",
+    .option = train_table,
+    .defaults = &train_defaults,
+    BASIN_TRAIN_COMMAND(train_options, "graphs"),
+    .run = run_train,
+};
+
+/* ---- predict ---- */
+
+typedef struct predict_options {
+    const char *part, *output, *embeddings, *cache;
+    basin_compute_flags compute;
+    bool energies, quiet;
+} predict_options;
+
+static const predict_options predict_defaults = {.part = "auto", .compute = BASIN_COMPUTE_DEFAULT};
+
+static const basin_option predict_table[] = {
+    BASIN_TEXT(predict_options, output, 'o', "output", "FILE",
+               "The CSV file; without it standard output.", .writes = true),
+    BASIN_TEXT(predict_options, embeddings, 0, "embeddings", "FILE",
+               "Also write what the head reads of each graph, or node: embedding [rows, R] and the "
+               "numbers of graph and node, as npz or safetensors.",
+               .writes = true),
+    BASIN_FLAG(predict_options, energies, 0, "energies",
+               "With --embeddings: also each row's energy [rows, 3] in attention, memories and "
+               "couplings.",
+               .needs = "embeddings!="),
+    BASIN_GRAPH_OPTIONS(predict_options),
+    BASIN_OPTION_QUIET(predict_options),
+    BASIN_OPTIONS_END,
+};
+
+typedef struct prediction {
+    const predict_options *o;
+    basin_graph_use use;
+    int64_t rows, columns;
+    float *output;        /* [rows, columns] */
+    int64_t *class_value; /* [rows] */
+} prediction;
+
+static void put_outputs(basin_record *r, const prediction *j, int64_t row) {
+    const int64_t *class_value = basin_graphs_class_values(j->use.model);
+    char key[40];
+    if (class_value) basin_record_integer(r, "class", j->class_value[row]);
+    for (int64_t c = 0; c < j->columns; c++) {
+        snprintf(key, sizeof key, class_value ? "p_%lld" : "value%lld",
+                 class_value ? (long long)class_value[c] : (long long)c + 1);
+        basin_record_number(r, key, "%g", (double)j->output[row * j->columns + c]);
+    }
+}
+
+static void put_predictions(basin_record *r, const void *context) {
+    const prediction *j = context;
+    const basin_graph_use *u = &j->use;
+    bool nodes = basin_graphs_get_target(u->model) == BASIN_NODE_CLASSES;
+    int64_t row = 0;
+    basin_record_table(r, "graphs", NULL);
+    for (int64_t i = 0; i < u->count; i++) {
+        int64_t rows = nodes ? basin_graphset_tokens(&u->set, u->list[i]) - 1 : 1;
+        for (int64_t n = 0; n < rows; n++, row++) {
+            basin_record_row(r);
+            basin_record_integer(r, "graph", u->list[i]);
+            if (nodes) basin_record_integer(r, "node", n);
+            put_outputs(r, j, row);
+            basin_record_end(r);
+        }
+    }
+    basin_record_end(r);
+}
+
+/* ---- embeddings ---- */
+
+static basin_status add(basin_bundle *bundle, const char *name, void *data, basin_dtype dtype,
+                        basin_shape shape, basin_error *error) {
+    basin_tensor tensor = basin_tensor_borrow(data, dtype, shape);
+    return basin_bundle_add(bundle, name, &tensor, error);
+}
+
+static void free_bundle(basin_bundle **bundle) { basin_bundle_free(*bundle); }
+
+/* Which graph, and which node of it, each row is. */
+static void number_rows(int64_t *graph, int64_t *node, const prediction *j) {
+    const basin_graph_use *u = &j->use;
+    bool nodes = basin_graphs_get_target(u->model) == BASIN_NODE_CLASSES;
+    for (int64_t i = 0, row = 0; i < u->count; i++) {
+        int64_t rows = nodes ? basin_graphset_tokens(&u->set, u->list[i]) - 1 : 1;
+        for (int64_t n = 0; n < rows; n++, row++) graph[row] = u->list[i], node[row] = n;
+    }
+}
+
+static basin_status write_embeddings(prediction *j, basin_error *error) {
+    int64_t rows = j->rows, width = basin_graphs_width(j->use.model);
+    const predict_options *o = j->o;
+    BASIN_FREE_AT_EXIT float *embedding = NULL;
+    BASIN_FREE_AT_EXIT float *energy = NULL;
+    BASIN_FREE_AT_EXIT int64_t *graph = NULL;
+    BASIN_AT_EXIT(free_bundle) basin_bundle *bundle = NULL;
+    BASIN_TRY(BASIN_NEW(&embedding, rows * width, "embeddings", error));
+    BASIN_TRY(BASIN_NEW(&energy, rows * 3, "energies", error));
+    BASIN_TRY(BASIN_NEW(&graph, 2 * rows, "numbers of rows", error));
+    BASIN_TRY(basin_bundle_new(&bundle, error));
+    BASIN_TRY(basin_graphs_embed(embedding, o->energies ? energy : NULL, j->use.model, &j->use.data,
+                                 error));
+    number_rows(graph, graph + rows, j);
+    BASIN_TRY(add(bundle, "graph", graph, BASIN_I64, BASIN_SHAPE(rows), error));
+    if (basin_graphs_get_target(j->use.model) == BASIN_NODE_CLASSES)
+        BASIN_TRY(add(bundle, "node", graph + rows, BASIN_I64, BASIN_SHAPE(rows), error));
+    BASIN_TRY(add(bundle, "embedding", embedding, BASIN_F32, BASIN_SHAPE(rows, width), error));
+    if (o->energies)
+        BASIN_TRY(add(bundle, "energy", energy, BASIN_F32, BASIN_SHAPE(rows, 3), error));
+    return basin_bundle_write(o->embeddings, bundle, error);
+}
+
+static basin_status predict(prediction *j, char **operand, basin_error *error) {
+    const predict_options *o = j->o;
+    basin_graph_use *u = &j->use;
+    BASIN_TRY(
+        basin_graph_use_open(u, operand, o->part, o->cache, false, &o->compute, o->quiet, error));
+    j->rows = basin_graphs_rows(u->model, &u->data);
+    j->columns = basin_graphs_columns(u->model);
+    BASIN_TRY(BASIN_NEW(&j->output, j->rows * j->columns, "outputs", error));
+    BASIN_TRY(BASIN_NEW(&j->class_value, j->rows, "outputs", error));
+    BASIN_TRY(basin_graphs_predict(j->output, j->class_value, u->model, &u->data, error));
+    basin_graph_use_note(u, o->quiet);
+    if (o->embeddings) BASIN_TRY(write_embeddings(j, error));
+    return basin_record_write(o->output, BASIN_FORM_CSV, put_predictions, j, error);
+}
+
+static basin_status run_predict(const void *values, int operands, char **operand,
+                                basin_error *error) {
+    prediction j = {.o = values};
+    (void)operands;
+    basin_status status = predict(&j, operand, error);
+    free(j.output);
+    free(j.class_value);
+    basin_graph_use_close(&j.use);
+    return status;
+}
+
+const basin_command basin_command_graph_predict = {
+    .name = "graph predict",
+    .summary = "Write a graph model's classes or values as CSV",
+    .operands = "MODEL DATA",
+    .operands_least = 2,
+    .operands_most = 2,
+    .text =
+        "One line per graph (numbered from 0), or per node with classes of nodes: the class as the "
+        "training data number it, and the probability of each; or the values. A set without labels "
+        "(a TUDataset of DS_A.txt and DS_graph_indicator.txt) will do.",
+    .example = "  basin graph predict proteins.safetensors PROTEINS.zip -o classes.csv\n"
+               "  basin graph predict proteins.safetensors NEW.zip --embeddings rows.npz "
+               "--energies\n",
+    .option = predict_table,
+    .defaults = &predict_defaults,
+    .size = sizeof predict_defaults,
+    .run = run_predict,
+};
+
+/* ---- eval: how well a model does on a set of graphs, whether it has seen them, and how much the
+ * noise of its descent would change that ---- */
+
+typedef struct eval_options {
+    const char *part, *cache;
+    basin_compute_flags compute;
+    int64_t noisy;
+    bool unseen, quiet, json;
+} eval_options;
+
+static const eval_options eval_defaults = {.part = "auto", .compute = BASIN_COMPUTE_DEFAULT};
+
+static const basin_option eval_table[] = {
+    BASIN_FLAG(eval_options, unseen, 0, "unseen",
+               "Score only the graphs that had no part in training, validation included."),
+    BASIN_INTEGER(eval_options, noisy, "noisy", "N", 0, 100000,
+                  "Also evaluate N times with the noise of training left on, as the paper does: "
+                  "how much noise changes the score of one model."),
+    BASIN_GRAPH_OPTIONS(eval_options),
+    BASIN_OPTION_QUIET(eval_options),
+    BASIN_OPTION_JSON(eval_options),
+    BASIN_OPTIONS_END,
+};
+
+/* What noisy evaluations of one model came to. */
+typedef struct spread {
+    int64_t count;
+    double mean, deviation, lowest, highest;
+} spread;
+
+typedef struct evaluation {
+    const eval_options *o;
+    const char *model;
+    basin_graph_use use;
+    basin_graphs_measures measures;
+    basin_graphs_value *value; /* [columns] of a model of values */
+    spread spread;
+    bool known;      /* whether the model's file says what it has seen */
+    int64_t count;   /* graphs before the unseen were chosen */
+    int64_t seen[3]; /* of these, by basin_graphs_memory */
+} evaluation;
+
+static void keep_new(basin_graph_use *u, const basin_graphs_memory *memory) {
+    int64_t kept = 0;
+    for (int64_t i = 0; i < u->count; i++)
+        if (memory[i] == BASIN_GRAPHS_NEW) u->list[kept++] = u->list[i];
+    u->count = u->data.graphs = kept;
+}
+
+static basin_status look_back(evaluation *j, basin_error *error) {
+    basin_graph_use *u = &j->use;
+    BASIN_FREE_AT_EXIT basin_graphs_memory *memory = NULL;
+    BASIN_TRY(BASIN_NEW(&memory, u->count, "a list of graphs", error));
+    basin_status status = basin_graphs_seen(memory, u->model, &u->set, u->list, u->count, error);
+    j->count = u->count;
+    j->known = !status;
+    for (int64_t i = 0; i < u->count && j->known; i++) j->seen[memory[i]]++;
+    if (j->o->unseen && j->known) keep_new(u, memory);
+    if (status && (j->o->unseen || status != BASIN_UNSUPPORTED)) return status;
+    if (j->o->unseen && !u->count)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: the model has seen all %lld graphs",
+                          u->set.name, (long long)j->count);
+    return BASIN_OK;
+}
+
+static basin_status measure_spread(spread *s, basin_graph_use *u, int64_t count,
+                                   basin_error *error) {
+    basin_graphs_target target = basin_graphs_get_target(u->model);
+    BASIN_FREE_AT_EXIT basin_graphs_measures *measures = NULL;
+    BASIN_FREE_AT_EXIT double *value = NULL;
+    BASIN_TRY(BASIN_NEW(&measures, count, "evaluations", error));
+    BASIN_TRY(BASIN_NEW(&value, count, "evaluations", error));
+    BASIN_TRY(basin_graphs_score_noisy(measures, count, u->model, &u->data, error));
+    for (int64_t i = 0; i < count; i++) {
+        value[i] = fabs(basin_graphs_merit(&measures[i], target));
+        if (!i || value[i] < s->lowest) s->lowest = value[i];
+        if (!i || value[i] > s->highest) s->highest = value[i];
+    }
+    basin_mean_deviation(&s->mean, &s->deviation, value, count);
+    s->count = count;
+    return BASIN_OK;
+}
+
+static const char *part_of(const evaluation *j) {
+    if (strcmp(j->o->part, "auto") != 0) return j->o->part;
+    return j->use.set.split[2] ? "test" : "all";
+}
+
+static void put_spread(basin_record *r, const spread *s, basin_graphs_target target) {
+    basin_record_object(r, "noisy|with noise");
+    basin_record_text(r, ".of", "the noise of the descent in one model");
+    basin_record_text(r, "score|", basin_graph_score_name(target));
+    basin_record_integer(r, "evaluations", s->count);
+    basin_record_number(r, "mean", "%.5g", s->mean);
+    basin_record_number(r, "deviation", "%.2g", s->deviation);
+    basin_record_number(r, "lowest", "%.5g", s->lowest);
+    basin_record_number(r, "highest", "%.5g", s->highest);
+    basin_record_end(r);
+    basin_record_note(r, "the spread of noise in one model; it says nothing of other trainings, "
+                         "seeds or splits");
+}
+
+static void put_values(basin_record *r, const evaluation *j) {
+    bool text = basin_record_form(r) == BASIN_FORM_TEXT;
+    basin_record_table(r, "values", NULL);
+    for (int64_t c = 0; c < basin_graphs_columns(j->use.model); c++) {
+        const basin_graphs_value *v = &j->value[c];
+        basin_record_row(r);
+        if (text) basin_record_integer(r, "value", c + 1);
+        basin_record_integer(r, "known", v->known);
+        if (text) basin_record_number(r, "mean", "%.4g", v->mean);
+        if (text) basin_record_number(r, "deviation", "%.4g", v->spread);
+        basin_record_number(r, "mae", "%.4g", v->error);
+        basin_record_number(r, "rmse", "%.4g", v->deviation);
+        basin_record_number(r, "r2", "%.4g", v->explained);
+        basin_record_end(r);
+    }
+    basin_record_end(r);
+}
+
+static void put_seen(basin_record *r, const evaluation *j) {
+    int64_t trained = j->seen[BASIN_GRAPHS_TRAINED_ON];
+    int64_t validated = j->seen[BASIN_GRAPHS_VALIDATED_ON];
+    if (j->known) {
+        basin_record_integer(r, ".trained_on", trained);
+        basin_record_integer(r, ".validated_on", validated);
+    }
+    if (!j->known)
+        basin_record_note(r, "the model's file does not say which graphs it was trained on: they "
+                             "may be among these");
+    else if (trained + validated)
+        basin_record_note(r,
+                          "%lld of these %lld graphs were trained on, %lld more chose the epoch%s",
+                          (long long)trained, (long long)j->count, (long long)validated,
+                          j->o->unseen ? "; they were left out"
+                                       : ": this is no score of unseen graphs (--unseen)");
+}
+
+static void put_missing(basin_record *r, const evaluation *j) {
+    int64_t missing = j->measures.missing;
+    bool nodes = basin_graphs_get_target(j->use.model) == BASIN_NODE_CLASSES;
+    if (j->value || missing) basin_record_integer(r, ".missing", missing);
+    if (missing && j->value)
+        basin_record_note(r, "%lld of %lld values are not known; they were left out",
+                          (long long)missing,
+                          (long long)(j->measures.items * basin_graphs_columns(j->use.model)));
+    else if (missing)
+        basin_record_note(r,
+                          "%lld of %lld %s have a class that the model does not know; they were "
+                          "left out",
+                          (long long)missing, (long long)(missing + j->measures.items),
+                          nodes ? "nodes" : "graphs");
+}
+
+static void put_evaluation(basin_record *r, const void *context) {
+    const evaluation *j = context;
+    basin_graphs_target target = basin_graphs_get_target(j->use.model);
+    basin_record_text(r, "model", j->model);
+    basin_record_text(r, "data", j->use.set.name);
+    basin_record_text(r, "task", basin_graphs_target_name(target));
+    basin_record_text(r, "part", part_of(j));
+    basin_record_measures(r, &j->measures, target, true);
+    if (*units_of(j->use.model)) basin_record_note(r, "(%s)", units_of(j->use.model) + 2);
+    put_seen(r, j);
+    if (j->spread.count) put_spread(r, &j->spread, target);
+    put_missing(r, j);
+    if (j->value) put_values(r, j);
+}
+
+static basin_status evaluate(evaluation *j, char **operand, basin_error *error) {
+    const eval_options *o = j->o;
+    basin_graph_use *u = &j->use;
+    BASIN_TRY(
+        basin_graph_use_open(u, operand, o->part, o->cache, true, &o->compute, o->quiet, error));
+    BASIN_TRY(look_back(j, error));
+    BASIN_TRY(basin_graphs_score(&j->measures, u->model, &u->data, error));
+    basin_graph_use_note(u, o->quiet);
+    if (basin_graphs_get_target(u->model) == BASIN_GRAPHS_VALUES) {
+        BASIN_TRY(BASIN_NEW(&j->value, basin_graphs_columns(u->model), "values", error));
+        BASIN_TRY(basin_graphs_score_values(j->value, u->model, &u->data, error));
+    }
+    if (o->noisy) BASIN_TRY(measure_spread(&j->spread, u, o->noisy, error));
+    return basin_record_print(o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT, put_evaluation, j,
+                              error);
+}
+
+static basin_status run_eval(const void *values, int operands, char **operand, basin_error *error) {
+    evaluation j = {.o = values, .model = operand[0]};
+    (void)operands;
+    basin_status status = evaluate(&j, operand, error);
+    free(j.value);
+    basin_graph_use_close(&j.use);
+    return status;
+}
+
+const basin_command basin_command_graph_eval = {
+    .name = "graph eval",
+    .summary = "Score a graph model on labelled graphs",
+    .operands = "MODEL DATA",
+    .operands_least = 2,
+    .operands_most = 2,
+    .text =
+        "Accuracy and class-averaged accuracy of classes; of values the mean absolute error, the "
+        "root mean square error and R2, each value in its own units, missing ones left out. Graphs "
+        "whose class the model does not know are left out. What else is in a batch does not "
+        "change a score. A line says how many of the graphs the model was trained on. Scores are "
+        "without noise; --noisy adds how they spread with it.",
+    .example = "  basin graph eval zinc.safetensors zinc12k.npz --json\n"
+               "  basin graph eval mutag.safetensors MUTAG.zip --unseen\n"
+               "  basin graph eval zinc.safetensors zinc12k.npz --noisy 100\n",
+    .option = eval_table,
+    .defaults = &eval_defaults,
+    .size = sizeof eval_defaults,
+    .run = run_eval,
+};
+
+/* ---- make: sets of graphs that are generated or cut from pictures, packed into one file ---- */
+
+typedef struct make_options {
+    const char *pictures;
+    int64_t train, validation, test, limit, segments, seed;
+    double compactness;
+    bool quiet, json;
+} make_options;
+
+static const make_options make_defaults = {.train = -1, .validation = -1, .test = -1};
+
+static const basin_option make_table[] = {
+    BASIN_INTEGER(make_options, train, "train", "N", -1, 1 << 24,
+                  "Graphs for training; -1: the benchmark's 10000.",
+                  .needs = "OPERAND!=superpixels"),
+    BASIN_INTEGER(make_options, validation, "validation", "N", -1, 1 << 24,
+                  "Graphs for validation; -1: the benchmark's 2000 (pattern), 1000 (cluster), 5000 "
+                  "of the training pictures (superpixels)."),
+    BASIN_INTEGER(make_options, test, "test", "N", -1, 1 << 24,
+                  "Graphs for the test; -1: the benchmark's 2000 or 1000.",
+                  .needs = "OPERAND!=superpixels"),
+    BASIN_TEXT(
+        make_options, pictures, 0, "pictures", "PATH",
+        "For superpixels: MNIST's or CIFAR-10's files, or an archive with a folder per class.",
+        .needs = "OPERAND=superpixels"),
+    BASIN_INTEGER(make_options, limit, "limit", "N", 0, 1 << 24,
+                  "At most N pictures of each half; 0: all.", .needs = "OPERAND=superpixels"),
+    BASIN_INTEGER(make_options, segments, "segments", "N", 0, 1 << 20,
+                  "Superpixels per picture, at most; 0: 75 of grey ones, 150 of colours.",
+                  .needs = "OPERAND=superpixels"),
+    BASIN_REAL(make_options, compactness, "compactness", "X", 0, 1e6,
+               "How much place counts against colour; 0: 0.25 of grey ones, 10 of colours.",
+               .needs = "OPERAND=superpixels"),
+    BASIN_OPTION_SEED(make_options),
+    BASIN_OPTION_QUIET(make_options),
+    BASIN_OPTION_JSON(make_options),
+    BASIN_OPTIONS_END,
+};
+
+static basin_status make(basin_graphset *set, const make_options *o, const char *kind,
+                         basin_error *error) {
+    bool pattern = !strcmp(kind, "pattern");
+    int64_t other = pattern ? 2000 : 1000;
+    int64_t size[3] = {o->train >= 0 ? o->train : 10000, o->validation >= 0 ? o->validation : other,
+                       o->test >= 0 ? o->test : other};
+    if (pattern) return basin_graphset_pattern(set, size, (uint64_t)o->seed, error);
+    if (!strcmp(kind, "cluster"))
+        return basin_graphset_cluster(set, size, (uint64_t)o->seed, error);
+    basin_superpixels spec = {.segments = o->segments, .compactness = o->compactness};
+    return basin_graphset_read_pictures(set, o->pictures, &spec,
+                                        o->validation >= 0 ? o->validation : 5000, o->limit,
+                                        (uint64_t)o->seed, error);
+}
+
+typedef struct made {
+    const basin_graphset *set;
+    const char *path;
+} made;
+
+static void put_made(basin_record *r, const void *context) {
+    const made *m = context;
+    basin_record_text(r, "file", m->path);
+    basin_record_integer(r, "graphs", m->set->graphs);
+    if (basin_record_form(r) == BASIN_FORM_TEXT) {
+        basin_record_integer(r, "training", m->set->split[0]);
+        basin_record_integer(r, "validation", m->set->split[1]);
+        basin_record_integer(r, "test", m->set->split[2]);
+    }
+    basin_record_integer(r, "nodes", m->set->nodes);
+    basin_record_integer(r, "edges", m->set->edges);
+    basin_record_integer(r, "classes", m->set->classes);
+}
+
+static basin_status run_make(const void *values, int operands, char **operand, basin_error *error) {
+    const make_options *o = values;
+    const char *kind = operand[0];
+    basin_graphset set;
+    (void)operands;
+    bool pictures = !strcmp(kind, "superpixels");
+    if (!pictures && strcmp(kind, "pattern") != 0 && strcmp(kind, "cluster") != 0)
+        return basin_usage(error, "'%s' is not pattern, cluster or superpixels", kind);
+    if (pictures && !o->pictures) return basin_usage(error, "superpixels need --pictures");
+    BASIN_TRY(make(&set, o, kind, error));
+    basin_status status = basin_graphset_write(operand[1], &set, error);
+    if (!status)
+        status = basin_record_print(o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT, put_made,
+                                    &(made){&set, operand[1]}, error);
+    basin_graphset_free(&set);
+    return status;
+}
+
+const basin_command basin_command_graph_make = {
+    .name = "graph make",
+    .summary = "Generate PATTERN or CLUSTER, or cut superpixel graphs of pictures",
+    .operands = "pattern|cluster|superpixels OUT",
+    .operands_least = 2,
+    .operands_most = 2,
+    .text =
+        "Writes a packed set (safetensors) with its split into training, validation and test. "
+        "PATTERN and CLUSTER are drawn with the parameters of the benchmark, from the seed; its "
+        "own files cannot be regenerated, as their seeds were not kept. Superpixels are SLIC "
+        "segments, each tied to its 8 nearest.",
+    .example = "  basin graph make cluster cluster.safetensors --seed 1\n"
+               "  basin graph make superpixels mnist.safetensors --pictures mnist/\n",
+    .option = make_table,
+    .defaults = &make_defaults,
+    .size = sizeof make_defaults,
+    .run = run_make,
+};

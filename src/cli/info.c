@@ -1,0 +1,223 @@
+/* basin info: what is in a tensor file: configuration (metadata), a line for each tensor, totals.
+ * basin version: what this build is made of and what it found on this machine. */
+#include <cjson/cJSON.h>
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "backend/device.h"
+#include "backend/isa.h"
+#include "base/library.h"
+#include "base/team/processors.h"
+#include "base/try.h"
+#include "basin/io.h"
+#include "basin/version.h"
+#include "bench/blas.h"
+#include "cli/command.h"
+#include "cli/record.h"
+#include "view/summary.h"
+
+typedef struct options {
+    bool stats, json;
+} options;
+
+static const options defaults = {0};
+
+static const basin_option table[] = {
+    BASIN_FLAG(options, stats, 0, "stats",
+               "Mean, standard deviation, least and greatest number of each tensor, and how many "
+               "are NaN or infinite. Reads the whole file."),
+    BASIN_OPTION_JSON(options),
+    BASIN_OPTIONS_END,
+};
+
+static void put_tensor(basin_record *r, const char *name, const basin_tensor *tensor, bool stats) {
+    basin_record_row(r);
+    basin_record_text(r, "name|tensor", name);
+    basin_record_text(r, "dtype|type", basin_dtype_name(tensor->dtype));
+    basin_record_shape(r, "shape", tensor->shape);
+    basin_record_integer(r, "count", basin_shape_count(tensor->shape));
+    if (stats) {
+        basin_summary s = basin_tensor_summary(tensor);
+        basin_record_number(r, "mean", "%.5g", s.mean);
+        basin_record_number(r, "std", "%.5g", s.std);
+        basin_record_number(r, "min", "%.5g", s.low);
+        basin_record_number(r, "max", "%.5g", s.high);
+        basin_record_integer(r, "nan|NaN", s.nan);
+        basin_record_integer(r, "infinite", s.infinite);
+    }
+    basin_record_end(r);
+}
+
+/* In text values that are too long to read are cut. */
+static void put_configuration(basin_record *r, const basin_bundle *bundle) {
+    enum { LONG_VALUE = 2000, SHOWN = 200 };
+    bool text = basin_record_form(r) == BASIN_FORM_TEXT;
+    if (!text) basin_record_object(r, "configuration");
+    if (text && basin_bundle_meta_count(bundle)) basin_record_note(r, "configuration:");
+    basin_record_data_keys(r, true);
+    for (size_t i = 0; i < basin_bundle_meta_count(bundle); i++) {
+        const char *key = basin_bundle_meta_key(bundle, i);
+        const char *value = basin_bundle_meta_value(bundle, i);
+        if (text && strlen(value) > LONG_VALUE)
+            basin_record_format(r, key, "%.*s ... (%zu bytes; --json has all)", SHOWN, value,
+                                strlen(value));
+        else
+            basin_record_text(r, key, value);
+    }
+    basin_record_data_keys(r, false);
+    if (!text) basin_record_end(r);
+}
+
+static void put_file(basin_record *r, const basin_bundle *bundle, bool stats) {
+    int64_t numbers = 0, bytes = 0;
+    size_t tensors = basin_bundle_count(bundle);
+    for (size_t i = 0; i < tensors; i++) {
+        numbers += basin_shape_count(basin_bundle_at(bundle, i)->shape);
+        bytes += (int64_t)basin_tensor_bytes(basin_bundle_at(bundle, i));
+    }
+    bool text = basin_record_form(r) == BASIN_FORM_TEXT;
+    if (!text) basin_record_row(r);
+    basin_record_text(r, "file", basin_bundle_path(bundle));
+    if (text) basin_record_integer(r, "tensors", (int64_t)tensors);
+    basin_record_integer(r, "numbers", numbers);
+    basin_record_integer(r, "bytes", bytes);
+    put_configuration(r, bundle);
+    basin_record_table(r, "tensors", NULL);
+    for (size_t i = 0; i < tensors; i++)
+        put_tensor(r, basin_bundle_name(bundle, i), basin_bundle_at(bundle, i), stats);
+    basin_record_end(r);
+    if (!text) basin_record_end(r);
+}
+
+/* Files that cannot be read are reported, and the others printed. */
+static basin_status run(const void *values, int operands, char **operand, basin_error *error) {
+    const options *o = values;
+    basin_status status = BASIN_OK;
+    basin_record *r = basin_record_open(stdout, o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT);
+    if (!r) return basin_fail_memory(error, "a result");
+    if (o->json) basin_record_table(r, "files", NULL);
+    for (int i = 0; i < operands; i++) {
+        basin_bundle *bundle;
+        if (basin_bundle_read(&bundle, operand[i], error)) {
+            basin_report(error);
+            status = BASIN_REPORTED;
+            continue;
+        }
+        if (i && !o->json) basin_record_note(r, "%s", "");
+        put_file(r, bundle, o->stats);
+        basin_bundle_free(bundle);
+        basin_note_gamma(operand[i], false);
+    }
+    if (o->json) basin_record_end(r);
+    BASIN_TRY(basin_record_close(r, error));
+    return status;
+}
+
+const basin_command basin_command_info = {
+    .name = "info",
+    .summary = "Describe a model or tensor file: configuration, tensors, totals",
+    .operands = "FILE...",
+    .operands_least = 1,
+    .operands_most = INT_MAX,
+    .text =
+        "Reads safetensors and npz. The configuration is the metadata of the file. A model file "
+        "written by Basin holds all that is needed to run it.",
+    .example = "  basin info model.safetensors\n"
+               "  basin info --stats --json weights.npz\n",
+    .option = table,
+    .defaults = &defaults,
+    .size = sizeof defaults,
+    .run = run,
+};
+
+/* ---- version ---- */
+
+#if defined(__clang__)
+#define COMPILER "clang " __clang_version__
+#elif defined(__GNUC__)
+#define COMPILER "gcc " __VERSION__
+#else
+#define COMPILER "unknown"
+#endif
+
+#if defined(__x86_64__)
+#define PROCESSOR "x86-64"
+#elif defined(__aarch64__)
+#define PROCESSOR "arm64"
+#else
+#define PROCESSOR "unknown"
+#endif
+
+/* Nothing is opened to find out: this page comes at once. */
+static bool has_cuda(void) { return basin_cuda_module_present() && basin_cuda_driver_present(); }
+
+static void put_version(basin_record *r, const void *context) {
+    (void)context;
+    bool text = basin_record_form(r) == BASIN_FORM_TEXT;
+    if (text)
+        basin_record_note(r, "basin %s", basin_version());
+    else
+        basin_record_text(r, "version", basin_version());
+    basin_record_list(r, "backends");
+    basin_record_text(r, NULL, "ref");
+    basin_record_text(r, NULL, "cpu");
+    if (has_cuda()) basin_record_text(r, NULL, "cuda");
+    if (text && !has_cuda() && basin_cuda_module_present())
+        basin_record_text(r, NULL, "(cuda lacks its driver, libcuda.so.1)");
+    basin_record_end(r);
+    basin_record_text(r, "processor", PROCESSOR);
+    basin_record_list(r, "instruction_sets");
+    for (basin_isa isa = 0; isa < BASIN_ISA_COUNT; isa++)
+        if (basin_isa_available(isa)) basin_record_text(r, NULL, basin_isa_name(isa));
+    if (basin_cpu_amx()) basin_record_text(r, NULL, "amx");
+    basin_record_end(r);
+    basin_record_text(r, "instruction_set|in use", basin_isa_name(basin_cpu_isa()));
+    basin_record_integer(r, "threads", basin_processors());
+    basin_record_text(r, "blas|BLAS to compare",
+                      basin_blas_file() ? basin_blas_file() : "none found");
+    basin_record_text(r, "compiler", COMPILER);
+    basin_record_object(r, "libraries");
+    basin_record_text(r, "zlib", zlibVersion());
+    basin_record_text(r, "cJSON", cJSON_Version());
+    basin_record_end(r);
+    if (text) basin_record_note(r, "opened when needed:");
+    if (!text) basin_record_object(r, "opened_when_needed");
+    for (int i = 0; basin_library_name(i); i++)
+        if (text)
+            basin_record_format(r, basin_library_name(i), "for %s%s", basin_library_purpose(i),
+                                basin_library_present(i) ? "" : " (absent here)");
+        else
+            basin_record_flag(r, basin_library_name(i), basin_library_present(i));
+    if (!text) basin_record_end(r);
+}
+
+static basin_status run_version(const void *values, int operands, char **operand,
+                                basin_error *error) {
+    const options *o = values;
+    (void)operands, (void)operand;
+    return basin_record_print(o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT, put_version, NULL,
+                              error);
+}
+
+static const basin_option version_table[] = {
+    BASIN_OPTION_JSON(options),
+    BASIN_OPTIONS_END,
+};
+
+const basin_command basin_command_version = {
+    .name = "version",
+    .summary = "Name the build: backends, BLAS, instruction sets, libraries",
+    .operands = "",
+    .text =
+        "The instruction sets are those that this build contains and this processor has. "
+        "BASIN_ISA=portable|neon|avx2|avx512 in the environment chooses another than the best "
+        "of them. Nothing is opened to print this page: a library, or CUDA, that is named here is "
+        "installed, and whether it works shows when it is used. \"basin bench\" prints which "
+        "BLAS it compares with.",
+    .option = version_table,
+    .defaults = &defaults,
+    .size = sizeof defaults,
+    .run = run_version,
+};

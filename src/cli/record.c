@@ -1,0 +1,510 @@
+/* One result in three forms; see record.h. JSON and CSV are written as they come. Text is kept
+ * until the widths of its columns are known: lines "name value" up to the next table or note, a
+ * table up to its end. */
+#include "cli/record.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/try.h"
+#include "io/file.h"
+#include "io/json_writer.h"
+
+enum { DEPTH = BASIN_JSON_DEPTH, KEY = 300 };
+
+typedef enum level {
+    LEVEL_FIELDS, /* the outermost */
+    LEVEL_LINE,   /* an object: one line of text */
+    LEVEL_LIST,
+    LEVEL_TABLE,
+    LEVEL_ROW,
+    LEVEL_SILENT, /* for JSON alone */
+} level;
+
+typedef struct column {
+    char *name;
+    bool right;
+    size_t width;
+} column;
+
+/* Cells in the order of rows; a row may lack some. */
+typedef struct cell {
+    size_t row, column;
+    char *text;
+} cell;
+
+typedef struct grid {
+    column *column;
+    cell *cell;
+    size_t columns, columns_room, cells, cells_room, rows;
+} grid;
+
+struct basin_record {
+    FILE *file;
+    basin_form form;
+    basin_json json;
+    int depth;
+    level level[DEPTH];
+    grid fields, table; /* text; of CSV the table's columns */
+    char *line;         /* of an object or a list */
+    size_t line_length, line_room;
+    char line_name[KEY];
+    const char *title;
+    size_t next; /* column of a row in CSV */
+    bool data_keys, heading_only, failed, headed;
+};
+
+/* ---- names ---- */
+
+static const struct {
+    const char *key, *name;
+} names[] = {
+    {"auprc", "AUPRC"},
+    {"auroc", "AUROC"},
+    {"ece", "ECE"},
+    {"f1", "F1"},
+    {"mae", "MAE"},
+    {"macro_f1", "macro-F1"},
+    {"mse", "MSE"},
+    {"psnr", "PSNR"},
+    {"rmse", "RMSE"},
+    {"r2", "R2"},
+    {"recall_at_k", "recall@k"},
+    {"ssim", "SSIM"},
+    {"gflops", "GFLOP/s"},
+    {"cpu_seconds", "CPU s"},
+};
+
+/* What JSON and CSV call it. */
+static const char *key_of(char text[KEY], const basin_record *r, const char *key) {
+    if (!key || r->data_keys) return key;
+    key += *key == '.';
+    snprintf(text, KEY, "%.*s", (int)strcspn(key, "|"), key);
+    return text;
+}
+
+static const char *name_of(char text[KEY], const basin_record *r, const char *key) {
+    const char *bar = r->data_keys ? NULL : strchr(key, '|');
+    if (r->data_keys) return key;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(names[i].key, key)) return names[i].name;
+    snprintf(text, KEY, "%s", bar ? bar + 1 : key);
+    for (char *c = text; *c; c++)
+        if (*c == '_') *c = ' ';
+    return text;
+}
+
+static bool is_csv(const basin_record *r) { return r->form >= BASIN_FORM_CSV; }
+
+/* ---- text ---- */
+
+static void clean(char *text) {
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ' || *text == 127) *text = '?';
+}
+
+/* Columns on the screen: bytes that do not continue a UTF-8 sequence. */
+static size_t text_width(const char *text) {
+    size_t width = 0;
+    for (; *text; text++) width += ((unsigned char)*text & 0xc0) != 0x80;
+    return width;
+}
+
+static void grid_free(grid *g) {
+    for (size_t i = 0; i < g->columns; i++) free(g->column[i].name);
+    for (size_t i = 0; i < g->cells; i++) free(g->cell[i].text);
+    free(g->column);
+    free(g->cell);
+    *g = (grid){0};
+}
+
+/* The column of that name; it is added where there is none. -1: out of memory. */
+static int64_t find_column(basin_record *r, grid *g, const char *name, bool right) {
+    for (size_t i = 0; i < g->columns; i++)
+        if (!strcmp(g->column[i].name, name)) return (int64_t)i;
+    char *copy = basin_string_copy(name);
+    if (!copy || !basin_array_reserve((void **)&g->column, &g->columns_room, g->columns + 1,
+                                      sizeof *g->column)) {
+        free(copy);
+        r->failed = true;
+        return -1;
+    }
+    g->column[g->columns] = (column){copy, right, text_width(copy)};
+    return (int64_t)g->columns++;
+}
+
+static void add_cell(basin_record *r, grid *g, int64_t at, const char *text) {
+    char *copy = at < 0 ? NULL : basin_string_copy(text);
+    if (!copy ||
+        !basin_array_reserve((void **)&g->cell, &g->cells_room, g->cells + 1, sizeof *g->cell)) {
+        free(copy);
+        r->failed = true;
+        return;
+    }
+    clean(copy);
+    size_t width = text_width(copy);
+    if (width > g->column[at].width) g->column[at].width = width;
+    g->cell[g->cells++] = (cell){g->rows, (size_t)at, copy};
+}
+
+/* Blanks are owed until a cell needs them, so that no line ends in blanks. */
+static void print_cell(FILE *file, int *owed, const column *c, const char *text) {
+    int blank = (int)(c->width - text_width(text));
+    if (c->right) *owed += blank;
+    if (*text) {
+        fprintf(file, "%*s%s", *owed, "", text);
+        *owed = 0;
+    }
+    if (!c->right) *owed += blank;
+    *owed += 2;
+}
+
+/* Prints the rows and frees them. */
+static void grid_print(grid *g, FILE *file, int indent, bool heading) {
+    int owed = indent;
+    for (size_t c = 0; c < g->columns && heading; c++)
+        print_cell(file, &owed, &g->column[c], g->column[c].name);
+    if (heading && g->columns) fputc('\n', file);
+    for (size_t i = 0, row = 0; row < g->rows; row++) {
+        size_t end = i;
+        owed = indent;
+        while (end < g->cells && g->cell[end].row == row) end++;
+        for (size_t c = 0; c < g->columns; c++) {
+            const char *text = "";
+            for (size_t k = i; k < end; k++)
+                if (g->cell[k].column == c) text = g->cell[k].text;
+            print_cell(file, &owed, &g->column[c], text);
+        }
+        fputc('\n', file);
+        i = end;
+    }
+    grid_free(g);
+}
+
+static void flush_fields(basin_record *r) { grid_print(&r->fields, r->file, 0, false); }
+
+static void add_field(basin_record *r, const char *name, const char *text) {
+    add_cell(r, &r->fields, find_column(r, &r->fields, "", false), name);
+    add_cell(r, &r->fields, find_column(r, &r->fields, "value", false), text);
+    r->fields.rows++;
+}
+
+/* "name value" behind what the line has; a list has no names. */
+static void add_to_line(basin_record *r, const char *name, const char *text) {
+    const char *part[] = {!r->line_length ? ""
+                          : name          ? "  "
+                                          : ", ",
+                          name ? name : "", name && *name ? " " : "", text};
+    for (int i = 0; i < 4; i++) {
+        size_t length = strlen(part[i]);
+        if (!basin_array_reserve((void **)&r->line, &r->line_room, r->line_length + length + 1,
+                                 1)) {
+            r->failed = true;
+            return;
+        }
+        memcpy(r->line + r->line_length, part[i], length + 1);
+        r->line_length += length;
+    }
+}
+
+/* ---- CSV ---- */
+
+/* What a spreadsheet would compute: a cell that begins like a formula and is no number. */
+static bool is_formula(const char *text) {
+    char *end;
+    if (!*text || !strchr("=+-@\t\r", *text)) return false;
+    strtod(text, &end);
+    return end == text || *end;
+}
+
+/* In quotes where it must be; a reader gets the same bytes back. */
+static void put_csv(basin_record *r, const char *text) {
+    bool formula = r->form == BASIN_FORM_SPREADSHEET && is_formula(text);
+    if (!strpbrk(text, ",\"\n\r") && *text != ' ') {
+        fprintf(r->file, "%s%s", formula ? "'" : "", text);
+        return;
+    }
+    fputs(formula ? "\"'" : "\"", r->file);
+    for (const char *c = text; *c; c++) {
+        if (*c == '"') fputc('"', r->file);
+        fputc(*c, r->file);
+    }
+    fputc('"', r->file);
+}
+
+/* The first row is kept until it has named the columns. */
+static void csv_cell(basin_record *r, const char *key, const char *text) {
+    if (!r->headed) {
+        add_cell(r, &r->table, find_column(r, &r->table, key, false), "");
+        if (r->failed) return;
+        free(r->table.cell[r->table.cells - 1].text);
+        r->table.cell[r->table.cells - 1].text = basin_string_copy(text);
+        r->failed = !r->table.cell[r->table.cells - 1].text;
+        return;
+    }
+    if (r->heading_only) return;
+    if (r->next++) fputc(',', r->file);
+    put_csv(r, text);
+}
+
+static void csv_row_end(basin_record *r) {
+    grid *g = &r->table;
+    if (!r->headed && !r->failed) {
+        for (size_t i = 0; i < g->columns; i++) {
+            if (i) fputc(',', r->file);
+            put_csv(r, g->column[i].name);
+        }
+        fputc('\n', r->file);
+        r->headed = true;
+        for (size_t i = 0; i < g->cells && !r->heading_only; i++) {
+            if (i) fputc(',', r->file);
+            put_csv(r, g->cell[i].text);
+        }
+        grid_free(g);
+    }
+    if (!r->heading_only) fputc('\n', r->file);
+    r->next = 0;
+}
+
+/* ---- one value, wherever it belongs ---- */
+
+/* A value of text and CSV; JSON has got it already. */
+static void put(basin_record *r, const char *key, const char *text, const char *csv, bool right) {
+    char name[KEY];
+    level at = r->level[r->depth];
+    bool hidden = key && !r->data_keys && *key == '.';
+    if (r->form == BASIN_FORM_JSON || hidden || at == LEVEL_SILENT) return;
+    if (is_csv(r)) {
+        if (at == LEVEL_ROW || (at == LEVEL_LINE && r->depth > 2))
+            csv_cell(r, r->headed ? "" : key_of(name, r, key), csv);
+    } else if (at == LEVEL_FIELDS) {
+        add_field(r, name_of(name, r, key), text);
+    } else if (at == LEVEL_ROW) {
+        add_cell(r, &r->table, find_column(r, &r->table, name_of(name, r, key), right), text);
+    } else {
+        add_to_line(r, key ? name_of(name, r, key) : NULL, text);
+    }
+}
+
+basin_form basin_record_form(const basin_record *r) { return r->form; }
+
+void basin_record_text(basin_record *r, const char *key, const char *value) {
+    char own[KEY];
+    if (r->form == BASIN_FORM_JSON) basin_json_text(&r->json, key_of(own, r, key), value);
+    put(r, key, value ? value : "-", value ? value : "", false);
+}
+
+void basin_record_format(basin_record *r, const char *key, const char *format, ...) {
+    char text[2000];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    basin_record_text(r, key, text);
+}
+
+void basin_record_integer(basin_record *r, const char *key, int64_t value) {
+    char own[KEY], text[32];
+    snprintf(text, sizeof text, "%lld", (long long)value);
+    if (r->form == BASIN_FORM_JSON) basin_json_integer(&r->json, key_of(own, r, key), value);
+    put(r, key, text, text, true);
+}
+
+void basin_record_flag(basin_record *r, const char *key, bool value) {
+    char own[KEY];
+    if (r->form == BASIN_FORM_JSON) basin_json_boolean(&r->json, key_of(own, r, key), value);
+    put(r, key, value ? "yes" : "no", value ? "1" : "0", false);
+}
+
+static void put_number(basin_record *r, const char *key, double value, const char *text) {
+    char own[KEY], csv[BASIN_NUMBER_TEXT];
+    if (r->form == BASIN_FORM_JSON) basin_json_number(&r->json, key_of(own, r, key), value);
+    put(r, key, isnan(value) ? "-" : text, isnan(value) ? "" : basin_number_print(csv, value),
+        true);
+}
+
+void basin_record_number(basin_record *r, const char *key, const char *format, ...) {
+    char text[400];
+    va_list args;
+    va_start(args, format);
+    double value = va_arg(args, double);
+    va_end(args);
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    put_number(r, key, value, text);
+}
+
+void basin_record_bytes(basin_record *r, const char *key, int64_t bytes) {
+    static const char *const unit[] = {"bytes", "KiB", "MiB", "GiB"};
+    char own[KEY], text[40], csv[32];
+    double value = (double)bytes;
+    int step = 0;
+    for (; value >= 1024 && step < 3; step++) value /= 1024;
+    snprintf(text, sizeof text, "%.*f %s", step ? 2 : 0, value, unit[step]);
+    snprintf(csv, sizeof csv, "%lld", (long long)bytes);
+    if (r->form == BASIN_FORM_JSON) basin_json_integer(&r->json, key_of(own, r, key), bytes);
+    put(r, key, text, csv, true);
+}
+
+void basin_record_spread(basin_record *r, const char *key, int decimals, double mean,
+                         double deviation) {
+    char own[KEY], text[100], csv[BASIN_NUMBER_TEXT];
+    snprintf(text, sizeof text, "%.*f +- %.*f", decimals, mean, decimals, deviation);
+    if (r->form == BASIN_FORM_JSON)
+        basin_json_numbers(&r->json, key_of(own, r, key), (double[]){mean, deviation}, 2);
+    put(r, key, text, basin_number_print(csv, mean), true);
+}
+
+void basin_record_numbers(basin_record *r, const char *key, const double *value, int64_t count) {
+    char own[KEY];
+    if (r->form == BASIN_FORM_JSON) basin_json_numbers(&r->json, key_of(own, r, key), value, count);
+}
+
+void basin_record_shape(basin_record *r, const char *key, basin_shape shape) {
+    char own[KEY], text[BASIN_SHAPE_TEXT];
+    if (r->form == BASIN_FORM_JSON) basin_json_shape(&r->json, key_of(own, r, key), shape);
+    basin_shape_print(text, shape);
+    put(r, key, text, text, true);
+}
+
+/* ---- groups ---- */
+
+/* What a group is in text, by where it stands. */
+static level level_inside(const basin_record *r, const char *key, level wanted) {
+    level at = r->level[r->depth];
+    bool hidden = key && !r->data_keys && *key == '.';
+    if (hidden || at == LEVEL_SILENT) return LEVEL_SILENT;
+    if (at == LEVEL_ROW) return is_csv(r) && wanted == LEVEL_LINE ? LEVEL_LINE : LEVEL_SILENT;
+    if (at == LEVEL_LINE || at == LEVEL_LIST) return wanted == LEVEL_LINE ? at : LEVEL_SILENT;
+    return wanted;
+}
+
+static void enter(basin_record *r, const char *key, level wanted) {
+    level inside = level_inside(r, key, wanted), at = r->level[r->depth];
+    bool text = r->form == BASIN_FORM_TEXT;
+    if (text && at == LEVEL_FIELDS && (inside == LEVEL_LINE || inside == LEVEL_LIST)) {
+        char name[KEY];
+        snprintf(r->line_name, KEY, "%s", name_of(name, r, key));
+        r->line_length = 0;
+    }
+    if (text && inside == LEVEL_TABLE) flush_fields(r);
+    if (r->depth + 1 < DEPTH) r->depth++;
+    r->level[r->depth] = inside;
+}
+
+void basin_record_object(basin_record *r, const char *key) {
+    char own[KEY];
+    if (r->form == BASIN_FORM_JSON) basin_json_object(&r->json, key_of(own, r, key));
+    enter(r, key, LEVEL_LINE);
+}
+
+void basin_record_list(basin_record *r, const char *key) {
+    char own[KEY];
+    if (r->form == BASIN_FORM_JSON) basin_json_array(&r->json, key_of(own, r, key));
+    enter(r, key, LEVEL_LIST);
+}
+
+void basin_record_table(basin_record *r, const char *key, const char *title) {
+    char own[KEY];
+    if (r->form == BASIN_FORM_JSON) basin_json_array(&r->json, key_of(own, r, key));
+    enter(r, key, LEVEL_TABLE);
+    if (r->level[r->depth] == LEVEL_TABLE) r->title = title;
+}
+
+void basin_record_dictionary(basin_record *r, const char *key, const char *title) {
+    char own[KEY];
+    if (r->form == BASIN_FORM_JSON) basin_json_object(&r->json, key_of(own, r, key));
+    enter(r, key, LEVEL_TABLE);
+    if (r->level[r->depth] == LEVEL_TABLE) r->title = title;
+}
+
+void basin_record_row(basin_record *r) { basin_record_entry(r, NULL); }
+
+void basin_record_entry(basin_record *r, const char *key) {
+    if (r->form == BASIN_FORM_JSON) basin_json_object(&r->json, key);
+    level at = r->level[r->depth];
+    if (r->depth + 1 < DEPTH) r->depth++;
+    r->level[r->depth] = at == LEVEL_TABLE ? LEVEL_ROW : LEVEL_SILENT;
+}
+
+void basin_record_end(basin_record *r) {
+    level left = r->level[r->depth], outer = r->depth ? r->level[r->depth - 1] : LEVEL_SILENT;
+    if (r->form == BASIN_FORM_JSON) basin_json_end(&r->json);
+    if (r->depth) r->depth--;
+    if (r->form == BASIN_FORM_JSON) return;
+    if (left == LEVEL_ROW && is_csv(r)) csv_row_end(r);
+    if (is_csv(r)) return;
+    if (left == LEVEL_ROW) r->table.rows++;
+    if (left == LEVEL_TABLE && r->table.rows) {
+        if (r->title) fprintf(r->file, "%s\n", r->title);
+        grid_print(&r->table, r->file, 2, true);
+    }
+    if ((left == LEVEL_LINE || left == LEVEL_LIST) && outer == LEVEL_FIELDS && r->line_length)
+        add_field(r, r->line_name, r->line);
+}
+
+void basin_record_data_keys(basin_record *r, bool are) { r->data_keys = are; }
+
+void basin_record_heading_only(basin_record *r, bool only) { r->heading_only = only; }
+
+void basin_record_note(basin_record *r, const char *format, ...) {
+    char text[2000];
+    va_list args;
+    if (r->form != BASIN_FORM_TEXT) return;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    clean(text);
+    flush_fields(r);
+    fprintf(r->file, "%s\n", text);
+}
+
+/* ---- whole records ---- */
+
+basin_record *basin_record_open(FILE *file, basin_form form) {
+    basin_record *r = calloc(1, sizeof *r);
+    if (!r) return NULL;
+    r->file = file;
+    r->form = form;
+    if (form == BASIN_FORM_JSON) r->json = basin_json_begin(file);
+    return r;
+}
+
+basin_status basin_record_close(basin_record *r, basin_error *error) {
+    bool failed = r->failed;
+    if (r->form == BASIN_FORM_JSON) basin_json_end(&r->json);
+    if (r->form == BASIN_FORM_TEXT && !failed) flush_fields(r);
+    grid_free(&r->fields);
+    grid_free(&r->table);
+    free(r->line);
+    free(r);
+    return failed ? basin_fail_memory(error, "a table") : BASIN_OK;
+}
+
+static basin_status print_to(FILE *file, basin_form form, basin_record_fill *fill,
+                             const void *context, basin_error *error) {
+    basin_record *r = basin_record_open(file, form);
+    if (!r) return basin_fail_memory(error, "a result");
+    fill(r, context);
+    return basin_record_close(r, error);
+}
+
+basin_status basin_record_print(basin_form form, basin_record_fill *fill, const void *context,
+                                basin_error *error) {
+    return print_to(stdout, form, fill, context, error);
+}
+
+basin_status basin_record_write(const char *path, basin_form form, basin_record_fill *fill,
+                                const void *context, basin_error *error) {
+    basin_writer writer;
+    if (!path) return print_to(stdout, form, fill, context, error);
+    BASIN_TRY(basin_writer_create(&writer, path, error));
+    basin_status status = print_to(writer.file, form, fill, context, error);
+    if (!status) return basin_writer_commit(&writer, error);
+    basin_writer_discard(&writer);
+    return status;
+}

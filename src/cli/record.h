@@ -1,0 +1,97 @@
+/* One result in three forms. A command says once what it found, in the order of its fields, and the
+ * record prints it as text for people, as JSON or as CSV:
+ *
+ *     static void fill(basin_record *r, const void *context) {
+ *         const job *j = context;
+ *         basin_record_text(r, "model", j->path);
+ *         basin_record_number(r, "loss", "%.4f", j->loss);
+ *         basin_record_object(r, "validation");       text: one line, "validation  AUROC 97.10  .."
+ *         basin_record_number(r, "auroc", "%.2f", j->auroc);
+ *         basin_record_end(r);
+ *         basin_record_table(r, "nodes", "nodes by score:");
+ *         for (..) {
+ *             basin_record_row(r);
+ *             basin_record_text(r, "node", ..);
+ *             basin_record_end(r);
+ *         }
+ *         basin_record_end(r);
+ *     }
+ *     return basin_record_print(json ? BASIN_FORM_JSON : BASIN_FORM_TEXT, fill, &j, error);
+ *
+ * JSON has every field under its key. Text has aligned lines "name value" and tables; a name is the
+ * key with blanks for underscores, or what stands behind a bar: "fit_seconds|seconds". A key that
+ * begins with a dot is for JSON alone, and so is what is nested inside a row. CSV has the rows of
+ * the table, objects inside them spread out. Fields of rows need not be the same in all rows. */
+#ifndef BASIN_CLI_RECORD_H
+#define BASIN_CLI_RECORD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "basin/status.h"
+#include "basin/tensor.h"
+
+typedef enum basin_form {
+    BASIN_FORM_TEXT,
+    BASIN_FORM_JSON,
+    BASIN_FORM_CSV,
+    /* For spreadsheets: text that they would take for a formula (it begins with = + - @) gets an
+     * apostrophe in front, so that what is read back is not what was written. */
+    BASIN_FORM_SPREADSHEET,
+} basin_form;
+
+typedef struct basin_record basin_record;
+
+basin_form basin_record_form(const basin_record *r);
+
+/* Fields. The key is NULL in a list. Text is cleaned of control bytes in the text form. */
+void basin_record_text(basin_record *r, const char *key, const char *value); /* NULL: none */
+void basin_record_format(basin_record *r, const char *key, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void basin_record_integer(basin_record *r, const char *key, int64_t value);
+void basin_record_flag(basin_record *r, const char *key, bool value);
+/* One double behind `format`, which the text form follows ("%.2f dB"); the others have all digits.
+ * NaN is null, empty in CSV, "-" in text. */
+void basin_record_number(basin_record *r, const char *key, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Bytes, as GiB, MiB or KiB in text. */
+void basin_record_bytes(basin_record *r, const char *key, int64_t bytes);
+/* [mean, deviation]; "97.10 +- 0.52" in text. */
+void basin_record_spread(basin_record *r, const char *key, int decimals, double mean,
+                         double deviation);
+/* For JSON alone. */
+void basin_record_numbers(basin_record *r, const char *key, const double *value, int64_t count);
+void basin_record_shape(basin_record *r, const char *key, basin_shape shape);
+
+/* Groups; each is ended by basin_record_end. */
+void basin_record_object(basin_record *r, const char *key);
+void basin_record_list(basin_record *r, const char *key); /* values without keys */
+/* `title` (or NULL) stands above the table in text, where it has rows. */
+void basin_record_table(basin_record *r, const char *key, const char *title);
+void basin_record_row(basin_record *r);
+/* A table whose rows JSON has under keys, as objects of an object. */
+void basin_record_dictionary(basin_record *r, const char *key, const char *title);
+void basin_record_entry(basin_record *r, const char *key);
+void basin_record_end(basin_record *r);
+/* Keys come from data, and mean nothing else: no dot, no bar. */
+void basin_record_data_keys(basin_record *r, bool are);
+/* Rows give the heading of a CSV alone, for tables that may be without rows. */
+void basin_record_heading_only(basin_record *r, bool only);
+
+/* A line of the text form alone. */
+void basin_record_note(basin_record *r, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+typedef void basin_record_fill(basin_record *r, const void *context);
+/* Prints what `fill` says on standard output, or writes it to the file `path` (NULL: standard
+ * output). */
+basin_status basin_record_print(basin_form form, basin_record_fill *fill, const void *context,
+                                basin_error *error);
+basin_status basin_record_write(const char *path, basin_form form, basin_record_fill *fill,
+                                const void *context, basin_error *error);
+/* The same where rows come one by one while work goes on. */
+basin_record *basin_record_open(FILE *file, basin_form form); /* NULL: out of memory */
+basin_status basin_record_close(basin_record *r, basin_error *error);
+
+#endif

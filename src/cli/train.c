@@ -1,0 +1,152 @@
+/* The driver of all commands that train; see train.h. */
+#include "cli/train.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/try.h"
+#include "basin/version.h"
+
+static basin_training training_of(const basin_training_flags *flags, basin_backend *backend,
+                                  const basin_watch *watch) {
+    return (basin_training){
+        .size = sizeof(basin_training),
+        .backend = backend,
+        .watch = watch,
+        .output = flags->output,
+        .checkpoint = flags->checkpoint,
+        .log = flags->log,
+        .from = flags->from,
+        .resume = flags->resume,
+        .restart = flags->restart,
+        .keep_checkpoint = flags->keep_checkpoint,
+        .save_every = flags->save_every > 0 ? flags->save_every : 1e-9,
+        .log_every = flags->log_every,
+        .score_every = flags->score_every,
+        .memory = (size_t)(flags->memory * (double)(1 << 30)),
+        .ranks = flags->ranks,
+        .divide = flags->divide,
+    };
+}
+
+/* ---- the result ---- */
+
+void basin_record_percent(basin_record *r, const char *key, const basin_score *score) {
+    if (!score) return;
+    basin_record_object(r, key);
+    for (int i = 0; i < score->measures; i++)
+        basin_record_number(r, score->measure[i].name, "%.2f", 100 * score->measure[i].value);
+    basin_record_end(r);
+}
+
+typedef struct result {
+    const basin_train_task *task;
+    const basin_train_job *job;
+} result;
+
+static void print(basin_record *r, const void *context) {
+    const result *it = context;
+    const basin_outcome *o = &it->job->outcome;
+    basin_record_text(r, "model", it->job->o->training.output);
+    basin_record_flag(r, ".finished", !o->stopped);
+    basin_record_integer(r, "parameters", o->parameters);
+    basin_record_integer(r, it->task->things, it->task->count(it->job));
+    basin_record_integer(r, "epochs", o->epochs);
+    basin_record_integer(r, o->best_epoch ? "best_epoch" : ".best_epoch", o->best_epoch);
+    basin_record_integer(r, ".steps", o->steps);
+    basin_record_integer(r, ".steps_wanted", o->steps_wanted);
+    basin_record_number(r, "loss", "%.4f", o->loss);
+    basin_record_number(r, "seconds", "%.0f", o->seconds);
+    basin_record_number(r, ".epoch_seconds", "%g", o->epoch_seconds);
+    basin_record_number(r, ".step_seconds", "%g", o->step_seconds);
+    basin_record_number(r, "items_per_second", "%.0f", o->items_per_second);
+    basin_record_bytes(r, "memory_bytes|memory", (int64_t)o->memory);
+    it->task->print(r, it->job);
+    if (!o->steps) basin_record_note(r, "not trained: epochs is 0");
+}
+
+/* A run that was stopped prints its result as JSON only; one that had finished before, nothing. */
+static basin_status finish(const basin_train_task *task, const basin_train_job *job,
+                           basin_error *error) {
+    const basin_outcome *outcome = &job->outcome;
+    const basin_train_options *o = job->o;
+    if (o->start.print_config) return basin_config_print(o->settings, outcome, error);
+    if (!outcome->finished_before && (o->json || !outcome->stopped))
+        BASIN_TRY(basin_record_print(o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT, print,
+                                     &(result){task, job}, error));
+    if (!basin_ranks_rank(o->training.ranks)) basin_note_gamma(o->training.output, o->quiet);
+    if (outcome->finished_before)
+        printf("%s: already finished; nothing to resume\n", o->training.output);
+    if (!outcome->stopped) return BASIN_OK;
+    basin_say("basin: interrupted at step %lld of %lld; to go on, give the same command with "
+              "--resume",
+              (long long)outcome->steps, (long long)outcome->steps_wanted);
+    return basin_cli_watch_signal() == SIGINT ? BASIN_REPORTED : BASIN_AGAIN;
+}
+
+/* ---- the driver ---- */
+
+static basin_status train(const basin_train_task *task, basin_train_job *job,
+                          basin_session *session, basin_error *error) {
+    static const double moment = 1.5; /* seconds */
+    const basin_train_options *o = job->o;
+    bool rehearse = o->start.print_config;
+    if (task->prepare) BASIN_TRY(task->prepare(job, error));
+    BASIN_TRY(basin_session_open(session, &o->compute, o->quiet || rehearse, error));
+    job->training = training_of(&o->training, session->backend, &session->watch.watch);
+    job->training.rehearse = rehearse ? moment : 0;
+    BASIN_TRY(task->train(job, error));
+    basin_cli_watch_end(&session->watch);
+    return finish(task, job, error);
+}
+
+basin_status basin_train_run(const basin_train_task *task, const void *options, int operands,
+                             char **operand, basin_error *error) {
+    basin_train_job job = {
+        .options = options, .o = options, .operands = operands, .operand = operand};
+    basin_session session = {0};
+    if (!operands && job.o->start.print_config)
+        return basin_config_print(job.o->settings, NULL, error);
+    if (!operands) return basin_usage(error, "needs data to train on");
+    basin_status status = train(task, &job, &session, error);
+    if (task->close) task->close(&job);
+    basin_session_close(&session);
+    return status;
+}
+
+/* ---- settings ---- */
+
+bool basin_training_settings_given(const basin_settings *settings, const basin_start *start,
+                                   const char *const *heard) {
+    basin_settings *usual = NULL;
+    basin_error error;
+    char *own = basin_settings_json(settings), *other = NULL, value[64];
+    basin_status status = basin_settings_new(&usual, basin_settings_task(settings), NULL, &error);
+    for (; heard && *heard && !status; heard++) {
+        status = basin_settings_get(value, sizeof value, settings, *heard, &error);
+        if (!status) status = basin_settings_set(usual, *heard, value, &error);
+    }
+    if (!status) other = basin_settings_json(usual);
+    bool given = start->config || (start->preset && strcmp(start->preset, "default") != 0) ||
+                 (own && other && strcmp(own, other) != 0);
+    basin_settings_free(usual);
+    free(own);
+    free(other);
+    return given;
+}
+
+basin_status basin_config_print(const basin_settings *settings, const basin_outcome *rehearsed,
+                                basin_error *error) {
+    BASIN_FREE_AT_EXIT char *text = basin_settings_json(settings);
+    if (!text) return basin_fail_memory(error, "settings");
+    printf("{\n\"basin\": \"%s\",\n\"task\": \"%s\",\n\"settings\": %s", BASIN_VERSION_STRING,
+           basin_settings_task(settings), text);
+    if (rehearsed)
+        printf(
+            ",\n\"estimate\": {\n\t\"parameters\": %lld,\n\t\"memory_bytes\": %zu,\n\t\"steps\": "
+            "%lld,\n\t\"step_seconds\": %.4g,\n\t\"seconds\": %.4g\n}",
+            (long long)rehearsed->parameters, rehearsed->memory, (long long)rehearsed->steps_wanted,
+            rehearsed->step_seconds, rehearsed->step_seconds * (double)rehearsed->steps_wanted);
+    puts("\n}");
+    return BASIN_OK;
+}

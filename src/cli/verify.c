@@ -1,0 +1,179 @@
+/* basin verify: recomputes golden cases through the code that the tasks run, and says how far each
+ * result is from the oracle's. */
+#include <limits.h>
+#include <string.h>
+
+#include "base/try.h"
+#include "cli/command.h"
+#include "cli/record.h"
+#include "verify/verify.h"
+
+typedef struct options {
+    const char *backend, *dtype, *products;
+    int64_t threads;
+    double tolerance;
+    bool tensors, recompute, narrow_all, json;
+} options;
+
+static const options defaults = {.products = "f32", .tolerance = -1};
+
+static const basin_option table[] = {
+    BASIN_CHOICE(options, backend, "backend", "ref|cpu|cuda",
+                 "What computes; without it, what computes in --dtype, else cpu."),
+    BASIN_CHOICE(options, dtype, "dtype", "f64|f32|bf16|fp8",
+                 "The type of the numbers: f64 is computed by ref, f32 by cpu and cuda; bf16, for "
+                 "intermediate results, by cpu and cuda, and by ref, which rounds as they store; "
+                 "fp8, for factors of large products, by cuda and ref."),
+    BASIN_REAL(options, tolerance, "tolerance", "X", 0, 1,
+               "The largest relative error that passes; without it 1e-9 for f64, 1e-3 for f32, "
+               "2e-2 for bf16, 3e-1 for fp8."),
+    BASIN_FLAG(options, tensors, 0, "tensors", "Print every tensor, not only the worst."),
+    BASIN_FLAG(options, recompute, 0, "recompute",
+               "Keep one token tensor per step of the descent and compute the others again."),
+    BASIN_FLAG(
+        options, narrow_all, 0, "narrow-all",
+        "With bf16 and fp8: narrow the factors of every product; else only of large ones, which "
+        "golden cases hardly have.",
+        .needs = "dtype=bf16|fp8"),
+    BASIN_OPTION_PRODUCTS(options),
+    BASIN_OPTION_THREADS(options),
+    BASIN_OPTION_JSON(options),
+    BASIN_OPTIONS_END,
+};
+
+typedef struct printer {
+    const options *o;
+    basin_record *r;
+    const char *file;
+    double tolerance;
+    bool open; /* the row of the file, with its errors by tensor, is begun */
+} printer;
+
+/* Hears of each tensor of a file; in text a tensor is a row of its own. */
+static void put_tensor(void *context, const char *tensor, double error) {
+    printer *p = context;
+    bool text = !p->o->json;
+    if (!p->o->tensors) return;
+    if (text || !p->open) basin_record_row(p->r);
+    if (!text && !p->open) basin_record_object(p->r, "errors");
+    p->open = true;
+    if (text) {
+        basin_record_text(p->r, "file", p->file);
+        basin_record_text(p->r, "tensors", "");
+        basin_record_text(p->r, "worst", tensor);
+        basin_record_number(p->r, "error", "%.2e", error);
+        basin_record_text(p->r, "ok", error <= p->tolerance ? "" : "over");
+        basin_record_end(p->r);
+        return;
+    }
+    basin_record_data_keys(p->r, true);
+    basin_record_number(p->r, tensor, "%g", error);
+    basin_record_data_keys(p->r, false);
+}
+
+static void put_file(printer *p, const basin_verdict *v) {
+    bool good = v->error <= p->tolerance;
+    if (p->o->json && p->open)
+        basin_record_end(p->r);
+    else
+        basin_record_row(p->r);
+    basin_record_text(p->r, "file", p->file);
+    basin_record_text(p->r, ".case", v->name);
+    basin_record_integer(p->r, "tensors", v->tensors);
+    basin_record_text(p->r, "worst", v->worst);
+    basin_record_number(p->r, "error", "%.2e", v->error);
+    if (p->o->json)
+        basin_record_flag(p->r, "ok", good);
+    else
+        basin_record_text(p->r, "ok", good ? "ok" : "FAILED");
+    basin_record_end(p->r);
+}
+
+/* How many files failed. */
+static int verify_files(printer *p, basin_backend *backend, int operands, char **operand) {
+    int failed = 0;
+    for (int i = 0; i < operands; i++) {
+        basin_verdict verdict;
+        basin_error error;
+        p->file = operand[i];
+        p->open = false;
+        if (basin_verify(&verdict, operand[i], backend, p->o->recompute, put_tensor, p, &error)) {
+            basin_report(&error);
+            failed++;
+            if (p->open && p->o->json) basin_record_end(p->r), basin_record_end(p->r);
+            continue;
+        }
+        put_file(p, &verdict);
+        failed += !(verdict.error <= p->tolerance);
+    }
+    return failed;
+}
+
+static basin_status verify_all(const options *o, basin_backend *backend, int operands,
+                               char **operand, basin_error *error) {
+    basin_dtype dtype = basin_backend_storage(backend);
+    const char *name = basin_backend_name(backend), *type = basin_dtype_name(dtype);
+    printer p = {.o = o, .tolerance = o->tolerance};
+    if (p.tolerance < 0)
+        p.tolerance = dtype == BASIN_F64    ? 1e-9
+                      : dtype == BASIN_F32  ? 1e-3
+                      : dtype == BASIN_BF16 ? 2e-2
+                                            : 3e-1;
+    p.r = basin_record_open(stdout, o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT);
+    if (!p.r) return basin_fail_memory(error, "a result");
+    basin_record_text(p.r, ".backend", name);
+    basin_record_text(p.r, ".dtype", type);
+    basin_record_number(p.r, ".tolerance", "%g", p.tolerance);
+    basin_record_table(p.r, "files", NULL);
+    int failed = verify_files(&p, backend, operands, operand);
+    basin_record_end(p.r);
+    basin_record_flag(p.r, ".ok", failed == 0);
+    basin_record_note(p.r, "%d of %d files within %g on %s (%s)", operands - failed, operands,
+                      p.tolerance, name, type);
+    BASIN_TRY(basin_record_close(p.r, error));
+    return failed ? BASIN_REPORTED : BASIN_OK;
+}
+
+static basin_status run(const void *values, int operands, char **operand, basin_error *error) {
+    const options *o = values;
+    basin_dtype dtype = basin_option_dtype(o->dtype);
+    basin_compute_flags compute = {.backend = o->backend           ? o->backend
+                                              : dtype == BASIN_F64 ? "ref"
+                                                                   : "cpu",
+                                   .products = o->products,
+                                   .dtype = o->dtype,
+                                   .threads = o->threads,
+                                   .narrow_all = o->narrow_all};
+    bool ref = !strcmp(compute.backend, "ref");
+    bool fits = dtype == BASIN_BF16 || dtype == BASIN_F8_E4M3 || ref == (dtype == BASIN_F64);
+    if (o->dtype && !fits)
+        return basin_usage(error, "backend %s does not compute in %s", compute.backend, o->dtype);
+    basin_backend *backend;
+    BASIN_TRY(basin_compute_open(&backend, &compute, error));
+    basin_status status = verify_all(o, backend, operands, operand, error);
+    basin_backend_close(backend);
+    return status;
+}
+
+const basin_command basin_command_verify = {
+    .name = "verify",
+    .summary = "Recompute golden cases and compare: does this build compute right?",
+    .operands = "FILE...",
+    .operands_least = 1,
+    .operands_most = INT_MAX,
+    .text = "A golden case is a safetensors file of inputs (in.*), results (out.*) and gradients "
+            "(grad.*) that an independent program computed in double precision. Each is computed "
+            "again by the functions that the tasks use. One line per file names the worst tensor "
+            "and its relative error ||a - b|| / ||b||. The error of a Lagrangian's energy "
+            "<x, g> - L is relative to L if L is larger, because the file has no more digits of "
+            "the difference. Exits 1 if an error is above the tolerance. Case block_wide amplifies "
+            "every rounding "
+            "14,000 times: float products err by 6e-4 there, others as accurate as float may err "
+            "by more than 1e-3.",
+    .example = "  basin verify golden/*.safetensors\n"
+               "  basin verify --dtype f64 --tensors golden/image.safetensors\n",
+    .option = table,
+    .defaults = &defaults,
+    .size = sizeof defaults,
+    .run = run,
+};
