@@ -275,7 +275,9 @@ static void print_calls(const basin_bench *bench) {
     }
 }
 
-static basin_form form_of(const options *o) { return o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT; }
+static basin_print_form form_of(const options *o) {
+    return o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT;
+}
 
 /* ---- latency ---- */
 

@@ -44,7 +44,7 @@ typedef struct grid {
 
 struct basin_record {
     FILE *file;
-    basin_form form;
+    basin_print_form form;
     basin_json json;
     int depth;
     level level[DEPTH];
@@ -289,7 +289,7 @@ static void put(basin_record *r, const char *key, const char *text, const char *
     }
 }
 
-basin_form basin_record_form(const basin_record *r) { return r->form; }
+basin_print_form basin_record_form(const basin_record *r) { return r->form; }
 
 void basin_record_text(basin_record *r, const char *key, const char *value) {
     char own[KEY];
@@ -465,7 +465,7 @@ void basin_record_note(basin_record *r, const char *format, ...) {
 
 /* ---- whole records ---- */
 
-basin_record *basin_record_open(FILE *file, basin_form form) {
+basin_record *basin_record_open(FILE *file, basin_print_form form) {
     basin_record *r = calloc(1, sizeof *r);
     if (!r) return NULL;
     r->file = file;
@@ -485,7 +485,7 @@ basin_status basin_record_close(basin_record *r, basin_error *error) {
     return failed ? basin_fail_memory(error, "a table") : BASIN_OK;
 }
 
-static basin_status print_to(FILE *file, basin_form form, basin_record_fill *fill,
+static basin_status print_to(FILE *file, basin_print_form form, basin_record_fill *fill,
                              const void *context, basin_error *error) {
     basin_record *r = basin_record_open(file, form);
     if (!r) return basin_fail_memory(error, "a result");
@@ -493,12 +493,12 @@ static basin_status print_to(FILE *file, basin_form form, basin_record_fill *fil
     return basin_record_close(r, error);
 }
 
-basin_status basin_record_print(basin_form form, basin_record_fill *fill, const void *context,
+basin_status basin_record_print(basin_print_form form, basin_record_fill *fill, const void *context,
                                 basin_error *error) {
     return print_to(stdout, form, fill, context, error);
 }
 
-basin_status basin_record_write(const char *path, basin_form form, basin_record_fill *fill,
+basin_status basin_record_write(const char *path, basin_print_form form, basin_record_fill *fill,
                                 const void *context, basin_error *error) {
     basin_writer writer;
     if (!path) return print_to(stdout, form, fill, context, error);

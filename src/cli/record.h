@@ -32,18 +32,18 @@
 #include "basin/status.h"
 #include "basin/tensor.h"
 
-typedef enum basin_form {
+typedef enum basin_print_form {
     BASIN_FORM_TEXT,
     BASIN_FORM_JSON,
     BASIN_FORM_CSV,
     /* For spreadsheets: text that they would take for a formula (it begins with = + - @) gets an
      * apostrophe in front, so that what is read back is not what was written. */
     BASIN_FORM_SPREADSHEET,
-} basin_form;
+} basin_print_form;
 
 typedef struct basin_record basin_record;
 
-basin_form basin_record_form(const basin_record *r);
+basin_print_form basin_record_form(const basin_record *r);
 
 /* Fields. The key is NULL in a list. Text is cleaned of control bytes in the text form. */
 void basin_record_text(basin_record *r, const char *key, const char *value); /* NULL: none */
@@ -86,12 +86,12 @@ void basin_record_note(basin_record *r, const char *format, ...)
 typedef void basin_record_fill(basin_record *r, const void *context);
 /* Prints what `fill` says on standard output, or writes it to the file `path` (NULL: standard
  * output). */
-basin_status basin_record_print(basin_form form, basin_record_fill *fill, const void *context,
+basin_status basin_record_print(basin_print_form form, basin_record_fill *fill, const void *context,
                                 basin_error *error);
-basin_status basin_record_write(const char *path, basin_form form, basin_record_fill *fill,
+basin_status basin_record_write(const char *path, basin_print_form form, basin_record_fill *fill,
                                 const void *context, basin_error *error);
 /* The same where rows come one by one while work goes on. */
-basin_record *basin_record_open(FILE *file, basin_form form); /* NULL: out of memory */
+basin_record *basin_record_open(FILE *file, basin_print_form form); /* NULL: out of memory */
 basin_status basin_record_close(basin_record *r, basin_error *error);
 
 #endif

@@ -35,7 +35,9 @@ static basin_status find(const basin_species **species, const char *name, basin_
     return basin_usage(error, "no model '%s' in the zoo (see 'basin zoo list')", name);
 }
 
-static basin_form form_of(const options *o) { return o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT; }
+static basin_print_form form_of(const options *o) {
+    return o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT;
+}
 
 /* ---- list ---- */
 

@@ -13,7 +13,7 @@
 #include "cli/record.h"
 
 /* What `fill` prints in a form; free it. */
-static char *print(basin_form form, basin_record_fill *fill, const void *context) {
+static char *print(basin_print_form form, basin_record_fill *fill, const void *context) {
     char *text = NULL;
     size_t size;
     FILE *file = open_memstream(&text, &size);

@@ -22,7 +22,7 @@ static const options defaults = {
 
 static const basin_option table[] = {
     BASIN_TRAINING_OPTIONS(options),
-    BASIN_OPTION_DIVIDE(options),
+    BASIN_OPTION_DIVIDE(options, training),
     BASIN_OPTIONS_START(options),
     BASIN_REAL(options, validation, "validation", "SHARE", 0, 0.5,
                "The last part of the text, which is scored after every epoch and not trained on; "
