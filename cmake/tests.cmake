@@ -146,6 +146,17 @@ foreach(source IN LISTS BASIN_EXAMPLES)
         -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/compare-output.cmake)
 endforeach()
 
+# The long examples are folders, each with a test of its program.
+foreach(name sudoku)
+    add_executable(example_${name} examples/${name}/${name}.c)
+    set_target_properties(example_${name} PROPERTIES
+        OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/examples)
+    target_link_libraries(example_${name} PRIVATE basin_flags basin_shared m)
+    add_dependencies(examples example_${name})
+    basin_add_test(example_${name} example sh ${CMAKE_CURRENT_SOURCE_DIR}/examples/${name}/test
+        "${launcher_text} $<TARGET_FILE:example_${name}>")
+endforeach()
+
 # basin.h opens with a complete program, which is the first example.
 basin_add_test(header_program example sh ${CMAKE_CURRENT_SOURCE_DIR}/tests/install/header_program)
 

@@ -48,7 +48,7 @@ def _kind(number):
 def _rows(task):
     rows, pointer = {}, lib.basin_settings_table(task.encode())
     if not pointer:
-        raise BasinError(f"task {task!r}, wanted image, anomaly, node, graphs, text or sudoku")
+        raise BasinError(f"task {task!r}, wanted image, anomaly, node, graphs or text")
     while pointer[len(rows)].name:
         row = pointer[len(rows)]
         rows[text(row.name)] = row
@@ -121,7 +121,7 @@ def _as_value(kind, told):
 class Settings(Mapping):
     """What is trained and how, by name: a mapping that checks what is put into it.
 
-    `task` is "image", "anomaly", "node", "graphs", "text" or "sudoku"; what is not named has the
+    `task` is "image", "anomaly", "node", "graphs" or "text"; what is not named has the
     preset's value.
 
     >>> import basin

@@ -5,13 +5,12 @@
 #include "task/graphs/graphs.h"
 #include "task/image/image.h"
 #include "task/node/node.h"
-#include "task/sudoku/sudoku.h"
 #include "task/text/text.h"
 
 static const basin_task_settings *find(const char *task) {
     static const basin_task_settings *const known[] = {&basin_image_task, &basin_anomaly_task,
-                                                       &basin_node_task,  &basin_graphs_task,
-                                                       &basin_text_task,  &basin_sudoku_task};
+                                                       &basin_node_task, &basin_graphs_task,
+                                                       &basin_text_task};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (!strcmp(known[i]->task, task)) return known[i];
     return NULL;
@@ -23,8 +22,7 @@ basin_status basin_settings_new(basin_settings **settings, const char *task, con
     *settings = NULL;
     if (kind) return basin_settings_make(settings, kind, preset, error);
     return basin_fail(error, BASIN_BAD_VALUE,
-                      "there is no task '%.60s'; wanted image, anomaly, node, graphs, text "
-                      "or sudoku",
+                      "there is no task '%.60s'; wanted image, anomaly, node, graphs or text",
                       task);
 }
 

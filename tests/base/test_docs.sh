@@ -17,8 +17,10 @@ files=$(find . -path './build*' -prune -o -path ./.git -prune -o -type f -print 
 pages=$(printf '%s\n' "$files" | grep '\.md$')
 printf '%s\n' "$files" | awk -f "$here/docs.awk" - $pages
 
-# The laboratory diary and the changelog tell of options that were renamed since.
-guides=$(printf '%s\n' "$pages" | grep -E '^(README.md|models/|docs/)' | grep -v '^docs/lab/')
+# The laboratory diary and the changelog tell of options that were renamed since; the long examples
+# are programs of their own.
+guides=$(printf '%s\n' "$pages" | grep -E '^(README.md|models/|docs/)' |
+    grep -vE '^docs/(lab/|(sudoku|memories)\.md)')
 manual=$(mktemp)
 trap 'rm -f "$manual"' EXIT
 ${BASIN:-build/basin} help --markdown >"$manual"

@@ -38,10 +38,6 @@ static void idle_options_are_refused(void **state) {
         {"text generate m -p x --prompt-file y", "--prompt has no effect with --prompt-file y"},
         {"memory recall m --seed 0", "--seed has no effect without --noise or --erase random"},
         {"memory recall m --share 0", "--share has no effect without --erase"},
-        {"sudoku generate --kind hard --least 0", "--least has no effect with --kind hard"},
-        {"sudoku generate --reveal 3", "--reveal has no effect without --kind hard"},
-        {"sudoku train x --hold-out 2 --validation y", "--validation has no effect with --hold-o"},
-        {"sudoku eval m x --last 3 --limit 3", "--limit has no effect with --last 3"},
         {"descend x --no-hopfield --hopfield-kind relu", "has no effect with --no-hopfield"},
         {"descend x --hopfield-power 4", "--hopfield-power has no effect without --hopfield-kind "
                                          "power"},

@@ -45,7 +45,7 @@ typedef struct basin_setting {
 
 typedef struct basin_settings basin_settings;
 
-/* `task` is "image", "anomaly", "node", "graphs", "text" or "sudoku"; `preset` NULL means
+/* `task` is "image", "anomaly", "node", "graphs" or "text"; `preset` NULL means
  * "default". */
 BASIN_API basin_status basin_settings_new(basin_settings **settings, const char *task,
                                           const char *preset, basin_error *error);

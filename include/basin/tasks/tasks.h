@@ -13,8 +13,6 @@
  *     node.h        models of the classes of nodes: train, predict, explain, measure
  *     graphs.h      models of small graphs: train, predict, score, cross-validate
  *     text.h        models of text: train, score, generate
- *     sudoku.h      Sudoku by descent: train, solve, score
- *     boards.h      Sudoku boards: rules, exact solutions, generation, files
  *     memory.h      associative memories: store, recall, capacity
  *     ranks.h       several processes that do one task: mpirun, srun
  *     models.h      where the models that come with Basin lie
@@ -30,7 +28,6 @@
 
 #include "basin/tasks/anomaly.h"
 #include "basin/tasks/augment.h"
-#include "basin/tasks/boards.h"
 #include "basin/tasks/cut.h"
 #include "basin/tasks/feed.h"
 #include "basin/tasks/graphs.h"
@@ -45,7 +42,6 @@
 #include "basin/tasks/ranks.h"
 #include "basin/tasks/run.h"
 #include "basin/tasks/settings.h"
-#include "basin/tasks/sudoku.h"
 #include "basin/tasks/text.h"
 
 #endif

@@ -1,0 +1,184 @@
+/* examples/sudoku: the exact solver and the generator keep the rules, and a small model learns to
+ * solve boards that it has not seen, by an energy that falls. */
+#pragma GCC diagnostic ignored "-Wunused-function" /* what the program alone calls */
+#include "support/check.h"
+
+#include "../../examples/sudoku/model.h"
+
+static const char easy[] =
+    "530070000600195000098000060800060003400803001700020006060000280000419005000080079";
+static const char easy_solution[] =
+    "534678912672195348198342567859761423426853791713924856961537284287419635345286179";
+static const char hard[] = /* 21 givens, beyond singles */
+    "800000000003600000070090200050007000000045700000100030001000068008500010090000400";
+
+static board parsed(const char *text) {
+    board b;
+    for (int i = 0; i < CELLS; i++) b.cell[i] = (uint8_t)(text[i] - '0');
+    return b;
+}
+
+static int givens(const board *b) {
+    int count = 0;
+    for (int i = 0; i < CELLS; i++) count += b->cell[i] != 0;
+    return count;
+}
+
+/* No digit twice in a unit; empty cells do not count. */
+static bool is_consistent(const board *b) {
+    for (int unit = 0; unit < UNITS; unit++)
+        for (int i = 0; i < 81; i++) {
+            int one = b->cell[unit_cell(unit, i / 9)], two = b->cell[unit_cell(unit, i % 9)];
+            if (i / 9 != i % 9 && one && one == two) return false;
+        }
+    return true;
+}
+
+/* Solutions counted by trying everything. */
+static int count_plainly(board *b, int cell, int limit) {
+    while (cell < CELLS && b->cell[cell]) cell++;
+    if (cell == CELLS) return 1;
+    int found = 0;
+    for (uint8_t d = 1; d <= DIGITS && found < limit; d++) {
+        b->cell[cell] = d;
+        if (is_consistent(b)) found += count_plainly(b, cell + 1, limit - found);
+    }
+    b->cell[cell] = 0;
+    return found;
+}
+
+static void units_have_nine_cells(void **state) {
+    (void)state;
+    int seen[CELLS] = {0};
+    for (int i = 0; i < 9 * UNITS; i++) seen[unit_cell(i / 9, i % 9)]++;
+    for (int i = 0; i < CELLS; i++) assert_int_equal(seen[i], 3);
+    assert_int_equal(unit_cell(18 + 5, 8), 5 * 9 + 8);
+}
+
+static void solves_known_boards(void **state) {
+    (void)state;
+    board given, full;
+    parse_board(&given, &full, easy, "easy");
+    board solution = parsed(easy_solution);
+    assert_memory_equal(&full, &solution, sizeof full);
+    assert_true(is_solved_by_singles(given));
+    parse_board(&given, &full, hard, "hard");
+    assert_true(is_consistent(&full) && givens(&full) == CELLS);
+    assert_false(is_solved_by_singles(given));
+    for (int i = 0; i < CELLS; i++) assert_true(!given.cell[i] || given.cell[i] == full.cell[i]);
+}
+
+static void counts_solutions(void **state) {
+    (void)state;
+    board b = parsed(easy_solution);
+    assert_int_equal(count_solutions(b), 1);
+    b.cell[0] = b.cell[1];
+    assert_int_equal(count_solutions(b), 0);
+    b = (board){0};
+    assert_int_equal(count_solutions(b), 2);
+    b.cell[0] = b.cell[8] = 4; /* twice in a row */
+    assert_int_equal(count_solutions(b), 0);
+    /* Row 1 lacks a cell for 9: no two cells disagree, and still there is no solution. */
+    b = parsed("123456780000000000000000000000000009000000000000000000000000000000000000000000000");
+    assert_true(is_consistent(&b));
+    assert_int_equal(count_solutions(b), 0);
+    assert_false(is_solved_by_singles(b));
+}
+
+static void generated_boards_keep_the_rules(void **state) {
+    (void)state;
+    const generation kind[] = {{.count = 12, .seed = 3, .least = 40, .most = 45},
+                               {.count = 6, .seed = 3, .hard = true},
+                               {.count = 6, .seed = 3, .hard = true, .reveal = 5}};
+    for (int k = 0; k < 3; k++) {
+        boards b = generate_boards(&kind[k]), again = generate_boards(&kind[k]);
+        assert_memory_equal(b.given, again.given, 2 * sizeof(board) * (size_t)b.count);
+        for (int64_t i = 0; i < b.count; i++) {
+            board given = b.given[i];
+            assert_true(is_consistent(&b.solution[i]) && givens(&b.solution[i]) == CELLS);
+            assert_int_equal(count_solutions(given), 1);
+            if (k == 0) assert_int_equal(count_plainly(&given, 0, 2), 1);
+            if (k == 0) assert_in_range(givens(&given), 40, 45);
+            for (int c = 0; c < CELLS; c++) {
+                if (!given.cell[c]) continue;
+                assert_int_equal(given.cell[c], b.solution[i].cell[c]);
+                board less = given;
+                less.cell[c] = 0;
+                if (k == 1) assert_int_equal(count_solutions(less), 2); /* minimal */
+            }
+        }
+        free(b.given);
+        free(again.given);
+    }
+}
+
+static void boards_are_drawn_from_a_list(void **state) {
+    (void)state;
+    boards one = new_boards(1);
+    parse_board(one.given, one.solution, hard, "hard");
+    generation how = {.count = 20, .hard = true, .reveal = 9, .basis = &one};
+    boards b = generate_boards(&how);
+    for (int64_t i = 0; i < b.count; i++) {
+        assert_int_equal(count_solutions(b.given[i]), 1);
+        assert_in_range(givens(&b.given[i]), 21, 30);
+        for (int c = 0; c < CELLS; c++)
+            if (one.given->cell[c]) assert_true(b.given[i].cell[c]);
+    }
+    free(one.given);
+    free(b.given);
+}
+
+static void symmetries_keep_the_rules(void **state) {
+    (void)state;
+    board full = parsed(easy_solution);
+    basin_random random = basin_random_start(1, 2, 0);
+    for (int i = 0; i < 50; i++) {
+        symmetry s = draw_symmetry(&random);
+        board other = transformed(&full, &s);
+        assert_true(is_consistent(&other) && givens(&other) == CELLS);
+    }
+}
+
+/* Boards with 5 to 9 empty cells, which are learnt at once. */
+static void learns_to_solve_unseen_boards(void **state) {
+    (void)state;
+    generation seen = {.count = 192, .seed = 1, .least = 72, .most = 76}, other = seen;
+    other.count = 32, other.seed = 2;
+    boards b = generate_boards(&seen), unseen = generate_boards(&other);
+    training how = {.steps = 3, .ahead = 1, .batch = 8, .epochs = 6, .rate = 0.01, .last = 1e-3};
+    model m = {.dim = 12, .memories = 16}, opened = {0};
+    int64_t solved[7] = {0};
+    double energy[7] = {0};
+    board answer[32];
+    how.average = 0.9;
+    how.output = "test_sudoku.safetensors";
+    must(basin_engine_open(&m.engine, &(basin_compute){.threads = 1}, &error));
+    must(basin_engine_open(&opened.engine, &(basin_compute){.threads = 1}, &error));
+    assert_true(model_train(&m, &how, &b) < 0.7);
+    model_open(&opened, how.output);
+    assert_int_equal(remove(how.output), 0);
+    assert_true(opened.dim == 12 && opened.memories == 16);
+    model_descend(solved, energy, answer, &opened, &unseen, 6);
+    assert_true(solved[3] > 16 && solved[0] < solved[3]);
+    for (int t = 1; t <= 6; t++) assert_true(energy[t] < energy[0]);
+    int64_t right = 0;
+    for (int i = 0; i < 32; i++) right += is_consistent(&answer[i]);
+    assert_int_equal(right, solved[6]);
+    basin_engine_close(&m.engine);
+    basin_engine_close(&opened.engine);
+    free(b.given);
+    free(unseen.given);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(units_have_nine_cells),
+        cmocka_unit_test(solves_known_boards),
+        cmocka_unit_test(counts_solutions),
+        cmocka_unit_test(generated_boards_keep_the_rules),
+        cmocka_unit_test(boards_are_drawn_from_a_list),
+        cmocka_unit_test(symmetries_keep_the_rules),
+        cmocka_unit_test(learns_to_solve_unseen_boards),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
