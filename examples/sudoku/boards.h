@@ -1,9 +1,7 @@
 /* Sudoku boards: exact solutions, symmetries, generation, files. Rows are units 0 to 8, columns 9
  * to 17, boxes 18 to 26. Errors end the program with one line. */
 #pragma once
-#include <string.h>
-
-#include "../must.h"
+#include "../options.h"
 
 enum { CELLS = 81, DIGITS = 9, UNITS = 27, ALL = 1022 }; /* in sets, bit d is the digit d */
 
@@ -15,11 +13,6 @@ typedef struct boards {
     int64_t count;
     board *given, *solution;
 } boards;
-
-static void quit(const char *where, const char *what) {
-    fprintf(stderr, "%s: %s\n", where, what);
-    exit(1);
-}
 
 /* ---- exact solutions: the cell with the fewest candidates first, digits that have one cell left
  * in a unit before any guess ---- */

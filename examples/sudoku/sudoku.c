@@ -10,34 +10,6 @@ static const char usage[] =
     "sudoku solve MODEL DIGITS [--steps N]     one board; exits with 1 if it is not solved\n"
     "The last three take --backend ref|cpu|cuda and --threads N.\n";
 
-static char **options; /* pairs of a name and a value */
-
-/* The value of an option, whose name is erased. */
-static const char *text(const char *name, const char *fallback) {
-    for (char **o = options; *o && o[1]; o += 2)
-        if (!strcmp(*o, name)) return **o = '\0', o[1];
-    return fallback;
-}
-
-static int64_t integer(const char *name, int64_t fallback) {
-    const char *value = text(name, NULL);
-    return value ? strtoll(value, NULL, 10) : fallback;
-}
-
-/* Ends the program if an option was not read. */
-static void check_options(void) {
-    for (char **o = options; *o; o += o[1] ? 2 : 1)
-        if (**o) quit(*o, "unknown option, or one without a value");
-}
-
-static basin_engine open_engine(void) {
-    basin_compute compute = {.backend = text("--backend", "cpu"),
-                             .threads = (int)integer("--threads", 0)};
-    basin_engine engine;
-    must(basin_engine_open(&engine, &compute, &error));
-    return engine;
-}
-
 static int generate(const char *kind, const char *count) {
     bool easy = !strcmp(kind, "easy"), basis = !easy && strcmp(kind, "hard") != 0;
     boards from = {0};

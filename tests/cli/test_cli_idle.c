@@ -36,8 +36,6 @@ static void idle_options_are_refused(void **state) {
         {"text generate m --tokens 0 --temperature 1", "--temperature has no effect with --tokens"},
         {"text generate m --temperature 0 --seed 0", "--seed has no effect with --temperature 0"},
         {"text generate m -p x --prompt-file y", "--prompt has no effect with --prompt-file y"},
-        {"memory recall m --seed 0", "--seed has no effect without --noise or --erase random"},
-        {"memory recall m --share 0", "--share has no effect without --erase"},
         {"descend x --no-hopfield --hopfield-kind relu", "has no effect with --no-hopfield"},
         {"descend x --hopfield-power 4", "--hopfield-power has no effect without --hopfield-kind "
                                          "power"},
@@ -148,11 +146,11 @@ static void what_is_read_is_not_written_over(void **state) {
 static void what_cannot_be_written_is_told_first(void **state) {
     static const char *const line[] = {
         "anomaly score m.st x.csv -o nowhere/s.csv", "anomaly report m.st x.csv -o nowhere/p.html",
-        "anomaly eval x.csv --scores nowhere/s.csv", "memory capacity --svg nowhere/c.svg",
-        "image report m.st x -o nowhere/p.html",     "zoo descend hopfield --svg nowhere/c.svg"};
+        "anomaly eval x.csv --scores nowhere/s.csv", "image report m.st x -o nowhere/p.html",
+        "zoo descend hopfield --svg nowhere/c.svg"};
     for (size_t i = 0; i < sizeof line / sizeof *line; i++)
         assert_error(run(state, "%s", line[i]), 1, ": cannot write: No such file or directory");
-    assert_error(run(state, "memory capacity --svg ."), 1, ".: is a folder, not a file");
+    assert_error(run(state, "zoo descend hopfield --svg ."), 1, ".: is a folder, not a file");
     write_text(state, "file", "");
     assert_error(run(state, "help --man -o file"), 1, "file: is a file, not a folder");
 }

@@ -75,8 +75,8 @@ static void scores_follow_the_descent_asked_for(void **state) {
     const program *p = run(state, "image eval m.safetensors shapes:96:3:16x16x1 --part train");
     assert_contains(p->out, "80 of these 96 pictures were trained on");
     assert_contains(p->out, "of the mean colour");
-    assert_int_equal(run(state, "memory store shapes:4:1:16x16x1 -o memory.st -q")->code, 0);
-    assert_int_equal(run(state, "memory recall memory.st -o pictures -q")->code, 0);
+    p = run(state, "image complete m.safetensors shapes:4:1:16x16x1 -o pictures -q");
+    assert_int_equal(p->code, 0);
     p = run(state, "image eval m.safetensors pictures --part train");
     assert_contains(p->err, "--part train has no effect: these pictures have no halves");
     assert_error(run(state, "image eval m.safetensors shapes:95:3:16x16x1 --hold-out 16"), 1,

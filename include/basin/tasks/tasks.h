@@ -13,7 +13,6 @@
  *     node.h        models of the classes of nodes: train, predict, explain, measure
  *     graphs.h      models of small graphs: train, predict, score, cross-validate
  *     text.h        models of text: train, score, generate
- *     memory.h      associative memories: store, recall, capacity
  *     ranks.h       several processes that do one task: mpirun, srun
  *     models.h      where the models that come with Basin lie
  *     picture.h     one picture: JPEG, PNG and WebP in, PNG and animated PNG out
@@ -33,7 +32,6 @@
 #include "basin/tasks/graphs.h"
 #include "basin/tasks/graphset.h"
 #include "basin/tasks/image.h"
-#include "basin/tasks/memory.h"
 #include "basin/tasks/models.h"
 #include "basin/tasks/network.h"
 #include "basin/tasks/node.h"

@@ -1,0 +1,47 @@
+/* Options of the long examples: pairs of a name and a value behind the operands. */
+#ifndef OPTIONS_H
+#define OPTIONS_H
+
+#include <string.h>
+
+#include "must.h"
+
+static char **options;
+
+static void quit(const char *where, const char *what) {
+    fprintf(stderr, "%s: %s\n", where, what);
+    exit(1);
+}
+
+/* The value of an option, whose name is erased. */
+static const char *text(const char *name, const char *fallback) {
+    for (char **o = options; *o && o[1]; o += 2)
+        if (!strcmp(*o, name)) return **o = '\0', o[1];
+    return fallback;
+}
+
+static double real(const char *name, double fallback) {
+    const char *value = text(name, NULL);
+    return value ? strtod(value, NULL) : fallback;
+}
+
+static int64_t integer(const char *name, int64_t fallback) {
+    return (int64_t)real(name, (double)fallback);
+}
+
+/* What computes: --backend and --threads. */
+static basin_engine open_engine(void) {
+    basin_compute compute = {.backend = text("--backend", "cpu"),
+                             .threads = (int)integer("--threads", 0)};
+    basin_engine engine;
+    must(basin_engine_open(&engine, &compute, &error));
+    return engine;
+}
+
+/* Ends the program if an option was not read. */
+static void check_options(void) {
+    for (char **o = options; *o; o += o[1] ? 2 : 1)
+        if (**o) quit(*o, "unknown option, or one without a value");
+}
+
+#endif
