@@ -11,6 +11,7 @@ install(DIRECTORY include/basin DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MA
 install(TARGETS basin_shared EXPORT BasinTargets)
 install(TARGETS basin_static EXPORT BasinStaticTargets)
 # Models to begin with; src/task/models.c looks for them there.
+install(DIRECTORY share/basin/ DESTINATION ${CMAKE_INSTALL_DATADIR}/basin)
 install(DIRECTORY models/ DESTINATION ${CMAKE_INSTALL_DATADIR}/basin/models OPTIONAL
     FILES_MATCHING PATTERN *.safetensors PATTERN *.md)
 if(TARGET basin_program)

@@ -1,5 +1,6 @@
 /* Timing the input of image training; see pictures.h. */
 #include "bench/pictures.h"
+#include "base/try.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +57,7 @@ static basin_status rig_new(rig *g, const basin_bench_pictures_spec *o, basin_er
     *g = (rig){.backend = o->backend};
     basin_status status = basin_image_set_open(&g->set, &source, false, 0, error);
     if (status) return status;
-    basin_image_task.fill(&g->settings, "paper-imagenet");
+    BASIN_TRY(basin_settings_preset(&g->settings, &basin_image_task, "paper-imagenet", error));
     g->settings.size = o->size;
     g->settings.patch = o->patch;
     g->settings.seed = o->seed;

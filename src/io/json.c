@@ -23,6 +23,7 @@ basin_status basin_json_parse(cJSON **tree, const void *text, size_t length, con
                               const char *what, basin_error *error) {
     const char *end = NULL;
     *tree = NULL;
+    if (!length) return basin_fail(error, BASIN_BAD_FILE, "%s: %s is empty", path, what);
     if (has_nul(text, length))
         return basin_fail(error, BASIN_BAD_FILE, "%s: %s contains a NUL character", path, what);
     char *copy = basin_array_new(length + 1, 1);

@@ -33,5 +33,5 @@ const basin_setting *basin_settings_table(const char *task) {
 
 const char *const *basin_settings_presets(const char *task) {
     const basin_task_settings *kind = find(task);
-    return kind ? kind->preset : NULL;
+    return kind ? basin_preset_list_of(kind)->name : NULL;
 }

@@ -89,7 +89,7 @@ static void ranks_must_be_asked_for_the_same(void **state) {
     assert_int_not_equal(p->code, 0);
     assert_int_equal(basin_lines(p->err), 1);
     assert_contains(p->err, "the command's words differ from those of rank 0: '--seed'");
-    const char *config = "{\"basin\": \"0.2.0\", \"task\": \"graph\", \"settings\": {\"rate\": "
+    const char *config = "{\"basin\": \"0.2.0\", \"task\": \"graphs\", \"settings\": {\"rate\": "
                          "%s}}\n";
     const char *rate[2] = {"0.001", "0.002"}, *name[2] = {"one/c.json", "two/c.json"};
     char path[PATH_TEXT];

@@ -3,9 +3,11 @@
  *
  *     basin_settings *settings;
  *     basin_settings_new(&settings, "image", "default", &error);
- *     basin_settings_set(settings, "epochs", "5", &error);
+ *     basin_settings_set_number(settings, "epochs", 5, &error);
+ *     basin_settings_set(settings, "crop", "random", &error);
  *
- * A preset gives every setting a value; those that follow override it. */
+ * A preset gives every setting a value; those that follow override it. Presets are files of
+ * settings (share/basin/presets), which the library carries within. */
 #ifndef BASIN_TASKS_SETTINGS_H
 #define BASIN_TASKS_SETTINGS_H
 
@@ -45,8 +47,8 @@ typedef struct basin_setting {
 
 typedef struct basin_settings basin_settings;
 
-/* `task` is "image", "anomaly", "node", "graphs" or "text"; `preset` NULL means
- * "default". */
+/* `task` is "image", "anomaly", "node", "graphs" or "text"; `preset` is the name of one, NULL for
+ * "default", or a file NAME.json. */
 BASIN_API basin_status basin_settings_new(basin_settings **settings, const char *task,
                                           const char *preset, basin_error *error);
 BASIN_API void basin_settings_free(basin_settings *settings);
@@ -57,7 +59,8 @@ BASIN_API const basin_setting *basin_settings_table(const char *task);
 /* Its presets by name, ended by NULL; "default" comes first. */
 BASIN_API const char *const *basin_settings_presets(const char *task);
 
-/* Gives all settings the values of a preset. */
+/* Gives all settings the values of a preset, or of the default and what a file NAME.json changes.
+ */
 BASIN_API basin_status basin_settings_start(basin_settings *settings, const char *preset,
                                             basin_error *error);
 /* An error where settings do not go together, or one that was set by its name has no effect with
@@ -66,14 +69,20 @@ BASIN_API basin_status basin_settings_check(const basin_settings *settings, basi
 /* Sets one by its name to what `text` says. */
 BASIN_API basin_status basin_settings_set(basin_settings *settings, const char *name,
                                           const char *text, basin_error *error);
+/* The same from a number: of an INTEGER (up to 2^53 - 1), a REAL, or a SWITCH (0 or 1). */
+BASIN_API basin_status basin_settings_set_number(basin_settings *settings, const char *name,
+                                                 double value, basin_error *error);
 /* The value as text that basin_settings_set understands; `size` bytes, cut where they are too few.
  */
 BASIN_API basin_status basin_settings_get(char *text, size_t size, const basin_settings *settings,
                                           const char *name, basin_error *error);
+/* The same as a number. */
+BASIN_API basin_status basin_settings_get_number(double *value, const basin_settings *settings,
+                                                 const char *name, basin_error *error);
 /* All of them as a JSON object, indented; free it. NULL without memory. */
 BASIN_API char *basin_settings_json(const basin_settings *settings);
-/* Reads a file with such an object, or with one under "settings"; settings that it does not name
- * stay. */
+/* Reads a file with such an object, or with one under "settings" beside which "task" names the
+ * task; settings that it does not name stay. */
 BASIN_API basin_status basin_settings_read(basin_settings *settings, const char *path,
                                            basin_error *error);
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "base/number.h"
+#include "base/try.h"
 #include "io/bundle.h"
 #include "task/anomaly/classes/classes.h"
 #include "task/anomaly/edges/edges.h"
@@ -293,7 +293,8 @@ static basin_status read_all(basin_anomaly_model **model, const basin_task_setti
     if (!kind || strcmp(kind, task->task))
         return basin_fail(error, BASIN_BAD_FILE, "%s: the model is '%.40s', wanted '%s'",
                           basin_bundle_path(bundle), kind ? kind : "absent", task->task);
-    task->fill(&settings, "default"); /* what its table does not have */
+    /* What its table does not have. */
+    BASIN_TRY(basin_settings_preset(&settings, task, "default", error));
     basin_status status = basin_anomaly_read_settings(&settings, task, bundle, error);
     if (!status) status = basin_anomaly_model_new(model, task, &settings, NULL, backend, error);
     if (status) return status;

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/try.h"
 #include "task/graphs/graphs.h"
 
 /* ---- from settings to expressions ---- */
@@ -48,33 +49,6 @@ basin_graphs_net_config basin_graphs_model_net(const basin_graphs_model *model, 
     return config;
 }
 
-/* ---- presets ---- */
-
-/* What GIN and GCN do not use stays as in the default. Sizes and rates are those that Errica et al.
- * and Kipf and Welling chose among or give; nothing was tuned here. */
-bool basin_graphs_gnn_preset(basin_graphs_settings *s, const char *preset) {
-    bool gin = !strcmp(preset, "gin");
-    if (!gin && strcmp(preset, "gcn") != 0) return false;
-    s->arch = gin ? "gin" : "gcn";
-    s->walks = s->edge_walks = 0;
-    s->edge_sums = false;
-    s->degrees = -1;
-    s->dim = 64;
-    s->blocks = gin ? 4 : 3;
-    s->dropout = 0.5;
-    s->warmup = 0;
-    s->batch = 32;
-    s->rate = s->rate_first = gin ? 1e-3 : 1e-2;
-    s->rate_last = s->rate / 100;
-    s->decay = 0;
-    s->beta2 = 0.999;
-    s->clip = 0;
-    s->smoothing = 0;
-    s->weight_classes = false;
-    s->epochs = 100;
-    return true;
-}
-
 /* ---- settings without effect ---- */
 
 /* clang-format off */
@@ -90,7 +64,7 @@ static const char *const only_gin[] = {"learn_epsilon", NULL};
 static basin_status refuse(const char *const *name, const basin_graphs_settings *s,
                            basin_error *error) {
     basin_graphs_settings usual;
-    basin_graphs_task.fill(&usual, "default");
+    BASIN_TRY(basin_settings_preset(&usual, &basin_graphs_task, "default", error));
     for (; *name; name++) {
         const basin_setting *setting = basin_setting_find(basin_graphs_task.table, *name);
         char found[64], wanted[64];

@@ -77,8 +77,6 @@ typedef struct basin_graphs_settings {
 } basin_graphs_settings;
 
 extern const basin_task_settings basin_graphs_task;
-/* Changes the default's settings to those of preset gin or gcn; false: it is neither. */
-bool basin_graphs_gnn_preset(basin_graphs_settings *settings, const char *preset);
 /* An error where a setting has no effect on the kind of model and is not as in the default. */
 basin_status basin_graphs_arch_check(const basin_graphs_settings *settings, basin_error *error);
 /* Whether this kind of model makes anything of edge features. */

@@ -1,6 +1,7 @@
 /* The published weights in and out; see interchange.h. Their layout is ours but for the
  * memories, which are columns there and rows here. And our own weights in a narrower type. */
 #include "task/image/interchange.h"
+#include "base/try.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -90,7 +91,7 @@ static basin_status infer(basin_image_settings *s, const basin_bundle *bundle, b
     if (!status) status = shape_of(&enc, bundle, "Wenc", 2, error);
     if (!status) status = shape_of(&pos, bundle, "POS_embed", 2, error);
     if (status) return status;
-    basin_image_task.fill(s, "paper-imagenet");
+    BASIN_TRY(basin_settings_preset(s, &basin_image_task, "paper-imagenet", error));
     s->cls = basin_bundle_find(bundle, "CLS_token") != NULL;
     s->heads = wk.dim[0], s->head_dim = wk.dim[1], s->dim = wk.dim[2];
     s->memories = xi.dim[1];

@@ -1,5 +1,5 @@
-/* Settings by name: one field to and from text, presets, settings as objects; see settings.h. JSON
- * is in settings_json.c. */
+/* Settings by name: one field to and from text and JSON, presets, settings as objects, settings
+ * without effect; see settings.h. */
 #include "train/run/settings.h"
 
 #include <math.h>
@@ -7,8 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/needs.h"
 #include "base/number.h"
 #include "base/try.h"
+#include "io/file.h"
+#include "io/json.h"
 #include "io/json_writer.h"
 
 const basin_setting *basin_setting_find(const basin_setting *table, const char *name) {
@@ -21,21 +24,32 @@ bool basin_choice_is(const char *choice, const char *name) { return !strcmp(choi
 
 /* ---- one setting from text ---- */
 
-static basin_status parse_number(double *value, const basin_setting *s, const char *text,
-                                 basin_error *error) {
-    char *end;
-    *value = basin_real_read(text, &end);
+/* What a number becomes, where the setting's range has it; `text` is how errors call it. */
+static basin_status take_number(void *values, const basin_setting *s, double value,
+                                const char *text, basin_error *error) {
+    void *at = (char *)values + s->offset;
     bool integer = s->kind == BASIN_SETTING_INTEGER;
-    if (end == text || *end || !isfinite(*value) || (integer && *value != floor(*value)))
+    if (!isfinite(value) || (integer && value != floor(value)))
         return basin_fail(error, BASIN_BAD_VALUE, "%s: '%.60s' is not a %snumber", s->name, text,
                           integer ? "whole " : "");
-    if (*value < s->low)
-        return basin_fail(error, BASIN_BAD_VALUE, "%s: %.60s is too small; at least %.15g", s->name,
+    if (value < s->low)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: %.60s is too small; at least %.16g", s->name,
                           text, s->low);
-    if (*value > s->high)
-        return basin_fail(error, BASIN_BAD_VALUE, "%s: %.60s is too large; at most %.15g", s->name,
+    if (value > s->high)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: %.60s is too large; at most %.16g", s->name,
                           text, s->high);
+    if (integer)
+        *(int64_t *)at = (int64_t)value;
+    else
+        *(double *)at = value;
     return BASIN_OK;
+}
+
+static basin_status parse_number(void *values, const basin_setting *s, const char *text,
+                                 basin_error *error) {
+    char *end;
+    double value = basin_real_read(text, &end);
+    return take_number(values, s, end == text || *end ? NAN : value, text, error);
 }
 
 static basin_status parse_switch(bool *value, const basin_setting *s, const char *text,
@@ -89,22 +103,14 @@ static basin_status parse_channels(double value[3], const basin_setting *s, cons
 basin_status basin_setting_parse(void *values, const basin_setting *s, const char *text,
                                  basin_error *error) {
     void *at = (char *)values + s->offset;
-    double number;
-    basin_status status = BASIN_OK;
     switch (s->kind) {
     case BASIN_SETTING_INTEGER:
-        status = parse_number(&number, s, text, error);
-        if (!status) *(int64_t *)at = (int64_t)number;
-        break;
-    case BASIN_SETTING_REAL:
-        status = parse_number(&number, s, text, error);
-        if (!status) *(double *)at = number;
-        break;
-    case BASIN_SETTING_SWITCH: status = parse_switch(at, s, text, error); break;
-    case BASIN_SETTING_CHOICE: status = parse_choice(at, s, text, error); break;
-    case BASIN_SETTING_CHANNELS: status = parse_channels(at, s, text, error); break;
+    case BASIN_SETTING_REAL: return parse_number(values, s, text, error);
+    case BASIN_SETTING_SWITCH: return parse_switch(at, s, text, error);
+    case BASIN_SETTING_CHOICE: return parse_choice(at, s, text, error);
+    case BASIN_SETTING_CHANNELS: return parse_channels(at, s, text, error);
     }
-    return status;
+    return BASIN_OK;
 }
 
 void basin_setting_print(char *text, size_t size, const void *values, const basin_setting *s) {
@@ -125,20 +131,213 @@ void basin_setting_print(char *text, size_t size, const void *values, const basi
     }
 }
 
-/* ---- all of a task's ---- */
+/* ---- JSON: the configuration of model files, configuration files, presets ---- */
+
+/* cJSON prints fifteen digits where they nearly suffice; a configuration must read back exactly. */
+static cJSON *exact_number(double value) {
+    char text[BASIN_NUMBER_TEXT];
+    return cJSON_CreateRaw(basin_number_print(text, value));
+}
+
+static cJSON *exact_numbers(const double *value, int count) {
+    cJSON *array = cJSON_CreateArray();
+    for (int i = 0; i < count && array; i++) {
+        cJSON *item = exact_number(value[i]);
+        if (item && cJSON_AddItemToArray(array, item)) continue;
+        cJSON_Delete(item);
+        cJSON_Delete(array);
+        return NULL;
+    }
+    return array;
+}
+
+static cJSON *to_json(const void *values, const basin_setting *s) {
+    const void *at = (const char *)values + s->offset;
+    switch (s->kind) {
+    case BASIN_SETTING_INTEGER: return exact_number((double)*(const int64_t *)at);
+    case BASIN_SETTING_REAL: return exact_number(*(const double *)at);
+    case BASIN_SETTING_SWITCH: return cJSON_CreateBool(*(const bool *)at);
+    case BASIN_SETTING_CHOICE: return cJSON_CreateString(*(const char *const *)at);
+    case BASIN_SETTING_CHANNELS: return exact_numbers(at, 3);
+    }
+    return NULL;
+}
+
+char *basin_settings_print(const void *values, const basin_setting *table, bool indented) {
+    cJSON *object = cJSON_CreateObject();
+    bool good = object != NULL;
+    for (const basin_setting *s = table; s->name && good; s++) {
+        cJSON *item = to_json(values, s);
+        good = item && cJSON_AddItemToObject(object, s->name, item);
+        if (!good) cJSON_Delete(item);
+    }
+    char *text = !good ? NULL : indented ? cJSON_Print(object) : cJSON_PrintUnformatted(object);
+    cJSON_Delete(object);
+    return text;
+}
+
+static bool print_channels(char *text, size_t size, const cJSON *item) {
+    char number[3][BASIN_NUMBER_TEXT];
+    if (cJSON_GetArraySize(item) != 3) return false;
+    for (int i = 0; i < 3; i++) {
+        const cJSON *one = cJSON_GetArrayItem(item, i);
+        if (!cJSON_IsNumber(one)) return false;
+        basin_real_print(number[i], sizeof number[i], 17, one->valuedouble);
+    }
+    snprintf(text, size, "%s,%s,%s", number[0], number[1], number[2]);
+    return true;
+}
+
+/* A JSON value as the text that basin_setting_parse reads, where its kind is the setting's. */
+static bool to_text(char *text, size_t size, const basin_setting *s, const cJSON *item) {
+    switch (s->kind) {
+    case BASIN_SETTING_INTEGER:
+    case BASIN_SETTING_REAL:
+        if (!cJSON_IsNumber(item)) return false;
+        basin_real_print(text, size, 17, item->valuedouble);
+        return true;
+    case BASIN_SETTING_SWITCH:
+        if (!cJSON_IsBool(item)) return false;
+        snprintf(text, size, "%s", cJSON_IsTrue(item) ? "on" : "off");
+        return true;
+    case BASIN_SETTING_CHOICE:
+        if (!cJSON_IsString(item)) return false;
+        snprintf(text, size, "%s", item->valuestring);
+        return true;
+    case BASIN_SETTING_CHANNELS: return cJSON_IsArray(item) && print_channels(text, size, item);
+    }
+    return false;
+}
+
+static const char *wanted_kind(const basin_setting *s) {
+    static const char *const name[] = {"a whole number", "a number", "true or false", "a word",
+                                       "three numbers"};
+    return name[s->kind];
+}
+
+static basin_status from_json(void *values, const basin_setting *s, const cJSON *item,
+                              const char *path, basin_error *error) {
+    char text[120];
+    basin_error why;
+    if (item && to_text(text, sizeof text, s, item)) {
+        if (!basin_setting_parse(values, s, text, &why)) return BASIN_OK;
+        return basin_fail(error, BASIN_BAD_FILE, "%s: configuration: %s", path, why.text);
+    }
+    char *found = item ? cJSON_PrintUnformatted(item) : NULL;
+    basin_status status =
+        basin_fail(error, BASIN_BAD_FILE, "%s: configuration: %s is %.60s, wanted %s", path,
+                   s->name, found ? found : "absent", wanted_kind(s));
+    cJSON_free(found);
+    return status;
+}
+
+static basin_status check_names(const cJSON *object, const basin_setting *table, const char *path,
+                                basin_error *error) {
+    const cJSON *item;
+    cJSON_ArrayForEach(item, object) {
+        const char *reason =
+            !basin_setting_find(table, item->string) ? "is not known to this version"
+            : cJSON_GetObjectItemCaseSensitive(object, item->string) != item ? "is there twice"
+                                                                             : NULL;
+        if (reason)
+            return basin_fail(error, BASIN_BAD_FILE, "%s: configuration: '%.60s' %s", path,
+                              item->string, reason);
+    }
+    return BASIN_OK;
+}
+
+static basin_status read_object(void *values, const basin_setting *table, const cJSON *object,
+                                bool whole, const char *path, basin_error *error) {
+    BASIN_TRY(check_names(object, table, path, error));
+    for (const basin_setting *s = table; s->name; s++) {
+        const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, s->name);
+        if (item || (whole && !s->absent))
+            BASIN_TRY(from_json(values, s, item, path, error));
+        else if (whole)
+            BASIN_TRY(basin_setting_parse(values, s, s->absent, error));
+    }
+    return BASIN_OK;
+}
+
+basin_status basin_settings_parse(void *values, const basin_setting *table, const char *json,
+                                  bool whole, const char *path, basin_error *error) {
+    cJSON *object;
+    BASIN_TRY(basin_json_parse(&object, json, strlen(json), path, "the configuration", error));
+    basin_status status = read_object(values, table, object, whole, path, error);
+    cJSON_Delete(object);
+    return status;
+}
+
+/* An object of settings, or one that has them under "settings" and may name its task. */
+static basin_status read_configuration(void *values, const basin_task_settings *kind,
+                                       const char *text, size_t length, const char *path,
+                                       basin_error *error) {
+    cJSON *object;
+    basin_status status;
+    BASIN_TRY(basin_json_parse(&object, text, length, path, "the configuration", error));
+    const cJSON *inner = cJSON_GetObjectItemCaseSensitive(object, "settings");
+    const char *task = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, "task"));
+    if (inner && task && strcmp(task, kind->task) != 0)
+        status = basin_fail(error, BASIN_BAD_FILE,
+                            "%s: configuration of the task '%.40s', needs one of %s", path, task,
+                            kind->task);
+    else
+        status = read_object(values, kind->table, inner ? inner : object, false, path, error);
+    cJSON_Delete(object);
+    return status;
+}
+
+basin_status basin_settings_load(void *values, const basin_task_settings *kind, const char *path,
+                                 basin_error *error) {
+    basin_map map;
+    BASIN_TRY(basin_map_open(&map, path, error));
+    basin_status status =
+        read_configuration(values, kind, (const char *)map.data, map.size, path, error);
+    basin_map_close(&map);
+    return status;
+}
+
+/* ---- presets ---- */
+
+const basin_preset_list *basin_preset_list_of(const basin_task_settings *kind) {
+    const basin_preset_list *list = kind->presets;
+    if (!list)
+        for (list = basin_presets; list->task && strcmp(list->task, kind->task) != 0;) list++;
+    return list;
+}
+
+static bool is_path(const char *preset) {
+    size_t length = strlen(preset);
+    return length > 5 && !strcmp(preset + length - 5, ".json");
+}
+
+static void clear(void *values, const basin_task_settings *kind) {
+    if (kind->base)
+        memcpy(values, kind->base, kind->size);
+    else
+        memset(values, 0, kind->size);
+}
 
 basin_status basin_settings_preset(void *values, const basin_task_settings *kind,
                                    const char *preset, basin_error *error) {
-    char list[400];
-    for (const char *const *name = kind->preset; *name; name++)
-        if (!strcmp(*name, preset)) {
-            kind->fill(values, preset);
-            return BASIN_OK;
-        }
-    list_choices(list, sizeof list, kind->preset);
-    return basin_fail(error, BASIN_BAD_VALUE, "there is no preset '%.60s'; wanted one of %s",
-                      preset, list);
+    char list[600];
+    const basin_preset_list *all = basin_preset_list_of(kind);
+    int i = 0;
+    while (all->name[i] && strcmp(all->name[i], preset) != 0) i++;
+    if (!all->name[i] && !is_path(preset)) {
+        list_choices(list, sizeof list, all->name);
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "there is no preset '%.60s'; wanted one of %s, or a file NAME.json",
+                          preset, list);
+    }
+    clear(values, kind);
+    BASIN_TRY(
+        read_configuration(values, kind, all->json[0], strlen(all->json[0]), all->name[0], error));
+    if (!all->name[i]) return basin_settings_load(values, kind, preset, error);
+    return read_configuration(values, kind, all->json[i], strlen(all->json[i]), preset, error);
 }
+
+/* ---- all of a task's ---- */
 
 static int table_size(const basin_setting *table) {
     int count = 0;
@@ -146,21 +345,21 @@ static int table_size(const basin_setting *table) {
     return count;
 }
 
+static basin_status fill(basin_settings *s, const char *preset, basin_error *error) {
+    BASIN_TRY(BASIN_NEW(&s->given, table_size(s->kind->table), "settings", error));
+    s->values = basin_zeros_new(1, s->kind->size);
+    if (!s->values) return basin_fail_memory(error, "settings");
+    return basin_settings_preset(s->values, s->kind, preset, error);
+}
+
 basin_status basin_settings_make(basin_settings **settings, const basin_task_settings *kind,
                                  const char *preset, basin_error *error) {
-    basin_settings *s = *settings = calloc(1, sizeof *s);
-    if (s) s->values = calloc(1, kind->size);
-    if (s) s->given = calloc((size_t)table_size(kind->table) + 1, sizeof *s->given);
-    basin_status status = BASIN_OK;
-    if (!s || !s->values || !s->given)
-        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for settings");
-    else
-        status = basin_settings_preset(s->values, kind, preset ? preset : "default", error);
-    if (status) {
-        basin_settings_free(s);
-        *settings = NULL;
-    } else
-        s->kind = kind;
+    BASIN_TRY(BASIN_NEW(settings, 1, "settings", error));
+    (*settings)->kind = kind;
+    basin_status status = fill(*settings, preset ? preset : "default", error);
+    if (!status) return BASIN_OK;
+    basin_settings_free(*settings);
+    *settings = NULL;
     return status;
 }
 
@@ -173,19 +372,18 @@ basin_status basin_settings_start(basin_settings *settings, const char *preset,
 }
 
 void basin_settings_underlay(basin_settings *settings, const void *values) {
-    enum { TEXT = 200 };
-    const basin_setting *table = settings->kind->table;
-    for (int i = 0; table[i].name; i++) {
-        char text[TEXT];
-        if (settings->given && settings->given[i]) continue;
-        basin_setting_print(text, sizeof text, values, &table[i]);
-        basin_setting_parse(settings->values, &table[i], text, NULL);
-    }
+    static const size_t size[] = {sizeof(int64_t), sizeof(double), sizeof(bool),
+                                  sizeof(const char *), sizeof(basin_channels)};
+    const basin_setting *s = settings->kind->table;
+    for (int i = 0; s[i].name; i++)
+        if (!settings->given || !settings->given[i])
+            memcpy((char *)settings->values + s[i].offset, (const char *)values + s[i].offset,
+                   size[s[i].kind]);
 }
 
 basin_status basin_settings_check(const basin_settings *settings, basin_error *error) {
-    basin_status status = settings->kind->check(settings->values, error);
-    return status ? status : basin_settings_check_effect(settings, error);
+    BASIN_TRY(settings->kind->check(settings->values, error));
+    return basin_settings_check_effect(settings, error);
 }
 
 void basin_settings_free(basin_settings *settings) {
@@ -205,21 +403,60 @@ static basin_status look_up(const basin_setting **found, const basin_settings *s
                       settings->kind->task, name);
 }
 
+static void mark(basin_settings *settings, const basin_setting *setting) {
+    if (settings->given) settings->given[setting - settings->kind->table] = true;
+}
+
 basin_status basin_settings_set(basin_settings *settings, const char *name, const char *text,
                                 basin_error *error) {
     const basin_setting *setting;
     BASIN_TRY(look_up(&setting, settings, name, error));
     BASIN_TRY(basin_setting_parse(settings->values, setting, text, error));
-    if (settings->given) settings->given[setting - settings->kind->table] = true;
+    mark(settings, setting);
+    return BASIN_OK;
+}
+
+static bool is_number(const basin_setting *s) {
+    return s->kind == BASIN_SETTING_INTEGER || s->kind == BASIN_SETTING_REAL;
+}
+
+static basin_status fail_kind(const basin_setting *s, basin_error *error) {
+    return basin_fail(error, BASIN_BAD_VALUE, "%s is %s, not a number", s->name, wanted_kind(s));
+}
+
+basin_status basin_settings_set_number(basin_settings *settings, const char *name, double value,
+                                       basin_error *error) {
+    const basin_setting *s;
+    char text[BASIN_NUMBER_TEXT];
+    BASIN_TRY(look_up(&s, settings, name, error));
+    bool flag = s->kind == BASIN_SETTING_SWITCH;
+    if (!is_number(s) && !(flag && (value == 0 || value == 1))) return fail_kind(s, error);
+    if (flag)
+        *(bool *)((char *)settings->values + s->offset) = value != 0;
+    else
+        BASIN_TRY(take_number(settings->values, s, value, basin_number_print(text, value), error));
+    mark(settings, s);
     return BASIN_OK;
 }
 
 basin_status basin_settings_get(char *text, size_t size, const basin_settings *settings,
                                 const char *name, basin_error *error) {
     const basin_setting *setting;
-    basin_status status = look_up(&setting, settings, name, error);
-    if (!status) basin_setting_print(text, size, settings->values, setting);
-    return status;
+    BASIN_TRY(look_up(&setting, settings, name, error));
+    basin_setting_print(text, size, settings->values, setting);
+    return BASIN_OK;
+}
+
+basin_status basin_settings_get_number(double *value, const basin_settings *settings,
+                                       const char *name, basin_error *error) {
+    const basin_setting *s;
+    BASIN_TRY(look_up(&s, settings, name, error));
+    const void *at = (const char *)settings->values + s->offset;
+    if (!is_number(s) && s->kind != BASIN_SETTING_SWITCH) return fail_kind(s, error);
+    *value = s->kind == BASIN_SETTING_INTEGER ? (double)*(const int64_t *)at
+             : s->kind == BASIN_SETTING_REAL  ? *(const double *)at
+                                              : (double)*(const bool *)at;
+    return BASIN_OK;
 }
 
 char *basin_settings_json(const basin_settings *settings) {
@@ -227,7 +464,89 @@ char *basin_settings_json(const basin_settings *settings) {
 }
 
 basin_status basin_settings_read(basin_settings *settings, const char *path, basin_error *error) {
-    return basin_settings_load(settings->values, settings->kind->table, path, error);
+    return basin_settings_load(settings->values, settings->kind, path, error);
+}
+
+basin_status basin_settings_take(const void **values, const basin_settings *settings,
+                                 const basin_task_settings *kind, basin_error *error) {
+    *values = settings->values;
+    if (settings->kind == kind) return kind->check(*values, error);
+    return basin_fail(error, BASIN_BAD_VALUE, "settings of the task %s, needs those of %s",
+                      settings->kind->task, kind->task);
+}
+
+/* ---- resuming ---- */
+
+basin_status basin_settings_match(const void *saved, const void *asked, const basin_setting *table,
+                                  const char *path, basin_error *error) {
+    enum { TEXT = 200 };
+    for (const basin_setting *s = table; s->name; s++) {
+        char found[TEXT], wanted[TEXT];
+        basin_setting_print(found, sizeof found, saved, s);
+        basin_setting_print(wanted, sizeof wanted, asked, s);
+        if (s->loose || !strcmp(found, wanted)) continue;
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: its run has %s %s, asked for is %s; resume with the same settings, "
+                          "or begin a new run",
+                          path, s->name, found, wanted);
+    }
+    return BASIN_OK;
+}
+
+/* ---- settings without effect: set by name although the values of others make them idle ---- */
+
+bool basin_settings_given(const basin_settings *settings, const char *name) {
+    const basin_setting *table = settings->kind->table;
+    for (int i = 0; settings->given && table[i].name; i++)
+        if (!strcmp(table[i].name, name)) return settings->given[i];
+    return false;
+}
+
+static bool value_of(char text[BASIN_NEEDS_VALUE], const void *context, const char *name,
+                     size_t length) {
+    const basin_settings *settings = context;
+    for (const basin_setting *s = settings->kind->table; s->name; s++)
+        if (strlen(s->name) == length && !strncmp(s->name, name, length)) {
+            basin_setting_print(text, BASIN_NEEDS_VALUE, settings->values, s);
+            return true;
+        }
+    return false;
+}
+
+/* Whether the value of `other` is why. */
+static bool is_idle(const basin_setting *setting, const basin_settings *settings,
+                    const basin_setting *other) {
+    for (const char *at = setting->needs; (at = basin_needs_unmet(at, value_of, settings));
+         at = basin_needs_next(at))
+        if (basin_needs_names(at, other->name)) return true;
+    return false;
+}
+
+/* "alpha and beta have no effect with arch vit": what the value of `other` makes idle. */
+static basin_status check_against(const basin_settings *settings, const basin_setting *other,
+                                  basin_error *error) {
+    const basin_setting *table = settings->kind->table;
+    const char *last = NULL;
+    char names[600] = "", value[BASIN_NEEDS_VALUE];
+    int count = 0;
+    for (int i = 0; table[i].name; i++) {
+        if (!settings->given[i] || !is_idle(&table[i], settings, other)) continue;
+        size_t at = strlen(names);
+        if (last) snprintf(names + at, sizeof names - at, "%s%s", count > 1 ? ", " : "", last);
+        last = table[i].name;
+        count++;
+    }
+    if (!count) return BASIN_OK;
+    basin_setting_print(value, sizeof value, settings->values, other);
+    return basin_fail(error, BASIN_BAD_VALUE, "%s%s%s %s no effect with %s %s; leave %s out", names,
+                      count > 1 ? " and " : "", last, count > 1 ? "have" : "has", other->name,
+                      value, count > 1 ? "them" : "it");
+}
+
+basin_status basin_settings_check_effect(const basin_settings *settings, basin_error *error) {
+    for (const basin_setting *s = settings->kind->table; settings->given && s->name; s++)
+        BASIN_TRY(check_against(settings, s, error));
+    return BASIN_OK;
 }
 
 /* ---- meanings ---- */

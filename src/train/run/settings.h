@@ -144,7 +144,7 @@ typedef double basin_channels[3];
     X(REAL, beta2, "X", 0, 1, "Second decay rate of AdamW, or of Lion.", .absent = "0.999",        \
       .needs = "optimiser=adamw|lion")                                                             \
     X(REAL, clip, "NORM", 0, 1e9, "Largest norm of the gradient; 0: any.")                         \
-    X(INTEGER, seed, "N", 0, 9007199254740992.0, "Seed of all random numbers.")
+    X(INTEGER, seed, "N", 0, 9007199254740991.0, "Seed of all random numbers.")
 /* A run whose batches are cut into shards (train/shards/shards.h). */
 #define BASIN_SHARD_SETTINGS(X)                                                                    \
     X(INTEGER, shards, "N", 0, 65536,                                                              \
@@ -164,15 +164,23 @@ typedef double basin_channels[3];
 
 /* ---- a task's settings as a whole ---- */
 
+/* The presets of a task: share/basin/presets/TASK/NAME.json, which the build embeds
+ * (cmake/presets.cmake). "default" is the first and names every setting of the table; the others
+ * name what differs from it. */
+typedef struct basin_preset_list {
+    const char *task;                      /* NULL ends the lists */
+    const char *const *name, *const *json; /* NULL-terminated */
+} basin_preset_list;
+extern const basin_preset_list basin_presets[];
+
 typedef struct basin_task_settings {
     const char *task; /* "image" */
     const basin_setting *table;
-    size_t size;               /* of the task's struct */
-    const char *const *preset; /* names, NULL-terminated, "default" first */
-    /* Fills the struct for one of these names. */
-    void (*fill)(void *values, const char *preset);
+    size_t size; /* of the task's struct */
     /* What no range can say: settings that do not go together. */
     basin_status (*check)(const void *values, basin_error *error);
+    const void *base; /* of fields that the table does not have; NULL: they are zero */
+    const basin_preset_list *presets; /* NULL: those of the task's name in basin_presets */
 } basin_task_settings;
 
 struct basin_settings {
@@ -183,7 +191,9 @@ struct basin_settings {
 
 basin_status basin_settings_make(basin_settings **settings, const basin_task_settings *kind,
                                  const char *preset, basin_error *error);
-/* Fills `values` by a preset's name; an error lists those that there are. */
+const basin_preset_list *basin_preset_list_of(const basin_task_settings *kind);
+/* Fills `values` by a preset's name, or from a file NAME.json; an error lists those that there are.
+ */
 basin_status basin_settings_preset(void *values, const basin_task_settings *kind,
                                    const char *preset, basin_error *error);
 
@@ -209,8 +219,11 @@ char *basin_settings_print(const void *values, const basin_setting *table, bool 
 basin_status basin_settings_parse(void *values, const basin_setting *table, const char *json,
                                   bool whole, const char *path, basin_error *error);
 /* Reads a configuration file, see basin_settings_read. */
-basin_status basin_settings_load(void *values, const basin_setting *table, const char *path,
+basin_status basin_settings_load(void *values, const basin_task_settings *kind, const char *path,
                                  basin_error *error);
+/* The values of settings of this kind, checked: what tasks that get settings begin with. */
+basin_status basin_settings_take(const void **values, const basin_settings *settings,
+                                 const basin_task_settings *kind, basin_error *error);
 /* An error where a run that is resumed from `path` would change what it may not: anything but loose
  * settings, and those only where a run may go on with them. */
 basin_status basin_settings_match(const void *saved, const void *asked, const basin_setting *table,

@@ -82,7 +82,7 @@ static inline basin_network *fraud_new(int64_t nodes, uint64_t seed, int relatio
 /* Small settings that train in a moment. */
 static inline basin_anomaly_settings fraud_settings(void) {
     basin_anomaly_settings r;
-    basin_anomaly_task.fill(&r, "default");
+    assert_int_equal(basin_settings_preset(&r, &basin_anomaly_task, "default", NULL), BASIN_OK);
     r.scaling = "standard", r.hops = 2, r.evaluate = 1;
     r.dim = 16, r.heads = 2, r.head_dim = 8, r.memories = 16, r.hidden = 16, r.blocks = 1;
     r.trees = 0, r.labels = false, r.calibrate = "none";

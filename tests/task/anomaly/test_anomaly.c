@@ -267,7 +267,8 @@ static void the_papers_preset_samples(void **state) {
     uint8_t *part = fraud_split(network);
     basin_training training = fraud_training();
     basin_anomaly_settings settings;
-    basin_anomaly_task.fill(&settings, "paper-tfinance");
+    assert_int_equal(basin_settings_preset(&settings, &basin_anomaly_task, "paper-tfinance", NULL),
+                     BASIN_OK);
     settings.dim = settings.head_dim = settings.hidden = 16, settings.memories = 24;
     settings.epochs = 0;
     basin_anomaly_model *before = fraud_train(network, part, &settings, &training);
@@ -307,7 +308,8 @@ static void published_heads(void **state) {
         basin_anomaly_settings settings;
         const basin_tensor *head;
         basin_error error;
-        basin_anomaly_task.fill(&settings, preset[i]);
+        assert_int_equal(basin_settings_preset(&settings, &basin_anomaly_task, preset[i], NULL),
+                         BASIN_OK);
         settings.dim = settings.head_dim = 16, settings.memories = 24, settings.epochs = 2;
         basin_anomaly_model *model = fraud_train(network, part, &settings, &training);
         must(basin_bundle_get(&head, model->member[0], "head_w", &error), &error);

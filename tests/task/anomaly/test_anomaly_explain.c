@@ -22,7 +22,9 @@ static scene scene_new(int64_t nodes, int relations, bool directed, const char *
                .settings = fraud_settings(),
                .training = fraud_training()};
     s.part = fraud_split(s.network);
-    if (strcmp(arch, "et") != 0) basin_anomaly_task.fill(&s.settings, "default");
+    if (strcmp(arch, "et") != 0)
+        assert_int_equal(basin_settings_preset(&s.settings, &basin_anomaly_task, "default", NULL),
+                         BASIN_OK);
     s.settings.members = 1, s.settings.trees = 2, s.settings.labels = true,
     s.settings.calibrate = "isotonic", s.settings.epochs = 20, s.settings.arch = arch;
     s.model = fraud_train(s.network, s.part, &s.settings, &s.training);

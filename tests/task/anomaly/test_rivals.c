@@ -14,7 +14,7 @@ static basin_anomaly_settings rival_settings(const char *arch) {
     basin_anomaly_settings s;
     char preset[32];
     snprintf(preset, sizeof preset, "rival-%s", arch);
-    basin_anomaly_task.fill(&s, preset);
+    assert_int_equal(basin_settings_preset(&s, &basin_anomaly_task, preset, NULL), BASIN_OK);
     s.dim = 16, s.epochs = 40;
     return s;
 }
@@ -118,7 +118,8 @@ static void settings_without_effect_are_refused(void **state) {
     s = rival_settings("bwgnn");
     s.recompute = true;
     expect_refusal(&s, "recompute is on");
-    basin_anomaly_task.fill(&s, "default"); /* its training with another arch is fine */
+    assert_int_equal(basin_settings_preset(&s, &basin_anomaly_task, "default", NULL),
+                     BASIN_OK); /* its training with another arch is fine */
     s.arch = "sage";
     basin_error error;
     must(basin_anomaly_check(&s, &error), &error);

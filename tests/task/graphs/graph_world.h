@@ -69,7 +69,7 @@ static inline void world_new(basin_graphset *set, basin_graphs_target target, in
 /* Small settings of the default preset. */
 static inline basin_graphs_settings world_settings(void) {
     basin_graphs_settings s;
-    basin_graphs_task.fill(&s, "default");
+    assert_int_equal(basin_settings_preset(&s, &basin_graphs_task, "default", NULL), BASIN_OK);
     s.dim = 16, s.heads = 2, s.head_dim = 8, s.memories = 24, s.blocks = 2, s.hidden = 12;
     s.couplings = 2;
     s.eigenvectors = 0, s.walks = 4, s.batch = 8, s.epochs = 4, s.warmup = 1, s.rate = 5e-3;

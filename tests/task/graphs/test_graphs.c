@@ -67,7 +67,8 @@ static void batches_do_not_matter(void **state) {
     for (int p = 0; p < 6; p++) {
         scene s;
         basin_graphs_settings settings;
-        basin_graphs_task.fill(&settings, preset[p / 3]);
+        assert_int_equal(basin_settings_preset(&settings, &basin_graphs_task, preset[p / 3], NULL),
+                         BASIN_OK);
         settings.dim = 16, settings.heads = 2, settings.head_dim = 8, settings.memories = 24;
         settings.batch = 7, settings.couplings = p < 3 ? 3 : 0;
         scene_open(&s, (basin_graphs_target)(p % 3), &settings, NULL);
@@ -260,7 +261,7 @@ static int64_t parameters(const char *preset, basin_graphs_target target, int64_
         set.class_value = calloc((size_t)classes, sizeof *set.class_value);
         set.classes = classes;
     }
-    basin_graphs_task.fill(&settings, preset);
+    assert_int_equal(basin_settings_preset(&settings, &basin_graphs_task, preset, NULL), BASIN_OK);
     must(basin_backend_open(&backend, &(basin_compute){.threads = 1}, &error), &error);
     must(basin_graphs_model_new(&model, &settings, &set, &zero, 1, backend, &error), &error);
     int64_t total = basin_graphs_parameters(model);

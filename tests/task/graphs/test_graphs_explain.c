@@ -15,7 +15,7 @@ static void scene_open(scene *s, const char *arch, basin_graphs_target target) {
     basin_outcome outcome;
     basin_graphs_settings values = world_settings();
     if (strcmp(arch, "et") != 0) {
-        basin_graphs_task.fill(&values, arch);
+        assert_int_equal(basin_settings_preset(&values, &basin_graphs_task, arch, NULL), BASIN_OK);
         values.dim = 16, values.blocks = 2, values.batch = 8, values.walks = 2;
     }
     values.epochs = 5;

@@ -18,7 +18,7 @@ typedef struct scene {
 static void scene_open(scene *s, void **state, const char *preset, basin_graphs_target target) {
     basin_error error;
     *s = (scene){0};
-    basin_graphs_task.fill(&s->values, preset);
+    assert_int_equal(basin_settings_preset(&s->values, &basin_graphs_task, preset, NULL), BASIN_OK);
     s->values.dim = 16, s->values.blocks = 2, s->values.batch = 8, s->values.epochs = 40;
     s->values.rate = s->values.rate_first = 1e-2, s->values.dropout = 0;
     s->values.walks = 3;

@@ -29,7 +29,7 @@ static void bench_open(bench *b, int channels, int64_t height, int64_t width) {
     basin_error error = {0};
     basin_image_settings s;
     *b = (bench){0};
-    basin_image_task.fill(&s, "fashion");
+    assert_int_equal(basin_settings_preset(&s, &basin_image_task, "fashion", NULL), BASIN_OK);
     s.channels = channels;
     s.size = 16;
     s.dim = 16;

@@ -203,7 +203,7 @@ static void models_go_out_and_come_back(void **state) {
         desk d, again;
         float patches[N * P], first[N * P], second[N * P];
         uint8_t mask[N];
-        basin_image_task.fill(&s, "fashion");
+        assert_int_equal(basin_settings_preset(&s, &basin_image_task, "fashion", NULL), BASIN_OK);
         s.channels = 3, s.size = 6, s.patch = 2, s.dim = D, s.heads = H, s.head_dim = Y;
         s.memories = M, s.steps = 4, s.occlude = 5, s.keep = 1, s.cls = cls;
         for (int c = 0; c < 3; c++) s.mean[c] = 0.5, s.deviation[c] = 0.25;
@@ -300,7 +300,7 @@ static void other_models_do_not_go_out(void **state) {
                                           "learned",   "set by beta"};
         basin_image_settings s;
         basin_image_model *model;
-        basin_image_task.fill(&s, "fashion");
+        assert_int_equal(basin_settings_preset(&s, &basin_image_task, "fashion", NULL), BASIN_OK);
         s.dim = 8, s.memories = 16, s.steps = 2;
         if (i == 0) s.arch = "vit";
         if (i == 1) s.hopfield = false;

@@ -46,7 +46,7 @@ static void enlarge(desk *d) {
 static void desk_open(desk *d, const char *arch, bool cls, const char *hopfield) {
     basin_error error;
     basin_image_settings s;
-    basin_image_task.fill(&s, "fashion");
+    assert_int_equal(basin_settings_preset(&s, &basin_image_task, "fashion", NULL), BASIN_OK);
     s.arch = arch, s.channels = 3, s.size = 6, s.patch = 2, s.dim = D, s.heads = H, s.head_dim = Y;
     s.memories = M, s.steps = STEPS, s.occlude = 5, s.keep = 1, s.cls = cls;
     s.hopfield = hopfield != NULL;
@@ -191,7 +191,7 @@ static void sheets_hold_patches(void **state) {
     basin_error error;
     basin_picture picture = {0};
     float patches[4 * 16];
-    basin_image_task.fill(&s, "fashion");
+    assert_int_equal(basin_settings_preset(&s, &basin_image_task, "fashion", NULL), BASIN_OK);
     s.size = 8; /* four patches of 4 x 4, grey */
     s.mean[0] = 0.5, s.deviation[0] = 0.25;
     for (int i = 0; i < 4 * 16; i++) patches[i] = (float)(i - 32) / 16;
@@ -377,7 +377,7 @@ static void errors_become_colours(void **state) {
     basin_picture picture = {0};
     float truth[4 * 16] = {0}, output[4 * 16] = {0};
     const uint8_t mask[4] = {BASIN_PATCH_REPLACED, BASIN_PATCH_SHOWN, BASIN_PATCH_SHOWN, 0};
-    basin_image_task.fill(&s, "fashion");
+    assert_int_equal(basin_settings_preset(&s, &basin_image_task, "fashion", NULL), BASIN_OK);
     s.size = 8;
     s.mean[0] = 0.5, s.deviation[0] = 0.25;
     output[5] = 2, output[16] = 2; /* row 1, column 1 of patch 0; a shown one does not count */

@@ -16,7 +16,7 @@ static void must(basin_status status, const basin_error *error) {
 
 static basin_image_settings tiny(void) {
     basin_image_settings s;
-    basin_image_task.fill(&s, "fashion");
+    assert_int_equal(basin_settings_preset(&s, &basin_image_task, "fashion", NULL), BASIN_OK);
     s.channels = 3;
     s.size = 12;
     s.dim = 16;

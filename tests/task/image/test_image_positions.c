@@ -20,7 +20,7 @@ static basin_image_model *tiny(basin_backend *backend, int64_t size, bool cls) {
     basin_image_settings s;
     basin_image_model *model;
     basin_error error;
-    basin_image_task.fill(&s, "fashion");
+    assert_int_equal(basin_settings_preset(&s, &basin_image_task, "fashion", NULL), BASIN_OK);
     s.size = size, s.patch = 4, s.dim = D, s.heads = 2, s.head_dim = 8, s.memories = 24;
     s.occlude = 5, s.keep = 1, s.cls = cls;
     must(basin_image_model_new(&model, &s, backend, &error), &error);

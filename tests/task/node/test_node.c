@@ -55,7 +55,7 @@ static basin_network *woods(bool named, bool directed) {
 
 static basin_anomaly_settings quick(void) {
     basin_anomaly_settings s;
-    basin_node_task.fill(&s, "default");
+    assert_int_equal(basin_settings_preset(&s, &basin_node_task, "default", NULL), BASIN_OK);
     s.scaling = "standard", s.hops = 0, s.smoothing = 3, s.members = 1, s.epochs = 40;
     s.dim = 16, s.heads = 2, s.head_dim = 8, s.memories = 16, s.embedding = 0;
     s.dropout = s.input_dropout = 0.1, s.decay = 0.02;
@@ -112,7 +112,7 @@ static void rivals_tell_them_apart(void **state) {
     basin_training training = fraud_training();
     for (size_t i = 0; i < sizeof preset / sizeof *preset; i++) {
         basin_anomaly_settings s;
-        basin_node_task.fill(&s, preset[i]);
+        assert_int_equal(basin_settings_preset(&s, &basin_node_task, preset[i], NULL), BASIN_OK);
         s.epochs = 60, s.dim = 16, s.scaling = "standard", s.dropout = s.input_dropout = 0.1;
         double reached = test_accuracy(network, &s, &training);
         if (reached < 0.8) fail_msg("%s: accuracy %g", preset[i], reached);

@@ -18,17 +18,19 @@
     X(CHOICE, arch, BASIN_CHOICES("et", "vit"), "The model.")                                      \
     X(SWITCH, attention, "Attention.", .absent = "on")                                             \
     X(INTEGER, heads, "H", 1, 64, "Heads.", .absent = "4", .needs = "attention=on,depth=9,arch=vit")
+#define SEED(X) X(INTEGER, seed, "N", 0, 9007199254740991.0, "Seed.", .absent = "0")
 #define LOOSE(X) X(INTEGER, epochs, "N", 0, 100, "Epochs.", .absent = "1")
 
 typedef struct sample {
     SAMPLE(BASIN_SETTING_FIELD)
     LOOSE(BASIN_SETTING_FIELD)
+    SEED(BASIN_SETTING_FIELD)
 } sample;
 
 #define BASIN_SETTINGS_TYPE sample
 static const basin_setting table[] = {SAMPLE(BASIN_SETTING_ENTRY) LOOSE(BASIN_LOOSE_ENTRY)
-                                          BASIN_SETTINGS_END};
-static const sample some = {128, 0.1, {0.485, 0.456, 1.0 / 3}, true, "vit", true, 4, 3};
+                                          SEED(BASIN_SETTING_ENTRY) BASIN_SETTINGS_END};
+static const sample some = {128, 0.1, {0.485, 0.456, 1.0 / 3}, true, "vit", true, 4, 3, 0};
 
 static void settings_survive_json(void **state) {
     (void)state;
@@ -88,17 +90,6 @@ static void earlier_files_lack_what_came_later(void **state) {
     assert_true(back.dim == 7 && back.alpha == 0.25 && back.cls && back.epochs == 1);
 }
 
-static void a_configuration_file_changes_what_it_names(void **state) {
-    char path[PATH_TEXT];
-    sample back = some;
-    basin_error error = {0};
-    const char *text = "{\"basin\":\"0.2.0\",\"settings\":{\"dim\":9}}";
-    folder_path(path, state, "config.json");
-    assert_int_equal(file_put(path, text, strlen(text)), 0);
-    assert_int_equal(basin_settings_load(&back, table, path, &error), BASIN_OK);
-    assert_true(back.dim == 9 && back.alpha == some.alpha);
-}
-
 static void settings_are_read_from_words(void **state) {
     (void)state;
     sample back = some;
@@ -116,16 +107,63 @@ static void settings_are_read_from_words(void **state) {
 
 /* ---- settings without effect ---- */
 
-static const char *const presets[] = {"default", NULL};
-static void fill(void *values, const char *preset) {
-    (void)preset;
-    *(sample *)values = some; /* arch vit */
-}
+static const char *const names[] = {"default", NULL};
+static const char *const texts[] = {"{\"arch\": \"vit\"}", NULL};
+static const basin_preset_list presets = {"sample", names, texts};
 static basin_status fits(const void *values, basin_error *error) {
     (void)values, (void)error;
     return BASIN_OK;
 }
-static const basin_task_settings task = {"sample", table, sizeof some, presets, fill, fits};
+static const basin_task_settings task = {"sample", table, sizeof some, fits, &some, &presets};
+
+static void a_configuration_file_changes_what_it_names(void **state) {
+    char path[PATH_TEXT];
+    sample back = some;
+    basin_error error = {0};
+    const char *text = "{\"basin\":\"0.2.0\",\"settings\":{\"dim\":9}}";
+    folder_path(path, state, "config.json");
+    assert_int_equal(file_put(path, text, strlen(text)), 0);
+    assert_int_equal(basin_settings_load(&back, &task, path, &error), BASIN_OK);
+    assert_true(back.dim == 9 && back.alpha == some.alpha);
+}
+
+static void refuse_file(void **state, const char *text, const char *wanted) {
+    char path[PATH_TEXT];
+    sample back = some;
+    basin_error error = {0};
+    folder_path(path, state, "config.json");
+    assert_int_equal(file_put(path, text, strlen(text)), 0);
+    assert_int_equal(basin_settings_load(&back, &task, path, &error), BASIN_BAD_FILE);
+    if (!strstr(error.text, wanted)) fail_msg("%s", error.text);
+}
+
+static void configuration_files_are_checked(void **state) {
+    refuse_file(state, "", "is empty");
+    refuse_file(state, "{\"task\":\"image\",\"settings\":{\"dim\":9}}",
+                "of the task 'image', needs one of sample");
+    refuse_file(state, "{\"dim\":9,\"alpha\":1,\"dim\":8}", "'dim' is there twice");
+    refuse_file(state, "{\"seed\":9007199254740993}", "is too large");
+}
+
+static void presets_may_be_files(void **state) {
+    char path[PATH_TEXT];
+    basin_settings *settings;
+    basin_error error = {0};
+    double number;
+    folder_path(path, state, "mine.json");
+    assert_int_equal(file_put(path, "{\"dim\":9}", 9), 0);
+    assert_int_equal(basin_settings_make(&settings, &task, path, &error), BASIN_OK);
+    assert_int_equal(basin_settings_get_number(&number, settings, "dim", &error), BASIN_OK);
+    assert_true(number == 9);
+    assert_int_equal(basin_settings_set_number(settings, "cls", 0, &error), BASIN_OK);
+    assert_int_equal(basin_settings_get_number(&number, settings, "cls", &error), BASIN_OK);
+    assert_true(number == 0);
+    assert_int_equal(basin_settings_set_number(settings, "dim", 1.5, &error), BASIN_BAD_VALUE);
+    assert_string_equal(error.text, "dim: '1.5' is not a whole number");
+    assert_int_equal(basin_settings_set_number(settings, "arch", 1, &error), BASIN_BAD_VALUE);
+    basin_settings_free(settings);
+    assert_int_equal(basin_settings_make(&settings, &task, "other", &error), BASIN_BAD_VALUE);
+}
 
 static void set(basin_settings *settings, const char *name, const char *text) {
     basin_error error = {0};
@@ -207,6 +245,8 @@ int main(void) {
         cmocka_unit_test(a_resumed_run_keeps_all_but_loose_settings),
         cmocka_unit_test(earlier_files_lack_what_came_later),
         cmocka_unit_test(a_configuration_file_changes_what_it_names),
+        cmocka_unit_test(configuration_files_are_checked),
+        cmocka_unit_test(presets_may_be_files),
         cmocka_unit_test(settings_are_read_from_words),
         cmocka_unit_test(settings_without_effect_are_refused_where_they_were_named),
         cmocka_unit_test(one_of_several_conditions_is_enough),

@@ -1,5 +1,6 @@
 /* The plain models beside which a detector is judged, trained by the same run; validation chooses
  * among two strengths of weight decay and two scalings. */
+#include "base/try.h"
 #include "task/anomaly/fit.h"
 
 const char *basin_anomaly_baseline_name(int which) {
@@ -8,9 +9,10 @@ const char *basin_anomaly_baseline_name(int which) {
     return which >= 0 && which < BASIN_ANOMALY_BASELINES ? name[which] : NULL;
 }
 
-static basin_anomaly_settings settings_of(int which, int64_t seed) {
+static basin_status settings_of(basin_anomaly_settings *settings, int which, int64_t seed,
+                                basin_error *error) {
     basin_anomaly_settings s;
-    basin_anomaly_task.fill(&s, "default");
+    BASIN_TRY(basin_settings_preset(&s, &basin_anomaly_task, "default", error));
     s.form = which % 2 ? "mlp" : "linear";
     s.hops = which < 2 ? 0 : 2;
     s.degree = false; /* that is of the graph, too: only the means are asked for */
@@ -29,7 +31,8 @@ static basin_anomaly_settings settings_of(int which, int64_t seed) {
     s.calibrate = "none";
     s.threshold = "all";
     s.seed = seed;
-    return s;
+    *settings = s;
+    return BASIN_OK;
 }
 
 static double auprc_of(const basin_anomaly_model *model) {
@@ -50,9 +53,11 @@ basin_status basin_anomaly_baseline(basin_anomaly_model **model, basin_outcome *
     *model = NULL;
     *outcome = (basin_outcome){0};
     for (size_t i = 0; i < sizeof trials / sizeof *trials && !status && !outcome->stopped; i++) {
-        basin_anomaly_settings settings = settings_of(which, seed);
+        basin_anomaly_settings settings;
         basin_anomaly_model *next = NULL;
         basin_outcome how = {0};
+        status = settings_of(&settings, which, seed, error);
+        if (status) break;
         settings.decay = trials[i].decay;
         settings.scaling = trials[i].scaling;
         basin_anomaly_job job = {&basin_anomaly_task, network, part, &settings, .least = false};

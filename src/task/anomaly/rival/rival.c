@@ -1,6 +1,7 @@
 /* Settings of rivals; see rival.h. The presets follow the published code of GADBench: raw features,
  * self-loops, 32 units, 2 layers, Adam 0.01, at most 200 epochs, the epoch by validation AUPRC. */
 #include "task/anomaly/rival/rival.h"
+#include "base/try.h"
 
 #include <string.h>
 
@@ -58,7 +59,7 @@ static basin_status check_unused(const basin_anomaly_settings *r, const basin_ta
                                  const basin_setting *setting, basin_error *error) {
     basin_anomaly_settings usual;
     char found[64], wanted[64];
-    task->fill(&usual, "default");
+    BASIN_TRY(basin_settings_preset(&usual, task, "default", error));
     basin_setting_print(found, sizeof found, r, setting);
     basin_setting_print(wanted, sizeof wanted, &usual, setting);
     if (!strcmp(found, wanted)) return BASIN_OK;
@@ -84,46 +85,4 @@ basin_status basin_rival_check(const basin_anomaly_settings *r, const basin_task
         return basin_fail(error, BASIN_BAD_VALUE,
                           "recompute is on, which has no effect with arch bwgnn; wanted off");
     return BASIN_OK;
-}
-
-/* ---- presets ---- */
-
-/* Training as GADBench has it, for any arch. */
-static void train_plainly(basin_anomaly_settings *s) {
-    s->scaling = "none";
-    s->hops = 0;
-    s->degree = false;
-    s->facts = "none";
-    s->self_loops = "add";
-    s->dim = 32;
-    s->hidden = 0;
-    s->dropout = 0;
-    s->epochs = 200;
-    s->evaluate = 1;
-    s->patience = 50;
-    s->warmup = 0;
-    s->rate = 0.01;
-    s->decay = 0;
-    s->clip = 0;
-    s->average = 0;
-    s->threshold = "grid";
-    s->balance = "full";
-    s->trees = 0;
-    s->labels = false;
-    s->calibrate = "none";
-    s->members = 1;
-}
-
-void basin_rival_fill(basin_anomaly_settings *s, const char *preset) {
-    static const char family[] = "rival-";
-    if (strncmp(preset, family, sizeof family - 1) != 0) return;
-    const char *name = preset + sizeof family - 1;
-    train_plainly(s);
-    for (int i = 0; i < RIVALS; i++) {
-        size_t length = strlen(rivals[i].name);
-        if (strncmp(name, rivals[i].name, length) != 0) continue;
-        s->arch = rivals[i].name;
-        if (has(rivals[i].arch, "heads")) s->heads = 4;
-        if (!strcmp(name + length, "-hetero")) s->relations = "max";
-    }
 }

@@ -13,7 +13,5 @@ basin_gnn_config basin_rival_config(const basin_anomaly_settings *settings,
 /* An error where a setting that the arch does not have differs from the task's default. */
 basin_status basin_rival_check(const basin_anomaly_settings *settings,
                                const basin_task_settings *task, basin_error *error);
-/* Changes the default's settings into those of a preset rival-*; others are left alone. */
-void basin_rival_fill(basin_anomaly_settings *settings, const char *preset);
 
 #endif

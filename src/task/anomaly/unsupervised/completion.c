@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 #include "basin/random.h"
 #include "task/anomaly/inputs.h"
 #include "train/run/watch.h"
@@ -238,7 +238,7 @@ basin_status basin_anomaly_unsupervised(double *energy, bool *stopped, const bas
     completion c = {.network = network, .seed = seed};
     basin_anomaly_resources with;
     *stopped = false;
-    basin_anomaly_task.fill(&c.settings, "default");
+    BASIN_TRY(basin_settings_preset(&c.settings, &basin_anomaly_task, "default", error));
     c.settings.hops = 0, c.settings.dim = DIM, c.settings.memories = MEMORIES;
     c.settings.heads = 4;
     c.mask = basin_array_new((size_t)network->nodes, sizeof *c.mask);
