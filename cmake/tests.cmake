@@ -167,6 +167,9 @@ foreach(rules modules modules_catches docs docs_catches)
         sh ${CMAKE_CURRENT_SOURCE_DIR}/tests/base/test_${rules}.sh)
 endforeach()
 
+# The viewer page forbids all but its own style and script.
+basin_add_test(viewer_policy quick ${CMAKE_CURRENT_SOURCE_DIR}/scripts/viewer-policy --check)
+
 basin_add_test(advice quick ${CMAKE_CURRENT_SOURCE_DIR}/tests/install/advice)
 find_program(PYTHON3 python3)
 if(PYTHON3)

@@ -1,5 +1,6 @@
-/* basin image report: one page of HTML on one model or several; and with --positions a picture of
- * their learned positions, as in the paper's figure of how beta and weight decay shape them. */
+/* basin image report: one page on one model or several, or the document that it shows; and with
+ * --positions a picture of their learned positions, as in the paper's figure of how beta and weight
+ * decay shape them. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,8 @@ static const options defaults = {.output = "report.html",
 
 static const basin_option table[] = {
     BASIN_TEXT(options, data, 'd', "data", "PATH", "The pictures, as an option."),
-    BASIN_TEXT(options, output, 'o', "output", "FILE", "The page.", .writes = true),
+    BASIN_TEXT(options, output, 'o', "output", "FILE",
+               "The page; a name that ends in .json gets the document alone.", .writes = true),
     BASIN_TEXT(options, log, 0, "log", "FILE",
                "The log of the (first) model's training, to draw its learning curve."),
     BASIN_CHOICE(options, split, "part", "test|train|all",
@@ -51,7 +53,8 @@ static const basin_option table[] = {
         "that shows how its position resembles all others, in one scale of colours from the "
         "least cosine to 1. Prints how alike positions are.",
         .writes = true),
-    BASIN_OPTION_JSON_FOR(options, "positions!="),
+    BASIN_FLAG(options, json, 0, "json", "Print the document, or the figures, as JSON instead.",
+               .needs = "output=report.html"),
     BASIN_OPTIONS_END,
 };
 
@@ -129,7 +132,7 @@ static basin_status write_report(const options *o, basin_image_scores *scores, c
                                        .rivals = s->models - 1};
     for (int i = 0; i < s->models; i++)
         BASIN_TRY(basin_image_open(&model[i], s->model[i], session->backend, error));
-    return basin_image_report(o->output, scores, model[0], &reporting, error);
+    return basin_image_report(o->json ? NULL : o->output, scores, model[0], &reporting, error);
 }
 
 static basin_status report(const options *o, const subjects *s, basin_error *error) {
@@ -140,7 +143,7 @@ static basin_status report(const options *o, const subjects *s, basin_error *err
     BASIN_TRY(BASIN_NEW(&model, s->models, "models", error));
     basin_status status = write_report(o, scores, s, model, &session, error);
     basin_cli_watch_end(&session.watch);
-    if (!status) print_done(o, s, scores);
+    if (!status && !o->json) print_done(o, s, scores);
     for (int i = 0; i < s->models; i++) basin_image_close(model[i]);
     for (int i = 0; i < s->models; i++) basin_image_scores_free(&scores[i]);
     basin_session_close(&session);

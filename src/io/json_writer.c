@@ -8,7 +8,7 @@
 #include "base/number.h"
 #include "base/text.h"
 
-static void quote(FILE *file, const char *text) {
+void basin_json_quote(FILE *file, const char *text, bool in_page) {
     fputc('"', file);
     for (const unsigned char *at = (const unsigned char *)text; *at;) {
         uint32_t point;
@@ -21,7 +21,7 @@ static void quote(FILE *file, const char *text) {
             fprintf(file, "\\%c", *at);
         else if (*at == '\n')
             fputs("\\n", file);
-        else if (*at < ' ' || *at == 127)
+        else if (*at < ' ' || *at == 127 || (*at == '<' && in_page))
             fprintf(file, "\\u%04x", *at);
         else
             fwrite(at, 1, length, file);
@@ -36,7 +36,7 @@ static void start(basin_json *json, const char *key) {
     json->begun[depth] = true;
     if (!json->line) fprintf(json->file, "\n%*s", 2 * (depth + 1), "");
     if (json->array[depth]) return;
-    quote(json->file, key);
+    basin_json_quote(json->file, key, false);
     fputs(json->line ? ":" : ": ", json->file);
 }
 
@@ -75,7 +75,7 @@ void basin_json_end(basin_json *json) {
 void basin_json_text(basin_json *json, const char *key, const char *value) {
     start(json, key);
     if (value)
-        quote(json->file, value);
+        basin_json_quote(json->file, value, false);
     else
         fputs("null", json->file);
 }
@@ -98,14 +98,14 @@ char *basin_number_print(char text[BASIN_NUMBER_TEXT], double value) {
     return text;
 }
 
-static void put_number(FILE *file, double value) {
+void basin_json_put_number(FILE *file, double value) {
     char text[BASIN_NUMBER_TEXT];
     fputs(isfinite(value) ? basin_number_print(text, value) : "null", file);
 }
 
 void basin_json_number(basin_json *json, const char *key, double value) {
     start(json, key);
-    put_number(json->file, value);
+    basin_json_put_number(json->file, value);
 }
 
 void basin_json_integer(basin_json *json, const char *key, int64_t value) {
@@ -122,7 +122,7 @@ void basin_json_numbers(basin_json *json, const char *key, const double *value, 
     start(json, key);
     for (int64_t i = 0; i < count; i++) {
         fputs(i ? ", " : "[", json->file);
-        put_number(json->file, value[i]);
+        basin_json_put_number(json->file, value[i]);
     }
     fputs(count ? "]" : "[]", json->file);
 }

@@ -38,6 +38,11 @@ void basin_json_raw(basin_json *json, const char *key, const char *value);
 void basin_json_numbers(basin_json *json, const char *key, const double *value, int64_t count);
 void basin_json_shape(basin_json *json, const char *key, basin_shape shape);
 
+/* One value by itself: text in quotes (`in_page`: inside an element of HTML, which no '<' of it may
+ * end), and a number. */
+void basin_json_quote(FILE *file, const char *text, bool in_page);
+void basin_json_put_number(FILE *file, double value);
+
 /* The shortest decimal that reads back as `value`, for CSV too; whole numbers without an exponent;
  * "nan", "inf", "-inf". */
 enum { BASIN_NUMBER_TEXT = 32 };

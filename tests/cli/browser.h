@@ -14,7 +14,7 @@ static inline bool browser_there(void) {
     return there;
 }
 
-/* The page with scripts (NULL-terminated) before its end. */
+/* The page with scripts (NULL-terminated) before its end, which its policy would forbid. */
 static inline void browser_add(void **state, const char *from, const char *to,
                                const char *const *script) {
     char path[PATH_TEXT];
@@ -23,8 +23,9 @@ static inline void browser_add(void **state, const char *from, const char *to,
     char *text = malloc((size_t)file.st_size + 1);
     assert_non_null(text);
     slurp(text, (size_t)file.st_size + 1, path);
-    char *end = strstr(text, "</body>");
-    assert_non_null(end);
+    char *end = strstr(text, "</body>"), *policy = strstr(text, "default-src");
+    assert_true(end && policy);
+    memset(policy, ' ', strcspn(policy, "\""));
     FILE *out = fopen(folder_path(path, state, to), "wb");
     assert_non_null(out);
     fwrite(text, 1, (size_t)(end - text), out);
@@ -71,6 +72,23 @@ static inline void browser_judge(void **state, int width) {
     free(verdict);
     slurp(log, sizeof log, folder_path(path, state, ".log"));
     if (strstr(log, "CONSOLE")) fail_msg("the console: %s", strstr(log, "CONSOLE"));
+}
+
+/* The page as it is, with its policy: it draws sections, and the console says nothing. */
+static inline void browser_open(void **state, const char *name) {
+    char line[1000], path[PATH_TEXT], *dom = calloc(1, 1 << 24);
+    assert_non_null(dom);
+    snprintf(line, sizeof line,
+             "cd '%s' && timeout 120 chromium --headless --no-sandbox --disable-gpu "
+             "--user-data-dir=\"$PWD/.profile\" --enable-logging=stderr "
+             "--virtual-time-budget=20000 --dump-dom \"file://$PWD/%s\" >.dom 2>.log",
+             (const char *)*state, name);
+    assert_int_equal(system(line), 0);
+    slurp(dom, 1 << 24, folder_path(path, state, ".dom"));
+    if (!strstr(dom, "<section id=")) fail_msg("%s: no sections", name);
+    slurp(dom, 1 << 24, folder_path(path, state, ".log"));
+    if (strstr(dom, "CONSOLE")) fail_msg("the console: %s", strstr(dom, "CONSOLE"));
+    free(dom);
 }
 
 static inline int browser_teardown(void **state) {

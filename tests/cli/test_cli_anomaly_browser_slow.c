@@ -12,7 +12,7 @@ static const char check[] =
     "  const plots = Array.from(document.querySelectorAll('.plot svg')).filter(drawn);\n"
     "  say(plots.length === 4, 'plots ' + plots.length);\n"
     "  for (const p of plots) say(p.getBoundingClientRect().width > 200, 'a small plot');\n"
-    "  const alerts = Array.from(document.querySelectorAll('.alert'));\n"
+    "  const alerts = Array.from(document.querySelectorAll('.items > details'));\n"
     "  say(alerts.length === 20, 'alerts ' + alerts.length);\n"
     "  say(alerts.filter(a => a.open).length === 4, 'open at first');\n"
     "  alerts[9].querySelector('summary').click();\n"
@@ -37,6 +37,7 @@ static void a_report_works_in_a_browser(void **state) {
     if (p->code) fail_msg("%s", p->err);
     p = run(state, "anomaly report m.safetensors accounts.csv transfers.csv -q -o page.html");
     if (p->code) fail_msg("%s", p->err);
+    browser_open(state, "page.html");
     browser_add(state, "page.html", "check.html", script);
     for (int i = 0; i < 3; i++) browser_judge(state, width[i]);
 }

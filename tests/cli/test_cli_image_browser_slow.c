@@ -14,7 +14,7 @@ static const char check[] =
     "d));\n"
     "  for (const i of document.images) say(i.complete && i.naturalWidth > 0, 'img ' + i.alt);\n"
     "  const slider = document.querySelector('input[type=range]');\n"
-    "  const seen = () => Array.from(document.querySelectorAll('.scene.chosen img[data-step]'))\n"
+    "  const seen = () => Array.from(document.querySelectorAll('.scene img'))\n"
     "    .filter(i => i.getClientRects().length).map(i => i.src).join();\n"
     "  const looks = [];\n"
     "  for (let t = 0; t <= Number(slider.max); t++) {\n"
@@ -37,8 +37,8 @@ static const char check[] =
     "  const before = seen(), picks = document.querySelectorAll('.picks input');\n"
     "  picks[1].click();\n"
     "  say(seen() !== before && seen().length > 0, 'thumbnail');\n"
-    "  const box = document.querySelector('input[data-toggle^=memory-sheets]');\n"
-    "  const all = document.querySelector('.either[id^=memory-sheets] .second');\n"
+    "  const box = document.querySelector('#memories input[type=checkbox]');\n"
+    "  const all = document.querySelector('#memories .either .second');\n"
     "  say(!all.getClientRects().length, 'all memories at first');\n"
     "  box.click();\n"
     "  say(all.getClientRects().length, 'all memories');\n"
@@ -73,9 +73,11 @@ static const char check_attention[] =
     "    act();\n"
     "    say(JSON.stringify(maps()) !== before, what + ' changes no map');\n"
     "  };\n"
-    "  say(maps().length === 1 + Number(root.dataset.heads), 'a map a head');\n"
+    "  const what = JSON.parse(document.getElementById('document').textContent).sections\n"
+    "    .flatMap(s => s.blocks).find(b => b.type === 'attention');\n"
+    "  say(maps().length === 1 + what.heads, 'a map a head');\n"
     "  board.scrollIntoView();\n"
-    "  const box = board.getBoundingClientRect(), n = Number(root.dataset.across);\n"
+    "  const box = board.getBoundingClientRect(), n = what.across;\n"
     "  changes('a click', () => board.dispatchEvent(new MouseEvent('click', { bubbles: true,\n"
     "    clientX: box.left + box.width * 1.5 / n, clientY: box.top + box.height * 0.5 / n })));\n"
     "  say(text().startsWith('Patch in row 1, col 2,'), 'clicked: ' + text());\n"
@@ -127,6 +129,7 @@ static void look_at(void **state, const char *models) {
                            models);
     if (p->code) fail_msg("%s", p->err);
     static const char *const script[] = {check_attention, check, NULL};
+    browser_open(state, "page.html");
     browser_add(state, "page.html", "check.html", script);
     for (int i = 0; i < 3; i++) browser_judge(state, width[i]);
 }

@@ -1,9 +1,7 @@
 /* basin image report, export and import: the page is whole and needs nothing else, for each
  * architecture and for several models; it says what it shows; a model goes out under the published
  * names and comes back. */
-#include <sys/stat.h>
-
-#include "cli/program.h"
+#include "cli/report.h"
 #include "task/image/image.h"
 
 static void train(void **state, const char *name, const char *options) {
@@ -16,93 +14,107 @@ static void train(void **state, const char *name, const char *options) {
     if (p->code) fail_msg("%s", p->err);
 }
 
-/* The page's text; free it. */
-static char *read_page(void **state, const char *name) {
-    char path[PATH_TEXT];
-    struct stat file;
-    assert_int_equal(stat(folder_path(path, state, name), &file), 0);
-    char *text = malloc((size_t)file.st_size + 1);
-    assert_non_null(text);
-    slurp(text, (size_t)file.st_size + 1, path);
-    assert_int_equal(strlen(text), file.st_size);
-    return text;
+static cJSON *report(void **state, const char *arguments, const char *name) {
+    const program *p = run(state, "image report %s -o %s", arguments, name);
+    if (p->code) fail_msg("%s", p->err);
+    return report_read(state, name);
 }
 
-static int count(const char *text, const char *part) {
-    int found = 0;
-    for (; (text = strstr(text, part)); text += strlen(part)) found++;
-    return found;
-}
-
-/* Nothing is fetched: every address is data or a place on the page. */
-static void assert_self_contained(const char *page) {
-    for (const char *at = page; (at = strstr(at, "src=\"")); at++)
-        assert_int_equal(strncmp(at, "src=\"data:image/", 16), 0);
-    for (const char *at = page; (at = strstr(at, "href=\"")); at++)
-        assert_int_equal(strncmp(at, "href=\"#", 7), 0);
-    assert_null(strstr(page, "@import"));
-    assert_null(strstr(page, "url("));
-    assert_int_equal(count(page, "<img "), count(page, " alt=\""));
-    assert_int_equal(count(page, "<section"), count(page, "</section>"));
-    assert_int_equal(count(page, "<figure"), count(page, "</figure>"));
-    assert_int_equal(count(page, "<div"), count(page, "</div>"));
-    assert_string_equal(page + strlen(page) - 8, "</html>\n");
-}
-
-static void pages_of_all_models(void **state) {
+static void reports_of_all_models(void **state) {
     static const struct {
-        const char *options, *has, *lacks;
-    } trial[] = {{"", "id=\"memories\"", "Layer by layer"},
-                 {"--no-hopfield --cls", "Attention force", "Hopfield force"},
-                 {"--no-attention", "Hopfield force", "id=\"attention\""},
-                 {"--arch vit", "Layer by layer", "id=\"memories\""},
-                 {"--arch albert --cls", "data-keys=\"10\"", "id=\"heads\""}};
+        const char *options, *title, *has, *lacks;
+        int panels, keys;
+    } trial[] = {{"", "The descent, step by step", "memories", "none", 5, 9},
+                 {"--no-hopfield --cls", "The descent, step by step", "heads", "memories", 4, 10},
+                 {"--no-attention", "The descent, step by step", "memories", "attention", 4, 0},
+                 {"--arch vit", "Layer by layer", "attention", "memories", 3, 9},
+                 {"--arch albert --cls", "Layer by layer", "attention", "heads", 3, 10}};
     for (size_t i = 0; i < sizeof trial / sizeof *trial; i++) {
         train(state, "m.safetensors", trial[i].options);
-        const program *p =
-            run(state, "image report m.safetensors shapes:100:1:12x12x3 -q --limit 30 "
-                       "--shown 3 --traced 2 --extremes 2 --log log.jsonl -o page.html");
-        if (p->code) fail_msg("%s", p->err);
-        assert_contains(p->out, "page.html: ");
-        assert_contains(p->out, "on 30 pictures");
-        char *page = read_page(state, "page.html");
+        cJSON *tree = report(state,
+                             "m.safetensors shapes:100:1:12x12x3 -q --limit 30 --shown 3 "
+                             "--traced 2 --extremes 2 --log log.jsonl",
+                             "page.html");
+        char *page = report_text(state, "page.html");
         assert_self_contained(page);
-        assert_non_null(strstr(page, trial[i].has));
-        assert_null(strstr(page, trial[i].lacks));
-        assert_int_equal(count(page, "class=\"card\""), 3 + 2 + 2);
-        assert_non_null(strstr(page, "id=\"positions\""));
-        assert_non_null(strstr(page, "id=\"training\""));
+        assert_string_equal(json_at(tree, "kind")->valuestring, "image");
+        assert_string_equal(json_at(report_section(tree, "descent"), "title")->valuestring,
+                            trial[i].title);
+        assert_non_null(report_section(tree, trial[i].has));
+        assert_null(report_section(tree, trial[i].lacks));
+        const cJSON *descent = report_block(tree, "descent", "descent", 0);
+        assert_int_equal(cJSON_GetArraySize(json_at(descent, "scenes")), 2);
+        assert_int_equal(cJSON_GetArraySize(json_at(descent, "scenes.0.panels")), trial[i].panels);
+        assert_int_equal(cJSON_GetArraySize(json_at(descent, "scenes.1.panels.1.frames")), 4);
+        const cJSON *attention =
+            trial[i].keys ? report_block(tree, "attention", "attention", 0) : NULL;
+        if (attention) assert_int_equal(json_number(attention, "keys"), trial[i].keys);
+        const cJSON *cards = report_block(tree, "completed", "cards", 0);
+        assert_int_equal(cJSON_GetArraySize(json_at(cards, "cards")), 3);
+        assert_int_equal(cJSON_GetArraySize(json_at(cards, "cards.0.pictures")), 4);
+        cards = report_block(tree, "extremes", "cards", 1);
+        assert_int_equal(cJSON_GetArraySize(json_at(cards, "cards")), 2);
+        assert_non_null(report_section(tree, "positions"));
+        const cJSON *plots = json_at(report_block(tree, "scores", "plots", 0), "plots");
+        assert_string_equal(json_at(plots, "1.title")->valuestring, "Training: masked MSE");
         free(page);
+        cJSON_Delete(tree);
     }
 }
 
-static void names_are_escaped(void **state) {
+/* The document on stdout, or in a file, is that of the page; names stay text. */
+static void documents_are_bare(void **state) {
     train(state, "'<i>.safetensors'", "");
-    const program *p = run(state, "image report '<i>.safetensors' --data shapes:8:1:12x12x3 -q "
-                                  "--shown 1 --extremes 0 -o page.html");
-    if (p->code) fail_msg("%s", p->err);
-    char *page = read_page(state, "page.html");
+    const char *subjects = "'<i>.safetensors' --data shapes:8:1:12x12x3 -q --shown 1 --extremes 0 "
+                           "--threads 1";
+    const program *p = run(state, "image report %s -o page.html", subjects);
+    assert_contains(p->out, "page.html: ");
+    assert_contains(p->out, "on 8 pictures");
+    char *page = report_text(state, "page.html");
     assert_null(strstr(page, "<i>"));
-    assert_non_null(strstr(page, "<h1>&lt;i&gt;.safetensors</h1>"));
-    assert_null(strstr(page, "id=\"extremes\""));
+    cJSON *inside = report_read(state, "page.html"), *bare = report(state, subjects, "page.json");
+    assert_true(cJSON_Compare(inside, bare, true));
+    p = run(state, "image report %s --json >printed.json", subjects);
+    if (p->code) fail_msg("%s", p->err);
+    cJSON *printed = report_read(state, "printed.json");
+    assert_true(cJSON_Compare(printed, bare, true));
+    assert_string_equal(json_at(bare, "title")->valuestring, "<i>.safetensors");
+    assert_null(report_section(bare, "extremes"));
+    cJSON_Delete(inside);
+    cJSON_Delete(bare);
+    cJSON_Delete(printed);
     free(page);
+    assert_error(run(state, "image report m.safetensors shapes:8 --json -o x.html"), 2, "json");
 }
 
-/* Two folders are two names; the units of errors are those of the model; one force is one. */
-static void pages_say_what_is(void **state) {
+static const char *text_of(const cJSON *tree, const char *section, int number) {
+    return json_at(report_block(tree, section, "text", number), "text")->valuestring;
+}
+
+/* Two folders are two names; the units of errors are those of the model; one force is one; the mean
+ * colour is that of basin image eval. */
+static void reports_say_what_is(void **state) {
     train(state, "m.safetensors", "--no-hopfield --mean 0.5,0.5,0.5 --deviation 0.2,0.2,0.25");
-    const program *p = run(state, "image report m.safetensors shapes:8:1:12x12x3 "
-                                  "shapes:9:2:12x12x3 -q --extremes 0 -o page.html");
-    if (p->code) fail_msg("%s", p->err);
-    char *page = read_page(state, "page.html");
-    assert_non_null(strstr(page, "<code>shapes:8:1:12x12x3, shapes:9:2:12x12x3</code>"));
-    assert_null(strstr(page, "variance"));
-    assert_non_null(strstr(page, "deviations (0.2, 0.2, 0.25 of a range of 1)"));
-    assert_null(strstr(page, "two forces"));
-    assert_non_null(strstr(page, "<small>mean colour "));
-    assert_non_null(strstr(page, "<span class=\"number\">MSE&nbsp;"));
-    assert_non_null(strstr(page, "The energy rose in none of the "));
-    free(page);
+    cJSON *tree = report(
+        state, "m.safetensors shapes:8:1:12x12x3 shapes:9:2:12x12x3 -q --part all --extremes 0",
+        "page.json");
+    assert_contains(json_at(tree, "lead")->valuestring,
+                    "Scored on shapes:8:1:12x12x3, shapes:9:2:12x12x3.");
+    assert_contains(text_of(tree, "scores", 0), "deviations (0.2, 0.2, 0.25 of a range of 1)");
+    assert_null(strstr(text_of(tree, "descent", 0), "two forces"));
+    assert_contains(text_of(tree, "descent", 1), "The energy rose in none of the ");
+    const cJSON *facts = json_at(tree, "head.0.facts");
+    assert_contains(
+        json_at(report_block(tree, "completed", "cards", 0), "cards.0.note")->valuestring, "MSE ");
+    const program *p = run(state, "image eval m.safetensors shapes:8:1:12x12x3 shapes:9:2:12x12x3 "
+                                  "--part all --masks 1 --json -q");
+    cJSON *eval = run_json(p);
+    char mean[48];
+    snprintf(mean, sizeof mean, "mean colour %.4f", json_number(eval, "mean_mse"));
+    assert_string_equal(json_at(facts, "0.note")->valuestring, mean);
+    assert_float_equal(json_number(facts, "0.value"), json_number(eval, "mse"), 1e-12);
+    cJSON_Delete(eval);
+    cJSON_Delete(tree);
 }
 
 /* The same pictures and masks for both; each model's descent, attention and positions. */
@@ -115,17 +127,25 @@ static void models_are_compared(void **state) {
     if (p->code) fail_msg("%s", p->err);
     assert_contains(p->out, "  A  a.safetensors: masked MSE ");
     assert_contains(p->out, "  C  c.safetensors: masked MSE ");
-    char *page = read_page(state, "page.html");
-    assert_self_contained(page);
-    assert_non_null(strstr(page, "<h1>a.safetensors, b.safetensors and c.safetensors</h1>"));
-    assert_int_equal(count(page, "class=\"card\""), 2 + 1 + 1);
-    assert_int_equal(count(page, "class=\"stepper\""), 3);
-    assert_int_equal(count(page, "class=\"attend\""), 2); /* b has no attention */
-    assert_int_equal(count(page, "Maps of the cosine similarity"), 3);
-    assert_int_equal(count(page, "<td>mean colour</td>"), 1);
-    assert_non_null(strstr(page, "<tr class=\"differs\"><td>arch</td>"));
-    assert_null(strstr(page, "<tr class=\"differs\"><td>size</td>"));
-    free(page);
+    cJSON *tree = report_read(state, "page.html");
+    assert_string_equal(json_at(tree, "title")->valuestring,
+                        "a.safetensors, b.safetensors and c.safetensors");
+    assert_non_null(report_block(tree, "descent", "descent", 2));
+    assert_non_null(report_block(tree, "attention", "attention", 1)); /* b has no attention */
+    assert_null(report_block(tree, "attention", "attention", 2));
+    const cJSON *maps = report_block(tree, "positions", "pictures", 0);
+    assert_int_equal(cJSON_GetArraySize(json_at(maps, "pictures")), 3);
+    const cJSON *table = report_block(tree, "scores", "table", 0);
+    assert_int_equal(cJSON_GetArraySize(json_at(table, "rows")), 3);
+    assert_string_equal(json_at(table, "foot.0")->valuestring, "mean colour");
+    const cJSON *row;
+    cJSON_ArrayForEach(row, json_at(report_block(tree, "settings", "table", 0), "rows")) {
+        const char *name = json_at(row, "cells.0")->valuestring;
+        const char *tone = json_at(row, "tone")->valuestring;
+        if (!strcmp(name, "arch")) assert_string_equal(tone, "strong");
+        if (!strcmp(name, "size")) assert_string_equal(tone, "");
+    }
+    cJSON_Delete(tree);
     p = run(state, "image report a.safetensors b.safetensors shapes:20:1:12x12x3 --hold-out 5 "
                    "--shown 1 --extremes 0 -o page.html");
     assert_contains(p->err, "b.safetensors has another seed than a.safetensors");
@@ -139,18 +159,21 @@ static void models_are_compared(void **state) {
 /* 576 patches of 576 shares, 2 heads: six maps fill what a page has for them. */
 static void attention_is_limited(void **state) {
     train(state, "m.safetensors", "--size 48 --patch 2 --occlude 100");
-    const program *p = run(state, "image report m.safetensors shapes:8:1:12x12x3 -q --shown 3 "
-                                  "--traced 3 --extremes 0 -o page.html");
-    if (p->code) fail_msg("%s", p->err);
-    char *page = read_page(state, "page.html");
-    assert_non_null(strstr(page, "the first 2 of 3 pictures, 3 of 4 steps"));
-    assert_non_null(strstr(page, "data-steps=\"0 1 3\""));
-    assert_int_equal(count(page, "<script type=\"text/plain\""), 2);
-    free(page);
+    cJSON *tree = report(
+        state, "m.safetensors shapes:8:1:12x12x3 -q --shown 3 --traced 3 --extremes 0", "p.json");
+    assert_contains(text_of(tree, "attention", 1), "the first 2 of 3 pictures, 3 of 4 steps");
+    const cJSON *attention = report_block(tree, "attention", "attention", 0);
+    assert_int_equal(json_number(attention, "steps.1"), 1);
+    assert_int_equal(json_number(attention, "steps.2"), 3);
+    assert_int_equal(cJSON_GetArraySize(json_at(attention, "pictures")), 2);
+    size_t bytes = 3 * 2 * 576 * 576;
+    assert_int_equal(strlen(json_at(attention, "pictures.1.share")->valuestring),
+                     (bytes + 2) / 3 * 4);
+    cJSON_Delete(tree);
 }
 
-/* A gain below 0 climbs: nothing in the training forbids it, the page says it. */
-static void climbing_is_told(void **state) {
+/* A gain below 0 ascends: nothing in the training forbids it, the report says it. */
+static void ascents_are_reported(void **state) {
     char path[PATH_TEXT];
     basin_error error;
     basin_backend *backend;
@@ -166,13 +189,11 @@ static void climbing_is_told(void **state) {
     assert_int_equal(basin_image_write(path, model, &error), BASIN_OK);
     basin_image_close(model);
     basin_backend_close(backend);
-    const program *p = run(state, "image report m.safetensors shapes:8:1:12x12x3 -q --shown 4 "
-                                  "--extremes 0 -o page.html");
-    if (p->code) fail_msg("%s", p->err);
-    char *page = read_page(state, "page.html");
-    assert_non_null(strstr(page, "gamma of the layer norm is -1.3."));
-    assert_non_null(strstr(page, "the energy rose in 12 of 12 steps"));
-    free(page);
+    cJSON *tree =
+        report(state, "m.safetensors shapes:8:1:12x12x3 -q --shown 4 --extremes 0", "page.json");
+    assert_contains(text_of(tree, "descent", 1), "gamma of the layer norm is -1.3.");
+    assert_contains(text_of(tree, "descent", 1), "the energy rose in 12 of 12 steps");
+    cJSON_Delete(tree);
 }
 
 static void what_cannot_be_shown(void **state) {
@@ -200,19 +221,18 @@ static void models_are_exchanged(void **state) {
     assert_contains(p->out, "[16, 120]"); /* Xi, memories as columns */
     p = run(state, "image import out.npz back.safetensors");
     assert_contains(p->out, "size 12, channels 3, patch 4, dim 16");
-    char *page[3];
+    cJSON *tree[3];
     static const char *const model[] = {"m.safetensors", "out.npz", "back.safetensors"};
     for (int i = 0; i < 3; i++) {
-        p = run(state, "image report %s --data shapes:8:1:12x12x3 -q --threads 1 -o p%d.html",
-                model[i], i);
-        if (p->code) fail_msg("%s", p->err);
-        char name[16];
-        snprintf(name, sizeof name, "p%d.html", i);
-        page[i] = read_page(state, name);
+        char arguments[100];
+        snprintf(arguments, sizeof arguments, "%s --data shapes:8:1:12x12x3 -q --threads 1",
+                 model[i]);
+        tree[i] = report(state, arguments, "p.json");
     }
     for (int i = 1; i < 3; i++) /* all but the model's name */
-        assert_string_equal(strstr(page[0], "<main>"), strstr(page[i], "<main>"));
-    for (int i = 0; i < 3; i++) free(page[i]);
+        assert_true(
+            cJSON_Compare(json_at(tree[0], "sections"), json_at(tree[i], "sections"), true));
+    for (int i = 0; i < 3; i++) cJSON_Delete(tree[i]);
     train(state, "b.safetensors", "--learn-beta --hopfield-kind softmax");
     assert_error(run(state, "image export b.safetensors out.npz"), 1, "'softmax'");
     train(state, "v.safetensors", "--arch vit");
@@ -221,10 +241,10 @@ static void models_are_exchanged(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pages_of_all_models),  cmocka_unit_test(names_are_escaped),
-        cmocka_unit_test(pages_say_what_is),    cmocka_unit_test(models_are_compared),
-        cmocka_unit_test(attention_is_limited), cmocka_unit_test(climbing_is_told),
-        cmocka_unit_test(what_cannot_be_shown), cmocka_unit_test(models_are_exchanged),
+        cmocka_unit_test(reports_of_all_models), cmocka_unit_test(documents_are_bare),
+        cmocka_unit_test(reports_say_what_is),   cmocka_unit_test(models_are_compared),
+        cmocka_unit_test(attention_is_limited),  cmocka_unit_test(ascents_are_reported),
+        cmocka_unit_test(what_cannot_be_shown),  cmocka_unit_test(models_are_exchanged),
     };
     return cmocka_run_group_tests(tests, folder_new, program_teardown);
 }

@@ -252,8 +252,10 @@ typedef struct basin_anomaly_reporting {
     const basin_anomaly_work *work;
 } basin_anomaly_reporting;
 
-/* Writes one HTML file that needs no other: curves, probabilities beside frequencies, scores, the
- * highest of them with their reasons, columns and their drift, what the model is. */
+/* Writes one page of HTML that needs no other file, or the JSON document that it shows (path ends
+ * in .json, or NULL: stdout; docs/reports.md has the schema): curves, probabilities beside
+ * frequencies, scores, the highest of them with their reasons, columns and their drift, what the
+ * model is. */
 BASIN_API basin_status basin_anomaly_report(const char *path, const basin_anomaly_model *model,
                                             const basin_network *network,
                                             const basin_anomaly_reporting *reporting,

@@ -198,7 +198,7 @@ typedef struct basin_image_scores {
     double *picture_mse;   /* [pictures] mean over the masks */
     int64_t trained_on;    /* how many of them the model was trained on; -1: it does not know */
     bool trained_on_about; /* that number is an estimate, from a part of the pictures */
-    double mean_mse; /* the error of an answer without a model: the mean colour of what is shown */
+    double mean_mse, mean_psnr; /* of an answer without a model: the mean colour of what is shown */
 } basin_image_scores;
 
 BASIN_API basin_status basin_image_score(basin_image_scores *scores, basin_image_model *model,
@@ -228,10 +228,12 @@ typedef struct basin_image_reporting {
     int rivals;
 } basin_image_reporting;
 
-/* One page of HTML that needs no other file: completed pictures with their errors, the descent step
- * by step, attention of every patch, energies, memories, keys and queries, positions, the best and
- * the worst, parameters, settings; of several models side by side, on the same pictures and masks.
- * `scores` [1 + rivals], where not NULL, are those on the page; free them. */
+/* A report: one page of HTML that needs no other file, or the JSON document that it shows (path
+ * ends in .json, or NULL: stdout; docs/reports.md has the schema). Completed pictures with their
+ * errors, the descent step by step, attention of every patch, energies, memories, keys and queries,
+ * positions, the best and the worst, parameters, settings; of several models side by side, on the
+ * same pictures and masks. `scores` [1 + rivals], where not NULL, are those on the page; free them.
+ */
 BASIN_API basin_status basin_image_report(const char *path, basin_image_scores *scores,
                                           basin_image_model *model,
                                           const basin_image_reporting *reporting,

@@ -1,4 +1,5 @@
-/* basin anomaly report: one page of HTML on a detector and what it scores. */
+/* basin anomaly report: one page on a detector and what it scores, or the document that it shows.
+ */
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -9,7 +10,7 @@ typedef struct options {
     basin_network_flags data;
     double memory;
     int64_t top, reasons, threads;
-    bool unseen, quiet;
+    bool json, unseen, quiet;
 } options;
 
 static const options defaults = {.output = "report.html",
@@ -20,7 +21,10 @@ static const options defaults = {.output = "report.html",
                                  .products = "f32"};
 
 static const basin_option table[] = {
-    BASIN_TEXT(options, output, 'o', "output", "FILE", "The page.", .writes = true),
+    BASIN_TEXT(options, output, 'o', "output", "FILE",
+               "The page; a name that ends in .json gets the document alone.", .writes = true),
+    BASIN_FLAG(options, json, 0, "json", "Print the document as JSON instead.",
+               .needs = "output=report.html"),
     BASIN_INTEGER(options, top, "top", "N", 1, 1000,
                   "So many of the highest scores, with their reasons."),
     BASIN_INTEGER(options, reasons, "reasons", "N", 2, 100, "Features to name for each."),
@@ -64,7 +68,9 @@ static basin_status report(const options *o, char **operand, int operands, basin
                                          .alerts = o->top,
                                          .reasons = o->reasons,
                                          .work = &work};
-    if (!status) status = basin_anomaly_report(o->output, model, network, &reporting, error);
+    if (!status)
+        status =
+            basin_anomaly_report(o->json ? NULL : o->output, model, network, &reporting, error);
     basin_anomaly_close(model);
     basin_network_free(network);
     basin_backend_close(backend);
@@ -81,6 +87,7 @@ static int run(const void *values, int operands, char **operand) {
     basin_status status = report(o, operand, operands, &watch, &error);
     basin_cli_watch_end(&watch);
     if (status) return basin_report(&error);
+    if (o->json) return BASIN_EXIT_OK;
     double bytes = stat(o->output, &file) == 0 ? (double)file.st_size : 0;
     printf("%s: %.1f kB\n", o->output, bytes / 1e3);
     return BASIN_EXIT_OK;
@@ -92,12 +99,13 @@ const basin_command basin_command_anomaly_report = {
     .operands = "MODEL FILE...",
     .operands_least = 2,
     .operands_most = 17,
-    .text = "One HTML file that needs nothing else and no network. Where the files have labels: "
-            "precision by recall, ROC, precision and recall at several numbers of alerts, "
-            "probabilities beside frequencies; a note says how many of the nodes were trained on. "
-            "Always: how scores lie, the highest of them with their reasons and the neighbours "
-            "that these come through, how far every column has moved since training, and what the "
-            "model is.",
+    .text =
+        "One HTML file that needs nothing else and no network. Where the files have labels: "
+        "precision by recall, ROC, precision and recall at several numbers of alerts, "
+        "probabilities beside frequencies; a note says how many of the nodes were trained on. "
+        "Always: how scores are spread, the highest of them with their reasons and the neighbours "
+        "that these come through, how far every column has moved since training, and what the "
+        "model is.",
     .example = "  basin anomaly report model.safetensors accounts.csv transfers.csv\n"
                "  basin anomaly report model.safetensors june.csv transfers-june.csv --unseen -o "
                "june.html\n",

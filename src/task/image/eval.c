@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/memory.h"
+#include "base/try.h"
 #include "basin/metrics.h"
 #include "basin/metrics_picture.h"
 #include "task/given.h"
@@ -29,7 +29,7 @@ typedef struct state {
 
 /* Seed of mask seed 0, apart from those of training. */
 enum { MASK_SEED = 0x6576616c };
-enum { MSE, MEAN_MSE, PSNR, SSIM, MEASURES, SSIM_WINDOW = 7 };
+enum { MSE, MEAN_MSE, PSNR, MEAN_PSNR, SSIM, MEASURES, SSIM_WINDOW = 7 };
 
 double basin_image_masked_error(const float *output, const float *truth, const uint8_t *mask,
                                 int64_t tokens, int64_t values) {
@@ -44,48 +44,81 @@ double basin_image_masked_error(const float *output, const float *truth, const u
     return sum / (double)count;
 }
 
-/* The same of an answer that needs no model: each channel's mean over the shown patches. */
-static double mean_error(const float *truth, const uint8_t *mask, int64_t tokens, int64_t values,
-                         int64_t channels) {
-    double mean[3] = {0}, sum = 0;
+/* Each channel's mean over the shown patches: an answer that needs no model. */
+static void mean_colour(double mean[3], const float *truth, const uint8_t *mask, int64_t tokens,
+                        int64_t values, int64_t channels) {
     int64_t area = values / channels, shown = 0;
+    mean[0] = mean[1] = mean[2] = 0;
     for (int64_t n = 0; n < tokens; n++) {
         if (mask[n] != BASIN_PATCH_SHOWN) continue;
         for (int64_t v = 0; v < values; v++) mean[v / area] += (double)truth[n * values + v];
         shown++;
     }
     for (int64_t c = 0; c < channels && shown; c++) mean[c] /= (double)(shown * area);
-    for (int64_t n = 0; n < tokens; n++)
-        for (int64_t v = 0; v < values && mask[n] == BASIN_PATCH_REPLACED; v++) {
-            double error = (double)truth[n * values + v] - mean[v / area];
-            sum += error * error;
-        }
-    return sum / (double)((tokens - shown) * values);
 }
 
-/* PSNR and SSIM of picture i of the batch, its shown patches pasted into the output, added to the
- * sums of mask m. */
+double basin_image_mean_error(const float *truth, const uint8_t *mask,
+                              const basin_image_settings *s) {
+    double mean[3], sum = 0;
+    int64_t tokens = basin_image_tokens(s), values = basin_image_patch_values(s), count = 0;
+    mean_colour(mean, truth, mask, tokens, values, s->channels);
+    for (int64_t n = 0; n < tokens; n++) {
+        if (mask[n] != BASIN_PATCH_REPLACED) continue;
+        for (int64_t v = 0; v < values; v++, count++) {
+            double error = (double)truth[n * values + v] - mean[v / (values / s->channels)];
+            sum += error * error;
+        }
+    }
+    return sum / (double)count;
+}
+
+void basin_image_mean_fill(float *out, const float *truth, const uint8_t *mask,
+                           const basin_image_settings *s) {
+    double mean[3];
+    int64_t tokens = basin_image_tokens(s), values = basin_image_patch_values(s);
+    int64_t area = values / s->channels;
+    mean_colour(mean, truth, mask, tokens, values, s->channels);
+    for (int64_t v = 0; v < tokens * values; v++)
+        out[v] =
+            mask[v / values] == BASIN_PATCH_REPLACED ? (float)mean[v % values / area] : truth[v];
+}
+
+void basin_image_paste(float *out, const float *output, const float *truth, const uint8_t *mask,
+                       int64_t tokens, int64_t values) {
+    for (int64_t n = 0; n < tokens; n++)
+        memcpy(out + n * values, (mask[n] == BASIN_PATCH_REPLACED ? output : truth) + n * values,
+               (size_t)values * sizeof *out);
+}
+
+double basin_image_psnr(float *plane[2], const float *whole, const float *truth,
+                        const basin_image_settings *s) {
+    basin_patching patching = basin_image_patching(s);
+    basin_patches_to_planes(plane[0], whole, &patching);
+    basin_patches_to_planes(plane[1], truth, &patching);
+    return basin_psnr(plane[0], plane[1], s->channels * s->size * s->size, 1);
+}
+
+/* PSNR and SSIM of picture i of the batch, its shown patches pasted into the output, and the PSNR
+ * of the mean colour, added to the sums of mask m. */
 static basin_status score_picture(state *s, int64_t i, const float *truth, int m,
                                   basin_error *error) {
     const basin_image_settings *c = &s->model->settings;
-    int64_t size = s->tokens * s->values;
     const uint8_t *mask = s->mask + i * s->tokens;
-    float *output = s->output + i * size;
-    basin_patching patching = basin_image_patching(c);
+    float *output = s->output + i * s->tokens * s->values;
     double *sum = s->sum + m, ssim = 0;
     int masks = s->scores->masks;
     for (int64_t n = 0; n < s->tokens; n++)
         if (mask[n] == BASIN_PATCH_SHOWN)
             memcpy(output + n * s->values, truth + n * s->values,
                    (size_t)s->values * sizeof *output);
-    basin_patches_to_planes(s->plane[0], output, &patching);
-    basin_patches_to_planes(s->plane[1], truth, &patching);
-    sum[PSNR * masks] += basin_psnr(s->plane[0], s->plane[1], size, 1);
-    if (!s->structure) return BASIN_OK;
-    basin_status status =
-        basin_ssim(&ssim, s->plane[0], s->plane[1], c->channels, c->size, c->size, 1, false, error);
+    sum[PSNR * masks] += basin_image_psnr(s->plane, output, truth, c);
+    if (s->structure)
+        BASIN_TRY(basin_ssim(&ssim, s->plane[0], s->plane[1], c->channels, c->size, c->size, 1,
+                             false, error));
     sum[SSIM * masks] += ssim;
-    return status;
+    basin_image_mean_fill(output, truth, mask, c);
+    sum[MEAN_PSNR * masks] += basin_image_psnr(s->plane, output, truth, c);
+    return BASIN_OK;
 }
 
 void basin_image_score_mask(uint8_t *mask, const basin_image_settings *settings, int64_t index,
@@ -124,7 +157,7 @@ static basin_status score_batch(state *s, const basin_feed_batch *batch, basin_e
             r->picture_mse[r->pictures + i] += mse / r->masks;
             s->sum[MSE * r->masks + m] += mse;
             s->sum[MEAN_MSE * r->masks + m] +=
-                mean_error(truth, mask, s->tokens, s->values, s->model->settings.channels);
+                basin_image_mean_error(truth, mask, &s->model->settings);
             if (!s->scoring->fast && !status) status = score_picture(s, i, truth, m, error);
         }
         if (status) return status;
@@ -164,11 +197,12 @@ static void spread(double *mean, double *deviation, state *s, int measure) {
 
 static void summarise(state *s) {
     basin_image_scores *r = s->scores;
-    r->psnr = r->ssim = NAN;
+    r->psnr = r->ssim = r->mean_psnr = NAN;
     double unused;
     spread(&r->mse, &r->mse_deviation, s, MSE);
     spread(&r->mean_mse, &unused, s, MEAN_MSE);
     if (!s->scoring->fast) spread(&r->psnr, &r->psnr_deviation, s, PSNR);
+    if (!s->scoring->fast) spread(&r->mean_psnr, &unused, s, MEAN_PSNR);
     if (!s->scoring->fast && s->structure) spread(&r->ssim, &r->ssim_deviation, s, SSIM);
 }
 

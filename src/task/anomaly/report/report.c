@@ -1,13 +1,52 @@
-/* A report on a detector and the nodes that it scores: gathers what the page shows; see
+/* A report on a detector and the nodes that it scores: gathers what the document says; see
  * include/basin/tasks/anomaly.h. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
-#include "task/anomaly/report/page.h"
+#include "base/sort.h"
+#include "base/try.h"
+#include "task/anomaly/report/report.h"
 
-static basin_status no_memory(basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a report");
+/* ---- curves over all thresholds: precision by recall, and true by false alarms; equal scores
+ * change sides together ---- */
+
+typedef struct sample {
+    double score;
+    uint8_t label;
+} sample;
+
+static int by_score(const void *a, const void *b) {
+    return BASIN_COMPARE(((const sample *)b)->score, ((const sample *)a)->score);
+}
+
+/* A point that is far enough from the one before, or the last. */
+static void add(basin_anomaly_curve *curve, double x, double y, bool last) {
+    static const double apart = 1.5 / BASIN_CURVE_POINTS;
+    int64_t n = curve->count;
+    double far = n ? x - curve->x[n - 1] + (y > curve->y[n - 1] ? y - curve->y[n - 1] : 0) : 1;
+    if (!last && (far < apart || n > BASIN_CURVE_POINTS)) return;
+    curve->x[n] = x;
+    curve->y[n] = y;
+    curve->count++;
+}
+
+static basin_status draw_curves(basin_anomaly_findings *f, basin_error *error) {
+    const basin_anomaly_samples *s = &f->samples;
+    double normal = (double)(f->figures.nodes - f->figures.anomalous), found[2] = {0, 0};
+    BASIN_FREE_AT_EXIT sample *list = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&list, s->count, "curves", error));
+    for (int64_t i = 0; i < s->count; i++) list[i] = (sample){s->score[i], s->label[i]};
+    qsort(list, (size_t)s->count, sizeof *list, by_score);
+    add(&f->roc, 0, 0, false);
+    for (int64_t i = 0; i < s->count; i++) {
+        bool last = i + 1 == s->count;
+        found[list[i].label]++;
+        if (!last && list[i].score == list[i + 1].score) continue;
+        double recall = found[1] / (double)f->figures.anomalous;
+        add(&f->precision, recall, found[1] / (found[0] + found[1]), last);
+        add(&f->roc, found[0] / normal, recall, last);
+    }
+    return BASIN_OK;
 }
 
 /* ---- figures ---- */
@@ -32,19 +71,15 @@ static bool has_both(const basin_network *network, const uint8_t *part) {
 
 static basin_status judge(basin_anomaly_findings *f, const uint8_t *asked, basin_error *error) {
     const basin_network *n = f->network;
-    uint8_t *part = choose(n, asked);
-    if (!part) return no_memory(error);
-    basin_status status = BASIN_OK;
+    BASIN_FREE_AT_EXIT uint8_t *part = choose(n, asked);
+    if (!part) return basin_fail_memory(error, "a report");
     f->judged = has_both(n, part);
-    if (f->judged)
-        status = basin_anomaly_backtest(&f->figures, f->model, n, f->probability, part,
-                                        BASIN_PART_TEST, basin_anomaly_threshold(f->model), error);
-    if (f->judged && !status)
-        status = basin_anomaly_samples_take(&f->samples, f->probability, n, part, BASIN_PART_TEST,
-                                            error);
-    if (f->judged && !status) status = basin_anomaly_curves(f, error);
-    free(part);
-    return status;
+    if (!f->judged) return BASIN_OK;
+    BASIN_TRY(basin_anomaly_backtest(&f->figures, f->model, n, f->probability, part,
+                                     BASIN_PART_TEST, basin_anomaly_threshold(f->model), error));
+    BASIN_TRY(
+        basin_anomaly_samples_take(&f->samples, f->probability, n, part, BASIN_PART_TEST, error));
+    return draw_curves(f, error);
 }
 
 /* ---- reasons ---- */
@@ -56,39 +91,34 @@ typedef struct place {
 
 static int higher_first(const void *a, const void *b) {
     const place *x = a, *y = b;
-    if (x->probability != y->probability) return x->probability < y->probability ? 1 : -1;
-    return (x->node > y->node) - (x->node < y->node);
+    if (x->probability != y->probability) return BASIN_COMPARE(y->probability, x->probability);
+    return BASIN_COMPARE(x->node, y->node);
 }
 
 static basin_status explain(basin_anomaly_findings *f, const basin_anomaly_work *work,
                             basin_error *error) {
     int64_t N = f->network->nodes;
-    place *list = basin_array_new((size_t)N, sizeof *list);
-    int64_t *node = basin_array_new((size_t)f->alerts, sizeof *node);
-    f->why = calloc((size_t)f->alerts + 1, sizeof *f->why);
-    basin_status status = list && node && f->why ? BASIN_OK : no_memory(error);
-    for (int64_t i = 0; i < N && !status; i++) list[i] = (place){f->probability[i], i};
-    if (!status) qsort(list, (size_t)N, sizeof *list, higher_first);
-    for (int64_t i = 0; i < f->alerts && !status; i++) node[i] = list[i].node;
-    if (!status)
-        status = basin_anomaly_explain_nodes(f->why, f->model, f->network, node, f->alerts,
-                                             f->probability, true, work, error);
-    free(list);
-    free(node);
-    return status;
+    BASIN_FREE_AT_EXIT place *list = NULL;
+    BASIN_FREE_AT_EXIT int64_t *node = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&list, N, "a report", error));
+    BASIN_TRY(BASIN_NEW_RAW(&node, f->alerts, "a report", error));
+    BASIN_TRY(BASIN_NEW(&f->why, f->alerts + 1, "a report", error));
+    for (int64_t i = 0; i < N; i++) list[i] = (place){f->probability[i], i};
+    qsort(list, (size_t)N, sizeof *list, higher_first);
+    for (int64_t i = 0; i < f->alerts; i++) node[i] = list[i].node;
+    return basin_anomaly_explain_nodes(f->why, f->model, f->network, node, f->alerts,
+                                       f->probability, true, work, error);
 }
 
 /* ---- all of it ---- */
 
 static basin_status gather(basin_anomaly_findings *f, const basin_anomaly_reporting *r,
                            basin_error *error) {
-    f->probability = basin_array_new((size_t)f->network->nodes, sizeof *f->probability);
-    if (!f->probability) return no_memory(error);
-    basin_status status = basin_anomaly_score(f->probability, f->model, f->network, r->work, error);
-    if (!status) status = judge(f, r->part, error);
-    if (!status) status = explain(f, r->work, error);
-    if (status) return status;
-    status = basin_anomaly_drift_measure(&f->drift, f->model, f->network, 0, error);
+    BASIN_TRY(BASIN_NEW_RAW(&f->probability, f->network->nodes, "a report", error));
+    BASIN_TRY(basin_anomaly_score(f->probability, f->model, f->network, r->work, error));
+    BASIN_TRY(judge(f, r->part, error));
+    BASIN_TRY(explain(f, r->work, error));
+    basin_status status = basin_anomaly_drift_measure(&f->drift, f->model, f->network, 0, error);
     return status == BASIN_UNSUPPORTED ? BASIN_OK : status;
 }
 
@@ -117,7 +147,7 @@ basin_status basin_anomaly_report(const char *path, const basin_anomaly_model *m
                                 .reasons = r.reasons > 0 ? r.reasons : 6};
     if (f.alerts > network->nodes) f.alerts = network->nodes;
     basin_status status = gather(&f, &r, error);
-    if (!status) status = basin_anomaly_page_write(path, &f, error);
+    if (!status) status = basin_anomaly_document_write(path, &f, error);
     findings_free(&f);
     return status;
 }

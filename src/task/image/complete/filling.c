@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "task/image/complete/guess.h"
 #include "task/image/complete/rehearse.h"
-#include "task/image/report/look.h"
+#include "task/image/report/report.h"
 
 enum { BATCH = 8 };
 

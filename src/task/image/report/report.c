@@ -5,13 +5,166 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <cjson/cJSON.h>
+
 #include "base/memory.h"
+#include "io/file.h"
 #include "task/given.h"
 
 /* About so many bytes of attention go into a page, of all its models. */
 enum { ATTENTION_BYTES = 4 << 20 };
 
 static int64_t at_most(int64_t wanted, int64_t there) { return wanted < there ? wanted : there; }
+
+/* ---- chosen pictures, read a second time: memory does not grow with the number scored ---- */
+
+static void exhibit_free(basin_image_exhibit *e) {
+    free(e->index);
+    free(e->mse);
+    free(e->patches);
+    free(e->output);
+    free(e->mask);
+    *e = (basin_image_exhibit){0};
+}
+
+enum { BATCH = 16 };
+
+static basin_status exhibit_room(basin_image_exhibit *e, const basin_image_settings *s,
+                                 basin_error *error) {
+    size_t tokens, values;
+    e->index = basin_array_new((size_t)e->count, sizeof *e->index);
+    e->mse = basin_array_new((size_t)e->count, sizeof *e->mse);
+    if (basin_size_multiply(&tokens, (size_t)e->count, (size_t)basin_image_tokens(s)) &&
+        basin_size_multiply(&values, tokens, (size_t)basin_image_patch_values(s))) {
+        e->mask = basin_array_new(tokens, 1);
+        e->patches = basin_array_new(values, sizeof *e->patches);
+        e->output = basin_array_new(values, sizeof *e->output);
+    }
+    if (e->index && e->mse && e->mask && e->patches && e->output) return BASIN_OK;
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for the pictures of a report");
+}
+
+static basin_status complete(basin_image_exhibit *e, basin_image_model *model, basin_feed *feed,
+                             basin_image_runner *runner, basin_error *error) {
+    const basin_image_settings *s = &model->settings;
+    int64_t N = basin_image_tokens(s), size = N * basin_image_patch_values(s);
+    for (int64_t done = 0; done < e->count;) {
+        basin_feed_batch batch;
+        basin_status status = basin_feed_next(&batch, feed, error);
+        if (status) return status;
+        if (batch.count == 0 || done + batch.count > e->count)
+            return basin_fail(error, BASIN_BAD_FILE,
+                              "of %lld chosen pictures %lld can be read again: did the files "
+                              "change?",
+                              (long long)e->count, (long long)done);
+        for (int64_t i = 0; i < batch.count; i++)
+            basin_image_score_mask(e->mask + (done + i) * N, s, e->index[done + i], 0);
+        memcpy(e->patches + done * size, batch.values,
+               (size_t)(batch.count * size) * sizeof *e->patches);
+        status = basin_image_runner_run(runner, e->output + done * size, e->patches + done * size,
+                                        e->mask + done * N, batch.count, error);
+        if (status) return status;
+        done += batch.count;
+    }
+    return BASIN_OK;
+}
+
+static basin_status exhibit_new(basin_image_exhibit *e, basin_image_model *model,
+                                const basin_image_set *set, const basin_image_scores *scores,
+                                const int64_t *place, int64_t count, const basin_watch *watch,
+                                basin_error *error) {
+    basin_feed *feed = NULL;
+    basin_image_runner runner = {0};
+    *e = (basin_image_exhibit){.count = count};
+    basin_status status = exhibit_room(e, &model->settings, error);
+    for (int64_t i = 0; i < count && !status; i++) {
+        e->index[i] = scores->index[place[i]];
+        e->mse[i] = scores->picture_mse[place[i]];
+    }
+    basin_image_set chosen = {.pictures = set->pictures, .item = e->index, .items = count};
+    if (!status)
+        status = basin_image_feed(&feed, &chosen, &model->settings, BATCH, false, 0, watch, error);
+    if (!status) status = basin_image_runner_new(&runner, model, BATCH, error);
+    if (!status) status = complete(e, model, feed, &runner, error);
+    basin_image_runner_free(&runner);
+    basin_feed_free(feed);
+    if (status) exhibit_free(e);
+    return status;
+}
+
+/* ---- the learning curve, from a training log ---- */
+
+static void line_free(basin_image_line *line) {
+    free(line->step);
+    free(line->value);
+    *line = (basin_image_line){0};
+}
+
+static void curve_free(basin_image_curve *curve) {
+    line_free(&curve->loss);
+    line_free(&curve->test);
+}
+
+/* Adds a point where both are numbers; false: no memory. */
+static bool append(basin_image_line *line, const cJSON *step, const cJSON *value) {
+    size_t need = (size_t)line->count + 1;
+    if (!cJSON_IsNumber(step) || !cJSON_IsNumber(value)) return true;
+    if (!basin_array_reserve((void **)&line->step, &line->room[0], need, sizeof *line->step) ||
+        !basin_array_reserve((void **)&line->value, &line->room[1], need, sizeof *line->value))
+        return false;
+    line->step[line->count] = step->valuedouble;
+    line->value[line->count++] = value->valuedouble;
+    return true;
+}
+
+/* A line that is not a record, such as one cut by a kill, is passed over; one that looks whole and
+ * cannot be read is not, since memory may lack. 0.1 called the loss of an epoch train_mse. */
+static basin_status take_line(basin_image_curve *curve, basin_image_line *epochs, const char *text,
+                              size_t length, const char *path, basin_error *error) {
+    enum { SHOWN = 60 };
+    cJSON *record = cJSON_ParseWithLength(text, length);
+    if (!record && length && text[0] == '{' && text[length - 1] == '}')
+        return basin_fail(error, BASIN_BAD_FILE, "%s: a line cannot be read: %.*s", path,
+                          length < SHOWN ? (int)length : SHOWN, text);
+    const cJSON *step = cJSON_GetObjectItemCaseSensitive(record, "step");
+    const cJSON *loss = cJSON_GetObjectItemCaseSensitive(record, "loss");
+    const cJSON *test = cJSON_GetObjectItemCaseSensitive(record, "test_mse");
+    bool epoch = cJSON_HasObjectItem(record, "epoch");
+    if (!loss) loss = cJSON_GetObjectItemCaseSensitive(record, "train_mse");
+    bool good = append(epoch ? epochs : &curve->loss, step, loss);
+    good = good && append(&curve->test, step, test);
+    cJSON_Delete(record);
+    return good ? BASIN_OK
+                : basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for a log", path);
+}
+
+static basin_status curve_read(basin_image_curve *curve, const char *path, basin_error *error) {
+    basin_map map;
+    basin_image_line epochs = {0};
+    *curve = (basin_image_curve){0};
+    basin_status status = basin_map_open(&map, path, error);
+    if (status) return status;
+    const char *at = (const char *)map.data, *end = map.data ? at + map.size : NULL;
+    while (at < end && !status) {
+        const char *stop = memchr(at, '\n', (size_t)(end - at));
+        if (!stop) stop = end;
+        status = take_line(curve, &epochs, at, (size_t)(stop - at), path, error);
+        at = stop + 1;
+    }
+    basin_map_close(&map);
+    if (curve->loss.count < epochs.count) {
+        line_free(&curve->loss);
+        curve->loss = epochs;
+    } else
+        line_free(&epochs);
+    if (!status && !curve->loss.count && !curve->test.count)
+        status = basin_fail(error, BASIN_BAD_FILE,
+                            "%s: no line has \"step\" with \"loss\" or \"test_mse\": not a log of "
+                            "training on pictures",
+                            path);
+    if (status) curve_free(curve);
+    return status;
+}
 
 /* ---- the models ---- */
 
@@ -64,16 +217,8 @@ static basin_status take_models(basin_image_findings *r, basin_image_model *mode
 /* ---- scores ---- */
 
 static basin_status score(basin_image_findings *r, basin_image_entry *e, basin_error *error) {
-    const basin_image_entry *first = &r->entry[0];
     basin_image_scoring scoring = {.masks = r->spec->masks, .watch = r->spec->watch};
-    basin_status status = basin_image_score_set(&e->scores, e->model, &r->set, &scoring, error);
-    if (status) return status;
-    if (e != first && basin_image_same_units(&first->model->settings, &e->model->settings)) {
-        e->baseline = first->baseline;
-        return BASIN_OK;
-    }
-    return basin_image_baseline_new(&e->baseline, &e->model->settings, &r->set, e->scores.masks,
-                                    error);
+    return basin_image_score_set(&e->scores, e->model, &r->set, &scoring, error);
 }
 
 /* Places in the scores: some spread evenly over all, then the best, then the worst of the first
@@ -117,8 +262,8 @@ static basin_status look(basin_image_findings *r, basin_image_entry *e, const in
     const basin_image_settings *s = &e->model->settings;
     int64_t count = r->shown + 2 * r->extremes;
     int last = strcmp(s->arch, "et") != 0 ? (int)s->steps - 1 : (int)s->steps;
-    basin_status status = basin_image_exhibit_new(&e->exhibit, e->model, &r->set, &e->scores, place,
-                                                  count, r->spec->watch, error);
+    basin_status status = exhibit_new(&e->exhibit, e->model, &r->set, &e->scores, place, count,
+                                      r->spec->watch, error);
     if (!status)
         status = basin_image_attention_new(&e->attention, s, r->traced, last,
                                            ATTENTION_BYTES / (size_t)r->entries, error);
@@ -146,7 +291,7 @@ static basin_status gather(basin_image_findings *r, basin_image_model *model, ba
                    : basin_fail(error, BASIN_NO_MEMORY, "out of memory to choose pictures");
     for (int i = 0; i < r->entries && !status; i++) status = look(r, &r->entry[i], place, error);
     free(place);
-    if (!status && spec->log) status = basin_image_curve_read(&r->curve, spec->log, error);
+    if (!status && spec->log) status = curve_read(&r->curve, spec->log, error);
     return status;
 }
 
@@ -154,14 +299,14 @@ static void findings_free(basin_image_findings *r) {
     for (int i = 0; i < r->entries; i++) {
         basin_image_entry *e = &r->entry[i];
         basin_image_scores_free(&e->scores);
-        basin_image_exhibit_free(&e->exhibit);
+        exhibit_free(&e->exhibit);
         basin_image_trace_free(&e->trace);
         basin_image_attention_free(&e->attention);
         basin_image_course_free(&e->course);
         basin_image_weights_free(&e->weights);
     }
     basin_image_set_close(&r->set);
-    basin_image_curve_free(&r->curve);
+    curve_free(&r->curve);
 }
 
 static basin_status check_spec(const basin_image_reporting *s, basin_error *error) {
@@ -182,7 +327,7 @@ basin_status basin_image_report(const char *path, basin_image_scores *scores,
     for (int i = 1; scores && !status && i <= spec.rivals; i++) scores[i] = (basin_image_scores){0};
     if (!status) status = check_spec(&spec, error);
     if (!status) status = gather(&r, model, error);
-    if (!status) status = basin_image_page_write(path, &r, error);
+    if (!status) status = basin_image_document_write(path, &r, error);
     for (int i = 0; scores && !status && i < r.entries; i++) {
         scores[i] = r.entry[i].scores;
         r.entry[i].scores = (basin_image_scores){0};

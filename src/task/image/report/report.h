@@ -1,10 +1,121 @@
-/* What a report on models of images shows: gathered by report.c, written as a page of HTML by
- * page.c and its neighbours; see basin_image_report. */
+/* Looking into models of images, and reports on them: the descent step by step, attention, weights
+ * decoded into the image plane (figures 2, 4 and those of appendix B), and what a report shows;
+ * gathered by report.c, written by document.c. Any vector of the token space can be decoded: layer
+ * norm, then the affine decoder. See basin_image_report. */
 #ifndef BASIN_TASK_IMAGE_REPORT_REPORT_H
 #define BASIN_TASK_IMAGE_REPORT_REPORT_H
 
+#include "basin/tasks/picture.h"
 #include "task/image/eval.h"
-#include "task/image/report/look.h"
+
+/* ---- attention ---- */
+
+/* What each patch looks at, of a few pictures at a few steps. A row, one query's shares of all
+ * keys, is scaled so that its greatest is 255: bytes over their sum are the shares again. */
+typedef struct basin_image_attention {
+    int64_t pictures;
+    int64_t heads, tokens, keys; /* H; N; N, or N + 1 with CLS before the patches */
+    int steps, *step;            /* [steps] which ones, rising */
+    uint8_t *share;              /* [pictures, steps, H, N, keys] */
+} basin_image_attention;
+
+/* Room for attention of `pictures` at steps 0 .. last in about `bytes`: where that is not enough,
+ * fewer pictures, down to two, then fewer steps, the first and the last among them. A model without
+ * attention has no heads; where not even one map fits, there are no shares. */
+basin_status basin_image_attention_new(basin_image_attention *attention,
+                                       const basin_image_settings *settings, int64_t pictures,
+                                       int last, size_t bytes, basin_error *error);
+void basin_image_attention_free(basin_image_attention *attention);
+/* Whether that step is kept; then fills it in from the queries, times beta, and keys of `count`
+ * pictures. */
+bool basin_image_attention_wants(const basin_image_attention *attention, int step);
+basin_status basin_image_attention_set(basin_image_attention *attention, int step,
+                                       const float *query, /* [count, keys, H, Y] */
+                                       const float *key,   /* [count, keys, H, Y] */
+                                       int64_t head_dim, bool exclude_self, basin_error *error);
+
+/* ---- the descent ---- */
+
+/* A few pictures on their way down. Of a ViT, its layers take the place of steps, and there are no
+ * parts. Forces are decoded by themselves: what is added to the tokens, not how much of it. */
+typedef struct basin_image_trace {
+    int steps, parts;    /* T; attention and Hopfield network, as the model has them */
+    const char *part[2]; /* their names */
+    int64_t count;       /* pictures */
+    float *token;        /* [T + 1, count, N, P] before step 0 .. at the end */
+    float *force[2];     /* [T + 1, count, N, P] */
+    double *energy[2];   /* [T + 1, count] */
+    double *square[2];   /* [T + 1, count] mean square of the force on replaced tokens */
+    double *use;         /* [M] what each memory has of the Hopfield energy at the end */
+    basin_image_attention *attention; /* the caller's, filled in on the way; or NULL */
+} basin_image_trace;
+
+basin_status basin_image_trace_new(basin_image_trace *trace, basin_image_model *model,
+                                   const float *patches, /* [count, N, P] */
+                                   const uint8_t *mask,  /* [count, N] */
+                                   int64_t count, basin_error *error);
+/* The same, and fills in attention that was made for these pictures. */
+basin_status basin_image_trace_attention(basin_image_trace *trace, basin_image_attention *attention,
+                                         basin_image_model *model, const float *patches,
+                                         const uint8_t *mask, int64_t count, basin_error *error);
+void basin_image_trace_free(basin_image_trace *trace);
+
+/* ---- errors ---- */
+
+/* Step by step, means over pictures that were traced. */
+typedef struct basin_image_course {
+    int steps, parts;
+    int64_t pictures;
+    double *energy[2], *size[2]; /* [T + 1]; size: root mean square of the force */
+    double *mse, *psnr;          /* [T + 1] of the decoded tokens, as scores have them */
+    double mean_mse, mean_psnr;  /* of the mean colour of what is shown, on the same pictures */
+    int64_t rises;               /* steps of pictures in which the energy rose */
+    double *use;                 /* [M] sums of the traces', or NULL */
+} basin_image_course;
+
+/* Adds what was traced; the first one makes room. basin_image_course_end makes means of sums. */
+basin_status basin_image_course_add(basin_image_course *course, const basin_image_trace *trace,
+                                    const float *patches, const uint8_t *mask,
+                                    const basin_image_settings *settings, basin_error *error);
+void basin_image_course_end(basin_image_course *course);
+void basin_image_course_free(basin_image_course *course);
+
+/* ---- weights ---- */
+
+/* Weights as patches; those that the model lacks are NULL. */
+typedef struct basin_image_weights {
+    float *memory;      /* [M, P] */
+    float *key, *query; /* [H, Y, P] */
+    double *cosine;     /* [N, N] of positions, CLS left out */
+    double gamma;       /* gain of the block's layer norm; NaN of a ViT */
+} basin_image_weights;
+
+basin_status basin_image_weights_new(basin_image_weights *weights, basin_image_model *model,
+                                     basin_error *error);
+void basin_image_weights_free(basin_image_weights *weights);
+
+/* ---- pictures of patches ---- */
+
+/* Pixels of normalised patches [N, P]; REPLACED patches of `mask` [N] are grey, NULL: none. */
+basin_status basin_image_sheet_picture(basin_picture *picture, const float *patches,
+                                       const uint8_t *mask, const basin_image_settings *settings,
+                                       basin_error *error);
+/* Patches [.., P] next to each other with a line between, small ones enlarged to about `side`
+ * pixels; `order` [count] chooses, NULL: the first. In colour. */
+basin_status basin_image_sheet(basin_picture *picture, const float *patches, const int64_t *order,
+                               int64_t count, int64_t columns, int64_t side,
+                               const basin_image_settings *settings, basin_error *error);
+/* Colours for the error of each pixel of REPLACED patches: the root mean square over channels of
+ * the difference, on values 0 .. 1, from 0 to `most`. output and truth are [N, P]. */
+basin_status basin_image_sheet_errors(basin_picture *picture, const float *output,
+                                      const float *truth, const uint8_t *mask,
+                                      const basin_image_settings *settings, double most,
+                                      basin_error *error);
+/* across x across maps of across x across colours, from cosine [N, N] within low .. 1. */
+basin_status basin_image_sheet_positions(basin_picture *picture, const double *cosine,
+                                         int64_t across, double low, basin_error *error);
+
+/* ---- what a report shows ---- */
 
 /* Chosen pictures, completed. */
 typedef struct basin_image_exhibit {
@@ -14,18 +125,6 @@ typedef struct basin_image_exhibit {
     float *patches, *output; /* [count, N, P] */
     uint8_t *mask;           /* [count, N] that of the first mask seed */
 } basin_image_exhibit;
-
-/* The pictures at those places of the scores, read once more and completed. */
-basin_status basin_image_exhibit_new(basin_image_exhibit *exhibit, basin_image_model *model,
-                                     const basin_image_set *set, const basin_image_scores *scores,
-                                     const int64_t *place /* [count] */, int64_t count,
-                                     const basin_watch *watch, basin_error *error);
-void basin_image_exhibit_free(basin_image_exhibit *exhibit);
-
-/* What a model that always answers the mean colour would score, on the pictures of a set. */
-basin_status basin_image_baseline_new(basin_image_baseline *baseline,
-                                      const basin_image_settings *settings,
-                                      const basin_image_set *set, int masks, basin_error *error);
 
 /* The learning curve, as a log has it: the losses of its step lines or, where a short run has fewer
  * of these, of its epochs; and the scores of test pictures. */
@@ -37,15 +136,12 @@ typedef struct basin_image_line {
 typedef struct basin_image_curve {
     basin_image_line loss, test;
 } basin_image_curve;
-basin_status basin_image_curve_read(basin_image_curve *curve, const char *path, basin_error *error);
-void basin_image_curve_free(basin_image_curve *curve);
 
 /* One model of the page. */
 typedef struct basin_image_entry {
     basin_image_model *model;
     const char *name;
     basin_image_scores scores;
-    basin_image_baseline baseline;
     basin_image_exhibit exhibit; /* shown ones, then the best, then the worst of the first model */
     basin_image_trace trace;     /* of the first of them */
     basin_image_attention attention; /* of the same */
@@ -68,8 +164,8 @@ typedef struct basin_image_findings {
 /* Whether models see the same numbers of a picture, so that their errors have one unit. */
 bool basin_image_same_units(const basin_image_settings *a, const basin_image_settings *b);
 
-/* The page; written aside and renamed. */
-basin_status basin_image_page_write(const char *path, const basin_image_findings *findings,
-                                    basin_error *error);
+/* The document, as a page or bare; see view/report.h. */
+basin_status basin_image_document_write(const char *path, const basin_image_findings *findings,
+                                        basin_error *error);
 
 #endif

@@ -1,5 +1,5 @@
-/* Pictures of patches; see sheet.h. */
-#include "task/image/report/sheet.h"
+/* Pictures of patches; see report.h. */
+#include "task/image/report/report.h"
 
 #include <math.h>
 #include <string.h>
@@ -115,12 +115,4 @@ basin_status basin_image_sheet_positions(basin_picture *picture, const double *c
             colour(picture->pixel + (y * side + x) * 3, (cosine[i * N + j] - low) / range);
         }
     return BASIN_OK;
-}
-
-basin_status basin_image_sheet_colours(basin_picture *picture, basin_error *error) {
-    enum { WIDTH = 64, HEIGHT = 4 };
-    basin_status status = basin_picture_resize_memory(picture, HEIGHT, WIDTH, 3, error);
-    for (int64_t i = 0; i < WIDTH * HEIGHT && !status; i++)
-        colour(picture->pixel + i * 3, (double)(i % WIDTH) / (WIDTH - 1));
-    return status;
 }

@@ -1,11 +1,102 @@
 /* A descent step by step (Algorithm 1, figure 4): one plan encodes, one takes a step and decodes
- * tokens and forces; see look.h. */
+ * tokens and forces; with attention, and errors by step. See report.h. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
-#include "task/image/report/look.h"
+#include "base/try.h"
+#include "task/image/report/report.h"
+
+/* ---- shares of attention, as bytes (equation 3's softmax over keys) ---- */
+
+/* As many of the steps 0 .. last as `steps` says, evenly spread. */
+static basin_status choose_steps(basin_image_attention *a, int last, basin_error *error) {
+    a->step = basin_array_new((size_t)a->steps, sizeof *a->step);
+    if (!a->step) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for steps");
+    for (int i = 0; i < a->steps; i++)
+        a->step[i] = a->steps > 1 ? (int)((int64_t)i * last / (a->steps - 1)) : last;
+    return BASIN_OK;
+}
+
+basin_status basin_image_attention_new(basin_image_attention *a, const basin_image_settings *s,
+                                       int64_t pictures, int last, size_t bytes,
+                                       basin_error *error) {
+    int64_t N = basin_image_tokens(s);
+    *a = (basin_image_attention){0};
+    if (!strcmp(s->arch, "et") && !s->attention) return BASIN_OK;
+    *a = (basin_image_attention){.heads = s->heads, .tokens = N, .keys = N + s->cls};
+    size_t one = 1, all;
+    int64_t size[] = {a->heads, a->tokens, a->keys};
+    bool fits = true;
+    for (int i = 0; i < 3; i++) fits = fits && basin_size_multiply(&one, one, (size_t)size[i]);
+    int64_t maps = fits ? (int64_t)(bytes / one) : 0; /* pictures times steps */
+    if (maps < 1) return BASIN_OK;                    /* even one is too much for a page */
+    int64_t few = pictures < 2 ? pictures : 2, whole = maps / (last + 1);
+    a->pictures = whole > pictures ? pictures : whole > few ? whole : few;
+    if (a->pictures > maps) a->pictures = maps;
+    a->steps = (int)(maps / a->pictures < last + 1 ? maps / a->pictures : last + 1);
+    basin_status status = choose_steps(a, last, error);
+    if (!status && basin_size_multiply(&all, one, (size_t)(a->pictures * a->steps)))
+        a->share = basin_array_new(all, 1);
+    if (!status && !a->share)
+        status =
+            basin_fail(error, BASIN_NO_MEMORY, "out of memory for the attention of %lld pictures",
+                       (long long)a->pictures);
+    if (status) basin_image_attention_free(a);
+    return status;
+}
+
+void basin_image_attention_free(basin_image_attention *a) {
+    free(a->step);
+    free(a->share);
+    *a = (basin_image_attention){0};
+}
+
+static int place_of(const basin_image_attention *a, int step) {
+    for (int i = 0; i < a->steps; i++)
+        if (a->step[i] == step) return i;
+    return -1;
+}
+
+bool basin_image_attention_wants(const basin_image_attention *a, int step) {
+    return a && place_of(a, step) >= 0;
+}
+
+/* exp(score - greatest) of one query and all keys, and the bytes of it. */
+static void set_row(uint8_t *share, double *score, const float *query, const float *key,
+                    const basin_image_attention *a, int64_t self, int64_t head_dim) {
+    double most = -INFINITY;
+    for (int64_t k = 0; k < a->keys; k++) {
+        score[k] = k == self ? -INFINITY : 0;
+        for (int64_t y = 0; y < head_dim && k != self; y++)
+            score[k] += (double)query[y] * key[k * a->heads * head_dim + y];
+        most = fmax(most, score[k]);
+    }
+    for (int64_t k = 0; k < a->keys; k++)
+        share[k] = k == self ? 0 : (uint8_t)lrint(255 * exp(score[k] - most));
+}
+
+basin_status basin_image_attention_set(basin_image_attention *a, int step, const float *query,
+                                       const float *key, int64_t head_dim, bool exclude_self,
+                                       basin_error *error) {
+    int at = place_of(a, step);
+    int64_t row = a->heads * head_dim, skip = a->keys - a->tokens;
+    double *score = basin_array_new((size_t)a->keys, sizeof *score);
+    if (!score) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for scores of attention");
+    for (int64_t b = 0; b < a->pictures && at >= 0; b++)
+        for (int64_t h = 0; h < a->heads; h++)
+            for (int64_t n = 0; n < a->tokens; n++) {
+                int64_t to = ((b * a->steps + at) * a->heads + h) * a->tokens + n;
+                int64_t from = (b * a->keys + skip + n) * row + h * head_dim;
+                set_row(a->share + to * a->keys, score, query + from,
+                        key + b * a->keys * row + h * head_dim, a, exclude_self ? skip + n : -1,
+                        head_dim);
+            }
+    free(score);
+    return BASIN_OK;
+}
+
+/* ---- a step ---- */
 
 typedef struct stepper {
     basin_image_graph graph;
@@ -341,4 +432,102 @@ void basin_image_trace_free(basin_image_trace *trace) {
         free(trace->square[p]);
     }
     *trace = (basin_image_trace){0};
+}
+
+/* ---- error, PSNR and energy step by step, as means over pictures ---- */
+
+static basin_status course_room(basin_image_course *c, const basin_image_trace *t,
+                                const basin_image_settings *s, basin_error *error) {
+    size_t frames = (size_t)(t->steps + 1);
+    *c = (basin_image_course){.steps = t->steps, .parts = t->parts};
+    c->mse = calloc(frames, sizeof *c->mse);
+    c->psnr = calloc(frames, sizeof *c->psnr);
+    bool good = c->mse && c->psnr;
+    for (int p = 0; p < t->parts; p++) {
+        c->energy[p] = calloc(frames, sizeof *c->energy[p]);
+        c->size[p] = calloc(frames, sizeof *c->size[p]);
+        good = good && c->energy[p] && c->size[p];
+    }
+    if (t->use) c->use = calloc((size_t)s->memories, sizeof *c->use);
+    if (good && (!t->use || c->use)) return BASIN_OK;
+    basin_image_course_free(c);
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for the course of a descent");
+}
+
+static void add_energies(basin_image_course *c, const basin_image_trace *t) {
+    for (int64_t i = 0; i < t->count && t->parts; i++) {
+        double before = INFINITY;
+        for (int step = 0; step <= t->steps; step++) {
+            double total = 0;
+            for (int p = 0; p < t->parts; p++) {
+                double energy = t->energy[p][step * t->count + i];
+                c->energy[p][step] += energy;
+                c->size[p][step] += t->square[p][step * t->count + i];
+                total += energy;
+            }
+            /* Beyond what float rounds: sums of many terms waver in the last digits. */
+            c->rises += total > before + 1e-5 * fabs(before);
+            before = total;
+        }
+    }
+}
+
+static basin_status add_errors(basin_image_course *c, const basin_image_trace *t,
+                               const float *patches, const uint8_t *mask,
+                               const basin_image_settings *s, basin_error *error) {
+    int64_t N = basin_image_tokens(s), P = basin_image_patch_values(s), size = N * P;
+    BASIN_FREE_AT_EXIT float *room = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&room, (size_t)size * 3, "comparing pictures", error));
+    float *whole = room, *plane[2] = {room + size, room + 2 * size};
+    for (int64_t i = 0; i < t->count; i++) {
+        const float *truth = patches + i * size;
+        const uint8_t *hidden = mask + i * N;
+        for (int step = 0; step <= t->steps; step++) {
+            const float *output = t->token + (step * t->count + i) * size;
+            c->mse[step] += basin_image_masked_error(output, truth, hidden, N, P);
+            basin_image_paste(whole, output, truth, hidden, N, P);
+            c->psnr[step] += basin_image_psnr(plane, whole, truth, s);
+        }
+        c->mean_mse += basin_image_mean_error(truth, hidden, s);
+        basin_image_mean_fill(whole, truth, hidden, s);
+        c->mean_psnr += basin_image_psnr(plane, whole, truth, s);
+    }
+    return BASIN_OK;
+}
+
+basin_status basin_image_course_add(basin_image_course *c, const basin_image_trace *t,
+                                    const float *patches, const uint8_t *mask,
+                                    const basin_image_settings *s, basin_error *error) {
+    basin_status status = c->mse ? BASIN_OK : course_room(c, t, s, error);
+    if (!status) status = add_errors(c, t, patches, mask, s, error);
+    if (status) return status;
+    add_energies(c, t);
+    for (int64_t m = 0; c->use && m < s->memories; m++) c->use[m] += t->use[m];
+    c->pictures += t->count;
+    return BASIN_OK;
+}
+
+void basin_image_course_end(basin_image_course *c) {
+    double part = 1 / (double)c->pictures;
+    c->mean_mse *= part;
+    c->mean_psnr *= part;
+    for (int step = 0; step <= c->steps; step++) {
+        c->mse[step] *= part;
+        c->psnr[step] *= part;
+        for (int p = 0; p < c->parts; p++) {
+            c->energy[p][step] *= part;
+            c->size[p][step] = sqrt(c->size[p][step] * part);
+        }
+    }
+}
+
+void basin_image_course_free(basin_image_course *c) {
+    free(c->mse);
+    free(c->psnr);
+    free(c->use);
+    for (int p = 0; p < 2; p++) {
+        free(c->energy[p]);
+        free(c->size[p]);
+    }
+    *c = (basin_image_course){0};
 }

@@ -1,0 +1,68 @@
+/* Reports in tests: the document of a file, and what is found in it. */
+#ifndef TESTS_CLI_REPORT_H
+#define TESTS_CLI_REPORT_H
+
+#include <sys/stat.h>
+
+#include "cli/program.h"
+
+/* The file's text; free it. */
+static inline char *report_text(void **state, const char *name) {
+    char path[PATH_TEXT];
+    struct stat file;
+    assert_int_equal(stat(folder_path(path, state, name), &file), 0);
+    char *text = malloc((size_t)file.st_size + 1);
+    assert_non_null(text);
+    slurp(text, (size_t)file.st_size + 1, path);
+    assert_int_equal(strlen(text), file.st_size);
+    return text;
+}
+
+/* The document of a page or of a bare file; cJSON_Delete it. */
+static inline cJSON *report_read(void **state, const char *name) {
+    char *text = report_text(state, name), *at = strstr(text, "id=\"document\">\n");
+    cJSON *tree = cJSON_Parse(at ? strchr(at, '\n') : text);
+    if (!tree) fail_msg("%s: not JSON", name);
+    free(text);
+    return tree;
+}
+
+/* The section of that id, or NULL. */
+static inline const cJSON *report_section(const cJSON *tree, const char *id) {
+    const cJSON *section;
+    cJSON_ArrayForEach(section, json_at(tree, "sections")) {
+        if (!strcmp(json_at(section, "id")->valuestring, id)) return section;
+    }
+    return NULL;
+}
+
+/* Block `number` of that type in the section; NULL: there are fewer. */
+static inline const cJSON *report_block(const cJSON *tree, const char *id, const char *type,
+                                        int number) {
+    const cJSON *block;
+    cJSON_ArrayForEach(block, json_at(report_section(tree, id), "blocks")) {
+        if (!strcmp(json_at(block, "type")->valuestring, type) && number-- == 0) return block;
+    }
+    return NULL;
+}
+
+static inline int report_count(const char *text, const char *part) {
+    int found = 0;
+    for (; (text = strstr(text, part)); text += strlen(part)) found++;
+    return found;
+}
+
+/* Nothing is fetched: every picture is data, the policy forbids the rest, the element is closed. */
+static inline void assert_self_contained(const char *page) {
+    for (const char *at = page; (at = strstr(at, "\"src\":\"")); at++)
+        assert_int_equal(strncmp(at, "\"src\":\"data:image/", 18), 0);
+    assert_contains(page, "default-src 'none'");
+    assert_null(strstr(page, "http://") == strstr(page, "http://www.w3.org/2000/svg") ? NULL : "");
+    assert_null(strstr(page, "https://"));
+    assert_null(strstr(page, "@import"));
+    assert_null(strstr(page, "url("));
+    assert_int_equal(report_count(page, "<script"), report_count(page, "</script>"));
+    assert_string_equal(page + strlen(page) - 8, "</html>\n");
+}
+
+#endif

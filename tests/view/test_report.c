@@ -1,0 +1,249 @@
+/* Reports: a document that reads back, text that never is markup, pictures within, errors that the
+ * end gives, points in any locale; and the text of SVG. */
+#include <locale.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <cjson/cJSON.h>
+
+#include "picture/encode_jpeg.h"
+#include "view/markup.h"
+#include "view/report.h"
+
+static char path[64];
+
+/* The file as text; free it. */
+static char *slurp(void) {
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    char *text = calloc(1, 1 << 20);
+    assert_non_null(text);
+    assert_true(fread(text, 1, (1 << 20) - 1, file) > 0);
+    fclose(file);
+    return text;
+}
+
+static basin_report *begin(const char *end, const char *title) {
+    static basin_report report;
+    basin_error error;
+    snprintf(path, sizeof path, "/tmp/basin-report-%d%s", (int)getpid(), end);
+    if (basin_report_begin(&report, path, "test", title, "lead", &error))
+        fail_msg("%s", error.text);
+    return &report;
+}
+
+/* The document, out of a page or bare; cJSON_Delete it. */
+static cJSON *finish(basin_report *report) {
+    basin_error error;
+    if (basin_report_end(report, &error)) fail_msg("%s", error.text);
+    char *text = slurp(), *at = strstr(text, "id=\"document\">\n");
+    cJSON *tree = cJSON_Parse(at ? strchr(at, '\n') : text);
+    assert_non_null(tree);
+    free(text);
+    unlink(path);
+    return tree;
+}
+
+static const cJSON *member(const cJSON *tree, const char *name) {
+    const cJSON *found = cJSON_GetObjectItemCaseSensitive(tree, name);
+    if (!found) fail_msg("no member %s", name);
+    return found;
+}
+
+static void documents_read_back(void **state) {
+    (void)state;
+    static const char *const ends[] = {".json", ".html"};
+    const double x[] = {0, 1}, y[] = {1.5, NAN};
+    const basin_plot_line line[] = {{"a", x, y, 2, BASIN_PLOT_DASHED}, {"b", NULL, x, 2, 0}};
+    for (int i = 0; i < 2; i++) {
+        basin_report *r = begin(ends[i], "</script><b>\"'\xff\n");
+        basin_report_put(r, "'sections':[{'n':%d,'m':%lld,'x':%g,'y':%g}", -3, 1LL << 40, 0.1, NAN);
+        basin_report_text(r, "note", "%d %% of %s", 7, "<i>");
+        basin_report_plot(r, &(basin_plot){.title = "t",
+                                           .x_label = "x",
+                                           .y_label = "y",
+                                           .line = line,
+                                           .lines = 2,
+                                           .x_whole = true});
+        basin_report_put(r, "]");
+        cJSON *tree = finish(r);
+        assert_string_equal(member(tree, "title")->valuestring, "</script><b>\"'\xef\xbf\xbd\n");
+        const cJSON *all = member(tree, "sections"), *first = cJSON_GetArrayItem(all, 0);
+        assert_float_equal(member(first, "n")->valuedouble, -3, 0);
+        assert_float_equal(member(first, "m")->valuedouble, (double)(1LL << 40), 0);
+        assert_float_equal(member(first, "x")->valuedouble, 0.1, 0);
+        assert_true(cJSON_IsNull(member(first, "y")));
+        const cJSON *text = cJSON_GetArrayItem(all, 1), *plot = cJSON_GetArrayItem(all, 2);
+        assert_string_equal(member(text, "text")->valuestring, "7 % of <i>");
+        assert_string_equal(member(plot, "whole")->valuestring, "x");
+        const cJSON *a = cJSON_GetArrayItem(member(plot, "series"), 0);
+        assert_string_equal(member(a, "form")->valuestring, "dashed");
+        assert_true(cJSON_IsNull(cJSON_GetArrayItem(member(a, "y"), 1)));
+        cJSON_Delete(tree);
+    }
+}
+
+/* Nothing in a document ends its element; the page names no other file. */
+static void pages_are_closed(void **state) {
+    (void)state;
+    basin_report *r = begin(".html", "</script><script>alert(1)</script><!--");
+    basin_error error;
+    assert_int_equal(basin_report_end(r, &error), BASIN_OK);
+    char *text = slurp();
+    const char *at = strchr(strstr(text, "id=\"document\">"), '\n') + 1;
+    size_t length = strcspn(at, "\n");
+    assert_null(memchr(at, '<', length));
+    assert_int_equal(strncmp(at + length, "\n</script>", 10), 0);
+    assert_non_null(strstr(text, "default-src 'none'"));
+    assert_null(strstr(text, "src=\"http"));
+    assert_null(strstr(text, "innerHTML"));
+    assert_string_equal(text + strlen(text) - 8, "</html>\n");
+    free(text);
+    unlink(path);
+}
+
+static void numbers_have_points(void **state) {
+    (void)state;
+    if (!setlocale(LC_NUMERIC, "de_DE.UTF-8")) skip();
+    basin_report *r = begin(".json", "t");
+    basin_report_put(r, "'x':%g,'sections':[", 1.5);
+    basin_report_text(r, "", "%.2f", 2.25);
+    basin_report_put(r, "]");
+    basin_error error;
+    assert_int_equal(basin_report_end(r, &error), BASIN_OK);
+    char after[16], *text = slurp();
+    snprintf(after, sizeof after, "%.1f", 1.5);
+    setlocale(LC_NUMERIC, "C");
+    assert_non_null(strstr(text, "\"x\":1.5,"));
+    assert_non_null(strstr(text, "\"2.25\""));
+    assert_string_equal(after, "1,5"); /* the caller's own again */
+    free(text);
+    unlink(path);
+}
+
+static int digit(char c) {
+    static const char all[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const char *at = c ? strchr(all, c) : NULL;
+    return at ? (int)(at - all) : -1;
+}
+
+static size_t unpack(uint8_t *bytes, const char *text) {
+    size_t size = 0;
+    uint32_t group = 0;
+    int bits = 0;
+    for (; digit(*text) >= 0; text++) {
+        group = group << 6 | (uint32_t)digit(*text);
+        if ((bits += 6) >= 8) bytes[size++] = (uint8_t)(group >> (bits -= 8));
+    }
+    while (*text == '=') text++;
+    assert_int_equal(*text, 0);
+    return size;
+}
+
+/* Any length of bytes comes back, whatever it is modulo three; pixels too. */
+static void pictures_come_back(void **state) {
+    (void)state;
+    for (int64_t width = 1; width < 12; width++) {
+        uint8_t pixel[3 * 4 * 12], bytes[4000];
+        basin_picture picture = {.height = 4, .width = width, .channels = 3, .pixel = pixel};
+        basin_picture back = {0};
+        basin_error error;
+        for (int i = 0; i < 3 * 4 * 12; i++) pixel[i] = (uint8_t)(i * 91);
+        basin_report *r = begin(".html", "pictures");
+        basin_report_put(r, "'one':{");
+        basin_report_picture(r, &picture, BASIN_REPORT_PIXELS, "a \"b\"");
+        basin_report_put(r, "},'share':");
+        basin_report_bytes(r, pixel, (size_t)width);
+        cJSON *tree = finish(r);
+        const cJSON *one = member(tree, "one");
+        const char *source = member(one, "src")->valuestring, *mark = "data:image/png;base64,";
+        assert_int_equal(strncmp(source, mark, strlen(mark)), 0);
+        size_t size = unpack(bytes, source + strlen(mark));
+        assert_int_equal(basin_picture_decode(&back, bytes, size, "back", &error), BASIN_OK);
+        assert_int_equal(back.width, width);
+        assert_memory_equal(back.pixel, pixel, (size_t)(3 * 4 * width));
+        assert_string_equal(member(one, "alt")->valuestring, "a \"b\"");
+        assert_string_equal(member(one, "form")->valuestring, "pixels");
+        assert_int_equal(unpack(bytes, member(tree, "share")->valuestring), width);
+        assert_memory_equal(bytes, pixel, (size_t)width);
+        basin_picture_free(&back);
+        cJSON_Delete(tree);
+    }
+}
+
+/* JPEG keeps a smooth picture within a few levels, grey and colour. */
+static void photographs_come_back(void **state) {
+    (void)state;
+    enum { SIDE = 40 };
+    for (int channels = 1; channels <= 3; channels += 2) {
+        uint8_t pixel[SIDE * SIDE * 3], *bytes;
+        size_t size;
+        basin_picture picture = {SIDE, SIDE, channels, pixel, 0}, back = {0};
+        basin_error error;
+        for (int i = 0; i < SIDE * SIDE; i++)
+            for (int c = 0; c < channels; c++)
+                pixel[i * channels + c] = (uint8_t)(60 + i % SIDE * 2 + i / SIDE * (c + 1));
+        assert_int_equal(basin_jpeg_encode(&bytes, &size, &picture, 88, channels == 3, &error),
+                         BASIN_OK);
+        assert_int_equal(basin_picture_decode(&back, bytes, size, "back", &error), BASIN_OK);
+        assert_int_equal(back.channels, channels);
+        for (int i = 0; i < SIDE * SIDE * channels; i++)
+            assert_true(abs((int)back.pixel[i] - (int)pixel[i]) <= 6);
+        basin_picture_free(&back);
+        free(bytes);
+    }
+}
+
+/* The first error is that of the end, and no file is left. */
+static void a_picture_that_fails_is_reported(void **state) {
+    (void)state;
+    basin_error error = {0};
+    uint8_t pixel[1] = {0};
+    basin_picture empty = {0, 0, 3, pixel, 0};
+    basin_report *r = begin(".html", "empty");
+    basin_report_put(r, "'one':{");
+    basin_report_picture(r, &empty, BASIN_REPORT_PHOTO, "nothing");
+    basin_report_put(r, "}");
+    assert_int_not_equal(basin_report_end(r, &error), BASIN_OK);
+    assert_non_null(strstr(error.text, "0 x 0"));
+    assert_int_not_equal(access(path, F_OK), 0);
+}
+
+/* Between characters, not between the bytes of one. */
+static void long_text_is_cut(void **state) {
+    (void)state;
+    static const char *const wanted[] = {"ab&lt;\xc3\xbc\xef\xbf\xbd",
+                                         "a\xe2\x80\xa6",
+                                         "ab\xe2\x80\xa6",
+                                         "ab&lt;\xe2\x80\xa6",
+                                         "ab&lt;\xc3\xbc\xe2\x80\xa6",
+                                         "ab&lt;\xc3\xbc\xef\xbf\xbd"};
+    for (int most = 0; most <= 5; most++) {
+        char *text = NULL;
+        size_t size;
+        FILE *file = open_memstream(&text, &size);
+        assert_non_null(file);
+        basin_markup_text(file, "ab<\xc3\xbc\xff", most);
+        fclose(file);
+        assert_string_equal(text, wanted[most]);
+        free(text);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(documents_read_back),   cmocka_unit_test(pages_are_closed),
+        cmocka_unit_test(numbers_have_points),   cmocka_unit_test(pictures_come_back),
+        cmocka_unit_test(photographs_come_back), cmocka_unit_test(a_picture_that_fails_is_reported),
+        cmocka_unit_test(long_text_is_cut),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
