@@ -8,27 +8,27 @@
 #include "base/clock.h"
 #include "base/try.h"
 #include "task/anomaly/report/report.h"
-#include "view/report.h"
+#include "view/document.h"
 
 typedef basin_anomaly_findings findings;
 
-#define PUT(...) basin_report_put(r, __VA_ARGS__)
-#define TEXT(tone, ...) basin_report_text(r, tone, __VA_ARGS__)
+#define PUT(...) basin_document_put(r, __VA_ARGS__)
+#define TEXT(tone, ...) basin_document_text(r, tone, __VA_ARGS__)
 
-static void begin_section(basin_report *r, const char *id, const char *title, const char *link,
+static void begin_section(basin_document *r, const char *id, const char *title, const char *link,
                           bool wide) {
     PUT("{'id':%s,'title':%s,'link':%s,'wide':%d,'blocks':[", id, title, link, wide);
 }
 
-static void put_plot(basin_report *r, const char *title, const char *x, const char *y,
+static void put_plot(basin_document *r, const char *title, const char *x, const char *y,
                      const basin_plot_line *line, int lines) {
-    basin_report_plot(
+    basin_document_plot(
         r, &(basin_plot){.title = title, .x_label = x, .y_label = y, .line = line, .lines = lines});
 }
 
 /* ---- how good it is ---- */
 
-static void put_facts(basin_report *r, const findings *f) {
+static void put_facts(basin_document *r, const findings *f) {
     const basin_anomaly_figures *g = &f->figures;
     char note[48];
     PUT("{'type':'facts','facts':[");
@@ -45,7 +45,7 @@ static void put_facts(basin_report *r, const findings *f) {
     PUT("]}");
 }
 
-static void put_note(basin_report *r, const basin_anomaly_figures *g) {
+static void put_note(basin_document *r, const basin_anomaly_figures *g) {
     if (g->trained_on < 0)
         TEXT("note", "Which nodes took part in training is not known: they may be among these.");
     else if (g->trained_on + g->validated_on)
@@ -60,7 +60,7 @@ static void put_note(basin_report *r, const basin_anomaly_figures *g) {
          100 * g->recall, (long long)g->anomalous, 100 * g->f1, 100 * g->macro_f1);
 }
 
-static void put_ranking(basin_report *r, const findings *f) {
+static void put_ranking(basin_document *r, const findings *f) {
     const basin_anomaly_figures *g = &f->figures;
     double rate = (double)g->anomalous / (double)g->nodes;
     const double ends[] = {0, 1}, flat[] = {rate, rate};
@@ -76,7 +76,7 @@ static void put_ranking(basin_report *r, const findings *f) {
     PUT("]}");
 }
 
-static void put_budgets(basin_report *r, const basin_anomaly_figures *g) {
+static void put_budgets(basin_document *r, const basin_anomaly_figures *g) {
     if (!g->budgets) return;
     PUT("{'type':'heading','text':'Precision and recall by number of alerts reviewed'},"
         "{'type':'table','columns':[{'name':'alerts','number':true},"
@@ -88,7 +88,7 @@ static void put_budgets(basin_report *r, const basin_anomaly_figures *g) {
     PUT("]}");
 }
 
-static void put_figures(basin_report *r, const findings *f) {
+static void put_figures(basin_document *r, const findings *f) {
     begin_section(r, "figures", "How good it is", "How good", true);
     if (f->judged) {
         put_note(r, &f->figures);
@@ -100,7 +100,7 @@ static void put_figures(basin_report *r, const findings *f) {
     PUT("]}");
 }
 
-static void put_reliability(basin_report *r, const basin_reliability *all) {
+static void put_reliability(basin_document *r, const basin_reliability *all) {
     double predicted[BASIN_RELIABILITY_BINS], observed[BASIN_RELIABILITY_BINS];
     const double ends[] = {0, 1};
     int64_t count = 0;
@@ -147,7 +147,7 @@ static void fill_bars(double x[OUTLINE], double y[OUTLINE], double *value, const
     for (int i = 0; i < OUTLINE && count; i++) y[i] *= 100.0 / (double)count;
 }
 
-static void put_scores(basin_report *r, const findings *f) {
+static void put_scores(basin_document *r, const findings *f) {
     static const char *const name[] = {"normal", "anomalous"};
     double x[2][OUTLINE], y[2][OUTLINE], threshold = basin_anomaly_threshold(f->model);
     basin_plot_line line[2];
@@ -156,7 +156,7 @@ static void put_scores(basin_report *r, const findings *f) {
     BASIN_FREE_AT_EXIT double *value = NULL;
     basin_error error;
     basin_status status = BASIN_NEW_RAW(&value, f->network->nodes, "a histogram", &error);
-    if (!basin_report_check(r, status, &error)) return;
+    if (!basin_document_check(r, status, &error)) return;
     for (int i = 0; i < lines; i++) {
         fill_bars(x[i], y[i], value, f, f->judged ? i : -1);
         line[i] = (basin_plot_line){f->judged ? name[i] : "all nodes", x[i], y[i], OUTLINE,
@@ -179,7 +179,7 @@ static const char *label_name(const basin_network *network, int64_t node) {
     return network->label[node] ? "anomalous" : "normal";
 }
 
-static void put_features(basin_report *r, const findings *f, const basin_anomaly_explanation *e) {
+static void put_features(basin_document *r, const findings *f, const basin_anomaly_explanation *e) {
     const basin_schema *schema = basin_anomaly_get_schema(f->model);
     PUT("{'type':'table','columns':[{'name':'feature'},"
         "{'name':'moves','number':true,'digits':2,'sign':true},{'name':'value','number':true},"
@@ -198,7 +198,8 @@ static void put_features(basin_report *r, const findings *f, const basin_anomaly
 /* No minus before a zero. */
 static double rounded(double x) { return x > -0.005 && x < 0.005 ? 0 : x; }
 
-static void put_neighbours(basin_report *r, const findings *f, const basin_anomaly_explanation *e) {
+static void put_neighbours(basin_document *r, const findings *f,
+                           const basin_anomaly_explanation *e) {
     double all = 0;
     for (int64_t i = 0; i < e->neighbours; i++) all += e->neighbour[i].push;
     TEXT("",
@@ -219,7 +220,7 @@ static void put_neighbours(basin_report *r, const findings *f, const basin_anoma
     PUT("]}");
 }
 
-static void put_alert(basin_report *r, const findings *f, int64_t i) {
+static void put_alert(basin_document *r, const findings *f, int64_t i) {
     const basin_anomaly_explanation *e = f->why[i];
     char id[BASIN_NODE_TEXT], reason[BASIN_REASON_TEXT], title[BASIN_NODE_TEXT + 32], tag[64];
     snprintf(title, sizeof title, "%lld. %s", (long long)e->rank,
@@ -232,7 +233,7 @@ static void put_alert(basin_report *r, const findings *f, int64_t i) {
     PUT("]}");
 }
 
-static void put_alerts(basin_report *r, const findings *f) {
+static void put_alerts(basin_document *r, const findings *f) {
     begin_section(r, "alerts", "The highest scores, and why", "Highest scores", true);
     TEXT("", "Every number is a share of the distance between the node's logit and that of a "
              "typical node, one of median features, in its place. Features and neighbours "
@@ -255,7 +256,7 @@ static const char *value_text(char text[64], const basin_anomaly_drift_column *c
     return text;
 }
 
-static void put_columns(basin_report *r, const findings *f) {
+static void put_columns(basin_document *r, const findings *f) {
     static const char *const level[] = {"little", "some", "large"};
     static const char *const tone[] = {"", "strong", "bad"};
     const basin_anomaly_drift *d = &f->drift;
@@ -279,9 +280,9 @@ static void put_columns(basin_report *r, const findings *f) {
 
 /* ---- the model ---- */
 
-static void put_row(basin_report *r, const char *name, const char *format, ...)
+static void put_row(basin_document *r, const char *name, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-static void put_row(basin_report *r, const char *name, const char *format, ...) {
+static void put_row(basin_document *r, const char *name, const char *format, ...) {
     char text[400];
     va_list args;
     va_start(args, format);
@@ -290,7 +291,7 @@ static void put_row(basin_report *r, const char *name, const char *format, ...) 
     PUT("[%s,%s]", name, text);
 }
 
-static void put_card(basin_report *r, const basin_anomaly_card *card) {
+static void put_card(basin_document *r, const basin_anomaly_card *card) {
     const basin_score *v = &card->validation;
     put_row(r, "trained", "%s, Basin %s", card->date, card->version);
     put_row(r, "on", "%s: %lld nodes, %lld edges", card->data, (long long)card->nodes,
@@ -304,7 +305,7 @@ static void put_card(basin_report *r, const basin_anomaly_card *card) {
                 100 * basin_score_get(v, "macro_f1"), 100 * basin_score_get(v, "ece"));
 }
 
-static void put_model(basin_report *r, const findings *f) {
+static void put_model(basin_document *r, const findings *f) {
     const basin_anomaly_model *m = f->model;
     const basin_anomaly_card *card = basin_anomaly_get_card(m);
     begin_section(r, "model", "What the model is", "Model", false);
@@ -324,7 +325,7 @@ static void put_model(basin_report *r, const findings *f) {
 
 /* ---- the whole ---- */
 
-static basin_status begin(basin_report *r, const char *path, const findings *f,
+static basin_status begin(basin_document *r, const char *path, const findings *f,
                           basin_error *error) {
     const basin_anomaly_card *card = basin_anomaly_get_card(f->model);
     const char *slash = strrchr(f->name, '/');
@@ -332,12 +333,12 @@ static basin_status begin(basin_report *r, const char *path, const findings *f,
     if (card) snprintf(trained, sizeof trained, ", trained %s on %.400s", card->date, card->data);
     snprintf(lead, sizeof lead, "A detector of anomalous nodes%s. Here it scores %.400s.", trained,
              f->network->path);
-    return basin_report_begin(r, path, "anomaly", slash && slash[1] ? slash + 1 : f->name, lead,
-                              error);
+    return basin_document_begin(r, path, "anomaly", slash && slash[1] ? slash + 1 : f->name, lead,
+                                error);
 }
 
 basin_status basin_anomaly_document_write(const char *path, const findings *f, basin_error *error) {
-    basin_report report, *r = &report;
+    basin_document report, *r = &report;
     BASIN_TRY(begin(r, path, f, error));
     PUT("'head':[");
     if (f->drift.large)
@@ -354,5 +355,5 @@ basin_status basin_anomaly_document_write(const char *path, const findings *f, b
     put_columns(r, f);
     put_model(r, f);
     PUT("]");
-    return basin_report_end(r, error);
+    return basin_document_end(r, error);
 }

@@ -8,12 +8,12 @@
 #include "base/sort.h"
 #include "base/try.h"
 #include "task/image/report/report.h"
-#include "view/report.h"
+#include "view/document.h"
 
 typedef basin_image_entry entry;
 
 typedef struct writer {
-    basin_report report;
+    basin_document report;
     const basin_image_findings *findings;
     const entry *first;                   /* of `models` */
     const basin_image_settings *settings; /* of the first model; sizes are those of all */
@@ -22,8 +22,8 @@ typedef struct writer {
     int models;
 } writer;
 
-#define PUT(...) basin_report_put(&w->report, __VA_ARGS__)
-#define TEXT(tone, ...) basin_report_text(&w->report, tone, __VA_ARGS__)
+#define PUT(...) basin_document_put(&w->report, __VA_ARGS__)
+#define TEXT(tone, ...) basin_document_text(&w->report, tone, __VA_ARGS__)
 
 /* ---- names ---- */
 
@@ -81,19 +81,19 @@ static void name_model(writer *w, const entry *e) {
 
 static void put_plot(writer *w, const char *title, const char *x, const char *y,
                      const basin_plot_line *line, int lines) {
-    basin_report_plot(&w->report, &(basin_plot){.title = title,
-                                                .x_label = x,
-                                                .y_label = y,
-                                                .line = line,
-                                                .lines = lines,
-                                                .x_whole = true});
+    basin_document_plot(&w->report, &(basin_plot){.title = title,
+                                                  .x_label = x,
+                                                  .y_label = y,
+                                                  .line = line,
+                                                  .lines = lines,
+                                                  .x_whole = true});
 }
 
 /* A picture of this many pixels or fewer across shows its pixels. */
 enum { CRISP = 96 };
 
-static basin_report_form form_of(const writer *w) {
-    return w->settings->size <= CRISP ? BASIN_REPORT_PIXELS : BASIN_REPORT_PHOTO;
+static basin_document_form form_of(const writer *w) {
+    return w->settings->size <= CRISP ? BASIN_DOCUMENT_PIXELS : BASIN_DOCUMENT_PHOTO;
 }
 
 /* Members of a picture object: patches [N, P] as that model has normalised them, those of `mask` in
@@ -103,8 +103,8 @@ static void put_picture(writer *w, const entry *e, const float *patches, const u
     basin_error error;
     basin_status status =
         basin_image_sheet_picture(&w->picture, patches, mask, &e->model->settings, &error);
-    if (basin_report_check(&w->report, status, &error))
-        basin_report_picture(&w->report, &w->picture, form_of(w), alt);
+    if (basin_document_check(&w->report, status, &error))
+        basin_document_picture(&w->report, &w->picture, form_of(w), alt);
 }
 
 /* Each picture shown, with and without its occluded patches: the document has them once, by name.
@@ -194,12 +194,12 @@ static void put_histogram(writer *w) {
         line[i] = (basin_plot_line){w->models > 1 ? letter_of(w, e) : "pictures", point[i][0],
                                     point[i][1], 2 * bins + 2, BASIN_PLOT_AREA};
     }
-    basin_report_plot(&w->report, &(basin_plot){.title = "Pictures by their error",
-                                                .x_label = "masked MSE",
-                                                .y_label = "pictures",
-                                                .line = line,
-                                                .lines = w->models,
-                                                .y_whole = true});
+    basin_document_plot(&w->report, &(basin_plot){.title = "Pictures by their error",
+                                                  .x_label = "masked MSE",
+                                                  .y_label = "pictures",
+                                                  .line = line,
+                                                  .lines = w->models,
+                                                  .y_whole = true});
 }
 
 /* Values by step, with the mean colour's as a dashed line behind them. */
@@ -291,7 +291,7 @@ static void put_answer(writer *w, const entry *e, int64_t i, const char *name) {
     BASIN_FREE_AT_EXIT float *whole = NULL;
     char text[BASIN_PICTURE_NAME + 96];
     basin_error error;
-    if (!basin_report_check(&w->report, BASIN_NEW_RAW(&whole, size, "a picture", &error), &error))
+    if (!basin_document_check(&w->report, BASIN_NEW_RAW(&whole, size, "a picture", &error), &error))
         return;
     basin_image_paste(whole, output, truth, mask, w->tokens, w->values);
     snprintf(text, sizeof text, "%s%scompleted", letter, *letter ? " " : "");
@@ -305,11 +305,11 @@ static void put_answer(writer *w, const entry *e, int64_t i, const char *name) {
     PUT("}}");
     basin_status status = basin_image_sheet_errors(&w->picture, output, truth, mask,
                                                    &e->model->settings, most_error, &error);
-    if (!basin_report_check(&w->report, status, &error)) return;
+    if (!basin_document_check(&w->report, status, &error)) return;
     snprintf(text, sizeof text, *letter ? "error, MSE %.3f" : "error", x->mse[i]);
     PUT("{'title':%s", text);
     snprintf(text, sizeof text, "%s: errors of its pixels%s%s", name, *letter ? ", " : "", letter);
-    basin_report_picture(&w->report, &w->picture, form_of(w), text);
+    basin_document_picture(&w->report, &w->picture, form_of(w), text);
     PUT("}");
 }
 
@@ -402,7 +402,7 @@ static void put_energies(writer *w, const entry *e) {
     BASIN_FREE_AT_EXIT double *number = NULL;
     basin_error error;
     basin_status status = BASIN_NEW(&number, (size_t)count * 3, "a plot", &error);
-    if (!basin_report_check(&w->report, status, &error)) return;
+    if (!basin_document_check(&w->report, status, &error)) return;
     double *total = number, *change[2] = {total + count, total + (ptrdiff_t)2 * count};
     basin_plot_line line[2], size[2], all = {"total", NULL, total, count, BASIN_PLOT_DOTTED};
     for (int p = 0; p < c->parts; p++) {
@@ -499,7 +499,7 @@ static void put_shares(writer *w, const entry *e, int64_t i) {
         fputc(mask[n] == BASIN_PATCH_REPLACED ? '1' : '0', w->report.file.file);
     fputs("\",\"share\":", w->report.file.file);
     w->report.last = ':';
-    basin_report_bytes(&w->report, a->share + (size_t)i * size, size);
+    basin_document_bytes(&w->report, a->share + (size_t)i * size, size);
     PUT("}");
 }
 
@@ -557,9 +557,9 @@ static int64_t columns_for(int64_t count) {
 /* What was drawn last, with a caption. */
 static void put_drawn(writer *w, basin_status status, const basin_error *error, const char *alt,
                       const char *caption) {
-    if (!basin_report_check(&w->report, status, error)) return;
+    if (!basin_document_check(&w->report, status, error)) return;
     PUT("{'note':%s", caption);
-    basin_report_picture(&w->report, &w->picture, BASIN_REPORT_SHEET, alt);
+    basin_document_picture(&w->report, &w->picture, BASIN_DOCUMENT_SHEET, alt);
     PUT("}");
 }
 
@@ -621,7 +621,7 @@ static void put_memories_of(writer *w, const entry *e) {
     char label[64];
     basin_error error;
     basin_status status = rank_memories(&order, &share, e, few, &error);
-    if (!basin_report_check(&w->report, status, &error)) return;
+    if (!basin_document_check(&w->report, status, &error)) return;
     name_model(w, e);
     TEXT(
         "",
@@ -718,7 +718,7 @@ static void put_positions(writer *w) {
 static bool open_graph(writer *w, basin_image_graph *graph, const basin_image_settings *s) {
     basin_error error;
     basin_status status = basin_image_graph_new(graph, s, 1, &error);
-    if (status == BASIN_NO_MEMORY) basin_report_check(&w->report, status, &error);
+    if (status == BASIN_NO_MEMORY) basin_document_check(&w->report, status, &error);
     return !status;
 }
 
@@ -824,7 +824,7 @@ static basin_status begin(writer *w, const char *path, basin_error *error) {
              "%.700s.",
              subject, (long long)s->size, (long long)s->size, (long long)basin_image_occluded(s),
              (long long)w->tokens, w->findings->spec->name);
-    return basin_report_begin(&w->report, path, "image", title, lead, error);
+    return basin_document_begin(&w->report, path, "image", title, lead, error);
 }
 
 basin_status basin_image_document_write(const char *path, const basin_image_findings *findings,
@@ -856,5 +856,5 @@ basin_status basin_image_document_write(const char *path, const basin_image_find
     put_settings(w);
     PUT("]");
     basin_picture_free(&w->picture);
-    return basin_report_end(&w->report, error);
+    return basin_document_end(&w->report, error);
 }

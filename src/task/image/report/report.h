@@ -164,7 +164,7 @@ typedef struct basin_image_findings {
 /* Whether models see the same numbers of a picture, so that their errors have one unit. */
 bool basin_image_same_units(const basin_image_settings *a, const basin_image_settings *b);
 
-/* The document, as a page or bare; see view/report.h. */
+/* The document, as a page or bare; see view/document.h. */
 basin_status basin_image_document_write(const char *path, const basin_image_findings *findings,
                                         basin_error *error);
 

@@ -1,5 +1,5 @@
-/* Reports as JSON in a page; see report.h. */
-#include "view/report.h"
+/* Reports as JSON in a page; see document.h. */
+#include "view/document.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ static bool ends_in(const char *text, const char *end) {
 }
 
 /* The viewer before the document, or behind it. */
-static void put_viewer(const basin_report *r, bool behind) {
+static void put_viewer(const basin_document *r, bool behind) {
     bool there = false;
     for (const char *const *line = basin_viewer; *line && r->page; line++) {
         bool here = !strcmp(*line, "null\n");
@@ -28,21 +28,22 @@ static void put_viewer(const basin_report *r, bool behind) {
     }
 }
 
-basin_status basin_report_begin(basin_report *r, const char *path, const char *kind,
-                                const char *title, const char *lead, basin_error *error) {
-    *r = (basin_report){.page = path && !ends_in(path, ".json"), .file.file = stdout, .last = ','};
+basin_status basin_document_begin(basin_document *r, const char *path, const char *kind,
+                                  const char *title, const char *lead, basin_error *error) {
+    *r =
+        (basin_document){.page = path && !ends_in(path, ".json"), .file.file = stdout, .last = ','};
     basin_status status = path ? basin_writer_create(&r->file, path, error) : BASIN_OK;
     if (status) return status;
     r->numbers = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
     r->before = uselocale(r->numbers);
     put_viewer(r, false);
-    basin_report_put(r, "{'kind':%s,'version':1,'writer':%s,'title':%s,'lead':%s", kind,
-                     "Basin " BASIN_VERSION_STRING, title, lead);
+    basin_document_put(r, "{'kind':%s,'version':1,'writer':%s,'title':%s,'lead':%s", kind,
+                       "Basin " BASIN_VERSION_STRING, title, lead);
     return BASIN_OK;
 }
 
-basin_status basin_report_end(basin_report *r, basin_error *error) {
-    basin_report_put(r, "}\n");
+basin_status basin_document_end(basin_document *r, basin_error *error) {
+    basin_document_put(r, "}\n");
     put_viewer(r, true);
     uselocale(r->before);
     if (r->numbers) freelocale(r->numbers);
@@ -51,7 +52,7 @@ basin_status basin_report_end(basin_report *r, basin_error *error) {
     return basin_fail(error, r->status, "%s", r->error.text);
 }
 
-bool basin_report_check(basin_report *r, basin_status status, const basin_error *error) {
+bool basin_document_check(basin_document *r, basin_status status, const basin_error *error) {
     if (!r->status && status) {
         r->status = status;
         r->error = *error;
@@ -61,7 +62,7 @@ bool basin_report_check(basin_report *r, basin_status status, const basin_error 
 
 /* ---- values ---- */
 
-static void put_value(basin_report *r, char kind, va_list *args) {
+static void put_value(basin_document *r, char kind, va_list *args) {
     FILE *file = r->file.file;
     switch (kind) {
     case 's': basin_json_quote(file, va_arg(*args, const char *), r->page); break;
@@ -72,11 +73,11 @@ static void put_value(basin_report *r, char kind, va_list *args) {
 }
 
 /* A comma where a member or an element begins behind another one. */
-static void separate(basin_report *r, char next) {
+static void separate(basin_document *r, char next) {
     if (!strchr("[{:,", r->last) && !strchr("]},:\n", next)) fputc(',', r->file.file);
 }
 
-void basin_report_put(basin_report *r, const char *format, ...) {
+void basin_document_put(basin_document *r, const char *format, ...) {
     va_list args;
     va_start(args, format);
     separate(r, *format);
@@ -92,37 +93,37 @@ void basin_report_put(basin_report *r, const char *format, ...) {
     va_end(args);
 }
 
-void basin_report_numbers(basin_report *r, const double *value, int64_t count) {
-    basin_report_put(r, "[");
-    for (int64_t i = 0; i < count; i++) basin_report_put(r, "%g", value[i]);
-    basin_report_put(r, "]");
+void basin_document_numbers(basin_document *r, const double *value, int64_t count) {
+    basin_document_put(r, "[");
+    for (int64_t i = 0; i < count; i++) basin_document_put(r, "%g", value[i]);
+    basin_document_put(r, "]");
 }
 
-void basin_report_text(basin_report *r, const char *tone, const char *format, ...) {
+void basin_document_text(basin_document *r, const char *tone, const char *format, ...) {
     char text[2000];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    basin_report_put(r, "{'type':'text','tone':%s,'text':%s}", tone, text);
+    basin_document_put(r, "{'type':'text','tone':%s,'text':%s}", tone, text);
 }
 
-void basin_report_plot(basin_report *r, const basin_plot *plot) {
+void basin_document_plot(basin_document *r, const basin_plot *plot) {
     static const char *const form[] = {"dots", "dashed", "area"};
-    basin_report_put(r, "{'title':%s,'x':%s,'y':%s,'whole':%s,'series':[", plot->title,
-                     plot->x_label, plot->y_label,
-                     plot->y_whole   ? (plot->x_whole ? "xy" : "y")
-                     : plot->x_whole ? "x"
-                                     : "");
+    basin_document_put(r, "{'title':%s,'x':%s,'y':%s,'whole':%s,'series':[", plot->title,
+                       plot->x_label, plot->y_label,
+                       plot->y_whole   ? (plot->x_whole ? "xy" : "y")
+                       : plot->x_whole ? "x"
+                                       : "");
     for (const basin_plot_line *line = plot->line; line < plot->line + plot->lines; line++) {
-        basin_report_put(r, "{'name':%s,'form':%s", line->name, form[line->form]);
-        if (line->x) basin_report_put(r, "'x':");
-        if (line->x) basin_report_numbers(r, line->x, line->count);
-        basin_report_put(r, "'y':");
-        basin_report_numbers(r, line->y, line->count);
-        basin_report_put(r, "}");
+        basin_document_put(r, "{'name':%s,'form':%s", line->name, form[line->form]);
+        if (line->x) basin_document_put(r, "'x':");
+        if (line->x) basin_document_numbers(r, line->x, line->count);
+        basin_document_put(r, "'y':");
+        basin_document_numbers(r, line->y, line->count);
+        basin_document_put(r, "}");
     }
-    basin_report_put(r, "]}");
+    basin_document_put(r, "]}");
 }
 
 /* ---- pictures ---- */
@@ -141,8 +142,8 @@ static void put_base64(FILE *file, const uint8_t *bytes, size_t size) {
     }
 }
 
-void basin_report_bytes(basin_report *r, const uint8_t *bytes, size_t size) {
-    basin_report_put(r, "'");
+void basin_document_bytes(basin_document *r, const uint8_t *bytes, size_t size) {
+    basin_document_put(r, "'");
     put_base64(r->file.file, bytes, size);
     fputc('"', r->file.file);
 }
@@ -150,10 +151,10 @@ void basin_report_bytes(basin_report *r, const uint8_t *bytes, size_t size) {
 /* Beyond this many bytes of pixels, even a crisp picture becomes a (good) JPEG. */
 enum { HUGE_PICTURE = 1 << 20, QUALITY = 80, QUALITY_CRISP = 88 };
 
-void basin_report_picture(basin_report *r, const basin_picture *picture, basin_report_form form,
-                          const char *alt) {
+void basin_document_picture(basin_document *r, const basin_picture *picture,
+                            basin_document_form form, const char *alt) {
     static const char *const name[] = {"photo", "pixels", "sheet"};
-    bool crisp = form != BASIN_REPORT_PHOTO;
+    bool crisp = form != BASIN_DOCUMENT_PHOTO;
     bool png = crisp && picture->height * picture->width * picture->channels <= HUGE_PICTURE;
     uint8_t *bytes = NULL;
     size_t size = 0;
@@ -162,11 +163,11 @@ void basin_report_picture(basin_report *r, const basin_picture *picture, basin_r
     basin_status status = png ? basin_png_encode(&bytes, &size, picture, &error)
                               : basin_jpeg_encode(&bytes, &size, picture,
                                                   crisp ? QUALITY_CRISP : QUALITY, crisp, &error);
-    if (!basin_report_check(r, status, &error)) return;
-    basin_report_put(r, png ? "'src':'data:image/png;base64," : "'src':'data:image/jpeg;base64,");
+    if (!basin_document_check(r, status, &error)) return;
+    basin_document_put(r, png ? "'src':'data:image/png;base64," : "'src':'data:image/jpeg;base64,");
     put_base64(r->file.file, bytes, size);
-    basin_report_put(r, "','form':%s,'width':%lld,'height':%lld", name[form],
-                     (long long)picture->width, (long long)picture->height);
-    if (alt) basin_report_put(r, "'alt':%s", alt);
+    basin_document_put(r, "','form':%s,'width':%lld,'height':%lld", name[form],
+                       (long long)picture->width, (long long)picture->height);
+    if (alt) basin_document_put(r, "'alt':%s", alt);
     free(bytes);
 }

@@ -15,8 +15,8 @@
 #include <cjson/cJSON.h>
 
 #include "picture/encode_jpeg.h"
+#include "view/document.h"
 #include "view/markup.h"
-#include "view/report.h"
 
 static char path[64];
 
@@ -31,19 +31,19 @@ static char *slurp(void) {
     return text;
 }
 
-static basin_report *begin(const char *end, const char *title) {
-    static basin_report report;
+static basin_document *begin(const char *end, const char *title) {
+    static basin_document report;
     basin_error error;
     snprintf(path, sizeof path, "/tmp/basin-report-%d%s", (int)getpid(), end);
-    if (basin_report_begin(&report, path, "test", title, "lead", &error))
+    if (basin_document_begin(&report, path, "test", title, "lead", &error))
         fail_msg("%s", error.text);
     return &report;
 }
 
 /* The document, out of a page or bare; cJSON_Delete it. */
-static cJSON *finish(basin_report *report) {
+static cJSON *finish(basin_document *report) {
     basin_error error;
-    if (basin_report_end(report, &error)) fail_msg("%s", error.text);
+    if (basin_document_end(report, &error)) fail_msg("%s", error.text);
     char *text = slurp(), *at = strstr(text, "id=\"document\">\n");
     cJSON *tree = cJSON_Parse(at ? strchr(at, '\n') : text);
     assert_non_null(tree);
@@ -64,16 +64,17 @@ static void documents_read_back(void **state) {
     const double x[] = {0, 1}, y[] = {1.5, NAN};
     const basin_plot_line line[] = {{"a", x, y, 2, BASIN_PLOT_DASHED}, {"b", NULL, x, 2, 0}};
     for (int i = 0; i < 2; i++) {
-        basin_report *r = begin(ends[i], "</script><b>\"'\xff\n");
-        basin_report_put(r, "'sections':[{'n':%d,'m':%lld,'x':%g,'y':%g}", -3, 1LL << 40, 0.1, NAN);
-        basin_report_text(r, "note", "%d %% of %s", 7, "<i>");
-        basin_report_plot(r, &(basin_plot){.title = "t",
-                                           .x_label = "x",
-                                           .y_label = "y",
-                                           .line = line,
-                                           .lines = 2,
-                                           .x_whole = true});
-        basin_report_put(r, "]");
+        basin_document *r = begin(ends[i], "</script><b>\"'\xff\n");
+        basin_document_put(r, "'sections':[{'n':%d,'m':%lld,'x':%g,'y':%g}", -3, 1LL << 40, 0.1,
+                           NAN);
+        basin_document_text(r, "note", "%d %% of %s", 7, "<i>");
+        basin_document_plot(r, &(basin_plot){.title = "t",
+                                             .x_label = "x",
+                                             .y_label = "y",
+                                             .line = line,
+                                             .lines = 2,
+                                             .x_whole = true});
+        basin_document_put(r, "]");
         cJSON *tree = finish(r);
         assert_string_equal(member(tree, "title")->valuestring, "</script><b>\"'\xef\xbf\xbd\n");
         const cJSON *all = member(tree, "sections"), *first = cJSON_GetArrayItem(all, 0);
@@ -94,9 +95,9 @@ static void documents_read_back(void **state) {
 /* Nothing in a document ends its element; the page names no other file. */
 static void pages_are_closed(void **state) {
     (void)state;
-    basin_report *r = begin(".html", "</script><script>alert(1)</script><!--");
+    basin_document *r = begin(".html", "</script><script>alert(1)</script><!--");
     basin_error error;
-    assert_int_equal(basin_report_end(r, &error), BASIN_OK);
+    assert_int_equal(basin_document_end(r, &error), BASIN_OK);
     char *text = slurp();
     const char *at = strchr(strstr(text, "id=\"document\">"), '\n') + 1;
     size_t length = strcspn(at, "\n");
@@ -113,12 +114,12 @@ static void pages_are_closed(void **state) {
 static void numbers_have_points(void **state) {
     (void)state;
     if (!setlocale(LC_NUMERIC, "de_DE.UTF-8")) skip();
-    basin_report *r = begin(".json", "t");
-    basin_report_put(r, "'x':%g,'sections':[", 1.5);
-    basin_report_text(r, "", "%.2f", 2.25);
-    basin_report_put(r, "]");
+    basin_document *r = begin(".json", "t");
+    basin_document_put(r, "'x':%g,'sections':[", 1.5);
+    basin_document_text(r, "", "%.2f", 2.25);
+    basin_document_put(r, "]");
     basin_error error;
-    assert_int_equal(basin_report_end(r, &error), BASIN_OK);
+    assert_int_equal(basin_document_end(r, &error), BASIN_OK);
     char after[16], *text = slurp();
     snprintf(after, sizeof after, "%.1f", 1.5);
     setlocale(LC_NUMERIC, "C");
@@ -157,11 +158,11 @@ static void pictures_come_back(void **state) {
         basin_picture back = {0};
         basin_error error;
         for (int i = 0; i < 3 * 4 * 12; i++) pixel[i] = (uint8_t)(i * 91);
-        basin_report *r = begin(".html", "pictures");
-        basin_report_put(r, "'one':{");
-        basin_report_picture(r, &picture, BASIN_REPORT_PIXELS, "a \"b\"");
-        basin_report_put(r, "},'share':");
-        basin_report_bytes(r, pixel, (size_t)width);
+        basin_document *r = begin(".html", "pictures");
+        basin_document_put(r, "'one':{");
+        basin_document_picture(r, &picture, BASIN_DOCUMENT_PIXELS, "a \"b\"");
+        basin_document_put(r, "},'share':");
+        basin_document_bytes(r, pixel, (size_t)width);
         cJSON *tree = finish(r);
         const cJSON *one = member(tree, "one");
         const char *source = member(one, "src")->valuestring, *mark = "data:image/png;base64,";
@@ -208,11 +209,11 @@ static void a_picture_that_fails_is_reported(void **state) {
     basin_error error = {0};
     uint8_t pixel[1] = {0};
     basin_picture empty = {0, 0, 3, pixel, 0};
-    basin_report *r = begin(".html", "empty");
-    basin_report_put(r, "'one':{");
-    basin_report_picture(r, &empty, BASIN_REPORT_PHOTO, "nothing");
-    basin_report_put(r, "}");
-    assert_int_not_equal(basin_report_end(r, &error), BASIN_OK);
+    basin_document *r = begin(".html", "empty");
+    basin_document_put(r, "'one':{");
+    basin_document_picture(r, &empty, BASIN_DOCUMENT_PHOTO, "nothing");
+    basin_document_put(r, "}");
+    assert_int_not_equal(basin_document_end(r, &error), BASIN_OK);
     assert_non_null(strstr(error.text, "0 x 0"));
     assert_int_not_equal(access(path, F_OK), 0);
 }
