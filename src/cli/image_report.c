@@ -53,8 +53,7 @@ static const basin_option table[] = {
         "that shows how its position resembles all others, in one scale of colours from the "
         "least cosine to 1. Prints how alike positions are.",
         .writes = true),
-    BASIN_FLAG(options, json, 0, "json", "Print the document, or the figures, as JSON instead.",
-               .needs = "output=report.html"),
+    BASIN_OPTION_JSON_FOR(options, "output=report.html"),
     BASIN_OPTIONS_END,
 };
 

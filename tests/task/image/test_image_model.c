@@ -134,7 +134,7 @@ static void occlusion_is_a_number_or_a_share(void **state) {
                   {"cifar10", 32, 32, 3},
                   {"photos", 64, 32, 3},
                   {"photos", 32, 8, 0},
-                  {"imagenet", 224, 100, 10}};
+                  {"paper-imagenet", 224, 100, 10}};
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
         must(basin_settings_preset(&s, &basin_image_task, wanted[i].preset, &error), &error);
         s.size = wanted[i].size;
