@@ -1,12 +1,10 @@
 /* Opening a backend by name, and what every backend does through its table. */
 #include <string.h>
 
-#include "backend/collective.h"
-#include "backend/crop.h"
 #include "backend/device.h"
-#include "backend/eager.h"
 #include "backend/kernel.h"
-#include "backend/own.h"
+#include "backend/op.h"
+#include "base/memory.h"
 #include "base/try.h"
 
 enum { MAX_THREADS = 4096 };
@@ -142,4 +140,49 @@ basin_status basin_backend_open_eager(basin_backend **backend, const basin_compu
 
 const basin_eager_table *basin_backend_eager(const basin_backend *backend) {
     return extension(backend, BASIN_EAGER_EXTENSION);
+}
+
+/* The operations' names, small letters for pointwise ones, which make up formulas, capitals for
+ * those that are calls of their own, and which are slow. */
+
+static const struct {
+    const char *name;
+    bool slow;
+} ops[BASIN_OP_COUNT] = {
+#define FAST false
+#define SLOW true
+#define LEAF(name, text) {text, false},
+#define POINTWISE(name, text, cost) {text, cost},
+#define CALL(name, ...) {#name, false},
+#include "backend/ops.inc"
+};
+
+const char *basin_op_name(basin_op op) { return ops[op].name; }
+bool basin_op_is_slow(basin_op op) { return op < BASIN_OP_COUNT && ops[op].slow; }
+
+/* ---- Host memory behind the backend interface ---- */
+
+void *basin_host_alloc(basin_backend *backend, size_t bytes) {
+    (void)backend;
+    return basin_large_new(bytes);
+}
+
+void basin_host_free(basin_backend *backend, void *memory) {
+    (void)backend;
+    basin_aligned_free(memory);
+}
+
+void basin_host_copy_in(basin_backend *backend, void *device, const void *host, size_t bytes) {
+    (void)backend;
+    if (bytes) memcpy(device, host, bytes);
+}
+
+void basin_host_copy_out(basin_backend *backend, void *host, const void *device, size_t bytes) {
+    (void)backend;
+    if (bytes) memcpy(host, device, bytes);
+}
+
+void basin_host_fill_zero(basin_backend *backend, void *device, size_t bytes) {
+    (void)backend;
+    if (bytes) memset(device, 0, bytes);
 }

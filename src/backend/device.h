@@ -1,10 +1,14 @@
 /* The memory of a backend, for those who keep something there besides plans and stores; backends
- * for several threads; and what there is of CUDA, for those who only tell of it. */
+ * for several threads; what there is of CUDA, for those who only tell of it; and the tables of
+ * further functions that some backends have: crops, collectives, own operations, single calls. */
 #ifndef BASIN_BACKEND_DEVICE_H
 #define BASIN_BACKEND_DEVICE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
+#include "backend/kernel.h"
+#include "backend/op.h"
 #include "basin/backend.h"
 
 /* Another backend like `other`, its settings included, for a thread of its own. They may be closed
@@ -26,5 +30,115 @@ size_t basin_device_free_bytes(basin_backend *backend);
 /* Whether the files are there: opens nothing, so whether they work remains to be seen. */
 bool basin_cuda_module_present(void);
 bool basin_cuda_driver_present(void);
+
+/* Crops on the device: from 8-bit pictures in memory that the device reads to a batch of normalised
+ * values, as picture/augment.c has it on the host and to the same bits.
+ *
+ * The box of the picture becomes full_height x full_width, bilinear with antialiasing
+ * (picture/resize.h). Of that, `size` rows from from_y and `size` columns from from_x are taken,
+ * mirrored where `mirror` is set. Brightness, contrast and saturation change by their factors, in
+ * `order` (picture/jitter.c). Then each value becomes value * factor[c] + offset[c]. */
+
+#define BASIN_CROP_EXTENSION "crop"
+
+/* A box may be at least 64 times as large as what it becomes. */
+typedef struct basin_crop {
+    const uint8_t *pixel; /* [height, width, channels], where the device can read it */
+    double box_y, box_x, box_height, box_width;
+    int32_t height, width, channels; /* of the picture; 1 or 3 */
+    int32_t full_height, full_width, from_y, from_x;
+    int32_t mirror;
+    int32_t order[3]; /* of brightness 0, contrast 1, saturation 2 */
+    float factor[3];  /* 1: left alone */
+} basin_crop;
+
+typedef struct basin_crop_batch {
+    const basin_crop *crop; /* [count], in the host's memory, which the caller may reuse at once */
+    int64_t count, size;
+    int64_t patch;    /* values come as [N, (c, patch, patch)]; 0: as [c, size, size] */
+    int32_t channels; /* 1 or 3; pictures are converted */
+    float factor[3], offset[3];
+} basin_crop_batch;
+
+/* What a backend that crops offers as an extension of its table. */
+typedef struct basin_crop_table {
+    /* Queues the crops of a batch into `values` [count, channels * size * size]. */
+    void (*crop)(basin_backend *backend, float *values, const basin_crop_batch *batch);
+    /* Memory of the host that `crop` can read, too. */
+    void *(*alloc_host)(basin_backend *backend, size_t bytes);
+    void (*free_host)(basin_backend *backend, void *memory);
+} basin_crop_table;
+
+/* NULL where the host cuts the crops. */
+const basin_crop_table *basin_backend_crops(const basin_backend *backend);
+
+/* Numbers in the memory of devices, added and exchanged between processes that have a device each:
+ * what a backend offers those who train one model together. Everything is queued on the backend's
+ * stream, in order. */
+
+#define BASIN_COLLECTIVE_EXTENSION "collective"
+
+enum { BASIN_COLLECTIVE_ID = 128, BASIN_COLLECTIVE_NAME = 64 };
+
+/* A message to or from a process. */
+typedef struct basin_collective_part {
+    float *data; /* on the device; only read where it is sent */
+    int64_t count;
+    int32_t rank; /* may be this process */
+} basin_collective_part;
+
+typedef struct basin_collective_table {
+    void (*add)(basin_backend *backend, float *to, const float *from, int64_t count);
+    /* to = from * factor; `to` may be `from`. */
+    void (*scale)(basin_backend *backend, float *to, const float *from, float factor,
+                  int64_t count);
+    void (*copy)(basin_backend *backend, float *to, const float *from, int64_t count);
+    /* The device: alike where two processes have the same one. */
+    void (*name)(basin_backend *backend, char name[BASIN_COLLECTIVE_NAME]);
+    /* One process makes an identity, and all join under it, each with a device of its own. */
+    basin_status (*invite)(basin_backend *backend, char id[BASIN_COLLECTIVE_ID],
+                           basin_error *error);
+    basin_status (*join)(basin_backend *backend, const char id[BASIN_COLLECTIVE_ID], int rank,
+                         int count, basin_error *error);
+    /* Queues the exchange; what is sent between two processes is received in that order. */
+    basin_status (*exchange)(basin_backend *backend, const basin_collective_part *send,
+                             int64_t sends, const basin_collective_part *receive, int64_t receives,
+                             basin_error *error);
+} basin_collective_table;
+
+/* NULL where numbers lie in the host's memory. */
+const basin_collective_table *basin_backend_collective(const basin_backend *backend);
+
+/* Operations of the caller's own on backends that compute later and so cannot call a function of
+ * the host: they compile the source that comes with it. */
+
+#define BASIN_OWN_EXTENSION "own"
+
+typedef struct basin_own_table {
+    /* Whether the source compiles; an error names the operation and what the compiler says. */
+    basin_status (*check)(basin_backend *backend, const basin_own_code *code, basin_error *error);
+} basin_own_table;
+
+/* NULL for a backend that compiles none. */
+const basin_own_table *basin_backend_own(const basin_backend *backend);
+
+/* Single calls on a stream of the caller's, for backends that have streams. A backend opened for
+ * them alone takes little memory and no plans. */
+
+#define BASIN_EAGER_EXTENSION "eager"
+
+/* On the device that is the calling thread's; threads may share the backend. */
+typedef struct basin_eager_table {
+    size_t (*workspace)(const basin_backend *backend, const basin_call *call);
+    /* Queues the call; block[i] is the address of block i. */
+    basin_status (*run)(const basin_backend *backend, const basin_call *call, void *const *block,
+                        void *stream, basin_error *error);
+} basin_eager_table;
+
+/* NULL where `run` of the backend's own table does, finished when it returns. */
+const basin_eager_table *basin_backend_eager(const basin_backend *backend);
+/* A backend for single calls; only on cuda another than basin_backend_open's. */
+basin_status basin_backend_open_eager(basin_backend **backend, const basin_compute *compute,
+                                      basin_error *error);
 
 #endif

@@ -4,7 +4,7 @@
  *     above 0,
  *
  * until the register that is stored has a form, or none. */
-#include "backend/form.h"
+#include "backend/kernel.h"
 
 typedef struct content {
     bool known, relu;

@@ -111,10 +111,10 @@ typedef struct basin_backend_table {
     basin_dtype real; /* its host type */
     bool fuse;        /* whether plans fuse by default; ref runs one operation per call */
     bool chain; /* whether accumulation is free: a product adds to a tensor of its result's kind */
-    bool abreast; /* whether small calls run several at once; plan/schedule/abreast.c */
-    bool masks;   /* whether narrow products write and read masks; plan/mask.c */
+    bool abreast; /* whether small calls run several at once; plan/schedule/concurrent.c */
+    bool masks;   /* whether narrow products write and read masks; plan/passes/narrow.c */
     bool joins; /* whether factors and results of products, and what attention over all pairs reads
-                   and writes in their shapes, may have strides; plan/join.c */
+                   and writes in their shapes, may have strides; plan/passes/join.c */
     /* Bytes of a NARROW element: 2, 0 where kernels take no such operands. ref keeps them in its
      * own type and rounds what it stores. */
     size_t narrow_size;
@@ -148,7 +148,7 @@ typedef struct basin_backend_table {
     /* Reports what failed so far, without waiting; NULL where `run` has finished when it returns,
      * and `wait` costs nothing. */
     basin_status (*check)(basin_backend *backend, basin_error *error);
-    /* A table of further functions, by name (backend/crop.h has one); NULL where the backend has
+    /* A table of further functions, by name (backend/device.h has one); NULL where the backend has
      * none of that name. The function itself may be NULL. */
     const void *(*extension)(const basin_backend *backend, const char *name);
     /* Another one for a thread of its own, with the settings of `other`, that shares with it what
@@ -176,5 +176,36 @@ basin_status basin_backend_open_ref(basin_backend **backend, basin_error *error)
 basin_status basin_backend_open_cpu(basin_backend **backend, int threads, basin_error *error);
 basin_status basin_backend_open_cuda(basin_backend **backend, basin_error *error);
 basin_status basin_backend_open_cuda_eager(basin_backend **backend, basin_error *error);
+
+/* What the epilogue of a matrix product makes of it, where that is simple enough to be computed
+ * with the product:
+ *
+ *     relu?(alpha tile + beta c + row)    or    alpha tile, 0 where `mask` is not above 0
+ *
+ * Here tile is the product, c an operand that lies like the result, row one that repeats a row [n]
+ * and mask one that lies like the result, too. Some kernels add a second operand like c. */
+
+typedef struct basin_form {
+    bool known, relu;
+    double alpha, beta;
+    int c, row, mask; /* operands of the program; -1: none */
+    double of_more;
+    int more; /* as c; -1 unless asked for by basin_form_with_more */
+} basin_form;
+
+/* The form of a program over a product, NULL for the product itself; .known is false where it has
+ * none. With the call of the product, operands count where their kinds are right: those of the
+ * result or INDEX (bits) for c and mask, REAL for row. Without one, NULL, any kind is. */
+basin_form basin_form_of(const basin_program *program, const basin_call *call);
+/* The same with of_more times a second operand, and masks of sums. */
+basin_form basin_form_with_more(const basin_program *program, const basin_call *call);
+
+/* ---- Allocation and copies for the tables of backends that compute in the host's memory ---- */
+
+void *basin_host_alloc(basin_backend *backend, size_t bytes);
+void basin_host_free(basin_backend *backend, void *memory);
+void basin_host_copy_in(basin_backend *backend, void *device, const void *host, size_t bytes);
+void basin_host_copy_out(basin_backend *backend, void *host, const void *device, size_t bytes);
+void basin_host_fill_zero(basin_backend *backend, void *device, size_t bytes);
 
 #endif

@@ -1,9 +1,237 @@
-/* The life of what single operations run on. */
+/* Energy attention at once: the job is checked, written as a call of the kind that plans make, and
+ * handed to the backend. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/try.h"
 #include "eager/eager.h"
 
-#include <stdlib.h>
+static const basin_op op_of[] = {BASIN_OP_ATTENTION, BASIN_OP_ATTENTION_FORCE,
+                                 BASIN_OP_ATTENTION_REVERSE};
 
-#include "base/try.h"
+/* ---- the call ---- */
+
+/* Block 0 is the workspace; then come the inputs, then the results. */
+enum { BLOCKS = 1 + BASIN_ATT_IN + BASIN_MAX_OUT };
+
+typedef struct job {
+    basin_call call;
+    void *block[BLOCKS];
+} job;
+
+static void add_in(job *j, int i, const void *data, basin_kind kind, basin_shape shape) {
+    int block = 1 + i;
+    j->block[block] = (void *)(uintptr_t)data; /* kernels only read it */
+    j->call.in[i] = (basin_operand){.block = data ? block : -1, .kind = kind, .shape = shape};
+}
+
+static void add_out(job *j, int o, void *data, basin_kind kind, basin_shape shape) {
+    int block = 1 + BASIN_ATT_IN + o;
+    j->block[block] = data;
+    j->call.out[o] = (basin_operand){.block = data ? block : -1, .kind = kind, .shape = shape};
+}
+
+static void add_inputs(job *j, const basin_eager_attention *at) {
+    basin_kind kind = at->dtype == BASIN_BF16 ? BASIN_NARROW : BASIN_REAL;
+    basin_shape q = BASIN_SHAPE(at->batch, at->queries, at->heads, at->width);
+    basin_shape k = BASIN_SHAPE(at->batch, at->keys, at->heads, at->width);
+    basin_shape list = BASIN_SHAPE(at->pairs);
+    int64_t pairs = at->row ? at->pairs : at->batch * at->queries * at->keys;
+    add_in(j, BASIN_ATT_Q, at->q, kind, q);
+    add_in(j, BASIN_ATT_K, at->k, kind, k);
+    add_in(j, BASIN_ATT_BETA, at->beta, BASIN_REAL, BASIN_SHAPE(at->heads));
+    add_in(j, BASIN_ATT_SCALE, at->scale, BASIN_REAL, BASIN_SHAPE(pairs, at->heads));
+    add_in(j, BASIN_ATT_MIX, NULL, BASIN_REAL, BASIN_SCALAR);
+    add_in(j, BASIN_ATT_ROW, at->row, BASIN_INDEX, BASIN_SHAPE(at->queries + 1));
+    add_in(j, BASIN_ATT_KEY, at->row ? at->key : NULL, BASIN_INDEX, list);
+    add_in(j, BASIN_ATT_COLUMN, at->row ? at->column : NULL, BASIN_INDEX,
+           BASIN_SHAPE(at->keys + 1));
+    add_in(j, BASIN_ATT_QUERY, at->row ? at->query : NULL, BASIN_INDEX, list);
+    add_in(j, BASIN_ATT_PAIR, at->row ? at->pair : NULL, BASIN_INDEX, list);
+    add_in(j, BASIN_ATT_W, at->w, BASIN_REAL, BASIN_SHAPE(at->batch, at->queries, at->heads));
+    add_in(j, BASIN_ATT_A, at->a, kind, q);
+    add_in(j, BASIN_ATT_B, at->b, kind, k);
+    j->call.ins = BASIN_ATT_IN;
+}
+
+static void add_results(job *j, const basin_eager_attention *at) {
+    const basin_operand *in = j->call.in;
+    basin_kind kind = in[BASIN_ATT_Q].kind;
+    basin_shape q = in[BASIN_ATT_Q].shape, k = in[BASIN_ATT_K].shape;
+    basin_shape row = in[BASIN_ATT_W].shape, beta = in[BASIN_ATT_BETA].shape;
+    basin_shape scale = in[BASIN_ATT_SCALE].shape;
+    if (j->call.op == BASIN_OP_ATTENTION_REVERSE) {
+        add_out(j, BASIN_ATT_GQ, at->gq, kind, q);
+        add_out(j, BASIN_ATT_GK, at->gk, kind, k);
+        add_out(j, BASIN_ATT_GW, at->gw, BASIN_REAL, row);
+        add_out(j, BASIN_ATT_GBETA, at->gbeta, BASIN_REAL, beta);
+        add_out(j, BASIN_ATT_GSCALE, at->gscale, BASIN_REAL, scale);
+        add_out(j, BASIN_ATT_GMIX, NULL, BASIN_REAL, BASIN_SCALAR);
+    } else {
+        add_out(j, BASIN_ATT_LSE, at->lse, BASIN_REAL, row);
+        add_out(j, BASIN_ATT_DQ, at->dq, kind, q);
+        add_out(j, BASIN_ATT_DK, at->dk, kind, k);
+        add_out(j, BASIN_ATT_DBETA, at->dbeta, BASIN_REAL, beta);
+        add_out(j, BASIN_ATT_DSCALE, at->dscale, BASIN_REAL, scale);
+        add_out(j, BASIN_ATT_DMIX, NULL, BASIN_REAL, BASIN_SCALAR);
+    }
+    j->call.outs = BASIN_ATT_OUT;
+    if (j->call.op == BASIN_OP_ATTENTION) j->call.outs = 1;
+}
+
+static void describe(job *j, basin_eager_operation operation, const basin_eager_attention *at) {
+    *j = (job){.call.op = op_of[operation]};
+    j->call.attr.exclude_self = at->exclude_self;
+    j->call.attr.causal = at->causal;
+    j->call.attr.products = at->tf32 ? BASIN_PRODUCTS_TF32 : BASIN_PRODUCTS_F32;
+    add_inputs(j, at);
+    add_results(j, at);
+}
+
+/* ---- running ---- */
+
+/* A list takes one entry after the other; kernels know lists of one entry alone. */
+static basin_eager_attention entry_of(const basin_eager_attention *at, int64_t entry) {
+    basin_eager_attention one = *at;
+    size_t real = at->dtype == BASIN_F64 ? sizeof(double) : sizeof(float);
+    size_t row = (size_t)(entry * at->queries * at->heads) * real;
+    size_t q = (size_t)(entry * at->queries * at->heads * at->width) * basin_dtype_size(at->dtype);
+    size_t k = (size_t)(entry * at->keys * at->heads * at->width) * basin_dtype_size(at->dtype);
+    one.batch = 1;
+    const void **in[] = {&one.q, &one.a, &one.k, &one.b, &one.w};
+    void **out[] = {&one.dq, &one.gq, &one.dk, &one.gk, &one.gw, &one.lse};
+    const size_t in_step[] = {q, q, k, k, row}, out_step[] = {q, q, k, k, row, row};
+    for (int i = 0; i < 5; i++)
+        if (*in[i]) *in[i] = (const char *)*in[i] + in_step[i];
+    for (int i = 0; i < 6; i++)
+        if (*out[i]) *out[i] = (char *)*out[i] + out_step[i];
+    return one;
+}
+
+static bool goes_by_entry(const basin_eager_attention *at) { return at->row && at->batch > 1; }
+
+/* Whether bfloat16 is computed in float. */
+static bool widens(const basin_eager *eager, const basin_eager_attention *at) {
+    return at->dtype == BASIN_BF16 && !eager->device;
+}
+
+static size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+static size_t call_bytes(const basin_eager *eager, const basin_call *call) {
+    const basin_eager_table *device = basin_backend_eager(eager->backend);
+    return device ? device->workspace(eager->backend, call)
+                  : eager->backend->table->workspace(eager->backend, call);
+}
+
+/* Of the kernels alone, one entry where they go by entry. */
+static size_t kernel_bytes(const basin_eager *eager, basin_eager_operation operation,
+                           const basin_eager_attention *at) {
+    basin_eager_attention one = goes_by_entry(at) ? entry_of(at, 0) : *at;
+    if (widens(eager, at)) one.dtype = BASIN_F32;
+    job j;
+    describe(&j, operation, &one);
+    return aligned(call_bytes(eager, &j.call));
+}
+
+static basin_status run_on_host(const basin_eager *eager, const job *j, basin_error *error) {
+    basin_backend *backend = NULL; /* of this call alone: errors are kept in it */
+    const basin_backend *like = eager->backend;
+    basin_status status = basin_backend_open(
+        &backend, &(basin_compute){.backend = basin_backend_name(like), .threads = like->threads},
+        error);
+    if (status) return status;
+    backend->table->run(backend, &j->call, 1, j->block);
+    status = backend->table->wait(backend, error);
+    basin_backend_close(backend);
+    return status;
+}
+
+static basin_status run_one(const basin_eager *eager, basin_eager_operation operation,
+                            const basin_eager_attention *at, basin_error *error) {
+    job j;
+    describe(&j, operation, at);
+    j.block[0] = at->workspace;
+    j.call.workspace_bytes = call_bytes(eager, &j.call);
+    const basin_eager_table *device = basin_backend_eager(eager->backend);
+    if (device) return device->run(eager->backend, &j.call, j.block, at->stream, error);
+    return run_on_host(eager, &j, error);
+}
+
+static basin_status run_entries(const basin_eager *eager, basin_eager_operation operation,
+                                const basin_eager_attention *at, basin_error *error) {
+    basin_status status = BASIN_OK;
+    if (!goes_by_entry(at)) return run_one(eager, operation, at, error);
+    for (int64_t i = 0; i < at->batch && !status; i++) {
+        basin_eager_attention one = entry_of(at, i);
+        status = run_one(eager, operation, &one, error);
+    }
+    return status;
+}
+
+static basin_status run_wide(const basin_eager *eager, basin_eager_operation operation,
+                             const basin_eager_attention *at, basin_error *error) {
+    char *room = (char *)at->workspace + kernel_bytes(eager, operation, at);
+    basin_eager_attention wide = basin_eager_widen(at, room);
+    basin_status status = run_entries(eager, operation, &wide, error);
+    if (!status) basin_eager_narrow(at, &wide);
+    return status;
+}
+
+/* The job without operands of other operations, which may be there all the same. */
+static basin_eager_attention only(basin_eager_operation operation,
+                                  const basin_eager_attention *at) {
+    basin_eager_attention mine = *at;
+    if (operation == BASIN_EAGER_LSE) mine.w = NULL;
+    if (operation != BASIN_EAGER_FORCE) mine.dq = mine.dk = mine.dbeta = mine.dscale = NULL;
+    if (operation == BASIN_EAGER_REVERSE) {
+        mine.lse = NULL;
+    } else {
+        mine.a = mine.b = NULL;
+        mine.gq = mine.gk = mine.gw = mine.gbeta = mine.gscale = NULL;
+    }
+    return mine;
+}
+
+static basin_status workspace_of(size_t *bytes, const basin_eager *eager,
+                                 basin_eager_operation operation, const basin_eager_attention *at,
+                                 basin_error *error) {
+    *bytes = 0;
+    basin_status status = basin_eager_check_sizes(eager, operation, at, error);
+    if (status) return status;
+    *bytes = kernel_bytes(eager, operation, at);
+    if (widens(eager, at)) *bytes += basin_eager_wide_bytes(at);
+    return BASIN_OK;
+}
+
+basin_status basin_eager_workspace(size_t *bytes, const basin_eager *eager,
+                                   basin_eager_operation operation, const basin_eager_attention *at,
+                                   basin_error *error) {
+    basin_eager_attention mine = only(operation, at);
+    return workspace_of(bytes, eager, operation, &mine, error);
+}
+
+basin_status basin_eager_run(const basin_eager *eager, basin_eager_operation operation,
+                             const basin_eager_attention *at, basin_error *error) {
+    size_t bytes;
+    basin_eager_attention mine = only(operation, at);
+    void *own = NULL;
+    basin_status status = workspace_of(&bytes, eager, operation, &mine, error);
+    if (!status) status = basin_eager_check_operands(eager, operation, &mine, bytes, error);
+    if (status) return status;
+    if (bytes > 0 && !mine.workspace) {
+        mine.workspace = own = basin_aligned_new(bytes);
+        if (!own)
+            return basin_fail(error, BASIN_NO_MEMORY,
+                              "attention: out of memory for %zu bytes of work", bytes);
+    }
+    status = widens(eager, &mine) ? run_wide(eager, operation, &mine, error)
+                                  : run_entries(eager, operation, &mine, error);
+    basin_aligned_free(own);
+    return status;
+}
+
+/* ---- The life of what single operations run on ---- */
 
 basin_status basin_eager_open(basin_eager **eager, const basin_compute *compute,
                               basin_error *error) {
@@ -25,4 +253,237 @@ void basin_eager_close(basin_eager *eager) {
 
 const char *basin_eager_backend(const basin_eager *eager) {
     return basin_backend_name(eager->backend);
+}
+
+/* What a job may be: types, sizes, which operands an operation needs, where they lie, and the
+ * indices of a list that lies in the host's memory. */
+
+static basin_status check_dtype(const basin_eager *eager, const basin_eager_attention *at,
+                                basin_error *error) {
+    basin_dtype real = eager->backend->table->real;
+    bool narrow = at->dtype == BASIN_BF16 && real == BASIN_F32;
+    if (narrow || at->dtype == real) return BASIN_OK;
+    return basin_fail(error, BASIN_UNSUPPORTED, "attention: backend %s takes %s, not %s",
+                      basin_eager_backend(eager), real == BASIN_F64 ? "F64" : "F32 and BF16",
+                      basin_dtype_name(at->dtype));
+}
+
+/* Counts of all operands fit, products of theirs included. */
+static bool counts_fit(const basin_eager_attention *at) {
+    int64_t q = basin_shape_count(BASIN_SHAPE(at->batch, at->queries, at->heads, at->width, 64));
+    int64_t k = basin_shape_count(BASIN_SHAPE(at->batch, at->keys, at->heads, at->width, 64));
+    int64_t pairs = basin_shape_count(BASIN_SHAPE(at->batch, at->queries, at->keys, at->heads, 64));
+    int64_t list = basin_shape_count(BASIN_SHAPE(at->pairs, at->heads, 64));
+    return q >= 0 && k >= 0 && pairs >= 0 && list >= 0 && at->queries < INT32_MAX &&
+           at->keys < INT32_MAX && at->pairs < INT32_MAX;
+}
+
+static basin_status check_pattern(const basin_eager_attention *at, basin_error *error) {
+    if (at->row && (at->exclude_self || at->causal))
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "attention: a list of pairs that is to leave out %s; list the pairs that "
+                          "count",
+                          at->causal ? "later keys" : "self pairs");
+    if ((at->exclude_self || at->causal) && at->queries != at->keys)
+        return basin_fail(error, BASIN_BAD_SHAPE,
+                          "attention: %lld queries and %lld keys, which must be the same tokens to "
+                          "leave out %s",
+                          (long long)at->queries, (long long)at->keys,
+                          at->causal ? "later ones" : "self pairs");
+    if (at->row && at->batch > 1 && (at->dbeta || at->dscale || at->gbeta || at->gscale))
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "attention: gradients of beta and scale through a list in a batch of "
+                          "%lld; wanted 1",
+                          (long long)at->batch);
+    if (at->row && at->batch > 1 && at->scale)
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "attention: scale with a list in a batch of %lld; wanted 1",
+                          (long long)at->batch);
+    return BASIN_OK;
+}
+
+basin_status basin_eager_check_sizes(const basin_eager *eager, basin_eager_operation operation,
+                                     const basin_eager_attention *at, basin_error *error) {
+    if (operation < BASIN_EAGER_LSE || operation > BASIN_EAGER_REVERSE)
+        return basin_fail(error, BASIN_BAD_VALUE, "attention: operation %d, of 0 to %d",
+                          (int)operation, (int)BASIN_EAGER_REVERSE);
+    if (!counts_fit(at))
+        return basin_fail(error, BASIN_BAD_SHAPE,
+                          "attention: batch %lld, %lld queries, %lld keys, %lld heads of %lld, "
+                          "%lld pairs: negative, or too large",
+                          (long long)at->batch, (long long)at->queries, (long long)at->keys,
+                          (long long)at->heads, (long long)at->width, (long long)at->pairs);
+    basin_status status = check_dtype(eager, at, error);
+    return status ? status : check_pattern(at, error);
+}
+
+static basin_status missing(const char *name, basin_error *error) {
+    return basin_fail(error, BASIN_BAD_VALUE, "attention: %s is NULL", name);
+}
+
+/* Of empty operands the address may be anything. */
+static basin_status check_present(basin_eager_operation operation, const basin_eager_attention *at,
+                                  basin_error *error) {
+    bool queries = at->batch * at->queries * at->heads > 0,
+         keys = at->batch * at->keys * at->heads > 0;
+    bool wide = at->width > 0;
+    bool list = !at->row || (at->column && (at->pairs == 0 || (at->key && at->query && at->pair)));
+    if (!at->q && queries && wide) return missing("q", error);
+    if (!at->k && keys && wide) return missing("k", error);
+    if (!at->beta && at->heads > 0) return missing("beta", error);
+    if (!list) return missing("a part of the list (key, column, query or pair)", error);
+    if (operation != BASIN_EAGER_LSE && !at->w && queries) return missing("w", error);
+    if (operation == BASIN_EAGER_REVERSE && !at->a && !at->b && (queries || keys) && wide)
+        return missing("a and b", error);
+    if (operation == BASIN_EAGER_LSE && !at->lse && queries) return missing("lse", error);
+    return BASIN_OK;
+}
+
+/* Kernels read rows of whole vectors as vectors; others element by element. */
+static basin_status check_aligned(const basin_eager_attention *at, basin_error *error) {
+    if ((size_t)at->width * basin_dtype_size(at->dtype) % 16) return BASIN_OK;
+    static const char *const name[] = {"q", "k", "a", "b", "dq", "dk", "gq", "gk"};
+    const void *operand[] = {at->q, at->k, at->a, at->b, at->dq, at->dk, at->gq, at->gk};
+    for (int i = 0; i < 8; i++)
+        if ((uintptr_t)operand[i] % 16)
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "attention: %s lies at an address that is no multiple of 16",
+                              name[i]);
+    return BASIN_OK;
+}
+
+static basin_status check_workspace(const basin_eager *eager, const basin_eager_attention *at,
+                                    size_t bytes, basin_error *error) {
+    if (!at->workspace && (bytes == 0 || !eager->device)) return BASIN_OK;
+    size_t given = at->workspace ? at->workspace_bytes : 0;
+    if (given < bytes)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "attention: the workspace has %zu bytes, wanted %zu", given, bytes);
+    if ((uintptr_t)at->workspace % 64)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "attention: the workspace lies at an address that is no multiple of 64");
+    return BASIN_OK;
+}
+
+/* ---- lists in the host's memory ---- */
+
+static basin_status check_indices(const int32_t *index, int64_t count, int64_t limit,
+                                  const char *name, basin_error *error) {
+    for (int64_t i = 0; i < count; i++)
+        if (index[i] < 0 || index[i] >= limit)
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "attention: %s %lld at element %lld is not in [0, %lld)", name,
+                              (long long)index[i], (long long)i, (long long)limit);
+    return BASIN_OK;
+}
+
+static basin_status check_starts(const int32_t *start, int64_t nodes, int64_t pairs,
+                                 const char *name, basin_error *error) {
+    int32_t last = 0;
+    for (int64_t i = 0; i <= nodes; last = start[i], i++)
+        if (start[i] < last || start[i] > pairs || (i == 0 && start[i] != 0))
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "attention: %s has %lld at element %lld; wanted 0 and then numbers "
+                              "that do not fall, up to %lld",
+                              name, (long long)start[i], (long long)i, (long long)pairs);
+    return BASIN_OK;
+}
+
+static basin_status check_list(const basin_eager_attention *at, basin_error *error) {
+    basin_status status = check_starts(at->row, at->queries, at->pairs, "row", error);
+    if (!status) status = check_starts(at->column, at->keys, at->pairs, "column", error);
+    if (!status && at->row[at->queries] != at->column[at->keys])
+        status = basin_fail(error, BASIN_BAD_VALUE, "attention: %d pairs by query, %d by key",
+                            (int)at->row[at->queries], (int)at->column[at->keys]);
+    if (status) return status;
+    int64_t used = at->row[at->queries];
+    status = check_indices(at->key, used, at->keys, "key", error);
+    if (!status) status = check_indices(at->query, used, at->queries, "query", error);
+    return status ? status : check_indices(at->pair, used, at->pairs, "pair", error);
+}
+
+basin_status basin_eager_check_operands(const basin_eager *eager, basin_eager_operation operation,
+                                        const basin_eager_attention *at, size_t bytes,
+                                        basin_error *error) {
+    basin_status status = check_present(operation, at, error);
+    if (!status) status = check_aligned(at, error);
+    if (!status) status = check_workspace(eager, at, bytes, error);
+    if (!status && at->row && !eager->device) status = check_list(at, error);
+    return status;
+}
+
+/* bfloat16 operands on a host, whose kernels compute in float: copied into the workspace before the
+ * call, and results back behind it. */
+
+static int64_t query_count(const basin_eager_attention *at) {
+    return at->batch * at->queries * at->heads * at->width;
+}
+static int64_t key_count(const basin_eager_attention *at) {
+    return at->batch * at->keys * at->heads * at->width;
+}
+
+/* Floats of one operand, rounded up to 64 bytes. */
+static size_t float_bytes(int64_t count) { return ((size_t)count * sizeof(float) + 63) / 64 * 64; }
+
+size_t basin_eager_wide_bytes(const basin_eager_attention *at) {
+    const void *like_q[] = {at->q, at->a, at->dq, at->gq},
+               *like_k[] = {at->k, at->b, at->dk, at->gk};
+    size_t bytes = 0;
+    for (int i = 0; i < 4; i++) {
+        if (like_q[i]) bytes += float_bytes(query_count(at));
+        if (like_k[i]) bytes += float_bytes(key_count(at));
+    }
+    return bytes;
+}
+
+static void widen(float *to, const uint16_t *from, int64_t count) {
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t bits = (uint32_t)from[i] << 16;
+        memcpy(to + i, &bits, sizeof bits);
+    }
+}
+
+/* Ties to even; a NaN stays one. */
+static void narrow(uint16_t *to, const float *from, int64_t count) {
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, from + i, sizeof bits);
+        bool nan = (bits & 0x7fffffffU) > 0x7f800000U;
+        to[i] = (uint16_t)(nan ? bits >> 16 | 0x40 : (bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+    }
+}
+
+/* The next copy in the room; NULL where the operand is absent. */
+static void *take(char **room, const void *operand, int64_t count) {
+    void *place = operand ? *room : NULL;
+    if (operand) *room += float_bytes(count);
+    return place;
+}
+
+static const void *take_wide(char **room, const void *operand, int64_t count) {
+    void *place = take(room, operand, count);
+    if (place) widen(place, operand, count);
+    return place;
+}
+
+basin_eager_attention basin_eager_widen(const basin_eager_attention *at, void *room) {
+    basin_eager_attention wide = *at;
+    int64_t queries = query_count(at), keys = key_count(at);
+    char *next = room;
+    wide.dtype = BASIN_F32;
+    wide.q = take_wide(&next, at->q, queries);
+    wide.a = take_wide(&next, at->a, queries);
+    wide.k = take_wide(&next, at->k, keys);
+    wide.b = take_wide(&next, at->b, keys);
+    wide.dq = take(&next, at->dq, queries), wide.gq = take(&next, at->gq, queries);
+    wide.dk = take(&next, at->dk, keys), wide.gk = take(&next, at->gk, keys);
+    return wide;
+}
+
+void basin_eager_narrow(const basin_eager_attention *at, const basin_eager_attention *wide) {
+    int64_t queries = query_count(at), keys = key_count(at);
+    if (at->dq) narrow(at->dq, wide->dq, queries);
+    if (at->gq) narrow(at->gq, wide->gq, queries);
+    if (at->dk) narrow(at->dk, wide->dk, keys);
+    if (at->gk) narrow(at->gk, wide->gk, keys);
 }

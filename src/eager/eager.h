@@ -3,7 +3,7 @@
 #ifndef BASIN_EAGER_EAGER_H
 #define BASIN_EAGER_EAGER_H
 
-#include "backend/eager.h"
+#include "backend/device.h"
 #include "basin/eager.h"
 
 struct basin_eager {
@@ -19,8 +19,6 @@ basin_status basin_eager_check_sizes(const basin_eager *eager, basin_eager_opera
 basin_status basin_eager_check_operands(const basin_eager *eager, basin_eager_operation operation,
                                         const basin_eager_attention *at, size_t bytes,
                                         basin_error *error);
-
-/* ---- widen.c ---- */
 
 /* Bytes for float copies of all bfloat16 operands that there are. */
 size_t basin_eager_wide_bytes(const basin_eager_attention *at);

@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "energy/network.h"
-#include "expr/grad.h"
+#include "expr/graph.h"
 
 basin_ham *basin_ham_new(basin_graph *graph) {
     basin_ham *ham = graph ? calloc(1, sizeof *ham) : NULL;

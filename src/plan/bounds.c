@@ -1,6 +1,6 @@
 /* What index inputs and constants may hold follows from the sizes of what they index; numbers are
  * compared with it when they are written, or a plan is made, so that kernels need no checks. */
-#include "plan/bounds.h"
+#include "plan/plan.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -81,7 +81,7 @@ typedef struct basin_ir {
     size_t instructions, instruction_capacity;
     basin_ir_buffer *buffer;
     size_t buffers, buffer_capacity;
-    size_t hoisted; /* how many instructions, the first ones; see hoist.c */
+    size_t hoisted; /* how many instructions, the first ones; see schedule/order.c */
     int *output;    /* [outputs] values */
     int outputs;
     size_t arena_bytes, unshared_bytes;
@@ -139,5 +139,186 @@ void basin_ir_part_call(basin_call *call, const basin_ir_instruction *instructio
 /* Decides where every value lives. The backend's table has the sizes of elements; workspaces are
  * known. */
 basin_status basin_ir_layout(basin_ir *ir, const basin_backend *backend, bool plain);
+
+/* A new list of instructions in the making, for passes that put some between those that are there.
+ * Programs belong to the old list until the new one takes its place. */
+
+typedef struct basin_ir_list {
+    basin_ir_instruction *instruction;
+    size_t count, capacity;
+} basin_ir_list;
+
+/* False when out of memory. */
+bool basin_ir_list_add(basin_ir_list *list, const basin_ir_instruction *instruction);
+/* to <- from, as an instruction of its own; kinds may differ. */
+bool basin_ir_list_copy(basin_ir_list *list, const basin_ir *ir, int to, int from);
+/* The list takes the place of the plan's. */
+void basin_ir_list_take(basin_ir_list *list, basin_ir *ir);
+/* Frees a list that does not. */
+void basin_ir_list_discard(basin_ir_list *list, const basin_ir *ir);
+
+/* ---- Groups of pointwise instructions and the programs made of them ---- */
+
+enum { BASIN_GROUP_MEMBERS = 48, BASIN_GROUP_LOADS = BASIN_MAX_IN - 2 };
+
+/* A group: its members in order, what it reads from outside, what it leaves behind. */
+typedef struct basin_group {
+    basin_shape domain;
+    int member[BASIN_GROUP_MEMBERS], members;
+    int load[BASIN_GROUP_LOADS], load_uses[BASIN_GROUP_LOADS], loads;
+    int store[BASIN_MAX_OUT], stores;
+    bool too_large; /* for these arrays; the rest is then incomplete */
+} basin_group;
+
+/* leader[i] == last marks the members among the pointwise instructions first .. last. */
+void basin_group_collect(basin_group *group, const basin_ir *ir, const int *leader, int first,
+                         int last);
+/* Whether it stays within a program's limits. */
+bool basin_group_fits(const basin_group *group, const basin_ir *ir);
+/* Whether load number `tile` can come from the given matrix product, tile by tile. */
+bool basin_group_fits_product(const basin_group *group, const basin_ir *ir, int tile,
+                              const basin_ir_instruction *product);
+/* The program of a group; `tile` is the load that is the product's element, or -1. `product` is the
+ * matrix product then. NULL when out of memory. */
+basin_program *basin_group_program(const basin_group *group, const basin_ir *ir, int tile,
+                                   const basin_ir_instruction *product);
+/* What an epilogue makes of its product, where that is simple: a sum of multiples of the product
+ * and of one operand like it (-1: none), the ReLU of the product, or a multiple of the product
+ * where the operand is above 0. Without a program it is the product. */
+typedef enum basin_form_kind {
+    BASIN_FORM_OTHER,
+    BASIN_FORM_SUM,
+    BASIN_FORM_RELU,
+    BASIN_FORM_MASKED,
+} basin_form_kind;
+typedef struct basin_program_form {
+    basin_form_kind kind;
+    double of_product, of_operand;
+    int operand;
+} basin_program_form;
+basin_program_form basin_program_form_of(const basin_program *program);
+/* Room for so many instructions; NULL when out of memory. Freeing takes NULL. */
+basin_program *basin_program_new(int instructions);
+void basin_program_free(basin_program *program);
+/* The reader's program whose operand `at` is what the call's program, which stores one result,
+ * makes of operands where[]; the reader's others are kept[]. `merged` has room for
+ * BASIN_PROGRAM_MERGED instructions. False where they do not suffice. */
+enum { BASIN_PROGRAM_MERGED = 64 };
+bool basin_program_merge(basin_program *merged, const basin_program *reader, int at,
+                         const int *kept, const basin_program *call, const int *where);
+/* Whether both do the same with the same registers, wherever their results go. */
+bool basin_instruction_equal(const basin_instruction *a, const basin_instruction *b);
+/* A program that copies one operand of the given shape. */
+basin_program *basin_program_copy(basin_shape shape);
+/* batch, m, n, k of a MATMUL instruction. */
+void basin_product_sizes(int64_t size[4], const basin_ir *ir,
+                         const basin_ir_instruction *instruction);
+
+/* ---- The expressions of a plan, rewritten; see simplify.c ---- */
+
+typedef struct basin_simple {
+    basin_graph *graph; /* holds the rewritten expressions; its leaves know their origin */
+    basin_plan_spec spec;
+    basin_expr *output;
+    basin_update *update;
+} basin_simple;
+
+/* Rewrites what the outputs and updates of `spec` need. With `plain` nothing is simplified. Free
+ * the result in any case. */
+basin_status basin_simplify(basin_simple *simple, const basin_graph *from,
+                            const basin_plan_spec *spec, bool plain, basin_error *error);
+void basin_simple_free(basin_simple *simple);
+
+/* Joint values in the making: matrices that several values of a plan become rows or columns of. See
+ * join.c. */
+
+enum { BASIN_JOINT_PARTS = 8 };
+
+typedef struct basin_joint {
+    int value;                   /* the joint value */
+    int part[BASIN_JOINT_PARTS]; /* the roots that became parts of it, in their order */
+    int64_t at[BASIN_JOINT_PARTS + 1];
+    int parts;
+    int turned; /* of a joint weight: its transpose, -1 before that is needed */
+} basin_joint;
+
+typedef struct basin_joining {
+    basin_ir *ir;
+    basin_joint *joint;
+    size_t joints, capacity;
+    int *reader;   /* [values] of roots: the last instruction that reads it */
+    bool *bound;   /* [values] of roots: read or written by something that wants it dense */
+    size_t values; /* how many there were; joint ones follow */
+    int64_t small; /* elements of the largest gradient that is joined */
+} basin_joining;
+
+/* Instructions of the same kind that one instruction will replace, in their order. */
+typedef struct basin_gang {
+    int instruction[BASIN_JOINT_PARTS],
+        part[BASIN_JOINT_PARTS]; /* part: which of the joint each belongs to */
+    int instructions;
+} basin_gang;
+
+/* A joint value without parts; NULL when out of memory. It moves when another one is made. */
+basin_joint *basin_joint_new(basin_joining *j, basin_shape shape, basin_kind kind);
+/* Makes `root` the next part: `length` rows or columns; stride 0: dense rows of `width`. */
+void basin_joint_add(basin_joining *j, basin_joint *t, int root, int64_t length, int64_t width,
+                     int64_t stride);
+/* The joint value that this one is, or is a part of; NULL. */
+const basin_joint *basin_joint_of(const basin_joining *j, int value);
+/* Which part of it; -1. */
+int basin_joint_part(const basin_joining *j, const basin_joint *t, int value);
+/* Parts first .. last of a joint value, as one operand of the given shape; -1 when out of memory.
+ */
+int basin_joint_span(basin_joining *j, const basin_joint *t, int first, int last,
+                     basin_shape shape);
+
+/* Parts ascending; false unless they are neighbours, at least two. */
+bool basin_gang_sort(basin_gang *g);
+/* The last instruction of the gang, which becomes the joint one, provided that nobody reads the
+ * result of another before it; -1. */
+int basin_gang_last(const basin_joining *j, const basin_gang *g);
+/* The last one takes the place of all. */
+void basin_gang_replace(basin_joining *j, const basin_gang *g, int last);
+
+/* Factors of bytes the other way round, for bytes.c: a product of bytes sums along rows of both. */
+
+enum { BASIN_TURN_WEIGHTS = 64 }; /* what weights are multiplied by as bytes */
+
+/* A factor the other way round: columns of a root, from `first` on. */
+typedef struct basin_turned {
+    int root, value;                     /* value: bytes [columns, rows] */
+    int64_t first, columns, rows, apart; /* apart: from one row of the root to the next */
+    size_t writer;                       /* behind which the rest is turned; SIZE_MAX */
+} basin_turned;
+
+typedef struct basin_converting {
+    basin_ir *ir;
+    double least;
+    size_t values, instructions; /* as they were */
+    bool *varies;                /* [values] of roots: depends on an input */
+    bool *converted;             /* [instructions] products that read bytes */
+    double *scale;               /* [values] of roots that become bytes or get a twin; 0: not */
+    basin_kind *kind;            /* [values] of these: E4M3 or E5M2 */
+    int *twin;                   /* [values] of roots: the value of bytes, perhaps itself; -1 */
+    basin_ir_list list;          /* the new one */
+    basin_turned *turned;
+    size_t turns, turned_capacity;
+} basin_converting;
+
+/* Which result of the instruction is, or is a part of, the root; -1. */
+int basin_result_in(const basin_ir *ir, const basin_ir_instruction *instruction, int root);
+/* A new value of bytes; -1 when out of memory. */
+int basin_byte_value(basin_converting *c, basin_shape shape, basin_kind kind, double scale);
+
+/* Which tokens gradients of weights will read; twins are known. False when out of memory. */
+bool basin_turns_find(basin_converting *c);
+/* The bytes of a factor [rows, columns], transposed; made here unless they were needed before. A
+ * weight may have no bytes as it is: it is turned first. -1 when out of memory. */
+int basin_turn_of(basin_converting *c, int value, int64_t rows, int64_t columns);
+/* Lets product i store its result the other way round, too, where that is wanted. */
+bool basin_turn_store(basin_converting *c, basin_ir_instruction *instruction, size_t i);
+/* Turns what instruction i has written and no product stores so; in the list, it comes next. */
+bool basin_turn_rest(basin_converting *c, size_t i);
 
 #endif

@@ -1,11 +1,9 @@
 /* Running iterations; see iterate.h. One that does not end in time is no error: it is counted, and
  * whoever runs the plan asks (basin_store_take_rests). */
-#include "plan/iterate.h"
+#include "plan/plan.h"
 
 #include <math.h>
 #include <stdlib.h>
-
-#include "plan/plan.h"
 
 /* ---- making ---- */
 

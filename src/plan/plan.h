@@ -1,12 +1,116 @@
-/* The inside of a plan: plan.c makes it, run.c writes its inputs, runs it and reads its outputs. */
+/* The inside of stores and plans: plan.c makes a plan, run.c writes its inputs, runs it and reads
+ * its outputs. */
 #ifndef BASIN_PLAN_PLAN_H
 #define BASIN_PLAN_PLAN_H
 
+#include "backend/device.h"
+#include "backend/kernel.h"
 #include "basin/plan.h"
-#include "plan/bounds.h"
+#include "expr/graph.h"
 #include "plan/ir.h"
-#include "plan/iterate.h"
-#include "plan/passes/simplify.h"
+
+typedef struct basin_store_entry {
+    char *name;
+    basin_shape shape;
+    void *memory;
+} basin_store_entry;
+
+struct basin_store {
+    basin_backend *backend;
+    basin_store_entry *entry;
+    size_t entries, capacity;
+    uint64_t changes; /* of states so far, by plans and by the host, counted from 1 */
+    bool share;       /* results of plans lie in one arena: */
+    void *arena;      /* it moves when it grows, and then has lost what it held */
+    size_t arena_bytes;
+    const void *last;  /* the plan that ran last in it */
+    basin_rests rests; /* of all plans, since they were taken */
+};
+
+/* Makes the shared arena at least so large. */
+basin_status basin_store_reserve(basin_store *store, size_t bytes, basin_error *error);
+
+/* Finds a state, or creates it filled with zeros. Its memory never moves. */
+basin_status basin_store_demand(int *entry, basin_store *store, const char *name, basin_shape shape,
+                                basin_error *error);
+
+/* Copies between host tensors and device memory that holds `count` elements of the backend's REAL
+ * type (or int32_t for INDEX), converting where the types differ. */
+basin_status basin_device_write(basin_backend *backend, void *device, basin_kind kind,
+                                const basin_tensor *from, basin_error *error);
+basin_status basin_device_read(basin_backend *backend, basin_tensor *to, const void *device,
+                               basin_kind kind, basin_error *error);
+
+/* States from outside: their memory, for those who fill it without a copy by the host, and a run
+ * that tells when each has its new value. */
+
+/* Where the state lies, in the backend's memory, to be read or, with `change`, to be written by
+ * what is queued next; NULL: there is none of that name. */
+void *basin_store_memory(basin_store *store, const char *name, bool change);
+
+/* Who hears of states while a plan runs. */
+typedef struct basin_plan_listener {
+    /* State number `state` has its new value, and may be read. */
+    basin_status (*done)(void *context, int state, basin_error *error);
+    /* Between two calls, once a state is done: cheap. */
+    basin_status (*meanwhile)(void *context, basin_error *error);
+    void *context;
+} basin_plan_listener;
+
+/* As basin_plan_run. Every one of the states is told of once, in the order in which the plan has
+ * done with them; on a device, where calls are queued, all of them behind the last call. */
+basin_status basin_plan_run_telling(basin_plan *plan, const char *const *name /* [states] */,
+                                    int states, const basin_plan_listener *to, basin_error *error);
+
+/* What index inputs and constants may hold: low <= number <= high, and where they are offsets, 0
+ * and then numbers that do not fall. */
+
+typedef struct basin_bounds {
+    int64_t low, high;
+    bool ascending;
+} basin_bounds;
+
+/* Of all values that are roots, by the instructions that read them; [values]. */
+void basin_bounds_find(basin_bounds *bounds, const basin_ir *ir);
+/* Fails with the first number that is not within them; `name` is the input's, NULL a constant's. */
+basin_status basin_bounds_check(const basin_bounds *bounds, const char *name,
+                                const basin_tensor *tensor, basin_error *error);
+
+/* Iterations that a plan runs before its own calls: rest points and the linear systems of their
+ * reverse, each as two plans over states, one for the first values and one for a step. All of them
+ * compute in the arena of the plan that they belong to. */
+
+typedef struct basin_plan_iteration {
+    basin_iteration what;
+    basin_plan *begin, *again;
+} basin_plan_iteration;
+
+typedef struct basin_plan_iterations {
+    basin_plan_iteration *list; /* [count] in the order in which they run */
+    int count;
+    const basin_plan *last; /* the plan that ran last in the common arena */
+} basin_plan_iterations;
+
+/* Plans for every iteration that the outputs and updates need; they have no arena yet. */
+basin_status basin_iterations_make(basin_plan_iterations *made, const basin_graph *graph,
+                                   basin_store *store, const basin_plan_spec *spec,
+                                   basin_error *error);
+void basin_iterations_free(basin_plan_iterations *iterations);
+/* Plan number i of them, NULL behind the last. */
+basin_plan *basin_iterations_plan(const basin_plan_iterations *iterations, int i);
+/* State number i of those that the plan itself does not read, NULL behind the last. */
+basin_expr basin_iterations_state(const basin_plan_iterations *iterations, int i);
+basin_status basin_iterations_run(basin_plan_iterations *iterations, basin_rests *rests,
+                                  basin_error *error);
+
+/* ---- Crops of pictures written straight into a plan's input, without a copy by the host ---- */
+
+/* For backends that have basin_backend_crops. The input is [count, ...] of
+ * channels * size * size values each. */
+basin_status basin_plan_crop(basin_plan *plan, basin_expr input, const basin_crop_batch *batch,
+                             basin_error *error);
+
+/* The inside of a plan: plan.c makes it, run.c writes its inputs, runs it and reads its outputs. */
 
 /* Blocks of a plan's calls. */
 enum { BASIN_BLOCK_ARENA, BASIN_BLOCK_INPUTS, BASIN_BLOCK_STATES };
@@ -63,9 +167,11 @@ basin_status basin_plan_enter(basin_plan *plan, basin_error *error);
 basin_status basin_plan_begin(basin_plan *plan, basin_error *error);
 basin_status basin_plan_end(basin_plan *plan, basin_error *error);
 
-/* ---- together.c ---- */
-
 /* Finds out whether the plan stops, and makes room for rows on their way. */
 basin_status basin_plan_find_stops(basin_plan *plan, basin_error *error);
+
+/* ---- Kernel calls as text ---- */
+
+void basin_call_describe(char *text, size_t size, const basin_call *call);
 
 #endif

@@ -4,7 +4,7 @@
 #define BASIN_TRAIN_GRADIENTS_H
 
 #include "basin/train.h"
-#include "plan/state.h"
+#include "plan/plan.h"
 
 /* Of `loss`, one a parameter, passed through params->adjust. */
 basin_status basin_gradients(basin_expr *gradient, const basin_params *params, basin_expr loss,

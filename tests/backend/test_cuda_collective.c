@@ -11,7 +11,6 @@
 
 #include <cmocka.h>
 
-#include "backend/collective.h"
 #include "backend/device.h"
 
 static basin_backend *cuda;

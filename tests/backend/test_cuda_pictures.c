@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "backend/crop.h"
+#include "backend/device.h"
 #include "backend/kernel.h"
 #include "base/clock.h"
 #include "data/network/make.h"

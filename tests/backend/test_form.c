@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/form.h"
+#include "backend/kernel.h"
 #include "support/lab.h"
 
 enum { BATCH = 2, M = 3, N = 4, MOST = 16 };

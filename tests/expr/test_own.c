@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "backend/device.h"
 #include "backend/kernel.h"
-#include "backend/own.h"
 #include "support/check.h"
 
 /* ---- with the derivative as an expression ---- */

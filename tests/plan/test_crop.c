@@ -2,7 +2,7 @@
  * an input that was cropped into as written. The crops here are numbers, cut by the host. */
 #include <string.h>
 
-#include "plan/crop.h"
+#include "plan/plan.h"
 
 #include "backend/kernel.h"
 #include "support/lab.h"

@@ -7,7 +7,6 @@
 
 #include "basin/energy.h"
 #include "plan/plan.h"
-#include "plan/store.h"
 #include "support/check.h"
 #include "support/world.h"
 

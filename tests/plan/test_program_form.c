@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "backend/kernel.h"
-#include "plan/passes/program.h"
+#include "plan/ir.h"
 #include "support/lab.h"
 
 enum { M = 3, N = 4, LIKE = 0, ROW = 1 };

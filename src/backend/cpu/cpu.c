@@ -5,9 +5,11 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "backend/host.h"
 #include "backend/isa.h"
+#include "backend/kernel.h"
+#include "backend/shape.h"
 #include "base/team/processors.h"
+#include "base/team/team.h"
 
 typedef struct cpu_backend {
     basin_backend base;
@@ -163,4 +165,130 @@ basin_status basin_backend_open_cpu(basin_backend **backend, int threads, basin_
     cpu->simd = basin_simd_select();
     *backend = &cpu->base;
     return BASIN_OK;
+}
+
+/* Calls in parts (backend/kernel.h): threads share the parts, not the calls, and meet at the
+ * end alone. A thread stays with a part while that is little ahead of the others, so that its
+ * tokens stay near, and then takes the one that is furthest behind: cores of unequal speed all work
+ * to the end. */
+
+enum { AHEAD = 8 }; /* calls: about a step of a descent */
+
+typedef struct parts_sharing {
+    basin_cpu_part_step *step;
+    const void *context;
+    size_t calls;
+    int parts;
+    pthread_mutex_t lock;     /* of these two */
+    size_t next[BASIN_PARTS]; /* call of each part */
+    bool taken[BASIN_PARTS];  /* some thread is at it */
+} parts_sharing;
+
+/* The part to go on with after part `own` (-1: none); -1: nothing is left for this thread. */
+static int choose(const parts_sharing *s, int own) {
+    int best = -1;
+    for (int i = 0; i < s->parts; i++)
+        if (!s->taken[i] && s->next[i] < s->calls && (best < 0 || s->next[i] < s->next[best]))
+            best = i;
+    bool stays =
+        best >= 0 && own >= 0 && s->next[own] < s->calls && s->next[own] < s->next[best] + AHEAD;
+    return stays ? own : best;
+}
+
+/* Gives part `own` back, one call further, and takes the next. */
+static int take(parts_sharing *s, int own, size_t *call) {
+    pthread_mutex_lock(&s->lock);
+    if (own >= 0) s->taken[own] = false, s->next[own]++;
+    int part = choose(s, own);
+    if (part >= 0) s->taken[part] = true, *call = s->next[part];
+    pthread_mutex_unlock(&s->lock);
+    return part;
+}
+
+static void work(const void *context, int64_t first, int64_t last, int place) {
+    parts_sharing *s = *(parts_sharing *const *)context;
+    size_t call;
+    (void)first, (void)last;
+    for (int part = take(s, -1, &call); part >= 0; part = take(s, part, &call))
+        s->step(s->context, call, part, place);
+}
+
+void basin_cpu_run_parts(basin_cpu_part_step *step, const void *context, size_t calls, int parts,
+                         int threads) {
+    parts_sharing all = {.step = step, .context = context, .calls = calls, .parts = parts},
+                  *s = &all;
+    pthread_mutex_init(&all.lock, NULL);
+    basin_team_run(work, &s, threads < parts ? threads : parts, 1, threads);
+    pthread_mutex_destroy(&all.lock);
+}
+
+/* ---- Narrow operands for kernels that take float: copies in the workspace, see cpu.h ---- */
+
+enum { PIECE = 1 << 14 }; /* numbers that a thread takes at a time */
+
+static int64_t count_of(const basin_operand *operand) {
+    return basin_shape_product(&operand->shape, 0, operand->shape.rank);
+}
+
+static size_t bytes_of(const basin_operand *operand) {
+    if (operand->block < 0 || operand->kind != BASIN_NARROW) return 0;
+    return ((size_t)count_of(operand) * sizeof(float) + 63) / 64 * 64;
+}
+
+size_t basin_cpu_widened_bytes(const basin_call *call) {
+    size_t bytes = 0;
+    for (int i = 0; i < call->ins; i++) bytes += bytes_of(&call->in[i]);
+    for (int i = 0; i < call->outs; i++) bytes += bytes_of(&call->out[i]);
+    return bytes;
+}
+
+typedef struct conversion {
+    const basin_cpu_frame *frame;
+    float *wide;
+    uint16_t *narrow;
+    bool widens;
+} conversion;
+
+static void convert_some(const void *context, int64_t first, int64_t last, int place) {
+    (void)place;
+    const conversion *c = context;
+    if (c->widens)
+        c->frame->simd->widen(c->wide + first, c->narrow + first, last - first);
+    else
+        c->frame->simd->narrow(c->narrow + first, c->wide + first, last - first);
+}
+
+/* All of an operand, to float or back: one of the two pointers is the source. */
+static void convert(const basin_cpu_frame *frame, float *wide, uint16_t *narrow, int64_t count,
+                    bool widens) {
+    conversion c = {frame, wide, narrow, widens};
+    basin_team_run(convert_some, &c, count, PIECE, basin_cpu_team(frame, count));
+}
+
+void *basin_cpu_widen(const void **in, void **out, const basin_cpu_frame *frame) {
+    const basin_call *call = frame->call;
+    char *room = frame->workspace;
+    for (int i = 0; i < BASIN_MAX_IN; i++) {
+        in[i] = i < call->ins ? frame->in[i] : NULL;
+        size_t bytes = i < call->ins ? bytes_of(&call->in[i]) : 0;
+        if (bytes == 0) continue;
+        convert(frame, (float *)room, (uint16_t *)(uintptr_t)frame->in[i], count_of(&call->in[i]),
+                true);
+        in[i] = room;
+        room += bytes;
+    }
+    for (int i = 0; i < BASIN_MAX_OUT; i++) {
+        out[i] = i < call->outs ? frame->out[i] : NULL;
+        size_t bytes = i < call->outs ? bytes_of(&call->out[i]) : 0;
+        if (bytes == 0) continue;
+        out[i] = room;
+        room += bytes;
+    }
+    return room;
+}
+
+void basin_cpu_narrow(const basin_cpu_frame *frame, void *const *out) {
+    for (int i = 0; i < frame->call->outs; i++)
+        if (bytes_of(&frame->call->out[i]) > 0)
+            convert(frame, out[i], frame->out[i], count_of(&frame->call->out[i]), false);
 }

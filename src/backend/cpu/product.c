@@ -2,8 +2,8 @@
  * or transposed, with the epilogue program run on every tile while it is in the nearest cache. */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/program.h"
-#include "backend/form.h"
 #include "backend/gemm.h"
+#include "backend/kernel.h"
 #include "backend/shape.h"
 
 typedef struct factor {

@@ -4,7 +4,7 @@
 
 #include "backend/cuda/inside.h"
 extern "C" {
-#include "backend/collective.h"
+#include "backend/device.h"
 }
 
 struct basin_cuda_nccl; /* the library, and those who have joined */

@@ -1,4 +1,4 @@
-/* Crops of pictures (backend/crop.h), two kernels per batch. The first resizes a tile of outputs:
+/* Crops of pictures (backend/device.h), two kernels per batch. The first resizes a tile of outputs:
  * down the columns into shared memory, then along the rows. The second takes a block per picture:
  * the mean that contrast turns about, then jitter and normalisation in place.
  *

@@ -1,4 +1,4 @@
-/* Single calls on the caller's stream; see backend/eager.h. Each works on a copy of the backend
+/* Single calls on the caller's stream; see backend/device.h. Each works on a copy of the backend
  * that has this stream and knows the thread's device, so that threads do not meet. */
 #include "backend/cuda/inside.h"
 

@@ -7,10 +7,8 @@
 
 #include "backend/cuda/device.h"
 extern "C" {
-#include "backend/crop.h"
-#include "backend/eager.h"
-#include "backend/form.h"
-#include "backend/own.h"
+#include "backend/device.h"
+#include "backend/kernel.h"
 }
 
 /* backend.cu: the thread's device, if it can run the kernels of this module. */

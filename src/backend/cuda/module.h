@@ -7,7 +7,7 @@
 
 #define BASIN_CUDA_MODULE "libbasin_cuda.so"
 #define BASIN_CUDA_OPEN "basin_cuda_module_open"
-#define BASIN_CUDA_OPEN_EAGER "basin_cuda_module_open_eager" /* backend/eager.h */
+#define BASIN_CUDA_OPEN_EAGER "basin_cuda_module_open_eager" /* backend/device.h */
 
 /* Both sides pass the version they were built from; the tables of another one may differ. */
 typedef basin_status basin_cuda_opener(basin_backend **backend, const char *version,

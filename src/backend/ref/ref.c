@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/host.h"
+#include "backend/kernel.h"
 #include "backend/shape.h"
 #include "tensor/byte.h"
 

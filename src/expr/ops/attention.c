@@ -1,7 +1,6 @@
 /* Energy attention as three fused operations, each the reverse of the one before: the log-sum-exp
  * of the scores, the force, the reverse of the force. The energy of the paper's equation 3 is
  * -sum(lse / beta); its gradient with respect to Q and K holds both terms of the update. */
-#include "expr/grad.h"
 #include "expr/graph.h"
 
 static bool pattern_is_list(const basin_pattern *p) { return p->row != NULL; }

@@ -1,4 +1,6 @@
 /* Matrix products, with their reverse: two more matrix products. */
+#include <string.h>
+
 #include "expr/graph.h"
 
 static basin_expr mismatch(basin_expr a, bool ta, basin_expr b, bool tb) {
@@ -70,4 +72,332 @@ void basin_rule_matmul(basin_node *node, const basin_expr *cotangent, const bool
     if (!want[1]) return;
     if (b->shape.rank == 2) a = flatten_rows(a), c = flatten_rows(c);
     grad[1] = tb ? basin_matmul_t(c, true, a, ta) : basin_matmul_t(a, !ta, c, false);
+}
+
+/* Contractions: two operands at a time, brought to [batch, m, k] x [batch, k, n]; a letter that an
+ * operand has twice is its diagonal. */
+
+typedef struct contraction {
+    char a[BASIN_MAX_RANK + 1], b[BASIN_MAX_RANK + 1], out[BASIN_MAX_RANK + 1];
+    char batch[BASIN_MAX_RANK + 1], m[BASIN_MAX_RANK + 1], n[BASIN_MAX_RANK + 1],
+        k[BASIN_MAX_RANK + 1];
+    int64_t dim[128];
+} contraction;
+
+static void push(char *set, char letter) {
+    size_t n = strlen(set);
+    if (n < BASIN_MAX_RANK) set[n] = letter, set[n + 1] = 0;
+}
+
+/* Sorts the letters into roles; false if one of out is in neither operand. */
+static bool classify(contraction *c) {
+    for (const char *l = c->out; *l; l++) {
+        bool in_a = strchr(c->a, *l), in_b = strchr(c->b, *l);
+        if (!in_a && !in_b) return false;
+        push(in_a && in_b ? c->batch : in_a ? c->m : c->n, *l);
+    }
+    for (const char *l = c->a; *l; l++)
+        if (strchr(c->b, *l) && !strchr(c->out, *l)) push(c->k, *l);
+    return true;
+}
+
+/* Sums away the letters that only this operand has. */
+static basin_expr drop_lonely(basin_expr a, char *letters, const char *other, const char *out) {
+    for (int i = (int)strlen(letters) - 1; a && i >= 0; i--) {
+        if (strchr(other, letters[i]) || strchr(out, letters[i])) continue;
+        a = basin_sum(a, i, 1);
+        memmove(letters + i, letters + i + 1, strlen(letters + i));
+    }
+    return a;
+}
+
+static int64_t volume(const contraction *c, const char *letters) {
+    int64_t count = 1;
+    for (; *letters; letters++) count *= c->dim[(int)*letters];
+    return count;
+}
+
+static basin_expr reorder(basin_expr a, const char *from, const char *to) {
+    int axes[BASIN_MAX_RANK];
+    for (int i = 0; to[i]; i++) axes[i] = (int)(strchr(from, to[i]) - from);
+    return basin_permute(a, axes);
+}
+
+/* Lays an operand out as [batch, first, second], or as its transpose where it lies so already. */
+static basin_expr lay_out(const contraction *c, basin_expr a, const char *letters,
+                          const char *first, const char *second, bool *transposed) {
+    char straight[3 * BASIN_MAX_RANK + 1], turned[3 * BASIN_MAX_RANK + 1];
+    strcat(strcat(strcpy(straight, c->batch), first), second);
+    strcat(strcat(strcpy(turned, c->batch), second), first);
+    *transposed = strcmp(letters, straight) != 0 && strcmp(letters, turned) == 0;
+    if (!*transposed) a = reorder(a, letters, straight);
+    int64_t x = volume(c, *transposed ? second : first);
+    int64_t y = volume(c, *transposed ? first : second);
+    return *c->batch ? basin_reshape(a, BASIN_SHAPE(volume(c, c->batch), x, y))
+                     : basin_reshape(a, BASIN_SHAPE(x, y));
+}
+
+static basin_expr contract(contraction *c, basin_expr a, basin_expr b) {
+    bool ta, tb;
+    char natural[3 * BASIN_MAX_RANK + 1];
+    basin_shape shape = {0};
+    a = drop_lonely(a, c->a, c->b, c->out);
+    b = drop_lonely(b, c->b, c->a, c->out);
+    if (!a || !b) return NULL;
+    a = lay_out(c, a, c->a, c->m, c->k, &ta);
+    b = lay_out(c, b, c->b, c->k, c->n, &tb);
+    basin_expr out = basin_matmul_t(a, ta, b, tb);
+    strcat(strcat(strcpy(natural, c->batch), c->m), c->n);
+    shape.rank = (int)strlen(natural);
+    for (int i = 0; i < shape.rank; i++) shape.dim[i] = c->dim[(int)natural[i]];
+    return out ? reorder(basin_reshape(out, shape), natural, c->out) : NULL;
+}
+
+/* ---- any number of operands ---- */
+
+typedef struct term {
+    char letters[BASIN_MAX_RANK + 1];
+    basin_expr a;
+} term;
+
+typedef struct einsum {
+    term term[BASIN_EINSUM_MOST];
+    int terms;
+    char out[BASIN_MAX_RANK + 1];
+    int64_t dim[128];
+} einsum;
+
+static bool read_letters(char *set, const char **text) {
+    set[0] = 0;
+    for (; **text >= 'a' && **text <= 'z'; (*text)++) {
+        if (strlen(set) == BASIN_MAX_RANK) return false;
+        push(set, **text);
+    }
+    return true;
+}
+
+static bool is_repeated(const char *letters, int i) { return strchr(letters + i + 1, letters[i]); }
+
+static bool parse(einsum *e, const char *spec) {
+    for (int i = 0; i < e->terms; i++) {
+        if (!read_letters(e->term[i].letters, &spec)) return false;
+        if (i + 1 < e->terms && *spec++ != ',') return false;
+    }
+    if (*spec++ != '-' || *spec++ != '>') return false;
+    if (!read_letters(e->out, &spec) || *spec != 0) return false;
+    for (int i = 0; e->out[i]; i++)
+        if (is_repeated(e->out, i)) return false;
+    return true;
+}
+
+/* Gives every letter its length; false where an operand has another rank or length. */
+static bool bind(einsum *e) {
+    for (int t = 0; t < e->terms; t++) {
+        const char *letters = e->term[t].letters;
+        basin_shape shape = e->term[t].a->shape;
+        if ((int)strlen(letters) != shape.rank) return false;
+        for (int i = 0; letters[i]; i++) {
+            int64_t *dim = &e->dim[(int)letters[i]];
+            if (*dim >= 0 && *dim != shape.dim[i]) return false;
+            *dim = shape.dim[i];
+        }
+    }
+    for (const char *l = e->out; *l; l++)
+        if (e->dim[(int)*l] < 0) return false;
+    return true;
+}
+
+static void drop_letter(char *letters, int i) {
+    memmove(letters + i, letters + i + 1, strlen(letters + i));
+}
+
+/* The diagonal of two axes with one letter becomes the last axis. */
+static void take_diagonals(term *t) {
+    for (int i = 0; t->a && t->letters[i]; i++) {
+        if (!is_repeated(t->letters, i)) continue;
+        char letter = t->letters[i];
+        int other = (int)(strchr(t->letters + i + 1, letter) - t->letters);
+        t->a = basin_diagonal(t->a, i, other);
+        drop_letter(t->letters, other);
+        drop_letter(t->letters, i);
+        push(t->letters, letter);
+        i = -1;
+    }
+}
+
+/* Whether a letter is asked for by the result or by operands from `from` on. */
+static bool is_wanted(const einsum *e, char letter, int from) {
+    bool wanted = strchr(e->out, letter);
+    for (int t = from; t < e->terms; t++) wanted = wanted || strchr(e->term[t].letters, letter);
+    return wanted;
+}
+
+/* The product of what there is and operand t; false where the result has too many axes. */
+static bool join(einsum *e, term *so_far, int t) {
+    contraction c = {0};
+    const char *const from[2] = {so_far->letters, e->term[t].letters};
+    memcpy(c.dim, e->dim, sizeof c.dim);
+    strcpy(c.a, from[0]);
+    strcpy(c.b, from[1]);
+    for (int side = 0; side < 2; side++)
+        for (const char *l = from[side]; *l; l++) {
+            if (strchr(c.out, *l) || !is_wanted(e, *l, t + 1)) continue;
+            if (strlen(c.out) == BASIN_MAX_RANK) return false;
+            push(c.out, *l);
+        }
+    if (t + 1 == e->terms) strcpy(c.out, e->out);
+    if (!classify(&c)) return false;
+    so_far->a = contract(&c, so_far->a, e->term[t].a);
+    strcpy(so_far->letters, c.out);
+    return true;
+}
+
+static basin_expr misfit(const char *spec, const basin_expr *a, int count) {
+    char x[BASIN_EXPR_TEXT], y[BASIN_EXPR_TEXT];
+    if (count == 1)
+        return basin_graph_fail(a[0]->graph, BASIN_BAD_SHAPE, "einsum: '%s' does not fit %s", spec,
+                                basin_expr_print(x, a[0]));
+    return basin_graph_fail(a[0]->graph, BASIN_BAD_SHAPE, "einsum: '%s' does not fit %s and %s%s",
+                            spec, basin_expr_print(x, a[0]), basin_expr_print(y, a[1]),
+                            count > 2 ? " .." : "");
+}
+
+basin_expr basin_einsum_many(const char *spec, const basin_expr *a, int count) {
+    einsum e = {.terms = count};
+    for (int i = 0; i < count; i++)
+        if (!a[i]) return NULL;
+    if (count < 1) return NULL;
+    if (count > BASIN_EINSUM_MOST)
+        return basin_graph_fail(a[0]->graph, BASIN_UNSUPPORTED,
+                                "einsum: '%s' of %d operands, wanted 1 to %d", spec, count,
+                                BASIN_EINSUM_MOST);
+    for (int i = 0; i < 128; i++) e.dim[i] = -1;
+    for (int i = 0; i < count; i++) e.term[i].a = a[i];
+    if (!parse(&e, spec) || !bind(&e)) return misfit(spec, a, count);
+    for (int i = 0; i < count; i++) take_diagonals(&e.term[i]);
+    term so_far = e.term[0];
+    for (int t = 1; t < count; t++) {
+        if (!so_far.a || !e.term[t].a) return NULL;
+        if (!join(&e, &so_far, t)) return misfit(spec, a, count);
+    }
+    if (count == 1) so_far.a = drop_lonely(so_far.a, so_far.letters, "", e.out);
+    return so_far.a ? reorder(so_far.a, so_far.letters, e.out) : NULL;
+}
+
+basin_expr basin_einsum(const char *spec, basin_expr a, basin_expr b) {
+    return basin_einsum_many(spec, (basin_expr[]){a, b}, 2);
+}
+
+/* Convolution and pooling over [B, h, w, C]. sum(y * conv(x, kernel)) is linear in each of its
+ * three factors, so convolution, its transpose and the kernel's gradient are each other's reverse.
+ */
+
+static basin_expr bad_window(basin_expr x, const char *what, const char *window) {
+    char text[BASIN_EXPR_TEXT];
+    return basin_graph_fail(x->graph, BASIN_BAD_SHAPE, "%s: %s and the window %s do not fit", what,
+                            basin_expr_print(text, x), window);
+}
+
+basin_expr basin_conv2d(basin_expr x, basin_expr kernel, int stride, bool same) {
+    char text[BASIN_EXPR_TEXT];
+    if (!x || !kernel) return NULL;
+    basin_shape xs = x->shape, ks = kernel->shape;
+    if (xs.rank != 4 || ks.rank != 4 || xs.dim[3] != ks.dim[2] || stride < 1)
+        return bad_window(x, "conv2d", basin_expr_print(text, kernel));
+    basin_attr attr = {.stride = {stride, stride}};
+    basin_shape ys = {.rank = 4, .dim = {xs.dim[0], 0, 0, ks.dim[3]}};
+    for (int i = 0; i < 2; i++) {
+        int64_t in = xs.dim[1 + i], k = ks.dim[i];
+        int64_t out = same ? (in + stride - 1) / stride : in < k ? 0 : (in - k) / stride + 1;
+        int64_t missing = (out - 1) * stride + k - in;
+        if (same && missing > 0) attr.pad[i] = (int32_t)(missing / 2);
+        ys.dim[1 + i] = out;
+        if (out < 1 || k < 1) return bad_window(x, "conv2d", basin_expr_print(text, kernel));
+    }
+    return basin_node_single(x->graph, BASIN_OP_CONV, &attr, (basin_expr[]){x, kernel}, 2, ys);
+}
+
+static basin_expr trilinear(basin_op op, const basin_attr *attr, basin_expr a, basin_expr b,
+                            basin_shape shape) {
+    return a && b ? basin_node_single(a->graph, op, attr, (basin_expr[]){a, b}, 2, shape) : NULL;
+}
+
+void basin_rule_conv(basin_node *node, const basin_expr *cotangent, const bool *want,
+                     basin_expr *grad) {
+    basin_expr x = node->in[0], kernel = node->in[1], y = cotangent[0];
+    const basin_attr *attr = &node->attr;
+    if (want[0]) grad[0] = trilinear(BASIN_OP_CONV_INPUT, attr, y, kernel, x->shape);
+    if (want[1]) grad[1] = trilinear(BASIN_OP_CONV_KERNEL, attr, x, y, kernel->shape);
+}
+
+void basin_rule_conv_input(basin_node *node, const basin_expr *cotangent, const bool *want,
+                           basin_expr *grad) {
+    basin_expr y = node->in[0], kernel = node->in[1], x = cotangent[0];
+    const basin_attr *attr = &node->attr;
+    if (want[0]) grad[0] = trilinear(BASIN_OP_CONV, attr, x, kernel, y->shape);
+    if (want[1]) grad[1] = trilinear(BASIN_OP_CONV_KERNEL, attr, x, y, kernel->shape);
+}
+
+void basin_rule_conv_kernel(basin_node *node, const basin_expr *cotangent, const bool *want,
+                            basin_expr *grad) {
+    basin_expr x = node->in[0], y = node->in[1], kernel = cotangent[0];
+    const basin_attr *attr = &node->attr;
+    if (want[0]) grad[0] = trilinear(BASIN_OP_CONV_INPUT, attr, y, kernel, x->shape);
+    if (want[1]) grad[1] = trilinear(BASIN_OP_CONV, attr, x, kernel, y->shape);
+}
+
+static basin_expr pool(basin_op op, basin_expr x, int window, int stride, const char *what) {
+    char text[BASIN_SHAPE_TEXT];
+    if (!x) return NULL;
+    basin_shape shape = x->shape;
+    if (shape.rank != 4 || window < 1 || stride < 1 || shape.dim[1] < window ||
+        shape.dim[2] < window)
+        return bad_window(x, what, basin_shape_print(text, BASIN_SHAPE(window, window)));
+    basin_attr attr = {.window = {window, window}, .stride = {stride, stride}};
+    for (int i = 1; i <= 2; i++) shape.dim[i] = (shape.dim[i] - window) / stride + 1;
+    return basin_node_single(x->graph, op, &attr, &x, 1, shape);
+}
+
+basin_expr basin_avgpool2d(basin_expr x, int window, int stride) {
+    return pool(BASIN_OP_AVGPOOL, x, window, stride, "avgpool2d");
+}
+
+void basin_rule_avgpool(basin_node *node, const basin_expr *cotangent, const bool *want,
+                        basin_expr *grad) {
+    (void)want;
+    grad[0] = basin_node_single(cotangent[0]->graph, BASIN_OP_AVGPOOL_REVERSE, &node->attr,
+                                cotangent, 1, node->in[0]->shape);
+}
+
+void basin_rule_avgpool_reverse(basin_node *node, const basin_expr *cotangent, const bool *want,
+                                basin_expr *grad) {
+    (void)want;
+    grad[0] = basin_node_single(cotangent[0]->graph, BASIN_OP_AVGPOOL, &node->attr, cotangent, 1,
+                                node->in[0]->shape);
+}
+
+basin_expr basin_maxpool2d(basin_expr x, int window, int stride) {
+    return pool(BASIN_OP_MAXPOOL, x, window, stride, "maxpool2d");
+}
+
+/* The place of a maximum does not move under small changes, so only the values carry gradients. */
+void basin_rule_maxpool(basin_node *node, const basin_expr *cotangent, const bool *want,
+                        basin_expr *grad) {
+    (void)want;
+    grad[0] = trilinear(BASIN_OP_MAXPOOL_SCATTER, &node->attr, node->in[0], cotangent[0],
+                        node->in[0]->shape);
+}
+
+void basin_rule_maxpool_scatter(basin_node *node, const basin_expr *cotangent, const bool *want,
+                                basin_expr *grad) {
+    if (want[1])
+        grad[1] = trilinear(BASIN_OP_MAXPOOL_GATHER, &node->attr, node->in[0], cotangent[0],
+                            node->in[1]->shape);
+}
+
+void basin_rule_maxpool_gather(basin_node *node, const basin_expr *cotangent, const bool *want,
+                               basin_expr *grad) {
+    if (want[1])
+        grad[1] = trilinear(BASIN_OP_MAXPOOL_SCATTER, &node->attr, node->in[0], cotangent[0],
+                            node->in[1]->shape);
 }

@@ -6,7 +6,6 @@
 
 #include "base/memory.h"
 #include "plan/ir.h"
-#include "plan/passes/program.h"
 
 typedef struct fusion {
     basin_ir *ir;

@@ -5,7 +5,6 @@
 
 #include "base/memory.h"
 #include "plan/ir.h"
-#include "plan/passes/program.h"
 
 static basin_status no_memory(basin_ir *ir) {
     return basin_fail(ir->error, BASIN_NO_MEMORY, "out of memory for a plan");

@@ -1,10 +1,12 @@
 /* Pointwise programs: a group of the plan's instructions becomes instructions over a few registers,
  * its domain with axes merged as far as all operands allow. */
-#include "plan/passes/program.h"
+#include "plan/ir.h"
 
 #include <stdlib.h>
 
+#include "backend/kernel.h"
 #include "backend/shape.h"
+#include "base/memory.h"
 
 static bool is_const(const basin_ir *ir, int value) {
     return ir->value[value].leaf && ir->value[value].leaf->op == BASIN_OP_CONST;
@@ -281,4 +283,71 @@ basin_program *basin_program_copy(basin_shape shape) {
     basin_shape_broadcast(program->stride[0], &shape, &shape);
     merge_axes(program, 1);
     return program;
+}
+
+/* ---- What epilogues make of their products, as far as the passes over plans want to know ---- */
+
+basin_program_form basin_program_form_of(const basin_program *program) {
+    basin_form f = basin_form_of(program, NULL); /* programs do not know kinds */
+    bool plain = f.alpha == 1 && f.c < 0;
+    if (!f.known || f.row >= 0 || (f.relu && !plain))
+        return (basin_program_form){BASIN_FORM_OTHER, 1, 0, -1};
+    return (basin_program_form){
+        .kind = f.relu        ? BASIN_FORM_RELU
+                : f.mask >= 0 ? BASIN_FORM_MASKED
+                              : BASIN_FORM_SUM,
+        .of_product = f.alpha,
+        .of_operand = f.beta,
+        .operand = f.mask >= 0 ? f.mask : f.c,
+    };
+}
+
+/* ---- New lists of instructions ---- */
+
+static void program_free(basin_program *program) {
+    if (program) free(program->instruction);
+    free(program);
+}
+
+bool basin_ir_list_add(basin_ir_list *list, const basin_ir_instruction *instruction) {
+    if (!basin_array_reserve((void **)&list->instruction, &list->capacity, list->count + 1,
+                             sizeof *instruction))
+        return false;
+    list->instruction[list->count++] = *instruction;
+    return true;
+}
+
+bool basin_ir_list_copy(basin_ir_list *list, const basin_ir *ir, int to, int from) {
+    basin_ir_instruction copy = {
+        .op = BASIN_OP_POINTWISE, .ins = 1, .outs = 1, .in = {from}, .out = {to}, .workspace = -1};
+    copy.program = basin_program_copy(ir->value[from].shape);
+    if (copy.program && basin_ir_list_add(list, &copy)) return true;
+    program_free(copy.program);
+    return false;
+}
+
+/* A joint value's producer is the last of those that write parts of it. */
+void basin_ir_list_take(basin_ir_list *list, basin_ir *ir) {
+    free(ir->instruction);
+    ir->instruction = list->instruction;
+    ir->instructions = list->count, ir->instruction_capacity = list->capacity;
+    *list = (basin_ir_list){0};
+    for (size_t i = 0; i < ir->instructions; i++)
+        for (int k = 0; k < basin_ir_results(&ir->instruction[i]); k++) {
+            int value = basin_ir_result(&ir->instruction[i], k);
+            if (value < 0) continue;
+            ir->value[value].producer = (int)i;
+            ir->value[ir->value[value].root].producer = (int)i;
+        }
+    basin_ir_count_uses(ir);
+}
+
+void basin_ir_list_discard(basin_ir_list *list, const basin_ir *ir) {
+    for (size_t i = 0; i < list->count; i++) {
+        bool old = false;
+        for (size_t j = 0; j < ir->instructions; j++)
+            old = old || list->instruction[i].program == ir->instruction[j].program;
+        if (!old) program_free(list->instruction[i].program);
+    }
+    free(list->instruction);
 }

@@ -3,7 +3,7 @@
  * What a user builds is kept as it is built, so that any part of it can be differentiated by. For a
  * plan, everything its outputs need is built once more on a graph that simplifies: constants move
  * together, factors behind products, broadcasts behind arithmetic, views into one. */
-#include "plan/passes/simplify.h"
+#include "plan/ir.h"
 
 #include <stdlib.h>
 

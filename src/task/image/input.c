@@ -6,11 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/crop.h"
 #include "backend/device.h"
 #include "base/memory.h"
 #include "data/pictures/album.h"
-#include "plan/crop.h"
+#include "plan/plan.h"
 
 typedef enum keep { OFF, HOST, DEVICE } keep;
 

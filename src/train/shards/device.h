@@ -3,7 +3,7 @@
 #ifndef BASIN_TRAIN_SHARDS_DEVICE_H
 #define BASIN_TRAIN_SHARDS_DEVICE_H
 
-#include "backend/collective.h"
+#include "backend/device.h"
 #include "ranks/ranks.h"
 
 typedef struct basin_shards_device {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "plan/state.h"
+#include "plan/plan.h"
 #include "train/shards/shards.h"
 
 static int64_t count_of(const basin_params *params, size_t i) {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "plan/state.h"
+#include "plan/plan.h"
 #include "train/gradients.h"
 #include "train/run/watch.h"
 

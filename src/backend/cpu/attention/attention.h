@@ -72,4 +72,290 @@ void basin_attention_value(const basin_attention *at, int threads, void *workspa
 void basin_attention_force(const basin_attention *at, int threads, void *workspace);
 void basin_attention_force_reverse(const basin_attention *at, int threads, void *workspace);
 
+/* The inner loops of energy attention, one table for each instruction set.
+ *
+ * Rows of numbers are packed: one head after the other, each row padded with zeros to a multiple of
+ * ATTENTION_ALIGN floats, so no loop over a row has a remainder. The notation (r, c, t, gs, ...) is
+ * that of attention.h. */
+
+enum {
+    ATTENTION_ALIGN = 16, /* floats; the widest vector */
+    ATTENTION_TILE = 32,  /* pairs the pointwise loops take at once */
+    ATTENTION_PLANES = 5, /* tiles of [H, ATTENTION_TILE] floats they need as scratch */
+};
+
+/* The pairs of one query (or a part of them) for all heads at once, between the products. */
+typedef struct basin_attention_row {
+    int64_t heads, pairs;
+    int64_t plane;        /* distance from one head to the next in r and c */
+    int64_t scale_stride; /* distance from one pair to the next in scale and dscale */
+    int64_t self;         /* the pair that is left out, or -1 */
+    const float *beta;    /* [H] */
+    const float *mix;     /* [H, H] or NULL */
+    const float *scale;   /* [pairs, H] or NULL */
+    bool added;           /* scale is a bias */
+    const float *w;       /* [H] */
+    float *r;             /* [H, pairs] Q . K; `finish` leaves beta t there */
+    float *c;             /* [H, pairs] A . K + Q . B, or NULL; `finish` leaves beta gs there */
+    float *most;          /* [H] largest z so far */
+    float *total;         /* [H] sum of exp(z - most) */
+    float *gain;          /* [H] sum of exp(z - most) scale v; with c only */
+    float *dscale;        /* [pairs, H] dscale or gscale, or NULL */
+    float *dbeta;         /* [H, ATTENTION_ALIGN] partial sums, or NULL */
+    float *dmix;          /* [H, H, ATTENTION_ALIGN] partial sums, or NULL */
+    float *scratch;       /* [ATTENTION_PLANES, H, ATTENTION_TILE], for `whole` [pairs] */
+} basin_attention_row;
+
+/* A query's running sums over its keys, without scale and mix, e being exp(beta r - most). Sums
+ * that c enters are taken about `center`, an early mean of c, so that little cancels at the end. */
+typedef struct basin_attention_state {
+    float most;
+    float total;      /* sum e */
+    float slope;      /* sum e r */
+    float center;     /* reverse only, like what follows */
+    float gain;       /* sum e (c - center) */
+    float gain_slope; /* sum e (c - center) r */
+    float unused[2];
+} basin_attention_state;
+
+/* What the keys need to know of a query: beta t = exp(beta r - most) weight with beta w / total for
+ * the weight, beta gs = beta t beta (c - mean). */
+typedef struct basin_attention_summary {
+    float most, weight, mean, unused;
+} basin_attention_summary;
+
+/* Attention over a list of short rows (kernels_short.h); unwanted results are NULL. */
+typedef struct basin_attention_short {
+    bool reverse, added;
+    int64_t heads, width;                             /* heads divide the lanes of a vector */
+    const int32_t *row, *key, *column, *query, *pair; /* as in basin_attention_pattern */
+    const float *q, *k, *a, *b;                       /* [tokens, H, Y] */
+    int64_t a_step, b_step;                           /* floats from row to row; 0: all zeros */
+    const float *beta, *scale, *w;
+    float *lse, *gw, *dscale, *out_query, *out_key;
+    float *t, *gs, *e; /* [pairs, H]: beta t, beta gs, scratch */
+} basin_attention_short;
+
+typedef struct basin_attention_kernels {
+    int64_t lanes; /* floats of a vector */
+    /* out[i] = x . rows[index[i]] */
+    void (*dot)(float *out, const float *x, const float *rows, const int32_t *index, int64_t n,
+                int64_t width);
+    /* rows are pairs (K | B), x is (Q | A): r[i] = Q . K, c[i] = A . K + Q . B */
+    void (*dot_two)(float *r, float *c, const float *x, const float *rows, const int32_t *index,
+                    int64_t n, int64_t width);
+    /* sum += coefficient[i] rows[index[i]] */
+    void (*gather)(float *sum, const float *coefficient, const float *rows, const int32_t *index,
+                   int64_t n, int64_t width);
+    /* rows are pairs (K | B): sum += gs[i] K + t[i] B */
+    void (*gather_two)(float *sum, const float *gs, const float *t, const float *rows,
+                       const int32_t *index, int64_t n, int64_t width);
+    /* Takes the row's pairs into most, total and gain. */
+    void (*measure)(const basin_attention_row *row);
+    /* With most, total and gain complete: r <- beta t, c <- beta gs, and the sums. lse = most + log
+     * total. */
+    void (*finish)(const basin_attention_row *row);
+    /* One after the other, for a row that is all there. */
+    void (*complete)(const basin_attention_row *row);
+    /* The same for one head without scale and mix; c and dbeta may be NULL, and w
+     * where only the state is wanted. Rows of r and c and scratch have room for a multiple of
+     * ATTENTION_ALIGN pairs. */
+    void (*whole)(const basin_attention_row *row);
+
+    /* The fused passes over a list, one head. Along a row, n more keys of the query x:
+     * rc[i] = r, or (r, c) in reverse, and
+     * sum[0] += e K, or in reverse sum[0] += e (B + beta (c - center) K), sum[1] += e K. */
+    void (*force_row)(basin_attention_state *state, float *sum, float *rc, const float *x,
+                      const float *rows, const int32_t *index, int64_t n, int64_t width,
+                      float beta);
+    void (*reverse_row)(basin_attention_state *state, float *sum, float *rc, const float *x,
+                        const float *rows, const int32_t *index, int64_t n, int64_t width,
+                        float beta);
+    /* Along a column, n more queries of the key: sum += beta t Q, or in reverse beta (t A + gs Q).
+     */
+    void (*force_column)(float *sum, const float *rc, const int32_t *pair,
+                         const basin_attention_summary *summary, const float *rows,
+                         const int32_t *index, int64_t n, int64_t width, float beta);
+    void (*reverse_column)(float *sum, const float *rc, const int32_t *pair,
+                           const basin_attention_summary *summary, const float *rows,
+                           const int32_t *index, int64_t n, int64_t width, float beta);
+
+    /* The rows of queries first .. last - 1 of a list of short ones: t, gs and all that is summed
+     * along rows; dbeta or gbeta in lanes. Then the columns of keys first .. last - 1. */
+    void (*short_rows)(const basin_attention_short *s, int64_t first, int64_t last, float *dbeta);
+    void (*short_columns)(const basin_attention_short *s, int64_t first, int64_t last);
+} basin_attention_kernels;
+
+const basin_attention_kernels *basin_attention_kernels_find(void);
+
+extern const basin_attention_kernels basin_attention_kernels_avx2, basin_attention_kernels_avx512;
+
+/* A CSR list of pairs seen from one of its two sides, and how its work is cut.
+ *
+ * Pairs are cut into chunks of equal size, whatever the nodes' degrees; the part of a node that
+ * lies in one chunk is a fragment. A fragment that begins its node owns the node's slot; one that
+ * continues it owns the chunk's extra slot, nodes + chunk, to be merged in chunk order. So a hub is
+ * shared by many threads, and the result does not depend on how many.
+ *
+ * A fragment is also cut into runs whose other ends lie in one block of nodes, a block being what
+ * fits the second-level cache: all fragments visit block 0, then block 1, ... Runs follow from
+ * ascending order; without it they are longer in the last block, and nothing else changes. */
+
+enum { PAIRS_MAX_CHUNKS = 128 };
+
+typedef struct basin_cpu_pairs {
+    int64_t nodes, others, count;
+    const int32_t *start;  /* [nodes + 1] */
+    const int32_t *other;  /* [count] node at the other end */
+    int64_t piece, chunks; /* pairs in a chunk, number of chunks */
+    int64_t block, blocks; /* other nodes in a block, number of blocks */
+    int32_t *cut;          /* [nodes + chunks, blocks + 1] ends of runs; unused with one block */
+} basin_cpu_pairs;
+
+typedef struct basin_cpu_fragment {
+    int64_t node, slot;
+    int64_t begin, end; /* pairs; none left when equal */
+} basin_cpu_fragment;
+
+/* `row_bytes`: what a pair reads of its other node. `cut` is set by the caller afterwards. */
+basin_cpu_pairs basin_cpu_pairs_cut(const int32_t *start, const int32_t *other, int64_t nodes,
+                                    int64_t others, int64_t row_bytes);
+
+/* The most elements `cut` can have for so many pairs. */
+size_t basin_cpu_pairs_cut_size(int64_t pairs, int64_t nodes, int64_t others, int64_t row_bytes);
+
+/* Fills `cut`. */
+void basin_cpu_pairs_find_runs(const basin_cpu_pairs *pairs, int threads);
+
+basin_cpu_fragment basin_cpu_fragment_first(const basin_cpu_pairs *pairs, int64_t chunk);
+void basin_cpu_fragment_next(basin_cpu_fragment *fragment, const basin_cpu_pairs *pairs,
+                             int64_t chunk);
+
+/* The run of a fragment in a block: itself, with begin and end narrowed. */
+static inline basin_cpu_fragment
+basin_cpu_fragment_run(basin_cpu_fragment fragment, const basin_cpu_pairs *pairs, int64_t block) {
+    if (pairs->blocks > 1) {
+        const int32_t *cut = pairs->cut + fragment.slot * (pairs->blocks + 1) + block;
+        fragment.begin = cut[0];
+        fragment.end = cut[1];
+    }
+    return fragment;
+}
+
+/* The node whose pairs continue into this chunk from the one before, or -1. */
+int64_t basin_cpu_pairs_continued(const basin_cpu_pairs *pairs, int64_t chunk);
+
+/* ---- Energy attention over a CSR list: what its two forms share. Internal to attention*.c ---- */
+
+typedef enum basin_attention_mode {
+    BASIN_ATTENTION_VALUE,
+    BASIN_ATTENTION_FORCE,
+    BASIN_ATTENTION_REVERSE,
+} basin_attention_mode;
+
+/* How many of so many threads are worth waking for all pairs of the pattern. */
+int basin_attention_threads(const basin_attention *at, int threads);
+
+/* A workspace being laid out; with a NULL base it is only counted. */
+typedef struct basin_arena {
+    char *base;
+    size_t used; /* bytes */
+} basin_arena;
+
+static inline void *basin_arena_take(basin_arena *arena, int64_t count, size_t size) {
+    void *block = arena->base ? arena->base + arena->used : NULL;
+    arena->used += ((size_t)count * size + 63) / 64 * 64;
+    return block;
+}
+
+static inline float *basin_arena_floats(basin_arena *arena, int64_t count) {
+    return basin_arena_take(arena, count, sizeof(float));
+}
+
+/* A run's operands, packed. Slots are those of attention/pairs.h. */
+typedef struct basin_cpu_edges {
+    const basin_attention *at;
+    const basin_attention_kernels *kernels;
+    basin_attention_mode mode;
+    int threads;
+    int64_t heads, width;
+    int64_t padded; /* width rounded up to ATTENTION_ALIGN */
+    int64_t parts;  /* 1, or 2 in reverse where a row is (Q | A) or (K | B) */
+    int64_t plane;  /* capacity in pairs: the distance between heads in what is kept of a pair */
+    basin_cpu_pairs rows, columns;
+    float *query;               /* [H, queries, parts * padded] */
+    float *key;                 /* [H, keys, parts * padded] */
+    float *key_sum;             /* [H, slots of columns, padded] where dk or gk is wanted */
+    float *out_query, *out_key; /* dq and dk, or gq and gk */
+    float *out_beta;            /* dbeta or gbeta */
+} basin_cpu_edges;
+
+/* Everything but what points into the workspace. */
+basin_cpu_edges basin_cpu_edges_new(const basin_attention *at, basin_attention_mode mode,
+                                    int threads);
+
+/* Packed rows, sums over columns and the cuts of both sides. */
+void basin_cpu_edges_lay_out(basin_cpu_edges *e, basin_arena *arena);
+
+/* Cuts the pairs, which reads row and column. */
+void basin_cpu_edges_cut(basin_cpu_edges *e);
+
+/* Preparation is cut into so many slices: slices first .. last - 1 of packing and of filling x. */
+enum { BASIN_CPU_EDGES_SLICES = 64 };
+static inline int64_t basin_cpu_edges_slice(int64_t slice, int64_t count) {
+    return slice * count / BASIN_CPU_EDGES_SLICES;
+}
+void basin_cpu_edges_pack(const basin_cpu_edges *e, int64_t first, int64_t last);
+void basin_cpu_edges_fill(float *x, int64_t count, float value, int64_t first, int64_t last);
+
+/* What else comes before the first pass. */
+void basin_cpu_edges_find_runs(const basin_cpu_edges *e);
+
+/* Does `chunk` for every block, head and chunk, so that what a block of the other side holds for
+ * one head is read while it is in cache. */
+typedef void (*basin_cpu_edges_chunk)(const void *context, int64_t head, int64_t block,
+                                      int64_t chunk);
+void basin_cpu_edges_each(const void *context, basin_cpu_edges_chunk chunk,
+                          const basin_cpu_edges *e, const basin_cpu_pairs *pairs);
+
+/* out[node, h] = sums[h, node], the extra slots folded in. */
+void basin_cpu_edges_write(float *out, float *sums, const basin_cpu_edges *e,
+                           const basin_cpu_pairs *pairs);
+
+/* The three forms. Short rows without mix, in force and reverse. */
+bool basin_attention_is_short(const basin_attention *at, basin_attention_mode mode);
+size_t basin_attention_short_workspace(const basin_attention *at, basin_attention_mode mode);
+void basin_attention_short_run(const basin_attention *at, basin_attention_mode mode, int threads,
+                               void *workspace);
+/* Any scale and mix; neither, in fewer passes. */
+size_t basin_attention_mixed_workspace(const basin_attention *at, basin_attention_mode mode,
+                                       int threads);
+void basin_attention_mixed(const basin_attention *at, basin_attention_mode mode, int threads,
+                           void *workspace);
+size_t basin_attention_fused_workspace(const basin_attention *at, basin_attention_mode mode);
+void basin_attention_fused(const basin_attention *at, basin_attention_mode mode, int threads,
+                           void *workspace);
+
+size_t basin_attention_dense_workspace(const basin_attention *at, basin_attention_mode mode,
+                                       int threads);
+void basin_attention_dense(const basin_attention *at, basin_attention_mode mode, int threads,
+                           void *workspace);
+
+/* Energy attention over all pairs whose tokens are bfloat16, on the processor's instructions
+ * for these: scores and all sums over pairs are products of bfloat16 with float sums, what lies
+ * between is float. Without scale and mix. The notation is attention.h's. */
+
+typedef struct basin_attention_narrow {
+    const basin_attention *at;     /* the rest: pattern, beta, w, lse, gw, sums of beta */
+    const uint16_t *q, *k, *a, *b; /* as there, bfloat16 */
+    uint16_t *by_query, *by_key;   /* dq and dk, or gq and gk; NULL where nobody asks */
+} basin_attention_narrow;
+
+/* Whether the operands are such that this computes them. */
+bool basin_attention_narrow_fits(const basin_attention *at, basin_attention_mode mode);
+size_t basin_attention_narrow_workspace(const basin_attention_narrow *n, basin_attention_mode mode,
+                                        int threads);
+void basin_attention_narrow_run(const basin_attention_narrow *n, basin_attention_mode mode,
+                                int threads, void *workspace);
+
 #endif

@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "backend/cpu/attention/edges.h"
+#include "backend/cpu/attention/attention.h"
 #include "backend/gemm.h"
 #include "base/team/team.h"
 

@@ -1,6 +1,7 @@
 /* Energy attention over a CSR list: packing, cutting and summing, for both of its forms. */
-#include "backend/cpu/attention/edges.h"
+#include "backend/cpu/attention/attention.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/team/team.h"
@@ -147,4 +148,564 @@ void basin_cpu_edges_write(float *out, float *sums, const basin_cpu_edges *e,
     writing w = {out, sums, e, pairs->nodes + pairs->chunks};
     fold_slots(sums, e, pairs);
     basin_team_run(write_nodes, &w, pairs->nodes, 0, e->threads);
+}
+
+/* Energy attention over a CSR list of pairs without scale and mix: two passes over the pairs.
+ *
+ *     rows      r, c, the running log-sum-exp and the sums for dQ or gQ, each key's row read once
+ *     columns   dK or gK, from the r and c that were kept */
+
+enum { EXPECTED = 256 }; /* pairs of a run whose numbers are fetched ahead */
+
+typedef struct fused {
+    basin_cpu_edges edges;
+    float *rc;                        /* [H, plane, parts] r, or (r, c) */
+    basin_attention_state *state;     /* [H, slots of rows] */
+    basin_attention_summary *summary; /* [H, queries] */
+    float *query_sum;                 /* [H, slots of rows, parts * padded] */
+} fused;
+
+static size_t lay_out(fused *f, void *workspace) {
+    basin_cpu_edges *e = &f->edges;
+    int64_t queries = e->at->pattern.queries, slots = queries + PAIRS_MAX_CHUNKS;
+    basin_arena a = {.base = workspace};
+    basin_cpu_edges_lay_out(e, &a);
+    f->rc = basin_arena_floats(&a, e->heads * e->plane * e->parts);
+    f->state = basin_arena_take(&a, e->heads * slots, sizeof *f->state);
+    f->summary = basin_arena_take(&a, e->heads * queries, sizeof *f->summary);
+    f->query_sum = basin_arena_floats(&a, e->heads * slots * e->parts * e->padded);
+    return a.used;
+}
+
+static void prepare_slices(const void *context, int64_t first, int64_t last, int place) {
+    const fused *f = context;
+    const basin_cpu_edges *e = &f->edges;
+    int64_t slots = e->heads * (e->rows.nodes + e->rows.chunks);
+    int64_t end = basin_cpu_edges_slice(last, slots);
+    (void)place;
+    basin_cpu_edges_fill(f->query_sum, slots * e->parts * e->padded, 0, first, last);
+    for (int64_t i = basin_cpu_edges_slice(first, slots); i < end; i++)
+        f->state[i] = (basin_attention_state){.most = -INFINITY};
+    basin_cpu_edges_pack(e, first, last);
+}
+
+static void prepare(const fused *f) {
+    basin_team_run(prepare_slices, f, BASIN_CPU_EDGES_SLICES, 0, f->edges.threads);
+    basin_cpu_edges_find_runs(&f->edges);
+}
+
+/* Runs of one block lie far apart, out of reach of the processor's own prefetching: asks for the
+ * numbers of the run after `fragment`'s. */
+static void expect(const basin_cpu_pairs *pairs, basin_cpu_fragment fragment, int64_t block,
+                   int64_t chunk, const int32_t *pair) {
+    basin_cpu_fragment_next(&fragment, pairs, chunk);
+    if (fragment.begin == fragment.end) return;
+    basin_cpu_fragment run = basin_cpu_fragment_run(fragment, pairs, block);
+    if (run.end - run.begin > EXPECTED) run.end = run.begin + EXPECTED;
+    for (int64_t i = run.begin; i < run.end; i += 16) {
+        __builtin_prefetch(pairs->other + i, 0, 2);
+        if (pair) __builtin_prefetch(pair + i, 0, 2);
+    }
+}
+
+static void row_chunk(const void *context, int64_t h, int64_t block, int64_t chunk) {
+    const fused *f = context;
+    const basin_cpu_edges *e = &f->edges;
+    const basin_cpu_pairs *rows = &e->rows;
+    int64_t stride = e->parts * e->padded, slots = rows->nodes + rows->chunks;
+    const float *key = e->key + h * rows->others * stride;
+    for (basin_cpu_fragment g = basin_cpu_fragment_first(rows, chunk); g.begin < g.end;
+         basin_cpu_fragment_next(&g, rows, chunk)) {
+        basin_cpu_fragment run = basin_cpu_fragment_run(g, rows, block);
+        expect(rows, g, block, chunk, NULL);
+        int64_t slot = h * slots + g.slot;
+        const float *query = e->query + (h * rows->nodes + g.node) * stride;
+        float *rc = f->rc + (h * e->plane + run.begin) * e->parts;
+        (e->parts == 2 ? e->kernels->reverse_row : e->kernels->force_row)(
+            f->state + slot, f->query_sum + slot * stride, rc, query, key, rows->other + run.begin,
+            run.end - run.begin, e->padded, e->at->beta[h]);
+    }
+}
+
+/* Takes the sums of a later part of a row into those of the row: both under the larger most, and in
+ * reverse about the row's center. */
+static void merge(basin_attention_state *to, float *to_sum, basin_attention_state from,
+                  const float *from_sum, const basin_cpu_edges *e, float beta) {
+    float most = fmaxf(to->most, from.most);
+    float keep = expf(to->most - most), add = expf(from.most - most);
+    float shift = from.center - to->center;
+    to->most = most;
+    to->total = to->total * keep + from.total * add;
+    to->slope = to->slope * keep + from.slope * add;
+    to->gain = to->gain * keep + (from.gain + shift * from.total) * add;
+    to->gain_slope = to->gain_slope * keep + (from.gain_slope + shift * from.slope) * add;
+    for (int64_t i = 0; i < e->padded; i++) {
+        float more = from_sum[i];
+        if (e->parts == 2) {
+            more += beta * shift * from_sum[e->padded + i];
+            to_sum[e->padded + i] = to_sum[e->padded + i] * keep + from_sum[e->padded + i] * add;
+        }
+        to_sum[i] = to_sum[i] * keep + more * add;
+    }
+}
+
+static void merge_rows(const fused *f) {
+    const basin_cpu_edges *e = &f->edges;
+    int64_t slots = e->rows.nodes + e->rows.chunks, stride = e->parts * e->padded;
+    for (int64_t chunk = 0; chunk < e->rows.chunks; chunk++) {
+        int64_t node = basin_cpu_pairs_continued(&e->rows, chunk);
+        for (int64_t h = 0; node >= 0 && h < e->heads; h++) {
+            int64_t to = h * slots + node, from = h * slots + e->rows.nodes + chunk;
+            merge(f->state + to, f->query_sum + to * stride, f->state[from],
+                  f->query_sum + from * stride, e, e->at->beta[h]);
+        }
+    }
+}
+
+/* Writes what a query's sums come to: lse or gw, dQ or gQ, the summary for the columns; and leaves
+ * the query's share of dbeta or gbeta in its state's slope. */
+static void close_row(const fused *f, int64_t node, int64_t h) {
+    const basin_cpu_edges *e = &f->edges;
+    int64_t slot = h * (e->rows.nodes + e->rows.chunks) + node, at = node * e->heads + h;
+    basin_attention_state *s = f->state + slot;
+    bool reverse = e->mode == BASIN_ATTENTION_REVERSE, any = s->total != 0;
+    float beta = e->at->beta[h], w = e->at->w[at], inverse = any ? 1 / s->total : 0;
+    float offset = s->gain * inverse, mean = s->center + offset, scale = beta * w * inverse;
+    const float *sum = f->query_sum + slot * e->parts * e->padded;
+    float *out = e->out_query ? e->out_query + at * e->width : NULL;
+    f->summary[h * e->rows.nodes + node] =
+        (basin_attention_summary){.most = any ? s->most : 0, .weight = scale, .mean = mean};
+    if (reverse) {
+        if (e->at->gw) e->at->gw[at] = beta * mean;
+        s->slope = w * mean + scale * (s->gain_slope - offset * s->slope);
+        for (int64_t i = 0; out && i < e->width; i++)
+            out[i] = scale * (sum[i] - beta * offset * sum[e->padded + i]);
+    } else {
+        if (e->at->lse) e->at->lse[at] = any ? s->most + logf(s->total) : 0;
+        s->slope *= w * inverse;
+        for (int64_t i = 0; out && i < e->width; i++) out[i] = scale * sum[i];
+    }
+}
+
+static void close_nodes(const void *context, int64_t first, int64_t last, int place) {
+    const fused *f = context;
+    (void)place;
+    for (int64_t node = first; node < last; node++)
+        for (int64_t h = 0; h < f->edges.heads; h++) close_row(f, node, h);
+}
+
+static void add_slopes(const void *context, int64_t first, int64_t last, int place) {
+    const fused *f = context;
+    const basin_cpu_edges *e = &f->edges;
+    int64_t slots = e->rows.nodes + e->rows.chunks;
+    (void)place;
+    for (int64_t h = first; h < last; h++) {
+        double sum = 0;
+        for (int64_t node = 0; node < e->rows.nodes; node++)
+            sum += f->state[h * slots + node].slope;
+        e->out_beta[h] = (float)sum;
+    }
+}
+
+static void close_rows(const fused *f) {
+    const basin_cpu_edges *e = &f->edges;
+    merge_rows(f);
+    basin_team_run(close_nodes, f, e->rows.nodes, 0, e->threads);
+    if (e->out_beta) basin_team_run(add_slopes, f, e->heads, 1, e->threads);
+}
+
+static void column_chunk(const void *context, int64_t h, int64_t block, int64_t chunk) {
+    const fused *f = context;
+    const basin_cpu_edges *e = &f->edges;
+    const basin_cpu_pairs *columns = &e->columns;
+    int64_t stride = e->parts * e->padded, slots = columns->nodes + columns->chunks;
+    for (basin_cpu_fragment g = basin_cpu_fragment_first(columns, chunk); g.begin < g.end;
+         basin_cpu_fragment_next(&g, columns, chunk)) {
+        basin_cpu_fragment run = basin_cpu_fragment_run(g, columns, block);
+        expect(columns, g, block, chunk, e->at->pattern.pair);
+        (e->parts == 2 ? e->kernels->reverse_column : e->kernels->force_column)(
+            e->key_sum + (h * slots + g.slot) * e->padded, f->rc + h * e->plane * e->parts,
+            e->at->pattern.pair + run.begin, f->summary + h * columns->others,
+            e->query + h * columns->others * stride, columns->other + run.begin,
+            run.end - run.begin, e->padded, e->at->beta[h]);
+    }
+}
+
+size_t basin_attention_fused_workspace(const basin_attention *at, basin_attention_mode mode) {
+    fused f = {.edges = basin_cpu_edges_new(at, mode, 1)};
+    return lay_out(&f, NULL);
+}
+
+void basin_attention_fused(const basin_attention *at, basin_attention_mode mode, int threads,
+                           void *workspace) {
+    fused f = {.edges = basin_cpu_edges_new(at, mode, threads)};
+    basin_cpu_edges *e = &f.edges;
+    basin_cpu_edges_cut(e);
+    lay_out(&f, workspace);
+    prepare(&f);
+    basin_cpu_edges_each(&f, row_chunk, e, &e->rows);
+    close_rows(&f);
+    if (!e->out_key) return;
+    basin_cpu_edges_each(&f, column_chunk, e, &e->columns);
+    basin_cpu_edges_write(e->out_key, e->key_sum, e, &e->columns);
+}
+
+/* Energy attention over a CSR list whose rows are short, as those of molecules are: no
+ * packing, all heads of a row at once, each row and each column by one thread. Rows are cut into
+ * fixed slices, so that sums over all pairs have one order. */
+
+enum { SLICES = 64, SHORT = 16 }; /* SHORT: pairs of an average row */
+
+bool basin_attention_is_short(const basin_attention *at, basin_attention_mode mode) {
+    const basin_attention_pattern *p = &at->pattern;
+    int64_t lanes = basin_attention_kernels_find()->lanes;
+    return mode != BASIN_ATTENTION_VALUE && !at->mix && !at->dmix && !at->gmix &&
+           p->pairs <= SHORT * p->queries && p->heads <= lanes && lanes % p->heads == 0 &&
+           p->width % ATTENTION_ALIGN == 0;
+}
+
+typedef struct brief {
+    basin_attention_short s;
+    const basin_attention_kernels *kernels;
+    int64_t queries, keys;
+    float *partial; /* [SLICES, ATTENTION_ALIGN] of dbeta, in lanes */
+    float *zeros;   /* [H, Y] for a or b that is none */
+} brief;
+
+static size_t edges_short_lay_out(brief *b, const basin_attention *at, basin_attention_mode mode,
+                                  void *workspace) {
+    const basin_attention_pattern *p = &at->pattern;
+    basin_arena a = {.base = workspace};
+    b->s.t = basin_arena_floats(&a, p->pairs * p->heads);
+    b->s.e = basin_arena_floats(&a, p->pairs * p->heads);
+    b->s.gs =
+        mode == BASIN_ATTENTION_REVERSE ? basin_arena_floats(&a, p->pairs * p->heads) : b->s.t;
+    b->partial = basin_arena_floats(&a, SLICES * ATTENTION_ALIGN);
+    b->zeros = basin_arena_floats(&a, p->heads * p->width);
+    return a.used;
+}
+
+size_t basin_attention_short_workspace(const basin_attention *at, basin_attention_mode mode) {
+    brief b = {.queries = 0};
+    return edges_short_lay_out(&b, at, mode, NULL);
+}
+
+static void run_rows(const void *context, int64_t first, int64_t last, int place) {
+    const brief *b = context;
+    (void)place;
+    for (int64_t i = first; i < last; i++)
+        b->kernels->short_rows(&b->s, i * b->queries / SLICES, (i + 1) * b->queries / SLICES,
+                               b->partial + i * ATTENTION_ALIGN);
+}
+
+static void run_columns(const void *context, int64_t first, int64_t last, int place) {
+    const brief *b = context;
+    (void)place;
+    b->kernels->short_columns(&b->s, first * b->keys / SLICES, last * b->keys / SLICES);
+}
+
+static void add_partials(float *out, const brief *b) {
+    for (int64_t h = 0; h < b->s.heads; h++) {
+        float sum = 0;
+        for (int64_t i = 0; i < SLICES; i++)
+            for (int64_t lane = h; lane < b->kernels->lanes; lane += b->s.heads)
+                sum += b->partial[i * ATTENTION_ALIGN + lane];
+        out[h] = sum;
+    }
+}
+
+static void take_operands(brief *b, const basin_attention *at, bool reverse) {
+    const basin_attention_pattern *p = &at->pattern;
+    basin_attention_short *s = &b->s;
+    int64_t row = p->heads * p->width;
+    for (int64_t i = 0; i < row; i++) b->zeros[i] = 0;
+    s->reverse = reverse, s->added = at->added;
+    s->heads = p->heads, s->width = p->width;
+    s->row = p->row, s->key = p->key, s->column = p->column, s->query = p->query, s->pair = p->pair;
+    s->q = at->q, s->k = at->k, s->beta = at->beta, s->scale = at->scale, s->w = at->w;
+    s->a = reverse && at->a ? at->a : b->zeros, s->a_step = reverse && at->a ? row : 0;
+    s->b = reverse && at->b ? at->b : b->zeros, s->b_step = reverse && at->b ? row : 0;
+    s->lse = reverse ? NULL : at->lse, s->gw = reverse ? at->gw : NULL;
+    s->dscale = reverse ? at->gscale : at->dscale;
+    s->out_query = reverse ? at->gq : at->dq, s->out_key = reverse ? at->gk : at->dk;
+}
+
+void basin_attention_short_run(const basin_attention *at, basin_attention_mode mode, int threads,
+                               void *workspace) {
+    bool reverse = mode == BASIN_ATTENTION_REVERSE;
+    brief b = {.kernels = basin_attention_kernels_find(),
+               .queries = at->pattern.queries,
+               .keys = at->pattern.keys};
+    float *beta = reverse ? at->gbeta : at->dbeta;
+    edges_short_lay_out(&b, at, mode, workspace);
+    take_operands(&b, at, reverse);
+    basin_team_run(run_rows, &b, SLICES, 1, threads);
+    if (beta) add_partials(beta, &b);
+    if (b.s.out_key) basin_team_run(run_columns, &b, SLICES, 1, threads);
+}
+
+/* Energy attention over a CSR list of pairs with any scale and mix, pass by pass:
+ *
+ *     dots      r, c for every pair and head
+ *     weigh     lse and gw of every query; r <- beta t, c <- beta gs; dbeta, dscale, dmix
+ *     gather    dQ, gQ along rows; dK, gK along columns */
+
+enum { GATHERED = 256 }; /* pairs of a column whose weights are fetched at once */
+
+typedef struct mixed {
+    basin_cpu_edges edges;
+    float *r, *c;               /* [H, plane] */
+    float *most, *total, *gain; /* [slots of rows, H] */
+    float *query_sum;           /* [H, slots of rows, padded] */
+    float *partial;             /* [chunks, shares] of dbeta and dmix, each in lanes */
+    int64_t shares;
+    float *scratch; /* [threads, scratch_size] */
+    int64_t scratch_size;
+} mixed;
+
+static size_t edges_mixed_lay_out(mixed *m, int threads, void *workspace) {
+    basin_cpu_edges *e = &m->edges;
+    int64_t slots = e->at->pattern.queries + PAIRS_MAX_CHUNKS;
+    basin_arena a = {.base = workspace};
+    basin_cpu_edges_lay_out(e, &a);
+    m->r = basin_arena_floats(&a, e->heads * e->plane);
+    if (e->parts == 2) m->c = basin_arena_floats(&a, e->heads * e->plane);
+    m->most = basin_arena_floats(&a, slots * e->heads);
+    m->total = basin_arena_floats(&a, slots * e->heads);
+    m->gain = basin_arena_floats(&a, slots * e->heads);
+    if (e->out_query) m->query_sum = basin_arena_floats(&a, e->heads * slots * e->padded);
+    m->shares = (e->heads + e->heads * e->heads) * ATTENTION_ALIGN;
+    m->partial = basin_arena_floats(&a, PAIRS_MAX_CHUNKS * m->shares);
+    m->scratch_size = ATTENTION_PLANES * e->heads * ATTENTION_TILE;
+    m->scratch = basin_arena_floats(&a, threads * m->scratch_size);
+    return a.used;
+}
+
+static void edges_mixed_prepare_slices(const void *context, int64_t first, int64_t last,
+                                       int place) {
+    const mixed *m = context;
+    const basin_cpu_edges *e = &m->edges;
+    int64_t states = (e->rows.nodes + e->rows.chunks) * e->heads;
+    (void)place;
+    basin_cpu_edges_fill(m->most, states, -INFINITY, first, last);
+    basin_cpu_edges_fill(m->total, states, 0, first, last);
+    basin_cpu_edges_fill(m->gain, states, 0, first, last);
+    if (m->query_sum) basin_cpu_edges_fill(m->query_sum, states * e->padded, 0, first, last);
+    basin_cpu_edges_fill(m->partial, e->rows.chunks * m->shares, 0, first, last);
+    basin_cpu_edges_pack(e, first, last);
+}
+
+static void edges_mixed_prepare(const mixed *m) {
+    basin_team_run(edges_mixed_prepare_slices, m, BASIN_CPU_EDGES_SLICES, 0, m->edges.threads);
+    basin_cpu_edges_find_runs(&m->edges);
+}
+
+static void dots_chunk(const void *context, int64_t h, int64_t block, int64_t chunk) {
+    const mixed *m = context;
+    const basin_cpu_edges *e = &m->edges;
+    const basin_cpu_pairs *rows = &e->rows;
+    int64_t stride = e->parts * e->padded;
+    const float *key = e->key + h * rows->others * stride;
+    for (basin_cpu_fragment f = basin_cpu_fragment_first(rows, chunk); f.begin < f.end;
+         basin_cpu_fragment_next(&f, rows, chunk)) {
+        basin_cpu_fragment run = basin_cpu_fragment_run(f, rows, block);
+        const float *query = e->query + (h * rows->nodes + f.node) * stride;
+        const int32_t *other = rows->other + run.begin;
+        int64_t at = h * e->plane + run.begin, n = run.end - run.begin;
+        if (e->parts == 2)
+            e->kernels->dot_two(m->r + at, m->c + at, query, key, other, n, e->padded);
+        else
+            e->kernels->dot(m->r + at, query, key, other, n, e->padded);
+    }
+}
+
+/* The pairs of a fragment as the pointwise kernels take them; state from `slot`. */
+static basin_attention_row row_of(const mixed *m, basin_cpu_fragment f, int64_t slot, int64_t chunk,
+                                  int place) {
+    const basin_cpu_edges *e = &m->edges;
+    const basin_attention *at = e->at;
+    bool reverse = e->mode == BASIN_ATTENTION_REVERSE;
+    float *dscale = reverse ? at->gscale : at->dscale, *dmix = reverse ? at->gmix : at->dmix;
+    float *partial = m->partial + chunk * m->shares;
+    int64_t heads = e->heads;
+    return (basin_attention_row){
+        .heads = heads,
+        .pairs = f.end - f.begin,
+        .plane = e->plane,
+        .scale_stride = heads,
+        .self = -1,
+        .beta = at->beta,
+        .mix = at->mix,
+        .added = at->added,
+        .scale = at->scale ? at->scale + f.begin * heads : NULL,
+        .w = at->w ? at->w + f.node * heads : NULL,
+        .r = m->r + f.begin,
+        .c = m->c ? m->c + f.begin : NULL,
+        .most = m->most + slot * heads,
+        .total = m->total + slot * heads,
+        .gain = m->gain + slot * heads,
+        .dscale = dscale ? dscale + f.begin * heads : NULL,
+        .dbeta = e->out_beta ? partial : NULL,
+        .dmix = dmix ? partial + heads * ATTENTION_ALIGN : NULL,
+        .scratch = m->scratch + place * m->scratch_size,
+    };
+}
+
+/* Folds the extra slots into the nodes they continue. */
+static void merge_states(const mixed *m) {
+    const basin_cpu_edges *e = &m->edges;
+    for (int64_t chunk = 0; chunk < e->rows.chunks; chunk++) {
+        int64_t node = basin_cpu_pairs_continued(&e->rows, chunk);
+        for (int64_t h = 0; node >= 0 && h < e->heads; h++) {
+            int64_t to = node * e->heads + h, from = (e->rows.nodes + chunk) * e->heads + h;
+            float most = fmaxf(m->most[to], m->most[from]);
+            float keep = expf(m->most[to] - most), add = expf(m->most[from] - most);
+            m->total[to] = m->total[to] * keep + m->total[from] * add;
+            m->gain[to] = m->gain[to] * keep + m->gain[from] * add;
+            m->most[to] = most;
+        }
+    }
+}
+
+static bool is_split(const basin_cpu_pairs *rows, basin_cpu_fragment f) {
+    return f.begin > rows->start[f.node] || f.end < rows->start[f.node + 1];
+}
+
+/* Rows that lie in one chunk are done at once; of the others, the state so far. */
+static void weigh_chunk(const mixed *m, int64_t chunk, int place) {
+    const basin_cpu_edges *e = &m->edges;
+    for (basin_cpu_fragment f = basin_cpu_fragment_first(&e->rows, chunk); f.begin < f.end;
+         basin_cpu_fragment_next(&f, &e->rows, chunk)) {
+        basin_attention_row row = row_of(m, f, f.slot, chunk, place);
+        bool partly = e->mode == BASIN_ATTENTION_VALUE || is_split(&e->rows, f);
+        (partly ? e->kernels->measure : e->kernels->complete)(&row);
+    }
+}
+
+static void finish_split(const mixed *m, int64_t chunk, int place) {
+    const basin_cpu_edges *e = &m->edges;
+    for (basin_cpu_fragment f = basin_cpu_fragment_first(&e->rows, chunk); f.begin < f.end;
+         basin_cpu_fragment_next(&f, &e->rows, chunk)) {
+        if (!is_split(&e->rows, f)) continue;
+        basin_attention_row row = row_of(m, f, f.node, chunk, place);
+        e->kernels->finish(&row);
+    }
+}
+
+/* out[i] = the sum over chunks and lanes of number `from + i`. */
+static void edges_mixed_add_partials(float *out, const mixed *m, int64_t from, int64_t count) {
+    for (int64_t i = 0; out && i < count; i++) {
+        float sum = 0;
+        for (int64_t chunk = 0; chunk < m->edges.rows.chunks; chunk++) {
+            const float *lane = m->partial + chunk * m->shares + (from + i) * ATTENTION_ALIGN;
+            for (int64_t j = 0; j < ATTENTION_ALIGN; j++) sum += lane[j];
+        }
+        out[i] = sum;
+    }
+}
+
+static void edges_mixed_close_rows(const void *context, int64_t first, int64_t last, int place) {
+    const mixed *m = context;
+    const basin_cpu_edges *e = &m->edges;
+    bool reverse = e->mode == BASIN_ATTENTION_REVERSE;
+    float *lse = reverse ? NULL : e->at->lse, *gw = reverse ? e->at->gw : NULL;
+    (void)place;
+    for (int64_t i = first; i < last; i++) {
+        bool any = m->total[i] != 0;
+        if (lse) lse[i] = any ? m->most[i] + logf(m->total[i]) : 0;
+        if (gw) gw[i] = any ? m->gain[i] / m->total[i] : 0;
+    }
+}
+
+static void weigh_chunks(const void *context, int64_t first, int64_t last, int place) {
+    for (int64_t chunk = first; chunk < last; chunk++) weigh_chunk(context, chunk, place);
+}
+
+static void finish_chunks(const void *context, int64_t first, int64_t last, int place) {
+    for (int64_t chunk = first; chunk < last; chunk++) finish_split(context, chunk, place);
+}
+
+static void weigh(const mixed *m) {
+    const basin_cpu_edges *e = &m->edges;
+    bool reverse = e->mode == BASIN_ATTENTION_REVERSE;
+    basin_team_run(weigh_chunks, m, e->rows.chunks, 1, e->threads);
+    merge_states(m);
+    basin_team_run(edges_mixed_close_rows, m, e->rows.nodes * e->heads, 0, e->threads);
+    if (e->mode == BASIN_ATTENTION_VALUE) return;
+    basin_team_run(finish_chunks, m, e->rows.chunks, 1, e->threads);
+    edges_mixed_add_partials(e->out_beta, m, 0, e->heads);
+    edges_mixed_add_partials(reverse ? e->at->gmix : e->at->dmix, m, e->heads, e->heads * e->heads);
+}
+
+static void edges_mixed_row_chunk(const void *context, int64_t h, int64_t block, int64_t chunk) {
+    const mixed *m = context;
+    const basin_cpu_edges *e = &m->edges;
+    const basin_cpu_pairs *rows = &e->rows;
+    const float *key = e->key + h * rows->others * e->parts * e->padded;
+    float *sums = m->query_sum + h * (rows->nodes + rows->chunks) * e->padded;
+    for (basin_cpu_fragment f = basin_cpu_fragment_first(rows, chunk); f.begin < f.end;
+         basin_cpu_fragment_next(&f, rows, chunk)) {
+        basin_cpu_fragment run = basin_cpu_fragment_run(f, rows, block);
+        float *sum = sums + f.slot * e->padded;
+        const int32_t *other = rows->other + run.begin;
+        int64_t at = h * e->plane + run.begin, n = run.end - run.begin;
+        if (e->parts == 2)
+            e->kernels->gather_two(sum, m->c + at, m->r + at, key, other, n, e->padded);
+        else
+            e->kernels->gather(sum, m->r + at, key, other, n, e->padded);
+    }
+}
+
+/* The weights of a column's pairs lie apart in r and c: fetch some, use them, go on. */
+static void column_run(const mixed *m, float *sum, int64_t h, basin_cpu_fragment run) {
+    const basin_cpu_edges *e = &m->edges;
+    const float *query = e->query + h * e->columns.others * e->parts * e->padded;
+    const float *r = m->r + h * e->plane, *c = m->c ? m->c + h * e->plane : NULL;
+    float t[GATHERED], gs[GATHERED];
+    for (int64_t begin = run.begin; begin < run.end; begin += GATHERED) {
+        int64_t n = run.end - begin < GATHERED ? run.end - begin : GATHERED;
+        const int32_t *pair = e->at->pattern.pair + begin, *other = e->columns.other + begin;
+        for (int64_t i = 0; i < n; i++) t[i] = r[pair[i]];
+        if (e->parts == 2) {
+            for (int64_t i = 0; i < n; i++) gs[i] = c[pair[i]];
+            e->kernels->gather_two(sum, gs, t, query, other, n, e->padded);
+        } else {
+            e->kernels->gather(sum, t, query, other, n, e->padded);
+        }
+    }
+}
+
+static void edges_mixed_column_chunk(const void *context, int64_t h, int64_t block, int64_t chunk) {
+    const mixed *m = context;
+    const basin_cpu_edges *e = &m->edges;
+    const basin_cpu_pairs *columns = &e->columns;
+    float *sums = e->key_sum + h * (columns->nodes + columns->chunks) * e->padded;
+    for (basin_cpu_fragment f = basin_cpu_fragment_first(columns, chunk); f.begin < f.end;
+         basin_cpu_fragment_next(&f, columns, chunk))
+        column_run(m, sums + f.slot * e->padded, h, basin_cpu_fragment_run(f, columns, block));
+}
+
+size_t basin_attention_mixed_workspace(const basin_attention *at, basin_attention_mode mode,
+                                       int threads) {
+    mixed m = {.edges = basin_cpu_edges_new(at, mode, threads)};
+    return edges_mixed_lay_out(&m, threads, NULL);
+}
+
+void basin_attention_mixed(const basin_attention *at, basin_attention_mode mode, int threads,
+                           void *workspace) {
+    mixed m = {.edges = basin_cpu_edges_new(at, mode, threads)};
+    basin_cpu_edges *e = &m.edges;
+    basin_cpu_edges_cut(e);
+    edges_mixed_lay_out(&m, threads, workspace);
+    edges_mixed_prepare(&m);
+    basin_cpu_edges_each(&m, dots_chunk, e, &e->rows);
+    weigh(&m);
+    if (e->out_query) {
+        basin_cpu_edges_each(&m, edges_mixed_row_chunk, e, &e->rows);
+        basin_cpu_edges_write(e->out_query, m.query_sum, e, &e->rows);
+    }
+    if (e->out_key) {
+        basin_cpu_edges_each(&m, edges_mixed_column_chunk, e, &e->columns);
+        basin_cpu_edges_write(e->out_key, e->key_sum, e, &e->columns);
+    }
 }

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#include "backend/cpu/attention/kernels.h"
+#include "backend/cpu/attention/attention.h"
 #include "backend/cpu/simd/vector_math.h"
 
 /* One tile of pairs of a row, all heads: what `measure` and `finish` share. The planes are

@@ -4,7 +4,7 @@
 #ifndef BASIN_BACKEND_CPU_ATTENTION_KERNELS_PRODUCTS_H
 #define BASIN_BACKEND_CPU_ATTENTION_KERNELS_PRODUCTS_H
 
-#include "backend/cpu/attention/kernels.h"
+#include "backend/cpu/attention/attention.h"
 #include "backend/cpu/simd/vector_math.h"
 
 /* Vectors of a row that a loop holds in registers. */

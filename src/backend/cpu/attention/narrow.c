@@ -1,4 +1,4 @@
-/* Attention of bfloat16 tokens, see narrow.h. A task is a batch entry and a head, in blocks of
+/* Attention of bfloat16 tokens, see attention.h. A task is a batch entry and a head, in blocks of
  * queries against all keys:
  *
  *     r = Q K'               c = A K' + Q B'          float, a block of [queries, keys]
@@ -8,7 +8,7 @@
  *
  * Factors are packed as the matrix product's kernel reads them. Tasks are cut by shapes alone, so
  * that results do not depend on the number of threads. */
-#include "backend/cpu/attention/narrow.h"
+#include "backend/cpu/attention/attention.h"
 
 #include <math.h>
 #include <string.h>

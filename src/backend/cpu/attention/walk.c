@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "backend/cpu/attention/kernels.h"
+#include "backend/cpu/attention/attention.h"
 #include "base/team/team.h"
 
 /* Pairs taken at once: their rows stay in the first-level cache while heads take turns. */

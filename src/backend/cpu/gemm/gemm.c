@@ -2,9 +2,10 @@
  * second-level cache, and the tiles of kernel.h are taken from them. k is cut into blocks
  * whose sums are added in order; the cut depends on k alone, so the numbers do not depend on the
  * rest. */
-#include "backend/gemm.h"
+#include <string.h>
 
 #include "backend/cpu/gemm/kernel.h"
+#include "backend/gemm.h"
 #include "backend/isa.h"
 #include "base/team/team.h"
 
@@ -346,3 +347,159 @@ void basin_gemm_serial(float *c, int64_t c_row, const float *a, int64_t a_row, i
     g.accumulate = accumulate;
     basin_gemm_run(&g, 1, workspace);
 }
+
+/* Packing of panels: a copy where lanes are neighbours in memory, a transpose where steps are. */
+
+#define INLINE static inline __attribute__((always_inline))
+
+typedef float vector __attribute__((vector_size(16)));
+
+INLINE vector load(const float *from) {
+    vector value;
+    memcpy(&value, from, sizeof value);
+    return value;
+}
+
+INLINE void store(float *to, vector value) { memcpy(to, &value, sizeof value); }
+
+/* to[i * width + j] = from[j * lane + i] for i, j < 4. */
+INLINE void transpose(float *to, const float *from, int64_t lane, int width) {
+    vector r0 = load(from), r1 = load(from + lane);
+    vector r2 = load(from + 2 * lane), r3 = load(from + 3 * lane);
+    vector low01 = __builtin_shufflevector(r0, r1, 0, 4, 1, 5);
+    vector low23 = __builtin_shufflevector(r2, r3, 0, 4, 1, 5);
+    vector high01 = __builtin_shufflevector(r0, r1, 2, 6, 3, 7);
+    vector high23 = __builtin_shufflevector(r2, r3, 2, 6, 3, 7);
+    store(to, __builtin_shufflevector(low01, low23, 0, 1, 4, 5));
+    store(to + width, __builtin_shufflevector(low01, low23, 2, 3, 6, 7));
+    store(to + 2 * width, __builtin_shufflevector(high01, high23, 0, 1, 4, 5));
+    store(to + 3 * width, __builtin_shufflevector(high01, high23, 2, 3, 6, 7));
+}
+
+void basin_gemm_panel_turn(float *panel, const float *x, int64_t lane, int width, int64_t k) {
+    int64_t p = 0;
+    for (; p + 4 <= k; p += 4)
+        for (int l = 0; l < width; l += 4)
+            transpose(panel + p * width + l, x + p + l * lane, lane, width);
+    for (; p < k; p++)
+        for (int l = 0; l < width; l++) panel[p * width + l] = x[l * lane + p];
+}
+
+/* Eight steps of all panels, then the next eight: reading stays in few pages and writing in order.
+ * `width` is a constant wherever this is inlined. */
+INLINE void copy_fixed(float *panels, const float *x, int64_t step, int64_t count, int width,
+                       int64_t k) {
+    for (int64_t first = 0; first < k; first += 8)
+        for (int64_t i = 0; i < count; i++)
+            for (int64_t p = first; p < first + 8 && p < k; p++)
+                memcpy(panels + (i * k + p) * width, x + p * step + i * width,
+                       (size_t)width * sizeof *x);
+}
+
+static void copy(float *panels, const float *x, int64_t step, int64_t count, int width, int64_t k) {
+    switch (width) {
+    case 4: copy_fixed(panels, x, step, count, 4, k); break;
+    case 6: copy_fixed(panels, x, step, count, 6, k); break;
+    case 8: copy_fixed(panels, x, step, count, 8, k); break;
+    case 12: copy_fixed(panels, x, step, count, 12, k); break;
+    case 16: copy_fixed(panels, x, step, count, 16, k); break;
+    case 14: copy_fixed(panels, x, step, count, 14, k); break;
+    case 32: copy_fixed(panels, x, step, count, 32, k); break;
+    default: copy_fixed(panels, x, step, count, width, k); break;
+    }
+}
+
+static void pack_any(float *panel, const float *x, int64_t lane, int64_t step, int64_t lanes,
+                     int width, int64_t k) {
+    for (int64_t p = 0; p < k; p++, panel += width) {
+        for (int64_t l = 0; l < lanes; l++) panel[l] = x[l * lane + p * step];
+        for (int64_t l = lanes; l < width; l++) panel[l] = 0.0F;
+    }
+}
+
+void basin_gemm_panels_pack(const basin_gemm_kernel *kernel, bool right, float *panels,
+                            const void *numbers, int64_t lane, int64_t step, int64_t lanes,
+                            int64_t k) {
+    const float *x = numbers;
+    int width = right ? kernel->nr : kernel->mr;
+    int64_t full = lane == 1 || step == 1 ? lanes / width : 0;
+    if (lane == 1)
+        copy(panels, x, step, full, width, k);
+    else
+        for (int64_t i = 0; i < full; i++)
+            kernel->turn(panels + i * width * k, x + i * width * lane, lane, width, k);
+    for (int64_t i = full; i * width < lanes; i++) {
+        int64_t left = lanes - i * width;
+        pack_any(panels + i * width * k, x + i * width * lane, lane, step,
+                 left < width ? left : width, width, k);
+    }
+}
+
+/* Packing of bfloat16 panels for kernels that multiply a few neighbouring steps of k at once:
+ * panel[(u * width + l) * unit + i] is step u * unit + i of lane l, zero where there is none. */
+
+/* A full panel of lanes that lie side by side. */
+static void pack_beside(uint16_t *panel, const uint16_t *x, int64_t step, int width, int unit,
+                        int64_t k) {
+    for (int64_t p = 0; p < k; p += unit, panel += width * unit)
+        for (int i = 0; i < unit; i++) {
+            const uint16_t *from = x + (p + i) * step;
+            bool there = p + i < k;
+            for (int l = 0; l < width; l++) panel[l * unit + i] = there ? from[l] : 0;
+        }
+}
+
+static void pack_narrow_pack_any(uint16_t *panel, const uint16_t *x, int64_t lane, int64_t step,
+                                 int64_t lanes, int width, int unit, int64_t k) {
+    for (int64_t p = 0; p < k; p += unit)
+        for (int64_t l = 0; l < width; l++, panel += unit)
+            for (int i = 0; i < unit; i++)
+                panel[i] = l < lanes && p + i < k ? x[l * lane + (p + i) * step] : 0;
+}
+
+void basin_gemm_narrow_pack(const basin_gemm_kernel *kernel, bool right, float *panels,
+                            const void *numbers, int64_t lane, int64_t step, int64_t lanes,
+                            int64_t k) {
+    const uint16_t *x = numbers;
+    int width = right ? kernel->nr : kernel->mr, unit = kernel->unit;
+    uint16_t *panel = (uint16_t *)panels;
+    int64_t size = (k + unit - 1) / unit * unit * width;
+    for (int64_t first = 0; first < lanes; first += width, panel += size) {
+        if (lane == 1 && lanes - first >= width)
+            pack_beside(panel, x + first, step, width, unit, k);
+        else
+            pack_narrow_pack_any(panel, x + first * lane, lane, step, lanes - first, width, unit,
+                                 k);
+    }
+}
+
+/* ---- The 4 x 8 tile of the matrix product in the compiler's own vectors, for any processor ----
+ */
+
+enum { MR = 4, NR = 8 };
+
+static void tile(float *c, int64_t c_row, const float *a, const float *b, int64_t k, int rows,
+                 int cols, bool accumulate, const basin_gemm_ahead *ahead) {
+    (void)ahead;
+    vector sum[MR][2] = {{{0}}};
+    for (int64_t p = 0; p < k; p++, a += MR, b += NR) {
+        vector b0 = load(b), b1 = load(b + 4);
+#pragma GCC unroll 4
+        for (int r = 0; r < MR; r++) {
+            sum[r][0] += a[r] * b0;
+            sum[r][1] += a[r] * b1;
+        }
+    }
+    float whole[MR * NR];
+    memcpy(whole, sum, sizeof whole);
+    basin_gemm_tile_copy(c, c_row, whole, NR, rows, cols, accumulate);
+}
+
+const basin_gemm_kernel basin_gemm_kernel_portable = {.mr = MR,
+                                                      .nr = NR,
+                                                      .unit = 1,
+                                                      .halves = 2,
+                                                      .a_block = 48 * 1024,
+                                                      .tile = tile,
+                                                      .pack = basin_gemm_panels_pack,
+                                                      .turn = basin_gemm_panel_turn};

@@ -3,7 +3,7 @@
 #define BASIN_BACKEND_CPU_SIMD_FINISH_BODY_H
 
 #include "backend/cpu/simd/simd.h"
-#include "backend/cpu/simd/vector_narrow.h"
+#include "backend/cpu/simd/vector_math.h"
 
 /* Up to VECTOR_LANES elements. The flags are constants wherever this is inlined. */
 VECTOR_INLINE void finish_vector(const basin_finish *f, const float *tile, int64_t at, int64_t n,

@@ -4,7 +4,7 @@
 #define BASIN_BACKEND_CPU_SIMD_NARROW_BODY_H
 
 #include "backend/cpu/simd/rows_body.h"
-#include "backend/cpu/simd/vector_narrow.h"
+#include "backend/cpu/simd/vector_math.h"
 
 static void widen(float *to, const uint16_t *x, int64_t n) {
     int64_t i = 0;

@@ -7,7 +7,6 @@
 
 #include "backend/cpu/simd/simd.h"
 #include "backend/cpu/simd/vector_function.h"
-#include "backend/cpu/simd/vector_power.h"
 #include "backend/op.h"
 
 typedef vfloat unary(vfloat a);

@@ -1,5 +1,5 @@
 /* Log-sum-exp and softmax over the keys that causal queries see, x [rows, N, M, H], and the
- * reverse; the equations are in ref/causal.c. A block takes a few queries. Their scores go through
+ * reverse; the equations are in ref/rows.c. A block takes a few queries. Their scores go through
  * shared memory (the workspace where they are too long), so that global memory is read and written
  * in order, and a warp takes the keys of one head of one query. In bfloat16 a warp takes a whole
  * query in registers instead, where it fits. What a query does not see is not read. Draws are made

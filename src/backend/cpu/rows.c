@@ -1,0 +1,445 @@
+/* Reductions, over axes or rows, causal pairs and layer norm. */
+#include <math.h>
+#include <string.h>
+
+#include "backend/cpu/cpu.h"
+#include "backend/shape.h"
+
+enum {
+    CHUNK = 32768,    /* elements, at least, in a chunk */
+    MAX_CHUNKS = 64,  /* per outer index */
+    STRETCH = 1024,   /* wide rows */
+    FOLD_WIDTH = 128, /* inner axes shorter than half of this are summed several rows at a time */
+};
+
+typedef struct span {
+    int64_t outer, middle, inner;
+    int64_t chunks; /* of the middle */
+} span;
+
+static span reduced_span(const basin_call *call) {
+    const basin_shape *shape = &call->in[0].shape;
+    int first = call->attr.axis, last = call->attr.axis + call->attr.count;
+    span s = {basin_shape_product(shape, 0, first), basin_shape_product(shape, first, last),
+              basin_shape_product(shape, last, shape->rank), 1};
+    int64_t chunks = s.middle * s.inner / CHUNK;
+    if (s.outer < MAX_CHUNKS && chunks > 1) s.chunks = chunks < MAX_CHUNKS ? chunks : MAX_CHUNKS;
+    if (s.chunks > s.middle && s.middle > 0) s.chunks = s.middle;
+    return s;
+}
+
+size_t basin_cpu_reduce_workspace(const basin_call *call, int threads) {
+    (void)threads;
+    span s = reduced_span(call);
+    return s.chunks > 1 ? (size_t)(s.outer * s.chunks * s.inner) * sizeof(float) : 0;
+}
+
+typedef struct reducer {
+    float (*row)(const float *x, int64_t n);
+    void (*rows)(float *to, const float *x, int64_t rows, int64_t stride, int64_t n);
+} reducer;
+
+/* A short inner axis: `fold` rows are taken as one wide row, and folded at the end. Wide rows are
+ * reduced in stretches, so that a long sum is a sum of sums. */
+static void reduce_folded(float *to, const float *x, int64_t rows, int64_t inner,
+                          const reducer *by) {
+    float pair[2 * FOLD_WIDTH], both[FOLD_WIDTH];
+    int64_t fold = FOLD_WIDTH / inner, width = fold * inner, whole = rows / fold;
+    by->rows(both, x, 0, width, width); /* the result of nothing */
+    for (int64_t i = 0; i < whole; i += STRETCH) {
+        memcpy(pair, both, (size_t)width * sizeof *pair);
+        by->rows(pair + width, x + i * width, whole - i < STRETCH ? whole - i : STRETCH, width,
+                 width);
+        by->rows(both, pair, 2, width, width);
+    }
+    by->rows(pair, both, fold, inner, inner);
+    by->rows(pair + inner, x + whole * width, rows - whole * fold, inner, inner);
+    by->rows(to, pair, 2, inner, inner);
+}
+
+/* to [inner] from `rows` rows of x. */
+static void reduce_part(float *to, const float *x, int64_t rows, int64_t inner, const reducer *by) {
+    if (inner == 1)
+        *to = by->row(x, rows);
+    else if (inner <= FOLD_WIDTH / 2 && rows > 2 * FOLD_WIDTH / inner)
+        reduce_folded(to, x, rows, inner, by);
+    else
+        by->rows(to, x, rows, inner, inner);
+}
+
+static reducer reducer_of(const basin_cpu_frame *frame) {
+    if (frame->call->op == BASIN_OP_MAX) return (reducer){frame->simd->max, frame->simd->max_rows};
+    return (reducer){frame->simd->sum, frame->simd->sum_rows};
+}
+
+/* Where the results of chunks go: [outer, chunks, inner]. */
+static float *chunk_results(const basin_cpu_frame *frame, const span *s) {
+    return s->chunks > 1 ? frame->workspace : frame->out[0];
+}
+
+static void reduce_chunks(const basin_cpu_frame *frame, int64_t begin, int64_t end) {
+    span s = reduced_span(frame->call);
+    reducer by = reducer_of(frame);
+    const float *x = frame->in[0]; /* [outer, middle, inner] */
+    for (int64_t i = begin; i < end; i++) {
+        int64_t at = i / s.chunks, chunk = i % s.chunks;
+        int64_t first = basin_cpu_first(chunk, s.chunks, s.middle);
+        int64_t last = basin_cpu_first(chunk + 1, s.chunks, s.middle);
+        reduce_part(chunk_results(frame, &s) + i * s.inner, x + (at * s.middle + first) * s.inner,
+                    last - first, s.inner, &by);
+    }
+}
+
+static void reduce(const basin_cpu_frame *frame) {
+    span s = reduced_span(frame->call);
+    reducer by = reducer_of(frame);
+    float *y = frame->out[0]; /* [outer, inner] */
+    basin_cpu_share(frame, reduce_chunks, s.outer * s.chunks, s.outer * s.middle * s.inner);
+    for (int64_t i = 0; i < s.outer && s.chunks > 1; i++)
+        reduce_part(y + i * s.inner, chunk_results(frame, &s) + i * s.chunks * s.inner, s.chunks,
+                    s.inner, &by);
+}
+
+void basin_cpu_sum(const basin_cpu_frame *frame) { reduce(frame); }
+
+void basin_cpu_max(const basin_cpu_frame *frame) { reduce(frame); }
+
+/* Calls `part` for the rows of the operand; an element takes `cost` operations. */
+static void share_rows(const basin_cpu_frame *frame, basin_cpu_part *part, int64_t cost) {
+    const basin_shape *shape = &frame->call->in[0].shape;
+    int64_t rows = basin_cpu_rows(shape);
+    basin_cpu_share(frame, part, rows, rows * basin_cpu_width(shape) * cost);
+}
+
+static void logsumexp_rows(const basin_cpu_frame *frame, int64_t first, int64_t last) {
+    int64_t n = basin_cpu_width(&frame->call->in[0].shape);
+    const float *x = frame->in[0]; /* [rows, n] */
+    float *y = frame->out[0];      /* [rows] */
+    for (int64_t i = first; i < last; i++) y[i] = frame->simd->logsumexp(x + i * n, n);
+}
+
+void basin_cpu_logsumexp(const basin_cpu_frame *frame) { share_rows(frame, logsumexp_rows, 4); }
+
+static void softmax_rows(const basin_cpu_frame *frame, int64_t first, int64_t last) {
+    int64_t n = basin_cpu_width(&frame->call->in[0].shape);
+    const float *x = frame->in[0]; /* [rows, n] */
+    float *y = frame->out[0];      /* [rows, n] */
+    for (int64_t i = first; i < last; i++) frame->simd->softmax(y + i * n, x + i * n, n);
+}
+
+void basin_cpu_softmax(const basin_cpu_frame *frame) { share_rows(frame, softmax_rows, 4); }
+
+/* Newton's steps from below, where the sum is too large: it falls with the threshold and is convex,
+ * so that every step ends below as well. In double, for their end is where rounding stops them. */
+static double row_threshold(const float *x, int64_t n, int power, double t) {
+    for (double step = 1; step > 0;) {
+        double sum = -1, slope = 0;
+        for (int64_t j = 0; j < n; j++) {
+            double over = fmax((double)x[j] - t, 0);
+            sum += power == 1 ? over : over * over;
+            slope += power == 1 ? over > 0 : 2 * over;
+        }
+        double next = t + sum / slope;
+        step = next > t ? next - t : 0; /* NaN ends it, too */
+        t = step > 0 ? next : t;
+    }
+    return t;
+}
+
+static void threshold_rows(const basin_cpu_frame *frame, int64_t first, int64_t last) {
+    int64_t n = basin_cpu_width(&frame->call->in[0].shape);
+    const float *x = frame->in[0]; /* [rows, n] */
+    float *y = frame->out[0];      /* [rows] */
+    for (int64_t i = first; i < last; i++) {
+        double most = n > 0 ? (double)frame->simd->max(x + i * n, n) : 1;
+        y[i] = (float)row_threshold(x + i * n, n, frame->call->attr.count, most - 1);
+    }
+}
+
+void basin_cpu_threshold(const basin_cpu_frame *frame) { share_rows(frame, threshold_rows, 16); }
+
+/* ---- sums of squares of many tensors ---- */
+
+static int64_t square_chunks(const basin_call *call, int k) {
+    return (basin_shape_count(call->in[k].shape) + CHUNK - 1) / CHUNK;
+}
+
+static int64_t all_square_chunks(const basin_call *call) {
+    int64_t chunks = 0;
+    for (int k = 0; k < call->ins; k++) chunks += square_chunks(call, k);
+    return chunks;
+}
+
+size_t basin_cpu_squares_workspace(const basin_call *call, int threads) {
+    (void)threads;
+    return (size_t)all_square_chunks(call) * sizeof(double);
+}
+
+/* The squares of one chunk of all operands' chunks. */
+static double square_part(const basin_cpu_frame *frame, int64_t chunk) {
+    const basin_call *call = frame->call;
+    int k = 0;
+    for (; chunk >= square_chunks(call, k); k++) chunk -= square_chunks(call, k);
+    int64_t count = basin_shape_count(call->in[k].shape), first = chunk * CHUNK;
+    const float *x = (const float *)frame->in[k] + first;
+    double sum = 0;
+    for (int64_t i = 0; i < CHUNK && first + i < count; i += STRETCH) {
+        int64_t left = count - first - i;
+        sum += (double)frame->simd->dot(x + i, x + i, left < STRETCH ? left : STRETCH);
+    }
+    return sum;
+}
+
+static void square_parts(const basin_cpu_frame *frame, int64_t first, int64_t last) {
+    double *part = frame->workspace; /* [chunks] */
+    for (int64_t i = first; i < last; i++) part[i] = square_part(frame, i);
+}
+
+void basin_cpu_squares(const basin_cpu_frame *frame) {
+    int64_t chunks = all_square_chunks(frame->call);
+    const double *part = frame->workspace; /* [chunks] */
+    double sum = 0;
+    basin_cpu_share(frame, square_parts, chunks, chunks * CHUNK);
+    for (int64_t i = 0; i < chunks; i++) sum += part[i];
+    *(float *)frame->out[0] = (float)sum;
+}
+
+/* Log-sum-exp and softmax over the keys that causal queries see, x [rows, N, M, H], and the
+ * reverse; the equations are in ref/rows.c. A query's scores are turned to [H, keys seen] in
+ * scratch memory, so that vectors run along keys. */
+
+enum { BUFFERS = 2 }; /* of a row of scores, for each thread */
+
+typedef struct causal {
+    const basin_cpu_frame *frame;
+    int64_t queries, keys, heads;
+    int64_t offset; /* query n sees keys 0 .. n + offset - 1 */
+    float factor;
+    const float *x, *c;  /* [rows, N, M, H]; c of the reverse */
+    const int32_t *seed; /* or NULL */
+} causal;
+
+static int64_t row_length(const basin_call *call) {
+    const basin_shape *s = &call->in[0].shape;
+    return (s->dim[s->rank - 2] * s->dim[s->rank - 1] + 15) / 16 * 16;
+}
+
+size_t basin_cpu_causal_workspace(const basin_call *call, int threads) {
+    return (size_t)threads * BUFFERS * (size_t)row_length(call) * sizeof(float);
+}
+
+static causal causal_of(const basin_cpu_frame *frame) {
+    const basin_call *call = frame->call;
+    const basin_shape *s = &call->in[0].shape;
+    bool reverse = call->op == BASIN_OP_CAUSAL_SOFTMAX_REVERSE;
+    int seed = reverse ? 2 : 1;
+    return (causal){.frame = frame,
+                    .queries = s->dim[s->rank - 3],
+                    .keys = s->dim[s->rank - 2],
+                    .heads = s->dim[s->rank - 1],
+                    .offset = call->attr.exclude_self ? 0 : 1,
+                    .factor = (float)call->attr.value,
+                    .x = frame->in[0],
+                    .c = reverse ? frame->in[1] : NULL,
+                    .seed = call->ins > seed ? frame->in[seed] : NULL};
+}
+
+static float *buffer(const causal *c, int place, int number) {
+    return (float *)c->frame->workspace + (place * BUFFERS + number) * row_length(c->frame->call);
+}
+
+static int64_t seen(const causal *c, int64_t row) {
+    int64_t n = row % c->queries + c->offset;
+    return n < c->keys ? n : c->keys;
+}
+
+/* to[h, m] = factor from[m, h] */
+static void turn_in(const causal *c, float *to, const float *from, int64_t count, float factor) {
+    for (int64_t h = 0; h < c->heads; h++)
+        for (int64_t m = 0; m < count; m++) to[h * count + m] = factor * from[m * c->heads + h];
+}
+
+/* to[m, h] = from[h, m], and zeros behind. */
+static void turn_out(const causal *c, float *to, const float *from, int64_t count) {
+    for (int64_t m = 0; m < count; m++)
+        for (int64_t h = 0; h < c->heads; h++) to[m * c->heads + h] = from[h * count + m];
+    c->frame->simd->fill(to + count * c->heads, 0, (c->keys - count) * c->heads);
+}
+
+/* Drops some of the numbers x [count, H] of a row of scores; `draw` is scratch. */
+static void drop(const causal *c, float *x, float *draw, int64_t row, int64_t count) {
+    const basin_attr *attr = &c->frame->call->attr;
+    int64_t first = row * c->keys * c->heads, numbers = count * c->heads;
+    if (!c->seed) return;
+    uint64_t seed = (uint64_t)(uint32_t)c->seed[1] << 32 | (uint32_t)c->seed[0];
+    float more = (float)(1 / (1 - attr->drop));
+    c->frame->simd->uniform(draw, seed, attr->stream, (uint64_t)first, (size_t)numbers);
+    for (int64_t i = 0; i < numbers; i++) x[i] *= (double)draw[i] > attr->drop ? more : 0.0F;
+}
+
+static void causal_logsumexp_rows(const void *context, int64_t first, int64_t last, int place) {
+    const causal *c = context;
+    float *y = c->frame->out[0]; /* [rows, H] */
+    for (int64_t i = first; i < last; i++) {
+        float *score = buffer(c, place, 0);
+        int64_t count = seen(c, i);
+        turn_in(c, score, c->x + i * c->keys * c->heads, count, c->factor);
+        for (int64_t h = 0; h < c->heads; h++)
+            y[i * c->heads + h] =
+                count > 0 ? c->frame->simd->logsumexp(score + h * count, count) : 0.0F;
+    }
+}
+
+/* Shares of a row, [H, keys seen], in the first buffer. */
+static float *shares_of(const causal *c, int64_t row, int64_t count, int place) {
+    float *share = buffer(c, place, 0), *score = buffer(c, place, 1);
+    turn_in(c, score, c->x + row * c->keys * c->heads, count, c->factor);
+    for (int64_t h = 0; h < c->heads; h++)
+        c->frame->simd->softmax(share + h * count, score + h * count, count);
+    return share;
+}
+
+static void causal_softmax_rows(const void *context, int64_t first, int64_t last, int place) {
+    const causal *c = context;
+    for (int64_t i = first; i < last; i++) {
+        float *y = (float *)c->frame->out[0] + i * c->keys * c->heads; /* [M, H] */
+        int64_t count = seen(c, i);
+        turn_out(c, y, shares_of(c, i, count, place), count);
+        drop(c, y, buffer(c, place, 1), i, count);
+    }
+}
+
+static void reverse_rows(const void *context, int64_t first, int64_t last, int place) {
+    const causal *c = context;
+    for (int64_t i = first; i < last; i++) {
+        float *dx = (float *)c->frame->out[0] + i * c->keys * c->heads; /* [M, H] */
+        int64_t count = seen(c, i), numbers = count * c->heads;
+        float *p = shares_of(c, i, count, place), *d = buffer(c, place, 1);
+        const float *from = c->c + i * c->keys * c->heads;
+        for (int64_t j = 0; j < numbers; j++) dx[j] = from[j];
+        drop(c, dx, d, i, count);
+        turn_in(c, d, dx, count, 1);
+        for (int64_t h = 0; h < c->heads; h++) {
+            float mean = c->frame->simd->dot(p + h * count, d + h * count, count);
+            for (int64_t m = h * count; m < (h + 1) * count; m++) p[m] *= c->factor * (d[m] - mean);
+        }
+        turn_out(c, dx, p, count);
+    }
+}
+
+static void share(const basin_cpu_frame *frame, basin_team_body *body) {
+    causal c = causal_of(frame);
+    const basin_shape *s = &frame->call->in[0].shape;
+    int64_t rows = basin_shape_product(s, 0, s->rank - 2);
+    basin_team_run(body, &c, rows, 0, basin_cpu_team(frame, rows * c.keys * c.heads * 4));
+}
+
+void basin_cpu_causal_logsumexp(const basin_cpu_frame *frame) {
+    share(frame, causal_logsumexp_rows);
+}
+
+void basin_cpu_causal_softmax(const basin_cpu_frame *frame) { share(frame, causal_softmax_rows); }
+
+void basin_cpu_causal_softmax_reverse(const basin_cpu_frame *frame) { share(frame, reverse_rows); }
+
+/* Layer norm with a scalar gain, g = gamma n + delta, n = (x - mean) / sqrt(var + eps), and
+ * its reverse: dx = gamma (c - mean(c) - n mean(c n)) / sqrt(var + eps), dgamma = sum c n and
+ * ddelta = sum over rows of c. The two sums run over fixed chunks of rows. */
+
+enum { ROWS = 16, NORM_MAX_CHUNKS = 64 };
+
+static void norm_rows(const basin_cpu_frame *frame, int64_t first, int64_t last) {
+    int64_t width = basin_cpu_width(&frame->call->in[0].shape);
+    const float *x = frame->in[0];     /* [rows, width] */
+    const float *gamma = frame->in[1]; /* [] */
+    const float *delta = frame->in[2]; /* [width] */
+    void *g = frame->out[0];           /* [rows, width] */
+    bool narrow = frame->call->out[0].kind == BASIN_NARROW;
+    float epsilon = (float)frame->call->attr.value;
+    for (int64_t i = first; i < last; i++) {
+        const float *row = x + i * width;
+        if (narrow)
+            frame->simd->norm_narrow((uint16_t *)g + i * width, row, *gamma, delta, epsilon, width);
+        else
+            frame->simd->norm((float *)g + i * width, row, *gamma, delta, epsilon, width);
+    }
+}
+
+void basin_cpu_layernorm(const basin_cpu_frame *frame) {
+    const basin_shape *shape = &frame->call->in[0].shape;
+    int64_t rows = basin_cpu_rows(shape);
+    basin_cpu_share(frame, norm_rows, rows, rows * basin_cpu_width(shape));
+}
+
+static int64_t row_chunks(const basin_shape *shape) {
+    int64_t chunks = (basin_cpu_rows(shape) + ROWS - 1) / ROWS;
+    return chunks < NORM_MAX_CHUNKS ? chunks : NORM_MAX_CHUNKS;
+}
+
+size_t basin_cpu_layernorm_reverse_workspace(const basin_call *call, int threads) {
+    (void)threads;
+    const basin_shape *shape = &call->in[0].shape;
+    /* of each chunk: its part of ddelta and of dgamma, and a row of c as float */
+    return (size_t)(row_chunks(shape) * (2 * basin_cpu_width(shape) + 1)) * sizeof(float);
+}
+
+/* A row's cotangent as float, `own` being room for it. */
+static const float *cotangent(const basin_cpu_frame *frame, float *own, int64_t row,
+                              int64_t width) {
+    if (frame->call->in[2].kind != BASIN_NARROW) return (const float *)frame->in[2] + row * width;
+    frame->simd->widen(own, (const uint16_t *)frame->in[2] + row * width, width);
+    return own;
+}
+
+/* One row: dx, and dx once more where it is asked for; returns the row's part of dgamma. */
+static float reverse_row(const basin_cpu_frame *frame, float *part, float *own, int64_t i,
+                         int64_t width) {
+    const float *x = (const float *)frame->in[0] + i * width;
+    const float *r = frame->call->ins > 3 ? (const float *)frame->in[3] + i * width : NULL;
+    float *dx = frame->out[0] ? (float *)frame->out[0] + i * width : NULL;
+    uint16_t *again = frame->call->outs > 3 ? frame->out[3] : NULL; /* [rows, width] */
+    float sum = frame->simd->norm_reverse(dx, part, x, *(const float *)frame->in[1],
+                                          cotangent(frame, own, i, width),
+                                          (float)frame->call->attr.value, width);
+    if (r && dx) frame->simd->axpy(dx, 1, r, width);
+    if (again && dx) frame->simd->narrow(again + i * width, dx, width);
+    return sum;
+}
+
+/* Chunk k: dx of its rows, and into `part` its share of ddelta; returns that of dgamma. */
+static double reverse_chunk(const basin_cpu_frame *frame, float *part, float *own, int64_t k) {
+    const basin_shape *shape = &frame->call->in[0].shape;
+    int64_t rows = basin_cpu_rows(shape), width = basin_cpu_width(shape);
+    double sum = 0;
+    int64_t last = basin_cpu_first(k + 1, row_chunks(shape), rows);
+    for (int64_t i = basin_cpu_first(k, row_chunks(shape), rows); i < last; i++) {
+        sum += reverse_row(frame, part, own, i, width);
+    }
+    return sum;
+}
+
+static void reverse_chunks(const basin_cpu_frame *frame, int64_t first, int64_t last) {
+    const basin_shape *shape = &frame->call->in[0].shape;
+    int64_t width = basin_cpu_width(shape);
+    float *part_delta = frame->workspace;                       /* [chunks, width] */
+    float *part_gamma = part_delta + row_chunks(shape) * width; /* [chunks] */
+    float *wide = part_gamma + row_chunks(shape);               /* [chunks, width] */
+    for (int64_t k = first; k < last; k++) {
+        float *part = frame->out[2] ? part_delta + k * width : NULL;
+        if (part) memset(part, 0, (size_t)width * sizeof *part);
+        part_gamma[k] = (float)reverse_chunk(frame, part, wide + k * width, k);
+    }
+}
+
+/* in: x, gamma, c and perhaps r; out: dx, dgamma, ddelta and perhaps dx narrow, as op.h has them.
+ */
+void basin_cpu_layernorm_reverse(const basin_cpu_frame *frame) {
+    const basin_shape *shape = &frame->call->in[0].shape;
+    int64_t width = basin_cpu_width(shape), chunks = row_chunks(shape);
+    float *dgamma = frame->out[1], *ddelta = frame->out[2];
+    const float *part_delta = frame->workspace;            /* [chunks, width] */
+    const float *part_gamma = part_delta + chunks * width; /* [chunks] */
+    basin_cpu_share(frame, reverse_chunks, chunks, basin_cpu_rows(shape) * width);
+    if (dgamma) *dgamma = frame->simd->sum(part_gamma, chunks);
+    if (ddelta) frame->simd->sum_rows(ddelta, part_delta, chunks, width, width);
+}

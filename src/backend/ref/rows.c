@@ -1,0 +1,266 @@
+/* Reductions, over axes or rows, causal pairs and layer norm. */
+#include <math.h>
+
+#include "backend/ref/ref.h"
+#include "backend/shape.h"
+#include "basin/random.h"
+
+typedef struct span {
+    int64_t outer, middle, inner; /* x is [outer, middle, inner]; the middle vanishes */
+} span;
+
+static span reduced_span(const basin_call *call) {
+    const basin_shape *shape = &call->in[0].shape;
+    int first = call->attr.axis, last = call->attr.axis + call->attr.count;
+    return (span){basin_shape_product(shape, 0, first), basin_shape_product(shape, first, last),
+                  basin_shape_product(shape, last, shape->rank)};
+}
+
+void basin_ref_sum(const basin_ref_frame *frame) {
+    const double *x = frame->in[0]; /* [outer, middle, inner] */
+    double *y = frame->out[0];      /* [outer, inner] */
+    span s = reduced_span(frame->call);
+    for (int64_t i = 0; i < s.outer; i++)
+        for (int64_t j = 0; j < s.inner; j++) {
+            double sum = 0;
+            for (int64_t k = 0; k < s.middle; k++) sum += x[(i * s.middle + k) * s.inner + j];
+            y[i * s.inner + j] = sum;
+        }
+}
+
+void basin_ref_max(const basin_ref_frame *frame) {
+    const double *x = frame->in[0]; /* [outer, middle, inner] */
+    double *y = frame->out[0];      /* [outer, inner] */
+    span s = reduced_span(frame->call);
+    for (int64_t i = 0; i < s.outer; i++)
+        for (int64_t j = 0; j < s.inner; j++) {
+            double most = -INFINITY;
+            for (int64_t k = 0; k < s.middle; k++) {
+                double value = x[(i * s.middle + k) * s.inner + j];
+                if (value > most || isnan(value)) most = value;
+                if (isnan(value)) break;
+            }
+            y[i * s.inner + j] = most;
+        }
+}
+
+static double row_logsumexp(const double *x /* [n] */, int64_t n) {
+    double most = -INFINITY, sum = 0;
+    for (int64_t i = 0; i < n; i++) most = x[i] > most || isnan(x[i]) ? x[i] : most;
+    if (isinf(most)) return most;
+    for (int64_t i = 0; i < n; i++) sum += exp(x[i] - most);
+    return most + log(sum);
+}
+
+static int64_t row_width(const basin_shape *shape) {
+    return shape->rank > 0 ? shape->dim[shape->rank - 1] : 1;
+}
+
+static int64_t row_count(const basin_shape *shape) {
+    return basin_shape_product(shape, 0, shape->rank - 1);
+}
+
+void basin_ref_logsumexp(const basin_ref_frame *frame) {
+    const basin_shape *shape = &frame->call->in[0].shape;
+    int64_t rows = row_count(shape), n = row_width(shape);
+    const double *x = frame->in[0]; /* [rows, n] */
+    double *y = frame->out[0];      /* [rows] */
+    for (int64_t i = 0; i < rows; i++) y[i] = row_logsumexp(x + i * n, n);
+}
+
+void basin_ref_softmax(const basin_ref_frame *frame) {
+    const basin_shape *shape = &frame->call->in[0].shape;
+    int64_t rows = row_count(shape), n = row_width(shape);
+    const double *x = frame->in[0]; /* [rows, n] */
+    double *y = frame->out[0];      /* [rows, n] */
+    for (int64_t i = 0; i < rows; i++) {
+        double lse = row_logsumexp(x + i * n, n);
+        for (int64_t j = 0; j < n; j++) y[i * n + j] = exp(x[i * n + j] - lse);
+    }
+}
+
+/* Halves [max - 1, max], which holds the threshold, until no number lies between its ends. */
+static double row_threshold(const double *x, int64_t n, int power) {
+    double most = n > 0 ? x[0] : 0;
+    for (int64_t j = 0; j < n; j++) most = x[j] > most || isnan(x[j]) ? x[j] : most;
+    double low = most - 1, high = most;
+    while (n > 0) {
+        double t = (low + high) / 2, sum = 0;
+        if (!(t > low && t < high)) break;
+        for (int64_t j = 0; j < n; j++)
+            if (x[j] > t) sum += power == 1 ? x[j] - t : (x[j] - t) * (x[j] - t);
+        if (sum > 1)
+            low = t;
+        else
+            high = t;
+    }
+    return n > 0 ? low : 0;
+}
+
+void basin_ref_threshold(const basin_ref_frame *frame) {
+    const basin_shape *shape = &frame->call->in[0].shape;
+    int64_t rows = row_count(shape), n = row_width(shape);
+    const double *x = frame->in[0]; /* [rows, n] */
+    double *y = frame->out[0];      /* [rows] */
+    for (int64_t i = 0; i < rows; i++) y[i] = row_threshold(x + i * n, n, frame->call->attr.count);
+}
+
+void basin_ref_squares(const basin_ref_frame *frame) {
+    double sum = 0;
+    for (int k = 0; k < frame->call->ins; k++) {
+        const double *x = frame->in[k];
+        int64_t count = basin_shape_count(frame->call->in[k].shape);
+        for (int64_t i = 0; i < count; i++) sum += x[i] * x[i];
+    }
+    *(double *)frame->out[0] = sum;
+}
+
+/* Log-sum-exp and softmax over the keys that causal queries see, x [rows, N, M, H], and the
+ * reverse: p = exp(f x - lse), y = p kept, dx = f p (d - sum over keys of p d) with d = c kept. */
+
+typedef struct causal {
+    int64_t rows, queries, keys, heads;
+    double factor;
+    int64_t offset; /* query n sees keys 0 .. n + offset - 1 */
+} causal;
+
+static causal sizes(const basin_call *call) {
+    const basin_shape *s = &call->in[0].shape;
+    return (causal){basin_shape_product(s, 0, s->rank - 3),
+                    s->dim[s->rank - 3],
+                    s->dim[s->rank - 2],
+                    s->dim[s->rank - 1],
+                    call->attr.value,
+                    call->attr.exclude_self ? 0 : 1};
+}
+
+static int64_t seen(const causal *c, int64_t n) {
+    return n + c->offset < c->keys ? n + c->offset : c->keys;
+}
+
+/* Of every stride-th number; 0 of none. */
+static double logsumexp(const double *x, int64_t count, int64_t stride, double factor) {
+    double most = -INFINITY, sum = 0;
+    for (int64_t m = 0; m < count; m++) most = fmax(most, factor * x[m * stride]);
+    if (isinf(most)) return count > 0 ? most : 0;
+    for (int64_t m = 0; m < count; m++) sum += exp(factor * x[m * stride] - most);
+    return most + log(sum);
+}
+
+/* What share i is multiplied by. */
+static double kept(const basin_ref_frame *frame, const int32_t *seed, int64_t i) {
+    double drop = frame->call->attr.drop;
+    if (!seed) return 1;
+    uint64_t number = (uint64_t)(uint32_t)seed[0] | (uint64_t)(uint32_t)seed[1] << 32;
+    float draw = basin_random_uniform_at(number, frame->call->attr.stream, (uint64_t)i);
+    return (double)draw > drop ? 1 / (1 - drop) : 0;
+}
+
+void basin_ref_causal_logsumexp(const basin_ref_frame *frame) {
+    causal c = sizes(frame->call);
+    const double *x = frame->in[0]; /* [rows, N, M, H] */
+    double *y = frame->out[0];      /* [rows, N, H] */
+    for (int64_t i = 0; i < c.rows * c.queries; i++)
+        for (int64_t h = 0; h < c.heads; h++)
+            y[i * c.heads + h] =
+                logsumexp(x + i * c.keys * c.heads + h, seen(&c, i % c.queries), c.heads, c.factor);
+}
+
+void basin_ref_causal_softmax(const basin_ref_frame *frame) {
+    causal c = sizes(frame->call);
+    const double *x = frame->in[0]; /* [rows, N, M, H] */
+    const int32_t *seed = frame->call->ins > 1 ? frame->in[1] : NULL;
+    double *y = frame->out[0]; /* like x */
+    basin_ref_clear(frame);
+    for (int64_t i = 0; i < c.rows * c.queries; i++)
+        for (int64_t h = 0; h < c.heads; h++) {
+            int64_t first = i * c.keys * c.heads + h, count = seen(&c, i % c.queries);
+            double lse = logsumexp(x + first, count, c.heads, c.factor);
+            for (int64_t m = 0; m < count; m++) {
+                int64_t at = first + m * c.heads;
+                y[at] = exp(c.factor * x[at] - lse) * kept(frame, seed, at);
+            }
+        }
+}
+
+void basin_ref_causal_softmax_reverse(const basin_ref_frame *frame) {
+    causal c = sizes(frame->call);
+    const double *x = frame->in[0], *d = frame->in[1]; /* [rows, N, M, H] */
+    const int32_t *seed = frame->call->ins > 2 ? frame->in[2] : NULL;
+    double *dx = frame->out[0]; /* like x */
+    basin_ref_clear(frame);
+    for (int64_t i = 0; i < c.rows * c.queries; i++)
+        for (int64_t h = 0; h < c.heads; h++) {
+            int64_t first = i * c.keys * c.heads + h, count = seen(&c, i % c.queries);
+            double lse = logsumexp(x + first, count, c.heads, c.factor), mean = 0;
+            for (int64_t at = first; at < first + count * c.heads; at += c.heads)
+                mean += exp(c.factor * x[at] - lse) * d[at] * kept(frame, seed, at);
+            for (int64_t at = first; at < first + count * c.heads; at += c.heads)
+                dx[at] =
+                    c.factor * exp(c.factor * x[at] - lse) * (d[at] * kept(frame, seed, at) - mean);
+        }
+}
+
+/* Layer norm with a scalar gain: g = gamma n + delta, n = (x - mean) / s, s = sqrt(var + eps).
+ * With n' = c - mean(c) - n mean(c n), its reverse for a cotangent c of g is
+ * dx = gamma n' / s, dgamma = sum c n, ddelta = sum over rows of c. */
+
+typedef struct moments {
+    double mean, deviation; /* deviation = sqrt(var + eps) */
+} moments;
+
+static moments row_moments(const double *x /* [width] */, int64_t width, double epsilon) {
+    double sum = 0, square = 0;
+    for (int64_t j = 0; j < width; j++) sum += x[j];
+    double mean = sum / (double)width;
+    for (int64_t j = 0; j < width; j++) square += (x[j] - mean) * (x[j] - mean);
+    return (moments){mean, sqrt(square / (double)width + epsilon)};
+}
+
+void basin_ref_layernorm(const basin_ref_frame *frame) {
+    const basin_shape *shape = &frame->call->in[0].shape;
+    int64_t width = shape->dim[shape->rank - 1];
+    int64_t rows = basin_shape_product(shape, 0, shape->rank - 1);
+    const double *x = frame->in[0];     /* [rows, width] */
+    const double *gamma = frame->in[1]; /* [] */
+    const double *delta = frame->in[2]; /* [width] */
+    double *g = frame->out[0];          /* [rows, width] */
+    for (int64_t i = 0; i < rows; i++) {
+        moments m = row_moments(x + i * width, width, frame->call->attr.value);
+        for (int64_t j = 0; j < width; j++)
+            g[i * width + j] = *gamma * (x[i * width + j] - m.mean) / m.deviation + delta[j];
+    }
+}
+
+void basin_ref_layernorm_reverse(const basin_ref_frame *frame) {
+    const basin_shape *shape = &frame->call->in[0].shape;
+    int64_t width = shape->dim[shape->rank - 1];
+    int64_t rows = basin_shape_product(shape, 0, shape->rank - 1);
+    const double *x = frame->in[0];                               /* [rows, width] */
+    const double *gamma = frame->in[1];                           /* [] */
+    const double *c = frame->in[2];                               /* [rows, width] */
+    double *dx = frame->out[0];                                   /* [rows, width] */
+    double *dgamma = frame->out[1];                               /* [] */
+    double *ddelta = frame->out[2];                               /* [width] */
+    const double *r = frame->call->ins > 3 ? frame->in[3] : NULL; /* [rows, width] */
+    double *again = frame->call->outs > 3 ? frame->out[3] : NULL; /* [rows, width] */
+    basin_ref_clear(frame);
+    for (int64_t i = 0; i < rows; i++) {
+        const double *xi = x + i * width, *ci = c + i * width;
+        moments m = row_moments(xi, width, frame->call->attr.value);
+        double sum_c = 0, sum_cn = 0;
+        for (int64_t j = 0; j < width; j++) {
+            sum_c += ci[j];
+            sum_cn += ci[j] * (xi[j] - m.mean) / m.deviation;
+            if (ddelta) ddelta[j] += ci[j];
+        }
+        if (dgamma) *dgamma += sum_cn;
+        for (int64_t j = 0; dx && j < width; j++) {
+            double n = (xi[j] - m.mean) / m.deviation;
+            dx[i * width + j] =
+                *gamma / m.deviation * (ci[j] - sum_c / (double)width - n * sum_cn / (double)width);
+            if (r) dx[i * width + j] += r[i * width + j];
+            if (again) again[i * width + j] = dx[i * width + j];
+        }
+    }
+}
