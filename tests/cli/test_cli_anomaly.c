@@ -176,24 +176,22 @@ static void eval_names_the_best_run(void **state) {
     assert_contains(p->err, "the paper's row of 1 % for training");
 }
 
-/* Rivals stand beside the detector, after the plain models; a wrong name is told at once. */
+/* XGBoost stands beside the detector, after the plain models; a wrong name is told at once. */
 static void eval_prints_rivals(void **state) {
-    cJSON *tree = run_json(run(state, "anomaly eval accounts.csv transfers.csv " QUICK
-                                      " --runs 1 --json --no-baselines --rivals gcn,bwgnn"
-                                      " --arch sage --trees 0"));
-    assert_int_equal(cJSON_GetArraySize(json_at(tree, "models")), 3);
-    assert_string_equal(json_at(tree, "models.0.model")->valuestring, "default, arch sage");
-    assert_string_equal(json_at(tree, "models.1.model")->valuestring, "rival-gcn");
-    assert_string_equal(json_at(tree, "models.2.model")->valuestring, "rival-bwgnn");
-    assert_true(json_number(tree, "models.2.auroc.0") > 50);
-    cJSON_Delete(tree);
-    assert_error(run(state, "anomaly eval accounts.csv transfers.csv --quiet --rivals gcn,x"), 1,
-                 "--rivals: 'x'; wanted some of all, xgboost, bwgnn");
-    assert_error(run(state, "anomaly eval accounts.csv transfers.csv --quiet --rivals gcn,gcn"), 1,
-                 "'gcn' twice");
-    assert_error(
-        run(state, "anomaly eval accounts.csv transfers.csv --quiet --rivals bwgnn-hetero"), 1,
-        "runs on each relation");
+    const program *p = run(state, "anomaly eval accounts.csv transfers.csv " QUICK
+                                  " --runs 1 --json --no-baselines --rivals xgboost --trees 0");
+    if (!strstr(p->err, "XGBoost, ")) { /* it is there */
+        cJSON *tree = run_json(p);
+        assert_int_equal(cJSON_GetArraySize(json_at(tree, "models")), 2);
+        assert_string_equal(json_at(tree, "models.1.model")->valuestring, "xgboost");
+        assert_true(json_number(tree, "models.1.auroc.0") > 50);
+        cJSON_Delete(tree);
+    }
+    assert_error(run(state, "anomaly eval accounts.csv transfers.csv --quiet --rivals x"), 1,
+                 "--rivals: 'x'; wanted some of all, xgboost");
+    assert_error(run(state, "anomaly eval accounts.csv transfers.csv --quiet --rivals "
+                            "xgboost,xgboost"),
+                 1, "'xgboost' twice");
 }
 
 /* Trees read the labels: without trees there is nobody to. */

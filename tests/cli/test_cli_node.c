@@ -96,9 +96,9 @@ static void many_classes_are_asked_about(void **state) {
 /* A saved model is measured as the run that made it measured itself. */
 static void a_model_is_measured(void **state) {
     const program *p = run(state, "node eval trees.csv roots.csv --label kind --runs 2 --ratio 0.5 "
-                                  "--rivals gcn,paper --json " QUICK);
+                                  "--rivals mlp,paper --json " QUICK);
     cJSON *json = run_json(p);
-    assert_string_equal(json_at(json, "models.1.model")->valuestring, "rival-gcn");
+    assert_string_equal(json_at(json, "models.1.model")->valuestring, "rival-mlp");
     assert_string_equal(json_at(json, "models.2.model")->valuestring, "paper");
     assert_true(json_number(json, "models.0.accuracy.0") > 80);
     assert_int_equal(cJSON_GetArraySize(json_at(json, "confusion")), 3);
@@ -109,7 +109,7 @@ static void a_model_is_measured(void **state) {
     p = run(state, "node eval --model v.safetensors trees.csv roots.csv --quiet");
     assert_contains(p->out, "all labelled nodes; percent");
     assert_contains(p->out, "confusion of v.safetensors");
-    const char *const idle[] = {"--runs 3", "--ratio 0.5", "--rivals gcn", "--epochs 3"};
+    const char *const idle[] = {"--runs 3", "--ratio 0.5", "--rivals mlp", "--epochs 3"};
     for (int i = 0; i < 4; i++) {
         char line[200];
         snprintf(line, sizeof line, "node eval --model v.safetensors trees.csv roots.csv %s",
@@ -154,7 +154,7 @@ static void mistakes_are_told(void **state) {
     p = run(state, "anomaly score m2.safetensors trees.csv roots.csv --quiet");
     assert_error(p, 1, "the model is 'node', wanted 'anomaly'");
     p = run(state, "node eval trees.csv roots.csv --label kind --rivals xgboost --quiet");
-    assert_error(p, 1, "--rivals: 'xgboost'; wanted some of all, paper, gcn");
+    assert_error(p, 1, "--rivals: 'xgboost'; wanted some of all, paper, mlp");
     p = run(state,
             "node train trees.csv roots.csv --label kind --smoothing 0 --anchor 0.3 --quiet");
     assert_error(p, 1, "anchor");

@@ -56,9 +56,8 @@ static const basin_option table[] = {
                "all runs.",
                .needs = "only-baselines=off unsupervised=off"),
     BASIN_TEXT(basin_eval_options, rivals, 0, "rivals", "LIST",
-               "Others on the same splits, joined by commas: graph networks by their presets "
-               "rival-NAME (bwgnn, bwgnn-hetero, gt, gcn, gat, sage), and xgboost, boosted trees "
-               "on features and their means over two hops; all: those that can run.",
+               "Others on the same splits: xgboost, boosted trees on features and their means over "
+               "two hops; or all.",
                .needs = "model= unsupervised=off"),
     BASIN_FLAG(basin_eval_options, no_baselines, 0, "no-baselines", "Leave the plain models out.",
                .needs = "only-baselines=off model= unsupervised=off"),
@@ -255,17 +254,15 @@ static void note_ratio(const basin_eval *b) {
     b->watch.watch.note(b->watch.watch.context, line);
 }
 
-/* The preset, and an arch or a form that is not the preset's own. */
+/* The preset, and a form that is not the preset's own. */
 static basin_status name_detector(basin_eval *b, basin_error *error) {
     const char *preset = b->o->start.preset;
-    char arch[32], form[32];
-    basin_status status = basin_settings_get(arch, sizeof arch, b->o->settings, "arch", error);
-    if (!status) status = basin_settings_get(form, sizeof form, b->o->settings, "form", error);
+    char form[32];
+    basin_status status = basin_settings_get(form, sizeof form, b->o->settings, "form", error);
     if (status) return status;
-    bool told = !strcmp(arch, "et") || strstr(preset, arch);
     bool usual = !strcmp(form, "energy") || strstr(preset, form);
-    snprintf(b->title, sizeof b->title, "%s%s%s%s%s", preset, told ? "" : ", arch ",
-             told ? "" : arch, usual ? "" : ", form ", usual ? "" : form);
+    snprintf(b->title, sizeof b->title, "%s%s%s", preset, usual ? "" : ", form ",
+             usual ? "" : form);
     return BASIN_OK;
 }
 
@@ -289,7 +286,7 @@ static basin_status prepare(basin_eval *b, basin_error *error) {
                           o->runs, &b->watch.watch, error);
     if (named) return named;
     note_ratio(b);
-    named = basin_cli_rivals_parse(&b->rivals, "anomaly", o->rivals, b->network, error);
+    named = basin_cli_rivals_parse(&b->rivals, "anomaly", o->rivals, error);
     if (!named) named = name_detector(b, error);
     if (named) return named;
     b->models = BASIN_EVAL_RIVALS + b->rivals.count;
@@ -371,14 +368,14 @@ const basin_command basin_command_anomaly_eval = {
             "recall at k (k: the number of anomalies) and the calibration error in percent, mean "
             "and population deviation over runs; the same of the detector's trees and network "
             "alone; and what a logistic regression and an MLP reach on the same "
-            "splits, without the graph and with means over one and two hops. Graph networks of "
-            "other papers and XGBoost stand beside it with --rivals. With --model nothing is "
+            "splits, without the graph and with means over one and two hops. XGBoost "
+            "stands beside it with --rivals xgboost. With --model nothing is "
             "trained: a saved model is judged by new labels (a back-test), with precision and "
             "recall at several numbers of alerts and its probabilities beside frequencies; a line "
             "says how many of the nodes it was trained on.",
     .example = "  basin anomaly eval amazon.npz --ratio 0.4 --runs 5\n"
                "  basin anomaly eval tolokers.npz --preset paper-amazon --runs 10 --json\n"
-               "  basin anomaly eval tolokers.npz --rivals bwgnn,gt --no-baselines --runs 10\n"
+               "  basin anomaly eval tolokers.npz --rivals xgboost --no-baselines --runs 10\n"
                "  basin anomaly eval --model model.safetensors june.csv transfers-june.csv\n",
     .option = table,
     .defaults = &defaults,

@@ -24,8 +24,8 @@ static const basin_option table[] = {
                "on all labelled nodes."),
     BASIN_OPTIONS_SPLITS(basin_node_eval_options, "split!=masks model=", "model="),
     BASIN_TEXT(basin_node_eval_options, rivals, 0, "rivals", "LIST",
-               "Others on the same splits, joined by commas, each by its preset: gcn, gat, sage, "
-               "gt, bwgnn, mlp (no graph), paper (the paper's block alone); or all.",
+               "Others on the same splits, joined by commas, each by its preset: mlp (no "
+               "graph), paper (the paper's block alone); or all.",
                .needs = "model="),
     BASIN_OPTIONS_NETWORK(basin_node_eval_options, data),
     BASIN_OPTION_JSON(basin_node_eval_options),
@@ -137,7 +137,7 @@ static basin_status prepare(basin_node_eval *b, basin_error *error) {
     basin_status status =
         basin_splits_plan(&b->splits, b->network, o->split, o->ratio, ratio ? "ratio" : NULL,
                           o->first, o->model ? 1 : o->runs, &b->watch.watch, error);
-    if (!status) status = basin_cli_rivals_parse(&b->rivals, "node", o->rivals, b->network, error);
+    if (!status) status = basin_cli_rivals_parse(&b->rivals, "node", o->rivals, error);
     if (status) return status;
     b->models = 1 + b->rivals.count;
     b->part = calloc((size_t)b->network->nodes, 1);
@@ -278,7 +278,7 @@ const basin_command basin_command_node_eval = {
             "looked at once. Prints accuracy, macro-F1 and AUROC (the mean over classes of each "
             "against the others) in percent, mean and population deviation over runs, and the "
             "confusion matrix of all runs. With --model nothing is trained: the model is measured.",
-    .example = "  basin node eval cora.npz --runs 5 --rivals gcn,gat,paper\n"
+    .example = "  basin node eval cora.npz --runs 5 --rivals mlp,paper\n"
                "  basin node eval --model model.safetensors papers.csv citations.csv\n",
     .option = table,
     .defaults = &defaults,

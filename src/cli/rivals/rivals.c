@@ -20,13 +20,7 @@ static const char *name_of(const char *preset) {
     return strncmp(preset, family, length) ? NULL : preset + length;
 }
 
-/* Those that run on each relation want some besides the union. */
-static bool can_run(const char *preset, const basin_network *network) {
-    return !strstr(preset, "-hetero") || network->relations > 2;
-}
-
-static basin_status add(basin_cli_rivals *r, const char *name, size_t length,
-                        const basin_network *network, basin_error *error) {
+static basin_status add(basin_cli_rivals *r, const char *name, size_t length, basin_error *error) {
     const char *const *preset = basin_settings_presets(r->task);
     char known[200];
     const char *found = NULL;
@@ -42,11 +36,6 @@ static basin_status add(basin_cli_rivals *r, const char *name, size_t length,
     if (!found)
         return basin_fail(error, BASIN_BAD_VALUE, "--rivals: '%.*s'; wanted some of %s",
                           (int)length, name, known);
-    if (!can_run(found, network))
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "--rivals: '%.*s' runs on each relation, and %s has one; wanted a file "
-                          "with several",
-                          (int)length, name, network->path);
     for (int i = 0; i < r->count; i++)
         if (r->preset[i] == found)
             return basin_fail(error, BASIN_BAD_VALUE, "--rivals: '%.*s' twice", (int)length, name);
@@ -67,7 +56,7 @@ static basin_status find_xgboost(const basin_cli_rivals *r, basin_error *error) 
 }
 
 basin_status basin_cli_rivals_parse(basin_cli_rivals *rivals, const char *task, const char *list,
-                                    const basin_network *network, basin_error *error) {
+                                    basin_error *error) {
     const char *const *preset = basin_settings_presets(task);
     basin_status status = BASIN_OK;
     *rivals = (basin_cli_rivals){.task = task};
@@ -75,7 +64,7 @@ basin_status basin_cli_rivals_parse(basin_cli_rivals *rivals, const char *task, 
     if (strcmp(list, "all") != 0) {
         for (;;) {
             size_t length = strcspn(list, ",");
-            status = add(rivals, list, length, network, error);
+            status = add(rivals, list, length, error);
             if (status) return status;
             if (!list[length]) return find_xgboost(rivals, error);
             list += length + 1;
@@ -83,11 +72,10 @@ basin_status basin_cli_rivals_parse(basin_cli_rivals *rivals, const char *task, 
     }
     for (; *preset && !status; preset++) {
         const char *name = name_of(*preset);
-        if (name && can_run(name, network))
-            status = add(rivals, name, strlen(name), network, error);
+        if (name) status = add(rivals, name, strlen(name), error);
     }
     if (!status && is_detector(rivals) && basin_library_present(BASIN_LIBRARY_XGBOOST))
-        status = add(rivals, xgboost, strlen(xgboost), network, error);
+        status = add(rivals, xgboost, strlen(xgboost), error);
     return status;
 }
 

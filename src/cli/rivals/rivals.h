@@ -1,6 +1,5 @@
-/* What `--rivals` of `basin anomaly eval` and `basin node eval` trains beside a model: graph
- * networks, each by its preset rival-*; beside detectors also XGBoost, beside classes the paper's
- * block alone. */
+/* What `--rivals` of `basin anomaly eval` and `basin node eval` trains beside a model:
+ * XGBoost beside detectors; beside classes a perceptron and the paper's block alone. */
 #ifndef BASIN_CLI_RIVALS_RIVALS_H
 #define BASIN_CLI_RIVALS_RIVALS_H
 
@@ -14,9 +13,9 @@ typedef struct basin_cli_rivals {
     int count;
 } basin_cli_rivals;
 
-/* From "bwgnn,gt", or "all" of those that can run on the network; none where `list` is NULL. */
+/* From "mlp,paper", or "all"; none where `list` is NULL. */
 basin_status basin_cli_rivals_parse(basin_cli_rivals *rivals, const char *task, const char *list,
-                                    const basin_network *network, basin_error *error);
+                                    basin_error *error);
 /* Which is run by basin_anomaly_xgboost, not as below. */
 bool basin_cli_rival_is_xgboost(const char *name);
 basin_status basin_cli_rival_train(basin_anomaly_model **model, basin_outcome *outcome,

@@ -4,12 +4,12 @@
  * include/basin/tasks/anomaly.h and node.h. From the top down:
  *
  *     train.c     a run from data to a model
- *     choose.c    inputs that validation prefers, by quick probes; the plain models are in rival/
+ *     choose.c    inputs that validation prefers, by quick probes
  *     fit.c       trains with settings that leave nothing open
  *     prepare.c   who trains, what anomalies weigh, whether the full graph fits
  *     batch.c, scorer.c, stream.c, inputs.c, net.c, states.c, model.c
  *     classes/    several classes: their names, their figures, their inputs
- *     rival/      graph networks in place of the Energy Transformer
+ *     rival/      plain models and XGBoost to compare with
  *     ensemble/   boosted trees beside it, calibration, thresholds for a goal
  *     unsupervised/   oddness without labels
  *     parts/      a graph that is cut, over ranks
@@ -64,28 +64,22 @@
       "Whether nodes are neighbours of themselves.",                                               \
       .needs = "attention=on,smoothing!=0 form=energy|published,smoothing!=0")
 #define BASIN_ANOMALY_MODEL_SETTINGS(X)                                                            \
-    X(CHOICE, arch, BASIN_CHOICES("et", "bwgnn", "gt", "gcn", "gat", "sage"),                      \
-      "The model: Energy Transformer, or a graph network to compare with, of `blocks` layers "     \
-      "(bwgnn: the order of its wavelets).",                                                       \
-      .absent = "et")                                                                              \
     X(CHOICE, form, BASIN_CHOICES("energy", "published", "linear", "mlp"),                         \
-      "Of arch et. energy: descent as the paper has it; published: as its code does; linear, "     \
-      "mlp: without descent.",                                                                     \
-      .needs = "arch=et")                                                                          \
+      "energy: descent as the paper has it; published: as its code does; linear, mlp: without "    \
+      "descent.")                                                                                  \
     BASIN_BLOCK_SETTINGS(X)                                                                        \
     X(INTEGER, blocks, "S", 1, BASIN_ANOMALY_BLOCKS, "Blocks, one after the other.",               \
       .needs = "form=energy|published")                                                            \
     X(CHOICE, position, BASIN_CHOICES("none", "learned", "laplacian"),                             \
       "Positions of nodes. With learned ones only the nodes of the training graph can be scored.", \
-      .needs = "arch=et form=energy|published")                                                    \
+      .needs = "form=energy|published")                                                            \
     X(INTEGER, eigenvectors, "K", 1, 1024, "Eigenvectors of laplacian positions.",                 \
       .needs = "position=laplacian")                                                               \
     X(INTEGER, embedding, "N", 0, 65536, "Units of a hidden layer before the embedding; 0: none.", \
       .needs = BASIN_NEEDS_DESCENT)                                                                \
     X(INTEGER, hidden, "N", 0, 65536, "Units of the hidden layer of the head; 0: none.",           \
       .needs = "form=energy|mlp")                                                                  \
-    X(SWITCH, concat, "First activations beside the last.",                                        \
-      .needs = "arch=et form=energy|published")                                                    \
+    X(SWITCH, concat, "First activations beside the last.", .needs = "form=energy|published")      \
     X(REAL, degree_power, "X", 0, 4, "A node's attention energy weighs its degree to this power.", \
       .needs = BASIN_NEEDS_ATTENTION)                                                              \
     X(REAL, query_deviation, "X", 0, 100, "Deviation of first attention weights.",                 \
@@ -229,9 +223,6 @@ basin_status basin_anomaly_get_number(double *value, const basin_bundle *bundle,
 
 /* Settings that do not go together; `settings` is a basin_anomaly_settings. */
 basin_status basin_anomaly_check(const void *settings, basin_error *error);
-/* The same for the settings of a task of nodes. */
-basin_status basin_anomaly_check_for(const basin_anomaly_settings *settings,
-                                     const basin_task_settings *task, basin_error *error);
 /* A model without members; `network` (or NULL) tells its sizes. */
 basin_status basin_anomaly_model_new(basin_anomaly_model **model, const basin_task_settings *task,
                                      const basin_anomaly_settings *settings,

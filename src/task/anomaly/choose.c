@@ -35,7 +35,7 @@ static basin_status probe(double *value, choice *c, int64_t hops, const char *sc
     basin_outcome outcome;
     *value = 0;
     if (c->stopped) return BASIN_OK;
-    s.arch = "et", s.form = "mlp", s.position = "none", s.sampling = "full", s.shards = 1;
+    s.form = "mlp", s.position = "none", s.sampling = "full", s.shards = 1;
     s.facts = facts_for_probe(c->settings);
     s.hops = hops, s.scaling = scaling;
     s.hidden = 64, s.dropout = 0.2, s.penalty = 0, s.average = 0, s.members = 1, s.trees = 0,

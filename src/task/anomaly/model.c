@@ -198,6 +198,20 @@ basin_status basin_anomaly_write(const char *path, const basin_anomaly_model *mo
 
 /* ---- reading ---- */
 
+/* Files once said which network they have: "et", or a graph network, which is a model no more. */
+static basin_status drop_arch(char *config, const char *path, basin_error *error) {
+    static const char key[] = "\"arch\":\"", own[] = "et\",";
+    char *at = strstr(config, key);
+    if (!at) return BASIN_OK;
+    const char *value = at + sizeof key - 1, *behind = value + sizeof own - 1;
+    if (strncmp(value, own, sizeof own - 1) != 0)
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "%s: a model of arch %.*s, which Basin no longer has; train again", path,
+                          (int)strcspn(value, "\""), value);
+    memmove(at, behind, strlen(behind) + 1);
+    return BASIN_OK;
+}
+
 basin_status basin_anomaly_read_settings(basin_anomaly_settings *settings,
                                          const basin_task_settings *task,
                                          const basin_bundle *bundle, basin_error *error) {
@@ -205,7 +219,10 @@ basin_status basin_anomaly_read_settings(basin_anomaly_settings *settings,
     const char *path = basin_bundle_path(bundle);
     if (!config)
         return basin_fail(error, BASIN_BAD_FILE, "%s: no configuration (basin.config)", path);
-    return basin_settings_parse(settings, task->table, config, true, path, error);
+    BASIN_FREE_AT_EXIT char *copy = basin_string_copy(config);
+    if (!copy) return basin_fail_memory(error, "a configuration");
+    BASIN_TRY(drop_arch(copy, path, error));
+    return basin_settings_parse(settings, task->table, copy, true, path, error);
 }
 
 basin_status basin_anomaly_get_number(double *value, const basin_bundle *bundle, const char *key,

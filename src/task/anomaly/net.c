@@ -7,19 +7,19 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "task/anomaly/rival/rival.h"
+#include "basin/gnn.h" /* basin_smooth */
 
 /* Beyond so many nodes a step's results are computed again in reverse rather than kept. */
 enum { RECOMPUTE_NODES = 100000 };
 
 bool basin_anomaly_descends(const basin_anomaly_settings *r) {
-    return !basin_rival_asked(r) && basin_choice_is(r->form, "energy");
+    return basin_choice_is(r->form, "energy");
 }
 
 bool basin_anomaly_on_graph(const basin_anomaly_settings *r) {
     if (r->smoothing > 0) return true;
     if (basin_anomaly_descends(r)) return r->attention;
-    return basin_rival_asked(r) || basin_choice_is(r->form, "published");
+    return basin_choice_is(r->form, "published");
 }
 
 static basin_position position_of(const basin_anomaly_settings *r) {
@@ -159,19 +159,8 @@ static basin_expr graph_logits(basin_anomaly_net *net, const basin_anomaly_setti
                : basin_anomaly_logits(&net->energy, &inputs);
 }
 
-static basin_expr rival_logits(basin_anomaly_net *net, const basin_anomaly_settings *r,
-                               const basin_anomaly_shape *shape) {
-    basin_gnn_config config = basin_rival_config(r, shape);
-    basin_gnn_inputs inputs = {
-        .features = net->seen, .neighbours = net->pattern, .seed = net->seed};
-    return basin_gnn_declare(&net->rival, &net->params, &config)
-               ? NULL
-               : basin_gnn_logits(&net->rival, &inputs);
-}
-
 static basin_expr logits_of(basin_anomaly_net *net, const basin_anomaly_settings *r,
                             const basin_anomaly_shape *shape) {
-    if (basin_rival_asked(r)) return rival_logits(net, r, shape);
     bool plain = basin_choice_is(r->form, "linear") || basin_choice_is(r->form, "mlp");
     return plain ? plain_logits(net, r) : graph_logits(net, r, shape);
 }

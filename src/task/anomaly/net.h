@@ -3,7 +3,6 @@
 #ifndef BASIN_TASK_ANOMALY_NET_H
 #define BASIN_TASK_ANOMALY_NET_H
 
-#include "basin/gnn.h"
 #include "task/anomaly/anomaly.h"
 #include "task/anomaly/edges/edges.h"
 
@@ -25,7 +24,6 @@ typedef struct basin_anomaly_net {
     basin_params params;
     basin_anomaly energy; /* of form energy; else its parameters are NULL */
     basin_published published;
-    basin_gnn rival;                                                         /* of another arch */
     basin_expr features, eigenvectors, node_weight[BASIN_ANOMALY_RELATIONS]; /* or NULL */
     basin_listed
         listed;       /* in place of `seen`, where the shape has it: `features` is [listed] then */

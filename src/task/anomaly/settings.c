@@ -1,9 +1,8 @@
-/* Settings of anomaly detectors: the table, the default, the paper's rows, those of its released
- * code, what is refused. */
+/* Settings of anomaly detectors: the table, and what is refused. */
 #include <math.h>
 #include <string.h>
 
-#include "task/anomaly/rival/rival.h"
+#include "task/anomaly/net.h"
 
 #define BASIN_SETTINGS_TYPE basin_anomaly_settings
 static const basin_setting table[] = {
@@ -13,8 +12,8 @@ static const basin_setting table[] = {
                 BASIN_LOOSE_SETTINGS(BASIN_LOOSE_ENTRY) BASIN_SETTINGS_END,
 };
 
-basin_status basin_anomaly_check_for(const basin_anomaly_settings *r,
-                                     const basin_task_settings *task, basin_error *error) {
+basin_status basin_anomaly_check(const void *values, basin_error *error) {
+    const basin_anomaly_settings *r = values;
     bool published = basin_choice_is(r->form, "published");
     if (!r->attention && !r->hopfield)
         return basin_fail(error, BASIN_BAD_VALUE,
@@ -32,24 +31,14 @@ basin_status basin_anomaly_check_for(const basin_anomaly_settings *r,
                           r->form);
     if (r->implicit && !basin_anomaly_descends(r))
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "implicit with %s %s, which does not descend; wanted arch et and form "
-                          "energy",
-                          basin_rival_asked(r) ? "arch" : "form",
-                          basin_rival_asked(r) ? r->arch : r->form);
+                          "implicit with form %s, which does not descend; needs form energy",
+                          r->form);
     if (basin_facts_bias(r) && (!basin_anomaly_descends(r) || !r->attention))
-        return basin_fail(
-            error, BASIN_BAD_VALUE,
-            "facts %s with %s %s, which has no energy of pairs; wanted facts features "
-            "or none",
-            r->facts, basin_rival_asked(r) ? "arch" : "form",
-            basin_rival_asked(r) ? r->arch
-            : r->attention       ? r->form
-                                 : "energy without attention");
-    return basin_rival_check(r, task, error);
-}
-
-basin_status basin_anomaly_check(const void *values, basin_error *error) {
-    return basin_anomaly_check_for(values, &basin_anomaly_task, error);
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "facts %s with form %s, which has no energy of pairs; needs facts "
+                          "features or none",
+                          r->facts, r->attention ? r->form : "energy without attention");
+    return BASIN_OK;
 }
 
 const basin_task_settings basin_anomaly_task = {

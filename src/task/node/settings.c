@@ -1,8 +1,7 @@
-/* Settings of models of classes: the table, the default, the paper's block alone, graph networks to
- * compare with. */
+/* Settings of models of classes: the table, and what is refused. */
 #include <string.h>
 
-#include "task/anomaly/rival/rival.h"
+#include "task/anomaly/net.h"
 #include "task/node/node.h"
 
 #define BASIN_SETTINGS_TYPE basin_anomaly_settings
@@ -25,7 +24,7 @@ static basin_status check(const void *values, basin_error *error) {
                           "smoothing %lld with relations %s: it runs over one graph; wanted "
                           "relations one, or smoothing 0",
                           (long long)r->smoothing, r->relations);
-    return basin_anomaly_check_for(r, &basin_node_task, error);
+    return basin_anomaly_check(r, error);
 }
 
 const basin_task_settings basin_node_task = {"node", table, sizeof(basin_anomaly_settings),

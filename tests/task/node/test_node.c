@@ -1,4 +1,4 @@
-/* Models of classes: what is planted is found, whole, in samples, by rivals; streaming gives what
+/* Models of classes: what is planted is found, whole and in samples; streaming gives what
  * the whole graph gives; files keep every bit and the names of classes; reasons add up; what cannot
  * be learned from is told in one line. */
 #include <math.h>
@@ -100,23 +100,6 @@ static void classes_are_told_apart(void **state) {
     if (!(full > 0.9 && sampled > 0.85 && block > 0.85 && alone < 0.8))
         fail_msg("accuracy full %g sampled %g without smoothing %g without the graph %g", full,
                  sampled, block, alone);
-    basin_network_free(network);
-    basin_backend_close(training.backend);
-}
-
-static void rivals_tell_them_apart(void **state) {
-    (void)state;
-    static const char *const preset[] = {"rival-gcn", "rival-gat", "rival-sage", "rival-gt",
-                                         "rival-bwgnn"};
-    basin_network *network = woods(false, false);
-    basin_training training = fraud_training();
-    for (size_t i = 0; i < sizeof preset / sizeof *preset; i++) {
-        basin_anomaly_settings s;
-        assert_int_equal(basin_settings_preset(&s, &basin_node_task, preset[i], NULL), BASIN_OK);
-        s.epochs = 60, s.dim = 16, s.scaling = "standard", s.dropout = s.input_dropout = 0.1;
-        double reached = test_accuracy(network, &s, &training);
-        if (reached < 0.8) fail_msg("%s: accuracy %g", preset[i], reached);
-    }
     basin_network_free(network);
     basin_backend_close(training.backend);
 }
@@ -345,7 +328,6 @@ static void what_cannot_be_learned_is_said(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(classes_are_told_apart),
-        cmocka_unit_test(rivals_tell_them_apart),
         cmocka_unit_test(streaming_equals_the_whole),
         cmocka_unit_test(words_are_read_as_lists),
         cmocka_unit_test(files_keep_classes),

@@ -6,7 +6,6 @@
 
 #include "base/memory.h"
 #include "data/network/network.h"
-#include "task/anomaly/rival/rival.h"
 
 /* Neighbours at most, of one node and where there are many; nodes and edges that a batch may have
  * before it is closed. */
@@ -49,7 +48,6 @@ static basin_status choose(chooser *c, const basin_told *told, basin_error *erro
     int64_t firsts = told->neighbours < most ? told->neighbours : most;
     if (!graph) firsts = 0;
     int64_t each = firsts ? (most / 2 + firsts - 1) / firsts : 0; /* half as many of theirs */
-    if (basin_rival_asked(&c->x->model->settings)) each = most;   /* whose layers count degrees */
     *c->to = (basin_surroundings){.firsts = firsts};
     c->to->node = basin_array_new((size_t)(1 + firsts * (1 + each)), sizeof *c->to->node);
     if (!c->to->node) return no_memory(error);

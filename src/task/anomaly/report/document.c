@@ -311,7 +311,7 @@ static void put_model(basin_document *r, const findings *f) {
     begin_section(r, "model", "What the model is", "Model", false);
     PUT("{'type':'table','columns':[{'name':''},{'name':''}],'rows':[");
     if (card) put_card(r, card);
-    put_row(r, "network", "%s, %lld member%s of %lld parameters, share %.2f", m->settings.arch,
+    put_row(r, "network", "Energy Transformer, %lld member%s of %lld parameters, share %.2f",
             (long long)m->members, m->members == 1 ? "" : "s",
             (long long)basin_anomaly_parameters(m), basin_anomaly_share(m));
     if (m->ensemble.fits)

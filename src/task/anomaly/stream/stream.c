@@ -178,11 +178,6 @@ static basin_status check(const basin_node_inputs *inputs, basin_error *error) {
                           "rest (implicit) cannot be streamed; wanted more memory or a smaller dim",
                           inputs->network->path);
     if (basin_anomaly_descends(r)) return BASIN_OK;
-    if (!basin_choice_is(r->arch, "et"))
-        return basin_fail(error, BASIN_UNSUPPORTED,
-                          "%s: the graph does not fit into the memory allowed, and arch %s cannot "
-                          "be streamed; wanted more memory, a smaller dim, or arch et",
-                          inputs->network->path, r->arch);
     return basin_fail(error, BASIN_UNSUPPORTED,
                       "%s: the graph does not fit into the memory allowed, and form %s cannot be "
                       "streamed; wanted form energy",
