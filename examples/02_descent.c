@@ -1,7 +1,7 @@
 /* Descent: tokens fall down the energy of the paper's block.
  *
  * The block is attention plus a Hopfield network over layer-normalised tokens g; each step is
- * x <- x - alpha dE/dg. Every part of the energy is recorded before every step. */
+ * x <- x - alpha dE/dg. Every term of the energy is recorded before every step. */
 #include "must.h"
 
 int main(int argc, char **argv) {
@@ -31,10 +31,10 @@ int main(int argc, char **argv) {
     /* The block among all pairs of different tokens is an energy, and an energy descends. */
     basin_block_bound bound = {.block = &block, .pattern = &BASIN_OTHER_PAIRS};
     basin_energy energy = basin_block_energy(&bound);
-    basin_expr x = basin_input(graph, "x", BASIN_SHAPE(N, D));
     basin_descent_spec spec = {.steps = 12, .alpha = 0.05};
     basin_descent *descent;
-    must(basin_descent_new(&descent, store, &energy, x, &spec, &error));
+    must(
+        basin_descent_new(&descent, store, &energy, graph, BASIN_SHAPE(N, D), &spec, NULL, &error));
 
     basin_tensor tokens;
     basin_descent_result result;
@@ -42,10 +42,11 @@ int main(int argc, char **argv) {
     basin_random_fill_normal(tokens.data, 1, 0, 0, N * D);
     must(basin_descent_run(descent, &result, &tokens, &error));
 
-    printf("step    energy  %9s  %9s   largest move of g\n", energy.name[0], energy.name[1]);
+    printf("step    energy  %9s  %9s   largest move of g\n", energy.term[0].name,
+           energy.term[1].name);
     for (int t = 0; t <= result.steps; t++) {
-        const double *part = result.energy + t * result.parts;
-        printf("%4d  %8.1f  %9.1f  %9.1f", t, basin_descent_total(&result, t), part[0], part[1]);
+        const double *term = result.energy + t * result.terms;
+        printf("%4d  %8.1f  %9.1f  %9.1f", t, basin_descent_total(&result, t), term[0], term[1]);
         if (t < result.steps) printf("   %.3f", result.change[t]);
         printf("\n");
     }

@@ -3,13 +3,15 @@
  * descent to clean noisy angles, J finds out that a chain is two halves of one angle each. */
 #include "must.h"
 
-enum { BATCH = 64, N = 10, J = 0, SEEN = 1 };
+enum { BATCH = 64, N = 10 };
 
-static basin_expr part(const void *context, basin_expr g, int number) {
-    const basin_expr *c = context; /* J [N - 1], seen [BATCH, N] */
+static basin_expr bonds(const void *j, basin_expr g) { /* j [N - 1] -> [BATCH] */
     basin_expr turn = basin_sub(basin_slice(g, 1, 1, N - 1), basin_slice(g, 1, 0, N - 1));
-    basin_expr bonds = basin_mul(c[J], basin_cos(turn)), seen = basin_cos(basin_sub(g, c[SEEN]));
-    return basin_neg(basin_sum(number == 0 ? bonds : seen, 1, 1)); /* [BATCH] */
+    return basin_neg(basin_sum(basin_mul(j, basin_cos(turn)), 1, 1));
+}
+
+static basin_expr seen(const void *angle, basin_expr g) { /* angle [BATCH, N] -> [BATCH] */
+    return basin_neg(basin_sum(basin_cos(basin_sub(g, angle)), 1, 1));
 }
 
 int main(int argc, char **argv) {
@@ -21,11 +23,11 @@ int main(int argc, char **argv) {
     basin_expr noise = basin_scale(basin_normal(seed, BASIN_SHAPE(BATCH, N)), 0.6);
     basin_params params;
     basin_params_begin(&params, graph);
-    basin_expr c[] = {[J] = basin_param_add(&params, "", "j", BASIN_SHAPE(N - 1), (basin_init){0}),
-                      [SEEN] = basin_add(truth, noise)};
-    basin_energy energy = {.parts = 2, .name = {"bonds", "seen"}, .part = part, .context = c};
+    basin_expr j = basin_param_add(&params, "", "j", BASIN_SHAPE(N - 1), (basin_init){0});
+    basin_expr noisy = basin_add(truth, noise);
+    basin_energy energy = {BASIN_TERMS({"bonds", bonds, j}, {"seen", seen, noisy})};
     basin_descent_spec spec = {.steps = 8, .alpha = 0.3};
-    basin_expr end = basin_descend(&energy, c[SEEN], &spec, NULL);
+    basin_expr end = basin_descend(&energy, noisy, &spec, NULL);
     basin_expr loss = basin_mean_all(basin_offset(basin_neg(basin_cos(basin_sub(end, truth))), 1));
 
     basin_backend *backend;
@@ -46,10 +48,10 @@ int main(int argc, char **argv) {
         must(basin_plan_run(plan, &error));
         if (t % 100 == 1) printf("step %3d  loss %.3f\n", t, basin_plan_scalar(plan, loss));
     }
-    basin_tensor j;
-    must(basin_store_read(store, "j", &j, &error));
-    for (int i = 0; i < N - 1; i++) printf("J[%d] %4.1f\n", i, basin_tensor_at(&j, i));
-    basin_tensor_free(&j);
+    basin_tensor found;
+    must(basin_store_read(store, "j", &found, &error));
+    for (int i = 0; i < N - 1; i++) printf("J[%d] %4.1f\n", i, basin_tensor_at(&found, i));
+    basin_tensor_free(&found);
     basin_plan_free(plan);
     basin_adamw_free(&adamw);
     basin_params_free(&params);

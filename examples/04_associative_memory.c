@@ -42,14 +42,15 @@ int main(void) {
     basin_tensor x = basin_tensor_borrow(start, BASIN_F64, BASIN_SHAPE(LETTERS, PIXELS));
     must(basin_store_write(store, "memory.xi", &xi, &error));
 
-    basin_ham_result result;
-    basin_ham_spec spec = {.steps = 40, .dt = 0.25, .tolerance = 1e-3};
-    must(basin_ham_run(ham, store, &result, &x, &spec, &error));
+    basin_descent_result result;
+    basin_ham_spec spec = {.steps = 40, .dt = 0.25};
+    basin_stop stop = {.tolerance = 1e-3};
+    must(basin_ham_run(ham, store, &result, &x, &spec, &stop, &error));
 
     printf("corrupted:\n");
     letter_print(start, LETTERS);
     printf("\nrecalled after %d steps, energy %.1f, then %.1f:\n", result.steps,
-           basin_ham_total(&result, 0), basin_ham_total(&result, result.steps));
+           basin_descent_total(&result, 0), basin_descent_total(&result, result.steps));
     letter_print(result.g[0].data, LETTERS);
     for (int n = 0; n < LETTERS; n++) {
         int wrong = 0;
@@ -58,7 +59,7 @@ int main(void) {
         printf("%c: %d pixels wrong\n", letter_name[n], wrong);
     }
 
-    basin_ham_result_free(&result);
+    basin_descent_result_free(&result);
     basin_ham_free(ham);
     basin_graph_free(graph);
     basin_store_free(store);

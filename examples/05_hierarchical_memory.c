@@ -94,20 +94,20 @@ static int strongest(const basin_tensor *g, int question) {
 /* To one decimal, without a sign before zero. */
 static double rounded(double number) { return number > -0.05 && number < 0.05 ? 0 : number; }
 
-static void print_answers(const basin_ham *ham, const basin_ham_result *result) {
+static void print_answers(const basin_ham *ham, const basin_descent_result *result) {
     printf("\npictures at the end:\n");
     letter_print(result->g[PICTURE].data, QUESTIONS);
     for (int q = 0; q < QUESTIONS; q++)
         printf("%d: %c, a %s\n", q, letter_name[strongest(&result->g[NAME], q)],
                family_name[strongest(&result->g[FAMILY], q)]);
     printf("\nenergy tree, all questions    first   last\n");
-    for (int p = 0; p < basin_ham_parts(ham); p++) {
+    for (int p = 0; p < basin_ham_terms(ham); p++) {
         double sum[2] = {0, 0};
         for (int q = 0; q < QUESTIONS; q++) {
             sum[0] += result->energy[p * QUESTIONS + q];
-            sum[1] += result->energy[(result->steps * result->parts + p) * QUESTIONS + q];
+            sum[1] += result->energy[(result->steps * result->terms + p) * QUESTIONS + q];
         }
-        printf("  %-24s  %7.1f %7.1f\n", basin_ham_part_name(ham, p), rounded(sum[0]),
+        printf("  %-24s  %7.1f %7.1f\n", basin_ham_term_name(ham, p), rounded(sum[0]),
                rounded(sum[1]));
     }
 }
@@ -134,24 +134,25 @@ int main(void) {
         mask[l] = basin_input(graph, (const char *[]){"mask0", "mask1", "mask2"}[l], shape);
         x[l] = basin_tensor_borrow(q.x[l], BASIN_F64, shape);
     }
-    basin_ham_spec spec = {.steps = 200, .dt = 0.2, .mask = mask, .tolerance = 1e-3};
-    basin_ham_descent *descent;
-    basin_ham_result result;
-    must(basin_ham_descent_new(&descent, ham, store, QUESTIONS, &spec, &error));
+    basin_ham_spec spec = {.steps = 200, .dt = 0.2, .mask = mask};
+    basin_stop stop = {.tolerance = 1e-3};
+    basin_descent *descent;
+    basin_descent_result result;
+    must(basin_ham_descent_new(&descent, ham, store, QUESTIONS, &spec, &stop, &error));
     for (int l = 0; l < LAYERS; l++) {
         basin_tensor m = basin_tensor_borrow(q.mask[l], BASIN_F64, x[l].shape);
-        must(basin_plan_write(basin_ham_descent_plan(descent), mask[l], &m, &error));
+        must(basin_plan_write(basin_descent_plan(descent), mask[l], &m, &error));
     }
-    must(basin_ham_descent_run(descent, &result, x, &error));
+    must(basin_descent_run(descent, &result, x, &error));
 
     printf("pictures as given (? is unknown):\n");
     letter_print(q.x[PICTURE], QUESTIONS);
     print_answers(ham, &result);
-    printf("energy %.1f, then %.1f after %d steps\n", basin_ham_total(&result, 0),
-           basin_ham_total(&result, result.steps), result.steps);
+    printf("energy %.1f, then %.1f after %d steps\n", basin_descent_total(&result, 0),
+           basin_descent_total(&result, result.steps), result.steps);
 
-    basin_ham_result_free(&result);
-    basin_ham_descent_free(descent);
+    basin_descent_result_free(&result);
+    basin_descent_free(descent);
     basin_ham_free(ham);
     basin_graph_free(graph);
     basin_store_free(store);

@@ -45,10 +45,10 @@ int main(int argc, char **argv) {
     basin_pattern pattern = basin_pairs_declare(graph, "edges", NODES, NODES, pairs.pairs);
     basin_block_bound bound = {.block = &block, .pattern = &pattern};
     basin_energy energy = basin_block_energy(&bound);
-    basin_expr x = basin_input(graph, "x", BASIN_SHAPE(NODES, D));
     basin_descent *descent;
     basin_descent_spec spec = {.steps = 5, .alpha = 0.1};
-    must(basin_descent_new(&descent, store, &energy, x, &spec, &error));
+    must(basin_descent_new(&descent, store, &energy, graph, BASIN_SHAPE(NODES, D), &spec, NULL,
+                           &error));
     must(basin_pairs_write(basin_descent_plan(descent), &pattern, &pairs, &error));
 
     double token[NODES * D];
@@ -62,7 +62,7 @@ int main(int argc, char **argv) {
     for (int n = 0; n < NODES; n++) {
         double square = 0;
         for (int i = n * D; i < (n + 1) * D; i++)
-            square += pow(basin_tensor_at(&result.x, i) - token[i], 2);
+            square += pow(basin_tensor_at(result.x, i) - token[i], 2);
         printf("node %d moved by %.3f\n", n, sqrt(square));
     }
 

@@ -156,14 +156,15 @@ typedef struct formula {
     basin_zoo_hopfield hopfield;
     basin_zoo_lsr lsr;
     basin_energy inner, energy; /* of the zoo; of the descent */
+    basin_term term;            /* of the latter, where it is another */
     basin_turn turn;
 } formula;
 
 /* Without |x|^2 / 2: on the cube that is a constant, and what is not known has no length. */
-static basin_expr convex_part(const void *context, basin_expr x, int part) {
+static basin_expr convex(const void *context, basin_expr x) {
     const formula *f = context;
     basin_expr half = basin_scale(basin_sum(basin_square(x), -1, 1), 0.5);
-    return basin_sub(f->inner.part(f->inner.context, x, part), half);
+    return basin_sub(basin_energy_total(&f->inner, x), half);
 }
 
 /* The force itself becomes the state. */
@@ -215,7 +216,8 @@ static void write_formula(formula *f, const memory *m, basin_graph *graph) {
     if (dense) f->turn.land = to_sphere;
     if (m->binary) f->turn.land = to_signs;
     f->energy = f->inner;
-    if (m->binary && !dense && !lsr) f->energy.part = convex_part, f->energy.context = f;
+    f->term = (basin_term){"memories", convex, f};
+    if (m->binary && !dense && !lsr) f->energy.term = &f->term;
 }
 
 /* Each memory's share of a state, [cues, M]; they sum to 1 at most. */
@@ -249,14 +251,14 @@ static void read_end(recalled *r, const memory *m, const formula *f, basin_engin
     basin_expr length = basin_input(engine->graph, "length", lengths.shape), xi = f->dense.xi;
     basin_expr out[] = {basin_argmax(basin_matmul_t(x, false, xi, true), 1),
                         basin_matmul(basin_mul(shares(f, x), length), xi)};
-    basin_given given[] = {{x, &r->path.x}, {length, &lengths}};
+    basin_given given[] = {{x, r->path.x}, {length, &lengths}};
     basin_tensor end[2];
     must(basin_engine_compute(engine, end, out, 2, given, 2, &error));
     r->value = calloc((size_t)(cues * m->dim), sizeof *r->value);
     r->nearest = calloc((size_t)cues, sizeof *r->nearest);
     for (int64_t i = 0; i < cues; i++) r->nearest[i] = (int32_t)basin_tensor_at(&end[0], i);
     for (int64_t i = 0; i < cues * m->dim; i++) {
-        double x_i = basin_tensor_at(&r->path.x, i);
+        double x_i = basin_tensor_at(r->path.x, i);
         float sign = x_i > 0 ? m->high : x_i < 0 ? m->low : (m->low + m->high) / 2;
         float value = m->mean[i % m->dim] + (float)basin_tensor_at(&end[1], i);
         r->value[i] = m->binary ? sign : value;
@@ -270,7 +272,6 @@ static void recall(recalled *r, const memory *m, basin_engine *engine, const flo
                    const uint8_t *known, int64_t cues, int steps) {
     basin_shape shape = BASIN_SHAPE(cues, m->dim);
     basin_tensor start;
-    basin_descent *descent;
     formula f;
     must(basin_tensor_new(&start, BASIN_F32, shape, &error));
     for (int64_t i = 0; i < cues * m->dim; i += m->dim)
@@ -278,12 +279,10 @@ static void recall(recalled *r, const memory *m, basin_engine *engine, const flo
     must(basin_store_write(engine->store, "keys", &m->keys, &error));
     basin_expr x = basin_input(engine->graph, "x", shape);
     write_formula(&f, m, engine->graph);
-    basin_descent_spec spec = {
-        .steps = steps, .alpha = 1, .tolerance = 1e-6, .turn = &f.turn, .turns = 1};
-    must(basin_descent_new(&descent, engine->store, &f.energy, x, &spec, &error));
-    must(basin_descent_run(descent, &r->path, &start, &error));
+    basin_descent_spec spec = {.steps = steps, .alpha = 1, .turn = &f.turn, .turns = 1};
+    basin_stop stop = {.tolerance = 1e-6};
+    must(basin_engine_descend(engine, &r->path, &f.energy, &start, &spec, &stop, &error));
     read_end(r, m, &f, engine, x);
-    basin_descent_free(descent);
     basin_tensor_free(&start);
 }
 

@@ -86,7 +86,8 @@ static basin_expr sum_axis(basin_expr a, int axis) {
     return basin_axes_insert(basin_sum(a, axis, 1), axis, 1);
 }
 
-static basin_expr groups(const net *n, basin_expr g) {
+static basin_expr groups(const void *context, basin_expr g) {
+    const net *n = context;
     basin_expr total = NULL, seen = basin_matmul_t(g, false, n->eta, true);
     basin_expr number = basin_iota(n->graph, n->memories);
     basin_expr sign = basin_sign(basin_offset(basin_neg(number), (double)(n->memories / 2) - 0.5));
@@ -102,9 +103,8 @@ static basin_expr groups(const net *n, basin_expr g) {
     return total;
 }
 
-static basin_expr term(const void *context, basin_expr g, int part) {
-    const net *n = context;
-    return part ? basin_neg(basin_sum(basin_mul(n->start, g), 1, 2)) : groups(n, g);
+static basin_expr clues(const void *context, basin_expr g) {
+    return basin_neg(basin_sum(basin_mul(((const net *)context)->start, g), 1, 2));
 }
 
 static basin_expr norm(const void *context, basin_expr x) {
@@ -113,8 +113,8 @@ static basin_expr norm(const void *context, basin_expr x) {
 }
 
 static basin_energy energy_of(const net *n) {
-    return (basin_energy){
-        .parts = 2, .name = {"groups", "givens"}, .part = term, .activation = norm, .context = n};
+    static const basin_term term[] = {{"groups", groups, NULL}, {"givens", clues, NULL}};
+    return (basin_energy){.term = term, .terms = 2, .activation = norm, .context = n};
 }
 
 /* Tokens also decay, so that they stay bounded over many steps. */
@@ -278,12 +278,12 @@ static void model_descend(int64_t *solved, double *energy, board *answer, const 
     net n;
     basin_plan *plan;
     net_new(&n, m, batch, "");
-    basin_energy parts = energy_of(&n);
+    basin_energy whole = energy_of(&n);
     basin_expr first = basin_input(n.graph, "first", BASIN_SCALAR);
     basin_expr tokens = basin_state(n.graph, "tokens", basin_expr_shape(n.start));
     basin_expr x = basin_select(first, n.start, tokens), output[2];
     output[0] = basin_argmax(digits(&n, x), 1);
-    output[1] = basin_energy_total(&parts, norm(&n, x));
+    output[1] = basin_energy_total(&whole, norm(&n, x));
     basin_tensor digits_read = basin_tensor_borrow(digit, BASIN_I32, basin_expr_shape(output[0]));
     basin_tensor energies = basin_tensor_borrow(each, BASIN_F64, basin_expr_shape(output[1]));
     basin_update update = {tokens, next(&n, x)};

@@ -1,22 +1,21 @@
 /* Energies, the paper's block, and descent.
  *
- * An energy is a function of activations g, given as the sum of named parts, each one number per
+ * An energy is a function of activations g, given as a list of named terms, each one number per
  * sample. Tokens x follow x <- x - alpha dE/dg with g = activation(x), and the total never rises
  * while alpha is small: the activation is the gradient of a convex Lagrangian. The Energy
  * Transformer block is one such energy (attention + Hopfield network over layer-normalised tokens);
- * a user's own is another, written as two functions that build expressions:
+ * a user's own is another, written as functions that build expressions:
  *
- *     static basin_expr pull(const void *w, basin_expr g, int part) {
- *         (void)part;
+ *     static basin_expr pull(const void *w, basin_expr g) {
  *         return basin_scale(basin_sum(basin_square(basin_sub(g, w)), -1, 1), 0.5);
  *     }
- *     basin_energy energy = {.parts = 1, .name = {"pull"}, .part = pull, .context = w};
+ *     basin_energy energy = {BASIN_TERMS({"pull", pull, w})};
  *     basin_descent_spec spec = {.steps = 12, .alpha = 0.1};
  *     basin_expr end = basin_descend(&energy, x, &spec, NULL);
  *
  * basin_descend unrolls the steps into one expression, which a loss can be differentiated through.
- * A basin_descent runs step by step and can watch: stop at a fixed point, keep the energy from
- * rising, record every energy. Both run the very same step. */
+ * A basin_descent runs step by step, tells an observer of every step, and can stop at a fixed
+ * point or keep the energy from rising. Both run the very same step. */
 #ifndef BASIN_ENERGY_H
 #define BASIN_ENERGY_H
 
@@ -30,21 +29,32 @@ extern "C" {
 
 /* ---- energies ---- */
 
-enum { BASIN_MAX_PARTS = 8 };
+/* One term of an energy: a function that builds it at activations g, one number per sample: shape
+ * [B] for tokens [B, N, D], [] for [N, D]; any shape that says what a sample is will do. */
+typedef struct basin_term {
+    const char *name;
+    basin_expr (*build)(const void *context, basin_expr g);
+    const void *context; /* NULL: the energy's */
+} basin_term;
 
+/* What it points to must outlive the building of expressions. */
 typedef struct basin_energy {
-    int parts;
-    const char *name[BASIN_MAX_PARTS];
-    /* Part number `part` of the energy at activations g: one number per sample, shape [B] for
-     * tokens [B, N, D], [] for [N, D]; any shape that says what a sample is will do. */
-    basin_expr (*part)(const void *context, basin_expr g, int part);
+    const basin_term *term; /* [terms] */
+    int terms;
     /* g from x; NULL means g = x. */
     basin_expr (*activation)(const void *context, basin_expr x);
-    const void *context; /* must outlive the building of expressions */
+    const void *context; /* for the activation, and for terms without one of their own */
 } basin_energy;
 
+/* The first two fields, from a list of terms: {BASIN_TERMS({"a", f, p}, {"b", h, q})}. */
+#define BASIN_TERMS(...)                                                                           \
+    .term = (const basin_term[]){__VA_ARGS__},                                                     \
+    .terms = (int)(sizeof((const basin_term[]){__VA_ARGS__}) / sizeof(basin_term))
+
+/* Term number `term` at activations g; NULL leaves a message in g's graph that names it. */
+BASIN_API basin_expr basin_energy_term(const basin_energy *energy, basin_expr g, int term);
 BASIN_API basin_expr basin_energy_activation(const basin_energy *energy, basin_expr x);
-/* The sum of all parts. */
+/* The sum of all terms. */
 BASIN_API basin_expr basin_energy_total(const basin_energy *energy, basin_expr g);
 /* -dE/dg */
 BASIN_API basin_expr basin_energy_force(const basin_energy *energy, basin_expr g);
@@ -113,7 +123,7 @@ BASIN_API int64_t basin_negative_gammas(double *least, const basin_bundle *weigh
 /* g = gamma (x - mean) / sqrt(var + epsilon) + delta */
 BASIN_API basin_expr basin_block_norm(const basin_block *block, basin_expr x);
 
-/* The block among given pairs, as an energy with parts "attention", "hopfield" and "couplings". The
+/* The block among given pairs, as an energy with terms "attention", "hopfield" and "couplings". The
  * returned object points to `bound`, which points to the block and the pattern. */
 typedef struct basin_block_bound {
     const basin_block *block;
@@ -131,17 +141,17 @@ BASIN_API basin_energy basin_block_energy(const basin_block_bound *bound);
 BASIN_API basin_expr basin_block_lse(const basin_block_bound *bound, basin_expr g);
 /* What a block does at activations g [N, D] among a list of pairs: the share of its query's
  * attention that each pair gets, [pairs], mean over heads (NULL without attention); and the energy
- * of each token, [N], in attention, memories and couplings, NULL for parts that are absent. */
+ * of each token, [N], in attention, memories and couplings, NULL for terms that are absent. */
 BASIN_API basin_expr basin_block_shares(const basin_block_bound *bound, basin_expr g);
 BASIN_API void basin_block_token_energies(basin_expr energy[3], const basin_block_bound *bound,
                                           basin_expr g);
 
 /* ---- descent ---- */
 
-/* One turn of a step: x <- land(x + alpha move(force)), with the force -dE/dg of some parts of the
+/* One turn of a step: x <- land(x + alpha move(force)), with the force -dE/dg of some terms of the
  * energy at g = activation(x). `t` is the number of the step, 0, 1, .., as an expression []. */
 typedef struct basin_turn {
-    unsigned parts; /* bit p: part p pulls; 0: all do */
+    unsigned terms; /* bit p: term p pulls; 0: all do */
     /* The step that the force makes of itself: times a number, a vector or a function of the step
      * and the token, multiplied by a matrix, projected, or with an addend that is no gradient.
      * NULL: the force. */
@@ -151,33 +161,30 @@ typedef struct basin_turn {
     const void *context; /* must outlive the building of expressions */
 } basin_turn;
 
+/* A descent to a fixed point instead of a number of steps, as basin_descend builds it. Each step
+ * adds the pull of where the tokens began, x <- x + alpha (x0 - x - dE/dg), until no token would
+ * move by more than `until` of its length at alpha 1, after `steps` steps at most; then x = x0 -
+ * dE/dg, whatever alpha is. Gradients are those of the fixed point: of a linear system, solved to
+ * within `accuracy` (relative) by `products` products with the energy's Hessian at most. Memory is
+ * that of one step. basin_store_take_convergence gives the statistics. The activation must be the
+ * gradient of a Lagrangian, as layer norms are; no noise, no turns. */
+typedef struct basin_implicit {
+    bool on;
+    double until, accuracy; /* 0: 1e-4 and 1e-3 */
+    int products;           /* 0: as many as steps */
+} basin_implicit;
+
+/* The steps of a descent. */
 typedef struct basin_descent_spec {
     int steps;
     double alpha;
     double noise;    /* Langevin: sqrt(alpha) N(0, noise^2) is added to each step */
-    basin_expr seed; /* index [2], for noise */
+    basin_expr seed; /* index [2], for noise; a basin_descent has its own */
     bool recompute;  /* unrolled: keep one token tensor per step, recompute the rest in reverse */
     const basin_turn *turn; /* [turns] one after the other in every step (attention, then memories);
-                               NULL: one along the force of all parts. Noise comes with the last */
+                               NULL: one along the force of all terms. Noise comes with the last */
     int turns;
-    /* basin_descend: not unrolled, but to rest. Each step adds the pull of where the tokens began,
-     * x <- x + alpha (x0 - x - dE/dg), until no token would move by more than `until` of its length
-     * at alpha 1, after `steps` steps at most; at rest x = x0 - dE/dg, whatever alpha is. Gradients
-     * are those of the rest point: of a linear system, solved to within `accuracy` (relative) by
-     * `products` products with the energy's Hessian at most. Memory is that of one step.
-     * basin_store_take_rests says how it went. The activation must be the gradient of a Lagrangian,
-     * as layer norms are; no noise, no turns. */
-    bool implicit;
-    double until, accuracy; /* 0: 1e-4 and 1e-3 */
-    int products;           /* 0: as many as steps */
-    /* The rest is for basin_descent_run. */
-    double tolerance; /* > 0: stop when no element of g moved by more */
-    bool guard;       /* halve a sample's step until its energy does not rise */
-    /* Nesterov's momentum: a step begins ahead of the tokens, by (k - 1) / (k + 2) of their last
-     * move in the k-th step. A sample whose energy would rise drops it and begins anew from where
-     * it is; with the guard, the energy never rises. */
-    bool accelerate;
-    uint64_t noise_seed;
+    basin_implicit implicit; /* basin_descend alone */
 } basin_descent_spec;
 
 /* x with every `group` neighbours of the last axis at length 1, and the part of a force that is
@@ -188,37 +195,82 @@ BASIN_API basin_expr basin_to_tangent(basin_expr force, basin_expr x, int64_t gr
 BASIN_API basin_expr basin_to_box(basin_expr x, double low, double high);
 BASIN_API basin_expr basin_shrink(basin_expr x, basin_expr lambda);
 
-/* The tokens after all steps. Where `trace` is not NULL, trace[t * parts + p] becomes part p before
+/* The tokens after all steps. Where `trace` is not NULL, trace[t * terms + p] becomes term p before
  * step t, for t = 0 .. steps (the last: at the end). */
 BASIN_API basin_expr basin_descend(const basin_energy *energy, basin_expr x,
                                    const basin_descent_spec *spec, basin_expr *trace);
 
-/* A descent to run: made once for a shape, run on any tokens of it. */
+/* ---- descents that run step by step ---- */
+
 typedef struct basin_descent basin_descent;
-/* `x` is the input of the energy's graph that stands for the tokens. */
-BASIN_API basin_status basin_descent_new(basin_descent **descent, basin_store *store,
-                                         const basin_energy *energy, basin_expr x,
-                                         const basin_descent_spec *spec, basin_error *error);
-BASIN_API void basin_descent_free(basin_descent *descent);
-/* For writing other inputs, such as pair lists. */
-BASIN_API basin_plan *basin_descent_plan(basin_descent *descent);
+
+/* A descent between two steps: an observer is called before each step and at the end. The tokens
+ * are the state basin_descent_tokens: basin_store_read reads them, plans of the observer may too.
+ */
+typedef struct basin_moment {
+    basin_descent *descent;
+    int step; /* 0 .. */
+    int terms;
+    int64_t samples;
+    const double *energy; /* [terms, samples] */
+    double change;        /* the largest change of an element of g in the step before; 0 at first */
+    bool *stop;           /* set it, and the descent ends here */
+} basin_moment;
+typedef basin_status basin_observer(void *context, const basin_moment *now, basin_error *error);
+
+/* When a descent ends, what a step may not do, and who watches. All zero: after all steps. */
+typedef struct basin_stop {
+    double tolerance; /* > 0: stop when no element of g moved by more */
+    double until;     /* > 0: a sample stops when none of its tokens (last axis) moved by more than
+                         this share of its length; the descent ends when all have */
+    bool guard;       /* halve a sample's step until its energy does not rise */
+    /* Nesterov's momentum: a step begins ahead of the tokens, by (k - 1) / (k + 2) of their last
+     * move in the k-th step. A sample whose energy would rise drops it and begins anew from where
+     * it is; with the guard, the energy never rises; with `until`, a sample that would rise even
+     * so stops. */
+    bool accelerate;
+    uint64_t seed; /* of the noise */
+    basin_observer *observe;
+    void *context; /* for it */
+} basin_stop;
 
 typedef struct basin_descent_result {
     int steps; /* taken */
-    int parts;
+    int terms;
     int64_t samples;
-    double *energy;    /* [steps + 1, parts, samples] before each step and at the end */
-    double *change;    /* [steps] the largest change of an element of g in each step */
-    int64_t halvings;  /* by the guard, over all steps and samples */
-    bool converged;    /* the tolerance was reached */
-    basin_tensor x, g; /* at the end */
+    int count;           /* tensors of tokens: 1, or the layers of a network */
+    double *energy;      /* [steps + 1, terms, samples] before each step and at the end */
+    double *change;      /* [steps] the largest change of an element of g in each step */
+    int64_t *taken;      /* [samples] steps that each sample took; fewer than `steps` by `until` */
+    int64_t halvings;    /* by the guard, over all steps and samples */
+    bool converged;      /* the tolerance was reached, or every sample came to rest by `until` */
+    int first;           /* the energy that was descended are the terms from here on */
+    basin_tensor *x, *g; /* [count] at the end */
 } basin_descent_result;
 
+/* A descent is made once for a shape, then run on any tokens of it, which stay on the backend from
+ * step to step. stop NULL: all steps, no observer. */
+BASIN_API basin_status basin_descent_new(basin_descent **descent, basin_store *store,
+                                         const basin_energy *energy, basin_graph *graph,
+                                         basin_shape shape, const basin_descent_spec *spec,
+                                         const basin_stop *stop, basin_error *error);
+BASIN_API void basin_descent_free(basin_descent *descent);
+/* For writing other inputs, such as pair lists. */
+BASIN_API basin_plan *basin_descent_plan(basin_descent *descent);
+/* Tensor i of the tokens, a state of the store: 0, or the number of a network's layer. Descents of
+ * one shape on one store share it, so that they run one after the other. */
+BASIN_API basin_expr basin_descent_tokens(const basin_descent *descent, int i);
+/* x [count], of any type; NULL: from the tokens as they are in the store. */
 BASIN_API basin_status basin_descent_run(basin_descent *descent, basin_descent_result *result,
                                          const basin_tensor *x, basin_error *error);
 BASIN_API void basin_descent_result_free(basin_descent_result *result);
-/* Sum over parts and samples before step t. */
+/* The energy that was descended, summed over samples, before step t. */
 BASIN_API double basin_descent_total(const basin_descent_result *result, int step);
+/* Makes, runs and frees a descent of one tensor of tokens. */
+BASIN_API basin_status basin_engine_descend(basin_engine *engine, basin_descent_result *result,
+                                            const basin_energy *energy, const basin_tensor *x,
+                                            const basin_descent_spec *spec, const basin_stop *stop,
+                                            basin_error *error);
 
 #ifdef __cplusplus
 }

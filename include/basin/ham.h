@@ -31,7 +31,7 @@
  *     ... a loss of `label`, and basin_adamw_new(&adamw, basin_ham_params(ham), loss, ...)
  *
  * basin_ham_descend unrolls the steps into an expression, which a loss is differentiated through.
- * basin_ham_run descends step by step on numbers and returns the energy of every part at every
+ * basin_ham_run descends step by step on numbers and returns the energy of every term at every
  * step.
  *
  * Expressions carry a batch axis before the layer's shape, and energies are one number per sample.
@@ -40,9 +40,8 @@
 #ifndef BASIN_HAM_H
 #define BASIN_HAM_H
 
+#include "basin/energy.h"
 #include "basin/lagrangian.h"
-#include "basin/params.h"
-#include "basin/plan.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -132,10 +131,6 @@ BASIN_API basin_synapse_function basin_synapse_conv2d;
  */
 BASIN_API basin_synapse_function basin_synapse_attention;
 
-/* By name ("linear", "conv2d", ..), for configurations; NULL where there is none. */
-BASIN_API basin_synapse_function *basin_synapse_find(const char *name);
-BASIN_API const char *basin_synapse_name(int i); /* NULL beyond the last */
-
 /* Adds a synapse, which connections use by its name. Its number or -1. */
 BASIN_API int basin_ham_synapse(basin_ham *ham, const basin_synapse *synapse);
 /* Puts the synapse between the layers named, "v, h". The same synapse in several connections shares
@@ -151,24 +146,18 @@ BASIN_API const basin_params *basin_ham_params(const basin_ham *ham);
 
 /* ---- the network as expressions; x, g, dEdg have an entry per layer ---- */
 
-BASIN_API int basin_ham_layers(const basin_ham *ham);
-BASIN_API int basin_ham_synapses(const basin_ham *ham);
-BASIN_API int basin_ham_connections(const basin_ham *ham);
-/* Parts of the energy: the layers, then the connections; "v", "h", "vh(v, h)". */
-BASIN_API int basin_ham_parts(const basin_ham *ham);
-BASIN_API const char *basin_ham_part_name(const basin_ham *ham, int part);
-/* The layer's number, -1 where there is none of that name. */
-BASIN_API int basin_ham_find(const basin_ham *ham, const char *layer);
+/* Terms of the energy: the layers, then the connections; "v", "h", "vh(v, h)". */
+BASIN_API int basin_ham_terms(const basin_ham *ham);
+BASIN_API const char *basin_ham_term_name(const basin_ham *ham, int term);
 
 /* An input [batch, shape] for the states of each layer. */
 BASIN_API void basin_ham_inputs(basin_ham *ham, basin_expr *x, int64_t batch);
 BASIN_API basin_expr basin_ham_activation(basin_ham *ham, int layer, basin_expr x);
-BASIN_API void basin_ham_activations(basin_ham *ham, basin_expr *g, const basin_expr *x);
-/* The energy tree: energy[part], each [batch]. */
-BASIN_API void basin_ham_energies(basin_ham *ham, basin_expr *energy, const basin_expr *x);
-/* The sum of the tree, or of its connections only; [batch]. */
-BASIN_API basin_expr basin_ham_energy(basin_ham *ham, const basin_expr *x);
-BASIN_API basin_expr basin_ham_synapse_energy(basin_ham *ham, const basin_expr *x);
+/* The sum of all terms, or of the connections' only; [batch]. */
+BASIN_API basin_expr basin_ham_energy(basin_ham *ham, const basin_expr *x, bool synapses_only);
+/* dE/dg, of all terms or of the connections' only. */
+BASIN_API void basin_ham_gradient(basin_ham *ham, basin_expr *dEdg, const basin_expr *x,
+                                  bool synapses_only);
 
 /* How the network descends. */
 typedef struct basin_ham_spec {
@@ -181,55 +170,27 @@ typedef struct basin_ham_spec {
                                array or an entry): free. With a Lagrangian that acts along rows,
                                whole rows should be clamped if the energy is not to rise */
     bool recompute;         /* unrolled: keep the states of each step, compute the rest again */
-    /* The rest is for basin_ham_run. */
-    double tolerance; /* > 0: stop when no activation moved by more */
-    bool guard;       /* halve a sample's step until its energy does not rise */
 } basin_ham_spec;
 
-/* dE/dg. Reads synapses_only alone. */
-BASIN_API void basin_ham_gradient(basin_ham *ham, basin_expr *dEdg, const basin_expr *x,
-                                  const basin_ham_spec *spec);
-/* x - (dt / tau) mask dE/dg */
-BASIN_API void basin_ham_step(basin_ham *ham, basin_expr *next, const basin_expr *x,
-                              const basin_ham_spec *spec);
-/* All steps. Where `trace` is not NULL, trace[t * parts + part] becomes that part's energy before
- * step t, for t = 0 .. steps. */
+/* All steps x - (dt / tau) mask dE/dg, unrolled. Where `trace` is not NULL, trace[t * terms + term]
+ * becomes that term before step t, for t = 0 .. steps. */
 BASIN_API void basin_ham_descend(basin_ham *ham, basin_expr *end, const basin_expr *x,
                                  const basin_ham_spec *spec, basin_expr *trace);
 
 /* ---- the network on numbers ---- */
 
-typedef struct basin_ham_result {
-    int steps; /* taken */
-    int layers, parts;
-    int64_t samples;
-    bool synapses_only;
-    double *energy;      /* [steps + 1, parts, samples] before each step and at the end */
-    double *change;      /* [steps] the largest change of an activation in each step */
-    int64_t halvings;    /* by the guard, over all steps and samples */
-    bool converged;      /* the tolerance was reached */
-    basin_tensor *x, *g; /* [layers] each [samples, shape], at the end */
-} basin_ham_result;
-
-/* A descent made once for a batch size, to be run often. spec->mask may hold inputs of the graph:
- * basin_ham_descent_plan gives access to them, and to those of a synapse of your own. */
-typedef struct basin_ham_descent basin_ham_descent;
-BASIN_API basin_status basin_ham_descent_new(basin_ham_descent **descent, basin_ham *ham,
+/* A descent (basin/energy.h) made once for a batch size, to be run often: basin_descent_run takes
+ * the states x[layer], each [batch, shape]. spec->mask may hold inputs of the graph:
+ * basin_descent_plan gives access to them, and to those of a synapse of your own. */
+BASIN_API basin_status basin_ham_descent_new(basin_descent **descent, basin_ham *ham,
                                              basin_store *store, int64_t batch,
-                                             const basin_ham_spec *spec, basin_error *error);
-BASIN_API void basin_ham_descent_free(basin_ham_descent *descent);
-BASIN_API basin_plan *basin_ham_descent_plan(basin_ham_descent *descent);
-/* From x[layer], each [batch, shape] of any type. */
-BASIN_API basin_status basin_ham_descent_run(basin_ham_descent *descent, basin_ham_result *result,
-                                             const basin_tensor *x, basin_error *error);
-/* The three in one, for a single run. */
-BASIN_API basin_status basin_ham_run(basin_ham *ham, basin_store *store, basin_ham_result *result,
-                                     const basin_tensor *x, const basin_ham_spec *spec,
+                                             const basin_ham_spec *spec, const basin_stop *stop,
+                                             basin_error *error);
+/* The same made, run from x and freed. */
+BASIN_API basin_status basin_ham_run(basin_ham *ham, basin_store *store,
+                                     basin_descent_result *result, const basin_tensor *x,
+                                     const basin_ham_spec *spec, const basin_stop *stop,
                                      basin_error *error);
-BASIN_API void basin_ham_result_free(basin_ham_result *result);
-/* The energy that was descended (with or without the neurons' own), summed over samples, before
- * step t. */
-BASIN_API double basin_ham_total(const basin_ham_result *result, int step);
 /* Recall with binary neurons, one at a time: the states of `layer` are -1 or 1, the other layers
  * stay as they are, and a neuron is flipped where that lowers the synapses' energy of its sample.
  * Neurons are visited in an order drawn from the seed, until a sweep flips none or `sweeps` are
@@ -238,9 +199,6 @@ BASIN_API double basin_ham_total(const basin_ham_result *result, int step);
 BASIN_API basin_status basin_ham_recall(basin_ham *ham, basin_store *store, basin_tensor *x,
                                         int layer, int sweeps, uint64_t seed, int64_t *flips,
                                         basin_error *error);
-/* First states: deviation * N(0, 1) from the seed, or zeros; x[layer] are new tensors. */
-BASIN_API basin_status basin_ham_states(const basin_ham *ham, basin_tensor *x, int64_t batch,
-                                        double deviation, uint64_t seed, basin_error *error);
 
 #ifdef __cplusplus
 }

@@ -72,8 +72,6 @@ BASIN_API basin_expr basin_lagrangian_energy(const basin_lagrangian *lagrangian,
 
 /* The names, for configurations and help texts; NULL beyond the last. */
 BASIN_API const char *basin_lagrangian_name(int i);
-/* Whether the name (with a power at its end or not) is one of them. */
-BASIN_API bool basin_lagrangian_known(const char *name);
 
 #ifdef __cplusplus
 }

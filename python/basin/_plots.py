@@ -30,9 +30,9 @@ def _bare(ax):
 
 def descent(found, ax=None) -> Any:
     ax, figure = _axes(ax)
-    for name, values in found.parts.items():
+    for name, values in found.terms.items():
         ax.plot(values.sum(axis=1), label=name)
-    if len(found.parts) > 1:
+    if len(found.terms) > 1:
         ax.plot(found.energy.sum(axis=1), label="total", color="black")
         ax.legend(frameon=False)
     ax.set_xlabel("step")

@@ -37,8 +37,8 @@ class Descent:
     """Their activations."""
     energy: numpy.ndarray
     """[steps + 1, samples]: the energy before each step and at the end."""
-    parts: dict
-    """The same for each part by its name."""
+    terms: dict
+    """The same for each term by its name."""
     change: numpy.ndarray
     """[steps]: the largest change of an element of g in each step."""
     steps: int
@@ -55,7 +55,7 @@ class Descent:
         )
 
     def plot(self, ax: Any = None) -> "Figure":
-        """Energy by step, a line a part, as a matplotlib figure."""
+        """Energy by step, a line per term, as a matplotlib figure."""
         return _plots.descent(self, ax)
 
 
@@ -88,15 +88,15 @@ class Energy:
 
     # ---- as expressions ----
 
-    def parts(self, g: Expression, **parameters: Any) -> dict[str, Any]:
-        """Its parts by name at activations g, as expressions."""
+    def terms(self, g: Expression, **parameters: Any) -> dict[str, Any]:
+        """Its terms by name at activations g, as expressions."""
         value = self._function(g, **parameters)
-        parts = value if isinstance(value, dict) else {self.__name__: value}
-        for name, part in parts.items():
-            if as_expression(part, g._graph) is None:
-                told = f"part {name!r} is {part!r}" if value is parts else f"it returned {part!r}"
-                raise BasinError(f"{self._where()}: {told}, wanted an expression of g")
-        return parts
+        terms = value if isinstance(value, dict) else {self.__name__: value}
+        for name, term in terms.items():
+            if as_expression(term, g._graph) is None:
+                found = f"term {name!r} is {term!r}" if value is terms else f"it returned {term!r}"
+                raise BasinError(f"{self._where()}: {found}, wanted an expression of g")
+        return terms
 
     def _where(self):
         """The function and its first line, for errors that come of what it returned."""
@@ -194,27 +194,26 @@ class Energy:
         tokens = graph.input("x", numpy.shape(x))
         given, inputs = self._inputs(graph, parameters)
         bound = _Bound(self, graph, tokens, given)
-        spec = {
-            "steps": steps, "alpha": alpha, "tolerance": tolerance, "guard": guard,
-            "noise": noise, "noise_seed": seed,
-        }  # fmt: skip
+        spec = {"steps": steps, "alpha": alpha, "noise": noise}
+        stop = {"tolerance": tolerance, "guard": guard, "seed": seed}
         store = Store(backend_of(backend))
         with store.backend.lock:
-            descent = self._descent(bound, store, tokens, ffi.new("basin_descent_spec *", spec))
+            descent = self._descent(bound, store, tokens, spec, stop)
             for expression, values in inputs:
                 write(lib.basin_descent_plan(descent), expression, values)
             return _run(descent, x, bound.names)
 
-    def _descent(self, bound, store, tokens, spec):
-        descent = ffi.new("basin_descent **")
+    def _descent(self, bound, store, tokens, spec, stop):
+        descent, graph = ffi.new("basin_descent **"), tokens._graph.pointer
+        shape = lib.basin_expr_shape(tokens._pointer)
+        spec, stop = ffi.new("basin_descent_spec *", spec), ffi.new("basin_stop *", stop)
         try:
             check(
-                lib.basin_descent_new, descent, store.pointer, bound.pointer, tokens._pointer, spec
+                lib.basin_descent_new, descent, store.pointer, bound.pointer, graph, shape, spec, stop
             )
         except BasinError as failure:
             bound.reraise()
             raise BasinError(f"{self._where()}: {failure}") from None
-        graph = tokens._graph.pointer
         return owned(descent[0], lib.basin_descent_free, store.pointer, graph)
 
     def _inputs(self, graph, parameters):
@@ -230,13 +229,14 @@ class Energy:
         tokens = graph.input("x", numpy.shape(x))
         given, inputs = self._inputs(graph, parameters)
         g = apply(lib.basin_variable, self.activation(tokens))
-        total = functools.reduce(lambda a, b: a + b, self.parts(g, **given).values())
+        total = functools.reduce(lambda a, b: a + b, self.terms(g, **given).values())
         value = output(g, total) if wrt is None else operations.gradient(total, given[wrt])
         plan = Plan(graph, [wanted_expression(value, graph)], Store(backend_of(backend)))
         return plan([(tokens, x), *inputs])[0]
 
 
-_FIELDS = dict(ffi.typeof("basin_energy").fields)
+_BUILD = dict(ffi.typeof("basin_term").fields)["build"].type
+_ACTIVATION = dict(ffi.typeof("basin_energy").fields)["activation"].type
 
 
 class _Bound:
@@ -246,13 +246,15 @@ class _Bound:
     def __init__(self, energy, graph, x, parameters):
         self.failure = None
         self._energy, self._graph, self._parameters = energy, graph, parameters
-        self.names = list(energy.parts(energy.activation(x), **parameters))
-        if not 1 <= len(self.names) <= lib.BASIN_MAX_PARTS:
-            raise BasinError(f"{len(self.names)} parts, wanted 1 to {lib.BASIN_MAX_PARTS}")
+        self.names = list(energy.terms(energy.activation(x), **parameters))
+        if not self.names:
+            raise BasinError("an energy without terms, wanted 1 or more")
         self._text = [ffi.new("char[]", name.encode()) for name in self.names]
-        self._part = ffi.callback(_FIELDS["part"].type, self._build_part)
-        self._activation = ffi.callback(_FIELDS["activation"].type, self._activate)
-        fields = {"parts": len(self.names), "name": self._text, "part": self._part}
+        self._build = [ffi.callback(_BUILD, functools.partial(self._build_term, name)) for name in self.names]
+        self._activation = ffi.callback(_ACTIVATION, self._activate)
+        terms = zip(self._text, self._build)
+        self._terms = ffi.new("basin_term[]", [{"name": t, "build": b} for t, b in terms])
+        fields = {"term": self._terms, "terms": len(self.names)}
         if energy._activation is not None:
             fields["activation"] = self._activation
         self.pointer = ffi.new("basin_energy *", fields)
@@ -261,9 +263,9 @@ class _Bound:
         if self.failure is not None:
             raise self.failure
 
-    def _build_part(self, _, g, part):
+    def _build_term(self, name, _, g):
         return self._guarded(
-            lambda: self._energy.parts(self._graph.wrap(g), **self._parameters)[self.names[part]]
+            lambda: self._energy.terms(self._graph.wrap(g), **self._parameters)[name]
         )
 
     def _activate(self, _, x):
@@ -284,16 +286,16 @@ def _run(descent, x, names):
     result = ffi.new("basin_descent_result *")
     check(lib.basin_descent_run, descent, result, Borrowed(x).pointer)
     try:
-        shape = (result.steps + 1, result.parts, result.samples)
+        shape = (result.steps + 1, result.terms, result.samples)
         energy = numpy.frombuffer(ffi.buffer(result.energy, 8 * int(numpy.prod(shape))))
         energy = energy.reshape(shape).copy()
         change = numpy.frombuffer(ffi.buffer(result.change, 8 * result.steps)).copy()
         _say_where_it_left(energy.sum(axis=(1, 2)))
         return Descent(
-            x=array_of(result.x),
-            g=array_of(result.g),
+            x=array_of(result.x[0]),
+            g=array_of(result.g[0]),
             energy=energy.sum(axis=1),
-            parts={name: energy[:, i] for i, name in enumerate(names)},
+            terms={name: energy[:, i] for i, name in enumerate(names)},
             change=change,
             steps=result.steps,
             converged=bool(result.converged),
@@ -330,7 +332,7 @@ def energy(
 ) -> Any:
     """Makes an energy of a Python function of activations g and parameters.
 
-    The function returns one number a sample, or a dict of such parts. `activation` gives g from
+    The function returns one number per sample, or a dict of such terms. `activation` gives g from
     tokens x, basin.layernorm for example; without it g is x.
 
     >>> import numpy, basin

@@ -65,7 +65,7 @@ def test_descent_goes_down():
     descent = block.descend(TOKENS, steps=30, alpha=0.02, **WEIGHTS)
     assert descent.energy.shape == (31, 1)
     assert numpy.all(numpy.diff(descent.energy[:, 0]) < 0)
-    assert set(descent.parts) == {"attention", "hopfield"}
+    assert set(descent.terms) == {"attention", "hopfield"}
 
 
 def test_descent_agrees_with_an_unrolled_one():
@@ -137,7 +137,7 @@ def test_what_is_no_energy_names_the_function(value):
             getattr(basin.energy(forgetful), way)([1.0])
 
 
-def test_parts_of_other_shapes_name_the_function():
+def test_terms_of_other_shapes_name_the_function():
     ours = basin.energy(lambda g: {"a": numpy.sum(g), "b": g})
     with pytest.raises(basin.BasinError, match=r"test_energies.py, line \d+\): .*'b' has shape"):
         ours.descend([1.0, 2.0])

@@ -145,7 +145,6 @@ static basin_status build(job *j, basin_block_bound *bound, basin_error *error) 
     j->graph = basin_graph_new();
     if (!j->graph) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a graph");
     basin_params_begin(&j->params, j->graph);
-    basin_expr x = basin_input(j->graph, "x", j->tokens->shape);
     j->pattern = o->self ? BASIN_ALL_PAIRS : BASIN_OTHER_PAIRS;
     if (o->edges)
         j->pattern =
@@ -156,14 +155,13 @@ static basin_status build(job *j, basin_block_bound *bound, basin_error *error) 
     }
     *bound = (basin_block_bound){.block = &j->block, .pattern = &j->pattern};
     j->energy = basin_block_energy(bound);
-    basin_descent_spec spec = {.steps = (int)o->steps,
-                               .alpha = o->alpha,
-                               .noise = o->noise,
-                               .noise_seed = (uint64_t)o->seed,
-                               .tolerance = o->tolerance,
-                               .guard = o->guard,
-                               .accelerate = o->accelerate};
-    return basin_descent_new(&j->descent, j->store, &j->energy, x, &spec, error);
+    basin_descent_spec spec = {.steps = (int)o->steps, .alpha = o->alpha, .noise = o->noise};
+    basin_stop stop = {.tolerance = o->tolerance,
+                       .guard = o->guard,
+                       .accelerate = o->accelerate,
+                       .seed = (uint64_t)o->seed};
+    return basin_descent_new(&j->descent, j->store, &j->energy, j->graph, j->tokens->shape, &spec,
+                             &stop, error);
 }
 
 static basin_status compute(job *j, basin_error *error) {
@@ -194,10 +192,10 @@ static basin_status add_tensor(basin_bundle *out, const char *name, const void *
 static basin_status add_tensors(basin_bundle *out, const job *j, basin_error *error) {
     const basin_descent_result *r = &j->result;
     basin_dtype dtype = basin_backend_dtype(j->backend);
-    basin_shape trace = j->tokens->shape.rank == 3 ? BASIN_SHAPE(r->steps + 1, r->parts, r->samples)
-                                                   : BASIN_SHAPE(r->steps + 1, r->parts);
-    basin_status status = add_tensor(out, "x", r->x.data, r->x.dtype, dtype, r->x.shape, error);
-    if (!status) status = add_tensor(out, "g", r->g.data, r->g.dtype, dtype, r->g.shape, error);
+    basin_shape trace = j->tokens->shape.rank == 3 ? BASIN_SHAPE(r->steps + 1, r->terms, r->samples)
+                                                   : BASIN_SHAPE(r->steps + 1, r->terms);
+    basin_status status = add_tensor(out, "x", r->x->data, r->x->dtype, dtype, r->x->shape, error);
+    if (!status) status = add_tensor(out, "g", r->g->data, r->g->dtype, dtype, r->g->shape, error);
     if (!status) status = add_tensor(out, "energy", r->energy, BASIN_F64, BASIN_F64, trace, error);
     if (!status)
         status = add_tensor(out, "change", r->change, BASIN_F64, BASIN_F64, BASIN_SHAPE(r->steps),
@@ -221,29 +219,30 @@ static basin_status add_settings(basin_bundle *out, const job *j, basin_error *e
     const struct {
         const char *key, *text;
         double number;
-    } all[] = {{"format", "basin descend", 0},
-               {"version", basin_version(), 0},
-               {"backend", o->compute.backend, 0},
-               {"products", o->compute.products, 0},
-               {"dtype", basin_dtype_name(basin_backend_storage(j->backend)), 0},
-               {"steps", NULL, (double)o->steps},
-               {"alpha", NULL, o->alpha},
-               {"tolerance", NULL, o->tolerance},
-               {"noise", NULL, o->noise},
-               {"seed", NULL, (double)o->seed},
-               {"guard", o->guard ? "true" : "false", 0},
-               {"accelerate", o->accelerate ? "true" : "false", 0},
-               {"self", o->self ? "true" : "false", 0},
-               {"attention", o->no_attention ? "false" : "true", 0},
-               {"hopfield", o->no_hopfield ? "none" : o->hopfield_kind, 0},
-               {"hopfield_power", NULL, o->hopfield_power},
-               {"pairs", o->edges ? "list" : "all", 0},
-               {"tokens_file", basin_bundle_path(j->tokens_file), 0},
-               {"weights_file", o->weights ? o->weights : basin_bundle_path(j->tokens_file), 0},
-               {"steps_taken", NULL, j->result.steps},
-               {"converged", j->result.converged ? "true" : "false", 0},
-               {"halvings", NULL, (double)j->result.halvings},
-               {"energy_parts", j->energy.parts > 1 ? "attention,hopfield" : j->energy.name[0], 0}};
+    } all[] = {
+        {"format", "basin descend", 0},
+        {"version", basin_version(), 0},
+        {"backend", o->compute.backend, 0},
+        {"products", o->compute.products, 0},
+        {"dtype", basin_dtype_name(basin_backend_storage(j->backend)), 0},
+        {"steps", NULL, (double)o->steps},
+        {"alpha", NULL, o->alpha},
+        {"tolerance", NULL, o->tolerance},
+        {"noise", NULL, o->noise},
+        {"seed", NULL, (double)o->seed},
+        {"guard", o->guard ? "true" : "false", 0},
+        {"accelerate", o->accelerate ? "true" : "false", 0},
+        {"self", o->self ? "true" : "false", 0},
+        {"attention", o->no_attention ? "false" : "true", 0},
+        {"hopfield", o->no_hopfield ? "none" : o->hopfield_kind, 0},
+        {"hopfield_power", NULL, o->hopfield_power},
+        {"pairs", o->edges ? "list" : "all", 0},
+        {"tokens_file", basin_bundle_path(j->tokens_file), 0},
+        {"weights_file", o->weights ? o->weights : basin_bundle_path(j->tokens_file), 0},
+        {"steps_taken", NULL, j->result.steps},
+        {"converged", j->result.converged ? "true" : "false", 0},
+        {"halvings", NULL, (double)j->result.halvings},
+        {"energy_parts", j->energy.terms > 1 ? "attention,hopfield" : j->energy.term[0].name, 0}};
     basin_status status = BASIN_OK;
     for (size_t i = 0; i < sizeof all / sizeof *all && !status; i++)
         status = add_setting(out, all[i].key, "%s", all[i].number, all[i].text, error);
@@ -264,19 +263,19 @@ static basin_status write_result(const job *j, basin_error *error) {
 
 typedef struct basin_trace {
     const basin_descent_result *result;
-    const char *const *part; /* [result->parts] names */
+    const basin_term *term; /* [result->terms], for their names */
     const job *job;
 } basin_trace;
 
-/* Part `part` before step `step` (at the end, for the last), of one sample; of all of them. */
-static double energy_at(const basin_trace *trace, int step, int part, int64_t sample) {
+/* Term `term` before step `step` (at the end, for the last), of one sample; of all of them. */
+static double energy_at(const basin_trace *trace, int step, int term, int64_t sample) {
     const basin_descent_result *r = trace->result;
-    return r->energy[((int64_t)step * r->parts + part) * r->samples + sample];
+    return r->energy[((int64_t)step * r->terms + term) * r->samples + sample];
 }
 
-static double trace_part(const basin_trace *trace, int step, int part) {
+static double trace_term(const basin_trace *trace, int step, int term) {
     double sum = 0;
-    for (int64_t i = 0; i < trace->result->samples; i++) sum += energy_at(trace, step, part, i);
+    for (int64_t i = 0; i < trace->result->samples; i++) sum += energy_at(trace, step, term, i);
     return sum;
 }
 
@@ -304,8 +303,8 @@ static void put_trace(basin_record *r, const basin_trace *trace) {
         basin_record_row(r);
         basin_record_integer(r, "step", t);
         basin_record_number(r, "energy", "%.6f", basin_descent_total(d, t));
-        for (int p = 0; p < d->parts; p++)
-            basin_record_number(r, trace->part[p], "%.6f", trace_part(trace, t, p));
+        for (int p = 0; p < d->terms; p++)
+            basin_record_number(r, trace->term[p].name, "%.6f", trace_term(trace, t, p));
         basin_record_number(r, "change|change of g", "%.3e", t < d->steps ? d->change[t] : NAN);
         basin_record_end(r);
     }
@@ -319,13 +318,13 @@ static void put_samples(basin_record *r, const void *context) {
     for (int t = 0; t <= d->steps; t++)
         for (int64_t i = 0; i < d->samples; i++) {
             double total = 0;
-            for (int p = 0; p < d->parts; p++) total += energy_at(trace, t, p, i);
+            for (int p = 0; p < d->terms; p++) total += energy_at(trace, t, p, i);
             basin_record_row(r);
             basin_record_integer(r, "step", t);
             if (d->samples > 1) basin_record_integer(r, "sample", i);
             basin_record_number(r, "energy", "%g", total);
-            for (int p = 0; p < d->parts; p++)
-                basin_record_number(r, trace->part[p], "%g", energy_at(trace, t, p, i));
+            for (int p = 0; p < d->terms; p++)
+                basin_record_number(r, trace->term[p].name, "%g", energy_at(trace, t, p, i));
             basin_record_number(r, "change", "%g", t < d->steps ? d->change[t] : NAN);
             basin_record_end(r);
         }
@@ -335,8 +334,9 @@ static void put_samples(basin_record *r, const void *context) {
 static basin_status trace_plot(const basin_trace *trace, const char *path, const char *title,
                                basin_error *error) {
     const basin_descent_result *r = trace->result;
-    size_t points = (size_t)r->steps + 1, lines = r->parts > 1 ? (size_t)r->parts + 1 : 1;
-    basin_plot_line line[BASIN_MAX_PARTS + 1];
+    size_t points = (size_t)r->steps + 1, lines = r->terms > 1 ? (size_t)r->terms + 1 : 1;
+    enum { MOST_TERMS = 3 }; /* of a block */
+    basin_plot_line line[MOST_TERMS + 1];
     basin_writer writer;
     double *number = basin_array_new(points * (lines + 1), sizeof *number);
     if (!number) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for the plot", path);
@@ -344,10 +344,12 @@ static basin_status trace_plot(const basin_trace *trace, const char *path, const
         number[t] = (double)t;
         number[points + t] = basin_descent_total(r, (int)t);
         for (size_t p = 1; p < lines; p++)
-            number[(p + 1) * points + t] = trace_part(trace, (int)t, (int)p - 1);
+            number[(p + 1) * points + t] = trace_term(trace, (int)t, (int)p - 1);
     }
     for (size_t p = 0; p < lines; p++) {
-        const char *name = lines == 1 ? trace->part[0] : p == 0 ? "energy" : trace->part[p - 1];
+        const char *name = lines == 1 ? trace->term[0].name
+                           : p == 0   ? "energy"
+                                      : trace->term[p - 1].name;
         line[p] = (basin_plot_line){
             .name = name, .x = number, .y = number + (p + 1) * points, .count = (int64_t)points};
     }
@@ -391,7 +393,7 @@ static basin_status write_files(const job *j, const basin_trace *trace, basin_er
 }
 
 static basin_status finish(const job *j, basin_error *error) {
-    basin_trace trace = {&j->result, j->energy.name, j};
+    basin_trace trace = {&j->result, j->energy.term, j};
     BASIN_TRY(basin_record_print(j->o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT, put_result, &trace,
                                  error));
     int broken = trace_broken(&trace), risen = trace_risen(&trace);
@@ -438,7 +440,7 @@ const basin_command basin_command_descend = {
     .text =
         "Tokens x follow x <- x - alpha dE/dg with g = layernorm(x) and E the energy of the block: "
         "attention plus a Hopfield network. Prints the energy before each step and at the end, in "
-        "total and by part, summed over a batch.\n\n"
+        "total and by term, summed over a batch.\n\n"
         "TOKENS is a safetensors or npz file with tokens [N, D] or [B, N, D]: x, x0, or the only "
         "tensor of two or three axes. Weights are wk and wq [H, Y, D], xi [M, D], and where they "
         "are there gamma [], delta [D], beta [H], mix [H, H]; or the published names Wk, Wq, Xi "

@@ -1,5 +1,6 @@
 /* The Energy Transformer block: energy attention (the paper's equation 3) and the Hopfield network
- * (equation 5) over tokens normalised by the layer norm (equation 1). */
+ * (equation 5) over tokens normalised by the layer norm (equation 1); and what each token and pair
+ * has of it. */
 #include <math.h>
 #include <string.h>
 
@@ -193,37 +194,95 @@ basin_expr basin_block_lse(const basin_block_bound *bound, basin_expr g) {
     return basin_attention_lse_biased(q, k, b->beta, bias, b->mix, bound->pattern);
 }
 
-static basin_expr attention_part(const basin_block_bound *bound, basin_expr g) {
+static basin_expr attention_term(const void *context, basin_expr g) {
+    const basin_block_bound *bound = context;
     basin_expr lse = basin_block_lse(bound, g);
     return basin_neg(per_sample(basin_div(lse, bound->block->beta), has_batch(g)));
 }
 
-static basin_expr hopfield_part(const basin_block_bound *bound, basin_expr g) {
-    const basin_block *b = bound->block;
+static basin_expr hopfield_term(const void *context, basin_expr g) {
+    const basin_block *b = ((const basin_block_bound *)context)->block;
     return basin_energy_hopfield(g, b->xi, b->config.hopfield, b->config.power);
 }
 
-static basin_expr couplings_part(const basin_block_bound *bound, basin_expr g) {
-    const basin_block *b = bound->block;
+/* The couplings' strengths [pairs, H'] */
+static basin_expr coupling_strength(const basin_block_bound *bound) {
     basin_shape pairs = basin_expr_shape(bound->strength);
     basin_expr strength = basin_reshape(bound->strength, BASIN_SHAPE(pairs.dim[0], 1));
-    basin_expr c = basin_mul(basin_matmul(bound->features, b->ce), strength);
-    return basin_energy_couplings(g, b->ck, b->cq, c, bound->pattern);
+    return basin_mul(basin_matmul(bound->features, bound->block->ce), strength);
 }
 
-static basin_expr part(const void *context, basin_expr g, int number) {
+static basin_expr couplings_term(const void *context, basin_expr g) {
     const basin_block_bound *bound = context;
-    const basin_block_config *c = &bound->block->config;
-    if (!c->no_attention && number-- == 0) return attention_part(bound, g);
-    if (!c->no_hopfield && number-- == 0) return hopfield_part(bound, g);
-    return couplings_part(bound, g);
+    const basin_block *b = bound->block;
+    return basin_energy_couplings(g, b->ck, b->cq, coupling_strength(bound), bound->pattern);
 }
 
+/* Any of them in this order: some neighbours of a list. */
 basin_energy basin_block_energy(const basin_block_bound *bound) {
+    static const basin_term all[] = {{"attention", attention_term, NULL},
+                                     {"couplings", couplings_term, NULL},
+                                     {"attention", attention_term, NULL},
+                                     {"hopfield", hopfield_term, NULL},
+                                     {"couplings", couplings_term, NULL}};
     const basin_block_config *c = &bound->block->config;
-    basin_energy energy = {.part = part, .activation = activation, .context = bound};
-    if (!c->no_attention) energy.name[energy.parts++] = "attention";
-    if (!c->no_hopfield) energy.name[energy.parts++] = "hopfield";
-    if (c->couplings > 0) energy.name[energy.parts++] = "couplings";
-    return energy;
+    bool couplings = c->couplings > 0;
+    int first = c->no_hopfield ? (c->no_attention ? 1 : 0) : (c->no_attention ? 3 : 2);
+    return (basin_energy){.term = all + first,
+                          .terms = !c->no_attention + !c->no_hopfield + couplings,
+                          .activation = activation,
+                          .context = bound};
+}
+
+/* ---- the block token by token ---- */
+
+/* Scores of the pairs [pairs, H], as in basin_attention_lse. */
+static basin_expr scores(const basin_block_bound *bound, basin_expr q, basin_expr k) {
+    const basin_block *b = bound->block;
+    basin_expr z = basin_mul(basin_pair_dot(q, k, bound->pattern), b->beta);
+    if (b->mix) z = basin_matmul(z, b->mix);
+    if (bound->facts) return basin_add(z, basin_matmul(bound->facts, b->we));
+    return bound->scale ? basin_mul(z, bound->scale) : z;
+}
+
+basin_expr basin_block_shares(const basin_block_bound *bound, basin_expr g) {
+    const basin_block *b = bound->block;
+    if (b->config.no_attention || !bound->pattern->row || !g) return NULL;
+    basin_expr q = project(g, b->wq), k = project(g, b->wk);
+    basin_expr lse = basin_block_lse(bound, g);
+    if (!lse) return NULL;
+    int64_t N = basin_expr_shape(g).dim[0], H = b->config.heads;
+    basin_expr ones = basin_fill(basin_expr_graph(g), BASIN_SHAPE(N, H, 1), 1);
+    basin_expr norm =
+        basin_pair_dot(basin_reshape(lse, BASIN_SHAPE(N, H, 1)), ones, bound->pattern);
+    return basin_mean(basin_exp(basin_sub(scores(bound, q, k), norm)), 1, 1);
+}
+
+static basin_expr couplings_of(const basin_block_bound *bound, basin_expr g) {
+    const basin_block *b = bound->block;
+    int64_t pairs = basin_expr_shape(bound->strength).dim[0];
+    basin_expr z = basin_mul(basin_pair_dot(project(g, b->cq), project(g, b->ck), bound->pattern),
+                             coupling_strength(bound));
+    basin_expr each = basin_reshape(basin_sum(z, 1, 1), BASIN_SHAPE(pairs, 1));
+    int64_t N = basin_expr_shape(g).dim[0];
+    basin_expr ones = basin_fill(basin_expr_graph(g), BASIN_SHAPE(N, 1, 1), 1);
+    return basin_neg(basin_reshape(basin_pair_sum(each, ones, bound->pattern), BASIN_SHAPE(N)));
+}
+
+void basin_block_token_energies(basin_expr energy[3], const basin_block_bound *bound,
+                                basin_expr g) {
+    const basin_block *b = bound->block;
+    basin_shape s = basin_expr_shape(g);
+    energy[0] = energy[1] = energy[2] = NULL;
+    if (!g) return;
+    if (!b->config.no_attention) {
+        basin_expr lse = basin_block_lse(bound, g);
+        energy[0] = basin_neg(basin_sum(basin_div(lse, b->beta), 1, 1));
+    }
+    if (!b->config.no_hopfield) {
+        basin_expr one =
+            basin_reshape(g, BASIN_SHAPE(s.dim[0], 1, s.dim[1])); /* a token a sample */
+        energy[1] = basin_energy_hopfield(one, b->xi, b->config.hopfield, b->config.power);
+    }
+    if (b->config.couplings > 0) energy[2] = couplings_of(bound, g);
 }

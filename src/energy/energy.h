@@ -1,19 +1,44 @@
-/* Parts of an energy, checked. */
+/* Terms of an energy, steps, and the loop that runs them. */
 #ifndef BASIN_ENERGY_ENERGY_H
 #define BASIN_ENERGY_ENERGY_H
 
 #include "basin/energy.h"
 
-/* Part number `part` at activations g. NULL leaves a message in g's graph that names the part. */
-basin_expr basin_energy_part(const basin_energy *energy, basin_expr g, int part);
-/* The tokens after one step from x; `alpha` broadcasts against them, `t` is the number of the step.
- */
-basin_expr basin_descent_step(const basin_energy *energy, basin_expr x, basin_expr alpha,
-                              basin_expr t, const basin_descent_spec *spec);
-/* The tokens at rest; see basin_descent_spec.implicit. */
-basin_expr basin_descend_to_rest(const basin_energy *energy, basin_expr x,
-                                 const basin_descent_spec *spec, const basin_expr *trace);
-/* -dE/dg of the parts whose bits are set; 0: of all. */
-basin_expr basin_energy_force_of(const basin_energy *energy, basin_expr g, unsigned parts);
+/* The tokens at a fixed point; see basin_implicit. */
+basin_expr basin_descend_implicit(const basin_energy *energy, basin_expr x,
+                                  const basin_descent_spec *spec, const basin_expr *trace);
+
+/* -dE/dg of the terms whose bits are set; 0: of all. */
+basin_expr basin_energy_force_of(const basin_energy *energy, basin_expr g, unsigned terms);
+
+/* What a step depends on beside the tokens. */
+typedef struct basin_pace {
+    basin_expr alpha; /* [], or one per sample */
+    basin_expr t;     /* [] the number of the step */
+    basin_expr seed;  /* index [2] of its noise; NULL: none */
+} basin_pace;
+
+/* What the loop descends, as functions that build expressions: tensors of tokens (one, or a layer
+ * each), their activations g, energies of these, and a step. */
+typedef struct basin_dynamics {
+    int count;
+    const basin_shape *shape; /* [count] */
+    int terms, first;         /* terms before `first` are recorded, but not descended */
+    const char *const *name;  /* [terms] for messages */
+    double noise;
+    void (*activate)(const void *context, basin_expr *g, const basin_expr *x);
+    void (*energies)(const void *context, basin_expr *term, const basin_expr *x,
+                     const basin_expr *g);
+    void (*step)(const void *context, basin_expr *next, const basin_expr *x, const basin_expr *g,
+                 const basin_pace *pace);
+    const void *context; /* must live through basin_loop_new alone */
+} basin_dynamics;
+
+basin_status basin_loop_new(basin_descent **descent, basin_store *store, basin_graph *graph,
+                            const basin_dynamics *dynamics, int steps, double alpha,
+                            const basin_stop *stop, basin_error *error);
+
+/* One number per sample [B, ..] as [B, .., 1, 1], to broadcast against tokens; a number stays. */
+basin_expr basin_per_sample(basin_expr numbers, basin_shape tokens);
 
 #endif

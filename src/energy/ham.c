@@ -1,10 +1,12 @@
-/* The network: its parts, its energy E = sum <x, g> - L + sum E_synapse, and the descent
- * x <- x - (dt / tau) mask (x + dE_synapses/dg), as expressions. */
+/* The network: its layers, its synapses, its energy E = sum <x, g> - L + sum E_synapse with g =
+ * dL/dx (at x - bias), and the descent x <- x - (dt / tau) mask (x + dE_synapses/dg), as
+ * expressions. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 #include "energy/network.h"
 #include "expr/graph.h"
 
@@ -63,6 +65,104 @@ basin_expr basin_ham_parameter(basin_ham *ham, const char *owner, const char *pa
 
 const basin_params *basin_ham_params(const basin_ham *ham) { return &ham->params; }
 
+/* ---- layers ---- */
+
+static int find_layer(const basin_ham *ham, const char *layer) {
+    for (size_t i = 0; i < ham->layers; i++)
+        if (strcmp(ham->layer[i].name, layer) == 0) return (int)i;
+    return -1;
+}
+
+static bool name_is_valid(const char *name) {
+    return name && *name && strcspn(name, ", ()\t\n") == strlen(name);
+}
+
+/* Whether the layer can be added; otherwise the graph has an error. */
+static bool check_layer(basin_ham *ham, const basin_layer *layer) {
+    char text[BASIN_SHAPE_TEXT];
+    if (!name_is_valid(layer->name))
+        basin_graph_fail(ham->graph, BASIN_BAD_VALUE,
+                         "a layer named '%s'; wanted a name without spaces, commas and brackets",
+                         layer->name ? layer->name : "");
+    else if (find_layer(ham, layer->name) >= 0)
+        basin_graph_fail(ham->graph, BASIN_BAD_VALUE, "there are two layers named '%s'",
+                         layer->name);
+    else if (layer->shape.rank >= BASIN_MAX_RANK || basin_shape_count(layer->shape) < 1)
+        basin_graph_fail(ham->graph, BASIN_BAD_SHAPE,
+                         "layer '%s' has shape %s; wanted at least one neuron and rank %d at most",
+                         layer->name, basin_shape_print(text, layer->shape), BASIN_MAX_RANK - 1);
+    else if (!(layer->tau >= 0) || isinf(layer->tau))
+        basin_graph_fail(ham->graph, BASIN_BAD_VALUE,
+                         "layer '%s' has time constant %g, wanted more than 0", layer->name,
+                         layer->tau);
+    else
+        return true;
+    return false;
+}
+
+int basin_ham_layer(basin_ham *ham, const basin_layer *layer) {
+    if (!check_layer(ham, layer)) return -1;
+    if (!basin_array_reserve((void **)&ham->layer, &ham->layer_capacity, ham->layers + 1,
+                             sizeof *ham->layer) ||
+        !basin_array_reserve((void **)&ham->bias, &ham->bias_capacity, ham->layers + 1,
+                             sizeof *ham->bias)) {
+        basin_graph_fail(ham->graph, BASIN_NO_MEMORY, "out of memory for layer '%s'", layer->name);
+        return -1;
+    }
+    basin_layer copy = *layer;
+    copy.name = basin_ham_keep(ham, layer->name);
+    if (copy.tau == 0) copy.tau = 1;
+    if (!copy.name || !basin_ham_keep_lagrangian(ham, &copy.lagrangian)) return -1;
+    basin_expr bias = NULL;
+    if (layer->bias) {
+        bias = basin_ham_parameter(ham, copy.name, "bias", copy.shape,
+                                   (basin_init){BASIN_INIT_CONSTANT, 0});
+        if (!bias) return -1;
+    }
+    /* A Lagrangian that does not fit the shape is an error now, not at the first use. */
+    basin_expr zero = basin_fill(ham->graph, basin_layer_shape(&copy, 1), 0);
+    if (!basin_lagrangian_value(&copy.lagrangian, zero, 1)) return -1;
+    ham->bias[ham->layers] = bias;
+    ham->layer[ham->layers] = copy;
+    return (int)ham->layers++;
+}
+
+basin_shape basin_layer_shape(const basin_layer *layer, int64_t batch) {
+    basin_shape shape = {.rank = layer->shape.rank + 1, .dim = {batch}};
+    for (int i = 0; i < layer->shape.rank; i++) shape.dim[i + 1] = layer->shape.dim[i];
+    return shape;
+}
+
+basin_expr basin_ham_centred(const basin_ham *ham, int layer, basin_expr x) {
+    return ham->bias[layer] ? basin_sub(x, ham->bias[layer]) : x;
+}
+
+/* Whether x are states of the layer. */
+static bool check_states(const basin_ham *ham, int layer, basin_expr x) {
+    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
+    if (!x) return false;
+    basin_shape found = basin_expr_shape(x);
+    basin_shape wanted = basin_layer_shape(&ham->layer[layer], found.rank ? found.dim[0] : 1);
+    if (basin_shape_equal(found, wanted)) return true;
+    basin_graph_fail(ham->graph, BASIN_BAD_SHAPE,
+                     "states of shape %s for layer '%s', wanted a batch axis and %s",
+                     basin_shape_print(a, found), ham->layer[layer].name,
+                     basin_shape_print(b, ham->layer[layer].shape));
+    return false;
+}
+
+basin_expr basin_ham_activation(basin_ham *ham, int layer, basin_expr x) {
+    if (!check_states(ham, layer, x)) return NULL;
+    return basin_lagrangian_activation(&ham->layer[layer].lagrangian,
+                                       basin_ham_centred(ham, layer, x));
+}
+
+basin_expr basin_ham_layer_energy(const basin_ham *ham, int layer, basin_expr x) {
+    if (!check_states(ham, layer, x)) return NULL;
+    return basin_lagrangian_energy(&ham->layer[layer].lagrangian, basin_ham_centred(ham, layer, x),
+                                   1);
+}
+
 /* ---- synapses and connections ---- */
 
 static int find_synapse(const basin_ham *ham, const char *name) {
@@ -90,14 +190,12 @@ int basin_ham_synapse(basin_ham *ham, const basin_synapse *synapse) {
     return -1;
 }
 
-int basin_ham_synapses(const basin_ham *ham) { return (int)ham->synapses; }
-int basin_ham_connections(const basin_ham *ham) { return (int)ham->connections; }
-int basin_ham_parts(const basin_ham *ham) { return (int)(ham->layers + ham->connections); }
+int basin_ham_terms(const basin_ham *ham) { return (int)(ham->layers + ham->connections); }
 
-const char *basin_ham_part_name(const basin_ham *ham, int part) {
-    if (part < 0 || part >= basin_ham_parts(ham)) return NULL;
-    if ((size_t)part < ham->layers) return ham->layer[part].name;
-    return ham->connection[(size_t)part - ham->layers].name;
+const char *basin_ham_term_name(const basin_ham *ham, int term) {
+    if (term < 0 || term >= basin_ham_terms(ham)) return NULL;
+    if ((size_t)term < ham->layers) return ham->layer[term].name;
+    return ham->connection[(size_t)term - ham->layers].name;
 }
 
 /* Reads "v, h" into the connection's layers. */
@@ -109,7 +207,7 @@ static bool read_ends(basin_ham *ham, basin_connection *connection, const char *
         size_t length = strcspn(at, ", \t\n");
         int shown = (int)(length < sizeof name ? length : sizeof name - 1);
         snprintf(name, sizeof name, "%.*s", shown, at);
-        int layer = basin_ham_find(ham, name);
+        int layer = find_layer(ham, name);
         if (layer < 0 || connection->count == BASIN_MAX_ENDS) {
             basin_graph_fail(ham->graph, BASIN_BAD_VALUE,
                              layer < 0 ? "connection '%s': there is no layer '%s'"
@@ -218,33 +316,26 @@ void basin_ham_energies(basin_ham *ham, basin_expr *energy, const basin_expr *x)
     free(g);
 }
 
-/* The sum of count parts, or zeros [batch] of none. */
-static basin_expr sum_parts(const basin_expr *part, size_t count, basin_expr x) {
+/* The sum of count terms, or zeros [batch] of none. */
+static basin_expr sum_terms(const basin_expr *term, size_t count, basin_expr x) {
     if (!x) return NULL;
     basin_expr sum =
-        count ? part[0]
+        count ? term[0]
               : basin_fill(basin_expr_graph(x), BASIN_SHAPE(basin_expr_shape(x).dim[0]), 0);
-    for (size_t i = 1; i < count; i++) sum = basin_add(sum, part[i]);
+    for (size_t i = 1; i < count; i++) sum = basin_add(sum, term[i]);
     return sum;
 }
 
-static basin_expr total_energy(basin_ham *ham, const basin_expr *x, size_t first) {
-    size_t parts = ham->layers + ham->connections;
-    basin_expr *energy = calloc(parts + 1, sizeof *energy), sum = NULL;
-    if (energy && ham->layers) {
-        basin_ham_energies(ham, energy, x);
-        sum = sum_parts(energy + first, parts - first, x[0]);
-    } else
-        basin_graph_fail(ham->graph, energy ? BASIN_BAD_VALUE : BASIN_NO_MEMORY,
-                         energy ? "a network without layers has no energy"
-                                : "out of memory for the energies");
-    free(energy);
-    return sum;
-}
-
-basin_expr basin_ham_energy(basin_ham *ham, const basin_expr *x) { return total_energy(ham, x, 0); }
-basin_expr basin_ham_synapse_energy(basin_ham *ham, const basin_expr *x) {
-    return total_energy(ham, x, ham->layers);
+basin_expr basin_ham_energy(basin_ham *ham, const basin_expr *x, bool synapses_only) {
+    size_t terms = ham->layers + ham->connections, first = synapses_only ? ham->layers : 0;
+    BASIN_FREE_AT_EXIT basin_expr *energy = basin_zeros_new(terms + 1, sizeof *energy);
+    if (!ham->layers)
+        return basin_graph_fail(ham->graph, BASIN_BAD_VALUE,
+                                "a network without layers has no energy");
+    if (!energy)
+        return basin_graph_fail(ham->graph, BASIN_NO_MEMORY, "out of memory for the energies");
+    basin_ham_energies(ham, energy, x);
+    return sum_terms(energy + first, terms - first, x[0]);
 }
 
 /* ---- the gradient ---- */
@@ -256,35 +347,25 @@ static void activation_variables(basin_ham *ham, basin_expr *g, const basin_expr
     for (size_t i = 0; i < ham->layers; i++) g[i] = basin_variable(g[i]);
 }
 
-/* g [layers], part [connections] and want [layers] are room to work in. */
-static void gradient(basin_ham *ham, basin_expr *dEdg, const basin_expr *x, bool synapses_only,
-                     basin_expr *g, basin_expr *part, bool *want) {
-    activation_variables(ham, g, x);
-    for (size_t i = 0; i < ham->connections; i++)
-        part[i] = basin_ham_connection_energy(ham, (int)i, g);
-    for (size_t i = 0; i < ham->layers; i++) want[i] = true;
-    basin_expr energy = sum_parts(part, ham->connections, x[0]);
-    basin_expr one = basin_fill(ham->graph, basin_expr_shape(energy), 1);
-    basin_partial(dEdg, &energy, &one, 1, g, want, (int)ham->layers);
-    for (size_t i = 0; i < ham->layers && !synapses_only; i++)
-        dEdg[i] = basin_add(basin_ham_centred(ham, (int)i, x[i]), dEdg[i]);
-}
-
-void basin_ham_gradient(basin_ham *ham, basin_expr *dEdg, const basin_expr *x,
-                        const basin_ham_spec *spec) {
-    basin_expr *g = calloc(ham->layers + 1, sizeof *g);
-    basin_expr *part = calloc(ham->connections + 1, sizeof *part);
-    bool *want = calloc(ham->layers + 1, sizeof *want);
-    if (g && part && want && ham->layers)
-        gradient(ham, dEdg, x, spec->synapses_only, g, part, want);
-    else {
-        for (size_t i = 0; i < ham->layers; i++) dEdg[i] = NULL;
-        if (ham->layers)
-            basin_graph_fail(ham->graph, BASIN_NO_MEMORY, "out of memory for a network's gradient");
+void basin_ham_gradient(basin_ham *ham, basin_expr *dEdg, const basin_expr *x, bool synapses_only) {
+    size_t layers = ham->layers, connections = ham->connections;
+    BASIN_FREE_AT_EXIT basin_expr *g = basin_zeros_new(layers + connections + 1, sizeof *g);
+    BASIN_FREE_AT_EXIT bool *want = basin_zeros_new(layers + 1, sizeof *want);
+    for (size_t i = 0; i < layers; i++) dEdg[i] = NULL;
+    if (!layers) return;
+    if (!g || !want) {
+        basin_graph_fail(ham->graph, BASIN_NO_MEMORY, "out of memory for a network's gradient");
+        return;
     }
-    free(g);
-    free(part);
-    free(want);
+    basin_expr *term = g + layers;
+    activation_variables(ham, g, x);
+    for (size_t i = 0; i < connections; i++) term[i] = basin_ham_connection_energy(ham, (int)i, g);
+    for (size_t i = 0; i < layers; i++) want[i] = true;
+    basin_expr energy = sum_terms(term, connections, x[0]);
+    basin_expr one = basin_fill(ham->graph, basin_expr_shape(energy), 1);
+    basin_partial(dEdg, &energy, &one, 1, g, want, (int)layers);
+    for (size_t i = 0; i < layers && !synapses_only; i++)
+        dEdg[i] = basin_add(basin_ham_centred(ham, (int)i, x[i]), dEdg[i]);
 }
 
 /* ---- the descent ---- */
@@ -293,52 +374,38 @@ static bool is_clamped(basin_expr mask) {
     return mask && mask == basin_const(basin_expr_graph(mask), 0);
 }
 
-/* The step's size against a layer's states: a number, or one per sample as [B, 1, ..]. */
-static basin_expr step_size(const basin_layer *layer, basin_expr dt) {
-    basin_shape shape = basin_expr_shape(dt);
-    if (shape.rank) {
-        shape = basin_layer_shape(layer, shape.dim[0]);
-        for (int i = 1; i < shape.rank; i++) shape.dim[i] = 1;
-    }
-    return basin_scale(basin_reshape(dt, shape), 1 / layer->tau);
-}
-
 void basin_ham_step_by(basin_ham *ham, basin_expr *next, const basin_expr *x,
                        const basin_ham_spec *spec, basin_expr dt) {
-    basin_expr *dEdg = calloc(ham->layers + 1, sizeof *dEdg);
+    BASIN_FREE_AT_EXIT basin_expr *dEdg = basin_zeros_new(ham->layers + 1, sizeof *dEdg);
     if (dEdg)
-        basin_ham_gradient(ham, dEdg, x, spec);
+        basin_ham_gradient(ham, dEdg, x, spec->synapses_only);
     else
         basin_graph_fail(ham->graph, BASIN_NO_MEMORY, "out of memory for a network's step");
     for (size_t i = 0; i < ham->layers; i++) {
         basin_expr mask = spec->mask ? spec->mask[i] : NULL, move = dEdg ? dEdg[i] : NULL;
-        move = basin_mul(step_size(&ham->layer[i], dt), move);
+        basin_expr size = basin_per_sample(dt, basin_expr_shape(x[i]));
+        move = basin_mul(basin_scale(size, 1 / ham->layer[i].tau), move);
         if (mask && move) move = basin_mul(basin_broadcast(mask, basin_expr_shape(x[i])), move);
         next[i] = is_clamped(mask) ? x[i] : basin_sub(x[i], move);
     }
-    free(dEdg);
-}
-
-void basin_ham_step(basin_ham *ham, basin_expr *next, const basin_expr *x,
-                    const basin_ham_spec *spec) {
-    basin_ham_step_by(ham, next, x, spec, basin_const(ham->graph, spec->dt));
 }
 
 static void record(basin_ham *ham, basin_expr *trace, const basin_expr *x) {
     basin_ham_energies(ham, trace, x);
-    for (int i = 0; i < basin_ham_parts(ham); i++) trace[i] = basin_keep(trace[i]);
+    for (int i = 0; i < basin_ham_terms(ham); i++) trace[i] = basin_keep(trace[i]);
 }
 
 void basin_ham_descend(basin_ham *ham, basin_expr *end, const basin_expr *x,
                        const basin_ham_spec *spec, basin_expr *trace) {
-    int parts = basin_ham_parts(ham);
+    int terms = basin_ham_terms(ham);
+    basin_expr dt = basin_const(ham->graph, spec->dt);
     for (size_t i = 0; i < ham->layers; i++) end[i] = x[i];
     for (int t = 0; t < spec->steps; t++) {
         if (spec->recompute) basin_recompute_begin(ham->graph);
-        if (trace) record(ham, trace + t * parts, end);
-        basin_ham_step(ham, end, end, spec);
+        if (trace) record(ham, trace + t * terms, end);
+        basin_ham_step_by(ham, end, end, spec, dt);
         for (size_t i = 0; i < ham->layers; i++) end[i] = basin_keep(end[i]);
         if (spec->recompute) basin_recompute_end(ham->graph);
     }
-    if (trace) record(ham, trace + spec->steps * parts, end);
+    if (trace) record(ham, trace + spec->steps * terms, end);
 }

@@ -1,9 +1,10 @@
-/* Tokens at rest, as an expression: descents that plans run to their end, and gradients there.
+/* Tokens at a fixed point, as an expression: descents that plans run to their end, and gradients
+ * there.
  *
  * Tokens x are held by where they began, u, as the neurons of a Hopfield network are by their
  * input:
  *
- *     x' = u - x - dE/dg,  g = activation(x);   at rest  x = u - dE/dg = f(x)
+ *     x' = u - x - dE/dg,  g = activation(x);   at the fixed point  x = u - dE/dg = f(x)
  *
  * The activation is the gradient of a Lagrangian, so J = dg/dx is symmetric, as is H = d2E/dg2. A
  * loss has the gradient a . df/dp where a = v - J H a, v = dloss/dx. With a = v + J c this becomes
@@ -12,12 +13,11 @@
  *
  * whose matrix is symmetric: it is the Hessian, by x, of (x - u) . g - L(x) + E(g), the energy that
  * the tokens descend. Conjugate residuals solve it, by a product with H and two with J a step; what
- * is left never grows, also where the tokens do not rest in a minimum. */
+ * is left never grows, also where the fixed point is no minimum. */
 #include <math.h>
 #include <stdio.h>
 
 #include "energy/energy.h"
-#include "energy/solver.h"
 #include "expr/graph.h"
 
 enum { X, G, FORCE }; /* what the reverse holds */
@@ -53,47 +53,57 @@ static basin_expr by_force(const basin_iteration *rest, basin_expr a) {
     return product(rest->held[FORCE], a, rest->held[G]);
 }
 /* (J + J H J) a */
-static basin_expr by_system(const void *context, basin_expr a) {
-    const basin_iteration *rest = context;
+static basin_expr by_system(const basin_iteration *rest, basin_expr a) {
     basin_expr b = by_norm(rest, a);
     return by_norm(rest, basin_sub(a, by_force(rest, b)));
 }
 
-static basin_iteration solver(const basin_iteration *rest, basin_expr right) {
+static basin_expr dot(basin_expr a, basin_expr b) { return basin_sum_all(basin_mul(a, b)); }
+
+/* a / b, and 0 where b is: a system that is solved stays so. */
+static basin_expr share(basin_expr a, basin_expr b) {
+    basin_expr one = basin_const(basin_expr_graph(b), 1);
+    basin_expr none = basin_const(basin_expr_graph(b), 0);
+    return basin_select(b, basin_div(a, basin_select(b, b, one)), none);
+}
+
+/* Conjugate residuals from the solution 0: solution c, residual r, direction p, the matrix's
+ * product q with it, and rho = r . (matrix r). What a step leaves of the residual never grows, also
+ * where the matrix is not definite. */
+static basin_iteration solve(const basin_iteration *rest, basin_expr right) {
     basin_graph *graph = basin_expr_graph(right);
     basin_shape shape = basin_expr_shape(right);
-    basin_solver s = {.state = {end_state(graph, shape), state(graph, "r", shape),
-                                state(graph, "p", shape), state(graph, "q", shape),
-                                state(graph, "rho", BASIN_SCALAR)},
-                      .right = right,
-                      .product = by_system,
-                      .context = rest};
-    basin_solver_build(&s);
-    basin_iteration made = {.carries = BASIN_SOLVER_STATES,
-                            .size = s.size,
-                            .left = s.left,
-                            .accuracy = rest->precision,
-                            .most = rest->products,
-                            .solves = true};
-    for (int i = 0; i < BASIN_SOLVER_STATES; i++) {
-        made.carry[i].state = s.state[i];
-        made.carry[i].first = s.first[i];
-        made.carry[i].next = s.next[i];
-    }
-    return made;
+    basin_expr c = end_state(graph, shape), r = state(graph, "r", shape);
+    basin_expr p = state(graph, "p", shape), q = state(graph, "q", shape);
+    basin_expr rho = state(graph, "rho", BASIN_SCALAR), first_q = by_system(rest, right);
+    basin_expr along = share(rho, dot(q, q)), next_r = basin_sub(r, basin_mul(along, q));
+    basin_expr next_product = by_system(rest, next_r), next_rho = dot(next_r, next_product);
+    basin_expr turn = share(next_rho, rho);
+    return (basin_iteration){
+        .carry = {{c, basin_fill(graph, shape, 0), basin_add(c, basin_mul(along, p))},
+                  {r, right, next_r},
+                  {p, right, basin_add(next_r, basin_mul(turn, p))},
+                  {q, first_q, basin_add(next_product, basin_mul(turn, q))},
+                  {rho, dot(right, first_q), next_rho}},
+        .carries = 5,
+        .size = dot(right, right),
+        .left = dot(next_r, next_r),
+        .accuracy = rest->precision,
+        .most = rest->products,
+        .solves = true};
 }
 
 /* a = v + J c */
 static basin_expr reverse(basin_expr end, const basin_iteration *rest, basin_expr v) {
     basin_expr right = by_norm(rest, by_force(rest, v));
     if (!right) return NULL;
-    basin_iteration solve = solver(rest, right);
-    return basin_add(v, by_norm(rest, basin_iterated(&solve, right, end)));
+    basin_iteration system = solve(rest, right);
+    return basin_add(v, by_norm(rest, basin_iterated(&system, right, end)));
 }
 
 /* ---- the descent ---- */
 
-/* The largest length of a row of a, in parts of that row's length in x. */
+/* The largest length of a row of a, in shares of that row's length in x. */
 static basin_expr largest(basin_expr a, basin_expr x) {
     basin_expr length = basin_offset(basin_sum(basin_square(x), -1, 1), 1e-30);
     return basin_sqrt(basin_maximum_all(basin_div(basin_sum(basin_square(a), -1, 1), length)));
@@ -101,22 +111,21 @@ static basin_expr largest(basin_expr a, basin_expr x) {
 
 static basin_expr check(const basin_descent_spec *spec, basin_expr x, const basin_expr *trace) {
     basin_graph *graph = basin_expr_graph(x);
-    const char *with = trace              ? "a trace of its energies"
-                       : spec->noise > 0  ? "noise"
-                       : spec->guard      ? "the guard"
-                       : spec->accelerate ? "momentum"
-                       : spec->turns > 0  ? "turns of its own"
-                                          : NULL;
-    if (with) return basin_graph_fail(graph, BASIN_UNSUPPORTED, "a descent to rest with %s", with);
+    const basin_implicit *i = &spec->implicit;
+    const char *with = trace             ? "a trace of its energies"
+                       : spec->noise > 0 ? "noise"
+                       : spec->turns > 0 ? "turns of its own"
+                                         : NULL;
+    if (with)
+        return basin_graph_fail(graph, BASIN_UNSUPPORTED, "an implicit descent with %s", with);
     if (basin_expr_shape(x).rank < 1)
-        return basin_graph_fail(graph, BASIN_BAD_SHAPE, "a descent to rest of a number");
-    if (spec->steps < 1 || !(spec->alpha > 0) || !isfinite(spec->alpha) || spec->products < 0 ||
-        !(spec->until >= 0) || !(spec->accuracy >= 0))
+        return basin_graph_fail(graph, BASIN_BAD_SHAPE, "an implicit descent of a number");
+    if (spec->steps < 1 || !(spec->alpha > 0) || !isfinite(spec->alpha) || i->products < 0 ||
+        !(i->until >= 0) || !(i->accuracy >= 0))
         return basin_graph_fail(graph, BASIN_BAD_VALUE,
-                                "a descent to rest by %d steps of size %g until %g, %d products "
+                                "an implicit descent by %d steps of size %g until %g, %d products "
                                 "to within %g; wanted steps and a size above 0, nothing below",
-                                spec->steps, spec->alpha, spec->until, spec->products,
-                                spec->accuracy);
+                                spec->steps, spec->alpha, i->until, i->products, i->accuracy);
     return x;
 }
 
@@ -137,8 +146,7 @@ static basin_iteration stepper(const basin_energy *energy, basin_expr u, double 
     basin_expr y = basin_add(x, basin_mul(lead, basin_sub(x, before)));
     basin_expr move = move_at(energy, y, held);
     basin_expr next = basin_add(y, basin_scale(move, alpha));
-    basin_expr along =
-        basin_greater(basin_solver_dot(move, basin_sub(next, x)), basin_const(graph, 0));
+    basin_expr along = basin_greater(dot(move, basin_sub(next, x)), basin_const(graph, 0));
     return (basin_iteration){
         .carry = {{x, u, next},
                   {held, u, NULL},
@@ -148,18 +156,18 @@ static basin_iteration stepper(const basin_energy *energy, basin_expr u, double 
         .left = largest(move, y)};
 }
 
-basin_expr basin_descend_to_rest(const basin_energy *energy, basin_expr u,
-                                 const basin_descent_spec *spec, const basin_expr *trace) {
+basin_expr basin_descend_implicit(const basin_energy *energy, basin_expr u,
+                                  const basin_descent_spec *spec, const basin_expr *trace) {
     if (!u || !check(spec, u, trace)) return NULL;
     basin_iteration rest = stepper(energy, u, spec->alpha);
     basin_expr x = rest.carry[0].state;
     basin_expr g = basin_energy_activation(energy, x), force = basin_energy_force(energy, g);
     if (!force) return NULL;
-    rest.accuracy = spec->until > 0 ? spec->until : 1e-4;
+    rest.accuracy = spec->implicit.until > 0 ? spec->implicit.until : 1e-4;
     rest.most = spec->steps;
     rest.reverse = reverse;
     rest.held[X] = x, rest.held[G] = g, rest.held[FORCE] = force;
-    rest.products = spec->products > 0 ? spec->products : spec->steps;
-    rest.precision = spec->accuracy > 0 ? spec->accuracy : 1e-3;
+    rest.products = spec->implicit.products > 0 ? spec->implicit.products : spec->steps;
+    rest.precision = spec->implicit.accuracy > 0 ? spec->implicit.accuracy : 1e-3;
     return basin_iterated(&rest, basin_add(u, force), NULL);
 }

@@ -229,11 +229,6 @@ static const formula *find(const char *name, double *power) {
     return NULL;
 }
 
-bool basin_lagrangian_known(const char *name) {
-    double power;
-    return name && find(name, &power);
-}
-
 static basin_expr or_number(basin_graph *graph, basin_expr a, double value) {
     return a ? a : basin_const(graph, value);
 }

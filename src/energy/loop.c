@@ -1,43 +1,498 @@
-/* What rest points and scans share; see loop.h. */
-#include "energy/loop.h"
-
+/* The one loop of descents, over tokens or the layers of a network. A run of its plan moves the
+ * tokens of those samples whose last step was accepted to where it led, measures them there, and
+ * proposes the next step:
+ *
+ *     x <- accept ? candidate : x;   candidate <- step(x);   energies at x, change of g
+ *
+ * so that a step can be tried again from the same tokens with another size, samples can stay where
+ * they are, and nothing but energies leaves the backend. */
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-basin_expr basin_loop_state(const basin_loop *loop, const char *what, basin_shape shape) {
-    char text[400];
-    snprintf(text, sizeof text, "%s.%s", loop->name, what);
-    return basin_state(loop->graph, text, shape);
+#include "base/try.h"
+#include "energy/energy.h"
+
+struct basin_descent {
+    basin_store *store;
+    basin_plan *plan;
+    basin_stop stop;
+    int steps, count, terms, first;
+    double alpha;
+    bool tries; /* energies of candidates are known: for the guard and momentum */
+    bool noise;
+    int64_t samples;
+    basin_shape sample;        /* the shape of an energy */
+    basin_pace pace;           /* inputs */
+    basin_expr accept, lead;   /* inputs [samples]; lead: share of the last move, or NULL */
+    basin_expr change, move;   /* [], [samples]; move NULL without `until` */
+    basin_expr *x, *candidate; /* [count] states */
+    basin_expr *last;          /* [count] states: tokens before the last step; for momentum */
+    basin_expr *g;             /* [count] at x */
+    basin_expr *term, *after;  /* [terms] at x, of candidates */
+    basin_expr *all;           /* the above in one block */
+};
+
+/* ---- making ---- */
+
+basin_expr basin_per_sample(basin_expr numbers, basin_shape tokens) {
+    basin_shape shape = basin_expr_shape(numbers);
+    if (!shape.rank) return numbers;
+    for (; shape.rank < tokens.rank; shape.rank++) shape.dim[shape.rank] = 1;
+    return basin_reshape(numbers, shape);
 }
 
-basin_status basin_loop_plan(basin_plan **plan, const basin_loop *loop, basin_expr output,
-                             const basin_update *update, int updates, basin_error *error) {
-    const basin_error *found = basin_graph_error(loop->graph);
-    if (found) return basin_fail(error, found->status, "%s", found->text);
-    basin_plan_spec spec = {
-        .output = &output, .outputs = output != NULL, .update = update, .updates = updates};
-    basin_plan_free(*plan);
-    return basin_plan_new(plan, loop->store, &spec, error);
+/* "descent.WHAT3[2, 4]": of one shape there is one, for all descents on a store. */
+static basin_expr state(basin_graph *graph, const char *what, int i, basin_shape shape) {
+    char name[BASIN_SHAPE_TEXT + 64], text[BASIN_SHAPE_TEXT];
+    snprintf(name, sizeof name, "descent.%s%d%s", what, i, basin_shape_print(text, shape));
+    return basin_state(graph, name, shape);
 }
 
-basin_status basin_loop_run(double *value, basin_plan *plan, basin_expr output,
-                            basin_error *error) {
-    basin_tensor number = basin_tensor_borrow(value, BASIN_F64, BASIN_SCALAR);
-    basin_status status = basin_plan_run(plan, error);
-    return status ? status : basin_plan_read(plan, output, &number, error);
+static basin_expr input(basin_graph *graph, const char *what, basin_shape shape) {
+    char name[BASIN_SHAPE_TEXT + 64], text[BASIN_SHAPE_TEXT];
+    snprintf(name, sizeof name, "descent.%s%s", what, basin_shape_print(text, shape));
+    return basin_input(graph, name, shape);
 }
 
-basin_status basin_loop_check_start(const basin_tensor *start, basin_expr x, basin_error *error) {
+/* What a sample is must be the same for every term, or their sum would mean nothing. */
+static void check_terms(const basin_descent *d, const basin_dynamics *dynamics) {
     char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
-    if (basin_shape_equal(start->shape, basin_expr_shape(x))) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_SHAPE, "a descent of tokens %s was given %s",
-                      basin_shape_print(a, basin_expr_shape(x)),
-                      basin_shape_print(b, start->shape));
+    for (int p = 1; p < d->terms && d->term[p]; p++)
+        if (!basin_shape_equal(basin_expr_shape(d->term[p]), d->sample))
+            basin_graph_fail(basin_expr_graph(d->x[0]), BASIN_BAD_SHAPE,
+                             "an energy's term '%s' has shape %s, term '%s' has %s",
+                             dynamics->name[p], basin_shape_print(a, basin_expr_shape(d->term[p])),
+                             dynamics->name[0], basin_shape_print(b, d->sample));
 }
 
-basin_status basin_loop_check_loss(basin_expr loss, basin_error *error) {
-    char text[BASIN_SHAPE_TEXT];
-    if (basin_expr_shape(loss).rank == 0) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_SHAPE,
-                      "the loss has shape %s, wanted []: the sum or the mean of it",
-                      basin_shape_print(text, basin_expr_shape(loss)));
+/* The largest move of a token of each sample, in shares of its length, squared. */
+static basin_expr relative_move(basin_expr next, basin_expr from, int samples) {
+    basin_expr moved = basin_sum(basin_square(basin_sub(next, from)), -1, 1);
+    basin_expr length = basin_offset(basin_sum(basin_square(next), -1, 1), 1e-30);
+    basin_expr share = basin_div(moved, length);
+    int rest = basin_expr_shape(share).rank - samples;
+    return rest > 0 ? basin_maximum(share, samples, rest) : share;
+}
+
+static basin_expr larger(basin_expr a, basin_expr b) { return a ? basin_max(a, b) : b; }
+
+/* Expressions of one run: `now` are the tokens that a run begins at, `from` those that the step
+ * begins at, `next` where it leads; each [count]. */
+typedef struct ways {
+    basin_expr *now, *from, *next, *g, *next_g;
+} ways;
+
+static void build_tokens(basin_descent *d, ways *w) {
+    for (int i = 0; i < d->count; i++) {
+        basin_shape shape = basin_expr_shape(d->x[i]);
+        basin_expr accept = basin_broadcast(basin_per_sample(d->accept, shape), shape);
+        w->from[i] = w->now[i] = basin_select(accept, d->candidate[i], d->x[i]);
+        if (!d->lead) continue;
+        basin_expr last = basin_select(accept, d->x[i], d->last[i]);
+        basin_expr ahead = basin_mul(basin_per_sample(d->lead, shape), basin_sub(w->now[i], last));
+        w->from[i] = basin_add(w->now[i], ahead);
+    }
+}
+
+static void build(basin_descent *d, ways *w, const basin_dynamics *m) {
+    build_tokens(d, w);
+    m->activate(m->context, d->g, w->now);
+    m->energies(m->context, d->term, w->now, d->g);
+    if (d->lead) m->activate(m->context, w->g, w->from);
+    for (int i = 0; i < d->count && !d->lead; i++) w->g[i] = d->g[i];
+    m->step(m->context, w->next, w->from, w->g, &d->pace);
+    m->activate(m->context, w->next_g, w->next);
+    if (d->tries) m->energies(m->context, d->after, w->next, w->next_g);
+    for (int i = 0; i < d->count; i++) {
+        basin_expr change = basin_maximum_all(basin_abs(basin_sub(w->next_g[i], w->g[i])));
+        d->change = larger(d->change, change);
+        if (d->stop.until > 0)
+            d->move = larger(d->move, relative_move(w->next[i], w->from[i], d->sample.rank));
+    }
+}
+
+static basin_status make_plan(basin_descent *d, const ways *w, basin_error *error) {
+    BASIN_FREE_AT_EXIT basin_expr *output = NULL;
+    BASIN_FREE_AT_EXIT basin_update *update = NULL;
+    int outputs = 0, updates = 0;
+    const basin_error *found = basin_graph_error(basin_expr_graph(d->x[0]));
+    if (found) return basin_fail(error, found->status, "%s", found->text);
+    BASIN_TRY(BASIN_NEW(&output, d->count + 2 * d->terms + 2, "a descent", error));
+    BASIN_TRY(BASIN_NEW(&update, 3 * d->count, "a descent", error));
+    for (int p = 0; p < d->terms; p++) {
+        output[outputs++] = d->term[p];
+        if (d->tries) output[outputs++] = d->after[p];
+    }
+    for (int i = 0; i < d->count; i++) {
+        output[outputs++] = d->g[i];
+        update[updates++] = (basin_update){d->x[i], w->now[i]};
+        update[updates++] = (basin_update){d->candidate[i], w->next[i]};
+        if (d->lead) {
+            basin_shape shape = basin_expr_shape(d->x[i]);
+            basin_expr accept = basin_broadcast(basin_per_sample(d->accept, shape), shape);
+            update[updates++] =
+                (basin_update){d->last[i], basin_select(accept, d->x[i], d->last[i])};
+        }
+    }
+    output[outputs++] = d->change;
+    if (d->move) output[outputs++] = d->move;
+    basin_plan_spec spec = {
+        .output = output, .outputs = outputs, .update = update, .updates = updates};
+    return basin_plan_new(&d->plan, d->store, &spec, error);
+}
+
+static basin_status check(int steps, double alpha, const basin_stop *stop,
+                          const basin_dynamics *dynamics, basin_error *error) {
+    if (steps < 0 || !isfinite(alpha) || alpha < 0)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "a descent of %d steps of size %g; wanted none below 0", steps, alpha);
+    if (!(stop->tolerance >= 0) || !(stop->until >= 0))
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "a descent with tolerance %g and until %g; wanted none below 0",
+                          stop->tolerance, stop->until);
+    if (stop->guard && dynamics->noise > 0)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "noise %g together with the guard: noise may raise the energy, which the "
+                          "guard forbids",
+                          dynamics->noise);
+    if (stop->accelerate && dynamics->noise > 0)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "noise %g together with momentum, which would carry it along",
+                          dynamics->noise);
+    if (dynamics->terms < 1)
+        return basin_fail(error, BASIN_BAD_VALUE, "an energy of %d terms; wanted 1 or more",
+                          dynamics->terms);
+    return BASIN_OK;
+}
+
+/* Inputs are [samples], so the energies of any tokens tell their shape first. */
+static basin_status declare(basin_descent *d, basin_graph *graph, const basin_dynamics *m,
+                            basin_error *error) {
+    for (int i = 0; i < d->count; i++) {
+        d->x[i] = state(graph, "x", i, m->shape[i]);
+        d->candidate[i] = state(graph, "candidate", i, m->shape[i]);
+        if (d->stop.accelerate) d->last[i] = state(graph, "last", i, m->shape[i]);
+    }
+    m->activate(m->context, d->g, d->x);
+    m->energies(m->context, d->term, d->x, d->g);
+    const basin_error *found = basin_graph_error(graph);
+    if (found) return basin_fail(error, found->status, "%s", found->text);
+    d->sample = basin_expr_shape(d->term[0]);
+    d->samples = basin_shape_count(d->sample);
+    check_terms(d, m);
+    if (d->stop.until > 0 && d->sample.rank >= m->shape[0].rank)
+        basin_graph_fail(graph, BASIN_BAD_SHAPE,
+                         "a descent until tokens stay needs energies of fewer axes than tokens");
+    d->accept = input(graph, "accept", d->sample);
+    d->pace.alpha = input(graph, "alpha", d->sample);
+    d->pace.t = basin_input(graph, "descent.step", BASIN_SCALAR);
+    if (d->stop.accelerate) d->lead = input(graph, "lead", d->sample);
+    if (d->noise) d->pace.seed = basin_index(graph, "descent.seed", BASIN_SHAPE(2));
+    return BASIN_OK;
+}
+
+static basin_status fill(basin_descent *d, basin_graph *graph, const basin_dynamics *dynamics,
+                         basin_error *error) {
+    size_t count = (size_t)d->count, terms = (size_t)d->terms;
+    BASIN_FREE_AT_EXIT basin_expr *work = NULL;
+    BASIN_TRY(BASIN_NEW(&d->all, 4 * count + 2 * terms, "a descent", error));
+    BASIN_TRY(BASIN_NEW(&work, 5 * count, "a descent", error));
+    d->x = d->all, d->candidate = d->x + count, d->last = d->candidate + count;
+    d->g = d->last + count, d->term = d->g + count, d->after = d->term + terms;
+    ways w = {work, work + count, work + 2 * count, work + 3 * count, work + 4 * count};
+    BASIN_TRY(declare(d, graph, dynamics, error));
+    build(d, &w, dynamics);
+    return make_plan(d, &w, error);
+}
+
+basin_status basin_loop_new(basin_descent **descent, basin_store *store, basin_graph *graph,
+                            const basin_dynamics *dynamics, int steps, double alpha,
+                            const basin_stop *stop, basin_error *error) {
+    static const basin_stop plain = {0};
+    if (!stop) stop = &plain;
+    *descent = NULL;
+    BASIN_TRY(check(steps, alpha, stop, dynamics, error));
+    basin_descent *d;
+    BASIN_TRY(BASIN_NEW(&d, 1, "a descent", error));
+    d->store = store, d->stop = *stop, d->steps = steps, d->alpha = alpha;
+    d->count = dynamics->count, d->terms = dynamics->terms, d->first = dynamics->first;
+    d->noise = dynamics->noise > 0, d->tries = stop->guard || stop->accelerate;
+    basin_status status = fill(d, graph, dynamics, error);
+    if (status)
+        basin_descent_free(d);
+    else
+        *descent = d;
+    return status;
+}
+
+void basin_descent_free(basin_descent *descent) {
+    if (!descent) return;
+    basin_plan_free(descent->plan);
+    free(descent->all);
+    free(descent);
+}
+
+basin_plan *basin_descent_plan(basin_descent *descent) { return descent->plan; }
+basin_expr basin_descent_tokens(const basin_descent *descent, int i) {
+    return i >= 0 && i < descent->count ? descent->x[i] : NULL;
+}
+
+/* ---- running ---- */
+
+/* One run: numbers per sample. */
+typedef struct run {
+    basin_descent *d;
+    basin_descent_result *result;
+    double *alpha, *accept, *lead; /* inputs of the next run of the plan */
+    double *age;                   /* steps since a sample's momentum began anew */
+    double *move;                  /* relative, squared */
+    double *after;                 /* [terms, samples] of candidates */
+    bool *done;                    /* came to rest by `until` */
+} run;
+
+static basin_status write_numbers(run *r, basin_expr to, double *number, basin_error *error) {
+    basin_tensor view = basin_tensor_borrow(number, BASIN_F64, basin_expr_shape(to));
+    return basin_plan_write(r->d->plan, to, &view, error);
+}
+
+static basin_status read_numbers(run *r, double *number, basin_expr from, basin_error *error) {
+    basin_tensor view = basin_tensor_borrow(number, BASIN_F64, basin_expr_shape(from));
+    return basin_plan_read(r->d->plan, from, &view, error);
+}
+
+static basin_status read_terms(run *r, double *energy, const basin_expr *term, basin_error *error) {
+    for (int p = 0; p < r->d->terms; p++)
+        BASIN_TRY(read_numbers(r, energy + p * r->d->samples, term[p], error));
+    return BASIN_OK;
+}
+
+/* Runs the plan: accepted candidates become tokens, and the next ones are made. */
+static basin_status propose(run *r, basin_error *error) {
+    basin_descent *d = r->d;
+    BASIN_TRY(write_numbers(r, d->pace.alpha, r->alpha, error));
+    BASIN_TRY(write_numbers(r, d->accept, r->accept, error));
+    for (int64_t i = 0; i < d->samples; i++)
+        r->lead[i] = r->age[i] > 0 ? r->age[i] / (r->age[i] + 3) : 0;
+    if (d->lead) BASIN_TRY(write_numbers(r, d->lead, r->lead, error));
+    BASIN_TRY(basin_plan_run(d->plan, error));
+    memset(r->accept, 0, (size_t)d->samples * sizeof *r->accept);
+    if (d->move) BASIN_TRY(read_numbers(r, r->move, d->move, error));
+    return d->tries ? read_terms(r, r->after, d->after, error) : BASIN_OK;
+}
+
+static double sample_total(const basin_descent *d, const double *energy, int64_t sample) {
+    double total = 0;
+    for (int p = d->first; p < d->terms; p++) total += energy[p * d->samples + sample];
+    return total;
+}
+
+static bool has_risen(const run *r, const double *before, int64_t sample) {
+    double after = sample_total(r->d, r->after, sample);
+    return !isfinite(after) || !(after <= sample_total(r->d, before, sample));
+}
+
+/* Where a sample's energy would rise, a step without momentum in its place. */
+static basin_status drop_momentum(run *r, const double *before, basin_error *error) {
+    bool risen = false;
+    for (int64_t i = 0; i < r->d->samples; i++) {
+        if (r->done[i] || !has_risen(r, before, i) || r->age[i] == 0) continue;
+        risen = true;
+        r->age[i] = 0;
+    }
+    return risen ? propose(r, error) : BASIN_OK;
+}
+
+/* Halves the step of every sample whose energy would rise, until none does. After 60 halvings the
+ * sample stays where it is. */
+static basin_status guard(run *r, const double *before, basin_error *error) {
+    enum { MOST = 60 };
+    for (int round = 0; round <= MOST; round++) {
+        bool risen = false;
+        for (int64_t i = 0; i < r->d->samples; i++) {
+            if (r->done[i] || r->alpha[i] == 0 || !has_risen(r, before, i)) continue;
+            risen = true;
+            r->alpha[i] = round < MOST ? r->alpha[i] / 2 : 0;
+            r->result->halvings++;
+        }
+        if (!risen) break;
+        BASIN_TRY(propose(r, error));
+    }
+    return BASIN_OK;
+}
+
+/* Whether the sample takes the step that is proposed. */
+static bool accepts(const run *r, const double *before, int64_t sample) {
+    const basin_stop *stop = &r->d->stop;
+    if (r->done[sample] || (stop->guard && r->alpha[sample] == 0)) return false;
+    return !(stop->accelerate && stop->until > 0 && has_risen(r, before, sample));
+}
+
+/* Step t, from the candidates that were proposed. The energies of a sample that stays are kept,
+ * which two ways of computing them may round apart. */
+static basin_status take_step(run *r, int t, double *before, basin_error *error) {
+    basin_descent *d = r->d;
+    const basin_stop *stop = &d->stop;
+    bool moving = false;
+    if (stop->accelerate) BASIN_TRY(drop_momentum(r, before, error));
+    if (stop->guard) BASIN_TRY(guard(r, before, error));
+    BASIN_TRY(read_numbers(r, r->result->change + t, d->change, error));
+    for (int64_t i = 0; i < d->samples; i++) {
+        bool taken = accepts(r, before, i);
+        r->accept[i] = taken;
+        r->result->taken[i] += taken;
+        r->age[i]++;
+        for (int p = 0; p < d->terms && d->tries; p++)
+            before[(d->terms + p) * d->samples + i] =
+                (taken ? r->after : before)[p * d->samples + i];
+        if (stop->until > 0 && (!taken || r->move[i] <= stop->until * stop->until))
+            r->done[i] = true;
+        moving = moving || !r->done[i];
+    }
+    r->result->converged = (stop->tolerance > 0 && r->result->change[t] <= stop->tolerance) ||
+                           (stop->until > 0 && !moving);
+    r->result->steps = t + 1;
+    return BASIN_OK;
+}
+
+/* The number of the step, and what its noise is drawn from. */
+static basin_status write_step(run *r, int t, basin_error *error) {
+    basin_descent *d = r->d;
+    double number = t;
+    BASIN_TRY(write_numbers(r, d->pace.t, &number, error));
+    if (!d->noise) return BASIN_OK;
+    uint64_t mixed = d->stop.seed + (uint64_t)t * 0x9e3779b97f4a7c15u;
+    uint32_t word[2] = {(uint32_t)mixed, (uint32_t)(mixed >> 32)};
+    basin_tensor seed = basin_tensor_borrow(word, BASIN_I32, BASIN_SHAPE(2));
+    return basin_plan_write(d->plan, d->pace.seed, &seed, error);
+}
+
+static basin_status observe(run *r, int t, const double *energy, bool *stop, basin_error *error) {
+    basin_descent *d = r->d;
+    basin_moment now = {.descent = d,
+                        .step = t,
+                        .terms = d->terms,
+                        .samples = d->samples,
+                        .energy = energy,
+                        .change = t > 0 ? r->result->change[t - 1] : 0,
+                        .stop = stop};
+    return d->stop.observe ? d->stop.observe(d->stop.context, &now, error) : BASIN_OK;
+}
+
+static basin_status run_steps(run *r, basin_error *error) {
+    basin_descent *d = r->d;
+    size_t row = (size_t)d->terms * (size_t)d->samples;
+    bool stop = false;
+    for (int t = 0;; t++) {
+        double *before = r->result->energy + (size_t)t * row;
+        for (int64_t i = 0; i < d->samples; i++) r->alpha[i] = d->alpha;
+        BASIN_TRY(write_step(r, t, error));
+        BASIN_TRY(propose(r, error));
+        if (t == 0 || !d->tries) BASIN_TRY(read_terms(r, before, d->term, error));
+        BASIN_TRY(observe(r, t, before, &stop, error));
+        if (stop || r->result->converged || t == d->steps) return BASIN_OK;
+        BASIN_TRY(take_step(r, t, before, error));
+    }
+}
+
+static basin_status read_end(run *r, basin_error *error) {
+    basin_descent *d = r->d;
+    for (int i = 0; i < d->count; i++) {
+        basin_tensor x = {0};
+        basin_status status = basin_store_read(d->store, basin_expr_name(d->x[i]), &x, error);
+        if (!status) status = basin_tensor_convert(&r->result->x[i], &x, error);
+        basin_tensor_free(&x);
+        BASIN_TRY(status);
+        BASIN_TRY(basin_plan_read(d->plan, d->g[i], &r->result->g[i], error));
+    }
+    return BASIN_OK;
+}
+
+static basin_status alloc_result(run *r, basin_error *error) {
+    basin_descent *d = r->d;
+    basin_descent_result *result = r->result;
+    size_t row, numbers, count = (size_t)d->samples;
+    if (!basin_size_multiply(&row, (size_t)d->terms, count) ||
+        !basin_size_multiply(&numbers, row, (size_t)d->steps + 1))
+        return basin_fail_memory(error, "the trace of a descent");
+    BASIN_TRY(BASIN_NEW(&result->energy, numbers, "the trace of a descent", error));
+    BASIN_TRY(BASIN_NEW(&result->change, d->steps, "the trace of a descent", error));
+    BASIN_TRY(BASIN_NEW(&result->taken, count, "the trace of a descent", error));
+    BASIN_TRY(BASIN_NEW(&result->x, d->count, "the end of a descent", error));
+    BASIN_TRY(BASIN_NEW(&result->g, d->count, "the end of a descent", error));
+    result->count = d->count;
+    for (int i = 0; i < d->count; i++) {
+        BASIN_TRY(basin_tensor_new(&result->x[i], BASIN_F64, basin_expr_shape(d->x[i]), error));
+        BASIN_TRY(basin_tensor_new(&result->g[i], BASIN_F64, basin_expr_shape(d->g[i]), error));
+    }
+    return BASIN_OK;
+}
+
+static basin_status write_tokens(basin_descent *d, const basin_tensor *x, basin_error *error) {
+    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
+    for (int i = 0; i < d->count && x; i++) {
+        basin_shape shape = basin_expr_shape(d->x[i]);
+        if (!basin_shape_equal(x[i].shape, shape))
+            return basin_fail(error, BASIN_BAD_SHAPE, "a descent of tokens %s was given %s",
+                              basin_shape_print(a, shape), basin_shape_print(b, x[i].shape));
+        BASIN_TRY(basin_store_write(d->store, basin_expr_name(d->x[i]), &x[i], error));
+    }
+    for (int i = 0; i < d->count && d->lead;
+         i++) { /* no move yet; what was there may be no number */
+        basin_tensor start = {0};
+        basin_status status = basin_store_read(d->store, basin_expr_name(d->x[i]), &start, error);
+        if (!status)
+            status = basin_store_write(d->store, basin_expr_name(d->last[i]), &start, error);
+        basin_tensor_free(&start);
+        BASIN_TRY(status);
+    }
+    return BASIN_OK;
+}
+
+basin_status basin_descent_run(basin_descent *descent, basin_descent_result *result,
+                               const basin_tensor *x, basin_error *error) {
+    size_t count = (size_t)descent->samples;
+    BASIN_FREE_AT_EXIT double *number = NULL;
+    BASIN_FREE_AT_EXIT bool *done = NULL;
+    *result = (basin_descent_result){
+        .terms = descent->terms, .samples = descent->samples, .first = descent->first};
+    BASIN_TRY(BASIN_NEW(&number, (5 + (size_t)descent->terms) * count, "a descent", error));
+    BASIN_TRY(BASIN_NEW(&done, count, "a descent", error));
+    run r = {.d = descent,
+             .result = result,
+             .alpha = number,
+             .accept = number + count,
+             .lead = number + 2 * count,
+             .age = number + 3 * count,
+             .move = number + 4 * count,
+             .after = number + 5 * count,
+             .done = done};
+    basin_status status = alloc_result(&r, error);
+    if (!status) status = write_tokens(descent, x, error);
+    if (!status) status = run_steps(&r, error);
+    if (!status) status = read_end(&r, error);
+    if (status) basin_descent_result_free(result);
+    return status;
+}
+
+void basin_descent_result_free(basin_descent_result *result) {
+    for (int i = 0; i < result->count; i++) {
+        basin_tensor_free(&result->x[i]);
+        basin_tensor_free(&result->g[i]);
+    }
+    free(result->x);
+    free(result->g);
+    free(result->energy);
+    free(result->change);
+    free(result->taken);
+    *result = (basin_descent_result){0};
+}
+
+double basin_descent_total(const basin_descent_result *result, int step) {
+    double total = 0;
+    int64_t row = result->terms * result->samples;
+    for (int64_t i = result->first * result->samples; i < row; i++)
+        total += result->energy[step * row + i];
+    return total;
 }

@@ -3,6 +3,7 @@
 #define BASIN_ENERGY_NETWORK_H
 
 #include "basin/ham.h"
+#include "energy/energy.h"
 
 enum { BASIN_MAX_ENDS = 8 }; /* layers that one connection joins */
 
@@ -36,6 +37,10 @@ bool basin_ham_keep_lagrangian(basin_ham *ham, basin_lagrangian *lagrangian);
 basin_shape basin_layer_shape(const basin_layer *layer, int64_t batch);
 /* x - bias */
 basin_expr basin_ham_centred(const basin_ham *ham, int layer, basin_expr x);
+/* Those of all layers. */
+void basin_ham_activations(basin_ham *ham, basin_expr *g, const basin_expr *x);
+/* The energy tree: energy[term], each [batch]. */
+void basin_ham_energies(basin_ham *ham, basin_expr *energy, const basin_expr *x);
 /* <x, g> - L(x), [batch] */
 basin_expr basin_ham_layer_energy(const basin_ham *ham, int layer, basin_expr x);
 

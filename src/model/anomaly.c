@@ -92,7 +92,8 @@ static basin_expr activation(const void *context, basin_expr x) {
 }
 
 /* -sum over heads and queries C of weight[C] / beta log sum over keys of exp(beta K . Q + bias) */
-static basin_expr attention(const basin_anomaly_bound *bound, basin_expr g) {
+static basin_expr attention(const void *context, basin_expr g) {
+    const basin_anomaly_bound *bound = context;
     const basin_block *b = bound->block;
     basin_block_bound plain = {.block = b, .pattern = bound->pattern, .facts = bound->facts};
     basin_expr lse = basin_block_lse(&plain, g);
@@ -104,20 +105,18 @@ static basin_expr attention(const basin_anomaly_bound *bound, basin_expr g) {
     return basin_neg(basin_sum_all(each));
 }
 
-static basin_expr part(const void *context, basin_expr g, int number) {
-    const basin_anomaly_bound *bound = context;
-    const basin_block *b = bound->block;
-    if (number > 0 || b->config.no_attention)
-        return basin_energy_hopfield(g, b->xi, b->config.hopfield, b->config.power);
-    return attention(bound, g);
+static basin_expr hopfield(const void *context, basin_expr g) {
+    const basin_block *b = ((const basin_anomaly_bound *)context)->block;
+    return basin_energy_hopfield(g, b->xi, b->config.hopfield, b->config.power);
 }
 
 basin_energy basin_anomaly_energy(const basin_anomaly_bound *bound) {
     const basin_block_config *c = &bound->block->config;
-    basin_energy energy = {.part = part, .activation = activation, .context = bound};
-    if (!c->no_attention) energy.name[energy.parts++] = "attention";
-    if (!c->no_hopfield) energy.name[energy.parts++] = "hopfield";
-    return energy;
+    static const basin_term term[] = {{"attention", attention, NULL}, {"hopfield", hopfield, NULL}};
+    return (basin_energy){.term = term + c->no_attention,
+                          .terms = !c->no_attention + !c->no_hopfield,
+                          .activation = activation,
+                          .context = bound};
 }
 
 /* ---- forward ---- */

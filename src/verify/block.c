@@ -30,11 +30,11 @@ static void read_pattern(basin_case *c, int64_t n, bool self) {
     basin_tensor_free(&allowed);
 }
 
-/* The force of each part on its own. */
+/* The force of each term on its own. */
 static void add_forces(basin_case *c, const basin_energy *energy, basin_expr g) {
-    for (int p = 0; p < energy->parts; p++) {
-        bool attention = energy->name[p][0] == 'a';
-        basin_expr force = basin_neg(basin_grad(energy->part(energy->context, g, p), g));
+    for (int p = 0; p < energy->terms; p++) {
+        bool attention = energy->term[p].name[0] == 'a';
+        basin_expr force = basin_neg(basin_grad(basin_energy_term(energy, g, p), g));
         basin_case_output_add(c, force, "out.force_%s0", attention ? "att" : "hn");
     }
 }
@@ -44,7 +44,7 @@ static void add_descent(basin_case *c, const basin_block *block, basin_expr x, b
     basin_block_bound bound = {.block = block, .pattern = c->pattern, .facts = facts};
     basin_energy energy = basin_block_energy(&bound);
     basin_descent_spec spec = basin_case_descent(c);
-    basin_expr trace[(size_t)(spec.steps + 1) * BASIN_MAX_PARTS];
+    basin_expr trace[(size_t)((spec.steps + 1) * energy.terms)];
     basin_expr g = basin_energy_activation(&energy, x);
     basin_case_output_add(c, g, "out.g0");
     add_forces(c, &energy, g);

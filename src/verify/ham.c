@@ -90,13 +90,13 @@ static void add_vectors(basin_case *c, const basin_expr *value, const char *what
 }
 
 /* [steps + 1, 4]: the layers, and all connections in one. */
-static basin_expr energies(const basin_expr *trace, int parts, int steps) {
+static basin_expr energies(const basin_expr *trace, int terms, int steps) {
     basin_expr row[4 * (size_t)(steps + 1)];
     for (int t = 0; t <= steps; t++) {
-        const basin_expr *part = trace + t * parts;
-        for (int i = 0; i < LAYERS; i++) row[4 * t + i] = part[i];
-        basin_expr sum = part[LAYERS];
-        for (int p = LAYERS + 1; p < parts; p++) sum = basin_add(sum, part[p]);
+        const basin_expr *term = trace + t * terms;
+        for (int i = 0; i < LAYERS; i++) row[4 * t + i] = term[i];
+        basin_expr sum = term[LAYERS];
+        for (int p = LAYERS + 1; p < terms; p++) sum = basin_add(sum, term[p]);
         row[4 * t + LAYERS] = sum;
     }
     return basin_reshape(basin_concat(row, 4 * (steps + 1), 0), BASIN_SHAPE(steps + 1, 4));
@@ -105,17 +105,17 @@ static basin_expr energies(const basin_expr *trace, int parts, int steps) {
 static void add_descent(basin_case *c, basin_ham *ham) {
     basin_expr x[LAYERS] = {0}, gradient[LAYERS] = {0}, end[LAYERS] = {0};
     basin_ham_spec spec = {.steps = basin_case_steps(c), .dt = basin_case_number(c, "dt")};
-    int parts = basin_ham_parts(ham);
+    int terms = basin_ham_terms(ham);
     basin_ham_inputs(ham, x, 1);
     write_states(c, x);
     if (basin_graph_error(c->graph)) return;
-    basin_expr trace[(size_t)(spec.steps + 1) * (size_t)parts];
-    basin_ham_gradient(ham, gradient, x, &spec);
+    basin_expr trace[(size_t)(spec.steps + 1) * (size_t)terms];
+    basin_ham_gradient(ham, gradient, x, false);
     basin_ham_descend(ham, end, x, &spec, trace);
     if (basin_graph_error(c->graph)) return;
     add_vectors(c, gradient, "dEdg");
     add_vectors(c, end, "x");
-    basin_case_output_add(c, energies(trace, parts, spec.steps), "out.energy");
+    basin_case_output_add(c, energies(trace, terms, spec.steps), "out.energy");
     basin_case_output_add(c, basin_const(c->graph, 0), "out.loss");
 }
 

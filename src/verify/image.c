@@ -14,7 +14,7 @@ void basin_case_build_image(basin_case *c) {
     basin_expr occluded = basin_case_input_add(c, "occluded", 2);
     if (basin_graph_error(c->graph) || basin_image_declare(&model, &c->params, &config)) return;
     int steps = config.descent.steps;
-    basin_expr trace[(size_t)(steps + 1) * BASIN_MAX_PARTS];
+    basin_expr trace[2 * (size_t)(steps + 1)];
     basin_expr output = basin_image_forward(&model, patches, replaced, trace);
     basin_expr loss = basin_image_loss(output, patches, occluded);
     basin_case_output_add(c, output, "out.patches");

@@ -121,8 +121,7 @@ static void build_plastic(basin_specimen *s) {
     s->alpha = basin_specimen_setting(s, "dt", 0.2);
     s->m.plastic = (basin_zoo_plastic){.xi = TENSOR(s, "xi", 1, BASIN_SHAPE(4, D)),
                                        .u = TENSOR(s, "u", 1, BASIN_SHAPE(N, D))};
-    s->energy = basin_zoo_plastic_energy(&s->m.plastic);
-    s->turn[0] = basin_zoo_plastic_turn(&s->m.plastic);
+    s->energy = basin_zoo_plastic_energy(&s->m.plastic, s->turn);
     s->turns = 1;
 }
 
@@ -179,8 +178,7 @@ static void build_nrgpt(basin_specimen *s, bool strict, bool identity) {
                                    .strict = strict};
     s->m.nrgpt.proj = identity ? basin_eye(s->graph, basin_expr_shape(s->x).dim[1])
                                : TENSOR(s, "proj", 0.3, BASIN_SHAPE(D, D));
-    s->energy = basin_zoo_nrgpt_energy(&s->m.nrgpt);
-    s->turn[0] = basin_zoo_nrgpt_turn(&s->m.nrgpt);
+    s->energy = basin_zoo_nrgpt_energy(&s->m.nrgpt, s->turn);
     s->turns = 1;
 }
 static void build_nrgpt_learned(basin_specimen *s) { build_nrgpt(s, true, false); }
@@ -206,8 +204,7 @@ static void build_hyperset(basin_specimen *s) {
     s->exact = s->m.hyperset;
     s->exact.straight = false;
     s->by_x = &s->exact;
-    s->energy = basin_zoo_hyperset_energy(&s->m.hyperset);
-    basin_zoo_hyperset_turns(s->turn, &s->m.hyperset);
+    s->energy = basin_zoo_hyperset_energy(&s->m.hyperset, s->turn);
     s->turns = 2;
 }
 
@@ -229,8 +226,7 @@ static void build_akorn(basin_specimen *s, bool attention, double omega) {
         s->m.akorn.a = TENSOR(s, "a", 0.3, BASIN_SHAPE(N * D, N * D));
     }
     s->x = basin_to_sphere(s->x, sphere);
-    s->energy = basin_zoo_akorn_energy(&s->m.akorn);
-    s->turn[0] = basin_zoo_akorn_turn(&s->m.akorn);
+    s->energy = basin_zoo_akorn_energy(&s->m.akorn, s->turn);
     s->turns = 1;
 }
 static void build_akorn_still(basin_specimen *s) { build_akorn(s, false, 0); }
@@ -238,9 +234,11 @@ static void build_akorn_turning(basin_specimen *s) { build_akorn(s, false, 0.5);
 static void build_akorn_attention(basin_specimen *s) { build_akorn(s, true, 0.5); }
 
 /* |y - a d'|^2 / 2 + lambda sum a, of a >= 0 */
-static basin_expr sparse_code(const void *context, basin_expr a, int part) {
+static basin_expr sparsity(const void *context, basin_expr a) {
+    return basin_scale(basin_sum(a, -1, 1), ((const basin_specimen *)context)->m.crate.lambda);
+}
+static basin_expr sparse_code(const void *context, basin_expr a) {
     const basin_specimen *s = context;
-    if (part == 1) return basin_scale(basin_sum(a, -1, 1), s->m.crate.lambda);
     basin_expr gap = basin_sub(s->m.crate.y, basin_matmul_t(a, false, s->m.crate.d, true));
     return basin_scale(basin_sum(basin_square(gap), -1, 1), 0.5);
 }
@@ -258,8 +256,8 @@ static void build_crate(basin_specimen *s) {
     s->m.crate.d = TENSOR(s, "d", 0.35, BASIN_SHAPE(D, D));
     s->m.crate.lambda = 0.1;
     s->x = basin_relu(s->x);
-    s->energy =
-        (basin_energy){.parts = 2, .name = {"code", "sparsity"}, .part = sparse_code, .context = s};
+    static const basin_term term[] = {{"code", sparse_code, NULL}, {"sparsity", sparsity, NULL}};
+    s->energy = (basin_energy){.term = term, .terms = 2, .context = s};
     s->turn[0] = (basin_turn){.land = above_zero};
     s->turns = 1;
 }
@@ -279,8 +277,7 @@ static void build_ebt(basin_specimen *s, bool loop) {
                                .b1 = TENSOR(s, "b1", 0.1, BASIN_SHAPE(HIDDEN)),
                                .w2 = TENSOR(s, "w2", 1, BASIN_SHAPE(HIDDEN)),
                                .alpha = SCALAR(s, "alpha", 0.5)};
-    s->energy = basin_zoo_ebt_energy(&s->m.ebt);
-    s->turn[0] = basin_zoo_ebt_turn(&s->m.ebt);
+    s->energy = basin_zoo_ebt_energy(&s->m.ebt, s->turn);
     if (loop) s->turn[0].land = to_probabilities;
     s->turns = 1;
 }
@@ -289,51 +286,51 @@ static void build_ebt_loop(basin_specimen *s) { build_ebt(s, true); }
 
 /* ---- the list ---- */
 
-#define ZOO "src/energy/zoo/"
+#define ZOO "src/energy/zoo_"
 const basin_species basin_species_all[] = {
-    {"classical", "Classical Hopfield network", "Hopfield 1982", ZOO "dense.c",
+    {"classical", "Classical Hopfield network", "Hopfield 1982", ZOO "memories.c",
      "E(x) = -sum over memories of (xi . x)^2 / 2, x in the cube\n"
      "x <- cut to -1 .. 1 (x - alpha dE/dx)\n",
      build_classical},
-    {"power", "Dense associative memory, n = 3", "Krotov and Hopfield 2016", ZOO "dense.c",
+    {"power", "Dense associative memory, n = 3", "Krotov and Hopfield 2016", ZOO "memories.c",
      "E(x) = -sum over memories of relu(xi . x)^n / n, x in the cube\n"
      "x <- cut to -1 .. 1 (x - alpha dE/dx)\n",
      build_power},
-    {"hopfield", "Modern Hopfield network", "Ramsauer et al. 2020", ZOO "hopfield.c",
+    {"hopfield", "Modern Hopfield network", "Ramsauer et al. 2020", ZOO "memories.c",
      "E(x) = -log-sum-exp(beta xi x) / beta + |x|^2 / 2 + log(M) / beta + max |xi|^2 / 2\n"
      "x <- xi' softmax(beta xi x)     = x - 1 dE/dx\n",
      build_hopfield},
-    {"entmax15", "Hopfield-Fenchel-Young, entmax 1.5", "Santos et al. 2024", ZOO "hopfield.c",
+    {"entmax15", "Hopfield-Fenchel-Young, entmax 1.5", "Santos et al. 2024", ZOO "memories.c",
      "E(x) = -Omega*(beta xi x) / beta + |x|^2 / 2 + .., Omega the Tsallis entropy of 1.5\n"
      "x <- xi' entmax15(beta xi x)    = x - 1 dE/dx\n",
      build_entmax15},
-    {"sparsemax", "Hopfield-Fenchel-Young, sparsemax", "Santos et al. 2024", ZOO "hopfield.c",
+    {"sparsemax", "Hopfield-Fenchel-Young, sparsemax", "Santos et al. 2024", ZOO "memories.c",
      "E(x) = -Omega*(beta xi x) / beta + |x|^2 / 2 + .., Omega(p) = (|p|^2 - 1) / 2\n"
      "x <- xi' sparsemax(beta xi x)   = x - 1 dE/dx\n",
      build_sparsemax},
-    {"normmax2", "Hopfield-Fenchel-Young, normmax", "Santos et al. 2024", ZOO "hopfield.c",
+    {"normmax2", "Hopfield-Fenchel-Young, normmax", "Santos et al. 2024", ZOO "memories.c",
      "E(x) = -Omega*(beta xi x) / beta + |x|^2 / 2 + .., Omega(p) = |p| - 1\n"
      "x <- xi' normmax(beta xi x)     = x - 1 dE/dx\n",
      build_normmax2},
-    {"drdam", "Memories in random features (DrDAM)", "Hoover et al. 2024", ZOO "features.c",
+    {"drdam", "Memories in random features (DrDAM)", "Hoover et al. 2024", ZOO "memories.c",
      "phi(x) = [cos, sin] of (sqrt(beta) s x) / sqrt(Y),  T = sum over memories of phi(xi)\n"
      "E(x) = -log max(phi(x) . T, floor) / beta\n"
      "x <- x - alpha dE/dx\n",
      build_drdam},
-    {"lsr", "Log-sum-ReLU memories", "Hoover et al. 2025", ZOO "lsr.c",
+    {"lsr", "Log-sum-ReLU memories", "Hoover et al. 2025", ZOO "memories.c",
      "E(x) = -log(eps + sum over memories of relu(1 - beta/2 |x - xi|^2)) / beta\n"
      "x <- x - alpha dE/dx\n",
      build_lsr},
-    {"graph_hopfield", "Graph Hopfield network", "arXiv 2603.03464", ZOO "graph.c",
+    {"graph_hopfield", "Graph Hopfield network", "arXiv 2603.03464", ZOO "memories.c",
      "E(X) = sum over nodes of [-log-sum-exp(beta xi x) / beta + |x|^2 / 2] + lambda tr(X' L X)\n"
      "X <- (1 - alpha) X + alpha (softmax(beta X xi') xi - 2 lambda L X)\n",
      build_graph},
-    {"idp", "Input-driven plasticity", "Betteti et al. 2025", ZOO "plastic.c",
+    {"idp", "Input-driven plasticity", "Betteti et al. 2025", ZOO "memories.c",
      "g = tanh(x),  W(u) = sum over memories of (xi . u / D) xi xi' / D\n"
      "E(x; u) = <x, g> - L(x) - g . W(u) g / 2\n"
      "x <- x + dt (W(u) g - x)        = x - dt dE/dg\n",
      build_plastic},
-    {"eqprop", "Layers with a clamped input", "Scellier and Bengio 2017", ZOO "layers.c",
+    {"eqprop", "Layers with a clamped input", "Scellier and Bengio 2017", ZOO "memories.c",
      "E(u) = sum |u|^2 / 2 - sum over layers of r(u_next) . (w r(u) + b),  r = sigmoid\n"
      "u <- u - alpha dE/du\n",
      build_layers},
@@ -342,44 +339,44 @@ const basin_species basin_species_all[] = {
      "E(g) = -sum log-sum-exp(beta K Q) / beta - sum relu(xi . g)^2 / 2\n"
      "x <- x - alpha dE/dg\n",
      build_et},
-    {"nrgpt", "NRGPT, strict mask, random matrix step", "Dehmamy et al. 2025", ZOO "nrgpt.c",
+    {"nrgpt", "NRGPT, strict mask, random matrix step", "Dehmamy et al. 2025", ZOO "attention.c",
      "g = layernorm(x) + bias\n"
      "E_A = -sum over heads of log sum over B < A of exp(g_A . h g_B) - |gelu(w1 g_A + b1)|^2\n"
      "x_A <- x_A - P dE_A/dg_A, keys held; P is learned, here random\n",
      build_nrgpt_learned},
-    {"nrgpt_strict", "NRGPT, strict mask, P = 1", "Dehmamy et al. 2025", ZOO "nrgpt.c",
+    {"nrgpt_strict", "NRGPT, strict mask, P = 1", "Dehmamy et al. 2025", ZOO "attention.c",
      "As nrgpt, with P = 1: the force is the gradient of each token's own energy.\n"
      "The energy that is watched is the sum over tokens: keys move, too.\n",
      build_nrgpt_strict},
-    {"nrgpt_inclusive", "NRGPT, inclusive mask, P = 1", "Dehmamy et al. 2025", ZOO "nrgpt.c",
+    {"nrgpt_inclusive", "NRGPT, inclusive mask, P = 1", "Dehmamy et al. 2025", ZOO "attention.c",
      "As nrgpt_strict, over B <= A: the force leaves out the token's own key.\n",
      build_nrgpt_inclusive},
-    {"hyperset", "Hyper-SET", "Hu et al. 2026", ZOO "hyperset.c",
+    {"hyperset", "Hyper-SET", "Hu et al. 2026", ZOO "attention.c",
      "w = rms(W x),  f = rms(M x)\n"
      "E = sqrt(d) sum log-sum-exp(w_i . w_j / sqrt(d)) - |relu(f)|^2 / 2\n"
      "x <- x - alpha W' dE/dw, then x <- x - alpha M' dE/df: straight through the norms\n",
      build_hyperset},
-    {"akorn", "AKOrN, symmetric J, no rotation", "Miyato et al. 2025", ZOO "akorn.c",
+    {"akorn", "AKOrN, symmetric J, no rotation", "Miyato et al. 2025", ZOO "attention.c",
      "E(x) = -x . J x / 2 - c . x,  J symmetric, groups of channels on spheres\n"
      "x <- normalise(x + gamma tangent(J x + c))\n",
      build_akorn_still},
-    {"akorn_rotation", "AKOrN, symmetric J, rotation", "Miyato et al. 2025", ZOO "akorn.c",
+    {"akorn_rotation", "AKOrN, symmetric J, rotation", "Miyato et al. 2025", ZOO "attention.c",
      "As akorn, with x <- normalise(x + gamma (omega x + tangent(J x + c)))\n",
      build_akorn_turning},
-    {"akorn_attention", "AKOrN, attention as J", "Miyato et al. 2025", ZOO "akorn.c",
+    {"akorn_attention", "AKOrN, attention as J", "Miyato et al. 2025", ZOO "attention.c",
      "E(x) = -x . (attention(x) + c), a score\n"
      "x <- normalise(x + gamma (omega x + tangent(attention(x) + c)))\n",
      build_akorn_attention},
-    {"crate", "CRATE, the proximal half", "Yu et al. 2023", ZOO "crate.c",
+    {"crate", "CRATE, the proximal half", "Yu et al. 2023", ZOO "attention.c",
      "E(a) = |y - D a|^2 / 2 + lambda |a|,  a >= 0\n"
      "a <- relu(a + eta D' (y - D a) - eta lambda)\n"
      "The attention half states a rate that needs a determinant; it is not judged here.\n",
      build_crate},
-    {"ebt", "Energy-based transformer, one turn", "Gladstone et al. 2025", ZOO "ebt.c",
+    {"ebt", "Energy-based transformer, one turn", "Gladstone et al. 2025", ZOO "attention.c",
      "E(p) = w2 . gelu(w1 [context ; e p] + b1) of probabilities p\n"
      "y <- p - alpha dE/dp\n",
      build_ebt_turn},
-    {"ebt_loop", "Energy-based transformer, the loop", "Gladstone et al. 2025", ZOO "ebt.c",
+    {"ebt_loop", "Energy-based transformer, the loop", "Gladstone et al. 2025", ZOO "attention.c",
      "As ebt, with p <- softmax(p - alpha dE/dp) in every step\n", build_ebt_loop},
     {NULL, NULL, NULL, NULL, NULL, NULL},
 };

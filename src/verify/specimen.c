@@ -55,7 +55,7 @@ const basin_species *basin_species_find(const char *name) {
 
 /* The cosine of x's move in a tiny step and of the gradient downwards, by the activations g. */
 static basin_expr cosine(const basin_specimen *s, basin_descent_spec spec) {
-    basin_energy energy = s->by_x ? basin_zoo_hyperset_energy(s->by_x) : s->energy;
+    basin_energy energy = s->by_x ? basin_zoo_hyperset_energy(s->by_x, NULL) : s->energy;
     basin_expr g =
         energy.activation ? basin_energy_activation(&energy, s->x) : basin_variable(s->x);
     basin_expr down = basin_neg(basin_grad(basin_sum_all(basin_energy_total(&energy, g)), g));
@@ -67,12 +67,12 @@ static basin_expr cosine(const basin_specimen *s, basin_descent_spec spec) {
     return basin_div(dot, basin_sqrt(squares));
 }
 
-static basin_expr totals(const basin_expr *trace, int parts, int steps) {
+static basin_expr totals(const basin_expr *trace, int terms, int steps) {
     basin_expr total[BASIN_SPECIMEN_STEPS + 1];
     for (int t = 0; t <= steps; t++) {
-        total[t] = basin_sum_all(trace[t * parts]);
-        for (int p = 1; p < parts; p++)
-            total[t] = basin_add(total[t], basin_sum_all(trace[t * parts + p]));
+        total[t] = basin_sum_all(trace[t * terms]);
+        for (int p = 1; p < terms; p++)
+            total[t] = basin_add(total[t], basin_sum_all(trace[t * terms + p]));
     }
     return basin_stack(total, steps + 1, 0);
 }
@@ -80,9 +80,9 @@ static basin_expr totals(const basin_expr *trace, int parts, int steps) {
 /* The energies of a descent from `from`, [steps + 1], and its end. */
 static basin_expr follow(basin_expr *end, const basin_specimen *s, basin_expr from,
                          const basin_descent_spec *spec) {
-    basin_expr trace[(BASIN_SPECIMEN_STEPS + 1) * BASIN_MAX_PARTS];
+    basin_expr trace[(BASIN_SPECIMEN_STEPS + 1) * 3];
     *end = basin_descend(&s->energy, from, spec, trace);
-    return *end ? totals(trace, s->energy.parts, spec->steps) : NULL;
+    return *end ? totals(trace, s->energy.terms, spec->steps) : NULL;
 }
 
 /* Steps that raised the energy; one that is not finite did. */

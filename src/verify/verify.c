@@ -331,7 +331,6 @@ static basin_status compute(basin_case *c, basin_plan *plan, basin_error *error)
     for (int i = 0; i < BASIN_CASE_LISTS && !status; i++)
         if (c->pattern[i].row)
             status = basin_pairs_write(plan, &c->pattern[i], &c->pairs[i], error);
-    for (int i = 0; i < c->rests && !status; i++) status = basin_case_settle(c, i, error);
     return status ? status : basin_plan_run(plan, error);
 }
 
@@ -419,7 +418,6 @@ static void case_free(basin_case *c) {
     free(c->input);
     free(c->state);
     free(c->output);
-    for (int i = 0; i < c->rests; i++) basin_rest_free(c->rest[i].rest);
     basin_store_free(c->store);
     for (int i = 0; i < BASIN_CASE_LISTS; i++) basin_pairs_free(&c->pairs[i]);
     basin_params_free(&c->params);

@@ -11,7 +11,6 @@
 #include "basin/energy.h"
 #include "basin/io.h"
 #include "basin/pairs.h"
-#include "basin/rest.h"
 
 enum { BASIN_CASE_WORD = 64, BASIN_CASE_LISTS = 8 };
 
@@ -30,14 +29,6 @@ typedef struct basin_case_state {
     char name[BASIN_CASE_WORD], tensor[BASIN_CASE_WORD];
 } basin_case_state;
 
-/* A descent that must rest before the case is computed, from "in.START" or from zeros. */
-enum { BASIN_CASE_RESTS = 3 };
-typedef struct basin_case_rest {
-    basin_rest *rest;
-    char start[BASIN_CASE_WORD];
-    bool solve; /* for the gradients of a loss */
-} basin_case_rest;
-
 typedef struct basin_case {
     const basin_bundle *bundle;
     bool recompute; /* differentiate with activations computed again */
@@ -51,8 +42,6 @@ typedef struct basin_case {
     size_t inputs, input_room;
     const basin_backend *backend;
     basin_store *store;
-    basin_case_rest rest[BASIN_CASE_RESTS];
-    int rests;
     basin_pairs pairs[BASIN_CASE_LISTS]; /* of `pattern`, where the case has lists of pairs */
     basin_pattern pattern[BASIN_CASE_LISTS];
 } basin_case;
@@ -81,15 +70,6 @@ void basin_case_pairs(basin_case *c, int list, int64_t tokens, const int32_t *ed
 /* The same from the tensor "in.NAME". */
 void basin_case_edges(basin_case *c, int list, int64_t tokens, const char *name, int flags);
 
-/* Adds a rest point; its tokens, or NULL. `start` NULL means zeros. */
-basin_expr basin_case_rest_add(basin_case *c, const basin_energy *energy, basin_shape shape,
-                               const basin_descent_spec *descent, const char *name,
-                               const char *start);
-/* The gradients of a loss at the rest point that was added last. */
-void basin_case_rest_gradients(basin_case *c, basin_expr loss);
-/* Brings rest point i to rest, once the parameters have their numbers. */
-basin_status basin_case_settle(basin_case *c, int i, basin_error *error);
-
 /* The expression that must equal the tensor NAME, "out." or "grad." included. */
 void basin_case_output_add(basin_case *c, basin_expr value, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -103,11 +83,11 @@ void basin_case_gradients(basin_case *c, basin_expr loss, basin_expr x);
 basin_block_config basin_case_block(basin_case *c, const char *prefix);
 basin_descent_spec basin_case_descent(basin_case *c);
 int basin_case_steps(basin_case *c);
-/* Energies [steps + 1, 2] (with a batch [B, steps + 1, 2]) of a trace, zero for an absent part. */
+/* Energies [steps + 1, 2] (with a batch [B, steps + 1, 2]) of a trace, zero for an absent term. */
 basin_expr basin_case_energies(basin_case *c, const basin_block_config *block,
                                const basin_expr *trace, int steps, int64_t batch);
 
-/* One a kind of case: verify_block.c, verify_image.c, ... */
+/* One per kind of case. */
 void basin_case_build_block(basin_case *c);
 void basin_case_build_image(basin_case *c);
 void basin_case_build_anomaly(basin_case *c);
@@ -128,7 +108,7 @@ void basin_case_build_hyperset(basin_case *c);
 void basin_case_build_akorn(basin_case *c);
 void basin_case_build_crate(basin_case *c);
 void basin_case_build_ebt(basin_case *c);
-/* zoo_rest.c */
+/* At fixed points: zoo_fixed.c */
 void basin_case_build_implicit(basin_case *c);
 void basin_case_build_eqprop(basin_case *c);
 

@@ -21,12 +21,12 @@ basin_expr basin_zoo_descend(basin_case *c, const basin_energy *energy, basin_ex
     return x ? basin_descend(energy, x, spec, trace) : NULL;
 }
 
-basin_expr basin_zoo_totals(const basin_expr *trace, int parts, int steps) {
+basin_expr basin_zoo_totals(const basin_expr *trace, int terms, int steps) {
     basin_expr total[BASIN_ZOO_STEPS + 1];
     for (int t = 0; t <= steps; t++) {
-        total[t] = basin_sum_all(trace[t * parts]);
-        for (int p = 1; p < parts; p++)
-            total[t] = basin_add(total[t], basin_sum_all(trace[t * parts + p]));
+        total[t] = basin_sum_all(trace[t * terms]);
+        for (int p = 1; p < terms; p++)
+            total[t] = basin_add(total[t], basin_sum_all(trace[t * terms + p]));
     }
     return basin_stack(total, steps + 1, 0);
 }
@@ -41,11 +41,11 @@ void basin_zoo_finish(basin_case *c, basin_expr end, basin_expr x) {
 
 /* A plain descent from "in.x0", its energies summed, and what follows from its end. */
 static basin_expr run(basin_case *c, const basin_energy *energy, basin_expr x) {
-    basin_expr trace[(BASIN_ZOO_STEPS + 1) * BASIN_MAX_PARTS];
+    basin_expr trace[(BASIN_ZOO_STEPS + 1) * BASIN_ZOO_TERMS];
     basin_descent_spec spec = basin_case_descent(c);
     basin_expr end = basin_zoo_descend(c, energy, x, &spec, trace);
     if (!end) return NULL;
-    basin_case_output_add(c, basin_zoo_totals(trace, energy->parts, spec.steps), "out.energy");
+    basin_case_output_add(c, basin_zoo_totals(trace, energy->terms, spec.steps), "out.energy");
     basin_zoo_finish(c, end, x);
     return end;
 }
@@ -137,10 +137,10 @@ void basin_case_build_graph_hopfield(basin_case *c) {
 }
 
 void basin_case_build_idp(basin_case *c) {
-    basin_expr trace[(BASIN_ZOO_STEPS + 1) * BASIN_MAX_PARTS], sum[2 * (BASIN_ZOO_STEPS + 1)];
+    basin_expr trace[(BASIN_ZOO_STEPS + 1) * BASIN_ZOO_TERMS], sum[2 * (BASIN_ZOO_STEPS + 1)];
     basin_zoo_plastic m = {.xi = basin_zoo_parameter(c, "xi"), .u = basin_zoo_parameter(c, "u")};
-    basin_energy energy = basin_zoo_plastic_energy(&m);
-    basin_turn turn = basin_zoo_plastic_turn(&m);
+    basin_turn turn;
+    basin_energy energy = basin_zoo_plastic_energy(&m, &turn);
     basin_descent_spec spec = {.steps = basin_case_steps(c),
                                .alpha = basin_case_number(c, "dt"),
                                .recompute = c->recompute,

@@ -31,8 +31,8 @@ static basin_zoo_nrgpt read_nrgpt(basin_case *c) {
  */
 static basin_expr run_nrgpt(basin_case *c, const basin_zoo_nrgpt *m, basin_expr x) {
     basin_expr trace[2 * (BASIN_ZOO_STEPS + 1)];
-    basin_energy energy = basin_zoo_nrgpt_energy(m);
-    basin_turn turn = basin_zoo_nrgpt_turn(m);
+    basin_turn turn;
+    basin_energy energy = basin_zoo_nrgpt_energy(m, &turn);
     basin_descent_spec spec = {.steps = basin_case_steps(c),
                                .alpha = 1,
                                .recompute = c->recompute,
@@ -48,20 +48,20 @@ static basin_expr run_nrgpt(basin_case *c, const basin_zoo_nrgpt *m, basin_expr 
     return end;
 }
 
-static basin_expr part_force(const basin_energy *energy, basin_expr g, int part) {
+static basin_expr term_force(const basin_energy *energy, basin_expr g, int term) {
     basin_expr at = basin_variable(g);
-    return basin_neg(basin_grad(energy->part(energy->context, at, part), at));
+    return basin_neg(basin_grad(basin_energy_term(energy, at, term), at));
 }
 
 void basin_case_build_nrgpt(basin_case *c) {
     basin_zoo_nrgpt m = read_nrgpt(c);
     basin_expr x = basin_case_input_add(c, "x0", 2), end = run_nrgpt(c, &m, x);
-    basin_energy energy = basin_zoo_nrgpt_energy(&m);
+    basin_energy energy = basin_zoo_nrgpt_energy(&m, NULL);
     if (!end) return;
     basin_expr g = basin_energy_activation(&energy, x);
     basin_case_output_add(c, g, "out.g0");
-    basin_case_output_add(c, part_force(&energy, g, 0), "out.force_att0");
-    basin_case_output_add(c, basin_div(part_force(&energy, g, 1), m.scale), "out.force_ff0");
+    basin_case_output_add(c, term_force(&energy, g, 0), "out.force_att0");
+    basin_case_output_add(c, basin_div(term_force(&energy, g, 1), m.scale), "out.force_ff0");
     basin_zoo_finish(c, end, x);
 }
 
@@ -120,11 +120,10 @@ static void add_hyperset_energies(basin_case *c, const basin_zoo_hyperset *m, co
     basin_expr row[4 * (BASIN_ZOO_STEPS + 1)];
     basin_zoo_hyperset plain = *m;
     plain.gain_w = plain.gain_m = basin_const(c->graph, 1);
-    const basin_energy energy[2] = {basin_zoo_hyperset_energy(m),
-                                    basin_zoo_hyperset_energy(&plain)};
+    const basin_energy energy[2] = {basin_zoo_hyperset_energy(m, NULL),
+                                    basin_zoo_hyperset_energy(&plain, NULL)};
     for (int t = 0; t <= steps; t++)
-        for (int i = 0; i < 4; i++)
-            row[4 * t + i] = energy[i / 2].part(energy[i / 2].context, x[t], i % 2);
+        for (int i = 0; i < 4; i++) row[4 * t + i] = basin_energy_term(&energy[i / 2], x[t], i % 2);
     basin_expr all = basin_stack(row, 4 * (steps + 1), 0);
     basin_case_output_add(c, basin_reshape(all, BASIN_SHAPE(steps + 1, 4)), "out.energy");
 }
@@ -133,19 +132,18 @@ void basin_case_build_hyperset(basin_case *c) {
     basin_expr x = basin_case_input_add(c, "x0", 2), at[BASIN_ZOO_STEPS + 1] = {x};
     basin_zoo_hyperset m = read_hyperset(c, x), exact = m;
     basin_turn turn[2];
-    basin_zoo_hyperset_turns(turn, &m);
-    basin_energy energy = basin_zoo_hyperset_energy(&m);
+    basin_energy energy = basin_zoo_hyperset_energy(&m, turn);
     int steps = basin_case_steps(c);
     if (!x || steps > BASIN_ZOO_STEPS || basin_graph_error(c->graph)) return;
-    basin_case_output_add(c, part_force(&energy, x, 0), "out.force_att0");
-    basin_case_output_add(c, part_force(&energy, x, 1), "out.force_ff0");
+    basin_case_output_add(c, term_force(&energy, x, 0), "out.force_att0");
+    basin_case_output_add(c, term_force(&energy, x, 1), "out.force_ff0");
     for (int t = 0; t < steps; t++) /* all steps up to there; what they share is built once */
         at[t + 1] = basin_descend(
             &energy, x, &(basin_descent_spec){.steps = t + 1, .alpha = 1, .turn = turn, .turns = 2},
             NULL);
     add_hyperset_energies(c, &m, at, steps);
     exact.straight = false;
-    energy = basin_zoo_hyperset_energy(&exact);
+    energy = basin_zoo_hyperset_energy(&exact, NULL);
     basin_case_output_add(c, basin_neg(basin_energy_force(&energy, x)), "out.true_gradient0");
     basin_zoo_finish(c, at[steps], x);
 }
@@ -166,8 +164,8 @@ void basin_case_build_akorn(basin_case *c) {
         m.qkv_w = basin_zoo_parameter(c, "qkv_w"), m.qkv_b = basin_zoo_parameter(c, "qkv_b");
         m.o_w = basin_zoo_parameter(c, "o_w"), m.o_b = basin_zoo_parameter(c, "o_b");
     }
-    basin_energy energy = basin_zoo_akorn_energy(&m);
-    basin_turn turn = basin_zoo_akorn_turn(&m);
+    basin_turn turn;
+    basin_energy energy = basin_zoo_akorn_energy(&m, &turn);
     basin_descent_spec spec = {.steps = basin_case_steps(c),
                                .alpha = 1,
                                .recompute = c->recompute,
@@ -261,8 +259,8 @@ void basin_case_build_hopfield_layer(basin_case *c) {
 static basin_expr ebt_loss(const basin_zoo_ebt *m, basin_expr *y, basin_expr label, int steps,
                            bool stop, basin_expr *trace) {
     basin_expr total = NULL;
-    basin_energy energy = basin_zoo_ebt_energy(m);
-    basin_turn turn = basin_zoo_ebt_turn(m);
+    basin_turn turn;
+    basin_energy energy = basin_zoo_ebt_energy(m, &turn);
     basin_descent_spec spec = {.steps = 1, .alpha = 1, .turn = &turn, .turns = 1};
     for (int t = 0; t < steps; t++) {
         basin_expr p = basin_softmax(stop ? basin_stop_gradient(*y) : *y), both[2];

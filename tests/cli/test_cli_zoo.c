@@ -66,7 +66,7 @@ static void shows_and_draws(void **state) {
     const program *p = run(state, "zoo show hyperset");
     assert_int_equal(p->code, 0);
     assert_contains(p->out, "straight through the norms");
-    assert_contains(p->out, "src/energy/zoo/hyperset.c");
+    assert_contains(p->out, "src/energy/zoo_attention.c");
     p = run(state, "zoo descend hopfield --svg e.svg --seeds 2");
     assert_int_equal(p->code, 0);
     assert_contains(p->out, "descends always");

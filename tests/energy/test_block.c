@@ -629,8 +629,8 @@ static void parameters(void **state) {
     assert_null(b.beta);
     assert_int_equal(basin_params_total(&l.params), M * D + 1 + D);
     basin_block_bound bound = {.block = &b};
-    assert_int_equal(basin_block_energy(&bound).parts, 1);
-    assert_string_equal(basin_block_energy(&bound).name[0], "hopfield");
+    assert_int_equal(basin_block_energy(&bound).terms, 1);
+    assert_string_equal(basin_block_energy(&bound).term[0].name, "hopfield");
     lab_close(&l);
 }
 

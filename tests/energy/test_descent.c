@@ -28,7 +28,7 @@ static void small_steps(void **state) {
         trial t;
         trial_open(&t, seed, "ref");
         basin_descent_spec spec = {.steps = 10, .alpha = 1e-3 / (1 + trial_force(&t))};
-        basin_descent_result r = trial_run(&t, &spec);
+        basin_descent_result r = trial_run(&t, &spec, NULL);
         assert_int_equal(r.steps, 10);
         check_falls(&r, 1e-13, seed, "small steps");
         fallen += trial_energy(&r, 0, 0) > trial_energy(&r, 10, 0);
@@ -41,10 +41,10 @@ static void small_steps(void **state) {
 static int64_t check_guard(uint64_t seed, double alpha, const char *backend) {
     trial t;
     trial_open(&t, seed, backend);
-    basin_descent_spec spec = {.steps = 6, .alpha = alpha, .guard = true};
-    basin_descent_result r = trial_run(&t, &spec);
+    basin_descent_spec spec = {.steps = 6, .alpha = alpha};
+    basin_descent_result r = trial_run(&t, &spec, &(basin_stop){.guard = true});
     check_falls(&r, 0, seed, backend);
-    if (basin_tensor_first_bad(&r.x) >= 0) fail_msg("block %d: x is not finite", (int)seed);
+    if (basin_tensor_first_bad(r.x) >= 0) fail_msg("block %d: x is not finite", (int)seed);
     int64_t halvings = r.halvings;
     basin_descent_result_free(&r);
     trial_close(&t);
@@ -75,7 +75,7 @@ static void unguarded_rises(void **state) {
         trial t;
         trial_open(&t, seed, "ref");
         basin_descent_spec spec = {.steps = 6, .alpha = 1000};
-        basin_descent_result r = trial_run(&t, &spec);
+        basin_descent_result r = trial_run(&t, &spec, NULL);
         for (int step = 0; step < 6; step++)
             for (int64_t i = 0; i < r.samples; i++)
                 risen += !(trial_energy(&r, step + 1, i) <= trial_energy(&r, step, i));
@@ -91,31 +91,31 @@ static void unguarded_rises(void **state) {
 typedef struct spring {
     lab lab;
     basin_energy energy;
-    basin_expr stiffness, x; /* [B], [B, D] */
+    basin_expr stiffness; /* [B] */
 } spring;
 
 enum { B = 3, D = 4 };
 
-static basin_expr pull(const void *context, basin_expr g, int part) {
+static basin_expr pull(const void *context, basin_expr g) {
     basin_expr half = basin_scale(basin_sum(basin_square(g), -1, 1), 0.25);
-    (void)part; /* two equal halves */
     return basin_mul(((const spring *)context)->stiffness, half);
 }
 
 static void spring_open(spring *s, const char *backend, const double *stiffness) {
     lab_open(&s->lab, backend, 1);
     s->stiffness = lab_input(&s->lab, "stiffness", BASIN_SHAPE(B), stiffness);
-    s->x = basin_input(s->lab.graph, "x", BASIN_SHAPE(B, D));
-    s->energy = (basin_energy){.parts = 2, .name = {"left", "right"}, .part = pull, .context = s};
+    static const basin_term halves[] = {{"left", pull, NULL}, {"right", pull, NULL}};
+    s->energy = (basin_energy){.term = halves, .terms = 2, .context = s};
 }
 
 static basin_descent_result spring_run(spring *s, const basin_descent_spec *spec,
-                                       const double *start) {
+                                       const basin_stop *stop, const double *start) {
     basin_descent *descent;
     basin_descent_result result;
     basin_error error = {0};
     basin_tensor x = basin_tensor_borrow(start, BASIN_F64, BASIN_SHAPE(B, D));
-    if (basin_descent_new(&descent, s->lab.store, &s->energy, s->x, spec, &error))
+    if (basin_descent_new(&descent, s->lab.store, &s->energy, s->lab.graph, x.shape, spec, stop,
+                          &error))
         fail_msg("%s", error.text);
     lab_write(&s->lab, basin_descent_plan(descent));
     if (basin_descent_run(descent, &result, &x, &error)) fail_msg("%s", error.text);
@@ -133,13 +133,13 @@ static void halvings(void **state) {
     for (int i = 0; i < 2; i++) {
         spring s;
         spring_open(&s, backends[i], stiffness);
-        basin_descent_spec spec = {.steps = 5, .alpha = 1000, .guard = true};
-        basin_descent_result r = spring_run(&s, &spec, start);
+        basin_descent_spec spec = {.steps = 5, .alpha = 1000};
+        basin_descent_result r = spring_run(&s, &spec, &(basin_stop){.guard = true}, start);
         assert_int_equal(r.halvings, 5 * (9 + 0 + 11));
         double factor = pow(1 - 1000.0 / 512, 5), slow = pow(1 - 1.0, 5);
         for (int d = 0; d < D; d++) {
-            assert_true(fabs(basin_tensor_at(&r.x, d) - factor * start[d]) < 1e-5);
-            assert_true(fabs(basin_tensor_at(&r.x, D + d) - slow * start[D + d]) < 1e-6);
+            assert_true(fabs(basin_tensor_at(r.x, d) - factor * start[d]) < 1e-5);
+            assert_true(fabs(basin_tensor_at(r.x, D + d) - slow * start[D + d]) < 1e-6);
         }
         basin_descent_result_free(&r);
         lab_close(&s.lab);
@@ -152,20 +152,21 @@ static void tolerance(void **state) {
     static const double stiffness[B] = {1, 1, 1};
     spring s;
     spring_open(&s, "ref", stiffness);
-    basin_descent_spec spec = {.steps = 100, .alpha = 0.25, .tolerance = 0.01};
-    basin_descent_result r = spring_run(&s, &spec, start);
+    basin_descent_spec spec = {.steps = 100, .alpha = 0.25};
+    basin_stop stop = {.tolerance = 0.01};
+    basin_descent_result r = spring_run(&s, &spec, &stop, start);
     int wanted = 1 + (int)ceil(log(0.01) / log(0.75));
     assert_int_equal(r.steps, wanted);
     assert_true(r.converged);
     for (int t = 0; t < r.steps; t++) assert_true(fabs(r.change[t] - pow(0.75, t)) < 1e-12);
     assert_true(r.change[wanted - 1] <= 0.01 && r.change[wanted - 2] > 0.01);
     double energy = basin_descent_total(&r, wanted), sum = 0;
-    for (int i = 0; i < B * D; i++) sum += pow(basin_tensor_at(&r.x, i), 2) / 2;
+    for (int i = 0; i < B * D; i++) sum += pow(basin_tensor_at(r.x, i), 2) / 2;
     assert_true(fabs(energy - sum) < 1e-12);
     basin_descent_result_free(&r);
 
     spec.steps = wanted - 1;
-    r = spring_run(&s, &spec, start);
+    r = spring_run(&s, &spec, &stop, start);
     assert_int_equal(r.steps, wanted - 1);
     assert_false(r.converged);
     basin_descent_result_free(&r);
@@ -178,8 +179,9 @@ static void fixed_point(void **state) {
     for (uint64_t seed = 3; seed < 9; seed++) {
         trial t;
         trial_open(&t, seed, "ref");
-        basin_descent_spec spec = {.steps = 1000, .alpha = 0.5, .tolerance = 2e-3, .guard = true};
-        basin_descent_result r = trial_run(&t, &spec);
+        basin_descent_spec spec = {.steps = 1000, .alpha = 0.5};
+        basin_stop stop = {.tolerance = 2e-3, .guard = true};
+        basin_descent_result r = trial_run(&t, &spec, &stop);
         assert_true(r.converged);
         assert_true(r.steps > 10 && r.steps < 1000);
         assert_true(r.change[r.steps - 1] <= 2e-3 && r.change[r.steps - 2] > 2e-3);
@@ -195,28 +197,29 @@ static void no_steps(void **state) {
     static const double stiffness[B] = {1, 2, 3};
     spring s;
     spring_open(&s, "ref", stiffness);
-    basin_descent_spec spec = {.steps = 0, .alpha = 1, .tolerance = 1, .guard = true};
-    basin_descent_result r = spring_run(&s, &spec, start);
+    basin_descent_spec spec = {.steps = 0, .alpha = 1};
+    basin_stop stop = {.tolerance = 1, .guard = true};
+    basin_descent_result r = spring_run(&s, &spec, &stop, start);
     assert_int_equal(r.steps, 0);
     assert_false(r.converged);
-    assert_int_equal(r.parts, 2);
+    assert_int_equal(r.terms, 2);
     assert_int_equal(r.samples, B);
     double wanted = (1 + 4 + 9 + 0.25) / 2 + 4.0 / 2 * 2 + (16 + 4 + 0 + 1) / 2.0 * 3;
     assert_true(fabs(basin_descent_total(&r, 0) - wanted) < 1e-12);
-    assert_memory_equal(r.x.data, start, sizeof start);
-    assert_memory_equal(r.g.data, start, sizeof start);
+    assert_memory_equal(r.x->data, start, sizeof start);
+    assert_memory_equal(r.g->data, start, sizeof start);
     basin_descent_result_free(&r);
     lab_close(&s.lab);
 
     trial t; /* where g is not x */
     trial_open(&t, 3, "ref");
-    r = trial_run(&t, &spec);
+    r = trial_run(&t, &spec, &stop);
     basin_expr g = basin_energy_activation(&t.energy, t.x);
     basin_plan *plan = lab_plan(&t.lab, &g, 1);
     basin_plan_write(plan, t.x, &t.start, NULL);
     lab_run(plan);
     basin_tensor found = lab_read(plan, g);
-    lab_assert_near(&r.g, &found, 0, "g");
+    lab_assert_near(r.g, &found, 0, "g");
     basin_plan_free(plan);
     basin_tensor_free(&found);
     basin_descent_result_free(&r);
@@ -228,25 +231,26 @@ static void no_steps(void **state) {
 enum { MANY = 20000 };
 
 /* No force at all. */
-static basin_expr flat(const void *context, basin_expr g, int part) {
-    (void)context, (void)part;
+static basin_expr flat(const void *context, basin_expr g) {
+    (void)context;
     return basin_scale(basin_sum_all(g), 0);
 }
+static const basin_energy no_force = {BASIN_TERMS({"flat", flat, NULL})};
 
 static basin_tensor noisy(const char *backend, uint64_t seed, int steps) {
     lab l;
     lab_open(&l, backend, 1);
-    basin_energy energy = {.parts = 1, .name = {"flat"}, .part = flat};
-    basin_expr x = basin_input(l.graph, "x", BASIN_SHAPE(MANY));
-    basin_descent_spec spec = {.steps = steps, .alpha = 0.25, .noise = 0.6, .noise_seed = seed};
+    basin_descent_spec spec = {.steps = steps, .alpha = 0.25, .noise = 0.6};
     basin_descent *descent;
     basin_descent_result result;
     basin_tensor zero;
     assert_int_equal(basin_tensor_new(&zero, BASIN_F64, BASIN_SHAPE(MANY), NULL), BASIN_OK);
-    assert_int_equal(basin_descent_new(&descent, l.store, &energy, x, &spec, NULL), BASIN_OK);
+    assert_int_equal(basin_descent_new(&descent, l.store, &no_force, l.graph, zero.shape, &spec,
+                                       &(basin_stop){.seed = seed}, NULL),
+                     BASIN_OK);
     assert_int_equal(basin_descent_run(descent, &result, &zero, NULL), BASIN_OK);
-    basin_tensor end = result.x;
-    result.x = (basin_tensor){0};
+    basin_tensor end = result.x[0];
+    result.x[0] = (basin_tensor){0};
     basin_descent_result_free(&result);
     basin_descent_free(descent);
     basin_tensor_free(&zero);
@@ -284,12 +288,11 @@ static void noise_unrolled(void **state) {
     (void)state;
     lab l;
     lab_open(&l, "ref", 1);
-    basin_energy energy = {.parts = 1, .name = {"flat"}, .part = flat};
     basin_expr x = basin_fill(l.graph, BASIN_SHAPE(MANY), 0);
     int32_t words[2] = {3, 4};
     basin_descent_spec spec = {.steps = 3, .alpha = 0.25, .noise = 0.6};
     spec.seed = lab_index(&l, "seed", words, 2);
-    basin_expr end = basin_descend(&energy, x, &spec, NULL);
+    basin_expr end = basin_descend(&no_force, x, &spec, NULL);
     basin_tensor a = lab_value(&l, end);
     assert_true(fabs(covariance(&a, &a) / (3 * 0.25 * 0.36) - 1) < 0.05);
     words[0] = 5;
@@ -299,7 +302,7 @@ static void noise_unrolled(void **state) {
     basin_tensor_free(&a);
     basin_tensor_free(&b);
     spec.seed = NULL;
-    assert_null(basin_descend(&energy, x, &spec, NULL));
+    assert_null(basin_descend(&no_force, x, &spec, NULL));
     assert_non_null(strstr(basin_graph_error(l.graph)->text, "seed"));
     lab_close(&l);
 }
@@ -312,9 +315,9 @@ static void check_unrolled(uint64_t seed, const char *backend, double tolerance)
     trial t;
     trial_open(&t, seed, backend);
     basin_descent_spec spec = {.steps = STEPS, .alpha = 0.05};
-    basin_descent_result r = trial_run(&t, &spec);
-    basin_expr trace[(STEPS + 1) * BASIN_MAX_PARTS], output[(STEPS + 1) * BASIN_MAX_PARTS + 2];
-    int parts = t.energy.parts, count = (STEPS + 1) * parts;
+    basin_descent_result r = trial_run(&t, &spec, NULL);
+    basin_expr trace[(STEPS + 1) * 3], output[(STEPS + 1) * 3 + 2];
+    int count = (STEPS + 1) * t.energy.terms;
     output[count] = basin_descend(&t.energy, t.x, &spec, trace);
     output[count + 1] = basin_energy_activation(&t.energy, output[count]);
     memcpy(output, trace, (size_t)count * sizeof *trace);
@@ -322,8 +325,8 @@ static void check_unrolled(uint64_t seed, const char *backend, double tolerance)
     basin_plan_write(plan, t.x, &t.start, NULL);
     lab_run(plan);
     basin_tensor end = lab_read(plan, output[count]), g = lab_read(plan, output[count + 1]);
-    lab_assert_near(&r.x, &end, tolerance, "tokens");
-    lab_assert_near(&r.g, &g, tolerance, "activations");
+    lab_assert_near(r.x, &end, tolerance, "tokens");
+    lab_assert_near(r.g, &g, tolerance, "activations");
     for (int i = 0; i < count; i++) {
         basin_tensor energy = lab_read(plan, trace[i]);
         basin_tensor run = basin_tensor_borrow(r.energy + i * r.samples, BASIN_F64, energy.shape);
@@ -345,24 +348,24 @@ static void unrolled(void **state) {
     }
 }
 
-/* Each part of the trace is that part's energy at the tokens of that step, computed afresh. */
+/* Each term of the trace is that term's energy at the tokens of that step, computed afresh. */
 static void trace_is_right(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 20; seed++) {
         trial t;
         trial_open(&t, seed, "ref");
         basin_descent_spec spec = {.steps = 3, .alpha = 0.05}, upto = spec;
-        basin_descent_result r = trial_run(&t, &spec);
+        basin_descent_result r = trial_run(&t, &spec, NULL);
         for (upto.steps = 0; upto.steps <= 3; upto.steps++) {
-            basin_descent_result partial = trial_run(&t, &upto);
-            for (int p = 0; p < r.parts; p++) {
-                basin_expr e = t.energy.part(t.energy.context, basin_block_norm(&t.block, t.x), p);
+            basin_descent_result partial = trial_run(&t, &upto, NULL);
+            for (int p = 0; p < r.terms; p++) {
+                basin_expr e = basin_energy_term(&t.energy, basin_block_norm(&t.block, t.x), p);
                 basin_plan *plan = lab_plan(&t.lab, &e, 1);
-                basin_plan_write(plan, t.x, &partial.x, NULL);
+                basin_plan_write(plan, t.x, partial.x, NULL);
                 lab_run(plan);
                 basin_tensor fresh = lab_read(plan, e);
                 basin_tensor traced = basin_tensor_borrow(
-                    r.energy + (upto.steps * r.parts + p) * r.samples, BASIN_F64, fresh.shape);
+                    r.energy + (upto.steps * r.terms + p) * r.samples, BASIN_F64, fresh.shape);
                 lab_assert_near(&traced, &fresh, 1e-12, "trace");
                 basin_tensor_free(&fresh);
                 basin_plan_free(plan);
@@ -460,19 +463,27 @@ static void recomputation(void **state) {
 
 /* ---- errors ---- */
 
-static basin_expr one_for_all(const void *context, basin_expr g, int part) {
+static basin_expr for_each(const void *context, basin_expr g) {
     (void)context;
-    basin_expr each = basin_sum(basin_square(g), -1, 1);
-    return part ? basin_sum_all(each) : each;
+    return basin_sum(basin_square(g), -1, 1);
+}
+static basin_expr for_all(const void *context, basin_expr g) {
+    return basin_sum_all(for_each(context, g));
 }
 
-static void refuse(spring *s, basin_descent_spec spec, basin_energy energy, const char *text) {
+static void refuse_stop(spring *s, basin_descent_spec spec, basin_stop stop, basin_energy energy,
+                        const char *text) {
     basin_descent *descent;
     basin_error error = {0};
-    assert_int_not_equal(basin_descent_new(&descent, s->lab.store, &energy, s->x, &spec, &error),
+    assert_int_not_equal(basin_descent_new(&descent, s->lab.store, &energy, s->lab.graph,
+                                           BASIN_SHAPE(B, D), &spec, &stop, &error),
                          BASIN_OK);
     assert_null(descent);
     if (!strstr(error.text, text)) fail_msg("'%s' does not say '%s'", error.text, text);
+}
+
+static void refuse(spring *s, basin_descent_spec spec, basin_energy energy, const char *text) {
+    refuse_stop(s, spec, (basin_stop){0}, energy, text);
 }
 
 static void errors(void **state) {
@@ -486,40 +497,35 @@ static void errors(void **state) {
     refuse(&s, (basin_descent_spec){.steps = 1, .alpha = -2}, s.energy, "-2");
     refuse(&s, (basin_descent_spec){.steps = 1, .alpha = 1, .noise = NAN}, s.energy, "noise nan");
     refuse(&s, (basin_descent_spec){.steps = 1, .alpha = 1, .noise = -1}, s.energy, "noise -1");
-    refuse(&s, (basin_descent_spec){.steps = 1, .alpha = 1, .tolerance = NAN}, s.energy, "nan");
-    refuse(&s, (basin_descent_spec){.steps = 1, .alpha = 1, .noise = 0.5, .guard = true}, s.energy,
-           "noise 0.5 together with the guard");
-    basin_energy none = s.energy, many = s.energy;
-    none.parts = 0;
-    many.parts = BASIN_MAX_PARTS + 1;
-    refuse(&s, good, none, "0 parts");
-    refuse(&s, good, many, "9 parts");
-
-    basin_expr x = s.x;
-    s.x = NULL;
-    refuse(&s, good, s.energy, "without tokens");
-    s.x = x;
+    refuse_stop(&s, good, (basin_stop){.tolerance = NAN}, s.energy, "tolerance nan");
+    refuse_stop(&s, good, (basin_stop){.until = -1}, s.energy, "until -1");
+    refuse_stop(&s, (basin_descent_spec){.steps = 1, .alpha = 1, .noise = 0.5},
+                (basin_stop){.guard = true}, s.energy, "noise 0.5 together with the guard");
+    basin_energy none = s.energy;
+    none.terms = 0;
+    refuse(&s, good, none, "0 terms");
 
     basin_descent *descent;
     basin_descent_result result;
     basin_error error = {0};
     double number[B * D] = {0};
     basin_tensor turned = basin_tensor_borrow(number, BASIN_F64, BASIN_SHAPE(D, B));
-    assert_int_equal(basin_descent_new(&descent, s.lab.store, &s.energy, s.x, &good, &error),
+    assert_int_equal(basin_descent_new(&descent, s.lab.store, &s.energy, s.lab.graph,
+                                       BASIN_SHAPE(B, D), &good, NULL, &error),
                      BASIN_OK);
     assert_int_equal(basin_descent_run(descent, &result, &turned, &error), BASIN_BAD_SHAPE);
     assert_non_null(strstr(error.text, "[3, 4]"));
     assert_non_null(strstr(error.text, "[4, 3]"));
     assert_null(result.energy);
     basin_descent_free(descent);
-    refuse(&s, good, (basin_energy){.parts = 2, .name = {"a", "b"}, .part = one_for_all},
-           "part 'b' has shape [], part 'a' has [3]");
+    refuse(&s, good, (basin_energy){BASIN_TERMS({"a", for_each, NULL}, {"b", for_all, NULL})},
+           "term 'b' has shape [], term 'a' has [3]");
     lab_close(&s.lab);
 }
 
-static basin_expr only_first(const void *context, basin_expr g, int part) {
-    (void)context;
-    return part ? NULL : basin_sum(basin_square(g), 1, 1);
+static basin_expr nothing(const void *context, basin_expr g) {
+    (void)context, (void)g;
+    return NULL;
 }
 
 static basin_expr no_activation(const void *context, basin_expr x) {
@@ -527,19 +533,20 @@ static basin_expr no_activation(const void *context, basin_expr x) {
     return NULL;
 }
 
-/* A part that its function left out is named, whoever asks for the energy. */
-static void null_parts(void **state) {
+/* A term that its function left out is named, whoever asks for the energy. */
+static void null_terms(void **state) {
     (void)state;
-    static const char part[] = "part 1 of an energy ('pull') is NULL; wanted an expression";
-    const basin_energy energy = {.parts = 2, .name = {"field", "pull"}, .part = only_first};
+    static const char says[] = "term 1 of an energy ('pull') is NULL; wanted an expression";
+    const basin_energy energy = {BASIN_TERMS({"field", for_each, NULL}, {"pull", nothing, NULL})};
     const basin_descent_spec spec = {.steps = 1, .alpha = 1};
     for (int i = 0; i < 3; i++) {
         spring s;
         spring_open(&s, "ref", (double[B]){1, 1, 1});
-        if (i == 0) assert_null(basin_energy_force(&energy, s.x));
-        if (i == 1) assert_null(basin_energy_total(&energy, s.x));
-        if (i == 2) refuse(&s, spec, energy, part);
-        assert_string_equal(basin_graph_error(s.lab.graph)->text, part);
+        basin_expr x = basin_input(s.lab.graph, "x", BASIN_SHAPE(B, D));
+        if (i == 0) assert_null(basin_energy_force(&energy, x));
+        if (i == 1) assert_null(basin_energy_total(&energy, x));
+        if (i == 2) refuse(&s, spec, energy, says);
+        assert_string_equal(basin_graph_error(s.lab.graph)->text, says);
         lab_close(&s.lab);
     }
     spring s;
@@ -548,8 +555,8 @@ static void null_parts(void **state) {
     refuse(&s, spec, s.energy, "activation is NULL");
     lab_close(&s.lab);
     spring_open(&s, "ref", (double[B]){1, 1, 1});
-    s.energy.part = NULL;
-    refuse(&s, spec, s.energy, "no function that builds its parts (.part)");
+    refuse(&s, spec, (basin_energy){BASIN_TERMS({"empty", NULL, NULL})},
+           "term 0 of an energy ('empty') has no function that builds it");
     lab_close(&s.lab);
 }
 
@@ -559,7 +566,7 @@ int main(void) {
         cmocka_unit_test(guarded_in_float), cmocka_unit_test(unguarded_rises),
         cmocka_unit_test(halvings),         cmocka_unit_test(tolerance),
         cmocka_unit_test(fixed_point),      cmocka_unit_test(no_steps),
-        cmocka_unit_test(null_parts),       cmocka_unit_test(noise),
+        cmocka_unit_test(null_terms),       cmocka_unit_test(noise),
         cmocka_unit_test(noise_unrolled),   cmocka_unit_test(unrolled),
         cmocka_unit_test(trace_is_right),   cmocka_unit_test(memory),
         cmocka_unit_test(recomputation),    cmocka_unit_test(errors),

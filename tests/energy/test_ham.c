@@ -68,7 +68,7 @@ static void assert_close(const basin_tensor *got, const basin_tensor *want, doub
 static void compare_gradient(rig *r, const basin_bundle *golden, double tolerance) {
     static const char *const key[3] = {"out.dEdg.v", "out.dEdg.h", "out.dEdg.c"};
     basin_expr dEdg[3];
-    basin_ham_gradient(r->ham, dEdg, r->x, &(basin_ham_spec){0});
+    basin_ham_gradient(r->ham, dEdg, r->x, false);
     for (int i = 0; i < 3; i++) {
         basin_tensor got = rig_value(r, dEdg[i]);
         assert_close(&got, golden_get(golden, key[i]), tolerance, key[i]);
@@ -77,10 +77,10 @@ static void compare_gradient(rig *r, const basin_bundle *golden, double toleranc
 }
 
 /* The oracle's trace has one column for all synapses. */
-static void compare_trace(const basin_ham_result *result, const basin_bundle *golden,
+static void compare_trace(const basin_descent_result *result, const basin_bundle *golden,
                           double tolerance) {
     double row[4 * 16];
-    assert_int_equal(result->parts, 7);
+    assert_int_equal(result->terms, 7);
     for (int t = 0; t <= result->steps; t++)
         for (int p = 0; p < 7; p++) {
             double e = result->energy[t * 7 + p];
@@ -98,7 +98,7 @@ static void test_golden(void **state) {
     for (int k = 0; k < 2; k++) {
         rig r;
         basin_error error;
-        basin_ham_result result;
+        basin_descent_result result;
         basin_tensor start[3];
         double tolerance = k ? 1e-3 : 1e-9;
         basin_ham_spec spec = {.steps = (int)golden_number(golden, "steps"),
@@ -112,11 +112,11 @@ static void test_golden(void **state) {
             r.number[i] = start[i];
         }
         compare_gradient(&r, golden, tolerance);
-        rig_ok(basin_ham_run(r.ham, r.store, &result, start, &spec, &error), &error);
+        rig_ok(basin_ham_run(r.ham, r.store, &result, start, &spec, NULL, &error), &error);
         compare_trace(&result, golden, tolerance);
         for (int i = 0; i < 3; i++)
             assert_close(&result.x[i], golden_get(golden, out[i]), tolerance, out[i]);
-        basin_ham_result_free(&result);
+        basin_descent_result_free(&result);
         rig_close(&r);
     }
     basin_bundle_free(golden);
@@ -130,7 +130,7 @@ static void test_block(void **state) {
     basin_bundle *golden = golden_open("block_relu");
     rig r;
     basin_error error;
-    basin_ham_result result;
+    basin_descent_result result;
     rig_open(&r, "ref");
     basin_lagrangian norm = {.name = "layernorm",
                              .gamma = basin_state(r.graph, "gamma", BASIN_SCALAR),
@@ -161,9 +161,9 @@ static void test_block(void **state) {
     basin_ham_spec spec = {.steps = (int)golden_number(golden, "steps"),
                            .dt = golden_number(golden, "alpha"),
                            .synapses_only = true};
-    rig_ok(basin_ham_run(r.ham, r.store, &result, &start, &spec, &error), &error);
+    rig_ok(basin_ham_run(r.ham, r.store, &result, &start, &spec, NULL, &error), &error);
     assert_close(&result.x[0], golden_get(golden, "out.xT"), 1e-9, "out.xT");
-    basin_ham_result_free(&result);
+    basin_descent_result_free(&result);
     rig_close(&r);
     basin_bundle_free(golden);
 }
@@ -220,9 +220,9 @@ static void build_random(rig *r, uint64_t seed, bool tame) {
     for (int i = 0; i < synapses; i++) add_random_synapse(r->ham, &random, i, layers);
 }
 
-static void assert_never_rises(const basin_ham_result *result, double slack, uint64_t seed) {
+static void assert_never_rises(const basin_descent_result *result, double slack, uint64_t seed) {
     for (int t = 0; t < result->steps; t++) {
-        double before = basin_ham_total(result, t), after = basin_ham_total(result, t + 1);
+        double before = basin_descent_total(result, t), after = basin_descent_total(result, t + 1);
         if (before < -1e6) break; /* exponentials on their way to minus infinity */
         if (!(after <= before + slack * (1 + fabs(before))))
             fail_msg("network %d: the energy rises from %.17g to %.17g in step %d", (int)seed,
@@ -235,15 +235,15 @@ static void test_energy_never_rises(void **state) {
     for (uint64_t seed = 0; seed < 200; seed++) {
         rig r;
         basin_error error;
-        basin_ham_result result;
+        basin_descent_result result;
         basin_ham_spec spec = {.steps = 8, .dt = 0.01, .synapses_only = seed % 4 == 3};
         rig_open(&r, "ref");
         build_random(&r, seed, false);
         rig_start(&r, 1, seed);
-        rig_ok(basin_ham_run(r.ham, r.store, &result, r.number, &spec, &error), &error);
+        rig_ok(basin_ham_run(r.ham, r.store, &result, r.number, &spec, NULL, &error), &error);
         assert_never_rises(&result, 1e-12, seed);
         assert_int_equal(result.steps, 8);
-        basin_ham_result_free(&result);
+        basin_descent_result_free(&result);
         rig_close(&r);
     }
 }
@@ -255,22 +255,23 @@ static void test_guard(void **state) {
     for (uint64_t seed = 0; seed < 60; seed++) {
         rig r;
         basin_error error;
-        basin_ham_result result;
-        basin_ham_spec spec = {.steps = 6, .dt = seed % 2 ? 2.5 : 20, .guard = true};
+        basin_descent_result result;
+        basin_ham_spec spec = {.steps = 6, .dt = seed % 2 ? 2.5 : 20};
+        basin_stop stop = {.guard = true};
         rig_open(&r, seed % 3 ? "ref" : "cpu");
         build_random(&r, seed, false);
         rig_start(&r, 3, seed);
-        rig_ok(basin_ham_run(r.ham, r.store, &result, r.number, &spec, &error), &error);
+        rig_ok(basin_ham_run(r.ham, r.store, &result, r.number, &spec, &stop, &error), &error);
         for (int64_t b = 0; b < 3; b++)
             for (int t = 0; t < result.steps; t++) {
                 double total[2] = {0, 0};
-                for (int p = 0; p < result.parts; p++)
+                for (int p = 0; p < result.terms; p++)
                     for (int k = 0; k < 2; k++)
-                        total[k] += result.energy[((t + k) * result.parts + p) * 3 + b];
+                        total[k] += result.energy[((t + k) * result.terms + p) * 3 + b];
                 if (!(total[1] <= total[0])) fail_msg("network %d rises", (int)seed);
             }
         halvings += result.halvings;
-        basin_ham_result_free(&result);
+        basin_descent_result_free(&result);
         rig_close(&r);
     }
     assert_true(halvings > 0);
@@ -285,8 +286,8 @@ static void test_gradient_is_of_the_energy(void **state) {
         rig_open(&r, "ref");
         build_random(&r, seed, false);
         rig_start(&r, 2, seed);
-        basin_expr energy = basin_ham_energy(r.ham, r.x);
-        basin_ham_gradient(r.ham, dEdg, r.x, &(basin_ham_spec){0});
+        basin_expr energy = basin_ham_energy(r.ham, r.x, false);
+        basin_ham_gradient(r.ham, dEdg, r.x, false);
         basin_ham_activations(r.ham, g, r.x);
         for (int i = 0; i < r.layers; i++) {
             basin_vjp(&pulled, g[i], dEdg[i], &r.x[i], 1);
@@ -311,28 +312,29 @@ static void test_batch_equals_singles(void **state) {
     for (uint64_t seed = 0; seed < 12; seed++) {
         rig r;
         basin_error error;
-        basin_ham_result all, one;
-        basin_ham_spec spec = {.steps = 4, .dt = seed % 2 ? 0.2 : 4, .guard = seed % 2 == 0};
+        basin_descent_result all, one;
+        basin_ham_spec spec = {.steps = 4, .dt = seed % 2 ? 0.2 : 4};
+        basin_stop stop = {.guard = seed % 2 == 0};
         rig_open(&r, "ref");
         build_random(&r, seed, true);
         rig_start(&r, B, seed);
-        rig_ok(basin_ham_run(r.ham, r.store, &all, r.number, &spec, &error), &error);
+        rig_ok(basin_ham_run(r.ham, r.store, &all, r.number, &spec, &stop, &error), &error);
         for (int64_t b = 0; b < B; b++) {
             basin_tensor part[RIG_LAYERS];
             for (int i = 0; i < r.layers; i++)
                 part[i] = basin_tensor_borrow((double *)r.number[i].data + b * SIZE, BASIN_F64,
                                               BASIN_SHAPE(1, 2, 3));
-            rig_ok(basin_ham_run(r.ham, r.store, &one, part, &spec, &error), &error);
+            rig_ok(basin_ham_run(r.ham, r.store, &one, part, &spec, &stop, &error), &error);
             for (int i = 0; i < r.layers; i++)
                 for (int k = 0; k < SIZE; k++)
                     assert_true(fabs(((double *)all.x[i].data)[b * SIZE + k] -
                                      ((double *)one.x[i].data)[k]) < 1e-12);
-            for (int p = 0; p < all.parts; p++)
-                assert_true(fabs(all.energy[(4 * all.parts + p) * B + b] -
-                                 one.energy[4 * one.parts + p]) < 1e-11);
-            basin_ham_result_free(&one);
+            for (int p = 0; p < all.terms; p++)
+                assert_true(fabs(all.energy[(4 * all.terms + p) * B + b] -
+                                 one.energy[4 * one.terms + p]) < 1e-11);
+            basin_descent_result_free(&one);
         }
-        basin_ham_result_free(&all);
+        basin_descent_result_free(&all);
         rig_close(&r);
     }
 }
@@ -343,20 +345,20 @@ static void test_unrolled_equals_run(void **state) {
     for (uint64_t seed = 0; seed < 10; seed++) {
         rig r;
         basin_error error;
-        basin_ham_result result;
+        basin_descent_result result;
         basin_expr end[RIG_LAYERS], trace[5 * 16];
         basin_ham_spec spec = {.steps = 4, .dt = 0.3, .recompute = seed % 2};
         rig_open(&r, "ref");
         build_random(&r, seed, true);
         rig_start(&r, 2, seed);
-        rig_ok(basin_ham_run(r.ham, r.store, &result, r.number, &spec, &error), &error);
+        rig_ok(basin_ham_run(r.ham, r.store, &result, r.number, &spec, NULL, &error), &error);
         basin_ham_descend(r.ham, end, r.x, &spec, trace);
         for (int i = 0; i < r.layers; i++) {
             basin_tensor x = rig_value(&r, end[i]);
             assert_close(&x, &result.x[i], 1e-13, "x");
             basin_tensor_free(&x);
         }
-        for (int i = 0; i < 5 * result.parts; i++) {
+        for (int i = 0; i < 5 * result.terms; i++) {
             basin_tensor e = rig_value(&r, trace[i]);
             basin_tensor want =
                 basin_tensor_borrow(result.energy + 2 * i, BASIN_F64, BASIN_SHAPE(2));
@@ -364,7 +366,7 @@ static void test_unrolled_equals_run(void **state) {
             basin_tensor_free(&e);
         }
         if (seed % 2) rig_check_loss(&r, basin_sum_all(basin_square(end[0])), "loss", 1e-4);
-        basin_ham_result_free(&result);
+        basin_descent_result_free(&result);
         rig_close(&r);
     }
 }
@@ -373,8 +375,8 @@ static void test_clamping(void **state) {
     (void)state;
     rig r;
     basin_error error;
-    basin_ham_result result;
-    basin_ham_descent *descent;
+    basin_descent_result result;
+    basin_descent *descent;
     rig_open(&r, "cpu");
     for (int i = 0; i < 3; i++)
         basin_ham_layer(r.ham, &(basin_layer){.name = (const char *[]){"a", "b", "c"}[i],
@@ -387,12 +389,13 @@ static void test_clamping(void **state) {
     basin_expr mask[3] = {basin_const(r.graph, 0), some, NULL};
     rig_start(&r, 2, 11);
     rig_ok(basin_ham_descent_new(&descent, r.ham, r.store, 2,
-                                 &(basin_ham_spec){.steps = 5, .dt = 0.2, .mask = mask}, &error),
+                                 &(basin_ham_spec){.steps = 5, .dt = 0.2, .mask = mask}, NULL,
+                                 &error),
            &error);
     double free_ones[4] = {1, 0, 1, 0};
     basin_tensor number = basin_tensor_borrow(free_ones, BASIN_F64, BASIN_SHAPE(4));
-    rig_ok(basin_plan_write(basin_ham_descent_plan(descent), some, &number, &error), &error);
-    rig_ok(basin_ham_descent_run(descent, &result, r.number, &error), &error);
+    rig_ok(basin_plan_write(basin_descent_plan(descent), some, &number, &error), &error);
+    rig_ok(basin_descent_run(descent, &result, r.number, &error), &error);
     assert_never_rises(&result, 1e-6, 0);
     for (int i = 0; i < 3; i++)
         for (int k = 0; k < 8; k++) {
@@ -400,8 +403,8 @@ static void test_clamping(void **state) {
             bool clamped = i == 0 || (i == 1 && k % 2);
             assert_int_equal(clamped, (float)before == (float)now);
         }
-    basin_ham_result_free(&result);
-    basin_ham_descent_free(descent);
+    basin_descent_result_free(&result);
+    basin_descent_free(descent);
     rig_close(&r);
 }
 
@@ -411,17 +414,17 @@ static void test_decay(void **state) {
     for (int only = 0; only < 2; only++) {
         rig r;
         basin_error error;
-        basin_ham_result result;
+        basin_descent_result result;
         basin_ham_spec spec = {.steps = 3, .dt = 0.5, .synapses_only = only};
         rig_open(&r, "ref");
         basin_ham_layer(r.ham, &(basin_layer){.name = "a", .shape = BASIN_SHAPE(2), .tau = 2});
         rig_start(&r, 1, 1);
-        rig_ok(basin_ham_run(r.ham, r.store, &result, r.number, &spec, &error), &error);
+        rig_ok(basin_ham_run(r.ham, r.store, &result, r.number, &spec, NULL, &error), &error);
         double factor = only ? 1 : pow(0.75, 3);
         for (int k = 0; k < 2; k++)
             assert_true(fabs(((double *)result.x[0].data)[k] -
                              factor * ((double *)r.number[0].data)[k]) < 1e-15);
-        basin_ham_result_free(&result);
+        basin_descent_result_free(&result);
         rig_close(&r);
     }
 }
@@ -430,8 +433,9 @@ static void test_tolerance(void **state) {
     (void)state;
     rig r;
     basin_error error;
-    basin_ham_result result;
-    basin_ham_spec spec = {.steps = 500, .dt = 0.5, .tolerance = 1e-8};
+    basin_descent_result result;
+    basin_ham_spec spec = {.steps = 500, .dt = 0.5};
+    basin_stop stop = {.tolerance = 1e-8};
     rig_open(&r, "ref");
     basin_ham_layer(
         r.ham,
@@ -440,18 +444,18 @@ static void test_tolerance(void **state) {
                       &(basin_synapse){.name = "m", .energy = basin_synapse_memory, .units = 3});
     basin_ham_connect(r.ham, "m", "a");
     rig_start(&r, 2, 2);
-    rig_ok(basin_ham_run(r.ham, r.store, &result, r.number, &spec, &error), &error);
+    rig_ok(basin_ham_run(r.ham, r.store, &result, r.number, &spec, &stop, &error), &error);
     assert_true(result.converged && result.steps > 5 && result.steps < 100);
     assert_true(result.change[result.steps - 1] <= 1e-8 && result.change[result.steps - 2] > 1e-8);
-    basin_ham_result_free(&result);
+    basin_descent_result_free(&result);
     spec.steps = 0;
-    rig_ok(basin_ham_run(r.ham, r.store, &result, r.number, &spec, &error), &error);
+    rig_ok(basin_ham_run(r.ham, r.store, &result, r.number, &spec, &stop, &error), &error);
     assert_int_equal(result.steps, 0);
-    basin_tensor energy = rig_value(&r, basin_ham_energy(r.ham, r.x));
+    basin_tensor energy = rig_value(&r, basin_ham_energy(r.ham, r.x, false));
     double want = basin_tensor_at(&energy, 0) + basin_tensor_at(&energy, 1);
-    assert_true(fabs(basin_ham_total(&result, 0) - want) < 1e-12);
+    assert_true(fabs(basin_descent_total(&result, 0) - want) < 1e-12);
     basin_tensor_free(&energy);
-    basin_ham_result_free(&result);
+    basin_descent_result_free(&result);
     rig_close(&r);
 }
 
@@ -483,8 +487,8 @@ static void test_equal_starts(void **state) {
                 two[1] = basin_tanh(r.x[0]);
                 for (int k = 0; k < 6; k++) ((double *)r.number[1].data)[k] = tanh(value);
             }
-            basin_ham_gradient(r.ham, dEdg, two, &(basin_ham_spec){0});
-            basin_ham_gradient(r.ham, want, apart, &(basin_ham_spec){0});
+            basin_ham_gradient(r.ham, dEdg, two, false);
+            basin_ham_gradient(r.ham, want, apart, false);
             for (int i = 0; i < 2; i++) {
                 basin_tensor a = rig_value(&r, dEdg[i]), b = rig_value(&r, want[i]);
                 assert_close(&a, &b, 1e-13, lagrangian[l]);
@@ -537,8 +541,8 @@ static basin_expr half(const void *context, basin_expr x) {
     return basin_scale(x, 0.5);
 }
 
-static basin_expr bowl(const void *context, basin_expr g, int part) {
-    (void)context, (void)part;
+static basin_expr bowl(const void *context, basin_expr g) {
+    (void)context;
     return basin_sum(basin_square(basin_scale(g, 3)), 1, 1);
 }
 
@@ -548,7 +552,7 @@ static void test_scaled_activation(void **state) {
     check c;
     check_init(&c);
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 3), -1, 1);
-    basin_energy energy = {.parts = 1, .name = {"bowl"}, .part = bowl, .activation = half};
+    basin_energy energy = {BASIN_TERMS({"bowl", bowl, NULL}), .activation = half};
     basin_expr force = basin_energy_force(&energy, basin_energy_activation(&energy, x));
     basin_tensor got = check_value(&c, force, "ref", false);
     basin_tensor want = check_value(&c, basin_scale(x, -9), "ref", false);
@@ -617,7 +621,7 @@ static void refuse_layer(basin_layer layer, const char *part) {
     basin_ham *ham = basin_ham_new(graph);
     basin_ham_layer(ham, &(basin_layer){.name = "v", .shape = BASIN_SHAPE(3)});
     assert_int_equal(basin_ham_layer(ham, &layer), -1);
-    assert_int_equal(basin_ham_layers(ham), 1);
+    assert_int_equal(basin_ham_terms(ham), 1);
     expect(graph, part);
     basin_ham_free(ham);
     basin_graph_free(graph);
@@ -640,25 +644,27 @@ static void test_errors(void **state) {
     refuse_layer((basin_layer){.name = "h", .lagrangian = {.name = "softmax"}}, "softmax");
     rig r;
     basin_error error;
-    basin_ham_result result;
+    basin_descent_result result;
     rig_open(&r, "ref");
-    rig_ok(basin_ham_states(r.ham, r.number, 1, 0, 0, &error), &error);
-    assert_int_equal(basin_ham_run(r.ham, r.store, &result, r.number, &(basin_ham_spec){0}, &error),
-                     BASIN_BAD_VALUE);
+    assert_int_equal(
+        basin_ham_run(r.ham, r.store, &result, r.number, &(basin_ham_spec){0}, NULL, &error),
+        BASIN_BAD_VALUE);
     basin_ham_layer(r.ham, &(basin_layer){.name = "v", .shape = three});
     rig_start(&r, 2, 1);
     basin_tensor wrong = basin_tensor_borrow(r.number[0].data, BASIN_F64, BASIN_SHAPE(3, 2));
-    assert_int_equal(basin_ham_run(r.ham, r.store, &result, &wrong, &(basin_ham_spec){0}, &error),
-                     BASIN_BAD_SHAPE);
+    assert_int_equal(
+        basin_ham_run(r.ham, r.store, &result, &wrong, &(basin_ham_spec){0}, NULL, &error),
+        BASIN_BAD_SHAPE);
     assert_non_null(strstr(error.text, "'v'"));
     assert_int_equal(basin_ham_run(r.ham, r.store, &result, r.number,
-                                   &(basin_ham_spec){.steps = 1, .dt = NAN}, &error),
+                                   &(basin_ham_spec){.steps = 1, .dt = NAN}, NULL, &error),
                      BASIN_BAD_VALUE);
     basin_ham_synapse(r.ham, &(basin_synapse){.name = "s", .energy = no_batch});
     assert_int_equal(basin_ham_connect(r.ham, "s", "v"), -1);
     expect(r.graph, "a number per sample");
-    assert_int_equal(basin_ham_run(r.ham, r.store, &result, r.number, &(basin_ham_spec){0}, &error),
-                     BASIN_BAD_SHAPE);
+    assert_int_equal(
+        basin_ham_run(r.ham, r.store, &result, r.number, &(basin_ham_spec){0}, NULL, &error),
+        BASIN_BAD_SHAPE);
     rig_close(&r);
 }
 

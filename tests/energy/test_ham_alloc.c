@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "basin/ham.h"
+#include "energy/network.h"
 #include "support/alloc_fail.h"
 
 static void build(basin_ham *ham) {
@@ -32,14 +32,16 @@ static basin_status graph_status(basin_graph *graph) {
 static basin_status run_network(basin_graph *graph, basin_ham *ham, basin_store *store) {
     basin_error error;
     basin_tensor x[2] = {{0}, {0}};
-    basin_ham_result result = {0};
-    basin_ham_spec spec = {.steps = 2, .dt = 0.1, .guard = true};
+    basin_descent_result result = {0};
+    basin_ham_spec spec = {.steps = 2, .dt = 0.1};
+    basin_stop stop = {.guard = true};
     build(ham);
     basin_status status = graph_status(graph);
     if (!status) status = basin_params_init(basin_ham_params(ham), store, 1, &error);
-    if (!status) status = basin_ham_states(ham, x, 1, 1, 1, &error);
-    if (!status) status = basin_ham_run(ham, store, &result, x, &spec, &error);
-    basin_ham_result_free(&result);
+    for (int i = 0; i < 2 && !status; i++)
+        status = basin_tensor_new(&x[i], BASIN_F64, basin_layer_shape(&ham->layer[i], 1), &error);
+    if (!status) status = basin_ham_run(ham, store, &result, x, &spec, &stop, &error);
+    basin_descent_result_free(&result);
     for (int i = 0; i < 2; i++) basin_tensor_free(&x[i]);
     return status;
 }

@@ -16,10 +16,13 @@ typedef struct springs {
     basin_tensor start, center, matrix;
 } springs;
 
-static basin_expr spring(const void *context, basin_expr g, int part) {
-    const springs *s = context;
-    basin_expr gap = part ? basin_sub(g, s->c) : g;
-    return basin_scale(basin_sum(basin_square(gap), 0, 2), part ? 0.5 : 1.5);
+static basin_expr to_zero(const void *context, basin_expr g) {
+    (void)context;
+    return basin_scale(basin_sum(basin_square(g), 0, 2), 1.5);
+}
+static basin_expr to_center(const void *context, basin_expr g) {
+    basin_expr gap = basin_sub(g, ((const springs *)context)->c);
+    return basin_scale(basin_sum(basin_square(gap), 0, 2), 0.5);
 }
 
 static void springs_open(springs *s, const char *backend) {
@@ -34,7 +37,8 @@ static void springs_open(springs *s, const char *backend) {
     for (int i = 0; i < N * D; i++)
         ((double *)s->start.data)[i] = 2 * basin_random_uniform_at(3, 1, (uint64_t)i) - 1;
     s->x = lab_input(&s->lab, "x", BASIN_SHAPE(N, D), s->start.data);
-    s->energy = (basin_energy){.parts = 2, .name = {"a", "b"}, .part = spring, .context = s};
+    static const basin_term term[] = {{"a", to_zero, NULL}, {"b", to_center, NULL}};
+    s->energy = (basin_energy){.term = term, .terms = 2, .context = s};
 }
 
 static void springs_close(springs *s) {
@@ -53,10 +57,11 @@ static void check_end(springs *s, const basin_descent_spec *spec, const double *
     basin_tensor wanted = basin_tensor_borrow(want, BASIN_F64, BASIN_SHAPE(N, D));
     basin_tensor end = lab_value(&s->lab, basin_descend(&s->energy, s->x, spec, NULL));
     lab_assert_near(&end, &wanted, tolerance, "unrolled");
-    if (basin_descent_new(&descent, s->lab.store, &s->energy, s->x, spec, &error) ||
+    if (basin_descent_new(&descent, s->lab.store, &s->energy, s->lab.graph, s->start.shape, spec,
+                          NULL, &error) ||
         basin_descent_run(descent, &result, &s->start, &error))
         fail_msg("%s", error.text);
-    lab_assert_near(&result.x, &wanted, tolerance, "run");
+    lab_assert_near(result.x, &wanted, tolerance, "run");
     basin_descent_result_free(&result);
     basin_descent_free(descent);
     basin_tensor_free(&end);
@@ -70,7 +75,7 @@ static void split_steps(void **state) {
     for (int b = 0; b < 2; b++) {
         springs s;
         springs_open(&s, backends[b]);
-        const basin_turn turn[] = {{.parts = 1}, {.parts = 2}};
+        const basin_turn turn[] = {{.terms = 1}, {.terms = 2}};
         basin_descent_spec spec = {.steps = STEPS, .alpha = 0.1, .turn = turn, .turns = 2};
         double x[N * D];
         memcpy(x, s.start.data, sizeof x);
@@ -154,7 +159,7 @@ static void retractions(void **state) {
             springs s;
             springs_open(&s, backends[b]);
             const basin_turn turn = {
-                .parts = 2,
+                .terms = 2,
                 .move = kind == 0 ? tangent : NULL,
                 .land = (basin_expr(*const[])(const void *, basin_expr, basin_expr)){
                     to_spheres, to_box, shrink}[kind]};
@@ -202,9 +207,8 @@ typedef struct attention {
     basin_expr w; /* [1, D, D] */
 } attention;
 
-static basin_expr one_sided(const void *context, basin_expr g, int part) {
+static basin_expr one_sided(const void *context, basin_expr g) {
     const attention *a = context;
-    (void)part;
     basin_expr q = basin_axes_insert(g, 1, 1); /* [N, 1, D] */
     basin_expr k = basin_einsum("nd,hyd->nhy", basin_held(g), a->w);
     basin_expr beta = basin_fill(basin_expr_graph(g), BASIN_SHAPE(1), 1);
@@ -224,7 +228,7 @@ static void query_side(void **state) {
     for (int i = 0; i < D * D; i++) (&w[0][0])[i] = sin(2.3 * i);
     lab_set(&a.lab, start, &x[0][0]);
     lab_set(&a.lab, a.w, &w[0][0]);
-    basin_energy energy = {.parts = 1, .name = {"attention"}, .part = one_sided, .context = &a};
+    basin_energy energy = {BASIN_TERMS({"attention", one_sided, &a})};
     basin_tensor force = lab_value(&a.lab, basin_energy_force(&energy, start));
     for (int n = 0; n < N; n++) {
         double p[N], total = 0, want[D] = {0}, key[N][D] = {{0}};
@@ -270,15 +274,15 @@ static void errors(void **state) {
         int turns;
         const char *says;
     } cases[] = {
-        {{.parts = 5},
+        {{.terms = 5},
          1,
-         "turn 0 of a descent takes the parts of bits 0x5; the energy has 2 parts"},
-        {{.parts = 1}, -1, "a descent of -1 turns without a list of them"},
+         "turn 0 of a descent takes the terms of bits 0x5; the energy has 2 terms"},
+        {{.terms = 1}, -1, "a descent of -1 turns without a list of them"},
         {{.land = to_nothing}, 1, "turn 0 of a descent gives NULL; wanted tokens"},
         {{.land = to_fewer}, 1, "turn 0 of a descent gives tokens [4], wanted [3, 4]"},
         {{.land = to_uneven},
          1,
-         "spheres of 3 neighbours in tokens [3, 4]; wanted a part of the last axis"},
+         "spheres of 3 neighbours in tokens [3, 4]; needs a divisor of the last axis"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int run = 0; run < 2; run++) {
@@ -289,9 +293,10 @@ static void errors(void **state) {
             basin_descent_spec spec = {
                 .steps = 1, .alpha = 0.1, .turn = &cases[i].turn, .turns = cases[i].turns};
             if (run) {
-                assert_int_not_equal(
-                    basin_descent_new(&descent, s.lab.store, &s.energy, s.x, &spec, &error),
-                    BASIN_OK);
+                assert_int_not_equal(basin_descent_new(&descent, s.lab.store, &s.energy,
+                                                       s.lab.graph, s.start.shape, &spec, NULL,
+                                                       &error),
+                                     BASIN_OK);
                 assert_null(descent);
             } else {
                 assert_null(basin_descend(&s.energy, s.x, &spec, NULL));

@@ -72,13 +72,13 @@ static void recalls(void **state) {
 static void check_falls(lab *l, const basin_energy *energy, basin_expr x, const basin_turn *turn,
                         const char *what) {
     enum { STEPS = 20 };
-    basin_expr trace[(STEPS + 1) * BASIN_MAX_PARTS], total[STEPS + 1];
+    basin_expr trace[(STEPS + 1) * 2], total[STEPS + 1];
     basin_descent_spec spec = {.steps = STEPS, .alpha = 0.01, .turn = turn, .turns = turn ? 1 : 0};
     assert_non_null(basin_descend(energy, x, &spec, trace));
     for (int t = 0; t <= STEPS; t++) {
         total[t] = basin_const(l->graph, 0);
-        for (int p = 0; p < energy->parts; p++)
-            total[t] = basin_add(total[t], basin_sum_all(trace[t * energy->parts + p]));
+        for (int p = 0; p < energy->terms; p++)
+            total[t] = basin_add(total[t], basin_sum_all(trace[t * energy->terms + p]));
     }
     basin_tensor all = lab_value(l, basin_stack(total, STEPS + 1, 0));
     const double *e = all.data;
@@ -106,11 +106,10 @@ static void energies_fall(void **state) {
                              .sphere = 2};
     basin_energy energy = basin_zoo_lsr_energy(&lsr);
     check_falls(&l, &energy, x, NULL, "log-sum-ReLU");
-    energy = basin_zoo_plastic_energy(&plastic);
-    basin_turn turn = basin_zoo_plastic_turn(&plastic);
+    basin_turn turn;
+    energy = basin_zoo_plastic_energy(&plastic, &turn);
     check_falls(&l, &energy, x, &turn, "plastic");
-    energy = basin_zoo_akorn_energy(&akorn);
-    turn = basin_zoo_akorn_turn(&akorn);
+    energy = basin_zoo_akorn_energy(&akorn, &turn);
     check_falls(&l, &energy, basin_to_sphere(x, 2), &turn, "oscillators");
     lab_close(&l);
 }
@@ -129,8 +128,8 @@ static void wrong_heads(void **state) {
             basin_zoo_hyperset set = {.w = w, .m = w, .gain_w = b, .gain_m = b, .heads = heads[i]};
             basin_zoo_akorn akorn = {.c = x, .heads = heads[i], .sphere = 2};
             basin_zoo_crate crate = {.ln1_w = b, .ln1_b = b, .u = w, .heads = heads[i]};
-            basin_energy energy =
-                model == 0 ? basin_zoo_hyperset_energy(&set) : basin_zoo_akorn_energy(&akorn);
+            basin_energy energy = model == 0 ? basin_zoo_hyperset_energy(&set, NULL)
+                                             : basin_zoo_akorn_energy(&akorn, NULL);
             assert_null(model == 2 ? basin_zoo_crate_block(&crate, x, NULL)
                                    : basin_energy_total(&energy, x));
             char want[100];

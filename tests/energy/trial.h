@@ -73,11 +73,13 @@ static void trial_close(trial *t) {
 }
 
 /* A descent of the trial from its start. The caller frees the result. */
-static basin_descent_result trial_run(trial *t, const basin_descent_spec *spec) {
+static basin_descent_result trial_run(trial *t, const basin_descent_spec *spec,
+                                      const basin_stop *stop) {
     basin_descent *descent;
     basin_descent_result result;
     basin_error error = {0};
-    if (basin_descent_new(&descent, t->lab.store, &t->energy, t->x, spec, &error))
+    if (basin_descent_new(&descent, t->lab.store, &t->energy, t->lab.graph, t->start.shape, spec,
+                          stop, &error))
         fail_msg("%s", error.text);
     lab_write(&t->lab, basin_descent_plan(descent));
     if (basin_descent_run(descent, &result, &t->start, &error)) fail_msg("%s", error.text);
@@ -88,8 +90,8 @@ static basin_descent_result trial_run(trial *t, const basin_descent_spec *spec) 
 /* The energy of a sample before step t. */
 static double trial_energy(const basin_descent_result *r, int step, int64_t sample) {
     double total = 0;
-    for (int p = 0; p < r->parts; p++)
-        total += r->energy[(step * r->parts + p) * r->samples + sample];
+    for (int p = 0; p < r->terms; p++)
+        total += r->energy[(step * r->terms + p) * r->samples + sample];
     return total;
 }
 

@@ -64,15 +64,17 @@ static basin_status descend(rig *r, basin_descent **descent, basin_descent_resul
     basin_block block;
     double number[TOKENS * 4] = {1, 2, 3, 4, 0, 1, 0, 1, 2, 0, 1, 1};
     basin_tensor tokens = basin_tensor_borrow(number, BASIN_F64, BASIN_SHAPE(TOKENS, 4));
-    basin_expr x = basin_input(r->graph, "x", BASIN_SHAPE(TOKENS, 4));
     basin_pattern pattern = basin_pairs_declare(r->graph, "p", TOKENS, TOKENS, 6);
     basin_block_declare(&block, &r->params, "", &block_config);
     if (built(r)) return built(r);
     basin_block_bound bound = {.block = &block, .pattern = &pattern};
     basin_energy energy = basin_block_energy(&bound);
-    basin_descent_spec spec = {.steps = 2, .alpha = 0.1, .guard = true};
+    basin_descent_spec spec = {.steps = 2, .alpha = 0.1};
+    basin_stop stop = {.guard = true};
     basin_status status = basin_params_init(&r->params, r->store, 1, &r->error);
-    if (!status) status = basin_descent_new(descent, r->store, &energy, x, &spec, &r->error);
+    if (!status)
+        status = basin_descent_new(descent, r->store, &energy, r->graph, tokens.shape, &spec, &stop,
+                                   &r->error);
     if (!status)
         status = basin_pairs_write(basin_descent_plan(*descent), &pattern, &r->pairs, &r->error);
     if (!status) status = basin_descent_run(*descent, result, &tokens, &r->error);
@@ -104,7 +106,7 @@ static basin_expr image_loss(rig *r) {
     basin_expr patches = basin_input(r->graph, "patches", BASIN_SHAPE(1, TOKENS, 2));
     basin_expr mask = basin_input(r->graph, "occluded", BASIN_SHAPE(1, TOKENS));
     if (built(r)) return NULL;
-    basin_expr trace[2 * BASIN_MAX_PARTS];
+    basin_expr trace[4];
     basin_expr output = basin_image_forward(&model, patches, mask, trace);
     return basin_image_loss(output, patches, mask);
 }

@@ -129,8 +129,8 @@ static inline void check_byte_descent(const char *backend) {
 
 /* Two sets of memories, of sizes whose ReLUs leave no bits: masks are numbers. */
 enum { SETS = 2, OF_SETS = 1 + 2 * SETS };
-static inline basin_expr memory_part(const void *xi, basin_expr g, int part) {
-    return basin_energy_hopfield(g, ((const basin_expr *)xi)[part], BASIN_HOPFIELD_RELU, 0);
+static inline basin_expr memories_of(const void *xi, basin_expr g) {
+    return basin_energy_hopfield(g, *(const basin_expr *)xi, BASIN_HOPFIELD_RELU, 0);
 }
 
 static inline void narrow_memories(basin_tensor result[OF_SETS], const char *backend, int threads,
@@ -140,7 +140,7 @@ static inline void narrow_memories(basin_tensor result[OF_SETS], const char *bac
     const basin_expr xi[SETS] = {lab_state(&l, "xi0", BASIN_SHAPE(96, D)),
                                  lab_state(&l, "xi1", BASIN_SHAPE(160, D))};
     basin_energy energy = {
-        .parts = SETS, .name = {"first", "second"}, .part = memory_part, .context = xi};
+        BASIN_TERMS({"first", memories_of, &xi[0]}, {"second", memories_of, &xi[1]})};
     lab_fill(&l, 9, 0.2);
     run_descent(result, &l, &energy, tokens_of(&l, nodes, D), xi, SETS);
     lab_close(&l);

@@ -81,8 +81,8 @@ static void make_trial(trial *t, const basin_block_config *config, int blocks, w
     run_trial(t, start, tokens, how, weight);
 }
 
-static basin_expr memory_part(const void *xi, basin_expr g, int part) {
-    return basin_energy_hopfield(g, ((const basin_expr *)xi)[part], BASIN_HOPFIELD_RELU, 0);
+static basin_expr memories_of(const void *xi, basin_expr g) {
+    return basin_energy_hopfield(g, *(const basin_expr *)xi, BASIN_HOPFIELD_RELU, 0);
 }
 
 /* Of an energy of two sets of so many memories. */
@@ -91,7 +91,7 @@ static void make_memories(trial *t, int64_t memories, bool narrow) {
     const basin_expr xi[WEIGHTS] = {lab_state(&t->l, "xi0", BASIN_SHAPE(memories, DIM)),
                                     lab_state(&t->l, "xi1", BASIN_SHAPE(memories, DIM))};
     basin_energy energy = {
-        .parts = 2, .name = {"first", "second"}, .part = memory_part, .context = xi};
+        BASIN_TERMS({"first", memories_of, &xi[0]}, {"second", memories_of, &xi[1]})};
     basin_descent_spec spec = {.steps = STEPS, .alpha = 0.1};
     lab_fill(&t->l, 9, 0.5);
     run_trial(t, start, basin_descend(&energy, start, &spec, NULL), KEEP, xi);

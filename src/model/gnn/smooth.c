@@ -25,19 +25,21 @@ static basin_expr spread(const smoothness *s, basin_expr z) {
     return basin_mul(heard, s->root);
 }
 
-static basin_expr part(const void *context, basin_expr z, int number) {
+static basin_expr own(const void *context, basin_expr z) {
     const smoothness *s = context;
-    double anchor = s->how->anchor;
-    if (number == 0)
-        return basin_scale(basin_sum_all(basin_square(basin_sub(z, s->own))), 0.5 * anchor);
+    return basin_scale(basin_sum_all(basin_square(basin_sub(z, s->own))), 0.5 * s->how->anchor);
+}
+
+static basin_expr neighbours(const void *context, basin_expr z) {
+    const smoothness *s = context;
     basin_expr rough = basin_mul(z, basin_sub(z, spread(s, z)));
-    return basin_scale(basin_sum_all(rough), 0.5 * (1 - anchor));
+    return basin_scale(basin_sum_all(rough), 0.5 * (1 - s->how->anchor));
 }
 
 basin_expr basin_smooth(basin_expr h, const basin_pattern *pattern, const basin_smoothing *how) {
     if (!h || how->steps < 1) return h;
     smoothness s = {h, roots(h, pattern, how->loops), pattern, how};
-    basin_energy energy = {.parts = 2, .name = {"own", "neighbours"}, .part = part, .context = &s};
+    basin_energy energy = {BASIN_TERMS({"own", own, &s}, {"neighbours", neighbours, &s})};
     basin_descent_spec spec = {.steps = how->steps, .alpha = 1};
     return basin_descend(&energy, h, &spec, NULL);
 }

@@ -38,8 +38,8 @@ basin_expr basin_nrgpt_steps(const basin_language *model, basin_expr x, basin_ex
     m.dropout_step = c->dropout_step;
     m.seed = seed;
     x = basin_dropout(x, c->dropout_step, seed);
-    basin_energy energies = basin_zoo_nrgpt_energy(&m);
-    basin_turn turn = basin_zoo_nrgpt_turn(&m);
+    basin_turn turn;
+    basin_energy energies = basin_zoo_nrgpt_energy(&m, &turn);
     basin_descent_spec spec = {.steps = c->steps,
                                .alpha = c->alpha > 0 ? c->alpha : 1,
                                .recompute = c->recompute,

@@ -45,7 +45,7 @@ basin_graphs_net_config basin_graphs_model_net(const basin_graphs_model *model, 
     }
     config.et = basin_graphs_model_config(model);
     config.et.descent.seed = seed;
-    if (seed && !config.et.descent.implicit) config.et.descent.noise = model->settings.noise;
+    if (seed && !config.et.descent.implicit.on) config.et.descent.noise = model->settings.noise;
     return config;
 }
 

@@ -122,9 +122,11 @@ typedef double basin_channels[3];
     .steps = (int)(!(s)->implicit    ? (s)->steps                                                  \
                    : (s)->rest_steps ? (s)->rest_steps                                             \
                                      : 500),                                                       \
-    .alpha = (s)->alpha, .implicit = (s)->implicit, .until = (s)->rest_until,                      \
-    .accuracy = (s)->rest_accuracy,                                                                \
-    .products = (int)((s)->rest_products ? (s)->rest_products : 100)
+    .alpha = (s)->alpha,                                                                           \
+    .implicit = {.on = (s)->implicit,                                                              \
+                 .until = (s)->rest_until,                                                         \
+                 .accuracy = (s)->rest_accuracy,                                                   \
+                 .products = (int)((s)->rest_products ? (s)->rest_products : 100)}
 
 /* A training run. */
 #define BASIN_RUN_SETTINGS(X)                                                                      \

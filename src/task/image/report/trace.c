@@ -116,7 +116,7 @@ typedef struct stepper {
 /* ---- the expressions ---- */
 
 static void build_part(stepper *s, basin_expr g, int p) {
-    s->part[p] = s->energy.part(s->energy.context, g, p);
+    s->part[p] = basin_energy_term(&s->energy, g, p);
     basin_expr force = basin_neg(basin_grad(s->part[p], g));
     s->force[p] = basin_image_decode(&s->graph.net.et, force);
     s->square[p] = basin_mean(basin_square(force), -1, 1);
@@ -159,7 +159,7 @@ static void build(stepper *s, const basin_image_trace *t) {
     s->decoded = basin_image_decode(m, s->tokens);
     s->next = s->tokens;
     basin_expr g = basin_block_norm(&m->block, s->tokens);
-    for (int p = 0; p < s->energy.parts; p++) build_part(s, g, p);
+    for (int p = 0; p < s->energy.terms; p++) build_part(s, g, p);
     if (m->block.xi) s->use = build_use(&m->block, g);
     if (m->block.wq && t->attention && t->attention->share) build_attention(s, g);
 }
@@ -167,7 +167,7 @@ static void build(stepper *s, const basin_image_trace *t) {
 static basin_status make_plans(stepper *s, basin_image_model *model, basin_error *error) {
     basin_expr output[11] = {s->decoded, s->next};
     int outputs = 2;
-    for (int p = 0; p < s->energy.parts; p++) {
+    for (int p = 0; p < s->energy.terms; p++) {
         output[outputs++] = s->force[p];
         output[outputs++] = s->part[p];
         output[outputs++] = s->square[p];
