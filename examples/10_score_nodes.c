@@ -21,8 +21,7 @@ int main(void) {
         to[e] = (e % NODES + 7 * (1 + e / NODES)) % NODES; /* same remainder: same kind */
     }
     basin_edges edges = {from, to, BASIN_I32, 1, EDGES};
-    basin_network_arrays arrays = {.size = sizeof arrays,
-                                   .nodes = NODES,
+    basin_network_arrays arrays = {.nodes = NODES,
                                    .features = 1,
                                    .feature = amount,
                                    .label = label,

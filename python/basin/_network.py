@@ -11,9 +11,8 @@ import numpy
 from basin._estimator import labels_of, sized
 from basin._library import BasinError, check, ffi, lib, owned, path_of, text, warn
 from basin._table import Schema, Table, array_of_any, schema_of
-from basin._tensor import Borrowed
 
-__all__ = ["Network", "edges_of"]
+__all__ = ["Network", "edges_of", "network_labels", "view_of"]
 
 _log = logging.getLogger("basin")
 
@@ -153,8 +152,8 @@ class Network:
         self = cls.__new__(cls)
         self._paths = [path_of(path) for path in paths]
         self._options = {"directed": directed, "missing": _missing(missing)}
-        pointer = self.build()
-        self.nodes, self.features = pointer.nodes, pointer.features
+        view = view_of(self.build())
+        self.nodes, self.features = view.nodes, view.features
         return self
 
     @classmethod
@@ -207,7 +206,7 @@ class Network:
     @property
     def labels(self) -> Optional[numpy.ndarray]:
         """The labels of the nodes that are asked for, [len(self)]; None where there are none."""
-        label = _labels(self.build()) if self._paths else self._label
+        label = network_labels(self.build()) if self._paths else self._label
         return None if label is None else label[self.rows]
 
     def check_order(self, labels: Any) -> None:
@@ -272,7 +271,7 @@ class Network:
             check(lib.basin_network_from_arrays, network, arrays, self._given(schema))
         result = owned(network[0], lib.basin_network_free)
         self._relabel(result)
-        for line in (text(result.note) or "").splitlines():
+        for line in (text(view_of(result).note) or "").splitlines():
             _log.info("%s", line)
         return result
 
@@ -283,19 +282,15 @@ class Network:
         """Labels that were given beside files; those of nodes that are not asked for are
         forgotten."""
         given = self._label if self._paths else None
-        if given is None and (self._rows is None or not network.label):
+        labels = network_labels(network)
+        if given is None and (self._rows is None or labels is None):
             return
-        if network.file:
-            raise BasinError("other labels for a mapped file, wanted the files it was made of")
-        if not network.label:
-            check(lib.basin_network_set_labels, network, Borrowed(given).pointer, ffi.NULL)
-            return
-        labels = numpy.frombuffer(ffi.buffer(network.label, 4 * network.nodes), "i4")
         if given is not None:
-            labels[:] = given
-        others = numpy.ones(network.nodes, bool)
+            labels = numpy.array(given, "i4")
+        others = numpy.ones(len(labels), bool)
         others[self.rows] = False
         labels[others] = -1
+        check(lib.basin_network_set_labels, network, _data("int32_t *", labels))
 
     def _arrays(self, schema):
         """A basin_network_arrays, the columns of a schema of its own, and what it points to."""
@@ -317,10 +312,17 @@ class Network:
         return sized("basin_network_arrays", **fields), columns, keep
 
 
-def _labels(network):
-    if not network.label:
+def view_of(network):
+    """What the library's network holds: nodes, features, label, .. (basin_network_view)."""
+    return lib.basin_network_get_view(network)
+
+
+def network_labels(network):
+    """A copy of the labels of the library's network, or None."""
+    view = view_of(network)
+    if not view.label:
         return None
-    return numpy.frombuffer(ffi.buffer(network.label, 4 * network.nodes), "i4").copy()
+    return numpy.frombuffer(ffi.buffer(view.label, 4 * view.nodes), "i4").copy()
 
 
 def _data(kind, array):

@@ -16,7 +16,7 @@ from basin._estimator import (
     sized,
 )
 from basin._library import BasinError, check, ffi, lib, owned, text, warn
-from basin._network import Network
+from basin._network import Network, network_labels, view_of
 from basin._table import Schema, Table
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class AnomalyDetector(ClassifierMixin, Estimator):
         else:
             self.classes_ = numpy.array([0, 1])
         network = given.build()
-        if not network.label:
+        if network_labels(network) is None:
             name = type(self).__name__
             raise BasinError(f"{name} requires y to be passed, but the target y is None")
         data = sized(
@@ -176,9 +176,9 @@ class AnomalyDetector(ClassifierMixin, Estimator):
     def measure(self, X: Any, y: Any = None, *, edges: Any = None) -> dict[str, float]:  # noqa: N803
         """ "macro_f1", "auroc", "auprc", "recall_at_k" and "ece" over the nodes with a label."""
         network = self._build(self._labelled(X, y, edges))
-        if not network.label:
+        if network_labels(network) is None:
             raise BasinError("no labels to measure with: give y")
-        labels = numpy.frombuffer(ffi.buffer(network.label, 4 * network.nodes), "i4")
+        labels = network_labels(network)
         part = numpy.where(labels >= 0, lib.BASIN_PART_TEST, lib.BASIN_PART_NONE).astype("u1")
         probability = self._score(network)
         result = ffi.new("basin_score *")
@@ -236,7 +236,7 @@ class AnomalyDetector(ClassifierMixin, Estimator):
         return given.build(lib.basin_anomaly_get_schema(self._fitted()))
 
     def _score(self, network):
-        probability = numpy.empty(network.nodes)
+        probability = numpy.empty(view_of(network).nodes)
         with self._backend().lock:
             check(
                 lib.basin_anomaly_score, ffi.from_buffer("double[]", probability), self._fitted(),
@@ -309,10 +309,8 @@ _FEATURE = ("column", "hop", "value", "typical", "share")
 
 def _names(network):
     """The names of features; those without one go by their place."""
-    names = network.column
-    if not names.count:
-        return [f"column {i}" for i in range(network.features)]
-    return [text(names.text + names.at[i]) for i in range(names.count)]
+    names = [lib.basin_network_column(network, i) for i in range(view_of(network).features)]
+    return [text(name) if name else f"column {i}" for i, name in enumerate(names)]
 
 
 def _explanation(e, names):

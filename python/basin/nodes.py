@@ -17,7 +17,7 @@ from basin._estimator import (
     sized,
 )
 from basin._library import BasinError, check, ffi, lib, owned, text
-from basin._network import Network
+from basin._network import Network, network_labels, view_of
 from basin.anomaly import _FEATURE, _NEIGHBOUR
 
 if TYPE_CHECKING:
@@ -60,11 +60,11 @@ class NodeClassifier(ClassifierMixin, Estimator):
         """Trains on the nodes that have a label: numbers, of which -1 is unknown, or texts, of
         which None is."""
         network, values = _labelled(X, edges, y)
-        if not network.label:
+        if network_labels(network) is None:
             raise BasinError(f"{type(self).__name__} requires y to be passed: labels of nodes")
         data = sized("basin_node_data", network=network, validation=share_of_nodes(self.validation))
         self._train(self._settings(), data)
-        self.n_features_in_ = network.features
+        self.n_features_in_ = view_of(network).features
         self._opened()
         if values is not None:
             known = {str(value): value for value in values.tolist()}
@@ -94,9 +94,9 @@ class NodeClassifier(ClassifierMixin, Estimator):
     def measure(self, X: Any, y: Any = None, *, edges: Any = None) -> dict[str, float]:  # noqa: N803
         """ "accuracy", "macro_f1", "auroc" and "loss" over the nodes with a label."""
         network, _ = _labelled(X, edges, y, lib.basin_node_get_schema(self._fitted()))
-        if not network.label:
+        if network_labels(network) is None:
             raise BasinError("no labels to measure with: give y")
-        labels = numpy.frombuffer(ffi.buffer(network.label, 4 * network.nodes), "i4")
+        labels = network_labels(network)
         part = numpy.where(labels >= 0, lib.BASIN_PART_TEST, lib.BASIN_PART_NONE).astype("u1")
         probability, result = self._predict(network), ffi.new("basin_score *")
         check(
@@ -133,7 +133,7 @@ class NodeClassifier(ClassifierMixin, Estimator):
 
     def _predict(self, network):
         classes = lib.basin_node_classes(self._fitted())
-        probability = numpy.empty((network.nodes, classes))
+        probability = numpy.empty((view_of(network).nodes, classes))
         with self._backend().lock:
             check(
                 lib.basin_node_predict, ffi.from_buffer("double[]", probability), self._fitted(),

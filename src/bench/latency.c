@@ -11,6 +11,7 @@
 #include "basin/tasks/anomaly.h"
 #include "basin/tasks/graphs.h"
 #include "basin/tasks/image.h"
+#include "data/network/network.h"
 
 enum { MOLECULES = 64, LEAST_ATOMS = 10, ATOMS = 40, SIDE = 28, PICTURES = 16 };
 

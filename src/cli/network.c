@@ -98,7 +98,7 @@ basin_status basin_cli_parts_open(basin_parts **parts, basin_network **opened, c
         return basin_fail(error, BASIN_BAD_VALUE,
                           "%s: parts are read as they were cut; wanted no --%s", folder,
                           reading_option(flags));
-    basin_cut_spec spec = {.size = sizeof spec, .parts = asked ? asked : count > 8 ? count : 8};
+    basin_cut_spec spec = {.parts = asked ? asked : count > 8 ? count : 8};
     if (!folder && is(facts, "none")) basin_network_forget_facts(*opened);
     basin_status status = folder ? basin_parts_open(parts, folder, ranks, error)
                                  : basin_parts_cut(parts, *opened, &spec, ranks, error);

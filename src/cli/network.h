@@ -2,8 +2,8 @@
 #ifndef BASIN_CLI_NETWORK_H
 #define BASIN_CLI_NETWORK_H
 
-#include "basin/tasks/cut.h"
 #include "cli/options.h"
+#include "data/network/parts/parts.h"
 
 typedef struct basin_network_flags {
     bool directed, keep_duplicates, keep_gaps, no_header;

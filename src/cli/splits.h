@@ -3,9 +3,9 @@
 #ifndef BASIN_CLI_SPLITS_H
 #define BASIN_CLI_SPLITS_H
 
-#include "basin/tasks/network.h"
 #include "cli/command.h"
 #include "cli/watch.h"
+#include "data/network/network.h"
 
 enum { BASIN_SPLITS_RUNS = 1000 }; /* at most */
 

@@ -3,8 +3,8 @@
 #define _GNU_SOURCE /* memmem */
 #include <math.h>
 
-#include "basin/tasks/network.h"
 #include "cli/accounts.h"
+#include "data/network/network.h"
 
 #define QUICK                                                                                      \
     "--epochs 25 --rate 0.003 --members 1 --hops 1 --scaling standard --blocks 1 --threads 1 "     \

@@ -6,6 +6,7 @@
 #include "basin/tasks/anomaly.h"
 #include "basin/tasks/graphs.h"
 #include "basin/tasks/image.h"
+#include "data/network/network.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/memory_file.h"
 

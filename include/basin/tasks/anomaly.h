@@ -23,7 +23,6 @@
 #define BASIN_TASKS_ANOMALY_H
 
 #include "basin/calibration.h"
-#include "basin/tasks/cut.h"
 #include "basin/tasks/network.h"
 #include "basin/tasks/run.h"
 #include "basin/tasks/settings.h"
@@ -102,7 +101,7 @@ typedef struct basin_anomaly_data {
     bool masks;
     int64_t split;
     double ratio, validation;
-    basin_parts *parts; /* a graph in parts, in place of network and path; or NULL */
+    struct basin_parts *parts; /* a graph in parts, in place of network and path; or NULL */
 } basin_anomaly_data;
 
 /* Trains; validation chooses epoch and threshold. `model` may be NULL where the file is all that
@@ -138,7 +137,7 @@ typedef struct basin_anomaly_work {
     const basin_watch *watch; /* or NULL */
     size_t memory;            /* bytes that may be used; 0: three quarters of what is free */
     bool least; /* take little memory in any case: scores streamed, reasons from nearby nodes */
-    basin_parts *parts; /* scoring: the graph in parts; the network is their face. Or NULL */
+    struct basin_parts *parts; /* scoring: the graph in parts; the network is their face. Or NULL */
 } basin_anomaly_work;
 
 /* The probability of every node to be anomalous. Nodes are scored with all their neighbours; a

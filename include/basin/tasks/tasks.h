@@ -20,14 +20,12 @@
  *     augment.h     crop, resize, flip, colour jitter, normalisation, patches
  *     feed.h        batches of pictures from worker threads, ahead of training
  *     network.h     one graph of many nodes: features, labels, edges
- *     cut.h         such a graph in parts, for several processes
  *     graphset.h    sets of many small graphs */
 #ifndef BASIN_TASKS_TASKS_H
 #define BASIN_TASKS_TASKS_H
 
 #include "basin/tasks/anomaly.h"
 #include "basin/tasks/augment.h"
-#include "basin/tasks/cut.h"
 #include "basin/tasks/feed.h"
 #include "basin/tasks/graphs.h"
 #include "basin/tasks/graphset.h"

@@ -3,6 +3,7 @@
 #define BASIN_CLI_ANOMALY_DRIFT_H
 
 #include "basin/tasks/anomaly.h"
+#include "data/network/network.h"
 #include "io/json_writer.h"
 
 /* One line on standard error: the worst columns by name. */

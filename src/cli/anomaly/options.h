@@ -8,6 +8,7 @@
 #include "cli/network.h"
 #include "cli/training.h"
 #include "cli/watch.h"
+#include "data/network/network.h"
 #include "io/json_writer.h"
 
 #define BASIN_THRESHOLD_FOR_HELP                                                                   \

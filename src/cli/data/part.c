@@ -2,9 +2,9 @@
 #include <limits.h>
 #include <stdio.h>
 
-#include "basin/tasks/cut.h"
 #include "cli/command.h"
 #include "cli/network.h"
+#include "data/network/parts/parts.h"
 #include "io/json_writer.h"
 
 typedef struct options {
@@ -69,10 +69,8 @@ static int run(const void *values, int operands, char **operand) {
     basin_network *network = NULL;
     basin_cut_report report;
     basin_error error;
-    basin_cut_spec spec = {.size = sizeof spec,
-                           .parts = o->parts,
-                           .method = o->method,
-                           .memory = (size_t)(o->memory * (double)(1 << 30))};
+    basin_cut_spec spec = {
+        .parts = o->parts, .method = o->method, .memory = (size_t)(o->memory * (double)(1 << 30))};
     basin_network_flags flags = o->network;
     flags.scratch = o->output;
     basin_status status = basin_network_flags_open(&network, &flags, NULL, o->memory, operands,

@@ -3,6 +3,7 @@
 #define BASIN_CLI_REASONS_REASONS_H
 
 #include "basin/tasks/anomaly.h"
+#include "data/network/network.h"
 #include "io/json_writer.h"
 
 typedef struct basin_story {

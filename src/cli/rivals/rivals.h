@@ -4,6 +4,7 @@
 #define BASIN_CLI_RIVALS_RIVALS_H
 
 #include "basin/tasks/node.h"
+#include "data/network/network.h"
 
 enum { BASIN_CLI_RIVALS = 16 };
 

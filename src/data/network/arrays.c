@@ -51,7 +51,7 @@ static basin_status set_nodes(basin_network *n, const basin_network_arrays *a,
     if (!status) status = set_columns(n, a, error);
     if (!status && a->label) {
         basin_tensor y = borrow(a->label, BASIN_I32, BASIN_SHAPE(a->nodes));
-        status = basin_network_set_labels(n, &y, options, error);
+        status = basin_network_set_label_tensor(n, &y, options, error);
     }
     return status;
 }
@@ -96,10 +96,8 @@ static basin_status make(basin_network **network, const basin_network_arrays *a,
 
 basin_status basin_network_from_arrays(basin_network **network, const basin_network_arrays *arrays,
                                        const basin_network_options *options, basin_error *error) {
-    basin_network_arrays a = {0};
     *network = NULL;
-    memcpy(&a, arrays, arrays->size < sizeof a ? arrays->size : sizeof a);
-    basin_status status = make(network, &a, basin_network_options_or(options), error);
+    basin_status status = make(network, arrays, basin_network_options_or(options), error);
     if (status) {
         basin_network_free(*network);
         *network = NULL;

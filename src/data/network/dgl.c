@@ -226,7 +226,7 @@ static basin_status set_tensors(basin_network *n, const graph *g, const basin_ne
     }
     if (!status && g->has_label) {
         status = basin_dgl_align(&t, &g->label, error);
-        if (!status) status = basin_network_set_labels(n, &t, o, error);
+        if (!status) status = basin_network_set_label_tensor(n, &t, o, error);
         basin_tensor_free(&t);
     }
     for (int i = 0; i < 3 && !status; i++) {

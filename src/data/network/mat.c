@@ -203,7 +203,7 @@ static basin_status add_labels(basin_network *n, const matvar_t *v, const basin_
     basin_tensor value;
     if (v->class_type == MAT_C_SPARSE) return bad(n, v, "is sparse, wanted plain labels", error);
     basin_status status = dense_values(&value, n, v, error);
-    return status ? status : basin_network_set_labels(n, &value, o, error);
+    return status ? status : basin_network_set_label_tensor(n, &value, o, error);
 }
 
 basin_status basin_mat_convert(basin_network *network, const matvar_t *variable,

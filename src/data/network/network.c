@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "data/network/schema/schema.h"
 
 const basin_network_options *basin_network_options_or(const basin_network_options *options) {
@@ -297,8 +297,9 @@ basin_status basin_network_forget_labels(basin_network *network,
     return BASIN_OK;
 }
 
-basin_status basin_network_set_labels(basin_network *network, const basin_tensor *y,
-                                      const basin_network_options *options, basin_error *error) {
+basin_status basin_network_set_label_tensor(basin_network *network, const basin_tensor *y,
+                                            const basin_network_options *options,
+                                            basin_error *error) {
     char text[BASIN_SHAPE_TEXT];
     int rank = y->shape.rank;
     bool column = rank == 2 && (y->shape.dim[1] == 1 || y->shape.dim[0] == 1);
@@ -320,6 +321,23 @@ basin_status basin_network_set_labels(basin_network *network, const basin_tensor
         if (status) return status;
     }
     basin_network_finish_labels(network, basin_network_options_or(options));
+    return BASIN_OK;
+}
+
+basin_status basin_network_set_labels(basin_network *network, const int32_t *label,
+                                      basin_error *error) {
+    bool first = !network->label;
+    int64_t classes = network->class_name.count ? network->class_name.count : INT16_MAX;
+    int32_t **own = network->file ? &network->own_label : &network->label;
+    for (int64_t i = 0; i < network->nodes; i++)
+        if (label[i] < -1 || label[i] >= classes)
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "%s: the label of node %" PRId64 " is %d, wanted -1 to %" PRId64,
+                              network->path, i, label[i], classes - 1);
+    if (!*own) BASIN_TRY(BASIN_NEW_RAW(own, network->nodes, "the labels", error));
+    memcpy(*own, label, (size_t)network->nodes * sizeof *label);
+    network->label = *own;
+    if (first) basin_network_finish_labels(network, basin_network_options_or(NULL));
     return BASIN_OK;
 }
 
@@ -390,6 +408,27 @@ const char *basin_network_id(const basin_network *network, int64_t node,
     int64_t number = network->origin ? network->origin[node] : node;
     snprintf(text, BASIN_NODE_TEXT, "%" PRId64, number);
     return text;
+}
+
+basin_network_view basin_network_get_view(const basin_network *network) {
+    return (basin_network_view){.path = network->path,
+                                .note = network->note,
+                                .nodes = network->nodes,
+                                .features = network->features,
+                                .feature = network->feature,
+                                .label = network->label,
+                                .relations = network->relations,
+                                .directed = network->directed,
+                                .splits = network->splits};
+}
+
+basin_relation_view basin_network_get_relation(const basin_network *network, int relation) {
+    const basin_relation *r = &network->relation[relation];
+    return (basin_relation_view){r->name, r->edges, r->row, r->col};
+}
+
+const char *basin_network_column(const basin_network *network, int64_t feature) {
+    return feature < network->column.count ? name_at(&network->column, feature) : NULL;
 }
 
 int64_t basin_network_find(const basin_network *network, const char *id) {

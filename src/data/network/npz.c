@@ -228,7 +228,7 @@ static basin_status add_labels(basin_network *n, const basin_bundle *bundle,
     const basin_tensor *y = find_y(bundle);
     const basin_tensor *labelled = basin_bundle_find(bundle, "labelled");
     if (!y) return BASIN_OK;
-    basin_status status = basin_network_set_labels(n, y, o, error);
+    basin_status status = basin_network_set_label_tensor(n, y, o, error);
     if (status || !labelled) return status;
     if (basin_shape_count(labelled->shape) != n->nodes)
         return basin_fail(error, BASIN_BAD_SHAPE,

@@ -95,7 +95,7 @@ static basin_status open_folder(whole *t, basin_error *error) {
 
 /* Cuts the network that was opened, which is no longer held then. */
 static basin_status cut_network(whole *t, basin_error *error) {
-    basin_cut_spec spec = {.size = sizeof spec, .parts = t->settings.parts};
+    basin_cut_spec spec = {.parts = t->settings.parts};
     if (t->opened && basin_choice_is(t->settings.facts, "none"))
         basin_network_forget_facts(t->opened);
     basin_status status = basin_parts_cut(&t->cut, t->data.network, &spec, ranks_of(t), error);

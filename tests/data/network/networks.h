@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "basin/tasks/network.h"
+#include "data/network/network.h"
 #include "io/folder.h"
 
 #define BORROW(array, dtype, ...) basin_tensor_borrow(array, dtype, BASIN_SHAPE(__VA_ARGS__))
@@ -34,7 +34,7 @@ static inline basin_network *small_network(const basin_network_options *options)
     basin_edges b = {small_edges_b, small_edges_b + 1, BASIN_I32, 2, 1};
     assert_int_equal(basin_network_new(&n, "small", 5, NULL), BASIN_OK);
     assert_int_equal(basin_network_set_features(n, &x, options, NULL), BASIN_OK);
-    assert_int_equal(basin_network_set_labels(n, &y, options, NULL), BASIN_OK);
+    assert_int_equal(basin_network_set_label_tensor(n, &y, options, NULL), BASIN_OK);
     assert_int_equal(basin_network_add_relation(n, "a", &a, options, NULL), BASIN_OK);
     assert_int_equal(basin_network_add_relation(n, "b", &b, options, NULL), BASIN_OK);
     return n;

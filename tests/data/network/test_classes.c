@@ -2,8 +2,8 @@
  * none, and what a network to add to has to do with it. */
 #include <string.h>
 
-#include "basin/tasks/cut.h"
 #include "data/network/networks.h"
+#include "data/network/parts/parts.h"
 
 static void put(void **state, const char *name, const char *text) {
     char path[PATH_TEXT];
@@ -90,7 +90,7 @@ static void files_and_parts_keep_names(void **state) {
         *n = read_tables(state, "id,x,kind\na,1,oak\nb,2,elm\nc,3,\nd,4,oak\n", edges, &options);
     basin_parts *parts;
     basin_error error;
-    basin_cut_spec spec = {.size = sizeof spec, .parts = 2, .method = "range"};
+    basin_cut_spec spec = {.parts = 2, .method = "range"};
     if (basin_parts_cut(&parts, n, &spec, NULL, &error)) fail_msg("%s", error.text);
     assert_string_equal(basin_network_class(basin_parts_face(parts), 1, text), "oak");
     basin_parts_close(parts);

@@ -132,14 +132,14 @@ static void reads_labels(void **state) {
     basin_network *n;
     basin_error error;
     assert_int_equal(basin_network_new(&n, "t", 4, NULL), BASIN_OK);
-    assert_int_equal(basin_network_set_labels(n, &y, &o, NULL), BASIN_OK);
+    assert_int_equal(basin_network_set_label_tensor(n, &y, &o, NULL), BASIN_OK);
     const int32_t wanted[] = {-1, 1, -1, 1};
     assert_memory_equal(n->label, wanted, sizeof wanted);
     assert_non_null(strstr(n->note, "all labels are 1"));
     basin_network_free(n);
     assert_int_equal(basin_network_new(&n, "t", 4, NULL), BASIN_OK);
     assert_int_equal(basin_network_greatest_label(n), -1);
-    assert_int_equal(basin_network_set_labels(n, &z, NULL, NULL), BASIN_OK);
+    assert_int_equal(basin_network_set_label_tensor(n, &z, NULL, NULL), BASIN_OK);
     assert_int_equal(basin_network_greatest_label(n), 1);
     const int32_t of_hot[] = {0, 1, -1, 1};
     assert_memory_equal(n->label, of_hot, sizeof of_hot);
@@ -147,7 +147,7 @@ static void reads_labels(void **state) {
     assert_null(n->note);
     basin_network_free(n);
     assert_int_equal(basin_network_new(&n, "t", 4, NULL), BASIN_OK);
-    assert_int_equal(basin_network_set_labels(n, &bad, NULL, &error), BASIN_BAD_VALUE);
+    assert_int_equal(basin_network_set_label_tensor(n, &bad, NULL, &error), BASIN_BAD_VALUE);
     assert_non_null(strstr(error.text, "the label of node 1 is 0.5"));
     basin_network_free(n);
 }

@@ -12,7 +12,7 @@ static basin_status build(basin_network **n) {
     basin_edges b = {small_edges_b, small_edges_b + 1, BASIN_I32, 2, 1};
     basin_status status = basin_network_new(n, "small", 5, NULL);
     if (!status) status = basin_network_set_features(*n, &x, NULL, NULL);
-    if (!status) status = basin_network_set_labels(*n, &y, NULL, NULL);
+    if (!status) status = basin_network_set_label_tensor(*n, &y, NULL, NULL);
     if (!status) status = basin_network_set_masks(*n, "train", &y, NULL);
     if (!status) status = basin_network_add_relation(*n, "a", &a, NULL, NULL);
     if (!status) status = basin_network_add_relation(*n, "b", &b, NULL, NULL);

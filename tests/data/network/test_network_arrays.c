@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-#include "basin/tasks/network.h"
+#include "data/network/network.h"
 
 enum { NODES = 4 };
 static const float feature[NODES * 2] = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -20,8 +20,7 @@ static const int32_t from[] = {0, 1}, to[] = {1, 2};
 static const int64_t wide[] = {3, 0, 2, 3}; /* pairs: 3 -> 0, 2 -> 3 */
 
 static basin_network_arrays some(const basin_edges *edges, int relations) {
-    return (basin_network_arrays){.size = sizeof(basin_network_arrays),
-                                  .nodes = NODES,
+    return (basin_network_arrays){.nodes = NODES,
                                   .features = 2,
                                   .feature = feature,
                                   .label = label,

@@ -128,7 +128,7 @@ static basin_network *labelled(int64_t nodes, int every, int unknown) {
     for (int64_t i = 0; i < nodes; i++) y[i] = i % unknown == 3 ? -1 : i % every == 0;
     basin_tensor t = basin_tensor_borrow(y, BASIN_I32, BASIN_SHAPE(nodes));
     assert_int_equal(basin_network_new(&n, "t", nodes, NULL), BASIN_OK);
-    assert_int_equal(basin_network_set_labels(n, &t, NULL, NULL), BASIN_OK);
+    assert_int_equal(basin_network_set_label_tensor(n, &t, NULL, NULL), BASIN_OK);
     free(y);
     return n;
 }

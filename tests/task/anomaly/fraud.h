@@ -69,7 +69,7 @@ static inline basin_network *fraud_new(int64_t nodes, uint64_t seed, int relatio
     basin_tensor tx = basin_tensor_borrow(x, BASIN_F32, BASIN_SHAPE(nodes, FRAUD_FEATURES));
     basin_tensor ty = basin_tensor_borrow(y, BASIN_I32, BASIN_SHAPE(nodes));
     must(basin_network_set_features(network, &tx, NULL, &error), &error);
-    must(basin_network_set_labels(network, &ty, NULL, &error), &error);
+    must(basin_network_set_label_tensor(network, &ty, NULL, &error), &error);
     static const char *const name[] = {"homo", "first", "second"};
     for (int r = 0; r < relations; r++)
         fraud_edges(network, name[relations > 1 ? r + 1 : 0], seed + 7 * (uint64_t)r, 4, directed);

@@ -223,7 +223,7 @@ static void many_nodes_are_thinned_out(void **state) {
     basin_tensor feature = basin_tensor_borrow(x, BASIN_F32, BASIN_SHAPE(NODES, 1));
     basin_tensor label = basin_tensor_borrow(y, BASIN_I32, BASIN_SHAPE(NODES));
     must(basin_network_set_features(network, &feature, NULL, &error), &error);
-    must(basin_network_set_labels(network, &label, NULL, &error), &error);
+    must(basin_network_set_label_tensor(network, &label, NULL, &error), &error);
     const int32_t end[] = {0, 1};
     basin_edges edges = {end, end + 1, BASIN_I32, 2, 1};
     must(basin_network_add_relation(network, "homo", &edges, NULL, &error), &error);
@@ -259,7 +259,7 @@ static void shares_of_known_labels_leave_the_node_out(void **state) {
     float a[5], c[5], share[2];
     must(basin_network_new(&network, "path", 5, &error), &error);
     basin_tensor labels = basin_tensor_borrow(y, BASIN_I32, BASIN_SHAPE(5));
-    must(basin_network_set_labels(network, &labels, NULL, &error), &error);
+    must(basin_network_set_label_tensor(network, &labels, NULL, &error), &error);
     basin_edges edges = {end, end + 1, BASIN_I32, 2, 4};
     must(basin_network_add_relation(network, "homo", &edges, NULL, &error), &error);
     basin_known_labels known;

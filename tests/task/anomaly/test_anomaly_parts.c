@@ -4,12 +4,13 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/network/parts/parts.h"
 #include "task/anomaly/fraud.h"
 
 enum { NODES = 300, PARTS = 3 };
 
 static basin_parts *cut(const basin_network *network, int64_t count) {
-    basin_cut_spec spec = {.size = sizeof spec, .parts = count, .method = "stream"};
+    basin_cut_spec spec = {.parts = count, .method = "stream"};
     basin_parts *parts;
     basin_error error;
     must(basin_parts_cut(&parts, network, &spec, NULL, &error), &error);

@@ -27,8 +27,7 @@ static basin_network *woods_of(const float *x, int64_t features, bool directed) 
         }
     }
     basin_edges edges = {edge, edge + 1, BASIN_I32, 2, (int64_t)NODES * 4};
-    basin_network_arrays arrays = {.size = sizeof arrays,
-                                   .nodes = NODES,
+    basin_network_arrays arrays = {.nodes = NODES,
                                    .features = features,
                                    .feature = x,
                                    .label = y,

@@ -112,10 +112,8 @@ static basin_status finish(basin_partition *c, basin_error *error) {
 /* ---- the cut ---- */
 
 /* More parts than nodes are refused here: METIS prints of them, on standard output. */
-static basin_status take_spec(basin_cut_spec *spec, const basin_cut_spec *given,
-                              const basin_network *network, basin_error *error) {
-    *spec = (basin_cut_spec){0};
-    memcpy(spec, given, given->size < sizeof *spec ? given->size : sizeof *spec);
+static basin_status check_spec(const basin_cut_spec *spec, const basin_network *network,
+                               basin_error *error) {
     if (spec->parts < 1 || spec->parts > BASIN_CUT_PARTS)
         return basin_fail(error, BASIN_BAD_VALUE, "%lld parts, wanted 1 to %d",
                           (long long)spec->parts, BASIN_CUT_PARTS);
@@ -126,10 +124,9 @@ static basin_status take_spec(basin_cut_spec *spec, const basin_cut_spec *given,
 }
 
 basin_status basin_partition_new(basin_partition **cut, const basin_network *network,
-                                 const basin_cut_spec *given, basin_error *error) {
-    basin_cut_spec spec;
+                                 const basin_cut_spec *spec, basin_error *error) {
     *cut = NULL;
-    basin_status status = take_spec(&spec, given, network, error);
+    basin_status status = check_spec(spec, network, error);
     if (!status && network->facts.count)
         status = basin_fail(
             error, BASIN_UNSUPPORTED,
@@ -141,16 +138,16 @@ basin_status basin_partition_new(basin_partition **cut, const basin_network *net
     basin_partition *c = calloc(1, sizeof *c);
     if (!c) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a cut");
     size_t N = (size_t)network->nodes;
-    *c = (basin_partition){.network = network, .parts = spec.parts};
-    c->words = ((size_t)spec.parts + 63) / 64;
+    *c = (basin_partition){.network = network, .parts = spec->parts};
+    c->words = ((size_t)spec->parts + 63) / 64;
     c->part = basin_array_new(N, sizeof *c->part);
     c->place = basin_array_new(N, sizeof *c->place);
     c->shown = calloc(N * c->words + 1, sizeof *c->shown);
-    c->nodes = calloc((size_t)spec.parts, sizeof *c->nodes);
+    c->nodes = calloc((size_t)spec->parts, sizeof *c->nodes);
     if (!c->part || !c->place || !c->shown || !c->nodes)
         status = basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to cut %zu nodes",
                             network->path, N);
-    if (!status) status = assign(c, choose(network, &spec), error);
+    if (!status) status = assign(c, choose(network, spec), error);
     if (!status) status = finish(c, error);
     if (status)
         basin_partition_free(c);

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "basin/tasks/network.h"
+#include "data/network/network.h"
 #include "io/file.h"
 
 /* A file that is written once, then mapped, and gone when it is removed. */

@@ -3,7 +3,7 @@
  * (nodes of the whole) and `stamp` (alike in all parts of a cut), and beside its tensors
  *
  *     node I64 [n]   numbers of its nodes in the whole graph, ascending
- *     halo_at I64 [parts + 1]   send_at I64 [parts + 1], send I32 []   see basin/tasks/cut.h
+ *     halo_at I64 [parts + 1]   send_at I64 [parts + 1], send I32 []   see parts.h
  *
  * A number of col.NAME from n on is a node of the halo. */
 #include <inttypes.h>

@@ -1,9 +1,9 @@
 /* A graph in parts over ranks, from within: this rank's parts, rows of nodes gathered from all, and
- * rows of halos exchanged. Callers see include/basin/tasks/cut.h. */
+ * rows of halos exchanged. */
 #ifndef BASIN_DATA_NETWORK_PARTS_SHARED_H
 #define BASIN_DATA_NETWORK_PARTS_SHARED_H
 
-#include "basin/tasks/cut.h"
+#include "data/network/parts/parts.h"
 #include "ranks/ranks.h"
 
 enum { BASIN_PARTS_RELATIONS = 16 };

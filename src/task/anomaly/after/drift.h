@@ -6,6 +6,7 @@
 #define BASIN_TASK_ANOMALY_AFTER_DRIFT_H
 
 #include "basin/tasks/anomaly.h"
+#include "data/network/network.h"
 
 enum { BASIN_DRIFT_EDGES = 10, BASIN_DRIFT_BINS = BASIN_DRIFT_EDGES + 2 };
 

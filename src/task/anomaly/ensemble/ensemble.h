@@ -12,8 +12,8 @@
 
 #include "basin/calibration.h"
 #include "basin/model.h"
-#include "basin/tasks/network.h"
 #include "basin/tasks/run.h"
+#include "data/network/network.h"
 #include "task/anomaly/ensemble/known.h"
 #include "train/trees/trees.h"
 

@@ -4,7 +4,7 @@
 #ifndef BASIN_TASK_ANOMALY_ENSEMBLE_KNOWN_H
 #define BASIN_TASK_ANOMALY_ENSEMBLE_KNOWN_H
 
-#include "basin/tasks/network.h"
+#include "data/network/network.h"
 
 typedef struct basin_known_labels {
     int64_t count;

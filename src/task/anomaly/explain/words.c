@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "basin/tasks/anomaly.h"
+#include "data/network/network.h"
 
 const char *basin_anomaly_reason_name(char text[BASIN_REASON_TEXT], const basin_network *network,
                                       const basin_anomaly_feature *f) {

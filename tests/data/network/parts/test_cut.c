@@ -30,7 +30,7 @@ static basin_network *fraud(int64_t nodes, uint64_t seed) {
 static basin_parts *cut(const basin_network *n, int64_t count, const char *method) {
     basin_parts *parts = NULL;
     basin_error error;
-    basin_cut_spec spec = {.size = sizeof spec, .parts = count, .method = method};
+    basin_cut_spec spec = {.parts = count, .method = method};
     if (basin_parts_cut(&parts, n, &spec, NULL, &error) == BASIN_OK) return parts;
     if (strcmp(method, "metis") != 0 || !strstr(error.text, "libmetis")) fail_msg("%s", error.text);
     return NULL;
@@ -102,7 +102,7 @@ static void neighbours_stay_together(void **state) {
     must(basin_network_add_relation(n, "homo", &edges, NULL, &error), &error);
     for (int m = 1; m < METHODS; m++) {
         basin_partition *c;
-        basin_cut_spec spec = {.size = sizeof spec, .parts = GROUPS, .method = methods[m]};
+        basin_cut_spec spec = {.parts = GROUPS, .method = methods[m]};
         if (basin_partition_new(&c, n, &spec, &error)) {
             assert_non_null(strstr(error.text, "libmetis"));
             continue;
@@ -120,7 +120,7 @@ static void neighbours_stay_together(void **state) {
 static void files_bring_back_the_parts(void **state) {
     char folder[PATH_TEXT];
     basin_network *n = fraud(90, 2);
-    basin_cut_spec spec = {.size = sizeof spec, .parts = 4, .method = "range"};
+    basin_cut_spec spec = {.parts = 4, .method = "range"};
     basin_cut_report report;
     basin_error error;
     basin_parts *read, *made = cut(n, 4, "range");
@@ -150,7 +150,7 @@ static void files_bring_back_the_parts(void **state) {
 static void parts_of_two_cuts_are_refused(void **state) {
     char folder[PATH_TEXT], other[PATH_TEXT], from[PATH_TEXT + 20], to[PATH_TEXT + 20];
     basin_network *n = fraud(90, 3);
-    basin_cut_spec spec = {.size = sizeof spec, .parts = 2, .method = "range"};
+    basin_cut_spec spec = {.parts = 2, .method = "range"};
     basin_cut_report report;
     basin_parts *parts;
     basin_error error;
@@ -218,7 +218,6 @@ static void nonsense_is_refused(void **state) {
                  {{.parts = 7, .method = "range"}, "is empty, wanted fewer parts"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         basin_cut_spec spec = cases[i].spec;
-        spec.size = sizeof spec;
         assert_int_equal(basin_partition_new(&c, n, &spec, &error), BASIN_BAD_VALUE);
         assert_non_null(strstr(error.text, cases[i].wanted));
         assert_null(c);
@@ -232,7 +231,7 @@ static void nonsense_is_refused(void **state) {
 static void damage_is_noticed_or_harmless(void **state) {
     char folder[PATH_TEXT], path[PATH_TEXT + 20];
     basin_network *n = fraud(40, 7);
-    basin_cut_spec spec = {.size = sizeof spec, .parts = 2, .method = "range"};
+    basin_cut_spec spec = {.parts = 2, .method = "range"};
     basin_cut_report report;
     basin_error error;
     must(basin_network_cut(&report, folder_path(folder, state, "worn"), n, &spec, &error), &error);
