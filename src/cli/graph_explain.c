@@ -277,9 +277,9 @@ const basin_command basin_command_graph_explain = {
     .operands_most = 2,
     .text =
         "Beside the graph stands a blank one of the same shape, whose features, positions and edge "
-        "features are 0 (GIN and GCN: whose edges send nothing). Exact gradients, integrated from "
+        "features are 0. Exact gradients, integrated from "
         "the one to the other, say what each node and each edge adds; the parts make up the "
-        "difference of the two outputs. Of an Energy Transformer also the attention that the CLS "
+        "difference of the two outputs. Also the attention that the CLS "
         "token gives each node, and the energy of each node in the last block.",
     .example = "  basin graph explain mutag.safetensors MUTAG.zip --graph 3 --svg why.svg\n",
     .option = table,

@@ -46,8 +46,6 @@ static void shards_are_settings(void **state) {
     assert_error(p, 1, "shards is 3, wanted a divisor of the batch, 16");
     p = run(state, GRAPHS(1) "--shards 17 -o m.safetensors");
     assert_error(p, 1, "shards is 17, wanted at most the batch, 16");
-    p = run(state, GRAPHS(1) "--preset gin --shards 2 -o m.safetensors");
-    assert_int_not_equal(p->code, 0);
 }
 
 static void folds_are_dealt(void **state) {

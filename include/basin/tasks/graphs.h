@@ -93,8 +93,7 @@ BASIN_API basin_status basin_graphs_unknown_labels(int64_t unknown[2] /* nodes, 
 /* Numbers in what a model's head reads of a row. */
 BASIN_API int64_t basin_graphs_width(const basin_graphs_model *model);
 /* What the head reads of each row of predictions, and its energy in the last block: in attention,
- * memories and couplings, of a graph the sums over its tokens. Either may be NULL; a GIN or GCN has
- * no energies. */
+ * memories and couplings, of a graph the sums over its tokens. Either may be NULL. */
 BASIN_API basin_status basin_graphs_embed(float *embedding /* [rows, width] */,
                                           float *energy /* [rows, 3] */, basin_graphs_model *model,
                                           const basin_graphs_data *data, basin_error *error);
@@ -151,8 +150,7 @@ BASIN_API double basin_graphs_merit(const basin_graphs_measures *measures,
                                     basin_graphs_target target);
 
 /* Which nodes and edges an output rests on. Beside the graph stands a blank one of the same shape:
- * features, positions and edge features are 0 (with GIN and GCN edges send nothing). What nodes and
- * edges add, by gradients integrated from the one to the other, makes up the difference. */
+ * features, positions and edge features are 0. What nodes and edges add, by gradients integrated from the one to the other, makes up the difference. */
 typedef struct basin_graphs_explanation {
     int64_t graph, nodes, edges; /* edges are directed, in the order of the set */
     int64_t column;              /* the class or value that it is about */
@@ -161,7 +159,7 @@ typedef struct basin_graphs_explanation {
     double *node, *edge;         /* [nodes] [edges] what each adds */
     double *attention;           /* [nodes] their share of the CLS token's attention */
     double *energy;              /* [nodes] in the last block */
-    bool has_energy;             /* an Energy Transformer; else these two are zeros */
+    bool has_energy;             /* else the last two are zeros */
 } basin_graphs_explanation;
 
 /* Of the one graph of the data. `column` -1: the likeliest class, or the first value. */

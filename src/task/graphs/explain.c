@@ -28,13 +28,12 @@ typedef struct lens {
     basin_graphset_batch data;
     basin_graph *graph;
     basin_params params;
-    basin_graphs_net net;
+    basin_graphs net;
     basin_graphs_batch batch;
     basin_graphs_view view;
-    basin_expr weight, pick, hide, output, score;
+    basin_expr pick, hide, output, score;
     basin_plan *plan;
     bool *is_node, *is_edge; /* [tokens] [pairs] */
-    float *ones;             /* [pairs] */
     path path[PATHS];        /* node features, positions, edges */
 } lens;
 
@@ -51,7 +50,6 @@ static void lens_close(lens *l) {
     for (int i = 0; i < PATHS; i++) free(l->path[i].now), free(l->path[i].added);
     free(l->is_node);
     free(l->is_edge);
-    free(l->ones);
 }
 
 /* ---- the plan ---- */
@@ -69,17 +67,15 @@ static void build_score(lens *l) {
 }
 
 static void build(lens *l) {
-    basin_graphs_net_config config = basin_graphs_model_net(l->model, NULL);
+    basin_graphs_config config = basin_graphs_model_config(l->model, NULL);
     const basin_graphset_batch *b = &l->data;
-    bool et = config.arch == BASIN_GRAPHS_ET;
-    if (basin_graphs_net_declare(&l->net, &l->params, &config)) return;
-    l->batch = basin_graphs_net_inputs(&l->net, l->graph, 1, b->nodes, b->pairs.pairs);
-    if (!et) l->weight = basin_input(l->graph, "message_weight", BASIN_SHAPE(b->pairs.pairs, 1));
-    l->output = basin_graphs_net_look(&l->view, &l->net, &l->batch, l->weight);
+    if (basin_graphs_declare(&l->net, &l->params, &config)) return;
+    l->batch = basin_graphs_inputs(&l->net, l->graph, 1, b->nodes, b->pairs.pairs);
+    basin_graphs_look(&l->view, &l->net, &l->batch);
+    l->output = basin_graphs_forward(&l->net, &l->batch);
     if (!l->output) return;
     build_score(l);
-    basin_expr moved[PATHS] = {l->batch.nodes, l->batch.positions,
-                               et ? l->batch.edge_features : l->weight};
+    basin_expr moved[PATHS] = {l->batch.nodes, l->batch.positions, l->batch.edge_features};
     for (int i = 0; i < PATHS; i++) {
         l->path[i].input = moved[i];
         if (moved[i]) l->path[i].slope = basin_grad(l->score, moved[i]);
@@ -154,13 +150,11 @@ static basin_status mark(lens *l, basin_error *error) {
     const basin_graphset_batch *b = &l->data;
     l->is_node = calloc((size_t)b->tokens, sizeof *l->is_node);
     l->is_edge = calloc((size_t)b->pairs.pairs + 1, sizeof *l->is_edge);
-    l->ones = calloc((size_t)b->pairs.pairs + 1, sizeof *l->ones);
-    if (!l->is_node || !l->is_edge || !l->ones) return no_memory(error);
+    if (!l->is_node || !l->is_edge) return no_memory(error);
     for (int64_t t = 1; t < b->tokens; t++) {
         l->is_node[t] = true;
         for (int32_t e = b->pairs.row[t] + 1; e < b->pairs.row[t + 1]; e++) l->is_edge[e] = true;
     }
-    for (int64_t e = 0; e < b->pairs.pairs; e++) l->ones[e] = 1;
     return BASIN_OK;
 }
 
@@ -168,7 +162,7 @@ static basin_status open_paths(lens *l, basin_error *error) {
     const basin_graphset_batch *b = &l->data;
     basin_status status = mark(l, error);
     if (status) return status;
-    const float *value[PATHS] = {b->feature, b->position, l->weight ? l->ones : b->edge_feature};
+    const float *value[PATHS] = {b->feature, b->position, b->edge_feature};
     const bool *moves[PATHS] = {NULL, l->is_node, l->is_edge};
     for (int i = 0; i < PATHS; i++) {
         path *p = &l->path[i];

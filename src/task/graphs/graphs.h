@@ -18,46 +18,38 @@
     X(SWITCH, cls_laplacian, "Eigenvectors of the graph with its CLS node, as published.",         \
       .needs = "eigenvectors!=0")                                                                  \
     X(SWITCH, cls_self, "Whether the CLS node attends to itself; in the paper no token does.",     \
-      .absent = "on", .needs = "arch=et attention=on")                                             \
+      .absent = "on", .needs = "attention=on")                                             \
     X(SWITCH, raw, "Labels as plain numbers, not one-hot.")                                        \
     X(SWITCH, standardise, "Attributes and targets to mean 0 and deviation 1.")                    \
     X(SWITCH, edge_sums, "Sums of edge features at their nodes.")                                  \
     X(INTEGER, degrees, "N", -1, 4096,                                                             \
       "One-hot degrees below N, or 32 where nodes have nothing else; -1: only there.")
 #define BASIN_GRAPHS_MODEL_SETTINGS(X)                                                             \
-    X(CHOICE, arch, BASIN_CHOICES("et", "gin", "gcn"),                                             \
-      "The model: Energy Transformer, or GIN or GCN to compare with. These have `blocks` layers "  \
-      "of `dim` units.",                                                                           \
-      .absent = "et")                                                                              \
-    X(SWITCH, learn_epsilon, "GIN: learn how much a node's own row counts.", .absent = "off",      \
-      .needs = "arch=gin")                                                                         \
     BASIN_BLOCK_SETTINGS(X)                                                                        \
     X(INTEGER, couplings, "N", 0, 4096,                                                            \
-      "Heads of couplings between the nodes of an edge; 0: none.", .absent = "0",                  \
-      .needs = "arch=et")                                                                          \
+      "Heads of couplings between the nodes of an edge; 0: none.", .absent = "0")                                                                          \
     X(INTEGER, blocks, "S", 1, BASIN_MAX_BLOCKS, "Blocks, each with weights of its own.")          \
     X(REAL, noise, "X", 0, 1e3, "Noise of the descent in training; with implicit none.",           \
-      .needs = "arch=et implicit=off")                                                             \
-    X(SWITCH, mix, "Mixing of heads, as in the published code.", .needs = "arch=et attention=on")  \
+      .needs = "implicit=off")                                                             \
+    X(SWITCH, mix, "Mixing of heads, as in the published code.", .needs = "attention=on")  \
     X(CHOICE, adjacency, BASIN_CHOICES("conv", "bilinear", "edges", "none"),                       \
       "The factor of an edge's scores: the paper's convolution, which depends on the order of "    \
       "nodes; a bilinear form; edge features alone; none.",                                        \
-      .needs = "arch=et attention=on,reconstruct=on")                                              \
+      .needs = "attention=on,reconstruct=on")                                              \
     X(CHOICE, readout,                                                                             \
       BASIN_CHOICES("auto", "cls", "mean", "sum", "cls+mean", "cls+sum", "cls+sized",              \
                     "cls+mean+sized"),                                                             \
       "What the head reads. auto: cls+sum for values, cls+mean+sized for classes.")                \
-    X(INTEGER, hidden, "N", 0, 65536, "Hidden units of the head; 0: it is linear.",                \
-      .needs = "arch=et")                                                                          \
-    X(SWITCH, norm_head, "A layer norm before the head.", .needs = "arch=et")                      \
+    X(INTEGER, hidden, "N", 0, 65536, "Hidden units of the head; 0: it is linear.")                                                                          \
+    X(SWITCH, norm_head, "A layer norm before the head.")                      \
     X(REAL, dropout, "X", 0, 0.99, "Dropout in the head.")                                         \
-    X(SWITCH, reconstruct, "Also reconstruct the edge features.", .needs = "arch=et")              \
-    X(SWITCH, reconstruct_all, "All of an edge's features; off: the first alone, as 0.1 did.",     \
-      .absent = "on", .needs = "arch=et reconstruct=on")                                           \
+    X(SWITCH, reconstruct, "Also reconstruct the edge features.")              \
+    X(SWITCH, reconstruct_all, "All of an edge's features; off: the first alone.",     \
+      .absent = "on", .needs = "reconstruct=on")                                           \
     X(REAL, query_deviation, "X", 0, 100, "Deviation of first attention weights; 0: 1 / sqrt(D).", \
-      .needs = "arch=et attention=on")                                                             \
+      .needs = "attention=on")                                                             \
     X(REAL, memory_deviation, "X", 0, 100, "Deviation of first memories; 0: 1 / sqrt(D).",         \
-      .needs = "arch=et hopfield=on")                                                              \
+      .needs = "hopfield=on")                                                              \
     X(INTEGER, outputs, "C", 0, 1 << 20,                                                           \
       "At least so many outputs; the published TU heads have "                                     \
       "10.")
@@ -77,10 +69,6 @@ typedef struct basin_graphs_settings {
 } basin_graphs_settings;
 
 extern const basin_task_settings basin_graphs_task;
-/* An error where a setting has no effect on the kind of model and is not as in the default. */
-basin_status basin_graphs_arch_check(const basin_graphs_settings *settings, basin_error *error);
-/* Whether this kind of model makes anything of edge features. */
-bool basin_graphs_sees_edges(const basin_graphs_settings *settings);
 basin_status basin_graphs_settings_check(const basin_graphs_settings *settings, basin_error *error);
 /* Those of the public object, checked. */
 basin_status basin_graphs_settings_take(const basin_graphs_settings **values,
@@ -128,10 +116,9 @@ basin_status basin_graphs_model_take_classes(basin_graphs_model *model, const ba
                                              basin_error *error);
 /* The last step of making or reading one: the store, and the parameters declared. */
 basin_status basin_graphs_model_start(basin_graphs_model *model, basin_error *error);
-/* The Energy Transformer that settings and encoding describe; without noise and seed. */
-basin_graphs_config basin_graphs_model_config(const basin_graphs_model *model);
-/* The expressions' model, of any kind; with a seed for training. */
-basin_graphs_net_config basin_graphs_model_net(const basin_graphs_model *model, basin_expr seed);
+/* The Energy Transformer that settings and encoding describe; with a seed for training, else without
+ * noise. */
+basin_graphs_config basin_graphs_model_config(const basin_graphs_model *model, basin_expr seed);
 
 /* The metadata of files: kind, settings, encoding. Free them. */
 enum { BASIN_GRAPHS_META = 3 };
@@ -198,7 +185,7 @@ typedef struct basin_graphs_plan {
     int64_t used; /* when it was used last */
     basin_graph *graph;
     basin_params params;
-    basin_graphs_net net;
+    basin_graphs net;
     basin_graphs_batch batch;
     basin_expr seed, target, weight, pair_weight, output, loss;
     basin_graphs_view view; /* of what is inside, for scores with sinks */

@@ -85,11 +85,6 @@ void basin_graphs_note_unused(const basin_settings *settings, const basin_graphs
                          "no edge of %s has its reverse: only its first node sees the other. "
                          "Undirected edges are listed both ways",
                          set->name);
-    if (set->edge_attributes + set->edge_labels > 0 && !basin_graphs_sees_edges(settings->values))
-        basin_watch_note(watch,
-                         "a GCN does not see the edge features of %s; edge_sums would add them to "
-                         "its nodes",
-                         set->name);
 }
 
 /* ---- walks and positions ---- */

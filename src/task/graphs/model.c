@@ -31,7 +31,7 @@ static int read_of(const basin_graphs_model *model) {
     return read;
 }
 
-basin_graphs_config basin_graphs_model_config(const basin_graphs_model *model) {
+basin_graphs_config basin_graphs_model_config(const basin_graphs_model *model, basin_expr seed) {
     const basin_graphs_settings *s = &model->settings;
     double root = 1 / sqrt((double)s->dim);
     basin_init query = {BASIN_INIT_NORMAL, s->query_deviation > 0 ? s->query_deviation : root};
@@ -45,7 +45,7 @@ basin_graphs_config basin_graphs_model_config(const basin_graphs_model *model) {
                                            .couplings = s->couplings,
                                            .coupling_features = model->encoding.edge_features,
                                            .init_query = query, .init_memory = memory},
-                                 .descent = {BASIN_DESCENT_OF(s), .recompute = s->recompute},
+                                 .descent = {BASIN_DESCENT_OF(s), .recompute = s->recompute, .seed = seed, .noise = seed && !s->implicit ? s->noise : 0},
                                  .adjacency = adjacency_of(s->adjacency),
                                  .read = read_of(model),
                                  .hidden = s->hidden,
@@ -58,8 +58,8 @@ basin_graphs_config basin_graphs_model_config(const basin_graphs_model *model) {
 /* ---- making one ---- */
 
 basin_status basin_graphs_model_start(basin_graphs_model *model, basin_error *error) {
-    basin_graphs_net declared;
-    basin_graphs_net_config config = basin_graphs_model_net(model, NULL);
+    basin_graphs declared;
+    basin_graphs_config config = basin_graphs_model_config(model, NULL);
     model->face = (basin_settings){.kind = &basin_graphs_task, .values = &model->settings};
     model->encoding.no_cls_self = !model->settings.cls_self;
     basin_status status = basin_graphs_settings_check(&model->settings, error);
@@ -69,7 +69,7 @@ basin_status basin_graphs_model_start(basin_graphs_model *model, basin_error *er
     model->graph = basin_graph_new();
     if (!model->graph) return no_memory(error);
     basin_params_begin(&model->params, model->graph);
-    basin_graphs_net_declare(&declared, &model->params, &config);
+    basin_graphs_declare(&declared, &model->params, &config);
     const basin_error *found = basin_graph_error(model->graph);
     return found ? basin_fail(error, found->status, "%s", found->text) : BASIN_OK;
 }

@@ -6,15 +6,14 @@
 
 #include "task/graphs/graphs.h"
 
-/* The axes of a parameter that its inputs run over: products of the form x W have them first (all
- * of GIN and GCN, whose parameters are "layerN.NAME"), those with weights [.., D] last. */
+/* The axes of a parameter that its inputs run over: products of the form x W have them first,
+ * those with weights [.., D] last. */
 static void inputs_of(int *axis, int *count, basin_expr state) {
     static const char *const first[] = {"enc_w", "pos_w", "adj_w", "dec_w", "hidden_w", "edge_w"};
     int rank = basin_expr_shape(state).rank;
     *axis = rank - 1, *count = 1;
     for (size_t i = 0; i < sizeof first / sizeof *first; i++)
         if (!strcmp(basin_expr_name(state), first[i])) *axis = 0;
-    if (!strncmp(basin_expr_name(state), "layer", 5)) *axis = 0;
     if (!strcmp(basin_expr_name(state), "conv")) *axis = 1, *count = 2;
 }
 
@@ -48,8 +47,8 @@ static basin_expr value_loss(const basin_graphs_plan *p) {
 }
 
 static basin_expr edge_loss(const basin_graphs_plan *p) {
-    basin_expr found = basin_graphs_edges(&p->net.et, &p->batch), want = p->batch.edge_features;
-    if (p->net.et.config.reconstruct_first) want = basin_slice(want, 1, 0, 1);
+    basin_expr found = basin_graphs_edges(&p->net, &p->batch), want = p->batch.edge_features;
+    if (p->net.config.reconstruct_first) want = basin_slice(want, 1, 0, 1);
     basin_expr error = basin_square(basin_sub(found, want)); /* [pairs, P or 1] */
     return basin_sum_all(basin_mul(p->pair_weight, error));
 }
@@ -71,13 +70,13 @@ static void build_loss(basin_graphs_plan *p, const basin_graphs_model *model) {
 static void build(basin_graphs_plan *p, const basin_graphs_model *model, bool training, bool noisy,
                   bool look) {
     if (training || noisy) p->seed = basin_index(p->graph, "seed", BASIN_SHAPE(2));
-    basin_graphs_net_config config = basin_graphs_model_net(model, p->seed);
-    if (!training) config.et.drop = 0; /* noisy use keeps the noise of the descent alone */
-    if (basin_graphs_net_declare(&p->net, &p->params, &config)) return;
-    p->batch = basin_graphs_net_inputs(&p->net, p->graph, p->capacity.graphs,
+    basin_graphs_config config = basin_graphs_model_config(model, p->seed);
+    if (!training) config.drop = 0; /* noisy use keeps the noise of the descent alone */
+    if (basin_graphs_declare(&p->net, &p->params, &config)) return;
+    p->batch = basin_graphs_inputs(&p->net, p->graph, p->capacity.graphs,
                                        p->capacity.tokens - p->capacity.graphs, p->capacity.pairs);
-    p->output = look ? basin_graphs_net_look(&p->view, &p->net, &p->batch, NULL)
-                     : basin_graphs_net_forward(&p->net, &p->batch);
+    if (look) basin_graphs_look(&p->view, &p->net, &p->batch);
+    p->output = basin_graphs_forward(&p->net, &p->batch);
     if (training && p->output) build_loss(p, model);
 }
 

@@ -32,10 +32,8 @@ basin_status basin_graphs_settings_check(const basin_graphs_settings *s, basin_e
     return BASIN_OK;
 }
 
-/* Of a model to be trained; one in a file may have been trained when defaults were others. */
 static basin_status check(const void *values, basin_error *error) {
-    basin_status status = basin_graphs_settings_check(values, error);
-    return status ? status : basin_graphs_arch_check(values, error);
+    return basin_graphs_settings_check(values, error);
 }
 
 basin_status basin_graphs_settings_take(const basin_graphs_settings **values,

@@ -198,12 +198,9 @@ basin_status basin_graphs_score_noisy(basin_graphs_measures *measures, int64_t c
                                       basin_error *error) {
     use u;
     basin_graphs_plans plans;
-    if (strcmp(model->settings.arch, "et") != 0)
-        return basin_fail(error, BASIN_UNSUPPORTED, "a %s has no noise; wanted arch et",
-                          model->settings.arch);
     if (model->settings.implicit)
         return basin_fail(error, BASIN_UNSUPPORTED,
-                          "the model descends to rest (implicit), without noise: every evaluation "
+                          "the model descends to a fixed point (implicit), without noise: every evaluation "
                           "would be the same");
     if (!(model->settings.noise > 0))
         return basin_fail(error, BASIN_BAD_VALUE,
@@ -225,19 +222,15 @@ basin_status basin_graphs_score_noisy(basin_graphs_measures *measures, int64_t c
 }
 
 int64_t basin_graphs_width(const basin_graphs_model *model) {
-    basin_graphs_net_config config = basin_graphs_model_net(model, NULL);
-    int parts = 0, read = config.et.read;
-    if (config.arch != BASIN_GRAPHS_ET) return config.gnn.dim;
+    basin_graphs_config config = basin_graphs_model_config(model, NULL);
+    int parts = 0, read = config.read;
     for (int flag = BASIN_READ_CLS; flag <= BASIN_READ_SIZED; flag *= 2) parts += (read & flag) > 0;
-    return config.et.block.dim * (parts ? parts : 1);
+    return config.block.dim * (parts ? parts : 1);
 }
 
 basin_status basin_graphs_embed(float *embedding, float *energy, basin_graphs_model *model,
                                 const basin_graphs_data *data, basin_error *error) {
     use u;
-    if (energy && strcmp(model->settings.arch, "et") != 0)
-        return basin_fail(error, BASIN_UNSUPPORTED, "a %s has no energies; wanted arch et",
-                          model->settings.arch);
     basin_status status =
         use_open(&u, model, data, false, (basin_graphs_sinks){embedding, energy}, error);
     use_close(&u);

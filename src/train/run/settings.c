@@ -231,12 +231,28 @@ static basin_status from_json(void *values, const basin_setting *s, const cJSON 
     return status;
 }
 
+/* Settings that files of earlier versions have and that went, with the one value that still means
+ * what it did. */
+static const struct {
+    const char *name, *json;
+} gone[] = {{"arch", "\"et\""}, {"learn_epsilon", "false"}};
+
+static bool is_gone(const cJSON *item) {
+    char *value = cJSON_PrintUnformatted(item);
+    bool found = false;
+    for (size_t i = 0; value && i < sizeof gone / sizeof *gone && !found; i++)
+        found = !strcmp(gone[i].name, item->string) && !strcmp(gone[i].json, value);
+    cJSON_free(value);
+    return found;
+}
+
 static basin_status check_names(const cJSON *object, const basin_setting *table, const char *path,
                                 basin_error *error) {
     const cJSON *item;
     cJSON_ArrayForEach(item, object) {
         const char *reason =
-            !basin_setting_find(table, item->string) ? "is not known to this version"
+            !basin_setting_find(table, item->string) && !is_gone(item)
+                ? "is not known to this version"
             : cJSON_GetObjectItemCaseSensitive(object, item->string) != item ? "is there twice"
                                                                              : NULL;
         if (reason)
