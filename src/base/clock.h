@@ -10,7 +10,7 @@ double basin_thread_clock(void); /* processor time of this thread */
 
 /* The day of `seconds` since 1970, UTC: "2026-11-15". Asks no time zone, whose tables the C library
  * would keep. */
-enum { BASIN_DAY_TEXT = 48 };
+enum { BASIN_DAY_TEXT = 64 }; /* as long as gcc takes the largest numbers to be */
 char *basin_day_print(char text[BASIN_DAY_TEXT], int64_t seconds);
 
 #endif

@@ -10,7 +10,9 @@ static void same_bits(void **state, const char *command) {
     p = run_ranks(state, 2, line);
     if (p->code) fail_msg("%s", p->err);
     assert_int_equal(basin_lines(p->err), 0);
-    assert_null(strstr(strchr(p->out, '\n') + 1, "parameters")); /* one rank has printed */
+    const char *printed = strstr(p->out, "parameters");
+    assert_non_null(printed);
+    assert_null(strstr(printed + 1, "parameters")); /* one rank has printed */
     same_file(state, "one.safetensors", "two.safetensors");
     snprintf(line, sizeof line,
              "cd '%s' && for i in one two; do sed 's/\"items_per_second.*//; s/\"seconds.*//' "
@@ -38,6 +40,26 @@ static void moments_are_divided(void **state) {
         if (p->code) fail_msg("%s", p->err);
         same_file(state, "one.safetensors", "two.safetensors");
     }
+}
+
+/* Lion and SGD keep one moment, frozen parameters none: checkpoints have what there is. */
+static void every_optimiser_resumes(void **state) {
+    static const char *const kind[] = {"--optimiser lion", "--optimiser sgd", "--embedding-rate 0"};
+    const char *more = "--shards 8 --keep-checkpoint --resume --quiet";
+    for (int i = 0; i < 3; i++)
+        for (int epochs = 1; epochs <= 2; epochs++) {
+            const program *p = run(state, TEXTS(1) "--epochs %d %s %s -o %d.safetensors", epochs,
+                                   kind[i], more, i);
+            if (p->code) fail_msg("%s: %s", kind[i], p->err);
+            p = run_mpi(state,
+                        "-n 2 $PROGRAM " TEXTS(1) "--epochs %d %s %s --divide -o two%d.safetensors",
+                        epochs, kind[i], more, i);
+            if (p->code) fail_msg("%s: %s", kind[i], p->err);
+            char one[40], two[40];
+            snprintf(one, sizeof one, "%d.safetensors", i);
+            snprintf(two, sizeof two, "two%d.safetensors", i);
+            same_file(state, one, two);
+        }
 }
 
 /* A model of one shard is what it was before there were shards: no gradient passes through sums. */
@@ -118,6 +140,31 @@ static void ranks_must_be_asked_for_the_same(void **state) {
     assert_int_equal(system(path), 0);
 }
 
+/* As many graphs, one of which has another class. */
+static void ranks_must_have_the_same_data(void **state) {
+    static const char *const folder[] = {"one", "two"};
+    static const char *const file[] = {"one/set.safetensors", "two/set.safetensors"};
+    char line[2 * PATH_TEXT], path[PATH_TEXT];
+    basin_graphset set;
+    basin_error error;
+    world_new(&set, BASIN_GRAPHS_CLASSES, 60, 4, NULL);
+    for (int i = 0; i < 2; i++) {
+        if (i) set.class_of[0] = !set.class_of[0];
+        snprintf(line, sizeof line, "mkdir '%s/%s'", (const char *)*state, folder[i]);
+        assert_int_equal(system(line), 0);
+        must(basin_graphset_write(folder_path(path, state, file[i]), &set, &error), &error);
+    }
+    basin_graphset_free(&set);
+    const program *p = run_mpi(state, "-n 1 --wdir one $PROGRAM " GRAPHS(
+                                          1) "-o m.safetensors : -n "
+                                             "1 --wdir two $PROGRAM " GRAPHS(1) "-o m.safetensors");
+    assert_int_not_equal(p->code, 0);
+    assert_int_equal(basin_lines(p->err), 1);
+    assert_contains(p->err, "the graphs differ from those of rank 0, as their digests do");
+    snprintf(line, sizeof line, "cd '%s' && rm -r one two", (const char *)*state);
+    assert_int_equal(system(line), 0);
+}
+
 static void usage_is_told_once(void **state) {
     const program *p = run_ranks(state, 2, "image train --nonsense");
     assert_int_equal(p->code, 2);
@@ -147,11 +194,13 @@ int main(void) {
         cmocka_unit_test_setup_teardown(graphs_have_the_same_bits, work_new, program_teardown),
         cmocka_unit_test_setup_teardown(texts_have_the_same_bits, work_new, program_teardown),
         cmocka_unit_test_setup_teardown(moments_are_divided, work_new, program_teardown),
+        cmocka_unit_test_setup_teardown(every_optimiser_resumes, work_new, program_teardown),
         cmocka_unit_test_setup_teardown(shards_are_settings, work_new, program_teardown),
         cmocka_unit_test_setup_teardown(folds_are_dealt, work_new, program_teardown),
         cmocka_unit_test_setup_teardown(failures_are_told_once, work_new, program_teardown),
         cmocka_unit_test_setup_teardown(ranks_must_be_asked_for_the_same, work_new,
                                         program_teardown),
+        cmocka_unit_test_setup_teardown(ranks_must_have_the_same_data, work_new, program_teardown),
         cmocka_unit_test_setup_teardown(usage_is_told_once, work_new, program_teardown),
         cmocka_unit_test_setup_teardown(alone_needs_no_mpi, work_new, program_teardown),
     };

@@ -150,7 +150,8 @@ BASIN_API double basin_graphs_merit(const basin_graphs_measures *measures,
                                     basin_graphs_target target);
 
 /* Which nodes and edges an output rests on. Beside the graph stands a blank one of the same shape:
- * features, positions and edge features are 0. What nodes and edges add, by gradients integrated from the one to the other, makes up the difference. */
+ * features, positions and edge features are 0. What nodes and edges add, by gradients integrated
+ * from the one to the other, makes up the difference. */
 typedef struct basin_graphs_explanation {
     int64_t graph, nodes, edges; /* edges are directed, in the order of the set */
     int64_t column;              /* the class or value that it is about */

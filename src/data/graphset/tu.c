@@ -41,6 +41,7 @@ typedef struct folder {
     text file[FILES];
     bool bare;          /* classes and values of graphs are not looked at */
     size_t held, limit; /* bytes of text, and of memory that may be taken */
+    size_t packed;      /* bytes of the archive; 0: a folder */
 } folder;
 
 static void folder_free(folder *f) {
@@ -62,7 +63,13 @@ static int kind_of(const char *name) {
 
 /* Counts `bytes` more of text against what is allowed; a byte may become a number of eight. */
 static basin_status take_room(folder *f, size_t bytes, basin_error *error) {
+    enum { MUCH = 1 << 26, RATIO = 100 }; /* real sets shrink to a tenth or so */
     f->held += bytes;
+    if (f->packed && f->held > MUCH && f->held / RATIO > f->packed)
+        return basin_fail(error, BASIN_BAD_FILE,
+                          "%s: its %zu bytes unpack to more than %d times as many; wanted a "
+                          "TUDataset (unpack it into a folder if it is one)",
+                          f->path, f->packed, RATIO);
     return basin_memory_check(5.0 * (double)f->held, f->limit, f->path, BASIN_NO_MEMORY, error);
 }
 
@@ -135,6 +142,7 @@ static basin_status load_archive(folder *f, const void *bytes, size_t size, basi
     basin_archive archive;
     struct archive_entry *entry;
     int code = ARCHIVE_OK;
+    f->packed = size;
     basin_status status = basin_archive_open(&archive, bytes, size, f->path,
                                              "folder or archive of a TUDataset", error);
     if (status) return status;

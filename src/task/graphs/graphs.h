@@ -18,7 +18,7 @@
     X(SWITCH, cls_laplacian, "Eigenvectors of the graph with its CLS node, as published.",         \
       .needs = "eigenvectors!=0")                                                                  \
     X(SWITCH, cls_self, "Whether the CLS node attends to itself; in the paper no token does.",     \
-      .absent = "on", .needs = "attention=on")                                             \
+      .absent = "on", .needs = "attention=on")                                                     \
     X(SWITCH, raw, "Labels as plain numbers, not one-hot.")                                        \
     X(SWITCH, standardise, "Attributes and targets to mean 0 and deviation 1.")                    \
     X(SWITCH, edge_sums, "Sums of edge features at their nodes.")                                  \
@@ -27,29 +27,29 @@
 #define BASIN_GRAPHS_MODEL_SETTINGS(X)                                                             \
     BASIN_BLOCK_SETTINGS(X)                                                                        \
     X(INTEGER, couplings, "N", 0, 4096,                                                            \
-      "Heads of couplings between the nodes of an edge; 0: none.", .absent = "0")                                                                          \
+      "Heads of couplings between the nodes of an edge; 0: none.", .absent = "0")                  \
     X(INTEGER, blocks, "S", 1, BASIN_MAX_BLOCKS, "Blocks, each with weights of its own.")          \
     X(REAL, noise, "X", 0, 1e3, "Noise of the descent in training; with implicit none.",           \
-      .needs = "implicit=off")                                                             \
-    X(SWITCH, mix, "Mixing of heads, as in the published code.", .needs = "attention=on")  \
+      .needs = "implicit=off")                                                                     \
+    X(SWITCH, mix, "Mixing of heads, as in the published code.", .needs = "attention=on")          \
     X(CHOICE, adjacency, BASIN_CHOICES("conv", "bilinear", "edges", "none"),                       \
       "The factor of an edge's scores: the paper's convolution, which depends on the order of "    \
       "nodes; a bilinear form; edge features alone; none.",                                        \
-      .needs = "attention=on,reconstruct=on")                                              \
+      .needs = "attention=on,reconstruct=on")                                                      \
     X(CHOICE, readout,                                                                             \
       BASIN_CHOICES("auto", "cls", "mean", "sum", "cls+mean", "cls+sum", "cls+sized",              \
                     "cls+mean+sized"),                                                             \
       "What the head reads. auto: cls+sum for values, cls+mean+sized for classes.")                \
-    X(INTEGER, hidden, "N", 0, 65536, "Hidden units of the head; 0: it is linear.")                                                                          \
-    X(SWITCH, norm_head, "A layer norm before the head.")                      \
+    X(INTEGER, hidden, "N", 0, 65536, "Hidden units of the head; 0: it is linear.")                \
+    X(SWITCH, norm_head, "A layer norm before the head.")                                          \
     X(REAL, dropout, "X", 0, 0.99, "Dropout in the head.")                                         \
-    X(SWITCH, reconstruct, "Also reconstruct the edge features.")              \
-    X(SWITCH, reconstruct_all, "All of an edge's features; off: the first alone.",     \
-      .absent = "on", .needs = "reconstruct=on")                                           \
+    X(SWITCH, reconstruct, "Also reconstruct the edge features.")                                  \
+    X(SWITCH, reconstruct_all, "All of an edge's features; off: the first alone.", .absent = "on", \
+      .needs = "reconstruct=on")                                                                   \
     X(REAL, query_deviation, "X", 0, 100, "Deviation of first attention weights; 0: 1 / sqrt(D).", \
-      .needs = "attention=on")                                                             \
+      .needs = "attention=on")                                                                     \
     X(REAL, memory_deviation, "X", 0, 100, "Deviation of first memories; 0: 1 / sqrt(D).",         \
-      .needs = "hopfield=on")                                                              \
+      .needs = "hopfield=on")                                                                      \
     X(INTEGER, outputs, "C", 0, 1 << 20,                                                           \
       "At least so many outputs; the published TU heads have "                                     \
       "10.")
@@ -116,8 +116,8 @@ basin_status basin_graphs_model_take_classes(basin_graphs_model *model, const ba
                                              basin_error *error);
 /* The last step of making or reading one: the store, and the parameters declared. */
 basin_status basin_graphs_model_start(basin_graphs_model *model, basin_error *error);
-/* The Energy Transformer that settings and encoding describe; with a seed for training, else without
- * noise. */
+/* The Energy Transformer that settings and encoding describe; with a seed for training, else
+ * without noise. */
 basin_graphs_config basin_graphs_model_config(const basin_graphs_model *model, basin_expr seed);
 
 /* The metadata of files: kind, settings, encoding. Free them. */

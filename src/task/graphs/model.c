@@ -36,23 +36,24 @@ basin_graphs_config basin_graphs_model_config(const basin_graphs_model *model, b
     double root = 1 / sqrt((double)s->dim);
     basin_init query = {BASIN_INIT_NORMAL, s->query_deviation > 0 ? s->query_deviation : root};
     basin_init memory = {BASIN_INIT_NORMAL, s->memory_deviation > 0 ? s->memory_deviation : root};
-    return (basin_graphs_config){.features = model->encoding.features,
-                                 .edge_features = model->encoding.edge_features,
-                                 .positions = s->eigenvectors + s->walks,
-                                 .outputs = model->outputs,
-                                 .blocks = (int)s->blocks,
-                                 .block = {BASIN_BLOCK_OF(s), .mix = s->mix,
-                                           .couplings = s->couplings,
-                                           .coupling_features = model->encoding.edge_features,
-                                           .init_query = query, .init_memory = memory},
-                                 .descent = {BASIN_DESCENT_OF(s), .recompute = s->recompute, .seed = seed, .noise = seed && !s->implicit ? s->noise : 0},
-                                 .adjacency = adjacency_of(s->adjacency),
-                                 .read = read_of(model),
-                                 .hidden = s->hidden,
-                                 .norm_head = s->norm_head,
-                                 .drop = s->dropout,
-                                 .reconstruct = s->reconstruct,
-                                 .reconstruct_first = !s->reconstruct_all};
+    return (basin_graphs_config){
+        .features = model->encoding.features,
+        .edge_features = model->encoding.edge_features,
+        .positions = s->eigenvectors + s->walks,
+        .outputs = model->outputs,
+        .blocks = (int)s->blocks,
+        .block = {BASIN_BLOCK_OF(s), .mix = s->mix, .couplings = s->couplings,
+                  .coupling_features = model->encoding.edge_features, .init_query = query,
+                  .init_memory = memory},
+        .descent = {BASIN_DESCENT_OF(s), .recompute = s->recompute, .seed = seed,
+                    .noise = seed && !s->implicit ? s->noise : 0},
+        .adjacency = adjacency_of(s->adjacency),
+        .read = read_of(model),
+        .hidden = s->hidden,
+        .norm_head = s->norm_head,
+        .drop = s->dropout,
+        .reconstruct = s->reconstruct,
+        .reconstruct_first = !s->reconstruct_all};
 }
 
 /* ---- making one ---- */

@@ -74,7 +74,7 @@ static void build(basin_graphs_plan *p, const basin_graphs_model *model, bool tr
     if (!training) config.drop = 0; /* noisy use keeps the noise of the descent alone */
     if (basin_graphs_declare(&p->net, &p->params, &config)) return;
     p->batch = basin_graphs_inputs(&p->net, p->graph, p->capacity.graphs,
-                                       p->capacity.tokens - p->capacity.graphs, p->capacity.pairs);
+                                   p->capacity.tokens - p->capacity.graphs, p->capacity.pairs);
     if (look) basin_graphs_look(&p->view, &p->net, &p->batch);
     p->output = basin_graphs_forward(&p->net, &p->batch);
     if (training && p->output) build_loss(p, model);

@@ -199,9 +199,10 @@ basin_status basin_graphs_score_noisy(basin_graphs_measures *measures, int64_t c
     use u;
     basin_graphs_plans plans;
     if (model->settings.implicit)
-        return basin_fail(error, BASIN_UNSUPPORTED,
-                          "the model descends to a fixed point (implicit), without noise: every evaluation "
-                          "would be the same");
+        return basin_fail(
+            error, BASIN_UNSUPPORTED,
+            "the model descends to a fixed point (implicit), without noise: every evaluation "
+            "would be the same");
     if (!(model->settings.noise > 0))
         return basin_fail(error, BASIN_BAD_VALUE,
                           "the model has noise 0: every evaluation would be the same");

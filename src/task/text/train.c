@@ -351,6 +351,7 @@ static basin_run_task task_of(job *j) {
         .scored = "",
         .owner = j->shards.owner,
         .own = j->shards.own,
+        .some_moments = optimiser_named(s->optimiser) != BASIN_ADAMW || s->embedding_rate == 0,
         .begin = begin,
         .step = step,
         .score = scored ? score : NULL,

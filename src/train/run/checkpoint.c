@@ -1,10 +1,14 @@
 /* Checkpoints of runs: every state of the store that belongs to a parameter, and where the run
- * stands; see state.h. */
+ * stands as JSON in the metadata, every number by its name. See inside.h. */
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/try.h"
+#include "io/json.h"
 #include "train/restore.h"
-#include "train/run/share.h"
+#include "train/run/inside.h"
 
 enum { NAME = 320 };
 
@@ -13,33 +17,35 @@ enum { NAME = 320 };
 static basin_status copy_state(basin_store *store, const char *to, const char *from,
                                basin_error *error) {
     basin_tensor tensor;
-    basin_status status = basin_store_read(store, from, &tensor, error);
-    if (status) return status;
-    status = basin_store_write(store, to, &tensor, error);
+    BASIN_TRY(basin_store_read(store, from, &tensor, error));
+    basin_status status = basin_store_write(store, to, &tensor, error);
     basin_tensor_free(&tensor);
     return status;
 }
 
+bool basin_run_has_state(const basin_store *store, const char *name) {
+    for (int i = 0; i < basin_store_count(store); i++)
+        if (!strcmp(basin_store_name(store, i), name)) return true;
+    return false;
+}
+
 basin_status basin_states_copy(basin_store *store, const basin_params *params, const char *to,
                                const char *from, basin_error *error) {
-    basin_status status = BASIN_OK;
-    for (size_t i = 0; i < params->count && !status; i++) {
+    for (size_t i = 0; i < params->count; i++) {
         char a[NAME], b[NAME];
         const char *name = basin_expr_name(params->param[i].state);
         snprintf(a, sizeof a, "%s%s", to, name);
         snprintf(b, sizeof b, "%s%s", from, name);
-        status = copy_state(store, a, b, error);
+        BASIN_TRY(copy_state(store, a, b, error));
     }
-    return status;
+    return BASIN_OK;
 }
 
 bool basin_states_exist(basin_store *store, const basin_params *params, const char *prefix) {
     char name[NAME];
     if (!params->count) return false;
     snprintf(name, sizeof name, "%s%s", prefix, basin_expr_name(params->param[0].state));
-    for (int i = 0; i < basin_store_count(store); i++)
-        if (!strcmp(basin_store_name(store, i), name)) return true;
-    return false;
+    return basin_run_has_state(store, name);
 }
 
 /* ---- whose a state is ---- */
@@ -114,16 +120,19 @@ static basin_status add_states(basin_bundle *bundle, const basin_run_task *task,
     return status;
 }
 
-basin_status basin_run_save(basin_run *run, basin_error *error) {
+static basin_status fill(basin_bundle *bundle, basin_run *run, basin_error *error) {
     const basin_run_task *task = run->task;
+    BASIN_TRY(task->describe(task->context, bundle, error));
+    BASIN_TRY(add_data(bundle, task, error));
+    BASIN_TRY(basin_run_state_write(bundle, &run->at, error));
+    BASIN_TRY(add_states(bundle, task, error));
+    return basin_run_share_moments(run, bundle, error);
+}
+
+basin_status basin_run_save(basin_run *run, basin_error *error) {
     basin_bundle *bundle;
-    basin_status status = basin_bundle_new(&bundle, error);
-    if (status) return status;
-    status = task->describe(task->context, bundle, error);
-    if (!status) status = add_data(bundle, task, error);
-    if (!status) status = basin_run_state_write(bundle, &run->at, error);
-    if (!status) status = add_states(bundle, task, error);
-    if (!status) status = basin_run_share_moments(run, bundle, error);
+    BASIN_TRY(basin_bundle_new(&bundle, error));
+    basin_status status = fill(bundle, run, error);
     if (!status) status = basin_safetensors_write(run->checkpoint, bundle, error);
     basin_bundle_free(bundle);
     return status;
@@ -143,42 +152,231 @@ static basin_status restore_tensor(const basin_run_task *task, const basin_bundl
                       basin_bundle_path(bundle), name);
 }
 
-/* A parameter, and the optimiser's two moments of it once a step has been taken; a statistic has
- * none. */
-static basin_status check_there(const basin_bundle *bundle, const char *name, bool moments,
-                                basin_error *error) {
+/* A parameter, and the optimiser's moments of it once a step has been taken: both, or where the
+ * task has `some_moments` (Lion and SGD keep one, frozen parameters and statistics none) those that
+ * the trainer has put into the store. */
+static basin_status check_there(const basin_run_task *task, const basin_bundle *bundle,
+                                const basin_param *param, bool moments, basin_error *error) {
     static const char *const suffix[] = {"", ".m", ".v"};
-    basin_status status = BASIN_OK;
-    for (int i = 0; i < (moments ? 3 : 1) && !status; i++) {
+    for (int i = 0; i < (moments && !param->statistic ? 3 : 1); i++) {
         const basin_tensor *tensor;
         char text[NAME];
-        snprintf(text, sizeof text, "%s%s", name, suffix[i]);
-        status = basin_bundle_get(&tensor, bundle, text, error);
+        snprintf(text, sizeof text, "%s%s", basin_expr_name(param->state), suffix[i]);
+        if (i && task->some_moments && !basin_run_has_state(task->store, text)) continue;
+        BASIN_TRY(basin_bundle_get(&tensor, bundle, text, error));
     }
-    return status;
+    return BASIN_OK;
 }
 
 static basin_status restore_store(const basin_run_task *task, const basin_bundle *bundle,
                                   bool moments, basin_error *error) {
-    basin_status status = BASIN_OK;
-    for (size_t i = 0; i < task->params->count && !status; i++)
-        status = check_there(bundle, basin_expr_name(task->params->param[i].state),
-                             moments && !task->params->param[i].statistic, error);
-    for (size_t i = 0; i < basin_bundle_count(bundle) && !status; i++) {
-        status = restore_tensor(task, bundle, basin_bundle_name(bundle, i), error);
-    }
-    return status;
+    for (size_t i = 0; i < task->params->count; i++)
+        BASIN_TRY(check_there(task, bundle, &task->params->param[i], moments, error));
+    for (size_t i = 0; i < basin_bundle_count(bundle); i++)
+        BASIN_TRY(restore_tensor(task, bundle, basin_bundle_name(bundle, i), error));
+    return BASIN_OK;
 }
 
 basin_status basin_run_restore(basin_run_state *state, const basin_run_task *task,
                                const basin_bundle *checkpoint, basin_error *error) {
-    basin_status status = basin_run_state_read(state, checkpoint, task, error);
-    if (!status) status = restore_store(task, checkpoint, state->step > 0, error);
-    if (!status && state->best_epoch && !basin_states_exist(task->store, task->params, "best."))
-        status = basin_fail(error, BASIN_BAD_FILE, "%s: the weights of its best epoch, %lld, lack",
-                            basin_bundle_path(checkpoint), (long long)state->best_epoch);
-    if (!status && task->restore)
-        status = task->restore(task->context, state->member, checkpoint, error);
-    if (!status) status = check_data(task, checkpoint, error);
+    BASIN_TRY(basin_run_state_read(state, checkpoint, task, error));
+    BASIN_TRY(restore_store(task, checkpoint, state->step > 0, error));
+    if (state->best_epoch && !basin_states_exist(task->store, task->params, "best."))
+        return basin_fail(error, BASIN_BAD_FILE,
+                          "%s: the weights of its best epoch, %lld, are missing",
+                          basin_bundle_path(checkpoint), (long long)state->best_epoch);
+    if (task->restore) BASIN_TRY(task->restore(task->context, state->member, checkpoint, error));
+    return check_data(task, checkpoint, error);
+}
+
+/* ---- where a run stands ---- */
+
+static const char KEY[] = "basin.run";
+
+/* ---- writing ---- */
+
+/* Numbers are exact; those that JSON lacks (NaN, infinity) become null. */
+static bool put(cJSON *object, const char *name, double value) {
+    char text[BASIN_NUMBER_TEXT];
+    cJSON *item =
+        isfinite(value) ? cJSON_CreateRaw(basin_number_print(text, value)) : cJSON_CreateNull();
+    if (item && cJSON_AddItemToObject(object, name, item)) return true;
+    cJSON_Delete(item);
+    return false;
+}
+
+static bool put_sum(cJSON *object, const char *name, const basin_run_sum *sum) {
+    cJSON *inner = cJSON_AddObjectToObject(object, name);
+    return inner && put(inner, "loss", sum->loss) && put(inner, "weight", sum->weight);
+}
+
+/* Only of runs that seek rest points. */
+static bool put_rests(cJSON *object, const char *name, const basin_rests *r) {
+    if (!r->points) return true;
+    cJSON *inner = cJSON_AddObjectToObject(object, name);
+    return inner && put(inner, "points", (double)r->points) &&
+           put(inner, "steps", (double)r->steps) &&
+           put(inner, "most_steps", (double)r->most_steps) &&
+           put(inner, "restless", (double)r->restless) && put(inner, "change", r->change) &&
+           put(inner, "solutions", (double)r->solutions) &&
+           put(inner, "products", (double)r->products) &&
+           put(inner, "unsolved", (double)r->unsolved) && put(inner, "residual", r->residual);
+}
+
+static bool put_score(cJSON *object, const char *name, const basin_score *score) {
+    cJSON *inner = cJSON_AddObjectToObject(object, name);
+    bool good = inner && put(inner, "merit", score->merit) && put(inner, "tie", score->tie);
+    cJSON *measures = good ? cJSON_AddObjectToObject(inner, "measures") : NULL;
+    good = good && measures;
+    for (int i = 0; i < score->measures && good; i++)
+        good = put(measures, score->measure[i].name, score->measure[i].value);
+    return good;
+}
+
+static bool put_members(cJSON *object, const basin_run_state *s) {
+    cJSON *array = cJSON_AddArrayToObject(object, "members");
+    for (int64_t m = 0; m < s->member && array; m++) {
+        const basin_run_member *how = &s->done[m];
+        cJSON *one = cJSON_CreateObject();
+        if (one && put(one, "best_epoch", (double)how->best_epoch) &&
+            put(one, "epochs", (double)how->epochs) && put(one, "merit", how->merit) &&
+            cJSON_AddItemToArray(array, one))
+            continue;
+        cJSON_Delete(one);
+        return false;
+    }
+    return array != NULL;
+}
+
+static cJSON *to_json(const basin_run_state *s) {
+    cJSON *o = cJSON_CreateObject();
+    bool good = o && put(o, "member", (double)s->member) && put(o, "epoch", (double)s->epoch) &&
+                put(o, "step", (double)s->step) && put_sum(o, "epoch_loss", &s->epoch_loss) &&
+                put_sum(o, "recent_loss", &s->recent_loss) &&
+                put_rests(o, "epoch_rests", &s->epoch_rests) &&
+                put_rests(o, "recent_rests", &s->recent_rests) &&
+                put(o, "best_epoch", (double)s->best_epoch) && put_score(o, "best", &s->best) &&
+                put_score(o, "last", &s->last) && put(o, "seconds", s->seconds) &&
+                put_members(o, s);
+    if (good) return o;
+    cJSON_Delete(o);
+    return NULL;
+}
+
+basin_status basin_run_state_write(basin_bundle *bundle, const basin_run_state *state,
+                                   basin_error *error) {
+    cJSON *object = to_json(state);
+    char *text = object ? cJSON_PrintUnformatted(object) : NULL;
+    cJSON_Delete(object);
+    if (!text) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a checkpoint");
+    basin_status status = basin_bundle_meta_set(bundle, KEY, text, error);
+    cJSON_free(text);
     return status;
+}
+
+/* ---- reading ---- */
+
+static bool get(double *value, const cJSON *object, const char *name) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
+    *value = cJSON_IsNumber(item) ? item->valuedouble : NAN;
+    return cJSON_IsNumber(item) || cJSON_IsNull(item);
+}
+
+static bool get_count(int64_t *value, const cJSON *object, const char *name) {
+    double number;
+    bool good =
+        get(&number, object, name) && number >= 0 && number <= 0x1p53 && number == floor(number);
+    *value = good ? (int64_t)number : 0;
+    return good;
+}
+
+static bool get_sum(basin_run_sum *sum, const cJSON *object, const char *name) {
+    const cJSON *inner = cJSON_GetObjectItemCaseSensitive(object, name);
+    return get(&sum->loss, inner, "loss") && get(&sum->weight, inner, "weight") &&
+           sum->weight >= 0 && isfinite(sum->loss);
+}
+
+static bool get_rests(basin_rests *r, const cJSON *object, const char *name) {
+    const cJSON *inner = cJSON_GetObjectItemCaseSensitive(object, name);
+    return !inner ||
+           (get_count(&r->points, inner, "points") && get_count(&r->steps, inner, "steps") &&
+            get_count(&r->most_steps, inner, "most_steps") &&
+            get_count(&r->restless, inner, "restless") && get(&r->change, inner, "change") &&
+            get_count(&r->solutions, inner, "solutions") &&
+            get_count(&r->products, inner, "products") &&
+            get_count(&r->unsolved, inner, "unsolved") && get(&r->residual, inner, "residual"));
+}
+
+static bool get_score(basin_score *score, const cJSON *object, const char *name) {
+    const cJSON *inner = cJSON_GetObjectItemCaseSensitive(object, name), *item;
+    const cJSON *measures = cJSON_GetObjectItemCaseSensitive(inner, "measures");
+    *score = (basin_score){0};
+    if (!get(&score->merit, inner, "merit") || !get(&score->tie, inner, "tie")) return false;
+    cJSON_ArrayForEach(item, measures) {
+        basin_score_add(score, item->string, cJSON_IsNumber(item) ? item->valuedouble : NAN);
+    }
+    return cJSON_IsObject(measures);
+}
+
+static bool get_members(basin_run_state *s, const cJSON *object) {
+    const cJSON *array = cJSON_GetObjectItemCaseSensitive(object, "members");
+    if (!cJSON_IsArray(array) || cJSON_GetArraySize(array) != s->member) return false;
+    for (int64_t m = 0; m < s->member; m++) {
+        const cJSON *one = cJSON_GetArrayItem(array, (int)m);
+        basin_run_member *how = &s->done[m];
+        if (!get_count(&how->best_epoch, one, "best_epoch") ||
+            !get_count(&how->epochs, one, "epochs") || !get(&how->merit, one, "merit"))
+            return false;
+    }
+    return true;
+}
+
+static bool from_json(basin_run_state *s, const cJSON *o) {
+    return get_count(&s->member, o, "member") && s->member < BASIN_MAX_MEMBERS &&
+           get_count(&s->epoch, o, "epoch") && get_count(&s->step, o, "step") &&
+           get_sum(&s->epoch_loss, o, "epoch_loss") && get_sum(&s->recent_loss, o, "recent_loss") &&
+           get_rests(&s->epoch_rests, o, "epoch_rests") &&
+           get_rests(&s->recent_rests, o, "recent_rests") &&
+           get_count(&s->best_epoch, o, "best_epoch") && get_score(&s->best, o, "best") &&
+           get_score(&s->last, o, "last") && get(&s->seconds, o, "seconds") && get_members(s, o);
+}
+
+/* A damaged file must not lead a run to steps that do not exist. */
+static basin_status check(const basin_run_state *s, const basin_run_task *task, const char *path,
+                          basin_error *error) {
+    int64_t from = s->epoch * task->steps;
+    if (s->member >= task->members)
+        return basin_fail(error, BASIN_BAD_FILE, "%s: member is %lld, wanted one below %lld", path,
+                          (long long)s->member, (long long)task->members);
+    if (s->epoch > task->epochs)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: its run has done %lld epochs, asked for are %lld", path,
+                          (long long)s->epoch, (long long)task->epochs);
+    if (s->step < from || s->step > from + task->steps)
+        return basin_fail(error, BASIN_BAD_FILE,
+                          "%s: step is %lld, wanted %lld to %lld in epoch %lld: another set of "
+                          "data, or a damaged file",
+                          path, (long long)s->step, (long long)from, (long long)from + task->steps,
+                          (long long)s->epoch + 1);
+    if (s->best_epoch > s->epoch)
+        return basin_fail(error, BASIN_BAD_FILE, "%s: best_epoch is %lld, wanted at most %lld",
+                          path, (long long)s->best_epoch, (long long)s->epoch);
+    return BASIN_OK;
+}
+
+basin_status basin_run_state_read(basin_run_state *state, const basin_bundle *bundle,
+                                  const basin_run_task *task, basin_error *error) {
+    const char *path = basin_bundle_path(bundle), *text = basin_bundle_meta(bundle, KEY);
+    cJSON *object;
+    *state = (basin_run_state){0};
+    if (!text)
+        return basin_fail(error, BASIN_BAD_FILE, "%s: %s is absent: not a checkpoint of a run",
+                          path, KEY);
+    BASIN_TRY(basin_json_parse(&object, text, strlen(text), path, KEY, error));
+    bool good = from_json(state, object);
+    cJSON_Delete(object);
+    if (!good)
+        return basin_fail(error, BASIN_BAD_FILE, "%s: %s is damaged: a number is missing", path,
+                          KEY);
+    return check(state, task, path, error);
 }

@@ -1,9 +1,54 @@
-/* A run, as run.c and open.c see it. */
+/* The inside of a run: its log, where it stands (what a checkpoint keeps), what ranks share. */
 #ifndef BASIN_TRAIN_RUN_INSIDE_H
 #define BASIN_TRAIN_RUN_INSIDE_H
 
-#include "train/run/log.h"
-#include "train/run/state.h"
+#include "basin/status.h"
+#include "io/json_writer.h"
+#include "ranks/ranks.h"
+#include "train/run/rests.h"
+#include "train/run/run.h"
+
+typedef struct basin_run_log {
+    FILE *file; /* NULL: no log is kept */
+    const char *path;
+} basin_run_log;
+
+/* What a run had done when it was saved: lines of later steps and epochs are dropped. */
+typedef struct basin_log_place {
+    int64_t member, epoch, step;
+} basin_log_place;
+
+/* `path` NULL: no log. `resumed` NULL: a new log, which replaces an old one. */
+basin_status basin_log_open(basin_run_log *log, const char *path, const basin_log_place *resumed,
+                            basin_error *error);
+/* Begins a line, where log->file is not NULL; fill it with basin_json_number and its kin, then end
+ * it. */
+basin_json basin_log_line(basin_run_log *log);
+basin_status basin_log_end(basin_run_log *log, basin_json *line, basin_error *error);
+void basin_log_close(basin_run_log *log);
+
+typedef struct basin_run_state {
+    int64_t member, epoch, step;              /* done so far; epoch and step of this member */
+    basin_run_sum epoch_loss;                 /* since the epoch began */
+    basin_run_sum recent_loss;                /* since the last line of steps */
+    basin_rests epoch_rests, recent_rests;    /* the same of rest points */
+    int64_t best_epoch;                       /* from 1; 0: none yet */
+    basin_score best, last;                   /* the best score and the last one */
+    double seconds;                           /* of all legs */
+    basin_run_member done[BASIN_MAX_MEMBERS]; /* [member] */
+} basin_run_state;
+
+/* As the metadata "basin.run". */
+basin_status basin_run_state_write(basin_bundle *bundle, const basin_run_state *state,
+                                   basin_error *error);
+/* Checked against what the task can have. */
+basin_status basin_run_state_read(basin_run_state *state, const basin_bundle *bundle,
+                                  const basin_run_task *task, basin_error *error);
+
+/* Fills the store: parameters, moments, kept copies. A tensor that is none of these, lacks, or has
+ * another shape is an error. */
+basin_status basin_run_restore(basin_run_state *state, const basin_run_task *task,
+                               const basin_bundle *checkpoint, basin_error *error);
 
 struct basin_run {
     basin_training training;
@@ -27,5 +72,26 @@ struct basin_run {
     bool epoch_whole;  /* it began in this leg */
     basin_dtype dtype; /* of the store's numbers, where moments are divided */
 };
+
+/* ---- what ranks of a run tell each other besides gradients; alone (no ranks) these do nothing
+ * ---- */
+
+/* Rank 0 looked at the files of the run and `status` came of it: the others get the checkpoint, or
+ * the model to begin with, so that only its host need have them. */
+basin_status basin_run_share_files(basin_run *run, basin_status status, basin_error *error);
+/* Before the first step: an error where ranks found other data or sizes than rank 0. */
+basin_status basin_run_share_sizes(basin_run *run, basin_error *error);
+/* Whether any rank wants to stop. */
+basin_status basin_run_share_stop(basin_run *run, bool *stop, basin_error *error);
+/* Rank 0's score, or its failure, to all. */
+basin_status basin_run_share_score(basin_run *run, basin_score *score, basin_status status,
+                                   basin_error *error);
+
+/* Where the optimiser's state is divided: moments that rank 0 does not have into its bundle. All
+ * ranks call it, with NULL where nothing is written. */
+basin_status basin_run_share_moments(basin_run *run, basin_bundle *bundle, basin_error *error);
+bool basin_run_has_state(const basin_store *store, const char *name);
+/* The checkpoint: the store and where the run stands, aside and renamed. */
+basin_status basin_run_save(basin_run *run, basin_error *error);
 
 #endif

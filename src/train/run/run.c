@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "train/run/share.h"
+#include "train/run/inside.h"
 
 static basin_run_place place_of(const basin_run *r) {
     const basin_run_state *at = &r->at;

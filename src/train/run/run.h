@@ -59,6 +59,7 @@ typedef struct basin_run_task {
     const char *scored;   /* prefix of the states that are scored and kept: "", "average." */
     const int32_t *owner; /* [params] the rank that has a parameter's moments; NULL: each has all */
     const uint8_t *own;   /* [params] whether it is this one */
+    bool some_moments;    /* not every parameter has two: Lion, SGD, parameters that are frozen */
 
     uint64_t data; /* a digest of what is trained on, `unit`s: a run goes on with the same
                       alone; 0: not known */

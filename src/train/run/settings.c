@@ -250,11 +250,11 @@ static basin_status check_names(const cJSON *object, const basin_setting *table,
                                 basin_error *error) {
     const cJSON *item;
     cJSON_ArrayForEach(item, object) {
-        const char *reason =
-            !basin_setting_find(table, item->string) && !is_gone(item)
-                ? "is not known to this version"
-            : cJSON_GetObjectItemCaseSensitive(object, item->string) != item ? "is there twice"
-                                                                             : NULL;
+        const char *reason = !basin_setting_find(table, item->string) && !is_gone(item)
+                                 ? "is not known to this version"
+                             : cJSON_GetObjectItemCaseSensitive(object, item->string) != item
+                                 ? "is there twice"
+                                 : NULL;
         if (reason)
             return basin_fail(error, BASIN_BAD_FILE, "%s: configuration: '%.60s' %s", path,
                               item->string, reason);

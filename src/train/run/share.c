@@ -1,10 +1,11 @@
 /* What ranks of a run tell each other; see share.h. */
-#include "train/run/share.h"
+#include "train/run/inside.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/try.h"
 #include "io/file.h"
 
 /* ---- files ---- */
@@ -80,14 +81,26 @@ basin_status basin_run_compare(basin_run *run, const void *settings, const basin
     return status;
 }
 
+/* The digest of the data, where both this rank and rank 0 know theirs. */
+static basin_status share_digest(const basin_run *run, basin_error *error) {
+    uint64_t mine = run->task->data, first = mine;
+    BASIN_TRY(basin_ranks_broadcast(run->training.ranks, &first, sizeof first, 0, error));
+    if (!mine || !first || mine == first) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "the %s differ from those of rank 0, as their digests do: %016llx and "
+                      "%016llx; wanted the same on all ranks",
+                      run->task->unit, (unsigned long long)mine, (unsigned long long)first);
+}
+
 basin_status basin_run_share_sizes(basin_run *run, basin_error *error) {
     const basin_run_task *t = run->task;
     char text[200];
     snprintf(text, sizeof text,
-             "%lld members\n%lld epochs\n%lld %s\n%lld steps an epoch\n%lld parameters\n",
+             "%lld members\n%lld epochs\n%lld %s\n%lld steps per epoch\n%lld parameters\n",
              (long long)t->members, (long long)t->epochs, (long long)t->items, t->unit,
              (long long)t->steps, (long long)basin_params_total(t->params));
-    return basin_ranks_alike(run->training.ranks, text, "data and sizes", error);
+    BASIN_TRY(basin_ranks_alike(run->training.ranks, text, "data and sizes", error));
+    return basin_ranks_agree(run->training.ranks, share_digest(run, error), error);
 }
 
 /* ---- while it trains ---- */
@@ -105,22 +118,24 @@ basin_status basin_run_share_score(basin_run *run, basin_score *score, basin_sta
 
 /* ---- moments ---- */
 
-/* A state of its owner's store to rank 0, which adds it to the bundle. */
+/* A state of its owner's store, where it has one, to rank 0, which adds it to the bundle. */
 static basin_status share_moment(basin_run *run, basin_bundle *bundle, const char *name,
                                  basin_shape shape, int64_t owner, basin_error *error) {
     basin_ranks *ranks = run->training.ranks;
     int64_t rank = basin_ranks_rank(ranks);
     basin_tensor tensor = {0};
-    basin_status status = BASIN_OK;
     if (rank != owner && rank != 0) return BASIN_OK;
+    char there = rank == owner && basin_run_has_state(run->task->store, name);
+    basin_ranks_part flag = {&there, 1, rank ? 0 : owner};
+    BASIN_TRY(basin_ranks_exchange(ranks, &flag, rank == owner, &flag, rank == 0, error));
+    if (!there) return BASIN_OK;
     if (rank == owner)
-        status = basin_store_read(run->task->store, name, &tensor, error);
+        BASIN_TRY(basin_store_read(run->task->store, name, &tensor, error));
     else
-        status = basin_tensor_new(&tensor, run->dtype, shape, error);
-    if (!status) {
-        basin_ranks_part part = {tensor.data, basin_tensor_bytes(&tensor), rank ? 0 : owner};
-        status = basin_ranks_exchange(ranks, &part, rank == owner, &part, rank == 0, error);
-    }
+        BASIN_TRY(basin_tensor_new(&tensor, run->dtype, shape, error));
+    basin_ranks_part part = {tensor.data, basin_tensor_bytes(&tensor), rank ? 0 : owner};
+    basin_status status =
+        basin_ranks_exchange(ranks, &part, rank == owner, &part, rank == 0, error);
     if (!status && rank == 0 && bundle) status = basin_bundle_add(bundle, name, &tensor, error);
     basin_tensor_free(&tensor);
     return status;
@@ -130,8 +145,7 @@ static basin_status share_moment(basin_run *run, basin_bundle *bundle, const cha
 static basin_status learn_dtype(basin_run *run, basin_error *error) {
     basin_tensor tensor;
     const char *name = basin_expr_name(run->task->params->param[0].state);
-    basin_status status = basin_store_read(run->task->store, name, &tensor, error);
-    if (status) return status;
+    BASIN_TRY(basin_store_read(run->task->store, name, &tensor, error));
     run->dtype = tensor.dtype;
     basin_tensor_free(&tensor);
     return BASIN_OK;
@@ -140,16 +154,16 @@ static basin_status learn_dtype(basin_run *run, basin_error *error) {
 basin_status basin_run_share_moments(basin_run *run, basin_bundle *bundle, basin_error *error) {
     static const char *const suffix[] = {".m", ".v"};
     const basin_run_task *t = run->task;
-    basin_status status = t->owner ? learn_dtype(run, error) : BASIN_OK;
-    for (size_t i = 0; t->owner && i < t->params->count && !status; i++) {
+    if (!t->owner) return BASIN_OK;
+    BASIN_TRY(learn_dtype(run, error));
+    for (size_t i = 0; i < t->params->count; i++) {
         const basin_param *p = &t->params->param[i];
-        if (t->owner[i] == 0 || p->statistic) continue;
-        for (int k = 0; k < 2 && !status; k++) {
+        for (int k = 0; k < 2 && t->owner[i] && !p->statistic; k++) {
             char name[320];
             snprintf(name, sizeof name, "%s%s", basin_expr_name(p->state), suffix[k]);
-            status =
-                share_moment(run, bundle, name, basin_expr_shape(p->state), t->owner[i], error);
+            BASIN_TRY(
+                share_moment(run, bundle, name, basin_expr_shape(p->state), t->owner[i], error));
         }
     }
-    return status;
+    return BASIN_OK;
 }

@@ -1,8 +1,14 @@
-/* Watchers; see watch.h. */
+/* What a run says: to a watcher, as scores, of fixed points. See watch.h, rests.h and
+ * include/basin/tasks/run.h. */
 #include "train/run/watch.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
+
+#include "basin/tasks/run.h"
+#include "train/run/rests.h"
 
 void basin_watch_show(const basin_watch *watch, const basin_news *news) {
     if (watch && watch->show) watch->show(watch->context, news);
@@ -19,3 +25,70 @@ void basin_watch_note(const basin_watch *watch, const char *format, ...) {
 }
 
 bool basin_watch_stopped(const basin_watch *watch) { return watch && watch->stop && *watch->stop; }
+
+/* ---- scores ---- */
+
+double basin_score_get(const basin_score *score, const char *name) {
+    for (int i = 0; i < score->measures; i++)
+        if (!strcmp(score->measure[i].name, name)) return score->measure[i].value;
+    return NAN;
+}
+
+void basin_score_add(basin_score *score, const char *name, double value) {
+    if (score->measures >= BASIN_MEASURES) return;
+    int i = score->measures++;
+    snprintf(score->measure[i].name, sizeof score->measure[i].name, "%s", name);
+    score->measure[i].value = value;
+}
+
+/* ---- fixed points ---- */
+
+/* The larger one; NaN where one is. */
+static double worse(double a, double b) { return a <= b || isnan(b) ? b : a; }
+
+void basin_rests_add(basin_rests *sum, const basin_rests *more) {
+    sum->points += more->points;
+    sum->steps += more->steps;
+    if (more->most_steps > sum->most_steps) sum->most_steps = more->most_steps;
+    sum->restless += more->restless;
+    sum->change = worse(sum->change, more->change);
+    sum->solutions += more->solutions;
+    sum->products += more->products;
+    sum->unsolved += more->unsolved;
+    sum->residual = worse(sum->residual, more->residual);
+}
+
+void basin_rests_log(basin_json *line, const basin_rests *r) {
+    if (!r->points) return;
+    basin_json_number(line, "rest_steps", (double)r->steps / (double)r->points);
+    basin_json_integer(line, "rest_most_steps", r->most_steps);
+    basin_json_number(line, "rest_change", r->change);
+    basin_json_integer(line, "restless", r->restless);
+    if (!r->solutions) return;
+    basin_json_number(line, "rest_products", (double)r->products / (double)r->solutions);
+    basin_json_number(line, "rest_residual", r->residual);
+    basin_json_integer(line, "unsolved", r->unsolved);
+}
+
+bool basin_rests_tell(char *text, size_t size, const basin_rests *r) {
+    size_t at = 0;
+    if (size) *text = 0;
+    if (r->restless)
+        at = (size_t)snprintf(text, size,
+                              "%lld of %lld descents were not at rest after %lld steps, forces of "
+                              "up to %.2g of a token were left; more rest_steps or another alpha "
+                              "may help",
+                              (long long)r->restless, (long long)r->points,
+                              (long long)r->most_steps, r->change);
+    if (r->unsolved && at < size)
+        snprintf(text + at, size - at,
+                 "%s%lld of %lld gradients at rest are off, their linear systems by up to %.2g; "
+                 "more rest_products may help",
+                 at ? "; " : "", (long long)r->unsolved, (long long)r->solutions, r->residual);
+    return r->restless || r->unsolved;
+}
+
+void basin_rests_note(const basin_watch *watch, const char *when, const basin_rests *r) {
+    char text[400];
+    if (basin_rests_tell(text, sizeof text, r)) basin_watch_note(watch, "%s: %s", when, text);
+}

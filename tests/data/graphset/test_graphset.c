@@ -384,6 +384,21 @@ static void given_folds(void **state) {
     assert_non_null(strstr(error.text, "wanted a number from 0 to 4"));
 }
 
+/* A small archive of repeated lines would take minutes and gigabytes. */
+static void refuses_what_unpacks_to_too_much(void **state) {
+    char line[2 * PATH_TEXT + 200], path[PATH_TEXT];
+    basin_graphset set;
+    basin_error error;
+    snprintf(line, sizeof line,
+             "cd '%s' && mkdir -p big && yes 1 | head -c 70000000 >big/B_graph_indicator.txt && "
+             "echo 1, 1 >big/B_A.txt && tar czf big.tgz big && rm -r big",
+             (const char *)*state);
+    assert_int_equal(system(line), 0);
+    folder_path(path, state, "big.tgz");
+    assert_int_equal(basin_graphset_read(&set, path, &error), BASIN_BAD_FILE);
+    assert_non_null(strstr(error.text, "unpack to more than 100 times as many"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(reads_folder, folder_new, folder_remove),
@@ -397,6 +412,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(packed_sets_that_lie, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(packed_columns_that_lie, folder_new, folder_remove),
         cmocka_unit_test_setup_teardown(indicator_that_lies, folder_new, folder_remove),
+        cmocka_unit_test_setup_teardown(refuses_what_unpacks_to_too_much, folder_new,
+                                        folder_remove),
         cmocka_unit_test(real_tu),
         cmocka_unit_test(stratified),
         cmocka_unit_test_setup_teardown(given_folds, folder_new, folder_remove),

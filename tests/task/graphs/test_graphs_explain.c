@@ -1,4 +1,5 @@
-/* Explanations of graphs: what nodes and edges add makes up the output, for every target; attention and energies are the model's. */
+/* Explanations of graphs: what nodes and edges add makes up the output, for every target; attention
+ * and energies are the model's. */
 #include "task/graphs/graph_world.h"
 
 enum { GRAPHS = 24 };

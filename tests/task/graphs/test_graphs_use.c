@@ -236,7 +236,7 @@ static void refuses_other_settings(void **state) {
     must(basin_settings_new(&settings, "image", NULL, &error), &error);
     assert_int_equal(basin_graphs_train(NULL, &outcome, settings, &data, &training, &error),
                      BASIN_BAD_VALUE);
-    assert_string_equal(error.text, "settings of the task image, wanted graphs");
+    assert_string_equal(error.text, "settings of the task image, needs those of graphs");
     basin_settings_free(settings);
 }
 

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "io/folder.h"
-#include "train/run/log.h"
+#include "train/run/inside.h"
 #include "train/run/settings.h"
 
 #define SAMPLE(X)                                                                                  \
