@@ -14,8 +14,6 @@ install(TARGETS basin_static EXPORT BasinStaticTargets)
 install(DIRECTORY share/basin/ DESTINATION ${CMAKE_INSTALL_DATADIR}/basin)
 install(DIRECTORY models/ DESTINATION ${CMAKE_INSTALL_DATADIR}/basin/models OPTIONAL
     FILES_MATCHING PATTERN *.safetensors PATTERN *.md)
-# The page that shows reports; the library has it inside as well.
-install(FILES share/basin/viewer.html DESTINATION ${CMAKE_INSTALL_DATADIR}/basin)
 if(TARGET basin_program)
     install(TARGETS basin_program)
 endif()

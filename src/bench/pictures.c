@@ -7,8 +7,8 @@
 
 #include "base/clock.h"
 #include "data/pictures/pictures.h"
-#include "picture/augment.h"
-#include "task/image/input.h"
+#include "picture/picture.h"
+#include "task/image/image.h"
 
 enum { SAMPLE = 256 };
 

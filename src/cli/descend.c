@@ -12,7 +12,7 @@
 #include "io/file.h"
 #include "io/json_writer.h"
 #include "verify/weights.h"
-#include "view/plot.h"
+#include "view/svg.h"
 
 typedef struct options {
     const char *weights, *prefix, *output, *edges, *trace, *svg, *hopfield_kind;

@@ -6,7 +6,7 @@
 #include "base/try.h"
 #include "cli/graph.h"
 #include "io/file.h"
-#include "view/molecule.h"
+#include "view/svg.h"
 
 typedef struct options {
     const char *about, *svg, *cache;

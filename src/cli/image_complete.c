@@ -11,7 +11,7 @@
 #include "cli/image.h"
 #include "cli/watch.h"
 #include "io/file.h"
-#include "view/strip.h"
+#include "view/figures.h"
 
 typedef struct options {
     const char *folder, *model, *mask, *fit;

@@ -16,7 +16,7 @@
 #include "bench/blas.h"
 #include "cli/command.h"
 #include "cli/record.h"
-#include "view/summary.h"
+#include "view/figures.h"
 
 typedef struct options {
     bool stats, json;

@@ -10,7 +10,7 @@
 #include "cli/watch.h"
 #include "io/file.h"
 #include "verify/specimen.h"
-#include "view/plot.h"
+#include "view/svg.h"
 
 typedef struct options {
     const char *svg;

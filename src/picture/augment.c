@@ -1,14 +1,13 @@
 /* Augmentation: what is drawn for a picture, and the way from its pixels to normalised values, in
  * patches or planes. See augment.h. */
-#include "picture/augment.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/try.h"
+#include "base/wide.h"
 #include "basin/random.h"
-#include "picture/patches.h"
+#include "picture/picture.h"
 
 basin_augment basin_augment_training(int64_t size, int channels, int64_t patch) {
     return (basin_augment){.size = size,
@@ -151,10 +150,10 @@ basin_status basin_augment_decode(basin_picture *picture, basin_drawn *drawn,
     int by = decoder->png || decoder->webp ? 1 : basin_augment_reduction(a, &drawn->resize);
     basin_box needs = basin_resize_needs(&drawn->resize, by);
     if (all) needs = (basin_box){0, 0, (double)decoder->height, (double)decoder->width};
-    basin_status status = basin_decoder_read(picture, &inside, decoder, &needs, by, error);
+    BASIN_TRY(basin_decoder_read(picture, &inside, decoder, &needs, by, error));
     *box = (basin_box){inside.y + (box->y - needs.y) / by, inside.x + (box->x - needs.x) / by,
                        box->height / by, box->width / by};
-    return status;
+    return BASIN_OK;
 }
 
 /* The planes as the model's channels; in place, grey first or last. */
@@ -199,9 +198,7 @@ basin_status basin_augment_run(float *values, const basin_augment *a, const basi
     if (scratch->plane_capacity < 3 * area) {
         free(scratch->plane);
         scratch->plane_capacity = 0;
-        scratch->plane = basin_array_new(3 * area, sizeof *scratch->plane);
-        if (!scratch->plane)
-            return basin_fail(error, BASIN_NO_MEMORY, "out of memory to resize a picture");
+        BASIN_TRY(BASIN_NEW_RAW(&scratch->plane, 3 * area, "a resized picture", error));
         scratch->plane_capacity = 3 * area;
     }
     float *plane = scratch->plane;
@@ -219,8 +216,7 @@ basin_status basin_augment_apply(float *values, const basin_augment *augment,
                                  const basin_picture *picture, uint64_t seed, int64_t epoch,
                                  int64_t index, basin_scratch *scratch, basin_error *error) {
     basin_drawn drawn;
-    basin_status status = basin_augment_check(augment, error);
-    if (status) return status;
+    BASIN_TRY(basin_augment_check(augment, error));
     basin_augment_draw(&drawn, augment, picture->height, picture->width, seed, epoch, index);
     return basin_augment_run(values, augment, &drawn, picture, scratch, error);
 }
@@ -231,8 +227,110 @@ basin_status basin_augment_picture(basin_picture *picture, const basin_augment *
     p.channels = a->channels;
     for (int c = 0; c < 3; c++)
         p.mean[c] = (double)a->mean[c], p.deviation[c] = (double)a->deviation[c];
-    basin_status status =
-        basin_picture_resize_memory(picture, a->size, a->size, a->channels, error);
-    if (!status) basin_patches_to_pixels(picture->pixel, values, &p);
-    return status;
+    BASIN_TRY(basin_picture_resize_memory(picture, a->size, a->size, a->channels, error));
+    basin_patches_to_pixels(picture->pixel, values, &p);
+    return BASIN_OK;
+}
+
+/* ==== Colour jitter as torchvision defines it, on planes of values 0 .. 255: brightness f x;
+ * contrast f x + (1 - f) m, m the mean grey of the picture; saturation f x + (1 - f) g, g the
+ * pixel's grey; each clipped. Grey is 0.299 R + 0.587 G + 0.114 B ==== */
+
+enum { LANES = 16 };
+
+static inline float clip(float value) {
+    value = value < 0 ? 0 : value;
+    return value > 255 ? 255 : value;
+}
+
+BASIN_WIDE static void blend_all(float *restrict x, size_t count, float factor, float offset) {
+    for (size_t i = 0; i < count; i++) x[i] = clip(factor * x[i] + offset);
+}
+
+BASIN_WIDE static void saturate(float *restrict r, float *restrict g, float *restrict b,
+                                size_t count, float factor) {
+    float rest = 1 - factor;
+    for (size_t i = 0; i < count; i++) {
+        float grey = rest * (0.299F * r[i] + 0.587F * g[i] + 0.114F * b[i]);
+        r[i] = clip(factor * r[i] + grey);
+        g[i] = clip(factor * g[i] + grey);
+        b[i] = clip(factor * b[i] + grey);
+    }
+}
+
+/* The sum of a plane, in an order of its own that vectors can follow. */
+BASIN_WIDE static double plane_sum(const float *x, size_t count) {
+    float lane[LANES] = {0};
+    double total = 0;
+    size_t i = 0;
+    while (i + LANES <= count) {
+        size_t end = i + LANES * 64 <= count ? i + LANES * 64 : count - (count - i) % LANES;
+        for (; i < end; i += LANES)
+            for (int k = 0; k < LANES; k++) lane[k] += x[i + (size_t)k];
+        for (int k = 0; k < LANES; k++) {
+            total += (double)lane[k];
+            lane[k] = 0;
+        }
+    }
+    for (; i < count; i++) total += (double)x[i];
+    return total;
+}
+
+static float mean_grey(const float *plane, int channels, size_t area) {
+    double sum = plane_sum(plane, area);
+    if (channels == 3)
+        sum = 0.299 * sum + 0.587 * plane_sum(plane + area, area) +
+              0.114 * plane_sum(plane + 2 * area, area);
+    return (float)(sum / (double)area);
+}
+
+void basin_jitter(float *plane, int channels, size_t area, const basin_drawn *drawn) {
+    for (int k = 0; k < 3; k++) {
+        int which = drawn->order[k];
+        float f = drawn->factor[which];
+        if (f == 1) continue;
+        if (which == 0)
+            blend_all(plane, (size_t)channels * area, f, 0);
+        else if (which == 1)
+            blend_all(plane, (size_t)channels * area, f,
+                      (1 - f) * mean_grey(plane, channels, area));
+        else if (channels == 3)
+            saturate(plane, plane + area, plane + 2 * area, area, f);
+    }
+}
+
+/* ==== Patches to pictures and back; see patches.h ==== */
+
+/* The place among values of a channel of the pixel (y, x). */
+static int64_t place(const basin_patching *p, int64_t c, int64_t y, int64_t x) {
+    int64_t side = p->patch, across = p->size / side;
+    int64_t patch = y / side * across + x / side;
+    return ((patch * p->channels + c) * side + y % side) * side + x % side;
+}
+
+/* What a value shows, 0 .. 1; NaN shows 0. */
+static double shown(const basin_patching *p, const float *values, int64_t c, int64_t y, int64_t x) {
+    double value = values[place(p, c, y, x)] * p->deviation[c] + p->mean[c];
+    return fmin(fmax(value, 0), 1);
+}
+
+void basin_patches_to_pixels(uint8_t *pixel, const float *values, const basin_patching *p) {
+    for (int64_t y = 0; y < p->size; y++)
+        for (int64_t x = 0; x < p->size; x++)
+            for (int64_t c = 0; c < p->channels; c++)
+                *pixel++ = (uint8_t)lrint(255 * shown(p, values, c, y, x));
+}
+
+void basin_patches_from_pixels(float *values, const uint8_t *pixel, const basin_patching *p) {
+    for (int64_t y = 0; y < p->size; y++)
+        for (int64_t x = 0; x < p->size; x++)
+            for (int64_t c = 0; c < p->channels; c++)
+                values[place(p, c, y, x)] =
+                    (float)((*pixel++ / 255.0 - p->mean[c]) / p->deviation[c]);
+}
+
+void basin_patches_to_planes(float *plane, const float *values, const basin_patching *p) {
+    for (int64_t c = 0; c < p->channels; c++)
+        for (int64_t y = 0; y < p->size; y++)
+            for (int64_t x = 0; x < p->size; x++) *plane++ = (float)shown(p, values, c, y, x);
 }

@@ -1,14 +1,13 @@
 /* Pictures in memory, and decoding them upright: the window wanted is turned into the coordinates
  * of the file, and what the format decoded is turned back by the EXIF orientation. */
-#include "basin/tasks/picture.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/try.h"
+#include "basin/tasks/picture.h"
 #include "io/file.h"
-#include "picture/decoder.h"
+#include "picture/picture.h"
 
 basin_status basin_picture_resize_memory(basin_picture *picture, int64_t height, int64_t width,
                                          int channels, basin_error *error) {
@@ -210,20 +209,17 @@ basin_status basin_decoder_read(basin_picture *picture, basin_box *inside, basin
     int64_t columns = t.swap ? decoder->height : decoder->width;
     basin_box stored = box_turn(*box, t, (double)rows, (double)columns, false);
     basin_stored window = {0, 0, rows, columns};
-    basin_status status;
     if (decoder->png || decoder->webp) {
-        status = check_room(decoder, &window, error);
-        if (!status)
-            status = (decoder->png ? basin_png_read : basin_webp_read)(picture, decoder, error);
+        BASIN_TRY(check_room(decoder, &window, error));
+        BASIN_TRY((decoder->png ? basin_png_read : basin_webp_read)(picture, decoder, error));
     } else {
         /* libjpeg rounds the reduced sizes up; pixel i still covers by * i .. by * (i + 1) */
         stored = (basin_box){stored.y / by, stored.x / by, stored.height / by, stored.width / by};
         cover(&window.y, &window.height, stored.y, stored.height, (rows + by - 1) / by);
         cover(&window.x, &window.width, stored.x, stored.width, (columns + by - 1) / by);
-        status = check_room(decoder, &window, error);
-        if (!status) status = basin_jpeg_read(picture, &window, decoder, by, error);
+        BASIN_TRY(check_room(decoder, &window, error));
+        BASIN_TRY(basin_jpeg_read(picture, &window, decoder, by, error));
     }
-    if (status) return status;
     stored.y -= (double)window.y;
     stored.x -= (double)window.x;
     if (decoder->orientation == 1) {
@@ -253,4 +249,54 @@ basin_status basin_picture_read(basin_picture *picture, const char *path, basin_
     status = basin_picture_decode(picture, map.data, map.size, path, error);
     basin_map_close(&map);
     return status;
+}
+
+/* ==== Pictures from pixels in memory: those of another picture, or floats ==== */
+
+basin_status basin_picture_copy(basin_picture *to, const basin_picture *from, basin_error *error) {
+    if (!from->pixel) return basin_fail(error, BASIN_BAD_VALUE, "a picture has no pixels");
+    BASIN_TRY(basin_picture_resize_memory(to, from->height, from->width, from->channels, error));
+    memcpy(to->pixel, from->pixel, (size_t)(from->height * from->width * from->channels));
+    return BASIN_OK;
+}
+
+basin_status basin_picture_from_floats(basin_picture *picture, const float *value, int64_t height,
+                                       int64_t width, int channels, basin_error *error) {
+    BASIN_TRY(basin_picture_resize_memory(picture, height, width, channels, error));
+    for (int64_t i = 0; i < height * width * channels; i++) {
+        if (value[i] >= 0 && value[i] <= 1)
+            picture->pixel[i] = (uint8_t)lrintf(255 * value[i]);
+        else
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "value %lld of a picture is %g, wanted 0 to 1", (long long)i,
+                              (double)value[i]);
+    }
+    return BASIN_OK;
+}
+
+/* ==== The orientation tag of EXIF data: a TIFF header, and in its first directory tag 0x0112 ====
+ */
+
+static unsigned number(const uint8_t *at, int bytes, bool big) {
+    unsigned value = 0;
+    for (int i = 0; i < bytes; i++) value = value << 8 | at[big ? i : bytes - 1 - i];
+    return value;
+}
+
+int basin_exif_orientation(const uint8_t *tiff, size_t size) {
+    enum { ENTRY = 12, TAG = 0x0112, SHORT = 3 };
+    if (size < 8) return 1;
+    bool big = tiff[0] == 'M';
+    if (tiff[0] != tiff[1] || (!big && tiff[0] != 'I') || number(tiff + 2, 2, big) != 42) return 1;
+    size_t at = number(tiff + 4, 4, big);
+    if (at > size - 2) return 1;
+    unsigned entries = number(tiff + at, 2, big);
+    at += 2;
+    for (unsigned i = 0; i < entries && size - at >= ENTRY; i++, at += ENTRY) {
+        const uint8_t *entry = tiff + at;
+        if (number(entry, 2, big) != TAG || number(entry + 2, 2, big) != SHORT) continue;
+        unsigned value = number(entry + 8, 2, big);
+        return value >= 1 && value <= 8 ? (int)value : 1;
+    }
+    return 1;
 }

@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "base/wide.h"
-#include "picture/resize.h"
+#include "picture/picture.h"
 
 enum { LANES = 4 }; /* of a pixel when it is loaded with its neighbour */
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "view/summary.h"
+#include "view/figures.h"
 
 static void fail_memory(basin_case *c) {
     basin_graph_fail(c->graph, BASIN_NO_MEMORY, "%s: out of memory", basin_bundle_path(c->bundle));

@@ -7,7 +7,7 @@
 
 #include "basin/version.h"
 #include "io/json_writer.h"
-#include "picture/encode_jpeg.h"
+#include "picture/picture.h"
 
 /* share/basin/viewer.html, a NULL-terminated list of lines, embedded by the build. The line "null"
  * is where the document goes. */

@@ -18,7 +18,7 @@
 
 #include "basin/tasks/picture.h"
 #include "io/file.h"
-#include "view/plot.h"
+#include "view/svg.h"
 
 typedef struct basin_document {
     basin_writer file; /* without a path: stdout */

@@ -16,8 +16,8 @@
 #include "backend/kernel.h"
 #include "base/clock.h"
 #include "data/network/make.h"
-#include "data/pictures/keep.h"
-#include "picture/augment.h"
+#include "data/pictures/pictures.h"
+#include "picture/picture.h"
 
 static basin_backend *cuda;
 

@@ -7,7 +7,7 @@
 
 #include "data/network/make.h"
 #include "fuzz/fuzz.h"
-#include "picture/decoder.h"
+#include "picture/picture.h"
 
 /* Larger ones would only make the fuzzer slow. */
 enum { PIXELS = 1 << 18 };

@@ -14,7 +14,7 @@
 
 #include "basin/random.h"
 #include "data/network/make.h"
-#include "picture/augment.h"
+#include "picture/picture.h"
 
 /* ---- resizing ---- */
 

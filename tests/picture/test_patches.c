@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "picture/patches.h"
+#include "picture/picture.h"
 
 enum { SIZE = 12, PATCH = 4, AREA = SIZE * SIZE, MOST = 3 * AREA };
 

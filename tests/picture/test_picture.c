@@ -15,7 +15,7 @@
 #include "basin/random.h"
 #include "data/network/make.h"
 #include "io/folder.h"
-#include "picture/decoder.h"
+#include "picture/picture.h"
 
 static basin_picture decode(const uint8_t *bytes, size_t size) {
     basin_picture picture = {0};

@@ -11,7 +11,7 @@
 #include "base/library.h"
 #include "basin/tasks/pictures.h"
 #include "io/folder.h"
-#include "picture/decoder.h"
+#include "picture/picture.h"
 
 enum { HEIGHT = 9, WIDTH = 13 };
 

@@ -14,9 +14,9 @@
 
 #include <cjson/cJSON.h>
 
-#include "picture/encode_jpeg.h"
+#include "picture/picture.h"
 #include "view/document.h"
-#include "view/markup.h"
+#include "view/svg.h"
 
 static char path[64];
 

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "view/molecule.h"
+#include "view/svg.h"
 
 static char *drawn(const basin_molecule *m) {
     char *text = NULL;

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "view/plot.h"
+#include "view/svg.h"
 
 /* The picture as text; free it. */
 static char *draw(const basin_plot *plot) {

@@ -7,7 +7,7 @@
 #include "cli/reasons/reasons.h"
 #include "io/file.h"
 #include "io/json_writer.h"
-#include "view/neighbourhood.h"
+#include "view/svg.h"
 
 typedef struct options {
     const char *svg, *backend, *products, *dtype;

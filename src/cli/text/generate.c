@@ -10,7 +10,7 @@
 #include "cli/watch.h"
 #include "io/file.h"
 #include "io/json_writer.h"
-#include "view/plot.h"
+#include "view/svg.h"
 
 typedef struct options {
     const char *prompt, *prompt_file, *svg, *backend, *products, *dtype;

@@ -1,15 +1,14 @@
 /* Albums: see album.h. Pictures are decoded in rounds, a few a thread, and put into memory one
  * after the other by the thread that called, in slabs. */
-#include "data/pictures/album.h"
-
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/memory.h"
-#include "data/pictures/order.h"
+#include "base/try.h"
+#include "data/pictures/pictures.h"
 
 enum { THREADS_MOST = 64, EACH = 4, ALIGN = 64, SAMPLE = 512 };
 static const size_t SLAB = (size_t)256 << 20;
@@ -38,15 +37,15 @@ struct basin_album {
 
 /* ---- decoding, in rounds ---- */
 
-typedef struct round {
+typedef struct decoding {
     const basin_album *album;
     leaf *leaf; /* [count] */
     int64_t from, count;
     atomic_llong next;
-} round;
+} decoding;
 
 static void *decode(void *context) {
-    round *r = context;
+    decoding *r = context;
     const basin_feed_config *c = &r->album->config.feed;
     for (int64_t i; (i = atomic_fetch_add(&r->next, 1)) < r->count;) {
         leaf *l = &r->leaf[i];
@@ -57,7 +56,7 @@ static void *decode(void *context) {
 }
 
 /* The calling thread works, too, so that a round ends where no thread can be started. */
-static void decode_round(round *r, int threads) {
+static void decode_round(decoding *r, int threads) {
     pthread_t thread[THREADS_MOST];
     int started = 0;
     while (started < threads - 1 && pthread_create(&thread[started], NULL, decode, r) == 0)
@@ -137,7 +136,7 @@ static basin_status fill(basin_album *album, bool *stopped, basin_error *error) 
     if (!leaves) return basin_fail(error, BASIN_NO_MEMORY, "out of memory to decode pictures");
     for (int64_t at = 0; at < album->items && !status && !*stopped; at += most) {
         int64_t count = album->items - at < most ? album->items - at : most;
-        round r = {.album = album, .leaf = leaves, .from = at, .count = count};
+        decoding r = {.album = album, .leaf = leaves, .from = at, .count = count};
         decode_round(&r, threads);
         for (int64_t i = 0; i < count && !status; i++)
             status = put_away(album, at + i, &leaves[i], error);
@@ -157,11 +156,11 @@ static basin_status fill(basin_album *album, bool *stopped, basin_error *error) 
 /* ---- making and freeing ---- */
 
 static basin_status check(const basin_feed_config *c, int64_t items, basin_error *error) {
-    basin_status status = basin_augment_check(&c->augment, error);
-    if (!status && (c->batch < 1 || c->batch > items))
-        status = basin_fail(error, BASIN_BAD_VALUE, "batches of %lld from %lld pictures",
-                            (long long)c->batch, (long long)items);
-    return status;
+    BASIN_TRY(basin_augment_check(&c->augment, error));
+    if ((c->batch < 1 || c->batch > items))
+        return basin_fail(error, BASIN_BAD_VALUE, "batches of %lld from %lld pictures",
+                          (long long)c->batch, (long long)items);
+    return BASIN_OK;
 }
 
 basin_status basin_album_new(basin_album **out, const basin_album_config *config,
@@ -172,8 +171,8 @@ basin_status basin_album_new(basin_album **out, const basin_album_config *config
     *out = NULL;
     basin_status status = check(c, items, error);
     if (status) return status;
-    basin_album *album = calloc(1, sizeof *album);
-    if (!album) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for an album");
+    basin_album *album = NULL;
+    BASIN_TRY(BASIN_NEW(&album, 1, "an album", error));
     album->config = *config;
     album->items = items;
     album->steps = items / c->batch;
@@ -254,4 +253,85 @@ double basin_album_estimate(const basin_pictures *pictures, const int64_t *item,
     }
     basin_picture_free(&spare);
     return most > 0 ? sum / (double)most * (double)items : 0;
+}
+
+/* ==== Kept pictures: decoding into the form that is kept, and drawing crops of it. See keep.h ====
+ */
+
+void basin_kept_sizes(int64_t *kept_height, int64_t *kept_width, int64_t height, int64_t width,
+                      basin_cut cut, int64_t size) {
+    int64_t shorter = height < width ? height : width, longer = height < width ? width : height;
+    double by = 1, side = nearbyint((double)size * 8 / 7);
+    if (cut == BASIN_CUT_REDUCED && (double)shorter > side) by = side / (double)shorter;
+    if (by * (double)longer > (double)BASIN_KEPT_SIDES * (double)size)
+        by = (double)BASIN_KEPT_SIDES * (double)size / (double)longer;
+    *kept_height = by < 1 ? llrint(by * (double)height) : height;
+    *kept_width = by < 1 ? llrint(by * (double)width) : width;
+    if (*kept_height < 1) *kept_height = 1;
+    if (*kept_width < 1) *kept_width = 1;
+}
+
+/* Reduces `from`, of which the box is the picture, to the sizes wanted; or hands it over. */
+static basin_status reduce(basin_kept *kept, basin_picture *from, const basin_box *box,
+                           int64_t height, int64_t width, basin_error *error) {
+    if (from->height == height && from->width == width) {
+        basin_picture handed = *from;
+        *from = kept->picture;
+        kept->picture = handed;
+        return BASIN_OK;
+    }
+    return basin_picture_scale_box(&kept->picture, from, box, height, width, error);
+}
+
+/* A JPEG is decoded at twice the sizes kept at least, so that the reduction is the filter's. */
+static basin_status load_encoded(basin_kept *kept, const basin_fetched *fetched, const char *name,
+                                 basin_cut cut, int64_t size, basin_picture *spare,
+                                 basin_error *error) {
+    basin_decoder decoder;
+    int64_t height, width;
+    basin_box inside;
+    basin_status status = basin_decoder_open(&decoder, fetched->bytes, fetched->size, name, error);
+    if (status) return status;
+    basin_box whole = {0, 0, (double)decoder.height, (double)decoder.width};
+    kept->height = decoder.height;
+    kept->width = decoder.width;
+    basin_kept_sizes(&height, &width, decoder.height, decoder.width, cut, size);
+    int by = decoder.png || decoder.webp
+                 ? 1
+                 : basin_decoder_reduction(&whole, 2 * (double)height, 2 * (double)width);
+    status = basin_decoder_read(spare, &inside, &decoder, &whole, by, error);
+    basin_decoder_close(&decoder);
+    if (!status) status = reduce(kept, spare, &inside, height, width, error);
+    return status;
+}
+
+basin_status basin_kept_load(basin_kept *kept, const basin_pictures *pictures, int64_t i,
+                             basin_cut cut, int64_t size, basin_picture *spare,
+                             basin_error *error) {
+    char name[BASIN_PICTURE_NAME];
+    basin_fetched fetched;
+    basin_status status = basin_pictures_fetch(&fetched, spare, pictures, i, error);
+    if (!status && fetched.bytes) {
+        basin_pictures_name(name, pictures, i);
+        status = load_encoded(kept, &fetched, name, cut, size, spare, error);
+    } else if (!status) {
+        int64_t height, width;
+        basin_box whole = {0, 0, (double)spare->height, (double)spare->width};
+        kept->height = spare->height;
+        kept->width = spare->width;
+        basin_kept_sizes(&height, &width, spare->height, spare->width, cut, size);
+        status = reduce(kept, spare, &whole, height, width, error);
+    }
+    basin_map_close(&fetched.map);
+    return status;
+}
+
+void basin_kept_draw(basin_drawn *drawn, const basin_augment *augment, int64_t height,
+                     int64_t width, int64_t kept_height, int64_t kept_width, uint64_t seed,
+                     int64_t epoch, int64_t index) {
+    basin_box *box = &drawn->resize.box;
+    basin_augment_draw(drawn, augment, height, width, seed, epoch, index);
+    if (kept_height == height && kept_width == width) return;
+    double down = (double)kept_height / (double)height, along = (double)kept_width / (double)width;
+    *box = (basin_box){box->y * down, box->x * along, box->height * down, box->width * along};
 }

@@ -1,6 +1,4 @@
 /* Collections of pictures: opening by what lies at a path, joining, fetching, holding out. */
-#include "data/pictures/pictures.h"
-
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,8 +7,10 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 #include "basin/random.h"
+#include "data/folder.h"
+#include "data/pictures/pictures.h"
 
 bool basin_name_is_picture(const char *name) {
     static const char *const known_ends[] = {".jpg", ".jpeg", ".png", ".webp"};
@@ -165,14 +165,13 @@ static const struct known {
 /* Adds the files of a public set that lie in the folder; *found tells whether there were any. */
 static basin_status add_known(bool *found, basin_pictures *pictures, const char *path,
                               const char *split, basin_error *error) {
-    basin_status status = BASIN_OK;
     size_t size = strlen(path) + 64;
-    char *file = malloc(size);
+    BASIN_FREE_AT_EXIT char *file = malloc(size);
     bool divided, wanted = false;
     *found = false;
     if (!file) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", path);
     bool have[2] = {false, false}; /* of each half, plain before packed twins */
-    for (size_t i = 0; i < sizeof known / sizeof *known && !status; i++) {
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct stat info;
         snprintf(file, size, "%s/%s", path, known[i].name);
         if (stat(file, &info) != 0 || !S_ISREG(info.st_mode)) continue;
@@ -181,12 +180,11 @@ static basin_status add_known(bool *found, basin_pictures *pictures, const char 
         *found = have[known[i].test] = true;
         if (split && known[i].test != !strcmp(split, "test")) continue;
         wanted = true;
-        status = add_file(pictures, file, NULL, &divided, error);
+        BASIN_TRY(add_file(pictures, file, NULL, &divided, error));
     }
-    if (!status && *found && !wanted)
-        status = basin_fail(error, BASIN_IO, "%s: has no files of the split '%s'", path, split);
-    free(file);
-    return status;
+    if (*found && !wanted)
+        return basin_fail(error, BASIN_IO, "%s: has no files of the split '%s'", path, split);
+    return BASIN_OK;
 }
 
 static basin_status add_path(basin_pictures *pictures, const char *path, const char *split,
@@ -202,8 +200,8 @@ static basin_status add_path(basin_pictures *pictures, const char *path, const c
     }
     if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode))
         return add_file(pictures, path, split, divided, error);
-    basin_status status = add_known(&found, pictures, path, split, error);
-    if (status || found) return status;
+    BASIN_TRY(add_known(&found, pictures, path, split, error));
+    if (found) return BASIN_OK;
     shelf = shelf_new(pictures, path);
     if (!shelf) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", path);
     return basin_shelf_folder(shelf, split, divided, error);
@@ -215,9 +213,8 @@ basin_status basin_pictures_open(basin_pictures **out, const char *const *path, 
     *out = NULL;
     if (split && strcmp(split, "train") != 0 && strcmp(split, "test") != 0)
         return basin_fail(error, BASIN_BAD_VALUE, "split '%s', want train or test", split);
-    basin_pictures *pictures = calloc(1, sizeof *pictures);
-    if (!pictures)
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a list of pictures");
+    basin_pictures *pictures = NULL;
+    BASIN_TRY(BASIN_NEW(&pictures, 1, "a list of pictures", error));
     pictures->divided = true;
     for (int i = 0; i < paths && !status; i++) {
         bool divided;
@@ -286,9 +283,8 @@ static basin_status load_raw(basin_picture *picture, const basin_shelf *shelf, i
                              basin_error *error) {
     size_t area = (size_t)(shelf->height * shelf->width), channels = (size_t)shelf->channels;
     const uint8_t *from = shelf->first + (size_t)i * shelf->step;
-    basin_status status =
-        basin_picture_resize_memory(picture, shelf->height, shelf->width, shelf->channels, error);
-    if (status) return status;
+    BASIN_TRY(
+        basin_picture_resize_memory(picture, shelf->height, shelf->width, shelf->channels, error));
     if (!shelf->planar) {
         memcpy(picture->pixel, from, area * channels);
         return BASIN_OK;
@@ -301,14 +297,13 @@ static basin_status load_raw(basin_picture *picture, const basin_shelf *shelf, i
 static basin_status map_entry(basin_fetched *fetched, const basin_shelf *shelf,
                               const basin_entry *entry, basin_error *error) {
     size_t size = strlen(shelf->name) + strlen(entry->name) + 2;
-    char *path = malloc(size);
+    BASIN_FREE_AT_EXIT char *path = malloc(size);
     if (!path) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", entry->name);
     snprintf(path, size, "%s%s%s", shelf->name, *shelf->name ? "/" : "", entry->name);
-    basin_status status = basin_map_open(&fetched->map, path, error);
+    BASIN_TRY(basin_map_open(&fetched->map, path, error));
     fetched->bytes = fetched->map.data ? fetched->map.data : (const uint8_t *)"";
     fetched->size = fetched->map.size;
-    free(path);
-    return status;
+    return BASIN_OK;
 }
 
 basin_status basin_pictures_fetch(basin_fetched *fetched, basin_picture *picture,
@@ -364,20 +359,16 @@ basin_status basin_pictures_hold_out(int64_t *kept, int64_t *held, int64_t count
     if (helds < 0 || helds > count)
         return basin_fail(error, BASIN_BAD_VALUE, "cannot hold out %lld of %lld pictures",
                           (long long)helds, (long long)count);
-    int64_t *order = basin_array_new((size_t)count, sizeof *order);
-    bool *out = calloc(count > 0 ? (size_t)count : 1, sizeof *out);
+    BASIN_FREE_AT_EXIT int64_t *order = basin_array_new((size_t)count, sizeof *order);
+    BASIN_FREE_AT_EXIT bool *out = calloc(count > 0 ? (size_t)count : 1, sizeof *out);
     if (order && out) {
         basin_random_permutation(order, (size_t)count, seed, STREAM);
         for (int64_t i = 0; i < helds; i++) out[order[i]] = true;
         for (int64_t i = 0; i < count; i++) *(out[i] ? held++ : kept++) = i;
     }
-    basin_status status =
-        order && out ? BASIN_OK
-                     : basin_fail(error, BASIN_NO_MEMORY, "out of memory to divide %lld pictures",
-                                  (long long)count);
-    free(order);
-    free(out);
-    return status;
+    return order && out ? BASIN_OK
+                        : basin_fail(error, BASIN_NO_MEMORY,
+                                     "out of memory to divide %lld pictures", (long long)count);
 }
 
 /* Adds a picture's mean and mean square to the sums; whole numbers until the last division. */
@@ -424,4 +415,101 @@ basin_status basin_pictures_statistics(float mean[3], float deviation[3],
         deviation[c] = v > 1e-12 ? (float)sqrt(v) : 1;
     }
     return BASIN_OK;
+}
+
+/* ==== A collection of pictures that are in memory already; see include/basin/tasks/pictures.h ==== */
+
+static basin_status fill(basin_pictures *pictures, const basin_picture *picture, int64_t count,
+                         basin_error *error) {
+    pictures->shelf = calloc(1, sizeof *pictures->shelf);
+    pictures->start = calloc(2, sizeof *pictures->start);
+    if (!pictures->shelf || !pictures->start)
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a list of pictures");
+    basin_shelf *shelf = pictures->shelf;
+    pictures->shelves = 1;
+    *shelf = (basin_shelf){.kind = BASIN_SHELF_MEMORY,
+                           .name = basin_string_copy("memory"),
+                           .picture = calloc((size_t)count, sizeof *shelf->picture)};
+    if (!shelf->name || !shelf->picture)
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a list of pictures");
+    for (int64_t i = 0; i < count; i++) {
+        BASIN_TRY(basin_picture_copy(&shelf->picture[i], &picture[i], error));
+        shelf->count++;
+    }
+    pictures->count = pictures->start[1] = shelf->count;
+    return BASIN_OK;
+}
+
+basin_status basin_pictures_from_memory(basin_pictures **out, const basin_picture *picture,
+                                        int64_t count, basin_error *error) {
+    *out = NULL;
+    if (count < 1)
+        return basin_fail(error, BASIN_BAD_VALUE, "%lld pictures, wanted at least one",
+                          (long long)count);
+    basin_pictures *pictures = NULL;
+    BASIN_TRY(BASIN_NEW(&pictures, 1, "a list of pictures", error));
+    basin_status status = fill(pictures, picture, count, error);
+    if (status)
+        basin_pictures_free(pictures);
+    else
+        *out = pictures;
+    return status;
+}
+
+/* ==== A folder of pictures: every .jpg, .jpeg, .png and .webp below it, in the order of their paths' bytes ==== */
+
+static basin_status take(void *shelf, const char *path, size_t size, basin_error *error) {
+    if (!basin_name_is_picture(path)) return BASIN_OK;
+    return basin_shelf_add(shelf, path, NULL, size, false, error);
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(((const basin_entry *)a)->name, ((const basin_entry *)b)->name);
+}
+
+basin_status basin_shelf_folder(basin_shelf *shelf, const char *split, bool *divided,
+                                basin_error *error) {
+    BASIN_TRY(basin_folder_walk(shelf->name, take, shelf, error));
+    if (shelf->count > 0) qsort(shelf->entry, (size_t)shelf->count, sizeof *shelf->entry, by_name);
+    basin_shelf_divide(shelf, split, divided);
+    return BASIN_OK;
+}
+
+/* ==== Fingerprints of pictures: 64 bits of what is stored, so that a model can remember what it was trained on. Not decoded: a copy of a file has the same, the same picture compressed anew not ==== */
+
+/* FNV-1a; goes on from `hash`. */
+static uint64_t add_bytes(uint64_t hash, const void *bytes, size_t size) {
+    const uint8_t *at = bytes;
+    for (size_t i = 0; i < size; i++) hash = (hash ^ at[i]) * 0x100000001b3u;
+    return hash;
+}
+
+/* Spreads what the last bytes changed over all bits. */
+static uint64_t finish(uint64_t hash) {
+    hash = (hash ^ (hash >> 33)) * 0xff51afd7ed558ccdu;
+    hash = (hash ^ (hash >> 33)) * 0xc4ceb9fe1a85ec53u;
+    return hash ^ (hash >> 33);
+}
+
+/* The first bytes and the number of all: large files are not read whole. */
+basin_status basin_pictures_print(uint64_t *print, const basin_pictures *pictures, int64_t i,
+                                  basin_error *error) {
+    enum { MOST = 1 << 16 };
+    basin_fetched fetched;
+    basin_picture picture = {0};
+    basin_status status = basin_pictures_fetch(&fetched, &picture, pictures, i, error);
+    const uint8_t *bytes = fetched.bytes ? fetched.bytes : picture.pixel;
+    uint64_t size[3] = {fetched.size, 0, 0};
+    if (!fetched.bytes) {
+        size[0] = (uint64_t)(picture.height * picture.width * picture.channels);
+        size[1] = (uint64_t)picture.height, size[2] = (uint64_t)picture.channels;
+    }
+    *print = 0;
+    if (!status) {
+        uint64_t hash = add_bytes(0xcbf29ce484222325u, size, sizeof size);
+        *print = finish(add_bytes(hash, bytes, size[0] < MOST ? size[0] : MOST));
+    }
+    basin_map_close(&fetched.map);
+    basin_picture_free(&picture);
+    return status;
 }

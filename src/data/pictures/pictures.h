@@ -3,8 +3,12 @@
 #ifndef BASIN_DATA_PICTURES_PICTURES_H
 #define BASIN_DATA_PICTURES_PICTURES_H
 
+#include <stdint.h>
+
+#include "basin/tasks/feed.h"
 #include "basin/tasks/pictures.h"
 #include "io/file.h"
+#include "picture/picture.h"
 
 /* Where a picture's encoded bytes are. */
 typedef struct basin_entry {
@@ -94,5 +98,85 @@ basin_status basin_archive_parse(basin_shelf *shelf, const uint8_t *bytes, size_
 /* Keeps the entries whose path has a folder `split` ("val..." for "test") and says whether there
  * were such folders. */
 void basin_shelf_divide(basin_shelf *shelf, const char *split, bool *divided);
+
+/* ==== The form in which a picture is kept: decoded whole, perhaps reduced, 8 bits a value. Crops
+ * are drawn by the size that the picture has in its file and then cut from the kept pixels, so that
+ * reducing changes how sharp a crop is, not what it shows ==== */
+
+enum { BASIN_KEPT_SIDES = 64 }; /* the longest side kept, in sides of the crop */
+
+typedef struct basin_kept {
+    int64_t height, width; /* in the file, upright */
+    basin_picture picture; /* the same, or smaller */
+} basin_kept;
+
+/* The sizes that a picture is kept with, for crops of `size` pixels; cut is not BASIN_CUT_FILES. */
+void basin_kept_sizes(int64_t *kept_height, int64_t *kept_width, int64_t height, int64_t width,
+                      basin_cut cut, int64_t size);
+
+/* Picture i in the form to keep. The memory of `kept->picture` is reused; `spare` is for what is
+ * decoded on the way. */
+basin_status basin_kept_load(basin_kept *kept, const basin_pictures *pictures, int64_t i,
+                             basin_cut cut, int64_t size, basin_picture *spare, basin_error *error);
+
+/* What is drawn for a picture of height x width, with the box in pixels of kept_height x
+ * kept_width. */
+void basin_kept_draw(basin_drawn *drawn, const basin_augment *augment, int64_t height,
+                     int64_t width, int64_t kept_height, int64_t kept_width, uint64_t seed,
+                     int64_t epoch, int64_t index);
+
+/* ==== An album: all the pictures of a run decoded once, by several threads, into memory that
+ * someone else provides (a device's, say), and the crops of every step drawn from the seed alone.
+ * The order, the crops and what takes the place of an unreadable picture are the feed's
+ * (basin/tasks/feed.h), for the same configuration ==== */
+
+/* Called from the thread that makes the album. */
+typedef struct basin_album_memory {
+    void *context;
+    void *(*alloc)(void *context, size_t bytes); /* NULL: no more */
+    void (*free)(void *context, void *memory);
+    void (*write)(void *context, void *to, const void *from, size_t bytes);
+} basin_album_memory;
+
+typedef struct basin_album_config {
+    basin_feed_config feed; /* of training; threads, ahead and keep_bytes aside */
+    basin_album_memory memory;
+    /* How far making it is; false gives up, with BASIN_OK and no album. May be NULL. */
+    bool (*progress)(void *context, int64_t done, int64_t items);
+    void *progress_context;
+} basin_album_config;
+
+/* A picture of the album. */
+typedef struct basin_album_page {
+    void *pixel;                     /* [kept_height, kept_width, channels]; NULL: unreadable */
+    int32_t height, width;           /* in the file */
+    int32_t kept_height, kept_width; /* in memory */
+    int32_t channels;
+} basin_album_page;
+
+typedef struct basin_album basin_album;
+
+/* BASIN_NO_MEMORY where `alloc` gives none. */
+basin_status basin_album_new(basin_album **album, const basin_album_config *config,
+                             basin_error *error);
+void basin_album_free(basin_album *album);
+
+/* What is in place `place` of a step: the page, what was drawn for it (the box in pixels as they
+ * are kept) and its number in `pictures`. */
+void basin_album_draw(const basin_album_page **page, basin_drawn *drawn, int64_t *index,
+                      const basin_album *album, int64_t step, int64_t place);
+
+int64_t basin_album_unreadable(const basin_album *album);
+size_t basin_album_bytes(const basin_album *album);
+
+/* What all pictures would take decoded, by the headers of some of them. Those that cannot be read
+ * count as nothing. */
+double basin_album_estimate(const basin_pictures *pictures, const int64_t *item, int64_t items,
+                            basin_cut cut, int64_t size);
+
+/* ==== A permutation of 0 .. n - 1 that can be asked for any of its places, keyed by (seed, epoch)
+ * ==== */
+
+int64_t basin_order_at(int64_t place, int64_t n, uint64_t seed, int64_t epoch);
 
 #endif

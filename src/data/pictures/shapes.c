@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "base/try.h"
 #include "basin/random.h"
 #include "data/pictures/pictures.h"
 
@@ -129,9 +130,8 @@ static scene scene_draw(const basin_shelf *shelf, int64_t i) {
 
 basin_status basin_shapes_draw(basin_picture *picture, const basin_shelf *shelf, int64_t i,
                                basin_error *error) {
-    basin_status status =
-        basin_picture_resize_memory(picture, shelf->height, shelf->width, shelf->channels, error);
-    if (status) return status;
+    BASIN_TRY(
+        basin_picture_resize_memory(picture, shelf->height, shelf->width, shelf->channels, error));
     scene s = scene_draw(shelf, i);
     int64_t side = shelf->height < shelf->width ? shelf->height : shelf->width;
     float unit = 2.0F / (float)side;

@@ -1,5 +1,5 @@
 /* What a model remembers of its training; see card.h. */
-#include "task/image/card.h"
+#include "task/image/image.h"
 
 #include <math.h>
 #include <stdio.h>

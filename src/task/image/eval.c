@@ -1,5 +1,5 @@
 /* Scoring completions; see eval.h. */
-#include "task/image/eval.h"
+#include "task/image/image.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -10,7 +10,6 @@
 #include "basin/metrics.h"
 #include "basin/metrics_picture.h"
 #include "task/given.h"
-#include "task/image/card.h"
 
 typedef struct state {
     basin_image_model *model;
@@ -146,9 +145,8 @@ static basin_status score_batch(state *s, const basin_feed_batch *batch, basin_e
     for (int64_t i = 0; i < batch->count; i++) r->index[r->pictures + i] = batch->index[i];
     for (int m = 0; m < r->masks; m++) {
         draw_masks(s, batch, s->scoring->first_mask + (uint64_t)m);
-        basin_status status = basin_image_runner_run(&s->runner, s->output, batch->values, s->mask,
-                                                     batch->count, error);
-        if (status) return status;
+        BASIN_TRY(basin_image_runner_run(&s->runner, s->output, batch->values, s->mask,
+                                         batch->count, error));
         for (int64_t i = 0; i < batch->count; i++) {
             const float *truth = batch->values + i * size;
             const uint8_t *mask = s->mask + i * s->tokens;
@@ -158,9 +156,8 @@ static basin_status score_batch(state *s, const basin_feed_batch *batch, basin_e
             s->sum[MSE * r->masks + m] += mse;
             s->sum[MEAN_MSE * r->masks + m] +=
                 basin_image_mean_error(truth, mask, &s->model->settings);
-            if (!s->scoring->fast && !status) status = score_picture(s, i, truth, m, error);
+            if (!s->scoring->fast) BASIN_TRY(score_picture(s, i, truth, m, error));
         }
-        if (status) return status;
     }
     r->pictures += batch->count;
     return BASIN_OK;
@@ -170,11 +167,9 @@ static basin_status score_all(state *s, basin_error *error) {
     double begun = basin_clock();
     for (;;) {
         basin_feed_batch batch;
-        basin_status status = basin_feed_next(&batch, s->feed, error);
-        if (status) return status;
+        BASIN_TRY(basin_feed_next(&batch, s->feed, error));
         if (!batch.count) return BASIN_OK;
-        status = score_batch(s, &batch, error);
-        if (status) return status;
+        BASIN_TRY(score_batch(s, &batch, error));
         double speed = (double)s->scores->pictures / (basin_clock() - begun);
         basin_news news = {.what = "scoring",
                            .done = s->scores->pictures,
@@ -229,22 +224,17 @@ static basin_status begin(state *s, basin_error *error) {
     s->structure = c->size >= SSIM_WINDOW;
     s->batch = s->scoring->batch > 0 ? s->scoring->batch : c->batch;
     if (s->batch > s->set->items) s->batch = s->set->items;
-    basin_status status = make_buffers(s, error);
-    if (!status)
-        status =
-            basin_image_feed(&s->feed, s->set, c, s->batch, false, 0, s->scoring->watch, error);
-    if (!status) status = basin_image_runner_new(&s->runner, s->model, s->batch, error);
-    return status;
+    BASIN_TRY(make_buffers(s, error));
+    BASIN_TRY(basin_image_feed(&s->feed, s->set, c, s->batch, false, 0, s->scoring->watch, error));
+    return basin_image_runner_new(&s->runner, s->model, s->batch, error);
 }
 
 /* Whether the model was trained on these pictures. Who says that they were held out is held to it:
  * other paths, another number or another seed choose others. */
 static basin_status check_seen(state *s, basin_error *error) {
     basin_image_overlap overlap = {.trained_on = -1};
-    basin_status status = BASIN_OK;
     if (s->model->card.text) /* not yet while it is trained, whose pictures were compared before */
-        status = basin_image_card_compare(&overlap, &s->model->card, s->set, error);
-    if (status) return status;
+        BASIN_TRY(basin_image_card_compare(&overlap, &s->model->card, s->set, error));
     s->scores->trained_on = overlap.trained_on;
     s->scores->trained_on_about = overlap.trained_on >= 0 && !overlap.exact;
     if (!s->set->held || overlap.held_out || overlap.trained_on < 0) return BASIN_OK;
@@ -336,8 +326,8 @@ basin_status basin_image_scores_rank(int64_t *order, const basin_image_scores *s
     if (count < 0 || count > scores->pictures)
         return basin_fail(error, BASIN_BAD_VALUE, "%lld of %lld pictures to rank, wanted no more",
                           (long long)count, (long long)scores->pictures);
-    ranked *all = basin_array_new((size_t)scores->pictures, sizeof *all);
-    if (!all) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a ranking");
+    ranked *all = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&all, scores->pictures, "a ranking", error));
     for (int64_t i = 0; i < scores->pictures; i++)
         all[i] = (ranked){worst ? -scores->picture_mse[i] : scores->picture_mse[i], i};
     qsort(all, (size_t)scores->pictures, sizeof *all, compare);

@@ -4,11 +4,15 @@
 #ifndef BASIN_TASK_IMAGE_IMAGE_H
 #define BASIN_TASK_IMAGE_IMAGE_H
 
+#include "basin/io.h"
 #include "basin/model.h"
+#include "basin/tasks/feed.h"
 #include "basin/tasks/image.h"
+#include "basin/tasks/run.h"
 #include "basin/train.h"
-#include "picture/patches.h"
+#include "picture/picture.h"
 #include "train/run/rests.h"
+#include "train/run/run.h"
 #include "train/run/settings.h"
 #include "train/run/watch.h"
 
@@ -185,5 +189,211 @@ basin_status basin_image_runner_run(basin_image_runner *runner, float *output, /
 
 /* How pictures and patches belong together: for basin_patches_to_pixels and the like. */
 basin_patching basin_image_patching(const basin_image_settings *settings);
+
+/* ==== The pictures of a task as the settings of a model want them: which ones, and the feeds of
+ * training and of scores ==== */
+
+/* Chosen pictures of a collection. */
+typedef struct basin_image_set {
+    const basin_pictures *pictures;
+    basin_pictures *opened; /* the same where it is the set's own; else NULL */
+    int64_t *item;          /* [items] the chosen ones */
+    int64_t items;
+    bool held; /* they are said to be all that was held out of training */
+} basin_image_set;
+
+/* The pictures that are held out (`held`), or the rest. Nothing held out: all of them, either way.
+ */
+basin_status basin_image_set_open(basin_image_set *set, const basin_image_source *source, bool held,
+                                  uint64_t seed, basin_error *error);
+void basin_image_set_close(basin_image_set *set);
+
+/* What a few of them, spread over the set, look like. */
+typedef struct basin_image_look {
+    bool colour;  /* one of them is in colour, not only stored so */
+    int64_t side; /* the shortest side, in pixels */
+} basin_image_look;
+basin_status basin_image_set_look(basin_image_look *look, const basin_image_set *set,
+                                  basin_error *error);
+
+/* Fills in the mean and deviation where the settings leave them 0. */
+basin_status basin_image_measure(basin_image_settings *settings, const basin_image_set *set,
+                                 basin_error *error);
+
+/* The feed of such pictures, and the configuration that it is made with. */
+basin_feed_config basin_image_feed_config(const basin_image_set *set,
+                                          const basin_image_settings *settings, int64_t batch,
+                                          bool training, int threads, const basin_watch *watch);
+/* Batches of patches. Unreadable pictures are told to the watcher. */
+basin_status basin_image_feed(basin_feed **feed, const basin_image_set *set,
+                              const basin_image_settings *settings, int64_t batch, bool training,
+                              int threads, const basin_watch *watch, basin_error *error);
+
+/* ==== Where a training run's pictures come from: a feed on the host, or pictures that were decoded
+ * once and are cropped by the device, straight into the plan's input. What is drawn for a step is
+ * the same either way ==== */
+
+typedef struct basin_image_input_config {
+    const basin_image_set *set;
+    const basin_image_settings *settings;
+    basin_backend *backend;
+    const char *keep_decoded, *cut_from; /* as in basin_image_data */
+    int threads;                         /* that decode; 0: as many as fit */
+    int64_t first, count;                /* the places of a batch that are wanted; 0: all */
+    const basin_watch *watch;
+} basin_image_input_config;
+
+typedef struct basin_image_input basin_image_input;
+
+/* Make the plan first: memory is judged by what it left. With "auto" pictures are kept where all of
+ * them fit, in the device's memory rather than the host's, whole rather than reduced. */
+basin_status basin_image_input_new(basin_image_input **input,
+                                   const basin_image_input_config *config, basin_error *error);
+void basin_image_input_free(basin_image_input *input);
+
+/* Draws what a step needs, ahead of writing it, while a device is busy. */
+void basin_image_input_prepare(basin_image_input *input, int64_t step);
+/* Of the places of a step those from `at` on, as many as the input [B, N, P] of the plan has. */
+basin_status basin_image_input_write(basin_image_input *input, basin_plan *plan, basin_expr patches,
+                                     int64_t step, int64_t at, basin_error *error);
+
+/* What "auto" came to, and what it takes. */
+const char *basin_image_input_keep(const basin_image_input *input); /* off, host, device */
+const char *basin_image_input_cut(const basin_image_input *input);  /* files, whole, reduced */
+size_t basin_image_input_bytes(const basin_image_input *input);
+int64_t basin_image_input_unreadable(const basin_image_input *input);
+double basin_image_input_waited(const basin_image_input *input); /* seconds without a picture */
+
+/* ==== What a step of training reads: pictures and their masks, those that this rank computes. A
+ * batch is cut into shards of equal size ==== */
+
+typedef struct basin_image_batch {
+    const basin_image_settings *settings;
+    basin_image_input *input; /* owned */
+    int64_t first, count;     /* the pictures of each batch that are this rank's */
+    uint8_t *mask;            /* [count, N] */
+    float *replaced, *counts; /* [count, N] */
+    int64_t step;             /* that they are of; -1: none yet */
+} basin_image_batch;
+
+/* `input` is the batch's from here on, also where this fails. */
+basin_status basin_image_batch_new(basin_image_batch *batch, basin_image_input *input,
+                                   const basin_image_settings *settings, int64_t first,
+                                   int64_t count, basin_error *error);
+void basin_image_batch_free(basin_image_batch *batch);
+
+/* Draws what a step needs, ahead of writing it, while a device is busy. */
+void basin_image_batch_prepare(basin_image_batch *batch, int64_t step);
+/* The pictures from `at` on, of this rank's, as many as the graph takes, to its inputs. */
+basin_status basin_image_batch_write(basin_image_batch *batch, basin_plan *plan,
+                                     const basin_image_graph *graph, int64_t step, int64_t at,
+                                     basin_error *error);
+/* How many of their patches count in the loss, after they were written. */
+double basin_image_batch_weight(const basin_image_batch *batch, int64_t at, int64_t count);
+
+/* ==== What a model remembers of its training, in its file: fingerprints of the pictures, so that
+ * nobody scores it on what it was trained on without being told, and a card for people
+ * ("basin.card": paths, date, views, scores) ==== */
+
+/* Fingerprints that a file keeps at most, of pictures spread evenly over larger sets: 64 KiB. */
+enum { BASIN_IMAGE_PRINTS = 8192 };
+
+/* How many of a set of pictures were trained on. */
+typedef struct basin_image_overlap {
+    int64_t trained_on; /* -1: the model does not know */
+    bool exact;         /* all were compared with all; else the number is an estimate */
+    bool held_out;      /* they are the very pictures that training held out */
+} basin_image_overlap;
+
+/* What is known when training ends. */
+typedef struct basin_image_facts {
+    const basin_image_source *train; /* the paths */
+    const char *from;                /* the model that it began with; NULL: none */
+    const basin_outcome *outcome;
+    int64_t held_out, batch;
+} basin_image_facts;
+
+/* The fingerprints of a run's pictures, with those of the model file that it begins with (`from`,
+ * or NULL); of `held` only how to know them again. */
+basin_status basin_image_card_begin(basin_image_card *card, const basin_image_set *train,
+                                    const basin_image_set *held, const basin_bundle *from,
+                                    basin_error *error);
+/* Writes the card itself. */
+basin_status basin_image_card_end(basin_image_card *card, const basin_image_facts *facts,
+                                  basin_error *error);
+void basin_image_card_free(basin_image_card *card);
+
+/* Out of a model file, where it has one, and into a bundle. */
+basin_status basin_image_card_read(basin_image_card *card, const basin_bundle *bundle,
+                                   basin_error *error);
+basin_status basin_image_card_add(basin_bundle *bundle, const basin_image_card *card,
+                                  basin_error *error);
+
+basin_status basin_image_card_compare(basin_image_overlap *overlap, const basin_image_card *card,
+                                      const basin_image_set *set, basin_error *error);
+
+/* ==== The settings that a run trains with ==== */
+
+/* Fills in what the settings leave open: statistics of the pictures and shards, from the
+ * checkpoint, the model that the run begins with, or the training pictures. What differs from the
+ * checkpoint is an error. */
+basin_status basin_image_start(basin_image_settings *settings, const basin_run *run,
+                               const basin_image_set *set, basin_error *error);
+
+/* ==== Beginning a run with the weights of another model ==== */
+
+/* An error that names a setting where the weights in `from`, a model file, are of no use to a model
+ * with these settings. The size of the pictures may differ, and what has no weights: steps, alpha.
+ */
+basin_status basin_image_adopt_check(const basin_image_settings *settings, const basin_bundle *from,
+                                     basin_error *error);
+/* Takes the weights; positions of another number of patches are resampled, bicubically. */
+basin_status basin_image_adopt(basin_store *store, const basin_params *params,
+                               const basin_image_settings *settings, const basin_bundle *from,
+                               basin_error *error);
+
+/* ==== The published Energy Transformer weights: an npz with the keys Wk, Wq [H, Y, D], Xi [D, M],
+ * Wenc [P, D], Benc, Wdec [D, P], Bdec, POS_embed [N + 1, D], CLS_token, MASK_token, LNORM_gamma
+ * and LNORM_bias. They come in as a model of ours; basin_image_export lets one of ours out as them,
+ * our settings along as metadata, which the published code does not look at ==== */
+
+/* Whether a file's tensors have these names. */
+bool basin_image_is_published(const basin_bundle *bundle);
+
+/* The same numbers under our names, in a new bundle, with the settings: those the file states (one
+ * that we wrote does), else the paper's with the sizes of the tensors: self-attention, beta 1 /
+ * sqrt(Y), alpha 0.1, 12 steps, ImageNet's means and deviations. Without CLS_token there is no CLS
+ * token. */
+basin_status basin_image_published_read(basin_image_settings *settings, basin_bundle **model,
+                                        const basin_bundle *published, basin_error *error);
+
+/* ==== Scores inside the library: of a chosen set of pictures, and the masks they are scored with
+ * ==== */
+
+/* Mask number `mask_seed` of picture `index`: a stream of its own, the same whatever the batch. */
+void basin_image_score_mask(uint8_t *mask /* [N] */, const basin_image_settings *settings,
+                            int64_t index, uint64_t mask_seed);
+
+/* The mean squared error over the replaced patches of one picture. */
+double basin_image_masked_error(const float *output, /* [N, P] */
+                                const float *truth,  /* [N, P] */
+                                const uint8_t *mask, /* [N] */
+                                int64_t tokens, int64_t values);
+/* The same of the mean colour of the shown patches; and a picture filled in with it, [N, P]. */
+double basin_image_mean_error(const float *truth, const uint8_t *mask,
+                              const basin_image_settings *settings);
+void basin_image_mean_fill(float *out, const float *truth, const uint8_t *mask,
+                           const basin_image_settings *settings);
+/* `output` where the mask says REPLACED, the truth elsewhere; all [N, P]. */
+void basin_image_paste(float *out, const float *output, const float *truth, const uint8_t *mask,
+                       int64_t tokens, int64_t values);
+/* PSNR of a whole picture; `plane` are two of [channels, size, size], written. */
+double basin_image_psnr(float *plane[2], const float *whole, const float *truth,
+                        const basin_image_settings *settings);
+
+/* As basin_image_score; the source that `scoring` names is not looked at. */
+basin_status basin_image_score_set(basin_image_scores *scores, basin_image_model *model,
+                                   const basin_image_set *set, const basin_image_scoring *scoring,
+                                   basin_error *error);
 
 #endif

@@ -1,13 +1,12 @@
 /* The published weights in and out; see interchange.h. Their layout is ours but for the
  * memories, which are columns there and rows here. And our own weights in a narrower type. */
-#include "task/image/interchange.h"
-#include "base/try.h"
+#include "task/image/image.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "task/image/card.h"
+#include "base/try.h"
 
 typedef struct entry {
     const char *theirs, *ours;
@@ -52,8 +51,7 @@ static basin_status shape_of(basin_shape *shape, const basin_bundle *bundle, con
                              int rank, basin_error *error) {
     const basin_tensor *tensor;
     char text[BASIN_SHAPE_TEXT];
-    basin_status status = basin_bundle_get(&tensor, bundle, name, error);
-    if (status) return status;
+    BASIN_TRY(basin_bundle_get(&tensor, bundle, name, error));
     *shape = squeeze(tensor->shape, rank);
     if (shape->rank == rank && basin_shape_count(*shape) > 0) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_SHAPE, "%s: %s is %s, wanted %d axes, none of them empty",
@@ -86,11 +84,10 @@ static basin_status infer_picture(basin_image_settings *s, int64_t P, int64_t N,
 
 static basin_status infer(basin_image_settings *s, const basin_bundle *bundle, basin_error *error) {
     basin_shape wk, xi, enc, pos;
-    basin_status status = shape_of(&wk, bundle, "Wk", 3, error);
-    if (!status) status = shape_of(&xi, bundle, "Xi", 2, error);
-    if (!status) status = shape_of(&enc, bundle, "Wenc", 2, error);
-    if (!status) status = shape_of(&pos, bundle, "POS_embed", 2, error);
-    if (status) return status;
+    BASIN_TRY(shape_of(&wk, bundle, "Wk", 3, error));
+    BASIN_TRY(shape_of(&xi, bundle, "Xi", 2, error));
+    BASIN_TRY(shape_of(&enc, bundle, "Wenc", 2, error));
+    BASIN_TRY(shape_of(&pos, bundle, "POS_embed", 2, error));
     BASIN_TRY(basin_settings_preset(s, &basin_image_task, "paper-imagenet", error));
     s->cls = basin_bundle_find(bundle, "CLS_token") != NULL;
     s->heads = wk.dim[0], s->head_dim = wk.dim[1], s->dim = wk.dim[2];
@@ -104,8 +101,7 @@ static basin_status infer(basin_image_settings *s, const basin_bundle *bundle, b
 static basin_status transpose(basin_tensor *out, const basin_tensor *in, basin_error *error) {
     int64_t rows = in->shape.dim[0], columns = in->shape.dim[1];
     size_t item = basin_dtype_size(in->dtype);
-    basin_status status = basin_tensor_new(out, in->dtype, BASIN_SHAPE(columns, rows), error);
-    if (status) return status;
+    BASIN_TRY(basin_tensor_new(out, in->dtype, BASIN_SHAPE(columns, rows), error));
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < columns; j++)
             memcpy((char *)out->data + (size_t)(j * rows + i) * item,
@@ -187,11 +183,11 @@ static basin_status give(basin_bundle *published, basin_store *store, const entr
 static basin_status give_all(basin_bundle *published, basin_image_model *model,
                              basin_error *error) {
     const basin_image_settings *s = &model->settings;
-    basin_status status = basin_image_settings_write(published, s, error);
-    for (int i = 0; i < ENTRIES && !status; i++)
+    BASIN_TRY(basin_image_settings_write(published, s, error));
+    for (int i = 0; i < ENTRIES; i++)
         if (s->cls || strcmp(table[i].ours, "cls") != 0)
-            status = give(published, model->store, &table[i], error);
-    return status;
+            BASIN_TRY(give(published, model->store, &table[i], error));
+    return BASIN_OK;
 }
 
 /* What the published code takes for granted, and its names cannot say otherwise. */

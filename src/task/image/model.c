@@ -1,12 +1,14 @@
 /* Models of masked image completion in memory and in files; see image.h. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cjson/cJSON.h>
 
-#include "task/image/card.h"
-#include "task/image/interchange.h"
+#include "base/try.h"
+#include "task/image/image.h"
 #include "train/restore.h"
+#include "train/shards/shards.h"
 
 /* ---- a model on a graph ---- */
 
@@ -87,8 +89,8 @@ basin_status basin_image_model_bare(basin_image_model **model, const basin_image
     *model = NULL;
     basin_status status = basin_image_settings_check(settings, error);
     if (status) return status;
-    basin_image_model *m = calloc(1, sizeof *m);
-    if (!m) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a model");
+    basin_image_model *m = NULL;
+    BASIN_TRY(BASIN_NEW(&m, 1, "a model", error));
     m->settings = *settings;
     basin_image_settings_resolve(&m->settings);
     m->described = (basin_settings){.kind = &basin_image_task, .values = &m->settings};
@@ -196,4 +198,189 @@ basin_status basin_image_write(const char *path, basin_image_model *model, basin
     basin_bundle_free(bundle);
     basin_image_graph_free(&graph);
     return status;
+}
+
+/* ==== The settings that a run trains with: those asked for, with what was left open; see start.h
+ * ==== */
+
+/* A rehearsal asks for the time of a step alone, and saves the pass over the pictures; rank 0 makes
+ * it for all. */
+static basin_status measure(basin_image_settings *settings, const basin_training *training,
+                            const basin_image_set *set, basin_error *error) {
+    basin_ranks *ranks = training->ranks;
+    basin_status status = BASIN_OK;
+    if (training->rehearse > 0) {
+        for (int c = 0; c < 3 && !(settings->deviation[c] > 0); c++)
+            settings->mean[c] = 0.5, settings->deviation[c] = 0.25;
+        return BASIN_OK;
+    }
+    if (basin_ranks_rank(ranks) == 0) status = basin_image_measure(settings, set, error);
+    status = basin_ranks_agree(ranks, status, error);
+    if (!status)
+        status = basin_ranks_broadcast(ranks, settings->mean, sizeof settings->mean, 0, error);
+    if (!status)
+        status =
+            basin_ranks_broadcast(ranks, settings->deviation, sizeof settings->deviation, 0, error);
+    return status;
+}
+
+/* Statistics that were not given are those of the checkpoint or of the model to begin with, whose
+ * weights know them. */
+static void inherit(basin_image_settings *settings, const basin_image_settings *from) {
+    if (settings->deviation[0] > 0) return;
+    memcpy(settings->mean, from->mean, sizeof settings->mean);
+    memcpy(settings->deviation, from->deviation, sizeof settings->deviation);
+}
+
+static basin_status go_on(basin_image_settings *settings, const basin_bundle *checkpoint,
+                          const basin_watch *watch, basin_error *error) {
+    basin_image_settings saved;
+    BASIN_TRY(basin_image_settings_read(&saved, checkpoint, error));
+    inherit(settings, &saved);
+    settings->shards = basin_shards_choose(settings->shards, saved.shards, settings->batch, NULL);
+    BASIN_TRY(basin_settings_match(&saved, settings, basin_image_task.table,
+                                   basin_bundle_path(checkpoint), error));
+    if (saved.epochs != settings->epochs)
+        basin_watch_note(watch,
+                         "the run was to have %lld epochs; from here on the learning rate is that "
+                         "of a run of %lld",
+                         (long long)saved.epochs, (long long)settings->epochs);
+    return BASIN_OK;
+}
+
+static basin_status begin(basin_image_settings *settings, const basin_training *training,
+                          const basin_bundle *from, const basin_image_set *set,
+                          basin_error *error) {
+    basin_image_settings first;
+    BASIN_TRY(from ? basin_image_settings_read(&first, from, error) : BASIN_OK);
+    if (from) inherit(settings, &first);
+    if (from) BASIN_TRY(basin_image_adopt_check(settings, from, error));
+    settings->shards = basin_shards_choose(settings->shards, 0, settings->batch, training->ranks);
+    return measure(settings, training, set, error);
+}
+
+static basin_status check_shards(const basin_image_settings *settings, basin_error *error) {
+    if (settings->batch % settings->shards == 0) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE, "shards is %lld, wanted a divisor of the batch, %lld",
+                      (long long)settings->shards, (long long)settings->batch);
+}
+
+basin_status basin_image_start(basin_image_settings *settings, const basin_run *run,
+                               const basin_image_set *set, basin_error *error) {
+    const basin_training *training = basin_run_training(run);
+    const basin_bundle *checkpoint = basin_run_checkpoint(run);
+    BASIN_TRY(checkpoint ? go_on(settings, checkpoint, training->watch, error)
+                         : begin(settings, training, basin_run_from(run), set, error));
+    return check_shards(settings, error);
+}
+
+/* ==== Beginning with the weights of another model; see adopt.h ==== */
+
+/* ---- what must be the same ---- */
+
+/* Layers are weights, steps of a descent are not. */
+static const char *const same_et[] = {"arch",     "channels",   "patch",    "dim",
+                                      "heads",    "head_dim",   "memories", "attention",
+                                      "hopfield", "learn_beta", "cls",      NULL};
+static const char *const same_vit[] = {"arch",     "channels", "patch", "dim", "heads",
+                                       "head_dim", "memories", "steps", "cls", NULL};
+
+basin_status basin_image_adopt_check(const basin_image_settings *settings, const basin_bundle *from,
+                                     basin_error *error) {
+    enum { TEXT = 64 };
+    basin_image_settings its;
+    BASIN_TRY(basin_image_settings_read(&its, from, error));
+    for (const char *const *name = strcmp(settings->arch, "et") ? same_vit : same_et; *name;
+         name++) {
+        char found[TEXT], wanted[TEXT];
+        const basin_setting *s = basin_setting_find(basin_image_task.table, *name);
+        basin_setting_print(found, sizeof found, &its, s);
+        basin_setting_print(wanted, sizeof wanted, settings, s);
+        if (strcmp(found, wanted) != 0)
+            return basin_fail(error, BASIN_BAD_SHAPE,
+                              "%s: its %s is %s, asked for is %s; wanted the same, to begin with "
+                              "its weights",
+                              basin_bundle_path(from), *name, found, wanted);
+    }
+    return BASIN_OK;
+}
+
+/* ---- positions ---- */
+
+/* Keys' cubic with a = -1/2. */
+static double cubic(double x) {
+    x = fabs(x);
+    if (x < 1) return (1.5 * x - 2.5) * x * x + 1;
+    return x < 2 ? ((-0.5 * x + 2.5) * x - 4) * x + 2 : 0;
+}
+
+/* Where row `to` of `after` lies among `before` rows: four neighbours, those outside being the
+ * border, and their weights. */
+static void neighbours(int64_t at[4], double weight[4], int64_t to, int64_t before, int64_t after) {
+    double place = ((double)to + 0.5) * (double)before / (double)after - 0.5;
+    int64_t first = (int64_t)floor(place) - 1;
+    for (int i = 0; i < 4; i++) {
+        int64_t k = first + i;
+        at[i] = k < 0 ? 0 : k >= before ? before - 1 : k;
+        weight[i] = cubic(place - (double)k);
+    }
+}
+
+static void resample(float *out, const basin_tensor *in, int64_t extra, int64_t before,
+                     int64_t after, int64_t dim) {
+    for (int64_t i = 0; i < extra * dim; i++) out[i] = (float)basin_tensor_at(in, i);
+    for (int64_t n = 0; n < after * after; n++) {
+        int64_t y[4], x[4];
+        double wy[4], wx[4];
+        neighbours(y, wy, n / after, before, after);
+        neighbours(x, wx, n % after, before, after);
+        for (int64_t d = 0; d < dim; d++) {
+            double sum = 0;
+            for (int i = 0; i < 16; i++) {
+                int64_t from = extra + y[i / 4] * before + x[i % 4];
+                sum += wy[i / 4] * wx[i % 4] * basin_tensor_at(in, from * dim + d);
+            }
+            out[(extra + n) * dim + d] = (float)sum;
+        }
+    }
+}
+
+/* [N, D], with CLS [N + 1, D], its row first. */
+static basin_status adopt_positions(basin_store *store, basin_shape shape,
+                                    const basin_image_settings *settings,
+                                    const basin_image_settings *its, const basin_bundle *from,
+                                    basin_error *error) {
+    basin_tensor out = {0};
+    const basin_tensor *in;
+    int64_t extra = settings->cls ? 1 : 0, before = its->size / its->patch;
+    basin_status status = basin_bundle_get(&in, from, "pos", error);
+    if (status) return status;
+    if (in->shape.rank != 2 || in->shape.dim[0] != extra + before * before ||
+        in->shape.dim[1] != settings->dim)
+        return basin_fail(error, BASIN_BAD_SHAPE, "%s: tensor 'pos' is not of %lld patches",
+                          basin_bundle_path(from), (long long)(before * before));
+    status = basin_tensor_new(&out, BASIN_F32, shape, error);
+    if (!status) {
+        resample(out.data, in, extra, before, settings->size / settings->patch, settings->dim);
+        status = basin_store_write(store, "pos", &out, error);
+    }
+    basin_tensor_free(&out);
+    return status;
+}
+
+basin_status basin_image_adopt(basin_store *store, const basin_params *params,
+                               const basin_image_settings *settings, const basin_bundle *from,
+                               basin_error *error) {
+    basin_image_settings its;
+    BASIN_TRY(basin_image_settings_read(&its, from, error));
+    BASIN_TRY(basin_image_adopt_check(settings, from, error));
+    for (size_t i = 0; i < params->count; i++) {
+        basin_expr state = params->param[i].state;
+        const char *name = basin_expr_name(state);
+        if (its.size != settings->size && !strcmp(name, "pos"))
+            BASIN_TRY(adopt_positions(store, basin_expr_shape(state), settings, &its, from, error));
+        else
+            BASIN_TRY(basin_state_restore(store, name, basin_expr_shape(state), from, error));
+    }
+    return BASIN_OK;
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 #include "task/given.h"
 #include "task/image/image.h"
 
@@ -85,11 +85,10 @@ static basin_status make_plans(basin_image_runner *r, basin_store *store, basin_
     if (r->until <= 0) return make_plan(&r->plan, store, &r->graph.output, 1, error);
     build_step(r);
     basin_expr step[] = {r->next, r->energy};
-    basin_status status = basin_image_graph_check(&r->graph, error);
-    if (!status) status = make_plan(&r->encoder, store, &r->first, 1, error);
-    if (!status) status = make_plan(&r->plan, store, step, r->energy ? 2 : 1, error);
-    if (!status) status = make_plan(&r->decoder, store, &r->decoded, 1, error);
-    return status;
+    BASIN_TRY(basin_image_graph_check(&r->graph, error));
+    BASIN_TRY(make_plan(&r->encoder, store, &r->first, 1, error));
+    BASIN_TRY(make_plan(&r->plan, store, step, r->energy ? 2 : 1, error));
+    return make_plan(&r->decoder, store, &r->decoded, 1, error);
 }
 
 basin_status basin_image_runner_new(basin_image_runner *runner, basin_image_model *model,
@@ -129,8 +128,7 @@ basin_status basin_image_runner_borrow(basin_image_runner **runner, basin_image_
     basin_status status = BASIN_OK;
     if (!model->kept || model->kept->graph.batch != batch) {
         basin_image_runner_drop(model);
-        model->kept = calloc(1, sizeof *model->kept);
-        if (!model->kept) return basin_fail(error, BASIN_NO_MEMORY, "out of memory to run a model");
+        BASIN_TRY(BASIN_NEW(&model->kept, 1, "running a model", error));
         status = basin_image_runner_new(model->kept, model, batch, error);
         if (status) basin_image_runner_drop(model);
     }
@@ -199,10 +197,9 @@ static basin_status way_open(way *w, basin_image_runner *r, int64_t count, basin
     if (!w->done || !w->lead || !w->energy || !w->after || !w->last)
         return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a descent");
     for (int64_t i = 0; i < count; i++) w->energy[i] = INFINITY;
-    basin_status status = basin_tensor_new(&w->x, BASIN_F32, shape, error);
-    if (!status) status = basin_tensor_new(&w->next, BASIN_F32, shape, error);
-    if (!status) status = basin_tensor_new(&w->from, BASIN_F32, shape, error);
-    return status;
+    BASIN_TRY(basin_tensor_new(&w->x, BASIN_F32, shape, error));
+    BASIN_TRY(basin_tensor_new(&w->next, BASIN_F32, shape, error));
+    return basin_tensor_new(&w->from, BASIN_F32, shape, error);
 }
 
 static void way_close(way *w) {
@@ -227,41 +224,41 @@ static basin_status run_step(way *w, basin_error *error) {
         double lead = w->lead[i / each];
         if (lead > 0) from[i] += (float)(lead / (lead + 3) * ((double)x[i] - w->last[i]));
     }
-    basin_status status = basin_plan_write(r->plan, r->tokens, &w->from, error);
-    if (!status) status = basin_plan_run(r->plan, error);
-    if (!status) status = basin_plan_read(r->plan, r->next, &w->next, error);
+    BASIN_TRY(basin_plan_write(r->plan, r->tokens, &w->from, error));
+    BASIN_TRY(basin_plan_run(r->plan, error));
+    BASIN_TRY(basin_plan_read(r->plan, r->next, &w->next, error));
     basin_tensor after = basin_tensor_borrow(w->after, BASIN_F64, BASIN_SHAPE(r->graph.batch));
-    if (!status && r->accelerate) status = basin_plan_read(r->plan, r->energy, &after, error);
-    return status;
+    if (r->accelerate) BASIN_TRY(basin_plan_read(r->plan, r->energy, &after, error));
+    return BASIN_OK;
 }
 
 /* Steps of which none raises the energy: again without momentum, where one does; a picture that
  * rises even so stays. */
 static basin_status run_accelerated(way *w, basin_error *error) {
     bool again = false;
-    basin_status status = run_step(w, error);
-    for (int64_t i = 0; i < w->count && !status; i++) {
+    BASIN_TRY(run_step(w, error));
+    for (int64_t i = 0; i < w->count; i++) {
         if (w->done[i] || w->after[i] <= w->energy[i] || w->lead[i] == 0) continue;
         w->lead[i] = 0;
         again = true;
     }
-    if (!status && again) status = run_step(w, error);
-    for (int64_t i = 0; i < w->count && !status; i++) {
+    if (again) BASIN_TRY(run_step(w, error));
+    for (int64_t i = 0; i < w->count; i++) {
         if (!(w->after[i] <= w->energy[i])) w->done[i] = true;
         if (w->done[i]) continue;
         w->energy[i] = w->after[i];
         w->lead[i]++;
     }
-    if (!status) memcpy(w->last, w->x.data, basin_tensor_bytes(&w->x));
-    return status;
+    memcpy(w->last, w->x.data, basin_tensor_bytes(&w->x));
+    return BASIN_OK;
 }
 
 /* A step of those pictures that still move; whether any does after it. */
 static basin_status take_step(bool *moving, way *w, basin_error *error) {
     int64_t each = w->tokens * w->dim;
-    basin_status status = w->r->accelerate ? run_accelerated(w, error) : run_step(w, error);
+    BASIN_TRY(w->r->accelerate ? run_accelerated(w, error) : run_step(w, error));
     *moving = false;
-    for (int64_t i = 0; i < w->count && !status; i++) {
+    for (int64_t i = 0; i < w->count; i++) {
         const float *from = (const float *)w->from.data + i * each; /* momentum does not count */
         const float *to = (const float *)w->next.data + i * each;
         if (w->done[i]) continue;
@@ -270,7 +267,7 @@ static basin_status take_step(bool *moving, way *w, basin_error *error) {
         w->r->taken[i]++;
         *moving = *moving || !w->done[i];
     }
-    return status;
+    return BASIN_OK;
 }
 
 static basin_status descend(basin_image_runner *r, basin_tensor *result, int64_t count,

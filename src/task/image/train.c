@@ -9,12 +9,9 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/try.h"
 #include "task/given.h"
-#include "task/image/adopt.h"
-#include "task/image/batch.h"
-#include "task/image/card.h"
-#include "task/image/eval.h"
-#include "task/image/start.h"
+#include "task/image/image.h"
 #include "train/run/average.h"
 #include "train/run/run.h"
 #include "train/shards/shards.h"
@@ -447,4 +444,166 @@ basin_status basin_image_train(basin_image_model **model, basin_outcome *outcome
     if (!status) status = train(model, outcome, &j, settings, error);
     job_free(&j);
     return status;
+}
+
+/* ==== The batches of a training run; see batch.h ==== */
+
+/* Masks of training come from another seed than weights and crops do. */
+enum { MASK_SALT = 0x6d61736b };
+
+basin_status basin_image_batch_new(basin_image_batch *batch, basin_image_input *input,
+                                   const basin_image_settings *settings, int64_t first,
+                                   int64_t count, basin_error *error) {
+    *batch = (basin_image_batch){
+        .settings = settings, .input = input, .first = first, .count = count, .step = -1};
+    size_t patches = (size_t)(count * basin_image_tokens(settings));
+    batch->mask = basin_array_new(patches, sizeof *batch->mask);
+    batch->replaced = basin_array_new(patches, sizeof *batch->replaced);
+    batch->counts = basin_array_new(patches, sizeof *batch->counts);
+    if (batch->mask && batch->replaced && batch->counts) return BASIN_OK;
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a batch of masks");
+}
+
+void basin_image_batch_free(basin_image_batch *batch) {
+    basin_image_input_free(batch->input);
+    free(batch->mask);
+    free(batch->replaced);
+    free(batch->counts);
+    *batch = (basin_image_batch){0};
+}
+
+void basin_image_batch_prepare(basin_image_batch *batch, int64_t step) {
+    const basin_image_settings *s = batch->settings;
+    int64_t tokens = basin_image_tokens(s);
+    basin_image_input_prepare(batch->input, step);
+    if (batch->step == step) return;
+    batch->step = step;
+    for (int64_t i = 0; i < batch->count; i++)
+        basin_image_mask_train(batch->mask + i * tokens, s, (uint64_t)s->seed ^ MASK_SALT,
+                               (uint64_t)(step * s->batch + batch->first + i));
+    for (int64_t i = 0; i < batch->count * tokens; i++) {
+        batch->replaced[i] = batch->mask[i] == BASIN_PATCH_REPLACED;
+        batch->counts[i] = batch->mask[i] != BASIN_PATCH_SHOWN;
+    }
+}
+
+static basin_status write_mask(basin_plan *plan, basin_expr input, const float *values,
+                               basin_error *error) {
+    basin_tensor tensor = basin_tensor_borrow(values, BASIN_F32, basin_expr_shape(input));
+    return basin_plan_write(plan, input, &tensor, error);
+}
+
+basin_status basin_image_batch_write(basin_image_batch *batch, basin_plan *plan,
+                                     const basin_image_graph *graph, int64_t step, int64_t at,
+                                     basin_error *error) {
+    int64_t from = at * basin_image_tokens(batch->settings);
+    basin_image_batch_prepare(batch, step);
+    BASIN_TRY(basin_image_input_write(batch->input, plan, graph->patches, step, at, error));
+    BASIN_TRY(write_mask(plan, graph->replaced, batch->replaced + from, error));
+    return write_mask(plan, graph->occluded, batch->counts + from, error);
+}
+
+double basin_image_batch_weight(const basin_image_batch *batch, int64_t at, int64_t count) {
+    int64_t tokens = basin_image_tokens(batch->settings);
+    double sum = 0;
+    for (int64_t i = at * tokens; i < (at + count) * tokens; i++) sum += (double)batch->counts[i];
+    return sum;
+}
+
+/* ==== Settings that fit the pictures, or the model to begin with, where the caller has not said
+ * any: see basin_image_fit in include/basin/tasks/image.h ==== */
+
+/* ---- looking at pictures ---- */
+
+/* Grey pictures are often stored in three channels; compression leaves a trace of colour. */
+static bool has_colour(const basin_picture *p) {
+    enum { TRACE = 8 };
+    int64_t area = p->height * p->width;
+    for (int64_t i = 0; i < area && p->channels == 3; i++) {
+        const uint8_t *c = p->pixel + 3 * i;
+        if (abs(c[0] - c[1]) > TRACE || abs(c[1] - c[2]) > TRACE) return true;
+    }
+    return false;
+}
+
+static void see(basin_image_look *look, const basin_picture *p) {
+    int64_t side = p->height < p->width ? p->height : p->width;
+    look->colour = look->colour || has_colour(p);
+    if (!look->side || side < look->side) look->side = side;
+}
+
+basin_status basin_image_set_look(basin_image_look *look, const basin_image_set *set,
+                                  basin_error *error) {
+    enum { MOST = 16 };
+    basin_picture picture = {0};
+    basin_status status = BASIN_OK;
+    int64_t most = set->items < MOST ? set->items : MOST;
+    *look = (basin_image_look){0};
+    for (int64_t i = 0; i < most && status != BASIN_NO_MEMORY; i++) {
+        int64_t at = i * (set->items / most);
+        status = basin_pictures_load(&picture, set->pictures, set->item[at], error);
+        if (!status) see(look, &picture);
+    }
+    basin_picture_free(&picture);
+    if (look->side && status != BASIN_NO_MEMORY) return BASIN_OK;
+    return status ? status : basin_fail(error, BASIN_BAD_VALUE, "no pictures to look at");
+}
+
+/* ---- choosing ---- */
+
+/* Small pictures keep their size, cut to whole patches; of larger ones parts are trained on. */
+static basin_status from_pictures(basin_image_settings *s, const char **preset,
+                                  const basin_image_set *set, basin_error *error) {
+    enum { SMALL = 48, LEAST = 8 };
+    basin_image_look look;
+    BASIN_TRY(basin_image_set_look(&look, set, error));
+    *preset = look.side > SMALL ? "photos" : look.colour ? "cifar10" : "fashion";
+    BASIN_TRY(basin_settings_preset(s, &basin_image_task, *preset, error));
+    int64_t size = look.side < s->size || look.side <= SMALL ? look.side : s->size;
+    size -= size % s->patch;
+    s->size = size < LEAST ? LEAST : size;
+    s->channels = look.colour ? 3 : 1;
+    return BASIN_OK;
+}
+
+static basin_status from_model(basin_image_settings *s, const char *path, basin_error *error) {
+    basin_bundle *bundle;
+    basin_status status = basin_bundle_read(&bundle, path, error);
+    if (!status) status = basin_image_settings_read(s, bundle, error);
+    basin_bundle_free(bundle);
+    return status;
+}
+
+/* Settings under those that were given; a batch that is larger than the set is halved until it
+ * fits. */
+static basin_status fit(basin_settings *settings, const char **preset, const basin_image_set *set,
+                        const char *from, basin_error *error) {
+    basin_image_settings s;
+    BASIN_TRY(from ? from_model(&s, from, error) : from_pictures(&s, preset, set, error));
+    while (s.batch > set->items && s.batch > 1) s.batch /= 2;
+    s.shards = 0; /* of that run's ranks */
+    basin_settings_underlay(settings, &s);
+    return BASIN_OK;
+}
+
+basin_status basin_image_fit(basin_settings *settings, char *told, size_t size,
+                             const basin_image_source *source, const char *from,
+                             basin_error *error) {
+    const basin_image_settings *s = settings->values;
+    const char *preset = NULL;
+    basin_image_set set;
+    if (size) *told = 0;
+    if (settings->kind != &basin_image_task)
+        return basin_fail(error, BASIN_BAD_VALUE, "the settings are of the task '%s', wanted image",
+                          settings->kind->task);
+    basin_status status = basin_image_set_open(&set, source, false, (uint64_t)s->seed, error);
+    if (status) return status;
+    status = fit(settings, &preset, &set, from, error);
+    basin_image_set_close(&set);
+    if (status) return status;
+    snprintf(told, size, "%s %s, %lld channel%s, %lld pixels, batch %lld: from the %s",
+             from ? "settings of" : "preset", from ? from : preset, (long long)s->channels,
+             s->channels == 1 ? "" : "s", (long long)s->size, (long long)s->batch,
+             from ? "model" : "pictures");
+    return BASIN_OK;
 }

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "data/network/make.h"
-#include "data/pictures/album.h"
+#include "data/pictures/pictures.h"
 #include "io/folder.h"
 
 enum { FILES = 13, BATCH = 4, SIZE = 28, STEPS = 9, VALUES = SIZE * SIZE * 3 };

@@ -13,7 +13,7 @@
 
 #include "basin/tasks/feed.h"
 #include "data/network/make.h"
-#include "data/pictures/order.h"
+#include "data/pictures/pictures.h"
 #include "io/folder.h"
 
 enum { FILES = 23, BATCH = 4 };

@@ -10,9 +10,9 @@
 
 #include "basin/metrics_picture.h"
 #include "data/network/make.h"
-#include "data/pictures/album.h"
+#include "data/pictures/pictures.h"
 #include "io/folder.h"
-#include "picture/encode_jpeg.h"
+#include "picture/picture.h"
 #include "support/alloc_fail.h"
 
 enum { FILES = 5 };

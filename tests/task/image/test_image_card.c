@@ -1,5 +1,5 @@
 /* What a model remembers of its training: which pictures it has seen, and its card. */
-#include "task/image/card.h"
+#include "task/image/image.h"
 
 #include "basin/io.h"
 #include "task/image/image_bench.h"

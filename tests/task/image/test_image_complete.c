@@ -11,9 +11,7 @@
 
 #include <cmocka.h>
 
-#include "task/image/complete/guess.h"
-#include "task/image/complete/membrane.h"
-#include "task/image/complete/rehearse.h"
+#include "task/image/complete/complete.h"
 
 typedef struct bench {
     basin_backend *backend;

@@ -10,7 +10,7 @@
 
 #include "basin/random.h"
 #include "io/folder.h"
-#include "task/image/interchange.h"
+#include "task/image/image.h"
 
 /* 9 patches of 2 x 2 pixels in colour: 12 numbers. */
 enum { H = 2, Y = 3, D = 6, M = 7, P = 12, N = 9, ALL = N + 1, STEPS = 12 };

@@ -1,11 +1,13 @@
 /* Completing pictures of any size: what is missing is filled by a model (filling.h), everything
  * else stays as it is. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 #include "task/given.h"
-#include "task/image/complete/filling.h"
+#include "task/image/complete/complete.h"
+#include "task/image/report/report.h"
 
 static basin_status check(const basin_image_completing *how, const basin_image_model *model,
                           basin_error *error) {
@@ -25,22 +27,20 @@ static basin_status check(const basin_image_completing *how, const basin_image_m
 /* The first guess. */
 static basin_status span(basin_filling *fill, basin_error *error) {
     size_t area = (size_t)(fill->hole.box.height * fill->hole.box.width);
-    fill->span = basin_array_new(area * (size_t)fill->now.channels, sizeof *fill->span);
-    if (!fill->span)
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory to complete a picture");
-    basin_status status = basin_rim_span(fill->span, &fill->now, &fill->hole, error);
-    if (!status) basin_filling_write(&fill->now, &fill->hole, fill->span);
-    return status;
+    BASIN_TRY(BASIN_NEW_RAW(&fill->span, area * (size_t)fill->now.channels, "a completion", error));
+    BASIN_TRY(basin_rim_span(fill->span, &fill->now, &fill->hole, error));
+    basin_filling_write(&fill->now, &fill->hole, fill->span);
+    return BASIN_OK;
 }
 
-static basin_status begin(basin_filling *fill, basin_image_completion *r,
-                          const basin_picture *picture, int64_t patch,
-                          const basin_image_completing *how, int64_t number, basin_error *error) {
-    basin_status status = basin_picture_copy(&r->original, picture, error);
-    if (!status) status = basin_hole_make(&fill->hole, picture, patch, how, number, error);
-    if (!status) status = basin_picture_copy(&fill->now, picture, error);
-    if (!status) status = span(fill, error);
-    return status;
+static basin_status begin_picture(basin_filling *fill, basin_image_completion *r,
+                                  const basin_picture *picture, int64_t patch,
+                                  const basin_image_completing *how, int64_t number,
+                                  basin_error *error) {
+    BASIN_TRY(basin_picture_copy(&r->original, picture, error));
+    BASIN_TRY(basin_hole_make(&fill->hole, picture, patch, how, number, error));
+    BASIN_TRY(basin_picture_copy(&fill->now, picture, error));
+    return span(fill, error);
 }
 
 /* Gives missing pixels one value. */
@@ -55,9 +55,8 @@ static void paint(basin_picture *picture, const basin_hole *hole, uint8_t value)
 static basin_status make_masks(basin_image_completion *r, const basin_hole *hole,
                                basin_error *error) {
     const basin_picture *p = &r->original;
-    basin_status status = basin_picture_copy(&r->masked, p, error);
-    if (!status) status = basin_picture_resize_memory(&r->hole, p->height, p->width, 1, error);
-    if (status) return status;
+    BASIN_TRY(basin_picture_copy(&r->masked, p, error));
+    BASIN_TRY(basin_picture_resize_memory(&r->hole, p->height, p->width, 1, error));
     memset(r->hole.pixel, 0, (size_t)(p->height * p->width));
     paint(&r->masked, hole, 128);
     paint(&r->hole, hole, 255);
@@ -67,30 +66,26 @@ static basin_status make_masks(basin_image_completion *r, const basin_hole *hole
 static basin_status make_frames(basin_image_completion *r, const basin_filling *fill,
                                 basin_error *error) {
     int64_t area = fill->hole.box.height * fill->hole.box.width;
-    basin_status status = BASIN_OK;
-    r->frame = calloc((size_t)fill->copies, sizeof *r->frame);
-    if (!r->frame) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for frames");
+    BASIN_TRY(BASIN_NEW(&r->frame, fill->copies, "frames", error));
     r->frames = fill->copies;
-    for (int t = 0; t < r->frames && !status; t++) {
-        status = basin_picture_copy(&r->frame[t], &r->original, error);
-        if (!status)
-            basin_filling_write(&r->frame[t], &fill->hole,
-                                fill->sum + t * area * r->original.channels);
+    for (int t = 0; t < r->frames; t++) {
+        BASIN_TRY(basin_picture_copy(&r->frame[t], &r->original, error));
+        basin_filling_write(&r->frame[t], &fill->hole, fill->sum + t * area * r->original.channels);
     }
-    return status;
+    return BASIN_OK;
 }
 
 static basin_status finish(basin_image_completion *r, basin_filling *fill, bool frames,
                            basin_error *error) {
-    basin_status status = make_masks(r, &fill->hole, error);
-    if (!status && frames) status = make_frames(r, fill, error);
+    BASIN_TRY(make_masks(r, &fill->hole, error));
+    if (frames) BASIN_TRY(make_frames(r, fill, error));
     r->completed = fill->now;
     fill->now = (basin_picture){0};
     r->windows = fill->windows;
     r->missing = fill->hole.missing;
     r->steps = fill->steps;
     r->share = fill->share;
-    return status;
+    return BASIN_OK;
 }
 
 basin_status basin_image_complete(basin_image_completion *completion, basin_image_model *model,
@@ -103,11 +98,11 @@ basin_status basin_image_complete(basin_image_completion *completion, basin_imag
     if (!status) status = check(&taken, model, error);
     if (status || count < 1) return status;
     if (taken.looks == 0) taken.looks = BASIN_LOOKS;
-    basin_filling *fill = calloc((size_t)count, sizeof *fill);
-    if (!fill) return basin_fail(error, BASIN_NO_MEMORY, "out of memory to complete pictures");
+    BASIN_FREE_AT_EXIT basin_filling *fill = NULL;
+    BASIN_TRY(BASIN_NEW(&fill, count, "completions", error));
     for (int64_t i = 0; i < count && !status; i++)
-        status =
-            begin(&fill[i], &completion[i], &picture[i], model->settings.patch, &taken, i, error);
+        status = begin_picture(&fill[i], &completion[i], &picture[i], model->settings.patch, &taken,
+                               i, error);
     if (!status) status = basin_filling_run(fill, count, model, &taken, error);
     for (int64_t i = 0; i < count && !status; i++)
         status = finish(&completion[i], &fill[i], taken.frames, error);
@@ -115,7 +110,6 @@ basin_status basin_image_complete(basin_image_completion *completion, basin_imag
         basin_filling_free(&fill[i]);
         if (status) basin_image_completion_free(&completion[i]);
     }
-    free(fill);
     return status;
 }
 
@@ -128,4 +122,430 @@ void basin_image_completion_free(basin_image_completion *completion) {
         basin_picture_free(&completion->frame[i]);
     free(completion->frame);
     *completion = (basin_image_completion){0};
+}
+
+/* ==== Filling holes level by level; see filling.h. At each level all windows of all pictures go
+ * through the model in batches ==== */
+
+enum { BATCH = 8 };
+
+/* A level of all pictures. */
+typedef struct level {
+    basin_filling *fill; /* [count] */
+    int64_t count;
+    basin_image_model *model;
+    const basin_image_completing *how;
+    int number;
+    bool frames, plain;
+    int64_t across, tokens, values;
+    basin_windows windows;
+    basin_guessing guessing;
+    float *patches, *output; /* [BATCH, N, P] */
+    uint8_t *hidden;         /* [BATCH, N] */
+} level;
+
+int64_t basin_filling_side(const basin_filling *f, int64_t size, int number) {
+    int64_t side = size, most = f->now.height < f->now.width ? f->now.height : f->now.width;
+    for (int i = 0; i < number && side < most; i++) side *= 2;
+    return side < most ? side : most;
+}
+
+int64_t basin_filling_reach(const basin_filling *f, int64_t size, int number) {
+    int64_t quarter = basin_filling_side(f, size, number) / 4;
+    return number == f->levels - 1 ? f->hole.deepest : quarter > 1 ? quarter : 1;
+}
+
+/* ---- through the model ---- */
+
+static basin_status run_batch(level *l, basin_image_runner *runner, const basin_window *w,
+                              int64_t count, basin_error *error) {
+    BASIN_TRY(basin_image_runner_run(runner, l->output, l->patches, l->hidden, count, error));
+    for (int64_t i = 0; i < count; i++) {
+        basin_filling *f = &l->fill[w[i].picture];
+        if (f->steps < runner->taken[i]) f->steps = runner->taken[i];
+        BASIN_TRY(basin_guess_hear(&l->guessing, &w[i], l->hidden + i * l->tokens,
+                                   l->output + i * l->tokens * l->values, 0, error));
+    }
+    return BASIN_OK;
+}
+
+/* The same with every step of the descent. */
+static basin_status trace_batch(level *l, const basin_window *w, int64_t count,
+                                basin_error *error) {
+    basin_image_trace trace;
+    basin_status status =
+        basin_image_trace_new(&trace, l->model, l->patches, l->hidden, count, error);
+    if (status) return status;
+    for (int64_t i = 0; i < count && !status; i++) {
+        basin_filling *f = &l->fill[w[i].picture];
+        if (f->steps < trace.steps) f->steps = trace.steps;
+        for (int t = 0; t <= trace.steps && !status; t++)
+            status =
+                basin_guess_hear(&l->guessing, &w[i], l->hidden + i * l->tokens,
+                                 trace.token + (t * count + i) * l->tokens * l->values, t, error);
+    }
+    basin_image_trace_free(&trace);
+    return status;
+}
+
+/* Windows of one size at a time, since they share their weights; at most BATCH. */
+static int64_t batch_of(const level *l, size_t first) {
+    const basin_window *w = l->windows.window;
+    size_t end = first;
+    while (end < l->windows.count && end < first + BATCH && w[end].height == w[first].height &&
+           w[end].width == w[first].width)
+        end++;
+    return (int64_t)(end - first);
+}
+
+static basin_status run_windows(level *l, basin_image_runner *runner, basin_error *error) {
+    for (size_t first = 0; first < l->windows.count;) {
+        const basin_window *w = l->windows.window + first;
+        int64_t count = batch_of(l, first);
+        for (int64_t i = 0; i < count; i++) {
+            l->fill[w[i].picture].windows++;
+            basin_guess_hide(l->hidden + i * l->tokens, &l->guessing, &w[i]);
+            BASIN_TRY(basin_guess_show(l->patches + i * l->tokens * l->values, &l->guessing, &w[i],
+                                       error));
+        }
+        BASIN_TRY(basin_guess_weigh(&l->guessing, w, error));
+        BASIN_TRY(l->frames ? trace_batch(l, w, count, error)
+                            : run_batch(l, runner, w, count, error));
+        first += (size_t)count;
+    }
+    return BASIN_OK;
+}
+
+/* ---- rehearsals ---- */
+
+/* The fading length of corrections, in pixels of a window `side` pixels wide. */
+static double fade_of(const level *l, int64_t side) { return 2 * (double)side / (double)l->across; }
+
+enum { WAYS = 4 }; /* rehearsals a picture; masks and places fill a batch of masks */
+
+/* First look number `number` of `of` that are spread over the windows of a picture. */
+static const basin_window *first_look(const basin_window *w, size_t windows, size_t number,
+                                      size_t of) {
+    size_t firsts = 0, at = 0;
+    for (size_t i = 0; i < windows; i++) firsts += w[i].first;
+    for (size_t left = firsts * number / of; !w[at].first || left > 0; at++) left -= w[at].first;
+    return &w[at];
+}
+
+/* Prepares rehearsals in windows from all over the hole, as many as find room. Other looks than the
+ * first hide more than the hole, and would say nothing of it. */
+static basin_status prepare(level *l, const basin_window *w, size_t windows, int64_t *count,
+                            basin_error *error) {
+    *count = 0;
+    for (int way = 0; way < WAYS; way++) {
+        const basin_window *one = first_look(w, windows, (size_t)way, WAYS);
+        uint8_t *hidden = l->hidden + *count * l->tokens, *place = hidden + WAYS * l->tokens;
+        basin_guess_hide(hidden, &l->guessing, one);
+        if (!basin_rehearse_place(place, hidden, l->across, way)) continue;
+        for (int64_t i = 0; i < l->tokens; i++)
+            if (place[i] != BASIN_PATCH_SHOWN) hidden[i] = place[i];
+        BASIN_TRY(basin_guess_show(l->patches + *count * l->tokens * l->values, &l->guessing, one,
+                                   error));
+        ++*count;
+    }
+    return BASIN_OK;
+}
+
+static basin_status rehearse_picture(level *l, basin_image_runner *runner, const basin_window *w,
+                                     size_t windows, basin_error *error) {
+    basin_trust trust = {0};
+    int64_t count, values = l->tokens * l->values, batch = runner->graph.batch;
+    BASIN_TRY(prepare(l, w, windows, &count, error));
+    for (int64_t i = 0; i < count; i += batch)
+        BASIN_TRY(basin_image_runner_run(runner, l->output + i * values, l->patches + i * values,
+                                         l->hidden + i * l->tokens,
+                                         count - i < batch ? count - i : batch, error));
+    for (int64_t i = 0; i < count; i++)
+        BASIN_TRY(basin_rehearse_judge(&trust, l->model, l->hidden + (WAYS + i) * l->tokens,
+                                       l->patches + i * values, l->output + i * values,
+                                       fade_of(l, l->model->settings.size), error));
+    l->fill[w->picture].share = basin_trust_share(&trust);
+    return BASIN_OK;
+}
+
+static basin_status rehearse(level *l, basin_image_runner *runner, basin_error *error) {
+    const basin_window *w = l->windows.window;
+    for (size_t first = 0, end; first < l->windows.count; first = end) {
+        for (end = first; end < l->windows.count && w[end].picture == w[first].picture;) end++;
+        BASIN_TRY(rehearse_picture(l, runner, w + first, end - first, error));
+    }
+    return BASIN_OK;
+}
+
+/* ---- before and after ---- */
+
+static basin_status begin(level *l, int64_t number, basin_error *error) {
+    basin_filling *f = &l->fill[number];
+    int64_t size = l->model->settings.size, area = f->hole.box.height * f->hole.box.width;
+    if (l->number >= f->levels) return BASIN_OK;
+    f->copies = l->frames ? (int)basin_image_run_settings(l->model).steps + 1 : 1;
+    free(f->sum);
+    free(f->weight);
+    f->sum = calloc((size_t)(f->copies * area), (size_t)f->now.channels * sizeof *f->sum);
+    f->weight = calloc((size_t)area, sizeof *f->weight);
+    if (!f->sum || !f->weight)
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory to complete a picture");
+    basin_cover cover = {.hole = &f->hole,
+                         .height = f->now.height,
+                         .width = f->now.width,
+                         .side = basin_filling_side(f, size, l->number),
+                         .across = l->across,
+                         .reach = basin_filling_reach(f, size, l->number),
+                         .whole = l->how->resize,
+                         .looks = l->plain ? 1 : l->how->looks,
+                         .flips = l->model->settings.flip,
+                         .lanes = f->lanes,
+                         .picture = number};
+    return basin_windows_cover(&l->windows, &cover, error);
+}
+
+/* How much a guess counts beside what a coarser level gave: all of it near the rim, nothing at the
+ * end of what this level reaches. */
+static double trust(const level *l, const basin_filling *f, int32_t depth) {
+    double reach = (double)basin_filling_reach(f, l->model->settings.size, l->number);
+    if (l->number == f->levels - 1) return 1;
+    double at = fmin(fmax(2 * (depth - 1) / reach - 1, 0), 1);
+    return 1 - at * at * (3 - 2 * at);
+}
+
+/* Sums become guesses. */
+static void settle(const level *l, basin_filling *f, float *sum) {
+    const basin_area *box = &f->hole.box;
+    int channels = f->now.channels;
+    for (int64_t i = 0; i < box->height * box->width; i++) {
+        int64_t at = (box->top + i / box->width) * f->now.width + box->left + i % box->width;
+        double part = f->weight[i] > 0 ? trust(l, f, f->hole.depth[i]) : 0;
+        for (int c = 0; c < channels; c++) {
+            double before = f->now.pixel[at * channels + c], guess = before;
+            if (f->weight[i] > 0) guess = sum[i * channels + c] / f->weight[i];
+            sum[i * channels + c] = (float)(before + part * (guess - before));
+        }
+    }
+}
+
+void basin_filling_write(basin_picture *to, const basin_hole *hole, const float *guess) {
+    const basin_area *box = &hole->box;
+    for (int64_t i = 0; i < box->height * box->width; i++) {
+        int64_t at = (box->top + i / box->width) * to->width + box->left + i % box->width;
+        for (int c = 0; c < to->channels && hole->depth[i] > 0; c++)
+            to->pixel[at * to->channels + c] =
+                (uint8_t)lrintf(fminf(fmaxf(guess[i * to->channels + c], 0), 255));
+    }
+}
+
+/* The model's guesses count by its share, the membrane for the rest. */
+static void mix(const basin_filling *f, float *guess) {
+    for (int64_t i = 0; i < f->hole.box.height * f->hole.box.width * f->now.channels; i++)
+        guess[i] = f->span[i] + (float)f->share * (guess[i] - f->span[i]);
+}
+
+static basin_status end(level *l, basin_filling *f, basin_error *error) {
+    int64_t area = f->hole.box.height * f->hole.box.width, size = l->model->settings.size;
+    if (l->number >= f->levels) return BASIN_OK;
+    int64_t side = basin_filling_side(f, size, l->number);
+    for (int copy = 0; copy < f->copies; copy++) {
+        float *sum = f->sum + copy * area * f->now.channels;
+        settle(l, f, sum);
+        if (!l->plain)
+            BASIN_TRY(basin_rim_match(sum, f->weight, &f->now, &f->hole, fade_of(l, side), error));
+        if (!l->plain) mix(f, sum);
+    }
+    basin_filling_write(&f->now, &f->hole, f->sum + (f->copies - 1) * area * f->now.channels);
+    return BASIN_OK;
+}
+
+/* ---- the whole ---- */
+
+static basin_status run_level(level *l, basin_error *error) {
+    basin_image_runner *runner = NULL;
+    l->windows.count = 0;
+    l->frames = l->how->frames && l->number == 0;
+    l->guessing.level = l->number;
+    for (int64_t i = 0; i < l->count; i++) BASIN_TRY(begin(l, i, error));
+    size_t batch = l->windows.count < BATCH ? l->windows.count : BATCH;
+    BASIN_TRY(basin_image_runner_borrow(&runner, l->model, (int64_t)batch, error));
+    if (!l->plain) BASIN_TRY(rehearse(l, runner, error));
+    BASIN_TRY(run_windows(l, runner, error));
+    for (int64_t i = 0; i < l->count; i++) BASIN_TRY(end(l, &l->fill[i], error));
+    return BASIN_OK;
+}
+
+/* Enough coarser levels for the deepest pixel to be within a quarter of a window from the rim. */
+static void plan_levels(level *l, basin_filling *f) {
+    int64_t size = l->model->settings.size;
+    int64_t most = f->now.height < f->now.width ? f->now.height : f->now.width;
+    f->lanes = l->model->settings.channels == 1 ? f->now.channels : 1;
+    f->levels = 1;
+    f->share = 1;
+    if (l->plain || l->how->resize) return;
+    while (basin_filling_side(f, size, f->levels - 1) < most &&
+           f->hole.deepest > basin_filling_side(f, size, f->levels - 1) / 4)
+        f->levels++;
+}
+
+static basin_status run_levels(level *l, basin_error *error) {
+    size_t patches = (size_t)(BATCH * l->tokens);
+    int levels = 1;
+    l->patches = basin_array_new(patches, (size_t)l->values * sizeof *l->patches);
+    l->output = basin_array_new(patches, (size_t)l->values * sizeof *l->output);
+    l->hidden = basin_array_new(patches, sizeof *l->hidden);
+    if (!l->patches || !l->output || !l->hidden)
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory to complete pictures");
+    for (int64_t i = 0; i < l->count; i++) {
+        plan_levels(l, &l->fill[i]);
+        if (levels < l->fill[i].levels) levels = l->fill[i].levels;
+    }
+    for (l->number = levels - 1; l->number >= 0; l->number--) BASIN_TRY(run_level(l, error));
+    return BASIN_OK;
+}
+
+basin_status basin_filling_run(basin_filling *fill, int64_t count, basin_image_model *model,
+                               const basin_image_completing *how, basin_error *error) {
+    const basin_image_settings *s = &model->settings;
+    level l = {.fill = fill, .count = count, .model = model, .how = how};
+    l.guessing = (basin_guessing){.fill = fill, .model = model};
+    l.plain = how->plain || basin_hole_is_drawn(how);
+    l.across = s->size / s->patch;
+    l.tokens = basin_image_tokens(s);
+    l.values = basin_image_patch_values(s);
+    basin_status status = run_levels(&l, error);
+    basin_windows_free(&l.windows);
+    basin_guessing_free(&l.guessing);
+    free(l.patches);
+    free(l.output);
+    free(l.hidden);
+    return status;
+}
+
+void basin_filling_free(basin_filling *fill) {
+    basin_picture_free(&fill->now);
+    basin_hole_free(&fill->hole);
+    free(fill->sum);
+    free(fill->weight);
+    free(fill->span);
+    *fill = (basin_filling){0};
+}
+
+/* ==== Rehearsals beside a hole; see rehearse.h. They take place in windows as the model sees them
+ * ==== */
+
+/* ---- where ---- */
+
+/* How many hidden patches, moved so, lie in the window and are not hidden themselves; -1 where one
+ * of them would be. */
+static int64_t moved(uint8_t *place, const uint8_t *hidden, int64_t across, int64_t down,
+                     int64_t right) {
+    int64_t count = 0;
+    if (place) memset(place, BASIN_PATCH_SHOWN, (size_t)(across * across));
+    for (int64_t i = 0; i < across * across; i++) {
+        int64_t y = i / across + down, x = i % across + right;
+        if (hidden[i] == BASIN_PATCH_SHOWN) continue;
+        if (y < 0 || x < 0 || y >= across || x >= across) continue;
+        if (hidden[y * across + x] != BASIN_PATCH_SHOWN) return -1;
+        if (place) place[y * across + x] = BASIN_PATCH_REPLACED;
+        count++;
+    }
+    return count;
+}
+
+bool basin_rehearse_place(uint8_t *place, const uint8_t *hidden, int64_t across, int way) {
+    int64_t all = 0, best = 0, best_down = 0, best_right = 0;
+    for (int64_t i = 0; i < across * across; i++) all += hidden[i] != BASIN_PATCH_SHOWN;
+    for (int64_t far = 1; far < across; far++)
+        for (int64_t k = 0; k <= 2 * far; k++) { /* straight first, then askew */
+            int64_t side = k % 2 ? (k + 1) / 2 : -k / 2, sign = way % 2 ? -1 : 1;
+            int64_t down = way < 2 ? side : sign * far, right = way < 2 ? sign * far : side;
+            int64_t count = moved(NULL, hidden, across, down, right);
+            if (count > best) best = count, best_down = down, best_right = right;
+        }
+    if (2 * best < all || best == 0) return false;
+    (void)moved(place, hidden, across, best_down, best_right);
+    return true;
+}
+
+/* ---- what came of it ---- */
+
+/* A rehearsal as a picture with a hole. */
+typedef struct stage {
+    basin_picture truth, guess, mask;
+    basin_hole hole;
+    float *model, *span, *weight; /* [box, channels] twice, [box] */
+} stage;
+
+static void stage_free(stage *s) {
+    basin_picture_free(&s->truth);
+    basin_picture_free(&s->guess);
+    basin_picture_free(&s->mask);
+    basin_hole_free(&s->hole);
+    free(s->model);
+    free(s->span);
+    free(s->weight);
+}
+
+static basin_status paint_stage(stage *s, const basin_image_model *model, const uint8_t *place,
+                                const float *patches, const float *output, basin_error *error) {
+    const basin_image_settings *c = &model->settings;
+    basin_patching patching = basin_image_patching(c);
+    int64_t size = c->size, across = size / c->patch;
+    BASIN_TRY(basin_picture_resize_memory(&s->truth, size, size, (int)c->channels, error));
+    BASIN_TRY(basin_picture_resize_memory(&s->guess, size, size, (int)c->channels, error));
+    BASIN_TRY(basin_picture_resize_memory(&s->mask, size, size, 1, error));
+    basin_patches_to_pixels(s->truth.pixel, patches, &patching);
+    basin_patches_to_pixels(s->guess.pixel, output, &patching);
+    for (int64_t i = 0; i < size * size; i++)
+        s->mask.pixel[i] = place[i / size / c->patch * across + i % size / c->patch];
+    basin_image_completing how = {.mask = &s->mask};
+    return basin_hole_make(&s->hole, &s->truth, c->patch, &how, 0, error);
+}
+
+static basin_status fill(stage *s, double fade, basin_error *error) {
+    const basin_area *box = &s->hole.box;
+    size_t area = (size_t)(box->height * box->width), channels = (size_t)s->truth.channels;
+    s->model = basin_array_new(area * channels, sizeof *s->model);
+    s->span = basin_array_new(area * channels, sizeof *s->span);
+    s->weight = calloc(area, sizeof *s->weight);
+    if (!s->model || !s->span || !s->weight)
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory to rehearse");
+    for (int64_t y = 0; y < box->height; y++)
+        for (int64_t i = 0; i < box->width * s->truth.channels; i++)
+            s->model[y * box->width * s->truth.channels + i] =
+                s->guess
+                    .pixel[((box->top + y) * s->guess.width + box->left) * s->truth.channels + i];
+    BASIN_TRY(basin_rim_span(s->span, &s->truth, &s->hole, error));
+    return basin_rim_match(s->model, s->weight, &s->truth, &s->hole, fade, error);
+}
+
+static void judge(basin_trust *trust, const stage *s) {
+    const basin_area *box = &s->hole.box;
+    int channels = s->truth.channels;
+    for (int64_t i = 0; i < box->height * box->width * channels; i++) {
+        int64_t at = i / channels, y = box->top + at / box->width, x = box->left + at % box->width;
+        if (s->hole.depth[at] == 0) continue;
+        double truth = s->truth.pixel[(y * s->truth.width + x) * channels + i % channels];
+        double departed = s->model[i] - s->span[i];
+        trust->agreed += (truth - s->span[i]) * departed;
+        trust->departed += departed * departed;
+    }
+}
+
+basin_status basin_rehearse_judge(basin_trust *trust, const basin_image_model *model,
+                                  const uint8_t *place, const float *patches, const float *output,
+                                  double fade, basin_error *error) {
+    stage s = {0};
+    basin_status status = paint_stage(&s, model, place, patches, output, error);
+    if (!status) status = fill(&s, fade, error);
+    if (!status) judge(trust, &s);
+    stage_free(&s);
+    return status;
+}
+
+double basin_trust_share(const basin_trust *trust) {
+    if (!(trust->departed > 0)) return 0.5;
+    double share = trust->agreed / trust->departed;
+    return share < 0 ? 0 : share > 1 ? 1 : share;
 }

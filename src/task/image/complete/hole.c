@@ -1,12 +1,12 @@
 /* What is missing in a picture; see hole.h. A mask, rectangles or drawn patches become a map of the
  * whole picture, of which the box around the hole is kept, with chessboard distances. */
-#include "task/image/complete/hole.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/try.h"
+#include "task/image/complete/complete.h"
 
 bool basin_hole_is_drawn(const basin_image_completing *how) {
     return !how->mask && how->rectangle[2] == 0 && how->rectangles == 0;
@@ -45,11 +45,10 @@ static basin_status mark_rectangle(uint8_t *map, const int64_t r[4], const basin
 
 static basin_status mark_rectangles(uint8_t *map, const basin_image_completing *how,
                                     const basin_picture *p, basin_error *error) {
-    basin_status status = BASIN_OK;
-    if (how->rectangle[2] != 0) status = mark_rectangle(map, how->rectangle, p, error);
-    for (int64_t i = 0; i < how->rectangles && !status; i++)
-        status = mark_rectangle(map, how->more_rectangles + 4 * i, p, error);
-    return status;
+    if (how->rectangle[2] != 0) BASIN_TRY(mark_rectangle(map, how->rectangle, p, error));
+    for (int64_t i = 0; i < how->rectangles; i++)
+        BASIN_TRY(mark_rectangle(map, how->more_rectangles + 4 * i, p, error));
+    return BASIN_OK;
 }
 
 /* Patches in rows from the upper left corner; the last ones may be cut. */
@@ -105,8 +104,9 @@ static int32_t beside(const basin_hole *h, const basin_picture *p, int64_t y, in
     return y >= 0 && x >= 0 && y < p->height && x < p->width ? 0 : INT32_MAX - 1;
 }
 
-/* One sweep of the distance transform: `step` 1 from the upper left, -1 from the lower right. */
-static void sweep(basin_hole *h, const basin_picture *p, int step) {
+/* One sweep_depth of the distance transform: `step` 1 from the upper left, -1 from the lower right.
+ */
+static void sweep_depth(basin_hole *h, const basin_picture *p, int step) {
     int64_t count = h->box.height * h->box.width;
     for (int64_t i = step > 0 ? 0 : count - 1; i >= 0 && i < count; i += step) {
         int64_t y = i / h->box.width, x = i % h->box.width;
@@ -123,14 +123,13 @@ static void sweep(basin_hole *h, const basin_picture *p, int step) {
 static basin_status measure_depth(basin_hole *h, const uint8_t *map, const basin_picture *p,
                                   basin_error *error) {
     int64_t count = h->box.height * h->box.width;
-    h->depth = basin_array_new((size_t)count, sizeof *h->depth);
-    if (!h->depth) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a mask");
+    BASIN_TRY(BASIN_NEW_RAW(&h->depth, count, "a mask", error));
     for (int64_t y = 0; y < h->box.height; y++)
         for (int64_t x = 0; x < h->box.width; x++)
             h->depth[y * h->box.width + x] =
                 map[(h->box.top + y) * p->width + h->box.left + x] ? INT32_MAX - 1 : 0;
-    sweep(h, p, 1);
-    sweep(h, p, -1);
+    sweep_depth(h, p, 1);
+    sweep_depth(h, p, -1);
     for (int64_t i = 0; i < count; i++)
         if (h->deepest < h->depth[i]) h->deepest = h->depth[i];
     return BASIN_OK;
@@ -165,4 +164,155 @@ int32_t basin_hole_depth(const basin_hole *h, int64_t y, int64_t x) {
     y -= h->box.top, x -= h->box.left;
     if (y < 0 || x < 0 || y >= h->box.height || x >= h->box.width) return 0;
     return h->depth[y * h->box.width + x];
+}
+
+/* ==== What the rim of a hole tells: a first guess, the membrane through the known pixels around
+ * it; and the correction of a model's guesses. Some windows hide known pixels k beside the hole,
+ * too, so that the error k - e of their guesses e is known there; elsewhere at the rim the picture
+ * is taken as going on without a step, and the error as k - e of the guess next to it. The
+ * correction is the membrane through these errors, held back by a spring so that it fades within L
+ * pixels ==== */
+
+typedef struct rim {
+    const basin_picture *picture;
+    const basin_hole *hole;
+    const float *guess, *weight; /* [height, width, channels] [height, width] of the box, or NULL */
+    int channel;
+} rim;
+
+/* What the known pixel (y, x) of the box asks of its missing neighbour i: to be as itself, or to be
+ * corrected by its error. */
+static double ask(const rim *r, int64_t i, int64_t y, int64_t x) {
+    const basin_area *box = &r->hole->box;
+    const basin_picture *p = r->picture;
+    double known = p->pixel[((box->top + y) * p->width + box->left + x) * p->channels + r->channel];
+    if (!r->guess) return known;
+    int64_t at = y * box->width + x;
+    bool guessed = y >= 0 && x >= 0 && y < box->height && x < box->width && r->weight[at] > 0;
+    return known - r->guess[(guessed ? at : i) * p->channels + r->channel];
+}
+
+/* Ties missing pixels to their known neighbours. */
+static void tie(basin_membrane *m, const rim *r) {
+    static const int down[] = {-1, 1, 0, 0}, right[] = {0, 0, -1, 1};
+    const basin_area *box = &r->hole->box;
+    for (int64_t i = 0; i < box->height * box->width; i++) {
+        m->free[i] = r->hole->depth[i] > 0;
+        m->pull[i] = m->toward[i] = m->u[i] = 0;
+        for (int k = 0; k < 4 && m->free[i]; k++) {
+            int64_t y = i / box->width + down[k], x = i % box->width + right[k];
+            int64_t py = box->top + y, px = box->left + x;
+            if (py < 0 || px < 0 || py >= r->picture->height || px >= r->picture->width) continue;
+            if (basin_hole_depth(r->hole, py, px) > 0) continue;
+            m->pull[i] += 1;
+            m->toward[i] += (float)ask(r, i, y, x);
+        }
+    }
+}
+
+/* Solves channel by channel; the surface is added to `to`. */
+static basin_status add_membranes(float *to, rim *r, double spring, basin_error *error) {
+    int64_t count = r->hole->box.height * r->hole->box.width;
+    int channels = r->picture->channels;
+    basin_membrane m;
+    basin_status status = basin_membrane_new(&m, r->hole->box.height, r->hole->box.width, error);
+    if (status) return status;
+    m.spring = spring;
+    for (r->channel = 0; r->channel < channels && !status; r->channel++) {
+        tie(&m, r);
+        status = basin_membrane_solve(&m, error);
+        for (int64_t i = 0; i < count && !status; i++) to[i * channels + r->channel] += m.u[i];
+    }
+    basin_membrane_free(&m);
+    return status;
+}
+
+basin_status basin_rim_match(float *guess, const float *weight, const basin_picture *picture,
+                             const basin_hole *hole, double fade, basin_error *error) {
+    rim r = {.picture = picture, .hole = hole, .guess = guess, .weight = weight};
+    return add_membranes(guess, &r, 1 / (fade * fade), error);
+}
+
+basin_status basin_rim_span(float *guess, const basin_picture *picture, const basin_hole *hole,
+                            basin_error *error) {
+    rim r = {.picture = picture, .hole = hole};
+    for (int64_t i = 0; i < hole->box.height * hole->box.width * picture->channels; i++)
+        guess[i] = 0;
+    return add_membranes(guess, &r, 0, error);
+}
+
+/* ==== Smooth surfaces over a hole; see membrane.h: successive over-relaxation, begun with the
+ * solution on a grid of half the size. Four free pixels that become one add up their pulls and
+ * springs; the two links between neighbours are twice as long, so that they count as one ==== */
+
+basin_status basin_membrane_new(basin_membrane *m, int64_t height, int64_t width,
+                                basin_error *error) {
+    size_t count = (size_t)(height * width);
+    *m = (basin_membrane){.height = height, .width = width};
+    m->free = calloc(count, sizeof *m->free);
+    m->pull = calloc(count, sizeof *m->pull);
+    m->toward = calloc(count, sizeof *m->toward);
+    m->u = calloc(count, sizeof *m->u);
+    if (m->free && m->pull && m->toward && m->u) return BASIN_OK;
+    basin_membrane_free(m);
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a membrane over a hole");
+}
+
+void basin_membrane_free(basin_membrane *m) {
+    free(m->free);
+    free(m->pull);
+    free(m->toward);
+    free(m->u);
+    *m = (basin_membrane){0};
+}
+
+static void relax(basin_membrane *m, int64_t y, int64_t x, float over) {
+    int64_t i = y * m->width + x;
+    float sum = m->toward[i], weight = m->pull[i] + (float)m->spring;
+    if (y > 0 && m->free[i - m->width]) sum += m->u[i - m->width], weight += 1;
+    if (x > 0 && m->free[i - 1]) sum += m->u[i - 1], weight += 1;
+    if (x + 1 < m->width && m->free[i + 1]) sum += m->u[i + 1], weight += 1;
+    if (y + 1 < m->height && m->free[i + m->width]) sum += m->u[i + m->width], weight += 1;
+    if (weight > 0) m->u[i] += over * (sum / weight - m->u[i]);
+}
+
+/* Over-relaxation first, then plain sweeps, which smooth what it leaves. */
+static void sweep(basin_membrane *m) {
+    enum { SWEEPS = 40, PLAIN = 8 };
+    for (int k = 0; k < SWEEPS; k++)
+        for (int64_t i = 0; i < m->height * m->width; i++)
+            if (m->free[i]) relax(m, i / m->width, i % m->width, k < SWEEPS - PLAIN ? 1.7F : 1);
+}
+
+static void reduce(basin_membrane *half, const basin_membrane *m) {
+    half->spring = 4 * m->spring;
+    for (int64_t i = 0; i < m->height * m->width; i++) {
+        int64_t to = i / m->width / 2 * half->width + i % m->width / 2;
+        if (!m->free[i]) continue;
+        half->free[to] = 1;
+        half->pull[to] += m->pull[i];
+        half->toward[to] += m->toward[i];
+    }
+}
+
+static void enlarge(basin_membrane *m, const basin_membrane *half) {
+    for (int64_t i = 0; i < m->height * m->width; i++)
+        if (m->free[i]) m->u[i] = half->u[i / m->width / 2 * half->width + i % m->width / 2];
+}
+
+basin_status basin_membrane_solve(basin_membrane *m, basin_error *error) {
+    enum { SMALL = 8 };
+    basin_membrane half;
+    if (m->height > SMALL || m->width > SMALL) {
+        basin_status status =
+            basin_membrane_new(&half, (m->height + 1) / 2, (m->width + 1) / 2, error);
+        if (status) return status;
+        reduce(&half, m);
+        status = basin_membrane_solve(&half, error);
+        if (!status) enlarge(m, &half);
+        basin_membrane_free(&half);
+        if (status) return status;
+    }
+    sweep(m);
+    return BASIN_OK;
 }

@@ -7,7 +7,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 #include "io/file.h"
 #include "task/given.h"
 
@@ -50,8 +50,7 @@ static basin_status complete(basin_image_exhibit *e, basin_image_model *model, b
     int64_t N = basin_image_tokens(s), size = N * basin_image_patch_values(s);
     for (int64_t done = 0; done < e->count;) {
         basin_feed_batch batch;
-        basin_status status = basin_feed_next(&batch, feed, error);
-        if (status) return status;
+        BASIN_TRY(basin_feed_next(&batch, feed, error));
         if (batch.count == 0 || done + batch.count > e->count)
             return basin_fail(error, BASIN_BAD_FILE,
                               "of %lld chosen pictures %lld can be read again: did the files "
@@ -61,9 +60,8 @@ static basin_status complete(basin_image_exhibit *e, basin_image_model *model, b
             basin_image_score_mask(e->mask + (done + i) * N, s, e->index[done + i], 0);
         memcpy(e->patches + done * size, batch.values,
                (size_t)(batch.count * size) * sizeof *e->patches);
-        status = basin_image_runner_run(runner, e->output + done * size, e->patches + done * size,
-                                        e->mask + done * N, batch.count, error);
-        if (status) return status;
+        BASIN_TRY(basin_image_runner_run(runner, e->output + done * size, e->patches + done * size,
+                                         e->mask + done * N, batch.count, error));
         done += batch.count;
     }
     return BASIN_OK;
@@ -202,8 +200,7 @@ static basin_status take_models(basin_image_findings *r, basin_image_model *mode
     for (int i = 0; i < spec->rivals; i++) {
         basin_image_entry *e = &r->entry[r->entries++];
         *e = (basin_image_entry){.model = spec->rival[i], .name = spec->rival_name[i]};
-        basin_status status = check_alike(&r->entry[0], e, error);
-        if (status) return status;
+        BASIN_TRY(check_alike(&r->entry[0], e, error));
         if (spec->source && spec->source->hold_out > 0 &&
             e->model->settings.seed != model->settings.seed)
             basin_watch_note(spec->watch,
@@ -227,12 +224,9 @@ static basin_status choose(int64_t *place, const basin_image_findings *r, basin_
     const basin_image_scores *scores = &r->entry[0].scores;
     for (int64_t i = 0; i < r->shown; i++) place[i] = i * scores->pictures / r->shown;
     if (r->extremes == 0) return BASIN_OK;
-    basin_status status =
-        basin_image_scores_rank(place + r->shown, scores, r->extremes, false, error);
-    if (!status)
-        status = basin_image_scores_rank(place + r->shown + r->extremes, scores, r->extremes, true,
-                                         error);
-    return status;
+    BASIN_TRY(basin_image_scores_rank(place + r->shown, scores, r->extremes, false, error));
+    return basin_image_scores_rank(place + r->shown + r->extremes, scores, r->extremes, true,
+                                   error);
 }
 
 /* ---- looking into a model ---- */
@@ -262,14 +256,12 @@ static basin_status look(basin_image_findings *r, basin_image_entry *e, const in
     const basin_image_settings *s = &e->model->settings;
     int64_t count = r->shown + 2 * r->extremes;
     int last = strcmp(s->arch, "et") != 0 ? (int)s->steps - 1 : (int)s->steps;
-    basin_status status = exhibit_new(&e->exhibit, e->model, &r->set, &e->scores, place, count,
-                                      r->spec->watch, error);
-    if (!status)
-        status = basin_image_attention_new(&e->attention, s, r->traced, last,
-                                           ATTENTION_BYTES / (size_t)r->entries, error);
-    if (!status) status = follow(r, e, error);
-    if (!status) status = basin_image_weights_new(&e->weights, e->model, error);
-    return status;
+    BASIN_TRY(exhibit_new(&e->exhibit, e->model, &r->set, &e->scores, place, count, r->spec->watch,
+                          error));
+    BASIN_TRY(basin_image_attention_new(&e->attention, s, r->traced, last,
+                                        ATTENTION_BYTES / (size_t)r->entries, error));
+    BASIN_TRY(follow(r, e, error));
+    return basin_image_weights_new(&e->weights, e->model, error);
 }
 
 /* ---- the whole ---- */

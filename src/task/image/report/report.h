@@ -6,7 +6,7 @@
 #define BASIN_TASK_IMAGE_REPORT_REPORT_H
 
 #include "basin/tasks/picture.h"
-#include "task/image/eval.h"
+#include "task/image/image.h"
 
 /* ---- attention ---- */
 

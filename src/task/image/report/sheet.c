@@ -1,4 +1,5 @@
 /* Pictures of patches; see report.h. */
+#include "base/try.h"
 #include "task/image/report/report.h"
 
 #include <math.h>
@@ -35,14 +36,13 @@ basin_status basin_image_sheet_picture(basin_picture *picture, const float *patc
                                        const uint8_t *mask, const basin_image_settings *s,
                                        basin_error *error) {
     int64_t across = s->size / s->patch, values = basin_image_patch_values(s);
-    basin_status status =
-        basin_picture_resize_memory(picture, s->size, s->size, (int)s->channels, error);
-    for (int64_t n = 0; n < across * across && !status; n++) {
+    BASIN_TRY(basin_picture_resize_memory(picture, s->size, s->size, (int)s->channels, error));
+    for (int64_t n = 0; n < across * across; n++) {
         bool hidden = mask && mask[n] == BASIN_PATCH_REPLACED;
         draw(picture, hidden ? NULL : patches + n * values, n / across * s->patch,
              n % across * s->patch, 1, s);
     }
-    return status;
+    return BASIN_OK;
 }
 
 /* Maps are drawn at about this size, so that the lines between them can be thin. */
@@ -54,9 +54,8 @@ basin_status basin_image_sheet(basin_picture *picture, const float *patches, con
     int64_t zoom = s->patch < side ? side / s->patch : 1, line = 3;
     int64_t cell = s->patch * zoom + line, values = basin_image_patch_values(s);
     int64_t rows = (count + columns - 1) / columns;
-    basin_status status =
-        basin_picture_resize_memory(picture, rows * cell - line, columns * cell - line, 3, error);
-    if (status) return status;
+    BASIN_TRY(
+        basin_picture_resize_memory(picture, rows * cell - line, columns * cell - line, 3, error));
     fill_gaps(picture);
     for (int64_t i = 0; i < count; i++)
         draw(picture, patches + (order ? order[i] : i) * values, i / columns * cell,
@@ -82,8 +81,8 @@ basin_status basin_image_sheet_errors(basin_picture *picture, const float *outpu
                                       const basin_image_settings *s, double most,
                                       basin_error *error) {
     int64_t across = s->size / s->patch, area = s->patch * s->patch, P = s->channels * area;
-    basin_status status = basin_picture_resize_memory(picture, s->size, s->size, 3, error);
-    for (int64_t i = 0; i < s->size * s->size && !status; i++) {
+    BASIN_TRY(basin_picture_resize_memory(picture, s->size, s->size, 3, error));
+    for (int64_t i = 0; i < s->size * s->size; i++) {
         int64_t y = i / s->size, x = i % s->size, n = y / s->patch * across + x / s->patch;
         int64_t v = n * P + y % s->patch * s->patch + x % s->patch;
         double sum = 0;
@@ -96,7 +95,7 @@ basin_status basin_image_sheet_errors(basin_picture *picture, const float *outpu
         else
             memcpy(picture->pixel + 3 * i, nothing, 3);
     }
-    return status;
+    return BASIN_OK;
 }
 
 basin_status basin_image_sheet_positions(basin_picture *picture, const double *cosine,
@@ -104,8 +103,7 @@ basin_status basin_image_sheet_positions(basin_picture *picture, const double *c
     int64_t N = across * across, zoom = N < MAP_SIDE ? MAP_SIDE / N : 1, line = zoom > 1 ? 3 : 1;
     int64_t map = across * zoom + line, side = across * map - line;
     double range = low < 1 ? 1 - low : 1;
-    basin_status status = basin_picture_resize_memory(picture, side, side, 3, error);
-    if (status) return status;
+    BASIN_TRY(basin_picture_resize_memory(picture, side, side, 3, error));
     memset(picture->pixel, GREY, (size_t)(side * side * 3));
     for (int64_t y = 0; y < side; y++)
         for (int64_t x = 0; x < side; x++) {

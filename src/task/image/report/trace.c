@@ -11,8 +11,7 @@
 
 /* As many of the steps 0 .. last as `steps` says, evenly spread. */
 static basin_status choose_steps(basin_image_attention *a, int last, basin_error *error) {
-    a->step = basin_array_new((size_t)a->steps, sizeof *a->step);
-    if (!a->step) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for steps");
+    BASIN_TRY(BASIN_NEW_RAW(&a->step, a->steps, "steps", error));
     for (int i = 0; i < a->steps; i++)
         a->step[i] = a->steps > 1 ? (int)((int64_t)i * last / (a->steps - 1)) : last;
     return BASIN_OK;
@@ -81,8 +80,8 @@ basin_status basin_image_attention_set(basin_image_attention *a, int step, const
                                        basin_error *error) {
     int at = place_of(a, step);
     int64_t row = a->heads * head_dim, skip = a->keys - a->tokens;
-    double *score = basin_array_new((size_t)a->keys, sizeof *score);
-    if (!score) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for scores of attention");
+    double *score = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&score, a->keys, "scores of attention", error));
     for (int64_t b = 0; b < a->pictures && at >= 0; b++)
         for (int64_t h = 0; h < a->heads; h++)
             for (int64_t n = 0; n < a->tokens; n++) {
@@ -177,19 +176,16 @@ static basin_status make_plans(stepper *s, basin_image_model *model, basin_error
     if (s->key) output[outputs++] = s->key;
     basin_plan_spec first = {.output = &s->first, .outputs = 1};
     basin_plan_spec step = {.output = output, .outputs = outputs};
-    basin_status status = basin_plan_new(&s->encoder, model->store, &first, error);
-    if (!status) status = basin_plan_new(&s->plan, model->store, &step, error);
-    return status;
+    BASIN_TRY(basin_plan_new(&s->encoder, model->store, &first, error));
+    return basin_plan_new(&s->plan, model->store, &step, error);
 }
 
 static basin_status make_tensors(stepper *s, basin_error *error) {
     basin_shape shape = basin_expr_shape(s->tokens);
-    basin_status status = basin_tensor_new(&s->state, BASIN_F32, shape, error);
-    if (!status)
-        status = basin_tensor_new(&s->picture, BASIN_F32, basin_expr_shape(s->decoded), error);
+    BASIN_TRY(basin_tensor_new(&s->state, BASIN_F32, shape, error));
+    BASIN_TRY(basin_tensor_new(&s->picture, BASIN_F32, basin_expr_shape(s->decoded), error));
     shape.rank = 2;
-    if (!status) status = basin_tensor_new(&s->numbers, BASIN_F64, shape, error);
-    return status;
+    return basin_tensor_new(&s->numbers, BASIN_F64, shape, error);
 }
 
 static void stepper_free(stepper *s) {
@@ -205,10 +201,10 @@ static void stepper_free(stepper *s) {
 
 static basin_status read_picture(float *out, stepper *s, basin_expr from, int step,
                                  basin_error *error) {
-    basin_status status = basin_plan_read(s->plan, from, &s->picture, error);
+    BASIN_TRY(basin_plan_read(s->plan, from, &s->picture, error));
     size_t bytes = basin_tensor_bytes(&s->picture);
-    if (!status) memcpy((char *)out + (size_t)step * bytes, s->picture.data, bytes);
-    return status;
+    memcpy((char *)out + (size_t)step * bytes, s->picture.data, bytes);
+    return BASIN_OK;
 }
 
 static basin_status read_energy(double *energy, basin_plan *plan, basin_expr from,
@@ -220,8 +216,7 @@ static basin_status read_energy(double *energy, basin_plan *plan, basin_expr fro
 /* Each picture's mean square over its replaced tokens. */
 static basin_status read_square(double *square, stepper *s, basin_expr from, const uint8_t *mask,
                                 basin_error *error) {
-    basin_status status = basin_plan_read(s->plan, from, &s->numbers, error);
-    if (status) return status;
+    BASIN_TRY(basin_plan_read(s->plan, from, &s->numbers, error));
     int64_t all = s->numbers.shape.dim[1], N = s->picture.shape.dim[1];
     for (int64_t b = 0; b < s->numbers.shape.dim[0]; b++) {
         const double *number = (double *)s->numbers.data + b * all + (all - N);
@@ -255,24 +250,20 @@ static basin_status read_attention(basin_image_trace *t, basin_plan *plan, basin
 
 static basin_status record(basin_image_trace *t, stepper *s, const uint8_t *mask, int step,
                            basin_error *error) {
-    basin_status status = basin_plan_write(s->plan, s->tokens, &s->state, error);
-    if (!status) status = basin_plan_run(s->plan, error);
-    if (!status) status = read_picture(t->token, s, s->decoded, step, error);
-    for (int p = 0; p < t->parts && !status; p++) {
-        status = read_picture(t->force[p], s, s->force[p], step, error);
-        if (!status)
-            status = read_energy(t->energy[p] + step * t->count, s->plan, s->part[p], error);
-        if (!status)
-            status = read_square(t->square[p] + step * t->count, s, s->square[p], mask, error);
+    BASIN_TRY(basin_plan_write(s->plan, s->tokens, &s->state, error));
+    BASIN_TRY(basin_plan_run(s->plan, error));
+    BASIN_TRY(read_picture(t->token, s, s->decoded, step, error));
+    for (int p = 0; p < t->parts; p++) {
+        BASIN_TRY(read_picture(t->force[p], s, s->force[p], step, error));
+        BASIN_TRY(read_energy(t->energy[p] + step * t->count, s->plan, s->part[p], error));
+        BASIN_TRY(read_square(t->square[p] + step * t->count, s, s->square[p], mask, error));
     }
-    if (!status)
-        status = read_attention(t, s->plan, s->query, s->key, step, s->pattern.exclude_self, error);
-    if (!status && t->use && step == t->steps) {
+    BASIN_TRY(read_attention(t, s->plan, s->query, s->key, step, s->pattern.exclude_self, error));
+    if (t->use && step == t->steps) {
         basin_tensor use = basin_tensor_borrow(t->use, BASIN_F64, basin_expr_shape(s->use));
-        status = basin_plan_read(s->plan, s->use, &use, error);
+        BASIN_TRY(basin_plan_read(s->plan, s->use, &use, error));
     }
-    if (!status) status = basin_plan_read(s->plan, s->next, &s->state, error);
-    return status;
+    return basin_plan_read(s->plan, s->next, &s->state, error);
 }
 
 static basin_status write_inputs(basin_plan *plan, const basin_image_graph *g, const float *patches,
@@ -336,21 +327,20 @@ static basin_status build_layers(layers *l, const basin_image_trace *t, basin_im
         output[outputs++] = l->key[i];
     }
     basin_plan_spec spec = {.output = output, .outputs = outputs};
-    basin_status status = basin_image_graph_check(&l->graph, error);
-    return status ? status : basin_plan_new(&l->plan, model->store, &spec, error);
+    BASIN_TRY(basin_image_graph_check(&l->graph, error));
+    return basin_plan_new(&l->plan, model->store, &spec, error);
 }
 
 static basin_status read_layers(basin_image_trace *t, layers *l, basin_error *error) {
-    basin_status status = BASIN_OK;
-    for (int i = 0; i <= t->steps && !status; i++) {
+    for (int i = 0; i <= t->steps; i++) {
         basin_shape shape = basin_expr_shape(l->decoded[i]);
         basin_tensor out =
             basin_tensor_borrow(t->token + i * basin_shape_count(shape), BASIN_F32, shape);
-        status = basin_plan_read(l->plan, l->decoded[i], &out, error);
-        if (!status && i < t->steps)
-            status = read_attention(t, l->plan, l->query[i], l->key[i], i, false, error);
+        BASIN_TRY(basin_plan_read(l->plan, l->decoded[i], &out, error));
+        if (i < t->steps)
+            BASIN_TRY(read_attention(t, l->plan, l->query[i], l->key[i], i, false, error));
     }
-    return status;
+    return BASIN_OK;
 }
 
 static basin_status pass_layers(basin_image_trace *t, basin_image_model *model,
@@ -498,9 +488,8 @@ static basin_status add_errors(basin_image_course *c, const basin_image_trace *t
 basin_status basin_image_course_add(basin_image_course *c, const basin_image_trace *t,
                                     const float *patches, const uint8_t *mask,
                                     const basin_image_settings *s, basin_error *error) {
-    basin_status status = c->mse ? BASIN_OK : course_room(c, t, s, error);
-    if (!status) status = add_errors(c, t, patches, mask, s, error);
-    if (status) return status;
+    BASIN_TRY(c->mse ? BASIN_OK : course_room(c, t, s, error));
+    BASIN_TRY(add_errors(c, t, patches, mask, s, error));
     add_energies(c, t);
     for (int64_t m = 0; c->use && m < s->memories; m++) c->use[m] += t->use[m];
     c->pictures += t->count;

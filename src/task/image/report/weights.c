@@ -6,7 +6,7 @@
 
 #include "base/try.h"
 #include "task/image/report/report.h"
-#include "view/strip.h"
+#include "view/figures.h"
 
 /* The value of `out`, built on that graph from weights alone. */
 static basin_status evaluate(basin_tensor *result, const basin_image_graph *g,
@@ -148,32 +148,29 @@ static basin_status look(panel *p, basin_image_positions_of *figures, basin_imag
                           "a model of %lld x %lld patches beside one of %lld x %lld; wanted models "
                           "of one size",
                           (long long)own, (long long)own, (long long)across, (long long)across);
-    basin_status status = basin_image_weights_new(&p->weights, model, error);
-    if (!status) measure(figures, p->weights.cosine, across);
-    return status;
+    BASIN_TRY(basin_image_weights_new(&p->weights, model, error));
+    measure(figures, p->weights.cosine, across);
+    return BASIN_OK;
 }
 
 /* All in one scale of colours, so that they can be compared. */
 static basin_status draw(basin_picture *picture, panel *p, int count, int64_t across, double low,
                          basin_error *error) {
-    const basin_picture **each = calloc((size_t)count, sizeof *each);
-    if (!each) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a picture");
-    basin_status status = BASIN_OK;
-    for (int i = 0; i < count && !status; i++) {
+    BASIN_FREE_AT_EXIT const basin_picture **each = NULL;
+    BASIN_TRY(BASIN_NEW(&each, count, "a picture", error));
+    for (int i = 0; i < count; i++) {
         each[i] = &p[i].picture;
-        status =
-            basin_image_sheet_positions(&p[i].picture, p[i].weights.cosine, across, low, error);
+        BASIN_TRY(
+            basin_image_sheet_positions(&p[i].picture, p[i].weights.cosine, across, low, error));
     }
-    if (!status) status = basin_strip_draw(picture, each, count, GAP, 1, error);
-    free(each);
-    return status;
+    return basin_strip_draw(picture, each, count, GAP, 1, error);
 }
 
 basin_status basin_image_positions(basin_picture *picture, basin_image_positions_of *figures,
                                    basin_image_model *const *model, int count, basin_error *error) {
     if (count < 1) return basin_fail(error, BASIN_BAD_VALUE, "no models to look at");
-    panel *p = calloc((size_t)count, sizeof *p);
-    if (!p) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for positions");
+    BASIN_FREE_AT_EXIT panel *p = NULL;
+    BASIN_TRY(BASIN_NEW(&p, count, "positions", error));
     int64_t across = across_of(model[0]);
     double low = 1;
     basin_status status = BASIN_OK;
@@ -186,6 +183,5 @@ basin_status basin_image_positions(basin_picture *picture, basin_image_positions
         basin_image_weights_free(&p[i].weights);
         basin_picture_free(&p[i].picture);
     }
-    free(p);
     return status;
 }

@@ -1,8 +1,40 @@
-/* Mean, spread and range of a tensor, by Welford's running update, which does not cancel where the
- * mean is large. */
-#include "view/summary.h"
-
+/* Strips of pictures; see strip.h. */
 #include <math.h>
+#include <string.h>
+
+#include "view/figures.h"
+
+int64_t basin_strip_zoom(int64_t height, int64_t width) {
+    enum { SEEN = 168 };
+    int64_t longer = height > width ? height : width;
+    return longer >= SEEN ? 1 : SEEN / longer;
+}
+
+static void draw(basin_picture *strip, const basin_picture *p, int64_t left, int64_t zoom) {
+    for (int64_t y = 0; y < p->height * zoom; y++)
+        for (int64_t x = 0; x < p->width * zoom; x++)
+            memcpy(strip->pixel + (y * strip->width + left + x) * p->channels,
+                   p->pixel + (y / zoom * p->width + x / zoom) * p->channels, (size_t)p->channels);
+}
+
+basin_status basin_strip_draw(basin_picture *strip, const basin_picture *const *picture, int count,
+                              int64_t gap, int64_t zoom, basin_error *error) {
+    int64_t width = gap * (count - 1), height = picture[0]->height * zoom;
+    int channels = picture[0]->channels;
+    for (int i = 0; i < count; i++) width += picture[i]->width * zoom;
+    basin_status status = basin_picture_resize_memory(strip, height, width, channels, error);
+    if (status) return status;
+    memset(strip->pixel, 255, (size_t)(height * width * channels));
+    int64_t left = 0;
+    for (int i = 0; i < count; i++) {
+        draw(strip, picture[i], left, zoom);
+        left += picture[i]->width * zoom + gap;
+    }
+    return BASIN_OK;
+}
+
+/* ==== Mean, spread and range of a tensor, by Welford's running update, which does not cancel where
+ * the mean is large ==== */
 
 basin_summary basin_tensor_summary(const basin_tensor *tensor) {
     basin_summary s = {.count = basin_shape_count(tensor->shape), .low = NAN, .high = NAN};

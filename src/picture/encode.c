@@ -1,0 +1,481 @@
+/* Pictures as PNG and animated PNG. libpng packs a frame; an animation wraps the packed frames
+ * again: acTL announces them, fcTL precedes each, and from the second on IDAT becomes fdAT, which
+ * begins with a sequence number. */
+#include <jerror.h>
+#include <setjmp.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jpeglib.h>
+#include <png.h>
+#include <zlib.h>
+
+#include "base/try.h"
+#include "basin/tasks/picture.h"
+#include "io/file.h"
+#include "picture/picture.h"
+
+typedef struct buffer {
+    uint8_t *bytes;
+    size_t size, capacity;
+    bool failed;
+} buffer;
+
+static void put(buffer *to, const void *bytes, size_t count) {
+    if (to->failed || count == 0) return;
+    if (count > SIZE_MAX - to->size ||
+        !basin_array_reserve((void **)&to->bytes, &to->capacity, to->size + count, 1)) {
+        to->failed = true;
+        return;
+    }
+    memcpy(to->bytes + to->size, bytes, count);
+    to->size += count;
+}
+
+/* ---- one picture ---- */
+
+typedef struct writer {
+    png_structp png;
+    png_infop info;
+    jmp_buf escape;
+    char text[160];
+    buffer out;
+} writer;
+
+static void on_error(png_structp png, png_const_charp text) {
+    writer *w = png_get_error_ptr(png);
+    strncpy(w->text, text, sizeof w->text - 1);
+    longjmp(w->escape, 1);
+}
+
+static void on_warning(png_structp png, png_const_charp text) { (void)png, (void)text; }
+
+static void on_bytes(png_structp png, png_bytep bytes, size_t count) {
+    writer *w = png_get_io_ptr(png);
+    put(&w->out, bytes, count);
+    if (w->out.failed) png_error(png, "out of memory");
+}
+
+static void on_flush(png_structp png) { (void)png; }
+
+static basin_status pack(writer *w, const basin_picture *picture, basin_error *error) {
+    if (setjmp(w->escape))
+        return basin_fail(error, w->out.failed ? BASIN_NO_MEMORY : BASIN_BAD_VALUE,
+                          "a picture of %lld x %lld cannot be packed as PNG: %s",
+                          (long long)picture->width, (long long)picture->height, w->text);
+    png_set_write_fn(w->png, w, on_bytes, on_flush);
+    png_set_IHDR(w->png, w->info, (png_uint_32)picture->width, (png_uint_32)picture->height, 8,
+                 picture->channels == 3 ? PNG_COLOR_TYPE_RGB : PNG_COLOR_TYPE_GRAY,
+                 PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    png_write_info(w->png, w->info);
+    size_t stride = (size_t)picture->width * (size_t)picture->channels;
+    for (int64_t y = 0; y < picture->height; y++)
+        png_write_row(w->png, picture->pixel + (size_t)y * stride);
+    png_write_end(w->png, w->info);
+    return BASIN_OK;
+}
+
+basin_status basin_png_encode(uint8_t **bytes, size_t *size, const basin_picture *picture,
+                              basin_error *error) {
+    basin_status status = BASIN_OK;
+    BASIN_FREE_AT_EXIT writer *w = calloc(1, sizeof *w);
+    *bytes = NULL;
+    *size = 0;
+    if (w) w->png = png_create_write_struct(PNG_LIBPNG_VER_STRING, w, on_error, on_warning);
+    if (w && w->png) w->info = png_create_info_struct(w->png);
+    if (!w || !w->info)
+        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory to pack a picture as PNG");
+    else
+        status = pack(w, picture, error);
+    if (w && w->png) png_destroy_write_struct(&w->png, &w->info);
+    if (status) {
+        if (w) free(w->out.bytes);
+    } else {
+        *bytes = w->out.bytes;
+        *size = w->out.size;
+    }
+    return status;
+}
+
+/* ---- animations ---- */
+
+static void big(uint8_t *to, uint32_t value, int bytes) {
+    for (int i = bytes - 1; i >= 0; i--, value >>= 8) to[i] = (uint8_t)value;
+}
+
+static uint32_t big_at(const uint8_t *from) {
+    return (uint32_t)from[0] << 24 | (uint32_t)from[1] << 16 | (uint32_t)from[2] << 8 | from[3];
+}
+
+/* A chunk whose data come in two pieces: its length, name, data, and the checksum of name and
+ * data. */
+static void put_chunk(buffer *to, const char name[4], const void *head, size_t head_size,
+                      const void *data, size_t size) {
+    uint8_t number[4];
+    uLong sum = crc32(0, (const Bytef *)name, 4);
+    if (head_size) sum = crc32(sum, head, (uInt)head_size);
+    if (size) sum = crc32(sum, data, (uInt)size);
+    big(number, (uint32_t)(head_size + size), 4);
+    put(to, number, 4);
+    put(to, name, 4);
+    put(to, head, head_size);
+    put(to, data, size);
+    big(number, (uint32_t)sum, 4);
+    put(to, number, 4);
+}
+
+static void put_frame_control(buffer *to, uint32_t *sequence, const basin_picture *frame,
+                              int delay_ms) {
+    uint8_t control[26] = {0};
+    big(control, (*sequence)++, 4);
+    big(control + 4, (uint32_t)frame->width, 4);
+    big(control + 8, (uint32_t)frame->height, 4);
+    big(control + 20, (uint32_t)delay_ms, 2);
+    big(control + 22, 1000, 2);
+    put_chunk(to, "fcTL", control, sizeof control, NULL, 0);
+}
+
+/* Copies a packed picture: of the first frame all chunks, with the animation's before its pixels;
+ * of the others the pixels alone. */
+static void put_frame(buffer *to, uint32_t *sequence, const uint8_t *bytes, size_t size,
+                      const basin_picture *frame, int delay_ms, int frames_if_first) {
+    enum { MAGIC = 8, AROUND = 12 };
+    bool begun = false;
+    if (frames_if_first) put(to, bytes, MAGIC);
+    for (size_t at = MAGIC, step; at < size; at += step) {
+        const uint8_t *chunk = bytes + at;
+        size_t length = big_at(chunk);
+        step = AROUND + length;
+        if (memcmp(chunk + 4, "IDAT", 4) != 0) {
+            if (frames_if_first && memcmp(chunk + 4, "IEND", 4) != 0) put(to, chunk, step);
+            continue;
+        }
+        if (!begun && frames_if_first) {
+            uint8_t animation[8] = {0};
+            big(animation, (uint32_t)frames_if_first, 4);
+            put_chunk(to, "acTL", animation, sizeof animation, NULL, 0);
+        }
+        if (!begun) put_frame_control(to, sequence, frame, delay_ms);
+        begun = true;
+        if (frames_if_first) {
+            put(to, chunk, step);
+        } else {
+            uint8_t number[4];
+            big(number, (*sequence)++, 4);
+            put_chunk(to, "fdAT", number, sizeof number, chunk + 8, length);
+        }
+    }
+}
+
+static basin_status check_frames(const basin_picture *frame, int frames, int delay_ms, int hold_ms,
+                                 basin_error *error) {
+    if (frames < 1 || delay_ms < 0 || delay_ms > 65535 || hold_ms < 0 || hold_ms > 65535)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "an animation of %d frames, %d and %d ms: want frames, and at most 65535",
+                          frames, delay_ms, hold_ms);
+    for (int i = 1; i < frames; i++)
+        if (frame[i].height != frame->height || frame[i].width != frame->width ||
+            frame[i].channels != frame->channels)
+            return basin_fail(error, BASIN_BAD_SHAPE,
+                              "frame %d of an animation is %lld x %lld x %d, the first %lld x %lld "
+                              "x %d",
+                              i, (long long)frame[i].height, (long long)frame[i].width,
+                              frame[i].channels, (long long)frame->height, (long long)frame->width,
+                              frame->channels);
+    return BASIN_OK;
+}
+
+basin_status basin_apng_encode(uint8_t **bytes, size_t *size, const basin_picture *frame,
+                               int frames, int delay_ms, int hold_ms, basin_error *error) {
+    buffer out = {0};
+    uint32_t sequence = 0;
+    *bytes = NULL;
+    *size = 0;
+    basin_status status = check_frames(frame, frames, delay_ms, hold_ms, error);
+    for (int i = 0; i < frames && !status; i++) {
+        uint8_t *packed;
+        size_t packed_size;
+        status = basin_png_encode(&packed, &packed_size, &frame[i], error);
+        if (status) break;
+        put_frame(&out, &sequence, packed, packed_size, &frame[i],
+                  i == frames - 1 ? hold_ms : delay_ms, i == 0 ? frames : 0);
+        free(packed);
+    }
+    put_chunk(&out, "IEND", NULL, 0, NULL, 0);
+    if (!status && out.failed)
+        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory to pack an animation");
+    if (status) {
+        free(out.bytes);
+        return status;
+    }
+    *bytes = out.bytes;
+    *size = out.size;
+    return BASIN_OK;
+}
+
+/* ---- files ---- */
+
+static basin_status write_bytes(const char *path, const uint8_t *bytes, size_t size,
+                                basin_error *error) {
+    basin_writer to;
+    basin_status status = basin_writer_create(&to, path, error);
+    if (status) return status;
+    status = basin_writer_put(&to, bytes, size, error);
+    if (!status) return basin_writer_commit(&to, error);
+    basin_writer_discard(&to);
+    return status;
+}
+
+basin_status basin_picture_write_png(const char *path, const basin_picture *picture,
+                                     basin_error *error) {
+    BASIN_FREE_AT_EXIT uint8_t *bytes = NULL;
+    size_t size;
+    BASIN_TRY(basin_png_encode(&bytes, &size, picture, error));
+    return write_bytes(path, bytes, size, error);
+}
+
+basin_status basin_picture_write_apng(const char *path, const basin_picture *frame, int frames,
+                                      int delay_ms, int hold_ms, basin_error *error) {
+    BASIN_FREE_AT_EXIT uint8_t *bytes = NULL;
+    size_t size;
+    BASIN_TRY(basin_apng_encode(&bytes, &size, frame, frames, delay_ms, hold_ms, error));
+    return write_bytes(path, bytes, size, error);
+}
+
+/* ==== A PNG file written anew with some pixels replaced. What libpng read is written again, with
+ * its depth, transparency, profile and orientation; palettes and small depths become whole samples,
+ * so that any colour can stand in. Errors come back by longjmp; nothing that changes after a setjmp
+ * lives outside of the heap ==== */
+
+typedef struct patcher {
+    const basin_picture *picture, *where;
+    const char *name;
+    basin_map map;
+    size_t at; /* bytes read */
+    png_structp in, out;
+    png_infop info;
+    basin_writer writer;
+    bool writing;
+    jmp_buf escape;
+    basin_error why;
+} patcher;
+
+static void on_patch_error(png_structp png, png_const_charp text) {
+    patcher *p = png_get_error_ptr(png);
+    if (!p->why.status)
+        (void)basin_fail(&p->why, strstr(text, "memory") ? BASIN_NO_MEMORY : BASIN_BAD_FILE,
+                         "%s: damaged PNG: %s", p->name, text);
+    longjmp(p->escape, 1);
+}
+
+static void on_patch_warning(png_structp png, png_const_charp text) { (void)png, (void)text; }
+
+static void get(png_structp png, png_bytep to, size_t count) {
+    patcher *p = png_get_io_ptr(png);
+    if (count > p->map.size - p->at) png_error(png, "it is cut short");
+    memcpy(to, (const char *)p->map.data + p->at, count);
+    p->at += count;
+}
+
+static void put_patch(png_structp png, png_bytep bytes, size_t count) {
+    patcher *p = png_get_io_ptr(png);
+    if (basin_writer_put(&p->writer, bytes, count, &p->why)) png_error(png, "cannot be written");
+}
+
+static void on_patch_flush(png_structp png) { (void)png; }
+
+/* A sample of 8 bits at the file's depth, big end first. */
+static void put_sample(uint8_t *to, uint8_t value, int bytes) {
+    for (int i = 0; i < bytes; i++) to[i] = value;
+}
+
+static void replace(patcher *p, int orientation) {
+    png_bytepp row = png_get_rows(p->in, p->info);
+    int64_t rows = png_get_image_height(p->in, p->info);
+    int64_t columns = png_get_image_width(p->in, p->info);
+    int channels = png_get_channels(p->in, p->info), colours = channels >= 3 ? 3 : 1;
+    int bytes = png_get_bit_depth(p->in, p->info) / 8;
+    const basin_picture *from = p->picture;
+    for (int64_t i = 0; i < from->height * from->width; i++) {
+        int64_t y, x;
+        if (p->where->pixel[i * p->where->channels] == 0) continue;
+        basin_stored_place(&y, &x, orientation, rows, columns, i / from->width, i % from->width);
+        uint8_t *to = row[y] + x * channels * bytes;
+        for (int c = 0; c < channels; c++, to += bytes)
+            put_sample(to, c < colours ? from->pixel[i * from->channels + c % from->channels] : 255,
+                       bytes);
+    }
+}
+
+static void read_all(patcher *p) {
+    png_set_read_fn(p->in, p, get);
+    png_read_png(p->in, p->info, PNG_TRANSFORM_EXPAND, NULL);
+}
+
+/* 1 where the file's picture is not the one to patch it with. */
+static int check(patcher *p, const basin_decoder *decoder) {
+    const basin_picture *from = p->picture;
+    if (decoder->height == from->height && decoder->width == from->width &&
+        p->where->height == from->height && p->where->width == from->width)
+        return 0;
+    (void)basin_fail(&p->why, BASIN_BAD_SHAPE, "%s: %lld x %lld pixels, wanted %lld x %lld",
+                     p->name, (long long)decoder->width, (long long)decoder->height,
+                     (long long)from->width, (long long)from->height);
+    return 1;
+}
+
+static void run(patcher *p, const basin_decoder *decoder, const char *path) {
+    if (check(p, decoder) || setjmp(p->escape)) return;
+    read_all(p);
+    replace(p, decoder->orientation);
+    if (basin_writer_create(&p->writer, path, &p->why)) return;
+    p->writing = true;
+    png_set_write_fn(p->out, p, put_patch, on_patch_flush);
+    png_write_info(p->out, p->info);
+    png_write_image(p->out, png_get_rows(p->in, p->info));
+    png_write_end(p->out, NULL); /* with the info, libpng would write eXIf a second time */
+    p->writing = false;
+    (void)basin_writer_commit(&p->writer, &p->why);
+}
+
+static basin_status patch(patcher *p, const char *path, basin_error *error) {
+    basin_decoder decoder;
+    basin_status status = basin_decoder_open(&decoder, p->map.data, p->map.size, p->name, error);
+    if (status) return status;
+    p->in = png_create_read_struct(PNG_LIBPNG_VER_STRING, p, on_patch_error, on_patch_warning);
+    p->out = png_create_write_struct(PNG_LIBPNG_VER_STRING, p, on_patch_error, on_patch_warning);
+    p->info = p->in ? png_create_info_struct(p->in) : NULL;
+    if (!decoder.png)
+        status = basin_fail(error, BASIN_UNSUPPORTED, "%s: not a PNG file", p->name);
+    else if (!p->info || !p->out)
+        status = basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to patch it", p->name);
+    else
+        run(p, &decoder, path);
+    if (p->writing) basin_writer_discard(&p->writer);
+    if (p->in) png_destroy_read_struct(&p->in, &p->info, NULL);
+    if (p->out) png_destroy_write_struct(&p->out, NULL);
+    basin_decoder_close(&decoder);
+    if (status || !p->why.status) return status;
+    return basin_fail(error, p->why.status, "%s", p->why.text);
+}
+
+basin_status basin_picture_patch_png(const char *path, const char *original,
+                                     const basin_picture *picture, const basin_picture *where,
+                                     basin_error *error) {
+    BASIN_FREE_AT_EXIT patcher *p = calloc(1, sizeof *p);
+    if (!p) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to patch it", original);
+    p->picture = picture;
+    p->where = where;
+    p->name = original;
+    basin_status status = basin_map_open(&p->map, original, error);
+    if (!status) {
+        status = patch(p, path, error);
+        basin_map_close(&p->map);
+    }
+    return status;
+}
+
+/* ==== JPEG into memory, by libjpeg; see encode_jpeg.h. The bytes are gathered here: libjpeg's own
+ * memory destination does not tell where they are until it has ended well ==== */
+
+enum { ROOM = 16384 };
+
+/* On the heap, where a longjmp leaves it alone. */
+typedef struct packer {
+    struct jpeg_compress_struct info;
+    struct jpeg_error_mgr errors;
+    struct jpeg_destination_mgr destination;
+    jmp_buf escape;
+    char text[JMSG_LENGTH_MAX];
+    bool no_memory;
+    uint8_t *bytes;
+    size_t size, capacity;
+} packer;
+
+static void on_jpeg_error(j_common_ptr info) {
+    packer *p = info->client_data;
+    p->no_memory = info->err->msg_code == JERR_OUT_OF_MEMORY;
+    info->err->format_message(info, p->text);
+    longjmp(p->escape, 1);
+}
+
+static void on_message(j_common_ptr info) { (void)info; }
+
+/* Room behind the bytes that are there. */
+static void more_room(j_compress_ptr info) {
+    packer *p = info->client_data;
+    if (!basin_array_reserve((void **)&p->bytes, &p->capacity, p->size + ROOM, 1))
+        ERREXIT1(info, JERR_OUT_OF_MEMORY, 0);
+    p->destination.next_output_byte = p->bytes + p->size;
+    p->destination.free_in_buffer = p->capacity - p->size;
+}
+
+/* libjpeg asks when the room is full to the last byte. */
+static boolean on_full(j_compress_ptr info) {
+    packer *p = info->client_data;
+    p->size = p->capacity;
+    more_room(info);
+    return TRUE;
+}
+
+static void on_end(j_compress_ptr info) {
+    packer *p = info->client_data;
+    p->size = p->capacity - p->destination.free_in_buffer;
+}
+
+static void write_rows(struct jpeg_compress_struct *info, const basin_picture *picture) {
+    size_t row = (size_t)picture->width * (size_t)picture->channels;
+    jpeg_start_compress(info, TRUE);
+    while (info->next_scanline < info->image_height) {
+        JSAMPROW line = picture->pixel + info->next_scanline * row;
+        jpeg_write_scanlines(info, &line, 1);
+    }
+    jpeg_finish_compress(info);
+}
+
+static basin_status pack_jpeg(packer *p, const basin_picture *picture, int quality,
+                              bool full_colour, basin_error *error) {
+    struct jpeg_compress_struct *info = &p->info;
+    if (setjmp(p->escape))
+        return basin_fail(error, p->no_memory ? BASIN_NO_MEMORY : BASIN_BAD_VALUE,
+                          "a picture of %lld x %lld as JPEG: %s", (long long)picture->height,
+                          (long long)picture->width, p->text);
+    jpeg_create_compress(info);
+    info->dest = &p->destination;
+    info->image_width = (JDIMENSION)picture->width;
+    info->image_height = (JDIMENSION)picture->height;
+    info->input_components = picture->channels;
+    info->in_color_space = picture->channels == 3 ? JCS_RGB : JCS_GRAYSCALE;
+    jpeg_set_defaults(info);
+    jpeg_set_quality(info, quality, TRUE);
+    info->optimize_coding = TRUE;
+    for (int c = 0; full_colour && c < info->num_components; c++)
+        info->comp_info[c].h_samp_factor = info->comp_info[c].v_samp_factor = 1;
+    write_rows(info, picture);
+    return BASIN_OK;
+}
+
+basin_status basin_jpeg_encode(uint8_t **bytes, size_t *size, const basin_picture *picture,
+                               int quality, bool full_colour, basin_error *error) {
+    BASIN_FREE_AT_EXIT packer *p = calloc(1, sizeof *p);
+    *bytes = NULL;
+    *size = 0;
+    if (!p)
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory to pack_jpeg a picture as JPEG");
+    p->info.err = jpeg_std_error(&p->errors);
+    p->errors.error_exit = on_jpeg_error;
+    p->errors.output_message = on_message;
+    p->info.client_data = p;
+    p->destination.init_destination = more_room;
+    p->destination.empty_output_buffer = on_full;
+    p->destination.term_destination = on_end;
+    basin_status status = pack_jpeg(p, picture, quality, full_colour, error);
+    jpeg_destroy_compress(&p->info);
+    if (!status)
+        *bytes = p->bytes, *size = p->size;
+    else
+        free(p->bytes);
+    return status;
+}

@@ -1,0 +1,160 @@
+/* Decoding a part of a picture: the header first, so that a window can be chosen by the picture's
+ * size, then the pixels of that window alone, reduced by 2, 4 or 8 where a JPEG can do so while it
+ * decodes. A window's pixels equal those of the whole picture decoded. */
+#ifndef BASIN_PICTURE_PICTURE_H
+#define BASIN_PICTURE_PICTURE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "basin/tasks/augment.h"
+#include "basin/tasks/picture.h"
+
+/* A rectangle of a picture; pixel (i, j) covers i .. i + 1 by j .. j + 1. */
+typedef struct basin_box {
+    double y, x, height, width;
+} basin_box;
+
+typedef struct basin_decoder {
+    const uint8_t *bytes;
+    size_t size;
+    const char *name;
+    int64_t height, width; /* upright */
+    int channels;
+    int orientation; /* EXIF, 1 .. 8 */
+    bool png, webp;  /* which it is, decoded whole; neither: a JPEG */
+    double aside;    /* bytes of memory that decoding takes beside the picture */
+    size_t limit;    /* bytes that it may take in all; 0: an eighth of basin_memory_share */
+    void *state;     /* the format's own, on the heap */
+} basin_decoder;
+
+basin_status basin_decoder_open(basin_decoder *decoder, const void *bytes, size_t size,
+                                const char *name, basin_error *error);
+/* Decodes what is needed for `box` (in pixels of the whole, upright picture). `picture` gets the
+ * pixels and `inside` the box in pixels of `picture`. A JPEG is reduced by 1, 2, 4 or 8 as told;
+ * others want 1. Once per open decoder. */
+basin_status basin_decoder_read(basin_picture *picture, basin_box *inside, basin_decoder *decoder,
+                                const basin_box *box, int reduction, basin_error *error);
+void basin_decoder_close(basin_decoder *decoder);
+
+/* The largest reduction that leaves a box at least so large: 1, 2, 4 or 8. */
+int basin_decoder_reduction(const basin_box *box, double least_height, double least_width);
+
+/* What a format provides, in stored (not upright) coordinates. */
+typedef struct basin_stored {
+    int64_t y, x, height, width; /* of the reduced picture */
+} basin_stored;
+
+basin_status basin_jpeg_open(basin_decoder *decoder, basin_error *error);
+/* Decodes at least the window; on return `window` is what `picture` holds. */
+basin_status basin_jpeg_read(basin_picture *picture, basin_stored *window, basin_decoder *decoder,
+                             int reduction, basin_error *error);
+void basin_jpeg_close(basin_decoder *decoder);
+
+basin_status basin_png_open(basin_decoder *decoder, basin_error *error);
+basin_status basin_png_read(basin_picture *picture, basin_decoder *decoder, basin_error *error);
+void basin_png_close(basin_decoder *decoder);
+
+bool basin_webp_is(const void *bytes, size_t size);
+basin_status basin_webp_open(basin_decoder *decoder, basin_error *error);
+basin_status basin_webp_read(basin_picture *picture, basin_decoder *decoder, basin_error *error);
+void basin_webp_close(basin_decoder *decoder);
+
+/* Drops the last of `channels` + 1, transparency: pixels as they look on white. */
+void basin_pixels_on_white(uint8_t *to, const uint8_t *from, size_t count, size_t channels);
+/* Where a file of `rows` x `columns` and that orientation keeps the upright pixel (y, x). */
+void basin_stored_place(int64_t *row, int64_t *column, int orientation, int64_t rows,
+                        int64_t columns, int64_t y, int64_t x);
+
+/* The orientation that a TIFF block of EXIF data names; 1 where it names none that is valid. */
+int basin_exif_orientation(const uint8_t *tiff, size_t size);
+
+/* Refuses sizes that are 0, too large, or more than `size` bytes of the format could hold. */
+basin_status basin_decoder_check(const basin_decoder *decoder, double pixels_per_byte,
+                                 basin_error *error);
+
+/* ==== Bilinear resizing with antialiasing, of the outputs that are wanted alone.  Output i of n
+ * over a stretch [b, b + l) of the source has its centre at c = b + (i + 1/2) l / n. The filter is
+ * a triangle of half width s = max(1, l / n): pixel j, centre j + 1/2, weighs max(0, 1 - |j + 1/2 -
+ * c| / s), and the weights of an output are divided by their sum. Pixels outside of the stretch do
+ * not count ==== */
+
+/* The box of the source becomes height x width; of that, the rows from y and the columns from x are
+ * computed, out_height x out_width of them. */
+typedef struct basin_resize {
+    basin_box box;
+    int64_t height, width;
+    int64_t y, x, out_height, out_width;
+    bool flip; /* columns come out in the other order */
+} basin_resize;
+
+/* The part of the source that the outputs depend on, for a source reduced at most 8 times, or not
+ * at all. */
+basin_box basin_resize_needs(const basin_resize *resize, int reduction);
+
+/* Values 0 .. 255, a plane a channel. `picture` holds at least what basin_resize_needs asked
+ * for. */
+basin_status basin_resize_run(float *plane /* [channels, out_height, out_width] */,
+                              const basin_resize *resize, const basin_picture *picture,
+                              basin_scratch *scratch, basin_error *error);
+
+/* basin_picture_scale of a part of the picture. */
+basin_status basin_picture_scale_box(basin_picture *to, const basin_picture *from,
+                                     const basin_box *box, int64_t height, int64_t width,
+                                     basin_error *error);
+
+/* Makes room for `count` floats, which are the scratch's until the next call. */
+float *basin_scratch_take(basin_scratch *scratch, size_t count);
+
+/* ==== Square pictures and the normalised patches that models see of them. values [N, P]: patches
+ * by rows, P in the order channel, row, column; (value - mean) / deviation of values 0 .. 1 ==== */
+
+typedef struct basin_patching {
+    int64_t size, patch, channels; /* of the picture, of a patch (`size`: one patch); 1 or 3 */
+    double mean[3], deviation[3];
+} basin_patching;
+
+/* Both ways between values and bytes [size, size, channels]; values beyond the range are cut. */
+void basin_patches_to_pixels(uint8_t *pixel, const float *values, const basin_patching *patching);
+void basin_patches_from_pixels(float *values, const uint8_t *pixel, const basin_patching *patching);
+
+/* Planes [channels, size, size] of numbers 0 .. 1 from values, cut as above, not rounded. */
+void basin_patches_to_planes(float *plane, const float *values, const basin_patching *patching);
+
+/* ==== The two halves of an augmentation: what is drawn for a picture of a known size, and doing it
+ * ==== */
+
+typedef struct basin_drawn {
+    basin_resize resize; /* the box is in pixels of the whole picture */
+    int order[3];        /* of brightness 0, contrast 1, saturation 2 */
+    float factor[3];     /* 1: left alone */
+} basin_drawn;
+
+void basin_augment_draw(basin_drawn *drawn, const basin_augment *augment, int64_t height,
+                        int64_t width, uint64_t seed, int64_t epoch, int64_t index);
+/* `drawn->resize.box` in pixels of `picture`. */
+basin_status basin_augment_run(float *values, const basin_augment *augment,
+                               const basin_drawn *drawn, const basin_picture *picture,
+                               basin_scratch *scratch, basin_error *error);
+/* By how much a JPEG may be reduced while it is decoded. Where this is 1 for every box, a picture
+ * kept decoded gives the same values. */
+int basin_augment_reduction(const basin_augment *augment, const basin_resize *resize);
+
+/* Decodes what was drawn, or all of the picture, and turns the box into pixels of `picture`. */
+basin_status basin_augment_decode(basin_picture *picture, basin_drawn *drawn,
+                                  const basin_augment *augment, basin_decoder *decoder, bool all,
+                                  basin_error *error);
+
+/* Colour jitter in place, on values 0 .. 255. */
+void basin_jitter(float *plane /* [channels, area] */, int channels, size_t area,
+                  const basin_drawn *drawn);
+
+/* ==== Pictures as JPEG, for pages: a tenth of a PNG's size where the picture is a photograph ====
+ */
+
+/* The caller frees the bytes. `quality` is libjpeg's, 1 to 100. Without full_colour, colours
+ * are kept at half the resolution, as cameras do. */
+basin_status basin_jpeg_encode(uint8_t **bytes, size_t *size, const basin_picture *picture,
+                               int quality, bool full_colour, basin_error *error);
+
+#endif
