@@ -232,9 +232,9 @@ basin_status basin_augment_picture(basin_picture *picture, const basin_augment *
     return BASIN_OK;
 }
 
-/* ==== Colour jitter as torchvision defines it, on planes of values 0 .. 255: brightness f x;
+/* ---- Colour jitter as torchvision defines it, on planes of values 0 .. 255: brightness f x;
  * contrast f x + (1 - f) m, m the mean grey of the picture; saturation f x + (1 - f) g, g the
- * pixel's grey; each clipped. Grey is 0.299 R + 0.587 G + 0.114 B ==== */
+ * pixel's grey; each clipped. Grey is 0.299 R + 0.587 G + 0.114 B ---- */
 
 enum { LANES = 16 };
 
@@ -299,7 +299,7 @@ void basin_jitter(float *plane, int channels, size_t area, const basin_drawn *dr
     }
 }
 
-/* ==== Patches to pictures and back; see patches.h ==== */
+/* ---- Patches to pictures and back; see picture.h ---- */
 
 /* The place among values of a channel of the pixel (y, x). */
 static int64_t place(const basin_patching *p, int64_t c, int64_t y, int64_t x) {

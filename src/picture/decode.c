@@ -175,8 +175,8 @@ void basin_jpeg_close(basin_decoder *decoder) {
     decoder->state = NULL;
 }
 
-/* ==== PNG through libpng: every kind becomes 8-bit grey or RGB, transparency on white. Errors come
- * back by longjmp; nothing that changes after a setjmp lives outside of the heap ==== */
+/* ---- PNG through libpng: every kind becomes 8-bit grey or RGB, transparency on white. Errors come
+ * back by longjmp; nothing that changes after a setjmp lives outside of the heap ---- */
 
 typedef struct reader {
     png_structp png;
@@ -302,9 +302,9 @@ void basin_png_close(basin_decoder *decoder) {
     decoder->state = NULL;
 }
 
-/* ==== WebP through libwebp, which is opened at run time: still pictures, lossy and lossless,
+/* ---- WebP through libwebp, which is opened at run time: still pictures, lossy and lossless,
  * become 8-bit RGB, transparency on white. Its two functions are declared here, as libwebp has them
- * since 0.1, so that building needs no header of it ==== */
+ * since 0.1, so that building needs no header of it ---- */
 
 int WebPGetInfo(const uint8_t *data, size_t size, int *width, int *height);
 uint8_t *WebPDecodeRGBAInto(const uint8_t *data, size_t size, uint8_t *output, size_t output_size,

@@ -244,10 +244,10 @@ basin_status basin_picture_write_apng(const char *path, const basin_picture *fra
     return write_bytes(path, bytes, size, error);
 }
 
-/* ==== A PNG file written anew with some pixels replaced. What libpng read is written again, with
+/* ---- A PNG file written anew with some pixels replaced. What libpng read is written again, with
  * its depth, transparency, profile and orientation; palettes and small depths become whole samples,
  * so that any colour can stand in. Errors come back by longjmp; nothing that changes after a setjmp
- * lives outside of the heap ==== */
+ * lives outside of the heap ---- */
 
 typedef struct patcher {
     const basin_picture *picture, *where;
@@ -377,8 +377,8 @@ basin_status basin_picture_patch_png(const char *path, const char *original,
     return status;
 }
 
-/* ==== JPEG into memory, by libjpeg; see encode_jpeg.h. The bytes are gathered here: libjpeg's own
- * memory destination does not tell where they are until it has ended well ==== */
+/* ---- JPEG into memory, by libjpeg; see picture.h. The bytes are gathered here: libjpeg's own
+ * memory destination does not tell where they are until it has ended well ---- */
 
 enum { ROOM = 16384 };
 

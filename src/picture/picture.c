@@ -251,7 +251,7 @@ basin_status basin_picture_read(basin_picture *picture, const char *path, basin_
     return status;
 }
 
-/* ==== Pictures from pixels in memory: those of another picture, or floats ==== */
+/* ---- Pictures from pixels in memory: those of another picture, or floats ---- */
 
 basin_status basin_picture_copy(basin_picture *to, const basin_picture *from, basin_error *error) {
     if (!from->pixel) return basin_fail(error, BASIN_BAD_VALUE, "a picture has no pixels");
@@ -274,7 +274,7 @@ basin_status basin_picture_from_floats(basin_picture *picture, const float *valu
     return BASIN_OK;
 }
 
-/* ==== The orientation tag of EXIF data: a TIFF header, and in its first directory tag 0x0112 ====
+/* ---- The orientation tag of EXIF data: a TIFF header, and in its first directory tag 0x0112 ====
  */
 
 static unsigned number(const uint8_t *at, int bytes, bool big) {

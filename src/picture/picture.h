@@ -73,11 +73,11 @@ int basin_exif_orientation(const uint8_t *tiff, size_t size);
 basin_status basin_decoder_check(const basin_decoder *decoder, double pixels_per_byte,
                                  basin_error *error);
 
-/* ==== Bilinear resizing with antialiasing, of the outputs that are wanted alone.  Output i of n
+/* ---- Bilinear resizing with antialiasing, of the outputs that are wanted alone.  Output i of n
  * over a stretch [b, b + l) of the source has its centre at c = b + (i + 1/2) l / n. The filter is
  * a triangle of half width s = max(1, l / n): pixel j, centre j + 1/2, weighs max(0, 1 - |j + 1/2 -
  * c| / s), and the weights of an output are divided by their sum. Pixels outside of the stretch do
- * not count ==== */
+ * not count ---- */
 
 /* The box of the source becomes height x width; of that, the rows from y and the columns from x are
  * computed, out_height x out_width of them. */
@@ -106,8 +106,8 @@ basin_status basin_picture_scale_box(basin_picture *to, const basin_picture *fro
 /* Makes room for `count` floats, which are the scratch's until the next call. */
 float *basin_scratch_take(basin_scratch *scratch, size_t count);
 
-/* ==== Square pictures and the normalised patches that models see of them. values [N, P]: patches
- * by rows, P in the order channel, row, column; (value - mean) / deviation of values 0 .. 1 ==== */
+/* ---- Square pictures and the normalised patches that models see of them. values [N, P]: patches
+ * by rows, P in the order channel, row, column; (value - mean) / deviation of values 0 .. 1 ---- */
 
 typedef struct basin_patching {
     int64_t size, patch, channels; /* of the picture, of a patch (`size`: one patch); 1 or 3 */
@@ -121,8 +121,8 @@ void basin_patches_from_pixels(float *values, const uint8_t *pixel, const basin_
 /* Planes [channels, size, size] of numbers 0 .. 1 from values, cut as above, not rounded. */
 void basin_patches_to_planes(float *plane, const float *values, const basin_patching *patching);
 
-/* ==== The two halves of an augmentation: what is drawn for a picture of a known size, and doing it
- * ==== */
+/* ---- The two halves of an augmentation: what is drawn for a picture of a known size, and doing it
+ * ---- */
 
 typedef struct basin_drawn {
     basin_resize resize; /* the box is in pixels of the whole picture */
@@ -149,7 +149,7 @@ basin_status basin_augment_decode(basin_picture *picture, basin_drawn *drawn,
 void basin_jitter(float *plane /* [channels, area] */, int channels, size_t area,
                   const basin_drawn *drawn);
 
-/* ==== Pictures as JPEG, for pages: a tenth of a PNG's size where the picture is a photograph ====
+/* ---- Pictures as JPEG, for pages: a tenth of a PNG's size where the picture is a photograph ====
  */
 
 /* The caller frees the bytes. `quality` is libjpeg's, 1 to 100. Without full_colour, colours

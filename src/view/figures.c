@@ -1,4 +1,4 @@
-/* Strips of pictures; see strip.h. */
+/* Strips of pictures; see figures.h. */
 #include <math.h>
 #include <string.h>
 
@@ -33,8 +33,8 @@ basin_status basin_strip_draw(basin_picture *strip, const basin_picture *const *
     return BASIN_OK;
 }
 
-/* ==== Mean, spread and range of a tensor, by Welford's running update, which does not cancel where
- * the mean is large ==== */
+/* ---- Mean, spread and range of a tensor, by Welford's running update, which does not cancel where
+ * the mean is large ---- */
 
 basin_summary basin_tensor_summary(const basin_tensor *tensor) {
     basin_summary s = {.count = basin_shape_count(tensor->shape), .low = NAN, .high = NAN};

@@ -12,8 +12,8 @@ basin_status basin_strip_draw(basin_picture *strip, const basin_picture *const *
 /* How much a picture of few pixels is to be enlarged so that people see something. */
 int64_t basin_strip_zoom(int64_t height, int64_t width);
 
-/* ==== A tensor in a few numbers, and how far two are apart: what `basin info --stats` and `basin
- * verify` show ==== */
+/* ---- A tensor in a few numbers, and how far two are apart: what `basin info --stats` and `basin
+ * verify` show ---- */
 
 typedef struct basin_summary {
     int64_t count;

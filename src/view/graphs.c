@@ -1,4 +1,4 @@
-/* A small graph drawn; see molecule.h. Nodes begin on a circle; edges pull them together, all push
+/* A small graph drawn; see svg.h. Nodes begin on a circle; edges pull them together, all push
  * each other away, less far from step to step (Fruchterman and Reingold 1991). */
 #include <math.h>
 #include <stdbool.h>
@@ -149,8 +149,8 @@ bool basin_molecule_write(FILE *file, const basin_molecule *m) {
     return true;
 }
 
-/* ==== The neighbourhood of a node; see neighbourhood.h. Neighbours stand on a ring, those with the
- * most attention at the top, alternating to both sides ==== */
+/* ---- The neighbourhood of a node; see svg.h. Neighbours stand on a ring, those with the
+ * most attention at the top, alternating to both sides ---- */
 
 enum { STAR_WIDTH = 680, STAR_HEIGHT = 600, CENTRE_X = 340, CENTRE_Y = 310, RING = 160 };
 

@@ -44,7 +44,7 @@ void basin_svg_scale(FILE *file, int y) {
     fputs("</g>\n", file);
 }
 
-/* ==== Escaped text; see markup.h ==== */
+/* ---- Escaped text; see svg.h ---- */
 
 /* How many bytes the UTF-8 sequence at `s` has; 0 where it is none. */
 static int sequence(const unsigned char *s) {
@@ -85,7 +85,7 @@ void basin_markup_text(FILE *file, const char *text, int most) {
     if (*s) fputs("\xe2\x80\xa6", file);
 }
 
-/* ==== The line plot; see plot.h ==== */
+/* ---- The line plot; see svg.h ---- */
 
 typedef struct axis {
     double low, high, step; /* low and high are what the frame shows */

@@ -14,16 +14,16 @@ void basin_svg_head(FILE *file, int width, int height, const char *title, const 
 /* The scale of colours at x = 24, with room for text from x = 152 on. */
 void basin_svg_scale(FILE *file, int y);
 
-/* ==== Text within HTML and SVG: whatever a name holds, the page stays well-formed ==== */
+/* ---- Text within HTML and SVG: whatever a name holds, the page stays well-formed ---- */
 
 /* Escaped, so that it is right between tags and in attributes; bytes that are not UTF-8, and
  * control characters but line ends and tabs, become U+FFFD. At most so many characters, with an
  * ellipsis behind a longer text; 0: all of it. */
 void basin_markup_text(FILE *file, const char *text, int most);
 
-/* ==== A line plot as SVG: axes with round ticks, grid, legend, title. It needs no other file,
+/* ---- A line plot as SVG: axes with round ticks, grid, legend, title. It needs no other file,
  * follows the reader's light or dark scheme, and breaks a line where a value is NaN or infinite
- * ==== */
+ * ---- */
 
 typedef enum basin_plot_form {
     BASIN_PLOT_DOTTED, /* a line with a dot at each point, where these are few */
@@ -57,7 +57,7 @@ void basin_plot_histogram(double *x, double *y, int bins, const double *value /*
 /* A round distance for about `wanted` ticks over low .. high: 1, 2 or 5 times a power of ten. */
 double basin_plot_step(double low, double high, int wanted);
 
-/* ==== A small graph as SVG: nodes and edges by colour, blue below zero, red above ==== */
+/* ---- A small graph as SVG: nodes and edges by colour, blue below zero, red above ---- */
 
 typedef struct basin_molecule {
     const char *title, *subtitle; /* subtitle may be NULL */
@@ -73,7 +73,7 @@ typedef struct basin_molecule {
  * is a function of the edges alone. */
 bool basin_molecule_write(FILE *file, const basin_molecule *molecule);
 
-/* ==== A node and its neighbours as SVG: thickness shows attention, colour the score ==== */
+/* ---- A node and its neighbours as SVG: thickness shows attention, colour the score ---- */
 
 typedef struct basin_star_ray {
     const char *name;

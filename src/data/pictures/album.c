@@ -1,4 +1,4 @@
-/* Albums: see album.h. Pictures are decoded in rounds, a few a thread, and put into memory one
+/* Albums: see pictures.h. Pictures are decoded in rounds, a few a thread, and put into memory one
  * after the other by the thread that called, in slabs. */
 #include <math.h>
 #include <pthread.h>
@@ -255,7 +255,7 @@ double basin_album_estimate(const basin_pictures *pictures, const int64_t *item,
     return most > 0 ? sum / (double)most * (double)items : 0;
 }
 
-/* ==== Kept pictures: decoding into the form that is kept, and drawing crops of it. See keep.h ====
+/* ---- Kept pictures: decoding into the form that is kept, and drawing crops of it. See keep.h ====
  */
 
 void basin_kept_sizes(int64_t *kept_height, int64_t *kept_width, int64_t height, int64_t width,

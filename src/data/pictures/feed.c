@@ -474,9 +474,9 @@ void basin_feed_free(basin_feed *feed) {
     free(feed);
 }
 
-/* ==== A Feistel network whose round function is Philox: a bijection of 2^(2h) numbers. Where n is
+/* ---- A Feistel network whose round function is Philox: a bijection of 2^(2h) numbers. Where n is
  * smaller, a number beyond it is sent through again until one falls inside; the way there and back
- * is unique, so the result is a bijection of 0 .. n - 1 ==== */
+ * is unique, so the result is a bijection of 0 .. n - 1 ---- */
 
 enum { ROUNDS = 8 };
 

@@ -130,7 +130,8 @@ basin_status basin_shelf_cifar(basin_shelf *shelf, basin_error *error) {
     return BASIN_OK;
 }
 
-/* ==== Archives of pictures through libarchive: the members are listed once. Those of a plain tar stay in the mapped file; those of a compressed archive are unpacked into memory ==== */
+/* ---- Archives of pictures through libarchive: the members are listed once. Those of a plain tar
+ * stay in the mapped file; those of a compressed archive are unpacked into memory ---- */
 
 /* Room for `length` bytes more of a member that has to be unpacked. */
 static basin_status make_room(uint8_t **copy, size_t *capacity, basin_shelf *shelf, size_t size,
@@ -143,7 +144,7 @@ static basin_status make_room(uint8_t **copy, size_t *capacity, basin_shelf *she
         basin_memory_check((double)shelf->held, shelf->limit, shelf->name, BASIN_NO_MEMORY, error));
     if (!basin_array_reserve((void **)copy, capacity, size + length, 1))
         return basin_fail(error, BASIN_NO_MEMORY, "%s/%s: out of memory to unpack", shelf->name,
-                             name);
+                          name);
     return BASIN_OK;
 }
 

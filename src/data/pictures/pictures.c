@@ -417,7 +417,8 @@ basin_status basin_pictures_statistics(float mean[3], float deviation[3],
     return BASIN_OK;
 }
 
-/* ==== A collection of pictures that are in memory already; see include/basin/tasks/pictures.h ==== */
+/* ---- A collection of pictures that are in memory already; see include/basin/tasks/pictures.h ----
+ */
 
 static basin_status fill(basin_pictures *pictures, const basin_picture *picture, int64_t count,
                          basin_error *error) {
@@ -456,7 +457,8 @@ basin_status basin_pictures_from_memory(basin_pictures **out, const basin_pictur
     return status;
 }
 
-/* ==== A folder of pictures: every .jpg, .jpeg, .png and .webp below it, in the order of their paths' bytes ==== */
+/* ---- A folder of pictures: every .jpg, .jpeg, .png and .webp below it, in the order of their
+ * paths' bytes ---- */
 
 static basin_status take(void *shelf, const char *path, size_t size, basin_error *error) {
     if (!basin_name_is_picture(path)) return BASIN_OK;
@@ -475,7 +477,9 @@ basin_status basin_shelf_folder(basin_shelf *shelf, const char *split, bool *div
     return BASIN_OK;
 }
 
-/* ==== Fingerprints of pictures: 64 bits of what is stored, so that a model can remember what it was trained on. Not decoded: a copy of a file has the same, the same picture compressed anew not ==== */
+/* ---- Fingerprints of pictures: 64 bits of what is stored, so that a model can remember what it
+ * was trained on. Not decoded: a copy of a file has the same, the same picture compressed anew not
+ * ---- */
 
 /* FNV-1a; goes on from `hash`. */
 static uint64_t add_bytes(uint64_t hash, const void *bytes, size_t size) {

@@ -99,9 +99,9 @@ basin_status basin_archive_parse(basin_shelf *shelf, const uint8_t *bytes, size_
  * were such folders. */
 void basin_shelf_divide(basin_shelf *shelf, const char *split, bool *divided);
 
-/* ==== The form in which a picture is kept: decoded whole, perhaps reduced, 8 bits a value. Crops
+/* ---- The form in which a picture is kept: decoded whole, perhaps reduced, 8 bits a value. Crops
  * are drawn by the size that the picture has in its file and then cut from the kept pixels, so that
- * reducing changes how sharp a crop is, not what it shows ==== */
+ * reducing changes how sharp a crop is, not what it shows ---- */
 
 enum { BASIN_KEPT_SIDES = 64 }; /* the longest side kept, in sides of the crop */
 
@@ -125,10 +125,10 @@ void basin_kept_draw(basin_drawn *drawn, const basin_augment *augment, int64_t h
                      int64_t width, int64_t kept_height, int64_t kept_width, uint64_t seed,
                      int64_t epoch, int64_t index);
 
-/* ==== An album: all the pictures of a run decoded once, by several threads, into memory that
+/* ---- An album: all the pictures of a run decoded once, by several threads, into memory that
  * someone else provides (a device's, say), and the crops of every step drawn from the seed alone.
  * The order, the crops and what takes the place of an unreadable picture are the feed's
- * (basin/tasks/feed.h), for the same configuration ==== */
+ * (basin/tasks/feed.h), for the same configuration ---- */
 
 /* Called from the thread that makes the album. */
 typedef struct basin_album_memory {
@@ -174,8 +174,8 @@ size_t basin_album_bytes(const basin_album *album);
 double basin_album_estimate(const basin_pictures *pictures, const int64_t *item, int64_t items,
                             basin_cut cut, int64_t size);
 
-/* ==== A permutation of 0 .. n - 1 that can be asked for any of its places, keyed by (seed, epoch)
- * ==== */
+/* ---- A permutation of 0 .. n - 1 that can be asked for any of its places, keyed by (seed, epoch)
+ * ---- */
 
 int64_t basin_order_at(int64_t place, int64_t n, uint64_t seed, int64_t epoch);
 

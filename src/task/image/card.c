@@ -1,4 +1,4 @@
-/* What a model remembers of its training; see card.h. */
+/* What a model remembers of its training; see image.h. */
 #include "task/image/image.h"
 
 #include <math.h>

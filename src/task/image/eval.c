@@ -1,4 +1,4 @@
-/* Scoring completions; see eval.h. */
+/* Scoring completions; see image.h. */
 #include "task/image/image.h"
 
 #include <math.h>

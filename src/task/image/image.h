@@ -100,7 +100,7 @@ void basin_image_mask_train(uint8_t *mask /* [N] */, const basin_image_settings 
 
 /* ---- a model in memory ---- */
 
-/* What it remembers of its training; see card.h. */
+/* What it remembers of its training; see image.h. */
 typedef struct basin_image_card {
     char *text;       /* JSON for people; NULL: none */
     int64_t pictures; /* that were trained on */
@@ -190,8 +190,8 @@ basin_status basin_image_runner_run(basin_image_runner *runner, float *output, /
 /* How pictures and patches belong together: for basin_patches_to_pixels and the like. */
 basin_patching basin_image_patching(const basin_image_settings *settings);
 
-/* ==== The pictures of a task as the settings of a model want them: which ones, and the feeds of
- * training and of scores ==== */
+/* ---- The pictures of a task as the settings of a model want them: which ones, and the feeds of
+ * training and of scores ---- */
 
 /* Chosen pictures of a collection. */
 typedef struct basin_image_set {
@@ -229,9 +229,9 @@ basin_status basin_image_feed(basin_feed **feed, const basin_image_set *set,
                               const basin_image_settings *settings, int64_t batch, bool training,
                               int threads, const basin_watch *watch, basin_error *error);
 
-/* ==== Where a training run's pictures come from: a feed on the host, or pictures that were decoded
+/* ---- Where a training run's pictures come from: a feed on the host, or pictures that were decoded
  * once and are cropped by the device, straight into the plan's input. What is drawn for a step is
- * the same either way ==== */
+ * the same either way ---- */
 
 typedef struct basin_image_input_config {
     const basin_image_set *set;
@@ -264,8 +264,8 @@ size_t basin_image_input_bytes(const basin_image_input *input);
 int64_t basin_image_input_unreadable(const basin_image_input *input);
 double basin_image_input_waited(const basin_image_input *input); /* seconds without a picture */
 
-/* ==== What a step of training reads: pictures and their masks, those that this rank computes. A
- * batch is cut into shards of equal size ==== */
+/* ---- What a step of training reads: pictures and their masks, those that this rank computes. A
+ * batch is cut into shards of equal size ---- */
 
 typedef struct basin_image_batch {
     const basin_image_settings *settings;
@@ -291,9 +291,9 @@ basin_status basin_image_batch_write(basin_image_batch *batch, basin_plan *plan,
 /* How many of their patches count in the loss, after they were written. */
 double basin_image_batch_weight(const basin_image_batch *batch, int64_t at, int64_t count);
 
-/* ==== What a model remembers of its training, in its file: fingerprints of the pictures, so that
+/* ---- What a model remembers of its training, in its file: fingerprints of the pictures, so that
  * nobody scores it on what it was trained on without being told, and a card for people
- * ("basin.card": paths, date, views, scores) ==== */
+ * ("basin.card": paths, date, views, scores) ---- */
 
 /* Fingerprints that a file keeps at most, of pictures spread evenly over larger sets: 64 KiB. */
 enum { BASIN_IMAGE_PRINTS = 8192 };
@@ -332,7 +332,7 @@ basin_status basin_image_card_add(basin_bundle *bundle, const basin_image_card *
 basin_status basin_image_card_compare(basin_image_overlap *overlap, const basin_image_card *card,
                                       const basin_image_set *set, basin_error *error);
 
-/* ==== The settings that a run trains with ==== */
+/* ---- The settings that a run trains with ---- */
 
 /* Fills in what the settings leave open: statistics of the pictures and shards, from the
  * checkpoint, the model that the run begins with, or the training pictures. What differs from the
@@ -340,7 +340,7 @@ basin_status basin_image_card_compare(basin_image_overlap *overlap, const basin_
 basin_status basin_image_start(basin_image_settings *settings, const basin_run *run,
                                const basin_image_set *set, basin_error *error);
 
-/* ==== Beginning a run with the weights of another model ==== */
+/* ---- Beginning a run with the weights of another model ---- */
 
 /* An error that names a setting where the weights in `from`, a model file, are of no use to a model
  * with these settings. The size of the pictures may differ, and what has no weights: steps, alpha.
@@ -352,10 +352,10 @@ basin_status basin_image_adopt(basin_store *store, const basin_params *params,
                                const basin_image_settings *settings, const basin_bundle *from,
                                basin_error *error);
 
-/* ==== The published Energy Transformer weights: an npz with the keys Wk, Wq [H, Y, D], Xi [D, M],
+/* ---- The published Energy Transformer weights: an npz with the keys Wk, Wq [H, Y, D], Xi [D, M],
  * Wenc [P, D], Benc, Wdec [D, P], Bdec, POS_embed [N + 1, D], CLS_token, MASK_token, LNORM_gamma
  * and LNORM_bias. They come in as a model of ours; basin_image_export lets one of ours out as them,
- * our settings along as metadata, which the published code does not look at ==== */
+ * our settings along as metadata, which the published code does not look at ---- */
 
 /* Whether a file's tensors have these names. */
 bool basin_image_is_published(const basin_bundle *bundle);
@@ -367,8 +367,8 @@ bool basin_image_is_published(const basin_bundle *bundle);
 basin_status basin_image_published_read(basin_image_settings *settings, basin_bundle **model,
                                         const basin_bundle *published, basin_error *error);
 
-/* ==== Scores inside the library: of a chosen set of pictures, and the masks they are scored with
- * ==== */
+/* ---- Scores inside the library: of a chosen set of pictures, and the masks they are scored with
+ * ---- */
 
 /* Mask number `mask_seed` of picture `index`: a stream of its own, the same whatever the batch. */
 void basin_image_score_mask(uint8_t *mask /* [N] */, const basin_image_settings *settings,

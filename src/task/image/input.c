@@ -1,4 +1,4 @@
-/* Pictures for image models; see set.h. */
+/* Pictures for image models; see image.h. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,7 +140,7 @@ basin_status basin_image_feed(basin_feed **feed, const basin_image_set *set,
     return basin_feed_new(feed, &config, error);
 }
 
-/* ==== The pictures of a training run; see input.h ==== */
+/* ---- The pictures of a training run; see image.h ---- */
 
 typedef enum keep { OFF, HOST, DEVICE } keep;
 

@@ -1,4 +1,4 @@
-/* The published weights in and out; see interchange.h. Their layout is ours but for the
+/* The published weights in and out; see image.h. Their layout is ours but for the
  * memories, which are columns there and rows here. And our own weights in a narrower type. */
 #include "task/image/image.h"
 

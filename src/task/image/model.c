@@ -200,8 +200,8 @@ basin_status basin_image_write(const char *path, basin_image_model *model, basin
     return status;
 }
 
-/* ==== The settings that a run trains with: those asked for, with what was left open; see start.h
- * ==== */
+/* ---- The settings that a run trains with: those asked for, with what was left open; see image.h
+ * ---- */
 
 /* A rehearsal asks for the time of a step alone, and saves the pass over the pictures; rank 0 makes
  * it for all. */
@@ -274,7 +274,7 @@ basin_status basin_image_start(basin_image_settings *settings, const basin_run *
     return check_shards(settings, error);
 }
 
-/* ==== Beginning with the weights of another model; see adopt.h ==== */
+/* ---- Beginning with the weights of another model; see image.h ---- */
 
 /* ---- what must be the same ---- */
 

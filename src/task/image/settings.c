@@ -86,7 +86,7 @@ static basin_status check(const void *values, basin_error *error) {
 const basin_task_settings basin_image_task = {"image", table, sizeof(basin_image_settings),
                                               check,   NULL,  NULL};
 
-/* ==== Masks and patches of masked image completion; see image.h ==== */
+/* ---- Masks and patches of masked image completion; see image.h ---- */
 
 /* Selection sampling: patch i is taken with the chance that leaves every subset equally likely,
  * then the kept ones are chosen among the taken in the same way. */

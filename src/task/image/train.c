@@ -446,7 +446,7 @@ basin_status basin_image_train(basin_image_model **model, basin_outcome *outcome
     return status;
 }
 
-/* ==== The batches of a training run; see batch.h ==== */
+/* ---- The batches of a training run; see image.h ---- */
 
 /* Masks of training come from another seed than weights and crops do. */
 enum { MASK_SALT = 0x6d61736b };
@@ -510,8 +510,8 @@ double basin_image_batch_weight(const basin_image_batch *batch, int64_t at, int6
     return sum;
 }
 
-/* ==== Settings that fit the pictures, or the model to begin with, where the caller has not said
- * any: see basin_image_fit in include/basin/tasks/image.h ==== */
+/* ---- Settings that fit the pictures, or the model to begin with, where the caller has not said
+ * any: see basin_image_fit in include/basin/tasks/image.h ---- */
 
 /* ---- looking at pictures ---- */
 

@@ -1,4 +1,4 @@
-/* Completing pictures of any size: what is missing is filled by a model (filling.h), everything
+/* Completing pictures of any size: what is missing is filled by a model (complete.h), everything
  * else stays as it is. */
 #include <math.h>
 #include <stdlib.h>
@@ -124,8 +124,8 @@ void basin_image_completion_free(basin_image_completion *completion) {
     *completion = (basin_image_completion){0};
 }
 
-/* ==== Filling holes level by level; see filling.h. At each level all windows of all pictures go
- * through the model in batches ==== */
+/* ---- Filling holes level by level; see complete.h. At each level all windows of all pictures go
+ * through the model in batches ---- */
 
 enum { BATCH = 8 };
 
@@ -431,8 +431,8 @@ void basin_filling_free(basin_filling *fill) {
     *fill = (basin_filling){0};
 }
 
-/* ==== Rehearsals beside a hole; see rehearse.h. They take place in windows as the model sees them
- * ==== */
+/* ---- Rehearsals beside a hole; see complete.h. They take place in windows as the model sees them
+ * ---- */
 
 /* ---- where ---- */
 

@@ -9,7 +9,7 @@
 #include "basin/status.h"
 #include "task/image/image.h"
 
-/* ==== What is missing in a picture: which pixels, and how far each is from what is known ==== */
+/* ---- What is missing in a picture: which pixels, and how far each is from what is known ---- */
 
 typedef struct basin_area {
     int64_t top, left, height, width;
@@ -49,7 +49,7 @@ basin_status basin_rim_match(float *guess,        /* [box.height, box.width, cha
                              const basin_picture *picture, const basin_hole *hole, double fade,
                              basin_error *error);
 
-/* ==== Smooth surfaces over the pixels of a hole ==== */
+/* ---- Smooth surfaces over the pixels of a hole ---- */
 
 /* The surface u over the free pixels that minimises
  *     sum over free neighbours (u_i - u_j)^2 + sum pull_i u_i^2 - 2 toward_i u_i + spring u_i^2
@@ -70,7 +70,7 @@ void basin_membrane_free(basin_membrane *m);
  */
 basin_status basin_membrane_solve(basin_membrane *m, basin_error *error);
 
-/* ==== Where a model looks at a picture with a hole: squares around what is missing ==== */
+/* ---- Where a model looks at a picture with a hole: squares around what is missing ---- */
 
 /* A part of the picture, mostly a square, that the model sees resized to its own size. */
 typedef struct basin_window {
@@ -112,7 +112,7 @@ void basin_windows_free(basin_windows *windows);
 /* Where patch i of a row begins, in pixels of the window. */
 int64_t basin_window_edge(int64_t i, int64_t length, int64_t across);
 
-/* ==== Pictures being filled ==== */
+/* ---- Pictures being filled ---- */
 
 /* A picture on its way. */
 typedef struct basin_filling {
@@ -145,8 +145,8 @@ void basin_filling_free(basin_filling *fill);
 /* Puts guesses, rounded, where a picture lacks something. */
 void basin_filling_write(basin_picture *to, const basin_hole *hole, const float *guess);
 
-/* ==== Between windows of a picture and patches of a model: what is shown and what is hidden, and
- * how the model's answers are added up ==== */
+/* ---- Between windows of a picture and patches of a model: what is shown and what is hidden, and
+ * how the model's answers are added up ---- */
 
 typedef struct basin_guessing {
     basin_filling *fill; /* [pictures] */
@@ -170,8 +170,8 @@ basin_status basin_guess_hear(basin_guessing *l, const basin_window *w,
                               const uint8_t *hidden /* [N] */, const float *output /* [N, P] */,
                               int copy, basin_error *error);
 
-/* ==== How far a model can be trusted with a hole: it fills the same hole beside it, where the
- * truth is known ==== */
+/* ---- How far a model can be trusted with a hole: it fills the same hole beside it, where the
+ * truth is known ---- */
 
 /* What rehearsals found, added up over pixels: with truth k, membrane h and the model's guess m,
  * the sums of (k - h)(m - h) and (m - h)^2. Their quotient is how much of the model's departure

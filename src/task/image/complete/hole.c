@@ -1,5 +1,5 @@
-/* What is missing in a picture; see hole.h. A mask, rectangles or drawn patches become a map of the
- * whole picture, of which the box around the hole is kept, with chessboard distances. */
+/* What is missing in a picture; see complete.h. A mask, rectangles or drawn patches become a map of
+ * the whole picture, of which the box around the hole is kept, with chessboard distances. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,12 +166,12 @@ int32_t basin_hole_depth(const basin_hole *h, int64_t y, int64_t x) {
     return h->depth[y * h->box.width + x];
 }
 
-/* ==== What the rim of a hole tells: a first guess, the membrane through the known pixels around
+/* ---- What the rim of a hole tells: a first guess, the membrane through the known pixels around
  * it; and the correction of a model's guesses. Some windows hide known pixels k beside the hole,
  * too, so that the error k - e of their guesses e is known there; elsewhere at the rim the picture
  * is taken as going on without a step, and the error as k - e of the guess next to it. The
  * correction is the membrane through these errors, held back by a spring so that it fades within L
- * pixels ==== */
+ * pixels ---- */
 
 typedef struct rim {
     const basin_picture *picture;
@@ -241,9 +241,9 @@ basin_status basin_rim_span(float *guess, const basin_picture *picture, const ba
     return add_membranes(guess, &r, 0, error);
 }
 
-/* ==== Smooth surfaces over a hole; see membrane.h: successive over-relaxation, begun with the
+/* ---- Smooth surfaces over a hole; see complete.h: successive over-relaxation, begun with the
  * solution on a grid of half the size. Four free pixels that become one add up their pulls and
- * springs; the two links between neighbours are twice as long, so that they count as one ==== */
+ * springs; the two links between neighbours are twice as long, so that they count as one ---- */
 
 basin_status basin_membrane_new(basin_membrane *m, int64_t height, int64_t width,
                                 basin_error *error) {

@@ -1,4 +1,4 @@
-/* Laying windows over a hole; see window.h. The hole is cut into blocks of half a window, row by
+/* Laying windows over a hole; see complete.h. The hole is cut into blocks of half a window, row by
  * row; each block has a window around it, so that every missing pixel is seen with a quarter of a
  * window of surroundings, and most by several windows. */
 #include <math.h>
@@ -230,7 +230,7 @@ basin_status basin_windows_cover(basin_windows *windows, const basin_cover *cove
     return status;
 }
 
-/* ==== What windows show to a model and what it says about them; see guess.h ==== */
+/* ---- What windows show to a model and what it says about them; see complete.h ---- */
 
 /* ---- what a window shows ---- */
 
