@@ -1,5 +1,5 @@
 /* Augmentation: what is drawn for a picture, and the way from its pixels to normalised values, in
- * patches or planes. See augment.h. */
+ * patches or planes. See picture.h. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

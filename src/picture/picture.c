@@ -274,7 +274,7 @@ basin_status basin_picture_from_floats(basin_picture *picture, const float *valu
     return BASIN_OK;
 }
 
-/* ---- The orientation tag of EXIF data: a TIFF header, and in its first directory tag 0x0112 ====
+/* ---- The orientation tag of EXIF data: a TIFF header, and in its first directory tag 0x0112 ----
  */
 
 static unsigned number(const uint8_t *at, int bytes, bool big) {

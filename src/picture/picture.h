@@ -149,7 +149,7 @@ basin_status basin_augment_decode(basin_picture *picture, basin_drawn *drawn,
 void basin_jitter(float *plane /* [channels, area] */, int channels, size_t area,
                   const basin_drawn *drawn);
 
-/* ---- Pictures as JPEG, for pages: a tenth of a PNG's size where the picture is a photograph ====
+/* ---- Pictures as JPEG, for pages: a tenth of a PNG's size where the picture is a photograph ----
  */
 
 /* The caller frees the bytes. `quality` is libjpeg's, 1 to 100. Without full_colour, colours

@@ -1,5 +1,5 @@
 /* Resizing: down the columns first, whole rows at a time, which vectorises as it is; then along
- * the rows, a pixel's channels at a time. See resize.h for the definition. */
+ * the rows, a pixel's channels at a time. See picture.h for the definition. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
