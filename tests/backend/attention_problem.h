@@ -4,15 +4,9 @@
 #define BASIN_TESTS_BACKEND_ATTENTION_PROBLEM_H
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
+#include "support/test.h"
 
 enum { Q, K, BETA, SCALE, MIX, W, A, B, INPUTS };
 enum { LSE, DQ, DK, DBETA, DSCALE, DMIX, GQ, GK, GW, GBETA, GSCALE, GMIX, OUTPUTS };

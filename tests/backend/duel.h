@@ -5,18 +5,10 @@
 #define BASIN_TESTS_BACKEND_DUEL_H
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "backend/kernel.h"
 #include "basin/random.h"
+#include "support/test.h"
 
 enum { DUEL_BLOCKS = 1 + BASIN_MAX_IN + BASIN_MAX_OUT };
 

@@ -4,16 +4,9 @@
 #define BASIN_TESTS_BACKEND_RIG_H
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "backend/kernel.h"
+#include "support/test.h"
 
 typedef struct rig {
     basin_backend *backend;

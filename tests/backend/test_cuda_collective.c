@@ -1,17 +1,8 @@
 /* What GPUs offer to processes that train one model together: sums by kernels of our own, against
  * the host's, and messages by NCCL, as one process alone sends them to itself. Skipped where there
  * is no device; the messages alone where NCCL is absent. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "backend/device.h"
+#include "support/test.h"
 
 static basin_backend *cuda;
 static const basin_collective_table *table;

@@ -2,22 +2,13 @@
  * bits, for every fit, size, number of channels and jitter, from the device's memory and from the
  * host's. Skipped, visibly, where there is no device. `time` as an argument: images/s instead,
  * which must be enough; of a device that nothing else uses. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "backend/device.h"
 #include "backend/kernel.h"
 #include "base/clock.h"
 #include "data/network/make.h"
 #include "data/pictures/pictures.h"
 #include "picture/picture.h"
+#include "support/test.h"
 
 static basin_backend *cuda;
 

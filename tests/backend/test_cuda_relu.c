@@ -5,18 +5,10 @@
  * once without the mask. Skipped where there is no device. `time [M [N [K [STRIDE]]]]` as
  * arguments: no tests; how long the two take, and the ReLU without a mask. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "backend/kernel.h"
 #include "base/clock.h"
+#include "support/test.h"
 
 static basin_backend *cuda;
 

@@ -1,17 +1,11 @@
 /* The matrix product against plain loops in double: shapes, transposes, packing, epilogues, and
  * equal bits for any number of threads. CTest runs it once per instruction set (BASIN_ISA). */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "backend/gemm.h"
 #include "backend/isa.h"
 #include "base/memory.h"
+#include "support/test.h"
 
 static uint64_t state = 1;
 static basin_gemm_precision precision; /* of the problems that are made */

@@ -1,11 +1,6 @@
 /* The vector exp against the C library's in double, and its edges. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "backend/cpu/simd/vector_math.h"
+#include "support/test.h"
 
 static float exp_of(float x) {
     float lane[VECTOR_LANES];

@@ -2,16 +2,10 @@
  * self loops kept, dropped and added, more heads than are taken at once; and the same bits for any
  * number of threads. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "backend/walk.h"
 #include "basin/random.h"
+#include "support/test.h"
 
 enum { N = 90, STRIDE = 48, WIDTH = 37, H = 19, MOST = 4000 };
 

@@ -1,12 +1,6 @@
 /* Days as text. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "base/clock.h"
+#include "support/test.h"
 
 static void days_have_their_names(void **state) {
     (void)state;

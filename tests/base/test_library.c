@@ -1,14 +1,6 @@
 /* Libraries opened at run time: their functions work; what is absent is named, with its package. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/library.h"
+#include "support/test.h"
 
 /* Pieces of libraries that are mapped; memory of the process's own does not count. */
 static void count_mapped(size_t *pieces) {

@@ -1,16 +1,10 @@
 /* Numbers in texts: what is read, what is refused, and where the text goes on; in any locale. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "base/number.h"
 #include "io/folder.h"
 #include "support/comma.h"
+#include "support/test.h"
 
 static void reads(void **state) {
     (void)state;

@@ -1,15 +1,9 @@
 /* Random numbers: the published vectors of Philox, the contract of element addresses, and the
  * distribution of what is made from them. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "basin/random.h"
+#include "support/test.h"
 
 /* The known answers that come with Random123 (kat_vectors, philox4x32 10). */
 static void known_answers(void **state) {

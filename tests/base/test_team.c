@@ -1,20 +1,14 @@
 /* Loops shared by threads: every item once, places of one's own, loops within loops, callers side
  * by side, children of a fork. */
 #include "base/team/team.h"
+#include "support/test.h"
 
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "base/team/processors.h"
 

@@ -1,13 +1,6 @@
 /* The version string and its three numbers are kept by hand side by side: they must agree. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-
-#include <cmocka.h>
-
 #include "basin/version.h"
+#include "support/test.h"
 
 static void string_agrees_with_numbers(void **state) {
     (void)state;

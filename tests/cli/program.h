@@ -2,19 +2,12 @@
 #ifndef TESTS_CLI_PROGRAM_H
 #define TESTS_CLI_PROGRAM_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 
 #include <cjson/cJSON.h>
-#include <cmocka.h>
 
 #include "io/folder.h"
+#include "support/test.h"
 
 typedef struct program {
     int code;

@@ -19,7 +19,7 @@ static int shell(void **state, const char *format, ...) {
     return system(line);
 }
 
-static void must(void **state, const char *command) {
+static void must_run(void **state, const char *command) {
     if (!shell(state, "%s", command)) return;
     shell(state, "cat .log >&2");
     fail_msg("%s", command);
@@ -32,11 +32,12 @@ static void skip_without(void **state, const char *name, const char *package) {
 }
 
 static void tables_from_standard_input_are_those_of_files(void **state) {
-    must(state, BASIN_PROGRAM " data convert accounts.csv transfers.csv files.basin");
-    must(state,
-         BASIN_PROGRAM " data convert accounts.csv - a.basin <transfers.csv && cmp files.basin "
-                       "a.basin");
-    must(state, "gzip -c accounts.csv | " BASIN_PROGRAM " data convert - transfers.csv b.basin");
+    must_run(state, BASIN_PROGRAM " data convert accounts.csv transfers.csv files.basin");
+    must_run(state,
+             BASIN_PROGRAM " data convert accounts.csv - a.basin <transfers.csv && cmp files.basin "
+                           "a.basin");
+    must_run(state,
+             "gzip -c accounts.csv | " BASIN_PROGRAM " data convert - transfers.csv b.basin");
     const program *p = run(state, "data info b.basin");
     assert_int_equal(p->code, 0);
     assert_contains(p->out, "300 nodes, 2 features");
@@ -48,17 +49,18 @@ static void tables_from_standard_input_are_those_of_files(void **state) {
 
 static void sqlite_is_read_through_a_pipe(void **state) {
     skip_without(state, "sqlite3", "sqlite3");
-    must(state, "sqlite3 bank.db '.mode csv' '.import accounts.csv accounts' "
-                "'.import transfers.csv transfers'");
-    must(state, BASIN_PROGRAM " data convert accounts.csv transfers.csv files.basin");
-    must(state, "sqlite3 -csv -header bank.db " PRINT_EDGES " | " BASIN_PROGRAM
-                " data convert accounts.csv - piped.basin && cmp files.basin piped.basin");
-    must(state, "sqlite3 -csv -header bank.db " PRINT_NODES " | " BASIN_PROGRAM
-                " anomaly train - transfers.csv -o m.safetensors --epochs 2 --members 1 --hops 1 "
-                "--blocks 1 --threads 1 --quiet");
-    must(state, BASIN_PROGRAM " anomaly score m.safetensors accounts.csv transfers.csv >a");
-    must(state, "sqlite3 -csv -header bank.db " PRINT_NODES " | " BASIN_PROGRAM
-                " anomaly score m.safetensors - transfers.csv >b && cmp a b");
+    must_run(state, "sqlite3 bank.db '.mode csv' '.import accounts.csv accounts' "
+                    "'.import transfers.csv transfers'");
+    must_run(state, BASIN_PROGRAM " data convert accounts.csv transfers.csv files.basin");
+    must_run(state, "sqlite3 -csv -header bank.db " PRINT_EDGES " | " BASIN_PROGRAM
+                    " data convert accounts.csv - piped.basin && cmp files.basin piped.basin");
+    must_run(state,
+             "sqlite3 -csv -header bank.db " PRINT_NODES " | " BASIN_PROGRAM
+             " anomaly train - transfers.csv -o m.safetensors --epochs 2 --members 1 --hops 1 "
+             "--blocks 1 --threads 1 --quiet");
+    must_run(state, BASIN_PROGRAM " anomaly score m.safetensors accounts.csv transfers.csv >a");
+    must_run(state, "sqlite3 -csv -header bank.db " PRINT_NODES " | " BASIN_PROGRAM
+                    " anomaly score m.safetensors - transfers.csv >b && cmp a b");
 }
 
 /* A server in the test's folder, reached by a socket there; it ends with the test, by itself after
@@ -87,16 +89,16 @@ static void postgresql_is_read_through_a_pipe(void **state) {
               "-c fsync=off & for i in $(seq 100); do %s/pg_isready -q -h \"$PWD\" && exit 0; "
               "sleep 0.1; done; exit 1",
               as, programs, programs))
-        must(state, "false");
+        must_run(state, "false");
 #define PSQL "psql -v ON_ERROR_STOP=1 -q -h \"$PWD\" -U basin postgres "
-    must(state, PSQL "-c 'CREATE TABLE accounts (id text, label int, amount real, age real)' "
-                     "-c 'CREATE TABLE transfers (source text, target text)' "
-                     "-c '\\copy accounts from accounts.csv csv header' "
-                     "-c '\\copy transfers from transfers.csv csv header'");
-    must(state, BASIN_PROGRAM " data convert accounts.csv transfers.csv files.basin");
-    must(state, PSQL "--csv -c " PRINT_EDGES " | " BASIN_PROGRAM
-                     " data convert accounts.csv - piped.basin && cmp files.basin piped.basin");
-    must(state, PSQL "--csv -c " PRINT_NODES " | " BASIN_PROGRAM " data info - transfers.csv");
+    must_run(state, PSQL "-c 'CREATE TABLE accounts (id text, label int, amount real, age real)' "
+                         "-c 'CREATE TABLE transfers (source text, target text)' "
+                         "-c '\\copy accounts from accounts.csv csv header' "
+                         "-c '\\copy transfers from transfers.csv csv header'");
+    must_run(state, BASIN_PROGRAM " data convert accounts.csv transfers.csv files.basin");
+    must_run(state, PSQL "--csv -c " PRINT_EDGES " | " BASIN_PROGRAM
+                         " data convert accounts.csv - piped.basin && cmp files.basin piped.basin");
+    must_run(state, PSQL "--csv -c " PRINT_NODES " | " BASIN_PROGRAM " data info - transfers.csv");
     (void)shell(state, "%s %s/pg_ctl -D data -m immediate -w stop", as, programs);
 }
 

@@ -1,16 +1,9 @@
 /* One result in three forms: what each prints of the same fields, CSV that a reader reads back to
  * the same cells whatever they hold, tables without memory. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "cli/record.h"
+#include "support/test.h"
 
 /* What `fill` prints in a form; free it. */
 static char *print(basin_print_form form, basin_record_fill *fill, const void *context) {

@@ -1,14 +1,7 @@
 /* The custom call of XLA on the host, as XLA would make it: the same results as the call in C, axes
  * of vmap, its question for the version, and operands that are not those of the job. */
 #include "eager/xla.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "support/test.h"
 
 #include "basin/basin.h"
 #include "basin/eager.h"

@@ -2,16 +2,8 @@
 #ifndef BASIN_TESTS_ENERGY_GOLDEN_H
 #define BASIN_TESTS_ENERGY_GOLDEN_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
 #include "basin/io.h"
+#include "support/test.h"
 
 /* Skips the test, and says so, where the file is not there. */
 static inline basin_bundle *golden_open(const char *name) {

@@ -4,15 +4,10 @@
 #define BASIN_TESTS_ENERGY_RIG_H
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "basin/random.h"
 #include "energy/network.h"
+#include "support/test.h"
 
 enum { RIG_LAYERS = 8 };
 

@@ -1,18 +1,8 @@
 /* gamma of the layer norm: where training pushes it below 0 the descent climbs; positive_gamma
  * keeps it above, and files of weights tell. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "basin/energy.h"
 #include "basin/train.h"
-
-static void must(basin_status status, const basin_error *error) {
-    if (status) fail_msg("%s", error->text);
-}
+#include "support/test.h"
 
 enum { STEPS = 20 };
 

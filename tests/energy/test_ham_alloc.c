@@ -1,13 +1,7 @@
 /* A network built, descended and differentiated while the n-th allocation fails, for every n. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "energy/network.h"
 #include "support/alloc_fail.h"
+#include "support/test.h"
 
 static void build(basin_ham *ham) {
     basin_ham_layer(ham, &(basin_layer){.name = "v", .shape = BASIN_SHAPE(3), .bias = true});

@@ -1,7 +1,12 @@
 /* examples/memories: every separation function recalls what it holds and never climbs; a file gives
  * the same memory back; capacities grow as theory says. */
 #pragma GCC diagnostic ignored "-Wunused-function" /* what the program alone calls */
-#include "support/check.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
 
 #include "../../examples/memories/capacity.h"
 

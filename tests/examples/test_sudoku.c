@@ -1,7 +1,12 @@
 /* examples/sudoku: the exact solver and the generator keep the rules, and a small model learns to
  * solve boards that it has not seen, by an energy that falls. */
 #pragma GCC diagnostic ignored "-Wunused-function" /* what the program alone calls */
-#include "support/check.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
 
 #include "../../examples/sudoku/model.h"
 

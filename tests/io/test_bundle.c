@@ -1,14 +1,6 @@
 /* Bundles: order, lookup among thousands, ownership of what is added, and what is refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "basin/io.h"
+#include "support/test.h"
 
 static void finds_among_thousands_in_order(void **state) {
     (void)state;

@@ -1,19 +1,14 @@
 /* Whole files: what living and killed writers leave behind, limits, pipes, bombs. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-
-#include <cmocka.h>
 
 #include "io/archive.h"
 #include "io/file.h"
 #include "io/folder.h"
 #include "io/zip.h"
+#include "support/test.h"
 
 /* A process that begins to write `path`, says so, and waits to be told to go on. */
 typedef struct other {

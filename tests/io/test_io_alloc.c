@@ -1,18 +1,9 @@
 /* Every allocation of the tensor files fails once: an error each time, and nothing leaks. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "basin/io.h"
 #include "io/archive.h"
 #include "io/folder.h"
 #include "support/alloc_fail.h"
+#include "support/test.h"
 
 /* Thirty tensors, so that tables and lists grow more than once. */
 static basin_status fill(basin_bundle *bundle, basin_error *error) {

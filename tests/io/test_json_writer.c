@@ -1,17 +1,9 @@
 /* Numbers in JSON and CSV: whole ones have all their digits, the rest the shortest decimal that
  * reads back as the same number. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "io/folder.h"
 #include "io/json_writer.h"
 #include "support/comma.h"
+#include "support/test.h"
 
 static void prints_whole_numbers(void **state) {
     char text[BASIN_NUMBER_TEXT];

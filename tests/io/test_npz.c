@@ -1,20 +1,12 @@
 /* npz: arrays as numpy writes them, in every type, order and version; archives that lie; and
  * numpy itself as the judge of what is written, where there is one. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "basin/io.h"
 #include "io/archive.h"
 #include "io/folder.h"
 #include "io/zip.h"
+#include "support/test.h"
 
 static archive zip; /* too large for a stack */
 

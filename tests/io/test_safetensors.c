@@ -1,20 +1,13 @@
 /* Safetensors: what is written comes back, what others write is read, and every way in which a
  * file can be wrong gets its own line. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "basin/io.h"
 #include "io/folder.h"
+#include "support/test.h"
 
 /* A file in memory: `header` and then `data` bytes counting up from 0. */
 typedef struct image {

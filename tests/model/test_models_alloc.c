@@ -1,17 +1,10 @@
 /* Every allocation of a descent, and many of a training step of each model, fail once: an error
  * each time, nothing leaks, nothing is forgotten. `make test-slow` lets all of them fail. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "basin/gnn.h"
 #include "basin/train.h"
 #include "expr/graph.h"
 #include "support/alloc_fail.h"
+#include "support/test.h"
 
 static const basin_block_config block_config = {
     .dim = 4, .heads = 2, .head_dim = 2, .memories = 3, .learn_beta = true};

@@ -2,19 +2,11 @@
  * torchvision's definitions written out, patches, normalisation, and the same values whichever way
  * a picture was decoded. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "basin/random.h"
 #include "data/network/make.h"
 #include "picture/picture.h"
+#include "support/test.h"
 
 /* ---- resizing ---- */
 

@@ -1,16 +1,12 @@
 /* Pixels replaced in a PNG file: the others keep all their 16 bits, their transparency and the
  * file's orientation. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <png.h>
 
 #include "basin/tasks/picture.h"
 #include "io/folder.h"
+#include "support/test.h"
 
 enum { ROWS = 5, COLUMNS = 6, SAMPLES = 4, ROW = COLUMNS * SAMPLES * 2 };
 

@@ -1,13 +1,8 @@
 /* Patches and pictures: bytes survive, every value stands in its place, values beyond are cut. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "picture/picture.h"
+#include "support/test.h"
 
 enum { SIZE = 12, PATCH = 4, AREA = SIZE * SIZE, MOST = 3 * AREA };
 

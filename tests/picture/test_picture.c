@@ -1,14 +1,5 @@
 /* Reading pictures: every kind of JPEG and PNG that is promised, upright; windows that equal the
  * whole; files that are cut, damaged or absurd; and what is written read back. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 #include <png.h>
 #include <zlib.h>
 
@@ -16,6 +7,7 @@
 #include "data/network/make.h"
 #include "io/folder.h"
 #include "picture/picture.h"
+#include "support/test.h"
 
 static basin_picture decode(const uint8_t *bytes, size_t size) {
     basin_picture picture = {0};

@@ -1,17 +1,9 @@
 /* WebP pictures, written by libwebp's own encoder; without the library all of this is skipped. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/library.h"
 #include "basin/tasks/pictures.h"
 #include "io/folder.h"
 #include "picture/picture.h"
+#include "support/test.h"
 
 enum { HEIGHT = 9, WIDTH = 13 };
 

@@ -2,19 +2,11 @@
  * one another or independently: while one captures a plan, others allocate, compile, load and free.
  * Each result has the bits of a lone thread's. Skipped, visibly, where there is no device. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "backend/device.h"
 #include "basin/expr.h"
 #include "basin/plan.h"
+#include "support/test.h"
 
 enum { THREADS = 6, PROBLEMS = 5, RUNS = 4, ROUNDS = 2, IN = 24, OUT = 40 };
 

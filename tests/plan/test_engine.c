@@ -1,13 +1,8 @@
 /* An engine: opened, asked for a result, closed; mistakes leave nothing behind. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "basin/plan.h"
+#include "support/test.h"
 
 static void test_compute(void **state) {
     (void)state;

@@ -1,15 +1,9 @@
 /* Every allocation fails once while a graph is built, differentiated, planned and run on both
  * backends: out of memory each time, nothing leaks. Running a plan allocates nothing. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "basin/expr.h"
 #include "basin/plan.h"
 #include "support/alloc_fail.h"
+#include "support/test.h"
 
 enum { N = 3, D = 4, H = 2, Y = 16, M = 128 }; /* so wide that narrow plans join products */
 

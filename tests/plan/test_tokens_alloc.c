@@ -1,16 +1,10 @@
 /* Every allocation fails once while a plan is made whose attention along a list reads tokens: out
  * of memory each time, nothing leaks. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "basin/expr.h"
 #include "basin/pairs.h"
 #include "basin/plan.h"
 #include "support/alloc_fail.h"
+#include "support/test.h"
 
 enum { N = 5, D = 4, H = 2, Y = 3, PAIRS = 6 };
 

@@ -1,20 +1,12 @@
 /* Messages and sums of ranks. Alone it checks what needs no other; then it starts itself under
  * mpirun, as 1 to 5 ranks, which check the rest and end with 0. */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "basin/random.h"
 #include "ranks/ranks.h"
+#include "support/test.h"
 
 enum { NUMBERS = 1003, SHARDS_MOST = 13, SPANS = 4 };
 /* One of them has fewer numbers than there are ranks, one has none. */

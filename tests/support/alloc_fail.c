@@ -3,17 +3,10 @@
  * Live allocations are kept in a set of addresses, not a counter: free also gets what shared
  * libraries allocated, which was never counted. */
 #include "support/alloc_fail.h"
+#include "support/test.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
 
 void *__real_malloc(size_t bytes);
 void *__real_calloc(size_t count, size_t bytes);

@@ -2,15 +2,9 @@
 #ifndef BASIN_TESTS_SUPPORT_CHECK_H
 #define BASIN_TESTS_SUPPORT_CHECK_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "basin/expr.h"
 #include "basin/plan.h"
+#include "support/test.h"
 
 /* Fills with numbers in (-1, 1) that depend on `seed` alone. */
 void check_fill(double *data, int64_t count, uint64_t seed);

@@ -1,5 +1,6 @@
 /* Helpers of the tests of energies and models; see lab.h. */
 #include "support/lab.h"
+#include "support/test.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -7,10 +8,6 @@
 #include <string.h>
 
 #include "backend/kernel.h"
-
-static void must(basin_status status, const basin_error *error) {
-    if (status) fail_msg("%s", error->text);
-}
 
 void lab_open(lab *l, const char *backend, int threads) {
     basin_error error = {0};

@@ -3,17 +3,11 @@
 #ifndef BASIN_TESTS_SUPPORT_LAB_H
 #define BASIN_TESTS_SUPPORT_LAB_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "basin/pairs.h"
 #include "basin/params.h"
 #include "basin/plan.h"
 #include "basin/random.h"
+#include "support/test.h"
 
 enum { LAB_INPUTS = 24 };
 

@@ -3,16 +3,8 @@
  * "Hyperparameters choice of our method on all the datasets" (C), those of TUDataset and of
  * GNNBenchmark (D). What the tables leave open is in docs/paper.md. Totals of parameters are in
  * tests/task/graphs/test_graphs.c. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "basin/tasks/settings.h"
+#include "support/test.h"
 
 /* A setting and what the table says; NULL ends a list. */
 typedef struct entry {

@@ -1,14 +1,9 @@
 /* Numbers of eight bits: every byte comes back as it was, what lies between two of them goes to the
  * nearer one, in the middle to the even one, and what is too large to the largest. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "basin/tensor.h"
+#include "support/test.h"
 #include "tensor/byte.h"
 
 static const basin_byte_form forms[2] = {BASIN_BYTE_E4M3, BASIN_BYTE_E5M2};

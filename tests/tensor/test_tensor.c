@@ -1,15 +1,8 @@
 /* Host tensors: shapes, every conversion, and the search for NaN and infinity. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "basin/tensor.h"
+#include "support/test.h"
 
 static void shapes(void **state) {
     (void)state;

@@ -8,10 +8,7 @@
 #include "basin/energy.h"
 #include "basin/train.h"
 #include "support/lab.h"
-
-static void must(basin_status status, const basin_error *error) {
-    if (status) fail_msg("%s", error->text);
-}
+#include "support/test.h"
 
 /* ---- against a loop ---- */
 

@@ -5,6 +5,7 @@
 #include "basin/calibration.h"
 #include "basin/random.h"
 #include "support/lab.h"
+#include "support/test.h"
 
 enum { N = 4000 };
 
@@ -29,10 +30,6 @@ static double overconfident(double p) {
 }
 static double stepped(double p) {
     return p < 0.3 ? 0.1 * p : p < 0.6 ? 0.5 + 0.1 * p : 0.9 + 0.1 * p;
-}
-
-static void must(basin_status status, const basin_error *error) {
-    if (status) fail_msg("%s", error->text);
 }
 
 static basin_reliability reliability_of(const world *w, const basin_calibration *c) {

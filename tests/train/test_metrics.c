@@ -1,15 +1,10 @@
 /* Measures against hand-made cases, brute force over pairs, and numbers that scikit-learn documents
  * or gives. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "basin/metrics.h"
 #include "basin/random.h"
+#include "support/test.h"
 
 enum { N = 200 };
 

@@ -1,14 +1,9 @@
 /* PSNR and SSIM against scikit-image 0.26: structural_similarity with its defaults, and with
  * gaussian_weights=True, sigma=1.5, use_sample_covariance=False. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "basin/metrics_picture.h"
+#include "support/test.h"
 
 enum { MOST = 3 * 32 * 40 };
 

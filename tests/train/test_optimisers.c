@@ -4,6 +4,7 @@
 
 #include "basin/train.h"
 #include "support/lab.h"
+#include "support/test.h"
 
 enum { STEPS = 6, MATRIX = 6, VECTOR = 3 };
 
@@ -14,10 +15,6 @@ typedef struct bench {
     basin_adamw adamw;
     basin_plan *plan;
 } bench;
-
-static void must(basin_status status, const basin_error *error) {
-    if (status) fail_msg("%s", error->text);
-}
 
 static double first_value(int i) { return 0.4 * i - 1; }
 

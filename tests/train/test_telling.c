@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "support/lab.h"
+#include "support/test.h"
 #include "train/gradients.h"
 
 enum { ROWS = 6, WIDTH = 5, LAYERS = 4 };
@@ -14,10 +15,6 @@ typedef struct rig {
     double value[LAYERS]; /* of a gradient when it was told of */
     int order[LAYERS], told, pauses, pauses_at[LAYERS];
 } rig;
-
-static void must(basin_status status, const basin_error *error) {
-    if (status) fail_msg("%s", error->text);
-}
 
 static basin_status never(void *context, basin_store *store, const char *const *name, int count,
                           basin_error *error) {

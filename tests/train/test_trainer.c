@@ -8,6 +8,7 @@
 #include "basin/train.h"
 #include "io/folder.h"
 #include "support/lab.h"
+#include "support/test.h"
 
 enum { ROWS = 6, WIDTH = 5, STEPS = 9, CUT = 4 };
 
@@ -16,10 +17,6 @@ typedef struct run {
     basin_expr x;
     basin_trainer trainer;
 } run;
-
-static void must(basin_status status, const basin_error *error) {
-    if (status) fail_msg("%s", error->text);
-}
 
 /* loss = mean (x w + b)^2, on another x every step */
 static void run_open(run *r, const char *backend, double peak) {

@@ -8,6 +8,7 @@
 #include "basin/metrics.h"
 #include "basin/random.h"
 #include "support/lab.h"
+#include "support/test.h"
 #include "train/trees/trees.h"
 
 enum { ROWS = 600, FEATURES = 5, STRIDE = 7, TRAINS = 400 };
@@ -17,10 +18,6 @@ typedef struct table {
     uint8_t label[ROWS];
     basin_trees_data data;
 } table;
-
-static void must(basin_status status, const basin_error *error) {
-    if (status) fail_msg("%s", error->text);
-}
 
 static void needs_xgboost(void) {
     basin_error error;

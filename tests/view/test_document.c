@@ -2,19 +2,12 @@
  * end gives, points in any locale; and the text of SVG. */
 #include <locale.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include <cjson/cJSON.h>
 
 #include "picture/picture.h"
+#include "support/test.h"
 #include "view/document.h"
 #include "view/svg.h"
 

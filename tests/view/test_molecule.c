@@ -1,15 +1,6 @@
 /* The picture of a small graph: every node, every edge once, all within the page, the same again.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "support/test.h"
 #include "view/svg.h"
 
 static char *drawn(const basin_molecule *m) {

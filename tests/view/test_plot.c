@@ -1,14 +1,7 @@
 /* Plots: ticks at whole numbers, lines to compare with, areas, legends that wrap, histograms. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "support/test.h"
 #include "view/svg.h"
 
 /* The picture as text; free it. */

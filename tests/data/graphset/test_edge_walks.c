@@ -1,20 +1,11 @@
 /* Walks along edges against powers of the transition matrix, computed densely. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "basin/tasks/graphset.h"
 #include "data/graphset/tiny_tu.h"
+#include "support/test.h"
 
 enum { WALKS = 5, MOST = 204 };
-
-static void must(basin_status status, const basin_error *error) {
-    if (status) fail_msg("%s", error->text);
-}
 
 /* P^t of graph g. */
 static void power(double *p /* [n, n] */, const basin_graphset *set, int64_t g, int t) {

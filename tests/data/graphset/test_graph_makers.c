@@ -1,21 +1,10 @@
 /* Generated graphs: PATTERN and CLUSTER have the benchmark's statistics and are functions of the
  * seed; superpixels cover a picture and know their neighbours. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "basin/tasks/graphset.h"
 #include "io/folder.h"
-
-static void must(basin_status status, const basin_error *error) {
-    if (status) fail_msg("%s", error->text);
-}
+#include "support/test.h"
 
 /* The share of pairs that are joined, inside a class and between classes. */
 static void densities(double density[2], const basin_graphset *set) {

@@ -1,19 +1,10 @@
 /* Sets of graphs: reading TUDatasets and what is wrong with them, the packed form, folds. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "basin/random.h"
 #include "basin/tasks/graphset.h"
 #include "data/graphset/tiny_tu.h"
-
-static void must(basin_status status, const basin_error *error) {
-    if (status) fail_msg("%s", error->text);
-}
+#include "support/test.h"
 
 static void check_tiny(const basin_graphset *set) {
     static const int32_t edge[] = {0, 1, 0, 2, 1, 0, 1, 2, 2, 0, 2, 1,

@@ -1,14 +1,8 @@
 /* Sets of graphs when memory is short: reading, positions, encodings, batches, folds. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "basin/tasks/graphset.h"
 #include "data/graphset/tiny_tu.h"
 #include "support/alloc_fail.h"
+#include "support/test.h"
 
 /* Everything between a folder and a batch. */
 static basin_status scenario(void *context) {

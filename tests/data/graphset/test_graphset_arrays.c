@@ -1,14 +1,8 @@
 /* Sets of graphs from arrays: what they become, and what is refused. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "basin/tasks/graphset.h"
+#include "support/test.h"
 
 /* A triangle and a pair, their edges given once. */
 static const int64_t nodes[] = {3, 2}, from[] = {2, 0, 1, 3}, to[] = {0, 1, 2, 4};

@@ -1,21 +1,11 @@
 /* Positions of nodes: eigenvectors of Laplacians that are known, LAPACK against ARPACK, signs,
  * walks, the cache; and batches. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "basin/random.h"
 #include "basin/tasks/graphset.h"
 #include "data/graphset/tiny_tu.h"
-
-static void must(basin_status status, const basin_error *error) {
-    if (status) fail_msg("%s", error->text);
-}
+#include "support/test.h"
 
 static int32_t *ring_of(int64_t n) {
     int32_t *edge = malloc((size_t)n * 2 * sizeof *edge);

@@ -1,18 +1,9 @@
 /* ZINC's arrays as a set of molecules, and what is wrong with them. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "basin/tasks/graphset.h"
 #include "io/folder.h"
-
-static void must(basin_status status, const basin_error *error) {
-    if (status) fail_msg("%s", error->text);
-}
+#include "support/test.h"
 
 static void put(basin_bundle *bundle, const char *split, const char *name, const void *data,
                 basin_dtype dtype, basin_shape shape) {

@@ -2,18 +2,9 @@
 #ifndef TESTS_DATA_NETWORKS_H
 #define TESTS_DATA_NETWORKS_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "data/network/network.h"
 #include "io/folder.h"
+#include "support/test.h"
 
 #define BORROW(array, dtype, ...) basin_tensor_borrow(array, dtype, BASIN_SHAPE(__VA_ARGS__))
 

@@ -1,16 +1,8 @@
 /* Networks from arrays: what is copied, what the union adds, and what is refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 
 #include "data/network/network.h"
+#include "support/test.h"
 
 enum { NODES = 4 };
 static const float feature[NODES * 2] = {0, 1, 2, 3, 4, 5, 6, 7};

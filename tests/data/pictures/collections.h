@@ -2,25 +2,18 @@
 #ifndef TESTS_DATA_COLLECTIONS_H
 #define TESTS_DATA_COLLECTIONS_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <archive.h>
 #include <archive_entry.h>
-#include <cmocka.h>
 #include <zlib.h>
 
 #include "basin/tasks/pictures.h"
 #include "data/network/make.h"
 #include "data/pictures/pictures.h"
 #include "io/folder.h"
+#include "support/test.h"
 
 static inline basin_pictures *open_all(const char *const *path, int paths, const char *split) {
     basin_pictures *pictures;

@@ -1,20 +1,12 @@
 /* Pictures kept decoded: crops of them are the crops of files where nothing is reduced; what is
  * drawn does not depend on whether, or where, they are kept; an album gives what the feed gives. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-
-#include <cmocka.h>
 
 #include "data/network/make.h"
 #include "data/pictures/pictures.h"
 #include "io/folder.h"
+#include "support/test.h"
 
 enum { FILES = 13, BATCH = 4, SIZE = 28, STEPS = 9, VALUES = SIZE * SIZE * 3 };
 

@@ -1,20 +1,12 @@
 /* The feed: the same batches for any number of threads, from any step on; every item once an epoch;
  * pictures that cannot be read told once and replaced; nothing lost at the end of an evaluation. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-
-#include <cmocka.h>
 
 #include "basin/tasks/feed.h"
 #include "data/network/make.h"
 #include "data/pictures/pictures.h"
 #include "io/folder.h"
+#include "support/test.h"
 
 enum { FILES = 23, BATCH = 4 };
 

@@ -1,19 +1,12 @@
 /* Every allocation of reading, writing and feeding pictures fails once: an error each time, and
  * nothing leaks. The libraries of formats keep their own allocations. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
 #include "basin/metrics_picture.h"
 #include "data/network/make.h"
 #include "data/pictures/pictures.h"
 #include "io/folder.h"
 #include "picture/picture.h"
 #include "support/alloc_fail.h"
+#include "support/test.h"
 
 enum { FILES = 5 };
 

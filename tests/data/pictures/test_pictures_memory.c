@@ -1,18 +1,6 @@
 /* Collections of pictures that are in memory: copied, named by number, checked. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "basin/tasks/pictures.h"
-
-static void must(basin_status status, const basin_error *error) {
-    if (status) fail_msg("%s", error->text);
-}
+#include "support/test.h"
 
 static void pictures_of_any_size_are_copied(void **state) {
     (void)state;

@@ -3,21 +3,9 @@
 #ifndef TESTS_TASK_FRAUD_H
 #define TESTS_TASK_FRAUD_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
 #include "basin/random.h"
+#include "support/test.h"
 #include "task/anomaly/anomaly.h"
-
-static inline void must(basin_status status, const basin_error *error) {
-    if (status) fail_msg("%s", error->text);
-}
 
 static inline void needs_xgboost(void) {
     basin_error error;

@@ -3,22 +3,11 @@
 #define TESTS_TASK_GRAPH_WORLD_H
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "basin/random.h"
 #include "data/graphset/graphset.h"
+#include "support/test.h"
 #include "task/graphs/graphs.h"
-
-static inline void must(basin_status status, const basin_error *error) {
-    if (status) fail_msg("%s", error->text);
-}
 
 /* `graphs` rings of 3 to 10 nodes with a few chords and labels 0 .. kinds - 1. Graphs of class 1
  * have every other label raised by one, so that classes can be learnt. `order` moves the nodes of

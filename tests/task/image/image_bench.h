@@ -3,14 +3,8 @@
 #ifndef TESTS_TASK_IMAGE_IMAGE_BENCH_H
 #define TESTS_TASK_IMAGE_IMAGE_BENCH_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "io/folder.h"
+#include "support/test.h"
 #include "task/image/image.h"
 
 typedef struct bench {
@@ -26,10 +20,6 @@ typedef struct bench {
     int skipped;
     char out[PATH_TEXT], log[PATH_TEXT], note[200];
 } bench;
-
-static inline void must(basin_status status, const basin_error *error) {
-    if (status) fail_msg("%s", error->text);
-}
 
 static inline void bench_show(void *context, const basin_news *news) {
     bench *b = context;

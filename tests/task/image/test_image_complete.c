@@ -2,15 +2,8 @@
  * size and channels, masks and rectangles are honoured to the pixel, windows leave no seam, holes
  * that make no sense are refused. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "support/test.h"
 #include "task/image/complete/complete.h"
 
 typedef struct bench {
@@ -18,10 +11,6 @@ typedef struct bench {
     basin_image_model *model;
     basin_picture picture;
 } bench;
-
-static void must(basin_status status, const basin_error *error) {
-    if (status) fail_msg("%s", error->text);
-}
 
 static void bench_open(bench *b, int channels, int64_t height, int64_t width) {
     basin_error error = {0};

@@ -1,23 +1,14 @@
 /* The published weights: a file with their keys runs and gives what plain loops in double give, our
  * models go out as such a file and come back the same, and what does not fit is refused. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "basin/random.h"
 #include "io/folder.h"
+#include "support/test.h"
 #include "task/image/image.h"
 
 /* 9 patches of 2 x 2 pixels in colour: 12 numbers. */
 enum { H = 2, Y = 3, D = 6, M = 7, P = 12, N = 9, ALL = N + 1, STEPS = 12 };
-
-static void must(basin_status status, const basin_error *error) {
-    if (status) fail_msg("%s", error->text);
-}
 
 /* ---- a file as it is published ---- */
 

@@ -2,23 +2,12 @@
  * are decoded as plain loops decode them, positions compared; attention is the softmax, errors by
  * step are the scores, and a negative gain is seen to climb. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "basin/random.h"
+#include "support/test.h"
 #include "task/image/report/report.h"
 
 enum { D = 6, H = 2, Y = 3, M = 7, P = 12, N = 9, COUNT = 2, STEPS = 4 };
-
-static void must(basin_status status, const basin_error *error) {
-    if (status) fail_msg("%s", error->text);
-}
 
 typedef struct desk {
     basin_backend *backend;

@@ -1,18 +1,8 @@
 /* Masks, pixels and model files of masked image completion. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "basin/random.h"
 #include "io/folder.h"
+#include "support/test.h"
 #include "task/image/image.h"
-
-static void must(basin_status status, const basin_error *error) {
-    if (status) fail_msg("%s", error->text);
-}
 
 static basin_image_settings tiny(void) {
     basin_image_settings s;

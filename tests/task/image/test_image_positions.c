@@ -1,20 +1,10 @@
 /* Maps of positions: cosines that are known, several models in one picture, sizes that differ. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "support/test.h"
 #include "task/image/image.h"
 
 enum { ACROSS = 3, N = ACROSS * ACROSS, D = 16 };
-
-static void must(basin_status status, const basin_error *error) {
-    if (status) fail_msg("%s", error->text);
-}
 
 static basin_image_model *tiny(basin_backend *backend, int64_t size, bool cls) {
     basin_image_settings s;

@@ -3,14 +3,8 @@
 #ifndef TESTS_TASK_TEXT_TEXT_BENCH_H
 #define TESTS_TASK_TEXT_TEXT_BENCH_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "io/folder.h"
+#include "support/test.h"
 #include "task/text/text.h"
 
 static const char VERSE[] = "the cat sat on the mat; the rat sat on the hat.\n"
@@ -33,10 +27,6 @@ typedef struct bench {
     char text[8 * sizeof VERSE];
     char out[PATH_TEXT], log[PATH_TEXT], note[300];
 } bench;
-
-static inline void must(basin_status status, const basin_error *error) {
-    if (status) fail_msg("%s", error->text);
-}
 
 static inline void bench_show(void *context, const basin_news *news) {
     bench *b = context;

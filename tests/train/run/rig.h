@@ -10,6 +10,7 @@
 
 #include "io/folder.h"
 #include "support/lab.h"
+#include "support/test.h"
 #include "train/run/run.h"
 
 enum { ROWS = 6, WIDTH = 5, STEPS = 5, EPOCHS = 4, MEMBERS = 2 };
@@ -27,10 +28,6 @@ typedef struct rig {
     int written;  /* models */
     char note[200];
 } rig;
-
-static inline void must(basin_status status, const basin_error *error) {
-    if (status) fail_msg("%s", error->text);
-}
 
 static inline double rig_weight(rig *r) {
     basin_tensor w;

@@ -1,12 +1,6 @@
 /* Averages of weights over steps, on every backend that is here. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "support/lab.h"
+#include "support/test.h"
 #include "train/run/average.h"
 
 static void set(lab *l, const char *name, double a, double b) {

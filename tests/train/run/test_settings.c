@@ -1,12 +1,6 @@
 /* Settings to JSON and back, what a wrong file is told, and logs that a resumed run goes on. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "io/folder.h"
+#include "support/test.h"
 #include "train/run/inside.h"
 #include "train/run/settings.h"
 

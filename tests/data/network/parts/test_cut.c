@@ -2,13 +2,10 @@
  * files bring back what was cut, rows travel where they belong, damage and nonsense are refused. */
 #include "data/network/networks.h"
 #include "data/network/parts/shared.h"
+#include "support/test.h"
 
 static const char *const methods[] = {"range", "stream", "metis"};
 enum { METHODS = 3 };
-
-static void must(basin_status status, const basin_error *error) {
-    if (status) fail_msg("%s", error->text);
-}
 
 /* A ring of groups, with ids, masks and two relations besides the union. */
 static basin_network *fraud(int64_t nodes, uint64_t seed) {

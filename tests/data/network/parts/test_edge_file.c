@@ -3,12 +3,9 @@
 #include <dirent.h>
 
 #include "data/network/networks.h"
+#include "support/test.h"
 
 enum { NODES = 200, EDGES = 3000 };
-
-static void must(basin_status status, const basin_error *error) {
-    if (status) fail_msg("%s", error->text);
-}
 
 /* Three relations; edges that repeat, and lead from a node to itself. */
 static void write_table(const char *path, const char *third) {
