@@ -1,6 +1,6 @@
 """The cost model of docs/scale.md: what ranks should take, beside what they took.
 
-    scale.py          prints the tables of docs/lab/2026-11-16-scale.md
+    scale.py          prints the tables of docs/lab/scale.md
     scale.py --test   checks the arithmetic on numbers that can be worked out by hand
 
 Nothing is fitted to the runs that are predicted. Measured apart from them: how much slower a process of two
