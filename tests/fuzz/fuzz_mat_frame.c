@@ -6,7 +6,7 @@
 #include <matio.h>
 #include <zlib.h>
 
-#include "data/network/mat_frame.h"
+#include "data/network/mat.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/memory_file.h"
 

@@ -3,14 +3,17 @@
  * one int32_t an entry: 146 million of them on 5.8 million nodes take 0.7 GiB. Threads meet only in
  * counters; what they leave behind does not depend on their number, since rows are sorted. */
 #include <inttypes.h>
+#include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/team/processors.h"
 #include "base/team/team.h"
+#include "base/try.h"
+#include "data/network/edge_file.h"
 #include "data/network/network.h"
-#include "data/network/parts/edge_file.h"
 
 static int64_t from_at(const basin_edges *e, int64_t i) {
     return basin_whole_at(e->from, e->dtype, i * e->stride);
@@ -334,11 +337,9 @@ basin_status basin_network_add_relation(basin_network *network, const char *name
                           network->path, edges->count, basin_dtype_name(edges->dtype));
     /* both ways, in one array of nodes and another beside it while rows are sorted */
     double bytes = (o->scratch ? 0 : 8.0 * (double)edges->count) + 16.0 * (double)nodes;
-    basin_status status =
-        basin_memory_check(bytes, o->memory, network->path, BASIN_NO_MEMORY, error);
-    if (!status) status = check_edges(network, name, edges, error);
-    if (!status) status = basin_network_new_relation(&r, network, name, error);
-    if (status) return status;
+    BASIN_TRY(basin_memory_check(bytes, o->memory, network->path, BASIN_NO_MEMORY, error));
+    BASIN_TRY(check_edges(network, name, edges, error));
+    BASIN_TRY(basin_network_new_relation(&r, network, name, error));
     if (o->directed) network->directed = true;
     return o->scratch ? make_in_file(r, &m, error) : make_rows(r, &m, 0, nodes, error);
 }
@@ -349,14 +350,13 @@ basin_status basin_network_unite(basin_network *network, const basin_network_opt
     int64_t nodes = network->nodes;
     making m = {network, NULL, network->relations, options};
     if (basin_network_relation(network, "homo") >= 0) return BASIN_OK;
-    basin_status status = basin_network_new_relation(&r, network, "homo", error);
-    if (status) return status;
+    BASIN_TRY(basin_network_new_relation(&r, network, "homo", error));
     if (options->scratch) return make_in_file(r, &m, error);
-    status = unite_rows(r, &m, 0, nodes, error);
-    if (!status) status = basin_relation_alloc_facts(r, &network->facts, error);
-    for (int k = 0; k < m.others && !status; k++)
+    BASIN_TRY(unite_rows(r, &m, 0, nodes, error));
+    BASIN_TRY(basin_relation_alloc_facts(r, &network->facts, error));
+    for (int k = 0; k < m.others; k++)
         basin_relation_merge_facts(r, &network->relation[k], nodes, &network->facts);
-    return status;
+    return BASIN_OK;
 }
 
 basin_status basin_network_add_union(basin_network *network, basin_error *error) {
@@ -431,4 +431,89 @@ basin_status basin_network_pairs_apart(basin_pairs *pairs, const basin_network *
 basin_status basin_network_pairs(basin_pairs *pairs, const basin_network *network, int relation,
                                  basin_self_loops self, basin_error *error) {
     return basin_network_pairs_apart(pairs, network, relation, self, network->nodes, 0, error);
+}
+
+/* ---- degrees ---- */
+
+static int compare(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void count_degrees(basin_degrees *d, int64_t *degree, const basin_relation *r,
+                          int64_t nodes) {
+    for (int64_t i = 0; i < nodes; i++) {
+        degree[i] = r->row[i + 1] - r->row[i];
+        int bin = 0;
+        while (bin < BASIN_DEGREE_BINS - 1 && degree[i] >> bin) bin++;
+        d->bin[bin]++;
+        d->isolated += degree[i] == 0;
+    }
+    qsort(degree, (size_t)nodes, sizeof *degree, compare);
+    d->least = degree[0];
+    d->median = degree[nodes / 2];
+    d->most = degree[nodes - 1];
+    d->mean = (double)d->edges / (double)nodes;
+}
+
+typedef struct counts {
+    _Atomic int64_t loops, one_way, both, equal, of_anomalies, alike;
+} counts;
+
+typedef struct counting {
+    const basin_network *network;
+    const basin_relation *relation;
+    counts *to;
+} counting;
+
+static void count_some(const void *context, int64_t first, int64_t last, int place) {
+    const basin_network *n = ((const counting *)context)->network;
+    const basin_relation *r = ((const counting *)context)->relation;
+    counts *to = ((const counting *)context)->to;
+    int64_t loops = 0, one_way = 0, both = 0, equal = 0, of_anomalies = 0, alike = 0;
+    (void)place;
+    for (int64_t i = first; i < last; i++) {
+        int32_t y = n->label ? n->label[i] : -1;
+        for (int64_t e = r->row[i]; e < r->row[i + 1]; e++) {
+            int32_t k = r->col[e], z = n->label ? n->label[k] : -1;
+            loops += k == i;
+            /* an undirected network has both ways by construction */
+            if (n->directed) one_way += basin_relation_find(r, k, (int32_t)i) < 0;
+            if (k == i || y < 0 || z < 0) continue;
+            both++;
+            equal += y == z;
+            of_anomalies += y == 1;
+            alike += y == 1 && z == 1;
+        }
+    }
+    atomic_fetch_add(&to->loops, loops);
+    atomic_fetch_add(&to->one_way, one_way);
+    atomic_fetch_add(&to->both, both);
+    atomic_fetch_add(&to->equal, equal);
+    atomic_fetch_add(&to->of_anomalies, of_anomalies);
+    atomic_fetch_add(&to->alike, alike);
+}
+
+static void count_edges(basin_degrees *d, const basin_network *n, const basin_relation *r) {
+    counts c = {0};
+    counting all = {n, r, &c};
+    basin_team_run_all(count_some, &all, n->nodes, 256);
+    d->self_loops = c.loops;
+    d->symmetric = c.one_way == 0;
+    d->homophily = c.both ? (double)c.equal / (double)c.both : NAN;
+    d->anomaly_homophily = c.of_anomalies ? (double)c.alike / (double)c.of_anomalies : NAN;
+}
+
+basin_status basin_network_degrees(basin_degrees *degrees, const basin_network *network,
+                                   int relation, basin_error *error) {
+    const basin_relation *r = &network->relation[relation];
+    int64_t *degree = basin_array_new((size_t)network->nodes, sizeof *degree);
+    *degrees = (basin_degrees){.edges = r->edges};
+    if (!degree)
+        return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for %" PRId64 " degrees",
+                          network->path, network->nodes);
+    count_degrees(degrees, degree, r, network->nodes);
+    free(degree);
+    count_edges(degrees, network, r);
+    return BASIN_OK;
 }

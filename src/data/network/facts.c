@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/memory.h"
 #include "base/team/team.h"
+#include "base/try.h"
 #include "data/network/schema/schema.h"
 
 void basin_facts_free(basin_facts *facts) {
@@ -124,8 +124,7 @@ basin_status basin_relation_copy_facts(basin_relation *part, const basin_relatio
                                        const int64_t *node, int64_t nodes, const basin_facts *facts,
                                        basin_error *error) {
     if (!whole->fact) return BASIN_OK;
-    basin_status status = basin_relation_alloc_facts(part, facts, error);
-    if (status) return status;
+    BASIN_TRY(basin_relation_alloc_facts(part, facts, error));
     taking t = {part, whole, node, facts};
     basin_team_run_all(copy_some, &t, nodes, 256);
     return BASIN_OK;

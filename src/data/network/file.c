@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 #include "data/network/schema/schema.h"
 
 static const char format_name[] = "basin network";
@@ -31,8 +31,7 @@ static basin_status expect(const basin_tensor **tensor, const basin_bundle *bund
                            const char *name, basin_dtype dtype, basin_shape shape,
                            basin_error *error) {
     char found[BASIN_SHAPE_TEXT], wanted[BASIN_SHAPE_TEXT];
-    basin_status status = basin_bundle_get(tensor, bundle, name, error);
-    if (status) return status;
+    BASIN_TRY(basin_bundle_get(tensor, bundle, name, error));
     const basin_tensor *t = *tensor;
     bool right = t->dtype == dtype && t->shape.rank == shape.rank;
     for (int i = 0; right && i < shape.rank; i++)
@@ -60,10 +59,9 @@ static basin_status map_names(basin_names *names, const basin_bundle *bundle, co
     snprintf(at_key, sizeof at_key, "%s_at", key);
     snprintf(text_key, sizeof text_key, "%s_text", key);
     if (!basin_bundle_find(bundle, at_key)) return BASIN_OK;
-    basin_status status = expect(&at, bundle, at_key, BASIN_I64, BASIN_SHAPE(count + 1), error);
-    if (!status) status = expect(&text, bundle, text_key, BASIN_U8, BASIN_SHAPE(-1), error);
-    if (!status) status = check_ends(bundle, at_key, at->data, count, text->shape.dim[0], error);
-    if (status) return status;
+    BASIN_TRY(expect(&at, bundle, at_key, BASIN_I64, BASIN_SHAPE(count + 1), error));
+    BASIN_TRY(expect(&text, bundle, text_key, BASIN_U8, BASIN_SHAPE(-1), error));
+    BASIN_TRY(check_ends(bundle, at_key, at->data, count, text->shape.dim[0], error));
     /* with a zero byte at the end no entry can run out of the file */
     const char *bytes = text->data;
     if (text->shape.dim[0] == 0 || bytes[text->shape.dim[0] - 1] != 0)
@@ -79,9 +77,7 @@ static basin_status map_facts(basin_relation *r, const basin_network *n, const b
     char name[300];
     if (!n->facts.count) return BASIN_OK;
     snprintf(name, sizeof name, "fact.%s", relation);
-    basin_status status =
-        expect(&fact, bundle, name, BASIN_F32, BASIN_SHAPE(r->edges, n->facts.count), error);
-    if (status) return status;
+    BASIN_TRY(expect(&fact, bundle, name, BASIN_F32, BASIN_SHAPE(r->edges, n->facts.count), error));
     r->fact = fact->data;
     r->fact_mapped = true;
     return BASIN_OK;
@@ -90,9 +86,9 @@ static basin_status map_facts(basin_relation *r, const basin_network *n, const b
 static basin_status map_since(basin_network *n, const basin_bundle *bundle, basin_error *error) {
     const basin_tensor *since;
     if (!basin_bundle_find(bundle, "since")) return BASIN_OK;
-    basin_status status = expect(&since, bundle, "since", BASIN_F64, BASIN_SHAPE(n->nodes), error);
-    if (!status) n->since = since->data;
-    return status;
+    BASIN_TRY(expect(&since, bundle, "since", BASIN_F64, BASIN_SHAPE(n->nodes), error));
+    n->since = since->data;
+    return BASIN_OK;
 }
 
 static basin_status map_relation(basin_network *n, const basin_bundle *bundle, const char *key,
@@ -102,11 +98,10 @@ static basin_status map_relation(basin_network *n, const basin_bundle *bundle, c
     char name[300];
     if (snprintf(name, sizeof name, "col.%s", key + 4) >= (int)sizeof name)
         return basin_fail(error, BASIN_BAD_FILE, "%s: the name of a relation is too long", n->path);
-    basin_status status = expect(&row, bundle, key, BASIN_I64, BASIN_SHAPE(n->nodes + 1), error);
-    if (!status) status = expect(&col, bundle, name, BASIN_I32, BASIN_SHAPE(-1), error);
-    if (!status) status = check_ends(bundle, key, row->data, n->nodes, col->shape.dim[0], error);
-    if (!status) status = basin_network_new_relation(&r, n, key + 4, error);
-    if (status) return status;
+    BASIN_TRY(expect(&row, bundle, key, BASIN_I64, BASIN_SHAPE(n->nodes + 1), error));
+    BASIN_TRY(expect(&col, bundle, name, BASIN_I32, BASIN_SHAPE(-1), error));
+    BASIN_TRY(check_ends(bundle, key, row->data, n->nodes, col->shape.dim[0], error));
+    BASIN_TRY(basin_network_new_relation(&r, n, key + 4, error));
     r->mapped = true;
     r->row = row->data;
     r->col = col->data;
@@ -133,8 +128,8 @@ static basin_status map_masks(basin_network *n, const basin_bundle *bundle, basi
 static basin_status read_schema(basin_network *n, const basin_bundle *bundle, basin_error *error) {
     const char *text = basin_bundle_meta(bundle, "schema");
     if (!text) return BASIN_OK;
-    basin_status status = basin_schema_parse(&n->schema, text, n->path, error);
-    if (status || n->schema->features == n->features) return status;
+    BASIN_TRY(basin_schema_parse(&n->schema, text, n->path, error));
+    if (n->schema->features == n->features) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_FILE,
                       "%s: the schema has %" PRId64 " features, x has %" PRId64, n->path,
                       n->schema->features, n->features);
@@ -148,27 +143,25 @@ static basin_status map_classes(basin_network *n, const basin_bundle *bundle, ba
 
 static basin_status map_arrays(basin_network *n, const basin_bundle *bundle, basin_error *error) {
     const basin_tensor *x, *y;
-    basin_status status = BASIN_OK;
     if (basin_bundle_find(bundle, "x")) {
-        status = expect(&x, bundle, "x", BASIN_F32, BASIN_SHAPE(n->nodes, -1), error);
-        if (!status) n->feature = x->data, n->features = x->shape.dim[1];
+        BASIN_TRY(expect(&x, bundle, "x", BASIN_F32, BASIN_SHAPE(n->nodes, -1), error));
+        n->feature = x->data, n->features = x->shape.dim[1];
     }
-    if (!status && basin_bundle_find(bundle, "y")) {
-        status = expect(&y, bundle, "y", BASIN_I32, BASIN_SHAPE(n->nodes), error);
-        if (!status) n->label = y->data;
+    if (basin_bundle_find(bundle, "y")) {
+        BASIN_TRY(expect(&y, bundle, "y", BASIN_I32, BASIN_SHAPE(n->nodes), error));
+        n->label = y->data;
     }
-    if (!status) status = map_names(&n->id, bundle, "id", n->nodes, error);
-    if (!status && n->features)
-        status = map_names(&n->column, bundle, "column", n->features, error);
-    if (!status) status = map_classes(n, bundle, error);
-    if (!status) status = read_schema(n, bundle, error);
-    if (!status) status = basin_schema_facts(&n->facts, n->schema, error);
-    if (!status) status = map_since(n, bundle, error);
-    if (!status) status = map_masks(n, bundle, error);
-    for (size_t i = 0; i < basin_bundle_count(bundle) && !status; i++)
+    BASIN_TRY(map_names(&n->id, bundle, "id", n->nodes, error));
+    if (n->features) BASIN_TRY(map_names(&n->column, bundle, "column", n->features, error));
+    BASIN_TRY(map_classes(n, bundle, error));
+    BASIN_TRY(read_schema(n, bundle, error));
+    BASIN_TRY(basin_schema_facts(&n->facts, n->schema, error));
+    BASIN_TRY(map_since(n, bundle, error));
+    BASIN_TRY(map_masks(n, bundle, error));
+    for (size_t i = 0; i < basin_bundle_count(bundle); i++)
         if (!strncmp(basin_bundle_name(bundle, i), "row.", 4))
-            status = map_relation(n, bundle, basin_bundle_name(bundle, i), error);
-    return status;
+            BASIN_TRY(map_relation(n, bundle, basin_bundle_name(bundle, i), error));
+    return BASIN_OK;
 }
 
 basin_status basin_network_file_read(basin_network **network, basin_bundle *bundle,
@@ -219,12 +212,8 @@ static basin_status put_names(basin_bundle *bundle, const char *key, const basin
     if (!names->count) return BASIN_OK;
     snprintf(at, sizeof at, "%s_at", key);
     snprintf(text, sizeof text, "%s_text", key);
-    basin_status status =
-        put(bundle, at, names->at, BASIN_I64, BASIN_SHAPE(names->count + 1), error);
-    if (!status)
-        status =
-            put(bundle, text, names->text, BASIN_U8, BASIN_SHAPE(names->at[names->count]), error);
-    return status;
+    BASIN_TRY(put(bundle, at, names->at, BASIN_I64, BASIN_SHAPE(names->count + 1), error));
+    return put(bundle, text, names->text, BASIN_U8, BASIN_SHAPE(names->at[names->count]), error);
 }
 
 static basin_status put_schema(basin_bundle *bundle, const basin_schema *schema,
@@ -254,30 +243,28 @@ static basin_status put_schema_bytes(basin_bundle *bundle, const basin_schema *s
 static basin_status put_meta(basin_bundle *bundle, const basin_network *n, basin_error *error) {
     char number[32];
     snprintf(number, sizeof number, "%" PRId64, n->nodes);
-    basin_status status = basin_bundle_meta_set(bundle, "format", format_name, error);
-    if (!status) status = basin_bundle_meta_set(bundle, "version", "1", error);
-    if (!status) status = basin_bundle_meta_set(bundle, "nodes", number, error);
-    if (!status)
-        status = basin_bundle_meta_set(bundle, "directed", n->directed ? "true" : "false", error);
-    if (!status && n->note) status = basin_bundle_meta_set(bundle, "note", n->note, error);
-    return status ? status : put_schema(bundle, n->schema, error);
+    BASIN_TRY(basin_bundle_meta_set(bundle, "format", format_name, error));
+    BASIN_TRY(basin_bundle_meta_set(bundle, "version", "1", error));
+    BASIN_TRY(basin_bundle_meta_set(bundle, "nodes", number, error));
+    BASIN_TRY(basin_bundle_meta_set(bundle, "directed", n->directed ? "true" : "false", error));
+    if (n->note) BASIN_TRY(basin_bundle_meta_set(bundle, "note", n->note, error));
+    return put_schema(bundle, n->schema, error);
 }
 
 static basin_status put_nodes(basin_bundle *bundle, const basin_network *n, basin_error *error) {
     const char *key[] = {"train_masks", "val_masks", "test_masks"};
     const uint8_t *mask[] = {n->train, n->val, n->test};
-    basin_status status = BASIN_OK;
     if (n->feature)
-        status = put(bundle, "x", n->feature, BASIN_F32, BASIN_SHAPE(n->nodes, n->features), error);
-    if (!status && n->label)
-        status = put(bundle, "y", n->label, BASIN_I32, BASIN_SHAPE(n->nodes), error);
-    if (!status && n->since)
-        status = put(bundle, "since", n->since, BASIN_F64, BASIN_SHAPE(n->nodes), error);
-    for (int i = 0; i < 3 && !status; i++)
+        BASIN_TRY(
+            put(bundle, "x", n->feature, BASIN_F32, BASIN_SHAPE(n->nodes, n->features), error));
+    if (n->label) BASIN_TRY(put(bundle, "y", n->label, BASIN_I32, BASIN_SHAPE(n->nodes), error));
+    if (n->since)
+        BASIN_TRY(put(bundle, "since", n->since, BASIN_F64, BASIN_SHAPE(n->nodes), error));
+    for (int i = 0; i < 3; i++)
         if (mask[i])
-            status =
-                put(bundle, key[i], mask[i], BASIN_U8, BASIN_SHAPE(n->splits, n->nodes), error);
-    return status;
+            BASIN_TRY(
+                put(bundle, key[i], mask[i], BASIN_U8, BASIN_SHAPE(n->splits, n->nodes), error));
+    return BASIN_OK;
 }
 
 static basin_status put_relation(basin_bundle *bundle, const basin_network *n,
@@ -351,23 +338,23 @@ static bool ends_in(const char *text, const char *end) {
 
 basin_status basin_network_file_put(basin_bundle *bundle, const basin_network *network,
                                     basin_error *error) {
-    basin_status status = put_meta(bundle, network, error);
-    if (!status) status = put_nodes(bundle, network, error);
-    if (!status) status = put_names(bundle, "id", &network->id, error);
-    if (!status) status = put_names(bundle, "column", &network->column, error);
-    if (!status) status = put_names(bundle, "class", &network->class_name, error);
-    for (int r = 0; r < network->relations && !status; r++)
-        status = put_relation(bundle, network, &network->relation[r], error);
-    return status;
+    BASIN_TRY(put_meta(bundle, network, error));
+    BASIN_TRY(put_nodes(bundle, network, error));
+    BASIN_TRY(put_names(bundle, "id", &network->id, error));
+    BASIN_TRY(put_names(bundle, "column", &network->column, error));
+    BASIN_TRY(put_names(bundle, "class", &network->class_name, error));
+    for (int r = 0; r < network->relations; r++)
+        BASIN_TRY(put_relation(bundle, network, &network->relation[r], error));
+    return BASIN_OK;
 }
 
 static basin_status put_npz(basin_bundle *bundle, const basin_network *network,
                             basin_error *error) {
-    basin_status status = put_nodes(bundle, network, error);
-    if (!status && network->facts.count) status = put_schema_bytes(bundle, network->schema, error);
-    for (int r = 0; r < network->relations && !status; r++)
-        status = put_edges(bundle, network, &network->relation[r], error);
-    return status;
+    BASIN_TRY(put_nodes(bundle, network, error));
+    if (network->facts.count) BASIN_TRY(put_schema_bytes(bundle, network->schema, error));
+    for (int r = 0; r < network->relations; r++)
+        BASIN_TRY(put_edges(bundle, network, &network->relation[r], error));
+    return BASIN_OK;
 }
 
 basin_status basin_network_write(const char *path, const basin_network *network,

@@ -17,9 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "base/team/processors.h"
 #include "base/team/team.h"
+#include "base/try.h"
 #include "basin/random.h"
 #include "data/network/network.h"
 
@@ -338,8 +338,7 @@ static void make_nodes(const void *context, int64_t first, int64_t last, int pla
 
 static basin_status make_features(basin_network *n, const basin_fraud_spec *spec,
                                   basin_error *error) {
-    basin_status status = basin_network_alloc_features(n, spec->features, NULL, error);
-    if (status) return status;
+    BASIN_TRY(basin_network_alloc_features(n, spec->features, NULL, error));
     size_t count = (size_t)spec->features * LOADINGS;
     double *loading = basin_array_new(count, sizeof *loading);
     if (!loading)

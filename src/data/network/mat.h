@@ -22,4 +22,13 @@ int64_t basin_mat_nodes(const matvar_t *variable, basin_mat_role role);
 basin_status basin_mat_convert(basin_network *network, const matvar_t *variable,
                                const basin_network_options *options, basin_error *error);
 
+/* ---- the frame of a MATLAB 5 file: tags and sizes, apart from the numbers ---- */
+
+/* Walks through all tags of the file, those of compressed variables included, and refuses one that
+ * is cut off, that does not unpack to its end, whose matrices hold other counts than their sizes
+ * say, or that has a matrix of more than `limit` bytes (0: basin_memory_share). Files of other
+ * versions pass. */
+basin_status basin_mat_frame_check(const void *data, size_t size, size_t limit, const char *path,
+                                   basin_error *error);
+
 #endif

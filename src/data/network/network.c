@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/team/team.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "data/network/schema/schema.h"
@@ -38,32 +39,6 @@ basin_status basin_network_new(basin_network **network, const char *path, int64_
     n->nodes = nodes;
     *network = n;
     return BASIN_OK;
-}
-
-basin_status basin_names_copy(basin_names *to, const basin_names *from, basin_error *error) {
-    basin_names_builder builder = {0};
-    basin_status status = BASIN_OK;
-    for (int64_t i = 0; i < from->count && !status; i++) {
-        const char *text = from->text + from->at[i];
-        status = basin_names_add(&builder, text, strlen(text), error);
-    }
-    *to = builder.names;
-    return status;
-}
-
-bool basin_names_are_numbers(const basin_names *names) {
-    char text[BASIN_NODE_TEXT];
-    for (int64_t i = 0; i < names->count; i++) {
-        snprintf(text, sizeof text, "%" PRId64, i);
-        if (strcmp(names->text + names->at[i], text) != 0) return false;
-    }
-    return true;
-}
-
-void basin_names_free(basin_names *names) {
-    free(names->at);
-    free(names->text);
-    *names = (basin_names){0};
 }
 
 /* What lies in the mapped file is the file's. */
@@ -150,9 +125,8 @@ basin_status basin_network_alloc_features(basin_network *network, int64_t featur
                           "%s: %" PRId64 " features a node, wanted at least 1", network->path,
                           features);
     double bytes = (double)network->nodes * (double)features * sizeof *network->feature;
-    basin_status status = basin_memory_check(bytes, basin_network_options_or(options)->memory,
-                                             network->path, BASIN_NO_MEMORY, error);
-    if (status) return status;
+    BASIN_TRY(basin_memory_check(bytes, basin_network_options_or(options)->memory, network->path,
+                                 BASIN_NO_MEMORY, error));
     if (!basin_size_multiply(&count, (size_t)network->nodes, (size_t)features) ||
         !(network->feature = basin_array_new(count, sizeof *network->feature)))
         return no_memory(network, "the features", error);
@@ -226,14 +200,10 @@ basin_status basin_network_set_features(basin_network *network, const basin_tens
     if (x->shape.rank != 2 || x->shape.dim[0] != network->nodes)
         return basin_fail(error, BASIN_BAD_SHAPE, "%s: features are %s, wanted [%" PRId64 ", F]",
                           network->path, basin_shape_print(text, x->shape), network->nodes);
-    basin_status status = basin_network_alloc_features(network, x->shape.dim[1], options, error);
-    if (status) return status;
+    BASIN_TRY(basin_network_alloc_features(network, x->shape.dim[1], options, error));
     basin_tensor to = basin_tensor_borrow(network->feature, BASIN_F32, x->shape);
-    status = basin_tensor_convert(&to, x, error);
-    if (!status)
-        status =
-            basin_network_fill_missing(network, basin_network_options_or(options)->missing, error);
-    return status;
+    BASIN_TRY(basin_tensor_convert(&to, x, error));
+    return basin_network_fill_missing(network, basin_network_options_or(options)->missing, error);
 }
 
 /* ---- labels and masks ---- */
@@ -379,22 +349,6 @@ basin_status basin_network_set_masks(basin_network *network, const char *part,
 
 /* ---- names ---- */
 
-basin_status basin_names_add(basin_names_builder *builder, const char *text, size_t length,
-                             basin_error *error) {
-    basin_names *names = &builder->names;
-    size_t count = (size_t)names->count, used = count ? (size_t)names->at[count] : 0;
-    if (!basin_array_reserve((void **)&names->at, &builder->at_capacity, count + 2,
-                             sizeof *names->at) ||
-        length > SIZE_MAX / 4 ||
-        !basin_array_reserve((void **)&names->text, &builder->text_capacity, used + length + 1, 1))
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for %zu names", count + 1);
-    memcpy(names->text + used, text, length);
-    names->text[used + length] = 0;
-    names->at[0] = 0;
-    names->at[++names->count] = (int64_t)(used + length + 1);
-    return BASIN_OK;
-}
-
 /* An entry, or NULL where a mapped file that was not checked says nonsense. */
 static const char *name_at(const basin_names *names, int64_t i) {
     int64_t at = names->at[i];
@@ -489,4 +443,262 @@ int32_t basin_network_greatest_label(const basin_network *network) {
     for (int64_t i = 0; network->label && i < network->nodes; i++)
         if (network->label[i] > most) most = network->label[i];
     return most;
+}
+
+/* ---- checks ---- */
+
+/* What the searches below look at. */
+typedef struct checked {
+    const basin_network *network;
+    const basin_relation *relation;
+} checked;
+
+static int64_t find_bad_row(const void *context, int64_t first, int64_t last) {
+    const basin_relation *r = ((const checked *)context)->relation;
+    for (int64_t i = first; i < last; i++)
+        if (r->row[i + 1] < r->row[i] || r->row[i + 1] > r->edges || r->row[i] < 0) return i;
+    return last;
+}
+
+basin_status basin_network_check_rows(const basin_network *n, const basin_relation *r,
+                                      basin_error *error) {
+    int64_t bad = basin_team_find(find_bad_row, &(checked){n, r}, n->nodes, 0);
+    if (bad == n->nodes) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_FILE,
+                      "%s: row %" PRId64 " of '%s' runs from %" PRId64 " to %" PRId64 " of %" PRId64
+                      " edges",
+                      n->path, bad, r->name, r->row[bad], r->row[bad + 1], r->edges);
+}
+
+static int64_t find_bad_column(const void *context, int64_t first, int64_t last) {
+    const basin_relation *r = ((const checked *)context)->relation;
+    int64_t nodes = ((const checked *)context)->network->nodes;
+    for (int64_t e = first; e < last; e++)
+        if (r->col[e] < 0 || r->col[e] >= nodes) return e;
+    return last;
+}
+
+static basin_status check_columns(const basin_network *n, const basin_relation *r,
+                                  basin_error *error) {
+    int64_t bad = basin_team_find(find_bad_column, &(checked){n, r}, r->edges, 0);
+    if (bad == r->edges) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_FILE,
+                      "%s: edge %" PRId64 " of '%s' leads to node %d, wanted 0 to %" PRId64,
+                      n->path, bad, r->name, r->col[bad], n->nodes - 1);
+}
+
+static int64_t find_disorder(const void *context, int64_t first, int64_t last) {
+    const basin_relation *r = ((const checked *)context)->relation;
+    for (int64_t i = first; i < last; i++)
+        for (int64_t e = r->row[i] + 1; e < r->row[i + 1]; e++)
+            if (r->col[e - 1] > r->col[e]) return i;
+    return last;
+}
+
+/* Searches and pairs rely on the order; equal entries are edges that were kept twice. */
+static basin_status check_order(const basin_network *n, const basin_relation *r,
+                                basin_error *error) {
+    int64_t bad = basin_team_find(find_disorder, &(checked){n, r}, n->nodes, 4096);
+    if (bad == n->nodes) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_FILE,
+                      "%s: the neighbours of node %" PRId64 " in '%s' are not in ascending order",
+                      n->path, bad, r->name);
+}
+
+static int64_t find_no_number(const void *context, int64_t first, int64_t last) {
+    const float *x = context;
+    for (int64_t i = first; i < last; i++)
+        if (!isfinite(x[i])) return i;
+    return last;
+}
+
+static basin_status check_facts(const basin_network *n, const basin_relation *r,
+                                basin_error *error) {
+    int64_t count = r->fact ? r->edges * n->facts.count : 0;
+    int64_t bad = basin_team_find(find_no_number, r->fact, count, 0);
+    if (bad == count) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_FILE,
+                      "%s: edge %" PRId64 " of '%s' carries %g for %s, wanted a number", n->path,
+                      bad / n->facts.count, r->name, (double)r->fact[bad],
+                      n->facts.name.text + n->facts.name.at[bad % n->facts.count]);
+}
+
+static basin_status check_relation(const basin_network *n, const basin_relation *r,
+                                   basin_error *error) {
+    BASIN_TRY(basin_network_check_rows(n, r, error));
+    BASIN_TRY(check_columns(n, r, error));
+    BASIN_TRY(check_facts(n, r, error));
+    return check_order(n, r, error);
+}
+
+static basin_status check_names(const basin_network *n, const basin_names *names, const char *what,
+                                basin_error *error) {
+    for (int64_t i = 0; i < names->count; i++) {
+        int64_t begin = names->at[i], end = names->at[i + 1];
+        if (begin < 0 || end <= begin || end > names->at[names->count] || names->text[end - 1] != 0)
+            return basin_fail(error, BASIN_BAD_FILE,
+                              "%s: %s %" PRId64 " runs from byte %" PRId64 " to %" PRId64, n->path,
+                              what, i, begin, end);
+    }
+    return BASIN_OK;
+}
+
+static basin_status check_labels(const basin_network *n, basin_error *error) {
+    for (int64_t i = 0; n->label && i < n->nodes; i++)
+        if (n->label[i] < -1 || n->label[i] > INT16_MAX)
+            return basin_fail(error, BASIN_BAD_FILE,
+                              "%s: the label of node %" PRId64 " is %d, wanted -1, 0, 1, ...",
+                              n->path, i, n->label[i]);
+    return BASIN_OK;
+}
+
+static basin_status check_masks(const basin_network *n, basin_error *error) {
+    static const char *const name[] = {"train", "val", "test"};
+    const uint8_t *mask[] = {n->train, n->val, n->test};
+    for (int m = 0; m < 3; m++)
+        for (int64_t i = 0; mask[m] && i < n->splits * n->nodes; i++)
+            if (mask[m][i] > 1)
+                return basin_fail(error, BASIN_BAD_FILE,
+                                  "%s: node %" PRId64 " of split %" PRId64
+                                  " has %d in the %s mask, wanted 0 or 1",
+                                  n->path, i % n->nodes, i / n->nodes, mask[m][i], name[m]);
+    return BASIN_OK;
+}
+
+basin_status basin_network_check_nodes(const basin_network *network, basin_error *error) {
+    BASIN_TRY(check_names(network, &network->id, "id", error));
+    BASIN_TRY(check_names(network, &network->column, "column name", error));
+    BASIN_TRY(check_names(network, &network->class_name, "class name", error));
+    BASIN_TRY(check_labels(network, error));
+    return check_masks(network, error);
+}
+
+basin_status basin_network_check_tables(const basin_network *network, basin_error *error) {
+    for (int r = 0; r < network->relations; r++)
+        BASIN_TRY(check_relation(network, &network->relation[r], error));
+    return basin_network_check_nodes(network, error);
+}
+
+int64_t basin_network_first_gap(const basin_network *network) {
+    int64_t count = network->feature ? network->nodes * network->features : 0;
+    int64_t bad = basin_team_find(find_no_number, network->feature, count, 0);
+    return bad == count ? -1 : bad;
+}
+
+basin_status basin_network_fail_gap(const basin_network *network, int64_t at, basin_error *error) {
+    int64_t node = at / network->features, column = at % network->features;
+    char text[BASIN_NODE_TEXT];
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "%s: feature %" PRId64 "%s%s of node %s is %s, wanted a number (the option "
+                      "missing: zero or mean fills such gaps)",
+                      network->path, column, network->column.count ? " " : "",
+                      network->column.count ? network->column.text + network->column.at[column]
+                                            : "",
+                      basin_network_id(network, node, text),
+                      isnan(network->feature[at]) ? "missing or NaN" : "infinite");
+}
+
+basin_status basin_network_check(const basin_network *network, basin_error *error) {
+    basin_status status = basin_network_check_tables(network, error);
+    int64_t gap = status ? -1 : basin_network_first_gap(network);
+    return gap < 0 ? status : basin_network_fail_gap(network, gap, error);
+}
+
+/* ---- from arrays ---- */
+
+static const char PATH[] = "arrays"; /* what errors call them */
+
+static basin_status check(const basin_network_arrays *a, basin_error *error) {
+    if (a->feature && a->features < 1)
+        return basin_fail(error, BASIN_BAD_SHAPE, "%s: %lld features a node, wanted some", PATH,
+                          (long long)a->features);
+    if (a->relations < 1 || !a->edges)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: %d relations, wanted at least one", PATH,
+                          a->relations);
+    for (int r = 0; r < a->relations; r++) {
+        const basin_edges *e = &a->edges[r];
+        bool whole = e->dtype == BASIN_I32 || e->dtype == BASIN_I64;
+        if (e->count < 0 || e->stride < 1 || !whole || (e->count && (!e->from || !e->to)))
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "%s: relation %d has %lld edges of type %s, %lld apart; wanted "
+                              "arrays from and to of I32 or I64, at least 1 apart",
+                              PATH, r, (long long)e->count, basin_dtype_name(e->dtype),
+                              (long long)e->stride);
+    }
+    return BASIN_OK;
+}
+
+static basin_tensor borrow(const void *data, basin_dtype dtype, basin_shape shape) {
+    return basin_tensor_borrow(data, dtype, shape);
+}
+
+static basin_status set_columns(basin_network *n, const basin_network_arrays *a,
+                                basin_error *error) {
+    basin_names_builder names = {0};
+    basin_status status = BASIN_OK;
+    for (int64_t f = 0; a->feature && a->column && f < a->features && !status; f++)
+        status = basin_names_add(&names, a->column[f], strlen(a->column[f]), error);
+    n->column = names.names;
+    return status;
+}
+
+static basin_status set_nodes(basin_network *n, const basin_network_arrays *a,
+                              const basin_network_options *options, basin_error *error) {
+    if (a->feature) {
+        basin_tensor x = borrow(a->feature, BASIN_F32, BASIN_SHAPE(a->nodes, a->features));
+        BASIN_TRY(basin_network_set_features(n, &x, options, error));
+    }
+    BASIN_TRY(set_columns(n, a, error));
+    if (a->label) {
+        basin_tensor y = borrow(a->label, BASIN_I32, BASIN_SHAPE(a->nodes));
+        BASIN_TRY(basin_network_set_label_tensor(n, &y, options, error));
+    }
+    return BASIN_OK;
+}
+
+static basin_status set_parts(basin_network *n, const basin_network_arrays *a, basin_error *error) {
+    const uint8_t *const mask[] = {a->train, a->val, a->test};
+    static const char *const name[] = {"train", "val", "test"};
+    for (int p = 0; p < 3; p++) {
+        if (!mask[p]) continue;
+        basin_tensor m = borrow(mask[p], BASIN_U8, BASIN_SHAPE(a->nodes));
+        BASIN_TRY(basin_network_set_masks(n, name[p], &m, error));
+    }
+    return BASIN_OK;
+}
+
+static basin_status add_relations(basin_network *n, const basin_network_arrays *a,
+                                  const basin_network_options *options, basin_error *error) {
+    for (int r = 0; r < a->relations; r++) {
+        char number[32];
+        snprintf(number, sizeof number, a->relations > 1 ? "relation %d" : "homo", r);
+        const char *name = a->name && a->name[r] ? a->name[r] : number;
+        BASIN_TRY(basin_network_add_relation(n, name, &a->edges[r], options, error));
+    }
+    if (basin_network_main_relation(n) < 0) BASIN_TRY(basin_network_add_union(n, error));
+    return BASIN_OK;
+}
+
+static basin_status make(basin_network **network, const basin_network_arrays *a,
+                         const basin_network_options *o, basin_error *error) {
+    basin_network_options how;
+    basin_status status = basin_schema_settle(&how, o, PATH, error);
+    how.missing = BASIN_MISSING_KEEP; /* until the schema is known */
+    if (!status) status = check(a, error);
+    if (!status) status = basin_network_new(network, PATH, a->nodes, error);
+    if (!status) status = set_nodes(*network, a, &how, error);
+    if (!status) status = set_parts(*network, a, error);
+    if (!status) status = add_relations(*network, a, &how, error);
+    return status ? status : basin_network_finish(*network, o, error);
+}
+
+basin_status basin_network_from_arrays(basin_network **network, const basin_network_arrays *arrays,
+                                       const basin_network_options *options, basin_error *error) {
+    *network = NULL;
+    basin_status status = make(network, arrays, basin_network_options_or(options), error);
+    if (status) {
+        basin_network_free(*network);
+        *network = NULL;
+    }
+    return status;
 }

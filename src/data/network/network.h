@@ -5,16 +5,10 @@
 
 #include <string.h>
 
+#include "base/dictionary.h"
 #include "basin/io.h"
 #include "basin/pairs.h"
 #include "basin/tasks/network.h"
-
-/* Text by number: entry i is the string at text + at[i]; `at` has one more, the end. */
-typedef struct basin_names {
-    int64_t count; /* 0: none */
-    int64_t *at;   /* [count + 1] */
-    char *text;    /* [at[count]], each entry ends with a zero byte */
-} basin_names;
 
 typedef struct basin_relation {
     char *name;
@@ -388,18 +382,5 @@ basin_status basin_network_pairs_apart(basin_pairs *pairs, const basin_network *
 void basin_network_add_note(basin_network *network, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 basin_status basin_network_check_note(const basin_network *network, basin_error *error);
-
-/* Names collected one by one. */
-typedef struct basin_names_builder {
-    basin_names names;
-    size_t at_capacity, text_capacity;
-} basin_names_builder;
-
-basin_status basin_names_add(basin_names_builder *builder, const char *text, size_t length,
-                             basin_error *error);
-/* Whether they are 0, 1, .. */
-bool basin_names_are_numbers(const basin_names *names);
-basin_status basin_names_copy(basin_names *to, const basin_names *from, basin_error *error);
-void basin_names_free(basin_names *names);
 
 #endif

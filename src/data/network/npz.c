@@ -18,9 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "base/text.h"
-#include "data/network/csv/column.h"
+#include "base/try.h"
+#include "data/network/csv/table.h"
 
 static const basin_tensor *find_either(const basin_bundle *bundle, const char *name,
                                        const char *other) {
@@ -85,8 +85,7 @@ static basin_status read_column(float *cell, double *time, const basin_network *
     const basin_tensor *t;
     snprintf(key, sizeof key, "edge%.140s.%.140s", edges + strlen("edges"),
              n->schema->edges.column[c].name);
-    basin_status status = basin_bundle_get(&t, bundle, key, error);
-    if (status) return status;
+    BASIN_TRY(basin_bundle_get(&t, bundle, key, error));
     if (basin_shape_count(t->shape) != count)
         return basin_fail(error, BASIN_BAD_SHAPE,
                           "%s: %s has %" PRId64 " numbers, wanted one for each of %" PRId64
@@ -132,8 +131,7 @@ static basin_status take_facts(basin_network *n, const basin_bundle *bundle, con
     int64_t F = n->facts.count;
     basin_relation *r = &n->relation[n->relations - 1];
     snprintf(name, sizeof name, "fact%.280s", key + strlen("edges"));
-    basin_status status = basin_bundle_get(&t, bundle, name, error);
-    if (status) return status;
+    BASIN_TRY(basin_bundle_get(&t, bundle, name, error));
     if (t->dtype != BASIN_F32 || !basin_shape_equal(t->shape, BASIN_SHAPE(edges->count, F)))
         return basin_fail(error, BASIN_BAD_SHAPE,
                           "%s: %s is %s %s, wanted F32 [%" PRId64 ", %" PRId64 "]", n->path, name,
@@ -141,8 +139,8 @@ static basin_status take_facts(basin_network *n, const basin_bundle *bundle, con
                           edges->count, F);
     if (basin_tensor_first_bad(t) >= 0)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: %s holds NaN or infinity", n->path, name);
-    status = basin_relation_alloc_facts(r, &n->facts, error);
-    for (int64_t i = 0; i < edges->count && !status; i++) {
+    BASIN_TRY(basin_relation_alloc_facts(r, &n->facts, error));
+    for (int64_t i = 0; i < edges->count; i++) {
         const float *fact = (const float *)t->data + i * F;
         int64_t end[] = {basin_whole_at(edges->from, edges->dtype, i * edges->stride),
                          basin_whole_at(edges->to, edges->dtype, i * edges->stride)};
@@ -150,7 +148,7 @@ static basin_status take_facts(basin_network *n, const basin_bundle *bundle, con
         if (!n->directed && end[0] != end[1])
             basin_relation_add_fact(r, end[0], end[1], fact, &n->facts);
     }
-    return status;
+    return BASIN_OK;
 }
 
 /* A schema that was written, and the names of features that it has. */
@@ -228,8 +226,8 @@ static basin_status add_labels(basin_network *n, const basin_bundle *bundle,
     const basin_tensor *y = find_y(bundle);
     const basin_tensor *labelled = basin_bundle_find(bundle, "labelled");
     if (!y) return BASIN_OK;
-    basin_status status = basin_network_set_label_tensor(n, y, o, error);
-    if (status || !labelled) return status;
+    BASIN_TRY(basin_network_set_label_tensor(n, y, o, error));
+    if (!labelled) return BASIN_OK;
     if (basin_shape_count(labelled->shape) != n->nodes)
         return basin_fail(error, BASIN_BAD_SHAPE,
                           "%s: labelled has %" PRId64 " entries, wanted %" PRId64, n->path,

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 #include "data/network/schema/schema.h"
 #include "data/packed.h"
 #include "io/file.h"
@@ -123,9 +123,8 @@ basin_status basin_network_options_check_parts(const basin_network_options *opti
     const wish option[] = {{"missing", o->missing != BASIN_MISSING_ERROR},
                            {"unlabelled_first", o->unlabelled_first > 0},
                            {"split_time", o->split_time}};
-    basin_status status = check_options(o, folder, error);
-    if (!status) status = check_edges(o, folder, false, error);
-    if (status) return status;
+    BASIN_TRY(check_options(o, folder, error));
+    BASIN_TRY(check_edges(o, folder, false, error));
     return refuse(option, sizeof option / sizeof *option, folder, "parts are read as they were cut",
                   error);
 }

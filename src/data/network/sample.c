@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "base/team/team.h"
+#include "base/try.h"
 #include "basin/random.h"
 #include "data/network/network.h"
 
@@ -142,8 +142,7 @@ static void place_kept(const void *context, int64_t first, int64_t last, int pla
 static basin_status induce_relation(basin_network *n, const part *p, const basin_relation *from,
                                     basin_error *error) {
     basin_relation *r;
-    basin_status status = basin_network_new_relation(&r, n, from->name, error);
-    if (status) return status;
+    BASIN_TRY(basin_network_new_relation(&r, n, from->name, error));
     int64_t count = (int64_t)p->count;
     r->row = calloc(p->count + 1, sizeof *r->row);
     if (!r->row) return no_memory(p->whole, error);
@@ -154,18 +153,18 @@ static basin_status induce_relation(basin_network *n, const part *p, const basin
     r->col = basin_array_new((size_t)r->edges, sizeof *r->col);
     if (!r->col) return no_memory(p->whole, error);
     basin_team_run_all(place_kept, &all, count, 256);
-    status = basin_relation_tidy(r, count, false, error);
-    return status ? status : basin_relation_copy_facts(r, from, p->node, count, &n->facts, error);
+    BASIN_TRY(basin_relation_tidy(r, count, false, error));
+    return basin_relation_copy_facts(r, from, p->node, count, &n->facts, error);
 }
 
 static basin_status part_network(basin_network **network, const part *p, bool edges,
                                  basin_error *error) {
-    basin_status status = basin_network_new(network, p->whole->path, (int64_t)p->count, error);
-    if (!status) status = gather_nodes(*network, p, error);
-    if (!status) status = basin_facts_copy(&(*network)->facts, &p->whole->facts, error);
-    for (int r = 0; edges && r < p->whole->relations && !status; r++)
-        status = induce_relation(*network, p, &p->whole->relation[r], error);
-    return status;
+    BASIN_TRY(basin_network_new(network, p->whole->path, (int64_t)p->count, error));
+    BASIN_TRY(gather_nodes(*network, p, error));
+    BASIN_TRY(basin_facts_copy(&(*network)->facts, &p->whole->facts, error));
+    for (int r = 0; edges && r < p->whole->relations; r++)
+        BASIN_TRY(induce_relation(*network, p, &p->whole->relation[r], error));
+    return BASIN_OK;
 }
 
 static basin_status finish(basin_network **network, part *p, basin_status status) {
@@ -209,8 +208,8 @@ static void choose(int64_t *chosen, int64_t take, int64_t count, basin_random *r
 
 static basin_status walk_edge(walked *w, part *p, int32_t seen, int64_t sees, bool keep,
                               basin_error *error) {
-    basin_status status = part_add(p, seen, error);
-    if (status || !keep) return status;
+    BASIN_TRY(part_add(p, seen, error));
+    if (!keep) return BASIN_OK;
     if (!basin_array_reserve((void **)&w->edge, &w->capacity, 2 * (w->count + 1), sizeof *w->edge))
         return no_memory(p->whole, error);
     w->edge[2 * w->count] = p->place[seen] - 1;
@@ -240,10 +239,9 @@ static basin_status walk_node(walked *w, part *p, int64_t *chosen, int64_t at, i
         basin_random random = basin_random_start(spec->seed, stream, 0);
         choose(chosen, take, count, &random);
     }
-    basin_status status = BASIN_OK;
-    for (int64_t k = 0; k < take && !status; k++)
-        status = walk_edge(w, p, r->col[first + (all ? k : chosen[k])], at, !spec->induce, error);
-    return status;
+    for (int64_t k = 0; k < take; k++)
+        BASIN_TRY(walk_edge(w, p, r->col[first + (all ? k : chosen[k])], at, !spec->induce, error));
+    return BASIN_OK;
 }
 
 static int64_t widest(const basin_sample_spec *spec) {

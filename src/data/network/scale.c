@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "base/team/processors.h"
 #include "base/team/team.h"
+#include "base/try.h"
 #include "data/network/network.h"
 
 enum { MOST_POINTS = 1001, BINS = 8, KINDS = 7 };
@@ -212,8 +212,7 @@ basin_status basin_scaler_fit(basin_scaler *scale, basin_scaler_kind kind, const
         return basin_fail(error, BASIN_BAD_VALUE, "no training nodes to fit the scaling on");
     if (has_quantiles(kind)) scale->points = count < MOST_POINTS ? count : MOST_POINTS;
     if (kind == BASIN_SCALE_BINS) scale->points = BINS + 1;
-    basin_status status = alloc(scale, error);
-    if (status) return status;
+    BASIN_TRY(alloc(scale, error));
     if (has_mean(kind)) fit_standard(scale, x, node, count);
     if (!has_quantiles(kind)) return BASIN_OK;
     float *column = basin_array_new((size_t)count, sizeof *column);
@@ -300,23 +299,21 @@ basin_status basin_scaler_store(basin_bundle *bundle, const char *prefix, const 
                                 basin_error *error) {
     char key[KEY_TEXT];
     snprintf(key, sizeof key, "%skind", prefix);
-    basin_status status = basin_bundle_meta_set(bundle, key, basin_scaler_name(scale->kind), error);
+    BASIN_TRY(basin_bundle_meta_set(bundle, key, basin_scaler_name(scale->kind), error));
     basin_shape shape = BASIN_SHAPE(scale->features);
-    if (!status && scale->mean) status = put(bundle, prefix, "mean", scale->mean, shape, error);
-    if (!status && scale->factor)
-        status = put(bundle, prefix, "factor", scale->factor, shape, error);
-    if (!status && scale->quantile)
-        status = put(bundle, prefix, "quantile", scale->quantile,
-                     BASIN_SHAPE(scale->features, scale->points), error);
-    return status;
+    if (scale->mean) BASIN_TRY(put(bundle, prefix, "mean", scale->mean, shape, error));
+    if (scale->factor) BASIN_TRY(put(bundle, prefix, "factor", scale->factor, shape, error));
+    if (scale->quantile)
+        BASIN_TRY(put(bundle, prefix, "quantile", scale->quantile,
+                      BASIN_SHAPE(scale->features, scale->points), error));
+    return BASIN_OK;
 }
 
 static basin_status get(const basin_tensor **tensor, const basin_bundle *bundle, const char *prefix,
                         const char *name, int rank, basin_error *error) {
     char key[KEY_TEXT], text[BASIN_SHAPE_TEXT];
     snprintf(key, sizeof key, "%s%s", prefix, name);
-    basin_status status = basin_bundle_get(tensor, bundle, key, error);
-    if (status) return status;
+    BASIN_TRY(basin_bundle_get(tensor, bundle, key, error));
     const basin_tensor *t = *tensor;
     if (t->shape.rank == rank && basin_shape_count(t->shape) > 0 && basin_tensor_first_bad(t) < 0)
         return BASIN_OK;
@@ -352,15 +349,13 @@ basin_status basin_scaler_load(basin_scaler *scale, const basin_bundle *bundle, 
     *scale = (basin_scaler){0};
     snprintf(key, sizeof key, "%skind", prefix);
     const char *kind = basin_bundle_meta(bundle, key);
-    basin_status status = basin_scaler_parse(&scale->kind, kind ? kind : "none", error);
-    if (status || !is_fitted(scale->kind)) return status;
-    if (has_mean(scale->kind)) status = get(&mean, bundle, prefix, "mean", 1, error);
-    if (!status && mean) status = get(&factor, bundle, prefix, "factor", 1, error);
-    if (!status && has_quantiles(scale->kind))
-        status = get(&quantile, bundle, prefix, "quantile", 2, error);
-    if (!status) status = check_sizes(scale, mean, factor, quantile, bundle, prefix, error);
-    if (!status) status = alloc(scale, error);
-    if (status) return status;
+    BASIN_TRY(basin_scaler_parse(&scale->kind, kind ? kind : "none", error));
+    if (!is_fitted(scale->kind)) return BASIN_OK;
+    if (has_mean(scale->kind)) BASIN_TRY(get(&mean, bundle, prefix, "mean", 1, error));
+    if (mean) BASIN_TRY(get(&factor, bundle, prefix, "factor", 1, error));
+    if (has_quantiles(scale->kind)) BASIN_TRY(get(&quantile, bundle, prefix, "quantile", 2, error));
+    BASIN_TRY(check_sizes(scale, mean, factor, quantile, bundle, prefix, error));
+    BASIN_TRY(alloc(scale, error));
     if (mean) copy(scale->mean, mean);
     if (mean) copy(scale->factor, factor);
     if (quantile) copy(scale->quantile, quantile);

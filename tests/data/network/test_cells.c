@@ -2,7 +2,7 @@
  * of their cells. */
 #include <math.h>
 
-#include "data/network/csv/cell.h"
+#include "data/network/csv/table.h"
 #include "data/network/networks.h"
 #include "data/network/schema/schema.h"
 #include "support/comma.h"

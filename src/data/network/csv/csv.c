@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 #include "data/network/csv/table.h"
 
 enum { CATEGORIES = 32 };
@@ -116,30 +116,29 @@ static basin_status name_tables(basin_tables *j) {
 }
 
 static basin_status make_network(basin_tables *j) {
-    basin_status status = basin_tables_begin_base(j);
-    if (!status) status = basin_tables_see_nodes(j);
-    if (!status) status = basin_tables_see_facts(j);
-    if (!status) status = basin_tables_settle(j);
-    if (!status && j->o->scratch && j->schema->cells)
-        status = basin_fail(j->error, BASIN_UNSUPPORTED,
-                            "%s: edges carry more than their ends (amounts, times, kinds), which "
-                            "edges in files do not; wanted the option drop for these columns",
-                            j->table[0].source->path);
-    if (!status) status = basin_tables_find_time(j);
-    if (!status) status = basin_tables_read_edges(j);
-    if (status) return status;
+    BASIN_TRY(basin_tables_begin_base(j));
+    BASIN_TRY(basin_tables_see_nodes(j));
+    BASIN_TRY(basin_tables_see_facts(j));
+    BASIN_TRY(basin_tables_settle(j));
+    if (j->o->scratch && j->schema->cells)
+        BASIN_TRY(basin_fail(j->error, BASIN_UNSUPPORTED,
+                             "%s: edges carry more than their ends (amounts, times, kinds), which "
+                             "edges in files do not; wanted the option drop for these columns",
+                             j->table[0].source->path));
+    BASIN_TRY(basin_tables_find_time(j));
+    BASIN_TRY(basin_tables_read_edges(j));
     const char *path = j->table[0].source->path;
     int64_t nodes = j->id.names.names.count;
     if (nodes == 0 || (j->relation.names.names.count == 0 && !j->node_tables))
         return basin_fail(j->error, BASIN_BAD_FILE, "%s: no row below the header", path);
-    status = basin_tables_number_classes(j);
-    if (!status) status = basin_network_new(&j->network, path, nodes, j->error);
-    if (!status) status = name_tables(j);
-    if (!status) status = make_nodes(j);
-    if (!status) status = make_relations(j);
-    if (!status) note_repeats(j);
-    if (!status) status = basin_tables_join_base(j);
-    return status ? status : basin_network_check_note(j->network, j->error);
+    BASIN_TRY(basin_tables_number_classes(j));
+    BASIN_TRY(basin_network_new(&j->network, path, nodes, j->error));
+    BASIN_TRY(name_tables(j));
+    BASIN_TRY(make_nodes(j));
+    BASIN_TRY(make_relations(j));
+    note_repeats(j);
+    BASIN_TRY(basin_tables_join_base(j));
+    return basin_network_check_note(j->network, j->error);
 }
 
 static void tables_free(basin_tables *j) {

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <strings.h>
 
-#include "base/memory.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "data/network/csv/table.h"
 
 /* The usual names, by blanks, the best first. */
@@ -150,8 +150,7 @@ static basin_status read_node_header(basin_tables *j, basin_table_file *t,
 static basin_status read_header(basin_tables *j, basin_table_file *t,
                                 const basin_table_rows *rows) {
     const basin_schema_column *type = known_role(j, true, BASIN_COLUMN_RELATION);
-    basin_status status = keep_names(j, t, rows);
-    if (status) return status;
+    BASIN_TRY(keep_names(j, t, rows));
     t->from =
         find_role(j, rows, j->o->source, known_role(j, true, BASIN_COLUMN_SOURCE), usual_from);
     t->to = find_role(j, rows, j->o->target, known_role(j, true, BASIN_COLUMN_TARGET), usual_to);
@@ -246,8 +245,7 @@ static basin_status find_feature(basin_tables *j, basin_column **found, const ch
 
 static basin_status bind_column(basin_tables *j, const basin_schema_column *known) {
     basin_column *found;
-    basin_status status = find_feature(j, &found, known->name);
-    if (status) return status;
+    BASIN_TRY(find_feature(j, &found, known->name));
     if (!found)
         return basin_tables_fail_absent(j, NULL, known->name,
                                         "with which the detector was trained");
@@ -258,30 +256,28 @@ static basin_status bind_column(basin_tables *j, const basin_schema_column *know
 static basin_status bind_schema(basin_tables *j) {
     const basin_schema *s = j->known;
     const basin_schema_column *type = known_role(j, true, BASIN_COLUMN_RELATION);
-    basin_status status = BASIN_OK;
-    for (size_t i = 0; i < s->nodes.columns && !status; i++)
+    for (size_t i = 0; i < s->nodes.columns; i++)
         if (basin_column_is_feature(s->nodes.column[i].type))
-            status = bind_column(j, &s->nodes.column[i]);
-    if (!status && type && !j->o->edge_type && !is_there(j, type->name, true, false))
-        status = basin_tables_fail_absent(j, NULL, type->name,
-                                          "for relations, with which the detector was trained");
-    for (int t = 0; t < j->tables && !status; t++)
+            BASIN_TRY(bind_column(j, &s->nodes.column[i]));
+    if (type && !j->o->edge_type && !is_there(j, type->name, true, false))
+        BASIN_TRY(basin_tables_fail_absent(j, NULL, type->name,
+                                           "for relations, with which the detector was trained"));
+    for (int t = 0; t < j->tables; t++)
         for (size_t i = 0; i < j->table[t].columns; i++) {
             basin_column *c = &j->table[t].column[i];
             c->feature = c->feature && c->known;
         }
-    return status;
+    return BASIN_OK;
 }
 
 /* A feature that is there twice could not be told apart by its name. */
 static basin_status check_twice(basin_tables *j) {
     basin_column *found;
-    basin_status status = BASIN_OK;
-    for (int t = 0; t < j->tables && !status; t++)
-        for (size_t i = 0; i < j->table[t].columns && !status; i++)
+    for (int t = 0; t < j->tables; t++)
+        for (size_t i = 0; i < j->table[t].columns; i++)
             if (j->table[t].column[i].feature)
-                status = find_feature(j, &found, j->table[t].name[i]);
-    return status;
+                BASIN_TRY(find_feature(j, &found, j->table[t].name[i]));
+    return BASIN_OK;
 }
 
 /* ---- all tables ---- */
@@ -317,4 +313,130 @@ basin_status basin_tables_read_headers(basin_tables *j, const basin_csv_source *
     if (!status) status = check_edges(j);
     if (!status) status = j->known && j->known->named ? bind_schema(j) : check_twice(j);
     return status ? status : basin_tables_bind_facts(j);
+}
+
+/* ---- what a reader says: one line a kind of column, and what did not fit the schema ---- */
+
+/* Columns of one table, by what became of them. */
+typedef struct lists {
+    basin_list text, date, mark, comma, mixed, label, out, unused, unread;
+} lists;
+
+static void add(basin_list *list, const char *name, const char *format, int64_t number) {
+    char text[200];
+    int length = snprintf(text, sizeof text, "%.100s", name);
+    if (format) snprintf(text + length, sizeof text - (size_t)length, format, (long long)number);
+    basin_list_add(list, text);
+}
+
+static void sort_known(basin_tables *j, lists *l, const basin_column *c, const char *of) {
+    if (c->other)
+        basin_network_add_note(j->network,
+                               "%scolumn '%s': %" PRId64 " rows with values that training did not "
+                               "know ('%s'), taken as other",
+                               of, c->name, c->other, c->unseen);
+    if (c->type != BASIN_COLUMN_DROPPED) return;
+    bool before = basin_schema_find(&j->known->nodes, c->name);
+    add(before ? &l->out : &l->unused, c->name, before ? " (as in training)" : NULL, 0);
+}
+
+static void sort_column(basin_tables *j, lists *l, const basin_column *c) {
+    if (c->type == BASIN_COLUMN_CATEGORY)
+        add(&l->text, c->name, " (%lld)", c->category.names.names.count);
+    if (c->type == BASIN_COLUMN_DATE) add(&l->date, c->name, c->epoch ? " (epoch)" : NULL, 0);
+    if (c->type == BASIN_COLUMN_NUMBER && c->comma) add(&l->comma, c->name, NULL, 0);
+    if (c->type == BASIN_COLUMN_NUMBER && c->marks) add(&l->mark, c->name, NULL, 0);
+    if (c->type == BASIN_COLUMN_NUMBER && c->currencies) add(&l->mixed, c->name, NULL, 0);
+    if (c->feature && c->type == BASIN_COLUMN_DROPPED)
+        add(&l->out, c->name, c->cells ? " (more than %lld values)" : " (empty)", j->rules.most);
+}
+
+static void note_unknown(basin_tables *j) {
+    const basin_unknown_ends *u = &j->unknown;
+    if (u->edges)
+        basin_network_add_note(j->network,
+                               "edges: %" PRId64 " left out: an end is in no file of nodes ('%s')",
+                               u->edges, u->first);
+    if (u->nodes)
+        basin_network_add_note(j->network,
+                               "edges: %" PRId64 " nodes added that are in no file of nodes ('%s')",
+                               u->nodes, u->first);
+    if (j->unnamed && j->unnamed < (int64_t)j->edge_count)
+        basin_network_add_note(j->network,
+                               "edges: %" PRId64 " without a relation are one of their own, called "
+                               "'" BASIN_RELATION_EMPTY "'",
+                               j->unnamed);
+    if (j->filled)
+        basin_network_add_note(j->network,
+                               "edges: %" PRId64 " gaps filled with the mean of their column: rows "
+                               "are added up, so that those of nodes alone can be kept",
+                               j->filled);
+    if (j->late)
+        basin_network_add_note(j->network, "edges: %" PRId64 " left out: later than %s", j->late,
+                               j->o->until);
+}
+
+/* How a file was read. */
+static void note_table(basin_tables *j, const basin_table_file *t, const char *of) {
+    if (t->headerless)
+        basin_network_add_note(j->network,
+                               "%s%s has no header: taken as a list of edges, source and target "
+                               "first",
+                               of, t->source->path);
+    if (t->latin)
+        basin_network_add_note(j->network, "%s%s holds text that is not UTF-8, taken as Latin-1",
+                               of, t->source->path);
+    if (t->edges && t->type >= 0 && !j->o->edge_type && !j->known)
+        basin_network_add_note(j->network,
+                               "edges: by its name column '%s' tells relations, not a fact of an "
+                               "edge; the relation column 'none' reads it as one",
+                               t->name[t->type]);
+}
+
+static void sort_table(basin_tables *j, lists *l, const basin_table_file *t) {
+    bool known = j->known && j->known->named;
+    for (size_t i = 0; i < t->columns; i++) {
+        const basin_column *c = &t->column[i];
+        if (!*c->name && c->type == BASIN_COLUMN_DROPPED && !c->feature) {
+            add(&l->out, "column", " %lld (no name)", (int64_t)i + 1);
+            continue;
+        }
+        if (t->edges && c->type == BASIN_COLUMN_DROPPED && !t->fact[i])
+            add(&l->unread, c->name,
+                basin_tables_is_label(j, c->name) ? " (by its name a label)" : NULL, 0);
+        if (t->edges && t->fact[i] != c) continue; /* the first table's is said */
+        sort_column(j, l, c);
+        if (!t->edges && !known && basin_column_is_feature(c->type) &&
+            basin_tables_is_label(j, c->name))
+            add(&l->label, c->name, NULL, 0);
+        if (known && (!t->edges || c->known)) sort_known(j, l, c, t->edges ? "edges: " : "");
+    }
+}
+
+static void note_columns(basin_tables *j, const basin_table_file *t) {
+    const char *of = t->edges ? "edges: " : "";
+    lists l = {0};
+    note_table(j, t, of);
+    sort_table(j, &l, t);
+    const struct {
+        const basin_list *list;
+        const char *what;
+    } line[] = {{&l.text, t->edges ? "text, a share a value" : "text, one feature a value"},
+                {&l.date, "dates, as days since 1970"},
+                {&l.mark, "numbers written with separators, currency or %"},
+                {&l.comma, "numbers with a decimal comma"},
+                {&l.mixed, "several currencies in one column, not converted"},
+                {&l.label, "features that have the usual name of labels; one that tells the answer "
+                           "is to be left out (drop)"},
+                {&l.out, "columns left out"},
+                {&l.unused, "columns not used, since training did not have them"},
+                {&l.unread, "columns not read"}};
+    for (size_t i = 0; i < sizeof line / sizeof *line; i++)
+        if (line[i].list->count)
+            basin_network_add_note(j->network, "%s%s: %s", of, line[i].what, line[i].list->text);
+}
+
+void basin_tables_note(basin_tables *j) {
+    for (int t = 0; t < j->tables; t++) note_columns(j, &j->table[t]);
+    note_unknown(j);
 }

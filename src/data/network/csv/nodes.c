@@ -3,10 +3,82 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <strings.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 #include "data/network/csv/table.h"
+
+/* ---- labels that are classes by any name ---- */
+
+static bool is_none(const char *text) {
+    double value;
+    return basin_cell_missing(text) || (basin_cell_number(&value, text) && value == -1);
+}
+
+basin_status basin_tables_see_class(basin_tables *j, const char *text) {
+    int32_t number;
+    return is_none(text) ? BASIN_OK : basin_dictionary_add(&j->class_name, &number, text, j->error);
+}
+
+int32_t basin_tables_class(const basin_tables *j, const char *text) {
+    return is_none(text) ? -1 : basin_dictionary_find(&j->class_name, text);
+}
+
+static int basin_compare_text(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int by_number(const void *a, const void *b) {
+    double x = 0, y = 0;
+    (void)basin_cell_number(&x, *(const char *const *)a);
+    (void)basin_cell_number(&y, *(const char *const *)b);
+    return x != y ? (x > y) - (x < y) : basin_compare_text(a, b);
+}
+
+static bool are_numbers(const char *const *name, int64_t count) {
+    double value;
+    for (int64_t i = 0; i < count; i++)
+        if (!basin_cell_number(&value, name[i])) return false;
+    return true;
+}
+
+/* The names that a network to add to has, as many as its labels where they go by number. */
+static basin_status begin_classes(basin_dictionary *sorted, const basin_network *base,
+                                  basin_error *error) {
+    int64_t count = base ? basin_network_greatest_label(base) + 1 : 0;
+    if (base && base->class_name.count > count) count = base->class_name.count;
+    for (int64_t i = 0; i < count; i++) {
+        char text[BASIN_NODE_TEXT];
+        int32_t number;
+        BASIN_TRY(basin_dictionary_add(sorted, &number, basin_network_class(base, (int32_t)i, text),
+                                       error));
+    }
+    return BASIN_OK;
+}
+
+basin_status basin_tables_number_classes(basin_tables *j) {
+    const basin_names *names = &j->class_name.names.names;
+    basin_dictionary sorted = {0};
+    const char **name = basin_array_new((size_t)names->count, sizeof *name);
+    if (!name) return basin_tables_no_memory(j, j->table[0].source->path);
+    for (int64_t i = 0; i < names->count; i++) name[i] = names->text + names->at[i];
+    bool numbers = are_numbers(name, names->count);
+    qsort(name, (size_t)names->count, sizeof *name, numbers ? by_number : basin_compare_text);
+    const basin_network *base = j->o->base;
+    bool named = base && (j->o->classes || base->class_name.count);
+    basin_status status = begin_classes(&sorted, named ? base : NULL, j->error);
+    for (int64_t i = 0; i < names->count && !status; i++) {
+        int32_t number;
+        status = basin_dictionary_add(&sorted, &number, name[i], j->error);
+    }
+    free(name);
+    basin_dictionary_free(&j->class_name);
+    j->class_name = sorted;
+    return status;
+}
+
+/* ---- the first pass ---- */
 
 /* ---- the first pass ---- */
 
@@ -18,8 +90,7 @@ static basin_status see_node(basin_tables *j, int t, const basin_table_rows *row
         return basin_fail(j->error, BASIN_BAD_FILE,
                           "%s: line %" PRId64 ": column '%s' is empty, wanted the id of a node",
                           rows->path, rows->line, rows->name[table->id]);
-    basin_status status = basin_dictionary_add(&j->id, &node, id, j->error);
-    if (status) return status;
+    BASIN_TRY(basin_dictionary_add(&j->id, &node, id, j->error));
     if (node < j->base_nodes)
         return basin_fail(j->error, BASIN_BAD_FILE,
                           "%s: line %" PRId64 ": node '%s' is in %s already", rows->path,
@@ -35,12 +106,12 @@ static basin_status see_node(basin_tables *j, int t, const basin_table_rows *row
                           "second time",
                           rows->path, rows->line, id);
     j->seen[node] = t + 1;
-    for (size_t i = 0; i < table->columns && !status; i++)
-        status = basin_column_see(&table->column[i], rows, basin_table_rows_field(rows, i),
-                                  &j->rules, j->error);
-    if (!status && table->label >= 0 && j->o->classes)
-        status = basin_tables_see_class(j, basin_table_rows_field(rows, (size_t)table->label));
-    return status ? status : basin_tables_check_room(j, rows->path);
+    for (size_t i = 0; i < table->columns; i++)
+        BASIN_TRY(basin_column_see(&table->column[i], rows, basin_table_rows_field(rows, i),
+                                   &j->rules, j->error));
+    if (table->label >= 0 && j->o->classes)
+        BASIN_TRY(basin_tables_see_class(j, basin_table_rows_field(rows, (size_t)table->label)));
+    return basin_tables_check_room(j, rows->path);
 }
 
 static basin_status see_table(basin_tables *j, int t) {
@@ -58,30 +129,28 @@ static basin_status see_table(basin_tables *j, int t) {
 }
 
 basin_status basin_tables_see_nodes(basin_tables *j) {
-    basin_status status = BASIN_OK;
-    for (int t = 0; t < j->tables && !status; t++)
-        if (!j->table[t].edges) status = see_table(j, t);
-    return status;
+    for (int t = 0; t < j->tables; t++)
+        if (!j->table[t].edges) BASIN_TRY(see_table(j, t));
+    return BASIN_OK;
 }
 
 /* ---- what columns become ---- */
 
 basin_status basin_tables_settle(basin_tables *j) {
     if (j->known && j->known->named) return basin_schema_copy(&j->schema, j->known, j->error);
-    basin_status status = basin_schema_new(&j->schema, j->error);
-    if (status) return status;
+    BASIN_TRY(basin_schema_new(&j->schema, j->error));
     j->schema->directed = j->o->directed;
     if (j->o->missing != BASIN_MISSING_KEEP) j->schema->missing = j->o->missing;
     j->schema->unknown = j->o->unknown;
     if (j->o->date_format && !(j->schema->date_format = basin_string_copy(j->o->date_format)))
         return basin_tables_no_memory(j, j->table[0].source->path);
-    for (int t = 0; t < j->tables && !status; t++) {
+    for (int t = 0; t < j->tables; t++) {
         basin_table_file *table = &j->table[t];
-        for (size_t i = 0; !table->edges && i < table->columns && !status; i++)
-            status = basin_column_settle(&table->column[i], j->schema, &j->schema->nodes,
-                                         table->source->path, &j->rules, j->error);
+        for (size_t i = 0; !table->edges && i < table->columns; i++)
+            BASIN_TRY(basin_column_settle(&table->column[i], j->schema, &j->schema->nodes,
+                                          table->source->path, &j->rules, j->error));
     }
-    return status ? status : basin_tables_settle_facts(j);
+    return basin_tables_settle_facts(j);
 }
 
 /* ---- the second pass ---- */
@@ -123,11 +192,11 @@ static basin_status alloc_nodes(basin_tables *j) {
         labels = labels || at->label >= 0;
         masks = masks || at->split >= 0 || at->mask[0] >= 0 || at->mask[1] >= 0 || at->mask[2] >= 0;
     }
-    basin_status status = basin_schema_names(&n->column, j->schema, j->error);
-    if (!status && j->schema->features)
-        status = basin_network_alloc_features(n, j->schema->features, j->o, j->error);
-    if (!status && n->feature) empty_rows(n->feature, j->schema, n->nodes);
-    return status ? status : alloc_labels(j, labels, masks);
+    BASIN_TRY(basin_schema_names(&n->column, j->schema, j->error));
+    if (j->schema->features)
+        BASIN_TRY(basin_network_alloc_features(n, j->schema->features, j->o, j->error));
+    if (n->feature) empty_rows(n->feature, j->schema, n->nodes);
+    return alloc_labels(j, labels, masks);
 }
 
 static basin_status fill_split(basin_tables *j, const basin_table_file *t,
@@ -181,8 +250,7 @@ static basin_status fill_node(basin_tables *j, const basin_table_file *t,
                               const basin_table_rows *rows) {
     int32_t node = basin_dictionary_find(&j->id, basin_table_rows_field(rows, (size_t)t->id));
     if (node < 0) return basin_table_rows_fail_changed(rows, j->error);
-    basin_status status = t->label >= 0 ? fill_label(j, t, rows, node) : BASIN_OK;
-    if (status) return status;
+    BASIN_TRY(t->label >= 0 ? fill_label(j, t, rows, node) : BASIN_OK);
     if (j->network->feature) {
         float *x = j->network->feature + (int64_t)node * j->network->features;
         for (size_t i = 0; i < t->columns; i++)
@@ -219,9 +287,9 @@ static basin_status fill_added(basin_tables *j) {
 }
 
 basin_status basin_tables_fill_nodes(basin_tables *j) {
-    basin_status status = alloc_nodes(j);
-    for (int t = 0; t < j->tables && !status; t++)
-        if (!j->table[t].edges) status = fill_table(j, &j->table[t]);
-    if (!status) status = fill_added(j);
-    return status ? status : basin_tables_fill_base(j);
+    BASIN_TRY(alloc_nodes(j));
+    for (int t = 0; t < j->tables; t++)
+        if (!j->table[t].edges) BASIN_TRY(fill_table(j, &j->table[t]));
+    BASIN_TRY(fill_added(j));
+    return basin_tables_fill_base(j);
 }

@@ -9,7 +9,6 @@
  * Lists of edges come without a header as well: where the first line that is no comment (#) has two
  * to four numbers, the first two of them whole, the columns are called src, dst, "column 3", ..
  * Where the caller says that there is none, two or three columns are src, dst and relation. */
-#include "data/network/csv/rows.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -19,6 +18,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "data/network/csv/table.h"
 
 enum { BUFFER = 1 << 18, MOST_FIELDS = 1 << 20, MOST_BYTES = 1 << 26 };
 

@@ -10,6 +10,238 @@
 #include "data/network/parts/parts.h"
 #include "io/file.h"
 
+/* ---- which part a node is in: streams and ranges ---- */
+
+void basin_cut_relations(int *first, int *end, const basin_network *network) {
+    int all = basin_network_main_relation(network);
+    *first = all < 0 ? 0 : all;
+    *end = all < 0 ? network->relations : all + 1;
+}
+
+int64_t basin_cut_degree(const basin_network *network, int64_t node) {
+    int first, end;
+    int64_t degree = 0;
+    basin_cut_relations(&first, &end, network);
+    for (int r = first; r < end; r++)
+        degree += network->relation[r].row[node + 1] - network->relation[r].row[node];
+    return degree;
+}
+
+static int64_t weight_of(const basin_network *network, int64_t node) {
+    return BASIN_NODE_EDGES + basin_cut_degree(network, node);
+}
+
+static int64_t weigh(const basin_network *network) {
+    int64_t sum = 0;
+    for (int64_t i = 0; i < network->nodes; i++) sum += weight_of(network, i);
+    return sum;
+}
+
+void basin_cut_by_range(uint16_t *part, const basin_network *network, int64_t parts) {
+    double all = (double)weigh(network), before = 0;
+    for (int64_t i = 0; i < network->nodes; i++) {
+        double w = (double)weight_of(network, i);
+        int64_t p = (int64_t)((before + w / 2) / all * (double)parts);
+        part[i] = (uint16_t)(p < parts ? p : parts - 1);
+        before += w;
+    }
+}
+
+/* ---- greedy ---- */
+
+enum { PASSES = 4, NOWHERE = UINT16_MAX };
+
+typedef struct stream {
+    const basin_network *network;
+    uint16_t *part;
+    int64_t parts;
+    double *weight, *nodes; /* [parts] of what is there */
+    double weight_room, node_room;
+    int64_t *seen; /* [parts] neighbours of the node in question */
+} stream;
+
+static void count_seen(stream *s, int64_t node) {
+    int first, end;
+    memset(s->seen, 0, (size_t)s->parts * sizeof *s->seen);
+    basin_cut_relations(&first, &end, s->network);
+    for (int r = first; r < end; r++) {
+        const basin_relation *relation = &s->network->relation[r];
+        for (int64_t e = relation->row[node]; e < relation->row[node + 1]; e++) {
+            uint16_t p = s->part[relation->col[e]];
+            if (p != NOWHERE && relation->col[e] != node) s->seen[p]++;
+        }
+    }
+}
+
+static double load_of(const stream *s, int64_t p) {
+    double a = s->weight[p] / s->weight_room, b = s->nodes[p] / s->node_room;
+    return a > b ? a : b;
+}
+
+/* Most neighbours times what is free; of equals, the part with most room. */
+static int64_t best_part(const stream *s) {
+    int64_t best = 0;
+    double value = -1, least = 0;
+    for (int64_t p = 0; p < s->parts; p++) {
+        double load = load_of(s, p), here = load < 1 ? (double)s->seen[p] * (1 - load) : -load;
+        if (here > value || p == 0 || (here == value && load < least)) /* the first counts, too */
+            best = p, value = here, least = load;
+    }
+    return best;
+}
+
+static void put(stream *s, int64_t node, int64_t p, double sign) {
+    s->weight[p] += sign * (double)weight_of(s->network, node);
+    s->nodes[p] += sign;
+}
+
+static void run_pass(stream *s) {
+    for (int64_t i = 0; i < s->network->nodes; i++) {
+        if (s->part[i] != NOWHERE) put(s, i, s->part[i], -1);
+        count_seen(s, i);
+        int64_t p = best_part(s);
+        s->part[i] = (uint16_t)p;
+        put(s, i, p, 1);
+    }
+}
+
+basin_status basin_cut_by_stream(uint16_t *part, const basin_network *network, int64_t parts,
+                                 basin_error *error) {
+    const double slack = 1.05;
+    stream s = {.network = network, .part = part, .parts = parts};
+    s.weight = calloc((size_t)parts, sizeof *s.weight);
+    s.nodes = calloc((size_t)parts, sizeof *s.nodes);
+    s.seen = calloc((size_t)parts, sizeof *s.seen);
+    s.weight_room = slack * (double)weigh(network) / (double)parts;
+    s.node_room = slack * (double)network->nodes / (double)parts + 1;
+    basin_status status =
+        s.weight && s.nodes && s.seen
+            ? BASIN_OK
+            : basin_fail(error, BASIN_NO_MEMORY, "out of memory for %lld parts", (long long)parts);
+    for (int64_t i = 0; i < network->nodes; i++) part[i] = NOWHERE;
+    for (int i = 0; i < PASSES && !status; i++) run_pass(&s);
+    free(s.weight), free(s.nodes), free(s.seen);
+    return status;
+}
+
+/* ---- by METIS ---- */
+
+typedef int32_t whole;
+int METIS_SetDefaultOptions(whole *options);
+int METIS_PartGraphKway(whole *nodes, whole *constraints, whole *begin, whole *other,
+                        whole *node_weight, whole *node_size, whole *edge_weight, whole *parts,
+                        float *share, float *slack, whole *options, whole *cut, whole *part);
+
+#define FUNCTIONS(X) X(METIS_SetDefaultOptions) X(METIS_PartGraphKway)
+
+enum { OPTIONS = 40, OPTION_SEED = 8, METIS_GOOD = 1, METIS_NO_MEMORY = -3 };
+
+typedef struct lists {
+    whole *begin, *other, *weight, *part; /* [N + 1], [edges], [N, 2], [N] */
+    int64_t edges;
+} lists;
+
+static int64_t edges_of(const basin_network *network) {
+    int first, end;
+    int64_t edges = 0;
+    basin_cut_relations(&first, &end, network);
+    for (int r = first; r < end; r++) edges += network->relation[r].edges;
+    return network->directed ? 2 * edges : edges;
+}
+
+size_t basin_cut_metis_bytes(const basin_network *network) {
+    int64_t edges = edges_of(network);
+    if (edges >= INT32_MAX) return 0;
+    return (size_t)edges * 80 + (size_t)network->nodes * 100; /* its coarser graphs with it */
+}
+
+/* ---- lists that METIS takes: each edge both ways, no loops ---- */
+
+/* Calls for every edge between two nodes; of a directed network also the other way. */
+static void visit(lists *l, const basin_network *network, bool count) {
+    int first, end;
+    basin_cut_relations(&first, &end, network);
+    for (int r = first; r < end; r++) {
+        const basin_relation *relation = &network->relation[r];
+        for (int64_t i = 0; i < network->nodes; i++)
+            for (int64_t e = relation->row[i]; e < relation->row[i + 1]; e++) {
+                int64_t j = relation->col[e];
+                if (j == i) continue;
+                if (count)
+                    l->begin[i + 1]++, l->begin[j + 1] += network->directed;
+                else
+                    l->other[l->begin[i]++] = (whole)j;
+                if (!count && network->directed) l->other[l->begin[j]++] = (whole)i;
+            }
+    }
+}
+
+static void fill(lists *l, const basin_network *network) {
+    int64_t N = network->nodes;
+    visit(l, network, true);
+    for (int64_t i = 0; i < N; i++) l->begin[i + 1] += l->begin[i];
+    visit(l, network, false);
+    for (int64_t i = N; i > 0; i--) l->begin[i] = l->begin[i - 1];
+    l->begin[0] = 0;
+    for (int64_t i = 0; i < N; i++) {
+        l->weight[2 * i] = 1;
+        l->weight[2 * i + 1] = (whole)basin_cut_degree(network, i);
+    }
+}
+
+static basin_status open_lists(lists *l, const basin_network *network, basin_error *error) {
+    size_t N = (size_t)network->nodes, word = sizeof(whole);
+    l->edges = edges_of(network);
+    l->begin = calloc(N + 2, word);
+    l->other = basin_array_new((size_t)l->edges, word);
+    l->weight = basin_array_new(N, 2 * word);
+    l->part = basin_array_new(N, word);
+    if (!l->begin || !l->other || !l->weight || !l->part)
+        return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to cut %lld edges",
+                          network->path, (long long)l->edges);
+    fill(l, network);
+    return BASIN_OK;
+}
+
+static void close_lists(lists *l) {
+    free(l->begin), free(l->other), free(l->weight), free(l->part);
+}
+
+basin_status basin_cut_by_metis(uint16_t *part, const basin_network *network, int64_t parts,
+                                basin_error *error) {
+    struct {
+        FUNCTIONS(BASIN_LIBRARY_FIELD)
+    } metis;
+    static const basin_library_function wanted[] = {FUNCTIONS(BASIN_LIBRARY_NAME){0}};
+    lists l = {0};
+    whole nodes = (whole)network->nodes, constraints = 2, count = (whole)parts, cut = 0;
+    whole option[OPTIONS];
+    float slack[2] = {1.05f, 1.05f};
+    basin_status status = basin_library_load(&metis, BASIN_LIBRARY_METIS, wanted, error);
+    if (!status && !basin_cut_metis_bytes(network))
+        status = basin_fail(error, BASIN_UNSUPPORTED,
+                            "%s: %lld edges are more than METIS counts, wanted method stream",
+                            network->path, (long long)edges_of(network));
+    if (!status) status = open_lists(&l, network, error);
+    if (!status) {
+        metis.METIS_SetDefaultOptions(option);
+        option[OPTION_SEED] = 1;
+        int found =
+            metis.METIS_PartGraphKway(&nodes, &constraints, l.begin, l.other, l.weight, NULL, NULL,
+                                      &count, NULL, slack, option, &cut, l.part);
+        if (found != METIS_GOOD)
+            status =
+                basin_fail(error, found == METIS_NO_MEMORY ? BASIN_NO_MEMORY : BASIN_UNSUPPORTED,
+                           "%s: METIS ended with %d, wanted a smaller graph or method stream",
+                           network->path, found);
+    }
+    for (int64_t i = 0; i < network->nodes && !status; i++) part[i] = (uint16_t)l.part[i];
+    close_lists(&l);
+    return status;
+}
+
+/* ---- the cut ---- */
+
 /* ---- the method ---- */
 
 enum { METIS_EDGES = 20000000 }; /* beyond, METIS takes minutes */

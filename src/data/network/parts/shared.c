@@ -1,13 +1,289 @@
 /* Opening the parts of a graph that this rank holds, and the face of the whole. */
-#include "data/network/parts/shared.h"
-
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/team/team.h"
+#include "base/try.h"
 #include "data/network/network.h"
 #include "data/network/parts/parts.h"
+
+/* ---- rows of nodes from all ranks ---- */
+
+/* How many of each part's nodes are chosen. */
+static void count_chosen(int64_t *count, const basin_parts *p, const uint8_t *chosen) {
+    memset(count, 0, (size_t)p->parts * sizeof *count);
+    for (int64_t i = 0; i < p->face->nodes; i++) count[p->owner[i]] += !chosen || chosen[i];
+}
+
+/* This rank's rows, part by part. */
+static void pack(char *to, const basin_parts *p, const void *const *mine, const uint8_t *chosen,
+                 size_t width) {
+    for (int64_t k = 0; k < p->count; k++) {
+        const basin_network *n = p->part[k]->network;
+        for (int64_t i = 0; i < n->nodes; i++) {
+            if (chosen && !chosen[n->origin[i]]) continue;
+            memcpy(to, (const char *)mine[k] + (size_t)i * width, width);
+            to += width;
+        }
+    }
+}
+
+/* Rows by part become rows by node. `next` [parts] is where the next row of a part lies. */
+static void order(char *all, const char *packed, const basin_parts *p, int64_t *next,
+                  const uint8_t *chosen, size_t width) {
+    int64_t begin = 0;
+    for (int64_t q = 0; q < p->parts; q++) {
+        int64_t count = next[q];
+        next[q] = begin;
+        begin += count;
+    }
+    for (int64_t i = 0; i < p->face->nodes; i++) {
+        if (chosen && !chosen[i]) continue;
+        memcpy(all, packed + (size_t)next[p->owner[i]]++ * width, width);
+        all += width;
+    }
+}
+
+basin_status basin_parts_gather_packed(void *all, basin_parts *p, const void *own,
+                                       const uint8_t *chosen, size_t width, basin_error *error) {
+    size_t ranks = (size_t)basin_ranks_count(p->ranks);
+    int64_t *count = basin_array_new((size_t)p->parts, sizeof *count), total = 0;
+    size_t *bytes = calloc(ranks, sizeof *bytes);
+    char *packed = NULL;
+    if (count && bytes) {
+        count_chosen(count, p, chosen);
+        for (int64_t q = 0; q < p->parts; q++) {
+            bytes[basin_parts_rank(p, q)] += (size_t)count[q] * width;
+            total += count[q];
+        }
+        packed = basin_array_new((size_t)total, width);
+    }
+    basin_status status =
+        packed ? BASIN_OK
+               : basin_fail(error, BASIN_NO_MEMORY, "out of memory for rows of %lld nodes",
+                            (long long)total);
+    if (!status) status = basin_ranks_gather_parts(p->ranks, packed, own, bytes, error);
+    if (!status) order(all, packed, p, count, chosen, width);
+    free(count), free(bytes), free(packed);
+    return status;
+}
+
+basin_status basin_parts_gather(void *all, basin_parts *p, const void *const *mine,
+                                const uint8_t *chosen, size_t width, basin_error *error) {
+    int64_t rows = 0;
+    for (int64_t k = 0; k < p->count; k++) rows += p->part[k]->network->nodes;
+    char *own = basin_array_new((size_t)rows, width);
+    if (!own)
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for rows of %lld nodes",
+                          (long long)rows);
+    pack(own, p, mine, chosen, width);
+    basin_status status = basin_parts_gather_packed(all, p, own, chosen, width, error);
+    free(own);
+    return status;
+}
+
+/* ---- rows of halos ---- */
+
+/* One exchange. */
+typedef struct moving {
+    basin_parts *p;
+    const basin_exchange_rows *rows; /* [p->count] */
+    size_t bytes;                    /* of a row */
+    bool back;
+    basin_ranks_part *send, *receive; /* [p->count, p->parts] at most */
+    int64_t sends, receives;
+    char *buffer; /* rows that are packed, or come back */
+} moving;
+
+int64_t basin_parts_rank(const basin_parts *parts, int64_t part) {
+    int64_t ranks = basin_ranks_count(parts->ranks), r = 0;
+    while (r + 1 < ranks) {
+        basin_ranks_share share = basin_ranks_deal_to(r, ranks, parts->parts);
+        if (part < share.first + share.count) break;
+        r++;
+    }
+    return r;
+}
+
+int basin_parts_threads(const basin_parts *parts, int64_t numbers) {
+    enum { LEAST = 1 << 15 };
+    return parts->threads > 1 && numbers > LEAST ? parts->threads : 1;
+}
+
+/* How many rows of part k of this rank are in the halo of part q; and how many of its halo part q
+ * owns. */
+static int64_t shown_to(const moving *m, int64_t k, int64_t q) {
+    return m->p->part[k]->send_at[q + 1] - m->p->part[k]->send_at[q];
+}
+
+static int64_t seen_of(const moving *m, int64_t k, int64_t q) {
+    return m->p->part[k]->halo_at[q + 1] - m->p->part[k]->halo_at[q];
+}
+
+/* Where part k of this rank keeps the rows that part q owns. */
+static char *halo_rows(const moving *m, int64_t k, int64_t q) {
+    const basin_exchange_rows *rows = &m->rows[k];
+    char *all = m->back ? (char *)(uintptr_t)rows->from : rows->to;
+    return all + (size_t)(rows->own + m->p->part[k]->halo_at[q]) * m->bytes;
+}
+
+/* ---- rows of a part that are in the halo of another ---- */
+
+typedef struct shown {
+    const moving *m;
+    const int32_t *place;            /* of the rows that are shown */
+    const basin_exchange_rows *rows; /* the part's */
+    char *to;                        /* packed, where they are sent; NULL: they came back ... */
+    const char *from;                /* ... from here */
+} shown;
+
+static shown shown_rows(const moving *m, int64_t k, int64_t q, char *to, const char *from) {
+    return (shown){m, m->p->part[k]->send + m->p->part[k]->send_at[q], &m->rows[k], to, from};
+}
+
+static void share_rows(const shown *s, basin_team_body *body, int64_t count) {
+    basin_team_run(body, s, count, 0, basin_parts_threads(s->m->p, count * s->rows->width));
+}
+
+static void pack_some(const void *context, int64_t first, int64_t last, int place) {
+    const shown *s = context;
+    const char *from = s->rows->from;
+    size_t bytes = s->m->bytes;
+    (void)place;
+    for (int64_t i = first; i < last; i++)
+        memcpy(s->to + (size_t)i * bytes, from + (size_t)s->place[i] * bytes, bytes);
+}
+
+static void pack_halo(char *to, const moving *m, int64_t k, int64_t q) {
+    shown s = shown_rows(m, k, q, to, NULL);
+    share_rows(&s, pack_some, shown_to(m, k, q));
+}
+
+static void add(void *to, const void *from, int64_t width, basin_dtype dtype) {
+    if (dtype == BASIN_F64)
+        for (int64_t i = 0; i < width; i++) ((double *)to)[i] += ((const double *)from)[i];
+    else
+        for (int64_t i = 0; i < width; i++) ((float *)to)[i] += ((const float *)from)[i];
+}
+
+static void add_some(const void *context, int64_t first, int64_t last, int place) {
+    const shown *s = context;
+    char *to = s->rows->to;
+    size_t bytes = s->m->bytes;
+    (void)place;
+    for (int64_t i = first; i < last; i++)
+        add(to + (size_t)s->place[i] * bytes, s->from + (size_t)i * bytes, s->rows->width,
+            s->rows->dtype);
+}
+
+static void add_rows(const moving *m, int64_t k, int64_t q, const char *from) {
+    shown s = shown_rows(m, k, q, NULL, from);
+    share_rows(&s, add_some, shown_to(m, k, q));
+}
+
+/* ---- messages ---- */
+
+static void list(basin_ranks_part *to, int64_t *count, const moving *m, void *data, int64_t rows,
+                 int64_t part) {
+    if (rows > 0)
+        to[(*count)++] =
+            (basin_ranks_part){data, (size_t)rows * m->bytes, basin_parts_rank(m->p, part)};
+}
+
+/* By the sender's part, then by the receiver's: on both sides in this order. */
+static void list_messages(moving *m) {
+    char *at = m->buffer;
+    for (int64_t k = 0; k < m->p->count; k++)
+        for (int64_t q = 0; q < m->p->parts; q++) {
+            int64_t rows = m->back ? seen_of(m, k, q) : shown_to(m, k, q);
+            if (!m->back) pack_halo(at, m, k, q);
+            list(m->send, &m->sends, m, m->back ? halo_rows(m, k, q) : at, rows, q);
+            if (!m->back) at += (size_t)rows * m->bytes;
+        }
+    for (int64_t q = 0; q < m->p->parts; q++)
+        for (int64_t k = 0; k < m->p->count; k++) {
+            int64_t rows = m->back ? shown_to(m, k, q) : seen_of(m, k, q);
+            list(m->receive, &m->receives, m, m->back ? at : halo_rows(m, k, q), rows, q);
+            if (m->back) at += (size_t)rows * m->bytes;
+        }
+}
+
+/* What came back, in the order in which it was listed. */
+static void add_all(const moving *m) {
+    const char *at = m->buffer;
+    for (int64_t q = 0; q < m->p->parts; q++)
+        for (int64_t k = 0; k < m->p->count; k++) {
+            add_rows(m, k, q, at);
+            at += (size_t)shown_to(m, k, q) * m->bytes;
+        }
+}
+
+/* ---- all of it ---- */
+
+static basin_status reserve(moving *m, basin_error *error) {
+    basin_parts *p = m->p;
+    size_t most = (size_t)(p->count * p->parts), rows = 0;
+    for (int64_t k = 0; k < p->count; k++) rows += (size_t)p->part[k]->send_at[p->parts];
+    if (rows * m->bytes > p->buffer_bytes) {
+        free(p->buffer);
+        p->buffer_bytes = rows * m->bytes;
+        p->buffer = basin_array_new(p->buffer_bytes, 1);
+    }
+    m->buffer = p->buffer;
+    m->send = basin_array_new(2 * most, sizeof *m->send);
+    m->receive = m->send ? m->send + most : NULL;
+    if (m->send && (m->buffer || !rows)) return BASIN_OK;
+    p->buffer_bytes = p->buffer ? p->buffer_bytes : 0;
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for rows of other parts");
+}
+
+/* Own rows stay; those of the halo beyond this part's become zero. */
+static void keep_own(const moving *m) {
+    for (int64_t k = 0; k < m->p->count; k++) {
+        const basin_exchange_rows *rows = &m->rows[k];
+        size_t own = (size_t)rows->own * m->bytes, halo = (size_t)m->p->part[k]->halo * m->bytes;
+        if (rows->to != rows->from) memcpy(rows->to, rows->from, own);
+        if (!m->back)
+            memset((char *)rows->to + own + halo, 0, (size_t)rows->halo * m->bytes - halo);
+    }
+}
+
+basin_status basin_parts_move(void *context, const basin_exchange_rows *rows, int count,
+                              basin_error *error) {
+    basin_parts *p = context;
+    moving m = {.p = p, .rows = rows};
+    if (count != p->count)
+        return basin_fail(error, BASIN_BAD_VALUE, "%d plans for the %lld parts of this rank", count,
+                          (long long)p->count);
+    m.back = rows[0].back;
+    m.bytes = (size_t)rows[0].width * (rows[0].dtype == BASIN_F64 ? 8 : 4);
+    basin_status status = reserve(&m, error);
+    if (!status) {
+        list_messages(&m);
+        keep_own(&m);
+        status = basin_ranks_exchange(p->ranks, m.send, m.sends, m.receive, m.receives, error);
+    }
+    if (!status && m.back) add_all(&m);
+    free(m.send);
+    return status;
+}
+
+basin_status basin_parts_fetch(basin_parts *p, float *const *rows, int64_t width,
+                               basin_error *error) {
+    basin_exchange_rows *move = calloc((size_t)p->count, sizeof *move);
+    if (!move) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for rows of other parts");
+    for (int64_t k = 0; k < p->count; k++)
+        move[k] = (basin_exchange_rows){
+            rows[k],   rows[k], p->part[k]->network->nodes, p->part[k]->halo, width,
+            BASIN_F32, false};
+    basin_status status = basin_parts_move(p, move, (int)p->count, error);
+    free(move);
+    return status;
+}
+
+/* ---- the parts of a rank ---- */
 
 static basin_status no_memory(basin_error *error) {
     return basin_fail(error, BASIN_NO_MEMORY, "out of memory for the parts of a graph");
@@ -116,21 +392,20 @@ static basin_status learn_owners(basin_parts *p, basin_error *error) {
 /* Names and sizes, of the first part at hand. */
 static basin_status make_face(basin_parts *p, basin_error *error) {
     const basin_network *n = p->part[0]->network;
-    basin_status status = basin_network_new(&p->face, n->path, p->part[0]->total, error);
-    if (status) return status;
+    BASIN_TRY(basin_network_new(&p->face, n->path, p->part[0]->total, error));
     basin_network *face = p->face;
     face->features = n->features;
     face->splits = n->splits;
     face->directed = n->directed;
-    if (n->note && !(face->note = basin_string_copy(n->note))) status = no_memory(error);
-    if (!status && n->schema) status = basin_schema_copy(&face->schema, n->schema, error);
-    if (!status) status = basin_names_copy(&face->column, &n->column, error);
-    if (!status) status = basin_names_copy(&face->class_name, &n->class_name, error);
-    for (int r = 0; r < n->relations && !status; r++) {
+    if (n->note && !(face->note = basin_string_copy(n->note))) BASIN_TRY(no_memory(error));
+    if (n->schema) BASIN_TRY(basin_schema_copy(&face->schema, n->schema, error));
+    BASIN_TRY(basin_names_copy(&face->column, &n->column, error));
+    BASIN_TRY(basin_names_copy(&face->class_name, &n->class_name, error));
+    for (int r = 0; r < n->relations; r++) {
         basin_relation *relation;
-        status = basin_network_new_relation(&relation, face, n->relation[r].name, error);
+        BASIN_TRY(basin_network_new_relation(&relation, face, n->relation[r].name, error));
     }
-    return status;
+    return BASIN_OK;
 }
 
 /* Rows of nodes of which a part has a table, `offset` bytes within basin_network. */
@@ -169,13 +444,12 @@ static basin_status gather_mask(uint8_t **to, basin_parts *p, size_t offset, bas
 
 static basin_status fill_face(basin_parts *p, basin_error *error) {
     basin_network *face = p->face;
-    basin_status status = BASIN_OK;
     if (p->part[0]->network->label)
-        status = gather_table((void **)(void *)&face->label, p, offsetof(basin_network, label), 0,
-                              sizeof *face->label, error);
-    if (!status) status = gather_mask(&face->train, p, offsetof(basin_network, train), error);
-    if (!status) status = gather_mask(&face->val, p, offsetof(basin_network, val), error);
-    return status ? status : gather_mask(&face->test, p, offsetof(basin_network, test), error);
+        BASIN_TRY(gather_table((void **)(void *)&face->label, p, offsetof(basin_network, label), 0,
+                               sizeof *face->label, error));
+    BASIN_TRY(gather_mask(&face->train, p, offsetof(basin_network, train), error));
+    BASIN_TRY(gather_mask(&face->val, p, offsetof(basin_network, val), error));
+    return gather_mask(&face->test, p, offsetof(basin_network, test), error);
 }
 
 /* ---- opening ---- */

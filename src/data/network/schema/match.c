@@ -1,11 +1,12 @@
 /* A network made to fit a schema: features into its order by name, relations likewise, directions
  * compared. What cannot fit is an error that names the column; what is left over is noted. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/memory.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "data/network/schema/schema.h"
 
 /* ---- features ---- */
@@ -85,7 +86,6 @@ static basin_status place_column(places *p, const basin_schema_column *to, basin
 
 /* Features without names go by their place. */
 static basin_status place_all(places *p, basin_error *error) {
-    basin_status status = BASIN_OK;
     bool named = p->from->named && p->to->named;
     if (!named && p->from->features != p->to->features)
         return basin_fail(error, BASIN_BAD_SHAPE,
@@ -93,10 +93,10 @@ static basin_status place_all(places *p, basin_error *error) {
                           ", and there are no names to match them by",
                           p->network->path, p->from->features, p->to->features);
     for (int64_t f = 0; !named && f < p->to->features; f++) take(p, f, f);
-    for (size_t i = 0; named && i < p->to->nodes.columns && !status; i++)
+    for (size_t i = 0; named && i < p->to->nodes.columns; i++)
         if (basin_column_is_feature(p->to->nodes.column[i].type))
-            status = place_column(p, &p->to->nodes.column[i], error);
-    return status;
+            BASIN_TRY(place_column(p, &p->to->nodes.column[i], error));
+    return BASIN_OK;
 }
 
 static int64_t count_ones(const basin_network *n, int64_t feature) {
@@ -192,8 +192,7 @@ static int find_name(const basin_names *names, const char *name) {
 
 static basin_status add_empty(basin_network *n, const char *name, basin_error *error) {
     basin_relation *r;
-    basin_status status = basin_network_new_relation(&r, n, name, error);
-    if (status) return status;
+    BASIN_TRY(basin_network_new_relation(&r, n, name, error));
     r->row = calloc((size_t)n->nodes + 1, sizeof *r->row);
     r->col = basin_array_new(1, sizeof *r->col);
     if (r->row && r->col) return basin_relation_alloc_facts(r, &n->facts, error);
@@ -259,14 +258,13 @@ static basin_status check_directed(const basin_network *n, const basin_schema *s
 basin_status basin_network_match(basin_network *network, const basin_schema *schema,
                                  basin_error *error) {
     basin_schema *copy = NULL;
-    basin_status status = check_directed(network, schema, error);
-    if (!status && !network->schema)
-        status = basin_schema_of(&network->schema, network, BASIN_MISSING_ERROR, error);
-    if (!status) status = match_features(network, schema, error);
-    if (!status) status = basin_network_match_facts(network, schema, error);
-    if (!status) status = match_relations(network, schema, error);
-    if (!status) status = basin_schema_copy(&copy, schema, error);
-    if (status) return status;
+    BASIN_TRY(check_directed(network, schema, error));
+    if (!network->schema)
+        BASIN_TRY(basin_schema_of(&network->schema, network, BASIN_MISSING_ERROR, error));
+    BASIN_TRY(match_features(network, schema, error));
+    BASIN_TRY(basin_network_match_facts(network, schema, error));
+    BASIN_TRY(match_relations(network, schema, error));
+    BASIN_TRY(basin_schema_copy(&copy, schema, error));
     basin_schema_free(network->schema);
     network->schema = copy;
     return BASIN_OK;
@@ -275,9 +273,8 @@ basin_status basin_network_match(basin_network *network, const basin_schema *sch
 basin_status basin_network_describe(basin_schema **schema, const basin_network *network,
                                     basin_error *error) {
     if (!network->schema) return basin_schema_of(schema, network, BASIN_MISSING_ERROR, error);
-    basin_status status = basin_schema_copy(schema, network->schema, error);
-    if (!status) status = basin_schema_set_relations(*schema, network, error);
-    return status;
+    BASIN_TRY(basin_schema_copy(schema, network->schema, error));
+    return basin_schema_set_relations(*schema, network, error);
 }
 
 static basin_status check_facts(const basin_network *n, const basin_schema *schema,
@@ -318,6 +315,159 @@ basin_status basin_network_check_columns(const basin_network *network, const bas
 
 basin_status basin_network_check_schema(const basin_network *network, const basin_schema *schema,
                                         basin_error *error) {
-    basin_status status = basin_network_check_columns(network, schema, error);
-    return status ? status : check_facts(network, schema, error);
+    BASIN_TRY(basin_network_check_columns(network, schema, error));
+    return check_facts(network, schema, error);
+}
+
+/* ---- facts of edges ---- */
+
+/* Facts being listed. */
+typedef struct listing {
+    basin_facts *facts;
+    basin_names_builder name;
+    size_t capacity;
+    basin_error *error;
+} listing;
+
+static basin_status list_fact(listing *l, basin_fact_kind kind, const char *column,
+                              const char *what) {
+    basin_facts *f = l->facts;
+    char text[300];
+    int length = snprintf(text, sizeof text, "%.140s%.140s", column, what);
+    if (!basin_array_reserve((void **)&f->kind, &l->capacity, (size_t)f->count + 1,
+                             sizeof *f->kind))
+        return basin_fail(l->error, BASIN_NO_MEMORY, "out of memory for facts of edges");
+    if (kind == BASIN_FACT_TIME) f->time = f->count;
+    f->kind[f->count++] = (uint8_t)kind;
+    return basin_names_add(&l->name, text, (size_t)length, l->error);
+}
+
+static basin_status list_column(listing *l, const basin_schema_column *c) {
+    if (c->time) return list_fact(l, BASIN_FACT_TIME, c->name, " last");
+    if (c->type == BASIN_COLUMN_DATE) return list_fact(l, BASIN_FACT_DATE, c->name, " last");
+    if (c->type == BASIN_COLUMN_NUMBER) {
+        BASIN_TRY(list_fact(l, BASIN_FACT_SUM, c->name, " sum"));
+        return list_fact(l, BASIN_FACT_LAST, c->name, " last");
+    }
+    for (int64_t i = 0; i < c->value.count; i++) {
+        char value[150];
+        snprintf(value, sizeof value, "=%.140s", c->value.text + c->value.at[i]);
+        BASIN_TRY(list_fact(l, BASIN_FACT_KIND, c->name, value));
+    }
+    return BASIN_OK;
+}
+
+basin_status basin_schema_facts(basin_facts *facts, const basin_schema *schema,
+                                basin_error *error) {
+    listing l = {.facts = facts, .error = error};
+    *facts = (basin_facts){.time = -1};
+    if (!schema || !schema->cells) return BASIN_OK;
+    basin_status status = list_fact(&l, BASIN_FACT_COUNT, "count", "");
+    for (size_t i = 0; i < schema->edges.columns && !status; i++)
+        if (basin_column_is_feature(schema->edges.column[i].type))
+            status = list_column(&l, &schema->edges.column[i]);
+    facts->name = l.name.names;
+    return status;
+}
+
+void basin_schema_fill_facts(float *fact, const basin_schema *schema, const float *cell) {
+    *fact++ = 1;
+    for (size_t i = 0; i < schema->edges.columns; i++) {
+        const basin_schema_column *c = &schema->edges.column[i];
+        const float *from = cell + c->first;
+        int64_t width = basin_schema_width(c);
+        bool twice = c->type == BASIN_COLUMN_NUMBER && !c->time; /* sum and last */
+        for (int64_t k = 0; k < width; k++) *fact++ = from[k];
+        if (twice) *fact++ = *from;
+    }
+}
+
+/* ---- matching ---- */
+
+static int64_t facts_of(const basin_schema_column *c) {
+    return basin_schema_width(c) + (c->type == BASIN_COLUMN_NUMBER && !c->time);
+}
+
+/* Where the facts of a column begin. */
+static int64_t first_fact(const basin_schema *s, const basin_schema_column *column) {
+    int64_t at = 1; /* behind the count */
+    for (size_t i = 0; &s->edges.column[i] != column; i++) at += facts_of(&s->edges.column[i]);
+    return at;
+}
+
+/* Where each fact of a column stands among those of another network; values of a category that are
+ * not there today stand nowhere: -1. */
+static void place_fact_column(int64_t *at, const basin_schema_column *to,
+                              const basin_schema *schema, const basin_schema_column *from) {
+    int64_t first = first_fact(schema, from);
+    if (to->type != BASIN_COLUMN_CATEGORY)
+        for (int64_t i = 0; i < facts_of(to); i++) at[i] = first + i;
+    for (int64_t i = 0; i < to->value.count; i++) {
+        at[i] = -1;
+        for (int64_t k = 0; k < from->value.count; k++)
+            if (!strcmp(to->value.text + to->value.at[i], from->value.text + from->value.at[k]))
+                at[i] = first + k;
+    }
+}
+
+static basin_status place_facts(int64_t *at, const basin_network *n, const basin_schema *to,
+                                basin_error *error) {
+    *at++ = 0;
+    for (size_t i = 0; i < to->edges.columns; i++) {
+        const basin_schema_column *c = &to->edges.column[i];
+        if (!basin_column_is_feature(c->type)) continue;
+        const basin_schema_column *from = basin_schema_find(&n->schema->edges, c->name);
+        if (!from || from->type != c->type || from->time != c->time)
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "%s: its edges have no %s '%s', which the detector was trained with",
+                              n->path, c->time ? "time" : basin_column_type_name(c->type), c->name);
+        place_fact_column(at, c, n->schema, from);
+        at += facts_of(c);
+    }
+    return BASIN_OK;
+}
+
+static void note_unused(basin_network *n, const basin_schema *to) {
+    basin_list unused = {0};
+    for (size_t i = 0; i < n->schema->edges.columns; i++) {
+        const basin_schema_column *c = &n->schema->edges.column[i];
+        const basin_schema_column *wanted = basin_schema_find(&to->edges, c->name);
+        if (basin_column_is_feature(c->type) && (!wanted || wanted->type != c->type))
+            basin_list_add(&unused, c->name);
+    }
+    if (unused.count) basin_network_add_note(n, "edges: columns not used: %s", unused.text);
+}
+
+/* The facts of a relation in another order. */
+static basin_status move_facts(basin_relation *r, const int64_t *at, int64_t had,
+                               const basin_facts *to, basin_error *error) {
+    basin_relation moved = *r;
+    moved.fact = NULL;
+    BASIN_TRY(basin_relation_alloc_facts(&moved, to, error));
+    for (int64_t e = 0; e < r->edges && r->fact; e++)
+        for (int64_t f = 0; f < to->count; f++)
+            if (at[f] >= 0) moved.fact[e * to->count + f] = r->fact[e * had + at[f]];
+    if (!r->fact_mapped) free(r->fact);
+    r->fact = moved.fact;
+    r->fact_mapped = false;
+    return BASIN_OK;
+}
+
+basin_status basin_network_match_facts(basin_network *n, const basin_schema *schema,
+                                       basin_error *error) {
+    basin_facts to;
+    basin_status status = basin_schema_facts(&to, schema, error);
+    int64_t *at = basin_array_new((size_t)to.count + 1, sizeof *at);
+    if (!status && !at) status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for facts");
+    if (!status && to.count) status = place_facts(at, n, schema, error);
+    if (!status) note_unused(n, schema);
+    bool move = to.count != n->facts.count;
+    for (int64_t f = 0; f < to.count && !status; f++) move = move || at[f] != f;
+    for (int r = 0; r < n->relations && move && !status; r++)
+        status = move_facts(&n->relation[r], at, n->facts.count, &to, error);
+    free(at);
+    basin_facts *keep = status ? &n->facts : &to, *drop = status ? &to : &n->facts;
+    basin_facts_free(drop);
+    n->facts = *keep;
+    return status;
 }

@@ -4,7 +4,7 @@
 #ifndef BASIN_TASK_ANOMALY_PARTS_PARTS_H
 #define BASIN_TASK_ANOMALY_PARTS_PARTS_H
 
-#include "data/network/parts/shared.h"
+#include "data/network/parts/parts.h"
 #include "task/anomaly/ensemble/ensemble.h"
 #include "task/anomaly/inputs.h"
 

@@ -1,7 +1,7 @@
 /* Networks in parts: every node and edge is in one of them, halos and what is sent fit together,
  * files bring back what was cut, rows travel where they belong, damage and nonsense are refused. */
 #include "data/network/networks.h"
-#include "data/network/parts/shared.h"
+#include "data/network/parts/parts.h"
 #include "support/test.h"
 
 static const char *const methods[] = {"range", "stream", "metis"};

@@ -1,12 +1,12 @@
 /* Edges in files while a network is built; see edge_file.h. */
-#include "data/network/parts/edge_file.h"
+#include "data/network/edge_file.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 #include "data/network/network.h"
 
 /* ---- files ---- */
@@ -99,12 +99,12 @@ basin_status basin_relation_make_in_file(basin_relation *relation, int64_t nodes
     r->edges = 0;
     r->row = calloc((size_t)nodes + 1, sizeof *r->row);
     if (!r->row) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for edges");
-    basin_status status = basin_edge_file_new(&r->scratch, folder, error);
-    for (int64_t first = 0, last; first < nodes && !status; first = last) {
+    BASIN_TRY(basin_edge_file_new(&r->scratch, folder, error));
+    for (int64_t first = 0, last; first < nodes; first = last) {
         last = end_of_range(entries, first, nodes, room);
-        status = put_range(r, r->scratch, first, last, make, context, error);
+        BASIN_TRY(put_range(r, r->scratch, first, last, make, context, error));
     }
-    if (!status) status = basin_edge_file_map(r->scratch, error);
-    if (!status) r->col = (int32_t *)(uintptr_t)r->scratch->map.data;
-    return status;
+    BASIN_TRY(basin_edge_file_map(r->scratch, error));
+    r->col = (int32_t *)(uintptr_t)r->scratch->map.data;
+    return BASIN_OK;
 }

@@ -1,7 +1,7 @@
 /* Edges in files of a folder while a network is built from tables, so that memory holds a few bytes
  * a node and one range of rows at a time: for graphs that are cut without being loaded. */
-#ifndef BASIN_DATA_NETWORK_PARTS_EDGE_FILE_H
-#define BASIN_DATA_NETWORK_PARTS_EDGE_FILE_H
+#ifndef BASIN_DATA_NETWORK_EDGE_FILE_H
+#define BASIN_DATA_NETWORK_EDGE_FILE_H
 
 #include <stdio.h>
 

@@ -1,0 +1,45 @@
+/* Strings by number: lists of them, and dictionaries, in which each different one gets the next
+ * number. */
+#ifndef BASIN_BASE_DICTIONARY_H
+#define BASIN_BASE_DICTIONARY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "basin/status.h"
+
+/* Text by number: entry i is the string at text + at[i]; `at` has one more, the end. */
+typedef struct basin_names {
+    int64_t count; /* 0: none */
+    int64_t *at;   /* [count + 1] */
+    char *text;    /* [at[count]], each entry ends with a zero byte */
+} basin_names;
+
+/* Names collected one by one. */
+typedef struct basin_names_builder {
+    basin_names names;
+    size_t at_capacity, text_capacity;
+} basin_names_builder;
+
+basin_status basin_names_add(basin_names_builder *builder, const char *text, size_t length,
+                             basin_error *error);
+/* Whether they are 0, 1, .. */
+bool basin_names_are_numbers(const basin_names *names);
+basin_status basin_names_copy(basin_names *to, const basin_names *from, basin_error *error);
+void basin_names_free(basin_names *names);
+
+typedef struct basin_dictionary {
+    basin_names_builder names;
+    int32_t *slot; /* [slots] 1 + number, 0 where free; slots is a power of two */
+    size_t slots;
+} basin_dictionary;
+
+/* The number of `text`, or -1. */
+int32_t basin_dictionary_find(const basin_dictionary *dictionary, const char *text);
+/* The number of `text`, a new one where it was not there; *number = -1 where there are too many. */
+basin_status basin_dictionary_add(basin_dictionary *dictionary, int32_t *number, const char *text,
+                                  basin_error *error);
+void basin_dictionary_free(basin_dictionary *dictionary);
+
+#endif
