@@ -1,12 +1,14 @@
 /* The list of commands, finding one, and running it; see command.h. */
 #include "cli/command.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/team/thread.h"
 #include "base/text.h"
-#include "cli/ranks/ranks.h"
+#include "basin/energy.h"
+#include "cli/ranks.h"
 
 /* clang-format off */
 const basin_command *const basin_commands[] = {
@@ -130,6 +132,57 @@ void basin_command_values_free(const basin_command *command, void *values) {
     if (values && command->task) basin_settings_free(*settings_in(command, values));
     free(values);
 }
+
+/* ---- lines on standard error: names in them may hold anything, control bytes included ---- */
+
+void basin_say(const char *format, ...) {
+    char text[2048];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    basin_text_clean(text);
+    basin_text_hide(text);
+    fprintf(stderr, "%s\n", text);
+}
+
+void basin_note_gamma(const char *path, bool quiet) {
+    basin_bundle *weights;
+    basin_error error;
+    double least;
+    if (quiet || basin_bundle_read(&weights, path, &error)) return;
+    int64_t count = basin_negative_gammas(&least, weights);
+    if (count)
+        basin_say("basin: note: %s: gamma of %lld layer norm%s is negative (least %.4g), so that "
+                  "the descent climbs; training with positive_gamma keeps it above 0",
+                  path, (long long)count, count > 1 ? "s" : "", least);
+    basin_bundle_free(weights);
+}
+
+int basin_report(const basin_error *error) {
+    basin_say("basin: %s", error->text);
+    return BASIN_EXIT_FAILURE;
+}
+
+basin_status basin_usage(basin_error *error, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(error->text, sizeof error->text, format, args);
+    va_end(args);
+    return error->status = BASIN_USAGE;
+}
+
+int basin_report_usage(const basin_command *command, const char *format, ...) {
+    char text[BASIN_ERROR_TEXT];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    basin_say("basin: %s: %s (see 'basin help %s')", command->name, text, command->name);
+    return BASIN_EXIT_USAGE;
+}
+
+/* ---- running ---- */
 
 /* Settings begin as the preset and the file that were asked for. */
 static basin_status start_settings(const basin_command *command, void *options,

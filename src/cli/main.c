@@ -1,14 +1,114 @@
 /* The program: runs the command, reports errors, and makes sure that what it printed has arrived.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
+#include "base/library.h"
 #include "cli/command.h"
-#include "cli/surroundings/surroundings.h"
+
+/* ---- what surrounds the program ---- */
+
+/* For reading only: what is printed to a closed standard output still fails, and is reported. */
+static void fill_descriptors(void) {
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDONLY) < 0) return;
+}
+
+/* ---- files that shrink while they are mapped ---- */
+
+/* Nothing but system calls may be used in a handler. */
+static void put(const char *text) {
+    ssize_t written = write(STDERR_FILENO, text, strlen(text));
+    (void)written;
+}
+
+static uintptr_t hexadecimal(const char **at) {
+    uintptr_t value = 0;
+    for (;; (*at)++) {
+        int digit = **at >= '0' && **at <= '9'   ? **at - '0'
+                    : **at >= 'a' && **at <= 'f' ? **at - 'a' + 10
+                                                 : -1;
+        if (digit < 0) return value;
+        value = value * 16 + (uintptr_t)digit;
+    }
+}
+
+/* The file that is mapped at an address, by a line of /proc/self/maps: "begin-end .. /path". */
+static const char *mapped_at(const char *line, uintptr_t address) {
+    const char *at = line;
+    uintptr_t begin = hexadecimal(&at);
+    if (*at++ != '-') return NULL;
+    uintptr_t end = hexadecimal(&at);
+    return begin <= address && address < end ? strchr(at, '/') : NULL;
+}
+
+/* Puts the name of the file that is mapped at an address, if it is found. */
+static void put_file_at(uintptr_t address) {
+    char line[4200];
+    size_t length = 0;
+    int fd = open("/proc/self/maps", O_RDONLY);
+    for (char byte; fd >= 0 && read(fd, &byte, 1) == 1;) {
+        if (byte != '\n' && length < sizeof line - 1) line[length++] = byte;
+        if (byte != '\n') continue;
+        line[length] = '\0';
+        length = 0;
+        const char *path = mapped_at(line, address);
+        if (!path) continue;
+        put(path);
+        put(": ");
+        break;
+    }
+    if (fd >= 0) close(fd);
+}
+
+static void on_bus(int number, siginfo_t *info, void *context) {
+    (void)number, (void)context;
+    put("basin: ");
+    put_file_at((uintptr_t)info->si_addr);
+    put("the file became shorter while it was read, or its disk failed\n");
+    _exit(BASIN_EXIT_FAILURE);
+}
+
+/* ---- HDF5 ---- */
+
+/* HDF5 closes itself when the program ends, and prints about what a damaged file left open. We only
+ * read with it, so that nothing is lost. It comes with matio, which only .mat files need. */
+static void hush_hdf5(void) {
+    int (*dont_atexit)(void);
+    void *found = basin_library_find(BASIN_LIBRARY_MATIO, "H5dont_atexit");
+    if (!found) return;
+    memcpy(&dont_atexit, &found, sizeof found);
+    (void)dont_atexit();
+}
+
+static bool is_mat(const char *argument) {
+    size_t length = strlen(argument);
+    return length > 4 && !strcasecmp(argument + length - 4, ".mat");
+}
+
+/* Before anything else: closed descriptors 0 to 2 are opened on nothing, so that no file gets their
+ * number; a limit on the size of files becomes an error of writing in place of a signal; a mapped
+ * file that shrinks or cannot be read ends the program with one line that names it; HDF5 exits in
+ * silence. */
+static void prepare_process(int arguments, char *const *argument) {
+    struct sigaction action = {.sa_sigaction = on_bus, .sa_flags = SA_SIGINFO};
+    fill_descriptors();
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGBUS, &action, NULL);
+    signal(SIGXFSZ, SIG_IGN);
+    for (int i = 1; i < arguments; i++)
+        if (is_mat(argument[i])) hush_hdf5();
+}
+
+/* ---- the program ---- */
 
 static bool asks_help(const char *argument) {
     return !strcmp(argument, "--help") || !strcmp(argument, "-h") ||
@@ -45,7 +145,7 @@ static int run(int count, char **argument) {
 }
 
 int main(int count, char **argument) {
-    basin_surroundings_prepare(count, argument);
+    prepare_process(count, argument);
     int code = run(count > 0 ? count - 1 : 0, argument + 1);
     if (fflush(stdout) || ferror(stdout)) {
         fprintf(stderr, "basin: standard output: %s\n", strerror(errno));

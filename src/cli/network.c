@@ -1,10 +1,10 @@
-/* Options that open networks; see network_options.h. */
+/* Options that open networks; see network.h. */
 #include "cli/network.h"
 
 #include <string.h>
 
 #include "cli/command.h"
-#include "io/json_writer.h"
+#include "cli/record.h"
 
 static bool is(const char *text, const char *word) { return text && !strcmp(text, word); }
 
@@ -55,7 +55,7 @@ basin_network_options basin_network_flags_options(const basin_network_flags *f, 
     };
 }
 
-/* A line a note. */
+/* One line per note. */
 static void say_notes(const basin_network *network) {
     int length;
     for (const char *note = NULL; (note = basin_network_next_note(&length, network, note));)
@@ -96,7 +96,7 @@ basin_status basin_cli_parts_open(basin_parts **parts, basin_network **opened, c
     if (!folder && !asked && !ranks) return BASIN_OK;
     if (folder && reading_option(flags))
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "%s: parts are read as they were cut; wanted no --%s", folder,
+                          "%s: parts are read as they were cut; --%s has no effect", folder,
                           reading_option(flags));
     basin_cut_spec spec = {.parts = asked ? asked : count > 8 ? count : 8};
     if (!folder && is(facts, "none")) basin_network_forget_facts(*opened);
@@ -108,39 +108,25 @@ basin_status basin_cli_parts_open(basin_parts **parts, basin_network **opened, c
     return status;
 }
 
-basin_status basin_find_node(int64_t *node, const basin_network *network, const char *id,
-                             basin_error *error) {
-    *node = basin_network_find(network, id);
-    if (*node >= 0 && *node < network->nodes) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_VALUE, "%s: no node '%s' among %lld", network->path, id,
-                      (long long)network->nodes);
+typedef struct written {
+    const char *path;
+    const basin_network *network;
+} written;
+
+static void put_written(basin_record *r, const void *context) {
+    const basin_network *n = ((const written *)context)->network;
+    int64_t edges = 0;
+    for (int i = 0; i < n->relations; i++) edges += n->relation[i].edges;
+    basin_record_text(r, "file", ((const written *)context)->path);
+    basin_record_integer(r, "nodes", n->nodes);
+    basin_record_integer(r, "edges", edges);
+    basin_record_integer(r, "features", n->features);
+    basin_record_integer(r, "anomalous", basin_network_count_label(n, 1));
 }
 
-double basin_validation_of(double option) { return option < 0 ? 0 : option > 0 ? option : -1; }
-
-const char *basin_split_clash(double ratio, double validation, int64_t split,
-                              const char *split_time) {
-    if (ratio > 0 && validation >= 0) return "--ratio and --validation";
-    if (split >= 0 && ratio > 0) return "--split and --ratio";
-    if (split >= 0 && validation >= 0) return "--split and --validation";
-    if (split >= 0 && split_time) return "--split and --split-time";
-    return NULL;
-}
-
-void basin_network_print_written(const char *path, const basin_network *network, bool json,
-                                 bool quiet) {
-    int64_t edges = 0, anomalous = basin_network_count_label(network, 1);
-    for (int r = 0; r < network->relations; r++) edges += network->relation[r].edges;
-    if (json) {
-        basin_json out = basin_json_begin(stdout);
-        basin_json_text(&out, "file", path);
-        basin_json_integer(&out, "nodes", network->nodes);
-        basin_json_integer(&out, "edges", edges);
-        basin_json_integer(&out, "features", network->features);
-        basin_json_integer(&out, "anomalous", anomalous);
-        basin_json_end(&out);
-    } else if (!quiet)
-        basin_say("%s: %lld nodes, %lld edges, %lld features, %lld anomalous", path,
-                  (long long)network->nodes, (long long)edges, (long long)network->features,
-                  (long long)anomalous);
+basin_status basin_network_print_written(const char *path, const basin_network *network, bool json,
+                                         bool quiet, basin_error *error) {
+    if (quiet && !json) return BASIN_OK;
+    return basin_record_print(json ? BASIN_FORM_JSON : BASIN_FORM_TEXT, put_written,
+                              &(written){path, network}, error);
 }

@@ -17,7 +17,7 @@ typedef struct basin_network_flags {
     const char *scratch;       /* where tables keep their edges; likewise */
 } basin_network_flags;
 
-/* Defaults for models, which want the union of relations. */
+/* Defaults for models, which need the union of relations. */
 #define BASIN_NETWORK_UNITED                                                                       \
     { .unite = true, .self = "keep" }
 #define BASIN_NETWORK_CLASSES                                                                      \
@@ -81,13 +81,13 @@ typedef struct basin_network_flags {
                "Train on the past and test on the future: labelled nodes in the order of this "    \
                "column of theirs, or of the edges' column of times, which stands for a node's "    \
                "first edge.",                                                                      \
-               .needs = needs_)
+               .needs = needs_, .more = true)
 
-/* What computes, and within which memory; `type` has backend, products, dtype, threads, quiet. */
+/* What computes, and within which memory; `type` has memory, compute and quiet. */
 #define BASIN_WORK_OPTIONS(type)                                                                   \
     BASIN_REAL(type, memory, "memory", "GIB", 0, 1e6,                                              \
-               "Memory to stay within; 0: three quarters of what is free."),                       \
-        BASIN_OPTIONS_COMPUTE(type), BASIN_OPTION_QUIET(type)
+               "Memory to stay within; 0: three quarters of what is free.", .more = true),         \
+        BASIN_COMPUTE_OPTIONS(type), BASIN_OPTION_QUIET(type)
 
 /* What only commands have whose task has no setting for it. */
 #define BASIN_OPTIONS_NETWORK_EDGES(type, field)                                                   \
@@ -100,18 +100,6 @@ typedef struct basin_network_flags {
         BASIN_FLAG(type, field.keep_duplicates, 0, "keep-duplicates",                              \
                    "Keep equal edges instead of merging them.")
 
-/* The node of that id, or an error that names it. */
-basin_status basin_find_node(int64_t *node, const basin_network *network, const char *id,
-                             basin_error *error);
-
-/* What the options of train mean for the data: below 0, not given, becomes 0, the file's own split;
- * 0 becomes -1, none. */
-double basin_validation_of(double option);
-
-/* Ways of train to split that were given together, one of which would go unheard; NULL: none. What
- * is not given is 0 (ratio), below 0, or NULL. */
-const char *basin_split_clash(double ratio, double validation, int64_t split,
-                              const char *split_time);
 /* `gib` of memory may be taken; 0: three quarters of what is free. */
 basin_network_options basin_network_flags_options(const basin_network_flags *flags, double gib);
 /* Opens the files, as `schema` (or NULL) has it, and says on standard error how they were read. */
@@ -124,7 +112,7 @@ basin_status basin_network_flags_open(basin_network **network, const basin_netwo
         type, parts, "parts", "N", 0, BASIN_CUT_PARTS,                                             \
         "Cut the graph into N parts, which ranks share; 0: 1, or with mpirun 8, or as many "       \
         "as there are ranks.",                                                                     \
-        .needs = needs_)
+        .needs = needs_, .more = true)
 /* Parts of a graph to score: those of a folder, or, where `folder` is NULL, of what was opened,
  * which is then no longer held and becomes NULL. *parts is NULL where none are asked for. Options
  * of how files are read are errors beside a folder. A model with `facts` none reads none of edges.
@@ -132,8 +120,8 @@ basin_status basin_network_flags_open(basin_network **network, const basin_netwo
 basin_status basin_cli_parts_open(basin_parts **parts, basin_network **opened, const char *folder,
                                   const basin_network_flags *flags, int64_t asked,
                                   const char *facts, basin_ranks *ranks, basin_error *error);
-/* Says what was written to `path`: a line on standard error, or JSON on standard output. */
-void basin_network_print_written(const char *path, const basin_network *network, bool json,
-                                 bool quiet);
+/* Prints what was written to `path`, as JSON or else, unless quiet, as text. */
+basin_status basin_network_print_written(const char *path, const basin_network *network, bool json,
+                                         bool quiet, basin_error *error);
 
 #endif

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "io/file.h"
 #include "io/json_writer.h"
@@ -101,11 +102,6 @@ static bool is_csv(const basin_record *r) { return r->form >= BASIN_FORM_CSV; }
 
 /* ---- text ---- */
 
-static void clean(char *text) {
-    for (; *text; text++)
-        if ((unsigned char)*text < ' ' || *text == 127) *text = '?';
-}
-
 /* Columns on the screen: bytes that do not continue a UTF-8 sequence. */
 static size_t text_width(const char *text) {
     size_t width = 0;
@@ -144,7 +140,7 @@ static void add_cell(basin_record *r, grid *g, int64_t at, const char *text) {
         r->failed = true;
         return;
     }
-    clean(copy);
+    basin_text_clean(copy);
     size_t width = text_width(copy);
     if (width > g->column[at].width) g->column[at].width = width;
     g->cell[g->cells++] = (cell){g->rows, (size_t)at, copy};
@@ -458,7 +454,7 @@ void basin_record_note(basin_record *r, const char *format, ...) {
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    clean(text);
+    basin_text_clean(text);
     flush_fields(r);
     fprintf(r->file, "%s\n", text);
 }

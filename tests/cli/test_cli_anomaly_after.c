@@ -79,7 +79,7 @@ static void eval_says_what_was_trained_on(void **state) {
                    "--scores june-scores.csv --threshold-for alerts=7");
     if (p->code) fail_msg("%s", p->err);
     assert_contains(p->out, "0 that took part in training are left out");
-    assert_contains(p->out, "7 alerts, precision");
+    assert_contains(p->out, "alerts     7\n");
     p = run(state, "anomaly eval --model m.safetensors june.csv june-transfers.csv");
     assert_contains(p->out, "none of them took part in training");
 }
@@ -100,7 +100,7 @@ static void eval_does_not_guess_what_was_trained_on(void **state) {
     p = run(state, "anomaly eval --model n.safetensors all.npz --quiet");
     assert_contains(p->out, " of them were trained on, ");
     p = run(state, "anomaly eval --model n.safetensors fewer.npz --quiet");
-    assert_contains(p->out, "which nodes took part in training cannot be told");
+    assert_contains(p->out, "which nodes took part in training is not known");
     p = run(state, "anomaly eval --model n.safetensors fewer.npz --quiet --unseen");
     assert_error(p, 1, "fewer.npz: which of its nodes took part in training cannot be told");
 }
@@ -121,7 +121,7 @@ static void eval_refuses_options_without_effect(void **state) {
     assert_error(p, 2, "--split-time has no effect with --split ratio");
     p = run(state,
             "anomaly eval --model m.safetensors accounts.csv transfers.csv --part val --quiet");
-    assert_error(p, 1, "no split; wanted one for --part val");
+    assert_error(p, 1, "no split, which --part val needs");
     p = run(state, "anomaly eval --model accounts.csv accounts.csv transfers.csv");
     assert_int_equal(p->code, 1);
 }
@@ -138,7 +138,7 @@ static void train_refuses_two_splits(void **state) {
         assert_error(p, 2, both[i][1]);
     }
     assert_error(run(state, "node train accounts.csv transfers.csv --ratio 0.4 --split 0"), 2,
-                 "--split and --ratio; wanted one of them");
+                 "--split and --ratio; give one of them");
 }
 
 static void info_shows_date_data_and_figures(void **state) {
@@ -348,7 +348,7 @@ static void energies_find_what_does_not_fit(void **state) {
     p = run(state, "anomaly score m.safetensors accounts.csv transfers.csv -q --seed 3");
     assert_error(p, 2, "--seed has no effect without --unsupervised");
     p = run(state, "anomaly score accounts.csv -q");
-    assert_error(p, 2, "wants MODEL FILE...");
+    assert_error(p, 2, "needs MODEL FILE...");
 }
 
 /* Of three nodes a random fourth is often none. */

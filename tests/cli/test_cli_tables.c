@@ -172,7 +172,7 @@ static void the_split_of_the_file_is_used_or_not_and_said(void **state) {
     const program *p = run(state, TRAIN "split.csv");
     if (p->code) fail_msg("%s", p->err);
     assert_contains(p->err, "trains on the split that it brings");
-    assert_contains(p->out, "  test ");
+    assert_contains(p->out, "\ntest  ");
     p = run(state, TRAIN "split.csv --validation 0.1");
     assert_contains(p->err, "the split that it brings is not used");
     write_split(state, "split.csv", 2);

@@ -1,6 +1,6 @@
 /* The program as one of several ranks; see ranks.h. */
 #define _GNU_SOURCE
-#include "cli/ranks/ranks.h"
+#include "cli/ranks.h"
 
 #include <fcntl.h>
 #include <stdio.h>

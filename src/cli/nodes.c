@@ -1,0 +1,484 @@
+/* basin anomaly explain and report, basin node explain, and what the commands of nodes share; see
+ * nodes.h. */
+#include "cli/nodes.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/sort.h"
+#include "base/try.h"
+#include "io/file.h"
+#include "view/svg.h"
+
+/* ---- models and networks ---- */
+
+basin_status basin_goal_check(const char *goal, basin_error *error) {
+    double none;
+    return goal ? basin_anomaly_threshold_for(&none, NULL, goal, NULL, 0, error) : BASIN_OK;
+}
+
+basin_status basin_nodes_model_open(basin_nodes_use *use, const char *model,
+                                    const basin_nodes_where *where, basin_error *error) {
+    BASIN_TRY(basin_session_open(&use->session, where->compute, where->quiet, error));
+    use->work = (basin_anomaly_work){.size = sizeof use->work,
+                                     .watch = &use->session.watch.watch,
+                                     .memory = (size_t)(where->memory * (double)(1 << 30))};
+    if (!model) return BASIN_OK;
+    return (where->classes ? basin_node_open : basin_anomaly_open)(&use->model, model,
+                                                                   use->session.backend, error);
+}
+
+basin_status basin_nodes_use_open(basin_nodes_use *use, const char *model, int paths, char **path,
+                                  const basin_nodes_where *where, basin_error *error) {
+    BASIN_TRY(basin_nodes_model_open(use, model, where, error));
+    return basin_network_flags_open(&use->network, where->data,
+                                    use->model ? basin_anomaly_get_schema(use->model) : NULL,
+                                    where->memory, paths, path, where->quiet, error);
+}
+
+void basin_nodes_use_close(basin_nodes_use *use) {
+    basin_network_free(use->network);
+    basin_anomaly_close(use->model);
+    basin_session_close(&use->session);
+}
+
+/* ---- printing ---- */
+
+void basin_record_reliability(basin_record *r, const basin_reliability *reliability,
+                              const char *title) {
+    bool text = basin_record_form(r) == BASIN_FORM_TEXT;
+    if (!text) basin_record_object(r, "reliability");
+    if (!text) basin_record_number(r, "ece", "%g", reliability->ece);
+    basin_record_table(r, "bins", title);
+    for (int k = 0; k < BASIN_RELIABILITY_BINS; k++) {
+        if (!reliability->bin[k].count) continue;
+        basin_record_row(r);
+        basin_record_number(r, "from|probability from", "%.1f", (double)k / BASIN_RELIABILITY_BINS);
+        basin_record_integer(r, "nodes", reliability->bin[k].count);
+        basin_record_number(r, "predicted", "%.3f", reliability->bin[k].predicted);
+        basin_record_number(r, "observed", "%.3f", reliability->bin[k].observed);
+        basin_record_end(r);
+    }
+    basin_record_end(r);
+    if (text) basin_record_number(r, "expected calibration error", "%.4f", reliability->ece);
+    if (!text) basin_record_end(r);
+}
+
+const char *basin_story_label(const basin_story *s, int64_t node, char text[BASIN_NODE_TEXT]) {
+    int32_t label = s->network->label ? s->network->label[node] : -1;
+    if (label < 0) return "-";
+    if (s->classes) return basin_network_class(s->network, label, text);
+    return label ? "anomalous" : "normal";
+}
+
+static void put_neighbours(basin_record *r, const basin_story *s) {
+    const basin_anomaly_explanation *e = s->e;
+    char id[BASIN_NODE_TEXT], label[BASIN_NODE_TEXT], title[100];
+    snprintf(title, sizeof title,
+             "neighbours that move its logit most (of %lld):", (long long)e->neighbours);
+    basin_record_table(r, "neighbours", title);
+    for (int64_t i = 0; i < basin_int_min(e->neighbours, s->neighbours); i++) {
+        const basin_anomaly_neighbour *n = &e->neighbour[i];
+        basin_record_row(r);
+        basin_record_text(r, "node", basin_network_id(s->network, n->node, id));
+        basin_record_number(r, "moves|moves by", "%+.4f", n->push);
+        if (e->has_attention) {
+            basin_record_number(r, "attention", "%.4f", n->share);
+            basin_record_number(r, "returned", "%.4f", n->returned);
+        }
+        basin_record_number(r, "probability|score", "%.4f", n->probability);
+        basin_record_text(r, "label", basin_story_label(s, n->node, label));
+        basin_record_end(r);
+    }
+    basin_record_end(r);
+}
+
+static void put_features(basin_record *r, const basin_story *s) {
+    char name[BASIN_REASON_TEXT], value[BASIN_VALUE_TEXT], title[200];
+    bool text = basin_record_form(r) == BASIN_FORM_TEXT;
+    snprintf(title, sizeof title,
+             "features that move its logit from %.3f (a typical node's, here) to %.3f:",
+             s->e->typical_logit, s->e->logit);
+    basin_record_table(r, "features", title);
+    for (int64_t i = 0; i < basin_int_min(s->e->features, s->features); i++) {
+        const basin_anomaly_feature *f = &s->e->feature[i];
+        basin_record_row(r);
+        basin_record_text(r, "feature", basin_anomaly_reason_name(name, s->network, f));
+        basin_record_integer(r, ".column", f->column);
+        basin_record_integer(r, ".hop", f->hop);
+        basin_record_number(r, "moves|moves by", "%+.4f", f->share);
+        basin_record_number(r, ".value", "%g", f->value);
+        basin_record_number(r, ".typical", "%g", f->typical);
+        basin_record_text(r, "shown|value",
+                          basin_schema_value(value, s->schema, f->column, f->value, f->hop));
+        if (text)
+            basin_record_text(r, "typical",
+                              basin_schema_value(value, s->schema, f->column, f->typical, f->hop));
+        basin_record_end(r);
+    }
+    basin_record_end(r);
+}
+
+void basin_record_story(basin_record *r, const basin_story *story) {
+    const basin_anomaly_explanation *e = story->e;
+    double through = 0;
+    for (int64_t i = 0; i < e->neighbours; i++) through += e->neighbour[i].push;
+    basin_record_number(r, ".logit", "%g", e->logit);
+    basin_record_number(r, ".typical_logit", "%g", e->typical_logit);
+    basin_record_number(r, ".own", "%g", e->own);
+    basin_record_number(r, ".rest", "%g", e->rest);
+    basin_record_note(r,
+                      "of the logit's distance of %+.3f from a typical node's, %+.3f comes from "
+                      "the node itself, %+.3f through neighbours, %+.3f from further away",
+                      e->logit - e->typical_logit, e->own, through, e->rest);
+    put_neighbours(r, story);
+    put_features(r, story);
+}
+
+/* ---- explain ---- */
+
+typedef struct explain_options {
+    const char *svg, *of;
+    basin_compute_flags compute;
+    basin_network_flags data;
+    double memory;
+    int64_t neighbours, features;
+    bool json, quiet;
+} explain_options;
+
+static const explain_options anomaly_defaults = {.data = BASIN_NETWORK_UNITED,
+                                                 .compute = BASIN_COMPUTE_DEFAULT,
+                                                 .neighbours = 10,
+                                                 .features = 10};
+static const explain_options node_defaults = {.data = BASIN_NETWORK_CLASSES,
+                                              .compute = BASIN_COMPUTE_DEFAULT,
+                                              .neighbours = 10,
+                                              .features = 10};
+
+#define EXPLAIN_OPTIONS                                                                            \
+    BASIN_INTEGER(explain_options, neighbours, "neighbours", "N", 0, 1000000,                      \
+                  "Neighbours to name."),                                                          \
+        BASIN_INTEGER(explain_options, features, "features", "N", 0, 1000000,                      \
+                      "Features to name."),                                                        \
+        BASIN_OPTIONS_NETWORK(explain_options, data), BASIN_OPTION_JSON(explain_options),          \
+        BASIN_WORK_OPTIONS(explain_options), BASIN_OPTIONS_END
+
+static const basin_option anomaly_table[] = {
+    BASIN_TEXT(explain_options, svg, 0, "svg", "FILE", "Draw the neighbourhood there.",
+               .writes = true),
+    EXPLAIN_OPTIONS,
+};
+
+static const basin_option node_table[] = {
+    BASIN_TEXT(explain_options, of, 0, "class", "NAME",
+               "The class in question; without it the predicted one."),
+    EXPLAIN_OPTIONS,
+};
+
+typedef struct explaining {
+    const explain_options *o;
+    basin_nodes_use use;
+    basin_anomaly_explanation *e;
+    int64_t number; /* of the class; -1: of a detector */
+    basin_story story;
+} explaining;
+
+static void put_energy(basin_record *r, const basin_anomaly_explanation *e) {
+    if (!e->has_energy) return;
+    basin_record_object(r, "energy");
+    basin_record_number(r, "total", "%.4g", e->energy);
+    basin_record_number(r, "attention", "%.4g", e->attention);
+    basin_record_number(r, "hopfield|memories", "%.4g", e->hopfield);
+    basin_record_number(r, "mean|mean of all nodes", "%.4g", e->energy_mean);
+    basin_record_number(r, "deviation", "%.4g", e->energy_deviation);
+    basin_record_number(r, "below|share of nodes below", "%.3f", e->energy_below);
+    basin_record_end(r);
+}
+
+static void put_explanation(basin_record *r, const void *context) {
+    const explaining *x = context;
+    const basin_anomaly_explanation *e = x->e;
+    char id[BASIN_NODE_TEXT], label[BASIN_NODE_TEXT];
+    basin_record_text(r, "node", basin_network_id(x->use.network, e->node, id));
+    if (x->number >= 0) basin_record_text(r, "class", basin_node_class(x->use.model, x->number));
+    basin_record_number(r, "probability", "%.4f", e->probability);
+    if (x->number < 0) {
+        basin_record_number(r, "threshold", "%.4f", e->threshold);
+        basin_record_integer(r, "rank", e->rank);
+    }
+    if (basin_record_form(r) == BASIN_FORM_TEXT)
+        basin_record_text(r, "label", basin_story_label(&x->story, e->node, label));
+    basin_record_flag(r, ".without_attention", e->nearby);
+    if (e->nearby)
+        basin_record_note(r, "(the graph does not fit into the memory allowed as one plan: "
+                             "energies and attention are not known)");
+    put_energy(r, e);
+    basin_record_story(r, &x->story);
+}
+
+/* ---- the picture ---- */
+
+enum { RAYS = 20 };
+
+/* The neighbour of the n-th most attention; equal ones in their order. */
+static const basin_anomaly_neighbour *most_attended(const basin_anomaly_explanation *e, int n) {
+    for (int64_t i = 0; i < e->neighbours; i++) {
+        int before = 0;
+        for (int64_t k = 0; k < e->neighbours && before <= n; k++)
+            before += e->neighbour[k].share > e->neighbour[i].share ||
+                      (e->neighbour[k].share == e->neighbour[i].share && k < i);
+        if (before == n) return &e->neighbour[i];
+    }
+    return e->neighbour;
+}
+
+/* Why there is no picture. */
+static const char *why_none(const basin_anomaly_explanation *e, const basin_anomaly_model *model) {
+    if (e->nearby) return "does not fit into the memory allowed";
+    return basin_anomaly_share(model) > 0
+               ? "this model does not have"
+               : "has no share in this detector, whose trees decide alone";
+}
+
+static basin_status draw(const basin_story *s, const basin_anomaly_model *model, const char *path,
+                         basin_error *error) {
+    const basin_anomaly_explanation *e = s->e;
+    char id[RAYS + 1][BASIN_NODE_TEXT], title[200], subtitle[200];
+    basin_star_ray ray[RAYS];
+    int rays = 0;
+    if (!e->has_attention)
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "%s: not drawn, since the picture shows attention, which %s; the "
+                          "neighbours are listed",
+                          path, why_none(e, model));
+    for (; rays < RAYS && rays < e->neighbours; rays++) {
+        const basin_anomaly_neighbour *n = most_attended(e, rays);
+        ray[rays] = (basin_star_ray){basin_network_id(s->network, n->node, id[rays]), n->share,
+                                     n->probability};
+    }
+    const char *name = basin_network_id(s->network, e->node, id[RAYS]);
+    snprintf(title, sizeof title, "Node %.80s: score %.3f, rank %lld of %lld", name, e->probability,
+             (long long)e->rank, (long long)s->network->nodes);
+    snprintf(subtitle, sizeof subtitle, "energy %.4g, higher than that of %.1f %% of the nodes",
+             e->energy, 100 * e->energy_below);
+    basin_star star = {.title = title,
+                       .subtitle = e->has_energy ? subtitle : NULL,
+                       .name = name,
+                       .score = e->probability,
+                       .ray = ray,
+                       .rays = rays,
+                       .left_out = e->neighbours - rays};
+    basin_writer writer;
+    basin_status status = basin_writer_create(&writer, path, error);
+    if (status) return status;
+    basin_star_write(writer.file, &star);
+    return basin_writer_commit(&writer, error);
+}
+
+/* ---- running ---- */
+
+/* The number of the class of that name. */
+static basin_status find_class(explaining *x, basin_error *error) {
+    int64_t C = basin_node_classes(x->use.model);
+    for (x->number = 0; x->number < C; x->number++)
+        if (!strcmp(basin_node_class(x->use.model, x->number), x->o->of)) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "--class '%.60s' is not one of the model's %lld, the first of which is '%s'",
+                      x->o->of, (long long)C, basin_node_class(x->use.model, 0));
+}
+
+/* The class of the highest probability. */
+static basin_status predicted_class(explaining *x, int64_t node, basin_error *error) {
+    int64_t C = basin_node_classes(x->use.model);
+    BASIN_FREE_AT_EXIT double *p = NULL;
+    BASIN_TRY(BASIN_NEW(&p, x->use.network->nodes * C, "probabilities", error));
+    BASIN_TRY(basin_node_predict(p, x->use.model, x->use.network, &x->use.work, error));
+    x->number = 0;
+    for (int64_t c = 1; c < C; c++)
+        if (p[node * C + c] > p[node * C + x->number]) x->number = c;
+    return BASIN_OK;
+}
+
+static basin_status find_node(int64_t *node, const basin_network *network, const char *id,
+                              basin_error *error) {
+    *node = basin_network_find(network, id);
+    if (*node >= 0 && *node < network->nodes) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE, "%s: no node '%s' among %lld", network->path, id,
+                      (long long)network->nodes);
+}
+
+static basin_status explain(explaining *x, bool classes, int operands, char **operand,
+                            basin_error *error) {
+    const explain_options *o = x->o;
+    basin_nodes_where where = {&o->compute, &o->data, o->memory, classes, o->quiet};
+    int64_t node;
+    basin_nodes_use *u = &x->use;
+    BASIN_TRY(basin_nodes_use_open(u, operand[0], operands - 2, operand + 2, &where, error));
+    BASIN_TRY(find_node(&node, u->network, operand[1], error));
+    x->number = -1;
+    if (classes) BASIN_TRY(o->of ? find_class(x, error) : predicted_class(x, node, error));
+    BASIN_TRY(
+        classes ? basin_node_explain(&x->e, u->model, u->network, node, x->number, &u->work, error)
+                : basin_anomaly_explain(&x->e, u->model, u->network, node, &u->work, error));
+    basin_cli_watch_end(&u->session.watch);
+    x->story = (basin_story){.e = x->e,
+                             .network = u->network,
+                             .schema = basin_anomaly_get_schema(u->model),
+                             .neighbours = o->neighbours,
+                             .features = o->features,
+                             .classes = classes};
+    BASIN_TRY(
+        basin_record_print(o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT, put_explanation, x, error));
+    return o->svg ? draw(&x->story, u->model, o->svg, error) : BASIN_OK;
+}
+
+static basin_status run_explain(const void *values, bool classes, int operands, char **operand,
+                                basin_error *error) {
+    explaining x = {.o = values};
+    basin_status status = explain(&x, classes, operands, operand, error);
+    basin_anomaly_explanation_free(x.e);
+    basin_nodes_use_close(&x.use);
+    return status;
+}
+
+static basin_status run_anomaly(const void *values, int operands, char **operand,
+                                basin_error *error) {
+    return run_explain(values, false, operands, operand, error);
+}
+
+static basin_status run_node(const void *values, int operands, char **operand, basin_error *error) {
+    return run_explain(values, true, operands, operand, error);
+}
+
+const basin_command basin_command_anomaly_explain = {
+    .name = "anomaly explain",
+    .summary = "Explain the score of a node",
+    .operands = "MODEL NODE FILE...",
+    .operands_least = 3,
+    .operands_most = 18,
+    .text = "Three views of one node. Its energy at the end of the descent, and how many nodes lie "
+            "lower: what is unusual fits the memories and its neighbours badly. The features, its "
+            "own and those of nodes nearby, that move its logit away from that of a typical node "
+            "(one of median features) in its place. And the neighbours that this comes through, "
+            "with the attention that it gives them and gets back. Both lists add up to the "
+            "difference: integrated gradients of the network over the node and its surroundings, "
+            "Shapley values of trees. Values are those of the table. score --explain explains "
+            "many nodes at once.",
+    .example = "  basin anomaly explain model.safetensors A1042 accounts.csv transfers.csv\n"
+               "  basin anomaly explain model.safetensors 17 amazon.npz --svg why.svg --json\n",
+    .option = anomaly_table,
+    .defaults = &anomaly_defaults,
+    .size = sizeof anomaly_defaults,
+    .run = run_anomaly,
+};
+
+const basin_command basin_command_node_explain = {
+    .name = "node explain",
+    .summary = "Explain a predicted class",
+    .operands = "MODEL NODE FILE...",
+    .operands_least = 3,
+    .operands_most = 18,
+    .text = "What 'basin anomaly explain' says of a detector, for one class against all others: "
+            "the features that move the log-odds of the class away from those of a typical node in "
+            "its place, and the neighbours that this comes through.",
+    .example = "  basin node explain model.safetensors P1042 papers.csv citations.csv\n"
+               "  basin node explain cora.safetensors 17 cora.npz --class 3 --json\n",
+    .option = node_table,
+    .defaults = &node_defaults,
+    .size = sizeof node_defaults,
+    .run = run_node,
+};
+
+/* ---- report ---- */
+
+typedef struct report_options {
+    const char *output;
+    basin_compute_flags compute;
+    basin_network_flags data;
+    double memory;
+    int64_t top, reasons;
+    bool json, unseen, quiet;
+} report_options;
+
+static const report_options report_defaults = {.output = "report.html",
+                                               .data = BASIN_NETWORK_UNITED,
+                                               .top = 20,
+                                               .reasons = 6,
+                                               .compute = BASIN_COMPUTE_DEFAULT};
+
+static const basin_option report_table[] = {
+    BASIN_TEXT(report_options, output, 'o', "output", "FILE",
+               "The page; a name that ends in .json gets the document alone.", .writes = true),
+    BASIN_OPTION_JSON_FOR(report_options, "output=report.html"),
+    BASIN_INTEGER(report_options, top, "top", "N", 1, 1000,
+                  "How many of the highest scores to list, with their reasons."),
+    BASIN_INTEGER(report_options, reasons, "reasons", "N", 2, 100, "Features to name for each."),
+    BASIN_FLAG(report_options, unseen, 0, "unseen",
+               "Judge by labelled nodes that took no part in training alone."),
+    BASIN_OPTIONS_NETWORK(report_options, data),
+    BASIN_WORK_OPTIONS(report_options),
+    BASIN_OPTIONS_END,
+};
+
+/* Labelled nodes that took no part in training; free them. */
+static basin_status find_unseen(uint8_t **part, const basin_anomaly_model *model,
+                                const basin_network *network, basin_error *error) {
+    BASIN_TRY(BASIN_NEW(part, network->nodes, "a report", error));
+    BASIN_TRY(basin_anomaly_seen(*part, model, network, error));
+    for (int64_t i = 0; i < network->nodes; i++)
+        (*part)[i] = (*part)[i] ? BASIN_PART_NONE : BASIN_PART_TEST;
+    return BASIN_OK;
+}
+
+static basin_status report(const report_options *o, basin_nodes_use *use, char **operand,
+                           int operands, basin_error *error) {
+    BASIN_FREE_AT_EXIT uint8_t *part = NULL;
+    basin_nodes_where where = {&o->compute, &o->data, o->memory, false, o->quiet};
+    struct stat file;
+    BASIN_TRY(basin_nodes_use_open(use, operand[0], operands - 1, operand + 1, &where, error));
+    if (o->unseen) BASIN_TRY(find_unseen(&part, use->model, use->network, error));
+    basin_anomaly_reporting reporting = {.size = sizeof reporting,
+                                         .model = operand[0],
+                                         .part = part,
+                                         .alerts = o->top,
+                                         .reasons = o->reasons,
+                                         .work = &use->work};
+    BASIN_TRY(basin_anomaly_report(o->json ? NULL : o->output, use->model, use->network, &reporting,
+                                   error));
+    basin_cli_watch_end(&use->session.watch);
+    if (o->json) return BASIN_OK;
+    double bytes = stat(o->output, &file) == 0 ? (double)file.st_size : 0;
+    printf("%s: %.1f kB\n", o->output, bytes / 1e3);
+    return BASIN_OK;
+}
+
+static basin_status run_report(const void *values, int operands, char **operand,
+                               basin_error *error) {
+    basin_nodes_use use = {0};
+    basin_status status = report(values, &use, operand, operands, error);
+    basin_nodes_use_close(&use);
+    return status;
+}
+
+const basin_command basin_command_anomaly_report = {
+    .name = "anomaly report",
+    .summary = "Write a page on a detector: curves, highest scores with reasons, drift",
+    .operands = "MODEL FILE...",
+    .operands_least = 2,
+    .operands_most = 17,
+    .text =
+        "One HTML file that needs nothing else and no network. Where the files have labels: "
+        "precision by recall, ROC, precision and recall at several numbers of alerts, "
+        "probabilities beside frequencies; a note says how many of the nodes were trained on. "
+        "Always: how scores are spread, the highest of them with their reasons and the neighbours "
+        "that these come through, how far every column has moved since training, and what the "
+        "model is.",
+    .example = "  basin anomaly report model.safetensors accounts.csv transfers.csv\n"
+               "  basin anomaly report model.safetensors june.csv transfers-june.csv --unseen -o "
+               "june.html\n",
+    .option = report_table,
+    .defaults = &report_defaults,
+    .size = sizeof report_defaults,
+    .run = run_report,
+};

@@ -1,0 +1,85 @@
+/* What the commands of nodes share. Detectors of anomalies and models of classes are one model: the
+ * groups `anomaly` and `node` differ in a few options and in what they print. */
+#ifndef BASIN_CLI_NODES_H
+#define BASIN_CLI_NODES_H
+
+#include "basin/tasks/node.h"
+#include "cli/command.h"
+#include "cli/network.h"
+#include "cli/record.h"
+#include "cli/watch.h"
+#include "data/network/network.h"
+
+#define BASIN_THRESHOLD_FOR_HELP                                                                   \
+    "Another threshold: precision=X, that share of the alerts right; recall=X, that share of the " \
+    "anomalies found (both by the validation nodes); alerts=N, at most N of these nodes."
+
+/* An error where there is a goal, and it is none: before anything is trained or scored. */
+basin_status basin_goal_check(const char *goal, basin_error *error);
+
+/* A model with the network that it is used on. */
+typedef struct basin_nodes_use {
+    basin_session session;
+    basin_anomaly_model *model;
+    basin_network *network;
+    basin_anomaly_work work;
+} basin_nodes_use;
+
+typedef struct basin_nodes_where {
+    const basin_compute_flags *compute;
+    const basin_network_flags *data;
+    double memory; /* GiB */
+    bool classes, quiet;
+} basin_nodes_where;
+
+/* Opens the session and the model. Points into itself, so it must stay where it is. */
+basin_status basin_nodes_model_open(basin_nodes_use *use, const char *model,
+                                    const basin_nodes_where *where, basin_error *error);
+/* The same, and the files, read as training's were. */
+basin_status basin_nodes_use_open(basin_nodes_use *use, const char *model, int paths, char **path,
+                                  const basin_nodes_where *where, basin_error *error);
+void basin_nodes_use_close(basin_nodes_use *use);
+
+/* Probabilities beside frequencies. */
+void basin_record_reliability(basin_record *r, const basin_reliability *reliability,
+                              const char *title);
+/* What moves the score of a node, or the odds of its class: at most so many of each. */
+typedef struct basin_story {
+    const basin_anomaly_explanation *e;
+    const basin_network *network;
+    const basin_schema *schema;
+    int64_t neighbours, features;
+    bool classes; /* labels are classes; else normal and anomalous */
+} basin_story;
+/* A node's label in words; "-" where there is none. */
+const char *basin_story_label(const basin_story *story, int64_t node, char text[BASIN_NODE_TEXT]);
+void basin_record_story(basin_record *r, const basin_story *story);
+
+/* ---- eval ---- */
+
+enum { BASIN_SPLITS_RUNS = 1000 }; /* at most */
+
+typedef struct basin_nodes_eval_options {
+    const char *split, *scores, *rivals;
+    const char *model, *part, *threshold_for; /* of a saved model */
+    basin_settings *settings;
+    basin_start start;
+    basin_network_flags data;
+    basin_compute_flags compute;
+    double ratio, memory;
+    int64_t runs, first, split_seed;
+    bool best_run, reliability, no_baselines, only_baselines, unseen, unsupervised, json, quiet;
+    basin_ranks *ranks;         /* runs are dealt to them */
+    const basin_parsed *parsed; /* which options were given */
+} basin_nodes_eval_options;
+
+/* A CSV of what a detector gave each node of a split: rows behind the heading. */
+void basin_scores_put(basin_record *r, const basin_network *network, const uint8_t *part /* [N] */,
+                      const double *probability /* [N] */, int64_t run);
+
+/* What `basin anomaly eval` does with --model, a saved model judged by labels (a back-test), and
+ * with --unsupervised: what was found without labels, judged by them. */
+basin_status basin_nodes_backtest(const basin_nodes_eval_options *options, int operands,
+                                  char **operand, basin_error *error);
+
+#endif

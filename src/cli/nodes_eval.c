@@ -1,0 +1,971 @@
+/* basin anomaly eval and basin node eval: models over several splits, with others beside them; or a
+ * saved model. Detectors: the protocol of the paper, runs over ranks, plain baselines. */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/library.h"
+#include "base/memory.h"
+#include "base/try.h"
+#include "basin/metrics.h"
+#include "cli/nodes.h"
+#include "cli/train.h"
+#include "io/file.h"
+#include "ranks/ranks.h"
+
+typedef basin_nodes_eval_options options;
+
+static const options anomaly_defaults = {.start = {.preset = "default"},
+                                         .split = "auto",
+                                         .part = "auto",
+                                         .data = BASIN_NETWORK_UNITED,
+                                         .compute = BASIN_COMPUTE_DEFAULT,
+                                         .ratio = 0.4,
+                                         .runs = 5,
+                                         .split_seed = -1};
+static const options node_defaults = {.start = {.preset = "default"},
+                                      .split = "auto",
+                                      .data = BASIN_NETWORK_CLASSES,
+                                      .compute = BASIN_COMPUTE_DEFAULT,
+                                      .ratio = 0.6,
+                                      .runs = 10,
+                                      .split_seed = -1};
+
+/* What `ratio` and `runs` need is the command's. */
+#define SPLIT_OPTIONS(ratio_needs, runs_needs)                                                     \
+    BASIN_CHOICE(options, split, "split", "auto|ratio|masks",                                      \
+                 "ratio: stratified, drawn anew each run; masks: the file's; auto: masks where "   \
+                 "there are."),                                                                    \
+        BASIN_REAL(options, ratio, "ratio", "X", 0.0001, 0.95,                                     \
+                   "The part of the labelled nodes for training; the rest is split 1:2 into "      \
+                   "validation and test.",                                                         \
+                   .needs = ratio_needs),                                                          \
+        BASIN_INTEGER(options, runs, "runs", "N", 1, BASIN_SPLITS_RUNS,                            \
+                      "Runs, each with a split of its own; where the file has only one, with a "   \
+                      "seed of its own.",                                                          \
+                      .needs = runs_needs),                                                        \
+        BASIN_INTEGER(options, first, "first", "N", 0, 1000, "The number of the first split.",     \
+                      .more = true)
+
+static const basin_option anomaly_table[] = {
+    BASIN_TEXT(options, model, 0, "model", "MODEL",
+               "A back-test: judge this trained model by the labels of the files, and train "
+               "nothing.",
+               .needs = "unsupervised=off"),
+    BASIN_FLAG(options, unsupervised, 0, "unsupervised",
+               "How well energies find the labelled anomalies that score --unsupervised gives; "
+               "labels are used only for scoring."),
+    BASIN_CHOICE(options, part, "part", "auto|train|val|test|all",
+                 "With --model or --unsupervised: the nodes to judge by, those of split --first of "
+                 "the file's masks, "
+                 "or all labelled ones; auto: test where the file has such a part, else all.",
+                 .needs = "model!=,unsupervised=on", .more = true),
+    BASIN_FLAG(options, unseen, 0, "unseen",
+               "With --model: leave out nodes that took part in training, validation included.",
+               .needs = "model!="),
+    BASIN_TEXT(options, threshold_for, 0, "threshold-for", "GOAL",
+               "With --model. " BASIN_THRESHOLD_FOR_HELP, .needs = "model!=", .more = true),
+    BASIN_OPTIONS_START(options),
+    SPLIT_OPTIONS("split!=masks,split-time!= model= unsupervised=off", "model= unsupervised=off"),
+    BASIN_OPTION_SPLIT_TIME(options, data, "split!=ratio model= unsupervised=off"),
+    BASIN_INTEGER(options, split_seed, "split-seed", "N", -1, 9007199254740992.0,
+                  "The seed of drawn splits; -1: that of training, --seed.",
+                  .needs = "split!=masks split-time= model= unsupervised=off", .more = true),
+    BASIN_TEXT(options, scores, 0, "scores", "FILE",
+               "Where to write what the detector gave each node of each split: a CSV of split, "
+               "node, part, label, probability.",
+               .writes = true, .needs = "only-baselines=off"),
+    BASIN_FLAG(options, best_run, 0, "best-run",
+               "Also print the best of the runs: that of the best validation, and that of the best "
+               "test score, as some papers report. The latter is chosen on test, and says so.",
+               .needs = "model= unsupervised=off", .more = true),
+    BASIN_FLAG(options, reliability, 0, "reliability",
+               "Also print the detector's probabilities beside frequencies, over the test nodes of "
+               "all runs.",
+               .needs = "only-baselines=off unsupervised=off", .more = true),
+    BASIN_TEXT(options, rivals, 0, "rivals", "LIST",
+               "Others on the same splits, joined by commas: graph networks by their presets "
+               "rival-NAME (bwgnn, bwgnn-hetero, gt, gcn, gat, sage), and xgboost, boosted trees "
+               "on features and their means over two hops; all: those that can run.",
+               .needs = "model= unsupervised=off"),
+    BASIN_FLAG(options, no_baselines, 0, "no-baselines", "Leave the plain models out.",
+               .needs = "only-baselines=off model= unsupervised=off"),
+    BASIN_FLAG(options, only_baselines, 0, "only-baselines", "The plain models alone.",
+               .needs = "model= unsupervised=off"),
+    BASIN_OPTIONS_NETWORK(options, data),
+    BASIN_OPTION_JSON(options),
+    BASIN_WORK_OPTIONS(options),
+    BASIN_OPTIONS_END,
+};
+
+static const basin_option node_table[] = {
+    BASIN_OPTIONS_START(options),
+    BASIN_TEXT(options, model, 0, "model", "FILE",
+               "Train nothing: measure this model, on the test nodes of the file's first split, or "
+               "on all labelled nodes."),
+    SPLIT_OPTIONS("split!=masks model=", "model="),
+    BASIN_TEXT(
+        options, rivals, 0, "rivals", "LIST",
+        "Others on the same splits, joined by commas, each by its preset: paper (the paper's "
+        "block alone), or NAME of rival-NAME; all: those that can run.",
+        .needs = "model="),
+    BASIN_OPTIONS_NETWORK(options, data),
+    BASIN_OPTION_JSON(options),
+    BASIN_WORK_OPTIONS(options),
+    BASIN_OPTIONS_END,
+};
+
+/* Models in the order of the rows. Of detectors: the detector, its trees and its network alone, the
+ * plain models, the rivals; of classes: the model, the rivals. */
+enum {
+    DETECTOR,
+    TREES,
+    NETWORK,
+    PLAIN,
+    MOST_RIVALS = 16,
+};
+
+/* What one model reached on one split. */
+typedef struct figures {
+    basin_score validation, test;
+    basin_reliability reliability;  /* on test, of the detector */
+    double threshold, seconds, cpu; /* cpu: seconds of all threads */
+    int64_t epoch;
+} figures;
+
+typedef struct eval {
+    const options *o;
+    bool classes;
+    basin_nodes_use use;
+    uint8_t *part;                  /* [N] */
+    const char *rival[MOST_RIVALS]; /* presets, the library's own names, or "xgboost" */
+    int rivals, first_rival, models;
+    figures *figures; /* [models, runs] */
+    bool masks;       /* splits are the file's; else drawn by the ratio */
+    int64_t runs, seed;
+    bool stopped;
+    double overlap;                   /* test nodes over the others, for intervals */
+    char title[100], trained_on[200]; /* of the detector */
+    int64_t parameters;
+    basin_writer file; /* of --scores; of a silent rank, its own rows */
+    basin_record *scores;
+    int64_t class_count;
+    char **class_name;  /* [class_count] */
+    int64_t *confusion; /* [class_count, class_count] test nodes of all runs */
+} eval;
+
+static const basin_command *command_of(const eval *b) {
+    return b->classes ? &basin_command_node_eval : &basin_command_anomaly_eval;
+}
+
+static const char *task_of(const eval *b) { return b->classes ? "node" : "anomaly"; }
+
+static figures *figures_of(const eval *b, int model, int64_t run) {
+    return &b->figures[model * b->runs + run];
+}
+
+__attribute__((format(printf, 2, 3))) static void note(const eval *b, const char *format, ...) {
+    const basin_watch *watch = &b->use.session.watch.watch;
+    char line[400];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    watch->note(watch->context, line);
+}
+
+/* ---- rivals ---- */
+
+static const char family[] = "rival-", xgboost[] = "xgboost"; /* no preset: it is not ours */
+
+/* A preset's name without the family; NULL of a preset that is no rival. */
+static const char *rival_name(const char *preset) {
+    size_t length = sizeof family - 1;
+    if (!strcmp(preset, "paper")) return preset;
+    return strncmp(preset, family, length) ? NULL : preset + length;
+}
+
+static basin_status add_rival(eval *b, const char *name, size_t length, basin_error *error) {
+    const char *const *preset = basin_settings_presets(task_of(b));
+    char known[200];
+    const char *found = NULL;
+    snprintf(known, sizeof known, "all%s", b->classes ? "" : ", xgboost");
+    if (!b->classes && strlen(xgboost) == length && !strncmp(xgboost, name, length))
+        found = xgboost;
+    for (; *preset; preset++) {
+        const char *its = rival_name(*preset);
+        if (!its) continue;
+        if (strlen(its) == length && !strncmp(its, name, length)) found = *preset;
+        snprintf(known + strlen(known), sizeof known - strlen(known), ", %s", its);
+    }
+    if (!found)
+        return basin_fail(error, BASIN_BAD_VALUE, "--rivals: '%.*s' is not one of %s", (int)length,
+                          name, known);
+    for (int i = 0; i < b->rivals; i++)
+        if (b->rival[i] == found)
+            return basin_fail(error, BASIN_BAD_VALUE, "--rivals: '%.*s' twice", (int)length, name);
+    if (b->rivals == MOST_RIVALS)
+        return basin_fail(error, BASIN_BAD_VALUE, "--rivals: more than %d", MOST_RIVALS);
+    b->rival[b->rivals++] = found;
+    return BASIN_OK;
+}
+
+/* All that can run. */
+static basin_status add_all_rivals(eval *b, basin_error *error) {
+    for (const char *const *preset = basin_settings_presets(task_of(b)); *preset; preset++) {
+        const char *name = rival_name(*preset);
+        if (name) BASIN_TRY(add_rival(b, name, strlen(name), error));
+    }
+    if (b->classes || !basin_library_present(BASIN_LIBRARY_XGBOOST)) return BASIN_OK;
+    return add_rival(b, xgboost, strlen(xgboost), error);
+}
+
+/* From "paper,xgboost", or "all"; before anything is trained beside which one would be missed. */
+static basin_status parse_rivals(eval *b, const char *list, basin_error *error) {
+    static const basin_library_function none[] = {{0}};
+    char table[1];
+    if (!list) return BASIN_OK;
+    if (!strcmp(list, "all")) return add_all_rivals(b, error);
+    for (;; list++) {
+        size_t length = strcspn(list, ",");
+        BASIN_TRY(add_rival(b, list, length, error));
+        list += length;
+        if (!*list) break;
+    }
+    for (int i = 0; i < b->rivals; i++)
+        if (b->rival[i] == xgboost)
+            return basin_library_load(table, BASIN_LIBRARY_XGBOOST, none, error);
+    return BASIN_OK;
+}
+
+/* ---- splits ---- */
+
+/* An option of drawn splits that was given; a split by time goes by the ratio, too. */
+static const char *drawn_option(const eval *b) {
+    const basin_parsed *parsed = b->o->parsed;
+    if (b->o->data.split_time) return NULL;
+    if (basin_option_given(parsed, command_of(b), "ratio")) return "ratio";
+    return basin_option_given(parsed, command_of(b), "split-seed") ? "split-seed" : NULL;
+}
+
+/* A file with fewer splits than runs: each of them once, or the only one with other seeds. */
+static void note_fewer(const eval *b, int64_t runs) {
+    long long there = b->use.network->splits;
+    if (!b->masks || (b->runs == runs && (there > 1 || runs == 1))) return;
+    if (there == 1)
+        note(b, "the file has 1 split: %lld runs on it with different seeds", (long long)b->runs);
+    else
+        note(b, "the file has %lld splits: %lld runs instead of %lld", there, (long long)b->runs,
+             (long long)runs);
+}
+
+/* What the options mean for this network. */
+static basin_status plan_splits(eval *b, int64_t runs, basin_error *error) {
+    const options *o = b->o;
+    const basin_network *n = b->use.network;
+    b->masks = !strcmp(o->split, "masks") || (!strcmp(o->split, "auto") && n->splits > 0);
+    b->runs = runs;
+    if (!n->label)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to compare with", n->path);
+    if (b->masks && o->first >= n->splits)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: %lld splits; there is no number %lld",
+                          n->path, (long long)n->splits, (long long)o->first);
+    if (b->masks && n->splits > 1 && runs > n->splits - o->first) b->runs = n->splits - o->first;
+    if (b->masks && drawn_option(b))
+        note(b, "--%s has no effect: the file brings splits; --split ratio draws others",
+             drawn_option(b));
+    note_fewer(b, runs);
+    return BASIN_OK;
+}
+
+/* The nodes of run i. */
+static basin_status take_split(eval *b, int64_t i, basin_error *error) {
+    const options *o = b->o;
+    const basin_network *n = b->use.network;
+    int64_t number = o->first + i, seed = o->split_seed < 0 ? b->seed : o->split_seed;
+    if (b->masks) /* of a file with one split, each run has another seed */
+        BASIN_TRY(basin_split_from_masks(b->part, n, n->splits > 1 ? number : 0, error));
+    else
+        BASIN_TRY(
+            basin_split_stratified(b->part, n, o->ratio, (uint64_t)seed, (uint64_t)number, error));
+    int64_t test = basin_split_nodes(NULL, b->part, n->nodes, BASIN_PART_TEST);
+    int64_t others = basin_split_nodes(NULL, b->part, n->nodes, BASIN_PART_TRAIN) +
+                     basin_split_nodes(NULL, b->part, n->nodes, BASIN_PART_VAL);
+    b->overlap = (double)test / (double)(others + 1);
+    return BASIN_OK;
+}
+
+/* ---- one model on one split ---- */
+
+static bool is_shown(const eval *b, int model) {
+    if (b->classes || model >= b->first_rival) return true;
+    if (model >= PLAIN) return !b->o->no_baselines;
+    if (model == DETECTOR) return !b->o->only_baselines;
+    return figures_of(b, model, 0)->test.measures > 0;
+}
+
+void basin_scores_put(basin_record *r, const basin_network *network, const uint8_t *part,
+                      const double *probability, int64_t run) {
+    static const char *const name[] = {
+        [BASIN_PART_TRAIN] = "train", [BASIN_PART_VAL] = "val", [BASIN_PART_TEST] = "test"};
+    char id[BASIN_NODE_TEXT];
+    for (int64_t i = 0; i < network->nodes; i++) {
+        if (part[i] == BASIN_PART_NONE) continue;
+        basin_record_row(r);
+        basin_record_integer(r, "split", run);
+        basin_record_text(r, "node", basin_network_id(network, i, id));
+        basin_record_text(r, "part", name[part[i]]);
+        basin_record_integer(r, "label", network->label[i]);
+        basin_record_number(r, "probability", "%g", (double)(float)probability[i]);
+        basin_record_end(r);
+    }
+}
+
+static basin_status new_confusion(eval *b, const basin_node_model *model, basin_error *error) {
+    int64_t C = b->class_count = basin_node_classes(model);
+    BASIN_TRY(BASIN_NEW(&b->class_name, C, "a table", error));
+    for (int64_t c = 0; c < C; c++)
+        if (!(b->class_name[c] = basin_string_copy(basin_node_class(model, c))))
+            return basin_fail_memory(error, "a table");
+    return BASIN_NEW(&b->confusion, C * C, "a table", error);
+}
+
+/* A split may lack a class in training: then the tables do not fit, and its nodes are left out. */
+static basin_status add_confusion(eval *b, const basin_node_model *model, const double *probability,
+                                  basin_error *error) {
+    BASIN_FREE_AT_EXIT int64_t *own = NULL;
+    if (!b->confusion) BASIN_TRY(new_confusion(b, model, error));
+    int64_t C = b->class_count;
+    if (basin_node_classes(model) != C) return BASIN_OK;
+    BASIN_TRY(BASIN_NEW(&own, C * C, "a table", error));
+    BASIN_TRY(basin_node_confusion(own, probability, model, b->use.network, b->part,
+                                   BASIN_PART_TEST, error));
+    for (int64_t i = 0; i < C * C; i++) b->confusion[i] += own[i];
+    return BASIN_OK;
+}
+
+/* Of the model in question, not of those beside it. */
+static basin_status keep(eval *b, const basin_anomaly_model *model, int64_t i, basin_error *error) {
+    b->parameters = basin_anomaly_parameters(model);
+    if (b->classes) return add_confusion(b, model, basin_node_probabilities(model), error);
+    snprintf(b->trained_on, sizeof b->trained_on, "%s", basin_anomaly_trained_on(model));
+    for (int which = 0; which < 2; which++) {
+        const basin_score *test = basin_anomaly_reached_alone(model, which, BASIN_PART_TEST);
+        const basin_score *seen = basin_anomaly_reached_alone(model, which, BASIN_PART_VAL);
+        if (test && seen) figures_of(b, TREES + which, i)->test = *test;
+        if (test && seen) figures_of(b, TREES + which, i)->validation = *seen;
+    }
+    figures_of(b, DETECTOR, i)->reliability = *basin_anomaly_reliability(model, BASIN_PART_TEST);
+    if (b->scores)
+        basin_scores_put(b->scores, b->use.network, b->part, basin_anomaly_scores(model),
+                         b->o->first + i);
+    return BASIN_OK;
+}
+
+/* The settings of a rival, or those of the options, with the seed. */
+static basin_status train_with(basin_anomaly_model **model, basin_outcome *outcome, eval *b,
+                               basin_settings *settings, int64_t seed,
+                               const basin_training *training, basin_error *error) {
+    char text[32];
+    basin_anomaly_data data = {.size = sizeof data, .network = b->use.network, .part = b->part};
+    snprintf(text, sizeof text, "%lld", (long long)seed);
+    BASIN_TRY(basin_settings_set(settings, "seed", text, error));
+    return (b->classes ? basin_node_train : basin_anomaly_train)(model, outcome, settings, &data,
+                                                                 training, error);
+}
+
+static basin_status train(basin_anomaly_model **model, basin_outcome *outcome, eval *b, int number,
+                          int64_t seed, const basin_training *training, basin_error *error) {
+    basin_settings *settings;
+    if (!b->classes && number >= PLAIN && number < b->first_rival)
+        return basin_anomaly_baseline(model, outcome, number - PLAIN, seed, b->use.network, b->part,
+                                      training, error);
+    if (number < b->first_rival)
+        return train_with(model, outcome, b, b->o->settings, seed, training, error);
+    BASIN_TRY(basin_settings_new(&settings, task_of(b), b->rival[number - b->first_rival], error));
+    basin_status status = train_with(model, outcome, b, settings, seed, training, error);
+    basin_settings_free(settings);
+    return status;
+}
+
+static basin_status take(eval *b, int number, int64_t i, const basin_anomaly_model *model,
+                         basin_error *error) {
+    figures *f = figures_of(b, number, i);
+    const basin_score *validation = basin_anomaly_reached(model, BASIN_PART_VAL);
+    const basin_score *test = basin_anomaly_reached(model, BASIN_PART_TEST);
+    if (!validation || !test)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: no nodes for %s", b->use.network->path,
+                          validation ? "test" : "validation");
+    f->validation = *validation;
+    f->test = *test;
+    if (!b->classes) f->threshold = basin_anomaly_threshold(model);
+    return number ? BASIN_OK : keep(b, model, i, error);
+}
+
+/* XGBoost is no model of ours: its probabilities are judged as theirs are. */
+static basin_status run_xgboost(eval *b, figures *f, int64_t seed, const basin_training *training,
+                                basin_error *error) {
+    const basin_network *n = b->use.network;
+    BASIN_FREE_AT_EXIT double *probability = NULL;
+    BASIN_TRY(BASIN_NEW(&probability, n->nodes, "scores", error));
+    BASIN_TRY(basin_anomaly_xgboost(probability, &f->epoch, seed, n, b->part, training, error));
+    BASIN_TRY(
+        basin_anomaly_choose_threshold(&f->threshold, probability, n, b->part, "smooth", error));
+    BASIN_TRY(basin_anomaly_measure(&f->validation, probability, n, b->part, BASIN_PART_VAL,
+                                    f->threshold, error));
+    return basin_anomaly_measure(&f->test, probability, n, b->part, BASIN_PART_TEST, f->threshold,
+                                 error);
+}
+
+static basin_status run_model(eval *b, int number, int64_t i, basin_error *error) {
+    figures *f = figures_of(b, number, i);
+    basin_training training = {.size = sizeof training,
+                               .backend = b->use.session.backend,
+                               .watch = &b->use.session.watch.watch,
+                               .memory = b->use.work.memory};
+    int64_t seed = b->seed + b->o->first + i;
+    basin_anomaly_model *model = NULL;
+    basin_outcome outcome = {0};
+    double began = basin_clock();
+    clock_t busy = clock();
+    basin_status status;
+    if (number >= b->first_rival && b->rival[number - b->first_rival] == xgboost) {
+        status = run_xgboost(b, f, seed, &training, error);
+    } else {
+        status = train(&model, &outcome, b, number, seed, &training, error);
+        b->stopped = outcome.stopped;
+        f->epoch = outcome.best_epoch;
+        if (!status && !b->stopped) status = take(b, number, i, model, error);
+        basin_anomaly_close(model);
+    }
+    f->seconds = basin_clock() - began;
+    f->cpu = (double)(clock() - busy) / CLOCKS_PER_SEC;
+    return status;
+}
+
+/* ---- printing ---- */
+
+static const char *const *measures_of(const eval *b) {
+    static const char *const anomaly[] = {"macro_f1", "auroc", "auprc", "recall_at_k", "ece", NULL};
+    static const char *const node[] = {"accuracy", "macro_f1", "auroc", NULL};
+    return b->classes ? node : anomaly;
+}
+
+static void note_split(const eval *b, int64_t i) {
+    const figures *f = figures_of(b, 0, i);
+    char text[300] = "";
+    for (const char *const *measure = measures_of(b); *measure && strcmp(*measure, "recall_at_k");
+         measure++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), " %s %.2f (validation %.2f)",
+                 *measure, 100 * basin_score_get(&f->test, *measure),
+                 100 * basin_score_get(&f->validation, *measure));
+    note(b, "split %lld: test%s, epoch %lld, %.0f s", (long long)(b->o->first + i), text,
+         (long long)f->epoch, f->seconds);
+}
+
+static const char *model_name(const eval *b, int model) {
+    if (model >= b->first_rival) return b->rival[model - b->first_rival];
+    if (b->classes) return b->o->model ? b->o->model : b->o->start.preset;
+    if (model >= PLAIN) return basin_anomaly_baseline_name(model - PLAIN);
+    return model == DETECTOR ? b->title
+           : model == TREES  ? "- its trees alone"
+                             : "- its network alone";
+}
+
+static void collect(double value[BASIN_SPLITS_RUNS], const eval *b, int model, const char *name) {
+    for (int64_t i = 0; i < b->runs; i++)
+        value[i] = 100 * basin_score_get(&figures_of(b, model, i)->test, name);
+}
+
+/* By the measure that chose the epochs, of validation or of test. */
+static int64_t best_run(const eval *b, int model, const char *by, bool test) {
+    int64_t best = 0;
+    for (int64_t i = 1; i < b->runs; i++) {
+        const figures *own = figures_of(b, model, i), *top = figures_of(b, model, best);
+        if (basin_score_get(test ? &own->test : &own->validation, by) >
+            basin_score_get(test ? &top->test : &top->validation, by))
+            best = i;
+    }
+    return best;
+}
+
+static void put_best(basin_record *r, const eval *b, int model) {
+    char by[64] = "auprc";
+    basin_settings_get(by, sizeof by, b->o->settings, "select", NULL);
+    for (int test = 0; test < 2; test++) {
+        int64_t run = best_run(b, model, by, test);
+        const basin_score *reached = &figures_of(b, model, run)->test;
+        if (basin_record_form(r) == BASIN_FORM_TEXT) {
+            basin_record_note(
+                r,
+                "%s, best of %lld runs by %s %s (split %lld): macro-F1 %.2f, AUROC %.2f, AUPRC "
+                "%.2f, recall@k %.2f%s",
+                model_name(b, model), (long long)b->runs, test ? "TEST" : "validation", by,
+                (long long)(b->o->first + run), 100 * basin_score_get(reached, "macro_f1"),
+                100 * basin_score_get(reached, "auroc"), 100 * basin_score_get(reached, "auprc"),
+                100 * basin_score_get(reached, "recall_at_k"),
+                test ? "; chosen on test, as some papers report: better than what to expect" : "");
+            continue;
+        }
+        basin_record_object(r, test ? "best_run_by_test" : "best_run_by_validation");
+        basin_record_text(r, "chosen_by", by);
+        basin_record_flag(r, "chosen_on_test", test);
+        basin_record_integer(r, "split", b->o->first + run);
+        basin_record_percent(r, "test", reached);
+        basin_record_end(r);
+    }
+}
+
+static void put_intervals(basin_record *r, const eval *b, int model) {
+    double value[BASIN_SPLITS_RUNS], ends[2];
+    basin_record_object(r, "interval_95");
+    for (const char *const *measure = measures_of(b); *measure; measure++) {
+        collect(value, b, model, *measure);
+        if (basin_mean_interval(&ends[0], &ends[1], value, b->runs, b->overlap))
+            basin_record_numbers(r, *measure, ends, 2);
+    }
+    basin_record_end(r);
+}
+
+static void put_runs(basin_record *r, const eval *b, int model) {
+    basin_record_table(r, "runs", NULL);
+    for (int64_t i = 0; i < b->runs; i++) {
+        const figures *f = figures_of(b, model, i);
+        basin_record_row(r);
+        basin_record_integer(r, "split", b->o->first + i);
+        if (f->validation.measures) basin_record_percent(r, "validation", &f->validation);
+        basin_record_percent(r, "test", &f->test);
+        if (!b->classes) basin_record_number(r, "threshold", "%g", f->threshold);
+        basin_record_integer(r, "best_epoch", f->epoch);
+        basin_record_number(r, "seconds", "%g", f->seconds);
+        basin_record_number(r, "cpu_seconds", "%g", f->cpu);
+        if (!b->classes && model == DETECTOR) basin_record_reliability(r, &f->reliability, NULL);
+        basin_record_end(r);
+    }
+    basin_record_end(r);
+}
+
+static void put_model(basin_record *r, const eval *b, int model) {
+    double value[BASIN_SPLITS_RUNS], mean, deviation, seconds = 0, cpu = 0;
+    bool alone = !b->classes && (model == TREES || model == NETWORK); /* the detector's run */
+    basin_record_row(r);
+    basin_record_text(r, "model", model_name(b, model));
+    for (const char *const *measure = measures_of(b); *measure; measure++) {
+        collect(value, b, model, *measure);
+        basin_mean_deviation(&mean, &deviation, value, b->runs);
+        basin_record_spread(r, *measure, 2, mean, deviation);
+    }
+    if (basin_record_form(r) == BASIN_FORM_TEXT && !alone) {
+        for (int64_t i = 0; i < b->runs; i++) {
+            seconds += figures_of(b, model, i)->seconds / (double)b->runs;
+            cpu += figures_of(b, model, i)->cpu / (double)b->runs;
+        }
+        basin_record_number(r, "s per run", "%.1f", seconds);
+        basin_record_number(r, "CPU s", "%.1f", cpu);
+    } else if (!alone || basin_record_form(r) == BASIN_FORM_JSON) {
+        if (!b->classes) put_intervals(r, b, model);
+        if (b->o->best_run) put_best(r, b, model);
+        put_runs(r, b, model);
+    }
+    basin_record_end(r);
+}
+
+/* The bins of all runs together. */
+static basin_reliability pool(const eval *b) {
+    basin_reliability all = {0};
+    for (int k = 0; k < BASIN_RELIABILITY_BINS; k++) {
+        double predicted = 0, observed = 0;
+        for (int64_t i = 0; i < b->runs; i++) {
+            const basin_reliability *r = &b->figures[i].reliability;
+            all.bin[k].count += r->bin[k].count;
+            if (!r->bin[k].count) continue;
+            predicted += r->bin[k].predicted * (double)r->bin[k].count;
+            observed += r->bin[k].observed * (double)r->bin[k].count;
+        }
+        all.bin[k].predicted = predicted / (double)all.bin[k].count;
+        all.bin[k].observed = observed / (double)all.bin[k].count;
+    }
+    for (int64_t i = 0; i < b->runs; i++)
+        all.ece += b->figures[i].reliability.ece / (double)b->runs;
+    return all;
+}
+
+/* Rows are the nodes' classes, columns the predicted ones. */
+static void put_confusion(basin_record *r, const eval *b) {
+    enum { MOST = 40 };
+    int64_t C = b->class_count;
+    bool text = basin_record_form(r) == BASIN_FORM_TEXT;
+    char name[24];
+    if (text && C > MOST) {
+        basin_record_note(r, "confusion matrix: %lld classes, too many for a table (see --json)",
+                          (long long)C);
+        return;
+    }
+    basin_record_list(r, ".classes");
+    for (int64_t c = 0; c < C; c++) basin_record_text(r, NULL, b->class_name[c]);
+    basin_record_end(r);
+    if (text)
+        basin_record_table(r, "confusion",
+                           "confusion (rows: classes of nodes; columns: predicted):");
+    else
+        basin_record_list(r, "confusion");
+    for (int64_t t = 0; t < C; t++) {
+        if (text)
+            basin_record_row(r);
+        else
+            basin_record_list(r, NULL);
+        if (text) basin_record_text(r, "class", b->class_name[t]);
+        basin_record_data_keys(r, true);
+        for (int64_t c = 0; c < C; c++) {
+            snprintf(name, sizeof name, "%.20s", b->class_name[c]);
+            basin_record_integer(r, text ? name : NULL, b->confusion[t * C + c]);
+        }
+        basin_record_data_keys(r, false);
+        basin_record_end(r);
+    }
+    basin_record_end(r);
+}
+
+static void put_result(basin_record *r, const void *context) {
+    const eval *b = context;
+    const options *o = b->o;
+    bool text = basin_record_form(r) == BASIN_FORM_TEXT;
+    basin_record_text(r, ".data", b->use.network->path);
+    basin_record_text(r, ".split", b->masks ? "masks" : b->classes && o->model ? "all" : "ratio");
+    if (!b->classes && !b->masks) basin_record_number(r, ".ratio", "%g", o->ratio);
+    if (!b->classes) basin_record_text(r, ".trained_on", b->trained_on);
+    basin_record_integer(r, ".parameters", b->parameters);
+    if (o->model)
+        basin_record_note(r, "%s: %s; percent", b->use.network->path,
+                          b->masks ? "the file's test nodes" : "all labelled nodes");
+    else
+        basin_record_note(r, "%s: %lld runs, %s; percent on test, mean +- population deviation",
+                          b->use.network->path, (long long)b->runs,
+                          b->masks ? "the file's splits" : "stratified splits");
+    basin_record_table(r, "models", NULL);
+    for (int m = 0; m < b->models; m++)
+        if (is_shown(b, m)) put_model(r, b, m);
+    basin_record_end(r);
+    if (b->classes) put_confusion(r, b);
+    for (int m = 0; m < b->models && o->best_run && text; m++)
+        if (is_shown(b, m)) put_best(r, b, m);
+    if (text && o->reliability && !o->only_baselines) {
+        basin_reliability all = pool(b);
+        basin_record_reliability(r, &all,
+                                 "probabilities beside frequencies, test nodes of all runs:");
+    }
+}
+
+/* ---- runs over ranks ---- */
+
+static int64_t maker_of(const eval *b, int64_t run) {
+    int64_t ranks = basin_ranks_count(b->o->ranks), r = 0;
+    for (; r + 1 < ranks; r++) {
+        basin_ranks_share share = basin_ranks_deal_to(r, ranks, b->runs);
+        if (run < share.first + share.count) break;
+    }
+    return r;
+}
+
+/* Every rank gets all figures, and what is printed of the last run. */
+static basin_status share_figures(eval *b, basin_error *error) {
+    basin_ranks *ranks = b->o->ranks;
+    int64_t last = maker_of(b, b->runs - 1);
+    for (int64_t i = 0; i < b->runs; i++)
+        for (int m = 0; m < b->models; m++)
+            BASIN_TRY(basin_ranks_broadcast(ranks, figures_of(b, m, i), sizeof *b->figures,
+                                            maker_of(b, i), error));
+    BASIN_TRY(basin_ranks_broadcast(ranks, &b->overlap, sizeof b->overlap, last, error));
+    BASIN_TRY(basin_ranks_broadcast(ranks, &b->parameters, sizeof b->parameters, last, error));
+    return basin_ranks_broadcast(ranks, b->trained_on, sizeof b->trained_on, last, error);
+}
+
+/* The file of scores: rank 0 writes it, the others keep their rows aside until it is shared. */
+static basin_status scores_begin(eval *b, basin_error *error) {
+    if (!b->o->scores) return BASIN_OK;
+    if (!basin_ranks_rank(b->o->ranks))
+        BASIN_TRY(basin_writer_create(&b->file, b->o->scores, error));
+    else if (!(b->file.file = tmpfile()))
+        return basin_fail(error, BASIN_IO, "no file for scores");
+    b->scores = basin_record_open(b->file.file, BASIN_FORM_CSV);
+    if (!b->scores) return basin_fail_memory(error, "scores");
+    basin_record_table(b->scores, "nodes", NULL);
+    return BASIN_OK;
+}
+
+/* Keeps the file, or after a failure or a stop discards it. */
+static basin_status scores_end(eval *b, basin_status status, basin_error *error) {
+    if (b->scores) basin_record_close(b->scores, NULL);
+    if (!b->file.file) return status;
+    if (basin_ranks_rank(b->o->ranks))
+        fclose(b->file.file);
+    else if (!status && !b->stopped)
+        status = basin_writer_commit(&b->file, error);
+    else
+        basin_writer_discard(&b->file);
+    return status;
+}
+
+/* The rows of a silent rank, behind its heading. */
+static basin_status read_rows(char **text, size_t *bytes, FILE *file, basin_error *error) {
+    long end = fseek(file, 0, SEEK_END) ? -1 : ftell(file);
+    rewind(file);
+    for (int letter = end > 0 ? 0 : '\n'; letter != '\n' && letter != EOF;) letter = fgetc(file);
+    *bytes = end > 0 ? (size_t)(end - ftell(file)) : 0;
+    BASIN_TRY(BASIN_NEW_RAW(text, *bytes + 1, "scores", error));
+    if (end < 0 || fread(*text, 1, *bytes, file) != *bytes)
+        return basin_fail(error, BASIN_IO, "the scores of a rank cannot be read");
+    return BASIN_OK;
+}
+
+/* Runs are dealt in their order, so the ranks' rows follow each other. */
+static basin_status receive_rows(eval *b, int64_t from, size_t bytes, basin_error *error) {
+    BASIN_FREE_AT_EXIT char *text = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&text, bytes + 1, "scores", error));
+    basin_ranks_part part = {text, bytes, from};
+    BASIN_TRY(basin_ranks_exchange(b->o->ranks, NULL, 0, &part, 1, error));
+    return basin_writer_put(&b->file, text, bytes, error);
+}
+
+static basin_status share_scores(eval *b, basin_error *error) {
+    basin_ranks *ranks = b->o->ranks;
+    int64_t rank = basin_ranks_rank(ranks);
+    BASIN_FREE_AT_EXIT char *text = NULL;
+    size_t bytes = 0;
+    if (!b->o->scores) return BASIN_OK;
+    fflush(b->file.file);
+    if (rank) BASIN_TRY(read_rows(&text, &bytes, b->file.file, error));
+    for (int64_t r = 1; r < basin_ranks_count(ranks); r++) {
+        size_t theirs = bytes;
+        basin_ranks_part part = {text, bytes, 0};
+        BASIN_TRY(basin_ranks_broadcast(ranks, &theirs, sizeof theirs, r, error));
+        if (!rank) BASIN_TRY(receive_rows(b, r, theirs, error));
+        if (rank == r) BASIN_TRY(basin_ranks_exchange(ranks, &part, 1, NULL, 0, error));
+    }
+    return BASIN_OK;
+}
+
+/* ---- running ---- */
+
+/* The paper's rows of 1 % are presets; how much is for training is not theirs to say. */
+static void note_ratio(const eval *b) {
+    const char *preset = b->o->start.preset, *end = strrchr(preset, '-');
+    if (b->masks || !end || strcmp(end, "-1") != 0 || b->o->ratio < 0.05) return;
+    note(b,
+         "%s is the paper's row of 1 %% for training; here it is %g %%: --ratio 0.01 would be "
+         "the paper's",
+         preset, 100 * b->o->ratio);
+}
+
+/* The preset, and a form that is not the preset's own. */
+static basin_status name_detector(eval *b, basin_error *error) {
+    const char *preset = b->o->start.preset;
+    char form[32];
+    BASIN_TRY(basin_settings_get(form, sizeof form, b->o->settings, "form", error));
+    bool usual = !strcmp(form, "energy") || strstr(preset, form);
+    snprintf(b->title, sizeof b->title, "%s%s%s", preset, usual ? "" : ", form ",
+             usual ? "" : form);
+    return BASIN_OK;
+}
+
+static basin_status prepare(eval *b, basin_error *error) {
+    const options *o = b->o;
+    char text[32];
+    if (!b->classes) {
+        BASIN_TRY(basin_settings_get(text, sizeof text, o->settings, "facts", error));
+        /* The rivals do without them, too. */
+        if (!strcmp(text, "none")) basin_network_forget_facts(b->use.network);
+    }
+    BASIN_TRY(plan_splits(b, o->model ? 1 : o->runs, error));
+    if (!b->classes) note_ratio(b);
+    BASIN_TRY(parse_rivals(b, o->rivals, error));
+    if (!b->classes) BASIN_TRY(name_detector(b, error));
+    b->first_rival = b->classes ? 1 : PLAIN + BASIN_ANOMALY_BASELINES;
+    b->models = b->first_rival + b->rivals;
+    BASIN_TRY(BASIN_NEW(&b->part, b->use.network->nodes, "an evaluation", error));
+    BASIN_TRY(BASIN_NEW(&b->figures, b->models * b->runs, "an evaluation", error));
+    BASIN_TRY(scores_begin(b, error));
+    BASIN_TRY(basin_settings_get(text, sizeof text, o->settings, "seed", error));
+    b->seed = strtoll(text, NULL, 10);
+    return BASIN_OK;
+}
+
+static basin_status run_split(eval *b, int64_t i, basin_error *error) {
+    BASIN_TRY(take_split(b, i, error));
+    for (int m = 0; m < b->models && !b->stopped; m++) {
+        bool same = !b->classes && (m == TREES || m == NETWORK); /* the detector's run */
+        if (!same && is_shown(b, m)) BASIN_TRY(run_model(b, m, i, error));
+    }
+    if (!b->stopped && is_shown(b, 0)) note_split(b, i);
+    return BASIN_OK;
+}
+
+/* A rank that is asked to stop takes the others along: its runs would lack. */
+static basin_status run_splits(eval *b, basin_error *error) {
+    basin_ranks *ranks = b->o->ranks;
+    basin_ranks_share share = basin_ranks_deal(ranks, b->runs);
+    basin_status status = BASIN_OK;
+    for (int64_t i = share.first; i < share.first + share.count && !status && !b->stopped; i++)
+        status = run_split(b, i, error);
+    if (!status && b->stopped && ranks) status = basin_fail(error, BASIN_BAD_VALUE, "interrupted");
+    if (status || b->stopped || basin_ranks_count(ranks) == 1) return status;
+    BASIN_TRY(share_figures(b, error));
+    return share_scores(b, error);
+}
+
+/* ---- a saved model of classes ---- */
+
+/* The file's test nodes, where it has some, else all that have a label. */
+static basin_status choose_nodes(eval *b, basin_error *error) {
+    const basin_network *n = b->use.network;
+    if (b->masks) BASIN_TRY(take_split(b, 0, error));
+    if (basin_split_nodes(NULL, b->part, n->nodes, BASIN_PART_TEST)) return BASIN_OK;
+    for (int64_t i = 0; i < n->nodes; i++)
+        b->part[i] = n->label[i] >= 0 ? BASIN_PART_TEST : BASIN_PART_NONE;
+    return BASIN_OK;
+}
+
+/* A class that the model has no name for is never predicted: without a word that would look like a
+ * bad model. */
+static basin_status check_classes(const eval *b, basin_error *error) {
+    const char *path = b->use.network->path;
+    int64_t labelled = basin_split_nodes(NULL, b->part, b->use.network->nodes, BASIN_PART_TEST);
+    int64_t known = 0;
+    for (int64_t i = 0; i < b->class_count * b->class_count; i++) known += b->confusion[i];
+    if (!known)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: none of %lld labelled nodes has a class of %s, which are called %s, "
+                          ".. (npz files have only numbers)",
+                          path, (long long)labelled, b->o->model, b->class_name[0]);
+    if (known < labelled && !b->o->quiet)
+        basin_say("%s: %lld of %lld labelled nodes have a class that %s does not know; they count "
+                  "as wrong",
+                  path, (long long)(labelled - known), (long long)labelled, b->o->model);
+    return BASIN_OK;
+}
+
+static basin_status measure(eval *b, basin_error *error) {
+    basin_nodes_use *u = &b->use;
+    BASIN_FREE_AT_EXIT double *probability = NULL;
+    double began = basin_clock();
+    clock_t busy = clock();
+    b->parameters = basin_node_parameters(u->model);
+    BASIN_TRY(BASIN_NEW(&probability, u->network->nodes * basin_node_classes(u->model),
+                        "probabilities", error));
+    BASIN_TRY(basin_node_predict(probability, u->model, u->network, &u->work, error));
+    BASIN_TRY(choose_nodes(b, error));
+    BASIN_TRY(basin_node_measure(&b->figures->test, probability, u->model, u->network, b->part,
+                                 BASIN_PART_TEST, error));
+    BASIN_TRY(add_confusion(b, u->model, probability, error));
+    BASIN_TRY(check_classes(b, error));
+    b->figures->seconds = basin_clock() - began;
+    b->figures->cpu = (double)(clock() - busy) / CLOCKS_PER_SEC;
+    return BASIN_OK;
+}
+
+static basin_status evaluate(eval *b, int operands, char **operand, basin_error *error) {
+    const options *o = b->o;
+    basin_network_flags data = o->data;
+    data.split_train = o->ratio;
+    data.split_val = (1 - o->ratio) / 3;
+    basin_nodes_where where = {&o->compute, &data, o->memory, b->classes, o->quiet};
+    BASIN_TRY(basin_nodes_use_open(&b->use, o->model, operands, operand, &where, error));
+    BASIN_TRY(prepare(b, error));
+    return o->model ? measure(b, error) : run_splits(b, error);
+}
+
+static basin_status run(eval *b, int operands, char **operand, basin_error *error) {
+    basin_status status = evaluate(b, operands, operand, error);
+    status = scores_end(b, status, error);
+    basin_cli_watch_end(&b->use.session.watch);
+    if (!status && b->stopped) status = BASIN_REPORTED;
+    if (!status)
+        status = basin_record_print(b->o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT, put_result, b,
+                                    error);
+    for (int64_t c = 0; c < b->class_count && b->class_name; c++) free(b->class_name[c]);
+    free(b->class_name);
+    free(b->confusion);
+    free(b->part);
+    free(b->figures);
+    basin_nodes_use_close(&b->use);
+    return status;
+}
+
+static basin_status run_anomaly(const void *values, int operands, char **operand,
+                                basin_error *error) {
+    const options *o = values;
+    static const char *const heard[] = {"seed", "facts", NULL};
+    if (o->start.print_config) return basin_config_print(o->settings, NULL, error);
+    if (o->model || o->unsupervised) return basin_nodes_backtest(o, operands, operand, error);
+    if (o->only_baselines && basin_training_settings_given(o->settings, &o->start, heard))
+        return basin_usage(error, "a setting of the detector has no effect with --only-baselines");
+    eval b = {.o = o};
+    return run(&b, operands, operand, error);
+}
+
+static basin_status run_node(const void *values, int operands, char **operand, basin_error *error) {
+    const options *o = values;
+    if (o->start.print_config) return basin_config_print(o->settings, NULL, error);
+    if (o->model && basin_training_settings_given(o->settings, &o->start, NULL))
+        return basin_usage(error, "a training setting has no effect with --model, which trains "
+                                  "nothing");
+    eval b = {.o = o, .classes = true};
+    return run(&b, operands, operand, error);
+}
+
+const basin_command basin_command_anomaly_eval = {
+    .name = "anomaly eval",
+    .summary = "Measure a detector on labelled data: splits, figures, plain baselines beside it",
+    .operands = "FILE...",
+    .operands_least = 1,
+    .operands_most = 16,
+    .text = "Runs the protocol of the paper: a stratified part of the labelled nodes for training, "
+            "the rest one to two for validation and test (or the file's own masks); validation "
+            "chooses epoch and threshold, test is looked at once. Prints macro-F1, AUROC, AUPRC, "
+            "recall at k (k: the number of anomalies) and the calibration error in percent, mean "
+            "and population deviation over runs; the same of the detector's trees and network "
+            "alone; and what a logistic regression and an MLP reach on the same "
+            "splits, without the graph and with means over one and two hops. XGBoost stands "
+            "beside it with --rivals. With --model nothing is "
+            "trained: a saved model is judged by new labels (a back-test), with precision and "
+            "recall at several numbers of alerts and its probabilities beside frequencies; a line "
+            "says how many of the nodes it was trained on.",
+    .example = "  basin anomaly eval amazon.npz --ratio 0.4 --runs 5\n"
+               "  basin anomaly eval tolokers.npz --preset paper-amazon --runs 10 --json\n"
+               "  basin anomaly eval tolokers.npz --rivals bwgnn,gt --no-baselines --runs 10\n"
+               "  basin anomaly eval --model model.safetensors june.csv transfers-june.csv\n",
+    .option = anomaly_table,
+    .defaults = &anomaly_defaults,
+    .size = sizeof anomaly_defaults,
+    .task = "anomaly",
+    .settings_at = offsetof(options, settings),
+    .start_at = offsetof(options, start),
+    .ranks_at = offsetof(options, ranks),
+    .parsed_at = offsetof(options, parsed),
+    .run = run_anomaly,
+};
+
+const basin_command basin_command_node_eval = {
+    .name = "node eval",
+    .summary = "Measure a model of classes: accuracy over splits, graph networks beside it",
+    .operands = "FILE...",
+    .operands_least = 1,
+    .operands_most = 16,
+    .text = "Trains on each split of the file's masks (a file with one split: with different "
+            "seeds), or on stratified splits drawn anew; validation chooses the epoch, test is "
+            "looked at once. Prints accuracy, macro-F1 and AUROC (the mean over classes of each "
+            "against the others) in percent, mean and population deviation over runs, and the "
+            "confusion matrix of all runs. With --model nothing is trained: the model is measured.",
+    .example = "  basin node eval cora.npz --runs 5 --rivals gcn,gat,paper\n"
+               "  basin node eval --model model.safetensors papers.csv citations.csv\n",
+    .option = node_table,
+    .defaults = &node_defaults,
+    .size = sizeof node_defaults,
+    .task = "node",
+    .settings_at = offsetof(options, settings),
+    .start_at = offsetof(options, start),
+    .parsed_at = offsetof(options, parsed),
+    .run = run_node,
+};

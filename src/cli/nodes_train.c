@@ -1,0 +1,233 @@
+/* basin anomaly train and basin node train: a model from a labelled network, into one file. */
+#include <stdlib.h>
+
+#include "base/try.h"
+#include "cli/nodes.h"
+#include "cli/train.h"
+
+typedef struct options {
+    basin_train_options train;
+    basin_network_flags data;
+    double ratio, validation;
+    int64_t split;
+    const char *threshold_for;
+    bool reliability;
+} options;
+
+static const options anomaly_defaults = {
+    .train = BASIN_TRAIN_DEFAULT, .data = BASIN_NETWORK_UNITED, .validation = -1, .split = -1};
+static const options node_defaults = {
+    .train = BASIN_TRAIN_DEFAULT, .data = BASIN_NETWORK_CLASSES, .validation = -1, .split = -1};
+
+#define SPLIT_OPTIONS                                                                              \
+    BASIN_REAL(options, ratio, "ratio", "X", 0, 0.95,                                              \
+               "Instead, as in the paper: this part for training, the rest one to two for "        \
+               "validation and test; prints the figures on test. 0: as --validation says."),       \
+        BASIN_INTEGER(options, split, "split", "N", 0, 1e9, "Use split N from the file.")
+
+static const basin_option anomaly_table[] = {
+    BASIN_REAL(options, validation, "validation", "X", 0, 0.3,
+               "The part of the labelled nodes that chooses epoch and threshold. All others are "
+               "trained on. Without it: the split that the file brings, else 0.2."),
+    SPLIT_OPTIONS,
+    BASIN_OPTION_SPLIT_TIME(options, data, NULL),
+    BASIN_TEXT(options, threshold_for, 0, "threshold-for", "GOAL", BASIN_THRESHOLD_FOR_HELP,
+               .needs = "validation!=0", .more = true),
+    BASIN_FLAG(options, reliability, 0, "reliability",
+               "Also print probabilities beside frequencies, on test nodes or else validation.",
+               .needs = "validation!=0", .more = true),
+    BASIN_TRAIN_OPTIONS(options),
+    BASIN_OPTIONS_NETWORK(options, data),
+    BASIN_OPTIONS_END,
+};
+
+static const basin_option node_table[] = {
+    BASIN_REAL(options, validation, "validation", "X", 0, 0.3,
+               "The part of the labelled nodes that chooses the epoch. All others are trained on. "
+               "Without it: the split that the file brings, else 0.2."),
+    SPLIT_OPTIONS,
+    BASIN_TRAIN_OPTIONS(options),
+    BASIN_OPTIONS_NETWORK(options, data),
+    BASIN_OPTIONS_END,
+};
+
+/* What validation chose before --threshold-for, where that chose another. */
+typedef struct choice {
+    bool made;
+    double before;
+} choice;
+
+/* Ways to split that were given together, one of which would have no effect; NULL: none. */
+static const char *split_clash(const options *o) {
+    if (o->ratio > 0 && o->validation >= 0) return "--ratio and --validation";
+    if (o->split >= 0 && o->ratio > 0) return "--split and --ratio";
+    if (o->split >= 0 && o->validation >= 0) return "--split and --validation";
+    if (o->split >= 0 && o->data.split_time) return "--split and --split-time";
+    return NULL;
+}
+
+static basin_status prepare(basin_train_job *job, basin_error *error) {
+    const options *o = job->options;
+    if (split_clash(o)) return basin_usage(error, "%s; give one of them", split_clash(o));
+    return basin_goal_check(o->threshold_for, error);
+}
+
+/* Writes the model once more, with the threshold for the goal. */
+static basin_status choose_threshold(basin_train_job *job, basin_error *error) {
+    const options *o = job->options;
+    basin_anomaly_model *model = job->model;
+    const double *probability = model ? basin_anomaly_scores(model) : NULL;
+    if (!o->threshold_for || job->o->start.print_config || job->outcome.stopped ||
+        job->outcome.finished_before)
+        return BASIN_OK;
+    if (!probability)
+        return basin_fail(error, BASIN_BAD_VALUE, "--threshold-for %s needs validation nodes",
+                          o->threshold_for);
+    double threshold;
+    choice *chosen;
+    BASIN_TRY(basin_anomaly_threshold_for(&threshold, model, o->threshold_for, probability,
+                                          basin_anomaly_nodes(model), error));
+    BASIN_TRY(BASIN_NEW(&chosen, 1, "a threshold", error));
+    *chosen = (choice){true, basin_anomaly_threshold(model)};
+    job->more = chosen;
+    basin_anomaly_set_threshold(model, threshold);
+    const char *output = job->o->training.output;
+    return output ? basin_anomaly_write(output, model, error) : BASIN_OK;
+}
+
+static basin_status train_as(basin_train_job *job, bool classes, basin_error *error) {
+    const options *o = job->options;
+    basin_network_options how = basin_network_flags_options(&o->data, job->o->training.memory);
+    double held = o->validation < 0 ? 0.2 : o->validation;
+    how.split_train = o->ratio > 0 ? o->ratio : 1 - held;
+    how.split_val = o->ratio > 0 ? (1 - o->ratio) / 3 : held;
+    basin_anomaly_data data = {.size = sizeof data,
+                               .path = (const char *const *)job->operand,
+                               .paths = job->operands,
+                               .options = &how,
+                               .masks = o->split >= 0 || how.split_time,
+                               .split = o->split >= 0 ? o->split : 0,
+                               .ratio = o->ratio,
+                               .validation = o->validation < 0   ? 0
+                                             : o->validation > 0 ? o->validation
+                                                                 : -1};
+    basin_anomaly_model *model = NULL;
+    basin_status status = (classes ? basin_node_train : basin_anomaly_train)(
+        &model, &job->outcome, job->o->settings, &data, &job->training, error);
+    job->model = model;
+    return status;
+}
+
+static basin_status train_anomaly(basin_train_job *job, basin_error *error) {
+    BASIN_TRY(train_as(job, false, error));
+    return choose_threshold(job, error);
+}
+
+static basin_status train_node(basin_train_job *job, basin_error *error) {
+    return train_as(job, true, error);
+}
+
+/* There is no model where a run was stopped before its first step. */
+static int64_t count_nodes(const basin_train_job *job) {
+    return job->model ? basin_anomaly_nodes(job->model) : 0;
+}
+
+static void put_anomaly(basin_record *r, const basin_train_job *job) {
+    const options *o = job->options;
+    const basin_anomaly_model *model = job->model;
+    const choice *chosen = job->more;
+    if (!model) return;
+    basin_record_integer(r, "members", basin_anomaly_members(model));
+    basin_record_text(r, "trained_on", basin_anomaly_trained_on(model));
+    basin_record_number(r, "threshold", "%.4f", basin_anomaly_threshold(model));
+    basin_record_percent(r, "validation", basin_anomaly_reached(model, BASIN_PART_VAL));
+    basin_record_percent(r, "test", basin_anomaly_reached(model, BASIN_PART_TEST));
+    basin_record_number(r, "network_share", "%.2f", basin_anomaly_share(model));
+    basin_record_percent(r, "validation_trees|trees alone",
+                         basin_anomaly_reached_alone(model, BASIN_ANOMALY_TREES, BASIN_PART_VAL));
+    basin_record_percent(r, "validation_network|network alone",
+                         basin_anomaly_reached_alone(model, BASIN_ANOMALY_NETWORK, BASIN_PART_VAL));
+    basin_record_text(r, "calibration", basin_anomaly_calibration(model));
+    const basin_reliability *test = basin_anomaly_reliability(model, BASIN_PART_TEST);
+    const basin_reliability *use = test ? test : basin_anomaly_reliability(model, BASIN_PART_VAL);
+    if (use && (o->reliability || basin_record_form(r) != BASIN_FORM_TEXT))
+        basin_record_reliability(r, use,
+                                 test ? "probabilities beside frequencies, test nodes:"
+                                      : "probabilities beside frequencies, validation nodes:");
+    if (chosen)
+        basin_record_note(r, "threshold for %s, in place of %.4f", o->threshold_for,
+                          chosen->before);
+}
+
+static void put_node(basin_record *r, const basin_train_job *job) {
+    const basin_node_model *model = job->model;
+    if (!model) return;
+    basin_record_integer(r, "members", basin_node_members(model));
+    basin_record_list(r, "classes");
+    for (int64_t c = 0; c < basin_node_classes(model); c++)
+        basin_record_text(r, NULL, basin_node_class(model, c));
+    basin_record_end(r);
+    basin_record_text(r, "trained_on", basin_node_trained_on(model));
+    basin_record_percent(r, "validation", basin_node_reached(model, BASIN_PART_VAL));
+    basin_record_percent(r, "test", basin_node_reached(model, BASIN_PART_TEST));
+}
+
+static void close_model(basin_train_job *job) {
+    basin_anomaly_close(job->model);
+    free(job->more);
+}
+
+static basin_status run_anomaly(const void *values, int operands, char **operand,
+                                basin_error *error) {
+    static const basin_train_task task = {"nodes",     prepare,     train_anomaly,
+                                          count_nodes, put_anomaly, close_model};
+    return basin_train_run(&task, values, operands, operand, error);
+}
+
+static basin_status run_node(const void *values, int operands, char **operand, basin_error *error) {
+    static const basin_train_task task = {"nodes",     prepare,  train_node,
+                                          count_nodes, put_node, close_model};
+    return basin_train_run(&task, values, operands, operand, error);
+}
+
+const basin_command basin_command_anomaly_train = {
+    .name = "anomaly train",
+    .summary = "Train a detector of anomalous nodes on a labelled graph",
+    .operands = "FILE...",
+    .operands_least = 0, /* none: --print-config alone */
+    .operands_most = 16,
+    .text =
+        "Reads npz, .mat, DGL graphs, CSV of edges and of nodes, or a converted file (see "
+        "'basin data'). Labels are 0 (normal) and 1 (anomalous); nodes without one take part in "
+        "the graph but not in the loss. A part of the labelled nodes is held out to choose "
+        "epoch and threshold. The model file carries everything that scoring needs. The full "
+        "graph is trained on where it fits into the memory allowed, which is known and said "
+        "beforehand; else neighbours are sampled.",
+    .example = "  basin anomaly train accounts.csv transfers.csv -o model.safetensors\n"
+               "  basin anomaly train amazon.npz --preset paper-amazon --ratio 0.4 -o "
+               "amazon.safetensors\n",
+    .option = anomaly_table,
+    .defaults = &anomaly_defaults,
+    BASIN_TRAIN_COMMAND(options, "anomaly"),
+    .run = run_anomaly,
+};
+
+const basin_command basin_command_node_train = {
+    .name = "node train",
+    .summary = "Train a model of the classes of nodes on a labelled graph",
+    .operands = "FILE...",
+    .operands_least = 0, /* none: --print-config alone */
+    .operands_most = 16,
+    .text =
+        "Reads what 'basin anomaly train' reads. Labels are of any number of classes: whole "
+        "numbers, or in a CSV any text; nodes without one take part in the graph but not in the "
+        "loss. A part of the labelled nodes is held out to choose the epoch, or the file's masks "
+        "say which. The model file carries everything that prediction needs, the names of the "
+        "classes included.",
+    .example = "  basin node train papers.csv citations.csv --label topic -o model.safetensors\n"
+               "  basin node train cora.npz -o cora.safetensors\n",
+    .option = node_table,
+    .defaults = &node_defaults,
+    BASIN_TRAIN_COMMAND(options, "node"),
+    .run = run_node,
+};
