@@ -8,7 +8,7 @@
 #include "base/team/thread.h"
 #include "base/text.h"
 #include "basin/energy.h"
-#include "cli/ranks.h"
+#include "cli/launch.h"
 
 /* clang-format off */
 const basin_command *const basin_commands[] = {

@@ -52,8 +52,7 @@ static int run(const void *values, int operands, char **operand) {
                                                    operand, o->quiet, &error);
     if (!status && o->homo) status = basin_network_add_union(network, &error);
     if (!status) status = basin_network_write(out, network, &error);
-    if (!status)
-        status = basin_network_print_written(out, network, o->json, o->quiet, &error);
+    if (!status) status = basin_network_print_written(out, network, o->json, o->quiet, &error);
     basin_network_free(network);
     return status ? basin_report(&error) : BASIN_EXIT_OK;
 }

@@ -34,8 +34,7 @@ static int make_fraud(const options *o, const char *out) {
         status = basin_network_make_fraud(&network, &spec, &error);
     }
     if (!status) status = basin_network_write(out, network, &error);
-    if (!status)
-        status = basin_network_print_written(out, network, o->json, o->quiet, &error);
+    if (!status) status = basin_network_print_written(out, network, o->json, o->quiet, &error);
     basin_network_free(network);
     return status ? basin_report(&error) : BASIN_EXIT_OK;
 }

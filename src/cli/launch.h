@@ -1,6 +1,6 @@
 /* The program as one of several ranks: rank 0 prints; the others are silent until one fails. */
-#ifndef BASIN_CLI_RANKS_H
-#define BASIN_CLI_RANKS_H
+#ifndef BASIN_CLI_LAUNCH_H
+#define BASIN_CLI_LAUNCH_H
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
-/* The program as one of several ranks; see ranks.h. */
+/* The program as one of several ranks; see launch.h. */
 #define _GNU_SOURCE
-#include "cli/ranks.h"
+#include "cli/launch.h"
 
 #include <fcntl.h>
 #include <stdio.h>
