@@ -271,7 +271,6 @@ static int run_parsed(const basin_command *command, void *options, const basin_p
     }
     if (command->parsed_at)
         memcpy((char *)options + command->parsed_at, &parsed, sizeof(const basin_parsed *));
-    if (command->run_old) return command->run_old(options, operands, argument);
     basin_error error;
     basin_status status = command->run(options, operands, argument, &error);
     if (status == BASIN_USAGE && command == &basin_command_help) /* it is the page to see */

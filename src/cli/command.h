@@ -38,7 +38,6 @@ typedef struct basin_command {
     /* Does it. What fails is reported by the caller, who also prints how wrong usage is put right
      * (basin_usage). */
     basin_status (*run)(const void *options, int operands, char **operand, basin_error *error);
-    int (*run_old)(const void *options, int operands, char **operand);
 } basin_command;
 
 /* What `run` may return besides a status: each ends the program with its own exit code. */

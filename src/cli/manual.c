@@ -136,11 +136,17 @@ void basin_option_row_name(char *text, size_t size, const basin_option_row *row)
              *row->value ? " " : "", row->value);
 }
 
+/* Up to the first full stop or semicolon: what the short help has room for. */
+static int first_clause(const char *help) {
+    const char *at = help;
+    while (*at && !((*at == '.' || *at == ';') && (at[1] == ' ' || !at[1]))) at++;
+    return (int)(at - help);
+}
+
 static void print_row(FILE *file, const basin_option_row *row, bool all) {
     enum { INDENT = 30 };
     char name[400], text[1200];
-    const char *stop = all ? NULL : strstr(row->help, ". ");
-    int first = stop ? (int)(stop + 1 - row->help) : (int)strlen(row->help);
+    int first = all ? (int)strlen(row->help) : first_clause(row->help);
     basin_option_row_name(name, sizeof name, row);
     if (!all && strlen(name) > 50) snprintf(name + 48, 4, "..");
     int length = fprintf(file, row->letter ? "  %s" : "      %s", name);

@@ -34,9 +34,9 @@ typedef struct basin_network_flags {
         BASIN_TEXT(type, field.label, 0, "label", "COLUMN",                                        \
                    "CSV of nodes: the column of labels; for detectors 1 is anomalous."),           \
         BASIN_TEXT(type, field.source, 0, "source", "COLUMN",                                      \
-                   "CSV of edges: the column of sources."),                                        \
+                   "CSV of edges: the column of sources.", .more = true),                          \
         BASIN_TEXT(type, field.target, 0, "target", "COLUMN",                                      \
-                   "CSV of edges: the column of targets."),                                        \
+                   "CSV of edges: the column of targets.", .more = true),                          \
         BASIN_CHOICE(                                                                              \
             type, field.missing, "missing", "error|zero|mean",                                     \
             "Features that are empty, NaN or infinite: refuse the file (the default), or "         \

@@ -55,8 +55,9 @@ static const basin_option anomaly_table[] = {
                "nothing.",
                .needs = "unsupervised=off"),
     BASIN_FLAG(options, unsupervised, 0, "unsupervised",
-               "How well energies find the labelled anomalies that score --unsupervised gives; "
-               "labels are used only for scoring."),
+               "How well the energies of score --unsupervised find the labelled anomalies; "
+               "labels are used only for scoring.",
+               .more = true),
     BASIN_CHOICE(options, part, "part", "auto|train|val|test|all",
                  "With --model or --unsupervised: the nodes to judge by, those of split --first of "
                  "the file's masks, "
@@ -64,7 +65,7 @@ static const basin_option anomaly_table[] = {
                  .needs = "model!=,unsupervised=on", .more = true),
     BASIN_FLAG(options, unseen, 0, "unseen",
                "With --model: leave out nodes that took part in training, validation included.",
-               .needs = "model!="),
+               .needs = "model!=", .more = true),
     BASIN_TEXT(options, threshold_for, 0, "threshold-for", "GOAL",
                "With --model. " BASIN_THRESHOLD_FOR_HELP, .needs = "model!=", .more = true),
     BASIN_OPTIONS_START(options),
@@ -76,7 +77,7 @@ static const basin_option anomaly_table[] = {
     BASIN_TEXT(options, scores, 0, "scores", "FILE",
                "Where to write what the detector gave each node of each split: a CSV of split, "
                "node, part, label, probability.",
-               .writes = true, .needs = "only-baselines=off"),
+               .writes = true, .needs = "only-baselines=off", .more = true),
     BASIN_FLAG(options, best_run, 0, "best-run",
                "Also print the best of the runs: that of the best validation, and that of the best "
                "test score, as some papers report. The latter is chosen on test, and says so.",
@@ -85,15 +86,15 @@ static const basin_option anomaly_table[] = {
                "Also print the detector's probabilities beside frequencies, over the test nodes of "
                "all runs.",
                .needs = "only-baselines=off unsupervised=off", .more = true),
-    BASIN_TEXT(options, rivals, 0, "rivals", "LIST",
-               "Others on the same splits, joined by commas: graph networks by their presets "
-               "rival-NAME (bwgnn, bwgnn-hetero, gt, gcn, gat, sage), and xgboost, boosted trees "
-               "on features and their means over two hops; all: those that can run.",
-               .needs = "model= unsupervised=off"),
+    BASIN_TEXT(
+        options, rivals, 0, "rivals", "LIST",
+        "Others on the same splits, joined by commas. xgboost: boosted trees on features and "
+        "their means over two hops; NAME of a preset rival-NAME; all: those that can run.",
+        .needs = "model= unsupervised=off"),
     BASIN_FLAG(options, no_baselines, 0, "no-baselines", "Leave the plain models out.",
-               .needs = "only-baselines=off model= unsupervised=off"),
+               .needs = "only-baselines=off model= unsupervised=off", .more = true),
     BASIN_FLAG(options, only_baselines, 0, "only-baselines", "The plain models alone.",
-               .needs = "model= unsupervised=off"),
+               .needs = "model= unsupervised=off", .more = true),
     BASIN_OPTIONS_NETWORK(options, data),
     BASIN_OPTION_JSON(options),
     BASIN_WORK_OPTIONS(options),
@@ -108,8 +109,8 @@ static const basin_option node_table[] = {
     SPLIT_OPTIONS("split!=masks model=", "model="),
     BASIN_TEXT(
         options, rivals, 0, "rivals", "LIST",
-        "Others on the same splits, joined by commas, each by its preset: paper (the paper's "
-        "block alone), or NAME of rival-NAME; all: those that can run.",
+        "Others on the same splits, joined by commas. paper: the paper's block alone; NAME of a "
+        "preset rival-NAME; all: those that can run.",
         .needs = "model="),
     BASIN_OPTIONS_NETWORK(options, data),
     BASIN_OPTION_JSON(options),
@@ -923,18 +924,13 @@ const basin_command basin_command_anomaly_eval = {
     .operands_most = 16,
     .text = "Runs the protocol of the paper: a stratified part of the labelled nodes for training, "
             "the rest one to two for validation and test (or the file's own masks); validation "
-            "chooses epoch and threshold, test is looked at once. Prints macro-F1, AUROC, AUPRC, "
-            "recall at k (k: the number of anomalies) and the calibration error in percent, mean "
-            "and population deviation over runs; the same of the detector's trees and network "
-            "alone; and what a logistic regression and an MLP reach on the same "
-            "splits, without the graph and with means over one and two hops. XGBoost stands "
-            "beside it with --rivals. With --model nothing is "
-            "trained: a saved model is judged by new labels (a back-test), with precision and "
-            "recall at several numbers of alerts and its probabilities beside frequencies; a line "
-            "says how many of the nodes it was trained on.",
+            "chooses epoch and threshold, test is used once. Prints macro-F1, AUROC, AUPRC, recall "
+            "at k (k: the number of anomalies) and the calibration error, mean and deviation over "
+            "runs, with plain models beside it. With --model nothing is trained: a saved model is "
+            "judged by new labels (a back-test).",
     .example = "  basin anomaly eval amazon.npz --ratio 0.4 --runs 5\n"
                "  basin anomaly eval tolokers.npz --preset paper-amazon --runs 10 --json\n"
-               "  basin anomaly eval tolokers.npz --rivals bwgnn,gt --no-baselines --runs 10\n"
+               "  basin anomaly eval tolokers.npz --rivals xgboost --no-baselines --runs 10\n"
                "  basin anomaly eval --model model.safetensors june.csv transfers-june.csv\n",
     .option = anomaly_table,
     .defaults = &anomaly_defaults,
@@ -949,7 +945,7 @@ const basin_command basin_command_anomaly_eval = {
 
 const basin_command basin_command_node_eval = {
     .name = "node eval",
-    .summary = "Measure a model of classes: accuracy over splits, graph networks beside it",
+    .summary = "Measure a model of classes: accuracy over splits, others beside it",
     .operands = "FILE...",
     .operands_least = 1,
     .operands_most = 16,
@@ -958,7 +954,7 @@ const basin_command basin_command_node_eval = {
             "looked at once. Prints accuracy, macro-F1 and AUROC (the mean over classes of each "
             "against the others) in percent, mean and population deviation over runs, and the "
             "confusion matrix of all runs. With --model nothing is trained: the model is measured.",
-    .example = "  basin node eval cora.npz --runs 5 --rivals gcn,gat,paper\n"
+    .example = "  basin node eval cora.npz --runs 5 --rivals paper\n"
                "  basin node eval --model model.safetensors papers.csv citations.csv\n",
     .option = node_table,
     .defaults = &node_defaults,

@@ -21,9 +21,11 @@ static const options node_defaults = {
 
 #define SPLIT_OPTIONS                                                                              \
     BASIN_REAL(options, ratio, "ratio", "X", 0, 0.95,                                              \
-               "Instead, as in the paper: this part for training, the rest one to two for "        \
-               "validation and test; prints the figures on test. 0: as --validation says."),       \
-        BASIN_INTEGER(options, split, "split", "N", 0, 1e9, "Use split N from the file.")
+               "Instead, as in the paper: the part for training. The rest is split one to two "    \
+               "into validation and test, and figures on test are printed. 0: as --validation "    \
+               "says."),                                                                           \
+        BASIN_INTEGER(options, split, "split", "N", 0, 1e9, "Use split N from the file.",          \
+                      .more = true)
 
 static const basin_option anomaly_table[] = {
     BASIN_REAL(options, validation, "validation", "X", 0, 0.3,
@@ -179,14 +181,22 @@ static void close_model(basin_train_job *job) {
 
 static basin_status run_anomaly(const void *values, int operands, char **operand,
                                 basin_error *error) {
-    static const basin_train_task task = {"nodes",     prepare,     train_anomaly,
-                                          count_nodes, put_anomaly, close_model};
+    static const basin_train_task task = {.things = "nodes",
+                                          .prepare = prepare,
+                                          .train = train_anomaly,
+                                          .count = count_nodes,
+                                          .print = put_anomaly,
+                                          .close = close_model};
     return basin_train_run(&task, values, operands, operand, error);
 }
 
 static basin_status run_node(const void *values, int operands, char **operand, basin_error *error) {
-    static const basin_train_task task = {"nodes",     prepare,  train_node,
-                                          count_nodes, put_node, close_model};
+    static const basin_train_task task = {.things = "nodes",
+                                          .prepare = prepare,
+                                          .train = train_node,
+                                          .count = count_nodes,
+                                          .print = put_node,
+                                          .close = close_model};
     return basin_train_run(&task, values, operands, operand, error);
 }
 
@@ -199,10 +209,9 @@ const basin_command basin_command_anomaly_train = {
     .text =
         "Reads npz, .mat, DGL graphs, CSV of edges and of nodes, or a converted file (see "
         "'basin data'). Labels are 0 (normal) and 1 (anomalous); nodes without one take part in "
-        "the graph but not in the loss. A part of the labelled nodes is held out to choose "
-        "epoch and threshold. The model file carries everything that scoring needs. The full "
-        "graph is trained on where it fits into the memory allowed, which is known and said "
-        "beforehand; else neighbours are sampled.",
+        "the graph but not in the loss. The model file has everything that scoring needs. Trains "
+        "on "
+        "the full graph if it fits into the memory allowed, else on sampled neighbours.",
     .example = "  basin anomaly train accounts.csv transfers.csv -o model.safetensors\n"
                "  basin anomaly train amazon.npz --preset paper-amazon --ratio 0.4 -o "
                "amazon.safetensors\n",

@@ -577,12 +577,6 @@ basin_status basin_compute_open(basin_backend **backend, const basin_compute_fla
     return basin_backend_open(backend, &compute, error);
 }
 
-basin_status basin_option_backend(basin_backend **backend, const char *name, int64_t threads,
-                                  const char *products, const char *dtype, basin_error *error) {
-    basin_compute_flags flags = {name, products, dtype, threads, false};
-    return basin_compute_open(backend, &flags, error);
-}
-
 basin_products basin_option_products(const char *name) {
     if (!strcmp(name, "tf32")) return BASIN_PRODUCTS_TF32;
     if (!strcmp(name, "bf16x6")) return BASIN_PRODUCTS_BF16X6;

@@ -113,11 +113,6 @@ typedef struct basin_compute_flags {
 basin_status basin_compute_open(basin_backend **backend, const basin_compute_flags *flags,
                                 basin_error *error);
 
-/* The same as members of `type` itself. */
-#define BASIN_OPTIONS_COMPUTE(type)                                                                \
-    BASIN_OPTION_BACKEND(type), BASIN_OPTION_PRODUCTS(type), BASIN_OPTION_DTYPE(type),             \
-        BASIN_OPTION_THREADS(type)
-
 /* What BASIN_OPTION_DTYPE read, for basin_compute.storage; f32 for NULL. */
 basin_dtype basin_option_dtype(const char *name);
 /* What BASIN_OPTION_PRODUCTS read, for basin_compute.products. */
@@ -125,10 +120,6 @@ basin_products basin_option_products(const char *name);
 /* An error where this backend would compute in its own precision, whatever was asked. */
 basin_status basin_option_products_check(const char *products, const char *backend,
                                          basin_error *error);
-
-/* Opens what those options name: backend, threads, products, dtype (either may be NULL). */
-basin_status basin_option_backend(basin_backend **backend, const char *name, int64_t threads,
-                                  const char *products, const char *dtype, basin_error *error);
 
 /* What a command takes: its own table and, where it has a task, the task's settings, which are
  * options by their names with dashes; `settings_at` is where the values hold a basin_settings *. */

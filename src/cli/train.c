@@ -50,7 +50,8 @@ static void print(basin_record *r, const void *context) {
     basin_record_text(r, "model", it->job->o->training.output);
     basin_record_flag(r, ".finished", !o->stopped);
     basin_record_integer(r, "parameters", o->parameters);
-    basin_record_integer(r, it->task->things, it->task->count(it->job));
+    const char *things = it->task->things ? it->task->things : it->task->things_of(it->job);
+    basin_record_integer(r, things, it->task->count(it->job));
     basin_record_integer(r, "epochs", o->epochs);
     basin_record_integer(r, o->best_epoch ? "best_epoch" : ".best_epoch", o->best_epoch);
     basin_record_integer(r, ".steps", o->steps);

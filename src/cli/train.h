@@ -98,7 +98,7 @@ typedef struct basin_train_job {
 } basin_train_job;
 
 typedef struct basin_train_task {
-    const char *things; /* what there are `count` of: "nodes" */
+    const char *things; /* what there are `count` of: "nodes"; or NULL, and things_of says it */
     /* Before anything is opened: usage, settings that follow from the data; or NULL. */
     basin_status (*prepare)(basin_train_job *job, basin_error *error);
     /* Fills in outcome and model. With --print-config training lasts a moment. */
@@ -107,6 +107,7 @@ typedef struct basin_train_task {
     /* What the result has besides the fields of all tasks. */
     void (*print)(basin_record *r, const basin_train_job *job);
     void (*close)(basin_train_job *job); /* or NULL */
+    const char *(*things_of)(const basin_train_job *job);
 } basin_train_task;
 
 basin_status basin_train_run(const basin_train_task *task, const void *options, int operands,

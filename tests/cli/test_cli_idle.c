@@ -43,7 +43,7 @@ static void idle_options_are_refused(void **state) {
         {"descend x --seed 1", "--seed has no effect without --noise"},
         {"data convert x y --missing zero --keep-gaps", "--keep-gaps has no effect with --missing"},
         {"data get --list --mirror y", "--mirror has no effect with --list"},
-        {"data get --list x", "wanted no names beside it"},
+        {"data get --list x", "takes no names"},
         {"verify x --narrow-all", "--narrow-all has no effect without --dtype bf16|fp8"},
         {"bench --shape amazon --batch 4", "--batch has no effect with --shape amazon"},
         {"bench --nodes 9", "--nodes has no effect without --shape amazon|"},
@@ -131,7 +131,8 @@ static void what_is_read_is_not_written_over(void **state) {
         {"anomaly score m.st edges.csv nodes.csv -o nodes.csv", "name another file"},
         {"text train nodes.csv --checkpoint nodes.csv", "--checkpoint nodes.csv would be written"},
         {"text train x -o m.st --log ./m.st", "--output and --log are both ./m.st"},
-        {"data convert edges.csv nodes.csv", "'nodes.csv' comes last, where the file to write"},
+        {"data convert edges.csv nodes.csv",
+         "'nodes.csv' comes last, in the place of the file to write"},
     };
     for (size_t i = 0; i < sizeof line / sizeof *line; i++)
         assert_error(run(state, "%s", line[i][0]), 2, line[i][1]);

@@ -19,9 +19,9 @@ static void trains_scores_and_writes(void **state) {
     write_text(state, "t.txt", 12);
     const program *p = run(state, "text train t.txt %s -o m.safetensors", TINY);
     if (p->code) fail_msg("%s", p->err);
-    assert_contains(p->out, "m.safetensors: ");
-    assert_contains(p->out, "trained on 518 bytes"); /* a tenth was held out */
-    assert_contains(p->out, "validation loss ");
+    assert_contains(p->out, "m.safetensors\n");
+    assert_contains(p->out, "bytes             518\n"); /* a tenth was held out */
+    assert_contains(p->out, "validation        validation loss ");
     assert_contains(p->err, "epoch 2: validation loss ");
     cJSON *tree = run_json(run(state, "text eval m.safetensors t.txt --json"));
     assert_string_equal(json_at(tree, "part")->valuestring, "validation");
@@ -52,7 +52,7 @@ static void says_how_long_it_trained(void **state) {
     write_text(state, "t.txt", 12);
     const program *p =
         run(state, "text train t.txt %s --epochs 1 --warmup 0 -o m.safetensors", TINY);
-    assert_contains(p->out, "for 1 epoch: loss ");
+    assert_contains(p->out, "epochs            1\n");
     assert_null(strstr(p->err, "warmup"));
     p = run(state, "text train t.txt %s --epochs 1 --warmup 3 -o m.safetensors", TINY);
     assert_contains(p->err, "the run ends in its warmup: the learning rate rises to ");
@@ -126,7 +126,7 @@ static void token_ids(void **state) {
     fclose(file);
     const program *p = run(state, "text train ids.npy %s -o m.safetensors", TINY);
     if (p->code) fail_msg("%s", p->err);
-    assert_contains(p->out, "trained on 540 tokens");
+    assert_contains(p->out, "tokens            540\n");
     assert_null(strstr(p->out, "byte"));
     p = run(state, "text eval m.safetensors ids.npy");
     assert_int_equal(p->code, 0);

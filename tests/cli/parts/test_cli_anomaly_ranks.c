@@ -49,7 +49,7 @@ static void parts_are_read_as_they_were_cut(void **state) {
                  "parts: is no CSV, wanted no option id");
     must_run(run(state, TRAIN "--epochs 1 --hops 1 --scaling standard -o m.safetensors"));
     assert_error(run(state, "anomaly score m.safetensors parts --label x"), 1,
-                 "parts: parts are read as they were cut; wanted no --label");
+                 "parts: parts are read as they were cut; --label has no effect");
 }
 
 /* Without a word of settings: with trees and members, on tables and on parts. */

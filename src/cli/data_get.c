@@ -14,12 +14,12 @@
 
 #include "base/try.h"
 #include "cli/command.h"
-#include "cli/table.h"
+#include "cli/record.h"
 #include "io/file.h"
 
 typedef struct options {
     const char *output, *mirror;
-    bool list, quiet;
+    bool list, json, quiet;
 } options;
 
 static const options defaults = {.output = "."};
@@ -32,6 +32,7 @@ static const basin_option table[] = {
                .needs = "list=off"),
     BASIN_FLAG(options, list, 0, "list", "List the sets."),
     BASIN_OPTION_QUIET(options),
+    BASIN_OPTION_JSON_FOR(options, "list=on"),
     BASIN_OPTIONS_END,
 };
 
@@ -107,19 +108,20 @@ static const set sets[] = {
 };
 enum { SETS = sizeof sets / sizeof *sets };
 
-static int list(void) {
-    basin_table rows = {.layout = "lll"};
-    basin_table_add(&rows, "set");
-    basin_table_add(&rows, "check");
-    basin_table_add(&rows, "what");
+static void put_sets(basin_record *r, const void *context) {
+    (void)context;
+    basin_record_table(r, "sets", NULL);
     for (const set *s = sets; s < sets + SETS; s++) {
-        basin_table_add(&rows, "%s", s->name);
-        basin_table_add(&rows, !s->file[0]    ? "by hand"
-                               : s->sha256[0] ? "known digest"
-                                              : "first fetch counts");
-        basin_table_add(&rows, "%s", s->what);
+        basin_record_row(r);
+        basin_record_text(r, "name", s->name);
+        basin_record_text(r, "check",
+                          !s->file[0]    ? "by hand"
+                          : s->sha256[0] ? "known digest"
+                                         : "first fetch counts");
+        basin_record_text(r, "what", s->what);
+        basin_record_end(r);
     }
-    return basin_table_print(&rows, stdout, 0) ? BASIN_EXIT_OK : BASIN_EXIT_FAILURE;
+    basin_record_end(r);
 }
 
 /* ---- programs ---- */
@@ -284,25 +286,22 @@ static basin_status get_set(const set *s, const options *o, basin_error *error) 
     return BASIN_OK;
 }
 
-static int run(const void *values, int operands, char **operand) {
+static basin_status run(const void *values, int operands, char **operand, basin_error *error) {
     const options *o = values;
-    basin_error error;
-    if (o->list && operands)
-        return basin_report_usage(&basin_command_data_get,
-                                  "--list lists all sets; wanted no names beside it");
-    if (o->list) return list();
-    if (operands < 1)
-        return basin_report_usage(&basin_command_data_get, "needs NAME, or --list for the names");
+    if (o->list && operands) return basin_usage(error, "--list lists all sets and takes no names");
+    if (o->list)
+        return basin_record_print(o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT, put_sets, NULL,
+                                  error);
+    if (operands < 1) return basin_usage(error, "needs NAME, or --list for the names");
     for (int i = 0; i < operands; i++) {
         const set *s = sets;
         while (s < sets + SETS && strcmp(s->name, operand[i]) != 0) s++;
         if (s == sets + SETS)
-            return basin_report_usage(&basin_command_data_get,
-                                      "no set '%s'; 'basin data get --list' names them",
-                                      operand[i]);
-        if (get_set(s, o, &error)) return basin_report(&error);
+            return basin_usage(error, "no set '%s'; 'basin data get --list' names them",
+                               operand[i]);
+        BASIN_TRY(get_set(s, o, error));
     }
-    return BASIN_EXIT_OK;
+    return BASIN_OK;
 }
 
 const basin_command basin_command_data_get = {
@@ -321,5 +320,5 @@ const basin_command basin_command_data_get = {
     .option = table,
     .defaults = &defaults,
     .size = sizeof defaults,
-    .run_old = run,
+    .run = run,
 };

@@ -1,0 +1,406 @@
+/* basin data convert, info, make and part: networks as files. */
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/try.h"
+#include "cli/command.h"
+#include "cli/image.h"
+#include "cli/network.h"
+#include "cli/record.h"
+
+static void free_network(basin_network **network) { basin_network_free(*network); }
+
+/* ---- convert ---- */
+
+typedef struct convert_options {
+    basin_network_flags network;
+    bool homo, quiet, json;
+} convert_options;
+
+static const convert_options convert_defaults = {.network = BASIN_NETWORK_FLAGS};
+
+static const basin_option convert_table[] = {
+    BASIN_OPTIONS_NETWORK(convert_options, network),
+    BASIN_OPTIONS_NETWORK_EDGES(convert_options, network),
+    BASIN_FLAG(convert_options, network.keep_gaps, 0, "keep-gaps",
+               "Leave gaps in features as they are, for the model that reads the file to fill.",
+               .needs = "missing="),
+    BASIN_FLAG(convert_options, homo, 0, "homo",
+               "Add a relation homo: the union of all relations."),
+    BASIN_OPTION_QUIET(convert_options),
+    BASIN_OPTION_JSON(convert_options),
+    BASIN_OPTIONS_END,
+};
+
+/* Whether a name can only be that of a file to read: who forgets OUT would lose the last table. */
+static bool is_source(const char *path) {
+    static const char *const end[] = {".csv", ".tsv", ".gz", ".zst", ".mat", ".txt", NULL};
+    for (int i = 0; end[i]; i++)
+        if (basin_ends_with(path, end[i])) return true;
+    return false;
+}
+
+static basin_status run_convert(const void *values, int operands, char **operand,
+                                basin_error *error) {
+    const convert_options *o = values;
+    BASIN_AT_EXIT(free_network) basin_network *network = NULL;
+    const char *out = operand[operands - 1];
+    if (is_source(out))
+        return basin_usage(error,
+                           "'%s' comes last, in the place of the file to write: NAME.basin or "
+                           "NAME.npz",
+                           out);
+    BASIN_TRY(basin_network_flags_open(&network, &o->network, NULL, 0, operands - 1, operand,
+                                       o->quiet, error));
+    if (o->homo) BASIN_TRY(basin_network_add_union(network, error));
+    BASIN_TRY(basin_network_write(out, network, error));
+    return basin_network_print_written(out, network, o->json, o->quiet, error);
+}
+
+const basin_command basin_command_data_convert = {
+    .name = "data convert",
+    .summary = "Turn a graph of nodes into one file that opens at once",
+    .operands = "IN... OUT",
+    .operands_least = 2,
+    .operands_most = INT_MAX,
+    .text = "Reads npz, MATLAB files of the fraud sets, DGL graph files, and CSV or TSV (also .gz, "
+            ".zst) "
+            "of edges and of nodes, whatever the files are called. Writes safetensors, which open "
+            "at once because they are mapped, or npz if OUT ends so. docs/formats.md describes "
+            "the formats.\n"
+            "\n"
+            "CSV needs a header. A file with columns for both ends of an edge (src and dst, source "
+            "and target, ...) lists edges. Others list nodes: an id, a label if a column is called "
+            "label, and features.",
+    .example = "  basin data convert Amazon.mat amazon.basin --unlabelled-first 3305\n"
+               "  basin data convert payments.csv.gz accounts.csv fraud.basin --label is_fraud\n",
+    .option = convert_table,
+    .defaults = &convert_defaults,
+    .size = sizeof convert_defaults,
+    .run = run_convert,
+};
+
+/* ---- info ---- */
+
+typedef struct info_options {
+    basin_network_flags network;
+    bool histogram, json;
+} info_options;
+
+static const info_options info_defaults = {.network = BASIN_NETWORK_FLAGS};
+
+static const basin_option info_table[] = {
+    BASIN_FLAG(info_options, histogram, 0, "histogram", "Draw the distribution of degrees."),
+    BASIN_OPTIONS_NETWORK(info_options, network),
+    BASIN_OPTIONS_NETWORK_EDGES(info_options, network),
+    BASIN_OPTION_JSON(info_options),
+    BASIN_OPTIONS_END,
+};
+
+static int64_t count_mask(const basin_network *n, const uint8_t *mask) {
+    int64_t count = 0;
+    for (int64_t i = 0; mask && i < n->nodes; i++) count += mask[i] != 0;
+    return count;
+}
+
+typedef struct described {
+    const basin_network *n;
+    const basin_degrees *degrees; /* [relations] */
+    bool histogram;
+} described;
+
+static void put_labels(basin_record *r, const basin_network *n) {
+    int32_t most = basin_network_greatest_label(n);
+    char name[32];
+    basin_record_object(r, "labels");
+    basin_record_integer(r, "unknown", basin_network_count_label(n, -1));
+    if (basin_record_form(r) != BASIN_FORM_TEXT) basin_record_list(r, "count");
+    for (int32_t y = 0; y <= most; y++) {
+        int64_t count = basin_network_count_label(n, y);
+        snprintf(name, sizeof name, "of %d", y);
+        if (basin_record_form(r) != BASIN_FORM_TEXT)
+            basin_record_integer(r, NULL, count);
+        else if (count)
+            basin_record_integer(r, name, count);
+    }
+    if (basin_record_form(r) != BASIN_FORM_TEXT) basin_record_end(r);
+    basin_record_end(r);
+}
+
+static void put_splits(basin_record *r, const basin_network *n) {
+    basin_record_table(r, "splits", NULL);
+    for (int64_t s = 0; s < n->splits; s++) {
+        basin_record_row(r);
+        basin_record_integer(r, "train", count_mask(n, n->train ? n->train + s * n->nodes : NULL));
+        basin_record_integer(r, "val", count_mask(n, n->val ? n->val + s * n->nodes : NULL));
+        basin_record_integer(r, "test", count_mask(n, n->test ? n->test + s * n->nodes : NULL));
+        basin_record_end(r);
+    }
+    basin_record_end(r);
+}
+
+static void put_degrees(basin_record *r, const basin_degrees *d, bool text) {
+    if (!text) basin_record_object(r, "degree");
+    basin_record_number(r, "mean", "%.2f", d->mean);
+    basin_record_integer(r, "min", d->least);
+    basin_record_integer(r, "median", d->median);
+    basin_record_integer(r, "max", d->most);
+    basin_record_integer(r, "isolated", d->isolated);
+    basin_record_list(r, "histogram");
+    for (int b = 0; b < BASIN_DEGREE_BINS; b++) basin_record_integer(r, NULL, d->bin[b]);
+    basin_record_end(r);
+    if (!text) basin_record_end(r);
+}
+
+static void put_relation(basin_record *r, const char *name, const basin_degrees *d) {
+    basin_record_row(r);
+    basin_record_text(r, "name|relation", name);
+    basin_record_integer(r, "edges", d->edges);
+    basin_record_integer(r, "self_loops", d->self_loops);
+    basin_record_flag(r, ".symmetric", d->symmetric);
+    put_degrees(r, d, basin_record_form(r) == BASIN_FORM_TEXT);
+    basin_record_number(r, "homophily", "%.3f", d->homophily);
+    basin_record_number(r, "anomaly_homophily|of anomalies", "%.3f", d->anomaly_homophily);
+    basin_record_end(r);
+}
+
+static void put_histogram(basin_record *r, const char *name, const basin_degrees *d) {
+    enum { WIDTH = 50 };
+    int64_t most = 1;
+    int last = 0;
+    for (int b = 0; b < BASIN_DEGREE_BINS; b++) {
+        if (d->bin[b] > most) most = d->bin[b];
+        if (d->bin[b]) last = b;
+    }
+    char title[200];
+    snprintf(title, sizeof title, "degrees of %.150s:", name);
+    basin_record_table(r, "histogram", title);
+    for (int b = 0; b <= last; b++) {
+        char bar[WIDTH + 1] = "";
+        int stars = (int)(WIDTH * d->bin[b] / most);
+        memset(bar, '#', (size_t)(stars || !d->bin[b] ? stars : 1));
+        basin_record_row(r);
+        basin_record_format(r, "degree", "%lld%s", b ? 1LL << (b - 1) : 0, b > 1 ? "+" : "");
+        basin_record_integer(r, "nodes", d->bin[b]);
+        basin_record_text(r, "", bar);
+        basin_record_end(r);
+    }
+    basin_record_end(r);
+}
+
+/* Names and notes of the file. */
+static void put_words(basin_record *r, const basin_network *n) {
+    int length;
+    for (const char *note = NULL; (note = basin_network_next_note(&length, n, note));)
+        basin_record_note(r, "note: %.*s", length, note);
+    if (n->id.count && basin_record_form(r) == BASIN_FORM_TEXT)
+        basin_record_format(r, "ids", "%s ... %s", n->id.text,
+                            n->id.text + n->id.at[n->id.count - 1]);
+    if (n->facts.count && basin_record_form(r) == BASIN_FORM_TEXT) {
+        basin_record_list(r, "edges carry");
+        for (int64_t i = 0; i < n->facts.count; i++)
+            basin_record_text(r, NULL, n->facts.name.text + n->facts.name.at[i]);
+        basin_record_end(r);
+    }
+}
+
+static void put_network(basin_record *r, const void *context) {
+    const described *d = context;
+    const basin_network *n = d->n;
+    basin_record_text(r, "file", n->path);
+    basin_record_integer(r, "nodes", n->nodes);
+    basin_record_integer(r, "features", n->features);
+    basin_record_flag(r, "directed", n->directed);
+    basin_record_flag(r, "mapped", n->file != NULL);
+    basin_record_flag(r, ".ids", n->id.count > 0);
+    basin_record_text(r, ".note", n->note);
+    put_labels(r, n);
+    put_words(r, n);
+    basin_record_list(r, ".columns");
+    for (int64_t f = 0; f < n->column.count; f++)
+        basin_record_text(r, NULL, n->column.text + n->column.at[f]);
+    basin_record_end(r);
+    put_splits(r, n);
+    basin_record_table(r, "relations", NULL);
+    for (int i = 0; i < n->relations; i++) put_relation(r, n->relation[i].name, &d->degrees[i]);
+    basin_record_end(r);
+    for (int i = 0; d->histogram && i < n->relations; i++)
+        if (basin_record_form(r) == BASIN_FORM_TEXT)
+            put_histogram(r, n->relation[i].name, &d->degrees[i]);
+}
+
+static basin_status run_info(const void *values, int operands, char **operand, basin_error *error) {
+    const info_options *o = values;
+    BASIN_AT_EXIT(free_network) basin_network *n = NULL;
+    BASIN_FREE_AT_EXIT basin_degrees *degrees = NULL;
+    BASIN_TRY(basin_network_flags_open(&n, &o->network, NULL, 0, operands, operand, true, error));
+    BASIN_TRY(BASIN_NEW(&degrees, n->relations, "degrees", error));
+    for (int i = 0; i < n->relations; i++)
+        BASIN_TRY(basin_network_degrees(&degrees[i], n, i, error));
+    return basin_record_print(o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT, put_network,
+                              &(described){n, degrees, o->histogram}, error);
+}
+
+const basin_command basin_command_data_info = {
+    .name = "data info",
+    .summary = "Describe a graph of nodes: edges, degrees, labels, features, masks",
+    .operands = "FILE...",
+    .operands_least = 1,
+    .operands_most = INT_MAX,
+    .text = "Opens what 'basin data convert' opens; several files are the edges and the nodes of "
+            "one network in CSV. Edges count both ways. Homophily is the share of edges that join "
+            "equal labels, of all and of those at anomalous nodes.",
+    .example = "  basin data info amazon.basin\n"
+               "  basin data info payments.csv accounts.csv --label is_fraud --histogram\n",
+    .option = info_table,
+    .defaults = &info_defaults,
+    .size = sizeof info_defaults,
+    .run = run_info,
+};
+
+/* ---- make ---- */
+
+typedef struct make_options {
+    const char *like;
+    double scale;
+    int64_t seed;
+    bool quiet, json;
+} make_options;
+
+static const make_options make_defaults = {.like = "amazon", .scale = 1};
+
+static const basin_option make_table[] = {
+    BASIN_CHOICE(make_options, like, "like", "amazon|yelp|tfinance|tsocial",
+                 "The set of the paper to imitate."),
+    BASIN_REAL(make_options, scale, "scale", "X", 1e-6, 100,
+               "Scale the numbers of nodes and edges by this."),
+    BASIN_OPTION_SEED(make_options),
+    BASIN_OPTION_QUIET(make_options),
+    BASIN_OPTION_JSON(make_options),
+    BASIN_OPTIONS_END,
+};
+
+static basin_status run_make(const void *values, int operands, char **operand, basin_error *error) {
+    const make_options *o = values;
+    BASIN_AT_EXIT(free_network) basin_network *network = NULL;
+    basin_fraud_spec spec;
+    (void)operands;
+    if (strcmp(operand[0], "fraud") != 0)
+        return basin_usage(error, "'%s' is not fraud", operand[0]);
+    BASIN_TRY(basin_fraud_like(&spec, o->like, o->scale, error));
+    spec.seed = (uint64_t)o->seed;
+    BASIN_TRY(basin_network_make_fraud(&network, &spec, error));
+    BASIN_TRY(basin_network_write(operand[1], network, error));
+    return basin_network_print_written(operand[1], network, o->json, o->quiet, error);
+}
+
+const basin_command basin_command_data_make = {
+    .name = "data make",
+    .summary = "Generate data: a network with the statistics of a fraud set",
+    .operands = "fraud OUT",
+    .operands_least = 2,
+    .operands_most = 2,
+    .text = "fraud has the nodes, edges, features and share of anomalies of one of the paper's "
+            "sets, degrees with a heavy tail, and anomalies that hide among the others. Use it "
+            "to try things out and to measure time and memory; scores on it say nothing about the "
+            "real set. The same seed gives the same network. A scale below 1 keeps the degrees "
+            "unless too few nodes are left for them.",
+    .example = "  basin data make fraud --like tfinance --scale 0.1 small.basin\n",
+    .option = make_table,
+    .defaults = &make_defaults,
+    .size = sizeof make_defaults,
+    .run = run_make,
+};
+
+/* ---- part ---- */
+
+typedef struct part_options {
+    const char *output, *method;
+    int64_t parts;
+    double memory;
+    basin_network_flags network;
+    bool quiet, json;
+} part_options;
+
+static const part_options part_defaults = {
+    .output = "parts", .method = "auto", .parts = 8, .network = BASIN_NETWORK_UNITED};
+
+static const basin_option part_table[] = {
+    BASIN_ENTRY_OF(part_options, parts, BASIN_OPTION_INTEGER, "parts", 'n', "N", 1, BASIN_CUT_PARTS,
+                   "Number of parts; at least as many as there will be processes."),
+    BASIN_TEXT(part_options, output, 'o', "output", "FOLDER",
+               "The folder for them; made if absent."),
+    BASIN_CHOICE(part_options, method, "method", "auto|metis|stream|range",
+                 "metis: METIS; stream: greedy, node by node, in little memory; range: by number; "
+                 "auto: METIS where it is installed and the graph fits, else stream."),
+    BASIN_REAL(part_options, memory, "memory", "GIB", 0, 1e6,
+               "What METIS, or edges of tables while they are sorted, may take; 0: three quarters "
+               "of what is free.",
+               .more = true),
+    BASIN_OPTIONS_NETWORK(part_options, network),
+    BASIN_OPTIONS_NETWORK_EDGES(part_options, network),
+    BASIN_OPTION_QUIET(part_options),
+    BASIN_OPTION_JSON(part_options),
+    BASIN_OPTIONS_END,
+};
+
+typedef struct parted {
+    const char *folder;
+    const basin_cut_report *report;
+    int64_t nodes;
+} parted;
+
+static void put_parts(basin_record *r, const void *context) {
+    const parted *p = context;
+    const basin_cut_report *c = p->report;
+    basin_record_text(r, "folder", p->folder);
+    basin_record_integer(r, "parts", c->parts);
+    basin_record_text(r, "method", c->method);
+    basin_record_integer(r, "edges", c->edges);
+    basin_record_integer(r, "cut|edges between parts", c->cut);
+    basin_record_integer(r, "halo|halo nodes", c->halo);
+    basin_record_integer(r, ".most_nodes", c->most_nodes);
+    basin_record_integer(r, ".most_edges", c->most_edges);
+    basin_record_integer(r, ".most_halo", c->most_halo);
+    basin_record_number(r, "node_balance|nodes, largest part over mean", "%.3f", c->node_balance);
+    basin_record_number(r, "edge_balance|edges, largest part over mean", "%.3f", c->edge_balance);
+}
+
+static basin_status run_part(const void *values, int operands, char **operand, basin_error *error) {
+    const part_options *o = values;
+    BASIN_AT_EXIT(free_network) basin_network *network = NULL;
+    basin_cut_report report;
+    basin_cut_spec spec = {
+        .parts = o->parts, .method = o->method, .memory = (size_t)(o->memory * (double)(1 << 30))};
+    basin_network_flags flags = o->network;
+    flags.scratch = o->output;
+    BASIN_TRY(basin_network_flags_open(&network, &flags, NULL, o->memory, operands, operand,
+                                       o->quiet, error));
+    BASIN_TRY(basin_network_cut(&report, o->output, network, &spec, error));
+    if (o->quiet && !o->json) return BASIN_OK;
+    return basin_record_print(o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT, put_parts,
+                              &(parted){o->output, &report, network->nodes}, error);
+}
+
+const basin_command basin_command_data_part = {
+    .name = "data part",
+    .summary = "Cut a graph of nodes into parts that several processes train on",
+    .operands = "FILE...",
+    .operands_least = 1,
+    .operands_most = INT_MAX,
+    .text =
+        "Writes FOLDER/part-0.basin, part-1.basin, ..: each has some of the nodes, with all "
+        "that they see and who in other parts that is. mpirun -n 4 basin anomaly train FOLDER "
+        "then trains on all of them together (docs/scale.md). What is learnt depends on the "
+        "number of parts, not on that of processes, so cut once and run with any number up to "
+        "it. A graph that basin data convert wrote is mapped, not loaded; edges of tables (CSV) "
+        "are kept in files of FOLDER meanwhile.",
+    .example = "  basin data part network.basin -n 8 -o parts\n"
+               "  basin data part network.basin -n 64 --method stream -o parts\n",
+    .option = part_table,
+    .defaults = &part_defaults,
+    .size = sizeof part_defaults,
+    .run = run_part,
+};

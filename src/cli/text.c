@@ -1,0 +1,535 @@
+/* basin text train, eval and generate. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "basin/tasks/text.h"
+#include "cli/record.h"
+#include "cli/train.h"
+#include "io/file.h"
+#include "view/svg.h"
+
+/* ---- train ---- */
+
+typedef struct train_options {
+    basin_train_options train;
+    const char *validation_text;
+    double validation;
+} train_options;
+
+static const train_options train_defaults = {
+    .train = {.training = BASIN_TRAINING_DEFAULT, .compute = BASIN_COMPUTE_DEFAULT},
+    .validation = 0.1};
+
+static const basin_option train_table[] = {
+    BASIN_TRAIN_OPTIONS(train_options),
+    BASIN_OPTION_DIVIDE(train_options, train.training),
+    BASIN_REAL(
+        train_options, validation, "validation", "SHARE", 0, 0.5,
+        "The last part of the text, which is scored after every epoch and not trained on. Its "
+        "best epoch is kept. 0: none.",
+        .needs = "validation-text="),
+    BASIN_TEXT(train_options, validation_text, 0, "validation-text", "FILE",
+               "Score this text in place of a part of the other."),
+    BASIN_OPTIONS_END,
+};
+
+/* Reads the texts before signals are caught: they end that at once. Without --preset or --config, a
+ * run that begins with a model has its settings. */
+static basin_status prepare(basin_train_job *job, basin_error *error) {
+    const train_options *o = job->options;
+    const basin_start *start = &job->o->start;
+    basin_text_data *data;
+    BASIN_TRY(BASIN_NEW(&data, 1, "a run", error));
+    job->more = data;
+    if (job->o->training.from && !start->preset && !start->config)
+        BASIN_TRY(basin_text_fit(job->o->settings, job->o->training.from, error));
+    BASIN_TRY(
+        basin_text_read(&data->train, (const char *const *)job->operand, job->operands, error));
+    if (o->validation_text)
+        BASIN_TRY(basin_text_read(&data->validation, &o->validation_text, 1, error));
+    data->hold_out = data->validation.length ? 0 : o->validation;
+    return BASIN_OK;
+}
+
+static basin_status train(basin_train_job *job, basin_error *error) {
+    return basin_text_train(NULL, &job->outcome, job->o->settings, job->more, &job->training,
+                            error);
+}
+
+/* Bytes, or tokens, that were trained on. */
+static int64_t count_trained(const basin_train_job *job) {
+    const basin_text_data *data = job->more;
+    return (int64_t)basin_text_cut(&data->train, data->hold_out);
+}
+
+static void put_training(basin_record *r, const basin_train_job *job) {
+    const basin_score *best = &job->outcome.best;
+    basin_record_object(r, "validation");
+    for (int i = 0; i < best->measures; i++)
+        basin_record_number(r, best->measure[i].name, "%.4f", best->measure[i].value);
+    basin_record_end(r);
+}
+
+static void close_training(basin_train_job *job) {
+    basin_text_data *data = job->more;
+    if (!data) return;
+    basin_text_free(&data->train);
+    basin_text_free(&data->validation);
+    free(data);
+}
+
+static const char *unit_of(const basin_train_job *job) {
+    return ((const basin_text_data *)job->more)->train.id ? "tokens" : "bytes";
+}
+
+static basin_status run_train(const void *values, int operands, char **operand,
+                              basin_error *error) {
+    static const basin_train_task task = {.things_of = unit_of,
+                                          .prepare = prepare,
+                                          .train = train,
+                                          .count = count_trained,
+                                          .print = put_training,
+                                          .close = close_training};
+    return basin_train_run(&task, values, operands, operand, error);
+}
+
+const basin_command basin_command_text_train = {
+    .name = "text train",
+    .summary = "Train a model of text: a causal Energy Transformer (NRGPT) or a GPT",
+    .operands = "TEXT...",
+    .operands_least = 0,
+    .operands_most = 1000,
+    .text =
+        "TEXT is files, plain or packed by gzip or zstd, folders of .txt, or - for standard input; "
+        "several are one text; or one .npy file, an array of token ids. The model learns to "
+        "predict the next token: a character, a byte (--tokens), or an id. The end of the text is "
+        "kept "
+        "from training and scored after "
+        "every epoch (--validation). The model file holds settings and characters. A checkpoint "
+        "stands beside it while it is trained: after a kill, the same command with --resume goes "
+        "on. --print-config with TEXT trains for a moment and prints parameters, memory and time. "
+        "published-*: sizes of NRGPT's released code; rival-gpt: what it is compared with.",
+    .example = "  basin text train shakespeare.txt -o shakespeare.safetensors\n"
+               "  basin text train shakespeare.txt --preset small-gpt -o gpt.safetensors\n"
+               "  basin text train books/ --tokens bytes --context 128\n",
+    .option = train_table,
+    .defaults = &train_defaults,
+    BASIN_TRAIN_COMMAND(train_options, "text"),
+    .run = run_train,
+};
+
+/* ---- eval ---- */
+
+typedef struct eval_options {
+    const char *part;
+    basin_compute_flags compute;
+    int64_t stride, limit, batch;
+    bool json, quiet;
+} eval_options;
+
+static const eval_options eval_defaults = {.part = "auto", .compute = BASIN_COMPUTE_DEFAULT};
+
+static const basin_option eval_table[] = {
+    BASIN_CHOICE(eval_options, part, "part", "auto|all|validation|train",
+                 "Which part of the text that the model was trained on: what was kept from "
+                 "training, what was not. auto: validation of that text, all of any other."),
+    BASIN_INTEGER(eval_options, stride, "stride", "TOKENS", 0, 1 << 20,
+                  "From window to window; below the context only the last STRIDE of a window "
+                  "count, so that they have more before them. 0: the context."),
+    BASIN_INTEGER(eval_options, limit, "limit", "N", 0, 1e12,
+                  "Only N windows, evenly spaced; 0: all."),
+    BASIN_INTEGER(eval_options, batch, "batch", "N", 0, 1 << 20,
+                  "Windows at a time; 0: as many as in training."),
+    BASIN_COMPUTE_OPTIONS(eval_options),
+    BASIN_OPTION_JSON(eval_options),
+    BASIN_OPTION_QUIET(eval_options),
+    BASIN_OPTIONS_END,
+};
+
+static const char *const part_name[] = {"auto", "all", "validation", "train"};
+
+static basin_text_part part_named(const char *name) {
+    int part = 0;
+    while (strcmp(part_name[part], name) != 0) part++;
+    return (basin_text_part)part;
+}
+
+typedef struct evaluation {
+    const eval_options *o;
+    basin_session session;
+    basin_text text;
+    basin_text_model *model;
+    basin_text_scores scores;
+} evaluation;
+
+/* Positions 1, 2, 3-4, 5-8, ..: the mean of each group. */
+static void put_positions(basin_record *r, const basin_text_scores *s) {
+    char title[100];
+    snprintf(title, sizeof title,
+             "loss by the place in a window of %lld tokens:", (long long)s->context);
+    basin_record_table(r, "positions", title);
+    for (int64_t first = 0, end = 1; first < s->context; first = end, end *= 2) {
+        double sum = 0;
+        int64_t count = 0, last = end < s->context ? end : s->context;
+        for (int64_t n = first; n < last; n++)
+            if (isfinite(s->position_loss[n])) sum += s->position_loss[n], count++;
+        if (!count) continue;
+        basin_record_row(r);
+        basin_record_integer(r, "from", first + 1);
+        basin_record_integer(r, "to", last);
+        basin_record_number(r, "loss", "%.4f", sum / (double)count);
+        basin_record_end(r);
+    }
+    basin_record_end(r);
+}
+
+static void put_scores(basin_record *r, const void *context) {
+    const evaluation *e = context;
+    const basin_text_scores *s = &e->scores;
+    basin_record_text(r, "part", part_name[s->part]);
+    basin_record_flag(r, ".trained_on", s->trained_on);
+    if (s->trained_on) basin_record_note(r, "it was trained on: this is no test");
+    basin_record_integer(r, s->bytes ? "bytes" : ".bytes", s->bytes);
+    basin_record_integer(r, "tokens", s->tokens);
+    basin_record_integer(r, "windows", s->windows);
+    basin_record_number(r, "loss", "%.4f nats per token", s->loss);
+    basin_record_number(r, "perplexity", "%.3f", s->perplexity);
+    basin_record_number(r, "bits_per_token", "%.4f", s->loss / log(2));
+    basin_record_number(r, isfinite(s->bits) ? "bits_per_byte" : ".bits_per_byte", "%.4f", s->bits);
+    basin_record_number(r, "accuracy", "%.4f", s->accuracy);
+    if (basin_text_has_energy(e->model)) {
+        basin_record_number(r, "energy|energy per token at the end", "%.3f", s->energy);
+        basin_record_number(r, "descent|below the start by", "%.3f", s->descent);
+        basin_record_number(r, "rises|share of steps that rose", "%.4f", s->rises);
+    }
+    basin_record_numbers(r, "position_loss", s->position_loss, s->context);
+    if (basin_record_form(r) == BASIN_FORM_TEXT) put_positions(r, s);
+}
+
+static basin_status evaluate(evaluation *e, int operands, char **operand, basin_error *error) {
+    const eval_options *o = e->o;
+    /* Read before signals are caught: they end it at once. */
+    BASIN_TRY(basin_text_read(&e->text, (const char *const *)operand + 1, operands - 1, error));
+    BASIN_TRY(basin_session_open(&e->session, &o->compute, o->quiet, error));
+    basin_text_scoring scoring = {.part = part_named(o->part),
+                                  .stride = o->stride,
+                                  .limit = o->limit,
+                                  .batch = o->batch,
+                                  .watch = &e->session.watch.watch};
+    BASIN_TRY(basin_text_open(&e->model, operand[0], e->session.backend, error));
+    BASIN_TRY(basin_text_score(&e->scores, e->model, &e->text, &scoring, error));
+    basin_cli_watch_end(&e->session.watch);
+    return basin_record_print(o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT, put_scores, e, error);
+}
+
+static basin_status run_eval(const void *values, int operands, char **operand, basin_error *error) {
+    evaluation e = {.o = values};
+    basin_status status = evaluate(&e, operands, operand, error);
+    basin_text_scores_free(&e.scores);
+    basin_text_close(e.model);
+    basin_text_free(&e.text);
+    basin_session_close(&e.session);
+    return status;
+}
+
+const basin_command basin_command_text_eval = {
+    .name = "text eval",
+    .summary = "Score how well a model predicts the next token of a text",
+    .operands = "MODEL TEXT...",
+    .operands_least = 2,
+    .operands_most = 1000,
+    .text = "The mean cross entropy of the next token in nats, its perplexity, and bits per byte, "
+            "which models with other tokens can be compared by; by the place in a window, too: the "
+            "first tokens have little before them. Of an NRGPT also what its energy does on the "
+            "way. Of the text that the model was trained on, only what it did not see is scored, "
+            "unless --part says otherwise.",
+    .example = "  basin text eval shakespeare.safetensors shakespeare.txt\n"
+               "  basin text eval shakespeare.safetensors other.txt --stride 16 --json\n",
+    .option = eval_table,
+    .defaults = &eval_defaults,
+    .size = sizeof eval_defaults,
+    .run = run_eval,
+};
+
+/* ---- generate ---- */
+
+typedef struct generate_options {
+    const char *prompt, *prompt_file, *svg;
+    basin_compute_flags compute;
+    int64_t tokens, top_k, seed;
+    double temperature;
+    bool energies, json, quiet;
+} generate_options;
+
+static const generate_options generate_defaults = {
+    .compute = BASIN_COMPUTE_DEFAULT, .tokens = 500, .temperature = 0.8};
+
+static const basin_option generate_table[] = {
+    BASIN_TEXT(generate_options, prompt, 'p', "prompt", "TEXT",
+               "What the text begins with [a line end]; of a model of token ids, numbers.",
+               .needs = "prompt-file="),
+    BASIN_TEXT(generate_options, prompt_file, 0, "prompt-file", "FILE",
+               "The same from a file (.npy: token ids); - for standard input."),
+    BASIN_INTEGER(generate_options, tokens, "tokens", "N", 0, 1 << 30,
+                  "How many tokens follow; 0: only score the prompt."),
+    BASIN_REAL(generate_options, temperature, "temperature", "X", 0, 1000,
+               "Below 1 the likely becomes likelier; 0: always the likeliest token.",
+               .needs = "tokens!=0"),
+    BASIN_INTEGER(generate_options, top_k, "top-k", "K", 0, 1 << 24,
+                  "Draw among the K likeliest tokens; 0: among all.",
+                  .needs = "tokens!=0 temperature!=0"),
+    BASIN_OPTION_SEED_FOR(generate_options, "tokens!=0 temperature!=0"),
+    BASIN_FLAG(generate_options, energies, 0, "energies",
+               "A line for each token instead: its surprisal (-log p) and, of an NRGPT, its energy "
+               "before the first and after the last step."),
+    BASIN_TEXT(generate_options, svg, 0, "svg", "FILE",
+               "Write a picture (SVG) of the energy of each token of an NRGPT.", .writes = true),
+    BASIN_COMPUTE_OPTIONS(generate_options),
+    BASIN_OPTION_JSON(generate_options),
+    BASIN_OPTION_QUIET(generate_options),
+    BASIN_OPTIONS_END,
+};
+
+/* Prints what comes; keeps what is printed at the end. */
+
+typedef struct teller {
+    const generate_options *options;
+    basin_record *r; /* of JSON */
+    char *text;      /* all of it, for JSON */
+    size_t length, room;
+    double *place, *start, *end; /* [points] energies, for the plot */
+    size_t points, points_room[3];
+    bool failed; /* out of memory */
+} teller;
+
+static double energy_at(const basin_text_token *t, int64_t step) {
+    return t->energy[2 * step] + t->energy[2 * step + 1];
+}
+
+static void keep_text(teller *k, const basin_text_token *t) {
+    if (!basin_array_reserve((void **)&k->text, &k->room, k->length + t->length + 1, 1)) {
+        k->failed = true;
+        return;
+    }
+    memcpy(k->text + k->length, t->text, t->length);
+    k->length += t->length;
+    k->text[k->length] = 0;
+}
+
+static void keep_energy(teller *k, const basin_text_token *t) {
+    double **list[] = {&k->place, &k->start, &k->end};
+    double value[] = {(double)t->place, energy_at(t, 0), energy_at(t, t->steps)};
+    for (int i = 0; i < 3; i++) {
+        if (!basin_array_reserve((void **)list[i], &k->points_room[i], k->points + 1,
+                                 sizeof **list[i])) {
+            k->failed = true;
+            return;
+        }
+        (*list[i])[k->points] = value[i];
+    }
+    k->points++;
+}
+
+/* Characters as they are, what does not print or is not UTF-8 as \n, \t, \\ or \x1b; returns the
+ * columns that it takes, a character one. */
+static int print_piece(const char *bytes, size_t length) {
+    int columns = 0;
+    for (size_t at = 0, count; at < length; at += count) {
+        uint32_t point = 0;
+        count = basin_text_character(&point, bytes + at, length - at);
+        if (count && point >= 0x20 && !(point >= 0x7f && point < 0xa0) && point != '\\') {
+            printf("%.*s", (int)count, bytes + at);
+            columns++;
+            continue;
+        }
+        count = 1;
+        const char *escape = strchr("\nn\tt\\\\", point);
+        if (point && escape)
+            columns += printf("\\%c", escape[1]);
+        else
+            columns += printf("\\x%02x", (unsigned char)bytes[at]);
+    }
+    return columns;
+}
+
+static void print_token(const basin_text_token *t) {
+    enum { WIDTH = 12 };
+    printf("'");
+    int width = 2 + print_piece(t->text, t->length);
+    printf("'%*s", width < WIDTH ? WIDTH - width : 1, "");
+}
+
+static void print_line(const basin_text_token *t) {
+    printf("%6lld %c ", (long long)t->place, t->given ? '.' : ' ');
+    print_token(t);
+    if (isfinite(t->surprise))
+        printf(" %8.3f", t->surprise);
+    else
+        printf(" %8s", "-");
+    if (t->steps)
+        printf("  %9.3f to %9.3f  %9.3f %9.3f", energy_at(t, 0), energy_at(t, t->steps),
+               t->energy[2 * t->steps], t->energy[2 * t->steps + 1]);
+    printf("\n");
+}
+
+static void put_token(basin_record *r, const basin_text_token *t) {
+    basin_record_row(r);
+    basin_record_integer(r, "id", t->id);
+    basin_record_format(r, "text", "%.*s", (int)t->length, t->text);
+    basin_record_flag(r, "given", t->given);
+    basin_record_number(r, "surprise", "%g", t->surprise);
+    if (t->steps) {
+        basin_record_list(r, "energy");
+        for (int64_t i = 0; i <= t->steps; i++) basin_record_number(r, NULL, "%g", energy_at(t, i));
+        basin_record_end(r);
+    }
+    basin_record_end(r);
+}
+
+/* Text goes out as it comes, so that a reader sees it grow. */
+static bool print_next(void *context, const basin_text_token *t) {
+    teller *k = context;
+    if (k->options->svg && t->steps) keep_energy(k, t);
+    if (k->options->json) {
+        keep_text(k, t);
+        if (k->options->energies) put_token(k->r, t);
+        return !k->failed;
+    }
+    if (k->options->energies)
+        print_line(t);
+    else
+        fwrite(t->text, 1, t->length, stdout);
+    return fflush(stdout) == 0 && !k->failed;
+}
+
+static basin_status begin(teller *k, const basin_text_model *model, basin_error *error) {
+    const generate_options *o = k->options;
+    if (o->json) {
+        k->r = basin_record_open(stdout, BASIN_FORM_JSON);
+        if (!k->r) return basin_fail_memory(error, "a result");
+        if (o->energies) basin_record_table(k->r, "tokens", NULL);
+    } else if (o->energies)
+        printf("%6s   %-12s %8s%s\n", "place", "token", "surprise",
+               basin_text_has_energy(model) ? "  energy: start       end  attention feed-forward"
+                                            : "");
+    return BASIN_OK;
+}
+
+static void end(teller *k, const basin_text_generated *g) {
+    const generate_options *o = k->options;
+    double speed = g->seconds > 0 ? (double)g->tokens / g->seconds : NAN;
+    if (o->json) {
+        if (o->energies) basin_record_end(k->r);
+        basin_record_text(k->r, "text", k->text ? k->text : "");
+        basin_record_integer(k->r, "prompt_tokens", g->prompt);
+        basin_record_integer(k->r, "prompt_tokens_cropped", g->cropped);
+        basin_record_integer(k->r, "generated", g->tokens);
+        basin_record_number(k->r, "mean_surprise", "%g", g->surprise);
+        basin_record_number(k->r, "tokens_per_second", "%g", speed);
+        return;
+    }
+    if (!o->energies) printf("\n");
+    fflush(stdout);
+    if (!o->quiet && g->tokens)
+        basin_say("basin: %lld tokens, %.0f per second; mean surprisal %.3f nats",
+                  (long long)g->tokens, speed, g->surprise);
+}
+
+static basin_status draw(const teller *k, basin_error *error) {
+    basin_writer writer;
+    basin_plot_line line[] = {
+        {.name = "before the first step",
+         .x = k->place,
+         .y = k->start,
+         .count = (int64_t)k->points,
+         .form = BASIN_PLOT_DASHED},
+        {.name = "after the last step", .x = k->place, .y = k->end, .count = (int64_t)k->points}};
+    basin_plot plot = {.title = "Energy of each token",
+                       .x_label = "place in the text",
+                       .y_label = "energy",
+                       .line = line,
+                       .lines = 2,
+                       .x_whole = true};
+    BASIN_TRY(basin_writer_create(&writer, k->options->svg, error));
+    basin_plot_write(writer.file, &plot);
+    return basin_writer_commit(&writer, error);
+}
+
+/* Of --prompt-file the last line end is left out: editors add it. */
+static basin_status read_prompt(basin_text *prompt, const generate_options *o, basin_error *error) {
+    *prompt = (basin_text){.bytes = o->prompt ? basin_string_copy(o->prompt) : NULL};
+    if (o->prompt && !prompt->bytes) return basin_fail_memory(error, "the prompt");
+    if (prompt->bytes) prompt->length = strlen(prompt->bytes);
+    if (!o->prompt_file) return BASIN_OK;
+    BASIN_TRY(basin_text_read(prompt, &o->prompt_file, 1, error));
+    bool line = prompt->bytes && prompt->length > 1 && prompt->bytes[prompt->length - 1] == '\n';
+    if (line) prompt->length--;
+    return BASIN_OK;
+}
+
+static basin_status generate(teller *k, basin_session *session, basin_text_model *model,
+                             const basin_text *prompt, basin_error *error) {
+    const generate_options *o = k->options;
+    basin_text_generated result;
+    bool has_energy = basin_text_has_energy(model);
+    basin_text_generation wish = {.tokens = o->tokens,
+                                  .temperature = o->temperature,
+                                  .top_k = o->top_k,
+                                  .seed = (uint64_t)o->seed,
+                                  .energies = o->svg || (o->energies && has_energy),
+                                  .tell = print_next,
+                                  .context = k,
+                                  .watch = &session->watch.watch};
+    if (o->energies && !has_energy && !o->quiet)
+        basin_say("basin: note: a GPT has no energy; printing surprisal only");
+    BASIN_TRY(begin(k, model, error));
+    BASIN_TRY(basin_text_generate(&result, model, prompt, &wish, error));
+    if (k->failed) return basin_fail_memory(error, "what was generated");
+    end(k, &result);
+    return o->svg ? draw(k, error) : BASIN_OK;
+}
+
+static basin_status run_generate(const void *values, int operands, char **operand,
+                                 basin_error *error) {
+    teller k = {.options = values};
+    basin_session session = {0};
+    basin_text_model *model = NULL;
+    basin_text prompt = {0};
+    (void)operands;
+    basin_status status = read_prompt(&prompt, values, error);
+    if (!status)
+        status = basin_session_open(&session, &k.options->compute, k.options->quiet, error);
+    if (!status) status = basin_text_open(&model, operand[0], session.backend, error);
+    if (!status) status = generate(&k, &session, model, &prompt, error);
+    if (k.r && basin_record_close(k.r, status ? NULL : error) && !status) status = error->status;
+    free(k.text);
+    free(k.place);
+    free(k.start);
+    free(k.end);
+    basin_text_close(model);
+    basin_text_free(&prompt);
+    basin_session_close(&session);
+    return status;
+}
+
+const basin_command basin_command_text_generate = {
+    .name = "text generate",
+    .summary = "Write text that goes on from a prompt",
+    .operands = "MODEL",
+    .operands_least = 1,
+    .operands_most = 1,
+    .text = "Prompt and continuation are printed as they come. The same model, prompt and --seed "
+            "give the same text on the same kind of processor. Of a prompt that is longer than the "
+            "context the end is seen, which is said; a character that the model does not know is "
+            "an error.",
+    .example = "  basin text generate shakespeare.safetensors --prompt 'ROMEO:' --tokens 300\n"
+               "  basin text generate shakespeare.safetensors -p 'To be' --energies --svg e.svg\n",
+    .option = generate_table,
+    .defaults = &generate_defaults,
+    .size = sizeof generate_defaults,
+    .run = run_generate,
+};
