@@ -267,47 +267,73 @@ static double model_train(const model *m, const training *how, const boards *b) 
 
 /* ---- descents ---- */
 
+/* What is seen of a batch on its way down. */
+typedef struct watch {
+    const boards *boards;
+    int64_t first, count; /* of the batch */
+    basin_plan *plan;     /* reads the likeliest digits - 1, [B * 81] */
+    basin_expr digit;
+    int64_t *solved; /* [steps + 1] boards */
+    double *energy;  /* [steps + 1] mean over boards */
+    board *answer;   /* [boards] the given digits, and the likeliest ones elsewhere */
+} watch;
+
+static basin_status see(void *context, const basin_moment *now, basin_error *why) {
+    watch *w = context;
+    int32_t digit[BATCH * CELLS];
+    basin_tensor digits = basin_tensor_borrow(digit, BASIN_I32, basin_expr_shape(w->digit));
+    basin_status status = basin_plan_run(w->plan, why);
+    if (!status) status = basin_plan_read(w->plan, w->digit, &digits, why);
+    for (int64_t i = 0; i < w->count && !status; i++) {
+        const board *given = &w->boards->given[w->first + i];
+        board *answer = &w->answer[w->first + i];
+        for (int k = 0; k < CELLS; k++)
+            answer->cell[k] = given->cell[k] ? given->cell[k] : (uint8_t)(digit[i * CELLS + k] + 1);
+        w->solved[now->step] += !memcmp(answer, &w->boards->solution[w->first + i], sizeof *answer);
+        for (int term = 0; term < now->terms; term++)
+            w->energy[now->step] += now->energy[term * now->samples + i] / (double)w->boards->count;
+    }
+    return status;
+}
+
 /* Takes `steps` steps with every board: how many are solved, and their mean energy, before each and
- * at the end, [steps + 1]; the answers at the end. One plan reads answers and energies, and takes a
- * step; tokens are a state of the store. */
+ * at the end, [steps + 1]; the answers at the end. */
 static void model_descend(int64_t *solved, double *energy, board *answer, const model *m,
                           const boards *b, int64_t steps) {
-    int32_t cells[BATCH * CELLS] = {0}, digit[BATCH * CELLS];
-    double each[BATCH];
+    int32_t cells[BATCH * CELLS] = {0};
     int64_t batch = b->count < BATCH ? b->count : BATCH;
+    basin_store *store = m->engine.store;
+    watch w = {.boards = b, .solved = solved, .energy = energy, .answer = answer};
+    basin_turn turn = {.move = decay};
+    basin_descent_spec spec = {.steps = (int)steps, .alpha = ALPHA, .turn = &turn, .turns = 1};
+    basin_stop stop = {.observe = see, .context = &w};
+    basin_descent *descent;
+    basin_plan *begin;
     net n;
-    basin_plan *plan;
     net_new(&n, m, batch, "");
     basin_energy whole = energy_of(&n);
-    basin_expr first = basin_input(n.graph, "first", BASIN_SCALAR);
-    basin_expr tokens = basin_state(n.graph, "tokens", basin_expr_shape(n.start));
-    basin_expr x = basin_select(first, n.start, tokens), output[2];
-    output[0] = basin_argmax(digits(&n, x), 1);
-    output[1] = basin_energy_total(&whole, norm(&n, x));
-    basin_tensor digits_read = basin_tensor_borrow(digit, BASIN_I32, basin_expr_shape(output[0]));
-    basin_tensor energies = basin_tensor_borrow(each, BASIN_F64, basin_expr_shape(output[1]));
-    basin_update update = {tokens, next(&n, x)};
-    basin_plan_spec spec = {.output = output, .outputs = 2, .update = &update, .updates = 1};
-    must(basin_plan_new(&plan, m->engine.store, &spec, &error));
-    for (int64_t i = 0; i < b->count; i += batch) {
-        int64_t count = b->count - i < batch ? b->count - i : batch;
-        for (int64_t k = 0; k < count * CELLS; k++)
-            cells[k] = b->given[i + k / CELLS].cell[k % CELLS];
-        write_to(plan, n.board, cells, BASIN_I32);
-        for (int64_t step = 0; step <= steps; step++) {
-            write_to(plan, first, &(double){step == 0}, BASIN_F64);
-            must(basin_plan_run(plan, &error));
-            must(basin_plan_read(plan, output[0], &digits_read, &error));
-            must(basin_plan_read(plan, output[1], &energies, &error));
-            for (int64_t k = 0; k < count * CELLS; k++)
-                answer[i + k / CELLS].cell[k % CELLS] =
-                    (uint8_t)(cells[k] ? cells[k] : digit[k] + 1);
-            for (int64_t k = 0; k < count; k++) {
-                solved[step] += !memcmp(&answer[i + k], &b->solution[i + k], sizeof *answer);
-                energy[step] += each[k] / (double)b->count;
-            }
-        }
+    basin_shape shape = basin_expr_shape(n.start);
+    must(basin_descent_new(&descent, store, &whole, n.graph, shape, &spec, &stop, &error));
+    basin_expr tokens = basin_descent_tokens(descent, 0);
+    basin_update first = {tokens, n.start};
+    w.digit = basin_argmax(digits(&n, tokens), 1);
+    basin_plan_spec starts = {.update = &first, .updates = 1};
+    basin_plan_spec reads = {.output = &w.digit, .outputs = 1};
+    must(basin_plan_new(&begin, store, &starts, &error));
+    must(basin_plan_new(&w.plan, store, &reads, &error));
+    for (w.first = 0; w.first < b->count; w.first += batch) {
+        basin_descent_result result;
+        w.count = b->count - w.first < batch ? b->count - w.first : batch;
+        for (int64_t k = 0; k < w.count * CELLS; k++)
+            cells[k] = b->given[w.first + k / CELLS].cell[k % CELLS];
+        write_to(begin, n.board, cells, BASIN_I32);
+        write_to(basin_descent_plan(descent), n.board, cells, BASIN_I32);
+        must(basin_plan_run(begin, &error));
+        must(basin_descent_run(descent, &result, NULL, &error));
+        basin_descent_result_free(&result);
     }
-    basin_plan_free(plan);
+    basin_plan_free(w.plan);
+    basin_plan_free(begin);
+    basin_descent_free(descent);
     net_free(&n);
 }
