@@ -9,8 +9,8 @@ static const char path[] = "example_cloth.safetensors";
 static void train(basin_backend *backend) {
     basin_settings *settings = small_settings("15");
     basin_pictures *pictures = weave_many(192);
-    basin_image_source source = {.size = sizeof source, .pictures = pictures};
-    basin_image_data data = {.size = sizeof data, .train = &source};
+    basin_image_source source = {.pictures = pictures};
+    basin_image_data data = {.train = &source};
     basin_training training = {.size = sizeof training, .backend = backend, .output = path};
     basin_outcome outcome;
     must(basin_image_train(NULL, &outcome, settings, &data, &training, &error));
@@ -37,7 +37,7 @@ int main(void) {
 
     basin_image_model *model;
     basin_image_completion done;
-    basin_image_completing how = {.size = sizeof how, .rectangle = {5, 4, 6, 5}};
+    basin_image_completing how = {.rectangle = {5, 4, 6, 5}};
     must(basin_image_open(&model, path, backend, &error));
     must(basin_image_complete(&done, model, &picture, 1, &how, &error));
     printf("%d of %d pixels are missing\n", (int)done.missing,

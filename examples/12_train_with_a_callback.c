@@ -21,8 +21,8 @@ int main(void) {
     must(basin_backend_open(&backend, &(basin_compute){.threads = 1}, &error));
     basin_settings *settings = small_settings("100");
     basin_pictures *pictures = weave_many(192);
-    basin_image_source source = {.size = sizeof source, .pictures = pictures, .hold_out = 32};
-    basin_image_data data = {.size = sizeof data, .train = &source};
+    basin_image_source source = {.pictures = pictures, .hold_out = 32};
+    basin_image_data data = {.train = &source};
     watcher w = {0};
     basin_watch watch = {.show = show, .context = &w, .stop = &w.stop};
     basin_training training = {.size = sizeof training, .backend = backend, .watch = &watch};
@@ -35,7 +35,7 @@ int main(void) {
 
     /* What was learnt until then is in the model. */
     basin_image_scores scores;
-    basin_image_scoring scoring = {.size = sizeof scoring, .source = &source, .masks = 2};
+    basin_image_scoring scoring = {.source = &source, .masks = 2};
     must(basin_image_score(&scores, model, &scoring, &error));
     printf("%d pictures that it never saw: the error is %s half of the first epoch's\n",
            (int)scores.pictures, scores.mse < w.first / 2 ? "below" : "above");

@@ -34,13 +34,11 @@ static void load_vectors(memory *m, const char *path, int64_t limit) {
 static void load_pictures(memory *m, const char *path, int64_t limit) {
     basin_pictures *pictures;
     basin_picture picture = {0}, scaled = {0};
-    int64_t height, width;
-    int channels;
     must(basin_pictures_open(&pictures, &path, 1, NULL, &error));
-    must(basin_pictures_probe(&height, &width, &channels, pictures, &error));
-    if (!m->height) m->height = height;
-    if (!m->width) m->width = width;
-    if (!m->channels) m->channels = channels;
+    must(basin_pictures_load(&picture, pictures, 0, &error));
+    if (!m->height) m->height = picture.height;
+    if (!m->width) m->width = picture.width;
+    if (!m->channels) m->channels = picture.channels;
     int64_t count = basin_pictures_count(pictures), dim = m->height * m->width * m->channels;
     if (limit && limit < count) count = limit;
     must(basin_tensor_new(&m->patterns, BASIN_F32, BASIN_SHAPE(count, dim), &error));

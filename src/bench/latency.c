@@ -60,8 +60,8 @@ static basin_status make_image(subject *s, basin_error *error) {
     basin_status status = draw_pictures(s, error);
     if (!status) status = settings_of(&settings, "image", "fashion", given, error);
     if (!status) status = basin_pictures_from_memory(&pictures, s->picture, PICTURES, error);
-    basin_image_source source = {.size = sizeof source, .pictures = pictures};
-    basin_image_data data = {.size = sizeof data, .train = &source};
+    basin_image_source source = {.pictures = pictures};
+    basin_image_data data = {.train = &source};
     basin_training training = {.size = sizeof training, .backend = s->backend};
     if (!status) status = basin_image_train(&s->image, &outcome, settings, &data, &training, error);
     basin_pictures_free(pictures);
@@ -71,7 +71,7 @@ static basin_status make_image(subject *s, basin_error *error) {
 
 static basin_status ask_image(subject *s, int64_t i, basin_error *error) {
     basin_image_completion done;
-    basin_image_completing how = {.size = sizeof how, .ratio = 0.5, .stream = (uint64_t)i};
+    basin_image_completing how = {.ratio = 0.5, .stream = (uint64_t)i};
     basin_status status =
         basin_image_complete(&done, s->image, &s->picture[i % PICTURES], 1, &how, error);
     if (!status) basin_image_completion_free(&done);

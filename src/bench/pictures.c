@@ -53,7 +53,7 @@ static basin_status rig_plan(rig *g, basin_error *error) {
 }
 
 static basin_status rig_new(rig *g, const basin_bench_pictures_spec *o, basin_error *error) {
-    basin_image_source source = {.size = sizeof source, .path = o->path, .paths = o->paths};
+    basin_image_source source = {.path = o->path, .paths = o->paths};
     *g = (rig){.backend = o->backend};
     basin_status status = basin_image_set_open(&g->set, &source, false, 0, error);
     if (status) return status;

@@ -46,8 +46,7 @@ static const basin_option train_table[] = {
 
 static basin_image_source source_of(const basin_train_job *job) {
     const train_options *o = job->options;
-    return (basin_image_source){.size = sizeof(basin_image_source),
-                                .path = (const char *const *)job->operand,
+    return (basin_image_source){.path = (const char *const *)job->operand,
                                 .paths = job->operands,
                                 .split = "train",
                                 .limit = o->limit,
@@ -69,12 +68,11 @@ static basin_status fit(basin_train_job *job, basin_error *error) {
 static basin_status train(basin_train_job *job, basin_error *error) {
     const train_options *o = job->options;
     basin_image_source source = source_of(job);
-    basin_image_source test = {.size = sizeof test, .path = &o->test, .paths = 1, .split = "test"};
+    basin_image_source test = {.path = &o->test, .paths = 1, .split = "test"};
     basin_image_feeding *feeding;
     BASIN_TRY(BASIN_NEW(&feeding, 1, "a run", error));
     job->more = feeding;
-    basin_image_data data = {.size = sizeof data,
-                             .train = &source,
+    basin_image_data data = {.train = &source,
                              .test = o->test ? &test : NULL,
                              .keep_decoded = o->keep_decoded,
                              .cut_from = o->cut_from,
@@ -246,8 +244,11 @@ static basin_status find_extremes(evaluation *e, basin_error *error) {
     e->count = e->o->best < s->pictures ? e->o->best : s->pictures;
     BASIN_TRY(BASIN_NEW(&e->best, e->count, "a list", error));
     BASIN_TRY(BASIN_NEW(&e->worst, e->count, "a list", error));
-    BASIN_TRY(basin_image_scores_rank(e->best, s, e->count, false, error));
-    return basin_image_scores_rank(e->worst, s, e->count, true, error);
+    for (int64_t i = 0; i < e->count; i++) {
+        e->best[i] = s->order[i];
+        e->worst[i] = s->order[s->pictures - 1 - i];
+    }
+    return BASIN_OK;
 }
 
 static basin_status evaluate(evaluation *e, char **operand, int operands, basin_error *error) {
@@ -263,9 +264,8 @@ static basin_status evaluate(evaluation *e, char **operand, int operands, basin_
     if (split && !strcmp(o->split, "train") && !basin_pictures_divided(e->pictures) && !o->quiet)
         basin_say("basin: note: --part train has no effect: these pictures have no halves");
     basin_image_source source = {
-        .size = sizeof source, .pictures = e->pictures, .limit = o->limit, .hold_out = o->hold_out};
-    basin_image_scoring scoring = {.size = sizeof scoring,
-                                   .source = &source,
+        .pictures = e->pictures, .limit = o->limit, .hold_out = o->hold_out};
+    basin_image_scoring scoring = {.source = &source,
                                    .masks = (int)o->masks,
                                    .first_mask = (uint64_t)o->seed,
                                    .batch = o->batch,
@@ -372,9 +372,8 @@ static basin_status run_export(const void *values, int operands, char **operand,
     if (!ours && strcmp(o->weights, "f32") != 0)
         return basin_usage(error, "%s: npz has no bf16; --weights is for .safetensors", path);
     BASIN_TRY(open_plain(&at, operand[0], error));
-    if (ours) return basin_image_write_as(path, at.model, basin_option_dtype(o->weights), error);
-    BASIN_TRY(basin_image_export(path, at.model, error));
-    note_differences(at.model);
+    BASIN_TRY(basin_image_write(path, at.model, basin_option_dtype(o->weights), error));
+    if (!ours) note_differences(at.model);
     return BASIN_OK;
 }
 
@@ -417,7 +416,7 @@ static basin_status run_import(const void *values, int operands, char **operand,
     BASIN_AT_EXIT(close_plain) opened at = {0};
     (void)values, (void)operands;
     BASIN_TRY(open_plain(&at, operand[0], error));
-    BASIN_TRY(basin_image_write(operand[1], at.model, error));
+    BASIN_TRY(basin_image_write(operand[1], at.model, BASIN_F32, error));
     print_model(operand[1], at.model);
     return BASIN_OK;
 }

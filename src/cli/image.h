@@ -27,8 +27,7 @@ typedef struct basin_descent_flags {
                    .more = true)
 
 static inline basin_image_descent basin_descent_make(const basin_descent_flags *flags) {
-    return (basin_image_descent){.size = sizeof(basin_image_descent),
-                                 .steps = flags->steps,
+    return (basin_image_descent){.steps = flags->steps,
                                  .alpha = flags->alpha,
                                  .until = flags->until,
                                  .accelerate = flags->accelerate};

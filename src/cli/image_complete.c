@@ -402,8 +402,7 @@ static basin_status work(job *j, const char *model, char **picture, int pictures
 static basin_status run(const void *values, int operands, char **operand, basin_error *error) {
     const options *o = values;
     job j = {.o = o,
-             .how = {.size = sizeof j.how,
-                     .ratio = o->ratio > 0 ? o->ratio : 0.5,
+             .how = {.ratio = o->ratio > 0 ? o->ratio : 0.5,
                      .seed = (uint64_t)o->seed,
                      .resize = !strcmp(o->fit, "resize"),
                      .plain = o->plain,

@@ -108,16 +108,14 @@ static basin_status write_report(const options *o, basin_image_scores *scores, c
                                  basin_image_model **model, basin_session *session,
                                  basin_error *error) {
     BASIN_TRY(basin_session_open(session, &o->compute, o->quiet, error));
-    basin_image_source source = {.size = sizeof source,
-                                 .path = s->path,
+    basin_image_source source = {.path = s->path,
                                  .paths = s->paths,
                                  .split = o->hold_out          ? "train"
                                           : o->split[0] == 'a' ? NULL
                                                                : o->split,
                                  .hold_out = o->hold_out,
                                  .most = o->limit};
-    basin_image_reporting reporting = {.size = sizeof reporting,
-                                       .model = s->model[0],
+    basin_image_reporting reporting = {.model = s->model[0],
                                        .name = s->name,
                                        .source = &source,
                                        .masks = (int)o->masks,

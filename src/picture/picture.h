@@ -7,8 +7,64 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "basin/tasks/augment.h"
 #include "basin/tasks/picture.h"
+
+/* ---- From pictures to the numbers a model sees: crop, resize, flip, colour jitter, normalisation.
+ *
+ * Training (the paper's table, torchvision's definitions): a random part of the picture with
+ * `scale` of its area and a log-uniform aspect `ratio`, ten tries, then the largest central part
+ * within the ratios; resized bilinearly with antialiasing; flipped; brightness, contrast and
+ * saturation each by a factor of 1 - jitter .. 1 + jitter, in random order.
+ * Evaluation: the short side resized to `size * enlarge` (one of `size` stays as it is), the centre
+ * cut out; or the whole resized.
+ *
+ * What is drawn depends on (seed, epoch, index of the picture) alone ---- */
+
+typedef enum basin_picture_fit {
+    BASIN_FIT_CROP,    /* short side to size * enlarge, then the centre */
+    BASIN_FIT_STRETCH, /* the whole picture, aspect lost */
+    BASIN_FIT_RANDOM,  /* a random part: training */
+} basin_picture_fit;
+
+typedef struct basin_augment {
+    int64_t size;  /* of the square that comes out */
+    int channels;  /* 1 or 3; pictures are converted */
+    int64_t patch; /* side of a patch: values come as [N, P], P = c h w; 0: as [c, size, size] */
+    basin_picture_fit fit;
+    double enlarge;                          /* FIT_CROP: 256 / 224, or 1 */
+    double scale_low, scale_high;            /* FIT_RANDOM: share of the area */
+    double ratio_low, ratio_high;            /* width over height */
+    double flip;                             /* how often left and right are exchanged */
+    double brightness, contrast, saturation; /* 0: left alone; saturation is for colour only */
+    float mean[3], deviation[3];             /* of values 0 .. 1; (value - mean) / deviation */
+} basin_augment;
+
+/* The paper's training transforms, and evaluation, at this size; mean 0 and deviation 1. */
+basin_augment basin_augment_training(int64_t size, int channels, int64_t patch);
+basin_augment basin_augment_evaluation(int64_t size, int channels, int64_t patch);
+
+/* How many values a picture becomes: channels * size * size. */
+int64_t basin_augment_values(const basin_augment *augment);
+basin_status basin_augment_check(const basin_augment *augment, basin_error *error);
+
+/* Memory that is reused from picture to picture; one a thread. Zero it before the first use. */
+typedef struct basin_scratch {
+    float *memory, *plane;
+    size_t capacity, plane_capacity;
+    basin_picture picture, spare;
+} basin_scratch;
+void basin_scratch_free(basin_scratch *scratch);
+
+/* One picture; `values` holds basin_augment_values of them. */
+basin_status basin_augment_apply(float *values, const basin_augment *augment,
+                                 const basin_picture *picture, uint64_t seed, int64_t epoch,
+                                 int64_t index, basin_scratch *scratch, basin_error *error);
+
+/* Back from values to a picture: undoes the normalisation and the patches, rounds, and clips. */
+basin_status basin_augment_picture(basin_picture *picture, const basin_augment *augment,
+                                   const float *values, basin_error *error);
+
+/* ---- decoding ---- */
 
 /* A rectangle of a picture; pixel (i, j) covers i .. i + 1 by j .. j + 1. */
 typedef struct basin_box {
@@ -156,5 +212,16 @@ void basin_jitter(float *plane /* [channels, area] */, int channels, size_t area
  * are kept at half the resolution, as cameras do. */
 basin_status basin_jpeg_encode(uint8_t **bytes, size_t *size, const basin_picture *picture,
                                int quality, bool full_colour, basin_error *error);
+
+/* ---- more of pictures ---- */
+
+/* PNG in memory, which the caller frees; and several frames, see basin_picture_write_apng. */
+basin_status basin_png_encode(uint8_t **bytes, size_t *size, const basin_picture *picture,
+                              basin_error *error);
+basin_status basin_apng_encode(uint8_t **bytes, size_t *size,
+                               const basin_picture *frame /* [frames] */, int frames, int delay_ms,
+                               int hold_ms, basin_error *error);
+/* `to` must be zeroed or hold a picture. */
+basin_status basin_picture_copy(basin_picture *to, const basin_picture *from, basin_error *error);
 
 #endif

@@ -186,7 +186,7 @@ static void ascents_are_reported(void **state) {
                      BASIN_OK);
     assert_int_equal(basin_image_open(&model, path, backend, &error), BASIN_OK);
     assert_int_equal(basin_store_write(model->store, "gamma", &value, &error), BASIN_OK);
-    assert_int_equal(basin_image_write(path, model, &error), BASIN_OK);
+    assert_int_equal(basin_image_write(path, model, BASIN_F32, &error), BASIN_OK);
     basin_image_close(model);
     basin_backend_close(backend);
     cJSON *tree =

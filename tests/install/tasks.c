@@ -28,9 +28,7 @@ static basin_status train(basin_image_model **model, const basin_pictures *pictu
     memset(&source, 0, sizeof source);
     memset(&data, 0, sizeof data);
     memset(&training, 0, sizeof training);
-    source.size = sizeof source;
     source.pictures = pictures;
-    data.size = sizeof data;
     data.train = &source;
     training.size = sizeof training;
     training.backend = backend;
@@ -43,7 +41,6 @@ static basin_status use(basin_image_model *model, const basin_pictures *pictures
     basin_picture picture;
     memset(&how, 0, sizeof how);
     memset(&picture, 0, sizeof picture);
-    how.size = sizeof how;
     how.ratio = 0.5;
     basin_status status = basin_pictures_load(&picture, pictures, 0, &error);
     if (!status) status = basin_image_complete(&done, model, &picture, 1, &how, &error);

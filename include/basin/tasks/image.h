@@ -7,7 +7,7 @@
  *         basin_backend *backend;
  *         basin_image_model *model;
  *         basin_picture photo = {0};
- *         basin_image_completing how = {.size = sizeof how, .rectangle = {40, 60, 80, 80}};
+ *         basin_image_completing how = {.rectangle = {40, 60, 80, 80}};
  *         basin_image_completion done;
  *         if (basin_backend_open(&backend, NULL, &error) ||
  *             basin_image_open(&model, "model.safetensors", backend, &error) ||
@@ -17,9 +17,7 @@
  *             return 1; // error.text says why
  *         return 0;
  *     }
- *
- * Structs that a caller fills begin with their size; fields beyond it are taken as zero, so that
- * programs compiled with an older header go on working. */
+ */
 #ifndef BASIN_TASKS_IMAGE_H
 #define BASIN_TASKS_IMAGE_H
 
@@ -43,22 +41,15 @@ BASIN_API void basin_image_close(basin_image_model *model);
 /* What it is and how it was trained; the model's own. */
 BASIN_API const basin_settings *basin_image_get_settings(const basin_image_model *model);
 BASIN_API int64_t basin_image_parameters(const basin_image_model *model);
-/* The weights with all settings; aside, then renamed. */
+/* The weights with all settings; aside, then renamed. `dtype` is BASIN_F32, or BASIN_BF16 for half
+ * the bytes; such a file opens as any other. A path that ends in .npz gets the names of the
+ * published weights. Models that have no such names are refused: those that are no Energy
+ * Transformers, lack attention or the Hopfield network, or learn their inverse temperatures. */
 BASIN_API basin_status basin_image_write(const char *path, basin_image_model *model,
-                                         basin_error *error);
-/* The same with weights rounded to that type: BASIN_F32, or BASIN_BF16 for half the bytes. Such a
- * file opens as any other. */
-BASIN_API basin_status basin_image_write_as(const char *path, basin_image_model *model,
-                                            basin_dtype dtype, basin_error *error);
-/* The same under the names of the published weights, as npz. Models that have no such names are
- * refused: those that are no Energy Transformers, lack attention or the Hopfield network, or learn
- * their inverse temperatures. */
-BASIN_API basin_status basin_image_export(const char *path, basin_image_model *model,
-                                          basin_error *error);
+                                         basin_dtype dtype, basin_error *error);
 
 /* How a model descends when it is used. What is 0 stays as the model was trained. */
 typedef struct basin_image_descent {
-    size_t size;   /* sizeof(basin_image_descent) */
     int64_t steps; /* with `until`: at most so many; 0 there means 1000 */
     double alpha;
     double until;    /* > 0: a picture is done when no token of its moves by more than this share of
@@ -80,7 +71,6 @@ BASIN_API basin_rests basin_image_take_rests(basin_image_model *model);
 
 /* Which pictures a task takes: of a collection, or of what lies at paths. */
 typedef struct basin_image_source {
-    size_t size;                    /* sizeof(basin_image_source) */
     const basin_pictures *pictures; /* borrowed; NULL: `path` is opened */
     const char *const *path;        /* [paths], as basin_pictures_open takes them */
     int paths;
@@ -102,7 +92,6 @@ typedef struct basin_image_feeding {
 } basin_image_feeding;
 
 typedef struct basin_image_data {
-    size_t size; /* sizeof(basin_image_data) */
     const basin_image_source *train;
     const basin_image_source *test; /* scored after epochs; NULL: those that `train` holds out */
     /* Where decoded pictures are kept: "auto" (or NULL), "off", "host", "device"; and what crops
@@ -132,7 +121,6 @@ BASIN_API basin_status basin_image_train(basin_image_model **model, basin_outcom
 /* What is missing, and how it is completed. A hole that is empty, reaches out of the picture or
  * takes all of it is an error. */
 typedef struct basin_image_completing {
-    size_t size;               /* sizeof(basin_image_completing) */
     const basin_picture *mask; /* [count] of the pictures' sizes: what is not black is missing */
     int64_t rectangle[4];      /* without masks: left, top, width, height in pixels */
     double ratio;              /* without both: this share of the patches, drawn at random */
@@ -173,7 +161,6 @@ BASIN_API void basin_image_completion_free(basin_image_completion *completion);
 /* ---- scoring ---- */
 
 typedef struct basin_image_scoring {
-    size_t size; /* sizeof(basin_image_scoring) */
     const basin_image_source *source;
     int masks;           /* mask seeds to average over; 0: 1 */
     uint64_t first_mask; /* the first of them */
@@ -196,6 +183,7 @@ typedef struct basin_image_scores {
     double mse_deviation, psnr_deviation, ssim_deviation;
     int64_t *index;        /* [pictures] numbers in the collection */
     double *picture_mse;   /* [pictures] mean over the masks */
+    int64_t *order;        /* [pictures] positions in `index` by rising error */
     int64_t trained_on;    /* how many of them the model was trained on; -1: it does not know */
     bool trained_on_about; /* that number is an estimate, from a part of the pictures */
     double mean_mse, mean_psnr; /* of an answer without a model: the mean colour of what is shown */
@@ -204,16 +192,9 @@ typedef struct basin_image_scores {
 BASIN_API basin_status basin_image_score(basin_image_scores *scores, basin_image_model *model,
                                          const basin_image_scoring *scoring, basin_error *error);
 BASIN_API void basin_image_scores_free(basin_image_scores *scores);
-/* Positions in index of the `count` pictures with the least error, or the greatest; `count` at
- * most as many as there are. */
-BASIN_API basin_status basin_image_scores_rank(int64_t *order /* [count] */,
-                                               const basin_image_scores *scores, int64_t count,
-                                               bool worst, basin_error *error);
-
 /* ---- a page on models ---- */
 
 typedef struct basin_image_reporting {
-    size_t size;                      /* sizeof(basin_image_reporting) */
     const char *model, *name;         /* what the page calls the model and the pictures */
     const basin_image_source *source; /* pictures to score and to choose from */
     int masks;                        /* mask seeds to score with; 0: 1 */

@@ -45,11 +45,9 @@ BASIN_API basin_status basin_picture_read(basin_picture *picture, const char *pa
 BASIN_API basin_status basin_picture_set_channels(basin_picture *picture, int channels,
                                                   basin_error *error);
 
-/* PNG into a file (aside, then renamed) or into memory, which the caller frees. */
+/* PNG into a file: aside, then renamed. */
 BASIN_API basin_status basin_picture_write_png(const char *path, const basin_picture *picture,
                                                basin_error *error);
-BASIN_API basin_status basin_png_encode(uint8_t **bytes, size_t *size, const basin_picture *picture,
-                                        basin_error *error);
 
 /* The PNG file `original` with some pixels replaced, by those of `picture` where `where` is not
  * black; both are upright and of its size. The others stay to their last bit, 16-bit samples and
@@ -61,17 +59,15 @@ BASIN_API basin_status basin_picture_patch_png(const char *path, const char *ori
 
 /* An animated PNG that plays for ever; all frames are of one size and one number of channels. The
  * last frame stays `hold_ms`. Viewers that know no animation show the first frame. */
-BASIN_API basin_status basin_apng_encode(uint8_t **bytes, size_t *size,
-                                         const basin_picture *frame /* [frames] */, int frames,
-                                         int delay_ms, int hold_ms, basin_error *error);
 BASIN_API basin_status basin_picture_write_apng(const char *path, const basin_picture *frame,
                                                 int frames, int delay_ms, int hold_ms,
                                                 basin_error *error);
 
-/* A picture of its own from another, or from values 0 .. 1; `to` and `picture` must be zeroed or
- * hold a picture. */
-BASIN_API basin_status basin_picture_copy(basin_picture *to, const basin_picture *from,
-                                          basin_error *error);
+/* A picture of another size, bilinear with antialiasing (a triangle filter as wide as the
+ * reduction): the definition of Pillow and torchvision. */
+BASIN_API basin_status basin_picture_scale(basin_picture *to, const basin_picture *from,
+                                           int64_t height, int64_t width, basin_error *error);
+/* A picture from values 0 .. 1; `picture` must be zeroed or hold a picture. */
 BASIN_API basin_status basin_picture_from_floats(basin_picture *picture,
                                                  const float *value, /* [height, width, channels] */
                                                  int64_t height, int64_t width, int channels,

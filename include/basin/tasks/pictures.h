@@ -40,22 +40,6 @@ BASIN_API const char *basin_pictures_name(char text[BASIN_PICTURE_NAME],
 /* Picture i as it is stored, upright; `picture` must be zeroed or hold a picture. */
 BASIN_API basin_status basin_pictures_load(basin_picture *picture, const basin_pictures *pictures,
                                            int64_t i, basin_error *error);
-/* Where the first picture that can be read has its sizes; fails where none can. */
-BASIN_API basin_status basin_pictures_probe(int64_t *height, int64_t *width, int *channels,
-                                            const basin_pictures *pictures, basin_error *error);
-
-/* Chooses `helds` of `count` pictures by the seed alone. Both lists come out in rising order. */
-BASIN_API basin_status basin_pictures_hold_out(int64_t *kept /* [count - helds] */,
-                                               int64_t *held /* [helds] */, int64_t count,
-                                               int64_t helds, uint64_t seed, basin_error *error);
-
-/* Mean and deviation of each channel, of values 0 .. 1, every picture counting the same. Looks at
- * `most` of the items, evenly spread (0: all of them); items NULL: all pictures. Pictures that
- * cannot be read are passed over. A deviation of 0 comes out as 1. */
-BASIN_API basin_status basin_pictures_statistics(float mean[3], float deviation[3],
-                                                 const basin_pictures *pictures,
-                                                 const int64_t *item, int64_t items, int channels,
-                                                 int64_t most, basin_error *error);
 
 /* A collection of pictures that are in memory, of any sizes; they are copied. Their names are
  * "memory[0]", "memory[1]", ... */

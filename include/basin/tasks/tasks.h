@@ -17,16 +17,12 @@
  *     models.h      where the models that come with Basin lie
  *     picture.h     one picture: JPEG, PNG and WebP in, PNG and animated PNG out
  *     pictures.h    collections of them: folders, archives, idx, CIFAR, generated ones
- *     augment.h     crop, resize, flip, colour jitter, normalisation, patches
- *     feed.h        batches of pictures from worker threads, ahead of training
  *     network.h     one graph of many nodes: features, labels, edges
  *     graphset.h    sets of many small graphs */
 #ifndef BASIN_TASKS_TASKS_H
 #define BASIN_TASKS_TASKS_H
 
 #include "basin/tasks/anomaly.h"
-#include "basin/tasks/augment.h"
-#include "basin/tasks/feed.h"
 #include "basin/tasks/graphs.h"
 #include "basin/tasks/graphset.h"
 #include "basin/tasks/image.h"

@@ -209,8 +209,10 @@ static basin_status album_open(album *a, basin_error *error) {
     }
     basin_pictures_name(name, a->part[0].pictures, 0);
     a->named = !split_name(file, sizeof file, &number, name);
-    basin_status status =
-        basin_pictures_probe(&a->height, &a->width, &a->channels, a->part[0].pictures, error);
+    basin_picture first = {0};
+    basin_status status = basin_pictures_load(&first, a->part[0].pictures, 0, error);
+    a->height = first.height, a->width = first.width, a->channels = first.channels;
+    basin_picture_free(&first);
     return !status && a->named ? list_folders(a, error) : status;
 }
 

@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "basin/random.h"
-#include "basin/tasks/feed.h"
 #include "data/pictures/pictures.h"
 #include "picture/picture.h"
 

@@ -338,19 +338,6 @@ basin_status basin_pictures_load(basin_picture *picture, const basin_pictures *p
     return status;
 }
 
-basin_status basin_pictures_probe(int64_t *height, int64_t *width, int *channels,
-                                  const basin_pictures *pictures, basin_error *error) {
-    basin_picture picture = {0};
-    basin_status status = BASIN_IO;
-    for (int64_t i = 0; i < pictures->count && status && status != BASIN_NO_MEMORY; i++)
-        status = basin_pictures_load(&picture, pictures, i, error);
-    *height = picture.height;
-    *width = picture.width;
-    *channels = picture.channels;
-    basin_picture_free(&picture);
-    return status;
-}
-
 /* ---- choosing and measuring ---- */
 
 basin_status basin_pictures_hold_out(int64_t *kept, int64_t *held, int64_t count, int64_t helds,

@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/sort.h"
 #include "base/try.h"
 #include "basin/metrics.h"
 #include "basin/metrics_picture.h"
-#include "task/given.h"
 
 typedef struct state {
     basin_image_model *model;
@@ -182,6 +182,27 @@ static basin_status score_all(state *s, basin_error *error) {
     }
 }
 
+typedef struct ranked {
+    double error;
+    int64_t at;
+} ranked;
+
+/* Equal errors in the order of the pictures. */
+static int compare(const void *a, const void *b) {
+    const ranked *x = a, *y = b;
+    return x->error != y->error ? BASIN_COMPARE(x->error, y->error) : BASIN_COMPARE(x->at, y->at);
+}
+
+static basin_status rank(basin_image_scores *scores, basin_error *error) {
+    BASIN_FREE_AT_EXIT ranked *all = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&all, scores->pictures, "a ranking", error));
+    BASIN_TRY(BASIN_NEW_RAW(&scores->order, scores->pictures, "a ranking", error));
+    for (int64_t i = 0; i < scores->pictures; i++) all[i] = (ranked){scores->picture_mse[i], i};
+    qsort(all, (size_t)scores->pictures, sizeof *all, compare);
+    for (int64_t i = 0; i < scores->pictures; i++) scores->order[i] = all[i].at;
+    return BASIN_OK;
+}
+
 /* Mean and deviation over masks of a mean over pictures; sums become means. */
 static void spread(double *mean, double *deviation, state *s, int measure) {
     int masks = s->scores->masks;
@@ -259,6 +280,7 @@ basin_status basin_image_score_set(basin_image_scores *scores, basin_image_model
     if (!status) status = score_all(&s, error);
     if (!status && !scores->pictures)
         status = basin_fail(error, BASIN_BAD_VALUE, "no picture that can be read, to score");
+    if (!status) status = rank(scores, error);
     if (!status) {
         summarise(&s);
         scores->unreadable = basin_feed_unreadable(s.feed);
@@ -289,16 +311,12 @@ static basin_status check_masks(const basin_image_scoring *how, basin_error *err
 
 basin_status basin_image_score(basin_image_scores *scores, basin_image_model *model,
                                const basin_image_scoring *scoring, basin_error *error) {
-    basin_image_scoring how;
     basin_image_set set;
     *scores = (basin_image_scores){0};
-    basin_status status = basin_given_take(&how, sizeof how, scoring, "basin_image_scoring", error);
-    if (!status) status = check_masks(&how, error);
-    if (!status)
-        status =
-            basin_image_set_open(&set, how.source, true, (uint64_t)model->settings.seed, error);
-    if (status) return status;
-    status = basin_image_score_set(scores, model, &set, &how, error);
+    BASIN_TRY(check_masks(scoring, error));
+    BASIN_TRY(
+        basin_image_set_open(&set, scoring->source, true, (uint64_t)model->settings.seed, error));
+    basin_status status = basin_image_score_set(scores, model, &set, scoring, error);
     basin_image_set_close(&set);
     return status;
 }
@@ -306,32 +324,6 @@ basin_status basin_image_score(basin_image_scores *scores, basin_image_model *mo
 void basin_image_scores_free(basin_image_scores *scores) {
     free(scores->index);
     free(scores->picture_mse);
+    free(scores->order);
     *scores = (basin_image_scores){0};
-}
-
-typedef struct ranked {
-    double error;
-    int64_t at;
-} ranked;
-
-/* Equal errors in the order of the pictures. */
-static int compare(const void *a, const void *b) {
-    const ranked *x = a, *y = b;
-    if (x->error != y->error) return x->error < y->error ? -1 : 1;
-    return x->at < y->at ? -1 : x->at > y->at;
-}
-
-basin_status basin_image_scores_rank(int64_t *order, const basin_image_scores *scores,
-                                     int64_t count, bool worst, basin_error *error) {
-    if (count < 0 || count > scores->pictures)
-        return basin_fail(error, BASIN_BAD_VALUE, "%lld of %lld pictures to rank, wanted no more",
-                          (long long)count, (long long)scores->pictures);
-    ranked *all = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&all, scores->pictures, "a ranking", error));
-    for (int64_t i = 0; i < scores->pictures; i++)
-        all[i] = (ranked){worst ? -scores->picture_mse[i] : scores->picture_mse[i], i};
-    qsort(all, (size_t)scores->pictures, sizeof *all, compare);
-    for (int64_t i = 0; i < count; i++) order[i] = all[i].at;
-    free(all);
-    return BASIN_OK;
 }

@@ -6,10 +6,10 @@
 
 #include "basin/io.h"
 #include "basin/model.h"
-#include "basin/tasks/feed.h"
 #include "basin/tasks/image.h"
 #include "basin/tasks/run.h"
 #include "basin/train.h"
+#include "data/pictures/pictures.h"
 #include "picture/picture.h"
 #include "train/run/rests.h"
 #include "train/run/run.h"
@@ -354,7 +354,7 @@ basin_status basin_image_adopt(basin_store *store, const basin_params *params,
 
 /* ---- The published Energy Transformer weights: an npz with the keys Wk, Wq [H, Y, D], Xi [D, M],
  * Wenc [P, D], Benc, Wdec [D, P], Bdec, POS_embed [N + 1, D], CLS_token, MASK_token, LNORM_gamma
- * and LNORM_bias. They come in as a model of ours; basin_image_export lets one of ours out as them,
+ * and LNORM_bias. They come in as a model of ours; basin_image_write lets one of ours out as them,
  * our settings along as metadata, which the published code does not look at ---- */
 
 /* Whether a file's tensors have these names. */

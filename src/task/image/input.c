@@ -8,7 +8,6 @@
 #include "base/try.h"
 #include "data/pictures/pictures.h"
 #include "plan/plan.h"
-#include "task/given.h"
 #include "task/image/image.h"
 
 /* One side of a held-out split of `count` pictures. */
@@ -50,18 +49,15 @@ static basin_status check(const basin_image_source *s, basin_error *error) {
 
 basin_status basin_image_set_open(basin_image_set *set, const basin_image_source *source, bool held,
                                   uint64_t seed, basin_error *error) {
-    basin_image_source s;
+    basin_image_source s = source ? *source : (basin_image_source){0};
     *set = (basin_image_set){0};
-    basin_status status = basin_given_take(&s, sizeof s, source, "basin_image_source", error);
-    if (!status) status = check(&s, error);
-    if (!status && !s.pictures)
-        status = basin_pictures_open(&set->opened, s.path, s.paths, s.split, error);
-    if (status) return status;
+    BASIN_TRY(check(&s, error));
+    if (!s.pictures) BASIN_TRY(basin_pictures_open(&set->opened, s.path, s.paths, s.split, error));
     set->pictures = s.pictures ? s.pictures : set->opened;
     int64_t count = basin_pictures_count(set->pictures);
     if (s.limit > 0 && s.limit < count) count = s.limit;
-    status = s.hold_out > 0 ? hold_out(set, count, s.hold_out, held, seed, error)
-                            : first_items(set, count, error);
+    basin_status status = s.hold_out > 0 ? hold_out(set, count, s.hold_out, held, seed, error)
+                                         : first_items(set, count, error);
     if (status)
         basin_image_set_close(set);
     else if (s.most > 0 && s.most < set->items)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/try.h"
+#include "train/restore.h"
 
 typedef struct entry {
     const char *theirs, *ours;
@@ -215,7 +216,8 @@ static basin_status check(const basin_image_settings *s, const char *path, basin
     return BASIN_OK;
 }
 
-basin_status basin_image_export(const char *path, basin_image_model *model, basin_error *error) {
+static basin_status export_published(const char *path, basin_image_model *model,
+                                     basin_error *error) {
     basin_bundle *published;
     basin_status status = check(&model->settings, path, error);
     if (!status) status = basin_bundle_new(&published, error);
@@ -240,22 +242,31 @@ static basin_status give_rounded(basin_bundle *bundle, basin_store *store, const
     return status;
 }
 
-basin_status basin_image_write_as(const char *path, basin_image_model *model, basin_dtype dtype,
-                                  basin_error *error) {
-    basin_image_graph graph;
-    basin_bundle *bundle = NULL;
-    if (dtype != BASIN_F32 && dtype != BASIN_BF16)
-        return basin_fail(error, BASIN_BAD_VALUE, "%s: dtype is %s, wanted F32 or BF16", path,
-                          basin_dtype_name(dtype));
-    basin_status status = basin_image_graph_new(&graph, &model->settings, 1, error);
-    if (status) return status;
-    status = basin_bundle_new(&bundle, error);
+static basin_status give_weights(basin_bundle *bundle, const basin_params *params,
+                                 basin_store *store, basin_dtype dtype, basin_error *error) {
+    if (dtype == BASIN_F32) return basin_params_add(bundle, params, store, error);
+    for (size_t i = 0; i < params->count; i++)
+        BASIN_TRY(
+            give_rounded(bundle, store, basin_expr_name(params->param[i].state), dtype, error));
+    return BASIN_OK;
+}
+
+basin_status basin_image_write(const char *path, basin_image_model *model, basin_dtype dtype,
+                               basin_error *error) {
+    basin_image_graph graph = {0};
+    basin_bundle *bundle;
+    const char *end = strrchr(path, '.');
+    bool published = end && !strcmp(end, ".npz");
+    if (dtype != BASIN_F32 && (dtype != BASIN_BF16 || published))
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: dtype is %s, wanted F32%s", path,
+                          basin_dtype_name(dtype), published ? "" : " or BF16");
+    if (published) return export_published(path, model, error);
+    basin_status status = basin_bundle_new(&bundle, error);
+    if (!status) status = basin_image_graph_new(&graph, &model->settings, 1, error);
     if (!status) status = basin_image_settings_write(bundle, &model->settings, error);
     if (!status) status = basin_image_card_add(bundle, &model->card, error);
-    for (size_t i = 0; i < graph.params.count && !status; i++)
-        status = give_rounded(bundle, model->store, basin_expr_name(graph.params.param[i].state),
-                              dtype, error);
-    if (!status) status = basin_safetensors_write(path, bundle, error);
+    if (!status) status = give_weights(bundle, &graph.params, model->store, dtype, error);
+    if (!status) status = basin_bundle_write(path, bundle, error);
     basin_bundle_free(bundle);
     basin_image_graph_free(&graph);
     return status;

@@ -186,20 +186,6 @@ basin_status basin_image_settings_write(basin_bundle *bundle, const basin_image_
     return status;
 }
 
-basin_status basin_image_write(const char *path, basin_image_model *model, basin_error *error) {
-    basin_image_graph graph = {0};
-    basin_bundle *bundle;
-    basin_status status = basin_bundle_new(&bundle, error);
-    if (!status) status = basin_image_graph_new(&graph, &model->settings, 1, error);
-    if (!status) status = basin_image_settings_write(bundle, &model->settings, error);
-    if (!status) status = basin_image_card_add(bundle, &model->card, error);
-    if (!status) status = basin_params_add(bundle, &graph.params, model->store, error);
-    if (!status) status = basin_bundle_write(path, bundle, error);
-    basin_bundle_free(bundle);
-    basin_image_graph_free(&graph);
-    return status;
-}
-
 /* ---- The settings that a run trains with: those asked for, with what was left open; see image.h
  * ---- */
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/try.h"
-#include "task/given.h"
 #include "task/image/image.h"
 
 /* ---- how a model descends ---- */
@@ -13,9 +12,7 @@
 basin_status basin_image_set_descent(basin_image_model *model, const basin_image_descent *descent,
                                      basin_error *error) {
     enum { MOST = 10000 };
-    basin_image_descent d;
-    basin_status status = basin_given_take(&d, sizeof d, descent, "basin_image_descent", error);
-    if (status) return status;
+    const basin_image_descent d = *descent;
     if (d.steps < 0 || d.steps > MOST)
         return basin_fail(error, BASIN_BAD_VALUE, "steps is %lld, wanted 0 to %d",
                           (long long)d.steps, MOST);

@@ -10,7 +10,6 @@
 
 #include "base/memory.h"
 #include "base/try.h"
-#include "task/given.h"
 #include "task/image/image.h"
 #include "train/run/average.h"
 #include "train/run/run.h"
@@ -50,10 +49,8 @@ static basin_status compare_channels(const job *j, const basin_image_settings *s
 static basin_status open_pictures(job *j, const basin_image_settings *settings,
                                   basin_error *error) {
     uint64_t seed = (uint64_t)settings->seed;
-    basin_image_source train;
-    basin_status status =
-        basin_given_take(&train, sizeof train, j->data.train, "basin_image_source", error);
-    if (status) return status;
+    basin_image_source train = j->data.train ? *j->data.train : (basin_image_source){0};
+    basin_status status = BASIN_OK;
     if (train.hold_out && j->data.test)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "hold_out is %lld and there are test pictures; wanted one of the two",
@@ -326,22 +323,19 @@ static basin_status describe(void *context, basin_bundle *checkpoint, basin_erro
 }
 
 static basin_status write_card(job *j, basin_error *error) {
-    basin_image_source train;
-    basin_image_facts facts = {.train = &train,
+    basin_image_facts facts = {.train = j->data.train,
                                .from = j->training->from,
                                .outcome = j->outcome,
                                .held_out = j->test.items,
                                .batch = j->model->settings.batch};
     if (basin_ranks_rank(j->training->ranks)) return BASIN_OK;
-    basin_status status =
-        basin_given_take(&train, sizeof train, j->data.train, "basin_image_source", error);
-    return status ? status : basin_image_card_end(&j->model->card, &facts, error);
+    return basin_image_card_end(&j->model->card, &facts, error);
 }
 
 static basin_status write_model(void *context, const char *path, basin_error *error) {
     job *j = context;
     basin_status status = write_card(j, error);
-    return status ? status : basin_image_write(path, j->model, error);
+    return status ? status : basin_image_write(path, j->model, BASIN_F32, error);
 }
 
 /* ---- the whole ---- */
@@ -433,12 +427,11 @@ static basin_status check(const basin_settings *settings, basin_error *error) {
 basin_status basin_image_train(basin_image_model **model, basin_outcome *outcome,
                                const basin_settings *settings, const basin_image_data *data,
                                const basin_training *training, basin_error *error) {
-    job j = {0};
+    job j = {.data = *data};
     if (model) *model = NULL;
     *outcome = (basin_outcome){.loss = NAN};
-    basin_status status = basin_given_take(&j.data, sizeof j.data, data, "basin_image_data", error);
-    if (!status && j.data.feeding) *j.data.feeding = (basin_image_feeding){0};
-    if (!status) status = check(settings, error);
+    if (j.data.feeding) *j.data.feeding = (basin_image_feeding){0};
+    basin_status status = check(settings, error);
     if (!status) status = basin_run_open(&j.run, training, "image", error);
     if (!status) status = basin_run_compare(j.run, settings->values, settings->kind->table, error);
     if (!status) status = train(model, outcome, &j, settings, error);

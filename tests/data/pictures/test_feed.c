@@ -2,9 +2,9 @@
  * pictures that cannot be read told once and replaced; nothing lost at the end of an evaluation. */
 #include <sys/stat.h>
 
-#include "basin/tasks/feed.h"
 #include "data/network/make.h"
 #include "data/pictures/pictures.h"
+#include "data/network/make.h"
 #include "io/folder.h"
 #include "support/test.h"
 

@@ -315,10 +315,6 @@ static void statistics(void **state) {
     assert_int_equal(basin_pictures_statistics(mean, deviation, pictures, item, 2, 1, 100, NULL),
                      BASIN_OK);
     assert_true(fabs((double)mean[0] - half) < 1e-6 && mean[1] == 0 && deviation[1] == 1);
-    int64_t h, w;
-    int channels;
-    assert_int_equal(basin_pictures_probe(&h, &w, &channels, pictures, NULL), BASIN_OK);
-    assert_true(h == 6 && w == 7 && channels == 1);
     basin_pictures_free(pictures);
 }
 

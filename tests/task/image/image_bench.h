@@ -45,10 +45,8 @@ static inline void bench_open(bench *b, void **state, const char *name, const ch
     snprintf(file, sizeof file, "%s.jsonl", name);
     folder_path(b->log, state, file);
     b->watch = (basin_watch){bench_show, bench_note, b, &b->stop};
-    b->train =
-        (basin_image_source){.size = sizeof b->train, .path = shapes, .paths = 1, .hold_out = 16};
-    b->data = (basin_image_data){
-        .size = sizeof b->data, .train = &b->train, .threads = 2, .feeding = &b->feeding};
+    b->train = (basin_image_source){.path = shapes, .paths = 1, .hold_out = 16};
+    b->data = (basin_image_data){.train = &b->train, .threads = 2, .feeding = &b->feeding};
     b->training = (basin_training){.size = sizeof b->training,
                                    .output = b->out,
                                    .log = b->log,

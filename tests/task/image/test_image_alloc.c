@@ -53,13 +53,12 @@ static basin_status train(void *context) {
     unlink(s->model);
     basin_status status = basin_backend_open(&backend, &(basin_compute){.threads = 1}, NULL);
     if (!status) status = basin_pictures_from_memory(&pictures, s->picture, COUNT, NULL);
-    basin_image_source source = {.size = sizeof source, .pictures = pictures, .hold_out = 1};
-    basin_image_data data = {
-        .size = sizeof data, .train = &source, .keep_decoded = "off", .threads = 1};
+    basin_image_source source = {.pictures = pictures, .hold_out = 1};
+    basin_image_data data = {.train = &source, .keep_decoded = "off", .threads = 1};
     basin_training training = {
         .size = sizeof training, .backend = backend, .log = s->log, .log_every = 1};
     if (!status) status = basin_image_train(&model, &outcome, s->settings, &data, &training, NULL);
-    if (!status) status = basin_image_write(s->model, model, NULL);
+    if (!status) status = basin_image_write(s->model, model, BASIN_F32, NULL);
     basin_image_close(model);
     basin_pictures_free(pictures);
     if (backend) basin_backend_close(backend);
@@ -71,7 +70,7 @@ static basin_status complete(void *context) {
     basin_backend *backend = NULL;
     basin_image_model *model = NULL;
     basin_image_completion done[COUNT] = {0};
-    basin_image_completing how = {.size = sizeof how, .rectangle = {1, 1, 4, 4}, .frames = true};
+    basin_image_completing how = {.rectangle = {1, 1, 4, 4}, .frames = true};
     basin_status status = basin_backend_open(&backend, &(basin_compute){.threads = 1}, NULL);
     if (!status) status = basin_image_open(&model, s->model, backend, NULL);
     if (!status) status = basin_image_complete(done, model, s->picture, COUNT, &how, NULL);
@@ -90,13 +89,9 @@ static basin_status report(void *context) {
     basin_status status = basin_backend_open(&backend, &(basin_compute){.threads = 1}, NULL);
     if (!status) status = basin_image_open(&model, s->model, backend, NULL);
     if (!status) status = basin_pictures_from_memory(&pictures, s->picture, COUNT, NULL);
-    basin_image_source source = {.size = sizeof source, .pictures = pictures};
-    basin_image_reporting reporting = {.size = sizeof reporting,
-                                       .model = "m",
-                                       .name = "pictures",
-                                       .source = &source,
-                                       .extremes = 1,
-                                       .log = s->log};
+    basin_image_source source = {.pictures = pictures};
+    basin_image_reporting reporting = {
+        .model = "m", .name = "pictures", .source = &source, .extremes = 1, .log = s->log};
     if (!status) status = basin_image_report(s->page, NULL, model, &reporting, NULL);
     if (status && access(s->page, F_OK) == 0) status = BASIN_IO; /* no page, or a whole one */
     basin_image_close(model);

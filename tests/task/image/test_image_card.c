@@ -10,8 +10,7 @@ static const char *const others[] = {"shapes:40:9:16x16x1"};
 static basin_status score(basin_image_scores *scores, const bench *b, const char *path,
                           const basin_image_source *source, basin_error *error) {
     basin_image_model *model;
-    basin_image_scoring scoring = {
-        .size = sizeof scoring, .source = source, .fast = true, .watch = &b->watch};
+    basin_image_scoring scoring = {.source = source, .fast = true, .watch = &b->watch};
     basin_status status = basin_image_open(&model, path, b->training.backend, error);
     if (status) return status;
     status = basin_image_score(scores, model, &scoring, error);
@@ -84,7 +83,7 @@ static void a_card_goes_with_the_file(void **state) {
     bench_train(&b, -1, false);
     folder_path(copy, state, "copy.safetensors");
     must(basin_image_open(&model, b.out, b.training.backend, &error), &error);
-    must(basin_image_write(copy, model, &error), &error);
+    must(basin_image_write(copy, model, BASIN_F32, &error), &error);
     basin_image_close(model);
     same_file(b.out, copy);
     must(basin_bundle_read(&bundle, copy, &error), &error);
@@ -120,7 +119,7 @@ static void large_sets_are_remembered_in_part(void **state) {
     (void)state;
     static const char *const path[] = {"shapes:20000:3:4x4x1"};
     basin_error error = {0};
-    basin_image_source source = {.size = sizeof source, .path = path, .paths = 1};
+    basin_image_source source = {.path = path, .paths = 1};
     basin_image_set all, some, none = {0};
     basin_image_card card = {0};
     basin_image_overlap overlap;

@@ -7,7 +7,7 @@ static void fit(basin_image_settings *s, char told[200], const char *path,
                 const char *const given[4]) {
     basin_error error = {0};
     basin_settings *settings;
-    basin_image_source source = {.size = sizeof source, .path = &path, .paths = 1};
+    basin_image_source source = {.path = &path, .paths = 1};
     must(basin_settings_new(&settings, "image", NULL, &error), &error);
     for (int i = 0; i < 4 && given[i]; i += 2)
         must(basin_settings_set(settings, given[i], given[i + 1], &error), &error);
@@ -71,7 +71,7 @@ static void grey_pictures_stored_in_colour_are_grey(void **state) {
             value[i] = (float)(i / 3) / (SIDE * SIDE) + (i == 200 && colour ? 0.2F : 0);
         must(basin_picture_from_floats(&picture, value, SIDE, SIDE, 3, &error), &error);
         must(basin_pictures_from_memory(&pictures, &picture, 1, &error), &error);
-        basin_image_source source = {.size = sizeof source, .pictures = pictures};
+        basin_image_source source = {.pictures = pictures};
         must(basin_image_fit(settings, told, sizeof told, &source, NULL, &error), &error);
         assert_int_equal(((basin_image_settings *)settings->values)->channels, colour ? 3 : 1);
         basin_pictures_free(pictures);

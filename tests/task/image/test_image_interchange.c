@@ -201,7 +201,7 @@ static void models_go_out_and_come_back(void **state) {
         must(basin_backend_open(&d.backend, &(basin_compute){.threads = 1}, &error), &error);
         must(basin_image_model_new(&d.model, &s, d.backend, &error), &error);
         folder_path(path, state, "out.npz");
-        must(basin_image_export(path, d.model, &error), &error);
+        must(basin_image_write(path, d.model, BASIN_F32, &error), &error);
         basin_bundle *bundle;
         must(basin_bundle_read(&bundle, path, &error), &error);
         assert_true(basin_shape_equal(basin_bundle_find(bundle, "Xi")->shape, BASIN_SHAPE(D, M)));
@@ -230,7 +230,7 @@ static void weights_are_rounded_to_bf16(void **state) {
     publish(folder_path(path, state, "full.npz"), &w, NULL, NULL);
     desk_open(&d, path, "cpu");
     folder_path(path, state, "half.safetensors");
-    must(basin_image_write_as(path, d.model, BASIN_BF16, &error), &error);
+    must(basin_image_write(path, d.model, BASIN_BF16, &error), &error);
     basin_bundle *bundle;
     must(basin_bundle_read(&bundle, path, &error), &error);
     assert_int_equal(basin_bundle_find(bundle, "xi")->dtype, BASIN_BF16);
@@ -252,7 +252,7 @@ static void weights_are_rounded_to_bf16(void **state) {
     }
     basin_tensor_free(&whole);
     basin_tensor_free(&half);
-    assert_int_equal(basin_image_write_as(path, d.model, BASIN_I32, &error), BASIN_BAD_VALUE);
+    assert_int_equal(basin_image_write(path, d.model, BASIN_I32, &error), BASIN_BAD_VALUE);
     desk_close(&again);
     desk_close(&d);
 }
@@ -300,7 +300,7 @@ static void other_models_do_not_go_out(void **state) {
         if (i == 4) s.learn_beta = true;
         if (i == 5) s.beta = 0.25;
         must(basin_image_model_new(&model, &s, backend, &error), &error);
-        assert_int_equal(basin_image_export(path, model, &error), BASIN_BAD_VALUE);
+        assert_int_equal(basin_image_write(path, model, BASIN_F32, &error), BASIN_BAD_VALUE);
         if (!strstr(error.text, why[i])) fail_msg("%s", error.text);
         basin_image_close(model);
     }

@@ -195,7 +195,7 @@ static void a_model_file_alone_is_enough(void **state) {
     folder_path(path, state, "model.safetensors");
     bench_start(&b);
     complete(first, b.model, &b, 2, 2);
-    must(basin_image_write(path, b.model, &error), &error);
+    must(basin_image_write(path, b.model, BASIN_F32, &error), &error);
     must(basin_image_open(&again, path, b.backend, &error), &error);
     basin_error unlike;
     if (basin_settings_match(&s, &again->settings, basin_image_task.table, "f", &unlike))
@@ -222,7 +222,7 @@ static void a_descent_can_be_changed_from_outside(void **state) {
     basin_error error = {0};
     basin_image_model *other;
     basin_image_settings s = tiny();
-    basin_image_descent descent = {.size = sizeof descent, .steps = 7, .alpha = 0.03};
+    basin_image_descent descent = {.steps = 7, .alpha = 0.03};
     float own[2 * 9 * 48], changed[2 * 9 * 48], wanted[2 * 9 * 48], back[2 * 9 * 48];
     bench_start(&b);
     complete(own, b.model, &b, 2, 2);
@@ -233,7 +233,7 @@ static void a_descent_can_be_changed_from_outside(void **state) {
     must(basin_image_model_new(&other, &s, b.backend, &error), &error);
     complete(wanted, other, &b, 2, 2);
     assert_memory_equal(wanted, changed, sizeof wanted);
-    descent = (basin_image_descent){.size = sizeof descent};
+    descent = (basin_image_descent){};
     must(basin_image_set_descent(b.model, &descent, &error), &error);
     complete(back, b.model, &b, 2, 2);
     assert_memory_equal(own, back, sizeof own);
@@ -247,7 +247,7 @@ static void a_kept_runner_follows_the_descent(void **state) {
     bench b;
     basin_error error = {0};
     basin_image_runner *first, *again;
-    basin_image_descent descent = {.size = sizeof descent, .steps = 7, .alpha = 0.03};
+    basin_image_descent descent = {.steps = 7, .alpha = 0.03};
     float kept[2 * 9 * 48], made[2 * 9 * 48];
     bench_start(&b);
     must(basin_image_runner_borrow(&first, b.model, 2, &error), &error);
@@ -271,7 +271,7 @@ static void a_descent_ends_where_tokens_rest(void **state) {
     bench b;
     basin_error error = {0};
     basin_image_runner runner;
-    basin_image_descent descent = {.size = sizeof descent, .alpha = 0.3, .until = 0.05};
+    basin_image_descent descent = {.alpha = 0.3, .until = 0.05};
     float both[2 * 9 * 48], counted[2 * 9 * 48], alone[9 * 48];
     bench_start(&b);
     must(basin_image_set_descent(b.model, &descent, &error), &error);
@@ -283,7 +283,7 @@ static void a_descent_ends_where_tokens_rest(void **state) {
     basin_image_runner_free(&runner);
     assert_true(first > 1 && first < 1000 && second > 1 && second < 1000);
     assert_memory_equal(alone, both, sizeof alone);
-    descent = (basin_image_descent){.size = sizeof descent, .alpha = 0.3, .steps = second};
+    descent = (basin_image_descent){.alpha = 0.3, .steps = second};
     must(basin_image_set_descent(b.model, &descent, &error), &error);
     complete(counted, b.model, &b, 2, 2);
     for (int i = 9 * 48; i < 2 * 9 * 48; i++) assert_float_equal(both[i], counted[i], 1e-4);
@@ -303,7 +303,7 @@ static void momentum_shortens_a_descent(void **state) {
     bench b;
     basin_error error = {0};
     basin_image_runner runner;
-    basin_image_descent descent = {.size = sizeof descent, .alpha = 0.3, .until = 0.005};
+    basin_image_descent descent = {.alpha = 0.3, .until = 0.005};
     float both[2 * 9 * 48], alone[9 * 48];
     int64_t taken[2];
     bench_start(&b);
@@ -331,7 +331,7 @@ static void impossible_descents_are_refused(void **state) {
     (void)state;
     bench b;
     basin_error error = {0};
-    basin_image_descent descent = {.size = sizeof descent, .steps = -1};
+    basin_image_descent descent = {.steps = -1};
     bench_start(&b);
     assert_int_equal(basin_image_set_descent(b.model, &descent, &error), BASIN_BAD_VALUE);
     assert_string_equal(error.text, "steps is -1, wanted 0 to 10000");

@@ -29,7 +29,7 @@ static void every_kind_trains_and_opens_again(void **state) {
             assert_string_equal(text, trial[i][k].value);
         }
         basin_image_scores scores;
-        basin_image_scoring scoring = {.size = sizeof scoring, .source = &b.train, .fast = true};
+        basin_image_scoring scoring = {.source = &b.train, .fast = true};
         must(basin_image_score(&scores, model, &scoring, &error), &error);
         assert_true(fabs(scores.mse - basin_score_get(&o.best, "test_mse")) < 1e-6);
         basin_image_scores_free(&scores);
@@ -126,7 +126,7 @@ static void averages_are_scored_and_kept(void **state) {
     basin_outcome a = bench_train(&mean, -1, false);
     assert_true(o.loss == a.loss); /* the weights that learn are the same */
     assert_true(basin_score_get(&a.best, "test_mse") != without);
-    basin_image_scoring scoring = {.size = sizeof scoring, .source = &mean.train, .fast = true};
+    basin_image_scoring scoring = {.source = &mean.train, .fast = true};
     must(basin_image_open(&model, mean.out, mean.training.backend, &error), &error);
     must(basin_image_score(&scores, model, &scoring, &error), &error);
     assert_true(scores.mse == basin_score_get(&a.best, "test_mse"));
@@ -148,7 +148,7 @@ static void write_ramp(const bench *b) {
     for (int c = 0; c < 3; c++) s.mean[c] = 0.5, s.deviation[c] = 0.25;
     must(basin_image_model_new(&model, &s, b->training.backend, &error), &error);
     must(basin_store_write(model->store, "pos", &tensor, &error), &error);
-    must(basin_image_write(b->out, model, &error), &error);
+    must(basin_image_write(b->out, model, BASIN_F32, &error), &error);
     basin_image_close(model);
 }
 
@@ -217,14 +217,14 @@ static void all_stays_in_memory(void **state) {
     must(basin_pictures_from_memory(&pictures, picture, COUNT, &error), &error);
     for (int i = 0; i < COUNT; i++) basin_picture_free(&picture[i]);
     bench_tiny(&b, state, "nothing");
-    b.train = (basin_image_source){.size = sizeof b.train, .pictures = pictures};
+    b.train = (basin_image_source){.pictures = pictures};
     b.training.output = b.training.log = NULL;
     b.stop_at = 3;
     must(basin_image_train(&model, &outcome, b.settings, &b.data, &b.training, &error), &error);
     assert_true(outcome.stopped && outcome.steps == 3);
     assert_int_equal(basin_image_parameters(model), outcome.parameters);
     basin_image_scores scores;
-    basin_image_scoring scoring = {.size = sizeof scoring, .source = &b.train};
+    basin_image_scoring scoring = {.source = &b.train};
     must(basin_image_score(&scores, model, &scoring, &error), &error);
     assert_true(scores.pictures == COUNT && isfinite(scores.mse) && isfinite(scores.psnr));
     basin_image_scores_free(&scores);
@@ -247,7 +247,7 @@ static void patience_keeps_the_best(void **state) {
     basin_error error;
     basin_image_model *model;
     basin_image_scores scores;
-    basin_image_scoring scoring = {.size = sizeof scoring, .source = &b.train, .fast = true};
+    basin_image_scoring scoring = {.source = &b.train, .fast = true};
     must(basin_image_open(&model, b.out, b.training.backend, &error), &error);
     must(basin_image_score(&scores, model, &scoring, &error), &error);
     assert_true(fabs(scores.mse - basin_score_get(&o.best, "test_mse")) < 1e-6);

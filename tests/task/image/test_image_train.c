@@ -169,8 +169,7 @@ static void deviations_are_between_masks(void **state) {
     s.mean[0] = 0.5;
     s.deviation[0] = 0.25;
     must(basin_image_model_new(&model, &s, b.training.backend, &error), &error);
-    basin_image_scoring scoring = {
-        .size = sizeof scoring, .source = &b.train, .masks = MASKS, .batch = 16};
+    basin_image_scoring scoring = {.source = &b.train, .masks = MASKS, .batch = 16};
     must(basin_image_score(&all, model, &scoring, &error), &error);
     for (int m = 0; m < MASKS; m++) {
         basin_image_scores one;
@@ -209,8 +208,8 @@ static void scores_come_with_that_of_the_mean_colour(void **state) {
     basin_image_settings s = *b.s;
     for (int c = 0; c < 3; c++) s.mean[c] = 0.25, s.deviation[c] = 0.5;
     must(basin_image_model_new(&model, &s, b.training.backend, &error), &error);
-    basin_image_source source = {.size = sizeof source, .pictures = pictures};
-    basin_image_scoring scoring = {.size = sizeof scoring, .source = &source, .fast = true};
+    basin_image_source source = {.pictures = pictures};
+    basin_image_scoring scoring = {.source = &source, .fast = true};
     for (int holes = 0; holes < 2; holes++) { /* every patch has the mean 0.5, (0.5 / 0.5)^2 off */
         scoring.holes = holes;
         must(basin_image_score(&scores, model, &scoring, &error), &error);
@@ -233,8 +232,7 @@ static void scores_do_not_depend_on_the_batch(void **state) {
     s.mean[0] = 0.5;
     s.deviation[0] = s.deviation[1] = s.deviation[2] = 0.25;
     must(basin_image_model_new(&model, &s, b.training.backend, &error), &error);
-    basin_image_scoring scoring = {
-        .size = sizeof scoring, .source = &b.train, .masks = 3, .batch = 5};
+    basin_image_scoring scoring = {.source = &b.train, .masks = 3, .batch = 5};
     must(basin_image_score(&one, model, &scoring, &error), &error);
     scoring.batch = 16;
     must(basin_image_score(&many, model, &scoring, &error), &error);

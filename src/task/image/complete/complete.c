@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/try.h"
-#include "task/given.h"
 #include "task/image/complete/complete.h"
 #include "task/image/report/report.h"
 
@@ -91,12 +90,11 @@ static basin_status finish(basin_image_completion *r, basin_filling *fill, bool 
 basin_status basin_image_complete(basin_image_completion *completion, basin_image_model *model,
                                   const basin_picture *picture, int64_t count,
                                   const basin_image_completing *how, basin_error *error) {
-    basin_image_completing taken;
+    basin_image_completing taken = *how;
     for (int64_t i = 0; i < count; i++) completion[i] = (basin_image_completion){0};
-    basin_status status =
-        basin_given_take(&taken, sizeof taken, how, "basin_image_completing", error);
-    if (!status) status = check(&taken, model, error);
-    if (status || count < 1) return status;
+    BASIN_TRY(check(&taken, model, error));
+    if (count < 1) return BASIN_OK;
+    basin_status status = BASIN_OK;
     if (taken.looks == 0) taken.looks = BASIN_LOOKS;
     BASIN_FREE_AT_EXIT basin_filling *fill = NULL;
     BASIN_TRY(BASIN_NEW(&fill, count, "completions", error));

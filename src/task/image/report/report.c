@@ -7,14 +7,12 @@
 
 #include <cjson/cJSON.h>
 
+#include "base/sort.h"
 #include "base/try.h"
 #include "io/file.h"
-#include "task/given.h"
 
 /* About so many bytes of attention go into a page, of all its models. */
 enum { ATTENTION_BYTES = 4 << 20 };
-
-static int64_t at_most(int64_t wanted, int64_t there) { return wanted < there ? wanted : there; }
 
 /* ---- chosen pictures, read a second time: memory does not grow with the number scored ---- */
 
@@ -220,13 +218,13 @@ static basin_status score(basin_image_findings *r, basin_image_entry *e, basin_e
 
 /* Places in the scores: some spread evenly over all, then the best, then the worst of the first
  * model. */
-static basin_status choose(int64_t *place, const basin_image_findings *r, basin_error *error) {
+static void choose(int64_t *place, const basin_image_findings *r) {
     const basin_image_scores *scores = &r->entry[0].scores;
     for (int64_t i = 0; i < r->shown; i++) place[i] = i * scores->pictures / r->shown;
-    if (r->extremes == 0) return BASIN_OK;
-    BASIN_TRY(basin_image_scores_rank(place + r->shown, scores, r->extremes, false, error));
-    return basin_image_scores_rank(place + r->shown + r->extremes, scores, r->extremes, true,
-                                   error);
+    for (int64_t i = 0; i < r->extremes; i++) {
+        place[r->shown + i] = scores->order[i];
+        place[r->shown + r->extremes + i] = scores->order[scores->pictures - 1 - i];
+    }
 }
 
 /* ---- looking into a model ---- */
@@ -238,7 +236,7 @@ static basin_status follow(basin_image_findings *r, basin_image_entry *e, basin_
     basin_status status = BASIN_OK;
     for (int64_t done = 0; done < r->shown && !status;) {
         basin_image_trace rest, *trace = done ? &rest : &e->trace;
-        int64_t count = at_most(r->traced, r->shown - done);
+        int64_t count = basin_int_min(r->traced, r->shown - done);
         const float *patches = e->exhibit.patches + done * size;
         const uint8_t *mask = e->exhibit.mask + done * N;
         status = basin_image_trace_attention(trace, done ? NULL : &e->attention, e->model, patches,
@@ -268,23 +266,19 @@ static basin_status look(basin_image_findings *r, basin_image_entry *e, const in
 
 static basin_status gather(basin_image_findings *r, basin_image_model *model, basin_error *error) {
     const basin_image_reporting *spec = r->spec;
-    basin_status status = take_models(r, model, error);
-    if (!status)
-        status = basin_image_set_open(&r->set, spec->source, true, (uint64_t)model->settings.seed,
-                                      error);
-    for (int i = 0; i < r->entries && !status; i++) status = score(r, &r->entry[i], error);
-    if (status) return status;
+    BASIN_FREE_AT_EXIT int64_t *place = NULL;
+    BASIN_TRY(take_models(r, model, error));
+    BASIN_TRY(
+        basin_image_set_open(&r->set, spec->source, true, (uint64_t)model->settings.seed, error));
+    for (int i = 0; i < r->entries; i++) BASIN_TRY(score(r, &r->entry[i], error));
     int64_t pictures = r->entry[0].scores.pictures;
-    r->shown = at_most(spec->shown > 0 ? spec->shown : 1, pictures);
-    r->extremes = at_most(spec->extremes > 0 ? spec->extremes : 0, pictures / 2);
-    r->traced = at_most(spec->traced > 0 ? spec->traced : 1, r->shown);
-    int64_t *place = basin_array_new((size_t)(r->shown + 2 * r->extremes), sizeof *place);
-    status = place ? choose(place, r, error)
-                   : basin_fail(error, BASIN_NO_MEMORY, "out of memory to choose pictures");
-    for (int i = 0; i < r->entries && !status; i++) status = look(r, &r->entry[i], place, error);
-    free(place);
-    if (!status && spec->log) status = curve_read(&r->curve, spec->log, error);
-    return status;
+    r->shown = basin_int_min(spec->shown > 0 ? spec->shown : 1, pictures);
+    r->extremes = basin_int_min(spec->extremes > 0 ? spec->extremes : 0, pictures / 2);
+    r->traced = basin_int_min(spec->traced > 0 ? spec->traced : 1, r->shown);
+    BASIN_TRY(BASIN_NEW_RAW(&place, r->shown + 2 * r->extremes, "chosen pictures", error));
+    choose(place, r);
+    for (int i = 0; i < r->entries; i++) BASIN_TRY(look(r, &r->entry[i], place, error));
+    return spec->log ? curve_read(&r->curve, spec->log, error) : BASIN_OK;
 }
 
 static void findings_free(basin_image_findings *r) {
@@ -311,13 +305,9 @@ static basin_status check_spec(const basin_image_reporting *s, basin_error *erro
 basin_status basin_image_report(const char *path, basin_image_scores *scores,
                                 basin_image_model *model, const basin_image_reporting *reporting,
                                 basin_error *error) {
-    basin_image_reporting spec;
-    basin_image_findings r = {.spec = &spec};
-    if (scores) *scores = (basin_image_scores){0};
-    basin_status status =
-        basin_given_take(&spec, sizeof spec, reporting, "basin_image_reporting", error);
-    for (int i = 1; scores && !status && i <= spec.rivals; i++) scores[i] = (basin_image_scores){0};
-    if (!status) status = check_spec(&spec, error);
+    basin_image_findings r = {.spec = reporting};
+    for (int i = 0; scores && i <= reporting->rivals; i++) scores[i] = (basin_image_scores){0};
+    basin_status status = check_spec(reporting, error);
     if (!status) status = gather(&r, model, error);
     if (!status) status = basin_image_document_write(path, &r, error);
     for (int i = 0; scores && !status && i < r.entries; i++) {
