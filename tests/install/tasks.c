@@ -53,12 +53,15 @@ static basin_status use(basin_image_model *model, const basin_pictures *pictures
 }
 
 int main(void) {
+    basin_compute compute;
     const char *path = "shapes:16:1:8x8x1";
     basin_pictures *pictures;
     basin_backend *backend;
     basin_image_model *model = NULL;
     basin_settings *settings = small_settings();
-    if (!settings || basin_backend_open(&backend, &(basin_compute){.threads = 1}, &error) ||
+    memset(&compute, 0, sizeof compute);
+    compute.threads = 1;
+    if (!settings || basin_backend_open(&backend, &compute, &error) ||
         basin_pictures_open(&pictures, &path, 1, NULL, &error) ||
         train(&model, pictures, backend, settings) || use(model, pictures))
         return fprintf(stderr, "%s\n", error.text), 1;
