@@ -4,7 +4,6 @@
 
 #include "data/network/make.h"
 #include "data/pictures/pictures.h"
-#include "data/network/make.h"
 #include "io/folder.h"
 #include "support/test.h"
 
