@@ -191,7 +191,7 @@ static void put_shape(basin_record *r, const basin_bench *bench) {
 
 /* Seconds in JSON, milliseconds in text. */
 static void put_time(basin_record *r, const char *key, const char *text_key, double seconds) {
-    if (basin_record_form(r) == BASIN_FORM_TEXT)
+    if (basin_record_is_text(r))
         basin_record_number(r, text_key, "%.3f", 1e3 * seconds);
     else
         basin_record_number(r, key, "%g", seconds);
@@ -220,7 +220,7 @@ static void put_rate(basin_record *r, const char *name, const basin_bench *bench
 }
 
 static void put_ratios(basin_record *r, const basin_bench *bench) {
-    bool text = basin_record_form(r) == BASIN_FORM_TEXT;
+    bool text = basin_record_is_text(r);
     if (!text) basin_record_object(r, "ratios");
     for (int i = 0; i < RATIOS; i++)
         if (basin_bench_find(bench, ratios[i].over))
@@ -275,10 +275,6 @@ static void print_calls(const basin_bench *bench) {
     }
 }
 
-static basin_print_form form_of(const options *o) {
-    return o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT;
-}
-
 /* ---- latency ---- */
 
 enum { CALLS = 200 };
@@ -313,7 +309,7 @@ static basin_status run_latency(const options *o, basin_error *error) {
     BASIN_TRY(basin_compute_open(&backend, &o->compute, error));
     l.backend = backend;
     basin_status status = basin_bench_latency(l.of, backend, CALLS, (uint64_t)o->seed, error);
-    if (!status) status = basin_record_print(form_of(o), put_latency, &l, error);
+    if (!status) status = basin_record_print(o->json, put_latency, &l, error);
     basin_backend_close(backend);
     return status;
 }
@@ -356,12 +352,12 @@ static basin_status run_pictures(const options *o, int paths, char **path, basin
                                       .cut_from = o->cut};
     BASIN_TRY(basin_compute_open(&spec.backend, &compute, error));
     basin_status status = basin_bench_pictures(&f.result, &spec, error);
-    if (!status) status = basin_record_print(form_of(o), put_pictures, &f, error);
+    if (!status) status = basin_record_print(o->json, put_pictures, &f, error);
     basin_backend_close(spec.backend);
     return status;
 }
 
-static basin_status run(const void *values, int operands, char **operand, basin_error *error) {
+BASIN_RUN(run) {
     const options *o = values;
     if (o->pictures && !operands) return basin_usage(error, "--pictures needs PATH...");
     if (!o->pictures && operands) return basin_usage(error, "unexpected argument '%s'", operand[0]);
@@ -375,7 +371,7 @@ static basin_status run(const void *values, int operands, char **operand, basin_
     if (!status && o->calls)
         print_calls(&bench);
     else if (!status)
-        status = basin_record_print(form_of(o), put_bench, &(measured){&bench, o}, error);
+        status = basin_record_print(o->json, put_bench, &(measured){&bench, o}, error);
     basin_bench_free(&bench);
     return status;
 }
@@ -398,8 +394,6 @@ const basin_command basin_command_bench = {
                "  basin bench --shape amazon --rounds 3 --json\n"
                "  basin bench --latency\n"
                "  basin bench --pictures photos/ --size 112 --threads 1\n",
-    .option = table,
-    .defaults = &defaults,
-    .size = sizeof defaults,
+    BASIN_COMMAND_OPTIONS(table, defaults),
     .run = run,
 };

@@ -40,6 +40,14 @@ typedef struct basin_command {
     basin_status (*run)(const void *options, int operands, char **operand, basin_error *error);
 } basin_command;
 
+/* The head of such a function; and the options of a command. */
+#define BASIN_RUN(name)                                                                            \
+    static basin_status name(const void *values __attribute__((unused)),                           \
+                             int operands __attribute__((unused)),                                 \
+                             char **operand __attribute__((unused)), basin_error *error)
+#define BASIN_COMMAND_OPTIONS(table_, defaults_)                                                   \
+    .option = table_, .defaults = &defaults_, .size = sizeof defaults_
+
 /* What `run` may return besides a status: each ends the program with its own exit code. */
 #define BASIN_USAGE ((basin_status)100)    /* wrong usage; the error says what */
 #define BASIN_REPORTED ((basin_status)101) /* a failure that has been said already */

@@ -42,8 +42,7 @@ static bool is_source(const char *path) {
     return false;
 }
 
-static basin_status run_convert(const void *values, int operands, char **operand,
-                                basin_error *error) {
+BASIN_RUN(run_convert) {
     const convert_options *o = values;
     BASIN_AT_EXIT(free_network) basin_network *network = NULL;
     const char *out = operand[operands - 1];
@@ -76,9 +75,7 @@ const basin_command basin_command_data_convert = {
             "label, and features.",
     .example = "  basin data convert Amazon.mat amazon.basin --unlabelled-first 3305\n"
                "  basin data convert payments.csv.gz accounts.csv fraud.basin --label is_fraud\n",
-    .option = convert_table,
-    .defaults = &convert_defaults,
-    .size = sizeof convert_defaults,
+    BASIN_COMMAND_OPTIONS(convert_table, convert_defaults),
     .run = run_convert,
 };
 
@@ -116,16 +113,16 @@ static void put_labels(basin_record *r, const basin_network *n) {
     char name[32];
     basin_record_object(r, "labels");
     basin_record_integer(r, "unknown", basin_network_count_label(n, -1));
-    if (basin_record_form(r) != BASIN_FORM_TEXT) basin_record_list(r, "count");
+    if (!basin_record_is_text(r)) basin_record_list(r, "count");
     for (int32_t y = 0; y <= most; y++) {
         int64_t count = basin_network_count_label(n, y);
         snprintf(name, sizeof name, "of %d", y);
-        if (basin_record_form(r) != BASIN_FORM_TEXT)
+        if (!basin_record_is_text(r))
             basin_record_integer(r, NULL, count);
         else if (count)
             basin_record_integer(r, name, count);
     }
-    if (basin_record_form(r) != BASIN_FORM_TEXT) basin_record_end(r);
+    if (!basin_record_is_text(r)) basin_record_end(r);
     basin_record_end(r);
 }
 
@@ -160,7 +157,7 @@ static void put_relation(basin_record *r, const char *name, const basin_degrees 
     basin_record_integer(r, "edges", d->edges);
     basin_record_integer(r, "self_loops", d->self_loops);
     basin_record_flag(r, ".symmetric", d->symmetric);
-    put_degrees(r, d, basin_record_form(r) == BASIN_FORM_TEXT);
+    put_degrees(r, d, basin_record_is_text(r));
     basin_record_number(r, "homophily", "%.3f", d->homophily);
     basin_record_number(r, "anomaly_homophily|of anomalies", "%.3f", d->anomaly_homophily);
     basin_record_end(r);
@@ -195,10 +192,10 @@ static void put_words(basin_record *r, const basin_network *n) {
     int length;
     for (const char *note = NULL; (note = basin_network_next_note(&length, n, note));)
         basin_record_note(r, "note: %.*s", length, note);
-    if (n->id.count && basin_record_form(r) == BASIN_FORM_TEXT)
+    if (n->id.count && basin_record_is_text(r))
         basin_record_format(r, "ids", "%s ... %s", n->id.text,
                             n->id.text + n->id.at[n->id.count - 1]);
-    if (n->facts.count && basin_record_form(r) == BASIN_FORM_TEXT) {
+    if (n->facts.count && basin_record_is_text(r)) {
         basin_record_list(r, "edges carry");
         for (int64_t i = 0; i < n->facts.count; i++)
             basin_record_text(r, NULL, n->facts.name.text + n->facts.name.at[i]);
@@ -227,11 +224,10 @@ static void put_network(basin_record *r, const void *context) {
     for (int i = 0; i < n->relations; i++) put_relation(r, n->relation[i].name, &d->degrees[i]);
     basin_record_end(r);
     for (int i = 0; d->histogram && i < n->relations; i++)
-        if (basin_record_form(r) == BASIN_FORM_TEXT)
-            put_histogram(r, n->relation[i].name, &d->degrees[i]);
+        if (basin_record_is_text(r)) put_histogram(r, n->relation[i].name, &d->degrees[i]);
 }
 
-static basin_status run_info(const void *values, int operands, char **operand, basin_error *error) {
+BASIN_RUN(run_info) {
     const info_options *o = values;
     BASIN_AT_EXIT(free_network) basin_network *n = NULL;
     BASIN_FREE_AT_EXIT basin_degrees *degrees = NULL;
@@ -239,8 +235,7 @@ static basin_status run_info(const void *values, int operands, char **operand, b
     BASIN_TRY(BASIN_NEW(&degrees, n->relations, "degrees", error));
     for (int i = 0; i < n->relations; i++)
         BASIN_TRY(basin_network_degrees(&degrees[i], n, i, error));
-    return basin_record_print(o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT, put_network,
-                              &(described){n, degrees, o->histogram}, error);
+    return basin_record_print(o->json, put_network, &(described){n, degrees, o->histogram}, error);
 }
 
 const basin_command basin_command_data_info = {
@@ -254,9 +249,7 @@ const basin_command basin_command_data_info = {
             "equal labels, of all and of those at anomalous nodes.",
     .example = "  basin data info amazon.basin\n"
                "  basin data info payments.csv accounts.csv --label is_fraud --histogram\n",
-    .option = info_table,
-    .defaults = &info_defaults,
-    .size = sizeof info_defaults,
+    BASIN_COMMAND_OPTIONS(info_table, info_defaults),
     .run = run_info,
 };
 
@@ -282,11 +275,10 @@ static const basin_option make_table[] = {
     BASIN_OPTIONS_END,
 };
 
-static basin_status run_make(const void *values, int operands, char **operand, basin_error *error) {
+BASIN_RUN(run_make) {
     const make_options *o = values;
     BASIN_AT_EXIT(free_network) basin_network *network = NULL;
     basin_fraud_spec spec;
-    (void)operands;
     if (strcmp(operand[0], "fraud") != 0)
         return basin_usage(error, "'%s' is not fraud", operand[0]);
     BASIN_TRY(basin_fraud_like(&spec, o->like, o->scale, error));
@@ -308,9 +300,7 @@ const basin_command basin_command_data_make = {
             "real set. The same seed gives the same network. A scale below 1 keeps the degrees "
             "unless too few nodes are left for them.",
     .example = "  basin data make fraud --like tfinance --scale 0.1 small.basin\n",
-    .option = make_table,
-    .defaults = &make_defaults,
-    .size = sizeof make_defaults,
+    BASIN_COMMAND_OPTIONS(make_table, make_defaults),
     .run = run_make,
 };
 
@@ -368,7 +358,7 @@ static void put_parts(basin_record *r, const void *context) {
     basin_record_number(r, "edge_balance|edges, largest part over mean", "%.3f", c->edge_balance);
 }
 
-static basin_status run_part(const void *values, int operands, char **operand, basin_error *error) {
+BASIN_RUN(run_part) {
     const part_options *o = values;
     BASIN_AT_EXIT(free_network) basin_network *network = NULL;
     basin_cut_report report;
@@ -380,8 +370,8 @@ static basin_status run_part(const void *values, int operands, char **operand, b
                                        o->quiet, error));
     BASIN_TRY(basin_network_cut(&report, o->output, network, &spec, error));
     if (o->quiet && !o->json) return BASIN_OK;
-    return basin_record_print(o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT, put_parts,
-                              &(parted){o->output, &report, network->nodes}, error);
+    return basin_record_print(o->json, put_parts, &(parted){o->output, &report, network->nodes},
+                              error);
 }
 
 const basin_command basin_command_data_part = {
@@ -399,8 +389,6 @@ const basin_command basin_command_data_part = {
         "are kept in files of FOLDER meanwhile.",
     .example = "  basin data part network.basin -n 8 -o parts\n"
                "  basin data part network.basin -n 64 --method stream -o parts\n",
-    .option = part_table,
-    .defaults = &part_defaults,
-    .size = sizeof part_defaults,
+    BASIN_COMMAND_OPTIONS(part_table, part_defaults),
     .run = run_part,
 };

@@ -286,12 +286,10 @@ static basin_status get_set(const set *s, const options *o, basin_error *error) 
     return BASIN_OK;
 }
 
-static basin_status run(const void *values, int operands, char **operand, basin_error *error) {
+BASIN_RUN(run) {
     const options *o = values;
     if (o->list && operands) return basin_usage(error, "--list lists all sets and takes no names");
-    if (o->list)
-        return basin_record_print(o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT, put_sets, NULL,
-                                  error);
+    if (o->list) return basin_record_print(o->json, put_sets, NULL, error);
     if (operands < 1) return basin_usage(error, "needs NAME, or --list for the names");
     for (int i = 0; i < operands; i++) {
         const set *s = sets;
@@ -317,8 +315,6 @@ const basin_command basin_command_data_get = {
         "later fetches must match it; compare it with another source if that matters to you.",
     .example = "  basin data get --list\n"
                "  basin data get amazon -o data\n",
-    .option = table,
-    .defaults = &defaults,
-    .size = sizeof defaults,
+    BASIN_COMMAND_OPTIONS(table, defaults),
     .run = run,
 };

@@ -394,8 +394,7 @@ static basin_status write_files(const job *j, const basin_trace *trace, basin_er
 
 static basin_status finish(const job *j, basin_error *error) {
     basin_trace trace = {&j->result, j->energy.term, j};
-    BASIN_TRY(basin_record_print(j->o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT, put_result, &trace,
-                                 error));
+    BASIN_TRY(basin_record_print(j->o->json, put_result, &trace, error));
     int broken = trace_broken(&trace), risen = trace_risen(&trace);
     if (broken >= 0)
         return basin_fail(error, BASIN_BAD_VALUE,
@@ -409,9 +408,8 @@ static basin_status finish(const job *j, basin_error *error) {
     return write_files(j, &trace, error);
 }
 
-static basin_status run(const void *values, int operands, char **operand, basin_error *error) {
+BASIN_RUN(run) {
     const options *o = values;
-    (void)operands;
     basin_block_config config = {.no_attention = o->no_attention, .no_hopfield = o->no_hopfield};
     if (o->no_attention && o->no_hopfield)
         return basin_usage(error, "--no-attention and --no-hopfield leave no energy");
@@ -448,8 +446,6 @@ const basin_command basin_command_descend = {
     .example = "  basin descend tokens.npz -w weights.npz --self -o end.safetensors\n"
                "  basin descend case.safetensors --guard --tolerance 1e-4 --steps 1000 \\\n"
                "      --energy-trace trace.csv --svg trace.svg\n",
-    .option = table,
-    .defaults = &defaults,
-    .size = sizeof defaults,
+    BASIN_COMMAND_OPTIONS(table, defaults),
     .run = run,
 };

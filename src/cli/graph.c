@@ -160,8 +160,7 @@ static void put_training(basin_record *r, const basin_train_job *job) {
 
 static void close_training(basin_train_job *job) { basin_graphs_close(job->model); }
 
-static basin_status run_train(const void *values, int operands, char **operand,
-                              basin_error *error) {
+BASIN_RUN(run_train) {
     static const basin_train_task task = {.things = "graphs",
                                           .train = train,
                                           .count = count_graphs,
@@ -312,10 +311,8 @@ static basin_status predict(prediction *j, char **operand, basin_error *error) {
     return basin_record_write(o->output, BASIN_FORM_CSV, put_predictions, j, error);
 }
 
-static basin_status run_predict(const void *values, int operands, char **operand,
-                                basin_error *error) {
+BASIN_RUN(run_predict) {
     prediction j = {.o = values};
-    (void)operands;
     basin_status status = predict(&j, operand, error);
     free(j.output);
     free(j.class_value);
@@ -336,9 +333,7 @@ const basin_command basin_command_graph_predict = {
     .example = "  basin graph predict proteins.safetensors PROTEINS.zip -o classes.csv\n"
                "  basin graph predict proteins.safetensors NEW.zip --embeddings rows.npz "
                "--energies\n",
-    .option = predict_table,
-    .defaults = &predict_defaults,
-    .size = sizeof predict_defaults,
+    BASIN_COMMAND_OPTIONS(predict_table, predict_defaults),
     .run = run_predict,
 };
 
@@ -445,7 +440,7 @@ static void put_spread(basin_record *r, const spread *s, basin_graphs_target tar
 }
 
 static void put_values(basin_record *r, const evaluation *j) {
-    bool text = basin_record_form(r) == BASIN_FORM_TEXT;
+    bool text = basin_record_is_text(r);
     basin_record_table(r, "values", NULL);
     for (int64_t c = 0; c < basin_graphs_columns(j->use.model); c++) {
         const basin_graphs_value *v = &j->value[c];
@@ -524,13 +519,11 @@ static basin_status evaluate(evaluation *j, char **operand, basin_error *error) 
         BASIN_TRY(basin_graphs_score_values(j->value, u->model, &u->data, error));
     }
     if (o->noisy) BASIN_TRY(measure_spread(&j->spread, u, o->noisy, error));
-    return basin_record_print(o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT, put_evaluation, j,
-                              error);
+    return basin_record_print(o->json, put_evaluation, j, error);
 }
 
-static basin_status run_eval(const void *values, int operands, char **operand, basin_error *error) {
+BASIN_RUN(run_eval) {
     evaluation j = {.o = values, .model = operand[0]};
-    (void)operands;
     basin_status status = evaluate(&j, operand, error);
     free(j.value);
     basin_graph_use_close(&j.use);
@@ -552,9 +545,7 @@ const basin_command basin_command_graph_eval = {
     .example = "  basin graph eval zinc.safetensors zinc12k.npz --json\n"
                "  basin graph eval mutag.safetensors MUTAG.zip --unseen\n"
                "  basin graph eval zinc.safetensors zinc12k.npz --noisy 100\n",
-    .option = eval_table,
-    .defaults = &eval_defaults,
-    .size = sizeof eval_defaults,
+    BASIN_COMMAND_OPTIONS(eval_table, eval_defaults),
     .run = run_eval,
 };
 
@@ -621,7 +612,7 @@ static void put_made(basin_record *r, const void *context) {
     const made *m = context;
     basin_record_text(r, "file", m->path);
     basin_record_integer(r, "graphs", m->set->graphs);
-    if (basin_record_form(r) == BASIN_FORM_TEXT) {
+    if (basin_record_is_text(r)) {
         basin_record_integer(r, "training", m->set->split[0]);
         basin_record_integer(r, "validation", m->set->split[1]);
         basin_record_integer(r, "test", m->set->split[2]);
@@ -631,20 +622,17 @@ static void put_made(basin_record *r, const void *context) {
     basin_record_integer(r, "classes", m->set->classes);
 }
 
-static basin_status run_make(const void *values, int operands, char **operand, basin_error *error) {
+BASIN_RUN(run_make) {
     const make_options *o = values;
     const char *kind = operand[0];
     basin_graphset set;
-    (void)operands;
     bool pictures = !strcmp(kind, "superpixels");
     if (!pictures && strcmp(kind, "pattern") != 0 && strcmp(kind, "cluster") != 0)
         return basin_usage(error, "'%s' is not pattern, cluster or superpixels", kind);
     if (pictures && !o->pictures) return basin_usage(error, "superpixels need --pictures");
     BASIN_TRY(make(&set, o, kind, error));
     basin_status status = basin_graphset_write(operand[1], &set, error);
-    if (!status)
-        status = basin_record_print(o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT, put_made,
-                                    &(made){&set, operand[1]}, error);
+    if (!status) status = basin_record_print(o->json, put_made, &(made){&set, operand[1]}, error);
     basin_graphset_free(&set);
     return status;
 }
@@ -662,8 +650,6 @@ const basin_command basin_command_graph_make = {
         "segments, each tied to its 8 nearest.",
     .example = "  basin graph make cluster cluster.safetensors --seed 1\n"
                "  basin graph make superpixels mnist.safetensors --pictures mnist/\n",
-    .option = make_table,
-    .defaults = &make_defaults,
-    .size = sizeof make_defaults,
+    BASIN_COMMAND_OPTIONS(make_table, make_defaults),
     .run = run_make,
 };

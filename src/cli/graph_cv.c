@@ -268,7 +268,7 @@ static void put_measures(basin_record *r, const char *key, const basin_graphs_me
 
 static void put_fold(basin_record *r, const job *j, int64_t number) {
     const basin_graphs_fold *f = &j->result[number];
-    bool text = basin_record_form(r) == BASIN_FORM_TEXT;
+    bool text = basin_record_is_text(r);
     basin_record_row(r);
     if (j->o->repeats > 1) basin_record_integer(r, "repeat", number / j->folds + 1);
     basin_record_integer(r, "fold", number % j->folds + 1);
@@ -308,7 +308,7 @@ static void put_repeats(basin_record *r, const job *j) {
 }
 
 static void put_folds(basin_record *r, const job *j) {
-    if (j->o->repeats > 1 && basin_record_form(r) == BASIN_FORM_TEXT) {
+    if (j->o->repeats > 1 && basin_record_is_text(r)) {
         put_repeats(r, j);
         return;
     }
@@ -367,7 +367,7 @@ static void put_result(basin_record *r, const void *context) {
     basin_record_integer(r, ".seed", j->seed);
     basin_record_text(r, "score", score_of(j));
     put_statistics(r, j, &s);
-    bool text = basin_record_form(r) == BASIN_FORM_TEXT;
+    bool text = basin_record_is_text(r);
     if (!text) put_baselines(r, j);
     put_folds(r, j);
     note_summary(r, j, &s);
@@ -383,12 +383,11 @@ static basin_status cross_validate(job *j, const char *path, basin_error *error)
     BASIN_TRY(basin_graphset_read(&j->set, path, error));
     BASIN_TRY(basin_graphs_check_labels(&j->set, path, error));
     for (int64_t r = 0; r < j->o->repeats; r++) BASIN_TRY(run_repeat(j, r, error));
-    return basin_record_print(j->o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT, put_result, j, error);
+    return basin_record_print(j->o->json, put_result, j, error);
 }
 
-static basin_status run(const void *values, int operands, char **operand, basin_error *error) {
+BASIN_RUN(run) {
     const options *o = values;
-    (void)operands;
     if (o->start.print_config) return basin_config_print(o->settings, NULL, error);
     job j = {.o = o, .paper = !strcmp(o->protocol, "paper")};
     basin_status status = cross_validate(&j, operand[0], error);
@@ -416,9 +415,7 @@ const basin_command basin_command_graph_cv = {
                "  basin graph cv ENZYMES.zip --index splits/ENZYMES --jobs 2 --json\n"
                "  basin graph cv MUTAG.zip --repeats 10\n"
                "  basin graph cv NCI1.zip --preset paper-tu --protocol paper --members 1\n",
-    .option = table,
-    .defaults = &defaults,
-    .size = sizeof defaults,
+    BASIN_COMMAND_OPTIONS(table, defaults),
     .task = "graphs",
     .settings_at = offsetof(options, settings),
     .start_at = offsetof(options, start),

@@ -132,7 +132,7 @@ static void headline(char *text, size_t size, const story *s) {
 
 static void put_nodes(basin_record *r, const story *s) {
     const basin_graphs_explanation *e = &s->e;
-    const int32_t *label = basin_record_form(r) == BASIN_FORM_TEXT ? labels_of(s) : NULL;
+    const int32_t *label = basin_record_is_text(r) ? labels_of(s) : NULL;
     char title[100];
     snprintf(title, sizeof title, "nodes that add most (of %lld):", (long long)e->nodes);
     basin_record_table(r, "nodes", title);
@@ -254,13 +254,12 @@ static basin_status work(story *s, char **operand, basin_error *error) {
     BASIN_TRY(basin_graph_use_open(&s->use, operand, "all", o->cache, false, &o->compute, o->quiet,
                                    error));
     BASIN_TRY(explain(s, error));
-    BASIN_TRY(basin_record_print(o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT, put_story, s, error));
+    BASIN_TRY(basin_record_print(o->json, put_story, s, error));
     return o->svg ? draw(s, error) : BASIN_OK;
 }
 
-static basin_status run(const void *values, int operands, char **operand, basin_error *error) {
+BASIN_RUN(run) {
     story s = {.o = values, .model = operand[0]};
-    (void)operands;
     basin_status status = work(&s, operand, error);
     free(s.node);
     free(s.edge);
@@ -282,8 +281,6 @@ const basin_command basin_command_graph_explain = {
         "difference of the two outputs. Also the attention that the CLS "
         "token gives each node, and the energy of each node in the last block.",
     .example = "  basin graph explain mutag.safetensors MUTAG.zip --graph 3 --svg why.svg\n",
-    .option = table,
-    .defaults = &defaults,
-    .size = sizeof defaults,
+    BASIN_COMMAND_OPTIONS(table, defaults),
     .run = run,
 };

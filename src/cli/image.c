@@ -102,8 +102,7 @@ static void put_training(basin_record *r, const basin_train_job *job) {
 
 static void close_training(basin_train_job *job) { free(job->more); }
 
-static basin_status run_train(const void *values, int operands, char **operand,
-                              basin_error *error) {
+BASIN_RUN(run_train) {
     static const basin_train_task task = {.things = "pictures",
                                           .prepare = fit,
                                           .train = train,
@@ -206,7 +205,7 @@ static void put_extremes(basin_record *r, const char *key, const char *title, co
 
 static void put_pair(basin_record *r, const char *key, const char *deviation_key,
                      const char *text_key, int decimals, double mean, double deviation) {
-    if (basin_record_form(r) == BASIN_FORM_TEXT) {
+    if (basin_record_is_text(r)) {
         if (isfinite(mean)) basin_record_spread(r, text_key, decimals, mean, deviation);
         return;
     }
@@ -221,8 +220,8 @@ static void put_scores(basin_record *r, const void *context) {
     basin_record_integer(r, s->unreadable ? "unreadable" : ".unreadable", s->unreadable);
     basin_record_integer(r, "masks", s->masks);
     if (s->trained_on >= 0) basin_record_integer(r, ".trained_on", s->trained_on);
-    if (basin_record_form(r) != BASIN_FORM_TEXT) basin_record_number(r, "mse", "%g", s->mse);
-    if (basin_record_form(r) != BASIN_FORM_TEXT)
+    if (!basin_record_is_text(r)) basin_record_number(r, "mse", "%g", s->mse);
+    if (!basin_record_is_text(r))
         basin_record_number(r, "mse_deviation", "%g", s->mse_deviation);
     else
         basin_record_spread(r, "MSE on occluded patches", 4, s->mse, s->mse_deviation);
@@ -275,10 +274,10 @@ static basin_status evaluate(evaluation *e, char **operand, int operands, basin_
     BASIN_TRY(basin_image_score(&e->scores, e->model, &scoring, error));
     BASIN_TRY(find_extremes(e, error));
     basin_cli_watch_end(&e->session.watch);
-    return basin_record_print(o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT, put_scores, e, error);
+    return basin_record_print(o->json, put_scores, e, error);
 }
 
-static basin_status run_eval(const void *values, int operands, char **operand, basin_error *error) {
+BASIN_RUN(run_eval) {
     evaluation e = {.o = values};
     basin_status status = evaluate(&e, operand, operands, error);
     free(e.best);
@@ -302,9 +301,7 @@ const basin_command basin_command_image_eval = {
             "MASK. Beside it stands the error of an answer without a model: the mean colour of "
             "what is shown.",
     .example = "  basin image eval fashion.safetensors /usr/share/datasets/fashion-mnist\n",
-    .option = eval_table,
-    .defaults = &eval_defaults,
-    .size = sizeof eval_defaults,
+    BASIN_COMMAND_OPTIONS(eval_table, eval_defaults),
     .run = run_eval,
 };
 
@@ -360,13 +357,11 @@ static void close_plain(opened *at) {
     basin_backend_close(at->backend);
 }
 
-static basin_status run_export(const void *values, int operands, char **operand,
-                               basin_error *error) {
+BASIN_RUN(run_export) {
     const export_options *o = values;
     BASIN_AT_EXIT(close_plain) opened at = {0};
     const char *path = operand[1];
     bool ours = basin_ends_with(path, ".safetensors");
-    (void)operands;
     if (!ours && !basin_ends_with(path, ".npz"))
         return basin_usage(error, "%s: needs a name that ends in .npz or .safetensors", path);
     if (!ours && strcmp(o->weights, "f32") != 0)
@@ -391,9 +386,7 @@ const basin_command basin_command_image_export = {
             "such names, and not those that learn or set beta.",
     .example = "  basin image export model.safetensors weights.npz\n"
                "  basin image export model.safetensors small.safetensors --weights bf16\n",
-    .option = export_table,
-    .defaults = &export_defaults,
-    .size = sizeof export_defaults,
+    BASIN_COMMAND_OPTIONS(export_table, export_defaults),
     .run = run_export,
 };
 
@@ -411,10 +404,8 @@ static void print_model(const char *path, const basin_image_model *model) {
     printf("\n");
 }
 
-static basin_status run_import(const void *values, int operands, char **operand,
-                               basin_error *error) {
+BASIN_RUN(run_import) {
     BASIN_AT_EXIT(close_plain) opened at = {0};
-    (void)values, (void)operands;
     BASIN_TRY(open_plain(&at, operand[0], error));
     BASIN_TRY(basin_image_write(operand[1], at.model, BASIN_F32, error));
     print_model(operand[1], at.model);

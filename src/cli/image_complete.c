@@ -399,7 +399,7 @@ static basin_status work(job *j, const char *model, char **picture, int pictures
     return complete_all(j, error);
 }
 
-static basin_status run(const void *values, int operands, char **operand, basin_error *error) {
+BASIN_RUN(run) {
     const options *o = values;
     job j = {.o = o,
              .how = {.ratio = o->ratio > 0 ? o->ratio : 0.5,
@@ -438,8 +438,6 @@ const basin_command basin_command_image_complete = {
         "  basin image complete photos/ --mask masks/ -o out\n"
         "  basin image complete fashion.safetensors /usr/share/datasets/fashion-mnist --limit 8\n"
         "  basin image complete model.safetensors cat.jpg --mask hole.png --frames\n",
-    .option = table,
-    .defaults = &defaults,
-    .size = sizeof defaults,
+    BASIN_COMMAND_OPTIONS(table, defaults),
     .run = run,
 };

@@ -176,7 +176,7 @@ static void put_positions(basin_record *r, const void *context) {
         basin_record_row(r);
         basin_record_text(r, "model", g->path[i]);
         double beta = setting(g, i, "beta");
-        if (beta > 0 || basin_record_form(r) != BASIN_FORM_TEXT)
+        if (beta > 0 || !basin_record_is_text(r))
             basin_record_number(r, "beta", "%.4g", beta);
         else
             basin_record_format(r, "beta", "1/sqrt(%.0f)", setting(g, i, "head_dim"));
@@ -196,7 +196,7 @@ static basin_status draw_positions(gallery *g, basin_picture *picture, int model
         BASIN_TRY(basin_image_open(&g->model[g->count], g->path[g->count], g->backend, error));
     BASIN_TRY(basin_image_positions(picture, g->figures, g->model, g->count, error));
     BASIN_TRY(basin_picture_write_png(o->positions, picture, error));
-    return basin_record_print(o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT, put_positions, g, error);
+    return basin_record_print(o->json, put_positions, g, error);
 }
 
 static basin_status positions(const options *o, int models, char **model, basin_error *error) {
@@ -210,7 +210,7 @@ static basin_status positions(const options *o, int models, char **model, basin_
     return status;
 }
 
-static basin_status run(const void *values, int operands, char **operand, basin_error *error) {
+BASIN_RUN(run) {
     const options *o = values;
     BASIN_FREE_AT_EXIT const char **model = NULL;
     BASIN_FREE_AT_EXIT const char **path = NULL;
@@ -243,8 +243,6 @@ const basin_command basin_command_image_report = {
                "  basin image report model.safetensors photos --hold-out 50 --log train.jsonl\n"
                "  basin image report full.safetensors no-hopfield.safetensors photos\n"
                "  basin image report a.safetensors b.safetensors --positions figure.png\n",
-    .option = table,
-    .defaults = &defaults,
-    .size = sizeof defaults,
+    BASIN_COMMAND_OPTIONS(table, defaults),
     .run = run,
 };

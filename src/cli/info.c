@@ -53,7 +53,7 @@ static void put_tensor(basin_record *r, const char *name, const basin_tensor *te
 /* In text values that are too long to read are cut. */
 static void put_configuration(basin_record *r, const basin_bundle *bundle) {
     enum { LONG_VALUE = 2000, SHOWN = 200 };
-    bool text = basin_record_form(r) == BASIN_FORM_TEXT;
+    bool text = basin_record_is_text(r);
     if (!text) basin_record_object(r, "configuration");
     if (text && basin_bundle_meta_count(bundle)) basin_record_note(r, "configuration:");
     basin_record_data_keys(r, true);
@@ -77,7 +77,7 @@ static void put_file(basin_record *r, const basin_bundle *bundle, bool stats) {
         numbers += basin_shape_count(basin_bundle_at(bundle, i)->shape);
         bytes += (int64_t)basin_tensor_bytes(basin_bundle_at(bundle, i));
     }
-    bool text = basin_record_form(r) == BASIN_FORM_TEXT;
+    bool text = basin_record_is_text(r);
     if (!text) basin_record_row(r);
     basin_record_text(r, "file", basin_bundle_path(bundle));
     if (text) basin_record_integer(r, "tensors", (int64_t)tensors);
@@ -92,7 +92,7 @@ static void put_file(basin_record *r, const basin_bundle *bundle, bool stats) {
 }
 
 /* Files that cannot be read are reported, and the others printed. */
-static basin_status run(const void *values, int operands, char **operand, basin_error *error) {
+BASIN_RUN(run) {
     const options *o = values;
     basin_status status = BASIN_OK;
     basin_record *r = basin_record_open(stdout, o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT);
@@ -126,9 +126,7 @@ const basin_command basin_command_info = {
         "written by Basin holds all that is needed to run it.",
     .example = "  basin info model.safetensors\n"
                "  basin info --stats --json weights.npz\n",
-    .option = table,
-    .defaults = &defaults,
-    .size = sizeof defaults,
+    BASIN_COMMAND_OPTIONS(table, defaults),
     .run = run,
 };
 
@@ -155,7 +153,7 @@ static bool has_cuda(void) { return basin_cuda_module_present() && basin_cuda_dr
 
 static void put_version(basin_record *r, const void *context) {
     (void)context;
-    bool text = basin_record_form(r) == BASIN_FORM_TEXT;
+    bool text = basin_record_is_text(r);
     if (text)
         basin_record_note(r, "basin %s", basin_version());
     else
@@ -193,12 +191,9 @@ static void put_version(basin_record *r, const void *context) {
     if (!text) basin_record_end(r);
 }
 
-static basin_status run_version(const void *values, int operands, char **operand,
-                                basin_error *error) {
+BASIN_RUN(run_version) {
     const options *o = values;
-    (void)operands, (void)operand;
-    return basin_record_print(o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT, put_version, NULL,
-                              error);
+    return basin_record_print(o->json, put_version, NULL, error);
 }
 
 static const basin_option version_table[] = {
@@ -216,8 +211,6 @@ const basin_command basin_command_version = {
         "of them. Nothing is opened to print this page: a library, or CUDA, that is named here is "
         "installed, and whether it works shows when it is used. \"basin bench\" prints which "
         "BLAS it compares with.",
-    .option = version_table,
-    .defaults = &defaults,
-    .size = sizeof defaults,
+    BASIN_COMMAND_OPTIONS(version_table, defaults),
     .run = run_version,
 };

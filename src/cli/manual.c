@@ -497,7 +497,7 @@ static basin_status print_page(const options *o, int operands, char **operand, b
     return BASIN_OK;
 }
 
-static basin_status run(const void *values, int operands, char **operand, basin_error *error) {
+BASIN_RUN(run) {
     const options *o = values;
     if (o->output) return man_write(o->output, error);
     if (operands > 0) return print_page(o, operands, operand, error);
@@ -522,8 +522,6 @@ const basin_command basin_command_help = {
     .example = "  basin help image train\n"
                "  basin help --man image train | man -l -\n"
                "  source <(basin help --completion bash)\n",
-    .option = table,
-    .defaults = &defaults,
-    .size = sizeof defaults,
+    BASIN_COMMAND_OPTIONS(table, defaults),
     .run = run,
 };

@@ -127,6 +127,5 @@ static void put_written(basin_record *r, const void *context) {
 basin_status basin_network_print_written(const char *path, const basin_network *network, bool json,
                                          bool quiet, basin_error *error) {
     if (quiet && !json) return BASIN_OK;
-    return basin_record_print(json ? BASIN_FORM_JSON : BASIN_FORM_TEXT, put_written,
-                              &(written){path, network}, error);
+    return basin_record_print(json, put_written, &(written){path, network}, error);
 }

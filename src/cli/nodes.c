@@ -47,7 +47,7 @@ void basin_nodes_use_close(basin_nodes_use *use) {
 
 void basin_record_reliability(basin_record *r, const basin_reliability *reliability,
                               const char *title) {
-    bool text = basin_record_form(r) == BASIN_FORM_TEXT;
+    bool text = basin_record_is_text(r);
     if (!text) basin_record_object(r, "reliability");
     if (!text) basin_record_number(r, "ece", "%g", reliability->ece);
     basin_record_table(r, "bins", title);
@@ -96,7 +96,7 @@ static void put_neighbours(basin_record *r, const basin_story *s) {
 
 static void put_features(basin_record *r, const basin_story *s) {
     char name[BASIN_REASON_TEXT], value[BASIN_VALUE_TEXT], title[200];
-    bool text = basin_record_form(r) == BASIN_FORM_TEXT;
+    bool text = basin_record_is_text(r);
     snprintf(title, sizeof title,
              "features that move its logit from %.3f (a typical node's, here) to %.3f:",
              s->e->typical_logit, s->e->logit);
@@ -207,7 +207,7 @@ static void put_explanation(basin_record *r, const void *context) {
         basin_record_number(r, "threshold", "%.4f", e->threshold);
         basin_record_integer(r, "rank", e->rank);
     }
-    if (basin_record_form(r) == BASIN_FORM_TEXT)
+    if (basin_record_is_text(r))
         basin_record_text(r, "label", basin_story_label(&x->story, e->node, label));
     basin_record_flag(r, ".without_attention", e->nearby);
     if (e->nearby)
@@ -328,8 +328,7 @@ static basin_status explain(explaining *x, bool classes, int operands, char **op
                              .neighbours = o->neighbours,
                              .features = o->features,
                              .classes = classes};
-    BASIN_TRY(
-        basin_record_print(o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT, put_explanation, x, error));
+    BASIN_TRY(basin_record_print(o->json, put_explanation, x, error));
     return o->svg ? draw(&x->story, u->model, o->svg, error) : BASIN_OK;
 }
 
@@ -342,14 +341,9 @@ static basin_status run_explain(const void *values, bool classes, int operands, 
     return status;
 }
 
-static basin_status run_anomaly(const void *values, int operands, char **operand,
-                                basin_error *error) {
-    return run_explain(values, false, operands, operand, error);
-}
+BASIN_RUN(run_anomaly) { return run_explain(values, false, operands, operand, error); }
 
-static basin_status run_node(const void *values, int operands, char **operand, basin_error *error) {
-    return run_explain(values, true, operands, operand, error);
-}
+BASIN_RUN(run_node) { return run_explain(values, true, operands, operand, error); }
 
 const basin_command basin_command_anomaly_explain = {
     .name = "anomaly explain",
@@ -367,9 +361,7 @@ const basin_command basin_command_anomaly_explain = {
             "many nodes at once.",
     .example = "  basin anomaly explain model.safetensors A1042 accounts.csv transfers.csv\n"
                "  basin anomaly explain model.safetensors 17 amazon.npz --svg why.svg --json\n",
-    .option = anomaly_table,
-    .defaults = &anomaly_defaults,
-    .size = sizeof anomaly_defaults,
+    BASIN_COMMAND_OPTIONS(anomaly_table, anomaly_defaults),
     .run = run_anomaly,
 };
 
@@ -384,9 +376,7 @@ const basin_command basin_command_node_explain = {
             "its place, and the neighbours that this comes through.",
     .example = "  basin node explain model.safetensors P1042 papers.csv citations.csv\n"
                "  basin node explain cora.safetensors 17 cora.npz --class 3 --json\n",
-    .option = node_table,
-    .defaults = &node_defaults,
-    .size = sizeof node_defaults,
+    BASIN_COMMAND_OPTIONS(node_table, node_defaults),
     .run = run_node,
 };
 
@@ -453,8 +443,7 @@ static basin_status report(const report_options *o, basin_nodes_use *use, char *
     return BASIN_OK;
 }
 
-static basin_status run_report(const void *values, int operands, char **operand,
-                               basin_error *error) {
+BASIN_RUN(run_report) {
     basin_nodes_use use = {0};
     basin_status status = report(values, &use, operand, operands, error);
     basin_nodes_use_close(&use);
@@ -477,8 +466,6 @@ const basin_command basin_command_anomaly_report = {
     .example = "  basin anomaly report model.safetensors accounts.csv transfers.csv\n"
                "  basin anomaly report model.safetensors june.csv transfers-june.csv --unseen -o "
                "june.html\n",
-    .option = report_table,
-    .defaults = &report_defaults,
-    .size = sizeof report_defaults,
+    BASIN_COMMAND_OPTIONS(report_table, report_defaults),
     .run = run_report,
 };

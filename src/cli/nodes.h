@@ -75,7 +75,7 @@ typedef struct basin_nodes_eval_options {
 
 /* A CSV of what a detector gave each node of a split: rows behind the heading. */
 void basin_scores_put(basin_record *r, const basin_network *network, const uint8_t *part /* [N] */,
-                      const double *probability /* [N] */, int64_t run);
+                      const float *probability /* [N] */, int64_t run);
 
 /* What `basin anomaly eval` does with --model, a saved model judged by labels (a back-test), and
  * with --unsupervised: what was found without labels, judged by them. */

@@ -10,6 +10,7 @@ typedef struct job {
     const basin_nodes_eval_options *o;
     basin_nodes_use use;
     double *probability;  /* [N] */
+    float *rounded;       /* [N] for --scores */
     uint8_t *part, *seen; /* [N] */
     const char *judged;   /* what was judged, in words */
     int64_t left_out;     /* because they were seen */
@@ -147,7 +148,7 @@ static basin_status find_probabilities(job *j, basin_error *error) {
 static void put_scores(basin_record *r, const void *context) {
     const job *j = context;
     basin_record_table(r, "nodes", NULL);
-    basin_scores_put(r, j->use.network, j->part, j->probability, 0);
+    basin_scores_put(r, j->use.network, j->part, j->rounded, 0);
     basin_record_end(r);
 }
 
@@ -169,8 +170,10 @@ static basin_status backtest(job *j, int operands, char **operand, basin_error *
                                               j->probability, u->network->nodes, error));
     BASIN_TRY(basin_anomaly_backtest(&j->figures, u->model, u->network, j->probability, j->part,
                                      BASIN_PART_TEST, threshold, error));
+    BASIN_TRY(BASIN_NEW(&j->rounded, u->network->nodes, "scores", error));
+    for (int64_t i = 0; i < u->network->nodes; i++) j->rounded[i] = (float)j->probability[i];
     if (o->scores) BASIN_TRY(basin_record_write(o->scores, BASIN_FORM_CSV, put_scores, j, error));
-    return basin_record_print(o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT, put_result, j, error);
+    return basin_record_print(o->json, put_result, j, error);
 }
 
 basin_status basin_nodes_backtest(const basin_nodes_eval_options *options, int operands,
@@ -182,6 +185,7 @@ basin_status basin_nodes_backtest(const basin_nodes_eval_options *options, int o
     basin_status status = backtest(&j, operands, operand, error);
     basin_nodes_use_close(&j.use);
     free(j.probability);
+    free(j.rounded);
     free(j.part);
     free(j.seen);
     return status;

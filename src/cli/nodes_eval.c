@@ -12,7 +12,6 @@
 #include "basin/metrics.h"
 #include "cli/nodes.h"
 #include "cli/train.h"
-#include "io/file.h"
 #include "ranks/ranks.h"
 
 typedef basin_nodes_eval_options options;
@@ -150,8 +149,7 @@ typedef struct eval {
     double overlap;                   /* test nodes over the others, for intervals */
     char title[100], trained_on[200]; /* of the detector */
     int64_t parameters;
-    basin_writer file; /* of --scores; of a silent rank, its own rows */
-    basin_record *scores;
+    float *scores; /* [runs, N] of the detector, for --scores; or NULL */
     int64_t class_count;
     char **class_name;  /* [class_count] */
     int64_t *confusion; /* [class_count, class_count] test nodes of all runs */
@@ -308,7 +306,7 @@ static bool is_shown(const eval *b, int model) {
 }
 
 void basin_scores_put(basin_record *r, const basin_network *network, const uint8_t *part,
-                      const double *probability, int64_t run) {
+                      const float *probability, int64_t run) {
     static const char *const name[] = {
         [BASIN_PART_TRAIN] = "train", [BASIN_PART_VAL] = "val", [BASIN_PART_TEST] = "test"};
     char id[BASIN_NODE_TEXT];
@@ -319,7 +317,7 @@ void basin_scores_put(basin_record *r, const basin_network *network, const uint8
         basin_record_text(r, "node", basin_network_id(network, i, id));
         basin_record_text(r, "part", name[part[i]]);
         basin_record_integer(r, "label", network->label[i]);
-        basin_record_number(r, "probability", "%g", (double)(float)probability[i]);
+        basin_record_number(r, "probability", "%g", (double)probability[i]);
         basin_record_end(r);
     }
 }
@@ -359,9 +357,8 @@ static basin_status keep(eval *b, const basin_anomaly_model *model, int64_t i, b
         if (test && seen) figures_of(b, TREES + which, i)->validation = *seen;
     }
     figures_of(b, DETECTOR, i)->reliability = *basin_anomaly_reliability(model, BASIN_PART_TEST);
-    if (b->scores)
-        basin_scores_put(b->scores, b->use.network, b->part, basin_anomaly_scores(model),
-                         b->o->first + i);
+    for (int64_t n = 0, nodes = b->use.network->nodes; b->scores && n < nodes; n++)
+        b->scores[i * nodes + n] = (float)basin_anomaly_scores(model)[n];
     return BASIN_OK;
 }
 
@@ -498,7 +495,7 @@ static void put_best(basin_record *r, const eval *b, int model) {
     for (int test = 0; test < 2; test++) {
         int64_t run = best_run(b, model, by, test);
         const basin_score *reached = &figures_of(b, model, run)->test;
-        if (basin_record_form(r) == BASIN_FORM_TEXT) {
+        if (basin_record_is_text(r)) {
             basin_record_note(
                 r,
                 "%s, best of %lld runs by %s %s (split %lld): macro-F1 %.2f, AUROC %.2f, AUPRC "
@@ -558,7 +555,7 @@ static void put_model(basin_record *r, const eval *b, int model) {
         basin_mean_deviation(&mean, &deviation, value, b->runs);
         basin_record_spread(r, *measure, 2, mean, deviation);
     }
-    if (basin_record_form(r) == BASIN_FORM_TEXT && !alone) {
+    if (basin_record_is_text(r) && !alone) {
         for (int64_t i = 0; i < b->runs; i++) {
             seconds += figures_of(b, model, i)->seconds / (double)b->runs;
             cpu += figures_of(b, model, i)->cpu / (double)b->runs;
@@ -597,7 +594,7 @@ static basin_reliability pool(const eval *b) {
 static void put_confusion(basin_record *r, const eval *b) {
     enum { MOST = 40 };
     int64_t C = b->class_count;
-    bool text = basin_record_form(r) == BASIN_FORM_TEXT;
+    bool text = basin_record_is_text(r);
     char name[24];
     if (text && C > MOST) {
         basin_record_note(r, "confusion matrix: %lld classes, too many for a table (see --json)",
@@ -632,7 +629,7 @@ static void put_confusion(basin_record *r, const eval *b) {
 static void put_result(basin_record *r, const void *context) {
     const eval *b = context;
     const options *o = b->o;
-    bool text = basin_record_form(r) == BASIN_FORM_TEXT;
+    bool text = basin_record_is_text(r);
     basin_record_text(r, ".data", b->use.network->path);
     basin_record_text(r, ".split", b->masks ? "masks" : b->classes && o->model ? "all" : "ratio");
     if (!b->classes && !b->masks) basin_record_number(r, ".ratio", "%g", o->ratio);
@@ -683,69 +680,25 @@ static basin_status share_figures(eval *b, basin_error *error) {
     return basin_ranks_broadcast(ranks, b->trained_on, sizeof b->trained_on, last, error);
 }
 
-/* The file of scores: rank 0 writes it, the others keep their rows aside until it is shared. */
-static basin_status scores_begin(eval *b, basin_error *error) {
-    if (!b->o->scores) return BASIN_OK;
-    if (!basin_ranks_rank(b->o->ranks))
-        BASIN_TRY(basin_writer_create(&b->file, b->o->scores, error));
-    else if (!(b->file.file = tmpfile()))
-        return basin_fail(error, BASIN_IO, "no file for scores");
-    b->scores = basin_record_open(b->file.file, BASIN_FORM_CSV);
-    if (!b->scores) return basin_fail_memory(error, "scores");
-    basin_record_table(b->scores, "nodes", NULL);
-    return BASIN_OK;
-}
-
-/* Keeps the file, or after a failure or a stop discards it. */
-static basin_status scores_end(eval *b, basin_status status, basin_error *error) {
-    if (b->scores) basin_record_close(b->scores, NULL);
-    if (!b->file.file) return status;
-    if (basin_ranks_rank(b->o->ranks))
-        fclose(b->file.file);
-    else if (!status && !b->stopped)
-        status = basin_writer_commit(&b->file, error);
-    else
-        basin_writer_discard(&b->file);
-    return status;
-}
-
-/* The rows of a silent rank, behind its heading. */
-static basin_status read_rows(char **text, size_t *bytes, FILE *file, basin_error *error) {
-    long end = fseek(file, 0, SEEK_END) ? -1 : ftell(file);
-    rewind(file);
-    for (int letter = end > 0 ? 0 : '\n'; letter != '\n' && letter != EOF;) letter = fgetc(file);
-    *bytes = end > 0 ? (size_t)(end - ftell(file)) : 0;
-    BASIN_TRY(BASIN_NEW_RAW(text, *bytes + 1, "scores", error));
-    if (end < 0 || fread(*text, 1, *bytes, file) != *bytes)
-        return basin_fail(error, BASIN_IO, "the scores of a rank cannot be read");
-    return BASIN_OK;
-}
-
-/* Runs are dealt in their order, so the ranks' rows follow each other. */
-static basin_status receive_rows(eval *b, int64_t from, size_t bytes, basin_error *error) {
-    BASIN_FREE_AT_EXIT char *text = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&text, bytes + 1, "scores", error));
-    basin_ranks_part part = {text, bytes, from};
-    BASIN_TRY(basin_ranks_exchange(b->o->ranks, NULL, 0, &part, 1, error));
-    return basin_writer_put(&b->file, text, bytes, error);
-}
-
+/* Rank 0 gets all scores. */
 static basin_status share_scores(eval *b, basin_error *error) {
-    basin_ranks *ranks = b->o->ranks;
-    int64_t rank = basin_ranks_rank(ranks);
-    BASIN_FREE_AT_EXIT char *text = NULL;
-    size_t bytes = 0;
-    if (!b->o->scores) return BASIN_OK;
-    fflush(b->file.file);
-    if (rank) BASIN_TRY(read_rows(&text, &bytes, b->file.file, error));
-    for (int64_t r = 1; r < basin_ranks_count(ranks); r++) {
-        size_t theirs = bytes;
-        basin_ranks_part part = {text, bytes, 0};
-        BASIN_TRY(basin_ranks_broadcast(ranks, &theirs, sizeof theirs, r, error));
-        if (!rank) BASIN_TRY(receive_rows(b, r, theirs, error));
-        if (rank == r) BASIN_TRY(basin_ranks_exchange(ranks, &part, 1, NULL, 0, error));
-    }
+    int64_t nodes = b->use.network->nodes;
+    for (int64_t i = 0; i < b->runs && b->scores; i++)
+        BASIN_TRY(basin_ranks_broadcast(b->o->ranks, b->scores + i * nodes,
+                                        (size_t)nodes * sizeof *b->scores, maker_of(b, i), error));
     return BASIN_OK;
+}
+
+/* Splits are drawn once more: they follow from the seed. */
+static void put_scores(basin_record *r, const void *context) {
+    eval *b = *(eval *const *)context;
+    basin_error error;
+    basin_record_table(r, "nodes", NULL);
+    for (int64_t i = 0; i < b->runs; i++)
+        if (!take_split(b, i, &error))
+            basin_scores_put(r, b->use.network, b->part, b->scores + i * b->use.network->nodes,
+                             b->o->first + i);
+    basin_record_end(r);
 }
 
 /* ---- running ---- */
@@ -787,7 +740,8 @@ static basin_status prepare(eval *b, basin_error *error) {
     b->models = b->first_rival + b->rivals;
     BASIN_TRY(BASIN_NEW(&b->part, b->use.network->nodes, "an evaluation", error));
     BASIN_TRY(BASIN_NEW(&b->figures, b->models * b->runs, "an evaluation", error));
-    BASIN_TRY(scores_begin(b, error));
+    if (o->scores)
+        BASIN_TRY(BASIN_NEW(&b->scores, b->runs * b->use.network->nodes, "scores", error));
     BASIN_TRY(basin_settings_get(text, sizeof text, o->settings, "seed", error));
     b->seed = strtoll(text, NULL, 10);
     return BASIN_OK;
@@ -879,23 +833,22 @@ static basin_status evaluate(eval *b, int operands, char **operand, basin_error 
 
 static basin_status run(eval *b, int operands, char **operand, basin_error *error) {
     basin_status status = evaluate(b, operands, operand, error);
-    status = scores_end(b, status, error);
+    if (!status && b->scores && !b->stopped && !basin_ranks_rank(b->o->ranks))
+        status = basin_record_write(b->o->scores, BASIN_FORM_CSV, put_scores, &b, error);
     basin_cli_watch_end(&b->use.session.watch);
     if (!status && b->stopped) status = BASIN_REPORTED;
-    if (!status)
-        status = basin_record_print(b->o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT, put_result, b,
-                                    error);
+    if (!status) status = basin_record_print(b->o->json, put_result, b, error);
     for (int64_t c = 0; c < b->class_count && b->class_name; c++) free(b->class_name[c]);
     free(b->class_name);
     free(b->confusion);
     free(b->part);
     free(b->figures);
+    free(b->scores);
     basin_nodes_use_close(&b->use);
     return status;
 }
 
-static basin_status run_anomaly(const void *values, int operands, char **operand,
-                                basin_error *error) {
+BASIN_RUN(run_anomaly) {
     const options *o = values;
     static const char *const heard[] = {"seed", "facts", NULL};
     if (o->start.print_config) return basin_config_print(o->settings, NULL, error);
@@ -906,7 +859,7 @@ static basin_status run_anomaly(const void *values, int operands, char **operand
     return run(&b, operands, operand, error);
 }
 
-static basin_status run_node(const void *values, int operands, char **operand, basin_error *error) {
+BASIN_RUN(run_node) {
     const options *o = values;
     if (o->start.print_config) return basin_config_print(o->settings, NULL, error);
     if (o->model && basin_training_settings_given(o->settings, &o->start, NULL))
@@ -932,9 +885,7 @@ const basin_command basin_command_anomaly_eval = {
                "  basin anomaly eval tolokers.npz --preset paper-amazon --runs 10 --json\n"
                "  basin anomaly eval tolokers.npz --rivals xgboost --no-baselines --runs 10\n"
                "  basin anomaly eval --model model.safetensors june.csv transfers-june.csv\n",
-    .option = anomaly_table,
-    .defaults = &anomaly_defaults,
-    .size = sizeof anomaly_defaults,
+    BASIN_COMMAND_OPTIONS(anomaly_table, anomaly_defaults),
     .task = "anomaly",
     .settings_at = offsetof(options, settings),
     .start_at = offsetof(options, start),
@@ -956,9 +907,7 @@ const basin_command basin_command_node_eval = {
             "confusion matrix of all runs. With --model nothing is trained: the model is measured.",
     .example = "  basin node eval cora.npz --runs 5 --rivals paper\n"
                "  basin node eval --model model.safetensors papers.csv citations.csv\n",
-    .option = node_table,
-    .defaults = &node_defaults,
-    .size = sizeof node_defaults,
+    BASIN_COMMAND_OPTIONS(node_table, node_defaults),
     .task = "node",
     .settings_at = offsetof(options, settings),
     .start_at = offsetof(options, start),

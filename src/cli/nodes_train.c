@@ -152,7 +152,7 @@ static void put_anomaly(basin_record *r, const basin_train_job *job) {
     basin_record_text(r, "calibration", basin_anomaly_calibration(model));
     const basin_reliability *test = basin_anomaly_reliability(model, BASIN_PART_TEST);
     const basin_reliability *use = test ? test : basin_anomaly_reliability(model, BASIN_PART_VAL);
-    if (use && (o->reliability || basin_record_form(r) != BASIN_FORM_TEXT))
+    if (use && (o->reliability || !basin_record_is_text(r)))
         basin_record_reliability(r, use,
                                  test ? "probabilities beside frequencies, test nodes:"
                                       : "probabilities beside frequencies, validation nodes:");
@@ -179,8 +179,7 @@ static void close_model(basin_train_job *job) {
     free(job->more);
 }
 
-static basin_status run_anomaly(const void *values, int operands, char **operand,
-                                basin_error *error) {
+BASIN_RUN(run_anomaly) {
     static const basin_train_task task = {.things = "nodes",
                                           .prepare = prepare,
                                           .train = train_anomaly,
@@ -190,7 +189,7 @@ static basin_status run_anomaly(const void *values, int operands, char **operand
     return basin_train_run(&task, values, operands, operand, error);
 }
 
-static basin_status run_node(const void *values, int operands, char **operand, basin_error *error) {
+BASIN_RUN(run_node) {
     static const basin_train_task task = {.things = "nodes",
                                           .prepare = prepare,
                                           .train = train_node,

@@ -401,8 +401,7 @@ static void job_free(job *j) {
     free(j->list);
 }
 
-static basin_status run_score(const void *values, int operands, char **operand,
-                              basin_error *error) {
+BASIN_RUN(run_score) {
     job j = {.o = values};
     if (j.o->unsupervised && j.o->ranks)
         return basin_usage(error, "--unsupervised does not run under mpirun or srun");
@@ -412,8 +411,7 @@ static basin_status run_score(const void *values, int operands, char **operand,
     return status;
 }
 
-static basin_status run_predict(const void *values, int operands, char **operand,
-                                basin_error *error) {
+BASIN_RUN(run_predict) {
     job j = {.o = values, .classes = true};
     basin_status status = predict(&j, operand, operands, error);
     job_free(&j);
@@ -440,9 +438,7 @@ const basin_command basin_command_anomaly_score = {
                "  basin anomaly score --unsupervised accounts.csv transfers.csv --top 100\n"
                "  basin anomaly score model.safetensors --base network.basin --new account.csv "
                "transfers.csv\n",
-    .option = score_table,
-    .defaults = &score_defaults,
-    .size = sizeof score_defaults,
+    BASIN_COMMAND_OPTIONS(score_table, score_defaults),
     .ranks_at = offsetof(options, ranks),
     .run = run_score,
 };
@@ -459,9 +455,7 @@ const basin_command basin_command_node_predict = {
             "that does not fit into the memory allowed is streamed.",
     .example = "  basin node predict model.safetensors papers.csv citations.csv --unlabelled\n"
                "  basin node predict cora.safetensors cora.npz -o classes.csv\n",
-    .option = predict_table,
-    .defaults = &predict_defaults,
-    .size = sizeof predict_defaults,
+    BASIN_COMMAND_OPTIONS(predict_table, predict_defaults),
     .ranks_at = offsetof(options, ranks),
     .run = run_predict,
 };

@@ -286,6 +286,7 @@ static void put(basin_record *r, const char *key, const char *text, const char *
 }
 
 basin_print_form basin_record_form(const basin_record *r) { return r->form; }
+bool basin_record_is_text(const basin_record *r) { return r->form == BASIN_FORM_TEXT; }
 
 void basin_record_text(basin_record *r, const char *key, const char *value) {
     char own[KEY];
@@ -489,9 +490,9 @@ static basin_status print_to(FILE *file, basin_print_form form, basin_record_fil
     return basin_record_close(r, error);
 }
 
-basin_status basin_record_print(basin_print_form form, basin_record_fill *fill, const void *context,
+basin_status basin_record_print(bool json, basin_record_fill *fill, const void *context,
                                 basin_error *error) {
-    return print_to(stdout, form, fill, context, error);
+    return print_to(stdout, json ? BASIN_FORM_JSON : BASIN_FORM_TEXT, fill, context, error);
 }
 
 basin_status basin_record_write(const char *path, basin_print_form form, basin_record_fill *fill,

@@ -16,7 +16,7 @@
  *         }
  *         basin_record_end(r);
  *     }
- *     return basin_record_print(json ? BASIN_FORM_JSON : BASIN_FORM_TEXT, fill, &j, error);
+ *     return basin_record_print(json, fill, &j, error);
  *
  * JSON has every field under its key. Text has aligned lines "name value" and tables; a name is the
  * key with blanks for underscores, or what stands behind a bar: "fit_seconds|seconds". A key that
@@ -44,6 +44,7 @@ typedef enum basin_print_form {
 typedef struct basin_record basin_record;
 
 basin_print_form basin_record_form(const basin_record *r);
+bool basin_record_is_text(const basin_record *r);
 
 /* Fields. The key is NULL in a list. Text is cleaned of control bytes in the text form. */
 void basin_record_text(basin_record *r, const char *key, const char *value); /* NULL: none */
@@ -84,9 +85,9 @@ void basin_record_note(basin_record *r, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 typedef void basin_record_fill(basin_record *r, const void *context);
-/* Prints what `fill` says on standard output, or writes it to the file `path` (NULL: standard
- * output). */
-basin_status basin_record_print(basin_print_form form, basin_record_fill *fill, const void *context,
+/* Prints what `fill` says on standard output, as JSON or text; or writes it to the file `path`
+ * (NULL: standard output). */
+basin_status basin_record_print(bool json, basin_record_fill *fill, const void *context,
                                 basin_error *error);
 basin_status basin_record_write(const char *path, basin_print_form form, basin_record_fill *fill,
                                 const void *context, basin_error *error);

@@ -86,8 +86,7 @@ static const char *unit_of(const basin_train_job *job) {
     return ((const basin_text_data *)job->more)->train.id ? "tokens" : "bytes";
 }
 
-static basin_status run_train(const void *values, int operands, char **operand,
-                              basin_error *error) {
+BASIN_RUN(run_train) {
     static const basin_train_task task = {.things_of = unit_of,
                                           .prepare = prepare,
                                           .train = train,
@@ -207,7 +206,7 @@ static void put_scores(basin_record *r, const void *context) {
         basin_record_number(r, "rises|share of steps that rose", "%.4f", s->rises);
     }
     basin_record_numbers(r, "position_loss", s->position_loss, s->context);
-    if (basin_record_form(r) == BASIN_FORM_TEXT) put_positions(r, s);
+    if (basin_record_is_text(r)) put_positions(r, s);
 }
 
 static basin_status evaluate(evaluation *e, int operands, char **operand, basin_error *error) {
@@ -223,10 +222,10 @@ static basin_status evaluate(evaluation *e, int operands, char **operand, basin_
     BASIN_TRY(basin_text_open(&e->model, operand[0], e->session.backend, error));
     BASIN_TRY(basin_text_score(&e->scores, e->model, &e->text, &scoring, error));
     basin_cli_watch_end(&e->session.watch);
-    return basin_record_print(o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT, put_scores, e, error);
+    return basin_record_print(o->json, put_scores, e, error);
 }
 
-static basin_status run_eval(const void *values, int operands, char **operand, basin_error *error) {
+BASIN_RUN(run_eval) {
     evaluation e = {.o = values};
     basin_status status = evaluate(&e, operands, operand, error);
     basin_text_scores_free(&e.scores);
@@ -249,9 +248,7 @@ const basin_command basin_command_text_eval = {
             "unless --part says otherwise.",
     .example = "  basin text eval shakespeare.safetensors shakespeare.txt\n"
                "  basin text eval shakespeare.safetensors other.txt --stride 16 --json\n",
-    .option = eval_table,
-    .defaults = &eval_defaults,
-    .size = sizeof eval_defaults,
+    BASIN_COMMAND_OPTIONS(eval_table, eval_defaults),
     .run = run_eval,
 };
 
@@ -493,13 +490,11 @@ static basin_status generate(teller *k, basin_session *session, basin_text_model
     return o->svg ? draw(k, error) : BASIN_OK;
 }
 
-static basin_status run_generate(const void *values, int operands, char **operand,
-                                 basin_error *error) {
+BASIN_RUN(run_generate) {
     teller k = {.options = values};
     basin_session session = {0};
     basin_text_model *model = NULL;
     basin_text prompt = {0};
-    (void)operands;
     basin_status status = read_prompt(&prompt, values, error);
     if (!status)
         status = basin_session_open(&session, &k.options->compute, k.options->quiet, error);
@@ -528,8 +523,6 @@ const basin_command basin_command_text_generate = {
             "an error.",
     .example = "  basin text generate shakespeare.safetensors --prompt 'ROMEO:' --tokens 300\n"
                "  basin text generate shakespeare.safetensors -p 'To be' --energies --svg e.svg\n",
-    .option = generate_table,
-    .defaults = &generate_defaults,
-    .size = sizeof generate_defaults,
+    BASIN_COMMAND_OPTIONS(generate_table, generate_defaults),
     .run = run_generate,
 };

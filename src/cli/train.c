@@ -73,8 +73,7 @@ static basin_status finish(const basin_train_task *task, const basin_train_job *
     const basin_train_options *o = job->o;
     if (o->start.print_config) return basin_config_print(o->settings, outcome, error);
     if (!outcome->finished_before && (o->json || !outcome->stopped))
-        BASIN_TRY(basin_record_print(o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT, print,
-                                     &(result){task, job}, error));
+        BASIN_TRY(basin_record_print(o->json, print, &(result){task, job}, error));
     if (!basin_ranks_rank(o->training.ranks)) basin_note_gamma(o->training.output, o->quiet);
     if (outcome->finished_before)
         printf("%s: already finished; nothing to resume\n", o->training.output);

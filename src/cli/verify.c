@@ -134,7 +134,7 @@ static basin_status verify_all(const options *o, basin_backend *backend, int ope
     return failed ? BASIN_REPORTED : BASIN_OK;
 }
 
-static basin_status run(const void *values, int operands, char **operand, basin_error *error) {
+BASIN_RUN(run) {
     const options *o = values;
     basin_dtype dtype = basin_option_dtype(o->dtype);
     basin_compute_flags compute = {.backend = o->backend           ? o->backend
@@ -172,8 +172,6 @@ const basin_command basin_command_verify = {
             "by more than 1e-3.",
     .example = "  basin verify golden/*.safetensors\n"
                "  basin verify --dtype f64 --tensors golden/image.safetensors\n",
-    .option = table,
-    .defaults = &defaults,
-    .size = sizeof defaults,
+    BASIN_COMMAND_OPTIONS(table, defaults),
     .run = run,
 };

@@ -35,10 +35,6 @@ static basin_status find(const basin_species **species, const char *name, basin_
     return basin_usage(error, "no model '%s' in the zoo (see 'basin zoo list')", name);
 }
 
-static basin_print_form form_of(const options *o) {
-    return o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT;
-}
-
 /* ---- list ---- */
 
 static const basin_option list_table[] = {
@@ -52,7 +48,7 @@ static const basin_option list_table[] = {
 
 static void put_verdict(basin_record *r, const basin_species *species,
                         const basin_specimen_verdict *v) {
-    bool text = basin_record_form(r) == BASIN_FORM_TEXT;
+    bool text = basin_record_is_text(r);
     basin_record_text(r, "model", species->name);
     basin_record_text(r, "reference", species->reference);
     basin_record_text(r, "descends", basin_specimen_answer(v));
@@ -86,10 +82,9 @@ static basin_status judge_all(basin_record *r, const options *o, basin_error *er
     return status;
 }
 
-static basin_status run_list(const void *values, int operands, char **operand, basin_error *error) {
+BASIN_RUN(run_list) {
     const options *o = values;
-    (void)operands, (void)operand;
-    basin_record *r = basin_record_open(stdout, form_of(o));
+    basin_record *r = basin_record_open(stdout, o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT);
     if (!r) return basin_fail_memory(error, "a result");
     basin_record_table(r, "models", NULL);
     basin_status status = judge_all(r, o, error);
@@ -115,9 +110,7 @@ const basin_command basin_command_zoo_list = {
             "otherwise. Cosine: between the update and the energy's gradient by the activations, "
             "downwards, the mean over the draws.",
     .example = "  basin zoo list\n  basin zoo list --seeds 100 --json\n",
-    .option = list_table,
-    .defaults = &defaults,
-    .size = sizeof defaults,
+    BASIN_COMMAND_OPTIONS(list_table, defaults),
     .run = run_list,
 };
 
@@ -125,9 +118,8 @@ const basin_command basin_command_zoo_list = {
 
 static const basin_option show_table[] = {BASIN_OPTIONS_END};
 
-static basin_status run_show(const void *values, int operands, char **operand, basin_error *error) {
+BASIN_RUN(run_show) {
     const basin_species *species;
-    (void)values, (void)operands;
     BASIN_TRY(find(&species, operand[0], error));
     printf("%s (%s)\n\n", species->title, species->reference);
     for (const char *at = species->formula; *at;) {
@@ -147,9 +139,7 @@ const basin_command basin_command_zoo_show = {
     .operands_most = 1,
     .text = "Models are those that basin zoo list names.",
     .example = "  basin zoo show hyperset\n",
-    .option = show_table,
-    .defaults = &defaults,
-    .size = sizeof defaults,
+    BASIN_COMMAND_OPTIONS(show_table, defaults),
     .run = run_show,
 };
 
@@ -195,7 +185,7 @@ static basin_status draw(const descent *d, basin_error *error) {
 static void put_descent(basin_record *r, const void *context) {
     const descent *d = context;
     const basin_specimen_verdict *v = &d->verdict;
-    bool text = basin_record_form(r) == BASIN_FORM_TEXT;
+    bool text = basin_record_is_text(r);
     if (!text) {
         put_verdict(r, d->species, v);
         basin_record_numbers(r, "energy", d->run.energy, d->run.steps + 1);
@@ -232,15 +222,14 @@ static basin_status descend(descent *d, const char *path, basin_error *error) {
     return !status && o->svg ? draw(d, error) : status;
 }
 
-static basin_status run_descend(const void *values, int operands, char **operand,
-                                basin_error *error) {
+BASIN_RUN(run_descend) {
     descent d = {.o = values};
     BASIN_TRY(find(&d.species, operand[0], error));
     if (operands > 1 && (d.o->seed || d.o->seeds != defaults.seeds))
         return basin_usage(error, "--seed and --seeds are for drawn weights, not for %s",
                            operand[1]);
     basin_status status = descend(&d, operands > 1 ? operand[1] : NULL, error);
-    if (!status) status = basin_record_print(form_of(d.o), put_descent, &d, error);
+    if (!status) status = basin_record_print(d.o->json, put_descent, &d, error);
     basin_bundle_free(d.file);
     return status;
 }
@@ -257,8 +246,6 @@ const basin_command basin_command_zoo_descend = {
     .example = "  basin zoo descend hopfield --svg energy.svg\n"
                "  basin zoo descend akorn_attention --scale 0.01 --steps 40\n"
                "  basin zoo descend hopfield tests/golden/zoo/hopfield.safetensors\n",
-    .option = descend_table,
-    .defaults = &defaults,
-    .size = sizeof defaults,
+    BASIN_COMMAND_OPTIONS(descend_table, defaults),
     .run = run_descend,
 };
