@@ -1,7 +1,7 @@
 /* Anomalous nodes of a graph that lies in arrays. Every seventh account is a fraud; its amounts are
  * a little higher, and it trades with its like. A small detector learns from the labels of half of
  * them, and is saved; then the file is opened, and says which of the others are frauds. */
-#include <basin/tasks/anomaly.h>
+#include <basin/tasks/nodes.h>
 
 #include "must.h"
 
@@ -34,23 +34,23 @@ int main(void) {
 
     basin_settings *settings;
     basin_outcome outcome;
-    basin_anomaly_data data = {.size = sizeof data, .network = network, .validation = -1};
+    basin_nodes_data data = {.network = network, .validation = -1};
     basin_training training = {
         .size = sizeof training, .backend = cpu, .output = "nodes.safetensors"};
     must(basin_settings_new(&settings, "anomaly", NULL, &error));
     must(basin_settings_set(settings, "members", "1", &error));
     must(basin_settings_set(settings, "epochs", "60", &error));
-    must(basin_anomaly_train(NULL, &outcome, settings, &data, &training, &error));
+    must(basin_nodes_train(NULL, &outcome, settings, &data, &training, &error));
 
-    basin_anomaly_model *model;
+    basin_nodes_model *model;
     double probability[NODES];
     int found = 0, wrong = 0;
-    must(basin_anomaly_open(&model, "nodes.safetensors", cpu, &error));
-    must(basin_anomaly_score(probability, model, network, NULL, &error));
+    must(basin_nodes_open(&model, "anomaly", "nodes.safetensors", cpu, &error));
+    must(basin_nodes_score(probability, model, network, NULL, &error));
     for (int i = NODES / 2; i < NODES; i++)
-        if (probability[i] > basin_anomaly_threshold(model)) fraud(i) ? found++ : wrong++;
+        if (probability[i] > basin_nodes_get_info(model)->threshold) fraud(i) ? found++ : wrong++;
     printf("of 15 frauds that were not known %d are found, %d others flagged\n", found, wrong);
-    basin_anomaly_close(model);
+    basin_nodes_close(model);
     basin_settings_free(settings);
     basin_network_free(network);
     basin_backend_close(cpu);

@@ -68,6 +68,7 @@ class Estimator(BaseEstimator):
     """A model of one task. Subclasses name the task and the prefix of its C functions."""
 
     _task, _prefix = "", ""
+    _kind: "tuple[bytes, ...]" = ()  # what `open` needs to be told beside the path
     _own: dict = {"preset": None, "backend": "cpu", "threads": 0, "progress": None}
     _defaults: dict
     preset: Optional[str]
@@ -106,10 +107,12 @@ class Estimator(BaseEstimator):
     @property
     def settings_(self) -> dict:
         """All settings of the trained model, with what training chose."""
-        pointer = self._c("get_settings")(self._fitted())
-        return dict(Settings.of(pointer, self))
+        return dict(Settings.of(self._model_settings(), self))
 
     # ---- the model ----
+
+    def _model_settings(self):
+        return self._c("get_settings")(self._fitted())
 
     def _c(self, verb):
         return getattr(lib, f"basin_{self._prefix}_{verb}")
@@ -181,7 +184,7 @@ class Estimator(BaseEstimator):
     def _open(self, path):
         model = ffi.new(f"basin_{self._prefix}_model **")
         with self._backend().lock:
-            check(self._c("open"), model, path_of(path), self._backend().pointer)
+            check(self._c("open"), model, *self._kind, path_of(path), self._backend().pointer)
         self._own_model(model[0])
         self._opened()
 

@@ -93,7 +93,7 @@ class AnomalyDetector(ClassifierMixin, Estimator):
     (200, 2)
     """
 
-    _task = _prefix = "anomaly"
+    _task, _prefix, _kind = "anomaly", "nodes", (b"anomaly",)
     _own = {"validation": None, "anomalous": None}
     validation: Optional[float]
     anomalous: Any
@@ -123,11 +123,14 @@ class AnomalyDetector(ClassifierMixin, Estimator):
             name = type(self).__name__
             raise BasinError(f"{name} requires y to be passed, but the target y is None")
         data = sized(
-            "basin_anomaly_data", network=network, validation=share_of_nodes(self.validation)
+            "basin_nodes_data", network=network, validation=share_of_nodes(self.validation)
         )
         self._train(self._settings(), data)
         self._describe()
         return self
+
+    def _model_settings(self):
+        return lib.basin_nodes_get_info(self._fitted()).settings
 
     def _opened(self):
         self.classes_ = numpy.array([0, 1])
@@ -143,7 +146,7 @@ class AnomalyDetector(ClassifierMixin, Estimator):
                 self.feature_names_in_ = numpy.array(schema.names, dtype=object)
 
     def _schema(self):
-        pointer = lib.basin_anomaly_get_schema(self._fitted())
+        pointer = lib.basin_nodes_get_info(self._fitted()).schema
         return Schema(pointer) if pointer else None
 
     def __sklearn_tags__(self):
@@ -156,7 +159,7 @@ class AnomalyDetector(ClassifierMixin, Estimator):
     @property
     def threshold_(self) -> float:
         """The probability above which a node counts as anomalous; validation chose it."""
-        return lib.basin_anomaly_threshold(self._fitted())
+        return lib.basin_nodes_get_info(self._fitted()).threshold
 
     def predict_proba(self, X: Any, *, edges: Any = None) -> numpy.ndarray:  # noqa: N803
         """[N, 2]: the probability of each node to be normal, and anomalous."""
@@ -183,8 +186,9 @@ class AnomalyDetector(ClassifierMixin, Estimator):
         probability = self._score(network)
         result = ffi.new("basin_score *")
         check(
-            lib.basin_anomaly_measure, result, ffi.from_buffer("double[]", probability), network,
-            ffi.from_buffer("uint8_t[]", part), lib.BASIN_PART_TEST, self.threshold_,
+            lib.basin_nodes_measure, result, ffi.from_buffer("double[]", probability),
+            self._fitted(), network, ffi.from_buffer("uint8_t[]", part), lib.BASIN_PART_TEST,
+            self.threshold_,
         )  # fmt: skip
         return score_of(result)
 
@@ -197,10 +201,10 @@ class AnomalyDetector(ClassifierMixin, Estimator):
         or the label of a row of a pandas table."""
         given = self._given(X, edges)
         node, network = given.number_of(node), self._build(given)
-        result = ffi.new("basin_anomaly_explanation **")
+        result = ffi.new("basin_nodes_explanation **")
         with self._backend().lock:
-            check(lib.basin_anomaly_explain, result, self._fitted(), network, node, ffi.NULL)
-        explanation = owned(result[0], lib.basin_anomaly_explanation_free)
+            check(lib.basin_nodes_explain, result, self._fitted(), network, [node], 1, ffi.NULL)
+        explanation = owned(result[0], lib.basin_nodes_explanation_free)
         return _explanation(explanation, _names(network))
 
     def plot_curves(self, X: Any, y: Any = None, *, edges: Any = None, ax: Any = None) -> "Figure":  # noqa: N803, E501
@@ -233,13 +237,13 @@ class AnomalyDetector(ClassifierMixin, Estimator):
 
     def _build(self, given):
         """The library's network, read as the one that was trained on."""
-        return given.build(lib.basin_anomaly_get_schema(self._fitted()))
+        return given.build(lib.basin_nodes_get_info(self._fitted()).schema)
 
     def _score(self, network):
         probability = numpy.empty(view_of(network).nodes)
         with self._backend().lock:
             check(
-                lib.basin_anomaly_score, ffi.from_buffer("double[]", probability), self._fitted(),
+                lib.basin_nodes_score, ffi.from_buffer("double[]", probability), self._fitted(),
                 network, ffi.NULL,
             )  # fmt: skip
         return probability

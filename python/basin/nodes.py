@@ -46,7 +46,7 @@ class NodeClassifier(ClassifierMixin, Estimator):
     ['high', 'low']
     """
 
-    _task = _prefix = "node"
+    _task, _prefix, _kind = "node", "nodes", (b"node",)
     _own = {"validation": None}
     validation: Optional[float]
 
@@ -62,7 +62,7 @@ class NodeClassifier(ClassifierMixin, Estimator):
         network, values = _labelled(X, edges, y)
         if network_labels(network) is None:
             raise BasinError(f"{type(self).__name__} requires y to be passed: labels of nodes")
-        data = sized("basin_node_data", network=network, validation=share_of_nodes(self.validation))
+        data = sized("basin_nodes_data", network=network, validation=share_of_nodes(self.validation))
         self._train(self._settings(), data)
         self.n_features_in_ = view_of(network).features
         self._opened()
@@ -73,7 +73,11 @@ class NodeClassifier(ClassifierMixin, Estimator):
 
     def _names(self):
         model = self._fitted()
-        return [text(lib.basin_node_class(model, c)) for c in range(lib.basin_node_classes(model))]
+        info = lib.basin_nodes_get_info(model)
+        return [text(lib.basin_nodes_class(model, c)) for c in range(info.classes)]
+
+    def _model_settings(self):
+        return lib.basin_nodes_get_info(self._fitted()).settings
 
     def _opened(self):
         names = self._names()
@@ -83,7 +87,7 @@ class NodeClassifier(ClassifierMixin, Estimator):
     def predict_proba(self, X: Any, *, edges: Any = None) -> numpy.ndarray:  # noqa: N803
         """[N, C]: the probability of each node to be of each of `classes_`."""
         given = _given(X, edges)
-        network = given.build(lib.basin_node_get_schema(self._fitted()))
+        network = given.build(lib.basin_nodes_get_info(self._fitted()).schema)
         return self._predict(network)[getattr(given, "rows", slice(None))]
 
     def predict(self, X: Any, *, edges: Any = None) -> numpy.ndarray:  # noqa: N803
@@ -93,15 +97,15 @@ class NodeClassifier(ClassifierMixin, Estimator):
 
     def measure(self, X: Any, y: Any = None, *, edges: Any = None) -> dict[str, float]:  # noqa: N803
         """ "accuracy", "macro_f1", "auroc" and "loss" over the nodes with a label."""
-        network, _ = _labelled(X, edges, y, lib.basin_node_get_schema(self._fitted()))
+        network, _ = _labelled(X, edges, y, lib.basin_nodes_get_info(self._fitted()).schema)
         if network_labels(network) is None:
             raise BasinError("no labels to measure with: give y")
         labels = network_labels(network)
         part = numpy.where(labels >= 0, lib.BASIN_PART_TEST, lib.BASIN_PART_NONE).astype("u1")
         probability, result = self._predict(network), ffi.new("basin_score *")
         check(
-            lib.basin_node_measure, result, ffi.from_buffer("double[]", probability),
-            self._fitted(), network, ffi.from_buffer("uint8_t[]", part), lib.BASIN_PART_TEST,
+            lib.basin_nodes_measure, result, ffi.from_buffer("double[]", probability),
+            self._fitted(), network, ffi.from_buffer("uint8_t[]", part), lib.BASIN_PART_TEST, 0.0,
         )  # fmt: skip
         return score_of(result)
 
@@ -112,17 +116,18 @@ class NodeClassifier(ClassifierMixin, Estimator):
     def explain(self, X: Any, node: int, *, edges: Any = None, of: Any = None) -> dict[str, Any]:  # noqa: N803, E501
         """Why a node is of class `of`, by default the one that is predicted: a dict with node,
         class, probability, neighbours and features."""
-        network = _given(X, edges).build(lib.basin_node_get_schema(self._fitted()))
+        network = _given(X, edges).build(lib.basin_nodes_get_info(self._fitted()).schema)
         if of is None:
             number = int(self._predict(network)[node].argmax())
         elif of in self.classes_:
             number = int(numpy.flatnonzero(self.classes_ == of)[0])
         else:
             raise BasinError(f"of {of!r}, wanted one of {self.classes_.tolist()}")
-        result = ffi.new("basin_node_explanation **")
+        result = ffi.new("basin_nodes_explanation **")
         with self._backend().lock:
-            check(lib.basin_node_explain, result, self._fitted(), network, node, number, ffi.NULL)
-        e = owned(result[0], lib.basin_node_explanation_free)
+            work = sized("basin_nodes_work", number=number)
+            check(lib.basin_nodes_explain, result, self._fitted(), network, [node], 1, work)
+        e = owned(result[0], lib.basin_nodes_explanation_free)
         return {
             "node": e.node,
             "class": self.classes_[number],
@@ -132,11 +137,11 @@ class NodeClassifier(ClassifierMixin, Estimator):
         }
 
     def _predict(self, network):
-        classes = lib.basin_node_classes(self._fitted())
+        classes = lib.basin_nodes_get_info(self._fitted()).classes
         probability = numpy.empty((view_of(network).nodes, classes))
         with self._backend().lock:
             check(
-                lib.basin_node_predict, ffi.from_buffer("double[]", probability), self._fitted(),
+                lib.basin_nodes_score, ffi.from_buffer("double[]", probability), self._fitted(),
                 network, ffi.NULL,
             )  # fmt: skip
         return probability

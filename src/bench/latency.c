@@ -8,9 +8,9 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "basin/random.h"
-#include "basin/tasks/anomaly.h"
 #include "basin/tasks/graphs.h"
 #include "basin/tasks/image.h"
+#include "basin/tasks/nodes.h"
 #include "data/network/network.h"
 
 enum { MOLECULES = 64, LEAST_ATOMS = 10, ATOMS = 40, SIDE = 28, PICTURES = 16 };
@@ -21,7 +21,7 @@ typedef struct subject {
     uint64_t seed;
     basin_image_model *image;
     basin_picture picture[PICTURES];
-    basin_anomaly_model *anomaly;
+    basin_nodes_model *anomaly;
     basin_network *network;
     basin_graphs_model *graphs;
     basin_graphset set;
@@ -88,10 +88,10 @@ static basin_status make_anomaly(subject *s, basin_error *error) {
     basin_status status = basin_fraud_like(&spec, "amazon", 0.05, error);
     if (!status) status = basin_network_make_fraud(&s->network, &spec, error);
     if (!status) status = settings_of(&settings, "anomaly", NULL, given, error);
-    basin_anomaly_data data = {.size = sizeof data, .network = s->network};
+    basin_nodes_data data = {.network = s->network};
     basin_training training = {.size = sizeof training, .backend = s->backend};
     if (!status)
-        status = basin_anomaly_train(&s->anomaly, &outcome, settings, &data, &training, error);
+        status = basin_nodes_train(&s->anomaly, &outcome, settings, &data, &training, error);
     basin_settings_free(settings);
     return status;
 }
@@ -106,7 +106,7 @@ static basin_status ask_anomaly(subject *s, int64_t i, basin_error *error) {
     double *probability = status ? NULL : basin_array_new((size_t)near->nodes, sizeof(double));
     if (!status && !probability)
         status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for scores");
-    if (!status) status = basin_anomaly_score(probability, s->anomaly, near, NULL, error);
+    if (!status) status = basin_nodes_score(probability, s->anomaly, near, NULL, error);
     free(probability);
     basin_network_free(near);
     return status;
@@ -185,7 +185,7 @@ static basin_status time_calls(basin_latency *result, step *ask, subject *s, int
 static void close_all(subject *s) {
     basin_image_close(s->image);
     for (int i = 0; i < PICTURES; i++) basin_picture_free(&s->picture[i]);
-    basin_anomaly_close(s->anomaly);
+    basin_nodes_close(s->anomaly);
     basin_network_free(s->network);
     basin_graphs_close(s->graphs);
     basin_graphset_free(&s->set);

@@ -15,31 +15,30 @@
 
 basin_status basin_goal_check(const char *goal, basin_error *error) {
     double none;
-    return goal ? basin_anomaly_threshold_for(&none, NULL, goal, NULL, 0, error) : BASIN_OK;
+    return goal ? basin_nodes_threshold_for(&none, NULL, goal, NULL, 0, error) : BASIN_OK;
 }
 
 basin_status basin_nodes_model_open(basin_nodes_use *use, const char *model,
                                     const basin_nodes_where *where, basin_error *error) {
     BASIN_TRY(basin_session_open(&use->session, where->compute, where->quiet, error));
-    use->work = (basin_anomaly_work){.size = sizeof use->work,
-                                     .watch = &use->session.watch.watch,
-                                     .memory = (size_t)(where->memory * (double)(1 << 30))};
+    use->work = (basin_nodes_work){.watch = &use->session.watch.watch,
+                                   .memory = (size_t)(where->memory * (double)(1 << 30))};
     if (!model) return BASIN_OK;
-    return (where->classes ? basin_node_open : basin_anomaly_open)(&use->model, model,
-                                                                   use->session.backend, error);
+    return basin_nodes_open(&use->model, where->classes ? "node" : "anomaly", model,
+                            use->session.backend, error);
 }
 
 basin_status basin_nodes_use_open(basin_nodes_use *use, const char *model, int paths, char **path,
                                   const basin_nodes_where *where, basin_error *error) {
     BASIN_TRY(basin_nodes_model_open(use, model, where, error));
     return basin_network_flags_open(&use->network, where->data,
-                                    use->model ? basin_anomaly_get_schema(use->model) : NULL,
+                                    use->model ? basin_nodes_get_info(use->model)->schema : NULL,
                                     where->memory, paths, path, where->quiet, error);
 }
 
 void basin_nodes_use_close(basin_nodes_use *use) {
     basin_network_free(use->network);
-    basin_anomaly_close(use->model);
+    basin_nodes_close(use->model);
     basin_session_close(&use->session);
 }
 
@@ -73,13 +72,13 @@ const char *basin_story_label(const basin_story *s, int64_t node, char text[BASI
 }
 
 static void put_neighbours(basin_record *r, const basin_story *s) {
-    const basin_anomaly_explanation *e = s->e;
+    const basin_nodes_explanation *e = s->e;
     char id[BASIN_NODE_TEXT], label[BASIN_NODE_TEXT], title[100];
     snprintf(title, sizeof title,
              "neighbours that move its logit most (of %lld):", (long long)e->neighbours);
     basin_record_table(r, "neighbours", title);
     for (int64_t i = 0; i < basin_int_min(e->neighbours, s->neighbours); i++) {
-        const basin_anomaly_neighbour *n = &e->neighbour[i];
+        const basin_nodes_neighbour *n = &e->neighbour[i];
         basin_record_row(r);
         basin_record_text(r, "node", basin_network_id(s->network, n->node, id));
         basin_record_number(r, "moves|moves by", "%+.4f", n->push);
@@ -102,9 +101,9 @@ static void put_features(basin_record *r, const basin_story *s) {
              s->e->typical_logit, s->e->logit);
     basin_record_table(r, "features", title);
     for (int64_t i = 0; i < basin_int_min(s->e->features, s->features); i++) {
-        const basin_anomaly_feature *f = &s->e->feature[i];
+        const basin_nodes_feature *f = &s->e->feature[i];
         basin_record_row(r);
-        basin_record_text(r, "feature", basin_anomaly_reason_name(name, s->network, f));
+        basin_record_text(r, "feature", basin_nodes_reason_name(name, s->network, f));
         basin_record_integer(r, ".column", f->column);
         basin_record_integer(r, ".hop", f->hop);
         basin_record_number(r, "moves|moves by", "%+.4f", f->share);
@@ -121,7 +120,7 @@ static void put_features(basin_record *r, const basin_story *s) {
 }
 
 void basin_record_story(basin_record *r, const basin_story *story) {
-    const basin_anomaly_explanation *e = story->e;
+    const basin_nodes_explanation *e = story->e;
     double through = 0;
     for (int64_t i = 0; i < e->neighbours; i++) through += e->neighbour[i].push;
     basin_record_number(r, ".logit", "%g", e->logit);
@@ -179,12 +178,12 @@ static const basin_option node_table[] = {
 typedef struct explaining {
     const explain_options *o;
     basin_nodes_use use;
-    basin_anomaly_explanation *e;
+    basin_nodes_explanation *e;
     int64_t number; /* of the class; -1: of a detector */
     basin_story story;
 } explaining;
 
-static void put_energy(basin_record *r, const basin_anomaly_explanation *e) {
+static void put_energy(basin_record *r, const basin_nodes_explanation *e) {
     if (!e->has_energy) return;
     basin_record_object(r, "energy");
     basin_record_number(r, "total", "%.4g", e->energy);
@@ -198,10 +197,10 @@ static void put_energy(basin_record *r, const basin_anomaly_explanation *e) {
 
 static void put_explanation(basin_record *r, const void *context) {
     const explaining *x = context;
-    const basin_anomaly_explanation *e = x->e;
+    const basin_nodes_explanation *e = x->e;
     char id[BASIN_NODE_TEXT], label[BASIN_NODE_TEXT];
     basin_record_text(r, "node", basin_network_id(x->use.network, e->node, id));
-    if (x->number >= 0) basin_record_text(r, "class", basin_node_class(x->use.model, x->number));
+    if (x->number >= 0) basin_record_text(r, "class", basin_nodes_class(x->use.model, x->number));
     basin_record_number(r, "probability", "%.4f", e->probability);
     if (x->number < 0) {
         basin_record_number(r, "threshold", "%.4f", e->threshold);
@@ -222,7 +221,7 @@ static void put_explanation(basin_record *r, const void *context) {
 enum { RAYS = 20 };
 
 /* The neighbour of the n-th most attention; equal ones in their order. */
-static const basin_anomaly_neighbour *most_attended(const basin_anomaly_explanation *e, int n) {
+static const basin_nodes_neighbour *most_attended(const basin_nodes_explanation *e, int n) {
     for (int64_t i = 0; i < e->neighbours; i++) {
         int before = 0;
         for (int64_t k = 0; k < e->neighbours && before <= n; k++)
@@ -234,16 +233,16 @@ static const basin_anomaly_neighbour *most_attended(const basin_anomaly_explanat
 }
 
 /* Why there is no picture. */
-static const char *why_none(const basin_anomaly_explanation *e, const basin_anomaly_model *model) {
+static const char *why_none(const basin_nodes_explanation *e, const basin_nodes_model *model) {
     if (e->nearby) return "does not fit into the memory allowed";
-    return basin_anomaly_share(model) > 0
+    return basin_nodes_get_info(model)->share > 0
                ? "this model does not have"
                : "has no share in this detector, whose trees decide alone";
 }
 
-static basin_status draw(const basin_story *s, const basin_anomaly_model *model, const char *path,
+static basin_status draw(const basin_story *s, const basin_nodes_model *model, const char *path,
                          basin_error *error) {
-    const basin_anomaly_explanation *e = s->e;
+    const basin_nodes_explanation *e = s->e;
     char id[RAYS + 1][BASIN_NODE_TEXT], title[200], subtitle[200];
     basin_star_ray ray[RAYS];
     int rays = 0;
@@ -253,7 +252,7 @@ static basin_status draw(const basin_story *s, const basin_anomaly_model *model,
                           "neighbours are listed",
                           path, why_none(e, model));
     for (; rays < RAYS && rays < e->neighbours; rays++) {
-        const basin_anomaly_neighbour *n = most_attended(e, rays);
+        const basin_nodes_neighbour *n = most_attended(e, rays);
         ray[rays] = (basin_star_ray){basin_network_id(s->network, n->node, id[rays]), n->share,
                                      n->probability};
     }
@@ -280,20 +279,20 @@ static basin_status draw(const basin_story *s, const basin_anomaly_model *model,
 
 /* The number of the class of that name. */
 static basin_status find_class(explaining *x, basin_error *error) {
-    int64_t C = basin_node_classes(x->use.model);
+    int64_t C = basin_nodes_get_info(x->use.model)->classes;
     for (x->number = 0; x->number < C; x->number++)
-        if (!strcmp(basin_node_class(x->use.model, x->number), x->o->of)) return BASIN_OK;
+        if (!strcmp(basin_nodes_class(x->use.model, x->number), x->o->of)) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE,
                       "--class '%.60s' is not one of the model's %lld, the first of which is '%s'",
-                      x->o->of, (long long)C, basin_node_class(x->use.model, 0));
+                      x->o->of, (long long)C, basin_nodes_class(x->use.model, 0));
 }
 
 /* The class of the highest probability. */
 static basin_status predicted_class(explaining *x, int64_t node, basin_error *error) {
-    int64_t C = basin_node_classes(x->use.model);
+    int64_t C = basin_nodes_get_info(x->use.model)->classes;
     BASIN_FREE_AT_EXIT double *p = NULL;
     BASIN_TRY(BASIN_NEW(&p, x->use.network->nodes * C, "probabilities", error));
-    BASIN_TRY(basin_node_predict(p, x->use.model, x->use.network, &x->use.work, error));
+    BASIN_TRY(basin_nodes_score(p, x->use.model, x->use.network, &x->use.work, error));
     x->number = 0;
     for (int64_t c = 1; c < C; c++)
         if (p[node * C + c] > p[node * C + x->number]) x->number = c;
@@ -318,13 +317,12 @@ static basin_status explain(explaining *x, bool classes, int operands, char **op
     BASIN_TRY(find_node(&node, u->network, operand[1], error));
     x->number = -1;
     if (classes) BASIN_TRY(o->of ? find_class(x, error) : predicted_class(x, node, error));
-    BASIN_TRY(
-        classes ? basin_node_explain(&x->e, u->model, u->network, node, x->number, &u->work, error)
-                : basin_anomaly_explain(&x->e, u->model, u->network, node, &u->work, error));
+    if (classes) u->work.number = x->number;
+    BASIN_TRY(basin_nodes_explain(&x->e, u->model, u->network, &node, 1, &u->work, error));
     basin_cli_watch_end(&u->session.watch);
     x->story = (basin_story){.e = x->e,
                              .network = u->network,
-                             .schema = basin_anomaly_get_schema(u->model),
+                             .schema = basin_nodes_get_info(u->model)->schema,
                              .neighbours = o->neighbours,
                              .features = o->features,
                              .classes = classes};
@@ -336,7 +334,7 @@ static basin_status run_explain(const void *values, bool classes, int operands, 
                                 basin_error *error) {
     explaining x = {.o = values};
     basin_status status = explain(&x, classes, operands, operand, error);
-    basin_anomaly_explanation_free(x.e);
+    basin_nodes_explanation_free(x.e);
     basin_nodes_use_close(&x.use);
     return status;
 }
@@ -412,10 +410,10 @@ static const basin_option report_table[] = {
 };
 
 /* Labelled nodes that took no part in training; free them. */
-static basin_status find_unseen(uint8_t **part, const basin_anomaly_model *model,
+static basin_status find_unseen(uint8_t **part, const basin_nodes_model *model,
                                 const basin_network *network, basin_error *error) {
     BASIN_TRY(BASIN_NEW(part, network->nodes, "a report", error));
-    BASIN_TRY(basin_anomaly_seen(*part, model, network, error));
+    BASIN_TRY(basin_nodes_seen(*part, model, network, error));
     for (int64_t i = 0; i < network->nodes; i++)
         (*part)[i] = (*part)[i] ? BASIN_PART_NONE : BASIN_PART_TEST;
     return BASIN_OK;
@@ -428,14 +426,13 @@ static basin_status report(const report_options *o, basin_nodes_use *use, char *
     struct stat file;
     BASIN_TRY(basin_nodes_use_open(use, operand[0], operands - 1, operand + 1, &where, error));
     if (o->unseen) BASIN_TRY(find_unseen(&part, use->model, use->network, error));
-    basin_anomaly_reporting reporting = {.size = sizeof reporting,
-                                         .model = operand[0],
-                                         .part = part,
-                                         .alerts = o->top,
-                                         .reasons = o->reasons,
-                                         .work = &use->work};
-    BASIN_TRY(basin_anomaly_report(o->json ? NULL : o->output, use->model, use->network, &reporting,
-                                   error));
+    basin_nodes_reporting reporting = {.model = operand[0],
+                                       .part = part,
+                                       .alerts = o->top,
+                                       .reasons = o->reasons,
+                                       .work = &use->work};
+    BASIN_TRY(basin_nodes_report(o->json ? NULL : o->output, use->model, use->network, &reporting,
+                                 error));
     basin_cli_watch_end(&use->session.watch);
     if (o->json) return BASIN_OK;
     double bytes = stat(o->output, &file) == 0 ? (double)file.st_size : 0;

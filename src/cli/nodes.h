@@ -3,7 +3,7 @@
 #ifndef BASIN_CLI_NODES_H
 #define BASIN_CLI_NODES_H
 
-#include "basin/tasks/node.h"
+#include "basin/tasks/nodes.h"
 #include "cli/command.h"
 #include "cli/network.h"
 #include "cli/record.h"
@@ -20,9 +20,9 @@ basin_status basin_goal_check(const char *goal, basin_error *error);
 /* A model with the network that it is used on. */
 typedef struct basin_nodes_use {
     basin_session session;
-    basin_anomaly_model *model;
+    basin_nodes_model *model;
     basin_network *network;
-    basin_anomaly_work work;
+    basin_nodes_work work;
 } basin_nodes_use;
 
 typedef struct basin_nodes_where {
@@ -45,7 +45,7 @@ void basin_record_reliability(basin_record *r, const basin_reliability *reliabil
                               const char *title);
 /* What moves the score of a node, or the odds of its class: at most so many of each. */
 typedef struct basin_story {
-    const basin_anomaly_explanation *e;
+    const basin_nodes_explanation *e;
     const basin_network *network;
     const basin_schema *schema;
     int64_t neighbours, features;
@@ -79,7 +79,7 @@ void basin_scores_put(basin_record *r, const basin_network *network, const uint8
 
 /* What `basin anomaly eval` does with --model, a saved model judged by labels (a back-test), and
  * with --unsupervised: what was found without labels, judged by them. */
-basin_status basin_nodes_backtest(const basin_nodes_eval_options *options, int operands,
-                                  char **operand, basin_error *error);
+basin_status basin_cli_backtest(const basin_nodes_eval_options *options, int operands,
+                                char **operand, basin_error *error);
 
 #endif

@@ -14,7 +14,7 @@ typedef struct job {
     uint8_t *part, *seen; /* [N] */
     const char *judged;   /* what was judged, in words */
     int64_t left_out;     /* because they were seen */
-    basin_anomaly_figures figures;
+    basin_nodes_figures figures;
 } job;
 
 /* What has no effect beside a model and is no option of the table; NULL: nothing. */
@@ -50,7 +50,7 @@ static basin_status choose_nodes(job *j, basin_error *error) {
         j->part[i] = n->label && n->label[i] >= 0 ? BASIN_PART_TEST : BASIN_PART_NONE;
     if (part) BASIN_TRY(take_masks(j, part, error));
     if (!j->o->unseen) return BASIN_OK;
-    BASIN_TRY(basin_anomaly_seen(j->seen, j->use.model, n, error));
+    BASIN_TRY(basin_nodes_seen(j->seen, j->use.model, n, error));
     for (int64_t i = 0; i < n->nodes; i++)
         if (j->seen[i] && j->part[i]) {
             j->part[i] = BASIN_PART_NONE;
@@ -62,7 +62,7 @@ static basin_status choose_nodes(job *j, basin_error *error) {
 /* ---- printing ---- */
 
 static void note_seen(basin_record *r, const job *j) {
-    const basin_anomaly_figures *f = &j->figures;
+    const basin_nodes_figures *f = &j->figures;
     if (j->o->unseen)
         basin_record_note(r, "%lld that took part in training are left out",
                           (long long)j->left_out);
@@ -78,7 +78,7 @@ static void note_seen(basin_record *r, const job *j) {
         basin_record_note(r, "none of them took part in training");
 }
 
-static void put_budgets(basin_record *r, const basin_anomaly_figures *f) {
+static void put_budgets(basin_record *r, const basin_nodes_figures *f) {
     basin_record_table(r, "budgets", NULL);
     for (int i = 0; i < f->budgets; i++) {
         basin_record_row(r);
@@ -90,7 +90,7 @@ static void put_budgets(basin_record *r, const basin_anomaly_figures *f) {
     basin_record_end(r);
 }
 
-static void put_figures(basin_record *r, const basin_anomaly_figures *f, bool probable) {
+static void put_figures(basin_record *r, const basin_nodes_figures *f, bool probable) {
     const struct {
         const char *name;
         double value;
@@ -110,8 +110,8 @@ static void put_figures(basin_record *r, const basin_anomaly_figures *f, bool pr
 
 static void put_result(basin_record *r, const void *context) {
     const job *j = context;
-    const basin_anomaly_figures *f = &j->figures;
-    const basin_anomaly_card *card = j->use.model ? basin_anomaly_get_card(j->use.model) : NULL;
+    const basin_nodes_figures *f = &j->figures;
+    const basin_nodes_card *card = j->use.model ? basin_nodes_get_info(j->use.model)->card : NULL;
     if (j->o->unsupervised) basin_record_note(r, "energies found without labels, judged by them");
     if (j->o->model) basin_record_text(r, "model", j->o->model);
     basin_record_text(r, "data", j->use.network->path);
@@ -139,9 +139,9 @@ static uint64_t seed_of(const basin_nodes_eval_options *o) {
 static basin_status find_probabilities(job *j, basin_error *error) {
     basin_nodes_use *u = &j->use;
     bool stopped;
-    if (u->model) return basin_anomaly_score(j->probability, u->model, u->network, &u->work, error);
-    BASIN_TRY(basin_anomaly_unsupervised(j->probability, &stopped, u->network, seed_of(j->o),
-                                         u->session.backend, &u->work, error));
+    if (u->model) return basin_nodes_score(j->probability, u->model, u->network, &u->work, error);
+    BASIN_TRY(basin_nodes_unsupervised(j->probability, &stopped, u->network, seed_of(j->o),
+                                       u->session.backend, &u->work, error));
     return stopped ? basin_fail(error, BASIN_BAD_VALUE, "stopped; nothing is kept") : BASIN_OK;
 }
 
@@ -164,20 +164,20 @@ static basin_status backtest(job *j, int operands, char **operand, basin_error *
     BASIN_TRY(choose_nodes(j, error));
     BASIN_TRY(find_probabilities(j, error));
     basin_cli_watch_end(&u->session.watch);
-    double threshold = u->model ? basin_anomaly_threshold(u->model) : 0;
+    double threshold = u->model ? basin_nodes_get_info(u->model)->threshold : 0;
     if (o->threshold_for)
-        BASIN_TRY(basin_anomaly_threshold_for(&threshold, u->model, o->threshold_for,
-                                              j->probability, u->network->nodes, error));
-    BASIN_TRY(basin_anomaly_backtest(&j->figures, u->model, u->network, j->probability, j->part,
-                                     BASIN_PART_TEST, threshold, error));
+        BASIN_TRY(basin_nodes_threshold_for(&threshold, u->model, o->threshold_for, j->probability,
+                                            u->network->nodes, error));
+    BASIN_TRY(basin_nodes_backtest(&j->figures, u->model, u->network, j->probability, j->part,
+                                   BASIN_PART_TEST, threshold, error));
     BASIN_TRY(BASIN_NEW(&j->rounded, u->network->nodes, "scores", error));
     for (int64_t i = 0; i < u->network->nodes; i++) j->rounded[i] = (float)j->probability[i];
     if (o->scores) BASIN_TRY(basin_record_write(o->scores, BASIN_FORM_CSV, put_scores, j, error));
     return basin_record_print(o->json, put_result, j, error);
 }
 
-basin_status basin_nodes_backtest(const basin_nodes_eval_options *options, int operands,
-                                  char **operand, basin_error *error) {
+basin_status basin_cli_backtest(const basin_nodes_eval_options *options, int operands,
+                                char **operand, basin_error *error) {
     job j = {.o = options};
     if (idle(options))
         return basin_usage(error, "%s has no effect with --%s", idle(options),

@@ -322,64 +322,64 @@ void basin_scores_put(basin_record *r, const basin_network *network, const uint8
     }
 }
 
-static basin_status new_confusion(eval *b, const basin_node_model *model, basin_error *error) {
-    int64_t C = b->class_count = basin_node_classes(model);
+static basin_status new_confusion(eval *b, const basin_nodes_model *model, basin_error *error) {
+    int64_t C = b->class_count = basin_nodes_get_info(model)->classes;
     BASIN_TRY(BASIN_NEW(&b->class_name, C, "a table", error));
     for (int64_t c = 0; c < C; c++)
-        if (!(b->class_name[c] = basin_string_copy(basin_node_class(model, c))))
+        if (!(b->class_name[c] = basin_string_copy(basin_nodes_class(model, c))))
             return basin_fail_memory(error, "a table");
     return BASIN_NEW(&b->confusion, C * C, "a table", error);
 }
 
 /* A split may lack a class in training: then the tables do not fit, and its nodes are left out. */
-static basin_status add_confusion(eval *b, const basin_node_model *model, const double *probability,
-                                  basin_error *error) {
+static basin_status add_confusion(eval *b, const basin_nodes_model *model,
+                                  const double *probability, basin_error *error) {
     BASIN_FREE_AT_EXIT int64_t *own = NULL;
     if (!b->confusion) BASIN_TRY(new_confusion(b, model, error));
     int64_t C = b->class_count;
-    if (basin_node_classes(model) != C) return BASIN_OK;
+    if (basin_nodes_get_info(model)->classes != C) return BASIN_OK;
     BASIN_TRY(BASIN_NEW(&own, C * C, "a table", error));
-    BASIN_TRY(basin_node_confusion(own, probability, model, b->use.network, b->part,
-                                   BASIN_PART_TEST, error));
+    BASIN_TRY(basin_nodes_confusion(own, probability, model, b->use.network, b->part,
+                                    BASIN_PART_TEST, error));
     for (int64_t i = 0; i < C * C; i++) b->confusion[i] += own[i];
     return BASIN_OK;
 }
 
 /* Of the model in question, not of those beside it. */
-static basin_status keep(eval *b, const basin_anomaly_model *model, int64_t i, basin_error *error) {
-    b->parameters = basin_anomaly_parameters(model);
-    if (b->classes) return add_confusion(b, model, basin_node_probabilities(model), error);
-    snprintf(b->trained_on, sizeof b->trained_on, "%s", basin_anomaly_trained_on(model));
+static basin_status keep(eval *b, const basin_nodes_model *model, int64_t i, basin_error *error) {
+    b->parameters = basin_nodes_get_info(model)->parameters;
+    if (b->classes) return add_confusion(b, model, basin_nodes_get_info(model)->scores, error);
+    snprintf(b->trained_on, sizeof b->trained_on, "%s", basin_nodes_get_info(model)->trained_on);
     for (int which = 0; which < 2; which++) {
-        const basin_score *test = basin_anomaly_reached_alone(model, which, BASIN_PART_TEST);
-        const basin_score *seen = basin_anomaly_reached_alone(model, which, BASIN_PART_VAL);
+        const basin_score *test = basin_nodes_get_info(model)->alone[which][BASIN_PART_TEST];
+        const basin_score *seen = basin_nodes_get_info(model)->alone[which][BASIN_PART_VAL];
         if (test && seen) figures_of(b, TREES + which, i)->test = *test;
         if (test && seen) figures_of(b, TREES + which, i)->validation = *seen;
     }
-    figures_of(b, DETECTOR, i)->reliability = *basin_anomaly_reliability(model, BASIN_PART_TEST);
+    figures_of(b, DETECTOR, i)->reliability =
+        *basin_nodes_get_info(model)->reliability[BASIN_PART_TEST];
     for (int64_t n = 0, nodes = b->use.network->nodes; b->scores && n < nodes; n++)
-        b->scores[i * nodes + n] = (float)basin_anomaly_scores(model)[n];
+        b->scores[i * nodes + n] = (float)basin_nodes_get_info(model)->scores[n];
     return BASIN_OK;
 }
 
 /* The settings of a rival, or those of the options, with the seed. */
-static basin_status train_with(basin_anomaly_model **model, basin_outcome *outcome, eval *b,
+static basin_status train_with(basin_nodes_model **model, basin_outcome *outcome, eval *b,
                                basin_settings *settings, int64_t seed,
                                const basin_training *training, basin_error *error) {
     char text[32];
-    basin_anomaly_data data = {.size = sizeof data, .network = b->use.network, .part = b->part};
+    basin_nodes_data data = {.network = b->use.network, .part = b->part};
     snprintf(text, sizeof text, "%lld", (long long)seed);
     BASIN_TRY(basin_settings_set(settings, "seed", text, error));
-    return (b->classes ? basin_node_train : basin_anomaly_train)(model, outcome, settings, &data,
-                                                                 training, error);
+    return basin_nodes_train(model, outcome, settings, &data, training, error);
 }
 
-static basin_status train(basin_anomaly_model **model, basin_outcome *outcome, eval *b, int number,
+static basin_status train(basin_nodes_model **model, basin_outcome *outcome, eval *b, int number,
                           int64_t seed, const basin_training *training, basin_error *error) {
     basin_settings *settings;
     if (!b->classes && number >= PLAIN && number < b->first_rival)
-        return basin_anomaly_baseline(model, outcome, number - PLAIN, seed, b->use.network, b->part,
-                                      training, error);
+        return basin_nodes_baseline(model, outcome, number - PLAIN, seed, b->use.network, b->part,
+                                    training, error);
     if (number < b->first_rival)
         return train_with(model, outcome, b, b->o->settings, seed, training, error);
     BASIN_TRY(basin_settings_new(&settings, task_of(b), b->rival[number - b->first_rival], error));
@@ -388,17 +388,17 @@ static basin_status train(basin_anomaly_model **model, basin_outcome *outcome, e
     return status;
 }
 
-static basin_status take(eval *b, int number, int64_t i, const basin_anomaly_model *model,
+static basin_status take(eval *b, int number, int64_t i, const basin_nodes_model *model,
                          basin_error *error) {
     figures *f = figures_of(b, number, i);
-    const basin_score *validation = basin_anomaly_reached(model, BASIN_PART_VAL);
-    const basin_score *test = basin_anomaly_reached(model, BASIN_PART_TEST);
+    const basin_score *validation = basin_nodes_get_info(model)->reached[BASIN_PART_VAL];
+    const basin_score *test = basin_nodes_get_info(model)->reached[BASIN_PART_TEST];
     if (!validation || !test)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: no nodes for %s", b->use.network->path,
                           validation ? "test" : "validation");
     f->validation = *validation;
     f->test = *test;
-    if (!b->classes) f->threshold = basin_anomaly_threshold(model);
+    if (!b->classes) f->threshold = basin_nodes_get_info(model)->threshold;
     return number ? BASIN_OK : keep(b, model, i, error);
 }
 
@@ -408,13 +408,13 @@ static basin_status run_xgboost(eval *b, figures *f, int64_t seed, const basin_t
     const basin_network *n = b->use.network;
     BASIN_FREE_AT_EXIT double *probability = NULL;
     BASIN_TRY(BASIN_NEW(&probability, n->nodes, "scores", error));
-    BASIN_TRY(basin_anomaly_xgboost(probability, &f->epoch, seed, n, b->part, training, error));
+    BASIN_TRY(basin_nodes_xgboost(probability, &f->epoch, seed, n, b->part, training, error));
     BASIN_TRY(
-        basin_anomaly_choose_threshold(&f->threshold, probability, n, b->part, "smooth", error));
-    BASIN_TRY(basin_anomaly_measure(&f->validation, probability, n, b->part, BASIN_PART_VAL,
-                                    f->threshold, error));
-    return basin_anomaly_measure(&f->test, probability, n, b->part, BASIN_PART_TEST, f->threshold,
-                                 error);
+        basin_nodes_choose_threshold(&f->threshold, probability, n, b->part, "smooth", error));
+    BASIN_TRY(basin_nodes_measure(&f->validation, probability, NULL, n, b->part, BASIN_PART_VAL,
+                                  f->threshold, error));
+    return basin_nodes_measure(&f->test, probability, NULL, n, b->part, BASIN_PART_TEST,
+                               f->threshold, error);
 }
 
 static basin_status run_model(eval *b, int number, int64_t i, basin_error *error) {
@@ -424,7 +424,7 @@ static basin_status run_model(eval *b, int number, int64_t i, basin_error *error
                                .watch = &b->use.session.watch.watch,
                                .memory = b->use.work.memory};
     int64_t seed = b->seed + b->o->first + i;
-    basin_anomaly_model *model = NULL;
+    basin_nodes_model *model = NULL;
     basin_outcome outcome = {0};
     double began = basin_clock();
     clock_t busy = clock();
@@ -436,7 +436,7 @@ static basin_status run_model(eval *b, int number, int64_t i, basin_error *error
         b->stopped = outcome.stopped;
         f->epoch = outcome.best_epoch;
         if (!status && !b->stopped) status = take(b, number, i, model, error);
-        basin_anomaly_close(model);
+        basin_nodes_close(model);
     }
     f->seconds = basin_clock() - began;
     f->cpu = (double)(clock() - busy) / CLOCKS_PER_SEC;
@@ -466,7 +466,7 @@ static void note_split(const eval *b, int64_t i) {
 static const char *model_name(const eval *b, int model) {
     if (model >= b->first_rival) return b->rival[model - b->first_rival];
     if (b->classes) return b->o->model ? b->o->model : b->o->start.preset;
-    if (model >= PLAIN) return basin_anomaly_baseline_name(model - PLAIN);
+    if (model >= PLAIN) return basin_nodes_baseline_name(model - PLAIN);
     return model == DETECTOR ? b->title
            : model == TREES  ? "- its trees alone"
                              : "- its network alone";
@@ -736,7 +736,7 @@ static basin_status prepare(eval *b, basin_error *error) {
     if (!b->classes) note_ratio(b);
     BASIN_TRY(parse_rivals(b, o->rivals, error));
     if (!b->classes) BASIN_TRY(name_detector(b, error));
-    b->first_rival = b->classes ? 1 : PLAIN + BASIN_ANOMALY_BASELINES;
+    b->first_rival = b->classes ? 1 : PLAIN + BASIN_NODES_BASELINES;
     b->models = b->first_rival + b->rivals;
     BASIN_TRY(BASIN_NEW(&b->part, b->use.network->nodes, "an evaluation", error));
     BASIN_TRY(BASIN_NEW(&b->figures, b->models * b->runs, "an evaluation", error));
@@ -806,13 +806,13 @@ static basin_status measure(eval *b, basin_error *error) {
     BASIN_FREE_AT_EXIT double *probability = NULL;
     double began = basin_clock();
     clock_t busy = clock();
-    b->parameters = basin_node_parameters(u->model);
-    BASIN_TRY(BASIN_NEW(&probability, u->network->nodes * basin_node_classes(u->model),
+    b->parameters = basin_nodes_get_info(u->model)->parameters;
+    BASIN_TRY(BASIN_NEW(&probability, u->network->nodes * basin_nodes_get_info(u->model)->classes,
                         "probabilities", error));
-    BASIN_TRY(basin_node_predict(probability, u->model, u->network, &u->work, error));
+    BASIN_TRY(basin_nodes_score(probability, u->model, u->network, &u->work, error));
     BASIN_TRY(choose_nodes(b, error));
-    BASIN_TRY(basin_node_measure(&b->figures->test, probability, u->model, u->network, b->part,
-                                 BASIN_PART_TEST, error));
+    BASIN_TRY(basin_nodes_measure(&b->figures->test, probability, u->model, u->network, b->part,
+                                  BASIN_PART_TEST, 0, error));
     BASIN_TRY(add_confusion(b, u->model, probability, error));
     BASIN_TRY(check_classes(b, error));
     b->figures->seconds = basin_clock() - began;
@@ -852,7 +852,7 @@ BASIN_RUN(run_anomaly) {
     const options *o = values;
     static const char *const heard[] = {"seed", "facts", NULL};
     if (o->start.print_config) return basin_config_print(o->settings, NULL, error);
-    if (o->model || o->unsupervised) return basin_nodes_backtest(o, operands, operand, error);
+    if (o->model || o->unsupervised) return basin_cli_backtest(o, operands, operand, error);
     if (o->only_baselines && basin_training_settings_given(o->settings, &o->start, heard))
         return basin_usage(error, "a setting of the detector has no effect with --only-baselines");
     eval b = {.o = o};

@@ -77,8 +77,8 @@ static basin_status prepare(basin_train_job *job, basin_error *error) {
 /* Writes the model once more, with the threshold for the goal. */
 static basin_status choose_threshold(basin_train_job *job, basin_error *error) {
     const options *o = job->options;
-    basin_anomaly_model *model = job->model;
-    const double *probability = model ? basin_anomaly_scores(model) : NULL;
+    basin_nodes_model *model = job->model;
+    const double *probability = model ? basin_nodes_get_info(model)->scores : NULL;
     if (!o->threshold_for || job->o->start.print_config || job->outcome.stopped ||
         job->outcome.finished_before)
         return BASIN_OK;
@@ -87,71 +87,67 @@ static basin_status choose_threshold(basin_train_job *job, basin_error *error) {
                           o->threshold_for);
     double threshold;
     choice *chosen;
-    BASIN_TRY(basin_anomaly_threshold_for(&threshold, model, o->threshold_for, probability,
-                                          basin_anomaly_nodes(model), error));
+    BASIN_TRY(basin_nodes_threshold_for(&threshold, model, o->threshold_for, probability,
+                                        basin_nodes_get_info(model)->nodes, error));
     BASIN_TRY(BASIN_NEW(&chosen, 1, "a threshold", error));
-    *chosen = (choice){true, basin_anomaly_threshold(model)};
+    *chosen = (choice){true, basin_nodes_get_info(model)->threshold};
     job->more = chosen;
-    basin_anomaly_set_threshold(model, threshold);
+    basin_nodes_set_threshold(model, threshold);
     const char *output = job->o->training.output;
-    return output ? basin_anomaly_write(output, model, error) : BASIN_OK;
+    return output ? basin_nodes_write(output, model, error) : BASIN_OK;
 }
 
-static basin_status train_as(basin_train_job *job, bool classes, basin_error *error) {
+static basin_status train_node(basin_train_job *job, basin_error *error) {
     const options *o = job->options;
     basin_network_options how = basin_network_flags_options(&o->data, job->o->training.memory);
     double held = o->validation < 0 ? 0.2 : o->validation;
     how.split_train = o->ratio > 0 ? o->ratio : 1 - held;
     how.split_val = o->ratio > 0 ? (1 - o->ratio) / 3 : held;
-    basin_anomaly_data data = {.size = sizeof data,
-                               .path = (const char *const *)job->operand,
-                               .paths = job->operands,
-                               .options = &how,
-                               .masks = o->split >= 0 || how.split_time,
-                               .split = o->split >= 0 ? o->split : 0,
-                               .ratio = o->ratio,
-                               .validation = o->validation < 0   ? 0
-                                             : o->validation > 0 ? o->validation
-                                                                 : -1};
-    basin_anomaly_model *model = NULL;
-    basin_status status = (classes ? basin_node_train : basin_anomaly_train)(
-        &model, &job->outcome, job->o->settings, &data, &job->training, error);
+    basin_nodes_data data = {.path = (const char *const *)job->operand,
+                             .paths = job->operands,
+                             .options = &how,
+                             .masks = o->split >= 0 || how.split_time,
+                             .split = o->split >= 0 ? o->split : 0,
+                             .ratio = o->ratio,
+                             .validation = o->validation < 0   ? 0
+                                           : o->validation > 0 ? o->validation
+                                                               : -1};
+    basin_nodes_model *model = NULL;
+    basin_status status =
+        basin_nodes_train(&model, &job->outcome, job->o->settings, &data, &job->training, error);
     job->model = model;
     return status;
 }
 
 static basin_status train_anomaly(basin_train_job *job, basin_error *error) {
-    BASIN_TRY(train_as(job, false, error));
+    BASIN_TRY(train_node(job, error));
     return choose_threshold(job, error);
-}
-
-static basin_status train_node(basin_train_job *job, basin_error *error) {
-    return train_as(job, true, error);
 }
 
 /* There is no model where a run was stopped before its first step. */
 static int64_t count_nodes(const basin_train_job *job) {
-    return job->model ? basin_anomaly_nodes(job->model) : 0;
+    return job->model ? basin_nodes_get_info(job->model)->nodes : 0;
 }
 
 static void put_anomaly(basin_record *r, const basin_train_job *job) {
     const options *o = job->options;
-    const basin_anomaly_model *model = job->model;
+    const basin_nodes_model *model = job->model;
     const choice *chosen = job->more;
     if (!model) return;
-    basin_record_integer(r, "members", basin_anomaly_members(model));
-    basin_record_text(r, "trained_on", basin_anomaly_trained_on(model));
-    basin_record_number(r, "threshold", "%.4f", basin_anomaly_threshold(model));
-    basin_record_percent(r, "validation", basin_anomaly_reached(model, BASIN_PART_VAL));
-    basin_record_percent(r, "test", basin_anomaly_reached(model, BASIN_PART_TEST));
-    basin_record_number(r, "network_share", "%.2f", basin_anomaly_share(model));
+    basin_record_integer(r, "members", basin_nodes_get_info(model)->members);
+    basin_record_text(r, "trained_on", basin_nodes_get_info(model)->trained_on);
+    basin_record_number(r, "threshold", "%.4f", basin_nodes_get_info(model)->threshold);
+    basin_record_percent(r, "validation", basin_nodes_get_info(model)->reached[BASIN_PART_VAL]);
+    basin_record_percent(r, "test", basin_nodes_get_info(model)->reached[BASIN_PART_TEST]);
+    basin_record_number(r, "network_share", "%.2f", basin_nodes_get_info(model)->share);
     basin_record_percent(r, "validation_trees|trees alone",
-                         basin_anomaly_reached_alone(model, BASIN_ANOMALY_TREES, BASIN_PART_VAL));
+                         basin_nodes_get_info(model)->alone[BASIN_NODES_TREES][BASIN_PART_VAL]);
     basin_record_percent(r, "validation_network|network alone",
-                         basin_anomaly_reached_alone(model, BASIN_ANOMALY_NETWORK, BASIN_PART_VAL));
-    basin_record_text(r, "calibration", basin_anomaly_calibration(model));
-    const basin_reliability *test = basin_anomaly_reliability(model, BASIN_PART_TEST);
-    const basin_reliability *use = test ? test : basin_anomaly_reliability(model, BASIN_PART_VAL);
+                         basin_nodes_get_info(model)->alone[BASIN_NODES_NETWORK][BASIN_PART_VAL]);
+    basin_record_text(r, "calibration", basin_nodes_get_info(model)->calibration);
+    const basin_reliability *test = basin_nodes_get_info(model)->reliability[BASIN_PART_TEST];
+    const basin_reliability *use =
+        test ? test : basin_nodes_get_info(model)->reliability[BASIN_PART_VAL];
     if (use && (o->reliability || !basin_record_is_text(r)))
         basin_record_reliability(r, use,
                                  test ? "probabilities beside frequencies, test nodes:"
@@ -162,20 +158,20 @@ static void put_anomaly(basin_record *r, const basin_train_job *job) {
 }
 
 static void put_node(basin_record *r, const basin_train_job *job) {
-    const basin_node_model *model = job->model;
+    const basin_nodes_model *model = job->model;
     if (!model) return;
-    basin_record_integer(r, "members", basin_node_members(model));
+    basin_record_integer(r, "members", basin_nodes_get_info(model)->members);
     basin_record_list(r, "classes");
-    for (int64_t c = 0; c < basin_node_classes(model); c++)
-        basin_record_text(r, NULL, basin_node_class(model, c));
+    for (int64_t c = 0; c < basin_nodes_get_info(model)->classes; c++)
+        basin_record_text(r, NULL, basin_nodes_class(model, c));
     basin_record_end(r);
-    basin_record_text(r, "trained_on", basin_node_trained_on(model));
-    basin_record_percent(r, "validation", basin_node_reached(model, BASIN_PART_VAL));
-    basin_record_percent(r, "test", basin_node_reached(model, BASIN_PART_TEST));
+    basin_record_text(r, "trained_on", basin_nodes_get_info(model)->trained_on);
+    basin_record_percent(r, "validation", basin_nodes_get_info(model)->reached[BASIN_PART_VAL]);
+    basin_record_percent(r, "test", basin_nodes_get_info(model)->reached[BASIN_PART_TEST]);
 }
 
 static void close_model(basin_train_job *job) {
-    basin_anomaly_close(job->model);
+    basin_nodes_close(job->model);
     free(job->more);
 }
 

@@ -114,8 +114,8 @@ typedef struct job {
     place *list;                  /* [nodes] of a detector */
     int64_t count;                /* of the list, to print */
     double threshold;
-    basin_anomaly_drift drift;       /* without columns: not known */
-    basin_anomaly_explanation **why; /* [count] or NULL */
+    basin_nodes_drift drift;       /* without columns: not known */
+    basin_nodes_explanation **why; /* [count] or NULL */
 } job;
 
 /* ---- printing ---- */
@@ -125,14 +125,14 @@ static double rounded(const basin_record *r, double value) {
     return basin_record_form(r) == BASIN_FORM_JSON ? value : (double)(float)value;
 }
 
-static void put_drift(basin_record *r, const basin_anomaly_drift *d) {
+static void put_drift(basin_record *r, const basin_nodes_drift *d) {
     static const char *const level[] = {"little", "some", "large"};
     basin_record_object(r, "drift");
     basin_record_integer(r, "nodes", d->nodes);
     basin_record_flag(r, "too_few", d->few);
     basin_record_table(r, "columns", NULL);
     for (int64_t i = 0; i < d->columns; i++) {
-        const basin_anomaly_drift_column *c = &d->column[i];
+        const basin_nodes_drift_column *c = &d->column[i];
         basin_record_row(r);
         basin_record_text(r, "column", c->name);
         basin_record_number(r, "index", "%.2f", c->index);
@@ -147,8 +147,8 @@ static void put_drift(basin_record *r, const basin_anomaly_drift *d) {
 }
 
 /* Columns of CSV, an explanation of JSON. */
-static void put_reasons(basin_record *r, const job *j, const basin_anomaly_explanation *why) {
-    const basin_schema *schema = basin_anomaly_get_schema(j->use.model);
+static void put_reasons(basin_record *r, const job *j, const basin_nodes_explanation *why) {
+    const basin_schema *schema = basin_nodes_get_info(j->use.model)->schema;
     char text[BASIN_REASON_TEXT], key[40];
     if (basin_record_form(r) == BASIN_FORM_JSON) {
         basin_story story = {.e = why,
@@ -161,7 +161,7 @@ static void put_reasons(basin_record *r, const job *j, const basin_anomaly_expla
     }
     for (int k = 0; k < (int)j->o->reasons; k++) {
         snprintf(key, sizeof key, "reason_%d", k + 1);
-        basin_record_text(r, key, basin_anomaly_reason_print(text, why, j->network, schema, k));
+        basin_record_text(r, key, basin_nodes_reason_print(text, why, j->network, schema, k));
     }
 }
 
@@ -189,19 +189,19 @@ static void put_scores(basin_record *r, const void *context) {
 static void put_classes(basin_record *r, const job *j, int64_t node) {
     char id[BASIN_NODE_TEXT], key[300];
     const double *p = j->probability + node * j->columns;
-    const basin_node_model *model = j->use.model;
+    const basin_nodes_model *model = j->use.model;
     bool json = basin_record_form(r) == BASIN_FORM_JSON;
     int64_t best = 0;
     for (int64_t c = 1; c < j->columns; c++)
         if (p[c] > p[best]) best = c;
     basin_record_row(r);
     basin_record_text(r, "node", basin_network_id(j->network, node, id));
-    basin_record_text(r, "class", basin_node_class(model, best));
+    basin_record_text(r, "class", basin_nodes_class(model, best));
     basin_record_object(r, "probability");
     basin_record_data_keys(r, true);
     for (int64_t c = 0; c < j->columns; c++) {
-        snprintf(key, sizeof key, "p_%.290s", basin_node_class(model, c));
-        basin_record_number(r, json ? basin_node_class(model, c) : key, "%g", rounded(r, p[c]));
+        snprintf(key, sizeof key, "p_%.290s", basin_nodes_class(model, c));
+        basin_record_number(r, json ? basin_nodes_class(model, c) : key, "%g", rounded(r, p[c]));
     }
     basin_record_data_keys(r, false);
     basin_record_end(r);
@@ -227,12 +227,12 @@ static void put_predictions(basin_record *r, const void *context) {
 enum { NAMED = 3 };
 
 /* "amount 0.61, country 0.35": those of at least this level, or the first few of any. */
-static void list(char *text, size_t size, const basin_anomaly_drift *d, int level) {
+static void list(char *text, size_t size, const basin_nodes_drift *d, int level) {
     size_t used = 0;
     int shown = 0;
     *text = 0;
     for (int64_t i = 0; i < d->columns && shown < NAMED; i++) {
-        const basin_anomaly_drift_column *c = &d->column[i];
+        const basin_nodes_drift_column *c = &d->column[i];
         if (c->level < level) continue;
         used += (size_t)snprintf(text + used, size - used, "%s%.60s %.2f", shown ? ", " : "",
                                  c->name, c->index);
@@ -243,7 +243,7 @@ static void list(char *text, size_t size, const basin_anomaly_drift *d, int leve
 }
 
 /* One line on standard error: the worst columns by name. */
-static void note_drift(const basin_anomaly_drift *d) {
+static void note_drift(const basin_nodes_drift *d) {
     char text[300];
     list(text, sizeof text, d, d->large ? 2 : d->some ? 1 : 0);
     if (d->few)
@@ -265,7 +265,7 @@ static void note_drift(const basin_anomaly_drift *d) {
 /* Older models do not know of any. */
 static basin_status find_drift(job *j, basin_error *error) {
     basin_status status =
-        basin_anomaly_drift_measure(&j->drift, j->use.model, j->network, j->first, error);
+        basin_nodes_drift_measure(&j->drift, j->use.model, j->network, j->first, error);
     if (!status && !j->o->quiet) note_drift(&j->drift);
     return status == BASIN_UNSUPPORTED ? BASIN_OK : status;
 }
@@ -274,7 +274,7 @@ static basin_status find_drift(job *j, basin_error *error) {
 
 static basin_status open_network(basin_network **network, job *j, const basin_network_flags *data,
                                  int paths, char **path, bool quiet, basin_error *error) {
-    const basin_schema *schema = j->use.model ? basin_anomaly_get_schema(j->use.model) : NULL;
+    const basin_schema *schema = j->use.model ? basin_nodes_get_info(j->use.model)->schema : NULL;
     return basin_network_flags_open(network, data, schema, j->o->memory, paths, path, quiet, error);
 }
 
@@ -295,7 +295,7 @@ static basin_status open_graphs(job *j, int paths, char **path, basin_error *err
 /* Parts of the graph: those of a folder, or of what was opened. */
 static basin_status open_parts(job *j, const char *folder, basin_error *error) {
     char facts[32] = "";
-    const basin_settings *settings = basin_anomaly_get_settings(j->use.model);
+    const basin_settings *settings = basin_nodes_get_info(j->use.model)->settings;
     basin_settings_get(facts, sizeof facts, settings, "facts", NULL);
     BASIN_TRY(basin_cli_parts_open(&j->parts, &j->use.network, folder, &j->o->data, j->o->parts,
                                    facts, j->o->ranks, error));
@@ -333,7 +333,7 @@ static basin_status open_all(job *j, char **operand, int operands, basin_error *
     }
     j->use.work.parts = j->parts;
     j->nodes = j->network->nodes - j->first;
-    j->columns = j->classes ? basin_node_classes(j->use.model) : 1;
+    j->columns = j->classes ? basin_nodes_get_info(j->use.model)->classes : 1;
     return BASIN_NEW(&j->probability, j->network->nodes * j->columns, "probabilities", error);
 }
 
@@ -346,14 +346,15 @@ static basin_status explain(job *j, basin_error *error) {
     BASIN_TRY(BASIN_NEW(&node, j->count, "explanations", error));
     BASIN_TRY(BASIN_NEW(&j->why, j->count, "explanations", error));
     for (int64_t i = 0; i < j->count; i++) node[i] = j->list[i].node;
-    return basin_anomaly_explain_nodes(j->why, j->use.model, j->network, node, j->count,
-                                       j->probability, true, &j->use.work, error);
+    basin_nodes_work work = j->use.work;
+    work.probability = j->probability, work.brief = true;
+    return basin_nodes_explain(j->why, j->use.model, j->network, node, j->count, &work, error);
 }
 
 static basin_status find_unusual(job *j, basin_error *error) {
     bool stopped;
-    BASIN_TRY(basin_anomaly_unsupervised(j->probability, &stopped, j->network, (uint64_t)j->o->seed,
-                                         j->use.session.backend, &j->use.work, error));
+    BASIN_TRY(basin_nodes_unsupervised(j->probability, &stopped, j->network, (uint64_t)j->o->seed,
+                                       j->use.session.backend, &j->use.work, error));
     return stopped ? basin_fail(error, BASIN_BAD_VALUE, "stopped; nothing is kept") : BASIN_OK;
 }
 
@@ -363,16 +364,16 @@ static basin_print_form form_of(const options *o) {
 
 static basin_status score(job *j, char **operand, int operands, basin_error *error) {
     const options *o = j->o;
-    const basin_anomaly_model *model;
+    const basin_nodes_model *model;
     BASIN_TRY(basin_goal_check(o->threshold_for, error));
     BASIN_TRY(open_all(j, operand, operands, error));
     model = j->use.model;
-    BASIN_TRY(model ? basin_anomaly_score(j->probability, model, j->network, &j->use.work, error)
+    BASIN_TRY(model ? basin_nodes_score(j->probability, model, j->network, &j->use.work, error)
                     : find_unusual(j, error));
-    j->threshold = model ? basin_anomaly_threshold(model) : 0;
+    j->threshold = model ? basin_nodes_get_info(model)->threshold : 0;
     if (o->threshold_for)
-        BASIN_TRY(basin_anomaly_threshold_for(&j->threshold, model, o->threshold_for,
-                                              j->probability + j->first, j->nodes, error));
+        BASIN_TRY(basin_nodes_threshold_for(&j->threshold, model, o->threshold_for,
+                                            j->probability + j->first, j->nodes, error));
     if (basin_ranks_rank(o->ranks)) return BASIN_OK; /* the first prints */
     BASIN_TRY(BASIN_NEW(&j->list, j->nodes, "scores", error));
     j->count = rank(j->list, j->probability, j->first, j->network->nodes, o);
@@ -384,16 +385,16 @@ static basin_status score(job *j, char **operand, int operands, basin_error *err
 
 static basin_status predict(job *j, char **operand, int operands, basin_error *error) {
     BASIN_TRY(open_all(j, operand, operands, error));
-    BASIN_TRY(basin_node_predict(j->probability, j->use.model, j->network, &j->use.work, error));
+    BASIN_TRY(basin_nodes_score(j->probability, j->use.model, j->network, &j->use.work, error));
     basin_cli_watch_end(&j->use.session.watch);
     if (basin_ranks_rank(j->o->ranks)) return BASIN_OK; /* the first prints */
     return basin_record_write(j->o->output, form_of(j->o), put_predictions, j, error);
 }
 
 static void job_free(job *j) {
-    for (int64_t i = 0; i < j->count && j->why; i++) basin_anomaly_explanation_free(j->why[i]);
+    for (int64_t i = 0; i < j->count && j->why; i++) basin_nodes_explanation_free(j->why[i]);
     free(j->why);
-    basin_anomaly_drift_free(&j->drift);
+    basin_nodes_drift_free(&j->drift);
     basin_parts_close(j->parts);
     basin_nodes_use_close(&j->use);
     basin_network_free(j->base);

@@ -1,10 +1,9 @@
 /* The tasks by name, for those who ask for settings; see include/basin/tasks/settings.h. */
 #include <string.h>
 
-#include "task/anomaly/anomaly.h"
 #include "task/graphs/graphs.h"
 #include "task/image/image.h"
-#include "task/node/node.h"
+#include "task/nodes/nodes.h"
 #include "task/text/text.h"
 
 static const basin_task_settings *find(const char *task) {

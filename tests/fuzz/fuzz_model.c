@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "basin/tasks/anomaly.h"
 #include "basin/tasks/graphs.h"
 #include "basin/tasks/image.h"
+#include "basin/tasks/nodes.h"
 #include "data/network/network.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/memory_file.h"
@@ -26,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     basin_error error = {0};
     basin_image_model *image;
     basin_graphs_model *graph;
-    basin_anomaly_model *detector;
+    basin_nodes_model *detector;
     int fd = memory_file(path, data, size);
     basin_backend *backend = backend_new();
     basin_status status = basin_image_open(&image, path, backend, &error);
@@ -35,9 +35,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     status = basin_graphs_open(&graph, path, backend, &error);
     check(status, &error);
     if (!status) basin_graphs_close(graph);
-    status = basin_anomaly_open(&detector, path, backend, &error);
+    status = basin_nodes_open(&detector, "anomaly", path, backend, &error);
     check(status, &error);
-    if (!status) basin_anomaly_close(detector);
+    if (!status) basin_nodes_close(detector);
     basin_backend_close(backend);
     close(fd);
     return 0;

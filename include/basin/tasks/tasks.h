@@ -22,13 +22,12 @@
 #ifndef BASIN_TASKS_TASKS_H
 #define BASIN_TASKS_TASKS_H
 
-#include "basin/tasks/anomaly.h"
 #include "basin/tasks/graphs.h"
 #include "basin/tasks/graphset.h"
 #include "basin/tasks/image.h"
 #include "basin/tasks/models.h"
 #include "basin/tasks/network.h"
-#include "basin/tasks/node.h"
+#include "basin/tasks/nodes.h"
 #include "basin/tasks/picture.h"
 #include "basin/tasks/pictures.h"
 #include "basin/tasks/ranks.h"

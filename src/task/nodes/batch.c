@@ -1,0 +1,218 @@
+/* Sampled parts of a network; see batch.h. */
+#include "task/nodes/batch.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "basin/random.h"
+
+enum { STREAM_SUBGRAPH = 1 << 20, STREAM_TARGETS = 2 << 20, STREAM_WALK = 3 << 20 };
+
+static int64_t draws_of(double fraction, int64_t count) {
+    int64_t n = (int64_t)ceil(fraction * (double)count);
+    return n < 1 ? 1 : n < count ? n : count;
+}
+
+int64_t basin_nodes_batch_count(const basin_nodes_source *source) {
+    const basin_nodes_settings *r = source->inputs->settings;
+    if (!basin_choice_is(r->sampling, "neighbours")) return 1;
+    return (draws_of(r->fraction, source->train_count) + r->batch - 1) / r->batch;
+}
+
+int64_t basin_nodes_batch_nodes(const basin_nodes_source *source) {
+    const basin_nodes_settings *r = source->inputs->settings;
+    int64_t all = source->inputs->shape.nodes;
+    if (basin_choice_is(r->sampling, "full")) return all;
+    bool walk = basin_choice_is(r->sampling, "neighbours");
+    return draws_of(r->fraction, walk ? source->train_count : all);
+}
+
+/* The first `count` of a random order of 0 .. n - 1, for which only they are drawn: a partial
+ * Fisher-Yates over an array of all. */
+static int64_t *choose(int64_t n, int64_t count, uint64_t seed, uint64_t stream) {
+    int64_t *item = basin_array_new((size_t)n, sizeof *item);
+    basin_random random = basin_random_start(seed, stream, 0);
+    for (int64_t i = 0; i < n && item; i++) item[i] = i;
+    for (int64_t i = 0; i < count && item; i++) {
+        int64_t j = i + (int64_t)basin_random_below(&random, (uint64_t)(n - i)), keep = item[i];
+        item[i] = item[j];
+        item[j] = keep;
+    }
+    return item;
+}
+
+static basin_status draw_subgraph(basin_nodes_batch *b, const basin_nodes_source *s, uint64_t seed,
+                                  int64_t epoch, basin_error *error) {
+    const basin_node_inputs *inputs = s->inputs;
+    int64_t N = inputs->shape.nodes, n = draws_of(inputs->settings->fraction, N);
+    int64_t *node = choose(N, n, seed, STREAM_SUBGRAPH + (uint64_t)epoch);
+    if (!node) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a subgraph");
+    basin_status status = basin_network_induce(&b->network, inputs->network, node, n, error);
+    free(node);
+    b->targets = n;
+    return status;
+}
+
+/* How many nodes and walked edges there are at most. */
+static void bound_walk(int64_t *nodes, int64_t *edges, const int64_t *fanout, int steps,
+                       int64_t targets) {
+    int64_t level = targets;
+    *nodes = targets, *edges = 0;
+    for (int i = 0; i < steps; i++) {
+        level *= fanout[i];
+        *nodes += level;
+        *edges += 2 * level;
+    }
+}
+
+static basin_status draw_neighbours(basin_nodes_batch *b, const basin_nodes_source *s,
+                                    uint64_t seed, int64_t epoch, int64_t number,
+                                    basin_error *error) {
+    const basin_node_inputs *inputs = s->inputs;
+    const basin_nodes_settings *r = inputs->settings;
+    int64_t wanted = draws_of(r->fraction, s->train_count), first = number * r->batch;
+    int64_t count = wanted - first < r->batch ? wanted - first : r->batch;
+    int64_t shards = s->shards ? s->shards : 1;
+    int64_t from = count * s->shard / shards, to = count * (s->shard + 1) / shards;
+    int64_t fanout[3] = {r->fanout, 1 + r->fanout / 4, 1 + r->fanout / 4};
+    int64_t depth = r->blocks * r->steps;
+    int steps = depth < 3 ? (int)depth : 3;
+    first += from, count = b->targets = to - from;
+    if (!count) return BASIN_OK;
+    int64_t *order = choose(s->train_count, wanted, seed, STREAM_TARGETS + (uint64_t)epoch);
+    if (!order) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a batch");
+    for (int64_t i = 0; i < count; i++) order[i] = s->train[order[first + i]];
+    basin_sample_spec spec = {.fanout = fanout,
+                              .steps = steps,
+                              .seed = seed,
+                              .stream = (uint64_t)STREAM_WALK + (uint64_t)epoch * 65536 +
+                                        (uint64_t)(number * shards + s->shard)};
+    basin_status status =
+        basin_network_sample(&b->network, inputs->network, order, count, &spec, error);
+    free(order);
+    int64_t nodes, edges;
+    bound_walk(&nodes, &edges, fanout, steps, (r->batch + shards - 1) / shards);
+    b->shape.nodes = nodes < inputs->shape.nodes ? nodes : inputs->shape.nodes;
+    for (int i = 0; i < inputs->shape.relations; i++) b->shape.pairs[i] = edges;
+    return status;
+}
+
+/* Capacities that hold this draw and, mostly, the others: powers of two times a start. */
+static int64_t capacity(int64_t start, int64_t need) {
+    int64_t size = start > 64 ? start : 64;
+    while (size < need) size *= 2;
+    return size;
+}
+
+static void size_up(basin_nodes_batch *b, const basin_node_inputs *inputs) {
+    double f = inputs->settings->fraction;
+    b->shape.columns = inputs->shape.columns;
+    b->shape.relations = inputs->shape.relations;
+    b->shape.positions = inputs->shape.positions;
+    b->shape.facts = inputs->shape.facts;
+    b->reader = &inputs->reader;
+    b->shape.placed = true;
+    if (b->shape.nodes < b->network->nodes) b->shape.nodes = b->network->nodes;
+    for (int r = 0; r < b->shape.relations; r++) {
+        int64_t start = b->shape.pairs[r];
+        if (!start) start = (int64_t)(1.5 * f * f * (double)inputs->shape.pairs[r]) + 1;
+        b->shape.pairs[r] = capacity(start, b->pairs[r].pairs);
+    }
+}
+
+static basin_status gather(basin_nodes_batch *b, const basin_nodes_source *s, basin_error *error) {
+    const basin_node_inputs *inputs = s->inputs;
+    int64_t n = b->network->nodes, C = inputs->shape.columns;
+    const int64_t *origin = b->network->origin;
+    size_t cells;
+    if (basin_size_multiply(&cells, (size_t)n, (size_t)C))
+        b->table = basin_array_new(cells, sizeof *b->table);
+    int64_t k = inputs->eigenvectors ? inputs->settings->eigenvectors : 0;
+    b->eigenvectors = basin_array_new((size_t)n, (size_t)k * sizeof(float));
+    b->place = basin_array_new((size_t)n, sizeof *b->place);
+    int64_t width = basin_nodes_width(inputs->settings);
+    b->label = basin_array_new((size_t)n, (size_t)width * sizeof *b->label);
+    b->weight = basin_array_new((size_t)n, sizeof *b->weight);
+    bool good = b->table && b->eigenvectors && b->place && b->label && b->weight;
+    for (int r = 0; r < inputs->shape.relations && good && inputs->node_weight[0]; r++)
+        good = (b->node_weight[r] = basin_array_new((size_t)n, sizeof(float))) != NULL;
+    if (!good) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a batch");
+    for (int64_t i = 0; i < n; i++) {
+        int64_t from = origin[i];
+        b->place[i] = (int32_t)from;
+        memcpy(b->table + i * C, inputs->table + from * C, (size_t)C * sizeof(float));
+        if (k)
+            memcpy(b->eigenvectors + i * k, inputs->eigenvectors + from * k,
+                   (size_t)k * sizeof(float));
+        if (s->label)
+            memcpy(b->label + i * width, s->label + from * width, (size_t)width * sizeof *b->label);
+        else
+            memset(b->label + i * width, 0, (size_t)width * sizeof *b->label);
+        b->weight[i] = i < b->targets ? s->weight[from] : 0;
+        for (int r = 0; r < inputs->shape.relations && inputs->node_weight[0]; r++)
+            b->node_weight[r][i] = inputs->node_weight[r][from];
+    }
+    return BASIN_OK;
+}
+
+basin_status basin_nodes_batch_draw(basin_nodes_batch *batch, const basin_nodes_source *source,
+                                    uint64_t seed, int64_t epoch, int64_t number,
+                                    basin_error *error) {
+    *batch = (basin_nodes_batch){0};
+    bool walk = basin_choice_is(source->inputs->settings->sampling, "neighbours");
+    basin_status status = walk ? draw_neighbours(batch, source, seed, epoch, number, error)
+                               : draw_subgraph(batch, source, seed, epoch, error);
+    if (!status && !batch->network) return BASIN_OK;
+    if (!status)
+        status = basin_node_inputs_pairs(batch->pairs, source->inputs, batch->network, error);
+    if (!status) status = gather(batch, source, error);
+    if (!status)
+        size_up(batch, source->inputs);
+    else
+        basin_nodes_batch_free(batch);
+    return status;
+}
+
+basin_status basin_nodes_batch_take(basin_nodes_batch *batch, const basin_nodes_source *source,
+                                    basin_network *part, basin_error *error) {
+    *batch = (basin_nodes_batch){.network = part};
+    basin_status status = basin_node_inputs_pairs(batch->pairs, source->inputs, part, error);
+    if (!status) status = gather(batch, source, error);
+    for (int r = 0; r < source->inputs->shape.relations && !status; r++)
+        batch->shape.pairs[r] = batch->pairs[r].pairs;
+    if (!status)
+        size_up(batch, source->inputs);
+    else
+        basin_nodes_batch_free(batch);
+    return status;
+}
+
+basin_nodes_net_data basin_nodes_batch_data(const basin_nodes_batch *batch) {
+    basin_nodes_net_data data = {.table = batch->table,
+                                 .eigenvectors = batch->eigenvectors,
+                                 .place = batch->place,
+                                 .label = batch->label,
+                                 .weight = batch->weight,
+                                 .pairs = batch->pairs,
+                                 .reader = batch->reader,
+                                 .network = batch->network,
+                                 .nodes = batch->network->nodes};
+    for (int r = 0; r < BASIN_ANOMALY_RELATIONS; r++) data.node_weight[r] = batch->node_weight[r];
+    return data;
+}
+
+void basin_nodes_batch_free(basin_nodes_batch *batch) {
+    basin_network_free(batch->network);
+    free(batch->table);
+    free(batch->eigenvectors);
+    free(batch->place);
+    free(batch->label);
+    free(batch->weight);
+    for (int r = 0; r < BASIN_ANOMALY_RELATIONS; r++) {
+        basin_pairs_free(&batch->pairs[r]);
+        free(batch->node_weight[r]);
+    }
+    *batch = (basin_nodes_batch){0};
+}

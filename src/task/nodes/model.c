@@ -1,0 +1,347 @@
+/* Models: made, written to one safetensors file and read back. The file alone is enough to score:
+ * weights of all members ("0.emb_w", ...), the scale of the features, and in its metadata settings,
+ * relations, sizes and threshold. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "base/try.h"
+#include "io/bundle.h"
+#include "task/nodes/classes/classes.h"
+#include "task/nodes/edges/edges.h"
+
+basin_status basin_nodes_model_new(basin_nodes_model **model, const basin_task_settings *task,
+                                   const basin_nodes_settings *settings,
+                                   const basin_network *network, basin_backend *backend,
+                                   basin_error *error) {
+    basin_nodes_model *m = *model = calloc(1, sizeof *m);
+    if (m) m->member = calloc((size_t)settings->members + 1, sizeof *m->member);
+    if (!m || !m->member) {
+        free(m);
+        *model = NULL;
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a model");
+    }
+    m->backend = backend;
+    m->task = task;
+    m->settings = *settings;
+    m->face = (basin_settings){.kind = task, .values = &m->settings};
+    m->threshold = 0.5;
+    m->ensemble = (basin_nodes_ensemble){.degree = settings->degree,
+                                         .facts = basin_facts_are_features(settings),
+                                         .share = 0.5,
+                                         .scale = 1};
+    if (!network) return BASIN_OK;
+    m->nodes = network->nodes;
+    m->features = network->feature ? network->features : 0;
+    basin_status status = basin_network_describe(&m->schema, network, error);
+    if (!status) return BASIN_OK;
+    basin_nodes_close(m);
+    *model = NULL;
+    return status;
+}
+
+void basin_nodes_close(basin_nodes_model *model) {
+    if (!model) return;
+    for (int64_t m = 0; m < model->settings.members; m++) basin_bundle_free(model->member[m]);
+    for (int r = 0; r < model->relations; r++) free(model->relation[r]);
+    free(model->relation);
+    basin_schema_free(model->schema);
+    basin_names_free(&model->class_name);
+    free(model->score);
+    free(model->member);
+    basin_nodes_samples_free(&model->judged);
+    basin_nodes_memory_free(&model->memory);
+    basin_nodes_reference_free(&model->reference);
+    basin_calibration_free(&model->calibration);
+    basin_nodes_ensemble_free(&model->ensemble);
+    basin_scaler_free(&model->scale);
+    basin_scaler_free(&model->edge_scale);
+    free(model);
+}
+
+basin_status basin_nodes_model_add_relation(basin_nodes_model *model, const char *name,
+                                            basin_error *error) {
+    if (!model->relation)
+        model->relation = calloc(BASIN_ANOMALY_RELATIONS, sizeof *model->relation);
+    char *copy = basin_string_copy(name);
+    if (!model->relation || !copy) {
+        free(copy);
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a relation's name");
+    }
+    model->relation[model->relations++] = copy;
+    return BASIN_OK;
+}
+
+/* ---- asking ---- */
+
+static int64_t count_parameters(const basin_nodes_model *model) {
+    int64_t count = 0;
+    const basin_bundle *first = model->members ? model->member[0] : NULL;
+    for (size_t i = 0; first && i < basin_bundle_count(first); i++)
+        count += basin_shape_count(basin_bundle_at(first, i)->shape);
+    return count;
+}
+
+const basin_nodes_info *basin_nodes_get_info(const basin_nodes_model *model) {
+    basin_nodes_model *m = (basin_nodes_model *)model; /* to keep what is handed out */
+    m->info = (basin_nodes_info){
+        .settings = &m->face,
+        .schema = m->schema,
+        .parameters = count_parameters(m),
+        .members = m->members,
+        .nodes = m->nodes,
+        .classes = m->settings.classes,
+        .threshold = m->threshold,
+        .share = m->ensemble.fits ? m->ensemble.share : 1,
+        .calibration = basin_calibration_name(m->calibration.kind),
+        .card = *m->memory.card.date ? &m->memory.card : NULL,
+        .scores = m->score,
+        .trained_on = m->trained_on,
+    };
+    for (int p = 0; p < BASIN_NODES_PARTS; p++) {
+        if (m->reached[p].measures) {
+            m->info.reached[p] = &m->reached[p];
+            m->info.reliability[p] = &m->reliability[p];
+        }
+        for (int which = 0; which < 2; which++)
+            if (m->ensemble.alone[which][p].measures)
+                m->info.alone[which][p] = &m->ensemble.alone[which][p];
+    }
+    return &m->info;
+}
+
+const char *basin_nodes_class(const basin_nodes_model *model, int64_t number) {
+    const basin_names *names = &model->class_name;
+    return number >= 0 && number < names->count ? names->text + names->at[number] : NULL;
+}
+
+void basin_nodes_set_threshold(basin_nodes_model *model, double threshold) {
+    model->threshold = threshold;
+}
+
+/* ---- writing ---- */
+
+static basin_status add_members(basin_bundle *bundle, const basin_nodes_model *m,
+                                basin_error *error) {
+    basin_status status = BASIN_OK;
+    for (int64_t k = 0; k < m->members; k++)
+        for (size_t i = 0; i < basin_bundle_count(m->member[k]) && !status; i++) {
+            const basin_tensor *tensor = basin_bundle_at(m->member[k], i);
+            char name[300];
+            snprintf(name, sizeof name, "%lld.%s", (long long)k,
+                     basin_bundle_name(m->member[k], i));
+            basin_tensor borrowed = basin_tensor_borrow(tensor->data, tensor->dtype, tensor->shape);
+            status = basin_bundle_add(bundle, name, &borrowed, error);
+        }
+    return status;
+}
+
+basin_status basin_nodes_set_number(basin_bundle *bundle, const char *key, double value,
+                                    basin_error *error) {
+    char text[40];
+    basin_real_print(text, sizeof text, 17, value);
+    return basin_bundle_meta_set(bundle, key, text, error);
+}
+
+static basin_status add_schema(basin_bundle *bundle, const basin_schema *schema,
+                               basin_error *error) {
+    char *text = basin_schema_print(schema);
+    if (!text) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a schema");
+    basin_status status = basin_bundle_meta_set(bundle, "schema", text, error);
+    free(text);
+    return status;
+}
+
+static basin_status add_meta(basin_bundle *bundle, const basin_nodes_model *m, basin_error *error) {
+    char names[1024] = "";
+    for (int r = 0; r < m->relations; r++) {
+        size_t at = strlen(names);
+        snprintf(names + at, sizeof names - at, "%s%s", r ? "\n" : "", m->relation[r]);
+    }
+    char *config = basin_settings_print(&m->settings, m->task->table, false);
+    if (!config) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a configuration");
+    basin_status status = basin_bundle_meta_set(bundle, "basin.model", m->task->task, error);
+    if (!status) status = basin_bundle_meta_set(bundle, "basin.config", config, error);
+    if (!status) status = basin_bundle_meta_set(bundle, "relations", names, error);
+    if (!status && m->schema) status = add_schema(bundle, m->schema, error);
+    if (!status && m->settings.classes) status = basin_classes_store(bundle, m, error);
+    if (!status) status = basin_nodes_set_number(bundle, "nodes", (double)m->nodes, error);
+    if (!status) status = basin_nodes_set_number(bundle, "features", (double)m->features, error);
+    if (!status) status = basin_nodes_set_number(bundle, "members", (double)m->members, error);
+    if (!status) status = basin_nodes_set_number(bundle, "threshold", m->threshold, error);
+    free(config);
+    return status;
+}
+
+basin_status basin_nodes_write(const char *path, const basin_nodes_model *model,
+                               basin_error *error) {
+    basin_bundle *bundle;
+    basin_status status = basin_bundle_new(&bundle, error);
+    if (!status) status = add_meta(bundle, model, error);
+    if (!status) status = add_members(bundle, model, error);
+    if (!status) status = basin_scaler_store(bundle, "scale.", &model->scale, error);
+    if (!status && basin_facts_bias(&model->settings))
+        status = basin_scaler_store(bundle, "edge_scale.", &model->edge_scale, error);
+    if (!status) status = basin_nodes_ensemble_store(bundle, &model->ensemble, error);
+    if (!status) status = basin_nodes_judged_store(bundle, model, error);
+    if (!status) status = basin_nodes_memory_store(bundle, &model->memory, error);
+    if (!status) status = basin_nodes_reference_store(bundle, &model->reference, error);
+    if (!status) status = basin_bundle_write(path, bundle, error);
+    basin_bundle_free(bundle);
+    return status;
+}
+
+/* ---- reading ---- */
+
+/* Files once said which network they have: "et", or a graph network, which is a model no more. */
+static basin_status drop_arch(char *config, const char *path, basin_error *error) {
+    static const char key[] = "\"arch\":\"", own[] = "et\",";
+    char *at = strstr(config, key);
+    if (!at) return BASIN_OK;
+    const char *value = at + sizeof key - 1, *behind = value + sizeof own - 1;
+    if (strncmp(value, own, sizeof own - 1) != 0)
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "%s: a model of arch %.*s, which Basin no longer has; train again", path,
+                          (int)strcspn(value, "\""), value);
+    memmove(at, behind, strlen(behind) + 1);
+    return BASIN_OK;
+}
+
+basin_status basin_nodes_read_settings(basin_nodes_settings *settings,
+                                       const basin_task_settings *task, const basin_bundle *bundle,
+                                       basin_error *error) {
+    const char *config = basin_bundle_meta(bundle, "basin.config");
+    const char *path = basin_bundle_path(bundle);
+    if (!config)
+        return basin_fail(error, BASIN_BAD_FILE, "%s: no configuration (basin.config)", path);
+    BASIN_FREE_AT_EXIT char *copy = basin_string_copy(config);
+    if (!copy) return basin_fail_memory(error, "a configuration");
+    BASIN_TRY(drop_arch(copy, path, error));
+    return basin_settings_parse(settings, task->table, copy, true, path, error);
+}
+
+basin_status basin_nodes_get_number(double *value, const basin_bundle *bundle, const char *key,
+                                    double low, double high, basin_error *error) {
+    const char *text = basin_bundle_meta(bundle, key);
+    char *end = NULL;
+    *value = text ? basin_real_read(text, &end) : NAN;
+    if (text && end != text && !*end && *value >= low && *value <= high) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_FILE, "%s: %s is '%s'; wanted a number from %g to %g",
+                      basin_bundle_path(bundle), key, text ? text : "absent", low, high);
+}
+
+static basin_status read_relations(basin_nodes_model *m, const basin_bundle *bundle,
+                                   basin_error *error) {
+    const char *text = basin_bundle_meta(bundle, "relations");
+    basin_status status = BASIN_OK;
+    while (text && *text && !status && m->relations < BASIN_ANOMALY_RELATIONS) {
+        char name[256];
+        int length = (int)strcspn(text, "\n");
+        snprintf(name, sizeof name, "%.*s", length, text);
+        status = basin_nodes_model_add_relation(m, name, error);
+        text += length + (text[length] == '\n');
+    }
+    return status;
+}
+
+/* Files of 0.1 have none. */
+static basin_status read_schema(basin_nodes_model *m, const basin_bundle *bundle,
+                                basin_error *error) {
+    const char *text = basin_bundle_meta(bundle, "schema");
+    if (!text) return BASIN_OK;
+    basin_status status = basin_schema_parse(&m->schema, text, basin_bundle_path(bundle), error);
+    if (status || basin_schema_features(m->schema) == m->features) return status;
+    return basin_fail(error, BASIN_BAD_FILE, "%s: the schema has %lld features, wanted %lld",
+                      basin_bundle_path(bundle), (long long)basin_schema_features(m->schema),
+                      (long long)m->features);
+}
+
+/* Adds a copy of a tensor in float. */
+static basin_status add_copy(basin_bundle *bundle, const char *name, const basin_tensor *from,
+                             basin_error *error) {
+    basin_tensor copy;
+    basin_status status = basin_tensor_new(&copy, BASIN_F32, from->shape, error);
+    if (!status) status = basin_tensor_convert(&copy, from, error);
+    if (!status) status = basin_bundle_add(bundle, name, &copy, error);
+    basin_tensor_free(&copy);
+    return status;
+}
+
+basin_status basin_nodes_member_read(basin_bundle **member, const basin_bundle *file,
+                                     int64_t number, basin_error *error) {
+    char prefix[32];
+    size_t length = (size_t)snprintf(prefix, sizeof prefix, "%lld.", (long long)number);
+    basin_status status = basin_bundle_open(member, basin_bundle_path(file), error);
+    for (size_t i = 0; i < basin_bundle_count(file) && !status; i++) {
+        const char *name = basin_bundle_name(file, i);
+        if (!strncmp(name, prefix, length))
+            status = add_copy(*member, name + length, basin_bundle_at(file, i), error);
+    }
+    return status;
+}
+
+static basin_status read_numbers(basin_nodes_model *m, const basin_bundle *bundle,
+                                 basin_error *error) {
+    double nodes, features, members;
+    basin_status status = basin_nodes_get_number(&nodes, bundle, "nodes", 0, 1e15, error);
+    if (!status) status = basin_nodes_get_number(&features, bundle, "features", 0, 1e12, error);
+    if (!status)
+        status = basin_nodes_get_number(&members, bundle, "members", 1, (double)m->settings.members,
+                                        error);
+    if (!status)
+        status = basin_nodes_get_number(&m->threshold, bundle, "threshold", -1e300, 1e300, error);
+    if (status) return status;
+    m->nodes = (int64_t)nodes;
+    m->features = (int64_t)features;
+    m->members = (int64_t)members;
+    return BASIN_OK;
+}
+
+static basin_status read_all(basin_nodes_model **model, const char *wanted,
+                             const basin_bundle *bundle, basin_backend *backend,
+                             basin_error *error) {
+    basin_nodes_settings settings;
+    const char *kind = basin_bundle_meta(bundle, "basin.model");
+    bool several = kind && !strcmp(kind, basin_node_task.task);
+    const basin_task_settings *task = several ? &basin_node_task : &basin_anomaly_task;
+    if (!kind || strcmp(kind, task->task) || (wanted && strcmp(kind, wanted)))
+        return basin_fail(error, BASIN_BAD_FILE, "%s: the model is '%.40s', wanted '%s'",
+                          basin_bundle_path(bundle), kind ? kind : "absent",
+                          wanted ? wanted : task->task);
+    /* What its table does not have. */
+    BASIN_TRY(basin_settings_preset(&settings, task, "default", error));
+    basin_status status = basin_nodes_read_settings(&settings, task, bundle, error);
+    if (!status) status = basin_nodes_model_new(model, task, &settings, NULL, backend, error);
+    if (status) return status;
+    basin_nodes_model *m = *model;
+    status = read_numbers(m, bundle, error);
+    if (!status && basin_classes_several(task)) status = basin_classes_load(m, bundle, error);
+    if (!status) status = read_relations(m, bundle, error);
+    if (!status) status = read_schema(m, bundle, error);
+    for (int64_t i = 0; i < m->members && !status; i++)
+        status = basin_nodes_member_read(&m->member[i], bundle, i, error);
+    if (!status) status = basin_scaler_load(&m->scale, bundle, "scale.", error);
+    if (!status && basin_facts_bias(&settings))
+        status = basin_scaler_load(&m->edge_scale, bundle, "edge_scale.", error);
+    if (!status && settings.trees) status = basin_nodes_ensemble_load(&m->ensemble, bundle, error);
+    if (!status) status = basin_nodes_judged_load(m, bundle, error);
+    if (!status) status = basin_nodes_memory_load(&m->memory, bundle, error);
+    return status ? status : basin_nodes_reference_load(&m->reference, bundle, m->features, error);
+}
+
+basin_status basin_nodes_open(basin_nodes_model **model, const char *task, const char *path,
+                              basin_backend *backend, basin_error *error) {
+    basin_bundle *bundle;
+    *model = NULL;
+    basin_status status = basin_bundle_read(&bundle, path, error);
+    if (status) return status;
+    status = read_all(model, task, bundle, backend, error);
+    basin_bundle_free(bundle);
+    if (status) {
+        basin_nodes_close(*model);
+        *model = NULL;
+    }
+    return status;
+}

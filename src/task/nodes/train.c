@@ -1,0 +1,338 @@
+/* A run from data to a model: opens the run and the network, splits the nodes, settles what the
+ * settings leave open, and trains. See include/basin/tasks/nodes.h. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "task/nodes/choose.h"
+#include "task/nodes/classes/classes.h"
+
+typedef struct whole {
+    basin_run *run;
+    const basin_task_settings *task;
+    basin_nodes_data data;
+    basin_nodes_settings settings;
+    basin_network *opened; /* by us; NULL: the caller's is used */
+    basin_parts *cut;      /* likewise */
+    bool least;
+} whole;
+
+static basin_ranks *ranks_of(const whole *t) { return basin_run_training(t->run)->ranks; }
+
+/* ---- data ---- */
+
+/* In how many parts the graph is to be: as asked for, or as the checkpoint has it; of several ranks
+ * each should have one, and 8 let one to eight of them share. */
+static basin_status choose_parts(whole *t, basin_error *error) {
+    enum { USUAL = 8 };
+    int64_t *parts = &t->settings.parts, ranks = basin_ranks_count(ranks_of(t));
+    const basin_bundle *checkpoint = basin_run_checkpoint(t->run);
+    basin_nodes_settings found = t->settings;
+    basin_status status = BASIN_OK;
+    if (!*parts && checkpoint) {
+        status = basin_nodes_read_settings(&found, t->task, checkpoint, error);
+        *parts = found.parts;
+    }
+    if (!*parts) *parts = !ranks_of(t) ? 1 : ranks > USUAL ? ranks : USUAL;
+    return status;
+}
+
+/* Samples are drawn from the whole graph, which every rank opens; their batches are cut instead. */
+static bool samples_whole(const whole *t, const basin_nodes_settings *found) {
+    bool open = basin_choice_is(t->settings.sampling, "auto") && found && found->sampling;
+    const char *sampling = open ? found->sampling : t->settings.sampling;
+    return basin_choice_is(sampling, "neighbours") && t->settings.parts <= 1 && !t->data.parts;
+}
+
+/* In how many shards batches are to be, likewise; 1 where nothing is sampled by its name. */
+static basin_status choose_shards(whole *t, basin_error *error) {
+    const basin_bundle *checkpoint = basin_run_checkpoint(t->run);
+    basin_nodes_settings found = {.shards = 0};
+    basin_status status = BASIN_OK;
+    if (checkpoint) status = basin_nodes_read_settings(&found, t->task, checkpoint, error);
+    bool cut = samples_whole(t, &found);
+    if (t->settings.shards > 1 && !cut)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "shards is %lld and sampling %s%s; wanted sampling neighbours, whose "
+                          "batches it cuts, on a graph that is whole, or shards 1",
+                          (long long)t->settings.shards, t->settings.sampling,
+                          t->data.parts ? " on a graph in parts" : "");
+    if (!cut && !t->settings.shards) t->settings.shards = 1;
+    t->settings.shards =
+        basin_shards_choose(t->settings.shards, found.shards, t->settings.batch, ranks_of(t));
+    if (status || t->data.parts || cut || basin_ranks_count(ranks_of(t)) == 1) return status;
+    return basin_fail(error, BASIN_UNSUPPORTED,
+                      "sampling %s in %lld part over %lld ranks; wanted parts for each of them, or "
+                      "sampling neighbours",
+                      t->settings.sampling, (long long)t->settings.parts,
+                      (long long)basin_ranks_count(ranks_of(t)));
+}
+
+/* A folder of parts has as many as it has. */
+static basin_status open_folder(whole *t, basin_error *error) {
+    const char *folder = t->data.path[0];
+    int64_t asked = t->settings.parts, found;
+    basin_status status = basin_network_options_check_parts(t->data.options, folder, error);
+    if (!status) status = basin_parts_open(&t->cut, folder, ranks_of(t), error);
+    if (status) return status;
+    t->settings.parts = found = basin_parts_count(t->cut);
+    if (asked && asked != found)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: %lld parts, and the setting parts is %lld",
+                          folder, (long long)found, (long long)asked);
+    return BASIN_OK;
+}
+
+/* Cuts the network that was opened, which is no longer held then. */
+static basin_status cut_network(whole *t, basin_error *error) {
+    basin_cut_spec spec = {.parts = t->settings.parts};
+    if (t->opened && basin_choice_is(t->settings.facts, "none"))
+        basin_network_forget_facts(t->opened);
+    basin_status status = basin_parts_cut(&t->cut, t->data.network, &spec, ranks_of(t), error);
+    basin_network_free(t->opened);
+    t->opened = NULL;
+    return status;
+}
+
+static basin_status open_files(whole *t, basin_error *error) {
+    basin_nodes_data *d = &t->data;
+    basin_status status = basin_network_open(&t->opened, d->path, d->paths, d->options, error);
+    if (!status && basin_network_main_relation(t->opened) < 0)
+        status = basin_network_add_union(t->opened, error);
+    d->network = t->opened;
+    int length;
+    const char *note = NULL;
+    while (!status && (note = basin_network_next_note(&length, t->opened, note)))
+        basin_watch_note(basin_run_training(t->run)->watch, "%s: %.*s",
+                         basin_network_note_path(t->opened, note), length, note);
+    return status;
+}
+
+/* The network, whole or in parts. */
+static basin_status open_network(whole *t, basin_error *error) {
+    basin_nodes_data *d = &t->data;
+    basin_status status = BASIN_OK;
+    if (d->parts) {
+        d->network = basin_parts_face(d->parts);
+        t->settings.parts = basin_parts_count(d->parts);
+        return BASIN_OK;
+    }
+    if (!d->network && d->paths == 1 && basin_cut_is(d->path[0])) {
+        status = open_folder(t, error);
+    } else {
+        if (!d->network) status = open_files(t, error);
+        status = basin_ranks_agree(ranks_of(t), status, error);
+        if (!status && samples_whole(t, NULL)) t->settings.parts = 1;
+        if (!status) status = choose_parts(t, error);
+        if (status || t->settings.parts == 1) return status;
+        status = cut_network(t, error);
+    }
+    if (status) return status;
+    d->parts = t->cut;
+    d->network = basin_parts_face(t->cut);
+    return BASIN_OK;
+}
+
+/* Validation nodes are held out; all others that are labelled train. */
+static basin_status hold_out(uint8_t *part, const whole *t, double validation, basin_error *error) {
+    const basin_network *n = t->data.network;
+    if (validation >= 1.0 / 3)
+        return basin_fail(error, BASIN_BAD_VALUE, "validation is %g, wanted less than a third",
+                          validation);
+    basin_status status =
+        basin_split_stratified(part, n, 1 - 3 * validation, (uint64_t)t->settings.seed, 0, error);
+    for (int64_t i = 0; i < n->nodes && !status; i++)
+        if (part[i] == BASIN_PART_TEST) part[i] = BASIN_PART_TRAIN;
+    return status;
+}
+
+/* The file's split is used where nothing else is asked for; either way it is said. */
+static bool takes_masks(const whole *t) {
+    const basin_nodes_data *d = &t->data;
+    const basin_network *n = d->network;
+    const basin_watch *watch = basin_run_training(t->run)->watch;
+    if (d->masks || !n->train) return d->masks;
+    bool use = !(d->ratio > 0) && d->validation == 0;
+    if (use && n->splits == 1)
+        basin_watch_note(watch, "%s: trains on the split that it brings", n->path);
+    else if (use)
+        basin_watch_note(watch, "%s: trains on split 0 of the %lld that it brings", n->path,
+                         (long long)n->splits);
+    else
+        basin_watch_note(watch, "%s: the split that it brings is not used", n->path);
+    return use;
+}
+
+/* Fills part [N] as the data ask. */
+static basin_status split(uint8_t *part, const whole *t, basin_error *error) {
+    const basin_nodes_data *d = &t->data;
+    const basin_network *n = d->network;
+    uint64_t seed = (uint64_t)t->settings.seed;
+    if (takes_masks(t)) return basin_split_from_masks(part, n, d->masks ? d->split : 0, error);
+    if (d->ratio > 0) return basin_split_stratified(part, n, d->ratio, seed, 0, error);
+    if (d->validation >= 0)
+        return hold_out(part, t, d->validation > 0 ? d->validation : 0.2, error);
+    for (int64_t i = 0; i < n->nodes; i++)
+        part[i] = n->label[i] >= 0 ? BASIN_PART_TRAIN : BASIN_PART_NONE;
+    return BASIN_OK;
+}
+
+/* ---- settings ---- */
+
+/* More members where they cost little. */
+static int64_t members_for(const basin_network *network) {
+    int64_t edges = 0;
+    for (int r = 0; r < network->relations; r++)
+        if (network->relation[r].edges > edges) edges = network->relation[r].edges;
+    return edges <= 2000000 ? 2 : 1;
+}
+
+/* Both uses of what edges carry, where they carry something. */
+static basin_status settle_facts(basin_nodes_settings *settings, const basin_network *network,
+                                 basin_error *error) {
+    bool there = network->facts.count;
+    bool pairs = basin_nodes_descends(settings) && settings->attention;
+    if (basin_choice_is(settings->facts, "auto"))
+        settings->facts = !there ? "none" : pairs ? "both" : "features";
+    if (there || basin_choice_is(settings->facts, "none")) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "%s: facts is %s and its edges carry nothing; wanted a table of edges with "
+                      "amounts, times or kinds, or facts auto",
+                      network->path, settings->facts);
+}
+
+/* What the settings leave open: as the checkpoint or the model has it with which the run begins,
+ * or by the data. A rehearsal does not wait for probes. */
+static basin_status settle(whole *t, bool *stopped, const uint8_t *part, basin_error *error) {
+    const basin_training *how = basin_run_training(t->run);
+    const basin_bundle *file = basin_run_checkpoint(t->run);
+    basin_nodes_resources work = {how->backend, how->watch, how->memory, t->least, t->data.parts};
+    if (!file) file = basin_run_from(t->run);
+    basin_status status = file ? basin_nodes_settle(&t->settings, t->task, file, error) : BASIN_OK;
+    if (!t->settings.members) t->settings.members = members_for(t->data.network);
+    if (!status) status = settle_facts(&t->settings, t->data.network, error);
+    if (status) return status;
+    return basin_nodes_choose_inputs(&t->settings, t->task, stopped, t->data.network, part,
+                                     !(how->rehearse > 0), &work, error);
+}
+
+/* ---- all of it ---- */
+
+/* Whether neighbours in other parts see a node in turn is not known of directed edges. */
+static void leave_out_labels(whole *t) {
+    const basin_nodes_settings *s = &t->settings;
+    if (!t->data.parts || !s->trees || !s->labels || !t->data.network->directed) return;
+    basin_watch_note(basin_run_training(t->run)->watch,
+                     "trees do not look at known labels: the graph is directed and in parts");
+    t->settings.labels = false;
+}
+
+/* Without XGBoost the Energy Transformers stand alone. */
+static void leave_out_trees(basin_nodes_settings *settings, const basin_watch *watch) {
+    basin_error why;
+    if (!settings->trees || !basin_trees_available(&why)) return;
+    basin_watch_note(watch, "trained without boosted trees: %s", why.text);
+    settings->trees = 0;
+    settings->labels = false;
+}
+
+static basin_status train_on(basin_nodes_model **model, basin_outcome *outcome, whole *t,
+                             const uint8_t *part, basin_error *error) {
+    bool stopped = false;
+    leave_out_labels(t);
+    basin_status status = choose_shards(t, error);
+    if (!status) status = settle(t, &stopped, part, error);
+    status = basin_ranks_agree(ranks_of(t), status, error);
+    if (!status) status = basin_ranks_any(ranks_of(t), &stopped, error);
+    outcome->stopped = stopped;
+    if (status || stopped) return status;
+    basin_nodes_job job = {t->task,      t->data.network,   part,
+                           &t->settings, .least = t->least, .parts = t->data.parts};
+    return basin_nodes_fit(model, outcome, t->run, &job, error);
+}
+
+/* On the caller's parts, or on parts drawn here. */
+static basin_status train(basin_nodes_model **model, basin_outcome *outcome, whole *t,
+                          basin_error *error) {
+    basin_status status = open_network(t, error);
+    if (status) return status;
+    const basin_network *n = t->data.network;
+    if (!n->label) return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to split by", n->path);
+    if (t->data.part) return train_on(model, outcome, t, t->data.part, error);
+    uint8_t *part = calloc((size_t)n->nodes + 1, 1);
+    if (!part) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a split");
+    status = split(part, t, error);
+    if (!status && !basin_split_nodes(NULL, part, n->nodes, BASIN_PART_VAL))
+        basin_watch_note(basin_run_training(t->run)->watch,
+                         "%s: no nodes for validation: the last epoch is kept%s", n->path,
+                         basin_classes_several(t->task) ? "" : " and the threshold is 0.5");
+    if (!status) status = train_on(model, outcome, t, part, error);
+    free(part);
+    return status;
+}
+
+basin_status basin_nodes_train_with(basin_nodes_model **model, basin_outcome *outcome,
+                                    const basin_task_settings *task,
+                                    const basin_nodes_settings *settings,
+                                    const basin_nodes_data *data, const basin_training *how,
+                                    bool least, basin_error *error) {
+    whole t = {.task = task, .data = *data, .settings = *settings, .least = least};
+    *model = NULL;
+    *outcome = (basin_outcome){.loss = NAN};
+    leave_out_trees(&t.settings, how->watch);
+    if (!data->parts && !data->network && !(data->path && data->paths > 0))
+        return basin_fail(error, BASIN_BAD_VALUE, "no network to train on: needs one, or files");
+    basin_status status = task->check(&t.settings, error);
+    if (!status) status = basin_run_open(&t.run, how, task->task, error);
+    if (status) return status;
+    status = basin_run_compare(t.run, &t.settings, task->table, error);
+    if (status) {
+        basin_run_close(t.run);
+        return status;
+    }
+    if (basin_run_finished(t.run)) {
+        outcome->finished_before = true;
+        status = basin_nodes_open(model, task->task, how->output, how->backend, error);
+    } else {
+        status = train(model, outcome, &t, error);
+    }
+    basin_run_close(t.run);
+    basin_parts_close(t.cut);
+    basin_network_free(t.opened);
+    return status;
+}
+
+/* What was said of samples has no effect where sampling auto took the full graph. */
+static void note_idle(const basin_settings *settings, const basin_watch *watch) {
+    basin_nodes_settings full = *(const basin_nodes_settings *)settings->values;
+    basin_settings seen = {settings->kind, &full, settings->given};
+    basin_error idle;
+    full.sampling = "full";
+    if (basin_settings_check_effect(&seen, &idle)) basin_watch_note(watch, "%s", idle.text);
+}
+
+basin_status basin_nodes_train(basin_nodes_model **model, basin_outcome *outcome,
+                               const basin_settings *settings, const basin_nodes_data *data,
+                               const basin_training *training, basin_error *error) {
+    const basin_task_settings *task = settings->kind;
+    basin_nodes_model *trained = NULL;
+    if (model) *model = NULL;
+    if (task != &basin_anomaly_task && task != &basin_node_task)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "the settings are of the task %s, wanted those of %s",
+                          basin_settings_task(settings), task->task);
+    basin_status status = basin_settings_check_effect(settings, error);
+    if (!status && basin_settings_given(settings, "trees") &&
+        ((const basin_nodes_settings *)settings->values)->trees)
+        status = basin_trees_available(error);
+    if (!status)
+        status = basin_nodes_train_with(&trained, outcome, task, settings->values, data, training,
+                                        false, error);
+    if (!status && trained && !trained->sampled && !outcome->finished_before)
+        note_idle(settings, training->watch);
+    if (model)
+        *model = trained;
+    else
+        basin_nodes_close(trained);
+    return status;
+}

@@ -1,0 +1,167 @@
+/* Explanations: what features and neighbours move a logit by, which must add up to its distance
+ * from a typical node's. */
+#include <math.h>
+#include <string.h>
+
+#include "task/nodes/explain/explain.h"
+#include "task/nodes/fraud.h"
+
+/* ---- sums ---- */
+
+typedef struct scene {
+    basin_network *network;
+    uint8_t *part;
+    basin_nodes_settings settings;
+    basin_training training;
+    basin_nodes_model *model;
+} scene;
+
+static scene scene_new(int64_t nodes, int relations, bool directed) {
+    needs_xgboost();
+    scene s = {.network = fraud_new(nodes, 3, relations, directed),
+               .settings = fraud_settings(),
+               .training = fraud_training()};
+    s.part = fraud_split(s.network);
+    s.settings.members = 1, s.settings.trees = 2, s.settings.labels = true,
+    s.settings.calibrate = "isotonic", s.settings.epochs = 20;
+    s.model = fraud_train(s.network, s.part, &s.settings, &s.training);
+    return s;
+}
+
+static void scene_free(scene *s) {
+    basin_nodes_close(s->model);
+    basin_network_free(s->network);
+    basin_backend_close(s->training.backend);
+    free(s->part);
+}
+
+/* Both lists tell the whole distance, each node's by itself. */
+static void assert_adds_up(const basin_nodes_explanation *e, double within) {
+    double features = e->rest, neighbours = e->own + e->rest;
+    double distance = e->logit - e->typical_logit;
+    for (int64_t i = 0; i < e->features; i++) features += e->feature[i].share;
+    for (int64_t i = 0; i < e->neighbours; i++) neighbours += e->neighbour[i].push;
+    assert_float_equal(features, neighbours, 1e-6 * (1 + fabs(distance)));
+    double told = distance - e->rest; /* what was integrated */
+    assert_true(fabs(features - distance) < within * fmax(fabs(told), 1));
+}
+
+static void lists_add_up_for_any_share(void **state) {
+    (void)state;
+    scene s = scene_new(400, 1, false);
+    basin_error error;
+    for (int k = 0; k < 3; k++) { /* trees alone, both, the network alone */
+        basin_nodes_explanation *e;
+        double probability[400];
+        s.model->ensemble.share = 0.5 * k;
+        must(basin_nodes_score(probability, s.model, s.network, NULL, &error), &error);
+        for (int64_t node = 0; node < 40; node += 13) {
+            must(basin_nodes_explain(&e, s.model, s.network, &(int64_t){node}, 1, NULL, &error),
+                 &error);
+            assert_adds_up(e, k ? 0.03 : 1e-9);
+            assert_float_equal(e->probability, probability[node], 1e-9);
+            double back = basin_nodes_calibrated(s.model, 1 / (1 + exp(-e->logit)));
+            assert_float_equal(back, e->probability, 1e-6);
+            if (k == 0) assert_float_equal(e->rest, 0, 1e-5); /* trees see all that they see */
+            basin_nodes_explanation_free(e);
+        }
+    }
+    scene_free(&s);
+}
+
+static void lists_add_up_on_directed_graphs_and_relations(void **state) {
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        scene s = scene_new(200, k == 1 ? 2 : 1, k == 0);
+        basin_error error;
+        basin_nodes_explanation *e;
+        s.model->ensemble.share = 0.7;
+        must(basin_nodes_explain(&e, s.model, s.network, &(int64_t){5}, 1, NULL, &error), &error);
+        assert_adds_up(e, 0.03);
+        assert_true(e->has_attention);
+        basin_nodes_explanation_free(e);
+        scene_free(&s);
+    }
+}
+
+/* A small graph is looked at as a whole: nothing comes from further away. */
+static void nothing_is_left_where_all_is_near(void **state) {
+    (void)state;
+    scene s = scene_new(60, 1, false);
+    basin_error error;
+    basin_nodes_explanation *e;
+    s.model->ensemble.share = 1;
+    must(basin_nodes_explain(&e, s.model, s.network, &(int64_t){3}, 1, NULL, &error), &error);
+    assert_true(fabs(e->rest) < 0.02 * fmax(1, fabs(e->logit - e->typical_logit)));
+    basin_nodes_explanation_free(e);
+    scene_free(&s);
+}
+
+/* ---- many at once ---- */
+
+static void many_are_told_as_one_is(void **state) {
+    (void)state;
+    scene s = scene_new(300, 1, false);
+    basin_error error;
+    const int64_t node[] = {7, 3, 250};
+    basin_nodes_explanation *many[3], *one;
+    s.model->ensemble.share = 0.5;
+    must(basin_nodes_explain(many, s.model, s.network, node, 3,
+                             &(basin_nodes_work){.probability = NULL, .brief = true}, &error),
+         &error);
+    for (int i = 0; i < 3; i++) {
+        must(basin_nodes_explain(&one, s.model, s.network, &(int64_t){node[i]}, 1, NULL, &error),
+             &error);
+        assert_int_equal(many[i]->node, node[i]);
+        assert_int_equal(many[i]->rank, one->rank);
+        assert_false(many[i]->has_attention);
+        assert_true(one->has_attention && one->has_energy);
+        assert_float_equal(many[i]->own, one->own, 0.03);
+        assert_float_equal(many[i]->rest, one->rest, 1e-3);
+        assert_adds_up(many[i], 0.03);
+        basin_nodes_explanation_free(one);
+        basin_nodes_explanation_free(many[i]);
+    }
+    const int64_t wrong[] = {1, 300};
+    assert_int_equal(basin_nodes_explain(many, s.model, s.network, wrong, 2,
+                                         &(basin_nodes_work){.probability = NULL, .brief = true},
+                                         &error),
+                     BASIN_BAD_VALUE);
+    assert_non_null(strstr(error.text, "node 300, wanted 0 to 299"));
+    scene_free(&s);
+}
+
+/* Values are those of the table, means those over neighbours. */
+static void values_are_the_tables(void **state) {
+    (void)state;
+    scene s = scene_new(200, 1, false);
+    basin_error error;
+    basin_nodes_explanation *e;
+    const basin_relation *r = &s.network->relation[0];
+    double mean = 0, count = (double)(r->row[10] - r->row[9]), degree = 0;
+    for (int64_t i = r->row[9]; i < r->row[10]; i++) {
+        mean += (double)s.network->feature[r->col[i] * FRAUD_FEATURES + 2] / count;
+        degree = count;
+    }
+    must(basin_nodes_explain(&e, s.model, s.network, &(int64_t){9}, 1, NULL, &error), &error);
+    for (int64_t i = 0; i < e->features; i++) {
+        const basin_nodes_feature *f = &e->feature[i];
+        if (f->column == 2 && f->hop == 0)
+            assert_float_equal(f->value, s.network->feature[9 * FRAUD_FEATURES + 2], 1e-6);
+        if (f->column == 2 && f->hop == 1) assert_float_equal(f->value, mean, 1e-5);
+        if (f->column == FRAUD_FEATURES && f->hop == 0) assert_float_equal(f->value, degree, 1e-3);
+    }
+    basin_nodes_explanation_free(e);
+    scene_free(&s);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lists_add_up_for_any_share),
+        cmocka_unit_test(lists_add_up_on_directed_graphs_and_relations),
+        cmocka_unit_test(nothing_is_left_where_all_is_near),
+        cmocka_unit_test(many_are_told_as_one_is),
+        cmocka_unit_test(values_are_the_tables),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

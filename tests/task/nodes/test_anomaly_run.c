@@ -1,0 +1,354 @@
+/* Runs of detectors: cut and resumed they end with the bits and the log of uncut ones; they begin
+ * with a model's weights, go on after the end, are rehearsed; spoiled checkpoints are refused. */
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cjson/cJSON.h>
+
+#include "io/folder.h"
+#include "task/nodes/fraud.h"
+
+/* A run of two members on a small network. */
+typedef struct scene {
+    basin_network *network;
+    uint8_t *part;
+    basin_nodes_settings settings;
+    basin_training training;
+    bool least;
+} scene;
+
+static scene scene_new(void) {
+    scene s = {.network = fraud_new(400, 4, 1, false),
+               .settings = fraud_settings(),
+               .training = fraud_training()};
+    s.part = fraud_split(s.network);
+    s.settings.members = 2, s.settings.epochs = 8, s.settings.fraction = 0.6;
+    s.settings.batch = 32, s.settings.scaling = "both+quantile+bins", s.settings.evaluate = 2;
+    return s;
+}
+
+static void scene_free(scene *s) {
+    basin_network_free(s->network);
+    basin_backend_close(s->training.backend);
+    free(s->part);
+}
+
+static basin_nodes_model *train(basin_outcome *outcome, const scene *s) {
+    basin_nodes_data data = {.network = s->network, .part = s->part};
+    basin_nodes_model *model;
+    basin_error error;
+    must(basin_nodes_train_with(&model, outcome, &basin_anomaly_task, &s->settings, &data,
+                                &s->training, s->least, &error),
+         &error);
+    return model;
+}
+
+/* Stops after `at` steps. */
+static void cut(scene *s, int64_t at) {
+    stopper stop = {0, at};
+    basin_watch watch = {.show = stop_later, .context = &stop, .stop = &stop.stop};
+    basin_outcome outcome;
+    s->training.watch = &watch, s->training.resume = false, s->training.restart = true;
+    basin_nodes_model *model = train(&outcome, s);
+    assert_true(outcome.stopped);
+    assert_int_equal(basin_nodes_get_info(model)->members, at / (outcome.steps_wanted + 1) + 1);
+    assert_true(basin_nodes_get_info(model)->parameters > 0); /* what was learnt */
+    basin_nodes_close(model);
+    s->training.watch = NULL, s->training.resume = true, s->training.restart = false;
+}
+
+/* ---- logs ---- */
+
+static void assert_same_line(const char *a, const char *b) {
+    cJSON *x = cJSON_Parse(a), *y = cJSON_Parse(b);
+    static const char *const timed[] = {"seconds", "items_per_second"};
+    assert_true(x && y);
+    for (int i = 0; i < 2; i++) {
+        cJSON_DeleteItemFromObject(x, timed[i]);
+        cJSON_DeleteItemFromObject(y, timed[i]);
+    }
+    if (!cJSON_Compare(x, y, true)) fail_msg("'%s' is not '%s'", a, b);
+    cJSON_Delete(x);
+    cJSON_Delete(y);
+}
+
+static int compare_logs(const char *a, const char *b) {
+    char line[2][1000];
+    FILE *x = fopen(a, "r"), *y = fopen(b, "r");
+    int lines = 0;
+    assert_true(x && y);
+    for (; fgets(line[0], sizeof line[0], x); lines++) {
+        if (!fgets(line[1], sizeof line[1], y)) fail_msg("%s ends after %d lines", b, lines);
+        assert_same_line(line[0], line[1]);
+    }
+    assert_null(fgets(line[1], sizeof line[1], y));
+    fclose(x);
+    fclose(y);
+    return lines;
+}
+
+/* ---- resuming ---- */
+
+/* Cut in the first member and in the second; with samples, inside an epoch. */
+static void check_resumed(void **state, const char *sampling, const char *position, int64_t steps,
+                          bool least) {
+    char path[3][PATH_TEXT];
+    scene s = scene_new();
+    basin_outcome outcome;
+    s.least = least;
+    s.settings.implicit = strcmp(sampling, "rest") == 0;
+    if (s.settings.implicit) sampling = "full", s.settings.alpha = 0.3;
+    s.settings.sampling = sampling, s.settings.position = position;
+    s.training.log_every = steps > 1;
+    s.training.log = folder_path(path[0], state, "whole.jsonl");
+    basin_nodes_model *straight = train(&outcome, &s);
+    assert_int_equal(outcome.steps, 8 * steps);
+    s.training.log = folder_path(path[1], state, "cut.jsonl");
+    s.training.checkpoint = folder_path(path[2], state, "run.checkpoint");
+    for (int member = 0; member < 2; member++) {
+        cut(&s, (8 * member + 3) * steps + steps / 2);
+        basin_nodes_model *resumed = train(&outcome, &s);
+        assert_true(outcome.resumed && !outcome.stopped);
+        assert_true(resumed->threshold == straight->threshold);
+        assert_same_members(straight, resumed);
+        assert_int_equal(compare_logs(path[0], path[1]), 2 * 8 * (steps > 1 ? steps + 1 : 1));
+        assert_int_not_equal(access(path[2], F_OK), 0); /* not needed any more */
+        basin_nodes_close(resumed);
+    }
+    basin_nodes_close(straight);
+    scene_free(&s);
+}
+
+static void a_resumed_run_ends_with_the_same_bits(void **state) {
+    check_resumed(state, "full", "none", 1, false);
+    check_resumed(state, "rest", "none", 1, false); /* full, and descents to rest */
+    check_resumed(state, "subgraph", "none", 1, false);
+    check_resumed(state, "subgraph", "learned", 1, false);
+    check_resumed(state, "neighbours", "none", 3, false);
+    /* neighbours; scores streamed, plans given up for them */
+    check_resumed(state, "auto", "none", 3, true);
+    check_resumed(state, "auto", "learned", 3, true);
+}
+
+static void other_settings_do_not_go_on(void **state) {
+    char path[PATH_TEXT];
+    scene s = scene_new();
+    basin_nodes_model *model;
+    basin_outcome outcome;
+    basin_error error;
+    s.training.checkpoint = folder_path(path, state, "other.checkpoint");
+    cut(&s, 3);
+    s.settings.rate *= 2;
+    assert_int_equal(
+        fraud_try(&model, &outcome, s.network, s.part, &s.settings, &s.training, &error),
+        BASIN_BAD_VALUE);
+    assert_non_null(strstr(error.text, "rate"));
+    s.training.resume = false; /* and a run without --resume does not replace it */
+    assert_int_equal(
+        fraud_try(&model, &outcome, s.network, s.part, &s.settings, &s.training, &error),
+        BASIN_BAD_VALUE);
+    assert_non_null(strstr(error.text, "unfinished run"));
+    scene_free(&s);
+}
+
+/* Without validation the last weights count, and a cut run has no best epoch. */
+static void runs_without_validation_are_resumed(void **state) {
+    char path[PATH_TEXT];
+    scene s = scene_new();
+    basin_outcome outcome;
+    for (int64_t i = 0; i < s.network->nodes; i++)
+        if (s.part[i] == BASIN_PART_VAL) s.part[i] = BASIN_PART_NONE;
+    basin_nodes_model *straight = train(&outcome, &s);
+    assert_int_equal(outcome.best_epoch, 0);
+    assert_null(basin_nodes_get_info(straight)->scores);
+    assert_true(basin_nodes_get_info(straight)->threshold == 0.5);
+    s.training.checkpoint = folder_path(path, state, "unjudged.checkpoint");
+    cut(&s, 3);
+    basin_nodes_model *resumed = train(&outcome, &s);
+    assert_same_members(straight, resumed);
+    basin_nodes_close(straight);
+    basin_nodes_close(resumed);
+    scene_free(&s);
+}
+
+/* A number that was spoiled is told, not turned into an epoch. */
+static void spoiled_checkpoints_are_refused(void **state) {
+    static const struct {
+        const char *key;
+        double value;
+    } bad[] = {{"member", 2}, {"epoch", 1e300}, {"step", 7}, {"best_epoch", 5}, {"epoch", -1}};
+    char path[PATH_TEXT];
+    scene s = scene_new();
+    s.training.checkpoint = folder_path(path, state, "spoiled.checkpoint");
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        basin_nodes_model *model;
+        basin_outcome outcome;
+        basin_bundle *bundle;
+        basin_error error;
+        cut(&s, 3);
+        must(basin_bundle_read(&bundle, path, &error), &error);
+        cJSON *run = cJSON_Parse(basin_bundle_meta(bundle, "basin.run"));
+        cJSON_ReplaceItemInObject(run, bad[i].key, cJSON_CreateNumber(bad[i].value));
+        char *text = cJSON_PrintUnformatted(run);
+        must(basin_bundle_meta_set(bundle, "basin.run", text, &error), &error);
+        must(basin_safetensors_write(path, bundle, &error), &error);
+        basin_bundle_free(bundle);
+        cJSON_Delete(run);
+        cJSON_free(text);
+        assert_int_equal(
+            fraud_try(&model, &outcome, s.network, s.part, &s.settings, &s.training, &error),
+            BASIN_BAD_FILE);
+        assert_non_null(strstr(error.text, "spoiled.checkpoint"));
+    }
+    scene_free(&s);
+}
+
+/* A run that is stopped while it chooses inputs has chosen nothing: resumed, it chooses anew. */
+static void nothing_is_chosen_by_half(void **state) {
+    char path[PATH_TEXT];
+    scene s = scene_new();
+    basin_outcome outcome;
+    volatile sig_atomic_t stop = 1;
+    basin_watch watch = {.stop = &stop};
+    s.settings.scaling = "auto", s.settings.hops = -1, s.settings.epochs = 2;
+    basin_nodes_model *straight = train(&outcome, &s);
+    s.training.checkpoint = folder_path(path, state, "half.checkpoint");
+    s.training.watch = &watch;
+    assert_null(train(&outcome, &s));
+    assert_true(outcome.stopped);
+    assert_int_not_equal(access(path, F_OK), 0);
+    s.training.watch = NULL, s.training.resume = true;
+    basin_nodes_model *resumed = train(&outcome, &s);
+    assert_string_equal(resumed->settings.scaling, straight->settings.scaling);
+    assert_same_members(straight, resumed);
+    basin_nodes_close(straight);
+    basin_nodes_close(resumed);
+    scene_free(&s);
+}
+
+/* ---- more of it ---- */
+
+/* At a constant rate more epochs are the epochs of a longer run. */
+static void more_epochs_follow_the_end(void **state) {
+    char path[2][PATH_TEXT];
+    scene s = scene_new();
+    basin_outcome outcome;
+    s.settings.members = 1, s.settings.warmup = 0, s.settings.evaluate = 1;
+    basin_nodes_model *straight = train(&outcome, &s);
+    s.training.output = folder_path(path[0], state, "more.safetensors");
+    s.training.checkpoint = folder_path(path[1], state, "more.checkpoint");
+    s.training.keep_checkpoint = true, s.settings.epochs = 5;
+    basin_nodes_close(train(&outcome, &s));
+    assert_int_equal(outcome.epochs, 5);
+    s.training.resume = true, s.training.keep_checkpoint = false, s.settings.epochs = 8;
+    basin_nodes_model *longer = train(&outcome, &s);
+    assert_int_equal(outcome.epochs, 8);
+    assert_same_members(straight, longer);
+    assert_true(straight->threshold == longer->threshold);
+    basin_nodes_model *same = train(&outcome, &s);
+    assert_true(outcome.finished_before);
+    assert_same_members(longer, same);
+    basin_nodes_close(straight), basin_nodes_close(longer), basin_nodes_close(same);
+    scene_free(&s);
+}
+
+/* What the settings leave open is as the model has it; without epochs its weights are the result.
+ */
+static void a_run_begins_with_a_model(void **state) {
+    char path[PATH_TEXT];
+    scene s = scene_new();
+    basin_nodes_model *model;
+    basin_outcome outcome;
+    basin_error error;
+    basin_nodes_model *first = train(&outcome, &s);
+    must(basin_nodes_write(folder_path(path, state, "first.safetensors"), first, &error), &error);
+    s.training.from = path;
+    s.settings.scaling = "auto", s.settings.hops = -1, s.settings.members = 0;
+    s.settings.epochs = 0, s.settings.seed = 5;
+    basin_nodes_model *second = train(&outcome, &s);
+    assert_string_equal(second->settings.scaling, first->settings.scaling);
+    assert_same_members(first, second);
+    s.settings.dim *= 2;
+    assert_int_equal(
+        fraud_try(&model, &outcome, s.network, s.part, &s.settings, &s.training, &error),
+        BASIN_BAD_SHAPE);
+    assert_non_null(strstr(error.text, "first.safetensors: tensor"));
+    basin_nodes_close(first);
+    basin_nodes_close(second);
+    scene_free(&s);
+}
+
+static void a_rehearsal_writes_nothing(void **state) {
+    char path[2][PATH_TEXT];
+    scene s = scene_new();
+    basin_outcome outcome;
+    s.settings.epochs = 100000, s.settings.scaling = "auto", s.settings.hops = -1;
+    s.training.rehearse = 0.05;
+    s.training.output = folder_path(path[0], state, "rehearsed.safetensors");
+    s.training.log = folder_path(path[1], state, "rehearsed.jsonl");
+    basin_nodes_close(train(&outcome, &s));
+    assert_int_equal(outcome.steps_wanted, 200000); /* of both members */
+    assert_true(outcome.steps >= 4 && outcome.step_seconds > 0 && outcome.memory > 0);
+    assert_true(outcome.parameters > 0);
+    assert_int_not_equal(access(path[0], F_OK), 0);
+    assert_int_not_equal(access(path[1], F_OK), 0);
+    scene_free(&s);
+}
+
+/* ---- the caller's side ---- */
+
+/* Settings by name, files in place of a network, a split by ratio; figures of both parts. */
+static void a_caller_trains_from_files(void **state) {
+    char path[PATH_TEXT];
+    scene s = scene_new();
+    basin_settings *settings, *other;
+    basin_nodes_model *model;
+    basin_outcome outcome;
+    basin_error error;
+    char text[32];
+    const char *file[] = {folder_path(path, state, "network.basin")};
+    must(basin_network_write(path, s.network, &error), &error);
+    must(basin_settings_new(&settings, "anomaly", NULL, &error), &error);
+    must(basin_settings_set(settings, "epochs", "3", &error), &error);
+    must(basin_settings_set(settings, "members", "1", &error), &error);
+    basin_nodes_data data = {.path = file, .paths = 1, .ratio = 0.4};
+    must(basin_nodes_train(&model, &outcome, settings, &data, &s.training, &error), &error);
+    assert_int_equal(basin_nodes_get_info(model)->nodes, 400);
+    assert_int_equal(outcome.epochs, 3);
+    assert_true(basin_score_get(&outcome.best, "validation_auroc") >= 0);
+    const basin_score *validation = basin_nodes_get_info(model)->reached[BASIN_PART_VAL];
+    const basin_score *test = basin_nodes_get_info(model)->reached[BASIN_PART_TEST];
+    assert_true(basin_score_get(validation, "macro_f1") > 0);
+    assert_true(basin_score_get(test, "recall_at_k") >= 0);
+    must(basin_settings_get(text, sizeof text, basin_nodes_get_info(model)->settings, "hops",
+                            &error),
+         &error);
+    assert_true(!strcmp(text, "0") || !strcmp(text, "2")); /* what training chose */
+    basin_nodes_close(model);
+    must(basin_settings_new(&other, "image", NULL, &error), &error);
+    assert_int_equal(basin_nodes_train(&model, &outcome, other, &data, &s.training, &error),
+                     BASIN_BAD_VALUE);
+    assert_non_null(strstr(error.text, "the task image"));
+    data.paths = 0;
+    assert_int_equal(basin_nodes_train(&model, &outcome, settings, &data, &s.training, &error),
+                     BASIN_BAD_VALUE);
+    basin_settings_free(settings);
+    basin_settings_free(other);
+    scene_free(&s);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_resumed_run_ends_with_the_same_bits),
+        cmocka_unit_test(other_settings_do_not_go_on),
+        cmocka_unit_test(runs_without_validation_are_resumed),
+        cmocka_unit_test(spoiled_checkpoints_are_refused),
+        cmocka_unit_test(nothing_is_chosen_by_half),
+        cmocka_unit_test(more_epochs_follow_the_end),
+        cmocka_unit_test(a_run_begins_with_a_model),
+        cmocka_unit_test(a_rehearsal_writes_nothing),
+        cmocka_unit_test(a_caller_trains_from_files),
+    };
+    return cmocka_run_group_tests(tests, folder_new, folder_remove);
+}

@@ -1,0 +1,342 @@
+/* Models of classes: what is planted is found, whole and in samples; streaming gives what
+ * the whole graph gives; files keep every bit and the names of classes; reasons add up; what cannot
+ * be learned from is told in one line. */
+#include <math.h>
+#include <string.h>
+
+#include "io/folder.h"
+#include "task/nodes/fraud.h"
+#include "task/nodes/inputs.h"
+
+enum { NODES = 300, CLASSES = 3, FEATURES = 5 };
+static const char *const names[CLASSES] = {"ash", "birch", "cedar"};
+
+/* Three classes; a node's own features say little, its neighbours are mostly of its class. */
+static basin_network *woods_of(const float *x, int64_t features, bool directed) {
+    int32_t *y = calloc(NODES, sizeof *y), *edge = calloc((size_t)NODES * 8, sizeof *edge);
+    basin_network *network;
+    basin_error error;
+    for (int64_t i = 0; i < NODES; i++) {
+        y[i] = (int32_t)(i % CLASSES);
+        for (int k = 0; k < 4; k++) {
+            int64_t far = (int64_t)(coin(5, 2, 4 * i + k) * NODES / CLASSES) * CLASSES;
+            bool same = coin(5, 3, 4 * i + k) < 0.9;
+            edge[2 * (4 * i + k)] = (int32_t)i;
+            edge[2 * (4 * i + k) + 1] = (int32_t)(far + (same ? y[i] : (i + 1) % CLASSES));
+        }
+    }
+    basin_edges edges = {edge, edge + 1, BASIN_I32, 2, (int64_t)NODES * 4};
+    basin_network_arrays arrays = {.nodes = NODES,
+                                   .features = features,
+                                   .feature = x,
+                                   .label = y,
+                                   .relations = 1,
+                                   .edges = &edges};
+    basin_network_options options = {.directed = directed};
+    must(basin_network_from_arrays(&network, &arrays, &options, &error), &error);
+    free(y), free(edge);
+    return network;
+}
+
+static basin_network *woods(bool named, bool directed) {
+    float *x = calloc((size_t)NODES * FEATURES, sizeof *x);
+    basin_error error;
+    for (int64_t i = 0; i < NODES; i++)
+        for (int f = 0; f < FEATURES; f++)
+            x[i * FEATURES + f] =
+                (float)(coin(5, 1, i * FEATURES + f) + 0.4 * (double)(f == i % CLASSES));
+    basin_network *network = woods_of(x, FEATURES, directed);
+    if (named) must(basin_network_set_classes(network, names, CLASSES, &error), &error);
+    free(x);
+    return network;
+}
+
+static basin_nodes_settings quick(void) {
+    basin_nodes_settings s;
+    assert_int_equal(basin_settings_preset(&s, &basin_node_task, "default", NULL), BASIN_OK);
+    s.scaling = "standard", s.hops = 0, s.smoothing = 3, s.members = 1, s.epochs = 40;
+    s.dim = 16, s.heads = 2, s.head_dim = 8, s.memories = 16, s.embedding = 0;
+    s.dropout = s.input_dropout = 0.1, s.decay = 0.02;
+    return s;
+}
+
+static basin_nodes_model *learn(const basin_network *network, const uint8_t *part,
+                                const basin_nodes_settings *settings,
+                                const basin_training *training) {
+    basin_nodes_data data = {.network = network, .part = part};
+    basin_nodes_model *model;
+    basin_outcome outcome;
+    basin_error error;
+    must(basin_nodes_train_with(&model, &outcome, &basin_node_task, settings, &data, training,
+                                false, &error),
+         &error);
+    return model;
+}
+
+static double test_accuracy(const basin_network *network, const basin_nodes_settings *settings,
+                            const basin_training *training) {
+    uint8_t *part = fraud_split(network);
+    basin_nodes_model *model = learn(network, part, settings, training);
+    double accuracy =
+        basin_score_get(basin_nodes_get_info(model)->reached[BASIN_PART_TEST], "accuracy");
+    basin_nodes_close(model);
+    free(part);
+    return accuracy;
+}
+
+static void classes_are_told_apart(void **state) {
+    (void)state;
+    basin_network *network = woods(false, false);
+    basin_training training = fraud_training();
+    basin_nodes_settings s = quick();
+    double full = test_accuracy(network, &s, &training);
+    s.sampling = "neighbours", s.fraction = 0.5, s.batch = 40;
+    double sampled = test_accuracy(network, &s, &training);
+    s = quick(), s.smoothing = 0;
+    double block = test_accuracy(network, &s, &training);
+    s.form = "mlp", s.hidden = 16;
+    double alone = test_accuracy(network, &s, &training);
+    if (!(full > 0.9 && sampled > 0.85 && block > 0.85 && alone < 0.8))
+        fail_msg("accuracy full %g sampled %g without smoothing %g without the graph %g", full,
+                 sampled, block, alone);
+    basin_network_free(network);
+    basin_backend_close(training.backend);
+}
+
+/* ---- streaming ---- */
+
+static void compare(const char *what, const basin_network *network,
+                    const basin_nodes_settings *settings, const basin_training *training) {
+    basin_error error;
+    uint8_t *part = fraud_split(network);
+    double *whole = calloc((size_t)NODES * CLASSES, sizeof *whole), largest = 0, spread = 0;
+    double *stream = calloc((size_t)NODES * CLASSES, sizeof *stream);
+    basin_nodes_work small = {.least = true};
+    basin_nodes_model *model = learn(network, part, settings, training);
+    must(basin_nodes_score(whole, model, network, NULL, &error), &error);
+    must(basin_nodes_score(stream, model, network, &small, &error), &error);
+    for (int64_t i = 0; i < NODES * CLASSES; i++) {
+        largest = fmax(largest, fabs(whole[i] - stream[i]));
+        spread = fmax(spread, fabs(whole[i] - whole[0]));
+    }
+    if (largest > 2e-5 || spread < 0.1)
+        fail_msg("%s: streamed probabilities differ by %g (they spread by %g)", what, largest,
+                 spread);
+    basin_nodes_close(model);
+    free(part), free(whole), free(stream);
+}
+
+static void streaming_equals_the_whole(void **state) {
+    (void)state;
+    basin_training training = fraud_training();
+    basin_network *network = woods(false, false), *one_way = woods(false, true);
+    basin_nodes_settings s = quick();
+    s.epochs = 10;
+    compare("smoothed", network, &s, &training);
+    s.smoothing = 0, s.members = 2;
+    compare("two members, not smoothed", network, &s, &training);
+    s = quick();
+    s.epochs = 10, s.self_loops = "add";
+    compare("self loops", network, &s, &training);
+    compare("edges in one direction, self loops", one_way, &s, &training);
+    s.self_loops = "keep";
+    compare("edges in one direction", one_way, &s, &training);
+    basin_network_free(network);
+    basin_network_free(one_way);
+    basin_backend_close(training.backend);
+}
+
+/* The same woods, each tree with six words of 400. */
+static basin_network *papers(void) {
+    enum { WORDS = 400, EACH = 6 };
+    float *x = calloc((size_t)NODES * WORDS, sizeof *x);
+    assert_non_null(x);
+    for (int64_t i = 0; i < NODES; i++)
+        for (int k = 0; k < EACH; k++) {
+            bool own = coin(5, 7, i * EACH + k) < 0.3;
+            double word =
+                coin(5, 8, i * EACH + k) * (own ? 20 : WORDS) + (own ? 20.0 * (double)(i % 3) : 0);
+            x[i * WORDS + (int64_t)word] = 1;
+        }
+    basin_network *network = woods_of(x, WORDS, false);
+    free(x);
+    return network;
+}
+
+/* Bags of words are read as lists where the graph is whole, in full where it is streamed. */
+static void words_are_read_as_lists(void **state) {
+    (void)state;
+    basin_training training = fraud_training();
+    basin_network *network = papers();
+    basin_nodes_settings s = quick();
+    basin_node_inputs inputs;
+    basin_scaler scale = {.kind = BASIN_SCALE_ROWS}, none = {0};
+    basin_error error;
+    s.scaling = "rows";
+    must(basin_node_inputs_open(&inputs, network, &s, &error), &error);
+    must(basin_node_inputs_scale(&inputs, &scale, &none, &error), &error);
+    assert_true(inputs.shape.listed > NODES && inputs.shape.listed <= 6 * NODES);
+    basin_node_inputs_close(&inputs);
+    compare("words", network, &s, &training);
+    s.embedding = 12;
+    compare("words, an embedding in two layers", network, &s, &training);
+    basin_network_free(network);
+    basin_backend_close(training.backend);
+}
+
+/* ---- files and names ---- */
+
+static void files_keep_classes(void **state) {
+    char path[PATH_TEXT], map[PATH_TEXT], text[BASIN_NODE_TEXT];
+    basin_training training = fraud_training();
+    basin_network *network = woods(true, false), *mapped;
+    basin_nodes_settings s = quick();
+    basin_error error;
+    uint8_t *part = fraud_split(network);
+    basin_nodes_model *model = learn(network, part, &s, &training), *read;
+    basin_nodes_model *detector;
+    double p[NODES * CLASSES], q[NODES * CLASSES];
+    folder_path(path, state, "model.safetensors");
+    must(basin_nodes_write(path, model, &error), &error);
+    must(basin_nodes_open(&read, "node", path, training.backend, &error), &error);
+    assert_int_equal(basin_nodes_get_info(read)->classes, CLASSES);
+    for (int c = 0; c < CLASSES; c++) assert_string_equal(basin_nodes_class(read, c), names[c]);
+    assert_null(basin_nodes_class(read, CLASSES));
+    assert_null(basin_nodes_class(read, -1));
+    must(basin_nodes_score(p, model, network, NULL, &error), &error);
+    /* A mapped network keeps the names, too. */
+    folder_path(map, state, "woods.basin");
+    must(basin_network_write(map, network, &error), &error);
+    must(basin_network_open(&mapped, (const char *[]){map}, 1, NULL, &error), &error);
+    must(basin_nodes_score(q, read, mapped, NULL, &error), &error);
+    assert_memory_equal(p, q, sizeof p);
+    assert_string_equal(basin_network_class(mapped, 1, text), "birch");
+    assert_int_equal(basin_network_set_classes(mapped, names, CLASSES, &error), BASIN_BAD_VALUE);
+    assert_int_equal(basin_nodes_open(&detector, "anomaly", path, training.backend, &error),
+                     BASIN_BAD_FILE);
+    assert_non_null(strstr(error.text, "the model is 'node', wanted 'anomaly'"));
+    basin_network_free(mapped);
+    basin_nodes_close(read);
+    basin_nodes_close(model);
+    basin_network_free(network);
+    basin_backend_close(training.backend);
+    free(part);
+}
+
+/* Labels are compared by name, whatever their numbers; unknown names are mistakes. */
+static void classes_go_by_name(void **state) {
+    (void)state;
+    basin_training training = fraud_training();
+    basin_network *network = woods(true, false);
+    basin_nodes_settings s = quick();
+    basin_score score, other;
+    basin_error error;
+    uint8_t *part = fraud_split(network), *all = calloc(NODES, 1);
+    basin_nodes_model *model = learn(network, part, &s, &training);
+    double p[NODES * CLASSES];
+    int64_t matrix[CLASSES * CLASSES], sum = 0, right = 0;
+    memset(all, BASIN_PART_TEST, NODES);
+    must(basin_nodes_score(p, model, network, NULL, &error), &error);
+    must(basin_nodes_measure(&score, p, model, network, all, BASIN_PART_TEST, 0, &error), &error);
+    must(basin_nodes_confusion(matrix, p, model, network, all, BASIN_PART_TEST, &error), &error);
+    for (int i = 0; i < CLASSES * CLASSES; i++) {
+        sum += matrix[i];
+        if (i % (CLASSES + 1) == 0) right += matrix[i];
+    }
+    assert_int_equal(sum, NODES);
+    assert_true(fabs((double)right / NODES - basin_score_get(&score, "accuracy")) < 1e-12);
+    /* The same names by other numbers: a rotation of both. */
+    char *text = network->class_name.text;
+    memcpy(text, "cedar\0ash\0birch", 16);
+    network->class_name.at[1] = 6, network->class_name.at[2] = 10;
+    for (int64_t i = 0; i < NODES; i++) network->label[i] = (network->label[i] + 1) % CLASSES;
+    must(basin_nodes_measure(&other, p, model, network, all, BASIN_PART_TEST, 0, &error), &error);
+    assert_true(basin_score_get(&other, "accuracy") == basin_score_get(&score, "accuracy"));
+    assert_true(basin_score_get(&other, "auroc") == basin_score_get(&score, "auroc"));
+    memcpy(text, "larch", 5); /* was cedar */
+    must(basin_nodes_measure(&other, p, model, network, all, BASIN_PART_TEST, 0, &error), &error);
+    assert_true(basin_score_get(&other, "accuracy") < 0.67);
+    basin_nodes_close(model);
+    basin_network_free(network);
+    basin_backend_close(training.backend);
+    free(part), free(all);
+}
+
+/* ---- reasons ---- */
+
+/* What is explained of a class is the probability that was predicted, and its odds. */
+static void reasons_are_of_the_prediction(void **state) {
+    (void)state;
+    basin_training training = fraud_training();
+    basin_network *network = woods(true, false);
+    basin_nodes_settings s = quick();
+    basin_error error;
+    uint8_t *part = fraud_split(network);
+    basin_nodes_model *model = learn(network, part, &s, &training);
+    basin_nodes_explanation *why;
+    double p[NODES * CLASSES];
+    must(basin_nodes_score(p, model, network, NULL, &error), &error);
+    for (int64_t c = 0; c < CLASSES; c++) {
+        must(basin_nodes_explain(&why, model, network, &(int64_t){7}, 1,
+                                 &(basin_nodes_work){.number = c}, &error),
+             &error);
+        double odds = log(p[7 * CLASSES + c] / (1 - p[7 * CLASSES + c]));
+        assert_true(fabs(why->probability - p[7 * CLASSES + c]) < 1e-5);
+        assert_true(fabs(why->logit - odds) < 1e-2);
+        basin_nodes_explanation_free(why);
+    }
+    assert_int_equal(basin_nodes_explain(&why, model, network, &(int64_t){7}, 1,
+                                         &(basin_nodes_work){.number = CLASSES}, &error),
+                     BASIN_BAD_VALUE);
+    assert_non_null(strstr(error.text, "class 3, wanted 0 to 2"));
+    basin_nodes_close(model);
+    basin_network_free(network);
+    basin_backend_close(training.backend);
+    free(part);
+}
+
+/* ---- what is refused ---- */
+
+static void expect(const basin_network *network, const uint8_t *part,
+                   const basin_nodes_settings *settings, const char *wanted) {
+    basin_training training = fraud_training();
+    basin_nodes_data data = {.network = network, .part = part};
+    basin_nodes_model *model;
+    basin_outcome outcome;
+    basin_error error;
+    basin_status status = basin_nodes_train_with(&model, &outcome, &basin_node_task, settings,
+                                                 &data, &training, false, &error);
+    assert_int_not_equal(status, BASIN_OK);
+    if (!strstr(error.text, wanted)) fail_msg("'%s', wanted '%s'", error.text, wanted);
+    basin_backend_close(training.backend);
+}
+
+static void what_cannot_be_learned_is_said(void **state) {
+    (void)state;
+    basin_network *network = woods(false, false);
+    basin_nodes_settings s = quick();
+    uint8_t *part = fraud_split(network);
+    s.smoothing = 3, s.relations = "max";
+    expect(network, part, &s, "smoothing 3 with relations max");
+    s = quick();
+    for (int64_t i = 0; i < NODES; i++)
+        if (network->label[i] && part[i] == BASIN_PART_TRAIN) part[i] = BASIN_PART_NONE;
+    expect(network, part, &s, "the training nodes have 1 class; wanted 2");
+    for (int64_t i = 0; i < NODES; i++) network->label[i] = -1;
+    expect(network, part, &s, "is to be trained on and has no label");
+    basin_network_free(network);
+    free(part);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(classes_are_told_apart),
+        cmocka_unit_test(streaming_equals_the_whole),
+        cmocka_unit_test(words_are_read_as_lists),
+        cmocka_unit_test(files_keep_classes),
+        cmocka_unit_test(classes_go_by_name),
+        cmocka_unit_test(reasons_are_of_the_prediction),
+        cmocka_unit_test(what_cannot_be_learned_is_said),
+    };
+    return cmocka_run_group_tests(tests, folder_new, folder_remove);
+}
