@@ -17,19 +17,6 @@ static void training_learns(void **state) {
     bench_close(&b);
 }
 
-/* The log without what differs from run to run: speeds and times. */
-static char *timeless(const char *path) {
-    static const char *const times[] = {",\"items_per_second\":", ",\"seconds\":"};
-    size_t size;
-    char *text = slurp(&size, path);
-    for (int i = 0; i < 2; i++)
-        for (char *at; (at = strstr(text, times[i]));) {
-            char *end = at + strcspn(at, "}");
-            memmove(at, end, strlen(end) + 1);
-        }
-    return text;
-}
-
 static void a_stopped_run_resumes_to_the_same_bytes(void **state) {
     bench whole, cut;
     char checkpoint[PATH_TEXT + 20];

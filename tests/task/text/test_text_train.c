@@ -31,19 +31,6 @@ static void training_learns(void **state) {
     check_learns(state, "nrgpt", "ff2w");
 }
 
-/* The log without what differs from run to run: speeds and times. */
-static char *timeless(const char *path) {
-    static const char *const times[] = {",\"items_per_second\":", ",\"seconds\":"};
-    size_t size;
-    char *text = slurp(&size, path);
-    for (int i = 0; i < 2; i++)
-        for (char *at; (at = strstr(text, times[i]));) {
-            char *end = at + strcspn(at, "}");
-            memmove(at, end, strlen(end) + 1);
-        }
-    return text;
-}
-
 static void check_resume(void **state, const char *arch) {
     static const int64_t stops[] = {1, 4, 7};
     bench whole, cut;

@@ -4,7 +4,7 @@
 #define TESTS_TASK_TEXT_TEXT_BENCH_H
 
 #include "io/folder.h"
-#include "support/test.h"
+#include "support/files.h"
 #include "task/text/text.h"
 
 static const char VERSE[] = "the cat sat on the mat; the rat sat on the hat.\n"
@@ -98,28 +98,6 @@ static inline void bench_refused(bench *b, basin_status status, const char *text
     assert_int_equal(basin_text_train(NULL, &outcome, b->settings, &b->data, &b->training, &error),
                      status);
     if (!strstr(error.text, text)) fail_msg("\"%s\" is not in: %s", text, error.text);
-}
-
-/* The whole file with a 0 behind it; free it. */
-static inline char *slurp(size_t *size, const char *path) {
-    enum { MOST = 1 << 20 };
-    char *text = malloc(MOST);
-    FILE *file = fopen(path, "rb");
-    assert_true(text && file);
-    *size = fread(text, 1, MOST - 1, file);
-    fclose(file);
-    assert_true(*size < MOST - 1);
-    text[*size] = 0;
-    return text;
-}
-
-static inline void same_file(const char *a, const char *b) {
-    size_t one, two;
-    char *x = slurp(&one, a), *y = slurp(&two, b);
-    assert_int_equal(one, two);
-    assert_memory_equal(x, y, one);
-    free(x);
-    free(y);
 }
 
 #endif
