@@ -62,7 +62,6 @@
  *     calibration.h  scores as probabilities, thresholds for a goal, drift
  *     metrics_picture.h  how near pictures are: PSNR, SSIM
  *     model.h       the paper's three models
- *     gnn.h         graph networks to compare with
  *     language.h    models of language: NRGPT, and a GPT to compare with
  *     train.h       AdamW, Lion and SGD as updates of a plan, learning rates, checkpoints
  *     version.h     which Basin this is
@@ -79,7 +78,6 @@
 #include "basin/eager.h"
 #include "basin/energy.h"
 #include "basin/expr.h"
-#include "basin/gnn.h"
 #include "basin/ham.h"
 #include "basin/io.h"
 #include "basin/lagrangian.h"

@@ -236,6 +236,23 @@ BASIN_API basin_expr basin_published_logits(const basin_published *model,
 BASIN_API basin_expr basin_weighted_cross_entropy(basin_expr logits, basin_expr label,
                                                   basin_expr weight);
 
+/* ---- smoothing ---- */
+
+/* Numbers of nodes that should agree with those of their neighbours: the descent of
+ *
+ *     E(z) = anchor / 2 |z - h|^2 + (1 - anchor) / 2 z . (z - S z)
+ *
+ * from z = h [N, C], where S = D^-1/2 (A + I) D^-1/2 over the pairs, each node a neighbour of
+ * itself (`loops`: the pairs have these already). A step of size 1 is z <- anchor h + (1 - anchor)
+ * S z, personalised PageRank of h where edges go both ways; others count half each way. */
+typedef struct basin_smoothing {
+    int steps;
+    double anchor; /* from 0 to 1 */
+    bool loops;
+} basin_smoothing;
+BASIN_API basin_expr basin_smooth(basin_expr h, const basin_pattern *pattern,
+                                  const basin_smoothing *how);
+
 /* ---- graph classification and regression (section 5) ---- */
 
 /* The factor of an edge's scores, times the projected edge features in all kinds but NONE. */
@@ -322,79 +339,6 @@ BASIN_API void basin_graphs_look(basin_graphs_view *view, const basin_graphs *mo
                                  const basin_graphs_batch *batch);
 /* Mean cross entropy of logits [G, C] against distributions [G, C]. */
 BASIN_API basin_expr basin_cross_entropy(basin_expr logits, basin_expr target);
-
-/* ---- what graph models are compared with: GIN and GCN ---- */
-
-typedef enum basin_graphs_arch {
-    BASIN_GRAPHS_ET,
-    BASIN_GRAPHS_GIN, /* x <- mlp((1 + epsilon) x + sums over neighbours), with batch norms; the
-                         outputs are sums over all layers of affine maps of their readouts. With
-                         edge features e, neighbour j sends relu(x_j + e W + b) */
-    BASIN_GRAPHS_GCN, /* x <- relu(A x W + b), A the normalised adjacency with self loops; the last
-                         layer is read. It knows no edge features */
-} basin_graphs_arch;
-
-typedef struct basin_graphs_gnn_config {
-    basin_graphs_arch arch;                              /* GIN or GCN */
-    int64_t features, edge_features, positions, outputs; /* F, P (0: none), k, C */
-    int64_t dim;                                         /* D */
-    int layers; /* that hear neighbours, 1 to BASIN_MAX_BLOCKS; a GIN has one more before */
-    int read;   /* BASIN_READ_SUM, plainly the sum here, BASIN_READ_MEAN or BASIN_READ_NODES */
-    bool learn_epsilon; /* of a GIN, beginning at 0; without it it stays there */
-    double drop;        /* of a GIN's outputs by layer, of what a GCN's layers read, in training */
-    basin_expr seed;    /* index [2]: training, with dropout and the batch's own means; NULL: use */
-} basin_graphs_gnn_config;
-
-typedef struct basin_batchnorm {
-    basin_expr gain, bias, mean, variance; /* [D] each; the last two are statistics */
-} basin_batchnorm;
-
-/* A GCN has w1 and b1, and in the last layer a head. */
-typedef struct basin_graphs_gnn_layer {
-    basin_expr w1, b1, w2, b2; /* [D, D] [D] [D, D] [D]; the first w1 [F + k, D] */
-    basin_batchnorm norm1, norm2;
-    basin_expr epsilon, edge_w, edge_b; /* [] [P, D] [D] */
-    basin_expr head_w, head_b;          /* [D, C] [C] */
-} basin_graphs_gnn_layer;
-
-typedef struct basin_graphs_gnn {
-    basin_graphs_gnn_config config;
-    basin_graphs_gnn_layer layer[BASIN_MAX_BLOCKS + 1]; /* 0 of a GIN hears no neighbours */
-    basin_params *params;                               /* the list that its statistics are in */
-} basin_graphs_gnn;
-
-BASIN_API basin_status basin_graphs_gnn_declare(basin_graphs_gnn *model, basin_params *params,
-                                                const basin_graphs_gnn_config *config);
-/* Outputs as those of basin_graphs_forward, for its batches. `weight` [pairs, 1] scales what
- * neighbours send; NULL: 1. *embedding, where not NULL, becomes what the last
- * head reads: [graphs, D], of classes of nodes [tokens, D]. */
-BASIN_API basin_expr basin_graphs_gnn_forward(const basin_graphs_gnn *model,
-                                              const basin_graphs_batch *batch, basin_expr weight,
-                                              basin_expr *embedding);
-
-/* One interface for all models of graphs. */
-typedef struct basin_graphs_net_config {
-    basin_graphs_arch arch;
-    basin_graphs_config et;      /* of ET */
-    basin_graphs_gnn_config gnn; /* of the others */
-} basin_graphs_net_config;
-
-typedef struct basin_graphs_net {
-    basin_graphs_arch arch;
-    basin_graphs et;
-    basin_graphs_gnn gnn;
-} basin_graphs_net;
-
-BASIN_API basin_status basin_graphs_net_declare(basin_graphs_net *net, basin_params *params,
-                                                const basin_graphs_net_config *config);
-BASIN_API basin_graphs_batch basin_graphs_net_inputs(const basin_graphs_net *net,
-                                                     basin_graph *graph, int64_t graphs,
-                                                     int64_t nodes, int64_t pairs);
-BASIN_API basin_expr basin_graphs_net_forward(const basin_graphs_net *net,
-                                              const basin_graphs_batch *batch);
-/* The same with a view; `weight` is for GIN and GCN. */
-BASIN_API basin_expr basin_graphs_net_look(basin_graphs_view *view, const basin_graphs_net *net,
-                                           const basin_graphs_batch *batch, basin_expr weight);
 
 #ifdef __cplusplus
 }

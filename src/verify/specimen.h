@@ -1,10 +1,10 @@
-/* Specimens of the zoo: each published model with weights and tokens, drawn or from a golden file,
+/* The zoo: each published model with weights and tokens, drawn, from a file or as a golden case;
  * its stated energy and its published update; and whether the one goes down the other. */
 #ifndef BASIN_VERIFY_SPECIMEN_H
 #define BASIN_VERIFY_SPECIMEN_H
 
-#include "basin/io.h"
 #include "basin/zoo.h"
+#include "verify/verify.h"
 
 typedef struct basin_specimen basin_specimen;
 
@@ -14,7 +14,8 @@ typedef struct basin_species {
     const char *reference; /* "Ramsauer et al. 2020" */
     const char *code;      /* the file that has it */
     const char *formula;   /* lines */
-    void (*build)(basin_specimen *s);
+    void (*build)(basin_specimen *s, int variant);
+    int variant;
 } basin_species;
 
 extern const basin_species basin_species_all[]; /* ends with a NULL name */
@@ -24,6 +25,7 @@ const basin_species *basin_species_find(const char *name);
 /* A model under construction: what builders fill. */
 struct basin_specimen {
     basin_graph *graph;
+    basin_case *c;              /* parameters and inputs of this golden case, or NULL: constants */
     const basin_bundle *bundle; /* "in.NAME" and settings, or NULL: drawn by the seed */
     uint64_t seed, drawn;
     union {
@@ -54,15 +56,8 @@ struct basin_specimen {
     basin_turn turn[2];
     int turns;
     double alpha;
-    basin_expr x;
+    basin_expr start, x; /* as given, and where the descent begins */
 };
-
-/* Numbers of a parameter: the file's, or normal ones of a deviation. */
-basin_expr basin_specimen_tensor(basin_specimen *s, const char *name, double deviation,
-                                 basin_shape shape);
-/* The same for one number, which is `value` without a file; and a setting. */
-basin_expr basin_specimen_scalar(basin_specimen *s, const char *name, double value);
-double basin_specimen_setting(const basin_specimen *s, const char *key, double value);
 
 enum { BASIN_SPECIMEN_STEPS = 64 };
 

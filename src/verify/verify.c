@@ -107,6 +107,15 @@ basin_expr basin_case_input_add(basin_case *c, const char *name, int rank) {
     return input;
 }
 
+basin_expr basin_case_parameter(basin_case *c, const char *name) {
+    const basin_tensor *tensor = basin_case_tensor(c, name, -1);
+    if (!tensor) return NULL;
+    for (size_t i = 0; i < c->params.count; i++)
+        if (!strcmp(basin_expr_name(c->params.param[i].state), name))
+            return c->params.param[i].state;
+    return basin_param_add(&c->params, "", name, tensor->shape, (basin_init){0});
+}
+
 void basin_case_state_add(basin_case *c, const char *name, const char *tensor) {
     if (!basin_array_reserve((void **)&c->state, &c->state_room, c->states + 1, sizeof *c->state)) {
         fail_memory(c);
@@ -248,21 +257,6 @@ static const struct {
     const char *prefix;
     void (*build)(basin_case *c);
 } kinds[] = {
-    {"graph_hopfield", basin_case_build_graph_hopfield}, /* longer names first */
-    {"hopfield_layer", basin_case_build_hopfield_layer},
-    {"hopfield", basin_case_build_hopfield},
-    {"sparse_", basin_case_build_sparse},
-    {"drdam", basin_case_build_drdam},
-    {"lsr", basin_case_build_lsr},
-    {"idp", basin_case_build_idp},
-    {"nrgpt_lm", basin_case_build_nrgpt_lm},
-    {"nrgpt_", basin_case_build_nrgpt},
-    {"hyperset", basin_case_build_hyperset},
-    {"akorn", basin_case_build_akorn},
-    {"crate", basin_case_build_crate},
-    {"ebt", basin_case_build_ebt},
-    {"implicit_", basin_case_build_implicit},
-    {"eqprop", basin_case_build_eqprop},
     {"block_", basin_case_build_block},
     {"image", basin_case_build_image},
     {"anomaly", basin_case_build_anomaly},
@@ -274,11 +268,14 @@ static const struct {
 static basin_status build(basin_case *c, const char *name, basin_error *error) {
     size_t i = 0, count = sizeof kinds / sizeof *kinds;
     while (i < count && strncmp(name, kinds[i].prefix, strlen(kinds[i].prefix)) != 0) i++;
-    if (!basin_graph_error(c->graph) && i == count)
-        basin_graph_fail(c->graph, BASIN_UNSUPPORTED,
-                         "%s: a case '%s'; wanted one that the oracle makes",
-                         basin_bundle_path(c->bundle), name);
-    if (!basin_graph_error(c->graph)) kinds[i].build(c);
+    if (!basin_graph_error(c->graph) && !basin_case_build_zoo(c, name)) {
+        if (i < count)
+            kinds[i].build(c);
+        else
+            basin_graph_fail(c->graph, BASIN_UNSUPPORTED,
+                             "%s: a case '%s'; wanted one that the oracle makes",
+                             basin_bundle_path(c->bundle), name);
+    }
     const basin_error *found = basin_graph_error(c->graph);
     if (!found) return BASIN_OK;
     if (error) *error = *found;

@@ -58,6 +58,9 @@ double basin_case_number(basin_case *c, const char *key);
 bool basin_case_flag(basin_case *c, const char *key);
 const char *basin_case_word(basin_case *c, const char *key, char text[BASIN_CASE_WORD]);
 
+/* A parameter of the case with the shape and the numbers of "in.NAME"; the same where there is one.
+ */
+basin_expr basin_case_parameter(basin_case *c, const char *name);
 /* An input that gets the numbers of "in.NAME". */
 basin_expr basin_case_input_add(basin_case *c, const char *name, int rank);
 /* The state `name`, which is not among the case's parameters, gets the numbers of "in.TENSOR". */
@@ -87,30 +90,15 @@ int basin_case_steps(basin_case *c);
 basin_expr basin_case_energies(basin_case *c, const basin_block_config *block,
                                const basin_expr *trace, int steps, int64_t batch);
 
-/* One per kind of case. */
+/* The builders: models.c, and of the zoo zoo_cases.c; false where the zoo has no case of that name.
+ */
 void basin_case_build_block(basin_case *c);
 void basin_case_build_image(basin_case *c);
 void basin_case_build_anomaly(basin_case *c);
 void basin_case_build_graphs(basin_case *c);
 void basin_case_build_lagrangians(basin_case *c);
 void basin_case_build_ham(basin_case *c);
-/* The zoo: zoo.c, zoo_attention.c. */
-void basin_case_build_hopfield(basin_case *c);
-void basin_case_build_hopfield_layer(basin_case *c);
-void basin_case_build_sparse(basin_case *c);
-void basin_case_build_drdam(basin_case *c);
-void basin_case_build_lsr(basin_case *c);
-void basin_case_build_graph_hopfield(basin_case *c);
-void basin_case_build_idp(basin_case *c);
-void basin_case_build_nrgpt(basin_case *c);
-void basin_case_build_nrgpt_lm(basin_case *c);
-void basin_case_build_hyperset(basin_case *c);
-void basin_case_build_akorn(basin_case *c);
-void basin_case_build_crate(basin_case *c);
-void basin_case_build_ebt(basin_case *c);
-/* At fixed points: zoo_fixed.c */
-void basin_case_build_implicit(basin_case *c);
-void basin_case_build_eqprop(basin_case *c);
+bool basin_case_build_zoo(basin_case *c, const char *name);
 
 typedef struct basin_verdict {
     char name[BASIN_CASE_WORD]; /* of the case */

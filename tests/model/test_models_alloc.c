@@ -1,6 +1,6 @@
 /* Every allocation of a descent, and many of a training step of each model, fail once: an error
  * each time, nothing leaks, nothing is forgotten. `make test-slow` lets all of them fail. */
-#include "basin/gnn.h"
+#include "basin/model.h"
 #include "basin/train.h"
 #include "expr/graph.h"
 #include "support/alloc_fail.h"
@@ -20,7 +20,6 @@ typedef struct rig {
     basin_pairs pairs;
     basin_plan *plan;
     basin_error error;
-    int arch; /* of a graph network */
 } rig;
 
 static basin_status rig_open(rig *r, const char *backend) {
@@ -138,25 +137,6 @@ static basin_expr graphs_loss(rig *r) {
     return basin_cross_entropy(basin_graphs_forward(&model, &batch), target);
 }
 
-static basin_expr gnn_loss(rig *r) {
-    basin_gnn net;
-    basin_gnn_config config = {.arch = (basin_gnn_arch)r->arch,
-                               .features = 2,
-                               .dim = 2,
-                               .heads = 2,
-                               .hidden = 2,
-                               .layers = 1,
-                               .recompute = true};
-    basin_gnn_declare(&net, &r->params, &config);
-    basin_expr label = basin_input(r->graph, "label", BASIN_SHAPE(TOKENS));
-    basin_pattern pattern = basin_pairs_declare(r->graph, "p", TOKENS, TOKENS, r->pairs.pairs);
-    basin_gnn_inputs inputs = {.features =
-                                   basin_input(r->graph, "features", BASIN_SHAPE(TOKENS, 2)),
-                               .neighbours = &pattern};
-    if (built(r)) return NULL;
-    return basin_weighted_cross_entropy(basin_gnn_logits(&net, &inputs), label, label);
-}
-
 /* Zeros for every input of the plan. */
 static basin_status write_inputs(rig *r) {
     basin_status status = BASIN_OK;
@@ -187,18 +167,16 @@ static basin_status train(rig *r, basin_adamw *adamw, basin_expr loss) {
     return status;
 }
 
-typedef struct lesson {
+typedef struct training {
     const char *backend;
     basin_expr (*loss)(rig *r);
-    int arch;
-} lesson;
+} training;
 
 static basin_status run_training(void *context) {
-    const lesson *l = context;
+    const training *l = context;
     rig r;
     basin_adamw adamw = {0};
     basin_status status = rig_open(&r, l->backend);
-    r.arch = l->arch;
     if (!status) status = train(&r, &adamw, l->loss(&r));
     bool good = r.error.status == BASIN_OK || r.error.status == status;
     basin_adamw_free(&adamw);
@@ -214,34 +192,28 @@ static void descents(void **state) {
 
 static void images(void **state) {
     (void)state;
-    lesson cpu = {"cpu", image_loss, 0};
+    training cpu = {"cpu", image_loss};
     assert_true(alloc_fail_sample(run_training, &cpu, POINTS) > 200);
 }
 
 static void anomalies(void **state) {
     (void)state;
-    lesson cpu = {"cpu", anomaly_loss, 0};
+    training cpu = {"cpu", anomaly_loss};
     assert_true(alloc_fail_sample(run_training, &cpu, POINTS) > 200);
 }
 
 static void graphs(void **state) {
     (void)state;
-    lesson cpu = {"cpu", graphs_loss, 0};
+    training cpu = {"cpu", graphs_loss};
     assert_true(alloc_fail_sample(run_training, &cpu, POINTS) > 200);
-}
-
-static void graph_networks(void **state) {
-    (void)state;
-    for (int arch = 0; arch <= BASIN_GNN_SAGE; arch++) {
-        lesson cpu = {"cpu", gnn_loss, arch};
-        assert_true(alloc_fail_sample(run_training, &cpu, POINTS) > 100);
-    }
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(descents), cmocka_unit_test(images),         cmocka_unit_test(anomalies),
-        cmocka_unit_test(graphs),   cmocka_unit_test(graph_networks),
+        cmocka_unit_test(descents),
+        cmocka_unit_test(images),
+        cmocka_unit_test(anomalies),
+        cmocka_unit_test(graphs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "basin/gnn.h" /* basin_smooth */
+#include "basin/model.h"
 
 /* Beyond so many nodes a step's results are computed again in reverse rather than kept. */
 enum { RECOMPUTE_NODES = 100000 };

@@ -1,5 +1,5 @@
-/* Smoothing over a graph as the descent of an energy; see basin/gnn.h. */
-#include "model/gnn/gnn.h"
+/* Smoothing over a graph as the descent of an energy; see basin/model.h. */
+#include "basin/model.h"
 
 typedef struct smoothness {
     basin_expr own;  /* h [N, C] */
@@ -8,11 +8,25 @@ typedef struct smoothness {
     const basin_smoothing *how;
 } smoothness;
 
+/* 1 for each pair, [pairs, 1]. */
+static basin_expr ones_of(basin_expr x, const basin_pattern *pattern) {
+    return basin_fill(basin_expr_graph(x), BASIN_SHAPE(basin_expr_shape(pattern->key).dim[0], 1),
+                      1);
+}
+
+/* The sum of x [N, D] over each node's neighbours. */
+static basin_expr neighbour_sum(basin_expr x, const basin_pattern *pattern) {
+    if (!x) return NULL;
+    basin_shape shape = basin_expr_shape(x);
+    basin_expr one = basin_reshape(x, BASIN_SHAPE(shape.dim[0], 1, shape.dim[1]));
+    return basin_reshape(basin_pair_sum(ones_of(x, pattern), one, pattern), shape);
+}
+
 /* One over the root of the numbers of neighbours, each node being its own. */
 static basin_expr roots(basin_expr h, const basin_pattern *pattern, bool loops) {
     basin_graph *graph = basin_expr_graph(h);
     basin_expr one = basin_fill(graph, BASIN_SHAPE(basin_expr_shape(h).dim[0], 1), 1);
-    basin_expr count = basin_neighbour_sum(one, pattern);
+    basin_expr count = neighbour_sum(one, pattern);
     count = loops ? basin_max(count, one) : basin_add(count, one);
     return basin_pow(count, -0.5);
 }
@@ -20,7 +34,7 @@ static basin_expr roots(basin_expr h, const basin_pattern *pattern, bool loops) 
 /* S z */
 static basin_expr spread(const smoothness *s, basin_expr z) {
     basin_expr sent = basin_mul(z, s->root);
-    basin_expr heard = basin_neighbour_sum(sent, s->pattern);
+    basin_expr heard = neighbour_sum(sent, s->pattern);
     if (!s->how->loops) heard = basin_add(heard, sent);
     return basin_mul(heard, s->root);
 }
