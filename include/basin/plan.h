@@ -90,30 +90,30 @@ BASIN_API basin_status basin_plan_write(basin_plan *plan, basin_expr input,
 BASIN_API basin_status basin_plan_run(basin_plan *plan, basin_error *error);
 /* Gives the memory of a plan's results back to the system until it runs again, where that is the
  * host's: for plans that run now and then. What was not read is lost. */
-BASIN_API void basin_plan_rest(basin_plan *plan);
+BASIN_API void basin_plan_release(basin_plan *plan);
 /* Copies an output into a tensor of equal shape, of any type. An error where the plan has not run
- * yet, or its last run failed, or it rests since. */
+ * yet, or its last run failed, or it was released since. */
 BASIN_API basin_status basin_plan_read(basin_plan *plan, basin_expr output, basin_tensor *tensor,
                                        basin_error *error);
 /* A scalar output as a double; NaN if it cannot be read. */
 BASIN_API double basin_plan_scalar(basin_plan *plan, basin_expr output);
 
-/* ---- rest points ---- */
+/* ---- fixed points ---- */
 
-/* A plan of tokens at rest (basin_descent_spec.implicit) finds them before anything else in every
+/* A plan of tokens at a fixed point (basin_implicit) finds them before anything else in every
  * run, and solves the linear systems of their gradients. One that does not end within the steps
  * that it may take is counted here, and the run goes on with what there is. */
-typedef struct basin_rests {
-    int64_t points, steps;       /* rest points sought, and steps taken for all of them */
+typedef struct basin_convergence {
+    int64_t points, steps;       /* fixed points sought, and steps taken for all of them */
     int64_t most_steps;          /* for one */
     int64_t restless;            /* points that still moved by more than `until` at the end, */
     double change;               /* and the largest such move, of all points */
     int64_t solutions, products; /* systems solved, products with the Hessian for all of them */
     int64_t unsolved;            /* systems off by more than `accuracy`, */
     double residual;             /* and the largest of all systems, relative */
-} basin_rests;
-/* What all plans of a store came to since it was asked last. */
-BASIN_API basin_rests basin_store_take_rests(basin_store *store);
+} basin_convergence;
+/* Convergence statistics of all plans of a store since the last call. */
+BASIN_API basin_convergence basin_store_take_convergence(basin_store *store);
 
 /* ---- plans of parts ---- */
 

@@ -61,8 +61,9 @@ static void note_unknown(const basin_graph_use *use) {
 void basin_graph_use_note(basin_graph_use *use, bool quiet) {
     char text[400];
     if (!quiet) note_unknown(use);
-    basin_rests rests = basin_graphs_take_rests(use->model);
-    if (basin_rests_tell(text, sizeof text, &rests) && !quiet) basin_say("basin: note: %s", text);
+    basin_convergence rests = basin_graphs_take_convergence(use->model);
+    if (basin_convergence_tell(text, sizeof text, &rests) && !quiet)
+        basin_say("basin: note: %s", text);
 }
 
 void basin_graph_use_close(basin_graph_use *use) {

@@ -276,8 +276,8 @@ static basin_status write_results(job *j, int64_t i, const char *name,
 static void note_steps(job *j, const char *name, int64_t steps) {
     int64_t most = j->o->descent.steps ? j->o->descent.steps : 1000;
     char text[400];
-    basin_rests rests = basin_image_take_rests(j->model);
-    if (basin_rests_tell(text, sizeof text, &rests) && !j->o->quiet) {
+    basin_convergence rests = basin_image_take_convergence(j->model);
+    if (basin_convergence_tell(text, sizeof text, &rests) && !j->o->quiet) {
         basin_progress_end(&j->progress);
         basin_say("basin: note: %s: %s", name, text);
     }

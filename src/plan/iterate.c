@@ -1,5 +1,5 @@
 /* Running iterations; see iterate.h. One that does not end in time is no error: it is counted, and
- * whoever runs the plan asks (basin_store_take_rests). */
+ * whoever runs the plan asks (basin_store_take_convergence). */
 #include "plan/plan.h"
 
 #include <math.h>
@@ -90,7 +90,7 @@ basin_expr basin_iterations_state(const basin_plan_iterations *iterations, int i
 
 /* ---- running ---- */
 
-static void count(basin_rests *rests, const basin_iteration *what, int steps, double left) {
+static void count(basin_convergence *rests, const basin_iteration *what, int steps, double left) {
     bool good = left <= what->accuracy;
     if (what->solves) {
         rests->solutions++;
@@ -112,7 +112,7 @@ static double share(basin_plan_iteration *one, double size) {
     return one->what.size ? sqrt(left / size) : left;
 }
 
-static basin_status run(basin_rests *rests, basin_plan_iteration *one, basin_error *error) {
+static basin_status run(basin_convergence *rests, basin_plan_iteration *one, basin_error *error) {
     basin_status status = basin_plan_run(one->begin, error);
     if (status) return status;
     double size = one->what.size ? basin_plan_scalar(one->begin, one->what.size) : 1;
@@ -127,7 +127,7 @@ static basin_status run(basin_rests *rests, basin_plan_iteration *one, basin_err
     return status;
 }
 
-basin_status basin_iterations_run(basin_plan_iterations *iterations, basin_rests *rests,
+basin_status basin_iterations_run(basin_plan_iterations *iterations, basin_convergence *rests,
                                   basin_error *error) {
     basin_status status = BASIN_OK;
     for (int i = 0; i < iterations->count && !status; i++)

@@ -23,8 +23,8 @@ struct basin_store {
     bool share;       /* results of plans lie in one arena: */
     void *arena;      /* it moves when it grows, and then has lost what it held */
     size_t arena_bytes;
-    const void *last;  /* the plan that ran last in it */
-    basin_rests rests; /* of all plans, since they were taken */
+    const void *last;        /* the plan that ran last in it */
+    basin_convergence rests; /* of all plans, since they were taken */
 };
 
 /* Makes the shared arena at least so large. */
@@ -100,7 +100,7 @@ void basin_iterations_free(basin_plan_iterations *iterations);
 basin_plan *basin_iterations_plan(const basin_plan_iterations *iterations, int i);
 /* State number i of those that the plan itself does not read, NULL behind the last. */
 basin_expr basin_iterations_state(const basin_plan_iterations *iterations, int i);
-basin_status basin_iterations_run(basin_plan_iterations *iterations, basin_rests *rests,
+basin_status basin_iterations_run(basin_plan_iterations *iterations, basin_convergence *rests,
                                   basin_error *error);
 
 /* ---- Crops of pictures written straight into a plan's input, without a copy by the host ---- */

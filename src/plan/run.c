@@ -150,7 +150,7 @@ basin_status basin_plan_run(basin_plan *plan, basin_error *error) {
 }
 
 /* Whole pages only; the system fills them with zeros when they are touched again. */
-void basin_plan_rest(basin_plan *plan) {
+void basin_plan_release(basin_plan *plan) {
     enum { PAGE = 1 << 16 }; /* at least a page */
     uintptr_t begin = (uintptr_t)plan->block[BASIN_BLOCK_ARENA], end = begin + plan->ir.arena_bytes;
     if (plan->shares || plan->store->backend->threads < 1) return;

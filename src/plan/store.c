@@ -45,9 +45,9 @@ basin_status basin_store_reserve(basin_store *store, size_t bytes, basin_error *
                       (double)bytes / 0x1p30);
 }
 
-basin_rests basin_store_take_rests(basin_store *store) {
-    basin_rests rests = store->rests;
-    store->rests = (basin_rests){0};
+basin_convergence basin_store_take_convergence(basin_store *store) {
+    basin_convergence rests = store->rests;
+    store->rests = (basin_convergence){0};
     return rests;
 }
 

@@ -96,7 +96,7 @@ static void compare(const char *backend, double until, double tolerance) {
     lab_run(slow);
     for (int again = 0; again < 2; again++) {
         lab_run(plan);
-        basin_rests rests = basin_store_take_rests(h.lab.store);
+        basin_convergence rests = basin_store_take_convergence(h.lab.store);
         assert_int_equal(rests.points, 2);
         assert_int_equal(rests.solutions, 2);
         assert_true(rests.steps > 10 && rests.most_steps < UNROLLED && rests.products > 4);
@@ -175,17 +175,17 @@ static void counted(void **state) {
     basin_expr loss = at_rest(&h, &spec), out[] = {loss, basin_grad(loss, h.u)};
     basin_plan *plan = lab_plan(&h.lab, out, 2);
     lab_run(plan);
-    basin_rests rests = basin_store_take_rests(h.lab.store);
+    basin_convergence rests = basin_store_take_convergence(h.lab.store);
     assert_true(rests.points == 2 && rests.steps == 6 && rests.most_steps == 3);
     assert_true(rests.restless == 2 && rests.change > 1e-3);
     assert_true(rests.solutions == 2 && rests.products == 4 && rests.unsolved == 2);
     assert_true(rests.residual > 1e-9 && rests.residual < 1);
-    rests = basin_store_take_rests(h.lab.store);
+    rests = basin_store_take_convergence(h.lab.store);
     assert_true(rests.points == 0 && rests.change == 0);
     basin_plan_free(plan);
     plan = lab_plan(&h.lab, &loss, 1); /* without gradients there is nothing to solve */
     lab_run(plan);
-    assert_int_equal(basin_store_take_rests(h.lab.store).solutions, 0);
+    assert_int_equal(basin_store_take_convergence(h.lab.store).solutions, 0);
     basin_plan_free(plan);
     lab_close(&h.lab);
 }

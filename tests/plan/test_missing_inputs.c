@@ -135,7 +135,7 @@ static void test_unread(void **state) {
         assert_true(basin_plan_scalar(b.plan, kept) == 0);
         assert_int_equal(basin_plan_run(b.plan, NULL), BASIN_OK);
         assert_true(basin_plan_scalar(b.plan, output[0]) == 1);
-        basin_plan_rest(b.plan);
+        basin_plan_release(b.plan);
         assert_unreadable(&b, output[0]);
         assert_int_equal(basin_plan_run(b.plan, NULL), BASIN_OK);
         assert_true(basin_plan_scalar(b.plan, output[0]) == 1);

@@ -36,8 +36,9 @@ BASIN_API basin_status basin_graphs_write(const char *path, basin_graphs_model *
 /* What it is; owned by the model. */
 BASIN_API const basin_settings *basin_graphs_get_settings(const basin_graphs_model *model);
 BASIN_API int64_t basin_graphs_parameters(const basin_graphs_model *model);
-/* How descents to rest (setting implicit) went since it was asked last; see basin_rests_tell. */
-BASIN_API basin_rests basin_graphs_take_rests(basin_graphs_model *model);
+/* How descents to rest (setting implicit) went since it was asked last; see basin_convergence_tell.
+ */
+BASIN_API basin_convergence basin_graphs_take_convergence(basin_graphs_model *model);
 BASIN_API basin_graphs_target basin_graphs_get_target(const basin_graphs_model *model);
 /* The columns of its predictions: classes, or values. */
 BASIN_API int64_t basin_graphs_columns(const basin_graphs_model *model);

@@ -64,8 +64,9 @@ BASIN_API basin_status basin_image_set_descent(basin_image_model *model,
                                                const basin_image_descent *descent,
                                                basin_error *error);
 
-/* How descents to rest (setting implicit) went since it was asked last; see basin_rests_tell. */
-BASIN_API basin_rests basin_image_take_rests(basin_image_model *model);
+/* How descents to rest (setting implicit) went since it was asked last; see basin_convergence_tell.
+ */
+BASIN_API basin_convergence basin_image_take_convergence(basin_image_model *model);
 
 /* ---- pictures ---- */
 

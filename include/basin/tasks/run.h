@@ -83,8 +83,8 @@ BASIN_API double basin_score_get(const basin_score *score, const char *name);
 BASIN_API void basin_score_add(basin_score *score, const char *name, double value);
 
 /* What descents to rest did not reach, in a line of text cut to `size` bytes; false, and no text,
- * where all rested. For what a model's basin_*_take_rests gives. */
-BASIN_API bool basin_rests_tell(char *text, size_t size, const basin_rests *rests);
+ * where all rested. For what a model's basin_*_take_convergence gives. */
+BASIN_API bool basin_convergence_tell(char *text, size_t size, const basin_convergence *rests);
 
 typedef struct basin_outcome {
     bool resumed, stopped;

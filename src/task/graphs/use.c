@@ -90,8 +90,8 @@ static void use_close(use *u) {
     basin_graphs_input_free(&u->input);
 }
 
-basin_rests basin_graphs_take_rests(basin_graphs_model *model) {
-    return basin_store_take_rests(model->store);
+basin_convergence basin_graphs_take_convergence(basin_graphs_model *model) {
+    return basin_store_take_convergence(model->store);
 }
 
 int64_t basin_graphs_rows(const basin_graphs_model *model, const basin_graphs_data *data) {

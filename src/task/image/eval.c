@@ -284,8 +284,8 @@ basin_status basin_image_score_set(basin_image_scores *scores, basin_image_model
     if (!status) {
         summarise(&s);
         scores->unreadable = basin_feed_unreadable(s.feed);
-        basin_rests rests = basin_image_take_rests(model);
-        basin_rests_note(scoring->watch, "scoring", &rests);
+        basin_convergence rests = basin_image_take_convergence(model);
+        basin_convergence_note(scoring->watch, "scoring", &rests);
     }
     basin_image_runner_free(&s.runner);
     basin_feed_free(s.feed);

@@ -119,7 +119,7 @@ struct basin_image_model {
     int64_t parameters;
     basin_image_card card;
     basin_image_descent descent;     /* zeros: as the settings have it */
-    basin_rests rests;               /* since they were taken */
+    basin_convergence rests;         /* since they were taken */
     struct basin_image_runner *kept; /* of the last completion, for the next one; or NULL */
 };
 

@@ -49,9 +49,9 @@ basin_image_settings basin_image_run_settings(const basin_image_model *model) {
     return s;
 }
 
-basin_rests basin_image_take_rests(basin_image_model *model) {
-    basin_rests rests = model->rests;
-    model->rests = (basin_rests){0};
+basin_convergence basin_image_take_convergence(basin_image_model *model) {
+    basin_convergence rests = model->rests;
+    model->rests = (basin_convergence){0};
     return rests;
 }
 
@@ -289,7 +289,7 @@ basin_status basin_image_runner_run(basin_image_runner *runner, float *output, c
     basin_shape whole = basin_expr_shape(runner->graph.output);
     bool steps = runner->until > 0;
     for (int64_t i = 0; i < count; i++) runner->taken[i] = steps ? 0 : runner->steps;
-    (void)basin_store_take_rests(runner->model->store);
+    (void)basin_store_take_convergence(runner->model->store);
     basin_status status =
         write_batch(runner, steps ? runner->encoder : runner->plan, patches, mask, count, error);
     if (!status) status = basin_tensor_new(&result, BASIN_F32, whole, error);
@@ -297,9 +297,9 @@ basin_status basin_image_runner_run(basin_image_runner *runner, float *output, c
     if (!status && !steps) status = basin_plan_run(runner->plan, error);
     if (!status && !steps)
         status = basin_plan_read(runner->plan, runner->graph.output, &result, error);
-    basin_rests rests = basin_store_take_rests(runner->model->store);
+    basin_convergence rests = basin_store_take_convergence(runner->model->store);
     for (int64_t i = 0; i < count && rests.points; i++) runner->taken[i] = rests.steps;
-    basin_rests_add(&runner->model->rests, &rests);
+    basin_convergence_add(&runner->model->rests, &rests);
     if (!status)
         memcpy(output, result.data, (size_t)(count * whole.dim[1] * whole.dim[2]) * sizeof(float));
     basin_tensor_free(&result);

@@ -146,8 +146,8 @@ static basin_status run(basin_nodes_scorer *s, double *probability, int64_t memb
         basin_nodes_mask_write(s->plan, s->net.mask, s->inputs->settings, member, error);
     if (!status) status = basin_plan_run(s->plan, error);
     if (status) return status;
-    basin_rests rests = basin_store_take_rests(s->store);
-    basin_rests_note(s->watch, "scoring", &rests);
+    basin_convergence rests = basin_store_take_convergence(s->store);
+    basin_convergence_note(s->watch, "scoring", &rests);
     basin_tensor out =
         basin_tensor_borrow(probability, BASIN_F64, basin_expr_shape(s->net.probability));
     return basin_plan_read(s->plan, s->net.probability, &out, error);

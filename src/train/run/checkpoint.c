@@ -211,7 +211,7 @@ static bool put_sum(cJSON *object, const char *name, const basin_run_sum *sum) {
 }
 
 /* Only of runs that seek rest points. */
-static bool put_rests(cJSON *object, const char *name, const basin_rests *r) {
+static bool put_rests(cJSON *object, const char *name, const basin_convergence *r) {
     if (!r->points) return true;
     cJSON *inner = cJSON_AddObjectToObject(object, name);
     return inner && put(inner, "points", (double)r->points) &&
@@ -296,7 +296,7 @@ static bool get_sum(basin_run_sum *sum, const cJSON *object, const char *name) {
            sum->weight >= 0 && isfinite(sum->loss);
 }
 
-static bool get_rests(basin_rests *r, const cJSON *object, const char *name) {
+static bool get_rests(basin_convergence *r, const cJSON *object, const char *name) {
     const cJSON *inner = cJSON_GetObjectItemCaseSensitive(object, name);
     return !inner ||
            (get_count(&r->points, inner, "points") && get_count(&r->steps, inner, "steps") &&

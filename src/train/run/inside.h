@@ -28,14 +28,14 @@ basin_status basin_log_end(basin_run_log *log, basin_json *line, basin_error *er
 void basin_log_close(basin_run_log *log);
 
 typedef struct basin_run_state {
-    int64_t member, epoch, step;              /* done so far; epoch and step of this member */
-    basin_run_sum epoch_loss;                 /* since the epoch began */
-    basin_run_sum recent_loss;                /* since the last line of steps */
-    basin_rests epoch_rests, recent_rests;    /* the same of rest points */
-    int64_t best_epoch;                       /* from 1; 0: none yet */
-    basin_score best, last;                   /* the best score and the last one */
-    double seconds;                           /* of all legs */
-    basin_run_member done[BASIN_MAX_MEMBERS]; /* [member] */
+    int64_t member, epoch, step;                 /* done so far; epoch and step of this member */
+    basin_run_sum epoch_loss;                    /* since the epoch began */
+    basin_run_sum recent_loss;                   /* since the last line of steps */
+    basin_convergence epoch_rests, recent_rests; /* the same of rest points */
+    int64_t best_epoch;                          /* from 1; 0: none yet */
+    basin_score best, last;                      /* the best score and the last one */
+    double seconds;                              /* of all legs */
+    basin_run_member done[BASIN_MAX_MEMBERS];    /* [member] */
 } basin_run_state;
 
 /* As the metadata "basin.run". */

@@ -1,5 +1,5 @@
-/* Rest points that a run sought (basin_store_take_rests): in its log, and a word where some were
- * not reached. */
+/* Rest points that a run sought (basin_store_take_convergence): in its log, and a word where some
+ * were not reached. */
 #ifndef BASIN_TRAIN_RUN_RESTS_H
 #define BASIN_TRAIN_RUN_RESTS_H
 
@@ -7,10 +7,11 @@
 #include "io/json_writer.h"
 #include "train/run/watch.h"
 
-void basin_rests_add(basin_rests *sum, const basin_rests *more);
+void basin_convergence_add(basin_convergence *sum, const basin_convergence *more);
 /* Fields of a line of the log; none where no rest points were sought. */
-void basin_rests_log(basin_json *line, const basin_rests *rests);
+void basin_convergence_log(basin_json *line, const basin_convergence *rests);
 /* A line that says `when` and what was not reached; nothing where all was. */
-void basin_rests_note(const basin_watch *watch, const char *when, const basin_rests *rests);
+void basin_convergence_note(const basin_watch *watch, const char *when,
+                            const basin_convergence *rests);
 
 #endif

@@ -76,9 +76,9 @@ static basin_json begin_line(basin_run *r, const basin_run_sum *loss) {
 }
 
 static void gather_rests(basin_run *r) {
-    basin_rests more = basin_store_take_rests(r->task->store);
-    basin_rests_add(&r->at.recent_rests, &more);
-    basin_rests_add(&r->at.epoch_rests, &more);
+    basin_convergence more = basin_store_take_convergence(r->task->store);
+    basin_convergence_add(&r->at.recent_rests, &more);
+    basin_convergence_add(&r->at.epoch_rests, &more);
 }
 
 static basin_status log_steps(basin_run *r, basin_error *error) {
@@ -91,10 +91,10 @@ static basin_status log_steps(basin_run *r, basin_error *error) {
         basin_json line = begin_line(r, &r->at.recent_loss);
         basin_json_number(&line, "items_per_second", items / (now - r->recent_since));
         gather_rests(r);
-        basin_rests_log(&line, &r->at.recent_rests);
+        basin_convergence_log(&line, &r->at.recent_rests);
         status = basin_log_end(&r->log, &line, error);
     }
-    r->at.recent_rests = (basin_rests){0};
+    r->at.recent_rests = (basin_convergence){0};
     r->at.recent_loss = (basin_run_sum){0};
     r->recent_since = now;
     return status;
@@ -107,7 +107,7 @@ static basin_status log_epoch(basin_run *r, const basin_score *score, basin_erro
     for (int i = 0; i < score->measures; i++)
         basin_json_number(&line, score->measure[i].name, score->measure[i].value);
     if (r->task->log) r->task->log(r->task->context, &line);
-    basin_rests_log(&line, &r->at.epoch_rests);
+    basin_convergence_log(&line, &r->at.epoch_rests);
     basin_json_number(&line, "seconds", r->seconds_before + basin_clock() - r->began);
     return basin_log_end(&r->log, &line, error);
 }
@@ -201,7 +201,7 @@ static basin_status note_epoch_time(basin_run *r, basin_error *error) {
 static void note_rests(basin_run *r) {
     char when[40];
     snprintf(when, sizeof when, "epoch %lld", (long long)r->at.epoch);
-    basin_rests_note(r->training.watch, when, &r->at.epoch_rests);
+    basin_convergence_note(r->training.watch, when, &r->at.epoch_rests);
 }
 
 static basin_status end_epoch(basin_run *r, basin_outcome *outcome, basin_error *error) {
@@ -214,8 +214,9 @@ static basin_status end_epoch(basin_run *r, basin_outcome *outcome, basin_error 
     if (!status) note_rests(r);
     if (!status) status = judge(r, &score, error);
     if (!status) status = log_epoch(r, &score, error);
-    r->at.epoch_rests = (basin_rests){0};
-    (void)basin_store_take_rests(r->task->store); /* of scores, which are told by who made them */
+    r->at.epoch_rests = (basin_convergence){0};
+    (void)basin_store_take_convergence(
+        r->task->store); /* of scores, which are told by who made them */
     r->at.epoch_loss = (basin_run_sum){0};
     return status;
 }

@@ -46,7 +46,7 @@ void basin_score_add(basin_score *score, const char *name, double value) {
 /* The larger one; NaN where one is. */
 static double worse(double a, double b) { return a <= b || isnan(b) ? b : a; }
 
-void basin_rests_add(basin_rests *sum, const basin_rests *more) {
+void basin_convergence_add(basin_convergence *sum, const basin_convergence *more) {
     sum->points += more->points;
     sum->steps += more->steps;
     if (more->most_steps > sum->most_steps) sum->most_steps = more->most_steps;
@@ -58,7 +58,7 @@ void basin_rests_add(basin_rests *sum, const basin_rests *more) {
     sum->residual = worse(sum->residual, more->residual);
 }
 
-void basin_rests_log(basin_json *line, const basin_rests *r) {
+void basin_convergence_log(basin_json *line, const basin_convergence *r) {
     if (!r->points) return;
     basin_json_number(line, "rest_steps", (double)r->steps / (double)r->points);
     basin_json_integer(line, "rest_most_steps", r->most_steps);
@@ -70,7 +70,7 @@ void basin_rests_log(basin_json *line, const basin_rests *r) {
     basin_json_integer(line, "unsolved", r->unsolved);
 }
 
-bool basin_rests_tell(char *text, size_t size, const basin_rests *r) {
+bool basin_convergence_tell(char *text, size_t size, const basin_convergence *r) {
     size_t at = 0;
     if (size) *text = 0;
     if (r->restless)
@@ -88,7 +88,8 @@ bool basin_rests_tell(char *text, size_t size, const basin_rests *r) {
     return r->restless || r->unsolved;
 }
 
-void basin_rests_note(const basin_watch *watch, const char *when, const basin_rests *r) {
+void basin_convergence_note(const basin_watch *watch, const char *when,
+                            const basin_convergence *r) {
     char text[400];
-    if (basin_rests_tell(text, sizeof text, r)) basin_watch_note(watch, "%s: %s", when, text);
+    if (basin_convergence_tell(text, sizeof text, r)) basin_watch_note(watch, "%s: %s", when, text);
 }

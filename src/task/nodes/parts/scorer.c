@@ -110,7 +110,7 @@ static basin_status run_plans(basin_parted_scorer *s, int64_t member, basin_erro
         basin_tensor out = basin_tensor_borrow(s->row[k], BASIN_F64, shape);
         status = basin_plan_read(s->plan[k], s->net->probability, &out, error);
     }
-    for (int64_t k = 0; k < s->parts->count; k++) basin_plan_rest(s->plan[k]);
+    for (int64_t k = 0; k < s->parts->count; k++) basin_plan_release(s->plan[k]);
     return status;
 }
 

@@ -126,7 +126,7 @@ void basin_parted_trainer_free(basin_parted_trainer *t) {
 }
 
 void basin_parted_trainer_rest(basin_parted_trainer *t) {
-    for (int64_t k = 0; k < t->parts->count; k++) basin_plan_rest(t->plan[k]);
+    for (int64_t k = 0; k < t->parts->count; k++) basin_plan_release(t->plan[k]);
 }
 
 size_t basin_parted_trainer_bytes(const basin_parted_trainer *t) {
