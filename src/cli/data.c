@@ -189,9 +189,6 @@ static void put_histogram(basin_record *r, const char *name, const basin_degrees
 
 /* Names and notes of the file. */
 static void put_words(basin_record *r, const basin_network *n) {
-    int length;
-    for (const char *note = NULL; (note = basin_network_next_note(&length, n, note));)
-        basin_record_note(r, "note: %.*s", length, note);
     if (n->id.count && basin_record_is_text(r))
         basin_record_format(r, "ids", "%s ... %s", n->id.text,
                             n->id.text + n->id.at[n->id.count - 1]);
@@ -201,6 +198,9 @@ static void put_words(basin_record *r, const basin_network *n) {
             basin_record_text(r, NULL, n->facts.name.text + n->facts.name.at[i]);
         basin_record_end(r);
     }
+    int length;
+    for (const char *note = NULL; (note = basin_network_next_note(&length, n, note));)
+        basin_record_note(r, "note: %.*s", length, note);
 }
 
 static void put_network(basin_record *r, const void *context) {
