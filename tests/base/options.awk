@@ -51,7 +51,7 @@ function check_span(span,    word) {
 }
 
 BEGIN {
-    split("version help-all map-by bind-to mpi mca no-install-recommends compile", name, " ") # mpirun, .., rivals
+    split("version help help-all map-by bind-to mpi mca no-install-recommends compile", name, " ") # mpirun, .., rivals
     for (i in name) elsewhere["--" name[i]] = 1
 }
 FNR == 1 { part++ }
