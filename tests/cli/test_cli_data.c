@@ -55,6 +55,21 @@ static void reports_bad_input(void **state) {
     assert_error(run(state, "data convert cut.npz x.basin"), 1, "cut.npz");
     assert_error(run(state, "data convert cut.dgl x.basin"), 1, "cut.dgl");
     assert_error(run(state, "data info ."), 1, ".");
+    assert_error(run(state, "data info e.csv one.csv --label id"), 1,
+                 "column 'id' is given for two things (ids, labels)");
+    assert_error(run(state, "data info e.csv --source src --target src"), 1,
+                 "column 'src' is given for two things (sources, targets)");
+    put_text(state, "odd.csv", "src,dst\na\033[2J,b\n");
+    const program *odd = run(state, "data info odd.csv");
+    assert_int_equal(odd->code, 0);
+    assert_null(strchr(odd->out, '\033'));
+    char line[PATH_TEXT + 100];
+    snprintf(line, sizeof line,
+             "cd '%s' && { echo src,dst; yes $(printf 'a%%01000d,b' 0); } | head -c 80000000 | "
+             "gzip >bomb.csv.gz",
+             (const char *)*state);
+    assert_int_equal(system(line), 0);
+    assert_error(run(state, "data info bomb.csv.gz"), 1, "unpacks to more than 200 times its size");
     assert_error(run(state, "data convert e.csv"), 2, "needs IN... OUT");
     assert_false(is_there(state, "x.basin"));
     /* one class alone is worth a word, but not an error here */

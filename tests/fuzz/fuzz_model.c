@@ -1,4 +1,4 @@
-/* Fuzz target: any bytes as a model file of each of the three tasks. */
+/* Fuzz target: any bytes as a model file of each of the four tasks. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,6 +6,7 @@
 #include "basin/tasks/graphs.h"
 #include "basin/tasks/image.h"
 #include "basin/tasks/nodes.h"
+#include "basin/tasks/text.h"
 #include "data/network/network.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/memory_file.h"
@@ -27,6 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     basin_image_model *image;
     basin_graphs_model *graph;
     basin_nodes_model *detector;
+    basin_text_model *text;
     int fd = memory_file(path, data, size);
     basin_backend *backend = backend_new();
     basin_status status = basin_image_open(&image, path, backend, &error);
@@ -38,6 +40,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     status = basin_nodes_open(&detector, "anomaly", path, backend, &error);
     check(status, &error);
     if (!status) basin_nodes_close(detector);
+    status = basin_text_open(&text, path, backend, &error);
+    check(status, &error);
+    if (!status) basin_text_close(text);
     basin_backend_close(backend);
     close(fd);
     return 0;

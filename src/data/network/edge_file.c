@@ -3,67 +3,62 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/try.h"
 #include "data/network/network.h"
 
 /* ---- files ---- */
 
-enum { TRIES = 10000 };
-
-/* A name that no file of the folder has. */
-static FILE *create(char *path, size_t size, const char *folder) {
-    for (int i = 0; i < TRIES; i++) {
-        snprintf(path, size, "%s/edges-%d.tmp", folder, i);
-        FILE *file = fopen(path, "wbx");
-        if (file || errno != EEXIST) return file;
-    }
-    return NULL;
-}
-
 basin_status basin_edge_file_new(basin_edge_file **file, const char *folder, basin_error *error) {
-    size_t size = strlen(folder) + 32;
-    basin_edge_file *s = calloc(1, sizeof *s);
+    BASIN_FREE_AT_EXIT char *path = NULL;
+    size_t size = strlen(folder) + 16;
     *file = NULL;
-    if (s) s->path = malloc(size);
-    basin_status status = s && s->path
-                              ? basin_folder_make(folder, error)
-                              : basin_fail(error, BASIN_NO_MEMORY, "out of memory for edges");
-    if (!status && !(s->file = create(s->path, size, folder)))
-        status = basin_fail(error, BASIN_IO, "%s: cannot open for writing: %s", s->path,
-                            strerror(errno));
-    if (!status) {
-        *file = s;
-        return BASIN_OK;
-    }
-    if (s) free(s->path);
-    free(s);
+    BASIN_TRY(basin_folder_make(folder, error));
+    BASIN_TRY(BASIN_NEW(&path, size, "edges", error));
+    snprintf(path, size, "%s/edges-XXXXXX", folder);
+    int fd = mkstemp(path);
+    if (fd < 0)
+        return basin_fail(error, BASIN_IO, "%s: cannot open for writing: %s", path,
+                          strerror(errno));
+    unlink(path); /* nothing is left of it when the process ends, however it does */
+    basin_status status = BASIN_NEW(file, 1, "edges", error);
+    if (!status && !((*file)->file = fdopen(fd, "w+b"))) status = basin_fail_memory(error, "edges");
+    if (!status) return BASIN_OK;
+    close(fd);
+    free(*file);
+    *file = NULL;
     return status;
 }
 
-static basin_status fail_write(const basin_edge_file *s, basin_error *error) {
-    return basin_fail(error, BASIN_IO, "%s: cannot write edges: %s", s->path, strerror(errno));
+static basin_status fail_write(basin_error *error) {
+    return basin_fail(error, BASIN_IO, "cannot write edges: %s", strerror(errno));
 }
 
 basin_status basin_edge_file_put(basin_edge_file *s, const void *data, size_t bytes,
                                  basin_error *error) {
-    return fwrite(data, 1, bytes, s->file) == bytes ? BASIN_OK : fail_write(s, error);
+    return fwrite(data, 1, bytes, s->file) == bytes ? BASIN_OK : fail_write(error);
 }
 
 basin_status basin_edge_file_map(basin_edge_file *s, basin_error *error) {
-    bool whole = fclose(s->file) == 0;
-    s->file = NULL;
-    return whole ? basin_map_open(&s->map, s->path, error) : fail_write(s, error);
+    struct stat info;
+    if (fflush(s->file) || fstat(fileno(s->file), &info)) return fail_write(error);
+    if (!info.st_size) return BASIN_OK;
+    void *data = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fileno(s->file), 0);
+    if (data == MAP_FAILED) return fail_write(error);
+    s->map = (basin_map){data, (size_t)info.st_size};
+    return BASIN_OK;
 }
 
 void basin_edge_file_free(basin_edge_file *s) {
     if (!s) return;
-    if (s->file) fclose(s->file);
     basin_map_close(&s->map);
-    remove(s->path);
-    free(s->path);
+    fclose(s->file);
     free(s);
 }
 

@@ -8,10 +8,9 @@
 #include "data/network/network.h"
 #include "io/file.h"
 
-/* A file that is written once, then mapped, and gone when it is removed. */
+/* A file without a name that is written once, then mapped. */
 typedef struct basin_edge_file {
-    char *path;
-    FILE *file;    /* NULL: it is mapped */
+    FILE *file;
     basin_map map; /* its bytes */
 } basin_edge_file;
 
@@ -20,7 +19,7 @@ basin_status basin_edge_file_new(basin_edge_file **file, const char *folder, bas
 basin_status basin_edge_file_put(basin_edge_file *file, const void *data, size_t bytes,
                                  basin_error *error);
 basin_status basin_edge_file_map(basin_edge_file *file, basin_error *error);
-/* Closes and removes it; NULL is none. */
+/* NULL is none. */
 void basin_edge_file_free(basin_edge_file *file);
 
 /* Fills the rows first .. last - 1 of a relation, sorted and merged, as rows 0 .. of `piece`. */

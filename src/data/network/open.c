@@ -7,26 +7,37 @@
 #include "data/packed.h"
 #include "io/file.h"
 
-static basin_status open_bundle(basin_network **network, const char *path,
-                                const basin_network_options *options, basin_error *error) {
+/* A zip, or a header of safetensors: eight bytes of length, then a brace. */
+static bool is_bundle(const void *data, size_t size) {
+    const unsigned char *head = data;
+    return size >= 9 && (!memcmp(head, "PK\3\4", 4) || !memcmp(head, "PK\5\6", 4) ||
+                         (head[8] == '{' && head[7] == 0 && head[6] == 0));
+}
+
+static basin_status read_bundle(basin_network **network, const void *data, size_t size,
+                                const char *path, const basin_network_options *options,
+                                basin_error *error) {
     basin_bundle *bundle;
-    basin_status status = basin_bundle_read(&bundle, path, error);
-    if (status) return status;
-    if (basin_network_file_is(bundle)) {
-        status = basin_network_file_read(network, bundle, error);
-        if (!status) return BASIN_OK;
-    } else {
-        status = basin_network_npz_read(network, bundle, options, error);
-    }
-    basin_bundle_free(bundle);
+    (void)data, (void)size;
+    BASIN_TRY(basin_bundle_read(&bundle, path, error));
+    bool mapped = basin_network_file_is(bundle);
+    basin_status status = mapped ? basin_network_file_read(network, bundle, error)
+                                 : basin_network_npz_read(network, bundle, options, error);
+    if (status || !mapped) basin_bundle_free(bundle);
     return status;
 }
 
-/* A zip, or a header of safetensors: eight bytes of length, then a brace. */
-static bool is_bundle(const basin_map *map) {
-    return map->size >= 9 && (!memcmp(map->data, "PK\3\4", 4) || !memcmp(map->data, "PK\5\6", 4) ||
-                              (map->data[8] == '{' && map->data[7] == 0 && map->data[6] == 0));
-}
+/* The formats of one file, by its first bytes; what is none of them is tables. A new one is a
+ * reader with its two functions, a row here, a test and a fuzz target. */
+static const struct {
+    bool (*is)(const void *data, size_t size);
+    basin_status (*read)(basin_network **network, const void *data, size_t size, const char *path,
+                         const basin_network_options *options, basin_error *error);
+    bool file; /* it cannot come from a pipe */
+} formats[] = {{basin_network_dgl_is, basin_network_dgl_parse, false},
+               {is_bundle, read_bundle, true},
+               {basin_network_mat_is, basin_network_mat_read, false}};
+enum { FORMATS = sizeof formats / sizeof *formats };
 
 /* The bytes of a file: mapped, or read where they come from a pipe. */
 typedef struct content {
@@ -129,33 +140,35 @@ basin_status basin_network_options_check_parts(const basin_network_options *opti
                   error);
 }
 
+static basin_status open_content(basin_network **network, const content *c, const char *const *path,
+                                 int paths, const basin_network_options *options,
+                                 basin_error *error) {
+    basin_network_options how;
+    int format = 0;
+    while (format < FORMATS && !formats[format].is(c->map.data, c->map.size)) format++;
+    if (format == FORMATS) {
+        BASIN_TRY(basin_schema_settle(&how, options, path[0], error));
+        return open_csv(network, path, paths, c, options, error);
+    }
+    if (formats[format].file && c->owned)
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "%s: comes from a pipe, wanted tables; this format is read from files",
+                          path[0]);
+    if (paths > 1)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: is a network by itself, wanted CSV where there are several files",
+                          path[0]);
+    BASIN_TRY(check_options(options, path[0], error));
+    BASIN_TRY(basin_schema_settle(&how, options, path[0], error));
+    how.missing = BASIN_MISSING_KEEP; /* until the schema is known */
+    return formats[format].read(network, c->map.data, c->map.size, path[0], &how, error);
+}
+
 static basin_status open_file(basin_network **network, const char *const *path, int paths,
                               const basin_network_options *options, basin_error *error) {
     content c;
-    basin_network_options how;
-    basin_status status = content_open(&c, path[0], options, error);
-    if (status) return status;
-    const basin_map map = c.map;
-    bool dgl = basin_network_dgl_is(map.data, map.size), bundle = is_bundle(&map);
-    bool mat = basin_network_mat_is(map.data, map.size), csv = !dgl && !bundle && !mat;
-    if (bundle && c.owned)
-        status = basin_fail(error, BASIN_UNSUPPORTED,
-                            "%s: comes from a pipe, wanted tables; this format is read from files",
-                            path[0]);
-    else if (!csv && paths > 1)
-        status = basin_fail(error, BASIN_BAD_VALUE,
-                            "%s: is a network by itself, wanted CSV where there are several files",
-                            path[0]);
-    if (!status && !csv) status = check_options(options, path[0], error);
-    if (!status) status = basin_schema_settle(&how, options, path[0], error);
-    if (!status && csv) status = open_csv(network, path, paths, &c, options, error);
-    if (!status && !csv) how.missing = BASIN_MISSING_KEEP; /* until the schema is known */
-    if (!status && dgl)
-        status = basin_network_dgl_parse(network, map.data, map.size, path[0], &how, error);
-    else if (!status && mat)
-        status = basin_network_mat_read(network, map.data, map.size, path[0], &how, error);
-    else if (!status && bundle)
-        status = open_bundle(network, path[0], &how, error);
+    BASIN_TRY(content_open(&c, path[0], options, error));
+    basin_status status = open_content(network, &c, path, paths, options, error);
     content_close(&c);
     return status;
 }

@@ -35,8 +35,8 @@ static void expect(const basin_network *n, const int32_t *label, const char *con
 
 static void words_are_numbered_by_name(void **state) {
     basin_network_options options = {.classes = true, .label = "kind"};
-    basin_network *n = read_tables(state, "id,x,kind\na,1,yes\nb,2,\"maybe, not\"\nc,3,\nd,4,no\n",
-                                   edges, &options);
+    basin_network *n = read_tables(
+        state, "id,x,kind\na,1, yes \nb,2,\"maybe, not\"\nc,3,\nd,4,no\n", edges, &options);
     expect(n, (const int32_t[]){2, 0, -1, 1}, (const char *const[]){"yes", "maybe, not", "", "no"});
     assert_int_equal(n->class_name.count, 3);
     basin_network_free(n);

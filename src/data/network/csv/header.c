@@ -125,6 +125,14 @@ static basin_status check_once(basin_tables *j, const basin_table_file *t) {
     return BASIN_OK;
 }
 
+/* One column for two roles that options give. */
+static basin_status fail_both(basin_tables *j, const basin_table_file *t, int column,
+                              const char *roles) {
+    return basin_fail(j->error, BASIN_BAD_VALUE,
+                      "%s: column '%s' is given for two things (%s), wanted one column each",
+                      t->source->path, t->name[column], roles);
+}
+
 static basin_status read_node_header(basin_tables *j, basin_table_file *t,
                                      const basin_table_rows *rows) {
     const basin_schema_column *id = known_role(j, false, BASIN_COLUMN_ID);
@@ -136,6 +144,8 @@ static basin_status read_node_header(basin_tables *j, basin_table_file *t,
                           rows->path, j->o->id);
     if (t->id < 0) t->id = 0;
     t->label = find_role(j, rows, j->o->label, label, usual_label);
+    if (t->label == t->id && (j->o->label || j->o->id))
+        return fail_both(j, t, t->id, "ids, labels");
     t->split = find_role(j, rows, NULL, NULL, "split");
     for (int i = 0; i < 3; i++) t->mask[i] = find_role(j, rows, NULL, NULL, usual_mask[i]);
     for (int i = 0; i < (int)t->columns; i++) {
@@ -156,6 +166,7 @@ static basin_status read_header(basin_tables *j, basin_table_file *t,
     t->to = find_role(j, rows, j->o->target, known_role(j, true, BASIN_COLUMN_TARGET), usual_to);
     t->edges = t->from >= 0 && t->to >= 0;
     if (!t->edges) return read_node_header(j, t, rows);
+    if (t->from == t->to) return fail_both(j, t, t->from, "sources, targets");
     t->type = find_role(j, rows, j->o->edge_type, type, usual_type);
     /* A column that training had not, or did not read so, makes no relations now. */
     if (j->known && j->known->edges.columns && !type && !j->o->edge_type) t->type = -1;

@@ -110,7 +110,7 @@ static basin_status see_node(basin_tables *j, int t, const basin_table_rows *row
         BASIN_TRY(basin_column_see(&table->column[i], rows, basin_table_rows_field(rows, i),
                                    &j->rules, j->error));
     if (table->label >= 0 && j->o->classes)
-        BASIN_TRY(basin_tables_see_class(j, basin_table_rows_field(rows, (size_t)table->label)));
+        BASIN_TRY(basin_tables_see_class(j, basin_table_rows_trimmed(rows, (size_t)table->label)));
     return basin_tables_check_room(j, rows->path);
 }
 
@@ -227,7 +227,7 @@ static basin_status fill_split(basin_tables *j, const basin_table_file *t,
 /* Of several tables with labels one may know what another does not. */
 static basin_status fill_label(basin_tables *j, const basin_table_file *t,
                                const basin_table_rows *rows, int32_t node) {
-    const char *text = basin_table_rows_field(rows, (size_t)t->label);
+    const char *text = basin_table_rows_trimmed(rows, (size_t)t->label);
     int32_t *label = &j->network->label[node], found;
     if (j->o->classes)
         found = basin_tables_class(j, text);

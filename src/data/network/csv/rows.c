@@ -317,6 +317,13 @@ const char *basin_table_rows_field(const basin_table_rows *rows, size_t i) {
     return rows->text + rows->start[i];
 }
 
+const char *basin_table_rows_trimmed(const basin_table_rows *rows, size_t i) {
+    char *text = rows->text + rows->start[i], *end;
+    while (isspace((unsigned char)*text)) text++;
+    for (end = text + strlen(text); end > text && isspace((unsigned char)end[-1]);) *--end = 0;
+    return text;
+}
+
 int basin_table_rows_column(const basin_table_rows *rows, const char *name) {
     for (size_t i = 0; i < rows->columns; i++)
         if (!strcasecmp(rows->name[i], name)) return (int)i;

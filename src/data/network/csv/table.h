@@ -39,6 +39,8 @@ void basin_table_rows_close(basin_table_rows *rows);
 basin_status basin_table_rows_next(basin_table_rows *rows, bool *more, basin_error *error);
 /* Field i of the row, valid until the next one. */
 const char *basin_table_rows_field(const basin_table_rows *rows, size_t i);
+/* The same without blanks around it. */
+const char *basin_table_rows_trimmed(const basin_table_rows *rows, size_t i);
 /* The column of that name, by letters of any case, or -1. */
 int basin_table_rows_column(const basin_table_rows *rows, const char *name);
 /* A table that is read a second time and is not what it was. */

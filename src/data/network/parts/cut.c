@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/library.h"
-#include "base/memory.h"
+#include "base/try.h"
 #include "basin/random.h"
 #include "data/network/parts/parts.h"
 #include "io/file.h"
@@ -398,14 +398,19 @@ basin_cut_report basin_partition_report(const basin_partition *cut) { return cut
 
 /* ---- files ---- */
 
-/* A cut into more parts that was here before would look whole. */
-static basin_status remove_more(const char *folder, int64_t parts, basin_error *error) {
-    for (int64_t p = parts; p < BASIN_CUT_PARTS; p++) {
-        char *path = basin_part_path(folder, p);
-        if (!path) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a cut");
-        int gone = remove(path);
-        free(path);
-        if (gone) break;
+/* A folder of parts may be cut anew into as many. What killed runs left there is removed. */
+static basin_status check_folder(const char *folder, int64_t parts, basin_error *error) {
+    int64_t there = parts;
+    BASIN_TRY(basin_folder_make(folder, error));
+    if (basin_cut_is(folder)) BASIN_TRY(basin_cut_count(&there, folder, error));
+    if (there != parts)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: holds a graph in %lld parts, wanted as many, or another folder",
+                          folder, (long long)there);
+    for (int64_t p = 0; p < parts; p++) {
+        BASIN_FREE_AT_EXIT char *path = basin_part_path(folder, p);
+        if (!path) return basin_fail_memory(error, "a cut");
+        BASIN_TRY(basin_writer_sweep(path, error));
     }
     return BASIN_OK;
 }
@@ -414,7 +419,7 @@ basin_status basin_network_cut(basin_cut_report *report, const char *folder,
                                const basin_network *network, const basin_cut_spec *spec,
                                basin_error *error) {
     basin_partition *cut = NULL;
-    basin_status status = basin_folder_make(folder, error);
+    basin_status status = check_folder(folder, spec->parts, error);
     if (!status) status = basin_partition_new(&cut, network, spec, error);
     for (int64_t p = 0; !status && p < cut->parts; p++) {
         basin_part *part = NULL;
@@ -425,7 +430,6 @@ basin_status basin_network_cut(basin_cut_report *report, const char *folder,
         basin_part_free(part);
         free(path);
     }
-    if (!status) status = remove_more(folder, cut->parts, error);
     if (!status) *report = cut->report;
     basin_partition_free(cut);
     return status;

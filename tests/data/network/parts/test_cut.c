@@ -132,14 +132,6 @@ static void files_bring_back_the_parts(void **state) {
     }
     check_face(n, read);
     basin_parts_close(read);
-    /* fewer parts leave none of the older cut */
-    spec.parts = 2;
-    must(basin_network_cut(&report, folder, n, &spec, &error), &error);
-    must(basin_parts_open(&read, folder, NULL, &error), &error);
-    assert_int_equal(basin_parts_count(read), 2);
-    basin_parts_close(read);
-    basin_part *gone;
-    assert_int_not_equal(basin_part_open(&gone, folder, 3, &error), BASIN_OK);
     basin_parts_close(made);
     basin_network_free(n);
 }
@@ -254,10 +246,30 @@ static void damage_is_noticed_or_harmless(void **state) {
     basin_network_free(n);
 }
 
+/* A folder of parts is cut anew into as many alone; what a killed run left there goes. */
+static void other_parts_are_not_replaced(void **state) {
+    char folder[PATH_TEXT], left[PATH_TEXT + 40];
+    basin_network *n = fraud(40, 7);
+    basin_cut_report report;
+    basin_error error;
+    basin_cut_spec spec = {.parts = 4, .method = "range"};
+    folder_path(folder, state, "again");
+    must(basin_network_cut(&report, folder, n, &spec, &error), &error);
+    snprintf(left, sizeof left, "%s/part-1.basin.tmp-999999999-0", folder);
+    assert_int_equal(file_put(left, "x", 1), 0);
+    must(basin_network_cut(&report, folder, n, &spec, &error), &error);
+    assert_int_not_equal(access(left, F_OK), 0);
+    spec.parts = 2;
+    assert_int_equal(basin_network_cut(&report, folder, n, &spec, &error), BASIN_BAD_VALUE);
+    assert_non_null(strstr(error.text, "holds a graph in 4 parts, wanted as many"));
+    basin_network_free(n);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_make_up_the_whole),
         cmocka_unit_test(neighbours_stay_together),
+        cmocka_unit_test(other_parts_are_not_replaced),
         cmocka_unit_test(files_bring_back_the_parts),
         cmocka_unit_test(parts_of_two_cuts_are_refused),
         cmocka_unit_test(rows_travel_there_and_back),

@@ -56,10 +56,9 @@ static void edges_in_files_are_the_same(void **state) {
         o.memory = how < 6 ? 0 : 24000 + 16 * NODES; /* a range of all rows, or of some */
         must(basin_network_open(&filed, &path, 1, &o, &error), &error);
         same_relations(held, filed);
-        assert_int_equal(count_files(folder), filed->relations);
+        assert_int_equal(count_files(folder), 0); /* also if the process were killed now */
         basin_network_free(held);
         basin_network_free(filed);
-        assert_int_equal(count_files(folder), 0);
     }
     rmdir(folder);
     remove(path);
