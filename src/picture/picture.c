@@ -62,6 +62,10 @@ basin_status basin_picture_set_channels(basin_picture *picture, int channels, ba
 
 /* ---- decoding ---- */
 
+/* A larger picture must have some bytes to show for it: an empty one of half a gigapixel packs into
+ * 64 KB, and takes 20 seconds to decode. */
+enum { LARGE = 64000000, PLAUSIBLE = 256 };
+
 basin_status basin_decoder_check(const basin_decoder *decoder, double pixels_per_byte,
                                  basin_error *error) {
     double pixels = (double)decoder->height * (double)decoder->width;
@@ -69,12 +73,35 @@ basin_status basin_decoder_check(const basin_decoder *decoder, double pixels_per
         return basin_fail(error, BASIN_BAD_FILE, "%s: %lld x %lld pixels, want 1 to %lld in all",
                           decoder->name, (long long)decoder->width, (long long)decoder->height,
                           (long long)BASIN_PICTURE_PIXELS);
+    if (pixels > LARGE && pixels > PLAUSIBLE * (double)decoder->size)
+        return basin_fail(error, BASIN_BAD_FILE,
+                          "%s: %lld x %lld pixels in %zu bytes, want at most %d million, or a byte "
+                          "for each %d",
+                          decoder->name, (long long)decoder->width, (long long)decoder->height,
+                          decoder->size, LARGE / 1000000, PLAUSIBLE);
     if (pixels > pixels_per_byte * (double)decoder->size)
         return basin_fail(error, BASIN_BAD_FILE,
                           "%s: claims %lld x %lld pixels, more than its %zu bytes can hold",
                           decoder->name, (long long)decoder->width, (long long)decoder->height,
                           decoder->size);
     return BASIN_OK;
+}
+
+const char *basin_picture_foreign(const void *bytes, size_t size) {
+    static const struct {
+        const char *name, *mark;
+        size_t at, length;
+    } known[] = {{"GIF", "GIF89a", 0, 6},   {"GIF", "GIF87a", 0, 6},    {"TIFF", "II*", 0, 4},
+                 {"TIFF", "MM\0*", 0, 4},   {"HEIC", "ftypheic", 4, 8}, {"HEIC", "ftypmif1", 4, 8},
+                 {"AVIF", "ftypavif", 4, 8}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (size >= known[i].at + known[i].length &&
+            !memcmp((const char *)bytes + known[i].at, known[i].mark, known[i].length))
+            return known[i].name;
+    /* A tar of BMW/a.jpg begins so, too; a BMP goes on with its size and zeros. */
+    bool bmp =
+        size >= 10 && !memcmp(bytes, "BM", 2) && !memcmp((const char *)bytes + 6, "\0\0\0", 4);
+    return bmp ? "BMP" : NULL;
 }
 
 basin_status basin_decoder_open(basin_decoder *decoder, const void *bytes, size_t size,
@@ -92,8 +119,11 @@ basin_status basin_decoder_open(basin_decoder *decoder, const void *bytes, size_
         decoder->webp = true;
         status = basin_webp_open(decoder, error);
     } else {
-        status = basin_fail(error, BASIN_BAD_FILE, "%s: is %s JPEG, PNG or WebP file", name,
-                            size ? "no" : "empty, want a");
+        const char *foreign = basin_picture_foreign(bytes, size);
+        status = foreign ? basin_fail(error, BASIN_UNSUPPORTED,
+                                      "%s: is a %s file, want JPEG, PNG or WebP", name, foreign)
+                         : basin_fail(error, BASIN_BAD_FILE, "%s: is %s JPEG, PNG or WebP file",
+                                      name, size ? "no" : "empty, want a");
     }
     if (status) basin_decoder_close(decoder);
     if (!status && decoder->orientation >= 5) {

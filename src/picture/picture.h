@@ -84,6 +84,9 @@ typedef struct basin_decoder {
     void *state;     /* the format's own, on the heap */
 } basin_decoder;
 
+/* The name of a format of pictures that is not read, by its first bytes; NULL: none that is known.
+ */
+const char *basin_picture_foreign(const void *bytes, size_t size);
 basin_status basin_decoder_open(basin_decoder *decoder, const void *bytes, size_t size,
                                 const char *name, basin_error *error);
 /* Decodes what is needed for `box` (in pixels of the whole, upright picture). `picture` gets the

@@ -305,26 +305,34 @@ static void big32(uint8_t *to, uint32_t v) {
 static void absurd_files(void **state) {
     (void)state;
     uint8_t *bytes;
-    assert_fails("GIF89a....", 10, "f: is no JPEG, PNG or WebP file");
+    assert_fails("GIF89a....", 10, "f: is a GIF file, want JPEG, PNG or WebP");
+    assert_fails("BM....\0\0\0", 10, "f: is a BMP file, want JPEG, PNG or WebP");
+    assert_fails("MM\0*......", 10, "f: is a TIFF file, want JPEG, PNG or WebP");
+    assert_fails("nothing...", 10, "f: is no JPEG, PNG or WebP file");
     basin_picture picture = make_picture(8, 8, 1, 0);
     size_t size = make_jpeg(&bytes, &picture, (jpeg_form){0});
     for (size_t i = 0; i + 8 < size; i++)
         if (bytes[i] == 0xff && bytes[i + 1] == 0xc0) memset(bytes + i + 5, 0xfd, 4);
     assert_fails(bytes, size, "f: 65021 x 65021 pixels, want 1 to 536870912 in all");
     for (size_t i = 0; i + 8 < size; i++)
-        if (bytes[i] == 0xff && bytes[i + 1] == 0xc0) memcpy(bytes + i + 5, "\x20\x00\x20\x00", 4);
+        if (bytes[i] == 0xff && bytes[i + 1] == 0xc0) memcpy(bytes + i + 5, "\x1f\x00\x1f\x00", 4);
     char text[100];
-    snprintf(text, sizeof text, "f: claims 8192 x 8192 pixels, more than its %zu bytes can hold",
+    snprintf(text, sizeof text, "f: claims 7936 x 7936 pixels, more than its %zu bytes can hold",
              size);
     assert_fails(bytes, size, text);
     free(bytes);
     assert_int_equal(basin_png_encode(&bytes, &size, &picture, NULL), BASIN_OK);
-    big32(bytes + 16, 16000);
-    big32(bytes + 20, 16000);
-    big32(bytes + 29, (uint32_t)crc32(0, bytes + 12, 17));
-    snprintf(text, sizeof text, "f: claims 16000 x 16000 pixels, more than its %zu bytes can hold",
-             size);
-    assert_fails(bytes, size, text);
+    static const uint32_t side[] = {7000, 16000};
+    static const char *const wrong[] = {
+        "f: claims 7000 x 7000 pixels, more than its %zu bytes can hold",
+        "f: 16000 x 16000 pixels in %zu bytes, want at most 64 million, or a byte for each 256"};
+    for (int i = 0; i < 2; i++) {
+        big32(bytes + 16, side[i]);
+        big32(bytes + 20, side[i]);
+        big32(bytes + 29, (uint32_t)crc32(0, bytes + 12, 17));
+        snprintf(text, sizeof text, wrong[i], size);
+        assert_fails(bytes, size, text);
+    }
     free(bytes);
     basin_picture_free(&picture);
     basin_error error;

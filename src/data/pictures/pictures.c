@@ -106,7 +106,7 @@ static basin_shelf *shelf_new(basin_pictures *pictures, const char *name) {
 /* What a file is: by its first bytes, and CIFAR, which has none of its own, by its size. */
 static basin_status open_file(basin_shelf *shelf, const char *split, bool *divided,
                               basin_error *error) {
-    unsigned char head[6] = {0};
+    unsigned char head[12] = {0};
     basin_map map;
     basin_status status = basin_map_open(&map, shelf->name, error);
     if (status) return status;
@@ -129,7 +129,10 @@ static basin_status open_file(basin_shelf *shelf, const char *split, bool *divid
     if ((head[0] == 0 && head[1] == 0 && head[2] != 0 && head[3] >= 1 && head[3] <= 4) ||
         (packed && (strstr(base, "idx") || strstr(base, "ubyte"))))
         return basin_shelf_idx(shelf, error);
-    const char *dot = strrchr(base, '.');
+    const char *dot = strrchr(base, '.'), *foreign = basin_picture_foreign(head, got);
+    if (foreign)
+        return basin_fail(error, BASIN_UNSUPPORTED, "%s: is a %s file, want JPEG, PNG or WebP",
+                          shelf->name, foreign);
     if (dot && !strcmp(dot, ".bin")) return basin_shelf_cifar(shelf, error);
     return basin_shelf_archive(shelf, split, divided, error);
 }
