@@ -290,8 +290,7 @@ static basin_status load_encoded(basin_kept *kept, const basin_fetched *fetched,
     basin_decoder decoder;
     int64_t height, width;
     basin_box inside;
-    basin_status status = basin_decoder_open(&decoder, fetched->bytes, fetched->size, name, error);
-    if (status) return status;
+    BASIN_TRY(basin_decoder_open(&decoder, fetched->bytes, fetched->size, name, error));
     basin_box whole = {0, 0, (double)decoder.height, (double)decoder.width};
     kept->height = decoder.height;
     kept->width = decoder.width;
@@ -299,7 +298,7 @@ static basin_status load_encoded(basin_kept *kept, const basin_fetched *fetched,
     int by = decoder.png || decoder.webp
                  ? 1
                  : basin_decoder_reduction(&whole, 2 * (double)height, 2 * (double)width);
-    status = basin_decoder_read(spare, &inside, &decoder, &whole, by, error);
+    basin_status status = basin_decoder_read(spare, &inside, &decoder, &whole, by, error);
     basin_decoder_close(&decoder);
     if (!status) status = reduce(kept, spare, &inside, height, width, error);
     return status;

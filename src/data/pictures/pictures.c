@@ -414,15 +414,13 @@ static basin_status fill(basin_pictures *pictures, const basin_picture *picture,
                          basin_error *error) {
     pictures->shelf = calloc(1, sizeof *pictures->shelf);
     pictures->start = calloc(2, sizeof *pictures->start);
-    if (!pictures->shelf || !pictures->start)
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a list of pictures");
+    if (!pictures->shelf || !pictures->start) return basin_fail_memory(error, "a list of pictures");
     basin_shelf *shelf = pictures->shelf;
     pictures->shelves = 1;
     *shelf = (basin_shelf){.kind = BASIN_SHELF_MEMORY,
                            .name = basin_string_copy("memory"),
                            .picture = calloc((size_t)count, sizeof *shelf->picture)};
-    if (!shelf->name || !shelf->picture)
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a list of pictures");
+    if (!shelf->name || !shelf->picture) return basin_fail_memory(error, "a list of pictures");
     for (int64_t i = 0; i < count; i++) {
         BASIN_TRY(basin_picture_copy(&shelf->picture[i], &picture[i], error));
         shelf->count++;

@@ -8,14 +8,14 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/memory.h"
+#include "base/try.h"
 #include "data/pictures/pictures.h"
 #include "io/json.h"
 
 static const char tensor_name[] = "trained_on", card_name[] = "basin.card";
 
 static basin_status no_memory(basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a model's card");
+    return basin_fail_memory(error, "a model's card");
 }
 
 /* ---- fingerprints ---- */
@@ -201,9 +201,7 @@ basin_status basin_image_card_end(basin_image_card *card, const basin_image_fact
 /* The numbers that are asked for again. */
 static basin_status parse(basin_image_card *card, const char *path, basin_error *error) {
     cJSON *object;
-    basin_status status =
-        basin_json_parse(&object, card->text, strlen(card->text), path, "the card", error);
-    if (status) return status;
+    BASIN_TRY(basin_json_parse(&object, card->text, strlen(card->text), path, "the card", error));
     const cJSON *pictures = cJSON_GetObjectItemCaseSensitive(object, "pictures");
     const cJSON *views = cJSON_GetObjectItemCaseSensitive(object, "views");
     const cJSON *held = cJSON_GetObjectItemCaseSensitive(object, "held_out_digest");

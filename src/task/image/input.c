@@ -20,7 +20,7 @@ static basin_status hold_out(basin_image_set *set, int64_t count, int64_t helds,
     int64_t *rest = basin_array_new((size_t)(count - helds), sizeof *rest);
     int64_t *out = basin_array_new((size_t)helds, sizeof *out);
     basin_status status = BASIN_OK;
-    if (!rest || !out) status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for a split");
+    if (!rest || !out) status = basin_fail_memory(error, "a split");
     if (!status) status = basin_pictures_hold_out(rest, out, count, helds, seed, error);
     set->item = held ? out : rest;
     set->items = held ? helds : count - helds;

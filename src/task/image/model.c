@@ -63,7 +63,7 @@ basin_status basin_image_graph_new(basin_image_graph *graph, const basin_image_s
                                    int64_t batch, basin_error *error) {
     *graph = (basin_image_graph){.batch = batch};
     graph->graph = basin_graph_new();
-    if (!graph->graph) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a graph");
+    if (!graph->graph) return basin_fail_memory(error, "a graph");
     basin_params_begin(&graph->params, graph->graph);
     build(graph, settings);
     basin_status status = basin_image_graph_check(graph, error);
@@ -87,15 +87,14 @@ void basin_image_graph_free(basin_image_graph *graph) {
 basin_status basin_image_model_bare(basin_image_model **model, const basin_image_settings *settings,
                                     basin_backend *backend, basin_error *error) {
     *model = NULL;
-    basin_status status = basin_image_settings_check(settings, error);
-    if (status) return status;
+    BASIN_TRY(basin_image_settings_check(settings, error));
     basin_image_model *m = NULL;
     BASIN_TRY(BASIN_NEW(&m, 1, "a model", error));
     m->settings = *settings;
     basin_image_settings_resolve(&m->settings);
     m->described = (basin_settings){.kind = &basin_image_task, .values = &m->settings};
     m->backend = backend;
-    status = basin_store_new(&m->store, backend, error);
+    basin_status status = basin_store_new(&m->store, backend, error);
     if (status)
         basin_image_close(m);
     else
@@ -107,10 +106,9 @@ basin_status basin_image_model_bare(basin_image_model **model, const basin_image
 static basin_status start(basin_image_model **model, const basin_image_settings *settings,
                           basin_backend *backend, const basin_bundle *bundle, basin_error *error) {
     basin_image_graph graph = {0};
-    basin_status status = basin_image_model_bare(model, settings, backend, error);
-    if (status) return status;
+    BASIN_TRY(basin_image_model_bare(model, settings, backend, error));
     basin_store *store = (*model)->store;
-    status = basin_image_graph_new(&graph, settings, 1, error);
+    basin_status status = basin_image_graph_new(&graph, settings, 1, error);
     if (!status && bundle)
         status = basin_params_read(&graph.params, store, bundle, error);
     else if (!status)
@@ -179,7 +177,7 @@ basin_status basin_image_settings_read(basin_image_settings *settings, const bas
 basin_status basin_image_settings_write(basin_bundle *bundle, const basin_image_settings *settings,
                                         basin_error *error) {
     char *config = basin_settings_print(settings, basin_image_task.table, false);
-    if (!config) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a configuration");
+    if (!config) return basin_fail_memory(error, "a configuration");
     basin_status status = basin_bundle_meta_set(bundle, "basin.model", "image", error);
     if (!status) status = basin_bundle_meta_set(bundle, "basin.config", config, error);
     cJSON_free(config);
@@ -339,13 +337,12 @@ static basin_status adopt_positions(basin_store *store, basin_shape shape,
     basin_tensor out = {0};
     const basin_tensor *in;
     int64_t extra = settings->cls ? 1 : 0, before = its->size / its->patch;
-    basin_status status = basin_bundle_get(&in, from, "pos", error);
-    if (status) return status;
+    BASIN_TRY(basin_bundle_get(&in, from, "pos", error));
     if (in->shape.rank != 2 || in->shape.dim[0] != extra + before * before ||
         in->shape.dim[1] != settings->dim)
         return basin_fail(error, BASIN_BAD_SHAPE, "%s: tensor 'pos' is not of %lld patches",
                           basin_bundle_path(from), (long long)(before * before));
-    status = basin_tensor_new(&out, BASIN_F32, shape, error);
+    basin_status status = basin_tensor_new(&out, BASIN_F32, shape, error);
     if (!status) {
         resample(out.data, in, extra, before, settings->size / settings->patch, settings->dim);
         status = basin_store_write(store, "pos", &out, error);

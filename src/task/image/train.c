@@ -98,11 +98,11 @@ static basin_status make_trainer(job *j, basin_error *error) {
     const basin_image_settings *s = &j->model->settings;
     j->per_epoch = j->train.items / s->batch;
     j->total = j->per_epoch * s->epochs;
-    basin_status status = basin_image_graph_new(&j->graph, s, s->batch / s->shards, error);
-    if (status) return status;
+    BASIN_TRY(basin_image_graph_new(&j->graph, s, s->batch / s->shards, error));
     j->model->parameters = basin_params_total(&j->graph.params);
     basin_expr loss = basin_image_loss(j->graph.output, j->graph.patches, j->graph.occluded);
-    status = basin_shards_begin(&j->shards, j->training, s->shards, &j->graph.params, error);
+    basin_status status =
+        basin_shards_begin(&j->shards, j->training, s->shards, &j->graph.params, error);
     basin_trainer_spec spec = {.adamw = {.beta1 = 0.9,
                                          .beta2 = s->beta2,
                                          .epsilon = 1e-8,
@@ -117,9 +117,8 @@ static basin_status make_trainer(job *j, basin_error *error) {
         status =
             basin_trainer_new(&j->trainer, j->model->store, &j->graph.params, loss, &spec, error);
     if (!status && s->average > 0)
-        status =
-            basin_average_new(&j->average, j->model->store, &j->graph.params, s->average, error);
-    if (status) return status;
+        BASIN_TRY(
+            basin_average_new(&j->average, j->model->store, &j->graph.params, s->average, error));
     basin_plan_stats stats = basin_plan_get_stats(j->trainer.plan);
     j->memory = stats.arena_bytes + stats.input_bytes + stats.state_bytes;
     return hold(j, error);
@@ -159,8 +158,8 @@ static basin_status make_input(job *j, const char *cut, basin_error *error) {
                                        .first = first,
                                        .count = count,
                                        .watch = j->training->watch};
-    basin_status status = basin_image_input_new(&input, &config, error);
-    return status ? status : basin_image_batch_new(&j->batch, input, s, first, count, error);
+    BASIN_TRY(basin_image_input_new(&input, &config, error));
+    return basin_image_batch_new(&j->batch, input, s, first, count, error);
 }
 
 /* What "auto" comes to depends on memory: rank 0 chooses for all. */
@@ -202,12 +201,12 @@ static basin_status remember(job *j, basin_error *error) {
 static basin_status make(job *j, const basin_settings *asked, basin_error *error) {
     basin_image_settings settings = *(const basin_image_settings *)asked->values;
     basin_image_settings_resolve(&settings);
-    basin_status status = open_pictures(j, &settings, error);
-    if (!status) status = basin_image_start(&settings, j->run, &j->train, error);
-    if (!status) status = basin_image_model_bare(&j->model, &settings, j->training->backend, error);
-    if (!status) status = make_trainer(j, error);
-    if (!status) status = make_inputs(j, error);
-    return status ? status : remember(j, error);
+    BASIN_TRY(open_pictures(j, &settings, error));
+    BASIN_TRY(basin_image_start(&settings, j->run, &j->train, error));
+    BASIN_TRY(basin_image_model_bare(&j->model, &settings, j->training->backend, error));
+    BASIN_TRY(make_trainer(j, error));
+    BASIN_TRY(make_inputs(j, error));
+    return remember(j, error);
 }
 
 static void job_free(job *j) {
@@ -229,18 +228,18 @@ static const char *scored(const job *j) { return j->model->settings.average > 0 
 static basin_status begin(void *context, int64_t member, basin_error *error) {
     (void)member;
     job *j = context;
-    basin_status status = basin_params_init(&j->graph.params, j->model->store,
-                                            (uint64_t)j->model->settings.seed, error);
-    return status ? status : basin_average_begin(&j->average, error);
+    BASIN_TRY(basin_params_init(&j->graph.params, j->model->store,
+                                (uint64_t)j->model->settings.seed, error));
+    return basin_average_begin(&j->average, error);
 }
 
 static basin_status adopt(void *context, int64_t member, const basin_bundle *from,
                           basin_error *error) {
     (void)member;
     job *j = context;
-    basin_status status =
-        basin_image_adopt(j->model->store, &j->graph.params, &j->model->settings, from, error);
-    return status ? status : basin_average_begin(&j->average, error);
+    BASIN_TRY(
+        basin_image_adopt(j->model->store, &j->graph.params, &j->model->settings, from, error));
+    return basin_average_begin(&j->average, error);
 }
 
 static basin_status write_batch(job *j, int64_t step, int64_t at, basin_error *error) {
@@ -281,8 +280,7 @@ static basin_status step(void *context, basin_run_sum *sum, const basin_run_plac
         if (!status && j->average.plan)
             status = basin_average_step(&j->average, place->step + 1, error);
     } else
-        status = step_whole(j, &loss, place->step, error);
-    if (status) return status;
+        BASIN_TRY(step_whole(j, &loss, place->step, error));
     sum->loss += loss;
     sum->weight += 1;
     return BASIN_OK;
@@ -291,9 +289,9 @@ static basin_status step(void *context, basin_run_sum *sum, const basin_run_plac
 /* The averages, where there are any, take the place of the weights meanwhile. */
 static basin_status score_weights(basin_image_scores *scores, job *j, basin_error *error) {
     basin_image_scoring scoring = {.masks = 1, .fast = true};
-    basin_status status = basin_average_lend(&j->average, error);
-    if (!status) status = basin_image_score_set(scores, j->model, &j->test, &scoring, error);
-    return status ? status : basin_average_end_lending(&j->average, error);
+    BASIN_TRY(basin_average_lend(&j->average, error));
+    BASIN_TRY(basin_image_score_set(scores, j->model, &j->test, &scoring, error));
+    return basin_average_end_lending(&j->average, error);
 }
 
 static basin_status score(void *context, basin_score *score, const basin_run_place *place,
@@ -315,11 +313,9 @@ static basin_status score(void *context, basin_score *score, const basin_run_pla
 
 static basin_status describe(void *context, basin_bundle *checkpoint, basin_error *error) {
     job *j = context;
-    basin_status status = basin_image_settings_write(checkpoint, &j->model->settings, error);
-    if (!status)
-        status = basin_bundle_meta_set(checkpoint, "basin.cut",
-                                       basin_image_input_cut(j->batch.input), error);
-    return status;
+    BASIN_TRY(basin_image_settings_write(checkpoint, &j->model->settings, error));
+    return basin_bundle_meta_set(checkpoint, "basin.cut", basin_image_input_cut(j->batch.input),
+                                 error);
 }
 
 static basin_status write_card(job *j, basin_error *error) {
@@ -334,8 +330,8 @@ static basin_status write_card(job *j, basin_error *error) {
 
 static basin_status write_model(void *context, const char *path, basin_error *error) {
     job *j = context;
-    basin_status status = write_card(j, error);
-    return status ? status : basin_image_write(path, j->model, BASIN_F32, error);
+    BASIN_TRY(write_card(j, error));
+    return basin_image_write(path, j->model, BASIN_F32, error);
 }
 
 /* ---- the whole ---- */
@@ -385,8 +381,7 @@ static void tell_feeding(const job *j) {
 static basin_status open_finished(basin_image_model **model, basin_outcome *outcome,
                                   const basin_training *training, basin_error *error) {
     basin_image_model *finished;
-    basin_status status = basin_image_open(&finished, training->output, training->backend, error);
-    if (status) return status;
+    BASIN_TRY(basin_image_open(&finished, training->output, training->backend, error));
     outcome->finished_before = true;
     outcome->parameters = finished->parameters;
     if (model)
@@ -402,11 +397,10 @@ static basin_status train(basin_image_model **model, basin_outcome *outcome, job
     if (!j->training->backend)
         return basin_fail(error, BASIN_BAD_VALUE, "training has no backend; wanted an open one");
     if (basin_run_finished(j->run)) return open_finished(model, outcome, j->training, error);
-    basin_status status = make(j, settings, error);
-    if (status) return status;
+    BASIN_TRY(make(j, settings, error));
     basin_run_task task = task_of(j);
     j->outcome = outcome;
-    status = basin_run_train(outcome, j->run, &task, error);
+    basin_status status = basin_run_train(outcome, j->run, &task, error);
     if (!status && model) status = write_card(j, error);
     if (status) return status;
     tell_feeding(j);
@@ -454,7 +448,7 @@ basin_status basin_image_batch_new(basin_image_batch *batch, basin_image_input *
     batch->replaced = basin_array_new(patches, sizeof *batch->replaced);
     batch->counts = basin_array_new(patches, sizeof *batch->counts);
     if (batch->mask && batch->replaced && batch->counts) return BASIN_OK;
-    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a batch of masks");
+    return basin_fail_memory(error, "a batch of masks");
 }
 
 void basin_image_batch_free(basin_image_batch *batch) {
@@ -589,9 +583,8 @@ basin_status basin_image_fit(basin_settings *settings, char *told, size_t size,
     if (settings->kind != &basin_image_task)
         return basin_fail(error, BASIN_BAD_VALUE, "the settings are of the task '%s', wanted image",
                           settings->kind->task);
-    basin_status status = basin_image_set_open(&set, source, false, (uint64_t)s->seed, error);
-    if (status) return status;
-    status = fit(settings, &preset, &set, from, error);
+    BASIN_TRY(basin_image_set_open(&set, source, false, (uint64_t)s->seed, error));
+    basin_status status = fit(settings, &preset, &set, from, error);
     basin_image_set_close(&set);
     if (status) return status;
     snprintf(told, size, "%s %s, %lld channel%s, %lld pixels, batch %lld: from the %s",

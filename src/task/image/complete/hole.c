@@ -59,7 +59,7 @@ static basin_status mark_drawn(uint8_t *map, const basin_image_completing *how, 
     if (!(how->ratio >= 0 && how->ratio <= 1))
         return basin_fail(error, BASIN_BAD_VALUE, "ratio is %g, wanted 0 to 1", how->ratio);
     uint8_t *drawn = basin_array_new((size_t)tokens, 1);
-    if (!drawn) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a mask");
+    if (!drawn) return basin_fail_memory(error, "a mask");
     uint64_t stream = how->stream + (uint64_t)number;
     basin_image_mask_draw(drawn, tokens, count < 1 ? 1 : count, 0, how->seed, stream << 20);
     for (int64_t y = 0; y < p->height; y++)
@@ -141,7 +141,7 @@ basin_status basin_hole_make(basin_hole *hole, const basin_picture *picture, int
     *hole = (basin_hole){0};
     uint8_t *map = calloc((size_t)picture->height, (size_t)picture->width);
     basin_status status = BASIN_OK;
-    if (!map) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a mask");
+    if (!map) return basin_fail_memory(error, "a mask");
     if (how->mask)
         status = mark_mask(map, &how->mask[number], picture, error);
     else if (basin_hole_is_drawn(how))
@@ -255,7 +255,7 @@ basin_status basin_membrane_new(basin_membrane *m, int64_t height, int64_t width
     m->u = calloc(count, sizeof *m->u);
     if (m->free && m->pull && m->toward && m->u) return BASIN_OK;
     basin_membrane_free(m);
-    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a membrane over a hole");
+    return basin_fail_memory(error, "a membrane over a hole");
 }
 
 void basin_membrane_free(basin_membrane *m) {
@@ -304,11 +304,9 @@ basin_status basin_membrane_solve(basin_membrane *m, basin_error *error) {
     enum { SMALL = 8 };
     basin_membrane half;
     if (m->height > SMALL || m->width > SMALL) {
-        basin_status status =
-            basin_membrane_new(&half, (m->height + 1) / 2, (m->width + 1) / 2, error);
-        if (status) return status;
+        BASIN_TRY(basin_membrane_new(&half, (m->height + 1) / 2, (m->width + 1) / 2, error));
         reduce(&half, m);
-        status = basin_membrane_solve(&half, error);
+        basin_status status = basin_membrane_solve(&half, error);
         if (!status) enlarge(m, &half);
         basin_membrane_free(&half);
         if (status) return status;

@@ -103,7 +103,7 @@ static basin_status add(basin_windows *w, const basin_window *window, size_t fir
             return BASIN_OK;
     }
     if (!basin_array_reserve((void **)&w->window, &w->capacity, w->count + 1, sizeof *w->window))
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for windows");
+        return basin_fail_memory(error, "windows");
     w->window[w->count++] = *window;
     return BASIN_OK;
 }
@@ -313,7 +313,7 @@ basin_status basin_guess_weigh(basin_guessing *l, const basin_window *w, basin_e
     if (weigh(&l->down, &l->downs, w->height, across) &&
         weigh(&l->right, &l->rights, w->width, across))
         return BASIN_OK;
-    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for the weights of a window");
+    return basin_fail_memory(error, "the weights of a window");
 }
 
 void basin_guessing_free(basin_guessing *l) {

@@ -39,7 +39,7 @@ static basin_status exhibit_room(basin_image_exhibit *e, const basin_image_setti
         e->output = basin_array_new(values, sizeof *e->output);
     }
     if (e->index && e->mse && e->mask && e->patches && e->output) return BASIN_OK;
-    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for the pictures of a report");
+    return basin_fail_memory(error, "the pictures of a report");
 }
 
 static basin_status complete(basin_image_exhibit *e, basin_image_model *model, basin_feed *feed,

@@ -272,11 +272,10 @@ static basin_status write_inputs(basin_plan *plan, const basin_image_graph *g, c
     basin_tensor replaced;
     basin_tensor x = basin_tensor_borrow(patches, BASIN_F32, shape);
     shape.rank = 2;
-    basin_status status = basin_tensor_new(&replaced, BASIN_F32, shape, error);
-    if (status) return status;
+    BASIN_TRY(basin_tensor_new(&replaced, BASIN_F32, shape, error));
     for (int64_t i = 0; i < basin_shape_count(shape); i++)
         ((float *)replaced.data)[i] = mask[i] == BASIN_PATCH_REPLACED;
-    status = basin_plan_write(plan, g->patches, &x, error);
+    basin_status status = basin_plan_write(plan, g->patches, &x, error);
     if (!status) status = basin_plan_write(plan, g->replaced, &replaced, error);
     basin_tensor_free(&replaced);
     return status;
@@ -286,10 +285,9 @@ static basin_status descend(basin_image_trace *t, basin_image_model *model, cons
                             const uint8_t *mask, basin_error *error) {
     stepper s = {0};
     basin_image_settings settings = basin_image_run_settings(model);
-    basin_status status = basin_image_graph_new(&s.graph, &settings, t->count, error);
-    if (status) return status;
+    BASIN_TRY(basin_image_graph_new(&s.graph, &settings, t->count, error));
     build(&s, t);
-    status = basin_image_graph_check(&s.graph, error);
+    basin_status status = basin_image_graph_check(&s.graph, error);
     if (!status) status = make_plans(&s, model, error);
     if (!status) status = make_tensors(&s, error);
     if (!status) status = write_inputs(s.encoder, &s.graph, patches, mask, error);
@@ -346,9 +344,8 @@ static basin_status read_layers(basin_image_trace *t, layers *l, basin_error *er
 static basin_status pass_layers(basin_image_trace *t, basin_image_model *model,
                                 const float *patches, const uint8_t *mask, basin_error *error) {
     layers l = {0};
-    basin_status status = basin_image_graph_new(&l.graph, &model->settings, t->count, error);
-    if (status) return status;
-    status = build_layers(&l, t, model, error);
+    BASIN_TRY(basin_image_graph_new(&l.graph, &model->settings, t->count, error));
+    basin_status status = build_layers(&l, t, model, error);
     if (!status) status = write_inputs(l.plan, &l.graph, patches, mask, error);
     if (!status) status = basin_plan_run(l.plan, error);
     if (!status) status = read_layers(t, &l, error);
@@ -441,7 +438,7 @@ static basin_status course_room(basin_image_course *c, const basin_image_trace *
     if (t->use) c->use = calloc((size_t)s->memories, sizeof *c->use);
     if (good && (!t->use || c->use)) return BASIN_OK;
     basin_image_course_free(c);
-    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for the course of a descent");
+    return basin_fail_memory(error, "the course of a descent");
 }
 
 static void add_energies(basin_image_course *c, const basin_image_trace *t) {

@@ -29,8 +29,7 @@ static basin_status decode(float **patches, basin_image_model *model, const char
     basin_shape shape = BASIN_SHAPE(rows, basin_image_patch_values(s));
     *patches = basin_array_new((size_t)basin_shape_count(shape), sizeof **patches);
     if (!*patches) return basin_fail(error, BASIN_NO_MEMORY, "out of memory to decode %s", name);
-    basin_status status = basin_image_graph_new(&g, s, 1, error);
-    if (status) return status;
+    BASIN_TRY(basin_image_graph_new(&g, s, 1, error));
     const basin_image *m = &g.net.et;
     basin_expr state = !strcmp(name, "xi")   ? m->block.xi
                        : !strcmp(name, "wk") ? m->block.wk
@@ -38,7 +37,7 @@ static basin_status decode(float **patches, basin_image_model *model, const char
     basin_expr norm = basin_block_norm(&m->block, basin_reshape(state, BASIN_SHAPE(rows, s->dim)));
     basin_expr out = basin_add(basin_matmul(norm, m->dec_w), m->dec_b);
     basin_tensor result = basin_tensor_borrow(*patches, BASIN_F32, shape);
-    status = evaluate(&result, &g, model, out, error);
+    basin_status status = evaluate(&result, &g, model, out, error);
     basin_image_graph_free(&g);
     return status;
 }
@@ -62,11 +61,11 @@ static basin_status compare_positions(double **cosine, basin_image_model *model,
                                       basin_error *error) {
     int64_t N = basin_image_tokens(&model->settings);
     basin_tensor stored, row = {0};
-    basin_status status = basin_store_read(model->store, "pos", &stored, error);
-    if (status) return status;
+    BASIN_TRY(basin_store_read(model->store, "pos", &stored, error));
     *cosine = basin_array_new((size_t)(N * N), sizeof **cosine);
-    status = *cosine ? basin_tensor_new(&row, BASIN_F64, stored.shape, error)
-                     : basin_fail(error, BASIN_NO_MEMORY, "out of memory to compare positions");
+    basin_status status =
+        *cosine ? basin_tensor_new(&row, BASIN_F64, stored.shape, error)
+                : basin_fail(error, BASIN_NO_MEMORY, "out of memory to compare positions");
     if (!status) status = basin_tensor_convert(&row, &stored, error);
     int64_t D = stored.shape.dim[1], skip = stored.shape.dim[0] - N;
     if (!status) resemble(*cosine, (double *)row.data + skip * D, N, D);
@@ -78,11 +77,10 @@ static basin_status compare_positions(double **cosine, basin_image_model *model,
 /* The block's gain as it is used, whatever the parameter is that it comes from. */
 static basin_status read_gamma(double *gamma, basin_image_model *model, basin_error *error) {
     basin_image_graph g;
-    basin_status status = basin_image_graph_new(&g, &model->settings, 1, error);
-    if (status) return status;
+    BASIN_TRY(basin_image_graph_new(&g, &model->settings, 1, error));
     basin_expr out = basin_scale(g.net.et.block.gamma, 1);
     basin_tensor result = basin_tensor_borrow(gamma, BASIN_F64, BASIN_SCALAR);
-    status = evaluate(&result, &g, model, out, error);
+    basin_status status = evaluate(&result, &g, model, out, error);
     basin_image_graph_free(&g);
     return status;
 }
