@@ -147,7 +147,49 @@ static void reports_work_in_a_browser(void **state) {
     look_at(state, all);
 }
 
+/* Blocks that no report has yet: a board by step, a network; one that the viewer does not know. */
+static void other_blocks_are_drawn(void **state) {
+    static const char make[] =
+        "python3 - '" BASIN_SOURCE "/share/basin/viewer.html' page.html <<'END'\n"
+        "import json, sys\n"
+        "frame = lambda t: {'step': t, 'digits': [t] * 81, 'certainty': [0.5] * 81,\n"
+        "    'wrong': [1] * 81, 'energy': -t}\n"
+        "blocks = [{'type': 'board', 'given': [5] + [0] * 80, 'frames': [frame(1), frame(2)]},\n"
+        "    {'type': 'network', 'title': 'n', 'nodes': [{'name': '<b>', 'value': 0.9},\n"
+        "    {'name': 'b', 'value': 0.1}, {'name': 'c', 'value': 0.5}],\n"
+        "    'edges': [[0, 1, 1], [1, 2, 0.1]]}, {'type': 'new'}]\n"
+        "text = json.dumps({'title': 't', 'sections': [{'id': 's', 'title': 's',\n"
+        "    'blocks': blocks}]}).replace('<', '\\\\u003c')\n"
+        "page = open(sys.argv[1]).read().replace('\\nnull\\n', '\\n' + text + '\\n', 1)\n"
+        "open(sys.argv[2], 'w').write(page)\n"
+        "END";
+    static const char look[] =
+        "<script>\n"
+        "const wrong = [], say = (good, what) => { if (!good) wrong.push(what) };\n"
+        "const cells = () => Array.from(document.querySelectorAll('.board span'));\n"
+        "say(cells().length === 81 && cells()[1].textContent === '2', 'board');\n"
+        "say(cells()[0].className === 'given' && cells()[1].className === 'wrong', 'marks');\n"
+        "document.querySelector('.stepper button').dispatchEvent(\n"
+        "  new KeyboardEvent('keydown', { key: 'ArrowLeft', bubbles: true }));\n"
+        "say(cells()[1].textContent === '1', 'a step back');\n"
+        "const nodes = Array.from(document.querySelectorAll('circle.node'));\n"
+        "say(nodes.length === 3 && nodes.every(n => isFinite(n.getAttribute('cx'))), 'nodes');\n"
+        "say(document.querySelector('svg text').textContent === '<b>', 'name');\n"
+        "say(document.body.textContent.includes('type \"new\"'), 'unknown');\n"
+        "parent.postMessage(wrong.join('; ') || 'all is well', '*');\n"
+        "</script>\n";
+    static const char *const script[] = {look, NULL};
+    char line[4000];
+    if (!browser_there()) skip();
+    snprintf(line, sizeof line, "cd '%s' && %s", (const char *)*state, make);
+    assert_int_equal(system(line), 0);
+    browser_open(state, "page.html");
+    browser_add(state, "page.html", "check.html", script);
+    browser_judge(state, 390);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(reports_work_in_a_browser)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(reports_work_in_a_browser),
+                                       cmocka_unit_test(other_blocks_are_drawn)};
     return cmocka_run_group_tests(tests, folder_new, browser_teardown);
 }
