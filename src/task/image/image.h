@@ -160,15 +160,14 @@ basin_image_settings basin_image_run_settings(const basin_image_model *model);
  * step, each picture on its own account: what it comes to does not depend on its batch. */
 typedef struct basin_image_runner {
     basin_image_graph graph;
-    basin_plan *plan; /* all steps; or one step, between the two below */
-    basin_plan *encoder, *decoder;
-    basin_expr first, tokens, next, decoded; /* [B, N (+ 1), D] three times, [B, N, P] */
-    basin_expr energy;                       /* [B] after the step, where it is accelerated */
-    bool accelerate;
-    double until;             /* 0: all steps at once */
-    int64_t steps;            /* how many there are, or at most */
-    int64_t *taken;           /* [batch] steps that each picture of the last run took */
-    basin_image_model *model; /* counts the rest points of runs */
+    basin_plan *plan;          /* all steps; or, with a descent that ends by itself, the encoder */
+    basin_descent *descent;    /* NULL: all steps at once */
+    basin_plan *decoder;       /* of its tokens */
+    basin_expr first, decoded; /* [B, N (+ 1), D], [B, N, P] */
+    double until;              /* 0: all steps at once */
+    int64_t steps;             /* how many there are, or at most */
+    int64_t *taken;            /* [batch] steps that each picture of the last run took */
+    basin_image_model *model;  /* counts the convergence of runs */
 } basin_image_runner;
 
 basin_status basin_image_runner_new(basin_image_runner *runner, basin_image_model *model,
