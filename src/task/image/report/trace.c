@@ -1,5 +1,5 @@
-/* A descent step by step (Algorithm 1, figure 4): one plan encodes, one takes a step and decodes
- * tokens and forces; with attention, and errors by step. See report.h. */
+/* A descent step by step (Algorithm 1, figure 4): one plan encodes, an observer of
+ * the descent decodes tokens and forces; with attention, and errors by step. See report.h. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,31 +95,29 @@ basin_status basin_image_attention_set(basin_image_attention *a, int step, const
     return BASIN_OK;
 }
 
-/* ---- a step ---- */
+/* ---- an observer of the descent ---- */
 
-typedef struct stepper {
+typedef struct watcher {
+    basin_image_trace *trace;
+    const uint8_t *mask; /* [B, N] */
     basin_image_graph graph;
-    basin_plan *encoder, *plan;
+    basin_plan *encoder, *plan; /* plan: what is seen of the tokens */
+    basin_descent *descent;
     basin_pattern pattern;
-    basin_block_bound bound;
-    basin_energy energy;
     basin_expr first;                     /* tokens [B, N (+ 1), D] of the patches */
-    basin_expr tokens, next;              /* the same before a step (an input) and after it */
     basin_expr decoded, force[2];         /* [B, N, P] */
-    basin_expr part[2], square[2];        /* [B], [B, N (+ 1)] mean square of a token's force */
+    basin_expr square[2];                 /* [B, N (+ 1)] mean square of a token's force */
     basin_expr use;                       /* [M], or NULL */
     basin_expr query, key;                /* [B, N (+ 1), H, Y], queries times beta; or NULL */
     basin_tensor state, picture, numbers; /* tokens; [B, N, P]; [B, N (+ 1)] */
-} stepper;
+} watcher;
 
 /* ---- the expressions ---- */
 
-static void build_part(stepper *s, basin_expr g, int p) {
-    s->part[p] = basin_energy_term(&s->energy, g, p);
-    basin_expr force = basin_neg(basin_grad(s->part[p], g));
+static void build_force(watcher *s, const basin_energy *energy, basin_expr g, int p) {
+    basin_expr force = basin_neg(basin_grad(basin_energy_term(energy, g, p), g));
     s->force[p] = basin_image_decode(&s->graph.net.et, force);
     s->square[p] = basin_mean(basin_square(force), -1, 1);
-    s->next = basin_add(s->next, basin_scale(force, s->graph.net.et.config.descent.alpha));
 }
 
 /* What each memory has of the Hopfield energy, up to a factor; of a log-sum-exp, of its weights. */
@@ -141,56 +139,65 @@ static basin_expr project(basin_expr g, basin_expr w) {
                          BASIN_SHAPE(tokens.dim[0], tokens.dim[1], s.dim[0], s.dim[1]));
 }
 
-static void build_attention(stepper *s, basin_expr g) {
+static void build_attention(watcher *s, basin_expr g) {
     const basin_block *b = &s->graph.net.et.block;
     basin_expr beta = basin_reshape(b->beta, BASIN_SHAPE(b->config.heads, 1));
     s->query = basin_mul(project(g, b->wq), beta);
     s->key = project(g, b->wk);
 }
 
-static void build(stepper *s, const basin_image_trace *t) {
+static basin_observer observe;
+
+/* The descent, and the expressions of what is seen of its tokens. */
+static basin_status build(watcher *s, const basin_image_trace *t, basin_image_model *model,
+                          basin_error *error) {
     basin_image *m = &s->graph.net.et;
     s->pattern = (basin_pattern){.exclude_self = !m->config.self_attention};
-    s->bound = (basin_block_bound){.block = &m->block, .pattern = &s->pattern};
-    s->energy = basin_block_energy(&s->bound);
+    basin_block_bound bound = {.block = &m->block, .pattern = &s->pattern};
+    basin_energy energy = basin_block_energy(&bound);
+    basin_descent_spec spec = {.steps = t->steps, .alpha = m->config.descent.alpha};
+    basin_stop stop = {.observe = observe, .context = s};
     s->first = basin_image_encode(m, s->graph.patches, s->graph.replaced);
-    s->tokens = basin_input(s->graph.graph, "tokens", basin_expr_shape(s->first));
-    s->decoded = basin_image_decode(m, s->tokens);
-    s->next = s->tokens;
-    basin_expr g = basin_block_norm(&m->block, s->tokens);
-    for (int p = 0; p < s->energy.terms; p++) build_part(s, g, p);
+    BASIN_TRY(basin_image_graph_check(&s->graph, error));
+    BASIN_TRY(basin_descent_new(&s->descent, model->store, &energy, s->graph.graph,
+                                basin_expr_shape(s->first), &spec, &stop, error));
+    basin_expr tokens = basin_descent_tokens(s->descent, 0);
+    basin_expr g = basin_block_norm(&m->block, tokens);
+    s->decoded = basin_image_decode(m, tokens);
+    for (int p = 0; p < t->parts; p++) build_force(s, &energy, g, p);
     if (m->block.xi) s->use = build_use(&m->block, g);
     if (m->block.wq && t->attention && t->attention->share) build_attention(s, g);
+    return basin_image_graph_check(&s->graph, error);
 }
 
-static basin_status make_plans(stepper *s, basin_image_model *model, basin_error *error) {
-    basin_expr output[11] = {s->decoded, s->next};
-    int outputs = 2;
-    for (int p = 0; p < s->energy.terms; p++) {
+static basin_status make_plans(watcher *s, basin_image_model *model, basin_error *error) {
+    basin_expr output[8] = {s->decoded};
+    int outputs = 1;
+    for (int p = 0; p < s->trace->parts; p++) {
         output[outputs++] = s->force[p];
-        output[outputs++] = s->part[p];
         output[outputs++] = s->square[p];
     }
     if (s->use) output[outputs++] = s->use;
     if (s->query) output[outputs++] = s->query;
     if (s->key) output[outputs++] = s->key;
     basin_plan_spec first = {.output = &s->first, .outputs = 1};
-    basin_plan_spec step = {.output = output, .outputs = outputs};
+    basin_plan_spec seen = {.output = output, .outputs = outputs};
     BASIN_TRY(basin_plan_new(&s->encoder, model->store, &first, error));
-    return basin_plan_new(&s->plan, model->store, &step, error);
+    return basin_plan_new(&s->plan, model->store, &seen, error);
 }
 
-static basin_status make_tensors(stepper *s, basin_error *error) {
-    basin_shape shape = basin_expr_shape(s->tokens);
+static basin_status make_tensors(watcher *s, basin_error *error) {
+    basin_shape shape = basin_expr_shape(s->first);
     BASIN_TRY(basin_tensor_new(&s->state, BASIN_F32, shape, error));
     BASIN_TRY(basin_tensor_new(&s->picture, BASIN_F32, basin_expr_shape(s->decoded), error));
     shape.rank = 2;
     return basin_tensor_new(&s->numbers, BASIN_F64, shape, error);
 }
 
-static void stepper_free(stepper *s) {
+static void watcher_free(watcher *s) {
     basin_plan_free(s->encoder);
     basin_plan_free(s->plan);
+    basin_descent_free(s->descent);
     basin_tensor_free(&s->state);
     basin_tensor_free(&s->picture);
     basin_tensor_free(&s->numbers);
@@ -199,7 +206,7 @@ static void stepper_free(stepper *s) {
 
 /* ---- running ---- */
 
-static basin_status read_picture(float *out, stepper *s, basin_expr from, int step,
+static basin_status read_picture(float *out, watcher *s, basin_expr from, int step,
                                  basin_error *error) {
     BASIN_TRY(basin_plan_read(s->plan, from, &s->picture, error));
     size_t bytes = basin_tensor_bytes(&s->picture);
@@ -207,15 +214,8 @@ static basin_status read_picture(float *out, stepper *s, basin_expr from, int st
     return BASIN_OK;
 }
 
-static basin_status read_energy(double *energy, basin_plan *plan, basin_expr from,
-                                basin_error *error) {
-    basin_tensor each = basin_tensor_borrow(energy, BASIN_F64, basin_expr_shape(from));
-    return basin_plan_read(plan, from, &each, error);
-}
-
 /* Each picture's mean square over its replaced tokens. */
-static basin_status read_square(double *square, stepper *s, basin_expr from, const uint8_t *mask,
-                                basin_error *error) {
+static basin_status read_square(double *square, watcher *s, basin_expr from, basin_error *error) {
     BASIN_TRY(basin_plan_read(s->plan, from, &s->numbers, error));
     int64_t all = s->numbers.shape.dim[1], N = s->picture.shape.dim[1];
     for (int64_t b = 0; b < s->numbers.shape.dim[0]; b++) {
@@ -223,7 +223,7 @@ static basin_status read_square(double *square, stepper *s, basin_expr from, con
         double sum = 0;
         int64_t count = 0;
         for (int64_t n = 0; n < N; n++)
-            if (mask[b * N + n] == BASIN_PATCH_REPLACED) sum += number[n], count++;
+            if (s->mask[b * N + n] == BASIN_PATCH_REPLACED) sum += number[n], count++;
         square[b] = count ? sum / (double)count : 0;
     }
     return BASIN_OK;
@@ -235,35 +235,33 @@ static basin_status read_attention(basin_image_trace *t, basin_plan *plan, basin
                                    basin_error *error) {
     if (!query || !basin_image_attention_wants(t->attention, step)) return BASIN_OK;
     basin_shape shape = basin_expr_shape(query);
-    basin_tensor q, k = {0};
-    basin_status status = basin_tensor_new(&q, BASIN_F32, shape, error);
-    if (!status) status = basin_tensor_new(&k, BASIN_F32, shape, error);
-    if (!status) status = basin_plan_read(plan, query, &q, error);
-    if (!status) status = basin_plan_read(plan, key, &k, error);
-    if (!status)
-        status = basin_image_attention_set(t->attention, step, q.data, k.data, shape.dim[3],
-                                           exclude_self, error);
-    basin_tensor_free(&q);
-    basin_tensor_free(&k);
-    return status;
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor q = {0};
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor k = {0};
+    BASIN_TRY(basin_tensor_new(&q, BASIN_F32, shape, error));
+    BASIN_TRY(basin_tensor_new(&k, BASIN_F32, shape, error));
+    BASIN_TRY(basin_plan_read(plan, query, &q, error));
+    BASIN_TRY(basin_plan_read(plan, key, &k, error));
+    return basin_image_attention_set(t->attention, step, q.data, k.data, shape.dim[3], exclude_self,
+                                     error);
 }
 
-static basin_status record(basin_image_trace *t, stepper *s, const uint8_t *mask, int step,
-                           basin_error *error) {
-    BASIN_TRY(basin_plan_write(s->plan, s->tokens, &s->state, error));
+static basin_status observe(void *context, const basin_moment *now, basin_error *error) {
+    watcher *s = context;
+    basin_image_trace *t = s->trace;
+    int64_t at = now->step * t->count;
     BASIN_TRY(basin_plan_run(s->plan, error));
-    BASIN_TRY(read_picture(t->token, s, s->decoded, step, error));
+    BASIN_TRY(read_picture(t->token, s, s->decoded, now->step, error));
     for (int p = 0; p < t->parts; p++) {
-        BASIN_TRY(read_picture(t->force[p], s, s->force[p], step, error));
-        BASIN_TRY(read_energy(t->energy[p] + step * t->count, s->plan, s->part[p], error));
-        BASIN_TRY(read_square(t->square[p] + step * t->count, s, s->square[p], mask, error));
+        BASIN_TRY(read_picture(t->force[p], s, s->force[p], now->step, error));
+        BASIN_TRY(read_square(t->square[p] + at, s, s->square[p], error));
+        memcpy(t->energy[p] + at, now->energy + p * now->samples,
+               (size_t)t->count * sizeof *now->energy);
     }
-    BASIN_TRY(read_attention(t, s->plan, s->query, s->key, step, s->pattern.exclude_self, error));
-    if (t->use && step == t->steps) {
-        basin_tensor use = basin_tensor_borrow(t->use, BASIN_F64, basin_expr_shape(s->use));
-        BASIN_TRY(basin_plan_read(s->plan, s->use, &use, error));
-    }
-    return basin_plan_read(s->plan, s->next, &s->state, error);
+    BASIN_TRY(
+        read_attention(t, s->plan, s->query, s->key, now->step, s->pattern.exclude_self, error));
+    if (!t->use || now->step < t->steps) return BASIN_OK;
+    basin_tensor use = basin_tensor_borrow(t->use, BASIN_F64, basin_expr_shape(s->use));
+    return basin_plan_read(s->plan, s->use, &use, error);
 }
 
 static basin_status write_inputs(basin_plan *plan, const basin_image_graph *g, const float *patches,
@@ -283,20 +281,17 @@ static basin_status write_inputs(basin_plan *plan, const basin_image_graph *g, c
 
 static basin_status descend(basin_image_trace *t, basin_image_model *model, const float *patches,
                             const uint8_t *mask, basin_error *error) {
-    stepper s = {0};
+    BASIN_AT_EXIT(watcher_free) watcher s = {.trace = t, .mask = mask};
+    BASIN_AT_EXIT(basin_descent_result_free) basin_descent_result done = {0};
     basin_image_settings settings = basin_image_run_settings(model);
     BASIN_TRY(basin_image_graph_new(&s.graph, &settings, t->count, error));
-    build(&s, t);
-    basin_status status = basin_image_graph_check(&s.graph, error);
-    if (!status) status = make_plans(&s, model, error);
-    if (!status) status = make_tensors(&s, error);
-    if (!status) status = write_inputs(s.encoder, &s.graph, patches, mask, error);
-    if (!status) status = basin_plan_run(s.encoder, error);
-    if (!status) status = basin_plan_read(s.encoder, s.first, &s.state, error);
-    for (int step = 0; step <= t->steps && !status; step++)
-        status = record(t, &s, mask, step, error);
-    stepper_free(&s);
-    return status;
+    BASIN_TRY(build(&s, t, model, error));
+    BASIN_TRY(make_plans(&s, model, error));
+    BASIN_TRY(make_tensors(&s, error));
+    BASIN_TRY(write_inputs(s.encoder, &s.graph, patches, mask, error));
+    BASIN_TRY(basin_plan_run(s.encoder, error));
+    BASIN_TRY(basin_plan_read(s.encoder, s.first, &s.state, error));
+    return basin_descent_run(s.descent, &done, &s.state, error);
 }
 
 /* ---- the layers of a ViT ---- */
