@@ -50,26 +50,23 @@ static basin_status open_pictures(job *j, const basin_image_settings *settings,
                                   basin_error *error) {
     uint64_t seed = (uint64_t)settings->seed;
     basin_image_source train = j->data.train ? *j->data.train : (basin_image_source){0};
-    basin_status status = BASIN_OK;
     if (train.hold_out && j->data.test)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "hold_out is %lld and there are test pictures; wanted one of the two",
                           (long long)train.hold_out);
-    status = basin_image_set_open(&j->train, &train, false, seed, error);
-    if (!status && train.hold_out)
-        status = basin_image_set_open(&j->test, &train, true, seed, error);
-    if (!status && j->data.test)
-        status = basin_image_set_open(&j->test, j->data.test, true, seed, error);
-    if (!status && j->train.items < settings->batch)
-        status = basin_fail(error, BASIN_BAD_VALUE,
-                            "batch is %lld, wanted at most %lld: the pictures to train on",
-                            (long long)settings->batch, (long long)j->train.items);
-    if (!status && settings->patience && !j->test.items)
-        status = basin_fail(error, BASIN_BAD_VALUE,
-                            "patience is %lld without pictures to score; wanted test pictures, or "
-                            "some to be held out",
-                            (long long)settings->patience);
-    return status ? status : compare_channels(j, settings, error);
+    BASIN_TRY(basin_image_set_open(&j->train, &train, false, seed, error));
+    if (train.hold_out) BASIN_TRY(basin_image_set_open(&j->test, &train, true, seed, error));
+    if (j->data.test) BASIN_TRY(basin_image_set_open(&j->test, j->data.test, true, seed, error));
+    if (j->train.items < settings->batch)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "batch is %lld, wanted at most %lld: the pictures to train on",
+                          (long long)settings->batch, (long long)j->train.items);
+    if (settings->patience && !j->test.items)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "patience is %lld without pictures to score; wanted test pictures, or "
+                          "some to be held out",
+                          (long long)settings->patience);
+    return compare_channels(j, settings, error);
 }
 
 /* ---- what trains ---- */
@@ -101,8 +98,7 @@ static basin_status make_trainer(job *j, basin_error *error) {
     BASIN_TRY(basin_image_graph_new(&j->graph, s, s->batch / s->shards, error));
     j->model->parameters = basin_params_total(&j->graph.params);
     basin_expr loss = basin_image_loss(j->graph.output, j->graph.patches, j->graph.occluded);
-    basin_status status =
-        basin_shards_begin(&j->shards, j->training, s->shards, &j->graph.params, error);
+    BASIN_TRY(basin_shards_begin(&j->shards, j->training, s->shards, &j->graph.params, error));
     basin_trainer_spec spec = {.adamw = {.beta1 = 0.9,
                                          .beta2 = s->beta2,
                                          .epsilon = 1e-8,
@@ -111,12 +107,11 @@ static basin_status make_trainer(job *j, basin_error *error) {
                                          .own = j->shards.own},
                                .schedule = schedule(j),
                                .meeting = j->shards.tree ? &basin_shards_meeting : NULL};
-    if (!status && *j->shards.how) basin_watch_note(j->training->watch, "%s", j->shards.how);
-    if (!status) status = basin_image_graph_check(&j->graph, error);
-    if (!status)
-        status =
-            basin_trainer_new(&j->trainer, j->model->store, &j->graph.params, loss, &spec, error);
-    if (!status && s->average > 0)
+    if (*j->shards.how) basin_watch_note(j->training->watch, "%s", j->shards.how);
+    BASIN_TRY(basin_image_graph_check(&j->graph, error));
+    BASIN_TRY(
+        basin_trainer_new(&j->trainer, j->model->store, &j->graph.params, loss, &spec, error));
+    if (s->average > 0)
         BASIN_TRY(
             basin_average_new(&j->average, j->model->store, &j->graph.params, s->average, error));
     basin_plan_stats stats = basin_plan_get_stats(j->trainer.plan);
@@ -250,37 +245,30 @@ static basin_status write_batch(job *j, int64_t step, int64_t at, basin_error *e
 static basin_status step_shards(job *j, double *loss, int64_t step, basin_error *error) {
     int64_t each = j->graph.batch;
     double weight;
-    basin_status status = BASIN_OK;
-    for (int64_t i = 0; i < j->shards.share.count && !status; i++) {
-        status = write_batch(j, step, i * each, error);
-        if (!status)
-            status = basin_shards_add(&j->shards, &j->trainer,
-                                      basin_image_batch_weight(&j->batch, i * each, each), error);
+    for (int64_t i = 0; i < j->shards.share.count; i++) {
+        BASIN_TRY(write_batch(j, step, i * each, error));
+        BASIN_TRY(basin_shards_add(&j->shards, &j->trainer,
+                                   basin_image_batch_weight(&j->batch, i * each, each), error));
     }
-    return status ? status : basin_shards_step(&j->shards, loss, &weight, &j->trainer, error);
+    BASIN_TRY(basin_shards_step(&j->shards, loss, &weight, &j->trainer, error));
+    return j->average.plan ? basin_average_step(&j->average, step + 1, error) : BASIN_OK;
 }
 
 /* The next batch is prepared while a device computes this step, before its loss is waited for. */
 static basin_status step_whole(job *j, double *loss, int64_t step, basin_error *error) {
-    basin_status status = write_batch(j, step, 0, error);
-    if (!status) status = basin_trainer_step(&j->trainer, NULL, error);
-    if (!status && j->average.plan) status = basin_average_step(&j->average, step + 1, error);
-    if (!status && step + 1 < j->total) basin_image_batch_prepare(&j->batch, step + 1);
-    return status ? status : basin_trainer_loss(&j->trainer, loss, error);
+    BASIN_TRY(write_batch(j, step, 0, error));
+    BASIN_TRY(basin_trainer_step(&j->trainer, NULL, error));
+    if (j->average.plan) BASIN_TRY(basin_average_step(&j->average, step + 1, error));
+    if (step + 1 < j->total) basin_image_batch_prepare(&j->batch, step + 1);
+    return basin_trainer_loss(&j->trainer, loss, error);
 }
 
 static basin_status step(void *context, basin_run_sum *sum, const basin_run_place *place,
                          basin_error *error) {
     job *j = context;
     double loss;
-    basin_status status;
     j->trainer.step = place->step;
-    if (j->shards.tree) {
-        status = step_shards(j, &loss, place->step, error);
-        if (!status && j->average.plan)
-            status = basin_average_step(&j->average, place->step + 1, error);
-    } else
-        BASIN_TRY(step_whole(j, &loss, place->step, error));
+    BASIN_TRY((j->shards.tree ? step_shards : step_whole)(j, &loss, place->step, error));
     sum->loss += loss;
     sum->weight += 1;
     return BASIN_OK;
