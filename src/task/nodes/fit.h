@@ -4,7 +4,8 @@
 #define BASIN_TASK_NODES_FIT_H
 
 #include "task/nodes/batch.h"
-#include "task/nodes/parts/parts.h"
+#include "task/nodes/nodes.h"
+#include "task/nodes/parts.h"
 #include "task/nodes/scorer.h"
 #include "train/run/run.h"
 #include "train/shards/shards.h"
@@ -99,5 +100,15 @@ basin_status basin_nodes_step_samples(basin_nodes_fitting *fit, double *loss,
  * graph than is allowed. */
 basin_status basin_nodes_hold_samples(basin_nodes_fitting *fit, basin_error *error);
 basin_status basin_nodes_hold_stream(const basin_nodes_fitting *fit, basin_error *error);
+
+/* ---- Inputs that settings leave open. */
+
+/* Settles scaling and hops: by quick probes on validation, or, where there is none or `ask` is
+ * false, by rule. *stopped: the watcher stopped a probe, and nothing is settled. */
+basin_status basin_nodes_choose_inputs(basin_nodes_settings *settings,
+                                       const basin_task_settings *task, bool *stopped,
+                                       const basin_network *network, const uint8_t *part /* [N] */,
+                                       bool ask, const basin_nodes_resources *work,
+                                       basin_error *error);
 
 #endif

@@ -1,8 +1,8 @@
 /* The table of inputs: scaled features, logarithms of degrees, and means of both over the
  * neighbours and their neighbours. */
-#include "task/nodes/inputs.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +10,7 @@
 #include "base/team/team.h"
 #include "basin/tasks/graphset.h"
 #include "data/network/network.h"
+#include "task/nodes/inputs.h"
 
 static basin_status pick_relations(basin_node_inputs *inputs, basin_error *error) {
     const basin_network *network = inputs->network;
@@ -296,4 +297,242 @@ basin_nodes_net_data basin_node_inputs_data(const basin_node_inputs *inputs,
                                  .nodes = inputs->shape.nodes};
     for (int r = 0; r < inputs->shape.relations; r++) data.node_weight[r] = inputs->node_weight[r];
     return data;
+}
+
+/* ---- Facts of edges as columns, of an edge and of a node. */
+
+bool basin_facts_bias(const basin_nodes_settings *s) {
+    return basin_choice_is(s->facts, "energy") || basin_choice_is(s->facts, "both");
+}
+
+bool basin_facts_are_features(const basin_nodes_settings *s) {
+    return basin_choice_is(s->facts, "features") || basin_choice_is(s->facts, "both");
+}
+
+/* ---- columns of an edge ---- */
+
+/* A sum has its mean beside it. */
+static int columns_of(uint8_t kind) { return kind == BASIN_FACT_SUM ? 2 : 1; }
+
+int64_t basin_facts_width(const basin_facts *facts) {
+    int64_t width = 0;
+    for (int64_t i = 0; i < facts->count; i++) width += columns_of(facts->kind[i]);
+    return width;
+}
+
+/* Amounts and ages spread over decades. */
+static float compress(double x) { return (float)copysign(log1p(fabs(x)), x); }
+
+void basin_facts_columns(float *column, const basin_facts *facts, const float *fact) {
+    double count = fact[0] > 0 ? (double)fact[0] : 1;
+    for (int64_t i = 0; i < facts->count; i++) {
+        double x = (double)fact[i];
+        switch ((basin_fact_kind)facts->kind[i]) {
+        case BASIN_FACT_COUNT:
+        case BASIN_FACT_LAST: *column++ = compress(x); break;
+        case BASIN_FACT_SUM:
+            *column++ = compress(x);
+            *column++ = compress(x / count);
+            break;
+        case BASIN_FACT_DATE: *column++ = compress(facts->time < 0 ? x : facts->now - x); break;
+        case BASIN_FACT_TIME: *column++ = compress(facts->now - x); break;
+        case BASIN_FACT_KIND: *column++ = (float)(x / count); break;
+        }
+    }
+}
+
+/* Which fact a column is of, and which of its columns. */
+static int64_t fact_of(const basin_facts *facts, int64_t *column) {
+    int64_t i = 0;
+    *column %= basin_facts_width(facts);
+    for (; *column >= columns_of(facts->kind[i]); i++) *column -= columns_of(facts->kind[i]);
+    return i;
+}
+
+double basin_facts_value(const basin_facts *facts, int64_t column, double x) {
+    return facts->kind[fact_of(facts, &column)] == BASIN_FACT_KIND ? x
+                                                                   : copysign(expm1(fabs(x)), x);
+}
+
+void basin_nodes_fact_name(char text[BASIN_FACT_TEXT], const basin_network *network, int64_t fact) {
+    const basin_facts *facts = &network->facts;
+    bool leaves = fact >= basin_facts_width(facts);
+    int64_t i = fact_of(facts, &fact);
+    const char *name = facts->name.text + facts->name.at[i];
+    uint8_t kind = facts->kind[i];
+    bool age = kind == BASIN_FACT_TIME || (kind == BASIN_FACT_DATE && facts->time >= 0);
+    bool mean = kind == BASIN_FACT_SUM && fact;
+    int stem = (int)strlen(name) - (int)strlen(age ? " last" : mean ? " sum" : "");
+    snprintf(text, BASIN_FACT_TEXT, "%.*s%s of edges%s", stem < 180 ? stem : 180, name,
+             age    ? " age"
+             : mean ? " mean"
+                    : "",
+             !network->directed ? ""
+             : leaves           ? " that go"
+                                : " that come");
+}
+
+/* ---- columns of a node ---- */
+
+int64_t basin_node_facts_width(const basin_network *network, int relations) {
+    return basin_facts_width(&network->facts) * relations * (network->directed ? 2 : 1);
+}
+
+/* Facts of all edges of every node, as if they were one: of those in its row, or with `leaving` of
+ * those in whose row it is. */
+static void total(float *sum /* [N, facts] */, const basin_network *n, const basin_relation *r,
+                  bool leaving) {
+    const basin_facts *facts = &n->facts;
+    memset(sum, 0, (size_t)(n->nodes * facts->count) * sizeof *sum);
+    for (int64_t i = 0; i < n->nodes; i++)
+        for (int64_t e = r->row[i]; e < r->row[i + 1]; e++) {
+            int64_t node = leaving ? r->col[e] : i;
+            basin_facts_merge(sum + node * facts->count, r->fact + e * facts->count, facts);
+        }
+}
+
+/* Without times which edge is the last is chance. */
+static void forget_last(float *fact, const basin_facts *facts) {
+    for (int64_t i = 0; i < facts->count && facts->time < 0; i++)
+        if (facts->kind[i] == BASIN_FACT_LAST || facts->kind[i] == BASIN_FACT_DATE) fact[i] = 0;
+}
+
+basin_status basin_node_facts_fill(float *x, int64_t stride, const basin_network *network,
+                                   const int *relation, int relations, basin_error *error) {
+    const basin_facts *facts = &network->facts;
+    int64_t width = basin_facts_width(facts);
+    size_t count;
+    float *sum = NULL;
+    if (basin_size_multiply(&count, (size_t)network->nodes, (size_t)facts->count))
+        sum = basin_array_new(count, sizeof *sum);
+    if (!sum) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for totals of edges");
+    for (int r = 0; r < relations; r++)
+        for (int leaving = 0; leaving <= network->directed; leaving++, x += width) {
+            total(sum, network, &network->relation[relation[r]], leaving);
+            for (int64_t i = 0; i < network->nodes; i++) {
+                float *fact = sum + i * facts->count;
+                forget_last(fact, facts);
+                if (fact[0] == 0 && facts->time >= 0) fact[facts->time] = (float)facts->now;
+                basin_facts_columns(x + i * stride, facts, fact);
+            }
+        }
+    free(sum);
+    return BASIN_OK;
+}
+
+/* ---- What biases the scores of pairs: columns of edges, scaled by the ranks of training.
+ */
+
+enum { FITTED = 200000 }; /* edges that are enough to learn a scale from */
+
+static int64_t count_edges(const basin_edge_reader *reader, const basin_network *n,
+                           const int64_t *node, int64_t nodes) {
+    int64_t count = 0;
+    for (int r = 0; r < reader->relations; r++) {
+        const int64_t *row = n->relation[reader->relation[r]].row;
+        for (int64_t i = 0; i < nodes; i++) count += row[node[i] + 1] - row[node[i]];
+    }
+    return count;
+}
+
+basin_status basin_edge_scale_fit(basin_scaler *scale, const basin_edge_reader *reader,
+                                  const basin_network *network, const int64_t *node, int64_t nodes,
+                                  basin_error *error) {
+    const basin_facts *facts = &network->facts;
+    int64_t width = basin_facts_width(facts), edges = count_edges(reader, network, node, nodes);
+    int64_t step = 1 + edges / FITTED, seen = 0, kept = 0, rows = edges / step + 1;
+    float *x = calloc((size_t)(rows * width), sizeof *x);
+    int64_t *all = basin_array_new((size_t)rows, sizeof *all);
+    basin_status status = x && all ? BASIN_OK : BASIN_NO_MEMORY;
+    if (status) basin_fail(error, status, "out of memory for a scale of edges");
+    for (int r = 0; r < reader->relations && !status; r++) {
+        const basin_relation *relation = &network->relation[reader->relation[r]];
+        for (int64_t i = 0; i < nodes; i++)
+            for (int64_t e = relation->row[node[i]]; e < relation->row[node[i] + 1]; e++)
+                if (seen++ % step == 0)
+                    basin_facts_columns(x + kept++ * width, facts,
+                                        relation->fact + e * facts->count);
+    }
+    if (kept == 0) kept = 1; /* training nodes without edges: all zeros */
+    for (int64_t i = 0; i < kept && !status; i++) all[i] = i;
+    if (!status) status = basin_scaler_fit(scale, BASIN_SCALE_QUANTILE, x, width, all, kept, error);
+    free(x);
+    free(all);
+    return status;
+}
+
+typedef struct filling {
+    float *x; /* [pairs, width] */
+    const basin_edge_reader *reader;
+    const basin_relation *relation;
+    const basin_facts *facts;
+    const basin_pairs *pairs;
+} filling;
+
+static void fill_queries(const void *context, int64_t first, int64_t last, int place) {
+    const filling *f = context;
+    int64_t width = basin_facts_width(f->facts);
+    (void)place;
+    for (int64_t q = first; q < last; q++)
+        for (int64_t p = f->pairs->row[q]; p < f->pairs->row[q + 1]; p++) {
+            int64_t e = basin_relation_find(f->relation, q, f->pairs->key[p]);
+            float *x = f->x + p * width;
+            if (e < 0 || (f->reader->add_self && f->pairs->key[p] == q)) continue;
+            basin_facts_columns(x, f->facts, f->relation->fact + e * f->facts->count);
+            basin_scaler_apply(x, f->reader->scale, x, 1);
+        }
+}
+
+basin_status basin_edge_facts(float **result, const basin_edge_reader *reader,
+                              const basin_network *network, int r, const basin_pairs *pairs,
+                              basin_error *error) {
+    const basin_relation *relation = &network->relation[reader->relation[r]];
+    const basin_facts *facts = &network->facts;
+    int64_t width = basin_facts_width(facts);
+    size_t count;
+    float *x = NULL;
+    if (basin_size_multiply(&count, (size_t)pairs->pairs, (size_t)width))
+        x = calloc(count + 1, sizeof *x);
+    *result = x;
+    if (!x) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for facts of edges");
+    filling f = {x, reader, relation, facts, pairs};
+    basin_team_run_all(fill_queries, &f, pairs->queries, 256);
+    return BASIN_OK;
+}
+
+typedef struct weighing {
+    float *bias; /* [edges, heads] */
+    const basin_edge_reader *reader;
+    const basin_relation *relation;
+    const basin_facts *facts;
+    const float *we; /* [width, heads] */
+    int64_t heads;
+} weighing;
+
+/* Returns the first edge of those that there was no memory for. */
+static int64_t weigh_edges(const void *context, int64_t first, int64_t last) {
+    const weighing *w = context;
+    int64_t width = basin_facts_width(w->facts);
+    float *x = malloc((size_t)width * sizeof *x);
+    for (int64_t e = first; x && e < last; e++) {
+        basin_facts_columns(x, w->facts, w->relation->fact + e * w->facts->count);
+        basin_scaler_apply(x, w->reader->scale, x, 1);
+        for (int64_t h = 0; h < w->heads; h++) {
+            float sum = 0;
+            for (int64_t c = 0; c < width; c++) sum += x[c] * w->we[c * w->heads + h];
+            w->bias[e * w->heads + h] = sum;
+        }
+    }
+    free(x);
+    return x ? last : first;
+}
+
+basin_status basin_edge_bias(float *bias, const basin_edge_reader *reader,
+                             const basin_network *network, int r, const float *we, int64_t heads,
+                             basin_error *error) {
+    const basin_relation *relation = &network->relation[reader->relation[r]];
+    weighing w = {bias, reader, relation, &network->facts, we, heads};
+    bool room = basin_team_find(weigh_edges, &w, relation->edges, 0) == relation->edges;
+    return room ? BASIN_OK
+                : basin_fail(error, BASIN_NO_MEMORY, "out of memory for biases of edges");
 }

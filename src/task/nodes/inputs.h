@@ -3,6 +3,7 @@
 #define BASIN_TASK_NODES_INPUTS_H
 
 #include "task/nodes/net.h"
+#include "task/nodes/nodes.h"
 
 /* Of all nodes of a network, as the settings have it. */
 typedef struct basin_node_inputs {

@@ -3,19 +3,17 @@
  * goes the same way with one logit each. Callers see include/basin/tasks/nodes.h. From the top
  * down:
  *
- *     train.c     a run from data to a model
- *     choose.c    inputs that validation prefers, by quick probes
- *     fit.c       trains with settings that leave nothing open
- *     prepare.c   who trains, what anomalies weigh, whether the full graph fits
- *     batch.c, scorer.c, stream.c, inputs.c, net.c, states.c, model.c
- *     classes/    several classes: their names, their figures, their inputs
- *     rival/      plain models and XGBoost to compare with
- *     ensemble/   boosted trees beside it, calibration, thresholds for a goal
- *     unsupervised/   oddness without labels
- *     parts/      a graph that is cut, over ranks
- *     explain/    why nodes score as they do
- *     after/      what a model remembers of its training; back-tests, drift
- *     edges/      what edges carry: in the energy of pairs, and as features
+ *     train.c      a run from data to a model; inputs that validation prefers, by quick probes
+ *     fit.c        trains with settings that leave nothing open
+ *     score.c      scores of all nodes: as one plan, or streamed (stream.c)
+ *     parts.c      the same for a graph that is cut, over ranks
+ *     batch.c, inputs.c, net.c   what a step reads, and the expressions
+ *     model.c      the model and its file; card.c, drift.c   what it remembers of its training
+ *     classes.c    several classes: their names, inputs and figures
+ *     table.c, forest.c, mix.c   boosted trees beside the network, calibration, thresholds
+ *     explain.c, explain_network.c   why nodes score as they do
+ *     rivals.c     plain models and XGBoost to compare with
+ *     completion.c unusual nodes without labels
  */
 #ifndef BASIN_TASK_NODES_NODES_H
 #define BASIN_TASK_NODES_NODES_H
@@ -25,9 +23,8 @@
 #include "basin/tasks/nodes.h"
 #include "basin/train.h"
 #include "data/network/network.h"
-#include "task/nodes/after/card.h"
-#include "task/nodes/after/drift.h"
-#include "task/nodes/ensemble/ensemble.h"
+#include "task/nodes/card.h"
+#include "task/nodes/ensemble.h"
 #include "train/run/settings.h"
 #include "train/run/watch.h"
 

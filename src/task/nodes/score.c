@@ -1,10 +1,196 @@
-/* Probabilities of all nodes of a network; see include/basin/tasks/nodes.h. */
+/* Scoring all nodes with given weights: one plan over the whole graph where it fits the memory,
+ * else the stream of stream.c. */
+
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "data/network/schema/schema.h"
 #include "task/nodes/scorer.h"
+#include "task/nodes/stream.h"
+#include "train/run/rests.h"
+
+struct basin_nodes_scorer {
+    const basin_node_inputs *inputs;
+    basin_store *store;
+    basin_nodes_net net;
+    basin_plan *plan;           /* of the whole graph, */
+    basin_nodes_stream *stream; /* or the stream, */
+    basin_parted_scorer *joint; /* or those of the parts */
+    const basin_watch *watch;
+};
+
+static basin_status plan_whole(basin_nodes_scorer *s, basin_error *error) {
+    const basin_node_inputs *inputs = s->inputs;
+    basin_pairs pairs[BASIN_ANOMALY_RELATIONS];
+    basin_status status =
+        basin_nodes_net_new(&s->net, inputs->settings, &inputs->shape, false, error);
+    if (!status) {
+        basin_plan_spec spec = {.output = &s->net.probability, .outputs = 1};
+        status = basin_plan_new(&s->plan, s->store, &spec, error);
+    }
+    bool graph = basin_nodes_on_graph(inputs->settings);
+    if (!status && graph) status = basin_node_inputs_pairs(pairs, inputs, inputs->network, error);
+    if (status) return status;
+    basin_nodes_net_data data = basin_node_inputs_data(inputs, pairs);
+    status = basin_nodes_net_write(&s->net, s->plan, &data, error);
+    for (int r = 0; r < inputs->shape.relations && graph; r++) basin_pairs_free(&pairs[r]);
+    return status;
+}
+
+basin_status basin_nodes_scorer_new(basin_nodes_scorer **scorer, const basin_node_inputs *inputs,
+                                    size_t memory, const basin_nodes_resources *work,
+                                    basin_error *error) {
+    size_t bytes = 0;
+    *scorer = NULL;
+    basin_nodes_scorer *s = calloc(1, sizeof *s);
+    if (!s) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for scoring");
+    s->inputs = inputs;
+    s->watch = work->watch;
+    basin_status status = basin_store_new(&s->store, work->backend, error);
+    if (!status)
+        status = basin_nodes_net_memory(&bytes, inputs->settings, &inputs->shape, false,
+                                        work->backend, error);
+    if (!status) {
+        if (bytes <= memory)
+            status = plan_whole(s, error);
+        else
+            status = basin_nodes_stream_new(&s->stream, inputs, 0, s->store, work, error);
+    }
+    if (status)
+        basin_nodes_scorer_free(s);
+    else
+        *scorer = s;
+    return status;
+}
+
+/* Parts stream where the plans of a rank are more than a limit that was asked for. All or none. */
+static basin_status must_stream(bool *stream, const basin_parted_inputs *inputs,
+                                const basin_nodes_resources *work, basin_error *error) {
+    size_t bytes = 0;
+    basin_status status = basin_nodes_net_memory(&bytes, inputs->whole.settings, &inputs->shape,
+                                                 false, work->backend, error);
+    if (status) return status;
+    bytes = bytes * (size_t)inputs->parts->count + basin_parted_inputs_bytes(inputs);
+    *stream = work->least || (work->memory && bytes > work->memory);
+    return basin_ranks_any(inputs->parts->ranks, stream, error);
+}
+
+basin_status basin_nodes_scorer_join(basin_nodes_scorer **scorer, const basin_parted_inputs *inputs,
+                                     const basin_nodes_resources *work, basin_error *error) {
+    *scorer = NULL;
+    basin_nodes_scorer *s = calloc(1, sizeof *s);
+    if (!s) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for scoring");
+    s->inputs = &inputs->whole;
+    bool stream = false;
+    basin_status status = basin_store_new(&s->store, work->backend, error);
+    if (!status)
+        status = basin_nodes_net_new(&s->net, s->inputs->settings, &inputs->shape, false, error);
+    if (!status) status = must_stream(&stream, inputs, work, error);
+    if (!status)
+        status = basin_parted_scorer_new(&s->joint, inputs, &s->net, s->store, stream ? work : NULL,
+                                         error);
+    if (status)
+        basin_nodes_scorer_free(s);
+    else
+        *scorer = s;
+    return status;
+}
+
+bool basin_nodes_scorer_streams(const basin_nodes_scorer *scorer) {
+    return scorer->stream || (scorer->joint && basin_parted_scorer_streams(scorer->joint));
+}
+
+size_t basin_nodes_scorer_bytes(const basin_nodes_scorer *scorer) {
+    if (scorer->joint) return basin_parted_scorer_bytes(scorer->joint);
+    return scorer->stream ? basin_nodes_stream_bytes(scorer->stream) : 0;
+}
+
+void basin_nodes_scorer_free(basin_nodes_scorer *scorer) {
+    if (!scorer) return;
+    basin_nodes_stream_free(scorer->stream);
+    basin_parted_scorer_free(scorer->joint);
+    basin_plan_free(scorer->plan);
+    basin_nodes_net_free(&scorer->net);
+    basin_store_free(scorer->store);
+    free(scorer);
+}
+
+static const basin_params *params_of(const basin_nodes_scorer *s) {
+    return s->stream ? basin_nodes_stream_params(s->stream) : &s->net.params;
+}
+
+/* The weights become the scorer's. */
+static basin_status take_weights(basin_nodes_scorer *s, basin_store *weights, const char *prefix,
+                                 basin_error *error) {
+    const basin_params *params = params_of(s);
+    basin_status status = BASIN_OK;
+    for (size_t i = 0; i < params->count && !status; i++) {
+        char name[300];
+        basin_tensor tensor;
+        const char *plain = basin_expr_name(params->param[i].state);
+        snprintf(name, sizeof name, "%s%s", prefix, plain);
+        status = basin_store_read(weights, name, &tensor, error);
+        if (status) return status;
+        status = basin_store_write(s->store, plain, &tensor, error);
+        basin_tensor_free(&tensor);
+    }
+    return status;
+}
+
+/* With the weights that the scorer has. */
+static basin_status run(basin_nodes_scorer *s, double *probability, int64_t member,
+                        basin_error *error) {
+    if (s->stream) return basin_nodes_stream_run(s->stream, probability, member, error);
+    if (s->joint) return basin_parted_scorer_run(s->joint, probability, member, error);
+    basin_status status =
+        basin_nodes_mask_write(s->plan, s->net.mask, s->inputs->settings, member, error);
+    if (!status) status = basin_plan_run(s->plan, error);
+    if (status) return status;
+    basin_convergence rests = basin_store_take_convergence(s->store);
+    basin_convergence_note(s->watch, "scoring", &rests);
+    basin_tensor out =
+        basin_tensor_borrow(probability, BASIN_F64, basin_expr_shape(s->net.probability));
+    return basin_plan_read(s->plan, s->net.probability, &out, error);
+}
+
+basin_status basin_nodes_scorer_run(basin_nodes_scorer *scorer, double *probability, int64_t member,
+                                    basin_store *weights, const char *prefix, basin_error *error) {
+    basin_status status = take_weights(scorer, weights, prefix, error);
+    return status ? status : run(scorer, probability, member, error);
+}
+
+static double same(double p) { return p; }
+
+static basin_status mean_of(basin_nodes_scorer *scorer, double *mean, double (*of)(double),
+                            const basin_nodes_model *model, basin_error *error) {
+    int64_t count = scorer->inputs->shape.nodes * basin_nodes_width(scorer->inputs->settings);
+    basin_status status = BASIN_OK;
+    double *one = basin_array_new((size_t)count, sizeof *one);
+    if (!one) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for scores");
+    for (int64_t i = 0; i < count; i++) mean[i] = 0;
+    for (int64_t m = 0; m < model->members && !status; m++) {
+        status = basin_params_read(params_of(scorer), scorer->store, model->member[m], error);
+        if (!status) status = run(scorer, one, m, error);
+        for (int64_t i = 0; i < count && !status; i++)
+            mean[i] += of(one[i]) / (double)model->members;
+    }
+    free(one);
+    return status;
+}
+
+basin_status basin_nodes_scorer_mean(basin_nodes_scorer *scorer, double *probability,
+                                     const basin_nodes_model *model, basin_error *error) {
+    return mean_of(scorer, probability, same, model, error);
+}
+
+basin_status basin_nodes_scorer_logits(basin_nodes_scorer *scorer, double *logit,
+                                       const basin_nodes_model *model, basin_error *error) {
+    return mean_of(scorer, logit, basin_nodes_logit, model, error);
+}
+
+/* ---- Probabilities of all nodes of a network. */
 
 basin_nodes_resources basin_nodes_resources_of(const basin_nodes_work *work,
                                                basin_backend *backend) {

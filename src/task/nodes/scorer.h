@@ -3,7 +3,7 @@
 #ifndef BASIN_TASK_NODES_SCORER_H
 #define BASIN_TASK_NODES_SCORER_H
 
-#include "task/nodes/parts/parts.h"
+#include "task/nodes/parts.h"
 
 typedef struct basin_nodes_scorer basin_nodes_scorer;
 basin_status basin_nodes_scorer_new(basin_nodes_scorer **scorer, const basin_node_inputs *inputs,

@@ -6,8 +6,8 @@
 
 #include "data/network/network.h"
 #include "io/folder.h"
-#include "task/nodes/edges/edges.h"
 #include "task/nodes/fraud.h"
+#include "task/nodes/inputs.h"
 
 enum { NODES = 400, DEGREE = 6 };
 

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "task/nodes/explain/explain.h"
+#include "task/nodes/explain.h"
 #include "task/nodes/fraud.h"
 
 /* ---- sums ---- */

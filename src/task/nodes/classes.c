@@ -1,0 +1,405 @@
+/* Which classes there are and what they are called; labels and weights for training. See classes.h.
+ */
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/number.h"
+#include "base/try.h"
+#include "io/file.h"
+#include "io/json.h"
+#include "io/json_writer.h"
+#include "task/nodes/classes.h"
+
+enum { MOST_CLASSES = 10000, MANY = 20, FEW_EACH = 3 };
+
+bool basin_classes_several(const basin_task_settings *task) { return task != &basin_anomaly_task; }
+
+static const char *name_at(const basin_names *names, int64_t i) {
+    return names->text + names->at[i];
+}
+
+/* ---- by name ---- */
+
+static int32_t find(const basin_names *names, const char *name) {
+    for (int64_t i = 0; i < names->count; i++)
+        if (!strcmp(name_at(names, i), name)) return (int32_t)i;
+    return -1;
+}
+
+/* By label, then by node: there are fewer labels than nodes. */
+basin_status basin_classes_of(int32_t *class_of, const basin_nodes_model *model,
+                              const basin_network *network, basin_error *error) {
+    int32_t most = basin_network_greatest_label(network);
+    int32_t *number = basin_array_new((size_t)most + 2, sizeof *number);
+    if (!number) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for classes");
+    for (int32_t label = 0; label <= most; label++) {
+        char text[BASIN_NODE_TEXT];
+        number[label] = find(&model->class_name, basin_network_class(network, label, text));
+    }
+    for (int64_t i = 0; i < network->nodes; i++) {
+        int32_t label = network->label ? network->label[i] : -1;
+        class_of[i] = label < 0 ? -1 : number[label];
+    }
+    free(number);
+    return BASIN_OK;
+}
+
+/* ---- training ---- */
+
+/* Names of the labels that training nodes have, ascending. */
+static basin_status name_classes(basin_nodes_fitting *f, const int64_t *count, int32_t most,
+                                 basin_error *error) {
+    basin_names_builder names = {0};
+    basin_status status = BASIN_OK;
+    for (int32_t label = 0; label <= most && !status; label++) {
+        char text[BASIN_NODE_TEXT];
+        const char *name = basin_network_class(f->network, label, text);
+        if (count[label]) status = basin_names_add(&names, name, strlen(name), error);
+    }
+    f->model->class_name = names.names;
+    f->settings.classes = f->model->settings.classes = names.names.count;
+    if (status || (names.names.count > 1 && names.names.count <= MOST_CLASSES)) return status;
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "%s: the training nodes have %lld class%s; wanted 2 to %d", f->network->path,
+                      (long long)names.names.count, names.names.count == 1 ? "" : "es",
+                      MOST_CLASSES);
+}
+
+/* Whether all names are numbers that look measured: parts of one, or far more room than classes. */
+static bool look_measured(const basin_names *names) {
+    bool measured = false;
+    for (int64_t i = 0; i < names->count; i++) {
+        const char *text = name_at(names, i);
+        char *end;
+        double value = basin_real_read(text, &end);
+        if (end == text || *end) return false;
+        measured = measured || value != floor(value) || fabs(value) > 2 * (double)names->count;
+    }
+    return measured;
+}
+
+/* A column of amounts, or of ids, is easily taken for one of classes. */
+static void note_many(const basin_nodes_fitting *f) {
+    const basin_names *names = &f->model->class_name;
+    if (names->count <= MANY) return;
+    if (look_measured(names))
+        basin_watch_note(
+            f->work.watch,
+            "%s: the label has %lld classes, all of them numbers ('%s' to '%s'): is it "
+            "a quantity? Classes are told apart, numbers are not estimated",
+            f->network->path, (long long)names->count, name_at(names, 0),
+            name_at(names, names->count - 1));
+    else if (f->train_count < FEW_EACH * names->count)
+        basin_watch_note(f->work.watch,
+                         "%s: the label has %lld classes for %lld training nodes ('%s', '%s', ..): "
+                         "is it an id?",
+                         f->network->path, (long long)names->count, (long long)f->train_count,
+                         name_at(names, 0), name_at(names, 1));
+}
+
+/* Nodes that validate or test, and whose class none trains on, can only be mistakes. */
+static void note_strangers(const basin_nodes_fitting *f) {
+    int64_t strangers = 0;
+    for (int64_t i = 0; i < f->network->nodes; i++)
+        strangers += f->part[i] != BASIN_PART_NONE && f->class_of[i] < 0;
+    if (strangers)
+        basin_watch_note(f->work.watch,
+                         "%s: %lld nodes to validate or test on have a class that no training node "
+                         "has: they count as mistakes",
+                         f->network->path, (long long)strangers);
+}
+
+basin_status basin_classes_take(basin_nodes_fitting *f, basin_error *error) {
+    int32_t most = basin_network_greatest_label(f->network);
+    int64_t *count = calloc((size_t)most + 2, sizeof *count);
+    f->class_of = basin_array_new((size_t)f->network->nodes, sizeof *f->class_of);
+    basin_status status = count && f->class_of ? BASIN_OK : BASIN_NO_MEMORY;
+    if (status) basin_fail(error, status, "out of memory for classes");
+    for (int64_t i = 0; i < f->train_count && !status; i++) {
+        int32_t label = f->network->label[f->train[i]];
+        if (label < 0)
+            status = basin_fail(error, BASIN_BAD_VALUE,
+                                "%s: node %lld is to be trained on and has no label",
+                                f->network->path, (long long)f->train[i]);
+        else
+            count[label]++;
+    }
+    if (!status) status = name_classes(f, count, most, error);
+    if (!status) status = basin_classes_of(f->class_of, f->model, f->network, error);
+    if (!status) note_many(f);
+    if (!status) note_strangers(f);
+    free(count);
+    return status;
+}
+
+/* A class weighs as its nodes are rare: n / (C n_c), its root, or 1. */
+static double weight_of(const char *balance, int64_t all, int64_t classes, int64_t own) {
+    double ratio = (double)all / ((double)classes * (double)own);
+    if (basin_choice_is(balance, "none")) return 1;
+    return basin_choice_is(balance, "root") ? sqrt(ratio) : ratio;
+}
+
+void basin_classes_weigh(basin_nodes_fitting *f) {
+    int64_t C = f->settings.classes, count[MOST_CLASSES] = {0};
+    for (int64_t i = 0; i < f->train_count; i++) count[f->class_of[f->train[i]]]++;
+    for (int64_t i = 0; i < f->train_count; i++) {
+        int64_t node = f->train[i], its = f->class_of[node];
+        f->label[node * C + its] = 1;
+        f->weight[node] = (float)weight_of(f->settings.balance, f->train_count, C, count[its]);
+    }
+}
+
+/* ---- in model files ---- */
+
+basin_status basin_classes_store(basin_bundle *bundle, const basin_nodes_model *model,
+                                 basin_error *error) {
+    basin_memory_file memory;
+    if (!basin_memory_file_open(&memory))
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for the names of classes");
+    basin_json json = basin_json_begin_line(memory.file);
+    basin_json_array(&json, "names");
+    for (int64_t i = 0; i < model->class_name.count; i++)
+        basin_json_text(&json, NULL, name_at(&model->class_name, i));
+    basin_json_end(&json);
+    basin_json_end(&json);
+    char *text = basin_memory_file_close(&memory);
+    if (!text) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for the names of classes");
+    text[strcspn(text, "\n")] = 0;
+    basin_status status = basin_bundle_meta_set(bundle, "classes", text, error);
+    free(text);
+    return status;
+}
+
+basin_status basin_classes_load(basin_nodes_model *model, const basin_bundle *bundle,
+                                basin_error *error) {
+    const char *text = basin_bundle_meta(bundle, "classes");
+    cJSON *root = text ? cJSON_Parse(text) : NULL;
+    basin_names_builder names = {0};
+    basin_status status = BASIN_OK;
+    const cJSON *item;
+    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(root, "names")) {
+        const char *name = cJSON_GetStringValue(item);
+        if (name && !status) status = basin_names_add(&names, name, strlen(name), error);
+    }
+    cJSON_Delete(root);
+    model->class_name = names.names;
+    model->settings.classes = names.names.count;
+    if (status || (names.names.count > 1 && names.names.count <= MOST_CLASSES)) return status;
+    return basin_fail(error, BASIN_BAD_FILE, "%s: %lld names of classes; wanted 2 to %d",
+                      basin_bundle_path(bundle), (long long)names.names.count, MOST_CLASSES);
+}
+
+/* ---- How well classes are told apart. */
+
+/* A probability of 0 would make one node's surprise infinite. */
+static const double least = 1e-12;
+
+int32_t basin_classes_best(const double *probability, int64_t classes) {
+    int32_t best = 0;
+    for (int64_t c = 1; c < classes; c++)
+        if (probability[c] > probability[best]) best = (int32_t)c;
+    return best;
+}
+
+void basin_classes_confusion(int64_t *matrix, const double *probability, const int32_t *class_of,
+                             int64_t classes, const uint8_t *part, int which, int64_t nodes) {
+    for (int64_t i = 0; i < classes * classes; i++) matrix[i] = 0;
+    for (int64_t i = 0; i < nodes; i++)
+        if (part[i] == which && class_of[i] >= 0)
+            matrix[class_of[i] * classes +
+                   basin_classes_best(probability + i * classes, classes)]++;
+}
+
+/* The mean of the classes' F1; one that is neither there nor predicted is left out. */
+static double macro_f1(const int64_t *matrix, int64_t classes) {
+    double sum = 0;
+    int64_t counted = 0;
+    for (int64_t c = 0; c < classes; c++) {
+        int64_t there = 0, told = 0, right = matrix[c * classes + c];
+        for (int64_t k = 0; k < classes; k++) {
+            there += matrix[c * classes + k];
+            told += matrix[k * classes + c];
+        }
+        if (!there && !told) continue;
+        sum += 2 * (double)right / (double)(there + told);
+        counted++;
+    }
+    return counted ? sum / (double)counted : 0;
+}
+
+/* Nodes of a part. */
+typedef struct nodes {
+    int64_t *node; /* [count] */
+    int64_t count, classes;
+    const double *probability;
+    const int32_t *class_of;
+} nodes;
+
+/* Each class against all others, where a part has both. */
+static basin_status mean_auroc(double *mean, const nodes *n, basin_error *error) {
+    double *score = basin_array_new((size_t)n->count, sizeof *score), sum = 0;
+    uint8_t *label = basin_array_new((size_t)n->count, sizeof *label);
+    basin_status status = score && label ? BASIN_OK : BASIN_NO_MEMORY;
+    if (status) basin_fail(error, status, "out of memory for figures");
+    int64_t counted = 0;
+    for (int64_t c = 0; c < n->classes && !status; c++) {
+        int64_t there = 0;
+        for (int64_t i = 0; i < n->count; i++) {
+            score[i] = n->probability[n->node[i] * n->classes + c];
+            there += label[i] = n->class_of[n->node[i]] == c;
+        }
+        if (!there || there == n->count) continue;
+        basin_ranking ranking;
+        status = basin_ranking_measure(&ranking, score, label, n->count, 0, error);
+        sum += status ? 0 : ranking.auroc;
+        counted++;
+    }
+    *mean = counted ? sum / (double)counted : NAN;
+    free(score), free(label);
+    return status;
+}
+
+static void right_and_surprise(double *accuracy, double *loss, const nodes *n) {
+    double right = 0, sum = 0;
+    for (int64_t i = 0; i < n->count; i++) {
+        int64_t node = n->node[i];
+        int32_t its = n->class_of[node];
+        const double *p = n->probability + node * n->classes;
+        right += its == basin_classes_best(p, n->classes);
+        sum -= log(its >= 0 && p[its] > least ? p[its] : least);
+    }
+    *accuracy = right / (double)n->count;
+    *loss = sum / (double)n->count;
+}
+
+basin_status basin_classes_measure(basin_score *score, const double *probability,
+                                   const int32_t *class_of, int64_t classes, const uint8_t *part,
+                                   int which, int64_t all, basin_error *error) {
+    nodes n = {.count = basin_split_nodes(NULL, part, all, which),
+               .classes = classes,
+               .probability = probability,
+               .class_of = class_of};
+    double accuracy = 0, loss = 0, auroc = 0;
+    *score = (basin_score){0};
+    n.node = basin_array_new((size_t)n.count, sizeof *n.node);
+    int64_t *matrix = basin_array_new((size_t)(classes * classes), sizeof *matrix);
+    basin_status status = n.node && matrix ? BASIN_OK : BASIN_NO_MEMORY;
+    if (status) basin_fail(error, status, "out of memory for figures");
+    if (!status && !n.count) status = basin_fail(error, BASIN_BAD_VALUE, "no nodes to measure on");
+    if (!status) {
+        basin_split_nodes(n.node, part, all, which);
+        basin_classes_confusion(matrix, probability, class_of, classes, part, which, all);
+        right_and_surprise(&accuracy, &loss, &n);
+        status = mean_auroc(&auroc, &n, error);
+    }
+    if (!status) {
+        basin_score_add(score, "accuracy", accuracy);
+        basin_score_add(score, "macro_f1", macro_f1(matrix, classes));
+        basin_score_add(score, "auroc", auroc);
+        basin_score_add(score, "loss", loss);
+        score->tie = -loss;
+    }
+    free(n.node), free(matrix);
+    return status;
+}
+
+/* ---- Figures: the threshold that validation chooses, and what probabilities reach on a part of
+ * the nodes. */
+
+basin_status basin_nodes_samples_take(basin_nodes_samples *s, const double *probability,
+                                      const basin_network *network, const uint8_t *part, int which,
+                                      basin_error *error) {
+    *s = (basin_nodes_samples){.count = basin_split_nodes(NULL, part, network->nodes, which)};
+    if (!network->label)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to compare with", network->path);
+    s->score = basin_array_new((size_t)s->count, sizeof *s->score);
+    s->label = basin_array_new((size_t)s->count, sizeof *s->label);
+    if (!s->score || !s->label)
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for figures");
+    for (int64_t i = 0, n = 0; i < network->nodes; i++) {
+        if (part[i] != which) continue;
+        s->score[n] = probability[i];
+        s->label[n++] = network->label[i] == 1;
+    }
+    return BASIN_OK;
+}
+
+void basin_nodes_samples_free(basin_nodes_samples *s) {
+    free(s->score);
+    free(s->label);
+    *s = (basin_nodes_samples){0};
+}
+
+static basin_threshold_scan scan_named(const char *threshold) {
+    if (basin_choice_is(threshold, "grid")) return BASIN_THRESHOLD_GRID;
+    return basin_choice_is(threshold, "smooth") ? BASIN_THRESHOLD_SMOOTH : BASIN_THRESHOLD_ALL;
+}
+
+basin_status basin_nodes_choose_threshold(double *threshold, const double *probability,
+                                          const basin_network *network, const uint8_t *part,
+                                          const char *scan, basin_error *error) {
+    basin_nodes_samples s;
+    basin_status status =
+        basin_nodes_samples_take(&s, probability, network, part, BASIN_PART_VAL, error);
+    if (!status)
+        status = basin_threshold_best(threshold, NULL, s.score, s.label, s.count, scan_named(scan),
+                                      error);
+    basin_nodes_samples_free(&s);
+    return status;
+}
+
+static basin_status measure_detector(basin_score *score, const double *probability,
+                                     const basin_network *network, const uint8_t *part, int which,
+                                     double threshold, basin_error *error) {
+    basin_nodes_samples s;
+    basin_ranking ranking;
+    *score = (basin_score){0};
+    basin_status status = basin_nodes_samples_take(&s, probability, network, part, which, error);
+    if (!status) status = basin_ranking_measure(&ranking, s.score, s.label, s.count, 0, error);
+    if (!status) {
+        basin_confusion c = basin_confusion_count(s.score, s.label, s.count, threshold);
+        basin_score_add(score, "macro_f1", basin_confusion_macro_f1(&c));
+        basin_score_add(score, "auroc", ranking.auroc);
+        basin_score_add(score, "auprc", ranking.auprc);
+        basin_score_add(score, "recall_at_k", ranking.recall_k);
+        basin_score_add(score, "ece", basin_reliability_measure(s.score, s.label, s.count).ece);
+    }
+    basin_nodes_samples_free(&s);
+    return status;
+}
+
+/* ---- several classes ---- */
+
+static basin_status classes_of(int32_t **class_of, const basin_nodes_model *model,
+                               const basin_network *network, basin_error *error) {
+    BASIN_TRY(BASIN_NEW_RAW(class_of, network->nodes, "classes", error));
+    if (!network->label)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to compare with", network->path);
+    return basin_classes_of(*class_of, model, network, error);
+}
+
+basin_status basin_nodes_measure(basin_score *score, const double *probability,
+                                 const basin_nodes_model *model, const basin_network *network,
+                                 const uint8_t *part, int which, double threshold,
+                                 basin_error *error) {
+    BASIN_FREE_AT_EXIT int32_t *class_of = NULL;
+    if (!model || !model->settings.classes)
+        return measure_detector(score, probability, network, part, which, threshold, error);
+    BASIN_TRY(classes_of(&class_of, model, network, error));
+    return basin_classes_measure(score, probability, class_of, model->settings.classes, part, which,
+                                 network->nodes, error);
+}
+
+basin_status basin_nodes_confusion(int64_t *matrix, const double *probability,
+                                   const basin_nodes_model *model, const basin_network *network,
+                                   const uint8_t *part, int which, basin_error *error) {
+    BASIN_FREE_AT_EXIT int32_t *class_of = NULL;
+    BASIN_TRY(classes_of(&class_of, model, network, error));
+    basin_classes_confusion(matrix, probability, class_of, model->settings.classes, part, which,
+                            network->nodes);
+    return BASIN_OK;
+}

@@ -1,0 +1,256 @@
+/* Oddness without labels: how badly a node is completed from its neighbours. Its features are
+ * hidden, the tokens descend the energy of attention among neighbours and of a Hopfield network,
+ * and what is read off at the end is held against what was hidden:
+ *
+ *     x = E v + b, or a learned token where v is hidden;   x <- x - alpha dE/dg,  T times
+ *     energy of a node = |v - (W g(T) + c)|^2 / 2
+ *
+ * Trained on the same network to complete hidden nodes; no label is looked at. What stays high
+ * after the descent fits neither its neighbours nor anything remembered. */
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/try.h"
+#include "basin/random.h"
+#include "task/nodes/inputs.h"
+#include "train/run/watch.h"
+
+/* Chosen beforehand, for any graph: a quarter is hidden at a time, a few hundred steps. */
+enum { STEPS = 300, WARMUP = 20, FOURTHS = 4, ROUNDS = 4, DESCENT = 3, DIM = 64, MEMORIES = 256 };
+static const double rate = 3e-3, alpha = 0.5;
+
+typedef struct completion {
+    const basin_network *network;
+    basin_nodes_settings settings;
+    basin_node_inputs inputs; /* its table is v */
+    basin_pairs pairs[BASIN_ANOMALY_RELATIONS];
+    basin_store *store;
+    basin_graph *graph;
+    basin_params params;
+    basin_block block;
+    basin_pattern pattern;
+    basin_expr value, hidden, energy, loss; /* [N, F], [N], [N], [] */
+    basin_trainer trainer;
+    basin_plan *plan; /* energies alone */
+    float *mask;      /* [N] */
+    double *found;    /* [N] */
+    uint64_t seed;
+} completion;
+
+/* ---- what is completed ---- */
+
+/* Numbers from 0 to 1 alone, as words and shares are, have one scale for all; else each column has
+ * its own. */
+static bool is_share(const basin_network *n) {
+    for (int64_t i = 0; n->feature && i < n->nodes * n->features; i++)
+        if (n->feature[i] < 0 || n->feature[i] > 1) return false;
+    return n->feature != NULL;
+}
+
+/* Columns around their means, all divided by the root of their mean variance. */
+static void scale_together(float *x, int64_t rows, int64_t columns) {
+    double all = 0;
+    for (int64_t c = 0; c < columns; c++) {
+        double mean = 0;
+        for (int64_t i = 0; i < rows; i++) mean += (double)x[i * columns + c] / (double)rows;
+        for (int64_t i = 0; i < rows; i++) {
+            x[i * columns + c] = (float)((double)x[i * columns + c] - mean);
+            all += (double)x[i * columns + c] * (double)x[i * columns + c];
+        }
+    }
+    float factor = all > 0 ? (float)(1 / sqrt(all / (double)(rows * columns))) : 1;
+    for (int64_t i = 0; i < rows * columns; i++) x[i] *= factor;
+}
+
+static basin_status prepare(completion *c, basin_error *error) {
+    basin_scaler scale = {0}, edge_scale = {0};
+    bool share = is_share(c->network);
+    c->settings.scaling = share ? "none" : "standard";
+    c->settings.degree = !share;
+    c->settings.facts = c->network->facts.count ? "features" : "none";
+    basin_status status = basin_node_inputs_open(&c->inputs, c->network, &c->settings, error);
+    int64_t N = c->network->nodes, *node = basin_array_new((size_t)N, sizeof *node);
+    if (!status && !node) status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for nodes");
+    for (int64_t i = 0; i < N && !status; i++) node[i] = i;
+    if (!status) status = basin_node_inputs_fit(&scale, &edge_scale, &c->inputs, node, N, error);
+    if (!status) status = basin_node_inputs_scale(&c->inputs, &scale, &edge_scale, error);
+    if (!status && share) scale_together(c->inputs.table, N, c->inputs.shape.columns);
+    basin_scaler_free(&scale);
+    free(node);
+    return status ? status : basin_node_inputs_pairs(c->pairs, &c->inputs, c->network, error);
+}
+
+/* ---- expressions ---- */
+
+static basin_expr parameter(completion *c, const char *name, basin_shape shape, double from) {
+    basin_init init = {from > 0 ? BASIN_INIT_LECUN : BASIN_INIT_CONSTANT, from};
+    return basin_param_add(&c->params, "", name, shape, init);
+}
+
+/* Tokens of shown nodes, and the learned one of hidden nodes. */
+static basin_expr embed(completion *c, int64_t F) {
+    int64_t N = c->network->nodes;
+    basin_expr hide = basin_reshape(c->hidden, BASIN_SHAPE(N, 1));
+    basin_expr w = parameter(c, "emb_w", BASIN_SHAPE(F, DIM), (double)F);
+    basin_expr b = parameter(c, "emb_b", BASIN_SHAPE(DIM), 0);
+    basin_expr token = parameter(c, "hidden", BASIN_SHAPE(1, DIM), DIM);
+    basin_expr shown = basin_add(basin_matmul(c->value, w), b);
+    return basin_add(basin_mul(basin_offset(basin_neg(hide), 1), shown), basin_mul(hide, token));
+}
+
+static basin_status build(completion *c, basin_error *error) {
+    int64_t N = c->network->nodes, F = c->inputs.shape.columns;
+    const basin_nodes_settings *s = &c->settings;
+    basin_block_config config = {BASIN_BLOCK_OF(s), .init_query = {BASIN_INIT_NORMAL, 0.05}};
+    basin_descent_spec descent = {.steps = DESCENT, .alpha = alpha};
+    c->graph = basin_graph_new();
+    if (!c->graph) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a model");
+    basin_params_begin(&c->params, c->graph);
+    c->value = basin_input(c->graph, "value", BASIN_SHAPE(N, F));
+    c->hidden = basin_input(c->graph, "hide", BASIN_SHAPE(N));
+    c->pattern = basin_pairs_declare(c->graph, "pairs", N, N, c->inputs.shape.pairs[0]);
+    basin_status status = basin_block_declare(&c->block, &c->params, "", &config);
+    if (status) return basin_fail(error, status, "%s", basin_graph_error(c->graph)->text);
+    basin_block_bound bound = {.block = &c->block, .pattern = &c->pattern};
+    basin_energy energy = basin_block_energy(&bound);
+    basin_expr g = basin_block_norm(&c->block, basin_descend(&energy, embed(c, F), &descent, NULL));
+    basin_expr w = parameter(c, "out_w", BASIN_SHAPE(DIM, F), DIM);
+    basin_expr b = parameter(c, "out_b", BASIN_SHAPE(F), 0);
+    basin_expr gap = basin_sub(c->value, basin_add(basin_matmul(g, w), b));
+    c->energy = basin_scale(basin_sum(basin_square(gap), 1, 1), 0.5);
+    c->loss = basin_div(basin_sum_all(basin_mul(c->hidden, c->energy)),
+                        basin_scale(basin_sum_all(c->hidden), (double)F / 2));
+    const basin_error *found = basin_graph_error(c->graph);
+    return found ? basin_fail(error, found->status, "%s", found->text) : BASIN_OK;
+}
+
+/* ---- plans ---- */
+
+static basin_status write_inputs(completion *c, basin_plan *plan, basin_error *error) {
+    basin_tensor value =
+        basin_tensor_borrow(c->inputs.table, BASIN_F32, basin_expr_shape(c->value));
+    basin_status status = basin_plan_write(plan, c->value, &value, error);
+    return status ? status : basin_pairs_write(plan, &c->pattern, &c->pairs[0], error);
+}
+
+static basin_status make_plans(completion *c, const basin_nodes_resources *work,
+                               basin_error *error) {
+    basin_trainer_spec spec = {.adamw = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .clip = 1},
+                               .schedule = basin_schedule_make(1, STEPS, WARMUP, rate, -1, -1)};
+    basin_plan_spec energies = {.output = &c->energy, .outputs = 1};
+    basin_status status =
+        basin_trainer_new(&c->trainer, c->store, &c->params, c->loss, &spec, error);
+    if (status) return status;
+    basin_plan_stats stats = basin_plan_get_stats(c->trainer.plan);
+    double gib = 1 << 30, bytes = (double)(stats.arena_bytes + stats.input_bytes);
+    if (bytes > (double)basin_nodes_memory_limit(work))
+        return basin_fail(error, BASIN_NO_MEMORY,
+                          "%s: completing the whole graph takes %.3g GiB of %.3g allowed; wanted "
+                          "more memory",
+                          c->network->path, bytes / gib,
+                          (double)basin_nodes_memory_limit(work) / gib);
+    status = basin_plan_new(&c->plan, c->store, &energies, error);
+    if (!status) status = write_inputs(c, c->trainer.plan, error);
+    if (!status) status = write_inputs(c, c->plan, error);
+    return status ? status : basin_params_init(&c->params, c->store, c->seed, error);
+}
+
+static basin_status write_mask(completion *c, basin_plan *plan, basin_error *error) {
+    basin_tensor mask = basin_tensor_borrow(c->mask, BASIN_F32, BASIN_SHAPE(c->network->nodes));
+    return basin_plan_write(plan, c->hidden, &mask, error);
+}
+
+/* Which fourth of the nodes each belongs to, in draw `draw`; hides those of `fourth`. */
+static void hide(completion *c, uint64_t draw, int fourth) {
+    for (int64_t i = 0; i < c->network->nodes; i++) {
+        double u = basin_random_uniform_at(c->seed, draw, (uint64_t)i);
+        c->mask[i] = (int)(u * FOURTHS) == fourth;
+    }
+}
+
+/* Of a few nodes a fourth may be none, from which nothing could be learned. */
+static bool hides_any(const completion *c) {
+    for (int64_t i = 0; i < c->network->nodes; i++)
+        if (c->mask[i] > 0) return true;
+    return false;
+}
+
+/* ---- learning and asking ---- */
+
+enum { ASKING = 1 << 20 }; /* draws of the end are others than those of training */
+
+static basin_status learn(completion *c, const basin_watch *watch, bool *stopped,
+                          basin_error *error) {
+    basin_status status = BASIN_OK;
+    for (int64_t t = 0; t < STEPS && !status && !*stopped; t++) {
+        hide(c, (uint64_t)t + 1, 0);
+        if (!hides_any(c)) c->mask[t % c->network->nodes] = 1;
+        status = write_mask(c, c->trainer.plan, error);
+        c->trainer.step = t;
+        double loss = NAN;
+        if (!status) status = basin_trainer_step(&c->trainer, &loss, error);
+        basin_news news = {.what = "learning",
+                           .done = t + 1,
+                           .total = STEPS,
+                           .loss = loss,
+                           .speed = NAN,
+                           .seconds_left = NAN,
+                           .unit = "steps"};
+        if (!status && watch && watch->show) watch->show(watch->context, &news);
+        *stopped = basin_watch_stopped(watch);
+    }
+    return status;
+}
+
+/* Each node's mean energy over the rounds in which it is hidden. */
+static basin_status ask(double *energy, completion *c, basin_error *error) {
+    int64_t N = c->network->nodes;
+    basin_tensor out = basin_tensor_borrow(c->found, BASIN_F64, BASIN_SHAPE(N));
+    basin_status status = BASIN_OK;
+    memset(energy, 0, (size_t)N * sizeof *energy);
+    for (int k = 0; k < ROUNDS * FOURTHS && !status; k++) {
+        hide(c, (uint64_t)(ASKING + k / FOURTHS), k % FOURTHS);
+        status = write_mask(c, c->plan, error);
+        if (!status) status = basin_plan_run(c->plan, error);
+        if (!status) status = basin_plan_read(c->plan, c->energy, &out, error);
+        for (int64_t i = 0; i < N && !status; i++)
+            if (c->mask[i] > 0) energy[i] += c->found[i] / ROUNDS;
+    }
+    return status;
+}
+
+static void completion_free(completion *c) {
+    basin_plan_free(c->plan);
+    basin_trainer_free(&c->trainer);
+    basin_params_free(&c->params);
+    basin_graph_free(c->graph);
+    basin_store_free(c->store);
+    for (int r = 0; r < BASIN_ANOMALY_RELATIONS; r++) basin_pairs_free(&c->pairs[r]);
+    basin_node_inputs_close(&c->inputs);
+    free(c->mask);
+    free(c->found);
+}
+
+basin_status basin_nodes_unsupervised(double *energy, bool *stopped, const basin_network *network,
+                                      uint64_t seed, basin_backend *backend,
+                                      const basin_nodes_work *work, basin_error *error) {
+    completion c = {.network = network, .seed = seed};
+    basin_nodes_resources with = basin_nodes_resources_of(work, backend);
+    *stopped = false;
+    BASIN_TRY(basin_settings_preset(&c.settings, &basin_anomaly_task, "default", error));
+    c.settings.hops = 0, c.settings.dim = DIM, c.settings.memories = MEMORIES;
+    c.settings.heads = 4;
+    c.mask = basin_array_new((size_t)network->nodes, sizeof *c.mask);
+    c.found = basin_array_new((size_t)network->nodes, sizeof *c.found);
+    basin_status status = c.mask && c.found ? BASIN_OK : basin_fail_memory(error, "scores");
+    if (!status) status = prepare(&c, error);
+    if (!status) status = basin_store_new(&c.store, backend, error);
+    if (!status) status = build(&c, error);
+    if (!status) status = make_plans(&c, &with, error);
+    if (!status) status = learn(&c, with.watch, stopped, error);
+    if (!status && !*stopped) status = ask(energy, &c, error);
+    completion_free(&c);
+    return status;
+}

@@ -1,0 +1,395 @@
+/* Drift of columns against training; see drift.h. */
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "data/network/schema/schema.h"
+#include "task/nodes/card.h"
+#include "task/nodes/inputs.h"
+
+enum { EDGES = BASIN_DRIFT_EDGES, BINS = BASIN_DRIFT_BINS };
+/* Nodes and edges that are looked at, at most; values that set edges; that can tell of drift. */
+enum { LOOKED_AT = 200000, SAMPLE = 20000, FEW = 50 };
+
+/* ---- values ---- */
+
+/* Values of columns, one column after the other: of nodes features and the number of neighbours, of
+ * edges what they carry. */
+typedef struct column_values {
+    int64_t rows, count; /* columns; nodes or edges */
+    float *value;        /* [rows, count] */
+} column_values;
+
+static basin_status values_new(column_values *v, int64_t rows, int64_t count, basin_error *error) {
+    size_t cells;
+    *v = (column_values){.rows = rows, .count = count};
+    if (basin_size_multiply(&cells, (size_t)rows, (size_t)count))
+        v->value = basin_array_new(cells + 1, sizeof *v->value);
+    if (v->value) return BASIN_OK;
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for what columns look like");
+}
+
+static const basin_relation *main_relation(const basin_network *network) {
+    int main = basin_network_main_relation(network);
+    return network->relations ? &network->relation[main < 0 ? 0 : main] : NULL;
+}
+
+/* Of the nodes from `first` on, evenly thinned out. */
+static basin_status read_nodes(column_values *v, const basin_network *network, int64_t first,
+                               basin_error *error) {
+    const basin_relation *relation = main_relation(network);
+    int64_t features = network->feature ? network->features : 0, all = network->nodes - first;
+    int64_t N = all < LOOKED_AT ? all : LOOKED_AT;
+    basin_status status = values_new(v, features + 1, N, error);
+    for (int64_t i = 0; i < N && !status; i++) {
+        int64_t node = first + i * all / N;
+        const int64_t *row = relation ? relation->row + node : NULL;
+        for (int64_t c = 0; c < features; c++)
+            v->value[c * N + i] = network->feature[node * features + c];
+        v->value[features * N + i] = row ? (float)(row[1] - row[0]) : 0;
+    }
+    return status;
+}
+
+/* An edge counts once, and only where one of its ends does. */
+static bool counts(const basin_network *network, int64_t node, int64_t other, int64_t first) {
+    return (node >= first || other >= first) && (network->directed || other <= node);
+}
+
+/* Of the edges of nodes from `first` on, evenly thinned out; none where they carry nothing. */
+static basin_status read_edges(column_values *v, const basin_network *network, int64_t first,
+                               basin_error *error) {
+    const basin_relation *r = main_relation(network);
+    const basin_facts *facts = &network->facts;
+    int64_t width = r && r->fact ? basin_facts_width(facts) : 0, all = 0, seen = 0, kept = 0;
+    for (int64_t i = 0; i < network->nodes && width; i++)
+        for (int64_t e = r->row[i]; e < r->row[i + 1]; e++)
+            all += counts(network, i, r->col[e], first);
+    int64_t step = 1 + all / LOOKED_AT;
+    float *column = basin_array_new((size_t)width + 1, sizeof *column);
+    basin_status status = values_new(v, width, (all + step - 1) / step, error);
+    if (!status && !column) status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for edges");
+    for (int64_t i = 0; i < network->nodes && width && !status; i++)
+        for (int64_t e = r->row[i]; e < r->row[i + 1]; e++) {
+            if (!counts(network, i, r->col[e], first) || seen++ % step) continue;
+            basin_facts_columns(column, facts, r->fact + e * facts->count);
+            for (int64_t c = 0; c < width; c++) v->value[c * v->count + kept] = column[c];
+            kept++;
+        }
+    free(column);
+    return status;
+}
+
+/* 0: below the first edge; 1: on it; then up to and with each further edge, and above the last. */
+static int bin_of(const float edge[EDGES], float x) {
+    int bin = x >= edge[0];
+    for (int i = 0; i < EDGES; i++) bin += edge[i] < x;
+    return bin;
+}
+
+static void count_row(double count[BINS], const float *edge, const column_values *v, int64_t row) {
+    for (int i = 0; i < BINS; i++) count[i] = 0;
+    for (int64_t n = 0; n < v->count; n++) count[bin_of(edge, v->value[row * v->count + n])]++;
+}
+
+static int lower_first(const void *a, const void *b) {
+    float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+/* Values of a column, evenly thinned out, ascending; returns how many. */
+static int64_t sample_row(float sample[SAMPLE], const column_values *v, int64_t row) {
+    int64_t taken = v->count < SAMPLE ? v->count : SAMPLE;
+    for (int64_t i = 0; i < taken; i++) sample[i] = v->value[row * v->count + i * v->count / taken];
+    qsort(sample, (size_t)taken, sizeof *sample, lower_first);
+    return taken;
+}
+
+/* ---- training ---- */
+
+static basin_status sketch_new(basin_drift_sketch *r, int64_t rows, basin_error *error) {
+    *r = (basin_drift_sketch){.rows = rows};
+    r->edge = basin_array_new((size_t)rows * EDGES + 1, sizeof *r->edge);
+    r->count = basin_array_new((size_t)rows * BINS + 1, sizeof *r->count);
+    if (r->edge && r->count) return BASIN_OK;
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for what columns look like");
+}
+
+/* Each value where there are few, else the least one and deciles. */
+static void set_edges(float edge[EDGES], const float *sample, int64_t taken) {
+    int values = 0;
+    for (int64_t i = 0; i < taken && values <= EDGES; i++) {
+        if (i && sample[i] == sample[i - 1]) continue;
+        if (values < EDGES) edge[values] = sample[i];
+        values++;
+    }
+    for (int i = values; i < EDGES; i++) edge[i] = edge[values - 1];
+    for (int i = 0; i < EDGES && values > EDGES; i++) edge[i] = sample[i * taken / EDGES];
+}
+
+static basin_status sketch_take(basin_drift_sketch *sketch, const column_values *v,
+                                basin_error *error) {
+    float *sample = basin_array_new(SAMPLE, sizeof *sample);
+    basin_status status = sketch_new(sketch, v->count ? v->rows : 0, error);
+    if (!status && !sample)
+        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for what columns look like");
+    for (int64_t row = 0; row < sketch->rows && !status; row++) {
+        double count[BINS];
+        float *edge = sketch->edge + row * EDGES;
+        set_edges(edge, sample, sample_row(sample, v, row));
+        count_row(count, edge, v, row);
+        for (int i = 0; i < BINS; i++) sketch->count[row * BINS + i] = (float)count[i];
+    }
+    free(sample);
+    return status;
+}
+
+basin_status basin_nodes_reference_take(basin_nodes_reference *reference,
+                                        const basin_network *network, bool facts,
+                                        basin_error *error) {
+    column_values nodes = {0}, edges = {0};
+    basin_nodes_reference_free(reference);
+    basin_status status = read_nodes(&nodes, network, 0, error);
+    if (!status) status = sketch_take(&reference->node, &nodes, error);
+    free(nodes.value);
+    if (status || !facts) return status;
+    status = read_edges(&edges, network, 0, error);
+    if (!status) status = sketch_take(&reference->fact, &edges, error);
+    free(edges.value);
+    return status;
+}
+
+void basin_nodes_reference_free(basin_nodes_reference *reference) {
+    free(reference->node.edge), free(reference->node.count);
+    free(reference->fact.edge), free(reference->fact.count);
+    *reference = (basin_nodes_reference){0};
+}
+
+static basin_status sketch_store(basin_bundle *bundle, const basin_drift_sketch *r,
+                                 const char *edge_name, const char *count_name,
+                                 basin_error *error) {
+    if (!r->rows) return BASIN_OK;
+    basin_tensor edge = basin_tensor_borrow(r->edge, BASIN_F32, BASIN_SHAPE(r->rows, EDGES));
+    basin_tensor count = basin_tensor_borrow(r->count, BASIN_F32, BASIN_SHAPE(r->rows, BINS));
+    basin_status status = basin_bundle_add(bundle, edge_name, &edge, error);
+    return status ? status : basin_bundle_add(bundle, count_name, &count, error);
+}
+
+basin_status basin_nodes_reference_store(basin_bundle *bundle, const basin_nodes_reference *r,
+                                         basin_error *error) {
+    basin_status status = sketch_store(bundle, &r->node, "drift.edge", "drift.count", error);
+    if (status) return status;
+    return sketch_store(bundle, &r->fact, "drift.fact_edge", "drift.fact_count", error);
+}
+
+static basin_status sketch_load(basin_drift_sketch *r, const basin_bundle *bundle,
+                                const char *edge_name, const char *count_name, int64_t rows,
+                                basin_error *error) {
+    const basin_tensor *edge = basin_bundle_find(bundle, edge_name), *count = NULL;
+    if (!edge) return BASIN_OK;
+    basin_status status = basin_bundle_get(&count, bundle, count_name, error);
+    if (status) return status;
+    bool fits = edge->dtype == BASIN_F32 && count->dtype == BASIN_F32 &&
+                basin_shape_count(edge->shape) == rows * EDGES &&
+                basin_shape_count(count->shape) == rows * BINS &&
+                basin_tensor_first_bad(edge) < 0 && basin_tensor_first_bad(count) < 0;
+    if (!fits)
+        return basin_fail(error, BASIN_BAD_FILE,
+                          "%s: %s and %s do not fit; wanted finite F32 of %lld rows, %d and %d a "
+                          "row",
+                          basin_bundle_path(bundle), edge_name, count_name, (long long)rows, EDGES,
+                          BINS);
+    status = sketch_new(r, rows, error);
+    if (status) return status;
+    memcpy(r->edge, edge->data, (size_t)rows * EDGES * sizeof *r->edge);
+    memcpy(r->count, count->data, (size_t)rows * BINS * sizeof *r->count);
+    return BASIN_OK;
+}
+
+basin_status basin_nodes_reference_load(basin_nodes_reference *r, const basin_bundle *bundle,
+                                        int64_t features, basin_error *error) {
+    const basin_tensor *fact = basin_bundle_find(bundle, "drift.fact_edge");
+    basin_status status =
+        sketch_load(&r->node, bundle, "drift.edge", "drift.count", features + 1, error);
+    if (status || !fact) return status;
+    int64_t rows = basin_shape_count(fact->shape) / EDGES;
+    return sketch_load(&r->fact, bundle, "drift.fact_edge", "drift.fact_count", rows, error);
+}
+
+/* ---- measuring ---- */
+
+typedef struct measurer {
+    const basin_drift_sketch *then;
+    const column_values *now;
+    float *sample; /* [SAMPLE] */
+} measurer;
+
+/* Little evidence draws what is seen towards training; the rest of what chance alone would give is
+ * allowed for. */
+static void judge(basin_nodes_drift_column *c, const double *then, double *now, int64_t bins,
+                  double nodes) {
+    static const double strength = 5;
+    double all = 0;
+    for (int64_t i = 0; i < bins; i++) all += then[i];
+    for (int64_t i = 0; i < bins && all > 0; i++) now[i] += strength * then[i] / all;
+    c->index = all > 0 ? basin_stability_index(then, now, bins) : 0;
+    double chance = (double)(bins - 1) * (1 / nodes + 1 / fmax(all, 1));
+    c->level = nodes < FEW ? 0 : (c->index > 0.1 + chance) + (c->index > 0.25 + chance);
+}
+
+/* The edge up to which half of the nodes lie. */
+static double middle(const float edge[EDGES], const double count[BINS]) {
+    double all = 0, below = 0;
+    int at = 1;
+    for (int i = 0; i < BINS; i++) all += count[i];
+    for (int i = 0; i <= 1; i++) below += count[i];
+    while (at < EDGES && below < all / 2) below += count[++at];
+    return (double)edge[at - 1];
+}
+
+static void measure_number(basin_nodes_drift_column *c, const measurer *m, int64_t row) {
+    double then[BINS], now[BINS];
+    const float *edge = m->then->edge + row * EDGES;
+    for (int i = 0; i < BINS; i++) then[i] = (double)m->then->count[row * BINS + i];
+    count_row(now, edge, m->now, row);
+    int64_t taken = sample_row(m->sample, m->now, row);
+    c->then = middle(edge, then);
+    c->now = (double)m->sample[taken / 2];
+    judge(c, then, now, BINS, (double)m->now->count);
+}
+
+/* Nodes that have the value of a row, then and now. */
+static double had_value(const measurer *m, int64_t row) {
+    double count = 0;
+    for (int i = bin_of(m->then->edge + row * EDGES, 1); i < BINS; i++)
+        count += (double)m->then->count[row * BINS + i];
+    return count;
+}
+
+static double have_value(const measurer *m, int64_t row) {
+    double count = 0;
+    for (int64_t n = 0; n < m->now->count; n++)
+        count += (double)(m->now->value[row * m->now->count + n] > 0.5f);
+    return count;
+}
+
+static basin_status measure_category(basin_nodes_drift_column *c, const measurer *m, int64_t first,
+                                     int64_t values, basin_error *error) {
+    double *then = calloc((size_t)values + 1, sizeof *then), all = 0;
+    double *now = calloc((size_t)values + 1, sizeof *now);
+    basin_status status = then && now ? BASIN_OK : BASIN_NO_MEMORY;
+    if (status) basin_fail(error, status, "out of memory for drift");
+    for (int i = 0; i < BINS; i++) all += (double)m->then->count[first * BINS + i];
+    for (int64_t v = 0; v < values && !status; v++) {
+        then[v] = had_value(m, first + v);
+        now[v] = have_value(m, first + v);
+        then[values] += then[v], now[values] += now[v];
+    }
+    if (!status) {
+        then[values] = fmax(all - then[values], 0);
+        now[values] = fmax((double)m->now->count - now[values], 0);
+        c->category = true;
+        c->then = all > 0 ? then[values] / all : 0;
+        c->now = now[values] / (double)m->now->count;
+        judge(c, then, now, values + 1, (double)m->now->count);
+    }
+    free(then);
+    free(now);
+    return status;
+}
+
+static basin_status measure_nodes(basin_nodes_drift *d, const measurer *m,
+                                  const basin_schema *schema, basin_error *error) {
+    basin_status status = BASIN_OK;
+    for (size_t i = 0; i < schema->nodes.columns && !status; i++) {
+        const basin_schema_column *own = &schema->nodes.column[i];
+        if (!basin_column_is_feature(own->type) || !basin_schema_width(own)) continue;
+        basin_nodes_drift_column *c = &d->column[d->columns++];
+        snprintf(c->name, sizeof c->name, "%s%s", schema->named ? "" : "feature ", own->name);
+        c->date = own->type == BASIN_COLUMN_DATE;
+        if (own->type == BASIN_COLUMN_CATEGORY)
+            status = measure_category(c, m, own->first, own->value.count, error);
+        else
+            measure_number(c, m, own->first);
+    }
+    if (status) return status;
+    basin_nodes_drift_column *last = &d->column[d->columns++];
+    snprintf(last->name, sizeof last->name, "number of neighbours");
+    measure_number(last, m, m->then->rows - 1);
+    return BASIN_OK;
+}
+
+/* What edges carry; medians in the user's units. */
+static void measure_edges(basin_nodes_drift *d, const measurer *m, const basin_network *network) {
+    for (int64_t row = 0; row < m->then->rows; row++) {
+        char name[BASIN_FACT_TEXT];
+        basin_nodes_drift_column *c = &d->column[d->columns++];
+        basin_nodes_fact_name(name, network, row);
+        char *side = network->directed ? strstr(name, " that come") : NULL;
+        if (side) *side = 0; /* an edge both goes and comes */
+        snprintf(c->name, sizeof c->name, "%.100s", name);
+        measure_number(c, m, row);
+        c->then = basin_facts_value(&network->facts, row, c->then);
+        c->now = basin_facts_value(&network->facts, row, c->now);
+    }
+}
+
+static int larger_first(const void *a, const void *b) {
+    double x = ((const basin_nodes_drift_column *)a)->index;
+    double y = ((const basin_nodes_drift_column *)b)->index;
+    return (x < y) - (x > y);
+}
+
+static void sum_up(basin_nodes_drift *drift) {
+    for (int64_t i = 0; i < drift->columns; i++) {
+        drift->some += drift->column[i].level == 1;
+        drift->large += drift->column[i].level == 2;
+    }
+    qsort(drift->column, (size_t)drift->columns, sizeof *drift->column, larger_first);
+}
+
+/* Few nodes may have enough edges; what is told of nodes then says nothing. */
+static basin_status measure(basin_nodes_drift *drift, const basin_nodes_model *model,
+                            const basin_network *network, int64_t first, basin_error *error) {
+    const basin_nodes_reference *then = &model->reference;
+    column_values nodes = {0}, edges = {0};
+    float *sample = basin_array_new(SAMPLE, sizeof *sample);
+    size_t most = model->schema->nodes.columns + 1 + (size_t)then->fact.rows;
+    drift->column = calloc(most, sizeof *drift->column);
+    basin_status status = read_nodes(&nodes, network, first, error);
+    if (!status) status = read_edges(&edges, network, first, error);
+    if (!status && (!drift->column || !sample || nodes.count < 1))
+        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for drift");
+    measurer of_nodes = {&then->node, &nodes, sample}, of_edges = {&then->fact, &edges, sample};
+    if (!status) status = measure_nodes(drift, &of_nodes, model->schema, error);
+    if (!status && edges.rows == then->fact.rows && edges.count)
+        measure_edges(drift, &of_edges, network);
+    free(sample), free(nodes.value), free(edges.value);
+    return status;
+}
+
+basin_status basin_nodes_drift_measure(basin_nodes_drift *drift, const basin_nodes_model *model,
+                                       const basin_network *network, int64_t first,
+                                       basin_error *error) {
+    int64_t nodes = network->nodes - first;
+    *drift = (basin_nodes_drift){.nodes = nodes, .few = nodes < FEW};
+    if (!model->reference.node.rows || !model->schema)
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "the model does not say what its training's columns looked like; wanted "
+                          "one trained by this version");
+    basin_status status = basin_nodes_check_network(model, network, error);
+    if (!status) status = measure(drift, model, network, first, error);
+    if (status)
+        basin_nodes_drift_free(drift);
+    else
+        sum_up(drift);
+    return status;
+}
+
+void basin_nodes_drift_free(basin_nodes_drift *drift) {
+    free(drift->column);
+    *drift = (basin_nodes_drift){0};
+}

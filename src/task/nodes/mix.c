@@ -1,0 +1,478 @@
+/* Logits of trees and of a network become one probability; validation says how; see ensemble.h. */
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/number.h"
+#include "task/nodes/ensemble.h"
+#include "task/nodes/nodes.h"
+
+double basin_nodes_logit(double p) {
+    double cut = fmin(fmax(p, 1e-9), 1 - 1e-9);
+    return log(cut / (1 - cut));
+}
+
+static double sigmoid(double z) { return z >= 0 ? 1 / (1 + exp(-z)) : exp(z) / (1 + exp(z)); }
+
+void basin_nodes_ensemble_mix(double *probability, const basin_nodes_ensemble *e,
+                              const double *trees, const double *network_logit, int64_t nodes) {
+    for (int64_t i = 0; i < nodes; i++) {
+        double z = e->share > 0 ? e->share * (e->scale * network_logit[i] + e->shift) : 0;
+        if (e->share < 1) z += (1 - e->share) * trees[i];
+        probability[i] = sigmoid(z);
+    }
+}
+
+/* Mean and deviation over the validation nodes. */
+static void spread(double *mean, double *deviation, const double *logit, const uint8_t *part,
+                   int64_t nodes) {
+    double sum = 0, squares = 0, count = 0;
+    for (int64_t i = 0; i < nodes; i++) {
+        if (part[i] != BASIN_PART_VAL) continue;
+        sum += logit[i];
+        squares += logit[i] * logit[i];
+        count++;
+    }
+    *mean = sum / count;
+    *deviation = sqrt(fmax(squares / count - *mean * *mean, 1e-12));
+}
+
+/* ---- shares of views and network ---- */
+
+/* Those that take part: the views that have fits, and the network, which comes last. Shares are
+ * tried in quarters; each part has deviation 1 on validation. */
+enum { PARTS = BASIN_TREE_VIEWS + 1, QUARTERS = 4, POINTS = 70 };
+
+typedef struct point {
+    double share[PARTS];
+    double merit, auroc, evenness;
+} point;
+
+typedef struct contest {
+    int64_t nodes, count;    /* of the network, of validation */
+    const double *of[PARTS]; /* [N] logits; NULL: takes no part */
+    double deviation[PARTS];
+    const uint8_t *part;
+    double *score;  /* [count] */
+    uint8_t *label; /* [count] */
+    point point[POINTS];
+    int points;
+} contest;
+
+static void add_point(contest *c, const int quarters[PARTS]) {
+    point *p = &c->point[c->points];
+    *p = (point){.evenness = 0};
+    for (int k = 0; k < PARTS; k++) {
+        if (quarters[k] && !c->of[k]) return;
+        p->share[k] = (double)quarters[k] / QUARTERS;
+        p->evenness -= p->share[k] * p->share[k];
+    }
+    c->points++;
+}
+
+/* All ways to deal four quarters out. */
+static void list_points(contest *c) {
+    for (int a = 0; a <= QUARTERS; a++)
+        for (int b = 0; a + b <= QUARTERS; b++)
+            for (int d = 0; a + b + d <= QUARTERS; d++)
+                for (int e = 0; a + b + d + e <= QUARTERS; e++)
+                    add_point(c, (const int[PARTS]){a, b, d, e, QUARTERS - a - b - d - e});
+}
+
+/* Ranks alone count: AUROC and AUPRC together. */
+static basin_status judge(contest *c, point *p, basin_error *error) {
+    basin_ranking ranking;
+    for (int64_t i = 0, n = 0; i < c->nodes; i++) {
+        if (c->part[i] != BASIN_PART_VAL) continue;
+        double z = 0;
+        for (int k = 0; k < PARTS; k++)
+            if (p->share[k] > 0) z += p->share[k] * c->of[k][i] / c->deviation[k];
+        c->score[n++] = z;
+    }
+    basin_status status = basin_ranking_measure(&ranking, c->score, c->label, c->count, 0, error);
+    if (!status) p->merit = ranking.auroc + ranking.auprc, p->auroc = ranking.auroc;
+    return status;
+}
+
+static int better_first(const void *a, const void *b) {
+    const point *x = a, *y = b;
+    if (x->merit != y->merit) return x->merit < y->merit ? 1 : -1;
+    if (x->evenness != y->evenness) return x->evenness < y->evenness ? 1 : -1;
+    for (int k = 0; k < PARTS; k++) /* or the choice would be that of the system's qsort */
+        if (x->share[k] != y->share[k]) return x->share[k] < y->share[k] ? -1 : 1;
+    return 0;
+}
+
+/* How many of the points, sorted, count: a fifth, since the best alone owes too much to chance.
+ * Where validation has few nodes of a class, all that lie within the best one's standard error do.
+ */
+static int count_best(const contest *c) {
+    enum { BEST_OF = 5, FEW = 50 };
+    int64_t ones = 0;
+    int best = c->points / BEST_OF > 1 ? c->points / BEST_OF : 1;
+    for (int64_t i = 0; i < c->count; i++) ones += c->label[i];
+    int64_t rarer = ones < c->count - ones ? ones : c->count - ones;
+    if (rarer >= FEW || rarer < 1) return best;
+    double auroc = c->point[0].auroc, error = sqrt(auroc * (1 - auroc) / (double)rarer);
+    while (best < c->points && c->point[best].merit >= c->point[0].merit - error) best++;
+    return best;
+}
+
+/* The mean of the best of them. */
+static basin_status find_shares(double share[PARTS], contest *c, basin_error *error) {
+    basin_status status = BASIN_OK;
+    list_points(c);
+    for (int i = 0; i < c->points && !status; i++) status = judge(c, &c->point[i], error);
+    if (status) return status;
+    qsort(c->point, (size_t)c->points, sizeof *c->point, better_first);
+    int best = count_best(c);
+    for (int k = 0; k < PARTS; k++) {
+        share[k] = 0;
+        for (int i = 0; i < best; i++) share[k] += c->point[i].share[k] / best;
+    }
+    return BASIN_OK;
+}
+
+/* Shares of parts with deviation 1 become weights of the views, which add up to 1, and the share of
+ * a network that is scaled to the trees' deviation. */
+static void set_weights(basin_nodes_ensemble *e, double *trees, const double *view,
+                        const double share[PARTS], const contest *c) {
+    double whole = 0, mean, deviation;
+    for (int v = 0; v < BASIN_TREE_VIEWS; v++) whole += share[v] / c->deviation[v];
+    for (int v = 0; v < BASIN_TREE_VIEWS && whole > 0; v++)
+        e->weight[v] = share[v] / c->deviation[v] / whole;
+    for (int64_t i = 0; i < c->nodes; i++) {
+        trees[i] = 0;
+        for (int v = 0; v < BASIN_TREE_VIEWS; v++)
+            if (e->weight[v] > 0) trees[i] += e->weight[v] * view[v * c->nodes + i];
+    }
+    spread(&mean, &deviation, trees, c->part, c->nodes);
+    double network = share[BASIN_TREE_VIEWS];
+    e->share = whole > 0 ? network / (network + whole * deviation) : 1;
+}
+
+/* Fits that validation stopped before their first tree say the same of every node: scaled to a
+ * deviation of 1 they would outweigh all others. */
+static bool tells(double deviation) { return deviation > 1e-5; }
+
+static basin_status choose_shares(basin_nodes_ensemble *e, double *trees, const double *view,
+                                  const double *network_logit, const basin_network *network,
+                                  const uint8_t *part, basin_error *error) {
+    double share[PARTS] = {0}, mean;
+    basin_nodes_samples samples;
+    contest c = {.nodes = network->nodes, .part = part};
+    for (int k = 0; k < PARTS; k++) {
+        c.of[k] = k == BASIN_TREE_VIEWS ? network_logit : e->seeing[k] ? view + k * c.nodes : NULL;
+        c.deviation[k] = 1;
+        if (c.of[k]) spread(&mean, &c.deviation[k], c.of[k], part, c.nodes);
+        if (k < BASIN_TREE_VIEWS && !tells(c.deviation[k])) c.of[k] = NULL;
+    }
+    basin_status status =
+        basin_nodes_samples_take(&samples, network_logit, network, part, BASIN_PART_VAL, error);
+    c.score = samples.score, c.label = samples.label, c.count = samples.count;
+    if (!status) status = find_shares(share, &c, error);
+    if (!status) set_weights(e, trees, view, share, &c);
+    basin_nodes_samples_free(&samples);
+    return status;
+}
+
+/* ---- both together ---- */
+
+/* The network's logits come to the trees' mean and deviation. */
+static void align(basin_nodes_ensemble *e, const double *trees, const double *network_logit,
+                  const uint8_t *part, int64_t nodes) {
+    double mean[2], deviation[2];
+    spread(&mean[0], &deviation[0], trees, part, nodes);
+    spread(&mean[1], &deviation[1], network_logit, part, nodes);
+    e->scale = deviation[0] / deviation[1];
+    e->shift = mean[0] - e->scale * mean[1];
+}
+
+typedef struct trial {
+    basin_nodes_ensemble *ensemble;
+    const double *trees, *network_logit;
+    const basin_network *network;
+    const uint8_t *part;
+    const char *scan;
+    double *probability; /* [N] */
+} trial;
+
+/* What a share reaches on a part of the nodes, with the threshold that validation then chooses. */
+static basin_status try(basin_score *score, trial *t, double share, int part, basin_error *error) {
+    double threshold;
+    t->ensemble->share = share;
+    basin_nodes_ensemble_mix(t->probability, t->ensemble, t->trees, t->network_logit,
+                             t->network->nodes);
+    basin_status status = basin_nodes_choose_threshold(&threshold, t->probability, t->network,
+                                                       t->part, t->scan, error);
+    return status ? status
+                  : basin_nodes_measure(score, t->probability, NULL, t->network, t->part, part,
+                                        threshold, error);
+}
+
+static basin_status measure_alone(trial *t, basin_error *error) {
+    basin_nodes_ensemble *e = t->ensemble;
+    double share = e->share;
+    basin_status status = BASIN_OK;
+    for (int which = 0; which < 2; which++)
+        for (int p = BASIN_PART_VAL; p <= BASIN_PART_TEST && !status; p++)
+            if (basin_split_nodes(NULL, t->part, t->network->nodes, p))
+                status = try(&e->alone[which][p], t, which, p, error);
+    e->share = share;
+    return status;
+}
+
+basin_status basin_nodes_ensemble_choose(basin_nodes_ensemble *ensemble, double *trees,
+                                         const double *view, const double *network_logit,
+                                         const basin_network *network, const uint8_t *part,
+                                         const char *scan, basin_error *error) {
+    trial t = {ensemble, trees, network_logit, network, part, scan, NULL};
+    t.probability = basin_array_new((size_t)network->nodes, sizeof *t.probability);
+    if (!t.probability) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for scores");
+    basin_status status = choose_shares(ensemble, trees, view, network_logit, network, part, error);
+    align(ensemble, trees, network_logit, part, network->nodes);
+    if (!status) status = measure_alone(&t, error);
+    free(t.probability);
+    return status;
+}
+
+/* ---- Probabilities that are frequencies, and thresholds for a goal: both from the validation
+ * nodes, which the model keeps. */
+
+enum { KEPT = 16384 }; /* validation nodes in a model file, at most */
+
+/* ---- calibration ---- */
+
+/* Isotonic lines have flat parts; a trace of the probability itself keeps nodes apart there. */
+double basin_nodes_calibrated(const basin_nodes_model *model, double p) {
+    static const double trace = 1e-3;
+    if (model->calibration.kind == BASIN_CALIBRATION_NONE) return p;
+    return (1 - trace) * basin_calibration_apply(&model->calibration, p) + trace * p;
+}
+
+static basin_status fit(basin_calibration *c, const char *how, const basin_nodes_samples *s,
+                        basin_error *error) {
+    if (basin_choice_is(how, "none")) return BASIN_OK;
+    if (basin_choice_is(how, "auto"))
+        return basin_calibration_choose(c, s->score, s->label, s->count, error);
+    return basin_calibration_fit(
+        c, basin_choice_is(how, "platt") ? BASIN_CALIBRATION_PLATT : BASIN_CALIBRATION_ISOTONIC,
+        s->score, s->label, s->count, error);
+}
+
+typedef struct sample {
+    double score;
+    uint8_t label;
+} sample;
+
+static int lower_first(const void *a, const void *b) {
+    double x = ((const sample *)a)->score, y = ((const sample *)b)->score;
+    return (x > y) - (x < y);
+}
+
+/* Sorts the samples and thins them out evenly. */
+static basin_status keep(basin_nodes_samples *s, basin_error *error) {
+    sample *list = basin_array_new((size_t)s->count, sizeof *list);
+    if (!list) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for validation nodes");
+    for (int64_t i = 0; i < s->count; i++) list[i] = (sample){s->score[i], s->label[i]};
+    qsort(list, (size_t)s->count, sizeof *list, lower_first);
+    int64_t kept = s->count < KEPT ? s->count : KEPT;
+    for (int64_t i = 0; i < kept; i++) {
+        const sample *own = &list[i * s->count / kept];
+        s->score[i] = own->score;
+        s->label[i] = own->label;
+    }
+    s->count = kept;
+    free(list);
+    return BASIN_OK;
+}
+
+double basin_nodes_base_rate(const basin_network *network, const uint8_t *part) {
+    int64_t count = 0, anomalous = 0;
+    for (int64_t i = 0; i < network->nodes; i++) {
+        if (part[i] != BASIN_PART_TRAIN) continue;
+        count++;
+        anomalous += network->label[i] == 1;
+    }
+    return count ? (double)anomalous / (double)count : 0;
+}
+
+basin_status basin_nodes_calibrate(basin_nodes_model *model, double *probability,
+                                   const basin_network *network, const uint8_t *part,
+                                   basin_error *error) {
+    basin_nodes_samples s;
+    basin_status status =
+        basin_nodes_samples_take(&s, probability, network, part, BASIN_PART_VAL, error);
+    if (!status) status = fit(&model->calibration, model->settings.calibrate, &s, error);
+    if (status) {
+        basin_nodes_samples_free(&s);
+        return status;
+    }
+    for (int64_t i = 0; i < network->nodes; i++)
+        probability[i] = basin_nodes_calibrated(model, probability[i]);
+    for (int64_t i = 0; i < s.count; i++) s.score[i] = basin_nodes_calibrated(model, s.score[i]);
+    model->threshold = basin_nodes_calibrated(model, model->threshold);
+    basin_nodes_samples_free(&model->judged);
+    model->judged = s;
+    return keep(&model->judged, error);
+}
+
+/* ---- thresholds ---- */
+
+static int higher_first(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x < y) - (x > y);
+}
+
+/* At most so many of the nodes lie above it; equal ones stay together. */
+static basin_status for_alerts(double *threshold, double alerts, const double *probability,
+                               int64_t nodes, basin_error *error) {
+    double *sorted = basin_array_new((size_t)nodes, sizeof *sorted);
+    if (!sorted) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a threshold");
+    memcpy(sorted, probability, (size_t)nodes * sizeof *sorted);
+    qsort(sorted, (size_t)nodes, sizeof *sorted, higher_first);
+    *threshold =
+        alerts >= (double)nodes ? nextafter(sorted[nodes - 1], -1) : sorted[(int64_t)alerts];
+    free(sorted);
+    return BASIN_OK;
+}
+
+static bool read_goal(basin_goal *goal, double *wanted, const char *text) {
+    static const struct {
+        const char *name;
+        basin_goal goal;
+        double most;
+    } goals[] = {{"precision=", BASIN_GOAL_PRECISION, 1},
+                 {"recall=", BASIN_GOAL_RECALL, 1},
+                 {"alerts=", BASIN_GOAL_BUDGET, 9e15}};
+    for (size_t i = 0; i < sizeof goals / sizeof *goals; i++) {
+        size_t length = strlen(goals[i].name);
+        char *end;
+        if (strncmp(text, goals[i].name, length) != 0) continue;
+        *goal = goals[i].goal;
+        *wanted = basin_real_read(text + length, &end);
+        bool whole = goals[i].most == 1 || *wanted == floor(*wanted);
+        return end != text + length && !*end && *wanted > 0 && *wanted <= goals[i].most && whole;
+    }
+    return false;
+}
+
+basin_status basin_nodes_threshold_for(double *threshold, const basin_nodes_model *model,
+                                       const char *goal, const double *probability, int64_t nodes,
+                                       basin_error *error) {
+    basin_goal kind;
+    double wanted;
+    if (!read_goal(&kind, &wanted, goal))
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "threshold for '%s'; wanted precision=X or recall=X with X up to 1, or "
+                          "alerts=N",
+                          goal);
+    if (!model) return BASIN_OK;
+    const basin_nodes_samples *s = &model->judged;
+    if (kind == BASIN_GOAL_BUDGET) return for_alerts(threshold, wanted, probability, nodes, error);
+    if (!s->count)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "threshold for '%s': the model keeps no validation nodes; wanted one "
+                          "trained with some by this version",
+                          goal);
+    return basin_threshold_for(threshold, kind, wanted, s->score, s->label, s->count, error);
+}
+
+/* ---- files ---- */
+
+static basin_status add_numbers(basin_bundle *bundle, const char *name, const double *value,
+                                int64_t count, basin_error *error) {
+    basin_tensor tensor;
+    basin_status status = basin_tensor_new(&tensor, BASIN_F64, BASIN_SHAPE(count), error);
+    if (status) return status;
+    memcpy(tensor.data, value, (size_t)count * sizeof *value);
+    status = basin_bundle_add(bundle, name, &tensor, error);
+    basin_tensor_free(&tensor);
+    return status;
+}
+
+basin_status basin_nodes_judged_store(basin_bundle *bundle, const basin_nodes_model *model,
+                                      basin_error *error) {
+    const basin_calibration *c = &model->calibration;
+    const basin_nodes_samples *s = &model->judged;
+    const double line[] = {c->slope, c->offset};
+    basin_tensor label = basin_tensor_borrow(s->label, BASIN_U8, BASIN_SHAPE(s->count));
+    if (!s->count) return BASIN_OK;
+    basin_status status =
+        basin_bundle_meta_set(bundle, "calibration", basin_calibration_name(c->kind), error);
+    if (!status) status = add_numbers(bundle, "validation.score", s->score, s->count, error);
+    if (!status) status = basin_bundle_add(bundle, "validation.label", &label, error);
+    if (!status && c->kind == BASIN_CALIBRATION_PLATT)
+        status = add_numbers(bundle, "calibration.line", line, 2, error);
+    if (!status && c->kind == BASIN_CALIBRATION_ISOTONIC)
+        status = add_numbers(bundle, "calibration.score", c->score, c->knots, error);
+    if (!status && c->kind == BASIN_CALIBRATION_ISOTONIC)
+        status = add_numbers(bundle, "calibration.probability", c->probability, c->knots, error);
+    return status;
+}
+
+/* Finite numbers, `count` of them where it is not 0; free them. */
+static basin_status get_numbers(double **value, int64_t *count, const basin_bundle *bundle,
+                                const char *name, basin_error *error) {
+    const basin_tensor *tensor;
+    basin_status status = basin_bundle_get(&tensor, bundle, name, error);
+    if (status) return status;
+    int64_t found = basin_shape_count(tensor->shape);
+    if (tensor->dtype != BASIN_F64 || found < 1 || (*count && found != *count) ||
+        basin_tensor_first_bad(tensor) >= 0)
+        return basin_fail(
+            error, BASIN_BAD_FILE, "%s: %s has %lld numbers of %s; wanted finite ones of F64",
+            basin_bundle_path(bundle), name, (long long)found, basin_dtype_name(tensor->dtype));
+    *value = basin_array_new((size_t)found, sizeof **value);
+    if (!*value) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for %s", name);
+    memcpy(*value, tensor->data, (size_t)found * sizeof **value);
+    *count = found;
+    return BASIN_OK;
+}
+
+static basin_status load_calibration(basin_calibration *c, const basin_bundle *bundle,
+                                     const char *kind, basin_error *error) {
+    double *line = NULL;
+    int64_t two = 2;
+    basin_status status = BASIN_OK;
+    if (!strcmp(kind, "platt")) {
+        status = get_numbers(&line, &two, bundle, "calibration.line", error);
+        if (!status)
+            *c = (basin_calibration){BASIN_CALIBRATION_PLATT, .slope = line[0], .offset = line[1]};
+        free(line);
+    } else if (!strcmp(kind, "isotonic")) {
+        status = get_numbers(&c->score, &c->knots, bundle, "calibration.score", error);
+        if (!status)
+            status =
+                get_numbers(&c->probability, &c->knots, bundle, "calibration.probability", error);
+        c->kind = BASIN_CALIBRATION_ISOTONIC;
+    } else if (strcmp(kind, "none") != 0) {
+        status = basin_fail(error, BASIN_BAD_FILE,
+                            "%s: calibration is '%.40s'; wanted none, platt or isotonic",
+                            basin_bundle_path(bundle), kind);
+    }
+    return status;
+}
+
+basin_status basin_nodes_judged_load(basin_nodes_model *model, const basin_bundle *bundle,
+                                     basin_error *error) {
+    const char *kind = basin_bundle_meta(bundle, "calibration"); /* older files have none */
+    basin_nodes_samples *s = &model->judged;
+    const basin_tensor *label;
+    if (!kind) return BASIN_OK;
+    basin_status status = load_calibration(&model->calibration, bundle, kind, error);
+    if (!status) status = get_numbers(&s->score, &s->count, bundle, "validation.score", error);
+    if (!status) status = basin_bundle_get(&label, bundle, "validation.label", error);
+    if (status) return status;
+    if (label->dtype != BASIN_U8 || basin_shape_count(label->shape) != s->count)
+        return basin_fail(error, BASIN_BAD_FILE,
+                          "%s: validation.label does not fit validation.score; wanted %lld of U8",
+                          basin_bundle_path(bundle), (long long)s->count);
+    s->label = basin_array_new((size_t)s->count, 1);
+    if (!s->label) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for validation nodes");
+    memcpy(s->label, label->data, (size_t)s->count);
+    return BASIN_OK;
+}

@@ -1,0 +1,143 @@
+/* The plain models beside which a detector is judged, trained by the same run; validation chooses
+ * among two strengths of weight decay and two scalings. */
+
+#include "base/try.h"
+#include "task/nodes/fit.h"
+#include "task/nodes/nodes.h"
+
+const char *basin_nodes_baseline_name(int which) {
+    static const char *const name[BASIN_NODES_BASELINES] = {
+        "logistic regression", "MLP", "logistic regression, 2-hop means", "MLP, 2-hop means"};
+    return which >= 0 && which < BASIN_NODES_BASELINES ? name[which] : NULL;
+}
+
+static basin_status settings_of(basin_nodes_settings *settings, int which, int64_t seed,
+                                basin_error *error) {
+    basin_nodes_settings s;
+    BASIN_TRY(basin_settings_preset(&s, &basin_anomaly_task, "default", error));
+    s.form = which % 2 ? "mlp" : "linear";
+    s.hops = which < 2 ? 0 : 2;
+    s.degree = false; /* that is of the graph, too: only the means are asked for */
+    s.facts = "none";
+    s.position = "none";
+    s.hidden = 64;
+    s.dropout = which % 2 ? 0.2 : 0;
+    s.epochs = 300;
+    s.patience = 50;
+    s.evaluate = 2;
+    s.rate = which % 2 ? 3e-3 : 3e-2;
+    s.average = 0;
+    s.sampling = "full";
+    s.members = 1;
+    s.trees = 0;
+    s.calibrate = "none";
+    s.threshold = "all";
+    s.seed = seed;
+    *settings = s;
+    return BASIN_OK;
+}
+
+static double auprc_of(const basin_nodes_model *model) {
+    const basin_score *reached =
+        model ? basin_nodes_get_info(model)->reached[BASIN_PART_VAL] : NULL;
+    return reached ? basin_score_get(reached, "auprc") : -1;
+}
+
+basin_status basin_nodes_baseline(basin_nodes_model **model, basin_outcome *outcome, int which,
+                                  int64_t seed, const basin_network *network, const uint8_t *part,
+                                  const basin_training *training, basin_error *error) {
+    static const struct {
+        double decay;
+        const char *scaling;
+    } trials[] = {{1e-3, "standard"}, {1e-1, "standard"}, {1e-3, "quantile"}, {1e-1, "quantile"}};
+    basin_nodes_resources with = {training->backend, training->watch, training->memory, false,
+                                  NULL};
+    basin_status status = BASIN_OK;
+    *model = NULL;
+    *outcome = (basin_outcome){0};
+    for (size_t i = 0; i < sizeof trials / sizeof *trials && !status && !outcome->stopped; i++) {
+        basin_nodes_settings settings;
+        basin_nodes_model *next = NULL;
+        basin_outcome how = {0};
+        status = settings_of(&settings, which, seed, error);
+        if (status) break;
+        settings.decay = trials[i].decay;
+        settings.scaling = trials[i].scaling;
+        basin_nodes_job job = {&basin_anomaly_task, network, part, &settings, .least = false};
+        status = basin_nodes_fit_quietly(&next, &how, &job, &with, error);
+        bool better = !*model || auprc_of(next) > auprc_of(*model);
+        if (better || how.stopped) *outcome = how;
+        basin_nodes_close(better ? *model : next);
+        if (better) *model = next;
+    }
+    return status;
+}
+
+/* ---- XGBoost by itself, as the rival that every fraud team has: one fit on the inputs that an
+ * ensemble's trees read, stopped where validation AUPRC no longer rises. */
+
+typedef struct rival {
+    basin_nodes_ensemble inputs;
+    basin_tree_table table;
+    basin_trees *trees;
+    int64_t *node; /* [trains + validations] */
+    float *x;      /* [trains + validations, columns] */
+    uint8_t *label;
+} rival;
+
+static basin_status fit(rival *r, int64_t seed, const basin_network *network, const uint8_t *part,
+                        const basin_watch *watch, basin_error *error) {
+    int64_t N = network->nodes, C = r->table.columns;
+    int64_t trains = basin_split_nodes(NULL, part, N, BASIN_PART_TRAIN);
+    int64_t validations = basin_split_nodes(NULL, part, N, BASIN_PART_VAL), rows;
+    size_t cells;
+    basin_trees_spec spec = BASIN_TREES_DEFAULT;
+    if (!validations)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: no nodes for validation", network->path);
+    rows = trains + validations;
+    if (!basin_size_multiply(&cells, (size_t)rows, (size_t)C))
+        return basin_fail_memory(error, "the inputs of XGBoost");
+    BASIN_TRY(BASIN_NEW_RAW(&r->node, rows, "the inputs of XGBoost", error));
+    BASIN_TRY(BASIN_NEW_RAW(&r->label, rows, "the inputs of XGBoost", error));
+    BASIN_TRY(BASIN_NEW_RAW(&r->x, cells, "the inputs of XGBoost", error));
+    basin_split_nodes(r->node, part, N, BASIN_PART_TRAIN);
+    basin_split_nodes(r->node + trains, part, N, BASIN_PART_VAL);
+    for (int64_t i = 0; i < rows; i++) r->label[i] = network->label[r->node[i]] == 1;
+    basin_tree_table_rows(r->x, &r->table, r->node, 0, rows);
+    basin_trees_data data = {r->x, r->label, {1, 1}, C, C, trains, validations};
+    spec.stop = BASIN_TREES_BY_AUPRC;
+    spec.leaves = 0;
+    spec.bins = 256;
+    spec.seed = (uint64_t)seed;
+    return basin_trees_fit(&r->trees, &data, &spec, watch, error);
+}
+
+static basin_status run(double *probability, int64_t *rounds, rival *r, int64_t seed,
+                        const basin_network *network, const uint8_t *part,
+                        const basin_training *training, basin_error *error) {
+    BASIN_TRY(basin_trees_available(error));
+    BASIN_TRY(basin_nodes_ensemble_name(&r->inputs, network, error));
+    BASIN_TRY(basin_tree_table_open(&r->table, network, &r->inputs, training->memory, error));
+    BASIN_TRY(fit(r, seed, network, part, training->watch, error));
+    *rounds = basin_trees_rounds(r->trees);
+    r->inputs.fits = r->inputs.seeing[BASIN_VIEW_HOPS] = 1;
+    r->inputs.trees = &r->trees;
+    r->inputs.weight[BASIN_VIEW_HOPS] = 1;
+    BASIN_TRY(basin_nodes_ensemble_logits(probability, &r->inputs, &r->table, error));
+    basin_nodes_ensemble_mix(probability, &r->inputs, probability, probability, network->nodes);
+    return BASIN_OK;
+}
+
+basin_status basin_nodes_xgboost(double *probability, int64_t *rounds, int64_t seed,
+                                 const basin_network *network, const uint8_t *part,
+                                 const basin_training *training, basin_error *error) {
+    rival r = {.inputs = {.degree = true, .facts = network->facts.count > 0}};
+    *rounds = 0;
+    basin_status status = run(probability, rounds, &r, seed, network, part, training, error);
+    basin_trees_free(r.trees);
+    r.inputs.fits = 0, r.inputs.trees = NULL; /* borrowed */
+    basin_tree_table_close(&r.table);
+    basin_nodes_ensemble_free(&r.inputs);
+    free(r.node), free(r.label), free(r.x);
+    return status;
+}
