@@ -16,7 +16,7 @@ static void draw(basin_graphset *set, int64_t smallest, int64_t count) {
         for (int64_t i = 0; i < atoms[m] - !ring[m]; i++, bonds++)
             from[bonds] = atom + i, to[bonds] = atom + (i + 1) % atoms[m];
     }
-    basin_graphset_arrays arrays = {.size = sizeof arrays, .graphs = count, .nodes = atoms};
+    basin_graphset_arrays arrays = {.graphs = count, .nodes = atoms};
     arrays.edges = bonds, arrays.from = from, arrays.to = to, arrays.undirected = true;
     arrays.graph_class = ring;
     must(basin_graphset_from_arrays(set, &arrays, &error));
@@ -30,8 +30,8 @@ static void learn(basin_backend *backend) {
     must(basin_settings_new(&settings, "graphs", NULL, &error));
     must(basin_settings_set(settings, "readout", "cls", &error)); /* a CLS node sees all atoms */
     must(basin_settings_set(settings, "epochs", "30", &error));
-    basin_graphs_data data = {.size = sizeof data, .set = &set};
-    basin_training training = {.size = sizeof training, .backend = backend, .output = file};
+    basin_graphs_data data = {.set = &set};
+    basin_training training = {.backend = backend, .output = file};
     must(basin_graphs_train(NULL, &outcome, settings, &data, &training, &error));
     basin_settings_free(settings);
     basin_graphset_free(&set);
@@ -46,7 +46,7 @@ int main(void) {
     float probability[6][2]; /* of a chain, of a ring */
     draw(&set, 11, 6);
     must(basin_graphs_open(&model, file, backend, &error));
-    basin_graphs_data data = {.size = sizeof data, .set = &set};
+    basin_graphs_data data = {.set = &set};
     must(basin_graphs_predict(probability[0], NULL, model, &data, &error));
     for (int i = 0; i < 6; i++)
         printf("%d atoms, %d bonds: %s\n", (int)(set.node_start[i + 1] - set.node_start[i]),

@@ -25,7 +25,7 @@ int main(void) {
     basin_image_data data = {.train = &source};
     watcher w = {0};
     basin_watch watch = {.show = show, .context = &w, .stop = &w.stop};
-    basin_training training = {.size = sizeof training, .backend = backend, .watch = &watch};
+    basin_training training = {.backend = backend, .watch = &watch};
 
     basin_image_model *model;
     basin_outcome outcome;

@@ -1,7 +1,7 @@
 /* Scores as probabilities, and thresholds for what people ask of alerts.
  *
  *     basin_calibration calibration;
- *     basin_calibration_choose(&calibration, score, label, n, &error); // on validation samples
+ *     basin_calibration_fit(&calibration, BASIN_CALIBRATION_PLATT, score, label, n, &error);
  *     double p = basin_calibration_apply(&calibration, score[i]);
  *     basin_calibration_free(&calibration);
  *
@@ -37,14 +37,8 @@ BASIN_API basin_status basin_calibration_fit(basin_calibration *calibration,
                                              const double *score /* [n] */,
                                              const uint8_t *label /* [n] */, int64_t n,
                                              basin_error *error);
-/* Fits the kind whose log loss is least over five folds of the samples. */
-BASIN_API basin_status basin_calibration_choose(basin_calibration *calibration,
-                                                const double *score /* [n] */,
-                                                const uint8_t *label /* [n] */, int64_t n,
-                                                basin_error *error);
 BASIN_API double basin_calibration_apply(const basin_calibration *calibration, double score);
 BASIN_API void basin_calibration_free(basin_calibration *calibration);
-BASIN_API const char *basin_calibration_name(basin_calibration_kind kind); /* "none", "platt", .. */
 
 /* How far probabilities are from frequencies. */
 enum { BASIN_RELIABILITY_BINS = 10 };
@@ -70,11 +64,6 @@ BASIN_API basin_status basin_threshold_for(double *threshold, basin_goal goal, d
                                            const double *score /* [n] */,
                                            const uint8_t *label /* [n] */, int64_t n,
                                            basin_error *error);
-
-/* Population stability index between two distributions over the same bins, given as counts: the
- * sum of (b - a) log(b / a) over shares. Below 0.1 little has changed, above 0.25 much has. */
-BASIN_API double basin_stability_index(const double *a /* [bins] */, const double *b /* [bins] */,
-                                       int64_t bins);
 
 #ifdef __cplusplus
 }

@@ -56,36 +56,20 @@ BASIN_API size_t basin_bundle_meta_count(const basin_bundle *bundle);
 BASIN_API const char *basin_bundle_meta_key(const basin_bundle *bundle, size_t i);
 BASIN_API const char *basin_bundle_meta_value(const basin_bundle *bundle, size_t i);
 
-/* Reads by content: npz where the file starts like a zip, else safetensors. */
+/* Reads by content: npz where the file starts like a zip, else safetensors. Of npz: arrays of f2 f4
+ * f8 i1 i2 i4 i8 u1 and bool, in either byte order, in C or Fortran order, stored or deflated. u2
+ * is read as I32, u4 as I64, u8 as I64 where its values fit. Arrays of Python objects, strings and
+ * records are refused. */
 BASIN_API basin_status basin_bundle_read(basin_bundle **bundle, const char *path,
                                          basin_error *error);
-/* Writes by name: npz where `path` ends in .npz, else safetensors. */
+/* Writes by name: npz where `path` ends in .npz, else safetensors. numpy.load reads the npz, in
+ * which metadata become the array "__metadata__", a JSON text in U8; it has no BF16. */
 BASIN_API basin_status basin_bundle_write(const char *path, const basin_bundle *bundle,
                                           basin_error *error);
 
-BASIN_API basin_status basin_safetensors_read(basin_bundle **bundle, const char *path,
-                                              basin_error *error);
-/* Reads from memory; the bundle borrows from `data`. `path` is what errors call it. */
-BASIN_API basin_status basin_safetensors_parse(basin_bundle **bundle, const void *data, size_t size,
-                                               const char *path, basin_error *error);
 /* Keys in the bundle's order; data by falling element size, so that every tensor is aligned. */
 BASIN_API basin_status basin_safetensors_write(const char *path, const basin_bundle *bundle,
                                                basin_error *error);
-
-/* Arrays of f2 f4 f8 i1 i2 i4 i8 u1 and bool, in either byte order, in C or Fortran order, stored
- * or deflated. u2 is read as I32, u4 as I64, u8 as I64 where its values fit. Arrays of Python
- * objects, strings and records are refused. */
-BASIN_API basin_status basin_npz_read(basin_bundle **bundle, const char *path, basin_error *error);
-/* The same, passing over arrays of strings, objects and records, which others put beside theirs. */
-BASIN_API basin_status basin_npz_read_numbers(basin_bundle **bundle, const char *path,
-                                              basin_error *error);
-/* Reads from memory; the bundle copies what it needs. */
-BASIN_API basin_status basin_npz_parse(basin_bundle **bundle, const void *data, size_t size,
-                                       const char *path, basin_error *error);
-/* Writes what numpy.load reads. Metadata become the array "__metadata__", a JSON text in U8, which
- * the reader turns back. BF16 is refused: npy has no such type. */
-BASIN_API basin_status basin_npz_write(const char *path, const basin_bundle *bundle,
-                                       basin_error *error);
 
 #ifdef __cplusplus
 }

@@ -39,7 +39,6 @@ BASIN_API basin_confusion basin_confusion_count(const double *score /* [n] */,
                                                 double threshold);
 /* The mean of both classes' F1; 0 for a class that is neither there nor predicted. */
 BASIN_API double basin_confusion_macro_f1(const basin_confusion *confusion);
-BASIN_API double basin_confusion_accuracy(const basin_confusion *confusion);
 BASIN_API double basin_confusion_precision(const basin_confusion *confusion); /* 0 for 0 of 0 */
 BASIN_API double basin_confusion_recall(const basin_confusion *confusion);    /* 0 for 0 of 0 */
 
@@ -58,16 +57,6 @@ BASIN_API basin_status basin_threshold_best(double *threshold, double *macro_f1,
                                             const double *score /* [n] */,
                                             const uint8_t *label /* [n] */, int64_t n,
                                             basin_threshold_scan scan, basin_error *error);
-
-/* Of several classes: matrix[truth * classes + prediction], counts. */
-BASIN_API basin_status basin_confusion_matrix(int64_t *matrix /* [classes, classes] */,
-                                              const int32_t *prediction /* [n] */,
-                                              const int32_t *truth /* [n] */, int64_t n,
-                                              int classes, basin_error *error);
-BASIN_API double basin_accuracy(const int32_t *prediction /* [n] */, const int32_t *truth /* [n] */,
-                                int64_t n);
-BASIN_API double basin_mean_absolute_error(const double *prediction /* [n] */,
-                                           const double *truth /* [n] */, int64_t n);
 
 /* The mean, and the population deviation of the given numbers from it: sqrt(mean of squares), n and
  * not n - 1 below, as numpy's std. What basin prints behind "+-", over folds, runs or masks. */

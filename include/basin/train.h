@@ -62,10 +62,6 @@ typedef struct basin_adamw {
 BASIN_API basin_status basin_adamw_new(basin_adamw *adamw, const basin_params *params,
                                        basin_expr loss, const basin_adamw_config *config,
                                        basin_error *error);
-/* The same from gradients that are there, one a parameter: expressions of the parameters' graph. */
-BASIN_API basin_status basin_adamw_from(basin_adamw *adamw, const basin_params *params,
-                                        const basin_expr *gradient,
-                                        const basin_adamw_config *config, basin_error *error);
 BASIN_API void basin_adamw_free(basin_adamw *adamw);
 /* The learning rate and the bias corrections of step t = 1, 2, ... */
 BASIN_API basin_status basin_adamw_write(const basin_adamw *adamw, basin_plan *plan, int64_t t,

@@ -97,14 +97,14 @@ class _GraphEstimator(Estimator):
         return graphs if isinstance(graphs, GraphSet) else GraphSet(graphs, self.directed)
 
     def _check_target(self, wanted, told):
-        if lib.basin_graphs_get_target(self._fitted()) != wanted:
+        if lib.basin_graphs_about(self._fitted()).target != wanted:
             raise BasinError(f"a model of {told}, which {type(self).__name__} does not use")
 
     def _predict(self, graphs):
         """[graphs, columns], and of classes the likeliest [graphs]."""
         graphs, model = self._set(graphs), self._fitted()
         data = sized("basin_graphs_data", set=graphs.pointer)
-        shape = lib.basin_graphs_rows(model, data), lib.basin_graphs_columns(model)
+        shape = lib.basin_graphs_rows(model, data), lib.basin_graphs_about(model).columns
         output, likeliest = numpy.empty(shape, "f4"), numpy.empty(shape[0], "i8")
         with self._backend().lock:
             check(
@@ -188,8 +188,8 @@ class GraphClassifier(ClassifierMixin, _GraphEstimator):
     def _opened(self):
         self._check_target(lib.BASIN_GRAPHS_CLASSES, "values, or of nodes")
         model = self._fitted()
-        count = lib.basin_graphs_columns(model)
-        values = ffi.buffer(lib.basin_graphs_class_values(model), 8 * count)
+        count = lib.basin_graphs_about(model).columns
+        values = ffi.buffer(lib.basin_graphs_about(model).class_value, 8 * count)
         self.classes_ = numpy.frombuffer(values, "i8").copy()
 
     def predict_proba(self, graphs: Any) -> numpy.ndarray:
@@ -246,7 +246,7 @@ class GraphRegressor(RegressorMixin, _GraphEstimator):
 
     def _opened(self):
         self._check_target(lib.BASIN_GRAPHS_VALUES, "classes")
-        self._flat = lib.basin_graphs_columns(self._fitted()) == 1
+        self._flat = lib.basin_graphs_about(self._fitted()).columns == 1
 
     def predict(self, graphs: Any) -> numpy.ndarray:
         """Values in the units of the training data, in y's shape."""

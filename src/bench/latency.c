@@ -62,7 +62,7 @@ static basin_status make_image(subject *s, basin_error *error) {
     if (!status) status = basin_pictures_from_memory(&pictures, s->picture, PICTURES, error);
     basin_image_source source = {.pictures = pictures};
     basin_image_data data = {.train = &source};
-    basin_training training = {.size = sizeof training, .backend = s->backend};
+    basin_training training = {.backend = s->backend};
     if (!status) status = basin_image_train(&s->image, &outcome, settings, &data, &training, error);
     basin_pictures_free(pictures);
     basin_settings_free(settings);
@@ -124,7 +124,7 @@ static basin_status draw_molecules(subject *s, basin_error *error) {
         for (int64_t i = 0; i < atoms[m] - !ring[m]; i++, bonds++)
             from[bonds] = atom + i, to[bonds] = atom + (i + 1) % atoms[m];
     }
-    basin_graphset_arrays arrays = {.size = sizeof arrays, .graphs = MOLECULES, .nodes = atoms};
+    basin_graphset_arrays arrays = {.graphs = MOLECULES, .nodes = atoms};
     arrays.edges = bonds, arrays.from = from, arrays.to = to, arrays.undirected = true;
     arrays.graph_class = ring;
     return basin_graphset_from_arrays(&s->set, &arrays, error);
@@ -136,8 +136,8 @@ static basin_status make_graphs(subject *s, basin_error *error) {
     basin_outcome outcome;
     basin_status status = draw_molecules(s, error);
     if (!status) status = settings_of(&settings, "graphs", NULL, given, error);
-    basin_graphs_data data = {.size = sizeof data, .set = &s->set};
-    basin_training training = {.size = sizeof training, .backend = s->backend};
+    basin_graphs_data data = {.set = &s->set};
+    basin_training training = {.backend = s->backend};
     if (!status)
         status = basin_graphs_train(&s->graphs, &outcome, settings, &data, &training, error);
     basin_settings_free(settings);
@@ -147,7 +147,7 @@ static basin_status make_graphs(subject *s, basin_error *error) {
 static basin_status ask_graphs(subject *s, int64_t i, basin_error *error) {
     int64_t graph = i % MOLECULES;
     float probability[2];
-    basin_graphs_data data = {.size = sizeof data, .set = &s->set, .graph = &graph, .graphs = 1};
+    basin_graphs_data data = {.set = &s->set, .graph = &graph, .graphs = 1};
     return basin_graphs_predict(probability, NULL, s->graphs, &data, error);
 }
 

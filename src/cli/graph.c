@@ -36,8 +36,7 @@ basin_status basin_graph_use_open(basin_graph_use *use, char **operand, const ch
     BASIN_TRY((labels ? basin_graphset_read : basin_graphset_read_bare)(&use->set, data, error));
     BASIN_TRY(basin_graphs_part(&use->list, &use->count, &use->set, part, error));
     use->data =
-        (basin_graphs_data){.size = sizeof use->data,
-                            .set = &use->set,
+        (basin_graphs_data){.set = &use->set,
                             .path = data,
                             .graph = use->list,
                             .graphs = use->count,
@@ -90,9 +89,9 @@ void basin_record_measures(basin_record *r, const basin_graphs_measures *measure
 /* Where several values are pooled: in which units. Else "". */
 static const char *units_of(const basin_graphs_model *model) {
     char text[8];
-    bool values = basin_graphs_get_target(model) == BASIN_GRAPHS_VALUES;
-    if (!values || basin_graphs_columns(model) < 2 ||
-        basin_settings_get(text, sizeof text, basin_graphs_get_settings(model), "standardise",
+    bool values = basin_graphs_about(model).target == BASIN_GRAPHS_VALUES;
+    if (!values || basin_graphs_about(model).columns < 2 ||
+        basin_settings_get(text, sizeof text, basin_graphs_about(model).settings, "standardise",
                            NULL))
         return "";
     return strcmp(text, "on") ? ", all values pooled in their own units"
@@ -131,8 +130,7 @@ static basin_status train(basin_train_job *job, basin_error *error) {
     const train_options *o = job->options;
     char text[4096];
     basin_graphs_model *model = NULL;
-    basin_graphs_data data = {.size = sizeof data,
-                              .path = job->operand[0],
+    basin_graphs_data data = {.path = job->operand[0],
                               .hold_out = o->validation,
                               .limit = o->limit,
                               .cache = basin_graph_cache(o->cache, text, sizeof text)};
@@ -145,7 +143,7 @@ static basin_status train(basin_train_job *job, basin_error *error) {
 static int64_t count_graphs(const basin_train_job *job) { return job->outcome.items; }
 
 static void put_training(basin_record *r, const basin_train_job *job) {
-    basin_graphs_target target = basin_graphs_get_target(job->model);
+    basin_graphs_target target = basin_graphs_about(job->model).target;
     const basin_score *s = &job->outcome.best;
     basin_graphs_measures measures = {.accuracy = basin_score_get(s, "validation_accuracy"),
                                       .balanced = basin_score_get(s, "validation_balanced"),
@@ -225,7 +223,7 @@ typedef struct prediction {
 } prediction;
 
 static void put_outputs(basin_record *r, const prediction *j, int64_t row) {
-    const int64_t *class_value = basin_graphs_class_values(j->use.model);
+    const int64_t *class_value = basin_graphs_about(j->use.model).class_value;
     char key[40];
     if (class_value) basin_record_integer(r, "class", j->class_value[row]);
     for (int64_t c = 0; c < j->columns; c++) {
@@ -238,11 +236,12 @@ static void put_outputs(basin_record *r, const prediction *j, int64_t row) {
 static void put_predictions(basin_record *r, const void *context) {
     const prediction *j = context;
     const basin_graph_use *u = &j->use;
-    bool nodes = basin_graphs_get_target(u->model) == BASIN_NODE_CLASSES;
+    bool nodes = basin_graphs_about(u->model).target == BASIN_NODE_CLASSES;
     int64_t row = 0;
     basin_record_table(r, "graphs", NULL);
     for (int64_t i = 0; i < u->count; i++) {
-        int64_t rows = nodes ? basin_graphset_tokens(&u->set, u->list[i]) - 1 : 1;
+        int64_t rows =
+            nodes ? (u->set.node_start[u->list[i] + 1] - u->set.node_start[u->list[i]]) : 1;
         for (int64_t n = 0; n < rows; n++, row++) {
             basin_record_row(r);
             basin_record_integer(r, "graph", u->list[i]);
@@ -267,15 +266,16 @@ static void free_bundle(basin_bundle **bundle) { basin_bundle_free(*bundle); }
 /* Which graph, and which node of it, each row is. */
 static void number_rows(int64_t *graph, int64_t *node, const prediction *j) {
     const basin_graph_use *u = &j->use;
-    bool nodes = basin_graphs_get_target(u->model) == BASIN_NODE_CLASSES;
+    bool nodes = basin_graphs_about(u->model).target == BASIN_NODE_CLASSES;
     for (int64_t i = 0, row = 0; i < u->count; i++) {
-        int64_t rows = nodes ? basin_graphset_tokens(&u->set, u->list[i]) - 1 : 1;
+        int64_t rows =
+            nodes ? (u->set.node_start[u->list[i] + 1] - u->set.node_start[u->list[i]]) : 1;
         for (int64_t n = 0; n < rows; n++, row++) graph[row] = u->list[i], node[row] = n;
     }
 }
 
 static basin_status write_embeddings(prediction *j, basin_error *error) {
-    int64_t rows = j->rows, width = basin_graphs_width(j->use.model);
+    int64_t rows = j->rows, width = basin_graphs_about(j->use.model).width;
     const predict_options *o = j->o;
     BASIN_FREE_AT_EXIT float *embedding = NULL;
     BASIN_FREE_AT_EXIT float *energy = NULL;
@@ -289,7 +289,7 @@ static basin_status write_embeddings(prediction *j, basin_error *error) {
                                  error));
     number_rows(graph, graph + rows, j);
     BASIN_TRY(add(bundle, "graph", graph, BASIN_I64, BASIN_SHAPE(rows), error));
-    if (basin_graphs_get_target(j->use.model) == BASIN_NODE_CLASSES)
+    if (basin_graphs_about(j->use.model).target == BASIN_NODE_CLASSES)
         BASIN_TRY(add(bundle, "node", graph + rows, BASIN_I64, BASIN_SHAPE(rows), error));
     BASIN_TRY(add(bundle, "embedding", embedding, BASIN_F32, BASIN_SHAPE(rows, width), error));
     if (o->energies)
@@ -303,7 +303,7 @@ static basin_status predict(prediction *j, char **operand, basin_error *error) {
     BASIN_TRY(
         basin_graph_use_open(u, operand, o->part, o->cache, false, &o->compute, o->quiet, error));
     j->rows = basin_graphs_rows(u->model, &u->data);
-    j->columns = basin_graphs_columns(u->model);
+    j->columns = basin_graphs_about(u->model).columns;
     BASIN_TRY(BASIN_NEW(&j->output, j->rows * j->columns, "outputs", error));
     BASIN_TRY(BASIN_NEW(&j->class_value, j->rows, "outputs", error));
     BASIN_TRY(basin_graphs_predict(j->output, j->class_value, u->model, &u->data, error));
@@ -405,14 +405,13 @@ static basin_status look_back(evaluation *j, basin_error *error) {
 
 static basin_status measure_spread(spread *s, basin_graph_use *u, int64_t count,
                                    basin_error *error) {
-    basin_graphs_target target = basin_graphs_get_target(u->model);
     BASIN_FREE_AT_EXIT basin_graphs_measures *measures = NULL;
     BASIN_FREE_AT_EXIT double *value = NULL;
     BASIN_TRY(BASIN_NEW(&measures, count, "evaluations", error));
     BASIN_TRY(BASIN_NEW(&value, count, "evaluations", error));
     BASIN_TRY(basin_graphs_score_noisy(measures, count, u->model, &u->data, error));
     for (int64_t i = 0; i < count; i++) {
-        value[i] = fabs(basin_graphs_merit(&measures[i], target));
+        value[i] = fabs(measures[i].merit);
         if (!i || value[i] < s->lowest) s->lowest = value[i];
         if (!i || value[i] > s->highest) s->highest = value[i];
     }
@@ -443,7 +442,7 @@ static void put_spread(basin_record *r, const spread *s, basin_graphs_target tar
 static void put_values(basin_record *r, const evaluation *j) {
     bool text = basin_record_is_text(r);
     basin_record_table(r, "values", NULL);
-    for (int64_t c = 0; c < basin_graphs_columns(j->use.model); c++) {
+    for (int64_t c = 0; c < basin_graphs_about(j->use.model).columns; c++) {
         const basin_graphs_value *v = &j->value[c];
         basin_record_row(r);
         if (text) basin_record_integer(r, "value", c + 1);
@@ -478,12 +477,12 @@ static void put_seen(basin_record *r, const evaluation *j) {
 
 static void put_missing(basin_record *r, const evaluation *j) {
     int64_t missing = j->measures.missing;
-    bool nodes = basin_graphs_get_target(j->use.model) == BASIN_NODE_CLASSES;
+    bool nodes = basin_graphs_about(j->use.model).target == BASIN_NODE_CLASSES;
     if (j->value || missing) basin_record_integer(r, ".missing", missing);
     if (missing && j->value)
-        basin_record_note(r, "%lld of %lld values are not known; they were left out",
-                          (long long)missing,
-                          (long long)(j->measures.items * basin_graphs_columns(j->use.model)));
+        basin_record_note(
+            r, "%lld of %lld values are not known; they were left out", (long long)missing,
+            (long long)(j->measures.items * basin_graphs_about(j->use.model).columns));
     else if (missing)
         basin_record_note(r,
                           "%lld of %lld %s have a class that the model does not know; they were "
@@ -494,7 +493,7 @@ static void put_missing(basin_record *r, const evaluation *j) {
 
 static void put_evaluation(basin_record *r, const void *context) {
     const evaluation *j = context;
-    basin_graphs_target target = basin_graphs_get_target(j->use.model);
+    basin_graphs_target target = basin_graphs_about(j->use.model).target;
     basin_record_text(r, "model", j->model);
     basin_record_text(r, "data", j->use.set.name);
     basin_record_text(r, "task", basin_graphs_target_name(target));
@@ -513,11 +512,11 @@ static basin_status evaluate(evaluation *j, char **operand, basin_error *error) 
     BASIN_TRY(
         basin_graph_use_open(u, operand, o->part, o->cache, true, &o->compute, o->quiet, error));
     BASIN_TRY(look_back(j, error));
-    BASIN_TRY(basin_graphs_score(&j->measures, u->model, &u->data, error));
+    BASIN_TRY(basin_graphs_score(&j->measures, NULL, u->model, &u->data, error));
     basin_graph_use_note(u, o->quiet);
-    if (basin_graphs_get_target(u->model) == BASIN_GRAPHS_VALUES) {
-        BASIN_TRY(BASIN_NEW(&j->value, basin_graphs_columns(u->model), "values", error));
-        BASIN_TRY(basin_graphs_score_values(j->value, u->model, &u->data, error));
+    if (basin_graphs_about(u->model).target == BASIN_GRAPHS_VALUES) {
+        BASIN_TRY(BASIN_NEW(&j->value, basin_graphs_about(u->model).columns, "values", error));
+        BASIN_TRY(basin_graphs_score(NULL, j->value, u->model, &u->data, error));
     }
     if (o->noisy) BASIN_TRY(measure_spread(&j->spread, u, o->noisy, error));
     return basin_record_print(o->json, put_evaluation, j, error);
@@ -595,9 +594,9 @@ static basin_status make(basin_graphset *set, const make_options *o, const char 
     int64_t other = pattern ? 2000 : 1000;
     int64_t size[3] = {o->train >= 0 ? o->train : 10000, o->validation >= 0 ? o->validation : other,
                        o->test >= 0 ? o->test : other};
-    if (pattern) return basin_graphset_pattern(set, size, (uint64_t)o->seed, error);
+    if (pattern) return basin_graphset_make(set, "pattern", size, (uint64_t)o->seed, error);
     if (!strcmp(kind, "cluster"))
-        return basin_graphset_cluster(set, size, (uint64_t)o->seed, error);
+        return basin_graphset_make(set, "cluster", size, (uint64_t)o->seed, error);
     basin_superpixels spec = {.segments = o->segments, .compactness = o->compactness};
     return basin_graphset_read_pictures(set, o->pictures, &spec,
                                         o->validation >= 0 ? o->validation : 5000, o->limit,

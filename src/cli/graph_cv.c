@@ -121,8 +121,7 @@ static basin_status run_folds(job *j, int64_t repeat, const basin_folds *folds,
     if (status) return status;
     basin_cli_watch_begin(&watch, o->quiet);
     widen_device(o);
-    basin_graphs_cv spec = {.size = sizeof spec,
-                            .fold = o->fold,
+    basin_graphs_cv spec = {.fold = o->fold,
                             .members = o->members,
                             .jobs = o->jobs,
                             .threads = (int)o->threads,
@@ -167,9 +166,7 @@ static basin_status run_repeat(job *j, int64_t repeat, basin_error *error) {
 
 /* ---- numbers ---- */
 
-static double number_of(const basin_graphs_measures *measures, basin_graphs_target task) {
-    return fabs(basin_graphs_merit(measures, task));
-}
+static double number_of(const basin_graphs_measures *measures) { return fabs(measures->merit); }
 
 /* The numbers of folds first .. last - 1 of all repeats' that were run, in `value`. */
 static int64_t collect(const job *j, int64_t first, int64_t last, bool validation) {
@@ -177,7 +174,7 @@ static int64_t collect(const job *j, int64_t first, int64_t last, bool validatio
     for (int64_t f = first; f < last; f++) {
         const basin_graphs_fold *r = &j->result[f];
         if (r->done && (!validation || r->validations))
-            j->value[n++] = number_of(validation ? &r->validation : &r->test, j->set.task);
+            j->value[n++] = number_of(validation ? &r->validation : &r->test);
     }
     return n;
 }
@@ -220,8 +217,7 @@ static void of_baseline(double *mean, double *deviation, const job *j, bool fitt
     int64_t n = 0;
     for (int64_t f = 0; f < j->o->repeats * j->folds; f++) {
         const basin_graphs_baselines *b = &j->baseline[f];
-        if (j->result[f].done)
-            j->value[n++] = number_of(fitted ? &b->regression : &b->constant, j->set.task);
+        if (j->result[f].done) j->value[n++] = number_of(fitted ? &b->regression : &b->constant);
     }
     basin_mean_deviation(mean, deviation, j->value, n);
     if (*deviation < 1e-9 * fabs(*mean)) *deviation = 0; /* all alike but for rounding */
@@ -249,7 +245,7 @@ static void put_baselines(basin_record *r, const job *j) {
     for (int i = 0; i < 2; i++) {
         of_baseline(&mean, &deviation, j, i);
         basin_record_row(r);
-        basin_record_text(r, "name", basin_graphs_baseline_name(j->set.task, i));
+        basin_record_text(r, "name", j->baseline->name[i]);
         basin_record_number(r, j->paper ? "training_mean|mean" : "test_mean|mean", "%.4g", mean);
         basin_record_number(r,
                             j->paper ? "training_deviation|deviation" : "test_deviation|deviation",
@@ -281,10 +277,10 @@ static void put_fold(basin_record *r, const job *j, int64_t number) {
     basin_record_number(r, ".epoch_seconds", "%g", f->epoch_seconds);
     basin_record_integer(r, ".memory_bytes", f->memory);
     if (text) {
-        double validation = f->validations ? number_of(&f->validation, j->set.task) : NAN;
+        double validation = f->validations ? number_of(&f->validation) : NAN;
         basin_record_number(r, "validation score", "%.4g", validation);
         basin_record_number(r, j->paper ? "training score" : "test score", "%.4g",
-                            number_of(&f->test, j->set.task));
+                            number_of(&f->test));
     } else {
         if (f->validations) put_measures(r, "validation", &f->validation, j->set.task);
         put_measures(r, j->paper ? "training" : "test", &f->test, j->set.task);
@@ -381,7 +377,6 @@ static basin_status cross_validate(job *j, const char *path, basin_error *error)
     BASIN_TRY(basin_settings_get(text, sizeof text, j->o->settings, "seed", error));
     j->seed = strtoll(text, NULL, 10);
     BASIN_TRY(basin_graphset_read(&j->set, path, error));
-    BASIN_TRY(basin_graphs_check_labels(&j->set, path, error));
     for (int64_t r = 0; r < j->o->repeats; r++) BASIN_TRY(run_repeat(j, r, error));
     return basin_record_print(j->o->json, put_result, j, error);
 }

@@ -103,7 +103,7 @@ static double sum_of(const double *number, int64_t count) {
 
 /* "class 1: log-odds" or "value 2". */
 static const char *subject(char text[64], const story *s) {
-    const int64_t *class_value = basin_graphs_class_values(s->use.model);
+    const int64_t *class_value = basin_graphs_about(s->use.model).class_value;
     if (class_value)
         snprintf(text, 64, "class %lld", (long long)class_value[s->e.column]);
     else
@@ -120,7 +120,7 @@ static const int32_t *labels_of(const story *s) {
 static void headline(char *text, size_t size, const story *s) {
     char about[64];
     const basin_graphs_explanation *e = &s->e;
-    if (basin_graphs_class_values(s->use.model))
+    if (basin_graphs_about(s->use.model).class_value)
         snprintf(text, size, "%s, graph %lld: %s with probability %.4f", s->use.set.name,
                  (long long)e->graph, subject(about, s), 1 / (1 + exp(-e->output)));
     else
@@ -169,7 +169,7 @@ static void put_edges(basin_record *r, const story *s) {
 static void put_story(basin_record *r, const void *context) {
     const story *s = context;
     const basin_graphs_explanation *e = &s->e;
-    const int64_t *class_value = basin_graphs_class_values(s->use.model);
+    const int64_t *class_value = basin_graphs_about(s->use.model).class_value;
     char text[200];
     headline(text, sizeof text, s);
     basin_record_note(r, "%s", text);
@@ -197,8 +197,8 @@ static basin_status draw(const story *s, basin_error *error) {
     char title[200], subtitle[200], about[64], legend[120];
     headline(title, sizeof title, s);
     snprintf(subtitle, sizeof subtitle, "%s %.3g, blank graph %.3g, nodes %+.3g, edges %+.3g",
-             basin_graphs_class_values(s->use.model) ? "log-odds" : "value", e->output, e->blank,
-             sum_of(e->node, e->nodes), sum_of(e->edge, e->edges));
+             basin_graphs_about(s->use.model).class_value ? "log-odds" : "value", e->output,
+             e->blank, sum_of(e->node, e->nodes), sum_of(e->edge, e->edges));
     snprintf(legend, sizeof legend, "what a node or an edge adds to %s; %s on nodes",
              subject(about, s), labels_of(s) ? "labels" : "numbers");
     basin_molecule picture = {.title = title,
@@ -224,8 +224,8 @@ static basin_status draw(const story *s, basin_error *error) {
 
 /* The column of --about; -1 without it. */
 static basin_status find_column(int64_t *column, const story *s, basin_error *error) {
-    const int64_t *class_value = basin_graphs_class_values(s->use.model);
-    int64_t columns = basin_graphs_columns(s->use.model);
+    const int64_t *class_value = basin_graphs_about(s->use.model).class_value;
+    int64_t columns = basin_graphs_about(s->use.model).columns;
     char *end;
     *column = -1;
     if (!s->o->about) return BASIN_OK;

@@ -419,8 +419,7 @@ static basin_status run_xgboost(eval *b, figures *f, int64_t seed, const basin_t
 
 static basin_status run_model(eval *b, int number, int64_t i, basin_error *error) {
     figures *f = figures_of(b, number, i);
-    basin_training training = {.size = sizeof training,
-                               .backend = b->use.session.backend,
+    basin_training training = {.backend = b->use.session.backend,
                                .watch = &b->use.session.watch.watch,
                                .memory = b->use.work.memory};
     int64_t seed = b->seed + b->o->first + i;

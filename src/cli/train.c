@@ -10,7 +10,6 @@
 static basin_training training_of(const basin_training_flags *flags, basin_backend *backend,
                                   const basin_watch *watch) {
     return (basin_training){
-        .size = sizeof(basin_training),
         .backend = backend,
         .watch = watch,
         .output = flags->output,

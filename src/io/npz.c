@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "io/bundle.h"
 #include "io/json.h"
 #include "io/npy.h"
 #include "io/zip.h"

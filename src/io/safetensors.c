@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "io/bundle.h"
 #include "io/json.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,

@@ -1,6 +1,6 @@
 /* Calibration of scores, their reliability, thresholds for a goal, drift; see
  * include/basin/calibration.h. */
-#include "basin/calibration.h"
+#include "train/calibration.h"
 
 #include <math.h>
 #include <stdlib.h>

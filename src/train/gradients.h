@@ -19,4 +19,10 @@ basin_status basin_trainer_differentiate_telling(basin_trainer *trainer,
 /* Updates by the gradients that are there, at the schedule's rate. */
 basin_status basin_trainer_apply(basin_trainer *trainer, basin_error *error);
 
+/* basin_adamw_new from gradients that are there, one a parameter: expressions of the parameters'
+ * graph. */
+basin_status basin_adamw_from(basin_adamw *adamw, const basin_params *params,
+                              const basin_expr *gradient, const basin_adamw_config *config,
+                              basin_error *error);
+
 #endif

@@ -106,11 +106,6 @@ double basin_confusion_macro_f1(const basin_confusion *c) {
                   f1(c->true_negative, c->false_negative, c->false_positive));
 }
 
-double basin_confusion_accuracy(const basin_confusion *c) {
-    int64_t right = c->true_positive + c->true_negative;
-    return ratio((double)right, (double)(right + c->false_positive + c->false_negative));
-}
-
 double basin_confusion_precision(const basin_confusion *c) {
     return ratio((double)c->true_positive, (double)(c->true_positive + c->false_positive));
 }
@@ -218,32 +213,6 @@ basin_status basin_threshold_best(double *threshold, double *macro_f1, const dou
     *threshold = best.threshold;
     if (macro_f1) *macro_f1 = best.f1;
     return status;
-}
-
-basin_status basin_confusion_matrix(int64_t *matrix, const int32_t *prediction,
-                                    const int32_t *truth, int64_t n, int classes,
-                                    basin_error *error) {
-    memset(matrix, 0, (size_t)classes * (size_t)classes * sizeof *matrix);
-    for (int64_t i = 0; i < n; i++) {
-        if (prediction[i] < 0 || prediction[i] >= classes || truth[i] < 0 || truth[i] >= classes)
-            return basin_fail(error, BASIN_BAD_VALUE,
-                              "sample %lld: class %d predicted for class %d; wanted 0 to %d",
-                              (long long)i, prediction[i], truth[i], classes - 1);
-        matrix[(int64_t)truth[i] * classes + prediction[i]]++;
-    }
-    return BASIN_OK;
-}
-
-double basin_accuracy(const int32_t *prediction, const int32_t *truth, int64_t n) {
-    int64_t right = 0;
-    for (int64_t i = 0; i < n; i++) right += prediction[i] == truth[i];
-    return ratio((double)right, (double)n);
-}
-
-double basin_mean_absolute_error(const double *prediction, const double *truth, int64_t n) {
-    double sum = 0;
-    for (int64_t i = 0; i < n; i++) sum += fabs(prediction[i] - truth[i]);
-    return ratio(sum, (double)n);
 }
 
 void basin_mean_deviation(double *mean, double *deviation, const double *value, int64_t n) {

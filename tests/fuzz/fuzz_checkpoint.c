@@ -5,6 +5,7 @@
 #include "basin/train.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/memory_file.h"
+#include "io/bundle.h"
 
 static basin_store *store_new(basin_backend **backend) {
     basin_store *store;

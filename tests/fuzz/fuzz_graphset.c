@@ -8,6 +8,7 @@
 #include "fuzz/fuzz.h"
 #include "fuzz/memory_file.h"
 #include "fuzz/pack.h"
+#include "io/bundle.h"
 
 enum { GRAPHS = 64, NODES = 2000, FEATURES = 1 << 12 };
 

@@ -3,6 +3,7 @@
 #include "fuzz/fuzz.h"
 #include "fuzz/touch.h"
 #include "io/archive.h"
+#include "io/bundle.h"
 #include "io/zip.h"
 
 static void parse(const uint8_t *data, size_t size) {

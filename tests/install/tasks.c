@@ -30,7 +30,6 @@ static basin_status train(basin_image_model **model, const basin_pictures *pictu
     memset(&training, 0, sizeof training);
     source.pictures = pictures;
     data.train = &source;
-    training.size = sizeof training;
     training.backend = backend;
     return basin_image_train(model, &outcome, settings, &data, &training, &error);
 }

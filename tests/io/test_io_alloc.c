@@ -1,6 +1,6 @@
 /* Every allocation of the tensor files fails once: an error each time, and nothing leaks. */
-#include "basin/io.h"
 #include "io/archive.h"
+#include "io/bundle.h"
 #include "io/folder.h"
 #include "support/alloc_fail.h"
 #include "support/test.h"

@@ -2,8 +2,8 @@
  * numpy itself as the judge of what is written, where there is one. */
 #include <unistd.h>
 
-#include "basin/io.h"
 #include "io/archive.h"
+#include "io/bundle.h"
 #include "io/folder.h"
 #include "io/zip.h"
 #include "support/test.h"

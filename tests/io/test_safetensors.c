@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "basin/io.h"
+#include "io/bundle.h"
 #include "io/folder.h"
 #include "support/test.h"
 

@@ -2,10 +2,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "basin/calibration.h"
 #include "basin/random.h"
 #include "support/lab.h"
 #include "support/test.h"
+#include "train/calibration.h"
 
 enum { N = 4000 };
 

@@ -7,9 +7,9 @@
  *     basin_backend_open(&backend, NULL, &error);
  *     basin_graphs_open(&model, "model.safetensors", backend, &error);
  *     basin_graphset_read(&set, "MUTAG.zip", &error);
- *     basin_graphs_data data = {.size = sizeof data, .set = &set};
- *     float *output = malloc(basin_graphs_rows(model, &data) * basin_graphs_columns(model) * 4);
- *     basin_graphs_predict(output, NULL, model, &data, &error);
+ *     basin_graphs_data data = {.set = &set};
+ *     float *output = malloc(basin_graphs_rows(model, &data) * basin_graphs_about(model).columns *
+ * 4); basin_graphs_predict(output, NULL, model, &data, &error);
  *
  * Sets come from files (basin/tasks/graphset.h) or from arrays (basin_graphset_from_arrays). */
 #ifndef BASIN_TASKS_GRAPHS_H
@@ -33,23 +33,25 @@ BASIN_API basin_status basin_graphs_open(basin_graphs_model **model, const char 
 BASIN_API void basin_graphs_close(basin_graphs_model *model);
 BASIN_API basin_status basin_graphs_write(const char *path, basin_graphs_model *model,
                                           basin_error *error);
-/* What it is; owned by the model. */
-BASIN_API const basin_settings *basin_graphs_get_settings(const basin_graphs_model *model);
-BASIN_API int64_t basin_graphs_parameters(const basin_graphs_model *model);
+/* What it is. */
+typedef struct basin_graphs_info {
+    const basin_settings *settings; /* the model's */
+    basin_graphs_target target;
+    int64_t columns;            /* of its predictions: classes, or values */
+    const int64_t *class_value; /* [columns] the number that the training data give each class; NULL
+                                   of a model of values */
+    int64_t parameters;
+    int64_t width; /* numbers in what its head reads of a row */
+} basin_graphs_info;
+BASIN_API basin_graphs_info basin_graphs_about(const basin_graphs_model *model);
 /* How descents to rest (setting implicit) went since it was asked last; see basin_convergence_tell.
  */
 BASIN_API basin_convergence basin_graphs_take_convergence(basin_graphs_model *model);
-BASIN_API basin_graphs_target basin_graphs_get_target(const basin_graphs_model *model);
-/* The columns of its predictions: classes, or values. */
-BASIN_API int64_t basin_graphs_columns(const basin_graphs_model *model);
-/* [columns] the number that the training data give each class; NULL of a model of values. */
-BASIN_API const int64_t *basin_graphs_class_values(const basin_graphs_model *model);
 
 /* ---- data ---- */
 
 /* Graphs of a set. Zero fields mean their defaults. */
 typedef struct basin_graphs_data {
-    size_t size; /* sizeof(basin_graphs_data) */
     const basin_graphset *set;
     const char *path; /* training: read from here where there is no set; else a name for messages */
     const int64_t *graph; /* [graphs] those to train on, predict or score; NULL: all of the set, or
@@ -67,11 +69,6 @@ typedef struct basin_graphs_data {
  * test part of a set that has one, else all. Free *list. */
 BASIN_API basin_status basin_graphs_part(int64_t **list, int64_t *count, const basin_graphset *set,
                                          const char *part, basin_error *error);
-
-/* An error where a set has nothing to learn: neither values nor two classes. `path` is its name in
- * the message. Training asks this, too. */
-BASIN_API basin_status basin_graphs_check_labels(const basin_graphset *set, const char *path,
-                                                 basin_error *error);
 
 /* ---- use ---- */
 
@@ -91,8 +88,6 @@ BASIN_API basin_status basin_graphs_unknown_labels(int64_t unknown[2] /* nodes, 
                                                    const basin_graphs_data *data,
                                                    basin_error *error);
 
-/* Numbers in what a model's head reads of a row. */
-BASIN_API int64_t basin_graphs_width(const basin_graphs_model *model);
 /* What the head reads of each row of predictions, and its energy in the last block: in attention,
  * memories and couplings, of a graph the sums over its tokens. Either may be NULL. */
 BASIN_API basin_status basin_graphs_embed(float *embedding /* [rows, width] */,
@@ -106,12 +101,25 @@ typedef struct basin_graphs_measures {
     double loss;      /* cross entropy, or mean absolute error */
     double deviation; /* root mean square error of values */
     int64_t missing;  /* values that are not known, or items whose class is not; left out */
+    double merit;     /* what chooses epochs, more is better: accuracy, class-averaged accuracy of
+                         nodes, or minus the mean absolute error */
 } basin_graphs_measures;
 /* Of several values, which may be in different units, the errors are means of each error over the
  * deviation of that value in training (in plain units where the model does not standardise). */
 
-/* How well the model does on labelled graphs. */
+/* One value in its own units, over the graphs of which it is known. */
+typedef struct basin_graphs_value {
+    int64_t known;       /* graphs */
+    double mean, spread; /* of what is true: mean and population deviation */
+    double error;        /* mean absolute error */
+    double deviation;    /* root mean square error */
+    double explained;    /* R squared: 1 - misses / spread; NaN where all are equal */
+} basin_graphs_value;
+
+/* How well the model does on labelled graphs; of a model of values also for each value. Either may
+ * be NULL. */
 BASIN_API basin_status basin_graphs_score(basin_graphs_measures *measures,
+                                          basin_graphs_value *value /* [columns] */,
                                           basin_graphs_model *model, const basin_graphs_data *data,
                                           basin_error *error);
 /* The same `count` times with the noise of training left on, other noise each time, as the paper
@@ -127,28 +135,10 @@ typedef enum basin_graphs_memory {
     BASIN_GRAPHS_VALIDATED_ON, /* it had a part in the choice of the epoch */
 } basin_graphs_memory;
 
-/* BASIN_UNSUPPORTED where the model's file does not say, as those of 0.1 do not. */
+/* BASIN_UNSUPPORTED where the model's file does not say. */
 BASIN_API basin_status basin_graphs_seen(basin_graphs_memory *memory /* [count] */,
                                          const basin_graphs_model *model, const basin_graphset *set,
                                          const int64_t *graph, int64_t count, basin_error *error);
-
-/* One value in its own units, over the graphs of which it is known. */
-typedef struct basin_graphs_value {
-    int64_t known;       /* graphs */
-    double mean, spread; /* of what is true: mean and population deviation */
-    double error;        /* mean absolute error */
-    double deviation;    /* root mean square error */
-    double explained;    /* R squared: 1 - misses / spread; NaN where all are equal */
-} basin_graphs_value;
-
-/* The same for each value of a model of values. */
-BASIN_API basin_status basin_graphs_score_values(basin_graphs_value *value /* [columns] */,
-                                                 basin_graphs_model *model,
-                                                 const basin_graphs_data *data, basin_error *error);
-/* The number that chooses epochs, more is better: accuracy, class-averaged accuracy of nodes, or
- * minus the mean absolute error. */
-BASIN_API double basin_graphs_merit(const basin_graphs_measures *measures,
-                                    basin_graphs_target target);
 
 /* Which nodes and edges an output rests on. Beside the graph stands a blank one of the same shape:
  * features, positions and edge features are 0. What nodes and edges add, by gradients integrated
@@ -184,7 +174,6 @@ BASIN_API basin_status basin_graphs_train(basin_graphs_model **model, basin_outc
 /* ---- cross-validation ---- */
 
 typedef struct basin_graphs_cv {
-    size_t size;         /* sizeof(basin_graphs_cv) */
     int64_t fold;        /* the one fold to run, from 1; 0: all */
     int64_t members;     /* models a fold, of different seeds, whose outputs are averaged; 0: one */
     int64_t jobs;        /* models at once, each on a backend and a thread of its own; 0: one a
@@ -221,13 +210,12 @@ typedef struct basin_graphs_baselines {
     basin_graphs_measures constant;   /* the commonest class, the mean of each value */
     basin_graphs_measures regression; /* on sums over each graph of its nodes' features and on their
                                          number; on a node's own where nodes have classes */
+    const char *name[2]; /* "the commonest class", "logistic regression on sums of node features" */
 } basin_graphs_baselines;
 
 BASIN_API basin_status basin_graphs_baseline(basin_graphs_baselines *result,
                                              const basin_graphset *set, const basin_fold *fold,
                                              basin_backend *backend, basin_error *error);
-/* "the commonest class", "logistic regression on sums of node features", ... */
-BASIN_API const char *basin_graphs_baseline_name(basin_graphs_target target, bool fitted);
 /* The published notebooks' protocol as a fold: trained on all `graphs`, and tested on the same. */
 BASIN_API basin_status basin_graphs_fold_all(basin_folds *folds, int64_t graphs,
                                              basin_error *error);

@@ -1,6 +1,6 @@
 /* Training runs, the same for all tasks: who watches, where results go, what came of it.
  *
- *     basin_training training = {.size = sizeof training, .output = "model.safetensors"};
+ *     basin_training training = {.output = "model.safetensors"};
  *
  * A run writes a checkpoint beside its output now and then and when it is stopped. Resumed, it ends
  * with the same bits, and the same log, as one that was never cut. */
@@ -43,7 +43,6 @@ typedef struct basin_watch {
 /* ---- what a run is given ---- */
 
 typedef struct basin_training {
-    size_t size; /* sizeof(basin_training): fields beyond it are taken as zero */
     basin_backend *backend;
     const basin_watch *watch;
     const char *output; /* the model file; NULL: the model stays in memory, nothing is written */

@@ -197,16 +197,10 @@ static basin_status take(basin_graphset *set, const basin_graphset_arrays *a, ba
 
 basin_status basin_graphset_from_arrays(basin_graphset *set, const basin_graphset_arrays *arrays,
                                         basin_error *error) {
-    basin_graphset_arrays a = {0};
+    const char *name = arrays->name ? arrays->name : "graphs";
     *set = (basin_graphset){0};
-    if (arrays->size <= sizeof arrays->size)
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "the size of basin_graphset_arrays is %zu, wanted sizeof of it",
-                          arrays->size);
-    memcpy(&a, arrays, arrays->size < sizeof a ? arrays->size : sizeof a);
-    const char *name = a.name ? a.name : "graphs";
     basin_graphset_set_name(set, name, strlen(name));
-    basin_status status = take(set, &a, error);
+    basin_status status = take(set, arrays, error);
     if (status) basin_graphset_free(set);
     return status;
 }

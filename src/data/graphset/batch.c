@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "basin/random.h"
-#include "basin/tasks/graphset.h"
+#include "data/graphset/graphset.h"
 
 enum { STREAM_SIGNS = 41 };
 

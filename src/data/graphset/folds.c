@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 #include "basin/random.h"
-#include "basin/tasks/graphset.h"
+#include "data/graphset/graphset.h"
 #include "io/file.h"
 
 enum { STREAM_FOLDS = 42, STREAM_INNER = 43 };

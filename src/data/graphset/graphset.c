@@ -10,6 +10,7 @@
 
 #include "base/memory.h"
 #include "base/number.h"
+#include "io/bundle.h"
 #include "io/file.h"
 
 static const char *const task_name[] = {"graph classes", "node classes", "graph values"};

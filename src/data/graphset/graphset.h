@@ -1,4 +1,5 @@
-/* What the readers of graph sets share: a set being filled from edges in any order. */
+/* Graph sets inside the library: a set being filled from edges in any order, walks, positions,
+ * encodings, batches, folds. */
 #ifndef BASIN_DATA_GRAPHSET_GRAPHSET_H
 #define BASIN_DATA_GRAPHSET_GRAPHSET_H
 
@@ -33,5 +34,151 @@ basin_status basin_graphset_open_tu(basin_graphset *set, const char *path, bool 
 /* An archive of a TUDataset in memory. */
 basin_status basin_graphset_parse_tu(basin_graphset *set, const void *data, size_t size,
                                      const char *path, basin_error *error);
+
+/* ---- walks, readers ---- */
+
+/* Adds edge attributes: how much likelier than in the long run a walk from one end of the edge is
+ * at the other after 2 .. walks + 1 steps (src/data/graphset/edge_walks.c). To a set that has none
+ * yet. */
+basin_status basin_graphset_add_edge_walks(basin_graphset *set, int64_t walks, basin_error *error);
+/* The same for graphs first .. first + count - 1 alone; the others' walks are zeros. */
+basin_status basin_graphset_add_edge_walks_part(basin_graphset *set, int64_t walks, int64_t first,
+                                                int64_t count, basin_error *error);
+
+/* A TUDataset: DS_A.txt, DS_graph_indicator.txt and what else there is, in a folder or an archive.
+ * One without labels and attributes of graphs has neither classes nor targets. */
+basin_status basin_graphset_read_tu(basin_graphset *set, const char *path, basin_error *error);
+basin_status basin_graphset_from_zinc(basin_graphset *set, const basin_bundle *bundle,
+                                      basin_error *error);
+
+/* ---- generators ---- */
+
+/* One picture, values 0 .. 1; labels are the segments 0 .. *found - 1. */
+basin_status basin_slic(int32_t *label /* [height, width] */, int64_t *found,
+                        const float *pixel /* [height, width, channels] */, int64_t height,
+                        int64_t width, int64_t channels, const basin_superpixels *spec,
+                        basin_error *error);
+/* A set of all pictures [count, height, width, channels], bytes, with their classes [count]. */
+basin_status basin_graphset_superpixels(basin_graphset *set, const uint8_t *pixel,
+                                        const int32_t *class_of, const int64_t split[3],
+                                        int64_t height, int64_t width, int64_t channels,
+                                        const basin_superpixels *spec, basin_error *error);
+
+/* ---- positions ---- */
+
+typedef struct basin_position_spec {
+    int64_t vectors; /* k: eigenvectors of the normalised Laplacian behind the first */
+    int64_t walks;   /* return probabilities of random walks of 1 .. so many steps */
+    bool with_cls;   /* the Laplacian of the graph with the CLS node tied to all, as published; the
+                        star makes eigenvectors blurry, so that of the graph itself is the default,
+                        with zeros for the CLS token */
+} basin_position_spec;
+
+/* One row a token: each graph's CLS, then its nodes; eigenvectors, then walks. */
+typedef struct basin_positions {
+    basin_position_spec spec;
+    int64_t tokens, width;
+    int64_t first; /* the set's token that they begin with */
+    float *value;  /* [tokens, width] */
+    basin_bundle *file;
+} basin_positions;
+
+/* Computes them (in parallel), or reads them from `cache`, a folder, where an earlier call left
+ * them for the same edges; NULL for no cache. */
+basin_status basin_positions_new(basin_positions *positions, const basin_graphset *set,
+                                 const basin_position_spec *spec, const char *cache,
+                                 basin_error *error);
+/* Those of graphs first .. first + count - 1 alone, unless the cache has all. */
+basin_status basin_positions_new_part(basin_positions *positions, const basin_graphset *set,
+                                      const basin_position_spec *spec, int64_t first, int64_t count,
+                                      const char *cache, basin_error *error);
+void basin_positions_free(basin_positions *positions);
+/* One graph of `nodes` and edges [count, 2] (their directions do not matter): rows [nodes + 1,
+ * width] as above. */
+basin_status basin_positions_of(float *value, const basin_position_spec *spec, int64_t nodes,
+                                const int32_t *edge, int64_t count, basin_error *error);
+
+/* ---- features ---- */
+
+enum { BASIN_MAX_LABELS = 32 };
+
+/* One column of labels: first .. first + count - 1 become one-hot; others have all zeros. */
+typedef struct basin_label_column {
+    int32_t first, count;
+} basin_label_column;
+
+/* How nodes and edges become numbers. Learnt from the training graphs, kept in the model file. */
+typedef struct basin_graphset_encoding {
+    int64_t attributes, labels, edge_attributes, edge_labels; /* columns a set must have */
+    basin_label_column label[BASIN_MAX_LABELS], edge_label[BASIN_MAX_LABELS];
+    float *mean, *scale;   /* [attributes + edge_attributes] features are (a - mean) * scale */
+    bool raw;              /* labels as plain numbers, as published for ZINC, not one-hot */
+    int64_t degrees;       /* a node's degree, one-hot, the last for all higher; 0: none */
+    bool edge_sums;        /* a node's edges added up, feature by feature, times 1/4 */
+    bool no_cls_self;      /* the CLS has no pair with itself */
+    int64_t features;      /* F; a constant 1 where there is nothing else */
+    int64_t edge_features; /* P; at least 1 */
+} basin_graphset_encoding;
+
+typedef struct basin_encoding_spec {
+    bool raw, standardise, edge_sums;
+    int64_t degrees; /* where the set has no node labels and no attributes 32 at least, unless it is
+                        0; -1: 0 elsewhere */
+} basin_encoding_spec;
+
+basin_status basin_graphset_encoding_new(basin_graphset_encoding *encoding,
+                                         const basin_graphset *set, const int64_t *graph,
+                                         int64_t count, const basin_encoding_spec *spec,
+                                         basin_error *error);
+/* Sets features and edge_features from the other fields. */
+void basin_graphset_encoding_count(basin_graphset_encoding *encoding);
+void basin_graphset_encoding_free(basin_graphset_encoding *encoding);
+/* Whether a set has the columns that the encoding wants. */
+basin_status basin_graphset_encoding_check(const basin_graphset_encoding *encoding,
+                                           const basin_graphset *set, const char *path,
+                                           basin_error *error);
+
+/* ---- batches ---- */
+
+/* Graphs laid out for basin_graphs_batch, without padding. */
+typedef struct basin_graphset_batch {
+    int64_t graphs, nodes, tokens;
+    int64_t capacity_graphs, capacity_tokens, capacity_pairs; /* of the arrays */
+    int64_t features, edge_features, width;                   /* F, P, k */
+    float *feature;                                           /* [nodes, F] */
+    float *position;                                          /* [tokens, k] */
+    float *edge_feature;                      /* [pairs, P] in the order of `pairs` */
+    float *share;                             /* [graphs] */
+    float *strength;                          /* [pairs] 1 / sqrt of its tokens' pairs */
+    int32_t *source, *before, *after, *owner; /* [tokens] */
+    int32_t *first;                           /* [graphs] */
+    basin_pairs pairs;
+} basin_graphset_batch;
+
+/* Tokens and pairs that a graph takes; with `no_cls_self` it is one pair less. */
+int64_t basin_graphset_tokens(const basin_graphset *set, int64_t graph);
+int64_t basin_graphset_pairs(const basin_graphset *set, int64_t graph);
+
+/* Fills the batch with the given graphs, growing it where needed. With `flip`, each eigenvector of
+ * each graph gets a random sign, a pure function of (seed, epoch, graph); otherwise the sign is
+ * that of the positions, which a fixed rule chose. */
+basin_status basin_graphset_batch_fill(basin_graphset_batch *batch, const basin_graphset *set,
+                                       const basin_graphset_encoding *encoding,
+                                       const basin_positions *positions, const int64_t *graph,
+                                       int64_t count, bool flip, uint64_t seed, uint64_t epoch,
+                                       basin_error *error);
+void basin_graphset_batch_free(basin_graphset_batch *batch);
+
+/* ---- folds ---- */
+
+/* A fold number 0 .. folds - 1 for every item, each class spread evenly over the folds; items of
+ * class -1 are spread as a class of their own. A pure function of the seed. */
+basin_status basin_folds_stratified(int32_t *fold /* [count] */, const int32_t *class_of,
+                                    int64_t count, int64_t folds, uint64_t seed,
+                                    basin_error *error);
+
+/* Moves a stratified part, `inner` of it, of the training items to validation, where none are. */
+basin_status basin_fold_part(basin_fold *fold, const int32_t *class_of, double inner, uint64_t seed,
+                             basin_error *error);
 
 #endif

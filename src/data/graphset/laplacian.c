@@ -11,7 +11,7 @@
 
 #include "base/library.h"
 #include "base/memory.h"
-#include "basin/tasks/graphset.h"
+#include "data/graphset/graphset.h"
 
 enum { DENSE_LIMIT = 1000 }; /* nodes up to which LAPACK is used */
 

@@ -9,7 +9,8 @@
 #include "base/library.h"
 #include "base/memory.h"
 #include "base/team/team.h"
-#include "basin/tasks/graphset.h"
+#include "data/graphset/graphset.h"
+#include "io/bundle.h"
 
 /* Two 64-bit FNV-1a sums with different starts: a name for a cache entry, not a seal. */
 typedef struct digest {

@@ -143,10 +143,14 @@ static basin_status draw_set(basin_graphset *set, growth *g, drawing *d, bool pa
                   : basin_graphset_set_edges(set, g->edge, g->edges, set->name, "edges", error);
 }
 
-static basin_status make(basin_graphset *set, const int64_t size[3], bool pattern, uint64_t seed,
-                         basin_error *error) {
+basin_status basin_graphset_make(basin_graphset *set, const char *name, const int64_t size[3],
+                                 uint64_t seed, basin_error *error) {
     growth g = {0};
+    bool pattern = !strcmp(name, "pattern");
     *set = (basin_graphset){.task = BASIN_NODE_CLASSES, .node_labels = 1};
+    if (!pattern && strcmp(name, "cluster") != 0)
+        return basin_fail(error, BASIN_BAD_VALUE, "no generator '%.40s'; wanted pattern or cluster",
+                          name);
     basin_graphset_set_name(set, pattern ? "PATTERN" : "CLUSTER", 7);
     for (int i = 0; i < 3; i++) {
         if (size[i] < 0 || size[i] > 1 << 24)
@@ -166,14 +170,4 @@ static basin_status make(basin_graphset *set, const int64_t size[3], bool patter
     free(g.class_of);
     if (status) basin_graphset_free(set);
     return status;
-}
-
-basin_status basin_graphset_pattern(basin_graphset *set, const int64_t size[3], uint64_t seed,
-                                    basin_error *error) {
-    return make(set, size, true, seed, error);
-}
-
-basin_status basin_graphset_cluster(basin_graphset *set, const int64_t size[3], uint64_t seed,
-                                    basin_error *error) {
-    return make(set, size, false, seed, error);
 }

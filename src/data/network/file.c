@@ -16,6 +16,7 @@
 
 #include "base/try.h"
 #include "data/network/schema/schema.h"
+#include "io/bundle.h"
 
 static const char format_name[] = "basin network";
 

@@ -251,12 +251,21 @@ static basin_status regress(float *output, problem *p, basin_backend *backend, b
     return status;
 }
 
+static const char *name_of(basin_graphs_target target, bool fitted) {
+    if (target == BASIN_GRAPHS_VALUES)
+        return fitted ? "linear regression on sums of node features" : "the mean value";
+    if (!fitted) return "the commonest class";
+    return target == BASIN_NODE_CLASSES ? "logistic regression on a node's own features"
+                                        : "logistic regression on sums of node features";
+}
+
 basin_status basin_graphs_baseline(basin_graphs_baselines *result, const basin_graphset *set,
                                    const basin_fold *fold, basin_backend *backend,
                                    basin_error *error) {
     problem p = {.set = set, .fold = fold};
     float *output = NULL;
-    *result = (basin_graphs_baselines){0};
+    *result =
+        (basin_graphs_baselines){.name = {name_of(set->task, false), name_of(set->task, true)}};
     basin_status status = basin_graphs_check_labels(set, set->name, error);
     if (!status) status = prepare(&p, error);
     if (!status && !(output = calloc((size_t)(p.rows[2] * p.outputs) + 1, sizeof *output)))
@@ -270,12 +279,4 @@ basin_status basin_graphs_baseline(basin_graphs_baselines *result, const basin_g
     free(output);
     problem_free(&p);
     return status;
-}
-
-const char *basin_graphs_baseline_name(basin_graphs_target target, bool fitted) {
-    if (target == BASIN_GRAPHS_VALUES)
-        return fitted ? "linear regression on sums of node features" : "the mean value";
-    if (!fitted) return "the commonest class";
-    return target == BASIN_NODE_CLASSES ? "logistic regression on a node's own features"
-                                        : "logistic regression on sums of node features";
 }

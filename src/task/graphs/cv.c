@@ -12,7 +12,6 @@
 
 #include "backend/device.h"
 #include "base/memory.h"
-#include "task/given.h"
 #include "task/graphs/graphs.h"
 
 /* What the members of a fold came to. */
@@ -126,7 +125,7 @@ static void note_outcome(worker *w, const basin_outcome *outcome) {
 
 static basin_status train_member(worker *w, basin_graphs_model *model, basin_error *error) {
     basin_watch watch = {.show = on_step, .context = w, .stop = &w->pool->stop};
-    basin_training training = {.size = sizeof training, .backend = w->backend, .watch = &watch};
+    basin_training training = {.backend = w->backend, .watch = &watch};
     basin_outcome outcome;
     basin_run *run;
     basin_status status = basin_run_open(&run, &training, "graph", error);
@@ -354,9 +353,7 @@ static void fit_jobs(pool *p) {
 
 static basin_status begin(pool *p, const basin_graphs_cv *spec, basin_error *error) {
     int64_t folds = p->folds->folds;
-    basin_status status =
-        basin_given_take(&p->spec, sizeof p->spec, spec, "basin_graphs_cv", error);
-    if (status) return status;
+    p->spec = *spec;
     if (!p->spec.members) p->spec.members = 1;
     if (!p->spec.backend) p->spec.backend = "cpu";
     if (p->spec.fold < 0 || p->spec.fold > folds)
@@ -372,7 +369,7 @@ static basin_status begin(pool *p, const basin_graphs_cv *spec, basin_error *err
     if (p->jobs < 1) p->jobs = 1; /* a rank without a fold has a thread that finds none */
     basin_compute compute = {
         .backend = p->spec.backend, .threads = threads_of(p), .products = p->spec.products};
-    status = basin_backend_open(&p->backend, &compute, error);
+    basin_status status = basin_backend_open(&p->backend, &compute, error);
     if (status) return status;
     fit_jobs(p);
     return BASIN_OK;

@@ -326,7 +326,7 @@ static void collect(basin_graphs_explanation *e, const lens *l, double unit) {
 static basin_status choose(basin_graphs_explanation *e, lens *l, int64_t column,
                            basin_error *error) {
     const basin_graphs_model *m = l->model;
-    int64_t columns = basin_graphs_columns(m);
+    int64_t columns = basin_graphs_about(m).columns;
     basin_tensor all;
     if (column >= columns)
         return basin_fail(error, BASIN_BAD_VALUE, "column %lld; the model has %lld",
@@ -381,8 +381,9 @@ basin_status basin_graphs_explain(basin_graphs_explanation *explanation, basin_g
     basin_graphs_data taken;
     lens l = {0};
     *explanation = (basin_graphs_explanation){0};
-    basin_status status = basin_graphs_data_take(&taken, data, error);
-    if (!status && model->target == BASIN_NODE_CLASSES)
+    basin_status status = BASIN_OK;
+    taken = basin_graphs_data_of(data);
+    if (model->target == BASIN_NODE_CLASSES)
         status = basin_fail(error, BASIN_UNSUPPORTED,
                             "a model of classes of nodes; wanted one of graphs");
     if (!status && (!taken.set || !taken.graph || taken.graphs != 1 || taken.graph[0] < 0 ||

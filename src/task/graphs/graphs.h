@@ -5,6 +5,7 @@
 
 #include "basin/model.h"
 #include "basin/tasks/graphs.h"
+#include "data/graphset/graphset.h"
 #include "train/run/run.h"
 #include "train/shards/shards.h"
 
@@ -139,6 +140,11 @@ uint64_t basin_graphs_digest(const basin_graphset *set, const basin_fold *fold);
 
 /* ---- a set as a model sees it ---- */
 
+/* An error where a set has nothing to learn: neither values nor two classes. `path` is its name in
+ * the message. Training asks this, too. */
+basin_status basin_graphs_check_labels(const basin_graphset *set, const char *path,
+                                       basin_error *error);
+
 /* The caller's set with what a model adds: walks along edges, positions, its own numbers of the
  * classes. The caller's arrays stay as they are. */
 typedef struct basin_graphs_input {
@@ -152,9 +158,8 @@ typedef struct basin_graphs_input {
  * that were set by their names have no effect on it. */
 void basin_graphs_note_unused(const basin_settings *settings, const basin_graphset *set,
                               const basin_watch *watch);
-/* The fields of the data that the caller knew, zeros for the rest. */
-basin_status basin_graphs_data_take(basin_graphs_data *taken, const basin_graphs_data *data,
-                                    basin_error *error);
+/* The caller's data, with a name for messages. */
+basin_graphs_data basin_graphs_data_of(const basin_graphs_data *data);
 /* With walks along the edges of graphs first .. first + count - 1. */
 basin_status basin_graphs_input_begin(basin_graphs_input *input,
                                       const basin_graphs_settings *settings,

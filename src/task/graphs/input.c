@@ -6,15 +6,12 @@
 
 #include "base/memory.h"
 #include "data/graphset/graphset.h"
-#include "task/given.h"
 #include "task/graphs/graphs.h"
 
-basin_status basin_graphs_data_take(basin_graphs_data *taken, const basin_graphs_data *data,
-                                    basin_error *error) {
-    basin_status status = basin_given_take(taken, sizeof *taken, data, "basin_graphs_data", error);
-    const basin_graphset *set = taken->set;
-    if (!taken->path && set) taken->path = *set->name ? set->name : "the set";
-    return status;
+basin_graphs_data basin_graphs_data_of(const basin_graphs_data *data) {
+    basin_graphs_data d = *data;
+    if (!d.path && d.set) d.path = *d.set->name ? d.set->name : "the set";
+    return d;
 }
 
 basin_status basin_graphs_check_labels(const basin_graphset *set, const char *path,

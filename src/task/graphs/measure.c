@@ -122,6 +122,7 @@ void basin_graphs_measure(basin_graphs_measures *measures, const float *output,
     *measures = (basin_graphs_measures){0};
     if (set->task == BASIN_GRAPHS_VALUES) {
         measure_values(measures, output, set, graph, count, scale);
+        measures->merit = -measures->loss;
         return;
     }
     measures->balanced = class_average(output, set, graph, count, outputs);
@@ -134,6 +135,7 @@ void basin_graphs_measure(basin_graphs_measures *measures, const float *output,
         measures->accuracy *= 100 / (double)measures->items;
         measures->loss /= (double)measures->items;
     }
+    measures->merit = set->task == BASIN_NODE_CLASSES ? measures->balanced : measures->accuracy;
 }
 
 static bool has_known(const basin_graphset *set, int64_t graph) {
@@ -177,9 +179,4 @@ basin_status basin_graphs_outputs(float **output, basin_graphs_plans *plans,
     free(*output);
     *output = NULL;
     return status;
-}
-
-double basin_graphs_merit(const basin_graphs_measures *measures, basin_graphs_target target) {
-    if (target == BASIN_GRAPHS_VALUES) return -measures->loss;
-    return target == BASIN_NODE_CLASSES ? measures->balanced : measures->accuracy;
 }

@@ -194,22 +194,16 @@ basin_status basin_graphs_model_take_classes(basin_graphs_model *model, const ba
 
 /* ---- asking it ---- */
 
-const basin_settings *basin_graphs_get_settings(const basin_graphs_model *model) {
-    return &model->face;
-}
-
-int64_t basin_graphs_parameters(const basin_graphs_model *model) {
-    return basin_params_total(&model->params);
-}
-
-basin_graphs_target basin_graphs_get_target(const basin_graphs_model *model) {
-    return model->target;
-}
-
-int64_t basin_graphs_columns(const basin_graphs_model *model) {
-    return model->target == BASIN_GRAPHS_VALUES ? model->outputs : model->classes;
-}
-
-const int64_t *basin_graphs_class_values(const basin_graphs_model *model) {
-    return model->target == BASIN_GRAPHS_VALUES ? NULL : model->class_value;
+basin_graphs_info basin_graphs_about(const basin_graphs_model *model) {
+    bool values = model->target == BASIN_GRAPHS_VALUES;
+    basin_graphs_config config = basin_graphs_model_config(model, NULL);
+    int64_t parts = 0;
+    for (int flag = BASIN_READ_CLS; flag <= BASIN_READ_SIZED; flag *= 2)
+        parts += (config.read & flag) > 0;
+    return (basin_graphs_info){.settings = &model->face,
+                               .target = model->target,
+                               .columns = values ? model->outputs : model->classes,
+                               .class_value = values ? NULL : model->class_value,
+                               .parameters = basin_params_total(&model->params),
+                               .width = config.block.dim * (parts ? parts : 1)};
 }

@@ -100,7 +100,7 @@ static basin_status score(void *context, basin_score *score, const basin_run_pla
                          j->model->outputs, j->model->target_scale);
     free(output);
     /* Rounded, so that equal scores of different machines tie. */
-    score->merit = (double)(float)basin_graphs_merit(&v, j->model->target);
+    score->merit = (double)(float)v.merit;
     score->tie = -(double)(float)v.loss;
     if (j->model->target != BASIN_GRAPHS_VALUES) {
         basin_score_add(score, "validation_accuracy", v.accuracy);
@@ -316,10 +316,8 @@ static basin_status open_data(work *w, basin_error *error) {
 /* Labels that the encoding of the model to begin with does not have stay unseen. */
 static void note_unknown(const work *w) {
     int64_t unknown[2];
-    basin_graphs_data trained = {.size = sizeof trained,
-                                 .set = w->data.set,
-                                 .graph = w->fold.item[0],
-                                 .graphs = w->fold.count[0]};
+    basin_graphs_data trained = {
+        .set = w->data.set, .graph = w->fold.item[0], .graphs = w->fold.count[0]};
     if (basin_graphs_unknown_labels(unknown, w->model, &trained, NULL)) return;
     if (unknown[0] || unknown[1])
         basin_watch_note(basin_run_training(w->run)->watch,
@@ -399,7 +397,7 @@ static basin_status train(work *w, basin_outcome *outcome, basin_error *error) {
     if (basin_run_finished(w->run)) {
         *outcome = (basin_outcome){.finished_before = true};
         basin_status status = basin_graphs_open(&w->model, t->output, t->backend, error);
-        if (!status) outcome->parameters = basin_graphs_parameters(w->model);
+        if (!status) outcome->parameters = basin_graphs_about(w->model).parameters;
         return status;
     }
     basin_status status = open_data(w, error);
@@ -418,8 +416,8 @@ basin_status basin_graphs_train(basin_graphs_model **model, basin_outcome *outco
     work w = {.asked = settings};
     *outcome = (basin_outcome){0};
     if (model) *model = NULL;
-    basin_status status = basin_graphs_data_take(&w.data, data, error);
-    if (!status) status = basin_graphs_settings_take(&w.settings, settings, error);
+    w.data = basin_graphs_data_of(data);
+    basin_status status = basin_graphs_settings_take(&w.settings, settings, error);
     if (!status) status = basin_settings_check_effect(settings, error);
     if (!status) status = basin_run_open(&w.run, training, "graph", error);
     if (!status) status = basin_run_compare(w.run, settings->values, settings->kind->table, error);

@@ -17,8 +17,7 @@ typedef struct use {
 
 static basin_status take_data(basin_graphs_data *taken, const basin_graphs_data *data,
                               basin_error *error) {
-    basin_status status = basin_graphs_data_take(taken, data, error);
-    if (status) return status;
+    *taken = basin_graphs_data_of(data);
     const basin_graphset *set = taken->set;
     if (!set) return basin_fail(error, BASIN_BAD_VALUE, "there is no set of graphs");
     for (int64_t i = 0; taken->graph && i < taken->graphs; i++)
@@ -154,7 +153,7 @@ static int64_t put_probabilities(float *to, const float *output, const basin_gra
 basin_status basin_graphs_predict(float *output, int64_t *class_value, basin_graphs_model *model,
                                   const basin_graphs_data *data, basin_error *error) {
     use u;
-    int64_t columns = basin_graphs_columns(model);
+    int64_t columns = basin_graphs_about(model).columns;
     basin_status status = use_open(&u, model, data, false, (basin_graphs_sinks){0}, error);
     int64_t rows = status ? 0 : basin_graphs_rows(model, data);
     for (int64_t i = 0; i < rows; i++) {
@@ -170,25 +169,19 @@ basin_status basin_graphs_predict(float *output, int64_t *class_value, basin_gra
     return status;
 }
 
-basin_status basin_graphs_score(basin_graphs_measures *measures, basin_graphs_model *model,
-                                const basin_graphs_data *data, basin_error *error) {
+basin_status basin_graphs_score(basin_graphs_measures *measures, basin_graphs_value *value,
+                                basin_graphs_model *model, const basin_graphs_data *data,
+                                basin_error *error) {
     use u;
-    basin_status status = use_open(&u, model, data, true, (basin_graphs_sinks){0}, error);
-    if (!status)
-        basin_graphs_measure(measures, u.output, &u.input.set, u.graph, u.count, model->outputs,
-                             model->target_scale);
-    use_close(&u);
-    return status;
-}
-
-basin_status basin_graphs_score_values(basin_graphs_value *value, basin_graphs_model *model,
-                                       const basin_graphs_data *data, basin_error *error) {
-    use u;
-    if (model->target != BASIN_GRAPHS_VALUES)
+    if (value && model->target != BASIN_GRAPHS_VALUES)
         return basin_fail(error, BASIN_BAD_VALUE, "a model of %s; wanted one of values",
                           basin_graphs_target_name(model->target));
     basin_status status = use_open(&u, model, data, true, (basin_graphs_sinks){0}, error);
-    if (!status) basin_graphs_measure_values(value, u.output, &u.input.set, u.graph, u.count);
+    if (!status && measures)
+        basin_graphs_measure(measures, u.output, &u.input.set, u.graph, u.count, model->outputs,
+                             model->target_scale);
+    if (!status && value)
+        basin_graphs_measure_values(value, u.output, &u.input.set, u.graph, u.count);
     use_close(&u);
     return status;
 }
@@ -220,13 +213,6 @@ basin_status basin_graphs_score_noisy(basin_graphs_measures *measures, int64_t c
     basin_graphs_plans_free(&plans);
     use_close(&u);
     return status;
-}
-
-int64_t basin_graphs_width(const basin_graphs_model *model) {
-    basin_graphs_config config = basin_graphs_model_config(model, NULL);
-    int parts = 0, read = config.read;
-    for (int flag = BASIN_READ_CLS; flag <= BASIN_READ_SIZED; flag *= 2) parts += (read & flag) > 0;
-    return config.block.dim * (parts ? parts : 1);
 }
 
 basin_status basin_graphs_embed(float *embedding, float *energy, basin_graphs_model *model,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/try.h"
+#include "io/bundle.h"
 #include "train/restore.h"
 
 typedef struct entry {

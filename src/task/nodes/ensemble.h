@@ -4,7 +4,7 @@
 #ifndef BASIN_TASK_NODES_ENSEMBLE_H
 #define BASIN_TASK_NODES_ENSEMBLE_H
 
-#include "basin/calibration.h"
+#include "train/calibration.h"
 #include "basin/model.h"
 #include "basin/tasks/run.h"
 #include "data/network/network.h"

@@ -628,8 +628,7 @@ basin_status basin_nodes_fit_quietly(basin_nodes_model **model, basin_outcome *o
                                      const basin_nodes_job *job, const basin_nodes_resources *work,
                                      basin_error *error) {
     basin_watch stop = {.stop = work->watch ? work->watch->stop : NULL};
-    basin_training training = {.size = sizeof training,
-                               .backend = work->backend,
+    basin_training training = {.backend = work->backend,
                                .watch = &stop,
                                .memory = work->memory,
                                .ranks = job->parts ? job->parts->ranks : NULL};

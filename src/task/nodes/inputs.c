@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 #include "base/team/team.h"
-#include "basin/tasks/graphset.h"
+#include "data/graphset/graphset.h"
 #include "data/network/network.h"
 #include "task/nodes/inputs.h"
 

@@ -7,7 +7,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 #include "io/file.h"
 #include "train/run/inside.h"
 
@@ -125,15 +125,10 @@ static basin_status open_files(basin_run *run, const char *kind, basin_error *er
 
 basin_status basin_run_open(basin_run **run, const basin_training *training, const char *kind,
                             basin_error *error) {
-    size_t size = training->size < sizeof *training ? training->size : sizeof *training;
+    basin_run *r;
     *run = NULL;
-    if (size < offsetof(basin_training, output))
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "the size of basin_training is %zu, wanted sizeof(basin_training)",
-                          training->size);
-    basin_run *r = calloc(1, sizeof *r);
-    if (!r) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a training run");
-    memcpy(&r->training, training, size);
+    BASIN_TRY(BASIN_NEW(&r, 1, "a training run", error));
+    r->training = *training;
     if (!(r->training.save_every > 0)) r->training.save_every = 60;
     basin_ranks *ranks = r->training.ranks;
     basin_status status = basin_ranks_rank(ranks) == 0 ? open_files(r, kind, error) : BASIN_OK;

@@ -103,7 +103,7 @@ void basin_run_close(basin_run *run);
 /* An error where ranks were given other settings than rank 0. */
 basin_status basin_run_compare(basin_run *run, const void *settings, const basin_setting *table,
                                basin_error *error);
-/* As given, with zeros for fields that the caller did not know. */
+/* As given. */
 const basin_training *basin_run_training(const basin_run *run);
 /* Nothing is to be done: the output is there and there is no checkpoint. */
 bool basin_run_finished(const basin_run *run);

@@ -1,7 +1,7 @@
 /* Walks along edges against powers of the transition matrix, computed densely. */
 #include <math.h>
 
-#include "basin/tasks/graphset.h"
+#include "data/graphset/graphset.h"
 #include "data/graphset/tiny_tu.h"
 #include "support/test.h"
 
@@ -77,7 +77,7 @@ static void packed(void **state) {
     basin_graphset set, again;
     basin_error error;
     folder_path(path, state, "packed.set");
-    must(basin_graphset_cluster(&set, (const int64_t[]){3, 1, 1}, 5, &error), &error);
+    must(basin_graphset_make(&set, "cluster", (const int64_t[]){3, 1, 1}, 5, &error), &error);
     must(basin_graphset_write(path, &set, &error), &error);
     must(basin_graphset_read(&again, path, &error), &error);
     must(basin_graphset_add_edge_walks(&again, WALKS, &error), &error);
@@ -91,8 +91,8 @@ static void of_a_part(void **state) {
     basin_graphset set, part;
     basin_error error;
     (void)state;
-    must(basin_graphset_cluster(&set, (const int64_t[]){3, 2, 2}, 5, &error), &error);
-    must(basin_graphset_cluster(&part, (const int64_t[]){3, 2, 2}, 5, &error), &error);
+    must(basin_graphset_make(&set, "cluster", (const int64_t[]){3, 2, 2}, 5, &error), &error);
+    must(basin_graphset_make(&part, "cluster", (const int64_t[]){3, 2, 2}, 5, &error), &error);
     must(basin_graphset_add_edge_walks(&set, WALKS, &error), &error);
     must(basin_graphset_add_edge_walks_part(&part, WALKS, 3, 2, &error), &error);
     assert_int_equal(part.edge_walks, WALKS);
@@ -112,13 +112,8 @@ static void of_nothing(void **state) {
     basin_graphset set;
     basin_error error;
     const int64_t nodes[] = {0, 1, 2}, from[] = {1}, to[] = {2};
-    basin_graphset_arrays arrays = {.size = sizeof arrays,
-                                    .graphs = 3,
-                                    .nodes = nodes,
-                                    .edges = 1,
-                                    .from = from,
-                                    .to = to,
-                                    .undirected = true};
+    basin_graphset_arrays arrays = {
+        .graphs = 3, .nodes = nodes, .edges = 1, .from = from, .to = to, .undirected = true};
     must(basin_graphset_from_arrays(&set, &arrays, &error), &error);
     must(basin_graphset_add_edge_walks(&set, WALKS, &error), &error);
     check(&set, 0);
@@ -133,7 +128,7 @@ static void standardised(void **state) {
     basin_graphset_encoding encoding;
     basin_error error;
     const int64_t graph[] = {0, 2};
-    must(basin_graphset_cluster(&set, (const int64_t[]){3, 1, 1}, 5, &error), &error);
+    must(basin_graphset_make(&set, "cluster", (const int64_t[]){3, 1, 1}, 5, &error), &error);
     must(basin_graphset_add_edge_walks(&set, WALKS, &error), &error);
     basin_encoding_spec spec = {.edge_sums = true};
     must(basin_graphset_encoding_new(&encoding, &set, graph, 2, &spec, &error), &error);

@@ -2,7 +2,7 @@
  * seed; superpixels cover a picture and know their neighbours. */
 #include <math.h>
 
-#include "basin/tasks/graphset.h"
+#include "data/graphset/graphset.h"
 #include "io/folder.h"
 #include "support/test.h"
 
@@ -27,8 +27,8 @@ static void cluster(void **state) {
     double density[2];
     basin_graphset set, again;
     basin_error error;
-    must(basin_graphset_cluster(&set, size, 7, &error), &error);
-    must(basin_graphset_cluster(&again, size, 7, &error), &error);
+    must(basin_graphset_make(&set, "cluster", size, 7, &error), &error);
+    must(basin_graphset_make(&again, "cluster", size, 7, &error), &error);
     assert_int_equal(set.graphs, 40);
     assert_int_equal(set.classes, 6);
     assert_int_equal(set.split[2], 5);
@@ -47,7 +47,7 @@ static void cluster(void **state) {
         for (int c = 1; c < 7; c++) assert_int_equal(seeds[c], 1);
     }
     basin_graphset_free(&again);
-    must(basin_graphset_cluster(&again, size, 8, &error), &error);
+    must(basin_graphset_make(&again, "cluster", size, 8, &error), &error);
     assert_true(again.nodes != set.nodes || again.edges != set.edges);
     basin_graphset_free(&again);
     basin_graphset_free(&set);
@@ -59,7 +59,7 @@ static void pattern(void **state) {
     double density[2], ones = 0;
     basin_graphset set;
     basin_error error;
-    must(basin_graphset_pattern(&set, size, 1, &error), &error);
+    must(basin_graphset_make(&set, "pattern", size, 1, &error), &error);
     assert_int_equal(set.classes, 2);
     for (int64_t n = 0; n < set.nodes; n++) ones += set.class_of[n];
     assert_true(fabs(ones / (double)set.nodes - 1.0 / 6) < 0.02);

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "basin/random.h"
-#include "basin/tasks/graphset.h"
+#include "data/graphset/graphset.h"
 #include "data/graphset/tiny_tu.h"
 #include "support/test.h"
 

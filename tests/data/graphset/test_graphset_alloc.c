@@ -1,5 +1,5 @@
 /* Sets of graphs when memory is short: reading, positions, encodings, batches, folds. */
-#include "basin/tasks/graphset.h"
+#include "data/graphset/graphset.h"
 #include "data/graphset/tiny_tu.h"
 #include "support/alloc_fail.h"
 #include "support/test.h"
@@ -37,7 +37,7 @@ static basin_status generators(void *context) {
     basin_superpixels spec = {.segments = 6, .compactness = 0.25};
     basin_graphset set;
     (void)context;
-    basin_status status = basin_graphset_cluster(&set, size, 3, NULL);
+    basin_status status = basin_graphset_make(&set, "cluster", size, 3, NULL);
     if (status) return status;
     basin_graphset_free(&set);
     status = basin_graphset_superpixels(&set, pixel, class_of, (const int64_t[]){1, 0, 0}, 8, 8, 1,

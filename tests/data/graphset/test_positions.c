@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "basin/random.h"
-#include "basin/tasks/graphset.h"
+#include "data/graphset/graphset.h"
 #include "data/graphset/tiny_tu.h"
 #include "support/test.h"
 
@@ -169,7 +169,7 @@ static void parts(void **state) {
     basin_positions all, part, again;
     basin_error error;
     basin_position_spec spec = {.vectors = 2, .walks = 3};
-    must(basin_graphset_cluster(&set, (const int64_t[]){3, 2, 2}, 5, &error), &error);
+    must(basin_graphset_make(&set, "cluster", (const int64_t[]){3, 2, 2}, 5, &error), &error);
     folder_path(folder, state, "cache");
     must(basin_positions_new_part(&part, &set, &spec, 3, 2, folder, &error), &error);
     must(basin_positions_new_part(&again, &set, &spec, 3, 2, folder, &error), &error);

@@ -1,7 +1,8 @@
 /* ZINC's arrays as a set of molecules, and what is wrong with them. */
 #include <math.h>
 
-#include "basin/tasks/graphset.h"
+#include "data/graphset/graphset.h"
+#include "io/bundle.h"
 #include "io/folder.h"
 #include "support/test.h"
 

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "data/network/network.h"
+#include "io/bundle.h"
 
 static const char transfers[] = "src,dst,amount,day,kind\n"
                                 "a,b,10,3,wire\n"

@@ -188,7 +188,7 @@ static basin_outcome train(scene *s, int64_t trains, bool choose, const basin_wa
     basin_error error;
     basin_outcome outcome;
     basin_run *run;
-    basin_training training = {.size = sizeof training, .backend = s->backend, .watch = watch};
+    basin_training training = {.backend = s->backend, .watch = watch};
     basin_fold fold = {.item = {s->all, s->all + trains},
                        .count = {trains, choose ? s->set.graphs - trains : 0}};
     must(basin_run_open(&run, &training, "graph", &error), &error);
@@ -264,7 +264,7 @@ static int64_t parameters(const char *preset, basin_graphs_target target, int64_
     assert_int_equal(basin_settings_preset(&settings, &basin_graphs_task, preset, NULL), BASIN_OK);
     must(basin_backend_open(&backend, &(basin_compute){.threads = 1}, &error), &error);
     must(basin_graphs_model_new(&model, &settings, &set, &zero, 1, backend, &error), &error);
-    int64_t total = basin_graphs_parameters(model);
+    int64_t total = basin_graphs_about(model).parameters;
     basin_graphs_close(model);
     basin_backend_close(backend);
     basin_graphset_free(&set);

@@ -26,7 +26,6 @@ static void scene_close(scene *s) {
 
 static basin_status run(scene *s, basin_graphs_cv spec, basin_error *error) {
     basin_settings settings = {.kind = &basin_graphs_task, .values = &s->settings};
-    spec.size = sizeof spec;
     memset(s->result, 0, sizeof s->result);
     return basin_graphs_cross_validate(s->result, &settings, &s->set, &s->folds, &spec, error);
 }

@@ -18,8 +18,8 @@ static void scene_open(scene *s, basin_graphs_target target) {
     basin_settings settings = {&basin_graphs_task, &values, NULL};
     world_new(&s->set, target, GRAPHS, 4, NULL);
     must(basin_backend_open(&s->backend, &(basin_compute){.threads = 1}, &error), &error);
-    basin_graphs_data data = {.size = sizeof data, .set = &s->set};
-    basin_training training = {.size = sizeof training, .backend = s->backend};
+    basin_graphs_data data = {.set = &s->set};
+    basin_training training = {.backend = s->backend};
     must(basin_graphs_train(&s->model, &outcome, &settings, &data, &training, &error), &error);
 }
 
@@ -38,7 +38,7 @@ static double sum_of(const double *number, int64_t count) {
 static basin_graphs_explanation explained(scene *s, int64_t graph, int64_t column) {
     basin_error error;
     basin_graphs_explanation e;
-    basin_graphs_data data = {.size = sizeof data, .set = &s->set, .graph = &graph, .graphs = 1};
+    basin_graphs_data data = {.set = &s->set, .graph = &graph, .graphs = 1};
     must(basin_graphs_explain(&e, s->model, &data, column, &error), &error);
     return e;
 }
@@ -46,7 +46,7 @@ static basin_graphs_explanation explained(scene *s, int64_t graph, int64_t colum
 static void one_graph(scene *s, int64_t graph) {
     basin_error error;
     float output[2];
-    basin_graphs_data data = {.size = sizeof data, .set = &s->set, .graph = &graph, .graphs = 1};
+    basin_graphs_data data = {.set = &s->set, .graph = &graph, .graphs = 1};
     must(basin_graphs_predict(output, NULL, s->model, &data, &error), &error);
     basin_graphs_explanation e = explained(s, graph, -1);
     if (s->set.task == BASIN_GRAPHS_VALUES)
@@ -86,7 +86,7 @@ static void refuses(void **state) {
     basin_graphs_explanation e;
     int64_t graph = GRAPHS;
     scene_open(&s, BASIN_GRAPHS_CLASSES);
-    basin_graphs_data data = {.size = sizeof data, .set = &s.set, .graph = &graph, .graphs = 1};
+    basin_graphs_data data = {.set = &s.set, .graph = &graph, .graphs = 1};
     assert_int_equal(basin_graphs_explain(&e, s.model, &data, -1, &error), BASIN_BAD_VALUE);
     assert_string_equal(error.text, "wanted one graph of a set, 0 to 23");
     graph = 0;

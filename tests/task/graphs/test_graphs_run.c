@@ -72,13 +72,11 @@ static basin_status train(basin_graphs_model **model, basin_outcome *outcome, sc
     basin_watch watch = {
         .show = count_steps, .note = stopper_note, .context = &stop, .stop = &stop.stop};
     basin_settings settings = {.kind = &basin_graphs_task, .values = &s->settings};
-    basin_graphs_data data = {.size = sizeof data,
-                              .set = &s->set,
+    basin_graphs_data data = {.set = &s->set,
                               .graph = all,
                               .graphs = TRAINS,
                               .validation = all + TRAINS,
                               .validations = s->choose ? GRAPHS - TRAINS : 0};
-    training.size = sizeof training;
     training.backend = s->backend;
     training.watch = &watch;
     if (!(training.rehearse > 0)) training.output = s->output, training.log = s->log;
@@ -312,7 +310,7 @@ static void begins_with_a_model(void **state) {
     s.set.class_value[1] = 77;
     must(train(&model, &outcome, &s, (basin_training){.from = first}, 0, &error), &error);
     world_same_files(first, s.output, 0);
-    assert_int_equal(basin_graphs_class_values(model)[1], 77);
+    assert_int_equal(basin_graphs_about(model).class_value[1], 77);
     basin_graphs_close(model);
     s.settings.dim = 12;
     name_files(&s, "third");
@@ -341,11 +339,11 @@ static void a_stopped_run_gives_a_model(void **state) {
     basin_graphs_measures measures;
     scene s;
     scene_open(&s, state);
-    basin_graphs_data data = {.size = sizeof data, .set = &s.set};
+    basin_graphs_data data = {.set = &s.set};
     name_files(&s, "stopped");
     must(train(&model, &outcome, &s, (basin_training){0}, 3, &error), &error);
     assert_true(outcome.stopped);
-    must(basin_graphs_score(&measures, model, &data, &error), &error);
+    must(basin_graphs_score(&measures, NULL, model, &data, &error), &error);
     assert_int_equal(measures.items, GRAPHS);
     basin_graphs_close(model);
     scene_close(&s);
@@ -369,8 +367,8 @@ static void looks_at_its_output_first(void **state) {
     scene_open(&s, state);
     name_files(&s, "none/model");
     basin_settings settings = {.kind = &basin_graphs_task, .values = &s.settings};
-    basin_graphs_data data = {.size = sizeof data, .path = "missing.zip"};
-    basin_training training = {.size = sizeof training, .backend = s.backend, .output = s.output};
+    basin_graphs_data data = {.path = "missing.zip"};
+    basin_training training = {.backend = s.backend, .output = s.output};
     assert_int_equal(basin_graphs_train(NULL, &outcome, &settings, &data, &training, &error),
                      BASIN_IO);
     assert_non_null(strstr(error.text, "none/model.safetensors"));

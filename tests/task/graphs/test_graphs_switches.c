@@ -21,8 +21,8 @@ static void scene_open(scene *s, basin_graphs_settings values) {
     basin_settings settings = {.kind = &basin_graphs_task, .values = &values};
     world_new(&s->set, BASIN_GRAPHS_CLASSES, GRAPHS, 4, NULL);
     must(basin_backend_open(&s->backend, &(basin_compute){.threads = 1}, &error), &error);
-    s->data = (basin_graphs_data){.size = sizeof s->data, .set = &s->set};
-    basin_training training = {.size = sizeof training, .backend = s->backend};
+    s->data = (basin_graphs_data){.set = &s->set};
+    basin_training training = {.backend = s->backend};
     must(basin_graphs_train(&s->model, &outcome, &settings, &s->data, &training, &error), &error);
 }
 
@@ -149,7 +149,7 @@ static void noisy_scores(void **state) {
     basin_error error;
     basin_graphs_measures plain, noisy[TIMES], again[TIMES];
     scene_open(&s, settings);
-    must(basin_graphs_score(&plain, s.model, &s.data, &error), &error);
+    must(basin_graphs_score(&plain, NULL, s.model, &s.data, &error), &error);
     must(basin_graphs_score_noisy(noisy, TIMES, s.model, &s.data, &error), &error);
     must(basin_graphs_score_noisy(again, TIMES, s.model, &s.data, &error), &error);
     assert_memory_equal(noisy, again, sizeof noisy);
@@ -172,8 +172,8 @@ static void trains_on_some(void **state) {
     basin_graphs_model *model;
     basin_outcome outcome;
     basin_error error;
-    basin_training training = {.size = sizeof training, .backend = s.backend};
-    const basin_settings *settings = basin_graphs_get_settings(s.model);
+    basin_training training = {.backend = s.backend};
+    const basin_settings *settings = basin_graphs_about(s.model).settings;
     s.data.limit = 5;
     must(basin_graphs_train(&model, &outcome, settings, &s.data, &training, &error), &error);
     assert_int_equal(outcome.items, 5);

@@ -19,8 +19,8 @@ static void scene_open(scene *s, basin_graphs_target target) {
     basin_settings settings = {.kind = &basin_graphs_task, .values = &values};
     world_new(&s->set, target, GRAPHS, 4, NULL);
     must(basin_backend_open(&s->backend, &(basin_compute){.threads = 1}, &error), &error);
-    basin_graphs_data data = {.size = sizeof data, .set = &s->set};
-    basin_training training = {.size = sizeof training, .backend = s->backend};
+    basin_graphs_data data = {.set = &s->set};
+    basin_training training = {.backend = s->backend};
     must(basin_graphs_train(&s->model, &outcome, &settings, &data, &training, &error), &error);
 }
 
@@ -36,16 +36,16 @@ static void says_what_it_is(void **state) {
     basin_error error;
     scene s;
     scene_open(&s, BASIN_GRAPHS_CLASSES);
-    const basin_settings *settings = basin_graphs_get_settings(s.model);
+    const basin_settings *settings = basin_graphs_about(s.model).settings;
     assert_string_equal(basin_settings_task(settings), "graphs");
     must(basin_settings_get(text, sizeof text, settings, "head_dim", &error), &error);
     assert_string_equal(text, "8");
-    assert_int_equal(basin_graphs_columns(s.model), 2);
-    assert_int_equal(basin_graphs_class_values(s.model)[1], 1);
-    assert_true(basin_graphs_parameters(s.model) > 1000);
+    assert_int_equal(basin_graphs_about(s.model).columns, 2);
+    assert_int_equal(basin_graphs_about(s.model).class_value[1], 1);
+    assert_true(basin_graphs_about(s.model).parameters > 1000);
     scene_close(&s);
     scene_open(&s, BASIN_GRAPHS_VALUES);
-    assert_null(basin_graphs_class_values(s.model));
+    assert_null(basin_graphs_about(s.model).class_value);
     scene_close(&s);
 }
 
@@ -57,10 +57,10 @@ static void predicts_chosen_graphs(void **state) {
         scene s;
         basin_error error;
         scene_open(&s, (basin_graphs_target)target);
-        basin_graphs_data all = {.size = sizeof all, .set = &s.set};
-        basin_graphs_data data = {.size = sizeof data, .set = &s.set, .graph = some, .graphs = 3};
+        basin_graphs_data all = {.set = &s.set};
+        basin_graphs_data data = {.set = &s.set, .graph = some, .graphs = 3};
         int64_t rows = basin_graphs_rows(s.model, &all), few = basin_graphs_rows(s.model, &data);
-        int64_t columns = basin_graphs_columns(s.model), row = 0;
+        int64_t columns = basin_graphs_about(s.model).columns, row = 0;
         assert_int_equal(rows, target == BASIN_NODE_CLASSES ? s.set.nodes : GRAPHS);
         float *x = calloc((size_t)(rows * columns), sizeof *x);
         float *y = calloc((size_t)(few * columns), sizeof *y);
@@ -91,12 +91,12 @@ static void predicts_one_by_one(void **state) {
     scene s;
     basin_error error;
     scene_open(&s, BASIN_GRAPHS_CLASSES);
-    basin_graphs_data all = {.size = sizeof all, .set = &s.set};
+    basin_graphs_data all = {.set = &s.set};
     float together[GRAPHS][2], alone[2][GRAPHS][2];
     must(basin_graphs_predict(together[0], NULL, s.model, &all, &error), &error);
     for (int64_t i = 0; i < 2 * GRAPHS; i++) {
         int64_t g = i % GRAPHS;
-        basin_graphs_data one = {.size = sizeof one, .set = &s.set, .graph = &g, .graphs = 1};
+        basin_graphs_data one = {.set = &s.set, .graph = &g, .graphs = 1};
         must(basin_graphs_predict(alone[i / GRAPHS][g], NULL, s.model, &one, &error), &error);
         for (int c = 0; c < 2; c++)
             assert_true(fabsf(alone[i / GRAPHS][g][c] - together[g][c]) < 1e-4f);
@@ -114,10 +114,10 @@ static void embeds_chosen_graphs(void **state) {
         basin_error error;
         scene_open(&s, (basin_graphs_target)target);
         bool nodes = target == BASIN_NODE_CLASSES;
-        basin_graphs_data all = {.size = sizeof all, .set = &s.set};
-        basin_graphs_data data = {.size = sizeof data, .set = &s.set, .graph = some, .graphs = 3};
+        basin_graphs_data all = {.set = &s.set};
+        basin_graphs_data data = {.set = &s.set, .graph = some, .graphs = 3};
         int64_t rows = basin_graphs_rows(s.model, &all), few = basin_graphs_rows(s.model, &data);
-        int64_t width = basin_graphs_width(s.model), row = 0;
+        int64_t width = basin_graphs_about(s.model).width, row = 0;
         assert_int_equal(width, 16 * (nodes ? 1 : target == BASIN_GRAPHS_VALUES ? 2 : 3));
         float *x = calloc((size_t)(rows * width), sizeof *x), *e = calloc((size_t)rows * 3, 4);
         float *y = calloc((size_t)(few * width), sizeof *y), *f = calloc((size_t)few * 3, 4);
@@ -150,9 +150,9 @@ static void labels_matter_to_scores_alone(void **state) {
     float output[2 * GRAPHS];
     scene_open(&s, BASIN_GRAPHS_CLASSES);
     scene_open(&other, BASIN_GRAPHS_VALUES);
-    basin_graphs_data data = {.size = sizeof data, .set = &other.set};
+    basin_graphs_data data = {.set = &other.set};
     must(basin_graphs_predict(output, NULL, s.model, &data, &error), &error);
-    assert_int_equal(basin_graphs_score(&measures, s.model, &data, &error), BASIN_BAD_VALUE);
+    assert_int_equal(basin_graphs_score(&measures, NULL, s.model, &data, &error), BASIN_BAD_VALUE);
     assert_non_null(strstr(error.text, "world has graph values; the model wants graph classes"));
     scene_close(&other);
     scene_close(&s);
@@ -166,20 +166,20 @@ static void classes_go_by_value(void **state) {
     basin_error error;
     basin_graphs_measures before, after;
     scene_open(&s, BASIN_GRAPHS_CLASSES);
-    basin_graphs_data data = {.size = sizeof data, .set = &s.set};
-    must(basin_graphs_score(&before, s.model, &data, &error), &error);
+    basin_graphs_data data = {.set = &s.set};
+    must(basin_graphs_score(&before, NULL, s.model, &data, &error), &error);
     int64_t value[GRAPHS];
     for (int i = 0; i < GRAPHS; i++) value[i] = s.set.class_of[i];
     value[GRAPHS - 1] = -7;
     free(s.set.class_of), free(s.set.class_value);
     must(basin_graphset_set_classes(&s.set, value, GRAPHS, &error), &error);
-    must(basin_graphs_score(&after, s.model, &data, &error), &error);
+    must(basin_graphs_score(&after, NULL, s.model, &data, &error), &error);
     assert_int_equal(s.set.classes, 3);
     assert_int_equal(after.items, GRAPHS - 1);
     assert_true(before.missing == 0 && after.missing == 1);
     assert_true(fabs(after.accuracy * (GRAPHS - 1) - before.accuracy * GRAPHS) < 101);
     for (int i = 0; i < s.set.classes; i++) s.set.class_value[i] += 100;
-    assert_int_equal(basin_graphs_score(&after, s.model, &data, &error), BASIN_BAD_VALUE);
+    assert_int_equal(basin_graphs_score(&after, NULL, s.model, &data, &error), BASIN_BAD_VALUE);
     assert_string_equal(error.text, "world: none of the 16 graphs has a class that the model "
                                     "knows; wanted one at least");
     scene_close(&s);
@@ -191,7 +191,7 @@ static void counts_labels_it_does_not_know(void **state) {
     basin_error error;
     int64_t unknown[2], first[] = {0};
     scene_open(&s, BASIN_GRAPHS_CLASSES);
-    basin_graphs_data data = {.size = sizeof data, .set = &s.set};
+    basin_graphs_data data = {.set = &s.set};
     must(basin_graphs_unknown_labels(unknown, s.model, &data, &error), &error);
     assert_true(unknown[0] == 0 && unknown[1] == 0);
     s.set.node_label[0] = 1000, s.set.node_label[s.set.nodes - 1] = -1000;
@@ -210,13 +210,10 @@ static void refuses_what_it_cannot_use(void **state) {
     basin_error error;
     float output[2 * GRAPHS];
     scene_open(&s, BASIN_GRAPHS_CLASSES);
-    basin_graphs_data data = {.size = sizeof data, .set = &s.set, .graph = wrong, .graphs = 2};
+    basin_graphs_data data = {.set = &s.set, .graph = wrong, .graphs = 2};
     assert_int_equal(basin_graphs_predict(output, NULL, s.model, &data, &error), BASIN_BAD_VALUE);
     assert_string_equal(error.text, "graph[1] is 16; world has 16 graphs");
-    data.size = 0;
-    assert_int_equal(basin_graphs_predict(output, NULL, s.model, &data, &error), BASIN_BAD_VALUE);
-    assert_non_null(strstr(error.text, "sizeof(basin_graphs_data)"));
-    data = (basin_graphs_data){.size = sizeof data};
+    data = (basin_graphs_data){0};
     assert_int_equal(basin_graphs_predict(output, NULL, s.model, &data, &error), BASIN_BAD_VALUE);
     s.set.node_labels = 0;
     data.set = &s.set;
@@ -231,8 +228,8 @@ static void refuses_other_settings(void **state) {
     basin_error error;
     basin_settings *settings;
     basin_outcome outcome;
-    basin_graphs_data data = {.size = sizeof data, .path = "none"};
-    basin_training training = {.size = sizeof training};
+    basin_graphs_data data = {.path = "none"};
+    basin_training training = {0};
     must(basin_settings_new(&settings, "image", NULL, &error), &error);
     assert_int_equal(basin_graphs_train(NULL, &outcome, settings, &data, &training, &error),
                      BASIN_BAD_VALUE);

@@ -44,10 +44,8 @@ static basin_status train(basin_graphs_model **model, scene *s, const char *from
                           basin_error *error) {
     basin_outcome outcome;
     basin_settings settings = {.kind = &basin_graphs_task, .values = &s->values};
-    basin_training training = {
-        .size = sizeof training, .backend = s->backend, .output = s->output, .from = from};
-    basin_graphs_data data = {.size = sizeof data,
-                              .set = &s->set,
+    basin_training training = {.backend = s->backend, .output = s->output, .from = from};
+    basin_graphs_data data = {.set = &s->set,
                               .graph = s->all + first,
                               .graphs = TRAINS - first,
                               .validation = s->all + TRAINS,
@@ -63,9 +61,9 @@ static void values_in_their_own_units(void **state) {
     basin_graphs_value value[3];
     scene_open(&s, state, true);
     must(train(&model, &s, NULL, 0, &error), &error);
-    basin_graphs_data data = {.size = sizeof data, .set = &s.set};
-    must(basin_graphs_score(&pooled, model, &data, &error), &error);
-    must(basin_graphs_score_values(value, model, &data, &error), &error);
+    basin_graphs_data data = {.set = &s.set};
+    must(basin_graphs_score(&pooled, NULL, model, &data, &error), &error);
+    must(basin_graphs_score(NULL, value, model, &data, &error), &error);
     assert_int_equal(pooled.missing, 14);
     assert_true(value[0].known == GRAPHS && value[1].known == GRAPHS - 14);
     for (int c = 0; c < 2; c++) {
@@ -90,8 +88,8 @@ static void missing_values_teach_nothing(void **state) {
     scene_open(&s, state, false);
     for (int g = 0; g < GRAPHS; g++) s.set.target[3 * g + 2] = g == 3 ? 9 : NAN;
     must(train(&model, &s, NULL, 0, &error), &error);
-    basin_graphs_data data = {.size = sizeof data, .set = &s.set};
-    must(basin_graphs_score_values(value, model, &data, &error), &error);
+    basin_graphs_data data = {.set = &s.set};
+    must(basin_graphs_score(NULL, value, model, &data, &error), &error);
     assert_true(value[2].known == 1 && value[2].error < 1);
     assert_true(value[0].explained > 0.5);
     basin_graphs_close(model);
@@ -112,9 +110,8 @@ static void nothing_known_is_no_score(void **state) {
     s.values.epochs = 1;
     must(train(&model, &s, NULL, 0, &error), &error);
     for (int i = 3 * TRAINS; i < 3 * GRAPHS; i++) s.set.target[i] = NAN;
-    basin_graphs_data data = {
-        .size = sizeof data, .set = &s.set, .graph = s.all + TRAINS, .graphs = 2};
-    assert_int_equal(basin_graphs_score(&measures, model, &data, &error), BASIN_BAD_VALUE);
+    basin_graphs_data data = {.set = &s.set, .graph = s.all + TRAINS, .graphs = 2};
+    assert_int_equal(basin_graphs_score(&measures, NULL, model, &data, &error), BASIN_BAD_VALUE);
     assert_string_equal(error.text, "world: none of the 2 graphs has a value that is known; wanted "
                                     "one at least");
     basin_graphs_close(model);

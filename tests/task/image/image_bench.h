@@ -47,11 +47,8 @@ static inline void bench_open(bench *b, void **state, const char *name, const ch
     b->watch = (basin_watch){bench_show, bench_note, b, &b->stop};
     b->train = (basin_image_source){.path = shapes, .paths = 1, .hold_out = 16};
     b->data = (basin_image_data){.train = &b->train, .threads = 2, .feeding = &b->feeding};
-    b->training = (basin_training){.size = sizeof b->training,
-                                   .output = b->out,
-                                   .log = b->log,
-                                   .save_every = 1e9,
-                                   .watch = &b->watch};
+    b->training =
+        (basin_training){.output = b->out, .log = b->log, .save_every = 1e9, .watch = &b->watch};
     must(basin_backend_open(&b->training.backend,
                             &(basin_compute){.backend = backend, .threads = backend[1] == 'p'},
                             &error),

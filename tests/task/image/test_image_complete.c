@@ -97,7 +97,7 @@ static void every_size_is_completed(void **state) {
         bench b;
         int64_t outside;
         bench_open(&b, 3, sizes[i].height, sizes[i].width);
-        basin_image_completing spec = {};
+        basin_image_completing spec = {0};
         memcpy(spec.rectangle, sizes[i].hole, sizeof spec.rectangle);
         basin_image_completion done = complete(&b, &spec);
         differ(&outside, &done.completed, &b.picture, spec.rectangle);

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "basin/random.h"
+#include "io/bundle.h"
 #include "io/folder.h"
 #include "support/test.h"
 #include "task/image/image.h"

@@ -79,7 +79,7 @@ static inline basin_nodes_settings fraud_settings(void) {
 }
 
 static inline basin_training fraud_training(void) {
-    basin_training training = {.size = sizeof training};
+    basin_training training = {0};
     basin_error error;
     must(basin_backend_open(&training.backend, &(basin_compute){.threads = 1}, &error), &error);
     return training;

@@ -57,11 +57,8 @@ static basin_status train_with(const scene *s, basin_training *training) {
 
 static basin_status train(void *context) {
     const scene *s = context;
-    basin_training training = {.size = sizeof training,
-                               .output = s->path,
-                               .checkpoint = s->checkpoint,
-                               .restart = true,
-                               .save_every = 1e-9};
+    basin_training training = {
+        .output = s->path, .checkpoint = s->checkpoint, .restart = true, .save_every = 1e-9};
     return train_with(s, &training);
 }
 
@@ -86,8 +83,7 @@ static void training_on_samples(void **state) {
 
 static basin_status go_on(void *context) {
     const scene *s = context;
-    basin_training training = {
-        .size = sizeof training, .checkpoint = s->checkpoint, .resume = true, .save_every = 1e-9};
+    basin_training training = {.checkpoint = s->checkpoint, .resume = true, .save_every = 1e-9};
     copy_file(s->checkpoint, s->saved);
     return train_with(s, &training);
 }

@@ -40,7 +40,7 @@ static basin_status train(void *context) {
     unlink(s->model);
     basin_status status = basin_backend_open(&backend, &(basin_compute){.threads = 1}, NULL);
     basin_text_data data = {.train = text_of(VERSE), .hold_out = 0.2};
-    basin_training training = {.size = sizeof training, .backend = backend};
+    basin_training training = {.backend = backend};
     if (!status) status = basin_text_train(&model, &outcome, s->settings, &data, &training, NULL);
     if (!status) status = basin_text_write(s->model, model, NULL);
     basin_text_close(model);

@@ -54,11 +54,8 @@ static inline void bench_open(bench *b, void **state, const char *name, const ch
     folder_path(b->log, state, file);
     b->watch = (basin_watch){bench_show, bench_note, b, &b->stop};
     b->data = (basin_text_data){.train = text_of(b->text), .hold_out = 0.2};
-    b->training = (basin_training){.size = sizeof b->training,
-                                   .output = b->out,
-                                   .log = b->log,
-                                   .save_every = 1e9,
-                                   .watch = &b->watch};
+    b->training =
+        (basin_training){.output = b->out, .log = b->log, .save_every = 1e9, .watch = &b->watch};
     must(basin_backend_open(&b->training.backend,
                             &(basin_compute){.backend = backend, .threads = backend[0] == 'c'},
                             &error),

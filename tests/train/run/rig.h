@@ -165,7 +165,7 @@ static inline basin_status rig_run(basin_outcome *outcome, rig *r, const basin_t
                                    int64_t steps, basin_error *error) {
     basin_training t = *training;
     basin_run *run;
-    t.size = sizeof t, t.watch = &r->watch, t.backend = r->lab.backend;
+    t.watch = &r->watch, t.backend = r->lab.backend;
     r->steps_left = steps ? steps : -1;
     basin_status status = basin_run_open(&run, &t, "rig", error);
     if (status) return status;

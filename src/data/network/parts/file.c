@@ -15,6 +15,7 @@
 #include "base/try.h"
 #include "data/network/network.h"
 #include "data/network/parts/parts.h"
+#include "io/bundle.h"
 
 /* ---- taking a part from the whole ---- */
 
