@@ -280,6 +280,13 @@ basin_status basin_npz_write(const char *path, const basin_bundle *bundle, basin
 
 /* ---- the header of one array ---- */
 
+/* The .npy header (NumPy's NEP 1 and its versions 2 and 3):
+ *
+ *     \x93NUMPY, major, minor, the text's length (2 bytes; 4 from version 2 on), then
+ *     {'descr': '<f4', 'fortran_order': False, 'shape': (3, 7), }   padded to 64 bytes
+ *
+ * Only the part of Python's syntax that can occur there is read. */
+
 typedef struct scanner {
     const char *at, *end;
     char *reason;

@@ -255,6 +255,9 @@ void basin_zip_stream_close(basin_zip_stream *stream) {
 
 /* ---- writing ---- */
 
+/* Writing zip archives of stored entries; see zip.h. Dates are the format's first day, so that
+ * equal tensors give equal files. */
+
 enum {
     UNIX_45 = 3 << 8 | 45, /* made on Unix, by version 4.5 of the format */
     UTF8_NAME = 1 << 11,
