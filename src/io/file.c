@@ -81,8 +81,7 @@ basin_status basin_file_same(bool *same, const char *a, const char *b, basin_err
     while (!strncmp(b, "./", 2)) b += 2;
     if (stat(a, &info) == 0 && !S_ISREG(info.st_mode)) return BASIN_OK;
     char *x = resolve(a), *y = resolve(b);
-    basin_status status =
-        x && y ? BASIN_OK : basin_fail(error, BASIN_NO_MEMORY, "out of memory for a path");
+    basin_status status = x && y ? BASIN_OK : basin_fail_memory(error, "a path");
     *same = !status && !strcmp(x, y);
     free(x);
     free(y);

@@ -205,6 +205,6 @@ basin_status basin_ranks_exchange(basin_ranks *ranks, const basin_ranks_part *se
                                   const basin_ranks_part *receive, int64_t receives,
                                   basin_error *error) {
     basin_ranks_transfer *transfer;
-    basin_status status = begin(&transfer, ranks, TAG, send, sends, receive, receives, error);
-    return status ? status : basin_ranks_exchange_end(transfer, error);
+    BASIN_TRY(begin(&transfer, ranks, TAG, send, sends, receive, receives, error));
+    return basin_ranks_exchange_end(transfer, error);
 }

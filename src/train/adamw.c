@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 #include "train/gradients.h"
 
 static basin_expr global_norm(const basin_expr *gradient, size_t count) {
@@ -134,7 +134,7 @@ static void build(basin_adamw *a, const basin_params *params, const basin_expr *
 }
 
 static basin_status no_memory(basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for an optimiser");
+    return basin_fail_memory(error, "an optimiser");
 }
 
 basin_status basin_adamw_from(basin_adamw *adamw, const basin_params *params,
@@ -208,10 +208,9 @@ static basin_status write_scalar(basin_plan *plan, basin_expr input, double valu
 basin_status basin_adamw_write(const basin_adamw *adamw, basin_plan *plan, int64_t t, double rate,
                                basin_error *error) {
     const basin_adamw_config *c = &adamw->config;
-    basin_status status = write_scalar(plan, adamw->rate, rate, error);
-    if (!status) status = write_scalar(plan, adamw->correct1, 1 - pow(c->beta1, (double)t), error);
-    if (!status) status = write_scalar(plan, adamw->correct2, 1 - pow(c->beta2, (double)t), error);
-    return status;
+    BASIN_TRY(write_scalar(plan, adamw->rate, rate, error));
+    BASIN_TRY(write_scalar(plan, adamw->correct1, 1 - pow(c->beta1, (double)t), error));
+    return write_scalar(plan, adamw->correct2, 1 - pow(c->beta2, (double)t), error);
 }
 
 double basin_rate_cosine(int64_t step, int64_t warmup, int64_t total, double first, double peak,

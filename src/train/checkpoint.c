@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/try.h"
 #include "basin/train.h"
 #include "train/restore.h"
 
@@ -42,8 +43,7 @@ basin_status basin_state_restore(basin_store *store, const char *name, basin_sha
                                  const basin_bundle *bundle, basin_error *error) {
     char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
     const basin_tensor *tensor;
-    basin_status status = basin_bundle_get(&tensor, bundle, name, error);
-    if (status) return status;
+    BASIN_TRY(basin_bundle_get(&tensor, bundle, name, error));
     if (!basin_shape_equal(tensor->shape, shape))
         return basin_fail(error, BASIN_BAD_SHAPE, "%s: tensor '%s' has shape %s, wanted %s",
                           basin_bundle_path(bundle), name, basin_shape_print(a, tensor->shape),
@@ -84,10 +84,9 @@ basin_status basin_params_add(basin_bundle *bundle, const basin_params *params, 
 basin_status basin_params_bundle(basin_bundle **bundle, const basin_params *params,
                                  basin_store *store, const basin_meta *meta, int metas,
                                  basin_error *error) {
-    basin_status status = basin_bundle_new(bundle, error);
-    if (!status) status = add_meta(*bundle, meta, metas, error);
-    if (!status) status = basin_params_add(*bundle, params, store, error);
-    return status;
+    BASIN_TRY(basin_bundle_new(bundle, error));
+    BASIN_TRY(add_meta(*bundle, meta, metas, error));
+    return basin_params_add(*bundle, params, store, error);
 }
 
 basin_status basin_params_write(const char *path, const basin_params *params, basin_store *store,

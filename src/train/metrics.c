@@ -177,7 +177,7 @@ static double *sum_cuts(const sample *s, int64_t n, int64_t *all_positives) {
 static basin_status scan_smooth(best_cut *best, const sample *s, int64_t n, basin_error *error) {
     int64_t positives, ignored;
     double *sum = sum_cuts(s, n, &positives);
-    if (!sum) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for thresholds");
+    if (!sum) return basin_fail_memory(error, "thresholds");
     int64_t reach = positives / 5;
     for (int64_t i = 0, j; i <= n; i = j) {
         int64_t low = i > reach ? i - reach : 0, high = i + reach < n ? i + reach : n;
@@ -324,7 +324,7 @@ basin_status basin_ssim(double *ssim, const float *a, const float *b, int64_t ch
     double unbias = gaussian ? 1 : (double)(side * side) / (side * side - 1);
     size_t line = (size_t)across * PRODUCTS;
     double *rows = basin_array_new(line * (size_t)side, sizeof *rows); /* a ring of `side` rows */
-    if (!rows) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for SSIM");
+    if (!rows) return basin_fail_memory(error, "SSIM");
     for (int64_t c = 0; c < channels; c++)
         for (int64_t y = 0; y < height; y++) {
             int64_t at = (c * height + y) * width;

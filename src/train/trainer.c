@@ -10,7 +10,7 @@ static basin_status make_plan(basin_trainer *t, const basin_trainer_spec *spec,
                               const basin_update *update, int updates, basin_error *error) {
     size_t outputs = (size_t)spec->outputs + 1;
     basin_expr *output = basin_array_new(outputs, sizeof *output);
-    if (!output) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a trainer");
+    if (!output) return basin_fail_memory(error, "a trainer");
     output[0] = t->loss;
     for (size_t i = 1; i < outputs; i++) output[i] = spec->output[i - 1];
     basin_plan_spec plan = {
@@ -43,9 +43,8 @@ static basin_status make_apart(basin_trainer *t, const basin_params *params,
     size_t count = params->count;
     basin_expr *gradient = basin_array_new(count, sizeof *gradient);
     basin_update *update = basin_array_new(count, sizeof *update);
-    basin_status status = gradient && update
-                              ? basin_gradients(gradient, params, t->loss, error)
-                              : basin_fail(error, BASIN_NO_MEMORY, "out of memory for a trainer");
+    basin_status status = gradient && update ? basin_gradients(gradient, params, t->loss, error)
+                                             : basin_fail_memory(error, "a trainer");
     if (!status) status = keep_gradients(t, update, params, gradient, error);
     if (!status) status = make_plan(t, spec, update, (int)count, error);
     for (size_t i = 0; i < count && !status; i++) gradient[i] = t->gradients.param[i].state;
@@ -60,7 +59,7 @@ static basin_status make_apart(basin_trainer *t, const basin_params *params,
 /* Names of the gradients' states; free() them. NULL where there is no memory. */
 static const char **name_gradients(const basin_trainer *t, basin_error *error) {
     const char **name = basin_array_new(t->gradients.count, sizeof *name);
-    if (!name) basin_fail(error, BASIN_NO_MEMORY, "out of memory for a meeting");
+    if (!name) basin_fail_memory(error, "a meeting");
     for (size_t i = 0; name && i < t->gradients.count; i++)
         name[i] = basin_expr_name(t->gradients.param[i].state);
     return name;

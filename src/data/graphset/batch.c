@@ -325,7 +325,7 @@ basin_status basin_graphset_encoding_new(basin_graphset_encoding *e, const basin
     e->scale = calloc((size_t)columns + 1, sizeof *e->scale);
     if (!e->mean || !e->scale) {
         basin_graphset_encoding_free(e);
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for an encoding");
+        return basin_fail_memory(error, "an encoding");
     }
     for (int64_t c = 0; c < columns; c++) e->scale[c] = 1;
     if (spec->standardise)

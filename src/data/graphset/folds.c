@@ -7,16 +7,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 #include "basin/random.h"
 #include "data/graphset/graphset.h"
 #include "io/file.h"
 
 enum { STREAM_FOLDS = 42, STREAM_INNER = 43 };
 
-static basin_status no_memory(basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for folds");
-}
+static basin_status no_memory(basin_error *error) { return basin_fail_memory(error, "folds"); }
 
 /* Deals `count` items to `parts` like cards, class by class, each class in a random order; who is
  * dealt to first goes on where the class before stopped, so parts differ by one at most. */
@@ -137,8 +135,7 @@ static basin_status read_numbers(int64_t **item, int64_t *length, const char *li
 static basin_status open_text(FILE **file, const char *path, basin_error *error) {
     int fd;
     size_t size;
-    basin_status status = basin_file_open(&fd, &size, path, error);
-    if (status) return status;
+    BASIN_TRY(basin_file_open(&fd, &size, path, error));
     *file = fdopen(fd, "r");
     if (*file) return BASIN_OK;
     close(fd);

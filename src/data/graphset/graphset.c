@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/memory.h"
 #include "base/number.h"
+#include "base/try.h"
 #include "io/bundle.h"
 #include "io/file.h"
 
@@ -411,9 +411,9 @@ static basin_status read_any(basin_graphset *set, const char *path, bool bare, b
     if (folder || (!npz && !is_safetensors(path)))
         return basin_graphset_open_tu(set, path, bare, error);
     basin_bundle *bundle;
-    basin_status status = npz ? basin_npz_read_numbers(&bundle, path, error)
-                              : basin_bundle_read(&bundle, path, error);
-    return status ? status : basin_graphset_from_bundle(set, bundle, path, error);
+    BASIN_TRY(npz ? basin_npz_read_numbers(&bundle, path, error)
+                  : basin_bundle_read(&bundle, path, error));
+    return basin_graphset_from_bundle(set, bundle, path, error);
 }
 
 basin_status basin_graphset_read(basin_graphset *set, const char *path, basin_error *error) {

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 
 #include "base/library.h"
-#include "base/memory.h"
 #include "base/team/team.h"
+#include "base/try.h"
 #include "base/wide.h"
 #include "data/graphset/graphset.h"
 #include "io/bundle.h"
@@ -353,9 +353,7 @@ static void reverse_columns(double *vector, int n, int count) {
 
 static basin_status eigen_sparse(double *vector, const matrix *s, int want, basin_error *error) {
     lanczos l = {.n = s->n, .want = want, .basis = 4 * want + 40};
-    basin_status status =
-        basin_library_load(&l.arpack, BASIN_LIBRARY_ARPACK, arpack_functions, error);
-    if (status) return status;
+    BASIN_TRY(basin_library_load(&l.arpack, BASIN_LIBRARY_ARPACK, arpack_functions, error));
     if (l.basis > l.n) l.basis = l.n;
     l.lwork = l.basis * (l.basis + 8);
     l.v = basin_array_new((size_t)l.n * (size_t)l.basis, sizeof *l.v);
@@ -604,8 +602,7 @@ basin_status basin_graphset_add_edge_walks_part(basin_graphset *set, int64_t wal
                                                 int64_t count, basin_error *error) {
     float *value;
     if (walks <= 0) return BASIN_OK;
-    basin_status status = basin_graphset_edge_walks(&value, set, walks, first, count, error);
-    if (status) return status;
+    BASIN_TRY(basin_graphset_edge_walks(&value, set, walks, first, count, error));
     if (!set->file) free(set->edge_attribute);
     set->edge_attribute = set->own = value;
     set->edge_attributes += walks;

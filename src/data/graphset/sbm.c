@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 #include "basin/random.h"
 #include "data/graphset/graphset.h"
 
@@ -138,9 +138,8 @@ static basin_status draw_set(basin_graphset *set, growth *g, drawing *d, bool pa
                               (long long)set->graphs);
     }
     set->node_start[set->graphs] = set->nodes;
-    basin_status status = basin_graphset_set_classes(set, g->class_of, set->nodes, error);
-    return status ? status
-                  : basin_graphset_set_edges(set, g->edge, g->edges, set->name, "edges", error);
+    BASIN_TRY(basin_graphset_set_classes(set, g->class_of, set->nodes, error));
+    return basin_graphset_set_edges(set, g->edge, g->edges, set->name, "edges", error);
 }
 
 basin_status basin_graphset_make(basin_graphset *set, const char *name, const int64_t size[3],

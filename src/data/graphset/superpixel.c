@@ -12,8 +12,8 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "base/memory.h"
 #include "base/team/team.h"
+#include "base/try.h"
 #include "basin/random.h"
 #include "basin/tasks/pictures.h"
 #include "data/graphset/graphset.h"
@@ -199,7 +199,7 @@ basin_status basin_slic(int32_t *label, int64_t *found, const float *pixel, int6
     free(s.label);
     free(s.at);
     free(count);
-    return memory ? BASIN_OK : basin_fail(error, BASIN_NO_MEMORY, "out of memory for superpixels");
+    return memory ? BASIN_OK : basin_fail_memory(error, "superpixels");
 }
 
 /* ---- graphs ---- */
@@ -284,7 +284,7 @@ static basin_status graph_of(picture_graph *g, const float *pixel, int64_t heigh
     size_t pixels = (size_t)(height * width);
     int32_t *label = basin_array_new(pixels, sizeof *label);
     *g = (picture_graph){0};
-    if (!label) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for superpixels");
+    if (!label) return basin_fail_memory(error, "superpixels");
     basin_status status = basin_slic(label, &g->nodes, pixel, height, width, channels, spec, error);
     size_t n = (size_t)g->nodes;
     double *count = basin_array_new(n, sizeof *count);
@@ -297,7 +297,7 @@ static basin_status graph_of(picture_graph *g, const float *pixel, int64_t heigh
         find_nearest(g, count, list, channels + 2);
         weigh_edges(g, count, channels + 2);
     } else if (!status)
-        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for superpixels");
+        status = basin_fail_memory(error, "superpixels");
     free(label);
     free(count);
     free(list);
@@ -373,7 +373,7 @@ basin_status basin_graphset_superpixels(basin_graphset *set, const uint8_t *pixe
     int64_t *value = basin_array_new((size_t)set->graphs, sizeof *value);
     basin_status status = g && value
                               ? cut(g, pixel, set->graphs, height, width, channels, spec, error)
-                              : basin_fail(error, BASIN_NO_MEMORY, "out of memory for superpixels");
+                              : basin_fail_memory(error, "superpixels");
     for (int64_t i = 0; i < set->graphs && !status; i++) value[i] = class_of[i];
     if (!status) status = basin_graphset_set_classes(set, value, set->graphs, error);
     if (!status) status = pack(set, g, channels + 2, error);
@@ -553,8 +553,7 @@ static basin_status take(album *a, int which, const int64_t *item, basin_error *
     h->pixel = basin_array_new(size, 1);
     h->class_of = basin_array_new((size_t)h->count, sizeof *h->class_of);
     if (!h->pixel || !h->class_of) return no_memory(a, error);
-    basin_status status = load(h, a, item, error);
-    if (status) return status;
+    BASIN_TRY(load(h, a, item, error));
     return a->named ? read_folders(h, a, item, error) : read_labels(h, a, item, error);
 }
 

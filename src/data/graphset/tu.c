@@ -10,8 +10,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/memory.h"
 #include "base/number.h"
+#include "base/try.h"
 #include "data/archive.h"
 #include "data/graphset/graphset.h"
 #include "io/file.h"
@@ -124,8 +124,7 @@ static basin_status load_entry(folder *f, text *to, const basin_archive *archive
     size_t capacity = 0, got = 0;
     for (la_ssize_t n = 1; n > 0; got += (size_t)n) {
         void *data = to->data;
-        basin_status status = take_room(f, (size_t)n, error);
-        if (status) return status;
+        BASIN_TRY(take_room(f, (size_t)n, error));
         if (!basin_array_reserve(&data, &capacity, got + CHUNK, 1))
             return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to read %s", f->path,
                               name);
@@ -494,9 +493,8 @@ basin_status basin_graphset_open_tu(basin_graphset *set, const char *path, bool 
     *set = (basin_graphset){0};
     if (stat(path, &info)) return basin_fail(error, BASIN_IO, "%s: %s", path, strerror(errno));
     if (S_ISDIR(info.st_mode)) return make_set(set, &f, load_folder(&f, error), error);
-    basin_status status = basin_map_open(&map, path, error);
-    if (status) return status;
-    status = make_set(set, &f, load_archive(&f, map.data, map.size, error), error);
+    BASIN_TRY(basin_map_open(&map, path, error));
+    basin_status status = make_set(set, &f, load_archive(&f, map.data, map.size, error), error);
     basin_map_close(&map);
     return status;
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 #include "task/graphs/graphs.h"
 
 enum { STEPS = 300, CHUNK = 256 };
@@ -24,9 +24,7 @@ typedef struct problem {
     double *mean, *scale; /* [C] of values */
 } problem;
 
-static basin_status no_memory(basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a baseline");
-}
+static basin_status no_memory(basin_error *error) { return basin_fail_memory(error, "a baseline"); }
 
 static bool of_nodes(const problem *p) { return p->set->task == BASIN_NODE_CLASSES; }
 
@@ -218,10 +216,10 @@ static basin_status build(regression *r, const problem *p, basin_backend *backen
         .adamw = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 1e-2},
         .schedule = {0, STEPS, 0.05, 0.05, 0}};
     basin_plan_spec use = {.output = &r->output, .outputs = 1};
-    basin_status status = basin_store_new(&r->store, backend, error);
-    if (!status) status = basin_trainer_new(&r->trainer, r->store, &r->params, loss, &spec, error);
-    if (!status) status = basin_params_init(&r->params, r->store, 0, error);
-    return status ? status : basin_plan_new(&r->use, r->store, &use, error);
+    BASIN_TRY(basin_store_new(&r->store, backend, error));
+    BASIN_TRY(basin_trainer_new(&r->trainer, r->store, &r->params, loss, &spec, error));
+    BASIN_TRY(basin_params_init(&r->params, r->store, 0, error));
+    return basin_plan_new(&r->use, r->store, &use, error);
 }
 
 static basin_status fit(float *output, regression *r, problem *p, basin_error *error) {

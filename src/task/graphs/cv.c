@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "backend/device.h"
-#include "base/memory.h"
+#include "base/try.h"
 #include "task/graphs/graphs.h"
 
 /* What the members of a fold came to. */
@@ -128,9 +128,8 @@ static basin_status train_member(worker *w, basin_graphs_model *model, basin_err
     basin_training training = {.backend = w->backend, .watch = &watch};
     basin_outcome outcome;
     basin_run *run;
-    basin_status status = basin_run_open(&run, &training, "graph", error);
-    if (status) return status;
-    status = basin_graphs_run(&outcome, model, run, w->pool->input, w->fold, error);
+    BASIN_TRY(basin_run_open(&run, &training, "graph", error));
+    basin_status status = basin_graphs_run(&outcome, model, run, w->pool->input, w->fold, error);
     basin_run_close(run);
     if (status) return status;
     if (outcome.stopped)
@@ -154,7 +153,7 @@ static basin_status reserve_outputs(worker *w, basin_graphs_model *model, basin_
         whole = whole && work->given[part];
     }
     pthread_mutex_unlock(&p->lock);
-    return whole ? BASIN_OK : basin_fail(error, BASIN_NO_MEMORY, "out of memory for outputs");
+    return whole ? BASIN_OK : basin_fail_memory(error, "outputs");
 }
 
 /* Of values; outputs need it until the member has been scored. */
@@ -174,10 +173,9 @@ static basin_status run_member(worker *w, basin_error *error) {
     basin_graphs_model *model;
     settings.seed += w->number * p->spec.members + w->member;
     settings.shards = basin_shards_choose(settings.shards, 0, settings.batch, NULL);
-    basin_status status = basin_graphs_model_new(
-        &model, &settings, &p->input->set, w->fold->item[0], w->fold->count[0], w->backend, error);
-    if (status) return status;
-    status = train_member(w, model, error);
+    BASIN_TRY(basin_graphs_model_new(&model, &settings, &p->input->set, w->fold->item[0],
+                                     w->fold->count[0], w->backend, error));
+    basin_status status = train_member(w, model, error);
     if (!status) status = reserve_outputs(w, model, error);
     for (int part = 1; part < 3 && !status; part++) status = score_part(w, model, part, error);
     if (!status) keep_scale(w, model);
@@ -312,7 +310,7 @@ static void watch_all(pool *p) {
 
 static basin_status run_all(pool *p, basin_error *error) {
     pthread_t *thread = basin_array_new((size_t)p->jobs, sizeof *thread);
-    if (!thread) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for folds");
+    if (!thread) return basin_fail_memory(error, "folds");
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->news, NULL);
     int64_t begun = 0;
@@ -369,8 +367,7 @@ static basin_status begin(pool *p, const basin_graphs_cv *spec, basin_error *err
     if (p->jobs < 1) p->jobs = 1; /* a rank without a fold has a thread that finds none */
     basin_compute compute = {
         .backend = p->spec.backend, .threads = threads_of(p), .products = p->spec.products};
-    basin_status status = basin_backend_open(&p->backend, &compute, error);
-    if (status) return status;
+    BASIN_TRY(basin_backend_open(&p->backend, &compute, error));
     fit_jobs(p);
     return BASIN_OK;
 }
@@ -387,8 +384,7 @@ static basin_status check_test(const pool *p, int64_t number, basin_error *error
 static basin_status begin_folds(pool *p, basin_error *error) {
     int64_t members = p->spec.members;
     basin_status status = BASIN_OK;
-    p->work = calloc((size_t)p->folds->folds + 1, sizeof *p->work);
-    if (!p->work) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for folds");
+    BASIN_TRY(BASIN_NEW(&p->work, p->folds->folds + 1, "folds", error));
     for (int64_t f = p->next / members; f < p->last / members && !status; f++) {
         const basin_fold *fold = &p->folds->fold[f];
         status = check_test(p, f, error);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 #include "task/graphs/graphs.h"
 
 enum { LEAST_DEPTH = 4, MOST_DEPTH = 24, MOST_RUNS = 4000, PATHS = 3 };
@@ -38,7 +38,7 @@ typedef struct lens {
 } lens;
 
 static basin_status no_memory(basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for an explanation");
+    return basin_fail_memory(error, "an explanation");
 }
 
 static void lens_close(lens *l) {
@@ -160,8 +160,7 @@ static basin_status mark(lens *l, basin_error *error) {
 
 static basin_status open_paths(lens *l, basin_error *error) {
     const basin_graphset_batch *b = &l->data;
-    basin_status status = mark(l, error);
-    if (status) return status;
+    BASIN_TRY(mark(l, error));
     const float *value[PATHS] = {b->feature, b->position, b->edge_feature};
     const bool *moves[PATHS] = {NULL, l->is_node, l->is_edge};
     for (int i = 0; i < PATHS; i++) {
@@ -182,15 +181,14 @@ static basin_status lens_open(lens *l, basin_graphs_model *model, const basin_gr
     const basin_graphs_settings *s = &model->settings;
     int64_t graph = data->graph[0];
     *l = (lens){.model = model};
-    basin_status status = basin_graphs_input_begin(&l->input, s, data->set, graph, 1, error);
-    if (!status) status = basin_graphs_input_match(&l->input, model, data->path, false, error);
-    if (!status) status = basin_graphs_input_place(&l->input, s, graph, 1, data->cache, error);
-    if (!status)
-        status = basin_graphset_batch_fill(&l->data, &l->input.set, &model->encoding,
-                                           &l->input.positions, &graph, 1, false, 0, 0, error);
-    if (!status) status = make_plan(l, error);
-    if (!status) status = open_paths(l, error);
-    return status ? status : write_fixed(l, error);
+    BASIN_TRY(basin_graphs_input_begin(&l->input, s, data->set, graph, 1, error));
+    BASIN_TRY(basin_graphs_input_match(&l->input, model, data->path, false, error));
+    BASIN_TRY(basin_graphs_input_place(&l->input, s, graph, 1, data->cache, error));
+    BASIN_TRY(basin_graphset_batch_fill(&l->data, &l->input.set, &model->encoding,
+                                        &l->input.positions, &graph, 1, false, 0, 0, error));
+    BASIN_TRY(make_plan(l, error));
+    BASIN_TRY(open_paths(l, error));
+    return write_fixed(l, error);
 }
 
 /* ---- the integral ---- */
@@ -279,9 +277,8 @@ static basin_status integrate(lens *l, double first, double last, basin_error *e
 static basin_status add_tokens(double *to, lens *l, basin_expr output, basin_error *error) {
     basin_tensor all;
     if (!output) return BASIN_OK;
-    basin_status status = basin_tensor_new(&all, BASIN_F64, basin_expr_shape(output), error);
-    if (status) return status;
-    status = basin_plan_read(l->plan, output, &all, error);
+    BASIN_TRY(basin_tensor_new(&all, BASIN_F64, basin_expr_shape(output), error));
+    basin_status status = basin_plan_read(l->plan, output, &all, error);
     for (int64_t t = 1; t < l->data.tokens && !status; t++)
         to[t - 1] += ((const double *)all.data)[t];
     basin_tensor_free(&all);
@@ -292,9 +289,8 @@ static basin_status add_tokens(double *to, lens *l, basin_expr output, basin_err
 static basin_status read_attention(basin_graphs_explanation *e, lens *l, basin_error *error) {
     basin_tensor all;
     if (!l->view.share) return BASIN_OK;
-    basin_status status = basin_tensor_new(&all, BASIN_F64, basin_expr_shape(l->view.share), error);
-    if (status) return status;
-    status = basin_plan_read(l->plan, l->view.share, &all, error);
+    BASIN_TRY(basin_tensor_new(&all, BASIN_F64, basin_expr_shape(l->view.share), error));
+    basin_status status = basin_plan_read(l->plan, l->view.share, &all, error);
     for (int32_t p = 0; p < l->data.pairs.row[1] && !status; p++)
         if (l->data.pairs.key[p] > 0)
             e->attention[l->data.pairs.key[p] - 1] = ((const double *)all.data)[p];
@@ -335,8 +331,7 @@ static basin_status choose(basin_graphs_explanation *e, lens *l, int64_t column,
     basin_status status = write_choice(l, e->column, error);
     if (!status) status = run_at(l, 1, error);
     if (status || column >= 0 || m->target == BASIN_GRAPHS_VALUES) return status;
-    status = basin_tensor_new(&all, BASIN_F64, BASIN_SHAPE(1, m->outputs), error);
-    if (status) return status;
+    BASIN_TRY(basin_tensor_new(&all, BASIN_F64, BASIN_SHAPE(1, m->outputs), error));
     status = basin_plan_read(l->plan, l->output, &all, error);
     const double *z = all.data;
     for (int64_t c = 1; c < columns && !status; c++)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 #include "data/graphset/graphset.h"
 #include "task/graphs/graphs.h"
 
@@ -98,9 +98,7 @@ basin_status basin_graphs_input_begin(basin_graphs_input *input,
                           "%s has %lld walks along its edges, edge_walks is %lld; wanted a set "
                           "without any",
                           set->name, (long long)set->edge_walks, (long long)walks);
-    basin_status status =
-        basin_graphset_edge_walks(&input->edge_attribute, set, walks, first, count, error);
-    if (status) return status;
+    BASIN_TRY(basin_graphset_edge_walks(&input->edge_attribute, set, walks, first, count, error));
     input->set.edge_attribute = input->edge_attribute;
     input->set.edge_attributes += walks;
     input->set.edge_walks = walks;
@@ -140,8 +138,7 @@ static basin_status renumber(basin_graphs_input *input, const basin_graphs_model
                              basin_error *error) {
     basin_graphset *set = &input->set;
     int64_t items = set->task == BASIN_NODE_CLASSES ? set->nodes : set->graphs;
-    input->class_of = basin_array_new((size_t)items, sizeof *input->class_of);
-    if (!input->class_of) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for classes");
+    BASIN_TRY(BASIN_NEW_RAW(&input->class_of, items, "classes", error));
     for (int64_t i = 0; i < items; i++) {
         int32_t own = set->class_of[i];
         input->class_of[i] = own < 0 ? -1 : number_of(set->class_value[own], m);
@@ -207,8 +204,7 @@ basin_status basin_graphs_part(int64_t **list, int64_t *count, const basin_graph
                           "%s: no graphs are set apart for '%s'; wanted a set with splits, or all",
                           set->name, part);
     *list = basin_graphs_range(all ? 0 : first, *count);
-    return *list ? BASIN_OK
-                 : basin_fail(error, BASIN_NO_MEMORY, "out of memory for a list of graphs");
+    return *list ? BASIN_OK : basin_fail_memory(error, "a list of graphs");
 }
 
 basin_status basin_graphs_fold_all(basin_folds *folds, int64_t graphs, basin_error *error) {
@@ -219,5 +215,5 @@ basin_status basin_graphs_fold_all(basin_folds *folds, int64_t graphs, basin_err
     }
     if (folds->fold && folds->fold->item[0] && folds->fold->item[2]) return BASIN_OK;
     basin_folds_free(folds);
-    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a fold");
+    return basin_fail_memory(error, "a fold");
 }

@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 #include "io/json.h"
 #include "task/graphs/graphs.h"
 #include "train/restore.h"
 
 static basin_status no_memory(basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a graph model");
+    return basin_fail_memory(error, "a graph model");
 }
 
 /* ---- the model's configuration ---- */
@@ -400,8 +400,7 @@ static basin_status read_data(basin_graphs_model *m, const char *json, const cha
                               basin_error *error) {
     cJSON *o;
     int64_t task;
-    basin_status status = basin_json_parse(&o, json, strlen(json), path, "the encoding", error);
-    if (status) return status;
+    BASIN_TRY(basin_json_parse(&o, json, strlen(json), path, "the encoding", error));
     bool memory = true;
     bool good = get_integer(&task, o, "task", 0, 2) &&
                 get_integer(&m->outputs, o, "outputs", 1, 1 << 20) && get_classes(m, o, &memory);
@@ -438,10 +437,9 @@ void basin_graphs_meta_free(basin_meta meta[BASIN_GRAPHS_META]) {
 
 basin_status basin_graphs_write(const char *path, basin_graphs_model *model, basin_error *error) {
     basin_meta meta[BASIN_GRAPHS_META];
-    basin_status status = basin_graphs_meta(meta, model, error);
-    if (status) return status;
+    BASIN_TRY(basin_graphs_meta(meta, model, error));
     basin_bundle *bundle;
-    status =
+    basin_status status =
         basin_params_bundle(&bundle, &model->params, model->store, meta, BASIN_GRAPHS_META, error);
     if (!status) status = basin_graphs_seen_write(bundle, model, error);
     if (!status) status = basin_bundle_write(path, bundle, error);
@@ -489,9 +487,8 @@ basin_status basin_graphs_open(basin_graphs_model **model, const char *path, bas
                                basin_error *error) {
     basin_bundle *bundle;
     *model = NULL;
-    basin_status status = basin_bundle_read(&bundle, path, error);
-    if (status) return status;
-    status = basin_graphs_model_read(model, bundle, NULL, backend, error);
+    BASIN_TRY(basin_bundle_read(&bundle, path, error));
+    basin_status status = basin_graphs_model_read(model, bundle, NULL, backend, error);
     if (!status) status = basin_params_read(&(*model)->params, (*model)->store, bundle, error);
     basin_bundle_free(bundle);
     if (!status) return BASIN_OK;

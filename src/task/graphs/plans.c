@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 #include "task/graphs/graphs.h"
 
 /* ---- plans ---- */
@@ -67,9 +67,8 @@ static basin_status plan_for(basin_graphs_plan **plan, basin_graphs_plans *p,
     }
     int place = free_place(p);
     bool look = p->sinks.embedding || p->sinks.energy;
-    basin_status status = basin_graphs_plan_new(
-        plan, p->model, capacity, p->training ? &p->schedule : NULL, p->noisy, look, error);
-    if (status) return status;
+    BASIN_TRY(basin_graphs_plan_new(plan, p->model, capacity, p->training ? &p->schedule : NULL,
+                                    p->noisy, look, error));
     p->plan[place] = *plan;
     (*plan)->used = ++p->clock;
     return hold(p, *plan, error);
@@ -151,8 +150,8 @@ static void write_seed(writer *w, const basin_graphs_plan *plan) {
 static basin_status prepare(basin_graphs_plan **plan, basin_graphs_plans *p, basin_error *error) {
     basin_graphs_capacity capacity =
         basin_graphs_capacity_for(p, p->data.nodes, p->data.pairs.pairs);
-    basin_status status = plan_for(plan, p, capacity, error);
-    return status ? status : write_batch(p, *plan, error);
+    BASIN_TRY(plan_for(plan, p, capacity, error));
+    return write_batch(p, *plan, error);
 }
 
 static basin_status fill(basin_graphs_plans *p, const basin_graphs_input *input,
@@ -168,9 +167,8 @@ static basin_status read_outputs(float *output, const basin_graphs_plans *p,
                                  basin_graphs_plan *plan, basin_error *error) {
     const basin_graphs_model *m = p->model;
     basin_tensor all;
-    basin_status status = basin_tensor_new(&all, BASIN_F32, basin_expr_shape(plan->output), error);
-    if (status) return status;
-    status = basin_plan_read(plan->plan, plan->output, &all, error);
+    BASIN_TRY(basin_tensor_new(&all, BASIN_F32, basin_expr_shape(plan->output), error));
+    basin_status status = basin_plan_read(plan->plan, plan->output, &all, error);
     const float *from = all.data;
     size_t row = (size_t)m->outputs * sizeof *output;
     if (!status && m->target != BASIN_NODE_CLASSES) {
@@ -198,9 +196,8 @@ static basin_status draw(basin_graphs_plans *p, basin_graphs_plan *plan, basin_e
 /* Rows of an output of the plan, [rows, columns], as doubles; free the tensor. */
 static basin_status read_tensor(basin_tensor *all, basin_graphs_plan *plan, basin_expr output,
                                 basin_error *error) {
-    basin_status status = basin_tensor_new(all, BASIN_F32, basin_expr_shape(output), error);
-    if (status) return status;
-    status = basin_plan_read(plan->plan, output, all, error);
+    BASIN_TRY(basin_tensor_new(all, BASIN_F32, basin_expr_shape(output), error));
+    basin_status status = basin_plan_read(plan->plan, output, all, error);
     if (status) basin_tensor_free(all);
     return status;
 }
@@ -210,8 +207,7 @@ static basin_status sink_embedding(basin_graphs_plans *p, basin_graphs_plan *pla
     const basin_graphset_batch *b = &p->data;
     basin_tensor all;
     if (!p->sinks.embedding) return BASIN_OK;
-    basin_status status = read_tensor(&all, plan, plan->view.embedding, error);
-    if (status) return status;
+    BASIN_TRY(read_tensor(&all, plan, plan->view.embedding, error));
     const float *from = all.data;
     int64_t width = all.shape.dim[1];
     bool nodes = p->model->target == BASIN_NODE_CLASSES;
@@ -230,8 +226,7 @@ static basin_status sink_part(basin_graphs_plans *p, basin_graphs_plan *plan, in
     const basin_graphset_batch *b = &p->data;
     basin_tensor all;
     if (!plan->view.energy[part]) return BASIN_OK;
-    basin_status status = read_tensor(&all, plan, plan->view.energy[part], error);
-    if (status) return status;
+    BASIN_TRY(read_tensor(&all, plan, plan->view.energy[part], error));
     const float *from = all.data;
     float *to = p->sinks.energy + part - 3;
     for (int64_t t = 0; t < b->tokens; t++) {
@@ -385,8 +380,7 @@ static basin_status write_targets(double *weight, basin_graphs_plans *p, basin_g
     const basin_graphs_model *m = p->model;
     bool nodes = m->target == BASIN_NODE_CLASSES;
     int64_t rows = nodes ? p->data.tokens : count;
-    if (!reserve_targets(p, plan))
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for targets");
+    if (!reserve_targets(p, plan)) return basin_fail_memory(error, "targets");
     if (nodes)
         node_targets(p, set, graph, count);
     else
@@ -426,8 +420,7 @@ basin_status basin_graphs_plans_step(basin_graphs_plans *plans, basin_run_sum *s
     if (!status) status = write_targets(&weight, plans, plan, &input->set, graph, count, error);
     if (status) return status;
     plan->trainer.step = plans->step;
-    status = basin_trainer_step(&plan->trainer, NULL, error);
-    if (status) return status;
+    BASIN_TRY(basin_trainer_step(&plan->trainer, NULL, error));
     plans->step++;
     plans->running = plan;
     plans->running_graphs = count;
@@ -440,10 +433,9 @@ basin_status basin_graphs_plans_load(basin_graphs_plan **plan, double *weight,
                                      basin_error *error) {
     *weight = 0;
     if (!count) return plan_for(plan, plans, basin_graphs_capacity_for(plans, 0, 0), error);
-    basin_status status = fill(plans, input, graph, count, epoch, error);
-    if (!status) status = prepare(plan, plans, error);
-    if (!status) status = write_targets(weight, plans, *plan, &input->set, graph, count, error);
-    return status;
+    BASIN_TRY(fill(plans, input, graph, count, epoch, error));
+    BASIN_TRY(prepare(plan, plans, error));
+    return write_targets(weight, plans, *plan, &input->set, graph, count, error);
 }
 
 /* ---- one plan ---- */
@@ -561,7 +553,7 @@ basin_status basin_graphs_plan_new(basin_graphs_plan **plan, basin_graphs_model 
     if (!p || !p->graph) {
         free(p);
         *plan = NULL;
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a graph");
+        return basin_fail_memory(error, "a graph");
     }
     p->capacity = capacity;
     basin_params_begin(&p->params, p->graph);

@@ -3,13 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 #include "task/graphs/graphs.h"
 
 static const char *const tensor_name[2] = {"seen.train", "seen.validation"};
 
 static basin_status no_memory(basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for the fingerprints of graphs");
+    return basin_fail_memory(error, "the fingerprints of graphs");
 }
 
 /* ---- fingerprints ---- */
@@ -109,8 +109,7 @@ basin_status basin_graphs_seen_write(basin_bundle *bundle, const basin_graphs_mo
         const basin_graphs_seen_list *list = &model->seen[part];
         basin_tensor tensor;
         if (!list->count) continue;
-        status = basin_tensor_new(&tensor, BASIN_I64, BASIN_SHAPE(list->count), error);
-        if (status) return status;
+        BASIN_TRY(basin_tensor_new(&tensor, BASIN_I64, BASIN_SHAPE(list->count), error));
         memcpy(tensor.data, list->print, (size_t)list->count * sizeof *list->print);
         status = basin_bundle_add(bundle, tensor_name[part], &tensor, error);
         basin_tensor_free(&tensor);

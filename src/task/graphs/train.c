@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 #include "basin/random.h"
 #include "task/graphs/graphs.h"
 
@@ -59,8 +59,7 @@ static basin_status step_shards(job *j, basin_run_sum *sum, const basin_run_plac
     }
     if (status) return status;
     plan->trainer.step = place->step;
-    status = basin_shards_step(s, &loss, &weight, &plan->trainer, error);
-    if (status) return status;
+    BASIN_TRY(basin_shards_step(s, &loss, &weight, &plan->trainer, error));
     sum->loss += loss * (double)count;
     sum->weight += (double)count;
     return BASIN_OK;
@@ -93,9 +92,8 @@ static basin_status score(void *context, basin_score *score, const basin_run_pla
     basin_graphs_measures v;
     float *output;
     (void)place;
-    basin_status status = basin_graphs_outputs(&output, &j->score, j->input, j->fold->item[1],
-                                               j->fold->count[1], error);
-    if (status) return status;
+    BASIN_TRY(basin_graphs_outputs(&output, &j->score, j->input, j->fold->item[1],
+                                   j->fold->count[1], error));
     basin_graphs_measure(&v, output, &j->input->set, j->fold->item[1], j->fold->count[1],
                          j->model->outputs, j->model->target_scale);
     free(output);
@@ -207,8 +205,7 @@ basin_status basin_graphs_run(basin_outcome *outcome, basin_graphs_model *model,
                                              model->settings.shards, &model->params, error);
     if (!status && *j.shards.how)
         basin_watch_note(basin_run_training(run)->watch, "%s", j.shards.how);
-    if (!status && (!j.order || !j.batch))
-        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for a training run");
+    if (!status && (!j.order || !j.batch)) status = basin_fail_memory(error, "a training run");
     if (!status) status = basin_run_train(outcome, run, &j.task, error);
     basin_shards_end(&j.shards);
     basin_graphs_plans_free(&j.train);
@@ -235,7 +232,7 @@ typedef struct work {
 static basin_status take_list(int64_t **to, int64_t *count, const int64_t *list, int64_t length,
                               const basin_graphset *set, basin_error *error) {
     *to = basin_array_new((size_t)length, sizeof **to);
-    if (!*to) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a list of graphs");
+    if (!*to) return basin_fail_memory(error, "a list of graphs");
     for (int64_t i = 0; i < length; i++) {
         if (list[i] < 0 || list[i] >= set->graphs)
             return basin_fail(error, BASIN_BAD_VALUE, "graph %lld; %s has %lld graphs",
@@ -261,8 +258,7 @@ static basin_status divide(work *w, basin_error *error) {
     f->count[1] = divided ? set->split[1] : 0;
     f->item[0] = basin_graphs_range(0, f->count[0]);
     if (divided) f->item[1] = basin_graphs_range(f->count[0], f->count[1]);
-    if (!f->item[0] || (divided && !f->item[1]))
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a split");
+    if (!f->item[0] || (divided && !f->item[1])) return basin_fail_memory(error, "a split");
     if (divided || !(d->hold_out > 0)) return BASIN_OK;
     const int32_t *class_of = set->task == BASIN_GRAPHS_CLASSES ? set->class_of : NULL;
     basin_status status =
@@ -284,7 +280,7 @@ static basin_status limit_graphs(work *w, basin_error *error) {
                           (long long)limit);
     if (!limit || limit >= count) return BASIN_OK;
     int64_t *rank = basin_array_new((size_t)count, sizeof *rank);
-    if (!rank) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a list of graphs");
+    if (!rank) return basin_fail_memory(error, "a list of graphs");
     basin_random_permutation(rank, (size_t)count, (uint64_t)w->settings->seed, STREAM_LIMIT);
     for (int64_t i = 0; i < count; i++)
         if (rank[i] < limit) f->item[0][kept++] = f->item[0][i];
@@ -333,11 +329,11 @@ static basin_status open_earlier(work *w, const basin_bundle *bundle, basin_erro
     basin_graphs_settings settings = *w->settings;
     settings.epochs =
         basin_graphs_epochs(&settings, &w->input.set, w->fold.item[0], w->fold.count[0]);
-    basin_status status = basin_graphs_model_read(&w->model, bundle, &settings, t->backend, error);
-    if (!status && bundle == basin_run_from(w->run))
-        status = basin_graphs_model_take_classes(w->model, &w->input.set, error);
-    if (status) return status;
-    if (bundle == basin_run_from(w->run)) note_unknown(w);
+    BASIN_TRY(basin_graphs_model_read(&w->model, bundle, &settings, t->backend, error));
+    if (bundle == basin_run_from(w->run)) {
+        BASIN_TRY(basin_graphs_model_take_classes(w->model, &w->input.set, error));
+        note_unknown(w);
+    }
     return basin_graphs_input_match(&w->input, w->model, w->data.path, true, error);
 }
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 #include "task/graphs/graphs.h"
 
 /* Graphs with all that a model needs to see them. */
@@ -39,12 +39,11 @@ static basin_status open_input(use *u, const basin_graphs_model *model, bool lab
         last = u->graph[i] > last ? u->graph[i] : last;
     }
     int64_t span = u->count ? last - first + 1 : 0;
-    basin_status status = basin_graphs_input_begin(&u->input, s, u->data.set, first, span, error);
-    if (!status) status = basin_graphs_input_match(&u->input, model, u->data.path, labels, error);
-    if (!status && labels && u->count)
-        status = basin_graphs_check_known(&u->input.set, u->data.path, u->graph, u->count, "graphs",
-                                          error);
-    if (status) return status;
+    BASIN_TRY(basin_graphs_input_begin(&u->input, s, u->data.set, first, span, error));
+    BASIN_TRY(basin_graphs_input_match(&u->input, model, u->data.path, labels, error));
+    if (labels && u->count)
+        BASIN_TRY(basin_graphs_check_known(&u->input.set, u->data.path, u->graph, u->count,
+                                           "graphs", error));
     return basin_graphs_input_place(&u->input, s, first, span, u->data.cache, error);
 }
 
@@ -52,11 +51,10 @@ static basin_status open_input(use *u, const basin_graphs_model *model, bool lab
 static basin_status use_prepare(use *u, basin_graphs_model *model, const basin_graphs_data *data,
                                 bool labels, basin_error *error) {
     *u = (use){0};
-    basin_status status = take_data(&u->data, data, error);
-    if (status) return status;
+    BASIN_TRY(take_data(&u->data, data, error));
     u->count = u->data.graph ? u->data.graphs : u->data.set->graphs;
     if (!u->data.graph && !(u->all = basin_graphs_range(0, u->count)))
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a list of graphs");
+        return basin_fail_memory(error, "a list of graphs");
     u->graph = u->data.graph ? u->data.graph : u->all;
     return open_input(u, model, labels, error);
 }
@@ -64,8 +62,7 @@ static basin_status use_prepare(use *u, basin_graphs_model *model, const basin_g
 /* One graph: the plans stay with the model, since to make one takes longer than to run it. */
 static basin_status run_one(use *u, basin_graphs_model *model, basin_error *error) {
     if (!model->one) {
-        model->one = calloc(1, sizeof *model->one);
-        if (!model->one) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a plan");
+        BASIN_TRY(BASIN_NEW(&model->one, 1, "a plan", error));
         basin_graphs_plans_begin_one(model->one, model);
     }
     return basin_graphs_outputs(&u->output, model->one, &u->input, u->graph, 1, error);
@@ -74,12 +71,12 @@ static basin_status run_one(use *u, basin_graphs_model *model, basin_error *erro
 static basin_status use_open(use *u, basin_graphs_model *model, const basin_graphs_data *data,
                              bool labels, basin_graphs_sinks sinks, basin_error *error) {
     basin_graphs_plans plans;
-    basin_status status = use_prepare(u, model, data, labels, error);
-    if (status) return status;
+    BASIN_TRY(use_prepare(u, model, data, labels, error));
     if (u->count == 1 && !sinks.embedding && !sinks.energy) return run_one(u, model, error);
     basin_graphs_plans_begin(&plans, model, &u->input.set, u->graph, u->count, NULL);
     plans.sinks = sinks;
-    status = basin_graphs_outputs(&u->output, &plans, &u->input, u->graph, u->count, error);
+    basin_status status =
+        basin_graphs_outputs(&u->output, &plans, &u->input, u->graph, u->count, error);
     basin_graphs_plans_free(&plans);
     return status;
 }
@@ -394,7 +391,7 @@ basin_status basin_graphs_outputs(float **output, basin_graphs_plans *plans,
     const basin_graphs_model *m = plans->model;
     int64_t rows = basin_graphs_count_rows(&input->set, m->target, graph, count);
     *output = basin_array_new((size_t)rows, (size_t)m->outputs * sizeof **output);
-    if (!*output) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for outputs");
+    if (!*output) return basin_fail_memory(error, "outputs");
     basin_status status = basin_graphs_plans_score(plans, *output, input, graph, count, error);
     if (!status) return BASIN_OK;
     free(*output);

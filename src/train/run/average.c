@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 #include "train/run/run.h"
 
 enum { NAME = 320 };
@@ -33,10 +33,9 @@ basin_status basin_average_new(basin_average *average, basin_store *store,
     *average =
         (basin_average){.graph = basin_graph_new(), .most = most, .store = store, .params = params};
     basin_update *update = basin_array_new(params->count, sizeof *update);
-    basin_status status =
-        average->graph && update
-            ? build(average, update, params, error)
-            : basin_fail(error, BASIN_NO_MEMORY, "out of memory for averages of weights");
+    basin_status status = average->graph && update
+                              ? build(average, update, params, error)
+                              : basin_fail_memory(error, "averages of weights");
     basin_plan_spec spec = {.update = update, .updates = (int)params->count};
     if (!status) status = basin_plan_new(&average->plan, store, &spec, error);
     free(update);
@@ -53,8 +52,8 @@ void basin_average_free(basin_average *average) {
 basin_status basin_average_step(basin_average *average, int64_t t, basin_error *error) {
     double keep = fmin(average->most, (double)t / (10 + (double)t));
     basin_tensor tensor = basin_tensor_borrow(&keep, BASIN_F64, BASIN_SCALAR);
-    basin_status status = basin_plan_write(average->plan, average->keep, &tensor, error);
-    return status ? status : basin_plan_run(average->plan, error);
+    BASIN_TRY(basin_plan_write(average->plan, average->keep, &tensor, error));
+    return basin_plan_run(average->plan, error);
 }
 
 static basin_status copy(basin_average *a, const char *to, const char *from, basin_error *error) {
@@ -66,8 +65,8 @@ basin_status basin_average_begin(basin_average *average, basin_error *error) {
 }
 
 basin_status basin_average_lend(basin_average *average, basin_error *error) {
-    basin_status status = copy(average, "aside.", "", error);
-    return status ? status : copy(average, "", "average.", error);
+    BASIN_TRY(copy(average, "aside.", "", error));
+    return copy(average, "", "average.", error);
 }
 
 basin_status basin_average_end_lending(basin_average *average, basin_error *error) {

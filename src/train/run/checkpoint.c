@@ -268,7 +268,7 @@ basin_status basin_run_state_write(basin_bundle *bundle, const basin_run_state *
     cJSON *object = to_json(state);
     char *text = object ? cJSON_PrintUnformatted(object) : NULL;
     cJSON_Delete(object);
-    if (!text) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a checkpoint");
+    if (!text) return basin_fail_memory(error, "a checkpoint");
     basin_status status = basin_bundle_meta_set(bundle, KEY, text, error);
     cJSON_free(text);
     return status;

@@ -44,7 +44,7 @@ static basin_status check_kind(const basin_bundle *bundle, const char *kind, bas
 
 static basin_status set_aside(const basin_run *run, basin_error *error) {
     char *old = join(run->checkpoint, ".old");
-    if (!old) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a path");
+    if (!old) return basin_fail_memory(error, "a path");
     basin_status status = BASIN_OK;
     if (rename(run->checkpoint, old))
         status = basin_fail(error, BASIN_IO, "%s: %s", old, strerror(errno));
@@ -79,8 +79,8 @@ static basin_status look(basin_run *run, const char *kind, basin_error *error) {
 
 static basin_status open_from(basin_run *run, const char *kind, basin_error *error) {
     if (!run->training.from || run->saved) return BASIN_OK;
-    basin_status status = basin_bundle_read(&run->from, run->training.from, error);
-    return status ? status : check_kind(run->from, kind, error);
+    BASIN_TRY(basin_bundle_read(&run->from, run->training.from, error));
+    return check_kind(run->from, kind, error);
 }
 
 /* Two files of a run under one name: the one written last would be all that is left. */
@@ -90,9 +90,8 @@ static basin_status check_apart(const basin_run *run, basin_error *error) {
     for (int i = 0; i < 3; i++)
         for (int k = 0; k < i; k++) {
             bool same = false;
-            basin_status status =
-                path[i] && path[k] ? basin_file_same(&same, path[i], path[k], error) : BASIN_OK;
-            if (status) return status;
+            BASIN_TRY(path[i] && path[k] ? basin_file_same(&same, path[i], path[k], error)
+                                         : BASIN_OK);
             if (same)
                 return basin_fail(error, BASIN_BAD_VALUE, "%s and %s are both %s; wanted two files",
                                   name[k], name[i], path[i]);
@@ -110,8 +109,7 @@ static basin_status open_files(basin_run *run, const char *kind, basin_error *er
         run->checkpoint = basin_string_copy(t->checkpoint);
     else if (t->output)
         run->checkpoint = join(t->output, ".checkpoint");
-    if ((t->checkpoint || t->output) && !run->checkpoint)
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a path");
+    if ((t->checkpoint || t->output) && !run->checkpoint) return basin_fail_memory(error, "a path");
     status = check_apart(run, error);
     if (!status && t->output) status = basin_writer_sweep(t->output, error);
     if (!status && t->log) status = basin_writer_sweep(t->log, error);
@@ -210,8 +208,7 @@ basin_status basin_log_open(basin_run_log *log, const char *path, const basin_lo
                             basin_error *error) {
     *log = (basin_run_log){.path = path};
     if (!path) return BASIN_OK;
-    basin_status status = resumed ? keep_lines(path, resumed, error) : BASIN_OK;
-    if (status) return status;
+    BASIN_TRY(resumed ? keep_lines(path, resumed, error) : BASIN_OK);
     log->file = fopen(path, resumed ? "a" : "w");
     if (log->file) return BASIN_OK;
     return basin_fail(error, BASIN_IO, "%s: %s", path, strerror(errno));

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/memory.h"
+#include "base/try.h"
 #include "train/run/inside.h"
 
 static basin_run_place place_of(const basin_run *r) {
@@ -173,8 +173,7 @@ static basin_status run_step(basin_run *r, basin_error *error) {
     basin_run_place place = place_of(r);
     basin_run_sum sum = {0};
     double began = basin_clock();
-    basin_status status = t->step(t->context, &sum, &place, error);
-    if (status) return status;
+    BASIN_TRY(t->step(t->context, &sum, &place, error));
     r->at.step++;
     r->leg_steps++;
     add(&r->at.epoch_loss, &sum);
@@ -193,7 +192,7 @@ static basin_status note_epoch_time(basin_run *r, basin_error *error) {
     if (!whole) return BASIN_OK;
     if (!basin_array_reserve((void **)&r->epoch_seconds, &r->epochs_room, r->epochs_timed + 1,
                              sizeof *r->epoch_seconds))
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a training run");
+        return basin_fail_memory(error, "a training run");
     r->epoch_seconds[r->epochs_timed++] = seconds;
     return BASIN_OK;
 }

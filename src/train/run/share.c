@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/try.h"
+#include "io/bundle.h"
 #include "io/file.h"
 
 /* ---- files ---- */
@@ -21,7 +22,7 @@ static basin_status share_bytes(void **data, uint64_t *size, basin_ranks *ranks,
     if (!status) status = basin_ranks_broadcast(ranks, size, sizeof *size, 0, error);
     if (!status && *size) {
         *data = malloc(*size);
-        if (!*data) status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for a checkpoint");
+        if (!*data) status = basin_fail_memory(error, "a checkpoint");
     }
     if (!status && map.size) memcpy(*data, map.data, map.size);
     status = basin_ranks_agree(ranks, status, error);
@@ -74,7 +75,7 @@ basin_status basin_run_compare(basin_run *run, const void *settings, const basin
     if (basin_ranks_count(ranks) == 1) return BASIN_OK;
     char *text = basin_settings_print(settings, table, true);
     basin_status status = BASIN_OK;
-    if (!text) status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for settings");
+    if (!text) status = basin_fail_memory(error, "settings");
     status = basin_ranks_agree(ranks, status, error);
     if (!status) status = basin_ranks_alike(ranks, text, "the settings", error);
     free(text);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "backend/device.h"
-#include "base/memory.h"
+#include "base/try.h"
 
 /* ---- who has which device ---- */
 
@@ -13,8 +13,7 @@
 static basin_status all_apart(bool *apart, basin_shards_device *d, basin_error *error) {
     int64_t count = basin_ranks_count(d->ranks);
     char mine[BASIN_COLLECTIVE_NAME], (*all)[BASIN_COLLECTIVE_NAME];
-    all = basin_array_new((size_t)count, sizeof *all);
-    if (!all) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for ranks");
+    BASIN_TRY(BASIN_NEW_RAW(&all, count, "ranks", error));
     d->table->name(d->backend, mine);
     basin_status status = basin_ranks_gather(d->ranks, all, mine, sizeof mine, error);
     *apart = true;
@@ -110,7 +109,7 @@ static basin_status exchange_direct(const basin_shards_device *d, const basin_ra
                                     int64_t receives, basin_error *error) {
     int64_t self = basin_ranks_rank(d->ranks);
     basin_collective_part *part = basin_array_new((size_t)(sends + receives) + 1, sizeof *part);
-    if (!part) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a message");
+    if (!part) return basin_fail_memory(error, "a message");
     int64_t out = translate(part, send, sends, self);
     int64_t in = translate(part + out, receive, receives, self);
     basin_status status = d->table->exchange(d->backend, part, out, part + out, in, error);
@@ -129,7 +128,7 @@ static basin_status reserve(basin_shards_device *d, size_t bytes, basin_error *e
     free(d->room);
     d->room = malloc(bytes);
     d->bytes = d->room ? bytes : 0;
-    return d->room ? BASIN_OK : basin_fail(error, BASIN_NO_MEMORY, "out of memory for a message");
+    return d->room ? BASIN_OK : basin_fail_memory(error, "a message");
 }
 
 /* The same parts with places in the room, from `at` on. */
@@ -147,8 +146,7 @@ static basin_status exchange_by_host(basin_shards_device *d, const basin_ranks_p
     int64_t self = basin_ranks_rank(d->ranks);
     basin_status status = reserve(d, total(send, sends) + total(receive, receives), error);
     basin_ranks_part *part = basin_array_new((size_t)(sends + receives) + 1, sizeof *part);
-    if (!status && !part)
-        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for a message");
+    if (!status && !part) status = basin_fail_memory(error, "a message");
     if (!status) place(part + sends, receive, receives, place(part, send, sends, d->room));
     for (int64_t i = 0; i < sends && !status; i++)
         if (send[i].rank != self && send[i].bytes)

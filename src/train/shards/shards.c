@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 #include "plan/plan.h"
 #include "train/gradients.h"
 #include "train/run/watch.h"
@@ -37,9 +37,7 @@ const basin_meeting basin_shards_meeting = {.sum = no_meeting};
 
 static int64_t count_of(basin_expr state) { return basin_shape_count(basin_expr_shape(state)); }
 
-static basin_status no_memory(basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for gradients");
-}
+static basin_status no_memory(basin_error *error) { return basin_fail_memory(error, "gradients"); }
 
 /* Cuts where a span has numbers enough. Devices add and send all at once. */
 static basin_status cut_spans(basin_shards *shards, const basin_params *params,
@@ -79,14 +77,13 @@ basin_status basin_shards_begin(basin_shards *shards, const basin_training *trai
     *shards = (basin_shards){
         .ranks = ranks, .count = count, .share = basin_ranks_deal(ranks, count), .how = ""};
     if (count == 1 && basin_ranks_count(ranks) == 1) return BASIN_OK;
-    shards->told = basin_array_new(2 * (size_t)count, sizeof *shards->told);
-    if (!shards->told) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for losses");
-    basin_status status =
-        basin_shards_device_begin(&shards->device, &shards->how, ranks, training->backend, error);
-    if (status) return status;
+    BASIN_TRY(BASIN_NEW_RAW(&shards->told, 2 * (size_t)count, "losses", error));
+    BASIN_TRY(
+        basin_shards_device_begin(&shards->device, &shards->how, ranks, training->backend, error));
     basin_ranks_memory memory = basin_shards_device_memory(&shards->device);
-    status = basin_ranks_tree_new(&shards->tree, ranks, count, basin_params_total(params),
-                                  shards->device.table ? &memory : NULL, error);
+    basin_status status =
+        basin_ranks_tree_new(&shards->tree, ranks, count, basin_params_total(params),
+                             shards->device.table ? &memory : NULL, error);
     if (!status) status = cut_spans(shards, params, error);
     if (status || !training->divide || basin_ranks_count(ranks) == 1) return status;
     return basin_shards_divide(shards, params, error);
@@ -115,8 +112,7 @@ static basin_status take(float *to, basin_shards *shards, basin_store *store, ba
         return BASIN_OK;
     }
     basin_tensor gradient;
-    basin_status status = basin_store_read(store, name, &gradient, error);
-    if (status) return status;
+    BASIN_TRY(basin_store_read(store, name, &gradient, error));
     const float *from = gradient.data, factor = (float)weight;
     if (gradient.dtype == BASIN_F32)
         for (int64_t i = 0; i < count; i++) to[i] = from[i] * factor;
@@ -161,9 +157,9 @@ basin_status basin_shards_add(basin_shards *shards, basin_trainer *trainer, doub
     adding a = {shards, trainer, weight};
     basin_plan_listener listener = {take_one, let_travel, &a};
     await_all(&shards->spans);
-    basin_status status = basin_trainer_differentiate_telling(trainer, &listener, error);
-    if (!status) status = basin_trainer_loss(trainer, &loss, error);
-    return status ? status : finish(shards, loss, weight, error);
+    BASIN_TRY(basin_trainer_differentiate_telling(trainer, &listener, error));
+    BASIN_TRY(basin_trainer_loss(trainer, &loss, error));
+    return finish(shards, loss, weight, error);
 }
 
 /* A weight of 0 takes what is there for its shape alone. */
@@ -184,7 +180,7 @@ static basin_status sum_losses(basin_shards *shards, double *loss, double *weigh
                                basin_error *error) {
     int64_t ranks = basin_ranks_count(shards->ranks);
     size_t *bytes = basin_array_new((size_t)ranks, sizeof *bytes);
-    if (!bytes) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for losses");
+    if (!bytes) return basin_fail_memory(error, "losses");
     for (int64_t r = 0; r < ranks; r++)
         bytes[r] = (size_t)basin_ranks_deal_to(r, ranks, shards->count).count * 2 * sizeof(double);
     double *told = shards->told;
@@ -282,9 +278,8 @@ basin_status basin_shards_divide(basin_shards *shards, const basin_params *param
 static basin_status width_of(size_t *width, const basin_shards *shards, basin_store *store,
                              basin_error *error) {
     basin_tensor tensor;
-    basin_status status =
-        basin_store_read(store, basin_expr_name(shards->params->param[0].state), &tensor, error);
-    if (status) return status;
+    BASIN_TRY(
+        basin_store_read(store, basin_expr_name(shards->params->param[0].state), &tensor, error));
     *width = basin_dtype_size(tensor.dtype);
     basin_tensor_free(&tensor);
     return BASIN_OK;
@@ -315,9 +310,7 @@ basin_status basin_shards_spread(basin_shards *shards, basin_store *store, basin
     basin_ranks_part *send = basin_array_new(count * ranks, sizeof *send);
     basin_ranks_part *receive = basin_array_new(count, sizeof *receive);
     basin_ranks_memory device = basin_shards_device_memory(&shards->device);
-    basin_status status = send && receive
-                              ? BASIN_OK
-                              : basin_fail(error, BASIN_NO_MEMORY, "out of memory for a message");
+    basin_status status = send && receive ? BASIN_OK : basin_fail_memory(error, "a message");
     if (!status && !shards->width) status = width_of(&shards->width, shards, store, error);
     if (!status) {
         int64_t receives,
