@@ -1,27 +1,29 @@
 /* The tasks by name, for those who ask for settings; see include/basin/tasks/settings.h. */
 #include <string.h>
 
-#include "task/graphs/graphs.h"
-#include "task/image/image.h"
-#include "task/nodes/nodes.h"
-#include "task/text/text.h"
+#include "train/run/settings.h"
+
+/* One row per task: a task NAME defines basin_NAME_task. */
+#define TASKS(X) X(image) X(anomaly) X(node) X(graphs) X(text)
+
+#define DECLARE(name) extern const basin_task_settings basin_##name##_task;
+TASKS(DECLARE)
 
 static const basin_task_settings *find(const char *task) {
-    static const basin_task_settings *const known[] = {&basin_image_task, &basin_anomaly_task,
-                                                       &basin_node_task, &basin_graphs_task,
-                                                       &basin_text_task};
+#define ROW(name) &basin_##name##_task,
+    static const basin_task_settings *const known[] = {TASKS(ROW)};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (!strcmp(known[i]->task, task)) return known[i];
     return NULL;
 }
 
+#define NAME(name) " " #name
 basin_status basin_settings_new(basin_settings **settings, const char *task, const char *preset,
                                 basin_error *error) {
     const basin_task_settings *kind = find(task);
     *settings = NULL;
     if (kind) return basin_settings_make(settings, kind, preset, error);
-    return basin_fail(error, BASIN_BAD_VALUE,
-                      "there is no task '%.60s'; wanted image, anomaly, node, graphs or text",
+    return basin_fail(error, BASIN_BAD_VALUE, "there is no task '%.60s'; wanted one of" TASKS(NAME),
                       task);
 }
 
