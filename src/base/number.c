@@ -54,3 +54,15 @@ void basin_real_print(char *text, size_t size, int digits, double value) {
     *at = '.';
     memmove(at + 1, at + strlen(point), strlen(at + strlen(point)) + 1);
 }
+
+/* The locale that was in use, or 0 where there is no memory for another. */
+locale_t basin_numbers_begin(void) {
+    locale_t own = duplocale(uselocale((locale_t)0));
+    locale_t plain = own ? newlocale(LC_NUMERIC_MASK, "C", own) : own;
+    if (own && !plain) freelocale(own);
+    return plain ? uselocale(plain) : plain;
+}
+
+void basin_numbers_end(locale_t *before) {
+    if (*before) freelocale(uselocale(*before));
+}

@@ -2,6 +2,7 @@
 #ifndef BASIN_BASE_NUMBER_H
 #define BASIN_BASE_NUMBER_H
 
+#include <locale.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -14,5 +15,11 @@ bool basin_integer_read(int64_t *value, const char **text);
  * locale that writes 1,5, and files must not depend on it. */
 double basin_real_read(const char *text, char **end);
 void basin_real_print(char *text, size_t size, int digits, double value);
+
+/* To the end of the scope printf writes decimal points, too, for this thread. */
+#define BASIN_PLAIN_NUMBERS                                                                        \
+    __attribute__((cleanup(basin_numbers_end))) locale_t locale_before_ = basin_numbers_begin()
+locale_t basin_numbers_begin(void);
+void basin_numbers_end(locale_t *before);
 
 #endif

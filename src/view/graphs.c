@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "view/svg.h"
 
 enum { WIDTH = 720, HEIGHT = 640, TOP = 70, BOTTOM = 50, MARGIN = 36 };
@@ -132,6 +133,7 @@ static void put_nodes(FILE *file, const basin_molecule *m, const point *at, doub
 }
 
 bool basin_molecule_write(FILE *file, const basin_molecule *m) {
+    BASIN_PLAIN_NUMBERS;
     point *at = calloc((size_t)m->nodes + 1, 2 * sizeof *at);
     if (!at) return false;
     settle(at, at + m->nodes + 1, m);
@@ -219,6 +221,7 @@ static void put_centre(FILE *file, const basin_star *star) {
 }
 
 void basin_star_write(FILE *file, const basin_star *star) {
+    BASIN_PLAIN_NUMBERS;
     double neighbours = star->rays + (double)star->left_out;
     basin_svg_head(file, STAR_WIDTH, STAR_HEIGHT, star->title, star->subtitle);
     for (int i = 0; i < star->rays; i++)

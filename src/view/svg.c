@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "view/svg.h"
 
 void basin_svg_colour(FILE *file, double score) {
@@ -308,6 +309,7 @@ void basin_plot_histogram(double *x, double *y, int bins, const double *value, i
 }
 
 void basin_plot_write(FILE *file, const basin_plot *plot) {
+    BASIN_PLAIN_NUMBERS;
     int width = plot->width > 0 ? plot->width : 720, height = plot->height > 0 ? plot->height : 440;
     axis x, y;
     find_range(&x, plot, false);

@@ -63,6 +63,13 @@ static void locales_change_nothing(void **state) {
     snprintf(text, sizeof text, "%.1f", 1.5);
     assert_string_equal(text, "1,5"); /* or nothing is tested */
     check_reals();
+    for (int i = 0; i < 2; i++) {
+        BASIN_PLAIN_NUMBERS;
+        snprintf(text, sizeof text, "%.1f", 1.5);
+        assert_string_equal(text, "1.5");
+    }
+    snprintf(text, sizeof text, "%.1f", 1.5);
+    assert_string_equal(text, "1,5");
     setlocale(LC_NUMERIC, "C");
 }
 

@@ -247,7 +247,9 @@ static basin_status check(const void *values, basin_error *error) {
 
 basin_status basin_graphs_settings_take(const basin_graphs_settings **values,
                                         const basin_settings *settings, basin_error *error) {
-    return basin_settings_take((const void **)values, settings, &basin_graphs_task, error);
+    BASIN_TRY(basin_settings_of(settings, &basin_graphs_task, error));
+    *values = settings->values;
+    return basin_graphs_settings_check(*values, error);
 }
 
 const basin_task_settings basin_graphs_task = {"graphs", table, sizeof(basin_graphs_settings),

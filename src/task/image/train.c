@@ -400,9 +400,7 @@ static basin_status train(basin_image_model **model, basin_outcome *outcome, job
 }
 
 static basin_status check(const basin_settings *settings, basin_error *error) {
-    if (settings->kind != &basin_image_task)
-        return basin_fail(error, BASIN_BAD_VALUE, "the settings are of the task '%s', wanted image",
-                          settings->kind->task);
+    BASIN_TRY(basin_settings_of(settings, &basin_image_task, error));
     return basin_settings_check(settings, error);
 }
 

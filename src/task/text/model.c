@@ -69,9 +69,7 @@ static void close_bundle(basin_bundle **bundle) { basin_bundle_free(*bundle); }
 basin_status basin_text_fit(basin_settings *settings, const char *from, basin_error *error) {
     BASIN_AT_EXIT(close_bundle) basin_bundle *bundle = NULL;
     basin_text_settings its;
-    if (settings->kind != &basin_text_task)
-        return basin_fail(error, BASIN_BAD_VALUE, "the settings are of the task '%s', wanted text",
-                          settings->kind->task);
+    BASIN_TRY(basin_settings_of(settings, &basin_text_task, error));
     BASIN_TRY(basin_bundle_read(&bundle, from, error));
     BASIN_TRY(basin_text_settings_read(&its, bundle, error));
     basin_settings_underlay(settings, &its);

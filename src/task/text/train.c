@@ -401,20 +401,14 @@ static basin_status train(basin_text_model **model, basin_outcome *outcome, job 
     return BASIN_OK;
 }
 
-static basin_status check(const basin_settings *settings, basin_error *error) {
-    if (settings->kind != &basin_text_task)
-        return basin_fail(error, BASIN_BAD_VALUE, "the settings are of the task '%s', wanted text",
-                          settings->kind->task);
-    return basin_settings_check(settings, error);
-}
-
 basin_status basin_text_train(basin_text_model **model, basin_outcome *outcome,
                               const basin_settings *settings, const basin_text_data *data,
                               const basin_training *training, basin_error *error) {
     job j = {.data = *data};
     if (model) *model = NULL;
     *outcome = (basin_outcome){.loss = NAN};
-    BASIN_TRY(check(settings, error));
+    BASIN_TRY(basin_settings_of(settings, &basin_text_task, error));
+    BASIN_TRY(basin_settings_check(settings, error));
     basin_text_settings asked = *(const basin_text_settings *)settings->values;
     /* Numbers of tokens are read as such unless another kind of token was asked for. */
     if (data->train.id && basin_choice_is(asked.tokens, "characters")) asked.tokens = "ids";

@@ -483,10 +483,9 @@ basin_status basin_settings_read(basin_settings *settings, const char *path, bas
     return basin_settings_load(settings->values, settings->kind, path, error);
 }
 
-basin_status basin_settings_take(const void **values, const basin_settings *settings,
-                                 const basin_task_settings *kind, basin_error *error) {
-    *values = settings->values;
-    if (settings->kind == kind) return kind->check(*values, error);
+basin_status basin_settings_of(const basin_settings *settings, const basin_task_settings *kind,
+                               basin_error *error) {
+    if (settings->kind == kind) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE, "settings of the task %s, needs those of %s",
                       settings->kind->task, kind->task);
 }

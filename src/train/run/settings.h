@@ -223,9 +223,9 @@ basin_status basin_settings_parse(void *values, const basin_setting *table, cons
 /* Reads a configuration file, see basin_settings_read. */
 basin_status basin_settings_load(void *values, const basin_task_settings *kind, const char *path,
                                  basin_error *error);
-/* The values of settings of this kind, checked: what tasks that get settings begin with. */
-basin_status basin_settings_take(const void **values, const basin_settings *settings,
-                                 const basin_task_settings *kind, basin_error *error);
+/* An error where they are another task's. */
+basin_status basin_settings_of(const basin_settings *settings, const basin_task_settings *kind,
+                               basin_error *error);
 /* An error where a run that is resumed from `path` would change what it may not: anything but loose
  * settings, and those only where a run may go on with them. */
 basin_status basin_settings_match(const void *saved, const void *asked, const basin_setting *table,

@@ -280,7 +280,7 @@ static void what_cannot_be_trained_is_refused(void **state) {
     bench_refused(&b, BASIN_IO, "/nowhere");
     basin_settings_free(b.settings);
     must(basin_settings_new(&b.settings, "graphs", NULL, &error), &error);
-    bench_refused(&b, BASIN_BAD_VALUE, "the settings are of the task 'graphs', wanted image");
+    bench_refused(&b, BASIN_BAD_VALUE, "settings of the task graphs, needs those of image");
     bench_close(&b);
 }
 
