@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/memory.h"
 #include "base/text.h"
 
@@ -29,8 +30,7 @@ struct basin_bundle {
 };
 
 static size_t hash_of(const char *name) {
-    uint64_t hash = 0xcbf29ce484222325;
-    for (; *name; name++) hash = (hash ^ (unsigned char)*name) * 0x100000001b3;
+    uint64_t hash = basin_hash_text(BASIN_HASH_START, name);
     return (size_t)(hash ^ hash >> 29);
 }
 

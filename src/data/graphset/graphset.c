@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/number.h"
+#include "base/sort.h"
 #include "base/try.h"
 #include "io/bundle.h"
 #include "io/file.h"
@@ -43,9 +44,8 @@ typedef struct sort_item {
 
 static int by_ends(const void *a, const void *b) {
     const sort_item *x = a, *y = b;
-    if (x->from != y->from) return x->from < y->from ? -1 : 1;
-    if (x->to != y->to) return x->to < y->to ? -1 : 1;
-    return x->line < y->line ? -1 : x->line > y->line;
+    if (x->from != y->from) return BASIN_COMPARE(x->from, y->from);
+    return x->to != y->to ? BASIN_COMPARE(x->to, y->to) : BASIN_COMPARE(x->line, y->line);
 }
 
 /* The graph that a node belongs to. */
@@ -142,11 +142,6 @@ basin_status basin_graphset_set_edges(basin_graphset *set, const int32_t *edge, 
 
 /* ---- classes ---- */
 
-static int by_value(const void *a, const void *b) {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 basin_status basin_graphset_set_classes(basin_graphset *set, const int64_t *value, int64_t count,
                                         basin_error *error) {
     set->class_value = basin_array_new((size_t)count, sizeof *set->class_value);
@@ -155,14 +150,14 @@ basin_status basin_graphset_set_classes(basin_graphset *set, const int64_t *valu
         return basin_fail(error, BASIN_NO_MEMORY, "out of memory for %lld classes",
                           (long long)count);
     memcpy(set->class_value, value, (size_t)count * sizeof *value);
-    qsort(set->class_value, (size_t)count, sizeof *value, by_value);
+    qsort(set->class_value, (size_t)count, sizeof *value, basin_compare_int64);
     set->classes = 0;
     for (int64_t i = 0; i < count; i++)
         if (!i || set->class_value[i] != set->class_value[set->classes - 1])
             set->class_value[set->classes++] = set->class_value[i];
     for (int64_t i = 0; i < count; i++) {
-        const int64_t *at =
-            bsearch(&value[i], set->class_value, (size_t)set->classes, sizeof *value, by_value);
+        const int64_t *at = bsearch(&value[i], set->class_value, (size_t)set->classes,
+                                    sizeof *value, basin_compare_int64);
         set->class_of[i] = (int32_t)(at - set->class_value);
     }
     return BASIN_OK;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/hash.h"
 #include "base/library.h"
 #include "base/team/team.h"
 #include "base/try.h"
@@ -67,13 +68,30 @@ static bool cache_path(char *path, size_t size, const char *folder, const part *
     return n >= 0 && (size_t)n < size;
 }
 
+/* Of the numbers themselves, in the file's metadata: a file that was damaged is not used. */
+static const char VALUES[] = "values";
+static void digest_values(char text[17], const basin_positions *p, const float *value) {
+    size_t bytes = (size_t)(p->tokens * p->width) * sizeof *value;
+    snprintf(text, 17, "%016llx",
+             (unsigned long long)basin_hash_bytes(BASIN_HASH_START, value, bytes));
+}
+
+static bool is_whole(const basin_positions *p, const basin_tensor *t) {
+    const char *found = basin_bundle_meta(p->file, VALUES);
+    char text[17];
+    if (!found || !t || t->dtype != BASIN_F32 || t->shape.rank != 2 ||
+        t->shape.dim[0] != p->tokens || t->shape.dim[1] != p->width)
+        return false;
+    digest_values(text, p, t->data);
+    return !strcmp(found, text);
+}
+
 /* A cache that cannot be read is computed again, so errors are none. */
 static bool read_cache(basin_positions *p, const char *path) {
     struct stat info;
     if (stat(path, &info) || basin_safetensors_read(&p->file, path, NULL)) return false;
     const basin_tensor *t = basin_bundle_find(p->file, "positions");
-    if (t && t->dtype == BASIN_F32 && t->shape.rank == 2 && t->shape.dim[0] == p->tokens &&
-        t->shape.dim[1] == p->width) {
+    if (is_whole(p, t)) {
         p->value = t->data;
         return true;
     }
@@ -85,10 +103,13 @@ static bool read_cache(basin_positions *p, const char *path) {
 /* A cache that cannot be written is none; the run goes on without. */
 static void write_cache(const basin_positions *p, const char *folder, const char *path) {
     basin_bundle *bundle;
+    char text[17];
     if (basin_bundle_new(&bundle, NULL)) return;
+    digest_values(text, p, p->value);
     basin_tensor t = basin_tensor_borrow(p->value, BASIN_F32, BASIN_SHAPE(p->tokens, p->width));
     if (!mkdir(folder, 0777) || errno == EEXIST) {
-        if (!basin_bundle_add(bundle, "positions", &t, NULL))
+        if (!basin_bundle_add(bundle, "positions", &t, NULL) &&
+            !basin_bundle_meta_set(bundle, VALUES, text, NULL))
             basin_safetensors_write(path, bundle, NULL);
     }
     basin_bundle_free(bundle);

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+#include "base/sort.h"
 #include "base/try.h"
 #include "task/graphs/graphs.h"
 
@@ -14,26 +16,20 @@ static basin_status no_memory(basin_error *error) {
 
 /* ---- fingerprints ---- */
 
-static void add_bytes(uint64_t *hash, const void *data, size_t bytes) {
-    const unsigned char *at = data;
-    for (size_t i = 0; i < bytes; i++) *hash = (*hash ^ at[i]) * 0x100000001b3u;
-}
-
 /* `columns` of the numbers [.., stride] of rows first .. end - 1, 4 bytes each. */
 static void add_rows(uint64_t *hash, const void *data, int64_t first, int64_t end, int64_t stride,
                      int64_t columns) {
     for (int64_t i = first; data && i < end; i++)
-        add_bytes(hash, (const char *)data + 4 * i * stride, 4 * (size_t)columns);
+        *hash = basin_hash_bytes(*hash, (const char *)data + 4 * i * stride, 4 * (size_t)columns);
 }
 
 /* FNV-1a of a graph's nodes and edges with all their columns, walks apart, which are made of the
  * edges; not of its classes and values. */
 static int64_t fingerprint(const basin_graphset *s, int64_t graph) {
-    uint64_t hash = 0xcbf29ce484222325u;
     int64_t node = s->node_start[graph], nodes = s->node_start[graph + 1];
     int64_t edge = s->edge_start[graph], edges = s->edge_start[graph + 1], own;
     int64_t size[2] = {nodes - node, edges - edge};
-    add_bytes(&hash, size, sizeof size);
+    uint64_t hash = basin_hash_bytes(BASIN_HASH_START, size, sizeof size);
     add_rows(&hash, s->edge, edge, edges, 2, 2);
     add_rows(&hash, s->node_attribute, node, nodes, s->node_attributes, s->node_attributes);
     add_rows(&hash, s->node_label, node, nodes, s->node_labels, s->node_labels);
@@ -67,13 +63,9 @@ uint64_t basin_graphs_digest(const basin_graphset *set, const basin_fold *fold) 
     return sum ? sum : 1;
 }
 
-static int compare(const void *a, const void *b) {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static bool has(const basin_graphs_seen_list *list, int64_t print) {
-    return list->count && bsearch(&print, list->print, (size_t)list->count, sizeof print, compare);
+    return list->count &&
+           bsearch(&print, list->print, (size_t)list->count, sizeof print, basin_compare_int64);
 }
 
 /* ---- a model's lists ---- */
@@ -89,7 +81,7 @@ basin_status basin_graphs_seen_add(basin_graphs_model *model, const basin_graphs
         if (list->count) memcpy(all, list->print, (size_t)list->count * sizeof *all);
         for (int64_t i = 0; i < fold->count[part]; i++)
             all[list->count + i] = fingerprint(set, fold->item[part][i]);
-        qsort(all, count, sizeof *all, compare);
+        qsort(all, count, sizeof *all, basin_compare_int64);
         for (size_t i = 0; i < count; i++)
             if (!kept || all[kept - 1] != all[i]) all[kept++] = all[i];
         free(list->print);
@@ -128,17 +120,16 @@ static basin_status read_list(basin_graphs_seen_list *list, const basin_tensor *
     list->print = basin_array_new((size_t)list->count, sizeof *list->print);
     if (!list->print) return no_memory(error);
     memcpy(list->print, tensor->data, (size_t)list->count * sizeof *list->print);
-    qsort(list->print, (size_t)list->count, sizeof *list->print, compare);
+    qsort(list->print, (size_t)list->count, sizeof *list->print, basin_compare_int64);
     return BASIN_OK;
 }
 
 basin_status basin_graphs_seen_read(basin_graphs_model *model, const basin_bundle *bundle,
                                     basin_error *error) {
-    basin_status status = BASIN_OK;
-    for (int part = 0; part < 2 && !status; part++)
-        status = read_list(&model->seen[part], basin_bundle_find(bundle, tensor_name[part]),
-                           basin_bundle_path(bundle), error);
-    return status;
+    for (int part = 0; part < 2; part++)
+        BASIN_TRY(read_list(&model->seen[part], basin_bundle_find(bundle, tensor_name[part]),
+                            basin_bundle_path(bundle), error));
+    return BASIN_OK;
 }
 
 /* ---- asking ---- */

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/sort.h"
 #include "base/try.h"
 #include "train/run/inside.h"
 
@@ -354,11 +355,6 @@ static basin_status begin(basin_run *r, basin_error *error) {
     return status;
 }
 
-static int by_size(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 static void tell(basin_outcome *o, basin_run *r) {
     const basin_run_task *t = r->task;
     double spent = basin_clock() - r->began;
@@ -378,7 +374,7 @@ static void tell(basin_outcome *o, basin_run *r) {
         o->items_per_second = items / fmax(spent, 1e-9);
     }
     if (r->epochs_timed) {
-        qsort(r->epoch_seconds, r->epochs_timed, sizeof *r->epoch_seconds, by_size);
+        qsort(r->epoch_seconds, r->epochs_timed, sizeof *r->epoch_seconds, basin_compare_double);
         o->epoch_seconds = r->epoch_seconds[r->epochs_timed / 2];
     }
 }

@@ -196,7 +196,7 @@ static void parts(void **state) {
 }
 
 static void cache(void **state) {
-    char folder[PATH_TEXT], line[PATH_TEXT + 20];
+    char folder[PATH_TEXT], line[PATH_TEXT + 200];
     basin_graphset set;
     basin_positions a, b;
     basin_error error;
@@ -209,6 +209,15 @@ static void cache(void **state) {
     assert_null(a.file);
     assert_non_null(b.file);
     assert_int_equal(b.tokens, 11);
+    assert_memory_equal(a.value, b.value, (size_t)(a.tokens * a.width) * sizeof *a.value);
+    basin_positions_free(&b);
+    snprintf(line, sizeof line, /* a damaged file is computed anew */
+             "cd '%s' && printf '\\1\\2' | dd of=\"$(ls)\" bs=1 seek=$(($(cat * | wc -c) - 8)) "
+             "conv=notrunc 2>/dev/null",
+             folder);
+    assert_int_equal(system(line), 0);
+    must(basin_positions_new(&b, &set, &spec, folder, &error), &error);
+    assert_null(b.file);
     assert_memory_equal(a.value, b.value, (size_t)(a.tokens * a.width) * sizeof *a.value);
     basin_positions_free(&b);
     set.edge[1] = 2, set.edge[3] = 2; /* another graph has other positions */
