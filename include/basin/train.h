@@ -80,18 +80,18 @@ typedef struct basin_schedule {
 /* Where several processes that train one model meet: after the gradients and before the update.
  * The gradients of this process are the states `name` of the store; they become the sums over all.
  */
-typedef struct basin_meeting {
+typedef struct basin_reduction {
     basin_status (*sum)(void *context, basin_store *store, const char *const *name, int count,
                         basin_error *error);
     void *context;
-} basin_meeting;
+} basin_reduction;
 
 typedef struct basin_trainer_spec {
     basin_adamw_config adamw;
     basin_schedule schedule;
     const basin_expr *output; /* [outputs], readable from the plan besides the loss */
     int outputs;
-    const basin_meeting *meeting; /* NULL: one process; gradients and update are one plan */
+    const basin_reduction *reduction; /* NULL: one process; gradients and update are one plan */
 } basin_trainer_spec;
 
 typedef struct basin_trainer {
@@ -101,8 +101,8 @@ typedef struct basin_trainer {
     basin_schedule schedule;
     basin_plan *plan; /* write a batch to it, then step */
     int64_t step;     /* steps taken so far, over all runs */
-    /* With a meeting: `plan` leaves gradients "gradient.NAME" in the store, this one updates. */
-    basin_meeting meeting;
+    /* With a reduction: `plan` leaves gradients "gradient.NAME" in the store, this one updates. */
+    basin_reduction reduction;
     basin_plan *update;
     basin_params gradients;
 } basin_trainer;

@@ -2,7 +2,7 @@
  *
  * libarchive is not used here: it hands out names only in the process's locale (none at all for
  * UTF-8 names under the "C" locale, and a library must not change that), and hides the packed
- * sizes by which a bomb is told from an array. zlib does the unpacking and the checksums. */
+ * sizes by which a zip bomb is recognised. zlib does the unpacking and the checksums. */
 #ifndef BASIN_IO_ZIP_H
 #define BASIN_IO_ZIP_H
 

@@ -94,7 +94,7 @@ basin_status basin_ranks_tree_cut(basin_ranks_tree *tree, const int64_t *end, in
 float *basin_ranks_tree_next(basin_ranks_tree *tree); /* [count] */
 /* Those of one span are there: adds what can be added, and of the last shard sends it. */
 basin_status basin_ranks_tree_push_span(basin_ranks_tree *tree, int64_t number, basin_error *error);
-/* All are there, also those of spans that were not told of: the shard is done. */
+/* All are there, also those of spans that were not pushed: the shard is done. */
 basin_status basin_ranks_tree_push(basin_ranks_tree *tree, basin_error *error);
 /* Lets spans travel. Cheap. */
 basin_status basin_ranks_tree_progress(basin_ranks_tree *tree, basin_error *error);

@@ -5,7 +5,7 @@
  * rank then gets a slice of the numbers, adds up the rest of the tree, and gives its slice to all:
  * every number travels twice, and the order of additions is the tree's, whoever makes them.
  *
- * The numbers may be cut into spans. Those of this rank's last shard are told span by span, and
+ * The numbers may be cut into spans. Those of this rank's last shard are pushed span by span, and
  * each span travels as soon as it is there; a sum of a number does not know of spans. */
 #include <stdlib.h>
 

@@ -10,8 +10,8 @@
 basin_status basin_gradients(basin_expr *gradient, const basin_params *params, basin_expr loss,
                              basin_error *error);
 
-/* A trainer with a meeting: computes the gradients of the batch that was written, which are then in
- * the store as trainer->gradients names them. */
+/* A trainer with a reduction: computes the gradients of the batch that was written, which are then
+ * in the store as trainer->gradients names them. */
 basin_status basin_trainer_differentiate(basin_trainer *trainer, basin_error *error);
 /* The same, telling of each gradient as soon as it is there. */
 basin_status basin_trainer_differentiate_telling(basin_trainer *trainer,

@@ -59,7 +59,7 @@ static basin_status make_apart(basin_trainer *t, const basin_params *params,
 /* Names of the gradients' states; free() them. NULL where there is no memory. */
 static const char **name_gradients(const basin_trainer *t, basin_error *error) {
     const char **name = basin_array_new(t->gradients.count, sizeof *name);
-    if (!name) basin_fail_memory(error, "a meeting");
+    if (!name) basin_fail_memory(error, "a reduction");
     for (size_t i = 0; name && i < t->gradients.count; i++)
         name[i] = basin_expr_name(t->gradients.param[i].state);
     return name;
@@ -69,7 +69,7 @@ static basin_status meet(basin_trainer *t, basin_error *error) {
     int count = (int)t->gradients.count;
     const char **name = name_gradients(t, error);
     if (!name) return BASIN_NO_MEMORY;
-    basin_status status = t->meeting.sum(t->meeting.context, t->store, name, count, error);
+    basin_status status = t->reduction.sum(t->reduction.context, t->store, name, count, error);
     free(name);
     return status;
 }
@@ -88,8 +88,8 @@ basin_status basin_trainer_new(basin_trainer *trainer, basin_store *store,
     basin_trainer *t = trainer;
     *t = (basin_trainer){.store = store, .loss = loss, .schedule = spec->schedule};
     basin_status status;
-    if (spec->meeting) {
-        t->meeting = *spec->meeting;
+    if (spec->reduction) {
+        t->reduction = *spec->reduction;
         status = has_statistics(params)
                      ? basin_fail(error, BASIN_UNSUPPORTED,
                                   "batch norm, whose statistics are of whole batches, and a batch "

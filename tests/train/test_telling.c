@@ -19,12 +19,12 @@ typedef struct rig {
 static basin_status never(void *context, basin_store *store, const char *const *name, int count,
                           basin_error *error) {
     (void)context, (void)store, (void)name, (void)count;
-    return basin_fail(error, BASIN_UNSUPPORTED, "no meeting here");
+    return basin_fail(error, BASIN_UNSUPPORTED, "no reduction here");
 }
 
 /* Layers of relu, and the mean square behind them. */
 static void rig_open(rig *r, const char *backend) {
-    static const basin_meeting meeting = {.sum = never};
+    static const basin_reduction reduction = {.sum = never};
     static const char *const name[LAYERS] = {"a", "b", "c", "d"};
     basin_error error = {0};
     *r = (rig){0};
@@ -34,7 +34,7 @@ static void rig_open(rig *r, const char *backend) {
         h = basin_relu(basin_matmul(h, lab_state(&r->lab, name[i], BASIN_SHAPE(WIDTH, WIDTH))));
     lab_fill(&r->lab, 5, 1);
     basin_trainer_spec spec = {
-        .adamw = BASIN_ADAMW_DEFAULT, .schedule = {1, 9, 0, 0.1, 0.1}, .meeting = &meeting};
+        .adamw = BASIN_ADAMW_DEFAULT, .schedule = {1, 9, 0, 0.1, 0.1}, .reduction = &reduction};
     must(basin_trainer_new(&r->trainer, r->lab.store, &r->lab.params,
                            basin_mean_all(basin_square(h)), &spec, &error),
          &error);

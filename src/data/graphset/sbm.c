@@ -1,5 +1,5 @@
 /* PATTERN and CLUSTER of Dwivedi et al., "Benchmarking graph neural networks": stochastic block
- * models whose nodes are to be told apart. Every graph is a pure function of (seed, number).
+ * models whose nodes are to be classified. Every graph is a pure function of (seed, number).
  *
  * PATTERN: five communities of 5 to 34 nodes, edges with probability 0.5 inside and 0.35 between,
  * features 0, 1, 2 at random; hidden in it one of 100 patterns, a graph of 5 to 34 nodes with its

@@ -1,6 +1,6 @@
 /* Cross-validation of graph models: each member of each fold is trained by whichever thread is
  * free, on that thread's own backend, so that they share nothing but the set and its positions,
- * which are only read. The calling thread waits, tells the watcher how far they are, and listens
+ * which are only read. The calling thread waits, reports progress to the watcher, and listens
  * for interrupts. */
 #include <errno.h>
 #include <math.h>
@@ -109,7 +109,7 @@ static basin_status score_part(worker *w, basin_graphs_model *model, int part, b
     return BASIN_OK;
 }
 
-/* The epochs told of a fold are those of its first member. */
+/* A fold reports the epochs of its first member. */
 static void note_outcome(worker *w, const basin_outcome *outcome) {
     basin_graphs_fold *result = &w->pool->result[w->number];
     pthread_mutex_lock(&w->pool->lock);

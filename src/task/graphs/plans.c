@@ -540,7 +540,7 @@ static basin_status compile(basin_graphs_plan *p, basin_graphs_model *model,
                                          .weight_decay = s->decay,
                                          .clip = s->clip},
                                .schedule = *schedule,
-                               .meeting = s->shards > 1 ? &basin_shards_meeting : NULL};
+                               .reduction = s->shards > 1 ? &basin_shards_reduction : NULL};
     if (s->centralise) p->params.adjust = centralise;
     return basin_trainer_new(&p->trainer, model->store, &p->params, p->loss, &spec, error);
 }

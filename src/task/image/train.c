@@ -106,7 +106,7 @@ static basin_status make_trainer(job *j, basin_error *error) {
                                          .clip = s->clip,
                                          .own = j->shards.own},
                                .schedule = schedule(j),
-                               .meeting = j->shards.tree ? &basin_shards_meeting : NULL};
+                               .reduction = j->shards.tree ? &basin_shards_reduction : NULL};
     if (*j->shards.how) basin_watch_note(j->training->watch, "%s", j->shards.how);
     BASIN_TRY(basin_image_graph_check(&j->graph, error));
     BASIN_TRY(

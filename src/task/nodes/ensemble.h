@@ -4,10 +4,10 @@
 #ifndef BASIN_TASK_NODES_ENSEMBLE_H
 #define BASIN_TASK_NODES_ENSEMBLE_H
 
-#include "train/calibration.h"
 #include "basin/model.h"
 #include "basin/tasks/run.h"
 #include "data/network/network.h"
+#include "train/calibration.h"
 #include "train/trees/trees.h"
 
 typedef struct basin_known_labels {

@@ -247,7 +247,7 @@ static basin_status show_columns(basin_nodes_fitting *f, basin_error *error) {
 static basin_trainer_spec spec_of(const basin_nodes_fitting *f) {
     return (basin_trainer_spec){.adamw = basin_nodes_net_adamw(&f->settings),
                                 .schedule = schedule_of(f),
-                                .meeting = f->shards.tree ? &basin_shards_meeting : NULL};
+                                .reduction = f->shards.tree ? &basin_shards_reduction : NULL};
 }
 
 /* Shards of batches, of which a full graph has none. */

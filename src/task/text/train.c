@@ -214,7 +214,7 @@ static basin_status make_trainer(job *j, basin_error *error) {
                                          .decay_of = basin_decay_matrices, .group = vectors,
                                          .groups = 2, .own = j->shards.own},
                                .schedule = schedule(j),
-                               .meeting = j->shards.tree ? &basin_shards_meeting : NULL};
+                               .reduction = j->shards.tree ? &basin_shards_reduction : NULL};
     BASIN_TRY(basin_text_graph_check(&j->graph, error));
     BASIN_TRY(
         basin_trainer_new(&j->trainer, j->model->store, &j->graph.params, loss, &spec, error));

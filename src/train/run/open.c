@@ -20,7 +20,7 @@ static char *join(const char *path, const char *suffix) {
 
 static bool exists(const char *path) { return access(path, F_OK) == 0; }
 
-/* A path that cannot be written to is better told of now than after the last epoch. */
+/* Paths are checked now rather than after the last epoch. */
 static basin_status check_writable(const char *path, basin_error *error) {
     return path ? basin_writer_try(path, error) : BASIN_OK;
 }

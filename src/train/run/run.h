@@ -52,7 +52,7 @@ typedef struct basin_run_task {
     int64_t patience;             /* epochs without a better score; 0: any number */
     bool choose;                  /* keep the weights of the best score */
     bool score_together;          /* all ranks make the call `score`; else rank 0 does for all */
-    size_t memory;                /* bytes of the plans, to be told */
+    size_t memory;                /* bytes of the plans, for the outcome */
     basin_schedule schedule;      /* for the log */
     basin_store *store;
     const basin_params *params;

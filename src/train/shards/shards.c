@@ -25,13 +25,13 @@ int64_t basin_shards_choose(int64_t asked, int64_t saved, int64_t batch, const b
 }
 
 /* Trainers are stepped by basin_shards_step, and never meet by themselves. */
-static basin_status no_meeting(void *context, basin_store *store, const char *const *name,
-                               int count, basin_error *error) {
+static basin_status no_reduction(void *context, basin_store *store, const char *const *name,
+                                 int count, basin_error *error) {
     (void)context, (void)store, (void)name, (void)count;
     return basin_fail(error, BASIN_UNSUPPORTED, "a step of one shard alone");
 }
 
-const basin_meeting basin_shards_meeting = {.sum = no_meeting};
+const basin_reduction basin_shards_reduction = {.sum = no_reduction};
 
 /* ---- spans ---- */
 
@@ -77,7 +77,7 @@ basin_status basin_shards_begin(basin_shards *shards, const basin_training *trai
     *shards = (basin_shards){
         .ranks = ranks, .count = count, .share = basin_ranks_deal(ranks, count), .how = ""};
     if (count == 1 && basin_ranks_count(ranks) == 1) return BASIN_OK;
-    BASIN_TRY(BASIN_NEW_RAW(&shards->told, 2 * (size_t)count, "losses", error));
+    BASIN_TRY(BASIN_NEW_RAW(&shards->losses, 2 * (size_t)count, "losses", error));
     BASIN_TRY(
         basin_shards_device_begin(&shards->device, &shards->how, ranks, training->backend, error));
     basin_ranks_memory memory = basin_shards_device_memory(&shards->device);
@@ -92,7 +92,7 @@ basin_status basin_shards_begin(basin_shards *shards, const basin_training *trai
 void basin_shards_end(basin_shards *shards) {
     basin_ranks_tree_free(shards->tree);
     basin_shards_device_end(&shards->device);
-    free(shards->told);
+    free(shards->losses);
     free(shards->spans.of), free(shards->spans.at), free(shards->spans.wait);
     free(shards->owner), free(shards->own);
     *shards = (basin_shards){0};
@@ -145,9 +145,9 @@ static basin_status let_travel(void *context, basin_error *error) {
 }
 
 static basin_status finish(basin_shards *shards, double loss, double weight, basin_error *error) {
-    double *told = shards->told + 2 * (shards->share.first + shards->done++);
-    told[0] = loss * weight;
-    told[1] = weight;
+    double *losses = shards->losses + 2 * (shards->share.first + shards->done++);
+    losses[0] = loss * weight;
+    losses[1] = weight;
     return basin_ranks_tree_push(shards->tree, error);
 }
 
@@ -183,12 +183,13 @@ static basin_status sum_losses(basin_shards *shards, double *loss, double *weigh
     if (!bytes) return basin_fail_memory(error, "losses");
     for (int64_t r = 0; r < ranks; r++)
         bytes[r] = (size_t)basin_ranks_deal_to(r, ranks, shards->count).count * 2 * sizeof(double);
-    double *told = shards->told;
-    basin_status status =
-        basin_ranks_gather_parts(shards->ranks, told, told + 2 * shards->share.first, bytes, error);
+    double *losses = shards->losses;
+    basin_status status = basin_ranks_gather_parts(shards->ranks, losses,
+                                                   losses + 2 * shards->share.first, bytes, error);
     free(bytes);
     *loss = *weight = 0;
-    for (int64_t i = 0; i < shards->count; i++) *loss += told[2 * i], *weight += told[2 * i + 1];
+    for (int64_t i = 0; i < shards->count; i++)
+        *loss += losses[2 * i], *weight += losses[2 * i + 1];
     if (!status && !(*weight > 0))
         return basin_fail(error, BASIN_BAD_VALUE, "a batch of which nothing counts in the loss");
     *loss /= *weight;

@@ -31,8 +31,8 @@ typedef struct basin_shards {
     basin_ranks_share share; /* this rank's */
     basin_ranks_tree *tree;  /* of gradients; NULL where count is 1 */
     basin_shards_spans spans;
-    double *told; /* [count, 2] losses, times their weights, and weights */
-    int64_t done; /* of this rank's in this step */
+    double *losses; /* [count, 2] losses, times their weights, and weights */
+    int64_t done;   /* of this rank's in this step */
     const basin_params *params;
     int32_t *owner; /* [params] the rank that keeps a parameter's moments; NULL: each keeps all */
     uint8_t *own;   /* [params] whether it is this one: for the optimiser */
@@ -42,7 +42,7 @@ typedef struct basin_shards {
 } basin_shards;
 
 /* For the spec of trainers where there is more than one shard. */
-extern const basin_meeting basin_shards_meeting;
+extern const basin_reduction basin_shards_reduction;
 
 /* What the setting `shards` comes to: what was asked for, that of the checkpoint (0: none), or, of
  * 0, with ranks up to eight that divide the batch and alone one. */

@@ -118,7 +118,7 @@ static inline void rig_note(void *context, const char *line) {
     snprintf(r->note, sizeof r->note, "%s", line);
 }
 
-static inline void rig_open(rig *r, const basin_meeting *meeting) {
+static inline void rig_open(rig *r, const basin_reduction *reduction) {
     basin_error error = {0};
     *r = (rig){0};
     lab *l = &r->lab;
@@ -131,7 +131,7 @@ static inline void rig_open(rig *r, const basin_meeting *meeting) {
         basin_mean_all(basin_square(basin_offset(basin_add(basin_matmul(r->x, w), b), -1)));
     basin_schedule schedule = {STEPS, STEPS * EPOCHS, 0, 0.05, 0.001};
     basin_trainer_spec spec = {
-        .adamw = BASIN_ADAMW_DEFAULT, .schedule = schedule, .meeting = meeting};
+        .adamw = BASIN_ADAMW_DEFAULT, .schedule = schedule, .reduction = reduction};
     must(basin_trainer_new(&r->trainer, l->store, &l->params, loss, &spec, &error), &error);
     r->watch = (basin_watch){.note = rig_note, .context = r, .stop = &r->stop};
     r->task = (basin_run_task){.context = r,

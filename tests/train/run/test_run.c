@@ -320,13 +320,13 @@ static void a_checkpoint_without_moments_is_refused(void **state) {
 
 typedef struct pair {
     rig *r;
-    int meetings;
+    int reductions;
 } pair;
 
 static basin_status meet(void *context, basin_store *store, const char *const *name, int count,
                          basin_error *error) {
     pair *p = context;
-    p->meetings++;
+    p->reductions++;
     for (int i = 0; i < count; i++) {
         basin_tensor gradient;
         basin_status status = basin_store_read(store, name[i], &gradient, error);
@@ -336,8 +336,8 @@ static basin_status meet(void *context, basin_store *store, const char *const *n
     return BASIN_OK;
 }
 
-/* Gradients and update apart, with a meeting of one in between, train as one plan does. */
-static void a_meeting_of_one_changes_nothing(void **state) {
+/* Gradients and update apart, with a reduction of one in between, train as one plan does. */
+static void a_reduction_of_one_changes_nothing(void **state) {
     rig alone, met;
     pair p = {0};
     basin_outcome outcome;
@@ -346,9 +346,9 @@ static void a_meeting_of_one_changes_nothing(void **state) {
     (void)state;
     rig_open(&alone, NULL);
     must(rig_run(&outcome, &alone, &training, 0, &error), &error);
-    rig_open(&met, &(basin_meeting){meet, &p});
+    rig_open(&met, &(basin_reduction){meet, &p});
     must(rig_run(&outcome, &met, &training, 0, &error), &error);
-    assert_int_equal(p.meetings, MEMBERS * STEPS * EPOCHS);
+    assert_int_equal(p.reductions, MEMBERS * STEPS * EPOCHS);
     assert_true(fabs(rig_weight(&alone) - rig_weight(&met)) < 1e-6);
     rig_close(&alone);
     rig_close(&met);
@@ -367,7 +367,7 @@ int main(void) {
         cmocka_unit_test(a_checkpoint_is_not_overwritten),
         cmocka_unit_test(damaged_checkpoints_are_refused),
         cmocka_unit_test(a_checkpoint_without_moments_is_refused),
-        cmocka_unit_test(a_meeting_of_one_changes_nothing),
+        cmocka_unit_test(a_reduction_of_one_changes_nothing),
     };
     return cmocka_run_group_tests(tests, folder_new, folder_remove);
 }
