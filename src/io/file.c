@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 
 static basin_status fail_errno(basin_error *error, const char *path, const char *doing) {
     int code = errno;
@@ -208,9 +208,9 @@ basin_status basin_writer_try(const char *path, basin_error *error) {
     struct stat info;
     basin_writer writer;
     if (stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) return BASIN_OK;
-    basin_status status = basin_writer_create(&writer, path, error);
-    if (!status) basin_writer_discard(&writer);
-    return status;
+    BASIN_TRY(basin_writer_create(&writer, path, error));
+    basin_writer_discard(&writer);
+    return BASIN_OK;
 }
 
 /* Removes a file whose writer is dead: whoever gets its lock is alone with it. */

@@ -291,7 +291,7 @@ basin_status basin_ranks_sum_integers(basin_ranks *ranks, int64_t *values, int64
 
 basin_status basin_ranks_any(basin_ranks *ranks, bool *value, basin_error *error) {
     int64_t true_on = *value;
-    basin_status status = basin_ranks_sum_integers(ranks, &true_on, 1, error);
-    if (!status) *value = true_on > 0;
-    return status;
+    BASIN_TRY(basin_ranks_sum_integers(ranks, &true_on, 1, error));
+    *value = true_on > 0;
+    return BASIN_OK;
 }

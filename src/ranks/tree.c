@@ -355,10 +355,9 @@ basin_status basin_ranks_tree_push(basin_ranks_tree *tree, basin_error *error) {
 }
 
 basin_status basin_ranks_tree_progress(basin_ranks_tree *tree, basin_error *error) {
-    basin_status status = BASIN_OK;
-    for (int64_t i = 0; i < tree->spans && !status; i++)
-        if (tree->span[i].deal) status = basin_ranks_exchange_progress(tree->span[i].deal, error);
-    return status;
+    for (int64_t i = 0; i < tree->spans; i++)
+        if (tree->span[i].deal) BASIN_TRY(basin_ranks_exchange_progress(tree->span[i].deal, error));
+    return BASIN_OK;
 }
 
 /* ---- the sum ---- */

@@ -18,10 +18,9 @@ static basin_status add_state(basin_bundle *bundle, basin_store *store, const ch
 
 static basin_status add_meta(basin_bundle *bundle, const basin_meta *meta, int metas,
                              basin_error *error) {
-    basin_status status = BASIN_OK;
-    for (int i = 0; i < metas && !status; i++)
-        status = basin_bundle_meta_set(bundle, meta[i].key, meta[i].value, error);
-    return status;
+    for (int i = 0; i < metas; i++)
+        BASIN_TRY(basin_bundle_meta_set(bundle, meta[i].key, meta[i].value, error));
+    return BASIN_OK;
 }
 
 basin_status basin_checkpoint_write(const char *path, basin_store *store, int64_t step,
@@ -66,19 +65,17 @@ basin_status basin_checkpoint_read(int64_t *step, basin_store *store, const basi
         return basin_fail(error, BASIN_BAD_FILE,
                           "%s: the step is '%s', wanted a number: not a checkpoint",
                           basin_bundle_path(bundle), text ? text : "absent");
-    basin_status status = BASIN_OK;
-    for (int i = 0; i < basin_store_count(store) && !status; i++)
-        status = basin_state_restore(store, basin_store_name(store, i), basin_store_shape(store, i),
-                                     bundle, error);
-    return status;
+    for (int i = 0; i < basin_store_count(store); i++)
+        BASIN_TRY(basin_state_restore(store, basin_store_name(store, i),
+                                      basin_store_shape(store, i), bundle, error));
+    return BASIN_OK;
 }
 
 basin_status basin_params_add(basin_bundle *bundle, const basin_params *params, basin_store *store,
                               basin_error *error) {
-    basin_status status = BASIN_OK;
-    for (size_t i = 0; i < params->count && !status; i++)
-        status = add_state(bundle, store, basin_expr_name(params->param[i].state), error);
-    return status;
+    for (size_t i = 0; i < params->count; i++)
+        BASIN_TRY(add_state(bundle, store, basin_expr_name(params->param[i].state), error));
+    return BASIN_OK;
 }
 
 basin_status basin_params_bundle(basin_bundle **bundle, const basin_params *params,

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 #include "basin/train.h"
 #include "train/gradients.h"
 
@@ -134,10 +134,10 @@ basin_status basin_trainer_differentiate_telling(basin_trainer *trainer,
 }
 
 basin_status basin_trainer_apply(basin_trainer *trainer, basin_error *error) {
-    basin_status status = write_rate(trainer, error);
-    if (!status) status = basin_plan_run(trainer->update, error);
-    if (!status) trainer->step++;
-    return status;
+    BASIN_TRY(write_rate(trainer, error));
+    BASIN_TRY(basin_plan_run(trainer->update, error));
+    trainer->step++;
+    return BASIN_OK;
 }
 
 basin_status basin_trainer_step(basin_trainer *trainer, double *loss, basin_error *error) {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 #include "data/graphset/graphset.h"
 
 static basin_status no_memory(const basin_graphset *set, basin_error *error) {
@@ -225,13 +225,12 @@ static basin_status take_zinc(basin_tensor *to, const basin_bundle *bundle, cons
     char name[64];
     const basin_tensor *from;
     snprintf(name, sizeof name, "%s_%s", split, array_name[which]);
-    basin_status status = basin_bundle_get(&from, bundle, name, error);
-    if (!status && which != Y && from->dtype <= BASIN_BF16)
-        status = basin_fail(error, BASIN_BAD_FILE, "%s: %s holds %s, wanted whole numbers",
-                            basin_bundle_path(bundle), name, basin_dtype_name(from->dtype));
-    if (!status)
-        status = basin_tensor_new(to, which == Y ? BASIN_F64 : BASIN_I64, from->shape, error);
-    return status ? status : basin_tensor_convert(to, from, error);
+    BASIN_TRY(basin_bundle_get(&from, bundle, name, error));
+    if (which != Y && from->dtype <= BASIN_BF16)
+        return basin_fail(error, BASIN_BAD_FILE, "%s: %s holds %s, wanted whole numbers",
+                          basin_bundle_path(bundle), name, basin_dtype_name(from->dtype));
+    BASIN_TRY(basin_tensor_new(to, which == Y ? BASIN_F64 : BASIN_I64, from->shape, error));
+    return basin_tensor_convert(to, from, error);
 }
 
 static basin_status wrong(const basin_bundle *bundle, int split, const char *what,

@@ -360,12 +360,12 @@ static basin_status read_packed(basin_graphset *set, basin_bundle *bundle, const
     if (start && set->graphs < 1)
         return basin_fail(error, BASIN_BAD_FILE,
                           "%s: has no graphs: 'node_start' has no two entries", path);
-    basin_status status = read_split(set, split, path, error);
-    if (!status && start && start->dtype == BASIN_I64 && start->shape.rank == 1)
-        status = set_nodes(set, ((const int64_t *)start->data)[set->graphs], path, error);
-    if (!status) status = find_parts(set, path, error);
-    if (!status) status = check_numbers(set, path, error);
-    return status ? status : check_columns(set, path, error);
+    BASIN_TRY(read_split(set, split, path, error));
+    if (start && start->dtype == BASIN_I64 && start->shape.rank == 1)
+        BASIN_TRY(set_nodes(set, ((const int64_t *)start->data)[set->graphs], path, error));
+    BASIN_TRY(find_parts(set, path, error));
+    BASIN_TRY(check_numbers(set, path, error));
+    return check_columns(set, path, error);
 }
 
 /* ---- reading whatever it is ---- */

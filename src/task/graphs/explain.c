@@ -126,10 +126,9 @@ static basin_status write_fixed(lens *l, basin_error *error) {
                 {to->after, b->after, BASIN_I32},
                 {to->owner, b->owner, BASIN_I32},
                 {to->first, b->first, BASIN_I32}};
-    basin_status status = BASIN_OK;
-    for (size_t i = 0; i < sizeof part / sizeof *part && !status; i++)
-        status = put(l, part[i].input, part[i].data, part[i].dtype, error);
-    return status ? status : basin_pairs_write(l->plan, &to->pattern, &b->pairs, error);
+    for (size_t i = 0; i < sizeof part / sizeof *part; i++)
+        BASIN_TRY(put(l, part[i].input, part[i].data, part[i].dtype, error));
+    return basin_pairs_write(l->plan, &to->pattern, &b->pairs, error);
 }
 
 static basin_status write_choice(lens *l, int64_t column, basin_error *error) {

@@ -274,9 +274,9 @@ static basin_status end_member(basin_run *r, basin_error *error) {
     const basin_run_task *t = r->task;
     basin_run_member *how = &r->at.done[r->at.member];
     *how = (basin_run_member){r->at.best_epoch, r->at.epoch, r->at.best.merit};
-    basin_status status = take_best(r, error);
-    if (!status && t->finish) status = t->finish(t->context, r->at.member, how, error);
-    return status;
+    BASIN_TRY(take_best(r, error));
+    if (t->finish) BASIN_TRY(t->finish(t->context, r->at.member, how, error));
+    return BASIN_OK;
 }
 
 /* So that more epochs can follow; before the best weights take the place of the last. */
