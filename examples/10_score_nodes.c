@@ -35,8 +35,7 @@ int main(void) {
     basin_settings *settings;
     basin_outcome outcome;
     basin_nodes_data data = {.network = network, .validation = -1};
-    basin_training training = {
-        .size = sizeof training, .backend = cpu, .output = "nodes.safetensors"};
+    basin_training training = {.backend = cpu, .output = "nodes.safetensors"};
     must(basin_settings_new(&settings, "anomaly", NULL, &error));
     must(basin_settings_set(settings, "members", "1", &error));
     must(basin_settings_set(settings, "epochs", "60", &error));

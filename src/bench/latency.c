@@ -89,7 +89,7 @@ static basin_status make_anomaly(subject *s, basin_error *error) {
     if (!status) status = basin_network_make_fraud(&s->network, &spec, error);
     if (!status) status = settings_of(&settings, "anomaly", NULL, given, error);
     basin_nodes_data data = {.network = s->network};
-    basin_training training = {.size = sizeof training, .backend = s->backend};
+    basin_training training = {.backend = s->backend};
     if (!status)
         status = basin_nodes_train(&s->anomaly, &outcome, settings, &data, &training, error);
     basin_settings_free(settings);

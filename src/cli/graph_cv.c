@@ -114,11 +114,9 @@ static void widen_device(const options *o) {
 static basin_status run_folds(job *j, int64_t repeat, const basin_folds *folds,
                               basin_error *error) {
     const options *o = j->o;
-    char text[4096], seed[32];
+    char text[4096];
     basin_cli_watch watch;
-    snprintf(seed, sizeof seed, "%lld", (long long)seed_of(j, repeat));
-    basin_status status = basin_settings_set(o->settings, "seed", seed, error);
-    if (status) return status;
+    BASIN_TRY(basin_settings_set_number(o->settings, "seed", (double)seed_of(j, repeat), error));
     basin_cli_watch_begin(&watch, o->quiet);
     widen_device(o);
     basin_graphs_cv spec = {.fold = o->fold,
@@ -130,8 +128,8 @@ static basin_status run_folds(job *j, int64_t repeat, const basin_folds *folds,
                             .cache = basin_graph_cache(o->cache, text, sizeof text),
                             .watch = &watch.watch,
                             .ranks = o->ranks};
-    status = basin_graphs_cross_validate(j->result + repeat * j->folds, o->settings, &j->set, folds,
-                                         &spec, error);
+    basin_status status = basin_graphs_cross_validate(j->result + repeat * j->folds, o->settings,
+                                                      &j->set, folds, &spec, error);
     basin_cli_watch_end(&watch);
     return status;
 }
@@ -371,11 +369,11 @@ static void put_result(basin_record *r, const void *context) {
 }
 
 static basin_status cross_validate(job *j, const char *path, basin_error *error) {
-    char text[64];
+    double seed;
     BASIN_TRY(basin_settings_check(j->o->settings, error));
     BASIN_TRY(basin_option_products_check(j->o->products, j->o->backend, error));
-    BASIN_TRY(basin_settings_get(text, sizeof text, j->o->settings, "seed", error));
-    j->seed = strtoll(text, NULL, 10);
+    BASIN_TRY(basin_settings_get_number(&seed, j->o->settings, "seed", error));
+    j->seed = (int64_t)seed;
     BASIN_TRY(basin_graphset_read(&j->set, path, error));
     for (int64_t r = 0; r < j->o->repeats; r++) BASIN_TRY(run_repeat(j, r, error));
     return basin_record_print(j->o->json, put_result, j, error);

@@ -325,11 +325,8 @@ static const basin_option export_table[] = {
 };
 
 static bool is_off(const basin_image_model *model, const char *setting) {
-    char text[40];
-    basin_error error;
-    return !basin_settings_get(text, sizeof text, basin_image_get_settings(model), setting,
-                               &error) &&
-           !strcmp(text, "off");
+    double on;
+    return !basin_settings_get_number(&on, basin_image_get_settings(model), setting, NULL) && !on;
 }
 
 /* What the published code would do otherwise than this model. */

@@ -161,10 +161,9 @@ typedef struct gallery {
 } gallery;
 
 static double setting(const gallery *g, int i, const char *name) {
-    char text[64];
-    basin_error error;
+    double value;
     const basin_settings *settings = basin_image_get_settings(g->model[i]);
-    return basin_settings_get(text, sizeof text, settings, name, &error) ? 0 : strtod(text, NULL);
+    return basin_settings_get_number(&value, settings, name, NULL) ? 0 : value;
 }
 
 static void put_positions(basin_record *r, const void *context) {

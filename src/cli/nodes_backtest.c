@@ -131,9 +131,8 @@ static void put_result(basin_record *r, const void *context) {
 
 /* Of --seed, which is a setting. */
 static uint64_t seed_of(const basin_nodes_eval_options *o) {
-    char text[32];
-    if (basin_settings_get(text, sizeof text, o->settings, "seed", NULL)) return 0;
-    return strtoull(text, NULL, 10);
+    double seed;
+    return basin_settings_get_number(&seed, o->settings, "seed", NULL) ? 0 : (uint64_t)seed;
 }
 
 static basin_status find_probabilities(job *j, basin_error *error) {

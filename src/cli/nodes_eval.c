@@ -367,10 +367,8 @@ static basin_status keep(eval *b, const basin_nodes_model *model, int64_t i, bas
 static basin_status train_with(basin_nodes_model **model, basin_outcome *outcome, eval *b,
                                basin_settings *settings, int64_t seed,
                                const basin_training *training, basin_error *error) {
-    char text[32];
     basin_nodes_data data = {.network = b->use.network, .part = b->part};
-    snprintf(text, sizeof text, "%lld", (long long)seed);
-    BASIN_TRY(basin_settings_set(settings, "seed", text, error));
+    BASIN_TRY(basin_settings_set_number(settings, "seed", (double)seed, error));
     return basin_nodes_train(model, outcome, settings, &data, training, error);
 }
 
@@ -741,8 +739,9 @@ static basin_status prepare(eval *b, basin_error *error) {
     BASIN_TRY(BASIN_NEW(&b->figures, b->models * b->runs, "an evaluation", error));
     if (o->scores)
         BASIN_TRY(BASIN_NEW(&b->scores, b->runs * b->use.network->nodes, "scores", error));
-    BASIN_TRY(basin_settings_get(text, sizeof text, o->settings, "seed", error));
-    b->seed = strtoll(text, NULL, 10);
+    double seed;
+    BASIN_TRY(basin_settings_get_number(&seed, o->settings, "seed", error));
+    b->seed = (int64_t)seed;
     return BASIN_OK;
 }
 

@@ -92,7 +92,7 @@ typedef struct basin_option {
 #define BASIN_OPTION_SEED(type) BASIN_OPTION_SEED_FOR(type, NULL)
 /* A seed that counts beside some options alone. */
 #define BASIN_OPTION_SEED_FOR(type, needs_)                                                        \
-    BASIN_INTEGER(type, seed, "seed", "N", 0, 9007199254740992.0, "Seed of all random numbers.",   \
+    BASIN_INTEGER(type, seed, "seed", "N", 0, 9007199254740991.0, "Seed of all random numbers.",   \
                   .needs = needs_, .more = true)
 
 /* What computes: on every command that does, the same four. `type` has a member `compute`. */

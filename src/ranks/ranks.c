@@ -163,7 +163,6 @@ int64_t basin_ranks_count(const basin_ranks *ranks) { return ranks ? ranks->coun
 const char *basin_ranks_host(const basin_ranks *ranks) {
     return ranks ? ranks->hosts[ranks->rank] : "";
 }
-const char *basin_ranks_engine(const basin_ranks *ranks) { return ranks ? ranks->mpi.name : ""; }
 
 int64_t basin_ranks_local(const basin_ranks *ranks) {
     int64_t before = 0;

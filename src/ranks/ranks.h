@@ -10,9 +10,8 @@
 
 /* ---- who is who ---- */
 
-const char *basin_ranks_host(const basin_ranks *ranks);   /* this rank's; "" alone */
-const char *basin_ranks_engine(const basin_ranks *ranks); /* "Open MPI 4.1.4"; "" alone */
-int64_t basin_ranks_local(const basin_ranks *ranks);      /* its number on its host, from 0 */
+const char *basin_ranks_host(const basin_ranks *ranks); /* this rank's; "" alone */
+int64_t basin_ranks_local(const basin_ranks *ranks);    /* its number on its host, from 0 */
 /* Whether a message is one that basin_ranks_agree gave to all ranks: it names the rank. */
 bool basin_ranks_agreed(const basin_error *error);
 

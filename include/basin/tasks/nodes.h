@@ -17,7 +17,7 @@
  *
  *     basin_settings_new(&settings, "anomaly", NULL, &error);
  *     basin_nodes_data data = {.network = network};
- *     basin_training training = {.size = sizeof training, .backend = backend,
+ *     basin_training training = {.backend = backend,
  *                                .output = "model.safetensors"};
  *     basin_nodes_train(NULL, &outcome, settings, &data, &training, &error);
  *

@@ -45,9 +45,6 @@ basin_status basin_graphset_add_edge_walks(basin_graphset *set, int64_t walks, b
 basin_status basin_graphset_add_edge_walks_part(basin_graphset *set, int64_t walks, int64_t first,
                                                 int64_t count, basin_error *error);
 
-/* A TUDataset: DS_A.txt, DS_graph_indicator.txt and what else there is, in a folder or an archive.
- * One without labels and attributes of graphs has neither classes nor targets. */
-basin_status basin_graphset_read_tu(basin_graphset *set, const char *path, basin_error *error);
 basin_status basin_graphset_from_zinc(basin_graphset *set, const basin_bundle *bundle,
                                       basin_error *error);
 

@@ -498,7 +498,3 @@ basin_status basin_graphset_open_tu(basin_graphset *set, const char *path, bool 
     basin_map_close(&map);
     return status;
 }
-
-basin_status basin_graphset_read_tu(basin_graphset *set, const char *path, basin_error *error) {
-    return basin_graphset_open_tu(set, path, false, error);
-}
