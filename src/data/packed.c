@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 #include "data/archive.h"
 #include "data/gz.h"
 #include "io/file.h"
@@ -62,8 +62,7 @@ static basin_status open_raw(basin_packed *p, const void *data, size_t size, bas
 }
 
 static basin_status new_packed(basin_packed **packed, const char *path, basin_error *error) {
-    *packed = calloc(1, sizeof **packed);
-    if (!*packed) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to read it", path);
+    BASIN_TRY(BASIN_NEW(&*packed, 1, "read it", error));
     (*packed)->path = path;
     (*packed)->fd = -1;
     return BASIN_OK;

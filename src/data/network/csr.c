@@ -265,14 +265,12 @@ static basin_status make_rows(basin_relation *r, const void *context, int64_t fi
                               basin_error *error) {
     const making *m = context;
     int64_t rows = last - first;
-    r->row = calloc((size_t)rows + 2, sizeof *r->row);
-    if (!r->row) return no_room(m, error);
+    BASIN_TRY(BASIN_NEW(&r->row, (size_t)rows + 2, "a network", error));
     /* row[i + 2] counts row i; after the sums row[i + 1] is its start, and after placing the
      * entries its end */
     scatter(&(scattering){first, last, r->row + 2, NULL, m->edges, m->options});
     r->edges = sum_rows(r->row + 1, rows);
-    r->col = basin_array_new((size_t)r->edges, sizeof *r->col);
-    if (!r->col) return no_room(m, error);
+    BASIN_TRY(BASIN_NEW_RAW(&r->col, r->edges, "a network", error));
     scatter(&(scattering){first, last, r->row + 1, r->col, m->edges, m->options});
     return tidy(r, rows, m->network->nodes, !m->options->keep_duplicates, error);
 }
@@ -312,14 +310,12 @@ static void count_entries(int64_t *entries, const making *m) {
 static basin_status make_in_file(basin_relation *r, const making *m, basin_error *error) {
     const basin_network_options *o = m->options;
     size_t memory = (o->memory ? o->memory : basin_memory_share()) / 4;
-    int64_t *entries = calloc((size_t)m->network->nodes + 1, sizeof *entries);
+    BASIN_FREE_AT_EXIT int64_t *entries = calloc((size_t)m->network->nodes + 1, sizeof *entries);
     if (!entries) return no_room(m, error);
     count_entries(entries, m);
-    basin_status status = basin_relation_make_in_file(r, m->network->nodes, entries,
-                                                      m->edges ? make_rows : unite_rows, m,
-                                                      o->scratch, memory, error);
-    free(entries);
-    return status;
+    return basin_relation_make_in_file(r, m->network->nodes, entries,
+                                       m->edges ? make_rows : unite_rows, m, o->scratch, memory,
+                                       error);
 }
 
 basin_status basin_network_add_relation(basin_network *network, const char *name,

@@ -92,8 +92,7 @@ basin_status basin_relation_make_in_file(basin_relation *relation, int64_t nodes
     basin_relation *r = relation;
     int64_t room = (int64_t)(memory / sizeof *r->col);
     r->edges = 0;
-    r->row = calloc((size_t)nodes + 1, sizeof *r->row);
-    if (!r->row) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for edges");
+    BASIN_TRY(BASIN_NEW(&r->row, (size_t)nodes + 1, "edges", error));
     BASIN_TRY(basin_edge_file_new(&r->scratch, folder, error));
     for (int64_t first = 0, last; first < nodes; first = last) {
         last = end_of_range(entries, first, nodes, room);

@@ -19,8 +19,7 @@ basin_status basin_facts_copy(basin_facts *copy, const basin_facts *facts, basin
     basin_status status = BASIN_OK;
     *copy = (basin_facts){.count = facts->count, .time = facts->time, .now = facts->now};
     if (!facts->count) return BASIN_OK;
-    copy->kind = basin_array_new((size_t)facts->count, sizeof *copy->kind);
-    if (!copy->kind) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for facts of edges");
+    BASIN_TRY(BASIN_NEW_RAW(&copy->kind, facts->count, "facts of edges", error));
     memcpy(copy->kind, facts->kind, (size_t)facts->count);
     for (int64_t i = 0; i < facts->count && !status; i++) {
         const char *name = facts->name.text + facts->name.at[i];

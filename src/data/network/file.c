@@ -220,11 +220,9 @@ static basin_status put_names(basin_bundle *bundle, const char *key, const basin
 static basin_status put_schema(basin_bundle *bundle, const basin_schema *schema,
                                basin_error *error) {
     if (!schema) return BASIN_OK;
-    char *text = basin_schema_print(schema);
+    BASIN_FREE_AT_EXIT char *text = basin_schema_print(schema);
     if (!text) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a schema");
-    basin_status status = basin_bundle_meta_set(bundle, "schema", text, error);
-    free(text);
-    return status;
+    return basin_bundle_meta_set(bundle, "schema", text, error);
 }
 
 /* npz has no metadata: the schema is an array of bytes. */

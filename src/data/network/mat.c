@@ -330,8 +330,7 @@ static basin_status add_relation(basin_network *n, const matvar_t *v, const char
     const mat_sparse_t *s = v->data;
     int64_t entries, count = 0;
     if (v->class_type != MAT_C_SPARSE) return bad(n, v, "is not sparse, as edges must be", error);
-    basin_status status = check_sparse(n, v, &entries, error);
-    if (status) return status;
+    BASIN_TRY(check_sparse(n, v, &entries, error));
     if ((int64_t)v->dims[0] != n->nodes || (int64_t)v->dims[1] != n->nodes) {
         char wanted[80];
         snprintf(wanted, sizeof wanted, "joins other nodes, wanted [%" PRId64 ", %" PRId64 "]",
@@ -339,7 +338,7 @@ static basin_status add_relation(basin_network *n, const matvar_t *v, const char
         return bad(n, v, wanted, error);
     }
     size_t room;
-    int32_t *pair =
+    BASIN_FREE_AT_EXIT int32_t *pair =
         basin_size_multiply(&room, (size_t)entries, 2) ? basin_array_new(room, sizeof *pair) : NULL;
     if (!pair)
         return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for %" PRId64 " edges of %s",
@@ -353,9 +352,7 @@ static basin_status add_relation(basin_network *n, const matvar_t *v, const char
             pair[2 * count++ + 1] = (int32_t)j;
         }
     basin_edges edges = {pair, pair + 1, BASIN_I32, 2, count};
-    status = basin_network_add_relation(n, name, &edges, o, error);
-    free(pair);
-    return status;
+    return basin_network_add_relation(n, name, &edges, o, error);
 }
 
 static basin_status sparse_features(basin_network *n, const matvar_t *v,

@@ -161,8 +161,7 @@ static bool column_finite(const basin_network *n, int64_t column) {
 /* What is mapped cannot be written to: a copy takes its place. */
 static basin_status own_features(basin_network *n, basin_error *error) {
     size_t count = (size_t)n->nodes * (size_t)n->features;
-    n->own_feature = basin_array_new(count, sizeof *n->own_feature);
-    if (!n->own_feature) return no_memory(n, "the features", error);
+    BASIN_TRY(BASIN_NEW_RAW(&n->own_feature, count, "the features", error));
     memcpy(n->own_feature, n->feature, count * sizeof *n->own_feature);
     n->feature = n->own_feature;
     return BASIN_OK;
@@ -259,8 +258,7 @@ void basin_network_finish_labels(basin_network *network, const basin_network_opt
 basin_status basin_network_forget_labels(basin_network *network,
                                          const basin_network_options *options, basin_error *error) {
     if (!network->label || options->unlabelled_first <= 0) return BASIN_OK;
-    network->own_label = basin_array_new((size_t)network->nodes, sizeof *network->own_label);
-    if (!network->own_label) return no_memory(network, "the labels", error);
+    BASIN_TRY(BASIN_NEW_RAW(&network->own_label, network->nodes, "the labels", error));
     memcpy(network->own_label, network->label, (size_t)network->nodes * sizeof *network->own_label);
     network->label = network->own_label;
     basin_network_finish_labels(network, options);
@@ -280,8 +278,7 @@ basin_status basin_network_set_label_tensor(basin_network *network, const basin_
                : rank < 1 || rank > 2 || y->shape.dim[0] != network->nodes || count == 0)
         return basin_fail(error, BASIN_BAD_SHAPE, "%s: labels are %s, wanted [%" PRId64 "]",
                           network->path, basin_shape_print(text, y->shape), network->nodes);
-    network->label = basin_array_new((size_t)network->nodes, sizeof *network->label);
-    if (!network->label) return no_memory(network, "the labels", error);
+    BASIN_TRY(BASIN_NEW_RAW(&network->label, network->nodes, "the labels", error));
     for (int64_t i = 0; i < network->nodes; i++) {
         if (rank == 2 && !column) {
             network->label[i] = one_hot(y, i);

@@ -106,21 +106,17 @@ static basin_status read_column(float *cell, double *time, const basin_network *
 static basin_status add_facts(basin_network *n, const basin_bundle *bundle, const char *key,
                               const basin_edges *edges, basin_error *error) {
     size_t count, cells = (size_t)n->schema->cells;
-    float *cell = NULL;
-    double *time = basin_array_new((size_t)edges->count, sizeof *time);
+    BASIN_FREE_AT_EXIT float *cell = NULL;
+    BASIN_FREE_AT_EXIT double *time = basin_array_new((size_t)edges->count, sizeof *time);
     if (basin_size_multiply(&count, (size_t)edges->count, cells))
         cell = basin_array_new(count, sizeof *cell);
-    basin_status status =
-        cell && time ? BASIN_OK
-                     : basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for facts", n->path);
-    for (size_t c = 0; c < cells && !status; c++)
-        status = read_column(cell, time, n, bundle, key, c, edges->count, error);
-    if (!status)
-        status = basin_network_add_facts(n, &n->relation[n->relations - 1], edges, cell,
-                                         n->facts.time < 0 ? NULL : time, error);
-    free(cell);
-    free(time);
-    return status;
+    BASIN_TRY(cell && time
+                  ? BASIN_OK
+                  : basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for facts", n->path));
+    for (size_t c = 0; c < cells; c++)
+        BASIN_TRY(read_column(cell, time, n, bundle, key, c, edges->count, error));
+    return basin_network_add_facts(n, &n->relation[n->relations - 1], edges, cell,
+                                   n->facts.time < 0 ? NULL : time, error);
 }
 
 /* Facts that were written with the schema: of an undirected edge once. */

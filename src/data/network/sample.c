@@ -35,8 +35,7 @@ static basin_status part_add(part *p, int64_t node, basin_error *error) {
 static basin_status part_start(part *p, const basin_network *whole, const int64_t *node,
                                int64_t count, basin_error *error) {
     *p = (part){.whole = whole};
-    p->place = calloc((size_t)whole->nodes, sizeof *p->place);
-    if (!p->place) return no_memory(whole, error);
+    BASIN_TRY(BASIN_NEW(&p->place, whole->nodes, "a network", error));
     for (int64_t i = 0; i < count; i++) {
         if (node[i] < 0 || node[i] >= whole->nodes || p->place[node[i]])
             return basin_fail(
@@ -85,8 +84,7 @@ static basin_status gather_nodes(basin_network *n, const part *p, basin_error *e
     const basin_network *whole = p->whole;
     int64_t features = whole->features;
     n->directed = whole->directed;
-    n->origin = basin_array_new(p->count, sizeof *n->origin);
-    if (!n->origin) return no_memory(whole, error);
+    BASIN_TRY(BASIN_NEW_RAW(&n->origin, p->count, "a network", error));
     for (size_t i = 0; i < p->count; i++)
         n->origin[i] = whole->origin ? whole->origin[p->node[i]] : p->node[i];
     if (whole->feature) {
@@ -97,8 +95,7 @@ static basin_status gather_nodes(basin_network *n, const part *p, basin_error *e
                    (size_t)features * sizeof *n->feature);
     }
     if (whole->label) {
-        n->label = basin_array_new(p->count, sizeof *n->label);
-        if (!n->label) return no_memory(whole, error);
+        BASIN_TRY(BASIN_NEW_RAW(&n->label, p->count, "a network", error));
         for (size_t i = 0; i < p->count; i++) n->label[i] = whole->label[p->node[i]];
     }
     n->splits = whole->splits;
@@ -144,14 +141,12 @@ static basin_status induce_relation(basin_network *n, const part *p, const basin
     basin_relation *r;
     BASIN_TRY(basin_network_new_relation(&r, n, from->name, error));
     int64_t count = (int64_t)p->count;
-    r->row = calloc(p->count + 1, sizeof *r->row);
-    if (!r->row) return no_memory(p->whole, error);
+    BASIN_TRY(BASIN_NEW(&r->row, p->count + 1, "a network", error));
     inducing all = {p, from, r};
     basin_team_run_all(count_kept, &all, count, 256);
     for (int64_t i = 0; i < count; i++) r->row[i + 1] += r->row[i];
     r->edges = r->row[count];
-    r->col = basin_array_new((size_t)r->edges, sizeof *r->col);
-    if (!r->col) return no_memory(p->whole, error);
+    BASIN_TRY(BASIN_NEW_RAW(&r->col, r->edges, "a network", error));
     basin_team_run_all(place_kept, &all, count, 256);
     BASIN_TRY(basin_relation_tidy(r, count, false, error));
     return basin_relation_copy_facts(r, from, p->node, count, &n->facts, error);

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/memory.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "basin/random.h"
 #include "data/network/schema/schema.h"
 
@@ -174,21 +174,20 @@ static void note_cuts(basin_network *n, const char *column, const timed *by, int
 basin_status basin_network_split_by_time(basin_network *network, const char *column, double train,
                                          double val, basin_error *error) {
     int64_t count = 0;
-    timed *by = basin_array_new((size_t)network->nodes, sizeof *by);
+    BASIN_FREE_AT_EXIT timed *by = basin_array_new((size_t)network->nodes, sizeof *by);
     if (!by) return basin_fail(error, BASIN_NO_MEMORY, "out of memory to split by time");
-    basin_status status = sort_nodes(by, &count, network, column, error);
+    BASIN_TRY(sort_nodes(by, &count, network, column, error));
     int64_t first = cut_at(by, count, train), second = cut_at(by, count, train + val);
-    if (!status && (first < 1 || second == first))
-        status = basin_fail(error, BASIN_BAD_VALUE,
-                            "%s: %" PRId64 " labelled nodes with times in '%s' make %" PRId64
-                            " for training and %" PRId64 " for validation, wanted some of each",
-                            network->path, count, column, first, second - first);
-    if (!status) status = new_masks(network, error);
-    for (int64_t i = 0; i < count && !status; i++)
+    if (first < 1 || second == first)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: %" PRId64 " labelled nodes with times in '%s' make %" PRId64
+                          " for training and %" PRId64 " for validation, wanted some of each",
+                          network->path, count, column, first, second - first);
+    BASIN_TRY(new_masks(network, error));
+    for (int64_t i = 0; i < count; i++)
         (i < first ? network->train : i < second ? network->val : network->test)[by[i].node] = 1;
-    if (!status) note_cuts(network, column, by, count, first, second);
-    free(by);
-    return status;
+    note_cuts(network, column, by, count, first, second);
+    return BASIN_OK;
 }
 
 int64_t basin_split_nodes(int64_t *node, const uint8_t *part, int64_t nodes, int which) {

@@ -430,20 +430,18 @@ static int basin_compare_text(const void *a, const void *b) {
 static basin_status rank_categories(basin_column *c, basin_names_builder *names, const char *path,
                                     basin_error *error) {
     size_t count = (size_t)c->category.names.names.count;
-    const char **sorted = basin_array_new(count, sizeof *sorted);
+    BASIN_FREE_AT_EXIT const char **sorted = basin_array_new(count, sizeof *sorted);
     c->rank = basin_array_new(count, sizeof *c->rank);
-    basin_status status = sorted && c->rank
-                              ? BASIN_OK
-                              : basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", path);
-    for (size_t i = 0; i < count && !status; i++)
+    BASIN_TRY(sorted && c->rank ? BASIN_OK
+                                : basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", path));
+    for (size_t i = 0; i < count; i++)
         sorted[i] = c->category.names.names.text + c->category.names.names.at[i];
-    if (!status) qsort(sorted, count, sizeof *sorted, basin_compare_text);
-    for (size_t i = 0; i < count && !status; i++) {
+    qsort(sorted, count, sizeof *sorted, basin_compare_text);
+    for (size_t i = 0; i < count; i++) {
         c->rank[basin_dictionary_find(&c->category, sorted[i])] = (int32_t)i;
-        status = basin_names_add(names, sorted[i], strlen(sorted[i]), error);
+        BASIN_TRY(basin_names_add(names, sorted[i], strlen(sorted[i]), error));
     }
-    free(sorted);
-    return status;
+    return BASIN_OK;
 }
 
 /* Names that people give to times. */

@@ -83,8 +83,7 @@ basin_status basin_tables_bind_facts(basin_tables *j) {
     for (int t = 0; t < j->tables; t++) {
         basin_table_file *at = &j->table[t];
         if (!at->edges) continue;
-        at->fact = calloc(at->columns, sizeof *at->fact);
-        if (!at->fact) return basin_tables_no_memory(j, at->source->path);
+        BASIN_TRY(BASIN_NEW(&at->fact, at->columns, "a network", j->error));
         for (size_t i = 0; i < at->columns; i++) {
             int from = column_of(first, at->name[i]);
             if (from >= 0 && first->column[from].feature) at->fact[i] = &first->column[from];
@@ -421,8 +420,8 @@ basin_status basin_tables_begin_base(basin_tables *j) {
         const char *id = basin_network_id(base, i, text);
         BASIN_TRY(basin_dictionary_add(&j->id, &node, id, j->error));
         if (node != i)
-            BASIN_TRY(basin_fail(j->error, BASIN_BAD_FILE, "%s: node '%s' is there twice",
-                                 base->path, id));
+            return basin_fail(j->error, BASIN_BAD_FILE, "%s: node '%s' is there twice", base->path,
+                              id);
     }
     return BASIN_OK;
 }
@@ -441,8 +440,7 @@ basin_status basin_tables_fill_base(basin_tables *j) {
         memcpy(n->feature, base->feature,
                (size_t)(base->nodes * base->features) * sizeof *n->feature);
     if (base->label && !n->label) {
-        n->label = basin_array_new((size_t)n->nodes, sizeof *n->label);
-        if (!n->label) return basin_tables_no_memory(j, n->path);
+        BASIN_TRY(BASIN_NEW_RAW(&n->label, n->nodes, "a network", j->error));
         for (int64_t i = base->nodes; i < n->nodes; i++) n->label[i] = -1;
     }
     if (base->label) memcpy(n->label, base->label, (size_t)base->nodes * sizeof *n->label);

@@ -159,8 +159,7 @@ static basin_status alloc_labels(basin_tables *j, bool labels, bool masks) {
     basin_network *n = j->network;
     size_t nodes = (size_t)n->nodes;
     if (labels) {
-        n->label = basin_array_new(nodes, sizeof *n->label);
-        if (!n->label) return basin_tables_no_memory(j, n->path);
+        BASIN_TRY(BASIN_NEW_RAW(&n->label, nodes, "a network", j->error));
         for (size_t i = 0; i < nodes; i++) n->label[i] = -1;
     }
     if (masks) {

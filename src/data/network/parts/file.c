@@ -117,14 +117,12 @@ static basin_status take_relation(const taking *t, basin_network *to, const basi
     const basin_partition *c = t->cut;
     basin_relation *relation;
     BASIN_TRY(basin_network_new_relation(&relation, to, from->name, error));
-    relation->row = basin_array_new((size_t)t->nodes + 1, sizeof *relation->row);
-    if (!relation->row) return no_memory(t, error);
+    BASIN_TRY(BASIN_NEW_RAW(&relation->row, (size_t)t->nodes + 1, "a network", error));
     relation->row[0] = 0;
     for (int64_t i = 0; i < t->nodes; i++)
         relation->row[i + 1] = relation->row[i] + from->row[t->node[i] + 1] - from->row[t->node[i]];
     relation->edges = relation->row[t->nodes];
-    relation->col = basin_array_new((size_t)relation->edges, sizeof *relation->col);
-    if (!relation->col) return no_memory(t, error);
+    BASIN_TRY(BASIN_NEW_RAW(&relation->col, relation->edges, "a network", error));
     int32_t *col = relation->col;
     for (int64_t i = 0; i < t->nodes; i++)
         for (int64_t e = from->row[t->node[i]]; e < from->row[t->node[i] + 1]; e++) {

@@ -74,14 +74,12 @@ basin_status basin_parts_gather(void *all, basin_parts *p, const void *const *mi
                                 const uint8_t *chosen, size_t width, basin_error *error) {
     int64_t rows = 0;
     for (int64_t k = 0; k < p->count; k++) rows += p->part[k]->network->nodes;
-    char *own = basin_array_new((size_t)rows, width);
+    BASIN_FREE_AT_EXIT char *own = basin_array_new((size_t)rows, width);
     if (!own)
         return basin_fail(error, BASIN_NO_MEMORY, "out of memory for rows of %lld nodes",
                           (long long)rows);
     pack(own, p, mine, chosen, width);
-    basin_status status = basin_parts_gather_packed(all, p, own, chosen, width, error);
-    free(own);
-    return status;
+    return basin_parts_gather_packed(all, p, own, chosen, width, error);
 }
 
 /* ---- rows of halos ---- */
@@ -272,15 +270,13 @@ basin_status basin_parts_move(void *context, const basin_exchange_rows *rows, in
 
 basin_status basin_parts_fetch(basin_parts *p, float *const *rows, int64_t width,
                                basin_error *error) {
-    basin_exchange_rows *move = calloc((size_t)p->count, sizeof *move);
+    BASIN_FREE_AT_EXIT basin_exchange_rows *move = calloc((size_t)p->count, sizeof *move);
     if (!move) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for rows of other parts");
     for (int64_t k = 0; k < p->count; k++)
         move[k] = (basin_exchange_rows){
             rows[k],   rows[k], p->part[k]->network->nodes, p->part[k]->halo, width,
             BASIN_F32, false};
-    basin_status status = basin_parts_move(p, move, (int)p->count, error);
-    free(move);
-    return status;
+    return basin_parts_move(p, move, (int)p->count, error);
 }
 
 /* ---- the parts of a rank ---- */
@@ -338,28 +334,24 @@ static void take_about(basin_parts *p, const about *all) {
 static basin_status gather_entries(basin_parts *p, void *all, const void *mine, size_t entry,
                                    basin_error *error) {
     int64_t ranks = basin_ranks_count(p->ranks);
-    size_t *bytes = basin_array_new((size_t)ranks, sizeof *bytes);
+    BASIN_FREE_AT_EXIT size_t *bytes = basin_array_new((size_t)ranks, sizeof *bytes);
     if (!bytes) return no_memory(error);
     for (int64_t r = 0; r < ranks; r++)
         bytes[r] = (size_t)basin_ranks_deal_to(r, ranks, p->parts).count * entry;
-    basin_status status = basin_ranks_gather_parts(p->ranks, all, mine, bytes, error);
-    free(bytes);
-    return status;
+    return basin_ranks_gather_parts(p->ranks, all, mine, bytes, error);
 }
 
 static basin_status learn_sizes(basin_parts *p, basin_error *error) {
-    about *mine = calloc((size_t)p->count + 1, sizeof *mine);
-    about *all = calloc((size_t)p->parts, sizeof *all);
+    BASIN_FREE_AT_EXIT about *mine = calloc((size_t)p->count + 1, sizeof *mine);
+    BASIN_FREE_AT_EXIT about *all = calloc((size_t)p->parts, sizeof *all);
     p->nodes = calloc((size_t)p->parts, sizeof *p->nodes);
     p->most_edges = calloc(BASIN_PARTS_RELATIONS, sizeof *p->most_edges);
-    basin_status status = mine && all && p->nodes && p->most_edges ? BASIN_OK : no_memory(error);
-    for (int64_t k = 0; k < p->count && !status; k++) mine[k] = about_part(p->part[k]);
-    if (!status) status = gather_entries(p, all, mine, sizeof *all, error);
-    if (!status) status = check_about(p, all, error);
-    if (!status) take_about(p, all);
-    free(mine);
-    free(all);
-    return status;
+    BASIN_TRY(mine && all && p->nodes && p->most_edges ? BASIN_OK : no_memory(error));
+    for (int64_t k = 0; k < p->count; k++) mine[k] = about_part(p->part[k]);
+    BASIN_TRY(gather_entries(p, all, mine, sizeof *all, error));
+    BASIN_TRY(check_about(p, all, error));
+    take_about(p, all);
+    return BASIN_OK;
 }
 
 /* ---- who has which node ---- */

@@ -136,11 +136,9 @@ static basin_status move_features(basin_network *n, const places *p, basin_error
     int64_t F = p->to->features;
     size_t count;
     float *x = NULL;
-    if (basin_size_multiply(&count, (size_t)n->nodes, (size_t)F))
-        x = basin_array_new(count, sizeof *x);
-    if (!x)
-        return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for %" PRId64 " features",
-                          n->path, F);
+    if (!basin_size_multiply(&count, (size_t)n->nodes, (size_t)F))
+        return basin_fail_memory(error, "features");
+    BASIN_TRY(BASIN_NEW_RAW(&x, count, "features", error));
     for (int64_t i = 0; i < n->nodes; i++)
         for (int64_t f = 0; f < F; f++)
             x[i * F + f] = p->at[f] < 0 ? 0 : n->feature[i * n->features + p->at[f]];

@@ -28,8 +28,7 @@ static basin_status no_memory(basin_error *error) {
 }
 
 basin_status basin_schema_new(basin_schema **schema, basin_error *error) {
-    *schema = calloc(1, sizeof **schema);
-    if (!*schema) return no_memory(error);
+    BASIN_TRY(BASIN_NEW(&*schema, 1, "a network", error));
     (*schema)->named = true;
     return BASIN_OK;
 }
@@ -183,18 +182,17 @@ basin_status basin_schema_set_relations(basin_schema *schema, const basin_networ
 }
 
 static basin_status add_numbers(basin_schema *s, const basin_network *n, basin_error *error) {
-    double *mean = feature_means(n);
-    basin_status status = mean ? BASIN_OK : no_memory(error);
-    for (int64_t f = 0; n->feature && f < n->features && !status; f++) {
+    BASIN_FREE_AT_EXIT double *mean = feature_means(n);
+    BASIN_TRY(mean ? BASIN_OK : no_memory(error));
+    for (int64_t f = 0; n->feature && f < n->features; f++) {
         char number[32];
         snprintf(number, sizeof number, "%lld", (long long)f);
         basin_schema_column c = {.name = s->named ? n->column.text + n->column.at[f] : number,
                                  .type = BASIN_COLUMN_NUMBER,
                                  .mean = mean[f]};
-        status = basin_schema_add(s, &s->nodes, &c, error);
+        BASIN_TRY(basin_schema_add(s, &s->nodes, &c, error));
     }
-    free(mean);
-    return status;
+    return BASIN_OK;
 }
 
 basin_status basin_schema_of(basin_schema **schema, const basin_network *network,
