@@ -44,15 +44,13 @@ static inline bool run_and_kill(void **state, const char *command, unsigned mill
 static inline void survive_kills(void **state, const char *command, int kills, unsigned longest,
                                  int files) {
     basin_random random = basin_random_start(2026, 0, 0);
-    const program *p = run(state, "%s -o whole.safetensors", command);
-    if (p->code) fail_msg("%s", p->err);
+    run_ok(state, "%s -o whole.safetensors", command);
     for (int i = 0; i < kills; i++) {
         unsigned time = 20 + (unsigned)basin_random_below(&random, longest);
         if (!run_and_kill(state, command, time))
             fail_msg("kill %d came too late: the run had ended", i + 1);
     }
-    p = run(state, "%s -o cut.safetensors --resume", command);
-    if (p->code) fail_msg("%s", p->err);
+    run_ok(state, "%s -o cut.safetensors --resume", command);
     same_file(state, "whole.safetensors", "cut.safetensors");
     assert_int_equal(folder_count(state), files + 2); /* no checkpoint, nothing left aside */
 }

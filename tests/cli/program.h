@@ -51,13 +51,25 @@ static inline void assert_error(const program *p, int code, const char *wanted) 
     assert_contains(p->err, wanted);
 }
 
-/* The output as JSON; cJSON_Delete it. */
-static inline cJSON *run_json(const program *p) {
+/* A run that must not fail. */
+static inline const program *succeeded(const program *p) {
     if (p->code) fail_msg("exit %d: %s", p->code, p->err);
-    cJSON *tree = cJSON_Parse(p->out);
-    if (!tree) fail_msg("not JSON:\n%s", p->out);
-    return tree;
+    return p;
 }
+#define run_ok(...) succeeded(run(__VA_ARGS__))
+
+/* A text as JSON, which lives until a few others have been read; nobody deletes it. */
+static inline cJSON *json_read(const char *text) {
+    enum { KEPT = 8 };
+    static cJSON *kept[KEPT];
+    static int next;
+    cJSON *tree = cJSON_Parse(text);
+    if (!tree) fail_msg("not JSON:\n%s", text);
+    next = (next + 1) % KEPT;
+    cJSON_Delete(kept[next]);
+    return kept[next] = tree;
+}
+static inline cJSON *run_json(const program *p) { return json_read(succeeded(p)->out); }
 
 /* "files.0.bytes": a member, an element, a member. */
 static inline const cJSON *json_at(const cJSON *tree, const char *path) {

@@ -18,11 +18,10 @@ static inline char *report_text(void **state, const char *name) {
     return text;
 }
 
-/* The document of a page or of a bare file; cJSON_Delete it. */
+/* The document of a page or of a bare file; see json_read. */
 static inline cJSON *report_read(void **state, const char *name) {
     char *text = report_text(state, name), *at = strstr(text, "id=\"document\">\n");
-    cJSON *tree = cJSON_Parse(at ? strchr(at, '\n') : text);
-    if (!tree) fail_msg("%s: not JSON", name);
+    cJSON *tree = json_read(at ? strchr(at, '\n') : text);
     free(text);
     return tree;
 }

@@ -15,9 +15,7 @@ static void from_a_table_to_reasons(void **state) {
                                   " -o m.safetensors --log log.jsonl --json");
     cJSON *tree = run_json(p);
     assert_true(json_number(tree, "validation.auroc") > 80);
-    cJSON_Delete(tree);
-    p = run(state, "anomaly score m.safetensors accounts.csv transfers.csv --quiet");
-    assert_int_equal(p->code, 0);
+    p = run_ok(state, "anomaly score m.safetensors accounts.csv transfers.csv --quiet");
     assert_true(strncmp(p->out, "node,probability,rank,anomalous\nacc0,", 37) == 0);
     int lines = 0;
     for (const char *c = p->out; *c; c++) lines += *c == '\n';
@@ -51,7 +49,6 @@ static void from_a_table_to_reasons(void **state) {
     cJSON_ArrayForEach(item, json_at(tree, "neighbours")) shares += json_number(item, "attention");
     assert_true(shares > 0 && shares < 1.001);
     assert_true(json_number(tree, "energy.below") >= 0);
-    cJSON_Delete(tree);
     p = run(state, "anomaly explain m.safetensors acc3 accounts.csv transfers.csv --quiet");
     assert_contains(p->out, "node         acc3\nprobability  0.");
     assert_contains(p->out, "amount, mean 1 hop away");
@@ -59,10 +56,9 @@ static void from_a_table_to_reasons(void **state) {
 
 /* Columns of both scalings, and members that see some of them, come back as the table's columns. */
 static void reasons_of_a_mixture_add_up(void **state) {
-    const program *p = run(state, "anomaly train accounts.csv transfers.csv " QUICK
-                                  " --scaling both+standard+quantile --members 3 --trees 0 -o "
-                                  "x.safetensors");
-    assert_int_equal(p->code, 0);
+    const program *p = run_ok(state, "anomaly train accounts.csv transfers.csv " QUICK
+                                     " --scaling both+standard+quantile --members 3 --trees 0 -o "
+                                     "x.safetensors");
     p = run(state, "anomaly explain x.safetensors acc3 accounts.csv transfers.csv --quiet --json");
     cJSON *tree = run_json(p);
     double sum = json_number(tree, "typical_logit") + json_number(tree, "rest");
@@ -70,7 +66,6 @@ static void reasons_of_a_mixture_add_up(void **state) {
     cJSON_ArrayForEach(item, json_at(tree, "features")) sum += json_number(item, "moves");
     assert_true(fabs(sum - json_number(tree, "logit")) < 0.05);
     assert_int_equal(cJSON_GetArraySize(json_at(tree, "features")), 9); /* 2, neighbours; 2 hops */
-    cJSON_Delete(tree);
 }
 
 static int flagged(const char *csv) {
@@ -100,9 +95,8 @@ static void attention_without_a_share_is_not_drawn(void **state) {
 }
 
 static void thresholds_follow_a_goal(void **state) {
-    const program *p = run(state, "anomaly train accounts.csv transfers.csv " QUICK
-                                  " -o t.safetensors --threshold-for recall=0.9 --reliability");
-    if (p->code) fail_msg("%s", p->err);
+    const program *p = run_ok(state, "anomaly train accounts.csv transfers.csv " QUICK
+                                     " -o t.safetensors --threshold-for recall=0.9 --reliability");
     assert_contains(p->out, "for recall=0.9, in place of");
     assert_contains(p->out, "\ntrees alone  ");
     assert_contains(p->out, "expected calibration error");
@@ -128,7 +122,6 @@ static void eval_prints_figures_and_baselines(void **state) {
     assert_string_equal(json_at(tree, "models.1.model")->valuestring, "- its trees alone");
     assert_string_equal(json_at(tree, "models.6.model")->valuestring, "MLP, 2-hop means");
     assert_true(json_number(tree, "models.0.runs.0.reliability.ece") < 0.2);
-    cJSON_Delete(tree);
     char path[PATH_TEXT], line[200];
     int lines = 0;
     FILE *file = fopen(folder_path(path, state, "scores.csv"), "r");
@@ -141,10 +134,10 @@ static void eval_prints_figures_and_baselines(void **state) {
 
 /* A detector of another form is not called by the preset alone. */
 static void eval_names_the_form(void **state) {
-    const program *p = run(state, "anomaly eval accounts.csv transfers.csv --epochs 2 --members 1 "
-                                  "--trees 0 --runs 1 --no-baselines --threads 1 --quiet --form "
-                                  "linear");
-    if (p->code) fail_msg("%s", p->err);
+    const program *p =
+        run_ok(state, "anomaly eval accounts.csv transfers.csv --epochs 2 --members 1 "
+                      "--trees 0 --runs 1 --no-baselines --threads 1 --quiet --form "
+                      "linear");
     assert_contains(p->out, "default, form linear");
 }
 
@@ -152,8 +145,7 @@ static void eval_names_the_form(void **state) {
 static void eval_names_the_best_run(void **state) {
     static const char line[] = "anomaly eval accounts.csv transfers.csv " QUICK
                                " --runs 3 --epochs 3 --trees 0 --no-baselines --best-run";
-    const program *p = run(state, "%s", line);
-    if (p->code) fail_msg("%s", p->err);
+    const program *p = run_ok(state, "%s", line);
     assert_contains(p->out, "best of 3 runs by validation auprc");
     assert_contains(p->out, "best of 3 runs by TEST auprc");
     assert_contains(p->out, "chosen on test");
@@ -170,7 +162,6 @@ static void eval_names_the_best_run(void **state) {
     double mean = json_number(tree, "models.0.auroc.0");
     assert_true(json_number(tree, "models.0.interval_95.auroc.0") < mean);
     assert_true(json_number(tree, "models.0.interval_95.auroc.1") > mean);
-    cJSON_Delete(tree);
     p = run(state, "anomaly eval accounts.csv transfers.csv --preset paper-amazon-1 --epochs 1 "
                    "--runs 1 --no-baselines");
     assert_contains(p->err, "the paper's row of 1 % for training");
@@ -185,7 +176,6 @@ static void eval_prints_rivals(void **state) {
         assert_int_equal(cJSON_GetArraySize(json_at(tree, "models")), 2);
         assert_string_equal(json_at(tree, "models.1.model")->valuestring, "xgboost");
         assert_true(json_number(tree, "models.1.auroc.0") > 50);
-        cJSON_Delete(tree);
     }
     assert_error(run(state, "anomaly eval accounts.csv transfers.csv --quiet --rivals x"), 1,
                  "--rivals: 'x' is not one of all, xgboost");
@@ -218,9 +208,8 @@ static void settings_without_effect_are_refused(void **state) {
                          trial[i].options),
                      1, trial[i].line);
     const program *p =
-        run(state, "anomaly train accounts.csv transfers.csv --epochs 1 --members 1 --trees 0 "
-                   "--hops 0 --scaling standard --fanout 4");
-    assert_int_equal(p->code, 0);
+        run_ok(state, "anomaly train accounts.csv transfers.csv --epochs 1 --members 1 --trees 0 "
+                      "--hops 0 --scaling standard --fanout 4");
     assert_contains(p->err, "fanout has no effect with sampling full; leave it out");
 }
 
@@ -238,8 +227,8 @@ static void goals_are_read_first(void **state) {
 }
 
 static void presets_give_way_to_options(void **state) {
-    const program *p = run(state, "anomaly train --heads 5 --preset paper-amazon --print-config");
-    assert_int_equal(p->code, 0);
+    const program *p =
+        run_ok(state, "anomaly train --heads 5 --preset paper-amazon --print-config");
     assert_null(strstr(p->out, "estimate"));
     assert_contains(p->out, "\"memories\":\t640");
     assert_contains(p->out, "\"heads\":\t5");
@@ -256,7 +245,6 @@ static void a_configuration_tells_what_a_run_would_take(void **state) {
     assert_true(json_number(tree, "estimate.memory_bytes") > 10000);
     assert_true(json_number(tree, "estimate.steps") == 75);
     assert_true(json_number(tree, "estimate.seconds") > 0);
-    cJSON_Delete(tree);
     char path[PATH_TEXT];
     assert_int_not_equal(access(folder_path(path, state, "never.safetensors"), F_OK), 0);
 }
@@ -264,17 +252,14 @@ static void a_configuration_tells_what_a_run_would_take(void **state) {
 /* Fine-tuning from a model, more epochs after the end, a finished run that is resumed. */
 static void a_run_begins_with_a_model_and_goes_on(void **state) {
     const program *p =
-        run(state, "anomaly train accounts.csv transfers.csv " QUICK
-                   " --from m.safetensors --keep-checkpoint --epochs 3 -o f.safetensors");
-    if (p->code) fail_msg("%s", p->err);
+        run_ok(state, "anomaly train accounts.csv transfers.csv " QUICK
+                      " --from m.safetensors --keep-checkpoint --epochs 3 -o f.safetensors");
     p = run(state, "anomaly train accounts.csv transfers.csv " QUICK
                    " --resume --epochs 5 -o f.safetensors --json");
     cJSON *tree = run_json(p);
     assert_true(json_number(tree, "epochs") == 5);
-    cJSON_Delete(tree);
-    p = run(state, "anomaly train accounts.csv transfers.csv " QUICK
-                   " --resume --epochs 5 -o f.safetensors");
-    assert_int_equal(p->code, 0);
+    p = run_ok(state, "anomaly train accounts.csv transfers.csv " QUICK
+                      " --resume --epochs 5 -o f.safetensors");
     assert_contains(p->out, "f.safetensors: already finished");
 }
 
@@ -312,7 +297,6 @@ static void one_split_serves_all_runs(void **state) {
     cJSON *tree = run_json(p);
     assert_int_equal(cJSON_GetArraySize(json_at(tree, "models.0.runs")), 2);
     assert_true(json_number(tree, "models.0.runs.1.test.auroc") > 50);
-    cJSON_Delete(tree);
 }
 
 static void wrong_data_get_one_line(void **state) {

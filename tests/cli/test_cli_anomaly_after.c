@@ -34,7 +34,6 @@ static void eval_judges_a_saved_model(void **state) {
         alerts += alert;
         right += alert && fraud(account);
     }
-    cJSON_Delete(scores);
     p = run(state, "anomaly eval --model m.safetensors accounts.csv transfers.csv --quiet --json");
     cJSON *tree = run_json(p);
     assert_int_equal(json_number(tree, "nodes"), labelled);
@@ -51,12 +50,11 @@ static void eval_judges_a_saved_model(void **state) {
     /* four in five of the labelled nodes trained, the others validated */
     assert_int_equal(json_number(tree, "trained_on") + json_number(tree, "validated_on"), labelled);
     assert_true(json_number(tree, "trained_on") > 3 * json_number(tree, "validated_on"));
-    cJSON_Delete(tree);
 }
 
 static void eval_says_what_was_trained_on(void **state) {
-    const program *p = run(state, "anomaly eval --model m.safetensors accounts.csv transfers.csv");
-    if (p->code) fail_msg("%s", p->err);
+    const program *p =
+        run_ok(state, "anomaly eval --model m.safetensors accounts.csv transfers.csv");
     assert_contains(p->out, "were trained on");
     assert_contains(p->out, "this is no test");
     p = run(state,
@@ -75,9 +73,8 @@ static void eval_says_what_was_trained_on(void **state) {
     }
     fclose(nodes);
     fclose(edges);
-    p = run(state, "anomaly eval --model m.safetensors june.csv june-transfers.csv --unseen "
-                   "--scores june-scores.csv --threshold-for alerts=7");
-    if (p->code) fail_msg("%s", p->err);
+    p = run_ok(state, "anomaly eval --model m.safetensors june.csv june-transfers.csv --unseen "
+                      "--scores june-scores.csv --threshold-for alerts=7");
     assert_contains(p->out, "0 that took part in training are left out");
     assert_contains(p->out, "alerts     7\n");
     p = run(state, "anomaly eval --model m.safetensors june.csv june-transfers.csv");
@@ -90,13 +87,10 @@ static void eval_does_not_guess_what_was_trained_on(void **state) {
     char line[2 * PATH_TEXT];
     snprintf(line, sizeof line, "cd '%s' && head -n 900 transfers.csv >fewer.csv", (char *)*state);
     assert_int_equal(system(line), 0);
-    const program *p = run(state, "data convert accounts.csv transfers.csv all.npz --quiet");
-    assert_int_equal(p->code, 0);
-    p = run(state, "data convert accounts.csv fewer.csv fewer.npz --quiet");
-    assert_int_equal(p->code, 0);
-    p = run(state, "anomaly train all.npz --epochs 1 --members 1 --hops 0 --trees 0 --quiet "
-                   "--threads 1 -o n.safetensors");
-    if (p->code) fail_msg("%s", p->err);
+    const program *p = run_ok(state, "data convert accounts.csv transfers.csv all.npz --quiet");
+    p = run_ok(state, "data convert accounts.csv fewer.csv fewer.npz --quiet");
+    p = run_ok(state, "anomaly train all.npz --epochs 1 --members 1 --hops 0 --trees 0 --quiet "
+                      "--threads 1 -o n.safetensors");
     p = run(state, "anomaly eval --model n.safetensors all.npz --quiet");
     assert_contains(p->out, " of them were trained on, ");
     p = run(state, "anomaly eval --model n.safetensors fewer.npz --quiet");
@@ -155,7 +149,6 @@ static void info_shows_date_data_and_figures(void **state) {
                         "accounts.csv");
     const char *date = cJSON_GetObjectItemCaseSensitive(card, "trained.date")->valuestring;
     assert_true(strlen(date) == 10 && date[4] == '-' && date[7] == '-');
-    cJSON_Delete(tree);
 }
 
 /* ---- drift ---- */
@@ -198,12 +191,10 @@ static void score_tells_of_drift(void **state) {
     write_month(state, "may", 1, "IT");
     write_month(state, "june", 3, "JP");
     const program *p =
-        run(state, "anomaly train may.csv may-edges.csv " QUICK " -o may.safetensors --trees 0");
-    if (p->code) fail_msg("%s", p->err);
+        run_ok(state, "anomaly train may.csv may-edges.csv " QUICK " -o may.safetensors --trees 0");
     p = run(state, "anomaly score may.safetensors may.csv may-edges.csv -o s.csv");
     assert_contains(p->err, "little drift against training");
-    p = run(state, "anomaly score may.safetensors june.csv june-edges.csv -o s.csv");
-    assert_int_equal(p->code, 0);
+    p = run_ok(state, "anomaly score may.safetensors june.csv june-edges.csv -o s.csv");
     assert_contains(p->err, "drift is LARGE against training in 2 of 4 columns");
     assert_contains(p->err, "amount");
     assert_contains(p->err, "country");
@@ -216,7 +207,6 @@ static void score_tells_of_drift(void **state) {
     assert_float_equal(json_number(drift_of(tree, "country"), "unknown_in_training"), 0, 1e-6);
     assert_true(json_number(drift_of(tree, "age"), "index") < 1e-6); /* the same numbers */
     assert_true(json_number(drift_of(tree, "number of neighbours"), "index") < 1e-6);
-    cJSON_Delete(tree);
     /* One account says nothing about drift. */
     p = run(state, "data convert may.csv may-edges.csv may.basin --keep-gaps");
     char path[PATH_TEXT];
@@ -226,8 +216,7 @@ static void score_tells_of_drift(void **state) {
     one = fopen(folder_path(path, state, "pay.csv"), "w");
     fputs("source,target\nx,n3\n", one);
     fclose(one);
-    p = run(state, "anomaly score may.safetensors --base may.basin --new one.csv pay.csv");
-    if (p->code) fail_msg("%s", p->err);
+    p = run_ok(state, "anomaly score may.safetensors --base may.basin --new one.csv pay.csv");
     assert_contains(p->err, "1 node is too few to compare");
 }
 
@@ -235,8 +224,7 @@ static void score_tells_of_drift(void **state) {
 
 static void score_names_reasons(void **state) {
     static const char line[] = "anomaly score m.safetensors accounts.csv transfers.csv --quiet";
-    const program *p = run(state, "%s --top 20 --explain --reasons 2", line);
-    if (p->code) fail_msg("%s", p->err);
+    const program *p = run_ok(state, "%s --top 20 --explain --reasons 2", line);
     assert_true(!strncmp(p->out, "node,probability,rank,anomalous,reason_1,reason_2\n", 49));
     assert_contains(p->out, "(typical ");
     int rows = -1;
@@ -255,7 +243,6 @@ static void score_names_reasons(void **state) {
         assert_true(fabs(sum - logit) < 0.03 * distance);
         assert_true(fabs(through - logit) < 0.03 * distance);
     }
-    cJSON_Delete(tree);
     p = run(state, "%s --explain", line);
     assert_error(p, 2, "--explain has no effect without --top or --new");
     p = run(state, "%s --top 3 --reasons 5", line);
@@ -276,12 +263,10 @@ static void reasons_are_in_the_users_units(void **state) {
     fputs("source,target\n", edges);
     for (int i = 0; i < 200; i++) fprintf(edges, "acc%d,acc%d\n", i, (i + 5) % 200);
     fclose(edges);
-    const program *p =
-        run(state, "anomaly train dated.csv dated-edges.csv " QUICK " --trees 4 -o d.safetensors");
-    if (p->code) fail_msg("%s", p->err);
-    p = run(state, "anomaly explain d.safetensors acc5 dated.csv dated-edges.csv --quiet "
-                   "--features 100");
-    if (p->code) fail_msg("%s", p->err);
+    const program *p = run_ok(state, "anomaly train dated.csv dated-edges.csv " QUICK
+                                     " --trees 4 -o d.safetensors");
+    p = run_ok(state, "anomaly explain d.safetensors acc5 dated.csv dated-edges.csv --quiet "
+                      "--features 100");
     assert_contains(p->out, "2026-11-01  2019-03-04"); /* its own, a typical one */
     assert_contains(p->out, "9005.5");
     assert_contains(p->out, "yes");
@@ -332,9 +317,8 @@ static void energies_find_what_does_not_fit(void **state) {
     assert_true(json_number(tree, "auroc") > 95);
     assert_int_equal(json_number(tree, "anomalous"), 8);
     assert_null(cJSON_GetObjectItemCaseSensitive(tree, "threshold"));
-    cJSON_Delete(tree);
-    p = run(state, "anomaly score --unsupervised groups.csv groups-edges.csv --quiet --threads 1");
-    if (p->code) fail_msg("%s", p->err);
+    p = run_ok(state,
+               "anomaly score --unsupervised groups.csv groups-edges.csv --quiet --threads 1");
     assert_true(!strncmp(p->out, "node,energy,rank\ng0,", 20));
     char *first = strdup(p->out);
     assert_non_null(first);
@@ -357,8 +341,8 @@ static void a_few_nodes_have_energies(void **state) {
     char path[PATH_TEXT];
     assert_int_equal(file_put(folder_path(path, state, "few.csv"), nodes, sizeof nodes - 1), 0);
     assert_int_equal(file_put(folder_path(path, state, "pairs.csv"), edges, sizeof edges - 1), 0);
-    const program *p = run(state, "anomaly score --unsupervised few.csv pairs.csv -q --threads 1");
-    if (p->code) fail_msg("%s", p->err);
+    const program *p =
+        run_ok(state, "anomaly score --unsupervised few.csv pairs.csv -q --threads 1");
     assert_non_null(strstr(p->out, "\nc,"));
 }
 

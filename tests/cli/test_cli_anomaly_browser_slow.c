@@ -32,11 +32,9 @@ static void a_report_works_in_a_browser(void **state) {
     static const int width[] = {320, 390, 1600};
     static const char *const script[] = {check, NULL};
     if (!browser_there()) skip();
-    const program *p = run(state, "anomaly train accounts.csv transfers.csv --epochs 8 --members 1 "
-                                  "--trees 2 --threads 1 -q -o m.safetensors");
-    if (p->code) fail_msg("%s", p->err);
-    p = run(state, "anomaly report m.safetensors accounts.csv transfers.csv -q -o page.html");
-    if (p->code) fail_msg("%s", p->err);
+    run_ok(state, "anomaly train accounts.csv transfers.csv --epochs 8 --members 1 "
+                  "--trees 2 --threads 1 -q -o m.safetensors");
+    run_ok(state, "anomaly report m.safetensors accounts.csv transfers.csv -q -o page.html");
     browser_open(state, "page.html");
     browser_add(state, "page.html", "check.html", script);
     for (int i = 0; i < 3; i++) browser_judge(state, width[i]);

@@ -21,20 +21,17 @@ static void killed_while_sampling(void **state) {
 /* What validation chose before the kill is in the checkpoint, not chosen anew. */
 static void killed_after_choosing(void **state) {
     const char *command = TRAIN "--epochs 300";
-    const program *p = run(state, "%s -o whole.safetensors", command);
-    if (p->code) fail_msg("%s", p->err);
+    run_ok(state, "%s -o whole.safetensors", command);
     for (unsigned time = 200; time <= 500; time += 300)
         if (!run_and_kill(state, command, time)) fail_msg("it had ended after %u ms", time);
-    p = run(state, "%s -o cut.safetensors --resume", command);
-    if (p->code) fail_msg("%s", p->err);
+    run_ok(state, "%s -o cut.safetensors --resume", command);
     same_file(state, "whole.safetensors", "cut.safetensors");
 }
 
 static void a_finished_run_is_left_alone(void **state) {
     const char *command = TRAIN "--epochs 3 --hops 0 --scaling bins";
-    assert_int_equal(run(state, "%s -o done.safetensors --resume", command)->code, 0);
-    const program *p = run(state, "%s -o done.safetensors --resume", command);
-    assert_int_equal(p->code, 0);
+    run_ok(state, "%s -o done.safetensors --resume", command);
+    const program *p = run_ok(state, "%s -o done.safetensors --resume", command);
     assert_contains(p->out, "done.safetensors: already finished; nothing to resume");
 }
 

@@ -13,9 +13,9 @@ static int make_model(void **state) {
 }
 
 static void a_report_says_how_good_and_why(void **state) {
-    const program *p = run(state, "anomaly report m.safetensors accounts.csv transfers.csv --top 7 "
-                                  "--quiet -o page.html");
-    if (p->code) fail_msg("%s", p->err);
+    const program *p =
+        run_ok(state, "anomaly report m.safetensors accounts.csv transfers.csv --top 7 "
+                      "--quiet -o page.html");
     assert_contains(p->out, "page.html: ");
     char *page = report_text(state, "page.html");
     static const char *const wanted[] = {"Precision by recall",
@@ -38,8 +38,6 @@ static void a_report_says_how_good_and_why(void **state) {
     p = run(state, "anomaly report m.safetensors accounts.csv transfers.csv --top 7 -q --json");
     cJSON *printed = run_json(p);
     assert_true(cJSON_Compare(tree, printed, true));
-    cJSON_Delete(tree);
-    cJSON_Delete(printed);
     free(page);
 }
 
@@ -57,9 +55,8 @@ static void a_page_without_labels_has_scores_alone(void **state) {
     }
     fclose(nodes);
     fclose(edges);
-    const program *p = run(state, "anomaly report m.safetensors new.csv new-transfers.csv --quiet "
-                                  "-o new.html");
-    if (p->code) fail_msg("%s", p->err);
+    run_ok(state, "anomaly report m.safetensors new.csv new-transfers.csv --quiet "
+                  "-o new.html");
     char *page = report_text(state, "new.html");
     assert_contains(page, "no labels of both kinds");
     assert_contains(page, "have moved far since training");

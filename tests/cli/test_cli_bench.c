@@ -22,7 +22,6 @@ static void times_images(void **state) {
         assert_true(json_number(tree, "ratios.own_over_training") > 0);
         assert_true(json_number(tree, "training_arena_bytes") > 0);
         assert_true(json_number(tree, "images_per_s") > 0);
-        cJSON_Delete(tree);
     }
 }
 
@@ -38,8 +37,7 @@ static void prints_whole_bytes(void **state) {
 }
 
 static void times_one_item(void **state) {
-    const program *p = run(state, "bench --batch 2 --tokens 5 --patch 6 --only forward" TINY);
-    assert_int_equal(p->code, 0);
+    const program *p = run_ok(state, "bench --batch 2 --tokens 5 --patch 6 --only forward" TINY);
     assert_contains(p->out, "forward images/s ");
     assert_null(strstr(p->out, "training images/s"));
     assert_null(strstr(p->out, "layer norm"));
@@ -47,7 +45,6 @@ static void times_one_item(void **state) {
         run_json(run(state, "bench --json --batch 2 --tokens 5 --patch 6 --only training" TINY));
     assert_true(json_number(tree, "training_images_per_s") > 0);
     assert_null(cJSON_GetObjectItem(tree, "images_per_s")); /* none, not 0 */
-    cJSON_Delete(tree);
     p = run(state, "bench --batch 2 --tokens 5 --patch 6 --only backward" TINY);
     assert_int_equal(p->code, 1);
     assert_contains(p->err,
@@ -57,13 +54,11 @@ static void times_one_item(void **state) {
 /* A forward pass has 1 / beta once for all runs; a training step updates beta. */
 static void prints_calls(void **state) {
     const program *p =
-        run(state, "bench --calls --batch 2 --tokens 5 --patch 6 --only forward" SIZES);
-    assert_int_equal(p->code, 0);
+        run_ok(state, "bench --calls --batch 2 --tokens 5 --patch 6 --only forward" SIZES);
     const char *hoisted = strstr(p->out, "* POINTWISE         [2] <- [2]; (1 / a)\n");
     assert_non_null(hoisted);
     assert_contains(hoisted, "  ATTENTION_FORCE ");
-    p = run(state, "bench --calls --batch 2 --tokens 5 --patch 6" SIZES);
-    assert_int_equal(p->code, 0);
+    p = run_ok(state, "bench --calls --batch 2 --tokens 5 --patch 6" SIZES);
     assert_contains(p->out, "  ATTENTION_REVERSE ");
     assert_contains(p->out, "  POINTWISE         [2] <- [2]; (1 / a)\n");
     assert_null(strstr(p->out, "* POINTWISE"));
@@ -76,9 +71,7 @@ static void times_graphs(void **state) {
     assert_true(json_number(tree, "items.reverse.median_s") > 0);
     assert_true(json_number(tree, "items.forward.median_s") > 0);
     assert_true(json_number(tree, "edges_per_s") > 0);
-    cJSON_Delete(tree);
-    const program *p = run(state, "bench --shape graph-small --nodes 30 --edges 100" TINY);
-    assert_int_equal(p->code, 0);
+    const program *p = run_ok(state, "bench --shape graph-small --nodes 30 --edges 100" TINY);
     assert_string_equal(p->err, "");
     assert_contains(p->out, "edges/s  ");
 }
@@ -93,7 +86,6 @@ static void times_single_items(void **state) {
         assert_true(json_number(tree, median) > 0);
         assert_true(json_number(tree, p99) >= json_number(tree, median));
     }
-    cJSON_Delete(tree);
     assert_error(run(state, "bench --latency --shape amazon"), 2,
                  "--shape has no effect with --latency");
 }
@@ -105,7 +97,6 @@ static void recomputes(void **state) {
     for (int i = 0; i < 2; i++) {
         cJSON *tree = run_json(run(state, line, i ? "--recompute" : ""));
         bytes[i] = json_number(tree, "training_arena_bytes");
-        cJSON_Delete(tree);
     }
     assert_true(bytes[1] < bytes[0] / 2);
 }
@@ -122,7 +113,6 @@ static void times_pictures(void **state) {
         assert_true(json_number(tree, "images_per_second") > 0);
         assert_string_equal(json_at(tree, "pictures_kept")->valuestring, how[i][1]);
         assert_string_equal(json_at(tree, "crops_cut_from")->valuestring, how[i][2]);
-        cJSON_Delete(tree);
     }
     assert_error(run(state, SMALL " --keep-decoded device shapes:16"), 1,
                  "wanted keep_decoded auto, off or host");

@@ -18,9 +18,9 @@ static void converts_csv(void **state) {
     put_text(state, "pay.csv", "payer,payee,kind\nann,bob,card\nbob,cem,cash\nann,ann,card\n");
     put_text(state, "people.csv",
              "who,age,is_fraud,note\nann,30,1,x\nbob,41,0,y\ncem,,,x\ndee,9,0,\n");
-    const program *p = run(state, "data convert pay.csv people.csv out.basin --id who "
-                                  "--relation-column kind --missing mean --self-loops drop --homo");
-    assert_int_equal(p->code, 0);
+    const program *p =
+        run_ok(state, "data convert pay.csv people.csv out.basin --id who "
+                      "--relation-column kind --missing mean --self-loops drop --homo");
     assert_contains(p->out, "nodes      4\nedges      8\nfeatures   3\n");
     cJSON *tree = run_json(run(state, "data info out.basin --json"));
     assert_true(json_number(tree, "nodes") == 4);
@@ -31,9 +31,8 @@ static void converts_csv(void **state) {
     assert_true(json_number(tree, "relations.2.edges") == 4);
     assert_true(json_number(tree, "relations.2.degree.isolated") == 1);
     assert_true(cJSON_IsTrue(json_at(tree, "mapped")));
-    cJSON_Delete(tree);
-    assert_int_equal(run(state, "data convert -q out.basin again.npz")->code, 0);
-    assert_int_equal(run(state, "data convert -q again.npz again.basin")->code, 0);
+    run_ok(state, "data convert -q out.basin again.npz");
+    run_ok(state, "data convert -q again.npz again.basin");
     p = run(state, "data info again.basin --histogram");
     assert_contains(p->out, "nodes     4\nfeatures  3\ndirected  no\nmapped    yes\n");
     assert_contains(p->out, "labels    unknown 1  of 0 2  of 1 1\n");
@@ -73,8 +72,7 @@ static void reports_bad_input(void **state) {
     assert_error(run(state, "data convert e.csv"), 2, "needs IN... OUT");
     assert_false(is_there(state, "x.basin"));
     /* one class alone is worth a word, but not an error here */
-    const program *p = run(state, "data convert e.csv one.csv x.basin");
-    assert_int_equal(p->code, 0);
+    const program *p = run_ok(state, "data convert e.csv one.csv x.basin");
     assert_contains(p->err, "note: one.csv: all labels are 0");
 }
 
@@ -104,11 +102,10 @@ static void reports_a_cut_mat_file(void **state) {
 }
 
 static void makes_fraud(void **state) {
-    const program *p = run(state, "data make fraud --like yelp --scale 0.02 --seed 3 made.basin");
-    assert_int_equal(p->code, 0);
+    const program *p =
+        run_ok(state, "data make fraud --like yelp --scale 0.02 --seed 3 made.basin");
     assert_contains(p->out, "nodes      919\nedges      153880\nfeatures   32\nanomalous  134\n");
-    assert_int_equal(
-        run(state, "data make fraud --like yelp --scale 0.02 --seed 3 twin.basin -q")->code, 0);
+    run_ok(state, "data make fraud --like yelp --scale 0.02 --seed 3 twin.basin -q");
     char line[2 * PATH_TEXT + 20], a[PATH_TEXT], b[PATH_TEXT];
     snprintf(line, sizeof line, "cmp -s %s %s", folder_path(a, state, "made.basin"),
              folder_path(b, state, "twin.basin"));
@@ -121,11 +118,10 @@ static void gets_sets(void **state) {
     put_text(state, "t10k-labels-idx1-ubyte.gz", "not really");
     put_text(state, "train-images-idx3-ubyte.gz", "not really");
     const char *folder = *state;
-    const program *p = run(state, "data get tolokers -o got --mirror file://%s", folder);
-    assert_int_equal(p->code, 0);
+    const program *p = run_ok(state, "data get tolokers -o got --mirror file://%s", folder);
     assert_contains(p->err, "Basin knows no digest of this file");
     assert_true(is_there(state, "got/tolokers.npz") && is_there(state, "got/tolokers.npz.sha256"));
-    assert_int_equal(run(state, "data get -q tolokers -o got --mirror file://%s", folder)->code, 0);
+    run_ok(state, "data get -q tolokers -o got --mirror file://%s", folder);
     assert_error(run(state, "data get -q mnist -o got --mirror file://%s", folder), 1,
                  "wanted 440fcabf73cc");
     assert_false(is_there(state, "got/train-images-idx3-ubyte.gz"));
@@ -156,7 +152,7 @@ static void gets_sets(void **state) {
     snprintf(line, sizeof line, "cd '%s' && zip -q FraudAmazon.zip Amazon.mat", folder);
     if (system("command -v zip unzip >/dev/null") == 0) {
         assert_int_equal(system(line), 0);
-        assert_int_equal(run(state, "data get amazon -o got --mirror file://%s", folder)->code, 0);
+        run_ok(state, "data get amazon -o got --mirror file://%s", folder);
         assert_true(is_there(state, "got/Amazon.mat"));
     }
     assert_error(run(state, "data get tsocial"), 1, "get it with a browser");

@@ -28,8 +28,7 @@ static double distance(const basin_tensor *a, const basin_tensor *b) {
 }
 
 static void agrees(void **state, const char *path, const char *options, double tolerance) {
-    const program *p = run(state, "descend %s --prefix in. -o o.safetensors %s", path, options);
-    if (p->code) fail_msg("%s", p->err);
+    run_ok(state, "descend %s --prefix in. -o o.safetensors %s", path, options);
     basin_bundle *want = bundle_read(state, path), *got = bundle_read(state, "o.safetensors");
     assert_true(distance(basin_bundle_find(got, "x"), basin_bundle_find(want, "out.xT")) <
                 tolerance);
@@ -92,7 +91,6 @@ static void reads_published_weights(void **state) {
     assert_true(fabs(json_number(tree, "trace.3.attention") +
                      json_number(tree, "trace.3.hopfield") - last) < 1e-3);
     assert_true(cJSON_IsNull(json_at(tree, "trace.3.change")));
-    cJSON_Delete(tree);
     write_published(state, true);
     assert_error(run(state, "descend t.npz --weights w.npz"), 1,
                  "w.npz: tensor 'Wq' has nan at element 5");
@@ -101,9 +99,9 @@ static void reads_published_weights(void **state) {
 static void writes_the_trace(void **state) {
     char path[PATH_TEXT];
     static char text[20000];
-    const program *p = run(state, "descend " CASE("block_relu") " --prefix in. --energy-trace t.csv"
-                                                                " --svg t.svg --steps 5");
-    assert_int_equal(p->code, 0);
+    const program *p =
+        run_ok(state, "descend " CASE("block_relu") " --prefix in. --energy-trace t.csv"
+                                                    " --svg t.svg --steps 5");
     assert_contains(p->out, "change of g\n");
     slurp(text, sizeof text, folder_path(path, state, "t.csv"));
     assert_true(strncmp(text, "step,energy,attention,hopfield,change\n0,-337.54", 47) == 0);
@@ -123,7 +121,6 @@ static void stops_and_guards(void **state) {
                                     " --alpha 1 --tolerance 1e-2"));
     assert_true(cJSON_IsTrue(json_at(tree, "converged")));
     assert_true(json_number(tree, "steps") < 100000);
-    cJSON_Delete(tree);
     /* steps so long that they overshoot, unless the guard halves them */
     tree = run_json(
         run(state, "descend " CASE("block_power3") " --prefix in. --json --steps 30"
@@ -134,14 +131,13 @@ static void stops_and_guards(void **state) {
         snprintf(after, sizeof after, "trace.%d.energy", t + 1);
         assert_true(json_number(tree, after) <= json_number(tree, before));
     }
-    cJSON_Delete(tree);
 }
 
 static void repeats_noise(void **state) {
     const char *line = "descend " CASE("block_relu") " --prefix in. --noise 0.3 --seed %d -o o.npz";
     double energy[3];
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(run(state, line, i / 2)->code, 0);
+        run_ok(state, line, i / 2);
         basin_bundle *got = bundle_read(state, "o.npz");
         energy[i] = basin_tensor_at(basin_bundle_find(got, "energy"), 24);
         basin_bundle_free(got);

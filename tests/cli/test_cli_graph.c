@@ -59,8 +59,7 @@ static void what_a_set_has_no_use_for_is_noted(void **state) {
         "weight_classes has no effect: ", "readout has no effect: ", "smoothing has no effect: "};
     for (int task = 0; task < 3; task++) {
         put_set(state, "set.safetensors", (basin_graphs_target)task, true);
-        const program *p = run(state, line);
-        if (p->code) fail_msg("%s", p->err);
+        const program *p = run_ok(state, line);
         assert_contains(p->err, ": trains on the split that it brings");
         for (int i = 0; i < 3; i++) {
             bool noted = strstr(p->err, idle[i]) != NULL;
@@ -76,30 +75,26 @@ static void trains_and_uses(void **state) {
     for (int task = 0; task < 3; task++) {
         put_set(state, "set.safetensors", (basin_graphs_target)task, true);
         const program *p =
-            run(state, "graph train set.safetensors -o m.safetensors --log log.jsonl "
-                       "--epochs 3 " SMALL);
-        if (p->code) fail_msg("%s", p->err);
+            run_ok(state, "graph train set.safetensors -o m.safetensors --log log.jsonl "
+                          "--epochs 3 " SMALL);
         assert_contains(p->out, "graphs            20\nepochs            3\n");
         p = run(state, "graph eval m.safetensors set.safetensors --cache none --json");
-        cJSON *json = cJSON_Parse(p->out);
+        cJSON *json = run_json(p);
         assert_string_equal(cJSON_GetObjectItem(json, "part")->valuestring, "test");
         if (task != BASIN_NODE_CLASSES) assert_int_equal((int)number(json, "graphs"), 5);
         number(json, task == BASIN_GRAPHS_VALUES ? "mae" : "balanced_accuracy");
         assert_int_equal((int)number(json, "trained_on"), 0);
-        cJSON_Delete(json);
         p = run(state, "graph eval m.safetensors set.safetensors --cache none --part all");
         assert_contains(p->out, "20 of these");
         assert_contains(p->out, "this is no score of unseen graphs");
-        p = run(state, "graph predict m.safetensors set.safetensors --cache none --part all");
-        assert_int_equal(p->code, 0);
+        p = run_ok(state, "graph predict m.safetensors set.safetensors --cache none --part all");
         assert_memory_equal(p->out, head[task], strlen(head[task]));
         if (task != BASIN_NODE_CLASSES) assert_int_equal(lines(p->out), GRAPHS + 1);
         char *all = strdup(p->out);
         p = run(state, "graph predict m.safetensors set.safetensors --cache none");
         ends_with(all, p->out);
         free(all);
-        p = run(state, "info m.safetensors");
-        assert_int_equal(p->code, 0);
+        p = run_ok(state, "info m.safetensors");
     }
     assert_error(run(state, "graph eval m.safetensors missing.zip --cache none"), 1, "missing.zip");
     put_set(state, "set.safetensors", BASIN_GRAPHS_CLASSES, false);
@@ -112,17 +107,15 @@ static void explains_and_embeds(void **state) {
     char path[PATH_TEXT];
     basin_bundle *bundle;
     put_set(state, "set.safetensors", BASIN_GRAPHS_CLASSES, false);
-    const program *p = run(state, "graph train set.safetensors -o m.safetensors --epochs 2 " SMALL);
-    if (p->code) fail_msg("%s", p->err);
-    p = run(state, "graph explain m.safetensors set.safetensors --cache none --graph 2 --json "
-                   "--svg why.svg --nodes 100 --edges 100");
-    if (p->code) fail_msg("%s", p->err);
-    cJSON *json = cJSON_Parse(p->out);
+    const program *p =
+        run_ok(state, "graph train set.safetensors -o m.safetensors --epochs 2 " SMALL);
+    p = run_ok(state, "graph explain m.safetensors set.safetensors --cache none --graph 2 --json "
+                      "--svg why.svg --nodes 100 --edges 100");
+    cJSON *json = run_json(p);
     double added = number(json, "nodes_add") + number(json, "edges_add");
     double all = number(json, "output") - number(json, "blank");
     assert_true(fabs(added + number(json, "missed") - all) < 1e-6);
     assert_true(cJSON_GetArraySize(cJSON_GetObjectItem(json, "nodes")) > 2);
-    cJSON_Delete(json);
     assert_int_equal(access(folder_path(path, state, "why.svg"), R_OK), 0);
     p = run(state, "graph explain m.safetensors set.safetensors --cache none --about 1");
     assert_contains(p->out, "class 1 with probability");
@@ -130,9 +123,8 @@ static void explains_and_embeds(void **state) {
                  "wanted a class of the training data");
     assert_error(run(state, "graph explain m.safetensors set.safetensors --graph 999"), 1,
                  "--graph 999");
-    p = run(state, "graph predict m.safetensors set.safetensors --cache none --embeddings e.npz "
-                   "--energies");
-    assert_int_equal(p->code, 0);
+    p = run_ok(state, "graph predict m.safetensors set.safetensors --cache none --embeddings e.npz "
+                      "--energies");
     assert_int_equal(basin_bundle_read(&bundle, folder_path(path, state, "e.npz"), NULL), BASIN_OK);
     assert_int_equal(basin_bundle_find(bundle, "embedding")->shape.dim[0], GRAPHS);
     assert_int_equal(basin_bundle_find(bundle, "energy")->shape.dim[1], 3);
@@ -143,11 +135,10 @@ static void explains_and_embeds(void **state) {
 
 static void cross_validates(void **state) {
     put_set(state, "set.safetensors", BASIN_GRAPHS_CLASSES, false);
-    const program *p = run(
+    const program *p = run_ok(
         state, "graph cv set.safetensors --folds 3 --epochs 2 --members 1 --jobs 2 --json " SMALL
                "--threads 2");
-    if (p->code) fail_msg("%s", p->err);
-    cJSON *json = cJSON_Parse(p->out);
+    cJSON *json = run_json(p);
     assert_true(cJSON_IsTrue(cJSON_GetObjectItem(json, "held_out")));
     cJSON *folds = cJSON_GetObjectItem(json, "folds"), *fold;
     assert_int_equal(cJSON_GetArraySize(folds), 3);
@@ -159,25 +150,21 @@ static void cross_validates(void **state) {
     assert_int_equal((int)tested, GRAPHS);
     assert_true(fabs(sum / 3 - number(json, "test_mean")) < 1e-9);
     double apart = number(json, "test_mean");
-    cJSON_Delete(json);
     /* the same folds, one after the other in this process */
     p = run(state,
             "graph cv set.safetensors --folds 3 --epochs 2 --members 1 --jobs 1 --json " SMALL);
-    json = cJSON_Parse(p->out);
+    json = run_json(p);
     assert_true(number(json, "test_mean") == apart);
-    cJSON_Delete(json);
 }
 
 static void averages_members(void **state) {
     put_set(state, "set.safetensors", BASIN_GRAPHS_VALUES, false);
     const program *p =
-        run(state, "graph cv set.safetensors --folds 2 --fold 2 --epochs 1 --members 2 "
-                   "--json " SMALL);
-    if (p->code) fail_msg("%s", p->err);
-    cJSON *json = cJSON_Parse(p->out);
+        run_ok(state, "graph cv set.safetensors --folds 2 --fold 2 --epochs 1 --members 2 "
+                      "--json " SMALL);
+    cJSON *json = run_json(p);
     assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(json, "folds")), 1);
     assert_string_equal(cJSON_GetObjectItem(json, "score")->valuestring, "mean absolute error");
-    cJSON_Delete(json);
     assert_error(run(state, "graph cv set.safetensors --folds 2 --fold 3 " SMALL), 1,
                  "fold 3 of 2");
 }
@@ -185,20 +172,18 @@ static void averages_members(void **state) {
 /* What was trained on is never called a test. */
 static void labels_the_paper_protocol(void **state) {
     put_set(state, "set.safetensors", BASIN_GRAPHS_CLASSES, false);
-    const program *p = run(
+    const program *p = run_ok(
         state, "graph cv set.safetensors --protocol paper --epochs 1 --members 1 --jobs 1 " SMALL);
-    if (p->code) fail_msg("%s", p->err);
     assert_contains(p->out, "protocol  paper (training graphs)");
     assert_contains(p->out, "TRAINING score");
     assert_null(strstr(p->out, "test score"));
     p = run(
         state,
         "graph cv set.safetensors --protocol paper --epochs 1 --members 1 --jobs 1 --json " SMALL);
-    cJSON *json = cJSON_Parse(p->out);
+    cJSON *json = run_json(p);
     assert_true(cJSON_IsFalse(cJSON_GetObjectItem(json, "held_out")));
     assert_null(cJSON_GetObjectItem(json, "test_mean"));
     number(json, "training_mean");
-    cJSON_Delete(json);
 }
 
 /* Other seeds give other folds; the first repeat is the run without repeats. */
@@ -206,13 +191,11 @@ static void repeats(void **state) {
     put_set(state, "set.safetensors", BASIN_GRAPHS_CLASSES, false);
     static const char once[] = "graph cv set.safetensors --folds 3 --epochs 1 --members 1 ";
     const program *p = run(state, "%s--json " SMALL, once);
-    cJSON *json = cJSON_Parse(p->out);
+    cJSON *json = run_json(p);
     double first = number(json, "test_mean");
     assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(json, "test_interval_95")), 2);
-    cJSON_Delete(json);
-    p = run(state, "%s--repeats 2 --json " SMALL, once);
-    if (p->code) fail_msg("%s", p->err);
-    json = cJSON_Parse(p->out);
+    p = run_ok(state, "%s--repeats 2 --json " SMALL, once);
+    json = run_json(p);
     const cJSON *folds = cJSON_GetObjectItem(json, "folds"), *fold;
     double mean[2] = {0};
     assert_int_equal(cJSON_GetArraySize(folds), 6);
@@ -221,7 +204,6 @@ static void repeats(void **state) {
     assert_true(fabs(mean[0] - first) < 1e-9);
     assert_true(fabs((mean[0] + mean[1]) / 2 - number(json, "test_mean")) < 1e-9);
     assert_true(fabs(fabs(mean[0] - mean[1]) / 2 - number(json, "deviation_of_repeats")) < 1e-9);
-    cJSON_Delete(json);
     p = run(state, "%s--repeats 2 " SMALL, once);
     assert_contains(p->out, "over 2 repeats (deviation of their means)");
     assert_contains(p->out, "the population deviation over 6 folds");
@@ -235,14 +217,11 @@ static void repeats(void **state) {
 /* The noise of one model, called so. */
 static void noisy_evaluations(void **state) {
     put_set(state, "set.safetensors", BASIN_GRAPHS_CLASSES, false);
-    const program *p = run(state, "graph train set.safetensors --epochs 1 --noise 0.5 " SMALL);
-    if (p->code) fail_msg("%s", p->err);
-    p = run(state, "graph eval model.safetensors set.safetensors --noisy 7 --json");
-    if (p->code) fail_msg("%s", p->err);
-    cJSON *json = cJSON_Parse(p->out), *noisy = cJSON_GetObjectItem(json, "noisy");
+    const program *p = run_ok(state, "graph train set.safetensors --epochs 1 --noise 0.5 " SMALL);
+    p = run_ok(state, "graph eval model.safetensors set.safetensors --noisy 7 --json");
+    cJSON *json = run_json(p), *noisy = cJSON_GetObjectItem(json, "noisy");
     assert_true(number(noisy, "evaluations") == 7);
     assert_true(number(noisy, "lowest") <= number(noisy, "mean"));
-    cJSON_Delete(json);
     p = run(state, "graph eval model.safetensors set.safetensors --noisy 3");
     assert_contains(p->out, "the spread of noise in one model");
     run(state, "graph train set.safetensors --epochs 1 --noise 0 " SMALL);
@@ -259,10 +238,9 @@ static void presets(void **state) {
     for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
         const program *p =
             run(state, "graph train --preset %s --alpha 0.75 --print-config", name[i]);
-        cJSON *json = cJSON_Parse(p->out);
+        cJSON *json = run_json(p);
         assert_true(json_number(json, "settings.alpha") == 0.75);
         assert_true(json_number(json, "settings.epochs") >= 0);
-        cJSON_Delete(json);
     }
     assert_error(run(state, "graph train --preset none"), 2, "preset");
     assert_error(run(state, "graph train"), 2, "needs data to train on");
@@ -272,10 +250,9 @@ static void makes_sets(void **state) {
     const program *p =
         run(state, "graph make pattern p.safetensors --train 6 --validation 2 --test 2 "
                    "--json");
-    cJSON *json = cJSON_Parse(p->out);
+    cJSON *json = run_json(p);
     assert_int_equal((int)number(json, "graphs"), 10);
     assert_int_equal((int)number(json, "classes"), 2);
-    cJSON_Delete(json);
     assert_error(run(state, "graph make circle c.safetensors"), 2, "is not pattern, cluster");
     assert_error(run(state, "graph make superpixels s.safetensors"), 2, "--pictures");
     p = run(state, "graph make superpixels s.safetensors --pictures shapes:20:1:16x16x1 --limit 20 "
@@ -299,36 +276,31 @@ static void reports_bad_folders(void **state) {
 static void tells_what_it_does_not_see(void **state) {
     char path[PATH_TEXT];
     tiny_write(state, NULL, NULL);
-    const program *p = run(state, "graph train . -o m.safetensors --epochs 1 " SMALL);
-    if (p->code) fail_msg("%s", p->err);
+    const program *p = run_ok(state, "graph train . -o m.safetensors --epochs 1 " SMALL);
     tiny_write(state, "T_node_labels.txt", "3\n5\n3\n4\n4\n4\n6\n2\n");
     p = run(state, "graph predict m.safetensors . --cache none");
     assert_contains(p->err, "note: nodes with a label beyond those of training");
     assert_contains(p->err, "as unlabelled: 2\n");
     assert_null(strstr(p->err, "edges with"));
     assert_string_equal(run(state, "graph predict m.safetensors . --cache none -q")->err, "");
-    p = run(state, "graph train . --from m.safetensors -o f.safetensors --epochs 1 --dim 16 "
-                   "--heads 2 --head-dim 8 --memories 16 --blocks 1 --hidden 8 --walks 4 "
-                   "--eigenvectors 2 --edge-walks 2 --couplings 1 --cache none --threads 1");
-    if (p->code) fail_msg("%s", p->err);
+    p = run_ok(state, "graph train . --from m.safetensors -o f.safetensors --epochs 1 --dim 16 "
+                      "--heads 2 --head-dim 8 --memories 16 --blocks 1 --hidden 8 --walks 4 "
+                      "--eigenvectors 2 --edge-walks 2 --couplings 1 --cache none --threads 1");
     assert_contains(p->err, "does not know the labels of 2 of the nodes and 0 of the edges");
     const char once[] = "1 2\n2 3\n1 3\n4 5\n5 6\n6 7\n", six[] = "1\n1\n1\n1\n1\n1\n";
     file_put(folder_path(path, state, "T_A.txt"), once, strlen(once));
     file_put(folder_path(path, state, "T_edge_labels.txt"), six, strlen(six));
     file_put(folder_path(path, state, "T_edge_attributes.txt"), six, strlen(six));
-    p = run(state, "graph train . -o n.safetensors --epochs 1 --cache none --threads 1");
-    if (p->code) fail_msg("%s", p->err);
+    p = run_ok(state, "graph train . -o n.safetensors --epochs 1 --cache none --threads 1");
     assert_contains(p->err, "no edge of T has its reverse");
 }
 
 /* New graphs have no labels: they are predicted, and nothing else is done with them. */
 static void predicts_without_labels(void **state) {
     tiny_write(state, NULL, NULL);
-    const program *p = run(state, "graph train . -o m.safetensors --epochs 1 " SMALL);
-    if (p->code) fail_msg("%s", p->err);
+    const program *p = run_ok(state, "graph train . -o m.safetensors --epochs 1 " SMALL);
     tiny_write(state, "T_graph_labels.txt", NULL);
-    p = run(state, "graph predict m.safetensors . --cache none");
-    if (p->code) fail_msg("%s", p->err);
+    p = run_ok(state, "graph predict m.safetensors . --cache none");
     assert_memory_equal(p->out, "graph,class,p_-1,p_7\n", 21);
     assert_int_equal(lines(p->out), 4);
     assert_error(run(state, "graph eval m.safetensors . --cache none"), 1, "no labels");
@@ -339,12 +311,10 @@ static void predicts_without_labels(void **state) {
 /* Too few to set any aside: it is said, and there is no score of validation, which was 0. */
 static void three_graphs(void **state) {
     tiny_write(state, NULL, NULL);
-    const program *p = run(state, "graph cv . --folds 3 --epochs 1 --members 1 --json " SMALL);
-    if (p->code) fail_msg("%s", p->err);
+    const program *p = run_ok(state, "graph cv . --folds 3 --epochs 1 --members 1 --json " SMALL);
     assert_contains(p->out, "\"test_mean\"");
     assert_null(strstr(p->out, "validation"));
-    p = run(state, "graph train . -o m.safetensors --epochs 1 --cache none --threads 1");
-    if (p->code) fail_msg("%s", p->err);
+    p = run_ok(state, "graph train . -o m.safetensors --epochs 1 --cache none --threads 1");
     assert_contains(p->err, "3 graphs are too few to set 0.1 of them aside for validation");
     assert_null(strstr(p->err, "reverse"));
     tiny_write(state, "T_graph_labels.txt", "-1\n7\n8\n");

@@ -31,15 +31,13 @@ static void nothing_is_left_aside(void **state) {
     static const char *const left[] = {"m.safetensors.tmp-1-0", "m.safetensors.checkpoint.tmp-1-0"};
     for (int i = 0; i < 2; i++)
         assert_int_equal(file_put(folder_path(path, state, left[i]), "x", 1), 0);
-    const program *p = run(state, TRAIN "--epochs 1 -o m.safetensors");
-    if (p->code) fail_msg("%s", p->err);
+    run_ok(state, TRAIN "--epochs 1 -o m.safetensors");
     assert_int_equal(folder_count(state), 2);
 }
 
 static void a_finished_run_is_left_alone(void **state) {
-    assert_int_equal(run(state, TRAIN "--epochs 1 -o m.safetensors --resume")->code, 0);
-    const program *p = run(state, TRAIN "--epochs 1 -o m.safetensors --resume");
-    assert_int_equal(p->code, 0);
+    run_ok(state, TRAIN "--epochs 1 -o m.safetensors --resume");
+    const program *p = run_ok(state, TRAIN "--epochs 1 -o m.safetensors --resume");
     assert_contains(p->out, "m.safetensors: already finished; nothing to resume");
 }
 

@@ -37,17 +37,14 @@ static long tensor_at(void **state, const char *name, const char *tensor) {
 }
 
 static void checks_mapped_networks_everywhere(void **state) {
-    assert_int_equal(run(state, "data make fraud --scale 0.01 n.basin -q")->code, 0);
-    assert_int_equal(run(state, "anomaly train n.basin -q -o d.safetensors --members 1 "
-                                "--epochs 4 --threads 1")
-                         ->code,
-                     0);
+    run_ok(state, "data make fraud --scale 0.01 n.basin -q");
+    run_ok(state, "anomaly train n.basin -q -o d.safetensors --members 1 "
+                  "--epochs 4 --threads 1");
     float nan = NAN;
-    assert_int_equal(run(state, "data convert n.basin gap.basin -q")->code, 0);
+    run_ok(state, "data convert n.basin gap.basin -q");
     patch(state, "gap.basin", tensor_at(state, "gap.basin", "x") + 4, &nan, sizeof nan);
     assert_error(run(state, "anomaly score d.safetensors gap.basin"), 1, "feature 1 of node 0");
-    const program *p = run(state, "anomaly score d.safetensors gap.basin --missing mean");
-    assert_int_equal(p->code, 0);
+    const program *p = run_ok(state, "anomaly score d.safetensors gap.basin --missing mean");
     assert_null(strstr(p->out, "nan"));
     patch(state, "n.basin", -4, "\377\377\377\177", 4);
     assert_error(run(state, "anomaly score d.safetensors n.basin"), 1, "leads to node 2147483647");
@@ -107,11 +104,7 @@ static void keeps_notes_out_of_files(void **state) {
             ->code,
         0);
     slurp(text, sizeof text, folder_path(path, state, "log.jsonl"));
-    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
-        cJSON *tree = cJSON_Parse(line);
-        if (!tree) fail_msg("not JSON: %s", line);
-        cJSON_Delete(tree);
-    }
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) json_read(line);
     const program *p = run_after(state, "exec >&-", "version");
     assert_int_equal(p->code, 1);
     for (int i = 0; i < 18; i++) {
@@ -133,8 +126,7 @@ static void shows_no_control_bytes(void **state) {
     char path[PATH_TEXT];
     assert_int_equal(file_put(folder_path(path, state, "e.csv"), "src,dst\na,b\n", 12), 0);
     const program *p =
-        run(state, "data convert e.csv \"$(printf 'a\\033[31mb\\302\\233m.basin')\"");
-    assert_int_equal(p->code, 0);
+        run_ok(state, "data convert e.csv \"$(printf 'a\\033[31mb\\302\\233m.basin')\"");
     assert_contains(p->out, "a?[31mb??m.basin\n");
     assert_null(strchr(p->out, 033));
     p = run(state, "data info \"$(printf 'no\\033such')\"");
@@ -157,12 +149,9 @@ static void escapes_formulas(void **state) {
     }
     assert_int_equal(file_put(folder_path(path, state, "e.csv"), edges, e), 0);
     assert_int_equal(file_put(folder_path(path, state, "n.csv"), nodes, n), 0);
-    assert_int_equal(run(state, "anomaly train e.csv n.csv -q -o f.safetensors --members 1 "
-                                "--epochs 1 --threads 1")
-                         ->code,
-                     0);
-    const program *p = run(state, "anomaly score f.safetensors e.csv n.csv -q");
-    assert_int_equal(p->code, 0);
+    run_ok(state, "anomaly train e.csv n.csv -q -o f.safetensors --members 1 "
+                  "--epochs 1 --threads 1");
+    const program *p = run_ok(state, "anomaly score f.safetensors e.csv n.csv -q");
     for (int i = 0; i < 5; i++) {
         char line[40];
         snprintf(line, sizeof line, "\n%s,", odd[i]);
@@ -180,7 +169,7 @@ static void escapes_formulas(void **state) {
  * behind the cut was read before, the program may also end well. */
 static void names_a_file_that_shrinks(void **state) {
     char path[PATH_TEXT], line[3 * PATH_TEXT];
-    assert_int_equal(run(state, "data make fraud --like tfinance --scale 0.2 s.basin -q")->code, 0);
+    run_ok(state, "data make fraud --like tfinance --scale 0.2 s.basin -q");
     folder_path(path, state, "s.basin");
     snprintf(line, sizeof line,
              "cd '%s'; %s data info s.basin >.out 2>.err & p=$!; while ! grep -q s.basin "

@@ -87,7 +87,6 @@ static void the_last_of_two_counts_and_is_told(void **state) {
                         "basin: note: --flip was given more than once; the last counts: off\n");
     cJSON *tree = run_json(p);
     assert_true(json_number(tree, "settings.epochs") == 4);
-    cJSON_Delete(tree);
     p = run(state, "image train -q --quiet --epochs 3 --epochs 4 --print-config");
     assert_string_equal(p->err, "");
 }

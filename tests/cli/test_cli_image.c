@@ -15,10 +15,8 @@ static void train_complete_and_eval(void **state) {
     assert_true(json_number(json, "validation.test_mse") > 0);
     assert_true(json_number(json, "loss") > 0 && json_number(json, "epochs") == 2);
     assert_true(json_number(json, "items_per_second") > 0 && json_number(json, "memory_bytes") > 0);
-    cJSON_Delete(json);
 
-    p = run(state, "info m.safetensors");
-    assert_int_equal(p->code, 0);
+    p = run_ok(state, "info m.safetensors");
     assert_contains(p->out, "basin.config");
 
     json =
@@ -27,10 +25,8 @@ static void train_complete_and_eval(void **state) {
     assert_true(json_number(json, "pictures") == 16);
     assert_true(json_number(json, "mse") > 0 && json_number(json, "psnr") > 0);
     assert_true(json_number(json, "best.0.mse") <= json_number(json, "worst.0.mse"));
-    cJSON_Delete(json);
 
-    p = run(state, "image complete m.safetensors shapes:3:9:16x16x3 -o out --frames");
-    assert_int_equal(p->code, 0);
+    p = run_ok(state, "image complete m.safetensors shapes:3:9:16x16x3 -o out --frames");
     assert_contains(p->out, "strip.png");
     assert_contains(p->out, "descent.png");
     p = run(state, "image complete m.safetensors shapes:1:9:16x16x3 shapes:1:9:16x16x3 -o out");
@@ -51,17 +47,14 @@ static double eval_mse(void **state, const char *more) {
     double mse = json_number(json, "mse");
     assert_true(json_number(json, "trained_on") == 0);
     assert_true(json_number(json, "mean_mse") > 0.1);
-    cJSON_Delete(json);
     return mse;
 }
 
 /* What changes the descent, or what is hidden, changes the score; what repeats the model does not.
  */
 static void scores_follow_the_descent_asked_for(void **state) {
-    assert_int_equal(run(state, "image train shapes:96:3:16x16x1 " TINY
-                                " --epochs 2 --hold-out 16 --quiet -o m.safetensors")
-                         ->code,
-                     0);
+    run_ok(state, "image train shapes:96:3:16x16x1 " TINY
+                  " --epochs 2 --hold-out 16 --quiet -o m.safetensors");
     double plain = eval_mse(state, "");
     assert_true(eval_mse(state, "--steps 3 --alpha 0.1") == plain);
     assert_true(eval_mse(state, "--steps 9") != plain);
@@ -75,8 +68,7 @@ static void scores_follow_the_descent_asked_for(void **state) {
     const program *p = run(state, "image eval m.safetensors shapes:96:3:16x16x1 --part train");
     assert_contains(p->out, "80 of these 96 pictures were trained on");
     assert_contains(p->out, "of the mean colour");
-    p = run(state, "image complete m.safetensors shapes:4:1:16x16x1 -o pictures -q");
-    assert_int_equal(p->code, 0);
+    p = run_ok(state, "image complete m.safetensors shapes:4:1:16x16x1 -o pictures -q");
     p = run(state, "image eval m.safetensors pictures --part train");
     assert_contains(p->err, "--part train has no effect: these pictures have no halves");
     assert_error(run(state, "image eval m.safetensors shapes:95:3:16x16x1 --hold-out 16"), 1,
@@ -86,13 +78,10 @@ static void scores_follow_the_descent_asked_for(void **state) {
 
 /* A model to begin with brings its settings; pictures that do not suit the channels are noted. */
 static void settings_come_from_the_model_to_begin_with(void **state) {
-    assert_int_equal(
-        run(state, "image train shapes:40:3:16x16x1 " TINY " --epochs 1 --quiet -o m.safetensors")
-            ->code,
-        0);
-    const program *p = run(state, "image train shapes:20:4:24x24x3 --from m.safetensors --size 24 "
-                                  "--epochs 1 --batch 4 -o n.safetensors");
-    assert_int_equal(p->code, 0);
+    run_ok(state, "image train shapes:40:3:16x16x1 " TINY " --epochs 1 --quiet -o m.safetensors");
+    const program *p =
+        run_ok(state, "image train shapes:20:4:24x24x3 --from m.safetensors --size 24 "
+                      "--epochs 1 --batch 4 -o n.safetensors");
     assert_contains(p->err, "settings of m.safetensors, 1 channel, 24 pixels, batch 4");
     assert_contains(p->err, "channels is 1, and the pictures are in colour");
     assert_contains(run(state, "info n.safetensors")->out, "\"from\":\"m.safetensors\"");
@@ -107,7 +96,6 @@ static void presets_are_overridden_by_flags(void **state) {
     assert_true(json_number(json, "settings.dim") == 768);
     assert_true(json_number(json, "settings.batch") == 768);
     assert_true(json_number(json, "settings.rate_first") == 5e-7);
-    cJSON_Delete(json);
 }
 
 /* With pictures the run is rehearsed, and nothing is written. What is printed can be read back. */
@@ -120,12 +108,10 @@ static void the_configuration_says_what_a_run_takes(void **state) {
     assert_true(json_number(json, "estimate.parameters") > 1000);
     assert_true(json_number(json, "estimate.steps") == 18);
     assert_true(json_number(json, "estimate.seconds") > 0);
-    cJSON_Delete(json);
     assert_int_equal(file_put(folder_path(path, state, "c.json"), p->out, strlen(p->out)), 0);
     json = run_json(run(state, "image train --config c.json --print-config"));
     assert_true(json_number(json, "settings.occlude") == 6);
     assert_null(cJSON_GetObjectItemCaseSensitive(json, "estimate"));
-    cJSON_Delete(json);
     assert_int_equal(folder_count(state), 1);
 }
 

@@ -72,16 +72,14 @@ static int scene_close(void **state) {
 
 static void folders_are_completed_whole(void **state) {
     const program *p =
-        run(state, "image complete m.safetensors in --mask '2,3,6,6;12,14,5,4' -o o1");
-    assert_int_equal(p->code, 0);
+        run_ok(state, "image complete m.safetensors in --mask '2,3,6,6;12,14,5,4' -o o1");
     assert_contains(p->err, "skipped: in/broken.jpg: ");
     assert_null(strstr(p->err, "in/broken.jpg: in/broken.jpg"));
     assert_contains(p->err, "2 pictures completed, 1 skipped");
     assert_true(exists(state, "o1/a.completed.png") && exists(state, "o1/a-2.completed.png"));
     p = run(state, "image complete m.safetensors in --mask 2,3,6,6 -o o1");
     assert_contains(p->err, "4 files of these names were in o1 and have been replaced");
-    p = run(state, "image complete m.safetensors shapes:12:5:16x16x3 -o o2 --quiet");
-    assert_int_equal(p->code, 0);
+    p = run_ok(state, "image complete m.safetensors shapes:12:5:16x16x3 -o o2 --quiet");
     assert_true(exists(state, "o2/shapes:12:5:16x16x3-11.completed.png"));
     assert_error(run(state, "image complete m.safetensors in/broken.jpg -o o1"), 1, "broken.jpg");
 }
@@ -89,22 +87,20 @@ static void folders_are_completed_whole(void **state) {
 /* A result that is completed again does not take its own place. */
 static void a_result_is_not_its_own_original(void **state) {
     put_picture(state, "in2.completed.png", 20, 20, 3);
-    const program *p = run(state, "image complete m.safetensors in2.completed.png --mask 2,3,6,6");
-    assert_int_equal(p->code, 0);
+    run_ok(state, "image complete m.safetensors in2.completed.png --mask 2,3,6,6");
     assert_true(exists(state, "in2.completed.completed.png"));
 }
 
 static void masks_are_files_or_folders_of_them(void **state) {
     make_folder(state, "masks");
     put_mask(state, "masks/a.png", 30, 20, 0);
-    const program *p = run(state, "image complete m.safetensors in/a.png --mask masks/a.png -o o3");
-    assert_int_equal(p->code, 0);
+    const program *p =
+        run_ok(state, "image complete m.safetensors in/a.png --mask masks/a.png -o o3");
     assert_null(strstr(p->err, "nearly black"));
     put_mask(state, "smeared.png", 30, 20, 5);
     p = run(state, "image complete m.safetensors in/a.png --mask smeared.png -o o3");
     assert_contains(p->err, "note: 3 pixels of the mask are nearly black, and count as missing");
-    p = run(state, "image complete m.safetensors in --mask masks -o o3");
-    assert_int_equal(p->code, 0);
+    p = run_ok(state, "image complete m.safetensors in --mask masks -o o3");
     assert_contains(p->err, "masks/a-2.png");
     assert_contains(p->err, "1 pictures completed, 2 skipped");
 }
@@ -140,14 +136,12 @@ static void unusable_masks_are_errors(void **state) {
 
 static void the_descent_can_be_changed(void **state) {
     const char *base = "image complete m.safetensors in/a.png --mask 2,3,6,6 -o o5";
-    const program *p = run(state, "%s --until 0.05", base);
-    assert_int_equal(p->code, 0);
+    const program *p = run_ok(state, "%s --until 0.05", base);
     assert_contains(p->err, "a: ");
     assert_contains(p->err, " steps");
     p = run(state, "%s --until 1e-9 --steps 4", base);
     assert_contains(p->err, "a: 4 steps, and tokens still move");
-    p = run(state, "%s --steps 9 --alpha 0.02 --frames", base);
-    assert_int_equal(p->code, 0);
+    p = run_ok(state, "%s --steps 9 --alpha 0.02 --frames", base);
     assert_true(exists(state, "o5/a.step09.png") && !exists(state, "o5/a.step10.png"));
 }
 
@@ -159,18 +153,16 @@ static void a_model_to_begin_with_is_found(void **state) {
     setenv("BASIN_MODELS", path, 1);
     assert_error(run(state, "image complete in/a.png --mask 2,3,6,6 -o o6"), 1,
                  "models/photos.safetensors: not there, though BASIN_MODELS names that folder");
-    const program *p = run(state, "image export m.safetensors models/photos.safetensors "
-                                  "--weights bf16");
-    assert_int_equal(p->code, 0);
+    const program *p = run_ok(state, "image export m.safetensors models/photos.safetensors "
+                                     "--weights bf16");
     p = run(state, "image complete in/a.png --mask 2,3,6,6 -o o6");
     unsetenv("BASIN_MODELS");
     assert_int_equal(p->code, 0);
     assert_true(exists(state, "o6/a.completed.png"));
     assert_true(bytes_of(state, "models/photos.safetensors") * 5 <
                 bytes_of(state, "m.safetensors") * 4);
-    p = run(state,
-            "image complete in/a.png --model models/photos.safetensors --mask 2,3,6,6 -o o6");
-    assert_int_equal(p->code, 0);
+    p = run_ok(state,
+               "image complete in/a.png --model models/photos.safetensors --mask 2,3,6,6 -o o6");
     assert_error(run(state, "image complete m.safetensors"), 2, "needs pictures");
     assert_error(run(state, "image complete m.safetensors in --model m.safetensors"), 2,
                  "give one of them");

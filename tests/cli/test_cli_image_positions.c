@@ -5,11 +5,10 @@
 #include "cli/program.h"
 
 static void train(void **state, const char *name, const char *options) {
-    const program *p = run(state,
-                           "image train shapes:32 -q --dim 16 --heads 2 --head-dim 8 --memories 20 "
-                           "--steps 2 --batch 16 --warmup 0 --epochs 1 --threads 1 -o %s %s",
-                           name, options);
-    if (p->code) fail_msg("%s", p->err);
+    run_ok(state,
+           "image train shapes:32 -q --dim 16 --heads 2 --head-dim 8 --memories 20 "
+           "--steps 2 --batch 16 --warmup 0 --epochs 1 --threads 1 -o %s %s",
+           name, options);
 }
 
 static void draws_and_prints(void **state) {
@@ -18,8 +17,8 @@ static void draws_and_prints(void **state) {
     train(state, "a.safetensors", "");
     train(state, "b.safetensors", "--beta 2 --decay 0.01");
     train(state, "c.safetensors", "--size 24");
-    const program *p = run(state, "image report a.safetensors b.safetensors --positions two.png");
-    if (p->code) fail_msg("%s", p->err);
+    const program *p =
+        run_ok(state, "image report a.safetensors b.safetensors --positions two.png");
     assert_contains(p->out, "1/sqrt(8)");
     assert_contains(p->out, "b.safetensors");
     assert_int_equal(stat(folder_path(path, state, "two.png"), &file), 0);
@@ -28,7 +27,6 @@ static void draws_and_prints(void **state) {
     assert_true(json_number(tree, "models.1.beta") == 2);
     assert_true(json_number(tree, "models.1.decay") == 0.01);
     assert_true(json_number(tree, "models.0.cosine_of_next_patches") < 1);
-    cJSON_Delete(tree);
     assert_error(run(state, "image report a.safetensors c.safetensors --positions x.png"), 1,
                  "wanted models of one size");
     assert_error(run(state, "image report nowhere.safetensors --positions x.png"), 1, "nowhere");

@@ -5,18 +5,16 @@
 #include "task/image/image.h"
 
 static void train(void **state, const char *name, const char *options) {
-    const program *p = run(state,
-                           "image train shapes:64:1:12x12x3 -q --channels 3 --size 12 --dim 16 "
-                           "%s %s --steps 3 --occlude 4 --keep 1 "
-                           "--batch 16 --warmup 0 --epochs 1 --threads 1 --log log.jsonl -o %s %s",
-                           strstr(options, "--no-attention") ? "" : "--heads 2 --head-dim 8",
-                           strstr(options, "--no-hopfield") ? "" : "--memories 120", name, options);
-    if (p->code) fail_msg("%s", p->err);
+    run_ok(state,
+           "image train shapes:64:1:12x12x3 -q --channels 3 --size 12 --dim 16 "
+           "%s %s --steps 3 --occlude 4 --keep 1 "
+           "--batch 16 --warmup 0 --epochs 1 --threads 1 --log log.jsonl -o %s %s",
+           strstr(options, "--no-attention") ? "" : "--heads 2 --head-dim 8",
+           strstr(options, "--no-hopfield") ? "" : "--memories 120", name, options);
 }
 
 static cJSON *report(void **state, const char *arguments, const char *name) {
-    const program *p = run(state, "image report %s -o %s", arguments, name);
-    if (p->code) fail_msg("%s", p->err);
+    run_ok(state, "image report %s -o %s", arguments, name);
     return report_read(state, name);
 }
 
@@ -58,7 +56,6 @@ static void reports_of_all_models(void **state) {
         const cJSON *plots = json_at(report_block(tree, "scores", "plots", 0), "plots");
         assert_string_equal(json_at(plots, "1.title")->valuestring, "Training: masked MSE");
         free(page);
-        cJSON_Delete(tree);
     }
 }
 
@@ -74,15 +71,11 @@ static void documents_are_bare(void **state) {
     assert_null(strstr(page, "<i>"));
     cJSON *inside = report_read(state, "page.html"), *bare = report(state, subjects, "page.json");
     assert_true(cJSON_Compare(inside, bare, true));
-    p = run(state, "image report %s --json >printed.json", subjects);
-    if (p->code) fail_msg("%s", p->err);
+    p = run_ok(state, "image report %s --json >printed.json", subjects);
     cJSON *printed = report_read(state, "printed.json");
     assert_true(cJSON_Compare(printed, bare, true));
     assert_string_equal(json_at(bare, "title")->valuestring, "<i>.safetensors");
     assert_null(report_section(bare, "extremes"));
-    cJSON_Delete(inside);
-    cJSON_Delete(bare);
-    cJSON_Delete(printed);
     free(page);
     assert_error(run(state, "image report m.safetensors shapes:8 --json -o x.html"), 2, "json");
 }
@@ -113,8 +106,6 @@ static void reports_say_what_is(void **state) {
     snprintf(mean, sizeof mean, "mean colour %.4f", json_number(eval, "mean_mse"));
     assert_string_equal(json_at(facts, "0.note")->valuestring, mean);
     assert_float_equal(json_number(facts, "0.value"), json_number(eval, "mse"), 1e-12);
-    cJSON_Delete(eval);
-    cJSON_Delete(tree);
 }
 
 /* The same pictures and masks for both; each model's descent, attention and positions. */
@@ -122,9 +113,9 @@ static void models_are_compared(void **state) {
     train(state, "a.safetensors", "");
     train(state, "b.safetensors", "--no-attention --seed 3");
     train(state, "c.safetensors", "--arch vit");
-    const program *p = run(state, "image report a.safetensors b.safetensors shapes:20:1:12x12x3 "
-                                  "c.safetensors --shown 2 --traced 2 --extremes 1 -o page.html");
-    if (p->code) fail_msg("%s", p->err);
+    const program *p =
+        run_ok(state, "image report a.safetensors b.safetensors shapes:20:1:12x12x3 "
+                      "c.safetensors --shown 2 --traced 2 --extremes 1 -o page.html");
     assert_contains(p->out, "  A  a.safetensors: masked MSE ");
     assert_contains(p->out, "  C  c.safetensors: masked MSE ");
     cJSON *tree = report_read(state, "page.html");
@@ -145,7 +136,6 @@ static void models_are_compared(void **state) {
         if (!strcmp(name, "arch")) assert_string_equal(tone, "strong");
         if (!strcmp(name, "size")) assert_string_equal(tone, "");
     }
-    cJSON_Delete(tree);
     p = run(state, "image report a.safetensors b.safetensors shapes:20:1:12x12x3 --hold-out 5 "
                    "--shown 1 --extremes 0 -o page.html");
     assert_contains(p->err, "b.safetensors has another seed than a.safetensors");
@@ -169,7 +159,6 @@ static void attention_is_limited(void **state) {
     size_t bytes = 3 * 2 * 576 * 576;
     assert_int_equal(strlen(json_at(attention, "pictures.1.share")->valuestring),
                      (bytes + 2) / 3 * 4);
-    cJSON_Delete(tree);
 }
 
 /* A gain below 0 ascends: nothing in the training forbids it, the report says it. */
@@ -193,7 +182,6 @@ static void ascents_are_reported(void **state) {
         report(state, "m.safetensors shapes:8:1:12x12x3 -q --shown 4 --extremes 0", "page.json");
     assert_contains(text_of(tree, "descent", 1), "gamma of the layer norm is -1.3.");
     assert_contains(text_of(tree, "descent", 1), "the energy rose in 12 of 12 steps");
-    cJSON_Delete(tree);
 }
 
 static void what_cannot_be_shown(void **state) {
@@ -215,7 +203,7 @@ static void what_cannot_be_shown(void **state) {
 
 static void models_are_exchanged(void **state) {
     train(state, "m.safetensors", "--cls --self-attention");
-    assert_int_equal(run(state, "image export m.safetensors out.npz")->code, 0);
+    run_ok(state, "image export m.safetensors out.npz");
     const program *p = run(state, "info out.npz");
     assert_contains(p->out, "LNORM_gamma");
     assert_contains(p->out, "[16, 120]"); /* Xi, memories as columns */
@@ -232,7 +220,6 @@ static void models_are_exchanged(void **state) {
     for (int i = 1; i < 3; i++) /* all but the model's name */
         assert_true(
             cJSON_Compare(json_at(tree[0], "sections"), json_at(tree[i], "sections"), true));
-    for (int i = 0; i < 3; i++) cJSON_Delete(tree[i]);
     train(state, "b.safetensors", "--learn-beta --hopfield-kind softmax");
     assert_error(run(state, "image export b.safetensors out.npz"), 1, "'softmax'");
     train(state, "v.safetensors", "--arch vit");

@@ -26,8 +26,7 @@ static void describes(void **state) {
     write_model(state, "m.safetensors");
     write_model(state, "m.npz");
     for (int i = 0; i < 2; i++) {
-        const program *p = run(state, "info %s", i ? "m.npz" : "m.safetensors");
-        assert_int_equal(p->code, 0);
+        const program *p = run_ok(state, "info %s", i ? "m.npz" : "m.safetensors");
         assert_contains(p->out, "\ntensors  3\nnumbers  8\nbytes    56\nconfiguration:\n");
         assert_contains(p->out, "alpha  0.1?[2J?\"\n");
         assert_contains(p->out, "  w       F64   [2, 3]      6\n");
@@ -47,8 +46,7 @@ static void notes_a_negative_gamma(void **state) {
     assert_int_equal(basin_bundle_add(bundle, "gamma", &gamma, NULL), BASIN_OK);
     assert_int_equal(basin_bundle_write(folder_path(path, state, "g.npz"), bundle, NULL), BASIN_OK);
     basin_bundle_free(bundle);
-    const program *p = run(state, "info g.npz");
-    assert_int_equal(p->code, 0);
+    const program *p = run_ok(state, "info g.npz");
     assert_contains(p->err, "gamma of 1 layer norm is negative (least -1.3)");
     write_model(state, "m.npz");
     assert_string_equal(run(state, "info m.npz")->err, "");
@@ -68,7 +66,6 @@ static void describes_as_json(void **state) {
     assert_true(json_number(tree, "files.0.tensors.0.nan") == 1);
     assert_true(json_number(tree, "files.0.tensors.1.max") == 9);
     assert_true(cJSON_IsNull(json_at(tree, "files.0.tensors.2.mean")));
-    cJSON_Delete(tree);
 }
 
 static void reports_bad_files(void **state) {

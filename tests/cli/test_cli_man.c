@@ -107,8 +107,7 @@ static void check_page(void **state, const char *command) {
     slurp(page, sizeof page, folder_path(path, state, name));
     check_sections(page, true);
     check_requests(page);
-    const program *p = run(state, "help --man %s", command);
-    assert_int_equal(p->code, 0);
+    const program *p = run_ok(state, "help --man %s", command);
     assert_string_equal(p->out, page);
     check_options(page, run(state, "%s --help-all", command)->out);
 }
@@ -122,8 +121,7 @@ static void check_listed(void **state, const char *command) {
 
 static void writes_pages(void **state) {
     char page[16384], path[PATH_TEXT];
-    const program *p = run(state, "help --man -o .");
-    assert_int_equal(p->code, 0);
+    const program *p = run_ok(state, "help --man -o .");
     assert_string_equal(p->out, "");
     each_command(state, check_page);
     each_command(state, check_listed);
@@ -144,7 +142,7 @@ static void lint_page(void **state, const char *command) {
 
 static void lints_pages(void **state) {
     if (!has_tool("groff") && !has_tool("mandoc")) skip();
-    assert_int_equal(run(state, "help --man -o .")->code, 0);
+    run_ok(state, "help --man -o .");
     each_command(state, lint_page);
     if (has_tool("groff")) check_silent(state, "groff -man -ww -Tutf8 -z %s", "basin.1");
 }
@@ -193,7 +191,7 @@ static const char offered[] = "complete -o default -F _basin basin\n"
 static void completes_in_bash(void **state) {
     char path[PATH_TEXT], line[1000], text[4000];
     if (!has_tool("bash")) skip();
-    assert_int_equal(run(state, "help --completion bash >basin.bash")->code, 0);
+    run_ok(state, "help --completion bash >basin.bash");
     assert_int_equal(file_put(folder_path(path, state, "try.bash"), harness, strlen(harness)), 0);
     snprintf(line, sizeof line,
              "cd '%s' && ln -sf %s basin && PATH=$PWD:$PATH bash --norc try.bash >offered 2>&1",
@@ -213,15 +211,13 @@ static void knows_all_commands(void **state) {
 }
 
 static void parses_in_zsh(void **state) {
-    const program *p = run(state, "help --completion zsh >_basin");
-    assert_int_equal(p->code, 0);
+    run_ok(state, "help --completion zsh >_basin");
     if (!has_tool("zsh")) skip();
     check_silent(state, "zsh -n %s", "_basin");
 }
 
 static void parses_in_fish(void **state) {
-    const program *p = run(state, "help --completion fish >basin.fish");
-    assert_int_equal(p->code, 0);
+    run_ok(state, "help --completion fish >basin.fish");
     if (!has_tool("fish")) skip();
     check_silent(state, "fish -n %s", "basin.fish");
 }

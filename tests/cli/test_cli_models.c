@@ -41,9 +41,8 @@ static void a_photograph_is_completed(void **state) {
     basin_picture before, after;
     double error = 0, rim = 0;
     assert_in_range(bytes_of(MODEL("photos")), 1, 12 * 1000 * 1000);
-    const program *p = run(state, "image complete %s --mask %d,%d,%d,%d --plain --threads 1 -o o",
-                           HILLS, LEFT, TOP, HOLE, HOLE);
-    assert_int_equal(p->code, 0);
+    run_ok(state, "image complete %s --mask %d,%d,%d,%d --plain --threads 1 -o o", HILLS, LEFT, TOP,
+           HOLE, HOLE);
     open_picture(&before, HILLS);
     open_picture(&after, folder_path(path, state, "o/hills.completed.png"));
     for (int64_t c = 0; c < 3; c++) {
@@ -68,9 +67,8 @@ static void clothes_are_completed(void **state) {
         print_message("skipped: %s is not here (Debian: dataset-fashion-mnist)\n", pictures);
         skip();
     }
-    const program *p = run(state, "image eval %s %s --limit 50 --best 0 --threads 1 --json -q",
-                           MODEL("fashion"), pictures);
-    assert_int_equal(p->code, 0);
+    const program *p = run_ok(state, "image eval %s %s --limit 50 --best 0 --threads 1 --json -q",
+                              MODEL("fashion"), pictures);
     const char *mse = strstr(p->out, "\"mse\":");
     assert_non_null(mse);
     if (atof(mse + 6) > 0.15) fail_msg("%.30s, wanted at most 0.15", mse);

@@ -43,9 +43,7 @@ static void from_a_table_to_reasons(void **state) {
     cJSON *json = run_json(p);
     assert_true(json_number(json, "validation.accuracy") > 80);
     assert_string_equal(json_at(json, "classes.1")->valuestring, tree[1]);
-    cJSON_Delete(json);
-    p = run(state, "node predict m.safetensors trees.csv roots.csv --quiet");
-    assert_int_equal(p->code, 0);
+    p = run_ok(state, "node predict m.safetensors trees.csv roots.csv --quiet");
     assert_contains(p->out, "node,class,p_ash,\"p_birch, silver\",p_cedar\nT0,");
     int right = 0, lines = 0;
     for (const char *c = strchr(p->out, '\n'); c && c[1]; c = strchr(c + 1, '\n'), lines++) {
@@ -62,7 +60,6 @@ static void from_a_table_to_reasons(void **state) {
     const cJSON *item;
     cJSON_ArrayForEach(item, json_at(json, "nodes.0.probability")) sum += item->valuedouble;
     assert_true(fabs(sum - 1) < 1e-5);
-    cJSON_Delete(json);
     p = run(state, "node explain m.safetensors T7 trees.csv roots.csv --quiet");
     assert_contains(p->out, "node         T7\nclass        ");
     assert_contains(p->out, "girth");
@@ -70,7 +67,6 @@ static void from_a_table_to_reasons(void **state) {
             "node explain m.safetensors T7 trees.csv roots.csv --class cedar --json --quiet");
     json = run_json(p);
     assert_string_equal(json_at(json, "class")->valuestring, "cedar");
-    cJSON_Delete(json);
 }
 
 /* Amounts and ids are no classes: whoever names such a column is asked. */
@@ -82,10 +78,9 @@ static void many_classes_are_asked_about(void **state) {
     for (int i = 0; i < NODES; i++)
         fprintf(file, "T%d,%d,%.2f,o%d\n", i, i % 11, 3 + i % 40 * 0.25, i % 60);
     fclose(file);
-    const program *p =
-        run(state, "node train prices.csv roots.csv --label price --epochs 1 --members 1 --hops 0 "
-                   "--smoothing 0 --threads 1 --restart -o price.safetensors");
-    assert_int_equal(p->code, 0);
+    const program *p = run_ok(
+        state, "node train prices.csv roots.csv --label price --epochs 1 --members 1 --hops 0 "
+               "--smoothing 0 --threads 1 --restart -o price.safetensors");
     assert_contains(p->err, "the label has 40 classes, all of them numbers ('3.00' to '12.75'): is "
                             "it a quantity?");
     p = run(state, "node train prices.csv roots.csv --label owner --epochs 1 --members 1 --hops 0 "
@@ -102,10 +97,8 @@ static void a_model_is_measured(void **state) {
     assert_string_equal(json_at(json, "models.2.model")->valuestring, "paper");
     assert_true(json_number(json, "models.0.accuracy.0") > 80);
     assert_int_equal(cJSON_GetArraySize(json_at(json, "confusion")), 3);
-    cJSON_Delete(json);
-    p = run(state, "node train trees.csv roots.csv --label kind --validation 0 " QUICK
-                   " -o v.safetensors");
-    assert_int_equal(p->code, 0);
+    p = run_ok(state, "node train trees.csv roots.csv --label kind --validation 0 " QUICK
+                      " -o v.safetensors");
     p = run(state, "node eval --model v.safetensors trees.csv roots.csv --quiet");
     assert_contains(p->out, "all labelled nodes; percent");
     assert_contains(p->out, "confusion (rows: classes of nodes; columns: predicted):");
@@ -121,11 +114,9 @@ static void a_model_is_measured(void **state) {
 
 /* Classes by other names than the model's. */
 static void unknown_classes_are_told(void **state) {
-    const program *p = run(state, "data convert trees.csv roots.csv trees.npz --label kind "
-                                  "--classes --quiet");
-    assert_int_equal(p->code, 0);
-    p = run(state, "node train trees.csv roots.csv --label kind " QUICK " -o c.safetensors");
-    assert_int_equal(p->code, 0);
+    const program *p = run_ok(state, "data convert trees.csv roots.csv trees.npz --label kind "
+                                     "--classes --quiet");
+    p = run_ok(state, "node train trees.csv roots.csv --label kind " QUICK " -o c.safetensors");
     p = run(state, "node eval --model c.safetensors trees.npz --quiet");
     assert_error(p, 1, "none of 96 labelled nodes has a class of c.safetensors");
 }
@@ -136,7 +127,6 @@ static void edges_may_carry_amounts(void **state) {
                                   "--members 1 --threads 1 --quiet -o p.safetensors --json");
     cJSON *json = run_json(p);
     assert_true(json_number(json, "validation.accuracy") >= 0);
-    cJSON_Delete(json);
     p = run(state, "node predict p.safetensors trees.csv roots.csv --quiet");
     assert_error(p, 1, "no column 'amount' of edges");
 }
@@ -146,9 +136,8 @@ static void mistakes_are_told(void **state) {
     assert_error(p, 1, "no column 'colour' for labels");
     p = run(state, "node train trees.csv roots.csv --drop kind " QUICK);
     assert_error(p, 1, "no labels to split by");
-    p = run(state, "node train trees.csv roots.csv --label kind --quiet --epochs 1 --hops 0 "
-                   "--smoothing 0 -o m2.safetensors");
-    assert_int_equal(p->code, 0);
+    p = run_ok(state, "node train trees.csv roots.csv --label kind --quiet --epochs 1 --hops 0 "
+                      "--smoothing 0 -o m2.safetensors");
     p = run(state, "node explain m2.safetensors T7 trees.csv roots.csv --class oak --quiet");
     assert_error(p, 1, "--class 'oak' is not one of the model's 3");
     p = run(state, "anomaly score m2.safetensors trees.csv roots.csv --quiet");

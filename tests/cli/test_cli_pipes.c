@@ -38,8 +38,7 @@ static void tables_from_standard_input_are_those_of_files(void **state) {
                            "a.basin");
     must_run(state,
              "gzip -c accounts.csv | " BASIN_PROGRAM " data convert - transfers.csv b.basin");
-    const program *p = run(state, "data info b.basin");
-    assert_int_equal(p->code, 0);
+    const program *p = run_ok(state, "data info b.basin");
     assert_contains(p->out, "nodes     300\nfeatures  2\n");
     assert_error(run(state, "data info - - <transfers.csv"), 1,
                  "-: standard input is given 2 times, wanted once");

@@ -158,7 +158,7 @@ static void is_plain_or_silent_elsewhere(void **state) {
 /* The program itself, on a terminal of 60 columns. */
 static void shows_a_run(void **state) {
     static char text[65536];
-    assert_int_equal(run(state, "data make fraud --scale 0.02 -q small.basin")->code, 0);
+    run_ok(state, "data make fraud --scale 0.02 -q small.basin");
     terminal t = terminal_open(60);
     int keep = open(t.name, O_RDWR | O_NOCTTY);
     pid_t child = fork();

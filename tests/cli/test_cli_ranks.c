@@ -4,8 +4,7 @@
 /* As one process with as many shards, and as 2 ranks; the log as well, but for times. */
 static void same_bits(void **state, const char *command) {
     char line[2000];
-    const program *p = run(state, "%s --shards 8 -o one.safetensors --log one.log", command);
-    if (p->code) fail_msg("%s", p->err);
+    const program *p = run_ok(state, "%s --shards 8 -o one.safetensors --log one.log", command);
     snprintf(line, sizeof line, "%s -o two.safetensors --log two.log", command);
     p = run_ranks(state, 2, line);
     if (p->code) fail_msg("%s", p->err);
@@ -29,8 +28,8 @@ static void texts_have_the_same_bits(void **state) { same_bits(state, TEXTS(2));
 static void moments_are_divided(void **state) {
     const char *more = "--shards 8 --keep-checkpoint --resume --quiet";
     for (int epochs = 1; epochs <= 2; epochs++) {
-        const program *p = run(state, IMAGES(1) "--epochs %d %s -o one.safetensors", epochs, more);
-        if (p->code) fail_msg("%s", p->err);
+        const program *p =
+            run_ok(state, IMAGES(1) "--epochs %d %s -o one.safetensors", epochs, more);
         p = epochs == 1
                 ? run_mpi(state, "-n 3 $PROGRAM " IMAGES(1) "%s --divide -o two.safetensors", more)
                 : run_mpi(state,
@@ -74,8 +73,7 @@ static void folds_are_dealt(void **state) {
     char alone[4000];
     static const char line[] = "graph cv set.safetensors --folds 3 --epochs 2 --dim 16 --heads 2 "
                                "--head-dim 8 --memories 16 --blocks 1 --cache none --quiet";
-    const program *p = run(state, "%s", line);
-    if (p->code) fail_msg("%s", p->err);
+    const program *p = run_ok(state, "%s", line);
     snprintf(alone, sizeof alone, "%.3999s", p->out);
     p = run_ranks(state, 2, line);
     if (p->code) fail_msg("%s", p->err);

@@ -65,8 +65,7 @@ static void every_rank_is_missed(void **state) {
  * run again. */
 static void schedulers_are_obeyed(void **state) {
     static const char *const signals[] = {"TERM", "USR1"};
-    const program *p = run(state, IMAGES(60) "--shards 8 -o whole.safetensors");
-    if (p->code) fail_msg("%s", p->err);
+    const program *p = run_ok(state, IMAGES(60) "--shards 8 -o whole.safetensors");
     for (int i = 0; i < 2; i++) {
         char words[600];
         snprintf(words, sizeof words, IMAGES(60) "-o m.safetensors --resume --log %d.log", i);
@@ -102,8 +101,7 @@ static void a_full_disk_ends_all(void **state) {
 
 /* Stopped for longer than it takes to notice a loss. */
 static void a_slow_rank_is_waited_for(void **state) {
-    const program *p = run(state, IMAGES(20) "--shards 8 -o whole.safetensors");
-    if (p->code) fail_msg("%s", p->err);
+    const program *p = run_ok(state, IMAGES(20) "--shards 8 -o whole.safetensors");
     p = run_mpi(state, "-n 1 $PROGRAM " IMAGES(20) "-o m.safetensors : -n 1 sh -c '(sleep 1; kill "
                                                    "-STOP $$; sleep 15; kill -CONT $$) & exec "
                                                    "$PROGRAM " IMAGES(20) "-o m.safetensors'");

@@ -66,12 +66,9 @@ static int make_model(void **state) {
     if (folder_new(state)) return -1;
     write_accounts(state, "day1.csv", "iabcdf", usual);
     write_transfers(state, "pay1.csv", "from_account,to_account,channel", false, 2);
-    const program *p =
-        run(state, "anomaly train day1.csv pay1.csv --relation-column channel "
-                   "--directed --missing mean --relations max " QUICK " -o m.safetensors");
-    if (p->code) fail_msg("%s", p->err);
-    p = run(state, "anomaly score m.safetensors day1.csv pay1.csv -q -o first.csv");
-    if (p->code) fail_msg("%s", p->err);
+    run_ok(state, "anomaly train day1.csv pay1.csv --relation-column channel "
+                  "--directed --missing mean --relations max " QUICK " -o m.safetensors");
+    run_ok(state, "anomaly score m.safetensors day1.csv pay1.csv -q -o first.csv");
     return 0;
 }
 
@@ -87,25 +84,22 @@ static void assert_same_bytes(void **state, const char *file) {
 static void another_order_gives_the_same_bytes(void **state) {
     write_accounts(state, "day2.csv", "xfdcbai", usual);
     write_transfers(state, "pay2.csv", "channel;to_account;amount;from_account", true, 2);
-    const program *p = run(state, "anomaly score m.safetensors day2.csv pay2.csv -o second.csv");
-    assert_int_equal(p->code, 0);
+    const program *p = run_ok(state, "anomaly score m.safetensors day2.csv pay2.csv -o second.csv");
     assert_contains(p->err, "columns not used, since training did not have them: mood");
     assert_contains(p->err, "text, one feature a value: country (3)");
     assert_same_bytes(state, "second.csv");
     /* by way of a file that was converted without knowing the model */
-    p = run(state, "data convert day2.csv pay2.csv two.basin --relation-column channel --directed "
-                   "--missing mean -q");
-    assert_int_equal(p->code, 0);
-    p = run(state, "anomaly score m.safetensors two.basin -o third.csv -q");
-    assert_int_equal(p->code, 0);
+    p = run_ok(state,
+               "data convert day2.csv pay2.csv two.basin --relation-column channel --directed "
+               "--missing mean -q");
+    p = run_ok(state, "anomaly score m.safetensors two.basin -o third.csv -q");
     assert_same_bytes(state, "third.csv");
 }
 
 static void what_is_new_or_absent_is_said(void **state) {
     write_accounts(state, "day3.csv", "iabcdf", strange);
     write_transfers(state, "pay3.csv", "from_account,to_account,channel", false, 1);
-    const program *p = run(state, "anomaly score m.safetensors day3.csv pay3.csv");
-    assert_int_equal(p->code, 0);
+    const program *p = run_ok(state, "anomaly score m.safetensors day3.csv pay3.csv");
     assert_contains(p->err, "values that training did not know ('PT'), taken as other");
     assert_contains(p->err, "relations without an edge: card");
     write_accounts(state, "day4.csv", "iacdf", usual);
@@ -114,9 +108,8 @@ static void what_is_new_or_absent_is_said(void **state) {
     write_transfers(state, "pay4.csv", "from_account,to_account,kanal", false, 2);
     assert_error(run(state, "anomaly score m.safetensors day1.csv pay4.csv"), 1,
                  "no column 'channel' for relations");
-    p = run(state, "data convert day1.csv pay1.csv both.basin --relation-column channel -q "
-                   "--missing mean");
-    assert_int_equal(p->code, 0);
+    p = run_ok(state, "data convert day1.csv pay1.csv both.basin --relation-column channel -q "
+                      "--missing mean");
     assert_error(run(state, "anomaly score m.safetensors both.basin"), 1,
                  "both.basin: its edges go both ways; the detector was trained on a graph whose "
                  "edges have a direction");
@@ -131,8 +124,7 @@ static void options_go_before_the_model(void **state) {
     fclose(file);
     assert_error(run(state, "anomaly score m.safetensors day1.csv far.csv"), 1,
                  "far.csv: line 3: node 'elsewhere' is in no file of nodes");
-    const program *p = run(state, "anomaly score m.safetensors day1.csv far.csv --unknown skip");
-    assert_int_equal(p->code, 0);
+    const program *p = run_ok(state, "anomaly score m.safetensors day1.csv far.csv --unknown skip");
     assert_contains(p->err, "note: far.csv: edges: 1 left out: an end is in no file of nodes "
                             "('elsewhere')");
 }
@@ -148,11 +140,10 @@ static void options_name_what_is_there(void **state) {
                  "two.basin: is no CSV, wanted no option drop");
     assert_error(run(state, "data info two.basin --self-loops add"), 1,
                  "two.basin: its edges stay as they were written, wanted no option self_loops");
-    assert_int_equal(run(state, "data convert day1.csv pay1.csv one.basin -q --missing mean")->code,
-                     0);
+    run_ok(state, "data convert day1.csv pay1.csv one.basin -q --missing mean");
     assert_error(run(state, "anomaly train one.basin --directed -o n"), 1,
                  "one.basin: its edges stay as they were written, wanted no option directed");
-    assert_int_equal(run(state, "data info two.basin --directed")->code, 0); /* as it is */
+    run_ok(state, "data info two.basin --directed"); /* as it is */
 }
 
 /* Thirds train, validate and test; or half trains and half tests. */
@@ -169,15 +160,13 @@ static void write_split(void **state, const char *name, int parts) {
 
 static void the_split_of_the_file_is_used_or_not_and_said(void **state) {
     write_split(state, "split.csv", 3);
-    const program *p = run(state, TRAIN "split.csv");
-    if (p->code) fail_msg("%s", p->err);
+    const program *p = run_ok(state, TRAIN "split.csv");
     assert_contains(p->err, "trains on the split that it brings");
     assert_contains(p->out, "\ntest  ");
     p = run(state, TRAIN "split.csv --validation 0.1");
     assert_contains(p->err, "the split that it brings is not used");
     write_split(state, "split.csv", 2);
-    p = run(state, TRAIN "split.csv");
-    if (p->code) fail_msg("%s", p->err);
+    p = run_ok(state, TRAIN "split.csv");
     assert_contains(p->err, "no nodes for validation: the last epoch is kept and the threshold");
 }
 
@@ -185,14 +174,12 @@ static void what_cannot_be_kept_is_said(void **state) {
     assert_error(run(state, "anomaly score m.safetensors two.basin --memory 0.0001 -q"), 1,
                  "two.basin: scoring takes");
     write_split(state, "split.csv", 3);
-    const program *p = run(state, "anomaly eval day1.csv pay1.csv split.csv --missing mean "
-                                  "--no-baselines --runs 2 --ratio 0.5 " LOUD);
-    if (p->code) fail_msg("%s", p->err);
+    const program *p = run_ok(state, "anomaly eval day1.csv pay1.csv split.csv --missing mean "
+                                     "--no-baselines --runs 2 --ratio 0.5 " LOUD);
     assert_contains(p->err, "the file has 1 split: 2 runs on it with different seeds");
     assert_contains(p->err, "--ratio has no effect: the file brings splits; --split ratio draws");
-    p = run(state, "anomaly eval day1.csv pay1.csv --missing mean --no-baselines --runs 1 "
-                   "--split-time opened --ratio 0.5 " LOUD);
-    if (p->code) fail_msg("%s", p->err);
+    p = run_ok(state, "anomaly eval day1.csv pay1.csv --missing mean --no-baselines --runs 1 "
+                      "--split-time opened --ratio 0.5 " LOUD);
     assert_null(strstr(p->err, "--ratio has no effect"));
 }
 
@@ -222,11 +209,9 @@ static void a_new_account_is_scored_in_the_graph_that_is_there(void **state) {
     cut_table(state, "new.csv", "day1.csv", first, true);
     cut_table(state, "newpay.csv", "pay1.csv", first, true);
     /* gaps are left to the model, which fills them with the means of its training */
-    const program *p = run(state, "data convert old.csv oldpay.csv old.basin -q --directed "
-                                  "--keep-gaps --relation-column channel");
-    if (p->code) fail_msg("%s", p->err);
-    p = run(state, "anomaly score m.safetensors --base old.basin --new new.csv newpay.csv");
-    if (p->code) fail_msg("%s", p->err);
+    const program *p = run_ok(state, "data convert old.csv oldpay.csv old.basin -q --directed "
+                                     "--keep-gaps --relation-column channel");
+    p = run_ok(state, "anomaly score m.safetensors --base old.basin --new new.csv newpay.csv");
     assert_contains(p->err, ": 3 nodes and ");
     assert_contains(p->err, " edges added to the 197 nodes of old.basin");
     slurp(all, sizeof all, folder_path(path, state, "first.csv"));

@@ -17,8 +17,7 @@ static void write_text(void **state, const char *name, int verses) {
 
 static void trains_scores_and_writes(void **state) {
     write_text(state, "t.txt", 12);
-    const program *p = run(state, "text train t.txt %s -o m.safetensors", TINY);
-    if (p->code) fail_msg("%s", p->err);
+    const program *p = run_ok(state, "text train t.txt %s -o m.safetensors", TINY);
     assert_contains(p->out, "m.safetensors\n");
     assert_contains(p->out, "bytes             518\n"); /* a tenth was held out */
     assert_contains(p->out, "validation        validation loss ");
@@ -29,12 +28,10 @@ static void trains_scores_and_writes(void **state) {
     double loss = json_at(tree, "loss")->valuedouble;
     assert_true(fabs(exp(loss) - json_at(tree, "perplexity")->valuedouble) < 1e-9);
     assert_int_equal(cJSON_GetArraySize(json_at(tree, "position_loss")), 12);
-    cJSON_Delete(tree);
     p = run(state, "text eval m.safetensors t.txt --part all");
     assert_contains(p->out, "it was trained on: this is no test");
     assert_contains(p->out, "loss by the place in a window of 12 tokens");
-    p = run(state, "text generate m.safetensors -p 'the ' --tokens 30 --seed 3");
-    assert_int_equal(p->code, 0);
+    p = run_ok(state, "text generate m.safetensors -p 'the ' --tokens 30 --seed 3");
     assert_int_equal(strlen(p->out), 4 + 30 + 1);
     assert_true(!strncmp(p->out, "the ", 4));
     assert_contains(p->err, "30 tokens, ");
@@ -45,7 +42,6 @@ static void trains_scores_and_writes(void **state) {
     assert_string_equal(json_at(tree, "text")->valuestring, text);
     assert_int_equal(cJSON_GetArraySize(json_at(tree, "tokens")), 34);
     assert_int_equal(cJSON_GetArraySize(json_at(tree, "tokens.33.energy")), 3);
-    cJSON_Delete(tree);
 }
 
 static void says_how_long_it_trained(void **state) {
@@ -65,19 +61,16 @@ static void says_how_long_it_trained(void **state) {
 static void shows_energies(void **state) {
     char path[PATH_TEXT];
     write_text(state, "t.txt", 12);
-    assert_int_equal(run(state, "text train t.txt %s -o m.safetensors -q", TINY)->code, 0);
-    const program *p = run(state, "text generate m.safetensors -p 'cat;' --tokens 0 --energies "
-                                  "--svg e.svg");
-    assert_int_equal(p->code, 0);
+    run_ok(state, "text train t.txt %s -o m.safetensors -q", TINY);
+    const program *p = run_ok(state, "text generate m.safetensors -p 'cat;' --tokens 0 --energies "
+                                     "--svg e.svg");
     assert_contains(p->out, "energy: start");
     assert_contains(p->out, "     2 . 't'");
     FILE *file = fopen(folder_path(path, state, "e.svg"), "rb");
     assert_non_null(file);
     fclose(file);
-    assert_int_equal(run(state, "text train t.txt %s --arch gpt -o g.safetensors -q", TINY)->code,
-                     0);
-    p = run(state, "text generate g.safetensors -p cat --tokens 2 --energies");
-    assert_int_equal(p->code, 0);
+    run_ok(state, "text train t.txt %s --arch gpt -o g.safetensors -q", TINY);
+    p = run_ok(state, "text generate g.safetensors -p cat --tokens 2 --energies");
     assert_contains(p->err, "a GPT has no energy");
     assert_error(run(state, "text generate g.safetensors -p cat --svg e.svg -q"), 1,
                  "arch is 'gpt'");
@@ -88,24 +81,20 @@ static void prints_what_it_would_do(void **state) {
     cJSON *tree = run_json(run(state, "text train --preset rival-gpt --print-config"));
     assert_string_equal(json_at(tree, "settings.arch")->valuestring, "gpt");
     assert_int_equal(json_at(tree, "settings.hidden")->valueint, 1344);
-    cJSON_Delete(tree);
     tree = run_json(run(state, "text train t.txt %s --print-config", TINY));
     assert_int_equal(json_at(tree, "estimate.steps")->valueint, 10);
     assert_true(json_at(tree, "estimate.parameters")->valueint > 1000);
-    cJSON_Delete(tree);
 }
 
 /* A model is trained on, with its own settings and tokens. */
 static void goes_on_from_a_model(void **state) {
     write_text(state, "t.txt", 12);
-    assert_int_equal(
-        run(state, "text train t.txt %s --tokens bytes -o m.safetensors -q", TINY)->code, 0);
+    run_ok(state, "text train t.txt %s --tokens bytes -o m.safetensors -q", TINY);
     const program *p =
         run(state, "text train t.txt --from m.safetensors --epochs 1 -o n.safetensors "
                    "--json -q");
     cJSON *tree = run_json(p);
     assert_int_equal(json_at(tree, "steps")->valueint, 5);
-    cJSON_Delete(tree);
     assert_error(run(state, "text train t.txt --from m.safetensors --dim 8 -o o.safetensors -q"), 1,
                  "m.safetensors: ");
 }
@@ -124,15 +113,12 @@ static void token_ids(void **state) {
     fwrite(header, 1, 128, file);
     for (int i = 0; i < 600; i++) fwrite((unsigned char[]){(unsigned char)(i % 7), 1}, 1, 2, file);
     fclose(file);
-    const program *p = run(state, "text train ids.npy %s -o m.safetensors", TINY);
-    if (p->code) fail_msg("%s", p->err);
+    const program *p = run_ok(state, "text train ids.npy %s -o m.safetensors", TINY);
     assert_contains(p->out, "tokens            540\n");
     assert_null(strstr(p->out, "byte"));
-    p = run(state, "text eval m.safetensors ids.npy");
-    assert_int_equal(p->code, 0);
+    p = run_ok(state, "text eval m.safetensors ids.npy");
     assert_contains(p->out, "per token\n");
-    p = run(state, "text generate m.safetensors -p '257 258' --tokens 3 -q");
-    assert_int_equal(p->code, 0);
+    p = run_ok(state, "text generate m.safetensors -p '257 258' --tokens 3 -q");
     assert_true(!strncmp(p->out, "257 258 ", 8));
     int first, second, third;
     assert_int_equal(sscanf(p->out + 8, "%d %d %d", &first, &second, &third), 3);
@@ -146,7 +132,7 @@ static void token_ids(void **state) {
 static void texts_beyond_memory(void **state) {
     char line[2 * PATH_TEXT];
     write_text(state, "t.txt", 12);
-    assert_int_equal(run(state, "text train t.txt %s -o m.safetensors -q", TINY)->code, 0);
+    run_ok(state, "text train t.txt %s -o m.safetensors -q", TINY);
     snprintf(line, sizeof line,
              "cd '%s' && truncate -s 1T sparse.txt && truncate -s 300M zeros && gzip zeros",
              (const char *)*state);
@@ -160,7 +146,7 @@ static void texts_beyond_memory(void **state) {
 static void wrong_usage(void **state) {
     write_text(state, "t.txt", 12);
     write_text(state, "short.txt", 1);
-    assert_int_equal(run(state, "text train t.txt %s -o m.safetensors -q", TINY)->code, 0);
+    run_ok(state, "text train t.txt %s -o m.safetensors -q", TINY);
     assert_int_equal(run(state, "text train")->code, 2);
     assert_int_equal(run(state, "text train t.txt --preset huge")->code, 2);
     assert_error(run(state, "text train none.txt -q"), 1, "none.txt");

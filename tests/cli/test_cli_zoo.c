@@ -34,7 +34,6 @@ static void verdicts_are_measured(void **state) {
     assert_true(json_at(model_of(tree, "hyperset"), "mean_cosine")->valuedouble < 0.9);
     assert_string_equal(json_at(model_of(tree, "akorn"), "descends")->valuestring,
                         "for small steps");
-    cJSON_Delete(tree);
     const program *p = run(state, "zoo list --seeds 1 --steps 2");
     assert_contains(p->out, "Krotov and Hopfield 2016");
     assert_contains(p->out, "1 draws of weights and tokens, 2 steps each");
@@ -57,20 +56,17 @@ static void energies_are_the_oracles(void **state) {
             double wanted = basin_tensor_at(want, t);
             assert_true(fabs(energy - wanted) < 1e-9 * (1 + fabs(wanted)));
         }
-        cJSON_Delete(tree);
         basin_bundle_free(golden);
     }
 }
 
 static void shows_and_draws(void **state) {
-    const program *p = run(state, "zoo show hyperset");
-    assert_int_equal(p->code, 0);
+    const program *p = run_ok(state, "zoo show hyperset");
     assert_contains(p->out, "straight through the norms");
     assert_contains(p->out, "src/energy/zoo_attention.c");
-    assert_int_equal(run(state, "zoo descend hyperset %s", CASE("hyperset"))->code, 0);
-    assert_int_equal(run(state, "zoo descend drdam %s", CASE("drdam_cos"))->code, 0);
-    p = run(state, "zoo descend hopfield --svg e.svg --seeds 2");
-    assert_int_equal(p->code, 0);
+    run_ok(state, "zoo descend hyperset %s", CASE("hyperset"));
+    run_ok(state, "zoo descend drdam %s", CASE("drdam_cos"));
+    p = run_ok(state, "zoo descend hopfield --svg e.svg --seeds 2");
     assert_contains(p->out, "descends always");
     char path[PATH_TEXT];
     FILE *file = fopen(folder_path(path, state, "e.svg"), "rb");
