@@ -96,7 +96,7 @@ static basin_status time_feed(basin_bench_pictures_result *r, const basin_bench_
     double rate[BASIN_BENCH_PICTURES_ROUNDS];
     rig g;
     basin_status status = rig_new(&g, o, error);
-    int64_t first = status || strcmp(basin_image_input_keep(g.input), "off") == 0 ? 0 : 1;
+    int64_t first = status || !strcmp(basin_image_input_state(g.input).keep_decoded, "off") ? 0 : 1;
     if (!status && first) status = rig_epoch(&g, 0, error);
     for (int64_t i = 0; i < o->rounds && !status; i++) {
         double start = basin_clock();
@@ -107,10 +107,11 @@ static basin_status time_feed(basin_bench_pictures_result *r, const basin_bench_
     if (!status) {
         qsort(rate, (size_t)o->rounds, sizeof *rate, compare);
         r->rate = rate[o->rounds / 2];
-        r->unreadable = basin_image_input_unreadable(g.input);
-        r->keep_decoded = basin_image_input_keep(g.input);
-        r->cut_from = basin_image_input_cut(g.input);
-        r->kept = basin_image_input_bytes(g.input);
+        basin_image_feeding state = basin_image_input_state(g.input);
+        r->unreadable = state.unreadable;
+        r->keep_decoded = state.keep_decoded;
+        r->cut_from = state.cut_from;
+        r->kept = state.kept;
     }
     rig_free(&g);
     return status;

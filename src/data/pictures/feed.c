@@ -342,7 +342,6 @@ void basin_feed_seek(basin_feed *feed, int64_t step) {
 }
 
 int64_t basin_feed_steps(const basin_feed *feed) { return feed->steps; }
-int64_t basin_feed_items(const basin_feed *feed) { return feed->items; }
 double basin_feed_waited(const basin_feed *feed) { return feed->waited; }
 size_t basin_feed_kept(const basin_feed *feed) { return atomic_load(&feed->kept_bytes); }
 

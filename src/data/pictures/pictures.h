@@ -74,7 +74,6 @@ basin_status basin_feed_next(basin_feed_batch *batch, basin_feed *feed, basin_er
 void basin_feed_seek(basin_feed *feed, int64_t step);
 
 int64_t basin_feed_steps(const basin_feed *feed); /* batches an epoch */
-int64_t basin_feed_items(const basin_feed *feed);
 int64_t basin_feed_unreadable(const basin_feed *feed); /* found so far */
 /* Seconds that basin_feed_next has waited: near 0 where the workers keep up. */
 double basin_feed_waited(const basin_feed *feed);

@@ -257,11 +257,7 @@ basin_status basin_image_input_write(basin_image_input *input, basin_plan *plan,
                                      int64_t step, int64_t at, basin_error *error);
 
 /* What "auto" came to, and what it takes. */
-const char *basin_image_input_keep(const basin_image_input *input); /* off, host, device */
-const char *basin_image_input_cut(const basin_image_input *input);  /* files, whole, reduced */
-size_t basin_image_input_bytes(const basin_image_input *input);
-int64_t basin_image_input_unreadable(const basin_image_input *input);
-double basin_image_input_waited(const basin_image_input *input); /* seconds without a picture */
+basin_image_feeding basin_image_input_state(const basin_image_input *input);
 
 /* ---- What a step of training reads: pictures and their masks, those that this rank computes. A
  * batch is cut into shards of equal size ---- */

@@ -288,7 +288,7 @@ static basin_status decide(basin_image_input *input, basin_error *error) {
     BASIN_TRY(find(&cut, "cut_from", c->cut_from, cut_names, error));
     if (where == DEVICE && !on_device(input))
         return basin_fail(error, BASIN_UNSUPPORTED,
-                          "backend %s has out of memory of its own to keep pictures in; wanted "
+                          "backend %s has no memory of its own to keep pictures in; wanted "
                           "keep_decoded auto, off or host",
                           basin_backend_name(c->backend));
     /* One pass over the pictures gains nothing by keeping them. */
@@ -412,22 +412,17 @@ basin_status basin_image_input_write(basin_image_input *input, basin_plan *plan,
     return basin_plan_write(plan, patches, &tensor, error);
 }
 
-const char *basin_image_input_keep(const basin_image_input *input) {
-    return keep_names[input->keep];
-}
-
-const char *basin_image_input_cut(const basin_image_input *input) { return cut_names[input->cut]; }
-
-size_t basin_image_input_bytes(const basin_image_input *input) {
-    if (input->album) return basin_album_bytes(input->album);
-    return input->feed ? basin_feed_kept(input->feed) : 0;
-}
-
-int64_t basin_image_input_unreadable(const basin_image_input *input) {
-    if (input->album) return basin_album_unreadable(input->album);
-    return input->feed ? basin_feed_unreadable(input->feed) : 0;
-}
-
-double basin_image_input_waited(const basin_image_input *input) {
-    return input->feed ? basin_feed_waited(input->feed) : 0;
+basin_image_feeding basin_image_input_state(const basin_image_input *input) {
+    basin_image_feeding state = {.pictures = input->config.set->items,
+                                 .keep_decoded = keep_names[input->keep],
+                                 .cut_from = cut_names[input->cut]};
+    if (input->album) {
+        state.kept = basin_album_bytes(input->album);
+        state.unreadable = basin_album_unreadable(input->album);
+    } else if (input->feed) {
+        state.kept = basin_feed_kept(input->feed);
+        state.unreadable = basin_feed_unreadable(input->feed);
+        state.waited = basin_feed_waited(input->feed);
+    }
+    return state;
 }

@@ -166,7 +166,8 @@ static basin_status make_inputs(job *j, basin_error *error) {
     bool first = basin_ranks_rank(ranks) == 0;
     basin_status status = choose_cut(&chosen, j, error);
     if (!status && first) status = make_input(j, chosen, error);
-    if (!status && first) snprintf(cut, sizeof cut, "%s", basin_image_input_cut(j->batch.input));
+    if (!status && first)
+        snprintf(cut, sizeof cut, "%s", basin_image_input_state(j->batch.input).cut_from);
     status = basin_ranks_agree(ranks, status, error);
     if (!status) status = basin_ranks_broadcast(ranks, cut, sizeof cut, 0, error);
     if (!status && !first) status = make_input(j, cut, error);
@@ -302,8 +303,8 @@ static basin_status score(void *context, basin_score *score, const basin_run_pla
 static basin_status describe(void *context, basin_bundle *checkpoint, basin_error *error) {
     job *j = context;
     BASIN_TRY(basin_image_settings_write(checkpoint, &j->model->settings, error));
-    return basin_bundle_meta_set(checkpoint, "basin.cut", basin_image_input_cut(j->batch.input),
-                                 error);
+    return basin_bundle_meta_set(checkpoint, "basin.cut",
+                                 basin_image_input_state(j->batch.input).cut_from, error);
 }
 
 static basin_status write_card(job *j, basin_error *error) {
@@ -354,18 +355,6 @@ static basin_run_task task_of(job *j) {
     };
 }
 
-static void tell_feeding(const job *j) {
-    if (!j->data.feeding) return;
-    *j->data.feeding = (basin_image_feeding){
-        .pictures = j->train.items,
-        .unreadable = basin_image_input_unreadable(j->batch.input),
-        .keep_decoded = basin_image_input_keep(j->batch.input),
-        .cut_from = basin_image_input_cut(j->batch.input),
-        .kept = basin_image_input_bytes(j->batch.input),
-        .waited = basin_image_input_waited(j->batch.input),
-    };
-}
-
 static basin_status open_finished(basin_image_model **model, basin_outcome *outcome,
                                   const basin_training *training, basin_error *error) {
     basin_image_model *finished;
@@ -391,7 +380,7 @@ static basin_status train(basin_image_model **model, basin_outcome *outcome, job
     basin_status status = basin_run_train(outcome, j->run, &task, error);
     if (!status && model) status = write_card(j, error);
     if (status) return status;
-    tell_feeding(j);
+    if (j->data.feeding) *j->data.feeding = basin_image_input_state(j->batch.input);
     if (model) {
         *model = j->model;
         j->model = NULL;
