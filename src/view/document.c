@@ -108,6 +108,12 @@ void basin_document_text(basin_document *r, const char *tone, const char *format
     basin_document_put(r, "{'type':'text','tone':%s,'text':%s}", tone, text);
 }
 
+void basin_document_section(basin_document *r, const char *id, const char *title, const char *link,
+                            bool wide) {
+    basin_document_put(r, "{'id':%s,'title':%s,'link':%s,'wide':%d,'blocks':[", id, title, link,
+                       wide);
+}
+
 void basin_document_plot(basin_document *r, const basin_plot *plot) {
     static const char *const form[] = {"dots", "dashed", "area"};
     basin_document_put(r, "{'title':%s,'x':%s,'y':%s,'whole':%s,'series':[", plot->title,

@@ -47,6 +47,10 @@ void basin_document_numbers(basin_document *report, const double *value, int64_t
 /* A text block, printf's way; `tone` is "note", "soft" or "". */
 void basin_document_text(basin_document *report, const char *tone, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* A section up to its blocks, which the caller ends by "]}"; `link` is its name among the links,
+ * "": the title. */
+void basin_document_section(basin_document *report, const char *id, const char *title,
+                            const char *link, bool wide);
 /* A plot object. Lines without x have 0, 1, .. */
 void basin_document_plot(basin_document *report, const basin_plot *plot);
 

@@ -66,7 +66,8 @@ static void traces_end_where_models_do(void **state) {
         basin_error error;
         basin_image_trace trace;
         desk_open(&d, arch[i], i % 2, kind[i]);
-        must(basin_image_trace_new(&trace, d.model, d.patches, d.mask, COUNT, &error), &error);
+        must(basin_image_trace_new(&trace, NULL, d.model, d.patches, d.mask, COUNT, &error),
+             &error);
         const float *last = trace.token + STEPS * COUNT * N * P;
         for (int k = 0; k < COUNT * N * P; k++) assert_float_equal(last[k], d.output[k], 1e-5);
         assert_int_equal(trace.parts, i == 4 ? 1 : i < 2 || i > 4 ? 2 : 0);
@@ -120,7 +121,7 @@ static void a_force_is_decoded(void **state) {
     basin_error error;
     basin_image_trace trace;
     desk_open(&d, "et", true, "relu");
-    must(basin_image_trace_new(&trace, d.model, d.patches, d.mask, COUNT, &error), &error);
+    must(basin_image_trace_new(&trace, NULL, d.model, d.patches, d.mask, COUNT, &error), &error);
     double *mask = numbers(&d, "mask"), *pos = numbers(&d, "pos"), *xi = numbers(&d, "xi");
     double *gamma = numbers(&d, "gamma"), *delta = numbers(&d, "delta");
     int n = 0;
@@ -252,8 +253,7 @@ static void attention_is_a_softmax(void **state) {
     assert_int_equal(a.pictures, COUNT);
     assert_int_equal(a.steps, STEPS + 1);
     assert_int_equal(a.keys, N + 1);
-    must(basin_image_trace_attention(&trace, &a, d.model, d.patches, d.mask, COUNT, &error),
-         &error);
+    must(basin_image_trace_new(&trace, &a, d.model, d.patches, d.mask, COUNT, &error), &error);
     for (int h = 0; h < H; h++)
         for (int n = 0; n < N; n++) {
             const uint8_t *row = a.share + (h * N + n) * (N + 1); /* picture 0, step 0 */
@@ -284,8 +284,7 @@ static void attention_has_a_budget(void **state) {
     must(basin_image_attention_new(&a, s, 5, STEPS - 1, 5 * map, &error), &error);
     assert_true(a.pictures == 2 && a.steps == 2);
     assert_true(a.step[0] == 0 && a.step[1] == STEPS - 1);
-    must(basin_image_trace_attention(&trace, &a, d.model, d.patches, d.mask, COUNT, &error),
-         &error);
+    must(basin_image_trace_new(&trace, &a, d.model, d.patches, d.mask, COUNT, &error), &error);
     for (size_t row = 0; row < 2 * 2 * H * N; row++) {
         int most = 0;
         for (int k = 0; k < N; k++)
@@ -316,7 +315,7 @@ static void measure(basin_image_course *course, desk *d, double gamma) {
         basin_image_trace trace;
         const float *patches = d->patches + i * N * P;
         const uint8_t *mask = d->mask + i * N;
-        must(basin_image_trace_new(&trace, d->model, patches, mask, 1, &error), &error);
+        must(basin_image_trace_new(&trace, NULL, d->model, patches, mask, 1, &error), &error);
         must(basin_image_course_add(course, &trace, patches, mask, &d->model->settings, &error),
              &error);
         basin_image_trace_free(&trace);

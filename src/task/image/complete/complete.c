@@ -172,7 +172,7 @@ static basin_status trace_batch(level *l, const basin_window *w, int64_t count,
                                 basin_error *error) {
     basin_image_trace trace;
     basin_status status =
-        basin_image_trace_new(&trace, l->model, l->patches, l->hidden, count, error);
+        basin_image_trace_new(&trace, NULL, l->model, l->patches, l->hidden, count, error);
     if (status) return status;
     for (int64_t i = 0; i < count && !status; i++) {
         basin_filling *f = &l->fill[w[i].picture];

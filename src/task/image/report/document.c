@@ -61,11 +61,6 @@ static const char *arch_name(const basin_image_settings *s) {
 
 /* ---- parts of the document ---- */
 
-static void begin_section(writer *w, const char *id, const char *title, const char *link,
-                          bool wide) {
-    PUT("{'id':%s,'title':%s,'link':%s,'wide':%d,'blocks':[", id, title, link, wide);
-}
-
 static void end_section(writer *w) { PUT("]}"); }
 
 static void put_heading(writer *w, const char *tone, const char *text) {
@@ -262,7 +257,7 @@ static void explain_scores(writer *w) {
 }
 
 static void put_scores(writer *w) {
-    begin_section(w, "scores", "Scores", "", true);
+    basin_document_section(&w->report, "scores", "Scores", "", true);
     explain_scores(w);
     if (w->models > 1) put_comparison(w);
     PUT("{'type':'plots','plots':[");
@@ -336,7 +331,7 @@ static void put_cards(writer *w, int64_t first, int64_t count, const char *label
 static void put_completed(writer *w) {
     char high[32];
     snprintf(high, sizeof high, "%.1f and more", most_error);
-    begin_section(w, "completed", "Completed pictures", "Completed", true);
+    basin_document_section(&w->report, "completed", "Completed pictures", "Completed", true);
     TEXT("", "Occluded patches are replaced by the MASK token; the model fills them in. The map "
              "of errors has a colour for each of their pixels: the difference from the original, "
              "as a share of the range from black to white.");
@@ -348,7 +343,7 @@ static void put_completed(writer *w) {
 static void put_extremes(writer *w) {
     int64_t shown = w->findings->shown, count = w->findings->extremes;
     if (count == 0) return;
-    begin_section(w, "extremes", "Best and worst", "", true);
+    basin_document_section(&w->report, "extremes", "Best and worst", "", true);
     TEXT("", "Of all pictures scored, those with the least and the greatest error%s%s.",
          w->models > 1 ? " of " : "", letter_of(w, w->first));
     put_heading(w, "good", "Least error");
@@ -478,8 +473,9 @@ static void put_stepper(writer *w, const entry *e) {
 static void put_descent(writer *w) {
     bool any = false;
     for (int i = 0; i < w->models; i++) any = any || w->first[i].trace.parts;
-    begin_section(w, "descent", any ? "The descent, step by step" : "Layer by layer",
-                  any ? "Descent" : "Layers", true);
+    basin_document_section(&w->report, "descent",
+                           any ? "The descent, step by step" : "Layer by layer",
+                           any ? "Descent" : "Layers", true);
     for (int i = 0; i < w->models; i++) put_stepper(w, &w->first[i]);
     end_section(w);
 }
@@ -531,7 +527,7 @@ static void put_attention(writer *w) {
     bool any = false;
     for (int i = 0; i < w->models; i++) any = any || w->first[i].attention.heads;
     if (!any) return;
-    begin_section(w, "attention", "Where a patch looks", "Attention", true);
+    basin_document_section(&w->report, "attention", "Where a patch looks", "Attention", true);
     TEXT("", "Click a patch, or move with the arrow keys: each map shows how one head spreads "
              "that patch's attention over the others, from the least share to the greatest, "
              "which is brightest. The shares of a head add up to 100 %%.");
@@ -647,7 +643,8 @@ static bool has_memories(const writer *w) {
 
 static void put_memories(writer *w) {
     if (!has_memories(w)) return;
-    begin_section(w, "memories", "Memories of the Hopfield network", "Memories", w->models > 1);
+    basin_document_section(&w->report, "memories", "Memories of the Hopfield network", "Memories",
+                           w->models > 1);
     for (int i = 0; i < w->models; i++)
         if (w->first[i].weights.memory) put_memories_of(w, &w->first[i]);
     end_section(w);
@@ -673,7 +670,7 @@ static void put_heads(writer *w) {
     bool any = false;
     for (int i = 0; i < w->models; i++) any = any || w->first[i].weights.key;
     if (!any) return;
-    begin_section(w, "heads", "Keys and queries", "", true);
+    basin_document_section(&w->report, "heads", "Keys and queries", "", true);
     TEXT("", "The rows of each head's key and query matrices, decoded as patches. A patch asks "
              "with its overlaps with the queries and is found by its overlaps with the keys.");
     for (const entry *e = w->first; e < w->first + w->models; e++) {
@@ -691,7 +688,8 @@ static void put_positions(writer *w) {
     for (int k = 0; k < w->models; k++)
         for (int64_t i = 0; i < w->tokens * w->tokens; i++)
             low = fmin(low, w->first[k].weights.cosine[i]);
-    begin_section(w, "positions", "Positions", "", w->models > 1 || !has_memories(w));
+    basin_document_section(&w->report, "positions", "Positions", "",
+                           w->models > 1 || !has_memories(w));
     TEXT(
         "",
         "How the learnt position of each of the %lld \u00d7 %lld patches resembles all others: one "
@@ -750,7 +748,7 @@ static void put_tensors(writer *w, const entry *e) {
 /* How many parameters each architecture has at these sizes; the paper's comparison. */
 static void put_parameters(writer *w) {
     static const char *const arch[] = {"et", "albert", "vit"};
-    begin_section(w, "parameters", "Parameters", "", false);
+    basin_document_section(&w->report, "parameters", "Parameters", "", false);
     for (int i = 0; i < w->models; i++) put_tensors(w, &w->first[i]);
     put_heading(w, "", "At the same sizes");
     PUT("{'type':'table','columns':[{'name':'model'},{'name':'parameters','number':true}],"
@@ -769,7 +767,7 @@ static void put_parameters(writer *w) {
 
 /* A column for each model; a row in which they differ is marked. */
 static void put_settings(writer *w) {
-    begin_section(w, "settings", "Settings", "", false);
+    basin_document_section(&w->report, "settings", "Settings", "", false);
     PUT("{'type':'table','columns':[{'name':''}");
     for (int i = 0; i < w->models; i++) PUT("{'name':%s,'code':true}", letter_of(w, &w->first[i]));
     PUT("],'rows':[");

@@ -239,8 +239,8 @@ static basin_status follow(basin_image_findings *r, basin_image_entry *e, basin_
         int64_t count = basin_int_min(r->traced, r->shown - done);
         const float *patches = e->exhibit.patches + done * size;
         const uint8_t *mask = e->exhibit.mask + done * N;
-        status = basin_image_trace_attention(trace, done ? NULL : &e->attention, e->model, patches,
-                                             mask, count, error);
+        status = basin_image_trace_new(trace, done ? NULL : &e->attention, e->model, patches, mask,
+                                       count, error);
         if (!status) status = basin_image_course_add(&e->course, trace, patches, mask, s, error);
         if (done) basin_image_trace_free(trace);
         done += count;

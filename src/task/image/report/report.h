@@ -50,14 +50,12 @@ typedef struct basin_image_trace {
     basin_image_attention *attention; /* the caller's, filled in on the way; or NULL */
 } basin_image_trace;
 
-basin_status basin_image_trace_new(basin_image_trace *trace, basin_image_model *model,
+/* Fills in attention that was made for these pictures, too; NULL: none. */
+basin_status basin_image_trace_new(basin_image_trace *trace, basin_image_attention *attention,
+                                   basin_image_model *model,
                                    const float *patches, /* [count, N, P] */
                                    const uint8_t *mask,  /* [count, N] */
                                    int64_t count, basin_error *error);
-/* The same, and fills in attention that was made for these pictures. */
-basin_status basin_image_trace_attention(basin_image_trace *trace, basin_image_attention *attention,
-                                         basin_image_model *model, const float *patches,
-                                         const uint8_t *mask, int64_t count, basin_error *error);
 void basin_image_trace_free(basin_image_trace *trace);
 
 /* ---- errors ---- */

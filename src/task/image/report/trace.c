@@ -376,15 +376,9 @@ static basin_status make_room(basin_image_trace *t, const basin_image_settings *
                       (long long)t->count);
 }
 
-basin_status basin_image_trace_new(basin_image_trace *trace, basin_image_model *model,
-                                   const float *patches, const uint8_t *mask, int64_t count,
-                                   basin_error *error) {
-    return basin_image_trace_attention(trace, NULL, model, patches, mask, count, error);
-}
-
-basin_status basin_image_trace_attention(basin_image_trace *trace, basin_image_attention *attention,
-                                         basin_image_model *model, const float *patches,
-                                         const uint8_t *mask, int64_t count, basin_error *error) {
+basin_status basin_image_trace_new(basin_image_trace *trace, basin_image_attention *attention,
+                                   basin_image_model *model, const float *patches,
+                                   const uint8_t *mask, int64_t count, basin_error *error) {
     const basin_image_settings *s = &model->settings;
     bool et = !strcmp(s->arch, "et");
     *trace = (basin_image_trace){0};
