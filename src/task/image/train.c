@@ -17,6 +17,70 @@
 
 enum { LOG_STEPS = 20 };
 
+/* ---- what a step reads: pictures and their masks, those that this rank computes ---- */
+
+/* A batch is cut into shards of equal size. */
+typedef struct masked {
+    const basin_image_settings *settings;
+    basin_image_input *input; /* owned */
+    int64_t first, count;     /* the pictures of each batch that are this rank's */
+    uint8_t *mask;            /* [count, N] */
+    float *replaced, *counts; /* [count, N] */
+    int64_t step;             /* that they are of; -1: none yet */
+} masked;
+
+/* `input` is the batch's from here on, also where this fails. */
+static basin_status batch_new(masked *b, basin_image_input *input,
+                              const basin_image_settings *settings, int64_t first, int64_t count,
+                              basin_error *error) {
+    int64_t patches = count * basin_image_tokens(settings);
+    *b = (masked){.settings = settings, .input = input, .first = first, .count = count, .step = -1};
+    BASIN_TRY(BASIN_NEW_RAW(&b->mask, patches, "a batch of masks", error));
+    BASIN_TRY(BASIN_NEW_RAW(&b->replaced, patches, "a batch of masks", error));
+    return BASIN_NEW_RAW(&b->counts, patches, "a batch of masks", error);
+}
+
+static void batch_free(masked *b) {
+    basin_image_input_free(b->input);
+    free(b->mask);
+    free(b->replaced);
+    free(b->counts);
+}
+
+/* Draws what a step needs, ahead of writing it, while a device is busy. Masks come from another
+ * seed than weights and crops do. */
+static void batch_prepare(masked *b, int64_t step) {
+    enum { MASK_SALT = 0x6d61736b };
+    const basin_image_settings *s = b->settings;
+    int64_t tokens = basin_image_tokens(s);
+    basin_image_input_prepare(b->input, step);
+    if (b->step == step) return;
+    b->step = step;
+    for (int64_t i = 0; i < b->count; i++)
+        basin_image_mask_train(b->mask + i * tokens, s, (uint64_t)s->seed ^ MASK_SALT,
+                               (uint64_t)(step * s->batch + b->first + i));
+    for (int64_t i = 0; i < b->count * tokens; i++) {
+        b->replaced[i] = b->mask[i] == BASIN_PATCH_REPLACED;
+        b->counts[i] = b->mask[i] != BASIN_PATCH_SHOWN;
+    }
+}
+
+static basin_status write_mask(basin_plan *plan, basin_expr input, const float *values,
+                               basin_error *error) {
+    basin_tensor tensor = basin_tensor_borrow(values, BASIN_F32, basin_expr_shape(input));
+    return basin_plan_write(plan, input, &tensor, error);
+}
+
+/* How many patches count in the loss, of the pictures from `at` on, after they were written. */
+static double batch_weight(const masked *b, int64_t at, int64_t count) {
+    int64_t tokens = basin_image_tokens(b->settings);
+    double sum = 0;
+    for (int64_t i = at * tokens; i < (at + count) * tokens; i++) sum += (double)b->counts[i];
+    return sum;
+}
+
+/* ---- a run ---- */
+
 typedef struct job {
     basin_run *run;
     const basin_training *training;
@@ -27,7 +91,7 @@ typedef struct job {
     basin_average average; /* where the setting asks for it */
     basin_shards shards;
     basin_image_set train, test;
-    basin_image_batch batch;
+    masked batch;
     int64_t per_epoch, total; /* steps */
     size_t memory;            /* bytes of the plan */
     basin_outcome *outcome;   /* what the run has come to, once it is known */
@@ -154,7 +218,7 @@ static basin_status make_input(job *j, const char *cut, basin_error *error) {
                                        .count = count,
                                        .watch = j->training->watch};
     BASIN_TRY(basin_image_input_new(&input, &config, error));
-    return basin_image_batch_new(&j->batch, input, s, first, count, error);
+    return batch_new(&j->batch, input, s, first, count, error);
 }
 
 /* What "auto" comes to depends on memory: rank 0 chooses for all. */
@@ -206,7 +270,7 @@ static basin_status make(job *j, const basin_settings *asked, basin_error *error
 }
 
 static void job_free(job *j) {
-    basin_image_batch_free(&j->batch);
+    batch_free(&j->batch);
     basin_shards_end(&j->shards);
     basin_average_free(&j->average);
     basin_trainer_free(&j->trainer);
@@ -238,8 +302,16 @@ static basin_status adopt(void *context, int64_t member, const basin_bundle *fro
     return basin_average_begin(&j->average, error);
 }
 
+/* The pictures from `at` on, of this rank's, as many as the graph takes. */
 static basin_status write_batch(job *j, int64_t step, int64_t at, basin_error *error) {
-    return basin_image_batch_write(&j->batch, j->trainer.plan, &j->graph, step, at, error);
+    const basin_image_graph *g = &j->graph;
+    basin_plan *plan = j->trainer.plan;
+    masked *b = &j->batch;
+    int64_t from = at * basin_image_tokens(b->settings);
+    batch_prepare(b, step);
+    BASIN_TRY(basin_image_input_write(b->input, plan, g->patches, step, at, error));
+    BASIN_TRY(write_mask(plan, g->replaced, b->replaced + from, error));
+    return write_mask(plan, g->occluded, b->counts + from, error);
 }
 
 /* This rank's shards, one after the other. */
@@ -248,8 +320,8 @@ static basin_status step_shards(job *j, double *loss, int64_t step, basin_error 
     double weight;
     for (int64_t i = 0; i < j->shards.share.count; i++) {
         BASIN_TRY(write_batch(j, step, i * each, error));
-        BASIN_TRY(basin_shards_add(&j->shards, &j->trainer,
-                                   basin_image_batch_weight(&j->batch, i * each, each), error));
+        BASIN_TRY(basin_shards_add(&j->shards, &j->trainer, batch_weight(&j->batch, i * each, each),
+                                   error));
     }
     BASIN_TRY(basin_shards_step(&j->shards, loss, &weight, &j->trainer, error));
     return j->average.plan ? basin_average_step(&j->average, step + 1, error) : BASIN_OK;
@@ -260,7 +332,7 @@ static basin_status step_whole(job *j, double *loss, int64_t step, basin_error *
     BASIN_TRY(write_batch(j, step, 0, error));
     BASIN_TRY(basin_trainer_step(&j->trainer, NULL, error));
     if (j->average.plan) BASIN_TRY(basin_average_step(&j->average, step + 1, error));
-    if (step + 1 < j->total) basin_image_batch_prepare(&j->batch, step + 1);
+    if (step + 1 < j->total) batch_prepare(&j->batch, step + 1);
     return basin_trainer_loss(&j->trainer, loss, error);
 }
 
@@ -406,70 +478,6 @@ basin_status basin_image_train(basin_image_model **model, basin_outcome *outcome
     if (!status) status = train(model, outcome, &j, settings, error);
     job_free(&j);
     return status;
-}
-
-/* ---- The batches of a training run; see image.h ---- */
-
-/* Masks of training come from another seed than weights and crops do. */
-enum { MASK_SALT = 0x6d61736b };
-
-basin_status basin_image_batch_new(basin_image_batch *batch, basin_image_input *input,
-                                   const basin_image_settings *settings, int64_t first,
-                                   int64_t count, basin_error *error) {
-    *batch = (basin_image_batch){
-        .settings = settings, .input = input, .first = first, .count = count, .step = -1};
-    size_t patches = (size_t)(count * basin_image_tokens(settings));
-    batch->mask = basin_array_new(patches, sizeof *batch->mask);
-    batch->replaced = basin_array_new(patches, sizeof *batch->replaced);
-    batch->counts = basin_array_new(patches, sizeof *batch->counts);
-    if (batch->mask && batch->replaced && batch->counts) return BASIN_OK;
-    return basin_fail_memory(error, "a batch of masks");
-}
-
-void basin_image_batch_free(basin_image_batch *batch) {
-    basin_image_input_free(batch->input);
-    free(batch->mask);
-    free(batch->replaced);
-    free(batch->counts);
-    *batch = (basin_image_batch){0};
-}
-
-void basin_image_batch_prepare(basin_image_batch *batch, int64_t step) {
-    const basin_image_settings *s = batch->settings;
-    int64_t tokens = basin_image_tokens(s);
-    basin_image_input_prepare(batch->input, step);
-    if (batch->step == step) return;
-    batch->step = step;
-    for (int64_t i = 0; i < batch->count; i++)
-        basin_image_mask_train(batch->mask + i * tokens, s, (uint64_t)s->seed ^ MASK_SALT,
-                               (uint64_t)(step * s->batch + batch->first + i));
-    for (int64_t i = 0; i < batch->count * tokens; i++) {
-        batch->replaced[i] = batch->mask[i] == BASIN_PATCH_REPLACED;
-        batch->counts[i] = batch->mask[i] != BASIN_PATCH_SHOWN;
-    }
-}
-
-static basin_status write_mask(basin_plan *plan, basin_expr input, const float *values,
-                               basin_error *error) {
-    basin_tensor tensor = basin_tensor_borrow(values, BASIN_F32, basin_expr_shape(input));
-    return basin_plan_write(plan, input, &tensor, error);
-}
-
-basin_status basin_image_batch_write(basin_image_batch *batch, basin_plan *plan,
-                                     const basin_image_graph *graph, int64_t step, int64_t at,
-                                     basin_error *error) {
-    int64_t from = at * basin_image_tokens(batch->settings);
-    basin_image_batch_prepare(batch, step);
-    BASIN_TRY(basin_image_input_write(batch->input, plan, graph->patches, step, at, error));
-    BASIN_TRY(write_mask(plan, graph->replaced, batch->replaced + from, error));
-    return write_mask(plan, graph->occluded, batch->counts + from, error);
-}
-
-double basin_image_batch_weight(const basin_image_batch *batch, int64_t at, int64_t count) {
-    int64_t tokens = basin_image_tokens(batch->settings);
-    double sum = 0;
-    for (int64_t i = at * tokens; i < (at + count) * tokens; i++) sum += (double)batch->counts[i];
-    return sum;
 }
 
 /* ---- Settings that fit the pictures, or the model to begin with, where the caller has not said

@@ -8,122 +8,126 @@
 #include "task/image/complete/complete.h"
 #include "task/image/report/report.h"
 
-static basin_status check(const basin_image_completing *how, const basin_image_model *model,
-                          basin_error *error) {
-    if (how->frames && model->descent.until > 0)
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "frames want a number of steps that is the same for all windows: leave "
-                          "out until, or frames");
-    if (how->looks < 0 || how->looks > BASIN_LOOKS)
-        return basin_fail(error, BASIN_BAD_VALUE, "looks is %d, wanted 0 to %d", how->looks,
-                          BASIN_LOOKS);
-    if (how->rectangles > 0 && !how->more_rectangles)
-        return basin_fail(error, BASIN_BAD_VALUE, "%lld rectangles, but no list of them",
-                          (long long)how->rectangles);
-    return BASIN_OK;
+/* ---- rehearsals, in windows as the model sees them ---- */
+
+/* ---- where ---- */
+
+/* How many hidden patches, moved so, lie in the window and are not hidden themselves; -1 where one
+ * of them would be. */
+static int64_t moved(uint8_t *place, const uint8_t *hidden, int64_t across, int64_t down,
+                     int64_t right) {
+    int64_t count = 0;
+    if (place) memset(place, BASIN_PATCH_SHOWN, (size_t)(across * across));
+    for (int64_t i = 0; i < across * across; i++) {
+        int64_t y = i / across + down, x = i % across + right;
+        if (hidden[i] == BASIN_PATCH_SHOWN) continue;
+        if (y < 0 || x < 0 || y >= across || x >= across) continue;
+        if (hidden[y * across + x] != BASIN_PATCH_SHOWN) return -1;
+        if (place) place[y * across + x] = BASIN_PATCH_REPLACED;
+        count++;
+    }
+    return count;
 }
 
-/* The first guess. */
-static basin_status span(basin_filling *fill, basin_error *error) {
-    size_t area = (size_t)(fill->hole.box.height * fill->hole.box.width);
-    BASIN_TRY(BASIN_NEW_RAW(&fill->span, area * (size_t)fill->now.channels, "a completion", error));
-    BASIN_TRY(basin_rim_span(fill->span, &fill->now, &fill->hole, error));
-    basin_filling_write(&fill->now, &fill->hole, fill->span);
-    return BASIN_OK;
+bool basin_rehearse_place(uint8_t *place, const uint8_t *hidden, int64_t across, int way) {
+    int64_t all = 0, best = 0, best_down = 0, best_right = 0;
+    for (int64_t i = 0; i < across * across; i++) all += hidden[i] != BASIN_PATCH_SHOWN;
+    for (int64_t far = 1; far < across; far++)
+        for (int64_t k = 0; k <= 2 * far; k++) { /* straight first, then askew */
+            int64_t side = k % 2 ? (k + 1) / 2 : -k / 2, sign = way % 2 ? -1 : 1;
+            int64_t down = way < 2 ? side : sign * far, right = way < 2 ? sign * far : side;
+            int64_t count = moved(NULL, hidden, across, down, right);
+            if (count > best) best = count, best_down = down, best_right = right;
+        }
+    if (2 * best < all || best == 0) return false;
+    (void)moved(place, hidden, across, best_down, best_right);
+    return true;
 }
 
-static basin_status begin_picture(basin_filling *fill, basin_image_completion *r,
-                                  const basin_picture *picture, int64_t patch,
-                                  const basin_image_completing *how, int64_t number,
-                                  basin_error *error) {
-    BASIN_TRY(basin_picture_copy(&r->original, picture, error));
-    BASIN_TRY(basin_hole_make(&fill->hole, picture, patch, how, number, error));
-    BASIN_TRY(basin_picture_copy(&fill->now, picture, error));
-    return span(fill, error);
+/* ---- what came of it ---- */
+
+/* A rehearsal as a picture with a hole. */
+typedef struct stage {
+    basin_picture truth, guess, mask;
+    basin_hole hole;
+    float *model, *span, *weight; /* [box, channels] twice, [box] */
+} stage;
+
+static void stage_free(stage *s) {
+    basin_picture_free(&s->truth);
+    basin_picture_free(&s->guess);
+    basin_picture_free(&s->mask);
+    basin_hole_free(&s->hole);
+    free(s->model);
+    free(s->span);
+    free(s->weight);
 }
 
-/* Gives missing pixels one value. */
-static void paint(basin_picture *picture, const basin_hole *hole, uint8_t value) {
-    for (int64_t i = 0; i < hole->box.height * hole->box.width; i++) {
-        int64_t y = hole->box.top + i / hole->box.width, x = hole->box.left + i % hole->box.width;
-        for (int c = 0; c < picture->channels && hole->depth[i] > 0; c++)
-            picture->pixel[(y * picture->width + x) * picture->channels + c] = value;
+static basin_status paint_stage(stage *s, const basin_image_model *model, const uint8_t *place,
+                                const float *patches, const float *output, basin_error *error) {
+    const basin_image_settings *c = &model->settings;
+    basin_patching patching = basin_image_patching(c);
+    int64_t size = c->size, across = size / c->patch;
+    BASIN_TRY(basin_picture_resize_memory(&s->truth, size, size, (int)c->channels, error));
+    BASIN_TRY(basin_picture_resize_memory(&s->guess, size, size, (int)c->channels, error));
+    BASIN_TRY(basin_picture_resize_memory(&s->mask, size, size, 1, error));
+    basin_patches_to_pixels(s->truth.pixel, patches, &patching);
+    basin_patches_to_pixels(s->guess.pixel, output, &patching);
+    for (int64_t i = 0; i < size * size; i++)
+        s->mask.pixel[i] = place[i / size / c->patch * across + i % size / c->patch];
+    basin_image_completing how = {.mask = &s->mask};
+    return basin_hole_make(&s->hole, &s->truth, c->patch, &how, 0, error);
+}
+
+static basin_status fill(stage *s, double fade, basin_error *error) {
+    const basin_area *box = &s->hole.box;
+    size_t area = (size_t)(box->height * box->width), channels = (size_t)s->truth.channels;
+    s->model = basin_array_new(area * channels, sizeof *s->model);
+    s->span = basin_array_new(area * channels, sizeof *s->span);
+    s->weight = calloc(area, sizeof *s->weight);
+    if (!s->model || !s->span || !s->weight)
+        return basin_fail(error, BASIN_NO_MEMORY, "out of memory to rehearse");
+    for (int64_t y = 0; y < box->height; y++)
+        for (int64_t i = 0; i < box->width * s->truth.channels; i++)
+            s->model[y * box->width * s->truth.channels + i] =
+                s->guess
+                    .pixel[((box->top + y) * s->guess.width + box->left) * s->truth.channels + i];
+    BASIN_TRY(basin_rim_span(s->span, &s->truth, &s->hole, error));
+    return basin_rim_match(s->model, s->weight, &s->truth, &s->hole, fade, error);
+}
+
+static void judge(basin_trust *trust, const stage *s) {
+    const basin_area *box = &s->hole.box;
+    int channels = s->truth.channels;
+    for (int64_t i = 0; i < box->height * box->width * channels; i++) {
+        int64_t at = i / channels, y = box->top + at / box->width, x = box->left + at % box->width;
+        if (s->hole.depth[at] == 0) continue;
+        double truth = s->truth.pixel[(y * s->truth.width + x) * channels + i % channels];
+        double departed = s->model[i] - s->span[i];
+        trust->agreed += (truth - s->span[i]) * departed;
+        trust->departed += departed * departed;
     }
 }
 
-static basin_status make_masks(basin_image_completion *r, const basin_hole *hole,
-                               basin_error *error) {
-    const basin_picture *p = &r->original;
-    BASIN_TRY(basin_picture_copy(&r->masked, p, error));
-    BASIN_TRY(basin_picture_resize_memory(&r->hole, p->height, p->width, 1, error));
-    memset(r->hole.pixel, 0, (size_t)(p->height * p->width));
-    paint(&r->masked, hole, 128);
-    paint(&r->hole, hole, 255);
-    return BASIN_OK;
-}
-
-static basin_status make_frames(basin_image_completion *r, const basin_filling *fill,
-                                basin_error *error) {
-    int64_t area = fill->hole.box.height * fill->hole.box.width;
-    BASIN_TRY(BASIN_NEW(&r->frame, fill->copies, "frames", error));
-    r->frames = fill->copies;
-    for (int t = 0; t < r->frames; t++) {
-        BASIN_TRY(basin_picture_copy(&r->frame[t], &r->original, error));
-        basin_filling_write(&r->frame[t], &fill->hole, fill->sum + t * area * r->original.channels);
-    }
-    return BASIN_OK;
-}
-
-static basin_status finish(basin_image_completion *r, basin_filling *fill, bool frames,
-                           basin_error *error) {
-    BASIN_TRY(make_masks(r, &fill->hole, error));
-    if (frames) BASIN_TRY(make_frames(r, fill, error));
-    r->completed = fill->now;
-    fill->now = (basin_picture){0};
-    r->windows = fill->windows;
-    r->missing = fill->hole.missing;
-    r->steps = fill->steps;
-    r->share = fill->share;
-    return BASIN_OK;
-}
-
-basin_status basin_image_complete(basin_image_completion *completion, basin_image_model *model,
-                                  const basin_picture *picture, int64_t count,
-                                  const basin_image_completing *how, basin_error *error) {
-    basin_image_completing taken = *how;
-    for (int64_t i = 0; i < count; i++) completion[i] = (basin_image_completion){0};
-    BASIN_TRY(check(&taken, model, error));
-    if (count < 1) return BASIN_OK;
-    basin_status status = BASIN_OK;
-    if (taken.looks == 0) taken.looks = BASIN_LOOKS;
-    BASIN_FREE_AT_EXIT basin_filling *fill = NULL;
-    BASIN_TRY(BASIN_NEW(&fill, count, "completions", error));
-    for (int64_t i = 0; i < count && !status; i++)
-        status = begin_picture(&fill[i], &completion[i], &picture[i], model->settings.patch, &taken,
-                               i, error);
-    if (!status) status = basin_filling_run(fill, count, model, &taken, error);
-    for (int64_t i = 0; i < count && !status; i++)
-        status = finish(&completion[i], &fill[i], taken.frames, error);
-    for (int64_t i = 0; i < count; i++) {
-        basin_filling_free(&fill[i]);
-        if (status) basin_image_completion_free(&completion[i]);
-    }
+basin_status basin_rehearse_judge(basin_trust *trust, const basin_image_model *model,
+                                  const uint8_t *place, const float *patches, const float *output,
+                                  double fade, basin_error *error) {
+    stage s = {0};
+    basin_status status = paint_stage(&s, model, place, patches, output, error);
+    if (!status) status = fill(&s, fade, error);
+    if (!status) judge(trust, &s);
+    stage_free(&s);
     return status;
 }
 
-void basin_image_completion_free(basin_image_completion *completion) {
-    basin_picture_free(&completion->original);
-    basin_picture_free(&completion->masked);
-    basin_picture_free(&completion->completed);
-    basin_picture_free(&completion->hole);
-    for (int i = 0; i < completion->frames && completion->frame; i++)
-        basin_picture_free(&completion->frame[i]);
-    free(completion->frame);
-    *completion = (basin_image_completion){0};
+double basin_trust_share(const basin_trust *trust) {
+    if (!(trust->departed > 0)) return 0.5;
+    double share = trust->agreed / trust->departed;
+    return share < 0 ? 0 : share > 1 ? 1 : share;
 }
 
-/* ---- Filling holes level by level; see complete.h. At each level all windows of all pictures go
- * through the model in batches ---- */
+/* ---- filling level by level: at each, all windows of all pictures go through the model in batches
+ * ---- */
 
 enum { BATCH = 8 };
 
@@ -142,14 +146,15 @@ typedef struct level {
     uint8_t *hidden;         /* [BATCH, N] */
 } level;
 
-int64_t basin_filling_side(const basin_filling *f, int64_t size, int number) {
+/* The side of a window at a level, 0 the finest, in pixels of the picture. */
+static int64_t side_of(const basin_filling *f, int64_t size, int number) {
     int64_t side = size, most = f->now.height < f->now.width ? f->now.height : f->now.width;
     for (int i = 0; i < number && side < most; i++) side *= 2;
     return side < most ? side : most;
 }
 
 int64_t basin_filling_reach(const basin_filling *f, int64_t size, int number) {
-    int64_t quarter = basin_filling_side(f, size, number) / 4;
+    int64_t quarter = side_of(f, size, number) / 4;
     return number == f->levels - 1 ? f->hole.deepest : quarter > 1 ? quarter : 1;
 }
 
@@ -291,7 +296,7 @@ static basin_status begin(level *l, int64_t number, basin_error *error) {
     basin_cover cover = {.hole = &f->hole,
                          .height = f->now.height,
                          .width = f->now.width,
-                         .side = basin_filling_side(f, size, l->number),
+                         .side = side_of(f, size, l->number),
                          .across = l->across,
                          .reach = basin_filling_reach(f, size, l->number),
                          .whole = l->how->resize,
@@ -326,7 +331,8 @@ static void settle(const level *l, basin_filling *f, float *sum) {
     }
 }
 
-void basin_filling_write(basin_picture *to, const basin_hole *hole, const float *guess) {
+/* Puts guesses, rounded, where a picture lacks something. */
+static void write_guesses(basin_picture *to, const basin_hole *hole, const float *guess) {
     const basin_area *box = &hole->box;
     for (int64_t i = 0; i < box->height * box->width; i++) {
         int64_t at = (box->top + i / box->width) * to->width + box->left + i % box->width;
@@ -345,7 +351,7 @@ static void mix(const basin_filling *f, float *guess) {
 static basin_status end(level *l, basin_filling *f, basin_error *error) {
     int64_t area = f->hole.box.height * f->hole.box.width, size = l->model->settings.size;
     if (l->number >= f->levels) return BASIN_OK;
-    int64_t side = basin_filling_side(f, size, l->number);
+    int64_t side = side_of(f, size, l->number);
     for (int copy = 0; copy < f->copies; copy++) {
         float *sum = f->sum + copy * area * f->now.channels;
         settle(l, f, sum);
@@ -353,7 +359,7 @@ static basin_status end(level *l, basin_filling *f, basin_error *error) {
             BASIN_TRY(basin_rim_match(sum, f->weight, &f->now, &f->hole, fade_of(l, side), error));
         if (!l->plain) mix(f, sum);
     }
-    basin_filling_write(&f->now, &f->hole, f->sum + (f->copies - 1) * area * f->now.channels);
+    write_guesses(&f->now, &f->hole, f->sum + (f->copies - 1) * area * f->now.channels);
     return BASIN_OK;
 }
 
@@ -381,8 +387,8 @@ static void plan_levels(level *l, basin_filling *f) {
     f->levels = 1;
     f->share = 1;
     if (l->plain || l->how->resize) return;
-    while (basin_filling_side(f, size, f->levels - 1) < most &&
-           f->hole.deepest > basin_filling_side(f, size, f->levels - 1) / 4)
+    while (side_of(f, size, f->levels - 1) < most &&
+           f->hole.deepest > side_of(f, size, f->levels - 1) / 4)
         f->levels++;
 }
 
@@ -402,8 +408,10 @@ static basin_status run_levels(level *l, basin_error *error) {
     return BASIN_OK;
 }
 
-basin_status basin_filling_run(basin_filling *fill, int64_t count, basin_image_model *model,
-                               const basin_image_completing *how, basin_error *error) {
+/* In the end `now` of each holds the result; where frames were asked for, `sum` still holds them,
+ * divided by their weights. */
+static basin_status fill_all(basin_filling *fill, int64_t count, basin_image_model *model,
+                             const basin_image_completing *how, basin_error *error) {
     const basin_image_settings *s = &model->settings;
     level l = {.fill = fill, .count = count, .model = model, .how = how};
     l.guessing = (basin_guessing){.fill = fill, .model = model};
@@ -429,121 +437,118 @@ void basin_filling_free(basin_filling *fill) {
     *fill = (basin_filling){0};
 }
 
-/* ---- Rehearsals beside a hole; see complete.h. They take place in windows as the model sees them
- * ---- */
+/* ---- completing ---- */
 
-/* ---- where ---- */
-
-/* How many hidden patches, moved so, lie in the window and are not hidden themselves; -1 where one
- * of them would be. */
-static int64_t moved(uint8_t *place, const uint8_t *hidden, int64_t across, int64_t down,
-                     int64_t right) {
-    int64_t count = 0;
-    if (place) memset(place, BASIN_PATCH_SHOWN, (size_t)(across * across));
-    for (int64_t i = 0; i < across * across; i++) {
-        int64_t y = i / across + down, x = i % across + right;
-        if (hidden[i] == BASIN_PATCH_SHOWN) continue;
-        if (y < 0 || x < 0 || y >= across || x >= across) continue;
-        if (hidden[y * across + x] != BASIN_PATCH_SHOWN) return -1;
-        if (place) place[y * across + x] = BASIN_PATCH_REPLACED;
-        count++;
-    }
-    return count;
+static basin_status check(const basin_image_completing *how, const basin_image_model *model,
+                          basin_error *error) {
+    if (how->frames && model->descent.until > 0)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "frames want a number of steps that is the same for all windows: leave "
+                          "out until, or frames");
+    if (how->looks < 0 || how->looks > BASIN_LOOKS)
+        return basin_fail(error, BASIN_BAD_VALUE, "looks is %d, wanted 0 to %d", how->looks,
+                          BASIN_LOOKS);
+    if (how->rectangles > 0 && !how->more_rectangles)
+        return basin_fail(error, BASIN_BAD_VALUE, "%lld rectangles, but no list of them",
+                          (long long)how->rectangles);
+    return BASIN_OK;
 }
 
-bool basin_rehearse_place(uint8_t *place, const uint8_t *hidden, int64_t across, int way) {
-    int64_t all = 0, best = 0, best_down = 0, best_right = 0;
-    for (int64_t i = 0; i < across * across; i++) all += hidden[i] != BASIN_PATCH_SHOWN;
-    for (int64_t far = 1; far < across; far++)
-        for (int64_t k = 0; k <= 2 * far; k++) { /* straight first, then askew */
-            int64_t side = k % 2 ? (k + 1) / 2 : -k / 2, sign = way % 2 ? -1 : 1;
-            int64_t down = way < 2 ? side : sign * far, right = way < 2 ? sign * far : side;
-            int64_t count = moved(NULL, hidden, across, down, right);
-            if (count > best) best = count, best_down = down, best_right = right;
-        }
-    if (2 * best < all || best == 0) return false;
-    (void)moved(place, hidden, across, best_down, best_right);
-    return true;
+/* The first guess. */
+static basin_status span(basin_filling *fill, basin_error *error) {
+    size_t area = (size_t)(fill->hole.box.height * fill->hole.box.width);
+    BASIN_TRY(BASIN_NEW_RAW(&fill->span, area * (size_t)fill->now.channels, "a completion", error));
+    BASIN_TRY(basin_rim_span(fill->span, &fill->now, &fill->hole, error));
+    write_guesses(&fill->now, &fill->hole, fill->span);
+    return BASIN_OK;
 }
 
-/* ---- what came of it ---- */
-
-/* A rehearsal as a picture with a hole. */
-typedef struct stage {
-    basin_picture truth, guess, mask;
-    basin_hole hole;
-    float *model, *span, *weight; /* [box, channels] twice, [box] */
-} stage;
-
-static void stage_free(stage *s) {
-    basin_picture_free(&s->truth);
-    basin_picture_free(&s->guess);
-    basin_picture_free(&s->mask);
-    basin_hole_free(&s->hole);
-    free(s->model);
-    free(s->span);
-    free(s->weight);
+static basin_status begin_picture(basin_filling *fill, basin_image_completion *r,
+                                  const basin_picture *picture, int64_t patch,
+                                  const basin_image_completing *how, int64_t number,
+                                  basin_error *error) {
+    BASIN_TRY(basin_picture_copy(&r->original, picture, error));
+    BASIN_TRY(basin_hole_make(&fill->hole, picture, patch, how, number, error));
+    BASIN_TRY(basin_picture_copy(&fill->now, picture, error));
+    return span(fill, error);
 }
 
-static basin_status paint_stage(stage *s, const basin_image_model *model, const uint8_t *place,
-                                const float *patches, const float *output, basin_error *error) {
-    const basin_image_settings *c = &model->settings;
-    basin_patching patching = basin_image_patching(c);
-    int64_t size = c->size, across = size / c->patch;
-    BASIN_TRY(basin_picture_resize_memory(&s->truth, size, size, (int)c->channels, error));
-    BASIN_TRY(basin_picture_resize_memory(&s->guess, size, size, (int)c->channels, error));
-    BASIN_TRY(basin_picture_resize_memory(&s->mask, size, size, 1, error));
-    basin_patches_to_pixels(s->truth.pixel, patches, &patching);
-    basin_patches_to_pixels(s->guess.pixel, output, &patching);
-    for (int64_t i = 0; i < size * size; i++)
-        s->mask.pixel[i] = place[i / size / c->patch * across + i % size / c->patch];
-    basin_image_completing how = {.mask = &s->mask};
-    return basin_hole_make(&s->hole, &s->truth, c->patch, &how, 0, error);
-}
-
-static basin_status fill(stage *s, double fade, basin_error *error) {
-    const basin_area *box = &s->hole.box;
-    size_t area = (size_t)(box->height * box->width), channels = (size_t)s->truth.channels;
-    s->model = basin_array_new(area * channels, sizeof *s->model);
-    s->span = basin_array_new(area * channels, sizeof *s->span);
-    s->weight = calloc(area, sizeof *s->weight);
-    if (!s->model || !s->span || !s->weight)
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory to rehearse");
-    for (int64_t y = 0; y < box->height; y++)
-        for (int64_t i = 0; i < box->width * s->truth.channels; i++)
-            s->model[y * box->width * s->truth.channels + i] =
-                s->guess
-                    .pixel[((box->top + y) * s->guess.width + box->left) * s->truth.channels + i];
-    BASIN_TRY(basin_rim_span(s->span, &s->truth, &s->hole, error));
-    return basin_rim_match(s->model, s->weight, &s->truth, &s->hole, fade, error);
-}
-
-static void judge(basin_trust *trust, const stage *s) {
-    const basin_area *box = &s->hole.box;
-    int channels = s->truth.channels;
-    for (int64_t i = 0; i < box->height * box->width * channels; i++) {
-        int64_t at = i / channels, y = box->top + at / box->width, x = box->left + at % box->width;
-        if (s->hole.depth[at] == 0) continue;
-        double truth = s->truth.pixel[(y * s->truth.width + x) * channels + i % channels];
-        double departed = s->model[i] - s->span[i];
-        trust->agreed += (truth - s->span[i]) * departed;
-        trust->departed += departed * departed;
+/* Gives missing pixels one value. */
+static void paint(basin_picture *picture, const basin_hole *hole, uint8_t value) {
+    for (int64_t i = 0; i < hole->box.height * hole->box.width; i++) {
+        int64_t y = hole->box.top + i / hole->box.width, x = hole->box.left + i % hole->box.width;
+        for (int c = 0; c < picture->channels && hole->depth[i] > 0; c++)
+            picture->pixel[(y * picture->width + x) * picture->channels + c] = value;
     }
 }
 
-basin_status basin_rehearse_judge(basin_trust *trust, const basin_image_model *model,
-                                  const uint8_t *place, const float *patches, const float *output,
-                                  double fade, basin_error *error) {
-    stage s = {0};
-    basin_status status = paint_stage(&s, model, place, patches, output, error);
-    if (!status) status = fill(&s, fade, error);
-    if (!status) judge(trust, &s);
-    stage_free(&s);
+static basin_status make_masks(basin_image_completion *r, const basin_hole *hole,
+                               basin_error *error) {
+    const basin_picture *p = &r->original;
+    BASIN_TRY(basin_picture_copy(&r->masked, p, error));
+    BASIN_TRY(basin_picture_resize_memory(&r->hole, p->height, p->width, 1, error));
+    memset(r->hole.pixel, 0, (size_t)(p->height * p->width));
+    paint(&r->masked, hole, 128);
+    paint(&r->hole, hole, 255);
+    return BASIN_OK;
+}
+
+static basin_status make_frames(basin_image_completion *r, const basin_filling *fill,
+                                basin_error *error) {
+    int64_t area = fill->hole.box.height * fill->hole.box.width;
+    BASIN_TRY(BASIN_NEW(&r->frame, fill->copies, "frames", error));
+    r->frames = fill->copies;
+    for (int t = 0; t < r->frames; t++) {
+        BASIN_TRY(basin_picture_copy(&r->frame[t], &r->original, error));
+        write_guesses(&r->frame[t], &fill->hole, fill->sum + t * area * r->original.channels);
+    }
+    return BASIN_OK;
+}
+
+static basin_status finish(basin_image_completion *r, basin_filling *fill, bool frames,
+                           basin_error *error) {
+    BASIN_TRY(make_masks(r, &fill->hole, error));
+    if (frames) BASIN_TRY(make_frames(r, fill, error));
+    r->completed = fill->now;
+    fill->now = (basin_picture){0};
+    r->windows = fill->windows;
+    r->missing = fill->hole.missing;
+    r->steps = fill->steps;
+    r->share = fill->share;
+    return BASIN_OK;
+}
+
+basin_status basin_image_complete(basin_image_completion *completion, basin_image_model *model,
+                                  const basin_picture *picture, int64_t count,
+                                  const basin_image_completing *how, basin_error *error) {
+    basin_image_completing taken = *how;
+    for (int64_t i = 0; i < count; i++) completion[i] = (basin_image_completion){0};
+    BASIN_TRY(check(&taken, model, error));
+    if (count < 1) return BASIN_OK;
+    basin_status status = BASIN_OK;
+    if (taken.looks == 0) taken.looks = BASIN_LOOKS;
+    BASIN_FREE_AT_EXIT basin_filling *fill = NULL;
+    BASIN_TRY(BASIN_NEW(&fill, count, "completions", error));
+    for (int64_t i = 0; i < count && !status; i++)
+        status = begin_picture(&fill[i], &completion[i], &picture[i], model->settings.patch, &taken,
+                               i, error);
+    if (!status) status = fill_all(fill, count, model, &taken, error);
+    for (int64_t i = 0; i < count && !status; i++)
+        status = finish(&completion[i], &fill[i], taken.frames, error);
+    for (int64_t i = 0; i < count; i++) {
+        basin_filling_free(&fill[i]);
+        if (status) basin_image_completion_free(&completion[i]);
+    }
     return status;
 }
 
-double basin_trust_share(const basin_trust *trust) {
-    if (!(trust->departed > 0)) return 0.5;
-    double share = trust->agreed / trust->departed;
-    return share < 0 ? 0 : share > 1 ? 1 : share;
+void basin_image_completion_free(basin_image_completion *completion) {
+    basin_picture_free(&completion->original);
+    basin_picture_free(&completion->masked);
+    basin_picture_free(&completion->completed);
+    basin_picture_free(&completion->hole);
+    for (int i = 0; i < completion->frames && completion->frame; i++)
+        basin_picture_free(&completion->frame[i]);
+    free(completion->frame);
+    *completion = (basin_image_completion){0};
 }

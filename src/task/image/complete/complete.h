@@ -129,21 +129,10 @@ typedef struct basin_filling {
     int64_t steps;   /* the most that a window took */
 } basin_filling;
 
-/* The side of a window at a level, 0 the finest, in pixels of the picture. */
-int64_t basin_filling_side(const basin_filling *fill, int64_t size, int level);
 /* How deep a window at that level looks; deeper ones keep what coarser windows gave. */
 int64_t basin_filling_reach(const basin_filling *fill, int64_t size, int level);
 
-/* Runs the model over all pictures. In the end `now` holds the results; where frames were asked
- * for, `sum` still holds them, divided by their weights. */
-basin_status basin_filling_run(basin_filling *fill /* [count] */, int64_t count,
-                               basin_image_model *model, const basin_image_completing *how,
-                               basin_error *error);
-
 void basin_filling_free(basin_filling *fill);
-
-/* Puts guesses, rounded, where a picture lacks something. */
-void basin_filling_write(basin_picture *to, const basin_hole *hole, const float *guess);
 
 /* ---- Between windows of a picture and patches of a model: what is shown and what is hidden, and
  * how the model's answers are added up ---- */
