@@ -15,11 +15,6 @@ typedef basin_nodes_findings findings;
 #define PUT(...) basin_document_put(r, __VA_ARGS__)
 #define TEXT(tone, ...) basin_document_text(r, tone, __VA_ARGS__)
 
-static void begin_section(basin_document *r, const char *id, const char *title, const char *link,
-                          bool wide) {
-    PUT("{'id':%s,'title':%s,'link':%s,'wide':%d,'blocks':[", id, title, link, wide);
-}
-
 static void put_plot(basin_document *r, const char *title, const char *x, const char *y,
                      const basin_plot_line *line, int lines) {
     basin_document_plot(
@@ -89,7 +84,7 @@ static void put_budgets(basin_document *r, const basin_nodes_figures *g) {
 }
 
 static void put_figures(basin_document *r, const findings *f) {
-    begin_section(r, "figures", "How good it is", "How good", true);
+    basin_document_section(r, "figures", "How good it is", "How good", true);
     if (f->judged) {
         put_note(r, &f->figures);
         put_ranking(r, f);
@@ -111,7 +106,8 @@ static void put_reliability(basin_document *r, const basin_reliability *all) {
     }
     const basin_plot_line line[] = {{"detector", predicted, observed, count, BASIN_PLOT_DOTTED},
                                     {"as it should be", ends, ends, 2, BASIN_PLOT_DASHED}};
-    begin_section(r, "reliability", "Probabilities beside frequencies", "Reliability", false);
+    basin_document_section(r, "reliability", "Probabilities beside frequencies", "Reliability",
+                           false);
     TEXT("",
          "Of a hundred nodes with a probability of 0.3 about thirty should be anomalous. The mean "
          "distance is %.4f (expected calibration error).",
@@ -163,7 +159,7 @@ static void put_scores(basin_document *r, const findings *f) {
                                     BASIN_PLOT_AREA};
     }
     for (int64_t i = 0; i < f->network->nodes; i++) alerts += f->probability[i] > threshold;
-    begin_section(r, "scores", "How scores are spread", "Scores", false);
+    basin_document_section(r, "scores", "How scores are spread", "Scores", false);
     TEXT("", "%lld of %lld nodes lie above the threshold of %.4f.", (long long)alerts,
          (long long)f->network->nodes, threshold);
     PUT("{'type':'plots','plots':[");
@@ -233,7 +229,7 @@ static void put_alert(basin_document *r, const findings *f, int64_t i) {
 }
 
 static void put_alerts(basin_document *r, const findings *f) {
-    begin_section(r, "alerts", "The highest scores, and why", "Highest scores", true);
+    basin_document_section(r, "alerts", "The highest scores, and why", "Highest scores", true);
     TEXT("", "Every number is a share of the distance between the node's logit and that of a "
              "typical node, one of median features, in its place. Features and neighbours "
              "attribute the same distance in two ways.");
@@ -260,7 +256,7 @@ static void put_columns(basin_document *r, const findings *f) {
     static const char *const tone[] = {"", "strong", "bad"};
     const basin_nodes_drift *d = &f->drift;
     if (!d->columns) return;
-    begin_section(r, "columns", "Columns, and how far they have moved", "Columns", false);
+    basin_document_section(r, "columns", "Columns, and how far they have moved", "Columns", false);
     TEXT("",
          "The population stability index against training: below 0.1 little has changed, above "
          "0.25 much.%s",
@@ -307,7 +303,7 @@ static void put_card(basin_document *r, const basin_nodes_card *card) {
 static void put_model(basin_document *r, const findings *f) {
     const basin_nodes_model *m = f->model;
     const basin_nodes_card *card = basin_nodes_get_info(m)->card;
-    begin_section(r, "model", "What the model is", "Model", false);
+    basin_document_section(r, "model", "What the model is", "Model", false);
     PUT("{'type':'table','columns':[{'name':''},{'name':''}],'rows':[");
     if (card) put_card(r, card);
     put_row(r, "network", "Energy Transformer, %lld member%s of %lld parameters, share %.2f",
