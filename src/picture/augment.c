@@ -135,7 +135,7 @@ void basin_augment_draw(basin_drawn *drawn, const basin_augment *a, int64_t heig
 }
 
 /* In training as far as the crop stays as large as its output, in evaluation only to twice that:
- * there the result should not be told from the unreduced one. */
+ * there the result should look like the unreduced one. */
 int basin_augment_reduction(const basin_augment *a, const basin_resize *r) {
     double gap = a->fit == BASIN_FIT_RANDOM ? 1 : 2;
     return basin_decoder_reduction(&r->box, gap * (double)r->height, gap * (double)r->width);

@@ -412,7 +412,7 @@ static void more_room(j_compress_ptr info) {
     p->destination.free_in_buffer = p->capacity - p->size;
 }
 
-/* libjpeg asks when the room is full to the last byte. */
+/* libjpeg asks when the buffer is full to the last byte. */
 static boolean on_full(j_compress_ptr info) {
     packer *p = info->client_data;
     p->size = p->capacity;

@@ -90,8 +90,8 @@ const char *basin_picture_foreign(const void *bytes, size_t size);
 basin_status basin_decoder_open(basin_decoder *decoder, const void *bytes, size_t size,
                                 const char *name, basin_error *error);
 /* Decodes what is needed for `box` (in pixels of the whole, upright picture). `picture` gets the
- * pixels and `inside` the box in pixels of `picture`. A JPEG is reduced by 1, 2, 4 or 8 as told;
- * others want 1. Once per open decoder. */
+ * pixels and `inside` the box in pixels of `picture`. A JPEG is reduced by 1, 2, 4 or 8 as asked;
+ * others need 1. Once per open decoder. */
 basin_status basin_decoder_read(basin_picture *picture, basin_box *inside, basin_decoder *decoder,
                                 const basin_box *box, int reduction, basin_error *error);
 void basin_decoder_close(basin_decoder *decoder);
@@ -162,7 +162,7 @@ basin_status basin_picture_scale_box(basin_picture *to, const basin_picture *fro
                                      const basin_box *box, int64_t height, int64_t width,
                                      basin_error *error);
 
-/* Makes room for `count` floats, which are the scratch's until the next call. */
+/* Allocates `count` floats, which are the scratch's until the next call. */
 float *basin_scratch_take(basin_scratch *scratch, size_t count);
 
 /* ---- Square pictures and the normalised patches that models see of them. values [N, P]: patches

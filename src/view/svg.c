@@ -122,7 +122,7 @@ static void find_range(axis *a, const basin_plot *plot, bool vertical) {
     }
     if (!(a->low <= a->high)) a->low = 0, a->high = 1;
     double least = fmax(fabs(a->low), fabs(a->high)) * 1e-9;
-    if (a->high - a->low <= least) { /* a flat line still wants a frame around it */
+    if (a->high - a->low <= least) { /* a flat line still needs a frame around it */
         double pad = a->low == 0 ? 1 : fabs(a->low) * 0.1;
         a->low -= pad;
         a->high += pad;

@@ -125,7 +125,7 @@ static void unusable_masks_are_errors(void **state) {
         {"1,2,3,4 --ratio 0.3", "--ratio has no effect with --mask 1,2,3,4", 2},
         {"1,2,3,4 --seed 3", "--seed has no effect with --mask 1,2,3,4", 2},
         {"1,2,3,4 --looks 2 --plain", "--looks has no effect with --plain", 2},
-        {"1,2,3,4 --frames --until 0.1", "frames want a number of steps", 1},
+        {"1,2,3,4 --frames --until 0.1", "frames need a number of steps", 1},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         assert_error(

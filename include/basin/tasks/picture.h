@@ -33,9 +33,9 @@ BASIN_API basin_status basin_picture_resize_memory(basin_picture *picture, int64
                                                    int64_t width, int channels, basin_error *error);
 BASIN_API void basin_picture_free(basin_picture *picture);
 
-/* A whole picture from the bytes of a JPEG, PNG or WebP file, told apart by content. `name` is for
- * messages. `picture` must be zeroed or hold a picture. A file that ends early, or whose data are
- * damaged, is an error. */
+/* A whole picture from the bytes of a JPEG, PNG or WebP file, distinguished by content. `name` is
+ * for messages. `picture` must be zeroed or hold a picture. A file that ends early, or whose data
+ * are damaged, is an error. */
 BASIN_API basin_status basin_picture_decode(basin_picture *picture, const void *bytes, size_t size,
                                             const char *name, basin_error *error);
 BASIN_API basin_status basin_picture_read(basin_picture *picture, const char *path,

@@ -126,7 +126,7 @@ static int thread_count(const basin_feed_config *c) {
     return threads < 1 ? 1 : threads > THREADS_MOST ? THREADS_MOST : threads;
 }
 
-/* *stopped where whoever watches wants no more. */
+/* *stopped where the watcher stops the run. */
 static basin_status fill(basin_album *album, bool *stopped, basin_error *error) {
     const basin_album_config *c = &album->config;
     int threads = thread_count(&c->feed);

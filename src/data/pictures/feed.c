@@ -50,7 +50,7 @@ struct basin_feed {
     int busy;                   /* workers outside of the lock */
     bool stop, pause;
     basin_error failure; /* the first that is no matter of a single picture */
-    report *reports;     /* not told yet */
+    report *reports;     /* not reported yet */
     int64_t bad;
     double waited;
 };

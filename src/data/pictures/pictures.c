@@ -173,7 +173,7 @@ static basin_status add_known(bool *found, basin_pictures *pictures, const char 
     bool divided, wanted = false;
     *found = false;
     if (!file) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", path);
-    bool have[2] = {false, false}; /* of each half, plain before packed twins */
+    bool have[2] = {false, false}; /* of each half, plain before packed copies */
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct stat info;
         snprintf(file, size, "%s/%s", path, known[i].name);

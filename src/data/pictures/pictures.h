@@ -22,8 +22,8 @@
  * their own order, once; the last batch may be smaller, and a batch of 0 says that all are through.
  * What comes depends on the configuration alone, never on the threads.
  *
- * A picture that cannot be read is told once, counted, and left out: in training the next one in
- * the order takes its place, in evaluation its batch is one smaller ---- */
+ * A picture that cannot be read is reported once, counted, and left out: in training the next one
+ * in the order takes its place, in evaluation its batch is one smaller ---- */
 
 typedef struct basin_feed basin_feed;
 
@@ -73,7 +73,7 @@ basin_status basin_feed_next(basin_feed_batch *batch, basin_feed *feed, basin_er
 /* The next batch will be that of this step: 0 begins again, a step saved goes on from there. */
 void basin_feed_seek(basin_feed *feed, int64_t step);
 
-int64_t basin_feed_steps(const basin_feed *feed); /* batches an epoch */
+int64_t basin_feed_steps(const basin_feed *feed);      /* batches an epoch */
 int64_t basin_feed_unreadable(const basin_feed *feed); /* found so far */
 /* Seconds that basin_feed_next has waited: near 0 where the workers keep up. */
 double basin_feed_waited(const basin_feed *feed);

@@ -156,7 +156,7 @@ void basin_image_graph_free(basin_image_graph *graph);
 basin_image_settings basin_image_run_settings(const basin_image_model *model);
 
 /* Completes patches in batches of one size; what a short batch lacks is filled up. It descends as
- * the model was told to when the runner was made. Where the descent ends by itself it goes step by
+ * the model was set to when the runner was made. Where the descent ends by itself it goes step by
  * step, each picture on its own account: what it comes to does not depend on its batch. */
 typedef struct basin_image_runner {
     basin_image_graph graph;
@@ -223,7 +223,7 @@ basin_status basin_image_measure(basin_image_settings *settings, const basin_ima
 basin_feed_config basin_image_feed_config(const basin_image_set *set,
                                           const basin_image_settings *settings, int64_t batch,
                                           bool training, int threads, const basin_watch *watch);
-/* Batches of patches. Unreadable pictures are told to the watcher. */
+/* Batches of patches. Unreadable pictures are reported to the watcher. */
 basin_status basin_image_feed(basin_feed **feed, const basin_image_set *set,
                               const basin_image_settings *settings, int64_t batch, bool training,
                               int threads, const basin_watch *watch, basin_error *error);
@@ -260,7 +260,7 @@ basin_status basin_image_input_write(basin_image_input *input, basin_plan *plan,
 basin_image_feeding basin_image_input_state(const basin_image_input *input);
 
 /* ---- What a model remembers of its training, in its file: fingerprints of the pictures, so that
- * nobody scores it on what it was trained on without being told, and a card for people
+ * nobody scores it on what it was trained on without a warning, and a card for people
  * ("basin.card": paths, date, views, scores) ---- */
 
 /* Fingerprints that a file keeps at most, of pictures spread evenly over larger sets: 64 KiB. */

@@ -21,12 +21,13 @@ basin_status basin_image_set_descent(basin_image_model *model, const basin_image
     if (!(d.until >= 0) || d.until >= 1)
         return basin_fail(error, BASIN_BAD_VALUE, "until is %g, wanted 0 to below 1", d.until);
     if (d.accelerate && (!(d.until > 0) || model->settings.implicit))
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          model->settings.implicit
-                              ? "accelerate with a model that descends to rest (implicit), which "
-                                "has momentum anyway"
-                              : "accelerate without until; it shortens descents that end by "
-                                "themselves");
+        return basin_fail(
+            error, BASIN_BAD_VALUE,
+            model->settings.implicit
+                ? "accelerate with a model that descends to a fixed point (implicit), which "
+                  "has momentum anyway"
+                : "accelerate without until; it shortens descents that end by "
+                  "themselves");
     bool set = d.steps > 0 || d.alpha > 0 || d.until > 0;
     if (set && strcmp(model->settings.arch, "et") != 0)
         return basin_fail(error, BASIN_BAD_VALUE,

@@ -88,7 +88,7 @@ typedef struct job {
     basin_image_model *model;
     basin_image_graph graph;
     basin_trainer trainer;
-    basin_average average; /* where the setting asks for it */
+    basin_average average; /* with the setting `average` */
     basin_shards shards;
     basin_image_set train, test;
     masked batch;

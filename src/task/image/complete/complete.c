@@ -443,7 +443,7 @@ static basin_status check(const basin_image_completing *how, const basin_image_m
                           basin_error *error) {
     if (how->frames && model->descent.until > 0)
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "frames want a number of steps that is the same for all windows: leave "
+                          "frames need a number of steps that is the same for all windows: leave "
                           "out until, or frames");
     if (how->looks < 0 || how->looks > BASIN_LOOKS)
         return basin_fail(error, BASIN_BAD_VALUE, "looks is %d, wanted 0 to %d", how->looks,

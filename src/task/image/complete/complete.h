@@ -42,7 +42,7 @@ int32_t basin_hole_depth(const basin_hole *hole, int64_t y, int64_t x);
 basin_status basin_rim_span(float *guess, /* [box.height, box.width, channels] */
                             const basin_picture *picture, const basin_hole *hole,
                             basin_error *error);
-/* Corrects guesses by what can be told from the known pixels beside the hole, fading within `fade`
+/* Corrects guesses by the known pixels beside the hole, fading within `fade`
  * pixels. Known pixels of the box that have a weight have guesses, too. */
 basin_status basin_rim_match(float *guess,        /* [box.height, box.width, channels] */
                              const float *weight, /* [box.height, box.width] */

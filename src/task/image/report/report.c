@@ -299,7 +299,7 @@ static basin_status check_spec(const basin_image_reporting *s, basin_error *erro
     bool named = s->model && s->name && (s->rivals <= 0 || (s->rival && s->rival_name));
     for (int i = 0; i < s->rivals && named; i++) named = s->rival[i] && s->rival_name[i];
     if (named) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_VALUE, "a report wants names for models and pictures");
+    return basin_fail(error, BASIN_BAD_VALUE, "a report needs names for models and pictures");
 }
 
 basin_status basin_image_report(const char *path, basin_image_scores *scores,

@@ -71,7 +71,7 @@ typedef struct basin_image_course {
     double *use;                 /* [M] sums of the traces', or NULL */
 } basin_image_course;
 
-/* Adds what was traced; the first one makes room. basin_image_course_end makes means of sums. */
+/* Adds what was traced; the first one allocates. basin_image_course_end makes means of sums. */
 basin_status basin_image_course_add(basin_image_course *course, const basin_image_trace *trace,
                                     const float *patches, const uint8_t *mask,
                                     const basin_image_settings *settings, basin_error *error);

@@ -383,9 +383,10 @@ basin_status basin_image_trace_new(basin_image_trace *trace, basin_image_attenti
     bool et = !strcmp(s->arch, "et");
     *trace = (basin_image_trace){0};
     if (s->implicit)
-        return basin_fail(error, BASIN_UNSUPPORTED,
-                          "the model descends to rest (implicit), in no fixed number of steps; "
-                          "frames and reports want a model of steps");
+        return basin_fail(
+            error, BASIN_UNSUPPORTED,
+            "the model descends to a fixed point (implicit), in no fixed number of steps; "
+            "frames and reports need a model of steps");
     *trace = (basin_image_trace){.steps = (int)basin_image_run_settings(model).steps,
                                  .count = count,
                                  .attention = attention};
