@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <zlib.h>
 
 #include "basin/status.h"
 
@@ -20,6 +21,16 @@ basin_status basin_packed_open_memory(basin_packed **packed, const void *data, s
 basin_status basin_packed_read(size_t *got, void *to, size_t bytes, basin_packed *packed,
                                basin_error *error);
 void basin_packed_close(basin_packed *packed);
+
+/* ---- gzip alone; plain files pass through ---- */
+
+/* Opens a regular file; close it with gzclose. */
+basin_status basin_gz_open(gzFile *file, const char *path, basin_error *error);
+/* Up to `bytes`; *got is 0 at the end. A packed file that is cut off or damaged is an error. */
+basin_status basin_gz_read(size_t *got, void *to, size_t bytes, gzFile file, const char *path,
+                           basin_error *error);
+
+/* ---- pipes ---- */
 
 /* Whether `path` is "-" or names a descriptor that the process has (/dev/stdin, /dev/fd/3), as
  * shells give it for a pipe. */

@@ -17,7 +17,7 @@
 #include "basin/random.h"
 #include "basin/tasks/pictures.h"
 #include "data/graphset/graphset.h"
-#include "data/gz.h"
+#include "data/packed.h"
 
 enum { NEAREST = 8, MOST_CHANNELS = 3 };
 

@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "base/try.h"
 #include "data/archive.h"
-#include "data/gz.h"
+#include "data/packed.h"
 #include "data/pictures/pictures.h"
 
 /* ---- idx: 0, 0, type, rank, then big-endian sizes, then the values ---- */

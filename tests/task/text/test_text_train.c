@@ -31,7 +31,7 @@ static void training_learns(void **state) {
     check_learns(state, "nrgpt", "ff2w");
 }
 
-static void check_resume(void **state, const char *arch) {
+static void check_resume(void **state, const char *arch, const char *optimiser) {
     static const int64_t stops[] = {1, 4, 7};
     bench whole, cut;
     char name[40];
@@ -39,6 +39,7 @@ static void check_resume(void **state, const char *arch) {
     snprintf(name, sizeof name, "%s-cut", arch);
     bench_open(&cut, state, name, "cpu");
     whole.s->arch = cut.s->arch = arch;
+    whole.s->optimiser = cut.s->optimiser = optimiser;
     whole.training.log_every = cut.training.log_every = 3;
     basin_outcome a = bench_train(&whole, -1, false);
     for (int i = 0; i < 3; i++) {
@@ -60,8 +61,8 @@ static void check_resume(void **state, const char *arch) {
 }
 
 static void a_cut_run_ends_with_the_same_bytes(void **state) {
-    check_resume(state, "nrgpt");
-    check_resume(state, "gpt");
+    check_resume(state, "nrgpt", "adamw");
+    check_resume(state, "gpt", "lion");
 }
 
 /* Without dropout, which each shard draws by itself, shards are the same batch up to rounding. */
