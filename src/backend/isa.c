@@ -35,6 +35,13 @@ const char *basin_isa_name(basin_isa isa) {
     return isa >= 0 && isa < BASIN_ISA_COUNT ? names[isa] : "unknown";
 }
 
+const char *basin_isa_unknown(void) {
+    const char *wanted = getenv("BASIN_ISA");
+    for (int i = 0; wanted && i < BASIN_ISA_COUNT; i++)
+        if (!strcmp(wanted, basin_isa_name((basin_isa)i))) return NULL;
+    return wanted;
+}
+
 static basin_isa detect(void) {
     const char *wanted = getenv("BASIN_ISA");
     basin_isa best = BASIN_ISA_PORTABLE;

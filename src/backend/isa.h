@@ -16,6 +16,9 @@ typedef enum basin_isa {
  * the environment asks for another one; a set that is not there is not used. */
 basin_isa basin_cpu_isa(void);
 
+/* What BASIN_ISA says where no set is called so, else NULL. */
+const char *basin_isa_unknown(void);
+
 bool basin_isa_available(basin_isa isa);
 const char *basin_isa_name(basin_isa isa); /* "portable", "neon", "avx2", "avx512" */
 

@@ -1,5 +1,6 @@
 /* An engine: opened, asked for a result, closed; mistakes leave nothing behind. */
 #include <math.h>
+#include <stdlib.h>
 
 #include "basin/plan.h"
 #include "support/test.h"
@@ -38,6 +39,13 @@ static void test_mistakes(void **state) {
                          BASIN_OK);
     assert_string_equal(error.text, "there is no backend ''; needs ref, cpu or cuda");
     basin_engine_close(&engine);
+    assert_int_equal(basin_engine_open(&engine, &(basin_compute){.threads = 100000}, &error),
+                     BASIN_BAD_VALUE);
+    assert_string_equal(error.text, "100000 threads; needs 0 (all cores) to 4096");
+    setenv("BASIN_ISA", "foo", 1);
+    assert_int_equal(basin_engine_open(&engine, NULL, &error), BASIN_BAD_VALUE);
+    unsetenv("BASIN_ISA");
+    assert_string_equal(error.text, "BASIN_ISA is 'foo'; needs portable, neon, avx2 or avx512");
     assert_int_equal(
         basin_engine_open(&engine, &(basin_compute){.backend = "ref", .threads = 1}, &error),
         BASIN_OK);

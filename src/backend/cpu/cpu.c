@@ -10,6 +10,7 @@
 #include "backend/shape.h"
 #include "base/team/processors.h"
 #include "base/team/team.h"
+#include "base/try.h"
 
 typedef struct cpu_backend {
     basin_backend base;
@@ -157,9 +158,13 @@ static const basin_backend_table table = {
 };
 
 basin_status basin_backend_open_cpu(basin_backend **backend, int threads, basin_error *error) {
-    cpu_backend *cpu = calloc(1, sizeof *cpu);
+    cpu_backend *cpu;
     *backend = NULL;
-    if (!cpu) return basin_fail(error, BASIN_NO_MEMORY, "backend cpu: out of memory for its state");
+    if (basin_isa_unknown())
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "BASIN_ISA is '%s'; needs portable, neon, avx2 or avx512",
+                          basin_isa_unknown());
+    BASIN_TRY(BASIN_NEW(&cpu, 1, "the state of backend cpu", error));
     if (threads <= 0) threads = basin_processors();
     cpu->base = (basin_backend){.table = &table, .threads = threads};
     cpu->simd = basin_simd_select();

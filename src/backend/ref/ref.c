@@ -8,6 +8,7 @@
 
 #include "backend/kernel.h"
 #include "backend/shape.h"
+#include "base/try.h"
 #include "tensor/byte.h"
 
 typedef struct ref_backend {
@@ -228,9 +229,9 @@ static const basin_backend_table table = {
 };
 
 basin_status basin_backend_open_ref(basin_backend **backend, basin_error *error) {
-    ref_backend *ref = calloc(1, sizeof *ref);
+    ref_backend *ref;
     *backend = NULL;
-    if (!ref) return basin_fail(error, BASIN_NO_MEMORY, "backend ref: out of memory for its state");
+    BASIN_TRY(BASIN_NEW(&ref, 1, "the state of backend ref", error));
     ref->base = (basin_backend){.table = &table, .threads = 1};
     *backend = &ref->base;
     return BASIN_OK;

@@ -193,7 +193,9 @@ static basin_expr simplify(basin_op op, basin_expr a, basin_expr b, basin_shape 
     return NULL;
 }
 
-/* The same, looking into the operands: for graphs that are not differentiated any more. */
+/* The same, looking into the operands: for graphs that are not differentiated any more. x - x and
+ * 0 x become 0 here even where x is not finite, and plans compute neither: a NaN of x shows in x
+ * itself, not in these. Tokens that are held in place depend on it. */
 static basin_expr simplify_signs(basin_op op, basin_expr a, basin_expr b) {
     if (op == BASIN_OP_ADD && basin_expr_op(a) == BASIN_OP_NEG) return basin_sub(b, a->node->in[0]);
     if (op == BASIN_OP_ADD && basin_expr_op(b) == BASIN_OP_NEG) return basin_sub(a, b->node->in[0]);
