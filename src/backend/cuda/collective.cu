@@ -3,7 +3,7 @@
 #include <new>
 #include <string.h>
 
-#include "backend/cuda/collective.h"
+#include "backend/cuda/inside.h"
 
 extern "C" {
 #include "base/library.h"

@@ -8,13 +8,11 @@
 #include "backend/cuda/device.h"
 extern "C" {
 #include "backend/device.h"
-#include "backend/kernel.h"
 }
 
 /* backend.cu: the thread's device, if it can run the kernels of this module. */
 basin_status basin_cuda_choose_device(basin_cuda *cuda, basin_error *error);
 
-/* eager.cu */
 extern const basin_eager_table basin_cuda_eager;
 
 /* While one thread captures, another that shares the device may neither allocate nor free nor load
@@ -189,5 +187,17 @@ struct basin_cuda_contest {
 };
 int basin_cuda_contest_run(basin_cuda *cuda, const basin_cuda_contest *contest,
                            const basin_cuda_product *product);
+
+/* Processes that have joined: what backend.cu and collective.cu alone know of the state. */
+
+struct basin_cuda_nccl; /* the library, and those who have joined */
+
+/* Every basin_cuda is one of these. */
+struct basin_cuda_state : basin_cuda {
+    basin_cuda_nccl *nccl; /* NULL before processes join */
+};
+
+extern const basin_collective_table basin_cuda_collectives;
+void basin_cuda_nccl_free(basin_cuda *cuda);
 
 #endif

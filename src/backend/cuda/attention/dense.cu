@@ -2,8 +2,7 @@
  * of the queries' shares of dbeta. See attention/dense.h; attention/stream_sm90a.cu has kernels for
  * long sequences, and attention/strip_sm90a.cu does the tokens of pictures in one launch. */
 #include "backend/cuda/attention/dense.h"
-#include "backend/cuda/attention/stream.h"
-#include "backend/cuda/attention/strip.h"
+#include "backend/cuda/attention/dense_rows.h"
 
 /* The precision of the products: bf16 of narrow operands; of floats tf32, or three of them for one;
  * both take as much shared memory. */

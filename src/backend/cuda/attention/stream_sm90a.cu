@@ -21,7 +21,7 @@
  * 256. At H 8, N 8,192 (131,072 tiles) on 132 multiprocessors at 1.75 GHz: force 0.29 ms for
  * products and for exponentials each, reverse 0.80 ms for products. */
 #include "backend/cuda/attention/dense.h"
-#include "backend/cuda/attention/stream.h"
+#include "backend/cuda/attention/dense_rows.h"
 #include "backend/cuda/attention/wgmma.h"
 
 namespace {

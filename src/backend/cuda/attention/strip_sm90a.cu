@@ -20,7 +20,7 @@
  * 416: force 5.0 k, reverse 12.5 k; 86 k exponentials at 16 a clock 5.4 k. Batch 256, H 12 on 132
  * multiprocessors at 1.75 GHz: 0.07 and 0.17 ms. Bytes: q, k (a, b) read, two results written,
  * once: 310 and 465 MB, 0.07 and 0.11 ms at 4.3 TB/s. Floats: 8 strips, twice the bytes. */
-#include "backend/cuda/attention/strip_rest.h"
+#include "backend/cuda/attention/strip_rows.h"
 
 /* ---- products ---- */
 

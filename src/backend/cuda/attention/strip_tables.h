@@ -4,7 +4,6 @@
 #define BASIN_BACKEND_CUDA_ATTENTION_STRIP_TABLES_H
 
 #include "backend/cuda/attention/dense_rows.h"
-#include "backend/cuda/attention/strip.h"
 #include "backend/cuda/attention/wgmma.h"
 
 enum {

@@ -19,7 +19,7 @@
 #include <type_traits>
 
 #include "backend/cuda/inside.h"
-#include "backend/cuda/lists/tokens_hubs.h"
+#include "backend/cuda/lists/tokens.h"
 
 static const int64_t RANGE = 524288; /* nodes walked at a time */
 enum { GRADIENT_PARTS = 16, HUB_BLOCKS = 264 };
