@@ -55,8 +55,6 @@ BASIN_API basin_status basin_backend_open(basin_backend **backend, const basin_c
 BASIN_API void basin_backend_close(basin_backend *backend);
 BASIN_API const char *basin_backend_name(const basin_backend *backend);
 BASIN_API basin_dtype basin_backend_dtype(const basin_backend *backend);
-BASIN_API basin_dtype basin_backend_storage(const basin_backend *backend);
-BASIN_API int basin_backend_threads(const basin_backend *backend);
 /* Waits for all runs to finish, and reports what failed. Reading a result waits by itself; only
  * measuring time needs this. */
 BASIN_API basin_status basin_backend_wait(basin_backend *backend, basin_error *error);

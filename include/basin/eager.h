@@ -32,7 +32,6 @@ typedef struct basin_eager basin_eager;
 BASIN_API basin_status basin_eager_open(basin_eager **eager, const basin_compute *compute,
                                         basin_error *error);
 BASIN_API void basin_eager_close(basin_eager *eager);
-BASIN_API const char *basin_eager_backend(const basin_eager *eager);
 
 typedef enum basin_eager_operation {
     BASIN_EAGER_LSE,

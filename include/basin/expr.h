@@ -66,10 +66,9 @@ BASIN_API basin_expr basin_iota(basin_graph *graph, int64_t count);
 BASIN_API basin_expr basin_eye(basin_graph *graph, int64_t count);
 BASIN_API basin_expr basin_triangle(basin_graph *graph, int64_t rows, int64_t columns,
                                     int64_t diagonal);
-/* Index tensors as numbers and numbers as indices. What is written into `index` must lie in -1 ..
- * limit - 1 (limit 0: anything); a number becomes the nearest index of 0 .. limit - 1. */
+/* Index tensors as numbers. What is written into `index` must lie in -1 .. limit - 1 (limit 0:
+ * anything). */
 BASIN_API basin_expr basin_from_index(basin_expr index, int64_t limit);
-BASIN_API basin_expr basin_to_index(basin_expr a, int64_t limit);
 /* [..] -> [.., count]: 1 where the column is the index, else 0; a row of zeros for -1. */
 BASIN_API basin_expr basin_one_hot(basin_expr index, int64_t count);
 
@@ -159,19 +158,9 @@ BASIN_API basin_expr basin_mean_all(basin_expr a);
 /* The sum of the squares of all elements of `count` tensors, of any shapes: a global norm. */
 BASIN_API basin_expr basin_sum_squares(const basin_expr *a, int count);
 BASIN_API basin_expr basin_maximum_all(basin_expr a);
-/* Over the last axis, without overflow. */
-BASIN_API basin_expr basin_logsumexp(basin_expr a);
-BASIN_API basin_expr basin_softmax(basin_expr a);
-/* Over any axis, which vanishes in the first. */
-BASIN_API basin_expr basin_logsumexp_along(basin_expr a, int axis);
-BASIN_API basin_expr basin_softmax_along(basin_expr a, int axis);
-/* Scores of causal pairs, x [.., N, M, H] of query, key, head: query n sees keys 0 .. n, or with
- * `strict` those before n. log sum over the keys seen of exp(factor x), [.., N, H], 0 where there
- * are none; and their shares like x, 0 elsewhere, dropped like basin_dropout does where `drop` is
- * not 0 and `seed` not NULL. */
-BASIN_API basin_expr basin_causal_logsumexp(basin_expr x, double factor, bool strict);
-BASIN_API basin_expr basin_causal_softmax(basin_expr x, double factor, bool strict, double drop,
-                                          basin_expr seed);
+/* Over an axis, which vanishes in the first; without overflow. */
+BASIN_API basin_expr basin_logsumexp(basin_expr a, int axis);
+BASIN_API basin_expr basin_softmax(basin_expr a, int axis);
 /* Sparse relatives of softmax over the last axis: rows of probabilities, some of them 0. Each is
  * the gradient of its conjugate, [.., n] -> [..], as softmax is of log-sum-exp: max over p of p.z -
  * Omega(p), with Omega the negative entropy of Tsallis (2 for sparsemax, 1.5 for entmax15) or |p| -
@@ -179,9 +168,6 @@ BASIN_API basin_expr basin_causal_softmax(basin_expr x, double factor, bool stri
 BASIN_API basin_expr basin_sparsemax(basin_expr a);
 BASIN_API basin_expr basin_entmax15(basin_expr a);
 BASIN_API basin_expr basin_normmax2(basin_expr a);
-BASIN_API basin_expr basin_sparsemax_conjugate(basin_expr a);
-BASIN_API basin_expr basin_entmax15_conjugate(basin_expr a);
-BASIN_API basin_expr basin_normmax2_conjugate(basin_expr a);
 
 /* The (first) position of the largest element of an axis, which vanishes: an index tensor. */
 BASIN_API basin_expr basin_argmax(basin_expr a, int axis);
@@ -202,10 +188,22 @@ BASIN_API basin_expr basin_layernorm(basin_expr x, basin_expr gamma, basin_expr 
 BASIN_API basin_expr basin_matmul(basin_expr a, basin_expr b);
 BASIN_API basin_expr basin_matmul_t(basin_expr a, bool transpose_a, basin_expr b, bool transpose_b);
 /* Contraction: basin_einsum("bnd,hyd->bnhy", g, w). A letter twice in an operand means its
- * diagonal. Several operands are multiplied from the left to the right. */
+ * diagonal. Any number of operands up to BASIN_EINSUM_MOST are multiplied from the left to the
+ * right. */
 enum { BASIN_EINSUM_MOST = 8 };
-BASIN_API basin_expr basin_einsum(const char *spec, basin_expr a, basin_expr b);
 BASIN_API basin_expr basin_einsum_many(const char *spec, const basin_expr *a, int count);
+#ifndef __cplusplus
+#define basin_einsum(spec, ...)                                                                    \
+    basin_einsum_many(spec, (const basin_expr[]){__VA_ARGS__},                                     \
+                      (int)(sizeof((const basin_expr[]){__VA_ARGS__}) / sizeof(basin_expr)))
+#else
+extern "C++" {
+template <class... Operand> inline basin_expr basin_einsum(const char *spec, Operand... a) {
+    const basin_expr list[] = {a...};
+    return basin_einsum_many(spec, list, static_cast<int>(sizeof...(a)));
+}
+}
+#endif
 
 /* Convolution (cross-correlation) over x [B, h, w, C] with kernel [kh, kw, C, O]; zeros around:
  * `same` pads so that out = ceil(in / stride), otherwise nothing is padded. */
@@ -259,11 +257,6 @@ BASIN_API basin_expr basin_uniform(basin_expr seed, basin_shape shape);
  * the mean stays. `a` itself where the seed is NULL or the rate 0. */
 BASIN_API basin_expr basin_dropout(basin_expr a, double rate, basin_expr seed);
 
-/* Rows [n, ..] and behind them `halo` more, [n + halo, ..], which the plans of other parts of the
- * same tokens have; its reverse sends what was found for them back, where it is added in the order
- * of the parts. Plans with it run together (basin_plans_run). `a` itself where halo is 0. */
-BASIN_API basin_expr basin_exchange(basin_expr a, int64_t halo);
-
 /* Which pairs (query, key) see each other. All pairs of `queries` x `keys` within each of `batch`
  * entries, or a list in CSR form whose parts are index tensors (basin/pairs.h makes them). */
 typedef struct basin_pattern {
@@ -304,10 +297,10 @@ BASIN_API basin_expr basin_pair_dot(basin_expr x, basin_expr z, const basin_patt
 BASIN_API basin_expr basin_pair_sum(basin_expr w, basin_expr z, const basin_pattern *pattern);
 
 /* The gradient of the sum of y with respect to x, an expression of x's shape (zeros where y does
- * not depend on it). The _many form shares one reverse pass between several x. */
+ * not depend on it). */
 BASIN_API basin_expr basin_grad(basin_expr y, basin_expr x);
-BASIN_API void basin_grad_many(basin_expr *gradient, basin_expr y, const basin_expr *x, int count);
-/* The same weighted by a cotangent of y's shape: the gradient of sum(cotangent * y). */
+/* The same with respect to several x in one reverse pass, and weighted by a cotangent of y's shape
+ * (NULL: ones): the gradient of sum(cotangent * y). */
 BASIN_API void basin_vjp(basin_expr *gradient, basin_expr y, basin_expr cotangent,
                          const basin_expr *x, int count);
 
@@ -318,13 +311,6 @@ BASIN_API basin_expr basin_jvp(basin_expr y, const basin_expr *x, const basin_ex
 /* All of dy/dx, [elements of y, elements of x]: a reverse sweep for each element of y. */
 enum { BASIN_JACOBIAN_MOST = 256 };
 BASIN_API basin_expr basin_jacobian(basin_expr y, basin_expr x);
-
-/* What is built between begin and end is computed again, rather than kept in memory, when
- * something built outside needs it later (the reverse pass); what is kept with basin_keep is not.
- * Regions do not nest. */
-BASIN_API void basin_recompute_begin(basin_graph *graph);
-BASIN_API void basin_recompute_end(basin_graph *graph);
-BASIN_API basin_expr basin_keep(basin_expr a);
 
 #ifdef __cplusplus
 }

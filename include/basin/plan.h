@@ -27,11 +27,6 @@ typedef struct basin_store basin_store;
 BASIN_API basin_status basin_store_new(basin_store **store, basin_backend *backend,
                                        basin_error *error);
 BASIN_API void basin_store_free(basin_store *store);
-/* Plans made from now on compute in one place, as large as the largest of them needs: for several
- * plans that run in turn, each read before the next runs. Reading a plan after another ran is an
- * error. Where runs are queued on a device, each plan keeps a place of its own. */
-BASIN_API void basin_store_share_results(basin_store *store);
-BASIN_API bool basin_store_shares_results(const basin_store *store);
 /* Creates or overwrites a state. Its shape cannot change once it is there. */
 BASIN_API basin_status basin_store_write(basin_store *store, const char *name,
                                          const basin_tensor *tensor, basin_error *error);

@@ -25,19 +25,12 @@
 extern "C" {
 #endif
 
-BASIN_API void basin_philox(uint32_t out[4], const uint32_t counter[4], const uint32_t key[2]);
-
 /* One element of a stream. */
-BASIN_API uint32_t basin_random_word_at(uint64_t seed, uint64_t stream, uint64_t index);
 BASIN_API float basin_random_uniform_at(uint64_t seed, uint64_t stream, uint64_t index);
 BASIN_API double basin_random_normal_at(uint64_t seed, uint64_t stream, uint64_t index);
 
 /* Elements first .. first + count - 1 of a stream; equal to the functions above at each index (the
  * float forms round the double). Threads may fill disjoint ranges of one array. */
-BASIN_API void basin_random_fill_uniform(float *out /* [count] */, uint64_t seed, uint64_t stream,
-                                         uint64_t first, size_t count);
-BASIN_API void basin_random_fill_uniform_f64(double *out /* [count] */, uint64_t seed,
-                                             uint64_t stream, uint64_t first, size_t count);
 BASIN_API void basin_random_fill_normal(float *out /* [count] */, uint64_t seed, uint64_t stream,
                                         uint64_t first, size_t count);
 BASIN_API void basin_random_fill_normal_f64(double *out /* [count] */, uint64_t seed,

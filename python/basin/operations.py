@@ -80,7 +80,7 @@ def logsumexp(a: Expression, axis: int = -1) -> Expression:
     >>> basin.function(basin.logsumexp)([[1000.0, 0.0], [0.0, -1000.0]])
     array([1000.,    0.], dtype=float32)
     """
-    return apply(lib.basin_logsumexp_along, a, axis)
+    return apply(lib.basin_logsumexp, a, axis)
 
 
 def softmax(a: Expression, axis: int = -1) -> Expression:
@@ -91,7 +91,7 @@ def softmax(a: Expression, axis: int = -1) -> Expression:
     array([[0.5, 0.5],
            [0.5, 0.5]], dtype=float32)
     """
-    return apply(lib.basin_softmax_along, a, axis)
+    return apply(lib.basin_softmax, a, axis)
 
 
 def stop_gradient(a: Expression) -> Expression:
@@ -160,6 +160,6 @@ def gradient(y: Expression, x: Any) -> Any:
     many = isinstance(x, (list, tuple))
     xs = list(x) if many else [x]
     result = ffi.new("basin_expr[]", len(xs))
-    lib.basin_grad_many(result, y._pointer, [e._pointer for e in xs], len(xs))
+    lib.basin_vjp(result, y._pointer, ffi.NULL, [e._pointer for e in xs], len(xs))
     found = [y._graph.wrap(pointer) for pointer in result]
     return found if many else found[0]

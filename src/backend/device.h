@@ -16,6 +16,10 @@
 basin_status basin_backend_open_beside(basin_backend **backend, const basin_backend *other,
                                        basin_error *error);
 
+/* How many threads compute, 0 on a device; and in which type plans store intermediate results. */
+int basin_backend_threads(const basin_backend *backend);
+basin_dtype basin_backend_storage(const basin_backend *backend);
+
 /* NULL where there is no memory. */
 void *basin_device_alloc(basin_backend *backend, size_t bytes);
 void basin_device_free(basin_backend *backend, void *memory);

@@ -2,6 +2,7 @@
  * The arithmetic is that of philox.h: a normal is the same number on every machine and backend. */
 #include <string.h>
 
+#include "base/philox.h"
 #include "base/philox_fill.h"
 #include "basin/random.h"
 

@@ -7,6 +7,7 @@
 #define BASIN_BASE_PHILOX_H
 
 #include <math.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -95,5 +96,15 @@ BASIN_ANYWHERE void basin_normals_of(double *even, double *odd, uint32_t a, uint
     *even = radius * cosine;
     *odd = radius * sine;
 }
+
+#ifndef __CUDACC__
+/* philox.c: what include/basin/random.h is made of, and uniform draws like its normal ones. */
+void basin_philox(uint32_t out[4], const uint32_t counter[4], const uint32_t key[2]);
+uint32_t basin_random_word_at(uint64_t seed, uint64_t stream, uint64_t index);
+void basin_random_fill_uniform(float *out /* [count] */, uint64_t seed, uint64_t stream,
+                               uint64_t first, size_t count);
+void basin_random_fill_uniform_f64(double *out /* [count] */, uint64_t seed, uint64_t stream,
+                                   uint64_t first, size_t count);
+#endif
 
 #endif

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/device.h"
 #include "base/clock.h"
+#include "base/philox.h"
 #include "basin/random.h"
 
 void basin_bench_add(basin_bench *bench, const char *key, const char *name,

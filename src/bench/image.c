@@ -2,6 +2,7 @@
  * step, and the same matrix products alone. */
 #include <string.h>
 
+#include "backend/device.h"
 #include "bench/bench.h"
 #include "bench/blas.h"
 

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/philox.h"
 #include "basin/random.h"
 #include "basin/tasks/graphs.h"
 #include "basin/tasks/image.h"

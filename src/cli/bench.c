@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "backend/device.h"
 #include "backend/isa.h"
 #include "base/try.h"
 #include "bench/bench.h"

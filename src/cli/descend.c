@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/device.h"
 #include "base/memory.h"
 #include "base/try.h"
 #include "basin/energy.h"

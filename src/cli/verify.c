@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "backend/device.h"
 #include "base/try.h"
 #include "cli/command.h"
 #include "cli/record.h"

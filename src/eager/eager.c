@@ -251,10 +251,6 @@ void basin_eager_close(basin_eager *eager) {
     free(eager);
 }
 
-const char *basin_eager_backend(const basin_eager *eager) {
-    return basin_backend_name(eager->backend);
-}
-
 /* What a job may be: types, sizes, which operands an operation needs, where they lie, and the
  * indices of a list that lies in the host's memory. */
 
@@ -264,8 +260,8 @@ static basin_status check_dtype(const basin_eager *eager, const basin_eager_atte
     bool narrow = at->dtype == BASIN_BF16 && real == BASIN_F32;
     if (narrow || at->dtype == real) return BASIN_OK;
     return basin_fail(error, BASIN_UNSUPPORTED, "attention: backend %s takes %s, not %s",
-                      basin_eager_backend(eager), real == BASIN_F64 ? "F64" : "F32 and BF16",
-                      basin_dtype_name(at->dtype));
+                      basin_backend_name(eager->backend),
+                      real == BASIN_F64 ? "F64" : "F32 and BF16", basin_dtype_name(at->dtype));
 }
 
 /* Counts of all operands fit, products of theirs included. */

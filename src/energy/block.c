@@ -59,7 +59,7 @@ basin_expr basin_energy_hopfield(basin_expr g, basin_expr xi, basin_hopfield kin
         return basin_scale(per_sample(basin_square(basin_relu(h)), batch), -0.5);
     case BASIN_HOPFIELD_POWER:
         return basin_scale(per_sample(basin_pow(basin_relu(h), power), batch), -1 / power);
-    case BASIN_HOPFIELD_SOFTMAX: return basin_neg(per_sample(basin_logsumexp(h), batch));
+    case BASIN_HOPFIELD_SOFTMAX: return basin_neg(per_sample(basin_logsumexp(h, -1), batch));
     }
     return NULL;
 }

@@ -2,6 +2,7 @@
  * time. The same step is unrolled into an expression here, and run by the loop of loop.c. */
 #include "base/try.h"
 #include "energy/energy.h"
+#include "expr/graph.h"
 
 /* x + alpha move(force), then where it lands. */
 static basin_expr take_turn(const basin_energy *energy, basin_expr x, basin_expr g,

@@ -112,7 +112,7 @@ static int64_t row_length(basin_expr x) { return x->shape.dim[x->shape.rank - 1]
  * is kept out of the sum by log1p. Only the value is computed so; derivatives are those of the
  * plain function, of any order and for ties, too. */
 static basin_expr exact_logsumexp(basin_expr y) {
-    basin_expr plain = basin_logsumexp(y), top = basin_equal(y, basin_const(y->graph, 0));
+    basin_expr plain = basin_logsumexp(y, -1), top = basin_equal(y, basin_const(y->graph, 0));
     basin_expr others = basin_mul(basin_exp(y), basin_sub(basin_const(y->graph, 1), top));
     basin_expr rest = basin_add(row_sum(others), basin_offset(row_sum(top), -1));
     basin_expr error = basin_sub(basin_log1p(rest), plain);
@@ -126,14 +126,14 @@ static basin_expr negative_entropy(basin_expr z) {
     basin_expr top = basin_stop_gradient(basin_as_column(basin_maximum(z, -1, 1)));
     basin_expr y = basin_sub(z, top);
     if (!y) return NULL;
-    return basin_sub(row_sum(basin_mul(basin_softmax(y), y)), exact_logsumexp(y));
+    return basin_sub(row_sum(basin_mul(basin_softmax(y, -1), y)), exact_logsumexp(y));
 }
 
 static basin_expr softmax_value(const parameters *p, basin_expr x) {
-    return basin_div(basin_logsumexp(basin_mul(p->beta, x)), p->beta);
+    return basin_div(basin_logsumexp(basin_mul(p->beta, x), -1), p->beta);
 }
 static basin_expr softmax_activation(const parameters *p, basin_expr x) {
-    return basin_softmax(basin_mul(p->beta, x));
+    return basin_softmax(basin_mul(p->beta, x), -1);
 }
 static basin_expr softmax_energy(const parameters *p, basin_expr x) {
     return basin_div(negative_entropy(basin_mul(p->beta, x)), p->beta);
@@ -146,10 +146,10 @@ static basin_expr with_ghost(const parameters *p, basin_expr x) {
     return basin_pad(z, -1, 0, 1);
 }
 static basin_expr ghostmax_value(const parameters *p, basin_expr x) {
-    return basin_div(basin_logsumexp(with_ghost(p, x)), p->beta);
+    return basin_div(basin_logsumexp(with_ghost(p, x), -1), p->beta);
 }
 static basin_expr ghostmax_activation(const parameters *p, basin_expr x) {
-    return basin_slice(basin_softmax(with_ghost(p, x)), -1, 0, row_length(x));
+    return basin_slice(basin_softmax(with_ghost(p, x), -1), -1, 0, row_length(x));
 }
 static basin_expr ghostmax_energy(const parameters *p, basin_expr x) {
     basin_expr sum = negative_entropy(with_ghost(p, x));

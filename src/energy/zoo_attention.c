@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "energy/zoo.h"
+#include "expr/graph.h"
 
 /* Phi(x), the share of a normal distribution below x, and x Phi(x). */
 static basin_expr below(basin_expr x) {
@@ -221,7 +222,7 @@ static basin_expr akorn_attention(const basin_zoo_akorn *m, basin_expr x) {
         part[i] = basin_reshape(basin_slice(all, 1, i * channels, channels),
                                 BASIN_SHAPE(tokens, width, m->heads));
     basin_expr score = basin_einsum("ich,jch->hij", part[0], part[1]);
-    basin_expr a = basin_softmax(basin_scale(score, 1 / sqrt((double)width)));
+    basin_expr a = basin_softmax(basin_scale(score, 1 / sqrt((double)width)), -1);
     basin_expr mixed = basin_einsum("hij,jch->ich", a, part[2]);
     return basin_zoo_linear(basin_reshape(mixed, shape), m->o_w, m->o_b);
 }
@@ -295,7 +296,7 @@ static basin_expr attend(const basin_zoo_crate *m, basin_expr x) {
     int64_t width = all / m->heads;
     w = basin_reshape(w, BASIN_SHAPE(shape.dim[0], m->heads, width));
     basin_expr score = basin_einsum("ihy,jhy->hij", w, w);
-    basin_expr a = basin_softmax(basin_scale(score, 1 / sqrt((double)width)));
+    basin_expr a = basin_softmax(basin_scale(score, 1 / sqrt((double)width)), -1);
     basin_expr mixed = basin_reshape(basin_einsum("hij,jhy->ihy", a, w), BASIN_SHAPE(-1, all));
     return basin_add(x, basin_zoo_linear(mixed, m->out_w, m->out_b));
 }

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "energy/zoo.h"
+#include "expr/graph.h"
 
 /* Half the squares of each row, [.., D] -> [..]. */
 static basin_expr half_square(basin_expr x) {
@@ -34,7 +35,7 @@ static basin_expr conjugate(basin_zoo_entropy entropy, basin_expr z) {
     case BASIN_ZOO_ENTMAX15: return basin_entmax15_conjugate(z);
     case BASIN_ZOO_SPARSEMAX: return basin_sparsemax_conjugate(z);
     case BASIN_ZOO_NORMMAX2: return basin_normmax2_conjugate(z);
-    default: return basin_logsumexp(z);
+    default: return basin_logsumexp(z, -1);
     }
 }
 
@@ -54,7 +55,7 @@ basin_expr basin_zoo_hopfield_recall(const basin_zoo_hopfield *model, basin_expr
     case BASIN_ZOO_ENTMAX15: return basin_entmax15(z);
     case BASIN_ZOO_SPARSEMAX: return basin_sparsemax(z);
     case BASIN_ZOO_NORMMAX2: return basin_normmax2(z);
-    default: return basin_softmax(z);
+    default: return basin_softmax(z, -1);
     }
 }
 
@@ -131,7 +132,7 @@ basin_energy basin_zoo_lsr_energy(const basin_zoo_lsr *model) {
 static basin_expr node_memories(const void *context, basin_expr x) {
     const basin_zoo_graph *m = context;
     basin_expr score = basin_mul(m->beta, basin_zoo_linear(x, m->xi, NULL));
-    basin_expr gain = basin_div(basin_logsumexp(score), m->beta);
+    basin_expr gain = basin_div(basin_logsumexp(score, -1), m->beta);
     return basin_sum_all(basin_sub(half_square(x), gain));
 }
 

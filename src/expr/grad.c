@@ -137,10 +137,6 @@ void basin_vjp(basin_expr *gradient, basin_expr y, basin_expr cotangent, const b
     differentiate(gradient, &y, &cotangent, 1, x, NULL, count);
 }
 
-void basin_grad_many(basin_expr *gradient, basin_expr y, const basin_expr *x, int count) {
-    basin_vjp(gradient, y, NULL, x, count);
-}
-
 basin_expr basin_grad(basin_expr y, basin_expr x) {
     basin_expr gradient;
     basin_vjp(&gradient, y, NULL, &x, 1);

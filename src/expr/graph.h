@@ -126,6 +126,37 @@ basin_expr basin_axis_back(basin_expr a, int axis);
 /* The shape without `count` axes from `axis` on. */
 basin_shape basin_shape_drop(basin_shape shape, int axis, int count);
 
+/* ---- builders for the models and energies of this library ---- */
+
+/* The nearest index of 0 .. limit - 1 to each number. */
+basin_expr basin_to_index(basin_expr a, int64_t limit);
+
+/* Scores of causal pairs, x [.., N, M, H] of query, key, head: query n sees keys 0 .. n, or with
+ * `strict` those before n. log sum over the keys seen of exp(factor x), [.., N, H], 0 where there
+ * are none; and their shares like x, 0 elsewhere, dropped like basin_dropout does where `drop` is
+ * not 0 and `seed` not NULL. */
+basin_expr basin_causal_logsumexp(basin_expr x, double factor, bool strict);
+basin_expr basin_causal_softmax(basin_expr x, double factor, bool strict, double drop,
+                                basin_expr seed);
+/* Of which the sparse relatives of softmax are the gradients. */
+basin_expr basin_sparsemax_conjugate(basin_expr a);
+basin_expr basin_entmax15_conjugate(basin_expr a);
+basin_expr basin_normmax2_conjugate(basin_expr a);
+
+/* Rows [n, ..] and behind them `halo` more, [n + halo, ..], which the plans of other parts of the
+ * same tokens have; its reverse sends what was found for them back, where it is added in the order
+ * of the parts. Plans with it run together (basin_plans_run). `a` itself where halo is 0. */
+basin_expr basin_exchange(basin_expr a, int64_t halo);
+
+/* What is built between begin and end is computed again, rather than kept in memory, when
+ * something built outside needs it later (the reverse pass); what is kept with basin_keep is not.
+ * Regions do not nest. */
+void basin_recompute_begin(basin_graph *graph);
+void basin_recompute_end(basin_graph *graph);
+basin_expr basin_keep(basin_expr a);
+
+/* ---- gradients ---- */
+
 /* The reverse rule of an operation: given the cotangents of its results (NULL: zero), sets grad[i]
  * for each operand i that wants one (want[i]). A rule builds nodes like any formula. */
 typedef void basin_rule(basin_node *node, const basin_expr *cotangent, const bool *want,

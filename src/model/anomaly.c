@@ -203,7 +203,7 @@ basin_expr basin_anomaly_forward(const basin_anomaly *model, basin_expr features
 static basin_expr surprise(basin_expr logits, basin_expr label) {
     basin_expr agreed = basin_mul(label, logits);
     if (basin_expr_shape(logits).rank == 1) return basin_sub(basin_softplus(logits), agreed);
-    return basin_sub(basin_logsumexp(logits), basin_sum(agreed, -1, 1));
+    return basin_sub(basin_logsumexp(logits, -1), basin_sum(agreed, -1, 1));
 }
 
 basin_expr basin_weighted_cross_entropy(basin_expr logits, basin_expr label, basin_expr weight) {

@@ -276,5 +276,5 @@ basin_expr basin_graphs_forward(const basin_graphs *model, const basin_graphs_ba
 basin_expr basin_cross_entropy(basin_expr logits, basin_expr target) {
     if (!basin_model_shapes_agree(logits, target, "cross entropy")) return NULL;
     basin_expr inner = basin_sum(basin_mul(target, logits), -1, 1);
-    return basin_mean_all(basin_sub(basin_logsumexp(logits), inner));
+    return basin_mean_all(basin_sub(basin_logsumexp(logits, -1), inner));
 }

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "expr/graph.h"
 #include "model/parts.h"
 #include "model/patches.h"
 
@@ -122,7 +123,7 @@ static basin_expr attention(const basin_vit *m, const basin_vit_layer *l, basin_
     basin_expr v = split(m, basin_model_affine(g, l->wv, l->bv));
     basin_expr score =
         basin_scale(basin_einsum("bnhy,bmhy->bhnm", q, k), 1 / sqrt((double)c->head_dim));
-    basin_expr mixed = basin_einsum("bhnm,bmhy->bnhy", basin_softmax(score), v);
+    basin_expr mixed = basin_einsum("bhnm,bmhy->bnhy", basin_softmax(score, -1), v);
     basin_shape flat = BASIN_SHAPE(s.dim[0], s.dim[1], c->heads * c->head_dim);
     return basin_model_affine(basin_reshape(mixed, flat), l->wo, l->bo);
 }

@@ -27,6 +27,11 @@ struct basin_store {
     basin_convergence rests; /* of all plans, since they were taken */
 };
 
+/* Plans made from now on compute in one place, as large as the largest of them needs: for several
+ * plans that run in turn, each read before the next runs. Reading a plan after another ran is an
+ * error. Where runs are queued on a device, each plan keeps a place of its own. */
+void basin_store_share_results(basin_store *store);
+bool basin_store_shares_results(const basin_store *store);
 /* Makes the shared arena at least so large. */
 basin_status basin_store_reserve(basin_store *store, size_t bytes, basin_error *error);
 

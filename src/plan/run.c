@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "backend/device.h"
 #include "base/memory.h"
 #include "plan/plan.h"
 

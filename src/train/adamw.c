@@ -174,7 +174,7 @@ basin_status basin_gradients(basin_expr *gradient, const basin_params *params, b
     basin_expr *state = basin_array_new(params->count, sizeof *state);
     if (!state) return no_memory(error);
     for (size_t i = 0; i < params->count; i++) state[i] = params->param[i].state;
-    basin_grad_many(gradient, loss, state, (int)params->count);
+    basin_vjp(gradient, loss, NULL, state, (int)params->count);
     for (size_t i = 0; i < params->count && params->adjust; i++)
         gradient[i] = params->adjust(state[i], gradient[i]);
     free(state);

@@ -184,7 +184,7 @@ void basin_case_gradients(basin_case *c, basin_expr loss, basin_expr x) {
     gradient = from + count + 1;
     for (size_t i = 0; i < count; i++) from[i] = c->params.param[i].state;
     if (x) from[count] = x;
-    basin_grad_many(gradient, loss, from, (int)count + (x != NULL));
+    basin_vjp(gradient, loss, NULL, from, (int)count + (x != NULL));
     for (size_t i = 0; i < count; i++)
         basin_case_output_add(c, gradient[i], "grad.%s", basin_expr_name(from[i]));
     if (x) basin_case_output_add(c, gradient[count], "grad.x0");

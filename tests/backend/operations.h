@@ -5,6 +5,7 @@
 
 #include "backend/duel.h"
 #include "backend/shape.h"
+#include "base/philox.h"
 
 /* Each function over a range where it is interesting, and at the ends of the number line. */
 static void functions(void **state) {

@@ -484,7 +484,8 @@ static void too_large_plan_says_so(void **state) {
     basin_store *store;
     basin_plan *plan;
     basin_expr in = basin_input(graph, "in", BASIN_SHAPE(1 << 20, 1));
-    basin_expr out = basin_softmax(basin_add(in, basin_input(graph, "row", BASIN_SHAPE(1 << 19))));
+    basin_expr out =
+        basin_softmax(basin_add(in, basin_input(graph, "row", BASIN_SHAPE(1 << 19))), -1);
     basin_plan_spec spec = {.output = &out, .outputs = 1};
     assert_int_equal(basin_store_new(&store, cuda, &error), BASIN_OK);
     assert_int_equal(basin_plan_new(&plan, store, &spec, &error), BASIN_NO_MEMORY);

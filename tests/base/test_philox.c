@@ -2,6 +2,7 @@
  * distribution of what is made from them. */
 #include <math.h>
 
+#include "base/philox.h"
 #include "basin/random.h"
 #include "support/test.h"
 

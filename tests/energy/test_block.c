@@ -289,7 +289,7 @@ static sight look(scene *s) {
     output[1] = basin_energy_total(&s->energy, basin_energy_activation(&s->energy, output[0]));
     snprintf(seen.name[0], sizeof seen.name[0], "tokens");
     snprintf(seen.name[1], sizeof seen.name[0], "energy");
-    basin_grad_many(output + 2, loss_of(s), states, params);
+    basin_vjp(output + 2, loss_of(s), NULL, states, params);
     seen.count = params + 2;
     basin_plan *plan = lab_plan(&s->lab, output, seen.count);
     lab_run(plan);

@@ -404,7 +404,7 @@ static void training_open(training *t, const char *backend, int steps, bool reco
     basin_expr state[GRADIENTS];
     assert_int_equal(l->params.count, GRADIENTS);
     for (int i = 0; i < GRADIENTS; i++) state[i] = l->params.param[i].state;
-    basin_grad_many(t->gradient, basin_sum_all(basin_square(end)), state, GRADIENTS);
+    basin_vjp(t->gradient, basin_sum_all(basin_square(end)), NULL, state, GRADIENTS);
     t->plan = lab_plan(l, t->gradient, GRADIENTS);
 }
 

@@ -2,6 +2,7 @@
  * starting points, training. */
 #include <string.h>
 
+#include "base/philox.h"
 #include "basin/energy.h"
 #include "basin/random.h"
 #include "golden.h"

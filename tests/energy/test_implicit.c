@@ -88,10 +88,10 @@ static void compare(const char *backend, double until, double tolerance) {
     basin_descent_spec spec = {
         .steps = 500, .alpha = 0.5, .implicit = {.on = true, .until = until, .accuracy = until}};
     gradient[PARAMETERS] = at_rest(&h, &spec);
-    basin_grad_many(gradient, gradient[PARAMETERS], parameter, PARAMETERS);
+    basin_vjp(gradient, gradient[PARAMETERS], NULL, parameter, PARAMETERS);
     basin_plan *plan = lab_plan(&h.lab, gradient, PARAMETERS + 1);
     long_way[PARAMETERS] = loss_of(&h, unrolled(&h.energy[1], unrolled(&h.energy[0], h.u)));
-    basin_grad_many(long_way, long_way[PARAMETERS], parameter, PARAMETERS);
+    basin_vjp(long_way, long_way[PARAMETERS], NULL, parameter, PARAMETERS);
     basin_plan *slow = lab_plan(&h.lab, long_way, PARAMETERS + 1);
     lab_run(slow);
     for (int again = 0; again < 2; again++) {

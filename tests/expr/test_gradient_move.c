@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "basin/random.h"
+#include "expr/graph.h"
 #include "support/check.h"
 
 static void finish(check *c, basin_expr y) {
@@ -140,9 +141,9 @@ static void test_logsumexp_softmax(void **state) {
     for (int i = 0; i < 4; i++) {
         check c;
         check_init(&c);
-        finish(&c, basin_logsumexp(check_input(&c, "x", shapes[i], -2, 2)));
+        finish(&c, basin_logsumexp(check_input(&c, "x", shapes[i], -2, 2), -1));
         check_init(&c);
-        finish(&c, basin_softmax(check_input(&c, "x", shapes[i], -2, 2)));
+        finish(&c, basin_softmax(check_input(&c, "x", shapes[i], -2, 2), -1));
     }
 }
 
@@ -196,7 +197,7 @@ static void test_causal_dropped(void **state) {
         basin_expr seed = check_index(&c, "seed", word, 2), none = basin_const(c.graph, -1e30);
         basin_expr made = basin_causal_softmax(x, 0.7, strict, 0.4, seed);
         basin_expr seen = basin_axes_insert(basin_triangle(c.graph, N, M, strict ? -1 : 0), 2, 1);
-        basin_expr share = basin_softmax_along(basin_select(seen, basin_scale(x, 0.7), none), 2);
+        basin_expr share = basin_softmax(basin_select(seen, basin_scale(x, 0.7), none), 2);
         share = basin_select(seen, share, basin_const(c.graph, 0));
         basin_expr wanted =
             basin_mul(share, kept(&c, BASIN_SHAPE(2, N, M, H), 0.4, (uint64_t)9 << 32 | 5));
@@ -217,12 +218,12 @@ static void test_large_scores(void **state) {
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 3), -1, 1);
     const double at[] = {1000, 999, -1000, -1e4, -1e4, -1e4};
     for (int i = 0; i < 6; i++) ((double *)c.tensor[0].data)[i] = at[i];
-    basin_tensor lse = check_value(&c, basin_logsumexp(x), "cpu", false);
+    basin_tensor lse = check_value(&c, basin_logsumexp(x, -1), "cpu", false);
     assert_float_equal(((double *)lse.data)[0], 1000 + log1p(exp(-1)), 1e-3);
     assert_float_equal(((double *)lse.data)[1], -1e4 + log(3), 1e-2);
     basin_tensor_free(&lse);
-    check_backends(&c, basin_softmax(x), 1e-5);
-    check_backends(&c, basin_grad(basin_logsumexp(x), x), 1e-5);
+    check_backends(&c, basin_softmax(x, -1), 1e-5);
+    check_backends(&c, basin_grad(basin_logsumexp(x, -1), x), 1e-5);
     check_free(&c);
 }
 

@@ -15,8 +15,8 @@ static void test_jvp(void **state) {
     basin_expr step = check_input(&c, "step", BASIN_SCALAR, 0, 0);
     basin_expr moved_x = basin_add(x, basin_mul(step, tx));
     basin_expr moved_w = basin_add(w, basin_mul(step, tw));
-    basin_expr y = basin_softmax(basin_matmul(basin_tanh(x), w));
-    basin_expr moved = basin_softmax(basin_matmul(basin_tanh(moved_x), moved_w));
+    basin_expr y = basin_softmax(basin_matmul(basin_tanh(x), w), -1);
+    basin_expr moved = basin_softmax(basin_matmul(basin_tanh(moved_x), moved_w), -1);
     basin_expr found = basin_jvp(y, (basin_expr[]){x, w}, (basin_expr[]){tx, tw}, 2);
     assert_true(basin_shape_equal(basin_expr_shape(found), BASIN_SHAPE(2, 2)));
     for (int64_t i = 0; i < 4; i++) { /* by the step, element by element */

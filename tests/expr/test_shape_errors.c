@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "basin/params.h"
+#include "expr/graph.h"
 #include "expr/misfit.h"
 
 /* Ready operands for the cases below. */
@@ -63,7 +64,7 @@ BUILD(index_broadcast, basin_broadcast(o->index, BASIN_SHAPE(2, 5)))
 BUILD(index_slice, basin_slice(o->index, 0, 1, 2))
 BUILD(index_pad, basin_pad(o->index, 0, 1, 2))
 BUILD(index_sum, basin_sum(o->index, 0, 1))
-BUILD(index_softmax, basin_softmax(o->index))
+BUILD(index_softmax, basin_softmax(o->index, -1))
 BUILD(index_concat, basin_concat((basin_expr[]){o->index, o->index}, 2, 0))
 BUILD(index_table, basin_gather(o->index, o->index))
 BUILD(index_matmul, basin_matmul(o->seed, o->a))
@@ -96,8 +97,8 @@ BUILD(sum_axis, basin_sum(o->a, 2, 1))
 BUILD(sum_count, basin_sum(o->a, 1, 2))
 BUILD(mean_axis, basin_mean(o->a, -3, 1))
 BUILD(maximum, basin_maximum(o->a, 0, 3))
-BUILD(logsumexp, basin_logsumexp(o->s))
-BUILD(softmax, basin_softmax(o->s))
+BUILD(logsumexp, basin_logsumexp(o->s, -1))
+BUILD(softmax, basin_softmax(o->s, -1))
 BUILD(layernorm_delta, basin_layernorm(o->a, o->s, o->b, 1e-5))
 BUILD(layernorm_gamma, basin_layernorm(o->a, o->b, o->b, 1e-5))
 BUILD(matmul, basin_matmul(o->a, o->b))
@@ -353,8 +354,8 @@ static void test_null_passes(void **state) {
                          basin_sum_all(none),
                          basin_mean_all(none),
                          basin_maximum_all(none),
-                         basin_logsumexp(none),
-                         basin_softmax(none),
+                         basin_logsumexp(none, -1),
+                         basin_softmax(none, -1),
                          basin_layernorm(none, a, a, 1),
                          basin_layernorm(a, none, a, 1),
                          basin_layernorm(a, a, none, 1),
@@ -386,7 +387,7 @@ static void test_null_passes(void **state) {
                          basin_fill(NULL, BASIN_SHAPE(2), 1)};
     for (size_t i = 0; i < sizeof made / sizeof *made; i++)
         if (made[i]) fail_msg("expression %zu is there", i);
-    basin_grad_many(gradient, none, &a, 1);
+    basin_vjp(gradient, none, NULL, &a, 1);
     assert_null(gradient[0]);
     assert_null(basin_expr_graph(none));
     assert_int_equal(basin_expr_shape(none).rank, 0);
@@ -497,7 +498,7 @@ static void test_huge(void **state) {
         snprintf(name, sizeof name, "huge %d", bits);
         basin_expr x = basin_input(g, name, BASIN_SHAPE((int64_t)1 << bits));
         basin_expr wide = basin_fill(g, BASIN_SHAPE((int64_t)1 << bits), bits), y[4];
-        for (int i = 0; i < 4; i++) y[i] = basin_softmax(basin_offset(wide, i));
+        for (int i = 0; i < 4; i++) y[i] = basin_softmax(basin_offset(wide, i), -1);
         refused(&b, &(basin_plan_spec){.output = &x, .outputs = 1}, BASIN_NO_MEMORY, "memory");
         refused(&b, &(basin_plan_spec){.output = y, .outputs = 4}, BASIN_NO_MEMORY, "memory");
     }

@@ -134,7 +134,7 @@ static int compute(basin_tensor *value, char name[MOST][64], build *make, const 
         snprintf(name[i + 1], 64, "gradient of %s", basin_expr_name(state[i]));
     }
     snprintf(name[0], 64, "loss");
-    basin_grad_many(output + 1, output[0], state, count);
+    basin_vjp(output + 1, output[0], NULL, state, count);
     basin_plan *plan = lab_plan(&l, output, count + 1);
     lab_run(plan);
     for (int i = 0; i <= count; i++) value[i] = lab_read(plan, output[i]);

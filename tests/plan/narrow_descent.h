@@ -43,7 +43,7 @@ static inline void run_descent(basin_tensor *result, lab *l, const basin_energy 
     basin_descent_spec spec = {.steps = 2, .alpha = 0.1};
     basin_expr end = basin_descend(energy, at[0], &spec, NULL);
     for (int i = 0; i < weights; i++) at[1 + i] = weight[i];
-    basin_grad_many(back, basin_sum_all(basin_square(end)), at, 1 + weights);
+    basin_vjp(back, basin_sum_all(basin_square(end)), NULL, at, 1 + weights);
     output[0] = back[0];
     for (int i = 0; i < weights; i++) {
         output[1 + i] = basin_sub(basin_scale(at[1 + i], 0.01), back[1 + i]);

@@ -54,7 +54,7 @@ static void run_trial(trial *t, basin_dtype dtype, int64_t nodes, int64_t memori
     output[0] = basin_descend(&energy, at[0], &spec, NULL);
     basin_expr normal = basin_layernorm(output[0], gamma, delta, 1e-5);
     basin_expr loss = basin_mean_all(basin_square(basin_exp(normal)));
-    if (!forward) basin_grad_many(output, loss, at, 1 + WEIGHTS);
+    if (!forward) basin_vjp(output, loss, NULL, at, 1 + WEIGHTS);
     basin_plan *plan = lab_plan(&l, output, t->values);
     if (exact) l.backend->narrow = false;
     lab_run(plan);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backend/device.h"
 #include "backend/isa.h"
 #include "plan/random_graphs.h"
 

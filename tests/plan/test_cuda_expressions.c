@@ -3,6 +3,7 @@
  * the same bits. With arguments FIRST COUNT it runs those graphs instead of the usual ones. */
 #include "backend/kernel.h"
 #include "basin/energy.h"
+#include "expr/graph.h"
 #include "plan/narrow_descent.h"
 #include "plan/noisy_steps.h"
 #include "plan/random_graphs.h"

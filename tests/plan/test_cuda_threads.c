@@ -47,7 +47,7 @@ static basin_status solve(float *result, basin_backend *backend, int problem, ba
     basin_plan *plan = NULL;
     basin_expr x = basin_input(graph, "x", BASIN_SHAPE(rows, IN));
     basin_expr w = basin_state(graph, "w", BASIN_SHAPE(IN, OUT));
-    basin_expr y = basin_softmax(basin_sin(basin_offset(basin_matmul(x, w), 0.3 + problem)));
+    basin_expr y = basin_softmax(basin_sin(basin_offset(basin_matmul(x, w), 0.3 + problem)), -1);
     basin_expr loss = basin_sum_all(basin_square(y)), back = basin_grad(loss, w);
     basin_update update = {w, basin_sub(w, basin_scale(back, 0.1 * (problem + 1)))};
     basin_plan_spec spec = {.update = &update, .updates = 1};

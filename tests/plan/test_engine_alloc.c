@@ -2,6 +2,7 @@
  * backends: out of memory each time, nothing leaks. Running a plan allocates nothing. */
 #include "basin/expr.h"
 #include "basin/plan.h"
+#include "expr/graph.h"
 #include "support/alloc_fail.h"
 #include "support/test.h"
 
@@ -41,9 +42,9 @@ static void build(model *m) {
     }
     basin_expr part[20];
     for (int i = 0; i < 20; i++) part[i] = basin_slice(basin_gather(x, m->index), 1, i % D, 1);
-    m->loss = basin_mean_all(basin_logsumexp(basin_concat(part, 20, 1)));
+    m->loss = basin_mean_all(basin_logsumexp(basin_concat(part, 20, 1), -1));
     basin_expr at[3] = {w, xi, gamma};
-    basin_grad_many(m->gradient, m->loss, at, 3);
+    basin_vjp(m->gradient, m->loss, NULL, at, 3);
     m->update[0] = (basin_update){w, basin_sub(w, basin_scale(m->gradient[0], 0.1))};
     m->update[1] = (basin_update){xi, basin_sub(xi, basin_scale(m->gradient[1], 0.1))};
 }
@@ -169,7 +170,7 @@ static basin_status choose(void *context) {
     if (status) return status;
     basin_expr x = basin_constant(engine.graph, &table), where;
     basin_expr best = basin_top(basin_flip(basin_cumsum(x, 0), 1), 2, 1, &where);
-    basin_expr p = basin_entmax15(basin_jacobian(basin_softmax(basin_slice(x, 0, 0, 1)), x));
+    basin_expr p = basin_entmax15(basin_jacobian(basin_softmax(basin_slice(x, 0, 0, 1), -1), x));
     basin_expr square = basin_matmul_t(p, false, p, true);
     basin_expr all = basin_einsum_many("ii,jj->ij", (basin_expr[]){square, square}, 2);
     basin_expr output[2] = {best, basin_jvp(basin_sin(all), &x, &x, 1)};

@@ -4,6 +4,7 @@
 
 #include "backend/kernel.h"
 #include "basin/energy.h"
+#include "plan/plan.h"
 #include "support/lab.h"
 
 enum { BATCH = 2, TOKENS = 7, DIM = 8, STEPS = 3 };
@@ -202,8 +203,8 @@ static void test_frozen(void **state) {
         basin_expr x = give_tokens(&l), table = lab_state(&l, "table", BASIN_SHAPE(DIM, DIM)),
                    w = lab_state(&l, "w", BASIN_SHAPE(DIM, DIM)), turned = basin_transpose(table);
         lab_fill(&l, 3, 0.5);
-        basin_expr y = basin_sum_all(
-            basin_square(basin_matmul(basin_matmul(x, basin_softmax(turned)), basin_softmax(w))));
+        basin_expr y = basin_sum_all(basin_square(
+            basin_matmul(basin_matmul(x, basin_softmax(turned, -1)), basin_softmax(w, -1))));
         basin_update update = {w, basin_sub(w, basin_scale(basin_grad(y, w), 1e-2))};
         basin_plan_spec spec = {.output = &y, .outputs = 1, .update = &update, .updates = 1};
         basin_plan *plan;
@@ -241,7 +242,7 @@ static void test_shared(void **state) {
         assert_run(&t, all, &wanted);
         assert_run(&t, rest, &wanted);
         basin_expr once = basin_matmul_t(t.block.xi, false, t.block.xi, true);
-        basin_expr wide = basin_softmax(basin_matmul(once, once));
+        basin_expr wide = basin_softmax(basin_matmul(once, once), -1);
         basin_plan *other = lab_plan(&t.l, &wide, 1);
         assert_true(basin_plan_get_stats(other).arena_bytes > t.stats.arena_bytes);
         assert_run(&t, all, &wanted); /* the place has grown and moved */
@@ -282,7 +283,7 @@ static void test_without_states(void **state) {
         open_backend(&l, &ways[i]);
         basin_expr x = give_tokens(&l), seed = lab_index(&l, "seed", (int32_t[]){1, 2}, 2);
         basin_expr y[] = {basin_add(basin_exp(x), basin_normal(seed, basin_expr_shape(x))),
-                          basin_softmax(basin_fill(l.graph, BASIN_SHAPE(4), 3))};
+                          basin_softmax(basin_fill(l.graph, BASIN_SHAPE(4), 3), -1)};
         basin_plan *plan = lab_plan(&l, y, 2), *still = lab_plan(&l, &y[1], 1);
         basin_plan_stats stats = basin_plan_get_stats(plan), all = basin_plan_get_stats(still);
         assert_int_equal(stats.hoisted, i == PLAIN ? 0 : 2);

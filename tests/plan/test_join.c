@@ -27,7 +27,7 @@ static void add_gradients(trial *t, basin_expr loss, basin_expr tokens,
     for (int i = 0; i < WEIGHTS; i++)
         if (all[i]) weight[weights++] = all[i];
     weight[weights] = tokens;
-    basin_grad_many(gradient, loss, weight, weights + 1);
+    basin_vjp(gradient, loss, NULL, weight, weights + 1);
     t->output[t->outputs++] = gradient[weights];
     for (int i = 0; i < weights; i++) {
         t->output[t->outputs++] = basin_sum_all(basin_square(gradient[i]));

@@ -60,7 +60,7 @@ static int descend(basin_tensor result[RESULTS], trial *t) {
     basin_expr at[RESULTS] = {tokens_of(&l, t->config->dim), block.xi, block.wq, block.wk};
     int results = t->gradients ? RESULTS : 1;
     basin_expr end = output[0] = basin_descend(&energy, at[0], &spec, NULL);
-    if (t->gradients) basin_grad_many(output, basin_sum_all(basin_square(end)), at, RESULTS);
+    if (t->gradients) basin_vjp(output, basin_sum_all(basin_square(end)), NULL, at, RESULTS);
     basin_plan *plan = lab_plan(&l, output, results);
     t->cut = count_cut(plan);
     for (int run = 0; run < 3 && !t->alone; run++) lab_run(plan);

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "backend/kernel.h"
+#include "expr/graph.h"
+#include "plan/plan.h"
 #include "support/check.h"
 
 typedef struct bench {
@@ -107,7 +109,7 @@ static void test_chains(void **state) {
     basin_expr sum = NULL;
     for (int i = 0; i < 40; i++) {
         basin_expr part = basin_reshape(basin_slice(basin_sin(x), 0, i % 5, 1), BASIN_SHAPE(7));
-        part = basin_cos(basin_scale(basin_softmax(basin_scale(part, 1 + i)), 3));
+        part = basin_cos(basin_scale(basin_softmax(basin_scale(part, 1 + i), -1), 3));
         sum = sum ? basin_add(sum, part) : part;
     }
     check_backends(&c, sum, 1e-5);
@@ -163,7 +165,7 @@ static void test_residual_in_place(void **state) {
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(9, 1500), -1, 1);
     basin_expr w = check_input(&c, "w", BASIN_SHAPE(1500, 40), -0.1, 0.1);
     basin_expr r = check_input(&c, "r", BASIN_SHAPE(9, 40), -1, 1);
-    basin_expr residual = basin_softmax(r);
+    basin_expr residual = basin_softmax(r, -1);
     check_backends(&c, basin_add(residual, basin_matmul(x, w)), 1e-5);
     check_free(&c);
 }
@@ -187,7 +189,7 @@ static void test_memory(void **state) {
     check_init(&c);
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(100, 100), -1, 1), y = x;
     size_t matrix = 100 * 100 * sizeof(float);
-    for (int i = 0; i < 10; i++) y = basin_softmax(basin_exp(y));
+    for (int i = 0; i < 10; i++) y = basin_softmax(basin_exp(y), -1);
     basin_plan_stats fused = stats_of(y, BASIN_FUSE_ON);
     assert_true(fused.arena_bytes < fused.unshared_bytes);
     assert_true(fused.arena_bytes < 2 * matrix + matrix / 2);
@@ -195,7 +197,7 @@ static void test_memory(void **state) {
     assert_true(fused.input_bytes >= matrix && fused.input_bytes < matrix + 64);
     assert_int_equal(fused.state_bytes, 0);
     /* in place: a chain of pointwise calls needs one buffer */
-    basin_expr s = basin_softmax(x), z = s;
+    basin_expr s = basin_softmax(x, -1), z = s;
     for (int i = 0; i < 500; i++) z = basin_sin(basin_offset(z, i));
     assert_true(stats_of(z, BASIN_FUSE_ON).arena_bytes < matrix + matrix / 2);
     basin_expr p = basin_state(c.graph, "p", BASIN_SHAPE(100, 10));
@@ -388,7 +390,7 @@ static descent build_descent(int T, bool recompute, bool force) {
         if (recompute) basin_recompute_end(d.graph);
     }
     d.out[0] = basin_mean_all(basin_square(x));
-    basin_grad_many(d.out + 1, d.out[0], at, 2);
+    basin_vjp(d.out + 1, d.out[0], NULL, at, 2);
     assert_null(basin_graph_error(d.graph));
     return d;
 }
@@ -500,7 +502,7 @@ static void test_regions_without_keep(void **state) {
     basin_expr a = basin_state(g, "a", BASIN_SHAPE(5)), x = a;
     for (int t = 0; t < 3; t++) {
         basin_recompute_begin(g);
-        x = basin_softmax(basin_exp(x));
+        x = basin_softmax(basin_exp(x), -1);
         basin_recompute_end(g);
     }
     basin_expr out = basin_grad(basin_sum_all(basin_square(x)), a),
@@ -528,7 +530,7 @@ static void test_long_chain(void **state) {
     check c;
     check_init(&c);
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2), -1, 1), y = x;
-    for (int i = 0; i < 4000; i++) y = i % 50 ? basin_sin(y) : basin_softmax(y);
+    for (int i = 0; i < 4000; i++) y = i % 50 ? basin_sin(y) : basin_softmax(y, -1);
     check_backends(&c, basin_grad(y, x), 1e-3);
     check_free(&c);
 }
@@ -582,7 +584,7 @@ static void test_many_paths(void **state) {
     basin_expr beta = basin_fill(c.graph, BASIN_SHAPE(2), 0.7), y = NULL;
     for (int i = 0; i < 40; i++) {
         basin_expr lse = basin_attention_lse(x, x, beta, NULL, NULL, &BASIN_ALL_PAIRS);
-        x = basin_add(basin_softmax(x), basin_softmax(basin_sin(x)));
+        x = basin_add(basin_softmax(x, -1), basin_softmax(basin_sin(x), -1));
         y = y ? basin_add(basin_sum_all(lse), basin_sin(y)) : basin_sum_all(lse);
     }
     check_backends(&c, basin_grad(y, c.input[0]), 1e-4);
@@ -639,7 +641,7 @@ static void test_empty(void **state) {
                       basin_sum(x, 0, 1),
                       basin_sum_all(x),
                       basin_grad(basin_sum_all(basin_matmul(x, w)), w),
-                      basin_softmax(x),
+                      basin_softmax(x, -1),
                       basin_relu(basin_matmul(basin_transpose(x), x))};
     for (size_t i = 0; i < sizeof y / sizeof *y; i++) check_backends(&c, y[i], 1e-6);
     check_free(&c);

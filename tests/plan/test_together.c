@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "basin/energy.h"
+#include "expr/graph.h"
 #include "support/lab.h"
 
 enum { NODES = 7, HALF = 4, DIM = 6, EDGES = 10, STEPS = 2, PARTS = 2 };

@@ -19,7 +19,7 @@ static void build(basin_expr gradient[3], basin_graph *graph) {
     basin_expr beta = basin_fill(graph, BASIN_SHAPE(H), 0.5);
     basin_expr lse = basin_attention_lse(q, k, beta, NULL, NULL, &pattern);
     basin_expr force = basin_scale(basin_grad(basin_sum_all(lse), x), 0.1), at[3] = {x, wq, wk};
-    basin_grad_many(gradient, basin_sum_all(basin_square(force)), at, 3);
+    basin_vjp(gradient, basin_sum_all(basin_square(force)), NULL, at, 3);
 }
 
 static basin_status make_plan(void *context) {

@@ -69,7 +69,7 @@ static inline void tokens_run(basin_tensor *result, lab *l, const tokens_case *c
     basin_descent_spec spec = {.steps = 2, .alpha = 0.1, .recompute = c->recompute};
     output[0] = basin_descend(&energy, x, &spec, NULL);
     basin_expr from[TOKENS_RESULTS - 1] = {x, block.wq, block.wk, block.beta, block.xi};
-    basin_grad_many(output + 1, basin_sum_all(basin_square(output[0])), from, TOKENS_RESULTS - 1);
+    basin_vjp(output + 1, basin_sum_all(basin_square(output[0])), NULL, from, TOKENS_RESULTS - 1);
     basin_plan *plan;
     basin_error error = {0};
     basin_plan_spec asked = {.output = output, .outputs = TOKENS_RESULTS, .fusion = fusion};

@@ -207,7 +207,7 @@ void lab_check_gradients(lab *l, basin_expr y, double tolerance, const char *wha
     basin_expr sum = basin_sum_all(y), state[64], gradient[64];
     assert_true(count <= 64);
     for (int i = 0; i < count; i++) state[i] = l->params.param[i].state;
-    basin_grad_many(gradient, y, state, count);
+    basin_vjp(gradient, y, NULL, state, count);
     basin_plan *plan = lab_plan(l, gradient, count), *forward = lab_plan(l, &sum, 1);
     lab_run(plan);
     for (int i = 0; i < count; i++) {

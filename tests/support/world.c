@@ -1,6 +1,7 @@
 /* A generator of random expressions; see world.h. Every choice is drawn before it is looked at, so
  * that the flags change what is built but not what is drawn. */
 #include "support/world.h"
+#include "expr/graph.h"
 
 #include <string.h>
 
@@ -146,8 +147,8 @@ static basin_expr reduce(world *w, basin_expr a) {
     case 0: return basin_sum(a, axis, count);
     case 1: return basin_mean(a, axis, count);
     case 2: return w->rough ? basin_maximum(a, axis, count) : basin_mean(a, axis, count);
-    case 3: return basin_logsumexp(a);
-    case 4: return basin_softmax(a);
+    case 3: return basin_logsumexp(a, -1);
+    case 4: return basin_softmax(a, -1);
     default: {
         basin_shape s = basin_expr_shape(a);
         basin_expr delta = basin_fill(w->graph, BASIN_SHAPE(s.dim[s.rank - 1]), 0.5);
@@ -221,13 +222,13 @@ static void differentiate(world *w) {
         x[i] = w->pool[below(w, 14)];
         energy = basin_add(energy, basin_mean_all(basin_tanh(pick_late(w))));
     }
-    basin_grad_many(first, energy, x, 3);
+    basin_vjp(first, energy, NULL, x, 3);
     for (int i = 0; i < 3; i++) {
         w->output[w->outputs++] = first[i];
         loss = basin_add(loss, basin_sum_all(basin_sin(first[i])));
     }
     w->output[w->outputs++] = energy;
-    basin_grad_many(second, loss, x, 3);
+    basin_vjp(second, loss, NULL, x, 3);
     for (int i = 0; i < 3; i++) w->output[w->outputs++] = second[i];
     w->pool[w->pools++] = first[0];
     w->pool[w->pools++] = second[1];

@@ -225,7 +225,7 @@ static void learner_plan(learner *s, bool updates) {
     basin_expr output[2 + GRADIENTS] = {s->loss, s->adamw.norm}, param[GRADIENTS];
     assert_int_equal(l->params.count, GRADIENTS);
     for (int i = 0; i < GRADIENTS; i++) param[i] = l->params.param[i].state;
-    basin_grad_many(output + 2, s->loss, param, GRADIENTS);
+    basin_vjp(output + 2, s->loss, NULL, param, GRADIENTS);
     basin_plan_spec spec = {.output = output,
                             .outputs = 2 + GRADIENTS,
                             .update = s->adamw.update,

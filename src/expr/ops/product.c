@@ -284,10 +284,6 @@ basin_expr basin_einsum_many(const char *spec, const basin_expr *a, int count) {
     return so_far.a ? reorder(so_far.a, so_far.letters, e.out) : NULL;
 }
 
-basin_expr basin_einsum(const char *spec, basin_expr a, basin_expr b) {
-    return basin_einsum_many(spec, (basin_expr[]){a, b}, 2);
-}
-
 /* Convolution and pooling over [B, h, w, C]. sum(y * conv(x, kernel)) is linear in each of its
  * three factors, so convolution, its transpose and the kernel's gradient are each other's reverse.
  */

@@ -94,9 +94,12 @@ static bool has_row(basin_expr a, const char *what) {
     return false;
 }
 
-basin_expr basin_logsumexp(basin_expr a) {
+basin_expr basin_logsumexp(basin_expr a, int axis) {
     basin_attr attr = {0};
-    if (!a || !has_row(a, "logsumexp")) return NULL;
+    if (!a || !has_row(a, "logsumexp") || (axis = basin_axis(a, axis, "logsumexp")) < 0)
+        return NULL;
+    a = basin_axis_last(a, axis);
+    if (!a) return NULL;
     return basin_node_single(a->graph, BASIN_OP_LOGSUMEXP, &attr, &a, 1,
                              basin_shape_drop(a->shape, a->shape.rank - 1, 1));
 }
@@ -111,23 +114,16 @@ basin_expr basin_as_column(basin_expr a) {
 void basin_rule_logsumexp(basin_node *node, const basin_expr *cotangent, const bool *want,
                           basin_expr *grad) {
     (void)want;
-    grad[0] = basin_mul(basin_as_column(cotangent[0]), basin_softmax(node->in[0]));
+    grad[0] = basin_mul(basin_as_column(cotangent[0]), basin_softmax(node->in[0], -1));
 }
 
-basin_expr basin_softmax(basin_expr a) {
+basin_expr basin_softmax(basin_expr a, int axis) {
     basin_attr attr = {0};
-    if (!a || !has_row(a, "softmax")) return NULL;
-    return basin_node_single(a->graph, BASIN_OP_SOFTMAX, &attr, &a, 1, a->shape);
-}
-
-basin_expr basin_softmax_along(basin_expr a, int axis) {
-    if (!a || (axis = basin_axis(a, axis, "softmax")) < 0) return NULL;
-    return basin_axis_back(basin_softmax(basin_axis_last(a, axis)), axis);
-}
-
-basin_expr basin_logsumexp_along(basin_expr a, int axis) {
-    if (!a || (axis = basin_axis(a, axis, "logsumexp")) < 0) return NULL;
-    return basin_logsumexp(basin_axis_last(a, axis));
+    if (!a || !has_row(a, "softmax") || (axis = basin_axis(a, axis, "softmax")) < 0) return NULL;
+    a = basin_axis_last(a, axis);
+    if (!a) return NULL;
+    return basin_axis_back(basin_node_single(a->graph, BASIN_OP_SOFTMAX, &attr, &a, 1, a->shape),
+                           axis);
 }
 
 void basin_rule_softmax(basin_node *node, const basin_expr *cotangent, const bool *want,
@@ -337,7 +333,7 @@ void basin_rule_causal_softmax_reverse(basin_node *node, const basin_expr *cotan
                           2, 1);
     basin_expr score =
         basin_select(seen, basin_scale(x, node->attr.value), basin_const(graph, -1e30));
-    basin_expr p = basin_select(seen, basin_softmax_along(score, keys), basin_const(graph, 0));
+    basin_expr p = basin_select(seen, basin_softmax(score, keys), basin_const(graph, 0));
     basin_expr d = basin_mul(c, kept(node, node->ins > 2 ? node->in[2] : NULL, x->shape));
     basin_expr mean = basin_axes_insert(basin_sum(basin_mul(p, d), keys, 1), keys, 1);
     basin_expr dx = basin_scale(basin_mul(p, basin_sub(d, mean)), node->attr.value);
@@ -414,5 +410,5 @@ basin_expr basin_cross_entropy_labels(basin_expr scores, basin_expr label) {
     basin_expr own = basin_sum(basin_select(hot, scores, zero), -1, 1);
     basin_expr known =
         basin_greater(basin_from_index(label, classes), basin_const(scores->graph, -0.5));
-    return basin_select(known, basin_sub(basin_logsumexp(scores), own), zero);
+    return basin_select(known, basin_sub(basin_logsumexp(scores, -1), own), zero);
 }

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "expr/graph.h"
 #include "model/language/language.h"
 
 /* ---- parameters ---- */

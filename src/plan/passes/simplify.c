@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "expr/graph.h"
 
 typedef struct rewrite {
     basin_graph *to;

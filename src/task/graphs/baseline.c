@@ -194,7 +194,7 @@ static basin_expr loss_of(const problem *p, const regression *r, basin_expr outp
         return basin_sum_all(basin_mul(r->weight, basin_abs(basin_sub(output, r->target))));
     basin_expr own = basin_sum(basin_mul(r->target, output), -1, 1);
     basin_expr row = basin_reshape(basin_slice(r->weight, 1, 0, 1), BASIN_SHAPE(p->rows[0]));
-    return basin_sum_all(basin_mul(row, basin_sub(basin_logsumexp(output), own)));
+    return basin_sum_all(basin_mul(row, basin_sub(basin_logsumexp(output, -1), own)));
 }
 
 static basin_status build(regression *r, const problem *p, basin_backend *backend,

@@ -62,7 +62,7 @@ static void build_score(lens *l) {
     l->score = basin_sum_all(basin_mul(l->pick, l->output));
     if (l->model->target == BASIN_GRAPHS_VALUES) return;
     l->hide = basin_input(l->graph, "hide", cells);
-    basin_expr others = basin_logsumexp(basin_add(l->output, l->hide));
+    basin_expr others = basin_logsumexp(basin_add(l->output, l->hide), -1);
     l->score = basin_sub(l->score, basin_sum_all(others));
 }
 

@@ -174,7 +174,7 @@ static basin_expr odds_of(basin_expr logits, int64_t number) {
     int parts = 0;
     if (number) rest[parts++] = basin_slice(logits, 1, 0, number);
     if (above) rest[parts++] = basin_slice(logits, 1, number + 1, above);
-    return basin_sub(own, basin_logsumexp(basin_concat(rest, parts, 1)));
+    return basin_sub(own, basin_logsumexp(basin_concat(rest, parts, 1), -1));
 }
 
 /* Logits and probabilities as callers read them. */
@@ -185,7 +185,7 @@ static void declare_outputs(basin_nodes_net *net, const basin_nodes_settings *r,
     if (r->smoothing > 0) net->logits = basin_smooth(net->logits, &net->pattern[0], &how);
     if (r->focus) net->logits = odds_of(net->logits, r->focus - 1);
     bool several = basin_nodes_width(r) > 1;
-    net->probability = several ? basin_softmax(net->logits) : basin_sigmoid(net->logits);
+    net->probability = several ? basin_softmax(net->logits, -1) : basin_sigmoid(net->logits);
 }
 
 /* Of a part: its share of the loss over all of them. */
@@ -195,7 +195,7 @@ static basin_expr loss_of(const basin_nodes_net *net, const basin_nodes_shape *s
     basin_expr agreed = basin_mul(net->label, z);
     basin_expr ce = basin_expr_shape(z).rank == 1
                         ? basin_sub(basin_softplus(z), agreed)
-                        : basin_sub(basin_logsumexp(z), basin_sum(agreed, -1, 1));
+                        : basin_sub(basin_logsumexp(z, -1), basin_sum(agreed, -1, 1));
     return basin_sum_all(basin_mul(net->weight, ce));
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/device.h"
 #include "base/memory.h"
 #include "data/network/schema/schema.h"
 #include "task/nodes/scorer.h"

@@ -41,7 +41,7 @@ static basin_status make_plan(pass *p, basin_error *error) {
                                       BASIN_SHAPE(rows, p->model->settings.vocabulary));
     p->label = basin_index(p->graph.graph, "label", BASIN_SHAPE(rows));
     p->loss = output[0] = basin_cross_entropy_labels(logits, p->label);
-    p->least = output[1] = basin_sub(basin_logsumexp(logits), basin_maximum(logits, -1, 1));
+    p->least = output[1] = basin_sub(basin_logsumexp(logits, -1), basin_maximum(logits, -1, 1));
     for (int i = 0; i < energies; i++) output[2 + i] = p->graph.energy[i];
     BASIN_TRY(basin_text_graph_check(&p->graph, error));
     basin_plan_spec spec = {.output = output, .outputs = 2 + energies};

@@ -126,7 +126,7 @@ static basin_expr build_use(const basin_block *block, basin_expr g) {
     switch (block->config.hopfield) {
     case BASIN_HOPFIELD_RELU: use = basin_square(basin_relu(h)); break;
     case BASIN_HOPFIELD_POWER: use = basin_pow(basin_relu(h), block->config.power); break;
-    case BASIN_HOPFIELD_SOFTMAX: use = basin_softmax(h); break;
+    case BASIN_HOPFIELD_SOFTMAX: use = basin_softmax(h, -1); break;
     }
     return basin_sum(use, 0, 2);
 }
