@@ -81,7 +81,7 @@ typedef struct basin_call {
     size_t workspace_bytes;
     /* How many calls, this one and those behind it, may run at once, or 0. They are of one kind;
      * none reads what another one writes, but that a product may add to another's result. */
-    int abreast;
+    int concurrent;
     /* Above 1: the call is that of the first of so many parts. Such calls that follow each other
      * are a run: a part goes through it in order, whatever other parts do, and has its turn of a
      * workspace of workspace_bytes for each of the backend's threads. */
@@ -91,7 +91,7 @@ typedef struct basin_call {
 enum { BASIN_PARTS = 64 }; /* of a call, at most */
 
 /* Calls that a backend may run several of at once, how many, and which products are. */
-enum { BASIN_ABREAST = 16 };
+enum { BASIN_CONCURRENT = 16 };
 static inline bool basin_product_is_small(int64_t m, int64_t n, int64_t k) {
     return m > 0 && n > 0 && k > 0 && (double)m * (double)n * (double)k <= 0x1p24;
 }
@@ -111,8 +111,8 @@ typedef struct basin_backend_table {
     basin_dtype real; /* its host type */
     bool fuse;        /* whether plans fuse by default; ref runs one operation per call */
     bool chain; /* whether accumulation is free: a product adds to a tensor of its result's kind */
-    bool abreast; /* whether small calls run several at once; plan/schedule/concurrent.c */
-    bool masks;   /* whether narrow products write and read masks; plan/passes/narrow.c */
+    bool concurrent; /* whether small calls run several at once; plan/schedule/concurrent.c */
+    bool masks;      /* whether narrow products write and read masks; plan/passes/narrow.c */
     bool joins; /* whether factors and results of products, and what attention over all pairs reads
                    and writes in their shapes, may have strides; plan/passes/join.c */
     /* Bytes of a NARROW element: 2, 0 where kernels take no such operands. ref keeps them in its

@@ -12,7 +12,7 @@
  *     join:   chains of products through several weights -> one product of joint matrices
  *     bytes:  factors of large products with weights as bytes, where the backend was asked for that
  *     hoist:  what depends on unchanged states alone comes first, to run once
- *     abreast: small instructions of one kind that can run at once, next to each other
+ *     concurrent: small instructions of one kind that can run at once, next to each other
  *     part:   runs of instructions in which pictures do not meet -> parts that run side by side
  *     layout: values -> buffers -> offsets in one arena
  */
@@ -51,8 +51,9 @@ typedef struct basin_ir_instruction {
     basin_program *program;
     bool again; /* recomputes what an earlier instruction computed */
     bool dead;
-    int abreast; /* how many, this one first, run at once; 0: alone, or behind such a first one */
-    int parts;   /* into which it is cut, like its neighbours that have as many; 0: it is not */
+    int concurrent; /* how many, this one first, run at once; 0: alone, or behind such a first one
+                     */
+    int parts;      /* into which it is cut, like its neighbours that have as many; 0: it is not */
     size_t workspace_bytes;
     int workspace; /* buffer */
 } basin_ir_instruction;
@@ -128,7 +129,7 @@ basin_status basin_ir_bytes(basin_ir *ir, double least);
 basin_status basin_ir_hoist(basin_ir *ir);
 /* Brings small products, draws, and programs that do the same next to each other where they can run
  * at once, behind the hoisted ones. */
-basin_status basin_ir_abreast(basin_ir *ir);
+basin_status basin_ir_concurrent(basin_ir *ir);
 /* Marks what can run in parts of the batch. */
 basin_status basin_ir_part(basin_ir *ir, const basin_backend *backend);
 /* Whether such an instruction reads one slice of operand k a part. */

@@ -190,7 +190,7 @@ static void make_call(basin_plan *plan, basin_call *call, const basin_ir_instruc
                          .outs = instruction->outs,
                          .twins = instruction->twins,
                          .program = instruction->program,
-                         .abreast = instruction->abreast,
+                         .concurrent = instruction->concurrent,
                          .workspace_bytes = instruction->workspace_bytes};
     for (int i = 0; i < instruction->ins; i++)
         call->in[i] = operand_of(&plan->ir, instruction->in[i]);
@@ -354,7 +354,7 @@ static basin_status optimise(basin_plan *plan, bool plain) {
     if (!status && narrow && table->joins && !plain) status = basin_ir_join(ir, backend->bytes);
     if (!status && backend->bytes && !plain) status = basin_ir_bytes(ir, backend->narrow_least);
     if (!status && !plain) status = basin_ir_hoist(ir);
-    if (!status && !plain && table->abreast) status = basin_ir_abreast(ir);
+    if (!status && !plain && table->concurrent) status = basin_ir_concurrent(ir);
     if (!status && !plain && table->parts) status = basin_ir_part(ir, backend);
     return status;
 }

@@ -2,6 +2,7 @@
  * loops, gradients of first and second order against finite differences in double. */
 #include <math.h>
 
+#include "expr/graph.h"
 #include "support/check.h"
 
 static void finish(check *c, basin_expr y) {

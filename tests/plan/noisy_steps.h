@@ -1,5 +1,5 @@
-/* Two noisy steps of a block with their gradients, and what the tests of calls abreast and of the
- * CUDA backend compute of them. */
+/* Two noisy steps of a block with their gradients, and what the tests of calls that run
+ * concurrently and of the CUDA backend compute of them. */
 #ifndef BASIN_TESTS_PLAN_NOISY_STEPS_H
 #define BASIN_TESTS_PLAN_NOISY_STEPS_H
 

@@ -52,7 +52,7 @@ static void test_narrow_descent(void **state) {
     check_narrow_descent("cuda", 1, &narrow_usual);
 }
 
-/* Small products abreast; the gradients of 1,000 tokens are sums in parts. */
+/* Small products that run concurrently; the gradients of 1,000 tokens are sums in parts. */
 static void test_noisy_steps(void **state) {
     static const int64_t counts[] = {1, 20, 1000};
     (void)state;

@@ -1,7 +1,7 @@
 /* Where plans put what they compute, looked at without running them: every operand lies where its
  * producer left it, results lie on operands only where programs may write in place, and what runs
- * at once, calls abreast and parts of a batch, touches memory apart. Random graphs, and descents
- * whose tokens a second one reads in several ways. */
+ * at once, calls that run concurrently and parts of a batch, touches memory apart. Random graphs,
+ * and descents whose tokens a second one reads in several ways. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ static struct {
     uint64_t number;
 } at;
 
-static struct { int parts, abreast, hoisted; /* calls seen */ } seen;
+static struct { int parts, concurrent, hoisted; /* calls seen */ } seen;
 
 static void complain(const char *what, size_t call) {
     char text[400];
@@ -117,10 +117,10 @@ static void check_run(int *holds, size_t first) {
     }
 }
 
-/* ---- calls abreast ---- */
+/* ---- calls that run concurrently ---- */
 
-/* The first of the calls abreast, from `first` on, to which number k adds, through others; else
- * itself. Those behind one another in such a chain run in order. */
+/* The first of the calls that run concurrently, from `first` on, to which number k adds, through
+ * others; else itself. Those behind one another in such a chain run in order. */
 static int head_of(size_t first, int k) {
     const basin_ir *ir = &at.plan->ir;
     for (int from = k - 1; from >= 0; from--) {
@@ -147,13 +147,13 @@ static void check_pair(size_t writer, size_t other) {
     }
 }
 
-static void check_abreast(size_t first) {
-    int abreast = at.plan->call[first].abreast;
-    for (int a = 0; a < abreast; a++)
-        for (int b = 0; b < abreast; b++)
+static void check_concurrent(size_t first) {
+    int concurrent = at.plan->call[first].concurrent;
+    for (int a = 0; a < concurrent; a++)
+        for (int b = 0; b < concurrent; b++)
             if (head_of(first, a) != head_of(first, b))
                 check_pair(first + (size_t)a, first + (size_t)b);
-    seen.abreast += abreast > 1;
+    seen.concurrent += concurrent > 1;
 }
 
 /* ---- parts ---- */
@@ -226,7 +226,7 @@ static void check_plan(void) {
         end = i + 1;
         while (parts > 1 && end < plan->calls && plan->call[end].parts == parts) end++;
         if (parts > 1) check_parts(i, end);
-        check_abreast(i);
+        check_concurrent(i);
     }
     seen.hoisted += (int)plan->ir.hoisted;
 }
@@ -249,7 +249,7 @@ typedef struct kind {
     const char *name, *backend;
     int threads;
     basin_dtype dtype;
-    bool device; /* chains of products, calls abreast */
+    bool device; /* chains of products, calls that run concurrently */
 } kind;
 
 static const kind kinds[] = {
@@ -272,7 +272,7 @@ static void plan_all(basin_plan_spec spec, uint64_t number) {
         if (basin_backend_open(&backend, &compute, NULL)) continue; /* no such storage here */
         const basin_backend_table *own = backend->table;
         basin_backend_table table = *own;
-        table.chain = table.abreast = true;
+        table.chain = table.concurrent = true;
         if (k->device) backend->table = &table;
         at.made = k->name;
         plan_on(backend, &spec);
@@ -293,7 +293,7 @@ static void test_random_graphs(void **state) {
             number);
         basin_graph_free(w.graph);
     }
-    assert_true(seen.abreast > 0 && seen.hoisted > 0);
+    assert_true(seen.concurrent > 0 && seen.hoisted > 0);
 }
 
 /* ---- descents, the second of which begins where the first ended ---- */

@@ -8,13 +8,13 @@ enum { THREADS = 256 };
 
 /* Several at once, of which each has blocks of its own. */
 struct draws {
-    basin_sink out[BASIN_ABREAST];
-    const uint32_t *seed[BASIN_ABREAST];
-    int64_t count[BASIN_ABREAST];
-    uint32_t stream[BASIN_ABREAST];
-    bool normal[BASIN_ABREAST], masks[BASIN_ABREAST];
-    uint32_t limit[BASIN_ABREAST];     /* of masks: the largest draw that becomes 0, times 2^24 */
-    unsigned first[BASIN_ABREAST + 1]; /* block */
+    basin_sink out[BASIN_CONCURRENT];
+    const uint32_t *seed[BASIN_CONCURRENT];
+    int64_t count[BASIN_CONCURRENT];
+    uint32_t stream[BASIN_CONCURRENT];
+    bool normal[BASIN_CONCURRENT], masks[BASIN_CONCURRENT];
+    uint32_t limit[BASIN_CONCURRENT]; /* of masks: the largest draw that becomes 0, times 2^24 */
+    unsigned first[BASIN_CONCURRENT + 1]; /* block */
 };
 
 /* A thread makes the four elements of one call of Philox. */

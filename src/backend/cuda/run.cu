@@ -107,10 +107,10 @@ static void run_one(basin_cuda *cuda, const basin_call *call, void *const *block
 
 /* Products that may run at once. What is of another kind runs in its turn, so that what adds to it
  * comes later. */
-static size_t multiply_abreast(basin_cuda *cuda, const basin_call *call, void *const *block) {
-    basin_cuda_frame frame[BASIN_ABREAST];
+static size_t multiply_concurrent(basin_cuda *cuda, const basin_call *call, void *const *block) {
+    basin_cuda_frame frame[BASIN_CONCURRENT];
     int frames = 0;
-    for (int i = 0; i < call->abreast; i++) {
+    for (int i = 0; i < call->concurrent; i++) {
         if (basin_cuda_small_fits(cuda, &call[i])) {
             frame[frames++] = basin_cuda_frame_of(cuda, &call[i], block);
             continue;
@@ -120,23 +120,24 @@ static size_t multiply_abreast(basin_cuda *cuda, const basin_call *call, void *c
         run_one(cuda, &call[i], block);
     }
     if (frames) basin_cuda_small_run(frame, frames);
-    return (size_t)call->abreast;
+    return (size_t)call->concurrent;
 }
 
-static size_t draw_abreast(basin_cuda *cuda, const basin_call *call, void *const *block) {
-    basin_cuda_frame frame[BASIN_ABREAST];
-    for (int i = 0; i < call->abreast; i++) frame[i] = basin_cuda_frame_of(cuda, &call[i], block);
-    basin_cuda_random_many(frame, call->abreast);
-    return (size_t)call->abreast;
+static size_t draw_concurrent(basin_cuda *cuda, const basin_call *call, void *const *block) {
+    basin_cuda_frame frame[BASIN_CONCURRENT];
+    for (int i = 0; i < call->concurrent; i++)
+        frame[i] = basin_cuda_frame_of(cuda, &call[i], block);
+    basin_cuda_random_many(frame, call->concurrent);
+    return (size_t)call->concurrent;
 }
 
 /* Runs the first call, with those behind it that can go along; returns how many. */
 static size_t run_some(basin_cuda *cuda, const basin_call *call, size_t calls, void *const *block) {
     basin_cuda_frame frame[BASIN_CUDA_TOGETHER];
     int frames = 0;
-    bool abreast = call->abreast > 1 && (size_t)call->abreast <= calls && !cuda->careful;
-    if (abreast && call->op == BASIN_OP_MATMUL) return multiply_abreast(cuda, call, block);
-    if (abreast && call->op == BASIN_OP_NORMAL) return draw_abreast(cuda, call, block);
+    bool concurrent = call->concurrent > 1 && (size_t)call->concurrent <= calls && !cuda->careful;
+    if (concurrent && call->op == BASIN_OP_MATMUL) return multiply_concurrent(cuda, call, block);
+    if (concurrent && call->op == BASIN_OP_NORMAL) return draw_concurrent(cuda, call, block);
     while (frames < BASIN_CUDA_TOGETHER && (size_t)frames < calls &&
            call[frames].op == BASIN_OP_POINTWISE && !cuda->careful &&
            !basin_kind_is_byte(call[frames].out[0].kind)) {

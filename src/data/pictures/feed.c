@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/philox.h"
 #include "basin/random.h"
 #include "data/pictures/pictures.h"
 #include "picture/picture.h"

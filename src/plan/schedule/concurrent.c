@@ -105,12 +105,12 @@ static void take_with(arrangement *r, int i) {
     if (!is_alike(ir, &ir->instruction[i], &ir->instruction[i])) return;
     for (size_t j = (size_t)i + 1; j < ir->instructions && j < (size_t)i + AHEAD; j++) {
         const basin_ir_instruction *s = &ir->instruction[j];
-        if (basin_op_exchanges(s->op) || r->count - r->first == BASIN_ABREAST) break;
+        if (basin_op_exchanges(s->op) || r->count - r->first == BASIN_CONCURRENT) break;
         if (r->place[j] < 0 && is_alike(ir, &ir->instruction[i], s) && is_ready(r, (int)j))
             take(r, (int)j);
     }
-    int abreast = (int)(r->count - r->first);
-    ir->instruction[i].abreast = abreast > 1 ? abreast : 0;
+    int concurrent = (int)(r->count - r->first);
+    ir->instruction[i].concurrent = concurrent > 1 ? concurrent : 0;
 }
 
 static void rearrange(arrangement *r, basin_ir_instruction *sorted) {
@@ -122,7 +122,7 @@ static void rearrange(arrangement *r, basin_ir_instruction *sorted) {
     basin_ir_number(ir);
 }
 
-basin_status basin_ir_abreast(basin_ir *ir) {
+basin_status basin_ir_concurrent(basin_ir *ir) {
     arrangement r = {.ir = ir};
     basin_ir_instruction *sorted = basin_array_new(ir->instructions, sizeof *sorted);
     r.order = basin_array_new(ir->instructions, sizeof *r.order);

@@ -35,8 +35,8 @@ typedef struct span {
 
 static void find_spans(const basin_ir *ir, span *at) {
     for (int i = 0, end; i < (int)ir->instructions; i = end) {
-        int abreast = ir->instruction[i].abreast;
-        end = i + (abreast > 1 ? abreast : 1);
+        int concurrent = ir->instruction[i].concurrent;
+        end = i + (concurrent > 1 ? concurrent : 1);
         for (int k = i; k < end; k++) at[k] = (span){i, end - 1};
     }
 }

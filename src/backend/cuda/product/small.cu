@@ -23,9 +23,9 @@ struct small {
 };
 
 struct group {
-    small p[BASIN_ABREAST];            /* chain by chain */
-    int chain[BASIN_ABREAST + 1];      /* the first product of each */
-    unsigned first[BASIN_ABREAST + 1]; /* its first block */
+    small p[BASIN_CONCURRENT];            /* chain by chain */
+    int chain[BASIN_CONCURRENT + 1];      /* the first product of each */
+    unsigned first[BASIN_CONCURRENT + 1]; /* its first block */
     float4 *partial;
     unsigned *arrived;
 };
@@ -255,9 +255,9 @@ static int tiles_of(const small *p) {
 
 /* Products in the order of their chains: each behind the one whose result it adds to. */
 static void link(group *g, const basin_cuda_frame *frame, int frames) {
-    small all[BASIN_ABREAST];
-    int after[BASIN_ABREAST], count = 0, chains = 0;
-    bool first[BASIN_ABREAST];
+    small all[BASIN_CONCURRENT];
+    int after[BASIN_CONCURRENT], count = 0, chains = 0;
+    bool first[BASIN_CONCURRENT];
     for (int i = 0; i < frames; i++) {
         all[i] = small_of(&frame[i]);
         first[i] = true, after[i] = -1;
@@ -271,7 +271,7 @@ static void link(group *g, const basin_cuda_frame *frame, int frames) {
         for (int j = i; j >= 0; j = after[j]) g->p[count++] = all[j];
     }
     g->chain[chains] = count;
-    for (int i = chains; i < BASIN_ABREAST; i++) g->chain[i + 1] = count;
+    for (int i = chains; i < BASIN_CONCURRENT; i++) g->chain[i + 1] = count;
 }
 
 /* Sums that are long enough are cut, unless they are in a chain or there is no room. */
@@ -293,7 +293,7 @@ void basin_cuda_small_run(const basin_cuda_frame *frame, int frames) {
     link(&g, frame, frames);
     g.partial = (float4 *)cuda->lt_workspace, g.arrived = cuda->arrived;
     unsigned blocks = 0;
-    for (int i = 0; i < BASIN_ABREAST && g.chain[i] < frames; i++) {
+    for (int i = 0; i < BASIN_CONCURRENT && g.chain[i] < frames; i++) {
         small *p = &g.p[g.chain[i]];
         if (g.chain[i + 1] - g.chain[i] == 1) cut(p, &slots, &counters, room);
         g.first[i] = blocks;
