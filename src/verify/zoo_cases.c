@@ -70,7 +70,7 @@ static void with_recall(basin_case *c, basin_specimen *s) {
 static basin_expr exact_energy(const basin_zoo_features *m, basin_expr x, basin_expr xi) {
     basin_expr gap = basin_sub(basin_axes_insert(x, 1, 1), basin_axes_insert(xi, 0, 1));
     basin_expr z = basin_scale(basin_mul(m->beta, basin_sum(basin_square(gap), -1, 1)), -0.5);
-    return basin_neg(basin_sum_all(basin_div(basin_logsumexp(z), m->beta)));
+    return basin_neg(basin_sum_all(basin_div(basin_logsumexp(z, -1), m->beta)));
 }
 
 static void with_features(basin_case *c, basin_specimen *s) {
@@ -271,7 +271,7 @@ static basin_expr ebt_loss(const basin_zoo_ebt *m, basin_expr *y, basin_expr lab
     basin_energy energy = basin_zoo_ebt_energy(m, &turn);
     basin_descent_spec spec = {.steps = 1, .alpha = 1, .turn = &turn, .turns = 1};
     for (int t = 0; t < steps; t++) {
-        basin_expr p = basin_softmax(stop ? basin_stop_gradient(*y) : *y), both[2];
+        basin_expr p = basin_softmax(stop ? basin_stop_gradient(*y) : *y, -1), both[2];
         *y = basin_descend(&energy, p, &spec, both);
         trace[t] = basin_sum_all(both[0]);
         basin_expr part = basin_mean_all(basin_cross_entropy_labels(*y, label));
@@ -288,7 +288,7 @@ static void ebt(basin_case *c, basin_specimen *s) {
     int steps = steps_of(c);
     if (!y || steps < 1 || basin_graph_error(c->graph)) return;
     basin_expr loss = ebt_loss(m, &y, label, steps, true, trace);
-    basin_grad_many(gradient, ebt_loss(m, &free_y, label, steps, false, other), from, 7);
+    basin_vjp(gradient, ebt_loss(m, &free_y, label, steps, false, other), NULL, from, 7);
     for (int i = 0; i < 7; i++)
         basin_case_output_add(c, gradient[i], "gradfull.%s", basin_expr_name(from[i]));
     basin_case_output_add(c, y, "out.yT");

@@ -349,14 +349,14 @@ static void build_crate(basin_specimen *s, int variant) {
 
 static basin_expr to_probabilities(const void *context, basin_expr x, basin_expr t) {
     (void)context, (void)t;
-    return basin_softmax(x);
+    return basin_softmax(x, -1);
 }
 
 static void build_ebt(basin_specimen *s, int loop) {
     enum { V = 7 };
     begin(s, 1, "y0", BASIN_SHAPE(N, V));
     s->alpha = 1;
-    s->x = basin_softmax(s->x);
+    s->x = basin_softmax(s->x, -1);
     s->m.ebt = (basin_zoo_ebt){.context = tensor(s, "ctx", 1, BASIN_SHAPE(N, D)),
                                .e = tensor(s, "e", 1, BASIN_SHAPE(D, V)),
                                .w1 = tensor(s, "w1", 0.5, BASIN_SHAPE(HIDDEN, 2 * D)),
