@@ -348,7 +348,7 @@ static basin_status make_plan(integral *g, basin_error *error) {
     to[count++] = g->net.features;
     for (int r = 0; r < g->edges.count; r++) to[count++] = g->edges.of[r].input;
     g->pick = basin_input(g->net.graph, "pick", BASIN_SHAPE(g->rows));
-    basin_grad_many(output, basin_sum_all(basin_mul(g->pick, g->net.logits)), to, count);
+    basin_vjp(output, basin_sum_all(basin_mul(g->pick, g->net.logits)), NULL, to, count);
     g->slope = output[0];
     for (int r = 0; r < g->edges.count; r++) g->edges.of[r].slope = output[1 + r];
     output[count++] = g->net.logits;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/device.h"
 #include "base/memory.h"
 #include "base/team/team.h"
 #include "task/nodes/fit.h"

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/device.h"
 #include "backend/walk.h"
 #include "base/memory.h"
 #include "base/team/processors.h"
