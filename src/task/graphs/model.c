@@ -6,6 +6,7 @@
 
 #include "base/try.h"
 #include "io/json.h"
+#include "plan/plan.h"
 #include "task/graphs/graphs.h"
 #include "train/restore.h"
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/try.h"
+#include "plan/plan.h"
 #include "task/graphs/graphs.h"
 
 /* ---- plans ---- */
@@ -474,7 +475,7 @@ static basin_expr centralise(basin_expr state, basin_expr gradient) {
 
 static basin_expr class_loss(const basin_graphs_plan *p) {
     basin_expr inner = basin_sum(basin_mul(p->target, p->output), -1, 1);
-    return basin_sum_all(basin_mul(p->weight, basin_sub(basin_logsumexp(p->output), inner)));
+    return basin_sum_all(basin_mul(p->weight, basin_sub(basin_logsumexp(p->output, -1), inner)));
 }
 
 static basin_expr value_loss(const basin_graphs_plan *p) {
