@@ -98,8 +98,8 @@ void basin_cuda_program_run(basin_cuda *cuda, const basin_cuda_program *p);
 enum { BASIN_CUDA_TOGETHER = CUDART_VERSION >= 12010 ? 24 : 1 };
 int basin_cuda_pointwise_many(const basin_cuda_frame *frame, int frames);
 
-/* own.cu: operations of the caller's own inside a program: the function `own<number>`, which stands
- * before the loops, and the call of it. */
+/* code.cu: operations of the caller's own inside a program: the function `own<number>`, which
+ * stands before the loops, and the call of it. */
 std::string basin_cuda_own_function(const basin_own_code *code, int number);
 std::string basin_cuda_own_value(const basin_instruction *s, int number);
 extern const basin_own_table basin_cuda_own;
@@ -161,7 +161,7 @@ void basin_cuda_small_run(const basin_cuda_frame *frame, int frames);
 bool basin_cuda_relu_product_exists(const basin_cuda *cuda, const basin_cuda_product *product);
 void basin_cuda_relu_product_run(basin_cuda *cuda, const basin_cuda_product *product, void *d,
                                  void *turned, const void *a, const void *b, void *bits);
-/* mask.cu: the same after a product d that another kernel has computed; n % 64 is 0. */
+/* product/bytes.cu: the same after a product d that another kernel has computed; n % 64 is 0. */
 void basin_cuda_mask_write(basin_cuda *cuda, const basin_cuda_product *product, void *mask,
                            const void *d);
 void basin_cuda_mask_apply(basin_cuda *cuda, const basin_cuda_product *product, void *d,
@@ -176,8 +176,8 @@ void basin_cuda_bytes_copy(const basin_cuda_frame *frame);
 void basin_cuda_bytes_turn(basin_cuda *cuda, void *to, const void *from, int64_t apart,
                            int64_t rows, int64_t columns);
 
-/* contest.cu: which of the algorithms for a product is the fastest of those that give the bits of
- * the first. Descriptors in cuBLASLt's order. */
+/* product/product.cu: which of the algorithms for a product is the fastest of those that give the
+ * bits of the first. Descriptors in cuBLASLt's order. */
 enum { BASIN_CUDA_CANDIDATES = 16 };
 struct basin_cuda_contest {
     cublasLtMatmulDesc_t desc;

@@ -13,7 +13,7 @@
  *     r = x y^T    c = x2 y^T + x y2^T    sum over y of  t y  (force),  t y2 + gs y  (reverse)
  *
  * In bfloat16 up to 8 nodes behind the last whole strip have products of their own
- * (attention/strip_rest.h).
+ * (attention/strip_rows.h).
  *
  * Count, for a head of a batch entry of 197 nodes, in clocks of a multiprocessor that does 4,096
  * operations in one: 6 strips of 64 rows (3 by query, 3 by key), each r 416, c 832, a sum of rows

@@ -26,7 +26,7 @@
  * small model is as long as it has kernels.
  *
  * A group of G lanes holds a head of a row (listed.cu); or, with L < G, all heads of it, L lanes
- * each (joint.cu). For .cu files only.
+ * each (listed.cu). For .cu files only.
  */
 #ifndef BASIN_BACKEND_CUDA_ATTENTION_LISTED_H
 #define BASIN_BACKEND_CUDA_ATTENTION_LISTED_H

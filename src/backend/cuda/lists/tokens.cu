@@ -15,7 +15,7 @@
  * Count for a pair, whatever H: force 2 rows of D, reverse 4. T-Social (146 million pairs, D 128,
  * bfloat16): 225 GB in all, 0.05 s of memory, as no cache holds its rows. For a pair and head the
  * force multiplies and adds 4 D numbers, the reverse 11 D: 0.8 TFMA, 0.03 s. Hubs are in
- * tokens_hubs.h. */
+ * tokens.h. */
 #include <type_traits>
 
 #include "backend/cuda/inside.h"

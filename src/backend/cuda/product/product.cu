@@ -2,7 +2,7 @@
  * D' = B' A'. An epilogue that has the form relu?(alpha tile + beta c + bias) is computed with the
  * product; another one runs as a program over the raw product, which waits in the workspace (the
  * result itself may lie on an operand of the program). Algorithms are chosen once for each kind of
- * product: cuBLASLt's first, or one that is faster and gives the same bits (contest.cu). ReLUs,
+ * product: cuBLASLt's first, or one that is faster and gives the same bits (below). ReLUs,
  * which may write a mask, and products that read one have kernels of their own where there are any
  * (product/relu_sm90a.cu). */
 #include <new>
