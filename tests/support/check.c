@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "basin/random.h"
+#include "support/lab.h"
 
 void check_fill(double *data, int64_t count, uint64_t seed) {
     for (int64_t i = 0; i < count; i++)
@@ -73,17 +74,8 @@ static void close_bench(bench *b) {
 static void run(check *c, bench *b) {
     basin_error error = {0};
     for (int i = 0; i < c->inputs; i++)
-        if (basin_plan_write(b->plan, c->input[i], &c->tensor[i], &error))
-            fail_msg("%s", error.text);
-    if (basin_plan_run(b->plan, &error)) fail_msg("%s", error.text);
-}
-
-static basin_tensor read(bench *b, basin_expr a) {
-    basin_tensor tensor;
-    basin_error error;
-    assert_int_equal(basin_tensor_new(&tensor, BASIN_F64, basin_expr_shape(a), &error), BASIN_OK);
-    if (basin_plan_read(b->plan, a, &tensor, &error)) fail_msg("%s", error.text);
-    return tensor;
+        must(basin_plan_write(b->plan, c->input[i], &c->tensor[i], &error), &error);
+    lab_run(b->plan);
 }
 
 basin_tensor check_value(check *c, basin_expr a, const char *backend, bool plain) {
@@ -91,7 +83,7 @@ basin_tensor check_value(check *c, basin_expr a, const char *backend, bool plain
     if (error) fail_msg("%s", error->text);
     bench b = open_bench(&a, 1, backend, plain);
     run(c, &b);
-    basin_tensor value = read(&b, a);
+    basin_tensor value = lab_read(b.plan, a);
     close_bench(&b);
     return value;
 }
@@ -136,14 +128,7 @@ static void compare(check *c, basin_expr scalar, int input, basin_expr gradient,
     basin_tensor wanted = differences(c, &b, scalar, input);
     close_bench(&b);
     basin_tensor found = check_value(c, gradient, "ref", false);
-    double distance = 0, size = 0;
-    int64_t count = basin_shape_count(wanted.shape);
-    for (int64_t i = 0; i < count; i++) {
-        double x = ((double *)found.data)[i], y = ((double *)wanted.data)[i];
-        distance += (x - y) * (x - y);
-        size += y * y;
-    }
-    distance = sqrt(distance) / (1e-3 + sqrt(size));
+    double distance = lab_apart(&found, &wanted, 1e-3);
     if (!(distance < tolerance))
         fail_msg("%s-order gradient with respect to '%s' is off by %g", order,
                  basin_expr_name(c->input[input]), distance);

@@ -51,7 +51,8 @@ basin_tensor lab_read(basin_plan *plan, basin_expr output); /* F64; the caller f
 /* All three for one expression. */
 basin_tensor lab_value(lab *l, basin_expr a);
 
-/* ||a - b|| / ||b||, at least 1e-30 below; NaN anywhere gives NaN. */
+/* ||a - b|| / (||b|| + added), with 1e-30 for lab_distance; NaN anywhere gives NaN. */
+double lab_apart(const basin_tensor *a, const basin_tensor *b, double added);
 double lab_distance(const basin_tensor *a, const basin_tensor *b);
 void lab_assert_near(const basin_tensor *a, const basin_tensor *b, double tolerance,
                      const char *what);
