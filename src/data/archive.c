@@ -1,5 +1,6 @@
 /* Archives; see archive.h. */
 #include "data/archive.h"
+#include "base/try.h"
 
 static const basin_library_function functions[] = {BASIN_ARCHIVE_FUNCTIONS(BASIN_LIBRARY_LINK){0}};
 
@@ -20,8 +21,7 @@ static void allow(const basin_archive *a) {
 
 basin_status basin_archive_begin(basin_archive *a, const char *path, basin_error *error) {
     *a = (basin_archive){0};
-    basin_status status = basin_library_load(a, BASIN_LIBRARY_ARCHIVE, functions, error);
-    if (status) return status;
+    BASIN_TRY(basin_library_load(a, BASIN_LIBRARY_ARCHIVE, functions, error));
     a->reader = a->archive_read_new();
     if (a->reader) return BASIN_OK;
     return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to read it", path);

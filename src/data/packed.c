@@ -18,8 +18,7 @@
 basin_status basin_gz_open(gzFile *file, const char *path, basin_error *error) {
     int fd;
     size_t size;
-    basin_status status = basin_file_open(&fd, &size, path, error);
-    if (status) return status;
+    BASIN_TRY(basin_file_open(&fd, &size, path, error));
     *file = gzdopen(fd, "rb");
     if (*file) return BASIN_OK;
     close(fd);
@@ -77,8 +76,7 @@ static basin_status fail_archive(const basin_packed *p, basin_error *error) {
 static basin_status open_raw(basin_packed *p, const void *data, size_t size, basin_error *error) {
     struct archive_entry *entry;
     basin_archive *a = &p->archive;
-    basin_status status = basin_archive_begin(a, p->path, error);
-    if (status) return status;
+    BASIN_TRY(basin_archive_begin(a, p->path, error));
     if (!a->archive_libzstd_version() && !is_gzip(data, size))
         return basin_fail(error, BASIN_UNSUPPORTED, "%s: this libarchive does not read zstd",
                           p->path);
@@ -121,8 +119,7 @@ basin_status basin_packed_open(basin_packed **packed, const char *path, basin_er
 
 basin_status basin_packed_open_memory(basin_packed **packed, const void *data, size_t size,
                                       const char *path, basin_error *error) {
-    basin_status status = new_packed(packed, path, error);
-    if (status) return status;
+    BASIN_TRY(new_packed(packed, path, error));
     (*packed)->size = size;
     if (is_zstd(data, size) || is_gzip(data, size))
         return finish(packed, open_raw(*packed, data, size, error));
