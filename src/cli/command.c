@@ -10,60 +10,11 @@
 #include "basin/energy.h"
 #include "cli/launch.h"
 
-/* clang-format off */
-const basin_command *const basin_commands[] = {
-    &basin_command_image_train,
-    &basin_command_image_complete,
-    &basin_command_image_eval,
-    &basin_command_image_report,
-    &basin_command_image_export,
-    &basin_command_image_import,
-    &basin_command_anomaly_train,
-    &basin_command_anomaly_score,
-    &basin_command_anomaly_eval,
-    &basin_command_anomaly_explain,
-    &basin_command_anomaly_report,
-    &basin_command_node_train,
-    &basin_command_node_predict,
-    &basin_command_node_eval,
-    &basin_command_node_explain,
-    &basin_command_graph_train,
-    &basin_command_graph_predict,
-    &basin_command_graph_explain,
-    &basin_command_graph_eval,
-    &basin_command_graph_cv,
-    &basin_command_graph_make,
-    &basin_command_text_train,
-    &basin_command_text_generate,
-    &basin_command_text_eval,
-    &basin_command_zoo_list,
-    &basin_command_zoo_show,
-    &basin_command_zoo_descend,
-    &basin_command_descend,
-    &basin_command_data_convert,
-    &basin_command_data_info,
-    &basin_command_data_make,
-    &basin_command_data_part,
-    &basin_command_data_get,
-    &basin_command_info,
-    &basin_command_verify,
-    &basin_command_bench,
-    &basin_command_version,
-    &basin_command_help,
-    NULL,
-};
-/* clang-format on */
+#define ROW(name) &basin_command_##name,
+const basin_command *const basin_commands[] = {BASIN_COMMANDS(ROW) NULL};
 
-const basin_noun basin_nouns[] = {
-    {"image", "Pictures: learn them, fill in what is hidden"},
-    {"anomaly", "Networks: find the anomalous nodes"},
-    {"node", "Networks: classes of nodes"},
-    {"graph", "Sets of graphs: classes and values"},
-    {"text", "Text: learn it, go on from a prompt"},
-    {"zoo", "Published models, and whether their updates go down their energies"},
-    {"data", "Data of networks: fetch, convert, inspect, generate"},
-    {"", "Files, checks, measurements"},
-};
+#define NOUN(noun, summary) {noun, summary},
+const basin_noun basin_nouns[] = {BASIN_NOUNS(NOUN)};
 enum { GROUPS = sizeof basin_nouns / sizeof *basin_nouns };
 
 const basin_noun *basin_command_noun(const basin_command *command) {

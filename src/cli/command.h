@@ -71,44 +71,32 @@ typedef struct basin_start {
 
 extern const basin_command *const basin_commands[]; /* ends with NULL */
 
-extern const basin_command basin_command_anomaly_eval;
-extern const basin_command basin_command_anomaly_explain;
-extern const basin_command basin_command_anomaly_report;
-extern const basin_command basin_command_anomaly_score;
-extern const basin_command basin_command_anomaly_train;
-extern const basin_command basin_command_bench;
-extern const basin_command basin_command_data_convert;
-extern const basin_command basin_command_data_info;
-extern const basin_command basin_command_data_make;
-extern const basin_command basin_command_data_part;
-extern const basin_command basin_command_data_get;
-extern const basin_command basin_command_descend;
-extern const basin_command basin_command_graph_cv;
-extern const basin_command basin_command_graph_eval;
-extern const basin_command basin_command_graph_make;
-extern const basin_command basin_command_graph_predict;
-extern const basin_command basin_command_graph_explain;
-extern const basin_command basin_command_graph_train;
-extern const basin_command basin_command_help;
-extern const basin_command basin_command_image_export;
-extern const basin_command basin_command_image_import;
-extern const basin_command basin_command_image_complete;
-extern const basin_command basin_command_image_eval;
-extern const basin_command basin_command_image_report;
-extern const basin_command basin_command_image_train;
-extern const basin_command basin_command_info;
-extern const basin_command basin_command_node_eval;
-extern const basin_command basin_command_node_explain;
-extern const basin_command basin_command_node_predict;
-extern const basin_command basin_command_node_train;
-extern const basin_command basin_command_text_eval;
-extern const basin_command basin_command_text_generate;
-extern const basin_command basin_command_text_train;
-extern const basin_command basin_command_version;
-extern const basin_command basin_command_verify;
-extern const basin_command basin_command_zoo_descend;
-extern const basin_command basin_command_zoo_list;
-extern const basin_command basin_command_zoo_show;
+/* All commands in the order of `basin help`, and their groups; a command NOUN VERB is defined as
+ * basin_command_NOUN_VERB. */
+/* clang-format off */
+#define BASIN_COMMANDS(X) \
+    X(image_train) X(image_complete) X(image_eval) X(image_report) X(image_export) \
+    X(image_import) \
+    X(anomaly_train) X(anomaly_score) X(anomaly_eval) X(anomaly_explain) X(anomaly_report) \
+    X(node_train) X(node_predict) X(node_eval) X(node_explain) \
+    X(graph_train) X(graph_predict) X(graph_explain) X(graph_eval) X(graph_cv) X(graph_make) \
+    X(text_train) X(text_generate) X(text_eval) \
+    X(zoo_list) X(zoo_show) X(zoo_descend) \
+    X(descend) \
+    X(data_convert) X(data_info) X(data_make) X(data_part) X(data_get) \
+    X(info) X(verify) X(bench) X(version) X(help)
+/* clang-format on */
+#define BASIN_NOUNS(X)                                                                             \
+    X("image", "Pictures: learn them, fill in what is hidden")                                     \
+    X("anomaly", "Networks: find the anomalous nodes")                                             \
+    X("node", "Networks: classes of nodes")                                                        \
+    X("graph", "Sets of graphs: classes and values")                                               \
+    X("text", "Text: learn it, go on from a prompt")                                               \
+    X("zoo", "Published models, and whether their updates go down their energies")                 \
+    X("data", "Data of networks: fetch, convert, inspect, generate")                               \
+    X("", "Files, checks, measurements")
+#define BASIN_COMMAND_DECLARE(name) extern const basin_command basin_command_##name;
+BASIN_COMMANDS(BASIN_COMMAND_DECLARE)
 
 /* Commands of one noun belong together. */
 typedef struct basin_noun {
