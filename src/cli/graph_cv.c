@@ -375,6 +375,7 @@ static basin_status cross_validate(job *j, const char *path, basin_error *error)
     BASIN_TRY(basin_settings_get_number(&seed, j->o->settings, "seed", error));
     j->seed = (int64_t)seed;
     BASIN_TRY(basin_graphset_read(&j->set, path, error));
+    BASIN_TRY(basin_graphs_check_labels(&j->set, path, error));
     for (int64_t r = 0; r < j->o->repeats; r++) BASIN_TRY(run_repeat(j, r, error));
     return basin_record_print(j->o->json, put_result, j, error);
 }

@@ -154,7 +154,7 @@ static void refuses_bad_headers(void **state) {
         {"{\"a\" 5}", 0, BASIN_BAD_FILE, "f: the header is not JSON from byte 5: '5}'"},
         {"{} {}", 0, BASIN_BAD_FILE, "f: the header is not JSON from byte 3: '{}'"},
         {"{\"a\":1", 0, BASIN_BAD_FILE, "f: the header is not JSON from byte 6: ''"},
-        {"", 0, BASIN_BAD_FILE, "f: the header is not JSON from byte 0: ''"},
+        {"", 0, BASIN_BAD_FILE, "f: the header is empty"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         basin_bundle *bundle = (basin_bundle *)1;

@@ -70,6 +70,11 @@ typedef struct basin_graphs_data {
 BASIN_API basin_status basin_graphs_part(int64_t **list, int64_t *count, const basin_graphset *set,
                                          const char *part, basin_error *error);
 
+/* An error where a set has nothing to learn: neither values nor two classes. `path` is its name in
+ * the message. Training asks this, too. */
+BASIN_API basin_status basin_graphs_check_labels(const basin_graphset *set, const char *path,
+                                                 basin_error *error);
+
 /* ---- use ---- */
 
 /* How many rows predictions have: the graphs, or with classes of nodes all their nodes. */

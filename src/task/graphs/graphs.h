@@ -140,11 +140,6 @@ uint64_t basin_graphs_digest(const basin_graphset *set, const basin_fold *fold);
 
 /* ---- a set as a model sees it ---- */
 
-/* An error where a set has nothing to learn: neither values nor two classes. `path` is its name in
- * the message. Training asks this, too. */
-basin_status basin_graphs_check_labels(const basin_graphset *set, const char *path,
-                                       basin_error *error);
-
 /* The caller's set with what a model adds: walks along edges, positions, its own numbers of the
  * classes. The caller's arrays stay as they are. */
 typedef struct basin_graphs_input {
