@@ -9,6 +9,7 @@
 
 #include "backend/device.h"
 #include "base/memory.h"
+#include "base/try.h"
 #include "basin/expr.h"
 #include "plan/ir.h"
 
@@ -341,22 +342,24 @@ static basin_status optimise(basin_plan *plan, bool plain) {
     basin_backend *backend = plan->store->backend;
     const basin_backend_table *table = backend->table;
     bool narrow = backend->narrow;
-    basin_status status = plain ? BASIN_OK : basin_ir_share_forces(ir);
-    if (!status && !plain && table->takes_tokens) status = basin_ir_tokens(ir, backend);
-    if (!status && !plain) status = basin_ir_join_residuals(ir);
-    if (!status && !plain && (table->chain || narrow))
-        status = basin_ir_chain(ir, plan->simple.graph);
-    if (!status && !plain && !narrow) status = basin_ir_pack(ir, backend);
-    if (!status) status = basin_ir_fuse(ir, plain, table->check != NULL);
-    if (!status && narrow) status = basin_ir_narrow(ir, backend->narrow_least, table);
-    if (!status && !plain && narrow) status = basin_ir_pack(ir, backend); /* the narrow copies */
-    if (!status && narrow && table->masks && !plain) status = basin_ir_mask(ir);
-    if (!status && narrow && table->joins && !plain) status = basin_ir_join(ir, backend->bytes);
-    if (!status && backend->bytes && !plain) status = basin_ir_bytes(ir, backend->narrow_least);
-    if (!status && !plain) status = basin_ir_hoist(ir);
-    if (!status && !plain && table->concurrent) status = basin_ir_concurrent(ir);
-    if (!status && !plain && table->parts) status = basin_ir_part(ir, backend);
-    return status;
+    if (plain) {
+        BASIN_TRY(basin_ir_fuse(ir, plain, table->check != NULL));
+        return narrow ? basin_ir_narrow(ir, backend->narrow_least, table) : BASIN_OK;
+    }
+    BASIN_TRY(basin_ir_share_forces(ir));
+    if (table->takes_tokens) BASIN_TRY(basin_ir_tokens(ir, backend));
+    BASIN_TRY(basin_ir_join_residuals(ir));
+    if (table->chain || narrow) BASIN_TRY(basin_ir_chain(ir, plan->simple.graph));
+    if (!narrow) BASIN_TRY(basin_ir_pack(ir, backend));
+    BASIN_TRY(basin_ir_fuse(ir, plain, table->check != NULL));
+    if (narrow) BASIN_TRY(basin_ir_narrow(ir, backend->narrow_least, table));
+    if (narrow) BASIN_TRY(basin_ir_pack(ir, backend)); /* the narrow copies */
+    if (narrow && table->masks) BASIN_TRY(basin_ir_mask(ir));
+    if (narrow && table->joins) BASIN_TRY(basin_ir_join(ir, backend->bytes));
+    if (backend->bytes) BASIN_TRY(basin_ir_bytes(ir, backend->narrow_least));
+    BASIN_TRY(basin_ir_hoist(ir));
+    if (table->concurrent) BASIN_TRY(basin_ir_concurrent(ir));
+    return table->parts ? basin_ir_part(ir, backend) : BASIN_OK;
 }
 
 /* The arena: the store's, or one of its own; inner plans compute there, too, before it. */
@@ -390,30 +393,29 @@ static basin_status compile(basin_plan *plan, const basin_graph *graph, const ba
     const basin_backend_table *table = plan->store->backend->table;
     bool plain = spec->fusion == BASIN_FUSE_OFF ||
                  (!spec->fusion && !table->fuse && !plan->store->backend->narrow);
-    basin_status status = basin_simplify(&plan->simple, graph, spec, plain, error);
-    if (!status) status = basin_ir_lower(ir, plan->simple.graph, &plan->simple.spec);
-    if (!status) status = basin_ir_sort(ir);
+    BASIN_TRY(basin_simplify(&plan->simple, graph, spec, plain, error));
+    BASIN_TRY(basin_ir_lower(ir, plan->simple.graph, &plan->simple.spec));
+    BASIN_TRY(basin_ir_sort(ir));
     plan->stats.nodes = (int)ir->instructions;
     for (size_t i = 0; i < ir->instructions; i++)
         plan->stats.recomputed += ir->instruction[i].again;
-    if (!status) status = check_own(plan, error);
-    if (!status) status = optimise(plan, plain);
-    if (!status) status = place_leaves(plan, plan->simple.graph->nodes, error);
-    if (status) return status;
+    BASIN_TRY(check_own(plan, error));
+    BASIN_TRY(optimise(plan, plain));
+    BASIN_TRY(place_leaves(plan, plan->simple.graph->nodes, error));
     ask_workspaces(plan);
-    status = basin_ir_layout(ir, plan->store->backend, plain);
-    if (!status) status = make_calls(plan, spec, error);
-    if (!status) status = check_room(plan, error);
-    if (!status) status = alloc_block(plan, BASIN_BLOCK_INPUTS, plan->stats.input_bytes, error);
-    if (!status) status = write_data(plan, error);
-    if (!status) status = find_bounds(plan, error);
-    if (!status) find_missing(plan);
-    if (!status) status = basin_plan_find_stops(plan, error);
+    BASIN_TRY(basin_ir_layout(ir, plan->store->backend, plain));
+    BASIN_TRY(make_calls(plan, spec, error));
+    BASIN_TRY(check_room(plan, error));
+    BASIN_TRY(alloc_block(plan, BASIN_BLOCK_INPUTS, plan->stats.input_bytes, error));
+    BASIN_TRY(write_data(plan, error));
+    BASIN_TRY(find_bounds(plan, error));
+    find_missing(plan);
+    BASIN_TRY(basin_plan_find_stops(plan, error));
     plan->stats.arena_bytes = ir->arena_bytes;
     plan->stats.unshared_bytes = ir->unshared_bytes;
     plan->stats.calls = (int)plan->calls;
     plan->stats.hoisted = (int)ir->hoisted;
-    return status;
+    return BASIN_OK;
 }
 
 static basin_status make(basin_plan **plan, basin_store *store, const basin_plan_spec *spec,

@@ -5,10 +5,9 @@
 
 #include "backend/cpu/cpu.h"
 #include "backend/shape.h"
+#include "base/sort.h"
 
 enum { TILE = 16 };
-
-static int64_t minimum(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static void copy(float *to, const float *from, int64_t n) {
     if (n >= 64)
@@ -68,7 +67,7 @@ static void copy_rows(float *to, const float *from, const walk *w, int64_t first
 static void transpose(float *to, int64_t to_row, const float *from, int64_t from_row, int64_t rows,
                       int64_t cols) {
     for (int64_t j = 0; j < cols; j += TILE) {
-        int64_t most = minimum(cols - j, TILE);
+        int64_t most = basin_int_min(cols - j, TILE);
         for (int64_t i = 0; i < rows; i++)
             for (int64_t k = 0; k < most; k++)
                 to[i * to_row + j + k] = from[(j + k) * from_row + i];
@@ -95,7 +94,7 @@ static void transpose_tiles(const void *context, int64_t first, int64_t last, in
         int64_t to_at = basin_shape_offset(at, &t->others, t->others.rank, t->out_stride);
         int64_t from_at = basin_shape_offset(at, &t->others, t->others.rank, t->in_stride);
         transpose(t->to + to_at + row * t->to_row, t->to_row, t->from + from_at + row, t->from_row,
-                  minimum(t->rows - row, TILE), t->columns);
+                  basin_int_min(t->rows - row, TILE), t->columns);
     }
 }
 

@@ -6,11 +6,10 @@
 
 #include "backend/cpu/cpu.h"
 #include "backend/shape.h"
+#include "base/sort.h"
 
 enum { LINE = 16 };  /* floats */
 enum { SLACK = 16 }; /* floats a fill may write past its end; also keeps registers off one set */
-
-static int64_t minimum(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static bool fills_register(int op) { return op >= BASIN_INSTRUCTION_LOAD; }
 
@@ -155,11 +154,11 @@ static void expand(float *to, const float *from, const basin_shape *domain, cons
     int64_t inner = last > 0 ? domain->dim[last - 1] : 1, apart = last > 0 ? stride[last - 1] : 0;
     bool repeat = stride[last] == 0;
     while (n > 0) {
-        int64_t index = row % inner, rows = minimum(inner - index, n / width);
+        int64_t index = row % inner, rows = basin_int_min(inner - index, n / width);
         const float *at = from + index * apart;
         if (last > 1) at += basin_shape_offset(row / inner, domain, last - 1, stride);
         if (col > 0 || rows == 0) { /* a part of a row */
-            int64_t run = minimum(width - col, n);
+            int64_t run = basin_int_min(width - col, n);
             copy_run(to, at + (repeat ? 0 : col), run, repeat);
             to += run, n -= run, col = 0, row++;
         } else {
@@ -250,7 +249,7 @@ void basin_cpu_program_begin(const basin_cpu_program *p, float *scratch) {
         const basin_instruction *instruction = &p->program->instruction[i];
         if (!is_constant(p, instruction)) continue;
         float *to = scratch_of(p, scratch, p->program->registers + constants++);
-        write_constant(p, to, instruction, minimum(count, p->block / p->unit * p->unit));
+        write_constant(p, to, instruction, basin_int_min(count, p->block / p->unit * p->unit));
     }
 }
 

@@ -13,6 +13,7 @@
 
 #include "backend/cpu/attention/attention.h"
 #include "backend/gemm.h"
+#include "base/sort.h"
 #include "base/team/team.h"
 
 enum {
@@ -41,8 +42,6 @@ typedef struct dense {
     int64_t parts;
 } dense;
 
-static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 static dense dense_of(const basin_attention *at, basin_attention_mode mode) {
@@ -57,13 +56,13 @@ static dense dense_of(const basin_attention *at, basin_attention_mode mode) {
                .heads = p->heads,
                .width = p->width,
                .together = mixes ? p->heads : 1};
-    int64_t sets = larger(1, d.batch * larger(1, p->parts) * d.heads / d.together);
-    int64_t groups = smaller(ceil_divide(MIN_TASKS, sets), ceil_divide(d.queries, MIN_GROUP));
-    d.group = larger(1, ceil_divide(d.queries, larger(1, groups)));
+    int64_t sets = basin_int_max(1, d.batch * basin_int_max(1, p->parts) * d.heads / d.together);
+    int64_t groups = basin_int_min(ceil_divide(MIN_TASKS, sets), ceil_divide(d.queries, MIN_GROUP));
+    d.group = basin_int_max(1, ceil_divide(d.queries, basin_int_max(1, groups)));
     d.groups = ceil_divide(d.queries, d.group);
-    d.row = larger(1, ceil_divide(d.keys, ATTENTION_ALIGN)) * ATTENTION_ALIGN;
-    d.tile = larger(8, TILE_FLOATS / (d.row * d.together));
-    d.tile = smaller(d.tile, d.group);
+    d.row = basin_int_max(1, ceil_divide(d.keys, ATTENTION_ALIGN)) * ATTENTION_ALIGN;
+    d.tile = basin_int_max(8, TILE_FLOATS / (d.row * d.together));
+    d.tile = basin_int_min(d.tile, d.group);
     d.tasks = d.batch * (d.heads / d.together) * d.groups;
     return d;
 }
@@ -84,7 +83,7 @@ static size_t lay_out(dense *d, int threads, void *workspace) {
     d->r = basin_arena_floats(&a, tile);
     d->c = basin_arena_floats(&a, d->mode == BASIN_ATTENTION_REVERSE ? tile : 0);
     d->state = basin_arena_floats(&a, threads * 3 * d->together);
-    d->scratch_size = larger(d->row, ATTENTION_PLANES * d->together * ATTENTION_TILE);
+    d->scratch_size = basin_int_max(d->row, ATTENTION_PLANES * d->together * ATTENTION_TILE);
     d->scratch = basin_arena_floats(&a, threads * d->scratch_size);
     d->gemm_bytes = gemm_bytes(d);
     d->gemm = basin_arena_take(&a, threads, d->gemm_bytes);
@@ -260,10 +259,10 @@ static void task_run(const dense *d, int64_t task, int place) {
               .gemm = d->gemm + (size_t)place * d->gemm_bytes};
     if (d->at->pattern.causal) s.group = d->groups - 1 - s.group; /* the long ones first */
     memset(d->partial + task * d->parts, 0, (size_t)d->parts * sizeof *d->partial);
-    int64_t begin = s.group * d->group, end = smaller(begin + d->group, d->queries);
+    int64_t begin = s.group * d->group, end = basin_int_min(begin + d->group, d->queries);
     for (s.first = begin; s.first < end; s.first += d->tile) {
-        s.count = smaller(d->tile, end - s.first);
-        s.keys = larger(1, keys_of(d, s.first + s.count - 1));
+        s.count = basin_int_min(d->tile, end - s.first);
+        s.keys = basin_int_max(1, keys_of(d, s.first + s.count - 1));
         s.opens = s.first == begin;
         scores(d, &s);
         for (int64_t i = 0; i < s.count; i++) tile_row(d, &s, i);

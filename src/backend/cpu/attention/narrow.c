@@ -16,6 +16,7 @@
 #include "backend/cpu/gemm/kernel.h"
 #include "backend/cpu/simd/simd.h"
 #include "backend/gemm.h"
+#include "base/sort.h"
 #include "base/team/team.h"
 
 enum { SCORES = 65536 }; /* floats of one block of scores, at most, unless a row has more */
@@ -50,8 +51,6 @@ typedef struct job {
 } job;
 
 static int64_t padded(int64_t count, int64_t unit) { return (count + unit - 1) / unit * unit; }
-static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
 bool basin_attention_narrow_fits(const basin_attention *at, basin_attention_mode mode) {
     const basin_attention_pattern *p = &at->pattern;
@@ -75,11 +74,11 @@ static job job_of(const basin_attention_narrow *n, basin_attention_mode mode) {
              .heads = p->heads,
              .width = p->width,
              .step = p->heads * p->width};
-    j.row = larger(padded(p->keys, kernel->nr), padded(p->keys, ATTENTION_ALIGN));
+    j.row = basin_int_max(padded(p->keys, kernel->nr), padded(p->keys, ATTENTION_ALIGN));
     j.row = padded(j.row, ATTENTION_ALIGN);
     j.wide = padded(p->width, kernel->nr);
-    j.block = larger(kernel->mr, SCORES / larger(1, j.row) / kernel->mr * kernel->mr);
-    j.block = smaller(j.block, padded(p->queries, kernel->mr));
+    j.block = basin_int_max(kernel->mr, SCORES / basin_int_max(1, j.row) / kernel->mr * kernel->mr);
+    j.block = basin_int_min(j.block, padded(p->queries, kernel->mr));
     return j;
 }
 
@@ -111,8 +110,8 @@ static room lay_out_room(const job *j, basin_arena *a) {
     own.c = basin_arena_floats(a, twin);
     own.t = (uint16_t *)basin_arena_floats(a, (scores + 1) / 2);
     own.g = (uint16_t *)basin_arena_floats(a, (twin + 1) / 2);
-    own.t_panels = basin_arena_floats(a, larger(panel_floats(j, false, j->block, j->keys),
-                                                panel_floats(j, false, j->keys, j->block)));
+    own.t_panels = basin_arena_floats(a, basin_int_max(panel_floats(j, false, j->block, j->keys),
+                                                       panel_floats(j, false, j->keys, j->block)));
     own.query_sum = basin_arena_floats(a, j->kernel->mr * j->wide);
     own.key_sum = basin_arena_floats(a, padded(j->keys, j->kernel->mr) * j->wide);
     own.scratch = basin_arena_floats(a, j->row);
@@ -228,7 +227,7 @@ static void query_sums(const job *j, const room *own, const span *s) {
     int64_t mr = j->kernel->mr;
     bool reverse = j->mode == BASIN_ATTENTION_REVERSE;
     for (int64_t first = 0; first < s->count; first += mr) {
-        int64_t count = smaller(mr, s->count - first);
+        int64_t count = basin_int_min(mr, s->count - first);
         bool begun = false;
         if (!reverse || n->b) {
             pack(j, false, own->t_panels, own->t + first * j->row, j->row, 1, count, j->keys);
@@ -267,7 +266,7 @@ static void task_run(const job *j, const room *own, int64_t task) {
     pack_keys(j, &own->k, j->n->k, &s);
     if (j->n->b) pack_keys(j, &own->b, j->n->b, &s);
     for (; s.first < j->queries; s.first += j->block) {
-        s.count = smaller(j->block, j->queries - s.first);
+        s.count = basin_int_min(j->block, j->queries - s.first);
         scores(j, own, &s);
         for (int64_t i = 0; i < s.count; i++) score_row(j, own, &s, i);
         if (j->n->by_query) query_sums(j, own, &s);

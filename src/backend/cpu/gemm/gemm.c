@@ -7,6 +7,7 @@
 #include "backend/cpu/gemm/kernel.h"
 #include "backend/gemm.h"
 #include "backend/isa.h"
+#include "base/sort.h"
 #include "base/team/team.h"
 
 enum {
@@ -58,8 +59,6 @@ typedef struct plan {
 } plan;
 
 static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-static int64_t minimum(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t maximum(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t align(int64_t floats) { return (floats + 15) / 16 * 16; }
 
 /* Floats that so many lanes of k steps take when packed. */
@@ -78,40 +77,41 @@ static int64_t b_panel(const basin_gemm_kernel *kernel, int64_t k) {
 
 /* Rows first; columns too where the rows are too few to go round or k has several blocks. */
 static void plan_blocks(plan *p, const basin_gemm *g, int threads) {
-    int64_t panel = maximum(1, packed_floats(p->kernel, p->kernel->mr, p->k_step));
+    int64_t panel = basin_int_max(1, packed_floats(p->kernel, p->kernel->mr, p->k_step));
     int64_t a_rows = p->kernel->a_rows ? p->kernel->a_rows : A_ROWS;
-    int64_t most = minimum(a_rows / p->kernel->mr, p->kernel->a_block / panel);
+    int64_t most = basin_int_min(a_rows / p->kernel->mr, p->kernel->a_block / panel);
     int64_t share = divide_up(threads, g->batch);
-    p->m_blocks = divide_up(divide_up(p->m_panels, maximum(1, most)), share) * share;
-    p->m_blocks = minimum(p->m_blocks, p->m_panels);
+    p->m_blocks = divide_up(divide_up(p->m_panels, basin_int_max(1, most)), share) * share;
+    p->m_blocks = basin_int_min(p->m_blocks, p->m_panels);
     p->n_blocks = p->k_blocks > 1 ? divide_up(g->n, SUM_COLS) : 1;
     if (p->direct) share *= BALANCE;
-    p->n_blocks = maximum(p->n_blocks, divide_up(share, p->m_blocks));
-    p->n_blocks = minimum(p->n_blocks, p->n_panels);
+    p->n_blocks = basin_int_max(p->n_blocks, divide_up(share, p->m_blocks));
+    p->n_blocks = basin_int_min(p->n_blocks, p->n_panels);
 }
 
 static plan plan_make(const basin_gemm *g, int threads) {
     plan p = {.kernel = basin_gemm_kernel_find(g->precision)};
     int64_t mr = p.kernel->mr, nr = p.kernel->nr;
-    p.k_blocks = maximum(1, divide_up(g->k, g->k > K_LONG ? K_BLOCK / 2 : K_BLOCK));
+    p.k_blocks = basin_int_max(1, divide_up(g->k, g->k > K_LONG ? K_BLOCK / 2 : K_BLOCK));
     p.k_step = divide_up(divide_up(g->k, p.k_blocks), K_UNIT) * K_UNIT;
     p.m_panels = divide_up(g->m, mr);
     p.n_panels = divide_up(g->n, nr);
     if (g->batch == 0 || p.m_panels == 0 || p.n_panels == 0) return p;
-    p.columns = p.kernel->tile_columns && g->a_row == 1 && g->m > 1 && maximum(g->m, g->n) <= NEAR;
+    p.columns =
+        p.kernel->tile_columns && g->a_row == 1 && g->m > 1 && basin_int_max(g->m, g->n) <= NEAR;
     bool there = p.kernel->tile_direct && (threads > 1 || !p.kernel->direct_shared);
     p.direct = p.columns || (there && g->a_col == 1 && g->k % p.kernel->unit == 0 &&
                              (!p.kernel->direct_k || g->k <= p.kernel->direct_k));
     plan_blocks(&p, g, threads);
-    int64_t k = minimum(p.k_step, g->k);
+    int64_t k = basin_int_min(p.k_step, g->k);
     int64_t block_rows = divide_up(p.m_panels, p.m_blocks) * mr;
     int64_t block_cols = divide_up(p.n_panels, p.n_blocks) * nr;
     p.a_floats = align(packed_floats(p.kernel, p.direct ? mr : block_rows, k));
     if (g->epilogue) p.c_floats = align(p.k_blocks > 1 ? block_rows * block_cols : mr * nr);
     p.shared = !g->b_packed && g->batch == 1 && p.m_blocks > 1 && g->k > 0;
     if (!g->b_packed && !p.shared) {
-        p.b_group = maximum(1, B_GROUP / maximum(1, b_panel(p.kernel, k)));
-        p.b_group = minimum(p.b_group, divide_up(p.n_panels, p.n_blocks));
+        p.b_group = basin_int_max(1, B_GROUP / basin_int_max(1, b_panel(p.kernel, k)));
+        p.b_group = basin_int_min(p.b_group, divide_up(p.n_panels, p.n_blocks));
         p.b_floats = align(p.b_group * b_panel(p.kernel, k));
     }
     return p;
@@ -127,7 +127,7 @@ typedef struct block {
 
 /* Rows of the block's panel number i. */
 static int rows_of(const basin_gemm *g, const plan *p, const block *at, int64_t i) {
-    return (int)minimum(p->kernel->mr, g->m - (at->m_first + i) * p->kernel->mr);
+    return (int)basin_int_min(p->kernel->mr, g->m - (at->m_first + i) * p->kernel->mr);
 }
 
 static bool is_direct(const plan *p, int rows) {
@@ -173,9 +173,9 @@ static void panel_run(const basin_gemm *g, const plan *p, const block *at, const
                       int64_t panel, int64_t k_block, int64_t k) {
     int64_t mr = p->kernel->mr, nr = p->kernel->nr, col = panel * nr;
     int64_t count = at->m_last - at->m_first;
-    int cols = (int)minimum(nr, g->n - col);
+    int cols = (int)basin_int_min(nr, g->n - col);
     bool last = k_block + 1 == p->k_blocks;
-    int pieces = (int)minimum(8, count); /* of the next panel, each fetched beside a tile */
+    int pieces = (int)basin_int_min(8, count); /* of the next panel, each fetched beside a tile */
     const float *next = b + b_panel(p->kernel, g->b_packed ? g->k : k);
     for (int64_t i = 0; i < count; i++) {
         int64_t row = (at->m_first + i) * mr;
@@ -200,7 +200,8 @@ static void block_run(const basin_gemm *g, const plan *p, block *at) {
     const void *a = number_at(kernel, g->a, at->batch * g->a_batch + top * g->a_row);
     const void *b = number_at(kernel, g->b, at->batch * g->b_batch);
     for (int64_t kb = 0; kb < p->k_blocks; kb++) {
-        int64_t first = kb * p->k_step, k = maximum(0, minimum(p->k_step, g->k - first));
+        int64_t first = kb * p->k_step,
+                k = basin_int_max(0, basin_int_min(p->k_step, g->k - first));
         at->rows = number_at(kernel, a, first * g->a_col);
         rows_pack(g, p, at, k);
         for (int64_t j = at->n_first; j < at->n_last; j++) {
@@ -210,7 +211,8 @@ static void block_run(const basin_gemm *g, const plan *p, block *at) {
                 continue;
             }
             int64_t in_group = (j - at->n_first) % p->b_group;
-            int64_t cols = minimum(minimum(j + p->b_group, at->n_last) * nr, g->n) - j * nr;
+            int64_t cols =
+                basin_int_min(basin_int_min(j + p->b_group, at->n_last) * nr, g->n) - j * nr;
             if (in_group == 0)
                 kernel->pack(kernel, true, at->b,
                              number_at(kernel, b, first * g->b_row + j * nr * g->b_col), g->b_col,
@@ -253,13 +255,13 @@ static void part_pack(float *packed, const basin_gemm_kernel *kernel, const void
     int64_t first = index * panels / parts, last = (index + 1) * panels / parts;
     kernel->pack(kernel, true, packed + first * b_panel(kernel, k),
                  number_at(kernel, b, first * nr * b_col), b_col, b_row,
-                 minimum(last * nr, n) - first * nr, k);
+                 basin_int_min(last * nr, n) - first * nr, k);
 }
 
 /* Parts of some hundred columns, which lie side by side in a page or so. */
 static int64_t part_count(const basin_gemm_kernel *kernel, int64_t n, int threads) {
     int64_t panels = divide_up(n, kernel->nr), whole = divide_up(n, 512);
-    return minimum(panels, divide_up(whole, threads) * threads);
+    return basin_int_min(panels, divide_up(whole, threads) * threads);
 }
 
 /* A factor B that is being packed, in parts. */
@@ -303,7 +305,7 @@ static void run_blocks(const void *context, int64_t first, int64_t last, int pla
 
 /* Fewer rows at a time than the workspace has room for. */
 static void cut_smaller(plan *p) {
-    if (p->m_blocks > 1) p->m_blocks = minimum(p->m_blocks * SMALLER, p->m_panels);
+    if (p->m_blocks > 1) p->m_blocks = basin_int_min(p->m_blocks * SMALLER, p->m_panels);
 }
 
 void basin_gemm_run(const basin_gemm *gemm, int threads, void *workspace) {
@@ -311,7 +313,7 @@ void basin_gemm_run(const basin_gemm *gemm, int threads, void *workspace) {
     if (threads > 1 && basin_team_contended()) cut_smaller(&p.plan);
     const basin_gemm *g = gemm;
     int64_t blocks = g->batch * p.plan.m_blocks * p.plan.n_blocks;
-    int used = (int)minimum(threads, blocks);
+    int used = (int)basin_int_min(threads, blocks);
     float *shared = p.own + own_floats(&p.plan) * used;
     int team = basin_team_size(used, g->batch * g->m * g->n * g->k / LANES);
     if (used == 0) return;
