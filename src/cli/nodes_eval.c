@@ -148,6 +148,7 @@ typedef struct eval {
     bool stopped;
     double overlap;                   /* test nodes over the others, for intervals */
     char title[100], trained_on[200]; /* of the detector */
+    int64_t trained, validated;       /* nodes judged that took part in training; -1: not known */
     int64_t parameters;
     float *scores; /* [runs, N] of the detector, for --scores; or NULL */
     int64_t class_count;
@@ -623,6 +624,19 @@ static void put_confusion(basin_record *r, const eval *b) {
     basin_record_end(r);
 }
 
+static void note_seen(basin_record *r, const eval *b) {
+    if (b->trained < 0)
+        basin_record_note(r, "which nodes took part in training is not known: they may be among "
+                             "these");
+    else if (b->trained + b->validated)
+        basin_record_note(r,
+                          "%lld of them were trained on, %lld more chose the epoch: this is no "
+                          "test",
+                          (long long)b->trained, (long long)b->validated);
+    else
+        basin_record_note(r, "none of them took part in training");
+}
+
 static void put_result(basin_record *r, const void *context) {
     const eval *b = context;
     const options *o = b->o;
@@ -632,13 +646,15 @@ static void put_result(basin_record *r, const void *context) {
     if (!b->classes && !b->masks) basin_record_number(r, ".ratio", "%g", o->ratio);
     if (!b->classes) basin_record_text(r, ".trained_on", b->trained_on);
     basin_record_integer(r, ".parameters", b->parameters);
-    if (o->model)
+    if (o->model) {
         basin_record_note(r, "%s: %s; percent", b->use.network->path,
                           b->masks ? "the file's test nodes" : "all labelled nodes");
-    else
+        note_seen(r, b);
+    } else {
         basin_record_note(r, "%s: %lld runs, %s; percent on test, mean +- population deviation",
                           b->use.network->path, (long long)b->runs,
                           b->masks ? "the file's splits" : "stratified splits");
+    }
     basin_record_table(r, "models", NULL);
     for (int m = 0; m < b->models; m++)
         if (is_shown(b, m)) put_model(r, b, m);
@@ -799,6 +815,20 @@ static basin_status check_classes(const eval *b, basin_error *error) {
     return BASIN_OK;
 }
 
+/* How many of the nodes that are judged took part in training. */
+static basin_status count_seen(eval *b, basin_error *error) {
+    const basin_network *n = b->use.network;
+    BASIN_FREE_AT_EXIT uint8_t *seen = NULL;
+    BASIN_TRY(BASIN_NEW(&seen, n->nodes, "known nodes", error));
+    basin_status status = basin_nodes_seen(seen, b->use.model, n, error);
+    b->trained = b->validated = status ? -1 : 0;
+    for (int64_t i = 0; i < n->nodes && !status; i++) {
+        b->trained += b->part[i] == BASIN_PART_TEST && seen[i] == BASIN_PART_TRAIN;
+        b->validated += b->part[i] == BASIN_PART_TEST && seen[i] == BASIN_PART_VAL;
+    }
+    return status == BASIN_UNSUPPORTED ? BASIN_OK : status;
+}
+
 static basin_status measure(eval *b, basin_error *error) {
     basin_nodes_use *u = &b->use;
     BASIN_FREE_AT_EXIT double *probability = NULL;
@@ -813,6 +843,7 @@ static basin_status measure(eval *b, basin_error *error) {
                                   BASIN_PART_TEST, 0, error));
     BASIN_TRY(add_confusion(b, u->model, probability, error));
     BASIN_TRY(check_classes(b, error));
+    BASIN_TRY(count_seen(b, error));
     b->figures->seconds = basin_clock() - began;
     b->figures->cpu = (double)(clock() - busy) / CLOCKS_PER_SEC;
     return BASIN_OK;

@@ -101,6 +101,7 @@ static void a_model_is_measured(void **state) {
                       " -o v.safetensors");
     p = run(state, "node eval --model v.safetensors trees.csv roots.csv --quiet");
     assert_contains(p->out, "all labelled nodes; percent");
+    assert_contains(p->out, "of them were trained on, 0 more chose the epoch: this is no test");
     assert_contains(p->out, "confusion (rows: classes of nodes; columns: predicted):");
     const char *const idle[] = {"--runs 3", "--ratio 0.5", "--rivals mlp", "--epochs 3"};
     for (int i = 0; i < 4; i++) {

@@ -49,7 +49,7 @@ static basin_status draw_subgraph(basin_nodes_batch *b, const basin_nodes_source
     const basin_node_inputs *inputs = s->inputs;
     int64_t N = inputs->shape.nodes, n = draws_of(inputs->settings->fraction, N);
     int64_t *node = choose(N, n, seed, STREAM_SUBGRAPH + (uint64_t)epoch);
-    if (!node) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a subgraph");
+    if (!node) return basin_fail_memory(error, "a subgraph");
     basin_status status = basin_network_induce(&b->network, inputs->network, node, n, error);
     free(node);
     b->targets = n;
@@ -83,7 +83,7 @@ static basin_status draw_neighbours(basin_nodes_batch *b, const basin_nodes_sour
     first += from, count = b->targets = to - from;
     if (!count) return BASIN_OK;
     int64_t *order = choose(s->train_count, wanted, seed, STREAM_TARGETS + (uint64_t)epoch);
-    if (!order) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a batch");
+    if (!order) return basin_fail_memory(error, "a batch");
     for (int64_t i = 0; i < count; i++) order[i] = s->train[order[first + i]];
     basin_sample_spec spec = {.fanout = fanout,
                               .steps = steps,
@@ -139,7 +139,7 @@ static basin_status gather(basin_nodes_batch *b, const basin_nodes_source *s, ba
     bool good = b->table && b->eigenvectors && b->place && b->label && b->weight;
     for (int r = 0; r < inputs->shape.relations && good && inputs->node_weight[0]; r++)
         good = (b->node_weight[r] = basin_array_new((size_t)n, sizeof(float))) != NULL;
-    if (!good) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a batch");
+    if (!good) return basin_fail_memory(error, "a batch");
     for (int64_t i = 0; i < n; i++) {
         int64_t from = origin[i];
         b->place[i] = (int32_t)from;

@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/memory.h"
+#include "base/try.h"
 #include "basin/version.h"
 #include "task/nodes/card.h"
 #include "task/nodes/nodes.h"
@@ -96,12 +96,9 @@ static basin_status store_card(basin_bundle *bundle, const basin_nodes_card *car
 basin_status basin_nodes_memory_store(basin_bundle *bundle, const basin_nodes_memory *memory,
                                       basin_error *error) {
     if (!*memory->card.date) return BASIN_OK;
-    basin_status status = store_card(bundle, &memory->card, error);
-    if (!status)
-        status = basin_known_labels_store(bundle, "seen.trained.", &memory->trained, error);
-    if (!status)
-        status = basin_known_labels_store(bundle, "seen.validated.", &memory->validated, error);
-    return status;
+    BASIN_TRY(store_card(bundle, &memory->card, error));
+    BASIN_TRY(basin_known_labels_store(bundle, "seen.trained.", &memory->trained, error));
+    return basin_known_labels_store(bundle, "seen.validated.", &memory->validated, error);
 }
 
 static void load_text(char *text, size_t size, const basin_bundle *bundle, const char *key) {
@@ -136,11 +133,9 @@ static basin_status load_card(basin_nodes_card *card, const basin_bundle *bundle
 basin_status basin_nodes_memory_load(basin_nodes_memory *memory, const basin_bundle *bundle,
                                      basin_error *error) {
     if (!basin_bundle_meta(bundle, "trained.date")) return BASIN_OK;
-    basin_status status = load_card(&memory->card, bundle, error);
-    if (!status) status = basin_known_labels_load(&memory->trained, bundle, "seen.trained.", error);
-    if (!status)
-        status = basin_known_labels_load(&memory->validated, bundle, "seen.validated.", error);
-    return status;
+    BASIN_TRY(load_card(&memory->card, bundle, error));
+    BASIN_TRY(basin_known_labels_load(&memory->trained, bundle, "seen.trained.", error));
+    return basin_known_labels_load(&memory->validated, bundle, "seen.validated.", error);
 }
 
 /* ---- A back-test: what a model's probabilities reach on labels, without training; see
@@ -152,7 +147,7 @@ basin_status basin_nodes_memory_load(basin_nodes_memory *memory, const basin_bun
 static basin_status mark(uint8_t *seen, const basin_known_labels *known,
                          const basin_network *network, uint8_t as, basin_error *error) {
     int8_t *label = basin_array_new((size_t)network->nodes, 1);
-    if (!label) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for known nodes");
+    if (!label) return basin_fail_memory(error, "known nodes");
     basin_known_labels_find(label, known, network);
     for (int64_t i = 0; i < network->nodes; i++)
         if (label[i] >= 0) seen[i] = as;
@@ -175,8 +170,8 @@ basin_status basin_nodes_seen(uint8_t *seen, const basin_nodes_model *model,
             "%s: which of its nodes took part in training cannot be told; wanted ids, "
             "in training and here, or the network of training",
             network->path);
-    basin_status status = mark(seen, &model->memory.validated, network, BASIN_PART_VAL, error);
-    return status ? status : mark(seen, known, network, BASIN_PART_TRAIN, error);
+    BASIN_TRY(mark(seen, &model->memory.validated, network, BASIN_PART_VAL, error));
+    return mark(seen, known, network, BASIN_PART_TRAIN, error);
 }
 
 /* ---- figures ---- */
@@ -185,7 +180,7 @@ static basin_status count_seen(basin_nodes_figures *f, const basin_nodes_model *
                                const basin_network *network, const uint8_t *part, int which,
                                basin_error *error) {
     uint8_t *seen = basin_array_new((size_t)network->nodes, 1);
-    if (!seen) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for known nodes");
+    if (!seen) return basin_fail_memory(error, "known nodes");
     basin_status status = basin_nodes_seen(seen, model, network, error);
     f->trained_on = f->validated_on = status ? -1 : 0;
     for (int64_t i = 0; i < network->nodes && !status; i++) {
@@ -228,8 +223,7 @@ static basin_status judge(basin_nodes_figures *f, const basin_nodes_samples *s, 
     f->f1 = both > 0 ? 2 * f->precision * f->recall / both : 0;
     f->macro_f1 = basin_confusion_macro_f1(&c);
     if (probable) f->reliability = basin_reliability_measure(s->score, s->label, s->count);
-    basin_status status = basin_ranking_measure(&ranking, s->score, s->label, s->count, 0, error);
-    if (status) return status;
+    BASIN_TRY(basin_ranking_measure(&ranking, s->score, s->label, s->count, 0, error));
     f->auroc = ranking.auroc;
     f->auprc = ranking.auprc;
     f->recall_at_k = ranking.recall_k;
@@ -264,7 +258,7 @@ basin_status basin_nodes_backtest(basin_nodes_figures *figures, const basin_node
     if (!status && !part) {
         part = all = labelled(network);
         which = BASIN_PART_TEST;
-        if (!all) status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for a back-test");
+        if (!all) status = basin_fail_memory(error, "a back-test");
     }
     if (!status) status = basin_nodes_samples_take(&s, probability, network, part, which, error);
     if (!status) status = judge(figures, &s, model != NULL, network->path, error);

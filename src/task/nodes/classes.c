@@ -35,7 +35,7 @@ basin_status basin_classes_of(int32_t *class_of, const basin_nodes_model *model,
                               const basin_network *network, basin_error *error) {
     int32_t most = basin_network_greatest_label(network);
     int32_t *number = basin_array_new((size_t)most + 2, sizeof *number);
-    if (!number) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for classes");
+    if (!number) return basin_fail_memory(error, "classes");
     for (int32_t label = 0; label <= most; label++) {
         char text[BASIN_NODE_TEXT];
         number[label] = find(&model->class_name, basin_network_class(network, label, text));
@@ -158,8 +158,7 @@ void basin_classes_weigh(basin_nodes_fitting *f) {
 basin_status basin_classes_store(basin_bundle *bundle, const basin_nodes_model *model,
                                  basin_error *error) {
     basin_memory_file memory;
-    if (!basin_memory_file_open(&memory))
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for the names of classes");
+    if (!basin_memory_file_open(&memory)) return basin_fail_memory(error, "the names of classes");
     basin_json json = basin_json_begin_line(memory.file);
     basin_json_array(&json, "names");
     for (int64_t i = 0; i < model->class_name.count; i++)
@@ -167,7 +166,7 @@ basin_status basin_classes_store(basin_bundle *bundle, const basin_nodes_model *
     basin_json_end(&json);
     basin_json_end(&json);
     char *text = basin_memory_file_close(&memory);
-    if (!text) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for the names of classes");
+    if (!text) return basin_fail_memory(error, "the names of classes");
     text[strcspn(text, "\n")] = 0;
     basin_status status = basin_bundle_meta_set(bundle, "classes", text, error);
     free(text);
@@ -318,8 +317,7 @@ basin_status basin_nodes_samples_take(basin_nodes_samples *s, const double *prob
         return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to compare with", network->path);
     s->score = basin_array_new((size_t)s->count, sizeof *s->score);
     s->label = basin_array_new((size_t)s->count, sizeof *s->label);
-    if (!s->score || !s->label)
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for figures");
+    if (!s->score || !s->label) return basin_fail_memory(error, "figures");
     for (int64_t i = 0, n = 0; i < network->nodes; i++) {
         if (part[i] != which) continue;
         s->score[n] = probability[i];

@@ -72,7 +72,7 @@ static basin_status prepare(completion *c, basin_error *error) {
     c->settings.facts = c->network->facts.count ? "features" : "none";
     basin_status status = basin_node_inputs_open(&c->inputs, c->network, &c->settings, error);
     int64_t N = c->network->nodes, *node = basin_array_new((size_t)N, sizeof *node);
-    if (!status && !node) status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for nodes");
+    if (!status && !node) status = basin_fail_memory(error, "nodes");
     for (int64_t i = 0; i < N && !status; i++) node[i] = i;
     if (!status) status = basin_node_inputs_fit(&scale, &edge_scale, &c->inputs, node, N, error);
     if (!status) status = basin_node_inputs_scale(&c->inputs, &scale, &edge_scale, error);
@@ -106,7 +106,7 @@ static basin_status build(completion *c, basin_error *error) {
     basin_block_config config = {BASIN_BLOCK_OF(s), .init_query = {BASIN_INIT_NORMAL, 0.05}};
     basin_descent_spec descent = {.steps = DESCENT, .alpha = alpha};
     c->graph = basin_graph_new();
-    if (!c->graph) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a model");
+    if (!c->graph) return basin_fail_memory(error, "a model");
     basin_params_begin(&c->params, c->graph);
     c->value = basin_input(c->graph, "value", BASIN_SHAPE(N, F));
     c->hidden = basin_input(c->graph, "hide", BASIN_SHAPE(N));
@@ -131,8 +131,8 @@ static basin_status build(completion *c, basin_error *error) {
 static basin_status write_inputs(completion *c, basin_plan *plan, basin_error *error) {
     basin_tensor value =
         basin_tensor_borrow(c->inputs.table, BASIN_F32, basin_expr_shape(c->value));
-    basin_status status = basin_plan_write(plan, c->value, &value, error);
-    return status ? status : basin_pairs_write(plan, &c->pattern, &c->pairs[0], error);
+    BASIN_TRY(basin_plan_write(plan, c->value, &value, error));
+    return basin_pairs_write(plan, &c->pattern, &c->pairs[0], error);
 }
 
 static basin_status make_plans(completion *c, const basin_nodes_resources *work,
@@ -140,9 +140,7 @@ static basin_status make_plans(completion *c, const basin_nodes_resources *work,
     basin_trainer_spec spec = {.adamw = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .clip = 1},
                                .schedule = basin_schedule_make(1, STEPS, WARMUP, rate, -1, -1)};
     basin_plan_spec energies = {.output = &c->energy, .outputs = 1};
-    basin_status status =
-        basin_trainer_new(&c->trainer, c->store, &c->params, c->loss, &spec, error);
-    if (status) return status;
+    BASIN_TRY(basin_trainer_new(&c->trainer, c->store, &c->params, c->loss, &spec, error));
     basin_plan_stats stats = basin_plan_get_stats(c->trainer.plan);
     double gib = 1 << 30, bytes = (double)(stats.arena_bytes + stats.input_bytes);
     if (bytes > (double)basin_nodes_memory_limit(work))
@@ -151,7 +149,7 @@ static basin_status make_plans(completion *c, const basin_nodes_resources *work,
                           "more memory",
                           c->network->path, bytes / gib,
                           (double)basin_nodes_memory_limit(work) / gib);
-    status = basin_plan_new(&c->plan, c->store, &energies, error);
+    basin_status status = basin_plan_new(&c->plan, c->store, &energies, error);
     if (!status) status = write_inputs(c, c->trainer.plan, error);
     if (!status) status = write_inputs(c, c->plan, error);
     return status ? status : basin_params_init(&c->params, c->store, c->seed, error);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 #include "data/network/schema/schema.h"
 #include "task/nodes/card.h"
 #include "task/nodes/inputs.h"
@@ -29,7 +29,7 @@ static basin_status values_new(column_values *v, int64_t rows, int64_t count, ba
     if (basin_size_multiply(&cells, (size_t)rows, (size_t)count))
         v->value = basin_array_new(cells + 1, sizeof *v->value);
     if (v->value) return BASIN_OK;
-    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for what columns look like");
+    return basin_fail_memory(error, "what columns look like");
 }
 
 static const basin_relation *main_relation(const basin_network *network) {
@@ -71,7 +71,7 @@ static basin_status read_edges(column_values *v, const basin_network *network, i
     int64_t step = 1 + all / LOOKED_AT;
     float *column = basin_array_new((size_t)width + 1, sizeof *column);
     basin_status status = values_new(v, width, (all + step - 1) / step, error);
-    if (!status && !column) status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for edges");
+    if (!status && !column) status = basin_fail_memory(error, "edges");
     for (int64_t i = 0; i < network->nodes && width && !status; i++)
         for (int64_t e = r->row[i]; e < r->row[i + 1]; e++) {
             if (!counts(network, i, r->col[e], first) || seen++ % step) continue;
@@ -115,7 +115,7 @@ static basin_status sketch_new(basin_drift_sketch *r, int64_t rows, basin_error 
     r->edge = basin_array_new((size_t)rows * EDGES + 1, sizeof *r->edge);
     r->count = basin_array_new((size_t)rows * BINS + 1, sizeof *r->count);
     if (r->edge && r->count) return BASIN_OK;
-    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for what columns look like");
+    return basin_fail_memory(error, "what columns look like");
 }
 
 /* Each value where there are few, else the least one and deciles. */
@@ -134,8 +134,7 @@ static basin_status sketch_take(basin_drift_sketch *sketch, const column_values 
                                 basin_error *error) {
     float *sample = basin_array_new(SAMPLE, sizeof *sample);
     basin_status status = sketch_new(sketch, v->count ? v->rows : 0, error);
-    if (!status && !sample)
-        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for what columns look like");
+    if (!status && !sample) status = basin_fail_memory(error, "what columns look like");
     for (int64_t row = 0; row < sketch->rows && !status; row++) {
         double count[BINS];
         float *edge = sketch->edge + row * EDGES;
@@ -174,14 +173,13 @@ static basin_status sketch_store(basin_bundle *bundle, const basin_drift_sketch 
     if (!r->rows) return BASIN_OK;
     basin_tensor edge = basin_tensor_borrow(r->edge, BASIN_F32, BASIN_SHAPE(r->rows, EDGES));
     basin_tensor count = basin_tensor_borrow(r->count, BASIN_F32, BASIN_SHAPE(r->rows, BINS));
-    basin_status status = basin_bundle_add(bundle, edge_name, &edge, error);
-    return status ? status : basin_bundle_add(bundle, count_name, &count, error);
+    BASIN_TRY(basin_bundle_add(bundle, edge_name, &edge, error));
+    return basin_bundle_add(bundle, count_name, &count, error);
 }
 
 basin_status basin_nodes_reference_store(basin_bundle *bundle, const basin_nodes_reference *r,
                                          basin_error *error) {
-    basin_status status = sketch_store(bundle, &r->node, "drift.edge", "drift.count", error);
-    if (status) return status;
+    BASIN_TRY(sketch_store(bundle, &r->node, "drift.edge", "drift.count", error));
     return sketch_store(bundle, &r->fact, "drift.fact_edge", "drift.fact_count", error);
 }
 
@@ -190,8 +188,7 @@ static basin_status sketch_load(basin_drift_sketch *r, const basin_bundle *bundl
                                 basin_error *error) {
     const basin_tensor *edge = basin_bundle_find(bundle, edge_name), *count = NULL;
     if (!edge) return BASIN_OK;
-    basin_status status = basin_bundle_get(&count, bundle, count_name, error);
-    if (status) return status;
+    BASIN_TRY(basin_bundle_get(&count, bundle, count_name, error));
     bool fits = edge->dtype == BASIN_F32 && count->dtype == BASIN_F32 &&
                 basin_shape_count(edge->shape) == rows * EDGES &&
                 basin_shape_count(count->shape) == rows * BINS &&
@@ -202,8 +199,7 @@ static basin_status sketch_load(basin_drift_sketch *r, const basin_bundle *bundl
                           "row",
                           basin_bundle_path(bundle), edge_name, count_name, (long long)rows, EDGES,
                           BINS);
-    status = sketch_new(r, rows, error);
-    if (status) return status;
+    BASIN_TRY(sketch_new(r, rows, error));
     memcpy(r->edge, edge->data, (size_t)rows * EDGES * sizeof *r->edge);
     memcpy(r->count, count->data, (size_t)rows * BINS * sizeof *r->count);
     return BASIN_OK;
@@ -362,7 +358,7 @@ static basin_status measure(basin_nodes_drift *drift, const basin_nodes_model *m
     basin_status status = read_nodes(&nodes, network, first, error);
     if (!status) status = read_edges(&edges, network, first, error);
     if (!status && (!drift->column || !sample || nodes.count < 1))
-        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for drift");
+        status = basin_fail_memory(error, "drift");
     measurer of_nodes = {&then->node, &nodes, sample}, of_edges = {&then->fact, &edges, sample};
     if (!status) status = measure_nodes(drift, &of_nodes, model->schema, error);
     if (!status && edges.rows == then->fact.rows && edges.count)

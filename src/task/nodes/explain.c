@@ -18,8 +18,7 @@ static basin_status turn_back(basin_relation *back, const basin_relation *from, 
     back->row = calloc((size_t)nodes + 2, sizeof *back->row);
     back->col = basin_array_new((size_t)from->edges, sizeof *back->col);
     back->edges = from->edges;
-    if (!back->row || !back->col)
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for the edges of a graph");
+    if (!back->row || !back->col) return basin_fail_memory(error, "the edges of a graph");
     for (int64_t e = 0; e < from->edges; e++) back->row[from->col[e] + 2]++;
     for (int64_t i = 0; i < nodes; i++) back->row[i + 2] += back->row[i + 1];
     for (int64_t i = 0; i < nodes; i++)
@@ -72,7 +71,7 @@ basin_status basin_vicinity_list(int64_t **neighbour, int64_t *count, const basi
         all += degree_of(near->relation[r], node) + degree_of(&near->back[r], node);
     int64_t *list = *neighbour = basin_array_new((size_t)all, sizeof *list);
     *count = 0;
-    if (!list) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for neighbours");
+    if (!list) return basin_fail_memory(error, "neighbours");
     for (int r = 0, at = 0; r < near->relations; r++) {
         at += (int)copy_row(list + at, near->relation[r], node);
         at += (int)copy_row(list + at, &near->back[r], node);
@@ -168,8 +167,7 @@ void basin_told_push(basin_told *told, int64_t neighbour, double moves) {
 basin_status basin_told_push_between(basin_told *told, const basin_explainer *x, int64_t node,
                                      double moves, basin_error *error) {
     int64_t *next, count, between = 0;
-    basin_status status = basin_vicinity_list(&next, &count, &x->near, node, error);
-    if (status) return status;
+    BASIN_TRY(basin_vicinity_list(&next, &count, &x->near, node, error));
     for (int pass = 0; pass < 2; pass++)
         for (int64_t i = 0, k = 0; i < count && k < told->neighbours;) {
             if (next[i] == told->neighbour[k]) {
@@ -197,7 +195,7 @@ static int told_lower_first(const void *a, const void *b) {
 static basin_status find_medians(float *median, const float *x, int64_t rows, int64_t columns,
                                  basin_error *error) {
     float *value = basin_array_new((size_t)rows, sizeof *value);
-    if (!value) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for an explanation");
+    if (!value) return basin_fail_memory(error, "an explanation");
     for (int64_t c = 0; c < columns; c++) {
         for (int64_t i = 0; i < rows; i++) value[i] = x[i * columns + c];
         qsort(value, (size_t)rows, sizeof *value, told_lower_first);
@@ -215,10 +213,9 @@ static basin_status find_typical(basin_explainer *x, basin_error *error) {
     float *row = basin_array_new((size_t)n * (size_t)most, sizeof *row);
     x->column_typical = basin_array_new((size_t)x->table.columns, sizeof *x->column_typical);
     x->input_typical = basin_array_new((size_t)C, sizeof *x->input_typical);
-    basin_status status =
-        node && row && x->column_typical && x->input_typical
-            ? BASIN_OK
-            : basin_fail(error, BASIN_NO_MEMORY, "out of memory for an explanation");
+    basin_status status = node && row && x->column_typical && x->input_typical
+                              ? BASIN_OK
+                              : basin_fail_memory(error, "an explanation");
     for (int64_t i = 0; i < n && !status; i++) node[i] = i * N / n;
     if (!status) basin_tree_table_rows(row, &x->table, node, 0, n);
     if (!status) status = find_medians(x->column_typical, row, n, x->table.columns, error);
@@ -249,8 +246,7 @@ static basin_status open_tables(basin_explainer *x, basin_error *error) {
     if (!status)
         status = basin_tree_table_open(&x->table, x->network, x->ensemble, x->work.memory, error);
     if (status || !(x->weight[BASIN_NODES_NETWORK] > 0)) return status;
-    status = basin_node_inputs_open(&x->inputs, x->network, &x->model->settings, error);
-    if (status) return status;
+    BASIN_TRY(basin_node_inputs_open(&x->inputs, x->network, &x->model->settings, error));
     status = basin_node_inputs_scale(&x->inputs, &x->model->scale, &x->model->edge_scale, error);
     x->inputs.shape.listed = 0; /* gradients are wanted of what is 0, too */
     return status;
@@ -260,8 +256,7 @@ static basin_status count_slots(basin_explainer *x, basin_error *error) {
     x->features = x->network->feature ? x->network->features : 0;
     x->slot = basin_array_new((size_t)x->table.own, sizeof *x->slot);
     x->fact = basin_array_new((size_t)x->table.own, sizeof *x->fact);
-    if (!x->slot || !x->fact)
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for explanations");
+    if (!x->slot || !x->fact) return basin_fail_memory(error, "explanations");
     place_columns(x);
     x->slots += x->table.label != NULL;
     x->hops = x->model->settings.hops > 2 ? x->model->settings.hops : 2;
@@ -279,7 +274,7 @@ static basin_status find_typical_edge(basin_explainer *x, basin_error *error) {
     x->edge_typical = calloc((size_t)width, sizeof *x->edge_typical);
     if (!row || !x->edge_typical) {
         free(row);
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for an explanation");
+        return basin_fail_memory(error, "an explanation");
     }
     for (int64_t i = 0; i < n; i++) {
         float *own = row + i * width;
@@ -300,9 +295,7 @@ static basin_status find_totals(basin_explainer *x, basin_error *error) {
     x->total = basin_array_new((size_t)N * (size_t)width, sizeof *x->total);
     x->total_typical = basin_array_new((size_t)width, sizeof *x->total_typical);
     basin_status status =
-        row && x->total && x->total_typical
-            ? BASIN_OK
-            : basin_fail(error, BASIN_NO_MEMORY, "out of memory for an explanation");
+        row && x->total && x->total_typical ? BASIN_OK : basin_fail_memory(error, "an explanation");
     if (!status)
         status = basin_node_facts_fill(x->total, width, x->network, x->inputs.relation,
                                        x->edge_relations, error);
@@ -330,7 +323,7 @@ static basin_status open_told(basin_told *told, const basin_explainer *x, int64_
         basin_vicinity_list(&told->neighbour, &told->neighbours, &x->near, node, error);
     if (!status) told->push = calloc((size_t)told->neighbours + 1, sizeof *told->push);
     if (status || (told->feature && told->push)) return status;
-    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for an explanation");
+    return basin_fail_memory(error, "an explanation");
 }
 
 basin_status basin_explainer_open(basin_explainer *x, const basin_nodes_model *model,
@@ -345,8 +338,7 @@ basin_status basin_explainer_open(basin_explainer *x, const basin_nodes_model *m
     if (!status) status = count_slots(x, error);
     if (!status) status = find_totals(x, error);
     if (status) return status;
-    x->told = calloc((size_t)count + 1, sizeof *x->told);
-    if (!x->told) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for explanations");
+    BASIN_TRY(BASIN_NEW(&x->told, count + 1, "explanations", error));
     for (; x->count < count && !status; x->count++)
         status = open_told(&x->told[x->count], x, node[x->count], error);
     return status;
@@ -489,7 +481,7 @@ basin_status basin_told_finish(basin_nodes_explanation **explanation, const basi
     }
     if (!e || !row || !e->neighbour || !e->feature) {
         free(row);
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for an explanation");
+        return basin_fail_memory(error, "an explanation");
     }
     e->node = told->node;
     e->probability = probability[told->node];

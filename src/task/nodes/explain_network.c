@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 #include "data/network/network.h"
 #include "task/nodes/explain.h"
 
@@ -13,7 +13,7 @@
 enum { FIRSTS = 128, FIRSTS_OF_MANY = 32, MANY = 16, NODES = 20000, EDGES = 400000 };
 
 static basin_status no_memory(basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for the surroundings of a node");
+    return basin_fail_memory(error, "the surroundings of a node");
 }
 
 /* ---- one node ---- */
@@ -79,9 +79,7 @@ static basin_status join_facts(basin_relation *to, const basin_around *a,
 static basin_status join_relation(basin_around *a, basin_network *const *part, int r,
                                   basin_error *error) {
     basin_relation *to;
-    basin_status status =
-        basin_network_new_relation(&to, a->network, part[0]->relation[r].name, error);
-    if (status) return status;
+    BASIN_TRY(basin_network_new_relation(&to, a->network, part[0]->relation[r].name, error));
     for (int64_t i = 0; i < a->count; i++) to->edges += part[i]->relation[r].edges;
     to->row = calloc((size_t)a->network->nodes + 1, sizeof *to->row);
     to->col = basin_array_new((size_t)to->edges, sizeof *to->col);
@@ -100,10 +98,9 @@ static basin_status join_relation(basin_around *a, basin_network *const *part, i
 static basin_status join(basin_around *a, basin_network *const *part, const basin_network *whole,
                          basin_error *error) {
     int64_t nodes = a->start[a->count];
-    basin_status status = basin_network_new(&a->network, whole->path, nodes, error);
-    if (status) return status;
+    BASIN_TRY(basin_network_new(&a->network, whole->path, nodes, error));
     a->network->directed = whole->directed;
-    status = basin_facts_copy(&a->network->facts, &whole->facts, error);
+    basin_status status = basin_facts_copy(&a->network->facts, &whole->facts, error);
     if (status) return status;
     a->network->origin = basin_array_new((size_t)nodes, sizeof *a->network->origin);
     if (!a->network->origin) return no_memory(error);
@@ -179,7 +176,7 @@ static basin_status line_new(basin_pair_line *l, basin_expr input, const basin_p
     l->sum = basin_array_new(cells, sizeof *l->sum);
     l->value = basin_array_new(cells, sizeof *l->value);
     if (l->own && l->apart && l->row && l->sum && l->value) return BASIN_OK;
-    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for what edges explain");
+    return basin_fail_memory(error, "what edges explain");
 }
 
 /* A node's pair with itself, where it is added, is no edge and has no facts. */
@@ -287,7 +284,6 @@ static basin_status push_pair(basin_told *told, const basin_explainer *x,
 basin_status basin_pair_lines_tell(const basin_pair_lines *lines, const basin_explainer *x,
                                    basin_told *told, const basin_surroundings *around,
                                    int64_t start, double scale, basin_error *error) {
-    basin_status status = BASIN_OK;
     for (int r = 0; r < lines->count; r++) {
         const basin_pair_line *l = &lines->of[r];
         for (int64_t a = 0; a < around->count; a++)
@@ -302,11 +298,10 @@ basin_status basin_pair_lines_tell(const basin_pair_lines *lines, const basin_ex
                     basin_told_add(told, x, slot + c, goes ? hops_to(around, b) : far, one);
                     all += one;
                 }
-                status = push_pair(told, x, around, a, b, all, error);
-                if (status) return status;
+                BASIN_TRY(push_pair(told, x, around, a, b, all, error));
             }
     }
-    return status;
+    return BASIN_OK;
 }
 
 /* ---- What the network's inputs move a node's logit by: integrated gradients over the node, its
@@ -362,7 +357,7 @@ static basin_status write_inputs(integral *g, basin_error *error) {
     basin_nodes_net_data data = basin_nodes_batch_data(&g->batch);
     basin_status status = basin_nodes_net_write(&g->net, g->plan, &data, error);
     float *pick = calloc((size_t)g->rows, sizeof *pick);
-    if (!pick) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for an explanation");
+    if (!pick) return basin_fail_memory(error, "an explanation");
     for (int64_t i = 0; i < g->around.count; i++) pick[g->around.start[i]] = 1;
     basin_tensor tensor = basin_tensor_borrow(pick, BASIN_F32, BASIN_SHAPE(g->rows));
     if (!status) status = basin_plan_write(g->plan, g->pick, &tensor, error);
@@ -373,10 +368,9 @@ static basin_status write_inputs(integral *g, basin_error *error) {
 static basin_status integral_open(integral *g, basin_explainer *x, int64_t first,
                                   basin_error *error) {
     *g = (integral){.x = x, .first = first};
-    basin_status status = basin_around_open(&g->around, x, first, error);
-    if (status) return status;
+    BASIN_TRY(basin_around_open(&g->around, x, first, error));
     basin_nodes_source source = {.inputs = &x->inputs};
-    status = basin_nodes_batch_take(&g->batch, &source, g->around.network, error);
+    basin_status status = basin_nodes_batch_take(&g->batch, &source, g->around.network, error);
     g->around.network = NULL; /* the batch's now */
     if (status) return status;
     g->rows = g->batch.network->nodes;
@@ -389,7 +383,7 @@ static basin_status integral_open(integral *g, basin_explainer *x, int64_t first
     g->low = basin_array_new(count, sizeof *g->low);
     g->high = basin_array_new(count, sizeof *g->high);
     if (!g->row || !g->sum || !g->value || !g->logit || !g->low || !g->high)
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for an explanation");
+        return basin_fail_memory(error, "an explanation");
     status = make_plan(g, error);
     return status ? status : write_inputs(g, error);
 }
@@ -414,9 +408,9 @@ static basin_status run_at(integral *g, double t, basin_error *error) {
     for (int64_t i = 0; i < g->rows * g->columns; i++)
         g->row[i] = (float)((double)g->x->input_typical[i % g->columns] + t * distance(g, i));
     basin_tensor tensor = basin_tensor_borrow(g->row, BASIN_F32, BASIN_SHAPE(g->rows, g->columns));
-    basin_status status = basin_plan_write(g->plan, g->net.features, &tensor, error);
-    if (!status) status = basin_pair_lines_write(&g->edges, g->plan, t, error);
-    return status ? status : basin_plan_run(g->plan, error);
+    BASIN_TRY(basin_plan_write(g->plan, g->net.features, &tensor, error));
+    BASIN_TRY(basin_pair_lines_write(&g->edges, g->plan, t, error));
+    return basin_plan_run(g->plan, error);
 }
 
 static basin_status read_end(double *end, integral *g, double t, basin_error *error) {
@@ -650,7 +644,7 @@ static basin_status lens_open(lens *l, basin_explainer *x, basin_error *error) {
         l->energy[i] = calloc((size_t)inputs->shape.nodes, sizeof *l->energy[i]);
     l->value = basin_array_new((size_t)most, sizeof *l->value);
     if (!status && (!l->energy[0] || !l->energy[1] || !l->value))
-        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for an explanation");
+        status = basin_fail_memory(error, "an explanation");
     return status;
 }
 
@@ -726,7 +720,7 @@ static basin_status keep_energies(lens *l, basin_error *error) {
     basin_explainer *x = l->x;
     int64_t N = x->network->nodes;
     double *all = x->energy = basin_array_new((size_t)N, sizeof *all);
-    if (!all) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for an explanation");
+    if (!all) return basin_fail_memory(error, "an explanation");
     for (int64_t i = 0; i < N; i++) all[i] = l->energy[0][i] + l->energy[1][i];
     basin_mean_deviation(&x->energy_mean, &x->energy_deviation, all, N);
     qsort(all, (size_t)N, sizeof *all, lower_first);
@@ -745,8 +739,7 @@ static basin_status make_room(lens *l, basin_error *error) {
         basin_told *told = &l->x->told[i];
         told->share = calloc((size_t)told->neighbours + 1, sizeof *told->share);
         told->returned = calloc((size_t)told->neighbours + 1, sizeof *told->returned);
-        if (!told->share || !told->returned)
-            return basin_fail(error, BASIN_NO_MEMORY, "out of memory for an explanation");
+        if (!told->share || !told->returned) return basin_fail_memory(error, "an explanation");
     }
     return BASIN_OK;
 }

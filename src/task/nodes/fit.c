@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 #include "task/nodes/batch.h"
 #include "task/nodes/classes.h"
 #include "task/nodes/fit.h"
@@ -49,8 +49,7 @@ static basin_status make_labels(basin_nodes_fitting *f, basin_error *error) {
     f->label = calloc(N, width * sizeof *f->label);
     f->weight = calloc(N, sizeof *f->weight);
     f->probability = basin_array_new(N, width * sizeof *f->probability);
-    if (!f->label || !f->weight || !f->probability)
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for labels");
+    if (!f->label || !f->weight || !f->probability) return basin_fail_memory(error, "labels");
     if (f->class_of) basin_classes_weigh(f);
     return BASIN_OK;
 }
@@ -63,8 +62,7 @@ basin_status basin_nodes_list_nodes(basin_nodes_fitting *f, basin_error *error) 
     f->validation_count = basin_split_nodes(NULL, f->part, N, BASIN_PART_VAL);
     if (!f->train_count)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: no training nodes", f->network->path);
-    f->train = basin_array_new((size_t)f->train_count, sizeof *f->train);
-    if (!f->train) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for labels");
+    BASIN_TRY(BASIN_NEW_RAW(&f->train, f->train_count, "labels", error));
     basin_split_nodes(f->train, f->part, N, BASIN_PART_TRAIN);
     basin_status status = BASIN_OK;
     if (basin_classes_several(f->model->task)) status = basin_classes_take(f, error);
@@ -105,9 +103,8 @@ basin_status basin_nodes_choose_sampling(basin_nodes_fitting *f, basin_error *er
     char *how = f->model->trained_on;
     size_t size = sizeof f->model->trained_on, bytes = 0,
            limit = basin_nodes_memory_limit(&f->work);
-    basin_status status = basin_nodes_net_memory(&bytes, &f->settings, &f->inputs.shape, true,
-                                                 f->work.backend, error);
-    if (status) return status;
+    BASIN_TRY(basin_nodes_net_memory(&bytes, &f->settings, &f->inputs.shape, true, f->work.backend,
+                                     error));
     bytes += basin_node_inputs_bytes(&f->inputs);
     f->bytes = bytes;
     const char *asked = f->settings.sampling;
@@ -171,11 +168,10 @@ basin_status basin_nodes_hold_stream(const basin_nodes_fitting *f, basin_error *
 static basin_status grow_on_whole(basin_nodes_fitting *f, basin_error *error) {
     basin_nodes_ensemble *e = &f->model->ensemble;
     basin_tree_table table;
-    basin_status status = basin_tree_table_open(&table, f->network, e, f->work.memory, error);
-    if (status) return status;
+    BASIN_TRY(basin_tree_table_open(&table, f->network, e, f->work.memory, error));
     basin_tree_source source = basin_tree_source_of(&table);
-    status = basin_nodes_ensemble_grow(e, f->settings.trees, (uint64_t)f->settings.seed, &source,
-                                       f->part, f->work.watch, error);
+    basin_status status = basin_nodes_ensemble_grow(
+        e, f->settings.trees, (uint64_t)f->settings.seed, &source, f->part, f->work.watch, error);
     if (!status) status = basin_nodes_ensemble_views(f->tree_logit, e, &table, error);
     basin_tree_table_close(&table);
     return status;
@@ -184,10 +180,9 @@ static basin_status grow_on_whole(basin_nodes_fitting *f, basin_error *error) {
 static basin_status grow_on_parts(basin_nodes_fitting *f, basin_error *error) {
     basin_nodes_ensemble *e = &f->model->ensemble;
     basin_parted_trees *trees;
-    basin_status status = basin_parted_trees_open(&trees, f->work.parts, e, f->work.memory, error);
-    if (status) return status;
-    status = basin_parted_trees_grow(e, f->settings.trees, (uint64_t)f->settings.seed, trees,
-                                     f->part, f->work.watch, error);
+    BASIN_TRY(basin_parted_trees_open(&trees, f->work.parts, e, f->work.memory, error));
+    basin_status status = basin_parted_trees_grow(e, f->settings.trees, (uint64_t)f->settings.seed,
+                                                  trees, f->part, f->work.watch, error);
     if (!status) status = basin_parted_trees_views(f->tree_logit, e, trees, error);
     basin_parted_trees_close(trees);
     return status;
@@ -200,7 +195,7 @@ basin_status basin_nodes_grow_trees(basin_nodes_fitting *f, basin_error *error) 
     if (!f->settings.trees) return BASIN_OK;
     f->tree_logit =
         basin_array_new((size_t)f->network->nodes * BASIN_TREE_VIEWS, sizeof *f->tree_logit);
-    if (!f->tree_logit) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for scores");
+    if (!f->tree_logit) return basin_fail_memory(error, "scores");
     basin_status status = basin_nodes_ensemble_name(e, f->network, error);
     e->rate = basin_nodes_base_rate(f->network, f->part);
     if (!status && f->settings.labels && f->work.parts)
@@ -275,12 +270,10 @@ basin_status basin_nodes_make_trainer(basin_nodes_fitting *f, const basin_nodes_
 static basin_status write_whole(basin_nodes_fitting *f, basin_error *error) {
     basin_pairs pairs[BASIN_ANOMALY_RELATIONS];
     bool graph = basin_nodes_on_graph(&f->settings);
-    basin_status status =
-        graph ? basin_node_inputs_pairs(pairs, &f->inputs, f->network, error) : BASIN_OK;
-    if (status) return status;
+    BASIN_TRY(graph ? basin_node_inputs_pairs(pairs, &f->inputs, f->network, error) : BASIN_OK);
     basin_nodes_net_data data = basin_node_inputs_data(&f->inputs, pairs);
     data.label = f->label, data.weight = f->weight;
-    status = basin_nodes_net_write(&f->net, f->trainer.plan, &data, error);
+    basin_status status = basin_nodes_net_write(&f->net, f->trainer.plan, &data, error);
     for (int r = 0; r < f->inputs.shape.relations && graph; r++) basin_pairs_free(&pairs[r]);
     return status;
 }
@@ -291,17 +284,17 @@ static basin_status make_first_plan(basin_nodes_fitting *f, basin_error *error) 
         return basin_nodes_make_parts(f, &spec, error);
     }
     if (!is_full(f)) return basin_nodes_make_samples(f, error);
-    basin_status status = basin_nodes_make_trainer(f, &f->inputs.shape, error);
-    return status ? status : write_whole(f, error);
+    BASIN_TRY(basin_nodes_make_trainer(f, &f->inputs.shape, error));
+    return write_whole(f, error);
 }
 
 static basin_status make_scorer(basin_nodes_fitting *f, basin_error *error) {
     if (f->work.parts) return basin_nodes_scorer_join(&f->scorer, &f->parted, &f->work, error);
     size_t limit = basin_nodes_memory_limit(&f->work);
     size_t taken = is_full(f) ? f->bytes : basin_node_inputs_bytes(&f->inputs);
-    basin_status status = basin_nodes_scorer_new(
-        &f->scorer, &f->inputs, limit > taken ? limit - taken : 0, &f->work, error);
-    return status ? status : basin_nodes_hold_stream(f, error);
+    BASIN_TRY(basin_nodes_scorer_new(&f->scorer, &f->inputs, limit > taken ? limit - taken : 0,
+                                     &f->work, error));
+    return basin_nodes_hold_stream(f, error);
 }
 
 /* ---- members ---- */
@@ -320,10 +313,10 @@ static basin_status start_average(basin_nodes_fitting *f, basin_error *error) {
 static basin_status begin(void *context, int64_t member, basin_error *error) {
     basin_nodes_fitting *f = context;
     f->member = member;
-    basin_status status = basin_params_init(&f->net.params, f->store, member_seed(f), error);
-    if (!status) status = show_columns(f, error);
-    if (!status) status = basin_states_clear_moments(f->store, &f->net.params, error);
-    return status ? status : start_average(f, error);
+    BASIN_TRY(basin_params_init(&f->net.params, f->store, member_seed(f), error));
+    BASIN_TRY(show_columns(f, error));
+    BASIN_TRY(basin_states_clear_moments(f->store, &f->net.params, error));
+    return start_average(f, error);
 }
 
 /* From the model's members, counted round and round where it has fewer. */
@@ -382,8 +375,8 @@ static basin_status restore(void *context, int64_t member, const basin_bundle *c
 
 static basin_status train_step(basin_nodes_fitting *f, double *loss, uint64_t seed,
                                basin_error *error) {
-    basin_status status = basin_nodes_net_write_seed(&f->net, f->trainer.plan, seed, error);
-    return status ? status : basin_trainer_step(&f->trainer, loss, error);
+    BASIN_TRY(basin_nodes_net_write_seed(&f->net, f->trainer.plan, seed, error));
+    return basin_trainer_step(&f->trainer, loss, error);
 }
 
 static basin_status step(void *context, basin_run_sum *sum, const basin_run_place *place,
@@ -415,9 +408,8 @@ static basin_status judge(basin_score *found, const basin_nodes_fitting *f, basi
     if (f->class_of)
         return basin_classes_measure(found, f->probability, f->class_of, f->settings.classes,
                                      f->part, BASIN_PART_VAL, f->network->nodes, error);
-    basin_status status = basin_nodes_choose_threshold(&threshold, f->probability, f->network,
-                                                       f->part, f->settings.threshold, error);
-    if (status) return status;
+    BASIN_TRY(basin_nodes_choose_threshold(&threshold, f->probability, f->network, f->part,
+                                           f->settings.threshold, error));
     return basin_nodes_measure(found, f->probability, NULL, f->network, f->part, BASIN_PART_VAL,
                                threshold, error);
 }
@@ -457,7 +449,7 @@ static basin_status score_all(basin_nodes_fitting *f, basin_error *error) {
     int64_t N = f->network->nodes;
     if (!f->tree_logit) return basin_nodes_scorer_mean(f->scorer, f->probability, m, error);
     double *trees = basin_array_new((size_t)N, sizeof *trees);
-    if (!trees) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for scores");
+    if (!trees) return basin_fail_memory(error, "scores");
     basin_status status = basin_nodes_scorer_logits(f->scorer, f->probability, m, error);
     if (!status)
         status = basin_nodes_ensemble_choose(&m->ensemble, trees, f->tree_logit, f->probability,
@@ -489,8 +481,8 @@ static basin_status conclude(basin_nodes_fitting *f, basin_error *error) {
 
 static basin_status write_model(void *context, const char *path, basin_error *error) {
     basin_nodes_fitting *f = context;
-    basin_status status = conclude(f, error);
-    return status ? status : basin_nodes_write(path, f->model, error);
+    BASIN_TRY(conclude(f, error));
+    return basin_nodes_write(path, f->model, error);
 }
 
 static basin_status measure_part(basin_nodes_fitting *f, int part, basin_error *error) {
@@ -606,11 +598,10 @@ basin_status basin_nodes_fit(basin_nodes_model **model, basin_outcome *outcome, 
                              .probe = job->probe,
                              .work = {t->backend, t->watch, t->memory, job->least, job->parts}};
     *model = NULL;
-    basin_status status =
-        basin_nodes_model_new(&f.model, job->task, job->settings, job->network, t->backend, error);
-    if (status) return status;
+    BASIN_TRY(
+        basin_nodes_model_new(&f.model, job->task, job->settings, job->network, t->backend, error));
     if (job->parts) f.model->features = job->network->features; /* a face has none at hand */
-    status = get_ready(&f, error);
+    basin_status status = get_ready(&f, error);
     basin_run_task task = {0};
     if (!status) task = task_of(&f);
     if (!status) status = basin_run_train(outcome, run, &task, error);

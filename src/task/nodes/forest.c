@@ -21,8 +21,7 @@ void basin_nodes_ensemble_free(basin_nodes_ensemble *e) {
 
 static basin_status add_relation(basin_nodes_ensemble *e, const char *name, basin_error *error) {
     e->relation[e->relations] = basin_string_copy(name);
-    if (!e->relation[e->relations])
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a relation's name");
+    if (!e->relation[e->relations]) return basin_fail_memory(error, "a relation's name");
     e->relations++;
     return BASIN_OK;
 }
@@ -274,9 +273,8 @@ basin_status basin_nodes_ensemble_score(double *logit, const basin_nodes_ensembl
                                         const basin_network *network, size_t memory,
                                         const basin_watch *watch, basin_error *error) {
     basin_tree_table table;
-    basin_status status = basin_tree_table_open(&table, network, e, memory, error);
-    if (status) return status;
-    status = basin_nodes_ensemble_check(e, &table, watch, error);
+    BASIN_TRY(basin_tree_table_open(&table, network, e, memory, error));
+    basin_status status = basin_nodes_ensemble_check(e, &table, watch, error);
     if (!status) status = basin_nodes_ensemble_logits(logit, e, &table, error);
     basin_tree_table_close(&table);
     return status;
@@ -429,7 +427,7 @@ basin_status basin_nodes_ensemble_load(basin_nodes_ensemble *e, const basin_bund
     if (!status) status = load_figures(e, bundle, error);
     if (status) return status;
     e->trees = calloc((size_t)fits + 1, sizeof(basin_trees *));
-    if (!e->trees) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for trees");
+    if (!e->trees) return basin_fail_memory(error, "trees");
     while (e->fits < (int64_t)fits && !status) {
         snprintf(prefix, sizeof prefix, "trees%lld.", (long long)e->fits);
         status = basin_trees_load(&e->trees[e->fits], bundle, prefix, error);

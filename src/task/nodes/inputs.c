@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "base/team/team.h"
+#include "base/try.h"
 #include "data/graphset/graphset.h"
 #include "data/network/network.h"
 #include "task/nodes/inputs.h"
@@ -207,7 +207,7 @@ static basin_status find_eigenvectors(basin_node_inputs *inputs, basin_error *er
     int32_t *edge = basin_array_new((size_t)relation->edges, 2 * sizeof *edge);
     if (!value || !edge) {
         free(edge);
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for eigenvectors");
+        return basin_fail_memory(error, "eigenvectors");
     }
     for (int64_t i = 0; i < N; i++)
         for (int64_t e = relation->row[i]; e < relation->row[i + 1]; e++) {
@@ -404,8 +404,7 @@ basin_status basin_node_facts_fill(float *x, int64_t stride, const basin_network
     size_t count;
     float *sum = NULL;
     if (basin_size_multiply(&count, (size_t)network->nodes, (size_t)facts->count))
-        sum = basin_array_new(count, sizeof *sum);
-    if (!sum) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for totals of edges");
+        BASIN_TRY(BASIN_NEW_RAW(&sum, count, "totals of edges", error));
     for (int r = 0; r < relations; r++)
         for (int leaving = 0; leaving <= network->directed; leaving++, x += width) {
             total(sum, network, &network->relation[relation[r]], leaving);
@@ -494,7 +493,7 @@ basin_status basin_edge_facts(float **result, const basin_edge_reader *reader,
     if (basin_size_multiply(&count, (size_t)pairs->pairs, (size_t)width))
         x = calloc(count + 1, sizeof *x);
     *result = x;
-    if (!x) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for facts of edges");
+    if (!x) return basin_fail_memory(error, "facts of edges");
     filling f = {x, reader, relation, facts, pairs};
     basin_team_run_all(fill_queries, &f, pairs->queries, 256);
     return BASIN_OK;
@@ -533,6 +532,5 @@ basin_status basin_edge_bias(float *bias, const basin_edge_reader *reader,
     const basin_relation *relation = &network->relation[reader->relation[r]];
     weighing w = {bias, reader, relation, &network->facts, we, heads};
     bool room = basin_team_find(weigh_edges, &w, relation->edges, 0) == relation->edges;
-    return room ? BASIN_OK
-                : basin_fail(error, BASIN_NO_MEMORY, "out of memory for biases of edges");
+    return room ? BASIN_OK : basin_fail_memory(error, "biases of edges");
 }

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "base/number.h"
+#include "base/try.h"
 #include "task/nodes/ensemble.h"
 #include "task/nodes/nodes.h"
 
@@ -206,11 +206,10 @@ static basin_status try(basin_score *score, trial *t, double share, int part, ba
     t->ensemble->share = share;
     basin_nodes_ensemble_mix(t->probability, t->ensemble, t->trees, t->network_logit,
                              t->network->nodes);
-    basin_status status = basin_nodes_choose_threshold(&threshold, t->probability, t->network,
-                                                       t->part, t->scan, error);
-    return status ? status
-                  : basin_nodes_measure(score, t->probability, NULL, t->network, t->part, part,
-                                        threshold, error);
+    BASIN_TRY(basin_nodes_choose_threshold(&threshold, t->probability, t->network, t->part, t->scan,
+                                           error));
+    return basin_nodes_measure(score, t->probability, NULL, t->network, t->part, part, threshold,
+                               error);
 }
 
 static basin_status measure_alone(trial *t, basin_error *error) {
@@ -230,8 +229,7 @@ basin_status basin_nodes_ensemble_choose(basin_nodes_ensemble *ensemble, double 
                                          const basin_network *network, const uint8_t *part,
                                          const char *scan, basin_error *error) {
     trial t = {ensemble, trees, network_logit, network, part, scan, NULL};
-    t.probability = basin_array_new((size_t)network->nodes, sizeof *t.probability);
-    if (!t.probability) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for scores");
+    BASIN_TRY(BASIN_NEW_RAW(&t.probability, network->nodes, "scores", error));
     basin_status status = choose_shares(ensemble, trees, view, network_logit, network, part, error);
     align(ensemble, trees, network_logit, part, network->nodes);
     if (!status) status = measure_alone(&t, error);
@@ -276,7 +274,7 @@ static int lower_first(const void *a, const void *b) {
 /* Sorts the samples and thins them out evenly. */
 static basin_status keep(basin_nodes_samples *s, basin_error *error) {
     sample *list = basin_array_new((size_t)s->count, sizeof *list);
-    if (!list) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for validation nodes");
+    if (!list) return basin_fail_memory(error, "validation nodes");
     for (int64_t i = 0; i < s->count; i++) list[i] = (sample){s->score[i], s->label[i]};
     qsort(list, (size_t)s->count, sizeof *list, lower_first);
     int64_t kept = s->count < KEPT ? s->count : KEPT;
@@ -331,7 +329,7 @@ static int higher_first(const void *a, const void *b) {
 static basin_status for_alerts(double *threshold, double alerts, const double *probability,
                                int64_t nodes, basin_error *error) {
     double *sorted = basin_array_new((size_t)nodes, sizeof *sorted);
-    if (!sorted) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a threshold");
+    if (!sorted) return basin_fail_memory(error, "a threshold");
     memcpy(sorted, probability, (size_t)nodes * sizeof *sorted);
     qsort(sorted, (size_t)nodes, sizeof *sorted, higher_first);
     *threshold =
@@ -386,10 +384,9 @@ basin_status basin_nodes_threshold_for(double *threshold, const basin_nodes_mode
 static basin_status add_numbers(basin_bundle *bundle, const char *name, const double *value,
                                 int64_t count, basin_error *error) {
     basin_tensor tensor;
-    basin_status status = basin_tensor_new(&tensor, BASIN_F64, BASIN_SHAPE(count), error);
-    if (status) return status;
+    BASIN_TRY(basin_tensor_new(&tensor, BASIN_F64, BASIN_SHAPE(count), error));
     memcpy(tensor.data, value, (size_t)count * sizeof *value);
-    status = basin_bundle_add(bundle, name, &tensor, error);
+    basin_status status = basin_bundle_add(bundle, name, &tensor, error);
     basin_tensor_free(&tensor);
     return status;
 }
@@ -418,8 +415,7 @@ basin_status basin_nodes_judged_store(basin_bundle *bundle, const basin_nodes_mo
 static basin_status get_numbers(double **value, int64_t *count, const basin_bundle *bundle,
                                 const char *name, basin_error *error) {
     const basin_tensor *tensor;
-    basin_status status = basin_bundle_get(&tensor, bundle, name, error);
-    if (status) return status;
+    BASIN_TRY(basin_bundle_get(&tensor, bundle, name, error));
     int64_t found = basin_shape_count(tensor->shape);
     if (tensor->dtype != BASIN_F64 || found < 1 || (*count && found != *count) ||
         basin_tensor_first_bad(tensor) >= 0)
@@ -472,7 +468,7 @@ basin_status basin_nodes_judged_load(basin_nodes_model *model, const basin_bundl
                           "%s: validation.label does not fit validation.score; wanted %lld of U8",
                           basin_bundle_path(bundle), (long long)s->count);
     s->label = basin_array_new((size_t)s->count, 1);
-    if (!s->label) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for validation nodes");
+    if (!s->label) return basin_fail_memory(error, "validation nodes");
     memcpy(s->label, label->data, (size_t)s->count);
     return BASIN_OK;
 }

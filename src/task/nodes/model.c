@@ -23,7 +23,7 @@ basin_status basin_nodes_model_new(basin_nodes_model **model, const basin_task_s
     if (!m || !m->member) {
         free(m);
         *model = NULL;
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a model");
+        return basin_fail_memory(error, "a model");
     }
     m->backend = backend;
     m->task = task;
@@ -70,7 +70,7 @@ basin_status basin_nodes_model_add_relation(basin_nodes_model *model, const char
     char *copy = basin_string_copy(name);
     if (!model->relation || !copy) {
         free(copy);
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a relation's name");
+        return basin_fail_memory(error, "a relation's name");
     }
     model->relation[model->relations++] = copy;
     return BASIN_OK;
@@ -150,7 +150,7 @@ basin_status basin_nodes_set_number(basin_bundle *bundle, const char *key, doubl
 static basin_status add_schema(basin_bundle *bundle, const basin_schema *schema,
                                basin_error *error) {
     char *text = basin_schema_print(schema);
-    if (!text) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a schema");
+    if (!text) return basin_fail_memory(error, "a schema");
     basin_status status = basin_bundle_meta_set(bundle, "schema", text, error);
     free(text);
     return status;
@@ -163,7 +163,7 @@ static basin_status add_meta(basin_bundle *bundle, const basin_nodes_model *m, b
         snprintf(names + at, sizeof names - at, "%s%s", r ? "\n" : "", m->relation[r]);
     }
     char *config = basin_settings_print(&m->settings, m->task->table, false);
-    if (!config) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a configuration");
+    if (!config) return basin_fail_memory(error, "a configuration");
     basin_status status = basin_bundle_meta_set(bundle, "basin.model", m->task->task, error);
     if (!status) status = basin_bundle_meta_set(bundle, "basin.config", config, error);
     if (!status) status = basin_bundle_meta_set(bundle, "relations", names, error);
@@ -337,9 +337,8 @@ basin_status basin_nodes_open(basin_nodes_model **model, const char *task, const
                               basin_backend *backend, basin_error *error) {
     basin_bundle *bundle;
     *model = NULL;
-    basin_status status = basin_bundle_read(&bundle, path, error);
-    if (status) return status;
-    status = read_all(model, task, bundle, backend, error);
+    BASIN_TRY(basin_bundle_read(&bundle, path, error));
+    basin_status status = read_all(model, task, bundle, backend, error);
     basin_bundle_free(bundle);
     if (status) {
         basin_nodes_close(*model);
@@ -354,7 +353,7 @@ basin_status basin_nodes_open(basin_nodes_model **model, const char *task, const
 basin_status basin_nodes_describe(basin_bundle *checkpoint, const basin_task_settings *task,
                                   const basin_nodes_settings *settings, basin_error *error) {
     char kind[60], *config = basin_settings_print(settings, task->table, false);
-    if (!config) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a checkpoint");
+    if (!config) return basin_fail_memory(error, "a checkpoint");
     snprintf(kind, sizeof kind, "%s checkpoint", task->task);
     basin_status status = basin_bundle_meta_set(checkpoint, "basin.model", kind, error);
     if (!status) status = basin_bundle_meta_set(checkpoint, "basin.config", config, error);
@@ -365,8 +364,7 @@ basin_status basin_nodes_describe(basin_bundle *checkpoint, const basin_task_set
 basin_status basin_nodes_settle(basin_nodes_settings *settings, const basin_task_settings *task,
                                 const basin_bundle *bundle, basin_error *error) {
     basin_nodes_settings found = *settings;
-    basin_status status = basin_nodes_read_settings(&found, task, bundle, error);
-    if (status) return status;
+    BASIN_TRY(basin_nodes_read_settings(&found, task, bundle, error));
     if (basin_choice_is(settings->scaling, "auto")) settings->scaling = found.scaling;
     if (basin_choice_is(settings->facts, "auto")) settings->facts = found.facts;
     if (settings->hops < 0) settings->hops = found.hops;
@@ -391,8 +389,7 @@ basin_status basin_nodes_resume(basin_nodes_settings *settings, const basin_task
                                 const basin_bundle *checkpoint, const basin_watch *watch,
                                 basin_error *error) {
     basin_nodes_settings found = *settings;
-    basin_status status = basin_nodes_read_settings(&found, task, checkpoint, error);
-    if (status) return status;
+    BASIN_TRY(basin_nodes_read_settings(&found, task, checkpoint, error));
     if (basin_choice_is(settings->sampling, "auto")) {
         settings->sampling = found.sampling;
         if (is_halved(settings->batch, found.batch)) settings->batch = found.batch;

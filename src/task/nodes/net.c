@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 #include "task/nodes/net.h"
 
 /* Beyond so many nodes a step's results are computed again in reverse rather than kept. */
@@ -212,7 +212,7 @@ basin_status basin_nodes_net_new(basin_nodes_net *net, const basin_nodes_setting
                                  const basin_nodes_shape *shape, bool training,
                                  basin_error *error) {
     *net = (basin_nodes_net){.graph = basin_graph_new()};
-    if (!net->graph) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a model");
+    if (!net->graph) return basin_fail_memory(error, "a model");
     basin_params_begin(&net->params, net->graph);
     declare_inputs(net, settings, shape, training);
     declare_outputs(net, settings, shape);
@@ -244,11 +244,10 @@ static basin_status write_rows(basin_plan *plan, basin_expr input, const float *
         return basin_plan_write(plan, input, &whole, error);
     }
     basin_tensor padded;
-    basin_status status = basin_tensor_new(&padded, BASIN_F32, shape, error);
-    if (status) return status;
+    BASIN_TRY(basin_tensor_new(&padded, BASIN_F32, shape, error));
     int64_t width = shape.rank > 1 ? shape.dim[1] : 1;
     memcpy(padded.data, data, (size_t)(rows * width) * sizeof *data);
-    status = basin_plan_write(plan, input, &padded, error);
+    basin_status status = basin_plan_write(plan, input, &padded, error);
     basin_tensor_free(&padded);
     return status;
 }
@@ -291,11 +290,10 @@ static basin_status write_places(basin_plan *plan, basin_expr input, const int32
                                  int64_t rows, basin_error *error) {
     if (!input || !place) return BASIN_OK;
     basin_tensor padded;
-    basin_status status = basin_tensor_new(&padded, BASIN_I32, basin_expr_shape(input), error);
-    if (status) return status;
+    BASIN_TRY(basin_tensor_new(&padded, BASIN_I32, basin_expr_shape(input), error));
     int32_t *to = padded.data;
     for (int64_t i = 0; i < padded.shape.dim[0]; i++) to[i] = i < rows ? place[i] : -1;
-    status = basin_plan_write(plan, input, &padded, error);
+    basin_status status = basin_plan_write(plan, input, &padded, error);
     basin_tensor_free(&padded);
     return status;
 }

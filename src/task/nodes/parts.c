@@ -6,15 +6,15 @@
 #include <string.h>
 
 #include "backend/device.h"
-#include "base/memory.h"
 #include "base/team/team.h"
+#include "base/try.h"
 #include "task/nodes/fit.h"
 #include "task/nodes/parts.h"
 #include "task/nodes/stream.h"
 #include "train/gradients.h"
 
 static basin_status no_memory(basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for the inputs of parts");
+    return basin_fail_memory(error, "the inputs of parts");
 }
 
 /* ---- what can be had ---- */
@@ -265,7 +265,7 @@ static void describe(basin_nodes_fitting *f) {
 basin_status basin_nodes_make_parts(basin_nodes_fitting *f, const basin_trainer_spec *spec,
                                     basin_error *error) {
     float *weight = share_weights(f);
-    if (!weight) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for weights");
+    if (!weight) return basin_fail_memory(error, "weights");
     basin_status status = basin_nodes_net_new(&f->net, &f->settings, &f->parted.shape, true, error);
     if (!status)
         status = basin_parted_trainer_new(&f->joint, &f->parted, &f->net, f->store, spec, f->label,
@@ -481,12 +481,12 @@ basin_status basin_parted_trainer_step(basin_parted_trainer *t, double *loss, in
     const basin_schedule *s = &t->schedule;
     double rate = basin_rate_cosine(step, s->warmup, s->total, s->first, s->peak, s->last);
     basin_exchange_way way = {basin_parts_move, t->parts};
-    basin_status status = write_seeds(t, seed, error);
-    if (!status) status = basin_plans_run(t->plan, (int)t->parts->count, &way, error);
-    if (!status) status = sum_gradients(t, error);
-    if (!status) status = sum_losses(t, loss, step, error);
-    if (!status) status = basin_adamw_write(&t->adamw, t->update, step + 1, rate, error);
-    return status ? status : basin_plan_run(t->update, error);
+    BASIN_TRY(write_seeds(t, seed, error));
+    BASIN_TRY(basin_plans_run(t->plan, (int)t->parts->count, &way, error));
+    BASIN_TRY(sum_gradients(t, error));
+    BASIN_TRY(sum_losses(t, loss, step, error));
+    BASIN_TRY(basin_adamw_write(&t->adamw, t->update, step + 1, rate, error));
+    return basin_plan_run(t->update, error);
 }
 
 /* ---- Training on samples: targets with some of their neighbours, of a graph that every rank has
@@ -507,9 +507,7 @@ static basin_status first_shape(basin_nodes_shape *shape, const basin_nodes_fitt
     basin_nodes_source source = basin_nodes_source_of(f);
     basin_nodes_batch batch;
     source.shard = source.shards > 1 ? source.shards - 1 : 0; /* the last has some in any case */
-    basin_status status =
-        basin_nodes_batch_draw(&batch, &source, (uint64_t)f->settings.seed, 0, 0, error);
-    if (status) return status;
+    BASIN_TRY(basin_nodes_batch_draw(&batch, &source, (uint64_t)f->settings.seed, 0, 0, error));
     *shape = batch.shape;
     basin_nodes_batch_free(&batch);
     return BASIN_OK;
@@ -589,10 +587,9 @@ static basin_status add_shard(basin_nodes_fitting *f, int64_t shard, const basin
                               uint64_t member_seed, uint64_t seed, basin_error *error) {
     double weight;
     uint64_t own = seed ^ (uint64_t)shard * UINT64_C(0xd1342543de82ef95);
-    basin_status status = write_sample(f, &weight, shard, place, member_seed, error);
-    if (status) return status;
+    BASIN_TRY(write_sample(f, &weight, shard, place, member_seed, error));
     if (!(weight > 0)) return add_empty(f, error);
-    status = basin_nodes_net_write_seed(&f->net, f->trainer.plan, own, error);
+    basin_status status = basin_nodes_net_write_seed(&f->net, f->trainer.plan, own, error);
     return status ? status : basin_shards_add(&f->shards, &f->trainer, weight, error);
 }
 
@@ -636,8 +633,7 @@ static basin_status scorer_make_plan(basin_parted_scorer *s, const basin_parted_
                                      int64_t k, basin_store *store, basin_error *error) {
     basin_expr output = s->net->probability;
     basin_plan_spec spec = {.output = &output, .outputs = 1};
-    basin_status status = basin_plan_new(&s->plan[k], store, &spec, error);
-    if (status) return status;
+    BASIN_TRY(basin_plan_new(&s->plan[k], store, &spec, error));
     return basin_parted_inputs_write(inputs, k, s->net, s->plan[k], NULL, NULL, error);
 }
 
@@ -774,8 +770,7 @@ static basin_status run_streams(basin_parted_scorer *s, int64_t member, basin_er
 
 basin_status basin_parted_scorer_run(basin_parted_scorer *s, double *probability, int64_t member,
                                      basin_error *error) {
-    basin_status status = s->stream ? run_streams(s, member, error) : run_plans(s, member, error);
-    if (status) return status;
+    BASIN_TRY(s->stream ? run_streams(s, member, error) : run_plans(s, member, error));
     return basin_parts_gather(probability, s->parts, (const void *const *)s->row, NULL, width_of(s),
                               error);
 }

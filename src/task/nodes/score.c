@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "backend/device.h"
-#include "base/memory.h"
+#include "base/try.h"
 #include "data/network/schema/schema.h"
 #include "task/nodes/scorer.h"
 #include "task/nodes/stream.h"
@@ -46,7 +46,7 @@ basin_status basin_nodes_scorer_new(basin_nodes_scorer **scorer, const basin_nod
     size_t bytes = 0;
     *scorer = NULL;
     basin_nodes_scorer *s = calloc(1, sizeof *s);
-    if (!s) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for scoring");
+    if (!s) return basin_fail_memory(error, "scoring");
     s->inputs = inputs;
     s->watch = work->watch;
     basin_status status = basin_store_new(&s->store, work->backend, error);
@@ -70,9 +70,8 @@ basin_status basin_nodes_scorer_new(basin_nodes_scorer **scorer, const basin_nod
 static basin_status must_stream(bool *stream, const basin_parted_inputs *inputs,
                                 const basin_nodes_resources *work, basin_error *error) {
     size_t bytes = 0;
-    basin_status status = basin_nodes_net_memory(&bytes, inputs->whole.settings, &inputs->shape,
-                                                 false, work->backend, error);
-    if (status) return status;
+    BASIN_TRY(basin_nodes_net_memory(&bytes, inputs->whole.settings, &inputs->shape, false,
+                                     work->backend, error));
     bytes = bytes * (size_t)inputs->parts->count + basin_parted_inputs_bytes(inputs);
     *stream = work->least || (work->memory && bytes > work->memory);
     return basin_ranks_any(inputs->parts->ranks, stream, error);
@@ -82,7 +81,7 @@ basin_status basin_nodes_scorer_join(basin_nodes_scorer **scorer, const basin_pa
                                      const basin_nodes_resources *work, basin_error *error) {
     *scorer = NULL;
     basin_nodes_scorer *s = calloc(1, sizeof *s);
-    if (!s) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for scoring");
+    if (!s) return basin_fail_memory(error, "scoring");
     s->inputs = &inputs->whole;
     bool stream = false;
     basin_status status = basin_store_new(&s->store, work->backend, error);
@@ -132,8 +131,7 @@ static basin_status take_weights(basin_nodes_scorer *s, basin_store *weights, co
         basin_tensor tensor;
         const char *plain = basin_expr_name(params->param[i].state);
         snprintf(name, sizeof name, "%s%s", prefix, plain);
-        status = basin_store_read(weights, name, &tensor, error);
-        if (status) return status;
+        BASIN_TRY(basin_store_read(weights, name, &tensor, error));
         status = basin_store_write(s->store, plain, &tensor, error);
         basin_tensor_free(&tensor);
     }
@@ -158,8 +156,8 @@ static basin_status run(basin_nodes_scorer *s, double *probability, int64_t memb
 
 basin_status basin_nodes_scorer_run(basin_nodes_scorer *scorer, double *probability, int64_t member,
                                     basin_store *weights, const char *prefix, basin_error *error) {
-    basin_status status = take_weights(scorer, weights, prefix, error);
-    return status ? status : run(scorer, probability, member, error);
+    BASIN_TRY(take_weights(scorer, weights, prefix, error));
+    return run(scorer, probability, member, error);
 }
 
 static double same(double p) { return p; }
@@ -169,7 +167,7 @@ static basin_status mean_of(basin_nodes_scorer *scorer, double *mean, double (*o
     int64_t count = scorer->inputs->shape.nodes * basin_nodes_width(scorer->inputs->settings);
     basin_status status = BASIN_OK;
     double *one = basin_array_new((size_t)count, sizeof *one);
-    if (!one) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for scores");
+    if (!one) return basin_fail_memory(error, "scores");
     for (int64_t i = 0; i < count; i++) mean[i] = 0;
     for (int64_t m = 0; m < model->members && !status; m++) {
         status = basin_params_read(params_of(scorer), scorer->store, model->member[m], error);
@@ -314,7 +312,7 @@ static basin_status score_both(double *probability, const basin_nodes_model *mod
                                basin_error *error) {
     const basin_nodes_ensemble *e = &model->ensemble;
     double *trees = basin_array_new((size_t)network->nodes, sizeof *trees);
-    if (!trees) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for scores");
+    if (!trees) return basin_fail_memory(error, "scores");
     basin_status status = BASIN_OK;
     if (e->share < 1) status = score_trees(trees, model, network, with, error);
     if (!status && e->share > 0) status = score_network(probability, model, network, with, error);

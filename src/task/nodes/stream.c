@@ -8,9 +8,9 @@
 
 #include "backend/device.h"
 #include "backend/walk.h"
-#include "base/memory.h"
 #include "base/team/processors.h"
 #include "base/team/team.h"
+#include "base/try.h"
 #include "task/nodes/stream.h"
 
 static void declare_inputs(basin_nodes_stream_plans *p, const basin_node_inputs *inputs) {
@@ -509,8 +509,8 @@ static basin_status put(basin_plan *plan, basin_expr input, const float *data, b
 
 static basin_status run(float *out, basin_plan *plan, basin_expr output, basin_error *error) {
     basin_tensor t = basin_tensor_borrow(out, BASIN_F32, basin_expr_shape(output));
-    basin_status status = basin_plan_run(plan, error);
-    return status ? status : basin_plan_read(plan, output, &t, error);
+    BASIN_TRY(basin_plan_run(plan, error));
+    return basin_plan_read(plan, output, &t, error);
 }
 
 /* Where the last block is short, the rows before it come again, so that every block is whole. */
@@ -639,7 +639,7 @@ static basin_status find_bias(basin_nodes_stream *s, int block, int relation, ba
     basin_tensor we = {0};
     if (!b->we) return BASIN_OK;
     if (!s->bias) s->bias = basin_array_new(bias_bytes(s), 1);
-    if (!s->bias) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for biases of edges");
+    if (!s->bias) return basin_fail_memory(error, "biases of edges");
     basin_status status = basin_nodes_stream_read(&we, s->store, b->we, error);
     if (!status)
         status = basin_edge_bias(s->bias, &s->inputs->reader, s->inputs->network, relation, we.data,

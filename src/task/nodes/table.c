@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "base/team/team.h"
+#include "base/try.h"
 #include "data/network/network.h"
 #include "task/nodes/ensemble.h"
 #include "task/nodes/inputs.h"
@@ -46,7 +46,7 @@ static basin_status known_new(basin_known_labels *known, int64_t count, basin_er
     known->id = basin_array_new((size_t)count, sizeof *known->id);
     known->label = basin_array_new((size_t)count, 1);
     if (known->id && known->label) return BASIN_OK;
-    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for known labels");
+    return basin_fail_memory(error, "known labels");
 }
 
 basin_status basin_known_labels_take(basin_known_labels *known, const basin_network *network,
@@ -54,8 +54,7 @@ basin_status basin_known_labels_take(basin_known_labels *known, const basin_netw
     int64_t N = network->nodes, count = basin_split_nodes(NULL, part, N, which), n = 0;
     entry *list = basin_array_new((size_t)count, sizeof *list);
     basin_status status = known_new(known, count, error);
-    if (!status && !list)
-        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for known labels");
+    if (!status && !list) status = basin_fail_memory(error, "known labels");
     for (int64_t i = 0; i < N && !status; i++)
         if (part[i] == which) list[n++] = (entry){id_of(network, i), network->label[i] == 1};
     if (!status) qsort(list, (size_t)count, sizeof *list, lower_first);
@@ -163,15 +162,12 @@ basin_status basin_known_labels_store(basin_bundle *bundle, const char *prefix,
     if (!known->count) return BASIN_OK;
     basin_tensor id = basin_tensor_borrow(known->id, BASIN_I64, BASIN_SHAPE(known->count));
     basin_tensor label = basin_tensor_borrow(known->label, BASIN_U8, BASIN_SHAPE(known->count));
-    basin_status status = basin_bundle_add(bundle, key_of(key, prefix, "id"), &id, error);
-    if (!status) status = basin_bundle_add(bundle, key_of(key, prefix, "label"), &label, error);
-    if (!status)
-        status = basin_bundle_meta_set(bundle, key_of(key, prefix, "by"),
-                                       known->named ? "id" : "number", error);
-    if (!status)
-        status = basin_nodes_set_number(bundle, key_of(key, prefix, "edges"), (double)known->edges,
-                                        error);
-    return status;
+    BASIN_TRY(basin_bundle_add(bundle, key_of(key, prefix, "id"), &id, error));
+    BASIN_TRY(basin_bundle_add(bundle, key_of(key, prefix, "label"), &label, error));
+    BASIN_TRY(basin_bundle_meta_set(bundle, key_of(key, prefix, "by"),
+                                    known->named ? "id" : "number", error));
+    return basin_nodes_set_number(bundle, key_of(key, prefix, "edges"), (double)known->edges,
+                                  error);
 }
 
 static basin_status load_tensors(basin_known_labels *known, const basin_bundle *bundle,
@@ -187,8 +183,7 @@ static basin_status load_tensors(basin_known_labels *known, const basin_bundle *
         return basin_fail(error, BASIN_BAD_FILE,
                           "%s: %sid and %slabel do not fit; wanted as many I64 as U8",
                           basin_bundle_path(bundle), prefix, prefix);
-    status = known_new(known, count, error);
-    if (status) return status;
+    BASIN_TRY(known_new(known, count, error));
     memcpy(known->id, id->data, (size_t)count * sizeof *known->id);
     for (int64_t i = 0; i < count; i++) known->label[i] = ((const uint8_t *)label->data)[i] != 0;
     return BASIN_OK;
@@ -270,7 +265,7 @@ static basin_status allocate(basin_tree_table *t, size_t memory, basin_error *er
     t->raw = basin_array_new(rows * (size_t)t->own, sizeof *t->raw);
     t->near = basin_array_new(rows * (size_t)(t->own * t->relations), sizeof *t->near);
     if (t->raw && t->near) return BASIN_OK;
-    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for the inputs of trees");
+    return basin_fail_memory(error, "the inputs of trees");
 }
 
 static basin_status allocate_labels(basin_tree_table *t, const basin_nodes_ensemble *ensemble,
@@ -285,7 +280,7 @@ static basin_status allocate_labels(basin_tree_table *t, const basin_nodes_ensem
         t->sums[r].count = basin_array_new(N, sizeof *t->sums[r].count);
         room = room && t->sums[r].anomalous && t->sums[r].count;
     }
-    return room ? BASIN_OK : basin_fail(error, BASIN_NO_MEMORY, "out of memory for known labels");
+    return room ? BASIN_OK : basin_fail_memory(error, "known labels");
 }
 
 void basin_tree_table_sum_labels(basin_tree_table *t) {
@@ -324,8 +319,7 @@ basin_status basin_tree_table_begin(basin_tree_table *table, const basin_network
 basin_status basin_tree_table_open(basin_tree_table *table, const basin_network *network,
                                    const basin_nodes_ensemble *ensemble, size_t memory,
                                    basin_error *error) {
-    basin_status status = basin_tree_table_begin(table, network, 0, ensemble, memory, error);
-    if (status) return status;
+    BASIN_TRY(basin_tree_table_begin(table, network, 0, ensemble, memory, error));
     if (table->label)
         table->known = basin_known_labels_find(table->label, &ensemble->known, network);
     basin_tree_table_sum_labels(table);
@@ -398,7 +392,7 @@ struct basin_parted_trees {
 };
 
 static basin_status no_memory(basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for trees of parts");
+    return basin_fail_memory(error, "trees of parts");
 }
 
 /* ---- tables ---- */
@@ -597,9 +591,8 @@ basin_status basin_parted_trees_score(double *logit, const basin_nodes_ensemble 
                                       basin_parts *parts, size_t memory, const basin_watch *watch,
                                       basin_error *error) {
     basin_parted_trees *t;
-    basin_status status = basin_parted_trees_open(&t, parts, ensemble, memory, error);
-    if (status) return status;
-    status = basin_nodes_ensemble_check(ensemble, &t->table[0], watch, error);
+    BASIN_TRY(basin_parted_trees_open(&t, parts, ensemble, memory, error));
+    basin_status status = basin_nodes_ensemble_check(ensemble, &t->table[0], watch, error);
     if (!status) status = gather_logits(logit, ensemble, t, 1, basin_nodes_ensemble_logits, error);
     basin_parted_trees_close(t);
     return status;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 #include "task/nodes/classes.h"
 #include "task/nodes/fit.h"
 #include "task/nodes/inputs.h"
@@ -433,14 +433,13 @@ static basin_status train_on(basin_nodes_model **model, basin_outcome *outcome, 
 /* On the caller's parts, or on parts drawn here. */
 static basin_status train(basin_nodes_model **model, basin_outcome *outcome, whole *t,
                           basin_error *error) {
-    basin_status status = open_network(t, error);
-    if (status) return status;
+    BASIN_TRY(open_network(t, error));
     const basin_network *n = t->data.network;
     if (!n->label) return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to split by", n->path);
     if (t->data.part) return train_on(model, outcome, t, t->data.part, error);
     uint8_t *part = calloc((size_t)n->nodes + 1, 1);
-    if (!part) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a split");
-    status = split(part, t, error);
+    if (!part) return basin_fail_memory(error, "a split");
+    basin_status status = split(part, t, error);
     if (!status && !basin_split_nodes(NULL, part, n->nodes, BASIN_PART_VAL))
         basin_watch_note(basin_run_training(t->run)->watch,
                          "%s: no nodes for validation: the last epoch is kept%s", n->path,
