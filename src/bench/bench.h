@@ -85,4 +85,58 @@ basin_status basin_yardstick_own(void *products, basin_error *error);
 basin_status basin_yardstick_blas_training(void *products, basin_error *error);
 basin_status basin_yardstick_own_training(void *products, basin_error *error);
 
+/* ---- the machine's BLAS, opened only where it is asked for: the program does not link it, and
+ * other commands do not load it and its threads ---- */
+
+/* Opens it once a process; false where there is none. */
+bool basin_blas_open(void);
+/* The file that would be opened; NULL where there is none. */
+const char *basin_blas_file(void);
+/* What it says of itself, or its file's name; "none found". */
+const char *basin_blas_name(void);
+void basin_blas_threads(int threads); /* where it is OpenBLAS */
+
+/* c [m, n] = a b, row by row; a is [m, k] or turned [k, m], b [k, n] or turned [n, k]. */
+void basin_blas_product(float *c, const float *a, bool a_turned, const float *b, bool b_turned,
+                        int64_t m, int64_t n, int64_t k);
+
+/* ---- bench --latency: how long one item takes from call to result on an open model ---- */
+
+enum { BASIN_LATENCY_ITEMS = 3 };
+
+typedef struct basin_latency {
+    const char *key, *name;    /* "picture", "a picture of 28 x 28, half of it missing" */
+    double first, median, p99; /* seconds: of the first call, of those after it */
+} basin_latency;
+
+/* One picture, one node and one molecule, each `calls` times, on small models that are made for the
+ * purpose. */
+basin_status basin_bench_latency(basin_latency result[BASIN_LATENCY_ITEMS], basin_backend *backend,
+                                 int calls, uint64_t seed, basin_error *error);
+
+/* ---- bench --pictures: what the input of image training delivers, from files or from pictures
+ * kept decoded, and where one thread's time goes ---- */
+
+enum { BASIN_BENCH_PICTURES_ROUNDS = 101 };
+
+typedef struct basin_bench_pictures_spec {
+    const char *const *path; /* [paths], as basin_pictures_open takes them */
+    int paths;
+    basin_backend *backend;
+    int64_t size, patch, batch, rounds, seed;
+    int threads;
+    const char *keep_decoded, *cut_from; /* as in basin_image_data */
+} basin_bench_pictures_spec;
+
+typedef struct basin_bench_pictures_result {
+    int64_t pictures, unreadable;
+    const char *keep_decoded, *cut_from; /* what "auto" came to */
+    size_t kept;                         /* bytes of decoded pictures */
+    double rate;                         /* images/s of batches in the plan's input */
+    double read, crop, augment, whole;   /* seconds a picture, one thread */
+} basin_bench_pictures_result;
+
+basin_status basin_bench_pictures(basin_bench_pictures_result *result,
+                                  const basin_bench_pictures_spec *spec, basin_error *error);
+
 #endif

@@ -1,5 +1,5 @@
-/* The machine's BLAS opened at run time; see blas.h. */
-#include "bench/blas.h"
+/* The machine's BLAS opened at run time; see bench.h. */
+#include "bench/bench.h"
 
 #include <stdlib.h>
 #include <string.h>

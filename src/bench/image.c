@@ -4,7 +4,6 @@
 
 #include "backend/device.h"
 #include "bench/bench.h"
-#include "bench/blas.h"
 
 typedef struct items {
     basin_bench *bench;

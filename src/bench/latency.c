@@ -1,6 +1,6 @@
 /* Latency: a model of each task, trained for a moment, then asked about one item at a time. Sizes
  * of items differ as they do in use, so that a plan which serves only one size shows. */
-#include "bench/latency.h"
+#include "bench/bench.h"
 
 #include <stdlib.h>
 #include <string.h>

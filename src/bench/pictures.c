@@ -1,6 +1,6 @@
-/* Timing the input of image training; see pictures.h. */
-#include "bench/pictures.h"
+/* Timing the input of image training; see bench.h. */
 #include "base/try.h"
+#include "bench/bench.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -9,7 +9,6 @@
 #include "base/team/team.h"
 #include "basin/random.h"
 #include "bench/bench.h"
-#include "bench/blas.h"
 
 /* c [m, n] = a b for each of `batch`; a is stored [m, k] or turned, b [k, n] or turned. */
 typedef struct product {

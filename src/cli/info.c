@@ -13,7 +13,7 @@
 #include "base/try.h"
 #include "basin/io.h"
 #include "basin/version.h"
-#include "bench/blas.h"
+#include "bench/bench.h"
 #include "cli/command.h"
 #include "cli/record.h"
 #include "view/figures.h"

@@ -262,10 +262,10 @@ static void makes_sets(void **state) {
 
 static void reports_bad_folders(void **state) {
     tiny_write(state, "T_node_attributes.txt", "1, 2\n3\n");
-    assert_error(run(state, "graph cv . --cache none"), 1,
+    assert_error(run(state, "graph cv . --folds 2 --cache none"), 1,
                  "T_node_attributes.txt, line 2: 1 numbers; wanted 2");
     tiny_write(state, "T_graph_labels.txt", "4\n4\n4\n");
-    assert_error(run(state, "graph cv . --cache none"), 1,
+    assert_error(run(state, "graph cv . --folds 2 --cache none"), 1,
                  "all graphs have the class 4; wanted two classes or more");
     assert_error(run(state, "graph train . --cache none"), 1, "all graphs have the class 4");
     assert_error(run(state, "graph train . --cache none -o none/m.safetensors"), 1,

@@ -5,7 +5,7 @@
 #include "cli/program.h"
 
 #include "base/library.h"
-#include "bench/blas.h"
+#include "bench/bench.h"
 
 /* The loader's own report, in one file a process. */
 static void opens_nothing(void **state) {
