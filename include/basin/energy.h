@@ -79,12 +79,6 @@ BASIN_API basin_hopfield basin_hopfield_named(const char *name);
 BASIN_API basin_expr basin_energy_hopfield(basin_expr g, basin_expr xi, basin_hopfield kind,
                                            double power);
 
-/* Couplings of pairs, attention without its log-sum-exp: E = -sum over pairs (C, B) and heads of
- * c[pair, h] Q_C . K_B; wk, wq [H, Y, D], c [pairs, H]. Quadratic, so the pulls of the pairs add
- * up. For tokens g [N, D] and a list of pairs. */
-BASIN_API basin_expr basin_energy_couplings(basin_expr g, basin_expr wk, basin_expr wq,
-                                            basin_expr c, const basin_pattern *pattern);
-
 /* ---- the block ---- */
 
 typedef struct basin_block_config {
@@ -99,7 +93,8 @@ typedef struct basin_block_config {
     bool mix;                  /* head mixing [H, H], trained, as in the published graph code */
     basin_init init_query;     /* of wk and wq; a zero `init` means N(0, 0.002), the paper's */
     basin_init init_memory;    /* of xi; zero means N(0, 0.02) */
-    int64_t couplings;         /* heads, of width Y, of couplings; 0: none */
+    int64_t couplings;         /* heads, of width Y, of couplings: E = -sum over pairs (C, B) and
+                                  heads of c[pair, h] Q_C . K_B, quadratic; 0: none */
     int64_t coupling_features; /* P: numbers of a pair that choose among them */
     int64_t facts;             /* A: numbers of a pair that bias its score; 0: none */
 } basin_block_config;
@@ -137,14 +132,14 @@ typedef struct basin_block_bound {
     basin_expr facts;
 } basin_block_bound;
 BASIN_API basin_energy basin_block_energy(const basin_block_bound *bound);
-/* The log-sum-exps of every token's scores and head at activations g: [.., N, H]. */
-BASIN_API basin_expr basin_block_lse(const basin_block_bound *bound, basin_expr g);
-/* What a block does at activations g [N, D] among a list of pairs: the share of its query's
- * attention that each pair gets, [pairs], mean over heads (NULL without attention); and the energy
- * of each token, [N], in attention, memories and couplings, NULL for terms that are absent. */
-BASIN_API basin_expr basin_block_shares(const basin_block_bound *bound, basin_expr g);
-BASIN_API void basin_block_token_energies(basin_expr energy[3], const basin_block_bound *bound,
-                                          basin_expr g);
+/* What a block does at activations g [N, D] among a list of pairs. */
+typedef struct basin_block_view {
+    basin_expr share;     /* [pairs] of its query's attention that each pair gets, mean over heads;
+                             NULL without attention */
+    basin_expr energy[3]; /* [N] of each token in attention, memories and couplings; NULL for terms
+                             that are absent */
+} basin_block_view;
+BASIN_API basin_block_view basin_block_look(const basin_block_bound *bound, basin_expr g);
 
 /* ---- descent ---- */
 

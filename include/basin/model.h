@@ -15,7 +15,7 @@ extern "C" {
 
 /* ---- masked image completion (section 3) ---- */
 
-typedef struct basin_image_config {
+typedef struct basin_image_et_config {
     int64_t tokens, patch; /* N patches of P numbers */
     basin_block_config block;
     basin_descent_spec descent;
@@ -24,29 +24,30 @@ typedef struct basin_image_config {
     /* First values: the paper draws all weights from N(0, 0.02^2), block.init_query included; the
      * published code, keys, queries and tokens from N(0, 0.002^2), the affine maps as LeCun. */
     bool published_init;
-} basin_image_config;
+} basin_image_et_config;
 
-typedef struct basin_image {
-    basin_image_config config;
+typedef struct basin_image_et {
+    basin_image_et_config config;
     basin_block block;
     basin_expr enc_w, enc_b; /* [P, D] [D] */
     basin_expr dec_w, dec_b; /* [D, P] [P] */
     basin_expr mask, cls;    /* [D] [D] */
     basin_expr pos;          /* [N, D], with CLS [N + 1, D] */
-} basin_image;
+} basin_image_et;
 
-BASIN_API basin_status basin_image_declare(basin_image *model, basin_params *params,
-                                           const basin_image_config *config);
+BASIN_API basin_status basin_image_et_declare(basin_image_et *model, basin_params *params,
+                                              const basin_image_et_config *config);
 /* Patches [B, N, P], replaced [B, N] (1: the MASK token instead) -> tokens [B, N (+ 1), D]. */
-BASIN_API basin_expr basin_image_encode(const basin_image *model, basin_expr patches,
-                                        basin_expr replaced);
+BASIN_API basin_expr basin_image_et_encode(const basin_image_et *model, basin_expr patches,
+                                           basin_expr replaced);
 /* Tokens -> patches: layer norm, then the affine decoder; the CLS token is dropped. */
-BASIN_API basin_expr basin_image_decode(const basin_image *model, basin_expr tokens);
+BASIN_API basin_expr basin_image_et_decode(const basin_image_et *model, basin_expr tokens);
 /* Encode, descend, decode. `trace` as in basin_descend, or NULL. */
-BASIN_API basin_expr basin_image_forward(const basin_image *model, basin_expr patches,
-                                         basin_expr replaced, basin_expr *trace);
+BASIN_API basin_expr basin_image_et_forward(const basin_image_et *model, basin_expr patches,
+                                            basin_expr replaced, basin_expr *trace);
 /* Mean squared error over the pixels of occluded [B, N] patches. */
-BASIN_API basin_expr basin_image_loss(basin_expr output, basin_expr patches, basin_expr occluded);
+BASIN_API basin_expr basin_image_net_loss(basin_expr output, basin_expr patches,
+                                          basin_expr occluded);
 
 /* ---- what the paper compares it with: ViT, and ViT with one block used many times ---- */
 
@@ -88,8 +89,6 @@ typedef struct basin_vit {
     basin_expr pos;          /* [N, D], with CLS [N + 1, D] */
 } basin_vit;
 
-BASIN_API basin_status basin_vit_declare(basin_vit *model, basin_params *params,
-                                         const basin_vit_config *config);
 /* Patches [B, N, P], replaced [B, N] -> tokens after all layers [B, N (+ 1), D]. Where `trace` is
  * not NULL, trace[i] becomes the tokens before layer i, for i = 0 .. depth (the last: at the end).
  */
@@ -99,9 +98,6 @@ BASIN_API basin_expr basin_vit_tokens(const basin_vit *model, basin_expr patches
 BASIN_API void basin_vit_queries(basin_expr *query, basin_expr *key, const basin_vit *model,
                                  basin_expr tokens, int layer);
 BASIN_API basin_expr basin_vit_decode(const basin_vit *model, basin_expr tokens);
-/* Patches [B, N, P], replaced [B, N] -> completed patches [B, N, P]. */
-BASIN_API basin_expr basin_vit_forward(const basin_vit *model, basin_expr patches,
-                                       basin_expr replaced);
 
 /* One interface for all models of images, so that training and scoring treat them alike. */
 typedef enum basin_image_arch {
@@ -112,19 +108,20 @@ typedef enum basin_image_arch {
 
 typedef struct basin_image_net_config {
     basin_image_arch arch;
-    basin_image_config et; /* of ET */
-    basin_vit_config vit;  /* of the others */
+    basin_image_et_config et; /* of ET */
+    basin_vit_config vit;     /* of the others */
 } basin_image_net_config;
 
 typedef struct basin_image_net {
     basin_image_arch arch;
-    basin_image et;
+    basin_image_et et;
     basin_vit vit;
 } basin_image_net;
 
 BASIN_API basin_status basin_image_net_declare(basin_image_net *net, basin_params *params,
                                                const basin_image_net_config *config);
-/* Patches [B, N, P], replaced [B, N] -> completed patches [B, N, P]; basin_image_loss judges them.
+/* Patches [B, N, P], replaced [B, N] -> completed patches [B, N, P]; basin_image_net_loss judges
+ * them.
  */
 BASIN_API basin_expr basin_image_net_forward(const basin_image_net *net, basin_expr patches,
                                              basin_expr replaced);
@@ -193,10 +190,7 @@ typedef struct basin_anomaly_inputs {
 
 BASIN_API basin_status basin_anomaly_declare(basin_anomaly *model, basin_params *params,
                                              const basin_anomaly_config *config);
-/* Features [N, F] and neighbours -> logits [N], or [N, C]. */
-BASIN_API basin_expr basin_anomaly_forward(const basin_anomaly *model, basin_expr features,
-                                           const basin_pattern *neighbours);
-/* The same from all there may be. */
+/* Logits [N], or [N, C]. */
 BASIN_API basin_expr basin_anomaly_logits(const basin_anomaly *model,
                                           const basin_anomaly_inputs *inputs);
 /* Its parts, for those who stream over nodes: tokens x [n, D] of features [n, F], where `where` is
@@ -319,9 +313,6 @@ BASIN_API basin_status basin_graphs_declare(basin_graphs *model, basin_params *p
 /* The inputs of a batch: `tokens` = nodes + graphs. */
 BASIN_API basin_graphs_batch basin_graphs_inputs(const basin_graphs *model, basin_graph *graph,
                                                  int64_t graphs, int64_t nodes, int64_t pairs);
-/* Final tokens [tokens, D]. */
-BASIN_API basin_expr basin_graphs_tokens(const basin_graphs *model,
-                                         const basin_graphs_batch *batch);
 /* Outputs of each graph [graphs, C]; with BASIN_READ_NODES of each token [tokens, C]. */
 BASIN_API basin_expr basin_graphs_forward(const basin_graphs *model,
                                           const basin_graphs_batch *batch);

@@ -101,7 +101,8 @@ basin_status basin_bench_graph(basin_bench *bench, basin_error *error) {
     status = basin_params_init(&bench->params, bench->store, bench->seed, error);
     if (!status && !bench->whole) status = add_attention(bench, &model.block, &pattern, error);
     basin_expr features = basin_input(bench->graph, "features", BASIN_SHAPE(s->nodes, s->features));
-    basin_expr logits = basin_anomaly_forward(&model, features, &pattern);
+    basin_expr logits = basin_anomaly_logits(
+        &model, &(basin_anomaly_inputs){.features = features, .neighbours = &pattern});
     if (!status) status = add_forward(bench, logits, features, &pattern, error);
     return status ? status : add_training(bench, logits, features, &pattern, error);
 }

@@ -7,7 +7,7 @@
 
 typedef struct items {
     basin_bench *bench;
-    basin_image model;
+    basin_image_et model;
     basin_expr x; /* tokens [B, N, D] */
     basin_expr patches, replaced, occluded;
     double products; /* operations of all products of a forward pass */
@@ -63,8 +63,8 @@ static basin_status write_images(items *t, basin_plan *plan, basin_error *error)
 
 static basin_status add_whole(items *t, basin_error *error) {
     basin_bench *bench = t->bench;
-    basin_expr output = basin_image_forward(&t->model, t->patches, t->replaced, NULL);
-    basin_expr loss = basin_image_loss(output, t->patches, t->occluded);
+    basin_expr output = basin_image_et_forward(&t->model, t->patches, t->replaced, NULL);
+    basin_expr loss = basin_image_net_loss(output, t->patches, t->occluded);
     basin_adamw_config config = BASIN_ADAMW_DEFAULT;
     basin_plan_spec forward = {.output = &output, .outputs = 1};
     basin_plan *plan =
@@ -104,7 +104,7 @@ basin_status basin_bench_image(basin_bench *bench, basin_error *error) {
     const basin_bench_shape *s = &bench->shape;
     items t = {.bench = bench};
     basin_graph *graph = bench->graph;
-    basin_image_config config = {
+    basin_image_et_config config = {
         .tokens = s->tokens,
         .patch = s->patch,
         .block = basin_bench_block(s),
@@ -113,7 +113,7 @@ basin_status basin_bench_image(basin_bench *bench, basin_error *error) {
     t.patches = basin_input(graph, "patches", BASIN_SHAPE(s->batch, s->tokens, s->patch));
     t.replaced = basin_input(graph, "replaced", BASIN_SHAPE(s->batch, s->tokens));
     t.occluded = basin_input(graph, "occluded", BASIN_SHAPE(s->batch, s->tokens));
-    if (basin_image_declare(&t.model, &bench->params, &config)) {
+    if (basin_image_et_declare(&t.model, &bench->params, &config)) {
         *error = *basin_graph_error(graph);
         return error->status;
     }

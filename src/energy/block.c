@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "basin/energy.h"
+#include "energy/energy.h"
 #include "expr/graph.h"
 
 #define GAMMA_LEAST 1e-3
@@ -64,8 +64,10 @@ basin_expr basin_energy_hopfield(basin_expr g, basin_expr xi, basin_hopfield kin
     return NULL;
 }
 
-basin_expr basin_energy_couplings(basin_expr g, basin_expr wk, basin_expr wq, basin_expr c,
-                                  const basin_pattern *pattern) {
+/* Attention without its log-sum-exp: E = -sum over pairs (C, B) and heads of c[pair, h] Q_C . K_B,
+ * so that the pulls of the pairs add up. For tokens g [N, D] and a list of pairs. */
+static basin_expr couplings_energy(basin_expr g, basin_expr wk, basin_expr wq, basin_expr c,
+                                   const basin_pattern *pattern) {
     if (!check_tokens(g, wk, 2, "couplings") || !check_tokens(g, wq, 2, "couplings")) return NULL;
     if (!pattern || !pattern->row || has_batch(g))
         return basin_graph_fail(basin_expr_graph(g), BASIN_BAD_VALUE,
@@ -215,7 +217,7 @@ static basin_expr coupling_strength(const basin_block_bound *bound) {
 static basin_expr couplings_term(const void *context, basin_expr g) {
     const basin_block_bound *bound = context;
     const basin_block *b = bound->block;
-    return basin_energy_couplings(g, b->ck, b->cq, coupling_strength(bound), bound->pattern);
+    return couplings_energy(g, b->ck, b->cq, coupling_strength(bound), bound->pattern);
 }
 
 /* Any of them in this order: some neighbours of a list. */
@@ -245,7 +247,7 @@ static basin_expr scores(const basin_block_bound *bound, basin_expr q, basin_exp
     return bound->scale ? basin_mul(z, bound->scale) : z;
 }
 
-basin_expr basin_block_shares(const basin_block_bound *bound, basin_expr g) {
+static basin_expr pair_shares(const basin_block_bound *bound, basin_expr g) {
     const basin_block *b = bound->block;
     if (b->config.no_attention || !bound->pattern->row || !g) return NULL;
     basin_expr q = project(g, b->wq), k = project(g, b->wk);
@@ -269,8 +271,7 @@ static basin_expr couplings_of(const basin_block_bound *bound, basin_expr g) {
     return basin_neg(basin_reshape(basin_pair_sum(each, ones, bound->pattern), BASIN_SHAPE(N)));
 }
 
-void basin_block_token_energies(basin_expr energy[3], const basin_block_bound *bound,
-                                basin_expr g) {
+static void token_energies(basin_expr energy[3], const basin_block_bound *bound, basin_expr g) {
     const basin_block *b = bound->block;
     basin_shape s = basin_expr_shape(g);
     energy[0] = energy[1] = energy[2] = NULL;
@@ -285,4 +286,10 @@ void basin_block_token_energies(basin_expr energy[3], const basin_block_bound *b
         energy[1] = basin_energy_hopfield(one, b->xi, b->config.hopfield, b->config.power);
     }
     if (b->config.couplings > 0) energy[2] = couplings_of(bound, g);
+}
+
+basin_block_view basin_block_look(const basin_block_bound *bound, basin_expr g) {
+    basin_block_view view = {.share = pair_shares(bound, g)};
+    token_energies(view.energy, bound, g);
+    return view;
 }

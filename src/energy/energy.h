@@ -11,6 +11,9 @@ basin_expr basin_descend_implicit(const basin_energy *energy, basin_expr x,
 /* -dE/dg of the terms whose bits are set; 0: of all. */
 basin_expr basin_energy_force_of(const basin_energy *energy, basin_expr g, unsigned terms);
 
+/* The log-sum-exps of every token's scores and head at activations g: [.., N, H]. */
+basin_expr basin_block_lse(const basin_block_bound *bound, basin_expr g);
+
 /* What a step depends on beside the tokens. */
 typedef struct basin_pace {
     basin_expr alpha; /* [], or one per sample */

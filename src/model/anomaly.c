@@ -4,8 +4,7 @@
  * dropout. */
 #include <stdio.h>
 
-#include "model/parts.h"
-#include "model/shapes.h"
+#include "model/model.h"
 
 static int blocks_of(const basin_anomaly_config *c) { return c->blocks > 0 ? c->blocks : 1; }
 static int relations_of(const basin_anomaly_config *c) {
@@ -190,12 +189,6 @@ basin_expr basin_anomaly_logits(const basin_anomaly *model, const basin_anomaly_
     basin_expr first = basin_block_norm(&model->block, x), last[BASIN_ANOMALY_RELATIONS];
     for (int r = 0; r < relations_of(&model->config); r++) last[r] = descend(model, x, inputs, r);
     return basin_anomaly_head(model, first, last, inputs->seed);
-}
-
-basin_expr basin_anomaly_forward(const basin_anomaly *model, basin_expr features,
-                                 const basin_pattern *neighbours) {
-    basin_anomaly_inputs inputs = {.features = features, .neighbours = neighbours};
-    return basin_anomaly_logits(model, &inputs);
 }
 
 /* softplus(z) - label z = -log p(label) of one logit a node, and of several log-sum-exp(z) - sum

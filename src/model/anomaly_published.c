@@ -8,8 +8,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "model/parts.h"
-#include "model/shapes.h"
+#include "model/model.h"
 
 static void declare_block(basin_published *m, int number, basin_params *params, const char *name) {
     const basin_block_config *c = &m->config.block;

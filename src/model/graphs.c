@@ -3,8 +3,7 @@
  * (section 5 of the paper, appendix D). The head reads the CLS token, or the nodes too. */
 #include <stdio.h>
 
-#include "basin/model.h"
-#include "model/shapes.h"
+#include "model/model.h"
 
 static basin_expr weight(basin_params *params, const char *name, basin_shape shape, double fan_in) {
     return basin_param_add(params, "", name, shape, (basin_init){BASIN_INIT_LECUN, fan_in});
@@ -188,7 +187,7 @@ basin_expr basin_graphs_edges(const basin_graphs *model, const basin_graphs_batc
 /* What each block does to the tokens before it, and the last one's energies behind it. */
 static void watch(basin_graphs_view *view, const basin_block_bound *bound, basin_expr x, int number,
                   int blocks) {
-    basin_expr one = basin_block_shares(bound, basin_block_norm(bound->block, x));
+    basin_expr one = basin_block_look(bound, basin_block_norm(bound->block, x)).share;
     if (one) one = basin_scale(one, 1.0 / blocks);
     if (one) view->share = number ? basin_add(view->share, one) : one;
 }
@@ -207,13 +206,14 @@ static basin_expr descend(basin_graphs_view *view, const basin_graphs *model,
         basin_energy energy = basin_block_energy(&bound);
         if (view) watch(view, &bound, x, i, blocks);
         x = basin_descend(&energy, x, &model->config.descent, NULL);
-        if (view && i + 1 == blocks)
-            basin_block_token_energies(view->energy, &bound, basin_block_norm(bound.block, x));
+        if (!view || i + 1 < blocks) continue;
+        basin_block_view end = basin_block_look(&bound, basin_block_norm(bound.block, x));
+        for (int k = 0; k < 3; k++) view->energy[k] = end.energy[k];
     }
     return x;
 }
 
-basin_expr basin_graphs_tokens(const basin_graphs *model, const basin_graphs_batch *batch) {
+static basin_expr final_tokens(const basin_graphs *model, const basin_graphs_batch *batch) {
     return descend(NULL, model, batch);
 }
 
@@ -267,7 +267,7 @@ void basin_graphs_look(basin_graphs_view *view, const basin_graphs *model,
 
 basin_expr basin_graphs_forward(const basin_graphs *model, const basin_graphs_batch *batch) {
     const basin_graphs_config *c = &model->config;
-    basin_expr x = drop(c, read_tokens(model, batch, basin_graphs_tokens(model, batch)));
+    basin_expr x = drop(c, read_tokens(model, batch, final_tokens(model, batch)));
     if (model->hidden_w)
         x = drop(c, basin_relu(basin_add(basin_matmul(x, model->hidden_w), model->hidden_b)));
     return basin_add(basin_matmul(x, model->dec_w), model->dec_b);

@@ -1,14 +1,56 @@
 /* Masked image completion: affine encoder, MASK token, positions, T steps of the block, layer norm
- * and affine decoder (section 3 of the paper, Algorithm 1). */
-#include "basin/model.h"
-#include "model/patches.h"
-#include "model/shapes.h"
+ * and affine decoder (section 3 of the paper, Algorithm 1); and one interface for it and ViT. */
+#include "model/model.h"
+
+/* ---- patches to tokens and back ---- */
+
+/* Algorithm 1 draws all weights from N(0, 0.02^2); the published code has LeCun's deviation for the
+ * affine maps and a tenth of the paper's for tokens. */
+static basin_init weight_init(const basin_patches *p, int64_t rows) {
+    return p->published ? (basin_init){BASIN_INIT_LECUN, (double)rows}
+                        : (basin_init){BASIN_INIT_NORMAL, 0.02};
+}
+
+void basin_patches_declare(basin_patches *p, basin_params *params, bool bias, bool cls) {
+    basin_init zero = {BASIN_INIT_CONSTANT, 0}, weight = weight_init(p, p->patch);
+    basin_init token = {BASIN_INIT_NORMAL, p->published ? 0.002 : 0.02};
+    basin_shape vector = BASIN_SHAPE(p->dim);
+    p->enc_w = basin_param_add(params, "", "enc_w", BASIN_SHAPE(p->patch, p->dim), weight);
+    p->enc_b = bias ? basin_param_add(params, "", "enc_b", vector, zero) : NULL;
+    p->mask = basin_param_add(params, "", "mask", vector, token);
+    p->pos = basin_param_add(params, "", "pos", BASIN_SHAPE(p->tokens + cls, p->dim), token);
+    p->cls = cls ? basin_param_add(params, "", "cls", vector, token) : NULL;
+}
+
+void basin_patches_declare_decoder(basin_expr *weight, basin_expr *bias, const basin_patches *p,
+                                   basin_params *params, bool has_bias) {
+    basin_init zero = {BASIN_INIT_CONSTANT, 0};
+    *weight =
+        basin_param_add(params, "", "dec_w", BASIN_SHAPE(p->dim, p->patch), weight_init(p, p->dim));
+    *bias = has_bias ? basin_param_add(params, "", "dec_b", BASIN_SHAPE(p->patch), zero) : NULL;
+}
+
+basin_expr basin_patches_encode(const basin_patches *p, basin_expr patches, basin_expr replaced) {
+    if (!basin_model_shape_is(patches, BASIN_SHAPE(-1, p->tokens, p->patch), "image: patches"))
+        return NULL;
+    int64_t B = basin_expr_shape(patches).dim[0];
+    basin_expr x = basin_matmul(patches, p->enc_w);
+    if (p->enc_b) x = basin_add(x, p->enc_b);
+    x = basin_select(basin_reshape(replaced, BASIN_SHAPE(B, p->tokens, 1)), p->mask, x);
+    if (p->cls) {
+        basin_expr cls = basin_broadcast(p->cls, BASIN_SHAPE(B, 1, p->dim));
+        x = basin_concat((basin_expr[]){cls, x}, 2, 1);
+    }
+    return basin_add(x, p->pos);
+}
+
+/* ---- the Energy Transformer ---- */
 
 static const basin_init paper_init = {BASIN_INIT_NORMAL, 0.02};
 
-basin_status basin_image_declare(basin_image *model, basin_params *params,
-                                 const basin_image_config *config) {
-    *model = (basin_image){.config = *config};
+basin_status basin_image_et_declare(basin_image_et *model, basin_params *params,
+                                    const basin_image_et_config *config) {
+    *model = (basin_image_et){.config = *config};
     basin_patches p = {.tokens = config->tokens,
                        .patch = config->patch,
                        .dim = config->block.dim,
@@ -23,7 +65,8 @@ basin_status basin_image_declare(basin_image *model, basin_params *params,
     return status ? status : error ? error->status : BASIN_OK;
 }
 
-basin_expr basin_image_encode(const basin_image *model, basin_expr patches, basin_expr replaced) {
+basin_expr basin_image_et_encode(const basin_image_et *model, basin_expr patches,
+                                 basin_expr replaced) {
     basin_patches p = {.tokens = model->config.tokens,
                        .patch = model->config.patch,
                        .dim = model->config.block.dim,
@@ -35,22 +78,22 @@ basin_expr basin_image_encode(const basin_image *model, basin_expr patches, basi
     return basin_patches_encode(&p, patches, replaced);
 }
 
-basin_expr basin_image_decode(const basin_image *model, basin_expr tokens) {
+basin_expr basin_image_et_decode(const basin_image_et *model, basin_expr tokens) {
     if (model->cls) tokens = basin_slice(tokens, 1, 1, model->config.tokens);
     basin_expr g = basin_block_norm(&model->block, tokens);
     return basin_add(basin_matmul(g, model->dec_w), model->dec_b);
 }
 
-basin_expr basin_image_forward(const basin_image *model, basin_expr patches, basin_expr replaced,
-                               basin_expr *trace) {
+basin_expr basin_image_et_forward(const basin_image_et *model, basin_expr patches,
+                                  basin_expr replaced, basin_expr *trace) {
     basin_pattern pattern = {.exclude_self = !model->config.self_attention};
     basin_block_bound bound = {.block = &model->block, .pattern = &pattern};
     basin_energy energy = basin_block_energy(&bound);
-    basin_expr x = basin_image_encode(model, patches, replaced);
-    return basin_image_decode(model, basin_descend(&energy, x, &model->config.descent, trace));
+    basin_expr x = basin_image_et_encode(model, patches, replaced);
+    return basin_image_et_decode(model, basin_descend(&energy, x, &model->config.descent, trace));
 }
 
-basin_expr basin_image_loss(basin_expr output, basin_expr patches, basin_expr occluded) {
+basin_expr basin_image_net_loss(basin_expr output, basin_expr patches, basin_expr occluded) {
     basin_shape shape = basin_expr_shape(patches);
     if (!basin_model_shape_is(patches, BASIN_SHAPE(-1, -1, -1), "image loss: patches") ||
         !basin_model_shapes_agree(output, patches, "image loss"))
@@ -59,4 +102,22 @@ basin_expr basin_image_loss(basin_expr output, basin_expr patches, basin_expr oc
     basin_expr error = basin_mul(basin_square(basin_sub(output, patches)), where);
     basin_expr count = basin_scale(basin_sum_all(occluded), (double)shape.dim[2]);
     return basin_div(basin_sum_all(error), count);
+}
+
+/* ---- any model of images ---- */
+
+basin_status basin_image_net_declare(basin_image_net *net, basin_params *params,
+                                     const basin_image_net_config *config) {
+    net->arch = config->arch;
+    if (config->arch == BASIN_IMAGE_ET)
+        return basin_image_et_declare(&net->et, params, &config->et);
+    basin_vit_config vit = config->vit;
+    vit.shared = config->arch == BASIN_IMAGE_ALBERT;
+    return basin_vit_declare(&net->vit, params, &vit);
+}
+
+basin_expr basin_image_net_forward(const basin_image_net *net, basin_expr patches,
+                                   basin_expr replaced) {
+    return net->arch == BASIN_IMAGE_ET ? basin_image_et_forward(&net->et, patches, replaced, NULL)
+                                       : basin_vit_forward(&net->vit, patches, replaced);
 }

@@ -1,12 +1,11 @@
 /* The vision transformer that the paper compares with, and its weight-shared form (appendix H):
  * pre-norm blocks of softmax attention and a perceptron between the encoder and decoder of
- * model/patches.h. */
+ * model/model.h. */
 #include <math.h>
 #include <stdio.h>
 
 #include "expr/graph.h"
-#include "model/parts.h"
-#include "model/patches.h"
+#include "model/model.h"
 
 /* ---- parameters ---- */
 

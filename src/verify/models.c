@@ -88,20 +88,20 @@ void basin_case_build_block(basin_case *c) {
 /* ---- image: the masked image model ---- */
 
 void basin_case_build_image(basin_case *c) {
-    basin_image model;
-    basin_image_config config = {.tokens = basin_case_dim(c, "patches", 3, 1),
-                                 .patch = basin_case_dim(c, "patches", 3, 2),
-                                 .block = basin_case_block(c, ""),
-                                 .descent = basin_case_descent(c),
-                                 .self_attention = basin_case_flag(c, "self_attention")};
+    basin_image_et model;
+    basin_image_et_config config = {.tokens = basin_case_dim(c, "patches", 3, 1),
+                                    .patch = basin_case_dim(c, "patches", 3, 2),
+                                    .block = basin_case_block(c, ""),
+                                    .descent = basin_case_descent(c),
+                                    .self_attention = basin_case_flag(c, "self_attention")};
     basin_expr patches = basin_case_input_add(c, "patches", 3);
     basin_expr replaced = basin_case_input_add(c, "replaced", 2);
     basin_expr occluded = basin_case_input_add(c, "occluded", 2);
-    if (basin_graph_error(c->graph) || basin_image_declare(&model, &c->params, &config)) return;
+    if (basin_graph_error(c->graph) || basin_image_et_declare(&model, &c->params, &config)) return;
     int steps = config.descent.steps;
     basin_expr trace[2 * (size_t)(steps + 1)];
-    basin_expr output = basin_image_forward(&model, patches, replaced, trace);
-    basin_expr loss = basin_image_loss(output, patches, occluded);
+    basin_expr output = basin_image_et_forward(&model, patches, replaced, trace);
+    basin_expr loss = basin_image_net_loss(output, patches, occluded);
     basin_case_output_add(c, output, "out.patches");
     basin_case_output_add(c, loss, "out.loss");
     basin_case_output_add(
@@ -131,7 +131,8 @@ void basin_case_build_anomaly(basin_case *c) {
     basin_expr label = basin_case_input_add(c, "label", 1);
     basin_expr weight = training_weights(c, label);
     if (basin_graph_error(c->graph) || basin_anomaly_declare(&model, &c->params, &config)) return;
-    basin_expr logits = basin_anomaly_forward(&model, features, c->pattern);
+    basin_expr logits = basin_anomaly_logits(
+        &model, &(basin_anomaly_inputs){.features = features, .neighbours = c->pattern});
     basin_expr loss = basin_weighted_cross_entropy(logits, label, weight);
     basin_case_output_add(c, basin_sigmoid(logits), "out.probability");
     basin_case_output_add(c, loss, "out.loss");

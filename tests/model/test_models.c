@@ -26,24 +26,24 @@ enum { B = 2, N = 4, P = 3 };
 
 typedef struct image_scene {
     lab lab;
-    basin_image model;
+    basin_image_et model;
     basin_expr patches, replaced, occluded, output, loss;
 } image_scene;
 
-static void image_open(image_scene *s, const char *backend, basin_image_config config) {
+static void image_open(image_scene *s, const char *backend, basin_image_et_config config) {
     static const double replaced[B * N] = {1, 0, 0, 1, 0, 0, 1, 0};
     static const double occluded[B * N] = {1, 1, 0, 1, 0, 0, 1, 0};
     double patches[B * N * P];
     lab *l = &s->lab;
     lab_open(l, backend, 1);
     config.tokens = N, config.patch = P, config.block = tiny;
-    must_declare(l, basin_image_declare(&s->model, &l->params, &config));
+    must_declare(l, basin_image_et_declare(&s->model, &l->params, &config));
     fill(patches, B * N * P, 1);
     s->patches = lab_input(l, "patches", BASIN_SHAPE(B, N, P), patches);
     s->replaced = lab_input(l, "replaced", BASIN_SHAPE(B, N), replaced);
     s->occluded = lab_input(l, "occluded", BASIN_SHAPE(B, N), occluded);
-    s->output = basin_image_forward(&s->model, s->patches, s->replaced, NULL);
-    s->loss = basin_image_loss(s->output, s->patches, s->occluded);
+    s->output = basin_image_et_forward(&s->model, s->patches, s->replaced, NULL);
+    s->loss = basin_image_net_loss(s->output, s->patches, s->occluded);
     lab_fill(l, 11, 0.7);
 }
 
@@ -51,9 +51,9 @@ static void image_gradients(void **state) {
     (void)state;
     for (int i = 0; i < 4; i++) {
         image_scene s;
-        basin_image_config config = {.descent = {.steps = 2, .alpha = 0.2, .recompute = i == 3},
-                                     .cls = i % 2,
-                                     .self_attention = i / 2};
+        basin_image_et_config config = {.descent = {.steps = 2, .alpha = 0.2, .recompute = i == 3},
+                                        .cls = i % 2,
+                                        .self_attention = i / 2};
         image_open(&s, "ref", config);
         assert_int_equal(s.lab.params.count, i % 2 ? 13 : 12);
         lab_check_gradients(&s.lab, s.loss, 1e-6, i % 2 ? "image with CLS" : "image");
@@ -65,7 +65,7 @@ static void image_gradients(void **state) {
 static void image_masks(void **state) {
     (void)state;
     image_scene s;
-    image_open(&s, "ref", (basin_image_config){.descent = {.steps = 2, .alpha = 0.1}});
+    image_open(&s, "ref", (basin_image_et_config){.descent = {.steps = 2, .alpha = 0.1}});
     double patches[B * N * P];
     basin_tensor before = lab_value(&s.lab, s.output);
     double want = 0;
@@ -114,7 +114,8 @@ static void anomaly_open(lab *l, basin_expr *loss, const char *backend,
     fill(features, NODES * FEATURES, 2);
     basin_expr x = lab_input(l, "features", BASIN_SHAPE(NODES, FEATURES), features);
     basin_pattern pairs = lab_pairs(l, "pairs", NODES, ring, EDGES, BASIN_PAIRS_BOTH_WAYS, 15);
-    basin_expr logits = basin_anomaly_forward(&model, x, &pairs);
+    basin_expr logits =
+        basin_anomaly_logits(&model, &(basin_anomaly_inputs){.features = x, .neighbours = &pairs});
     *loss = basin_weighted_cross_entropy(logits, lab_input(l, "label", BASIN_SHAPE(NODES), label),
                                          lab_input(l, "weight", BASIN_SHAPE(NODES), weight));
     lab_fill(l, 12, 0.7);
@@ -410,14 +411,14 @@ static void graphs_padded_gradients(void **state) {
 static void image_counts(void **state) {
     (void)state;
     lab l;
-    basin_image model;
+    basin_image_et model;
     lab_open(&l, "ref", 1);
-    basin_image_config config = {
+    basin_image_et_config config = {
         .tokens = 196,
         .patch = 768,
         .block = {.dim = 768, .heads = 12, .head_dim = 64, .memories = 3072},
         .cls = true};
-    must_declare(&l, basin_image_declare(&model, &l.params, &config));
+    must_declare(&l, basin_image_et_declare(&model, &l.params, &config));
     int64_t block = 0;
     const basin_expr part[3] = {model.block.wk, model.block.wq, model.block.xi};
     for (int i = 0; i < 3; i++) block += basin_shape_count(basin_expr_shape(part[i]));
@@ -492,14 +493,14 @@ static void first_values(void **state) {
     (void)state;
     for (int published = 0; published < 2; published++) {
         lab l;
-        basin_image m;
-        basin_image_config config = {
+        basin_image_et m;
+        basin_image_et_config config = {
             .tokens = 40,
             .patch = 100,
             .block = {.dim = 100, .heads = 4, .head_dim = 25, .memories = 200},
             .published_init = published};
         lab_open(&l, "ref", 1);
-        must_declare(&l, basin_image_declare(&m, &l.params, &config));
+        must_declare(&l, basin_image_et_declare(&m, &l.params, &config));
         assert_int_equal(basin_params_init(&l.params, l.store, 3, NULL), BASIN_OK);
         const promise paper[] = {{m.enc_w, 0.02, 1},    {m.dec_w, 0.02, 1}, {m.block.wk, 0.02, 1},
                                  {m.block.xi, 0.02, 1}, {m.pos, 0.02, 1},   {m.enc_b, 0, 0}};
@@ -526,15 +527,15 @@ static void expect(lab *l, const char *a, const char *b) {
 
 static void errors(void **state) {
     (void)state;
-    basin_image_config image = {.descent = {.steps = 1, .alpha = 0.1}};
+    basin_image_et_config image = {.descent = {.steps = 1, .alpha = 0.1}};
     for (int i = 0; i < 3; i++) {
         image_scene s;
         image_open(&s, "ref", image);
         basin_expr narrow = lab_state(&s.lab, "narrow", BASIN_SHAPE(B, 1, P));
         basin_expr flat = lab_state(&s.lab, "flat", BASIN_SHAPE(N, P));
-        assert_null(i == 0   ? basin_image_forward(&s.model, narrow, s.replaced, NULL)
-                    : i == 1 ? basin_image_forward(&s.model, flat, s.replaced, NULL)
-                             : basin_image_loss(s.output, flat, s.occluded));
+        assert_null(i == 0   ? basin_image_et_forward(&s.model, narrow, s.replaced, NULL)
+                    : i == 1 ? basin_image_et_forward(&s.model, flat, s.replaced, NULL)
+                             : basin_image_net_loss(s.output, flat, s.occluded));
         expect(&s.lab, i == 0 ? "[2, 1, 3]" : "[4, 3]", i < 2 ? "[-1, 4, 3]" : "[-1, -1, -1]");
     }
     lab l;

@@ -91,16 +91,16 @@ static basin_status run_descent(void *backend) {
 static const basin_descent_spec one_step = {.steps = 1, .alpha = 0.1, .recompute = true};
 
 static basin_expr image_loss(rig *r) {
-    basin_image model;
-    basin_image_config config = {
+    basin_image_et model;
+    basin_image_et_config config = {
         .tokens = TOKENS, .patch = 2, .block = block_config, .descent = one_step, .cls = true};
-    basin_image_declare(&model, &r->params, &config);
+    basin_image_et_declare(&model, &r->params, &config);
     basin_expr patches = basin_input(r->graph, "patches", BASIN_SHAPE(1, TOKENS, 2));
     basin_expr mask = basin_input(r->graph, "occluded", BASIN_SHAPE(1, TOKENS));
     if (built(r)) return NULL;
     basin_expr trace[4];
-    basin_expr output = basin_image_forward(&model, patches, mask, trace);
-    return basin_image_loss(output, patches, mask);
+    basin_expr output = basin_image_et_forward(&model, patches, mask, trace);
+    return basin_image_net_loss(output, patches, mask);
 }
 
 static basin_expr anomaly_loss(rig *r) {
@@ -116,7 +116,8 @@ static basin_expr anomaly_loss(rig *r) {
     basin_expr label = basin_input(r->graph, "label", BASIN_SHAPE(TOKENS));
     basin_pattern pattern = basin_pairs_declare(r->graph, "p", TOKENS, TOKENS, r->pairs.pairs);
     if (built(r)) return NULL;
-    basin_expr logits = basin_anomaly_forward(&model, features, &pattern);
+    basin_expr logits = basin_anomaly_logits(
+        &model, &(basin_anomaly_inputs){.features = features, .neighbours = &pattern});
     return basin_weighted_cross_entropy(logits, label, label);
 }
 

@@ -40,14 +40,14 @@ static const basin_block_config block = {
 static const basin_descent_spec descent = {.steps = 3, .alpha = 0.1, .recompute = true};
 
 static basin_expr image(lab *l) {
-    basin_image model;
-    basin_image_config config = {
+    basin_image_et model;
+    basin_image_et_config config = {
         .tokens = 99, .patch = 60, .block = block, .descent = descent, .cls = true};
-    basin_image_declare(&model, &l->params, &config);
+    basin_image_et_declare(&model, &l->params, &config);
     basin_expr patches = input(l, "patches", BASIN_SHAPE(3, 99, 60), 1);
     basin_expr mask = flags(l, "replaced", BASIN_SHAPE(3, 99), 2, 2);
-    basin_expr output = basin_image_forward(&model, patches, mask, NULL);
-    return basin_image_loss(output, patches, mask);
+    basin_expr output = basin_image_et_forward(&model, patches, mask, NULL);
+    return basin_image_net_loss(output, patches, mask);
 }
 
 /* Random edges, a few nodes with very many of them, some with none. */
@@ -79,8 +79,10 @@ static basin_expr anomaly(lab *l) {
     basin_expr label = flags(l, "label", BASIN_SHAPE(NODES), 4, 10);
     basin_expr weight = flags(l, "weight", BASIN_SHAPE(NODES), 5, 2);
     basin_pattern pairs = random_pairs(l, "pairs", NODES, EDGES);
-    return basin_weighted_cross_entropy(basin_anomaly_forward(&model, features, &pairs), label,
-                                        weight);
+    return basin_weighted_cross_entropy(
+        basin_anomaly_logits(&model,
+                             &(basin_anomaly_inputs){.features = features, .neighbours = &pairs}),
+        label, weight);
 }
 
 /* One graph after another of 30 nodes each; the edges may join any two tokens, which the model does

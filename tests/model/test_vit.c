@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "basin/model.h"
+#include "model/model.h"
 #include "support/lab.h"
 
 enum { B = 2, N = 3, P = 4, D = 5, H = 2, Y = 3, U = 7, DEPTH = 2, W = H * Y, MOST = N + 1 };
@@ -31,7 +31,7 @@ static void scene_open(scene *s, const char *backend, basin_vit_config config) {
     s->replaced = lab_input(l, "replaced", BASIN_SHAPE(B, N), replaced_of);
     s->occluded = lab_input(l, "occluded", BASIN_SHAPE(B, N), occluded_of);
     s->output = basin_vit_forward(&s->model, s->patches, s->replaced);
-    s->loss = basin_image_loss(s->output, s->patches, s->occluded);
+    s->loss = basin_image_net_loss(s->output, s->patches, s->occluded);
     lab_fill(l, 11, 0.7);
 }
 

@@ -12,8 +12,8 @@
 
 /* ---- a model on a graph ---- */
 
-static basin_image_config et_config(const basin_image_settings *s) {
-    return (basin_image_config){
+static basin_image_et_config et_config(const basin_image_settings *s) {
+    return (basin_image_et_config){
         .tokens = basin_image_tokens(s),
         .patch = basin_image_patch_values(s),
         .block = {BASIN_BLOCK_OF(s)},

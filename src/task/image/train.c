@@ -161,7 +161,7 @@ static basin_status make_trainer(job *j, basin_error *error) {
     j->total = j->per_epoch * s->epochs;
     BASIN_TRY(basin_image_graph_new(&j->graph, s, s->batch / s->shards, error));
     j->model->parameters = basin_params_total(&j->graph.params);
-    basin_expr loss = basin_image_loss(j->graph.output, j->graph.patches, j->graph.occluded);
+    basin_expr loss = basin_image_net_loss(j->graph.output, j->graph.patches, j->graph.occluded);
     BASIN_TRY(basin_shards_begin(&j->shards, j->training, s->shards, &j->graph.params, error));
     basin_trainer_spec spec = {.adamw = {.beta1 = 0.9,
                                          .beta2 = s->beta2,

@@ -585,8 +585,9 @@ typedef struct lens {
 static void node_energies(lens *l, const basin_block *b, basin_expr x, int relation) {
     basin_block_bound bound = {
         .block = b, .pattern = &l->net.pattern[relation], .facts = l->net.facts[relation]};
-    basin_expr part[3], weight = l->net.node_weight[relation];
-    basin_block_token_energies(part, &bound, basin_block_norm(b, x));
+    basin_expr weight = l->net.node_weight[relation];
+    basin_block_view view = basin_block_look(&bound, basin_block_norm(b, x));
+    basin_expr *part = view.energy;
     if (part[0] && weight) part[0] = basin_mul(part[0], weight);
     for (int i = 0; i < 2; i++)
         if (part[i]) l->part[i] = l->part[i] ? basin_add(l->part[i], part[i]) : part[i];
@@ -603,7 +604,7 @@ static void watch_descent(lens *l, int relation) {
         bound.block = basin_anomaly_block(m, b);
         basin_block_bound plain = {
             .block = bound.block, .pattern = bound.pattern, .facts = bound.facts};
-        basin_expr one = basin_block_shares(&plain, basin_block_norm(bound.block, x));
+        basin_expr one = basin_block_look(&plain, basin_block_norm(bound.block, x)).share;
         if (one) sum = sum ? basin_add(sum, one) : one;
         basin_energy energy = basin_anomaly_energy(&bound);
         x = basin_descend(&energy, x, &m->config.descent, NULL);

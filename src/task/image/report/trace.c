@@ -116,7 +116,7 @@ typedef struct watcher {
 
 static void build_force(watcher *s, const basin_energy *energy, basin_expr g, int p) {
     basin_expr force = basin_neg(basin_grad(basin_energy_term(energy, g, p), g));
-    s->force[p] = basin_image_decode(&s->graph.net.et, force);
+    s->force[p] = basin_image_et_decode(&s->graph.net.et, force);
     s->square[p] = basin_mean(basin_square(force), -1, 1);
 }
 
@@ -151,19 +151,19 @@ static basin_observer observe;
 /* The descent, and the expressions of what is seen of its tokens. */
 static basin_status build(watcher *s, const basin_image_trace *t, basin_image_model *model,
                           basin_error *error) {
-    basin_image *m = &s->graph.net.et;
+    basin_image_et *m = &s->graph.net.et;
     s->pattern = (basin_pattern){.exclude_self = !m->config.self_attention};
     basin_block_bound bound = {.block = &m->block, .pattern = &s->pattern};
     basin_energy energy = basin_block_energy(&bound);
     basin_descent_spec spec = {.steps = t->steps, .alpha = m->config.descent.alpha};
     basin_stop stop = {.observe = observe, .context = s};
-    s->first = basin_image_encode(m, s->graph.patches, s->graph.replaced);
+    s->first = basin_image_et_encode(m, s->graph.patches, s->graph.replaced);
     BASIN_TRY(basin_image_graph_check(&s->graph, error));
     BASIN_TRY(basin_descent_new(&s->descent, model->store, &energy, s->graph.graph,
                                 basin_expr_shape(s->first), &spec, &stop, error));
     basin_expr tokens = basin_descent_tokens(s->descent, 0);
     basin_expr g = basin_block_norm(&m->block, tokens);
-    s->decoded = basin_image_decode(m, tokens);
+    s->decoded = basin_image_et_decode(m, tokens);
     for (int p = 0; p < t->parts; p++) build_force(s, &energy, g, p);
     if (m->block.xi) s->use = build_use(&m->block, g);
     if (m->block.wq && t->attention && t->attention->share) build_attention(s, g);

@@ -30,7 +30,7 @@ static basin_status decode(float **patches, basin_image_model *model, const char
     *patches = basin_array_new((size_t)basin_shape_count(shape), sizeof **patches);
     if (!*patches) return basin_fail(error, BASIN_NO_MEMORY, "out of memory to decode %s", name);
     BASIN_TRY(basin_image_graph_new(&g, s, 1, error));
-    const basin_image *m = &g.net.et;
+    const basin_image_et *m = &g.net.et;
     basin_expr state = !strcmp(name, "xi")   ? m->block.xi
                        : !strcmp(name, "wk") ? m->block.wk
                                              : m->block.wq;

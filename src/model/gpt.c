@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "expr/graph.h"
-#include "model/language/language.h"
+#include "model/model.h"
 
 /* ---- parameters ---- */
 

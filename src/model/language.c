@@ -1,6 +1,56 @@
 /* What all models of language have around their layers or steps: tokens, positions, a last norm,
  * the head and the loss; see basin/language.h. */
-#include "model/language/language.h"
+#include "model/model.h"
+
+/* ---- NRGPT ---- */
+
+static basin_expr normal(basin_params *params, const char *name, basin_shape shape) {
+    return basin_param_add(params, "", name, shape, (basin_init){BASIN_INIT_NORMAL, 0.02});
+}
+
+static basin_expr zeros(basin_params *params, const char *name, int64_t count) {
+    return basin_param_add(params, "", name, BASIN_SHAPE(count),
+                           (basin_init){BASIN_INIT_CONSTANT, 0});
+}
+
+/* FF1 and FF2W widen at once; FF2 has a square map first. */
+static void nrgpt_declare(basin_language *model, basin_params *params) {
+    const basin_language_config *c = &model->config;
+    basin_zoo_nrgpt *m = &model->nrgpt;
+    int64_t D = c->dim, U = c->hidden;
+    bool two = c->feed != BASIN_ZOO_FEED_1, square = c->feed == BASIN_ZOO_FEED_2;
+    *m = (basin_zoo_nrgpt){.feed = c->feed, .strict = c->strict, .beta = c->beta};
+    m->h = normal(params, "h", BASIN_SHAPE(c->heads, D, D));
+    m->bias = zeros(params, "bias", D);
+    m->proj = normal(params, "proj", BASIN_SHAPE(D, D));
+    m->scale =
+        basin_param_add(params, "", "scale", BASIN_SCALAR, (basin_init){BASIN_INIT_CONSTANT, 1});
+    m->w1 = normal(params, "w1", BASIN_SHAPE(square ? D : U, D));
+    m->b1 = zeros(params, "b1", square ? D : U);
+    if (!two) return;
+    m->w2 = normal(params, "w2", square ? BASIN_SHAPE(U, D) : BASIN_SHAPE(D, U));
+    m->b2 = zeros(params, "b2", square ? U : D);
+}
+
+static basin_expr nrgpt_steps(const basin_language *model, basin_expr x, basin_expr seed,
+                              basin_expr *energy) {
+    const basin_language_config *c = &model->config;
+    basin_zoo_nrgpt m = model->nrgpt;
+    m.dropout = c->dropout;
+    m.dropout_step = c->dropout_step;
+    m.seed = seed;
+    x = basin_dropout(x, c->dropout_step, seed);
+    basin_turn turn;
+    basin_energy energies = basin_zoo_nrgpt_energy(&m, &turn);
+    basin_descent_spec spec = {.steps = c->steps,
+                               .alpha = c->alpha > 0 ? c->alpha : 1,
+                               .recompute = c->recompute,
+                               .turn = &turn,
+                               .turns = 1};
+    return basin_descend(&energies, x, &spec, energy);
+}
+
+/* ---- any model of language ---- */
 
 static const basin_init small = {BASIN_INIT_NORMAL, 0.02};
 static const basin_init none = {BASIN_INIT_CONSTANT, 0};
@@ -36,7 +86,7 @@ basin_status basin_language_declare(basin_language *model, basin_params *params,
     int64_t V = c->vocabulary, D = c->dim;
     model->tok = basin_param_add(params, "", "tok", BASIN_SHAPE(V, D), small);
     model->pos = basin_param_add(params, "", "pos", BASIN_SHAPE(c->context, D), small);
-    (gpt ? basin_gpt_declare : basin_nrgpt_declare)(model, params);
+    (gpt ? basin_gpt_declare : nrgpt_declare)(model, params);
     model->norm.gain = basin_param_add(params, "", "lnf_w", BASIN_SHAPE(D), one);
     if (biased) model->norm.bias = basin_param_add(params, "", "lnf_b", BASIN_SHAPE(D), none);
     model->head_w =
@@ -69,7 +119,7 @@ basin_expr basin_language_tokens(const basin_language *model, basin_expr ids, in
     if (!N) return NULL;
     basin_expr x = basin_reshape(basin_gather(model->tok, ids), BASIN_SHAPE(batch, N, c->dim));
     x = basin_add(x, basin_slice(model->pos, 0, 0, N));
-    if (c->arch == BASIN_LANGUAGE_NRGPT) return basin_nrgpt_steps(model, x, seed, energy);
+    if (c->arch == BASIN_LANGUAGE_NRGPT) return nrgpt_steps(model, x, seed, energy);
     if (energy)
         return basin_graph_fail(basin_expr_graph(x), BASIN_UNSUPPORTED,
                                 "energies of a GPT, which has none; wanted an NRGPT");
