@@ -209,7 +209,14 @@ class Energy:
         spec, stop = ffi.new("basin_descent_spec *", spec), ffi.new("basin_stop *", stop)
         try:
             check(
-                lib.basin_descent_new, descent, store.pointer, bound.pointer, graph, shape, spec, stop
+                lib.basin_descent_new,
+                descent,
+                store.pointer,
+                bound.pointer,
+                graph,
+                shape,
+                spec,
+                stop,
             )
         except BasinError as failure:
             bound.reraise()
@@ -250,7 +257,8 @@ class _Bound:
         if not self.names:
             raise BasinError("an energy without terms, wanted 1 or more")
         self._text = [ffi.new("char[]", name.encode()) for name in self.names]
-        self._build = [ffi.callback(_BUILD, functools.partial(self._build_term, name)) for name in self.names]
+        builders = [functools.partial(self._build_term, name) for name in self.names]
+        self._build = [ffi.callback(_BUILD, build) for build in builders]
         self._activation = ffi.callback(_ACTIVATION, self._activate)
         terms = zip(self._text, self._build)
         self._terms = ffi.new("basin_term[]", [{"name": t, "build": b} for t, b in terms])
