@@ -68,6 +68,7 @@ class Estimator(BaseEstimator):
     """A model of one task. Subclasses name the task and the prefix of its C functions."""
 
     _task, _prefix = "", ""
+    _written_as: tuple = ()  # what the task's writer takes behind the model
     _kind: "tuple[bytes, ...]" = ()  # what `open` needs to be told beside the path
     _own: dict = {"preset": None, "backend": "cpu", "threads": 0, "progress": None}
     _defaults: dict
@@ -170,7 +171,7 @@ class Estimator(BaseEstimator):
     def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
         """Writes the model file: the one that the program `basin` writes and reads."""
         with self._backend().lock:
-            check(self._c("write"), path_of(path), self._fitted())
+            check(self._c("write"), path_of(path), self._fitted(), *self._written_as)
 
     @classmethod
     def load(

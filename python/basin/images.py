@@ -99,6 +99,7 @@ class ImageCompleter(Estimator):
 
     _task = _prefix = "image"
     _own = {"hold_out": 0}
+    _written_as = (lib.BASIN_F32,)
     hold_out: int
 
     if TYPE_CHECKING:

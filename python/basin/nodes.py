@@ -62,7 +62,9 @@ class NodeClassifier(ClassifierMixin, Estimator):
         network, values = _labelled(X, edges, y)
         if network_labels(network) is None:
             raise BasinError(f"{type(self).__name__} requires y to be passed: labels of nodes")
-        data = sized("basin_nodes_data", network=network, validation=share_of_nodes(self.validation))
+        data = sized(
+            "basin_nodes_data", network=network, validation=share_of_nodes(self.validation)
+        )
         self._train(self._settings(), data)
         self.n_features_in_ = view_of(network).features
         self._opened()

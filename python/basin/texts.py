@@ -160,10 +160,12 @@ class TextModel(Estimator):
         return told
 
     def measure(self, text: Any, stride: int = 0) -> "dict[str, Any]":
-        """ "loss" in nats per token, "perplexity", "bits" per byte, "accuracy" and "position_loss", the
-        loss by the place in a window; of NRGPT "energy", "descent" and "rises", the share of steps
-        in which a token's energy rose. Of a text that it was trained on only the part counts that
-        training did not see. `stride`: tokens from window to window, by default the context."""
+        """ "loss" in nats per token, "perplexity", "bits" per byte, "accuracy" and "position_loss",
+        the loss by the place in a window; of NRGPT "energy", "descent" and "rises", the share of
+        steps in which a token's energy rose. Of a text that it was trained on only the part
+        counts that training did not see. `stride`: tokens from window to window, by default the
+        context.
+        """
         data, _keep = _text_of(text)
         scores, scoring = ffi.new("basin_text_scores *"), sized("basin_text_scoring", stride=stride)
         with self._backend().lock:
