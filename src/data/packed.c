@@ -90,7 +90,8 @@ static basin_status open_raw(basin_packed *p, const void *data, size_t size, bas
 }
 
 static basin_status new_packed(basin_packed **packed, const char *path, basin_error *error) {
-    BASIN_TRY(BASIN_NEW(&*packed, 1, "read it", error));
+    *packed = basin_zeros_new(1, sizeof **packed);
+    if (!*packed) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to read it", path);
     (*packed)->path = path;
     (*packed)->fd = -1;
     return BASIN_OK;

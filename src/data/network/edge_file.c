@@ -29,28 +29,32 @@ basin_status basin_edge_file_new(basin_edge_file **file, const char *folder, bas
     unlink(path); /* nothing is left of it when the process ends, however it does */
     basin_status status = BASIN_NEW(file, 1, "edges", error);
     if (!status && !((*file)->file = fdopen(fd, "w+b"))) status = basin_fail_memory(error, "edges");
-    if (!status) return BASIN_OK;
+    if (!status) {
+        (*file)->path = path;
+        path = NULL;
+        return BASIN_OK;
+    }
     close(fd);
     free(*file);
     *file = NULL;
     return status;
 }
 
-static basin_status fail_write(basin_error *error) {
-    return basin_fail(error, BASIN_IO, "cannot write edges: %s", strerror(errno));
+static basin_status fail_write(const basin_edge_file *s, basin_error *error) {
+    return basin_fail(error, BASIN_IO, "%s: cannot write edges: %s", s->path, strerror(errno));
 }
 
 basin_status basin_edge_file_put(basin_edge_file *s, const void *data, size_t bytes,
                                  basin_error *error) {
-    return fwrite(data, 1, bytes, s->file) == bytes ? BASIN_OK : fail_write(error);
+    return fwrite(data, 1, bytes, s->file) == bytes ? BASIN_OK : fail_write(s, error);
 }
 
 basin_status basin_edge_file_map(basin_edge_file *s, basin_error *error) {
     struct stat info;
-    if (fflush(s->file) || fstat(fileno(s->file), &info)) return fail_write(error);
+    if (fflush(s->file) || fstat(fileno(s->file), &info)) return fail_write(s, error);
     if (!info.st_size) return BASIN_OK;
     void *data = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fileno(s->file), 0);
-    if (data == MAP_FAILED) return fail_write(error);
+    if (data == MAP_FAILED) return fail_write(s, error);
     s->map = (basin_map){data, (size_t)info.st_size};
     return BASIN_OK;
 }
@@ -59,6 +63,7 @@ void basin_edge_file_free(basin_edge_file *s) {
     if (!s) return;
     basin_map_close(&s->map);
     fclose(s->file);
+    free(s->path);
     free(s);
 }
 

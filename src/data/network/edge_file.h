@@ -11,6 +11,7 @@
 /* A file without a name that is written once, then mapped. */
 typedef struct basin_edge_file {
     FILE *file;
+    char *path;    /* for messages: it has no name any more */
     basin_map map; /* its bytes */
 } basin_edge_file;
 

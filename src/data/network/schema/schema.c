@@ -28,7 +28,7 @@ static basin_status no_memory(basin_error *error) {
 }
 
 basin_status basin_schema_new(basin_schema **schema, basin_error *error) {
-    BASIN_TRY(BASIN_NEW(&*schema, 1, "a network", error));
+    BASIN_TRY(BASIN_NEW(schema, 1, "a schema", error));
     (*schema)->named = true;
     return BASIN_OK;
 }
