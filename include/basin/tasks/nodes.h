@@ -136,7 +136,7 @@ typedef struct basin_nodes_work {
     struct basin_parts *parts; /* scoring: the graph in parts, whose face is the network; or NULL */
     /* Explanations: */
     int64_t number;            /* of several classes: the one that is explained */
-    const double *probability; /* [N] what basin_nodes_score gave; NULL: scored here */
+    const double *probability; /* [N] what a detector's basin_nodes_score gave; NULL: scored here */
     bool brief;                /* without energies and attention */
 } basin_nodes_work;
 

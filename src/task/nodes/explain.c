@@ -696,7 +696,8 @@ static basin_status explain_as(basin_nodes_explanation **list, const basin_nodes
                                const basin_network *network, const int64_t *node, int64_t count,
                                const basin_nodes_work *work, basin_error *error) {
     basin_nodes_resources with = basin_nodes_resources_of(work, model->backend);
-    const double *probability = work ? work->probability : NULL;
+    /* Of several classes those of one against all others are needed, which are not at hand. */
+    const double *probability = work && !model->settings.classes ? work->probability : NULL;
     BASIN_FREE_AT_EXIT double *scored = NULL;
     BASIN_TRY(check_nodes(network, node, count, error));
     BASIN_TRY(basin_nodes_check_network(model, network, error));

@@ -403,8 +403,9 @@ basin_status basin_node_facts_fill(float *x, int64_t stride, const basin_network
     int64_t width = basin_facts_width(facts);
     size_t count;
     float *sum = NULL;
-    if (basin_size_multiply(&count, (size_t)network->nodes, (size_t)facts->count))
-        BASIN_TRY(BASIN_NEW_RAW(&sum, count, "totals of edges", error));
+    if (!basin_size_multiply(&count, (size_t)network->nodes, (size_t)facts->count))
+        return basin_fail_memory(error, "totals of edges");
+    BASIN_TRY(BASIN_NEW_RAW(&sum, count, "totals of edges", error));
     for (int r = 0; r < relations; r++)
         for (int leaving = 0; leaving <= network->directed; leaving++, x += width) {
             total(sum, network, &network->relation[relation[r]], leaving);

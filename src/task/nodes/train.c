@@ -497,8 +497,8 @@ basin_status basin_nodes_train(basin_nodes_model **model, basin_outcome *outcome
     if (model) *model = NULL;
     if (task != &basin_anomaly_task && task != &basin_node_task)
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "the settings are of the task %s, wanted those of %s",
-                          basin_settings_task(settings), task->task);
+                          "settings of the task %s, needs those of %s or %s", task->task,
+                          basin_anomaly_task.task, basin_node_task.task);
     basin_status status = basin_settings_check_effect(settings, error);
     if (!status && basin_settings_given(settings, "trees") &&
         ((const basin_nodes_settings *)settings->values)->trees)

@@ -278,7 +278,7 @@ static void reasons_are_of_the_prediction(void **state) {
     must(basin_nodes_score(p, model, network, NULL, &error), &error);
     for (int64_t c = 0; c < CLASSES; c++) {
         must(basin_nodes_explain(&why, model, network, &(int64_t){7}, 1,
-                                 &(basin_nodes_work){.number = c}, &error),
+                                 &(basin_nodes_work){.number = c, .probability = p}, &error),
              &error);
         double odds = log(p[7 * CLASSES + c] / (1 - p[7 * CLASSES + c]));
         assert_true(fabs(why->probability - p[7 * CLASSES + c]) < 1e-5);
@@ -289,6 +289,10 @@ static void reasons_are_of_the_prediction(void **state) {
                                          &(basin_nodes_work){.number = CLASSES}, &error),
                      BASIN_BAD_VALUE);
     assert_non_null(strstr(error.text, "class 3, wanted 0 to 2"));
+    assert_int_equal(
+        basin_nodes_report("never.html", model, network, &(basin_nodes_reporting){0}, &error),
+        BASIN_UNSUPPORTED);
+    assert_non_null(strstr(error.text, "needs a detector"));
     basin_nodes_close(model);
     basin_network_free(network);
     basin_backend_close(training.backend);

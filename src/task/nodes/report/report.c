@@ -98,6 +98,8 @@ static int higher_first(const void *a, const void *b) {
 static basin_status explain(basin_nodes_findings *f, const basin_nodes_work *work,
                             basin_error *error) {
     int64_t N = f->network->nodes;
+    basin_nodes_work how = work ? *work : (basin_nodes_work){0};
+    how.probability = f->probability, how.brief = true;
     BASIN_FREE_AT_EXIT place *list = NULL;
     BASIN_FREE_AT_EXIT int64_t *node = NULL;
     BASIN_TRY(BASIN_NEW_RAW(&list, N, "a report", error));
@@ -106,8 +108,7 @@ static basin_status explain(basin_nodes_findings *f, const basin_nodes_work *wor
     for (int64_t i = 0; i < N; i++) list[i] = (place){f->probability[i], i};
     qsort(list, (size_t)N, sizeof *list, higher_first);
     for (int64_t i = 0; i < f->alerts; i++) node[i] = list[i].node;
-    return basin_nodes_explain(f->why, f->model, f->network, node, f->alerts,
-                               work /* .probability = f->probability, .brief = true */, error);
+    return basin_nodes_explain(f->why, f->model, f->network, node, f->alerts, &how, error);
 }
 
 /* ---- all of it ---- */
@@ -138,6 +139,10 @@ basin_status basin_nodes_report(const char *path, const basin_nodes_model *model
                               .name = reporting->model ? reporting->model : "detector",
                               .alerts = reporting->alerts > 0 ? reporting->alerts : 20,
                               .reasons = reporting->reasons > 0 ? reporting->reasons : 6};
+    if (model->settings.classes)
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "a report on a model of several classes; "
+                          "needs a detector of anomalies");
     if (f.alerts > network->nodes) f.alerts = network->nodes;
     basin_status status = gather(&f, reporting, error);
     if (!status) status = basin_nodes_document_write(path, &f, error);
