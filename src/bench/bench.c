@@ -1,5 +1,6 @@
 /* The frame of `basin bench`; see bench.h. */
 #include "bench/bench.h"
+#include "base/sort.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -62,15 +63,10 @@ basin_status basin_bench_bits(basin_bench *bench, basin_plan *plan, basin_expr i
     return write_random(bench, plan, input, 1, share, error);
 }
 
-static int rising(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void summarise(basin_bench_item *item, int rounds) {
     double sorted[BASIN_BENCH_ROUNDS];
     memcpy(sorted, item->seconds, (size_t)rounds * sizeof *sorted);
-    qsort(sorted, (size_t)rounds, sizeof *sorted, rising);
+    qsort(sorted, (size_t)rounds, sizeof *sorted, basin_compare_double);
     item->least = sorted[0];
     item->median =
         rounds % 2 ? sorted[rounds / 2] : (sorted[rounds / 2 - 1] + sorted[rounds / 2]) / 2;

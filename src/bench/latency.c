@@ -1,5 +1,6 @@
 /* Latency: a model of each task, trained for a moment, then asked about one item at a time. Sizes
  * of items differ as they do in use, so that a plan which serves only one size shows. */
+#include "base/sort.h"
 #include "bench/bench.h"
 
 #include <stdlib.h>
@@ -154,11 +155,6 @@ static basin_status ask_graphs(subject *s, int64_t i, basin_error *error) {
 
 /* ---- all of them ---- */
 
-static int compare(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static basin_status time_calls(basin_latency *result, step *ask, subject *s, int calls,
                                basin_error *error) {
     double *seconds = basin_array_new((size_t)calls, sizeof *seconds);
@@ -175,7 +171,7 @@ static basin_status time_calls(basin_latency *result, step *ask, subject *s, int
             seconds[i] = taken;
     }
     if (!status) {
-        qsort(seconds, (size_t)calls, sizeof *seconds, compare);
+        qsort(seconds, (size_t)calls, sizeof *seconds, basin_compare_double);
         result->median = seconds[calls / 2];
         result->p99 = seconds[calls * 99 / 100];
     }

@@ -1,4 +1,5 @@
 /* Timing the input of image training; see bench.h. */
+#include "base/sort.h"
 #include "base/try.h"
 #include "bench/bench.h"
 
@@ -11,11 +12,6 @@
 #include "task/image/image.h"
 
 enum { SAMPLE = 256 };
-
-static int compare(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 /* ImageNet's figures; which ones they are does not matter to the time. */
 static basin_augment transforms(const basin_bench_pictures_spec *o) {
@@ -105,7 +101,7 @@ static basin_status time_feed(basin_bench_pictures_result *r, const basin_bench_
             (double)(g.set.items / g.settings.batch * g.settings.batch) / (basin_clock() - start);
     }
     if (!status) {
-        qsort(rate, (size_t)o->rounds, sizeof *rate, compare);
+        qsort(rate, (size_t)o->rounds, sizeof *rate, basin_compare_double);
         r->rate = rate[o->rounds / 2];
         basin_image_feeding state = basin_image_input_state(g.input);
         r->unreadable = state.unreadable;

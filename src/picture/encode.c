@@ -462,8 +462,7 @@ basin_status basin_jpeg_encode(uint8_t **bytes, size_t *size, const basin_pictur
     BASIN_FREE_AT_EXIT packer *p = calloc(1, sizeof *p);
     *bytes = NULL;
     *size = 0;
-    if (!p)
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory to pack_jpeg a picture as JPEG");
+    if (!p) return basin_fail(error, BASIN_NO_MEMORY, "out of memory to pack a picture as JPEG");
     p->info.err = jpeg_std_error(&p->errors);
     p->errors.error_exit = on_jpeg_error;
     p->errors.output_message = on_message;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/sort.h"
 #include "base/team/processors.h"
 #include "base/team/team.h"
 #include "base/try.h"
@@ -431,11 +432,6 @@ basin_status basin_network_pairs(basin_pairs *pairs, const basin_network *networ
 
 /* ---- degrees ---- */
 
-static int compare(const void *a, const void *b) {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static void count_degrees(basin_degrees *d, int64_t *degree, const basin_relation *r,
                           int64_t nodes) {
     for (int64_t i = 0; i < nodes; i++) {
@@ -445,7 +441,7 @@ static void count_degrees(basin_degrees *d, int64_t *degree, const basin_relatio
         d->bin[bin]++;
         d->isolated += degree[i] == 0;
     }
-    qsort(degree, (size_t)nodes, sizeof *degree, compare);
+    qsort(degree, (size_t)nodes, sizeof *degree, basin_compare_int64);
     d->least = degree[0];
     d->median = degree[nodes / 2];
     d->most = degree[nodes - 1];

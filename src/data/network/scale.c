@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "base/team/processors.h"
 #include "base/team/team.h"
 #include "base/try.h"
@@ -102,17 +103,12 @@ static void fit_standard(basin_scaler *s, const float *x, const int64_t *node, i
     }
 }
 
-static int compare(const void *a, const void *b) {
-    float x = *(const float *)a, y = *(const float *)b;
-    return (x > y) - (x < y);
-}
-
 static void fit_quantile(basin_scaler *s, float *column, const float *x, const int64_t *node,
                          int64_t count) {
     for (int64_t f = 0; f < s->features; f++) {
         float *q = s->quantile + f * s->points;
         for (int64_t i = 0; i < count; i++) column[i] = x[node[i] * s->features + f];
-        qsort(column, (size_t)count, sizeof *column, compare);
+        qsort(column, (size_t)count, sizeof *column, basin_compare_float);
         for (int64_t k = 0; k < s->points; k++) {
             double at =
                 s->points > 1 ? (double)k * (double)(count - 1) / (double)(s->points - 1) : 0;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "base/try.h"
 #include "data/network/schema/schema.h"
 #include "task/nodes/card.h"
@@ -95,16 +96,11 @@ static void count_row(double count[BINS], const float *edge, const column_values
     for (int64_t n = 0; n < v->count; n++) count[bin_of(edge, v->value[row * v->count + n])]++;
 }
 
-static int lower_first(const void *a, const void *b) {
-    float x = *(const float *)a, y = *(const float *)b;
-    return (x > y) - (x < y);
-}
-
 /* Values of a column, evenly thinned out, ascending; returns how many. */
 static int64_t sample_row(float sample[SAMPLE], const column_values *v, int64_t row) {
     int64_t taken = v->count < SAMPLE ? v->count : SAMPLE;
     for (int64_t i = 0; i < taken; i++) sample[i] = v->value[row * v->count + i * v->count / taken];
-    qsort(sample, (size_t)taken, sizeof *sample, lower_first);
+    qsort(sample, (size_t)taken, sizeof *sample, basin_compare_float);
     return taken;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/sort.h"
 #include "base/try.h"
 #include "basin/tasks/nodes.h"
 #include "data/network/network.h"
@@ -49,11 +50,6 @@ void basin_vicinity_close(basin_vicinity *near) {
     *near = (basin_vicinity){0};
 }
 
-static int lower_first(const void *a, const void *b) {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static int64_t degree_of(const basin_relation *r, int64_t node) {
     return r->row ? r->row[node + 1] - r->row[node] : 0;
 }
@@ -76,7 +72,7 @@ basin_status basin_vicinity_list(int64_t **neighbour, int64_t *count, const basi
         at += (int)copy_row(list + at, near->relation[r], node);
         at += (int)copy_row(list + at, &near->back[r], node);
     }
-    qsort(list, (size_t)all, sizeof *list, lower_first);
+    qsort(list, (size_t)all, sizeof *list, basin_compare_int64);
     for (int64_t i = 0; i < all; i++)
         if (list[i] != node && (!kept || list[i] != list[kept - 1])) list[kept++] = list[i];
     *count = kept;
@@ -186,11 +182,6 @@ basin_status basin_told_push_between(basin_told *told, const basin_explainer *x,
 
 enum { SAMPLE = 1024 }; /* nodes that say what is typical */
 
-static int told_lower_first(const void *a, const void *b) {
-    float x = *(const float *)a, y = *(const float *)b;
-    return (x > y) - (x < y);
-}
-
 /* Medians of the columns of `rows` rows. */
 static basin_status find_medians(float *median, const float *x, int64_t rows, int64_t columns,
                                  basin_error *error) {
@@ -198,7 +189,7 @@ static basin_status find_medians(float *median, const float *x, int64_t rows, in
     if (!value) return basin_fail_memory(error, "an explanation");
     for (int64_t c = 0; c < columns; c++) {
         for (int64_t i = 0; i < rows; i++) value[i] = x[i * columns + c];
-        qsort(value, (size_t)rows, sizeof *value, told_lower_first);
+        qsort(value, (size_t)rows, sizeof *value, basin_compare_float);
         median[c] = value[rows / 2];
     }
     free(value);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "base/try.h"
 #include "data/network/network.h"
 #include "task/nodes/explain.h"
@@ -711,11 +712,6 @@ static basin_status run_members(lens *l, basin_error *error) {
     return status;
 }
 
-static int lower_first(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Those of the explained nodes, and all of them in order. */
 static basin_status keep_energies(lens *l, basin_error *error) {
     basin_explainer *x = l->x;
@@ -724,7 +720,7 @@ static basin_status keep_energies(lens *l, basin_error *error) {
     if (!all) return basin_fail_memory(error, "an explanation");
     for (int64_t i = 0; i < N; i++) all[i] = l->energy[0][i] + l->energy[1][i];
     basin_mean_deviation(&x->energy_mean, &x->energy_deviation, all, N);
-    qsort(all, (size_t)N, sizeof *all, lower_first);
+    qsort(all, (size_t)N, sizeof *all, basin_compare_double);
     for (int64_t i = 0; i < x->count; i++) {
         basin_told *told = &x->told[i];
         told->has_energy = true;

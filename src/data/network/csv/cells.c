@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "base/number.h"
+#include "base/sort.h"
 #include "base/try.h"
 #include "data/network/csv/table.h"
 
@@ -421,10 +422,6 @@ basin_status basin_column_see(basin_column *c, const basin_table_rows *rows, con
 }
 
 /* ---- settling ---- */
-
-static int basin_compare_text(const void *a, const void *b) {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
 
 /* Categories in alphabetical order, so that the order of rows does not matter. */
 static basin_status rank_categories(basin_column *c, basin_names_builder *names, const char *path,

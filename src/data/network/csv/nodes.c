@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/sort.h"
 #include "base/try.h"
 #include "data/network/csv/table.h"
 
@@ -23,10 +24,6 @@ basin_status basin_tables_see_class(basin_tables *j, const char *text) {
 
 int32_t basin_tables_class(const basin_tables *j, const char *text) {
     return is_none(text) ? -1 : basin_dictionary_find(&j->class_name, text);
-}
-
-static int basin_compare_text(const void *a, const void *b) {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
 static int by_number(const void *a, const void *b) {

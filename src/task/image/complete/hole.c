@@ -104,7 +104,7 @@ static int32_t beside(const basin_hole *h, const basin_picture *p, int64_t y, in
     return y >= 0 && x >= 0 && y < p->height && x < p->width ? 0 : INT32_MAX - 1;
 }
 
-/* One sweep_depth of the distance transform: `step` 1 from the upper left, -1 from the lower right.
+/* One sweep of the distance transform: `step` 1 from the upper left, -1 from the lower right.
  */
 static void sweep_depth(basin_hole *h, const basin_picture *p, int step) {
     int64_t count = h->box.height * h->box.width;
