@@ -197,18 +197,17 @@ basin_status basin_nodes_write(const char *path, const basin_nodes_model *model,
 
 /* ---- reading ---- */
 
-/* Files once said which network they have: "et", or a graph network, which is a model no more. */
-static basin_status drop_arch(char *config, const char *path, basin_error *error) {
-    static const char key[] = "\"arch\":\"", own[] = "et\",";
-    char *at = strstr(config, key);
-    if (!at) return BASIN_OK;
-    const char *value = at + sizeof key - 1, *behind = value + sizeof own - 1;
-    if (strncmp(value, own, sizeof own - 1) != 0)
-        return basin_fail(error, BASIN_UNSUPPORTED,
-                          "%s: a model of arch %.*s, which Basin no longer has; train again", path,
-                          (int)strcspn(value, "\""), value);
-    memmove(at, behind, strlen(behind) + 1);
-    return BASIN_OK;
+/* Files once said which network they have: "et", which settings.c passes over, or a graph network,
+ * which is a model no more. */
+static basin_status check_arch(const char *config, const char *path, basin_error *error) {
+    static const char key[] = "\"arch\":\"";
+    const char *value = strstr(config, key);
+    if (!value) return BASIN_OK;
+    value += sizeof key - 1;
+    if (!strncmp(value, "et\"", 3)) return BASIN_OK;
+    return basin_fail(error, BASIN_UNSUPPORTED,
+                      "%s: a model of arch %.*s, which Basin no longer has; train again", path,
+                      (int)strcspn(value, "\""), value);
 }
 
 basin_status basin_nodes_read_settings(basin_nodes_settings *settings,
@@ -218,10 +217,8 @@ basin_status basin_nodes_read_settings(basin_nodes_settings *settings,
     const char *path = basin_bundle_path(bundle);
     if (!config)
         return basin_fail(error, BASIN_BAD_FILE, "%s: no configuration (basin.config)", path);
-    BASIN_FREE_AT_EXIT char *copy = basin_string_copy(config);
-    if (!copy) return basin_fail_memory(error, "a configuration");
-    BASIN_TRY(drop_arch(copy, path, error));
-    return basin_settings_parse(settings, task->table, copy, true, path, error);
+    BASIN_TRY(check_arch(config, path, error));
+    return basin_settings_parse(settings, task->table, config, true, path, error);
 }
 
 basin_status basin_nodes_get_number(double *value, const basin_bundle *bundle, const char *key,
