@@ -108,6 +108,18 @@ static const set sets[] = {
 };
 enum { SETS = sizeof sets / sizeof *sets };
 
+static void put_files(basin_record *r, const set *s) {
+    basin_record_table(r, "files", NULL);
+    for (int i = 0; i < FILES && s->file[i]; i++) {
+        basin_record_row(r);
+        basin_record_text(r, "name", s->file[i]);
+        basin_record_format(r, "url", "%s/%s", s->folder, s->file[i]);
+        basin_record_text(r, "sha256", s->sha256[i]);
+        basin_record_end(r);
+    }
+    basin_record_end(r);
+}
+
 static void put_sets(basin_record *r, const void *context) {
     (void)context;
     basin_record_table(r, "sets", NULL);
@@ -119,6 +131,8 @@ static void put_sets(basin_record *r, const void *context) {
                           : s->sha256[0] ? "known digest"
                                          : "first fetch counts");
         basin_record_text(r, "what", s->what);
+        basin_record_text(r, ".by_hand", s->file[0] ? NULL : s->folder);
+        put_files(r, s);
         basin_record_end(r);
     }
     basin_record_end(r);

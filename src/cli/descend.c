@@ -34,7 +34,7 @@ static const basin_option table[] = {
     BASIN_TEXT(options, weights, 'w', "weights", "FILE",
                "The weights of the block; without it, TOKENS must hold them."),
     BASIN_TEXT(options, prefix, 0, "prefix", "TEXT",
-               "What the names of weights and tokens begin with: block0. for instance."),
+               "What the names of weights and tokens begin with, 'block0.' for instance."),
     BASIN_TEXT(options, output, 'o', "output", "FILE",
                "Write the final tokens x, their activations g, the trace and the settings, as "
                "safetensors, or as npz if the name ends so.",

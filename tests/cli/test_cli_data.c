@@ -159,6 +159,10 @@ static void gets_sets(void **state) {
     assert_error(run(state, "data get nothing"), 2, "no set 'nothing'");
     assert_error(run(state, "data get"), 2, "--list");
     assert_contains(run(state, "data get --list")->out, "amazon");
+    p = run_ok(state, "data get --list --json");
+    assert_contains(p->out, "\"url\": \"https://data.dgl.ai/dataset/FraudAmazon.zip\"");
+    assert_contains(p->out, "\"sha256\": \"440fcabf73cc546f");
+    assert_contains(p->out, "\"by_hand\": \"https://drive.google.com/");
     snprintf(line, sizeof line, "rm -r '%s/got'", folder);
     assert_int_equal(system(line), 0);
 }
