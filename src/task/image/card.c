@@ -82,23 +82,19 @@ static int64_t count_new(const basin_image_card *card, const basin_image_card *b
 
 /* Adds what the model that a run begins with was trained on. */
 static basin_status inherit(basin_image_card *card, const basin_bundle *from, basin_error *error) {
-    basin_image_card before = {0};
-    basin_status status = from ? basin_image_card_read(&before, from, error) : BASIN_OK;
+    BASIN_AT_EXIT(basin_image_card_free) basin_image_card before = {0};
+    if (from) BASIN_TRY(basin_image_card_read(&before, from, error));
     card->views = before.views;
-    if (status || !before.prints) return status;
+    if (!before.prints) return BASIN_OK;
     tidy(card);
     size_t count = (size_t)(card->prints + before.prints);
     int64_t *both = realloc(card->print, count * sizeof *both);
-    if (both) {
-        card->print = both;
-        card->pictures += count_new(card, &before);
-        memcpy(both + card->prints, before.print, (size_t)before.prints * sizeof *both);
-        card->prints += before.prints;
-    } else {
-        status = no_memory(error);
-    }
-    basin_image_card_free(&before);
-    return status;
+    if (!both) return no_memory(error);
+    card->print = both;
+    card->pictures += count_new(card, &before);
+    memcpy(both + card->prints, before.print, (size_t)before.prints * sizeof *both);
+    card->prints += before.prints;
+    return BASIN_OK;
 }
 
 basin_status basin_image_card_begin(basin_image_card *card, const basin_image_set *train,
