@@ -8,8 +8,7 @@
 #include "base/philox.h"
 
 /* Each function over a range where it is interesting, and at the ends of the number line. */
-static void functions(void **state) {
-    (void)state;
+TEST_WITH(functions, NULL, duel_verdict) {
     const struct {
         basin_op op;
         double low, high, value;
@@ -52,8 +51,7 @@ static void functions(void **state) {
     }
 }
 
-static void broadcasts(void **state) {
-    (void)state;
+TEST_WITH(broadcasts, NULL, duel_verdict) {
     const basin_shape shapes[][4] = {
         {BASIN_SCALAR, BASIN_SCALAR, BASIN_SCALAR, BASIN_SCALAR},
         {BASIN_SHAPE(5), BASIN_SHAPE(5), BASIN_SCALAR, BASIN_SHAPE(5)},
@@ -130,8 +128,7 @@ static void fused_program(basin_shape domain, bool in_place) {
     duel_fight(&d, 1e-6);
 }
 
-static void programs(void **state) {
-    (void)state;
+TEST_WITH(programs, NULL, duel_verdict) {
     const basin_shape domains[] = {
         BASIN_SHAPE(1),       BASIN_SHAPE(17),        BASIN_SHAPE(5, 3),
         BASIN_SHAPE(4000, 3), BASIN_SHAPE(300, 12),   BASIN_SHAPE(50, 255),
@@ -140,8 +137,7 @@ static void programs(void **state) {
         for (int in_place = 0; in_place < 2; in_place++) fused_program(domains[i], in_place);
 }
 
-static void permutations(void **state) {
-    (void)state;
+TEST_WITH(permutations, NULL, duel_verdict) {
     const struct {
         basin_shape shape;
         int8_t axes[5];
@@ -171,8 +167,7 @@ static void permutations(void **state) {
     }
 }
 
-static void slices(void **state) {
-    (void)state;
+TEST_WITH(slices, NULL, duel_verdict) {
     for (int axis = 0; axis < 3; axis++) {
         basin_shape whole = BASIN_SHAPE(40, 37, 53), part = whole;
         part.dim[axis] = 11;
@@ -197,8 +192,7 @@ static void slices(void **state) {
     }
 }
 
-static void rows_by_index(void **state) {
-    (void)state;
+TEST_WITH(rows_by_index, NULL, duel_verdict) {
     int32_t index[501];
     const basin_shape rows[] = {BASIN_SHAPE(60), BASIN_SHAPE(60, 3), BASIN_SHAPE(60, 5, 33)};
     for (int i = 0; i < 501; i++) index[i] = (i * 7919) % 61 - 1;
@@ -222,8 +216,7 @@ static void rows_by_index(void **state) {
     duel_fight(&d, 0);
 }
 
-static void bad_index_is_reported(void **state) {
-    (void)state;
+TEST_WITH(bad_index_is_reported, NULL, duel_verdict) {
     basin_backend *backend = duel_rival.open(0);
     const basin_backend_table *table = backend->table;
     basin_error error = {0};
@@ -249,8 +242,7 @@ static void bad_index_is_reported(void **state) {
     duel_rival.close(backend);
 }
 
-static void reductions(void **state) {
-    (void)state;
+TEST_WITH(reductions, NULL, duel_verdict) {
     const struct {
         basin_shape shape;
         int axis, count;
@@ -278,8 +270,7 @@ static void reductions(void **state) {
         }
 }
 
-static void row_operations(void **state) {
-    (void)state;
+TEST_WITH(row_operations, NULL, duel_verdict) {
     const basin_shape shapes[] = {
         BASIN_SHAPE(1, 1),     BASIN_SHAPE(7, 3),    BASIN_SHAPE(100, 196), BASIN_SHAPE(5, 768),
         BASIN_SHAPE(3, 4, 17), BASIN_SHAPE(2, 5001), BASIN_SHAPE(300, 129)};
@@ -344,15 +335,13 @@ static const basin_shape causal_shapes[] = {
     {3, {20, 32, 7}},    {3, {30, 48, 3}},      {3, {16, 24, 5}},     {3, {9, 100, 2}},
     {3, {33, 66, 4}}};
 
-static void causal(void **state) {
-    (void)state;
+TEST_WITH(causal, NULL, duel_verdict) {
     for (size_t i = 0; i < sizeof causal_shapes / sizeof *causal_shapes; i++)
         for (int kind = 0; kind < 4; kind++) causal_of(causal_shapes[i], kind & 1, kind & 2, 0);
 }
 
 /* Tensors of all sizes, an empty one and a long one among them. */
-static void squares(void **state) {
-    (void)state;
+TEST_WITH(squares, NULL, duel_verdict) {
     const basin_shape shapes[] = {BASIN_SHAPE(300, 700), BASIN_SCALAR,         BASIN_SHAPE(0, 4),
                                   BASIN_SHAPE(16384),    BASIN_SHAPE(3, 5, 7), BASIN_SHAPE(16385)};
     for (int count = 1; count <= 6; count++) {
@@ -363,8 +352,7 @@ static void squares(void **state) {
     }
 }
 
-static void layernorm_reverse(void **state) {
-    (void)state;
+TEST_WITH(layernorm_reverse, NULL, duel_verdict) {
     const basin_shape shapes[] = {BASIN_SHAPE(1, 4), BASIN_SHAPE(1100, 33),
                                   BASIN_SHAPE(4, 49, 192)};
     for (int i = 0; i < 3; i++)
@@ -419,8 +407,7 @@ static duel product_duel(const struct product_case *c) {
     return d;
 }
 
-static void products(void **state) {
-    (void)state;
+TEST_WITH(products, NULL, duel_verdict) {
     for (size_t i = 0; i < sizeof product_cases / sizeof *product_cases; i++) {
         duel d = product_duel(&product_cases[i]);
         duel_out(&d, product_shape(&product_cases[i]));
@@ -430,8 +417,7 @@ static void products(void **state) {
 
 /* y0 = relu(tile + row), y1 = x - 0.1 column y0 + scalar: every way an operand can lie under a
  * tile, constants in registers that are written again, and y1 on top of x or not. */
-static void epilogues(void **state) {
-    (void)state;
+TEST_WITH(epilogues, NULL, duel_verdict) {
     basin_instruction instruction[] = {
         {.op = BASIN_INSTRUCTION_TILE, .to = 0},
         instruction_load(1, 0),
@@ -506,8 +492,7 @@ static void add_pattern(duel *d, const pattern *p) {
     duel_index(d, BASIN_SHAPE(PAIRS + PADDING), p->pair);
 }
 
-static void pairs(void **state) {
-    (void)state;
+TEST_WITH(pairs, NULL, duel_verdict) {
     const pattern p = pattern_new();
     const int64_t heads[] = {1, 2, 3, 12}, widths[] = {1, 5, 64, 67};
     for (int i = 0; i < 4; i++) {
@@ -582,8 +567,7 @@ static duel attention_duel(basin_op op, const pattern *p, int flags) {
     return d;
 }
 
-static void attention(void **state) {
-    (void)state;
+TEST_WITH(attention, NULL, duel_verdict) {
     const pattern p = pattern_new();
     for (int op = BASIN_OP_ATTENTION; op <= BASIN_OP_ATTENTION_REVERSE; op++)
         for (int flags = 0; flags < 256; flags += op == BASIN_OP_ATTENTION ? 33 : 5) {
@@ -621,8 +605,7 @@ static void window_shapes(const struct window_case *c, basin_shape *x, basin_sha
     }
 }
 
-static void convolutions(void **state) {
-    (void)state;
+TEST_WITH(convolutions, NULL, duel_verdict) {
     for (size_t i = 0; i < sizeof window_cases / sizeof *window_cases; i++) {
         const struct window_case *c = &window_cases[i];
         basin_shape kernel = BASIN_SHAPE(c->window[0], c->window[1], c->channels, c->filters);
@@ -639,8 +622,7 @@ static void convolutions(void **state) {
     }
 }
 
-static void pooling(void **state) {
-    (void)state;
+TEST_WITH(pooling, NULL, duel_verdict) {
     for (size_t i = 0; i < sizeof window_cases / sizeof *window_cases; i++)
         for (int op = BASIN_OP_AVGPOOL; op <= BASIN_OP_MAXPOOL_GATHER; op++) {
             duel d = duel_new((basin_op)op);
@@ -656,8 +638,7 @@ static void pooling(void **state) {
         }
 }
 
-static void draws(void **state) {
-    (void)state;
+TEST_WITH(draws, NULL, duel_verdict) {
     const int32_t seed[2] = {123456789, -5};
     for (int kind = 0; kind < 3; kind++) { /* the last one: masks */
         duel d = duel_new(kind == 0 ? BASIN_OP_NORMAL : BASIN_OP_UNIFORM);
@@ -667,27 +648,5 @@ static void draws(void **state) {
         duel_fight(&d, 0);
     }
 }
-
-/* All of the above, each with its verdict. */
-#define BASIN_OPERATION_TESTS                                                                      \
-    cmocka_unit_test_teardown(functions, duel_verdict),                                            \
-        cmocka_unit_test_teardown(broadcasts, duel_verdict),                                       \
-        cmocka_unit_test_teardown(programs, duel_verdict),                                         \
-        cmocka_unit_test_teardown(permutations, duel_verdict),                                     \
-        cmocka_unit_test_teardown(slices, duel_verdict),                                           \
-        cmocka_unit_test_teardown(rows_by_index, duel_verdict),                                    \
-        cmocka_unit_test_teardown(reductions, duel_verdict),                                       \
-        cmocka_unit_test_teardown(row_operations, duel_verdict),                                   \
-        cmocka_unit_test_teardown(causal, duel_verdict),                                           \
-        cmocka_unit_test_teardown(squares, duel_verdict),                                          \
-        cmocka_unit_test_teardown(layernorm_reverse, duel_verdict),                                \
-        cmocka_unit_test_teardown(products, duel_verdict),                                         \
-        cmocka_unit_test_teardown(epilogues, duel_verdict),                                        \
-        cmocka_unit_test_teardown(pairs, duel_verdict),                                            \
-        cmocka_unit_test_teardown(attention, duel_verdict),                                        \
-        cmocka_unit_test_teardown(convolutions, duel_verdict),                                     \
-        cmocka_unit_test_teardown(pooling, duel_verdict),                                          \
-        cmocka_unit_test_teardown(draws, duel_verdict),                                            \
-        cmocka_unit_test_teardown(bad_index_is_reported, duel_verdict),
 
 #endif

@@ -197,8 +197,7 @@ static void check(const problem *p, bool list, bool exclude_self, double toleran
                either ? all_outputs : all_outputs & ~(OF_SCALE | OF_MIX));
 }
 
-static void test_differences(void **state) {
-    (void)state;
+TEST(test_differences) {
     for (int i = 0; i < 4; i++) {
         problem p = list_problem(7, 6, 3, 2, 3, i & 1, i & 2);
         check_differences(&p);
@@ -209,8 +208,7 @@ static void test_differences(void **state) {
     }
 }
 
-static void test_dense(void **state) {
-    (void)state;
+TEST(test_dense) {
     static const int64_t shape[][5] = {{1, 1, 1, 1, 1},    {2, 5, 5, 3, 7},    {3, 9, 9, 2, 16},
                                        {1, 40, 40, 4, 33}, {1, 70, 70, 1, 64}, {4, 33, 33, 12, 64}};
     for (size_t i = 0; i < sizeof shape / sizeof *shape; i++)
@@ -230,8 +228,7 @@ static void test_dense(void **state) {
 }
 
 /* Queries that see a part of the keys, in one tile of scores and in several. */
-static void test_causal(void **state) {
-    (void)state;
+TEST(test_causal) {
     static const int64_t shape[][4] = {{1, 1, 1, 1},   {2, 5, 3, 7},    {3, 9, 2, 16},
                                        {1, 40, 4, 33}, {1, 131, 1, 64}, {1, 300, 12, 8}};
     for (size_t i = 0; i < sizeof shape / sizeof *shape; i++)
@@ -247,15 +244,13 @@ static void test_causal(void **state) {
 }
 
 /* More keys than a tile of scores holds rows for. */
-static void test_dense_long(void **state) {
-    (void)state;
+TEST(test_dense_long) {
     problem p = dense_problem(1, 150, 1100, 1, 8, false, false, false);
     check(&p, false, false, 1e-5);
     problem_free(&p);
 }
 
-static void test_list(void **state) {
-    (void)state;
+TEST(test_list) {
     static const int64_t shape[][5] = {
         {1, 1, 1, 1, 1},     {6, 4, 3, 2, 7},     {20, 20, 9, 12, 64}, {50, 31, 20, 1, 128},
         {40, 60, 12, 3, 40}, {9, 80, 30, 16, 16}, {30, 30, 5, 2, 256}, {300, 200, 40, 2, 24}};
@@ -270,8 +265,7 @@ static void test_list(void **state) {
 
 /* Rows of few pairs, whose heads share a vector: empty ones, long ones among short ones, heads and
  * widths that fit any or none. */
-static void test_list_short(void **state) {
-    (void)state;
+TEST(test_list_short) {
     static const int64_t shape[][5] = {{1, 1, 1, 4, 16},    {40, 40, 5, 4, 16},  {90, 90, 3, 4, 16},
                                        {64, 70, 9, 1, 16},  {30, 30, 4, 8, 32},  {33, 20, 6, 2, 48},
                                        {12, 12, 3, 16, 16}, {200, 200, 2, 4, 32}};
@@ -295,8 +289,7 @@ static double difference_of(const float *x, const float *y, int64_t count) {
 
 /* A bias, and cotangents that are zero, as the form for any mix has them: whoever wants dmix gets
  * that one. */
-static void test_list_short_like_mixed(void **state) {
-    (void)state;
+TEST(test_list_short_like_mixed) {
     for (int option = 0; option < 4; option++) {
         problem p = list_problem(60, 60, 4, 4, 16, true, false);
         instance brief = instance_new(&p, true, false, 3), mixed = instance_new(&p, true, false, 3);
@@ -318,8 +311,7 @@ static void test_list_short_like_mixed(void **state) {
 }
 
 /* Rows wide enough for several cache blocks of keys and of queries. */
-static void test_list_blocks(void **state) {
-    (void)state;
+TEST(test_list_blocks) {
     for (int option = 0; option < 2; option++) {
         problem p = list_problem(150, 140, 70, 1, 2048, option, false);
         check(&p, true, false, 1e-5);
@@ -327,8 +319,7 @@ static void test_list_blocks(void **state) {
     }
 }
 
-static void test_list_without_pairs(void **state) {
-    (void)state;
+TEST(test_list_without_pairs) {
     problem p = list_problem(5, 4, 0, 2, 8, false, false);
     assert_int_equal(p.pairs, 0);
     check(&p, true, false, 1e-5);
@@ -336,15 +327,13 @@ static void test_list_without_pairs(void **state) {
 }
 
 /* exclude_self with a single token: a query with no key. */
-static void test_alone(void **state) {
-    (void)state;
+TEST(test_alone) {
     problem p = dense_problem(3, 1, 1, 2, 5, true, false, false);
     check(&p, false, true, 1e-5);
     problem_free(&p);
 }
 
-static void test_dense_without_pairs(void **state) {
-    (void)state;
+TEST(test_dense_without_pairs) {
     problem p = dense_problem(2, 3, 0, 2, 5, false, false, false);
     check(&p, false, false, 1e-5);
     problem_free(&p);
@@ -353,16 +342,14 @@ static void test_dense_without_pairs(void **state) {
     problem_free(&p);
 }
 
-static void test_all_pairs_as_list(void **state) {
-    (void)state;
+TEST(test_all_pairs_as_list) {
     problem p = dense_problem(1, 23, 17, 3, 12, false, true, false);
     check(&p, true, false, 1e-5);
     check(&p, false, false, 1e-5);
     problem_free(&p);
 }
 
-static void test_large_scores(void **state) {
-    (void)state;
+TEST(test_large_scores) {
     for (int list = 0; list < 2; list++) {
         problem p = list ? list_problem(30, 30, 10, 2, 8, false, false)
                          : dense_problem(1, 30, 30, 2, 8, true, false, false);
@@ -383,8 +370,7 @@ static void test_large_scores(void **state) {
 }
 
 /* A NULL output changes no other, and a NULL cotangent counts as zero. */
-static void test_absent(void **state) {
-    (void)state;
+TEST(test_absent) {
     for (int kind = 0; kind < 4; kind++) {
         bool list = kind & 1, full = kind & 2;
         problem p = list ? list_problem(20, 15, 6, 3, 18, full, full)
@@ -409,17 +395,4 @@ static void test_absent(void **state) {
         }
         problem_free(&p);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_differences),  cmocka_unit_test(test_dense),
-        cmocka_unit_test(test_dense_long),   cmocka_unit_test(test_list),
-        cmocka_unit_test(test_list_short),   cmocka_unit_test(test_list_short_like_mixed),
-        cmocka_unit_test(test_list_blocks),  cmocka_unit_test(test_list_without_pairs),
-        cmocka_unit_test(test_alone),        cmocka_unit_test(test_all_pairs_as_list),
-        cmocka_unit_test(test_large_scores), cmocka_unit_test(test_dense_without_pairs),
-        cmocka_unit_test(test_absent),       cmocka_unit_test(test_causal),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,11 +15,10 @@ static basin_backend *open_cpu(int round) {
 }
 
 static int run_all(void) {
-    const struct CMUnitTest tests[] = {BASIN_OPERATION_TESTS};
     duel_rival.open = open_cpu;
     duel_rival.close = basin_backend_close;
     duel_rival.rounds = 3;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }
 
 /* The instruction set is chosen once in a process, so each has its own. */

@@ -114,16 +114,14 @@ static void fused_product(const epilogue *e, int size, bool transpose_a, bool tr
     if (duel_rival.failures > before) fprintf(stderr, "  (epilogue %s)\n", e->name);
 }
 
-static void fused_products(void **state) {
-    (void)state;
+TEST_WITH(fused_products, NULL, duel_verdict) {
     for (size_t i = 0; i < sizeof epilogue_cases / sizeof *epilogue_cases; i++)
         for (int size = 0; size < (int)(sizeof sizes / sizeof *sizes); size++)
             for (int t = 0; t < 4; t++) fused_product(&epilogue_cases[i], size, t & 1, t >> 1);
 }
 
 /* So many rows that they are taken in turns, the result on top of an operand. */
-static void long_product(void **state) {
-    (void)state;
+TEST_WITH(long_product, NULL, duel_verdict) {
     const epilogue *e = &epilogue_cases[5];
     duel d = duel_new(BASIN_OP_MATMUL);
     basin_shape domain = BASIN_SHAPE(1, 4999, 3072);
@@ -144,8 +142,7 @@ static void long_product(void **state) {
 }
 
 /* So few tiles and so long a sum that it is cut into parts; with and without something to add. */
-static void long_sum_product(void **state) {
-    (void)state;
+TEST_WITH(long_sum_product, NULL, duel_verdict) {
     for (int add = 0; add < 2; add++) {
         const epilogue *e = &epilogue_cases[3];
         duel d = duel_new(BASIN_OP_MATMUL);
@@ -172,8 +169,7 @@ static void long_sum_product(void **state) {
 
 /* ---- narrow operands ---- */
 
-static void narrow_products(void **state) {
-    (void)state;
+TEST_WITH(narrow_products, NULL, duel_verdict) {
     for (size_t i = 0; i < sizeof epilogue_cases / sizeof *epilogue_cases; i++)
         for (int size = 0; size < (int)(sizeof sizes / sizeof *sizes); size++)
             for (int t = 0; t < 8; t++) {
@@ -210,8 +206,7 @@ static void narrow_products(void **state) {
 }
 
 /* Pointwise programs, sums and layer norms between the two types. */
-static void narrow_rows(void **state) {
-    (void)state;
+TEST_WITH(narrow_rows, NULL, duel_verdict) {
     const basin_shape shapes[] = {BASIN_SHAPE(40, 768), BASIN_SHAPE(7, 300, 12),
                                   BASIN_SHAPE(33, 65), BASIN_SHAPE(50, 36)};
     for (int i = 0; i < 4; i++)
@@ -267,16 +262,14 @@ static void narrow_rows(void **state) {
         }
 }
 
-static void narrow_causal(void **state) {
-    (void)state;
+TEST_WITH(narrow_causal, NULL, duel_verdict) {
     for (size_t i = 0; i < sizeof causal_shapes / sizeof *causal_shapes; i++)
         for (unsigned narrow = 1; narrow < 4; narrow++)
             causal_of(causal_shapes[i], i % 2, true, narrow);
 }
 
 /* Attention with narrow tokens: q, k, a, b and what is like them. */
-static void narrow_attention(void **state) {
-    (void)state;
+TEST_WITH(narrow_attention, NULL, duel_verdict) {
     const pattern p = pattern_new();
     const unsigned ins =
         1u << BASIN_ATT_Q | 1u << BASIN_ATT_K | 1u << BASIN_ATT_A | 1u << BASIN_ATT_B;
@@ -293,11 +286,10 @@ static void narrow_attention(void **state) {
 }
 
 /* Factors and results that are columns of joint matrices; what lies in the gaps stays. */
-static void products_apart(void **state) {
+TEST_WITH(products_apart, NULL, duel_verdict) {
     const int64_t cases[][3] = {{200, 384, 256}, {64, 96, 32}, {50, 40, 24}, {1100, 64, 300}};
     basin_instruction relu[] = {{.op = BASIN_INSTRUCTION_TILE, .to = 0},
                                 {.op = BASIN_OP_RELU, .to = 1, .a = 0}};
-    (void)state;
     for (int i = 0; i < 4; i++)
         for (int t = 0; t < 64; t++) {
             int64_t m = cases[i][0], n = cases[i][1], k = cases[i][2];
@@ -323,14 +315,13 @@ static void products_apart(void **state) {
 
 /* What runs behind a product, a mask of numbers or a dense addend, where the result's rows lie
  * apart: also a product with nothing to sum, and one that is taken in turns. */
-static void programs_apart(void **state) {
+TEST_WITH(programs_apart, NULL, duel_verdict) {
     const int64_t cases[][3] = {{200, 96, 64}, {37, 40, 24}, {33, 64, 0}, {4999, 3072, 4}};
     basin_instruction instructions[] = {{.op = BASIN_INSTRUCTION_TILE, .to = 0},
                                         {.op = BASIN_INSTRUCTION_LOAD, .to = 1, .a = 0},
                                         {.op = BASIN_OP_STEP, .to = 2, .a = 1},
                                         {.op = BASIN_OP_MUL, .to = 3, .a = 0, .b = 2},
                                         {.op = BASIN_OP_ADD, .to = 4, .a = 0, .b = 1}};
-    (void)state;
     for (int i = 0; i < 4; i++)
         for (int t = 0; t < (i < 3 ? 12 : 1); t++) { /* 4 to 7: no program; from 8 on: an addend */
             int64_t m = cases[i][0], n = cases[i][1], k = cases[i][2];
@@ -356,8 +347,7 @@ static void programs_apart(void **state) {
 }
 
 /* Products with nothing to sum, and with no elements. */
-static void empty_products(void **state) {
-    (void)state;
+TEST_WITH(empty_products, NULL, duel_verdict) {
     const int64_t cases[][3] = {{5, 7, 0}, {0, 7, 3}, {5, 0, 3}};
     for (int i = 0; i < 3; i++) {
         duel d = duel_new(BASIN_OP_MATMUL);
@@ -369,8 +359,7 @@ static void empty_products(void **state) {
 }
 
 /* Layer norm at every way a row is held, with its reverse. */
-static void norm_widths(void **state) {
-    (void)state;
+TEST_WITH(norm_widths, NULL, duel_verdict) {
     const int64_t widths[] = {1,   4,   100, 128,  132,  256,  511, 512,
                               513, 600, 768, 1000, 1024, 1028, 3000};
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
@@ -395,8 +384,7 @@ static void norm_widths(void **state) {
 }
 
 /* Sums cut into chunks, and rows summed by an index that names few rows often. */
-static void long_sums(void **state) {
-    (void)state;
+TEST_WITH(long_sums, NULL, duel_verdict) {
     const basin_shape shapes[] = {BASIN_SHAPE(3000000), BASIN_SHAPE(50432, 40),
                                   BASIN_SHAPE(700, 33), BASIN_SHAPE(2500, 768)};
     for (int i = 0; i < 4; i++) {
@@ -420,8 +408,7 @@ static void long_sums(void **state) {
 
 /* Large copies travel in pieces through a waiting room, small ones wait for each other; those to
  * one place must arrive in order. */
-static void copies(void **state) {
-    (void)state;
+TEST(copies) {
     const size_t counts[] = {1, 1000, 300000, 20000003};
     for (int i = 0; i < 4; i++) {
         size_t bytes = counts[i] * sizeof(int32_t);
@@ -445,8 +432,7 @@ static void copies(void **state) {
 }
 
 /* x <- x + in, many times without reading in between: each run must see its own input. */
-static void queued_runs(void **state) {
-    (void)state;
+TEST(queued_runs) {
     basin_error error = {0};
     basin_graph *graph = basin_graph_new();
     basin_store *store;
@@ -477,8 +463,7 @@ static void queued_runs(void **state) {
     basin_graph_free(graph);
 }
 
-static void too_large_plan_says_so(void **state) {
-    (void)state;
+TEST(too_large_plan_says_so) {
     basin_error error = {0};
     basin_graph *graph = basin_graph_new();
     basin_store *store;
@@ -494,8 +479,7 @@ static void too_large_plan_says_so(void **state) {
     basin_graph_free(graph);
 }
 
-static void opens_a_device_by_number(void **state) {
-    (void)state;
+TEST(opens_a_device_by_number) {
     const char *const number[] = {"0", "5", "first", "", "-1", "1x"};
     for (int i = 0; i < 6; i++) {
         basin_error error = {0};
@@ -520,25 +504,7 @@ int main(void) {
     duel_rival.close = keep_open;
     duel_rival.rounds = 2;
     duel_rival.gather = true;
-    const struct CMUnitTest tests[] = {
-        BASIN_OPERATION_TESTS cmocka_unit_test_teardown(fused_products, duel_verdict),
-        cmocka_unit_test_teardown(long_product, duel_verdict),
-        cmocka_unit_test_teardown(long_sum_product, duel_verdict),
-        cmocka_unit_test_teardown(narrow_products, duel_verdict),
-        cmocka_unit_test_teardown(products_apart, duel_verdict),
-        cmocka_unit_test_teardown(programs_apart, duel_verdict),
-        cmocka_unit_test_teardown(narrow_rows, duel_verdict),
-        cmocka_unit_test_teardown(narrow_causal, duel_verdict),
-        cmocka_unit_test_teardown(narrow_attention, duel_verdict),
-        cmocka_unit_test_teardown(empty_products, duel_verdict),
-        cmocka_unit_test_teardown(norm_widths, duel_verdict),
-        cmocka_unit_test_teardown(long_sums, duel_verdict),
-        cmocka_unit_test(copies),
-        cmocka_unit_test(queued_runs),
-        cmocka_unit_test(too_large_plan_says_so),
-        cmocka_unit_test(opens_a_device_by_number),
-    };
-    int failures = cmocka_run_group_tests(tests, NULL, NULL);
+    int failures = tests_run(NULL, NULL);
     basin_backend_close(cuda);
     return failures;
 }

@@ -387,31 +387,15 @@ static void list_shapes(flavour f) {
     for (size_t i = 0; i < sizeof shape / sizeof *shape; i++) check_list(shape[i], false, false, f);
 }
 
-static void test_dense_f32(void **state) {
-    (void)state;
-    dense_shapes(F32);
-}
-static void test_dense_tf32(void **state) {
-    (void)state;
-    dense_shapes(TF32);
-}
-static void test_dense_bf16(void **state) {
-    (void)state;
-    dense_shapes(BF16);
-}
-static void test_list_f32(void **state) {
-    (void)state;
-    list_shapes(F32);
-}
-static void test_list_bf16(void **state) {
-    (void)state;
-    list_shapes(BF16);
-}
+TEST(test_dense_f32) { dense_shapes(F32); }
+TEST(test_dense_tf32) { dense_shapes(TF32); }
+TEST(test_dense_bf16) { dense_shapes(BF16); }
+TEST(test_list_f32) { list_shapes(F32); }
+TEST(test_list_bf16) { list_shapes(BF16); }
 
 /* So many nodes that warps look for cut ones 32 at a time. Sums over all pairs are left to the
  * small ones: they cancel here. */
-static void test_list_large(void **state) {
-    (void)state;
+TEST(test_list_large) {
     unsigned sums = 1u << DBETA | 1u << GBETA;
     for (int f = F32; f <= BF16; f += 2) {
         problem p = list_problem(1100000, 1060000, 2, 1, f == F32 ? 8 : 16, false, false);
@@ -420,8 +404,7 @@ static void test_list_large(void **state) {
 }
 
 /* Short lists whose nodes' heads go together, with and without multipliers. */
-static void test_list_joint(void **state) {
-    (void)state;
+TEST(test_list_joint) {
     static const int64_t shape[][5] = {
         {300, 200, 5, 4, 16}, {64, 80, 9, 2, 32}, {90, 70, 4, 8, 16}, {50, 40, 40, 4, 32}};
     for (int i = 0; i < 4; i++)
@@ -429,8 +412,7 @@ static void test_list_joint(void **state) {
 }
 
 /* Multipliers and mixing, and rows too wide for the fast forms. */
-static void test_mixed(void **state) {
-    (void)state;
+TEST(test_mixed) {
     static const int64_t dense[][5] = {{1, 1, 1, 1, 1}, {2, 5, 5, 3, 7}, {2, 33, 33, 12, 64}};
     static const int64_t list[][5] = {
         {6, 4, 3, 2, 7}, {20, 20, 9, 12, 64}, {9, 80, 30, 16, 16}, {300, 200, 40, 2, 24}};
@@ -445,8 +427,7 @@ static void test_mixed(void **state) {
 }
 
 /* Tokens that see those before them, in the dense form and with multipliers and mixing. */
-static void test_causal(void **state) {
-    (void)state;
+TEST(test_causal) {
     static const int64_t shape[][5] = {
         {1, 1, 1, 1, 1},      {2, 5, 5, 3, 7},       {1, 40, 40, 4, 33},   {2, 65, 65, 2, 64},
         {1, 197, 197, 2, 64}, {1, 130, 130, 1, 128}, {1, 300, 300, 1, 32}, {1, 1024, 1024, 1, 64}};
@@ -461,14 +442,12 @@ static void test_causal(void **state) {
 }
 
 /* So many pairs that a chunk is longer than the shortest, and a hub of thousands. */
-static void test_list_long(void **state) {
-    (void)state;
+TEST(test_list_long) {
     check_list((int64_t[]){2000, 1500, 400, 1, 4}, false, false, F32);
     check_list((int64_t[]){2000, 1500, 400, 1, 4}, true, false, F32);
 }
 
-static void test_no_pairs(void **state) {
-    (void)state;
+TEST(test_no_pairs) {
     for (int mix = 0; mix < 2; mix++) {
         check_list((int64_t[]){5, 4, 0, 2, 8}, mix, mix, F32);
         check_dense((int64_t[]){3, 1, 1, 2, 5}, false, mix, mix, F32);
@@ -478,8 +457,7 @@ static void test_no_pairs(void **state) {
 }
 
 /* Scores of thousands: nothing overflows. */
-static void test_large_scores(void **state) {
-    (void)state;
+TEST(test_large_scores) {
     for (int list = 0; list < 2; list++) {
         problem p = list ? list_problem(30, 30, 10, 2, 8, false, false)
                          : dense_problem(1, 30, 30, 2, 8, true, false, false);
@@ -510,8 +488,7 @@ static void test_large_scores(void **state) {
 }
 
 /* The sizes of a picture's tokens with a beta below 0, one of 0, and numbers far from 1. */
-static void test_picture(void **state) {
-    (void)state;
+TEST(test_picture) {
     for (int f = F32; f <= BF16; f++) {
         problem p = dense_problem(1, 197, 197, 3, 64, true, false, false);
         static const double size[INPUTS] = {
@@ -526,8 +503,7 @@ static void test_picture(void **state) {
 
 /* Either side with one node behind its strips, with the most that have small products, and with one
  * more; all widths. */
-static void test_rest(void **state) {
-    (void)state;
+TEST(test_rest) {
     static const int64_t square[][5] = {{1, 193, 193, 2, 40}, {1, 200, 200, 2, 56}};
     static const int64_t oblong[][5] = {
         {1, 201, 200, 2, 64}, {1, 200, 201, 2, 48}, {1, 193, 208, 2, 56}};
@@ -537,8 +513,7 @@ static void test_rest(void **state) {
 
 /* Where all w have one sign, the sums by key are signed at the end; a w of 0 weighs nothing. Either
  * sign of beta; strips and, in bfloat16, what lies behind them. */
-static void test_signs(void **state) {
-    (void)state;
+TEST(test_signs) {
     static const int64_t nodes[] = {200, 206};
     for (int f = TF32; f <= BF16; f++)
         for (int i = 0; i < 4; i++) {
@@ -556,8 +531,7 @@ static void test_signs(void **state) {
  * longer one, all widths, causal; with and without gradients of beta; betas below 0 and of 0, w of
  * either sign and of 0, keys with a large part in common (so that the mean of c is far from 0),
  * scores that grow from tile to tile, an absent cotangent. */
-static void test_long(void **state) {
-    (void)state;
+TEST(test_long) {
     static const int64_t size[][5] = {{2, 256, 256, 2, 64}, {1, 300, 300, 3, 64},
                                       {1, 257, 640, 3, 40}, {1, 641, 319, 3, 48},
                                       {1, 700, 700, 3, 56}, {1, 1100, 1100, 1, 64}};
@@ -611,8 +585,7 @@ static void check_many(basin_op op, flavour f) {
     problem_free(&few);
 }
 
-static void test_many(void **state) {
-    (void)state;
+TEST(test_many) {
     for (int f = TF32; f <= BF16; f++) {
         check_many(BASIN_OP_ATTENTION_FORCE, (flavour)f);
         check_many(BASIN_OP_ATTENTION_REVERSE, (flavour)f);
@@ -621,8 +594,7 @@ static void test_many(void **state) {
 
 /* An absent output changes no other, and an absent cotangent counts as zero. Kind 4 is the size of
  * a picture's tokens, in bfloat16. */
-static void test_absent(void **state) {
-    (void)state;
+TEST(test_absent) {
     for (int kind = 0; kind < 5; kind++) {
         bool list = kind & 1, full = kind & 2, picture = kind == 4;
         problem p = list      ? list_problem(20, 15, 6, 3, 18, full, full)
@@ -728,8 +700,7 @@ static void check_apart(const int64_t s[5], bool self, basin_op op, flavour f, i
     problem_free(&p);
 }
 
-static void test_joint(void **state) {
-    (void)state;
+TEST(test_joint) {
     static const int64_t size[][5] = {
         {2, 197, 197, 2, 64}, {2, 200, 208, 3, 64},  {2, 208, 193, 2, 40}, {2, 33, 33, 12, 64},
         {2, 19, 50, 3, 20},   {1, 130, 130, 1, 128}, {2, 40, 40, 4, 33},   {3, 5, 5, 3, 7},
@@ -745,8 +716,7 @@ static void test_joint(void **state) {
 }
 
 /* Lists and mixed heads take none, and say so however often they run. */
-static void test_joint_refused(void **state) {
-    (void)state;
+TEST(test_joint_refused) {
     for (int list = 0; list < 2; list++) {
         problem p = list ? list_problem(6, 4, 3, 2, 8, false, false)
                          : dense_problem(2, 5, 5, 3, 8, true, false, true);
@@ -819,8 +789,7 @@ static void check_pairs(const int64_t s[5], flavour f) {
     problem_free(&p);
 }
 
-static void test_pairs(void **state) {
-    (void)state;
+TEST(test_pairs) {
     static const int64_t shape[][5] = {
         {1, 1, 1, 1, 1},     {6, 4, 3, 2, 7},     {20, 20, 9, 12, 64}, {50, 31, 20, 1, 128},
         {40, 60, 12, 3, 40}, {9, 80, 30, 16, 16}, {30, 30, 5, 2, 256}, {300, 200, 40, 2, 24},
@@ -842,20 +811,7 @@ int main(int count, char **word) {
         basin_backend_close(cuda);
         return 0;
     }
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_dense_f32),     cmocka_unit_test(test_dense_tf32),
-        cmocka_unit_test(test_dense_bf16),    cmocka_unit_test(test_list_f32),
-        cmocka_unit_test(test_list_bf16),     cmocka_unit_test(test_list_large),
-        cmocka_unit_test(test_list_joint),    cmocka_unit_test(test_mixed),
-        cmocka_unit_test(test_causal),        cmocka_unit_test(test_list_long),
-        cmocka_unit_test(test_no_pairs),      cmocka_unit_test(test_large_scores),
-        cmocka_unit_test(test_absent),        cmocka_unit_test(test_picture),
-        cmocka_unit_test(test_many),          cmocka_unit_test(test_joint),
-        cmocka_unit_test(test_joint_refused), cmocka_unit_test(test_pairs),
-        cmocka_unit_test(test_rest),          cmocka_unit_test(test_signs),
-        cmocka_unit_test(test_long),
-    };
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = tests_run(NULL, NULL);
     basin_backend_close(cuda);
     return failed;
 }

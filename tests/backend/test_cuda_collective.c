@@ -25,9 +25,8 @@ static void read_back(float *host, const float *device) {
         fail_msg("%s", error.text);
 }
 
-static void sums_are_those_of_the_host(void **state) {
+TEST(sums_are_those_of_the_host) {
     static float a[COUNT], b[COUNT], found[COUNT];
-    (void)state;
     float *x = on_device(a, 1), *y = on_device(b, 0.3f);
     table->add(cuda, x, y, COUNT);
     read_back(found, x);
@@ -42,9 +41,8 @@ static void sums_are_those_of_the_host(void **state) {
     basin_device_free(cuda, y);
 }
 
-static void a_device_has_a_name(void **state) {
+TEST(a_device_has_a_name) {
     char name[BASIN_COLLECTIVE_NAME], again[BASIN_COLLECTIVE_NAME], none[16] = "";
-    (void)state;
     table->name(cuda, name);
     table->name(cuda, again);
     assert_memory_equal(name, again, sizeof name);
@@ -53,11 +51,10 @@ static void a_device_has_a_name(void **state) {
 
 /* Two messages at once, which arrive in the order in which they were sent, behind what was queued
  * before and ahead of what is queued after. */
-static void nccl_brings_messages(void **state) {
+TEST(nccl_brings_messages) {
     static float sent[COUNT], found[COUNT];
     char id[BASIN_COLLECTIVE_ID];
     basin_error error;
-    (void)state;
     if (table->invite(cuda, id, &error)) {
         print_message("%s\n", error.text);
         skip();
@@ -77,18 +74,13 @@ static void nccl_brings_messages(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_are_those_of_the_host),
-        cmocka_unit_test(a_device_has_a_name),
-        cmocka_unit_test(nccl_brings_messages),
-    };
     basin_error error;
     if (basin_backend_open(&cuda, &(basin_compute){.backend = "cuda"}, &error)) {
         printf("skipped: %s\n", error.text);
         return 77;
     }
     table = basin_backend_collective(cuda);
-    int failed = table ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
+    int failed = table ? tests_run(NULL, NULL) : 1;
     basin_backend_close(cuda);
     return failed;
 }

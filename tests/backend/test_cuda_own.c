@@ -151,8 +151,7 @@ static void compare_gradients(check *c, basin_expr y, double tolerance) {
 
 /* ---- the tests ---- */
 
-static void one_operand(void **state) {
-    (void)state;
+TEST(one_operand) {
     const basin_own *own[] = {&softsign, &inverse};
     const basin_shape shape[] = {BASIN_SHAPE(7, 13), BASIN_SHAPE(1), BASIN_SCALAR,
                                  BASIN_SHAPE(3, 1, 64), BASIN_SHAPE(1025)};
@@ -165,8 +164,7 @@ static void one_operand(void **state) {
     }
 }
 
-static void three_operands(void **state) {
-    (void)state;
+TEST(three_operands) {
     const basin_shape shape[][3] = {
         {BASIN_SHAPE(5, 17), BASIN_SHAPE(17), BASIN_SHAPE(5, 1)},
         {BASIN_SHAPE(2, 1, 9), BASIN_SHAPE(3, 1), BASIN_SCALAR},
@@ -184,8 +182,7 @@ static void three_operands(void **state) {
 }
 
 /* Between other operations, of each other, twice with other operands, with a constant. */
-static void in_chains(void **state) {
-    (void)state;
+TEST(in_chains) {
     check c;
     check_init(&c);
     basin_expr a = check_input(&c, "a", BASIN_SHAPE(11, 15), 0.2, 2);
@@ -198,8 +195,7 @@ static void in_chains(void **state) {
 }
 
 /* In the epilogue of a product; narrow ones are large enough for narrow factors. */
-static void behind_products(void **state) {
-    (void)state;
+TEST(behind_products) {
     const basin_dtype storage[] = {BASIN_F32, BASIN_BF16, BASIN_F8_E4M3};
     const int64_t size[][3] = {{33, 29, 17}, {256, 192, 128}, {256, 192, 128}};
     const double tolerance[] = {2e-5, 3e-2, 0.1};
@@ -229,8 +225,7 @@ static double plus_two(const double *x, const void *context) {
 }
 
 /* Two operations of one name: in one plan, and one after the other. */
-static void names_are_no_identity(void **state) {
-    (void)state;
+TEST(names_are_no_identity) {
     static const basin_own twin[] = {
         {.name = "twin", .operands = 1, .value = plus_one, .cuda = "return x[0] + 1;"},
         {.name = "twin", .operands = 1, .value = plus_two, .cuda = "return x[0] + 2;"}};
@@ -246,8 +241,7 @@ static void names_are_no_identity(void **state) {
 }
 
 /* What an update writes may come of such an operation. */
-static void into_a_state(void **state) {
-    (void)state;
+TEST(into_a_state) {
     basin_engine e;
     basin_error error = {0};
     double number[] = {0.5, -1, 2}, wanted[] = {0.5, -1, 2};
@@ -288,8 +282,7 @@ static void assert_refused(const char *source, basin_status wanted, const char *
     check_free(&c);
 }
 
-static void what_does_not_compile_is_told(void **state) {
-    (void)state;
+TEST(what_does_not_compile_is_told) {
     assert_refused(NULL, BASIN_UNSUPPORTED, "cannot call 'mine'");
     assert_refused("float a = x[0];\nreturn undeclared(a);", BASIN_BAD_VALUE,
                    "the source of 'mine' does not compile: line 2: ");
@@ -304,16 +297,7 @@ int main(void) {
         printf("no CUDA device: skipped (%s)\n", error.text);
         return 77;
     }
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_operand),
-        cmocka_unit_test(three_operands),
-        cmocka_unit_test(in_chains),
-        cmocka_unit_test(behind_products),
-        cmocka_unit_test(names_are_no_identity),
-        cmocka_unit_test(into_a_state),
-        cmocka_unit_test(what_does_not_compile_is_told),
-    };
-    int failures = cmocka_run_group_tests(tests, NULL, NULL);
+    int failures = tests_run(NULL, NULL);
     basin_backend_close(cuda);
     return failures;
 }

@@ -226,11 +226,10 @@ static void try_pair(sizes s, int64_t step) {
     pair_free(&p);
 }
 
-static void test_small(void **state) {
+TEST(test_small) {
     const int64_t m[] = {1, 63, 64, 65, 127, 128, 129, 200, 257, 385, 513, 1000};
     const int64_t n[] = {64, 320, 384, 640}, k[] = {8, 16, 64, 72, 136, 200};
     const double alpha[] = {1, 0.3, -0.25};
-    (void)state;
     for (int i = 0; i < 24; i++) {
         int64_t more = i % 4 * 8;
         try_pair((sizes){m[i % 12], n[i * 3 % 4], k[i * 5 % 6], more, 2 * more, 3 * more, false,
@@ -239,15 +238,13 @@ static void test_small(void **state) {
     }
 }
 
-static void test_other_forms(void **state) {
-    (void)state;
+TEST(test_other_forms) {
     try_pair((sizes){100, 128, 64, 0, 0, 0, true, 0.5}, 3);
     try_pair((sizes){130, 256, 12, 0, 0, 0, false, 2}, 3);
     try_pair((sizes){130, 128, 72, 0, 0, 24, true, 2}, 3);
 }
 
-static void test_large(void **state) {
-    (void)state;
+TEST(test_large) {
     try_pair((sizes){50176, 3072, 768, 0, 0, 1536, false, 0.1}, 4096);
     try_pair((sizes){12545, 3072, 768, 0, 0, 0, false, 1}, 2048);
 }
@@ -299,16 +296,13 @@ int main(int argc, char **argv) {
         printf("no CUDA device: skipped (%s)\n", error.text);
         return 77;
     }
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_small),
-                                       cmocka_unit_test(test_other_forms),
-                                       cmocka_unit_test(test_large)};
     int failures = 0;
     int64_t size[4] = {50176, 3072, 768, 4608};
     for (int i = 2; i < argc && i < 6; i++) size[i - 2] = strtoll(argv[i], NULL, 10);
     if (argc > 1 && strcmp(argv[1], "time") == 0)
         time_all(size[0], size[1], size[2], size[3] < size[1] ? size[1] : size[3]);
     else
-        failures = cmocka_run_group_tests(tests, NULL, NULL);
+        failures = tests_run(NULL, NULL);
     basin_backend_close(cuda);
     return failures;
 }

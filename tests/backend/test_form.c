@@ -111,16 +111,14 @@ static void check(const char *text, basin_form want) {
 
 /* ---- what has a form ---- */
 
-static void no_program(void **state) {
-    (void)state;
+TEST(no_program) {
     basin_call call = {.op = BASIN_OP_MATMUL, .ins = 2, .outs = 1};
     basin_form product = {.known = true, .alpha = 1, .c = -1, .row = -1, .mask = -1};
     assert_true(is_form(basin_form_of(NULL, NULL), product));
     assert_true(is_form(basin_form_of(NULL, &call), product));
 }
 
-static void sums(void **state) {
-    (void)state;
+TEST(sums) {
     static const struct {
         const char *text;
         double alpha, beta;
@@ -149,8 +147,7 @@ static void sums(void **state) {
     }
 }
 
-static void relus(void **state) {
-    (void)state;
+TEST(relus) {
     basin_form want = {.known = true, .relu = true, .alpha = 1, .c = -1, .row = -1, .mask = -1};
     check("t relu", want);
     check("t relu copy", want);
@@ -162,8 +159,7 @@ static void relus(void **state) {
     check("a 3 * t 2 * - s + relu", want);
 }
 
-static void masks(void **state) {
-    (void)state;
+TEST(masks) {
     basin_form want = {.known = true, .alpha = 1, .c = -1, .row = -1, .mask = A};
     check("t a step *", want);
     check("a copy step t *", want);
@@ -177,8 +173,7 @@ static void masks(void **state) {
 }
 
 /* Kernels that add two operands ask for more. */
-static void sums_of_more(void **state) {
-    (void)state;
+TEST(sums_of_more) {
     epilogue e;
     make(&e, "b a 0.5 * + t 3 * +");
     basin_form f = basin_form_with_more(&e.program, &e.call);
@@ -197,8 +192,7 @@ static void sums_of_more(void **state) {
 
 /* ---- what has none ---- */
 
-static void refusals(void **state) {
-    (void)state;
+TEST(refusals) {
     static const struct {
         const char *why, *text[10];
     } cases[] = {
@@ -240,8 +234,7 @@ static void refusals(void **state) {
 
 /* Several results; and a register that is written again holds what was written last, one that never
  * was holds nothing. */
-static void registers(void **state) {
-    (void)state;
+TEST(registers) {
     epilogue e;
     make(&e, "t 2 *");
     e.program.stores = 2;
@@ -258,8 +251,7 @@ static void registers(void **state) {
 
 /* ---- operands ---- */
 
-static void kinds(void **state) {
-    (void)state;
+TEST(kinds) {
     const basin_kind real = BASIN_REAL, narrow = BASIN_NARROW, bits = BASIN_INDEX;
     static const char sum[] = "t a +", bias[] = "t r +", mask[] = "t a step *";
     const struct {
@@ -296,8 +288,7 @@ static char role_of(basin_shape domain, int64_t batch, int64_t row, int64_t colu
     return !f.known ? '-' : f.c == A ? 'c' : f.row == A ? 'r' : '?';
 }
 
-static void strides(void **state) {
-    (void)state;
+TEST(strides) {
     basin_shape all = BASIN_SHAPE(2, 3, 4), batch = BASIN_SHAPE(1, 3, 4);
     basin_shape row = BASIN_SHAPE(2, 1, 4), column = BASIN_SHAPE(2, 3, 1);
     assert_int_equal(role_of(all, 12, 4, 1), 'c');
@@ -321,23 +312,11 @@ static void strides(void **state) {
 }
 
 /* One row of float under a narrow result is no c, but it is a row. */
-static void row_of_another_kind(void **state) {
-    (void)state;
+TEST(row_of_another_kind) {
     epilogue e;
     make(&e, "t a +");
     e.program.domain = BASIN_SHAPE(1, 1, N);
     set_kinds(&e, BASIN_NARROW, BASIN_REAL, BASIN_REAL);
     assert_int_equal(basin_form_of(&e.program, &e.call).row, A);
     assert_int_equal(basin_form_of(&e.program, NULL).c, A);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_program),   cmocka_unit_test(sums),
-        cmocka_unit_test(relus),        cmocka_unit_test(masks),
-        cmocka_unit_test(sums_of_more), cmocka_unit_test(refusals),
-        cmocka_unit_test(registers),    cmocka_unit_test(kinds),
-        cmocka_unit_test(strides),      cmocka_unit_test(row_of_another_kind),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "support/test.h"
 
-static uint64_t state = 1;
+static uint64_t random_state = 1;
 static basin_gemm_precision precision; /* of the problems that are made */
 
 /* Where the processor has no instructions for the lesser ones, there is but one precision. */
@@ -21,8 +21,8 @@ static bool has_precision(basin_gemm_precision asked) {
         if (has_precision(precision))
 
 static uint32_t draw(void) {
-    state = state * 6364136223846793005U + 1442695040888963407U;
-    return (uint32_t)(state >> 33);
+    random_state = random_state * 6364136223846793005U + 1442695040888963407U;
+    return (uint32_t)(random_state >> 33);
 }
 
 static float draw_float(void) { return (float)draw() / (float)(1U << 30) - 1.0F; }
@@ -206,16 +206,14 @@ static void check_serial(int64_t m, int64_t n, int64_t k, bool a_turned, bool b_
     problem_free(&g);
 }
 
-static void test_small_shapes(void **unused) {
-    (void)unused;
+TEST(test_small_shapes) {
     for (int64_t m = 0; m <= 33; m += m < 4 ? 1 : 5)
         for (int64_t n = 0; n <= 67; n += n < 4 ? 1 : 7)
             for (int64_t k = 0; k <= 9; k++)
                 FOR_PRECISIONS check_all(1 + (m + n + k) % 3, m, n, k, (m + k) % 2, (n + k) % 2);
 }
 
-static void test_random_shapes(void **unused) {
-    (void)unused;
+TEST(test_random_shapes) {
     for (int i = 0; i < 60; i++) {
         int64_t m = 1 + draw() % 150, n = 1 + draw() % 150, k = 1 + draw() % 150;
         FOR_PRECISIONS check_all(1 + draw() % 2, m, n, k, draw() % 2, draw() % 2);
@@ -223,21 +221,16 @@ static void test_random_shapes(void **unused) {
     }
 }
 
-static void test_long_sums(void **unused) {
-    (void)unused;
+TEST(test_long_sums) {
     for (int i = 0; i < 4; i++) {
         FOR_PRECISIONS check_all(1, 30, 45, 2100, i & 1, i >> 1);
         check_serial(17, 33, 1500, i & 1, i >> 1);
     }
 }
 
-static void test_many_columns(void **unused) {
-    (void)unused;
-    FOR_PRECISIONS check_all(1, 3, 1601, 1030, false, true);
-}
+TEST(test_many_columns) { FOR_PRECISIONS check_all(1, 3, 1601, 1030, false, true); }
 
-static void test_skinny_shapes(void **unused) {
-    (void)unused;
+TEST(test_skinny_shapes) {
     static const int64_t shapes[][3] = {{1, 700, 300}, {700, 1, 300}, {1, 1, 5000},
                                         {900, 3, 3},   {3, 900, 1},   {2000, 31, 2}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
@@ -249,8 +242,7 @@ static void test_skinny_shapes(void **unused) {
 }
 
 /* A row computed alone equals the same row computed among others: the place does not matter. */
-static void test_row_alone(void **unused) {
-    (void)unused;
+TEST(test_row_alone) {
     precision = BASIN_GEMM_F32;
     basin_gemm g = problem_new(1, 50, 70, 1100, false, false);
     void *workspace = workspace_new(&g, 2);
@@ -270,8 +262,7 @@ static void test_row_alone(void **unused) {
 }
 
 /* An infinity or a NaN in a row of A shows in every element of that row of C, and nowhere else. */
-static void test_not_finite(void **unused) {
-    (void)unused;
+TEST(test_not_finite) {
     uint32_t all_ones = UINT32_MAX;
     float bad[3] = {INFINITY, NAN, 0};
     memcpy(&bad[2], &all_ones, sizeof all_ones);
@@ -289,8 +280,7 @@ static void test_not_finite(void **unused) {
 }
 
 /* Accuracy is relative to the terms, whatever their size. */
-static void test_scales(void **unused) {
-    (void)unused;
+TEST(test_scales) {
     static const float scales[][2] = {{1e-20F, 1e10F}, {1e-14F, 1e-15F}, {1e18F, 1e17F}};
     for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) FOR_PRECISIONS {
             basin_gemm g = problem_new(1, 33, 45, 130, true, false);
@@ -306,23 +296,11 @@ static void test_scales(void **unused) {
         }
 }
 
-static void test_isa_names(void **unused) {
-    (void)unused;
+TEST(test_isa_names) {
     const char *wanted = getenv("BASIN_ISA");
     assert_true(basin_isa_available(basin_cpu_isa()));
     for (int i = 0; i < BASIN_ISA_COUNT; i++)
         if (wanted && !strcmp(wanted, basin_isa_name((basin_isa)i)) &&
             basin_isa_available((basin_isa)i))
             assert_int_equal(basin_cpu_isa(), i);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_isa_names),     cmocka_unit_test(test_small_shapes),
-        cmocka_unit_test(test_random_shapes), cmocka_unit_test(test_long_sums),
-        cmocka_unit_test(test_many_columns),  cmocka_unit_test(test_skinny_shapes),
-        cmocka_unit_test(test_row_alone),     cmocka_unit_test(test_not_finite),
-        cmocka_unit_test(test_scales),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,8 +42,7 @@ static void check(basin_shape shape, int constants, bool broadcast) {
     basin_tensor_free(&team);
 }
 
-static void flat(void **state) {
-    (void)state;
+TEST(flat) {
     static const int64_t size[] = {1,    17,   255,  256,  1000,  1071,
                                    1072, 1073, 3000, 5555, 20000, 51200};
     for (size_t i = 0; i < sizeof size / sizeof *size; i++)
@@ -51,15 +50,9 @@ static void flat(void **state) {
             check(BASIN_SHAPE(size[i]), constants, false);
 }
 
-static void rows(void **state) {
-    (void)state;
+TEST(rows) {
     static const int64_t width[] = {2, 3, 48, 64, 200, 255, 256, 257, 700, 1500};
     for (size_t i = 0; i < sizeof width / sizeof *width; i++)
         for (int constants = 1; constants <= 13; constants += 4)
             check(BASIN_SHAPE(8000 / width[i], width[i]), constants, true);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(flat), cmocka_unit_test(rows)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,12 +43,6 @@ static void check(bool transpose_a, bool transpose_b) {
     lab_close(&l);
 }
 
-static void far_apart(void **state) {
-    (void)state;
+TEST(far_apart) {
     for (int i = 0; i < 4; i++) check(i & 1, i & 2);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(far_apart)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,8 +2,7 @@
  * values worked out by hand. */
 #include "backend/rig.h"
 
-static void pointwise_functions(void **state) {
-    (void)state;
+TEST(pointwise_functions) {
     const struct {
         basin_op op;
         double x, value, y;
@@ -49,8 +48,7 @@ static void pointwise_functions(void **state) {
     }
 }
 
-static void pointwise_two_operands(void **state) {
-    (void)state;
+TEST(pointwise_two_operands) {
     const struct {
         basin_op op;
         double y[3];
@@ -68,8 +66,7 @@ static void pointwise_two_operands(void **state) {
     }
 }
 
-static void pointwise_broadcast(void **state) {
-    (void)state;
+TEST(pointwise_broadcast) {
     rig r = rig_new(BASIN_OP_ADD); /* [2, 1, 3] + [2, 1] */
     rig_in(&r, BASIN_SHAPE(2, 1, 3), VALUES(1, 2, 3, 4, 5, 6));
     rig_in(&r, BASIN_SHAPE(2, 1), VALUES(10, 20));
@@ -89,8 +86,7 @@ static void pointwise_broadcast(void **state) {
     rig_expect(&r, VALUES(1, 1, 1, 2, 2, 2));
 }
 
-static void pointwise_empty_and_in_place(void **state) {
-    (void)state;
+TEST(pointwise_empty_and_in_place) {
     rig r = rig_new(BASIN_OP_ADD);
     rig_in(&r, BASIN_SHAPE(0, 3), NULL);
     rig_in(&r, BASIN_SHAPE(3), VALUES(1, 2, 3));
@@ -105,8 +101,7 @@ static void pointwise_empty_and_in_place(void **state) {
 }
 
 /* out0 = relu(x + bias) and out1 = 2 out0^2, x [2, 3] over bias [3]. */
-static void pointwise_program(void **state) {
-    (void)state;
+TEST(pointwise_program) {
     basin_instruction instruction[] = {
         {.op = BASIN_INSTRUCTION_LOAD},
         {.op = BASIN_INSTRUCTION_LOAD, .to = 1, .a = 1},
@@ -135,8 +130,7 @@ static void pointwise_program(void **state) {
     rig_free(&r);
 }
 
-static void movement(void **state) {
-    (void)state;
+TEST(movement) {
     rig r = rig_new(BASIN_OP_PERMUTE); /* out[k, i, j] = in[i, j, k] */
     memcpy(r.call.attr.axes, (int8_t[]){2, 0, 1}, 3);
     rig_in(&r, BASIN_SHAPE(2, 1, 3), VALUES(1, 2, 3, 4, 5, 6));
@@ -164,8 +158,7 @@ static void movement(void **state) {
     rig_expect(&r, VALUES(1, 3, 4, 2, 5, 6));
 }
 
-static void movement_of_indices(void **state) {
-    (void)state;
+TEST(movement_of_indices) {
     rig r = rig_new(BASIN_OP_SLICE);
     r.call.attr.start = 1;
     rig_index(&r, BASIN_SHAPE(4), INDICES(5, 6, 7, 8));
@@ -175,8 +168,7 @@ static void movement_of_indices(void **state) {
     rig_free(&r);
 }
 
-static void gather_scatter(void **state) {
-    (void)state;
+TEST(gather_scatter) {
     rig r = rig_new(BASIN_OP_GATHER);
     rig_in(&r, BASIN_SHAPE(3, 2), VALUES(1, 2, 3, 4, 5, 6));
     rig_index(&r, BASIN_SHAPE(4), INDICES(2, -1, 0, 2));
@@ -196,8 +188,7 @@ static void gather_scatter(void **state) {
     rig_expect(&r, VALUES(0, 0));
 }
 
-static void bad_index_is_reported_once(void **state) {
-    (void)state;
+TEST(bad_index_is_reported_once) {
     basin_error error = {0};
     rig r = rig_new(BASIN_OP_GATHER);
     rig_in(&r, BASIN_SHAPE(2), VALUES(1, 2));
@@ -214,8 +205,7 @@ static void bad_index_is_reported_once(void **state) {
     rig_free(&r);
 }
 
-static void reductions(void **state) {
-    (void)state;
+TEST(reductions) {
     const double *x = VALUES(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, -12); /* [2, 3, 2] */
     const struct {
         basin_op op;
@@ -248,8 +238,7 @@ static void reductions(void **state) {
     rig_expect(&r, VALUES(3));
 }
 
-static void row_functions(void **state) {
-    (void)state;
+TEST(row_functions) {
     const double *x = VALUES(0, log(2), log(5), 1000, 1000, -1000);
     rig r = rig_new(BASIN_OP_LOGSUMEXP);
     rig_in(&r, BASIN_SHAPE(2, 3), x);
@@ -270,8 +259,7 @@ static void row_functions(void **state) {
 }
 
 /* Rows (1, 3) and (2, 2): means 2 and 2, variances 1 and 0. */
-static void layernorm(void **state) {
-    (void)state;
+TEST(layernorm) {
     rig r = rig_new(BASIN_OP_LAYERNORM);
     r.call.attr.value = 3;
     rig_in(&r, BASIN_SHAPE(2, 2), VALUES(1, 3, 2, 2));
@@ -295,8 +283,7 @@ static double layernorm_dot(const double *x, double gamma, const double *delta, 
     return sum;
 }
 
-static void layernorm_reverse(void **state) {
-    (void)state;
+TEST(layernorm_reverse) {
     double x[] = {0.3, -1.2, 0.8, 1.1, 0.2, -0.4}, delta[] = {0.1, 0.2, 0.3};
     const double c[] = {0.5, 1.5, -0.7, 0.9, -1.1, 0.2}, gamma = 1.3, h = 1e-5;
     double dx[6], dgamma, ddelta[3];
@@ -328,8 +315,7 @@ static void layernorm_reverse(void **state) {
 }
 
 /* The same product, its factors stored in all four ways. */
-static void matmul(void **state) {
-    (void)state;
+TEST(matmul) {
     const double *a = VALUES(1, 2, 3, 4, 5, 6), *at = VALUES(1, 4, 2, 5, 3, 6);   /* [2, 3] */
     const double *b = VALUES(1, -1, 2, 0, 0, 3), *bt = VALUES(1, 2, 0, -1, 0, 3); /* [3, 2] */
     for (int form = 0; form < 4; form++) {
@@ -353,8 +339,7 @@ static void matmul(void **state) {
 }
 
 /* out0 = a b + bias[n] row[b, m], out1 = the product itself; batch 2, m 2, n 2, k 1. */
-static void matmul_epilogue(void **state) {
-    (void)state;
+TEST(matmul_epilogue) {
     basin_instruction instruction[] = {
         {.op = BASIN_INSTRUCTION_TILE},
         {.op = BASIN_INSTRUCTION_LOAD, .to = 1},
@@ -383,8 +368,7 @@ static void matmul_epilogue(void **state) {
     rig_free(&r);
 }
 
-static void table_of_the_backend(void **state) {
-    (void)state;
+TEST(table_of_the_backend) {
     rig r = rig_new(BASIN_OP_CONST);
     const basin_backend_table *table = r.backend->table;
     double host[2] = {1, 2}, back[2] = {0, 0};
@@ -400,26 +384,4 @@ static void table_of_the_backend(void **state) {
     table->free(r.backend, memory);
     rig_run(&r); /* a leaf: nothing happens, nothing fails */
     rig_free(&r);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pointwise_functions),
-        cmocka_unit_test(pointwise_two_operands),
-        cmocka_unit_test(pointwise_broadcast),
-        cmocka_unit_test(pointwise_empty_and_in_place),
-        cmocka_unit_test(pointwise_program),
-        cmocka_unit_test(movement),
-        cmocka_unit_test(movement_of_indices),
-        cmocka_unit_test(gather_scatter),
-        cmocka_unit_test(bad_index_is_reported_once),
-        cmocka_unit_test(reductions),
-        cmocka_unit_test(row_functions),
-        cmocka_unit_test(layernorm),
-        cmocka_unit_test(layernorm_reverse),
-        cmocka_unit_test(matmul),
-        cmocka_unit_test(matmul_epilogue),
-        cmocka_unit_test(table_of_the_backend),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -166,8 +166,7 @@ static void check_reverse(problem *p) {
     rig_free(&r);
 }
 
-static void force_and_reverse_are_gradients(void **state) {
-    (void)state;
+TEST(force_and_reverse_are_gradients) {
     for (int flags = 0; flags < 16; flags++) {
         if (flags & LISTED && flags & WITHOUT_SELF) continue;
         problem p = flags & LISTED ? problem_new(1, 4, 3, flags) : problem_new(2, 3, 3, flags);
@@ -180,8 +179,7 @@ static void force_and_reverse_are_gradients(void **state) {
     }
 }
 
-static void reverse_with_one_cotangent(void **state) {
-    (void)state;
+TEST(reverse_with_one_cotangent) {
     problem a = problem_new(1, 3, 4, WITH_SCALE | WITH_MIX | WITHOUT_B);
     problem b = problem_new(1, 3, 4, WITH_SCALE | WITH_MIX | WITHOUT_A);
     check_reverse(&a);
@@ -189,8 +187,7 @@ static void reverse_with_one_cotangent(void **state) {
 }
 
 /* One head, one number a head: z = 0.5 q k, written out. */
-static void value_by_hand(void **state) {
-    (void)state;
+TEST(value_by_hand) {
     rig r = rig_new(BASIN_OP_ATTENTION);
     rig_in(&r, BASIN_SHAPE(1, 2, 1, 1), VALUES(1, 2));
     rig_in(&r, BASIN_SHAPE(1, 3, 1, 1), VALUES(0, 1, -1));
@@ -205,8 +202,7 @@ static void value_by_hand(void **state) {
 }
 
 /* Two heads over one pair of tokens: z = (s mix) scale, and one key makes lse = z. */
-static void scores_by_hand(void **state) {
-    (void)state;
+TEST(scores_by_hand) {
     rig r = rig_new(BASIN_OP_ATTENTION);
     rig_in(&r, BASIN_SHAPE(1, 1, 2, 2), VALUES(1, 2, 3, 4));
     rig_in(&r, BASIN_SHAPE(1, 1, 2, 2), VALUES(1, 1, 1, -1)); /* Q.K = 3, -1 */
@@ -217,8 +213,7 @@ static void scores_by_hand(void **state) {
     rig_expect(&r, VALUES(-30, 0));
 }
 
-static void query_without_keys(void **state) {
-    (void)state;
+TEST(query_without_keys) {
     problem p = problem_new(2, 1, 1, WITHOUT_SELF | WITH_SCALE | WITH_MIX);
     for (int op = BASIN_OP_ATTENTION_FORCE; op <= BASIN_OP_ATTENTION_REVERSE; op++) {
         rig r = problem_rig(&p, (basin_op)op);
@@ -235,8 +230,7 @@ static void query_without_keys(void **state) {
 }
 
 /* Excluded pairs and padding get 0 in the outputs that have one number a pair. */
-static void outputs_of_absent_pairs(void **state) {
-    (void)state;
+TEST(outputs_of_absent_pairs) {
     const int flags[] = {WITH_SCALE | LISTED, WITH_SCALE | WITHOUT_SELF,
                          WITH_SCALE | ADDED | LISTED, WITH_SCALE | ADDED | WITHOUT_SELF};
     for (int f = 0; f < 4; f++)
@@ -257,16 +251,14 @@ static void outputs_of_absent_pairs(void **state) {
         }
 }
 
-static void large_scores_do_not_overflow(void **state) {
-    (void)state;
+TEST(large_scores_do_not_overflow) {
     problem p = problem_new(1, 3, 3, 0);
     for (int h = 0; h < 2; h++) p.data[BASIN_ATT_BETA][h] = h ? -1e5 : 1e5;
     assert_true(isfinite(value(&p)) && fabs(value(&p)) > 1e4);
     assert_true(isfinite(force_value(&p)));
 }
 
-static void all_pairs_equal_a_list_of_all(void **state) {
-    (void)state;
+TEST(all_pairs_equal_a_list_of_all) {
     const int32_t row[] = {0, 3, 6}, key[] = {0, 1, 2, 0, 1, 2};
     problem dense = problem_new(1, 2, 3, WITH_SCALE | WITH_MIX), list = dense;
     list.row = row, list.key = key;
@@ -274,8 +266,7 @@ static void all_pairs_equal_a_list_of_all(void **state) {
     assert_true(force_value(&dense) == force_value(&list));
 }
 
-static void bad_list_is_reported(void **state) {
-    (void)state;
+TEST(bad_list_is_reported) {
     const int32_t row[] = {0, 3, 2}, key[] = {0, 1, 2, 0, 1, 3}, full[] = {0, 3, 6};
     basin_error error = {0};
     problem p = problem_new(1, 2, 3, 0);
@@ -290,19 +281,4 @@ static void bad_list_is_reported(void **state) {
         rig_free(&r);
         p.row = full;
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(force_and_reverse_are_gradients),
-        cmocka_unit_test(reverse_with_one_cotangent),
-        cmocka_unit_test(value_by_hand),
-        cmocka_unit_test(scores_by_hand),
-        cmocka_unit_test(query_without_keys),
-        cmocka_unit_test(outputs_of_absent_pairs),
-        cmocka_unit_test(large_scores_do_not_overflow),
-        cmocka_unit_test(all_pairs_equal_a_list_of_all),
-        cmocka_unit_test(bad_list_is_reported),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,8 +20,7 @@ static void add_list(rig *r) {
 }
 
 /* Three queries, two keys, two heads of width 1; pairs (0, 1), (0, 0), (2, 1). */
-static void pairs(void **state) {
-    (void)state;
+TEST(pairs) {
     rig r = rig_new(BASIN_OP_PAIR_DOT);
     rig_in(&r, BASIN_SHAPE(3, 2, 1), VALUES(1, 2, 3, 4, 5, 6));
     rig_in(&r, BASIN_SHAPE(2, 2, 1), VALUES(1, 10, 2, 20));
@@ -45,8 +44,7 @@ static void pairs(void **state) {
     rig_expect(&r, VALUES(3, 8, 26, 40));
 }
 
-static void pairs_of_wide_heads(void **state) {
-    (void)state;
+TEST(pairs_of_wide_heads) {
     rig r = rig_new(BASIN_OP_PAIR_DOT);
     rig_in(&r, BASIN_SHAPE(1, 1, 3), VALUES(1, 2, 3));
     rig_in(&r, BASIN_SHAPE(1, 1, 3), VALUES(4, 5, 6));
@@ -63,8 +61,7 @@ static void set_window(rig *r, int rows, int columns, int stride, int pad) {
 }
 
 /* A 2 x 3 image of one channel under a 2 x 2 kernel, stride 1; valid, then padded by one before. */
-static void conv_by_hand(void **state) {
-    (void)state;
+TEST(conv_by_hand) {
     rig r = rig_new(BASIN_OP_CONV);
     set_window(&r, 0, 0, 1, 0);
     rig_in(&r, BASIN_SHAPE(1, 2, 3, 1), VALUES(1, 2, 3, 4, 5, 6));
@@ -97,8 +94,7 @@ static void conv_expected(double *y, const double *x, const double *kernel) {
     }
 }
 
-static void conv_and_its_reverses(void **state) {
-    (void)state;
+TEST(conv_and_its_reverses) {
     double x[X], kernel[K], y[Y], expected[Y];
     basin_shape xs = BASIN_SHAPE(2, 5, 4, 3), ks = BASIN_SHAPE(3, 2, 3, 2),
                 ys = BASIN_SHAPE(2, 3, 2, 2);
@@ -140,8 +136,7 @@ static void pool_case(basin_op op, bool x_first, const double *second, bool y_ou
     rig_expect(&r, wanted);
 }
 
-static void pooling(void **state) {
-    (void)state;
+TEST(pooling) {
     const double *y = VALUES(1, 20, 300, 4000);
     pool_case(BASIN_OP_AVGPOOL, true, NULL, true, VALUES(1, 5, 3, 5));
     pool_case(BASIN_OP_AVGPOOL_REVERSE, false, y, false,
@@ -153,8 +148,7 @@ static void pooling(void **state) {
 }
 
 /* Overlapping windows, several channels and images, and a window with no cell at all. */
-static void pooling_overlap(void **state) {
-    (void)state;
+TEST(pooling_overlap) {
     rig r = rig_new(BASIN_OP_MAXPOOL_SCATTER);
     set_window(&r, 1, 2, 1, 0);
     rig_in(&r, BASIN_SHAPE(2, 1, 3, 2), VALUES(1, 9, 5, 1, 2, 1, 0, 1, 0, 2, 0, 3));
@@ -172,8 +166,7 @@ static void pooling_overlap(void **state) {
     }
 }
 
-static void random_draws(void **state) {
-    (void)state;
+TEST(random_draws) {
     const uint64_t seed = 0x80000001fffffff2u;
     for (int uniform = 0; uniform < 2; uniform++) {
         double wanted[6];
@@ -188,14 +181,4 @@ static void random_draws(void **state) {
         rig_check(&r, 0, wanted, 0);
         rig_free(&r);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pairs),        cmocka_unit_test(pairs_of_wide_heads),
-        cmocka_unit_test(conv_by_hand), cmocka_unit_test(conv_and_its_reverses),
-        cmocka_unit_test(pooling),      cmocka_unit_test(pooling_overlap),
-        cmocka_unit_test(random_draws),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,8 +8,7 @@ static float exp_of(float x) {
     return lane[VECTOR_LANES - 1];
 }
 
-static void test_exp_accuracy(void **state) {
-    (void)state;
+TEST(test_exp_accuracy) {
     double worst = 0;
     for (int i = 0; i < 400000; i++) {
         float x = -87.3f + 176.0f * (float)i / 400000;
@@ -20,8 +19,7 @@ static void test_exp_accuracy(void **state) {
     assert_true(worst < 2e-7);
 }
 
-static void test_exp_edges(void **state) {
-    (void)state;
+TEST(test_exp_edges) {
     assert_true(exp_of(0) == 1);
     assert_true(exp_of(-88) == 0 && exp_of(-1e4f) == 0 && exp_of(-INFINITY) == 0);
     assert_true(isinf(exp_of(89)) && isinf(exp_of(1e4f)) && isinf(exp_of(INFINITY)));
@@ -29,8 +27,7 @@ static void test_exp_edges(void **state) {
     assert_true(isnan(exp_of(NAN)));
 }
 
-static void test_reductions(void **state) {
-    (void)state;
+TEST(test_reductions) {
     float x[VECTOR_LANES + 1];
     for (int i = 0; i <= VECTOR_LANES; i++) x[i] = (float)(i % 3) - 5;
     float sum = 0, most = x[0];
@@ -44,13 +41,4 @@ static void test_reductions(void **state) {
     vector_store_part(x, vector_all(7), 1);
     assert_true(x[0] == 7 && x[1] == -4);
     assert_true(vector_largest(vector_max(vector_all(1), vector_all(2))) == 2);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exp_accuracy),
-        cmocka_unit_test(test_exp_edges),
-        cmocka_unit_test(test_reductions),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -128,8 +128,7 @@ static void check(world *w, bool drop, bool add) {
     assert_memory_equal(again, w->sum, sizeof again);
 }
 
-static void walks_as_plain_loops_do(void **state) {
-    (void)state;
+TEST(walks_as_plain_loops_do) {
     world *w = calloc(1, sizeof *w);
     assert_non_null(w);
     world_new(w);
@@ -140,9 +139,4 @@ static void walks_as_plain_loops_do(void **state) {
     check(w, false, false);
     check(w, true, true);
     free(w);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(walks_as_plain_loops_do)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

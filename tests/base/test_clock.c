@@ -2,8 +2,7 @@
 #include "base/clock.h"
 #include "support/test.h"
 
-static void days_have_their_names(void **state) {
-    (void)state;
+TEST(days_have_their_names) {
     static const struct {
         int64_t seconds;
         const char *day;
@@ -15,9 +14,4 @@ static void days_have_their_names(void **state) {
         char text[BASIN_DAY_TEXT];
         assert_string_equal(basin_day_print(text, known[i].seconds), known[i].day);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(days_have_their_names)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,8 +13,7 @@ static void count_mapped(size_t *pieces) {
 }
 
 /* Comes first: what is open stays open. */
-static void presence_is_told_without_opening(void **state) {
-    (void)state;
+TEST(presence_is_told_without_opening) {
     bool present[BASIN_LIBRARIES];
     size_t before, after;
     count_mapped(&before);
@@ -30,8 +29,7 @@ static void presence_is_told_without_opening(void **state) {
     assert_non_null(strstr(basin_library_why(), "libbasin-of-nowhere.so.1"));
 }
 
-static void functions_are_found(void **state) {
-    (void)state;
+TEST(functions_are_found) {
     struct {
         const char *(*version)(void);
     } table = {NULL};
@@ -42,8 +40,7 @@ static void functions_are_found(void **state) {
     assert_non_null(strstr(table.version(), "libarchive"));
 }
 
-static void what_is_absent_is_named_with_its_package(void **state) {
-    (void)state;
+TEST(what_is_absent_is_named_with_its_package) {
     void *table[2];
     basin_error error;
     const basin_library_function wanted[] = {{"no_such_function_of_any_library", NULL}, {0}};
@@ -57,8 +54,7 @@ static void what_is_absent_is_named_with_its_package(void **state) {
 static int answer(void) { return 42; }
 
 /* As in a static program: by address, whatever is installed. */
-static void what_is_linked_is_not_opened(void **state) {
-    (void)state;
+TEST(what_is_linked_is_not_opened) {
     struct {
         int (*answer)(void);
     } table = {NULL};
@@ -67,8 +63,7 @@ static void what_is_linked_is_not_opened(void **state) {
     assert_int_equal(table.answer(), 42);
 }
 
-static void all_have_a_name_and_a_purpose(void **state) {
-    (void)state;
+TEST(all_have_a_name_and_a_purpose) {
     for (int i = 0; i < BASIN_LIBRARIES; i++) {
         assert_non_null(basin_library_name(i));
         assert_non_null(basin_library_purpose(i));
@@ -76,15 +71,4 @@ static void all_have_a_name_and_a_purpose(void **state) {
     assert_null(basin_library_name(BASIN_LIBRARIES));
     assert_null(basin_library_purpose(BASIN_LIBRARIES));
     assert_int_equal(basin_library_present(BASIN_LIBRARIES), 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(presence_is_told_without_opening),
-        cmocka_unit_test(functions_are_found),
-        cmocka_unit_test(what_is_absent_is_named_with_its_package),
-        cmocka_unit_test(what_is_linked_is_not_opened),
-        cmocka_unit_test(all_have_a_name_and_a_purpose),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

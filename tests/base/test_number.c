@@ -6,8 +6,7 @@
 #include "support/comma.h"
 #include "support/test.h"
 
-static void reads(void **state) {
-    (void)state;
+TEST(reads) {
     const char *text = " 12 -7x9223372036854775807";
     int64_t value;
     assert_true(basin_integer_read(&value, &text));
@@ -21,8 +20,7 @@ static void reads(void **state) {
     assert_string_equal(text, "");
 }
 
-static void refuses(void **state) {
-    (void)state;
+TEST(refuses) {
     const char *wrong[] = {"", "x", "-", "9223372036854775808", "-9223372036854775809"};
     for (int i = 0; i < 5; i++) {
         const char *text = wrong[i];
@@ -56,7 +54,7 @@ static void check_reals(void) {
     assert_string_equal(text, "333333");
 }
 
-static void locales_change_nothing(void **state) {
+TEST(locales_change_nothing) {
     check_reals();
     if (!comma_set(*state)) skip();
     char text[8];
@@ -73,8 +71,4 @@ static void locales_change_nothing(void **state) {
     setlocale(LC_NUMERIC, "C");
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(reads), cmocka_unit_test(refuses),
-                                       cmocka_unit_test(locales_change_nothing)};
-    return cmocka_run_group_tests(tests, folder_new, folder_remove);
-}
+int main(void) { return tests_run(folder_new, folder_remove); }

@@ -7,8 +7,7 @@
 #include "support/test.h"
 
 /* The known answers that come with Random123 (kat_vectors, philox4x32 10). */
-static void known_answers(void **state) {
-    (void)state;
+TEST(known_answers) {
     static const uint32_t vectors[][10] = {
         {0, 0, 0, 0, 0, 0, 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8},
         {0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0x408f276d,
@@ -23,8 +22,7 @@ static void known_answers(void **state) {
     }
 }
 
-static void element_addresses(void **state) {
-    (void)state;
+TEST(element_addresses) {
     uint64_t seed = 0x299f31d0a4093822, stream = 0x0370734413198a2e, call = 0x05a308d3243f6a88;
     uint32_t counter[4] = {0x243f6a88, 0x05a308d3, 0x13198a2e, 0x03707344}, out[4];
     basin_philox(out, counter, (uint32_t[]){0xa4093822, 0x299f31d0});
@@ -34,8 +32,7 @@ static void element_addresses(void **state) {
     assert_true(basin_random_uniform_at(0, 0, 1) == (float)(0xe169c58d >> 8) / 16777216.0f);
 }
 
-static void fill_equals_elements(void **state) {
-    (void)state;
+TEST(fill_equals_elements) {
     enum { MOST = 300 };
     float single[MOST];
     double wide[MOST];
@@ -58,8 +55,7 @@ static void fill_equals_elements(void **state) {
 }
 
 /* The library's own polynomials against libm, at random words and at the ends of the range. */
-static void normals_are_box_muller(void **state) {
-    (void)state;
+TEST(normals_are_box_muller) {
     double worst = 0;
     for (uint64_t k = 0; k < 20000; k++) {
         double a = basin_random_word_at(1, 2, 2 * k), b = basin_random_word_at(1, 2, 2 * k + 1);
@@ -72,8 +68,7 @@ static void normals_are_box_muller(void **state) {
 }
 
 /* Bits, not tolerances: these must hold on every machine, compiler and backend. */
-static void normals_are_the_same_everywhere(void **state) {
-    (void)state;
+TEST(normals_are_the_same_everywhere) {
     uint64_t digest = 0xcbf29ce484222325;
     for (uint64_t i = 0; i < 100000; i++) {
         double value = basin_random_normal_at(2024, 5, i);
@@ -84,8 +79,7 @@ static void normals_are_the_same_everywhere(void **state) {
     assert_int_equal(digest, 0x2dc15987c4143390);
 }
 
-static void distributions(void **state) {
-    (void)state;
+TEST(distributions) {
     enum { COUNT = 200000 };
     static double values[COUNT];
     double mean = 0, square = 0, fourth = 0;
@@ -108,8 +102,7 @@ static void distributions(void **state) {
     assert_true(chi2 < 110); /* 63 degrees of freedom: exceeded once in 5000 seeds */
 }
 
-static void streams_and_seeds_differ(void **state) {
-    (void)state;
+TEST(streams_and_seeds_differ) {
     uint32_t word = basin_random_word_at(1, 1, 0);
     assert_int_not_equal(word, basin_random_word_at(2, 1, 0));
     assert_int_not_equal(word, basin_random_word_at(1, 2, 0));
@@ -117,8 +110,7 @@ static void streams_and_seeds_differ(void **state) {
     assert_int_not_equal(word, basin_random_word_at(1, 1 + ((uint64_t)1 << 32), 0));
 }
 
-static void reader_goes_on_where_it_stopped(void **state) {
-    (void)state;
+TEST(reader_goes_on_where_it_stopped) {
     basin_random random = basin_random_start(5, 6, 0);
     for (uint64_t i = 0; i < 21; i++) {
         basin_random resumed = basin_random_start(5, 6, i);
@@ -127,8 +119,7 @@ static void reader_goes_on_where_it_stopped(void **state) {
     }
 }
 
-static void integers_below(void **state) {
-    (void)state;
+TEST(integers_below) {
     basin_random random = basin_random_start(3, 0, 0);
     int bin[7] = {0};
     double chi2 = 0;
@@ -144,8 +135,7 @@ static void integers_below(void **state) {
     assert_in_range(low, 850, 1150);
 }
 
-static void shuffles(void **state) {
-    (void)state;
+TEST(shuffles) {
     enum { N = 1000 };
     int64_t order[N], again[N], seen[N] = {0};
     basin_random_permutation(order, N, 9, 1);
@@ -161,20 +151,4 @@ static void shuffles(void **state) {
     }
     for (int i = 0; i < 6; i++) assert_in_range(count[i], 850, 1150);
     basin_random_permutation(NULL, 0, 4, 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_answers),
-        cmocka_unit_test(element_addresses),
-        cmocka_unit_test(fill_equals_elements),
-        cmocka_unit_test(normals_are_box_muller),
-        cmocka_unit_test(normals_are_the_same_everywhere),
-        cmocka_unit_test(distributions),
-        cmocka_unit_test(streams_and_seeds_differ),
-        cmocka_unit_test(reader_goes_on_where_it_stopped),
-        cmocka_unit_test(integers_below),
-        cmocka_unit_test(shuffles),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

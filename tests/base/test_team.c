@@ -43,8 +43,7 @@ static bool loop_is_right(int64_t items, int64_t grain, int threads) {
     return wrong == 0;
 }
 
-static void every_item_is_done_once(void **state) {
-    (void)state;
+TEST(every_item_is_done_once) {
     static const int64_t items[] = {0, 1, 2, 3, 7, 64, 1000, 4097};
     for (int threads = 0; threads <= MOST_THREADS; threads++)
         for (size_t i = 0; i < sizeof items / sizeof *items; i++)
@@ -53,8 +52,7 @@ static void every_item_is_done_once(void **state) {
 }
 
 /* Loops so short that threads come late to most of them, and so to the next one's numbers. */
-static void short_loops_do_not_mix(void **state) {
-    (void)state;
+TEST(short_loops_do_not_mix) {
     for (int i = 0; i < 20000; i++) assert_true(loop_is_right(i % 13, i % 3, 2 + i % 3));
 }
 
@@ -68,8 +66,7 @@ static void run_inner(const void *context, int64_t first, int64_t last, int plac
     for (int64_t i = first; i < last; i++) basin_team_run(count_inner, context, 100, 1, 4);
 }
 
-static void a_loop_within_a_loop_is_serial(void **state) {
-    (void)state;
+TEST(a_loop_within_a_loop_is_serial) {
     _Atomic int64_t sum = 0, *where = &sum;
     basin_team_run(run_inner, &where, 50, 1, 4);
     assert_int_equal(sum, 5000);
@@ -81,8 +78,7 @@ static void *call_often(void *argument) {
     return NULL;
 }
 
-static void callers_do_not_disturb_each_other(void **state) {
-    (void)state;
+TEST(callers_do_not_disturb_each_other) {
     pthread_t thread[12]; /* more than there are teams */
     bool right[12];
     for (int i = 0; i < 12; i++) {
@@ -108,8 +104,7 @@ static double sum_squares(int threads) {
     return sum;
 }
 
-static void a_forked_child_has_threads_of_its_own(void **state) {
-    (void)state;
+TEST(a_forked_child_has_threads_of_its_own) {
     double expected = sum_squares(3);
     pid_t child = fork();
     assert_true(child >= 0);
@@ -134,8 +129,7 @@ static int64_t find_wanted(const void *context, int64_t first, int64_t last) {
     return last;
 }
 
-static void the_first_of_several_is_found(void **state) {
-    (void)state;
+TEST(the_first_of_several_is_found) {
     for (int64_t i = 0; i < 300; i++) {
         int64_t wanted[3] = {7000 - i, 200 + 13 * i, 9999};
         int64_t least = wanted[0] < wanted[1] ? wanted[0] : wanted[1];
@@ -151,8 +145,7 @@ static basin_status attempt(const void *context, int64_t item, basin_error *erro
     return basin_fail(error, BASIN_BAD_VALUE, "item %d", (int)item);
 }
 
-static void the_first_error_is_told(void **state) {
-    (void)state;
+TEST(the_first_error_is_told) {
     basin_error error;
     for (int64_t every = 5; every < 1000; every += 71) {
         char text[30];
@@ -192,8 +185,7 @@ static void look_at_mask(const void *context, int64_t first, int64_t last, int p
 }
 
 /* A fault in a thread must reach the program's handler, SIGTERM the program's own threads. */
-static void threads_take_their_own_faults_alone(void **state) {
-    (void)state;
+TEST(threads_take_their_own_faults_alone) {
     _Atomic int looked = 0, wrong = 0;
     masks m = {pthread_self(), &looked, &wrong};
     for (int i = 0; i < 50 && looked == 0; i++) basin_team_run(look_at_mask, &m, 20, 1, 3);
@@ -201,8 +193,7 @@ static void threads_take_their_own_faults_alone(void **state) {
     assert_int_equal(wrong, 0);
 }
 
-static void the_number_of_threads_can_be_asked_for(void **state) {
-    (void)state;
+TEST(the_number_of_threads_can_be_asked_for) {
     char *before = getenv("OMP_NUM_THREADS"), keep[64] = "";
     if (before) snprintf(keep, sizeof keep, "%s", before);
     int own = processors_with(NULL);
@@ -212,19 +203,4 @@ static void the_number_of_threads_can_be_asked_for(void **state) {
     assert_int_equal(processors_with("many"), own);
     assert_int_equal(processors_with("-1"), own);
     processors_with(before ? keep : NULL);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_item_is_done_once),
-        cmocka_unit_test(short_loops_do_not_mix),
-        cmocka_unit_test(a_loop_within_a_loop_is_serial),
-        cmocka_unit_test(callers_do_not_disturb_each_other),
-        cmocka_unit_test(a_forked_child_has_threads_of_its_own),
-        cmocka_unit_test(the_first_of_several_is_found),
-        cmocka_unit_test(the_first_error_is_told),
-        cmocka_unit_test(threads_take_their_own_faults_alone),
-        cmocka_unit_test(the_number_of_threads_can_be_asked_for),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

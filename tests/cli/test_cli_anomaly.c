@@ -10,7 +10,7 @@
     "--epochs 25 --rate 0.003 --members 1 --hops 1 --scaling standard --blocks 1 --threads 1 "     \
     "--quiet"
 
-static void from_a_table_to_reasons(void **state) {
+TEST(from_a_table_to_reasons) {
     const program *p = run(state, "anomaly train accounts.csv transfers.csv " QUICK
                                   " -o m.safetensors --log log.jsonl --json");
     cJSON *tree = run_json(p);
@@ -55,7 +55,7 @@ static void from_a_table_to_reasons(void **state) {
 }
 
 /* Columns of both scalings, and members that see some of them, come back as the table's columns. */
-static void reasons_of_a_mixture_add_up(void **state) {
+TEST(reasons_of_a_mixture_add_up) {
     const program *p = run_ok(state, "anomaly train accounts.csv transfers.csv " QUICK
                                      " --scaling both+standard+quantile --members 3 --trees 0 -o "
                                      "x.safetensors");
@@ -76,7 +76,7 @@ static int flagged(const char *csv) {
 }
 
 /* m.safetensors with a network that has no share: no attention to draw, which is said. */
-static void attention_without_a_share_is_not_drawn(void **state) {
+TEST(attention_without_a_share_is_not_drawn) {
     static const char key[] = "\"network.share\":\"";
     static char bytes[1 << 23];
     char path[PATH_TEXT];
@@ -94,7 +94,7 @@ static void attention_without_a_share_is_not_drawn(void **state) {
     assert_error(p, 1, "shows attention, which has no share in this detector");
 }
 
-static void thresholds_follow_a_goal(void **state) {
+TEST(thresholds_follow_a_goal) {
     const program *p = run_ok(state, "anomaly train accounts.csv transfers.csv " QUICK
                                      " -o t.safetensors --threshold-for recall=0.9 --reliability");
     assert_contains(p->out, "for recall=0.9, in place of");
@@ -112,7 +112,7 @@ static void thresholds_follow_a_goal(void **state) {
     assert_contains(p->err, "threshold for 'recall=90'; wanted");
 }
 
-static void eval_prints_figures_and_baselines(void **state) {
+TEST(eval_prints_figures_and_baselines) {
     const program *p = run(state, "anomaly eval accounts.csv transfers.csv " QUICK
                                   " --runs 2 --json --scores scores.csv");
     cJSON *tree = run_json(p);
@@ -133,7 +133,7 @@ static void eval_prints_figures_and_baselines(void **state) {
 }
 
 /* A detector of another form is not called by the preset alone. */
-static void eval_names_the_form(void **state) {
+TEST(eval_names_the_form) {
     const program *p =
         run_ok(state, "anomaly eval accounts.csv transfers.csv --epochs 2 --members 1 "
                       "--trees 0 --runs 1 --no-baselines --threads 1 --quiet --form "
@@ -142,7 +142,7 @@ static void eval_names_the_form(void **state) {
 }
 
 /* A run that was chosen on test is called so. */
-static void eval_names_the_best_run(void **state) {
+TEST(eval_names_the_best_run) {
     static const char line[] = "anomaly eval accounts.csv transfers.csv " QUICK
                                " --runs 3 --epochs 3 --trees 0 --no-baselines --best-run";
     const program *p = run_ok(state, "%s", line);
@@ -168,7 +168,7 @@ static void eval_names_the_best_run(void **state) {
 }
 
 /* XGBoost stands beside the detector, after the plain models; a wrong name is told at once. */
-static void eval_prints_rivals(void **state) {
+TEST(eval_prints_rivals) {
     const program *p = run(state, "anomaly eval accounts.csv transfers.csv " QUICK
                                   " --runs 1 --json --no-baselines --rivals xgboost --trees 0");
     if (!strstr(p->err, "XGBoost, ")) { /* it is there */
@@ -185,12 +185,12 @@ static void eval_prints_rivals(void **state) {
 }
 
 /* Trees read the labels: without trees there is nobody to. */
-static void labels_want_trees(void **state) {
+TEST(labels_want_trees) {
     assert_error(run(state, "anomaly train accounts.csv transfers.csv --labels --trees 0 --quiet"),
                  1, "labels has no effect with trees 0; leave it out");
 }
 
-static void settings_without_effect_are_refused(void **state) {
+TEST(settings_without_effect_are_refused) {
     static const struct {
         const char *options, *line;
     } trial[] = {{"--no-attention --heads 2 --self-loops add",
@@ -214,7 +214,7 @@ static void settings_without_effect_are_refused(void **state) {
 }
 
 /* A goal that is none is told before the hours of training, not after them. */
-static void goals_are_read_first(void **state) {
+TEST(goals_are_read_first) {
     char path[PATH_TEXT];
     static const char *const goal[] = {"presicion=0.9", "recall=2", "alerts=1.5", "recall="};
     for (int i = 0; i < 4; i++)
@@ -226,7 +226,7 @@ static void goals_are_read_first(void **state) {
     assert_int_not_equal(access(folder_path(path, state, "goal.safetensors"), F_OK), 0);
 }
 
-static void presets_give_way_to_options(void **state) {
+TEST(presets_give_way_to_options) {
     const program *p =
         run_ok(state, "anomaly train --heads 5 --preset paper-amazon --print-config");
     assert_null(strstr(p->out, "estimate"));
@@ -237,7 +237,7 @@ static void presets_give_way_to_options(void **state) {
 
 /* With data the run is rehearsed: how large, how long. All members count, and nothing is written.
  */
-static void a_configuration_tells_what_a_run_would_take(void **state) {
+TEST(a_configuration_tells_what_a_run_would_take) {
     const program *p = run(state, "anomaly train accounts.csv transfers.csv " QUICK
                                   " --members 3 -o never.safetensors --print-config");
     cJSON *tree = run_json(p);
@@ -250,7 +250,7 @@ static void a_configuration_tells_what_a_run_would_take(void **state) {
 }
 
 /* Fine-tuning from a model, more epochs after the end, a finished run that is resumed. */
-static void a_run_begins_with_a_model_and_goes_on(void **state) {
+TEST(a_run_begins_with_a_model_and_goes_on) {
     const program *p =
         run_ok(state, "anomaly train accounts.csv transfers.csv " QUICK
                       " --from m.safetensors --keep-checkpoint --epochs 3 -o f.safetensors");
@@ -264,7 +264,7 @@ static void a_run_begins_with_a_model_and_goes_on(void **state) {
 }
 
 /* Before data are read and long before a model is there. */
-static void an_output_that_cannot_be_written_is_told_first(void **state) {
+TEST(an_output_that_cannot_be_written_is_told_first) {
     assert_error(run(state, "anomaly train nowhere.csv " QUICK " -o none/m.safetensors"), 1,
                  "none/m.safetensors");
 }
@@ -291,7 +291,7 @@ static void write_one_split(void **state) {
 }
 
 /* A file with one split: the runs have different seeds. */
-static void one_split_serves_all_runs(void **state) {
+TEST(one_split_serves_all_runs) {
     write_one_split(state);
     const program *p = run(state, "anomaly eval one.npz " QUICK " --runs 2 --no-baselines --json");
     cJSON *tree = run_json(p);
@@ -299,7 +299,7 @@ static void one_split_serves_all_runs(void **state) {
     assert_true(json_number(tree, "models.0.runs.1.test.auroc") > 50);
 }
 
-static void wrong_data_get_one_line(void **state) {
+TEST(wrong_data_get_one_line) {
     char path[PATH_TEXT];
     FILE *file = fopen(folder_path(path, state, "one.csv"), "w");
     fputs("id,label,amount\n", file);
@@ -329,25 +329,4 @@ static void wrong_data_get_one_line(void **state) {
                  1, "fraction has no effect with sampling full");
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(from_a_table_to_reasons),
-        cmocka_unit_test(reasons_of_a_mixture_add_up),
-        cmocka_unit_test(attention_without_a_share_is_not_drawn),
-        cmocka_unit_test(thresholds_follow_a_goal),
-        cmocka_unit_test(eval_prints_figures_and_baselines),
-        cmocka_unit_test(eval_names_the_form),
-        cmocka_unit_test(eval_names_the_best_run),
-        cmocka_unit_test(eval_prints_rivals),
-        cmocka_unit_test(labels_want_trees),
-        cmocka_unit_test(settings_without_effect_are_refused),
-        cmocka_unit_test(goals_are_read_first),
-        cmocka_unit_test(presets_give_way_to_options),
-        cmocka_unit_test(a_configuration_tells_what_a_run_would_take),
-        cmocka_unit_test(a_run_begins_with_a_model_and_goes_on),
-        cmocka_unit_test(an_output_that_cannot_be_written_is_told_first),
-        cmocka_unit_test(one_split_serves_all_runs),
-        cmocka_unit_test(wrong_data_get_one_line),
-    };
-    return cmocka_run_group_tests(tests, make_table, program_teardown);
-}
+int main(void) { return tests_run(make_table, program_teardown); }

@@ -18,7 +18,7 @@ static int make_model(void **state) {
 /* ---- back-tests ---- */
 
 /* All figures against those counted here from the scores. */
-static void eval_judges_a_saved_model(void **state) {
+TEST(eval_judges_a_saved_model) {
     const program *p = run(state, "anomaly score m.safetensors accounts.csv transfers.csv --quiet "
                                   "--json");
     cJSON *scores = run_json(p);
@@ -52,7 +52,7 @@ static void eval_judges_a_saved_model(void **state) {
     assert_true(json_number(tree, "trained_on") > 3 * json_number(tree, "validated_on"));
 }
 
-static void eval_says_what_was_trained_on(void **state) {
+TEST(eval_says_what_was_trained_on) {
     const program *p =
         run_ok(state, "anomaly eval --model m.safetensors accounts.csv transfers.csv");
     assert_contains(p->out, "were trained on");
@@ -83,7 +83,7 @@ static void eval_says_what_was_trained_on(void **state) {
 
 /* An option that a back-test does not look at is wrong usage, and the other way round. */
 /* Without ids nodes go by number, in the very network of training alone. */
-static void eval_does_not_guess_what_was_trained_on(void **state) {
+TEST(eval_does_not_guess_what_was_trained_on) {
     char line[2 * PATH_TEXT];
     snprintf(line, sizeof line, "cd '%s' && head -n 900 transfers.csv >fewer.csv", (char *)*state);
     assert_int_equal(system(line), 0);
@@ -99,7 +99,7 @@ static void eval_does_not_guess_what_was_trained_on(void **state) {
     assert_error(p, 1, "fewer.npz: which of its nodes took part in training cannot be told");
 }
 
-static void eval_refuses_options_without_effect(void **state) {
+TEST(eval_refuses_options_without_effect) {
     static const char *const idle[] = {
         "--runs 3",       "--ratio 0.3",           "--epochs 7", "--best-run",
         "--rivals all",   "--preset paper-amazon", "--trees 9",  "--no-baselines",
@@ -123,7 +123,7 @@ static void eval_refuses_options_without_effect(void **state) {
 /* ---- what a model remembers ---- */
 
 /* Of two ways to split one would go unheard. */
-static void train_refuses_two_splits(void **state) {
+TEST(train_refuses_two_splits) {
     static const char *const both[][2] = {{"--ratio 0.4 --validation 0.3", "--ratio and --val"},
                                           {"--split 0 --ratio 0.4", "--split and --ratio"},
                                           {"--split 0 --split-time opened", "--split-time"}};
@@ -135,7 +135,7 @@ static void train_refuses_two_splits(void **state) {
                  "--split and --ratio; give one of them");
 }
 
-static void info_shows_date_data_and_figures(void **state) {
+TEST(info_shows_date_data_and_figures) {
     const program *p = run(state, "info m.safetensors --json");
     cJSON *tree = run_json(p);
     static const char *const key[] = {"trained.date", "trained.version",  "trained.data",
@@ -187,7 +187,7 @@ static const cJSON *drift_of(const cJSON *tree, const char *column) {
     return NULL;
 }
 
-static void score_tells_of_drift(void **state) {
+TEST(score_tells_of_drift) {
     write_month(state, "may", 1, "IT");
     write_month(state, "june", 3, "JP");
     const program *p =
@@ -222,7 +222,7 @@ static void score_tells_of_drift(void **state) {
 
 /* ---- reasons ---- */
 
-static void score_names_reasons(void **state) {
+TEST(score_names_reasons) {
     static const char line[] = "anomaly score m.safetensors accounts.csv transfers.csv --quiet";
     const program *p = run_ok(state, "%s --top 20 --explain --reasons 2", line);
     assert_true(!strncmp(p->out, "node,probability,rank,anomalous,reason_1,reason_2\n", 49));
@@ -250,7 +250,7 @@ static void score_names_reasons(void **state) {
 }
 
 /* Days are shown as days, categories as yes and no, amounts as they stand in the table. */
-static void reasons_are_in_the_users_units(void **state) {
+TEST(reasons_are_in_the_users_units) {
     char path[PATH_TEXT];
     FILE *nodes = fopen(folder_path(path, state, "dated.csv"), "w");
     assert_non_null(nodes);
@@ -308,7 +308,7 @@ static void write_groups(void **state, const char *name, bool labels) {
 }
 
 /* Finds them, and the same numbers to the bit whether or not the table has labels. */
-static void energies_find_what_does_not_fit(void **state) {
+TEST(energies_find_what_does_not_fit) {
     write_groups(state, "groups.csv", true);
     write_groups(state, "bare.csv", false);
     const program *p = run(state, "anomaly eval --unsupervised groups.csv groups-edges.csv --quiet "
@@ -336,7 +336,7 @@ static void energies_find_what_does_not_fit(void **state) {
 }
 
 /* Of three nodes a random fourth is often none. */
-static void a_few_nodes_have_energies(void **state) {
+TEST(a_few_nodes_have_energies) {
     static const char nodes[] = "id,f\na,1\nb,2\nc,9\n", edges[] = "src,dst\na,b\nb,c\n";
     char path[PATH_TEXT];
     assert_int_equal(file_put(folder_path(path, state, "few.csv"), nodes, sizeof nodes - 1), 0);
@@ -346,19 +346,4 @@ static void a_few_nodes_have_energies(void **state) {
     assert_non_null(strstr(p->out, "\nc,"));
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(eval_judges_a_saved_model),
-        cmocka_unit_test(eval_says_what_was_trained_on),
-        cmocka_unit_test(eval_does_not_guess_what_was_trained_on),
-        cmocka_unit_test(eval_refuses_options_without_effect),
-        cmocka_unit_test(train_refuses_two_splits),
-        cmocka_unit_test(info_shows_date_data_and_figures),
-        cmocka_unit_test(score_tells_of_drift),
-        cmocka_unit_test(score_names_reasons),
-        cmocka_unit_test(reasons_are_in_the_users_units),
-        cmocka_unit_test(energies_find_what_does_not_fit),
-        cmocka_unit_test(a_few_nodes_have_energies),
-    };
-    return cmocka_run_group_tests(tests, make_model, program_teardown);
-}
+int main(void) { return tests_run(make_model, program_teardown); }

@@ -28,7 +28,7 @@ static const char check[] =
     "})();\n"
     "</script>\n";
 
-static void a_report_works_in_a_browser(void **state) {
+TEST(a_report_works_in_a_browser) {
     static const int width[] = {320, 390, 1600};
     static const char *const script[] = {check, NULL};
     if (!browser_there()) skip();
@@ -40,7 +40,4 @@ static void a_report_works_in_a_browser(void **state) {
     for (int i = 0; i < 3; i++) browser_judge(state, width[i]);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_report_works_in_a_browser)};
-    return cmocka_run_group_tests(tests, make_table, browser_teardown);
-}
+int main(void) { return tests_run(make_table, browser_teardown); }

@@ -7,11 +7,11 @@
     "anomaly train accounts.csv transfers.csv --blocks 1 --dim 16 --head-dim 8 --memories 16 "     \
     "--hidden 16 --members 2 --patience 0 --evaluate 5 --threads 1 --quiet --save-every 0 "
 
-static void killed_on_the_full_graph(void **state) {
+TEST_WITH(killed_on_the_full_graph, make_table, program_teardown) {
     survive_kills(state, TRAIN "--epochs 150 --hops 1 --scaling both+standard+quantile", 3, 100, 2);
 }
 
-static void killed_while_sampling(void **state) {
+TEST_WITH(killed_while_sampling, make_table, program_teardown) {
     survive_kills(state,
                   TRAIN "--epochs 80 --hops 0 --scaling standard --sampling neighbours --fraction "
                         "0.5 --batch 64",
@@ -19,7 +19,7 @@ static void killed_while_sampling(void **state) {
 }
 
 /* What validation chose before the kill is in the checkpoint, not chosen anew. */
-static void killed_after_choosing(void **state) {
+TEST_WITH(killed_after_choosing, make_table, program_teardown) {
     const char *command = TRAIN "--epochs 300";
     run_ok(state, "%s -o whole.safetensors", command);
     for (unsigned time = 200; time <= 500; time += 300)
@@ -28,19 +28,9 @@ static void killed_after_choosing(void **state) {
     same_file(state, "whole.safetensors", "cut.safetensors");
 }
 
-static void a_finished_run_is_left_alone(void **state) {
+TEST_WITH(a_finished_run_is_left_alone, make_table, program_teardown) {
     const char *command = TRAIN "--epochs 3 --hops 0 --scaling bins";
     run_ok(state, "%s -o done.safetensors --resume", command);
     const program *p = run_ok(state, "%s -o done.safetensors --resume", command);
     assert_contains(p->out, "done.safetensors: already finished; nothing to resume");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(killed_on_the_full_graph, make_table, program_teardown),
-        cmocka_unit_test_setup_teardown(killed_while_sampling, make_table, program_teardown),
-        cmocka_unit_test_setup_teardown(killed_after_choosing, make_table, program_teardown),
-        cmocka_unit_test_setup_teardown(a_finished_run_is_left_alone, make_table, program_teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

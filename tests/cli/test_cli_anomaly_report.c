@@ -12,7 +12,7 @@ static int make_model(void **state) {
     return run(state, "anomaly train accounts.csv transfers.csv " QUICK " -o m.safetensors")->code;
 }
 
-static void a_report_says_how_good_and_why(void **state) {
+TEST(a_report_says_how_good_and_why) {
     const program *p =
         run_ok(state, "anomaly report m.safetensors accounts.csv transfers.csv --top 7 "
                       "--quiet -o page.html");
@@ -42,7 +42,7 @@ static void a_report_says_how_good_and_why(void **state) {
 }
 
 /* No labels: no curves. Ids that look like markup stay text. */
-static void a_page_without_labels_has_scores_alone(void **state) {
+TEST(a_page_without_labels_has_scores_alone) {
     char path[PATH_TEXT];
     FILE *nodes = fopen(folder_path(path, state, "new.csv"), "w");
     FILE *edges = fopen(folder_path(path, state, "new-transfers.csv"), "w");
@@ -66,17 +66,10 @@ static void a_page_without_labels_has_scores_alone(void **state) {
     free(page);
 }
 
-static void wrong_files_get_one_line(void **state) {
+TEST(wrong_files_get_one_line) {
     assert_error(run(state, "anomaly report m.safetensors absent.csv -q"), 1, "absent.csv");
     assert_error(run(state, "anomaly report m.safetensors accounts.csv transfers.csv -q -o no/x"),
                  1, "no/x");
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_report_says_how_good_and_why),
-        cmocka_unit_test(a_page_without_labels_has_scores_alone),
-        cmocka_unit_test(wrong_files_get_one_line),
-    };
-    return cmocka_run_group_tests(tests, make_model, program_teardown);
-}
+int main(void) { return tests_run(make_model, program_teardown); }

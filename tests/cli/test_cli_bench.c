@@ -4,7 +4,7 @@
 #define SIZES " --quiet --threads 2 --dim 12 --heads 2 --head-dim 4 --memories 8 --steps 2"
 #define TINY " --rounds 2" SIZES
 
-static void times_images(void **state) {
+TEST(times_images) {
     static const char *const keys[] = {"norm",     "projections", "attention",
                                        "hopfield", "step",        "forward",
                                        "training", "own_forward", "own_training"};
@@ -26,7 +26,7 @@ static void times_images(void **state) {
 }
 
 /* Bytes are whole numbers with all their digits, never 5.2056064e+08. */
-static void prints_whole_bytes(void **state) {
+TEST(prints_whole_bytes) {
     const program *p =
         run(state, "bench --json --batch 2 --tokens 5 --patch 6 --only forward" TINY);
     const char *at = strstr(p->out, "\"peak_resident_bytes\": ");
@@ -36,7 +36,7 @@ static void prints_whole_bytes(void **state) {
     assert_true(digits > 0 && at[digits] == '\n');
 }
 
-static void times_one_item(void **state) {
+TEST(times_one_item) {
     const program *p = run_ok(state, "bench --batch 2 --tokens 5 --patch 6 --only forward" TINY);
     assert_contains(p->out, "forward images/s ");
     assert_null(strstr(p->out, "training images/s"));
@@ -52,7 +52,7 @@ static void times_one_item(void **state) {
 }
 
 /* A forward pass has 1 / beta once for all runs; a training step updates beta. */
-static void prints_calls(void **state) {
+TEST(prints_calls) {
     const program *p =
         run_ok(state, "bench --calls --batch 2 --tokens 5 --patch 6 --only forward" SIZES);
     const char *hoisted = strstr(p->out, "* POINTWISE         [2] <- [2]; (1 / a)\n");
@@ -64,7 +64,7 @@ static void prints_calls(void **state) {
     assert_null(strstr(p->out, "* POINTWISE"));
 }
 
-static void times_graphs(void **state) {
+TEST(times_graphs) {
     cJSON *tree = run_json(
         run(state, "bench --json --shape graph-small --nodes 30 --edges 100 --features 3" TINY));
     assert_true(json_number(tree, "shape.edges") > 50 && json_number(tree, "shape.edges") <= 100);
@@ -76,7 +76,7 @@ static void times_graphs(void **state) {
     assert_contains(p->out, "edges/s  ");
 }
 
-static void times_single_items(void **state) {
+TEST(times_single_items) {
     static const char *const item[] = {"picture", "node", "molecule"};
     cJSON *tree = run_json(run(state, "bench --latency --threads 1 --json"));
     for (int i = 0; i < 3; i++) {
@@ -90,7 +90,7 @@ static void times_single_items(void **state) {
                  "--shape has no effect with --latency");
 }
 
-static void recomputes(void **state) {
+TEST(recomputes) {
     const char *line = "bench --json --batch 2 --tokens 20 --patch 6 --rounds 1 --quiet --dim 24"
                        " --heads 2 --head-dim 8 --memories 200 --steps 10 %s";
     double bytes[2];
@@ -103,7 +103,7 @@ static void recomputes(void **state) {
 
 #define SMALL "bench --pictures --size 24 --patch 8 --batch 4 --rounds 2 --threads 2"
 
-static void times_pictures(void **state) {
+TEST(times_pictures) {
     static const char *const how[][4] = {{"", "off", "files"},
                                          {"--keep-decoded host", "host", "whole"},
                                          {"--keep-decoded auto", "host", "whole"},
@@ -118,19 +118,10 @@ static void times_pictures(void **state) {
                  "wanted keep_decoded auto, off or host");
 }
 
-static void rejects_absurd_shapes(void **state) {
+TEST(rejects_absurd_shapes) {
     assert_error(run(state, "bench --quiet --batch 100000000 --tokens 100000000"), 1, "memory");
     assert_error(run(state, "bench --shape huge"), 2, "'huge' is not one of paper|");
     assert_error(run(state, "bench --rounds 0"), 2, "--rounds: 0 is too small");
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(times_images),          cmocka_unit_test(prints_whole_bytes),
-        cmocka_unit_test(times_one_item),        cmocka_unit_test(prints_calls),
-        cmocka_unit_test(times_graphs),          cmocka_unit_test(recomputes),
-        cmocka_unit_test(times_single_items),    cmocka_unit_test(times_pictures),
-        cmocka_unit_test(rejects_absurd_shapes),
-    };
-    return cmocka_run_group_tests(tests, folder_new, program_teardown);
-}
+int main(void) { return tests_run(folder_new, program_teardown); }

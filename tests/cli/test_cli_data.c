@@ -14,7 +14,7 @@ static bool is_there(void **state, const char *name) {
     return access(folder_path(path, state, name), F_OK) == 0;
 }
 
-static void converts_csv(void **state) {
+TEST(converts_csv) {
     put_text(state, "pay.csv", "payer,payee,kind\nann,bob,card\nbob,cem,cash\nann,ann,card\n");
     put_text(state, "people.csv",
              "who,age,is_fraud,note\nann,30,1,x\nbob,41,0,y\ncem,,,x\ndee,9,0,\n");
@@ -39,7 +39,7 @@ static void converts_csv(void **state) {
     assert_contains(p->out, "degrees of homo:");
 }
 
-static void reports_bad_input(void **state) {
+TEST(reports_bad_input) {
     put_text(state, "e.csv", "src,dst\na,b\n");
     put_text(state, "nan.csv", "id,f\na,1\nb,\n");
     put_text(state, "one.csv", "id,f,label\na,1,0\nb,2,0\n");
@@ -77,7 +77,7 @@ static void reports_bad_input(void **state) {
 }
 
 /* HDF5 likes to print pages about a damaged file; the program says one line. */
-static void reports_a_cut_mat_file(void **state) {
+TEST(reports_a_cut_mat_file) {
     char path[PATH_TEXT], cut[PATH_TEXT], bytes[1 << 14];
     folder_path(path, state, "whole.mat");
     folder_path(cut, state, "cut.mat");
@@ -101,7 +101,7 @@ static void reports_a_cut_mat_file(void **state) {
     assert_error(run(state, "data info cut.mat"), 1, "cut.mat");
 }
 
-static void makes_fraud(void **state) {
+TEST(makes_fraud) {
     const program *p =
         run_ok(state, "data make fraud --like yelp --scale 0.02 --seed 3 made.basin");
     assert_contains(p->out, "nodes      919\nedges      153880\nfeatures   32\nanomalous  134\n");
@@ -113,7 +113,7 @@ static void makes_fraud(void **state) {
     assert_error(run(state, "data make chaos x"), 2, "'chaos' is not fraud");
 }
 
-static void gets_sets(void **state) {
+TEST(gets_sets) {
     put_text(state, "tolokers.npz", "not really");
     put_text(state, "t10k-labels-idx1-ubyte.gz", "not really");
     put_text(state, "train-images-idx3-ubyte.gz", "not really");
@@ -167,13 +167,4 @@ static void gets_sets(void **state) {
     assert_int_equal(system(line), 0);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(converts_csv),
-        cmocka_unit_test(reports_bad_input),
-        cmocka_unit_test(reports_a_cut_mat_file),
-        cmocka_unit_test(makes_fraud),
-        cmocka_unit_test(gets_sets),
-    };
-    return cmocka_run_group_tests(tests, folder_new, program_teardown);
-}
+int main(void) { return tests_run(folder_new, program_teardown); }

@@ -40,7 +40,7 @@ static void agrees(void **state, const char *path, const char *options, double t
     basin_bundle_free(got);
 }
 
-static void agrees_with_the_oracle(void **state) {
+TEST(agrees_with_the_oracle) {
     agrees(state, CASE("block_relu"), "--steps 4 --backend ref", 1e-12);
     agrees(state, CASE("block_relu"), "--steps 4 --backend cpu", 1e-4);
     agrees(state, CASE("block_relu"), "--steps 4 --backend ref --guard", 1e-12);
@@ -81,7 +81,7 @@ static void write_published(void **state, bool with_nan) {
     basin_bundle_free(from);
 }
 
-static void reads_published_weights(void **state) {
+TEST(reads_published_weights) {
     write_published(state, false);
     cJSON *tree = run_json(run(state, "descend t.npz --weights w.npz --json --steps 3"));
     assert_true(json_number(tree, "steps") == 3);
@@ -96,7 +96,7 @@ static void reads_published_weights(void **state) {
                  "w.npz: tensor 'Wq' has nan at element 5");
 }
 
-static void writes_the_trace(void **state) {
+TEST(writes_the_trace) {
     char path[PATH_TEXT];
     static char text[20000];
     const program *p =
@@ -114,7 +114,7 @@ static void writes_the_trace(void **state) {
                  "/nowhere/t.svg");
 }
 
-static void stops_and_guards(void **state) {
+TEST(stops_and_guards) {
     cJSON *tree = run_json(run(
         state, "descend " CASE(
                    "block_softmax") " --prefix in. --json --steps 100000 --hopfield-kind softmax"
@@ -133,7 +133,7 @@ static void stops_and_guards(void **state) {
     }
 }
 
-static void repeats_noise(void **state) {
+TEST(repeats_noise) {
     const char *line = "descend " CASE("block_relu") " --prefix in. --noise 0.3 --seed %d -o o.npz";
     double energy[3];
     for (int i = 0; i < 3; i++) {
@@ -176,7 +176,7 @@ static void write_edges(void **state, bool list) {
     basin_bundle_free(from);
 }
 
-static void takes_graphs(void **state) {
+TEST(takes_graphs) {
     for (int list = 0; list < 2; list++) {
         write_edges(state, list);
         agrees(state, CASE("block_graph"), "--steps 4 --edges e.npz --backend ref", 1e-12);
@@ -189,7 +189,7 @@ static void takes_graphs(void **state) {
                  "e.npz: tensor 'row' is [14]; wanted [71]");
 }
 
-static void rejects_wrong_input(void **state) {
+TEST(rejects_wrong_input) {
     assert_error(run(state, "descend"), 2, "needs TOKENS");
     assert_error(run(state, "descend x --hopfield-kind power --hopfield-power 1"), 2,
                  "'power' is not");
@@ -214,12 +214,4 @@ static void rejects_wrong_input(void **state) {
     assert_int_not_equal(access(folder_path(path, state, "never.npz"), F_OK), 0);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(agrees_with_the_oracle), cmocka_unit_test(reads_published_weights),
-        cmocka_unit_test(writes_the_trace),       cmocka_unit_test(stops_and_guards),
-        cmocka_unit_test(repeats_noise),          cmocka_unit_test(takes_graphs),
-        cmocka_unit_test(rejects_wrong_input),
-    };
-    return cmocka_run_group_tests(tests, folder_new, program_teardown);
-}
+int main(void) { return tests_run(folder_new, program_teardown); }

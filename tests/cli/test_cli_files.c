@@ -33,7 +33,7 @@ static void compare_tables(const char *got, const char *wanted, int columns) {
     assert_int_equal(*got, 0);
 }
 
-static void tables_are_as_they_were(void **state) {
+TEST_WITH(tables_are_as_they_were, folder_new, program_teardown) {
     static const struct {
         const char *command, *data, *name;
         int columns;
@@ -53,7 +53,7 @@ static void tables_are_as_they_were(void **state) {
     }
 }
 
-static void scores_are_as_they_were(void **state) {
+TEST_WITH(scores_are_as_they_were, folder_new, program_teardown) {
     static const struct {
         const char *name, *arguments;
     } known[] = {{"image", "shapes:64 --part all --masks 2"}, {"text", FILES "words.txt"}};
@@ -73,12 +73,4 @@ static void scores_are_as_they_were(void **state) {
         }
         free(text);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(tables_are_as_they_were, folder_new, program_teardown),
-        cmocka_unit_test_setup_teardown(scores_are_as_they_were, folder_new, program_teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 
 #include "basin/version.h"
 
-static void helps(void **state) {
+TEST(helps) {
     const program *p = run_ok(state, "");
     assert_contains(p->out, "Usage: basin COMMAND");
     assert_contains(p->out, "  info ");
@@ -20,7 +20,7 @@ static void helps(void **state) {
 }
 
 /* A noun alone names its commands, in each way to ask. */
-static void lists_groups(void **state) {
+TEST(lists_groups) {
     static const char *const noun[] = {"image", "anomaly", "graph", "data"};
     char line[100], entry[100];
     for (int i = 0; i < 4; i++) {
@@ -45,7 +45,7 @@ static void lists_groups(void **state) {
 }
 
 /* Every setting by its name, also those without a line in the help; the last one counts. */
-static void sets_settings(void **state) {
+TEST(sets_settings) {
     cJSON *tree = run_json(run(state, "image train --set rate_first=0.25 --set rate-last=0.5 "
                                       "--set=flip=off --epochs 3 --set epochs=4 --print-config"));
     assert_true(json_number(tree, "settings.rate_first") == 0.25);
@@ -66,7 +66,7 @@ static int count_lines(const char *text) {
 }
 
 /* What most people need fits a screen; the rest is one option away. */
-static void help_fits_a_screen(void **state) {
+TEST(help_fits_a_screen) {
     enum { SCREEN = 60 };
     char name[64], *overview = strdup(run(state, "help")->out);
     int commands = 0;
@@ -86,7 +86,7 @@ static void help_fits_a_screen(void **state) {
 }
 
 /* Names from other tools lead to ours, where the command has it. */
-static void hints_at_foreign_names(void **state) {
+TEST(hints_at_foreign_names) {
     static const char *const pair[][2] = {
         {"lr", "rate"},        {"batch-size", "batch"}, {"device", "backend"},
         {"gpu", "backend"},    {"workers", "threads"},  {"num-workers", "threads"},
@@ -183,7 +183,7 @@ static void check_company(void *context, const row *r) {
     c->has |= !strcmp(r->name, c->wanted);
 }
 
-static void has_one_flag_for_one_thing(void **state) {
+TEST(has_one_flag_for_one_thing) {
     static meanings m;
     /* How many commands that compute still lack it; each number may only fall, but for --json,
      * which a report does without: it is a page. */
@@ -206,7 +206,7 @@ static void has_one_flag_for_one_thing(void **state) {
     free(manual);
 }
 
-static void rejects_wrong_usage(void **state) {
+TEST(rejects_wrong_usage) {
     assert_error(run(state, "inof"), 2, "did you mean 'info'?");
     assert_error(run(state, "xyzzy"), 2, "unknown command 'xyzzy'");
     assert_error(run(state, "help inof"), 2, "did you mean 'info'?");
@@ -221,13 +221,13 @@ static void rejects_wrong_usage(void **state) {
     assert_error(run(state, "image train --config nowhere.json"), 1, "nowhere.json: ");
 }
 
-static void ends_options(void **state) {
+TEST(ends_options) {
     assert_error(run(state, "info -- --stats"), 1, "--stats");
     assert_error(run(state, "version >/dev/full"), 1, "standard output");
     assert_error(run(state, "help --markdown >/dev/full"), 1, "No space left on device");
 }
 
-static void names_the_build(void **state) {
+TEST(names_the_build) {
     const program *p = run_ok(state, "--version");
     assert_contains(p->out, "basin " BASIN_VERSION_STRING "\n");
     assert_contains(p->out, "BLAS");
@@ -238,17 +238,4 @@ static void names_the_build(void **state) {
     tree = run_json(run(state, "--version --json"));
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(helps),
-        cmocka_unit_test(rejects_wrong_usage),
-        cmocka_unit_test(lists_groups),
-        cmocka_unit_test(sets_settings),
-        cmocka_unit_test(hints_at_foreign_names),
-        cmocka_unit_test(has_one_flag_for_one_thing),
-        cmocka_unit_test(ends_options),
-        cmocka_unit_test(names_the_build),
-        cmocka_unit_test(help_fits_a_screen),
-    };
-    return cmocka_run_group_tests(tests, folder_new, program_teardown);
-}
+int main(void) { return tests_run(folder_new, program_teardown); }

@@ -50,7 +50,7 @@ static void ends_with(const char *all, const char *rows) {
 }
 
 /* What the data leave a setting, or a share for validation, no part in is told. */
-static void what_a_set_has_no_use_for_is_noted(void **state) {
+TEST_WITH(what_a_set_has_no_use_for_is_noted, folder_new, folder_remove) {
     static const char line[] =
         "graph train set.safetensors -o n.safetensors --epochs 1 --dim 8 --heads 1 --head-dim 4 "
         "--memories 8 --blocks 1 --walks 2 --cache none --threads 1 --weight-classes --readout "
@@ -69,7 +69,7 @@ static void what_a_set_has_no_use_for_is_noted(void **state) {
     }
 }
 
-static void trains_and_uses(void **state) {
+TEST_WITH(trains_and_uses, folder_new, folder_remove) {
     static const char *const head[3] = {"graph,class,p_0,p_1\n", "graph,node,class,p_0,p_1\n",
                                         "graph,value1\n"};
     for (int task = 0; task < 3; task++) {
@@ -103,7 +103,7 @@ static void trains_and_uses(void **state) {
 }
 
 /* The picture is written, the parts make up the output; embeddings have a row a graph. */
-static void explains_and_embeds(void **state) {
+TEST_WITH(explains_and_embeds, folder_new, folder_remove) {
     char path[PATH_TEXT];
     basin_bundle *bundle;
     put_set(state, "set.safetensors", BASIN_GRAPHS_CLASSES, false);
@@ -133,7 +133,7 @@ static void explains_and_embeds(void **state) {
                  "--energies has no effect without --embeddings");
 }
 
-static void cross_validates(void **state) {
+TEST_WITH(cross_validates, folder_new, folder_remove) {
     put_set(state, "set.safetensors", BASIN_GRAPHS_CLASSES, false);
     const program *p = run_ok(
         state, "graph cv set.safetensors --folds 3 --epochs 2 --members 1 --jobs 2 --json " SMALL
@@ -157,7 +157,7 @@ static void cross_validates(void **state) {
     assert_true(number(json, "test_mean") == apart);
 }
 
-static void averages_members(void **state) {
+TEST_WITH(averages_members, folder_new, folder_remove) {
     put_set(state, "set.safetensors", BASIN_GRAPHS_VALUES, false);
     const program *p =
         run_ok(state, "graph cv set.safetensors --folds 2 --fold 2 --epochs 1 --members 2 "
@@ -170,7 +170,7 @@ static void averages_members(void **state) {
 }
 
 /* What was trained on is never called a test. */
-static void labels_the_paper_protocol(void **state) {
+TEST_WITH(labels_the_paper_protocol, folder_new, folder_remove) {
     put_set(state, "set.safetensors", BASIN_GRAPHS_CLASSES, false);
     const program *p = run_ok(
         state, "graph cv set.safetensors --protocol paper --epochs 1 --members 1 --jobs 1 " SMALL);
@@ -187,7 +187,7 @@ static void labels_the_paper_protocol(void **state) {
 }
 
 /* Other seeds give other folds; the first repeat is the run without repeats. */
-static void repeats(void **state) {
+TEST_WITH(repeats, folder_new, folder_remove) {
     put_set(state, "set.safetensors", BASIN_GRAPHS_CLASSES, false);
     static const char once[] = "graph cv set.safetensors --folds 3 --epochs 1 --members 1 ";
     const program *p = run(state, "%s--json " SMALL, once);
@@ -215,7 +215,7 @@ static void repeats(void **state) {
 }
 
 /* The noise of one model, called so. */
-static void noisy_evaluations(void **state) {
+TEST_WITH(noisy_evaluations, folder_new, folder_remove) {
     put_set(state, "set.safetensors", BASIN_GRAPHS_CLASSES, false);
     const program *p = run_ok(state, "graph train set.safetensors --epochs 1 --noise 0.5 " SMALL);
     p = run_ok(state, "graph eval model.safetensors set.safetensors --noisy 7 --json");
@@ -229,7 +229,7 @@ static void noisy_evaluations(void **state) {
                  "noise 0");
 }
 
-static void presets(void **state) {
+TEST_WITH(presets, folder_new, folder_remove) {
     static const char *const name[] = {"default",        "molecules",     "sbm",
                                        "communities",    "superpixels",   "paper-tu",
                                        "paper-zinc",     "paper-pattern", "paper-cluster",
@@ -246,7 +246,7 @@ static void presets(void **state) {
     assert_error(run(state, "graph train"), 2, "needs data to train on");
 }
 
-static void makes_sets(void **state) {
+TEST_WITH(makes_sets, folder_new, folder_remove) {
     const program *p =
         run(state, "graph make pattern p.safetensors --train 6 --validation 2 --test 2 "
                    "--json");
@@ -260,7 +260,7 @@ static void makes_sets(void **state) {
     assert_error(p, 1, "class");
 }
 
-static void reports_bad_folders(void **state) {
+TEST_WITH(reports_bad_folders, folder_new, folder_remove) {
     tiny_write(state, "T_node_attributes.txt", "1, 2\n3\n");
     assert_error(run(state, "graph cv . --folds 2 --cache none"), 1,
                  "T_node_attributes.txt, line 2: 1 numbers; wanted 2");
@@ -273,7 +273,7 @@ static void reports_bad_folders(void **state) {
 }
 
 /* What a model does not see, or sees otherwise than was meant, is said. */
-static void tells_what_it_does_not_see(void **state) {
+TEST_WITH(tells_what_it_does_not_see, folder_new, folder_remove) {
     char path[PATH_TEXT];
     tiny_write(state, NULL, NULL);
     const program *p = run_ok(state, "graph train . -o m.safetensors --epochs 1 " SMALL);
@@ -296,7 +296,7 @@ static void tells_what_it_does_not_see(void **state) {
 }
 
 /* New graphs have no labels: they are predicted, and nothing else is done with them. */
-static void predicts_without_labels(void **state) {
+TEST_WITH(predicts_without_labels, folder_new, folder_remove) {
     tiny_write(state, NULL, NULL);
     const program *p = run_ok(state, "graph train . -o m.safetensors --epochs 1 " SMALL);
     tiny_write(state, "T_graph_labels.txt", NULL);
@@ -309,7 +309,7 @@ static void predicts_without_labels(void **state) {
 }
 
 /* Too few to set any aside: it is said, and there is no score of validation, which was 0. */
-static void three_graphs(void **state) {
+TEST_WITH(three_graphs, folder_new, folder_remove) {
     tiny_write(state, NULL, NULL);
     const program *p = run_ok(state, "graph cv . --folds 3 --epochs 1 --members 1 --json " SMALL);
     assert_contains(p->out, "\"test_mean\"");
@@ -322,25 +322,4 @@ static void three_graphs(void **state) {
     assert_contains(p->out, "1 of 3 graphs have a class that the model does not know");
     p = run(state, "graph eval m.safetensors . --cache none --json");
     assert_contains(p->out, "\"missing\": 1");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(trains_and_uses, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(what_a_set_has_no_use_for_is_noted, folder_new,
-                                        folder_remove),
-        cmocka_unit_test_setup_teardown(cross_validates, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(explains_and_embeds, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(averages_members, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(labels_the_paper_protocol, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(repeats, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(noisy_evaluations, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(presets, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(makes_sets, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(reports_bad_folders, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(predicts_without_labels, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(three_graphs, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(tells_what_it_does_not_see, folder_new, folder_remove),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

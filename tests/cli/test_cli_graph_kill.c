@@ -17,16 +17,16 @@ static int make_set(void **state) {
     return 0;
 }
 
-static void killed_again_and_again(void **state) {
+TEST_WITH(killed_again_and_again, make_set, program_teardown) {
     survive_kills(state, TRAIN "--batch 4 --epochs 200", 3, 120, 1);
 }
 
-static void killed_without_validation(void **state) {
+TEST_WITH(killed_without_validation, make_set, program_teardown) {
     survive_kills(state, TRAIN "--batch 4 --epochs 200 --validation 0", 3, 120, 1);
 }
 
 /* A write that a kill cut short leaves a file aside, which the next run removes. */
-static void nothing_is_left_aside(void **state) {
+TEST_WITH(nothing_is_left_aside, make_set, program_teardown) {
     char path[PATH_TEXT];
     static const char *const left[] = {"m.safetensors.tmp-1-0", "m.safetensors.checkpoint.tmp-1-0"};
     for (int i = 0; i < 2; i++)
@@ -35,18 +35,8 @@ static void nothing_is_left_aside(void **state) {
     assert_int_equal(folder_count(state), 2);
 }
 
-static void a_finished_run_is_left_alone(void **state) {
+TEST_WITH(a_finished_run_is_left_alone, make_set, program_teardown) {
     run_ok(state, TRAIN "--epochs 1 -o m.safetensors --resume");
     const program *p = run_ok(state, TRAIN "--epochs 1 -o m.safetensors --resume");
     assert_contains(p->out, "m.safetensors: already finished; nothing to resume");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(killed_again_and_again, make_set, program_teardown),
-        cmocka_unit_test_setup_teardown(killed_without_validation, make_set, program_teardown),
-        cmocka_unit_test_setup_teardown(nothing_is_left_aside, make_set, program_teardown),
-        cmocka_unit_test_setup_teardown(a_finished_run_is_left_alone, make_set, program_teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,7 +36,7 @@ static long tensor_at(void **state, const char *name, const char *tensor) {
     return (long)length + 8 + atol(found + strlen("data_offsets\":["));
 }
 
-static void checks_mapped_networks_everywhere(void **state) {
+TEST(checks_mapped_networks_everywhere) {
     run_ok(state, "data make fraud --scale 0.01 n.basin -q");
     run_ok(state, "anomaly train n.basin -q -o d.safetensors --members 1 "
                   "--epochs 4 --threads 1");
@@ -73,7 +73,7 @@ static const program *run_after(void **state, const char *before, const char *ar
     return &p;
 }
 
-static void reports_a_limit_of_file_sizes(void **state) {
+TEST(reports_a_limit_of_file_sizes) {
     int before = folder_count(state);
 #ifdef BASIN_COVERAGE
     skip(); /* the counts of such a build do not fit either, and it says so */
@@ -84,7 +84,7 @@ static void reports_a_limit_of_file_sizes(void **state) {
 }
 
 /* With standard error closed, the next file opened would get its number, and notes with it. */
-static void keeps_notes_out_of_files(void **state) {
+TEST(keeps_notes_out_of_files) {
     char path[PATH_TEXT], text[65536];
     assert_int_equal(mkdir(folder_path(path, state, "photos"), 0777), 0);
     for (int i = 0; i < 18; i++) {
@@ -114,7 +114,7 @@ static void keeps_notes_out_of_files(void **state) {
     }
 }
 
-static void refuses_pipes(void **state) {
+TEST(refuses_pipes) {
     char path[PATH_TEXT];
     assert_int_equal(mkfifo(folder_path(path, state, "pipe"), 0666), 0);
     assert_int_equal(file_put(folder_path(path, state, "e.csv"), "src,dst\na,b\n", 12), 0);
@@ -122,7 +122,7 @@ static void refuses_pipes(void **state) {
     assert_error(run(state, "data info e.csv pipe"), 1, "pipe: is not a regular file");
 }
 
-static void shows_no_control_bytes(void **state) {
+TEST(shows_no_control_bytes) {
     char path[PATH_TEXT];
     assert_int_equal(file_put(folder_path(path, state, "e.csv"), "src,dst\na,b\n", 12), 0);
     const program *p =
@@ -136,7 +136,7 @@ static void shows_no_control_bytes(void **state) {
 }
 
 /* Ids come back as they were; for spreadsheets only where that is asked for. */
-static void escapes_formulas(void **state) {
+TEST(escapes_formulas) {
     static const char *const odd[] = {"=1+2", "@x", "-5", "+a", "plain"};
     char edges[4096] = "src,dst\n", nodes[4096] = "id,f,label\n", path[PATH_TEXT];
     size_t e = strlen(edges), n = strlen(nodes);
@@ -167,7 +167,7 @@ static void escapes_formulas(void **state) {
 
 /* A file that is cut short while it is mapped: one line with its name, no signal. Where the page
  * behind the cut was read before, the program may also end well. */
-static void names_a_file_that_shrinks(void **state) {
+TEST(names_a_file_that_shrinks) {
     char path[PATH_TEXT], line[3 * PATH_TEXT];
     run_ok(state, "data make fraud --like tfinance --scale 0.2 s.basin -q");
     folder_path(path, state, "s.basin");
@@ -186,7 +186,7 @@ static void names_a_file_that_shrinks(void **state) {
 }
 
 /* HDF5 says lines of its own about such a file when the program ends. */
-static void keeps_hdf5_quiet(void **state) {
+TEST(keeps_hdf5_quiet) {
     char path[PATH_TEXT];
     write_mat(folder_path(path, state, "w.mat"), MAT_FT_MAT73, true, mat_label, 4);
     patch(state, "w.mat", 1323, "\200", 1);
@@ -195,16 +195,4 @@ static void keeps_hdf5_quiet(void **state) {
     assert_null(strstr(p->err, "HDF5"));
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(checks_mapped_networks_everywhere),
-        cmocka_unit_test(reports_a_limit_of_file_sizes),
-        cmocka_unit_test(keeps_notes_out_of_files),
-        cmocka_unit_test(refuses_pipes),
-        cmocka_unit_test(shows_no_control_bytes),
-        cmocka_unit_test(escapes_formulas),
-        cmocka_unit_test(names_a_file_that_shrinks),
-        cmocka_unit_test(keeps_hdf5_quiet),
-    };
-    return cmocka_run_group_tests(tests, folder_new, program_teardown);
-}
+int main(void) { return tests_run(folder_new, program_teardown); }

@@ -7,7 +7,7 @@
 
 /* ---- without effect ---- */
 
-static void idle_options_are_refused(void **state) {
+TEST_WITH(idle_options_are_refused, folder_new, program_teardown) {
     static const char *const line[][2] = {
         {"image complete x.png --mask 1,2,3,4 --ratio 0", "--ratio has no effect with --mask 1,2"},
         {"image complete x.png --looks 8", "--looks has no effect without --mask"},
@@ -63,8 +63,7 @@ static bool is_named(const basin_option *table, const char *name, size_t length)
 }
 
 /* A condition on a name that is not there would be passed over. */
-static void conditions_name_options(void **state) {
-    (void)state;
+TEST(conditions_name_options) {
     for (const basin_command *const *at = basin_commands; *at; at++) {
         int count = 0;
         for (const basin_option *o = (*at)->option; o->name; o++, count++)
@@ -79,7 +78,7 @@ static void conditions_name_options(void **state) {
 
 /* ---- twice, or without a value ---- */
 
-static void the_last_of_two_counts_and_is_told(void **state) {
+TEST_WITH(the_last_of_two_counts_and_is_told, folder_new, program_teardown) {
     const program *p = run(state, "image train --epochs 3 --epochs 4 --flip --no-flip "
                                   "--size 32 --size 32 --print-config");
     assert_string_equal(p->err,
@@ -91,7 +90,7 @@ static void the_last_of_two_counts_and_is_told(void **state) {
     assert_string_equal(p->err, "");
 }
 
-static void an_option_is_no_value(void **state) {
+TEST_WITH(an_option_is_no_value, folder_new, program_teardown) {
     assert_error(
         run(state, "image train x --log --resume"), 2,
         "--log needs a value: FILE; found '--resume' (--log=--resume where that is meant)");
@@ -120,7 +119,7 @@ static void assert_text(void **state, const char *name, const char *text) {
     assert_string_equal(found, text);
 }
 
-static void what_is_read_is_not_written_over(void **state) {
+TEST_WITH(what_is_read_is_not_written_over, folder_new, program_teardown) {
     static const char table[] = "id,label,x\na,0,1\nb,1,2\n";
     write_text(state, "nodes.csv", table);
     write_text(state, "edges.csv", "source,target\na,b\n");
@@ -143,7 +142,7 @@ static void what_is_read_is_not_written_over(void **state) {
 }
 
 /* Nothing is read or computed for a file that cannot be written. */
-static void what_cannot_be_written_is_told_first(void **state) {
+TEST_WITH(what_cannot_be_written_is_told_first, folder_new, program_teardown) {
     static const char *const line[] = {
         "anomaly score m.st x.csv -o nowhere/s.csv", "anomaly report m.st x.csv -o nowhere/p.html",
         "anomaly eval x.csv --scores nowhere/s.csv", "image report m.st x -o nowhere/p.html",
@@ -153,19 +152,4 @@ static void what_cannot_be_written_is_told_first(void **state) {
     assert_error(run(state, "zoo descend hopfield --svg ."), 1, ".: is a folder, not a file");
     write_text(state, "file", "");
     assert_error(run(state, "help --man -o file"), 1, "file: is a file, not a folder");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(idle_options_are_refused, folder_new, program_teardown),
-        cmocka_unit_test(conditions_name_options),
-        cmocka_unit_test_setup_teardown(the_last_of_two_counts_and_is_told, folder_new,
-                                        program_teardown),
-        cmocka_unit_test_setup_teardown(an_option_is_no_value, folder_new, program_teardown),
-        cmocka_unit_test_setup_teardown(what_is_read_is_not_written_over, folder_new,
-                                        program_teardown),
-        cmocka_unit_test_setup_teardown(what_cannot_be_written_is_told_first, folder_new,
-                                        program_teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

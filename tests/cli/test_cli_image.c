@@ -1,11 +1,11 @@
 /* basin image: training, completing, scoring, from the command line. */
-#include "cli/image_kill.h"
+#include "cli/kill.h"
 
 #define TINY                                                                                       \
     "--size 16 --dim 16 --heads 2 --head-dim 8 --memories 32 --steps 3 --occlude 6 --keep 1 "      \
     "--batch 16 --warmup 1 --threads 1 --quiet"
 
-static void train_complete_and_eval(void **state) {
+TEST_WITH(train_complete_and_eval, folder_new, program_teardown) {
     const program *p =
         run(state, "image train shapes:96:3:16x16x3 " TINY
                    " --channels 3 --epochs 2 --hold-out 16 -o m.safetensors --log m.jsonl --json");
@@ -52,7 +52,7 @@ static double eval_mse(void **state, const char *more) {
 
 /* What changes the descent, or what is hidden, changes the score; what repeats the model does not.
  */
-static void scores_follow_the_descent_asked_for(void **state) {
+TEST_WITH(scores_follow_the_descent_asked_for, folder_new, program_teardown) {
     run_ok(state, "image train shapes:96:3:16x16x1 " TINY
                   " --epochs 2 --hold-out 16 --quiet -o m.safetensors");
     double plain = eval_mse(state, "");
@@ -77,7 +77,7 @@ static void scores_follow_the_descent_asked_for(void **state) {
 }
 
 /* A model to begin with brings its settings; pictures that do not suit the channels are noted. */
-static void settings_come_from_the_model_to_begin_with(void **state) {
+TEST_WITH(settings_come_from_the_model_to_begin_with, folder_new, program_teardown) {
     run_ok(state, "image train shapes:40:3:16x16x1 " TINY " --epochs 1 --quiet -o m.safetensors");
     const program *p =
         run_ok(state, "image train shapes:20:4:24x24x3 --from m.safetensors --size 24 "
@@ -89,7 +89,7 @@ static void settings_come_from_the_model_to_begin_with(void **state) {
                  "m.safetensors: its dim is 16, asked for is 24");
 }
 
-static void presets_are_overridden_by_flags(void **state) {
+TEST(presets_are_overridden_by_flags) {
     const program *p = run(state, "image train --alpha 0.5 --preset paper-imagenet --print-config");
     cJSON *json = run_json(p);
     assert_true(json_number(json, "settings.alpha") == 0.5);
@@ -99,7 +99,7 @@ static void presets_are_overridden_by_flags(void **state) {
 }
 
 /* With pictures the run is rehearsed, and nothing is written. What is printed can be read back. */
-static void the_configuration_says_what_a_run_takes(void **state) {
+TEST_WITH(the_configuration_says_what_a_run_takes, folder_new, program_teardown) {
     char path[PATH_TEXT];
     const program *p =
         run(state, "image train shapes:96:3:16x16x1 " TINY " --epochs 3 --print-config");
@@ -115,7 +115,7 @@ static void the_configuration_says_what_a_run_takes(void **state) {
     assert_int_equal(folder_count(state), 1);
 }
 
-static void wrong_input_is_told_in_a_line(void **state) {
+TEST(wrong_input_is_told_in_a_line) {
     assert_error(run(state, "image train nowhere -o x.safetensors"), 1, "nowhere");
     assert_error(run(state, "image train shapes:40 --patch 5 -q"), 1, "patch is 5");
     assert_error(run(state, "image train shapes:40 --preset fashion --quiet"), 1,
@@ -133,21 +133,8 @@ static void wrong_input_is_told_in_a_line(void **state) {
                  "nothing.safetensors");
 }
 
-static void a_killed_run_ends_with_the_same_bytes(void **state) { survive(state, 10, 2, 60); }
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(presets_are_overridden_by_flags),
-        cmocka_unit_test_setup_teardown(settings_come_from_the_model_to_begin_with, folder_new,
-                                        program_teardown),
-        cmocka_unit_test(wrong_input_is_told_in_a_line),
-        cmocka_unit_test_setup_teardown(the_configuration_says_what_a_run_takes, folder_new,
-                                        program_teardown),
-        cmocka_unit_test_setup_teardown(a_killed_run_ends_with_the_same_bytes, folder_new,
-                                        program_teardown),
-        cmocka_unit_test_setup_teardown(scores_follow_the_descent_asked_for, folder_new,
-                                        program_teardown),
-        cmocka_unit_test_setup_teardown(train_complete_and_eval, folder_new, program_teardown),
-    };
-    return cmocka_run_group_tests(tests, folder_new, program_teardown);
+TEST_WITH(a_killed_run_ends_with_the_same_bytes, folder_new, program_teardown) {
+    survive_pictures(state, 10, 2, 60);
 }
+
+int main(void) { return tests_run(folder_new, program_teardown); }

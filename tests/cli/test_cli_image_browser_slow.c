@@ -131,7 +131,7 @@ static void look_at(void **state, const char *models) {
     for (int i = 0; i < 3; i++) browser_judge(state, width[i]);
 }
 
-static void reports_work_in_a_browser(void **state) {
+TEST(reports_work_in_a_browser) {
     if (!browser_there()) skip();
     char name[120] = "", all[320];
     memset(name, 'n', 100); /* a long name must not widen the page */
@@ -145,7 +145,7 @@ static void reports_work_in_a_browser(void **state) {
 }
 
 /* Blocks that no report has yet: a board by step, a network; one that the viewer does not know. */
-static void other_blocks_are_drawn(void **state) {
+TEST(other_blocks_are_drawn) {
     static const char make[] =
         "python3 - '" BASIN_SOURCE "/share/basin/viewer.html' page.html <<'END'\n"
         "import json, sys\n"
@@ -185,8 +185,4 @@ static void other_blocks_are_drawn(void **state) {
     browser_judge(state, 390);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(reports_work_in_a_browser),
-                                       cmocka_unit_test(other_blocks_are_drawn)};
-    return cmocka_run_group_tests(tests, folder_new, browser_teardown);
-}
+int main(void) { return tests_run(folder_new, browser_teardown); }

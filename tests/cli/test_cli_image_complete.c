@@ -70,7 +70,7 @@ static int scene_close(void **state) {
     return failed;
 }
 
-static void folders_are_completed_whole(void **state) {
+TEST(folders_are_completed_whole) {
     const program *p =
         run_ok(state, "image complete m.safetensors in --mask '2,3,6,6;12,14,5,4' -o o1");
     assert_contains(p->err, "skipped: in/broken.jpg: ");
@@ -85,13 +85,13 @@ static void folders_are_completed_whole(void **state) {
 }
 
 /* A result that is completed again does not take its own place. */
-static void a_result_is_not_its_own_original(void **state) {
+TEST(a_result_is_not_its_own_original) {
     put_picture(state, "in2.completed.png", 20, 20, 3);
     run_ok(state, "image complete m.safetensors in2.completed.png --mask 2,3,6,6");
     assert_true(exists(state, "in2.completed.completed.png"));
 }
 
-static void masks_are_files_or_folders_of_them(void **state) {
+TEST(masks_are_files_or_folders_of_them) {
     make_folder(state, "masks");
     put_mask(state, "masks/a.png", 30, 20, 0);
     const program *p =
@@ -105,7 +105,7 @@ static void masks_are_files_or_folders_of_them(void **state) {
     assert_contains(p->err, "1 pictures completed, 2 skipped");
 }
 
-static void unusable_masks_are_errors(void **state) {
+TEST(unusable_masks_are_errors) {
     put_picture(state, "black.png", 30, 20, -1);
     put_picture(state, "white.png", 30, 20, -256);
     put_mask(state, "other.png", 24, 24, 0);
@@ -134,7 +134,7 @@ static void unusable_masks_are_errors(void **state) {
     assert_false(exists(state, "o4/a.completed.png"));
 }
 
-static void the_descent_can_be_changed(void **state) {
+TEST(the_descent_can_be_changed) {
     const char *base = "image complete m.safetensors in/a.png --mask 2,3,6,6 -o o5";
     const program *p = run_ok(state, "%s --until 0.05", base);
     assert_contains(p->err, "a: ");
@@ -146,7 +146,7 @@ static void the_descent_can_be_changed(void **state) {
 }
 
 /* Without a model the one that came with Basin is used, in half the bytes if one likes. */
-static void a_model_to_begin_with_is_found(void **state) {
+TEST(a_model_to_begin_with_is_found) {
     char path[PATH_TEXT];
     make_folder(state, "models");
     folder_path(path, state, "models");
@@ -171,14 +171,4 @@ static void a_model_to_begin_with_is_found(void **state) {
     assert_error(run(state, "image export m.safetensors w.txt"), 2, ".npz or .safetensors");
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(folders_are_completed_whole),
-        cmocka_unit_test(a_result_is_not_its_own_original),
-        cmocka_unit_test(masks_are_files_or_folders_of_them),
-        cmocka_unit_test(unusable_masks_are_errors),
-        cmocka_unit_test(the_descent_can_be_changed),
-        cmocka_unit_test(a_model_to_begin_with_is_found),
-    };
-    return cmocka_run_group_tests(tests, scene_open, scene_close);
-}
+int main(void) { return tests_run(scene_open, scene_close); }

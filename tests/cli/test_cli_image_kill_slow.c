@@ -1,10 +1,7 @@
 /* Killed at ten random moments, a training run resumes each time and ends as an uninterrupted one.
  */
-#include "cli/image_kill.h"
+#include "cli/kill.h"
 
-static void ten_kills(void **state) { survive(state, 60, 10, 200); }
+TEST(ten_kills) { survive_pictures(state, 60, 10, 200); }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(ten_kills)};
-    return cmocka_run_group_tests(tests, folder_new, program_teardown);
-}
+int main(void) { return tests_run(folder_new, program_teardown); }

@@ -11,7 +11,7 @@ static void train(void **state, const char *name, const char *options) {
            name, options);
 }
 
-static void draws_and_prints(void **state) {
+TEST_WITH(draws_and_prints, folder_new, folder_remove) {
     char path[PATH_TEXT];
     struct stat file;
     train(state, "a.safetensors", "");
@@ -31,11 +31,4 @@ static void draws_and_prints(void **state) {
                  "wanted models of one size");
     assert_error(run(state, "image report nowhere.safetensors --positions x.png"), 1, "nowhere");
     assert_error(run(state, "image report --positions x.png"), 2, "MODEL");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(draws_and_prints, folder_new, folder_remove),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,7 +18,7 @@ static cJSON *report(void **state, const char *arguments, const char *name) {
     return report_read(state, name);
 }
 
-static void reports_of_all_models(void **state) {
+TEST(reports_of_all_models) {
     static const struct {
         const char *options, *title, *has, *lacks;
         int panels, keys;
@@ -60,7 +60,7 @@ static void reports_of_all_models(void **state) {
 }
 
 /* The document on stdout, or in a file, is that of the page; names stay text. */
-static void documents_are_bare(void **state) {
+TEST(documents_are_bare) {
     train(state, "'<i>.safetensors'", "");
     const char *subjects = "'<i>.safetensors' --data shapes:8:1:12x12x3 -q --shown 1 --extremes 0 "
                            "--threads 1";
@@ -86,7 +86,7 @@ static const char *text_of(const cJSON *tree, const char *section, int number) {
 
 /* Two folders are two names; the units of errors are those of the model; one force is one; the mean
  * colour is that of basin image eval. */
-static void reports_say_what_is(void **state) {
+TEST(reports_say_what_is) {
     train(state, "m.safetensors", "--no-hopfield --mean 0.5,0.5,0.5 --deviation 0.2,0.2,0.25");
     cJSON *tree = report(
         state, "m.safetensors shapes:8:1:12x12x3 shapes:9:2:12x12x3 -q --part all --extremes 0",
@@ -109,7 +109,7 @@ static void reports_say_what_is(void **state) {
 }
 
 /* The same pictures and masks for both; each model's descent, attention and positions. */
-static void models_are_compared(void **state) {
+TEST(models_are_compared) {
     train(state, "a.safetensors", "");
     train(state, "b.safetensors", "--no-attention --seed 3");
     train(state, "c.safetensors", "--arch vit");
@@ -147,7 +147,7 @@ static void models_are_compared(void **state) {
 }
 
 /* 576 patches of 576 shares, 2 heads: six maps fill what a page has for them. */
-static void attention_is_limited(void **state) {
+TEST(attention_is_limited) {
     train(state, "m.safetensors", "--size 48 --patch 2 --occlude 100");
     cJSON *tree = report(
         state, "m.safetensors shapes:8:1:12x12x3 -q --shown 3 --traced 3 --extremes 0", "p.json");
@@ -162,7 +162,7 @@ static void attention_is_limited(void **state) {
 }
 
 /* A gain below 0 ascends: nothing in the training forbids it, the report says it. */
-static void ascents_are_reported(void **state) {
+TEST(ascents_are_reported) {
     char path[PATH_TEXT];
     basin_error error;
     basin_backend *backend;
@@ -184,7 +184,7 @@ static void ascents_are_reported(void **state) {
     assert_contains(text_of(tree, "descent", 1), "the energy rose in 12 of 12 steps");
 }
 
-static void what_cannot_be_shown(void **state) {
+TEST(what_cannot_be_shown) {
     train(state, "m.safetensors", "");
     assert_error(run(state, "image report m.safetensors"), 2, "needs pictures");
     assert_error(run(state, "image report m.safetensors a --data b"), 2, "needs pictures");
@@ -201,7 +201,7 @@ static void what_cannot_be_shown(void **state) {
                  1, "cut.jsonl: a line cannot be read: {bad}\n");
 }
 
-static void models_are_exchanged(void **state) {
+TEST(models_are_exchanged) {
     train(state, "m.safetensors", "--cls --self-attention");
     run_ok(state, "image export m.safetensors out.npz");
     const program *p = run(state, "info out.npz");
@@ -226,12 +226,4 @@ static void models_are_exchanged(void **state) {
     assert_error(run(state, "image export v.safetensors out.npz"), 1, "'vit'");
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reports_of_all_models), cmocka_unit_test(documents_are_bare),
-        cmocka_unit_test(reports_say_what_is),   cmocka_unit_test(models_are_compared),
-        cmocka_unit_test(attention_is_limited),  cmocka_unit_test(ascents_are_reported),
-        cmocka_unit_test(what_cannot_be_shown),  cmocka_unit_test(models_are_exchanged),
-    };
-    return cmocka_run_group_tests(tests, folder_new, program_teardown);
-}
+int main(void) { return tests_run(folder_new, program_teardown); }

@@ -22,7 +22,7 @@ static void write_model(void **state, const char *name) {
     basin_bundle_free(bundle);
 }
 
-static void describes(void **state) {
+TEST(describes) {
     write_model(state, "m.safetensors");
     write_model(state, "m.npz");
     for (int i = 0; i < 2; i++) {
@@ -37,7 +37,7 @@ static void describes(void **state) {
 }
 
 /* A layer norm that makes the descent climb is told of. */
-static void notes_a_negative_gamma(void **state) {
+TEST(notes_a_negative_gamma) {
     basin_bundle *bundle;
     char path[PATH_TEXT];
     double value = -1.3;
@@ -52,7 +52,7 @@ static void notes_a_negative_gamma(void **state) {
     assert_string_equal(run(state, "info m.npz")->err, "");
 }
 
-static void describes_as_json(void **state) {
+TEST(describes_as_json) {
     write_model(state, "m.safetensors");
     write_model(state, "m.npz");
     cJSON *tree = run_json(run(state, "info --json --stats m.safetensors m.npz"));
@@ -68,7 +68,7 @@ static void describes_as_json(void **state) {
     assert_true(cJSON_IsNull(json_at(tree, "files.0.tensors.2.mean")));
 }
 
-static void reports_bad_files(void **state) {
+TEST(reports_bad_files) {
     char path[PATH_TEXT];
     assert_error(run(state, "info missing.npz"), 1, "missing.npz");
     assert_int_equal(file_put(folder_path(path, state, "short.safetensors"), "\x40\0\0", 3), 0);
@@ -81,12 +81,4 @@ static void reports_bad_files(void **state) {
     assert_contains(p->out, "m.npz\ntensors  3\n");
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(describes),
-        cmocka_unit_test(notes_a_negative_gamma),
-        cmocka_unit_test(describes_as_json),
-        cmocka_unit_test(reports_bad_files),
-    };
-    return cmocka_run_group_tests(tests, folder_new, program_teardown);
-}
+int main(void) { return tests_run(folder_new, program_teardown); }

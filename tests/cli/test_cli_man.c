@@ -119,7 +119,7 @@ static void check_listed(void **state, const char *command) {
     assert_contains(page, line);
 }
 
-static void writes_pages(void **state) {
+TEST(writes_pages) {
     char page[16384], path[PATH_TEXT];
     const program *p = run_ok(state, "help --man -o .");
     assert_string_equal(p->out, "");
@@ -140,7 +140,7 @@ static void lint_page(void **state, const char *command) {
     if (has_tool("mandoc")) check_silent(state, "mandoc -T lint -W error %s", name);
 }
 
-static void lints_pages(void **state) {
+TEST(lints_pages) {
     if (!has_tool("groff") && !has_tool("mandoc")) skip();
     run_ok(state, "help --man -o .");
     each_command(state, lint_page);
@@ -188,7 +188,7 @@ static const char offered[] = "complete -o default -F _basin basin\n"
                               "basin help data : convert info make part get\n"
                               "basin help --completion z: zsh\n";
 
-static void completes_in_bash(void **state) {
+TEST(completes_in_bash) {
     char path[PATH_TEXT], line[1000], text[4000];
     if (!has_tool("bash")) skip();
     run_ok(state, "help --completion bash >basin.bash");
@@ -205,28 +205,21 @@ static void check_offered(void **state, const char *command) {
     assert_contains(run(state, "__complete %s --h", command)->out, "--help\t");
 }
 
-static void knows_all_commands(void **state) {
+TEST(knows_all_commands) {
     each_command(state, check_offered);
     assert_error(run(state, "help --completion tcsh"), 2, "'tcsh' is not one of bash|zsh|fish");
 }
 
-static void parses_in_zsh(void **state) {
+TEST(parses_in_zsh) {
     run_ok(state, "help --completion zsh >_basin");
     if (!has_tool("zsh")) skip();
     check_silent(state, "zsh -n %s", "_basin");
 }
 
-static void parses_in_fish(void **state) {
+TEST(parses_in_fish) {
     run_ok(state, "help --completion fish >basin.fish");
     if (!has_tool("fish")) skip();
     check_silent(state, "fish -n %s", "basin.fish");
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(writes_pages),      cmocka_unit_test(lints_pages),
-        cmocka_unit_test(completes_in_bash), cmocka_unit_test(knows_all_commands),
-        cmocka_unit_test(parses_in_zsh),     cmocka_unit_test(parses_in_fish),
-    };
-    return cmocka_run_group_tests(tests, folder_new, program_teardown);
-}
+int main(void) { return tests_run(folder_new, program_teardown); }

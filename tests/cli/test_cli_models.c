@@ -36,7 +36,7 @@ static double rim_mean(const basin_picture *p, int64_t c) {
     return sum / (4 * HOLE);
 }
 
-static void a_photograph_is_completed(void **state) {
+TEST(a_photograph_is_completed) {
     char path[PATH_TEXT];
     basin_picture before, after;
     double error = 0, rim = 0;
@@ -60,7 +60,7 @@ static void a_photograph_is_completed(void **state) {
     basin_picture_free(&after);
 }
 
-static void clothes_are_completed(void **state) {
+TEST(clothes_are_completed) {
     static const char pictures[] = "/usr/share/datasets/fashion-mnist/t10k-images-idx3-ubyte.gz";
     assert_in_range(bytes_of(MODEL("fashion")), 1, 300 * 1000);
     if (access(pictures, R_OK) != 0) {
@@ -75,10 +75,4 @@ static void clothes_are_completed(void **state) {
     assert_contains(p->out, "\"trained_on\": 0");
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_photograph_is_completed),
-        cmocka_unit_test(clothes_are_completed),
-    };
-    return cmocka_run_group_tests(tests, folder_new, folder_remove);
-}
+int main(void) { return tests_run(folder_new, folder_remove); }

@@ -37,7 +37,7 @@ static int make(void **state) {
     return fclose(file);
 }
 
-static void from_a_table_to_reasons(void **state) {
+TEST(from_a_table_to_reasons) {
     const program *p =
         run(state, "node train trees.csv roots.csv --label kind " QUICK " -o m.safetensors --json");
     cJSON *json = run_json(p);
@@ -70,7 +70,7 @@ static void from_a_table_to_reasons(void **state) {
 }
 
 /* Amounts and ids are no classes: whoever names such a column is asked. */
-static void many_classes_are_asked_about(void **state) {
+TEST(many_classes_are_asked_about) {
     char path[PATH_TEXT];
     FILE *file = fopen(folder_path(path, state, "prices.csv"), "w");
     assert_non_null(file);
@@ -89,7 +89,7 @@ static void many_classes_are_asked_about(void **state) {
 }
 
 /* A saved model is measured as the run that made it measured itself. */
-static void a_model_is_measured(void **state) {
+TEST(a_model_is_measured) {
     const program *p = run(state, "node eval trees.csv roots.csv --label kind --runs 2 --ratio 0.5 "
                                   "--rivals mlp,paper --json " QUICK);
     cJSON *json = run_json(p);
@@ -114,7 +114,7 @@ static void a_model_is_measured(void **state) {
 }
 
 /* Classes by other names than the model's. */
-static void unknown_classes_are_told(void **state) {
+TEST(unknown_classes_are_told) {
     const program *p = run_ok(state, "data convert trees.csv roots.csv trees.npz --label kind "
                                      "--classes --quiet");
     p = run_ok(state, "node train trees.csv roots.csv --label kind " QUICK " -o c.safetensors");
@@ -123,7 +123,7 @@ static void unknown_classes_are_told(void **state) {
 }
 
 /* What edges carry, with inputs that are left to validation, as they are without options. */
-static void edges_may_carry_amounts(void **state) {
+TEST(edges_may_carry_amounts) {
     const program *p = run(state, "node train trees.csv paid.csv --label kind --epochs 2 "
                                   "--members 1 --threads 1 --quiet -o p.safetensors --json");
     cJSON *json = run_json(p);
@@ -132,7 +132,7 @@ static void edges_may_carry_amounts(void **state) {
     assert_error(p, 1, "no column 'amount' of edges");
 }
 
-static void mistakes_are_told(void **state) {
+TEST(mistakes_are_told) {
     const program *p = run(state, "node train trees.csv roots.csv --label colour " QUICK);
     assert_error(p, 1, "no column 'colour' for labels");
     p = run(state, "node train trees.csv roots.csv --drop kind " QUICK);
@@ -150,11 +150,4 @@ static void mistakes_are_told(void **state) {
     assert_error(p, 1, "anchor");
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(from_a_table_to_reasons),  cmocka_unit_test(a_model_is_measured),
-        cmocka_unit_test(unknown_classes_are_told), cmocka_unit_test(edges_may_carry_amounts),
-        cmocka_unit_test(mistakes_are_told),        cmocka_unit_test(many_classes_are_asked_about),
-    };
-    return cmocka_run_group_tests(tests, make, folder_remove);
-}
+int main(void) { return tests_run(make, folder_remove); }

@@ -19,6 +19,11 @@ static int shell(void **state, const char *format, ...) {
     return system(line);
 }
 
+static int remove_all(void **state) {
+    (void)shell(state, "rm -rf data .s.PGSQL*");
+    return program_teardown(state);
+}
+
 static void must_run(void **state, const char *command) {
     if (!shell(state, "%s", command)) return;
     shell(state, "cat .log >&2");
@@ -31,7 +36,7 @@ static void skip_without(void **state, const char *name, const char *package) {
     skip();
 }
 
-static void tables_from_standard_input_are_those_of_files(void **state) {
+TEST_WITH(tables_from_standard_input_are_those_of_files, make_table, remove_all) {
     must_run(state, BASIN_PROGRAM " data convert accounts.csv transfers.csv files.basin");
     must_run(state,
              BASIN_PROGRAM " data convert accounts.csv - a.basin <transfers.csv && cmp files.basin "
@@ -46,7 +51,7 @@ static void tables_from_standard_input_are_those_of_files(void **state) {
     assert_error(run(state, "data info - </dev/null"), 1, "-: the file is empty");
 }
 
-static void sqlite_is_read_through_a_pipe(void **state) {
+TEST_WITH(sqlite_is_read_through_a_pipe, make_table, remove_all) {
     skip_without(state, "sqlite3", "sqlite3");
     must_run(state, "sqlite3 bank.db '.mode csv' '.import accounts.csv accounts' "
                     "'.import transfers.csv transfers'");
@@ -64,7 +69,7 @@ static void sqlite_is_read_through_a_pipe(void **state) {
 
 /* A server in the test's folder, reached by a socket there; it ends with the test, by itself after
  * some minutes in any case. */
-static void postgresql_is_read_through_a_pipe(void **state) {
+TEST_WITH(postgresql_is_read_through_a_pipe, make_table, remove_all) {
     glob_t found = {0};
     char programs[100] = "";
     skip_without(state, "psql", "postgresql");
@@ -99,19 +104,4 @@ static void postgresql_is_read_through_a_pipe(void **state) {
                          " data convert accounts.csv - piped.basin && cmp files.basin piped.basin");
     must_run(state, PSQL "--csv -c " PRINT_NODES " | " BASIN_PROGRAM " data info - transfers.csv");
     (void)shell(state, "%s %s/pg_ctl -D data -m immediate -w stop", as, programs);
-}
-
-static int remove_all(void **state) {
-    (void)shell(state, "rm -rf data .s.PGSQL*");
-    return program_teardown(state);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(tables_from_standard_input_are_those_of_files, make_table,
-                                        remove_all),
-        cmocka_unit_test_setup_teardown(sqlite_is_read_through_a_pipe, make_table, remove_all),
-        cmocka_unit_test_setup_teardown(postgresql_is_read_through_a_pipe, make_table, remove_all),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -96,9 +96,8 @@ static void draw(char *text, size_t size, int columns, int64_t members) {
     drain(text, size, &t);
 }
 
-static void fits_80_columns(void **state) {
+TEST(fits_80_columns) {
     char text[4000];
-    (void)state;
     draw(text, sizeof text, 80, 1);
     assert_int_equal(check_drawing(text, 80), 3);
     assert_contains(text, "\rtraining [");
@@ -106,17 +105,15 @@ static void fits_80_columns(void **state) {
     assert_null(strstr(text, "member"));
 }
 
-static void fits_40_columns(void **state) {
+TEST(fits_40_columns) {
     char text[4000];
-    (void)state;
     draw(text, sizeof text, 40, 5);
     assert_int_equal(check_drawing(text, 40), 3);
     assert_contains(text, "training  epoch 3/100  loss 0.1235\033[K");
 }
 
-static void uses_wide_terminals(void **state) {
+TEST(uses_wide_terminals) {
     char text[4000];
-    (void)state;
     draw(text, sizeof text, 132, 5);
     assert_int_equal(check_drawing(text, 132), 3);
     assert_contains(text, "[..............................]  epoch 3/100");
@@ -124,11 +121,10 @@ static void uses_wide_terminals(void **state) {
 }
 
 /* No width makes a line that is too long, however long the words are. */
-static void fits_any_width(void **state) {
+TEST(fits_any_width) {
     static const char *const words[] = {"epoch 1000000/1000000", "", "loss 123456789.1235",
                                         "a few words that no one would call short", NULL};
     char text[1000];
-    (void)state;
     for (int width = 1; width < 600; width++) {
         basin_progress p = {.label = "decoding pictures of a set with a long name", .total = 7};
         basin_progress_line(text, sizeof text, &p, 7, words, width);
@@ -136,7 +132,7 @@ static void fits_any_width(void **state) {
     }
 }
 
-static void is_plain_or_silent_elsewhere(void **state) {
+TEST(is_plain_or_silent_elsewhere) {
     char path[PATH_TEXT], text[1000];
     folder_path(path, state, "log");
     for (int quiet = 0; quiet < 2; quiet++) {
@@ -156,7 +152,7 @@ static void is_plain_or_silent_elsewhere(void **state) {
 }
 
 /* The program itself, on a terminal of 60 columns. */
-static void shows_a_run(void **state) {
+TEST(shows_a_run) {
     static char text[65536];
     run_ok(state, "data make fraud --scale 0.02 -q small.basin");
     terminal t = terminal_open(60);
@@ -180,14 +176,4 @@ static void shows_a_run(void **state) {
     assert_contains(text, "\rtraining");
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fits_80_columns),
-        cmocka_unit_test(fits_40_columns),
-        cmocka_unit_test(uses_wide_terminals),
-        cmocka_unit_test(fits_any_width),
-        cmocka_unit_test(is_plain_or_silent_elsewhere),
-        cmocka_unit_test(shows_a_run),
-    };
-    return cmocka_run_group_tests(tests, folder_new, program_teardown);
-}
+int main(void) { return tests_run(folder_new, program_teardown); }

@@ -20,12 +20,12 @@ static void same_bits(void **state, const char *command) {
     assert_int_equal(system(line), 0);
 }
 
-static void images_have_the_same_bits(void **state) { same_bits(state, IMAGES(2)); }
-static void graphs_have_the_same_bits(void **state) { same_bits(state, GRAPHS(3)); }
-static void texts_have_the_same_bits(void **state) { same_bits(state, TEXTS(2)); }
+TEST_WITH(images_have_the_same_bits, work_new, program_teardown) { same_bits(state, IMAGES(2)); }
+TEST_WITH(graphs_have_the_same_bits, work_new, program_teardown) { same_bits(state, GRAPHS(3)); }
+TEST_WITH(texts_have_the_same_bits, work_new, program_teardown) { same_bits(state, TEXTS(2)); }
 
 /* Moments divided among ranks: the same bits, and a checkpoint that has all of them. */
-static void moments_are_divided(void **state) {
+TEST_WITH(moments_are_divided, work_new, program_teardown) {
     const char *more = "--shards 8 --keep-checkpoint --resume --quiet";
     for (int epochs = 1; epochs <= 2; epochs++) {
         const program *p =
@@ -42,7 +42,7 @@ static void moments_are_divided(void **state) {
 }
 
 /* Lion and SGD keep one moment, frozen parameters none: checkpoints have what there is. */
-static void every_optimiser_resumes(void **state) {
+TEST_WITH(every_optimiser_resumes, work_new, program_teardown) {
     static const char *const kind[] = {"--optimiser lion", "--optimiser sgd", "--embedding-rate 0"};
     const char *more = "--shards 8 --keep-checkpoint --resume --quiet";
     for (int i = 0; i < 3; i++)
@@ -62,14 +62,14 @@ static void every_optimiser_resumes(void **state) {
 }
 
 /* A model of one shard is what it was before there were shards: no gradient passes through sums. */
-static void shards_are_settings(void **state) {
+TEST_WITH(shards_are_settings, work_new, program_teardown) {
     const program *p = run(state, IMAGES(1) "--shards 3 -o m.safetensors");
     assert_error(p, 1, "shards is 3, wanted a divisor of the batch, 16");
     p = run(state, GRAPHS(1) "--shards 17 -o m.safetensors");
     assert_error(p, 1, "shards is 17, wanted at most the batch, 16");
 }
 
-static void folds_are_dealt(void **state) {
+TEST_WITH(folds_are_dealt, work_new, program_teardown) {
     char alone[4000];
     static const char line[] = "graph cv set.safetensors --folds 3 --epochs 2 --dim 16 --heads 2 "
                                "--head-dim 8 --memories 16 --blocks 1 --cache none --quiet";
@@ -82,7 +82,7 @@ static void folds_are_dealt(void **state) {
 
 /* The failure of any rank is printed once, with the rank and its host, and whole: also where a
  * name has the word that lines begin with. */
-static void failures_are_told_once(void **state) {
+TEST_WITH(failures_are_told_once, work_new, program_teardown) {
     static const char words[] = "text train t.basin --context 10 --dim 16 --heads 2 --steps 2 "
                                 "--batch 16 --epochs 900 --threads 1 --quiet -o m.safetensors";
     char host[64] = "", wanted[200], line[PATH_TEXT + 40];
@@ -100,7 +100,7 @@ static void failures_are_told_once(void **state) {
 }
 
 /* Hosts whose files are not alike, and words that differ: a line that says what. */
-static void ranks_must_be_asked_for_the_same(void **state) {
+TEST_WITH(ranks_must_be_asked_for_the_same, work_new, program_teardown) {
     const program *p = run_mpi(
         state, "-n 1 $PROGRAM " GRAPHS(9) "-o m.safetensors : -n 1 "
                                           "$PROGRAM " GRAPHS(9) "-o m.safetensors --seed 3");
@@ -139,7 +139,7 @@ static void ranks_must_be_asked_for_the_same(void **state) {
 }
 
 /* As many graphs, one of which has another class. */
-static void ranks_must_have_the_same_data(void **state) {
+TEST_WITH(ranks_must_have_the_same_data, work_new, program_teardown) {
     static const char *const folder[] = {"one", "two"};
     static const char *const file[] = {"one/set.safetensors", "two/set.safetensors"};
     char line[2 * PATH_TEXT], path[PATH_TEXT];
@@ -163,7 +163,7 @@ static void ranks_must_have_the_same_data(void **state) {
     assert_int_equal(system(line), 0);
 }
 
-static void usage_is_told_once(void **state) {
+TEST_WITH(usage_is_told_once, work_new, program_teardown) {
     const program *p = run_ranks(state, 2, "image train --nonsense");
     assert_int_equal(p->code, 2);
     assert_int_equal(basin_lines(p->err), 1);
@@ -176,7 +176,7 @@ static void usage_is_told_once(void **state) {
 }
 
 /* Nothing of MPI is looked at by a process that no launcher started. */
-static void alone_needs_no_mpi(void **state) {
+TEST_WITH(alone_needs_no_mpi, work_new, program_teardown) {
     setenv("BASIN_MPI", "/nowhere", 1);
     const program *p = run(state, IMAGES(1) "-o m.safetensors");
     unsetenv("BASIN_MPI");
@@ -187,21 +187,6 @@ static void alone_needs_no_mpi(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(images_have_the_same_bits, work_new, program_teardown),
-        cmocka_unit_test_setup_teardown(graphs_have_the_same_bits, work_new, program_teardown),
-        cmocka_unit_test_setup_teardown(texts_have_the_same_bits, work_new, program_teardown),
-        cmocka_unit_test_setup_teardown(moments_are_divided, work_new, program_teardown),
-        cmocka_unit_test_setup_teardown(every_optimiser_resumes, work_new, program_teardown),
-        cmocka_unit_test_setup_teardown(shards_are_settings, work_new, program_teardown),
-        cmocka_unit_test_setup_teardown(folds_are_dealt, work_new, program_teardown),
-        cmocka_unit_test_setup_teardown(failures_are_told_once, work_new, program_teardown),
-        cmocka_unit_test_setup_teardown(ranks_must_be_asked_for_the_same, work_new,
-                                        program_teardown),
-        cmocka_unit_test_setup_teardown(ranks_must_have_the_same_data, work_new, program_teardown),
-        cmocka_unit_test_setup_teardown(usage_is_told_once, work_new, program_teardown),
-        cmocka_unit_test_setup_teardown(alone_needs_no_mpi, work_new, program_teardown),
-    };
     int absent = ranks_absent();
-    return absent ? absent : cmocka_run_group_tests(tests, NULL, NULL);
+    return absent ? absent : tests_run(NULL, NULL);
 }

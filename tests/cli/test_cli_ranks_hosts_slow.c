@@ -61,7 +61,7 @@ static void must_end(void **state, int code) {
     fail_msg("%d: %s", code, text);
 }
 
-static void hosts_have_the_bits_of_one(void **state) {
+TEST_WITH(hosts_have_the_bits_of_one, hosts_new, hosts_remove) {
     need_hosts(state);
     must_end(state, shell(state, "$PROGRAM %s >.out 2>.err",
                           IMAGES(3) "--shards 8 -o $PWD/one.safetensors"));
@@ -71,7 +71,7 @@ static void hosts_have_the_bits_of_one(void **state) {
 
 /* The link goes down once the run has saved. */
 #define LONG IMAGES(60) "-o $PWD/cut.safetensors --save-every 0 --resume"
-static void a_cut_link_ends_all(void **state) {
+TEST_WITH(a_cut_link_ends_all, hosts_new, hosts_remove) {
     need_hosts(state);
     must_end(state, shell(state, "$PROGRAM %s >.out 2>.err",
                           IMAGES(60) "--shards 8 -o $PWD/whole.safetensors"));
@@ -91,10 +91,6 @@ static void a_cut_link_ends_all(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(hosts_have_the_bits_of_one, hosts_new, hosts_remove),
-        cmocka_unit_test_setup_teardown(a_cut_link_ends_all, hosts_new, hosts_remove),
-    };
     int absent = ranks_absent();
-    return absent ? absent : cmocka_run_group_tests(tests, NULL, NULL);
+    return absent ? absent : tests_run(NULL, NULL);
 }

@@ -38,7 +38,7 @@ static void survive(void **state, basin_random *random, int number) {
            shards, kills, last);
 }
 
-static void kills_at_random(void **state) {
+TEST_WITH(kills_at_random, work_new, program_teardown) {
     basin_random random = basin_random_start(2026, 11, 0);
     char line[600];
     for (int i = 0; i < CASES; i++) {
@@ -49,7 +49,7 @@ static void kills_at_random(void **state) {
 }
 
 /* The launcher ends the others. */
-static void every_rank_is_missed(void **state) {
+TEST_WITH(every_rank_is_missed, work_new, program_teardown) {
     for (int victim = 0; victim < 3; victim++) {
         double began = seconds_now();
         const program *p =
@@ -63,7 +63,7 @@ static void every_rank_is_missed(void **state) {
 
 /* A scheduler's signal to one rank, once it trains: all save and end with the code that asks to be
  * run again. */
-static void schedulers_are_obeyed(void **state) {
+TEST_WITH(schedulers_are_obeyed, work_new, program_teardown) {
     static const char *const signals[] = {"TERM", "USR1"};
     const program *p = run_ok(state, IMAGES(60) "--shards 8 -o whole.safetensors");
     for (int i = 0; i < 2; i++) {
@@ -83,7 +83,7 @@ static void schedulers_are_obeyed(void **state) {
 }
 
 /* A file system of a few blocks, which rank 0 alone sees. */
-static void a_full_disk_ends_all(void **state) {
+TEST_WITH(a_full_disk_ends_all, work_new, program_teardown) {
     if (system("unshare -m true 2>/dev/null") != 0) {
         print_message("no mounts here\n");
         skip();
@@ -100,7 +100,7 @@ static void a_full_disk_ends_all(void **state) {
 }
 
 /* Stopped for longer than it takes to notice a loss. */
-static void a_slow_rank_is_waited_for(void **state) {
+TEST_WITH(a_slow_rank_is_waited_for, work_new, program_teardown) {
     const program *p = run_ok(state, IMAGES(20) "--shards 8 -o whole.safetensors");
     p = run_mpi(state, "-n 1 $PROGRAM " IMAGES(20) "-o m.safetensors : -n 1 sh -c '(sleep 1; kill "
                                                    "-STOP $$; sleep 15; kill -CONT $$) & exec "
@@ -110,13 +110,6 @@ static void a_slow_rank_is_waited_for(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(every_rank_is_missed, work_new, program_teardown),
-        cmocka_unit_test_setup_teardown(schedulers_are_obeyed, work_new, program_teardown),
-        cmocka_unit_test_setup_teardown(a_full_disk_ends_all, work_new, program_teardown),
-        cmocka_unit_test_setup_teardown(a_slow_rank_is_waited_for, work_new, program_teardown),
-        cmocka_unit_test_setup_teardown(kills_at_random, work_new, program_teardown),
-    };
     int absent = ranks_absent();
-    return absent ? absent : cmocka_run_group_tests(tests, NULL, NULL);
+    return absent ? absent : tests_run(NULL, NULL);
 }

@@ -49,8 +49,7 @@ static void fill_all(basin_record *r, const void *context) {
     basin_record_end(r);
 }
 
-static void prints_text(void **state) {
-    (void)state;
+TEST(prints_text) {
     char *text = print(BASIN_FORM_TEXT, fill_all, NULL);
     assert_string_equal(text, "a ?[2J title\n"
                               "model       m?.st\n"
@@ -66,8 +65,7 @@ static void prints_text(void **state) {
     free(text);
 }
 
-static void prints_json(void **state) {
-    (void)state;
+TEST(prints_json) {
     char *text = print(BASIN_FORM_JSON, fill_all, NULL);
     assert_non_null(strstr(text, "\"model\": \"m\\u0007.st\",\n"));
     assert_non_null(
@@ -119,8 +117,7 @@ static const char *read_cell(char cell[100], const char *at, char *end) {
     return *at ? at + 1 : at;
 }
 
-static void csv_reads_back(void **state) {
-    (void)state;
+TEST(csv_reads_back) {
     char *text = print(BASIN_FORM_CSV, fill_ids, NULL), cell[100], end;
     const char *at = text;
     static const char *const heading[] = {"node", "probability", "anomalous"};
@@ -143,21 +140,10 @@ static void csv_reads_back(void **state) {
 }
 
 /* The apostrophe stands inside of the quotes; numbers stay numbers. */
-static void spreadsheets_compute_nothing(void **state) {
-    (void)state;
+TEST(spreadsheets_compute_nothing) {
     char *text = print(BASIN_FORM_SPREADSHEET, fill_ids, NULL);
     assert_non_null(strstr(text, "\n\"'=,0.0001,999,0,\",0,"));
     assert_non_null(strstr(text, "\n'+49-170-0,"));
     assert_non_null(strstr(text, "\n-3,"));
     free(text);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(prints_text),
-        cmocka_unit_test(prints_json),
-        cmocka_unit_test(csv_reads_back),
-        cmocka_unit_test(spreadsheets_compute_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -81,7 +81,7 @@ static void assert_same_bytes(void **state, const char *file) {
     assert_string_equal(a, b);
 }
 
-static void another_order_gives_the_same_bytes(void **state) {
+TEST(another_order_gives_the_same_bytes) {
     write_accounts(state, "day2.csv", "xfdcbai", usual);
     write_transfers(state, "pay2.csv", "channel;to_account;amount;from_account", true, 2);
     const program *p = run_ok(state, "anomaly score m.safetensors day2.csv pay2.csv -o second.csv");
@@ -96,7 +96,7 @@ static void another_order_gives_the_same_bytes(void **state) {
     assert_same_bytes(state, "third.csv");
 }
 
-static void what_is_new_or_absent_is_said(void **state) {
+TEST(what_is_new_or_absent_is_said) {
     write_accounts(state, "day3.csv", "iabcdf", strange);
     write_transfers(state, "pay3.csv", "from_account,to_account,channel", false, 1);
     const program *p = run_ok(state, "anomaly score m.safetensors day3.csv pay3.csv");
@@ -116,7 +116,7 @@ static void what_is_new_or_absent_is_said(void **state) {
 }
 
 /* Gaps and unknown ends as in training, unless options say otherwise in so many words. */
-static void options_go_before_the_model(void **state) {
+TEST(options_go_before_the_model) {
     assert_error(run(state, "anomaly score m.safetensors day1.csv pay1.csv --missing error"), 1,
                  "limit of node acc0 is missing");
     FILE *file = create(state, "far.csv");
@@ -129,7 +129,7 @@ static void options_go_before_the_model(void **state) {
                             "('elsewhere')");
 }
 
-static void options_name_what_is_there(void **state) {
+TEST(options_name_what_is_there) {
     assert_error(run(state, "data info day1.csv pay1.csv --label is_frod"), 1,
                  "no column 'is_frod' for labels in a file of nodes; did you mean 'is_fraud'?");
     assert_error(run(state, "anomaly train day1.csv pay1.csv --drop baalance -o n"), 1,
@@ -158,7 +158,7 @@ static void write_split(void **state, const char *name, int parts) {
 #define LOUD "--epochs 2 --members 1 --hops 1 --scaling standard --blocks 1 --threads 1"
 #define TRAIN "anomaly train day1.csv pay1.csv --missing mean " LOUD " -o s.safetensors "
 
-static void the_split_of_the_file_is_used_or_not_and_said(void **state) {
+TEST(the_split_of_the_file_is_used_or_not_and_said) {
     write_split(state, "split.csv", 3);
     const program *p = run_ok(state, TRAIN "split.csv");
     assert_contains(p->err, "trains on the split that it brings");
@@ -170,7 +170,7 @@ static void the_split_of_the_file_is_used_or_not_and_said(void **state) {
     assert_contains(p->err, "no nodes for validation: the last epoch is kept and the threshold");
 }
 
-static void what_cannot_be_kept_is_said(void **state) {
+TEST(what_cannot_be_kept_is_said) {
     assert_error(run(state, "anomaly score m.safetensors two.basin --memory 0.0001 -q"), 1,
                  "two.basin: scoring takes");
     write_split(state, "split.csv", 3);
@@ -200,7 +200,7 @@ static void cut_table(void **state, const char *to, const char *from, int first,
 }
 
 /* New accounts beside a graph that is there score as they do in the graph of all. */
-static void a_new_account_is_scored_in_the_graph_that_is_there(void **state) {
+TEST(a_new_account_is_scored_in_the_graph_that_is_there) {
     static char all[1 << 18];
     char path[PATH_TEXT];
     int first = ACCOUNTS - 3;
@@ -237,15 +237,4 @@ static void a_new_account_is_scored_in_the_graph_that_is_there(void **state) {
                  1, "old.csv: line 2: node 'acc0' is in old.basin already");
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(another_order_gives_the_same_bytes),
-        cmocka_unit_test(what_is_new_or_absent_is_said),
-        cmocka_unit_test(options_go_before_the_model),
-        cmocka_unit_test(options_name_what_is_there),
-        cmocka_unit_test(the_split_of_the_file_is_used_or_not_and_said),
-        cmocka_unit_test(what_cannot_be_kept_is_said),
-        cmocka_unit_test(a_new_account_is_scored_in_the_graph_that_is_there),
-    };
-    return cmocka_run_group_tests(tests, make_model, program_teardown);
-}
+int main(void) { return tests_run(make_model, program_teardown); }

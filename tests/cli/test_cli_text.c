@@ -15,7 +15,7 @@ static void write_text(void **state, const char *name, int verses) {
     fclose(file);
 }
 
-static void trains_scores_and_writes(void **state) {
+TEST_WITH(trains_scores_and_writes, folder_new, folder_remove) {
     write_text(state, "t.txt", 12);
     const program *p = run_ok(state, "text train t.txt %s -o m.safetensors", TINY);
     assert_contains(p->out, "m.safetensors\n");
@@ -44,7 +44,7 @@ static void trains_scores_and_writes(void **state) {
     assert_int_equal(cJSON_GetArraySize(json_at(tree, "tokens.33.energy")), 3);
 }
 
-static void says_how_long_it_trained(void **state) {
+TEST_WITH(says_how_long_it_trained, folder_new, folder_remove) {
     write_text(state, "t.txt", 12);
     const program *p =
         run(state, "text train t.txt %s --epochs 1 --warmup 0 -o m.safetensors", TINY);
@@ -58,7 +58,7 @@ static void says_how_long_it_trained(void **state) {
     assert_null(strstr(p->out, "nan"));
 }
 
-static void shows_energies(void **state) {
+TEST_WITH(shows_energies, folder_new, folder_remove) {
     char path[PATH_TEXT];
     write_text(state, "t.txt", 12);
     run_ok(state, "text train t.txt %s -o m.safetensors -q", TINY);
@@ -76,7 +76,7 @@ static void shows_energies(void **state) {
                  "arch is 'gpt'");
 }
 
-static void prints_what_it_would_do(void **state) {
+TEST_WITH(prints_what_it_would_do, folder_new, folder_remove) {
     write_text(state, "t.txt", 12);
     cJSON *tree = run_json(run(state, "text train --preset rival-gpt --print-config"));
     assert_string_equal(json_at(tree, "settings.arch")->valuestring, "gpt");
@@ -87,7 +87,7 @@ static void prints_what_it_would_do(void **state) {
 }
 
 /* A model is trained on, with its own settings and tokens. */
-static void goes_on_from_a_model(void **state) {
+TEST_WITH(goes_on_from_a_model, folder_new, folder_remove) {
     write_text(state, "t.txt", 12);
     run_ok(state, "text train t.txt %s --tokens bytes -o m.safetensors -q", TINY);
     const program *p =
@@ -100,7 +100,7 @@ static void goes_on_from_a_model(void **state) {
 }
 
 /* An .npy file of token ids is trained on, scored and continued in ids. */
-static void token_ids(void **state) {
+TEST_WITH(token_ids, folder_new, folder_remove) {
     char path[PATH_TEXT], header[129];
     int length = snprintf(header, sizeof header,
                           "\x93NUMPY\x01%c\x76%c{'descr': '<u2', 'fortran_order': False, "
@@ -129,7 +129,7 @@ static void token_ids(void **state) {
 
 /* A file that says it is large, and one that unpacks to more than anyone has, are refused before
  * they take memory. */
-static void texts_beyond_memory(void **state) {
+TEST_WITH(texts_beyond_memory, folder_new, folder_remove) {
     char line[2 * PATH_TEXT];
     write_text(state, "t.txt", 12);
     run_ok(state, "text train t.txt %s -o m.safetensors -q", TINY);
@@ -143,7 +143,7 @@ static void texts_beyond_memory(void **state) {
                  "unpacks to more than 200 times its size");
 }
 
-static void wrong_usage(void **state) {
+TEST_WITH(wrong_usage, folder_new, folder_remove) {
     write_text(state, "t.txt", 12);
     write_text(state, "short.txt", 1);
     run_ok(state, "text train t.txt %s -o m.safetensors -q", TINY);
@@ -163,18 +163,4 @@ static void wrong_usage(void **state) {
     assert_int_equal(run(state, "text generate m.safetensors -p a --prompt-file b")->code, 2);
     assert_int_equal(run(state, "text generate m.safetensors --temperature -1")->code, 2);
     assert_int_equal(run(state, "text generate m.safetensors --temperature 0 --seed 4")->code, 2);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(trains_scores_and_writes, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(says_how_long_it_trained, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(shows_energies, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(prints_what_it_would_do, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(goes_on_from_a_model, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(token_ids, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(texts_beyond_memory, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(wrong_usage, folder_new, folder_remove),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

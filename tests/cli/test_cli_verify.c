@@ -25,14 +25,14 @@ static void passes(void **state, const char *options, const char *dtype) {
 }
 
 /* The models of the zoo. */
-static void passes_zoo(void **state) {
+TEST(passes_zoo) {
     const char *files = GOLDEN "zoo/*.safetensors";
     passes_in(state, files, 23, "--dtype f64", "F64");
     passes_in(state, files, 23, "--backend cpu", "F32");
     passes_in(state, files, 23, "--dtype f64 --recompute", "F64");
 }
 
-static void passes_in_double(void **state) { passes(state, "--dtype f64", "F64"); }
+TEST(passes_in_double) { passes(state, "--dtype f64", "F64"); }
 /* block_wide amplifies roundings, so that its error in float is luck: JAX errs by 6e-5 to 2.4e-3
  * when x0 moves by one rounding, a quarter of the time by more than 1e-3 (docs/platforms.md). On
  * x86-64 the luck is known and good. */
@@ -49,8 +49,8 @@ static void passes_as_float(void **state, const char *options) {
               "F32");
 }
 
-static void passes_in_float(void **state) { passes_as_float(state, "--backend cpu"); }
-static void passes_in_parts(void **state) {
+TEST(passes_in_float) { passes_as_float(state, "--backend cpu"); }
+TEST(passes_in_parts) {
     passes(state, "--products bf16x6 --tolerance 3e-3", "F32");
     assert_error(run(state, "verify x.safetensors --products tf32"), 1,
                  "products tf32 have no effect on backend cpu; use backend cuda");
@@ -58,7 +58,7 @@ static void passes_in_parts(void **state) {
                  "products bf16x6 have no effect on backend ref");
 }
 /* The cases are small: only --narrow-all rounds their factors, as the error then shows. */
-static void passes_narrow(void **state) {
+TEST(passes_narrow) {
     const char *rounded = "--narrow-all " GOLDEN "block_relu.safetensors";
     passes(state, "--backend ref --dtype bf16 --tolerance 1e-9", "BF16");
     assert_int_equal(
@@ -66,7 +66,7 @@ static void passes_narrow(void **state) {
     run_ok(state, "verify --backend ref --dtype bf16 %s", rounded);
 }
 /* Bytes round more than bfloat16; the cpu backend has none, and says who does. */
-static void passes_in_bytes(void **state) {
+TEST(passes_in_bytes) {
     const char *rounded = "--narrow-all " GOLDEN "image_bytes.safetensors";
     passes(state, "--backend ref --dtype fp8 --tolerance 1e-9", "F8_E4M3");
     run_ok(state, "verify --backend ref --dtype fp8 %s", rounded);
@@ -77,7 +77,7 @@ static void passes_in_bytes(void **state) {
                  "compute capability 9.0");
 }
 /* The cpu backend rounds at the same places, or says in a line what the processor lacks. */
-static void passes_narrow_on_cpu(void **state) {
+TEST(passes_narrow_on_cpu) {
     const char *rounded = "--narrow-all " GOLDEN "block_relu.safetensors";
     if (!basin_cpu_bf16()) {
         assert_error(run(state, "verify --dtype bf16 %s", rounded), 1, "lacks bfloat16");
@@ -87,7 +87,7 @@ static void passes_narrow_on_cpu(void **state) {
     run_ok(state, "verify --dtype bf16 %s", rounded);
     assert_int_equal(run(state, "verify --dtype bf16 --tolerance 1e-4 %s", rounded)->code, 1);
 }
-static void passes_recomputed(void **state) { passes_as_float(state, "--recompute"); }
+TEST(passes_recomputed) { passes_as_float(state, "--recompute"); }
 
 /* A copy of a golden case in which element `at` of `name` is `by` more; none where name is NULL. */
 static void copy_case(void **state, const char *from, const char *to, const char *drop,
@@ -119,7 +119,7 @@ static void copy_case(void **state, const char *from, const char *to, const char
     basin_bundle_free(new);
 }
 
-static void finds_a_wrong_number(void **state) {
+TEST(finds_a_wrong_number) {
     copy_case(state, GOLDEN "image.safetensors", "c.safetensors", NULL, "grad.dec_w", 1e-3);
     const program *p = run(state, "verify --dtype f64 c.safetensors");
     assert_int_equal(p->code, 1);
@@ -134,7 +134,7 @@ static void finds_a_wrong_number(void **state) {
     assert_contains(p->out, "out.g0");
 }
 
-static void zoo_finds_a_wrong_number(void **state) {
+TEST(zoo_finds_a_wrong_number) {
     static const char *const tensor[][2] = {
         {"nrgpt_lm", "grad.tok"},      {"implicit_minimum", "grad.wk"}, {"ebt", "gradfull.e"},
         {"sparse_entmax15", "out.p0"}, {"eqprop", "out.ep2.w0"},        {"crate", "in.block1.d"}};
@@ -150,7 +150,7 @@ static void zoo_finds_a_wrong_number(void **state) {
     assert_error(run(state, "verify c.safetensors"), 1, "label");
 }
 
-static void rejects_what_is_no_case(void **state) {
+TEST(rejects_what_is_no_case) {
     copy_case(state, GOLDEN "graph.safetensors", "c.safetensors", "in.graph1.pe", NULL, 0);
     assert_error(run(state, "verify c.safetensors"), 1, "in.graph1.pe");
     copy_case(state, GOLDEN "graph.safetensors", "c.safetensors", NULL, "in.graph0.edges", 1000);
@@ -167,19 +167,4 @@ static void rejects_what_is_no_case(void **state) {
     assert_error(run(state, "verify missing"), 1, "missing");
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(passes_in_double),
-        cmocka_unit_test(passes_in_float),
-        cmocka_unit_test(passes_in_parts),
-        cmocka_unit_test(passes_recomputed),
-        cmocka_unit_test(passes_narrow),
-        cmocka_unit_test(passes_in_bytes),
-        cmocka_unit_test(passes_narrow_on_cpu),
-        cmocka_unit_test(finds_a_wrong_number),
-        cmocka_unit_test(rejects_what_is_no_case),
-        cmocka_unit_test(passes_zoo),
-        cmocka_unit_test(zoo_finds_a_wrong_number),
-    };
-    return cmocka_run_group_tests(tests, folder_new, program_teardown);
-}
+int main(void) { return tests_run(folder_new, program_teardown); }

@@ -8,7 +8,7 @@
 #include "bench/bench.h"
 
 /* The loader's own report, in one file a process. */
-static void opens_nothing(void **state) {
+TEST(opens_nothing) {
     char line[1000], path[PATH_TEXT];
     static char text[262144];
     snprintf(line, sizeof line,
@@ -25,7 +25,7 @@ static void opens_nothing(void **state) {
 }
 
 /* Processor time, which others on the machine hardly move: 2 ms of it, against 60 before. */
-static void starts_at_once(void **state) {
+TEST(starts_at_once) {
     struct rusage before, after;
     getrusage(RUSAGE_CHILDREN, &before);
     run_ok(state, "--version");
@@ -40,10 +40,4 @@ static void starts_at_once(void **state) {
     assert_true(spent > 0);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(opens_nothing),
-        cmocka_unit_test(starts_at_once),
-    };
-    return cmocka_run_group_tests(tests, folder_new, program_teardown);
-}
+int main(void) { return tests_run(folder_new, program_teardown); }

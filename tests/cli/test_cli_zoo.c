@@ -17,7 +17,7 @@ static const cJSON *model_of(const cJSON *tree, const char *name) {
 }
 
 /* Exact gradients have the cosine 1; steps of size 1 of the convex ones never rise. */
-static void verdicts_are_measured(void **state) {
+TEST_WITH(verdicts_are_measured, folder_new, folder_remove) {
     static const char *const always[] = {"classical", "power",     "hopfield",
                                          "entmax15",  "sparsemax", "normmax2",
                                          "idp",       "et",        "graph_hopfield"};
@@ -39,7 +39,7 @@ static void verdicts_are_measured(void **state) {
     assert_contains(p->out, "1 draws of weights and tokens, 2 steps each");
 }
 
-static void energies_are_the_oracles(void **state) {
+TEST_WITH(energies_are_the_oracles, folder_new, folder_remove) {
     static const char *const file[][2] = {
         {"hopfield", CASE("hopfield")}, {"sparsemax", CASE("sparse_sparsemax")},
         {"lsr", CASE("lsr")},           {"drdam", CASE("drdam")},
@@ -60,7 +60,7 @@ static void energies_are_the_oracles(void **state) {
     }
 }
 
-static void shows_and_draws(void **state) {
+TEST_WITH(shows_and_draws, folder_new, folder_remove) {
     const program *p = run_ok(state, "zoo show hyperset");
     assert_contains(p->out, "straight through the norms");
     assert_contains(p->out, "src/energy/zoo_attention.c");
@@ -74,20 +74,10 @@ static void shows_and_draws(void **state) {
     fclose(file);
 }
 
-static void wrong_usage(void **state) {
+TEST_WITH(wrong_usage, folder_new, folder_remove) {
     assert_int_equal(run(state, "zoo show unicorn")->code, 2);
     assert_int_equal(run(state, "zoo descend hopfield %s --seed 3", CASE("hopfield"))->code, 2);
     assert_error(run(state, "zoo descend akorn %s", CASE("hopfield")), 1, "in.c");
     assert_error(run(state, "zoo descend crate %s", CASE("crate")), 1, "wanted none");
     assert_error(run(state, "zoo descend graph_hopfield %s", CASE("graph_hopfield")), 1, "ring");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(verdicts_are_measured, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(energies_are_the_oracles, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(shows_and_draws, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(wrong_usage, folder_new, folder_remove),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -138,16 +138,14 @@ static void check(problem p, bool list) {
     problem_free(&p);
 }
 
-static void test_all_pairs(void **state) {
-    (void)state;
+TEST(test_all_pairs) {
     check(dense_problem(2, 7, 5, 3, 5, false, false, false), false);
     check(dense_problem(1, 33, 65, 2, 17, false, false, false), false);
     check(dense_problem(3, 1, 1, 1, 1, false, false, false), false);
     check(dense_problem(2, 6, 9, 2, 8, false, true, false), false);
 }
 
-static void test_causal_pairs(void **state) {
-    (void)state;
+TEST(test_causal_pairs) {
     problem p = dense_problem(2, 37, 37, 2, 9, false, false, false);
     problem_make_causal(&p);
     check(p, false);
@@ -166,15 +164,13 @@ static problem ordered_list(int64_t batch, int64_t nodes, bool scale) {
     return p;
 }
 
-static void test_lists(void **state) {
-    (void)state;
+TEST(test_lists) {
     check(ordered_list(1, 31, false), true);
     check(ordered_list(1, 31, true), true);
 }
 
 /* Entry by entry, each as if it were alone. */
-static void test_a_list_for_a_batch(void **state) {
-    (void)state;
+TEST(test_a_list_for_a_batch) {
     basin_eager *eager = NULL;
     assert_int_equal(basin_eager_open(&eager, &(basin_compute){.threads = 1}, NULL), BASIN_OK);
     problem p = ordered_list(3, 13, false);
@@ -200,8 +196,7 @@ static void test_a_list_for_a_batch(void **state) {
 }
 
 /* The caller's workspace gives the same bits, and is not overrun. */
-static void test_a_workspace_of_the_callers(void **state) {
-    (void)state;
+TEST(test_a_workspace_of_the_callers) {
     basin_eager *eager = NULL;
     assert_int_equal(basin_eager_open(&eager, &(basin_compute){.threads = 2}, NULL), BASIN_OK);
     problem p = dense_problem(2, 40, 40, 2, 8, false, false, false);
@@ -237,8 +232,7 @@ static void refuse(const basin_eager *eager, basin_eager_operation operation,
 }
 
 /* Frameworks give tensors without numbers no address. */
-static void test_operands_without_numbers(void **state) {
-    (void)state;
+TEST(test_operands_without_numbers) {
     basin_eager *eager = NULL;
     float beta = 1, w[3] = {1, 1, 1}, lse[3] = {7, 7, 7}, q[3] = {1, 2, 3}, dq[3] = {7, 7, 7};
     assert_int_equal(basin_eager_open(&eager, &(basin_compute){.threads = 1}, NULL), BASIN_OK);
@@ -255,8 +249,7 @@ static void test_operands_without_numbers(void **state) {
     basin_eager_close(eager);
 }
 
-static void test_jobs_that_are_refused(void **state) {
-    (void)state;
+TEST(test_jobs_that_are_refused) {
     basin_eager *eager = NULL;
     basin_error error;
     assert_int_equal(basin_eager_open(&eager, &(basin_compute){.backend = "gpu"}, &error),
@@ -288,8 +281,7 @@ static void test_jobs_that_are_refused(void **state) {
     basin_eager_close(eager);
 }
 
-static void test_lists_that_are_refused(void **state) {
-    (void)state;
+TEST(test_lists_that_are_refused) {
     basin_eager *eager = NULL;
     assert_int_equal(basin_eager_open(&eager, &(basin_compute){.threads = 1}, NULL), BASIN_OK);
     problem p = ordered_list(1, 13, false);
@@ -308,18 +300,4 @@ static void test_lists_that_are_refused(void **state) {
     bench_free(&b);
     problem_free(&p);
     basin_eager_close(eager);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_pairs),
-        cmocka_unit_test(test_causal_pairs),
-        cmocka_unit_test(test_lists),
-        cmocka_unit_test(test_a_list_for_a_batch),
-        cmocka_unit_test(test_a_workspace_of_the_callers),
-        cmocka_unit_test(test_operands_without_numbers),
-        cmocka_unit_test(test_jobs_that_are_refused),
-        cmocka_unit_test(test_lists_that_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -104,8 +104,7 @@ static void three(call *c, numbers *n) {
     c->frame.args.count = 3;
 }
 
-static void energies_and_forces(void **state) {
-    (void)state;
+TEST(energies_and_forces) {
     numbers n;
     basin_error error;
     basin_eager *eager;
@@ -143,8 +142,7 @@ static void energies_and_forces(void **state) {
 }
 
 /* With one beta for all groups they become one batch. */
-static void reverses_of_forces(void **state) {
-    (void)state;
+TEST(reverses_of_forces) {
     numbers n;
     basin_error error;
     basin_eager *eager;
@@ -174,8 +172,7 @@ static void reverses_of_forces(void **state) {
 }
 
 /* Operands without an axis of heads: [batch, N, width]. */
-static void one_head(void **state) {
-    (void)state;
+TEST(one_head) {
     enum { ONE_HEAD = 8 };
     numbers n;
     basin_error error;
@@ -206,8 +203,7 @@ static void one_head(void **state) {
     basin_eager_close(eager);
 }
 
-static void versions_are_told(void **state) {
-    (void)state;
+TEST(versions_are_told) {
     xla_metadata metadata = {.size = sizeof metadata, .traits = 9};
     xla_metadata_extension ask = {.base = {.size = sizeof ask, .type = XLA_EXTENSION_METADATA},
                                   .metadata = &metadata};
@@ -218,8 +214,7 @@ static void versions_are_told(void **state) {
     assert_null(basin_xla_attention_cuda(&frame));
 }
 
-static void strange_operands_are_refused(void **state) {
-    (void)state;
+TEST(strange_operands_are_refused) {
     numbers n;
     double lse[GROUPS][ROWS];
     fill(&n);
@@ -236,15 +231,4 @@ static void strange_operands_are_refused(void **state) {
         assert_non_null(make(&c, way == 4 ? 9 : BASIN_EAGER_LSE, 0, 1));
         assert_non_null(strstr(said, "the operands are not those of its job"));
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(energies_and_forces),
-        cmocka_unit_test(reverses_of_forces),
-        cmocka_unit_test(one_head),
-        cmocka_unit_test(versions_are_told),
-        cmocka_unit_test(strange_operands_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -110,8 +110,7 @@ static basin_expr loss_of(scene *s) {
 }
 
 /* The energy as a function of activations, here the state x itself, and of every parameter. */
-static void energy_gradients(void **state) {
-    (void)state;
+TEST(energy_gradients) {
     for (int i = 0; i < VARIANTS; i++) {
         scene s;
         scene_open(&s, &variants[i], "ref");
@@ -127,8 +126,7 @@ static void energy_gradients(void **state) {
 }
 
 /* Second order: the gradient of a loss through two steps. */
-static void descent_gradients(void **state) {
-    (void)state;
+TEST(descent_gradients) {
     for (int i = 0; i < VARIANTS; i++) {
         scene s;
         scene_open(&s, &variants[i], "ref");
@@ -243,8 +241,7 @@ static numbers numbers_of(scene *s, const variant *v) {
     return n;
 }
 
-static void energy_values(void **state) {
-    (void)state;
+TEST(energy_values) {
     for (int i = 0; i < VARIANTS; i++) {
         const variant *v = &variants[i];
         scene s;
@@ -317,8 +314,7 @@ static void assert_same(const sight *a, const sight *b, double tolerance, const 
     }
 }
 
-static void backends_agree(void **state) {
-    (void)state;
+TEST(backends_agree) {
     for (int i = 0; i < VARIANTS; i++) {
         scene exact, fast;
         scene_open(&exact, &variants[i], "ref");
@@ -369,8 +365,7 @@ static void check_permutation(const char *backend, bool list) {
     scene_close(&t);
 }
 
-static void permutations(void **state) {
-    (void)state;
+TEST(permutations) {
     for (int list = 0; list < 2; list++) {
         check_permutation("ref", list);
         check_permutation("cpu", list);
@@ -437,8 +432,7 @@ static void check_listed(const char *backend, variant v) {
     scene_close(&t);
 }
 
-static void all_pairs_listed(void **state) {
-    (void)state;
+TEST(all_pairs_listed) {
     static const variant v[] = {
         {.name = "listed", .learn_beta = true},
         {.name = "listed, self", .self = true, .learn_beta = true},
@@ -459,8 +453,7 @@ static void assert_finite(const sight *seen, const char *what) {
 }
 
 /* A token without keys: no force, no energy, no NaN, in any gradient. */
-static void query_without_key(void **state) {
-    (void)state;
+TEST(query_without_key) {
     const char *backends[] = {"ref", "cpu"};
     for (int i = 0; i < 2; i++)
         for (int mixed = 0; mixed < 2; mixed++) {
@@ -484,8 +477,7 @@ static void query_without_key(void **state) {
 }
 
 /* A single token that may not look at itself, and a list without any pair. */
-static void nobody_to_look_at(void **state) {
-    (void)state;
+TEST(nobody_to_look_at) {
     const char *backends[] = {"ref", "cpu"};
     for (int i = 0; i < 4; i++) {
         const variant v = {.no_hopfield = true, .learn_beta = true};
@@ -509,8 +501,7 @@ static void nobody_to_look_at(void **state) {
 }
 
 /* Scores of 10^4 and beyond: the log-sum-exp is their maximum, nothing overflows. */
-static void large_scores(void **state) {
-    (void)state;
+TEST(large_scores) {
     const char *backends[] = {"ref", "cpu"};
     for (int list = 0; list < 2; list++) {
         sight seen[2];
@@ -534,8 +525,7 @@ static void large_scores(void **state) {
 }
 
 /* Softmax memories with products of 10^4 do not overflow either. */
-static void large_memories(void **state) {
-    (void)state;
+TEST(large_memories) {
     const char *backends[] = {"ref", "cpu"};
     for (int i = 0; i < 2; i++) {
         const variant v = {.no_attention = true, .hopfield = BASIN_HOPFIELD_SOFTMAX};
@@ -582,8 +572,7 @@ static void check_batches(const char *backend, int64_t batch, variant v) {
     scene_close(&one);
 }
 
-static void batches(void **state) {
-    (void)state;
+TEST(batches) {
     static const variant v[] = {{.name = "relu"},
                                 {.name = "softmax", .hopfield = BASIN_HOPFIELD_SOFTMAX},
                                 {.name = "no attention", .no_attention = true},
@@ -603,8 +592,7 @@ static basin_block declare(lab *l, basin_block_config config) {
     return block;
 }
 
-static void parameters(void **state) {
-    (void)state;
+TEST(parameters) {
     lab l;
     lab_open(&l, "ref", 1);
     basin_block b = declare(
@@ -644,8 +632,7 @@ static void assert_error(lab *l, basin_status status, const char *a, const char 
     lab_open(l, "ref", 1);
 }
 
-static void errors(void **state) {
-    (void)state;
+TEST(errors) {
     lab l;
     lab_open(&l, "ref", 1);
     basin_pattern all = BASIN_ALL_PAIRS;
@@ -691,23 +678,4 @@ static void errors(void **state) {
                     .dim = 4, .memories = 3, .no_attention = true, .hopfield = 1, .power = 1});
     assert_error(&l, BASIN_BAD_VALUE, "power 1", "more than 1");
     lab_close(&l);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(energy_values),
-        cmocka_unit_test(energy_gradients),
-        cmocka_unit_test(descent_gradients),
-        cmocka_unit_test(backends_agree),
-        cmocka_unit_test(permutations),
-        cmocka_unit_test(all_pairs_listed),
-        cmocka_unit_test(query_without_key),
-        cmocka_unit_test(nobody_to_look_at),
-        cmocka_unit_test(large_scores),
-        cmocka_unit_test(large_memories),
-        cmocka_unit_test(batches),
-        cmocka_unit_test(parameters),
-        cmocka_unit_test(errors),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,8 +21,7 @@ static void check_falls(const basin_descent_result *r, double slack, uint64_t se
         }
 }
 
-static void small_steps(void **state) {
-    (void)state;
+TEST(small_steps) {
     double fallen = 0;
     for (uint64_t seed = 0; seed < 320; seed++) {
         trial t;
@@ -51,8 +50,7 @@ static int64_t check_guard(uint64_t seed, double alpha, const char *backend) {
     return halvings;
 }
 
-static void guarded(void **state) {
-    (void)state;
+TEST(guarded) {
     static const double alpha[] = {0.1, 1, 10, 1000};
     int64_t halvings = 0;
     for (uint64_t seed = 0; seed < 320; seed++)
@@ -61,15 +59,13 @@ static void guarded(void **state) {
     assert_true(halvings > 30);
 }
 
-static void guarded_in_float(void **state) {
-    (void)state;
+TEST(guarded_in_float) {
     static const double alpha[] = {0.1, 1, 10, 1000};
     for (uint64_t seed = 0; seed < 100; seed++) check_guard(seed, alpha[seed % 4], "cpu");
 }
 
 /* Without the guard such steps do raise it: the tests above have something to find. */
-static void unguarded_rises(void **state) {
-    (void)state;
+TEST(unguarded_rises) {
     int risen = 0;
     for (uint64_t seed = 60; seed < 80; seed++) {
         trial t;
@@ -126,8 +122,7 @@ static basin_descent_result spring_run(spring *s, const basin_descent_spec *spec
 static const double start[B * D] = {1, -2, 3, 0.5, 1, 1, 1, 1, -4, 2, 0, 1};
 
 /* x' = (1 - alpha k) x falls for alpha k <= 2: of 1000, 9 halvings make 1.95. */
-static void halvings(void **state) {
-    (void)state;
+TEST(halvings) {
     static const double stiffness[B] = {1, 0.001, 4};
     const char *backends[] = {"ref", "cpu"};
     for (int i = 0; i < 2; i++) {
@@ -147,8 +142,7 @@ static void halvings(void **state) {
 }
 
 /* With alpha k = 1/4 the largest change shrinks by 3/4 a step, from 1 on. */
-static void tolerance(void **state) {
-    (void)state;
+TEST(tolerance) {
     static const double stiffness[B] = {1, 1, 1};
     spring s;
     spring_open(&s, "ref", stiffness);
@@ -174,8 +168,7 @@ static void tolerance(void **state) {
 }
 
 /* Blocks come to rest, though slowly: tokens grow along the force, and g turns ever less. */
-static void fixed_point(void **state) {
-    (void)state;
+TEST(fixed_point) {
     for (uint64_t seed = 3; seed < 9; seed++) {
         trial t;
         trial_open(&t, seed, "ref");
@@ -192,8 +185,7 @@ static void fixed_point(void **state) {
     }
 }
 
-static void no_steps(void **state) {
-    (void)state;
+TEST(no_steps) {
     static const double stiffness[B] = {1, 2, 3};
     spring s;
     spring_open(&s, "ref", stiffness);
@@ -264,8 +256,7 @@ static double covariance(const basin_tensor *a, const basin_tensor *b) {
     return sum / MANY;
 }
 
-static void noise(void **state) {
-    (void)state;
+TEST(noise) {
     const char *backends[] = {"ref", "cpu"};
     for (int i = 0; i < 2; i++) {
         basin_tensor one = noisy(backends[i], 5, 1), again = noisy(backends[i], 5, 1);
@@ -284,8 +275,7 @@ static void noise(void **state) {
     }
 }
 
-static void noise_unrolled(void **state) {
-    (void)state;
+TEST(noise_unrolled) {
     lab l;
     lab_open(&l, "ref", 1);
     basin_expr x = basin_fill(l.graph, BASIN_SHAPE(MANY), 0);
@@ -340,8 +330,7 @@ static void check_unrolled(uint64_t seed, const char *backend, double tolerance)
     trial_close(&t);
 }
 
-static void unrolled(void **state) {
-    (void)state;
+TEST(unrolled) {
     for (uint64_t seed = 0; seed < 40; seed++) {
         check_unrolled(seed, "ref", 1e-12);
         check_unrolled(seed, "cpu", 2e-5);
@@ -349,8 +338,7 @@ static void unrolled(void **state) {
 }
 
 /* Each term of the trace is that term's energy at the tokens of that step, computed afresh. */
-static void trace_is_right(void **state) {
-    (void)state;
+TEST(trace_is_right) {
     for (uint64_t seed = 0; seed < 20; seed++) {
         trial t;
         trial_open(&t, seed, "ref");
@@ -435,14 +423,12 @@ static void check_memory(const char *backend, double real) {
     assert_true(kept[3] < 0.35 * full[3]);
 }
 
-static void memory(void **state) {
-    (void)state;
+TEST(memory) {
     check_memory("ref", 8);
     check_memory("cpu", 4);
 }
 
-static void recomputation(void **state) {
-    (void)state;
+TEST(recomputation) {
     const char *backends[] = {"ref", "cpu"};
     for (int i = 0; i < 2; i++) {
         training a, b;
@@ -486,8 +472,7 @@ static void refuse(spring *s, basin_descent_spec spec, basin_energy energy, cons
     refuse_stop(s, spec, (basin_stop){0}, energy, text);
 }
 
-static void errors(void **state) {
-    (void)state;
+TEST(errors) {
     static const double stiffness[B] = {1, 1, 1};
     spring s;
     spring_open(&s, "ref", stiffness);
@@ -534,8 +519,7 @@ static basin_expr no_activation(const void *context, basin_expr x) {
 }
 
 /* A term that its function left out is named, whoever asks for the energy. */
-static void null_terms(void **state) {
-    (void)state;
+TEST(null_terms) {
     static const char says[] = "term 1 of an energy ('pull') is NULL; wanted an expression";
     const basin_energy energy = {BASIN_TERMS({"field", for_each, NULL}, {"pull", nothing, NULL})};
     const basin_descent_spec spec = {.steps = 1, .alpha = 1};
@@ -558,18 +542,4 @@ static void null_terms(void **state) {
     refuse(&s, spec, (basin_energy){BASIN_TERMS({"empty", NULL, NULL})},
            "term 0 of an energy ('empty') has no function that builds it");
     lab_close(&s.lab);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(small_steps),      cmocka_unit_test(guarded),
-        cmocka_unit_test(guarded_in_float), cmocka_unit_test(unguarded_rises),
-        cmocka_unit_test(halvings),         cmocka_unit_test(tolerance),
-        cmocka_unit_test(fixed_point),      cmocka_unit_test(no_steps),
-        cmocka_unit_test(null_terms),       cmocka_unit_test(noise),
-        cmocka_unit_test(noise_unrolled),   cmocka_unit_test(unrolled),
-        cmocka_unit_test(trace_is_right),   cmocka_unit_test(memory),
-        cmocka_unit_test(recomputation),    cmocka_unit_test(errors),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,8 +28,7 @@ static basin_descent_result run(uint64_t seed, const char *backend, basin_descen
     return r;
 }
 
-static void small_steps(void **state) {
-    (void)state;
+TEST(small_steps) {
     for (uint64_t seed = first; seed < first + count; seed++) {
         trial t;
         trial_open(&t, seed, "ref");
@@ -46,8 +45,7 @@ static void small_steps(void **state) {
     }
 }
 
-static void guarded(void **state) {
-    (void)state;
+TEST(guarded) {
     static const double alpha[] = {0.03, 0.3, 3, 30, 300, 1000};
     for (uint64_t seed = first; seed < first + count; seed++)
         for (int i = 0; i < 2; i++) {
@@ -63,6 +61,5 @@ static void guarded(void **state) {
 
 int main(int argc, char **argv) {
     if (argc > 2) first = strtoull(argv[1], NULL, 10), count = strtoull(argv[2], NULL, 10);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(small_steps), cmocka_unit_test(guarded)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }

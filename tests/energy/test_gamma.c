@@ -39,8 +39,7 @@ static double pushed_down(bool positive) {
     return found;
 }
 
-static void an_option_keeps_it_positive(void **state) {
-    (void)state;
+TEST(an_option_keeps_it_positive) {
     assert_true(pushed_down(false) < -0.5);
     double kept = pushed_down(true);
     assert_true(kept > 0 && kept < 0.01);
@@ -53,8 +52,7 @@ static void add(basin_bundle *bundle, const char *name, double *value) {
 }
 
 /* The head's layer norm takes no part in the descent, nor do moments. */
-static void files_tell(void **state) {
-    (void)state;
+TEST(files_tell) {
     basin_bundle *bundle;
     basin_error error;
     double least, value[] = {0.5, -1, -1, -0.25, -1.5, -0.125};
@@ -70,12 +68,4 @@ static void files_tell(void **state) {
     assert_true(least == -1.5);
     assert_int_equal(basin_negative_gammas(NULL, bundle), 3);
     basin_bundle_free(bundle);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_option_keeps_it_positive),
-        cmocka_unit_test(files_tell),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

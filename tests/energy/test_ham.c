@@ -91,8 +91,7 @@ static void compare_trace(const basin_descent_result *result, const basin_bundle
     assert_close(&got, golden_get(golden, "out.energy"), tolerance, "out.energy");
 }
 
-static void test_golden(void **state) {
-    (void)state;
+TEST(test_golden) {
     static const char *const in[3] = {"in.x.v", "in.x.h", "in.x.c"};
     static const char *const out[3] = {"out.x.v", "out.x.h", "out.x.c"};
     basin_bundle *golden = golden_open("ham");
@@ -125,8 +124,7 @@ static void test_golden(void **state) {
 
 /* The paper's block as a network: one layer of tokens with a layer norm, attention and a ReLU
  * memory on it, descended without the neurons' own energy. */
-static void test_block(void **state) {
-    (void)state;
+TEST(test_block) {
     enum { N = 13, D = 20, H = 3, Y = 7, M = 31 };
     basin_bundle *golden = golden_open("block_relu");
     rig r;
@@ -231,8 +229,7 @@ static void assert_never_rises(const basin_descent_result *result, double slack,
     }
 }
 
-static void test_energy_never_rises(void **state) {
-    (void)state;
+TEST(test_energy_never_rises) {
     for (uint64_t seed = 0; seed < 200; seed++) {
         rig r;
         basin_error error;
@@ -250,8 +247,7 @@ static void test_energy_never_rises(void **state) {
 }
 
 /* With the guard on it does not rise at any step size, and samples do not disturb each other. */
-static void test_guard(void **state) {
-    (void)state;
+TEST(test_guard) {
     int64_t halvings = 0;
     for (uint64_t seed = 0; seed < 60; seed++) {
         rig r;
@@ -279,8 +275,7 @@ static void test_guard(void **state) {
 }
 
 /* dE/dg of the whole is x + dE_synapses/dg: seen from x it is the Hessian of L away. */
-static void test_gradient_is_of_the_energy(void **state) {
-    (void)state;
+TEST(test_gradient_is_of_the_energy) {
     for (uint64_t seed = 0; seed < 40; seed++) {
         rig r;
         basin_expr dEdg[RIG_LAYERS], g[RIG_LAYERS], pulled;
@@ -307,8 +302,7 @@ static void test_gradient_is_of_the_energy(void **state) {
 
 /* ---- batches, traces, clamping ---- */
 
-static void test_batch_equals_singles(void **state) {
-    (void)state;
+TEST(test_batch_equals_singles) {
     enum { B = 3, SIZE = 6 };
     for (uint64_t seed = 0; seed < 12; seed++) {
         rig r;
@@ -341,8 +335,7 @@ static void test_batch_equals_singles(void **state) {
 }
 
 /* The unrolled descent is the same as the run, with recomputation and without. */
-static void test_unrolled_equals_run(void **state) {
-    (void)state;
+TEST(test_unrolled_equals_run) {
     for (uint64_t seed = 0; seed < 10; seed++) {
         rig r;
         basin_error error;
@@ -372,8 +365,7 @@ static void test_unrolled_equals_run(void **state) {
     }
 }
 
-static void test_clamping(void **state) {
-    (void)state;
+TEST(test_clamping) {
     rig r;
     basin_error error;
     basin_descent_result result;
@@ -410,8 +402,7 @@ static void test_clamping(void **state) {
 }
 
 /* Without synapses x decays to nothing at the rate dt / tau; with synapses_only nothing decays. */
-static void test_decay(void **state) {
-    (void)state;
+TEST(test_decay) {
     for (int only = 0; only < 2; only++) {
         rig r;
         basin_error error;
@@ -430,8 +421,7 @@ static void test_decay(void **state) {
     }
 }
 
-static void test_tolerance(void **state) {
-    (void)state;
+TEST(test_tolerance) {
     rig r;
     basin_error error;
     basin_descent_result result;
@@ -461,8 +451,7 @@ static void test_tolerance(void **state) {
 }
 
 /* Layers that start from the same constant, or from one another, are still two layers. */
-static void test_equal_starts(void **state) {
-    (void)state;
+TEST(test_equal_starts) {
     static const char *const lagrangian[] = {"identity", "tanh", "softmax", "sigmoid", "spherical"};
     for (int l = 0; l < 5; l++) {
         rig r;
@@ -504,8 +493,7 @@ static void test_equal_starts(void **state) {
 /* ---- recall, bit by bit ---- */
 
 /* Two patterns in a classical Hopfield network come back from a tenth of wrong bits. */
-static void test_recall(void **state) {
-    (void)state;
+TEST(test_recall) {
     enum { N = 60, B = 2 };
     rig r;
     basin_error error;
@@ -548,8 +536,7 @@ static basin_expr bowl(const void *context, basin_expr g) {
 }
 
 /* A scaled activation that the energy scales again: the force must not be lost in between. */
-static void test_scaled_activation(void **state) {
-    (void)state;
+TEST(test_scaled_activation) {
     check c;
     check_init(&c);
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 3), -1, 1);
@@ -570,8 +557,7 @@ static void test_scaled_activation(void **state) {
 /* ---- training ---- */
 
 /* Plain gradient descent on a loss through the unrolled dynamics makes it smaller. */
-static void test_training(void **state) {
-    (void)state;
+TEST(test_training) {
     rig r;
     basin_error error;
     rig_open(&r, "cpu");
@@ -633,8 +619,7 @@ static basin_expr no_batch(basin_ham *ham, const basin_synapse *s, const basin_e
     return basin_sum_all(g[0]);
 }
 
-static void test_errors(void **state) {
-    (void)state;
+TEST(test_errors) {
     basin_shape three = BASIN_SHAPE(3);
     refuse_layer((basin_layer){.name = "v", .shape = three}, "two layers named 'v'");
     refuse_layer((basin_layer){.name = "a, b", .shape = three}, "'a, b'");
@@ -667,25 +652,4 @@ static void test_errors(void **state) {
         basin_ham_run(r.ham, r.store, &result, r.number, &(basin_ham_spec){0}, NULL, &error),
         BASIN_BAD_SHAPE);
     rig_close(&r);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_golden),
-        cmocka_unit_test(test_block),
-        cmocka_unit_test(test_energy_never_rises),
-        cmocka_unit_test(test_guard),
-        cmocka_unit_test(test_gradient_is_of_the_energy),
-        cmocka_unit_test(test_batch_equals_singles),
-        cmocka_unit_test(test_unrolled_equals_run),
-        cmocka_unit_test(test_clamping),
-        cmocka_unit_test(test_decay),
-        cmocka_unit_test(test_tolerance),
-        cmocka_unit_test(test_equal_starts),
-        cmocka_unit_test(test_recall),
-        cmocka_unit_test(test_scaled_activation),
-        cmocka_unit_test(test_training),
-        cmocka_unit_test(test_errors),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,12 +60,4 @@ static basin_status scenario(void *context) {
     return status;
 }
 
-static void test_allocations(void **state) {
-    (void)state;
-    assert_true(alloc_fail_sweep(scenario, NULL) > 50);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_allocations)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST(test_allocations) { assert_true(alloc_fail_sweep(scenario, NULL) > 50); }

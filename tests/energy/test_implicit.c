@@ -114,8 +114,7 @@ static void compare(const char *backend, double until, double tolerance) {
     lab_close(&h.lab);
 }
 
-static void as_unrolled(void **state) {
-    (void)state;
+TEST(as_unrolled) {
     compare("ref", 1e-12, 1e-9);
     compare("cpu", 1e-6, 2e-4);
 }
@@ -148,8 +147,7 @@ static size_t training_bytes(const basin_descent_spec *spec) {
 
 /* 100 steps to rest in the memory of one; and in not much more than one step takes unrolled, since
  * what is iterated computes in the place of what follows it. */
-static void memory(void **state) {
-    (void)state;
+TEST(memory) {
     basin_descent_spec spec = {.steps = 1, .alpha = 0.1};
     size_t one = training_bytes(&spec);
     spec.steps = 100;
@@ -164,8 +162,7 @@ static void memory(void **state) {
 }
 
 /* Whether a descent of 3 steps to rest, of so many products, ends; both are counted. */
-static void counted(void **state) {
-    (void)state;
+TEST(counted) {
     held h;
     held_open(&h, "ref");
     basin_descent_spec spec = {
@@ -200,8 +197,7 @@ static void refused(basin_descent_spec spec, const char *says) {
     lab_close(&h.lab);
 }
 
-static void refusals(void **state) {
-    (void)state;
+TEST(refusals) {
     basin_descent_spec good = {.steps = 3, .alpha = 0.1}, bad = good;
     refused(good, "an implicit descent with a trace of its energies");
     bad.noise = 1;
@@ -220,10 +216,4 @@ static void refusals(void **state) {
     assert_string_equal(basin_graph_error(h.lab.graph)->text,
                         "second derivatives at a rest point are not available");
     lab_close(&h.lab);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(as_unrolled), cmocka_unit_test(memory),
-                                       cmocka_unit_test(counted), cmocka_unit_test(refusals)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,8 +36,7 @@ static void assert_near(check *c, basin_expr a, basin_expr b, double tolerance, 
     basin_tensor_free(&y);
 }
 
-static void test_activation_and_energy(void **state) {
-    (void)state;
+TEST(test_activation_and_energy) {
     for (int i = 0; i < LAGRANGIANS; i++) {
         check c;
         check_init(&c);
@@ -58,8 +57,7 @@ static void test_activation_and_energy(void **state) {
 }
 
 /* First and second order, with respect to states and parameters. */
-static void test_gradients(void **state) {
-    (void)state;
+TEST(test_gradients) {
     for (int i = 0; i < LAGRANGIANS; i++) {
         for (int what = 0; what < 3; what++) {
             check c;
@@ -77,8 +75,7 @@ static void test_gradients(void **state) {
 }
 
 /* dE/dg = x, that is, dE/dx = x d2L/dx2. */
-static void test_energy_gradient(void **state) {
-    (void)state;
+TEST(test_energy_gradient) {
     for (int i = 0; i < LAGRANGIANS; i++) {
         check c;
         check_init(&c);
@@ -101,8 +98,7 @@ static void assert_finite(check *c, basin_expr a, const char *name, const char *
     }
 }
 
-static void test_large_states(void **state) {
-    (void)state;
+TEST(test_large_states) {
     for (int i = 0; i < LAGRANGIANS; i++) {
         const char *name = basin_lagrangian_name(i);
         bool explodes = strcmp(name, "exp") == 0 || strcmp(name, "rexp") == 0;
@@ -124,8 +120,7 @@ static void test_large_states(void **state) {
 }
 
 /* Saturated neurons have the energy of the limit: 0 for tanh's ln 2 less its entropy, ... */
-static void test_saturation(void **state) {
-    (void)state;
+TEST(test_saturation) {
     static const struct {
         const char *name;
         double x, energy;
@@ -148,8 +143,7 @@ static void test_saturation(void **state) {
 }
 
 /* Rows along another axis, or along several: the same as moving the axes by hand. */
-static void test_axes(void **state) {
-    (void)state;
+TEST(test_axes) {
     for (int i = 0; i < LAGRANGIANS; i++) {
         check c;
         check_init(&c);
@@ -171,8 +165,7 @@ static void test_axes(void **state) {
 }
 
 /* delta belongs to each row once: the Lagrangian of two rows is the sum of the rows'. */
-static void test_rows_add_up(void **state) {
-    (void)state;
+TEST(test_rows_add_up) {
     for (int i = 0; i < LAGRANGIANS; i++) {
         check c;
         check_init(&c);
@@ -192,8 +185,7 @@ static basin_expr hyperbola(basin_expr x, void *context) {
     return basin_sqrt(basin_offset(basin_square(basin_mul(s, x)), 1));
 }
 
-static void test_own(void **state) {
-    (void)state;
+TEST(test_own) {
     check c;
     check_init(&c);
     basin_expr s = check_input(&c, "s", BASIN_SCALAR, 0.5, 2);
@@ -230,8 +222,7 @@ static void assert_error(basin_lagrangian l, int batch, const char *part) {
     basin_graph_free(graph);
 }
 
-static void test_errors(void **state) {
-    (void)state;
+TEST(test_errors) {
     basin_graph *graph = basin_graph_new();
     assert_error((basin_lagrangian){.name = "rellu"}, 1, "'rellu'");
     assert_error((basin_lagrangian){.name = "softmax3"}, 1, "'softmax3'");
@@ -266,8 +257,7 @@ static void compare(check *c, const basin_bundle *golden, basin_expr a, const ch
     basin_tensor_free(&got);
 }
 
-static void test_golden(void **state) {
-    (void)state;
+TEST(test_golden) {
     static const char *const name[LAGRANGIANS] = {"identity", "relu",      "repu4",    "exp",
                                                   "rexp",     "tanh",      "sigmoid",  "softmax",
                                                   "ghostmax", "layernorm", "spherical"};
@@ -302,20 +292,4 @@ static void test_golden(void **state) {
         check_free(&c);
     }
     basin_bundle_free(golden);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_activation_and_energy),
-        cmocka_unit_test(test_gradients),
-        cmocka_unit_test(test_energy_gradient),
-        cmocka_unit_test(test_large_states),
-        cmocka_unit_test(test_saturation),
-        cmocka_unit_test(test_axes),
-        cmocka_unit_test(test_rows_add_up),
-        cmocka_unit_test(test_own),
-        cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_golden),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,8 +33,7 @@ static basin_descent_result descend(lab *l, const basin_descent_spec *spec,
     return result;
 }
 
-static void fewer_steps(void **state) {
-    (void)state;
+TEST(fewer_steps) {
     int steps[2];
     for (int fast = 0; fast < 2; fast++) {
         lab l;
@@ -52,8 +51,7 @@ static void fewer_steps(void **state) {
 }
 
 /* The first steps are those of the textbook. */
-static void as_written(void **state) {
-    (void)state;
+TEST(as_written) {
     enum { STEPS = 4 };
     lab l;
     lab_open(&l, "ref", 1);
@@ -73,8 +71,7 @@ static void as_written(void **state) {
 }
 
 /* Blocks of all kinds, with steps that are too long by far. */
-static void never_rises(void **state) {
-    (void)state;
+TEST(never_rises) {
     static const double alpha[] = {0.1, 1, 100};
     for (uint64_t seed = 0; seed < 60; seed++) {
         trial t;
@@ -92,8 +89,7 @@ static void never_rises(void **state) {
     }
 }
 
-static void refuses_noise(void **state) {
-    (void)state;
+TEST(refuses_noise) {
     lab l;
     basin_descent *descent;
     basin_error error = {0};
@@ -105,14 +101,4 @@ static void refuses_noise(void **state) {
                      BASIN_BAD_VALUE);
     assert_string_equal(error.text, "noise 0.5 together with momentum, which would carry it along");
     lab_close(&l);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fewer_steps),
-        cmocka_unit_test(as_written),
-        cmocka_unit_test(never_rises),
-        cmocka_unit_test(refuses_noise),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -148,8 +148,7 @@ static void build(rig *r, const setup *s, const char *lagrangian, const char *ba
         fail_msg("%s: %s", s->what, basin_graph_error(r->graph)->text);
 }
 
-static void test_signal(void **state) {
-    (void)state;
+TEST(test_signal) {
     setup list[MOST];
     int count = setups(list);
     for (int i = 0; i < count; i++) {
@@ -166,8 +165,7 @@ static void test_signal(void **state) {
 }
 
 /* A loss after two steps sees every synapse's second derivatives. */
-static void test_second_order(void **state) {
-    (void)state;
+TEST(test_second_order) {
     setup list[MOST];
     int count = setups(list);
     for (int i = 0; i < count; i++) {
@@ -185,8 +183,7 @@ static void test_second_order(void **state) {
     }
 }
 
-static void test_backends(void **state) {
-    (void)state;
+TEST(test_backends) {
     setup list[MOST];
     int count = setups(list);
     for (int i = 0; i < count; i++) {
@@ -210,8 +207,7 @@ static void test_backends(void **state) {
 /* The formulas themselves, written out once more. */
 static double at(const basin_tensor *t, int64_t i) { return basin_tensor_at(t, i); }
 
-static void test_linear_formula(void **state) {
-    (void)state;
+TEST(test_linear_formula) {
     rig r;
     basin_error error;
     basin_tensor w, b;
@@ -241,8 +237,7 @@ static void test_linear_formula(void **state) {
 }
 
 /* -sum W[a, b, c] g1[a] g2[b] g3[c] */
-static void test_three_body_formula(void **state) {
-    (void)state;
+TEST(test_three_body_formula) {
     rig r;
     basin_error error;
     basin_tensor w;
@@ -264,8 +259,7 @@ static void test_three_body_formula(void **state) {
 }
 
 /* The same synapse twice: one set of weights, the energies add up, the gradient sees both. */
-static void test_sharing(void **state) {
-    (void)state;
+TEST(test_sharing) {
     rig r;
     rig_open(&r, "ref");
     for (int i = 0; i < 3; i++)
@@ -305,8 +299,7 @@ static void assert_refused(basin_synapse synapse, basin_shape a, basin_shape b, 
     basin_graph_free(graph);
 }
 
-static void test_errors(void **state) {
-    (void)state;
+TEST(test_errors) {
     basin_shape v = BASIN_SHAPE(4), image = BASIN_SHAPE(5, 5, 2), rows = BASIN_SHAPE(3, 4);
     assert_refused((basin_synapse){.energy = basin_synapse_memory}, v, v, "a", "units 0");
     assert_refused((basin_synapse){.energy = basin_synapse_memory, .units = 2}, v, v, "a, b",
@@ -329,17 +322,4 @@ static void test_errors(void **state) {
                                    .hidden = {.name = "relu"},
                                    .pattern = {.exclude_self = true}},
                    rows, v, "a", "relu");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_signal),
-        cmocka_unit_test(test_second_order),
-        cmocka_unit_test(test_backends),
-        cmocka_unit_test(test_linear_formula),
-        cmocka_unit_test(test_three_body_formula),
-        cmocka_unit_test(test_sharing),
-        cmocka_unit_test(test_errors),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

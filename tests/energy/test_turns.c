@@ -70,8 +70,7 @@ static void check_end(springs *s, const basin_descent_spec *spec, const double *
 static const char *const backends[] = {"ref", "cpu"};
 static const double tolerances[] = {1e-14, 1e-6};
 
-static void split_steps(void **state) {
-    (void)state;
+TEST(split_steps) {
     for (int b = 0; b < 2; b++) {
         springs s;
         springs_open(&s, backends[b]);
@@ -97,8 +96,7 @@ static basin_expr paced(const void *context, basin_expr force, basin_expr x, bas
     return basin_mul(pace, basin_matmul(force, s->p));
 }
 
-static void step_sizes(void **state) {
-    (void)state;
+TEST(step_sizes) {
     for (int b = 0; b < 2; b++) {
         springs s;
         springs_open(&s, backends[b]);
@@ -152,8 +150,7 @@ static void land(double *x, int kind) {
     }
 }
 
-static void retractions(void **state) {
-    (void)state;
+TEST(retractions) {
     for (int b = 0; b < 2; b++)
         for (int kind = 0; kind < 3; kind++) {
             springs s;
@@ -185,8 +182,7 @@ static void retractions(void **state) {
 }
 
 /* The length of a zero vector stays 0, and so does its gradient. */
-static void sphere_at_zero(void **state) {
-    (void)state;
+TEST(sphere_at_zero) {
     lab l;
     lab_open(&l, "ref", 1);
     basin_expr x = lab_input(&l, "x", BASIN_SHAPE(4), (double[]){0, 0, 3, 4});
@@ -216,8 +212,7 @@ static basin_expr one_sided(const void *context, basin_expr g) {
         basin_sum_all(basin_attention_lse(q, k, beta, NULL, NULL, &BASIN_EARLIER_PAIRS)));
 }
 
-static void query_side(void **state) {
-    (void)state;
+TEST(query_side) {
     attention a;
     double x[N][D], w[D][D];
     lab_open(&a.lab, "ref", 1);
@@ -267,8 +262,7 @@ static basin_expr to_uneven(const void *context, basin_expr x, basin_expr t) {
     return basin_to_sphere(x, 3);
 }
 
-static void errors(void **state) {
-    (void)state;
+TEST(errors) {
     const struct {
         basin_turn turn;
         int turns;
@@ -305,13 +299,4 @@ static void errors(void **state) {
             assert_string_equal(error.text, cases[i].says);
             springs_close(&s);
         }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(split_steps), cmocka_unit_test(step_sizes),
-        cmocka_unit_test(retractions), cmocka_unit_test(sphere_at_zero),
-        cmocka_unit_test(query_side),  cmocka_unit_test(errors),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,8 +8,7 @@
 
 enum { N = 3, D = 6, M = 4 };
 
-static void dense_against_loops(void **state) {
-    (void)state;
+TEST(dense_against_loops) {
     static const double powers[] = {0, 2, 3, 4};
     for (int k = 0; k < 4; k++) {
         lab l;
@@ -41,8 +40,7 @@ static void dense_against_loops(void **state) {
 }
 
 /* Well apart and at a low temperature, a damaged memory comes back in one step. */
-static void recalls(void **state) {
-    (void)state;
+TEST(recalls) {
     const basin_zoo_entropy kinds[] = {BASIN_ZOO_SOFTMAX, BASIN_ZOO_ENTMAX15, BASIN_ZOO_SPARSEMAX,
                                        BASIN_ZOO_NORMMAX2};
     double xi[M * D], x[D];
@@ -88,8 +86,7 @@ static void check_falls(lab *l, const basin_energy *energy, basin_expr x, const 
     basin_tensor_free(&all);
 }
 
-static void energies_fall(void **state) {
-    (void)state;
+TEST(energies_fall) {
     lab l;
     lab_open(&l, "ref", 1);
     basin_expr xi = lab_state(&l, "xi", BASIN_SHAPE(M, D)),
@@ -115,8 +112,7 @@ static void energies_fall(void **state) {
 }
 
 /* Heads that do not divide the channels: one line. */
-static void wrong_heads(void **state) {
-    (void)state;
+TEST(wrong_heads) {
     static const int64_t heads[] = {0, 4, -1};
     for (int i = 0; i < 3; i++)
         for (int model = 0; model < 3; model++) {
@@ -137,14 +133,4 @@ static void wrong_heads(void **state) {
             assert_string_equal(basin_graph_error(l.graph)->text, want);
             lab_close(&l);
         }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(dense_against_loops),
-        cmocka_unit_test(recalls),
-        cmocka_unit_test(energies_fall),
-        cmocka_unit_test(wrong_heads),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

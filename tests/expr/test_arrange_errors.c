@@ -107,8 +107,7 @@ static operands make_operands(void) {
     return o;
 }
 
-static void test_messages(void **state) {
-    (void)state;
+TEST(test_messages) {
     int wrong = 0;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         operands o = make_operands();
@@ -120,8 +119,7 @@ static void test_messages(void **state) {
 }
 
 /* A step beyond the end, however far, takes the first element. */
-static void test_far_step(void **state) {
-    (void)state;
+TEST(test_far_step) {
     operands o = make_operands();
     assert_ptr_equal(basin_stride(o.a, 1, 1, INT64_MAX), basin_slice(o.a, 1, 1, 1));
     assert_ptr_equal(basin_stride(o.a, 1, 3, INT64_MAX), basin_slice(o.a, 1, 3, 0));
@@ -129,8 +127,7 @@ static void test_far_step(void **state) {
     basin_graph_free(o.graph);
 }
 
-static void test_null_passes(void **state) {
-    (void)state;
+TEST(test_null_passes) {
     operands o = make_operands();
     basin_expr none = NULL, a = o.a, where = a;
     const basin_expr made[] = {basin_axes_insert(none, 0, 1),
@@ -169,13 +166,4 @@ static void test_null_passes(void **state) {
     for (size_t i = 0; i < sizeof made / sizeof *made; i++) assert_null(made[i]);
     assert_null(basin_graph_error(o.graph));
     basin_graph_free(o.graph);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_messages),
-        cmocka_unit_test(test_far_step),
-        cmocka_unit_test(test_null_passes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

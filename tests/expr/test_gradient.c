@@ -54,8 +54,7 @@ static const struct {
     {"relu cubed", relu_cube, -1, 1},
 };
 
-static void test_unary(void **state) {
-    (void)state;
+TEST(test_unary) {
     for (size_t i = 0; i < sizeof unary / sizeof *unary; i++) {
         check c;
         check_init(&c);
@@ -80,8 +79,7 @@ static const struct {
     {"max", basin_max}, {"min", basin_min}, {"greater", basin_greater}, {"equal", basin_equal},
 };
 
-static void test_binary(void **state) {
-    (void)state;
+TEST(test_binary) {
     const basin_shape shapes[][2] = {
         {BASIN_SHAPE(2, 3), BASIN_SHAPE(2, 3)},       {BASIN_SHAPE(2, 3), BASIN_SHAPE(3)},
         {BASIN_SHAPE(3), BASIN_SHAPE(2, 3)},          {BASIN_SHAPE(2, 3), BASIN_SCALAR},
@@ -103,8 +101,7 @@ static void test_binary(void **state) {
         }
 }
 
-static void test_select(void **state) {
-    (void)state;
+TEST(test_select) {
     check c;
     check_init(&c);
     basin_expr where = check_input(&c, "where", BASIN_SHAPE(3, 1), -1, 1);
@@ -117,8 +114,7 @@ static void test_select(void **state) {
 }
 
 /* Ties: each operand of a maximum gets half of the slope, so max(x, x) has the slope of x. */
-static void test_ties(void **state) {
-    (void)state;
+TEST(test_ties) {
     check c;
     check_init(&c);
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(3), -1, 1);
@@ -134,8 +130,7 @@ static void test_ties(void **state) {
     check_free(&c);
 }
 
-static void test_stop_gradient(void **state) {
-    (void)state;
+TEST(test_stop_gradient) {
     check c;
     check_init(&c);
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(4), -1, 1);
@@ -150,8 +145,7 @@ static void test_stop_gradient(void **state) {
 }
 
 /* The value, and no overflow, far from zero. */
-static void test_extremes(void **state) {
-    (void)state;
+TEST(test_extremes) {
     const double at[] = {-1000, -100, -30, 30, 100, 1000};
     check c;
     check_init(&c);
@@ -176,8 +170,7 @@ static void test_extremes(void **state) {
 }
 
 /* Differentiation applied to its own result again: y', y'' and y''' of sums have closed forms. */
-static void test_third_order(void **state) {
-    (void)state;
+TEST(test_third_order) {
     check c;
     check_init(&c);
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(5), 0.2, 1);
@@ -214,8 +207,7 @@ static void assert_same_value(check *c, basin_expr a, basin_expr b) {
 
 /* Whatever an expression is built on can be differentiated by, also where a plan would compute past
  * it: multiples, signs, views, repeats. */
-static void test_intermediates(void **state) {
-    (void)state;
+TEST(test_intermediates) {
     check c;
     check_init(&c);
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 3), -1, 1);
@@ -237,8 +229,7 @@ static void test_intermediates(void **state) {
 }
 
 /* More tensors than an operation takes operands, one of them twice, and a constant. */
-static void test_squares(void **state) {
-    (void)state;
+TEST(test_squares) {
     check c;
     check_init(&c);
     basin_expr a = check_input(&c, "a", BASIN_SHAPE(2, 3), -1, 1), part[20], wanted = NULL;
@@ -257,8 +248,7 @@ static void test_squares(void **state) {
     check_free(&c);
 }
 
-static void test_variables(void **state) {
-    (void)state;
+TEST(test_variables) {
     check c;
     check_init(&c);
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(3), -1, 1);
@@ -275,8 +265,7 @@ static void test_variables(void **state) {
     check_free(&c);
 }
 
-static void test_vjp(void **state) {
-    (void)state;
+TEST(test_vjp) {
     check c;
     check_init(&c);
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 3), -1, 1);
@@ -286,16 +275,4 @@ static void test_vjp(void **state) {
     basin_expr by_grad = basin_grad(basin_mul(basin_sin(x), w), x);
     assert_same_value(&c, by_vjp, by_grad);
     check_free(&c);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unary),         cmocka_unit_test(test_binary),
-        cmocka_unit_test(test_select),        cmocka_unit_test(test_ties),
-        cmocka_unit_test(test_extremes),      cmocka_unit_test(test_stop_gradient),
-        cmocka_unit_test(test_third_order),   cmocka_unit_test(test_squares),
-        cmocka_unit_test(test_variables),     cmocka_unit_test(test_vjp),
-        cmocka_unit_test(test_intermediates),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,8 +24,7 @@ static void wants(check *c, basin_expr a, const double *number, double tolerance
     }
 }
 
-static void test_constants(void **state) {
-    (void)state;
+TEST(test_constants) {
     check c;
     check_init(&c);
     float number[6] = {1, 2, 3, -4, 0.5f, 7};
@@ -48,8 +47,7 @@ static void test_constants(void **state) {
     finish(&c, basin_matmul(rows, basin_mul(x, k)));
 }
 
-static void test_reshape_open(void **state) {
-    (void)state;
+TEST(test_reshape_open) {
     check c;
     check_init(&c);
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 3, 2), -1, 1);
@@ -76,8 +74,7 @@ static basin_expr take(basin_expr x, int axis) {
 }
 
 /* Along each axis of a cube of side 4, and by hand along its last. */
-static void test_arrange(void **state) {
-    (void)state;
+TEST(test_arrange) {
     const struct {
         arrange *of;
         int count, from[8];
@@ -104,8 +101,7 @@ static void test_arrange(void **state) {
     }
 }
 
-static void test_stack_diagonal(void **state) {
-    (void)state;
+TEST(test_stack_diagonal) {
     for (int axis = 0; axis < 3; axis++) {
         check c;
         check_init(&c);
@@ -123,8 +119,7 @@ static void test_stack_diagonal(void **state) {
     finish(&c, basin_square(y));
 }
 
-static void test_cumsum(void **state) {
-    (void)state;
+TEST(test_cumsum) {
     for (int64_t n = 1; n < 8; n++) {
         check c;
         check_init(&c);
@@ -138,8 +133,7 @@ static void test_cumsum(void **state) {
     }
 }
 
-static void test_along(void **state) {
-    (void)state;
+TEST(test_along) {
     for (int axis = 0; axis < 3; axis++) {
         check c;
         check_init(&c);
@@ -152,8 +146,7 @@ static void test_along(void **state) {
     }
 }
 
-static void test_power(void **state) {
-    (void)state;
+TEST(test_power) {
     check c;
     check_init(&c);
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 3), 0.7, 2);
@@ -165,8 +158,7 @@ static void test_power(void **state) {
     finish(&c, basin_power(x, p));
 }
 
-static void test_argmax_top(void **state) {
-    (void)state;
+TEST(test_argmax_top) {
     check c;
     check_init(&c);
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 4), -1, 1);
@@ -188,8 +180,7 @@ static void test_argmax_top(void **state) {
     finish(&c, basin_square(basin_top(x, 2, 1, NULL)));
 }
 
-static void test_cross_entropy(void **state) {
-    (void)state;
+TEST(test_cross_entropy) {
     check c;
     check_init(&c);
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(3, 4), -2, 2);
@@ -206,8 +197,7 @@ static void test_cross_entropy(void **state) {
 }
 
 /* A label beyond the classes is refused when it is written. */
-static void test_label_bounds(void **state) {
-    (void)state;
+TEST(test_label_bounds) {
     basin_backend *backend;
     basin_store *store;
     basin_plan *plan;
@@ -237,8 +227,7 @@ static basin_expr einsum(const char *spec, const basin_expr *a, int count) {
     return basin_einsum_many(spec, a, count);
 }
 
-static void test_einsum_many(void **state) {
-    (void)state;
+TEST(test_einsum_many) {
     check c;
     check_init(&c);
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 3), -1, 1);
@@ -260,8 +249,7 @@ static void test_einsum_many(void **state) {
 }
 
 /* Probabilities: they sum to 1, some are 0, and the conjugate's gradient is them. */
-static void test_sparse(void **state) {
-    (void)state;
+TEST(test_sparse) {
     basin_expr (*const probability[])(basin_expr) = {basin_sparsemax, basin_entmax15,
                                                      basin_normmax2};
     basin_expr (*const conjugate[])(basin_expr) = {
@@ -285,16 +273,4 @@ static void test_sparse(void **state) {
             finish(&c, basin_add(basin_matmul(basin_square(p), basin_transpose(x)),
                                  basin_axes_insert(z, 1, 1)));
         }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_constants),     cmocka_unit_test(test_reshape_open),
-        cmocka_unit_test(test_arrange),       cmocka_unit_test(test_stack_diagonal),
-        cmocka_unit_test(test_cumsum),        cmocka_unit_test(test_along),
-        cmocka_unit_test(test_power),         cmocka_unit_test(test_argmax_top),
-        cmocka_unit_test(test_cross_entropy), cmocka_unit_test(test_label_bounds),
-        cmocka_unit_test(test_einsum_many),   cmocka_unit_test(test_sparse),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -66,8 +66,7 @@ static void differentiate(check *c, basin_expr y) {
     check_free(c);
 }
 
-static void test_dense(void **state) {
-    (void)state;
+TEST(test_dense) {
     for (int kind = 0; kind < 16; kind++) {
         bool others = kind & 1, with_scale = kind & 2, with_mix = kind & 4;
         check c;
@@ -111,8 +110,7 @@ static basin_expr causal_formula(check *c, const tokens *t, bool others) {
     return basin_mul(any, basin_logsumexp(z, 2));
 }
 
-static void test_causal(void **state) {
-    (void)state;
+TEST(test_causal) {
     for (int kind = 0; kind < 8; kind++) {
         bool others = kind & 1, with_scale = kind & 2, with_mix = kind & 4;
         check c;
@@ -126,8 +124,7 @@ static void test_causal(void **state) {
     }
 }
 
-static void test_causal_errors(void **state) {
-    (void)state;
+TEST(test_causal_errors) {
     check c;
     int64_t pairs;
     check_init(&c);
@@ -147,8 +144,7 @@ static void test_causal_errors(void **state) {
     check_free(&c);
 }
 
-static void test_cross(void **state) {
-    (void)state;
+TEST(test_cross) {
     check c;
     check_init(&c);
     tokens t = make_tokens(&c, BASIN_SHAPE(1, 2, H, Y), BASIN_SHAPE(1, 4, H, Y), 8, true, true);
@@ -158,8 +154,7 @@ static void test_cross(void **state) {
 }
 
 /* Keys that are the queries' own tokens, or computed from them: gradients of both kinds meet. */
-static void test_shared_tokens(void **state) {
-    (void)state;
+TEST(test_shared_tokens) {
     check c;
     check_init(&c);
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(3, H, Y), -1, 1);
@@ -168,8 +163,7 @@ static void test_shared_tokens(void **state) {
 }
 
 /* A force inside a descent: the loss is not linear in it. */
-static void test_descent(void **state) {
-    (void)state;
+TEST(test_descent) {
     check c;
     check_init(&c);
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(3, H, Y), -1, 1);
@@ -191,8 +185,7 @@ static basin_expr list_formula(check *c, const tokens *t, const basin_pattern *p
     return basin_log(basin_add(sum, basin_equal(sum, basin_const(c->graph, 0))));
 }
 
-static void test_list(void **state) {
-    (void)state;
+TEST(test_list) {
     for (int kind = 0; kind < 8; kind++) {
         check c;
         int64_t pairs;
@@ -211,8 +204,7 @@ static void test_list(void **state) {
     }
 }
 
-static void test_pair_products(void **state) {
-    (void)state;
+TEST(test_pair_products) {
     check c;
     int64_t pairs;
     check_init(&c);
@@ -234,8 +226,7 @@ static void test_pair_products(void **state) {
 }
 
 /* Scores in the hundreds: no overflow, and the gradient is that of a maximum. */
-static void test_large_scores(void **state) {
-    (void)state;
+TEST(test_large_scores) {
     check c;
     check_init(&c);
     tokens t = make_tokens(&c, BASIN_SHAPE(1, 3, H, Y), BASIN_SHAPE(1, 3, H, Y), 9, false, false);
@@ -251,8 +242,7 @@ static void test_large_scores(void **state) {
 }
 
 /* One token that sees no other. */
-static void test_no_key(void **state) {
-    (void)state;
+TEST(test_no_key) {
     check c;
     check_init(&c);
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(1, H, Y), -1, 1);
@@ -271,8 +261,7 @@ static void test_no_key(void **state) {
     check_free(&c);
 }
 
-static void test_third_order(void **state) {
-    (void)state;
+TEST(test_third_order) {
     check c;
     check_init(&c);
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, H, Y), -1, 1);
@@ -286,8 +275,7 @@ static void test_third_order(void **state) {
     check_free(&c);
 }
 
-static void test_draws(void **state) {
-    (void)state;
+TEST(test_draws) {
     enum { COUNT = 20000 };
     const int32_t word[] = {5, -7};
     uint64_t seed = (uint64_t)(uint32_t)word[1] << 32 | (uint32_t)word[0];
@@ -320,8 +308,7 @@ static void test_draws(void **state) {
     }
 }
 
-static void test_dropout(void **state) {
-    (void)state;
+TEST(test_dropout) {
     enum { COUNT = 20000 };
     const int32_t word[] = {5, -7};
     const double rate = 0.25;
@@ -343,17 +330,4 @@ static void test_dropout(void **state) {
     assert_float_equal(mean, 3, 0.06);
     basin_tensor_free(&value);
     check_free(&c);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_dropout),       cmocka_unit_test(test_dense),
-        cmocka_unit_test(test_causal),        cmocka_unit_test(test_causal_errors),
-        cmocka_unit_test(test_cross),         cmocka_unit_test(test_shared_tokens),
-        cmocka_unit_test(test_descent),       cmocka_unit_test(test_list),
-        cmocka_unit_test(test_pair_products), cmocka_unit_test(test_large_scores),
-        cmocka_unit_test(test_no_key),        cmocka_unit_test(test_third_order),
-        cmocka_unit_test(test_draws),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,8 +15,7 @@ static void finish(check *c, basin_expr y) {
     check_free(c);
 }
 
-static void test_reshape_permute(void **state) {
-    (void)state;
+TEST(test_reshape_permute) {
     const int orders[][3] = {{0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}, {0, 1, 2}};
     for (int i = 0; i < 6; i++) {
         check c;
@@ -32,8 +31,7 @@ static void test_reshape_permute(void **state) {
     finish(&c, basin_transpose(basin_transpose(basin_permute(x, (int[]){3, 1, 0, 2}))));
 }
 
-static void test_slice_pad(void **state) {
-    (void)state;
+TEST(test_slice_pad) {
     for (int axis = -3; axis < 3; axis++) {
         check c;
         check_init(&c);
@@ -43,8 +41,7 @@ static void test_slice_pad(void **state) {
     }
 }
 
-static void test_broadcast(void **state) {
-    (void)state;
+TEST(test_broadcast) {
     check c;
     check_init(&c);
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 1, 2), -1, 1);
@@ -53,8 +50,7 @@ static void test_broadcast(void **state) {
     finish(&c, basin_mul(basin_permute(wide, (int[]){3, 1, 2, 0}), w));
 }
 
-static void test_concat(void **state) {
-    (void)state;
+TEST(test_concat) {
     for (int axis = 0; axis < 3; axis++) {
         check c;
         check_init(&c);
@@ -66,8 +62,7 @@ static void test_concat(void **state) {
 }
 
 /* More parts than a call has operands. */
-static void test_concat_many(void **state) {
-    (void)state;
+TEST(test_concat_many) {
     const int counts[] = {16, 17, 33, 50};
     for (int k = 0; k < 4; k++) {
         check c;
@@ -89,8 +84,7 @@ static void test_concat_many(void **state) {
     }
 }
 
-static void test_gather_scatter(void **state) {
-    (void)state;
+TEST(test_gather_scatter) {
     const int32_t rows[] = {2, -1, 0, 2, 1, 2};
     check c;
     check_init(&c);
@@ -108,8 +102,7 @@ static void test_gather_scatter(void **state) {
     finish(&c, basin_matmul_t(sums, false, basin_slice(chosen, 1, 1, 2), true));
 }
 
-static void test_reductions(void **state) {
-    (void)state;
+TEST(test_reductions) {
     basin_expr (*const reduce[])(basin_expr, int, int) = {basin_sum, basin_mean, basin_maximum};
     for (int kind = 0; kind < 3; kind++)
         for (int axis = 0; axis < 4; axis++)
@@ -121,8 +114,7 @@ static void test_reductions(void **state) {
             }
 }
 
-static void test_reduce_all(void **state) {
-    (void)state;
+TEST(test_reduce_all) {
     basin_expr (*const reduce[])(basin_expr) = {basin_sum_all, basin_mean_all, basin_maximum_all};
     for (int kind = 0; kind < 3; kind++) {
         check c;
@@ -134,8 +126,7 @@ static void test_reduce_all(void **state) {
     }
 }
 
-static void test_logsumexp_softmax(void **state) {
-    (void)state;
+TEST(test_logsumexp_softmax) {
     const basin_shape shapes[] = {BASIN_SHAPE(5), BASIN_SHAPE(2, 3), BASIN_SHAPE(2, 2, 3),
                                   BASIN_SHAPE(3, 1)};
     for (int i = 0; i < 4; i++) {
@@ -149,8 +140,7 @@ static void test_logsumexp_softmax(void **state) {
 
 /* Of keys that causal queries see: more keys than queries and fewer, one head and several, with the
  * query's own key and without, which leaves the first query none. */
-static void test_causal(void **state) {
-    (void)state;
+TEST(test_causal) {
     const basin_shape shapes[] = {BASIN_SHAPE(3, 3, 2), BASIN_SHAPE(2, 2, 4, 1),
                                   BASIN_SHAPE(4, 2, 1)};
     for (int i = 0; i < 3; i++)
@@ -186,8 +176,7 @@ static void check_equal(check *c, basin_expr made, basin_expr wanted) {
 
 /* Dropped shares are those of the same softmax, written out, under the draws that dropout would
  * make; so are their gradients to second order. */
-static void test_causal_dropped(void **state) {
-    (void)state;
+TEST(test_causal_dropped) {
     enum { N = 6, M = 7, H = 3 };
     const int32_t word[2] = {5, 9};
     for (int strict = 0; strict < 2; strict++) {
@@ -211,8 +200,7 @@ static void test_causal_dropped(void **state) {
 }
 
 /* Values far apart and large. */
-static void test_large_scores(void **state) {
-    (void)state;
+TEST(test_large_scores) {
     check c;
     check_init(&c);
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 3), -1, 1);
@@ -234,8 +222,7 @@ static basin_expr make_norm(check *c, basin_shape shape) {
     return basin_layernorm(x, gamma, delta, 0.05);
 }
 
-static void test_layernorm(void **state) {
-    (void)state;
+TEST(test_layernorm) {
     const basin_shape shapes[] = {BASIN_SHAPE(5), BASIN_SHAPE(3, 4), BASIN_SHAPE(2, 1, 3),
                                   BASIN_SHAPE(2, 1)};
     for (int i = 0; i < 4; i++) {
@@ -247,8 +234,7 @@ static void test_layernorm(void **state) {
 
 /* The cotangent of the norm is x itself, is the norm, depends on it: none of these may be counted
  * twice or taken for a constant. */
-static void test_layernorm_of_itself(void **state) {
-    (void)state;
+TEST(test_layernorm_of_itself) {
     for (int kind = 0; kind < 6; kind++) {
         check c;
         check_init(&c);
@@ -264,8 +250,7 @@ static void test_layernorm_of_itself(void **state) {
 }
 
 /* Operands that are constants or broadcasts, which builders read through. */
-static void test_layernorm_operands(void **state) {
-    (void)state;
+TEST(test_layernorm_operands) {
     check c;
     check_init(&c);
     basin_expr v = check_input(&c, "v", BASIN_SHAPE(2, 1, 3), -1, 1);
@@ -276,8 +261,7 @@ static void test_layernorm_operands(void **state) {
 }
 
 /* A force of layer norm inside a loss that is not linear in it. */
-static void test_layernorm_force(void **state) {
-    (void)state;
+TEST(test_layernorm_force) {
     check c;
     check_init(&c);
     basin_expr g = make_norm(&c, BASIN_SHAPE(2, 4)), x = c.input[0];
@@ -285,18 +269,4 @@ static void test_layernorm_force(void **state) {
     basin_expr step = basin_sub(x, basin_scale(basin_grad(energy, x), 0.3));
     basin_expr next = basin_layernorm(step, c.input[1], c.input[2], 0.05);
     finish(&c, basin_mul(next, basin_grad(basin_sum_all(basin_sin(next)), step)));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reshape_permute),    cmocka_unit_test(test_slice_pad),
-        cmocka_unit_test(test_broadcast),          cmocka_unit_test(test_concat),
-        cmocka_unit_test(test_concat_many),        cmocka_unit_test(test_gather_scatter),
-        cmocka_unit_test(test_reductions),         cmocka_unit_test(test_reduce_all),
-        cmocka_unit_test(test_logsumexp_softmax),  cmocka_unit_test(test_causal),
-        cmocka_unit_test(test_causal_dropped),     cmocka_unit_test(test_large_scores),
-        cmocka_unit_test(test_layernorm),          cmocka_unit_test(test_layernorm_of_itself),
-        cmocka_unit_test(test_layernorm_operands), cmocka_unit_test(test_layernorm_force),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

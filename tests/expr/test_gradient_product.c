@@ -90,8 +90,7 @@ static const struct {
     {"ab,ab->ba", {2, {1, 3}}, {2, {1, 3}}},
 };
 
-static void test_einsum(void **state) {
-    (void)state;
+TEST(test_einsum) {
     for (size_t i = 0; i < sizeof contractions / sizeof *contractions; i++) {
         check c;
         check_init(&c);
@@ -130,8 +129,7 @@ static void check_matmul(basin_shape as, basin_shape bs, const char *letters[2],
     }
 }
 
-static void test_matmul(void **state) {
-    (void)state;
+TEST(test_matmul) {
     check_matmul(BASIN_SHAPE(2, 3), BASIN_SHAPE(3, 4), (const char *[]){"", ""}, true);
     check_matmul(BASIN_SHAPE(1, 3), BASIN_SHAPE(3, 1), (const char *[]){"", ""}, true);
     check_matmul(BASIN_SHAPE(3, 1), BASIN_SHAPE(1, 2), (const char *[]){"", ""}, true);
@@ -143,8 +141,7 @@ static void test_matmul(void **state) {
     check_matmul(BASIN_SHAPE(2, 1, 2, 2), BASIN_SHAPE(2, 3), (const char *[]){"ab", ""}, false);
 }
 
-static void test_vector(void **state) {
-    (void)state;
+TEST(test_vector) {
     for (int tb = 0; tb < 2; tb++) {
         check c;
         check_init(&c);
@@ -157,8 +154,7 @@ static void test_vector(void **state) {
 }
 
 /* Numbers down to the smallest there are must not turn into others. */
-static void test_tiny(void **state) {
-    (void)state;
+TEST(test_tiny) {
     check c;
     check_init(&c);
     basin_expr a = check_input(&c, "a", BASIN_SHAPE(4, 21), -1, 1);
@@ -175,8 +171,7 @@ static void test_tiny(void **state) {
 }
 
 /* Both factors the same, and epilogues of all kinds behind a product. */
-static void test_epilogues(void **state) {
-    (void)state;
+TEST(test_epilogues) {
     check c;
     check_init(&c);
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 3, 3), -1, 1);
@@ -222,8 +217,7 @@ static void check_conv_value(check *c, basin_expr y, int stride, bool same) {
     basin_tensor_free(&found);
 }
 
-static void test_conv(void **state) {
-    (void)state;
+TEST(test_conv) {
     for (int stride = 1; stride <= 3; stride++)
         for (int same = 0; same < 2; same++) {
             check c;
@@ -236,8 +230,7 @@ static void test_conv(void **state) {
         }
 }
 
-static void test_pools(void **state) {
-    (void)state;
+TEST(test_pools) {
     for (int window = 1; window <= 3; window++)
         for (int stride = 1; stride <= 2; stride++)
             for (int kind = 0; kind < 2; kind++) {
@@ -250,8 +243,7 @@ static void test_pools(void **state) {
 }
 
 /* Third order: the gradient of a product chain, differentiated as any formula. */
-static void test_third_order(void **state) {
-    (void)state;
+TEST(test_third_order) {
     check c;
     check_init(&c);
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 3), -1, 1);
@@ -260,14 +252,4 @@ static void test_third_order(void **state) {
     basin_expr force = basin_grad(basin_sum_all(basin_square(basin_grad(energy, x))), w);
     check_gradients(&c, force, 1e-5);
     check_free(&c);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_einsum),    cmocka_unit_test(test_matmul),
-        cmocka_unit_test(test_vector),    cmocka_unit_test(test_tiny),
-        cmocka_unit_test(test_epilogues), cmocka_unit_test(test_conv),
-        cmocka_unit_test(test_pools),     cmocka_unit_test(test_third_order),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

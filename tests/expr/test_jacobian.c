@@ -4,8 +4,7 @@
 
 #include "support/check.h"
 
-static void test_jvp(void **state) {
-    (void)state;
+TEST(test_jvp) {
     check c;
     check_init(&c);
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 3), -1, 1);
@@ -32,8 +31,7 @@ static void test_jvp(void **state) {
     check_free(&c);
 }
 
-static void test_jacobian(void **state) {
-    (void)state;
+TEST(test_jacobian) {
     check c;
     check_init(&c);
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 2), -1, 1);
@@ -53,8 +51,7 @@ static void test_jacobian(void **state) {
     check_free(&c);
 }
 
-static void test_errors(void **state) {
-    (void)state;
+TEST(test_errors) {
     check c;
     check_init(&c);
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 3), -1, 1);
@@ -72,13 +69,4 @@ static void test_errors(void **state) {
     assert_string_equal(basin_graph_error(c.graph)->text,
                         "jacobian: 'x' [257] has 257 elements, wanted 1 to 256");
     check_free(&c);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_jvp),
-        cmocka_unit_test(test_jacobian),
-        cmocka_unit_test(test_errors),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

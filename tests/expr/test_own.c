@@ -22,8 +22,7 @@ static basin_expr softsign_slope(const basin_own *own, const basin_expr *x, int 
 static const basin_own softsign = {
     .name = "softsign", .operands = 1, .value = softsign_value, .slope = softsign_slope};
 
-static void an_expression_is_the_derivative(void **state) {
-    (void)state;
+TEST(an_expression_is_the_derivative) {
     check c;
     check_init(&c);
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 5), 0.1, 2);
@@ -55,8 +54,7 @@ static const basin_own first = {
 static const basin_own function = {
     .name = "cosh", .operands = 1, .value = scaled_cosh, .derivative = {&first}, .context = &pace};
 
-static void functions_are_the_derivatives(void **state) {
-    (void)state;
+TEST(functions_are_the_derivatives) {
     check c;
     check_init(&c);
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(7), -1, 1);
@@ -80,8 +78,7 @@ static basin_expr length_slope(const basin_own *own, const basin_expr *x, int i)
 static const basin_own length = {
     .name = "length", .operands = 2, .value = length_value, .slope = length_slope};
 
-static void operands_are_broadcast(void **state) {
-    (void)state;
+TEST(operands_are_broadcast) {
     const basin_shape shapes[][2] = {
         {BASIN_SHAPE(2, 3), BASIN_SHAPE(3)},
         {BASIN_SHAPE(2, 1), BASIN_SHAPE(1, 3)},
@@ -101,8 +98,7 @@ static void operands_are_broadcast(void **state) {
 }
 
 /* A constant has no storage of its own; it gets some. */
-static void an_operand_may_be_constant(void **state) {
-    (void)state;
+TEST(an_operand_may_be_constant) {
     check c;
     check_init(&c);
     basin_expr x[] = {basin_const(c.graph, 3), check_input(&c, "b", BASIN_SHAPE(4), 0.5, 1)};
@@ -119,8 +115,7 @@ static void assert_told(check *c, const char *words) {
     check_free(c);
 }
 
-static void what_does_not_fit_is_told(void **state) {
-    (void)state;
+TEST(what_does_not_fit_is_told) {
     check c;
     check_init(&c);
     basin_expr x[] = {check_input(&c, "a", BASIN_SHAPE(3), 0, 1),
@@ -196,8 +191,7 @@ static void assert_no_plan(device *d, const basin_own *own, basin_status wanted,
     if (!strstr(error.text, words)) fail_msg("%s", error.text);
 }
 
-static void a_device_wants_a_source(void **state) {
-    (void)state;
+TEST(a_device_wants_a_source) {
     device d;
     basin_own mine = {.name = "mine", .operands = 1, .value = softsign_value};
     device_open(&d, false);
@@ -213,8 +207,7 @@ static void a_device_wants_a_source(void **state) {
 }
 
 /* With a source it is one program with what is around it, on devices alone. */
-static void a_device_fuses_it(void **state) {
-    (void)state;
+TEST(a_device_fuses_it) {
     device d;
     char text[400];
     basin_error error = {0};
@@ -234,8 +227,7 @@ static void a_device_fuses_it(void **state) {
 }
 
 /* A source stands inside a function, among others. */
-static void a_source_is_a_body(void **state) {
-    (void)state;
+TEST(a_source_is_a_body) {
     const char *bad[][2] = {
         {"", "has an empty source"},
         {" \n", "has an empty source"},
@@ -261,18 +253,4 @@ static void a_source_is_a_body(void **state) {
         assert_non_null(basin_own_apply(&own, &x));
         check_free(&c);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_expression_is_the_derivative),
-        cmocka_unit_test(functions_are_the_derivatives),
-        cmocka_unit_test(operands_are_broadcast),
-        cmocka_unit_test(an_operand_may_be_constant),
-        cmocka_unit_test(what_does_not_fit_is_told),
-        cmocka_unit_test(a_device_wants_a_source),
-        cmocka_unit_test(a_device_fuses_it),
-        cmocka_unit_test(a_source_is_a_body),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -264,8 +264,7 @@ static const struct {
     MISFIT(cotangent, "vjp", "[2, 3]", "[4]"),
 };
 
-static void test_builders(void **state) {
-    (void)state;
+TEST(test_builders) {
     int wrong = 0;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         operands o = make_operands();
@@ -277,8 +276,7 @@ static void test_builders(void **state) {
     assert_int_equal(wrong, 0);
 }
 
-static void test_first_error_stays(void **state) {
-    (void)state;
+TEST(test_first_error_stays) {
     operands o = make_operands();
     assert_null(basin_add(o.a, o.b));
     assert_null(basin_reshape(o.a, BASIN_SHAPE(7)));
@@ -294,8 +292,7 @@ static void test_first_error_stays(void **state) {
 }
 
 /* NULL in, NULL out, and no message of its own. */
-static void test_null_passes(void **state) {
-    (void)state;
+TEST(test_null_passes) {
     operands o = make_operands();
     basin_expr a = o.a, none = NULL, gradient[2] = {a, a};
     const basin_pattern *all = &BASIN_ALL_PAIRS;
@@ -398,8 +395,7 @@ static void test_null_passes(void **state) {
     basin_graph_free(NULL);
 }
 
-static void test_two_graphs(void **state) {
-    (void)state;
+TEST(test_two_graphs) {
     operands o = make_operands(), p = make_operands();
     basin_expr x = basin_fill(p.graph, BASIN_SHAPE(2, 3), 2);
     for (int i = 0; i < 40; i++) x = basin_sin(x); /* numbers that the other graph does not have */
@@ -456,8 +452,7 @@ static void refused(bench *b, const basin_plan_spec *spec, basin_status status, 
     assert_int_equal(basin_plan_new(&plan, b->store, spec, NULL), status);
 }
 
-static void test_plan_refuses(void **state) {
-    (void)state;
+TEST(test_plan_refuses) {
     bench b;
     open_bench(&b);
     operands *o = &b.o;
@@ -488,8 +483,7 @@ static void test_plan_refuses(void **state) {
 }
 
 /* Sizes that fit an int64_t but no memory. */
-static void test_huge(void **state) {
-    (void)state;
+TEST(test_huge) {
     bench b;
     open_bench(&b);
     basin_graph *g = b.o.graph;
@@ -515,8 +509,7 @@ static basin_status write_index(basin_plan *plan, basin_expr input, basin_dtype 
     return status;
 }
 
-static void test_index_bounds(void **state) {
-    (void)state;
+TEST(test_index_bounds) {
     bench b;
     open_bench(&b);
     basin_error error;
@@ -559,8 +552,7 @@ static void test_index_bounds(void **state) {
     close_bench(&b);
 }
 
-static void test_list_bounds(void **state) {
-    (void)state;
+TEST(test_list_bounds) {
     bench b;
     open_bench(&b);
     basin_error error;
@@ -592,8 +584,7 @@ static void test_list_bounds(void **state) {
     close_bench(&b);
 }
 
-static void test_reading(void **state) {
-    (void)state;
+TEST(test_reading) {
     bench b;
     open_bench(&b);
     basin_error error;
@@ -618,8 +609,7 @@ static void test_reading(void **state) {
 }
 
 /* A name used twice is reported when it is declared, not by the optimiser's updates. */
-static void test_parameters(void **state) {
-    (void)state;
+TEST(test_parameters) {
     basin_graph *graph = basin_graph_new();
     basin_params params;
     basin_params_begin(&params, graph);
@@ -631,15 +621,4 @@ static void test_parameters(void **state) {
     assert_int_equal(params.count, 2);
     basin_params_free(&params);
     basin_graph_free(graph);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_builders),     cmocka_unit_test(test_first_error_stays),
-        cmocka_unit_test(test_null_passes),  cmocka_unit_test(test_two_graphs),
-        cmocka_unit_test(test_plan_refuses), cmocka_unit_test(test_huge),
-        cmocka_unit_test(test_index_bounds), cmocka_unit_test(test_list_bounds),
-        cmocka_unit_test(test_reading),      cmocka_unit_test(test_parameters),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

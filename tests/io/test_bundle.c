@@ -2,8 +2,7 @@
 #include "basin/io.h"
 #include "support/test.h"
 
-static void finds_among_thousands_in_order(void **state) {
-    (void)state;
+TEST(finds_among_thousands_in_order) {
     enum { COUNT = 5000 };
     basin_bundle *bundle;
     const basin_tensor *first = NULL;
@@ -33,8 +32,7 @@ static void finds_among_thousands_in_order(void **state) {
     basin_bundle_free(bundle);
 }
 
-static void refuses(void **state) {
-    (void)state;
+TEST(refuses) {
     static const struct {
         const char *name;
         int64_t dim;
@@ -78,8 +76,7 @@ static void refuses(void **state) {
     basin_bundle_free(NULL);
 }
 
-static void metadata(void **state) {
-    (void)state;
+TEST(metadata) {
     basin_bundle *bundle;
     basin_error error;
     assert_int_equal(basin_bundle_new(&bundle, NULL), BASIN_OK);
@@ -99,19 +96,8 @@ static void metadata(void **state) {
 }
 
 /* Whatever a file's names hold, the message stays one line. */
-static void messages_are_one_line(void **state) {
-    (void)state;
+TEST(messages_are_one_line) {
     basin_error error;
     basin_fail(&error, BASIN_BAD_FILE, "tensor '%s'", "a\nb\033[2Jc\177");
     assert_string_equal(error.text, "tensor 'a?b?[2Jc?'");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(finds_among_thousands_in_order),
-        cmocka_unit_test(refuses),
-        cmocka_unit_test(metadata),
-        cmocka_unit_test(messages_are_one_line),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

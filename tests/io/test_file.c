@@ -45,7 +45,7 @@ static int wait_for(other *o) {
     return status;
 }
 
-static void spares_living_writers(void **state) {
+TEST(spares_living_writers) {
     char path[PATH_TEXT], text[4] = "";
     folder_path(path, state, "model");
     assert_int_equal(file_put(path, "old", 3), 0);
@@ -60,7 +60,7 @@ static void spares_living_writers(void **state) {
     assert_string_equal(text, "new");
 }
 
-static void removes_what_the_dead_left(void **state) {
+TEST(removes_what_the_dead_left) {
     char path[PATH_TEXT];
     folder_path(path, state, "model [1]*"); /* no pattern, though it looks like one */
     other o = start_writer(path);
@@ -73,7 +73,7 @@ static void removes_what_the_dead_left(void **state) {
 }
 
 /* A limit on the size of files is an error like a full disk. The program ignores the signal. */
-static void reports_a_limit_of_size(void **state) {
+TEST(reports_a_limit_of_size) {
     char path[PATH_TEXT];
     folder_path(path, state, "large");
     int before = folder_count(state);
@@ -99,7 +99,7 @@ static void reports_a_limit_of_size(void **state) {
     assert_int_equal(folder_count(state), before);
 }
 
-static void refuses_pipes(void **state) {
+TEST(refuses_pipes) {
     char path[PATH_TEXT];
     basin_map map;
     basin_error error;
@@ -109,8 +109,7 @@ static void refuses_pipes(void **state) {
 }
 
 /* Entries count together; what is stored takes no more than the file does. */
-static void bounds_what_zip_unpacks(void **state) {
-    (void)state;
+TEST(bounds_what_zip_unpacks) {
     static archive a;
     static const char zeros[30000];
     archive_add(&a, "stored", zeros, sizeof zeros, 0);
@@ -133,11 +132,4 @@ static void bounds_what_zip_unpacks(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(spares_living_writers),   cmocka_unit_test(removes_what_the_dead_left),
-        cmocka_unit_test(reports_a_limit_of_size), cmocka_unit_test(refuses_pipes),
-        cmocka_unit_test(bounds_what_zip_unpacks),
-    };
-    return cmocka_run_group_tests(tests, folder_new, folder_remove);
-}
+int main(void) { return tests_run(folder_new, folder_remove); }

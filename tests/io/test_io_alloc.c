@@ -41,7 +41,7 @@ static basin_status read_bundle(void *path) {
     return error.status == status && !empty ? status : BASIN_BAD_VALUE;
 }
 
-static void safetensors(void **state) {
+TEST(safetensors) {
     char path[PATH_TEXT];
     folder_path(path, state, "a.safetensors");
     assert_true(alloc_fail_sweep(write_bundle, path) > 100);
@@ -49,7 +49,7 @@ static void safetensors(void **state) {
     assert_int_equal(folder_count(state), 1); /* no temporary survives a failure either */
 }
 
-static void npz(void **state) {
+TEST(npz) {
     char path[PATH_TEXT];
     folder_path(path, state, "a.npz");
     assert_true(alloc_fail_sweep(write_bundle, path) > 100);
@@ -75,8 +75,7 @@ static basin_status read_askew(void *file) {
     return status;
 }
 
-static void copies(void **state) {
-    (void)state;
+TEST(copies) {
     static _Alignas(8) char file[100] =
         "\x3b\0\0\0\0\0\0\0{\"x\":{\"dtype\":\"F64\",\"shape\":[2],\"data_offsets\":[0,16]}}    ";
     archive_add_npy(&zip, "a.npy", "{'descr': '>u2', 'fortran_order': True, 'shape': (2, 2), }",
@@ -125,8 +124,7 @@ static basin_status is_right(void *context) {
     return a && b ? BASIN_OK : BASIN_NO_MEMORY;
 }
 
-static void sweep_notices(void **state) {
-    (void)state;
+TEST(sweep_notices) {
     char text[ALLOC_FAIL_TEXT];
     assert_int_equal(alloc_fail_check(text, leaks, NULL), -1);
     assert_string_equal(text, "allocation 2 of 2 failing: something leaked "
@@ -141,12 +139,4 @@ static void sweep_notices(void **state) {
     assert_int_equal(alloc_fail_check(text, is_right, NULL), 2);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sweep_notices),
-        cmocka_unit_test(safetensors),
-        cmocka_unit_test(npz),
-        cmocka_unit_test(copies),
-    };
-    return cmocka_run_group_tests(tests, folder_new, folder_remove);
-}
+int main(void) { return tests_run(folder_new, folder_remove); }

@@ -5,9 +5,8 @@
 #include "support/comma.h"
 #include "support/test.h"
 
-static void prints_whole_numbers(void **state) {
+TEST(prints_whole_numbers) {
     char text[BASIN_NUMBER_TEXT];
-    (void)state;
     assert_string_equal(basin_number_print(text, 520560640), "520560640");
     assert_string_equal(basin_number_print(text, -1e15), "-1000000000000000");
     assert_string_equal(basin_number_print(text, 9007199254740992.0), "9007199254740992");
@@ -15,18 +14,17 @@ static void prints_whole_numbers(void **state) {
     assert_string_equal(basin_number_print(text, 1e300), "1e+300");
 }
 
-static void prints_what_reads_back(void **state) {
+TEST(prints_what_reads_back) {
     static const double value[] = {0.1,  1.0 / 3,           5e-324, 123456.789, 1e16,
                                    -2.5, 9007199254740993.5};
     char text[BASIN_NUMBER_TEXT];
-    (void)state;
     for (size_t i = 0; i < sizeof value / sizeof *value; i++)
         assert_true(strtod(basin_number_print(text, value[i]), NULL) == value[i]);
     assert_string_equal(basin_number_print(text, 0.1), "0.1");
 }
 
 /* JSON has a point, whatever the locale of the program that calls. */
-static void locales_change_nothing(void **state) {
+TEST(locales_change_nothing) {
     char text[BASIN_NUMBER_TEXT];
     if (!comma_set(*state)) skip();
     assert_string_equal(basin_number_print(text, 0.1), "0.1");
@@ -34,11 +32,4 @@ static void locales_change_nothing(void **state) {
     setlocale(LC_NUMERIC, "C");
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(prints_whole_numbers),
-        cmocka_unit_test(prints_what_reads_back),
-        cmocka_unit_test(locales_change_nothing),
-    };
-    return cmocka_run_group_tests(tests, folder_new, folder_remove);
-}
+int main(void) { return tests_run(folder_new, folder_remove); }

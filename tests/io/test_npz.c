@@ -37,8 +37,7 @@ static void assert_reads(const char *header, const void *data, size_t size, basi
         }
 }
 
-static void reads_every_type(void **state) {
-    (void)state;
+TEST(reads_every_type) {
     const double two[2] = {1, -2}, top[2] = {1, 200}, bits[2] = {1, 0};
 #define HEADER(type) "{'descr': '" type "', 'fortran_order': False, 'shape': (2,), }   \n"
     assert_reads(HEADER("<f8"), (double[]){1, -2}, 16, BASIN_F64, BASIN_SHAPE(2), two);
@@ -62,8 +61,7 @@ static void reads_every_type(void **state) {
     assert_reads(HEADER("<u8"), (uint64_t[]){1, 200}, 16, BASIN_I64, BASIN_SHAPE(2), top);
 }
 
-static void reads_orders_and_shapes(void **state) {
-    (void)state;
+TEST(reads_orders_and_shapes) {
     const double values[6] = {0, 1, 2, 3, 4, 5};
     const float rows[6] = {0, 1, 2, 3, 4, 5}, columns[6] = {0, 3, 1, 4, 2, 5};
     assert_reads("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3)}", columns, 24, BASIN_F32,
@@ -91,8 +89,7 @@ static void reads_orders_and_shapes(void **state) {
 
 #define TAIL "', 'fortran_order': False, 'shape': (2,), }"
 
-static void refuses_bad_arrays(void **state) {
-    (void)state;
+TEST(refuses_bad_arrays) {
     static const struct {
         const char *header;
         size_t size;
@@ -150,8 +147,7 @@ static void refuses_bad_arrays(void **state) {
         }
 }
 
-static void refuses_bad_entries(void **state) {
-    (void)state;
+TEST(refuses_bad_entries) {
     basin_bundle *bundle;
     basin_error error;
     const char *header = "{'descr': '<u8', 'fortran_order': False, 'shape': (1,), }";
@@ -198,8 +194,7 @@ static void assert_lie(size_t field, int bytes, uint64_t value, int deflated, ba
     assert_null(bundle);
 }
 
-static void refuses_archives_that_lie(void **state) {
-    (void)state;
+TEST(refuses_archives_that_lie) {
     assert_lie(8, 2, 1, 0, BASIN_BAD_FILE, "f: entry 'a.npy': is encrypted");
     assert_lie(10, 2, 12, 0, BASIN_UNSUPPORTED,
                "f: entry 'a.npy': packed by method 12, only 0 (stored) and 8 (deflated) are read");
@@ -240,8 +235,7 @@ static basin_status parse_extra(const char *extra, size_t bytes, basin_error *er
     return status;
 }
 
-static void reads_extra_fields(void **state) {
-    (void)state;
+TEST(reads_extra_fields) {
     basin_error error;
     /* a time stamp, which is passed over; one that is longer than the field */
     assert_int_equal(parse_extra("UT\5\0\1\2\3\4\5\1\0\0\0", 13, &error), BASIN_OK);
@@ -250,8 +244,7 @@ static void reads_extra_fields(void **state) {
 }
 
 /* Many directory records that share one packed array: the overlapping kind of bomb. */
-static void refuses_overlapping_entries(void **state) {
-    (void)state;
+TEST(refuses_overlapping_entries) {
     basin_bundle *bundle;
     basin_error error;
     static unsigned char zeros[30000];
@@ -269,8 +262,7 @@ static void refuses_overlapping_entries(void **state) {
     assert_non_null(strstr(error.text, "overlaps other entries"));
 }
 
-static void refuses_bad_ends(void **state) {
-    (void)state;
+TEST(refuses_bad_ends) {
     basin_bundle *bundle;
     basin_error error;
     start();
@@ -296,8 +288,7 @@ static void refuses_bad_ends(void **state) {
 }
 
 /* Any one byte changed: an error or the same kind of array, never a crash. */
-static void survives_every_damaged_byte(void **state) {
-    (void)state;
+TEST(survives_every_damaged_byte) {
     basin_bundle *bundle;
     for (int deflated = 0; deflated <= 1; deflated++) {
         start();
@@ -348,7 +339,7 @@ static void assert_same(const basin_bundle *a, const basin_bundle *b) {
     assert_string_equal(basin_bundle_meta(a, "config"), basin_bundle_meta(b, "config"));
 }
 
-static void round_trip(void **state) {
+TEST(round_trip) {
     char path[PATH_TEXT];
     basin_bundle *bundle = sample_new(), *back;
     basin_error error;
@@ -374,7 +365,7 @@ static void round_trip(void **state) {
 }
 
 /* The 64-bit records, which otherwise only archives above 4 GiB have. */
-static void round_trip_in_64_bits(void **state) {
+TEST(round_trip_in_64_bits) {
     char path[PATH_TEXT];
     basin_error error;
     basin_writer writer;
@@ -405,7 +396,7 @@ static void round_trip_in_64_bits(void **state) {
     assert_string_equal(error.text, "f: its 64-bit end record is not where the archive says");
 }
 
-static void refuses_names_too_long_for_zip(void **state) {
+TEST(refuses_names_too_long_for_zip) {
     static char name[BASIN_ZIP_NAME_MAX];
     char path[PATH_TEXT];
     basin_bundle *bundle;
@@ -431,7 +422,7 @@ static int python(const char *script, const char *argument) {
     return status < 0 ? -1 : status >> 8;
 }
 
-static void numpy_reads_what_is_written(void **state) {
+TEST(numpy_reads_what_is_written) {
     char path[PATH_TEXT];
     basin_bundle *bundle = sample_new();
     folder_path(path, state, "judge.npz");
@@ -467,7 +458,7 @@ static void numpy_reads_what_is_written(void **state) {
     assert_int_equal(code, 0);
 }
 
-static void reads_what_numpy_writes(void **state) {
+TEST(reads_what_numpy_writes) {
     char path[PATH_TEXT];
     basin_bundle *bundle;
     basin_error error;
@@ -499,22 +490,4 @@ static void reads_what_numpy_writes(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_every_type),
-        cmocka_unit_test(reads_orders_and_shapes),
-        cmocka_unit_test(refuses_bad_arrays),
-        cmocka_unit_test(refuses_bad_entries),
-        cmocka_unit_test(refuses_archives_that_lie),
-        cmocka_unit_test(reads_extra_fields),
-        cmocka_unit_test(refuses_overlapping_entries),
-        cmocka_unit_test(refuses_bad_ends),
-        cmocka_unit_test(survives_every_damaged_byte),
-        cmocka_unit_test(round_trip),
-        cmocka_unit_test(round_trip_in_64_bits),
-        cmocka_unit_test(refuses_names_too_long_for_zip),
-        cmocka_unit_test(numpy_reads_what_is_written),
-        cmocka_unit_test(reads_what_numpy_writes),
-    };
-    return cmocka_run_group_tests(tests, folder_new, folder_remove);
-}
+int main(void) { return tests_run(folder_new, folder_remove); }

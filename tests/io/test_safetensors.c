@@ -32,8 +32,7 @@ static basin_status parse(basin_bundle **bundle, const char *header, size_t data
     return basin_safetensors_parse(bundle, file.bytes, file.size, "f", error);
 }
 
-static void reads_what_others_write(void **state) {
-    (void)state;
+TEST(reads_what_others_write) {
     basin_bundle *bundle;
     basin_error error;
     /* out of order, with an unknown field, an empty tensor and a scalar */
@@ -61,8 +60,7 @@ static void reads_what_others_write(void **state) {
 }
 
 /* A header whose length is no multiple of the element's size: copied, not borrowed askew. */
-static void aligns(void **state) {
-    (void)state;
+TEST(aligns) {
     char header[200];
     for (int pad = 0; pad < 8; pad++) {
         basin_bundle *bundle;
@@ -84,8 +82,7 @@ static void aligns(void **state) {
 #define ENTRY(dtype, shape, offsets)                                                               \
     "{\"dtype\":" dtype ",\"shape\":" shape ",\"data_offsets\":" offsets "}"
 
-static void refuses_bad_headers(void **state) {
-    (void)state;
+TEST(refuses_bad_headers) {
     static const struct {
         const char *header;
         size_t data;
@@ -165,8 +162,7 @@ static void refuses_bad_headers(void **state) {
     }
 }
 
-static void survives_deep_nesting(void **state) {
-    (void)state;
+TEST(survives_deep_nesting) {
     static char header[60000];
     basin_bundle *bundle;
     basin_error error;
@@ -180,8 +176,7 @@ static void survives_deep_nesting(void **state) {
 }
 
 /* Cut anywhere, a good file is a bad file, never a crash. */
-static void refuses_every_cut(void **state) {
-    (void)state;
+TEST(refuses_every_cut) {
     image file;
     basin_bundle *bundle;
     basin_error error;
@@ -239,7 +234,7 @@ static void assert_same(const basin_bundle *a, const basin_bundle *b) {
     }
 }
 
-static void round_trip(void **state) {
+TEST(round_trip) {
     char path[PATH_TEXT];
     basin_bundle *bundle = sample_new(), *back;
     basin_error error;
@@ -268,7 +263,7 @@ static void round_trip(void **state) {
     unlink(path);
 }
 
-static void replaces_what_a_link_points_to(void **state) {
+TEST(replaces_what_a_link_points_to) {
     char path[PATH_TEXT], link[PATH_TEXT];
     basin_bundle *bundle = sample_new();
     struct stat info;
@@ -284,7 +279,7 @@ static void replaces_what_a_link_points_to(void **state) {
     unlink(link);
 }
 
-static void names_what_the_system_refuses(void **state) {
+TEST(names_what_the_system_refuses) {
     char path[PATH_TEXT], text[2 * PATH_TEXT];
     basin_bundle *bundle = NULL, *sample = sample_new();
     basin_error error;
@@ -322,7 +317,7 @@ static void names_what_the_system_refuses(void **state) {
 }
 
 /* Root may read anything, so the test steps down for the moment it takes. */
-static void names_a_file_it_may_not_read(void **state) {
+TEST(names_a_file_it_may_not_read) {
     char path[PATH_TEXT], text[2 * PATH_TEXT];
     basin_bundle *bundle = NULL;
     basin_error error;
@@ -340,8 +335,7 @@ static void names_a_file_it_may_not_read(void **state) {
 }
 
 /* /dev/full takes every write and then has no room: a device is written in place. */
-static void names_a_full_disk(void **state) {
-    (void)state;
+TEST(names_a_full_disk) {
     basin_bundle *bundle = sample_new();
     basin_error error;
     if (access("/dev/full", W_OK) != 0) skip();
@@ -355,7 +349,7 @@ static void names_a_full_disk(void **state) {
 }
 
 /* What was there stays there, and nothing is left beside it. */
-static void failed_write_keeps_the_old_file(void **state) {
+TEST(failed_write_keeps_the_old_file) {
     char path[PATH_TEXT], content[4] = {0};
     basin_bundle *bundle = sample_new();
     basin_error error;
@@ -379,7 +373,7 @@ static void failed_write_keeps_the_old_file(void **state) {
 }
 
 /* A disk that fills up in the middle of a large tensor. */
-static void full_disk_keeps_the_old_file(void **state) {
+TEST(full_disk_keeps_the_old_file) {
     char path[PATH_TEXT], text[2 * PATH_TEXT];
     basin_bundle *bundle = sample_new();
     basin_tensor large;
@@ -407,20 +401,4 @@ static void full_disk_keeps_the_old_file(void **state) {
     unlink(path);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_what_others_write),
-        cmocka_unit_test(aligns),
-        cmocka_unit_test(refuses_bad_headers),
-        cmocka_unit_test(survives_deep_nesting),
-        cmocka_unit_test(refuses_every_cut),
-        cmocka_unit_test(round_trip),
-        cmocka_unit_test(replaces_what_a_link_points_to),
-        cmocka_unit_test(names_what_the_system_refuses),
-        cmocka_unit_test(names_a_file_it_may_not_read),
-        cmocka_unit_test(names_a_full_disk),
-        cmocka_unit_test(failed_write_keeps_the_old_file),
-        cmocka_unit_test(full_disk_keeps_the_old_file),
-    };
-    return cmocka_run_group_tests(tests, folder_new, folder_remove);
-}
+int main(void) { return tests_run(folder_new, folder_remove); }

@@ -139,20 +139,15 @@ static void check_case(const char *name, int64_t windows,
     basin_bundle_free(golden);
 }
 
-static void gpt_is_pytorchs(void **state) {
-    (void)state;
+TEST(gpt_is_pytorchs) {
     check_case("language/gpt", 2, gpt_config);
     check_case("language/gpt_tied", 2, gpt_config);
 }
 
-static void nrgpt_is_the_authors(void **state) {
-    (void)state;
-    check_case("zoo/nrgpt_lm", 1, nrgpt_config);
-}
+TEST(nrgpt_is_the_authors) { check_case("zoo/nrgpt_lm", 1, nrgpt_config); }
 
 /* The loss is a mean, so that three equal windows have the gradients of one. */
-static void windows_do_not_see_each_other(void **state) {
-    (void)state;
+TEST(windows_do_not_see_each_other) {
     basin_bundle *golden = golden_open("zoo/nrgpt_lm");
     scene s;
     scene_open(&s, "ref", golden, nrgpt_config(golden), 1, 3);
@@ -162,8 +157,7 @@ static void windows_do_not_see_each_other(void **state) {
     basin_bundle_free(golden);
 }
 
-static void energies_are_the_authors(void **state) {
-    (void)state;
+TEST(energies_are_the_authors) {
     basin_bundle *golden = golden_open("zoo/nrgpt_lm");
     scene s;
     basin_expr energy[8];
@@ -239,8 +233,7 @@ static void check_causal(const char *backend, basin_language_config config) {
     lab_close(&s.lab);
 }
 
-static void later_tokens_are_not_seen(void **state) {
-    (void)state;
+TEST(later_tokens_are_not_seen) {
     for (int strict = 0; strict < 2; strict++)
         for (int feed = BASIN_ZOO_FEED_1; feed <= BASIN_ZOO_FEED_2W; feed++) {
             basin_language_config config = small(BASIN_LANGUAGE_NRGPT);
@@ -253,8 +246,7 @@ static void later_tokens_are_not_seen(void **state) {
     check_causal("cpu", small(BASIN_LANGUAGE_GPT));
 }
 
-static void gradients_are_differences(void **state) {
-    (void)state;
+TEST(gradients_are_differences) {
     for (int feed = BASIN_ZOO_FEED_1; feed <= BASIN_ZOO_FEED_2W; feed++) {
         scene s;
         basin_language_config config = small(BASIN_LANGUAGE_NRGPT);
@@ -269,8 +261,7 @@ static void gradients_are_differences(void **state) {
 }
 
 /* Dropout has its gradients: the same draws before and after a parameter is moved. */
-static void dropout_is_differentiated(void **state) {
-    (void)state;
+TEST(dropout_is_differentiated) {
     static const int32_t seed[2] = {3, 4};
     for (int way = 0; way < 3; way++) {
         scene s;
@@ -316,8 +307,7 @@ static void check_lengths(const char *backend, bool strict, double tolerance) {
     basin_tensor_free(&found[1]);
 }
 
-static void scores_are_kept_or_streamed(void **state) {
-    (void)state;
+TEST(scores_are_kept_or_streamed) {
     for (int strict = 0; strict < 2; strict++) {
         check_lengths("ref", strict, 1e-12);
         check_lengths("cpu", strict, 1e-4);
@@ -326,8 +316,7 @@ static void scores_are_kept_or_streamed(void **state) {
 
 /* Scores times beta, and the energy over it: that of matrices beta h, over beta. Kept and streamed.
  */
-static void beta_is_an_inverse_temperature(void **state) {
-    (void)state;
+TEST(beta_is_an_inverse_temperature) {
     for (int64_t tokens = N; tokens <= 3 * D; tokens += 3 * D - N) {
         scene s;
         lab_open(&s.lab, "ref", 1);
@@ -364,16 +353,14 @@ static basin_tensor moved(double alpha) {
     return by;
 }
 
-static void alpha_is_the_size_of_a_step(void **state) {
-    (void)state;
+TEST(alpha_is_the_size_of_a_step) {
     basin_tensor whole = moved(1), half = moved(0.5);
     lab_assert_near(&half, &whole, 1e-12, "alpha");
     basin_tensor_free(&whole);
     basin_tensor_free(&half);
 }
 
-static void recomputation_changes_nothing(void **state) {
-    (void)state;
+TEST(recomputation_changes_nothing) {
     for (int arch = 0; arch < 2; arch++) {
         basin_tensor found[2];
         for (int again = 0; again < 2; again++) {
@@ -402,8 +389,7 @@ static void check_refused(basin_language_config config, const char *words) {
     lab_close(&l);
 }
 
-static void wrong_sizes_are_refused(void **state) {
-    (void)state;
+TEST(wrong_sizes_are_refused) {
     basin_language_config config = small(BASIN_LANGUAGE_GPT);
     config.heads = 3;
     check_refused(config, "3 heads, wanted a divisor of D 8");
@@ -415,8 +401,7 @@ static void wrong_sizes_are_refused(void **state) {
     check_refused(config, "0 tokens");
 }
 
-static void a_window_may_not_be_longer_than_the_context(void **state) {
-    (void)state;
+TEST(a_window_may_not_be_longer_than_the_context) {
     scene s;
     lab_open(&s.lab, "ref", 1);
     small_open(&s, small(BASIN_LANGUAGE_GPT), NULL);
@@ -425,8 +410,7 @@ static void a_window_may_not_be_longer_than_the_context(void **state) {
     lab_close(&s.lab);
 }
 
-static void a_gpt_has_no_energies(void **state) {
-    (void)state;
+TEST(a_gpt_has_no_energies) {
     scene s;
     basin_expr energy[2 * (T + 1)];
     lab_open(&s.lab, "ref", 1);
@@ -434,24 +418,4 @@ static void a_gpt_has_no_energies(void **state) {
     assert_null(basin_language_tokens(&s.model, s.ids, B, NULL, energy));
     assert_non_null(strstr(basin_graph_error(s.lab.graph)->text, "which has none"));
     lab_close(&s.lab);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gpt_is_pytorchs),
-        cmocka_unit_test(nrgpt_is_the_authors),
-        cmocka_unit_test(windows_do_not_see_each_other),
-        cmocka_unit_test(energies_are_the_authors),
-        cmocka_unit_test(later_tokens_are_not_seen),
-        cmocka_unit_test(gradients_are_differences),
-        cmocka_unit_test(dropout_is_differentiated),
-        cmocka_unit_test(scores_are_kept_or_streamed),
-        cmocka_unit_test(beta_is_an_inverse_temperature),
-        cmocka_unit_test(alpha_is_the_size_of_a_step),
-        cmocka_unit_test(recomputation_changes_nothing),
-        cmocka_unit_test(wrong_sizes_are_refused),
-        cmocka_unit_test(a_window_may_not_be_longer_than_the_context),
-        cmocka_unit_test(a_gpt_has_no_energies),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,8 +47,7 @@ static void image_open(image_scene *s, const char *backend, basin_image_et_confi
     lab_fill(l, 11, 0.7);
 }
 
-static void image_gradients(void **state) {
-    (void)state;
+TEST(image_gradients) {
     for (int i = 0; i < 4; i++) {
         image_scene s;
         basin_image_et_config config = {.descent = {.steps = 2, .alpha = 0.2, .recompute = i == 3},
@@ -62,8 +61,7 @@ static void image_gradients(void **state) {
 }
 
 /* What a replaced patch holds has no say; the loss reads the occluded patches alone. */
-static void image_masks(void **state) {
-    (void)state;
+TEST(image_masks) {
     image_scene s;
     image_open(&s, "ref", (basin_image_et_config){.descent = {.steps = 2, .alpha = 0.1}});
     double patches[B * N * P];
@@ -121,8 +119,7 @@ static void anomaly_open(lab *l, basin_expr *loss, const char *backend,
     lab_fill(l, 12, 0.7);
 }
 
-static void anomaly_gradients(void **state) {
-    (void)state;
+TEST(anomaly_gradients) {
     for (int i = 0; i < 4; i++) {
         lab l;
         basin_expr loss;
@@ -307,8 +304,7 @@ static void own_pairs(graphs_scene *s) {
 
 static const double target[3 * CLASSES] = {0.9, 0.05, 0.05, 0.1, 0.2, 0.7, 0.3, 0.4, 0.3};
 
-static void graphs_gradients(void **state) {
-    (void)state;
+TEST(graphs_gradients) {
     static const int list[] = {1, 0};
     for (int mix = 0; mix < 2; mix++) {
         graphs_scene s;
@@ -322,8 +318,7 @@ static void graphs_gradients(void **state) {
 }
 
 /* The other adjacencies and heads. */
-static void graphs_variants(void **state) {
-    (void)state;
+TEST(graphs_variants) {
     static const int list[] = {1, 0};
     static const basin_graphs_config variant[] = {
         {.adjacency = BASIN_ADJACENCY_BILINEAR, .read = BASIN_READ_CLS | BASIN_READ_MEAN},
@@ -364,8 +359,7 @@ static void check_batch(const char *backend, double tolerance, const int *list, 
     graphs_close(&s);
 }
 
-static void graphs_batches(void **state) {
-    (void)state;
+TEST(graphs_batches) {
     static const int list[][KINDS] = {{0, 1, 2, 3, 4}, {4, 3, 3, 0, 1}, {2, 2, 4, 1, 0}};
     for (int i = 0; i < 3; i++)
         for (int cpu = 0; cpu < 2; cpu++) {
@@ -379,8 +373,7 @@ static void graphs_batches(void **state) {
 }
 
 /* Room in a batch changes no gradient either. */
-static void graphs_padded_gradients(void **state) {
-    (void)state;
+TEST(graphs_padded_gradients) {
     static const int list[] = {0, 3, 2};
     for (int cpu = 0; cpu < 2; cpu++) {
         basin_tensor gradient[2][40];
@@ -408,8 +401,7 @@ static void graphs_padded_gradients(void **state) {
 
 /* ---- the paper's sizes ---- */
 
-static void image_counts(void **state) {
-    (void)state;
+TEST(image_counts) {
     lab l;
     basin_image_et model;
     lab_open(&l, "ref", 1);
@@ -447,8 +439,7 @@ static void graphs_count(int64_t features, int64_t outputs, int blocks, int64_t 
     lab_close(&l);
 }
 
-static void graphs_counts(void **state) {
-    (void)state;
+TEST(graphs_counts) {
     lab l;
     basin_block block;
     basin_block_config config = {
@@ -489,8 +480,7 @@ static void keeps(lab *l, const promise *wanted, size_t count) {
     }
 }
 
-static void first_values(void **state) {
-    (void)state;
+TEST(first_values) {
     for (int published = 0; published < 2; published++) {
         lab l;
         basin_image_et m;
@@ -525,8 +515,7 @@ static void expect(lab *l, const char *a, const char *b) {
     lab_close(l);
 }
 
-static void errors(void **state) {
-    (void)state;
+TEST(errors) {
     basin_image_et_config image = {.descent = {.steps = 1, .alpha = 0.1}};
     for (int i = 0; i < 3; i++) {
         image_scene s;
@@ -567,8 +556,7 @@ static const int32_t path[2 * LINKS] = {0, 4, 4, 1, 1, 5, 5, 2, 2, 3, 3, 4};
 
 /* The descent of the energy is personalised PageRank: z <- a h + (1 - a) S z. Where edges go one
  * way, S is the mean of both ways. */
-static void smoothing_is_page_rank(void **state) {
-    (void)state;
+TEST(smoothing_is_page_rank) {
     enum { STEPS = 4 };
     for (int way = 0; way < 3; way++) {
         bool both = way != 1, loops = way == 2;
@@ -604,22 +592,4 @@ static void smoothing_is_page_rank(void **state) {
         basin_tensor_free(&value);
         lab_close(&l);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(smoothing_is_page_rank),
-        cmocka_unit_test(image_gradients),
-        cmocka_unit_test(image_masks),
-        cmocka_unit_test(anomaly_gradients),
-        cmocka_unit_test(graphs_gradients),
-        cmocka_unit_test(graphs_variants),
-        cmocka_unit_test(graphs_batches),
-        cmocka_unit_test(graphs_padded_gradients),
-        cmocka_unit_test(image_counts),
-        cmocka_unit_test(graphs_counts),
-        cmocka_unit_test(first_values),
-        cmocka_unit_test(errors),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -185,36 +185,22 @@ static basin_status run_training(void *context) {
     return good ? status : BASIN_BAD_VALUE;
 }
 
-static void descents(void **state) {
-    (void)state;
+TEST(descents) {
     assert_true(alloc_fail_sweep(run_descent, "ref") > 100);
     assert_true(alloc_fail_sweep(run_descent, "cpu") > 100);
 }
 
-static void images(void **state) {
-    (void)state;
+TEST(images) {
     training cpu = {"cpu", image_loss};
     assert_true(alloc_fail_sample(run_training, &cpu, POINTS) > 200);
 }
 
-static void anomalies(void **state) {
-    (void)state;
+TEST(anomalies) {
     training cpu = {"cpu", anomaly_loss};
     assert_true(alloc_fail_sample(run_training, &cpu, POINTS) > 200);
 }
 
-static void graphs(void **state) {
-    (void)state;
+TEST(graphs) {
     training cpu = {"cpu", graphs_loss};
     assert_true(alloc_fail_sample(run_training, &cpu, POINTS) > 200);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(descents),
-        cmocka_unit_test(images),
-        cmocka_unit_test(anomalies),
-        cmocka_unit_test(graphs),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

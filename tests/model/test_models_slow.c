@@ -164,15 +164,6 @@ static void compare(build *make, double tolerance) {
     print_message("worst: %s, %.2g\n", name[at], worst);
 }
 
-static void images(void **state) { (void)state, compare(image, 1e-4); }
-static void anomalies(void **state) { (void)state, compare(anomaly, 1e-4); }
-static void graph_batches(void **state) { (void)state, compare(graphs, 1e-4); }
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(images),
-        cmocka_unit_test(anomalies),
-        cmocka_unit_test(graph_batches),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST(images) { compare(image, 1e-4); }
+TEST(anomalies) { compare(anomaly, 1e-4); }
+TEST(graph_batches) { compare(graphs, 1e-4); }

@@ -145,8 +145,7 @@ static basin_vit_config form(int i) {
     return (basin_vit_config){.shared = i & 1, .cls = i & 2, .no_bias = i & 4};
 }
 
-static void values(void **state) {
-    (void)state;
+TEST(values) {
     for (int i = 0; i < 8; i++) {
         scene s;
         double patches[B * N * P], want[B * N * P];
@@ -162,8 +161,7 @@ static void values(void **state) {
     }
 }
 
-static void gradients(void **state) {
-    (void)state;
+TEST(gradients) {
     for (int i = 0; i < 8; i++) {
         scene s;
         basin_vit_config config = form(i);
@@ -175,8 +173,7 @@ static void gradients(void **state) {
 }
 
 /* The fast backend, recomputing or not, says what the judge says. */
-static void backends(void **state) {
-    (void)state;
+TEST(backends) {
     basin_tensor loss[3];
     for (int i = 0; i < 3; i++) {
         scene s;
@@ -189,8 +186,7 @@ static void backends(void **state) {
     for (int i = 0; i < 3; i++) basin_tensor_free(&loss[i]);
 }
 
-static void wrong_sizes(void **state) {
-    (void)state;
+TEST(wrong_sizes) {
     const basin_vit_config wrong[] = {
         {.tokens = 4, .patch = 4, .dim = 4, .heads = 2, .head_dim = 2, .hidden = 4, .depth = 0},
         {.tokens = 4, .patch = 4, .dim = 4, .heads = 2, .head_dim = 2, .hidden = 4, .depth = 65},
@@ -243,8 +239,7 @@ static double percent_less(int64_t count, int64_t than) {
  * norms (2 x 768), and the gain of the last norm. ET's one gain is a scalar. With CLS and the
  * biases of the published code ET has 4,873,729, which is 4.87 M as well. (The table's 50.02 % per
  * block is 50.01 % so: 3,538,944 of 7,079,424.) */
-static void table_of_parameters(void **state) {
-    (void)state;
+TEST(table_of_parameters) {
     const int64_t frame = 2 * 768 * 768 + 768 + 196 * 768, block = 7077888 + 2 * 768;
     int64_t vit = total(BASIN_IMAGE_VIT, false, true);
     int64_t albert = total(BASIN_IMAGE_ALBERT, false, true);
@@ -263,15 +258,4 @@ static void table_of_parameters(void **state) {
     /* As it is usually built: timm's vit_base_patch16_224 without its head has 85,798,656, to which
      * MASK and the decoder come. */
     assert_int_equal(total(BASIN_IMAGE_VIT, true, false), 85798656 + 768 + 768 * 768 + 768);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values),
-        cmocka_unit_test(gradients),
-        cmocka_unit_test(backends),
-        cmocka_unit_test(wrong_sizes),
-        cmocka_unit_test(table_of_parameters),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

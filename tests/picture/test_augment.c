@@ -26,8 +26,7 @@ static double resized(const basin_picture *p, int c, double y0, double x0, doubl
     return sum / weights;
 }
 
-static void resize_follows_its_formula(void **state) {
-    (void)state;
+TEST(resize_follows_its_formula) {
     static const struct {
         basin_box box;
         int64_t height, width, y, x, out_height, out_width;
@@ -67,8 +66,7 @@ static void resize_follows_its_formula(void **state) {
 
 /* Pillow 13: Image.fromarray(...).resize((6, 5), BILINEAR) of the picture below, which rounds twice
  * on its way. */
-static void resize_agrees_with_pillow(void **state) {
-    (void)state;
+TEST(resize_agrees_with_pillow) {
     static const uint8_t pillow[5][6] = {{38, 78, 153, 123, 138, 120},
                                          {105, 145, 148, 122, 123, 134},
                                          {179, 179, 110, 146, 133, 137},
@@ -86,8 +84,7 @@ static void resize_agrees_with_pillow(void **state) {
 
 /* ---- what is drawn ---- */
 
-static void crops_keep_their_bounds(void **state) {
-    (void)state;
+TEST(crops_keep_their_bounds) {
     enum { DRAWS = 4000 };
     basin_augment a = basin_augment_training(224, 3, 16);
     double least = 1, most = 0, low = 9, high = 0, flips = 0, areas = 0, factor[3] = {0};
@@ -118,8 +115,7 @@ static void crops_keep_their_bounds(void **state) {
 }
 
 /* A picture too flat for any crop: after ten tries the largest central part within the ratios. */
-static void crop_of_last_resort(void **state) {
-    (void)state;
+TEST(crop_of_last_resort) {
     basin_augment a = basin_augment_training(8, 1, 0);
     basin_drawn d;
     a.scale_low = 0.9;
@@ -129,8 +125,7 @@ static void crop_of_last_resort(void **state) {
     assert_true(d.resize.box.width == 10 && d.resize.box.height == 13 && d.resize.box.y == 493);
 }
 
-static void evaluation_takes_the_centre(void **state) {
-    (void)state;
+TEST(evaluation_takes_the_centre) {
     basin_augment a = basin_augment_evaluation(224, 3, 16);
     basin_drawn d;
     basin_augment_draw(&d, &a, 375, 500, 1, 0, 0);
@@ -151,8 +146,7 @@ static double clipped(double v) { return fmin(255, fmax(0, v)); }
 
 static double grey(const double v[3]) { return 0.299 * v[0] + 0.587 * v[1] + 0.114 * v[2]; }
 
-static void jitter_follows_torchvision(void **state) {
-    (void)state;
+TEST(jitter_follows_torchvision) {
     enum { AREA = 1003 };
     static float plane[3 * AREA];
     static double want[AREA][3];
@@ -182,8 +176,7 @@ static void jitter_follows_torchvision(void **state) {
 
 /* ---- values ---- */
 
-static void patches_and_back(void **state) {
-    (void)state;
+TEST(patches_and_back) {
     basin_scratch scratch = {0};
     for (int channels = 1; channels <= 3; channels += 2) {
         basin_picture p = make_picture(12, 12, channels, 0), back = {0};
@@ -214,8 +207,7 @@ static void patches_and_back(void **state) {
     basin_scratch_free(&scratch);
 }
 
-static void channels_follow_the_model(void **state) {
-    (void)state;
+TEST(channels_follow_the_model) {
     basin_scratch scratch = {0};
     basin_picture colour = make_picture(8, 8, 3, 0), grey_one = make_picture(8, 8, 1, 0);
     basin_augment a = basin_augment_evaluation(8, 1, 0);
@@ -237,8 +229,7 @@ static void channels_follow_the_model(void **state) {
 
 /* A window of a JPEG, decoded alone, gives the values of the whole to the bit; a reduced one
  * nearly, in a picture without detail that only one of them could have. */
-static void decoding_changes_nothing(void **state) {
-    (void)state;
+TEST(decoding_changes_nothing) {
     basin_scratch scratch = {0};
     for (int form = 0; form < 60; form++) {
         bool large = form >= 40;
@@ -273,19 +264,4 @@ static void decoding_changes_nothing(void **state) {
         free(bytes);
     }
     basin_scratch_free(&scratch);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(resize_follows_its_formula),
-        cmocka_unit_test(resize_agrees_with_pillow),
-        cmocka_unit_test(crops_keep_their_bounds),
-        cmocka_unit_test(crop_of_last_resort),
-        cmocka_unit_test(evaluation_takes_the_centre),
-        cmocka_unit_test(jitter_follows_torchvision),
-        cmocka_unit_test(patches_and_back),
-        cmocka_unit_test(channels_follow_the_model),
-        cmocka_unit_test(decoding_changes_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

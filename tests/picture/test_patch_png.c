@@ -46,7 +46,7 @@ static void read_deep(uint8_t pixel[ROWS][ROW], const char *path) {
     fclose(file);
 }
 
-static void known_pixels_keep_all_bits(void **state) {
+TEST(known_pixels_keep_all_bits) {
     char from[PATH_TEXT], to[PATH_TEXT];
     basin_error error = {0};
     basin_picture picture = {0}, where = {0};
@@ -79,7 +79,7 @@ static void known_pixels_keep_all_bits(void **state) {
     basin_picture_free(&where);
 }
 
-static void what_does_not_fit_is_refused(void **state) {
+TEST(what_does_not_fit_is_refused) {
     char from[PATH_TEXT], to[PATH_TEXT];
     basin_error error = {0};
     basin_picture picture = {0}, where = {0};
@@ -99,10 +99,4 @@ static void what_does_not_fit_is_refused(void **state) {
     basin_picture_free(&where);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_pixels_keep_all_bits),
-        cmocka_unit_test(what_does_not_fit_is_refused),
-    };
-    return cmocka_run_group_tests(tests, folder_new, folder_remove);
-}
+int main(void) { return tests_run(folder_new, folder_remove); }

@@ -10,8 +10,7 @@ static basin_patching patching(int64_t channels, int64_t patch) {
     return (basin_patching){SIZE, patch, channels, {0.4, 0.5, 0.6}, {0.2, 0.25, 0.3}};
 }
 
-static void bytes_survive(void **state) {
-    (void)state;
+TEST(bytes_survive) {
     const int64_t side[] = {1, PATCH, SIZE};
     for (int64_t channels = 1; channels <= 3; channels += 2)
         for (int k = 0; k < 3; k++) {
@@ -25,8 +24,7 @@ static void bytes_survive(void **state) {
         }
 }
 
-static void values_stand_in_their_place(void **state) {
-    (void)state;
+TEST(values_stand_in_their_place) {
     basin_patching p = patching(3, PATCH);
     uint8_t pixel[MOST];
     float values[MOST], plane[MOST];
@@ -42,8 +40,7 @@ static void values_stand_in_their_place(void **state) {
         }
 }
 
-static void values_beyond_are_cut(void **state) {
-    (void)state;
+TEST(values_beyond_are_cut) {
     basin_patching p = {2, 1, 1, {0.5}, {0.25}};
     const float values[] = {-9, 9, NAN, 0};
     const uint8_t wanted[] = {0, 255, 0, 128};
@@ -54,13 +51,4 @@ static void values_beyond_are_cut(void **state) {
     basin_patches_to_planes(plane, values, &p);
     assert_memory_equal(pixel, wanted, sizeof wanted);
     assert_memory_equal(plane, plane_wanted, sizeof plane_wanted);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes_survive),
-        cmocka_unit_test(values_stand_in_their_place),
-        cmocka_unit_test(values_beyond_are_cut),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

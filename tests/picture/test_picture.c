@@ -18,8 +18,7 @@ static basin_picture decode(const uint8_t *bytes, size_t size) {
 
 /* ---- JPEG ---- */
 
-static void jpeg_of_every_kind(void **state) {
-    (void)state;
+TEST(jpeg_of_every_kind) {
     const jpeg_form form[] = {{0},
                               {.progressive = 1},
                               {.subsample = 1},
@@ -77,8 +76,7 @@ static basin_picture upright(const basin_picture *stored, int orientation) {
     return out;
 }
 
-static void jpeg_orientations(void **state) {
-    (void)state;
+TEST(jpeg_orientations) {
     basin_picture picture = make_picture(40, 61, 3, 2);
     uint8_t *bytes;
     size_t size = make_jpeg(&bytes, &picture, (jpeg_form){0});
@@ -97,8 +95,7 @@ static void jpeg_orientations(void **state) {
     basin_picture_free(&picture);
 }
 
-static void exif_that_lies(void **state) {
-    (void)state;
+TEST(exif_that_lies) {
     uint8_t block[32];
     make_exif(block, 6, 1);
     assert_int_equal(basin_exif_orientation(block + 6, 26), 6);
@@ -112,8 +109,7 @@ static void exif_that_lies(void **state) {
 }
 
 /* Every window decodes to the pixels that the whole has there. */
-static void jpeg_windows(void **state) {
-    (void)state;
+TEST(jpeg_windows) {
     basin_picture picture = make_picture(83, 121, 3, 1), part = {0};
     basin_random random = basin_random_start(4, 0, 0);
     for (int form = 0; form < 24; form++) {
@@ -150,8 +146,7 @@ static void jpeg_windows(void **state) {
 }
 
 /* Reduced by 2, 4, 8, a window is near the mean of the pixels it stands for. */
-static void jpeg_reduced(void **state) {
-    (void)state;
+TEST(jpeg_reduced) {
     basin_picture picture = make_picture(130, 170, 3, 0), part = {0};
     for (int64_t k = 0; k < 130 * 170 * 3; k++)
         picture.pixel[k] = (uint8_t)(40 + k / 3 % 170 / 2 + k / 510 / 2);
@@ -234,8 +229,7 @@ static void assert_pixels(const uint8_t *wanted, int channels, size_t count) {
     basin_picture_free(&got);
 }
 
-static void png_of_every_kind(void **state) {
-    (void)state;
+TEST(png_of_every_kind) {
     for (int interlaced = 0; interlaced <= 1; interlaced++) {
         const uint8_t grey16[] = {0, 0, 0, 127, 0, 129, 0x80, 0x80, 0xff, 0xff, 0xfe, 0xff};
         make_png(&png, 2, 3, PNG_COLOR_TYPE_GRAY, 16, grey16, 6, interlaced, 0);
@@ -277,8 +271,7 @@ static void assert_fails(const void *bytes, size_t size, const char *text) {
     basin_picture_free(&picture);
 }
 
-static void every_cut_is_an_error(void **state) {
-    (void)state;
+TEST(every_cut_is_an_error) {
     basin_picture picture = make_picture(30, 40, 3, 3);
     for (int form = 0; form < 3; form++) {
         uint8_t *bytes;
@@ -302,8 +295,7 @@ static void big32(uint8_t *to, uint32_t v) {
     for (int i = 3; i >= 0; i--, v >>= 8) to[i] = (uint8_t)v;
 }
 
-static void absurd_files(void **state) {
-    (void)state;
+TEST(absurd_files) {
     uint8_t *bytes;
     assert_fails("GIF89a....", 10, "f: is a GIF file, want JPEG, PNG or WebP");
     assert_fails("BM....\0\0\0", 10, "f: is a BMP file, want JPEG, PNG or WebP");
@@ -343,7 +335,7 @@ static void absurd_files(void **state) {
 
 /* ---- writing ---- */
 
-static void written_and_read(void **state) {
+TEST(written_and_read) {
     char path[PATH_TEXT];
     folder_path(path, state, "a.png");
     for (int channels = 1; channels <= 3; channels += 2) {
@@ -359,8 +351,7 @@ static void written_and_read(void **state) {
 
 /* Walks an animation: every chunk's checksum, the sequence numbers, and each frame's pixels, put
  * back into a file of their own. */
-static void animation(void **state) {
-    (void)state;
+TEST(animation) {
     enum { FRAMES = 3 };
     basin_picture frame[FRAMES];
     uint8_t *bytes;
@@ -411,8 +402,7 @@ static void animation(void **state) {
     for (int i = 0; i < FRAMES; i++) basin_picture_free(&frame[i]);
 }
 
-static void channels_change(void **state) {
-    (void)state;
+TEST(channels_change) {
     basin_picture picture = make_picture(2, 2, 3, 0);
     memcpy(picture.pixel, "\xff\0\0\0\xff\0\0\0\xff\x64\x64\x64", 12);
     assert_int_equal(basin_picture_set_channels(&picture, 1, NULL), BASIN_OK);
@@ -423,8 +413,7 @@ static void channels_change(void **state) {
 }
 
 /* What decoding takes is known from the header and bounded before anything is allocated. */
-static void bounded_memory(void **state) {
-    (void)state;
+TEST(bounded_memory) {
     basin_picture picture = make_picture(64, 48, 3, 1);
     for (int form = 0; form < 3; form++) { /* PNG, JPEG, progressive JPEG */
         uint8_t *bytes;
@@ -451,14 +440,4 @@ static void bounded_memory(void **state) {
     basin_picture_free(&picture);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(jpeg_of_every_kind),    cmocka_unit_test(jpeg_orientations),
-        cmocka_unit_test(exif_that_lies),        cmocka_unit_test(jpeg_windows),
-        cmocka_unit_test(jpeg_reduced),          cmocka_unit_test(png_of_every_kind),
-        cmocka_unit_test(every_cut_is_an_error), cmocka_unit_test(absurd_files),
-        cmocka_unit_test(written_and_read),      cmocka_unit_test(animation),
-        cmocka_unit_test(channels_change),       cmocka_unit_test(bounded_memory),
-    };
-    return cmocka_run_group_tests(tests, folder_new, folder_remove);
-}
+int main(void) { return tests_run(folder_new, folder_remove); }

@@ -29,8 +29,7 @@ static uint8_t *encode(size_t *size) {
     return bytes;
 }
 
-static void pixels_come_back(void **state) {
-    (void)state;
+TEST(pixels_come_back) {
     size_t size;
     uint8_t rgba[HEIGHT * WIDTH * 4], *bytes = encode(&size);
     basin_error error;
@@ -48,8 +47,7 @@ static void pixels_come_back(void **state) {
 }
 
 /* An EXIF chunk behind the pixels: orientation 6, the file's first row is the right side. */
-static void orientation_is_followed(void **state) {
-    (void)state;
+TEST(orientation_is_followed) {
     static const uint8_t exif[] = {'E', 'X', 'I', 'F', 26, 0, 0,    0, 'I', 'I', 42, 0,
                                    8,   0,   0,   0,   1,  0, 0x12, 1, 3,   0,   1,  0,
                                    0,   0,   6,   0,   0,  0, 0,    0, 0,   0};
@@ -76,8 +74,7 @@ static void orientation_is_followed(void **state) {
     free(turned);
 }
 
-static void what_is_cut_or_too_large_is_an_error(void **state) {
-    (void)state;
+TEST(what_is_cut_or_too_large_is_an_error) {
     size_t size;
     uint8_t *bytes = encode(&size);
     basin_picture p = {0};
@@ -100,7 +97,7 @@ static void what_is_cut_or_too_large_is_an_error(void **state) {
     free(bytes);
 }
 
-static void folders_have_them(void **state) {
+TEST(folders_have_them) {
     size_t size;
     char path[PATH_TEXT];
     uint8_t *bytes = encode(&size);
@@ -117,12 +114,4 @@ static void folders_have_them(void **state) {
     free(bytes);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pixels_come_back),
-        cmocka_unit_test(orientation_is_followed),
-        cmocka_unit_test(what_is_cut_or_too_large_is_an_error),
-        cmocka_unit_test(folders_have_them),
-    };
-    return cmocka_run_group_tests(tests, folder_new, folder_remove);
-}
+int main(void) { return tests_run(folder_new, folder_remove); }

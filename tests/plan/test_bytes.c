@@ -71,9 +71,8 @@ static void free_trial(trial *t) {
 /* Q and K, memories, what is added to the tokens: three products a step forward; in reverse their
  * cotangents, and four gradients of weights. Hidden units and their cotangents are stored twice in
  * training, for these. */
-static void test_products_of_bytes(void **state) {
+TEST(test_products_of_bytes) {
     trial t;
-    (void)state;
     run_trial(&t, BASIN_F8_E4M3, 32, 256, true, false);
     assert_int_equal(t.bytes, 2 * 3);
     assert_int_equal(t.mixed, 0);
@@ -101,8 +100,7 @@ static void check_exact(int64_t nodes, int64_t memories, bool forward) {
 
 /* 24 nodes, three times, are no multiple of 16: gradients stay in bfloat16, so that tokens are
  * stored in both; 160 memories have no mask of bits. */
-static void test_nothing_else_changes(void **state) {
-    (void)state;
+TEST(test_nothing_else_changes) {
     for (int forward = 0; forward < 2; forward++) {
         check_exact(32, 256, forward);
         check_exact(24, 256, forward);
@@ -110,9 +108,8 @@ static void test_nothing_else_changes(void **state) {
     }
 }
 
-static void test_rounding(void **state) {
+TEST(test_rounding) {
     trial plain, bytes, narrow;
-    (void)state;
     run_trial(&plain, BASIN_F64, 32, 256, false, false);
     run_trial(&bytes, BASIN_F8_E4M3, 32, 256, false, false);
     run_trial(&narrow, BASIN_BF16, 32, 256, false, false);
@@ -128,9 +125,8 @@ static void test_rounding(void **state) {
 }
 
 /* Heads of 8 numbers: nothing fits. */
-static void test_sizes_that_do_not_fit(void **state) {
+TEST(test_sizes_that_do_not_fit) {
     trial narrow, bytes;
-    (void)state;
     run_trial(&narrow, BASIN_BF16, 5, 100, true, false);
     run_trial(&bytes, BASIN_F8_E4M3, 5, 100, true, false);
     assert_true(bytes.plain > 0);
@@ -138,23 +134,13 @@ static void test_sizes_that_do_not_fit(void **state) {
     free_trial(&bytes);
 }
 
-static void test_cpu_refuses(void **state) {
+TEST(test_cpu_refuses) {
     lab l;
     basin_error error;
-    (void)state;
     lab_open(&l, "cpu", 1);
     assert_int_equal(
         basin_backend_configure(l.backend, &(basin_compute){.storage = BASIN_F8_E4M3}, &error),
         BASIN_UNSUPPORTED);
     assert_non_null(strstr(error.text, "compute capability 9.0"));
     lab_close(&l);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_products_of_bytes), cmocka_unit_test(test_nothing_else_changes),
-        cmocka_unit_test(test_rounding),          cmocka_unit_test(test_sizes_that_do_not_fit),
-        cmocka_unit_test(test_cpu_refuses),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,8 +67,7 @@ static void run_concurrent(basin_backend *backend) {
     backend->table = &spy.table;
 }
 
-static void test_any_order(void **state) {
-    (void)state;
+TEST(test_any_order) {
     basin_tensor wanted[OUTPUTS], found[OUTPUTS];
     lab l;
     lab_open(&l, "ref", 1);
@@ -85,9 +84,4 @@ static void test_any_order(void **state) {
     assert_in_range(spy.follow, 2, 100);
     assert_int_equal(spy.draws, 2);
     assert_int_equal(spy.programs, 2);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_any_order)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,8 +29,7 @@ static void refuse(basin_plan *plan, basin_expr input, const basin_crop_batch *b
     assert_string_equal(error.text, text);
 }
 
-static void test_crop(void **state) {
-    (void)state;
+TEST(test_crop) {
     lab l;
     lab_open(&l, "cpu", 1);
     basin_expr x = basin_input(l.graph, "x", BASIN_SHAPE(COUNT, SIZE * SIZE));
@@ -57,9 +56,4 @@ static void test_crop(void **state) {
     basin_plan_free(plan);
     l.backend->table = before;
     lab_close(&l);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_crop)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

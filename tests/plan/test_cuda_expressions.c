@@ -40,22 +40,17 @@ static int check_graph(uint64_t seed) {
     return failures;
 }
 
-static void test_random_graphs(void **state) {
+TEST(test_random_graphs) {
     int failures = 0;
-    (void)state;
     for (uint64_t i = 0; i < count; i++) failures += check_graph(first + i);
     assert_int_equal(failures, 0);
 }
 
-static void test_narrow_descent(void **state) {
-    (void)state;
-    check_narrow_descent("cuda", 1, &narrow_usual);
-}
+TEST(test_narrow_descent) { check_narrow_descent("cuda", 1, &narrow_usual); }
 
 /* Small products that run concurrently; the gradients of 1,000 tokens are sums in parts. */
-static void test_noisy_steps(void **state) {
+TEST(test_noisy_steps) {
     static const int64_t counts[] = {1, 20, 1000};
-    (void)state;
     for (int i = 0; i < 3; i++) {
         basin_tensor wanted[OUTPUTS], found[OUTPUTS];
         lab l;
@@ -69,9 +64,8 @@ static void test_noisy_steps(void **state) {
     }
 }
 
-static void test_byte_descent(void **state) {
+TEST(test_byte_descent) {
     lab l;
-    (void)state;
     lab_open(&l, "cuda", 1);
     basin_status status =
         basin_backend_configure(l.backend, &(basin_compute){.storage = BASIN_F8_E4M3}, NULL);
@@ -80,14 +74,11 @@ static void test_byte_descent(void **state) {
     check_byte_descent("cuda");
 }
 
-static void test_narrow_memories(void **state) {
-    (void)state;
-    check_narrow_memories("cuda", 1);
-}
+TEST(test_narrow_memories) { check_narrow_memories("cuda", 1); }
 
 /* A descent whose weights change now and then: hoisted calls are captured and replayed apart from
  * the others, and every run has the bits of a new plan's first. */
-static void test_standing_calls(void **state) {
+TEST(test_standing_calls) {
     static double x[B * MOST * D];
     basin_block block;
     basin_block_config config = {
@@ -96,7 +87,6 @@ static void test_standing_calls(void **state) {
     basin_block_bound bound = {.block = &block, .pattern = &pattern};
     basin_descent_spec spec = {.steps = 3, .alpha = 0.1};
     lab l;
-    (void)state;
     open_stored(&l, "cuda", 1, BASIN_BF16);
     for (int i = 0; i < B * 196 * D; i++) x[i] = basin_random_uniform_at(3, 1, (uint64_t)i);
     assert_int_equal(basin_block_declare(&block, &l.params, "", &config), BASIN_OK);
@@ -155,8 +145,7 @@ static void arrange(basin_tensor *result, const char *backend) {
     lab_close(&l);
 }
 
-static void test_arrangements(void **state) {
-    (void)state;
+TEST(test_arrangements) {
     basin_tensor found[2 * ARRANGED], wanted[2 * ARRANGED];
     arrange(found, "cuda");
     arrange(wanted, "ref");
@@ -176,12 +165,7 @@ int main(int argc, char **argv) {
         printf("no CUDA device: skipped (%s)\n", error.text);
         return 77;
     }
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_noisy_steps),    cmocka_unit_test(test_narrow_descent),
-        cmocka_unit_test(test_byte_descent),   cmocka_unit_test(test_narrow_memories),
-        cmocka_unit_test(test_standing_calls), cmocka_unit_test(test_arrangements),
-        cmocka_unit_test(test_random_graphs)};
-    int failures = cmocka_run_group_tests(tests, NULL, NULL);
+    int failures = tests_run(NULL, NULL);
     basin_backend_close(cuda);
     return failures;
 }

@@ -102,15 +102,9 @@ static void try_threads(bool beside) {
     }
 }
 
-static void test_beside(void **state) {
-    (void)state;
-    try_threads(true);
-}
+TEST(test_beside) { try_threads(true); }
 
-static void test_apart(void **state) {
-    (void)state;
-    try_threads(false);
-}
+TEST(test_apart) { try_threads(false); }
 
 int main(void) {
     basin_error error = {0};
@@ -121,8 +115,7 @@ int main(void) {
     basin_status status = BASIN_OK;
     for (int i = 0; i < PROBLEMS && !status; i++) status = solve(wanted[i], cuda, i, &error);
     if (status) fprintf(stderr, "%s\n", error.text);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_beside), cmocka_unit_test(test_apart)};
-    int failures = status ? 1 : cmocka_run_group_tests(tests, NULL, NULL);
+    int failures = status ? 1 : tests_run(NULL, NULL);
     basin_backend_close(cuda);
     return failures;
 }

@@ -46,8 +46,7 @@ static basin_block_config block_of(int64_t dim, int64_t heads) {
 }
 
 /* The hub has several pieces; 1,001 nodes are no multiple of anything. */
-static void test_sizes(void **state) {
-    (void)state;
+TEST(test_sizes) {
     check(&(tokens_case){301, 2000, 0, block_of(128, 3), false});
     check(&(tokens_case){1001, 3000, 900, block_of(64, 2), true});
     check(&(tokens_case){1001, 3000, 900, block_of(64, 3), false});
@@ -55,15 +54,12 @@ static void test_sizes(void **state) {
 }
 
 /* A graph without edges, whose list has no room for one, or without nodes. */
-static void test_no_pairs(void **state) {
-    (void)state;
+TEST(test_no_pairs) {
     check(&(tokens_case){301, 0, 0, block_of(128, 3), false});
     check(&(tokens_case){0, 0, 0, block_of(64, 2), false});
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sizes),
-                                       cmocka_unit_test(test_no_pairs)};
     basin_backend *cuda;
     basin_error error = {0};
     if (basin_backend_open(&cuda, &(basin_compute){.backend = "cuda"}, &error)) {
@@ -71,5 +67,5 @@ int main(void) {
         return 77;
     }
     basin_backend_close(cuda);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }

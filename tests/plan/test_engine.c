@@ -5,8 +5,7 @@
 #include "basin/plan.h"
 #include "support/test.h"
 
-static void test_compute(void **state) {
-    (void)state;
+TEST(test_compute) {
     basin_engine engine;
     basin_error error = {0};
     basin_tensor result[2];
@@ -25,8 +24,7 @@ static void test_compute(void **state) {
     basin_engine_close(&engine);
 }
 
-static void test_mistakes(void **state) {
-    (void)state;
+TEST(test_mistakes) {
     basin_engine engine;
     basin_error error = {0};
     basin_tensor result;
@@ -62,8 +60,7 @@ static void test_mistakes(void **state) {
 }
 
 /* A row of nothing but NaN is not one without elements. */
-static void test_not_a_number(void **state) {
-    (void)state;
+TEST(test_not_a_number) {
     static const char *const backends[] = {"ref", "cpu"};
     double number[] = {NAN, NAN, -INFINITY, -INFINITY};
     basin_tensor rows = basin_tensor_borrow(number, BASIN_F64, BASIN_SHAPE(2, 2)), result;
@@ -80,13 +77,4 @@ static void test_not_a_number(void **state) {
         basin_tensor_free(&result);
         basin_engine_close(&engine);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_compute),
-        cmocka_unit_test(test_mistakes),
-        cmocka_unit_test(test_not_a_number),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

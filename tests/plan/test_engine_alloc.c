@@ -114,8 +114,7 @@ static basin_status train(void *context) {
     return told ? status : BASIN_BAD_VALUE;
 }
 
-static void test_training(void **state) {
-    (void)state;
+TEST(test_training) {
     setting settings[] = {{"ref", BASIN_FUSE_OFF, false},
                           {"ref", BASIN_FUSE_ON, false},
                           {"ref", BASIN_FUSE_ON, true},
@@ -153,10 +152,7 @@ static basin_status plan_bytes(void *context) {
     return status;
 }
 
-static void test_bytes(void **state) {
-    (void)state;
-    assert_true(alloc_fail_sweep(plan_bytes, NULL) > 100);
-}
+TEST(test_bytes) { assert_true(alloc_fail_sweep(plan_bytes, NULL) > 100); }
 
 /* Constants, choices and an engine. */
 static basin_status choose(void *context) {
@@ -182,8 +178,7 @@ static basin_status choose(void *context) {
     return status;
 }
 
-static void test_choosing(void **state) {
-    (void)state;
+TEST(test_choosing) {
     char ref[] = "ref", cpu[] = "cpu";
     assert_true(alloc_fail_sweep(choose, ref) > 200);
     assert_true(alloc_fail_sweep(choose, cpu) > 200);
@@ -191,8 +186,7 @@ static void test_choosing(void **state) {
 
 static basin_status run_again(void *plan) { return basin_plan_run(plan, NULL); }
 
-static void test_running(void **state) {
-    (void)state;
+TEST(test_running) {
     const setting settings[] = {{"ref", BASIN_FUSE_OFF, false},
                                 {"cpu", BASIN_FUSE_ON, false},
                                 {"cpu", BASIN_FUSE_OFF, false}};
@@ -215,14 +209,4 @@ static void test_running(void **state) {
         basin_backend_close(backend);
     }
     basin_graph_free(m.graph);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_running),
-        cmocka_unit_test(test_training),
-        cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_choosing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

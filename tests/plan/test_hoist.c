@@ -118,8 +118,7 @@ static void assert_run(trial *t, size_t calls, const basin_tensor *wanted) {
     basin_tensor_free(&found);
 }
 
-static void test_repeated(void **state) {
-    (void)state;
+TEST(test_repeated) {
     for (int i = 0; i < WAYS; i++) {
         trial t;
         basin_tensor wanted = fresh(&ways[i], 1);
@@ -137,8 +136,7 @@ static void test_repeated(void **state) {
 }
 
 /* The host writes other weights; then those from before. */
-static void test_written(void **state) {
-    (void)state;
+TEST(test_written) {
     for (int i = 0; i < WAYS; i++) {
         trial t;
         basin_tensor wanted[2] = {fresh(&ways[i], 1), fresh(&ways[i], 2)};
@@ -158,8 +156,7 @@ static void test_written(void **state) {
 
 /* Another plan on the store updates a weight, as training does between evaluations; a third one
  * reads the store alone, and nothing has to be computed again. */
-static void test_updated(void **state) {
-    (void)state;
+TEST(test_updated) {
     for (int i = 0; i < WAYS; i++) {
         trial t;
         basin_plan *trainer, *reader;
@@ -194,8 +191,7 @@ static void test_updated(void **state) {
 
 /* A plan that updates one weight and leaves another: what depends on the other alone is hoisted,
  * also while the plan changes the store itself; what depends on the updated one is not. */
-static void test_frozen(void **state) {
-    (void)state;
+TEST(test_frozen) {
     basin_tensor value[WAYS];
     for (int i = 0; i < WAYS; i++) {
         lab l;
@@ -229,8 +225,7 @@ static void test_frozen(void **state) {
 }
 
 /* Plans that compute in one place: what another one has overwritten is computed again. */
-static void test_shared(void **state) {
-    (void)state;
+TEST(test_shared) {
     for (int i = 0; i < WAYS; i++) {
         trial t;
         basin_tensor wanted = fresh(&ways[i], 1);
@@ -257,8 +252,7 @@ static void test_shared(void **state) {
 }
 
 /* After a run that failed, all is computed again. */
-static void test_failed(void **state) {
-    (void)state;
+TEST(test_failed) {
     trial t;
     basin_error error;
     basin_tensor wanted = fresh(&ways[0], 1);
@@ -276,8 +270,7 @@ static void test_failed(void **state) {
 
 /* Without states: constants are hoisted; inputs, and draws, which depend on a seed, are not. A
  * plan of which everything is hoisted is still read after every run. */
-static void test_without_states(void **state) {
-    (void)state;
+TEST(test_without_states) {
     for (int i = 0; i < WAYS; i++) {
         lab l;
         open_backend(&l, &ways[i]);
@@ -307,14 +300,4 @@ static void test_without_states(void **state) {
         basin_plan_free(plan);
         lab_close(&l);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_repeated),       cmocka_unit_test(test_written),
-        cmocka_unit_test(test_updated),        cmocka_unit_test(test_frozen),
-        cmocka_unit_test(test_shared),         cmocka_unit_test(test_failed),
-        cmocka_unit_test(test_without_states),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -146,8 +146,7 @@ static void look_all(const basin_plan *plan) {
     assert_int_equal(count_calls(plan, "ATTENTION_FORCE", "of 192"), STEPS);
 }
 
-static void test_all_weights(void **state) {
-    (void)state;
+TEST(test_all_weights) {
     check(&(basin_block_config){.dim = DIM, .heads = 2, .head_dim = 16, .memories = 128}, 1, KEEP,
           look_all);
 }
@@ -162,8 +161,7 @@ static void look_large(const basin_plan *plan) {
     assert_int_equal(count_calls(plan, memories, ""), 2 * STEPS);
 }
 
-static void test_large_gradients(void **state) {
-    (void)state;
+TEST(test_large_gradients) {
     check(&(basin_block_config){.dim = DIM, .heads = 2, .head_dim = 16, .memories = 131200}, 1,
           KEEP, look_large);
 }
@@ -192,8 +190,7 @@ static int joint_gradients(basin_dtype dtype) {
 }
 
 /* A large gradient fills a device by itself; one of bytes, which is over sooner, does not. */
-static void test_large_gradients_of_bytes(void **state) {
-    (void)state;
+TEST(test_large_gradients_of_bytes) {
     assert_int_equal(joint_gradients(BASIN_BF16), 0);
     assert_int_equal(joint_gradients(BASIN_F8_E4M3), 2);
 }
@@ -206,8 +203,7 @@ static void look_forward(const basin_plan *plan) {
                      STEPS);
 }
 
-static void test_forward(void **state) {
-    (void)state;
+TEST(test_forward) {
     check(&(basin_block_config){.dim = DIM, .heads = 2, .head_dim = 16, .memories = 128}, 1,
           FORWARD, look_forward);
 }
@@ -220,8 +216,7 @@ static void look_heads(const basin_plan *plan) {
     assert_int_equal(count_calls(plan, "MATMUL            bf16 [14, 96] <-", ""), 2 * STEPS);
 }
 
-static void test_heads_alone(void **state) {
-    (void)state;
+TEST(test_heads_alone) {
     check(&(basin_block_config){.dim = DIM, .heads = 2, .head_dim = 16, .memories = 96}, 1, KEEP,
           look_heads);
 }
@@ -239,9 +234,8 @@ static void look_bits(const basin_plan *plan) {
                      2 * (STEPS - 1));
 }
 
-static void test_masks(void **state) {
+TEST(test_masks) {
     trial joint, plain;
-    (void)state;
     make_memories(&joint, 96, true);
     make_memories(&plain, 96, false);
     compare(&joint, &plain, look_numbers);
@@ -254,8 +248,7 @@ static void look_none(const basin_plan *plan) {
     assert_int_equal(count_calls(plan, "", " of "), 0);
 }
 
-static void test_nothing_to_join(void **state) {
-    (void)state;
+TEST(test_nothing_to_join) {
     check(&(basin_block_config){.dim = DIM, .no_attention = true, .memories = 128}, 1, KEEP,
           look_none);
     check(&(basin_block_config){.dim = DIM, .heads = 2, .head_dim = 4, .memories = 16}, 1, KEEP,
@@ -266,8 +259,7 @@ static void look_away(const basin_plan *plan) {
     assert_true(count_calls(plan, "ATTENTION_FORCE", " of ") > 0);
 }
 
-static void test_other_blocks(void **state) {
-    (void)state;
+TEST(test_other_blocks) {
     basin_block_config config = {.dim = DIM, .heads = 4, .head_dim = 8, .memories = 128};
     check(&config, 2, KEEP, look_away);
     check(&config, 1, RECOMPUTE, look_away);
@@ -281,14 +273,4 @@ static void test_other_blocks(void **state) {
     check(&config, 2, KEEP, look_away);
     config.no_hopfield = true;
     check(&config, 2, RECOMPUTE, look_away);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_weights),     cmocka_unit_test(test_large_gradients),
-        cmocka_unit_test(test_forward),         cmocka_unit_test(test_heads_alone),
-        cmocka_unit_test(test_nothing_to_join), cmocka_unit_test(test_large_gradients_of_bytes),
-        cmocka_unit_test(test_masks),           cmocka_unit_test(test_other_blocks),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

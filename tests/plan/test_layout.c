@@ -281,8 +281,7 @@ static void plan_all(basin_plan_spec spec, uint64_t number) {
     }
 }
 
-static void test_random_graphs(void **state) {
-    (void)state;
+TEST(test_random_graphs) {
     for (uint64_t number = 0; number < 48; number++) {
         world w;
         world_build(&w, number, number % 2, number % 3 == 0);
@@ -314,8 +313,7 @@ static basin_expr pass_on(basin_expr x, basin_expr tokens, uint64_t way) {
     }
 }
 
-static void test_descents(void **state) {
-    (void)state;
+TEST(test_descents) {
     const basin_block_config config = {.dim = D, .heads = 2, .head_dim = 32, .memories = 128};
     for (uint64_t way = 0; way < (uint64_t)2 * WAYS; way++) {
         basin_graph *graph = basin_graph_new();
@@ -337,12 +335,4 @@ static void test_descents(void **state) {
         basin_params_free(&params);
         basin_graph_free(graph);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_graphs),
-        cmocka_unit_test(test_descents),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

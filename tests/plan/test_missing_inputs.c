@@ -49,8 +49,7 @@ static void assert_missing(bench *b, const char *text) {
 }
 
 /* Numbers and indices, in any order of writing; once is enough for all runs. */
-static void test_named(void **state) {
-    (void)state;
+TEST(test_named) {
     for (int i = 0; i < 2; i++) {
         bench b;
         bench_open(&b, backends[i]);
@@ -74,8 +73,7 @@ static void test_named(void **state) {
 
 /* A refused tensor is no write; a state needs none, and neither does an input that nothing reads.
  */
-static void test_counted(void **state) {
-    (void)state;
+TEST(test_counted) {
     for (int i = 0; i < 2; i++) {
         bench b;
         bench_open(&b, backends[i]);
@@ -96,8 +94,7 @@ static void test_counted(void **state) {
 }
 
 /* An input that is an output itself has no call that reads it. */
-static void test_passed_through(void **state) {
-    (void)state;
+TEST(test_passed_through) {
     for (int i = 0; i < 2; i++) {
         bench b;
         bench_open(&b, backends[i]);
@@ -121,8 +118,7 @@ static void assert_unreadable(bench *b, basin_expr output) {
 }
 
 /* Results that are not there are not read, whatever lies in their memory; a state is. */
-static void test_unread(void **state) {
-    (void)state;
+TEST(test_unread) {
     for (int i = 0; i < 2; i++) {
         bench b;
         bench_open(&b, backends[i]);
@@ -141,14 +137,4 @@ static void test_unread(void **state) {
         assert_true(basin_plan_scalar(b.plan, output[0]) == 1);
         bench_close(&b);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_named),
-        cmocka_unit_test(test_counted),
-        cmocka_unit_test(test_passed_through),
-        cmocka_unit_test(test_unread),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

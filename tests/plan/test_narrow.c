@@ -56,14 +56,12 @@ static void product_of(double least, bool rounded) {
     lab_close(&l);
 }
 
-static void test_factors_are_rounded(void **state) {
-    (void)state;
+TEST(test_factors_are_rounded) {
     product_of(1, true);
     product_of(M * K * N, true);
 }
 
-static void test_small_products_are_not(void **state) {
-    (void)state;
+TEST(test_small_products_are_not) {
     product_of(M * K * N + 1, false);
     product_of(0, false);
 }
@@ -86,8 +84,7 @@ static int count_calls(const basin_plan *plan, const char *begin) {
 }
 
 /* What a pointwise step computes for a product and for a sum is stored in both widths at once. */
-static void test_stored_twice(void **state) {
-    (void)state;
+TEST(test_stored_twice) {
     lab l;
     double a[M * K], b[K * N];
     fill(a, M * K, 1), fill(b, K * N, 2);
@@ -111,8 +108,7 @@ static void test_stored_twice(void **state) {
 }
 
 /* Of a descent, the activations, the heads and memories are narrow; the tokens are not. */
-static void test_descent(void **state) {
-    (void)state;
+TEST(test_descent) {
     lab l;
     double x[2 * 7 * 8];
     fill(x, 2 * 7 * 8, 3);
@@ -184,8 +180,7 @@ static void list_of(double least, bool rounded) {
     lab_close(&l);
 }
 
-static void test_lists(void **state) {
-    (void)state;
+TEST(test_lists) {
     list_of(1, true);
     list_of(1000, false);
 }
@@ -193,8 +188,7 @@ static void test_lists(void **state) {
 /* Two maps with a gelu between, scores of causal pairs, and a loss: what large products give to the
  * gelu, to its slope and to the softmax is narrow, and so is a bias's gradient's summand, a factor
  * of other products. The result of the last product, which is summed as it is, stays wide. */
-static void test_between_products(void **state) {
-    (void)state;
+TEST(test_between_products) {
     lab l;
     double x[M * K], w[K * K], b[K];
     fill(x, M * K, 1), fill(w, K * K, 2), fill(b, K, 3);
@@ -222,8 +216,7 @@ static void test_between_products(void **state) {
 }
 
 /* Under 128 memories, the reverse of the ReLU reads bits that the product under it has written. */
-static void test_masks(void **state) {
-    (void)state;
+TEST(test_masks) {
     lab l, judge;
     double x[2 * 7 * 8];
     lab *both[2] = {&l, &judge};
@@ -260,17 +253,4 @@ static void test_masks(void **state) {
         basin_tensor_free(&value[i]);
         lab_close(both[i]);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_factors_are_rounded),
-        cmocka_unit_test(test_small_products_are_not),
-        cmocka_unit_test(test_stored_twice),
-        cmocka_unit_test(test_descent),
-        cmocka_unit_test(test_lists),
-        cmocka_unit_test(test_between_products),
-        cmocka_unit_test(test_masks),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,8 +50,7 @@ static void compare(const basin_pairs *p, bool in[MOST][MOST]) {
     }
 }
 
-static void random_sets(void **state) {
-    (void)state;
+TEST(random_sets) {
     for (uint64_t seed = 0; seed < 400; seed++) {
         basin_random r = basin_random_start(seed, 1, 0);
         bool in[MOST][MOST];
@@ -76,8 +75,7 @@ static void random_sets(void **state) {
     }
 }
 
-static void empty(void **state) {
-    (void)state;
+TEST(empty) {
     bool in[MOST][MOST] = {{false}};
     basin_pairs pairs;
     assert_int_equal(basin_pairs_new(&pairs, 5, 3, NULL, 0, 0, NULL), BASIN_OK);
@@ -107,8 +105,7 @@ static void refuse(int64_t queries, int64_t keys, const int32_t *edge, int64_t c
     assert_null(pairs.row);
 }
 
-static void errors(void **state) {
-    (void)state;
+TEST(errors) {
     const int32_t high[] = {0, 1, 1, 0, 2, 3, 1, 1}, low[] = {0, 1, -1, 0};
     refuse(3, 3, high, 4, 0, "edge 2 joins 2 and 3", "below 3 and 3");
     refuse(3, 3, low, 2, 0, "edge 1 joins -1 and 0", "below 3");
@@ -151,8 +148,7 @@ static basin_tensor run_list(const char *backend, int64_t tokens, int64_t room,
 }
 
 /* Room for more pairs, and for more tokens than the list speaks of, changes no number. */
-static void padding(void **state) {
-    (void)state;
+TEST(padding) {
     static const int32_t edge[] = {0, 1, 1, 2, 3, 0, 4, 4, 2, 2};
     const char *backends[] = {"ref", "cpu"};
     basin_pairs pairs;
@@ -173,8 +169,7 @@ static void padding(void **state) {
     basin_pairs_free(&pairs);
 }
 
-static void too_small(void **state) {
-    (void)state;
+TEST(too_small) {
     static const int32_t edge[] = {0, 1, 1, 2, 2, 0};
     lab l;
     basin_pairs pairs;
@@ -235,19 +230,10 @@ static void refuse_list(int32_t first, int32_t last, int32_t key, const char *wa
     basin_engine_close(&engine);
 }
 
-static void constants(void **state) {
-    (void)state;
+TEST(constants) {
     refuse_list(0, 3, 1, NULL);
     refuse_list(0, 1000000, 1, "an index constant: element 2 is 1000000, wanted 0 to 3");
     refuse_list(0, 3, 1000000, "an index constant: element 1 is 1000000, wanted 0 to 1");
     refuse_list(0, 1, 1, "an index constant: element 2 is 1, less than the one before (2)");
     refuse_list(1, 3, 1, "an index constant: element 0 is 1, wanted 0, where the first row begins");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_sets), cmocka_unit_test(empty),     cmocka_unit_test(errors),
-        cmocka_unit_test(padding),     cmocka_unit_test(too_small), cmocka_unit_test(constants),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -95,13 +95,9 @@ static void check_dtype(basin_dtype dtype) {
     check((trial){&usual, 2, dtype, .alone = true}, 8 * (STEPS - 1));
 }
 
-static void test_float(void **state) {
-    (void)state;
-    check_dtype(BASIN_F32);
-}
+TEST(test_float) { check_dtype(BASIN_F32); }
 
-static void test_narrow(void **state) {
-    (void)state;
+TEST(test_narrow) {
     if (!basin_cpu_bf16()) skip();
     check_dtype(BASIN_BF16);
 }
@@ -136,8 +132,7 @@ static basin_tensor recall(int threads, bool alone, int *cut) {
     return result;
 }
 
-static void test_read_whole_later(void **state) {
-    (void)state;
+TEST(test_read_whole_later) {
     int cut;
     basin_tensor wanted = recall(1, false, &cut), found = recall(2, true, &cut);
     assert_in_range(cut, 10, 1000);
@@ -147,17 +142,4 @@ static void test_read_whole_later(void **state) {
 }
 
 /* Seven threads would want fourteen parts of twelve pictures. */
-static void test_too_many_threads(void **state) {
-    (void)state;
-    check((trial){&usual, 7, BASIN_F32, .gradients = false}, 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_float),
-        cmocka_unit_test(test_narrow),
-        cmocka_unit_test(test_read_whole_later),
-        cmocka_unit_test(test_too_many_threads),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST(test_too_many_threads) { check((trial){&usual, 7, BASIN_F32, .gradients = false}, 0); }

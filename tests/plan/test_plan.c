@@ -48,8 +48,7 @@ static basin_plan_stats stats_of(basin_expr a, basin_fusion fusion) {
 
 static int calls_of(basin_expr a) { return stats_of(a, BASIN_FUSE_ON).calls; }
 
-static void test_dead_and_equal(void **state) {
-    (void)state;
+TEST(test_dead_and_equal) {
     check c;
     check_init(&c);
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(4, 4), -1, 1);
@@ -66,8 +65,7 @@ static void test_dead_and_equal(void **state) {
 }
 
 /* A plan that does not fit is refused with its size and advice, one that does is not. */
-static void test_memory_limit(void **state) {
-    (void)state;
+TEST(test_memory_limit) {
     check c;
     bench b;
     basin_error error = {0};
@@ -90,8 +88,7 @@ static void test_memory_limit(void **state) {
     check_free(&c);
 }
 
-static void test_chains(void **state) {
-    (void)state;
+TEST(test_chains) {
     check c;
     check_init(&c);
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(5, 7), -1, 1);
@@ -117,8 +114,7 @@ static void test_chains(void **state) {
 }
 
 /* More values alive at once in one program than it has registers. */
-static void test_registers(void **state) {
-    (void)state;
+TEST(test_registers) {
     check c;
     check_init(&c);
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(6), -1, 1), part[40], y = NULL;
@@ -128,8 +124,7 @@ static void test_registers(void **state) {
     check_free(&c);
 }
 
-static void test_epilogues(void **state) {
-    (void)state;
+TEST(test_epilogues) {
     check c;
     check_init(&c);
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 5, 6), -1, 1);
@@ -158,8 +153,7 @@ static void test_epilogues(void **state) {
 }
 
 /* Long inner sums: the residual must not be overwritten by partial products. */
-static void test_residual_in_place(void **state) {
-    (void)state;
+TEST(test_residual_in_place) {
     check c;
     check_init(&c);
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(9, 1500), -1, 1);
@@ -171,8 +165,7 @@ static void test_residual_in_place(void **state) {
 }
 
 /* Products that are added run as one call each, beside one that may pack what they share. */
-static void test_accumulation(void **state) {
-    (void)state;
+TEST(test_accumulation) {
     check c;
     check_init(&c);
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(6, 8), -1, 1);
@@ -183,8 +176,7 @@ static void test_accumulation(void **state) {
     check_free(&c);
 }
 
-static void test_memory(void **state) {
-    (void)state;
+TEST(test_memory) {
     check c;
     check_init(&c);
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(100, 100), -1, 1), y = x;
@@ -227,8 +219,7 @@ static double state_at(bench *b, const char *name, int64_t i) {
 
 static void run(bench *b) { assert_int_equal(basin_plan_run(b->plan, NULL), BASIN_OK); }
 
-static void test_swap(void **state) {
-    (void)state;
+TEST(test_swap) {
     for (int plain = 0; plain < 2; plain++) {
         bench b;
         basin_graph *g = basin_graph_new();
@@ -268,8 +259,7 @@ static void test_swap(void **state) {
 
 /* Values that fan out: two states take one value, a state takes a broadcast and a transpose of
  * itself, and others read it late. */
-static void test_update_shapes(void **state) {
-    (void)state;
+TEST(test_update_shapes) {
     for (int plain = 0; plain < 2; plain++) {
         bench b;
         basin_graph *g = basin_graph_new();
@@ -298,8 +288,7 @@ static void test_update_shapes(void **state) {
 }
 
 /* AdamW: three states written by one call, with the bias corrections as inputs. */
-static void test_adamw(void **state) {
-    (void)state;
+TEST(test_adamw) {
     enum { N = 37 };
     const double lr = 0.01, b1 = 0.9, b2 = 0.99, decay = 0.1, epsilon = 1e-8;
     basin_graph *g = basin_graph_new();
@@ -340,8 +329,7 @@ static void test_adamw(void **state) {
 }
 
 /* Plans on one store share states by name. */
-static void test_shared_store(void **state) {
-    (void)state;
+TEST(test_shared_store) {
     bench b;
     basin_plan *reader;
     basin_graph *g = basin_graph_new(), *h = basin_graph_new();
@@ -423,8 +411,7 @@ static void free_results(basin_tensor result[3]) {
     for (int i = 0; i < 3; i++) basin_tensor_free(&result[i]);
 }
 
-static void test_recompute_values(void **state) {
-    (void)state;
+TEST(test_recompute_values) {
     for (int force = 0; force < 2; force++) {
         descent kept = build_descent(4, false, force), again = build_descent(4, true, force);
         basin_tensor a[3], b[3];
@@ -442,8 +429,7 @@ static void test_recompute_values(void **state) {
 }
 
 /* Memory beyond the first steps grows by one token tensor a step. */
-static void test_recompute_memory(void **state) {
-    (void)state;
+TEST(test_recompute_memory) {
     for (int force = 0; force < 2; force++) {
         size_t bytes[2], token = TOKENS * WIDTH * sizeof(float);
         const int T[] = {4, 12};
@@ -461,8 +447,7 @@ static void test_recompute_memory(void **state) {
 }
 
 /* Without recomputation the sums of gradients still do not keep every step's product. */
-static void test_accumulated_gradient_memory(void **state) {
-    (void)state;
+TEST(test_accumulated_gradient_memory) {
     size_t bytes[2], weight = WIDTH * HIDDEN * sizeof(float),
                      hidden = TOKENS * HIDDEN * sizeof(float);
     const int T[] = {4, 12};
@@ -478,8 +463,7 @@ static void test_accumulated_gradient_memory(void **state) {
                  8 * step + weight);
 }
 
-static void test_threads(void **state) {
-    (void)state;
+TEST(test_threads) {
     descent d = build_descent(3, true, true);
     basin_tensor one[3];
     run_descent(one, &d, "cpu", 1);
@@ -495,8 +479,7 @@ static void test_threads(void **state) {
 }
 
 /* A region whose result is not kept, read in the next region and by an update. */
-static void test_regions_without_keep(void **state) {
-    (void)state;
+TEST(test_regions_without_keep) {
     bench b;
     basin_graph *g = basin_graph_new();
     basin_expr a = basin_state(g, "a", BASIN_SHAPE(5)), x = a;
@@ -525,8 +508,7 @@ static void test_regions_without_keep(void **state) {
 }
 
 /* Chains of thousands of operations must not exhaust the stack, nor take long. */
-static void test_long_chain(void **state) {
-    (void)state;
+TEST(test_long_chain) {
     check c;
     check_init(&c);
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2), -1, 1), y = x;
@@ -537,8 +519,7 @@ static void test_long_chain(void **state) {
 
 /* A force computes the log-sum-exp of its scores as well, which then need not be computed alone;
  * but of two forces that each wait for the other's, only one may give it. */
-static void test_shared_forces(void **state) {
-    (void)state;
+TEST(test_shared_forces) {
     check c;
     check_init(&c);
     basin_expr p = check_input(&c, "p", BASIN_SHAPE(2, 2, 3), -1, 1);
@@ -561,8 +542,7 @@ static void test_shared_forces(void **state) {
 
 /* Attention within windows and among all tokens reads the same queries in two shapes: a force of
  * the one does not give the log-sum-exps of the other. */
-static void test_windows_and_all(void **state) {
-    (void)state;
+TEST(test_windows_and_all) {
     check c;
     check_init(&c);
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(12, 2, 4), -1, 1);
@@ -576,8 +556,7 @@ static void test_windows_and_all(void **state) {
 }
 
 /* Paths double at every step: what depends on what must not be asked path by path. */
-static void test_many_paths(void **state) {
-    (void)state;
+TEST(test_many_paths) {
     check c;
     check_init(&c);
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 2, 2), -1, 1);
@@ -593,8 +572,7 @@ static void test_many_paths(void **state) {
 
 /* Plans that share their memory give the results of plans that do not, in turn, the smaller and
  * the larger; what another plan overwrote is not handed out. */
-static void test_shared_results(void **state) {
-    (void)state;
+TEST(test_shared_results) {
     check c;
     check_init(&c);
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(8, 8), -1, 1);
@@ -630,8 +608,7 @@ static void test_shared_results(void **state) {
     check_free(&c);
 }
 
-static void test_empty(void **state) {
-    (void)state;
+TEST(test_empty) {
     check c;
     check_init(&c);
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(0, 3), -1, 1);
@@ -645,33 +622,4 @@ static void test_empty(void **state) {
                       basin_relu(basin_matmul(basin_transpose(x), x))};
     for (size_t i = 0; i < sizeof y / sizeof *y; i++) check_backends(&c, y[i], 1e-6);
     check_free(&c);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_dead_and_equal),
-        cmocka_unit_test(test_memory_limit),
-        cmocka_unit_test(test_chains),
-        cmocka_unit_test(test_registers),
-        cmocka_unit_test(test_epilogues),
-        cmocka_unit_test(test_residual_in_place),
-        cmocka_unit_test(test_accumulation),
-        cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_swap),
-        cmocka_unit_test(test_update_shapes),
-        cmocka_unit_test(test_adamw),
-        cmocka_unit_test(test_shared_store),
-        cmocka_unit_test(test_recompute_values),
-        cmocka_unit_test(test_recompute_memory),
-        cmocka_unit_test(test_accumulated_gradient_memory),
-        cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_regions_without_keep),
-        cmocka_unit_test(test_long_chain),
-        cmocka_unit_test(test_shared_forces),
-        cmocka_unit_test(test_windows_and_all),
-        cmocka_unit_test(test_many_paths),
-        cmocka_unit_test(test_shared_results),
-        cmocka_unit_test(test_empty),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

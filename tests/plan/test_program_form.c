@@ -45,8 +45,7 @@ static void assert_form(basin_program_form f, basin_form_kind kind, double of_pr
 
 static void assert_other(basin_program_form f) { assert_form(f, BASIN_FORM_OTHER, 1, 0, -1); }
 
-static void forms(void **state) {
-    (void)state;
+TEST(forms) {
     assert_form(basin_program_form_of(NULL), BASIN_FORM_SUM, 1, 0, -1);
     assert_form(FORM_OF(N, TILE, NUMBER(3), STEP(MUL, 0, 1)), BASIN_FORM_SUM, 3, 0, -1);
     assert_form(FORM_OF(N, TILE, LOAD(LIKE), STEP(SUB, 0, 1)), BASIN_FORM_SUM, 1, -1, LIKE);
@@ -59,8 +58,7 @@ static void forms(void **state) {
 }
 
 /* Forms that products have, but that the passes make nothing of. */
-static void refusals(void **state) {
-    (void)state;
+TEST(refusals) {
     assert_other(FORM_OF(N, TILE, LOAD(ROW), STEP(ADD, 0, 1)));
     assert_other(FORM_OF(N, TILE, LOAD(ROW), STEP(ADD, 0, 1), STEP(RELU, 2, 0)));
     assert_other(FORM_OF(N, TILE, LOAD(LIKE), STEP(ADD, 0, 1), STEP(RELU, 2, 0)));
@@ -102,8 +100,7 @@ static basin_tensor descend(bool narrow, int *joint) {
     return value;
 }
 
-static void joined(void **state) {
-    (void)state;
+TEST(joined) {
     int joint, none;
     basin_tensor narrow = descend(true, &joint), plain = descend(false, &none);
     lab_assert_near(&narrow, &plain, 1e-12, "a joint chain");
@@ -111,13 +108,4 @@ static void joined(void **state) {
     assert_int_equal(none, 0);
     basin_tensor_free(&narrow);
     basin_tensor_free(&plain);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(forms),
-        cmocka_unit_test(refusals),
-        cmocka_unit_test(joined),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

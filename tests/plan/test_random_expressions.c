@@ -36,8 +36,7 @@ static void check_graph(uint64_t seed) {
     for (int i = 0; i < VARIANTS; i++) free(n[i].value);
 }
 
-static void test_random_graphs(void **state) {
-    (void)state;
+TEST(test_random_graphs) {
     for (uint64_t i = 0; i < count; i++) check_graph(first + i);
 }
 
@@ -62,8 +61,7 @@ int main(int argc, char **argv) {
     table.check = nothing_failed;
     device->table = &table;
     variants[INLINED].open = device;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_graphs)};
-    int failures = cmocka_run_group_tests(tests, NULL, NULL);
+    int failures = tests_run(NULL, NULL);
     basin_backend_close(chained);
     device->table = own;
     basin_backend_close(device);

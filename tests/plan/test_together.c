@@ -172,8 +172,7 @@ static void check_rows(const basin_tensor *whole, const basin_tensor *part, cons
                         ((double *)whole->data)[p->own[i] * DIM + d]);
 }
 
-static void parts_compute_what_the_whole_does(void **state) {
-    (void)state;
+TEST(parts_compute_what_the_whole_does) {
     piece p[PARTS];
     model whole, apart;
     basin_plan *one = whole_plan(&whole), *two[PARTS];
@@ -211,8 +210,7 @@ static void parts_compute_what_the_whole_does(void **state) {
     lab_close(&apart.l);
 }
 
-static void plans_that_differ_are_refused(void **state) {
-    (void)state;
+TEST(plans_that_differ_are_refused) {
     lab l;
     basin_error error;
     basin_plan *plan[2];
@@ -231,12 +229,4 @@ static void plans_that_differ_are_refused(void **state) {
     assert_non_null(basin_graph_error(l.graph));
     for (int i = 0; i < 2; i++) basin_plan_free(plan[i]);
     lab_close(&l);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts_compute_what_the_whole_does),
-        cmocka_unit_test(plans_that_differ_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

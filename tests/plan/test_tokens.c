@@ -28,13 +28,9 @@ static void compare(const tokens_case *c, void (*made)(const basin_plan *plan)) 
     tokens_compare(fused, plain, 1e-11);
 }
 
-static void test_same_numbers(void **state) {
-    (void)state;
-    compare(&(tokens_case){70, 150, 40, wide, false}, reads_tokens);
-}
+TEST(test_same_numbers) { compare(&(tokens_case){70, 150, 40, wide, false}, reads_tokens); }
 
-static void test_recomputed(void **state) {
-    (void)state;
+TEST(test_recomputed) {
     lab l;
     basin_tensor plain[TOKENS_RESULTS], fused[TOKENS_RESULTS];
     tokens_case kept = {70, 150, 40, wide, false}, again = {70, 150, 40, wide, true};
@@ -48,23 +44,20 @@ static void test_recomputed(void **state) {
 }
 
 /* A graph without edges, whose list has no room for one, or without nodes. */
-static void test_no_pairs(void **state) {
-    (void)state;
+TEST(test_no_pairs) {
     compare(&(tokens_case){70, 0, 0, wide, false}, reads_heads);
     compare(&(tokens_case){0, 0, 0, wide, false}, reads_heads);
 }
 
 /* Heads that are together no wider than the tokens stay. */
-static void test_narrow_heads(void **state) {
-    (void)state;
+TEST(test_narrow_heads) {
     tokens_case c = {70, 150, 40, wide, false};
     c.block.head_dim = 2;
     compare(&c, reads_heads);
 }
 
 /* Rounded to bfloat16, as devices store tokens. */
-static void test_narrow(void **state) {
-    (void)state;
+TEST(test_narrow) {
     lab l;
     basin_tensor exact[TOKENS_RESULTS], narrow[TOKENS_RESULTS];
     tokens_case c = {70, 150, 40, wide, false};
@@ -77,13 +70,4 @@ static void test_narrow(void **state) {
     tokens_run(narrow, &l, &c, BASIN_FUSE_AUTO, reads_tokens);
     lab_close(&l);
     tokens_compare(narrow, exact, 2e-2);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_numbers), cmocka_unit_test(test_recomputed),
-        cmocka_unit_test(test_no_pairs),     cmocka_unit_test(test_narrow_heads),
-        cmocka_unit_test(test_narrow),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

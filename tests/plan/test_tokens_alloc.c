@@ -47,12 +47,4 @@ static basin_status make_plan(void *context) {
     return status;
 }
 
-static void test_allocations(void **state) {
-    (void)state;
-    assert_true(alloc_fail_sweep(make_plan, NULL) > 100);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_allocations)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST(test_allocations) { assert_true(alloc_fail_sweep(make_plan, NULL) > 100); }

@@ -14,8 +14,7 @@ static const int64_t span_end[SPANS] = {500, 503, 503, NUMBERS};
 
 /* ---- what one process can check ---- */
 
-static void shares_make_up_the_whole(void **state) {
-    (void)state;
+TEST(shares_make_up_the_whole) {
     for (int64_t items = 0; items < 20; items++)
         for (int64_t count = 1; count < 8; count++) {
             int64_t next = 0;
@@ -81,17 +80,15 @@ static bool sums_are_right(basin_ranks *ranks, int64_t shards) {
     return right;
 }
 
-static void sums_follow_the_tree(void **state) {
-    (void)state;
+TEST(sums_follow_the_tree) {
     for (int64_t shards = 1; shards <= SHARDS_MOST; shards++)
         assert_true(sums_are_right(NULL, shards));
 }
 
-static void a_tree_wants_all_its_shards(void **state) {
+TEST(a_tree_wants_all_its_shards) {
     basin_ranks_tree *tree;
     basin_error error;
     float *sum;
-    (void)state;
     assert_int_equal(basin_ranks_tree_new(&tree, NULL, 4, 1, NULL, &error), BASIN_OK);
     basin_ranks_tree_next(tree)[0] = 1;
     assert_int_equal(basin_ranks_tree_push(tree, &error), BASIN_OK);
@@ -100,12 +97,11 @@ static void a_tree_wants_all_its_shards(void **state) {
     basin_ranks_tree_free(tree);
 }
 
-static void alone_is_one_rank(void **state) {
+TEST(alone_is_one_rank) {
     int64_t numbers[2] = {3, 4};
     char all[4];
     bool value = true;
     basin_error error;
-    (void)state;
     assert_int_equal(basin_ranks_count(NULL), 1);
     assert_int_equal(basin_ranks_rank(NULL), 0);
     assert_int_equal(basin_ranks_barrier(NULL, &error), BASIN_OK);
@@ -182,9 +178,8 @@ static int be_a_rank(int64_t count) {
     return right ? 0 : 1;
 }
 
-static void ranks_agree_with_the_tree(void **state) {
+TEST(ranks_agree_with_the_tree) {
     char self[1000] = "", line[1600];
-    (void)state;
     if (system("command -v mpirun >/dev/null") != 0 || getenv("LD_PRELOAD")) skip();
     assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
     if (strstr(self, "valgrind")) skip();
@@ -200,11 +195,6 @@ static void ranks_agree_with_the_tree(void **state) {
 }
 
 int main(int count, char **argument) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shares_make_up_the_whole),    cmocka_unit_test(sums_follow_the_tree),
-        cmocka_unit_test(a_tree_wants_all_its_shards), cmocka_unit_test(alone_is_one_rank),
-        cmocka_unit_test(ranks_agree_with_the_tree),
-    };
     if (count == 2) return be_a_rank(atoi(argument[1]));
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* What every test needs: cmocka and the headers that it wants before it, and a check of statuses.
- */
+/* What every test needs: cmocka and the headers that it needs before it, tests that register
+ * themselves, and a check of statuses. */
 #ifndef BASIN_TESTS_SUPPORT_TEST_H
 #define BASIN_TESTS_SUPPORT_TEST_H
 
@@ -19,5 +19,19 @@
 static inline void must(basin_status status, const basin_error *error) {
     if (status) fail_msg("%s", error->text);
 }
+
+/* TEST(name) { .. } is a test, run in the order of the file; `state` is what the setup left there.
+ * A file has no main unless its tests share a setup and a teardown: tests_run(setup, teardown). */
+#define TEST(name) TEST_WITH(name, NULL, NULL)
+/* A test with a setup and a teardown of its own. */
+#define TEST_WITH(name, setup, teardown)                                                           \
+    static void name(void **state);                                                                \
+    __attribute__((constructor)) static void name##_is_a_test(void) {                              \
+        tests_add((struct CMUnitTest){#name, name, setup, teardown, NULL});                        \
+    }                                                                                              \
+    static void name(__attribute__((unused)) void **state)
+
+void tests_add(struct CMUnitTest test);
+int tests_run(CMFixtureFunction setup, CMFixtureFunction teardown);
 
 #endif

@@ -32,8 +32,7 @@ static void hold(const char *task, const char *preset, const entry *entries) {
 
 /* ---- images ---- */
 
-static void imagenet(void **state) {
-    (void)state;
+TEST(imagenet) {
     static const entry table[] = {
         /* Training; b1 is 0.9 in all of Basin */
         {"batch", "768"},
@@ -95,8 +94,7 @@ static const struct {
     {"paper-tsocial-1", "128", "256", "3", "3", true},
 };
 
-static void anomalies(void **state) {
-    (void)state;
+TEST(anomalies) {
     for (size_t i = 0; i < sizeof anomaly / sizeof *anomaly; i++) {
         const entry table[] = {
             {"head_dim", anomaly[i].y},
@@ -180,8 +178,7 @@ static const struct {
     {"paper-zinc", "128", "500", "5e-7", "5e-7", "0.1", "0.005", "1", "4", "0", "off"},
 };
 
-static void graph_sets(void **state) {
-    (void)state;
+TEST(graph_sets) {
     for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
         const entry table[] = {
             {"batch", graphs[i].batch},
@@ -212,8 +209,7 @@ static bool tested(const char *preset) {
 }
 
 /* A new row must come with its table; every preset must be one that can be trained. */
-static void none_is_left_out(void **state) {
-    (void)state;
+TEST(none_is_left_out) {
     static const char *const task[] = {"image", "anomaly", "graphs"};
     int count = 0;
     for (int t = 0; t < 3; t++)
@@ -224,14 +220,4 @@ static void none_is_left_out(void **state) {
             hold(task[t], *name, &(entry){NULL, NULL});
         }
     assert_int_equal(count, 1 + 8 + 6);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(imagenet),
-        cmocka_unit_test(anomalies),
-        cmocka_unit_test(graph_sets),
-        cmocka_unit_test(none_is_left_out),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,8 +9,7 @@
 static const basin_byte_form forms[2] = {BASIN_BYTE_E4M3, BASIN_BYTE_E5M2};
 static const int largest[2] = {0x7e, 0x7b};
 
-static void test_known_numbers(void **state) {
-    (void)state;
+TEST(test_known_numbers) {
     assert_true(basin_byte_to_double(0x38, BASIN_BYTE_E4M3) == 1);
     assert_true(basin_byte_to_double(0x7e, BASIN_BYTE_E4M3) == 448);
     assert_true(basin_byte_to_double(0x01, BASIN_BYTE_E4M3) == 0x1p-9);
@@ -23,8 +22,7 @@ static void test_known_numbers(void **state) {
     assert_true(isnan(basin_byte_to_double(0x7d, BASIN_BYTE_E5M2)));
 }
 
-static void test_bytes_come_back(void **state) {
-    (void)state;
+TEST(test_bytes_come_back) {
     for (int f = 0; f < 2; f++)
         for (int sign = 0; sign < 2; sign++)
             for (int size = 0; size <= largest[f]; size++) {
@@ -34,8 +32,7 @@ static void test_bytes_come_back(void **state) {
             }
 }
 
-static void test_nearest_and_even(void **state) {
-    (void)state;
+TEST(test_nearest_and_even) {
     for (int f = 0; f < 2; f++)
         for (int size = 0; size < largest[f]; size++) {
             double low = basin_byte_to_double((uint8_t)size, forms[f]);
@@ -48,8 +45,7 @@ static void test_nearest_and_even(void **state) {
         }
 }
 
-static void test_too_large(void **state) {
-    (void)state;
+TEST(test_too_large) {
     for (int f = 0; f < 2; f++) {
         assert_int_equal(basin_byte_from_double(1e30, forms[f]), largest[f]);
         assert_int_equal(basin_byte_from_double(-HUGE_VAL, forms[f]), largest[f] | 0x80);
@@ -57,12 +53,11 @@ static void test_too_large(void **state) {
     }
 }
 
-static void test_tensors(void **state) {
+TEST(test_tensors) {
     double number[3] = {0.3, -1000, 0};
     uint8_t byte[3];
     basin_tensor from = basin_tensor_borrow(number, BASIN_F64, BASIN_SHAPE(3));
     basin_tensor to = basin_tensor_borrow(byte, BASIN_F8_E4M3, BASIN_SHAPE(3));
-    (void)state;
     assert_int_equal(basin_tensor_convert(&to, &from, NULL), BASIN_OK);
     assert_true(basin_tensor_at(&to, 0) == 0.3125);
     assert_true(basin_tensor_at(&to, 1) == -448);
@@ -74,13 +69,4 @@ static void test_tensors(void **state) {
     byte[2] = 0x7f;
     assert_int_equal(basin_tensor_first_bad(&to), 2);
     assert_int_equal(basin_tensor_bytes(&to), 3);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_known_numbers),    cmocka_unit_test(test_bytes_come_back),
-        cmocka_unit_test(test_nearest_and_even), cmocka_unit_test(test_too_large),
-        cmocka_unit_test(test_tensors),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,8 +4,7 @@
 #include "basin/tensor.h"
 #include "support/test.h"
 
-static void shapes(void **state) {
-    (void)state;
+TEST(shapes) {
     char text[BASIN_SHAPE_TEXT];
     int64_t big = (int64_t)1 << 62;
     assert_int_equal(basin_shape_count(BASIN_SCALAR), 1);
@@ -27,8 +26,7 @@ static void shapes(void **state) {
     assert_false(basin_shape_equal(BASIN_SHAPE(2, 3), BASIN_SHAPE(2, 3, 1)));
 }
 
-static void new_is_zero_and_owned(void **state) {
-    (void)state;
+TEST(new_is_zero_and_owned) {
     basin_tensor tensor;
     basin_error error;
     assert_int_equal(basin_tensor_new(&tensor, BASIN_F64, BASIN_SHAPE(3, 5), &error), BASIN_OK);
@@ -57,8 +55,7 @@ static double through(basin_dtype dtype, double value) {
     return back;
 }
 
-static void converts_floats(void **state) {
-    (void)state;
+TEST(converts_floats) {
     static const struct {
         basin_dtype dtype;
         double from, to;
@@ -94,8 +91,7 @@ static void converts_floats(void **state) {
     assert_true(signbit(through(BASIN_F16, -0.0)) && signbit(through(BASIN_BF16, -0.0)));
 }
 
-static void every_half_survives(void **state) {
-    (void)state;
+TEST(every_half_survives) {
     for (int dtype = BASIN_F16; dtype <= BASIN_BF16; dtype++)
         for (uint32_t bits = 0; bits < 65536; bits++) {
             uint16_t start = (uint16_t)bits, back;
@@ -110,8 +106,7 @@ static void every_half_survives(void **state) {
         }
 }
 
-static void converts_integers(void **state) {
-    (void)state;
+TEST(converts_integers) {
     static const struct {
         basin_dtype dtype;
         double from, to;
@@ -135,8 +130,7 @@ static void converts_integers(void **state) {
         assert_true(through(cases[i].dtype, cases[i].from) == cases[i].to);
 }
 
-static void converts_arrays_and_checks_counts(void **state) {
-    (void)state;
+TEST(converts_arrays_and_checks_counts) {
     float from[6] = {1, 2, 3, 4, 5, 6};
     double to[6] = {0};
     basin_error error;
@@ -151,8 +145,7 @@ static void converts_arrays_and_checks_counts(void **state) {
     assert_int_equal(basin_tensor_convert(&b, &b, &error), BASIN_OK);
 }
 
-static void finds_the_first_bad_number(void **state) {
-    (void)state;
+TEST(finds_the_first_bad_number) {
     double wide[4] = {1, 2, NAN, INFINITY};
     float single[4] = {1, -INFINITY, 3, 4};
     uint16_t half[3] = {0x7bff, 0xfc00, 0}, brain[3] = {0x7f7f, 0, 0x7fc0};
@@ -169,17 +162,4 @@ static void finds_the_first_bad_number(void **state) {
     assert_int_equal(basin_tensor_first_bad(&t), 2);
     t = basin_tensor_borrow(whole, BASIN_I64, BASIN_SHAPE(2));
     assert_int_equal(basin_tensor_first_bad(&t), -1);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shapes),
-        cmocka_unit_test(new_is_zero_and_owned),
-        cmocka_unit_test(converts_floats),
-        cmocka_unit_test(every_half_survives),
-        cmocka_unit_test(converts_integers),
-        cmocka_unit_test(converts_arrays_and_checks_counts),
-        cmocka_unit_test(finds_the_first_bad_number),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -126,8 +126,7 @@ static void check_steps(const char *backend, double tolerance, basin_adamw_confi
     bench_close(&b);
 }
 
-static void steps(void **state) {
-    (void)state;
+TEST(steps) {
     const basin_adamw_config configs[] = {
         {.beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-8, .weight_decay = 0.05, .clip = 22},
         {.beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-3},
@@ -139,8 +138,7 @@ static void steps(void **state) {
 }
 
 /* Gradients that are all zero: nothing but decay moves a parameter, and nothing is NaN. */
-static void no_gradient(void **state) {
-    (void)state;
+TEST(no_gradient) {
     lab l;
     basin_adamw adamw;
     basin_plan *plan;
@@ -275,8 +273,7 @@ static void learn(learner *s, double *loss, int rounds) {
     }
 }
 
-static void learns(void **state) {
-    (void)state;
+TEST(learns) {
     const char *backends[] = {"ref", "cpu"};
     double loss[2][ROUNDS];
     for (int i = 0; i < 2; i++) {
@@ -321,8 +318,7 @@ static void check_bits(const char *backend, int threads, extent e, int rounds) {
 
 /* The same bits when repeated, and with more threads: where the work is too little to be shared
  * between them, and where it is enough. */
-static void same_bits(void **state) {
-    (void)state;
+TEST(same_bits) {
     const extent list = {4, 6, 12, true}, large = {4, 40, 64, false},
                  large_list = {4, 200, 64, true};
     check_bits("ref", 1, small, 20);
@@ -335,8 +331,7 @@ static void same_bits(void **state) {
 }
 
 /* Beside the gradients and their norm: one call for the clipping, and one a parameter. */
-static void calls(void **state) {
-    (void)state;
+TEST(calls) {
     learner with, without;
     learner_open(&with, "cpu", 1, true, small);
     learner_open(&without, "cpu", 1, false, small);
@@ -348,8 +343,7 @@ static void calls(void **state) {
 
 /* ---- the rest ---- */
 
-static void schedule(void **state) {
-    (void)state;
+TEST(schedule) {
     const double first = 1e-3, peak = 1, last = 1e-2;
     assert_true(basin_rate_cosine(0, 10, 110, first, peak, last) == first);
     assert_true(fabs(basin_rate_cosine(5, 10, 110, first, peak, last) - 0.5005) < 1e-15);
@@ -368,8 +362,7 @@ static void schedule(void **state) {
     }
 }
 
-static void errors(void **state) {
-    (void)state;
+TEST(errors) {
     lab l;
     basin_adamw adamw;
     basin_error error = {0};
@@ -391,13 +384,4 @@ static void errors(void **state) {
     assert_non_null(strstr(error.text, "[2, 3]"));
     basin_adamw_free(&adamw);
     lab_close(&l);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(steps),     cmocka_unit_test(no_gradient), cmocka_unit_test(learns),
-        cmocka_unit_test(same_bits), cmocka_unit_test(calls),       cmocka_unit_test(schedule),
-        cmocka_unit_test(errors),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

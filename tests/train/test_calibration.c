@@ -38,8 +38,7 @@ static basin_reliability reliability_of(const world *w, const basin_calibration 
     return basin_reliability_measure(p, w->label, N);
 }
 
-static void both_kinds_mend_scores(void **state) {
-    (void)state;
+TEST(both_kinds_mend_scores) {
     static world learn, judge;
     basin_error error;
     double (*const distort[2])(double) = {overconfident, stepped};
@@ -55,8 +54,7 @@ static void both_kinds_mend_scores(void **state) {
     }
 }
 
-static void order_stays(void **state) {
-    (void)state;
+TEST(order_stays) {
     static world w;
     basin_error error;
     make(&w, overconfident, 3);
@@ -74,8 +72,7 @@ static void order_stays(void **state) {
     }
 }
 
-static void platt_finds_a_line_of_logits(void **state) {
-    (void)state;
+TEST(platt_finds_a_line_of_logits) {
     static world w;
     basin_calibration c;
     basin_error error;
@@ -85,8 +82,7 @@ static void platt_finds_a_line_of_logits(void **state) {
     assert_true(fabs(c.offset + 1 / 2.5) < 0.12);
 }
 
-static void samples_of_one_class_are_refused(void **state) {
-    (void)state;
+TEST(samples_of_one_class_are_refused) {
     basin_calibration c;
     basin_error error;
     const double score[3] = {0.1, 0.5, 0.2}, wild[3] = {0.1, 1.5, 0.2};
@@ -98,8 +94,7 @@ static void samples_of_one_class_are_refused(void **state) {
 }
 
 /* Every goal against all thresholds tried one by one. */
-static void goals_are_met(void **state) {
-    (void)state;
+TEST(goals_are_met) {
     const double score[8] = {0.9, 0.8, 0.8, 0.7, 0.5, 0.4, 0.2, 0.1};
     const uint8_t label[8] = {1, 0, 1, 1, 0, 1, 0, 0};
     basin_error error;
@@ -119,8 +114,7 @@ static void goals_are_met(void **state) {
                      BASIN_BAD_VALUE);
 }
 
-static void drift_is_told(void **state) {
-    (void)state;
+TEST(drift_is_told) {
     const double a[4] = {25, 25, 25, 25}, same[4] = {250, 250, 250, 250},
                  other[4] = {40, 30, 20, 10};
     assert_true(fabs(basin_stability_index(a, same, 4)) < 1e-15);
@@ -128,16 +122,4 @@ static void drift_is_told(void **state) {
     for (int i = 0; i < 4; i++) wanted += (other[i] / 100 - 0.25) * log(other[i] / 25);
     assert_true(fabs(basin_stability_index(a, other, 4) - wanted) < 1e-15);
     assert_true(isfinite(basin_stability_index(a, (double[]){100, 0, 0, 0}, 4)));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(both_kinds_mend_scores),
-        cmocka_unit_test(order_stays),
-        cmocka_unit_test(platt_finds_a_line_of_logits),
-        cmocka_unit_test(samples_of_one_class_are_refused),
-        cmocka_unit_test(goals_are_met),
-        cmocka_unit_test(drift_is_told),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,8 +16,7 @@ static basin_ranking rank(const double *score, const uint8_t *label, int64_t n, 
 }
 
 /* roc_auc_score and average_precision_score of scikit-learn's own examples. */
-static void known_rankings(void **state) {
-    (void)state;
+TEST(known_rankings) {
     const double score[] = {0.1, 0.4, 0.35, 0.8};
     const uint8_t label[] = {0, 0, 1, 1};
     basin_ranking r = rank(score, label, 4, 0);
@@ -33,8 +32,7 @@ static void known_rankings(void **state) {
 
 /* average_precision_score([1, 0, 1, 0, 1], [.5, .5, .5, .2, .2]): thresholds .5 (precision 2/3,
  * recall 2/3) and .2 (3/5, 1). */
-static void ties_have_no_order(void **state) {
-    (void)state;
+TEST(ties_have_no_order) {
     const double score[] = {0.5, 0.5, 0.5, 0.2, 0.2};
     const uint8_t label[] = {1, 0, 1, 0, 1}, other[] = {0, 1, 1, 1, 0};
     basin_ranking r = rank(score, label, 5, 0), s = rank(score, other, 5, 0);
@@ -49,8 +47,7 @@ static void ties_have_no_order(void **state) {
     assert_float_equal(r.auprc, 0.6, 1e-12);
 }
 
-static void auroc_counts_pairs(void **state) {
-    (void)state;
+TEST(auroc_counts_pairs) {
     double score[N], pairs = 0, wins = 0;
     uint8_t label[N];
     for (int i = 0; i < N; i++) {
@@ -66,8 +63,7 @@ static void auroc_counts_pairs(void **state) {
     assert_float_equal(rank(score, label, N, 0).auroc, wins / pairs, 1e-12);
 }
 
-static void missing_classes_are_errors(void **state) {
-    (void)state;
+TEST(missing_classes_are_errors) {
     const double score[] = {0.1, NAN};
     const uint8_t one[] = {1, 1}, both[] = {0, 1};
     basin_ranking r;
@@ -83,8 +79,7 @@ static void missing_classes_are_errors(void **state) {
 }
 
 /* f1_score(.., average="macro") of [0,1,1,0,1,0] against predictions [0,1,0,0,1,1]. */
-static void decisions(void **state) {
-    (void)state;
+TEST(decisions) {
     const uint8_t label[] = {0, 1, 1, 0, 1, 0};
     const double score[] = {0.1, 0.9, 0.2, 0.3, 0.8, 0.7};
     basin_confusion c = basin_confusion_count(score, label, 6, 0.5);
@@ -101,8 +96,7 @@ static void decisions(void **state) {
 }
 
 /* The scan finds what trying every score finds, and the grid what the grid finds. */
-static void best_threshold(void **state) {
-    (void)state;
+TEST(best_threshold) {
     double score[N], threshold, f1, best = 0, grid = 0;
     uint8_t label[N];
     basin_error error;
@@ -137,8 +131,7 @@ static void best_threshold(void **state) {
 }
 
 /* The mean of the cuts around each, by trying them all. */
-static void smooth_threshold(void **state) {
-    (void)state;
+TEST(smooth_threshold) {
     enum { CUTS = 300 };
     double score[CUTS], value[CUTS + 1], threshold, f1, best = -1;
     uint8_t label[CUTS];
@@ -175,8 +168,7 @@ static void smooth_threshold(void **state) {
     assert_float_equal(threshold, 0.5, 1e-12);
 }
 
-static void means_and_deviations(void **state) {
-    (void)state;
+TEST(means_and_deviations) {
     const double a[] = {1, 2, 4};
     double mean, deviation;
     basin_mean_deviation(&mean, &deviation, a, 3);
@@ -186,8 +178,7 @@ static void means_and_deviations(void **state) {
 
 /* Half widths of tables of Student's t: of two numbers 12.7062, of three 4.30265, of ten 2.26216.
  */
-static void intervals(void **state) {
-    (void)state;
+TEST(intervals) {
     const double two[] = {1, 3}, three[] = {1, 2, 4}, ten[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
     double low = -1, high;
     assert_false(basin_mean_interval(&low, &high, two, 1, 0));
@@ -199,19 +190,4 @@ static void intervals(void **state) {
     assert_float_equal((high - low) / 2, 4.30265272991 * sqrt(7.0 / 9), 1e-7);
     assert_true(basin_mean_interval(&low, &high, ten, 10, 1.0 / 9));
     assert_float_equal((high - low) / 2, 2.26215716280 * sqrt(110.0 / 12 * (0.1 + 1.0 / 9)), 1e-7);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(intervals),
-        cmocka_unit_test(known_rankings),
-        cmocka_unit_test(ties_have_no_order),
-        cmocka_unit_test(auroc_counts_pairs),
-        cmocka_unit_test(missing_classes_are_errors),
-        cmocka_unit_test(decisions),
-        cmocka_unit_test(best_threshold),
-        cmocka_unit_test(smooth_threshold),
-        cmocka_unit_test(means_and_deviations),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

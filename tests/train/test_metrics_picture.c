@@ -29,8 +29,7 @@ static const struct {
     {7, 9, 1, 26.125946628670796, 0.94644191340159, NAN},
 };
 
-static void agrees_with_scikit_image(void **state) {
-    (void)state;
+TEST(agrees_with_scikit_image) {
     float a[MOST], b[MOST];
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         for (int unit = 0; unit <= 1; unit++) {
@@ -46,8 +45,7 @@ static void agrees_with_scikit_image(void **state) {
         }
 }
 
-static void equal_pictures(void **state) {
-    (void)state;
+TEST(equal_pictures) {
     float a[28 * 28], b[28 * 28];
     double got;
     make(a, b, 28, 28, 1, 1);
@@ -56,20 +54,10 @@ static void equal_pictures(void **state) {
     assert_true(fabs(got - 1) < 1e-12);
 }
 
-static void too_small(void **state) {
-    (void)state;
+TEST(too_small) {
     float a[60] = {0};
     double got;
     basin_error error;
     assert_int_equal(basin_ssim(&got, a, a, 1, 6, 10, 1, false, &error), BASIN_BAD_SHAPE);
     assert_string_equal(error.text, "SSIM of 6 x 10 pixels, want at least 7 x 7");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(agrees_with_scikit_image),
-        cmocka_unit_test(equal_pictures),
-        cmocka_unit_test(too_small),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

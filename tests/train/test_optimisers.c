@@ -103,8 +103,7 @@ static void compare(const char *backend, double tolerance, basin_adamw_config co
     bench_close(&b);
 }
 
-static void steps(void **state) {
-    (void)state;
+TEST(steps) {
     const basin_optimiser kinds[] = {BASIN_LION, BASIN_SGD};
     for (int i = 0; i < 2; i++)
         for (int group = 0; group < 2; group++) {
@@ -121,8 +120,7 @@ static double matrices_alone(basin_expr parameter) {
 }
 
 /* A parameter of rate 0 stays, has no moments, and counts in no norm; AdamW as well. */
-static void frozen(void **state) {
-    (void)state;
+TEST(frozen) {
     bench b;
     double want[VECTOR], squares = 0;
     basin_error error = {0};
@@ -140,8 +138,7 @@ static void frozen(void **state) {
 }
 
 /* The same factors by name as by the functions; the first pattern that fits counts. */
-static void groups_by_name(void **state) {
-    (void)state;
+TEST(groups_by_name) {
     static const basin_adamw_group group[] = {{"b*", 0.25, 0}, {"*", 1, 1}, {"w", 0, 0}};
     double number[2][MATRIX];
     for (int named = 0; named < 2; named++) {
@@ -167,8 +164,7 @@ static void groups_by_name(void **state) {
     assert_memory_equal(number[0], number[1], sizeof number[0]);
 }
 
-static void a_group_of_nobody_is_refused(void **state) {
-    (void)state;
+TEST(a_group_of_nobody_is_refused) {
     static const char *const pattern[] = {"c", "*c*", "bb", "", "w*x"};
     for (size_t i = 0; i < sizeof pattern / sizeof *pattern; i++) {
         lab l;
@@ -184,14 +180,4 @@ static void a_group_of_nobody_is_refused(void **state) {
         assert_non_null(strstr(error.text, "the first of 2 is 'w'"));
         lab_close(&l);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(steps),
-        cmocka_unit_test(frozen),
-        cmocka_unit_test(groups_by_name),
-        cmocka_unit_test(a_group_of_nobody_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

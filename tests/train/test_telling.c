@@ -77,9 +77,8 @@ static basin_status meanwhile(void *context, basin_error *error) {
     return BASIN_OK;
 }
 
-static void gradients_are_told_as_they_come(void **state) {
+TEST(gradients_are_told_as_they_come) {
     static const char *const backends[] = {"ref", "cpu"};
-    (void)state;
     for (int b = 0; b < 2; b++) {
         rig r, silent;
         basin_error error = {0};
@@ -106,21 +105,12 @@ static basin_status refuse(void *context, int state, basin_error *error) {
     return basin_fail(error, BASIN_IO, "cannot send %d", state);
 }
 
-static void a_listener_that_fails_ends_the_run(void **state) {
+TEST(a_listener_that_fails_ends_the_run) {
     rig r;
     basin_error error = {0};
-    (void)state;
     rig_open(&r, "cpu");
     basin_plan_listener listener = {refuse, meanwhile, &r};
     assert_int_equal(basin_trainer_differentiate_telling(&r.trainer, &listener, &error), BASIN_IO);
     assert_string_equal(error.text, "cannot send 3");
     rig_close(&r);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_are_told_as_they_come),
-        cmocka_unit_test(a_listener_that_fails_ends_the_run),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,7 +65,7 @@ static void same_bits(run *a, run *b) {
     }
 }
 
-static void resumed_run_equals_a_whole_one(void **state) {
+TEST(resumed_run_equals_a_whole_one) {
     const char *backends[] = {"ref", "cpu"};
     for (int i = 0; i < 2; i++) {
         char path[PATH_TEXT];
@@ -95,8 +95,7 @@ static void resumed_run_equals_a_whole_one(void **state) {
     }
 }
 
-static void training_lowers_the_loss(void **state) {
-    (void)state;
+TEST(training_lowers_the_loss) {
     run r;
     run_open(&r, "cpu", 0.05);
     double first = run_to(&r, 1), last = run_to(&r, STEPS);
@@ -104,8 +103,7 @@ static void training_lowers_the_loss(void **state) {
     run_close(&r);
 }
 
-static void a_loss_that_explodes_is_an_error(void **state) {
-    (void)state;
+TEST(a_loss_that_explodes_is_an_error) {
     run r;
     basin_error error = {0};
     double loss;
@@ -125,7 +123,7 @@ static basin_bundle *open_bundle(const char *path) {
     return bundle;
 }
 
-static void files_that_do_not_fit_are_refused(void **state) {
+TEST(files_that_do_not_fit_are_refused) {
     char path[PATH_TEXT];
     basin_error error = {0};
     int64_t step;
@@ -161,12 +159,4 @@ static void files_that_do_not_fit_are_refused(void **state) {
     run_close(&r);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(resumed_run_equals_a_whole_one),
-        cmocka_unit_test(training_lowers_the_loss),
-        cmocka_unit_test(a_loss_that_explodes_is_an_error),
-        cmocka_unit_test(files_that_do_not_fit_are_refused),
-    };
-    return cmocka_run_group_tests(tests, folder_new, folder_remove);
-}
+int main(void) { return tests_run(folder_new, folder_remove); }

@@ -49,8 +49,7 @@ static void predict(double *logit, const basin_trees *trees, const table *t) {
     must(basin_trees_predict(logit, trees, t->x, ROWS, STRIDE, &error), &error);
 }
 
-static void learns_what_no_feature_says_alone(void **state) {
-    (void)state;
+TEST(learns_what_no_feature_says_alone) {
     static table t;
     double logit[ROWS];
     int64_t hits = 0;
@@ -89,8 +88,7 @@ static void assert_same(const basin_trees *a, const basin_trees *b) {
 }
 
 /* Fits that run at once are those that ran alone; so are fits of a process with more threads. */
-static void threads_do_not_matter(void **state) {
-    (void)state;
+TEST(threads_do_not_matter) {
     static table t;
     basin_trees *made[6], *more[2];
     basin_error error;
@@ -113,8 +111,7 @@ static void threads_do_not_matter(void **state) {
     basin_processors_set(0);
 }
 
-static void validation_says_when_to_stop(void **state) {
-    (void)state;
+TEST(validation_says_when_to_stop) {
     static table t;
     fill(&t, 5);
     for (int64_t i = 0; i < ROWS; i++) /* a third of the labels mean nothing */
@@ -132,8 +129,7 @@ static void validation_says_when_to_stop(void **state) {
 
 /* Some of validation's labels are wrong and anomalies weigh much: the loss stops elsewhere than
  * where ranks are best. */
-static void ranks_say_when_to_stop(void **state) {
-    (void)state;
+TEST(ranks_say_when_to_stop) {
     static table t;
     fill(&t, 11);
     basin_trees_spec spec = BASIN_TREES_DEFAULT;
@@ -156,8 +152,7 @@ static void ranks_say_when_to_stop(void **state) {
     assert_true(merit[1] > merit[0]);
 }
 
-static void weights_move_the_balance(void **state) {
-    (void)state;
+TEST(weights_move_the_balance) {
     static table t;
     double mean[2] = {0, 0}, logit[ROWS];
     fill(&t, 6);
@@ -173,8 +168,7 @@ static void weights_move_the_balance(void **state) {
     assert_true(mean[1] > mean[0] + 2);
 }
 
-static void shapley_values_add_up(void **state) {
-    (void)state;
+TEST(shapley_values_add_up) {
     static table t;
     static float value[ROWS * (FEATURES + 1)];
     double logit[ROWS], of[FEATURES] = {0};
@@ -195,8 +189,7 @@ static void shapley_values_add_up(void **state) {
     basin_trees_free(trees);
 }
 
-static void files_keep_them(void **state) {
-    (void)state;
+TEST(files_keep_them) {
     static table t;
     basin_error error;
     basin_bundle *bundle;
@@ -229,8 +222,7 @@ static void add(basin_bundle *bundle, const char *name, void *data, basin_dtype 
 }
 
 /* Two trees: x0 <= 1 ? (x2 <= -1 ? 0.1 : 0.2) : 0.3, and 0.5. */
-static void trees_of_older_files_are_read(void **state) {
-    (void)state;
+TEST(trees_of_older_files_are_read) {
     int64_t features = 3, root[] = {0, 5, 6};
     double base = -0.75, logit[4];
     int32_t link[6][2] = {{0, 1}, {2, 3}, {-1, 0}, {-1, 0}, {-1, 0}, {-1, 0}};
@@ -266,27 +258,11 @@ static void trees_of_older_files_are_read(void **state) {
     basin_bundle_free(bundle);
 }
 
-static void a_table_without_rows_is_refused(void **state) {
-    (void)state;
+TEST(a_table_without_rows_is_refused) {
     basin_trees_data data = {.features = 2, .stride = 2};
     basin_trees *trees;
     basin_error error;
     assert_int_equal(basin_trees_fit(&trees, &data, &BASIN_TREES_DEFAULT, NULL, &error),
                      BASIN_BAD_VALUE);
     assert_non_null(strstr(error.text, "0 rows and 2 columns"));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(learns_what_no_feature_says_alone),
-        cmocka_unit_test(threads_do_not_matter),
-        cmocka_unit_test(validation_says_when_to_stop),
-        cmocka_unit_test(ranks_say_when_to_stop),
-        cmocka_unit_test(weights_move_the_balance),
-        cmocka_unit_test(shapley_values_add_up),
-        cmocka_unit_test(files_keep_them),
-        cmocka_unit_test(trees_of_older_files_are_read),
-        cmocka_unit_test(a_table_without_rows_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

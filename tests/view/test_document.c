@@ -51,8 +51,7 @@ static const cJSON *member(const cJSON *tree, const char *name) {
     return found;
 }
 
-static void documents_read_back(void **state) {
-    (void)state;
+TEST(documents_read_back) {
     static const char *const ends[] = {".json", ".html"};
     const double x[] = {0, 1}, y[] = {1.5, NAN};
     const basin_plot_line line[] = {{"a", x, y, 2, BASIN_PLOT_DASHED}, {"b", NULL, x, 2, 0}};
@@ -86,8 +85,7 @@ static void documents_read_back(void **state) {
 }
 
 /* Nothing in a document ends its element; the page names no other file. */
-static void pages_are_closed(void **state) {
-    (void)state;
+TEST(pages_are_closed) {
     basin_document *r = begin(".html", "</script><script>alert(1)</script><!--");
     basin_error error;
     assert_int_equal(basin_document_end(r, &error), BASIN_OK);
@@ -104,8 +102,7 @@ static void pages_are_closed(void **state) {
     unlink(path);
 }
 
-static void numbers_have_points(void **state) {
-    (void)state;
+TEST(numbers_have_points) {
     if (!setlocale(LC_NUMERIC, "de_DE.UTF-8")) skip();
     basin_document *r = begin(".json", "t");
     basin_document_put(r, "'x':%g,'sections':[", 1.5);
@@ -143,8 +140,7 @@ static size_t unpack(uint8_t *bytes, const char *text) {
 }
 
 /* Any length of bytes comes back, whatever it is modulo three; pixels too. */
-static void pictures_come_back(void **state) {
-    (void)state;
+TEST(pictures_come_back) {
     for (int64_t width = 1; width < 12; width++) {
         uint8_t pixel[3 * 4 * 12], bytes[4000];
         basin_picture picture = {.height = 4, .width = width, .channels = 3, .pixel = pixel};
@@ -174,8 +170,7 @@ static void pictures_come_back(void **state) {
 }
 
 /* JPEG keeps a smooth picture within a few levels, grey and colour. */
-static void photographs_come_back(void **state) {
-    (void)state;
+TEST(photographs_come_back) {
     enum { SIDE = 40 };
     for (int channels = 1; channels <= 3; channels += 2) {
         uint8_t pixel[SIDE * SIDE * 3], *bytes;
@@ -197,8 +192,7 @@ static void photographs_come_back(void **state) {
 }
 
 /* The first error is that of the end, and no file is left. */
-static void a_picture_that_fails_is_reported(void **state) {
-    (void)state;
+TEST(a_picture_that_fails_is_reported) {
     basin_error error = {0};
     uint8_t pixel[1] = {0};
     basin_picture empty = {0, 0, 3, pixel, 0};
@@ -212,8 +206,7 @@ static void a_picture_that_fails_is_reported(void **state) {
 }
 
 /* Between characters, not between the bytes of one. */
-static void long_text_is_cut(void **state) {
-    (void)state;
+TEST(long_text_is_cut) {
     static const char *const wanted[] = {"ab&lt;\xc3\xbc\xef\xbf\xbd",
                                          "a\xe2\x80\xa6",
                                          "ab\xe2\x80\xa6",
@@ -230,14 +223,4 @@ static void long_text_is_cut(void **state) {
         assert_string_equal(text, wanted[most]);
         free(text);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(documents_read_back),   cmocka_unit_test(pages_are_closed),
-        cmocka_unit_test(numbers_have_points),   cmocka_unit_test(pictures_come_back),
-        cmocka_unit_test(photographs_come_back), cmocka_unit_test(a_picture_that_fails_is_reported),
-        cmocka_unit_test(long_text_is_cut),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,8 +19,7 @@ static int count(const char *text, const char *what) {
     return found;
 }
 
-static void draws(void **state) {
-    (void)state;
+TEST(draws) {
     static const int32_t edge[] = {0, 1, 1, 0, 1, 2, 2, 1, 3, 4};
     static const double strength[] = {0.25, 0.5, -1, 0, 0.125}, node[] = {1, -2, 0, 0.5, 0};
     basin_molecule m = {.title = "a < b",
@@ -49,9 +48,4 @@ static void draws(void **state) {
     once = drawn(&m);
     assert_null(strstr(once, "nan"));
     free(once);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(draws)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

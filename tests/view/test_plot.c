@@ -22,8 +22,7 @@ static int count(const char *text, const char *part) {
     return found;
 }
 
-static void steps_are_whole(void **state) {
-    (void)state;
+TEST(steps_are_whole) {
     const double x[] = {0, 1, 2, 3}, y[] = {10, 20, 30, 40};
     basin_plot_line line = {"a", x, y, 4, BASIN_PLOT_DOTTED};
     basin_plot plot = {.title = "t", .x_label = "x", .y_label = "y", .line = &line, .lines = 1};
@@ -38,8 +37,7 @@ static void steps_are_whole(void **state) {
     free(text);
 }
 
-static void forms_differ(void **state) {
-    (void)state;
+TEST(forms_differ) {
     const double x[] = {0, 1, 2}, y[] = {1, NAN, 2};
     const basin_plot_line line[] = {{"<dots>", x, y, 3, BASIN_PLOT_DOTTED},
                                     {"dashes", x, y, 3, BASIN_PLOT_DASHED},
@@ -55,8 +53,7 @@ static void forms_differ(void **state) {
 
 static double top_of(const char *text) { return atof(strstr(text, "data-top=\"") + 10); }
 
-static void legends_wrap(void **state) {
-    (void)state;
+TEST(legends_wrap) {
     const double x[] = {0, 1}, y[] = {0, 1};
     const char *name = "a name that is long enough for half a row";
     basin_plot_line line[4];
@@ -70,8 +67,7 @@ static void legends_wrap(void **state) {
     free(four);
 }
 
-static void values_fall_into_bins(void **state) {
-    (void)state;
+TEST(values_fall_into_bins) {
     const double value[] = {0, 0.1, 0.5, 0.99, 1, 2, -1, NAN};
     double x[6], y[6];
     basin_plot_histogram(x, y, 2, value, 8, 0, 1);
@@ -80,14 +76,4 @@ static void values_fall_into_bins(void **state) {
         assert_float_equal(x[i], wanted_x[i], 1e-12);
         assert_float_equal(y[i], wanted_y[i], 0);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(steps_are_whole),
-        cmocka_unit_test(forms_differ),
-        cmocka_unit_test(legends_wrap),
-        cmocka_unit_test(values_fall_into_bins),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,4 +17,11 @@ static inline const program *run_parts(void **state, int ranks, double seconds, 
     return run_mpi_for(state, seconds, words);
 }
 
+/* Parts are in a folder of their own. */
+static inline int remove_parts(void **state) {
+    char line[PATH_TEXT + 40];
+    snprintf(line, sizeof line, "rm -rf '%s/parts'", (const char *)*state);
+    return system(line) != 0 ? -1 : program_teardown(state);
+}
+
 #endif

@@ -17,7 +17,7 @@ static int make_parts(void **state) {
     return status;
 }
 
-static void two_ranks_train_as_one(void **state) {
+TEST_WITH(two_ranks_train_as_one, make_parts, remove_parts) {
     const char *how = "--epochs 6 --hops 1 --scaling both+quantile+bins --dropout 0.2";
     must_run(run(state, TRAIN "%s -o one.safetensors", how));
     if (ranks_absent()) skip();
@@ -27,7 +27,7 @@ static void two_ranks_train_as_one(void **state) {
     same_file(state, "one.safetensors", "three.safetensors");
 }
 
-static void two_ranks_score_as_one(void **state) {
+TEST_WITH(two_ranks_score_as_one, make_parts, remove_parts) {
     must_run(run(state, TRAIN "--epochs 3 --hops 1 --scaling standard -o m.safetensors"));
     must_run(run(state, "anomaly score m.safetensors parts -o one.csv"));
     must_run(run(state, "anomaly score m.safetensors accounts.csv transfers.csv --parts 4 -o "
@@ -42,7 +42,7 @@ static void two_ranks_score_as_one(void **state) {
     same_file(state, "one.csv", "both.csv");
 }
 
-static void parts_are_read_as_they_were_cut(void **state) {
+TEST_WITH(parts_are_read_as_they_were_cut, make_parts, remove_parts) {
     assert_error(run(state, TRAIN "--epochs 1 --missing zero -o n.safetensors"), 1,
                  "parts: parts are read as they were cut, wanted no option missing");
     assert_error(run(state, TRAIN "--epochs 1 --id account -o n.safetensors"), 1,
@@ -53,7 +53,7 @@ static void parts_are_read_as_they_were_cut(void **state) {
 }
 
 /* Without a word of settings: with trees and members, on tables and on parts. */
-static void defaults_train_and_score_as_one(void **state) {
+TEST_WITH(defaults_train_and_score_as_one, make_parts, remove_parts) {
     const char *how = "--epochs 3 --threads 1 --quiet";
     must_run(run(state, "anomaly train parts %s -o one.safetensors", how));
     must_run(run(state, "anomaly score one.safetensors parts -o one.csv"));
@@ -64,7 +64,7 @@ static void defaults_train_and_score_as_one(void **state) {
     same_file(state, "one.csv", "two.csv");
 }
 
-static void a_killed_run_goes_on_with_other_ranks(void **state) {
+TEST_WITH(a_killed_run_goes_on_with_other_ranks, make_parts, remove_parts) {
     const char *how = "--epochs 150 --hops 1 --scaling standard --save-every 0";
     must_run(run(state, TRAIN "%s -o whole.safetensors", how));
     if (ranks_absent()) skip();
@@ -75,7 +75,7 @@ static void a_killed_run_goes_on_with_other_ranks(void **state) {
 }
 
 /* The graph whole and in 1, 3 and 4 parts: the same scores but for rounding. */
-static void parts_agree_with_the_whole(void **state) {
+TEST_WITH(parts_agree_with_the_whole, make_parts, remove_parts) {
     char path[PATH_TEXT];
     static double wanted[2000], found;
     must_run(
@@ -103,7 +103,7 @@ static void parts_agree_with_the_whole(void **state) {
     }
 }
 
-static void what_parts_lack_is_said(void **state) {
+TEST_WITH(what_parts_lack_is_said, make_parts, remove_parts) {
     const struct {
         const char *arguments, *wanted;
     } cases[] = {
@@ -119,26 +119,4 @@ static void what_parts_lack_is_said(void **state) {
     const program *p = run_parts(state, 5, LIMIT, TRAIN "--epochs 1 -o x.safetensors");
     assert_int_not_equal(p->code, 0);
     assert_contains(p->err, "5 ranks for a graph in 4 parts");
-}
-
-/* Parts are in a folder of their own. */
-static int remove_parts(void **state) {
-    char line[PATH_TEXT + 40];
-    snprintf(line, sizeof line, "rm -rf '%s/parts'", (const char *)*state);
-    return system(line) != 0 ? -1 : program_teardown(state);
-}
-
-#define TEST(function) cmocka_unit_test_setup_teardown(function, make_parts, remove_parts)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(parts_are_read_as_they_were_cut),
-        TEST(two_ranks_train_as_one),
-        TEST(two_ranks_score_as_one),
-        TEST(defaults_train_and_score_as_one),
-        TEST(a_killed_run_goes_on_with_other_ranks),
-        TEST(parts_agree_with_the_whole),
-        TEST(what_parts_lack_is_said),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -52,21 +52,7 @@ static void run_case(void **state, int number) {
     same_file(state, "whole.safetensors", "cut.safetensors");
 }
 
-static void random_cases(void **state) {
+TEST_WITH(random_cases, make_table, remove_parts) {
     if (ranks_absent()) skip();
     for (int i = 0; i < CASES; i++) run_case(state, i);
-}
-
-/* The parts of the last case are in a folder of their own. */
-static int remove_parts(void **state) {
-    char line[PATH_TEXT + 40];
-    snprintf(line, sizeof line, "rm -rf '%s/parts'", (const char *)*state);
-    return system(line) != 0 ? -1 : program_teardown(state);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(random_cases, make_table, remove_parts),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@ static void must_run(const program *p) {
     if (p->code) fail_msg("%d: %s", p->code, p->err);
 }
 
-static void classes_train_and_predict_as_one(void **state) {
+TEST_WITH(classes_train_and_predict_as_one, make_table, program_teardown) {
     const char *train = "node train " DATA SIZE "--epochs 4 --hops 0 --smoothing 2 --parts 3 ";
     must_run(run(state, "%s -o one.safetensors", train));
     must_run(run(state, "node predict one.safetensors " DATA "--parts 3 -o one.csv"));
@@ -23,7 +23,7 @@ static void classes_train_and_predict_as_one(void **state) {
 }
 
 /* The loss over parts, its penalty included, is that of the whole graph. */
-static void classes_in_parts_are_those_of_the_whole(void **state) {
+TEST_WITH(classes_in_parts_are_those_of_the_whole, make_table, program_teardown) {
     double loss[2];
     for (int i = 0; i < 2; i++) {
         const program *p =
@@ -43,7 +43,7 @@ static void classes_in_parts_are_those_of_the_whole(void **state) {
     "anomaly train " DATA SIZE "--sampling neighbours --batch 20 --fraction 0.5 --fanout 4 "       \
     "--epochs 4 --evaluate 2 --hops 1 --scaling standard --trees 1 --dropout 0.2 "
 
-static void samples_have_the_same_bits(void **state) {
+TEST_WITH(samples_have_the_same_bits, make_table, program_teardown) {
     must_run(run(state, SAMPLED "--shards 4 -o one.safetensors"));
     if (ranks_absent()) skip();
     must_run(run_parts(state, 2, LIMIT, SAMPLED "-o two.safetensors"));
@@ -53,7 +53,7 @@ static void samples_have_the_same_bits(void **state) {
 }
 
 /* Nothing that was asked for goes unheard. */
-static void what_does_not_go_together_is_said(void **state) {
+TEST_WITH(what_does_not_go_together_is_said, make_table, program_teardown) {
     assert_error(run(state, "anomaly train " DATA SIZE "--shards 4 -o x.safetensors"), 1,
                  "shards is 4 and sampling auto; wanted sampling neighbours");
     if (ranks_absent()) skip();
@@ -61,16 +61,4 @@ static void what_does_not_go_together_is_said(void **state) {
         run_parts(state, 2, LIMIT, "anomaly train " DATA SIZE "--parts 1 -o x.safetensors");
     assert_int_equal(p->code, 1);
     assert_contains(p->err, "in 1 part over 2 ranks; wanted parts for each of them");
-}
-
-#define TEST(function) cmocka_unit_test_setup_teardown(function, make_table, program_teardown)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(classes_train_and_predict_as_one),
-        TEST(classes_in_parts_are_those_of_the_whole),
-        TEST(samples_have_the_same_bits),
-        TEST(what_does_not_go_together_is_said),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

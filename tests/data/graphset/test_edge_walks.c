@@ -58,7 +58,7 @@ static void check(const basin_graphset *set, int64_t before) {
 }
 
 /* Behind the attributes that are there, which stay; a node without edges has none. */
-static void powers(void **state) {
+TEST_WITH(powers, folder_new, folder_remove) {
     basin_graphset set;
     basin_error error;
     tiny_write(state, NULL, NULL);
@@ -72,7 +72,7 @@ static void powers(void **state) {
 }
 
 /* A set in a file, whose arrays are the file's. */
-static void packed(void **state) {
+TEST_WITH(packed, folder_new, folder_remove) {
     char path[PATH_TEXT];
     basin_graphset set, again;
     basin_error error;
@@ -87,10 +87,9 @@ static void packed(void **state) {
 }
 
 /* A part has the bits of the whole; the other graphs have zeros, and what the set had itself. */
-static void of_a_part(void **state) {
+TEST(of_a_part) {
     basin_graphset set, part;
     basin_error error;
-    (void)state;
     must(basin_graphset_make(&set, "cluster", (const int64_t[]){3, 2, 2}, 5, &error), &error);
     must(basin_graphset_make(&part, "cluster", (const int64_t[]){3, 2, 2}, 5, &error), &error);
     must(basin_graphset_add_edge_walks(&set, WALKS, &error), &error);
@@ -107,8 +106,7 @@ static void of_a_part(void **state) {
 }
 
 /* A set that begins with graphs of no nodes, and of one. */
-static void of_nothing(void **state) {
-    (void)state;
+TEST(of_nothing) {
     basin_graphset set;
     basin_error error;
     const int64_t nodes[] = {0, 1, 2}, from[] = {1}, to[] = {2};
@@ -122,8 +120,7 @@ static void of_nothing(void **state) {
 }
 
 /* What the model sees of them has mean 0 and deviation 1 over the training graphs. */
-static void standardised(void **state) {
-    (void)state;
+TEST(standardised) {
     basin_graphset set;
     basin_graphset_encoding encoding;
     basin_error error;
@@ -146,15 +143,4 @@ static void standardised(void **state) {
     }
     basin_graphset_encoding_free(&encoding);
     basin_graphset_free(&set);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(powers, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(packed, folder_new, folder_remove),
-        cmocka_unit_test(of_a_part),
-        cmocka_unit_test(of_nothing),
-        cmocka_unit_test(standardised),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

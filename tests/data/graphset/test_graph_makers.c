@@ -21,8 +21,7 @@ static void densities(double density[2], const basin_graphset *set) {
     for (int i = 0; i < 2; i++) density[i] = edges[i] / pairs[i];
 }
 
-static void cluster(void **state) {
-    (void)state;
+TEST(cluster) {
     static const int64_t size[3] = {30, 5, 5};
     double density[2];
     basin_graphset set, again;
@@ -53,8 +52,7 @@ static void cluster(void **state) {
     basin_graphset_free(&set);
 }
 
-static void pattern(void **state) {
-    (void)state;
+TEST(pattern) {
     static const int64_t size[3] = {100, 0, 10};
     double density[2], ones = 0;
     basin_graphset set;
@@ -76,8 +74,7 @@ static void pattern(void **state) {
 }
 
 /* Four flat squares are four superpixels at least, none of which crosses a border. */
-static void slic(void **state) {
-    (void)state;
+TEST(slic) {
     enum { SIDE = 24 };
     float pixel[SIDE * SIDE];
     int32_t label[SIDE * SIDE];
@@ -97,8 +94,7 @@ static void slic(void **state) {
     }
 }
 
-static void superpixel_graphs(void **state) {
-    (void)state;
+TEST(superpixel_graphs) {
     enum { SIDE = 28, COUNT = 3 };
     static uint8_t pixel[COUNT * SIDE * SIDE];
     static const int32_t class_of[COUNT] = {7, 3, 7};
@@ -127,7 +123,7 @@ static void superpixel_graphs(void **state) {
 }
 
 /* MNIST's layout: labels beside the images. */
-static void labelled_pictures(void **state) {
+TEST_WITH(labelled_pictures, folder_new, folder_remove) {
     enum { SIDE = 12, COUNT = 9 };
     uint8_t images[16 + COUNT * SIDE * SIDE] = {0, 0, 8, 3,    0, 0, 0, COUNT,
                                                 0, 0, 0, SIDE, 0, 0, 0, SIDE};
@@ -153,15 +149,4 @@ static void labelled_pictures(void **state) {
     unlink(folder_path(path, state, "train-labels-idx1-ubyte"));
     assert_int_equal(basin_graphset_read_pictures(&set, *state, &spec, 2, 7, 0, &error), BASIN_IO);
     assert_non_null(strstr(error.text, "train-labels-idx1-ubyte"));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cluster),
-        cmocka_unit_test(pattern),
-        cmocka_unit_test(slic),
-        cmocka_unit_test(superpixel_graphs),
-        cmocka_unit_test_setup_teardown(labelled_pictures, folder_new, folder_remove),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

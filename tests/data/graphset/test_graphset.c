@@ -29,7 +29,7 @@ static void check_tiny(const basin_graphset *set) {
     assert_int_equal(set->node_label[7], 3);
 }
 
-static void reads_folder(void **state) {
+TEST_WITH(reads_folder, folder_new, folder_remove) {
     basin_graphset set;
     basin_error error;
     tiny_write(state, NULL, NULL);
@@ -39,7 +39,7 @@ static void reads_folder(void **state) {
 }
 
 /* Whatever the file is called. */
-static void packed_form(void **state) {
+TEST_WITH(packed_form, folder_new, folder_remove) {
     char path[PATH_TEXT];
     basin_graphset set, again;
     basin_error error;
@@ -67,7 +67,7 @@ static void packed_form(void **state) {
 }
 
 /* Nodes of a graph need not stand together. */
-static void scattered_nodes(void **state) {
+TEST_WITH(scattered_nodes, folder_new, folder_remove) {
     basin_graphset set;
     basin_error error;
     tiny_write(state, "T_graph_indicator.txt", "2\n1\n2\n1\n2\n1\n2\n3\n");
@@ -87,7 +87,7 @@ static void scattered_nodes(void **state) {
 }
 
 /* What is wrong is said in one line that names the file and the line. */
-static void malformed(void **state) {
+TEST_WITH(malformed, folder_new, folder_remove) {
     static const struct {
         const char *name, *text, *wanted;
     } bad[] = {
@@ -127,7 +127,7 @@ static void malformed(void **state) {
 }
 
 /* Bytes changed at random: a set or one line, never a crash. */
-static void mutated(void **state) {
+TEST_WITH(mutated, folder_new, folder_remove) {
     static const char letter[] = "0123456789,-.\n x";
     char text[400], path[PATH_TEXT];
     basin_random random = basin_random_start(3, 3, 0);
@@ -156,7 +156,7 @@ static void mutated(void **state) {
     assert_true(taken > 10 && refused > 100);
 }
 
-static void targets(void **state) {
+TEST_WITH(targets, folder_new, folder_remove) {
     basin_graphset set;
     basin_error error;
     char path[PATH_TEXT];
@@ -173,7 +173,7 @@ static void targets(void **state) {
 }
 
 /* A value may be missing: nan, or nothing between commas. Nothing else may. */
-static void missing_targets(void **state) {
+TEST_WITH(missing_targets, folder_new, folder_remove) {
     static const char text[] = "1,,3\nnan, 5,6\n,8,\n";
     static const float wanted[] = {1, NAN, 3, NAN, 5, 6, NAN, 8, NAN};
     basin_graphset set;
@@ -201,7 +201,7 @@ static void missing_targets(void **state) {
 }
 
 /* To predict with, labels may be anything; they say how many graphs there are. */
-static void reads_without_labels(void **state) {
+TEST_WITH(reads_without_labels, folder_new, folder_remove) {
     basin_graphset set;
     basin_error error;
     tiny_write(state, "T_graph_labels.txt", "1.75\nred\n\n?\n4\n");
@@ -250,7 +250,7 @@ static basin_status read_changed(void **state, const basin_graphset *set, basin_
     return status;
 }
 
-static void packed_columns_that_lie(void **state) {
+TEST_WITH(packed_columns_that_lie, folder_new, folder_remove) {
     static int32_t labels[8 * 40];
     basin_graphset set;
     basin_error error;
@@ -268,7 +268,7 @@ static void packed_columns_that_lie(void **state) {
     basin_graphset_free(&set);
 }
 
-static void packed_sets_that_lie(void **state) {
+TEST_WITH(packed_sets_that_lie, folder_new, folder_remove) {
     static const int64_t good[] = {0, 2, 3}, huge[] = {0, 2, INT64_C(1) << 40};
     basin_error error;
     must(read_packed(state, "1 0 1", good, 3, &error), &error);
@@ -288,7 +288,7 @@ static void packed_sets_that_lie(void **state) {
 }
 
 /* Without labels nothing but the indicator says how many graphs there are. */
-static void indicator_that_lies(void **state) {
+TEST_WITH(indicator_that_lies, folder_new, folder_remove) {
     basin_graphset set;
     basin_error error;
     char path[PATH_TEXT];
@@ -308,8 +308,7 @@ static void indicator_that_lies(void **state) {
     unlink(path);
 }
 
-static void real_tu(void **state) {
-    (void)state;
+TEST(real_tu) {
     basin_graphset set;
     basin_error error;
     FILE *file = fopen(BASIN_SOURCE "/../shared/data/tudataset/MUTAG.zip", "rb");
@@ -326,8 +325,7 @@ static void real_tu(void **state) {
 
 /* ---- folds ---- */
 
-static void stratified(void **state) {
-    (void)state;
+TEST(stratified) {
     enum { COUNT = 103 };
     int32_t class_of[COUNT];
     for (int i = 0; i < COUNT; i++) class_of[i] = i < 30 ? 0 : 1;
@@ -354,7 +352,7 @@ static void stratified(void **state) {
     assert_int_equal(basin_folds_new(&folds, class_of, 5, 10, 0.1, 4, &error), BASIN_BAD_VALUE);
 }
 
-static void given_folds(void **state) {
+TEST_WITH(given_folds, folder_new, folder_remove) {
     char path[PATH_TEXT], name[PATH_TEXT];
     basin_folds folds;
     basin_error error;
@@ -376,7 +374,7 @@ static void given_folds(void **state) {
 }
 
 /* A small archive of repeated lines would take minutes and gigabytes. */
-static void refuses_what_unpacks_to_too_much(void **state) {
+TEST_WITH(refuses_what_unpacks_to_too_much, folder_new, folder_remove) {
     char line[2 * PATH_TEXT + 200], path[PATH_TEXT];
     basin_graphset set;
     basin_error error;
@@ -388,26 +386,4 @@ static void refuses_what_unpacks_to_too_much(void **state) {
     folder_path(path, state, "big.tgz");
     assert_int_equal(basin_graphset_read(&set, path, &error), BASIN_BAD_FILE);
     assert_non_null(strstr(error.text, "unpack to more than 100 times as many"));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(reads_folder, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(packed_form, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(scattered_nodes, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(malformed, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(mutated, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(missing_targets, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(reads_without_labels, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(targets, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(packed_sets_that_lie, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(packed_columns_that_lie, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(indicator_that_lies, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(refuses_what_unpacks_to_too_much, folder_new,
-                                        folder_remove),
-        cmocka_unit_test(real_tu),
-        cmocka_unit_test(stratified),
-        cmocka_unit_test_setup_teardown(given_folds, folder_new, folder_remove),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,15 +46,8 @@ static basin_status generators(void *context) {
     return status;
 }
 
-static void all_of_it(void **state) {
+TEST_WITH(all_of_it, folder_new, folder_remove) {
     tiny_write(state, NULL, NULL);
     assert_true(alloc_fail_sweep(scenario, *state) > 40);
     assert_true(alloc_fail_sweep(generators, NULL) > 10);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(all_of_it, folder_new, folder_remove),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,8 +27,7 @@ static basin_graphset_arrays sample(void) {
                                    .graph_class = graph_class};
 }
 
-static void becomes_a_set(void **state) {
-    (void)state;
+TEST(becomes_a_set) {
     basin_error error = {0};
     basin_graphset set;
     basin_graphset_arrays a = sample();
@@ -48,8 +47,7 @@ static void becomes_a_set(void **state) {
     basin_graphset_free(&set);
 }
 
-static void takes_values_and_node_classes(void **state) {
-    (void)state;
+TEST(takes_values_and_node_classes) {
     basin_error error = {0};
     basin_graphset set;
     basin_graphset_arrays a = sample();
@@ -71,8 +69,7 @@ static void refuse(const basin_graphset_arrays *a, const char *wanted) {
     if (!strstr(error.text, wanted)) fail_msg("\"%s\" is not in: %s", wanted, error.text);
 }
 
-static void refuses_wrong_arrays(void **state) {
-    (void)state;
+TEST(refuses_wrong_arrays) {
     static const int64_t across[] = {0, 1, 2, 0}, beyond[] = {0, 1, 2, 5}, below[] = {-1, 5};
     static const float bad[] = {1, 2, NAN, 4, 5};
     basin_graphset_arrays a = sample();
@@ -98,13 +95,4 @@ static void refuses_wrong_arrays(void **state) {
     refuse(&a, "0 graphs");
     a = sample(), a.edges = -4;
     refuse(&a, "-4 edges");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(becomes_a_set),
-        cmocka_unit_test(takes_values_and_node_classes),
-        cmocka_unit_test(refuses_wrong_arrays),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,8 +38,7 @@ static double residual(double *lambda, const float *value, int64_t width, int64_
 
 /* A ring's eigenvalues are 1 - cos(2 pi j / n), twice each. 300 nodes are LAPACK's, 1500 ARPACK's.
  */
-static void rings(void **state) {
-    (void)state;
+TEST(rings) {
     static const int64_t size[] = {12, 40, 200};
     enum { K = 6 };
     for (int i = 0; i < 3; i++) {
@@ -64,8 +63,7 @@ static void rings(void **state) {
 
 /* Two separate communities and a thin bridge between two more, too many nodes for LAPACK: ARPACK
  * finds the two small eigenvalues and then those of random graphs, ascending. */
-static void large_graphs(void **state) {
-    (void)state;
+TEST(large_graphs) {
     enum { N = 1200, PART = 400, EDGES = N * 6, K = 4 };
     int32_t *edge = malloc((EDGES + 1) * 2 * sizeof *edge);
     float *value = malloc((N + 1) * K * sizeof *value);
@@ -108,8 +106,7 @@ static void large_graphs(void **state) {
 }
 
 /* A path of two nodes has one eigenvector behind the first; the rest is zero. */
-static void short_graphs(void **state) {
-    (void)state;
+TEST(short_graphs) {
     static const int32_t edge[] = {0, 1};
     float value[3 * 4];
     basin_position_spec spec = {.vectors = 4};
@@ -127,8 +124,7 @@ static void short_graphs(void **state) {
 }
 
 /* The sign does not depend on the order of nodes. */
-static void signs(void **state) {
-    (void)state;
+TEST(signs) {
     enum { N = 9, K = 4 };
     static const int32_t edge[] = {0, 1, 1, 2, 2, 3, 3, 0, 3, 4, 4,
                                    5, 5, 6, 6, 7, 7, 8, 0, 2, 5, 7};
@@ -150,8 +146,7 @@ static void signs(void **state) {
 }
 
 /* Walks on a triangle: no return after 1 step, 1/2 after 2, 1/4 after 3, 3/8 after 4. */
-static void walks(void **state) {
-    (void)state;
+TEST(walks) {
     static const int32_t edge[] = {0, 1, 1, 2, 2, 0};
     static const float want[] = {0, 0.5f, 0.25f, 0.375f, 0.3125f};
     float value[4 * 5];
@@ -163,7 +158,7 @@ static void walks(void **state) {
 }
 
 /* A part has the bits of the whole, is read from its own entry, and from that of the whole. */
-static void parts(void **state) {
+TEST_WITH(parts, folder_new, folder_remove) {
     char folder[PATH_TEXT], line[PATH_TEXT + 20];
     basin_graphset set;
     basin_positions all, part, again;
@@ -195,7 +190,7 @@ static void parts(void **state) {
     assert_int_equal(system(line), 0);
 }
 
-static void cache(void **state) {
+TEST_WITH(cache, folder_new, folder_remove) {
     char folder[PATH_TEXT], line[PATH_TEXT + 200];
     basin_graphset set;
     basin_positions a, b;
@@ -232,7 +227,7 @@ static void cache(void **state) {
 
 /* ---- batches ---- */
 
-static void batch_of_tiny(void **state) {
+TEST_WITH(batch_of_tiny, folder_new, folder_remove) {
     basin_graphset set;
     basin_positions positions;
     basin_graphset_encoding e;
@@ -275,7 +270,7 @@ static void batch_of_tiny(void **state) {
 }
 
 /* Where nodes have nothing else, degrees are told apart further. */
-static void bare_nodes(void **state) {
+TEST_WITH(bare_nodes, folder_new, folder_remove) {
     basin_graphset set;
     basin_graphset_encoding e;
     basin_error error;
@@ -294,7 +289,7 @@ static void bare_nodes(void **state) {
 }
 
 /* Attributes in metres, of 1e-10, are standardised as those in angstroms are; a constant stays. */
-static void small_units(void **state) {
+TEST_WITH(small_units, folder_new, folder_remove) {
     basin_graphset set;
     basin_graphset_encoding e;
     basin_error error;
@@ -314,7 +309,7 @@ static void small_units(void **state) {
 }
 
 /* A flip turns whole eigenvectors, of each graph its own, the same in any batch. */
-static void flips(void **state) {
+TEST_WITH(flips, folder_new, folder_remove) {
     basin_graphset set;
     basin_positions positions;
     basin_graphset_encoding e;
@@ -348,21 +343,4 @@ static void flips(void **state) {
     basin_graphset_encoding_free(&e);
     basin_positions_free(&positions);
     basin_graphset_free(&set);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rings),
-        cmocka_unit_test(large_graphs),
-        cmocka_unit_test(short_graphs),
-        cmocka_unit_test(signs),
-        cmocka_unit_test(walks),
-        cmocka_unit_test_setup_teardown(cache, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(parts, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(batch_of_tiny, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(bare_nodes, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(small_units, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(flips, folder_new, folder_remove),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,7 +41,7 @@ static const int64_t zinc_atom[] = {3, 0, 1, 1, 27}, zinc_edge[] = {0, 1, 0, 1, 
 static const float zinc_y[] = {0.5f, -2};
 
 /* Ends that overflow, lie in another molecule, or fit only their lowest 32 bits. */
-static void molecules_that_lie(void **state) {
+TEST_WITH(molecules_that_lie, folder_new, folder_remove) {
     static const int64_t end[] = {2, -1, INT64_MAX, INT64_MIN, (INT64_C(1) << 32) + 1};
     char path[PATH_TEXT];
     basin_graphset set;
@@ -63,7 +63,7 @@ static void molecules_that_lie(void **state) {
 }
 
 /* Ends in two rows, as other libraries have them, are read as other bonds where all fit. */
-static void arrays_that_are_turned(void **state) {
+TEST_WITH(arrays_that_are_turned, folder_new, folder_remove) {
     static const int64_t edge[] = {0, 0, 1, 1, 1, 1};
     char path[PATH_TEXT];
     basin_graphset set;
@@ -73,7 +73,7 @@ static void arrays_that_are_turned(void **state) {
     assert_non_null(strstr(error.text, "'train' do not fit: edge must have a row a bond"));
 }
 
-static void targets_without_end(void **state) {
+TEST_WITH(targets_without_end, folder_new, folder_remove) {
     static const float y[2][2] = {{0.5f, INFINITY}, {NAN, 1}};
     char path[PATH_TEXT];
     basin_graphset set;
@@ -88,7 +88,7 @@ static void targets_without_end(void **state) {
     basin_graphset_free(&set);
 }
 
-static void molecules(void **state) {
+TEST_WITH(molecules, folder_new, folder_remove) {
     char path[PATH_TEXT];
     basin_graphset set;
     basin_error error;
@@ -106,8 +106,7 @@ static void molecules(void **state) {
 }
 
 /* The file has an array of strings beside its numbers. */
-static void real_zinc(void **state) {
-    (void)state;
+TEST(real_zinc) {
     basin_graphset set;
     basin_error error;
     FILE *file = fopen(BASIN_SOURCE "/../shared/data/zinc/zinc12k.npz", "rb");
@@ -119,15 +118,4 @@ static void real_zinc(void **state) {
     assert_int_equal(set.nodes, 231464 + 23083 + 23117);
     assert_int_equal(set.edges, 2 * (248891 + 24846 + 24860));
     basin_graphset_free(&set);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(molecules, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(molecules_that_lie, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(arrays_that_are_turned, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(targets_without_end, folder_new, folder_remove),
-        cmocka_unit_test(real_zinc),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

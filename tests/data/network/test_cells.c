@@ -9,8 +9,7 @@
 
 static const double no = NAN;
 
-static void reads_numbers_both_ways(void **state) {
-    (void)state;
+TEST(reads_numbers_both_ways) {
     const struct {
         const char *text;
         double point, comma;
@@ -76,8 +75,7 @@ static void reads_numbers_both_ways(void **state) {
     }
 }
 
-static void reads_dates(void **state) {
-    (void)state;
+TEST(reads_dates) {
     const struct {
         const char *text, *format;
         double days;
@@ -124,8 +122,7 @@ static basin_status read_column(basin_network **n, const basin_network_options *
 }
 
 /* What a column becomes is decided by all of its cells. */
-static void columns_are_judged_whole(void **state) {
-    (void)state;
+TEST(columns_are_judged_whole) {
     const struct {
         const char *name, *cells;
         basin_column_type type;
@@ -161,8 +158,7 @@ static void columns_are_judged_whole(void **state) {
     }
 }
 
-static void what_does_not_go_together_is_named(void **state) {
-    (void)state;
+TEST(what_does_not_go_together_is_named) {
     const struct {
         const char *cells, *wanted;
     } trial[] = {
@@ -180,19 +176,10 @@ static void what_does_not_go_together_is_named(void **state) {
 }
 
 /* The program that calls may write 1,5 itself: tables are read as before. */
-static void locales_change_nothing(void **state) {
+TEST(locales_change_nothing) {
     if (!comma_set(*state)) skip();
     reads_numbers_both_ways(state);
     setlocale(LC_NUMERIC, "C");
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_numbers_both_ways),
-        cmocka_unit_test(locales_change_nothing),
-        cmocka_unit_test(reads_dates),
-        cmocka_unit_test(columns_are_judged_whole),
-        cmocka_unit_test(what_does_not_go_together_is_named),
-    };
-    return cmocka_run_group_tests(tests, folder_new, folder_remove);
-}
+int main(void) { return tests_run(folder_new, folder_remove); }

@@ -33,7 +33,7 @@ static void expect(const basin_network *n, const int32_t *label, const char *con
     }
 }
 
-static void words_are_numbered_by_name(void **state) {
+TEST(words_are_numbered_by_name) {
     basin_network_options options = {.classes = true, .label = "kind"};
     basin_network *n = read_tables(
         state, "id,x,kind\na,1, yes \nb,2,\"maybe, not\"\nc,3,\nd,4,no\n", edges, &options);
@@ -43,7 +43,7 @@ static void words_are_numbered_by_name(void **state) {
 }
 
 /* 10 is behind 9; -1 and ? are no class; 2 and 2.0 are two names. */
-static void numbers_are_numbered_as_numbers(void **state) {
+TEST(numbers_are_numbered_as_numbers) {
     basin_network_options options = {.classes = true};
     basin_network *n =
         read_tables(state, "id,x,label\na,1,10\nb,2,9\nc,3,-1\nd,4,?\n", edges, &options);
@@ -52,7 +52,7 @@ static void numbers_are_numbered_as_numbers(void **state) {
 }
 
 /* Without the option labels are those of a detector, and other words are errors. */
-static void detectors_read_as_before(void **state) {
+TEST(detectors_read_as_before) {
     basin_network_options options = {.label = "kind"};
     char path[2][PATH_TEXT];
     basin_network *n =
@@ -68,7 +68,7 @@ static void detectors_read_as_before(void **state) {
 }
 
 /* Classes that are there keep their numbers; new ones come behind them. */
-static void tables_add_classes(void **state) {
+TEST(tables_add_classes) {
     basin_network_options options = {.classes = true, .label = "kind"};
     basin_network *base =
         read_tables(state, "id,x,kind\na,1,oak\nb,2,elm\nc,3,\nd,4,oak\n", edges, &options);
@@ -82,7 +82,7 @@ static void tables_add_classes(void **state) {
 }
 
 /* A file that is mapped, and parts of a graph, call classes as the table does. */
-static void files_and_parts_keep_names(void **state) {
+TEST(files_and_parts_keep_names) {
     basin_network_options options = {.classes = true, .label = "kind"};
     char path[PATH_TEXT], text[BASIN_NODE_TEXT];
     const char *list[] = {folder_path(path, state, "g.basin")};
@@ -105,13 +105,4 @@ static void files_and_parts_keep_names(void **state) {
     basin_network_free(n);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_are_numbered_by_name),
-        cmocka_unit_test(numbers_are_numbered_as_numbers),
-        cmocka_unit_test(detectors_read_as_before),
-        cmocka_unit_test(tables_add_classes),
-        cmocka_unit_test(files_and_parts_keep_names),
-    };
-    return cmocka_run_group_tests(tests, folder_new, folder_remove);
-}
+int main(void) { return tests_run(folder_new, folder_remove); }

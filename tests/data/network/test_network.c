@@ -5,8 +5,7 @@
 
 #include "basin/random.h"
 
-static void builds_undirected(void **state) {
-    (void)state;
+TEST(builds_undirected) {
     basin_network *n = small_network(NULL);
     assert_false(n->directed);
     const basin_relation *a = &n->relation[0];
@@ -21,8 +20,7 @@ static void builds_undirected(void **state) {
     basin_network_free(n);
 }
 
-static void builds_directed(void **state) {
-    (void)state;
+TEST(builds_directed) {
     basin_network_options o = {.directed = true, .keep_duplicates = true};
     basin_network *n = small_network(&o);
     assert_true(n->directed);
@@ -33,8 +31,7 @@ static void builds_directed(void **state) {
     basin_network_free(n);
 }
 
-static void treats_loops_and_duplicates(void **state) {
-    (void)state;
+TEST(treats_loops_and_duplicates) {
     int64_t edges[] = {0, 0, 0, 1, 0, 1, 1, 0, 2, 2};
     basin_edges e = {edges, edges + 1, BASIN_I64, 2, 5};
     const struct {
@@ -59,8 +56,7 @@ static void treats_loops_and_duplicates(void **state) {
 }
 
 /* Rows long enough for the sort by bytes, against a matrix. */
-static void sorts_long_rows(void **state) {
-    (void)state;
+TEST(sorts_long_rows) {
     enum { NODES = 700, EDGES = 90000 };
     int32_t *edge = malloc(2 * EDGES * sizeof *edge);
     char *matrix = calloc(NODES, NODES);
@@ -87,8 +83,7 @@ static void sorts_long_rows(void **state) {
     free(edge);
 }
 
-static void refuses_bad_numbers(void **state) {
-    (void)state;
+TEST(refuses_bad_numbers) {
     basin_error error;
     basin_network *n = small_network(NULL);
     int32_t edges[] = {0, 1, 2, 5};
@@ -104,8 +99,7 @@ static void refuses_bad_numbers(void **state) {
     assert_int_equal(basin_network_new(&n, "t", INT64_MAX, &error), BASIN_BAD_VALUE);
 }
 
-static void fills_what_is_missing(void **state) {
-    (void)state;
+TEST(fills_what_is_missing) {
     float x[] = {1, NAN, 3, 4, INFINITY, 8};
     basin_tensor t = BORROW(x, BASIN_F32, 3, 2);
     basin_error error;
@@ -122,8 +116,7 @@ static void fills_what_is_missing(void **state) {
     }
 }
 
-static void reads_labels(void **state) {
-    (void)state;
+TEST(reads_labels) {
     double plain[] = {0, 1, NAN, 1}, half[] = {0, 0.5, 1, 1};
     float hot[] = {1, 0, 0, 1, 0, 0, 0, 1};
     basin_tensor y = BORROW(plain, BASIN_F64, 4), z = BORROW(hot, BASIN_F32, 4, 2);
@@ -152,8 +145,7 @@ static void reads_labels(void **state) {
     basin_network_free(n);
 }
 
-static void unites_relations(void **state) {
-    (void)state;
+TEST(unites_relations) {
     basin_network *n = small_network(NULL);
     assert_int_equal(basin_network_main_relation(n), -1);
     assert_int_equal(basin_network_add_union(n, NULL), BASIN_OK);
@@ -167,8 +159,7 @@ static void unites_relations(void **state) {
 }
 
 /* The pairs of a relation are those that basin_pairs_new makes of its edges. */
-static void makes_pairs(void **state) {
-    (void)state;
+TEST(makes_pairs) {
     const int flag[] = {0, BASIN_PAIRS_DROP_SELF, BASIN_PAIRS_ADD_SELF};
     int32_t edges[] = {0, 1, 2, 2, 3, 1, 1, 0, 4, 3, 3, 3};
     basin_edges e = {edges, edges + 1, BASIN_I32, 2, 6};
@@ -199,8 +190,7 @@ static void makes_pairs(void **state) {
     }
 }
 
-static void induces_parts(void **state) {
-    (void)state;
+TEST(induces_parts) {
     basin_network *n = small_network(NULL), *part;
     basin_error error;
     const int64_t node[] = {3, 0, 2};
@@ -224,8 +214,7 @@ static void induces_parts(void **state) {
 }
 
 /* A ring of 40 with a hub: samples hold what their fan-outs say, repeat, and change by stream. */
-static void samples_neighbourhoods(void **state) {
-    (void)state;
+TEST(samples_neighbourhoods) {
     enum { NODES = 40 };
     int32_t edge[4 * NODES];
     for (int i = 0; i < NODES; i++) {
@@ -273,8 +262,7 @@ static void samples_neighbourhoods(void **state) {
     basin_network_free(n);
 }
 
-static void counts_degrees(void **state) {
-    (void)state;
+TEST(counts_degrees) {
     basin_network *n = small_network(NULL);
     basin_degrees d;
     assert_int_equal(basin_network_degrees(&d, n, 0, NULL), BASIN_OK);
@@ -289,22 +277,4 @@ static void counts_degrees(void **state) {
     assert_true(fabs(d.homophily - 2.0 / 8) < 1e-12); /* 0-2 alone joins equals */
     assert_true(d.anomaly_homophily == 0);
     basin_network_free(n);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(builds_undirected),
-        cmocka_unit_test(builds_directed),
-        cmocka_unit_test(treats_loops_and_duplicates),
-        cmocka_unit_test(sorts_long_rows),
-        cmocka_unit_test(refuses_bad_numbers),
-        cmocka_unit_test(fills_what_is_missing),
-        cmocka_unit_test(reads_labels),
-        cmocka_unit_test(unites_relations),
-        cmocka_unit_test(makes_pairs),
-        cmocka_unit_test(induces_parts),
-        cmocka_unit_test(samples_neighbourhoods),
-        cmocka_unit_test(counts_degrees),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

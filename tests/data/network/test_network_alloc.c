@@ -41,10 +41,7 @@ static basin_status use(void *context) {
     return status;
 }
 
-static void the_container(void **state) {
-    (void)state;
-    assert_true(alloc_fail_sweep(use, NULL) > 60);
-}
+TEST(the_container) { assert_true(alloc_fail_sweep(use, NULL) > 60); }
 
 static basin_status write_file(void *path) {
     basin_network *n = NULL;
@@ -62,7 +59,7 @@ static basin_status read_file(void *path) {
     return status;
 }
 
-static void files(void **state) {
+TEST(files) {
     char path[PATH_TEXT];
     folder_path(path, state, "n.basin");
     assert_true(alloc_fail_sweep(write_file, path) > 40);
@@ -99,8 +96,7 @@ static basin_status read_more(void *context) {
     return status;
 }
 
-static void csv(void **state) {
-    (void)state;
+TEST(csv) {
     assert_true(alloc_fail_sweep(read_csv, NULL) > 60);
     static const char edges[] = "src,dst,type\na,b,x\nb,a,y\n",
                       nodes[] = "id,f,city\na,1,r\nb,2,s\n";
@@ -124,8 +120,7 @@ static basin_status read_dgl(void *context) {
     return status;
 }
 
-static void dgl_files(void **state) {
-    (void)state;
+TEST(dgl_files) {
     dgl_small(&file, DGL_CSR, 0);
     assert_true(alloc_fail_sweep(read_dgl, NULL) > 15);
 }
@@ -137,8 +132,7 @@ static basin_status make(void *context) {
     return status;
 }
 
-static void made(void **state) {
-    (void)state;
+TEST(made) {
     basin_fraud_spec spec;
     assert_int_equal(basin_fraud_like(&spec, "yelp", 0.001, NULL), BASIN_OK);
     assert_true(alloc_fail_sweep(make, &spec) > 15);
@@ -159,16 +153,9 @@ static basin_status scale(void *context) {
     return status;
 }
 
-static void scales(void **state) {
-    (void)state;
+TEST(scales) {
     for (basin_scaler_kind kind = BASIN_SCALE_STANDARD; kind <= BASIN_SCALE_ALL; kind++)
         assert_true(alloc_fail_sweep(scale, &kind) > 5);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_container), cmocka_unit_test(files), cmocka_unit_test(csv),
-        cmocka_unit_test(dgl_files),     cmocka_unit_test(made),  cmocka_unit_test(scales),
-    };
-    return cmocka_run_group_tests(tests, folder_new, folder_remove);
-}
+int main(void) { return tests_run(folder_new, folder_remove); }

@@ -22,8 +22,7 @@ static basin_network_arrays some(const basin_edges *edges, int relations) {
                                   .edges = edges};
 }
 
-static void arrays_become_a_network(void **state) {
-    (void)state;
+TEST(arrays_become_a_network) {
     basin_edges edges[] = {{from, to, BASIN_I32, 1, 2}, {wide, wide + 1, BASIN_I64, 2, 2}};
     basin_network_arrays arrays = some(edges, 2);
     basin_network *network;
@@ -57,8 +56,7 @@ static void refuse(const basin_network_arrays *arrays, const char *wanted) {
     if (!strstr(error.text, wanted)) fail_msg("'%s' is not in '%s'", wanted, error.text);
 }
 
-static void what_cannot_be_is_refused(void **state) {
-    (void)state;
+TEST(what_cannot_be_is_refused) {
     float bad[NODES * 2] = {0};
     const int32_t far[] = {0, NODES}, odd[NODES] = {0, -7, 0, 1};
     static const char *const twice[] = {"a", "a"};
@@ -86,12 +84,4 @@ static void what_cannot_be_is_refused(void **state) {
     refuse(&a, "0 apart");
     a = some(good, 2), a.name = twice;
     refuse(&a, "two relations are called 'a'");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(arrays_become_a_network),
-        cmocka_unit_test(what_cannot_be_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,8 +23,7 @@ static basin_network *must_read(const basin_network_options *o, const char *edge
     return n;
 }
 
-static void reads_nodes_and_edges(void **state) {
-    (void)state;
+TEST(reads_nodes_and_edges) {
     basin_network *n = must_read(NULL,
                                  "src,dst,relation\n"
                                  "ann,\"bob, jr\",pays\n"
@@ -56,8 +55,7 @@ static void reads_nodes_and_edges(void **state) {
     basin_network_free(n);
 }
 
-static void reads_edges_alone(void **state) {
-    (void)state;
+TEST(reads_edges_alone) {
     basin_network *n = must_read(NULL, "Source\tTarget\tweight\n0\t1\t3\n1\t2\t4", NULL);
     assert_int_equal(n->nodes, 3);
     assert_int_equal(n->id.count, 0); /* they are their own numbers */
@@ -75,8 +73,7 @@ static void reads_edges_alone(void **state) {
 }
 
 /* An edge without a relation is none that stands for the whole graph. */
-static void empty_relations_are_one(void **state) {
-    (void)state;
+TEST(empty_relations_are_one) {
     basin_network_options o = {.unite = true};
     basin_network *n = must_read(&o, "src,dst,type\na,b,wire\nb,c,card\nc,d, \nd,a,wire\n", NULL);
     assert_int_equal(basin_network_relation(n, "homo"), -1);
@@ -90,8 +87,7 @@ static void empty_relations_are_one(void **state) {
     basin_network_free(n);
 }
 
-static void chooses_columns(void **state) {
-    (void)state;
+TEST(chooses_columns) {
     const char *nodes = "k,who,when,amount,cls\n1,a,mon,5,yes\n2,b,tue,6,no\n3,c,wed,7,unknown\n";
     basin_network_options o = {.id = "who", .label = "cls", .drop = "k", .max_categories = 2};
     basin_network *n = must_read(&o, "src,dst\na,b\n", nodes);
@@ -103,8 +99,7 @@ static void chooses_columns(void **state) {
     basin_network_free(n);
 }
 
-static void joins_files_of_nodes(void **state) {
-    (void)state;
+TEST(joins_files_of_nodes) {
     const char *text[] = {"id,f\nb,1\na,2\n", "src,dst\na,b\n", "id,label\na,1\nb,0\n"};
     basin_csv_source source[3];
     for (int i = 0; i < 3; i++)
@@ -119,8 +114,7 @@ static void joins_files_of_nodes(void **state) {
 }
 
 /* What one table does not know another may; what two tables say must be the same. */
-static void joins_labels(void **state) {
-    (void)state;
+TEST(joins_labels) {
     const char *text[] = {"src,dst\na,b\n", "id,label\na,1\nb,\nc,0\n", "id,label\na,\nb,1\nc,0\n",
                           "id,label\na,0\n"};
     const int32_t label[] = {1, 1, 0};
@@ -138,8 +132,7 @@ static void joins_labels(void **state) {
 }
 
 /* A second column that tells the answer is said; one without a name is no feature. */
-static void notes_what_columns_tell(void **state) {
-    (void)state;
+TEST(notes_what_columns_tell) {
     basin_network *n =
         must_read(NULL, "src,dst\na,b\n", ",id,label,Is_Fraud,f,,\n0,a,1,1,5,,\n1,b,0,0,6,,\n");
     assert_int_equal(n->features, 2);
@@ -155,8 +148,7 @@ static void notes_what_columns_tell(void **state) {
 }
 
 /* A format is there for the columns that want it. */
-static void reads_dates_of_two_forms(void **state) {
-    (void)state;
+TEST(reads_dates_of_two_forms) {
     basin_network_options o = {.date_format = "%d.%m.%Y", .max_categories = 1};
     basin_network *n =
         must_read(&o, "src,dst\na,b\n",
@@ -168,8 +160,7 @@ static void reads_dates_of_two_forms(void **state) {
 }
 
 /* A semicolon parts the fields of a header in which a name has a comma. */
-static void counts_delimiters(void **state) {
-    (void)state;
+TEST(counts_delimiters) {
     basin_network *n =
         must_read(NULL, "src;dst\na;b\n", "id;sum (EUR, net);y\na;1.234,50;1\nb;2,25;0\n");
     assert_int_equal(n->features, 1);
@@ -177,8 +168,7 @@ static void counts_delimiters(void **state) {
     basin_network_free(n);
 }
 
-static void fills_gaps(void **state) {
-    (void)state;
+TEST(fills_gaps) {
     basin_network *n;
     basin_error error;
     const char *nodes = "id,f,label\na,1,0\nb,,1\nc,5,1\n";
@@ -195,7 +185,7 @@ static void fills_gaps(void **state) {
     basin_network_free(n);
 }
 
-static void reads_gz(void **state) {
+TEST(reads_gz) {
     char edges[PATH_TEXT], nodes[PATH_TEXT], cut[PATH_TEXT];
     folder_path(edges, state, "edges.tsv.gz");
     folder_path(cut, state, "cut.tsv.gz");
@@ -222,7 +212,7 @@ static void reads_gz(void **state) {
     assert_refused(cut, "cut off");
 }
 
-static void reads_zstd(void **state) {
+TEST(reads_zstd) {
     /* "src,dst\na,b\nb,c\n" as zstd packs it */
     static const unsigned char bytes[] = {
         0x28, 0xb5, 0x2f, 0xfd, 0x04, 0x58, 0x81, 0x00, 0x00, 0x73, 0x72, 0x63, 0x2c, 0x64, 0x73,
@@ -242,8 +232,7 @@ static void reads_zstd(void **state) {
 }
 
 /* A pipe as a shell hands it over: it can be read once only. */
-static void reads_pipes(void **state) {
-    (void)state;
+TEST(reads_pipes) {
     static const char nodes[] = "id,f\na,1\nb,2\n", edges[] = "src,dst\na,b\n";
     int first[2], second[2];
     char path[2][40];
@@ -264,8 +253,7 @@ static void reads_pipes(void **state) {
     close(second[0]);
 }
 
-static void reads_edges_without_a_header(void **state) {
-    (void)state;
+TEST(reads_edges_without_a_header) {
     const char *const list[] = {"0 1\n1 2\n", "# nodes: 3\n# from\tto\n0\t1\n1\t2\n",
                                 "0,1,0.5\r\n1,2,-3e2\r\n"};
     for (int i = 0; i < 3; i++) {
@@ -286,8 +274,7 @@ static void reads_edges_without_a_header(void **state) {
 }
 
 /* Schemas are JSON: what is not UTF-8 would not come back as the same text. */
-static void reads_latin_1(void **state) {
-    (void)state;
+TEST(reads_latin_1) {
     basin_network *n = must_read(NULL, "src,dst,when\na,b,1\n", "id,c\na,K\xf6ln\nb,K\xc3\xb6ln\n");
     assert_int_equal(n->features, 1); /* the same town twice */
     assert_string_equal(n->column.text, "c=K\xc3\xb6ln");
@@ -297,8 +284,7 @@ static void reads_latin_1(void **state) {
 }
 
 /* Ends that no table of nodes has: skipped, or added with the mean of every number. */
-static void ends_may_be_unknown(void **state) {
-    (void)state;
+TEST(ends_may_be_unknown) {
     const char *edges = "nameOrig,nameDest\na,b\na,z\nz,y\n", *nodes = "id,f,c\na,1,u\nb,5,v\n";
     basin_network_options o = {.unknown = BASIN_UNKNOWN_SKIP};
     basin_network *n = must_read(&o, edges, nodes);
@@ -316,8 +302,7 @@ static void ends_may_be_unknown(void **state) {
     basin_network_free(n);
 }
 
-static void refuses_mistakes(void **state) {
-    (void)state;
+TEST(refuses_mistakes) {
     const struct {
         const char *edges, *nodes, *wanted;
     } trial[] = {
@@ -357,33 +342,10 @@ static void refuses_mistakes(void **state) {
     assert_non_null(strstr(error.text, "line 2 holds a zero byte"));
 }
 
-static void notes_one_class(void **state) {
-    (void)state;
+TEST(notes_one_class) {
     basin_network *n = must_read(NULL, "src,dst\na,b\n", "id,f,label\na,1,0\nb,1,0\n");
     assert_non_null(strstr(n->note, "all labels are 0"));
     basin_network_free(n);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_nodes_and_edges),
-        cmocka_unit_test(reads_edges_alone),
-        cmocka_unit_test(empty_relations_are_one),
-        cmocka_unit_test(chooses_columns),
-        cmocka_unit_test(joins_files_of_nodes),
-        cmocka_unit_test(joins_labels),
-        cmocka_unit_test(notes_what_columns_tell),
-        cmocka_unit_test(reads_dates_of_two_forms),
-        cmocka_unit_test(counts_delimiters),
-        cmocka_unit_test(fills_gaps),
-        cmocka_unit_test(reads_gz),
-        cmocka_unit_test(reads_zstd),
-        cmocka_unit_test(reads_pipes),
-        cmocka_unit_test(reads_edges_without_a_header),
-        cmocka_unit_test(ends_may_be_unknown),
-        cmocka_unit_test(reads_latin_1),
-        cmocka_unit_test(refuses_mistakes),
-        cmocka_unit_test(notes_one_class),
-    };
-    return cmocka_run_group_tests(tests, folder_new, folder_remove);
-}
+int main(void) { return tests_run(folder_new, folder_remove); }

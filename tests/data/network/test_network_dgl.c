@@ -6,8 +6,7 @@
 
 static dgl file;
 
-static void reads_every_form(void **state) {
-    (void)state;
+TEST(reads_every_form) {
     for (int form = DGL_COO; form <= DGL_CSC; form *= 2) {
         basin_network *n;
         basin_network_options o = {.directed = true};
@@ -29,8 +28,7 @@ static void reads_every_form(void **state) {
     }
 }
 
-static void reads_the_labelled_type(void **state) {
-    (void)state;
+TEST(reads_the_labelled_type) {
     basin_network *n;
     dgl_two_types(&file);
     assert_int_equal(basin_network_dgl_parse(&n, file.bytes, file.size, "f", NULL, NULL), BASIN_OK);
@@ -50,8 +48,7 @@ static void refuse(size_t size, const char *wanted) {
     if (!strstr(error.text, wanted)) fail_msg("\"%s\" is not in \"%s\"", wanted, error.text);
 }
 
-static void refuses_damage(void **state) {
-    (void)state;
+TEST(refuses_damage) {
     for (int form = DGL_COO; form <= DGL_CSC; form *= 2) {
         dgl_small(&file, form, 9);
         refuse(file.size, "wanted numbers from 0 to 3");
@@ -78,13 +75,4 @@ static void refuses_damage(void **state) {
     for (size_t i = 0; i + 4 < file.size; i++) /* a NaN among the features */
         if (!memcmp(file.bytes + i, "\0\0\xa0\x40", 4)) memcpy(file.bytes + i, "\0\0\xc0\x7f", 4);
     refuse(file.size, "feature 0 of node 2 is missing or NaN");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_every_form),
-        cmocka_unit_test(reads_the_labelled_type),
-        cmocka_unit_test(refuses_damage),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,7 +58,7 @@ static void assert_facts(const basin_network *n, const basin_relation *r, int64_
 static const basin_network_options by_day = {.time = "day"};
 static const basin_network_options one_way = {.time = "day", .directed = true};
 
-static void parallel_rows_add_up(void **state) {
+TEST(parallel_rows_add_up) {
     basin_network *n = must_open(state, accounts, transfers, &by_day);
     static const char *const name[] = {"count",     "amount sum", "amount last", "day last",
                                        "kind=card", "kind=cash",  "kind=wire"};
@@ -84,7 +84,7 @@ static void parallel_rows_add_up(void **state) {
 }
 
 /* Without a time the last row is the last. */
-static void rows_are_in_order(void **state) {
+TEST(rows_are_in_order) {
     basin_network *n = must_open(state, NULL, "src,dst,amount\na,b,1\nb,a,2\na,b,3\n", NULL);
     assert_int_equal(n->facts.time, -1);
     ASSERT_FACTS(n, 0, 1, 3, 6, 3);
@@ -105,7 +105,7 @@ static void rows_are_in_order(void **state) {
 
 /* A column that looks like relations becomes them, and that is said; "none" makes it a fact. */
 /* A float has no seconds in days since 1970: the last row is told by its time, not by the float. */
-static void last_goes_by_the_second(void **state) {
+TEST(last_goes_by_the_second) {
     basin_network *n = must_open(state, NULL,
                                  "src,dst,amount,at\n"
                                  "a,b,2,2026-01-05T08:00:02Z\n"
@@ -118,7 +118,7 @@ static void last_goes_by_the_second(void **state) {
     basin_network_free(n);
 }
 
-static void a_type_may_be_a_fact(void **state) {
+TEST(a_type_may_be_a_fact) {
     static const char rows[] = "src,dst,type\na,b,card\nb,a,wire\n";
     basin_network *n = must_open(state, accounts, rows, NULL);
     assert_int_equal(n->relations, 2);
@@ -141,7 +141,7 @@ static void a_type_may_be_a_fact(void **state) {
     basin_network_free(n);
 }
 
-static void later_edges_are_left_out(void **state) {
+TEST(later_edges_are_left_out) {
     basin_network *n;
     basin_error error;
     basin_network_options o = {.time = "day", .until = "2"};
@@ -168,7 +168,7 @@ static void later_edges_are_left_out(void **state) {
     assert_non_null(strstr(error.text, "did you mean 'day'?"));
 }
 
-static void gaps_are_filled_or_refused(void **state) {
+TEST(gaps_are_filled_or_refused) {
     basin_network *n;
     basin_error error;
     static const char gap[] = "src,dst,amount\na,b,1\na,b,\na,c,5\n";
@@ -186,7 +186,7 @@ static void gaps_are_filled_or_refused(void **state) {
 }
 
 /* Relations by themselves, and their union. */
-static void unions_add_up(void **state) {
+TEST(unions_add_up) {
     basin_network_options o = {.unite = true, .time = "day", .edge_type = "kind"};
     basin_network *n = must_open(state, accounts, transfers, &o);
     const basin_relation *whole = &n->relation[basin_network_relation(n, "homo")];
@@ -198,7 +198,7 @@ static void unions_add_up(void **state) {
     basin_network_free(n);
 }
 
-static void parts_keep_them(void **state) {
+TEST(parts_keep_them) {
     basin_network *n = must_open(state, accounts, transfers, &one_way), *part;
     const int64_t node[] = {2, 1};
     assert_int_equal(basin_network_induce(&part, n, node, 2, NULL), BASIN_OK);
@@ -213,7 +213,7 @@ static void parts_keep_them(void **state) {
     basin_network_free(n);
 }
 
-static void files_keep_them(void **state) {
+TEST(files_keep_them) {
     char path[PATH_TEXT];
     const char *const file[] = {folder_path(path, state, "g.basin")};
     basin_network *n = must_open(state, accounts, transfers, &by_day), *again;
@@ -243,7 +243,7 @@ static void files_keep_them(void **state) {
 }
 
 /* By name, in any order; a kind that is new is other, one that is absent none. */
-static void schemas_match_them(void **state) {
+TEST(schemas_match_them) {
     static const char moved[] = "kind,dst,day,amount,src,extra\n"
                                 "wire,b,3,10,a,1\ncash,b,1,5,a,1\nwire,a,2,-2,b,1\n"
                                 "gold,c,4,100,b,1\ncash,c,5,7,c,1\n";
@@ -283,7 +283,7 @@ static void schemas_match_them(void **state) {
 }
 
 /* npz has numbers alone; a name that speaks of time is the time. */
-static void arrays_have_them(void **state) {
+TEST(arrays_have_them) {
     char path[PATH_TEXT];
     const char *const file[] = {folder_path(path, state, "g.npz")};
     int32_t edges[] = {0, 1, 1, 0, 1, 2};
@@ -316,7 +316,7 @@ static void arrays_have_them(void **state) {
     basin_bundle_free(bundle);
 }
 
-static void splits_by_time(void **state) {
+TEST(splits_by_time) {
     basin_network_options o = {
         .time = "day", .split_time = "day", .split_train = 0.4, .split_val = 0.5};
     basin_network *n = must_open(state, accounts, transfers, &o);
@@ -338,20 +338,4 @@ static void splits_by_time(void **state) {
     assert_non_null(strstr(error.text, "make 4 for training and 0 for validation"));
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parallel_rows_add_up),
-        cmocka_unit_test(rows_are_in_order),
-        cmocka_unit_test(last_goes_by_the_second),
-        cmocka_unit_test(a_type_may_be_a_fact),
-        cmocka_unit_test(later_edges_are_left_out),
-        cmocka_unit_test(gaps_are_filled_or_refused),
-        cmocka_unit_test(unions_add_up),
-        cmocka_unit_test(parts_keep_them),
-        cmocka_unit_test(files_keep_them),
-        cmocka_unit_test(schemas_match_them),
-        cmocka_unit_test(arrays_have_them),
-        cmocka_unit_test(splits_by_time),
-    };
-    return cmocka_run_group_tests(tests, folder_new, folder_remove);
-}
+int main(void) { return tests_run(folder_new, folder_remove); }

@@ -33,7 +33,7 @@ static void write_npz(const char *path) {
     write_bundle(path, bundle);
 }
 
-static void reads_npz(void **state) {
+TEST(reads_npz) {
     char path[PATH_TEXT];
     basin_network *n;
     write_npz(folder_path(path, state, "small.npz"));
@@ -52,7 +52,7 @@ static void reads_npz(void **state) {
     basin_network_free(n);
 }
 
-static void goes_through_files(void **state) {
+TEST(goes_through_files) {
     char path[PATH_TEXT], mapped[PATH_TEXT], npz[PATH_TEXT];
     basin_network *n, *m, *o;
     write_npz(folder_path(path, state, "small.npz"));
@@ -75,7 +75,7 @@ static void goes_through_files(void **state) {
     basin_network_free(o);
 }
 
-static void refuses_bad_npz(void **state) {
+TEST(refuses_bad_npz) {
     char path[PATH_TEXT];
     float nan_x[10] = {0, 1, NAN};
     int32_t far[] = {0, 5}, below[] = {-1, 2};
@@ -119,7 +119,7 @@ static void refuses_bad_npz(void **state) {
     assert_refused(path, "0 nodes");
 }
 
-static void refuses_bad_mapped_files(void **state) {
+TEST(refuses_bad_mapped_files) {
     char path[PATH_TEXT], cut[PATH_TEXT];
     basin_network *n = small_network(NULL);
     folder_path(path, state, "bad.basin");
@@ -145,7 +145,7 @@ static void assert_write_refused(const char *path, const basin_network *n, const
 }
 
 /* Sizes that fit, numbers that do not: nothing that would crash or mislead later is let in. */
-static void checks_all_of_a_mapped_file(void **state) {
+TEST(checks_all_of_a_mapped_file) {
     char path[PATH_TEXT], from[PATH_TEXT];
     basin_network *n;
     write_npz(folder_path(from, state, "small.npz"));
@@ -169,7 +169,7 @@ static void checks_all_of_a_mapped_file(void **state) {
     basin_network_free(n);
 }
 
-static void fills_and_forgets_in_a_mapped_file(void **state) {
+TEST(fills_and_forgets_in_a_mapped_file) {
     char path[PATH_TEXT];
     basin_network *n = small_network(NULL), *m;
     n->feature[7] = NAN;
@@ -185,8 +185,7 @@ static void fills_and_forgets_in_a_mapped_file(void **state) {
 }
 
 /* The real sets, where they are. */
-static void reads_real_npz(void **state) {
-    (void)state;
+TEST(reads_real_npz) {
     char path[PATH_TEXT];
     basin_network *n;
     const struct {
@@ -214,8 +213,7 @@ static void reads_real_npz(void **state) {
 }
 
 /* The same set from its DGL file and from npz; the latter has no self loops. */
-static void reads_real_dgl(void **state) {
-    (void)state;
+TEST(reads_real_dgl) {
     basin_network *a, *b;
     const char *dgl = BASIN_SOURCE "/../shared/data/anomaly/fdcompcn.dgl";
     const char *npz = BASIN_SOURCE "/../shared/data/anomaly/fdcompcn.npz";
@@ -240,16 +238,4 @@ static void reads_real_dgl(void **state) {
     basin_network_free(b);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_npz),
-        cmocka_unit_test(goes_through_files),
-        cmocka_unit_test(refuses_bad_npz),
-        cmocka_unit_test(refuses_bad_mapped_files),
-        cmocka_unit_test(checks_all_of_a_mapped_file),
-        cmocka_unit_test(fills_and_forgets_in_a_mapped_file),
-        cmocka_unit_test(reads_real_npz),
-        cmocka_unit_test(reads_real_dgl),
-    };
-    return cmocka_run_group_tests(tests, folder_new, folder_remove);
-}
+int main(void) { return tests_run(folder_new, folder_remove); }

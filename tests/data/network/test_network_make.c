@@ -19,8 +19,7 @@ static basin_network *make(const basin_fraud_spec *spec) {
     return n;
 }
 
-static void keeps_the_papers_table(void **state) {
-    (void)state;
+TEST(keeps_the_papers_table) {
     const struct {
         const char *name;
         int64_t nodes, edges, features;
@@ -41,8 +40,7 @@ static void keeps_the_papers_table(void **state) {
     assert_int_equal(basin_fraud_like(&spec, "ebay", 1, &error), BASIN_BAD_VALUE);
 }
 
-static void makes_what_was_asked_for(void **state) {
-    (void)state;
+TEST(makes_what_was_asked_for) {
     const struct {
         const char *name;
         double scale;
@@ -64,8 +62,7 @@ static void makes_what_was_asked_for(void **state) {
     }
 }
 
-static void repeats(void **state) {
-    (void)state;
+TEST(repeats) {
     basin_fraud_spec spec = like("yelp", 0.02);
     basin_processors_set(3);
     basin_network *a = make(&spec);
@@ -81,8 +78,7 @@ static void repeats(void **state) {
     basin_network_free(b);
 }
 
-static void refuses_impossible_ones(void **state) {
-    (void)state;
+TEST(refuses_impossible_ones) {
     basin_fraud_spec spec = like("yelp", 0.01);
     basin_network *n;
     basin_error error;
@@ -92,14 +88,4 @@ static void refuses_impossible_ones(void **state) {
     spec = like("yelp", 0.01);
     spec.anomalous = 0.7;
     assert_int_equal(basin_network_make_fraud(&n, &spec, &error), BASIN_BAD_VALUE);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keeps_the_papers_table),
-        cmocka_unit_test(makes_what_was_asked_for),
-        cmocka_unit_test(repeats),
-        cmocka_unit_test(refuses_impossible_ones),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-static void reads_both_versions(void **state) {
+TEST(reads_both_versions) {
     char path[PATH_TEXT];
     folder_path(path, state, "fraud.mat");
     const enum mat_ft version[] = {MAT_FT_MAT5, MAT_FT_MAT73};
@@ -28,7 +28,7 @@ static void reads_both_versions(void **state) {
     }
 }
 
-static void refuses_bad_files(void **state) {
+TEST(refuses_bad_files) {
     char path[PATH_TEXT];
     folder_path(path, state, "bad.mat");
     double odd[] = {0, 1, 0.5, 1};
@@ -66,7 +66,7 @@ static void assert_part_of(const basin_network *part, const basin_network *whole
 }
 
 /* Every cut of every form: refused, or what is there has its true values. */
-static void refuses_cut_files(void **state) {
+TEST(refuses_cut_files) {
     static unsigned char bytes[1 << 16];
     char path[PATH_TEXT], cut[PATH_TEXT];
     folder_path(path, state, "whole.mat");
@@ -98,7 +98,7 @@ static void refuses_cut_files(void **state) {
 }
 
 /* Sizes that the bytes do not back, and those beyond the limit. */
-static void refuses_what_is_too_large(void **state) {
+TEST(refuses_what_is_too_large) {
     char path[PATH_TEXT];
     folder_path(path, state, "large.mat");
     mat_t *file = Mat_CreateVer(path, NULL, MAT_FT_MAT5);
@@ -134,8 +134,7 @@ static void refuses_what_is_too_large(void **state) {
 }
 
 /* Every field of a sparse matrix wrong in turn. */
-static void refuses_bad_structures(void **state) {
-    (void)state;
+TEST(refuses_bad_structures) {
     const struct {
         int what;
         const char *wanted;
@@ -173,11 +172,4 @@ static void refuses_bad_structures(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_both_versions),       cmocka_unit_test(refuses_bad_files),
-        cmocka_unit_test(refuses_bad_structures),    cmocka_unit_test(refuses_cut_files),
-        cmocka_unit_test(refuses_what_is_too_large),
-    };
-    return cmocka_run_group_tests(tests, folder_new, folder_remove);
-}
+int main(void) { return tests_run(folder_new, folder_remove); }

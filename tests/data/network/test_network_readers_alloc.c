@@ -23,7 +23,7 @@ static basin_status read_files(void *context) {
 }
 
 /* matio allocates in its own library, which keeps its own memory. */
-static void mat_files(void **state) {
+TEST(mat_files) {
     char path[PATH_TEXT];
     files f = {.path = {folder_path(path, state, "fraud.mat")}, .count = 1};
     for (int sparse = 0; sparse <= 1; sparse++) {
@@ -39,7 +39,7 @@ static void write_text(const char *path, const char *text) {
     gzclose(file);
 }
 
-static void csv_files(void **state) {
+TEST(csv_files) {
     char nodes[PATH_TEXT], edges[PATH_TEXT];
     files f = {
         .path = {folder_path(nodes, state, "nodes.csv"), folder_path(edges, state, "edges.csv.gz")},
@@ -54,7 +54,7 @@ static void csv_files(void **state) {
     assert_true(alloc_fail_sweep(read_files, &f) > 100);
 }
 
-static void dgl_files(void **state) {
+TEST(dgl_files) {
     static dgl made;
     char path[PATH_TEXT];
     files f = {.path = {folder_path(path, state, "graph.dgl")}, .count = 1};
@@ -70,11 +70,4 @@ static void dgl_files(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mat_files),
-        cmocka_unit_test(csv_files),
-        cmocka_unit_test(dgl_files),
-    };
-    return cmocka_run_group_tests(tests, folder_new, folder_remove);
-}
+int main(void) { return tests_run(folder_new, folder_remove); }

@@ -5,8 +5,7 @@
 
 #include "basin/random.h"
 
-static void scales_by_training_nodes(void **state) {
-    (void)state;
+TEST(scales_by_training_nodes) {
     const float x[] = {1, 5, 3, 5, 100, 7};
     const int64_t node[] = {0, 1};
     float y[6];
@@ -26,8 +25,7 @@ static void scales_by_training_nodes(void **state) {
 }
 
 /* Of a skewed sample the scores are normal: mean 0, deviation 1, order kept, ties together. */
-static void turns_ranks_into_normal_scores(void **state) {
-    (void)state;
+TEST(turns_ranks_into_normal_scores) {
     enum { N = 4000 };
     static float x[N], y[N];
     static int64_t node[N];
@@ -56,8 +54,7 @@ static void turns_ranks_into_normal_scores(void **state) {
 }
 
 /* Two columns become four, and sixteen: plane by plane, each feature in its place. */
-static void puts_scalings_side_by_side(void **state) {
-    (void)state;
+TEST(puts_scalings_side_by_side) {
     enum { N = 81 };
     float x[2 * N], y[4 * N], standard[2 * N], quantile[2 * N], bins[16 * N], all[20 * N];
     int64_t node[N];
@@ -96,8 +93,7 @@ static void puts_scalings_side_by_side(void **state) {
     }
 }
 
-static void keeps_scales_in_files(void **state) {
-    (void)state;
+TEST(keeps_scales_in_files) {
     const float x[] = {1, 5, 3, 4, 8, 7, 2, 2};
     const int64_t node[] = {0, 1, 2, 3};
     for (int kind = 0; kind <= BASIN_SCALE_ALL; kind++) {
@@ -133,8 +129,7 @@ static basin_network *labelled(int64_t nodes, int every, int unknown) {
     return n;
 }
 
-static void splits_by_class(void **state) {
-    (void)state;
+TEST(splits_by_class) {
     enum { N = 3000 };
     static uint8_t part[N], again[N], other[N];
     basin_network *n = labelled(N, 10, 5);
@@ -159,8 +154,7 @@ static void splits_by_class(void **state) {
     basin_network_free(n);
 }
 
-static void refuses_bad_splits(void **state) {
-    (void)state;
+TEST(refuses_bad_splits) {
     uint8_t part[20];
     uint8_t mask[20] = {1};
     basin_error error;
@@ -179,16 +173,4 @@ static void refuses_bad_splits(void **state) {
     assert_int_equal(basin_network_new(&n, "t", 20, NULL), BASIN_OK);
     assert_int_equal(basin_split_stratified(part, n, 0.5, 1, 0, &error), BASIN_BAD_VALUE);
     basin_network_free(n);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(scales_by_training_nodes),
-        cmocka_unit_test(turns_ranks_into_normal_scores),
-        cmocka_unit_test(puts_scalings_side_by_side),
-        cmocka_unit_test(keeps_scales_in_files),
-        cmocka_unit_test(splits_by_class),
-        cmocka_unit_test(refuses_bad_splits),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

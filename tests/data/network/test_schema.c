@@ -11,8 +11,7 @@ static basin_schema *must_parse(const char *json) {
 
 #define COLUMNS(list) "{\"version\":1,\"nodes\":{\"columns\":[" list "]}}"
 
-static void refuses_damaged_ones(void **state) {
-    (void)state;
+TEST(refuses_damaged_ones) {
     const struct {
         const char *json, *wanted;
     } trial[] = {
@@ -36,8 +35,7 @@ static void refuses_damaged_ones(void **state) {
     }
 }
 
-static void keeps_what_it_says(void **state) {
-    (void)state;
+TEST(keeps_what_it_says) {
     const char *json =
         "{\"version\":1,\"named\":true,\"directed\":true,\"missing\":\"mean\",\"unknown\":\"add\","
         "\"date_format\":\"%d.%m.%Y\",\"nodes\":{\"columns\":["
@@ -70,8 +68,7 @@ static basin_status from_arrays(basin_network **n, const char *const *column,
 }
 
 /* Arrays with names are matched by them, arrays without by their place. */
-static void arrays_are_matched(void **state) {
-    (void)state;
+TEST(arrays_are_matched) {
     const char *const turned[] = {"b", "a"};
     basin_network *n;
     basin_error error;
@@ -92,8 +89,7 @@ static void arrays_are_matched(void **state) {
 }
 
 /* Arrays have no types: dates are numbers there. */
-static void dates_in_arrays_are_days(void **state) {
-    (void)state;
+TEST(dates_in_arrays_are_days) {
     const char *const names[] = {"amount", "opened"};
     basin_network *n;
     basin_error error;
@@ -105,8 +101,7 @@ static void dates_in_arrays_are_days(void **state) {
     basin_schema_free(schema);
 }
 
-static void what_does_not_match_is_named(void **state) {
-    (void)state;
+TEST(what_does_not_match_is_named) {
     const char *const names[] = {"amount", "age"};
     const struct {
         const char *json, *wanted;
@@ -135,7 +130,7 @@ static void what_does_not_match_is_named(void **state) {
 }
 
 /* Indicators of a file of 0.1, which knows a category by the names of its features alone. */
-static void old_files_are_matched_by_features(void **state) {
+TEST(old_files_are_matched_by_features) {
     const char *const names[] = {"city=Rome", "city=Oslo"};
     char path[PATH_TEXT];
     basin_network *n;
@@ -160,14 +155,4 @@ static void old_files_are_matched_by_features(void **state) {
     basin_schema_free(schema);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(refuses_damaged_ones),
-        cmocka_unit_test(keeps_what_it_says),
-        cmocka_unit_test(arrays_are_matched),
-        cmocka_unit_test(dates_in_arrays_are_days),
-        cmocka_unit_test(what_does_not_match_is_named),
-        cmocka_unit_test(old_files_are_matched_by_features),
-    };
-    return cmocka_run_group_tests(tests, folder_new, folder_remove);
-}
+int main(void) { return tests_run(folder_new, folder_remove); }

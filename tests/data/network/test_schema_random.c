@@ -170,8 +170,7 @@ static void matched_afterwards(trial *k) {
     k->o.directed = false;
 }
 
-static void every_table_is_read_as_the_first(void **state) {
-    (void)state;
+TEST(every_table_is_read_as_the_first) {
     basin_processors_set(1); /* the tables are tiny: threads would only wait for each other */
     for (int number = 0; number < CASES; number++) {
         trial k;
@@ -183,9 +182,4 @@ static void every_table_is_read_as_the_first(void **state) {
         matched_afterwards(&k);
         end(&k);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_table_is_read_as_the_first)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -73,7 +73,7 @@ static double apart(const float *a, const float *b) {
 
 /* Of files, a JPEG is reduced where a crop is at least twice SIZE: smaller pictures give the same
  * bits whole, larger ones nearly the same values, and reduced ones still the same part. */
-static void crops_are_those_of_files(void **state) {
+TEST(crops_are_those_of_files) {
     basin_pictures *pictures;
     int exact = 0;
     double worst = 0;
@@ -103,7 +103,7 @@ static void crops_are_those_of_files(void **state) {
     basin_pictures_free(pictures);
 }
 
-static void memory_changes_nothing(void **state) {
+TEST(memory_changes_nothing) {
     basin_pictures *pictures;
     for (int cut = BASIN_CUT_WHOLE; cut <= BASIN_CUT_REDUCED; cut++) {
         size_t none, some, all;
@@ -123,8 +123,7 @@ static void memory_changes_nothing(void **state) {
     }
 }
 
-static void sizes_kept(void **state) {
-    (void)state;
+TEST(sizes_kept) {
     const struct {
         basin_cut cut;
         int64_t height, width, size, kept_height, kept_width;
@@ -188,7 +187,7 @@ static basin_album_config album_of(basin_feed_config feed, shelf *s) {
                                 .progress_context = s};
 }
 
-static void an_album_gives_what_the_feed_gives(void **state) {
+TEST(an_album_gives_what_the_feed_gives) {
     basin_pictures *pictures;
     for (int cut = BASIN_CUT_WHOLE; cut <= BASIN_CUT_REDUCED; cut++) {
         basin_feed_config feed = training(state, &pictures, (basin_cut)cut);
@@ -227,7 +226,7 @@ static void an_album_gives_what_the_feed_gives(void **state) {
     }
 }
 
-static void an_album_may_not_fit_or_be_stopped(void **state) {
+TEST(an_album_may_not_fit_or_be_stopped) {
     basin_pictures *pictures;
     basin_feed_config feed = training(state, &pictures, BASIN_CUT_WHOLE);
     shelf s = {.limit = 1000};
@@ -253,13 +252,4 @@ static void an_album_may_not_fit_or_be_stopped(void **state) {
     basin_pictures_free(pictures);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(crops_are_those_of_files),
-        cmocka_unit_test(memory_changes_nothing),
-        cmocka_unit_test(sizes_kept),
-        cmocka_unit_test(an_album_gives_what_the_feed_gives),
-        cmocka_unit_test(an_album_may_not_fit_or_be_stopped),
-    };
-    return cmocka_run_group_tests(tests, setup, folder_remove);
-}
+int main(void) { return tests_run(setup, folder_remove); }

@@ -63,8 +63,7 @@ static void next(basin_feed_batch *batch, basin_feed *feed) {
     if (basin_feed_next(batch, feed, &error)) fail_msg("%s", error.text);
 }
 
-static void order_is_a_permutation(void **state) {
-    (void)state;
+TEST(order_is_a_permutation) {
     for (int64_t n = 1; n < 70; n++)
         for (int64_t epoch = 0; epoch < 3; epoch++) {
             bool seen[70] = {false};
@@ -119,7 +118,7 @@ static run *run_new(const basin_feed_config *config) {
     return r;
 }
 
-static void threads_and_memory_change_nothing(void **state) {
+TEST(threads_and_memory_change_nothing) {
     basin_pictures *pictures = open_folder(state);
     told t = {0};
     basin_feed_config config = training(pictures, &t);
@@ -140,7 +139,7 @@ static void threads_and_memory_change_nothing(void **state) {
     basin_pictures_free(pictures);
 }
 
-static void resumes_from_any_step(void **state) {
+TEST(resumes_from_any_step) {
     basin_pictures *pictures = open_folder(state);
     told t = {0};
     basin_feed_config config = training(pictures, &t);
@@ -166,7 +165,7 @@ static void resumes_from_any_step(void **state) {
 /* A stopped feed leaves nothing behind, however little of it was used. */
 /* Ranks that take some places of every batch see what one that takes all sees, bad files included.
  */
-static void places_of_a_batch_are_dealt(void **state) {
+TEST(places_of_a_batch_are_dealt) {
     basin_pictures *pictures = open_folder(state);
     told none = {0};
     basin_feed_config config = training(pictures, &none);
@@ -195,7 +194,7 @@ static void places_of_a_batch_are_dealt(void **state) {
     basin_pictures_free(pictures);
 }
 
-static void stops_at_once(void **state) {
+TEST(stops_at_once) {
     basin_pictures *pictures = open_folder(state);
     told t = {0};
     basin_feed_config config = training(pictures, &t);
@@ -210,7 +209,7 @@ static void stops_at_once(void **state) {
     basin_pictures_free(pictures);
 }
 
-static void evaluation_covers_all(void **state) {
+TEST(evaluation_covers_all) {
     basin_pictures *pictures = open_folder(state);
     int64_t item[] = {20, 3, 4, 11, 12, 0, 7, 22, 9};
     told t = {0};
@@ -247,8 +246,7 @@ static void evaluation_covers_all(void **state) {
     basin_pictures_free(pictures);
 }
 
-static void every_item_once_an_epoch(void **state) {
-    (void)state;
+TEST(every_item_once_an_epoch) {
     const char *path = "shapes:40:3:12x12x1";
     basin_pictures *pictures;
     assert_int_equal(basin_pictures_open(&pictures, &path, 1, "train", NULL), BASIN_OK);
@@ -272,7 +270,7 @@ static void every_item_once_an_epoch(void **state) {
     basin_pictures_free(pictures);
 }
 
-static void says_what_is_wrong(void **state) {
+TEST(says_what_is_wrong) {
     basin_pictures *pictures = open_folder(state);
     int64_t bad[] = {3, 11, 12};
     basin_feed_config config = {.pictures = pictures,
@@ -301,16 +299,4 @@ static void says_what_is_wrong(void **state) {
     basin_pictures_free(pictures);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(order_is_a_permutation),
-        cmocka_unit_test(threads_and_memory_change_nothing),
-        cmocka_unit_test(resumes_from_any_step),
-        cmocka_unit_test(places_of_a_batch_are_dealt),
-        cmocka_unit_test(stops_at_once),
-        cmocka_unit_test(evaluation_covers_all),
-        cmocka_unit_test(every_item_once_an_epoch),
-        cmocka_unit_test(says_what_is_wrong),
-    };
-    return cmocka_run_group_tests(tests, setup, folder_remove);
-}
+int main(void) { return tests_run(setup, folder_remove); }

@@ -36,7 +36,7 @@ static void assert_halves(const char *path) {
     basin_pictures_free(pictures);
 }
 
-static void folder(void **state) {
+TEST(folder) {
     char root[PATH_TEXT], path[PATH_TEXT + 40];
     static const char *const folders[] = {"", "/train", "/train/a", "/train/b", "/test", "/test/a"};
     folder_path(root, state, "folder");
@@ -77,7 +77,7 @@ static void folder(void **state) {
     assert_int_equal(system(path), 0);
 }
 
-static void archives(void **state) {
+TEST(archives) {
     static const char *const name[] = {"a.tar", "a.tar.gz", "a.tar.xz", "a.zip", "b.tar"};
     char path[PATH_TEXT];
     for (int form = 0; form < 5; form++) {
@@ -101,7 +101,7 @@ static void archives(void **state) {
 }
 
 /* An archive that ends within a member says so. */
-static void archive_cut(void **state) {
+TEST(archive_cut) {
     static uint8_t bytes[1 << 16];
     char path[PATH_TEXT], cut[PATH_TEXT];
     basin_pictures *pictures;
@@ -129,7 +129,7 @@ static size_t make_idx(uint8_t *out, const int *size, int rank) {
     return 4 + 4 * (size_t)rank + count;
 }
 
-static void idx(void **state) {
+TEST(idx) {
     uint8_t bytes[4000];
     char path[PATH_TEXT];
     basin_picture picture = {0};
@@ -159,7 +159,7 @@ static void idx(void **state) {
     basin_picture_free(&picture);
 }
 
-static void idx_that_lies(void **state) {
+TEST(idx_that_lies) {
     uint8_t bytes[4000];
     char path[PATH_TEXT];
     size_t size = make_idx(bytes, (const int[]){5, 6, 7}, 3);
@@ -186,7 +186,7 @@ static void idx_that_lies(void **state) {
     assert_fails("/nowhere", "valid", "split 'valid', want train or test");
 }
 
-static void cifar(void **state) {
+TEST(cifar) {
     static uint8_t bytes[4 * 3074];
     char path[PATH_TEXT];
     basin_picture picture = {0};
@@ -213,7 +213,7 @@ static void cifar(void **state) {
 }
 
 /* The four files of MNIST, and CIFAR's batches, found by their folder and split. */
-static void known_folders(void **state) {
+TEST(known_folders) {
     static uint8_t bytes[2 * 3073];
     char root[PATH_TEXT], path[PATH_TEXT + 40];
     folder_path(root, state, "sets");
@@ -238,8 +238,7 @@ static void known_folders(void **state) {
     assert_int_equal(system(path), 0);
 }
 
-static void shapes(void **state) {
-    (void)state;
+TEST(shapes) {
     basin_pictures *a = open_one("shapes:50:7:32x24x3", "train");
     basin_pictures *b = open_one("shapes:50:7:32x24x3", "test"), *c = open_one("shapes", "test");
     basin_picture one = {0}, two = {0};
@@ -274,8 +273,7 @@ static void shapes(void **state) {
                      "'%s' names no generated pictures, want shapes:COUNT:SEED:HxWxC, C 1 or 3");
 }
 
-static void held_out(void **state) {
-    (void)state;
+TEST(held_out) {
     int64_t kept[90], held[10], again[10], other[10], seen[100] = {0};
     assert_int_equal(basin_pictures_hold_out(kept, held, 100, 10, 3, NULL), BASIN_OK);
     assert_int_equal(basin_pictures_hold_out(kept, again, 100, 10, 3, NULL), BASIN_OK);
@@ -291,7 +289,7 @@ static void held_out(void **state) {
     assert_string_equal(error.text, "cannot hold out 4 of 3 pictures");
 }
 
-static void statistics(void **state) {
+TEST(statistics) {
     uint8_t bytes[4000];
     char path[PATH_TEXT];
     float mean[3], deviation[3];
@@ -318,13 +316,4 @@ static void statistics(void **state) {
     basin_pictures_free(pictures);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(folder),        cmocka_unit_test(archives),
-        cmocka_unit_test(archive_cut),   cmocka_unit_test(idx),
-        cmocka_unit_test(idx_that_lies), cmocka_unit_test(cifar),
-        cmocka_unit_test(known_folders), cmocka_unit_test(shapes),
-        cmocka_unit_test(held_out),      cmocka_unit_test(statistics),
-    };
-    return cmocka_run_group_tests(tests, folder_new, folder_remove);
-}
+int main(void) { return tests_run(folder_new, folder_remove); }

@@ -157,18 +157,11 @@ static basin_status pack_jpeg(void *folder) {
     return error.status == status ? status : BASIN_BAD_VALUE;
 }
 
-static void reading(void **state) { assert_true(alloc_fail_sweep(read_all, *state) > 20); }
-static void feeding(void **state) { assert_true(alloc_fail_sweep(feed_all, *state) > 30); }
-static void feeding_reduced(void **state) {
-    assert_true(alloc_fail_sweep(feed_reduced, *state) > 30);
-}
-static void albums(void **state) { assert_true(alloc_fail_sweep(album_all, *state) > 30); }
-static void packing(void **state) { assert_true(alloc_fail_sweep(pack_jpeg, *state) > 3); }
-static void writing(void **state) { assert_true(alloc_fail_sweep(write_all, *state) > 8); }
+TEST(reading) { assert_true(alloc_fail_sweep(read_all, *state) > 20); }
+TEST(feeding) { assert_true(alloc_fail_sweep(feed_all, *state) > 30); }
+TEST(feeding_reduced) { assert_true(alloc_fail_sweep(feed_reduced, *state) > 30); }
+TEST(albums) { assert_true(alloc_fail_sweep(album_all, *state) > 30); }
+TEST(packing) { assert_true(alloc_fail_sweep(pack_jpeg, *state) > 3); }
+TEST(writing) { assert_true(alloc_fail_sweep(write_all, *state) > 8); }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reading), cmocka_unit_test(feeding), cmocka_unit_test(feeding_reduced),
-        cmocka_unit_test(albums),  cmocka_unit_test(packing), cmocka_unit_test(writing)};
-    return cmocka_run_group_tests(tests, setup, folder_remove);
-}
+int main(void) { return tests_run(setup, folder_remove); }

@@ -2,7 +2,7 @@
 #include "data/pictures/collections.h"
 
 /* Links that lead back up, or twice to one folder: every folder is listed once. */
-static void links_that_loop(void **state) {
+TEST(links_that_loop) {
     char path[PATH_TEXT], inner[PATH_TEXT + 20];
     uint8_t *bytes;
     size_t size = make_file(&bytes, 0);
@@ -33,7 +33,7 @@ static void links_that_loop(void **state) {
 }
 
 /* A picture that a link should lead to is missed, not passed over. */
-static void links_to_nowhere(void **state) {
+TEST(links_to_nowhere) {
     char path[PATH_TEXT], inner[PATH_TEXT + 20];
     basin_picture picture = {0};
     basin_error error;
@@ -50,7 +50,7 @@ static void links_to_nowhere(void **state) {
 }
 
 /* What unpacks to more than is allowed is refused while it does. */
-static void bombs(void **state) {
+TEST(bombs) {
     char path[PATH_TEXT];
     basin_error error;
     uint8_t *zeros = calloc(1, 4 << 20);
@@ -76,7 +76,7 @@ static void bombs(void **state) {
 }
 
 /* libarchive would run lrzip, which may be anything, for a file that begins like this. */
-static void runs_no_programs(void **state) {
+TEST(runs_no_programs) {
     char path[PATH_TEXT], program[PATH_TEXT], mark[PATH_TEXT], script[2 * PATH_TEXT];
     folder_path(program, state, "lrzip");
     folder_path(mark, state, "was-run");
@@ -99,17 +99,10 @@ static void runs_no_programs(void **state) {
 }
 
 /* A pipe that nobody writes to is refused, not waited for. */
-static void pipes(void **state) {
+TEST(pipes) {
     char path[PATH_TEXT];
     assert_int_equal(mkfifo(folder_path(path, state, "pipe"), 0666), 0);
     assert_fails(path, NULL, "%s: is not a regular file");
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(links_that_loop), cmocka_unit_test(links_to_nowhere),
-        cmocka_unit_test(bombs),           cmocka_unit_test(runs_no_programs),
-        cmocka_unit_test(pipes),
-    };
-    return cmocka_run_group_tests(tests, folder_new, folder_remove);
-}
+int main(void) { return tests_run(folder_new, folder_remove); }

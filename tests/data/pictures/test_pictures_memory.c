@@ -2,8 +2,7 @@
 #include "basin/tasks/pictures.h"
 #include "support/test.h"
 
-static void pictures_of_any_size_are_copied(void **state) {
-    (void)state;
+TEST(pictures_of_any_size_are_copied) {
     basin_error error = {0};
     basin_picture given[2] = {0}, got = {0};
     basin_pictures *pictures;
@@ -26,8 +25,7 @@ static void pictures_of_any_size_are_copied(void **state) {
     basin_picture_free(&got);
 }
 
-static void what_is_no_picture_is_refused(void **state) {
-    (void)state;
+TEST(what_is_no_picture_is_refused) {
     basin_error error = {0};
     basin_picture picture = {.height = 2, .width = 2, .channels = 3}, made = {0};
     basin_pictures *pictures;
@@ -44,12 +42,4 @@ static void what_is_no_picture_is_refused(void **state) {
     assert_int_equal(basin_picture_from_floats(&made, bad, 1, 2, 1, &error), BASIN_BAD_VALUE);
     assert_string_equal(error.text, "value 1 of a picture is 1.5, wanted 0 to 1");
     basin_picture_free(&made);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pictures_of_any_size_are_copied),
-        cmocka_unit_test(what_is_no_picture_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

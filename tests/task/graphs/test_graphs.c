@@ -61,8 +61,7 @@ static void assert_near(const float *a, const float *b, int64_t count, double to
 }
 
 /* Whatever else is in a batch, and however it is padded. */
-static void batches_do_not_matter(void **state) {
-    (void)state;
+TEST(batches_do_not_matter) {
     static const char *const preset[] = {"default", "published-tu"};
     for (int p = 0; p < 6; p++) {
         scene s;
@@ -86,8 +85,7 @@ static void batches_do_not_matter(void **state) {
 }
 
 /* The default does not see the order of nodes; the published convolution does. */
-static void order_of_nodes(void **state) {
-    (void)state;
+TEST(order_of_nodes) {
     int64_t order[10];
     for (int conv = 0; conv < 2; conv++) {
         scene a, b;
@@ -111,8 +109,7 @@ static void order_of_nodes(void **state) {
 }
 
 /* 100 epochs where none are given, fewer where a set is large, 30 at least. */
-static void epochs_by_size(void **state) {
-    (void)state;
+TEST(epochs_by_size) {
     scene s;
     basin_graphs_settings settings = world_settings();
     scene_open(&s, BASIN_GRAPHS_CLASSES, &settings, NULL);
@@ -129,7 +126,7 @@ static void epochs_by_size(void **state) {
     scene_close(&s);
 }
 
-static void model_files(void **state) {
+TEST_WITH(model_files, folder_new, folder_remove) {
     for (int task = 0; task < 3; task++) {
         char path[PATH_TEXT];
         scene s;
@@ -151,7 +148,7 @@ static void model_files(void **state) {
 }
 
 /* Values in units far apart are brought to one scale each, and stay so in a file. */
-static void values_of_several_units(void **state) {
+TEST_WITH(values_of_several_units, folder_new, folder_remove) {
     char path[PATH_TEXT];
     basin_error error;
     basin_graphset set;
@@ -198,8 +195,7 @@ static basin_outcome train(scene *s, int64_t trains, bool choose, const basin_wa
 }
 
 /* Each task gets better on what it is trained on. */
-static void learns(void **state) {
-    (void)state;
+TEST(learns) {
     for (int target = 0; target < 3; target++) {
         scene s;
         basin_graphs_measures score;
@@ -219,8 +215,7 @@ static void learns(void **state) {
 }
 
 /* One output of a matrix: the published centralisation leaves it without a gradient for ever. */
-static void single_outputs_learn(void **state) {
-    (void)state;
+TEST(single_outputs_learn) {
     scene s;
     basin_error error;
     basin_tensor before, after;
@@ -271,8 +266,7 @@ static int64_t parameters(const char *preset, basin_graphs_target target, int64_
     return total;
 }
 
-static void counts(void **state) {
-    (void)state;
+TEST(counts) {
     const basin_graphs_target classes = BASIN_GRAPHS_CLASSES, nodes = BASIN_NODE_CLASSES;
     assert_int_equal(parameters("published-tu", classes, 0, 89, 0, 2), 1064834); /* DD */
     assert_int_equal(parameters("published-tu", classes, 0, 7, 4, 2), 1054374);  /* MUTAG */
@@ -293,8 +287,7 @@ static void counts(void **state) {
     }
 }
 
-static void folds_at_once(void **state) {
-    (void)state;
+TEST(folds_at_once) {
     assert_int_equal(basin_graphs_cv_jobs(0, 100, 64, "cpu"), 64);
     assert_int_equal(basin_graphs_cv_jobs(0, 100, 64, "cuda"), 32); /* share a device */
     assert_int_equal(basin_graphs_cv_jobs(0, 100, 4, "cuda"), 8);
@@ -304,8 +297,7 @@ static void folds_at_once(void **state) {
 }
 
 /* Classes beyond the 256th count in the class average as others do. */
-static void averages_many_classes(void **state) {
-    (void)state;
+TEST(averages_many_classes) {
     enum { CLASSES = 300 };
     static float output[CLASSES * CLASSES];
     int32_t class_of[CLASSES];
@@ -319,20 +311,4 @@ static void averages_many_classes(void **state) {
     }
     basin_graphs_measure(&m, output, &set, graph, CLASSES, CLASSES, NULL);
     assert_true(fabs(m.accuracy - 90) < 1e-9 && fabs(m.balanced - 90) < 1e-9);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(batches_do_not_matter),
-        cmocka_unit_test(order_of_nodes),
-        cmocka_unit_test(epochs_by_size),
-        cmocka_unit_test_setup_teardown(model_files, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(values_of_several_units, folder_new, folder_remove),
-        cmocka_unit_test(learns),
-        cmocka_unit_test(averages_many_classes),
-        cmocka_unit_test(single_outputs_learn),
-        cmocka_unit_test(counts),
-        cmocka_unit_test(folds_at_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

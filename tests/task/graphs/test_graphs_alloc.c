@@ -33,7 +33,7 @@ static basin_status scenario(void *context) {
     return status;
 }
 
-static void all_of_it(void **state) {
+TEST_WITH(all_of_it, folder_new, folder_remove) {
     char path[PATH_TEXT];
     scene s = {.settings = world_settings(), .path = folder_path(path, state, "model.safetensors")};
     world_new(&s.set, BASIN_GRAPHS_CLASSES, 6, 4, NULL);
@@ -41,11 +41,4 @@ static void all_of_it(void **state) {
     s.settings.blocks = 1, s.settings.hidden = 0, s.settings.epochs = 1, s.settings.walks = 2;
     assert_true(alloc_fail_sample(scenario, &s, 300) > 100);
     basin_graphset_free(&s.set);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(all_of_it, folder_new, folder_remove),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

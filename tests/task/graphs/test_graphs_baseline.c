@@ -25,8 +25,7 @@ static basin_graphs_baselines baselines(basin_graphs_target target, bool gaps) {
 }
 
 /* A class shows in the sums of a graph's labels, a node's class in its own label. */
-static void classes(void **state) {
-    (void)state;
+TEST(classes) {
     basin_graphs_baselines b = baselines(BASIN_GRAPHS_CLASSES, false);
     assert_true(b.constant.accuracy >= 40 && b.constant.accuracy < 70);
     assert_true(b.constant.balanced == 50);
@@ -38,17 +37,11 @@ static void classes(void **state) {
 
 /* Values are sizes and a half where the class is 1; the mean misses by 2. Missing ones are left
  * out. */
-static void values(void **state) {
-    (void)state;
+TEST(values) {
     for (int gaps = 0; gaps < 2; gaps++) {
         basin_graphs_baselines b = baselines(BASIN_GRAPHS_VALUES, gaps);
         assert_true(b.constant.loss > 1 && b.constant.loss < 3);
         assert_true(b.regression.loss < 0.4);
         assert_int_equal(b.regression.missing > 0, gaps);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(classes), cmocka_unit_test(values)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,8 +36,7 @@ static void same_measures(const basin_graphs_measures *a, const basin_graphs_mea
                 a->deviation == b->deviation);
 }
 
-static void jobs_do_not_matter(void **state) {
-    (void)state;
+TEST(jobs_do_not_matter) {
     static const basin_graphs_cv spec[] = {{.jobs = 1, .members = 2, .threads = 1},
                                            {.jobs = 2, .members = 2, .threads = 2},
                                            {.jobs = 9, .members = 2, .threads = 1}};
@@ -60,8 +59,7 @@ static void jobs_do_not_matter(void **state) {
     }
 }
 
-static void one_fold_alone(void **state) {
-    (void)state;
+TEST(one_fold_alone) {
     scene s;
     basin_error error;
     scene_open(&s, BASIN_GRAPHS_CLASSES);
@@ -73,8 +71,7 @@ static void one_fold_alone(void **state) {
 }
 
 /* The other folds would take hours. */
-static void an_error_ends_all(void **state) {
-    (void)state;
+TEST(an_error_ends_all) {
     scene s;
     basin_error error;
     scene_open(&s, BASIN_GRAPHS_CLASSES);
@@ -86,8 +83,7 @@ static void an_error_ends_all(void **state) {
 }
 
 /* It is told before the first fold is trained. */
-static void a_fold_has_something_to_test(void **state) {
-    (void)state;
+TEST(a_fold_has_something_to_test) {
     scene s;
     basin_error error;
     scene_open(&s, BASIN_GRAPHS_VALUES);
@@ -112,8 +108,7 @@ static void look(void *context, const basin_news *news) {
     if (news->done >= 3) w->stop = 1;
 }
 
-static void an_interrupt_ends_all(void **state) {
-    (void)state;
+TEST(an_interrupt_ends_all) {
     scene s;
     basin_error error;
     watcher w = {0};
@@ -128,8 +123,7 @@ static void an_interrupt_ends_all(void **state) {
 }
 
 /* The caller's arrays stay as they are. */
-static void the_set_is_only_read(void **state) {
-    (void)state;
+TEST(the_set_is_only_read) {
     scene s;
     basin_error error;
     scene_open(&s, BASIN_GRAPHS_CLASSES);
@@ -140,8 +134,7 @@ static void the_set_is_only_read(void **state) {
     scene_close(&s);
 }
 
-static void trains_on_all(void **state) {
-    (void)state;
+TEST(trains_on_all) {
     scene s;
     basin_error error;
     scene_open(&s, BASIN_GRAPHS_CLASSES);
@@ -151,14 +144,4 @@ static void trains_on_all(void **state) {
     assert_true(s.result[0].trains == GRAPHS && s.result[0].test.items == GRAPHS);
     assert_int_equal(s.result[0].best_epoch, s.settings.epochs);
     scene_close(&s);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(jobs_do_not_matter),    cmocka_unit_test(one_fold_alone),
-        cmocka_unit_test(an_error_ends_all),     cmocka_unit_test(a_fold_has_something_to_test),
-        cmocka_unit_test(an_interrupt_ends_all), cmocka_unit_test(the_set_is_only_read),
-        cmocka_unit_test(trains_on_all),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,8 +69,7 @@ static void one_graph(scene *s, int64_t graph) {
     basin_graphs_explanation_free(&e);
 }
 
-static void parts_make_up_the_output(void **state) {
-    (void)state;
+TEST(parts_make_up_the_output) {
     for (int target = 0; target < 3; target += 2) {
         scene s;
         scene_open(&s, (basin_graphs_target)target);
@@ -79,8 +78,7 @@ static void parts_make_up_the_output(void **state) {
     }
 }
 
-static void refuses(void **state) {
-    (void)state;
+TEST(refuses) {
     scene s;
     basin_error error;
     basin_graphs_explanation e;
@@ -96,10 +94,4 @@ static void refuses(void **state) {
     data.set = &s.set;
     assert_int_equal(basin_graphs_explain(&e, s.model, &data, -1, &error), BASIN_UNSUPPORTED);
     scene_close(&s);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(parts_make_up_the_output),
-                                       cmocka_unit_test(refuses)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

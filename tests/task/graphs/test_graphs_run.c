@@ -140,7 +140,7 @@ static void survives(scene *s, int64_t log_every, const int64_t *limit, int cuts
 }
 
 /* An epoch has two steps. The first cut is in the second epoch, the next at the end of a third. */
-static void resumes_inside_an_epoch(void **state) {
+TEST_WITH(resumes_inside_an_epoch, folder_new, folder_remove) {
     scene s;
     static const int64_t limit[] = {3, 3, 1};
     scene_open(&s, state);
@@ -149,7 +149,7 @@ static void resumes_inside_an_epoch(void **state) {
     scene_close(&s);
 }
 
-static void resumes_at_rest_points(void **state) {
+TEST_WITH(resumes_at_rest_points, folder_new, folder_remove) {
     scene s;
     static const int64_t limit[] = {3, 1};
     scene_open(&s, state);
@@ -158,7 +158,7 @@ static void resumes_at_rest_points(void **state) {
     scene_close(&s);
 }
 
-static void resumes_before_the_first_validation(void **state) {
+TEST_WITH(resumes_before_the_first_validation, folder_new, folder_remove) {
     scene s;
     static const int64_t limit[] = {2, 1};
     scene_open(&s, state);
@@ -167,7 +167,7 @@ static void resumes_before_the_first_validation(void **state) {
     scene_close(&s);
 }
 
-static void resumes_without_validation(void **state) {
+TEST_WITH(resumes_without_validation, folder_new, folder_remove) {
     scene s;
     static const int64_t limit[] = {2, 3, 4};
     scene_open(&s, state);
@@ -178,7 +178,7 @@ static void resumes_without_validation(void **state) {
 }
 
 /* Every line of steps has the losses of just these steps. */
-static void step_lines_have_their_losses(void **state) {
+TEST_WITH(step_lines_have_their_losses, folder_new, folder_remove) {
     char text[TEXT] = "";
     scene s;
     scene_open(&s, state);
@@ -199,7 +199,7 @@ static void step_lines_have_their_losses(void **state) {
     scene_close(&s);
 }
 
-static void begins_where_there_is_no_checkpoint(void **state) {
+TEST_WITH(begins_where_there_is_no_checkpoint, folder_new, folder_remove) {
     scene s;
     scene_open(&s, state);
     s.settings.epochs = 1;
@@ -228,7 +228,7 @@ static void damage(const scene *s, const char *name, double value) {
     basin_bundle_free(bundle);
 }
 
-static void refuses_damaged_checkpoints(void **state) {
+TEST_WITH(refuses_damaged_checkpoints, folder_new, folder_remove) {
     static const struct {
         const char *name;
         double value;
@@ -250,7 +250,7 @@ static void refuses_damaged_checkpoints(void **state) {
     scene_close(&s);
 }
 
-static void refuses_other_graphs_and_settings(void **state) {
+TEST_WITH(refuses_other_graphs_and_settings, folder_new, folder_remove) {
     scene s;
     basin_error error;
     scene_open(&s, state);
@@ -272,7 +272,7 @@ static void refuses_other_graphs_and_settings(void **state) {
 
 /* ---- further than one run ---- */
 
-static void more_epochs_follow(void **state) {
+TEST_WITH(more_epochs_follow, folder_new, folder_remove) {
     char whole[PATH_TEXT];
     scene s;
     scene_open(&s, state);
@@ -294,7 +294,7 @@ static void more_epochs_follow(void **state) {
 }
 
 /* Fine-tuning at a rate of 0 leaves the weights as they are, whatever the new set's labels are. */
-static void begins_with_a_model(void **state) {
+TEST_WITH(begins_with_a_model, folder_new, folder_remove) {
     char first[PATH_TEXT];
     basin_error error;
     basin_outcome outcome;
@@ -318,7 +318,7 @@ static void begins_with_a_model(void **state) {
     scene_close(&s);
 }
 
-static void rehearses(void **state) {
+TEST_WITH(rehearses, folder_new, folder_remove) {
     basin_outcome outcome;
     scene s;
     scene_open(&s, state);
@@ -332,7 +332,7 @@ static void rehearses(void **state) {
 }
 
 /* The model holds what was learnt by then. */
-static void a_stopped_run_gives_a_model(void **state) {
+TEST_WITH(a_stopped_run_gives_a_model, folder_new, folder_remove) {
     basin_error error;
     basin_outcome outcome;
     basin_graphs_model *model;
@@ -349,7 +349,7 @@ static void a_stopped_run_gives_a_model(void **state) {
     scene_close(&s);
 }
 
-static void holds_to_its_memory(void **state) {
+TEST_WITH(holds_to_its_memory, folder_new, folder_remove) {
     basin_error error;
     scene s;
     scene_open(&s, state);
@@ -360,7 +360,7 @@ static void holds_to_its_memory(void **state) {
 }
 
 /* Before the data, which are not there either. */
-static void looks_at_its_output_first(void **state) {
+TEST_WITH(looks_at_its_output_first, folder_new, folder_remove) {
     basin_error error;
     basin_outcome outcome;
     scene s;
@@ -373,27 +373,4 @@ static void looks_at_its_output_first(void **state) {
                      BASIN_IO);
     assert_non_null(strstr(error.text, "none/model.safetensors"));
     scene_close(&s);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(resumes_inside_an_epoch, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(resumes_at_rest_points, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(resumes_before_the_first_validation, folder_new,
-                                        folder_remove),
-        cmocka_unit_test_setup_teardown(resumes_without_validation, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(step_lines_have_their_losses, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(begins_where_there_is_no_checkpoint, folder_new,
-                                        folder_remove),
-        cmocka_unit_test_setup_teardown(refuses_damaged_checkpoints, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(refuses_other_graphs_and_settings, folder_new,
-                                        folder_remove),
-        cmocka_unit_test_setup_teardown(more_epochs_follow, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(begins_with_a_model, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(rehearses, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(a_stopped_run_gives_a_model, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(holds_to_its_memory, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(looks_at_its_output_first, folder_new, folder_remove),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

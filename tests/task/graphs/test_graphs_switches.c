@@ -50,8 +50,7 @@ static int64_t selves(scene *s, int64_t *pairs) {
     return found;
 }
 
-static void the_cls_may_see_itself(void **state) {
-    (void)state;
+TEST(the_cls_may_see_itself) {
     basin_graphs_settings settings = world_settings();
     settings.edge_walks = 0;
     scene with, without;
@@ -67,7 +66,7 @@ static void the_cls_may_see_itself(void **state) {
 }
 
 /* The switch goes with the file, and moves probabilities. */
-static void files_keep_the_switch(void **state) {
+TEST_WITH(files_keep_the_switch, folder_new, folder_remove) {
     const char *folder = *state;
     basin_graphs_settings settings = world_settings();
     settings.cls_self = false;
@@ -98,8 +97,7 @@ static void forget(char *json, const char *name) {
     memmove(at - 1, end + 1, strlen(end));
 }
 
-static void older_files(void **state) {
-    (void)state;
+TEST(older_files) {
     static const bool reconstruct[] = {false, true};
     for (int i = 0; i < 2; i++) {
         basin_graphs_settings settings = world_settings(), read;
@@ -120,8 +118,7 @@ static void older_files(void **state) {
     }
 }
 
-static void reconstructs_all_features(void **state) {
-    (void)state;
+TEST(reconstructs_all_features) {
     for (int all = 0; all < 2; all++) {
         basin_graphs_settings settings = world_settings();
         settings.reconstruct = true;
@@ -140,8 +137,7 @@ static void reconstructs_all_features(void **state) {
 }
 
 /* Noise spreads the losses of one model around those without, and the same call repeats itself. */
-static void noisy_scores(void **state) {
-    (void)state;
+TEST(noisy_scores) {
     enum { TIMES = 5 };
     basin_graphs_settings settings = world_settings();
     settings.noise = 0.1;
@@ -165,8 +161,7 @@ static void noisy_scores(void **state) {
 }
 
 /* Of the training graphs, drawn by the seed. */
-static void trains_on_some(void **state) {
-    (void)state;
+TEST(trains_on_some) {
     scene s;
     scene_open(&s, world_settings());
     basin_graphs_model *model;
@@ -186,16 +181,4 @@ static void trains_on_some(void **state) {
     assert_int_equal(basin_graphs_train(&model, &outcome, settings, &s.data, &training, &error),
                      BASIN_BAD_VALUE);
     scene_close(&s);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_cls_may_see_itself),
-        cmocka_unit_test_setup_teardown(files_keep_the_switch, folder_new, folder_remove),
-        cmocka_unit_test(older_files),
-        cmocka_unit_test(reconstructs_all_features),
-        cmocka_unit_test(noisy_scores),
-        cmocka_unit_test(trains_on_some),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,8 +30,7 @@ static void scene_close(scene *s) {
     basin_graphset_free(&s->set);
 }
 
-static void says_what_it_is(void **state) {
-    (void)state;
+TEST(says_what_it_is) {
     char text[64];
     basin_error error;
     scene s;
@@ -50,8 +49,7 @@ static void says_what_it_is(void **state) {
 }
 
 /* Of all graphs, and of some in any order; probabilities sum to one. */
-static void predicts_chosen_graphs(void **state) {
-    (void)state;
+TEST(predicts_chosen_graphs) {
     static const int64_t some[] = {9, 2, 11};
     for (int target = 0; target < 3; target++) {
         scene s;
@@ -86,8 +84,7 @@ static void predicts_chosen_graphs(void **state) {
 
 /* One graph at a time, of differing sizes and twice each: a plan that is kept gives what all graphs
  * together give, and the same bits again. */
-static void predicts_one_by_one(void **state) {
-    (void)state;
+TEST(predicts_one_by_one) {
     scene s;
     basin_error error;
     scene_open(&s, BASIN_GRAPHS_CLASSES);
@@ -106,8 +103,7 @@ static void predicts_one_by_one(void **state) {
 }
 
 /* What the head reads, and energies, of chosen graphs are those among all. */
-static void embeds_chosen_graphs(void **state) {
-    (void)state;
+TEST(embeds_chosen_graphs) {
     static const int64_t some[] = {9, 2, 11};
     for (int target = 0; target < 3; target++) {
         scene s;
@@ -142,8 +138,7 @@ static void embeds_chosen_graphs(void **state) {
 }
 
 /* Predictions need no labels and mind no labels of another kind; scores need the model's. */
-static void labels_matter_to_scores_alone(void **state) {
-    (void)state;
+TEST(labels_matter_to_scores_alone) {
     scene s, other;
     basin_error error;
     basin_graphs_measures measures;
@@ -160,8 +155,7 @@ static void labels_matter_to_scores_alone(void **state) {
 
 /* Classes go by their values, not by their numbers; one that the model does not know is left out
  * and counted. Where it knows none, 0 % would look like a score. */
-static void classes_go_by_value(void **state) {
-    (void)state;
+TEST(classes_go_by_value) {
     scene s;
     basin_error error;
     basin_graphs_measures before, after;
@@ -185,8 +179,7 @@ static void classes_go_by_value(void **state) {
     scene_close(&s);
 }
 
-static void counts_labels_it_does_not_know(void **state) {
-    (void)state;
+TEST(counts_labels_it_does_not_know) {
     scene s;
     basin_error error;
     int64_t unknown[2], first[] = {0};
@@ -203,8 +196,7 @@ static void counts_labels_it_does_not_know(void **state) {
     scene_close(&s);
 }
 
-static void refuses_what_it_cannot_use(void **state) {
-    (void)state;
+TEST(refuses_what_it_cannot_use) {
     static const int64_t wrong[] = {3, GRAPHS};
     scene s;
     basin_error error;
@@ -223,8 +215,7 @@ static void refuses_what_it_cannot_use(void **state) {
     scene_close(&s);
 }
 
-static void refuses_other_settings(void **state) {
-    (void)state;
+TEST(refuses_other_settings) {
     basin_error error;
     basin_settings *settings;
     basin_outcome outcome;
@@ -237,8 +228,7 @@ static void refuses_other_settings(void **state) {
     basin_settings_free(settings);
 }
 
-static void parts_by_name(void **state) {
-    (void)state;
+TEST(parts_by_name) {
     basin_graphset set = {.name = "divided", .graphs = 10, .split = {6, 0, 4}};
     basin_error error;
     int64_t *list, count;
@@ -250,20 +240,4 @@ static void parts_by_name(void **state) {
     free(list);
     assert_int_equal(basin_graphs_part(&list, &count, &set, "validation", &error), BASIN_BAD_VALUE);
     assert_int_equal(basin_graphs_part(&list, &count, &set, "tests", &error), BASIN_BAD_VALUE);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(says_what_it_is),
-        cmocka_unit_test(predicts_chosen_graphs),
-        cmocka_unit_test(predicts_one_by_one),
-        cmocka_unit_test(embeds_chosen_graphs),
-        cmocka_unit_test(labels_matter_to_scores_alone),
-        cmocka_unit_test(classes_go_by_value),
-        cmocka_unit_test(counts_labels_it_does_not_know),
-        cmocka_unit_test(refuses_what_it_cannot_use),
-        cmocka_unit_test(refuses_other_settings),
-        cmocka_unit_test(parts_by_name),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,7 +53,7 @@ static basin_status train(basin_graphs_model **model, scene *s, const char *from
     return basin_graphs_train(model, &outcome, &settings, &data, &training, error);
 }
 
-static void values_in_their_own_units(void **state) {
+TEST_WITH(values_in_their_own_units, folder_new, folder_remove) {
     scene s;
     basin_error error;
     basin_graphs_model *model;
@@ -80,7 +80,7 @@ static void values_in_their_own_units(void **state) {
 }
 
 /* What stands where a value is missing is not looked at, and no step is taken towards it. */
-static void missing_values_teach_nothing(void **state) {
+TEST_WITH(missing_values_teach_nothing, folder_new, folder_remove) {
     scene s;
     basin_error error;
     basin_graphs_model *model;
@@ -101,7 +101,7 @@ static void missing_values_teach_nothing(void **state) {
 }
 
 /* An error of 0 would be the best of all epochs. */
-static void nothing_known_is_no_score(void **state) {
+TEST_WITH(nothing_known_is_no_score, folder_new, folder_remove) {
     scene s;
     basin_error error;
     basin_graphs_model *model;
@@ -133,7 +133,7 @@ static void expect_seen(const scene *s, const basin_graphs_model *model, int64_t
     assert_int_equal(count[BASIN_GRAPHS_VALIDATED_ON], validated);
 }
 
-static void knows_what_it_has_seen(void **state) {
+TEST_WITH(knows_what_it_has_seen, folder_new, folder_remove) {
     scene s;
     basin_error error;
     basin_graphs_model *model;
@@ -165,14 +165,4 @@ static void knows_what_it_has_seen(void **state) {
     assert_int_equal(basin_graphs_seen(memory, model, &s.set, s.all, 1, &error), BASIN_UNSUPPORTED);
     basin_graphs_close(model);
     scene_close(&s);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(values_in_their_own_units, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(missing_values_teach_nothing, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(nothing_known_is_no_score, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(knows_what_it_has_seen, folder_new, folder_remove),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

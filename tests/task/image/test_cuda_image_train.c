@@ -50,7 +50,7 @@ static void photos_open(photos *p, void **state, const char *name, const char *k
     p->b.data.cut_from = cut;
 }
 
-static void whoever_cuts_the_crops(void **state) {
+TEST(whoever_cuts_the_crops) {
     static const char *const cuts[] = {"whole", "reduced"};
     static const char *const keeps[] = {"off", "device", "host"};
     for (int i = 0; i < 2; i++) {
@@ -69,7 +69,7 @@ static void whoever_cuts_the_crops(void **state) {
     }
 }
 
-static void a_stopped_run_resumes(void **state) {
+TEST(a_stopped_run_resumes) {
     photos whole, cut;
     photos_open(&whole, state, "whole", NULL, NULL);
     bench_train(&whole.b, -1, false);
@@ -92,10 +92,6 @@ int main(void) {
         printf("no CUDA device: skipped (%s)\n", error.text);
         return 77;
     }
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whoever_cuts_the_crops),
-        cmocka_unit_test(a_stopped_run_resumes),
-    };
     basin_backend_close(cuda);
-    return cmocka_run_group_tests(tests, setup, folder_remove);
+    return tests_run(setup, folder_remove);
 }

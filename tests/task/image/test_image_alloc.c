@@ -99,23 +99,16 @@ static basin_status report(void *context) {
     return status;
 }
 
-static void training(void **state) { assert_true(alloc_fail_sample(train, *state, 250) > 100); }
+TEST_WITH(training, scene_open, scene_close) {
+    assert_true(alloc_fail_sample(train, *state, 250) > 100);
+}
 
-static void completing(void **state) {
+TEST_WITH(completing, scene_open, scene_close) {
     assert_int_equal(train(*state), BASIN_OK);
     assert_true(alloc_fail_sample(complete, *state, 150) > 100);
 }
 
-static void reporting(void **state) {
+TEST_WITH(reporting, scene_open, scene_close) {
     assert_int_equal(train(*state), BASIN_OK);
     assert_true(alloc_fail_sample(report, *state, 400) > 100);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(training, scene_open, scene_close),
-        cmocka_unit_test_setup_teardown(completing, scene_open, scene_close),
-        cmocka_unit_test_setup_teardown(reporting, scene_open, scene_close),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

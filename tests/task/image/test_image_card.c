@@ -28,7 +28,7 @@ static void knows(const bench *b, const char *path, const basin_image_source *so
     basin_image_scores_free(&scores);
 }
 
-static void a_model_knows_what_it_was_trained_on(void **state) {
+TEST(a_model_knows_what_it_was_trained_on) {
     bench b;
     basin_error error = {0};
     basin_image_scores scores;
@@ -47,7 +47,7 @@ static void a_model_knows_what_it_was_trained_on(void **state) {
     bench_close(&b);
 }
 
-static void a_tuned_model_knows_both_sets(void **state) {
+TEST(a_tuned_model_knows_both_sets) {
     bench first, tuned;
     basin_image_source source;
     bench_tiny(&first, state, "before");
@@ -73,7 +73,7 @@ static void a_tuned_model_knows_both_sets(void **state) {
     bench_close(&tuned);
 }
 
-static void a_card_goes_with_the_file(void **state) {
+TEST(a_card_goes_with_the_file) {
     bench b;
     char copy[PATH_TEXT];
     basin_error error = {0};
@@ -96,7 +96,7 @@ static void a_card_goes_with_the_file(void **state) {
     bench_close(&b);
 }
 
-static void pictures_seen_again_count_once(void **state) {
+TEST(pictures_seen_again_count_once) {
     bench first, tuned;
     basin_error error = {0};
     basin_bundle *bundle;
@@ -115,8 +115,7 @@ static void pictures_seen_again_count_once(void **state) {
     bench_close(&tuned);
 }
 
-static void large_sets_are_remembered_in_part(void **state) {
-    (void)state;
+TEST(large_sets_are_remembered_in_part) {
     static const char *const path[] = {"shapes:20000:3:4x4x1"};
     basin_error error = {0};
     basin_image_source source = {.path = path, .paths = 1};
@@ -136,7 +135,7 @@ static void large_sets_are_remembered_in_part(void **state) {
     basin_image_set_close(&some);
 }
 
-static void a_broken_card_is_an_error(void **state) {
+TEST(a_broken_card_is_an_error) {
     bench b;
     char path[PATH_TEXT];
     basin_error error = {0};
@@ -159,14 +158,4 @@ static void a_broken_card_is_an_error(void **state) {
     bench_close(&b);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_model_knows_what_it_was_trained_on),
-        cmocka_unit_test(a_tuned_model_knows_both_sets),
-        cmocka_unit_test(a_card_goes_with_the_file),
-        cmocka_unit_test(pictures_seen_again_count_once),
-        cmocka_unit_test(large_sets_are_remembered_in_part),
-        cmocka_unit_test(a_broken_card_is_an_error),
-    };
-    return cmocka_run_group_tests(tests, folder_new, folder_remove);
-}
+int main(void) { return tests_run(folder_new, folder_remove); }

@@ -63,8 +63,7 @@ static int64_t differ(int64_t *outside, const basin_picture *a, const basin_pict
 }
 
 /* By a colour model and by a grey one, which sees the channels one by one. */
-static void a_rectangle_is_all_that_changes(void **state) {
-    (void)state;
+TEST(a_rectangle_is_all_that_changes) {
     for (int i = 0; i < 4; i++) {
         bench b;
         bench_open(&b, i & 2 ? 1 : 3, 37, 50);
@@ -86,8 +85,7 @@ static void a_rectangle_is_all_that_changes(void **state) {
 }
 
 /* Smaller than a window, a line, a hole deeper than a window: always the hole alone changes. */
-static void every_size_is_completed(void **state) {
-    (void)state;
+TEST(every_size_is_completed) {
     static const struct {
         int64_t height, width, hole[4];
     } sizes[] = {{1, 2, {0, 0, 1, 1}},    {2, 1, {0, 1, 1, 1}},         {3, 5, {1, 1, 3, 2}},
@@ -107,8 +105,7 @@ static void every_size_is_completed(void **state) {
     }
 }
 
-static void a_mask_is_a_rectangle_by_other_means(void **state) {
-    (void)state;
+TEST(a_mask_is_a_rectangle_by_other_means) {
     bench b;
     basin_error error = {0};
     basin_picture mask = {0};
@@ -134,8 +131,7 @@ static void a_mask_is_a_rectangle_by_other_means(void **state) {
     bench_close(&b);
 }
 
-static void random_masks_have_the_share_asked_for(void **state) {
-    (void)state;
+TEST(random_masks_have_the_share_asked_for) {
     bench b;
     bench_open(&b, 3, 50, 34);
     basin_image_completing spec = {.ratio = 0.25, .seed = 3};
@@ -145,8 +141,7 @@ static void random_masks_have_the_share_asked_for(void **state) {
     bench_close(&b);
 }
 
-static void the_last_frame_is_the_completed_picture(void **state) {
-    (void)state;
+TEST(the_last_frame_is_the_completed_picture) {
     bench b;
     bench_open(&b, 3, 24, 20);
     basin_image_completing spec = {.ratio = 0.5, .resize = true, .frames = true};
@@ -159,8 +154,7 @@ static void the_last_frame_is_the_completed_picture(void **state) {
 }
 
 /* Pictures of different sizes in one call are completed as each of them alone. */
-static void a_batch_is_its_pictures_one_by_one(void **state) {
-    (void)state;
+TEST(a_batch_is_its_pictures_one_by_one) {
     bench b;
     basin_error error = {0};
     basin_picture two[2] = {0};
@@ -187,8 +181,7 @@ static void a_batch_is_its_pictures_one_by_one(void **state) {
 
 /* Two windows, each in two looks half a patch apart, say black and white: where they overlap, steps
  * across their borders are no larger than the others. */
-static void windows_leave_no_seam(void **state) {
-    (void)state;
+TEST(windows_leave_no_seam) {
     enum { WIDTH = 26, HOLE = 24 };
     static const int64_t left[] = {0, 2, 8, 10};
     bench b;
@@ -226,8 +219,7 @@ static void windows_leave_no_seam(void **state) {
 
 /* A flat guess in a ramp comes to meet it at the rim, a perfect one stays; what is known of the
  * errors beside the hole counts for more than the step to it. */
-static void a_hole_meets_its_rim(void **state) {
-    (void)state;
+TEST(a_hole_meets_its_rim) {
     enum { SIDE = 40, BOX = 28, AREA = BOX * BOX };
     basin_error error = {0};
     basin_hole hole;
@@ -259,8 +251,7 @@ static void a_hole_meets_its_rim(void **state) {
 
 /* A membrane of 0 on the left and 1 on the right, loose above and below, is a ramp, however wide;
  * with a spring it hangs through. */
-static void membranes_are_smooth(void **state) {
-    (void)state;
+TEST(membranes_are_smooth) {
     enum { HEIGHT = 9, WIDTH = 300 };
     basin_error error = {0};
     basin_membrane m;
@@ -280,8 +271,7 @@ static void membranes_are_smooth(void **state) {
 }
 
 /* Patches are moved aside, clear of the hole, and a model is trusted as far as it was right. */
-static void a_model_is_trusted_as_far_as_it_is_right(void **state) {
-    (void)state;
+TEST(a_model_is_trusted_as_far_as_it_is_right) {
     bench b;
     basin_error error = {0};
     uint8_t hidden[16] = {0}, place[16];
@@ -315,8 +305,7 @@ static void refuse(bench *b, const basin_image_completing *how, const char *why)
     assert_string_equal(error.text, why);
 }
 
-static void what_cannot_be_completed_is_refused(void **state) {
-    (void)state;
+TEST(what_cannot_be_completed_is_refused) {
     bench b;
     basin_error error = {0};
     basin_image_completion done;
@@ -341,8 +330,7 @@ static void what_cannot_be_completed_is_refused(void **state) {
 }
 
 /* Also where the hole touches the end of the picture, so that windows cannot move on. */
-static void patches_lie_in_four_ways_everywhere(void **state) {
-    (void)state;
+TEST(patches_lie_in_four_ways_everywhere) {
     static const int64_t places[] = {0, 40, 96, 192};
     enum { HOLE = 64, SIDE = 224, PATCH = 16 };
     int32_t depth[HOLE * HOLE];
@@ -372,22 +360,4 @@ static void patches_lie_in_four_ways_everywhere(void **state) {
         assert_int_equal(__builtin_popcount(right), 4);
         basin_windows_free(&w);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_rectangle_is_all_that_changes),
-        cmocka_unit_test(every_size_is_completed),
-        cmocka_unit_test(windows_leave_no_seam),
-        cmocka_unit_test(a_hole_meets_its_rim),
-        cmocka_unit_test(membranes_are_smooth),
-        cmocka_unit_test(a_model_is_trusted_as_far_as_it_is_right),
-        cmocka_unit_test(a_mask_is_a_rectangle_by_other_means),
-        cmocka_unit_test(random_masks_have_the_share_asked_for),
-        cmocka_unit_test(the_last_frame_is_the_completed_picture),
-        cmocka_unit_test(a_batch_is_its_pictures_one_by_one),
-        cmocka_unit_test(what_cannot_be_completed_is_refused),
-        cmocka_unit_test(patches_lie_in_four_ways_everywhere),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@ static void fit(basin_image_settings *s, char told[200], const char *path,
     basin_settings_free(settings);
 }
 
-static void settings_come_from_the_pictures(void **state) {
+TEST(settings_come_from_the_pictures) {
     static const struct {
         const char *path, *given[4], *told;
         int64_t size, channels, dim, batch;
@@ -42,7 +42,6 @@ static void settings_come_from_the_pictures(void **state) {
          256,
          1},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof trial / sizeof *trial; i++) {
         basin_image_settings s;
         char told[200];
@@ -56,9 +55,8 @@ static void settings_come_from_the_pictures(void **state) {
 }
 
 /* Three channels that are equal but for a trace of compression are grey. */
-static void grey_pictures_stored_in_colour_are_grey(void **state) {
+TEST(grey_pictures_stored_in_colour_are_grey) {
     enum { SIDE = 12 };
-    (void)state;
     basin_error error = {0};
     basin_picture picture = {0};
     basin_settings *settings;
@@ -78,12 +76,4 @@ static void grey_pictures_stored_in_colour_are_grey(void **state) {
     }
     basin_picture_free(&picture);
     basin_settings_free(settings);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(settings_come_from_the_pictures),
-        cmocka_unit_test(grey_pictures_stored_in_colour_are_grey),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

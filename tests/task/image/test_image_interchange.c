@@ -161,7 +161,7 @@ static void scene(float *patches, uint8_t *mask) {
     basin_image_mask_draw(mask, N, 5, 1, 2, 0);
 }
 
-static void published_weights_run(void **state) {
+TEST(published_weights_run) {
     char path[PATH_TEXT];
     weights w;
     desk d;
@@ -187,7 +187,7 @@ static void published_weights_run(void **state) {
 }
 
 /* Out as published keys and in again: the same settings, the same bits; with and without CLS. */
-static void models_go_out_and_come_back(void **state) {
+TEST(models_go_out_and_come_back) {
     for (int cls = 0; cls < 2; cls++) {
         char path[PATH_TEXT];
         basin_error error;
@@ -222,7 +222,7 @@ static void models_go_out_and_come_back(void **state) {
 }
 
 /* In half the bytes: every weight rounded to 8 bits, the settings as they were. */
-static void weights_are_rounded_to_bf16(void **state) {
+TEST(weights_are_rounded_to_bf16) {
     char path[PATH_TEXT];
     basin_error error;
     weights w;
@@ -273,14 +273,14 @@ static void refused(void **state, const char *without, const char *wrong, const 
     basin_backend_close(backend);
 }
 
-static void wrong_files_are_refused(void **state) {
+TEST(wrong_files_are_refused) {
     refused(state, "MASK_token", NULL, "MASK_token");
     refused(state, NULL, "LNORM_bias", "LNORM_bias is [5], wanted [6]");
     refused(state, NULL, "Wdec", "Wdec is [6, 11], wanted [6, 12]");
     refused(state, "CLS_token", NULL, "10 patches of 12 numbers"); /* 10 positions, no square */
 }
 
-static void other_models_do_not_go_out(void **state) {
+TEST(other_models_do_not_go_out) {
     char path[PATH_TEXT];
     basin_error error;
     basin_backend *backend;
@@ -308,13 +308,4 @@ static void other_models_do_not_go_out(void **state) {
     basin_backend_close(backend);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(published_weights_run),
-        cmocka_unit_test(models_go_out_and_come_back),
-        cmocka_unit_test(weights_are_rounded_to_bf16),
-        cmocka_unit_test(wrong_files_are_refused),
-        cmocka_unit_test(other_models_do_not_go_out),
-    };
-    return cmocka_run_group_tests(tests, folder_new, folder_remove);
-}
+int main(void) { return tests_run(folder_new, folder_remove); }

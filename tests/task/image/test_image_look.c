@@ -57,8 +57,7 @@ static void desk_close(desk *d) {
     basin_backend_close(d->backend);
 }
 
-static void traces_end_where_models_do(void **state) {
-    (void)state;
+TEST(traces_end_where_models_do) {
     static const char *const arch[] = {"et", "et", "vit", "albert", "et", "et", "et"};
     static const char *const kind[] = {"relu", "relu", "relu", "relu", NULL, "power", "softmax"};
     for (int i = 0; i < 7; i++) {
@@ -115,8 +114,7 @@ static void assert_decoded(const float *patch, desk *d, const double *vector) {
     free(gamma), free(delta), free(w), free(b);
 }
 
-static void a_force_is_decoded(void **state) {
-    (void)state;
+TEST(a_force_is_decoded) {
     desk d;
     basin_error error;
     basin_image_trace trace;
@@ -141,8 +139,7 @@ static void a_force_is_decoded(void **state) {
     desk_close(&d);
 }
 
-static void weights_become_patches(void **state) {
-    (void)state;
+TEST(weights_become_patches) {
     desk d;
     basin_error error;
     basin_image_weights weights;
@@ -174,8 +171,7 @@ static void weights_become_patches(void **state) {
 
 /* Occluded patches are grey; on a sheet patches stand where they should, enlarged, lines between.
  */
-static void sheets_hold_patches(void **state) {
-    (void)state;
+TEST(sheets_hold_patches) {
     basin_image_settings s;
     basin_error error;
     basin_picture picture = {0};
@@ -242,8 +238,7 @@ static void plain_shares(double share[N + 1], desk *d, int h, int n) {
     free(wq), free(wk);
 }
 
-static void attention_is_a_softmax(void **state) {
-    (void)state;
+TEST(attention_is_a_softmax) {
     desk d;
     basin_error error;
     basin_image_attention a;
@@ -269,8 +264,7 @@ static void attention_is_a_softmax(void **state) {
 
 /* A ViT asks before each layer; where memory for a page is short there are fewer pictures, then
  * fewer steps; a model without attention has none. */
-static void attention_has_a_budget(void **state) {
-    (void)state;
+TEST(attention_has_a_budget) {
     desk d;
     basin_error error;
     basin_image_attention a;
@@ -323,8 +317,7 @@ static void measure(basin_image_course *course, desk *d, double gamma) {
     basin_image_course_end(course);
 }
 
-static void courses_end_at_the_score(void **state) {
-    (void)state;
+TEST(courses_end_at_the_score) {
     desk d;
     basin_image_course course;
     double output = 0, mean = 0;
@@ -366,8 +359,7 @@ static void courses_end_at_the_score(void **state) {
 }
 
 /* Errors are colours where patches were replaced: none is the darkest, half the range the last. */
-static void errors_become_colours(void **state) {
-    (void)state;
+TEST(errors_become_colours) {
     basin_image_settings s;
     basin_error error;
     basin_picture picture = {0};
@@ -383,14 +375,4 @@ static void errors_become_colours(void **state) {
     assert_true(most[0] == 253 && most[1] == 231 && most[2] == 37);
     assert_memory_equal(picture.pixel + 4 * 3, picture.pixel + 7 * 8 * 3, 3);
     basin_picture_free(&picture);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(traces_end_where_models_do), cmocka_unit_test(a_force_is_decoded),
-        cmocka_unit_test(weights_become_patches),     cmocka_unit_test(sheets_hold_patches),
-        cmocka_unit_test(attention_is_a_softmax),     cmocka_unit_test(attention_has_a_budget),
-        cmocka_unit_test(courses_end_at_the_score),   cmocka_unit_test(errors_become_colours),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,8 +20,7 @@ static basin_image_settings tiny(void) {
     return s;
 }
 
-static void masks_have_the_counts_asked_for(void **state) {
-    (void)state;
+TEST(masks_have_the_counts_asked_for) {
     enum { TOKENS = 20, DRAWS = 4000 };
     int often[TOKENS] = {0}, kept[TOKENS] = {0};
     for (uint64_t draw = 0; draw < DRAWS; draw++) {
@@ -63,8 +62,7 @@ static void find_hole(int64_t from[2], int64_t size[2], const uint8_t *mask, int
     assert_int_equal(count, size[0] * size[1]);
 }
 
-static void holes_have_the_sizes_and_places_promised(void **state) {
-    (void)state;
+TEST(holes_have_the_sizes_and_places_promised) {
     enum { SIDE = 14, DRAWS = 3000, LEAST = 2, MOST = 8 };
     int tall[SIDE + 1] = {0}, left = 0, right = 0;
     for (uint64_t draw = 0; draw < DRAWS; draw++) {
@@ -93,8 +91,7 @@ static void holes_have_the_sizes_and_places_promised(void **state) {
     }
 }
 
-static void a_share_of_the_training_masks_are_holes(void **state) {
-    (void)state;
+TEST(a_share_of_the_training_masks_are_holes) {
     enum { DRAWS = 2000 };
     basin_image_settings s = tiny();
     int holes = 0;
@@ -113,8 +110,7 @@ static void a_share_of_the_training_masks_are_holes(void **state) {
     assert_memory_equal(mask, hole, 196);
 }
 
-static void occlusion_is_a_number_or_a_share(void **state) {
-    (void)state;
+TEST(occlusion_is_a_number_or_a_share) {
     basin_image_settings s;
     basin_error error = {0};
     static const struct {
@@ -139,8 +135,7 @@ static void occlusion_is_a_number_or_a_share(void **state) {
     assert_string_equal(error.text, "occlude is 2.5, wanted 1 to 49 patches, or a share below 1");
 }
 
-static void pixels_survive_patches(void **state) {
-    (void)state;
+TEST(pixels_survive_patches) {
     basin_image_settings s = tiny();
     uint8_t pixel[12 * 12 * 3], back[12 * 12 * 3];
     float patches[12 * 12 * 3];
@@ -185,7 +180,7 @@ static void bench_end(bench *b) {
     basin_backend_close(b->backend);
 }
 
-static void a_model_file_alone_is_enough(void **state) {
+TEST(a_model_file_alone_is_enough) {
     char path[PATH_TEXT];
     basin_error error = {0};
     bench b;
@@ -216,8 +211,7 @@ static void a_model_file_alone_is_enough(void **state) {
 
 /* Steps and alpha set from outside do what a model trained with them does, and are forgotten when
  * they are set to 0. */
-static void a_descent_can_be_changed_from_outside(void **state) {
-    (void)state;
+TEST(a_descent_can_be_changed_from_outside) {
     bench b;
     basin_error error = {0};
     basin_image_model *other;
@@ -242,8 +236,7 @@ static void a_descent_can_be_changed_from_outside(void **state) {
 }
 
 /* A runner stays with the model for the next call, until its batch or the descent is another. */
-static void a_kept_runner_follows_the_descent(void **state) {
-    (void)state;
+TEST(a_kept_runner_follows_the_descent) {
     bench b;
     basin_error error = {0};
     basin_image_runner *first, *again;
@@ -266,8 +259,7 @@ static void a_kept_runner_follows_the_descent(void **state) {
 
 /* Until nothing moves by 5 %: the result is that of as many steps, and a picture's steps do not
  * depend on its company. */
-static void a_descent_ends_where_tokens_rest(void **state) {
-    (void)state;
+TEST(a_descent_ends_where_tokens_rest) {
     bench b;
     basin_error error = {0};
     basin_image_runner runner;
@@ -298,8 +290,7 @@ static void a_descent_ends_where_tokens_rest(void **state) {
 
 /* Momentum rests sooner; a picture's steps do not depend on its company; where every step would
  * raise the energy, none is taken. */
-static void momentum_shortens_a_descent(void **state) {
-    (void)state;
+TEST(momentum_shortens_a_descent) {
     bench b;
     basin_error error = {0};
     basin_image_runner runner;
@@ -327,8 +318,7 @@ static void momentum_shortens_a_descent(void **state) {
     bench_end(&b);
 }
 
-static void impossible_descents_are_refused(void **state) {
-    (void)state;
+TEST(impossible_descents_are_refused) {
     bench b;
     basin_error error = {0};
     basin_image_descent descent = {.steps = -1};
@@ -351,8 +341,7 @@ static void impossible_descents_are_refused(void **state) {
     bench_end(&b);
 }
 
-static void impossible_settings_are_refused(void **state) {
-    (void)state;
+TEST(impossible_settings_are_refused) {
     basin_error error = {0};
     basin_image_settings s = tiny();
     s.patch = 5;
@@ -366,20 +355,4 @@ static void impossible_settings_are_refused(void **state) {
                      BASIN_BAD_VALUE);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(masks_have_the_counts_asked_for),
-        cmocka_unit_test(holes_have_the_sizes_and_places_promised),
-        cmocka_unit_test(a_share_of_the_training_masks_are_holes),
-        cmocka_unit_test(occlusion_is_a_number_or_a_share),
-        cmocka_unit_test(pixels_survive_patches),
-        cmocka_unit_test(a_model_file_alone_is_enough),
-        cmocka_unit_test(a_descent_can_be_changed_from_outside),
-        cmocka_unit_test(a_kept_runner_follows_the_descent),
-        cmocka_unit_test(a_descent_ends_where_tokens_rest),
-        cmocka_unit_test(momentum_shortens_a_descent),
-        cmocka_unit_test(impossible_descents_are_refused),
-        cmocka_unit_test(impossible_settings_are_refused),
-    };
-    return cmocka_run_group_tests(tests, folder_new, folder_remove);
-}
+int main(void) { return tests_run(folder_new, folder_remove); }

@@ -28,8 +28,7 @@ static void set_rows(basin_image_model *model, int skip) {
     must(basin_store_write(model->store, "pos", &pos, &error), &error);
 }
 
-static void draws_models_side_by_side(void **state) {
-    (void)state;
+TEST(draws_models_side_by_side) {
     basin_backend *backend;
     basin_error error;
     must(basin_backend_open(&backend, &(basin_compute){.threads = 1}, &error), &error);
@@ -55,9 +54,4 @@ static void draws_models_side_by_side(void **state) {
     assert_int_equal(basin_image_positions(&picture, figures, model, 0, &error), BASIN_BAD_VALUE);
     for (int i = 0; i < 2; i++) basin_image_close(model[i]);
     basin_backend_close(backend);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(draws_models_side_by_side)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 
 #include "task/image/image_bench.h"
 
-static void every_kind_trains_and_opens_again(void **state) {
+TEST(every_kind_trains_and_opens_again) {
     static const struct {
         const char *name, *value;
     } trial[][2] = {{{"hopfield_kind", "relu"}, {"beta", "0.3"}},
@@ -39,7 +39,7 @@ static void every_kind_trains_and_opens_again(void **state) {
 }
 
 /* A run that is lengthened goes on by the schedule of the new total, and says so. */
-static void more_epochs_can_follow(void **state) {
+TEST(more_epochs_can_follow) {
     bench b;
     char checkpoint[PATH_TEXT + 20];
     bench_tiny(&b, state, "more");
@@ -60,7 +60,7 @@ static void more_epochs_can_follow(void **state) {
 }
 
 /* As many pictures, but others: the model would not know which it has seen. */
-static void a_run_goes_on_with_its_pictures(void **state) {
+TEST(a_run_goes_on_with_its_pictures) {
     static const char *const others[] = {"shapes:96:4:16x16x1"};
     bench b;
     bench_tiny(&b, state, "others");
@@ -75,7 +75,7 @@ static void a_run_goes_on_with_its_pictures(void **state) {
 }
 
 /* A run of no epochs that begins with a model is that model, statistics included. */
-static void a_model_is_a_beginning(void **state) {
+TEST(a_model_is_a_beginning) {
     bench first, tuned;
     bench_tiny(&first, state, "first");
     bench_train(&first, -1, false);
@@ -113,7 +113,7 @@ static void a_model_is_a_beginning(void **state) {
 }
 
 /* What is told of a run is what its file scores: the averages', whose weights differ. */
-static void averages_are_scored_and_kept(void **state) {
+TEST(averages_are_scored_and_kept) {
     bench plain, mean;
     basin_error error = {0};
     basin_image_model *model;
@@ -153,7 +153,7 @@ static void write_ramp(const bench *b) {
 }
 
 /* Weights for pictures of another size: positions are resampled; a run of no epochs shows them. */
-static void a_model_of_another_size_is_a_beginning(void **state) {
+TEST(a_model_of_another_size_is_a_beginning) {
     bench first, large;
     basin_error error = {0};
     basin_bundle *a, *b;
@@ -186,7 +186,7 @@ static void a_model_of_another_size_is_a_beginning(void **state) {
     bench_close(&large);
 }
 
-static void a_rehearsal_writes_nothing(void **state) {
+TEST(a_rehearsal_writes_nothing) {
     bench b;
     bench_tiny(&b, state, "rehearsed");
     b.s->epochs = 1000;
@@ -200,7 +200,7 @@ static void a_rehearsal_writes_nothing(void **state) {
 }
 
 /* Neither pictures nor model need a file; what was learnt by an interrupt is in the model. */
-static void all_stays_in_memory(void **state) {
+TEST(all_stays_in_memory) {
     enum { COUNT = 40, SIDE = 16 };
     bench b;
     basin_error error = {0};
@@ -234,7 +234,7 @@ static void all_stays_in_memory(void **state) {
     bench_close(&b);
 }
 
-static void patience_keeps_the_best(void **state) {
+TEST(patience_keeps_the_best) {
     bench b;
     bench_tiny(&b, state, "patient");
     b.s->epochs = 60;
@@ -256,7 +256,7 @@ static void patience_keeps_the_best(void **state) {
     bench_close(&b);
 }
 
-static void what_cannot_be_trained_is_refused(void **state) {
+TEST(what_cannot_be_trained_is_refused) {
     bench b;
     basin_error error;
     bench_tiny(&b, state, "few");
@@ -284,18 +284,4 @@ static void what_cannot_be_trained_is_refused(void **state) {
     bench_close(&b);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_kind_trains_and_opens_again),
-        cmocka_unit_test(more_epochs_can_follow),
-        cmocka_unit_test(a_run_goes_on_with_its_pictures),
-        cmocka_unit_test(a_model_is_a_beginning),
-        cmocka_unit_test(averages_are_scored_and_kept),
-        cmocka_unit_test(a_model_of_another_size_is_a_beginning),
-        cmocka_unit_test(a_rehearsal_writes_nothing),
-        cmocka_unit_test(all_stays_in_memory),
-        cmocka_unit_test(patience_keeps_the_best),
-        cmocka_unit_test(what_cannot_be_trained_is_refused),
-    };
-    return cmocka_run_group_tests(tests, folder_new, folder_remove);
-}
+int main(void) { return tests_run(folder_new, folder_remove); }

@@ -5,7 +5,7 @@
 #include "basin/metrics.h"
 #include "task/image/image_bench.h"
 
-static void training_learns(void **state) {
+TEST(training_learns) {
     bench b;
     bench_tiny(&b, state, "whole");
     basin_outcome o = bench_train(&b, -1, false);
@@ -17,7 +17,7 @@ static void training_learns(void **state) {
     bench_close(&b);
 }
 
-static void a_stopped_run_resumes_to_the_same_bytes(void **state) {
+TEST(a_stopped_run_resumes_to_the_same_bytes) {
     bench whole, cut;
     char checkpoint[PATH_TEXT + 20];
     bench_tiny(&whole, state, "whole");
@@ -60,7 +60,7 @@ static void bench_resting(bench *b, void **state, const char *name) {
 }
 
 /* At rest points, too; the log says what they took, and the model file says how to descend. */
-static void rest_points_are_trained_and_resumed(void **state) {
+TEST(rest_points_are_trained_and_resumed) {
     bench whole, cut;
     bench_resting(&whole, state, "whole");
     bench_resting(&cut, state, "cut");
@@ -99,7 +99,7 @@ static int count_lines(const char *path) {
 
 /* Generated pictures are never reduced: where crops are cut from changes nothing, and a run goes on
  * with what it began with. */
-static void kept_pictures_train_the_same(void **state) {
+TEST(kept_pictures_train_the_same) {
     bench plain, kept;
     bench_tiny(&plain, state, "plain");
     plain.data.keep_decoded = "off";
@@ -133,7 +133,7 @@ static void kept_pictures_train_the_same(void **state) {
     bench_close(&kept);
 }
 
-static void another_configuration_does_not_resume(void **state) {
+TEST(another_configuration_does_not_resume) {
     bench b;
     bench_tiny(&b, state, "other");
     bench_train(&b, 2, false);
@@ -144,7 +144,7 @@ static void another_configuration_does_not_resume(void **state) {
 }
 
 /* "+-" is the population deviation of what each mask seed gives by itself, as for folds. */
-static void deviations_are_between_masks(void **state) {
+TEST(deviations_are_between_masks) {
     enum { MASKS = 3 };
     bench b;
     basin_error error = {0};
@@ -179,7 +179,7 @@ static void deviations_are_between_masks(void **state) {
 }
 
 /* The least that a model should beat, by hand: one picture, half black and half white columns. */
-static void scores_come_with_that_of_the_mean_colour(void **state) {
+TEST(scores_come_with_that_of_the_mean_colour) {
     enum { SIDE = 16 };
     bench b;
     basin_error error = {0};
@@ -209,7 +209,7 @@ static void scores_come_with_that_of_the_mean_colour(void **state) {
     bench_close(&b);
 }
 
-static void scores_do_not_depend_on_the_batch(void **state) {
+TEST(scores_do_not_depend_on_the_batch) {
     bench b;
     basin_error error = {0};
     basin_image_model *model;
@@ -235,16 +235,4 @@ static void scores_do_not_depend_on_the_batch(void **state) {
     bench_close(&b);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(training_learns),
-        cmocka_unit_test(a_stopped_run_resumes_to_the_same_bytes),
-        cmocka_unit_test(rest_points_are_trained_and_resumed),
-        cmocka_unit_test(kept_pictures_train_the_same),
-        cmocka_unit_test(another_configuration_does_not_resume),
-        cmocka_unit_test(deviations_are_between_masks),
-        cmocka_unit_test(scores_come_with_that_of_the_mean_colour),
-        cmocka_unit_test(scores_do_not_depend_on_the_batch),
-    };
-    return cmocka_run_group_tests(tests, folder_new, folder_remove);
-}
+int main(void) { return tests_run(folder_new, folder_remove); }

@@ -20,8 +20,7 @@ static double test_auroc(const basin_network *network, const uint8_t *part,
 }
 
 /* Full graph, subgraphs and neighbours find it; without the graph there is little to find. */
-static void a_planted_signal_is_found(void **state) {
-    (void)state;
+TEST(a_planted_signal_is_found) {
     basin_network *network = fraud_new(1500, 3, 1, false);
     uint8_t *part = fraud_split(network);
     basin_training training = fraud_training();
@@ -71,8 +70,7 @@ static void compare_stream(const char *what, const basin_network *network,
     free(stream);
 }
 
-static void streaming_equals_the_whole(void **state) {
-    (void)state;
+TEST(streaming_equals_the_whole) {
     basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     basin_network *network = fraud_new(700, 5, 1, false);
@@ -111,8 +109,7 @@ static void streaming_equals_the_whole(void **state) {
 /* ---- reasons ---- */
 
 /* With first weights, all near 0, log sum exp over 16 memories is near log 16. */
-static void energies_follow_the_kind_of_memories(void **state) {
-    (void)state;
+TEST(energies_follow_the_kind_of_memories) {
     basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     basin_nodes_explanation *why;
@@ -136,7 +133,7 @@ static void energies_follow_the_kind_of_memories(void **state) {
 
 /* ---- files ---- */
 
-static void a_file_scores_as_the_detector_did(void **state) {
+TEST(a_file_scores_as_the_detector_did) {
     char path[PATH_TEXT];
     folder_path(path, state, "model.safetensors");
     basin_training training = fraud_training();
@@ -180,7 +177,7 @@ static void a_file_scores_as_the_detector_did(void **state) {
 }
 
 /* Without one of its tensors a file scores nothing, instead of something else. */
-static void a_file_that_lacks_weights_is_refused(void **state) {
+TEST(a_file_that_lacks_weights_is_refused) {
     char path[PATH_TEXT];
     folder_path(path, state, "lacking.safetensors");
     basin_training training = fraud_training();
@@ -205,8 +202,7 @@ static void a_file_that_lacks_weights_is_refused(void **state) {
 }
 
 /* What the default leaves open is settled in the detector. */
-static void small_graphs_get_more_members(void **state) {
-    (void)state;
+TEST(small_graphs_get_more_members) {
     basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     settings.members = 0, settings.epochs = 1, settings.scaling = "auto", settings.hops = -1;
@@ -233,8 +229,7 @@ static double position_at(const basin_nodes_model *model, int64_t i) {
 }
 
 /* A subgraph of all nodes, which come in another order, is the full graph. */
-static void positions_follow_their_nodes(void **state) {
-    (void)state;
+TEST(positions_follow_their_nodes) {
     basin_network *network = fraud_new(300, 6, 1, false);
     uint8_t *part = fraud_split(network);
     basin_training training = fraud_training();
@@ -259,8 +254,7 @@ static void positions_follow_their_nodes(void **state) {
 }
 
 /* Of one epoch on 5 % of the nodes only theirs change; then it scores, from its file, too. */
-static void the_papers_preset_samples(void **state) {
-    (void)state;
+TEST(the_papers_preset_samples) {
     basin_network *network = fraud_new(400, 6, 1, false);
     uint8_t *part = fraud_split(network);
     basin_training training = fraud_training();
@@ -296,8 +290,7 @@ static void the_papers_preset_samples(void **state) {
 }
 
 /* The released code's head reads [h(T) || embedding], of samples h(T) alone. */
-static void published_heads(void **state) {
-    (void)state;
+TEST(published_heads) {
     static const char *const preset[] = {"published-amazon", "published-tfinance"};
     basin_network *network = fraud_new(300, 6, 1, false);
     uint8_t *part = fraud_split(network);
@@ -334,8 +327,7 @@ static void check_refused(const basin_network *network, const uint8_t *part, con
     basin_backend_close(training.backend);
 }
 
-static void hopeless_data_are_told(void **state) {
-    (void)state;
+TEST(hopeless_data_are_told) {
     basin_network *network = fraud_new(100, 2, 1, false);
     uint8_t part[100] = {0};
     check_refused(network, part, "no training nodes");
@@ -389,7 +381,7 @@ static size_t least_limit(const char *sampling, const basin_network *network, co
 }
 
 /* Batches that were halved to fit stay so where the run goes on. */
-static void a_shrunk_run_is_resumed(void **state) {
+TEST(a_shrunk_run_is_resumed) {
     char path[PATH_TEXT];
     folder_path(path, state, "shrunk.checkpoint");
     basin_training training = fraud_training();
@@ -417,7 +409,7 @@ static void a_shrunk_run_is_resumed(void **state) {
 }
 
 /* Four batches an epoch, five looks at validation; a run that goes on keeps both. */
-static void epochs_of_large_graphs_are_short(void **state) {
+TEST(epochs_of_large_graphs_are_short) {
     char path[PATH_TEXT];
     folder_path(path, state, "pace.checkpoint");
     basin_training training = fraud_training();
@@ -447,8 +439,7 @@ static void epochs_of_large_graphs_are_short(void **state) {
     free(part);
 }
 
-static void samples_stay_within_the_memory_allowed(void **state) {
-    (void)state;
+TEST(samples_stay_within_the_memory_allowed) {
     static const char *const sampling[] = {"auto", "subgraph", "neighbours"};
     static const char *const wanted[] = {"fanout", "a smaller fraction", "fanout"};
     basin_network *network = fraud_new(400, 3, 1, false);
@@ -468,21 +459,4 @@ static void samples_stay_within_the_memory_allowed(void **state) {
     basin_network_free(network);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_planted_signal_is_found),
-        cmocka_unit_test(streaming_equals_the_whole),
-        cmocka_unit_test(positions_follow_their_nodes),
-        cmocka_unit_test(the_papers_preset_samples),
-        cmocka_unit_test(published_heads),
-        cmocka_unit_test(energies_follow_the_kind_of_memories),
-        cmocka_unit_test(a_file_scores_as_the_detector_did),
-        cmocka_unit_test(a_file_that_lacks_weights_is_refused),
-        cmocka_unit_test(small_graphs_get_more_members),
-        cmocka_unit_test(hopeless_data_are_told),
-        cmocka_unit_test(a_shrunk_run_is_resumed),
-        cmocka_unit_test(epochs_of_large_graphs_are_short),
-        cmocka_unit_test(samples_stay_within_the_memory_allowed),
-    };
-    return cmocka_run_group_tests(tests, folder_new, folder_remove);
-}
+int main(void) { return tests_run(folder_new, folder_remove); }

@@ -62,7 +62,7 @@ static basin_status train(void *context) {
     return train_with(s, &training);
 }
 
-static void training(void **state) {
+TEST(training) {
     char path[2][PATH_TEXT];
     scene s;
     scene_new(&s, path, state);
@@ -70,7 +70,7 @@ static void training(void **state) {
     scene_free(&s);
 }
 
-static void training_on_samples(void **state) {
+TEST(training_on_samples) {
     char path[2][PATH_TEXT];
     scene s;
     scene_new(&s, path, state);
@@ -89,7 +89,7 @@ static basin_status go_on(void *context) {
 }
 
 /* From the checkpoint of a run that its watcher cut. */
-static void going_on(void **state) {
+TEST(going_on) {
     char path[2][PATH_TEXT], saved[PATH_TEXT];
     scene s;
     scene_new(&s, path, state);
@@ -115,7 +115,7 @@ static basin_status score(void *context) {
     return basin_nodes_score(probability, s->model, s->network, &work, NULL);
 }
 
-static void scoring(void **state) {
+TEST(scoring) {
     char path[2][PATH_TEXT];
     scene s;
     scene_new(&s, path, state);
@@ -134,7 +134,7 @@ static basin_status read_file(void *context) {
     return status;
 }
 
-static void reading(void **state) {
+TEST(reading) {
     char path[2][PATH_TEXT];
     scene s;
     basin_error error;
@@ -156,7 +156,7 @@ static basin_status explain(void *context) {
     return status;
 }
 
-static void explaining(void **state) {
+TEST(explaining) {
     char path[2][PATH_TEXT];
     scene s;
     scene_new(&s, path, state);
@@ -167,11 +167,4 @@ static void explaining(void **state) {
     scene_free(&s);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(training), cmocka_unit_test(training_on_samples),
-        cmocka_unit_test(going_on), cmocka_unit_test(scoring),
-        cmocka_unit_test(reading),  cmocka_unit_test(explaining),
-    };
-    return cmocka_run_group_tests(tests, folder_new, folder_remove);
-}
+int main(void) { return tests_run(folder_new, folder_remove); }

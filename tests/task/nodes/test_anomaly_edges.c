@@ -64,7 +64,7 @@ static double auroc(const basin_network *network, const uint8_t *part,
 }
 
 /* Who sent much matters: the means over neighbours do not tell, nor do totals. */
-static void the_energy_reads_facts(void **state) {
+TEST(the_energy_reads_facts) {
     basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     basin_network *network = open_tables(state, true, false, &one_way);
@@ -84,7 +84,7 @@ static void the_energy_reads_facts(void **state) {
     free(part);
 }
 
-static void totals_are_features(void **state) {
+TEST(totals_are_features) {
     basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     basin_network *network = open_tables(state, false, false, NULL);
@@ -136,17 +136,17 @@ static void scores_agree(void **state, const basin_network_options *options, boo
     free(part);
 }
 
-static void directed_scores_agree(void **state) { scores_agree(state, &one_way, false); }
+TEST(directed_scores_agree) { scores_agree(state, &one_way, false); }
 
-static void undirected_scores_agree(void **state) { scores_agree(state, NULL, true); }
+TEST(undirected_scores_agree) { scores_agree(state, NULL, true); }
 
-static void relations_agree(void **state) {
+TEST(relations_agree) {
     const basin_network_options by_kind = {.edge_type = "kind", .unite = true};
     scores_agree(state, &by_kind, false);
 }
 
 /* Samples learn what the full graph teaches. */
-static void samples_carry_facts(void **state) {
+TEST(samples_carry_facts) {
     basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     basin_network *network = open_tables(state, true, false, &one_way);
@@ -178,7 +178,7 @@ static void assert_adds_up(const basin_nodes_explanation *why) {
 }
 
 /* Reasons know the columns; of the network's own they still add up. */
-static void explanations_go_on(void **state) {
+TEST(explanations_go_on) {
     basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     basin_network *network = open_tables(state, true, false, &one_way);
@@ -208,7 +208,7 @@ static void explanations_go_on(void **state) {
 
 /* Facts that bias the scores of pairs have their part, with the totals of edges as values: of a
  * node that got large amounts, amounts. */
-static void facts_in_the_energy_are_reasons(void **state) {
+TEST(facts_in_the_energy_are_reasons) {
     basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     basin_error error;
@@ -254,7 +254,7 @@ static const basin_nodes_drift_column *drift_of(const basin_nodes_drift *drift, 
 }
 
 /* Amounts that grow a hundredfold show, before and after the model was a file; counts do not. */
-static void drift_sees_edges(void **state) {
+TEST(drift_sees_edges) {
     char path[PATH_TEXT];
     basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
@@ -289,7 +289,7 @@ static void drift_sees_edges(void **state) {
     free(part);
 }
 
-static void names_of_columns(void **state) {
+TEST(names_of_columns) {
     basin_network *network = open_tables(state, true, false, &one_way);
     static const char *const wanted[] = {"count",      "time age",    "kind=card",  "kind=wire",
                                          "amount sum", "amount mean", "amount last"};
@@ -313,7 +313,7 @@ static void names_of_columns(void **state) {
 }
 
 /* As a graph in parts has them. */
-static void facts_may_be_forgotten_where_none_are_read(void **state) {
+TEST(facts_may_be_forgotten_where_none_are_read) {
     basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     basin_network *network = open_tables(state, true, false, &one_way);
@@ -340,8 +340,7 @@ static void facts_may_be_forgotten_where_none_are_read(void **state) {
     free(part), free(before), free(after);
 }
 
-static void refuses_what_cannot_be(void **state) {
-    (void)state;
+TEST(refuses_what_cannot_be) {
     basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     basin_network *network = fraud_new(100, 5, 1, false);
@@ -362,20 +361,4 @@ static void refuses_what_cannot_be(void **state) {
     free(part);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_energy_reads_facts),
-        cmocka_unit_test(totals_are_features),
-        cmocka_unit_test(directed_scores_agree),
-        cmocka_unit_test(undirected_scores_agree),
-        cmocka_unit_test(relations_agree),
-        cmocka_unit_test(samples_carry_facts),
-        cmocka_unit_test(explanations_go_on),
-        cmocka_unit_test(facts_in_the_energy_are_reasons),
-        cmocka_unit_test(drift_sees_edges),
-        cmocka_unit_test(names_of_columns),
-        cmocka_unit_test(facts_may_be_forgotten_where_none_are_read),
-        cmocka_unit_test(refuses_what_cannot_be),
-    };
-    return cmocka_run_group_tests(tests, folder_new, folder_remove);
-}
+int main(void) { return tests_run(folder_new, folder_remove); }

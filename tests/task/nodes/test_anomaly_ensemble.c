@@ -50,8 +50,7 @@ static double largest_difference(const double *a, const double *b, int64_t count
 
 /* ---- mixing ---- */
 
-static void is_at_least_as_good_on_validation_as_each_part(void **state) {
-    (void)state;
+TEST(is_at_least_as_good_on_validation_as_each_part) {
     scene s = scene_new(1);
     basin_nodes_model *model = train(&s);
     double both = basin_score_get(basin_nodes_get_info(model)->reached[BASIN_PART_VAL], "auprc");
@@ -65,8 +64,7 @@ static void is_at_least_as_good_on_validation_as_each_part(void **state) {
     scene_free(&s);
 }
 
-static void mixes_logits_by_share(void **state) {
-    (void)state;
+TEST(mixes_logits_by_share) {
     basin_nodes_ensemble e = {.share = 0.25, .scale = 2, .shift = 1};
     const double trees[] = {-1, 3}, network[] = {0.5, -2};
     double probability[2];
@@ -76,8 +74,7 @@ static void mixes_logits_by_share(void **state) {
 }
 
 /* One view knows the labels, the other and the network are noise. */
-static void gives_weight_to_the_view_that_knows(void **state) {
-    (void)state;
+TEST(gives_weight_to_the_view_that_knows) {
     enum { KNOWING = 3 };
     scene s = scene_new(1);
     basin_error error;
@@ -108,8 +105,7 @@ static void gives_weight_to_the_view_that_knows(void **state) {
 }
 
 /* A view whose fits have no trees is the same for all nodes, up to rounding. */
-static void a_view_without_trees_takes_no_part(void **state) {
-    (void)state;
+TEST(a_view_without_trees_takes_no_part) {
     scene s = scene_new(1);
     basin_error error;
     int64_t N = s.network->nodes;
@@ -131,8 +127,7 @@ static void a_view_without_trees_takes_no_part(void **state) {
 }
 
 /* Without known labels the other views share what is left; alone, known labels have it all. */
-static void weighs_fits_by_what_they_see(void **state) {
-    (void)state;
+TEST(weighs_fits_by_what_they_see) {
     basin_nodes_ensemble e = {.fits = 4, .seeing = {1, 0, 2, 1}, .weight = {0.2, 0, 0.3, 0.5}};
     basin_tree_table with = {.known = 1}, without = {.known = 0};
     assert_float_equal(basin_nodes_ensemble_weight(&e, &with, 0), 0.2, 1e-12);
@@ -148,8 +143,7 @@ static void weighs_fits_by_what_they_see(void **state) {
 }
 
 /* Files of before say how many fits look at labels, and nothing of weights. */
-static void files_of_before_weigh_fits_alike(void **state) {
-    (void)state;
+TEST(files_of_before_weigh_fits_alike) {
     scene s = scene_new(1);
     basin_error error;
     basin_bundle *bundle;
@@ -174,8 +168,7 @@ static void files_of_before_weigh_fits_alike(void **state) {
 }
 
 /* Means over two hops, by hand. */
-static void reads_features_degrees_and_means(void **state) {
-    (void)state;
+TEST(reads_features_degrees_and_means) {
     basin_network *network;
     basin_error error;
     float x[] = {1, 2, 4, 8};
@@ -203,8 +196,7 @@ static void reads_features_degrees_and_means(void **state) {
 }
 
 /* Of 150,000 nodes trees see 100,000, but every anomaly, and still say how frequent they are. */
-static void many_nodes_are_thinned_out(void **state) {
-    (void)state;
+TEST(many_nodes_are_thinned_out) {
     needs_xgboost();
     enum { NODES = 200000, TRAINS = 150000 };
     basin_network *network;
@@ -247,8 +239,7 @@ static void many_nodes_are_thinned_out(void **state) {
 /* ---- known labels ---- */
 
 /* A path of five, of which 1 (normal), 2 and 4 (anomalous) are trained on. */
-static void shares_of_known_labels_leave_the_node_out(void **state) {
-    (void)state;
+TEST(shares_of_known_labels_leave_the_node_out) {
     basin_network *network;
     basin_error error;
     const int32_t end[] = {0, 1, 1, 2, 2, 3, 3, 4};
@@ -277,8 +268,7 @@ static void shares_of_known_labels_leave_the_node_out(void **state) {
 }
 
 /* An edge that was kept twice counts twice at both ends: the node's own label is in neither. */
-static void shares_leave_the_node_out_of_repeated_edges(void **state) {
-    (void)state;
+TEST(shares_leave_the_node_out_of_repeated_edges) {
     basin_error error;
     const int32_t end[] = {0, 1, 0, 1, 0, 1, 1, 2};
     for (int directed = 0; directed < 2; directed++) {
@@ -312,8 +302,7 @@ static basin_network *read_table(const char *nodes) {
 }
 
 /* Ids that are 0, 1, .. are ids: rows in another order, or one more, are the same accounts. */
-static void known_nodes_go_by_their_ids(void **state) {
-    (void)state;
+TEST(known_nodes_go_by_their_ids) {
     basin_error error;
     const uint8_t part[] = {1, BASIN_PART_VAL, 1, 1};
     int8_t label[5];
@@ -340,8 +329,7 @@ static void listen(void *context, const char *line) {
 }
 
 /* Another network has none of the nodes: half of the trees is left out, and that is said. */
-static void another_network_is_scored_without_labels(void **state) {
-    (void)state;
+TEST(another_network_is_scored_without_labels) {
     scene s = scene_new(1);
     s.settings.trees = 4, s.settings.labels = true;
     basin_nodes_model *model = train(&s);
@@ -370,7 +358,7 @@ static void another_network_is_scored_without_labels(void **state) {
 
 /* ---- files, streams, cuts ---- */
 
-static void scores_the_same_from_a_file_and_streamed(void **state) {
+TEST_WITH(scores_the_same_from_a_file_and_streamed, folder_new, folder_remove) {
     char path[PATH_TEXT];
     scene s = scene_new(2);
     basin_error error;
@@ -393,7 +381,7 @@ static void scores_the_same_from_a_file_and_streamed(void **state) {
     scene_free(&s);
 }
 
-static void a_cut_run_ends_the_same(void **state) {
+TEST_WITH(a_cut_run_ends_the_same, folder_new, folder_remove) {
     char path[PATH_TEXT];
     scene s = scene_new(1);
     basin_nodes_model *straight = train(&s);
@@ -414,8 +402,7 @@ static void a_cut_run_ends_the_same(void **state) {
 
 /* ---- calibration, thresholds ---- */
 
-static void calibration_keeps_order_and_alerts(void **state) {
-    (void)state;
+TEST(calibration_keeps_order_and_alerts) {
     scene s = scene_new(1);
     int64_t N = s.network->nodes;
     const char *const kinds[] = {"none", "platt", "isotonic"};
@@ -438,8 +425,7 @@ static void calibration_keeps_order_and_alerts(void **state) {
     scene_free(&s);
 }
 
-static void thresholds_reach_their_goals(void **state) {
-    (void)state;
+TEST(thresholds_reach_their_goals) {
     scene s = scene_new(1);
     basin_nodes_model *model = train(&s);
     basin_error error;
@@ -468,8 +454,7 @@ static void thresholds_reach_their_goals(void **state) {
 
 /* ---- the rival ---- */
 
-static void xgboost_learns_the_same_table(void **state) {
-    (void)state;
+TEST(xgboost_learns_the_same_table) {
     scene s = scene_new(1);
     basin_error error;
     basin_score reached;
@@ -483,28 +468,4 @@ static void xgboost_learns_the_same_table(void **state) {
     assert_true(rounds > 0 && basin_score_get(&reached, "auroc") > 0.7);
     free(probability);
     scene_free(&s);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(is_at_least_as_good_on_validation_as_each_part),
-        cmocka_unit_test(mixes_logits_by_share),
-        cmocka_unit_test(gives_weight_to_the_view_that_knows),
-        cmocka_unit_test(a_view_without_trees_takes_no_part),
-        cmocka_unit_test(weighs_fits_by_what_they_see),
-        cmocka_unit_test(files_of_before_weigh_fits_alike),
-        cmocka_unit_test(reads_features_degrees_and_means),
-        cmocka_unit_test(many_nodes_are_thinned_out),
-        cmocka_unit_test(shares_of_known_labels_leave_the_node_out),
-        cmocka_unit_test(shares_leave_the_node_out_of_repeated_edges),
-        cmocka_unit_test(known_nodes_go_by_their_ids),
-        cmocka_unit_test(another_network_is_scored_without_labels),
-        cmocka_unit_test_setup_teardown(scores_the_same_from_a_file_and_streamed, folder_new,
-                                        folder_remove),
-        cmocka_unit_test_setup_teardown(a_cut_run_ends_the_same, folder_new, folder_remove),
-        cmocka_unit_test(calibration_keeps_order_and_alerts),
-        cmocka_unit_test(thresholds_reach_their_goals),
-        cmocka_unit_test(xgboost_learns_the_same_table),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

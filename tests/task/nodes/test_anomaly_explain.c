@@ -46,8 +46,7 @@ static void assert_adds_up(const basin_nodes_explanation *e, double within) {
     assert_true(fabs(features - distance) < within * fmax(fabs(told), 1));
 }
 
-static void lists_add_up_for_any_share(void **state) {
-    (void)state;
+TEST(lists_add_up_for_any_share) {
     scene s = scene_new(400, 1, false);
     basin_error error;
     for (int k = 0; k < 3; k++) { /* trees alone, both, the network alone */
@@ -69,8 +68,7 @@ static void lists_add_up_for_any_share(void **state) {
     scene_free(&s);
 }
 
-static void lists_add_up_on_directed_graphs_and_relations(void **state) {
-    (void)state;
+TEST(lists_add_up_on_directed_graphs_and_relations) {
     for (int k = 0; k < 2; k++) {
         scene s = scene_new(200, k == 1 ? 2 : 1, k == 0);
         basin_error error;
@@ -85,8 +83,7 @@ static void lists_add_up_on_directed_graphs_and_relations(void **state) {
 }
 
 /* A small graph is looked at as a whole: nothing comes from further away. */
-static void nothing_is_left_where_all_is_near(void **state) {
-    (void)state;
+TEST(nothing_is_left_where_all_is_near) {
     scene s = scene_new(60, 1, false);
     basin_error error;
     basin_nodes_explanation *e;
@@ -99,8 +96,7 @@ static void nothing_is_left_where_all_is_near(void **state) {
 
 /* ---- many at once ---- */
 
-static void many_are_told_as_one_is(void **state) {
-    (void)state;
+TEST(many_are_told_as_one_is) {
     scene s = scene_new(300, 1, false);
     basin_error error;
     const int64_t node[] = {7, 3, 250};
@@ -132,8 +128,7 @@ static void many_are_told_as_one_is(void **state) {
 }
 
 /* Values are those of the table, means those over neighbours. */
-static void values_are_the_tables(void **state) {
-    (void)state;
+TEST(values_are_the_tables) {
     scene s = scene_new(200, 1, false);
     basin_error error;
     basin_nodes_explanation *e;
@@ -153,15 +148,4 @@ static void values_are_the_tables(void **state) {
     }
     basin_nodes_explanation_free(e);
     scene_free(&s);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lists_add_up_for_any_share),
-        cmocka_unit_test(lists_add_up_on_directed_graphs_and_relations),
-        cmocka_unit_test(nothing_is_left_where_all_is_near),
-        cmocka_unit_test(many_are_told_as_one_is),
-        cmocka_unit_test(values_are_the_tables),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

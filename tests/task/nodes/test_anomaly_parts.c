@@ -35,8 +35,7 @@ static void assert_near(const double *a, const double *b, double tolerance) {
 }
 
 /* A model of each kind, trained on the whole graph, scores it in parts. */
-static void parts_score_as_the_whole(void **state) {
-    (void)state;
+TEST(parts_score_as_the_whole) {
     for (int kind = 0; kind < 4; kind++) {
         basin_network *network = fraud_new(NODES, 3, kind == 1 ? 2 : 1, false);
         basin_training training = fraud_training();
@@ -90,8 +89,7 @@ static void assert_weights_near(const basin_nodes_model *a, const basin_nodes_mo
     }
 }
 
-static void parts_train_as_the_whole(void **state) {
-    (void)state;
+TEST(parts_train_as_the_whole) {
     basin_network *network = fraud_new(NODES, 5, 1, false);
     basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
@@ -117,8 +115,7 @@ static void parts_train_as_the_whole(void **state) {
 }
 
 /* Another number of parts is another run; the same parts give the same bits. */
-static void the_same_parts_give_the_same_bits(void **state) {
-    (void)state;
+TEST(the_same_parts_give_the_same_bits) {
     basin_network *network = fraud_new(NODES, 6, 1, false);
     basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
@@ -161,8 +158,7 @@ static void assert_same_trees(const basin_nodes_model *a, const basin_nodes_mode
 }
 
 /* Rows of halos, their means and their known labels arrive: of two relations, too. */
-static void trees_of_parts_are_those_of_the_whole(void **state) {
-    (void)state;
+TEST(trees_of_parts_are_those_of_the_whole) {
     for (int relations = 1; relations <= 2; relations++) {
         basin_network *network = fraud_new(NODES, 8, relations, false);
         basin_training training = fraud_training();
@@ -185,8 +181,7 @@ static void trees_of_parts_are_those_of_the_whole(void **state) {
     }
 }
 
-static void known_labels_of_directed_parts_are_refused(void **state) {
-    (void)state;
+TEST(known_labels_of_directed_parts_are_refused) {
     basin_network *network = fraud_new(NODES, 9, 1, true);
     basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
@@ -212,8 +207,7 @@ static void known_labels_of_directed_parts_are_refused(void **state) {
     free(split);
 }
 
-static void a_directed_graph_is_not_streamed_in_parts(void **state) {
-    (void)state;
+TEST(a_directed_graph_is_not_streamed_in_parts) {
     basin_network *network = fraud_new(NODES, 7, 1, true);
     basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
@@ -234,16 +228,4 @@ static void a_directed_graph_is_not_streamed_in_parts(void **state) {
     basin_nodes_close(model);
     basin_backend_close(training.backend);
     basin_network_free(network);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts_score_as_the_whole),
-        cmocka_unit_test(parts_train_as_the_whole),
-        cmocka_unit_test(the_same_parts_give_the_same_bits),
-        cmocka_unit_test(trees_of_parts_are_those_of_the_whole),
-        cmocka_unit_test(known_labels_of_directed_parts_are_refused),
-        cmocka_unit_test(a_directed_graph_is_not_streamed_in_parts),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -120,7 +120,7 @@ static void check_resumed(void **state, const char *sampling, const char *positi
     scene_free(&s);
 }
 
-static void a_resumed_run_ends_with_the_same_bits(void **state) {
+TEST(a_resumed_run_ends_with_the_same_bits) {
     check_resumed(state, "full", "none", 1, false);
     check_resumed(state, "rest", "none", 1, false); /* full, and descents to rest */
     check_resumed(state, "subgraph", "none", 1, false);
@@ -131,7 +131,7 @@ static void a_resumed_run_ends_with_the_same_bits(void **state) {
     check_resumed(state, "auto", "learned", 3, true);
 }
 
-static void other_settings_do_not_go_on(void **state) {
+TEST(other_settings_do_not_go_on) {
     char path[PATH_TEXT];
     scene s = scene_new();
     basin_nodes_model *model;
@@ -153,7 +153,7 @@ static void other_settings_do_not_go_on(void **state) {
 }
 
 /* Without validation the last weights count, and a cut run has no best epoch. */
-static void runs_without_validation_are_resumed(void **state) {
+TEST(runs_without_validation_are_resumed) {
     char path[PATH_TEXT];
     scene s = scene_new();
     basin_outcome outcome;
@@ -173,7 +173,7 @@ static void runs_without_validation_are_resumed(void **state) {
 }
 
 /* A number that was spoiled is told, not turned into an epoch. */
-static void spoiled_checkpoints_are_refused(void **state) {
+TEST(spoiled_checkpoints_are_refused) {
     static const struct {
         const char *key;
         double value;
@@ -205,7 +205,7 @@ static void spoiled_checkpoints_are_refused(void **state) {
 }
 
 /* A run that is stopped while it chooses inputs has chosen nothing: resumed, it chooses anew. */
-static void nothing_is_chosen_by_half(void **state) {
+TEST(nothing_is_chosen_by_half) {
     char path[PATH_TEXT];
     scene s = scene_new();
     basin_outcome outcome;
@@ -230,7 +230,7 @@ static void nothing_is_chosen_by_half(void **state) {
 /* ---- more of it ---- */
 
 /* At a constant rate more epochs are the epochs of a longer run. */
-static void more_epochs_follow_the_end(void **state) {
+TEST(more_epochs_follow_the_end) {
     char path[2][PATH_TEXT];
     scene s = scene_new();
     basin_outcome outcome;
@@ -255,7 +255,7 @@ static void more_epochs_follow_the_end(void **state) {
 
 /* What the settings leave open is as the model has it; without epochs its weights are the result.
  */
-static void a_run_begins_with_a_model(void **state) {
+TEST(a_run_begins_with_a_model) {
     char path[PATH_TEXT];
     scene s = scene_new();
     basin_nodes_model *model;
@@ -279,7 +279,7 @@ static void a_run_begins_with_a_model(void **state) {
     scene_free(&s);
 }
 
-static void a_rehearsal_writes_nothing(void **state) {
+TEST(a_rehearsal_writes_nothing) {
     char path[2][PATH_TEXT];
     scene s = scene_new();
     basin_outcome outcome;
@@ -299,7 +299,7 @@ static void a_rehearsal_writes_nothing(void **state) {
 /* ---- the caller's side ---- */
 
 /* Settings by name, files in place of a network, a split by ratio; figures of both parts. */
-static void a_caller_trains_from_files(void **state) {
+TEST(a_caller_trains_from_files) {
     char path[PATH_TEXT];
     scene s = scene_new();
     basin_settings *settings, *other;
@@ -338,17 +338,4 @@ static void a_caller_trains_from_files(void **state) {
     scene_free(&s);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_resumed_run_ends_with_the_same_bits),
-        cmocka_unit_test(other_settings_do_not_go_on),
-        cmocka_unit_test(runs_without_validation_are_resumed),
-        cmocka_unit_test(spoiled_checkpoints_are_refused),
-        cmocka_unit_test(nothing_is_chosen_by_half),
-        cmocka_unit_test(more_epochs_follow_the_end),
-        cmocka_unit_test(a_run_begins_with_a_model),
-        cmocka_unit_test(a_rehearsal_writes_nothing),
-        cmocka_unit_test(a_caller_trains_from_files),
-    };
-    return cmocka_run_group_tests(tests, folder_new, folder_remove);
-}
+int main(void) { return tests_run(folder_new, folder_remove); }

@@ -84,8 +84,7 @@ static double test_accuracy(const basin_network *network, const basin_nodes_sett
     return accuracy;
 }
 
-static void classes_are_told_apart(void **state) {
-    (void)state;
+TEST(classes_are_told_apart) {
     basin_network *network = woods(false, false);
     basin_training training = fraud_training();
     basin_nodes_settings s = quick();
@@ -126,8 +125,7 @@ static void compare(const char *what, const basin_network *network,
     free(part), free(whole), free(stream);
 }
 
-static void streaming_equals_the_whole(void **state) {
-    (void)state;
+TEST(streaming_equals_the_whole) {
     basin_training training = fraud_training();
     basin_network *network = woods(false, false), *one_way = woods(false, true);
     basin_nodes_settings s = quick();
@@ -164,8 +162,7 @@ static basin_network *papers(void) {
 }
 
 /* Bags of words are read as lists where the graph is whole, in full where it is streamed. */
-static void words_are_read_as_lists(void **state) {
-    (void)state;
+TEST(words_are_read_as_lists) {
     basin_training training = fraud_training();
     basin_network *network = papers();
     basin_nodes_settings s = quick();
@@ -186,7 +183,7 @@ static void words_are_read_as_lists(void **state) {
 
 /* ---- files and names ---- */
 
-static void files_keep_classes(void **state) {
+TEST(files_keep_classes) {
     char path[PATH_TEXT], map[PATH_TEXT], text[BASIN_NODE_TEXT];
     basin_training training = fraud_training();
     basin_network *network = woods(true, false), *mapped;
@@ -224,8 +221,7 @@ static void files_keep_classes(void **state) {
 }
 
 /* Labels are compared by name, whatever their numbers; unknown names are mistakes. */
-static void classes_go_by_name(void **state) {
-    (void)state;
+TEST(classes_go_by_name) {
     basin_training training = fraud_training();
     basin_network *network = woods(true, false);
     basin_nodes_settings s = quick();
@@ -265,8 +261,7 @@ static void classes_go_by_name(void **state) {
 /* ---- reasons ---- */
 
 /* What is explained of a class is the probability that was predicted, and its odds. */
-static void reasons_are_of_the_prediction(void **state) {
-    (void)state;
+TEST(reasons_are_of_the_prediction) {
     basin_training training = fraud_training();
     basin_network *network = woods(true, false);
     basin_nodes_settings s = quick();
@@ -315,8 +310,7 @@ static void expect(const basin_network *network, const uint8_t *part,
     basin_backend_close(training.backend);
 }
 
-static void what_cannot_be_learned_is_said(void **state) {
-    (void)state;
+TEST(what_cannot_be_learned_is_said) {
     basin_network *network = woods(false, false);
     basin_nodes_settings s = quick();
     uint8_t *part = fraud_split(network);
@@ -332,15 +326,4 @@ static void what_cannot_be_learned_is_said(void **state) {
     free(part);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(classes_are_told_apart),
-        cmocka_unit_test(streaming_equals_the_whole),
-        cmocka_unit_test(words_are_read_as_lists),
-        cmocka_unit_test(files_keep_classes),
-        cmocka_unit_test(classes_go_by_name),
-        cmocka_unit_test(reasons_are_of_the_prediction),
-        cmocka_unit_test(what_cannot_be_learned_is_said),
-    };
-    return cmocka_run_group_tests(tests, folder_new, folder_remove);
-}
+int main(void) { return tests_run(folder_new, folder_remove); }

@@ -66,17 +66,11 @@ static basin_status use(void *context) {
     return status;
 }
 
-static void training(void **state) { assert_true(alloc_fail_sample(train, *state, 250) > 100); }
-
-static void using(void **state) {
-    assert_int_equal(train(*state), BASIN_OK);
-    assert_true(alloc_fail_sample(use, *state, 250) > 100);
+TEST_WITH(training, scene_open, scene_close) {
+    assert_true(alloc_fail_sample(train, *state, 250) > 100);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(training, scene_open, scene_close),
-        cmocka_unit_test_setup_teardown(using, scene_open, scene_close),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+TEST_WITH(using, scene_open, scene_close) {
+    assert_int_equal(train(*state), BASIN_OK);
+    assert_true(alloc_fail_sample(use, *state, 250) > 100);
 }

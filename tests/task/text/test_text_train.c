@@ -24,7 +24,7 @@ static void check_learns(void **state, const char *arch, const char *feed) {
     bench_close(&b);
 }
 
-static void training_learns(void **state) {
+TEST_WITH(training_learns, folder_new, folder_remove) {
     check_learns(state, "gpt", "ff2w");
     check_learns(state, "nrgpt", "ff1");
     check_learns(state, "nrgpt", "ff2");
@@ -60,13 +60,13 @@ static void check_resume(void **state, const char *arch, const char *optimiser) 
     bench_close(&cut);
 }
 
-static void a_cut_run_ends_with_the_same_bytes(void **state) {
+TEST_WITH(a_cut_run_ends_with_the_same_bytes, folder_new, folder_remove) {
     check_resume(state, "nrgpt", "adamw");
     check_resume(state, "gpt", "lion");
 }
 
 /* Without dropout, which each shard draws by itself, shards are the same batch up to rounding. */
-static void shards_are_one_batch(void **state) {
+TEST_WITH(shards_are_one_batch, folder_new, folder_remove) {
     double loss[3];
     for (int i = 0; i < 3; i++) {
         bench b;
@@ -88,7 +88,7 @@ static void shards_are_one_batch(void **state) {
     bench_close(&b);
 }
 
-static void a_run_goes_on_with_its_own_text_alone(void **state) {
+TEST_WITH(a_run_goes_on_with_its_own_text_alone, folder_new, folder_remove) {
     bench b;
     bench_open(&b, state, "own", "cpu");
     bench_train(&b, 3, false);
@@ -104,7 +104,7 @@ static void a_run_goes_on_with_its_own_text_alone(void **state) {
     bench_close(&b);
 }
 
-static void a_model_begins_with_another(void **state) {
+TEST_WITH(a_model_begins_with_another, folder_new, folder_remove) {
     bench first, next;
     basin_error error = {0};
     char from[PATH_TEXT];
@@ -140,7 +140,7 @@ static void a_model_begins_with_another(void **state) {
 }
 
 /* After one epoch and after three: what has no rate stays, the rest moves. */
-static void vectors_may_stay(void **state) {
+TEST_WITH(vectors_may_stay, folder_new, folder_remove) {
     static const char *const names[] = {"tok", "pos", "w1"};
     basin_tensor found[2][3];
     for (int i = 0; i < 2; i++) {
@@ -166,7 +166,7 @@ static void vectors_may_stay(void **state) {
     }
 }
 
-static void wrong_input_is_refused(void **state) {
+TEST_WITH(wrong_input_is_refused, folder_new, folder_remove) {
     bench b;
     bench_open(&b, state, "wrong", "cpu");
     b.data.train.length = 10;
@@ -197,7 +197,7 @@ static void wrong_input_is_refused(void **state) {
 }
 
 /* Bytes have 256 tokens whatever the text, and a model of them can be written and opened. */
-static void models_of_bytes(void **state) {
+TEST_WITH(models_of_bytes, folder_new, folder_remove) {
     bench b;
     basin_error error = {0};
     basin_text_model *model;
@@ -216,7 +216,7 @@ static void models_of_bytes(void **state) {
 }
 
 /* Numbers of tokens train the model that the characters they stand for train. */
-static void models_of_numbers(void **state) {
+TEST_WITH(models_of_numbers, folder_new, folder_remove) {
     bench b, ids;
     basin_error error = {0};
     int32_t id[sizeof b.text];
@@ -285,7 +285,7 @@ static void write_earlier(const char *path, const char *tokens, const char *toke
     basin_bundle_free(from);
 }
 
-static void earlier_models_open(void **state) {
+TEST_WITH(earlier_models_open, folder_new, folder_remove) {
     static const char vocabulary[] =
         "{\"version\":\"1.0\",\"model\":{\"type\":\"BPE\",\"vocab\":{\" \":0,\"a\":1,\"c\":2,"
         "\"t\":3,\"\\u00e9\":4},\"merges\":[]}}";
@@ -310,8 +310,7 @@ static void earlier_models_open(void **state) {
 }
 
 /* For the 65 characters of tiny Shakespeare, counted by hand. */
-static void presets_have_their_sizes(void **state) {
-    (void)state;
+TEST(presets_have_their_sizes) {
     static const struct {
         const char *preset;
         int64_t parameters;
@@ -332,23 +331,4 @@ static void presets_have_their_sizes(void **state) {
         basin_text_graph_free(&graph);
         basin_settings_free(settings);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(training_learns, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(a_cut_run_ends_with_the_same_bytes, folder_new,
-                                        folder_remove),
-        cmocka_unit_test_setup_teardown(shards_are_one_batch, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(a_run_goes_on_with_its_own_text_alone, folder_new,
-                                        folder_remove),
-        cmocka_unit_test_setup_teardown(a_model_begins_with_another, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(vectors_may_stay, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(wrong_input_is_refused, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(models_of_bytes, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(models_of_numbers, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(earlier_models_open, folder_new, folder_remove),
-        cmocka_unit_test(presets_have_their_sizes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

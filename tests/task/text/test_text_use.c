@@ -15,7 +15,7 @@ static basin_text_scores score(basin_text_model *model, const char *text,
     return scores;
 }
 
-static void scores_add_up(void **state) {
+TEST_WITH(scores_add_up, folder_new, folder_remove) {
     bench b;
     bench_open(&b, state, "scores", "cpu");
     basin_text_model *model = bench_model(&b);
@@ -42,7 +42,7 @@ static void scores_add_up(void **state) {
 }
 
 /* More before a token makes it less surprising, in a model that has learnt something. */
-static void a_stride_gives_more_context(void **state) {
+TEST_WITH(a_stride_gives_more_context, folder_new, folder_remove) {
     bench b;
     bench_open(&b, state, "stride", "cpu");
     b.s->dropout = 0;
@@ -67,7 +67,7 @@ static void a_stride_gives_more_context(void **state) {
     bench_close(&b);
 }
 
-static void a_model_knows_its_text(void **state) {
+TEST_WITH(a_model_knows_its_text, folder_new, folder_remove) {
     bench b;
     basin_error error = {0};
     basin_text_scores s;
@@ -139,9 +139,8 @@ static basin_text_generated generate(page *p, basin_text_model *model, const cha
 }
 
 /* A file may say anything of the text: parts beyond its end would be read, where it is this one. */
-static void a_model_may_lie_about_its_text(void **state) {
+TEST(a_model_may_lie_about_its_text) {
     static const char *const train[] = {"18", "0", "20", "-1", "21", "1e300", "-1e300", "null"};
-    (void)state;
     for (int i = 0; i < 8; i++) {
         basin_bundle *bundle;
         basin_error error = {0};
@@ -156,7 +155,7 @@ static void a_model_may_lie_about_its_text(void **state) {
     }
 }
 
-static void a_seed_repeats_a_text(void **state) {
+TEST_WITH(a_seed_repeats_a_text, folder_new, folder_remove) {
     bench b;
     page one = {0}, two = {0}, other = {0};
     bench_open(&b, state, "repeat", "cpu");
@@ -178,7 +177,7 @@ static void a_seed_repeats_a_text(void **state) {
 }
 
 /* Temperature 0, one candidate, and a very low temperature are the same. */
-static void one_candidate_is_greedy(void **state) {
+TEST_WITH(one_candidate_is_greedy, folder_new, folder_remove) {
     bench b;
     page cold = {0}, one = {0}, low = {0};
     bench_open(&b, state, "greedy", "cpu");
@@ -198,7 +197,7 @@ static void one_candidate_is_greedy(void **state) {
 
 /* What generation says of a token is what scoring says: windows of all lengths, filled up or not,
  * give the same numbers. */
-static void surprises_are_losses(void **state) {
+TEST_WITH(surprises_are_losses, folder_new, folder_remove) {
     static const char *const backends[] = {"ref", "cpu"};
     for (int i = 0; i < 2; i++) {
         bench b;
@@ -222,7 +221,7 @@ static void surprises_are_losses(void **state) {
 }
 
 /* Tokens have the same energies whether they are given or were generated. */
-static void energies_of_tokens(void **state) {
+TEST_WITH(energies_of_tokens, folder_new, folder_remove) {
     bench b;
     page made = {0}, given = {0};
     bench_open(&b, state, "energies", "ref");
@@ -248,7 +247,7 @@ static void energies_of_tokens(void **state) {
     bench_close(&b);
 }
 
-static void long_prompts_are_cropped(void **state) {
+TEST_WITH(long_prompts_are_cropped, folder_new, folder_remove) {
     bench b;
     basin_error error = {0};
     page p = {0};
@@ -276,7 +275,7 @@ static void long_prompts_are_cropped(void **state) {
     bench_close(&b);
 }
 
-static void a_gpt_has_no_energies(void **state) {
+TEST_WITH(a_gpt_has_no_energies, folder_new, folder_remove) {
     bench b;
     basin_error error = {0};
     bench_open(&b, state, "gpt", "cpu");
@@ -291,20 +290,4 @@ static void a_gpt_has_no_energies(void **state) {
     basin_text_scores_free(&s);
     basin_text_close(model);
     bench_close(&b);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(scores_add_up, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(a_stride_gives_more_context, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(a_model_knows_its_text, folder_new, folder_remove),
-        cmocka_unit_test(a_model_may_lie_about_its_text),
-        cmocka_unit_test_setup_teardown(a_seed_repeats_a_text, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(one_candidate_is_greedy, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(surprises_are_losses, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(energies_of_tokens, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(long_prompts_are_cropped, folder_new, folder_remove),
-        cmocka_unit_test_setup_teardown(a_gpt_has_no_energies, folder_new, folder_remove),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

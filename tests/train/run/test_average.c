@@ -19,9 +19,8 @@ static double read_second(lab *l, const char *name) {
     return value;
 }
 
-static void averages_follow_the_weights(void **state) {
+TEST(averages_follow_the_weights) {
     static const char *const backend[] = {"ref", "cpu"};
-    (void)state;
     for (int i = 0; i < 2; i++) {
         lab l;
         basin_error error;
@@ -44,9 +43,4 @@ static void averages_follow_the_weights(void **state) {
         basin_average_free(&average);
         lab_close(&l);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(averages_follow_the_weights)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

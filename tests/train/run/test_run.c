@@ -54,7 +54,7 @@ static void name_files(files *f, void **state, const char *name) {
 
 /* ---- cut and resumed ---- */
 
-static void a_cut_run_ends_alike(void **state) {
+TEST(a_cut_run_ends_alike) {
     files whole, cut;
     rig r;
     basin_outcome outcome;
@@ -89,7 +89,7 @@ static void a_cut_run_ends_alike(void **state) {
     free(log), free(kept);
 }
 
-static void more_epochs_follow_a_kept_checkpoint(void **state) {
+TEST(more_epochs_follow_a_kept_checkpoint) {
     files f;
     rig r;
     basin_outcome outcome;
@@ -116,7 +116,7 @@ static void more_epochs_follow_a_kept_checkpoint(void **state) {
     rig_close(&r);
 }
 
-static void a_run_begins_with_a_models_weights(void **state) {
+TEST(a_run_begins_with_a_models_weights) {
     files f;
     rig r;
     basin_outcome outcome;
@@ -138,12 +138,11 @@ static void a_run_begins_with_a_models_weights(void **state) {
 
 /* ---- the end of a run ---- */
 
-static void patience_ends_a_member(void **state) {
+TEST(patience_ends_a_member) {
     rig r;
     basin_outcome outcome;
     basin_error error;
     basin_training training = {0};
-    (void)state;
     rig_open(&r, NULL);
     r.task.patience = 1;
     must(rig_run(&outcome, &r, &training, 0, &error), &error);
@@ -155,19 +154,18 @@ static void patience_ends_a_member(void **state) {
 }
 
 /* The kept weights are those that were scored, not the last. */
-static void the_best_weights_are_kept(void **state) {
+TEST(the_best_weights_are_kept) {
     rig r;
     basin_outcome outcome;
     basin_error error;
     basin_training training = {0};
-    (void)state;
     rig_open(&r, NULL);
     must(rig_run(&outcome, &r, &training, 0, &error), &error);
     assert_true(rig_weight(&r) == basin_score_get(&outcome.best, "validation_weight"));
     rig_close(&r);
 }
 
-static void a_rehearsal_writes_nothing(void **state) {
+TEST(a_rehearsal_writes_nothing) {
     files f;
     rig r;
     basin_outcome outcome;
@@ -196,7 +194,7 @@ static void refuse(const basin_training *training, const char *wanted) {
     rig_close(&r);
 }
 
-static void what_cannot_be_written_is_told_first(void **state) {
+TEST(what_cannot_be_written_is_told_first) {
     char path[PATH_TEXT], log[PATH_TEXT];
     folder_path(path, state, "nowhere/model.safetensors");
     folder_path(log, state, "nowhere/log.jsonl");
@@ -207,7 +205,7 @@ static void what_cannot_be_written_is_told_first(void **state) {
 }
 
 /* A checkpoint goes with the end of its run, and the model with it that has the same name. */
-static void files_of_a_run_are_apart(void **state) {
+TEST(files_of_a_run_are_apart) {
     char path[PATH_TEXT], log[PATH_TEXT];
     folder_path(path, state, "one.safetensors");
     folder_path(log, state, "one.jsonl");
@@ -218,7 +216,7 @@ static void files_of_a_run_are_apart(void **state) {
            "resume and restart; wanted one of them");
 }
 
-static void a_checkpoint_is_not_overwritten(void **state) {
+TEST(a_checkpoint_is_not_overwritten) {
     files f;
     rig r;
     basin_outcome outcome;
@@ -261,7 +259,7 @@ static void damage(const char *path, const char *from, const char *to) {
     assert_int_equal(file_put(path, text, size), 0);
 }
 
-static void damaged_checkpoints_are_refused(void **state) {
+TEST(damaged_checkpoints_are_refused) {
     static const char *const change[][3] = {
         {"\\\"step\\\":8", "\\\"step\\\":3", "step is 3, wanted 5 to 10"},
         {"\\\"member\\\":0", "\\\"member\\\":7", "is damaged"},
@@ -287,7 +285,7 @@ static void damaged_checkpoints_are_refused(void **state) {
 }
 
 /* Without its moments an optimiser would go on as if it had just begun. */
-static void a_checkpoint_without_moments_is_refused(void **state) {
+TEST(a_checkpoint_without_moments_is_refused) {
     files f;
     rig r;
     basin_outcome outcome;
@@ -337,13 +335,12 @@ static basin_status meet(void *context, basin_store *store, const char *const *n
 }
 
 /* Gradients and update apart, with a reduction of one in between, train as one plan does. */
-static void a_reduction_of_one_changes_nothing(void **state) {
+TEST(a_reduction_of_one_changes_nothing) {
     rig alone, met;
     pair p = {0};
     basin_outcome outcome;
     basin_error error;
     basin_training training = {0};
-    (void)state;
     rig_open(&alone, NULL);
     must(rig_run(&outcome, &alone, &training, 0, &error), &error);
     rig_open(&met, &(basin_reduction){meet, &p});
@@ -354,20 +351,4 @@ static void a_reduction_of_one_changes_nothing(void **state) {
     rig_close(&met);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_cut_run_ends_alike),
-        cmocka_unit_test(more_epochs_follow_a_kept_checkpoint),
-        cmocka_unit_test(a_run_begins_with_a_models_weights),
-        cmocka_unit_test(patience_ends_a_member),
-        cmocka_unit_test(the_best_weights_are_kept),
-        cmocka_unit_test(a_rehearsal_writes_nothing),
-        cmocka_unit_test(what_cannot_be_written_is_told_first),
-        cmocka_unit_test(files_of_a_run_are_apart),
-        cmocka_unit_test(a_checkpoint_is_not_overwritten),
-        cmocka_unit_test(damaged_checkpoints_are_refused),
-        cmocka_unit_test(a_checkpoint_without_moments_is_refused),
-        cmocka_unit_test(a_reduction_of_one_changes_nothing),
-    };
-    return cmocka_run_group_tests(tests, folder_new, folder_remove);
-}
+int main(void) { return tests_run(folder_new, folder_remove); }

@@ -26,8 +26,7 @@ static const basin_setting table[] = {SAMPLE(BASIN_SETTING_ENTRY) LOOSE(BASIN_LO
                                           SEED(BASIN_SETTING_ENTRY) BASIN_SETTINGS_END};
 static const sample some = {128, 0.1, {0.485, 0.456, 1.0 / 3}, true, "vit", true, 4, 3, 0};
 
-static void settings_survive_json(void **state) {
-    (void)state;
+TEST(settings_survive_json) {
     sample back = {0};
     basin_error error = {0};
     char *text = basin_settings_print(&some, table, false);
@@ -39,8 +38,7 @@ static void settings_survive_json(void **state) {
     free(text);
 }
 
-static void a_resumed_run_keeps_all_but_loose_settings(void **state) {
-    (void)state;
+TEST(a_resumed_run_keeps_all_but_loose_settings) {
     sample other = some;
     basin_error error = {0};
     other.epochs = 99;
@@ -59,8 +57,7 @@ static void refuse(const char *json, const char *wanted) {
     if (!strstr(error.text, wanted)) fail_msg("\"%s\" is not in: %s", wanted, error.text);
 }
 
-static void wrong_settings_are_named(void **state) {
-    (void)state;
+TEST(wrong_settings_are_named) {
     refuse("{\"dim\":0,\"alpha\":0.1,\"mean\":[1,2,3],\"cls\":true,\"arch\":\"et\"}",
            "m.safetensors: configuration: dim: 0 is too small; at least 1");
     refuse("{\"dim\":1.5,\"alpha\":0.1,\"mean\":[1,2,3],\"cls\":true,\"arch\":\"et\"}",
@@ -75,8 +72,7 @@ static void wrong_settings_are_named(void **state) {
     refuse("{\"depth\":1}", "'depth' is not known");
 }
 
-static void earlier_files_lack_what_came_later(void **state) {
-    (void)state;
+TEST(earlier_files_lack_what_came_later) {
     sample back = {0};
     basin_error error = {0};
     const char *old = "{\"dim\":7,\"mean\":[1,2,3],\"arch\":\"et\"}";
@@ -84,8 +80,7 @@ static void earlier_files_lack_what_came_later(void **state) {
     assert_true(back.dim == 7 && back.alpha == 0.25 && back.cls && back.epochs == 1);
 }
 
-static void settings_are_read_from_words(void **state) {
-    (void)state;
+TEST(settings_are_read_from_words) {
     sample back = some;
     basin_error error = {0};
     char text[64];
@@ -110,7 +105,7 @@ static basin_status fits(const void *values, basin_error *error) {
 }
 static const basin_task_settings task = {"sample", table, sizeof some, fits, &some, &presets};
 
-static void a_configuration_file_changes_what_it_names(void **state) {
+TEST(a_configuration_file_changes_what_it_names) {
     char path[PATH_TEXT];
     sample back = some;
     basin_error error = {0};
@@ -131,7 +126,7 @@ static void refuse_file(void **state, const char *text, const char *wanted) {
     if (!strstr(error.text, wanted)) fail_msg("%s", error.text);
 }
 
-static void configuration_files_are_checked(void **state) {
+TEST(configuration_files_are_checked) {
     refuse_file(state, "", "is empty");
     refuse_file(state, "{\"task\":\"image\",\"settings\":{\"dim\":9}}",
                 "of the task 'image', needs one of sample");
@@ -139,7 +134,7 @@ static void configuration_files_are_checked(void **state) {
     refuse_file(state, "{\"seed\":9007199254740993}", "is too large");
 }
 
-static void presets_may_be_files(void **state) {
+TEST(presets_may_be_files) {
     char path[PATH_TEXT];
     basin_settings *settings;
     basin_error error = {0};
@@ -165,8 +160,7 @@ static void set(basin_settings *settings, const char *name, const char *text) {
 }
 
 /* A preset or a file may say anything of `alpha` where it is idle; who names it means something. */
-static void settings_without_effect_are_refused_where_they_were_named(void **state) {
-    (void)state;
+TEST(settings_without_effect_are_refused_where_they_were_named) {
     basin_settings *settings;
     basin_error error = {0};
     assert_int_equal(basin_settings_make(&settings, &task, NULL, &error), BASIN_OK);
@@ -186,8 +180,7 @@ static void settings_without_effect_are_refused_where_they_were_named(void **sta
 }
 
 /* A vit has heads, whatever `attention` says; `depth` is a setting of other tasks. */
-static void one_of_several_conditions_is_enough(void **state) {
-    (void)state;
+TEST(one_of_several_conditions_is_enough) {
     basin_settings *settings;
     basin_error error = {0};
     assert_int_equal(basin_settings_make(&settings, &task, NULL, &error), BASIN_OK);
@@ -213,7 +206,7 @@ static void add_line(const char *path, int64_t step, int64_t resumed) {
     basin_log_close(&log);
 }
 
-static void a_resumed_log_drops_what_was_undone(void **state) {
+TEST(a_resumed_log_drops_what_was_undone) {
     char path[PATH_TEXT], text[200] = {0};
     folder_path(path, state, "log.jsonl");
     add_line(path, 9, 0);
@@ -232,19 +225,4 @@ static void a_resumed_log_drops_what_was_undone(void **state) {
     assert_string_equal(text, "{\"step\":1}\n{\"step\":2}\n{\"step\":3}\n");
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(settings_survive_json),
-        cmocka_unit_test(wrong_settings_are_named),
-        cmocka_unit_test(a_resumed_run_keeps_all_but_loose_settings),
-        cmocka_unit_test(earlier_files_lack_what_came_later),
-        cmocka_unit_test(a_configuration_file_changes_what_it_names),
-        cmocka_unit_test(configuration_files_are_checked),
-        cmocka_unit_test(presets_may_be_files),
-        cmocka_unit_test(settings_are_read_from_words),
-        cmocka_unit_test(settings_without_effect_are_refused_where_they_were_named),
-        cmocka_unit_test(one_of_several_conditions_is_enough),
-        cmocka_unit_test(a_resumed_log_drops_what_was_undone),
-    };
-    return cmocka_run_group_tests(tests, folder_new, folder_remove);
-}
+int main(void) { return tests_run(folder_new, folder_remove); }

@@ -69,8 +69,7 @@ static void check_face(const basin_network *n, const basin_parts *p) {
     assert_int_equal(face->relation[0].edges, n->relation[0].edges);
 }
 
-static void parts_make_up_the_whole(void **state) {
-    (void)state;
+TEST(parts_make_up_the_whole) {
     for (int m = 0; m < METHODS; m++)
         for (int64_t count = 1; count <= 9; count += 2) {
             basin_network *n = fraud(120, (uint64_t)count);
@@ -83,11 +82,10 @@ static void parts_make_up_the_whole(void **state) {
 }
 
 /* Of 6 cliques of 20 in a ring, 6 parts cut little; their sizes are alike. */
-static void neighbours_stay_together(void **state) {
+TEST(neighbours_stay_together) {
     enum { GROUPS = 6, SIZE = 20, NODES = GROUPS * SIZE, MOST = NODES * SIZE };
     static int32_t edge[2 * MOST];
     int64_t count = 0;
-    (void)state;
     for (int i = 0; i < NODES; i++)
         for (int j = 0; j < i; j++)
             if (i % GROUPS == j % GROUPS || (i == j + 1 && i < GROUPS))
@@ -114,7 +112,7 @@ static void neighbours_stay_together(void **state) {
     basin_network_free(n);
 }
 
-static void files_bring_back_the_parts(void **state) {
+TEST(files_bring_back_the_parts) {
     char folder[PATH_TEXT];
     basin_network *n = fraud(90, 2);
     basin_cut_spec spec = {.parts = 4, .method = "range"};
@@ -136,7 +134,7 @@ static void files_bring_back_the_parts(void **state) {
     basin_network_free(n);
 }
 
-static void parts_of_two_cuts_are_refused(void **state) {
+TEST(parts_of_two_cuts_are_refused) {
     char folder[PATH_TEXT], other[PATH_TEXT], from[PATH_TEXT + 20], to[PATH_TEXT + 20];
     basin_network *n = fraud(90, 3);
     basin_cut_spec spec = {.parts = 2, .method = "range"};
@@ -155,8 +153,7 @@ static void parts_of_two_cuts_are_refused(void **state) {
 }
 
 /* Every row of a halo comes from its owner; what goes back is added there. */
-static void rows_travel_there_and_back(void **state) {
-    (void)state;
+TEST(rows_travel_there_and_back) {
     basin_network *n = fraud(100, 5);
     basin_parts *p = cut(n, 5, "stream");
     basin_error error;
@@ -193,7 +190,7 @@ static void rows_travel_there_and_back(void **state) {
     basin_network_free(n);
 }
 
-static void nonsense_is_refused(void **state) {
+TEST(nonsense_is_refused) {
     basin_network *n = small_network(NULL);
     basin_error error;
     basin_partition *c;
@@ -217,7 +214,7 @@ static void nonsense_is_refused(void **state) {
 }
 
 /* Bytes of the header, of lists and of lengths are changed; none may lead outside of the file. */
-static void damage_is_noticed_or_harmless(void **state) {
+TEST(damage_is_noticed_or_harmless) {
     char folder[PATH_TEXT], path[PATH_TEXT + 20];
     basin_network *n = fraud(40, 7);
     basin_cut_spec spec = {.parts = 2, .method = "range"};
@@ -247,7 +244,7 @@ static void damage_is_noticed_or_harmless(void **state) {
 }
 
 /* A folder of parts is cut anew into as many alone; what a killed run left there goes. */
-static void other_parts_are_not_replaced(void **state) {
+TEST(other_parts_are_not_replaced) {
     char folder[PATH_TEXT], left[PATH_TEXT + 40];
     basin_network *n = fraud(40, 7);
     basin_cut_report report;
@@ -265,16 +262,4 @@ static void other_parts_are_not_replaced(void **state) {
     basin_network_free(n);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts_make_up_the_whole),
-        cmocka_unit_test(neighbours_stay_together),
-        cmocka_unit_test(other_parts_are_not_replaced),
-        cmocka_unit_test(files_bring_back_the_parts),
-        cmocka_unit_test(parts_of_two_cuts_are_refused),
-        cmocka_unit_test(rows_travel_there_and_back),
-        cmocka_unit_test(nonsense_is_refused),
-        cmocka_unit_test(damage_is_noticed_or_harmless),
-    };
-    return cmocka_run_group_tests(tests, folder_new, folder_remove);
-}
+int main(void) { return tests_run(folder_new, folder_remove); }

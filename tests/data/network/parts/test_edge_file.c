@@ -39,7 +39,7 @@ static int count_files(const char *folder) {
     return count - 2;
 }
 
-static void edges_in_files_are_the_same(void **state) {
+TEST(edges_in_files_are_the_same) {
     char table[PATH_TEXT], folder[PATH_TEXT];
     const char *path = folder_path(table, state, "edges.csv");
     write_table(path, "relation");
@@ -64,7 +64,7 @@ static void edges_in_files_are_the_same(void **state) {
     remove(path);
 }
 
-static void what_edges_carry_is_refused(void **state) {
+TEST(what_edges_carry_is_refused) {
     char table[PATH_TEXT], folder[PATH_TEXT];
     const char *path = folder_path(table, state, "edges.csv");
     basin_network_options o = {.scratch = folder_path(folder, state, "scratch")};
@@ -83,10 +83,4 @@ static void what_edges_carry_is_refused(void **state) {
     remove(path);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(edges_in_files_are_the_same),
-        cmocka_unit_test(what_edges_carry_is_refused),
-    };
-    return cmocka_run_group_tests(tests, folder_new, folder_remove);
-}
+int main(void) { return tests_run(folder_new, folder_remove); }
