@@ -245,9 +245,8 @@ TEST(test_causal) {
 
 /* More keys than a tile of scores holds rows for. */
 TEST(test_dense_long) {
-    problem p = dense_problem(1, 150, 1100, 1, 8, false, false, false);
+    BASIN_AT_EXIT(problem_free) problem p = dense_problem(1, 150, 1100, 1, 8, false, false, false);
     check(&p, false, false, 1e-5);
-    problem_free(&p);
 }
 
 TEST(test_list) {
@@ -320,17 +319,15 @@ TEST(test_list_blocks) {
 }
 
 TEST(test_list_without_pairs) {
-    problem p = list_problem(5, 4, 0, 2, 8, false, false);
+    BASIN_AT_EXIT(problem_free) problem p = list_problem(5, 4, 0, 2, 8, false, false);
     assert_int_equal(p.pairs, 0);
     check(&p, true, false, 1e-5);
-    problem_free(&p);
 }
 
 /* exclude_self with a single token: a query with no key. */
 TEST(test_alone) {
-    problem p = dense_problem(3, 1, 1, 2, 5, true, false, false);
+    BASIN_AT_EXIT(problem_free) problem p = dense_problem(3, 1, 1, 2, 5, true, false, false);
     check(&p, false, true, 1e-5);
-    problem_free(&p);
 }
 
 TEST(test_dense_without_pairs) {
@@ -343,10 +340,9 @@ TEST(test_dense_without_pairs) {
 }
 
 TEST(test_all_pairs_as_list) {
-    problem p = dense_problem(1, 23, 17, 3, 12, false, true, false);
+    BASIN_AT_EXIT(problem_free) problem p = dense_problem(1, 23, 17, 3, 12, false, true, false);
     check(&p, true, false, 1e-5);
     check(&p, false, false, 1e-5);
-    problem_free(&p);
 }
 
 TEST(test_large_scores) {

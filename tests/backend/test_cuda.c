@@ -434,7 +434,7 @@ TEST(copies) {
 /* x <- x + in, many times without reading in between: each run must see its own input. */
 TEST(queued_runs) {
     basin_error error = {0};
-    basin_graph *graph = basin_graph_new();
+    BASIN_AT_EXIT(free_graph) basin_graph *graph = basin_graph_new();
     basin_store *store;
     basin_plan *plan;
     basin_shape shape = BASIN_SHAPE(1000, 700); /* more than a small copy */
@@ -460,12 +460,11 @@ TEST(queued_runs) {
     basin_tensor_free(&tensor), basin_tensor_free(&result);
     basin_plan_free(plan);
     basin_store_free(store);
-    basin_graph_free(graph);
 }
 
 TEST(too_large_plan_says_so) {
     basin_error error = {0};
-    basin_graph *graph = basin_graph_new();
+    BASIN_AT_EXIT(free_graph) basin_graph *graph = basin_graph_new();
     basin_store *store;
     basin_plan *plan;
     basin_expr in = basin_input(graph, "in", BASIN_SHAPE(1 << 20, 1));
@@ -476,7 +475,6 @@ TEST(too_large_plan_says_so) {
     assert_int_equal(basin_plan_new(&plan, store, &spec, &error), BASIN_NO_MEMORY);
     assert_non_null(strstr(error.text, "smaller batch"));
     basin_store_free(store);
-    basin_graph_free(graph);
 }
 
 TEST(opens_a_device_by_number) {

@@ -664,6 +664,7 @@ static char *own_columns(const char *result, const basin_operand *x, const char 
  * of `unit` columns. Bits as in the dense call, unless rows of a picture are not aligned: these
  * have other kernels. */
 static void check_apart(const int64_t s[5], bool self, basin_op op, flavour f, int64_t unit) {
+    BASIN_AT_EXIT(problem_free)
     problem p = dense_problem(s[0], s[1], s[2], s[3], s[4], !self, false, false);
     pattern t = pattern_new(&p, false, !self);
     char *dense[BASIN_MAX_OUT], *apart[BASIN_MAX_OUT], name[200];
@@ -697,7 +698,6 @@ static void check_apart(const int64_t s[5], bool self, basin_op op, flavour f, i
         free(wanted), free(dense[o]), free(apart[o]);
     }
     pattern_free(&t);
-    problem_free(&p);
 }
 
 TEST(test_joint) {
@@ -740,7 +740,7 @@ TEST(test_joint_refused) {
 /* ---- products over pairs ---- */
 
 static void check_pairs(const int64_t s[5], flavour f) {
-    problem p = list_problem(s[0], s[1], s[2], s[3], s[4], true, false);
+    BASIN_AT_EXIT(problem_free) problem p = list_problem(s[0], s[1], s[2], s[3], s[4], true, false);
     pattern t = pattern_new(&p, true, false);
     int64_t H = p.heads, Y = p.width, room = p.pairs + t.padding;
     basin_kind kind = f == BF16 ? BASIN_NARROW : BASIN_REAL;
@@ -786,7 +786,6 @@ static void check_pairs(const int64_t s[5], flavour f) {
     }
     free(w), free(by_query), free(by_key);
     pattern_free(&t);
-    problem_free(&p);
 }
 
 TEST(test_pairs) {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "backend/kernel.h"
-#include "support/check.h"
+#include "support/lab.h"
 
 static basin_backend *cuda;
 
@@ -156,8 +156,7 @@ TEST(one_operand) {
     const basin_shape shape[] = {BASIN_SHAPE(7, 13), BASIN_SHAPE(1), BASIN_SCALAR,
                                  BASIN_SHAPE(3, 1, 64), BASIN_SHAPE(1025)};
     for (size_t i = 0; i < 10; i++) {
-        check c;
-        check_init(&c);
+        check c = check_new();
         basin_expr x = check_input(&c, "x", shape[i / 2], 0.1, 3);
         compare_gradients(&c, basin_own_apply(own[i % 2], &x), 1e-5);
         check_free(&c);
@@ -171,8 +170,7 @@ TEST(three_operands) {
         {BASIN_SHAPE(33), BASIN_SHAPE(33), BASIN_SHAPE(33)},
     };
     for (size_t i = 0; i < 3; i++) {
-        check c;
-        check_init(&c);
+        check c = check_new();
         basin_expr x[] = {check_input(&c, "a", shape[i][0], 0.5, 1),
                           check_input(&c, "b", shape[i][1], 0.5, 1),
                           check_input(&c, "c", shape[i][2], 0.5, 1)};
@@ -183,15 +181,13 @@ TEST(three_operands) {
 
 /* Between other operations, of each other, twice with other operands, with a constant. */
 TEST(in_chains) {
-    check c;
-    check_init(&c);
+    BASIN_AT_EXIT(check_free) check c = check_new();
     basin_expr a = check_input(&c, "a", BASIN_SHAPE(11, 15), 0.2, 2);
     basin_expr b = check_input(&c, "b", BASIN_SHAPE(15), 0.2, 2);
     basin_expr sum = basin_add(a, b), s = basin_own_apply(&softsign, &sum);
     basin_expr x[] = {basin_own_apply(&inverse, &s), basin_own_apply(&softsign, &a),
                       basin_const(c.graph, 0.5)};
     compare_gradients(&c, basin_mul(basin_own_apply(&length, x), basin_exp(basin_neg(s))), 1e-5);
-    check_free(&c);
 }
 
 /* In the epilogue of a product; narrow ones are large enough for narrow factors. */
@@ -200,8 +196,7 @@ TEST(behind_products) {
     const int64_t size[][3] = {{33, 29, 17}, {256, 192, 128}, {256, 192, 128}};
     const double tolerance[] = {2e-5, 3e-2, 0.1};
     for (size_t i = 0; i < 3; i++) {
-        check c;
-        check_init(&c);
+        check c = check_new();
         basin_expr a = check_input(&c, "a", BASIN_SHAPE(size[i][0], size[i][1]), -1, 1);
         basin_expr w = check_input(&c, "w", BASIN_SHAPE(size[i][1], size[i][2]), -0.2, 0.2);
         basin_expr v = check_input(&c, "v", BASIN_SHAPE(size[i][2], size[i][1]), -0.2, 0.2);
@@ -230,8 +225,7 @@ TEST(names_are_no_identity) {
         {.name = "twin", .operands = 1, .value = plus_one, .cuda = "return x[0] + 1;"},
         {.name = "twin", .operands = 1, .value = plus_two, .cuda = "return x[0] + 2;"}};
     for (int i = 0; i < 3; i++) {
-        check c;
-        check_init(&c);
+        check c = check_new();
         basin_expr x = check_input(&c, "x", BASIN_SHAPE(19), 0, 1);
         basin_expr y[] = {basin_own_apply(&twin[0], &x), basin_own_apply(&twin[1], &x)};
         outputs o = i < 2 ? (outputs){{y[i]}, 1} : (outputs){{y[0], y[1]}, 2};
@@ -266,12 +260,12 @@ TEST(into_a_state) {
 
 /* The line that says why there is no plan, of which `words` are a part. */
 static void assert_refused(const char *source, basin_status wanted, const char *words) {
-    check c;
+    BASIN_AT_EXIT(check_free) check c;
     basin_error error = {0};
     basin_store *store;
     basin_plan *plan;
     basin_own own = {.name = "mine", .operands = 1, .value = plus_one, .cuda = source};
-    check_init(&c);
+    c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(3), 0, 1), y = basin_own_apply(&own, &x);
     assert_int_equal(basin_store_new(&store, cuda, &error), BASIN_OK);
     basin_plan_spec spec = {.output = &y, .outputs = 1};
@@ -279,7 +273,6 @@ static void assert_refused(const char *source, basin_status wanted, const char *
     printf("%s\n", error.text);
     if (!strstr(error.text, words) || strchr(error.text, '\n')) fail_msg("%s", error.text);
     basin_store_free(store);
-    check_free(&c);
 }
 
 TEST(what_does_not_compile_is_told) {

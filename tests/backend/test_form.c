@@ -102,7 +102,7 @@ static bool is_form(basin_form f, basin_form want) {
 
 static const basin_form none = {.c = -1, .row = -1, .mask = -1};
 
-static void check(const char *text, basin_form want) {
+static void check_one(const char *text, basin_form want) {
     epilogue e;
     make(&e, text);
     if (!is_form(basin_form_of(&e.program, NULL), want)) fail_msg("%s", text);
@@ -143,33 +143,33 @@ TEST(sums) {
                            .c = cases[i].c,
                            .row = cases[i].row,
                            .mask = -1};
-        check(cases[i].text, want);
+        check_one(cases[i].text, want);
     }
 }
 
 TEST(relus) {
     basin_form want = {.known = true, .relu = true, .alpha = 1, .c = -1, .row = -1, .mask = -1};
-    check("t relu", want);
-    check("t relu copy", want);
+    check_one("t relu", want);
+    check_one("t relu copy", want);
     want.alpha = -2;
-    check("t -2 * relu", want);
+    check_one("t -2 * relu", want);
     want.beta = 3, want.c = A;
-    check("a 3 * t 2 * - relu", want);
+    check_one("a 3 * t 2 * - relu", want);
     want.row = S;
-    check("a 3 * t 2 * - s + relu", want);
+    check_one("a 3 * t 2 * - s + relu", want);
 }
 
 TEST(masks) {
     basin_form want = {.known = true, .alpha = 1, .c = -1, .row = -1, .mask = A};
-    check("t a step *", want);
-    check("a copy step t *", want);
-    check("t a step * a step *", want);
+    check_one("t a step *", want);
+    check_one("a copy step t *", want);
+    check_one("t a step * a step *", want);
     want.alpha = 6;
-    check("t 2 * a step 3 * *", want);
-    check("a step t * 2 * t 4 * a step * +", want);
-    check("t a step * -4 / -2 * 12 *", want);
+    check_one("t 2 * a step 3 * *", want);
+    check_one("a step t * 2 * t 4 * a step * +", want);
+    check_one("t a step * -4 / -2 * 12 *", want);
     want.mask = B, want.alpha = -1;
-    check("t b step * neg", want);
+    check_one("t b step * neg", want);
 }
 
 /* Kernels that add two operands ask for more. */

@@ -187,7 +187,7 @@ static void check_all(int64_t batch, int64_t m, int64_t n, int64_t k, bool a_tur
 
 static void check_serial(int64_t m, int64_t n, int64_t k, bool a_turned, bool b_turned) {
     precision = BASIN_GEMM_F32;
-    basin_gemm g = problem_new(1, m, n, k, a_turned, b_turned);
+    BASIN_AT_EXIT(problem_free) basin_gemm g = problem_new(1, m, n, k, a_turned, b_turned);
     size_t bytes = (size_t)g.c_batch * sizeof(float);
     float *before = floats_new(g.c_batch);
     void *workspace = basin_aligned_new(basin_gemm_serial_workspace(m, n, k));
@@ -203,7 +203,6 @@ static void check_serial(int64_t m, int64_t n, int64_t k, bool a_turned, bool b_
     check_gaps(&g, before);
     free(workspace);
     free(before);
-    problem_free(&g);
 }
 
 TEST(test_small_shapes) {
@@ -244,7 +243,7 @@ TEST(test_skinny_shapes) {
 /* A row computed alone equals the same row computed among others: the place does not matter. */
 TEST(test_row_alone) {
     precision = BASIN_GEMM_F32;
-    basin_gemm g = problem_new(1, 50, 70, 1100, false, false);
+    BASIN_AT_EXIT(problem_free) basin_gemm g = problem_new(1, 50, 70, 1100, false, false);
     void *workspace = workspace_new(&g, 2);
     basin_gemm_run(&g, 2, workspace);
     float *row = floats_new(g.n);
@@ -258,7 +257,6 @@ TEST(test_row_alone) {
     free(own);
     free(row);
     free(workspace);
-    problem_free(&g);
 }
 
 /* An infinity or a NaN in a row of A shows in every element of that row of C, and nowhere else. */

@@ -16,8 +16,7 @@ static basin_expr program(basin_expr x, basin_expr row, basin_expr column, int c
 
 static basin_tensor run(const char *backend, int threads, basin_shape shape, int constants,
                         bool broadcast) {
-    lab l;
-    lab_open(&l, backend, threads);
+    lab l = lab_new(backend, threads);
     basin_expr x = lab_state(&l, "x", shape), row = NULL, column = NULL;
     if (broadcast) {
         row = lab_state(&l, "row", BASIN_SHAPE(shape.dim[shape.rank - 1]));
@@ -29,17 +28,15 @@ static basin_tensor run(const char *backend, int threads, basin_shape shape, int
     return value;
 }
 
-static void check(basin_shape shape, int constants, bool broadcast) {
+static void check_one(basin_shape shape, int constants, bool broadcast) {
     char text[BASIN_SHAPE_TEXT + 40], print[BASIN_SHAPE_TEXT];
+    BASIN_AT_EXIT(basin_tensor_free)
     basin_tensor exact = run("ref", 1, shape, constants, broadcast);
-    basin_tensor fast = run("cpu", 1, shape, constants, broadcast);
-    basin_tensor team = run("cpu", 3, shape, constants, broadcast);
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor fast = run("cpu", 1, shape, constants, broadcast);
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor team = run("cpu", 3, shape, constants, broadcast);
     snprintf(text, sizeof text, "%d constants over %s", constants, basin_shape_print(print, shape));
     lab_assert_near(&fast, &exact, 1e-6, text);
     lab_assert_near(&team, &fast, 0, text);
-    basin_tensor_free(&exact);
-    basin_tensor_free(&fast);
-    basin_tensor_free(&team);
 }
 
 TEST(flat) {
@@ -47,12 +44,12 @@ TEST(flat) {
                                    1072, 1073, 3000, 5555, 20000, 51200};
     for (size_t i = 0; i < sizeof size / sizeof *size; i++)
         for (int constants = 1; constants <= 13; constants += 3)
-            check(BASIN_SHAPE(size[i]), constants, false);
+            check_one(BASIN_SHAPE(size[i]), constants, false);
 }
 
 TEST(rows) {
     static const int64_t width[] = {2, 3, 48, 64, 200, 255, 256, 257, 700, 1500};
     for (size_t i = 0; i < sizeof width / sizeof *width; i++)
         for (int constants = 1; constants <= 13; constants += 4)
-            check(BASIN_SHAPE(8000 / width[i], width[i]), constants, true);
+            check_one(BASIN_SHAPE(8000 / width[i], width[i]), constants, true);
 }

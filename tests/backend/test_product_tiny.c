@@ -17,14 +17,14 @@ static void fill(double *x, int64_t rows, int64_t columns, uint64_t stream) {
     }
 }
 
-static void check(bool transpose_a, bool transpose_b) {
+static void check_one(bool transpose_a, bool transpose_b) {
     double a[M * K], b[K * N];
-    lab l;
-    lab_open(&l, "cpu", 1);
+    BASIN_AT_EXIT(lab_close) lab l = lab_new("cpu", 1);
     fill(a, M, K, 1);
     fill(b, K, N, 2);
     basin_expr x = lab_input(&l, "a", transpose_a ? BASIN_SHAPE(K, M) : BASIN_SHAPE(M, K), a);
     basin_expr y = lab_input(&l, "b", transpose_b ? BASIN_SHAPE(N, K) : BASIN_SHAPE(K, N), b);
+    BASIN_AT_EXIT(basin_tensor_free)
     basin_tensor c = lab_value(&l, basin_matmul_t(x, transpose_a, y, transpose_b));
     for (int i = 0; i < M; i++)
         for (int j = 0; j < N; j++) {
@@ -39,10 +39,8 @@ static void check(bool transpose_a, bool transpose_b) {
             if (!(off <= 1e-5 * size + 1e-33))
                 fail_msg("element %d, %d is off by %g of %g", i, j, off, size);
         }
-    basin_tensor_free(&c);
-    lab_close(&l);
 }
 
 TEST(far_apart) {
-    for (int i = 0; i < 4; i++) check(i & 1, i & 2);
+    for (int i = 0; i < 4; i++) check_one(i & 1, i & 2);
 }

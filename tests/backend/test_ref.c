@@ -118,7 +118,7 @@ TEST(pointwise_program) {
                              .store = {0, 1},
                              .domain = BASIN_SHAPE(2, 3),
                              .stride = {{3, 1}, {0, 1}}};
-    rig r = rig_new(BASIN_OP_POINTWISE);
+    BASIN_AT_EXIT(rig_free) rig r = rig_new(BASIN_OP_POINTWISE);
     r.call.program = &program;
     rig_in(&r, BASIN_SHAPE(2, 3), VALUES(1, -2, 3, -4, 5, -6));
     rig_in(&r, BASIN_SHAPE(3), VALUES(1, 1, 2));
@@ -127,7 +127,6 @@ TEST(pointwise_program) {
     rig_run(&r);
     rig_check(&r, 0, VALUES(2, 0, 5, 0, 6, 0), 0);
     rig_check(&r, 1, VALUES(8, 0, 50, 0, 72, 0), 0);
-    rig_free(&r);
 }
 
 TEST(movement) {
@@ -159,13 +158,12 @@ TEST(movement) {
 }
 
 TEST(movement_of_indices) {
-    rig r = rig_new(BASIN_OP_SLICE);
+    BASIN_AT_EXIT(rig_free) rig r = rig_new(BASIN_OP_SLICE);
     r.call.attr.start = 1;
     rig_index(&r, BASIN_SHAPE(4), INDICES(5, 6, 7, 8));
     r.call.out[r.call.outs++] = rig_operand(&r, BASIN_INDEX, BASIN_SHAPE(2), NULL);
     rig_run(&r);
     assert_memory_equal(rig_result(&r, 0), INDICES(6, 7), 8);
-    rig_free(&r);
 }
 
 TEST(gather_scatter) {
@@ -240,7 +238,7 @@ TEST(reductions) {
 
 TEST(row_functions) {
     const double *x = VALUES(0, log(2), log(5), 1000, 1000, -1000);
-    rig r = rig_new(BASIN_OP_LOGSUMEXP);
+    BASIN_AT_EXIT(rig_free) rig r = rig_new(BASIN_OP_LOGSUMEXP);
     rig_in(&r, BASIN_SHAPE(2, 3), x);
     rig_out(&r, BASIN_SHAPE(2));
     rig_expect(&r, VALUES(log(8), 1000 + log(2)));
@@ -255,7 +253,6 @@ TEST(row_functions) {
     rig_out(&r, BASIN_SHAPE(2, 3));
     rig_run(&r);
     rig_check(&r, 0, VALUES(0.125, 0.25, 0.625, 0.5, 0.5, 0), 1e-13);
-    rig_free(&r);
 }
 
 /* Rows (1, 3) and (2, 2): means 2 and 2, variances 1 and 0. */
@@ -295,7 +292,7 @@ TEST(layernorm_reverse) {
     }
     dgamma = layernorm_dot(x, gamma + 0.5, delta, c) - layernorm_dot(x, gamma - 0.5, delta, c);
     for (int i = 0; i < 3; i++) ddelta[i] = c[i] + c[3 + i];
-    rig r = rig_new(BASIN_OP_LAYERNORM_REVERSE);
+    BASIN_AT_EXIT(rig_free) rig r = rig_new(BASIN_OP_LAYERNORM_REVERSE);
     r.call.attr.value = 0.01;
     rig_in(&r, BASIN_SHAPE(2, 3), x);
     rig_in(&r, BASIN_SCALAR, &gamma);
@@ -311,7 +308,6 @@ TEST(layernorm_reverse) {
     *rig_result(&r, 1) = NAN;
     rig_run(&r);
     rig_check(&r, 1, &dgamma, 1e-12);
-    rig_free(&r);
 }
 
 /* The same product, its factors stored in all four ways. */
@@ -354,7 +350,7 @@ TEST(matmul_epilogue) {
                              .store = {1, 0},
                              .domain = BASIN_SHAPE(2, 2, 2),
                              .stride = {{0, 0, 1}, {2, 1, 0}}};
-    rig r = rig_new(BASIN_OP_MATMUL);
+    BASIN_AT_EXIT(rig_free) rig r = rig_new(BASIN_OP_MATMUL);
     r.call.program = &program;
     rig_in(&r, BASIN_SHAPE(2, 2, 1), VALUES(1, 2, 3, 4));
     rig_in(&r, BASIN_SHAPE(2, 1, 2), VALUES(5, 6, 7, 8));
@@ -365,11 +361,10 @@ TEST(matmul_epilogue) {
     rig_run(&r);
     rig_check(&r, 0, VALUES(105, 206, 210, 412, 321, 624, 428, 832), 0);
     rig_check(&r, 1, VALUES(5, 6, 10, 12, 21, 24, 28, 32), 0);
-    rig_free(&r);
 }
 
 TEST(table_of_the_backend) {
-    rig r = rig_new(BASIN_OP_CONST);
+    BASIN_AT_EXIT(rig_free) rig r = rig_new(BASIN_OP_CONST);
     const basin_backend_table *table = r.backend->table;
     double host[2] = {1, 2}, back[2] = {0, 0};
     assert_string_equal(table->name, "ref");
@@ -383,5 +378,4 @@ TEST(table_of_the_backend) {
     assert_true(back[0] == 0 && back[1] == 2);
     table->free(r.backend, memory);
     rig_run(&r); /* a leaf: nothing happens, nothing fails */
-    rig_free(&r);
 }

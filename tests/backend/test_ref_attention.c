@@ -143,7 +143,7 @@ static void check_gradient(rig *r, int o, problem *p, int i, double (*f)(const p
 }
 
 static void check_force(problem *p) {
-    rig r = problem_rig(p, BASIN_OP_ATTENTION_FORCE);
+    BASIN_AT_EXIT(rig_free) rig r = problem_rig(p, BASIN_OP_ATTENTION_FORCE);
     const int like[] = {BASIN_ATT_W,    BASIN_ATT_Q,     BASIN_ATT_K,
                         BASIN_ATT_BETA, BASIN_ATT_SCALE, BASIN_ATT_MIX};
     for (int o = 0; o < BASIN_ATT_OUT; o++) add_output(&r, p, like[o], p->count[like[o]]);
@@ -152,18 +152,16 @@ static void check_force(problem *p) {
                      value(p)) < 1e-12);
     for (int o = 1; o < BASIN_ATT_OUT; o++)
         if (p->count[like[o]]) check_gradient(&r, o, p, like[o], value);
-    rig_free(&r);
 }
 
 static void check_reverse(problem *p) {
-    rig r = problem_rig(p, BASIN_OP_ATTENTION_REVERSE);
+    BASIN_AT_EXIT(rig_free) rig r = problem_rig(p, BASIN_OP_ATTENTION_REVERSE);
     const int like[] = {BASIN_ATT_Q,    BASIN_ATT_K,     BASIN_ATT_W,
                         BASIN_ATT_BETA, BASIN_ATT_SCALE, BASIN_ATT_MIX};
     for (int o = 0; o < BASIN_ATT_OUT; o++) add_output(&r, p, like[o], p->count[like[o]]);
     rig_run(&r);
     for (int o = 0; o < BASIN_ATT_OUT; o++)
         if (p->count[like[o]]) check_gradient(&r, o, p, like[o], force_value);
-    rig_free(&r);
 }
 
 TEST(force_and_reverse_are_gradients) {
@@ -188,7 +186,7 @@ TEST(reverse_with_one_cotangent) {
 
 /* One head, one number a head: z = 0.5 q k, written out. */
 TEST(value_by_hand) {
-    rig r = rig_new(BASIN_OP_ATTENTION);
+    BASIN_AT_EXIT(rig_free) rig r = rig_new(BASIN_OP_ATTENTION);
     rig_in(&r, BASIN_SHAPE(1, 2, 1, 1), VALUES(1, 2));
     rig_in(&r, BASIN_SHAPE(1, 3, 1, 1), VALUES(0, 1, -1));
     rig_in(&r, BASIN_SHAPE(1), VALUES(0.5));
@@ -198,7 +196,6 @@ TEST(value_by_hand) {
     r.call.attr.exclude_self = true;
     rig_run(&r);
     rig_check(&r, 0, VALUES(log(exp(0.5) + exp(-0.5)), log(1 + exp(-1))), 1e-15);
-    rig_free(&r);
 }
 
 /* Two heads over one pair of tokens: z = (s mix) scale, and one key makes lse = z. */

@@ -273,7 +273,7 @@ static void write_one_split(void **state) {
     char node[PATH_TEXT], edge[PATH_TEXT], path[PATH_TEXT];
     const char *file[] = {folder_path(node, state, "accounts.csv"),
                           folder_path(edge, state, "transfers.csv")};
-    basin_network *network;
+    BASIN_AT_EXIT(free_network) basin_network *network;
     basin_error error;
     uint8_t part[NODES], mask[NODES];
     if (basin_network_open(&network, file, 2, NULL, &error) ||
@@ -287,7 +287,6 @@ static void write_one_split(void **state) {
     }
     if (basin_network_write(folder_path(path, state, "one.npz"), network, &error))
         fail_msg("%s", error.text);
-    basin_network_free(network);
 }
 
 /* A file with one split: the runs have different seeds. */

@@ -29,6 +29,7 @@ static double distance(const basin_tensor *a, const basin_tensor *b) {
 
 static void agrees(void **state, const char *path, const char *options, double tolerance) {
     run_ok(state, "descend %s --prefix in. -o o.safetensors %s", path, options);
+    BASIN_AT_EXIT(free_bundle)
     basin_bundle *want = bundle_read(state, path), *got = bundle_read(state, "o.safetensors");
     assert_true(distance(basin_bundle_find(got, "x"), basin_bundle_find(want, "out.xT")) <
                 tolerance);
@@ -36,8 +37,6 @@ static void agrees(void **state, const char *path, const char *options, double t
         assert_true(distance(basin_bundle_find(got, "energy"),
                              basin_bundle_find(want, "out.energy")) < tolerance);
     assert_non_null(basin_bundle_meta(got, "alpha"));
-    basin_bundle_free(want);
-    basin_bundle_free(got);
 }
 
 TEST(agrees_with_the_oracle) {
@@ -53,6 +52,7 @@ TEST(agrees_with_the_oracle) {
 
 /* The golden block under the published names, Xi turned, beta left out, tokens in another file. */
 static void write_published(void **state, bool with_nan) {
+    BASIN_AT_EXIT(free_bundle)
     basin_bundle *from = bundle_read(state, CASE("block_relu")), *weights, *tokens;
     const char *name[][2] = {{"in.wk", "Wk"}, {"in.wq", "Wq"}, {"in.xi", "Xi"}};
     char path[PATH_TEXT];
@@ -76,9 +76,6 @@ static void write_published(void **state, bool with_nan) {
     assert_int_equal(basin_bundle_add(tokens, "patches", &x, NULL), BASIN_OK);
     assert_int_equal(basin_bundle_write(folder_path(path, state, "w.npz"), weights, NULL), 0);
     assert_int_equal(basin_bundle_write(folder_path(path, state, "t.npz"), tokens, NULL), 0);
-    basin_bundle_free(tokens);
-    basin_bundle_free(weights);
-    basin_bundle_free(from);
 }
 
 TEST(reads_published_weights) {
@@ -149,7 +146,7 @@ TEST(repeats_noise) {
 /* The pairs of the golden case "block_graph", as row and col and as edges. */
 static void write_edges(void **state, bool list) {
     static const char path[] = CASE("block_graph");
-    basin_bundle *from = bundle_read(state, path), *out;
+    BASIN_AT_EXIT(free_bundle) basin_bundle *from = bundle_read(state, path), *out;
     const basin_tensor *allowed = basin_bundle_find(from, "in.allowed");
     int64_t n = allowed->shape.dim[0], count = 0;
     int32_t row[64], col[4096], edge[4096];
@@ -172,8 +169,6 @@ static void write_edges(void **state, bool list) {
     if (!list) assert_int_equal(basin_bundle_add(out, "col", &b, NULL), BASIN_OK);
     if (list) assert_int_equal(basin_bundle_add(out, "edges", &c, NULL), BASIN_OK);
     assert_int_equal(basin_bundle_write(folder_path(to, state, "e.npz"), out, NULL), BASIN_OK);
-    basin_bundle_free(out);
-    basin_bundle_free(from);
 }
 
 TEST(takes_graphs) {

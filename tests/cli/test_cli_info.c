@@ -6,7 +6,7 @@
 #include "basin/io.h"
 
 static void write_model(void **state, const char *name) {
-    basin_bundle *bundle;
+    BASIN_AT_EXIT(free_bundle) basin_bundle *bundle;
     char path[PATH_TEXT];
     double w[6] = {1, 2, 3, 4, NAN, -INFINITY};
     int32_t n[2] = {7, 9};
@@ -19,7 +19,6 @@ static void write_model(void **state, const char *name) {
     assert_int_equal(basin_bundle_add(bundle, "empty", &empty, NULL), BASIN_OK);
     assert_int_equal(basin_bundle_meta_set(bundle, "alpha", "0.1\x1b[2J\n\"", NULL), BASIN_OK);
     assert_int_equal(basin_bundle_write(folder_path(path, state, name), bundle, NULL), BASIN_OK);
-    basin_bundle_free(bundle);
 }
 
 TEST(describes) {

@@ -38,7 +38,7 @@ static double rim_mean(const basin_picture *p, int64_t c) {
 
 TEST(a_photograph_is_completed) {
     char path[PATH_TEXT];
-    basin_picture before, after;
+    BASIN_AT_EXIT(basin_picture_free) basin_picture before, after;
     double error = 0, rim = 0;
     assert_in_range(bytes_of(MODEL("photos")), 1, 12 * 1000 * 1000);
     run_ok(state, "image complete %s --mask %d,%d,%d,%d --plain --threads 1 -o o", HILLS, LEFT, TOP,
@@ -56,8 +56,6 @@ TEST(a_photograph_is_completed) {
             }
     }
     if (error > 0.67 * rim) fail_msg("error %.0f, of the rim's mean %.0f", error, rim);
-    basin_picture_free(&before);
-    basin_picture_free(&after);
 }
 
 TEST(clothes_are_completed) {

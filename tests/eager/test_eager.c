@@ -173,8 +173,8 @@ TEST(test_lists) {
 TEST(test_a_list_for_a_batch) {
     basin_eager *eager = NULL;
     assert_int_equal(basin_eager_open(&eager, &(basin_compute){.threads = 1}, NULL), BASIN_OK);
-    problem p = ordered_list(3, 13, false);
-    bench whole = bench_of(&p, BASIN_F32, true);
+    BASIN_AT_EXIT(problem_free) problem p = ordered_list(3, 13, false);
+    BASIN_AT_EXIT(bench_free) bench whole = bench_of(&p, BASIN_F32, true);
     run_all(eager, &whole.at);
     int64_t row = p.queries * p.heads, token = row * p.width;
     for (int64_t e = 0; e < p.batch; e++) {
@@ -190,8 +190,6 @@ TEST(test_a_list_for_a_batch) {
         assert_memory_equal(gq, (float *)whole.at.gq + e * token, (size_t)token * sizeof *gq);
         free(lse), free(gq);
     }
-    bench_free(&whole);
-    problem_free(&p);
     basin_eager_close(eager);
 }
 
@@ -199,7 +197,7 @@ TEST(test_a_list_for_a_batch) {
 TEST(test_a_workspace_of_the_callers) {
     basin_eager *eager = NULL;
     assert_int_equal(basin_eager_open(&eager, &(basin_compute){.threads = 2}, NULL), BASIN_OK);
-    problem p = dense_problem(2, 40, 40, 2, 8, false, false, false);
+    BASIN_AT_EXIT(problem_free) problem p = dense_problem(2, 40, 40, 2, 8, false, false, false);
     bench mine = bench_of(&p, BASIN_BF16, false), own = bench_of(&p, BASIN_BF16, false);
     run_all(eager, &own.at);
     for (int i = BASIN_EAGER_LSE; i <= BASIN_EAGER_REVERSE; i++) {
@@ -218,7 +216,6 @@ TEST(test_a_workspace_of_the_callers) {
     assert_memory_equal(mine.at.gq, own.at.gq, (size_t)p.size[Q] * 2);
     assert_memory_equal(mine.at.dk, own.at.dk, (size_t)p.size[K] * 2);
     bench_free(&mine), bench_free(&own);
-    problem_free(&p);
     basin_eager_close(eager);
 }
 
@@ -255,8 +252,8 @@ TEST(test_jobs_that_are_refused) {
     assert_int_equal(basin_eager_open(&eager, &(basin_compute){.backend = "gpu"}, &error),
                      BASIN_UNSUPPORTED);
     assert_int_equal(basin_eager_open(&eager, &(basin_compute){.threads = 1}, NULL), BASIN_OK);
-    problem p = dense_problem(2, 7, 7, 3, 8, false, false, false);
-    bench b = bench_of(&p, BASIN_F32, false);
+    BASIN_AT_EXIT(problem_free) problem p = dense_problem(2, 7, 7, 3, 8, false, false, false);
+    BASIN_AT_EXIT(bench_free) bench b = bench_of(&p, BASIN_F32, false);
     basin_eager_attention at = b.at;
     at.dtype = BASIN_F64;
     refuse(eager, BASIN_EAGER_LSE, &at, "takes F32 and BF16, not F64");
@@ -276,16 +273,14 @@ TEST(test_jobs_that_are_refused) {
     refuse(eager, BASIN_EAGER_LSE, &at, "q lies at an address that is no multiple of 16");
     at = b.at, at.workspace = b.at.lse, at.workspace_bytes = 1;
     refuse(eager, BASIN_EAGER_FORCE, &at, "the workspace has 1 bytes, wanted");
-    bench_free(&b);
-    problem_free(&p);
     basin_eager_close(eager);
 }
 
 TEST(test_lists_that_are_refused) {
     basin_eager *eager = NULL;
     assert_int_equal(basin_eager_open(&eager, &(basin_compute){.threads = 1}, NULL), BASIN_OK);
-    problem p = ordered_list(1, 13, false);
-    bench b = bench_of(&p, BASIN_F32, true);
+    BASIN_AT_EXIT(problem_free) problem p = ordered_list(1, 13, false);
+    BASIN_AT_EXIT(bench_free) bench b = bench_of(&p, BASIN_F32, true);
     basin_eager_attention at = b.at;
     at.causal = true;
     refuse(eager, BASIN_EAGER_LSE, &at, "list the pairs that count");
@@ -297,7 +292,5 @@ TEST(test_lists_that_are_refused) {
     refuse(eager, BASIN_EAGER_LSE, &b.at, "key 13 at element 2 is not in [0, 13)");
     b.pairs.key[2] = 0, b.pairs.row[1] = 99;
     refuse(eager, BASIN_EAGER_LSE, &b.at, "row has");
-    bench_free(&b);
-    problem_free(&p);
     basin_eager_close(eager);
 }

@@ -339,11 +339,11 @@ static void permute_rows(double *out, const double *in, const int *to) {
 static void check_permutation(const char *backend, bool list) {
     static const int to[N] = {2, 0, 3, 1};
     const variant v = {.name = "permuted", .list = list, .learn_beta = true, .self = true};
-    scene s, t;
+    BASIN_AT_EXIT(scene_close) scene s, t;
     int32_t edge[2 * SOME_EDGES];
     scene_open(&s, &v, backend);
     scene_open(&t, &v, backend);
-    basin_tensor x = state_of(&s, "x");
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor x = state_of(&s, "x");
     double moved[N * D];
     permute_rows(moved, x.data, to);
     lab_set(&t.lab, t.x, moved);
@@ -360,9 +360,6 @@ static void check_permutation(const char *backend, bool list) {
     assert_same(&b, &a, close_for(backend), list ? "permuted list" : "permuted");
     sight_free(&a);
     sight_free(&b);
-    basin_tensor_free(&x);
-    scene_close(&s);
-    scene_close(&t);
 }
 
 TEST(permutations) {
@@ -394,13 +391,13 @@ static void copy_scale(double *listed, const double *all, const int32_t *edge, i
 }
 
 static void check_listed(const char *backend, variant v) {
-    scene s, t;
+    BASIN_AT_EXIT(scene_close) scene s, t;
     int32_t edge[2 * 2 * N * N];
     double scale[2 * N * N * H];
     int batch = v.batch ? (int)v.batch : 1;
     scene_open(&s, &v, backend);
     scene_open(&t, &v, backend);
-    basin_tensor x = state_of(&s, "x");
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor x = state_of(&s, "x");
     int64_t count = list_all(edge, batch, v.self);
     t.pattern = lab_pairs(&t.lab, "listed", batch * N, edge, count, 0, count + 3);
     t.x = lab_state(&t.lab, "flat", BASIN_SHAPE(batch * N, D));
@@ -427,9 +424,6 @@ static void check_listed(const char *backend, variant v) {
                     "gradient of the tokens");
     sight_free(&a);
     sight_free(&b);
-    basin_tensor_free(&x);
-    scene_close(&s);
-    scene_close(&t);
 }
 
 TEST(all_pairs_listed) {
@@ -542,15 +536,16 @@ TEST(large_memories) {
 
 /* Copies the parameters that both have, so that only the shape of x differs. */
 static void check_batches(const char *backend, int64_t batch, variant v) {
-    scene whole, one;
+    BASIN_AT_EXIT(scene_close) scene whole, one;
     variant single = v;
     v.batch = batch;
     scene_open(&whole, &v, backend);
     scene_open(&one, &single, backend);
-    basin_tensor x = state_of(&whole, "x");
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor x = state_of(&whole, "x");
     basin_expr output[2];
     output[0] = basin_descend(&whole.energy, whole.x, &two_steps, NULL);
     output[1] = basin_energy_total(&whole.energy, basin_block_norm(&whole.block, output[0]));
+    BASIN_AT_EXIT(basin_tensor_free)
     basin_tensor all = lab_value(&whole.lab, output[0]), sums = lab_value(&whole.lab, output[1]);
     for (int64_t b = 0; b < batch; b++) {
         lab_set(&one.lab, one.x, (double *)x.data + b * N * D);
@@ -565,11 +560,6 @@ static void check_batches(const char *backend, int64_t batch, variant v) {
         basin_tensor_free(&end);
         basin_tensor_free(&sum);
     }
-    basin_tensor_free(&x);
-    basin_tensor_free(&all);
-    basin_tensor_free(&sums);
-    scene_close(&whole);
-    scene_close(&one);
 }
 
 TEST(batches) {
@@ -593,8 +583,7 @@ static basin_block declare(lab *l, basin_block_config config) {
 }
 
 TEST(parameters) {
-    lab l;
-    lab_open(&l, "ref", 1);
+    lab l = lab_new("ref", 1);
     basin_block b = declare(
         &l,
         (basin_block_config){
@@ -633,8 +622,7 @@ static void assert_error(lab *l, basin_status status, const char *a, const char 
 }
 
 TEST(errors) {
-    lab l;
-    lab_open(&l, "ref", 1);
+    BASIN_AT_EXIT(lab_close) lab l = lab_new("ref", 1);
     basin_pattern all = BASIN_ALL_PAIRS;
     basin_expr g = lab_state(&l, "g", BASIN_SHAPE(3, 5)), beta = lab_state(&l, "b", BASIN_SHAPE(2));
     basin_expr wk = lab_state(&l, "wk", BASIN_SHAPE(2, 4, 6));
@@ -677,5 +665,4 @@ TEST(errors) {
     declare(&l, (basin_block_config){
                     .dim = 4, .memories = 3, .no_attention = true, .hopfield = 1, .power = 1});
     assert_error(&l, BASIN_BAD_VALUE, "power 1", "more than 1");
-    lab_close(&l);
 }

@@ -210,10 +210,9 @@ TEST(no_steps) {
     basin_plan *plan = lab_plan(&t.lab, &g, 1);
     basin_plan_write(plan, t.x, &t.start, NULL);
     lab_run(plan);
-    basin_tensor found = lab_read(plan, g);
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor found = lab_read(plan, g);
     lab_assert_near(r.g, &found, 0, "g");
     basin_plan_free(plan);
-    basin_tensor_free(&found);
     basin_descent_result_free(&r);
     trial_close(&t);
 }
@@ -230,8 +229,7 @@ static basin_expr flat(const void *context, basin_expr g) {
 static const basin_energy no_force = {BASIN_TERMS({"flat", flat, NULL})};
 
 static basin_tensor noisy(const char *backend, uint64_t seed, int steps) {
-    lab l;
-    lab_open(&l, backend, 1);
+    lab l = lab_new(backend, 1);
     basin_descent_spec spec = {.steps = steps, .alpha = 0.25, .noise = 0.6};
     basin_descent *descent;
     basin_descent_result result;
@@ -276,8 +274,7 @@ TEST(noise) {
 }
 
 TEST(noise_unrolled) {
-    lab l;
-    lab_open(&l, "ref", 1);
+    BASIN_AT_EXIT(lab_close) lab l = lab_new("ref", 1);
     basin_expr x = basin_fill(l.graph, BASIN_SHAPE(MANY), 0);
     int32_t words[2] = {3, 4};
     basin_descent_spec spec = {.steps = 3, .alpha = 0.25, .noise = 0.6};
@@ -294,7 +291,6 @@ TEST(noise_unrolled) {
     spec.seed = NULL;
     assert_null(basin_descend(&no_force, x, &spec, NULL));
     assert_non_null(strstr(basin_graph_error(l.graph)->text, "seed"));
-    lab_close(&l);
 }
 
 /* ---- unrolled and run ---- */
@@ -305,7 +301,7 @@ static void check_unrolled(uint64_t seed, const char *backend, double tolerance)
     trial t;
     trial_open(&t, seed, backend);
     basin_descent_spec spec = {.steps = STEPS, .alpha = 0.05};
-    basin_descent_result r = trial_run(&t, &spec, NULL);
+    BASIN_AT_EXIT(basin_descent_result_free) basin_descent_result r = trial_run(&t, &spec, NULL);
     basin_expr trace[(STEPS + 1) * 3], output[(STEPS + 1) * 3 + 2];
     int count = (STEPS + 1) * t.energy.terms;
     output[count] = basin_descend(&t.energy, t.x, &spec, trace);
@@ -314,6 +310,7 @@ static void check_unrolled(uint64_t seed, const char *backend, double tolerance)
     basin_plan *plan = lab_plan(&t.lab, output, count + 2);
     basin_plan_write(plan, t.x, &t.start, NULL);
     lab_run(plan);
+    BASIN_AT_EXIT(basin_tensor_free)
     basin_tensor end = lab_read(plan, output[count]), g = lab_read(plan, output[count + 1]);
     lab_assert_near(r.x, &end, tolerance, "tokens");
     lab_assert_near(r.g, &g, tolerance, "activations");
@@ -323,10 +320,7 @@ static void check_unrolled(uint64_t seed, const char *backend, double tolerance)
         lab_assert_near(&run, &energy, tolerance, "energies");
         basin_tensor_free(&energy);
     }
-    basin_tensor_free(&end);
-    basin_tensor_free(&g);
     basin_plan_free(plan);
-    basin_descent_result_free(&r);
     trial_close(&t);
 }
 

@@ -53,7 +53,7 @@ static void add(basin_bundle *bundle, const char *name, double *value) {
 
 /* The head's layer norm takes no part in the descent, nor do moments. */
 TEST(files_tell) {
-    basin_bundle *bundle;
+    BASIN_AT_EXIT(free_bundle) basin_bundle *bundle;
     basin_error error;
     double least, value[] = {0.5, -1, -1, -0.25, -1.5, -0.125};
     must(basin_bundle_new(&bundle, &error), &error);
@@ -67,5 +67,4 @@ TEST(files_tell) {
     assert_int_equal(basin_negative_gammas(&least, bundle), 3);
     assert_true(least == -1.5);
     assert_int_equal(basin_negative_gammas(NULL, bundle), 3);
-    basin_bundle_free(bundle);
 }

@@ -7,7 +7,7 @@
 #include "basin/random.h"
 #include "golden.h"
 #include "rig.h"
-#include "support/check.h"
+#include "support/lab.h"
 
 /* ---- the oracle ---- */
 
@@ -94,7 +94,7 @@ static void compare_trace(const basin_descent_result *result, const basin_bundle
 TEST(test_golden) {
     static const char *const in[3] = {"in.x.v", "in.x.h", "in.x.c"};
     static const char *const out[3] = {"out.x.v", "out.x.h", "out.x.c"};
-    basin_bundle *golden = golden_open("ham");
+    BASIN_AT_EXIT(free_bundle) basin_bundle *golden = golden_open("ham");
     for (int k = 0; k < 2; k++) {
         rig r;
         basin_error error;
@@ -119,17 +119,16 @@ TEST(test_golden) {
         basin_descent_result_free(&result);
         rig_close(&r);
     }
-    basin_bundle_free(golden);
 }
 
 /* The paper's block as a network: one layer of tokens with a layer norm, attention and a ReLU
  * memory on it, descended without the neurons' own energy. */
 TEST(test_block) {
     enum { N = 13, D = 20, H = 3, Y = 7, M = 31 };
-    basin_bundle *golden = golden_open("block_relu");
-    rig r;
+    BASIN_AT_EXIT(free_bundle) basin_bundle *golden = golden_open("block_relu");
+    BASIN_AT_EXIT(rig_close) rig r;
     basin_error error;
-    basin_descent_result result;
+    BASIN_AT_EXIT(basin_descent_result_free) basin_descent_result result;
     rig_open(&r, "ref");
     basin_lagrangian norm = {.name = "layernorm",
                              .gamma = basin_state(r.graph, "gamma", BASIN_SCALAR),
@@ -162,9 +161,6 @@ TEST(test_block) {
                            .synapses_only = true};
     rig_ok(basin_ham_run(r.ham, r.store, &result, &start, &spec, NULL, &error), &error);
     assert_close(&result.x[0], golden_get(golden, "out.xT"), 1e-9, "out.xT");
-    basin_descent_result_free(&result);
-    rig_close(&r);
-    basin_bundle_free(golden);
 }
 
 /* ---- random networks ---- */
@@ -366,9 +362,9 @@ TEST(test_unrolled_equals_run) {
 }
 
 TEST(test_clamping) {
-    rig r;
+    BASIN_AT_EXIT(rig_close) rig r;
     basin_error error;
-    basin_descent_result result;
+    BASIN_AT_EXIT(basin_descent_result_free) basin_descent_result result;
     basin_descent *descent;
     rig_open(&r, "cpu");
     for (int i = 0; i < 3; i++)
@@ -396,9 +392,7 @@ TEST(test_clamping) {
             bool clamped = i == 0 || (i == 1 && k % 2);
             assert_int_equal(clamped, (float)before == (float)now);
         }
-    basin_descent_result_free(&result);
     basin_descent_free(descent);
-    rig_close(&r);
 }
 
 /* Without synapses x decays to nothing at the rate dt / tau; with synapses_only nothing decays. */
@@ -422,7 +416,7 @@ TEST(test_decay) {
 }
 
 TEST(test_tolerance) {
-    rig r;
+    BASIN_AT_EXIT(rig_close) rig r;
     basin_error error;
     basin_descent_result result;
     basin_ham_spec spec = {.steps = 500, .dt = 0.5};
@@ -442,12 +436,11 @@ TEST(test_tolerance) {
     spec.steps = 0;
     rig_ok(basin_ham_run(r.ham, r.store, &result, r.number, &spec, &stop, &error), &error);
     assert_int_equal(result.steps, 0);
+    BASIN_AT_EXIT(basin_tensor_free)
     basin_tensor energy = rig_value(&r, basin_ham_energy(r.ham, r.x, false));
     double want = basin_tensor_at(&energy, 0) + basin_tensor_at(&energy, 1);
     assert_true(fabs(basin_descent_total(&result, 0) - want) < 1e-12);
-    basin_tensor_free(&energy);
     basin_descent_result_free(&result);
-    rig_close(&r);
 }
 
 /* Layers that start from the same constant, or from one another, are still two layers. */
@@ -495,7 +488,7 @@ TEST(test_equal_starts) {
 /* Two patterns in a classical Hopfield network come back from a tenth of wrong bits. */
 TEST(test_recall) {
     enum { N = 60, B = 2 };
-    rig r;
+    BASIN_AT_EXIT(rig_close) rig r;
     basin_error error;
     double pattern[B * N], bits[B * N];
     int64_t flips;
@@ -520,7 +513,6 @@ TEST(test_recall) {
     assert_int_equal(basin_ham_recall(r.ham, r.store, &x, 0, 10, 1, NULL, &error), BASIN_BAD_VALUE);
     assert_non_null(strstr(error.text, "0.5"));
     assert_int_equal(basin_ham_recall(r.ham, r.store, &x, 1, 10, 1, NULL, &error), BASIN_BAD_VALUE);
-    rig_close(&r);
 }
 
 /* ---- energies of one's own (basin/energy.h) ---- */
@@ -537,28 +529,24 @@ static basin_expr bowl(const void *context, basin_expr g) {
 
 /* A scaled activation that the energy scales again: the force must not be lost in between. */
 TEST(test_scaled_activation) {
-    check c;
-    check_init(&c);
+    BASIN_AT_EXIT(check_free) check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 3), -1, 1);
     basin_energy energy = {BASIN_TERMS({"bowl", bowl, NULL}), .activation = half};
     basin_expr force = basin_energy_force(&energy, basin_energy_activation(&energy, x));
-    basin_tensor got = check_value(&c, force, "ref", false);
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor got = check_value(&c, force, "ref", false);
+    BASIN_AT_EXIT(basin_tensor_free)
     basin_tensor want = check_value(&c, basin_scale(x, -9), "ref", false);
     assert_close(&got, &want, 1e-14, "force");
     force = basin_energy_force(&energy, half(NULL, x));
-    basin_tensor again = check_value(&c, force, "ref", false);
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor again = check_value(&c, force, "ref", false);
     assert_close(&again, &want, 1e-14, "force");
-    basin_tensor_free(&got);
-    basin_tensor_free(&want);
-    basin_tensor_free(&again);
-    check_free(&c);
 }
 
 /* ---- training ---- */
 
 /* Plain gradient descent on a loss through the unrolled dynamics makes it smaller. */
 TEST(test_training) {
-    rig r;
+    BASIN_AT_EXIT(rig_close) rig r;
     basin_error error;
     rig_open(&r, "cpu");
     basin_ham_layer(r.ham, &(basin_layer){.name = "image", .shape = BASIN_SHAPE(6)});
@@ -592,7 +580,6 @@ TEST(test_training) {
     for (int i = 0; i < 100; i++) rig_run(&r, plan);
     assert_true(basin_plan_scalar(plan, loss) < 0.8 * first);
     basin_plan_free(plan);
-    rig_close(&r);
 }
 
 /* ---- errors ---- */
@@ -604,14 +591,13 @@ static void expect(basin_graph *graph, const char *part) {
 }
 
 static void refuse_layer(basin_layer layer, const char *part) {
-    basin_graph *graph = basin_graph_new();
+    BASIN_AT_EXIT(free_graph) basin_graph *graph = basin_graph_new();
     basin_ham *ham = basin_ham_new(graph);
     basin_ham_layer(ham, &(basin_layer){.name = "v", .shape = BASIN_SHAPE(3)});
     assert_int_equal(basin_ham_layer(ham, &layer), -1);
     assert_int_equal(basin_ham_terms(ham), 1);
     expect(graph, part);
     basin_ham_free(ham);
-    basin_graph_free(graph);
 }
 
 static basin_expr no_batch(basin_ham *ham, const basin_synapse *s, const basin_expr *g, int count) {
@@ -628,7 +614,7 @@ TEST(test_errors) {
     refuse_layer((basin_layer){.name = "h", .shape = three, .tau = -1}, "-1");
     refuse_layer((basin_layer){.name = "h", .shape = three, .lagrangian = {.name = "x"}}, "'x'");
     refuse_layer((basin_layer){.name = "h", .lagrangian = {.name = "softmax"}}, "softmax");
-    rig r;
+    BASIN_AT_EXIT(rig_close) rig r;
     basin_error error;
     basin_descent_result result;
     rig_open(&r, "ref");
@@ -651,5 +637,4 @@ TEST(test_errors) {
     assert_int_equal(
         basin_ham_run(r.ham, r.store, &result, r.number, &(basin_ham_spec){0}, NULL, &error),
         BASIN_BAD_SHAPE);
-    rig_close(&r);
 }

@@ -6,7 +6,7 @@
 
 #include "basin/lagrangian.h"
 #include "golden.h"
-#include "support/check.h"
+#include "support/lab.h"
 
 enum { LAGRANGIANS = 11, ROWS = 3, WIDTH = 5, BATCH = 2 };
 
@@ -28,18 +28,16 @@ static basin_lagrangian make(check *c, int i) {
 }
 
 static void assert_near(check *c, basin_expr a, basin_expr b, double tolerance, const char *what) {
+    BASIN_AT_EXIT(basin_tensor_free)
     basin_tensor x = check_value(c, a, "ref", false), y = check_value(c, b, "ref", false);
     assert_true(basin_shape_equal(x.shape, y.shape));
     double distance = check_distance(&x, &y);
     if (!(distance < tolerance)) fail_msg("%s: off by %g", what, distance);
-    basin_tensor_free(&x);
-    basin_tensor_free(&y);
 }
 
 TEST(test_activation_and_energy) {
     for (int i = 0; i < LAGRANGIANS; i++) {
-        check c;
-        check_init(&c);
+        check c = check_new();
         basin_lagrangian l = make(&c, i);
         basin_expr x = check_input(&c, "x", states(), -2, 2);
         basin_expr value = basin_lagrangian_value(&l, x, 1), g = basin_lagrangian_activation(&l, x);
@@ -60,8 +58,7 @@ TEST(test_activation_and_energy) {
 TEST(test_gradients) {
     for (int i = 0; i < LAGRANGIANS; i++) {
         for (int what = 0; what < 3; what++) {
-            check c;
-            check_init(&c);
+            check c = check_new();
             basin_lagrangian l = make(&c, i);
             basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, WIDTH), -1, 1);
             check_gradients(&c,
@@ -77,8 +74,7 @@ TEST(test_gradients) {
 /* dE/dg = x, that is, dE/dx = x d2L/dx2. */
 TEST(test_energy_gradient) {
     for (int i = 0; i < LAGRANGIANS; i++) {
-        check c;
-        check_init(&c);
+        check c = check_new();
         basin_lagrangian l = make(&c, i);
         basin_expr x = check_input(&c, "x", BASIN_SHAPE(ROWS, WIDTH), -1, 1), pull;
         basin_vjp(&pull, basin_lagrangian_activation(&l, x), x, &x, 1);
@@ -102,8 +98,7 @@ TEST(test_large_states) {
     for (int i = 0; i < LAGRANGIANS; i++) {
         const char *name = basin_lagrangian_name(i);
         bool explodes = strcmp(name, "exp") == 0 || strcmp(name, "rexp") == 0;
-        check c;
-        check_init(&c);
+        check c = check_new();
         basin_lagrangian l = make(&c, i);
         basin_expr x = check_input(&c, "x", BASIN_SHAPE(ROWS, WIDTH), -1e4, explodes ? -1e3 : 1e4);
         double *data = c.tensor[c.inputs - 1].data;
@@ -131,8 +126,7 @@ TEST(test_saturation) {
                  {"exp", -1e4, 0},
                  {"rexp", -1e4, -1}};
     for (size_t i = 0; i < sizeof limit / sizeof *limit; i++) {
-        check c;
-        check_init(&c);
+        check c = check_new();
         basin_expr x = check_input(&c, "x", BASIN_SHAPE(1), limit[i].x, limit[i].x);
         basin_lagrangian l = {.name = limit[i].name};
         basin_tensor e = check_value(&c, basin_lagrangian_energy(&l, x, 0), "cpu", false);
@@ -145,8 +139,7 @@ TEST(test_saturation) {
 /* Rows along another axis, or along several: the same as moving the axes by hand. */
 TEST(test_axes) {
     for (int i = 0; i < LAGRANGIANS; i++) {
-        check c;
-        check_init(&c);
+        check c = check_new();
         basin_lagrangian l = {.name = basin_lagrangian_name(i), .axis = -2};
         basin_lagrangian last = {.name = l.name}, both = {.name = l.name, .axis = -2, .axes = 2};
         basin_expr x = check_input(&c, "x", states(), -1, 1), y = basin_transpose(x);
@@ -167,8 +160,7 @@ TEST(test_axes) {
 /* delta belongs to each row once: the Lagrangian of two rows is the sum of the rows'. */
 TEST(test_rows_add_up) {
     for (int i = 0; i < LAGRANGIANS; i++) {
-        check c;
-        check_init(&c);
+        check c = check_new();
         basin_lagrangian l = make(&c, i);
         basin_expr x = check_input(&c, "x", BASIN_SHAPE(ROWS, WIDTH), -1, 1);
         assert_near(&c, basin_lagrangian_value(&l, x, 0),
@@ -186,8 +178,7 @@ static basin_expr hyperbola(basin_expr x, void *context) {
 }
 
 TEST(test_own) {
-    check c;
-    check_init(&c);
+    BASIN_AT_EXIT(check_free) check c = check_new();
     basin_expr s = check_input(&c, "s", BASIN_SCALAR, 0.5, 2);
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(ROWS, WIDTH), -1, 1);
     basin_lagrangian l = {.own = hyperbola, .context = &s};
@@ -198,12 +189,11 @@ TEST(test_own) {
     check_gradients(&c, g, 1e-6);
     /* The activation of a constant, or of a reshaped state, is no constant. */
     basin_expr two = basin_fill(c.graph, BASIN_SHAPE(3), 2);
+    BASIN_AT_EXIT(basin_tensor_free)
     basin_tensor at = check_value(&c, basin_lagrangian_activation(&l, two), "ref", false);
     double scale = basin_tensor_at(&c.tensor[0], 0);
     assert_true(fabs(basin_tensor_at(&at, 1) - scale * scale * 2 / sqrt(1 + 4 * scale * scale)) <
                 1e-14);
-    basin_tensor_free(&at);
-    check_free(&c);
 }
 
 static basin_expr scalar_only(basin_expr x, void *context) {
@@ -212,18 +202,17 @@ static basin_expr scalar_only(basin_expr x, void *context) {
 }
 
 static void assert_error(basin_lagrangian l, int batch, const char *part) {
-    basin_graph *graph = basin_graph_new();
+    BASIN_AT_EXIT(free_graph) basin_graph *graph = basin_graph_new();
     basin_expr x = basin_input(graph, "x", BASIN_SHAPE(2, 3));
     if (l.beta) l.beta = basin_const(graph, -1);
     assert_null(basin_lagrangian_value(&l, x, batch));
     const basin_error *error = basin_graph_error(graph);
     assert_non_null(error);
     if (!strstr(error->text, part)) fail_msg("'%s' lacks '%s'", error->text, part);
-    basin_graph_free(graph);
 }
 
 TEST(test_errors) {
-    basin_graph *graph = basin_graph_new();
+    BASIN_AT_EXIT(free_graph) basin_graph *graph = basin_graph_new();
     assert_error((basin_lagrangian){.name = "rellu"}, 1, "'rellu'");
     assert_error((basin_lagrangian){.name = "softmax3"}, 1, "'softmax3'");
     assert_error((basin_lagrangian){.name = "repu", .power = 1}, 1, "power 1");
@@ -234,7 +223,6 @@ TEST(test_errors) {
     assert_error((basin_lagrangian){.own = scalar_only}, 1, "[2, 3]");
     assert_error((basin_lagrangian){.name = "repux"}, 1, "'repux'");
     assert_null(basin_lagrangian_activation(&(basin_lagrangian){.name = "relu"}, NULL));
-    basin_graph_free(graph);
 }
 
 /* ---- the oracle ---- */
@@ -261,13 +249,12 @@ TEST(test_golden) {
     static const char *const name[LAGRANGIANS] = {"identity", "relu",      "repu4",    "exp",
                                                   "rexp",     "tanh",      "sigmoid",  "softmax",
                                                   "ghostmax", "layernorm", "spherical"};
-    basin_bundle *golden = golden_open("lagrangians");
+    BASIN_AT_EXIT(free_bundle) basin_bundle *golden = golden_open("lagrangians");
     for (int i = 0; i < 2 * LAGRANGIANS; i++) {
         const char *size = i < LAGRANGIANS ? "mild" : "large", *which = name[i % LAGRANGIANS];
         if (i >= LAGRANGIANS && strstr(which, "exp")) continue;
         char key[64];
-        check c;
-        check_init(&c);
+        check c = check_new();
         const basin_tensor *delta = golden_get(golden, "in.delta");
         snprintf(key, sizeof key, "in.%s", size);
         basin_expr d = check_input(&c, "delta", delta->shape, 0, 0);
@@ -291,5 +278,4 @@ TEST(test_golden) {
         }
         check_free(&c);
     }
-    basin_bundle_free(golden);
 }

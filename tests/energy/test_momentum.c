@@ -36,8 +36,7 @@ static basin_descent_result descend(lab *l, const basin_descent_spec *spec,
 TEST(fewer_steps) {
     int steps[2];
     for (int fast = 0; fast < 2; fast++) {
-        lab l;
-        lab_open(&l, "ref", 1);
+        lab l = lab_new("ref", 1);
         basin_descent_spec spec = {.steps = 5000, .alpha = 0.5};
         basin_stop stop = {.tolerance = 1e-9, .guard = true, .accelerate = fast};
         basin_descent_result r = descend(&l, &spec, &stop);
@@ -53,9 +52,9 @@ TEST(fewer_steps) {
 /* The first steps are those of the textbook. */
 TEST(as_written) {
     enum { STEPS = 4 };
-    lab l;
-    lab_open(&l, "ref", 1);
+    BASIN_AT_EXIT(lab_close) lab l = lab_new("ref", 1);
     basin_descent_spec spec = {.steps = STEPS, .alpha = 0.1};
+    BASIN_AT_EXIT(basin_descent_result_free)
     basin_descent_result r = descend(&l, &spec, &(basin_stop){.accelerate = true});
     for (int i = 0; i < B * D; i++) {
         double x = 1 + 0.1 * i, last = x, k = (double)(i / D + 1) * pow(2, -(i % D));
@@ -66,8 +65,6 @@ TEST(as_written) {
         }
         assert_float_equal(basin_tensor_at(r.x, i), x, 1e-14);
     }
-    basin_descent_result_free(&r);
-    lab_close(&l);
 }
 
 /* Blocks of all kinds, with steps that are too long by far. */
@@ -90,7 +87,7 @@ TEST(never_rises) {
 }
 
 TEST(refuses_noise) {
-    lab l;
+    BASIN_AT_EXIT(lab_close) lab l;
     basin_descent *descent;
     basin_error error = {0};
     lab_open(&l, "ref", 1);
@@ -100,5 +97,4 @@ TEST(refuses_noise) {
                                        &spec, &stop, &error),
                      BASIN_BAD_VALUE);
     assert_string_equal(error.text, "noise 0.5 together with momentum, which would carry it along");
-    lab_close(&l);
 }

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "rig.h"
-#include "support/check.h"
+#include "support/lab.h"
 
 /* A synapse between layers of the given shapes. */
 typedef struct setup {
@@ -208,9 +208,9 @@ TEST(test_backends) {
 static double at(const basin_tensor *t, int64_t i) { return basin_tensor_at(t, i); }
 
 TEST(test_linear_formula) {
-    rig r;
+    BASIN_AT_EXIT(rig_close) rig r;
     basin_error error;
-    basin_tensor w, b;
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor w, b;
     const setup s = {.shape = {BASIN_SHAPE(4), BASIN_SHAPE(3)},
                      .layers = 2,
                      .synapse = {.energy = basin_synapse_linear, .bias = true}};
@@ -228,19 +228,16 @@ TEST(test_linear_formula) {
         for (int i = 0; i < 4; i++)
             want -= at(&r.number[0], i) * at(&w, i * 3 + j) * at(&r.number[1], j);
     }
+    BASIN_AT_EXIT(basin_tensor_free)
     basin_tensor energy = rig_value(&r, basin_ham_energy(r.ham, r.x, true));
     assert_true(fabs(at(&energy, 0) - want) < 1e-12);
-    basin_tensor_free(&energy);
-    basin_tensor_free(&w);
-    basin_tensor_free(&b);
-    rig_close(&r);
 }
 
 /* -sum W[a, b, c] g1[a] g2[b] g3[c] */
 TEST(test_three_body_formula) {
-    rig r;
+    BASIN_AT_EXIT(rig_close) rig r;
     basin_error error;
-    basin_tensor w;
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor w;
     const setup s = {.shape = {BASIN_SHAPE(4), BASIN_SHAPE(3), BASIN_SHAPE(2)},
                      .layers = 3,
                      .synapse = {.energy = basin_synapse_linear}};
@@ -251,16 +248,14 @@ TEST(test_three_body_formula) {
     for (int i = 0; i < 24; i++)
         want -= at(&w, i) * at(&r.number[0], i / 6) * at(&r.number[1], i / 2 % 3) *
                 at(&r.number[2], i % 2);
+    BASIN_AT_EXIT(basin_tensor_free)
     basin_tensor energy = rig_value(&r, basin_ham_energy(r.ham, r.x, true));
     assert_true(fabs(at(&energy, 0) - want) < 1e-12);
-    basin_tensor_free(&energy);
-    basin_tensor_free(&w);
-    rig_close(&r);
 }
 
 /* The same synapse twice: one set of weights, the energies add up, the gradient sees both. */
 TEST(test_sharing) {
-    rig r;
+    BASIN_AT_EXIT(rig_close) rig r;
     rig_open(&r, "ref");
     for (int i = 0; i < 3; i++)
         basin_ham_layer(r.ham, &(basin_layer){.name = (const char *[]){"a", "b", "c"}[i],
@@ -278,7 +273,6 @@ TEST(test_sharing) {
     basin_expr end[3];
     basin_ham_descend(r.ham, end, r.x, &(basin_ham_spec){.steps = 2, .dt = 0.4}, NULL);
     rig_check_loss(&r, basin_sum_all(basin_square(end[2])), "shared", 1e-6);
-    rig_close(&r);
 }
 
 /* What must be refused, and how it is called. */

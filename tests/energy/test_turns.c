@@ -183,17 +183,14 @@ TEST(retractions) {
 
 /* The length of a zero vector stays 0, and so does its gradient. */
 TEST(sphere_at_zero) {
-    lab l;
-    lab_open(&l, "ref", 1);
+    BASIN_AT_EXIT(lab_close) lab l = lab_new("ref", 1);
     basin_expr x = lab_input(&l, "x", BASIN_SHAPE(4), (double[]){0, 0, 3, 4});
-    basin_tensor y = lab_value(&l, basin_to_sphere(x, 2));
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor y = lab_value(&l, basin_to_sphere(x, 2));
     const double want[] = {0, 0, 0.6, 0.8};
     for (int i = 0; i < 4; i++) assert_float_equal(((double *)y.data)[i], want[i], 1e-15);
+    BASIN_AT_EXIT(basin_tensor_free)
     basin_tensor g = lab_value(&l, basin_grad(basin_sum_all(basin_to_sphere(x, 2)), x));
     assert_int_equal(basin_tensor_first_bad(&g), -1);
-    basin_tensor_free(&y);
-    basin_tensor_free(&g);
-    lab_close(&l);
 }
 
 /* ---- forces at the queries alone ---- */

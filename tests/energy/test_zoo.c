@@ -11,8 +11,7 @@ enum { N = 3, D = 6, M = 4 };
 TEST(dense_against_loops) {
     static const double powers[] = {0, 2, 3, 4};
     for (int k = 0; k < 4; k++) {
-        lab l;
-        lab_open(&l, "ref", 1);
+        lab l = lab_new("ref", 1);
         basin_expr xi = lab_state(&l, "xi", BASIN_SHAPE(M, D)),
                    x = lab_state(&l, "x", BASIN_SHAPE(N, D));
         lab_fill(&l, 3, 1);
@@ -47,8 +46,7 @@ TEST(recalls) {
     for (int i = 0; i < M * D; i++) xi[i] = i / D == i % D ? 3 : 0;
     for (int i = 0; i < D; i++) x[i] = i == 2 ? 2 : 0.3;
     for (int k = 0; k < 4; k++) {
-        lab l;
-        lab_open(&l, "cpu", 1);
+        lab l = lab_new("cpu", 1);
         basin_zoo_hopfield m = {.xi = lab_input(&l, "xi", BASIN_SHAPE(M, D), xi),
                                 .beta = basin_const(l.graph, 8),
                                 .entropy = kinds[k]};
@@ -87,8 +85,7 @@ static void check_falls(lab *l, const basin_energy *energy, basin_expr x, const 
 }
 
 TEST(energies_fall) {
-    lab l;
-    lab_open(&l, "ref", 1);
+    BASIN_AT_EXIT(lab_close) lab l = lab_new("ref", 1);
     basin_expr xi = lab_state(&l, "xi", BASIN_SHAPE(M, D)),
                u = lab_state(&l, "u", BASIN_SHAPE(N, D));
     basin_expr x = lab_state(&l, "x", BASIN_SHAPE(N, D)),
@@ -108,7 +105,6 @@ TEST(energies_fall) {
     check_falls(&l, &energy, x, &turn, "plastic");
     energy = basin_zoo_akorn_energy(&akorn, &turn);
     check_falls(&l, &energy, basin_to_sphere(x, 2), &turn, "oscillators");
-    lab_close(&l);
 }
 
 /* Heads that do not divide the channels: one line. */
@@ -116,8 +112,7 @@ TEST(wrong_heads) {
     static const int64_t heads[] = {0, 4, -1};
     for (int i = 0; i < 3; i++)
         for (int model = 0; model < 3; model++) {
-            lab l;
-            lab_open(&l, "ref", 1);
+            lab l = lab_new("ref", 1);
             basin_expr x = lab_state(&l, "x", BASIN_SHAPE(N, D));
             basin_expr w = lab_state(&l, "w", BASIN_SHAPE(D, D)),
                        b = lab_state(&l, "b", BASIN_SHAPE(D));

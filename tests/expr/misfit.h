@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "support/check.h"
+#include "support/lab.h"
 
 #define MISFIT(name, ...)                                                                          \
     {                                                                                              \

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "support/check.h"
+#include "support/lab.h"
 
 typedef basin_expr function1(basin_expr a);
 typedef basin_expr function2(basin_expr a, basin_expr b);
@@ -56,8 +56,7 @@ static const struct {
 
 TEST(test_unary) {
     for (size_t i = 0; i < sizeof unary / sizeof *unary; i++) {
-        check c;
-        check_init(&c);
+        check c = check_new();
         basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 5), unary[i].low, unary[i].high);
         print_message("%s\n", unary[i].name);
         basin_expr y = unary[i].function(x);
@@ -89,8 +88,7 @@ TEST(test_binary) {
     };
     for (size_t i = 0; i < sizeof binary / sizeof *binary; i++)
         for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
-            check c;
-            check_init(&c);
+            check c = check_new();
             basin_expr a = check_input(&c, "a", shapes[k][0], -1, 1);
             basin_expr b = check_input(&c, "b", shapes[k][1], -1, 1);
             print_message("%s %zu\n", binary[i].name, k);
@@ -102,53 +100,45 @@ TEST(test_binary) {
 }
 
 TEST(test_select) {
-    check c;
-    check_init(&c);
+    BASIN_AT_EXIT(check_free) check c = check_new();
     basin_expr where = check_input(&c, "where", BASIN_SHAPE(3, 1), -1, 1);
     basin_expr yes = check_input(&c, "yes", BASIN_SHAPE(2, 1, 4), -1, 1);
     basin_expr no = check_input(&c, "no", BASIN_SHAPE(4), -1, 1);
     basin_expr y = basin_tanh(basin_select(basin_heaviside(where), basin_square(yes), no));
     check_backends(&c, y, 1e-5);
     check_gradients(&c, y, 1e-6);
-    check_free(&c);
 }
 
 /* Ties: each operand of a maximum gets half of the slope, so max(x, x) has the slope of x. */
 TEST(test_ties) {
-    check c;
-    check_init(&c);
+    BASIN_AT_EXIT(check_free) check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(3), -1, 1);
     basin_expr y = basin_max(x, basin_scale(basin_scale(x, 2), 0.5));
+    BASIN_AT_EXIT(basin_tensor_free)
     basin_tensor g = check_value(&c, basin_grad(y, x), "ref", true);
+    BASIN_AT_EXIT(basin_tensor_free)
     basin_tensor h = check_value(&c, basin_grad(basin_max(x, basin_offset(x, 0)), x), "cpu", false);
     for (int i = 0; i < 3; i++) {
         assert_float_equal(((double *)g.data)[i], 1, 1e-15);
         assert_float_equal(((double *)h.data)[i], 1, 1e-7);
     }
-    basin_tensor_free(&g);
-    basin_tensor_free(&h);
-    check_free(&c);
 }
 
 TEST(test_stop_gradient) {
-    check c;
-    check_init(&c);
+    BASIN_AT_EXIT(check_free) check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(4), -1, 1);
     basin_expr y = basin_mul(basin_stop_gradient(basin_exp(x)), basin_sin(x));
     basin_expr wanted = basin_mul(basin_exp(x), basin_cos(x));
+    BASIN_AT_EXIT(basin_tensor_free)
     basin_tensor a = check_value(&c, basin_grad(y, x), "ref", false);
-    basin_tensor b = check_value(&c, wanted, "ref", false);
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor b = check_value(&c, wanted, "ref", false);
     assert_true(check_distance(&a, &b) < 1e-14);
-    basin_tensor_free(&a);
-    basin_tensor_free(&b);
-    check_free(&c);
 }
 
 /* The value, and no overflow, far from zero. */
 TEST(test_extremes) {
     const double at[] = {-1000, -100, -30, 30, 100, 1000};
-    check c;
-    check_init(&c);
+    BASIN_AT_EXIT(check_free) check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(6), -1, 1);
     for (int i = 0; i < 6; i++) ((double *)c.tensor[0].data)[i] = at[i];
     basin_expr y[] = {basin_softplus(x), basin_lncosh(x), basin_sigmoid(x), basin_tanh(x)};
@@ -166,13 +156,11 @@ TEST(test_extremes) {
         }
         basin_tensor_free(&found);
     }
-    check_free(&c);
 }
 
 /* Differentiation applied to its own result again: y', y'' and y''' of sums have closed forms. */
 TEST(test_third_order) {
-    check c;
-    check_init(&c);
+    BASIN_AT_EXIT(check_free) check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(5), 0.2, 1);
     const struct {
         basin_expr y, third;
@@ -194,22 +182,19 @@ TEST(test_third_order) {
     }
     basin_expr t = basin_tanh(x); /* third order from the second by differences */
     check_gradients(&c, basin_grad(basin_mul(t, basin_sigmoid(x)), x), 1e-6);
-    check_free(&c);
 }
 
 /* A gradient with respect to a result, to something not there, and to two places at once. */
 static void assert_same_value(check *c, basin_expr a, basin_expr b) {
+    BASIN_AT_EXIT(basin_tensor_free)
     basin_tensor x = check_value(c, a, "ref", true), y = check_value(c, b, "ref", true);
     assert_true(check_distance(&x, &y) < 1e-14);
-    basin_tensor_free(&x);
-    basin_tensor_free(&y);
 }
 
 /* Whatever an expression is built on can be differentiated by, also where a plan would compute past
  * it: multiples, signs, views, repeats. */
 TEST(test_intermediates) {
-    check c;
-    check_init(&c);
+    BASIN_AT_EXIT(check_free) check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 3), -1, 1);
     basin_expr w = check_input(&c, "w", BASIN_SHAPE(3, 3), -1, 1);
     basin_expr row = check_input(&c, "row", BASIN_SHAPE(3), -1, 1);
@@ -225,13 +210,11 @@ TEST(test_intermediates) {
                                       basin_scale(part[i], 2));
         assert_same_value(&c, basin_grad(y, part[i]), wanted);
     }
-    check_free(&c);
 }
 
 /* More tensors than an operation takes operands, one of them twice, and a constant. */
 TEST(test_squares) {
-    check c;
-    check_init(&c);
+    BASIN_AT_EXIT(check_free) check c = check_new();
     basin_expr a = check_input(&c, "a", BASIN_SHAPE(2, 3), -1, 1), part[20], wanted = NULL;
     basin_expr b = check_input(&c, "b", BASIN_SHAPE(4), -1, 1);
     for (int i = 0; i < 20; i++) part[i] = basin_scale(i % 2 ? a : basin_sin(b), 0.1 * i + 0.1);
@@ -245,12 +228,10 @@ TEST(test_squares) {
     check_gradients(&c, basin_sin(y), 1e-6);
     part[3] = NULL;
     assert_null(basin_sum_squares(part, 20));
-    check_free(&c);
 }
 
 TEST(test_variables) {
-    check c;
-    check_init(&c);
+    BASIN_AT_EXIT(check_free) check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(3), -1, 1);
     basin_expr z = check_input(&c, "z", BASIN_SHAPE(2), -1, 1);
     basin_expr g = basin_tanh(x), y = basin_sum_all(basin_mul(g, basin_square(x)));
@@ -262,17 +243,14 @@ TEST(test_variables) {
     assert_same_value(&c, slope[1], basin_grad(y, x));
     assert_null(basin_graph_error(c.graph));
     check_gradients(&c, y, 1e-6);
-    check_free(&c);
 }
 
 TEST(test_vjp) {
-    check c;
-    check_init(&c);
+    BASIN_AT_EXIT(check_free) check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 3), -1, 1);
     basin_expr w = check_input(&c, "w", BASIN_SHAPE(2, 3), -1, 1);
     basin_expr by_vjp;
     basin_vjp(&by_vjp, basin_sin(x), w, &x, 1);
     basin_expr by_grad = basin_grad(basin_mul(basin_sin(x), w), x);
     assert_same_value(&c, by_vjp, by_grad);
-    check_free(&c);
 }

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "expr/graph.h"
-#include "support/check.h"
+#include "support/lab.h"
 
 static void finish(check *c, basin_expr y) {
     if (basin_graph_error(c->graph)) fail_msg("%s", basin_graph_error(c->graph)->text);
@@ -25,8 +25,7 @@ static void wants(check *c, basin_expr a, const double *number, double tolerance
 }
 
 TEST(test_constants) {
-    check c;
-    check_init(&c);
+    check c = check_new();
     float number[6] = {1, 2, 3, -4, 0.5f, 7};
     basin_tensor tensor = basin_tensor_borrow(number, BASIN_F32, BASIN_SHAPE(2, 3));
     basin_expr k = basin_constant(c.graph, &tensor);
@@ -48,8 +47,7 @@ TEST(test_constants) {
 }
 
 TEST(test_reshape_open) {
-    check c;
-    check_init(&c);
+    check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 3, 2), -1, 1);
     assert_true(
         basin_shape_equal(basin_expr_shape(basin_reshape(x, BASIN_SHAPE(-1))), BASIN_SHAPE(12)));
@@ -83,8 +81,7 @@ TEST(test_arrange) {
         {roll, 4, {2, 3, 0, 1}}, {basin_flip, 4, {3, 2, 1, 0}}, {take, 4, {3, 0, -1, 3}},
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
-        check c;
-        check_init(&c);
+        check c = check_new();
         basin_expr x = check_input(&c, "x", BASIN_SHAPE(4), -1, 1);
         double want[8];
         for (int i = 0; i < cases[k].count; i++)
@@ -94,7 +91,7 @@ TEST(test_arrange) {
         wants(&c, y, want, 1e-7);
         check_free(&c);
         for (int axis = 0; axis < 3; axis++) {
-            check_init(&c);
+            c = check_new();
             x = check_input(&c, "x", BASIN_SHAPE(4, 4, 4), -1, 1);
             finish(&c, cases[k].of(basin_square(x), axis - 3));
         }
@@ -103,15 +100,13 @@ TEST(test_arrange) {
 
 TEST(test_stack_diagonal) {
     for (int axis = 0; axis < 3; axis++) {
-        check c;
-        check_init(&c);
+        check c = check_new();
         basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 3), -1, 1);
         basin_expr y = stack(x, axis);
         assert_int_equal(basin_expr_shape(y).dim[axis], 2);
         finish(&c, y);
     }
-    check c;
-    check_init(&c);
+    check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(3, 2, 3), -1, 1);
     const double *v = c.tensor[0].data;
     basin_expr y = basin_diagonal(x, 2, 0); /* [2, 3]: x[j, i, j] */
@@ -121,8 +116,7 @@ TEST(test_stack_diagonal) {
 
 TEST(test_cumsum) {
     for (int64_t n = 1; n < 8; n++) {
-        check c;
-        check_init(&c);
+        check c = check_new();
         basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, n, 2), -1, 1);
         double want[32] = {0};
         for (int64_t i = 0; i < 4 * n; i++)
@@ -135,10 +129,9 @@ TEST(test_cumsum) {
 
 TEST(test_along) {
     for (int axis = 0; axis < 3; axis++) {
-        check c;
-        check_init(&c);
+        check c = check_new();
         finish(&c, basin_softmax(check_input(&c, "x", BASIN_SHAPE(2, 3, 2), -2, 2), axis));
-        check_init(&c);
+        c = check_new();
         basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 3, 2), -2, 2);
         basin_expr y = basin_logsumexp(x, axis - 3);
         assert_int_equal(basin_expr_shape(y).rank, 2);
@@ -147,8 +140,7 @@ TEST(test_along) {
 }
 
 TEST(test_power) {
-    check c;
-    check_init(&c);
+    check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 3), 0.7, 2);
     basin_expr p = check_input(&c, "p", BASIN_SHAPE(3), -1, 2);
     double want[6];
@@ -159,8 +151,7 @@ TEST(test_power) {
 }
 
 TEST(test_argmax_top) {
-    check c;
-    check_init(&c);
+    check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 4), -1, 1);
     const double number[] = {1, 5, 5, -2, -7, -9, -8, -7};
     for (int i = 0; i < 8; i++) ((double *)c.tensor[0].data)[i] = number[i];
@@ -175,14 +166,13 @@ TEST(test_argmax_top) {
     basin_expr rows = basin_gather(basin_transpose(x), basin_argmax(x, 1));
     wants(&c, rows, (double[]){5, -9, 1, -7}, 0);
     check_free(&c);
-    check_init(&c);
+    c = check_new();
     x = check_input(&c, "x", BASIN_SHAPE(3, 5), -1, 1);
     finish(&c, basin_square(basin_top(x, 2, 1, NULL)));
 }
 
 TEST(test_cross_entropy) {
-    check c;
-    check_init(&c);
+    check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(3, 4), -2, 2);
     const int32_t label[3] = {3, -1, 0};
     basin_expr y = basin_cross_entropy_labels(x, check_index(&c, "label", label, 3));
@@ -202,7 +192,7 @@ TEST(test_label_bounds) {
     basin_store *store;
     basin_plan *plan;
     basin_error error = {0};
-    basin_graph *graph = basin_graph_new();
+    BASIN_AT_EXIT(free_graph) basin_graph *graph = basin_graph_new();
     basin_expr x = basin_input(graph, "x", BASIN_SHAPE(1, 4));
     basin_expr label = basin_index(graph, "label", BASIN_SHAPE(1));
     basin_expr y = basin_cross_entropy_labels(x, label);
@@ -220,7 +210,6 @@ TEST(test_label_bounds) {
     basin_plan_free(plan);
     basin_store_free(store);
     basin_backend_close(backend);
-    basin_graph_free(graph);
 }
 
 static basin_expr einsum(const char *spec, const basin_expr *a, int count) {
@@ -228,8 +217,7 @@ static basin_expr einsum(const char *spec, const basin_expr *a, int count) {
 }
 
 TEST(test_einsum_many) {
-    check c;
-    check_init(&c);
+    check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 3), -1, 1);
     basin_expr w = check_input(&c, "w", BASIN_SHAPE(3, 2), -1, 1);
     basin_expr z = check_input(&c, "z", BASIN_SHAPE(2, 3), -1, 1);
@@ -256,8 +244,7 @@ TEST(test_sparse) {
         basin_sparsemax_conjugate, basin_entmax15_conjugate, basin_normmax2_conjugate};
     for (int kind = 0; kind < 3; kind++)
         for (int wide = 0; wide < 2; wide++) {
-            check c;
-            check_init(&c);
+            check c = check_new();
             basin_expr x =
                 check_input(&c, "x", BASIN_SHAPE(3, 5), wide ? -1.5 : -0.2, wide ? 1.5 : 0.2);
             basin_expr p = probability[kind](x), z = conjugate[kind](x);

@@ -5,7 +5,7 @@
 
 #include "basin/pairs.h"
 #include "basin/random.h"
-#include "support/check.h"
+#include "support/lab.h"
 
 enum { H = 2, Y = 3 };
 
@@ -54,10 +54,9 @@ static basin_expr dense_formula(check *c, const tokens *t, bool others) {
 
 static void agree(check *c, basin_expr a, basin_expr b) {
     if (basin_graph_error(c->graph)) fail_msg("%s", basin_graph_error(c->graph)->text);
+    BASIN_AT_EXIT(basin_tensor_free)
     basin_tensor x = check_value(c, a, "ref", true), y = check_value(c, b, "ref", true);
     if (!(check_distance(&x, &y) < 1e-12)) fail_msg("off by %g", check_distance(&x, &y));
-    basin_tensor_free(&x);
-    basin_tensor_free(&y);
 }
 
 static void differentiate(check *c, basin_expr y) {
@@ -72,7 +71,7 @@ TEST(test_dense) {
         check c;
         basin_shape s = BASIN_SHAPE(2, 3, H, Y);
         if ((kind & 10) == 8) continue;
-        check_init(&c);
+        c = check_new();
         tokens t = make_tokens(&c, s, s, 2 * 3 * 3, with_scale, with_mix);
         t.added = kind & 8;
         basin_pattern pattern = others ? BASIN_OTHER_PAIRS : BASIN_ALL_PAIRS;
@@ -113,9 +112,8 @@ static basin_expr causal_formula(check *c, const tokens *t, bool others) {
 TEST(test_causal) {
     for (int kind = 0; kind < 8; kind++) {
         bool others = kind & 1, with_scale = kind & 2, with_mix = kind & 4;
-        check c;
+        check c = check_new();
         basin_shape s = BASIN_SHAPE(2, 3, H, Y);
-        check_init(&c);
         tokens t = make_tokens(&c, s, s, 2 * 3 * 3, with_scale, with_mix);
         const basin_pattern *pattern = others ? &BASIN_EARLIER_PAIRS : &BASIN_CAUSAL_PAIRS;
         basin_expr lse = basin_attention_lse(t.q, t.k, t.beta, t.scale, t.mix, pattern);
@@ -125,9 +123,8 @@ TEST(test_causal) {
 }
 
 TEST(test_causal_errors) {
-    check c;
+    check c = check_new();
     int64_t pairs;
-    check_init(&c);
     basin_pattern p = make_list(&c, &pairs);
     p.causal = true;
     tokens t = make_tokens(&c, BASIN_SHAPE(3, H, Y), BASIN_SHAPE(4, H, Y), pairs, false, false);
@@ -135,7 +132,7 @@ TEST(test_causal_errors) {
     assert_string_equal(basin_graph_error(c.graph)->text,
                         "attention: a pair list that is causal; list the pairs that count");
     check_free(&c);
-    check_init(&c);
+    c = check_new();
     t = make_tokens(&c, BASIN_SHAPE(3, H, Y), BASIN_SHAPE(4, H, Y), pairs, false, false);
     assert_null(basin_attention_lse(t.q, t.k, t.beta, NULL, NULL, &BASIN_CAUSAL_PAIRS));
     assert_string_equal(basin_graph_error(c.graph)->text,
@@ -145,8 +142,7 @@ TEST(test_causal_errors) {
 }
 
 TEST(test_cross) {
-    check c;
-    check_init(&c);
+    check c = check_new();
     tokens t = make_tokens(&c, BASIN_SHAPE(1, 2, H, Y), BASIN_SHAPE(1, 4, H, Y), 8, true, true);
     basin_expr lse = basin_attention_lse(t.q, t.k, t.beta, t.scale, t.mix, &BASIN_ALL_PAIRS);
     agree(&c, lse, dense_formula(&c, &t, false));
@@ -155,8 +151,7 @@ TEST(test_cross) {
 
 /* Keys that are the queries' own tokens, or computed from them: gradients of both kinds meet. */
 TEST(test_shared_tokens) {
-    check c;
-    check_init(&c);
+    check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(3, H, Y), -1, 1);
     basin_expr beta = check_input(&c, "beta", BASIN_SHAPE(H), 0.3, 1);
     differentiate(&c, basin_attention_lse(x, x, beta, NULL, NULL, &BASIN_OTHER_PAIRS));
@@ -164,8 +159,7 @@ TEST(test_shared_tokens) {
 
 /* A force inside a descent: the loss is not linear in it. */
 TEST(test_descent) {
-    check c;
-    check_init(&c);
+    check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(3, H, Y), -1, 1);
     basin_expr beta = check_input(&c, "beta", BASIN_SHAPE(H), 0.3, 1);
     c.first_only[0] = c.first_only[1] = true; /* the third order of attention */
@@ -190,7 +184,7 @@ TEST(test_list) {
         check c;
         int64_t pairs;
         if ((kind & 5) == 4) continue; /* there is nothing to add */
-        check_init(&c);
+        c = check_new();
         basin_pattern p = make_list(&c, &pairs);
         tokens t =
             make_tokens(&c, BASIN_SHAPE(3, H, Y), BASIN_SHAPE(4, H, Y), pairs, kind & 1, kind & 2);
@@ -205,9 +199,8 @@ TEST(test_list) {
 }
 
 TEST(test_pair_products) {
-    check c;
+    check c = check_new();
     int64_t pairs;
-    check_init(&c);
     basin_pattern p = make_list(&c, &pairs);
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(3, H, Y), -1, 1);
     basin_expr z = check_input(&c, "z", BASIN_SHAPE(4, H, Y), -1, 1);
@@ -227,24 +220,20 @@ TEST(test_pair_products) {
 
 /* Scores in the hundreds: no overflow, and the gradient is that of a maximum. */
 TEST(test_large_scores) {
-    check c;
-    check_init(&c);
+    BASIN_AT_EXIT(check_free) check c = check_new();
     tokens t = make_tokens(&c, BASIN_SHAPE(1, 3, H, Y), BASIN_SHAPE(1, 3, H, Y), 9, false, false);
     double *q = c.tensor[0].data;
     for (int i = 0; i < 3 * H * Y; i++) q[i] *= 1000;
     basin_expr lse = basin_attention_lse(t.q, t.k, t.beta, NULL, NULL, &BASIN_ALL_PAIRS);
     check_backends(&c, lse, 1e-5);
     check_backends(&c, basin_grad(lse, t.k), 1e-3);
-    basin_tensor value = check_value(&c, lse, "cpu", false);
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor value = check_value(&c, lse, "cpu", false);
     assert_int_equal(basin_tensor_first_bad(&value), -1);
-    basin_tensor_free(&value);
-    check_free(&c);
 }
 
 /* One token that sees no other. */
 TEST(test_no_key) {
-    check c;
-    check_init(&c);
+    BASIN_AT_EXIT(check_free) check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(1, H, Y), -1, 1);
     basin_expr beta = check_input(&c, "beta", BASIN_SHAPE(H), 0.3, 1);
     basin_expr lse = basin_attention_lse(x, x, beta, NULL, NULL, &BASIN_OTHER_PAIRS);
@@ -258,12 +247,10 @@ TEST(test_no_key) {
             basin_tensor_free(&value);
         }
     }
-    check_free(&c);
 }
 
 TEST(test_third_order) {
-    check c;
-    check_init(&c);
+    BASIN_AT_EXIT(check_free) check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, H, Y), -1, 1);
     basin_expr beta = basin_fill(c.graph, BASIN_SHAPE(H), 1);
     basin_expr lse = basin_attention_lse(x, x, beta, NULL, NULL, &BASIN_ALL_PAIRS);
@@ -272,7 +259,6 @@ TEST(test_third_order) {
     assert_null(basin_grad(basin_sum_all(basin_sin(second)), x));
     assert_int_equal(basin_graph_error(c.graph)->status, BASIN_UNSUPPORTED);
     assert_non_null(strstr(basin_graph_error(c.graph)->text, "third derivatives"));
-    check_free(&c);
 }
 
 TEST(test_draws) {
@@ -280,8 +266,7 @@ TEST(test_draws) {
     const int32_t word[] = {5, -7};
     uint64_t seed = (uint64_t)(uint32_t)word[1] << 32 | (uint32_t)word[0];
     for (int kind = 0; kind < 2; kind++) {
-        check c;
-        check_init(&c);
+        check c = check_new();
         basin_expr s = check_index(&c, "seed", word, 2);
         basin_expr a = (kind ? basin_normal : basin_uniform)(s, BASIN_SHAPE(COUNT));
         basin_expr b = (kind ? basin_normal : basin_uniform)(s, BASIN_SHAPE(COUNT));
@@ -313,14 +298,13 @@ TEST(test_dropout) {
     const int32_t word[] = {5, -7};
     const double rate = 0.25;
     uint64_t seed = (uint64_t)(uint32_t)word[1] << 32 | (uint32_t)word[0];
-    check c;
-    check_init(&c);
+    BASIN_AT_EXIT(check_free) check c = check_new();
     basin_expr s = check_index(&c, "seed", word, 2);
     basin_expr one = basin_broadcast(basin_const(c.graph, 3), BASIN_SHAPE(COUNT));
     basin_expr some = basin_dropout(one, rate, s);
     assert_ptr_equal(basin_dropout(one, rate, NULL), one);
     assert_ptr_equal(basin_dropout(one, 0, s), one);
-    basin_tensor value = check_value(&c, some, "ref", false);
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor value = check_value(&c, some, "ref", false);
     double mean = 0;
     for (int i = 0; i < COUNT; i++) {
         bool kept = basin_random_uniform_at(seed, 1, (uint64_t)i) > rate;
@@ -328,6 +312,4 @@ TEST(test_dropout) {
         mean += ((double *)value.data)[i] / COUNT;
     }
     assert_float_equal(mean, 3, 0.06);
-    basin_tensor_free(&value);
-    check_free(&c);
 }

@@ -5,7 +5,7 @@
 
 #include "basin/random.h"
 #include "expr/graph.h"
-#include "support/check.h"
+#include "support/lab.h"
 
 static void finish(check *c, basin_expr y) {
     if (basin_graph_error(c->graph)) fail_msg("%s", basin_graph_error(c->graph)->text);
@@ -18,23 +18,20 @@ static void finish(check *c, basin_expr y) {
 TEST(test_reshape_permute) {
     const int orders[][3] = {{0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}, {0, 1, 2}};
     for (int i = 0; i < 6; i++) {
-        check c;
-        check_init(&c);
+        check c = check_new();
         basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 3, 2), -1, 1);
         basin_expr w = check_input(&c, "w", BASIN_SHAPE(4, 3), -1, 1);
         basin_expr y = basin_reshape(basin_permute(basin_square(x), orders[i]), BASIN_SHAPE(4, 3));
         finish(&c, basin_mul(y, w));
     }
-    check c;
-    check_init(&c);
+    check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 1, 3, 2), -1, 1);
     finish(&c, basin_transpose(basin_transpose(basin_permute(x, (int[]){3, 1, 0, 2}))));
 }
 
 TEST(test_slice_pad) {
     for (int axis = -3; axis < 3; axis++) {
-        check c;
-        check_init(&c);
+        check c = check_new();
         basin_expr x = check_input(&c, "x", BASIN_SHAPE(3, 4, 3), -1, 1);
         basin_expr part = basin_slice(x, axis, 1, 2);
         finish(&c, basin_pad(basin_square(part), axis, 2, 1));
@@ -42,8 +39,7 @@ TEST(test_slice_pad) {
 }
 
 TEST(test_broadcast) {
-    check c;
-    check_init(&c);
+    check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 1, 2), -1, 1);
     basin_expr w = check_input(&c, "w", BASIN_SHAPE(2, 2, 3, 2), -1, 1);
     basin_expr wide = basin_broadcast(basin_exp(x), BASIN_SHAPE(2, 2, 3, 2));
@@ -52,8 +48,7 @@ TEST(test_broadcast) {
 
 TEST(test_concat) {
     for (int axis = 0; axis < 3; axis++) {
-        check c;
-        check_init(&c);
+        check c = check_new();
         basin_shape s = BASIN_SHAPE(2, 2, 2), t = s;
         t.dim[axis] = 3;
         basin_expr x = check_input(&c, "x", s, -1, 1), y = check_input(&c, "y", t, -1, 1);
@@ -65,8 +60,7 @@ TEST(test_concat) {
 TEST(test_concat_many) {
     const int counts[] = {16, 17, 33, 50};
     for (int k = 0; k < 4; k++) {
-        check c;
-        check_init(&c);
+        check c = check_new();
         basin_expr x = check_input(&c, "x", BASIN_SHAPE(4, 2), -1, 1);
         basin_expr part[50];
         for (int i = 0; i < counts[k]; i++)
@@ -86,8 +80,7 @@ TEST(test_concat_many) {
 
 TEST(test_gather_scatter) {
     const int32_t rows[] = {2, -1, 0, 2, 1, 2};
-    check c;
-    check_init(&c);
+    check c = check_new();
     basin_expr table = check_input(&c, "table", BASIN_SHAPE(3, 2, 2), -1, 1);
     basin_expr values = check_input(&c, "values", BASIN_SHAPE(6, 2), -1, 1);
     basin_expr index = check_index(&c, "index", rows, 6);
@@ -107,8 +100,7 @@ TEST(test_reductions) {
     for (int kind = 0; kind < 3; kind++)
         for (int axis = 0; axis < 4; axis++)
             for (int count = 1; axis + count <= 4; count++) {
-                check c;
-                check_init(&c);
+                check c = check_new();
                 basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 1, 3, 2), -1, 1);
                 finish(&c, reduce[kind](basin_square(x), axis - 4, count));
             }
@@ -117,8 +109,7 @@ TEST(test_reductions) {
 TEST(test_reduce_all) {
     basin_expr (*const reduce[])(basin_expr) = {basin_sum_all, basin_mean_all, basin_maximum_all};
     for (int kind = 0; kind < 3; kind++) {
-        check c;
-        check_init(&c);
+        check c = check_new();
         basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 3), -1, 1);
         basin_expr y = reduce[kind](basin_exp(x));
         assert_int_equal(basin_expr_shape(y).rank, 0);
@@ -130,10 +121,9 @@ TEST(test_logsumexp_softmax) {
     const basin_shape shapes[] = {BASIN_SHAPE(5), BASIN_SHAPE(2, 3), BASIN_SHAPE(2, 2, 3),
                                   BASIN_SHAPE(3, 1)};
     for (int i = 0; i < 4; i++) {
-        check c;
-        check_init(&c);
+        check c = check_new();
         finish(&c, basin_logsumexp(check_input(&c, "x", shapes[i], -2, 2), -1));
-        check_init(&c);
+        c = check_new();
         finish(&c, basin_softmax(check_input(&c, "x", shapes[i], -2, 2), -1));
     }
 }
@@ -145,11 +135,10 @@ TEST(test_causal) {
                                   BASIN_SHAPE(4, 2, 1)};
     for (int i = 0; i < 3; i++)
         for (int strict = 0; strict < 2; strict++) {
-            check c;
-            check_init(&c);
+            check c = check_new();
             basin_expr x = check_input(&c, "x", shapes[i], -2, 2);
             finish(&c, basin_causal_logsumexp(x, 0.7, strict));
-            check_init(&c);
+            c = check_new();
             x = check_input(&c, "x", shapes[i], -2, 2);
             finish(&c, basin_causal_softmax(x, 0.7, strict, 0, NULL));
         }
@@ -167,11 +156,10 @@ static basin_expr kept(check *c, basin_shape shape, double drop, uint64_t seed) 
 /* Both backends, and with the fused operations and without. */
 static void check_equal(check *c, basin_expr made, basin_expr wanted) {
     check_backends(c, made, 1e-5);
+    BASIN_AT_EXIT(basin_tensor_free)
     basin_tensor a = check_value(c, made, "ref", true), b = check_value(c, wanted, "ref", true);
     for (int64_t i = 0; i < basin_shape_count(a.shape); i++)
         assert_float_equal(((double *)a.data)[i], ((double *)b.data)[i], 1e-12);
-    basin_tensor_free(&a);
-    basin_tensor_free(&b);
 }
 
 /* Dropped shares are those of the same softmax, written out, under the draws that dropout would
@@ -180,8 +168,7 @@ TEST(test_causal_dropped) {
     enum { N = 6, M = 7, H = 3 };
     const int32_t word[2] = {5, 9};
     for (int strict = 0; strict < 2; strict++) {
-        check c;
-        check_init(&c);
+        check c = check_new();
         basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, N, M, H), -2, 2);
         basin_expr seed = check_index(&c, "seed", word, 2), none = basin_const(c.graph, -1e30);
         basin_expr made = basin_causal_softmax(x, 0.7, strict, 0.4, seed);
@@ -201,8 +188,7 @@ TEST(test_causal_dropped) {
 
 /* Values far apart and large. */
 TEST(test_large_scores) {
-    check c;
-    check_init(&c);
+    BASIN_AT_EXIT(check_free) check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 3), -1, 1);
     const double at[] = {1000, 999, -1000, -1e4, -1e4, -1e4};
     for (int i = 0; i < 6; i++) ((double *)c.tensor[0].data)[i] = at[i];
@@ -212,7 +198,6 @@ TEST(test_large_scores) {
     basin_tensor_free(&lse);
     check_backends(&c, basin_softmax(x, -1), 1e-5);
     check_backends(&c, basin_grad(basin_logsumexp(x, -1), x), 1e-5);
-    check_free(&c);
 }
 
 static basin_expr make_norm(check *c, basin_shape shape) {
@@ -226,8 +211,7 @@ TEST(test_layernorm) {
     const basin_shape shapes[] = {BASIN_SHAPE(5), BASIN_SHAPE(3, 4), BASIN_SHAPE(2, 1, 3),
                                   BASIN_SHAPE(2, 1)};
     for (int i = 0; i < 4; i++) {
-        check c;
-        check_init(&c);
+        check c = check_new();
         finish(&c, make_norm(&c, shapes[i]));
     }
 }
@@ -236,8 +220,7 @@ TEST(test_layernorm) {
  * twice or taken for a constant. */
 TEST(test_layernorm_of_itself) {
     for (int kind = 0; kind < 6; kind++) {
-        check c;
-        check_init(&c);
+        check c = check_new();
         basin_expr g = make_norm(&c, BASIN_SHAPE(2, 3)), x = c.input[0];
         basin_expr other[] = {x,
                               g,
@@ -251,8 +234,7 @@ TEST(test_layernorm_of_itself) {
 
 /* Operands that are constants or broadcasts, which builders read through. */
 TEST(test_layernorm_operands) {
-    check c;
-    check_init(&c);
+    check c = check_new();
     basin_expr v = check_input(&c, "v", BASIN_SHAPE(2, 1, 3), -1, 1);
     basin_expr x = basin_broadcast(v, BASIN_SHAPE(2, 2, 3));
     basin_expr delta = basin_fill(c.graph, BASIN_SHAPE(3), 0.5);
@@ -262,8 +244,7 @@ TEST(test_layernorm_operands) {
 
 /* A force of layer norm inside a loss that is not linear in it. */
 TEST(test_layernorm_force) {
-    check c;
-    check_init(&c);
+    check c = check_new();
     basin_expr g = make_norm(&c, BASIN_SHAPE(2, 4)), x = c.input[0];
     basin_expr energy = basin_sum_all(basin_lncosh(g));
     basin_expr step = basin_sub(x, basin_scale(basin_grad(energy, x), 0.3));

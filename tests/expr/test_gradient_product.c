@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "support/check.h"
+#include "support/lab.h"
 
 static void finish(check *c, basin_expr y) {
     if (basin_graph_error(c->graph)) fail_msg("%s", basin_graph_error(c->graph)->text);
@@ -46,7 +46,7 @@ static void check_einsum_value(check *c, const char *spec, basin_expr y) {
     loops l = {0};
     add_letters(&l, spec, a, c->tensor[0].shape);
     add_letters(&l, comma + 1, b, c->tensor[1].shape);
-    basin_tensor found = check_value(c, y, "ref", true), wanted;
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor found = check_value(c, y, "ref", true), wanted;
     assert_int_equal((int)out, found.shape.rank);
     assert_int_equal(basin_tensor_new(&wanted, BASIN_F64, found.shape, NULL), BASIN_OK);
     for (bool more = true; more;) {
@@ -58,8 +58,6 @@ static void check_einsum_value(check *c, const char *spec, basin_expr y) {
         more = i < l.letters;
     }
     assert_true(check_distance(&found, &wanted) < 1e-13);
-    basin_tensor_free(&found);
-    basin_tensor_free(&wanted);
 }
 
 static const struct {
@@ -92,8 +90,7 @@ static const struct {
 
 TEST(test_einsum) {
     for (size_t i = 0; i < sizeof contractions / sizeof *contractions; i++) {
-        check c;
-        check_init(&c);
+        check c = check_new();
         basin_expr a = check_input(&c, "a", contractions[i].a, -1, 1);
         basin_expr b = check_input(&c, "b", contractions[i].b, -1, 1);
         print_message("%s\n", contractions[i].spec);
@@ -117,7 +114,7 @@ static void check_matmul(basin_shape as, basin_shape bs, const char *letters[2],
         if (ta && !turn_a) continue;
         check c;
         char spec[32];
-        check_init(&c);
+        c = check_new();
         basin_expr a = check_input(&c, "a", turned(as, ta), -1, 1);
         basin_expr b = check_input(&c, "b", turned(bs, tb), -1, 1);
         basin_expr y = basin_matmul_t(a, ta, b, tb);
@@ -143,8 +140,7 @@ TEST(test_matmul) {
 
 TEST(test_vector) {
     for (int tb = 0; tb < 2; tb++) {
-        check c;
-        check_init(&c);
+        check c = check_new();
         basin_expr a = check_input(&c, "a", BASIN_SHAPE(3), -1, 1);
         basin_expr b = check_input(&c, "b", turned(BASIN_SHAPE(3, 2), tb), -1, 1);
         basin_expr y = basin_matmul_t(a, false, b, tb);
@@ -155,25 +151,22 @@ TEST(test_vector) {
 
 /* Numbers down to the smallest there are must not turn into others. */
 TEST(test_tiny) {
-    check c;
-    check_init(&c);
+    BASIN_AT_EXIT(check_free) check c = check_new();
     basin_expr a = check_input(&c, "a", BASIN_SHAPE(4, 21), -1, 1);
     basin_expr b = check_input(&c, "b", BASIN_SHAPE(21, 13), -1, 1);
     double *number = c.tensor[0].data;
     for (int i = 0; i < 4 * 21; i++) number[i] = ldexp(number[i], -15 - (i % 21) * 8);
+    BASIN_AT_EXIT(basin_tensor_free)
     basin_tensor x = check_value(&c, basin_matmul(a, b), "cpu", false);
+    BASIN_AT_EXIT(basin_tensor_free)
     basin_tensor y = check_value(&c, basin_matmul(a, b), "ref", false);
     for (int i = 0; i < 4 * 13; i++) ((double *)x.data)[i] *= 1e5, ((double *)y.data)[i] *= 1e5;
     assert_true(check_distance(&x, &y) < 1e-5);
-    basin_tensor_free(&x);
-    basin_tensor_free(&y);
-    check_free(&c);
 }
 
 /* Both factors the same, and epilogues of all kinds behind a product. */
 TEST(test_epilogues) {
-    check c;
-    check_init(&c);
+    check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 3, 3), -1, 1);
     basin_expr w = check_input(&c, "w", BASIN_SHAPE(3, 3), -1, 1);
     basin_expr bias = check_input(&c, "bias", BASIN_SHAPE(3), -1, 1);
@@ -194,7 +187,7 @@ static double pixel(const basin_tensor *x, int64_t b, int64_t r, int64_t col, in
 
 static void check_conv_value(check *c, basin_expr y, int stride, bool same) {
     const basin_tensor *x = &c->tensor[0], *k = &c->tensor[1];
-    basin_tensor found = check_value(c, y, "ref", true);
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor found = check_value(c, y, "ref", true);
     const int64_t *d = found.shape.dim, *kd = k->shape.dim;
     int64_t pad[2] = {0, 0};
     for (int i = 0; i < 2 && same; i++) {
@@ -214,14 +207,12 @@ static void check_conv_value(check *c, basin_expr y, int stride, bool same) {
         }
         assert_float_equal(((double *)found.data)[i], sum, 1e-13);
     }
-    basin_tensor_free(&found);
 }
 
 TEST(test_conv) {
     for (int stride = 1; stride <= 3; stride++)
         for (int same = 0; same < 2; same++) {
-            check c;
-            check_init(&c);
+            check c = check_new();
             basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 4, 5, 2), -1, 1);
             basin_expr k = check_input(&c, "k", BASIN_SHAPE(3, 2, 2, 2), -1, 1);
             basin_expr y = basin_conv2d(x, k, stride, same);
@@ -234,8 +225,7 @@ TEST(test_pools) {
     for (int window = 1; window <= 3; window++)
         for (int stride = 1; stride <= 2; stride++)
             for (int kind = 0; kind < 2; kind++) {
-                check c;
-                check_init(&c);
+                check c = check_new();
                 basin_expr x = check_input(&c, "x", BASIN_SHAPE(1, 4, 5, 2), -1, 1);
                 finish(&c,
                        (kind ? basin_maxpool2d : basin_avgpool2d)(basin_square(x), window, stride));
@@ -244,12 +234,10 @@ TEST(test_pools) {
 
 /* Third order: the gradient of a product chain, differentiated as any formula. */
 TEST(test_third_order) {
-    check c;
-    check_init(&c);
+    BASIN_AT_EXIT(check_free) check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 3), -1, 1);
     basin_expr w = check_input(&c, "w", BASIN_SHAPE(3, 2), -1, 1);
     basin_expr energy = basin_sum_all(basin_lncosh(basin_matmul(x, w)));
     basin_expr force = basin_grad(basin_sum_all(basin_square(basin_grad(energy, x))), w);
     check_gradients(&c, force, 1e-5);
-    check_free(&c);
 }

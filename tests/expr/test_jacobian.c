@@ -2,11 +2,10 @@
  * differences. */
 #include <math.h>
 
-#include "support/check.h"
+#include "support/lab.h"
 
 TEST(test_jvp) {
-    check c;
-    check_init(&c);
+    BASIN_AT_EXIT(check_free) check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 3), -1, 1);
     basin_expr w = check_input(&c, "w", BASIN_SHAPE(3, 2), -1, 1);
     basin_expr tx = check_input(&c, "tx", BASIN_SHAPE(2, 3), -1, 1);
@@ -28,12 +27,10 @@ TEST(test_jvp) {
     }
     check_backends(&c, found, 1e-5);
     check_gradients(&c, basin_sin(found), 1e-6);
-    check_free(&c);
 }
 
 TEST(test_jacobian) {
-    check c;
-    check_init(&c);
+    BASIN_AT_EXIT(check_free) check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 2), -1, 1);
     basin_expr w = check_input(&c, "w", BASIN_SHAPE(2, 3), -1, 1);
     basin_expr j = basin_jacobian(basin_matmul(x, w), x); /* [6, 4] */
@@ -48,12 +45,10 @@ TEST(test_jacobian) {
                                        row == from ? number[d * 3 + k] : 0, 1e-15);
     basin_tensor_free(&value);
     check_gradients(&c, basin_sin(basin_jacobian(basin_exp(basin_matmul(x, w)), x)), 1e-6);
-    check_free(&c);
 }
 
 TEST(test_errors) {
-    check c;
-    check_init(&c);
+    check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 3), -1, 1);
     basin_expr wrong = basin_transpose(x), none = NULL;
     assert_null(basin_jvp(none, &x, &x, 1));
@@ -63,7 +58,7 @@ TEST(test_errors) {
     assert_string_equal(basin_graph_error(c.graph)->text,
                         "jvp: the tangent permute('x') [3, 2] of 'x' [2, 3]; wanted equal shapes");
     check_free(&c);
-    check_init(&c);
+    c = check_new();
     x = check_input(&c, "x", BASIN_SHAPE(257), -1, 1);
     assert_null(basin_jacobian(x, x));
     assert_string_equal(basin_graph_error(c.graph)->text,

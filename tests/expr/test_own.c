@@ -5,7 +5,7 @@
 
 #include "backend/device.h"
 #include "backend/kernel.h"
-#include "support/check.h"
+#include "support/lab.h"
 
 /* ---- with the derivative as an expression ---- */
 
@@ -23,13 +23,11 @@ static const basin_own softsign = {
     .name = "softsign", .operands = 1, .value = softsign_value, .slope = softsign_slope};
 
 TEST(an_expression_is_the_derivative) {
-    check c;
-    check_init(&c);
+    BASIN_AT_EXIT(check_free) check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 5), 0.1, 2);
     basin_expr y = basin_mul(basin_own_apply(&softsign, &x), x);
     check_backends(&c, y, 1e-5);
     check_gradients(&c, y, 1e-6);
-    check_free(&c);
 }
 
 /* ---- with functions for all derivatives ---- */
@@ -55,13 +53,11 @@ static const basin_own function = {
     .name = "cosh", .operands = 1, .value = scaled_cosh, .derivative = {&first}, .context = &pace};
 
 TEST(functions_are_the_derivatives) {
-    check c;
-    check_init(&c);
+    BASIN_AT_EXIT(check_free) check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(7), -1, 1);
     basin_expr y = basin_own_apply(&function, &x);
     check_backends(&c, y, 1e-5);
     check_gradients(&c, y, 1e-6);
-    check_free(&c);
 }
 
 /* ---- several operands ---- */
@@ -86,8 +82,7 @@ TEST(operands_are_broadcast) {
         {BASIN_SCALAR, BASIN_SCALAR},
     };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-        check c;
-        check_init(&c);
+        check c = check_new();
         basin_expr x[] = {check_input(&c, "a", shapes[i][0], 0.5, 1),
                           check_input(&c, "b", shapes[i][1], 0.5, 1)};
         basin_expr y = basin_own_apply(&length, x);
@@ -99,11 +94,9 @@ TEST(operands_are_broadcast) {
 
 /* A constant has no storage of its own; it gets some. */
 TEST(an_operand_may_be_constant) {
-    check c;
-    check_init(&c);
+    BASIN_AT_EXIT(check_free) check c = check_new();
     basin_expr x[] = {basin_const(c.graph, 3), check_input(&c, "b", BASIN_SHAPE(4), 0.5, 1)};
     check_backends(&c, basin_own_apply(&length, x), 1e-5);
-    check_free(&c);
 }
 
 /* ---- what is refused ---- */
@@ -116,21 +109,20 @@ static void assert_told(check *c, const char *words) {
 }
 
 TEST(what_does_not_fit_is_told) {
-    check c;
-    check_init(&c);
+    check c = check_new();
     basin_expr x[] = {check_input(&c, "a", BASIN_SHAPE(3), 0, 1),
                       check_input(&c, "b", BASIN_SHAPE(4), 0, 1)};
     assert_null(basin_own_apply(&length, x));
     assert_told(&c, "length: [4] does not broadcast with [3]");
-    check_init(&c);
+    c = check_new();
     basin_expr index = check_index(&c, "i", (int32_t[]){1, 2}, 2);
     assert_null(basin_own_apply(&softsign, &index));
     assert_told(&c, "'softsign' of an index tensor");
-    check_init(&c);
+    c = check_new();
     basin_expr one = check_input(&c, "a", BASIN_SHAPE(3), 0, 1);
     assert_null(basin_own_apply(&(basin_own){.name = "bare", .operands = 1}, &one));
     assert_told(&c, "'bare' lacks");
-    check_init(&c);
+    c = check_new();
     one = check_input(&c, "a", BASIN_SHAPE(3), 0, 1);
     basin_grad(basin_own_apply(&second, &one), one);
     assert_told(&c, "'slope of sinh' has no derivative by operand 0");
@@ -241,14 +233,14 @@ TEST(a_source_is_a_body) {
     check c;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         basin_own own = {.name = "mine", .operands = 1, .value = softsign_value, .cuda = bad[i][0]};
-        check_init(&c);
+        c = check_new();
         basin_expr x = check_input(&c, "x", BASIN_SHAPE(3), 0, 1);
         assert_null(basin_own_apply(&own, &x));
         assert_told(&c, bad[i][1]);
     }
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         basin_own own = {.name = "mine", .operands = 1, .value = softsign_value, .cuda = good[i]};
-        check_init(&c);
+        c = check_new();
         basin_expr x = check_input(&c, "x", BASIN_SHAPE(3), 0, 1);
         assert_non_null(basin_own_apply(&own, &x));
         check_free(&c);

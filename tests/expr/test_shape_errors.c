@@ -285,10 +285,9 @@ TEST(test_first_error_stays) {
     assert_int_equal(error->status, BASIN_BAD_SHAPE);
     assert_string_equal(error->text, "add: 'a' [2, 3] and 'b' [4] do not broadcast");
     basin_graph_free(o.graph);
-    basin_graph *graph = basin_graph_new();
+    BASIN_AT_EXIT(free_graph) basin_graph *graph = basin_graph_new();
     assert_null(basin_graph_fail(graph, BASIN_UNSUPPORTED, "number %d", 7));
     assert_string_equal(basin_graph_error(graph)->text, "number 7");
-    basin_graph_free(graph);
 }
 
 /* NULL in, NULL out, and no message of its own. */
@@ -610,7 +609,7 @@ TEST(test_reading) {
 
 /* A name used twice is reported when it is declared, not by the optimiser's updates. */
 TEST(test_parameters) {
-    basin_graph *graph = basin_graph_new();
+    BASIN_AT_EXIT(free_graph) basin_graph *graph = basin_graph_new();
     basin_params params;
     basin_params_begin(&params, graph);
     const basin_init one = {BASIN_INIT_CONSTANT, 1};
@@ -620,5 +619,4 @@ TEST(test_parameters) {
     assert_string_equal(basin_graph_error(graph)->text, "there are two parameters named 'head.w'");
     assert_int_equal(params.count, 2);
     basin_params_free(&params);
-    basin_graph_free(graph);
 }

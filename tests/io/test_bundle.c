@@ -4,7 +4,7 @@
 
 TEST(finds_among_thousands_in_order) {
     enum { COUNT = 5000 };
-    basin_bundle *bundle;
+    BASIN_AT_EXIT(free_bundle) basin_bundle *bundle;
     const basin_tensor *first = NULL;
     char name[40];
     assert_int_equal(basin_bundle_new(&bundle, NULL), BASIN_OK);
@@ -29,7 +29,6 @@ TEST(finds_among_thousands_in_order) {
     assert_null(basin_bundle_find(bundle, "w5000"));
     assert_null(basin_bundle_at(bundle, COUNT));
     assert_null(basin_bundle_name(bundle, COUNT));
-    basin_bundle_free(bundle);
 }
 
 TEST(refuses) {
@@ -47,7 +46,7 @@ TEST(refuses) {
         {"\xf4\x90\x80\x80", 1, "tensor '\xf4\x90\x80\x80' has a name that is not UTF-8"},
         {"wq", -1, "tensor 'wq' has a shape without a valid size"},
     };
-    basin_bundle *bundle;
+    BASIN_AT_EXIT(free_bundle) basin_bundle *bundle;
     basin_error error;
     float value = 1;
     basin_tensor tensor = basin_tensor_borrow(&value, BASIN_F32, BASIN_SCALAR);
@@ -72,12 +71,11 @@ TEST(refuses) {
     assert_string_equal(error.text, "no tensor 'xi' among its 2");
     assert_int_equal(basin_bundle_get(&found, bundle, "wk", &error), BASIN_OK);
     assert_ptr_equal(found->data, &value);
-    basin_bundle_free(bundle);
     basin_bundle_free(NULL);
 }
 
 TEST(metadata) {
-    basin_bundle *bundle;
+    BASIN_AT_EXIT(free_bundle) basin_bundle *bundle;
     basin_error error;
     assert_int_equal(basin_bundle_new(&bundle, NULL), BASIN_OK);
     assert_null(basin_bundle_meta(bundle, "a"));
@@ -92,7 +90,6 @@ TEST(metadata) {
     assert_string_equal(basin_bundle_meta_value(bundle, 1), "2");
     assert_null(basin_bundle_meta_key(bundle, 2));
     assert_null(basin_bundle_meta_value(bundle, 2));
-    basin_bundle_free(bundle);
 }
 
 /* Whatever a file's names hold, the message stays one line. */

@@ -399,7 +399,7 @@ TEST(round_trip_in_64_bits) {
 TEST(refuses_names_too_long_for_zip) {
     static char name[BASIN_ZIP_NAME_MAX];
     char path[PATH_TEXT];
-    basin_bundle *bundle;
+    BASIN_AT_EXIT(free_bundle) basin_bundle *bundle;
     basin_error error;
     basin_tensor empty = basin_tensor_borrow(NULL, BASIN_F32, BASIN_SHAPE(0));
     memset(name, 'x', sizeof name - 1);
@@ -409,7 +409,6 @@ TEST(refuses_names_too_long_for_zip) {
                      BASIN_BAD_VALUE);
     assert_non_null(strstr(error.text, "long.npz: a name of 65538 bytes, zip allows 65535"));
     assert_int_equal(access(path, F_OK), -1);
-    basin_bundle_free(bundle);
 }
 
 /* Runs Python; the exit status, or 77 where it has no numpy. */

@@ -265,7 +265,7 @@ TEST(round_trip) {
 
 TEST(replaces_what_a_link_points_to) {
     char path[PATH_TEXT], link[PATH_TEXT];
-    basin_bundle *bundle = sample_new();
+    BASIN_AT_EXIT(free_bundle) basin_bundle *bundle = sample_new();
     struct stat info;
     assert_int_equal(file_put(folder_path(path, state, "real"), "old", 3), 0);
     assert_int_equal(symlink("real", folder_path(link, state, "link")), 0);
@@ -274,7 +274,6 @@ TEST(replaces_what_a_link_points_to) {
     assert_true(S_ISLNK(info.st_mode));
     assert_int_equal(stat(path, &info), 0);
     assert_true(info.st_size > 3);
-    basin_bundle_free(bundle);
     unlink(path);
     unlink(link);
 }
@@ -351,7 +350,7 @@ TEST(names_a_full_disk) {
 /* What was there stays there, and nothing is left beside it. */
 TEST(failed_write_keeps_the_old_file) {
     char path[PATH_TEXT], content[4] = {0};
-    basin_bundle *bundle = sample_new();
+    BASIN_AT_EXIT(free_bundle) basin_bundle *bundle = sample_new();
     basin_error error;
     bool root = geteuid() == 0;
     assert_int_equal(file_put(folder_path(path, state, "kept"), "old", 3), 0);
@@ -368,14 +367,13 @@ TEST(failed_write_keeps_the_old_file) {
     assert_int_equal(fread(content, 1, 3, file), 3);
     fclose(file);
     assert_string_equal(content, "old");
-    basin_bundle_free(bundle);
     unlink(path);
 }
 
 /* A disk that fills up in the middle of a large tensor. */
 TEST(full_disk_keeps_the_old_file) {
     char path[PATH_TEXT], text[2 * PATH_TEXT];
-    basin_bundle *bundle = sample_new();
+    BASIN_AT_EXIT(free_bundle) basin_bundle *bundle = sample_new();
     basin_tensor large;
     basin_error error;
     struct stat info;
@@ -397,7 +395,6 @@ TEST(full_disk_keeps_the_old_file) {
     assert_int_equal(folder_count(state), before);
     assert_int_equal(stat(path, &info), 0);
     assert_int_equal(info.st_size, 3);
-    basin_bundle_free(bundle);
     unlink(path);
 }
 

@@ -148,23 +148,22 @@ TEST(nrgpt_is_the_authors) { check_case("zoo/nrgpt_lm", 1, nrgpt_config); }
 
 /* The loss is a mean, so that three equal windows have the gradients of one. */
 TEST(windows_do_not_see_each_other) {
-    basin_bundle *golden = golden_open("zoo/nrgpt_lm");
+    BASIN_AT_EXIT(free_bundle) basin_bundle *golden = golden_open("zoo/nrgpt_lm");
     scene s;
     scene_open(&s, "ref", golden, nrgpt_config(golden), 1, 3);
     compare(&s.lab, s.loss, golden, "out.loss", 1e-12);
     compare_gradients(&s, golden, 1e-11);
     lab_close(&s.lab);
-    basin_bundle_free(golden);
 }
 
 TEST(energies_are_the_authors) {
-    basin_bundle *golden = golden_open("zoo/nrgpt_lm");
+    BASIN_AT_EXIT(free_bundle) basin_bundle *golden = golden_open("zoo/nrgpt_lm");
     scene s;
     basin_expr energy[8];
     scene_open(&s, "ref", golden, nrgpt_config(golden), 1, 1);
     assert_non_null(basin_language_tokens(&s.model, s.ids, 1, NULL, energy));
     const basin_tensor *want = golden_get(golden, "out.energy"); /* [4, N, 2] */
-    basin_tensor scale = lab_value(&s.lab, s.model.nrgpt.scale);
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor scale = lab_value(&s.lab, s.model.nrgpt.scale);
     double factor[2] = {1, basin_tensor_at(&scale, 0)};
     for (int i = 0; i < 8; i++) {
         basin_tensor found = lab_value(&s.lab, energy[i]);
@@ -175,9 +174,7 @@ TEST(energies_are_the_authors) {
         }
         basin_tensor_free(&found);
     }
-    basin_tensor_free(&scale);
     lab_close(&s.lab);
-    basin_bundle_free(golden);
 }
 
 /* ---- models of our own ---- */
@@ -218,9 +215,9 @@ static void check_causal(const char *backend, basin_language_config config) {
     other[CHANGED] = (other[CHANGED] + 1) % V;
     lab_open(&s.lab, backend, 1);
     small_open(&s, config, NULL);
-    basin_tensor before = lab_value(&s.lab, s.logits);
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor before = lab_value(&s.lab, s.logits);
     lab_give(&s.lab, s.ids, other);
-    basin_tensor after = lab_value(&s.lab, s.logits);
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor after = lab_value(&s.lab, s.logits);
     for (int64_t n = 0; n < B * N; n++) {
         bool same = true;
         for (int64_t v = 0; v < V; v++)
@@ -228,8 +225,6 @@ static void check_causal(const char *backend, basin_language_config config) {
                 same && basin_tensor_at(&before, n * V + v) == basin_tensor_at(&after, n * V + v);
         assert_int_equal(same, n < CHANGED || n >= N);
     }
-    basin_tensor_free(&before);
-    basin_tensor_free(&after);
     lab_close(&s.lab);
 }
 
@@ -354,10 +349,8 @@ static basin_tensor moved(double alpha) {
 }
 
 TEST(alpha_is_the_size_of_a_step) {
-    basin_tensor whole = moved(1), half = moved(0.5);
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor whole = moved(1), half = moved(0.5);
     lab_assert_near(&half, &whole, 1e-12, "alpha");
-    basin_tensor_free(&whole);
-    basin_tensor_free(&half);
 }
 
 TEST(recomputation_changes_nothing) {
@@ -381,12 +374,11 @@ TEST(recomputation_changes_nothing) {
 /* ---- what is refused ---- */
 
 static void check_refused(basin_language_config config, const char *words) {
-    lab l;
+    BASIN_AT_EXIT(lab_close) lab l;
     basin_language model;
     lab_open(&l, "ref", 1);
     assert_int_not_equal(basin_language_declare(&model, &l.params, &config), BASIN_OK);
     assert_non_null(strstr(basin_graph_error(l.graph)->text, words));
-    lab_close(&l);
 }
 
 TEST(wrong_sizes_are_refused) {

@@ -65,7 +65,7 @@ TEST(image_masks) {
     image_scene s;
     image_open(&s, "ref", (basin_image_et_config){.descent = {.steps = 2, .alpha = 0.1}});
     double patches[B * N * P];
-    basin_tensor before = lab_value(&s.lab, s.output);
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor before = lab_value(&s.lab, s.output);
     double want = 0;
     fill(patches, B * N * P, 1);
     static const int occluded[] = {0, 1, 3, 6};
@@ -74,25 +74,21 @@ TEST(image_masks) {
             int at = occluded[i] * P + p;
             want += pow(basin_tensor_at(&before, at) - patches[at], 2) / (4 * P);
         }
-    basin_tensor loss = lab_value(&s.lab, s.loss);
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor loss = lab_value(&s.lab, s.loss);
     assert_true(fabs(basin_tensor_at(&loss, 0) - want) < 1e-12);
     patches[0] += 5; /* patch 0 of image 0 is replaced */
     lab_give(&s.lab, s.patches, patches);
-    basin_tensor after = lab_value(&s.lab, s.output);
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor after = lab_value(&s.lab, s.output);
     lab_assert_near(&after, &before, 0, "a replaced patch");
     patches[1 * P] += 5; /* patch 1 is occluded but seen */
     lab_give(&s.lab, s.patches, patches);
-    basin_tensor moved = lab_value(&s.lab, s.output);
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor moved = lab_value(&s.lab, s.output);
     assert_true(lab_distance(&moved, &before) > 1e-3);
     basin_tensor half =
         basin_tensor_borrow((double *)moved.data + N * P, BASIN_F64, BASIN_SHAPE(N, P));
     basin_tensor other =
         basin_tensor_borrow((double *)before.data + N * P, BASIN_F64, BASIN_SHAPE(N, P));
     lab_assert_near(&half, &other, 1e-12, "the other image");
-    basin_tensor_free(&before);
-    basin_tensor_free(&after);
-    basin_tensor_free(&moved);
-    basin_tensor_free(&loss);
     lab_close(&s.lab);
 }
 
@@ -402,7 +398,7 @@ TEST(graphs_padded_gradients) {
 /* ---- the paper's sizes ---- */
 
 TEST(image_counts) {
-    lab l;
+    BASIN_AT_EXIT(lab_close) lab l;
     basin_image_et model;
     lab_open(&l, "ref", 1);
     basin_image_et_config config = {
@@ -416,11 +412,10 @@ TEST(image_counts) {
     for (int i = 0; i < 3; i++) block += basin_shape_count(basin_expr_shape(part[i]));
     assert_int_equal(block, 3538944);
     assert_int_equal(basin_params_total(&l.params), 4873729);
-    lab_close(&l);
 }
 
 static void graphs_count(int64_t features, int64_t outputs, int blocks, int64_t wanted) {
-    lab l;
+    BASIN_AT_EXIT(lab_close) lab l;
     basin_graphs model;
     basin_graphs_config config = {.features = features,
                                   .edge_features = 1,
@@ -436,7 +431,6 @@ static void graphs_count(int64_t features, int64_t outputs, int blocks, int64_t 
     lab_open(&l, "ref", 1);
     must_declare(&l, basin_graphs_declare(&model, &l.params, &config));
     assert_int_equal(basin_params_total(&l.params), wanted);
-    lab_close(&l);
 }
 
 TEST(graphs_counts) {
@@ -527,8 +521,7 @@ TEST(errors) {
                              : basin_image_net_loss(s.output, flat, s.occluded));
         expect(&s.lab, i == 0 ? "[2, 1, 3]" : "[4, 3]", i < 2 ? "[-1, 4, 3]" : "[-1, -1, -1]");
     }
-    lab l;
-    lab_open(&l, "ref", 1);
+    lab l = lab_new("ref", 1);
     basin_expr logits = lab_state(&l, "logits", BASIN_SHAPE(4));
     basin_expr column = lab_state(&l, "column", BASIN_SHAPE(4, 1));
     assert_null(basin_weighted_cross_entropy(logits, column, logits));
@@ -561,8 +554,7 @@ TEST(smoothing_is_page_rank) {
     for (int way = 0; way < 3; way++) {
         bool both = way != 1, loops = way == 2;
         double A[ENDS][ENDS] = {0}, h[ENDS * 2], z[ENDS * 2], next[ENDS * 2], count[ENDS];
-        lab l;
-        lab_open(&l, "ref", 1);
+        lab l = lab_new("ref", 1);
         for (int e = 0; e < LINKS; e++) {
             A[path[2 * e]][path[2 * e + 1]] = 1;
             if (both) A[path[2 * e + 1]][path[2 * e]] = 1;

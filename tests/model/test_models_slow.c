@@ -125,9 +125,8 @@ enum { MOST = 40 };
 /* The loss and all gradients. */
 static int compute(basin_tensor *value, char name[MOST][64], build *make, const char *backend,
                    int threads) {
-    lab l;
+    lab l = lab_new(backend, threads);
     basin_expr output[MOST], state[MOST];
-    lab_open(&l, backend, threads);
     output[0] = make(&l);
     int count = (int)l.params.count;
     lab_fill(&l, 34, 0.12);

@@ -72,14 +72,12 @@ TEST(resize_agrees_with_pillow) {
                                          {179, 179, 110, 146, 133, 137},
                                          {110, 81, 128, 139, 120, 119},
                                          {68, 108, 170, 122, 128, 142}};
-    basin_picture p = {0}, got = {0};
+    BASIN_AT_EXIT(basin_picture_free) basin_picture p = {0}, got = {0};
     basin_picture_resize_memory(&p, 13, 17, 1, NULL);
     for (int y = 0; y < 13; y++)
         for (int x = 0; x < 17; x++) p.pixel[y * 17 + x] = (uint8_t)((x * x * 3 + y * 29) % 256);
     assert_int_equal(basin_picture_scale(&got, &p, 5, 6, NULL), BASIN_OK);
     for (int i = 0; i < 30; i++) assert_in_range(abs(got.pixel[i] - pillow[i / 6][i % 6]), 0, 1);
-    basin_picture_free(&p);
-    basin_picture_free(&got);
 }
 
 /* ---- what is drawn ---- */
@@ -209,6 +207,7 @@ TEST(patches_and_back) {
 
 TEST(channels_follow_the_model) {
     basin_scratch scratch = {0};
+    BASIN_AT_EXIT(basin_picture_free)
     basin_picture colour = make_picture(8, 8, 3, 0), grey_one = make_picture(8, 8, 1, 0);
     basin_augment a = basin_augment_evaluation(8, 1, 0);
     float values[3 * 64];
@@ -222,8 +221,6 @@ TEST(channels_follow_the_model) {
     assert_int_equal(basin_augment_apply(values, &a, &grey_one, 1, 0, 0, &scratch, NULL), BASIN_OK);
     for (int i = 0; i < 64; i++)
         assert_true(values[i] == values[64 + i] && values[i] == values[128 + i]);
-    basin_picture_free(&colour);
-    basin_picture_free(&grey_one);
     basin_scratch_free(&scratch);
 }
 

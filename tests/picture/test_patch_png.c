@@ -49,7 +49,7 @@ static void read_deep(uint8_t pixel[ROWS][ROW], const char *path) {
 TEST(known_pixels_keep_all_bits) {
     char from[PATH_TEXT], to[PATH_TEXT];
     basin_error error = {0};
-    basin_picture picture = {0}, where = {0};
+    BASIN_AT_EXIT(basin_picture_free) basin_picture picture = {0}, where = {0};
     uint8_t before[ROWS][ROW], after[ROWS][ROW];
     for (int i = 0; i < ROWS * ROW; i++) before[i / ROW][i % ROW] = (uint8_t)(i * 37 + i / 5);
     write_deep(folder_path(from, state, "deep.png"), before);
@@ -71,18 +71,15 @@ TEST(known_pixels_keep_all_bits) {
                 uint8_t wanted = here ? (k < 6 ? 77 : 255) : before[y][x * 8 + k];
                 assert_int_equal(after[y][x * 8 + k], wanted);
             }
-    basin_picture again = {0};
+    BASIN_AT_EXIT(basin_picture_free) basin_picture again = {0};
     assert_int_equal(basin_picture_read(&again, to, &error), BASIN_OK);
     assert_memory_equal(again.pixel, picture.pixel, ROWS * COLUMNS * 3);
-    basin_picture_free(&again);
-    basin_picture_free(&picture);
-    basin_picture_free(&where);
 }
 
 TEST(what_does_not_fit_is_refused) {
     char from[PATH_TEXT], to[PATH_TEXT];
     basin_error error = {0};
-    basin_picture picture = {0}, where = {0};
+    BASIN_AT_EXIT(basin_picture_free) basin_picture picture = {0}, where = {0};
     uint8_t pixel[ROWS][ROW] = {0};
     write_deep(folder_path(from, state, "deep.png"), pixel);
     folder_path(to, state, "none.png");
@@ -95,8 +92,6 @@ TEST(what_does_not_fit_is_refused) {
     basin_picture_resize_memory(&where, COLUMNS, ROWS, 1, &error);
     assert_int_equal(basin_picture_patch_png(to, from, &picture, &where, &error), BASIN_BAD_FILE);
     assert_int_not_equal(access(to, F_OK), 0);
-    basin_picture_free(&picture);
-    basin_picture_free(&where);
 }
 
 int main(void) { return tests_run(folder_new, folder_remove); }

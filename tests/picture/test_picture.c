@@ -77,10 +77,10 @@ static basin_picture upright(const basin_picture *stored, int orientation) {
 }
 
 TEST(jpeg_orientations) {
-    basin_picture picture = make_picture(40, 61, 3, 2);
+    BASIN_AT_EXIT(basin_picture_free) basin_picture picture = make_picture(40, 61, 3, 2);
     uint8_t *bytes;
     size_t size = make_jpeg(&bytes, &picture, (jpeg_form){0});
-    basin_picture plain = decode(bytes, size);
+    BASIN_AT_EXIT(basin_picture_free) basin_picture plain = decode(bytes, size);
     free(bytes);
     for (int o = 1; o <= 8; o++)
         for (int big = 0; big <= 1; big++) {
@@ -91,8 +91,6 @@ TEST(jpeg_orientations) {
             basin_picture_free(&wanted);
             free(bytes);
         }
-    basin_picture_free(&plain);
-    basin_picture_free(&picture);
 }
 
 TEST(exif_that_lies) {
@@ -110,6 +108,7 @@ TEST(exif_that_lies) {
 
 /* Every window decodes to the pixels that the whole has there. */
 TEST(jpeg_windows) {
+    BASIN_AT_EXIT(basin_picture_free)
     basin_picture picture = make_picture(83, 121, 3, 1), part = {0};
     basin_random random = basin_random_start(4, 0, 0);
     for (int form = 0; form < 24; form++) {
@@ -141,12 +140,11 @@ TEST(jpeg_windows) {
         basin_picture_free(&whole);
         free(bytes);
     }
-    basin_picture_free(&part);
-    basin_picture_free(&picture);
 }
 
 /* Reduced by 2, 4, 8, a window is near the mean of the pixels it stands for. */
 TEST(jpeg_reduced) {
+    BASIN_AT_EXIT(basin_picture_free)
     basin_picture picture = make_picture(130, 170, 3, 0), part = {0};
     for (int64_t k = 0; k < 130 * 170 * 3; k++)
         picture.pixel[k] = (uint8_t)(40 + k / 3 % 170 / 2 + k / 510 / 2);
@@ -173,8 +171,6 @@ TEST(jpeg_reduced) {
     assert_int_equal(basin_decoder_reduction(&(basin_box){0, 0, 448, 500}, 224, 224), 2);
     assert_int_equal(basin_decoder_reduction(&(basin_box){0, 0, 447, 500}, 224, 224), 1);
     assert_int_equal(basin_decoder_reduction(&(basin_box){0, 0, 9000, 9000}, 224, 224), 8);
-    basin_picture_free(&part);
-    basin_picture_free(&picture);
     free(bytes);
 }
 
@@ -223,10 +219,9 @@ static void make_png(out *o, int h, int w, int type, int depth, const uint8_t *r
 static out png; /* too large for a stack */
 
 static void assert_pixels(const uint8_t *wanted, int channels, size_t count) {
-    basin_picture got = decode(png.bytes, png.size);
+    BASIN_AT_EXIT(basin_picture_free) basin_picture got = decode(png.bytes, png.size);
     assert_int_equal(got.channels, channels);
     assert_memory_equal(got.pixel, wanted, count);
-    basin_picture_free(&got);
 }
 
 TEST(png_of_every_kind) {
@@ -261,18 +256,17 @@ TEST(png_of_every_kind) {
 /* ---- what cannot be read ---- */
 
 static void assert_fails(const void *bytes, size_t size, const char *text) {
-    basin_picture picture = {0};
+    BASIN_AT_EXIT(basin_picture_free) basin_picture picture = {0};
     basin_error error = {0};
     basin_status status = basin_picture_decode(&picture, bytes, size, "f", &error);
     assert_int_not_equal(status, BASIN_OK);
     assert_int_equal(status, error.status);
     assert_true(!strncmp(error.text, "f: ", 3) && !strchr(error.text, '\n'));
     if (text) assert_string_equal(error.text, text);
-    basin_picture_free(&picture);
 }
 
 TEST(every_cut_is_an_error) {
-    basin_picture picture = make_picture(30, 40, 3, 3);
+    BASIN_AT_EXIT(basin_picture_free) basin_picture picture = make_picture(30, 40, 3, 3);
     for (int form = 0; form < 3; form++) {
         uint8_t *bytes;
         size_t size;
@@ -288,7 +282,6 @@ TEST(every_cut_is_an_error) {
         }
         free(bytes);
     }
-    basin_picture_free(&picture);
 }
 
 static void big32(uint8_t *to, uint32_t v) {
@@ -403,18 +396,17 @@ TEST(animation) {
 }
 
 TEST(channels_change) {
-    basin_picture picture = make_picture(2, 2, 3, 0);
+    BASIN_AT_EXIT(basin_picture_free) basin_picture picture = make_picture(2, 2, 3, 0);
     memcpy(picture.pixel, "\xff\0\0\0\xff\0\0\0\xff\x64\x64\x64", 12);
     assert_int_equal(basin_picture_set_channels(&picture, 1, NULL), BASIN_OK);
     assert_memory_equal(picture.pixel, "\x4c\x96\x1d\x64", 4); /* 76 150 29 100 */
     assert_int_equal(basin_picture_set_channels(&picture, 3, NULL), BASIN_OK);
     assert_memory_equal(picture.pixel, "\x4c\x4c\x4c\x96\x96\x96\x1d\x1d\x1d\x64\x64\x64", 12);
-    basin_picture_free(&picture);
 }
 
 /* What decoding takes is known from the header and bounded before anything is allocated. */
 TEST(bounded_memory) {
-    basin_picture picture = make_picture(64, 48, 3, 1);
+    BASIN_AT_EXIT(basin_picture_free) basin_picture picture = make_picture(64, 48, 3, 1);
     for (int form = 0; form < 3; form++) { /* PNG, JPEG, progressive JPEG */
         uint8_t *bytes;
         size_t size, area = 64 * 48, need = (form == 0 ? 7 : form == 1 ? 3 : 9) * area;
@@ -437,7 +429,6 @@ TEST(bounded_memory) {
         }
         free(bytes);
     }
-    basin_picture_free(&picture);
 }
 
 int main(void) { return tests_run(folder_new, folder_remove); }

@@ -33,7 +33,7 @@ TEST(pixels_come_back) {
     size_t size;
     uint8_t rgba[HEIGHT * WIDTH * 4], *bytes = encode(&size);
     basin_error error;
-    basin_picture p = {0};
+    BASIN_AT_EXIT(basin_picture_free) basin_picture p = {0};
     paint(rgba);
     if (basin_picture_decode(&p, bytes, size, "f", &error)) fail_msg("%s", error.text);
     assert_true(p.height == HEIGHT && p.width == WIDTH && p.channels == 3);
@@ -42,7 +42,6 @@ TEST(pixels_come_back) {
             int a = rgba[4 * i + 3], wanted = (rgba[4 * i + c] * a + 255 * (255 - a) + 127) / 255;
             assert_int_equal(p.pixel[3 * i + c], a ? wanted : 255);
         }
-    basin_picture_free(&p);
     free(bytes);
 }
 
@@ -54,7 +53,7 @@ TEST(orientation_is_followed) {
     size_t size;
     uint8_t *bytes = encode(&size), *turned = calloc(size + sizeof exif, 1);
     basin_error error;
-    basin_picture plain = {0}, upright = {0};
+    BASIN_AT_EXIT(basin_picture_free) basin_picture plain = {0}, upright = {0};
     assert_non_null(turned);
     memcpy(turned, bytes, size);
     memcpy(turned + size, exif, sizeof exif);
@@ -68,8 +67,6 @@ TEST(orientation_is_followed) {
         for (int64_t x = 0; x < HEIGHT; x++)
             assert_memory_equal(upright.pixel + 3 * (y * HEIGHT + x),
                                 plain.pixel + 3 * ((HEIGHT - 1 - x) * WIDTH + y), 3);
-    basin_picture_free(&plain);
-    basin_picture_free(&upright);
     free(bytes);
     free(turned);
 }
@@ -77,7 +74,7 @@ TEST(orientation_is_followed) {
 TEST(what_is_cut_or_too_large_is_an_error) {
     size_t size;
     uint8_t *bytes = encode(&size);
-    basin_picture p = {0};
+    BASIN_AT_EXIT(basin_picture_free) basin_picture p = {0};
     basin_error error;
     basin_decoder decoder;
     basin_box inside, whole = {0, 0, HEIGHT, WIDTH};
@@ -93,7 +90,6 @@ TEST(what_is_cut_or_too_large_is_an_error) {
     decoder.limit = HEIGHT * WIDTH * 6; /* RGBA and RGB take 7 bytes a pixel */
     assert_int_equal(basin_decoder_read(&p, &inside, &decoder, &whole, 1, &error), BASIN_BAD_FILE);
     basin_decoder_close(&decoder);
-    basin_picture_free(&p);
     free(bytes);
 }
 

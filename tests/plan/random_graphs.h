@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/check.h"
+#include "support/lab.h"
 #include "support/world.h"
 
 /* One way to run a graph, and all numbers that came out of its runs. */

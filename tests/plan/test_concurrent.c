@@ -69,8 +69,7 @@ static void run_concurrent(basin_backend *backend) {
 
 TEST(test_any_order) {
     basin_tensor wanted[OUTPUTS], found[OUTPUTS];
-    lab l;
-    lab_open(&l, "ref", 1);
+    lab l = lab_new("ref", 1);
     compute_steps(wanted, &l, TOKENS);
     lab_close(&l);
     lab_open(&l, "cpu", 1);

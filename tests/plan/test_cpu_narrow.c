@@ -48,7 +48,7 @@ enum { ROWS = 70, HEADS = 2, WIDE = 48, KINDS = 5, OUTPUTS = 3 * KINDS };
 static void attend(basin_tensor *result, const char *backend) {
     static double x[ROWS * HEADS * WIDE], bias[ROWS * ROWS * HEADS];
     basin_expr output[OUTPUTS];
-    lab l;
+    BASIN_AT_EXIT(lab_close) lab l;
     open_stored(&l, backend, 2, BASIN_BF16);
     for (int i = 0; i < ROWS * HEADS * WIDE; i++) x[i] = sin(1.3 * i);
     for (int i = 0; i < ROWS * ROWS * HEADS; i++) bias[i] = cos(0.7 * i);
@@ -71,7 +71,6 @@ static void attend(basin_tensor *result, const char *backend) {
         output[3 * i + 2] = basin_grad(basin_sum_all(basin_square(force)), beta);
     }
     run_plan(result, &l, output, OUTPUTS);
-    lab_close(&l);
 }
 
 static void test_attention(void **state) {
@@ -122,7 +121,7 @@ static void test_random_graphs(void **state) {
 
 /* Products in a plan for inference read weights that were rounded and packed once. */
 static void test_hoisted(void **state) {
-    lab l;
+    BASIN_AT_EXIT(lab_close) lab l;
     (void)state;
     open_stored(&l, "cpu", 1, BASIN_BF16);
     basin_block block;
@@ -142,7 +141,6 @@ static void test_hoisted(void **state) {
     }
     assert_int_equal(packs, 6); /* three weights, each in both directions */
     basin_plan_free(plan);
-    lab_close(&l);
 }
 
 static void test_refused(void **state) {

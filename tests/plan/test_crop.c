@@ -30,8 +30,7 @@ static void refuse(basin_plan *plan, basin_expr input, const basin_crop_batch *b
 }
 
 TEST(test_crop) {
-    lab l;
-    lab_open(&l, "cpu", 1);
+    BASIN_AT_EXIT(lab_close) lab l = lab_new("cpu", 1);
     basin_expr x = basin_input(l.graph, "x", BASIN_SHAPE(COUNT, SIZE * SIZE));
     basin_expr index = basin_index(l.graph, "index", BASIN_SHAPE(VALUES));
     basin_expr sum = basin_sum_all(x);
@@ -55,5 +54,4 @@ TEST(test_crop) {
     assert_true(basin_plan_scalar(plan, sum) == 14);
     basin_plan_free(plan);
     l.backend->table = before;
-    lab_close(&l);
 }

@@ -53,8 +53,7 @@ TEST(test_noisy_steps) {
     static const int64_t counts[] = {1, 20, 1000};
     for (int i = 0; i < 3; i++) {
         basin_tensor wanted[OUTPUTS], found[OUTPUTS];
-        lab l;
-        lab_open(&l, "ref", 1);
+        lab l = lab_new("ref", 1);
         compute_steps(wanted, &l, counts[i]);
         lab_close(&l);
         lab_open(&l, "cuda", 1);
@@ -65,8 +64,7 @@ TEST(test_noisy_steps) {
 }
 
 TEST(test_byte_descent) {
-    lab l;
-    lab_open(&l, "cuda", 1);
+    lab l = lab_new("cuda", 1);
     basin_status status =
         basin_backend_configure(l.backend, &(basin_compute){.storage = BASIN_F8_E4M3}, NULL);
     lab_close(&l);
@@ -86,7 +84,7 @@ TEST(test_standing_calls) {
     basin_pattern pattern = BASIN_OTHER_PAIRS;
     basin_block_bound bound = {.block = &block, .pattern = &pattern};
     basin_descent_spec spec = {.steps = 3, .alpha = 0.1};
-    lab l;
+    BASIN_AT_EXIT(lab_close) lab l;
     open_stored(&l, "cuda", 1, BASIN_BF16);
     for (int i = 0; i < B * 196 * D; i++) x[i] = basin_random_uniform_at(3, 1, (uint64_t)i);
     assert_int_equal(basin_block_declare(&block, &l.params, "", &config), BASIN_OK);
@@ -107,7 +105,6 @@ TEST(test_standing_calls) {
         basin_tensor_free(&wanted);
     }
     basin_plan_free(plan);
-    lab_close(&l);
 }
 
 /* Constants, arrangements, choices, sparse softmaxes and causal attention, with the gradient of a
@@ -118,8 +115,7 @@ static void arrange(basin_tensor *result, const char *backend) {
     static double x[ROWS * COLUMNS];
     static int32_t label[ROWS];
     basin_expr output[2 * ARRANGED], where;
-    lab l;
-    lab_open(&l, backend, 1);
+    BASIN_AT_EXIT(lab_close) lab l = lab_new(backend, 1);
     for (int i = 0; i < ROWS * COLUMNS; i++) x[i] = sin(1.3 * i) + 0.001 * (i % COLUMNS);
     for (int i = 0; i < ROWS; i++) label[i] = i % 7 == 3 ? -1 : i % COLUMNS;
     basin_expr a = lab_input(&l, "x", BASIN_SHAPE(ROWS, COLUMNS), x);
@@ -142,7 +138,6 @@ static void arrange(basin_tensor *result, const char *backend) {
         output[2 * i + 1] = basin_grad(basin_sin(value[i]), a);
     }
     run_plan(result, &l, output, 2 * ARRANGED);
-    lab_close(&l);
 }
 
 TEST(test_arrangements) {

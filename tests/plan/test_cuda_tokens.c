@@ -11,17 +11,15 @@ static void reads_tokens(const basin_plan *plan) {
 }
 
 static void run(basin_tensor *result, const char *backend, const tokens_case *c, bool narrow) {
-    lab l;
-    lab_open(&l, backend, 1);
+    BASIN_AT_EXIT(lab_close) lab l = lab_new(backend, 1);
     if (narrow) {
         lab_narrow(&l, BASIN_BF16);
     }
     tokens_run(result, &l, c, narrow ? BASIN_FUSE_AUTO : BASIN_FUSE_OFF,
                narrow && c->edges > 0 ? reads_tokens : NULL);
-    lab_close(&l);
 }
 
-static void check(const tokens_case *c) {
+static void check_one(const tokens_case *c) {
     basin_tensor exact[TOKENS_RESULTS], found[TOKENS_RESULTS], again[TOKENS_RESULTS],
         rounded[TOKENS_RESULTS];
     run(exact, "ref", c, false);
@@ -47,16 +45,16 @@ static basin_block_config block_of(int64_t dim, int64_t heads) {
 
 /* The hub has several pieces; 1,001 nodes are no multiple of anything. */
 TEST(test_sizes) {
-    check(&(tokens_case){301, 2000, 0, block_of(128, 3), false});
-    check(&(tokens_case){1001, 3000, 900, block_of(64, 2), true});
-    check(&(tokens_case){1001, 3000, 900, block_of(64, 3), false});
-    check(&(tokens_case){210, 1500, 700, block_of(128, 4), false});
+    check_one(&(tokens_case){301, 2000, 0, block_of(128, 3), false});
+    check_one(&(tokens_case){1001, 3000, 900, block_of(64, 2), true});
+    check_one(&(tokens_case){1001, 3000, 900, block_of(64, 3), false});
+    check_one(&(tokens_case){210, 1500, 700, block_of(128, 4), false});
 }
 
 /* A graph without edges, whose list has no room for one, or without nodes. */
 TEST(test_no_pairs) {
-    check(&(tokens_case){301, 0, 0, block_of(128, 3), false});
-    check(&(tokens_case){0, 0, 0, block_of(64, 2), false});
+    check_one(&(tokens_case){301, 0, 0, block_of(128, 3), false});
+    check_one(&(tokens_case){0, 0, 0, block_of(64, 2), false});
 }
 
 int main(void) {

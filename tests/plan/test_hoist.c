@@ -113,9 +113,8 @@ static basin_tensor fresh(const way *w, uint64_t seed) {
 /* Runs the plan; so many calls must have run, and the numbers are those wanted. */
 static void assert_run(trial *t, size_t calls, const basin_tensor *wanted) {
     assert_int_equal(calls_of_run(t->plan), calls);
-    basin_tensor found = lab_read(t->plan, t->end);
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor found = lab_read(t->plan, t->end);
     assert_same(&found, wanted);
-    basin_tensor_free(&found);
 }
 
 TEST(test_repeated) {

@@ -124,8 +124,8 @@ static void compare(trial *joint, trial *plain, void (*look)(const basin_plan *p
     free_trial(plain);
 }
 
-static void check(const basin_block_config *config, int blocks, way how,
-                  void (*look)(const basin_plan *plan)) {
+static void check_one(const basin_block_config *config, int blocks, way how,
+                      void (*look)(const basin_plan *plan)) {
     trial joint, plain;
     make_trial(&joint, config, blocks, how, true);
     make_trial(&plain, config, blocks, how, false);
@@ -147,8 +147,8 @@ static void look_all(const basin_plan *plan) {
 }
 
 TEST(test_all_weights) {
-    check(&(basin_block_config){.dim = DIM, .heads = 2, .head_dim = 16, .memories = 128}, 1, KEEP,
-          look_all);
+    check_one(&(basin_block_config){.dim = DIM, .heads = 2, .head_dim = 16, .memories = 128}, 1,
+              KEEP, look_all);
 }
 
 /* The gradient of a large weight stays alone, those of the others are one: with 131,200 memories.
@@ -162,8 +162,8 @@ static void look_large(const basin_plan *plan) {
 }
 
 TEST(test_large_gradients) {
-    check(&(basin_block_config){.dim = DIM, .heads = 2, .head_dim = 16, .memories = 131200}, 1,
-          KEEP, look_large);
+    check_one(&(basin_block_config){.dim = DIM, .heads = 2, .head_dim = 16, .memories = 131200}, 1,
+              KEEP, look_large);
 }
 
 /* Products of that plan that are the gradients of all weights, the large one among them. Nothing is
@@ -204,8 +204,8 @@ static void look_forward(const basin_plan *plan) {
 }
 
 TEST(test_forward) {
-    check(&(basin_block_config){.dim = DIM, .heads = 2, .head_dim = 16, .memories = 128}, 1,
-          FORWARD, look_forward);
+    check_one(&(basin_block_config){.dim = DIM, .heads = 2, .head_dim = 16, .memories = 128}, 1,
+              FORWARD, look_forward);
 }
 
 /* Where a ReLU leaves no bits, its reverse reads the memories densely: they stay apart. */
@@ -217,8 +217,8 @@ static void look_heads(const basin_plan *plan) {
 }
 
 TEST(test_heads_alone) {
-    check(&(basin_block_config){.dim = DIM, .heads = 2, .head_dim = 16, .memories = 96}, 1, KEEP,
-          look_heads);
+    check_one(&(basin_block_config){.dim = DIM, .heads = 2, .head_dim = 16, .memories = 96}, 1,
+              KEEP, look_heads);
 }
 
 /* A product masked by numbers writes densely. */
@@ -249,10 +249,10 @@ static void look_none(const basin_plan *plan) {
 }
 
 TEST(test_nothing_to_join) {
-    check(&(basin_block_config){.dim = DIM, .no_attention = true, .memories = 128}, 1, KEEP,
-          look_none);
-    check(&(basin_block_config){.dim = DIM, .heads = 2, .head_dim = 4, .memories = 16}, 1, KEEP,
-          look_none);
+    check_one(&(basin_block_config){.dim = DIM, .no_attention = true, .memories = 128}, 1, KEEP,
+              look_none);
+    check_one(&(basin_block_config){.dim = DIM, .heads = 2, .head_dim = 4, .memories = 16}, 1, KEEP,
+              look_none);
 }
 
 static void look_away(const basin_plan *plan) {
@@ -261,16 +261,16 @@ static void look_away(const basin_plan *plan) {
 
 TEST(test_other_blocks) {
     basin_block_config config = {.dim = DIM, .heads = 4, .head_dim = 8, .memories = 128};
-    check(&config, 2, KEEP, look_away);
-    check(&config, 1, RECOMPUTE, look_away);
-    check(&config, 2, RECOMPUTE, look_away);
+    check_one(&config, 2, KEEP, look_away);
+    check_one(&config, 1, RECOMPUTE, look_away);
+    check_one(&config, 2, RECOMPUTE, look_away);
     config.learn_beta = true;
-    check(&config, 1, KEEP, look_away);
+    check_one(&config, 1, KEEP, look_away);
     config.hopfield = BASIN_HOPFIELD_SOFTMAX;
-    check(&config, 1, KEEP, look_away);
+    check_one(&config, 1, KEEP, look_away);
     config.hopfield = BASIN_HOPFIELD_POWER;
     config.power = 3;
-    check(&config, 2, KEEP, look_away);
+    check_one(&config, 2, KEEP, look_away);
     config.no_hopfield = true;
-    check(&config, 2, RECOMPUTE, look_away);
+    check_one(&config, 2, RECOMPUTE, look_away);
 }

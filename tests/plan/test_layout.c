@@ -7,7 +7,7 @@
 
 #include "basin/energy.h"
 #include "plan/plan.h"
-#include "support/check.h"
+#include "support/lab.h"
 #include "support/world.h"
 
 enum { UNIT = 64 }; /* bytes: all buffers, and slices of them, begin at multiples */

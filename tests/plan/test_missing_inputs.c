@@ -2,7 +2,7 @@
  * results are not read before it has run. */
 #include <string.h>
 
-#include "support/check.h"
+#include "support/lab.h"
 
 typedef struct bench {
     basin_backend *backend;

@@ -34,13 +34,14 @@ static void fill(double *number, int count, uint64_t stream) {
 
 /* y = 3 a b + a's sums: factors are rounded, the result and the other reader of a are not. */
 static void product_of(double least, bool rounded) {
-    lab l;
+    BASIN_AT_EXIT(lab_close) lab l;
     double a[M * K], b[K * N];
     fill(a, M * K, 1), fill(b, K * N, 2);
     open_narrow(&l, least);
     basin_expr x = lab_input(&l, "a", BASIN_SHAPE(M, K), a);
     basin_expr w = lab_input(&l, "b", BASIN_SHAPE(K, N), b);
     basin_expr sum = basin_reshape(basin_sum(x, 1, 1), BASIN_SHAPE(M, 1));
+    BASIN_AT_EXIT(basin_tensor_free)
     basin_tensor y = lab_value(&l, basin_add(basin_scale(basin_matmul(x, w), 3), sum));
     for (int i = 0; i < M; i++)
         for (int j = 0; j < N; j++) {
@@ -52,8 +53,6 @@ static void product_of(double least, bool rounded) {
             for (int k = 0; k < K; k++) wanted += a[i * K + k];
             assert_true(fabs(basin_tensor_at(&y, i * N + j) - wanted) < 1e-14);
         }
-    basin_tensor_free(&y);
-    lab_close(&l);
 }
 
 TEST(test_factors_are_rounded) {
@@ -85,7 +84,7 @@ static int count_calls(const basin_plan *plan, const char *begin) {
 
 /* What a pointwise step computes for a product and for a sum is stored in both widths at once. */
 TEST(test_stored_twice) {
-    lab l;
+    BASIN_AT_EXIT(lab_close) lab l;
     double a[M * K], b[K * N];
     fill(a, M * K, 1), fill(b, K * N, 2);
     open_narrow(&l, 1);
@@ -96,20 +95,18 @@ TEST(test_stored_twice) {
     assert_int_equal(count_calls(plan, "POINTWISE         [5, 8], bf16 [5, 8] <- [5, 8]"), 1);
     assert_int_equal(count_calls(plan, "POINTWISE"), 2); /* the other one: b for the product */
     lab_run(plan);
-    basin_tensor sums = lab_read(plan, output[1]);
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor sums = lab_read(plan, output[1]);
     for (int i = 0; i < M; i++) {
         double wanted = 0;
         for (int k = 0; k < K; k++) wanted += exp(a[i * K + k]);
         assert_true(fabs(basin_tensor_at(&sums, i) - wanted) < 1e-14);
     }
-    basin_tensor_free(&sums);
     basin_plan_free(plan);
-    lab_close(&l);
 }
 
 /* Of a descent, the activations, the heads and memories are narrow; the tokens are not. */
 TEST(test_descent) {
-    lab l;
+    BASIN_AT_EXIT(lab_close) lab l;
     double x[2 * 7 * 8];
     fill(x, 2 * 7 * 8, 3);
     open_narrow(&l, 1);
@@ -139,7 +136,6 @@ TEST(test_descent) {
     assert_int_equal(count_calls(plan, twice), 2);
     assert_int_equal(count_calls(plan, "LAYERNORM_REVERSE"), 3);
     basin_plan_free(plan);
-    lab_close(&l);
 }
 
 /* Queries and keys along a list are rounded like those of all pairs; weights and results are what
@@ -147,11 +143,11 @@ TEST(test_descent) {
 static void list_of(double least, bool rounded) {
     enum { NODES = 4, WIDTH = 3, PAIRS = 5 };
     static const int32_t edge[2 * PAIRS] = {0, 1, 0, 3, 1, 2, 2, 0, 3, 3};
-    lab l;
+    BASIN_AT_EXIT(lab_close) lab l;
     double q[NODES * WIDTH], k[NODES * WIDTH];
     fill(q, NODES * WIDTH, 4), fill(k, NODES * WIDTH, 5);
     open_narrow(&l, least);
-    basin_pairs pairs;
+    BASIN_AT_EXIT(basin_pairs_free) basin_pairs pairs;
     assert_int_equal(basin_pairs_new(&pairs, NODES, NODES, edge, PAIRS, 0, NULL), BASIN_OK);
     basin_pattern pattern = basin_pairs_declare(l.graph, "pairs", NODES, NODES, pairs.pairs);
     basin_expr x = lab_input(&l, "q", BASIN_SHAPE(NODES, 1, WIDTH), q);
@@ -161,7 +157,7 @@ static void list_of(double least, bool rounded) {
     basin_plan *plan = lab_plan(&l, &lse, 1);
     assert_int_equal(basin_pairs_write(plan, &pattern, &pairs, NULL), BASIN_OK);
     lab_run(plan);
-    basin_tensor value = lab_read(plan, lse);
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor value = lab_read(plan, lse);
     for (int i = 0; i < NODES; i++) {
         double sum = 0;
         for (int p = 0; p < PAIRS; p++) {
@@ -174,10 +170,7 @@ static void list_of(double least, bool rounded) {
         }
         assert_true(fabs(basin_tensor_at(&value, i) - log(sum)) < 1e-14);
     }
-    basin_tensor_free(&value);
     basin_plan_free(plan);
-    basin_pairs_free(&pairs);
-    lab_close(&l);
 }
 
 TEST(test_lists) {
@@ -189,7 +182,7 @@ TEST(test_lists) {
  * gelu, to its slope and to the softmax is narrow, and so is a bias's gradient's summand, a factor
  * of other products. The result of the last product, which is summed as it is, stays wide. */
 TEST(test_between_products) {
-    lab l;
+    BASIN_AT_EXIT(lab_close) lab l;
     double x[M * K], w[K * K], b[K];
     fill(x, M * K, 1), fill(w, K * K, 2), fill(b, K, 3);
     open_narrow(&l, 1);
@@ -212,7 +205,6 @@ TEST(test_between_products) {
     assert_int_equal(count_calls(plan, "SUM               [8] <- bf16 [5, 8]"), 1);
     assert_int_equal(count_calls(plan, "SUM               [] <- [5, 8]"), 1);
     basin_plan_free(plan);
-    lab_close(&l);
 }
 
 /* Under 128 memories, the reverse of the ReLU reads bits that the product under it has written. */

@@ -124,9 +124,8 @@ enum { H = 2, Y = 3, QUERIES = 5 };
 /* dot and sum over a list declared for `room` pairs among `tokens` tokens, and their gradient. */
 static basin_tensor run_list(const char *backend, int64_t tokens, int64_t room,
                              const basin_pairs *pairs) {
-    lab l;
+    lab l = lab_new(backend, 1);
     basin_error error = {0};
-    lab_open(&l, backend, 1);
     basin_pattern p = basin_pairs_declare(l.graph, "list", tokens, tokens, room);
     basin_expr x = lab_state(&l, "x", BASIN_SHAPE(tokens, H, Y));
     basin_expr mixer = lab_state(&l, "mixer", BASIN_SHAPE(H, H));
@@ -151,7 +150,7 @@ static basin_tensor run_list(const char *backend, int64_t tokens, int64_t room,
 TEST(padding) {
     static const int32_t edge[] = {0, 1, 1, 2, 3, 0, 4, 4, 2, 2};
     const char *backends[] = {"ref", "cpu"};
-    basin_pairs pairs;
+    BASIN_AT_EXIT(basin_pairs_free) basin_pairs pairs;
     assert_int_equal(
         basin_pairs_new(&pairs, QUERIES, QUERIES, edge, 5, BASIN_PAIRS_BOTH_WAYS, NULL), BASIN_OK);
     assert_int_equal(pairs.pairs, 8);
@@ -166,13 +165,12 @@ TEST(padding) {
         basin_tensor_free(&roomy);
         basin_tensor_free(&large);
     }
-    basin_pairs_free(&pairs);
 }
 
 TEST(too_small) {
     static const int32_t edge[] = {0, 1, 1, 2, 2, 0};
-    lab l;
-    basin_pairs pairs;
+    BASIN_AT_EXIT(lab_close) lab l;
+    BASIN_AT_EXIT(basin_pairs_free) basin_pairs pairs;
     basin_error error = {0};
     lab_open(&l, "ref", 1);
     assert_int_equal(basin_pairs_new(&pairs, 3, 3, edge, 3, 0, NULL), BASIN_OK);
@@ -194,8 +192,6 @@ TEST(too_small) {
     name[sizeof name - 1] = 0;
     assert_null(basin_pairs_declare(l.graph, name, 2, 2, 3).row);
     assert_non_null(strstr(basin_graph_error(l.graph)->text, "longer than 255"));
-    basin_pairs_free(&pairs);
-    lab_close(&l);
 }
 
 /* A list of constants of which one number may be wrong; `wanted` is NULL where none is. */

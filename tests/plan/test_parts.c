@@ -71,7 +71,7 @@ static int descend(basin_tensor result[RESULTS], trial *t) {
     return results;
 }
 
-static void check(trial t, int least_cut) {
+static void check_one(trial t, int least_cut) {
     basin_tensor found[RESULTS], wanted[RESULTS];
     trial whole = t;
     whole.threads = 1, whole.alone = false;
@@ -88,11 +88,11 @@ static void check(trial t, int least_cut) {
 
 static void check_dtype(basin_dtype dtype) {
     for (int threads = 2; threads <= 3; threads++) { /* four parts, six */
-        check((trial){&usual, threads, dtype, .gradients = false}, 8 * (STEPS - 1));
-        check((trial){&usual, threads, dtype, .gradients = true}, 8 * (STEPS - 1));
-        check((trial){&odd, threads, dtype, .gradients = false}, 8 * (STEPS - 1));
+        check_one((trial){&usual, threads, dtype, .gradients = false}, 8 * (STEPS - 1));
+        check_one((trial){&usual, threads, dtype, .gradients = true}, 8 * (STEPS - 1));
+        check_one((trial){&odd, threads, dtype, .gradients = false}, 8 * (STEPS - 1));
     }
-    check((trial){&usual, 2, dtype, .alone = true}, 8 * (STEPS - 1));
+    check_one((trial){&usual, 2, dtype, .alone = true}, 8 * (STEPS - 1));
 }
 
 TEST(test_float) { check_dtype(BASIN_F32); }
@@ -134,12 +134,11 @@ static basin_tensor recall(int threads, bool alone, int *cut) {
 
 TEST(test_read_whole_later) {
     int cut;
+    BASIN_AT_EXIT(basin_tensor_free)
     basin_tensor wanted = recall(1, false, &cut), found = recall(2, true, &cut);
     assert_in_range(cut, 10, 1000);
     assert_memory_equal(found.data, wanted.data, basin_tensor_bytes(&wanted));
-    basin_tensor_free(&wanted);
-    basin_tensor_free(&found);
 }
 
 /* Seven threads would want fourteen parts of twelve pictures. */
-TEST(test_too_many_threads) { check((trial){&usual, 7, BASIN_F32, .gradients = false}, 0); }
+TEST(test_too_many_threads) { check_one((trial){&usual, 7, BASIN_F32, .gradients = false}, 0); }

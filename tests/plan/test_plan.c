@@ -8,7 +8,7 @@
 #include "backend/kernel.h"
 #include "expr/graph.h"
 #include "plan/plan.h"
-#include "support/check.h"
+#include "support/lab.h"
 
 typedef struct bench {
     basin_backend *backend;
@@ -49,8 +49,7 @@ static basin_plan_stats stats_of(basin_expr a, basin_fusion fusion) {
 static int calls_of(basin_expr a) { return stats_of(a, BASIN_FUSE_ON).calls; }
 
 TEST(test_dead_and_equal) {
-    check c;
-    check_init(&c);
+    BASIN_AT_EXIT(check_free) check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(4, 4), -1, 1);
     basin_matmul(basin_exp(x), x); /* nobody asks for it */
     basin_expr y = basin_sum_all(basin_matmul(x, x));
@@ -61,15 +60,14 @@ TEST(test_dead_and_equal) {
     assert_ptr_equal(basin_input(c.graph, "x", BASIN_SHAPE(4, 4)), x);
     basin_expr twice = basin_add(basin_sum_all(basin_matmul(x, x)), basin_exp(y));
     assert_int_equal(stats_of(twice, BASIN_FUSE_OFF).nodes, 4);
-    check_free(&c);
 }
 
 /* A plan that does not fit is refused with its size and advice, one that does is not. */
 TEST(test_memory_limit) {
-    check c;
+    BASIN_AT_EXIT(check_free) check c;
     bench b;
     basin_error error = {0};
-    check_init(&c);
+    c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(512, 512), -1, 1);
     basin_expr y = basin_matmul(basin_exp(x), x);
     basin_plan_spec spec = {.output = &y, .outputs = 1};
@@ -85,12 +83,10 @@ TEST(test_memory_limit) {
     b.backend->memory_limit = stats.arena_bytes + stats.input_bytes;
     make_plan(&b, &spec);
     close_bench(&b);
-    check_free(&c);
 }
 
 TEST(test_chains) {
-    check c;
-    check_init(&c);
+    BASIN_AT_EXIT(check_free) check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(5, 7), -1, 1);
     basin_expr row = check_input(&c, "row", BASIN_SHAPE(7), -1, 1);
     basin_expr y = basin_tanh(basin_add(basin_mul(x, row), basin_exp(basin_neg(x))));
@@ -110,23 +106,19 @@ TEST(test_chains) {
         sum = sum ? basin_add(sum, part) : part;
     }
     check_backends(&c, sum, 1e-5);
-    check_free(&c);
 }
 
 /* More values alive at once in one program than it has registers. */
 TEST(test_registers) {
-    check c;
-    check_init(&c);
+    BASIN_AT_EXIT(check_free) check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(6), -1, 1), part[40], y = NULL;
     for (int i = 0; i < 40; i++) part[i] = basin_sin(basin_offset(x, 0.1 * i));
     for (int i = 0; i < 40; i++) y = y ? basin_add(y, basin_mul(part[i], part[39 - i])) : part[0];
     check_backends(&c, y, 1e-5);
-    check_free(&c);
 }
 
 TEST(test_epilogues) {
-    check c;
-    check_init(&c);
+    BASIN_AT_EXIT(check_free) check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 5, 6), -1, 1);
     basin_expr w = check_input(&c, "w", BASIN_SHAPE(6, 6), -1, 1);
     basin_expr bias = check_input(&c, "bias", BASIN_SHAPE(6), -1, 1);
@@ -149,36 +141,30 @@ TEST(test_epilogues) {
     /* read by someone else: no epilogue, but right */
     basin_expr both = basin_concat((basin_expr[]){basin_relu(h), h}, 2, 0);
     check_backends(&c, both, 1e-5);
-    check_free(&c);
 }
 
 /* Long inner sums: the residual must not be overwritten by partial products. */
 TEST(test_residual_in_place) {
-    check c;
-    check_init(&c);
+    BASIN_AT_EXIT(check_free) check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(9, 1500), -1, 1);
     basin_expr w = check_input(&c, "w", BASIN_SHAPE(1500, 40), -0.1, 0.1);
     basin_expr r = check_input(&c, "r", BASIN_SHAPE(9, 40), -1, 1);
     basin_expr residual = basin_softmax(r, -1);
     check_backends(&c, basin_add(residual, basin_matmul(x, w)), 1e-5);
-    check_free(&c);
 }
 
 /* Products that are added run as one call each, beside one that may pack what they share. */
 TEST(test_accumulation) {
-    check c;
-    check_init(&c);
+    BASIN_AT_EXIT(check_free) check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(6, 8), -1, 1);
     basin_expr w = check_input(&c, "w", BASIN_SHAPE(8, 8), -1, 1), y = basin_matmul(x, w);
     for (int i = 0; i < 5; i++) y = basin_add(y, basin_matmul(y, w));
     assert_in_range(calls_of(y), 6, 7);
     check_backends(&c, y, 1e-5);
-    check_free(&c);
 }
 
 TEST(test_memory) {
-    check c;
-    check_init(&c);
+    BASIN_AT_EXIT(check_free) check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(100, 100), -1, 1), y = x;
     size_t matrix = 100 * 100 * sizeof(float);
     for (int i = 0; i < 10; i++) y = basin_softmax(basin_exp(y), -1);
@@ -195,18 +181,16 @@ TEST(test_memory) {
     basin_expr p = basin_state(c.graph, "p", BASIN_SHAPE(100, 10));
     basin_plan_stats stated = stats_of(basin_matmul(x, p), BASIN_FUSE_ON);
     assert_true(stated.state_bytes >= matrix / 10 && stated.state_bytes < matrix / 10 + 64);
-    check_free(&c);
 }
 
 /* ---- updates ---- */
 
 static void write_state(bench *b, const char *name, basin_shape shape, double base) {
-    basin_tensor t;
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor t;
     basin_error error = {0};
     assert_int_equal(basin_tensor_new(&t, BASIN_F64, shape, NULL), BASIN_OK);
     for (int64_t i = 0; i < basin_shape_count(shape); i++) ((double *)t.data)[i] = base + (double)i;
     if (basin_store_write(b->store, name, &t, &error)) fail_msg("%s", error.text);
-    basin_tensor_free(&t);
 }
 
 static double state_at(bench *b, const char *name, int64_t i) {
@@ -291,7 +275,7 @@ TEST(test_update_shapes) {
 TEST(test_adamw) {
     enum { N = 37 };
     const double lr = 0.01, b1 = 0.9, b2 = 0.99, decay = 0.1, epsilon = 1e-8;
-    basin_graph *g = basin_graph_new();
+    BASIN_AT_EXIT(free_graph) basin_graph *g = basin_graph_new();
     basin_shape s = BASIN_SHAPE(N);
     basin_expr p = basin_state(g, "p", s), m = basin_state(g, "m", s), v = basin_state(g, "v", s);
     basin_expr grad = basin_input(g, "grad", s);
@@ -325,14 +309,13 @@ TEST(test_adamw) {
         assert_float_equal(state_at(&b, "v", i), vw[i], 1e-6);
     }
     close_bench(&b);
-    basin_graph_free(g);
 }
 
 /* Plans on one store share states by name. */
 TEST(test_shared_store) {
     bench b;
     basin_plan *reader;
-    basin_graph *g = basin_graph_new(), *h = basin_graph_new();
+    BASIN_AT_EXIT(free_graph) basin_graph *g = basin_graph_new(), *h = basin_graph_new();
     basin_expr a = basin_state(g, "a", BASIN_SHAPE(2)), same = basin_state(h, "a", BASIN_SHAPE(2));
     basin_update update = {a, basin_offset(a, 1)};
     basin_expr sum = basin_sum_all(same);
@@ -349,8 +332,6 @@ TEST(test_shared_store) {
     assert_int_equal(basin_store_shape(b.store, 0).dim[0], 2);
     basin_plan_free(reader);
     close_bench(&b);
-    basin_graph_free(g);
-    basin_graph_free(h);
 }
 
 /* ---- recomputation ---- */
@@ -509,19 +490,16 @@ TEST(test_regions_without_keep) {
 
 /* Chains of thousands of operations must not exhaust the stack, nor take long. */
 TEST(test_long_chain) {
-    check c;
-    check_init(&c);
+    BASIN_AT_EXIT(check_free) check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2), -1, 1), y = x;
     for (int i = 0; i < 4000; i++) y = i % 50 ? basin_sin(y) : basin_softmax(y, -1);
     check_backends(&c, basin_grad(y, x), 1e-3);
-    check_free(&c);
 }
 
 /* A force computes the log-sum-exp of its scores as well, which then need not be computed alone;
  * but of two forces that each wait for the other's, only one may give it. */
 TEST(test_shared_forces) {
-    check c;
-    check_init(&c);
+    BASIN_AT_EXIT(check_free) check c = check_new();
     basin_expr p = check_input(&c, "p", BASIN_SHAPE(2, 2, 3), -1, 1);
     basin_expr q = check_input(&c, "q", BASIN_SHAPE(2, 2, 3), -1, 1);
     basin_expr beta = basin_fill(c.graph, BASIN_SHAPE(2), 0.7);
@@ -537,14 +515,12 @@ TEST(test_shared_forces) {
     assert_int_equal(with.calls, alone.calls + 1); /* the sum */
     close_bench(&d);
     check_backends(&c, basin_add(basin_grad(y, p), basin_grad(y, q)), 1e-5);
-    check_free(&c);
 }
 
 /* Attention within windows and among all tokens reads the same queries in two shapes: a force of
  * the one does not give the log-sum-exps of the other. */
 TEST(test_windows_and_all) {
-    check c;
-    check_init(&c);
+    BASIN_AT_EXIT(check_free) check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(12, 2, 4), -1, 1);
     basin_expr beta = basin_fill(c.graph, BASIN_SHAPE(2), 0.7);
     basin_expr windows = basin_reshape(x, BASIN_SHAPE(2, 6, 2, 4));
@@ -552,13 +528,11 @@ TEST(test_windows_and_all) {
     basin_expr some = basin_attention_lse(windows, windows, beta, NULL, NULL, &BASIN_ALL_PAIRS);
     basin_expr force = basin_grad(basin_sum_all(all), x);
     check_backends(&c, basin_mul(force, basin_sum_all(some)), 1e-5);
-    check_free(&c);
 }
 
 /* Paths double at every step: what depends on what must not be asked path by path. */
 TEST(test_many_paths) {
-    check c;
-    check_init(&c);
+    BASIN_AT_EXIT(check_free) check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 2, 2), -1, 1);
     basin_expr beta = basin_fill(c.graph, BASIN_SHAPE(2), 0.7), y = NULL;
     for (int i = 0; i < 40; i++) {
@@ -567,14 +541,12 @@ TEST(test_many_paths) {
         y = y ? basin_add(basin_sum_all(lse), basin_sin(y)) : basin_sum_all(lse);
     }
     check_backends(&c, basin_grad(y, c.input[0]), 1e-4);
-    check_free(&c);
 }
 
 /* Plans that share their memory give the results of plans that do not, in turn, the smaller and
  * the larger; what another plan overwrote is not handed out. */
 TEST(test_shared_results) {
-    check c;
-    check_init(&c);
+    BASIN_AT_EXIT(check_free) check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(8, 8), -1, 1);
     basin_expr y[2] = {basin_matmul(x, basin_exp(x)), NULL};
     basin_expr wide[3] = {y[0], basin_sin(x), basin_matmul(basin_cos(x), y[0])};
@@ -605,12 +577,10 @@ TEST(test_shared_results) {
     basin_plan_free(plan[0]);
     basin_plan_free(plan[1]);
     close_bench(&b);
-    check_free(&c);
 }
 
 TEST(test_empty) {
-    check c;
-    check_init(&c);
+    BASIN_AT_EXIT(check_free) check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(0, 3), -1, 1);
     basin_expr w = check_input(&c, "w", BASIN_SHAPE(3, 2), -1, 1);
     basin_expr y[] = {basin_exp(x),
@@ -621,5 +591,4 @@ TEST(test_empty) {
                       basin_softmax(x, -1),
                       basin_relu(basin_matmul(basin_transpose(x), x))};
     for (size_t i = 0; i < sizeof y / sizeof *y; i++) check_backends(&c, y[i], 1e-6);
-    check_free(&c);
 }

@@ -102,10 +102,9 @@ static basin_tensor descend(bool narrow, int *joint) {
 
 TEST(joined) {
     int joint, none;
+    BASIN_AT_EXIT(basin_tensor_free)
     basin_tensor narrow = descend(true, &joint), plain = descend(false, &none);
     lab_assert_near(&narrow, &plain, 1e-12, "a joint chain");
     assert_int_equal(joint, 1);
     assert_int_equal(none, 0);
-    basin_tensor_free(&narrow);
-    basin_tensor_free(&plain);
 }

@@ -211,7 +211,7 @@ TEST(parts_compute_what_the_whole_does) {
 }
 
 TEST(plans_that_differ_are_refused) {
-    lab l;
+    BASIN_AT_EXIT(lab_close) lab l;
     basin_error error;
     basin_plan *plan[2];
     basin_exchange_way way = {move, NULL};
@@ -228,5 +228,4 @@ TEST(plans_that_differ_are_refused) {
     assert_null(basin_exchange(x, -1));
     assert_non_null(basin_graph_error(l.graph));
     for (int i = 0; i < 2; i++) basin_plan_free(plan[i]);
-    lab_close(&l);
 }

@@ -18,8 +18,7 @@ static void reads_heads(const basin_plan *plan) {
 
 static void compare(const tokens_case *c, void (*made)(const basin_plan *plan)) {
     basin_tensor plain[TOKENS_RESULTS], fused[TOKENS_RESULTS];
-    lab l;
-    lab_open(&l, "ref", 1);
+    lab l = lab_new("ref", 1);
     tokens_run(plain, &l, c, BASIN_FUSE_OFF, reads_heads);
     lab_close(&l);
     lab_open(&l, "ref", 1);

@@ -1,8 +1,9 @@
-/* For tests of energies and models: a graph whose states live in a store, plans that fail the test
- * on any error, and gradients against finite differences of every state. */
+/* For tests of expressions, energies and models: a graph whose states live in a store, plans that
+ * fail the test on any error, and gradients against finite differences of every state. */
 #ifndef BASIN_TESTS_SUPPORT_LAB_H
 #define BASIN_TESTS_SUPPORT_LAB_H
 
+#include "basin/expr.h"
 #include "basin/pairs.h"
 #include "basin/params.h"
 #include "basin/plan.h"
@@ -21,6 +22,7 @@ typedef struct lab {
     int inputs;
 } lab;
 
+lab lab_new(const char *backend, int threads);
 void lab_open(lab *l, const char *backend, int threads);
 void lab_close(lab *l);
 /* Plans made from now on store factors of all products, however small, in that type. */
@@ -60,5 +62,38 @@ void lab_assert_near(const basin_tensor *a, const basin_tensor *b, double tolera
 /* The gradient of the sum of y with respect to every parameter against fourth-order central
  * differences; the backend should be ref. */
 void lab_check_gradients(lab *l, basin_expr y, double tolerance, const char *what);
+
+/* Fills with numbers in (-1, 1) that depend on `seed` alone. */
+void check_fill(double *data, int64_t count, uint64_t seed);
+
+/* For tests of expressions: a set of inputs with their numbers, given to every plan that check_*
+ * makes; evaluated on a backend, gradients against finite differences. */
+enum { CHECK_INPUTS = 24 };
+typedef struct check {
+    basin_graph *graph;
+    basin_expr input[CHECK_INPUTS];
+    basin_tensor tensor[CHECK_INPUTS];
+    bool first_only[CHECK_INPUTS]; /* the gradient with respect to it is not differentiated */
+    int inputs;
+} check;
+
+check check_new(void);
+void check_free(check *c);
+/* A new input with numbers in (low, high). */
+basin_expr check_input(check *c, const char *name, basin_shape shape, double low, double high);
+/* A new index input with the given numbers. */
+basin_expr check_index(check *c, const char *name, const int32_t *number, int64_t count);
+
+/* The value of an expression; the caller frees the tensor (F64). */
+basin_tensor check_value(check *c, basin_expr a, const char *backend, bool plain);
+/* ||a - b|| / max(||b||, 0.001) */
+double check_distance(const basin_tensor *a, const basin_tensor *b);
+
+/* Compares basin_grad(y, x) with central differences in double for every real input x of the check,
+ * and the gradient of a random projection of that gradient likewise (second order). Backends must
+ * agree on both. */
+void check_gradients(check *c, basin_expr y, double tolerance);
+/* ref plain, ref fused and cpu agree on the expression. */
+void check_backends(check *c, basin_expr a, double tolerance);
 
 #endif

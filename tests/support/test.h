@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "base/try.h"
 #include "basin/status.h"
 
 /* Fails the test with the message of an error. */
@@ -33,5 +34,15 @@ static inline void must(basin_status status, const basin_error *error) {
 
 void tests_add(struct CMUnitTest test);
 int tests_run(CMFixtureFunction setup, CMFixtureFunction teardown);
+
+/* For BASIN_AT_EXIT(free_network) basin_network *n: released where the test ends. */
+struct basin_network;
+struct basin_bundle;
+struct basin_pictures;
+struct basin_graph;
+void free_network(struct basin_network **network);
+void free_bundle(struct basin_bundle **bundle);
+void free_pictures(struct basin_pictures **pictures);
+void free_graph(struct basin_graph **graph);
 
 #endif

@@ -102,7 +102,7 @@ static void compare(bench *b, const double *wanted, int i, const char *suffix, d
 }
 
 static void check_steps(const char *backend, double tolerance, basin_adamw_config config) {
-    bench b;
+    BASIN_AT_EXIT(bench_close) bench b;
     loop l = {0};
     basin_error error = {0};
     bool clipped = false, free_of = false;
@@ -123,7 +123,6 @@ static void check_steps(const char *backend, double tolerance, basin_adamw_confi
         }
     }
     if (config.clip > 0) assert_true(clipped && free_of); /* both sides of the bound were seen */
-    bench_close(&b);
 }
 
 TEST(steps) {
@@ -139,7 +138,7 @@ TEST(steps) {
 
 /* Gradients that are all zero: nothing but decay moves a parameter, and nothing is NaN. */
 TEST(no_gradient) {
-    lab l;
+    BASIN_AT_EXIT(lab_close) lab l;
     basin_adamw adamw;
     basin_plan *plan;
     basin_error error = {0};
@@ -154,12 +153,10 @@ TEST(no_gradient) {
     must(basin_plan_new(&plan, l.store, &spec, &error), &error);
     must(basin_adamw_write(&adamw, plan, 1, 0.1, &error), &error);
     lab_run(plan);
-    basin_tensor value = lab_value(&l, p);
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor value = lab_value(&l, p);
     assert_true(fabs(basin_tensor_at(&value, 0) - (1 - 0.1 * 0.05)) < 1e-15);
-    basin_tensor_free(&value);
     basin_plan_free(plan);
     basin_adamw_free(&adamw);
-    lab_close(&l);
 }
 
 /* ---- a block that learns ---- */
@@ -363,7 +360,7 @@ TEST(schedule) {
 }
 
 TEST(errors) {
-    lab l;
+    BASIN_AT_EXIT(lab_close) lab l;
     basin_adamw adamw;
     basin_error error = {0};
     basin_adamw_config config = BASIN_ADAMW_DEFAULT;
@@ -383,5 +380,4 @@ TEST(errors) {
     assert_int_equal(basin_adamw_new(&adamw, &l.params, loss, &config, &error), BASIN_BAD_SHAPE);
     assert_non_null(strstr(error.text, "[2, 3]"));
     basin_adamw_free(&adamw);
-    lab_close(&l);
 }

@@ -79,7 +79,7 @@ static double slow_vectors(basin_expr parameter) {
 }
 
 static void compare(const char *backend, double tolerance, basin_adamw_config config) {
-    bench b;
+    BASIN_AT_EXIT(bench_close) bench b;
     loop w = {0}, v = {0};
     basin_error error = {0};
     bench_open(&b, backend, &config);
@@ -100,7 +100,6 @@ static void compare(const char *backend, double tolerance, basin_adamw_config co
         assert_state(&b, "w.m", w.m, MATRIX, 10 * tolerance);
     }
     assert_int_equal(basin_store_count(b.lab.store), 4); /* no second moments */
-    bench_close(&b);
 }
 
 TEST(steps) {
@@ -121,7 +120,7 @@ static double matrices_alone(basin_expr parameter) {
 
 /* A parameter of rate 0 stays, has no moments, and counts in no norm; AdamW as well. */
 TEST(frozen) {
-    bench b;
+    BASIN_AT_EXIT(bench_close) bench b;
     double want[VECTOR], squares = 0;
     basin_error error = {0};
     basin_adamw_config config = BASIN_ADAMW_DEFAULT;
@@ -134,7 +133,6 @@ TEST(frozen) {
     assert_state(&b, "b", want, VECTOR, 0);
     assert_float_equal(basin_plan_scalar(b.plan, b.adamw.norm), sqrt(squares), 1e-12);
     assert_int_equal(b.adamw.updates, 3);
-    bench_close(&b);
 }
 
 /* The same factors by name as by the functions; the first pattern that fits counts. */

@@ -106,11 +106,10 @@ static basin_status refuse(void *context, int state, basin_error *error) {
 }
 
 TEST(a_listener_that_fails_ends_the_run) {
-    rig r;
+    BASIN_AT_EXIT(rig_close) rig r;
     basin_error error = {0};
     rig_open(&r, "cpu");
     basin_plan_listener listener = {refuse, meanwhile, &r};
     assert_int_equal(basin_trainer_differentiate_telling(&r.trainer, &listener, &error), BASIN_IO);
     assert_string_equal(error.text, "cannot send 3");
-    rig_close(&r);
 }

@@ -75,7 +75,7 @@ static basin_status fit_one(const void *context, int64_t item, basin_error *erro
 }
 
 static void assert_same(const basin_trees *a, const basin_trees *b) {
-    basin_bundle *bundle;
+    BASIN_AT_EXIT(free_bundle) basin_bundle *bundle;
     basin_error error;
     must(basin_bundle_new(&bundle, &error), &error);
     must(basin_trees_store(bundle, "a.", a, &error), &error);
@@ -84,7 +84,6 @@ static void assert_same(const basin_trees *a, const basin_trees *b) {
     const basin_tensor *two = basin_bundle_find(bundle, "b.xgboost");
     assert_int_equal(one->shape.dim[0], two->shape.dim[0]);
     assert_memory_equal(one->data, two->data, (size_t)one->shape.dim[0]);
-    basin_bundle_free(bundle);
 }
 
 /* Fits that run at once are those that ran alone; so are fits of a process with more threads. */
@@ -192,7 +191,7 @@ TEST(shapley_values_add_up) {
 TEST(files_keep_them) {
     static table t;
     basin_error error;
-    basin_bundle *bundle;
+    BASIN_AT_EXIT(free_bundle) basin_bundle *bundle;
     basin_trees *read;
     double before[ROWS], after[ROWS];
     fill(&t, 7);
@@ -209,7 +208,6 @@ TEST(files_keep_them) {
     assert_int_equal(basin_trees_load(&read, bundle, "trees0.", &error), BASIN_BAD_FILE);
     assert_null(read);
     assert_int_equal(basin_trees_load(&read, bundle, "trees1.", &error), BASIN_BAD_FILE);
-    basin_bundle_free(bundle);
 }
 
 /* ---- files from before XGBoost ---- */
@@ -230,7 +228,7 @@ TEST(trees_of_older_files_are_read) {
     const float x[4][3] = {{1, 0, -1}, {1, 0, -0.5f}, {1.0001f, 0, -3}, {-5, 0, 9}};
     const double expected[4] = {0.1, 0.2, 0.3, 0.2};
     float value[4 * 4];
-    basin_bundle *bundle;
+    BASIN_AT_EXIT(free_bundle) basin_bundle *bundle;
     basin_trees *trees;
     basin_error error;
     needs_xgboost();
@@ -255,7 +253,6 @@ TEST(trees_of_older_files_are_read) {
         memcpy(basin_bundle_find(bundle, "t.link")->data, wrong[i], sizeof wrong[i]);
         assert_int_equal(basin_trees_load(&trees, bundle, "t.", &error), BASIN_BAD_FILE);
     }
-    basin_bundle_free(bundle);
 }
 
 TEST(a_table_without_rows_is_refused) {

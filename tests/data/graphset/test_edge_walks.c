@@ -59,7 +59,7 @@ static void check(const basin_graphset *set, int64_t before) {
 
 /* Behind the attributes that are there, which stay; a node without edges has none. */
 TEST_WITH(powers, folder_new, folder_remove) {
-    basin_graphset set;
+    BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
     basin_error error;
     tiny_write(state, NULL, NULL);
     must(basin_graphset_read(&set, *state, &error), &error);
@@ -68,13 +68,12 @@ TEST_WITH(powers, folder_new, folder_remove) {
     must(basin_graphset_add_edge_walks(&set, WALKS, &error), &error);
     check(&set, 1);
     assert_true(set.edge_attribute[6 * (1 + WALKS)] == 7);
-    basin_graphset_free(&set);
 }
 
 /* A set in a file, whose arrays are the file's. */
 TEST_WITH(packed, folder_new, folder_remove) {
     char path[PATH_TEXT];
-    basin_graphset set, again;
+    BASIN_AT_EXIT(basin_graphset_free) basin_graphset set, again;
     basin_error error;
     folder_path(path, state, "packed.set");
     must(basin_graphset_make(&set, "cluster", (const int64_t[]){3, 1, 1}, 5, &error), &error);
@@ -82,13 +81,11 @@ TEST_WITH(packed, folder_new, folder_remove) {
     must(basin_graphset_read(&again, path, &error), &error);
     must(basin_graphset_add_edge_walks(&again, WALKS, &error), &error);
     check(&again, 0);
-    basin_graphset_free(&set);
-    basin_graphset_free(&again);
 }
 
 /* A part has the bits of the whole; the other graphs have zeros, and what the set had itself. */
 TEST(of_a_part) {
-    basin_graphset set, part;
+    BASIN_AT_EXIT(basin_graphset_free) basin_graphset set, part;
     basin_error error;
     must(basin_graphset_make(&set, "cluster", (const int64_t[]){3, 2, 2}, 5, &error), &error);
     must(basin_graphset_make(&part, "cluster", (const int64_t[]){3, 2, 2}, 5, &error), &error);
@@ -101,13 +98,11 @@ TEST(of_a_part) {
                         (size_t)(end - first) * sizeof(float));
     for (int64_t i = 0; i < set.edges * WALKS; i++)
         if (i < first || i >= end) assert_true(part.edge_attribute[i] == 0);
-    basin_graphset_free(&set);
-    basin_graphset_free(&part);
 }
 
 /* A set that begins with graphs of no nodes, and of one. */
 TEST(of_nothing) {
-    basin_graphset set;
+    BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
     basin_error error;
     const int64_t nodes[] = {0, 1, 2}, from[] = {1}, to[] = {2};
     basin_graphset_arrays arrays = {
@@ -116,13 +111,12 @@ TEST(of_nothing) {
     must(basin_graphset_add_edge_walks(&set, WALKS, &error), &error);
     check(&set, 0);
     assert_true(set.edge_attribute[0] == 0 && set.edge_attribute[1] == 2); /* back every 2 steps */
-    basin_graphset_free(&set);
 }
 
 /* What the model sees of them has mean 0 and deviation 1 over the training graphs. */
 TEST(standardised) {
-    basin_graphset set;
-    basin_graphset_encoding encoding;
+    BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
+    BASIN_AT_EXIT(basin_graphset_encoding_free) basin_graphset_encoding encoding;
     basin_error error;
     const int64_t graph[] = {0, 2};
     must(basin_graphset_make(&set, "cluster", (const int64_t[]){3, 1, 1}, 5, &error), &error);
@@ -141,6 +135,4 @@ TEST(standardised) {
             }
         assert_true(fabs(sum / count) < 1e-4 && fabs(squares / count - 1) < 1e-3);
     }
-    basin_graphset_encoding_free(&encoding);
-    basin_graphset_free(&set);
 }

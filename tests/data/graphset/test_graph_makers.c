@@ -55,7 +55,7 @@ TEST(cluster) {
 TEST(pattern) {
     static const int64_t size[3] = {100, 0, 10};
     double density[2], ones = 0;
-    basin_graphset set;
+    BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
     basin_error error;
     must(basin_graphset_make(&set, "pattern", size, 1, &error), &error);
     assert_int_equal(set.classes, 2);
@@ -70,7 +70,6 @@ TEST(pattern) {
         for (int64_t n = set.node_start[100 * k]; n < set.node_start[100 * k + 1]; n++)
             count[k] += set.class_of[n];
     assert_int_equal(count[0], count[1]);
-    basin_graphset_free(&set);
 }
 
 /* Four flat squares are four superpixels at least, none of which crosses a border. */
@@ -100,7 +99,7 @@ TEST(superpixel_graphs) {
     static const int32_t class_of[COUNT] = {7, 3, 7};
     static const int64_t split[3] = {2, 0, 1};
     basin_superpixels spec = {.segments = 75, .compactness = 0.25};
-    basin_graphset set;
+    BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
     basin_error error;
     for (int i = 0; i < COUNT * SIDE * SIDE; i++)
         pixel[i] = (uint8_t)((i * 37 + i / SIDE * 11) % 256);
@@ -119,7 +118,6 @@ TEST(superpixel_graphs) {
         assert_true(set.edge_attribute[e] > 0 && set.edge_attribute[e] < 1);
     for (int64_t i = 0; i < 3 * set.nodes; i++)
         assert_true(set.node_attribute[i] >= 0 && set.node_attribute[i] <= 1);
-    basin_graphset_free(&set);
 }
 
 /* MNIST's layout: labels beside the images. */

@@ -30,12 +30,11 @@ static void check_tiny(const basin_graphset *set) {
 }
 
 TEST_WITH(reads_folder, folder_new, folder_remove) {
-    basin_graphset set;
+    BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
     basin_error error;
     tiny_write(state, NULL, NULL);
     must(basin_graphset_read(&set, *state, &error), &error);
     check_tiny(&set);
-    basin_graphset_free(&set);
 }
 
 /* Whatever the file is called. */
@@ -68,7 +67,7 @@ TEST_WITH(packed_form, folder_new, folder_remove) {
 
 /* Nodes of a graph need not stand together. */
 TEST_WITH(scattered_nodes, folder_new, folder_remove) {
-    basin_graphset set;
+    BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
     basin_error error;
     tiny_write(state, "T_graph_indicator.txt", "2\n1\n2\n1\n2\n1\n2\n3\n");
     char path[PATH_TEXT];
@@ -83,7 +82,6 @@ TEST_WITH(scattered_nodes, folder_new, folder_remove) {
     assert_int_equal(set.edge[1], 1);
     assert_int_equal(set.edge_label[0], 2);
     assert_int_equal(set.node_label[0], 5);
-    basin_graphset_free(&set);
 }
 
 /* What is wrong is said in one line that names the file and the line. */
@@ -157,7 +155,7 @@ TEST_WITH(mutated, folder_new, folder_remove) {
 }
 
 TEST_WITH(targets, folder_new, folder_remove) {
-    basin_graphset set;
+    BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
     basin_error error;
     char path[PATH_TEXT];
     const char values[] = "0.5\n-1.25\n2e-3\n";
@@ -168,7 +166,6 @@ TEST_WITH(targets, folder_new, folder_remove) {
     assert_int_equal(set.task, BASIN_GRAPHS_VALUES);
     assert_int_equal(set.targets, 1);
     assert_true(set.target[1] == -1.25f);
-    basin_graphset_free(&set);
     unlink(path);
 }
 
@@ -202,7 +199,7 @@ TEST_WITH(missing_targets, folder_new, folder_remove) {
 
 /* To predict with, labels may be anything; they say how many graphs there are. */
 TEST_WITH(reads_without_labels, folder_new, folder_remove) {
-    basin_graphset set;
+    BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
     basin_error error;
     tiny_write(state, "T_graph_labels.txt", "1.75\nred\n\n?\n4\n");
     assert_int_equal(basin_graphset_read(&set, *state, &error), BASIN_BAD_FILE);
@@ -211,7 +208,6 @@ TEST_WITH(reads_without_labels, folder_new, folder_remove) {
     assert_int_equal(set.nodes, 8);
     assert_null(set.class_of);
     assert_null(set.target);
-    basin_graphset_free(&set);
 }
 
 /* A packed set with this split and these starts of two graphs (or of none). */
@@ -252,7 +248,7 @@ static basin_status read_changed(void **state, const basin_graphset *set, basin_
 
 TEST_WITH(packed_columns_that_lie, folder_new, folder_remove) {
     static int32_t labels[8 * 40];
-    basin_graphset set;
+    BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
     basin_error error;
     tiny_write(state, NULL, NULL);
     must(basin_graphset_read(&set, *state, &error), &error);
@@ -265,7 +261,6 @@ TEST_WITH(packed_columns_that_lie, folder_new, folder_remove) {
     set.node_attribute[3] = NAN;
     assert_int_equal(read_changed(state, &set, &error), BASIN_BAD_FILE);
     assert_non_null(strstr(error.text, "'node_attribute' has nan at element 3"));
-    basin_graphset_free(&set);
 }
 
 TEST_WITH(packed_sets_that_lie, folder_new, folder_remove) {
@@ -309,7 +304,7 @@ TEST_WITH(indicator_that_lies, folder_new, folder_remove) {
 }
 
 TEST(real_tu) {
-    basin_graphset set;
+    BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
     basin_error error;
     FILE *file = fopen(BASIN_SOURCE "/../shared/data/tudataset/MUTAG.zip", "rb");
     if (!file) skip();
@@ -320,7 +315,6 @@ TEST(real_tu) {
     assert_int_equal(set.graphs, 188);
     assert_int_equal(set.nodes, 3371);
     assert_int_equal(set.edges, 7442);
-    basin_graphset_free(&set);
 }
 
 /* ---- folds ---- */

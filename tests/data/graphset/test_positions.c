@@ -228,9 +228,9 @@ TEST_WITH(cache, folder_new, folder_remove) {
 /* ---- batches ---- */
 
 TEST_WITH(batch_of_tiny, folder_new, folder_remove) {
-    basin_graphset set;
+    BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
     basin_positions positions;
-    basin_graphset_encoding e;
+    BASIN_AT_EXIT(basin_graphset_encoding_free) basin_graphset_encoding e;
     basin_graphset_batch b = {0};
     basin_error error;
     basin_position_spec spec = {.vectors = 2};
@@ -264,14 +264,12 @@ TEST_WITH(batch_of_tiny, folder_new, folder_remove) {
         assert_int_equal(at, b.pairs.pair[i]);
     }
     basin_graphset_batch_free(&b);
-    basin_graphset_encoding_free(&e);
     basin_positions_free(&positions);
-    basin_graphset_free(&set);
 }
 
 /* Where nodes have nothing else, degrees are told apart further. */
 TEST_WITH(bare_nodes, folder_new, folder_remove) {
-    basin_graphset set;
+    BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
     basin_graphset_encoding e;
     basin_error error;
     static const int64_t wanted[][2] = {{-1, 32}, {0, 0}, {8, 32}, {40, 40}}, all[] = {0, 1, 2};
@@ -285,13 +283,12 @@ TEST_WITH(bare_nodes, folder_new, folder_remove) {
         assert_int_equal(e.degrees, wanted[i][1]);
         basin_graphset_encoding_free(&e);
     }
-    basin_graphset_free(&set);
 }
 
 /* Attributes in metres, of 1e-10, are standardised as those in angstroms are; a constant stays. */
 TEST_WITH(small_units, folder_new, folder_remove) {
-    basin_graphset set;
-    basin_graphset_encoding e;
+    BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
+    BASIN_AT_EXIT(basin_graphset_encoding_free) basin_graphset_encoding e;
     basin_error error;
     basin_encoding_spec how = {.standardise = true};
     static const int64_t all[] = {0, 1, 2};
@@ -304,15 +301,13 @@ TEST_WITH(small_units, folder_new, folder_remove) {
     must(basin_graphset_encoding_new(&e, &set, all, 3, &how, &error), &error);
     assert_true(fabsf(e.scale[0] * 1e-10f * sqrtf(5.25f) - 1) < 1e-4f);
     assert_true(e.scale[1] == 1 && e.mean[1] == 0.3f);
-    basin_graphset_encoding_free(&e);
-    basin_graphset_free(&set);
 }
 
 /* A flip turns whole eigenvectors, of each graph its own, the same in any batch. */
 TEST_WITH(flips, folder_new, folder_remove) {
-    basin_graphset set;
+    BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
     basin_positions positions;
-    basin_graphset_encoding e;
+    BASIN_AT_EXIT(basin_graphset_encoding_free) basin_graphset_encoding e;
     basin_graphset_batch a = {0}, b = {0};
     basin_error error;
     basin_position_spec spec = {.vectors = 2, .walks = 1};
@@ -340,7 +335,5 @@ TEST_WITH(flips, folder_new, folder_remove) {
     assert_in_range(turned, 20, 60);
     basin_graphset_batch_free(&a);
     basin_graphset_batch_free(&b);
-    basin_graphset_encoding_free(&e);
     basin_positions_free(&positions);
-    basin_graphset_free(&set);
 }

@@ -76,7 +76,7 @@ TEST_WITH(arrays_that_are_turned, folder_new, folder_remove) {
 TEST_WITH(targets_without_end, folder_new, folder_remove) {
     static const float y[2][2] = {{0.5f, INFINITY}, {NAN, 1}};
     char path[PATH_TEXT];
-    basin_graphset set;
+    BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
     basin_error error;
     folder_path(path, state, "zinc.npz");
     write_zinc(path, zinc_edge, zinc_atom, y[0], false);
@@ -85,12 +85,11 @@ TEST_WITH(targets_without_end, folder_new, folder_remove) {
     write_zinc(path, zinc_edge, zinc_atom, y[1], false);
     must(basin_graphset_read(&set, path, &error), &error);
     assert_true(isnan(set.target[0]) && set.target[1] == 1);
-    basin_graphset_free(&set);
 }
 
 TEST_WITH(molecules, folder_new, folder_remove) {
     char path[PATH_TEXT];
-    basin_graphset set;
+    BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
     basin_error error;
     write_zinc(folder_path(path, state, "zinc.npz"), zinc_edge, zinc_atom, zinc_y, false);
     must(basin_graphset_read(&set, path, &error), &error);
@@ -102,12 +101,11 @@ TEST_WITH(molecules, folder_new, folder_remove) {
     assert_true(set.target[3] == -2);
     assert_int_equal(set.edge_label[set.edge_start[1]], 2);
     assert_int_equal(set.edge[2 * set.edge_start[5]], 0);
-    basin_graphset_free(&set);
 }
 
 /* The file has an array of strings beside its numbers. */
 TEST(real_zinc) {
-    basin_graphset set;
+    BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
     basin_error error;
     FILE *file = fopen(BASIN_SOURCE "/../shared/data/zinc/zinc12k.npz", "rb");
     if (!file) skip();
@@ -117,5 +115,4 @@ TEST(real_zinc) {
     assert_int_equal(set.graphs, 12000);
     assert_int_equal(set.nodes, 231464 + 23083 + 23117);
     assert_int_equal(set.edges, 2 * (248891 + 24846 + 24860));
-    basin_graphset_free(&set);
 }

@@ -35,20 +35,20 @@ static void expect(const basin_network *n, const int32_t *label, const char *con
 
 TEST(words_are_numbered_by_name) {
     basin_network_options options = {.classes = true, .label = "kind"};
+    BASIN_AT_EXIT(free_network)
     basin_network *n = read_tables(
         state, "id,x,kind\na,1, yes \nb,2,\"maybe, not\"\nc,3,\nd,4,no\n", edges, &options);
     expect(n, (const int32_t[]){2, 0, -1, 1}, (const char *const[]){"yes", "maybe, not", "", "no"});
     assert_int_equal(n->class_name.count, 3);
-    basin_network_free(n);
 }
 
 /* 10 is behind 9; -1 and ? are no class; 2 and 2.0 are two names. */
 TEST(numbers_are_numbered_as_numbers) {
     basin_network_options options = {.classes = true};
+    BASIN_AT_EXIT(free_network)
     basin_network *n =
         read_tables(state, "id,x,label\na,1,10\nb,2,9\nc,3,-1\nd,4,?\n", edges, &options);
     expect(n, (const int32_t[]){1, 0, -1, -1}, (const char *const[]){"10", "9", "", ""});
-    basin_network_free(n);
 }
 
 /* Without the option labels are those of a detector, and other words are errors. */
@@ -70,15 +70,15 @@ TEST(detectors_read_as_before) {
 /* Classes that are there keep their numbers; new ones come behind them. */
 TEST(tables_add_classes) {
     basin_network_options options = {.classes = true, .label = "kind"};
+    BASIN_AT_EXIT(free_network)
     basin_network *base =
         read_tables(state, "id,x,kind\na,1,oak\nb,2,elm\nc,3,\nd,4,oak\n", edges, &options);
     options.base = base;
+    BASIN_AT_EXIT(free_network)
     basin_network *n =
         read_tables(state, "id,x,kind\ne,1,ash\nf,2,oak\n", "src,dst\ne,a\nf,b\n", &options);
     expect(n, (const int32_t[]){1, 0, -1, 1, 2, 1},
            (const char *const[]){"oak", "elm", "", "oak", "ash", "oak"});
-    basin_network_free(n);
-    basin_network_free(base);
 }
 
 /* A file that is mapped, and parts of a graph, call classes as the table does. */

@@ -6,7 +6,7 @@
 #include "basin/random.h"
 
 TEST(builds_undirected) {
-    basin_network *n = small_network(NULL);
+    BASIN_AT_EXIT(free_network) basin_network *n = small_network(NULL);
     assert_false(n->directed);
     const basin_relation *a = &n->relation[0];
     assert_int_equal(a->edges, 8);
@@ -17,18 +17,16 @@ TEST(builds_undirected) {
     assert_int_equal(a->row[4], a->row[5]);
     assert_int_equal(n->label[3], 1);
     assert_true(n->feature[7] == 7);
-    basin_network_free(n);
 }
 
 TEST(builds_directed) {
     basin_network_options o = {.directed = true, .keep_duplicates = true};
-    basin_network *n = small_network(&o);
+    BASIN_AT_EXIT(free_network) basin_network *n = small_network(&o);
     assert_true(n->directed);
     ASSERT_ROW(&n->relation[0], 1, 0, 2); /* 0 -> 1 and 2 -> 1 */
     ASSERT_ROW(&n->relation[0], 2, 0, 1);
     ASSERT_ROW(&n->relation[1], 0, 3);
     assert_int_equal(n->relation[0].row[1], 0);
-    basin_network_free(n);
 }
 
 TEST(treats_loops_and_duplicates) {
@@ -69,7 +67,7 @@ TEST(sorts_long_rows) {
         matrix[u * NODES + v] = matrix[v * NODES + u] = 1;
     }
     basin_edges e = {edge, edge + 1, BASIN_I32, 2, EDGES};
-    basin_network *n;
+    BASIN_AT_EXIT(free_network) basin_network *n;
     assert_int_equal(basin_network_new(&n, "t", NODES, NULL), BASIN_OK);
     assert_int_equal(basin_network_add_relation(n, "e", &e, NULL, NULL), BASIN_OK);
     const basin_relation *r = &n->relation[0];
@@ -78,7 +76,6 @@ TEST(sorts_long_rows) {
         for (int32_t v = 0; v < NODES; v++)
             if (matrix[u * NODES + v]) assert_int_equal(r->col[at++], v);
     assert_int_equal(at, r->edges);
-    basin_network_free(n);
     free(matrix);
     free(edge);
 }
@@ -146,7 +143,7 @@ TEST(reads_labels) {
 }
 
 TEST(unites_relations) {
-    basin_network *n = small_network(NULL);
+    BASIN_AT_EXIT(free_network) basin_network *n = small_network(NULL);
     assert_int_equal(basin_network_main_relation(n), -1);
     assert_int_equal(basin_network_add_union(n, NULL), BASIN_OK);
     assert_int_equal(basin_network_main_relation(n), 2);
@@ -155,7 +152,6 @@ TEST(unites_relations) {
     ASSERT_ROW(r, 3, 0, 2);
     assert_int_equal(basin_network_add_union(n, NULL), BASIN_OK);
     assert_int_equal(n->relations, 3);
-    basin_network_free(n);
 }
 
 /* The pairs of a relation are those that basin_pairs_new makes of its edges. */
@@ -263,7 +259,7 @@ TEST(samples_neighbourhoods) {
 }
 
 TEST(counts_degrees) {
-    basin_network *n = small_network(NULL);
+    BASIN_AT_EXIT(free_network) basin_network *n = small_network(NULL);
     basin_degrees d;
     assert_int_equal(basin_network_degrees(&d, n, 0, NULL), BASIN_OK);
     assert_int_equal(d.edges, 8);
@@ -276,5 +272,4 @@ TEST(counts_degrees) {
     assert_true(d.symmetric && d.self_loops == 0);
     assert_true(fabs(d.homophily - 2.0 / 8) < 1e-12); /* 0-2 alone joins equals */
     assert_true(d.anomaly_homophily == 0);
-    basin_network_free(n);
 }

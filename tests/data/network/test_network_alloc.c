@@ -103,11 +103,10 @@ TEST(csv) {
     basin_csv_source source[] = {{.path = "e", .data = edges, .size = sizeof edges - 1},
                                  {.path = "n", .data = nodes, .size = sizeof nodes - 1}};
     basin_network_options o = {.unite = true};
-    basin_network *n;
+    BASIN_AT_EXIT(free_network) basin_network *n;
     assert_int_equal(basin_network_csv_read(&n, source, 2, &o, NULL), BASIN_OK);
     assert_int_equal(basin_network_finish(n, &o, NULL), BASIN_OK);
     assert_true(alloc_fail_sweep(read_more, n) > 80);
-    basin_network_free(n);
 }
 
 static dgl file;

@@ -24,6 +24,7 @@ static basin_network *must_read(const basin_network_options *o, const char *edge
 }
 
 TEST(reads_nodes_and_edges) {
+    BASIN_AT_EXIT(free_network)
     basin_network *n = must_read(NULL,
                                  "src,dst,relation\n"
                                  "ann,\"bob, jr\",pays\n"
@@ -52,7 +53,6 @@ TEST(reads_nodes_and_edges) {
     assert_string_equal(n->column.text + n->column.at[1], "city=Aachen\nsouth");
     assert_string_equal(n->column.text + n->column.at[2], "city=Rome");
     assert_true(n->train[0] && n->val[1] && n->test[2] && !n->test[3]);
-    basin_network_free(n);
 }
 
 TEST(reads_edges_alone) {
@@ -90,13 +90,12 @@ TEST(empty_relations_are_one) {
 TEST(chooses_columns) {
     const char *nodes = "k,who,when,amount,cls\n1,a,mon,5,yes\n2,b,tue,6,no\n3,c,wed,7,unknown\n";
     basin_network_options o = {.id = "who", .label = "cls", .drop = "k", .max_categories = 2};
-    basin_network *n = must_read(&o, "src,dst\na,b\n", nodes);
+    BASIN_AT_EXIT(free_network) basin_network *n = must_read(&o, "src,dst\na,b\n", nodes);
     assert_int_equal(n->features, 1);
     assert_true(n->feature[2] == 7);
     assert_non_null(strstr(n->note, "columns left out: when (more than 2 values)"));
     const int32_t label[] = {1, 0, -1};
     assert_memory_equal(n->label, label, sizeof label);
-    basin_network_free(n);
 }
 
 TEST(joins_files_of_nodes) {
@@ -105,12 +104,11 @@ TEST(joins_files_of_nodes) {
     for (int i = 0; i < 3; i++)
         source[i] =
             (basin_csv_source){.path = "part.csv", .data = text[i], .size = strlen(text[i])};
-    basin_network *n;
+    BASIN_AT_EXIT(free_network) basin_network *n;
     assert_int_equal(basin_network_csv_read(&n, source, 3, NULL, NULL), BASIN_OK);
     assert_int_equal(basin_network_find(n, "a"), 1);
     assert_int_equal(n->label[1], 1);
     assert_true(n->feature[1] == 2);
-    basin_network_free(n);
 }
 
 /* What one table does not know another may; what two tables say must be the same. */
@@ -150,13 +148,13 @@ TEST(notes_what_columns_tell) {
 /* A format is there for the columns that want it. */
 TEST(reads_dates_of_two_forms) {
     basin_network_options o = {.date_format = "%d.%m.%Y", .max_categories = 1};
+    BASIN_AT_EXIT(free_network)
     basin_network *n =
         must_read(&o, "src,dst\na,b\n",
                   "id,opened,closed\na,1970-01-02,03.01.1970\nb,1970-01-04,05.01.1970\n");
     const float x[] = {1, 2, 3, 4};
     assert_int_equal(n->features, 2);
     assert_memory_equal(n->feature, x, sizeof x);
-    basin_network_free(n);
 }
 
 /* A semicolon parts the fields of a header in which a name has a comma. */
@@ -236,7 +234,7 @@ TEST(reads_pipes) {
     static const char nodes[] = "id,f\na,1\nb,2\n", edges[] = "src,dst\na,b\n";
     int first[2], second[2];
     char path[2][40];
-    basin_network *n;
+    BASIN_AT_EXIT(free_network) basin_network *n;
     basin_error error;
     assert_false(pipe(first) || pipe(second));
     assert_int_equal(write(first[1], nodes, sizeof nodes - 1), sizeof nodes - 1);
@@ -248,7 +246,6 @@ TEST(reads_pipes) {
     const char *both[] = {path[0], path[1]};
     if (basin_network_open(&n, both, 2, NULL, &error)) fail_msg("%s", error.text);
     assert_true(n->nodes == 2 && n->feature[1] == 2);
-    basin_network_free(n);
     close(first[0]);
     close(second[0]);
 }
@@ -275,12 +272,12 @@ TEST(reads_edges_without_a_header) {
 
 /* Schemas are JSON: what is not UTF-8 would not come back as the same text. */
 TEST(reads_latin_1) {
+    BASIN_AT_EXIT(free_network)
     basin_network *n = must_read(NULL, "src,dst,when\na,b,1\n", "id,c\na,K\xf6ln\nb,K\xc3\xb6ln\n");
     assert_int_equal(n->features, 1); /* the same town twice */
     assert_string_equal(n->column.text, "c=K\xc3\xb6ln");
     assert_non_null(strstr(n->note, "nodes.csv holds text that is not UTF-8, taken as Latin-1"));
     assert_non_null(strstr(n->note, "1 rows became 1 edges that carry count"));
-    basin_network_free(n);
 }
 
 /* Ends that no table of nodes has: skipped, or added with the mean of every number. */
@@ -343,9 +340,9 @@ TEST(refuses_mistakes) {
 }
 
 TEST(notes_one_class) {
+    BASIN_AT_EXIT(free_network)
     basin_network *n = must_read(NULL, "src,dst\na,b\n", "id,f,label\na,1,0\nb,1,0\n");
     assert_non_null(strstr(n->note, "all labels are 0"));
-    basin_network_free(n);
 }
 
 int main(void) { return tests_run(folder_new, folder_remove); }

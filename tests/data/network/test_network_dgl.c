@@ -29,14 +29,13 @@ TEST(reads_every_form) {
 }
 
 TEST(reads_the_labelled_type) {
-    basin_network *n;
+    BASIN_AT_EXIT(free_network) basin_network *n;
     dgl_two_types(&file);
     assert_int_equal(basin_network_dgl_parse(&n, file.bytes, file.size, "f", NULL, NULL), BASIN_OK);
     assert_int_equal(n->nodes, 3);
     assert_int_equal(n->relations, 1);
     assert_string_equal(n->relation[0].name, "knows");
     assert_non_null(strstr(n->note, "nodes of type 'user' alone; 1 relations to others left out"));
-    basin_network_free(n);
 }
 
 static void refuse(size_t size, const char *wanted) {

@@ -106,6 +106,7 @@ TEST(rows_are_in_order) {
 /* A column that looks like relations becomes them, and that is said; "none" makes it a fact. */
 /* A float has no seconds in days since 1970: the last row is told by its time, not by the float. */
 TEST(last_goes_by_the_second) {
+    BASIN_AT_EXIT(free_network)
     basin_network *n = must_open(state, NULL,
                                  "src,dst,amount,at\n"
                                  "a,b,2,2026-01-05T08:00:02Z\n"
@@ -115,7 +116,6 @@ TEST(last_goes_by_the_second) {
     const float *fact = n->relation[0].fact + basin_relation_find(&n->relation[0], 0, 1) * 4;
     assert_int_equal(n->facts.count, 4);
     assert_true(fact[0] == 3 && fact[1] == 6 && fact[2] == 3);
-    basin_network_free(n);
 }
 
 TEST(a_type_may_be_a_fact) {
@@ -188,14 +188,13 @@ TEST(gaps_are_filled_or_refused) {
 /* Relations by themselves, and their union. */
 TEST(unions_add_up) {
     basin_network_options o = {.unite = true, .time = "day", .edge_type = "kind"};
-    basin_network *n = must_open(state, accounts, transfers, &o);
+    BASIN_AT_EXIT(free_network) basin_network *n = must_open(state, accounts, transfers, &o);
     const basin_relation *whole = &n->relation[basin_network_relation(n, "homo")];
     const basin_relation *wire = &n->relation[basin_network_relation(n, "wire")];
     assert_facts(n, wire, 0, 1, (const float[]){2, 8, 10, 3});
     assert_facts(n, whole, 0, 1, (const float[]){3, 13, 10, 3});
     basin_network_forget_facts(n);
     assert_true(!n->facts.count && !n->relation[0].fact && !whole->fact);
-    basin_network_free(n);
 }
 
 TEST(parts_keep_them) {
@@ -288,7 +287,7 @@ TEST(arrays_have_them) {
     const char *const file[] = {folder_path(path, state, "g.npz")};
     int32_t edges[] = {0, 1, 1, 0, 1, 2};
     float amount[] = {10, 5, 100}, when[] = {3, 1, 4}, y[] = {0, 1, 0};
-    basin_bundle *bundle;
+    BASIN_AT_EXIT(free_bundle) basin_bundle *bundle;
     basin_network *n;
     basin_error error;
     assert_int_equal(basin_bundle_new(&bundle, NULL), BASIN_OK);
@@ -313,7 +312,6 @@ TEST(arrays_have_them) {
     assert_int_equal(basin_npz_write(path, bundle, NULL), BASIN_OK);
     assert_int_equal(basin_network_open(&n, file, 1, NULL, &error), BASIN_BAD_SHAPE);
     assert_non_null(strstr(error.text, "edge.fee has 2 numbers, wanted one for each of 3 edges"));
-    basin_bundle_free(bundle);
 }
 
 TEST(splits_by_time) {

@@ -35,7 +35,7 @@ static void write_npz(const char *path) {
 
 TEST(reads_npz) {
     char path[PATH_TEXT];
-    basin_network *n;
+    BASIN_AT_EXIT(free_network) basin_network *n;
     write_npz(folder_path(path, state, "small.npz"));
     assert_int_equal(open_one(&n, path, NULL, NULL), BASIN_OK);
     assert_int_equal(n->nodes, 5);
@@ -49,12 +49,11 @@ TEST(reads_npz) {
     const uint8_t wanted[] = {BASIN_PART_TRAIN, BASIN_PART_TRAIN, BASIN_PART_VAL, BASIN_PART_TEST,
                               BASIN_PART_NONE};
     assert_memory_equal(part, wanted, sizeof wanted);
-    basin_network_free(n);
 }
 
 TEST(goes_through_files) {
     char path[PATH_TEXT], mapped[PATH_TEXT], npz[PATH_TEXT];
-    basin_network *n, *m, *o;
+    BASIN_AT_EXIT(free_network) basin_network *n, *m, *o;
     write_npz(folder_path(path, state, "small.npz"));
     folder_path(mapped, state, "small.basin");
     folder_path(npz, state, "again.npz");
@@ -70,9 +69,6 @@ TEST(goes_through_files) {
     /* a mapped network takes a relation of its own beside those of the file */
     assert_int_equal(basin_network_add_union(m, NULL), BASIN_OK);
     ASSERT_ROW(&m->relation[basin_network_main_relation(m)], 0, 1, 2, 3);
-    basin_network_free(n);
-    basin_network_free(m);
-    basin_network_free(o);
 }
 
 TEST(refuses_bad_npz) {
@@ -147,7 +143,7 @@ static void assert_write_refused(const char *path, const basin_network *n, const
 /* Sizes that fit, numbers that do not: nothing that would crash or mislead later is let in. */
 TEST(checks_all_of_a_mapped_file) {
     char path[PATH_TEXT], from[PATH_TEXT];
-    basin_network *n;
+    BASIN_AT_EXIT(free_network) basin_network *n;
     write_npz(folder_path(from, state, "small.npz"));
     assert_int_equal(open_one(&n, from, NULL, NULL), BASIN_OK);
     folder_path(path, state, "bad.basin");
@@ -166,12 +162,11 @@ TEST(checks_all_of_a_mapped_file) {
     assert_write_refused(path, n, "node 1 of split 1 has 2 in the val mask, wanted 0 or 1");
     n->val[6] = 0, n->feature[7] = NAN;
     assert_write_refused(path, n, "feature 1 of node 3 is missing or NaN");
-    basin_network_free(n);
 }
 
 TEST(fills_and_forgets_in_a_mapped_file) {
     char path[PATH_TEXT];
-    basin_network *n = small_network(NULL), *m;
+    BASIN_AT_EXIT(free_network) basin_network *n = small_network(NULL), *m;
     n->feature[7] = NAN;
     assert_int_equal(basin_network_write(folder_path(path, state, "gap.basin"), n, NULL), BASIN_OK);
     basin_network_options o = {.missing = BASIN_MISSING_MEAN, .unlabelled_first = 2, .unite = true};
@@ -180,8 +175,6 @@ TEST(fills_and_forgets_in_a_mapped_file) {
     assert_int_equal(m->label[1], -1);
     assert_int_equal(m->label[3], 1);
     ASSERT_ROW(&m->relation[basin_network_main_relation(m)], 0, 1, 2, 3);
-    basin_network_free(n);
-    basin_network_free(m);
 }
 
 /* The real sets, where they are. */
@@ -214,7 +207,7 @@ TEST(reads_real_npz) {
 
 /* The same set from its DGL file and from npz; the latter has no self loops. */
 TEST(reads_real_dgl) {
-    basin_network *a, *b;
+    BASIN_AT_EXIT(free_network) basin_network *a, *b;
     const char *dgl = BASIN_SOURCE "/../shared/data/anomaly/fdcompcn.dgl";
     const char *npz = BASIN_SOURCE "/../shared/data/anomaly/fdcompcn.npz";
     FILE *file = fopen(dgl, "rb");
@@ -234,8 +227,6 @@ TEST(reads_real_dgl) {
         strcpy(a->relation[r].name, name[i][1]);
     }
     assert_networks_equal(a, b);
-    basin_network_free(a);
-    basin_network_free(b);
 }
 
 int main(void) { return tests_run(folder_new, folder_remove); }

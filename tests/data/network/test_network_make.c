@@ -65,7 +65,7 @@ TEST(makes_what_was_asked_for) {
 TEST(repeats) {
     basin_fraud_spec spec = like("yelp", 0.02);
     basin_processors_set(3);
-    basin_network *a = make(&spec);
+    BASIN_AT_EXIT(free_network) basin_network *a = make(&spec);
     basin_processors_set(1);
     basin_network *b = make(&spec);
     basin_processors_set(0);
@@ -74,7 +74,6 @@ TEST(repeats) {
     spec.seed = 8;
     b = make(&spec);
     assert_memory_not_equal(a->label, b->label, (size_t)a->nodes * sizeof *a->label);
-    basin_network_free(a);
     basin_network_free(b);
 }
 

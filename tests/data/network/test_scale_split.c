@@ -132,7 +132,7 @@ static basin_network *labelled(int64_t nodes, int every, int unknown) {
 TEST(splits_by_class) {
     enum { N = 3000 };
     static uint8_t part[N], again[N], other[N];
-    basin_network *n = labelled(N, 10, 5);
+    BASIN_AT_EXIT(free_network) basin_network *n = labelled(N, 10, 5);
     assert_int_equal(basin_split_stratified(part, n, 0.4, 1, 0, NULL), BASIN_OK);
     assert_int_equal(basin_split_stratified(again, n, 0.4, 1, 0, NULL), BASIN_OK);
     assert_int_equal(basin_split_stratified(other, n, 0.4, 1, 1, NULL), BASIN_OK);
@@ -151,7 +151,6 @@ TEST(splits_by_class) {
     assert_int_equal(count[0][BASIN_PART_NONE], 0);
     int64_t train = basin_split_nodes(NULL, part, N, BASIN_PART_TRAIN);
     assert_int_equal(train, 960);
-    basin_network_free(n);
 }
 
 TEST(refuses_bad_splits) {

@@ -91,13 +91,12 @@ TEST(arrays_are_matched) {
 /* Arrays have no types: dates are numbers there. */
 TEST(dates_in_arrays_are_days) {
     const char *const names[] = {"amount", "opened"};
-    basin_network *n;
+    BASIN_AT_EXIT(free_network) basin_network *n;
     basin_error error;
     basin_schema *schema = must_parse(COLUMNS("{\"name\":\"opened\",\"type\":\"date\"},"
                                               "{\"name\":\"amount\",\"type\":\"number\"}"));
     if (from_arrays(&n, names, schema, &error)) fail_msg("%s", error.text);
     assert_true(n->feature[0] == small_x[1] && n->feature[1] == small_x[0]);
-    basin_network_free(n);
     basin_schema_free(schema);
 }
 

@@ -90,12 +90,11 @@ static void a_quiet_day(trial *k) {
     l.rows = 1 + draw(&k->random, l.rows);
     l.relations = 1;
     k->o.unknown = BASIN_UNKNOWN_SKIP;
-    basin_network *n = must_read(k, &k->t, &l);
+    BASIN_AT_EXIT(free_network) basin_network *n = must_read(k, &k->t, &l);
     k->o.unknown = BASIN_UNKNOWN_ERROR;
     assert_int_equal(n->nodes, l.rows);
     assert_same_features(k->first, n);
     assert_same_relations(k->first, n);
-    basin_network_free(n);
 }
 
 /* A value that training did not know is zero in all its columns and counted; others stay. */

@@ -14,13 +14,13 @@ enum { FILES = 13, BATCH = 4, SIZE = 28, STEPS = 9, VALUES = SIZE * SIZE * 3 };
 static void put_file(void **state, int i) {
     char path[PATH_TEXT], name[20];
     uint8_t *bytes;
+    BASIN_AT_EXIT(basin_picture_free)
     basin_picture picture = make_picture(20 + 17 * i, 230 - 16 * i, i == 5 ? 1 : 3, i);
     jpeg_form form = {.quality = 92, .orientation = i == 7 ? 6 : 0};
     size_t size = make_jpeg(&bytes, &picture, form);
     snprintf(name, sizeof name, "%02d.jpg", i);
     assert_int_equal(file_put(folder_path(path, state, name), bytes, i == 2 ? size / 2 : size), 0);
     free(bytes);
-    basin_picture_free(&picture);
 }
 
 static int setup(void **state) {
@@ -74,7 +74,7 @@ static double apart(const float *a, const float *b) {
 /* Of files, a JPEG is reduced where a crop is at least twice SIZE: smaller pictures give the same
  * bits whole, larger ones nearly the same values, and reduced ones still the same part. */
 TEST(crops_are_those_of_files) {
-    basin_pictures *pictures;
+    BASIN_AT_EXIT(free_pictures) basin_pictures *pictures;
     int exact = 0;
     double worst = 0;
     basin_feed_config config = training(state, &pictures, BASIN_CUT_FILES);
@@ -100,7 +100,6 @@ TEST(crops_are_those_of_files) {
     free(files);
     free(whole);
     free(reduced);
-    basin_pictures_free(pictures);
 }
 
 TEST(memory_changes_nothing) {
@@ -227,7 +226,7 @@ TEST(an_album_gives_what_the_feed_gives) {
 }
 
 TEST(an_album_may_not_fit_or_be_stopped) {
-    basin_pictures *pictures;
+    BASIN_AT_EXIT(free_pictures) basin_pictures *pictures;
     basin_feed_config feed = training(state, &pictures, BASIN_CUT_WHOLE);
     shelf s = {.limit = 1000};
     basin_album_config config = album_of(feed, &s);
@@ -249,7 +248,6 @@ TEST(an_album_may_not_fit_or_be_stopped) {
     s = (shelf){.limit = SIZE_MAX};
     assert_int_equal(basin_album_new(&album, &config, &error), BASIN_BAD_FILE);
     assert_string_equal(error.text, "none of 2 pictures can be read");
-    basin_pictures_free(pictures);
 }
 
 int main(void) { return tests_run(setup, folder_remove); }

@@ -14,6 +14,7 @@ enum { FILES = 23, BATCH = 4 };
 static void put_file(void **state, int i) {
     char path[PATH_TEXT], name[20];
     uint8_t *bytes;
+    BASIN_AT_EXIT(basin_picture_free)
     basin_picture picture = make_picture(40 + i, 60 - i, i % 5 ? 3 : 1, i);
     size_t size = make_jpeg(&bytes, &picture, (jpeg_form){.quality = 95});
     snprintf(name, sizeof name, "%02d.%s", i, i % 2 ? "jpg" : "JPEG");
@@ -22,7 +23,6 @@ static void put_file(void **state, int i) {
     if (i == 12) size = (size_t)snprintf((char *)bytes, size, "hello");
     assert_int_equal(file_put(folder_path(path, state, name), bytes, size), 0);
     free(bytes);
-    basin_picture_free(&picture);
 }
 
 static int setup(void **state) {
@@ -119,7 +119,7 @@ static run *run_new(const basin_feed_config *config) {
 }
 
 TEST(threads_and_memory_change_nothing) {
-    basin_pictures *pictures = open_folder(state);
+    BASIN_AT_EXIT(free_pictures) basin_pictures *pictures = open_folder(state);
     told t = {0};
     basin_feed_config config = training(pictures, &t);
     run *one = run_new(&config);
@@ -136,11 +136,10 @@ TEST(threads_and_memory_change_nothing) {
         free(other);
     }
     free(one);
-    basin_pictures_free(pictures);
 }
 
 TEST(resumes_from_any_step) {
-    basin_pictures *pictures = open_folder(state);
+    BASIN_AT_EXIT(free_pictures) basin_pictures *pictures = open_folder(state);
     told t = {0};
     basin_feed_config config = training(pictures, &t);
     run *whole = run_new(&config);
@@ -159,14 +158,13 @@ TEST(resumes_from_any_step) {
     }
     basin_feed_free(feed);
     free(whole);
-    basin_pictures_free(pictures);
 }
 
 /* A stopped feed leaves nothing behind, however little of it was used. */
 /* Ranks that take some places of every batch see what one that takes all sees, bad files included.
  */
 TEST(places_of_a_batch_are_dealt) {
-    basin_pictures *pictures = open_folder(state);
+    BASIN_AT_EXIT(free_pictures) basin_pictures *pictures = open_folder(state);
     told none = {0};
     basin_feed_config config = training(pictures, &none);
     basin_feed *whole = feed_new(&config), *part[2];
@@ -191,11 +189,10 @@ TEST(places_of_a_batch_are_dealt) {
     for (int i = 0; i < 2; i++) basin_feed_free(part[i]);
     config.first = 2;
     assert_int_equal(basin_feed_new(&whole, &config, &error), BASIN_BAD_VALUE);
-    basin_pictures_free(pictures);
 }
 
 TEST(stops_at_once) {
-    basin_pictures *pictures = open_folder(state);
+    BASIN_AT_EXIT(free_pictures) basin_pictures *pictures = open_folder(state);
     told t = {0};
     basin_feed_config config = training(pictures, &t);
     config.threads = 4;
@@ -206,11 +203,10 @@ TEST(stops_at_once) {
         if (i % 3 == 2) basin_feed_seek(feed, i);
         basin_feed_free(feed);
     }
-    basin_pictures_free(pictures);
 }
 
 TEST(evaluation_covers_all) {
-    basin_pictures *pictures = open_folder(state);
+    BASIN_AT_EXIT(free_pictures) basin_pictures *pictures = open_folder(state);
     int64_t item[] = {20, 3, 4, 11, 12, 0, 7, 22, 9};
     told t = {0};
     basin_feed_config config = {.pictures = pictures,
@@ -243,12 +239,11 @@ TEST(evaluation_covers_all) {
     assert_non_null(strstr(t.text, "11.jpg: cut short"));
     assert_non_null(strstr(t.text, "12.JPEG: is no JPEG, PNG or WebP file"));
     basin_feed_free(feed);
-    basin_pictures_free(pictures);
 }
 
 TEST(every_item_once_an_epoch) {
     const char *path = "shapes:40:3:12x12x1";
-    basin_pictures *pictures;
+    BASIN_AT_EXIT(free_pictures) basin_pictures *pictures;
     assert_int_equal(basin_pictures_open(&pictures, &path, 1, "train", NULL), BASIN_OK);
     basin_feed_config config = {.pictures = pictures,
                                 .augment = basin_augment_evaluation(12, 1, 4),
@@ -267,11 +262,10 @@ TEST(every_item_once_an_epoch) {
         for (int i = 0; i < 40; i++) assert_int_equal(seen[i], 1);
     }
     basin_feed_free(feed);
-    basin_pictures_free(pictures);
 }
 
 TEST(says_what_is_wrong) {
-    basin_pictures *pictures = open_folder(state);
+    BASIN_AT_EXIT(free_pictures) basin_pictures *pictures = open_folder(state);
     int64_t bad[] = {3, 11, 12};
     basin_feed_config config = {.pictures = pictures,
                                 .item = bad,
@@ -296,7 +290,6 @@ TEST(says_what_is_wrong) {
     config.augment.patch = 5;
     assert_int_equal(basin_feed_new(&feed, &config, &error), BASIN_BAD_VALUE);
     assert_null(feed);
-    basin_pictures_free(pictures);
 }
 
 int main(void) { return tests_run(setup, folder_remove); }

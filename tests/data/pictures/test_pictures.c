@@ -10,7 +10,7 @@ static const char *const ordered[] = {"test/a/3.jpeg", "train/a/0.jpg", "train/a
 /* All that should be seen of the four files, in order. */
 static void assert_four(const basin_pictures *pictures) {
     const int height[] = {12, 13, 11, 10};
-    basin_picture picture = {0};
+    BASIN_AT_EXIT(basin_picture_free) basin_picture picture = {0};
     assert_int_equal(basin_pictures_count(pictures), 4);
     for (int i = 0; i < 4; i++) {
         assert_name(pictures, i, ordered[i]);
@@ -18,7 +18,6 @@ static void assert_four(const basin_pictures *pictures) {
         assert_int_equal(picture.height, height[i]);
         assert_int_equal(picture.width, 20);
     }
-    basin_picture_free(&picture);
 }
 
 static void assert_halves(const char *path) {
@@ -132,7 +131,7 @@ static size_t make_idx(uint8_t *out, const int *size, int rank) {
 TEST(idx) {
     uint8_t bytes[4000];
     char path[PATH_TEXT];
-    basin_picture picture = {0};
+    BASIN_AT_EXIT(basin_picture_free) basin_picture picture = {0};
     const int forms[4][4] = {{5, 6, 7, 0}, {5, 6, 7, 0}, {5, 6, 7, 3}, {5, 3, 6, 7}};
     for (int form = 0; form < 4; form++) {
         size_t size = make_idx(bytes, forms[form], form < 2 ? 3 : 4);
@@ -156,7 +155,6 @@ TEST(idx) {
                 }
         basin_pictures_free(pictures);
     }
-    basin_picture_free(&picture);
 }
 
 TEST(idx_that_lies) {
@@ -300,7 +298,7 @@ TEST(statistics) {
         square += bytes[i] / 255.0 * (bytes[i] / 255.0) / 210;
     }
     assert_int_equal(file_put(folder_path(path, state, "x.idx"), bytes, size), 0);
-    basin_pictures *pictures = open_one(path, NULL);
+    BASIN_AT_EXIT(free_pictures) basin_pictures *pictures = open_one(path, NULL);
     assert_int_equal(basin_pictures_statistics(mean, deviation, pictures, NULL, 0, 3, 0, NULL),
                      BASIN_OK);
     for (int c = 0; c < 3; c++) {
@@ -313,7 +311,6 @@ TEST(statistics) {
     assert_int_equal(basin_pictures_statistics(mean, deviation, pictures, item, 2, 1, 100, NULL),
                      BASIN_OK);
     assert_true(fabs((double)mean[0] - half) < 1e-6 && mean[1] == 0 && deviation[1] == 1);
-    basin_pictures_free(pictures);
 }
 
 int main(void) { return tests_run(folder_new, folder_remove); }

@@ -41,11 +41,10 @@ TEST(links_to_nowhere) {
     assert_int_equal(mkdir(path, 0777), 0);
     snprintf(inner, sizeof inner, "%s/1.jpg", path);
     assert_int_equal(symlink("moved/1.jpg", inner), 0);
-    basin_pictures *pictures = open_one(path, NULL);
+    BASIN_AT_EXIT(free_pictures) basin_pictures *pictures = open_one(path, NULL);
     assert_int_equal(basin_pictures_count(pictures), 1);
     assert_int_equal(basin_pictures_load(&picture, pictures, 0, &error), BASIN_IO);
     assert_non_null(strstr(error.text, "gone/1.jpg: cannot open for reading"));
-    basin_pictures_free(pictures);
     unlink(inner);
 }
 

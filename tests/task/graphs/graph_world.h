@@ -74,7 +74,7 @@ static inline size_t world_weights(const basin_bundle *bundle) {
 
 /* The same weights in two files, each number up to `tolerance`. */
 static inline void world_same_files(const char *a, const char *b, double tolerance) {
-    basin_bundle *x, *y;
+    BASIN_AT_EXIT(free_bundle) basin_bundle *x, *y;
     basin_error error;
     must(basin_bundle_read(&x, a, &error), &error);
     must(basin_bundle_read(&y, b, &error), &error);
@@ -86,8 +86,6 @@ static inline void world_same_files(const char *a, const char *b, double toleran
         for (int64_t k = 0; k < basin_shape_count(t->shape); k++)
             assert_true(fabs(basin_tensor_at(t, k) - basin_tensor_at(other, k)) <= tolerance);
     }
-    basin_bundle_free(x);
-    basin_bundle_free(y);
 }
 
 #endif

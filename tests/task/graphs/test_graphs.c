@@ -110,7 +110,7 @@ TEST(order_of_nodes) {
 
 /* 100 epochs where none are given, fewer where a set is large, 30 at least. */
 TEST(epochs_by_size) {
-    scene s;
+    BASIN_AT_EXIT(scene_close) scene s;
     basin_graphs_settings settings = world_settings();
     scene_open(&s, BASIN_GRAPHS_CLASSES, &settings, NULL);
     enum { MANY = 200000 };
@@ -123,7 +123,6 @@ TEST(epochs_by_size) {
     assert_true(half == 49 || half == 50);
     assert_int_equal(basin_graphs_epochs(&settings, &s.set, many, MANY), 30);
     free(many);
-    scene_close(&s);
 }
 
 TEST_WITH(model_files, folder_new, folder_remove) {
@@ -151,7 +150,7 @@ TEST_WITH(model_files, folder_new, folder_remove) {
 TEST_WITH(values_of_several_units, folder_new, folder_remove) {
     char path[PATH_TEXT];
     basin_error error;
-    basin_graphset set;
+    BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
     basin_graphs_model *model;
     basin_backend *backend;
     basin_graphs_settings settings = world_settings();
@@ -175,7 +174,6 @@ TEST_WITH(values_of_several_units, folder_new, folder_remove) {
     assert_true(fabs(model->target_scale[1] - sqrt(2e-6)) < 1e-7);
     basin_graphs_close(model);
     basin_backend_close(backend);
-    basin_graphset_free(&set);
 }
 
 /* ---- training ---- */
@@ -216,9 +214,9 @@ TEST(learns) {
 
 /* One output of a matrix: the published centralisation leaves it without a gradient for ever. */
 TEST(single_outputs_learn) {
-    scene s;
+    BASIN_AT_EXIT(scene_close) scene s;
     basin_error error;
-    basin_tensor before, after;
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor before, after;
     basin_graphs_settings settings = world_settings();
     settings.centralise = true, settings.hidden = 0, settings.decay = 0, settings.epochs = 2;
     scene_open(&s, BASIN_GRAPHS_VALUES, &settings, NULL);
@@ -229,9 +227,6 @@ TEST(single_outputs_learn) {
     for (int64_t i = 0; i < basin_shape_count(after.shape); i++)
         moved += fabs(basin_tensor_at(&after, i) - basin_tensor_at(&before, i));
     assert_true(moved > 1e-3);
-    basin_tensor_free(&before);
-    basin_tensor_free(&after);
-    scene_close(&s);
 }
 
 /* ---- the paper's models ---- */

@@ -60,31 +60,29 @@ TEST(jobs_do_not_matter) {
 }
 
 TEST(one_fold_alone) {
-    scene s;
+    BASIN_AT_EXIT(scene_close) scene s;
     basin_error error;
     scene_open(&s, BASIN_GRAPHS_CLASSES);
     must(run(&s, (basin_graphs_cv){.fold = 2, .threads = 1}, &error), &error);
     for (int f = 0; f < FOLDS; f++) assert_int_equal(s.result[f].done, f == 1);
     assert_int_equal(run(&s, (basin_graphs_cv){.fold = 5}, &error), BASIN_BAD_VALUE);
     assert_non_null(strstr(error.text, "fold 5 of 4"));
-    scene_close(&s);
 }
 
 /* The other folds would take hours. */
 TEST(an_error_ends_all) {
-    scene s;
+    BASIN_AT_EXIT(scene_close) scene s;
     basin_error error;
     scene_open(&s, BASIN_GRAPHS_CLASSES);
     s.settings.epochs = 10000000;
     s.folds.fold[1].count[0] = 0;
     assert_int_equal(run(&s, (basin_graphs_cv){.jobs = 2, .threads = 1}, &error), BASIN_BAD_VALUE);
     assert_string_equal(error.text, "fold 2: no graphs to train on");
-    scene_close(&s);
 }
 
 /* It is told before the first fold is trained. */
 TEST(a_fold_has_something_to_test) {
-    scene s;
+    BASIN_AT_EXIT(scene_close) scene s;
     basin_error error;
     scene_open(&s, BASIN_GRAPHS_VALUES);
     s.settings.epochs = 10000000;
@@ -92,7 +90,6 @@ TEST(a_fold_has_something_to_test) {
     for (int64_t i = 0; i < fold->count[2]; i++) s.set.target[fold->item[2][i]] = NAN;
     assert_int_equal(run(&s, (basin_graphs_cv){.threads = 1}, &error), BASIN_BAD_VALUE);
     assert_non_null(strstr(error.text, "test graphs of fold 4 has a value that is known"));
-    scene_close(&s);
 }
 
 typedef struct watcher {
@@ -109,7 +106,7 @@ static void look(void *context, const basin_news *news) {
 }
 
 TEST(an_interrupt_ends_all) {
-    scene s;
+    BASIN_AT_EXIT(scene_close) scene s;
     basin_error error;
     watcher w = {0};
     basin_watch watch = {.show = look, .context = &w, .stop = &w.stop};
@@ -119,23 +116,21 @@ TEST(an_interrupt_ends_all) {
     assert_int_equal(run(&s, spec, &error), BASIN_BAD_VALUE);
     assert_string_equal(error.text, "interrupted");
     assert_true(w.shown >= 3 && w.loss > 0);
-    scene_close(&s);
 }
 
 /* The caller's arrays stay as they are. */
 TEST(the_set_is_only_read) {
-    scene s;
+    BASIN_AT_EXIT(scene_close) scene s;
     basin_error error;
     scene_open(&s, BASIN_GRAPHS_CLASSES);
     s.settings.edge_walks = 2, s.settings.epochs = 1;
     basin_graphset before = s.set;
     must(run(&s, (basin_graphs_cv){.threads = 1}, &error), &error);
     assert_memory_equal(&before, &s.set, sizeof before);
-    scene_close(&s);
 }
 
 TEST(trains_on_all) {
-    scene s;
+    BASIN_AT_EXIT(scene_close) scene s;
     basin_error error;
     scene_open(&s, BASIN_GRAPHS_CLASSES);
     basin_folds_free(&s.folds);
@@ -143,5 +138,4 @@ TEST(trains_on_all) {
     must(run(&s, (basin_graphs_cv){.threads = 1}, &error), &error);
     assert_true(s.result[0].trains == GRAPHS && s.result[0].test.items == GRAPHS);
     assert_int_equal(s.result[0].best_epoch, s.settings.epochs);
-    scene_close(&s);
 }

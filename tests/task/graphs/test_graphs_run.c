@@ -141,46 +141,42 @@ static void survives(scene *s, int64_t log_every, const int64_t *limit, int cuts
 
 /* An epoch has two steps. The first cut is in the second epoch, the next at the end of a third. */
 TEST_WITH(resumes_inside_an_epoch, folder_new, folder_remove) {
-    scene s;
+    BASIN_AT_EXIT(scene_close) scene s;
     static const int64_t limit[] = {3, 3, 1};
     scene_open(&s, state);
     s.settings.batch = 8;
     survives(&s, 0, limit, 3);
-    scene_close(&s);
 }
 
 TEST_WITH(resumes_at_rest_points, folder_new, folder_remove) {
-    scene s;
+    BASIN_AT_EXIT(scene_close) scene s;
     static const int64_t limit[] = {3, 1};
     scene_open(&s, state);
     s.settings.batch = 8, s.settings.implicit = true, s.settings.alpha = 0.3;
     survives(&s, 0, limit, 2);
-    scene_close(&s);
 }
 
 TEST_WITH(resumes_before_the_first_validation, folder_new, folder_remove) {
-    scene s;
+    BASIN_AT_EXIT(scene_close) scene s;
     static const int64_t limit[] = {2, 1};
     scene_open(&s, state);
     s.settings.batch = 4;
     survives(&s, 3, limit, 2);
-    scene_close(&s);
 }
 
 TEST_WITH(resumes_without_validation, folder_new, folder_remove) {
-    scene s;
+    BASIN_AT_EXIT(scene_close) scene s;
     static const int64_t limit[] = {2, 3, 4};
     scene_open(&s, state);
     s.settings.batch = 4;
     s.choose = false;
     survives(&s, 1, limit, 3);
-    scene_close(&s);
 }
 
 /* Every line of steps has the losses of just these steps. */
 TEST_WITH(step_lines_have_their_losses, folder_new, folder_remove) {
     char text[TEXT] = "";
-    scene s;
+    BASIN_AT_EXIT(scene_close) scene s;
     scene_open(&s, state);
     s.settings.batch = 8, s.settings.epochs = 1;
     name_files(&s, "steps");
@@ -196,11 +192,10 @@ TEST_WITH(step_lines_have_their_losses, folder_new, folder_remove) {
         cJSON_Delete(object);
     }
     assert_true(fabs((8 * loss[0] + 7 * loss[1]) / 15 - loss[2]) < 1e-12);
-    scene_close(&s);
 }
 
 TEST_WITH(begins_where_there_is_no_checkpoint, folder_new, folder_remove) {
-    scene s;
+    BASIN_AT_EXIT(scene_close) scene s;
     scene_open(&s, state);
     s.settings.epochs = 1;
     name_files(&s, "first");
@@ -208,14 +203,13 @@ TEST_WITH(begins_where_there_is_no_checkpoint, folder_new, folder_remove) {
     assert_non_null(strstr(s.note, "no checkpoint to resume: the run begins"));
     basin_outcome again = trained(&s, (basin_training){.resume = true}, 0);
     assert_true(again.finished_before && again.parameters > 0);
-    scene_close(&s);
 }
 
 /* ---- damaged checkpoints ---- */
 
 /* Writes the checkpoint with a number in its "basin.run" replaced. */
 static void damage(const scene *s, const char *name, double value) {
-    basin_bundle *bundle;
+    BASIN_AT_EXIT(free_bundle) basin_bundle *bundle;
     basin_error error;
     must(basin_bundle_read(&bundle, s->checkpoint, &error), &error);
     cJSON *run = cJSON_Parse(basin_bundle_meta(bundle, "basin.run"));
@@ -225,7 +219,6 @@ static void damage(const scene *s, const char *name, double value) {
     must(basin_safetensors_write(s->checkpoint, bundle, &error), &error);
     cJSON_free(text);
     cJSON_Delete(run);
-    basin_bundle_free(bundle);
 }
 
 TEST_WITH(refuses_damaged_checkpoints, folder_new, folder_remove) {
@@ -234,7 +227,7 @@ TEST_WITH(refuses_damaged_checkpoints, folder_new, folder_remove) {
         double value;
     } wrong[] = {{"epoch", -100000}, {"epoch", 50},      {"epoch", 1e300}, {"step", -1},
                  {"step", 1 << 30},  {"best_epoch", 99}, {"member", 50},   {"step", 0.5}};
-    scene s;
+    BASIN_AT_EXIT(scene_close) scene s;
     basin_error error;
     scene_open(&s, state);
     name_files(&s, "damaged");
@@ -247,11 +240,10 @@ TEST_WITH(refuses_damaged_checkpoints, folder_new, folder_remove) {
             fail_msg("%s = %g: %s", wrong[i].name, wrong[i].value, error.text);
         assert_non_null(strstr(error.text, "damaged.safetensors.checkpoint"));
     }
-    scene_close(&s);
 }
 
 TEST_WITH(refuses_other_graphs_and_settings, folder_new, folder_remove) {
-    scene s;
+    BASIN_AT_EXIT(scene_close) scene s;
     basin_error error;
     scene_open(&s, state);
     name_files(&s, "other");
@@ -267,14 +259,13 @@ TEST_WITH(refuses_other_graphs_and_settings, folder_new, folder_remove) {
     s.set.node_label[0] ^= 1, s.settings.rate = 0.25;
     assert_int_equal(refused(&error, &s, (basin_training){.resume = true}), BASIN_BAD_VALUE);
     assert_non_null(strstr(error.text, "rate"));
-    scene_close(&s);
 }
 
 /* ---- further than one run ---- */
 
 TEST_WITH(more_epochs_follow, folder_new, folder_remove) {
     char whole[PATH_TEXT];
-    scene s;
+    BASIN_AT_EXIT(scene_close) scene s;
     scene_open(&s, state);
     /* without a schedule the epochs of a longer run are those of a shorter one */
     s.settings.warmup = 0, s.settings.rate_last = s.settings.rate_first = -1;
@@ -290,7 +281,6 @@ TEST_WITH(more_epochs_follow, folder_new, folder_remove) {
     assert_true(outcome.resumed && outcome.epochs == 5);
     assert_non_null(strstr(s.note, "the run had 2 epochs and now has 5"));
     world_same_files(whole, s.output, 0);
-    scene_close(&s);
 }
 
 /* Fine-tuning at a rate of 0 leaves the weights as they are, whatever the new set's labels are. */
@@ -299,7 +289,7 @@ TEST_WITH(begins_with_a_model, folder_new, folder_remove) {
     basin_error error;
     basin_outcome outcome;
     basin_graphs_model *model;
-    scene s;
+    BASIN_AT_EXIT(scene_close) scene s;
     scene_open(&s, state);
     s.settings.epochs = 2;
     name_files(&s, "first");
@@ -315,12 +305,11 @@ TEST_WITH(begins_with_a_model, folder_new, folder_remove) {
     s.settings.dim = 12;
     name_files(&s, "third");
     assert_int_equal(refused(&error, &s, (basin_training){.from = first}), BASIN_BAD_SHAPE);
-    scene_close(&s);
 }
 
 TEST_WITH(rehearses, folder_new, folder_remove) {
     basin_outcome outcome;
-    scene s;
+    BASIN_AT_EXIT(scene_close) scene s;
     scene_open(&s, state);
     s.settings.epochs = 100000;
     name_files(&s, "rehearsed");
@@ -328,7 +317,6 @@ TEST_WITH(rehearses, folder_new, folder_remove) {
     assert_true(outcome.steps >= 4 && outcome.steps_wanted == 200000);
     assert_true(outcome.memory > 1000 && outcome.parameters > 100 && outcome.step_seconds > 0);
     assert_int_equal(folder_count(state), 0);
-    scene_close(&s);
 }
 
 /* The model holds what was learnt by then. */
@@ -337,7 +325,7 @@ TEST_WITH(a_stopped_run_gives_a_model, folder_new, folder_remove) {
     basin_outcome outcome;
     basin_graphs_model *model;
     basin_graphs_measures measures;
-    scene s;
+    BASIN_AT_EXIT(scene_close) scene s;
     scene_open(&s, state);
     basin_graphs_data data = {.set = &s.set};
     name_files(&s, "stopped");
@@ -346,24 +334,22 @@ TEST_WITH(a_stopped_run_gives_a_model, folder_new, folder_remove) {
     must(basin_graphs_score(&measures, NULL, model, &data, &error), &error);
     assert_int_equal(measures.items, GRAPHS);
     basin_graphs_close(model);
-    scene_close(&s);
 }
 
 TEST_WITH(holds_to_its_memory, folder_new, folder_remove) {
     basin_error error;
-    scene s;
+    BASIN_AT_EXIT(scene_close) scene s;
     scene_open(&s, state);
     name_files(&s, "small");
     assert_int_equal(refused(&error, &s, (basin_training){.memory = 4096}), BASIN_NO_MEMORY);
     assert_non_null(strstr(error.text, "a smaller batch"));
-    scene_close(&s);
 }
 
 /* Before the data, which are not there either. */
 TEST_WITH(looks_at_its_output_first, folder_new, folder_remove) {
     basin_error error;
     basin_outcome outcome;
-    scene s;
+    BASIN_AT_EXIT(scene_close) scene s;
     scene_open(&s, state);
     name_files(&s, "none/model");
     basin_settings settings = {.kind = &basin_graphs_task, .values = &s.settings};
@@ -372,5 +358,4 @@ TEST_WITH(looks_at_its_output_first, folder_new, folder_remove) {
     assert_int_equal(basin_graphs_train(NULL, &outcome, &settings, &data, &training, &error),
                      BASIN_IO);
     assert_non_null(strstr(error.text, "none/model.safetensors"));
-    scene_close(&s);
 }

@@ -53,7 +53,7 @@ static int64_t selves(scene *s, int64_t *pairs) {
 TEST(the_cls_may_see_itself) {
     basin_graphs_settings settings = world_settings();
     settings.edge_walks = 0;
-    scene with, without;
+    BASIN_AT_EXIT(scene_close) scene with, without;
     int64_t pairs[2];
     scene_open(&with, settings);
     settings.cls_self = false;
@@ -61,8 +61,6 @@ TEST(the_cls_may_see_itself) {
     assert_int_equal(selves(&with, &pairs[0]), GRAPHS);
     assert_int_equal(selves(&without, &pairs[1]), 0);
     assert_int_equal(pairs[0] - pairs[1], GRAPHS);
-    scene_close(&with);
-    scene_close(&without);
 }
 
 /* The switch goes with the file, and moves probabilities. */
@@ -70,7 +68,7 @@ TEST_WITH(files_keep_the_switch, folder_new, folder_remove) {
     const char *folder = *state;
     basin_graphs_settings settings = world_settings();
     settings.cls_self = false;
-    scene s;
+    BASIN_AT_EXIT(scene_close) scene s;
     basin_graphs_model *again;
     basin_error error;
     char path[300];
@@ -88,7 +86,6 @@ TEST_WITH(files_keep_the_switch, folder_new, folder_remove) {
     for (int i = 0; i < 2 * GRAPHS; i++) moved = fmax(moved, fabs((double)(first[i] - second[i])));
     assert_true(moved > 1e-6);
     basin_graphs_close(again);
-    scene_close(&s);
 }
 
 /* Takes the text of a name and its value out of a JSON object. */
@@ -141,7 +138,7 @@ TEST(noisy_scores) {
     enum { TIMES = 5 };
     basin_graphs_settings settings = world_settings();
     settings.noise = 0.1;
-    scene s;
+    BASIN_AT_EXIT(scene_close) scene s;
     basin_error error;
     basin_graphs_measures plain, noisy[TIMES], again[TIMES];
     scene_open(&s, settings);
@@ -157,12 +154,11 @@ TEST(noisy_scores) {
     s.model->settings.noise = 0;
     assert_int_equal(basin_graphs_score_noisy(noisy, 1, s.model, &s.data, &error), BASIN_BAD_VALUE);
     assert_non_null(strstr(error.text, "noise 0"));
-    scene_close(&s);
 }
 
 /* Of the training graphs, drawn by the seed. */
 TEST(trains_on_some) {
-    scene s;
+    BASIN_AT_EXIT(scene_close) scene s;
     scene_open(&s, world_settings());
     basin_graphs_model *model;
     basin_outcome outcome;
@@ -180,5 +176,4 @@ TEST(trains_on_some) {
     s.data.limit = -1;
     assert_int_equal(basin_graphs_train(&model, &outcome, settings, &s.data, &training, &error),
                      BASIN_BAD_VALUE);
-    scene_close(&s);
 }

@@ -85,7 +85,7 @@ TEST(predicts_chosen_graphs) {
 /* One graph at a time, of differing sizes and twice each: a plan that is kept gives what all graphs
  * together give, and the same bits again. */
 TEST(predicts_one_by_one) {
-    scene s;
+    BASIN_AT_EXIT(scene_close) scene s;
     basin_error error;
     scene_open(&s, BASIN_GRAPHS_CLASSES);
     basin_graphs_data all = {.set = &s.set};
@@ -99,7 +99,6 @@ TEST(predicts_one_by_one) {
             assert_true(fabsf(alone[i / GRAPHS][g][c] - together[g][c]) < 1e-4f);
     }
     assert_memory_equal(alone[0], alone[1], sizeof alone[0]);
-    scene_close(&s);
 }
 
 /* What the head reads, and energies, of chosen graphs are those among all. */
@@ -139,7 +138,7 @@ TEST(embeds_chosen_graphs) {
 
 /* Predictions need no labels and mind no labels of another kind; scores need the model's. */
 TEST(labels_matter_to_scores_alone) {
-    scene s, other;
+    BASIN_AT_EXIT(scene_close) scene s, other;
     basin_error error;
     basin_graphs_measures measures;
     float output[2 * GRAPHS];
@@ -149,14 +148,12 @@ TEST(labels_matter_to_scores_alone) {
     must(basin_graphs_predict(output, NULL, s.model, &data, &error), &error);
     assert_int_equal(basin_graphs_score(&measures, NULL, s.model, &data, &error), BASIN_BAD_VALUE);
     assert_non_null(strstr(error.text, "world has graph values; the model wants graph classes"));
-    scene_close(&other);
-    scene_close(&s);
 }
 
 /* Classes go by their values, not by their numbers; one that the model does not know is left out
  * and counted. Where it knows none, 0 % would look like a score. */
 TEST(classes_go_by_value) {
-    scene s;
+    BASIN_AT_EXIT(scene_close) scene s;
     basin_error error;
     basin_graphs_measures before, after;
     scene_open(&s, BASIN_GRAPHS_CLASSES);
@@ -176,11 +173,10 @@ TEST(classes_go_by_value) {
     assert_int_equal(basin_graphs_score(&after, NULL, s.model, &data, &error), BASIN_BAD_VALUE);
     assert_string_equal(error.text, "world: none of the 16 graphs has a class that the model "
                                     "knows; wanted one at least");
-    scene_close(&s);
 }
 
 TEST(counts_labels_it_does_not_know) {
-    scene s;
+    BASIN_AT_EXIT(scene_close) scene s;
     basin_error error;
     int64_t unknown[2], first[] = {0};
     scene_open(&s, BASIN_GRAPHS_CLASSES);
@@ -193,12 +189,11 @@ TEST(counts_labels_it_does_not_know) {
     data.graph = first, data.graphs = 1;
     must(basin_graphs_unknown_labels(unknown, s.model, &data, &error), &error);
     assert_true(unknown[0] == 1);
-    scene_close(&s);
 }
 
 TEST(refuses_what_it_cannot_use) {
     static const int64_t wrong[] = {3, GRAPHS};
-    scene s;
+    BASIN_AT_EXIT(scene_close) scene s;
     basin_error error;
     float output[2 * GRAPHS];
     scene_open(&s, BASIN_GRAPHS_CLASSES);
@@ -212,7 +207,6 @@ TEST(refuses_what_it_cannot_use) {
     assert_int_equal(basin_graphs_predict(output, NULL, s.model, &data, &error), BASIN_BAD_VALUE);
     assert_non_null(strstr(error.text, "0 node labels"));
     s.set.node_labels = 1;
-    scene_close(&s);
 }
 
 TEST(refuses_other_settings) {

@@ -54,7 +54,7 @@ static basin_status train(basin_graphs_model **model, scene *s, const char *from
 }
 
 TEST_WITH(values_in_their_own_units, folder_new, folder_remove) {
-    scene s;
+    BASIN_AT_EXIT(scene_close) scene s;
     basin_error error;
     basin_graphs_model *model;
     basin_graphs_measures pooled;
@@ -76,12 +76,11 @@ TEST_WITH(values_in_their_own_units, folder_new, folder_remove) {
                  value[1].error / model->target_scale[1] * (GRAPHS - 14) + value[2].error * GRAPHS;
     assert_true(fabs(pooled.loss - sum / (3 * GRAPHS - 14)) < 1e-6);
     basin_graphs_close(model);
-    scene_close(&s);
 }
 
 /* What stands where a value is missing is not looked at, and no step is taken towards it. */
 TEST_WITH(missing_values_teach_nothing, folder_new, folder_remove) {
-    scene s;
+    BASIN_AT_EXIT(scene_close) scene s;
     basin_error error;
     basin_graphs_model *model;
     basin_graphs_value value[3];
@@ -97,12 +96,11 @@ TEST_WITH(missing_values_teach_nothing, folder_new, folder_remove) {
     assert_int_equal(train(&model, &s, NULL, 0, &error), BASIN_BAD_VALUE);
     assert_string_equal(error.text, "world: value 3 is known of none of the 25 graphs to train on; "
                                     "wanted one at least");
-    scene_close(&s);
 }
 
 /* An error of 0 would be the best of all epochs. */
 TEST_WITH(nothing_known_is_no_score, folder_new, folder_remove) {
-    scene s;
+    BASIN_AT_EXIT(scene_close) scene s;
     basin_error error;
     basin_graphs_model *model;
     basin_graphs_measures measures;
@@ -117,7 +115,6 @@ TEST_WITH(nothing_known_is_no_score, folder_new, folder_remove) {
     basin_graphs_close(model);
     assert_int_equal(train(&model, &s, NULL, 0, &error), BASIN_BAD_VALUE);
     assert_non_null(strstr(error.text, "none of the 5 graphs for validation has a value"));
-    scene_close(&s);
 }
 
 /* ---- graphs that were seen ---- */
@@ -134,7 +131,7 @@ static void expect_seen(const scene *s, const basin_graphs_model *model, int64_t
 }
 
 TEST_WITH(knows_what_it_has_seen, folder_new, folder_remove) {
-    scene s;
+    BASIN_AT_EXIT(scene_close) scene s;
     basin_error error;
     basin_graphs_model *model;
     char first[PATH_TEXT];
@@ -164,5 +161,4 @@ TEST_WITH(knows_what_it_has_seen, folder_new, folder_remove) {
     must(train(&model, &s, first, 0, &error), &error);
     assert_int_equal(basin_graphs_seen(memory, model, &s.set, s.all, 1, &error), BASIN_UNSUPPORTED);
     basin_graphs_close(model);
-    scene_close(&s);
 }

@@ -29,7 +29,7 @@ static void knows(const bench *b, const char *path, const basin_image_source *so
 }
 
 TEST(a_model_knows_what_it_was_trained_on) {
-    bench b;
+    BASIN_AT_EXIT(bench_close) bench b;
     basin_error error = {0};
     basin_image_scores scores;
     bench_tiny(&b, state, "seen");
@@ -44,11 +44,10 @@ TEST(a_model_knows_what_it_was_trained_on) {
     assert_non_null(strstr(error.text, "1 of the 17 pictures that hold_out chooses were trained"));
     source.path = others;
     knows(&b, b.out, &source, 0);
-    bench_close(&b);
 }
 
 TEST(a_tuned_model_knows_both_sets) {
-    bench first, tuned;
+    BASIN_AT_EXIT(bench_close) bench first, tuned;
     basin_image_source source;
     bench_tiny(&first, state, "before");
     bench_tiny(&tuned, state, "after");
@@ -69,16 +68,14 @@ TEST(a_tuned_model_knows_both_sets) {
     bench_train(&tuned, 1, false);
     bench_train(&tuned, -1, true);
     same_file(whole, tuned.out);
-    bench_close(&first);
-    bench_close(&tuned);
 }
 
 TEST(a_card_goes_with_the_file) {
-    bench b;
+    BASIN_AT_EXIT(bench_close) bench b;
     char copy[PATH_TEXT];
     basin_error error = {0};
     basin_image_model *model;
-    basin_bundle *bundle;
+    BASIN_AT_EXIT(free_bundle) basin_bundle *bundle;
     bench_tiny(&b, state, "card");
     bench_train(&b, -1, false);
     folder_path(copy, state, "copy.safetensors");
@@ -92,14 +89,12 @@ TEST(a_card_goes_with_the_file) {
     assert_non_null(strstr(card, "\"paths\":[\"shapes:96:3:16x16x1\"],\"pictures\":80,"
                                  "\"held_out\":16,"));
     assert_non_null(strstr(card, "\"epochs\":4,\"views\":320,\"test_mse\":"));
-    basin_bundle_free(bundle);
-    bench_close(&b);
 }
 
 TEST(pictures_seen_again_count_once) {
-    bench first, tuned;
+    BASIN_AT_EXIT(bench_close) bench first, tuned;
     basin_error error = {0};
-    basin_bundle *bundle;
+    BASIN_AT_EXIT(free_bundle) basin_bundle *bundle;
     bench_tiny(&first, state, "once");
     bench_tiny(&tuned, state, "twice");
     bench_train(&first, -1, false);
@@ -110,9 +105,6 @@ TEST(pictures_seen_again_count_once) {
     assert_non_null(card);
     assert_non_null(strstr(card, "\"pictures\":80,"));
     assert_non_null(strstr(card, "\"epochs\":4,\"views\":640,"));
-    basin_bundle_free(bundle);
-    bench_close(&first);
-    bench_close(&tuned);
 }
 
 TEST(large_sets_are_remembered_in_part) {
@@ -120,7 +112,7 @@ TEST(large_sets_are_remembered_in_part) {
     basin_error error = {0};
     basin_image_source source = {.path = path, .paths = 1};
     basin_image_set all, some, none = {0};
-    basin_image_card card = {0};
+    BASIN_AT_EXIT(basin_image_card_free) basin_image_card card = {0};
     basin_image_overlap overlap;
     must(basin_image_set_open(&all, &source, false, 0, &error), &error);
     source.limit = 500;
@@ -130,16 +122,15 @@ TEST(large_sets_are_remembered_in_part) {
     must(basin_image_card_compare(&overlap, &card, &some, &error), &error);
     assert_false(overlap.exact || overlap.held_out);
     assert_in_range(overlap.trained_on, 450, 500); /* evenly spread, so 500 but for rounding */
-    basin_image_card_free(&card);
     basin_image_set_close(&all);
     basin_image_set_close(&some);
 }
 
 TEST(a_broken_card_is_an_error) {
-    bench b;
+    BASIN_AT_EXIT(bench_close) bench b;
     char path[PATH_TEXT];
     basin_error error = {0};
-    basin_bundle *bundle;
+    BASIN_AT_EXIT(free_bundle) basin_bundle *bundle;
     basin_image_card card = {0};
     basin_tensor tensor;
     bench_tiny(&b, state, "broken");
@@ -154,8 +145,6 @@ TEST(a_broken_card_is_an_error) {
     assert_non_null(strstr(error.text, "tensor 'trained_on' is F32 [3], wanted a list of whole"));
     must(basin_bundle_meta_set(bundle, "basin.card", "{\"pictures\":", &error), &error);
     assert_int_equal(basin_image_card_read(&card, bundle, &error), BASIN_BAD_FILE);
-    basin_bundle_free(bundle);
-    bench_close(&b);
 }
 
 int main(void) { return tests_run(folder_new, folder_remove); }

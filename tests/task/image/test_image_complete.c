@@ -106,9 +106,9 @@ TEST(every_size_is_completed) {
 }
 
 TEST(a_mask_is_a_rectangle_by_other_means) {
-    bench b;
+    BASIN_AT_EXIT(bench_close) bench b;
     basin_error error = {0};
-    basin_picture mask = {0};
+    BASIN_AT_EXIT(basin_picture_free) basin_picture mask = {0};
     bench_open(&b, 1, 40, 33);
     must(basin_picture_resize_memory(&mask, 40, 33, 1, &error), &error);
     memset(mask.pixel, 0, 40 * 33);
@@ -127,35 +127,29 @@ TEST(a_mask_is_a_rectangle_by_other_means) {
     assert_int_equal(basin_image_complete(&none, b.model, &b.picture, 1, &by_mask, &error),
                      BASIN_BAD_SHAPE);
     assert_string_equal(error.text, "the mask has 33 x 20 pixels, wanted the picture's 33 x 40");
-    basin_picture_free(&mask);
-    bench_close(&b);
 }
 
 TEST(random_masks_have_the_share_asked_for) {
-    bench b;
+    BASIN_AT_EXIT(bench_close) bench b;
     bench_open(&b, 3, 50, 34);
     basin_image_completing spec = {.ratio = 0.25, .seed = 3};
-    basin_image_completion done = complete(&b, &spec);
+    BASIN_AT_EXIT(basin_image_completion_free) basin_image_completion done = complete(&b, &spec);
     assert_in_range(done.missing, 24 * 16, 29 * 16); /* of 13 x 9 patches, some of them cut */
-    basin_image_completion_free(&done);
-    bench_close(&b);
 }
 
 TEST(the_last_frame_is_the_completed_picture) {
-    bench b;
+    BASIN_AT_EXIT(bench_close) bench b;
     bench_open(&b, 3, 24, 20);
     basin_image_completing spec = {.ratio = 0.5, .resize = true, .frames = true};
-    basin_image_completion done = complete(&b, &spec);
+    BASIN_AT_EXIT(basin_image_completion_free) basin_image_completion done = complete(&b, &spec);
     assert_int_equal(done.frames, 3);
     for (int64_t i = 0; i < 24 * 20 * 3; i++) /* other plans round otherwise: a level at most */
         assert_in_range(done.frame[2].pixel[i] + 1 - done.completed.pixel[i], 0, 2);
-    basin_image_completion_free(&done);
-    bench_close(&b);
 }
 
 /* Pictures of different sizes in one call are completed as each of them alone. */
 TEST(a_batch_is_its_pictures_one_by_one) {
-    bench b;
+    BASIN_AT_EXIT(bench_close) bench b;
     basin_error error = {0};
     basin_picture two[2] = {0};
     basin_image_completion both[2], one;
@@ -176,7 +170,6 @@ TEST(a_batch_is_its_pictures_one_by_one) {
         basin_image_completion_free(&both[i]);
         basin_picture_free(&two[i]);
     }
-    bench_close(&b);
 }
 
 /* Two windows, each in two looks half a patch apart, say black and white: where they overlap, steps
@@ -184,7 +177,7 @@ TEST(a_batch_is_its_pictures_one_by_one) {
 TEST(windows_leave_no_seam) {
     enum { WIDTH = 26, HOLE = 24 };
     static const int64_t left[] = {0, 2, 8, 10};
-    bench b;
+    BASIN_AT_EXIT(bench_close) bench b;
     basin_error error = {0};
     basin_filling f = {.levels = 1, .lanes = 1, .copies = 1};
     basin_image_completing how = {.rectangle = {1, 4, HOLE, 8}};
@@ -214,7 +207,6 @@ TEST(windows_leave_no_seam) {
     assert_true(at_borders / 4 <= 1.1 * elsewhere / 7);
     basin_guessing_free(&l);
     basin_filling_free(&f);
-    bench_close(&b);
 }
 
 /* A flat guess in a ramp comes to meet it at the rim, a perfect one stays; what is known of the
@@ -223,7 +215,7 @@ TEST(a_hole_meets_its_rim) {
     enum { SIDE = 40, BOX = 28, AREA = BOX * BOX };
     basin_error error = {0};
     basin_hole hole;
-    basin_picture ramp = {0};
+    BASIN_AT_EXIT(basin_picture_free) basin_picture ramp = {0};
     basin_image_completing how = {.rectangle = {10, 10, 20, 20}};
     float flat[AREA], perfect[AREA], shifted[AREA], none[AREA] = {0}, some[AREA];
     must(basin_picture_resize_memory(&ramp, SIDE, SIDE, 1, &error), &error);
@@ -246,7 +238,6 @@ TEST(a_hole_meets_its_rim) {
         }
     }
     basin_hole_free(&hole);
-    basin_picture_free(&ramp);
 }
 
 /* A membrane of 0 on the left and 1 on the right, loose above and below, is a ramp, however wide;
@@ -272,7 +263,7 @@ TEST(membranes_are_smooth) {
 
 /* Patches are moved aside, clear of the hole, and a model is trusted as far as it was right. */
 TEST(a_model_is_trusted_as_far_as_it_is_right) {
-    bench b;
+    BASIN_AT_EXIT(bench_close) bench b;
     basin_error error = {0};
     uint8_t hidden[16] = {0}, place[16];
     float patches[16 * 48], output[16 * 48];
@@ -294,7 +285,6 @@ TEST(a_model_is_trusted_as_far_as_it_is_right) {
     assert_true(basin_trust_share(&right) > 0.8);
     assert_true(basin_trust_share(&wrong) < 0.1);
     assert_true(basin_trust_share(&none) == 0.5);
-    bench_close(&b);
 }
 
 static void refuse(bench *b, const basin_image_completing *how, const char *why) {
@@ -306,7 +296,7 @@ static void refuse(bench *b, const basin_image_completing *how, const char *why)
 }
 
 TEST(what_cannot_be_completed_is_refused) {
-    bench b;
+    BASIN_AT_EXIT(bench_close) bench b;
     basin_error error = {0};
     basin_image_completion done;
     basin_picture empty = {.height = 4, .width = 4, .channels = 3}, mask = {0};
@@ -326,7 +316,6 @@ TEST(what_cannot_be_completed_is_refused) {
     memset(mask.pixel, 255, 16 * 16);
     refuse(&b, &how, "the mask hides the whole picture: nothing is left to complete it from");
     basin_picture_free(&mask);
-    bench_close(&b);
 }
 
 /* Also where the hole touches the end of the picture, so that windows cannot move on. */

@@ -58,7 +58,7 @@ TEST(settings_come_from_the_pictures) {
 TEST(grey_pictures_stored_in_colour_are_grey) {
     enum { SIDE = 12 };
     basin_error error = {0};
-    basin_picture picture = {0};
+    BASIN_AT_EXIT(basin_picture_free) basin_picture picture = {0};
     basin_settings *settings;
     basin_pictures *pictures;
     char told[200];
@@ -74,6 +74,5 @@ TEST(grey_pictures_stored_in_colour_are_grey) {
         assert_int_equal(((basin_image_settings *)settings->values)->channels, colour ? 3 : 1);
         basin_pictures_free(pictures);
     }
-    basin_picture_free(&picture);
     basin_settings_free(settings);
 }

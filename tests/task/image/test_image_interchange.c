@@ -47,7 +47,7 @@ static void weights_draw(weights *w) {
 
 /* `without` and `wrong` name keys to leave out and to cut a row from; NULL: none. */
 static void publish(const char *path, weights *w, const char *without, const char *wrong) {
-    basin_bundle *bundle;
+    BASIN_AT_EXIT(free_bundle) basin_bundle *bundle;
     basin_error error;
     must(basin_bundle_new(&bundle, &error), &error);
     for (int i = 0; i < KEYS; i++) {
@@ -58,7 +58,6 @@ static void publish(const char *path, weights *w, const char *without, const cha
             must(basin_bundle_add(bundle, keys[i].name, &tensor, &error), &error);
     }
     must(basin_npz_write(path, bundle, &error), &error);
-    basin_bundle_free(bundle);
 }
 
 /* ---- the same in plain loops ---- */

@@ -117,7 +117,7 @@ static void assert_decoded(const float *patch, desk *d, const double *vector) {
 TEST(a_force_is_decoded) {
     desk d;
     basin_error error;
-    basin_image_trace trace;
+    BASIN_AT_EXIT(basin_image_trace_free) basin_image_trace trace;
     desk_open(&d, "et", true, "relu");
     must(basin_image_trace_new(&trace, NULL, d.model, d.patches, d.mask, COUNT, &error), &error);
     double *mask = numbers(&d, "mask"), *pos = numbers(&d, "pos"), *xi = numbers(&d, "xi");
@@ -135,7 +135,6 @@ TEST(a_force_is_decoded) {
     assert_decoded(trace.token + n * P, &d, x);
     assert_decoded(trace.force[1] + n * P, &d, force);
     free(mask), free(pos), free(xi), free(gamma), free(delta);
-    basin_image_trace_free(&trace);
     desk_close(&d);
 }
 
@@ -174,7 +173,7 @@ TEST(weights_become_patches) {
 TEST(sheets_hold_patches) {
     basin_image_settings s;
     basin_error error;
-    basin_picture picture = {0};
+    BASIN_AT_EXIT(basin_picture_free) basin_picture picture = {0};
     float patches[4 * 16];
     assert_int_equal(basin_settings_preset(&s, &basin_image_task, "fashion", NULL), BASIN_OK);
     s.size = 8; /* four patches of 4 x 4, grey */
@@ -200,7 +199,6 @@ TEST(sheets_hold_patches) {
     const uint8_t *high = picture.pixel, *low = picture.pixel + (picture.width / 2 - 4) * 3;
     assert_true(high[0] == 253 && high[1] == 231 && high[2] == 37);
     assert_true(low[0] == 68 && low[1] == 1 && low[2] == 84);
-    basin_picture_free(&picture);
 }
 
 /* ---- attention ---- */
@@ -242,7 +240,7 @@ TEST(attention_is_a_softmax) {
     desk d;
     basin_error error;
     basin_image_attention a;
-    basin_image_trace trace;
+    BASIN_AT_EXIT(basin_image_trace_free) basin_image_trace trace;
     desk_open(&d, "et", true, "relu");
     must(basin_image_attention_new(&a, &d.model->settings, COUNT, STEPS, 1 << 20, &error), &error);
     assert_int_equal(a.pictures, COUNT);
@@ -257,7 +255,6 @@ TEST(attention_is_a_softmax) {
             for (int k = 0; k <= N; k++) sum += row[k];
             for (int k = 0; k <= N; k++) assert_float_equal(row[k] / sum, want[k], 2e-3);
         }
-    basin_image_trace_free(&trace);
     basin_image_attention_free(&a);
     desk_close(&d);
 }
@@ -362,7 +359,7 @@ TEST(courses_end_at_the_score) {
 TEST(errors_become_colours) {
     basin_image_settings s;
     basin_error error;
-    basin_picture picture = {0};
+    BASIN_AT_EXIT(basin_picture_free) basin_picture picture = {0};
     float truth[4 * 16] = {0}, output[4 * 16] = {0};
     const uint8_t mask[4] = {BASIN_PATCH_REPLACED, BASIN_PATCH_SHOWN, BASIN_PATCH_SHOWN, 0};
     assert_int_equal(basin_settings_preset(&s, &basin_image_task, "fashion", NULL), BASIN_OK);
@@ -374,5 +371,4 @@ TEST(errors_become_colours) {
     assert_true(none[0] == 68 && none[1] == 1 && none[2] == 84);
     assert_true(most[0] == 253 && most[1] == 231 && most[2] == 37);
     assert_memory_equal(picture.pixel + 4 * 3, picture.pixel + 7 * 8 * 3, 3);
-    basin_picture_free(&picture);
 }

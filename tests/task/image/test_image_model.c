@@ -183,7 +183,7 @@ static void bench_end(bench *b) {
 TEST(a_model_file_alone_is_enough) {
     char path[PATH_TEXT];
     basin_error error = {0};
-    bench b;
+    BASIN_AT_EXIT(bench_end) bench b;
     basin_image_model *again;
     basin_image_settings s = tiny();
     float first[2 * 9 * 48], second[2 * 9 * 48], alone[9 * 48];
@@ -206,13 +206,12 @@ TEST(a_model_file_alone_is_enough) {
     complete(alone, again, &b, 4, 1);
     for (int i = 0; i < 9 * 48; i++) assert_float_equal(alone[i], first[i], 1e-5);
     basin_image_close(again);
-    bench_end(&b);
 }
 
 /* Steps and alpha set from outside do what a model trained with them does, and are forgotten when
  * they are set to 0. */
 TEST(a_descent_can_be_changed_from_outside) {
-    bench b;
+    BASIN_AT_EXIT(bench_end) bench b;
     basin_error error = {0};
     basin_image_model *other;
     basin_image_settings s = tiny();
@@ -232,12 +231,11 @@ TEST(a_descent_can_be_changed_from_outside) {
     complete(back, b.model, &b, 2, 2);
     assert_memory_equal(own, back, sizeof own);
     basin_image_close(other);
-    bench_end(&b);
 }
 
 /* A runner stays with the model for the next call, until its batch or the descent is another. */
 TEST(a_kept_runner_follows_the_descent) {
-    bench b;
+    BASIN_AT_EXIT(bench_end) bench b;
     basin_error error = {0};
     basin_image_runner *first, *again;
     basin_image_descent descent = {.steps = 7, .alpha = 0.03};
@@ -254,13 +252,12 @@ TEST(a_kept_runner_follows_the_descent) {
     must(basin_image_runner_run(again, kept, b.patches, b.mask, 2, &error), &error);
     complete(made, b.model, &b, 2, 2);
     assert_memory_equal(kept, made, sizeof kept);
-    bench_end(&b);
 }
 
 /* Until nothing moves by 5 %: the result is that of as many steps, and a picture's steps do not
  * depend on its company. */
 TEST(a_descent_ends_where_tokens_rest) {
-    bench b;
+    BASIN_AT_EXIT(bench_end) bench b;
     basin_error error = {0};
     basin_image_runner runner;
     basin_image_descent descent = {.alpha = 0.3, .until = 0.05};
@@ -285,13 +282,12 @@ TEST(a_descent_ends_where_tokens_rest) {
     must(basin_image_runner_run(&runner, both, b.patches, b.mask, 2, &error), &error);
     assert_int_equal(runner.taken[1], 4);
     basin_image_runner_free(&runner);
-    bench_end(&b);
 }
 
 /* Momentum rests sooner; a picture's steps do not depend on its company; where every step would
  * raise the energy, none is taken. */
 TEST(momentum_shortens_a_descent) {
-    bench b;
+    BASIN_AT_EXIT(bench_end) bench b;
     basin_error error = {0};
     basin_image_runner runner;
     basin_image_descent descent = {.alpha = 0.3, .until = 0.005};
@@ -315,11 +311,10 @@ TEST(momentum_shortens_a_descent) {
     assert_int_equal(basin_image_set_descent(b.model, &descent, &error), BASIN_BAD_VALUE);
     assert_string_equal(error.text, "accelerate without until; it shortens descents that end by "
                                     "themselves");
-    bench_end(&b);
 }
 
 TEST(impossible_descents_are_refused) {
-    bench b;
+    BASIN_AT_EXIT(bench_end) bench b;
     basin_error error = {0};
     basin_image_descent descent = {.steps = -1};
     bench_start(&b);
@@ -338,7 +333,6 @@ TEST(impossible_descents_are_refused) {
     descent.alpha = 0.1;
     assert_int_equal(basin_image_set_descent(b.model, &descent, &error), BASIN_BAD_VALUE);
     assert_true(strstr(error.text, "the model's arch is 'vit'") != NULL);
-    bench_end(&b);
 }
 
 TEST(impossible_settings_are_refused) {

@@ -40,7 +40,7 @@ TEST(every_kind_trains_and_opens_again) {
 
 /* A run that is lengthened goes on by the schedule of the new total, and says so. */
 TEST(more_epochs_can_follow) {
-    bench b;
+    BASIN_AT_EXIT(bench_close) bench b;
     char checkpoint[PATH_TEXT + 20];
     bench_tiny(&b, state, "more");
     snprintf(checkpoint, sizeof checkpoint, "%s.checkpoint", b.out);
@@ -56,13 +56,12 @@ TEST(more_epochs_can_follow) {
     assert_non_null(strstr(b.note, "2 epochs"));
     assert_non_null(strstr(b.note, "of a run of 4"));
     assert_int_equal(access(checkpoint, F_OK), -1);
-    bench_close(&b);
 }
 
 /* As many pictures, but others: the model would not know which it has seen. */
 TEST(a_run_goes_on_with_its_pictures) {
     static const char *const others[] = {"shapes:96:4:16x16x1"};
-    bench b;
+    BASIN_AT_EXIT(bench_close) bench b;
     bench_tiny(&b, state, "others");
     b.s->epochs = 2;
     b.training.keep_checkpoint = true;
@@ -71,12 +70,11 @@ TEST(a_run_goes_on_with_its_pictures) {
     b.training.resume = true;
     b.train.path = others;
     bench_refused(&b, BASIN_BAD_VALUE, "its run trains on other images than these");
-    bench_close(&b);
 }
 
 /* A run of no epochs that begins with a model is that model, statistics included. */
 TEST(a_model_is_a_beginning) {
-    bench first, tuned;
+    BASIN_AT_EXIT(bench_close) bench first, tuned;
     bench_tiny(&first, state, "first");
     bench_train(&first, -1, false);
     bench_tiny(&tuned, state, "tuned");
@@ -108,16 +106,14 @@ TEST(a_model_is_a_beginning) {
     tuned.training.from = first.out;
     tuned.s->dim = 24;
     bench_refused(&tuned, BASIN_BAD_SHAPE, "first.safetensors");
-    bench_close(&first);
-    bench_close(&tuned);
 }
 
 /* What is told of a run is what its file scores: the averages', whose weights differ. */
 TEST(averages_are_scored_and_kept) {
-    bench plain, mean;
+    BASIN_AT_EXIT(bench_close) bench plain, mean;
     basin_error error = {0};
     basin_image_model *model;
-    basin_image_scores scores;
+    BASIN_AT_EXIT(basin_image_scores_free) basin_image_scores scores;
     bench_tiny(&plain, state, "plain");
     bench_tiny(&mean, state, "mean");
     mean.s->average = 0.9;
@@ -130,10 +126,7 @@ TEST(averages_are_scored_and_kept) {
     must(basin_image_open(&model, mean.out, mean.training.backend, &error), &error);
     must(basin_image_score(&scores, model, &scoring, &error), &error);
     assert_true(scores.mse == basin_score_get(&a.best, "test_mse"));
-    basin_image_scores_free(&scores);
     basin_image_close(model);
-    bench_close(&plain);
-    bench_close(&mean);
 }
 
 /* A model file whose positions are 2 row + column in dimension 0, and their negatives in 1. */
@@ -154,7 +147,7 @@ static void write_ramp(const bench *b) {
 
 /* Weights for pictures of another size: positions are resampled; a run of no epochs shows them. */
 TEST(a_model_of_another_size_is_a_beginning) {
-    bench first, large;
+    BASIN_AT_EXIT(bench_close) bench first, large;
     basin_error error = {0};
     basin_bundle *a, *b;
     const basin_tensor *x, *y;
@@ -182,12 +175,10 @@ TEST(a_model_of_another_size_is_a_beginning) {
     basin_bundle_free(b);
     large.s->patch = 8;
     bench_refused(&large, BASIN_BAD_SHAPE, "its patch is 4, asked for is 8");
-    bench_close(&first);
-    bench_close(&large);
 }
 
 TEST(a_rehearsal_writes_nothing) {
-    bench b;
+    BASIN_AT_EXIT(bench_close) bench b;
     bench_tiny(&b, state, "rehearsed");
     b.s->epochs = 1000;
     b.training.rehearse = 0.01;
@@ -196,13 +187,12 @@ TEST(a_rehearsal_writes_nothing) {
     assert_true(o.parameters > 1000 && o.memory > 1000 && o.step_seconds > 0);
     assert_int_equal(access(b.out, F_OK), -1);
     assert_int_equal(access(b.log, F_OK), -1);
-    bench_close(&b);
 }
 
 /* Neither pictures nor model need a file; what was learnt by an interrupt is in the model. */
 TEST(all_stays_in_memory) {
     enum { COUNT = 40, SIDE = 16 };
-    bench b;
+    BASIN_AT_EXIT(bench_close) bench b;
     basin_error error = {0};
     basin_picture picture[COUNT] = {0};
     basin_pictures *pictures;
@@ -231,11 +221,10 @@ TEST(all_stays_in_memory) {
     basin_image_close(model);
     basin_pictures_free(pictures);
     assert_int_equal(access(b.out, F_OK), -1);
-    bench_close(&b);
 }
 
 TEST(patience_keeps_the_best) {
-    bench b;
+    BASIN_AT_EXIT(bench_close) bench b;
     bench_tiny(&b, state, "patient");
     b.s->epochs = 60;
     b.s->patience = 2;
@@ -246,18 +235,16 @@ TEST(patience_keeps_the_best) {
     assert_true(o.best_epoch > 0 && o.epochs == o.best_epoch + 2 && o.epochs < 60);
     basin_error error;
     basin_image_model *model;
-    basin_image_scores scores;
+    BASIN_AT_EXIT(basin_image_scores_free) basin_image_scores scores;
     basin_image_scoring scoring = {.source = &b.train, .fast = true};
     must(basin_image_open(&model, b.out, b.training.backend, &error), &error);
     must(basin_image_score(&scores, model, &scoring, &error), &error);
     assert_true(fabs(scores.mse - basin_score_get(&o.best, "test_mse")) < 1e-6);
-    basin_image_scores_free(&scores);
     basin_image_close(model);
-    bench_close(&b);
 }
 
 TEST(what_cannot_be_trained_is_refused) {
-    bench b;
+    BASIN_AT_EXIT(bench_close) bench b;
     basin_error error;
     bench_tiny(&b, state, "few");
     b.s->batch = 500;
@@ -281,7 +268,6 @@ TEST(what_cannot_be_trained_is_refused) {
     basin_settings_free(b.settings);
     must(basin_settings_new(&b.settings, "graphs", NULL, &error), &error);
     bench_refused(&b, BASIN_BAD_VALUE, "settings of the task graphs, needs those of image");
-    bench_close(&b);
 }
 
 int main(void) { return tests_run(folder_new, folder_remove); }

@@ -6,7 +6,7 @@
 #include "task/image/image_bench.h"
 
 TEST(training_learns) {
-    bench b;
+    BASIN_AT_EXIT(bench_close) bench b;
     bench_tiny(&b, state, "whole");
     basin_outcome o = bench_train(&b, -1, false);
     assert_false(o.stopped || o.resumed);
@@ -14,11 +14,10 @@ TEST(training_learns) {
     assert_int_equal(o.steps, 20);
     assert_int_equal(o.epochs, 4);
     assert_true(basin_score_get(&o.best, "test_mse") < 0.97); /* the mean picture has about 1 */
-    bench_close(&b);
 }
 
 TEST(a_stopped_run_resumes_to_the_same_bytes) {
-    bench whole, cut;
+    BASIN_AT_EXIT(bench_close) bench whole, cut;
     char checkpoint[PATH_TEXT + 20];
     bench_tiny(&whole, state, "whole");
     bench_tiny(&cut, state, "cut");
@@ -47,8 +46,6 @@ TEST(a_stopped_run_resumes_to_the_same_bytes) {
     o = bench_train(&cut, -1, true);
     assert_true(o.finished_before);
     assert_int_equal(o.parameters, a.parameters);
-    bench_close(&whole);
-    bench_close(&cut);
 }
 
 static void bench_resting(bench *b, void **state, const char *name) {
@@ -61,7 +58,7 @@ static void bench_resting(bench *b, void **state, const char *name) {
 
 /* At rest points, too; the log says what they took, and the model file says how to descend. */
 TEST(rest_points_are_trained_and_resumed) {
-    bench whole, cut;
+    BASIN_AT_EXIT(bench_close) bench whole, cut;
     bench_resting(&whole, state, "whole");
     bench_resting(&cut, state, "cut");
     basin_image_model *model;
@@ -84,8 +81,6 @@ TEST(rest_points_are_trained_and_resumed) {
     must(basin_image_open(&model, whole.out, whole.training.backend, &error), &error);
     assert_true(model->settings.implicit);
     basin_image_close(model);
-    bench_close(&whole);
-    bench_close(&cut);
 }
 
 static int count_lines(const char *path) {
@@ -100,7 +95,7 @@ static int count_lines(const char *path) {
 /* Generated pictures are never reduced: where crops are cut from changes nothing, and a run goes on
  * with what it began with. */
 TEST(kept_pictures_train_the_same) {
-    bench plain, kept;
+    BASIN_AT_EXIT(bench_close) bench plain, kept;
     bench_tiny(&plain, state, "plain");
     plain.data.keep_decoded = "off";
     bench_train(&plain, -1, false);
@@ -129,27 +124,24 @@ TEST(kept_pictures_train_the_same) {
     kept.data.keep_decoded = "disk";
     bench_refused(&kept, BASIN_BAD_VALUE,
                   "keep_decoded is 'disk', wanted auto, off, host or device");
-    bench_close(&plain);
-    bench_close(&kept);
 }
 
 TEST(another_configuration_does_not_resume) {
-    bench b;
+    BASIN_AT_EXIT(bench_close) bench b;
     bench_tiny(&b, state, "other");
     bench_train(&b, 2, false);
     b.training.resume = true;
     b.s->alpha = 0.2;
     bench_refused(&b, BASIN_BAD_VALUE, "its run has alpha 0.1, asked for is 0.2");
-    bench_close(&b);
 }
 
 /* "+-" is the population deviation of what each mask seed gives by itself, as for folds. */
 TEST(deviations_are_between_masks) {
     enum { MASKS = 3 };
-    bench b;
+    BASIN_AT_EXIT(bench_close) bench b;
     basin_error error = {0};
     basin_image_model *model;
-    basin_image_scores all;
+    BASIN_AT_EXIT(basin_image_scores_free) basin_image_scores all;
     double mse[MASKS], psnr[MASKS], mean, deviation;
     bench_tiny(&b, state, "whole");
     basin_image_settings s = *b.s;
@@ -173,20 +165,18 @@ TEST(deviations_are_between_masks) {
     basin_mean_deviation(&mean, &deviation, psnr, MASKS);
     assert_float_equal(all.psnr, mean, 1e-9);
     assert_float_equal(all.psnr_deviation, deviation, 1e-9);
-    basin_image_scores_free(&all);
     basin_image_close(model);
-    bench_close(&b);
 }
 
 /* The least that a model should beat, by hand: one picture, half black and half white columns. */
 TEST(scores_come_with_that_of_the_mean_colour) {
     enum { SIDE = 16 };
-    bench b;
+    BASIN_AT_EXIT(bench_close) bench b;
     basin_error error = {0};
     basin_image_model *model;
     basin_image_scores scores;
-    basin_picture picture = {0};
-    basin_pictures *pictures;
+    BASIN_AT_EXIT(basin_picture_free) basin_picture picture = {0};
+    BASIN_AT_EXIT(free_pictures) basin_pictures *pictures;
     float value[SIDE * SIDE];
     bench_tiny(&b, state, "mean");
     for (int i = 0; i < SIDE * SIDE; i++) value[i] = (float)(i % 2);
@@ -204,16 +194,13 @@ TEST(scores_come_with_that_of_the_mean_colour) {
         basin_image_scores_free(&scores);
     }
     basin_image_close(model);
-    basin_pictures_free(pictures);
-    basin_picture_free(&picture);
-    bench_close(&b);
 }
 
 TEST(scores_do_not_depend_on_the_batch) {
-    bench b;
+    BASIN_AT_EXIT(bench_close) bench b;
     basin_error error = {0};
     basin_image_model *model;
-    basin_image_scores one, many;
+    BASIN_AT_EXIT(basin_image_scores_free) basin_image_scores one, many;
     bench_tiny(&b, state, "whole");
     basin_image_settings s = *b.s;
     s.mean[0] = 0.5;
@@ -229,10 +216,7 @@ TEST(scores_do_not_depend_on_the_batch) {
         assert_int_equal(one.index[i], many.index[i]);
         assert_true(fabs(one.picture_mse[i] - many.picture_mse[i]) < 1e-5);
     }
-    basin_image_scores_free(&one);
-    basin_image_scores_free(&many);
     basin_image_close(model);
-    bench_close(&b);
 }
 
 int main(void) { return tests_run(folder_new, folder_remove); }

@@ -21,7 +21,7 @@ static double test_auroc(const basin_network *network, const uint8_t *part,
 
 /* Full graph, subgraphs and neighbours find it; without the graph there is little to find. */
 TEST(a_planted_signal_is_found) {
-    basin_network *network = fraud_new(1500, 3, 1, false);
+    BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(1500, 3, 1, false);
     uint8_t *part = fraud_split(network);
     basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
@@ -41,7 +41,6 @@ TEST(a_planted_signal_is_found) {
         fail_msg("AUROC full %g subgraph %g neighbours %g published %g, without the graph %g", full,
                  subgraph, neighbours, published, plain);
     basin_backend_close(training.backend);
-    basin_network_free(network);
     free(part);
 }
 
@@ -114,7 +113,7 @@ TEST(energies_follow_the_kind_of_memories) {
     basin_nodes_settings settings = fraud_settings();
     basin_nodes_explanation *why;
     basin_error error;
-    basin_network *network = fraud_new(100, 5, 1, false);
+    BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(100, 5, 1, false);
     uint8_t *part = fraud_split(network);
     settings.epochs = 0, settings.hopfield_kind = "softmax", settings.memories = 16;
     basin_nodes_model *model = fraud_train(network, part, &settings, &training);
@@ -126,7 +125,6 @@ TEST(energies_follow_the_kind_of_memories) {
                      BASIN_BAD_VALUE);
     assert_non_null(strstr(error.text, "node 100, wanted 0 to 99"));
     basin_nodes_close(model);
-    basin_network_free(network);
     basin_backend_close(training.backend);
     free(part);
 }
@@ -141,6 +139,7 @@ TEST(a_file_scores_as_the_detector_did) {
     basin_nodes_model *back;
     basin_error error;
     settings.members = 3, settings.epochs = 10, settings.scaling = "both+quantile+bins";
+    BASIN_AT_EXIT(free_network)
     basin_network *network = fraud_new(500, 8, 1, false), *unseen = fraud_new(300, 9, 1, false);
     uint8_t *part = fraud_split(network);
     double a[500], b[500];
@@ -162,16 +161,13 @@ TEST(a_file_scores_as_the_detector_did) {
     assert_memory_equal(a, basin_nodes_get_info(model)->scores, sizeof a);
     assert_null(basin_nodes_get_info(back)->scores);
     must(basin_nodes_score(b, back, unseen, NULL, &error), &error); /* nodes never seen */
-    basin_network *other = fraud_new(50, 9, 1, false);
+    BASIN_AT_EXIT(free_network) basin_network *other = fraud_new(50, 9, 1, false);
     other->features = 5;
     assert_int_equal(basin_nodes_score(b, back, other, NULL, &error), BASIN_BAD_SHAPE);
     assert_non_null(strstr(error.text, "5 features"));
     other->features = FRAUD_FEATURES;
     basin_nodes_close(back);
     basin_nodes_close(model);
-    basin_network_free(network);
-    basin_network_free(unseen);
-    basin_network_free(other);
     basin_backend_close(training.backend);
     free(part);
 }
@@ -184,7 +180,7 @@ TEST(a_file_that_lacks_weights_is_refused) {
     basin_nodes_settings settings = fraud_settings();
     basin_error error;
     settings.members = 2, settings.epochs = 1;
-    basin_network *network = fraud_new(120, 8, 1, false);
+    BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(120, 8, 1, false);
     uint8_t *part = fraud_split(network);
     double score[120];
     basin_nodes_model *model = fraud_train(network, part, &settings, &training), *back;
@@ -196,7 +192,6 @@ TEST(a_file_that_lacks_weights_is_refused) {
     assert_non_null(strstr(error.text, "lacking.safetensors: no tensor"));
     basin_nodes_close(back);
     basin_nodes_close(model);
-    basin_network_free(network);
     basin_backend_close(training.backend);
     free(part);
 }
@@ -206,7 +201,7 @@ TEST(small_graphs_get_more_members) {
     basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     settings.members = 0, settings.epochs = 1, settings.scaling = "auto", settings.hops = -1;
-    basin_network *network = fraud_new(120, 8, 1, false);
+    BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(120, 8, 1, false);
     uint8_t *part = fraud_split(network);
     basin_nodes_model *model = fraud_train(network, part, &settings, &training);
     assert_int_equal(model->members, 2);
@@ -214,7 +209,6 @@ TEST(small_graphs_get_more_members) {
     assert_true(model->settings.hops == 0 || model->settings.hops == 2);
     assert_non_null(strchr(model->settings.scaling, '+'));
     basin_nodes_close(model);
-    basin_network_free(network);
     basin_backend_close(training.backend);
     free(part);
 }
@@ -230,7 +224,7 @@ static double position_at(const basin_nodes_model *model, int64_t i) {
 
 /* A subgraph of all nodes, which come in another order, is the full graph. */
 TEST(positions_follow_their_nodes) {
-    basin_network *network = fraud_new(300, 6, 1, false);
+    BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(300, 6, 1, false);
     uint8_t *part = fraud_split(network);
     basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
@@ -249,13 +243,12 @@ TEST(positions_follow_their_nodes) {
     basin_nodes_close(full);
     basin_nodes_close(sampled);
     basin_backend_close(training.backend);
-    basin_network_free(network);
     free(part);
 }
 
 /* Of one epoch on 5 % of the nodes only theirs change; then it scores, from its file, too. */
 TEST(the_papers_preset_samples) {
-    basin_network *network = fraud_new(400, 6, 1, false);
+    BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(400, 6, 1, false);
     uint8_t *part = fraud_split(network);
     basin_training training = fraud_training();
     basin_nodes_settings settings;
@@ -285,14 +278,13 @@ TEST(the_papers_preset_samples) {
     basin_nodes_close(before);
     basin_nodes_close(after);
     basin_backend_close(training.backend);
-    basin_network_free(network);
     free(part);
 }
 
 /* The released code's head reads [h(T) || embedding], of samples h(T) alone. */
 TEST(published_heads) {
     static const char *const preset[] = {"published-amazon", "published-tfinance"};
-    basin_network *network = fraud_new(300, 6, 1, false);
+    BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(300, 6, 1, false);
     uint8_t *part = fraud_split(network);
     basin_training training = fraud_training();
     for (int i = 0; i < 2; i++) {
@@ -308,7 +300,6 @@ TEST(published_heads) {
         basin_nodes_close(model);
     }
     basin_backend_close(training.backend);
-    basin_network_free(network);
     free(part);
 }
 
@@ -328,7 +319,7 @@ static void check_refused(const basin_network *network, const uint8_t *part, con
 }
 
 TEST(hopeless_data_are_told) {
-    basin_network *network = fraud_new(100, 2, 1, false);
+    BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(100, 2, 1, false);
     uint8_t part[100] = {0};
     check_refused(network, part, "no training nodes");
     for (int i = 0; i < 100; i++) part[i] = network->label[i] ? BASIN_PART_TEST : BASIN_PART_TRAIN;
@@ -339,7 +330,6 @@ TEST(hopeless_data_are_told) {
     free(network->label);
     network->label = NULL;
     check_refused(network, part, "no labels");
-    basin_network_free(network);
 }
 
 /* ---- the memory allowed ---- */
@@ -386,7 +376,7 @@ TEST(a_shrunk_run_is_resumed) {
     folder_path(path, state, "shrunk.checkpoint");
     basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
-    basin_network *network = fraud_new(400, 3, 1, false);
+    BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(400, 3, 1, false);
     uint8_t *part = fraud_split(network);
     stopper s = {0, 2};
     basin_watch watch = {.show = stop_later, .context = &s, .stop = &s.stop};
@@ -403,7 +393,6 @@ TEST(a_shrunk_run_is_resumed) {
     assert_int_equal(resumed->settings.batch, straight->settings.batch);
     assert_same_members(straight, resumed);
     basin_nodes_close(straight), basin_nodes_close(resumed);
-    basin_network_free(network);
     basin_backend_close(training.backend);
     free(part);
 }
@@ -414,7 +403,7 @@ TEST(epochs_of_large_graphs_are_short) {
     folder_path(path, state, "pace.checkpoint");
     basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
-    basin_network *network = fraud_new(400, 3, 1, false);
+    BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(400, 3, 1, false);
     uint8_t *part = fraud_split(network);
     double nodes = (double)basin_split_nodes(NULL, part, 400, BASIN_PART_TRAIN);
     stopper s = {0, 2};
@@ -434,7 +423,6 @@ TEST(epochs_of_large_graphs_are_short) {
     model = fraud_train(network, part, &settings, &training);
     assert_int_equal(model->settings.evaluate, 4);
     basin_nodes_close(model);
-    basin_network_free(network);
     basin_backend_close(training.backend);
     free(part);
 }
@@ -442,7 +430,7 @@ TEST(epochs_of_large_graphs_are_short) {
 TEST(samples_stay_within_the_memory_allowed) {
     static const char *const sampling[] = {"auto", "subgraph", "neighbours"};
     static const char *const wanted[] = {"fanout", "a smaller fraction", "fanout"};
-    basin_network *network = fraud_new(400, 3, 1, false);
+    BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(400, 3, 1, false);
     uint8_t part[400];
     basin_error error;
     size_t need[3];
@@ -456,7 +444,6 @@ TEST(samples_stay_within_the_memory_allowed) {
     }
     assert_true(need[0] < need[2] * 7 / 8); /* left open, batches become smaller */
     must(fit_within(0, true, "auto", network, part, &error), &error);
-    basin_network_free(network);
 }
 
 int main(void) { return tests_run(folder_new, folder_remove); }

@@ -64,21 +64,19 @@ static basin_status train(void *context) {
 
 TEST(training) {
     char path[2][PATH_TEXT];
-    scene s;
+    BASIN_AT_EXIT(scene_free) scene s;
     scene_new(&s, path, state);
     assert_true(alloc_fail_sample(train, &s, 40) > 100);
-    scene_free(&s);
 }
 
 TEST(training_on_samples) {
     char path[2][PATH_TEXT];
-    scene s;
+    BASIN_AT_EXIT(scene_free) scene s;
     scene_new(&s, path, state);
     s.settings.sampling = "neighbours", s.settings.fraction = 1;
     s.settings.scaling = "both+quantile+bins";
     s.settings.batch = 8, s.settings.degree_power = 0.5;
     assert_true(alloc_fail_sample(train, &s, 40) > 100);
-    scene_free(&s);
 }
 
 static basin_status go_on(void *context) {
@@ -91,7 +89,7 @@ static basin_status go_on(void *context) {
 /* From the checkpoint of a run that its watcher cut. */
 TEST(going_on) {
     char path[2][PATH_TEXT], saved[PATH_TEXT];
-    scene s;
+    BASIN_AT_EXIT(scene_free) scene s;
     scene_new(&s, path, state);
     s.saved = folder_path(saved, state, "saved.checkpoint");
     s.settings.epochs = 2;
@@ -103,7 +101,6 @@ TEST(going_on) {
     s.backend = training.backend;
     assert_true(stop.stop);
     assert_true(alloc_fail_sample(go_on, &s, 40) > 200);
-    scene_free(&s);
 }
 
 static basin_nodes_work work_of(const scene *s) { return (basin_nodes_work){.least = s->least}; }
@@ -117,13 +114,12 @@ static basin_status score(void *context) {
 
 TEST(scoring) {
     char path[2][PATH_TEXT];
-    scene s;
+    BASIN_AT_EXIT(scene_free) scene s;
     scene_new(&s, path, state);
     scene_train(&s);
     assert_true(alloc_fail_sample(score, &s, 40) > 50);
     s.least = true; /* streamed */
     assert_true(alloc_fail_sample(score, &s, 40) > 50);
-    scene_free(&s);
 }
 
 static basin_status read_file(void *context) {
@@ -136,14 +132,13 @@ static basin_status read_file(void *context) {
 
 TEST(reading) {
     char path[2][PATH_TEXT];
-    scene s;
+    BASIN_AT_EXIT(scene_free) scene s;
     basin_error error;
     scene_new(&s, path, state);
     s.settings.scaling = "both";
     scene_train(&s);
     must(basin_nodes_write(s.path, s.model, &error), &error);
     assert_true(alloc_fail_sweep(read_file, &s) > 20);
-    scene_free(&s);
 }
 
 static basin_status explain(void *context) {
@@ -158,13 +153,12 @@ static basin_status explain(void *context) {
 
 TEST(explaining) {
     char path[2][PATH_TEXT];
-    scene s;
+    BASIN_AT_EXIT(scene_free) scene s;
     scene_new(&s, path, state);
     scene_train(&s);
     assert_true(alloc_fail_sample(explain, &s, 40) > 50);
     s.least = true; /* the node's neighbourhood alone */
     assert_true(alloc_fail_sample(explain, &s, 40) > 50);
-    scene_free(&s);
 }
 
 int main(void) { return tests_run(folder_new, folder_remove); }

@@ -67,7 +67,7 @@ static double auroc(const basin_network *network, const uint8_t *part,
 TEST(the_energy_reads_facts) {
     basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
-    basin_network *network = open_tables(state, true, false, &one_way);
+    BASIN_AT_EXIT(free_network) basin_network *network = open_tables(state, true, false, &one_way);
     uint8_t *part = fraud_split(network);
     double reached[3];
     static const char *const use[] = {"none", "features", "energy"};
@@ -79,7 +79,6 @@ TEST(the_energy_reads_facts) {
     if (!(reached[2] > reached[0] + 0.08 && reached[2] > reached[1] + 0.08))
         fail_msg("AUROC %g without facts, %g with totals, %g in the energy", reached[0], reached[1],
                  reached[2]);
-    basin_network_free(network);
     basin_backend_close(training.backend);
     free(part);
 }
@@ -87,7 +86,7 @@ TEST(the_energy_reads_facts) {
 TEST(totals_are_features) {
     basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
-    basin_network *network = open_tables(state, false, false, NULL);
+    BASIN_AT_EXIT(free_network) basin_network *network = open_tables(state, false, false, NULL);
     uint8_t *part = fraud_split(network);
     settings.epochs = 20, settings.hops = 0, settings.facts = "none", settings.evaluate = 10;
     double without = auroc(network, part, &settings, &training);
@@ -97,7 +96,6 @@ TEST(totals_are_features) {
     double trees = auroc(network, part, &settings, &training);
     if (!(without < 0.65 && with > 0.9 && trees > 0.9))
         fail_msg("AUROC %g without totals, %g with them, %g of trees", without, with, trees);
-    basin_network_free(network);
     basin_backend_close(training.backend);
     free(part);
 }
@@ -111,7 +109,7 @@ static void scores_agree(void **state, const basin_network_options *options, boo
     basin_nodes_settings settings = fraud_settings();
     basin_nodes_model *back;
     basin_error error;
-    basin_network *network = open_tables(state, true, false, options);
+    BASIN_AT_EXIT(free_network) basin_network *network = open_tables(state, true, false, options);
     uint8_t *part = fraud_split(network);
     settings.epochs = 4, settings.blocks = 2, settings.steps = 2, settings.facts = "both";
     settings.members = 2, settings.self_loops = loops ? "add" : "drop";
@@ -123,15 +121,13 @@ static void scores_agree(void **state, const basin_network_options *options, boo
     must(basin_nodes_write(path, model, &error), &error);
     must(basin_nodes_open(&back, "anomaly", path, training.backend, &error), &error);
     basin_network_options as = {.schema = basin_nodes_get_info(back)->schema, .unite = true};
-    basin_network *moved = open_tables(state, true, true, &as);
+    BASIN_AT_EXIT(free_network) basin_network *moved = open_tables(state, true, true, &as);
     must(basin_nodes_score(other, back, moved, NULL, &error), &error);
     assert_memory_equal(full, other, sizeof full);
     basin_network_forget_facts(moved);
     assert_int_equal(basin_nodes_score(other, back, moved, NULL, &error), BASIN_BAD_VALUE);
-    basin_network_free(moved);
     basin_nodes_close(back);
     basin_nodes_close(model);
-    basin_network_free(network);
     basin_backend_close(training.backend);
     free(part);
 }
@@ -149,7 +145,7 @@ TEST(relations_agree) {
 TEST(samples_carry_facts) {
     basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
-    basin_network *network = open_tables(state, true, false, &one_way);
+    BASIN_AT_EXIT(free_network) basin_network *network = open_tables(state, true, false, &one_way);
     uint8_t *part = fraud_split(network);
     double reached[2];
     settings.hops = 0, settings.fraction = 1, settings.batch = 64, settings.epochs = 15;
@@ -160,7 +156,6 @@ TEST(samples_carry_facts) {
     }
     if (!(reached[1] > reached[0] + 0.04))
         fail_msg("AUROC %g without facts, %g with them", reached[0], reached[1]);
-    basin_network_free(network);
     basin_backend_close(training.backend);
     free(part);
 }
@@ -181,7 +176,7 @@ static void assert_adds_up(const basin_nodes_explanation *why) {
 TEST(explanations_go_on) {
     basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
-    basin_network *network = open_tables(state, true, false, &one_way);
+    BASIN_AT_EXIT(free_network) basin_network *network = open_tables(state, true, false, &one_way);
     uint8_t *part = fraud_split(network);
     basin_nodes_explanation *why;
     basin_error error;
@@ -201,7 +196,6 @@ TEST(explanations_go_on) {
         basin_nodes_explanation_free(why);
         basin_nodes_close(model);
     }
-    basin_network_free(network);
     basin_backend_close(training.backend);
     free(part);
 }
@@ -258,7 +252,7 @@ TEST(drift_sees_edges) {
     char path[PATH_TEXT];
     basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
-    basin_network *network = open_tables(state, true, false, &one_way);
+    BASIN_AT_EXIT(free_network) basin_network *network = open_tables(state, true, false, &one_way);
     uint8_t *part = fraud_split(network);
     basin_nodes_drift drift;
     basin_nodes_model *back;
@@ -284,13 +278,12 @@ TEST(drift_sees_edges) {
     basin_nodes_drift_free(&drift);
     basin_nodes_close(back);
     basin_nodes_close(model);
-    basin_network_free(network);
     basin_backend_close(training.backend);
     free(part);
 }
 
 TEST(names_of_columns) {
-    basin_network *network = open_tables(state, true, false, &one_way);
+    BASIN_AT_EXIT(free_network) basin_network *network = open_tables(state, true, false, &one_way);
     static const char *const wanted[] = {"count",      "time age",    "kind=card",  "kind=wire",
                                          "amount sum", "amount mean", "amount last"};
     char text[BASIN_FACT_TEXT], name[BASIN_FACT_TEXT];
@@ -309,14 +302,13 @@ TEST(names_of_columns) {
         assert_true(fabs((double)column[i] - value[i]) < 1e-6);
         assert_true(fabs(basin_facts_value(&network->facts, i, value[i]) - own) < 1e-9);
     }
-    basin_network_free(network);
 }
 
 /* As a graph in parts has them. */
 TEST(facts_may_be_forgotten_where_none_are_read) {
     basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
-    basin_network *network = open_tables(state, true, false, &one_way);
+    BASIN_AT_EXIT(free_network) basin_network *network = open_tables(state, true, false, &one_way);
     uint8_t *part = fraud_split(network);
     double *before = calloc((size_t)network->nodes, sizeof *before), *after;
     basin_error error;
@@ -335,7 +327,6 @@ TEST(facts_may_be_forgotten_where_none_are_read) {
     assert_non_null(strstr(error.text, "edges carry 0 facts; the detector was trained with 6"));
     basin_nodes_close(deaf);
     basin_nodes_close(model);
-    basin_network_free(network);
     basin_backend_close(training.backend);
     free(part), free(before), free(after);
 }
@@ -343,7 +334,7 @@ TEST(facts_may_be_forgotten_where_none_are_read) {
 TEST(refuses_what_cannot_be) {
     basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
-    basin_network *network = fraud_new(100, 5, 1, false);
+    BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(100, 5, 1, false);
     uint8_t *part = fraud_split(network);
     basin_nodes_model *model;
     basin_outcome outcome;
@@ -356,7 +347,6 @@ TEST(refuses_what_cannot_be) {
     assert_int_equal(fraud_try(&model, &outcome, network, part, &settings, &training, &error),
                      BASIN_BAD_VALUE);
     assert_non_null(strstr(error.text, "facts both with form published"));
-    basin_network_free(network);
     basin_backend_close(training.backend);
     free(part);
 }

@@ -51,7 +51,7 @@ static double largest_difference(const double *a, const double *b, int64_t count
 /* ---- mixing ---- */
 
 TEST(is_at_least_as_good_on_validation_as_each_part) {
-    scene s = scene_new(1);
+    BASIN_AT_EXIT(scene_free) scene s = scene_new(1);
     basin_nodes_model *model = train(&s);
     double both = basin_score_get(basin_nodes_get_info(model)->reached[BASIN_PART_VAL], "auprc");
     for (int which = 0; which < 2; which++) {
@@ -61,7 +61,6 @@ TEST(is_at_least_as_good_on_validation_as_each_part) {
         assert_true(basin_score_get(alone, "auroc") > 0.7);
     }
     basin_nodes_close(model);
-    scene_free(&s);
 }
 
 TEST(mixes_logits_by_share) {
@@ -76,7 +75,7 @@ TEST(mixes_logits_by_share) {
 /* One view knows the labels, the other and the network are noise. */
 TEST(gives_weight_to_the_view_that_knows) {
     enum { KNOWING = 3 };
-    scene s = scene_new(1);
+    BASIN_AT_EXIT(scene_free) scene s = scene_new(1);
     basin_error error;
     int64_t N = s.network->nodes;
     double *view = calloc((size_t)(BASIN_TREE_VIEWS * N), sizeof *view);
@@ -101,12 +100,11 @@ TEST(gives_weight_to_the_view_that_knows) {
             assert_true(fabs(trees[i] - e.weight[0] * view[i] - e.weight[1] * view[N + i]) < 1e-9);
     }
     free(view), free(trees), free(noise);
-    scene_free(&s);
 }
 
 /* A view whose fits have no trees is the same for all nodes, up to rounding. */
 TEST(a_view_without_trees_takes_no_part) {
-    scene s = scene_new(1);
+    BASIN_AT_EXIT(scene_free) scene s = scene_new(1);
     basin_error error;
     int64_t N = s.network->nodes;
     double *view = calloc((size_t)(BASIN_TREE_VIEWS * N), sizeof *view);
@@ -123,7 +121,6 @@ TEST(a_view_without_trees_takes_no_part) {
     assert_float_equal(e.weight[1], 1, 1e-12);
     assert_true(e.share < 0.5);
     free(view), free(trees), free(noise);
-    scene_free(&s);
 }
 
 /* Without known labels the other views share what is left; alone, known labels have it all. */
@@ -144,11 +141,11 @@ TEST(weighs_fits_by_what_they_see) {
 
 /* Files of before say how many fits look at labels, and nothing of weights. */
 TEST(files_of_before_weigh_fits_alike) {
-    scene s = scene_new(1);
+    BASIN_AT_EXIT(scene_free) scene s = scene_new(1);
     basin_error error;
-    basin_bundle *bundle;
+    BASIN_AT_EXIT(free_bundle) basin_bundle *bundle;
     basin_nodes_model *model = train(&s);
-    basin_nodes_ensemble read = {0};
+    BASIN_AT_EXIT(basin_nodes_ensemble_free) basin_nodes_ensemble read = {0};
     must(basin_bundle_new(&bundle, &error), &error);
     must(basin_nodes_ensemble_store(bundle, &model->ensemble, &error), &error);
     must(basin_bundle_meta_set(bundle, "nodes", "500", &error), &error);
@@ -161,15 +158,12 @@ TEST(files_of_before_weigh_fits_alike) {
     basin_tree_table table = {.known = 1};
     for (int64_t k = 0; k < 4; k++)
         assert_float_equal(basin_nodes_ensemble_weight(&read, &table, k), 0.25, 1e-12);
-    basin_nodes_ensemble_free(&read);
-    basin_bundle_free(bundle);
     basin_nodes_close(model);
-    scene_free(&s);
 }
 
 /* Means over two hops, by hand. */
 TEST(reads_features_degrees_and_means) {
-    basin_network *network;
+    BASIN_AT_EXIT(free_network) basin_network *network;
     basin_error error;
     float x[] = {1, 2, 4, 8};
     const int32_t end[] = {0, 1, 1, 2, 2, 3};
@@ -178,7 +172,7 @@ TEST(reads_features_degrees_and_means) {
     must(basin_network_set_features(network, &feature, NULL, &error), &error);
     basin_edges edges = {end, end + 1, BASIN_I32, 2, 3};
     must(basin_network_add_relation(network, "homo", &edges, NULL, &error), &error);
-    basin_nodes_ensemble e = {.degree = false};
+    BASIN_AT_EXIT(basin_nodes_ensemble_free) basin_nodes_ensemble e = {.degree = false};
     basin_tree_table table;
     must(basin_nodes_ensemble_name(&e, network, &error), &error);
     must(basin_tree_table_open(&table, network, &e, 0, &error), &error);
@@ -191,15 +185,13 @@ TEST(reads_features_degrees_and_means) {
     basin_tree_table_close(&table);
     assert_int_equal(basin_tree_table_open(&table, network, &e, 8, &error), BASIN_NO_MEMORY);
     assert_non_null(strstr(error.text, "trees 0"));
-    basin_nodes_ensemble_free(&e);
-    basin_network_free(network);
 }
 
 /* Of 150,000 nodes trees see 100,000, but every anomaly, and still say how frequent they are. */
 TEST(many_nodes_are_thinned_out) {
     needs_xgboost();
     enum { NODES = 200000, TRAINS = 150000 };
-    basin_network *network;
+    BASIN_AT_EXIT(free_network) basin_network *network;
     basin_error error;
     float *x = calloc(NODES, sizeof *x);
     int32_t *y = calloc(NODES, sizeof *y);
@@ -218,7 +210,7 @@ TEST(many_nodes_are_thinned_out) {
     const int32_t end[] = {0, 1};
     basin_edges edges = {end, end + 1, BASIN_I32, 2, 1};
     must(basin_network_add_relation(network, "homo", &edges, NULL, &error), &error);
-    basin_nodes_ensemble e = {.degree = false};
+    BASIN_AT_EXIT(basin_nodes_ensemble_free) basin_nodes_ensemble e = {.degree = false};
     basin_tree_table table;
     must(basin_nodes_ensemble_name(&e, network, &error), &error);
     must(basin_tree_table_open(&table, network, &e, 0, &error), &error);
@@ -231,8 +223,6 @@ TEST(many_nodes_are_thinned_out) {
     }
     assert_true(fabs(found / expected - 1) < 0.1);
     basin_tree_table_close(&table);
-    basin_nodes_ensemble_free(&e);
-    basin_network_free(network);
     free(x), free(y), free(part), free(logit);
 }
 
@@ -240,7 +230,7 @@ TEST(many_nodes_are_thinned_out) {
 
 /* A path of five, of which 1 (normal), 2 and 4 (anomalous) are trained on. */
 TEST(shares_of_known_labels_leave_the_node_out) {
-    basin_network *network;
+    BASIN_AT_EXIT(free_network) basin_network *network;
     basin_error error;
     const int32_t end[] = {0, 1, 1, 2, 2, 3, 3, 4};
     const uint8_t part[] = {BASIN_PART_TEST, 1, 1, BASIN_PART_VAL, 1};
@@ -264,7 +254,6 @@ TEST(shares_of_known_labels_leave_the_node_out) {
     /* of 1: 0 is unknown, itself left out; of 3: 4 is anomalous, itself left out */
     assert_float_equal(share[1], (0.5 / 2 + 1.5 / 3) / 2, 1e-6);
     basin_known_labels_free(&known);
-    basin_network_free(network);
 }
 
 /* An edge that was kept twice counts twice at both ends: the node's own label is in neither. */
@@ -307,7 +296,9 @@ TEST(known_nodes_go_by_their_ids) {
     const uint8_t part[] = {1, BASIN_PART_VAL, 1, 1};
     int8_t label[5];
     basin_known_labels known;
+    BASIN_AT_EXIT(free_network)
     basin_network *first = read_table("id,f,label\n0,1,0\n1,2,1\n2,3,1\n3,4,0\n");
+    BASIN_AT_EXIT(free_network)
     basin_network *other = read_table("id,f,label\n4,0,1\n3,4,0\n2,3,1\n1,2,1\n0,1,0\n");
     must(basin_known_labels_take(&known, first, part, BASIN_PART_TRAIN, &error), &error);
     assert_int_equal(basin_known_labels_find(label, &known, other), 3);
@@ -316,8 +307,6 @@ TEST(known_nodes_go_by_their_ids) {
     assert_int_equal(basin_known_labels_find(label, &known, other), 0);
     assert_int_equal(basin_known_labels_find(label, &known, first), 3);
     basin_known_labels_free(&known);
-    basin_network_free(first);
-    basin_network_free(other);
 }
 
 typedef struct listener {
@@ -330,10 +319,10 @@ static void listen(void *context, const char *line) {
 
 /* Another network has none of the nodes: half of the trees is left out, and that is said. */
 TEST(another_network_is_scored_without_labels) {
-    scene s = scene_new(1);
+    BASIN_AT_EXIT(scene_free) scene s = scene_new(1);
     s.settings.trees = 4, s.settings.labels = true;
     basin_nodes_model *model = train(&s);
-    basin_network *other = fraud_new(400, 9, 1, false);
+    BASIN_AT_EXIT(free_network) basin_network *other = fraud_new(400, 9, 1, false);
     uint8_t *part = fraud_split(other);
     basin_error error;
     basin_score reached;
@@ -351,16 +340,14 @@ TEST(another_network_is_scored_without_labels) {
         &error);
     assert_true(basin_score_get(&reached, "auroc") > 0.75);
     free(probability), free(part);
-    basin_network_free(other);
     basin_nodes_close(model);
-    scene_free(&s);
 }
 
 /* ---- files, streams, cuts ---- */
 
 TEST_WITH(scores_the_same_from_a_file_and_streamed, folder_new, folder_remove) {
     char path[PATH_TEXT];
-    scene s = scene_new(2);
+    BASIN_AT_EXIT(scene_free) scene s = scene_new(2);
     basin_error error;
     basin_nodes_model *model = train(&s), *back;
     folder_path(path, state, "model.safetensors");
@@ -378,12 +365,11 @@ TEST_WITH(scores_the_same_from_a_file_and_streamed, folder_new, folder_remove) {
     free(whole), free(streamed);
     basin_nodes_close(back);
     basin_nodes_close(model);
-    scene_free(&s);
 }
 
 TEST_WITH(a_cut_run_ends_the_same, folder_new, folder_remove) {
     char path[PATH_TEXT];
-    scene s = scene_new(1);
+    BASIN_AT_EXIT(scene_free) scene s = scene_new(1);
     basin_nodes_model *straight = train(&s);
     stopper stop = {0, 7};
     basin_watch watch = {.show = stop_later, .context = &stop, .stop = &stop.stop};
@@ -397,13 +383,12 @@ TEST_WITH(a_cut_run_ends_the_same, folder_new, folder_remove) {
     assert_memory_equal(straight->score, resumed->score, (size_t)s.network->nodes * sizeof(double));
     basin_nodes_close(straight);
     basin_nodes_close(resumed);
-    scene_free(&s);
 }
 
 /* ---- calibration, thresholds ---- */
 
 TEST(calibration_keeps_order_and_alerts) {
-    scene s = scene_new(1);
+    BASIN_AT_EXIT(scene_free) scene s = scene_new(1);
     int64_t N = s.network->nodes;
     const char *const kinds[] = {"none", "platt", "isotonic"};
     basin_nodes_model *model[3];
@@ -422,11 +407,10 @@ TEST(calibration_keeps_order_and_alerts) {
     double raw = basin_nodes_get_info(model[0])->reliability[BASIN_PART_VAL]->ece;
     assert_true(basin_nodes_get_info(model[2])->reliability[BASIN_PART_VAL]->ece < raw);
     for (int k = 0; k < 3; k++) basin_nodes_close(model[k]);
-    scene_free(&s);
 }
 
 TEST(thresholds_reach_their_goals) {
-    scene s = scene_new(1);
+    BASIN_AT_EXIT(scene_free) scene s = scene_new(1);
     basin_nodes_model *model = train(&s);
     basin_error error;
     double threshold;
@@ -449,13 +433,12 @@ TEST(thresholds_reach_their_goals) {
         assert_non_null(strstr(error.text, wrong[i]));
     }
     basin_nodes_close(model);
-    scene_free(&s);
 }
 
 /* ---- the rival ---- */
 
 TEST(xgboost_learns_the_same_table) {
-    scene s = scene_new(1);
+    BASIN_AT_EXIT(scene_free) scene s = scene_new(1);
     basin_error error;
     basin_score reached;
     int64_t rounds;
@@ -467,5 +450,4 @@ TEST(xgboost_learns_the_same_table) {
          &error);
     assert_true(rounds > 0 && basin_score_get(&reached, "auroc") > 0.7);
     free(probability);
-    scene_free(&s);
 }

@@ -47,7 +47,7 @@ static void assert_adds_up(const basin_nodes_explanation *e, double within) {
 }
 
 TEST(lists_add_up_for_any_share) {
-    scene s = scene_new(400, 1, false);
+    BASIN_AT_EXIT(scene_free) scene s = scene_new(400, 1, false);
     basin_error error;
     for (int k = 0; k < 3; k++) { /* trees alone, both, the network alone */
         basin_nodes_explanation *e;
@@ -65,7 +65,6 @@ TEST(lists_add_up_for_any_share) {
             basin_nodes_explanation_free(e);
         }
     }
-    scene_free(&s);
 }
 
 TEST(lists_add_up_on_directed_graphs_and_relations) {
@@ -84,20 +83,19 @@ TEST(lists_add_up_on_directed_graphs_and_relations) {
 
 /* A small graph is looked at as a whole: nothing comes from further away. */
 TEST(nothing_is_left_where_all_is_near) {
-    scene s = scene_new(60, 1, false);
+    BASIN_AT_EXIT(scene_free) scene s = scene_new(60, 1, false);
     basin_error error;
     basin_nodes_explanation *e;
     s.model->ensemble.share = 1;
     must(basin_nodes_explain(&e, s.model, s.network, &(int64_t){3}, 1, NULL, &error), &error);
     assert_true(fabs(e->rest) < 0.02 * fmax(1, fabs(e->logit - e->typical_logit)));
     basin_nodes_explanation_free(e);
-    scene_free(&s);
 }
 
 /* ---- many at once ---- */
 
 TEST(many_are_told_as_one_is) {
-    scene s = scene_new(300, 1, false);
+    BASIN_AT_EXIT(scene_free) scene s = scene_new(300, 1, false);
     basin_error error;
     const int64_t node[] = {7, 3, 250};
     basin_nodes_explanation *many[3], *one;
@@ -124,12 +122,11 @@ TEST(many_are_told_as_one_is) {
                                          &error),
                      BASIN_BAD_VALUE);
     assert_non_null(strstr(error.text, "node 300, wanted 0 to 299"));
-    scene_free(&s);
 }
 
 /* Values are those of the table, means those over neighbours. */
 TEST(values_are_the_tables) {
-    scene s = scene_new(200, 1, false);
+    BASIN_AT_EXIT(scene_free) scene s = scene_new(200, 1, false);
     basin_error error;
     basin_nodes_explanation *e;
     const basin_relation *r = &s.network->relation[0];
@@ -147,5 +144,4 @@ TEST(values_are_the_tables) {
         if (f->column == FRAUD_FEATURES && f->hop == 0) assert_float_equal(f->value, degree, 1e-3);
     }
     basin_nodes_explanation_free(e);
-    scene_free(&s);
 }

@@ -90,7 +90,7 @@ static void assert_weights_near(const basin_nodes_model *a, const basin_nodes_mo
 }
 
 TEST(parts_train_as_the_whole) {
-    basin_network *network = fraud_new(NODES, 5, 1, false);
+    BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(NODES, 5, 1, false);
     basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     basin_outcome whole, apart, given;
@@ -110,13 +110,12 @@ TEST(parts_train_as_the_whole) {
     basin_nodes_close(one), basin_nodes_close(two), basin_nodes_close(three);
     basin_parts_close(parts);
     basin_backend_close(training.backend);
-    basin_network_free(network);
     free(split);
 }
 
 /* Another number of parts is another run; the same parts give the same bits. */
 TEST(the_same_parts_give_the_same_bits) {
-    basin_network *network = fraud_new(NODES, 6, 1, false);
+    BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(NODES, 6, 1, false);
     basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     basin_outcome outcome;
@@ -131,7 +130,6 @@ TEST(the_same_parts_give_the_same_bits) {
     assert_same_members(model[0], model[1]);
     for (int i = 0; i < 2; i++) basin_nodes_close(model[i]);
     basin_backend_close(training.backend);
-    basin_network_free(network);
     free(split);
 }
 
@@ -182,7 +180,7 @@ TEST(trees_of_parts_are_those_of_the_whole) {
 }
 
 TEST(known_labels_of_directed_parts_are_refused) {
-    basin_network *network = fraud_new(NODES, 9, 1, true);
+    BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(NODES, 9, 1, true);
     basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     basin_outcome outcome;
@@ -203,12 +201,11 @@ TEST(known_labels_of_directed_parts_are_refused) {
     basin_nodes_close(whole), basin_nodes_close(apart);
     basin_parts_close(parts);
     basin_backend_close(training.backend);
-    basin_network_free(network);
     free(split);
 }
 
 TEST(a_directed_graph_is_not_streamed_in_parts) {
-    basin_network *network = fraud_new(NODES, 7, 1, true);
+    BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(NODES, 7, 1, true);
     basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     uint8_t *split = fraud_split(network);
@@ -227,5 +224,4 @@ TEST(a_directed_graph_is_not_streamed_in_parts) {
     basin_parts_close(parts);
     basin_nodes_close(model);
     basin_backend_close(training.backend);
-    basin_network_free(network);
 }

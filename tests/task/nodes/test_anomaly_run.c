@@ -133,7 +133,7 @@ TEST(a_resumed_run_ends_with_the_same_bits) {
 
 TEST(other_settings_do_not_go_on) {
     char path[PATH_TEXT];
-    scene s = scene_new();
+    BASIN_AT_EXIT(scene_free) scene s = scene_new();
     basin_nodes_model *model;
     basin_outcome outcome;
     basin_error error;
@@ -149,13 +149,12 @@ TEST(other_settings_do_not_go_on) {
         fraud_try(&model, &outcome, s.network, s.part, &s.settings, &s.training, &error),
         BASIN_BAD_VALUE);
     assert_non_null(strstr(error.text, "unfinished run"));
-    scene_free(&s);
 }
 
 /* Without validation the last weights count, and a cut run has no best epoch. */
 TEST(runs_without_validation_are_resumed) {
     char path[PATH_TEXT];
-    scene s = scene_new();
+    BASIN_AT_EXIT(scene_free) scene s = scene_new();
     basin_outcome outcome;
     for (int64_t i = 0; i < s.network->nodes; i++)
         if (s.part[i] == BASIN_PART_VAL) s.part[i] = BASIN_PART_NONE;
@@ -169,7 +168,6 @@ TEST(runs_without_validation_are_resumed) {
     assert_same_members(straight, resumed);
     basin_nodes_close(straight);
     basin_nodes_close(resumed);
-    scene_free(&s);
 }
 
 /* A number that was spoiled is told, not turned into an epoch. */
@@ -179,7 +177,7 @@ TEST(spoiled_checkpoints_are_refused) {
         double value;
     } bad[] = {{"member", 2}, {"epoch", 1e300}, {"step", 7}, {"best_epoch", 5}, {"epoch", -1}};
     char path[PATH_TEXT];
-    scene s = scene_new();
+    BASIN_AT_EXIT(scene_free) scene s = scene_new();
     s.training.checkpoint = folder_path(path, state, "spoiled.checkpoint");
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         basin_nodes_model *model;
@@ -201,13 +199,12 @@ TEST(spoiled_checkpoints_are_refused) {
             BASIN_BAD_FILE);
         assert_non_null(strstr(error.text, "spoiled.checkpoint"));
     }
-    scene_free(&s);
 }
 
 /* A run that is stopped while it chooses inputs has chosen nothing: resumed, it chooses anew. */
 TEST(nothing_is_chosen_by_half) {
     char path[PATH_TEXT];
-    scene s = scene_new();
+    BASIN_AT_EXIT(scene_free) scene s = scene_new();
     basin_outcome outcome;
     volatile sig_atomic_t stop = 1;
     basin_watch watch = {.stop = &stop};
@@ -224,7 +221,6 @@ TEST(nothing_is_chosen_by_half) {
     assert_same_members(straight, resumed);
     basin_nodes_close(straight);
     basin_nodes_close(resumed);
-    scene_free(&s);
 }
 
 /* ---- more of it ---- */
@@ -232,7 +228,7 @@ TEST(nothing_is_chosen_by_half) {
 /* At a constant rate more epochs are the epochs of a longer run. */
 TEST(more_epochs_follow_the_end) {
     char path[2][PATH_TEXT];
-    scene s = scene_new();
+    BASIN_AT_EXIT(scene_free) scene s = scene_new();
     basin_outcome outcome;
     s.settings.members = 1, s.settings.warmup = 0, s.settings.evaluate = 1;
     basin_nodes_model *straight = train(&outcome, &s);
@@ -250,14 +246,13 @@ TEST(more_epochs_follow_the_end) {
     assert_true(outcome.finished_before);
     assert_same_members(longer, same);
     basin_nodes_close(straight), basin_nodes_close(longer), basin_nodes_close(same);
-    scene_free(&s);
 }
 
 /* What the settings leave open is as the model has it; without epochs its weights are the result.
  */
 TEST(a_run_begins_with_a_model) {
     char path[PATH_TEXT];
-    scene s = scene_new();
+    BASIN_AT_EXIT(scene_free) scene s = scene_new();
     basin_nodes_model *model;
     basin_outcome outcome;
     basin_error error;
@@ -276,12 +271,11 @@ TEST(a_run_begins_with_a_model) {
     assert_non_null(strstr(error.text, "first.safetensors: tensor"));
     basin_nodes_close(first);
     basin_nodes_close(second);
-    scene_free(&s);
 }
 
 TEST(a_rehearsal_writes_nothing) {
     char path[2][PATH_TEXT];
-    scene s = scene_new();
+    BASIN_AT_EXIT(scene_free) scene s = scene_new();
     basin_outcome outcome;
     s.settings.epochs = 100000, s.settings.scaling = "auto", s.settings.hops = -1;
     s.training.rehearse = 0.05;
@@ -293,7 +287,6 @@ TEST(a_rehearsal_writes_nothing) {
     assert_true(outcome.parameters > 0);
     assert_int_not_equal(access(path[0], F_OK), 0);
     assert_int_not_equal(access(path[1], F_OK), 0);
-    scene_free(&s);
 }
 
 /* ---- the caller's side ---- */
@@ -301,7 +294,7 @@ TEST(a_rehearsal_writes_nothing) {
 /* Settings by name, files in place of a network, a split by ratio; figures of both parts. */
 TEST(a_caller_trains_from_files) {
     char path[PATH_TEXT];
-    scene s = scene_new();
+    BASIN_AT_EXIT(scene_free) scene s = scene_new();
     basin_settings *settings, *other;
     basin_nodes_model *model;
     basin_outcome outcome;
@@ -335,7 +328,6 @@ TEST(a_caller_trains_from_files) {
                      BASIN_BAD_VALUE);
     basin_settings_free(settings);
     basin_settings_free(other);
-    scene_free(&s);
 }
 
 int main(void) { return tests_run(folder_new, folder_remove); }

@@ -85,7 +85,7 @@ static double test_accuracy(const basin_network *network, const basin_nodes_sett
 }
 
 TEST(classes_are_told_apart) {
-    basin_network *network = woods(false, false);
+    BASIN_AT_EXIT(free_network) basin_network *network = woods(false, false);
     basin_training training = fraud_training();
     basin_nodes_settings s = quick();
     double full = test_accuracy(network, &s, &training);
@@ -98,7 +98,6 @@ TEST(classes_are_told_apart) {
     if (!(full > 0.9 && sampled > 0.85 && block > 0.85 && alone < 0.8))
         fail_msg("accuracy full %g sampled %g without smoothing %g without the graph %g", full,
                  sampled, block, alone);
-    basin_network_free(network);
     basin_backend_close(training.backend);
 }
 
@@ -127,6 +126,7 @@ static void compare(const char *what, const basin_network *network,
 
 TEST(streaming_equals_the_whole) {
     basin_training training = fraud_training();
+    BASIN_AT_EXIT(free_network)
     basin_network *network = woods(false, false), *one_way = woods(false, true);
     basin_nodes_settings s = quick();
     s.epochs = 10;
@@ -139,8 +139,6 @@ TEST(streaming_equals_the_whole) {
     compare("edges in one direction, self loops", one_way, &s, &training);
     s.self_loops = "keep";
     compare("edges in one direction", one_way, &s, &training);
-    basin_network_free(network);
-    basin_network_free(one_way);
     basin_backend_close(training.backend);
 }
 
@@ -164,7 +162,7 @@ static basin_network *papers(void) {
 /* Bags of words are read as lists where the graph is whole, in full where it is streamed. */
 TEST(words_are_read_as_lists) {
     basin_training training = fraud_training();
-    basin_network *network = papers();
+    BASIN_AT_EXIT(free_network) basin_network *network = papers();
     basin_nodes_settings s = quick();
     basin_node_inputs inputs;
     basin_scaler scale = {.kind = BASIN_SCALE_ROWS}, none = {0};
@@ -177,7 +175,6 @@ TEST(words_are_read_as_lists) {
     compare("words", network, &s, &training);
     s.embedding = 12;
     compare("words, an embedding in two layers", network, &s, &training);
-    basin_network_free(network);
     basin_backend_close(training.backend);
 }
 
@@ -186,7 +183,7 @@ TEST(words_are_read_as_lists) {
 TEST(files_keep_classes) {
     char path[PATH_TEXT], map[PATH_TEXT], text[BASIN_NODE_TEXT];
     basin_training training = fraud_training();
-    basin_network *network = woods(true, false), *mapped;
+    BASIN_AT_EXIT(free_network) basin_network *network = woods(true, false), *mapped;
     basin_nodes_settings s = quick();
     basin_error error;
     uint8_t *part = fraud_split(network);
@@ -212,10 +209,8 @@ TEST(files_keep_classes) {
     assert_int_equal(basin_nodes_open(&detector, "anomaly", path, training.backend, &error),
                      BASIN_BAD_FILE);
     assert_non_null(strstr(error.text, "the model is 'node', wanted 'anomaly'"));
-    basin_network_free(mapped);
     basin_nodes_close(read);
     basin_nodes_close(model);
-    basin_network_free(network);
     basin_backend_close(training.backend);
     free(part);
 }
@@ -223,7 +218,7 @@ TEST(files_keep_classes) {
 /* Labels are compared by name, whatever their numbers; unknown names are mistakes. */
 TEST(classes_go_by_name) {
     basin_training training = fraud_training();
-    basin_network *network = woods(true, false);
+    BASIN_AT_EXIT(free_network) basin_network *network = woods(true, false);
     basin_nodes_settings s = quick();
     basin_score score, other;
     basin_error error;
@@ -253,7 +248,6 @@ TEST(classes_go_by_name) {
     must(basin_nodes_measure(&other, p, model, network, all, BASIN_PART_TEST, 0, &error), &error);
     assert_true(basin_score_get(&other, "accuracy") < 0.67);
     basin_nodes_close(model);
-    basin_network_free(network);
     basin_backend_close(training.backend);
     free(part), free(all);
 }
@@ -263,7 +257,7 @@ TEST(classes_go_by_name) {
 /* What is explained of a class is the probability that was predicted, and its odds. */
 TEST(reasons_are_of_the_prediction) {
     basin_training training = fraud_training();
-    basin_network *network = woods(true, false);
+    BASIN_AT_EXIT(free_network) basin_network *network = woods(true, false);
     basin_nodes_settings s = quick();
     basin_error error;
     uint8_t *part = fraud_split(network);
@@ -289,7 +283,6 @@ TEST(reasons_are_of_the_prediction) {
         BASIN_UNSUPPORTED);
     assert_non_null(strstr(error.text, "needs a detector"));
     basin_nodes_close(model);
-    basin_network_free(network);
     basin_backend_close(training.backend);
     free(part);
 }
@@ -311,7 +304,7 @@ static void expect(const basin_network *network, const uint8_t *part,
 }
 
 TEST(what_cannot_be_learned_is_said) {
-    basin_network *network = woods(false, false);
+    BASIN_AT_EXIT(free_network) basin_network *network = woods(false, false);
     basin_nodes_settings s = quick();
     uint8_t *part = fraud_split(network);
     s.smoothing = 3, s.relations = "max";
@@ -322,7 +315,6 @@ TEST(what_cannot_be_learned_is_said) {
     expect(network, part, &s, "the training nodes have 1 class; wanted 2");
     for (int64_t i = 0; i < NODES; i++) network->label[i] = -1;
     expect(network, part, &s, "is to be trained on and has no label");
-    basin_network_free(network);
     free(part);
 }
 

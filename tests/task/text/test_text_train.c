@@ -7,7 +7,7 @@
 /* Both models know seven equal verses after 300 steps; a text without structure has log 22 = 3.1.
  */
 static void check_learns(void **state, const char *arch, const char *feed) {
-    bench b;
+    BASIN_AT_EXIT(bench_close) bench b;
     bench_open(&b, state, arch, "cpu");
     b.s->arch = arch;
     b.s->feed = feed;
@@ -21,7 +21,6 @@ static void check_learns(void **state, const char *arch, const char *feed) {
     double loss = basin_score_get(&o.best, "validation_loss");
     if (!(loss < 0.5)) fail_msg("%s %s: validation loss %g", arch, feed, loss);
     assert_true(fabs(basin_score_get(&o.best, "validation_bits") - loss / log(2)) < 1e-12);
-    bench_close(&b);
 }
 
 TEST_WITH(training_learns, folder_new, folder_remove) {
@@ -33,7 +32,7 @@ TEST_WITH(training_learns, folder_new, folder_remove) {
 
 static void check_resume(void **state, const char *arch, const char *optimiser) {
     static const int64_t stops[] = {1, 4, 7};
-    bench whole, cut;
+    BASIN_AT_EXIT(bench_close) bench whole, cut;
     char name[40];
     bench_open(&whole, state, arch, "cpu");
     snprintf(name, sizeof name, "%s-cut", arch);
@@ -56,8 +55,6 @@ static void check_resume(void **state, const char *arch, const char *optimiser) 
     free(one);
     free(two);
     assert_true(bench_train(&cut, -1, true).finished_before);
-    bench_close(&whole);
-    bench_close(&cut);
 }
 
 TEST_WITH(a_cut_run_ends_with_the_same_bytes, folder_new, folder_remove) {
@@ -89,7 +86,7 @@ TEST_WITH(shards_are_one_batch, folder_new, folder_remove) {
 }
 
 TEST_WITH(a_run_goes_on_with_its_own_text_alone, folder_new, folder_remove) {
-    bench b;
+    BASIN_AT_EXIT(bench_close) bench b;
     bench_open(&b, state, "own", "cpu");
     bench_train(&b, 3, false);
     b.training.resume = true;
@@ -101,11 +98,10 @@ TEST_WITH(a_run_goes_on_with_its_own_text_alone, folder_new, folder_remove) {
     b.text[0] = 't';
     b.s->rate = 0.5;
     bench_refused(&b, BASIN_BAD_VALUE, "its run has rate 0.01, asked for is 0.5");
-    bench_close(&b);
 }
 
 TEST_WITH(a_model_begins_with_another, folder_new, folder_remove) {
-    bench first, next;
+    BASIN_AT_EXIT(bench_close) bench first, next;
     basin_error error = {0};
     char from[PATH_TEXT];
     bench_open(&first, state, "first", "cpu");
@@ -135,8 +131,6 @@ TEST_WITH(a_model_begins_with_another, folder_new, folder_remove) {
     bench_refused(&next, BASIN_BAD_SHAPE, "its steps is 2, asked for is 3");
     must(basin_text_fit(next.settings, first.out, &error), &error);
     assert_int_equal(next.s->steps, 2);
-    bench_close(&first);
-    bench_close(&next);
 }
 
 /* After one epoch and after three: what has no rate stays, the rest moves. */
@@ -167,7 +161,7 @@ TEST_WITH(vectors_may_stay, folder_new, folder_remove) {
 }
 
 TEST_WITH(wrong_input_is_refused, folder_new, folder_remove) {
-    bench b;
+    BASIN_AT_EXIT(bench_close) bench b;
     bench_open(&b, state, "wrong", "cpu");
     b.data.train.length = 10;
     bench_refused(&b, BASIN_BAD_VALUE,
@@ -193,12 +187,11 @@ TEST_WITH(wrong_input_is_refused, folder_new, folder_remove) {
     b.s->heads = 2;
     b.training.memory = 1000;
     bench_refused(&b, BASIN_NO_MEMORY, "more shards, or recompute");
-    bench_close(&b);
 }
 
 /* Bytes have 256 tokens whatever the text, and a model of them can be written and opened. */
 TEST_WITH(models_of_bytes, folder_new, folder_remove) {
-    bench b;
+    BASIN_AT_EXIT(bench_close) bench b;
     basin_error error = {0};
     basin_text_model *model;
     bench_open(&b, state, "bytes", "cpu");
@@ -212,12 +205,11 @@ TEST_WITH(models_of_bytes, folder_new, folder_remove) {
          &error);
     assert_string_equal(value, "256");
     basin_text_close(model);
-    bench_close(&b);
 }
 
 /* Numbers of tokens train the model that the characters they stand for train. */
 TEST_WITH(models_of_numbers, folder_new, folder_remove) {
-    bench b, ids;
+    BASIN_AT_EXIT(bench_close) bench b, ids;
     basin_error error = {0};
     int32_t id[sizeof b.text];
     char prompt[40];
@@ -254,13 +246,11 @@ TEST_WITH(models_of_numbers, folder_new, folder_remove) {
     assert_non_null(strstr(error.text, "is numbers of tokens, wanted a text"));
     basin_text_close(letters);
     basin_text_close(numbers);
-    bench_close(&b);
-    bench_close(&ids);
 }
 
 /* The same model as files of earlier versions have it; `tokens` in its settings. */
 static void write_earlier(const char *path, const char *tokens, const char *tokenizer) {
-    basin_bundle *from, *to;
+    BASIN_AT_EXIT(free_bundle) basin_bundle *from, *to;
     basin_error error = {0};
     must(basin_bundle_read(&from, path, &error), &error);
     must(basin_bundle_new(&to, &error), &error);
@@ -281,15 +271,13 @@ static void write_earlier(const char *path, const char *tokens, const char *toke
     }
     must(basin_bundle_meta_set(to, "basin.tokenizer", tokenizer, &error), &error);
     must(basin_bundle_write(path, to, &error), &error);
-    basin_bundle_free(to);
-    basin_bundle_free(from);
 }
 
 TEST_WITH(earlier_models_open, folder_new, folder_remove) {
     static const char vocabulary[] =
         "{\"version\":\"1.0\",\"model\":{\"type\":\"BPE\",\"vocab\":{\" \":0,\"a\":1,\"c\":2,"
         "\"t\":3,\"\\u00e9\":4},\"merges\":[]}}";
-    bench b;
+    BASIN_AT_EXIT(bench_close) bench b;
     basin_error error = {0};
     basin_text_model *model;
     bench_open(&b, state, "earlier", "cpu");
@@ -306,7 +294,6 @@ TEST_WITH(earlier_models_open, folder_new, folder_remove) {
     write_earlier(b.out, "bpe", vocabulary);
     assert_int_equal(basin_text_open(&model, b.out, b.training.backend, &error), BASIN_UNSUPPORTED);
     assert_non_null(strstr(error.text, "a BPE tokenizer, which Basin no longer reads"));
-    bench_close(&b);
 }
 
 /* For the 65 characters of tiny Shakespeare, counted by hand. */

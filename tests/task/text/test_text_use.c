@@ -16,9 +16,10 @@ static basin_text_scores score(basin_text_model *model, const char *text,
 }
 
 TEST_WITH(scores_add_up, folder_new, folder_remove) {
-    bench b;
+    BASIN_AT_EXIT(bench_close) bench b;
     bench_open(&b, state, "scores", "cpu");
     basin_text_model *model = bench_model(&b);
+    BASIN_AT_EXIT(basin_text_scores_free)
     basin_text_scores s = score(model, VERSE, (basin_text_scoring){.part = BASIN_TEXT_ALL});
     int64_t tokens = (int64_t)strlen(VERSE);
     assert_int_equal(s.tokens, tokens - 1);
@@ -36,19 +37,19 @@ TEST_WITH(scores_add_up, folder_new, folder_remove) {
     assert_true(fabs(s.bits - s.loss / log(2)) < 1e-9);
     assert_true(s.accuracy > 0.1 && s.accuracy < 1);
     assert_true(isfinite(s.energy) && isfinite(s.descent) && s.rises >= 0 && s.rises <= 1);
-    basin_text_scores_free(&s);
     basin_text_close(model);
-    bench_close(&b);
 }
 
 /* More before a token makes it less surprising, in a model that has learnt something. */
 TEST_WITH(a_stride_gives_more_context, folder_new, folder_remove) {
-    bench b;
+    BASIN_AT_EXIT(bench_close) bench b;
     bench_open(&b, state, "stride", "cpu");
     b.s->dropout = 0;
     b.s->epoch_steps = 200;
     basin_text_model *model = bench_model(&b);
+    BASIN_AT_EXIT(basin_text_scores_free)
     basin_text_scores whole = score(model, VERSE, (basin_text_scoring){.part = BASIN_TEXT_ALL});
+    BASIN_AT_EXIT(basin_text_scores_free)
     basin_text_scores far =
         score(model, VERSE, (basin_text_scoring){.part = BASIN_TEXT_ALL, .stride = 3, .batch = 2});
     assert_int_equal(far.tokens, whole.tokens);
@@ -56,19 +57,16 @@ TEST_WITH(a_stride_gives_more_context, folder_new, folder_remove) {
     assert_true(far.loss < whole.loss);
     /* Only the first window's first positions count. */
     assert_true(isfinite(far.position_loss[0]) && isfinite(far.position_loss[11]));
+    BASIN_AT_EXIT(basin_text_scores_free)
     basin_text_scores some =
         score(model, VERSE, (basin_text_scoring){.part = BASIN_TEXT_ALL, .limit = 4});
     assert_int_equal(some.windows, 4);
     assert_int_equal(some.tokens, 4 * 12);
-    basin_text_scores_free(&whole);
-    basin_text_scores_free(&far);
-    basin_text_scores_free(&some);
     basin_text_close(model);
-    bench_close(&b);
 }
 
 TEST_WITH(a_model_knows_its_text, folder_new, folder_remove) {
-    bench b;
+    BASIN_AT_EXIT(bench_close) bench b;
     basin_error error = {0};
     basin_text_scores s;
     bench_open(&b, state, "known", "cpu");
@@ -99,7 +97,6 @@ TEST_WITH(a_model_knows_its_text, folder_new, folder_remove) {
     assert_int_equal(basin_text_score(&s, model, &cat, &part, &error), BASIN_BAD_VALUE);
     assert_non_null(strstr(error.text, "the text: "));
     basin_text_close(model);
-    bench_close(&b);
 }
 
 /* ---- generation ---- */
@@ -156,7 +153,7 @@ TEST(a_model_may_lie_about_its_text) {
 }
 
 TEST_WITH(a_seed_repeats_a_text, folder_new, folder_remove) {
-    bench b;
+    BASIN_AT_EXIT(bench_close) bench b;
     page one = {0}, two = {0}, other = {0};
     bench_open(&b, state, "repeat", "cpu");
     basin_text_model *model = bench_model(&b);
@@ -173,12 +170,11 @@ TEST_WITH(a_seed_repeats_a_text, folder_new, folder_remove) {
     assert_string_equal(one.text, two.text);
     assert_string_not_equal(one.text, other.text);
     basin_text_close(model);
-    bench_close(&b);
 }
 
 /* Temperature 0, one candidate, and a very low temperature are the same. */
 TEST_WITH(one_candidate_is_greedy, folder_new, folder_remove) {
-    bench b;
+    BASIN_AT_EXIT(bench_close) bench b;
     page cold = {0}, one = {0}, low = {0};
     bench_open(&b, state, "greedy", "cpu");
     b.s->arch = "gpt";
@@ -192,7 +188,6 @@ TEST_WITH(one_candidate_is_greedy, folder_new, folder_remove) {
     assert_string_equal(cold.text, one.text);
     assert_string_equal(cold.text, low.text);
     basin_text_close(model);
-    bench_close(&b);
 }
 
 /* What generation says of a token is what scoring says: windows of all lengths, filled up or not,
@@ -222,7 +217,7 @@ TEST_WITH(surprises_are_losses, folder_new, folder_remove) {
 
 /* Tokens have the same energies whether they are given or were generated. */
 TEST_WITH(energies_of_tokens, folder_new, folder_remove) {
-    bench b;
+    BASIN_AT_EXIT(bench_close) bench b;
     page made = {0}, given = {0};
     bench_open(&b, state, "energies", "ref");
     b.s->context = 40;
@@ -238,17 +233,16 @@ TEST_WITH(energies_of_tokens, folder_new, folder_remove) {
         assert_true(fabs(made.last[n] - given.last[n]) < 1e-9);
         assert_true(made.last[n] != made.first[n]);
     }
+    BASIN_AT_EXIT(basin_text_scores_free)
     basin_text_scores s = score(model, made.text, (basin_text_scoring){.part = BASIN_TEXT_ALL});
     double end = 0;
     for (int n = 0; n < 23; n++) end += made.last[n] / 23;
     assert_true(fabs(s.energy - end) < 1e-9);
-    basin_text_scores_free(&s);
     basin_text_close(model);
-    bench_close(&b);
 }
 
 TEST_WITH(long_prompts_are_cropped, folder_new, folder_remove) {
-    bench b;
+    BASIN_AT_EXIT(bench_close) bench b;
     basin_error error = {0};
     page p = {0};
     bench_open(&b, state, "long", "cpu");
@@ -272,11 +266,10 @@ TEST_WITH(long_prompts_are_cropped, folder_new, folder_remove) {
     assert_non_null(strstr(error.text, "the prompt: "));
     must(basin_text_generate(NULL, model, NULL, &wish, &error), &error);
     basin_text_close(model);
-    bench_close(&b);
 }
 
 TEST_WITH(a_gpt_has_no_energies, folder_new, folder_remove) {
-    bench b;
+    BASIN_AT_EXIT(bench_close) bench b;
     basin_error error = {0};
     bench_open(&b, state, "gpt", "cpu");
     b.s->arch = "gpt";
@@ -285,9 +278,8 @@ TEST_WITH(a_gpt_has_no_energies, folder_new, folder_remove) {
     basin_text a = text_of("a");
     basin_text_generation wish = {.energies = true};
     assert_int_equal(basin_text_generate(NULL, model, &a, &wish, &error), BASIN_UNSUPPORTED);
+    BASIN_AT_EXIT(basin_text_scores_free)
     basin_text_scores s = score(model, VERSE, (basin_text_scoring){.part = BASIN_TEXT_ALL});
     assert_true(isnan(s.energy));
-    basin_text_scores_free(&s);
     basin_text_close(model);
-    bench_close(&b);
 }

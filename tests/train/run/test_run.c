@@ -139,7 +139,7 @@ TEST(a_run_begins_with_a_models_weights) {
 /* ---- the end of a run ---- */
 
 TEST(patience_ends_a_member) {
-    rig r;
+    BASIN_AT_EXIT(rig_close) rig r;
     basin_outcome outcome;
     basin_error error;
     basin_training training = {0};
@@ -150,24 +150,22 @@ TEST(patience_ends_a_member) {
     assert_int_equal(outcome.best_epoch, 2);
     assert_true(basin_score_get(&outcome.best, "validation_merit") == 0.75);
     assert_true(isnan(basin_score_get(&outcome.best, "nothing")));
-    rig_close(&r);
 }
 
 /* The kept weights are those that were scored, not the last. */
 TEST(the_best_weights_are_kept) {
-    rig r;
+    BASIN_AT_EXIT(rig_close) rig r;
     basin_outcome outcome;
     basin_error error;
     basin_training training = {0};
     rig_open(&r, NULL);
     must(rig_run(&outcome, &r, &training, 0, &error), &error);
     assert_true(rig_weight(&r) == basin_score_get(&outcome.best, "validation_weight"));
-    rig_close(&r);
 }
 
 TEST(a_rehearsal_writes_nothing) {
     files f;
-    rig r;
+    BASIN_AT_EXIT(rig_close) rig r;
     basin_outcome outcome;
     basin_error error;
     name_files(&f, state, "never");
@@ -178,20 +176,18 @@ TEST(a_rehearsal_writes_nothing) {
     assert_true(outcome.step_seconds > 0 && outcome.parameters == WIDTH * 3 + 3);
     assert_int_equal(outcome.steps_wanted, MEMBERS * STEPS * EPOCHS);
     assert_int_equal(folder_count(state), before);
-    rig_close(&r);
 }
 
 /* ---- what stands in the way ---- */
 
 static void refuse(const basin_training *training, const char *wanted) {
-    rig r;
+    BASIN_AT_EXIT(rig_close) rig r;
     basin_outcome outcome;
     basin_error error;
     rig_open(&r, NULL);
     assert_int_not_equal(rig_run(&outcome, &r, training, 0, &error), BASIN_OK);
     if (!strstr(error.text, wanted)) fail_msg("\"%s\" is not in: %s", wanted, error.text);
     assert_int_equal(r.finished, 0);
-    rig_close(&r);
 }
 
 TEST(what_cannot_be_written_is_told_first) {
@@ -336,7 +332,7 @@ static basin_status meet(void *context, basin_store *store, const char *const *n
 
 /* Gradients and update apart, with a reduction of one in between, train as one plan does. */
 TEST(a_reduction_of_one_changes_nothing) {
-    rig alone, met;
+    BASIN_AT_EXIT(rig_close) rig alone, met;
     pair p = {0};
     basin_outcome outcome;
     basin_error error;
@@ -347,8 +343,6 @@ TEST(a_reduction_of_one_changes_nothing) {
     must(rig_run(&outcome, &met, &training, 0, &error), &error);
     assert_int_equal(p.reductions, MEMBERS * STEPS * EPOCHS);
     assert_true(fabs(rig_weight(&alone) - rig_weight(&met)) < 1e-6);
-    rig_close(&alone);
-    rig_close(&met);
 }
 
 int main(void) { return tests_run(folder_new, folder_remove); }

@@ -91,7 +91,7 @@ TEST(neighbours_stay_together) {
             if (i % GROUPS == j % GROUPS || (i == j + 1 && i < GROUPS))
                 edge[2 * count] = i, edge[2 * count++ + 1] = j;
     basin_edges edges = {edge, edge + 1, BASIN_I32, 2, count};
-    basin_network *n;
+    BASIN_AT_EXIT(free_network) basin_network *n;
     basin_error error;
     must(basin_network_new(&n, "cliques", NODES, &error), &error);
     must(basin_network_add_relation(n, "homo", &edges, NULL, &error), &error);
@@ -109,12 +109,11 @@ TEST(neighbours_stay_together) {
         assert_true(r.node_balance < 1.2 && r.edge_balance < 1.2);
         basin_partition_free(c);
     }
-    basin_network_free(n);
 }
 
 TEST(files_bring_back_the_parts) {
     char folder[PATH_TEXT];
-    basin_network *n = fraud(90, 2);
+    BASIN_AT_EXIT(free_network) basin_network *n = fraud(90, 2);
     basin_cut_spec spec = {.parts = 4, .method = "range"};
     basin_cut_report report;
     basin_error error;
@@ -131,12 +130,11 @@ TEST(files_bring_back_the_parts) {
     check_face(n, read);
     basin_parts_close(read);
     basin_parts_close(made);
-    basin_network_free(n);
 }
 
 TEST(parts_of_two_cuts_are_refused) {
     char folder[PATH_TEXT], other[PATH_TEXT], from[PATH_TEXT + 20], to[PATH_TEXT + 20];
-    basin_network *n = fraud(90, 3);
+    BASIN_AT_EXIT(free_network) basin_network *n = fraud(90, 3);
     basin_cut_spec spec = {.parts = 2, .method = "range"};
     basin_cut_report report;
     basin_parts *parts;
@@ -149,12 +147,11 @@ TEST(parts_of_two_cuts_are_refused) {
     assert_int_equal(rename(from, to), 0);
     assert_int_equal(basin_parts_open(&parts, folder, NULL, &error), BASIN_BAD_FILE);
     assert_non_null(strstr(error.text, "different cuts"));
-    basin_network_free(n);
 }
 
 /* Every row of a halo comes from its owner; what goes back is added there. */
 TEST(rows_travel_there_and_back) {
-    basin_network *n = fraud(100, 5);
+    BASIN_AT_EXIT(free_network) basin_network *n = fraud(100, 5);
     basin_parts *p = cut(n, 5, "stream");
     basin_error error;
     basin_exchange_rows rows[5];
@@ -187,11 +184,10 @@ TEST(rows_travel_there_and_back) {
         }
     for (int64_t k = 0; k < 5; k++) free(own[k]), free(all[k]), free(back[k]);
     basin_parts_close(p);
-    basin_network_free(n);
 }
 
 TEST(nonsense_is_refused) {
-    basin_network *n = small_network(NULL);
+    BASIN_AT_EXIT(free_network) basin_network *n = small_network(NULL);
     basin_error error;
     basin_partition *c;
     basin_parts *parts;
@@ -210,13 +206,12 @@ TEST(nonsense_is_refused) {
     }
     assert_false(basin_cut_is(folder_path(folder, state, "nothing")));
     assert_int_not_equal(basin_parts_open(&parts, folder, NULL, &error), BASIN_OK);
-    basin_network_free(n);
 }
 
 /* Bytes of the header, of lists and of lengths are changed; none may lead outside of the file. */
 TEST(damage_is_noticed_or_harmless) {
     char folder[PATH_TEXT], path[PATH_TEXT + 20];
-    basin_network *n = fraud(40, 7);
+    BASIN_AT_EXIT(free_network) basin_network *n = fraud(40, 7);
     basin_cut_spec spec = {.parts = 2, .method = "range"};
     basin_cut_report report;
     basin_error error;
@@ -240,13 +235,12 @@ TEST(damage_is_noticed_or_harmless) {
     }
     fclose(file);
     assert_true(refused > 40);
-    basin_network_free(n);
 }
 
 /* A folder of parts is cut anew into as many alone; what a killed run left there goes. */
 TEST(other_parts_are_not_replaced) {
     char folder[PATH_TEXT], left[PATH_TEXT + 40];
-    basin_network *n = fraud(40, 7);
+    BASIN_AT_EXIT(free_network) basin_network *n = fraud(40, 7);
     basin_cut_report report;
     basin_error error;
     basin_cut_spec spec = {.parts = 4, .method = "range"};
@@ -259,7 +253,6 @@ TEST(other_parts_are_not_replaced) {
     spec.parts = 2;
     assert_int_equal(basin_network_cut(&report, folder, n, &spec, &error), BASIN_BAD_VALUE);
     assert_non_null(strstr(error.text, "holds a graph in 4 parts, wanted as many"));
-    basin_network_free(n);
 }
 
 int main(void) { return tests_run(folder_new, folder_remove); }
