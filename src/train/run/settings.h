@@ -132,7 +132,7 @@ typedef double basin_channels[3];
 #define BASIN_RUN_SETTINGS(X)                                                                      \
     X(INTEGER, warmup, "EPOCHS", 0, 1e9, "Epochs in which the learning rate rises.")               \
     X(INTEGER, batch, "N", 1, 1e9,                                                                 \
-      "Items a step: pictures, graphs, nodes that are sampled, or windows of a text.",             \
+      "Items per step: pictures, graphs, nodes that are sampled, or windows of a text.",           \
       .needs = "sampling!=full")                                                                   \
     X(REAL, rate, "RATE", 0, 1e3, "Highest learning rate.")                                        \
     X(REAL, rate_first, "RATE", -1, 1e3,                                                           \
