@@ -74,10 +74,7 @@ static inline double *rig_data(rig *r, const basin_operand *operand) {
     return (double *)((char *)r->block[operand->block] + operand->offset);
 }
 
-static inline void rig_run(rig *r) {
-    basin_error error = {0};
-    assert_int_equal(rig_try(r, &error), BASIN_OK);
-}
+static inline void rig_run(rig *r) { assert_ok(rig_try(r, &failure)); }
 
 static inline double *rig_result(rig *r, int i) { return rig_data(r, &r->call.out[i]); }
 

@@ -33,10 +33,9 @@ TEST(functions_are_found) {
     struct {
         const char *(*version)(void);
     } table = {NULL};
-    basin_error error;
     const basin_library_function wanted[] = {{"archive_version_string", NULL}, {0}};
     if (!basin_library_present(BASIN_LIBRARY_ARCHIVE)) skip();
-    assert_int_equal(basin_library_load(&table, BASIN_LIBRARY_ARCHIVE, wanted, &error), BASIN_OK);
+    assert_ok(basin_library_load(&table, BASIN_LIBRARY_ARCHIVE, wanted, &failure));
     assert_non_null(strstr(table.version(), "libarchive"));
 }
 

@@ -29,10 +29,9 @@ static inline void work_text(void **state) {
 static inline int work_new(void **state) {
     char path[PATH_TEXT];
     basin_graphset set;
-    basin_error error;
     if (folder_new(state)) return -1;
     world_new(&set, BASIN_GRAPHS_CLASSES, 60, 4, NULL);
-    must(basin_graphset_write(folder_path(path, state, "set.safetensors"), &set, &error), &error);
+    assert_ok(basin_graphset_write(folder_path(path, state, "set.safetensors"), &set, &failure));
     basin_graphset_free(&set);
     work_text(state);
     return 0;

@@ -16,10 +16,9 @@ enum { GRAPHS = 30 };
 static void put_set(void **state, const char *name, basin_graphs_target task, bool split) {
     char path[PATH_TEXT];
     BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
-    basin_error error;
     world_new(&set, task, GRAPHS, 4, NULL);
     if (split) set.split[0] = 20, set.split[1] = 5, set.split[2] = 5;
-    must(basin_graphset_write(folder_path(path, state, name), &set, &error), &error);
+    assert_ok(basin_graphset_write(folder_path(path, state, name), &set, &failure));
 }
 
 static double number(const cJSON *object, const char *name) {

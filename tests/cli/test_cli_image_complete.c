@@ -8,24 +8,22 @@
 
 static void put_picture(void **state, const char *name, int64_t height, int64_t width, int kind) {
     char path[PATH_TEXT];
-    basin_error error;
     BASIN_AT_EXIT(basin_picture_free) basin_picture p = {0};
-    assert_int_equal(basin_picture_resize_memory(&p, height, width, 3, &error), BASIN_OK);
+    assert_ok(basin_picture_resize_memory(&p, height, width, 3, &failure));
     for (int64_t i = 0; i < height * width * 3; i++)
         p.pixel[i] = (uint8_t)(kind < 0 ? -kind - 1 : i * 7 % 200 + kind);
-    assert_int_equal(basin_picture_write_png(folder_path(path, state, name), &p, &error), BASIN_OK);
+    assert_ok(basin_picture_write_png(folder_path(path, state, name), &p, &failure));
 }
 
 /* White in a square of 8 pixels from (4, 4), with three pixels of another grey above it. */
 static void put_mask(void **state, const char *name, int64_t height, int64_t width, int grey) {
     char path[PATH_TEXT];
-    basin_error error;
     BASIN_AT_EXIT(basin_picture_free) basin_picture p = {0};
-    assert_int_equal(basin_picture_resize_memory(&p, height, width, 1, &error), BASIN_OK);
+    assert_ok(basin_picture_resize_memory(&p, height, width, 1, &failure));
     memset(p.pixel, 0, (size_t)(height * width));
     for (int y = 4; y < 12; y++) memset(p.pixel + y * width + 4, 255, 8);
     memset(p.pixel + 3 * width + 4, grey, 3);
-    assert_int_equal(basin_picture_write_png(folder_path(path, state, name), &p, &error), BASIN_OK);
+    assert_ok(basin_picture_write_png(folder_path(path, state, name), &p, &failure));
 }
 
 static void make_folder(void **state, const char *name) {

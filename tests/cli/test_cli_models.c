@@ -18,9 +18,8 @@ static long bytes_of(const char *path) {
 }
 
 static void open_picture(basin_picture *picture, const char *path) {
-    basin_error error;
     *picture = (basin_picture){0};
-    assert_int_equal(basin_picture_read(picture, path, &error), BASIN_OK);
+    assert_ok(basin_picture_read(picture, path, &failure));
 }
 
 static int pixel_at(const basin_picture *p, int64_t y, int64_t x, int64_t c) {

@@ -248,8 +248,7 @@ TEST(test_operands_without_numbers) {
 
 TEST(test_jobs_that_are_refused) {
     basin_eager *eager = NULL;
-    basin_error error;
-    assert_int_equal(basin_eager_open(&eager, &(basin_compute){.backend = "gpu"}, &error),
+    assert_int_equal(basin_eager_open(&eager, &(basin_compute){.backend = "gpu"}, &failure),
                      BASIN_UNSUPPORTED);
     assert_int_equal(basin_eager_open(&eager, &(basin_compute){.threads = 1}, NULL), BASIN_OK);
     BASIN_AT_EXIT(problem_free) problem p = dense_problem(2, 7, 7, 3, 8, false, false, false);

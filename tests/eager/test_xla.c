@@ -106,7 +106,6 @@ static void three(call *c, numbers *n) {
 
 TEST(energies_and_forces) {
     numbers n;
-    basin_error error;
     basin_eager *eager;
     double lse[GROUPS][ROWS], dq[GROUPS][TOKENS], dk[GROUPS][TOKENS], dbeta[GROUPS][H];
     double own[ROWS], own_q[TOKENS], own_k[TOKENS], own_beta[H];
@@ -123,17 +122,15 @@ TEST(energies_and_forces) {
     second.result[2] = add(&second, dbeta, 1, GROUPS, H, 0, 0);
     second.frame.args.count = 4, second.frame.results.count = 3;
     assert_null(make(&second, BASIN_EAGER_FORCE, GIVES_W, 7));
-    assert_int_equal(
-        basin_eager_open(&eager, &(basin_compute){.backend = "ref", .threads = 1}, &error),
-        BASIN_OK);
+    assert_ok(basin_eager_open(&eager, &(basin_compute){.backend = "ref", .threads = 1}, &failure));
     for (int g = 0; g < GROUPS; g++) {
         basin_eager_attention at = problem(&n, g);
         at.lse = own;
-        assert_int_equal(basin_eager_run(eager, BASIN_EAGER_LSE, &at, &error), BASIN_OK);
+        assert_ok(basin_eager_run(eager, BASIN_EAGER_LSE, &at, &failure));
         same(lse[g], own, ROWS);
         at = problem(&n, g);
         at.dq = own_q, at.dk = own_k, at.dbeta = own_beta;
-        assert_int_equal(basin_eager_run(eager, BASIN_EAGER_FORCE, &at, &error), BASIN_OK);
+        assert_ok(basin_eager_run(eager, BASIN_EAGER_FORCE, &at, &failure));
         same(dq[g], own_q, TOKENS);
         same(dk[g], own_k, TOKENS);
         same(dbeta[g], own_beta, H);
@@ -144,7 +141,6 @@ TEST(energies_and_forces) {
 /* With one beta for all groups they become one batch. */
 TEST(reverses_of_forces) {
     numbers n;
-    basin_error error;
     basin_eager *eager;
     double gq[GROUPS][TOKENS], gk[GROUPS][TOKENS], own_q[TOKENS], own_k[TOKENS];
     call c = {0};
@@ -158,13 +154,11 @@ TEST(reverses_of_forces) {
     c.result[1] = add(&c, gk, 4, GROUPS, N, H, Y);
     c.frame.args.count = 6, c.frame.results.count = 2;
     assert_null(make(&c, BASIN_EAGER_REVERSE, GIVES_W | GIVES_A | GIVES_B, 3));
-    assert_int_equal(
-        basin_eager_open(&eager, &(basin_compute){.backend = "ref", .threads = 1}, &error),
-        BASIN_OK);
+    assert_ok(basin_eager_open(&eager, &(basin_compute){.backend = "ref", .threads = 1}, &failure));
     for (int g = 0; g < GROUPS; g++) {
         basin_eager_attention at = problem(&n, g);
         at.beta = n.beta[0], at.gq = own_q, at.gk = own_k;
-        assert_int_equal(basin_eager_run(eager, BASIN_EAGER_REVERSE, &at, &error), BASIN_OK);
+        assert_ok(basin_eager_run(eager, BASIN_EAGER_REVERSE, &at, &failure));
         same(gq[g], own_q, TOKENS);
         same(gk[g], own_k, TOKENS);
     }
@@ -175,7 +169,6 @@ TEST(reverses_of_forces) {
 TEST(one_head) {
     enum { ONE_HEAD = 8 };
     numbers n;
-    basin_error error;
     basin_eager *eager;
     double lse[GROUPS][N], own[GROUPS][N];
     call c = {0};
@@ -195,10 +188,8 @@ TEST(one_head) {
     assert_null(make_flagged(&c, BASIN_EAGER_LSE, ONE_HEAD, 0, 1));
     basin_eager_attention at = problem(&n, 0);
     at.batch = GROUPS, at.heads = 1, at.width = (int64_t)H * Y, at.lse = own;
-    assert_int_equal(
-        basin_eager_open(&eager, &(basin_compute){.backend = "ref", .threads = 1}, &error),
-        BASIN_OK);
-    assert_int_equal(basin_eager_run(eager, BASIN_EAGER_LSE, &at, &error), BASIN_OK);
+    assert_ok(basin_eager_open(&eager, &(basin_compute){.backend = "ref", .threads = 1}, &failure));
+    assert_ok(basin_eager_run(eager, BASIN_EAGER_LSE, &at, &failure));
     same(lse[0], own[0], GROUPS * N);
     basin_eager_close(eager);
 }

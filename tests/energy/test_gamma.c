@@ -46,17 +46,15 @@ TEST(an_option_keeps_it_positive) {
 }
 
 static void add(basin_bundle *bundle, const char *name, double *value) {
-    basin_error error;
     basin_tensor tensor = basin_tensor_borrow(value, BASIN_F64, BASIN_SCALAR);
-    must(basin_bundle_add(bundle, name, &tensor, &error), &error);
+    assert_ok(basin_bundle_add(bundle, name, &tensor, &failure));
 }
 
 /* The head's layer norm takes no part in the descent, nor do moments. */
 TEST(files_tell) {
     BASIN_AT_EXIT(free_bundle) basin_bundle *bundle;
-    basin_error error;
     double least, value[] = {0.5, -1, -1, -0.25, -1.5, -0.125};
-    must(basin_bundle_new(&bundle, &error), &error);
+    assert_ok(basin_bundle_new(&bundle, &failure));
     add(bundle, "block0.gamma", &value[0]);
     add(bundle, "head_gamma", &value[1]);
     add(bundle, "gamma.m", &value[2]);

@@ -26,14 +26,13 @@ static basin_expr to_center(const void *context, basin_expr g) {
 }
 
 static void springs_open(springs *s, const char *backend) {
-    basin_error error;
     lab_open(&s->lab, backend, 1);
     s->c = lab_state(&s->lab, "c", BASIN_SHAPE(D));
     s->p = lab_state(&s->lab, "p", BASIN_SHAPE(D, D));
     lab_fill(&s->lab, 5, 0.7);
-    assert_int_equal(basin_store_read(s->lab.store, "c", &s->center, &error), BASIN_OK);
-    assert_int_equal(basin_store_read(s->lab.store, "p", &s->matrix, &error), BASIN_OK);
-    assert_int_equal(basin_tensor_new(&s->start, BASIN_F64, BASIN_SHAPE(N, D), &error), BASIN_OK);
+    assert_ok(basin_store_read(s->lab.store, "c", &s->center, &failure));
+    assert_ok(basin_store_read(s->lab.store, "p", &s->matrix, &failure));
+    assert_ok(basin_tensor_new(&s->start, BASIN_F64, BASIN_SHAPE(N, D), &failure));
     for (int i = 0; i < N * D; i++)
         ((double *)s->start.data)[i] = 2 * basin_random_uniform_at(3, 1, (uint64_t)i) - 1;
     s->x = lab_input(&s->lab, "x", BASIN_SHAPE(N, D), s->start.data);

@@ -156,9 +156,7 @@ typedef struct device {
 } device;
 
 static void device_open(device *d, bool has_compiler) {
-    basin_error error;
-    assert_int_equal(basin_engine_open(&d->engine, &(basin_compute){.threads = 1}, &error),
-                     BASIN_OK);
+    assert_ok(basin_engine_open(&d->engine, &(basin_compute){.threads = 1}, &failure));
     d->kept = d->engine.backend->table;
     d->table = *d->kept;
     d->table.name = "device";

@@ -38,11 +38,9 @@ static inline void keep(numbers *n, const basin_tensor *tensor) {
 }
 
 static inline void fill(basin_tensor *tensor, const world *w, int leaf, bool shaken) {
-    basin_error error;
     bool real = leaf < w->real_leaves;
-    assert_int_equal(basin_tensor_new(tensor, real ? BASIN_F64 : BASIN_I32,
-                                      basin_expr_shape(w->leaf[leaf]), &error),
-                     BASIN_OK);
+    assert_ok(basin_tensor_new(tensor, real ? BASIN_F64 : BASIN_I32,
+                               basin_expr_shape(w->leaf[leaf]), &failure));
     int64_t elements = basin_shape_count(tensor->shape);
     for (int64_t i = 0; i < elements; i++) {
         double u = basin_random_uniform_at(77, (uint64_t)leaf, (uint64_t)i);

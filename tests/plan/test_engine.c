@@ -7,15 +7,14 @@
 
 TEST(test_compute) {
     basin_engine engine;
-    basin_error error = {0};
     basin_tensor result[2];
     double number[3] = {1, 2, 3};
     basin_tensor tokens = basin_tensor_borrow(number, BASIN_F64, BASIN_SHAPE(3));
-    assert_int_equal(basin_engine_open(&engine, &(basin_compute){.threads = 1}, &error), BASIN_OK);
+    assert_ok(basin_engine_open(&engine, &(basin_compute){.threads = 1}, &failure));
     basin_expr x = basin_input(engine.graph, "x", BASIN_SHAPE(3));
     basin_expr output[2] = {basin_square(x), basin_sum_all(x)};
     const basin_given given = {x, &tokens};
-    assert_int_equal(basin_engine_compute(&engine, result, output, 2, &given, 1, &error), BASIN_OK);
+    assert_ok(basin_engine_compute(&engine, result, output, 2, &given, 1, &failure));
     for (int i = 0; i < 3; i++)
         assert_float_equal(basin_tensor_at(&result[0], i), (i + 1) * (i + 1), 0);
     assert_float_equal(basin_tensor_at(&result[1], 0), 6, 0);

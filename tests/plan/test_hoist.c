@@ -253,12 +253,11 @@ TEST(test_shared) {
 /* After a run that failed, all is computed again. */
 TEST(test_failed) {
     trial t;
-    basin_error error;
     basin_tensor wanted = fresh(&ways[0], 1);
     open_trial(&t, &ways[0], 1);
     for (int i = 0; i < 2; i++) {
         counter.fails = true;
-        assert_int_equal(basin_plan_run(t.plan, &error), BASIN_IO);
+        assert_int_equal(basin_plan_run(t.plan, &failure), BASIN_IO);
         counter.fails = false;
         assert_run(&t, (size_t)t.stats.calls, &wanted);
         assert_run(&t, (size_t)(t.stats.calls - t.stats.hoisted), &wanted);

@@ -171,21 +171,20 @@ TEST(too_small) {
     static const int32_t edge[] = {0, 1, 1, 2, 2, 0};
     BASIN_AT_EXIT(lab_close) lab l;
     BASIN_AT_EXIT(basin_pairs_free) basin_pairs pairs;
-    basin_error error = {0};
     lab_open(&l, "ref", 1);
     assert_int_equal(basin_pairs_new(&pairs, 3, 3, edge, 3, 0, NULL), BASIN_OK);
     basin_expr x = lab_state(&l, "x", BASIN_SHAPE(3, H, Y));
     basin_pattern few = basin_pairs_declare(l.graph, "few", 3, 3, 2);
     basin_expr sum = basin_sum_all(basin_pair_dot(x, x, &few));
     basin_plan *plan = lab_plan(&l, &sum, 1);
-    assert_int_equal(basin_pairs_write(plan, &few, &pairs, &error), BASIN_BAD_VALUE);
+    assert_int_equal(basin_pairs_write(plan, &few, &pairs, &failure), BASIN_BAD_VALUE);
     basin_plan_free(plan);
     basin_pattern small = basin_pairs_declare(l.graph, "small", 2, 2, 3);
     basin_expr part = basin_slice(x, 0, 0, 2);
     sum = basin_sum_all(basin_pair_dot(part, part, &small));
     plan = lab_plan(&l, &sum, 1);
-    assert_int_equal(basin_pairs_write(plan, &small, &pairs, &error), BASIN_BAD_SHAPE);
-    assert_non_null(strstr(error.text, "'small.row' has room for 3 numbers, got 4"));
+    assert_failure(basin_pairs_write(plan, &small, &pairs, &failure), BASIN_BAD_SHAPE,
+                   "'small.row' has room for 3 numbers, got 4");
     basin_plan_free(plan);
     char name[300];
     memset(name, 'n', sizeof name);

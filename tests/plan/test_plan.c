@@ -561,18 +561,17 @@ TEST(test_shared_results) {
                            basin_tensor_borrow(large, BASIN_F32, BASIN_SHAPE(24, 8)),
                            basin_tensor_borrow(again, BASIN_F32, BASIN_SHAPE(8, 8))};
     basin_plan *plan[2];
-    basin_error error = {0};
     for (int i = 0; i < 2; i++) {
         basin_plan_spec spec = {.output = &y[i], .outputs = 1};
-        assert_int_equal(basin_plan_new(&plan[i], b.store, &spec, &error), BASIN_OK);
-        assert_int_equal(basin_plan_write(plan[i], x, &in, &error), BASIN_OK);
-        assert_int_equal(basin_plan_run(plan[i], &error), BASIN_OK);
-        assert_int_equal(basin_plan_read(plan[i], y[i], &out[i], &error), BASIN_OK);
+        assert_ok(basin_plan_new(&plan[i], b.store, &spec, &failure));
+        assert_ok(basin_plan_write(plan[i], x, &in, &failure));
+        assert_ok(basin_plan_run(plan[i], &failure));
+        assert_ok(basin_plan_read(plan[i], y[i], &out[i], &failure));
     }
     assert_memory_equal(small, large, sizeof small);
-    assert_int_equal(basin_plan_read(plan[0], y[0], &out[2], &error), BASIN_BAD_VALUE);
-    assert_int_equal(basin_plan_run(plan[0], &error), BASIN_OK);
-    assert_int_equal(basin_plan_read(plan[0], y[0], &out[2], &error), BASIN_OK);
+    assert_int_equal(basin_plan_read(plan[0], y[0], &out[2], &failure), BASIN_BAD_VALUE);
+    assert_ok(basin_plan_run(plan[0], &failure));
+    assert_ok(basin_plan_read(plan[0], y[0], &out[2], &failure));
     assert_memory_equal(small, again, sizeof small);
     basin_plan_free(plan[0]);
     basin_plan_free(plan[1]);

@@ -20,20 +20,17 @@ lab lab_new(const char *backend, int threads) {
 }
 
 void lab_open(lab *l, const char *backend, int threads) {
-    basin_error error = {0};
     *l = (lab){.graph = basin_graph_new()};
     assert_non_null(l->graph);
     basin_params_begin(&l->params, l->graph);
-    must(basin_backend_open(&l->backend, &(basin_compute){.backend = backend, .threads = threads},
-                            &error),
-         &error);
-    must(basin_store_new(&l->store, l->backend, &error), &error);
+    assert_ok(basin_backend_open(
+        &l->backend, &(basin_compute){.backend = backend, .threads = threads}, &failure));
+    assert_ok(basin_store_new(&l->store, l->backend, &failure));
 }
 
 void lab_narrow(lab *l, basin_dtype storage) {
-    basin_error error = {0};
     basin_compute compute = {.storage = storage, .narrow_least = 1};
-    must(basin_backend_configure(l->backend, &compute, &error), &error);
+    assert_ok(basin_backend_configure(l->backend, &compute, &failure));
 }
 
 void lab_close(lab *l) {
@@ -74,18 +71,16 @@ void lab_fill(lab *l, uint64_t seed, double size) {
 }
 
 void lab_set(lab *l, basin_expr state, const double *number) {
-    basin_error error = {0};
     basin_tensor view = basin_tensor_borrow(number, BASIN_F64, basin_expr_shape(state));
-    must(basin_store_write(l->store, basin_expr_name(state), &view, &error), &error);
+    assert_ok(basin_store_write(l->store, basin_expr_name(state), &view, &failure));
 }
 
 static basin_expr keep_input(lab *l, basin_expr input, basin_dtype dtype, const void *number) {
-    basin_error error = {0};
     const basin_error *found = basin_graph_error(l->graph);
     if (!input) fail_msg("%s", found ? found->text : "an input is NULL");
     assert_true(l->inputs < LAB_INPUTS);
     basin_tensor *tensor = &l->tensor[l->inputs];
-    must(basin_tensor_new(tensor, dtype, basin_expr_shape(input), &error), &error);
+    assert_ok(basin_tensor_new(tensor, dtype, basin_expr_shape(input), &failure));
     if (number) memcpy(tensor->data, number, basin_tensor_bytes(tensor));
     return l->input[l->inputs++] = input;
 }
@@ -116,9 +111,8 @@ static basin_expr list_part(lab *l, basin_expr input, const int32_t *number, int
 
 basin_pattern lab_pairs(lab *l, const char *name, int64_t tokens, const int32_t *edge,
                         int64_t count, int flags, int64_t capacity) {
-    basin_error error = {0};
     basin_pairs pairs;
-    must(basin_pairs_new(&pairs, tokens, tokens, edge, count, flags, &error), &error);
+    assert_ok(basin_pairs_new(&pairs, tokens, tokens, edge, count, flags, &failure));
     int64_t room = pairs.pairs > capacity ? pairs.pairs : capacity;
     basin_pattern p = basin_pairs_declare(l->graph, name, tokens, tokens, room);
     list_part(l, p.row, pairs.row, tokens + 1);
@@ -131,32 +125,26 @@ basin_pattern lab_pairs(lab *l, const char *name, int64_t tokens, const int32_t 
 }
 
 void lab_write(lab *l, basin_plan *plan) {
-    basin_error error = {0};
     for (int i = 0; i < l->inputs; i++)
-        must(basin_plan_write(plan, l->input[i], &l->tensor[i], &error), &error);
+        assert_ok(basin_plan_write(plan, l->input[i], &l->tensor[i], &failure));
 }
 
 basin_plan *lab_plan(lab *l, const basin_expr *output, int outputs) {
-    basin_error error = {0};
     basin_plan *plan;
     basin_plan_spec spec = {.output = output, .outputs = outputs};
     const basin_error *found = basin_graph_error(l->graph);
     if (found) fail_msg("%s", found->text);
-    must(basin_plan_new(&plan, l->store, &spec, &error), &error);
+    assert_ok(basin_plan_new(&plan, l->store, &spec, &failure));
     lab_write(l, plan);
     return plan;
 }
 
-void lab_run(basin_plan *plan) {
-    basin_error error = {0};
-    must(basin_plan_run(plan, &error), &error);
-}
+void lab_run(basin_plan *plan) { assert_ok(basin_plan_run(plan, &failure)); }
 
 basin_tensor lab_read(basin_plan *plan, basin_expr output) {
-    basin_error error = {0};
     basin_tensor tensor;
-    must(basin_tensor_new(&tensor, BASIN_F64, basin_expr_shape(output), &error), &error);
-    must(basin_plan_read(plan, output, &tensor, &error), &error);
+    assert_ok(basin_tensor_new(&tensor, BASIN_F64, basin_expr_shape(output), &failure));
+    assert_ok(basin_plan_read(plan, output, &tensor, &failure));
     return tensor;
 }
 
@@ -191,9 +179,8 @@ void lab_assert_near(const basin_tensor *a, const basin_tensor *b, double tolera
 /* d/dp of sum(y), one element of the state at a time. */
 static void differences(lab *l, basin_plan *plan, basin_expr sum, basin_expr state, double *slope) {
     const double h = 1e-4; /* small, so that the kinks of a relu are seldom met */
-    basin_error error = {0};
     basin_tensor value;
-    must(basin_store_read(l->store, basin_expr_name(state), &value, &error), &error);
+    assert_ok(basin_store_read(l->store, basin_expr_name(state), &value, &failure));
     assert_int_equal(value.dtype, BASIN_F64);
     double *number = value.data;
     int64_t count = basin_shape_count(value.shape);
@@ -253,9 +240,8 @@ void check_free(check *c) {
 
 basin_expr check_input(check *c, const char *name, basin_shape shape, double low, double high) {
     int i = c->inputs++;
-    basin_error error;
     assert_true(i < CHECK_INPUTS);
-    assert_int_equal(basin_tensor_new(&c->tensor[i], BASIN_F64, shape, &error), BASIN_OK);
+    assert_ok(basin_tensor_new(&c->tensor[i], BASIN_F64, shape, &failure));
     double *data = c->tensor[i].data;
     int64_t count = basin_shape_count(shape);
     check_fill(data, count, (uint64_t)i + 100);
@@ -265,10 +251,8 @@ basin_expr check_input(check *c, const char *name, basin_shape shape, double low
 
 basin_expr check_index(check *c, const char *name, const int32_t *number, int64_t count) {
     int i = c->inputs++;
-    basin_error error;
     assert_true(i < CHECK_INPUTS);
-    assert_int_equal(basin_tensor_new(&c->tensor[i], BASIN_I32, BASIN_SHAPE(count), &error),
-                     BASIN_OK);
+    assert_ok(basin_tensor_new(&c->tensor[i], BASIN_I32, BASIN_SHAPE(count), &failure));
     memcpy(c->tensor[i].data, number, (size_t)count * sizeof *number);
     return c->input[i] = basin_index(c->graph, name, BASIN_SHAPE(count));
 }
@@ -299,9 +283,8 @@ static void close_bench(bench *b) {
 }
 
 static void run(check *c, bench *b) {
-    basin_error error = {0};
     for (int i = 0; i < c->inputs; i++)
-        must(basin_plan_write(b->plan, c->input[i], &c->tensor[i], &error), &error);
+        assert_ok(basin_plan_write(b->plan, c->input[i], &c->tensor[i], &failure));
     lab_run(b->plan);
 }
 
@@ -330,9 +313,8 @@ double check_distance(const basin_tensor *a, const basin_tensor *b) {
 static basin_tensor input_differences(check *c, bench *b, basin_expr y, int input) {
     const double h = 1e-3;
     basin_tensor gradient;
-    basin_error error;
     basin_tensor *x = &c->tensor[input];
-    assert_int_equal(basin_tensor_new(&gradient, BASIN_F64, x->shape, &error), BASIN_OK);
+    assert_ok(basin_tensor_new(&gradient, BASIN_F64, x->shape, &failure));
     int64_t count = basin_shape_count(x->shape);
     for (int64_t i = 0; i < count; i++) {
         double *element = (double *)x->data + i, kept = *element, slope = 0;

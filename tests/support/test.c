@@ -19,6 +19,22 @@ int tests_run(CMFixtureFunction setup, CMFixtureFunction teardown) {
     return _cmocka_run_group_tests("tests", tests, count, setup, teardown);
 }
 
+basin_error failure;
+
+void test_ok(basin_status found, const char *file, int line) {
+    if (!found) return;
+    print_error("%s\n", failure.text);
+    _fail(file, line);
+}
+
+void test_failure(basin_status found, basin_status wanted, const char *part, const char *file,
+                  int line) {
+    _assert_int_equal(found, wanted, file, line);
+    if (strstr(failure.text, part)) return;
+    print_error("\"%s\" is not in: %s\n", part, failure.text);
+    _fail(file, line);
+}
+
 void free_network(basin_network **network) { basin_network_free(*network); }
 void free_bundle(basin_bundle **bundle) { basin_bundle_free(*bundle); }
 void free_pictures(basin_pictures **pictures) { basin_pictures_free(*pictures); }

@@ -16,6 +16,17 @@
 #include "base/try.h"
 #include "basin/status.h"
 
+/* For calls whose error nobody looks at again: assert_ok(basin_x(.., &failure)) fails the test with
+ * the message, assert_failure(basin_x(.., &failure), status, part) unless the call gives that
+ * status and a message with that part. */
+extern basin_error failure;
+#define assert_ok(call) test_ok(call, __FILE__, __LINE__)
+#define assert_failure(call, status, part)                                                         \
+    (failure = (basin_error){0}, test_failure(call, status, part, __FILE__, __LINE__))
+void test_ok(basin_status found, const char *file, int line);
+void test_failure(basin_status found, basin_status wanted, const char *part, const char *file,
+                  int line);
+
 /* Fails the test with the message of an error. */
 static inline void must(basin_status status, const basin_error *error) {
     if (status) fail_msg("%s", error->text);

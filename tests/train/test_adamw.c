@@ -53,7 +53,6 @@ typedef struct bench {
 
 static void bench_open(bench *b, const char *backend, const basin_adamw_config *config) {
     lab *l = &b->lab;
-    basin_error error = {0};
     basin_expr loss = NULL;
     lab_open(l, backend, 1);
     for (int i = 0; i < PARAMS; i++) {
@@ -71,12 +70,12 @@ static void bench_open(bench *b, const char *backend, const basin_adamw_config *
         basin_expr part = basin_scale(basin_sum_all(basin_square(apart)), pull[i] / 2);
         loss = loss ? basin_add(loss, part) : part;
     }
-    must(basin_adamw_new(&b->adamw, &l->params, loss, config, &error), &error);
+    assert_ok(basin_adamw_new(&b->adamw, &l->params, loss, config, &failure));
     basin_plan_spec spec = {.output = &b->adamw.norm,
                             .outputs = 1,
                             .update = b->adamw.update,
                             .updates = b->adamw.updates};
-    must(basin_plan_new(&b->plan, l->store, &spec, &error), &error);
+    assert_ok(basin_plan_new(&b->plan, l->store, &spec, &failure));
     lab_write(l, b->plan);
 }
 
@@ -90,9 +89,8 @@ static void compare(bench *b, const double *wanted, int i, const char *suffix, d
                     int t) {
     char full[20];
     basin_tensor found;
-    basin_error error = {0};
     snprintf(full, sizeof full, "%s%s", name[i], suffix);
-    must(basin_store_read(b->lab.store, full, &found, &error), &error);
+    assert_ok(basin_store_read(b->lab.store, full, &found, &failure));
     for (int64_t k = 0; k < sizes[i]; k++) {
         double off = fabs(basin_tensor_at(&found, k) - wanted[k]);
         if (!(off <= tolerance * (fabs(wanted[k]) + 0.01)))
@@ -104,13 +102,12 @@ static void compare(bench *b, const double *wanted, int i, const char *suffix, d
 static void check_steps(const char *backend, double tolerance, basin_adamw_config config) {
     BASIN_AT_EXIT(bench_close) bench b;
     loop l = {0};
-    basin_error error = {0};
     bool clipped = false, free_of = false;
     bench_open(&b, backend, &config);
     for (int i = 0; i < PARAMS; i++)
         for (int64_t k = 0; k < sizes[i]; k++) l.p[i][k] = first_value(i, k);
     for (int t = 1; t <= STEPS; t++) {
-        must(basin_adamw_write(&b.adamw, b.plan, t, rate_of(t), &error), &error);
+        assert_ok(basin_adamw_write(&b.adamw, b.plan, t, rate_of(t), &failure));
         lab_run(b.plan);
         loop_step(&l, t, &config);
         clipped = clipped || l.norm > config.clip;
@@ -141,17 +138,16 @@ TEST(no_gradient) {
     BASIN_AT_EXIT(lab_close) lab l;
     basin_adamw adamw;
     basin_plan *plan;
-    basin_error error = {0};
     const double one = 1;
     lab_open(&l, "ref", 1);
     basin_expr p = lab_state(&l, "p", BASIN_SCALAR);
     lab_set(&l, p, &one);
     basin_expr loss = basin_scale(p, 0);
     basin_adamw_config config = BASIN_ADAMW_DEFAULT;
-    must(basin_adamw_new(&adamw, &l.params, loss, &config, &error), &error);
+    assert_ok(basin_adamw_new(&adamw, &l.params, loss, &config, &failure));
     basin_plan_spec spec = {.update = adamw.update, .updates = adamw.updates};
-    must(basin_plan_new(&plan, l.store, &spec, &error), &error);
-    must(basin_adamw_write(&adamw, plan, 1, 0.1, &error), &error);
+    assert_ok(basin_plan_new(&plan, l.store, &spec, &failure));
+    assert_ok(basin_adamw_write(&adamw, plan, 1, 0.1, &failure));
     lab_run(plan);
     BASIN_AT_EXIT(basin_tensor_free) basin_tensor value = lab_value(&l, p);
     assert_true(fabs(basin_tensor_at(&value, 0) - (1 - 0.1 * 0.05)) < 1e-15);
@@ -214,9 +210,8 @@ static void learner_data(learner *s, basin_expr *x, basin_expr *want, extent e) 
 
 static void learner_plan(learner *s, bool updates) {
     lab *l = &s->lab;
-    basin_error error = {0};
     basin_adamw_config config = BASIN_ADAMW_DEFAULT;
-    must(basin_adamw_new(&s->adamw, &l->params, s->loss, &config, &error), &error);
+    assert_ok(basin_adamw_new(&s->adamw, &l->params, s->loss, &config, &failure));
     basin_expr output[2 + GRADIENTS] = {s->loss, s->adamw.norm}, param[GRADIENTS];
     assert_int_equal(l->params.count, GRADIENTS);
     for (int i = 0; i < GRADIENTS; i++) param[i] = l->params.param[i].state;
@@ -225,13 +220,12 @@ static void learner_plan(learner *s, bool updates) {
                             .outputs = 2 + GRADIENTS,
                             .update = s->adamw.update,
                             .updates = updates ? s->adamw.updates : 0};
-    must(basin_plan_new(&s->plan, l->store, &spec, &error), &error);
+    assert_ok(basin_plan_new(&s->plan, l->store, &spec, &failure));
     lab_write(l, s->plan);
 }
 
 static void learner_open(learner *s, const char *backend, int threads, bool updates, extent e) {
     lab *l = &s->lab;
-    basin_error error = {0};
     basin_expr x, want;
     basin_block_config config = {.dim = e.d,
                                  .heads = 2,
@@ -242,7 +236,7 @@ static void learner_open(learner *s, const char *backend, int threads, bool upda
                                  .init_memory = {BASIN_INIT_NORMAL, 0.1}};
     lab_open(l, backend, threads);
     basin_block_declare(&s->block, &l->params, "", &config);
-    must(basin_params_init(&l->params, l->store, 5, &error), &error);
+    assert_ok(basin_params_init(&l->params, l->store, 5, &failure));
     learner_data(s, &x, &want, e);
     basin_pattern pattern = e.list ? make_list(l, e.b * e.n) : BASIN_OTHER_PAIRS;
     basin_block_bound bound = {.block = &s->block, .pattern = &pattern};
@@ -261,10 +255,9 @@ static void learner_close(learner *s) {
 
 /* Trains; the losses of every round go to `loss`, the parameters at the end into the store. */
 static void learn(learner *s, double *loss, int rounds) {
-    basin_error error = {0};
     for (int t = 1; t <= rounds; t++) {
         double rate = basin_rate_cosine(t, 10, ROUNDS, 1e-4, 2e-2, 1e-4);
-        must(basin_adamw_write(&s->adamw, s->plan, t, rate, &error), &error);
+        assert_ok(basin_adamw_write(&s->adamw, s->plan, t, rate, &failure));
         lab_run(s->plan);
         loss[t - 1] = basin_plan_scalar(s->plan, s->loss);
     }

@@ -20,7 +20,6 @@ static double first_value(int i) { return 0.4 * i - 1; }
 
 static void bench_open(bench *b, const char *backend, const basin_adamw_config *config) {
     double number[MATRIX];
-    basin_error error = {0};
     lab_open(&b->lab, backend, 1);
     b->w = lab_state(&b->lab, "w", BASIN_SHAPE(2, 3));
     b->b = lab_state(&b->lab, "b", BASIN_SHAPE(VECTOR));
@@ -30,12 +29,12 @@ static void bench_open(bench *b, const char *backend, const basin_adamw_config *
     basin_expr gap = basin_sum_all(basin_square(basin_offset(b->w, -1)));
     basin_expr other = basin_sum_all(basin_square(basin_offset(b->b, 2)));
     basin_expr loss = basin_add(gap, basin_scale(other, 3));
-    must(basin_adamw_new(&b->adamw, &b->lab.params, loss, config, &error), &error);
+    assert_ok(basin_adamw_new(&b->adamw, &b->lab.params, loss, config, &failure));
     basin_plan_spec spec = {.output = &b->adamw.norm,
                             .outputs = 1,
                             .update = b->adamw.update,
                             .updates = b->adamw.updates};
-    must(basin_plan_new(&b->plan, b->lab.store, &spec, &error), &error);
+    assert_ok(basin_plan_new(&b->plan, b->lab.store, &spec, &failure));
 }
 
 static void bench_close(bench *b) {
@@ -47,8 +46,7 @@ static void bench_close(bench *b) {
 static void assert_state(bench *b, const char *name, const double *want, int count,
                          double tolerance) {
     basin_tensor found;
-    basin_error error = {0};
-    must(basin_store_read(b->lab.store, name, &found, &error), &error);
+    assert_ok(basin_store_read(b->lab.store, name, &found, &failure));
     for (int i = 0; i < count; i++)
         assert_float_equal(basin_tensor_at(&found, i), want[i], tolerance);
     basin_tensor_free(&found);
@@ -81,7 +79,6 @@ static double slow_vectors(basin_expr parameter) {
 static void compare(const char *backend, double tolerance, basin_adamw_config config) {
     BASIN_AT_EXIT(bench_close) bench b;
     loop w = {0}, v = {0};
-    basin_error error = {0};
     bench_open(&b, backend, &config);
     for (int i = 0; i < MATRIX; i++) w.p[i] = v.p[i] = first_value(i);
     for (int t = 1; t <= STEPS; t++) {
@@ -89,7 +86,7 @@ static void compare(const char *backend, double tolerance, basin_adamw_config co
         for (int i = 0; i < MATRIX; i++) squares += 4 * (w.p[i] - 1) * (w.p[i] - 1);
         for (int i = 0; i < VECTOR; i++) squares += 36 * (v.p[i] + 2) * (v.p[i] + 2);
         double clip = config.clip > 0 ? fmin(1, config.clip / sqrt(squares)) : 1;
-        must(basin_adamw_write(&b.adamw, b.plan, t, rate, &error), &error);
+        assert_ok(basin_adamw_write(&b.adamw, b.plan, t, rate, &failure));
         lab_run(b.plan);
         double decay = config.weight_decay;
         loop_step(&w, MATRIX, 1, 1, clip, rate, decay, &config);
@@ -122,13 +119,12 @@ static double matrices_alone(basin_expr parameter) {
 TEST(frozen) {
     BASIN_AT_EXIT(bench_close) bench b;
     double want[VECTOR], squares = 0;
-    basin_error error = {0};
     basin_adamw_config config = BASIN_ADAMW_DEFAULT;
     config.rate_of = matrices_alone;
     bench_open(&b, "ref", &config);
     for (int i = 0; i < VECTOR; i++) want[i] = first_value(i);
     for (int i = 0; i < MATRIX; i++) squares += 4 * pow(first_value(i) - 1, 2);
-    must(basin_adamw_write(&b.adamw, b.plan, 1, 0.1, &error), &error);
+    assert_ok(basin_adamw_write(&b.adamw, b.plan, 1, 0.1, &failure));
     lab_run(b.plan);
     assert_state(&b, "b", want, VECTOR, 0);
     assert_float_equal(basin_plan_scalar(b.plan, b.adamw.norm), sqrt(squares), 1e-12);
@@ -141,14 +137,13 @@ TEST(groups_by_name) {
     double number[2][MATRIX];
     for (int named = 0; named < 2; named++) {
         bench b;
-        basin_error error = {0};
         basin_adamw_config config = BASIN_ADAMW_DEFAULT;
         if (named)
             config.group = group, config.groups = 3;
         else
             config.decay_of = basin_decay_matrices, config.rate_of = slow_vectors;
         bench_open(&b, "ref", &config);
-        must(basin_adamw_write(&b.adamw, b.plan, 1, 0.1, &error), &error);
+        assert_ok(basin_adamw_write(&b.adamw, b.plan, 1, 0.1, &failure));
         lab_run(b.plan);
         basin_tensor found = lab_value(&b.lab, b.w), other = lab_value(&b.lab, b.b);
         for (int i = 0; i < VECTOR; i++) {
@@ -167,15 +162,13 @@ TEST(a_group_of_nobody_is_refused) {
     for (size_t i = 0; i < sizeof pattern / sizeof *pattern; i++) {
         lab l;
         basin_adamw adamw;
-        basin_error error = {0};
         basin_adamw_group group = {pattern[i], 1, 1};
         basin_adamw_config config = {.group = &group, .groups = 1};
         lab_open(&l, "ref", 1);
         basin_expr w = lab_state(&l, "w", BASIN_SHAPE(2)), b = lab_state(&l, "b", BASIN_SHAPE(2));
         basin_expr loss = basin_sum_all(basin_square(basin_add(w, b)));
-        assert_int_equal(basin_adamw_new(&adamw, &l.params, loss, &config, &error),
-                         BASIN_BAD_VALUE);
-        assert_non_null(strstr(error.text, "the first of 2 is 'w'"));
+        assert_failure(basin_adamw_new(&adamw, &l.params, loss, &config, &failure), BASIN_BAD_VALUE,
+                       "the first of 2 is 'w'");
         lab_close(&l);
     }
 }

@@ -26,7 +26,6 @@ static basin_status never(void *context, basin_store *store, const char *const *
 static void rig_open(rig *r, const char *backend) {
     static const basin_reduction reduction = {.sum = never};
     static const char *const name[LAYERS] = {"a", "b", "c", "d"};
-    basin_error error = {0};
     *r = (rig){0};
     lab_open(&r->lab, backend, 1);
     basin_expr x = basin_input(r->lab.graph, "x", BASIN_SHAPE(ROWS, WIDTH)), h = x;
@@ -35,13 +34,12 @@ static void rig_open(rig *r, const char *backend) {
     lab_fill(&r->lab, 5, 1);
     basin_trainer_spec spec = {
         .adamw = BASIN_ADAMW_DEFAULT, .schedule = {1, 9, 0, 0.1, 0.1}, .reduction = &reduction};
-    must(basin_trainer_new(&r->trainer, r->lab.store, &r->lab.params,
-                           basin_mean_all(basin_square(h)), &spec, &error),
-         &error);
+    assert_ok(basin_trainer_new(&r->trainer, r->lab.store, &r->lab.params,
+                                basin_mean_all(basin_square(h)), &spec, &failure));
     float numbers[ROWS * WIDTH];
     basin_random_fill_normal(numbers, 11, 0, 0, ROWS * WIDTH);
     basin_tensor tensor = basin_tensor_borrow(numbers, BASIN_F32, BASIN_SHAPE(ROWS, WIDTH));
-    must(basin_plan_write(r->trainer.plan, x, &tensor, &error), &error);
+    assert_ok(basin_plan_write(r->trainer.plan, x, &tensor, &failure));
 }
 
 static void rig_close(rig *r) {
@@ -50,12 +48,10 @@ static void rig_close(rig *r) {
 }
 
 static double sum_of(rig *r, int i) {
-    basin_error error;
     basin_tensor tensor;
     double sum = 0;
-    must(basin_store_read(r->lab.store, basin_expr_name(r->trainer.gradients.param[i].state),
-                          &tensor, &error),
-         &error);
+    assert_ok(basin_store_read(r->lab.store, basin_expr_name(r->trainer.gradients.param[i].state),
+                               &tensor, &failure));
     for (int64_t k = 0; k < WIDTH * WIDTH; k++)
         sum += (double)(k + 1) * basin_tensor_at(&tensor, k);
     basin_tensor_free(&tensor);
@@ -81,12 +77,11 @@ TEST(gradients_are_told_as_they_come) {
     static const char *const backends[] = {"ref", "cpu"};
     for (int b = 0; b < 2; b++) {
         rig r, silent;
-        basin_error error = {0};
         rig_open(&r, backends[b]);
         rig_open(&silent, backends[b]);
         basin_plan_listener listener = {done, meanwhile, &r};
-        must(basin_trainer_differentiate_telling(&r.trainer, &listener, &error), &error);
-        must(basin_trainer_differentiate(&silent.trainer, &error), &error);
+        assert_ok(basin_trainer_differentiate_telling(&r.trainer, &listener, &failure));
+        assert_ok(basin_trainer_differentiate(&silent.trainer, &failure));
         assert_int_equal(r.told, LAYERS);
         for (int i = 0; i < LAYERS; i++) {
             if (b == 1) assert_int_equal(r.order[i], LAYERS - 1 - i); /* ref copies at the end */

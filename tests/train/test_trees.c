@@ -38,15 +38,13 @@ static void fill(table *t, uint64_t seed) {
 }
 
 static basin_trees *fit(const table *t, basin_trees_spec spec) {
-    basin_error error;
     basin_trees *trees;
-    must(basin_trees_fit(&trees, &t->data, &spec, NULL, &error), &error);
+    assert_ok(basin_trees_fit(&trees, &t->data, &spec, NULL, &failure));
     return trees;
 }
 
 static void predict(double *logit, const basin_trees *trees, const table *t) {
-    basin_error error;
-    must(basin_trees_predict(logit, trees, t->x, ROWS, STRIDE, &error), &error);
+    assert_ok(basin_trees_predict(logit, trees, t->x, ROWS, STRIDE, &failure));
 }
 
 TEST(learns_what_no_feature_says_alone) {
@@ -76,10 +74,9 @@ static basin_status fit_one(const void *context, int64_t item, basin_error *erro
 
 static void assert_same(const basin_trees *a, const basin_trees *b) {
     BASIN_AT_EXIT(free_bundle) basin_bundle *bundle;
-    basin_error error;
-    must(basin_bundle_new(&bundle, &error), &error);
-    must(basin_trees_store(bundle, "a.", a, &error), &error);
-    must(basin_trees_store(bundle, "b.", b, &error), &error);
+    assert_ok(basin_bundle_new(&bundle, &failure));
+    assert_ok(basin_trees_store(bundle, "a.", a, &failure));
+    assert_ok(basin_trees_store(bundle, "b.", b, &failure));
     const basin_tensor *one = basin_bundle_find(bundle, "a.xgboost");
     const basin_tensor *two = basin_bundle_find(bundle, "b.xgboost");
     assert_int_equal(one->shape.dim[0], two->shape.dim[0]);
@@ -90,21 +87,20 @@ static void assert_same(const basin_trees *a, const basin_trees *b) {
 TEST(threads_do_not_matter) {
     static table t;
     basin_trees *made[6], *more[2];
-    basin_error error;
     fill(&t, 4);
     basin_processors_set(1);
     fitting f = {&t, made};
-    must(basin_team_try(fit_one, &f, 2, 1, &error), &error);
+    assert_ok(basin_team_try(fit_one, &f, 2, 1, &failure));
     basin_processors_set(3);
     f.made = made + 2;
-    must(basin_team_try(fit_one, &f, 4, 1, &error), &error);
+    assert_ok(basin_team_try(fit_one, &f, 4, 1, &failure));
     for (int i = 2; i < 6; i++) assert_same(made[i], made[i % 2]);
     double logit[2][ROWS];
     predict(logit[0], made[0], &t);
     predict(logit[1], made[2], &t);
     assert_memory_equal(logit[0], logit[1], sizeof logit[0]);
     f.made = more;
-    must(basin_team_try(fit_one, &f, 2, 1, &error), &error);
+    assert_ok(basin_team_try(fit_one, &f, 2, 1, &failure));
     for (int i = 0; i < 2; i++) assert_same(more[i], made[i]), basin_trees_free(more[i]);
     for (int i = 0; i < 6; i++) basin_trees_free(made[i]);
     basin_processors_set(0);
@@ -138,13 +134,11 @@ TEST(ranks_say_when_to_stop) {
     for (int k = 0; k < 2; k++) {
         double logit[ROWS];
         basin_ranking ranking;
-        basin_error error;
         spec.stop = k ? BASIN_TREES_BY_RANKS : BASIN_TREES_BY_LOSS;
         basin_trees *trees = fit(&t, spec);
         predict(logit, trees, &t);
-        must(basin_ranking_measure(&ranking, logit + TRAINS, t.label + TRAINS, ROWS - TRAINS, 0,
-                                   &error),
-             &error);
+        assert_ok(basin_ranking_measure(&ranking, logit + TRAINS, t.label + TRAINS, ROWS - TRAINS,
+                                        0, &failure));
         merit[k] = ranking.auroc + ranking.auprc;
         basin_trees_free(trees);
     }
@@ -171,11 +165,10 @@ TEST(shapley_values_add_up) {
     static table t;
     static float value[ROWS * (FEATURES + 1)];
     double logit[ROWS], of[FEATURES] = {0};
-    basin_error error;
     fill(&t, 8);
     basin_trees *trees = fit(&t, BASIN_TREES_DEFAULT);
     predict(logit, trees, &t);
-    must(basin_trees_shapley(value, trees, t.x, ROWS, STRIDE, &error), &error);
+    assert_ok(basin_trees_shapley(value, trees, t.x, ROWS, STRIDE, &failure));
     for (int64_t i = 0; i < ROWS; i++) {
         double sum = 0;
         for (int c = 0; c <= FEATURES; c++) sum += (double)value[i * (FEATURES + 1) + c];
@@ -190,33 +183,31 @@ TEST(shapley_values_add_up) {
 
 TEST(files_keep_them) {
     static table t;
-    basin_error error;
     BASIN_AT_EXIT(free_bundle) basin_bundle *bundle;
     basin_trees *read;
     double before[ROWS], after[ROWS];
     fill(&t, 7);
     basin_trees *trees = fit(&t, BASIN_TREES_DEFAULT);
-    must(basin_bundle_new(&bundle, &error), &error);
-    must(basin_trees_store(bundle, "trees0.", trees, &error), &error);
-    must(basin_trees_load(&read, bundle, "trees0.", &error), &error);
+    assert_ok(basin_bundle_new(&bundle, &failure));
+    assert_ok(basin_trees_store(bundle, "trees0.", trees, &failure));
+    assert_ok(basin_trees_load(&read, bundle, "trees0.", &failure));
     predict(before, trees, &t);
     predict(after, read, &t);
     assert_memory_equal(before, after, sizeof before);
     basin_trees_free(read);
     basin_trees_free(trees);
     memset(basin_bundle_find(bundle, "trees0.xgboost")->data, 'x', 40);
-    assert_int_equal(basin_trees_load(&read, bundle, "trees0.", &error), BASIN_BAD_FILE);
+    assert_int_equal(basin_trees_load(&read, bundle, "trees0.", &failure), BASIN_BAD_FILE);
     assert_null(read);
-    assert_int_equal(basin_trees_load(&read, bundle, "trees1.", &error), BASIN_BAD_FILE);
+    assert_int_equal(basin_trees_load(&read, bundle, "trees1.", &failure), BASIN_BAD_FILE);
 }
 
 /* ---- files from before XGBoost ---- */
 
 static void add(basin_bundle *bundle, const char *name, void *data, basin_dtype dtype,
                 basin_shape shape) {
-    basin_error error;
     basin_tensor tensor = basin_tensor_borrow(data, dtype, shape);
-    must(basin_bundle_add(bundle, name, &tensor, &error), &error);
+    assert_ok(basin_bundle_add(bundle, name, &tensor, &failure));
 }
 
 /* Two trees: x0 <= 1 ? (x2 <= -1 ? 0.1 : 0.2) : 0.3, and 0.5. */
@@ -230,17 +221,16 @@ TEST(trees_of_older_files_are_read) {
     float value[4 * 4];
     BASIN_AT_EXIT(free_bundle) basin_bundle *bundle;
     basin_trees *trees;
-    basin_error error;
     needs_xgboost();
-    must(basin_bundle_new(&bundle, &error), &error);
+    assert_ok(basin_bundle_new(&bundle, &failure));
     add(bundle, "t.features", &features, BASIN_I64, BASIN_SHAPE(1));
     add(bundle, "t.base", &base, BASIN_F64, BASIN_SHAPE(1));
     add(bundle, "t.root", root, BASIN_I64, BASIN_SHAPE(3));
     add(bundle, "t.link", link, BASIN_I32, BASIN_SHAPE(6, 2));
     add(bundle, "t.number", number, BASIN_F32, BASIN_SHAPE(6, 2));
-    must(basin_trees_load(&trees, bundle, "t.", &error), &error);
-    must(basin_trees_predict(logit, trees, x[0], 4, 3, &error), &error);
-    must(basin_trees_shapley(value, trees, x[0], 4, 3, &error), &error);
+    assert_ok(basin_trees_load(&trees, bundle, "t.", &failure));
+    assert_ok(basin_trees_predict(logit, trees, x[0], 4, 3, &failure));
+    assert_ok(basin_trees_shapley(value, trees, x[0], 4, 3, &failure));
     for (int i = 0; i < 4; i++) {
         const float *v = value + 4 * i;
         if (fabs(logit[i] - (expected[i] + 0.5 - 0.75)) > 1e-6)
@@ -251,15 +241,13 @@ TEST(trees_of_older_files_are_read) {
     static const int32_t wrong[][2] = {{3, 1}, {-2, 1}, {0, 0}, {0, 4}, {0, INT32_MAX}, {0, -5}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         memcpy(basin_bundle_find(bundle, "t.link")->data, wrong[i], sizeof wrong[i]);
-        assert_int_equal(basin_trees_load(&trees, bundle, "t.", &error), BASIN_BAD_FILE);
+        assert_int_equal(basin_trees_load(&trees, bundle, "t.", &failure), BASIN_BAD_FILE);
     }
 }
 
 TEST(a_table_without_rows_is_refused) {
     basin_trees_data data = {.features = 2, .stride = 2};
     basin_trees *trees;
-    basin_error error;
-    assert_int_equal(basin_trees_fit(&trees, &data, &BASIN_TREES_DEFAULT, NULL, &error),
-                     BASIN_BAD_VALUE);
-    assert_non_null(strstr(error.text, "0 rows and 2 columns"));
+    assert_failure(basin_trees_fit(&trees, &data, &BASIN_TREES_DEFAULT, NULL, &failure),
+                   BASIN_BAD_VALUE, "0 rows and 2 columns");
 }

@@ -60,12 +60,11 @@ static void check(const basin_graphset *set, int64_t before) {
 /* Behind the attributes that are there, which stay; a node without edges has none. */
 TEST_WITH(powers, folder_new, folder_remove) {
     BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
-    basin_error error;
     tiny_write(state, NULL, NULL);
-    must(basin_graphset_read(&set, *state, &error), &error);
-    must(basin_graphset_add_edge_walks(&set, 0, &error), &error);
+    assert_ok(basin_graphset_read(&set, *state, &failure));
+    assert_ok(basin_graphset_add_edge_walks(&set, 0, &failure));
     assert_int_equal(set.edge_attributes, 1);
-    must(basin_graphset_add_edge_walks(&set, WALKS, &error), &error);
+    assert_ok(basin_graphset_add_edge_walks(&set, WALKS, &failure));
     check(&set, 1);
     assert_true(set.edge_attribute[6 * (1 + WALKS)] == 7);
 }
@@ -74,23 +73,21 @@ TEST_WITH(powers, folder_new, folder_remove) {
 TEST_WITH(packed, folder_new, folder_remove) {
     char path[PATH_TEXT];
     BASIN_AT_EXIT(basin_graphset_free) basin_graphset set, again;
-    basin_error error;
     folder_path(path, state, "packed.set");
-    must(basin_graphset_make(&set, "cluster", (const int64_t[]){3, 1, 1}, 5, &error), &error);
-    must(basin_graphset_write(path, &set, &error), &error);
-    must(basin_graphset_read(&again, path, &error), &error);
-    must(basin_graphset_add_edge_walks(&again, WALKS, &error), &error);
+    assert_ok(basin_graphset_make(&set, "cluster", (const int64_t[]){3, 1, 1}, 5, &failure));
+    assert_ok(basin_graphset_write(path, &set, &failure));
+    assert_ok(basin_graphset_read(&again, path, &failure));
+    assert_ok(basin_graphset_add_edge_walks(&again, WALKS, &failure));
     check(&again, 0);
 }
 
 /* A part has the bits of the whole; the other graphs have zeros, and what the set had itself. */
 TEST(of_a_part) {
     BASIN_AT_EXIT(basin_graphset_free) basin_graphset set, part;
-    basin_error error;
-    must(basin_graphset_make(&set, "cluster", (const int64_t[]){3, 2, 2}, 5, &error), &error);
-    must(basin_graphset_make(&part, "cluster", (const int64_t[]){3, 2, 2}, 5, &error), &error);
-    must(basin_graphset_add_edge_walks(&set, WALKS, &error), &error);
-    must(basin_graphset_add_edge_walks_part(&part, WALKS, 3, 2, &error), &error);
+    assert_ok(basin_graphset_make(&set, "cluster", (const int64_t[]){3, 2, 2}, 5, &failure));
+    assert_ok(basin_graphset_make(&part, "cluster", (const int64_t[]){3, 2, 2}, 5, &failure));
+    assert_ok(basin_graphset_add_edge_walks(&set, WALKS, &failure));
+    assert_ok(basin_graphset_add_edge_walks_part(&part, WALKS, 3, 2, &failure));
     assert_int_equal(part.edge_walks, WALKS);
     int64_t first = set.edge_start[3] * WALKS, end = set.edge_start[5] * WALKS;
     assert_true(end > first);
@@ -103,12 +100,11 @@ TEST(of_a_part) {
 /* A set that begins with graphs of no nodes, and of one. */
 TEST(of_nothing) {
     BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
-    basin_error error;
     const int64_t nodes[] = {0, 1, 2}, from[] = {1}, to[] = {2};
     basin_graphset_arrays arrays = {
         .graphs = 3, .nodes = nodes, .edges = 1, .from = from, .to = to, .undirected = true};
-    must(basin_graphset_from_arrays(&set, &arrays, &error), &error);
-    must(basin_graphset_add_edge_walks(&set, WALKS, &error), &error);
+    assert_ok(basin_graphset_from_arrays(&set, &arrays, &failure));
+    assert_ok(basin_graphset_add_edge_walks(&set, WALKS, &failure));
     check(&set, 0);
     assert_true(set.edge_attribute[0] == 0 && set.edge_attribute[1] == 2); /* back every 2 steps */
 }
@@ -117,12 +113,11 @@ TEST(of_nothing) {
 TEST(standardised) {
     BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
     BASIN_AT_EXIT(basin_graphset_encoding_free) basin_graphset_encoding encoding;
-    basin_error error;
     const int64_t graph[] = {0, 2};
-    must(basin_graphset_make(&set, "cluster", (const int64_t[]){3, 1, 1}, 5, &error), &error);
-    must(basin_graphset_add_edge_walks(&set, WALKS, &error), &error);
+    assert_ok(basin_graphset_make(&set, "cluster", (const int64_t[]){3, 1, 1}, 5, &failure));
+    assert_ok(basin_graphset_add_edge_walks(&set, WALKS, &failure));
     basin_encoding_spec spec = {.edge_sums = true};
-    must(basin_graphset_encoding_new(&encoding, &set, graph, 2, &spec, &error), &error);
+    assert_ok(basin_graphset_encoding_new(&encoding, &set, graph, 2, &spec, &failure));
     assert_int_equal(encoding.edge_features, WALKS);
     assert_false(encoding.edge_sums); /* the set has no features of edges of its own */
     for (int64_t c = 0; c < WALKS; c++) {

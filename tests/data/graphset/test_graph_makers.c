@@ -25,9 +25,8 @@ TEST(cluster) {
     static const int64_t size[3] = {30, 5, 5};
     double density[2];
     basin_graphset set, again;
-    basin_error error;
-    must(basin_graphset_make(&set, "cluster", size, 7, &error), &error);
-    must(basin_graphset_make(&again, "cluster", size, 7, &error), &error);
+    assert_ok(basin_graphset_make(&set, "cluster", size, 7, &failure));
+    assert_ok(basin_graphset_make(&again, "cluster", size, 7, &failure));
     assert_int_equal(set.graphs, 40);
     assert_int_equal(set.classes, 6);
     assert_int_equal(set.split[2], 5);
@@ -46,7 +45,7 @@ TEST(cluster) {
         for (int c = 1; c < 7; c++) assert_int_equal(seeds[c], 1);
     }
     basin_graphset_free(&again);
-    must(basin_graphset_make(&again, "cluster", size, 8, &error), &error);
+    assert_ok(basin_graphset_make(&again, "cluster", size, 8, &failure));
     assert_true(again.nodes != set.nodes || again.edges != set.edges);
     basin_graphset_free(&again);
     basin_graphset_free(&set);
@@ -56,8 +55,7 @@ TEST(pattern) {
     static const int64_t size[3] = {100, 0, 10};
     double density[2], ones = 0;
     BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
-    basin_error error;
-    must(basin_graphset_make(&set, "pattern", size, 1, &error), &error);
+    assert_ok(basin_graphset_make(&set, "pattern", size, 1, &failure));
     assert_int_equal(set.classes, 2);
     for (int64_t n = 0; n < set.nodes; n++) ones += set.class_of[n];
     assert_true(fabs(ones / (double)set.nodes - 1.0 / 6) < 0.02);
@@ -79,10 +77,9 @@ TEST(slic) {
     int32_t label[SIDE * SIDE];
     int64_t found;
     basin_superpixels spec = {.segments = 16, .compactness = 0.05};
-    basin_error error;
     for (int p = 0; p < SIDE * SIDE; p++)
         pixel[p] = (p % SIDE < 11) * 0.3f + (p / SIDE < 13) * 0.6f;
-    must(basin_slic(label, &found, pixel, SIDE, SIDE, 1, &spec, &error), &error);
+    assert_ok(basin_slic(label, &found, pixel, SIDE, SIDE, 1, &spec, &failure));
     assert_in_range(found, 8, 24);
     float first[SIDE * SIDE];
     for (int i = 0; i < SIDE * SIDE; i++) first[i] = -1;
@@ -100,11 +97,10 @@ TEST(superpixel_graphs) {
     static const int64_t split[3] = {2, 0, 1};
     basin_superpixels spec = {.segments = 75, .compactness = 0.25};
     BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
-    basin_error error;
     for (int i = 0; i < COUNT * SIDE * SIDE; i++)
         pixel[i] = (uint8_t)((i * 37 + i / SIDE * 11) % 256);
-    must(basin_graphset_superpixels(&set, pixel, class_of, split, SIDE, SIDE, 1, &spec, &error),
-         &error);
+    assert_ok(
+        basin_graphset_superpixels(&set, pixel, class_of, split, SIDE, SIDE, 1, &spec, &failure));
     assert_int_equal(set.graphs, 3);
     assert_int_equal(set.classes, 2);
     assert_int_equal(set.class_of[0], 1);
@@ -129,14 +125,13 @@ TEST_WITH(labelled_pictures, folder_new, folder_remove) {
     char path[PATH_TEXT];
     basin_superpixels spec = {.segments = 16};
     basin_graphset set;
-    basin_error error;
     for (int i = 0; i < COUNT * SIDE * SIDE; i++) images[16 + i] = (uint8_t)(i * 13);
     for (int i = 0; i < COUNT; i++) labels[8 + i] = (uint8_t)(i % 4);
     file_put(folder_path(path, state, "train-images-idx3-ubyte"), images, sizeof images);
     file_put(folder_path(path, state, "train-labels-idx1-ubyte"), labels, sizeof labels);
     file_put(folder_path(path, state, "t10k-images-idx3-ubyte"), images, sizeof images);
     file_put(folder_path(path, state, "t10k-labels-idx1-ubyte"), labels, sizeof labels);
-    must(basin_graphset_read_pictures(&set, *state, &spec, 2, 7, 0, &error), &error);
+    assert_ok(basin_graphset_read_pictures(&set, *state, &spec, 2, 7, 0, &failure));
     assert_int_equal(set.graphs, 14);
     assert_int_equal(set.split[0], 5);
     assert_int_equal(set.split[1], 2);
@@ -145,6 +140,6 @@ TEST_WITH(labelled_pictures, folder_new, folder_remove) {
     assert_int_equal(set.class_of[13], 2);
     basin_graphset_free(&set);
     unlink(folder_path(path, state, "train-labels-idx1-ubyte"));
-    assert_int_equal(basin_graphset_read_pictures(&set, *state, &spec, 2, 7, 0, &error), BASIN_IO);
-    assert_non_null(strstr(error.text, "train-labels-idx1-ubyte"));
+    assert_failure(basin_graphset_read_pictures(&set, *state, &spec, 2, 7, 0, &failure), BASIN_IO,
+                   "train-labels-idx1-ubyte");
 }

@@ -46,8 +46,7 @@ TEST(rings) {
         int32_t *edge = ring_of(n);
         float *value = malloc((size_t)((n + 1) * K) * sizeof *value);
         basin_position_spec spec = {.vectors = K};
-        basin_error error;
-        must(basin_positions_of(value, &spec, n, edge, n, &error), &error);
+        assert_ok(basin_positions_of(value, &spec, n, edge, n, &failure));
         for (int64_t c = 0; c < K; c++) {
             double lambda, want = 1 - cos(2 * acos(-1) * (double)(c / 2 + 1) / (double)n);
             double miss = residual(&lambda, value, K, c, n, edge, n);
@@ -75,8 +74,7 @@ TEST(large_graphs) {
     }
     edge[2 * EDGES] = 0, edge[2 * EDGES + 1] = PART;
     basin_position_spec spec = {.vectors = K};
-    basin_error error;
-    must(basin_positions_of(value, &spec, N, edge, EDGES + 1, &error), &error);
+    assert_ok(basin_positions_of(value, &spec, N, edge, EDGES + 1, &failure));
     double before = -1;
     for (int c = 0; c < K; c++) {
         double squares = 0, dot = 0, other = 0;
@@ -110,16 +108,15 @@ TEST(short_graphs) {
     static const int32_t edge[] = {0, 1};
     float value[3 * 4];
     basin_position_spec spec = {.vectors = 4};
-    basin_error error;
-    must(basin_positions_of(value, &spec, 2, edge, 1, &error), &error);
+    assert_ok(basin_positions_of(value, &spec, 2, edge, 1, &failure));
     assert_true(fabs(fabs((double)value[4]) - sqrt(0.5)) < 1e-6);
     assert_true(fabs((double)(value[4] + value[8])) < 1e-6);
     for (int r = 0; r < 3; r++)
         for (int c = 1; c < 4; c++) assert_true(value[r * 4 + c] == 0);
-    must(basin_positions_of(value, &spec, 1, edge, 0, &error), &error);
-    must(basin_positions_of(value, &spec, 0, edge, 0, &error), &error);
+    assert_ok(basin_positions_of(value, &spec, 1, edge, 0, &failure));
+    assert_ok(basin_positions_of(value, &spec, 0, edge, 0, &failure));
     spec.with_cls = true;
-    must(basin_positions_of(value, &spec, 2, edge, 1, &error), &error);
+    assert_ok(basin_positions_of(value, &spec, 2, edge, 1, &failure));
     assert_true(value[0] != 0 || value[1] != 0);
 }
 
@@ -133,12 +130,11 @@ TEST(signs) {
     int32_t moved[2 * EDGES];
     float a[(N + 1) * K], b[(N + 1) * K];
     basin_position_spec spec = {.vectors = K};
-    basin_error error;
-    must(basin_positions_of(a, &spec, N, edge, EDGES, &error), &error);
+    assert_ok(basin_positions_of(a, &spec, N, edge, EDGES, &failure));
     for (uint64_t seed = 0; seed < 5; seed++) {
         basin_random_permutation(order, N, seed, 3);
         for (int e = 0; e < 2 * EDGES; e++) moved[e] = (int32_t)order[edge[e]];
-        must(basin_positions_of(b, &spec, N, moved, EDGES, &error), &error);
+        assert_ok(basin_positions_of(b, &spec, N, moved, EDGES, &failure));
         for (int i = 0; i < N; i++)
             for (int c = 0; c < K; c++)
                 assert_true(fabsf(a[(i + 1) * K + c] - b[(order[i] + 1) * K + c]) < 1e-5f);
@@ -151,8 +147,7 @@ TEST(walks) {
     static const float want[] = {0, 0.5f, 0.25f, 0.375f, 0.3125f};
     float value[4 * 5];
     basin_position_spec spec = {.walks = 5};
-    basin_error error;
-    must(basin_positions_of(value, &spec, 3, edge, 3, &error), &error);
+    assert_ok(basin_positions_of(value, &spec, 3, edge, 3, &failure));
     for (int i = 0; i < 3; i++)
         for (int t = 0; t < 5; t++) assert_true(fabsf(value[(i + 1) * 5 + t] - want[t]) < 1e-6f);
 }
@@ -162,13 +157,12 @@ TEST_WITH(parts, folder_new, folder_remove) {
     char folder[PATH_TEXT], line[PATH_TEXT + 20];
     basin_graphset set;
     basin_positions all, part, again;
-    basin_error error;
     basin_position_spec spec = {.vectors = 2, .walks = 3};
-    must(basin_graphset_make(&set, "cluster", (const int64_t[]){3, 2, 2}, 5, &error), &error);
+    assert_ok(basin_graphset_make(&set, "cluster", (const int64_t[]){3, 2, 2}, 5, &failure));
     folder_path(folder, state, "cache");
-    must(basin_positions_new_part(&part, &set, &spec, 3, 2, folder, &error), &error);
-    must(basin_positions_new_part(&again, &set, &spec, 3, 2, folder, &error), &error);
-    must(basin_positions_new(&all, &set, &spec, folder, &error), &error);
+    assert_ok(basin_positions_new_part(&part, &set, &spec, 3, 2, folder, &failure));
+    assert_ok(basin_positions_new_part(&again, &set, &spec, 3, 2, folder, &failure));
+    assert_ok(basin_positions_new(&all, &set, &spec, folder, &failure));
     assert_null(part.file);
     assert_non_null(again.file);
     assert_null(all.file);
@@ -179,7 +173,7 @@ TEST_WITH(parts, folder_new, folder_remove) {
     assert_memory_equal(part.value, all.value + part.first * all.width, bytes);
     assert_memory_equal(part.value, again.value, bytes);
     basin_positions_free(&again);
-    must(basin_positions_new_part(&again, &set, &spec, 3, 2, folder, &error), &error);
+    assert_ok(basin_positions_new_part(&again, &set, &spec, 3, 2, folder, &failure));
     assert_int_equal(again.first, 0);
     assert_int_equal(again.tokens, set.nodes + set.graphs);
     basin_positions_free(&again);
@@ -194,13 +188,12 @@ TEST_WITH(cache, folder_new, folder_remove) {
     char folder[PATH_TEXT], line[PATH_TEXT + 200];
     basin_graphset set;
     basin_positions a, b;
-    basin_error error;
     basin_position_spec spec = {.vectors = 2, .walks = 3};
     tiny_write(state, NULL, NULL);
-    must(basin_graphset_read(&set, *state, &error), &error);
+    assert_ok(basin_graphset_read(&set, *state, &failure));
     folder_path(folder, state, "cache");
-    must(basin_positions_new(&a, &set, &spec, folder, &error), &error);
-    must(basin_positions_new(&b, &set, &spec, folder, &error), &error);
+    assert_ok(basin_positions_new(&a, &set, &spec, folder, &failure));
+    assert_ok(basin_positions_new(&b, &set, &spec, folder, &failure));
     assert_null(a.file);
     assert_non_null(b.file);
     assert_int_equal(b.tokens, 11);
@@ -211,12 +204,12 @@ TEST_WITH(cache, folder_new, folder_remove) {
              "conv=notrunc 2>/dev/null",
              folder);
     assert_int_equal(system(line), 0);
-    must(basin_positions_new(&b, &set, &spec, folder, &error), &error);
+    assert_ok(basin_positions_new(&b, &set, &spec, folder, &failure));
     assert_null(b.file);
     assert_memory_equal(a.value, b.value, (size_t)(a.tokens * a.width) * sizeof *a.value);
     basin_positions_free(&b);
     set.edge[1] = 2, set.edge[3] = 2; /* another graph has other positions */
-    must(basin_positions_new(&b, &set, &spec, folder, &error), &error);
+    assert_ok(basin_positions_new(&b, &set, &spec, folder, &failure));
     assert_null(b.file);
     basin_positions_free(&a);
     basin_positions_free(&b);
@@ -232,17 +225,16 @@ TEST_WITH(batch_of_tiny, folder_new, folder_remove) {
     basin_positions positions;
     BASIN_AT_EXIT(basin_graphset_encoding_free) basin_graphset_encoding e;
     basin_graphset_batch b = {0};
-    basin_error error;
     basin_position_spec spec = {.vectors = 2};
     basin_encoding_spec how = {.degrees = 3, .edge_sums = true, .standardise = true};
     static const int64_t all[] = {0, 1, 2}, two[] = {1, 0};
     tiny_write(state, NULL, NULL);
-    must(basin_graphset_read(&set, *state, &error), &error);
-    must(basin_positions_new(&positions, &set, &spec, NULL, &error), &error);
-    must(basin_graphset_encoding_new(&e, &set, all, 3, &how, &error), &error);
+    assert_ok(basin_graphset_read(&set, *state, &failure));
+    assert_ok(basin_positions_new(&positions, &set, &spec, NULL, &failure));
+    assert_ok(basin_graphset_encoding_new(&e, &set, all, 3, &how, &failure));
     assert_int_equal(e.edge_features, 1 + 3);
     assert_int_equal(e.features, 2 + 3 + 3 + 4); /* attributes, labels 3 .. 5, degrees, edge sums */
-    must(basin_graphset_batch_fill(&b, &set, &e, &positions, two, 2, false, 1, 1, &error), &error);
+    assert_ok(basin_graphset_batch_fill(&b, &set, &e, &positions, two, 2, false, 1, 1, &failure));
     assert_int_equal(b.tokens, 9);
     assert_int_equal(b.pairs.pairs, 9 + 6 + 7 + 6);
     assert_int_equal(b.first[1], 5);
@@ -271,15 +263,14 @@ TEST_WITH(batch_of_tiny, folder_new, folder_remove) {
 TEST_WITH(bare_nodes, folder_new, folder_remove) {
     BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
     basin_graphset_encoding e;
-    basin_error error;
     static const int64_t wanted[][2] = {{-1, 32}, {0, 0}, {8, 32}, {40, 40}}, all[] = {0, 1, 2};
     char path[PATH_TEXT];
     tiny_write(state, "T_node_labels.txt", NULL);
     unlink(folder_path(path, state, "T_node_attributes.txt"));
-    must(basin_graphset_read(&set, *state, &error), &error);
+    assert_ok(basin_graphset_read(&set, *state, &failure));
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
         basin_encoding_spec how = {.degrees = wanted[i][0]};
-        must(basin_graphset_encoding_new(&e, &set, all, 3, &how, &error), &error);
+        assert_ok(basin_graphset_encoding_new(&e, &set, all, 3, &how, &failure));
         assert_int_equal(e.degrees, wanted[i][1]);
         basin_graphset_encoding_free(&e);
     }
@@ -289,16 +280,15 @@ TEST_WITH(bare_nodes, folder_new, folder_remove) {
 TEST_WITH(small_units, folder_new, folder_remove) {
     BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
     BASIN_AT_EXIT(basin_graphset_encoding_free) basin_graphset_encoding e;
-    basin_error error;
     basin_encoding_spec how = {.standardise = true};
     static const int64_t all[] = {0, 1, 2};
     tiny_write(state, NULL, NULL);
-    must(basin_graphset_read(&set, *state, &error), &error);
+    assert_ok(basin_graphset_read(&set, *state, &failure));
     for (int i = 0; i < 8; i++) {
         set.node_attribute[2 * i] *= 1e-10f;
         set.node_attribute[2 * i + 1] = 0.3f;
     }
-    must(basin_graphset_encoding_new(&e, &set, all, 3, &how, &error), &error);
+    assert_ok(basin_graphset_encoding_new(&e, &set, all, 3, &how, &failure));
     assert_true(fabsf(e.scale[0] * 1e-10f * sqrtf(5.25f) - 1) < 1e-4f);
     assert_true(e.scale[1] == 1 && e.mean[1] == 0.3f);
 }
@@ -309,20 +299,19 @@ TEST_WITH(flips, folder_new, folder_remove) {
     basin_positions positions;
     BASIN_AT_EXIT(basin_graphset_encoding_free) basin_graphset_encoding e;
     basin_graphset_batch a = {0}, b = {0};
-    basin_error error;
     basin_position_spec spec = {.vectors = 2, .walks = 1};
     basin_encoding_spec how = {.degrees = 0};
     static const int64_t one[] = {1}, two[] = {0, 1};
     tiny_write(state, NULL, NULL);
-    must(basin_graphset_read(&set, *state, &error), &error);
-    must(basin_positions_new(&positions, &set, &spec, NULL, &error), &error);
-    must(basin_graphset_encoding_new(&e, &set, two, 2, &how, &error), &error);
+    assert_ok(basin_graphset_read(&set, *state, &failure));
+    assert_ok(basin_positions_new(&positions, &set, &spec, NULL, &failure));
+    assert_ok(basin_graphset_encoding_new(&e, &set, two, 2, &how, &failure));
     int turned = 0;
     for (uint64_t epoch = 0; epoch < 40; epoch++) {
-        must(basin_graphset_batch_fill(&a, &set, &e, &positions, one, 1, true, 1, epoch, &error),
-             &error);
-        must(basin_graphset_batch_fill(&b, &set, &e, &positions, two, 2, true, 1, epoch, &error),
-             &error);
+        assert_ok(
+            basin_graphset_batch_fill(&a, &set, &e, &positions, one, 1, true, 1, epoch, &failure));
+        assert_ok(
+            basin_graphset_batch_fill(&b, &set, &e, &positions, two, 2, true, 1, epoch, &failure));
         assert_memory_equal(a.position, b.position + 4 * 3, 5 * 3 * sizeof *a.position);
         for (int c = 0; c < 3; c++) {
             const float *plain = positions.value + 4 * 3 + c;

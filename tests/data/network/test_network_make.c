@@ -36,8 +36,7 @@ TEST(keeps_the_papers_table) {
         assert_true(spec.anomalous == set[i].anomalous);
     }
     basin_fraud_spec spec;
-    basin_error error;
-    assert_int_equal(basin_fraud_like(&spec, "ebay", 1, &error), BASIN_BAD_VALUE);
+    assert_int_equal(basin_fraud_like(&spec, "ebay", 1, &failure), BASIN_BAD_VALUE);
 }
 
 TEST(makes_what_was_asked_for) {
@@ -80,11 +79,10 @@ TEST(repeats) {
 TEST(refuses_impossible_ones) {
     basin_fraud_spec spec = like("yelp", 0.01);
     basin_network *n;
-    basin_error error;
     spec.edges = 200000;
-    assert_int_equal(basin_network_make_fraud(&n, &spec, &error), BASIN_BAD_VALUE);
+    assert_int_equal(basin_network_make_fraud(&n, &spec, &failure), BASIN_BAD_VALUE);
     assert_null(n);
     spec = like("yelp", 0.01);
     spec.anomalous = 0.7;
-    assert_int_equal(basin_network_make_fraud(&n, &spec, &error), BASIN_BAD_VALUE);
+    assert_int_equal(basin_network_make_fraud(&n, &spec, &failure), BASIN_BAD_VALUE);
 }

@@ -111,14 +111,12 @@ TEST(refuses_what_is_too_large) {
     put_variable(file, "features", MAT_C_SPARSE, 4, 300000, &x);
     Mat_Close(file);
     basin_network *n;
-    basin_error error;
     basin_network_options o = {.memory = 1 << 20};
-    assert_int_equal(open_one(&n, path, &o, &error), BASIN_NO_MEMORY);
-    assert_non_null(strstr(error.text, "large.mat: needs 0.00"));
+    assert_failure(open_one(&n, path, &o, &failure), BASIN_NO_MEMORY, "large.mat: needs 0.00");
     o.memory = (size_t)4 << 20; /* the matrix fits, dense features do not */
-    assert_int_equal(open_one(&n, path, &o, &error), BASIN_NO_MEMORY);
+    assert_int_equal(open_one(&n, path, &o, &failure), BASIN_NO_MEMORY);
     o.memory = (size_t)8 << 20;
-    assert_int_equal(open_one(&n, path, &o, &error), BASIN_OK);
+    assert_ok(open_one(&n, path, &o, &failure));
     basin_network_free(n);
     /* a dense matrix that claims four times the rows it has */
     write_mat_as(path, MAT_FT_MAT5, MAT_COMPRESSION_NONE, false, mat_label, 4);

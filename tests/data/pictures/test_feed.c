@@ -169,7 +169,6 @@ TEST(places_of_a_batch_are_dealt) {
     basin_feed_config config = training(pictures, &none);
     basin_feed *whole = feed_new(&config), *part[2];
     size_t values = (size_t)basin_augment_values(&config.augment) * sizeof(float);
-    basin_error error;
     for (int i = 0; i < 2; i++) {
         config.first = i ? 1 : 0;
         config.count = i ? BATCH - 1 : 1;
@@ -188,7 +187,7 @@ TEST(places_of_a_batch_are_dealt) {
     basin_feed_free(whole);
     for (int i = 0; i < 2; i++) basin_feed_free(part[i]);
     config.first = 2;
-    assert_int_equal(basin_feed_new(&whole, &config, &error), BASIN_BAD_VALUE);
+    assert_int_equal(basin_feed_new(&whole, &config, &failure), BASIN_BAD_VALUE);
 }
 
 TEST(stops_at_once) {

@@ -3,21 +3,20 @@
 #include "support/test.h"
 
 TEST(pictures_of_any_size_are_copied) {
-    basin_error error = {0};
     basin_picture given[2] = {0}, got = {0};
     basin_pictures *pictures;
     char name[BASIN_PICTURE_NAME];
     const float grey[6] = {0, 0.25F, 0.5F, 0.75F, 1, 0.1F}, colour[3] = {1, 0, 0.5F};
-    must(basin_picture_from_floats(&given[0], grey, 2, 3, 1, &error), &error);
-    must(basin_picture_from_floats(&given[1], colour, 1, 1, 3, &error), &error);
-    must(basin_pictures_from_memory(&pictures, given, 2, &error), &error);
+    assert_ok(basin_picture_from_floats(&given[0], grey, 2, 3, 1, &failure));
+    assert_ok(basin_picture_from_floats(&given[1], colour, 1, 1, 3, &failure));
+    assert_ok(basin_pictures_from_memory(&pictures, given, 2, &failure));
     memset(given[0].pixel, 7, 6);
     assert_int_equal(basin_pictures_count(pictures), 2);
-    must(basin_pictures_load(&got, pictures, 0, &error), &error);
+    assert_ok(basin_pictures_load(&got, pictures, 0, &failure));
     assert_true(got.height == 2 && got.width == 3 && got.channels == 1);
     const uint8_t wanted[6] = {0, 64, 128, 191, 255, 26};
     assert_memory_equal(got.pixel, wanted, 6);
-    must(basin_pictures_load(&got, pictures, 1, &error), &error);
+    assert_ok(basin_pictures_load(&got, pictures, 1, &failure));
     assert_true(got.height == 1 && got.channels == 3 && got.pixel[0] == 255);
     assert_string_equal(basin_pictures_name(name, pictures, 1), "memory[1]");
     basin_pictures_free(pictures);

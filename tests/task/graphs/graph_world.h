@@ -15,7 +15,6 @@
 static inline void world_new(basin_graphset *set, basin_graphs_target target, int64_t graphs,
                              int32_t kinds, const int64_t *order) {
     basin_random random = basin_random_start(5, 5, 0);
-    basin_error error;
     *set = (basin_graphset){.task = target, .graphs = graphs, .name = "world", .node_labels = 1};
     int32_t *edge = malloc((size_t)graphs * 100 * sizeof *edge);
     int64_t *class_of = malloc((size_t)graphs * 10 * sizeof *class_of), edges = 0;
@@ -47,10 +46,9 @@ static inline void world_new(basin_graphset *set, basin_graphs_target target, in
     set->node_start[graphs] = set->nodes;
     set->targets = target == BASIN_GRAPHS_VALUES;
     if (target != BASIN_GRAPHS_VALUES)
-        must(basin_graphset_set_classes(set, class_of,
-                                        target == BASIN_NODE_CLASSES ? set->nodes : graphs, &error),
-             &error);
-    must(basin_graphset_set_edges(set, edge, edges, "world", "edges", &error), &error);
+        assert_ok(basin_graphset_set_classes(
+            set, class_of, target == BASIN_NODE_CLASSES ? set->nodes : graphs, &failure));
+    assert_ok(basin_graphset_set_edges(set, edge, edges, "world", "edges", &failure));
     free(edge);
     free(class_of);
 }
@@ -75,13 +73,12 @@ static inline size_t world_weights(const basin_bundle *bundle) {
 /* The same weights in two files, each number up to `tolerance`. */
 static inline void world_same_files(const char *a, const char *b, double tolerance) {
     BASIN_AT_EXIT(free_bundle) basin_bundle *x, *y;
-    basin_error error;
-    must(basin_bundle_read(&x, a, &error), &error);
-    must(basin_bundle_read(&y, b, &error), &error);
+    assert_ok(basin_bundle_read(&x, a, &failure));
+    assert_ok(basin_bundle_read(&y, b, &failure));
     assert_int_equal(world_weights(x), world_weights(y));
     for (size_t i = 0; i < basin_bundle_count(x); i++) {
         const basin_tensor *t = basin_bundle_at(x, i), *other;
-        must(basin_bundle_get(&other, y, basin_bundle_name(x, i), &error), &error);
+        assert_ok(basin_bundle_get(&other, y, basin_bundle_name(x, i), &failure));
         assert_true(basin_shape_equal(t->shape, other->shape));
         for (int64_t k = 0; k < basin_shape_count(t->shape); k++)
             assert_true(fabs(basin_tensor_at(t, k) - basin_tensor_at(other, k)) <= tolerance);

@@ -17,18 +17,16 @@ typedef struct scene {
 /* A model with its first weights. */
 static void scene_open(scene *s, basin_graphs_target target, const basin_graphs_settings *settings,
                        const int64_t *order) {
-    basin_error error;
     *s = (scene){0};
     world_new(&s->set, target, 20, 4, order);
     s->all = basin_graphs_range(0, s->set.graphs);
-    must(basin_graphs_input_begin(&s->input, settings, &s->set, 0, s->set.graphs, &error), &error);
-    must(basin_graphs_input_place(&s->input, settings, 0, s->set.graphs, NULL, &error), &error);
-    must(basin_backend_open(&s->backend, &(basin_compute){.threads = 1}, &error), &error);
-    must(basin_graphs_model_new(&s->model, settings, &s->input.set, s->all, s->set.graphs,
-                                s->backend, &error),
-         &error);
-    must(basin_params_init(&s->model->params, s->model->store, (uint64_t)settings->seed, &error),
-         &error);
+    assert_ok(basin_graphs_input_begin(&s->input, settings, &s->set, 0, s->set.graphs, &failure));
+    assert_ok(basin_graphs_input_place(&s->input, settings, 0, s->set.graphs, NULL, &failure));
+    assert_ok(basin_backend_open(&s->backend, &(basin_compute){.threads = 1}, &failure));
+    assert_ok(basin_graphs_model_new(&s->model, settings, &s->input.set, s->all, s->set.graphs,
+                                     s->backend, &failure));
+    assert_ok(
+        basin_params_init(&s->model->params, s->model->store, (uint64_t)settings->seed, &failure));
 }
 
 static void scene_close(scene *s) {
@@ -42,10 +40,9 @@ static void scene_close(scene *s) {
 /* Outputs of `count` graphs; free them. */
 static float *outputs(scene *s, const int64_t *graph, int64_t count) {
     basin_graphs_plans plans;
-    basin_error error;
     float *output;
     basin_graphs_plans_begin(&plans, s->model, &s->input.set, graph, count, NULL);
-    must(basin_graphs_outputs(&output, &plans, &s->input, graph, count, &error), &error);
+    assert_ok(basin_graphs_outputs(&output, &plans, &s->input, graph, count, &failure));
     basin_graphs_plans_free(&plans);
     return output;
 }
@@ -129,14 +126,13 @@ TEST_WITH(model_files, folder_new, folder_remove) {
     for (int task = 0; task < 3; task++) {
         char path[PATH_TEXT];
         scene s;
-        basin_error error;
         basin_graphs_settings settings = world_settings();
         scene_open(&s, (basin_graphs_target)task, &settings, NULL);
         float *before = outputs(&s, s.all, s.set.graphs);
         folder_path(path, state, "model.safetensors");
-        must(basin_graphs_write(path, s.model, &error), &error);
+        assert_ok(basin_graphs_write(path, s.model, &failure));
         basin_graphs_close(s.model);
-        must(basin_graphs_open(&s.model, path, s.backend, &error), &error);
+        assert_ok(basin_graphs_open(&s.model, path, s.backend, &failure));
         float *after = outputs(&s, s.all, s.set.graphs);
         int64_t count = rows(&s, s.all, s.set.graphs) * s.model->outputs;
         assert_memory_equal(before, after, (size_t)count * sizeof *before);
@@ -149,7 +145,6 @@ TEST_WITH(model_files, folder_new, folder_remove) {
 /* Values in units far apart are brought to one scale each, and stay so in a file. */
 TEST_WITH(values_of_several_units, folder_new, folder_remove) {
     char path[PATH_TEXT];
-    basin_error error;
     BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
     basin_graphs_model *model;
     basin_backend *backend;
@@ -161,13 +156,13 @@ TEST_WITH(values_of_several_units, folder_new, folder_remove) {
     set.target = malloc(12 * sizeof *set.target);
     for (int g = 0; g < 6; g++)
         set.target[2 * g] = 3000 + 10 * (float)g, set.target[2 * g + 1] = 1e-3f * (float)(g % 5);
-    must(basin_backend_open(&backend, &(basin_compute){.threads = 1}, &error), &error);
-    must(basin_graphs_model_new(&model, &settings, &set, graph, 5, backend, &error), &error);
-    must(basin_params_init(&model->params, model->store, 0, &error), &error);
+    assert_ok(basin_backend_open(&backend, &(basin_compute){.threads = 1}, &failure));
+    assert_ok(basin_graphs_model_new(&model, &settings, &set, graph, 5, backend, &failure));
+    assert_ok(basin_params_init(&model->params, model->store, 0, &failure));
     folder_path(path, state, "model.safetensors");
-    must(basin_graphs_write(path, model, &error), &error);
+    assert_ok(basin_graphs_write(path, model, &failure));
     basin_graphs_close(model);
-    must(basin_graphs_open(&model, path, backend, &error), &error);
+    assert_ok(basin_graphs_open(&model, path, backend, &failure));
     assert_true(fabs(model->target_mean[0] - 3020) < 1e-3);
     assert_true(fabs(model->target_mean[1] - 2e-3) < 1e-8);
     assert_true(fabs(model->target_scale[0] - sqrt(200)) < 1e-2);
@@ -180,14 +175,13 @@ TEST_WITH(values_of_several_units, folder_new, folder_remove) {
 
 /* Trains on the first `trains` graphs; the others, where asked for, choose the epoch. */
 static basin_outcome train(scene *s, int64_t trains, bool choose, const basin_watch *watch) {
-    basin_error error;
     basin_outcome outcome;
     basin_run *run;
     basin_training training = {.backend = s->backend, .watch = watch};
     basin_fold fold = {.item = {s->all, s->all + trains},
                        .count = {trains, choose ? s->set.graphs - trains : 0}};
-    must(basin_run_open(&run, &training, "graph", &error), &error);
-    must(basin_graphs_run(&outcome, s->model, run, &s->input, &fold, &error), &error);
+    assert_ok(basin_run_open(&run, &training, "graph", &failure));
+    assert_ok(basin_graphs_run(&outcome, s->model, run, &s->input, &fold, &failure));
     basin_run_close(run);
     return outcome;
 }
@@ -215,14 +209,13 @@ TEST(learns) {
 /* One output of a matrix: the published centralisation leaves it without a gradient for ever. */
 TEST(single_outputs_learn) {
     BASIN_AT_EXIT(scene_close) scene s;
-    basin_error error;
     BASIN_AT_EXIT(basin_tensor_free) basin_tensor before, after;
     basin_graphs_settings settings = world_settings();
     settings.centralise = true, settings.hidden = 0, settings.decay = 0, settings.epochs = 2;
     scene_open(&s, BASIN_GRAPHS_VALUES, &settings, NULL);
-    must(basin_store_read(s.model->store, "dec_w", &before, &error), &error);
+    assert_ok(basin_store_read(s.model->store, "dec_w", &before, &failure));
     train(&s, 15, false, NULL);
-    must(basin_store_read(s.model->store, "dec_w", &after, &error), &error);
+    assert_ok(basin_store_read(s.model->store, "dec_w", &after, &failure));
     double moved = 0;
     for (int64_t i = 0; i < basin_shape_count(after.shape); i++)
         moved += fabs(basin_tensor_at(&after, i) - basin_tensor_at(&before, i));
@@ -237,7 +230,6 @@ static int64_t parameters(const char *preset, basin_graphs_target target, int64_
     basin_graphs_settings settings;
     basin_graphs_model *model;
     basin_backend *backend;
-    basin_error error;
     basin_graphset set;
     int64_t zero = 0;
     world_new(&set, target, 1, 4, NULL);
@@ -252,8 +244,8 @@ static int64_t parameters(const char *preset, basin_graphs_target target, int64_
         set.classes = classes;
     }
     assert_int_equal(basin_settings_preset(&settings, &basin_graphs_task, preset, NULL), BASIN_OK);
-    must(basin_backend_open(&backend, &(basin_compute){.threads = 1}, &error), &error);
-    must(basin_graphs_model_new(&model, &settings, &set, &zero, 1, backend, &error), &error);
+    assert_ok(basin_backend_open(&backend, &(basin_compute){.threads = 1}, &failure));
+    assert_ok(basin_graphs_model_new(&model, &settings, &set, &zero, 1, backend, &failure));
     int64_t total = basin_graphs_about(model).parameters;
     basin_graphs_close(model);
     basin_backend_close(backend);

@@ -5,17 +5,15 @@ enum { GRAPHS = 60 };
 
 static basin_graphs_baselines baselines(basin_graphs_target target, bool gaps) {
     basin_graphset set;
-    basin_error error;
     basin_backend *backend;
     basin_folds folds;
     basin_graphs_baselines result;
     world_new(&set, target, GRAPHS, 4, NULL);
     for (int g = 0; g < GRAPHS && gaps; g += 4) set.target[g] = NAN;
-    must(basin_backend_open(&backend, &(basin_compute){.threads = 1}, &error), &error);
-    must(basin_folds_new(&folds, target == BASIN_GRAPHS_CLASSES ? set.class_of : NULL, GRAPHS, 3,
-                         0.1, 0, &error),
-         &error);
-    must(basin_graphs_baseline(&result, &set, &folds.fold[1], backend, &error), &error);
+    assert_ok(basin_backend_open(&backend, &(basin_compute){.threads = 1}, &failure));
+    assert_ok(basin_folds_new(&folds, target == BASIN_GRAPHS_CLASSES ? set.class_of : NULL, GRAPHS,
+                              3, 0.1, 0, &failure));
+    assert_ok(basin_graphs_baseline(&result, &set, &folds.fold[1], backend, &failure));
     assert_int_equal(result.constant.items, target == BASIN_NODE_CLASSES ? result.regression.items
                                                                          : folds.fold[1].count[2]);
     basin_folds_free(&folds);

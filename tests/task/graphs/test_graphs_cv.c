@@ -12,11 +12,10 @@ typedef struct scene {
 } scene;
 
 static void scene_open(scene *s, basin_graphs_target target) {
-    basin_error error;
     *s = (scene){.settings = world_settings()};
     world_new(&s->set, target, GRAPHS, 4, NULL);
     const int32_t *class_of = target == BASIN_GRAPHS_CLASSES ? s->set.class_of : NULL;
-    must(basin_folds_new(&s->folds, class_of, GRAPHS, FOLDS, 0.2, 1, &error), &error);
+    assert_ok(basin_folds_new(&s->folds, class_of, GRAPHS, FOLDS, 0.2, 1, &failure));
 }
 
 static void scene_close(scene *s) {
@@ -42,11 +41,10 @@ TEST(jobs_do_not_matter) {
                                            {.jobs = 9, .members = 2, .threads = 1}};
     for (int target = 0; target < 3; target++) {
         scene s;
-        basin_error error;
         basin_graphs_fold want[FOLDS];
         scene_open(&s, (basin_graphs_target)target);
         for (int i = 0; i < 3; i++) {
-            must(run(&s, spec[i], &error), &error);
+            assert_ok(run(&s, spec[i], &failure));
             if (!i) memcpy(want, s.result, sizeof want);
             for (int f = 0; f < FOLDS; f++) {
                 assert_true(s.result[f].done && s.result[f].tests == GRAPHS / FOLDS);
@@ -61,12 +59,10 @@ TEST(jobs_do_not_matter) {
 
 TEST(one_fold_alone) {
     BASIN_AT_EXIT(scene_close) scene s;
-    basin_error error;
     scene_open(&s, BASIN_GRAPHS_CLASSES);
-    must(run(&s, (basin_graphs_cv){.fold = 2, .threads = 1}, &error), &error);
+    assert_ok(run(&s, (basin_graphs_cv){.fold = 2, .threads = 1}, &failure));
     for (int f = 0; f < FOLDS; f++) assert_int_equal(s.result[f].done, f == 1);
-    assert_int_equal(run(&s, (basin_graphs_cv){.fold = 5}, &error), BASIN_BAD_VALUE);
-    assert_non_null(strstr(error.text, "fold 5 of 4"));
+    assert_failure(run(&s, (basin_graphs_cv){.fold = 5}, &failure), BASIN_BAD_VALUE, "fold 5 of 4");
 }
 
 /* The other folds would take hours. */
@@ -83,13 +79,12 @@ TEST(an_error_ends_all) {
 /* It is told before the first fold is trained. */
 TEST(a_fold_has_something_to_test) {
     BASIN_AT_EXIT(scene_close) scene s;
-    basin_error error;
     scene_open(&s, BASIN_GRAPHS_VALUES);
     s.settings.epochs = 10000000;
     const basin_fold *fold = &s.folds.fold[FOLDS - 1];
     for (int64_t i = 0; i < fold->count[2]; i++) s.set.target[fold->item[2][i]] = NAN;
-    assert_int_equal(run(&s, (basin_graphs_cv){.threads = 1}, &error), BASIN_BAD_VALUE);
-    assert_non_null(strstr(error.text, "test graphs of fold 4 has a value that is known"));
+    assert_failure(run(&s, (basin_graphs_cv){.threads = 1}, &failure), BASIN_BAD_VALUE,
+                   "test graphs of fold 4 has a value that is known");
 }
 
 typedef struct watcher {
@@ -121,21 +116,19 @@ TEST(an_interrupt_ends_all) {
 /* The caller's arrays stay as they are. */
 TEST(the_set_is_only_read) {
     BASIN_AT_EXIT(scene_close) scene s;
-    basin_error error;
     scene_open(&s, BASIN_GRAPHS_CLASSES);
     s.settings.edge_walks = 2, s.settings.epochs = 1;
     basin_graphset before = s.set;
-    must(run(&s, (basin_graphs_cv){.threads = 1}, &error), &error);
+    assert_ok(run(&s, (basin_graphs_cv){.threads = 1}, &failure));
     assert_memory_equal(&before, &s.set, sizeof before);
 }
 
 TEST(trains_on_all) {
     BASIN_AT_EXIT(scene_close) scene s;
-    basin_error error;
     scene_open(&s, BASIN_GRAPHS_CLASSES);
     basin_folds_free(&s.folds);
-    must(basin_graphs_fold_all(&s.folds, GRAPHS, &error), &error);
-    must(run(&s, (basin_graphs_cv){.threads = 1}, &error), &error);
+    assert_ok(basin_graphs_fold_all(&s.folds, GRAPHS, &failure));
+    assert_ok(run(&s, (basin_graphs_cv){.threads = 1}, &failure));
     assert_true(s.result[0].trains == GRAPHS && s.result[0].test.items == GRAPHS);
     assert_int_equal(s.result[0].best_epoch, s.settings.epochs);
 }

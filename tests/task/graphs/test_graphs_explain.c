@@ -11,16 +11,15 @@ typedef struct scene {
 } scene;
 
 static void scene_open(scene *s, basin_graphs_target target) {
-    basin_error error;
     basin_outcome outcome;
     basin_graphs_settings values = world_settings();
     values.epochs = 5;
     basin_settings settings = {&basin_graphs_task, &values, NULL};
     world_new(&s->set, target, GRAPHS, 4, NULL);
-    must(basin_backend_open(&s->backend, &(basin_compute){.threads = 1}, &error), &error);
+    assert_ok(basin_backend_open(&s->backend, &(basin_compute){.threads = 1}, &failure));
     basin_graphs_data data = {.set = &s->set};
     basin_training training = {.backend = s->backend};
-    must(basin_graphs_train(&s->model, &outcome, &settings, &data, &training, &error), &error);
+    assert_ok(basin_graphs_train(&s->model, &outcome, &settings, &data, &training, &failure));
 }
 
 static void scene_close(scene *s) {
@@ -36,18 +35,16 @@ static double sum_of(const double *number, int64_t count) {
 }
 
 static basin_graphs_explanation explained(scene *s, int64_t graph, int64_t column) {
-    basin_error error;
     basin_graphs_explanation e;
     basin_graphs_data data = {.set = &s->set, .graph = &graph, .graphs = 1};
-    must(basin_graphs_explain(&e, s->model, &data, column, &error), &error);
+    assert_ok(basin_graphs_explain(&e, s->model, &data, column, &failure));
     return e;
 }
 
 static void one_graph(scene *s, int64_t graph) {
-    basin_error error;
     float output[2];
     basin_graphs_data data = {.set = &s->set, .graph = &graph, .graphs = 1};
-    must(basin_graphs_predict(output, NULL, s->model, &data, &error), &error);
+    assert_ok(basin_graphs_predict(output, NULL, s->model, &data, &failure));
     basin_graphs_explanation e = explained(s, graph, -1);
     if (s->set.task == BASIN_GRAPHS_VALUES)
         assert_true(fabs(e.output - (double)output[0]) < 1e-3);

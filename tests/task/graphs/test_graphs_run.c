@@ -27,10 +27,9 @@ static void note(void *context, const char *line) {
 }
 
 static void scene_open(scene *s, void **state) {
-    basin_error error;
     *s = (scene){.state = state, .settings = world_settings(), .choose = true};
     world_new(&s->set, BASIN_GRAPHS_CLASSES, GRAPHS, 4, NULL);
-    must(basin_backend_open(&s->backend, &(basin_compute){.threads = 1}, &error), &error);
+    assert_ok(basin_backend_open(&s->backend, &(basin_compute){.threads = 1}, &failure));
 }
 
 static void scene_close(scene *s) {
@@ -86,9 +85,8 @@ static basin_status train(basin_graphs_model **model, basin_outcome *outcome, sc
 }
 
 static basin_outcome trained(scene *s, basin_training training, int64_t limit) {
-    basin_error error;
     basin_outcome outcome;
-    must(train(NULL, &outcome, s, training, limit, &error), &error);
+    assert_ok(train(NULL, &outcome, s, training, limit, &failure));
     return outcome;
 }
 
@@ -210,13 +208,12 @@ TEST_WITH(begins_where_there_is_no_checkpoint, folder_new, folder_remove) {
 /* Writes the checkpoint with a number in its "basin.run" replaced. */
 static void damage(const scene *s, const char *name, double value) {
     BASIN_AT_EXIT(free_bundle) basin_bundle *bundle;
-    basin_error error;
-    must(basin_bundle_read(&bundle, s->checkpoint, &error), &error);
+    assert_ok(basin_bundle_read(&bundle, s->checkpoint, &failure));
     cJSON *run = cJSON_Parse(basin_bundle_meta(bundle, "basin.run"));
     cJSON_ReplaceItemInObject(run, name, cJSON_CreateNumber(value));
     char *text = cJSON_PrintUnformatted(run);
-    must(basin_bundle_meta_set(bundle, "basin.run", text, &error), &error);
-    must(basin_safetensors_write(s->checkpoint, bundle, &error), &error);
+    assert_ok(basin_bundle_meta_set(bundle, "basin.run", text, &failure));
+    assert_ok(basin_safetensors_write(s->checkpoint, bundle, &failure));
     cJSON_free(text);
     cJSON_Delete(run);
 }
@@ -321,7 +318,6 @@ TEST_WITH(rehearses, folder_new, folder_remove) {
 
 /* The model holds what was learnt by then. */
 TEST_WITH(a_stopped_run_gives_a_model, folder_new, folder_remove) {
-    basin_error error;
     basin_outcome outcome;
     basin_graphs_model *model;
     basin_graphs_measures measures;
@@ -329,9 +325,9 @@ TEST_WITH(a_stopped_run_gives_a_model, folder_new, folder_remove) {
     scene_open(&s, state);
     basin_graphs_data data = {.set = &s.set};
     name_files(&s, "stopped");
-    must(train(&model, &outcome, &s, (basin_training){0}, 3, &error), &error);
+    assert_ok(train(&model, &outcome, &s, (basin_training){0}, 3, &failure));
     assert_true(outcome.stopped);
-    must(basin_graphs_score(&measures, NULL, model, &data, &error), &error);
+    assert_ok(basin_graphs_score(&measures, NULL, model, &data, &failure));
     assert_int_equal(measures.items, GRAPHS);
     basin_graphs_close(model);
 }
@@ -347,7 +343,6 @@ TEST_WITH(holds_to_its_memory, folder_new, folder_remove) {
 
 /* Before the data, which are not there either. */
 TEST_WITH(looks_at_its_output_first, folder_new, folder_remove) {
-    basin_error error;
     basin_outcome outcome;
     BASIN_AT_EXIT(scene_close) scene s;
     scene_open(&s, state);
@@ -355,7 +350,6 @@ TEST_WITH(looks_at_its_output_first, folder_new, folder_remove) {
     basin_settings settings = {.kind = &basin_graphs_task, .values = &s.settings};
     basin_graphs_data data = {.path = "missing.zip"};
     basin_training training = {.backend = s.backend, .output = s.output};
-    assert_int_equal(basin_graphs_train(NULL, &outcome, &settings, &data, &training, &error),
-                     BASIN_IO);
-    assert_non_null(strstr(error.text, "none/model.safetensors"));
+    assert_failure(basin_graphs_train(NULL, &outcome, &settings, &data, &training, &failure),
+                   BASIN_IO, "none/model.safetensors");
 }

@@ -15,15 +15,14 @@ typedef struct scene {
 } scene;
 
 static void scene_open(scene *s, basin_graphs_settings values) {
-    basin_error error;
     basin_outcome outcome;
     values.epochs = 2;
     basin_settings settings = {.kind = &basin_graphs_task, .values = &values};
     world_new(&s->set, BASIN_GRAPHS_CLASSES, GRAPHS, 4, NULL);
-    must(basin_backend_open(&s->backend, &(basin_compute){.threads = 1}, &error), &error);
+    assert_ok(basin_backend_open(&s->backend, &(basin_compute){.threads = 1}, &failure));
     s->data = (basin_graphs_data){.set = &s->set};
     basin_training training = {.backend = s->backend};
-    must(basin_graphs_train(&s->model, &outcome, &settings, &s->data, &training, &error), &error);
+    assert_ok(basin_graphs_train(&s->model, &outcome, &settings, &s->data, &training, &failure));
 }
 
 static void scene_close(scene *s) {
@@ -36,11 +35,9 @@ static void scene_close(scene *s) {
 static int64_t selves(scene *s, int64_t *pairs) {
     basin_graphset_batch batch = {0};
     basin_positions none = {0};
-    basin_error error;
     int64_t *all = basin_graphs_range(0, GRAPHS), found = 0;
-    must(basin_graphset_batch_fill(&batch, &s->set, &s->model->encoding, &none, all, GRAPHS, false,
-                                   0, 0, &error),
-         &error);
+    assert_ok(basin_graphset_batch_fill(&batch, &s->set, &s->model->encoding, &none, all, GRAPHS,
+                                        false, 0, 0, &failure));
     for (int64_t q = 0; q < batch.pairs.queries; q++)
         for (int64_t i = batch.pairs.row[q]; i < batch.pairs.row[q + 1]; i++)
             found += batch.pairs.key[i] == q;
@@ -70,19 +67,18 @@ TEST_WITH(files_keep_the_switch, folder_new, folder_remove) {
     settings.cls_self = false;
     BASIN_AT_EXIT(scene_close) scene s;
     basin_graphs_model *again;
-    basin_error error;
     char path[300];
     float first[2 * GRAPHS], second[2 * GRAPHS];
     double moved = 0;
     scene_open(&s, settings);
     snprintf(path, sizeof path, "%s/model.safetensors", folder);
-    must(basin_graphs_write(path, s.model, &error), &error);
-    must(basin_graphs_open(&again, path, s.backend, &error), &error);
-    must(basin_graphs_predict(first, NULL, s.model, &s.data, &error), &error);
-    must(basin_graphs_predict(second, NULL, again, &s.data, &error), &error);
+    assert_ok(basin_graphs_write(path, s.model, &failure));
+    assert_ok(basin_graphs_open(&again, path, s.backend, &failure));
+    assert_ok(basin_graphs_predict(first, NULL, s.model, &s.data, &failure));
+    assert_ok(basin_graphs_predict(second, NULL, again, &s.data, &failure));
     assert_memory_equal(first, second, sizeof first);
     again->encoding.no_cls_self = false;
-    must(basin_graphs_predict(second, NULL, again, &s.data, &error), &error);
+    assert_ok(basin_graphs_predict(second, NULL, again, &s.data, &failure));
     for (int i = 0; i < 2 * GRAPHS; i++) moved = fmax(moved, fabs((double)(first[i] - second[i])));
     assert_true(moved > 1e-6);
     basin_graphs_close(again);
@@ -99,15 +95,14 @@ TEST(older_files) {
     for (int i = 0; i < 2; i++) {
         basin_graphs_settings settings = world_settings(), read;
         basin_bundle *bundle;
-        basin_error error;
         settings.reconstruct = reconstruct[i];
         char *json = basin_settings_print(&settings, basin_graphs_task.table, false);
         forget(json, "cls_self\"");
         forget(json, "reconstruct_all\"");
-        must(basin_bundle_new(&bundle, &error), &error);
-        must(basin_bundle_meta_set(bundle, "basin.model", "graph", &error), &error);
-        must(basin_bundle_meta_set(bundle, "basin.config", json, &error), &error);
-        must(basin_graphs_settings_read(&read, bundle, &error), &error);
+        assert_ok(basin_bundle_new(&bundle, &failure));
+        assert_ok(basin_bundle_meta_set(bundle, "basin.model", "graph", &failure));
+        assert_ok(basin_bundle_meta_set(bundle, "basin.config", json, &failure));
+        assert_ok(basin_graphs_settings_read(&read, bundle, &failure));
         assert_true(read.cls_self);
         assert_int_equal(read.reconstruct_all, !reconstruct[i]);
         basin_bundle_free(bundle);
@@ -123,9 +118,8 @@ TEST(reconstructs_all_features) {
         settings.edge_walks = 3;
         scene s;
         basin_tensor head;
-        basin_error error;
         scene_open(&s, settings);
-        must(basin_store_read(s.model->store, "edge_w", &head, &error), &error);
+        assert_ok(basin_store_read(s.model->store, "edge_w", &head, &failure));
         assert_int_equal(head.shape.dim[1], all ? s.model->encoding.edge_features : 1);
         assert_true(s.model->encoding.edge_features >= 3);
         basin_tensor_free(&head);
@@ -139,12 +133,11 @@ TEST(noisy_scores) {
     basin_graphs_settings settings = world_settings();
     settings.noise = 0.1;
     BASIN_AT_EXIT(scene_close) scene s;
-    basin_error error;
     basin_graphs_measures plain, noisy[TIMES], again[TIMES];
     scene_open(&s, settings);
-    must(basin_graphs_score(&plain, NULL, s.model, &s.data, &error), &error);
-    must(basin_graphs_score_noisy(noisy, TIMES, s.model, &s.data, &error), &error);
-    must(basin_graphs_score_noisy(again, TIMES, s.model, &s.data, &error), &error);
+    assert_ok(basin_graphs_score(&plain, NULL, s.model, &s.data, &failure));
+    assert_ok(basin_graphs_score_noisy(noisy, TIMES, s.model, &s.data, &failure));
+    assert_ok(basin_graphs_score_noisy(again, TIMES, s.model, &s.data, &failure));
     assert_memory_equal(noisy, again, sizeof noisy);
     for (int i = 1; i < TIMES; i++) assert_true(noisy[i].loss != noisy[i - 1].loss);
     for (int i = 0; i < TIMES; i++) {
@@ -152,8 +145,8 @@ TEST(noisy_scores) {
         assert_true(fabs(noisy[i].loss - plain.loss) < 0.3);
     }
     s.model->settings.noise = 0;
-    assert_int_equal(basin_graphs_score_noisy(noisy, 1, s.model, &s.data, &error), BASIN_BAD_VALUE);
-    assert_non_null(strstr(error.text, "noise 0"));
+    assert_failure(basin_graphs_score_noisy(noisy, 1, s.model, &s.data, &failure), BASIN_BAD_VALUE,
+                   "noise 0");
 }
 
 /* Of the training graphs, drawn by the seed. */
@@ -162,18 +155,17 @@ TEST(trains_on_some) {
     scene_open(&s, world_settings());
     basin_graphs_model *model;
     basin_outcome outcome;
-    basin_error error;
     basin_training training = {.backend = s.backend};
     const basin_settings *settings = basin_graphs_about(s.model).settings;
     s.data.limit = 5;
-    must(basin_graphs_train(&model, &outcome, settings, &s.data, &training, &error), &error);
+    assert_ok(basin_graphs_train(&model, &outcome, settings, &s.data, &training, &failure));
     assert_int_equal(outcome.items, 5);
     basin_graphs_close(model);
     s.data.limit = GRAPHS + 1;
-    must(basin_graphs_train(&model, &outcome, settings, &s.data, &training, &error), &error);
+    assert_ok(basin_graphs_train(&model, &outcome, settings, &s.data, &training, &failure));
     assert_int_equal(outcome.items, GRAPHS);
     basin_graphs_close(model);
     s.data.limit = -1;
-    assert_int_equal(basin_graphs_train(&model, &outcome, settings, &s.data, &training, &error),
+    assert_int_equal(basin_graphs_train(&model, &outcome, settings, &s.data, &training, &failure),
                      BASIN_BAD_VALUE);
 }

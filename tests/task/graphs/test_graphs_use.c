@@ -12,16 +12,15 @@ typedef struct scene {
 } scene;
 
 static void scene_open(scene *s, basin_graphs_target target) {
-    basin_error error;
     basin_outcome outcome;
     basin_graphs_settings values = world_settings();
     values.epochs = 2, values.edge_walks = 2;
     basin_settings settings = {.kind = &basin_graphs_task, .values = &values};
     world_new(&s->set, target, GRAPHS, 4, NULL);
-    must(basin_backend_open(&s->backend, &(basin_compute){.threads = 1}, &error), &error);
+    assert_ok(basin_backend_open(&s->backend, &(basin_compute){.threads = 1}, &failure));
     basin_graphs_data data = {.set = &s->set};
     basin_training training = {.backend = s->backend};
-    must(basin_graphs_train(&s->model, &outcome, &settings, &data, &training, &error), &error);
+    assert_ok(basin_graphs_train(&s->model, &outcome, &settings, &data, &training, &failure));
 }
 
 static void scene_close(scene *s) {
@@ -32,12 +31,11 @@ static void scene_close(scene *s) {
 
 TEST(says_what_it_is) {
     char text[64];
-    basin_error error;
     scene s;
     scene_open(&s, BASIN_GRAPHS_CLASSES);
     const basin_settings *settings = basin_graphs_about(s.model).settings;
     assert_string_equal(basin_settings_task(settings), "graphs");
-    must(basin_settings_get(text, sizeof text, settings, "head_dim", &error), &error);
+    assert_ok(basin_settings_get(text, sizeof text, settings, "head_dim", &failure));
     assert_string_equal(text, "8");
     assert_int_equal(basin_graphs_about(s.model).columns, 2);
     assert_int_equal(basin_graphs_about(s.model).class_value[1], 1);
@@ -53,7 +51,6 @@ TEST(predicts_chosen_graphs) {
     static const int64_t some[] = {9, 2, 11};
     for (int target = 0; target < 3; target++) {
         scene s;
-        basin_error error;
         scene_open(&s, (basin_graphs_target)target);
         basin_graphs_data all = {.set = &s.set};
         basin_graphs_data data = {.set = &s.set, .graph = some, .graphs = 3};
@@ -63,8 +60,8 @@ TEST(predicts_chosen_graphs) {
         float *x = calloc((size_t)(rows * columns), sizeof *x);
         float *y = calloc((size_t)(few * columns), sizeof *y);
         int64_t *class_value = calloc((size_t)rows, sizeof *class_value);
-        must(basin_graphs_predict(x, class_value, s.model, &all, &error), &error);
-        must(basin_graphs_predict(y, NULL, s.model, &data, &error), &error);
+        assert_ok(basin_graphs_predict(x, class_value, s.model, &all, &failure));
+        assert_ok(basin_graphs_predict(y, NULL, s.model, &data, &failure));
         for (int i = 0; i < 3; i++) {
             bool nodes = target == BASIN_NODE_CLASSES;
             int64_t at = nodes ? s.set.node_start[some[i]] : some[i];
@@ -86,15 +83,14 @@ TEST(predicts_chosen_graphs) {
  * together give, and the same bits again. */
 TEST(predicts_one_by_one) {
     BASIN_AT_EXIT(scene_close) scene s;
-    basin_error error;
     scene_open(&s, BASIN_GRAPHS_CLASSES);
     basin_graphs_data all = {.set = &s.set};
     float together[GRAPHS][2], alone[2][GRAPHS][2];
-    must(basin_graphs_predict(together[0], NULL, s.model, &all, &error), &error);
+    assert_ok(basin_graphs_predict(together[0], NULL, s.model, &all, &failure));
     for (int64_t i = 0; i < 2 * GRAPHS; i++) {
         int64_t g = i % GRAPHS;
         basin_graphs_data one = {.set = &s.set, .graph = &g, .graphs = 1};
-        must(basin_graphs_predict(alone[i / GRAPHS][g], NULL, s.model, &one, &error), &error);
+        assert_ok(basin_graphs_predict(alone[i / GRAPHS][g], NULL, s.model, &one, &failure));
         for (int c = 0; c < 2; c++)
             assert_true(fabsf(alone[i / GRAPHS][g][c] - together[g][c]) < 1e-4f);
     }
@@ -106,7 +102,6 @@ TEST(embeds_chosen_graphs) {
     static const int64_t some[] = {9, 2, 11};
     for (int target = 0; target < 3; target++) {
         scene s;
-        basin_error error;
         scene_open(&s, (basin_graphs_target)target);
         bool nodes = target == BASIN_NODE_CLASSES;
         basin_graphs_data all = {.set = &s.set};
@@ -116,9 +111,9 @@ TEST(embeds_chosen_graphs) {
         assert_int_equal(width, 16 * (nodes ? 1 : target == BASIN_GRAPHS_VALUES ? 2 : 3));
         float *x = calloc((size_t)(rows * width), sizeof *x), *e = calloc((size_t)rows * 3, 4);
         float *y = calloc((size_t)(few * width), sizeof *y), *f = calloc((size_t)few * 3, 4);
-        must(basin_graphs_embed(x, e, s.model, &all, &error), &error);
-        must(basin_graphs_embed(y, NULL, s.model, &data, &error), &error);
-        must(basin_graphs_embed(NULL, f, s.model, &data, &error), &error);
+        assert_ok(basin_graphs_embed(x, e, s.model, &all, &failure));
+        assert_ok(basin_graphs_embed(y, NULL, s.model, &data, &failure));
+        assert_ok(basin_graphs_embed(NULL, f, s.model, &data, &failure));
         for (int i = 0; i < 3; i++) {
             int64_t at = nodes ? s.set.node_start[some[i]] : some[i];
             int64_t count = nodes ? s.set.node_start[some[i] + 1] - at : 1;
@@ -139,15 +134,14 @@ TEST(embeds_chosen_graphs) {
 /* Predictions need no labels and mind no labels of another kind; scores need the model's. */
 TEST(labels_matter_to_scores_alone) {
     BASIN_AT_EXIT(scene_close) scene s, other;
-    basin_error error;
     basin_graphs_measures measures;
     float output[2 * GRAPHS];
     scene_open(&s, BASIN_GRAPHS_CLASSES);
     scene_open(&other, BASIN_GRAPHS_VALUES);
     basin_graphs_data data = {.set = &other.set};
-    must(basin_graphs_predict(output, NULL, s.model, &data, &error), &error);
-    assert_int_equal(basin_graphs_score(&measures, NULL, s.model, &data, &error), BASIN_BAD_VALUE);
-    assert_non_null(strstr(error.text, "world has graph values; the model wants graph classes"));
+    assert_ok(basin_graphs_predict(output, NULL, s.model, &data, &failure));
+    assert_failure(basin_graphs_score(&measures, NULL, s.model, &data, &failure), BASIN_BAD_VALUE,
+                   "world has graph values; the model wants graph classes");
 }
 
 /* Classes go by their values, not by their numbers; one that the model does not know is left out
@@ -177,17 +171,16 @@ TEST(classes_go_by_value) {
 
 TEST(counts_labels_it_does_not_know) {
     BASIN_AT_EXIT(scene_close) scene s;
-    basin_error error;
     int64_t unknown[2], first[] = {0};
     scene_open(&s, BASIN_GRAPHS_CLASSES);
     basin_graphs_data data = {.set = &s.set};
-    must(basin_graphs_unknown_labels(unknown, s.model, &data, &error), &error);
+    assert_ok(basin_graphs_unknown_labels(unknown, s.model, &data, &failure));
     assert_true(unknown[0] == 0 && unknown[1] == 0);
     s.set.node_label[0] = 1000, s.set.node_label[s.set.nodes - 1] = -1000;
-    must(basin_graphs_unknown_labels(unknown, s.model, &data, &error), &error);
+    assert_ok(basin_graphs_unknown_labels(unknown, s.model, &data, &failure));
     assert_true(unknown[0] == 2 && unknown[1] == 0);
     data.graph = first, data.graphs = 1;
-    must(basin_graphs_unknown_labels(unknown, s.model, &data, &error), &error);
+    assert_ok(basin_graphs_unknown_labels(unknown, s.model, &data, &failure));
     assert_true(unknown[0] == 1);
 }
 
@@ -224,14 +217,14 @@ TEST(refuses_other_settings) {
 
 TEST(parts_by_name) {
     basin_graphset set = {.name = "divided", .graphs = 10, .split = {6, 0, 4}};
-    basin_error error;
     int64_t *list, count;
-    must(basin_graphs_part(&list, &count, &set, "auto", &error), &error);
+    assert_ok(basin_graphs_part(&list, &count, &set, "auto", &failure));
     assert_true(count == 4 && list[0] == 6);
     free(list);
-    must(basin_graphs_part(&list, &count, &set, "all", &error), &error);
+    assert_ok(basin_graphs_part(&list, &count, &set, "all", &failure));
     assert_true(count == 10 && list[0] == 0);
     free(list);
-    assert_int_equal(basin_graphs_part(&list, &count, &set, "validation", &error), BASIN_BAD_VALUE);
-    assert_int_equal(basin_graphs_part(&list, &count, &set, "tests", &error), BASIN_BAD_VALUE);
+    assert_int_equal(basin_graphs_part(&list, &count, &set, "validation", &failure),
+                     BASIN_BAD_VALUE);
+    assert_int_equal(basin_graphs_part(&list, &count, &set, "tests", &failure), BASIN_BAD_VALUE);
 }

@@ -18,7 +18,6 @@ typedef struct scene {
 /* Values: the size of a graph, the same in thousandths, and a constant; `gaps`: every third of the
  * second is missing. */
 static void scene_open(scene *s, void **state, bool gaps) {
-    basin_error error;
     *s = (scene){.values = world_settings(), .all = basin_graphs_range(0, GRAPHS)};
     s->values.epochs = 30;
     world_new(&s->set, BASIN_GRAPHS_VALUES, GRAPHS, 4, NULL);
@@ -30,7 +29,7 @@ static void scene_open(scene *s, void **state, bool gaps) {
     }
     free(s->set.target);
     s->set.target = target, s->set.targets = 3;
-    must(basin_backend_open(&s->backend, &(basin_compute){.threads = 1}, &error), &error);
+    assert_ok(basin_backend_open(&s->backend, &(basin_compute){.threads = 1}, &failure));
     folder_path(s->output, state, "model.safetensors");
 }
 
@@ -121,10 +120,9 @@ TEST_WITH(nothing_known_is_no_score, folder_new, folder_remove) {
 
 static void expect_seen(const scene *s, const basin_graphs_model *model, int64_t trained,
                         int64_t validated) {
-    basin_error error;
     basin_graphs_memory memory[GRAPHS];
     int64_t count[3] = {0};
-    must(basin_graphs_seen(memory, model, &s->set, s->all, GRAPHS, &error), &error);
+    assert_ok(basin_graphs_seen(memory, model, &s->set, s->all, GRAPHS, &failure));
     for (int g = 0; g < GRAPHS; g++) count[memory[g]]++;
     assert_int_equal(count[BASIN_GRAPHS_TRAINED_ON], trained);
     assert_int_equal(count[BASIN_GRAPHS_VALIDATED_ON], validated);
@@ -132,33 +130,34 @@ static void expect_seen(const scene *s, const basin_graphs_model *model, int64_t
 
 TEST_WITH(knows_what_it_has_seen, folder_new, folder_remove) {
     BASIN_AT_EXIT(scene_close) scene s;
-    basin_error error;
     basin_graphs_model *model;
     char first[PATH_TEXT];
     scene_open(&s, state, false);
     s.values.epochs = 1;
-    must(train(&model, &s, NULL, 10, &error), &error);
+    assert_ok(train(&model, &s, NULL, 10, &failure));
     expect_seen(&s, model, TRAINS - 10, VALIDATIONS);
     basin_graphs_close(model);
     memcpy(first, s.output, sizeof first);
     folder_path(s.output, state, "second.safetensors");
-    must(train(&model, &s, first, 0, &error), &error); /* of the first 10, and what was before */
+    assert_ok(train(&model, &s, first, 0, &failure)); /* of the first 10, and what was before */
     basin_graphs_close(model);
-    must(basin_graphs_open(&model, s.output, s.backend, &error), &error);
+    assert_ok(basin_graphs_open(&model, s.output, s.backend, &failure));
     expect_seen(&s, model, TRAINS, VALIDATIONS);
     s.set.node_label[s.set.node_start[0]] ^= 1; /* another graph */
     s.set.target[3] = 7;                        /* the same, with another value */
     expect_seen(&s, model, TRAINS - 1, VALIDATIONS);
     free(model->seen[0].print), free(model->seen[1].print);
     model->seen[0] = model->seen[1] = (basin_graphs_seen_list){0};
-    must(basin_graphs_write(first, model, &error), &error); /* without them */
+    assert_ok(basin_graphs_write(first, model, &failure)); /* without them */
     basin_graphs_close(model);
-    must(basin_graphs_open(&model, first, s.backend, &error), &error);
+    assert_ok(basin_graphs_open(&model, first, s.backend, &failure));
     basin_graphs_memory memory[GRAPHS];
-    assert_int_equal(basin_graphs_seen(memory, model, &s.set, s.all, 1, &error), BASIN_UNSUPPORTED);
+    assert_int_equal(basin_graphs_seen(memory, model, &s.set, s.all, 1, &failure),
+                     BASIN_UNSUPPORTED);
     basin_graphs_close(model);
     folder_path(s.output, state, "third.safetensors");
-    must(train(&model, &s, first, 0, &error), &error);
-    assert_int_equal(basin_graphs_seen(memory, model, &s.set, s.all, 1, &error), BASIN_UNSUPPORTED);
+    assert_ok(train(&model, &s, first, 0, &failure));
+    assert_int_equal(basin_graphs_seen(memory, model, &s.set, s.all, 1, &failure),
+                     BASIN_UNSUPPORTED);
     basin_graphs_close(model);
 }

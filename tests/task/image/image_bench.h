@@ -35,10 +35,9 @@ static inline void bench_note(void *context, const char *line) {
 /* NAME.safetensors and NAME.jsonl in the folder of `state`; 80 generated pictures, 16 held out. */
 static inline void bench_open(bench *b, void **state, const char *name, const char *backend) {
     static const char *const shapes[] = {"shapes:96:3:16x16x1"};
-    basin_error error = {0};
     char file[40];
     *b = (bench){.stop_at = -1};
-    must(basin_settings_new(&b->settings, "image", "fashion", &error), &error);
+    assert_ok(basin_settings_new(&b->settings, "image", "fashion", &failure));
     b->s = b->settings->values;
     snprintf(file, sizeof file, "%s.safetensors", name);
     folder_path(b->out, state, file);
@@ -49,10 +48,9 @@ static inline void bench_open(bench *b, void **state, const char *name, const ch
     b->data = (basin_image_data){.train = &b->train, .threads = 2, .feeding = &b->feeding};
     b->training =
         (basin_training){.output = b->out, .log = b->log, .save_every = 1e9, .watch = &b->watch};
-    must(basin_backend_open(&b->training.backend,
-                            &(basin_compute){.backend = backend, .threads = backend[1] == 'p'},
-                            &error),
-         &error);
+    assert_ok(basin_backend_open(&b->training.backend,
+                                 &(basin_compute){.backend = backend, .threads = backend[1] == 'p'},
+                                 &failure));
 }
 
 static inline void bench_close(bench *b) {
@@ -71,12 +69,11 @@ static inline void bench_tiny(bench *b, void **state, const char *name) {
 
 /* Stops after step `stop_at`, goes on with `resume`. */
 static inline basin_outcome bench_train(bench *b, int64_t stop_at, bool resume) {
-    basin_error error = {0};
     basin_outcome outcome;
     b->stop = 0;
     b->stop_at = stop_at;
     b->training.resume = resume;
-    must(basin_image_train(NULL, &outcome, b->settings, &b->data, &b->training, &error), &error);
+    assert_ok(basin_image_train(NULL, &outcome, b->settings, &b->data, &b->training, &failure));
     return outcome;
 }
 

@@ -37,8 +37,7 @@ typedef struct photos {
 static void photos_open(photos *p, void **state, const char *name, const char *keep,
                         const char *cut) {
     bench_open(&p->b, state, name, "cuda");
-    basin_error error;
-    must(basin_settings_start(p->b.settings, "photos", &error), &error);
+    assert_ok(basin_settings_start(p->b.settings, "photos", &failure));
     basin_image_settings *s = p->b.s;
     s->size = 32, s->dim = 32, s->heads = 2, s->head_dim = 16, s->memories = 64, s->steps = 3;
     s->occlude = 8, s->keep = 1, s->batch = 8, s->epochs = 4, s->warmup = 1;

@@ -14,20 +14,19 @@ typedef struct scene {
 static int scene_open(void **state) {
     static scene s;
     void *folder;
-    basin_error error;
     if (folder_new(&folder)) return -1;
     s = (scene){0};
     folder_path(s.model, &folder, "m.safetensors");
     folder_path(s.page, &folder, "page.html");
     folder_path(s.log, &folder, "m.jsonl");
-    must(basin_settings_new(&s.settings, "image", "fashion", &error), &error);
+    assert_ok(basin_settings_new(&s.settings, "image", "fashion", &failure));
     basin_image_settings *v = s.settings->values;
     v->size = SIDE, v->dim = 4, v->heads = 1, v->head_dim = 2, v->memories = 3, v->steps = 2;
     v->occlude = 2, v->keep = 0, v->batch = 2, v->epochs = 1, v->warmup = 0, v->average = 0.9;
     for (int i = 0; i < COUNT; i++) {
         float value[SIDE * SIDE];
         for (int k = 0; k < SIDE * SIDE; k++) value[k] = (float)((k * (i + 1)) % 9) / 9;
-        must(basin_picture_from_floats(&s.picture[i], value, SIDE, SIDE, 1, &error), &error);
+        assert_ok(basin_picture_from_floats(&s.picture[i], value, SIDE, SIDE, 1, &failure));
     }
     free(folder);
     *state = &s;

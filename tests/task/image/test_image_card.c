@@ -20,9 +20,8 @@ static basin_status score(basin_image_scores *scores, const bench *b, const char
 
 static void knows(const bench *b, const char *path, const basin_image_source *source,
                   int64_t wanted) {
-    basin_error error = {0};
     basin_image_scores scores;
-    must(score(&scores, b, path, source, &error), &error);
+    assert_ok(score(&scores, b, path, source, &failure));
     assert_int_equal(scores.trained_on, wanted);
     assert_false(scores.trained_on_about);
     basin_image_scores_free(&scores);
@@ -30,7 +29,6 @@ static void knows(const bench *b, const char *path, const basin_image_source *so
 
 TEST(a_model_knows_what_it_was_trained_on) {
     BASIN_AT_EXIT(bench_close) bench b;
-    basin_error error = {0};
     basin_image_scores scores;
     bench_tiny(&b, state, "seen");
     b.s->epochs = 1;
@@ -40,8 +38,8 @@ TEST(a_model_knows_what_it_was_trained_on) {
     source.hold_out = 0;
     knows(&b, b.out, &source, 80);
     source.hold_out = 17; /* one of them was trained on */
-    assert_int_equal(score(&scores, &b, b.out, &source, &error), BASIN_BAD_VALUE);
-    assert_non_null(strstr(error.text, "1 of the 17 pictures that hold_out chooses were trained"));
+    assert_failure(score(&scores, &b, b.out, &source, &failure), BASIN_BAD_VALUE,
+                   "1 of the 17 pictures that hold_out chooses were trained");
     source.path = others;
     knows(&b, b.out, &source, 0);
 }
@@ -73,17 +71,16 @@ TEST(a_tuned_model_knows_both_sets) {
 TEST(a_card_goes_with_the_file) {
     BASIN_AT_EXIT(bench_close) bench b;
     char copy[PATH_TEXT];
-    basin_error error = {0};
     basin_image_model *model;
     BASIN_AT_EXIT(free_bundle) basin_bundle *bundle;
     bench_tiny(&b, state, "card");
     bench_train(&b, -1, false);
     folder_path(copy, state, "copy.safetensors");
-    must(basin_image_open(&model, b.out, b.training.backend, &error), &error);
-    must(basin_image_write(copy, model, BASIN_F32, &error), &error);
+    assert_ok(basin_image_open(&model, b.out, b.training.backend, &failure));
+    assert_ok(basin_image_write(copy, model, BASIN_F32, &failure));
     basin_image_close(model);
     same_file(b.out, copy);
-    must(basin_bundle_read(&bundle, copy, &error), &error);
+    assert_ok(basin_bundle_read(&bundle, copy, &failure));
     const char *card = basin_bundle_meta(bundle, "basin.card");
     assert_non_null(card);
     assert_non_null(strstr(card, "\"paths\":[\"shapes:96:3:16x16x1\"],\"pictures\":80,"
@@ -93,14 +90,13 @@ TEST(a_card_goes_with_the_file) {
 
 TEST(pictures_seen_again_count_once) {
     BASIN_AT_EXIT(bench_close) bench first, tuned;
-    basin_error error = {0};
     BASIN_AT_EXIT(free_bundle) basin_bundle *bundle;
     bench_tiny(&first, state, "once");
     bench_tiny(&tuned, state, "twice");
     bench_train(&first, -1, false);
     tuned.training.from = first.out;
     bench_train(&tuned, -1, false);
-    must(basin_bundle_read(&bundle, tuned.out, &error), &error);
+    assert_ok(basin_bundle_read(&bundle, tuned.out, &failure));
     const char *card = basin_bundle_meta(bundle, "basin.card");
     assert_non_null(card);
     assert_non_null(strstr(card, "\"pictures\":80,"));
@@ -109,17 +105,16 @@ TEST(pictures_seen_again_count_once) {
 
 TEST(large_sets_are_remembered_in_part) {
     static const char *const path[] = {"shapes:20000:3:4x4x1"};
-    basin_error error = {0};
     basin_image_source source = {.path = path, .paths = 1};
     basin_image_set all, some, none = {0};
     BASIN_AT_EXIT(basin_image_card_free) basin_image_card card = {0};
     basin_image_overlap overlap;
-    must(basin_image_set_open(&all, &source, false, 0, &error), &error);
+    assert_ok(basin_image_set_open(&all, &source, false, 0, &failure));
     source.limit = 500;
-    must(basin_image_set_open(&some, &source, false, 0, &error), &error);
-    must(basin_image_card_begin(&card, &all, &none, NULL, &error), &error);
+    assert_ok(basin_image_set_open(&some, &source, false, 0, &failure));
+    assert_ok(basin_image_card_begin(&card, &all, &none, NULL, &failure));
     assert_int_equal(card.prints, BASIN_IMAGE_PRINTS);
-    must(basin_image_card_compare(&overlap, &card, &some, &error), &error);
+    assert_ok(basin_image_card_compare(&overlap, &card, &some, &failure));
     assert_false(overlap.exact || overlap.held_out);
     assert_in_range(overlap.trained_on, 450, 500); /* evenly spread, so 500 but for rounding */
     basin_image_set_close(&all);
@@ -129,22 +124,21 @@ TEST(large_sets_are_remembered_in_part) {
 TEST(a_broken_card_is_an_error) {
     BASIN_AT_EXIT(bench_close) bench b;
     char path[PATH_TEXT];
-    basin_error error = {0};
     BASIN_AT_EXIT(free_bundle) basin_bundle *bundle;
     basin_image_card card = {0};
     basin_tensor tensor;
     bench_tiny(&b, state, "broken");
     folder_path(path, state, "broken.safetensors");
-    must(basin_bundle_new(&bundle, &error), &error);
-    must(basin_bundle_meta_set(bundle, "basin.card", "{\"pictures\":3}", &error), &error);
-    must(basin_image_card_read(&card, bundle, &error), &error);
+    assert_ok(basin_bundle_new(&bundle, &failure));
+    assert_ok(basin_bundle_meta_set(bundle, "basin.card", "{\"pictures\":3}", &failure));
+    assert_ok(basin_image_card_read(&card, bundle, &failure));
     basin_image_card_free(&card);
-    must(basin_tensor_new(&tensor, BASIN_F32, BASIN_SHAPE(3), &error), &error);
-    must(basin_bundle_add(bundle, "trained_on", &tensor, &error), &error);
-    assert_int_equal(basin_image_card_read(&card, bundle, &error), BASIN_BAD_FILE);
-    assert_non_null(strstr(error.text, "tensor 'trained_on' is F32 [3], wanted a list of whole"));
-    must(basin_bundle_meta_set(bundle, "basin.card", "{\"pictures\":", &error), &error);
-    assert_int_equal(basin_image_card_read(&card, bundle, &error), BASIN_BAD_FILE);
+    assert_ok(basin_tensor_new(&tensor, BASIN_F32, BASIN_SHAPE(3), &failure));
+    assert_ok(basin_bundle_add(bundle, "trained_on", &tensor, &failure));
+    assert_failure(basin_image_card_read(&card, bundle, &failure), BASIN_BAD_FILE,
+                   "tensor 'trained_on' is F32 [3], wanted a list of whole");
+    assert_ok(basin_bundle_meta_set(bundle, "basin.card", "{\"pictures\":", &failure));
+    assert_int_equal(basin_image_card_read(&card, bundle, &failure), BASIN_BAD_FILE);
 }
 
 int main(void) { return tests_run(folder_new, folder_remove); }

@@ -13,7 +13,6 @@ typedef struct bench {
 } bench;
 
 static void bench_open(bench *b, int channels, int64_t height, int64_t width) {
-    basin_error error = {0};
     basin_image_settings s;
     *b = (bench){0};
     assert_int_equal(basin_settings_preset(&s, &basin_image_task, "fashion", NULL), BASIN_OK);
@@ -26,9 +25,9 @@ static void bench_open(bench *b, int channels, int64_t height, int64_t width) {
     s.steps = 2;
     s.occlude = 8;
     for (int c = 0; c < 3; c++) s.mean[c] = 0.5, s.deviation[c] = 0.25;
-    must(basin_backend_open(&b->backend, &(basin_compute){.threads = 1}, &error), &error);
-    must(basin_image_model_new(&b->model, &s, b->backend, &error), &error);
-    must(basin_picture_resize_memory(&b->picture, height, width, 3, &error), &error);
+    assert_ok(basin_backend_open(&b->backend, &(basin_compute){.threads = 1}, &failure));
+    assert_ok(basin_image_model_new(&b->model, &s, b->backend, &failure));
+    assert_ok(basin_picture_resize_memory(&b->picture, height, width, 3, &failure));
     for (int64_t i = 0; i < height * width * 3; i++) b->picture.pixel[i] = (uint8_t)(i * 7 % 251);
 }
 
@@ -39,9 +38,8 @@ static void bench_close(bench *b) {
 }
 
 static basin_image_completion complete(bench *b, const basin_image_completing *spec) {
-    basin_error error = {0};
     basin_image_completion done;
-    must(basin_image_complete(&done, b->model, &b->picture, 1, spec, &error), &error);
+    assert_ok(basin_image_complete(&done, b->model, &b->picture, 1, spec, &failure));
     assert_int_equal(done.completed.height, b->picture.height);
     assert_int_equal(done.completed.width, b->picture.width);
     return done;
@@ -150,18 +148,17 @@ TEST(the_last_frame_is_the_completed_picture) {
 /* Pictures of different sizes in one call are completed as each of them alone. */
 TEST(a_batch_is_its_pictures_one_by_one) {
     BASIN_AT_EXIT(bench_close) bench b;
-    basin_error error = {0};
     basin_picture two[2] = {0};
     basin_image_completion both[2], one;
     basin_image_completing how = {.ratio = 0.5, .seed = 5};
     bench_open(&b, 3, 20, 37);
-    must(basin_picture_copy(&two[0], &b.picture, &error), &error);
-    must(basin_picture_resize_memory(&two[1], 16, 16, 1, &error), &error);
+    assert_ok(basin_picture_copy(&two[0], &b.picture, &failure));
+    assert_ok(basin_picture_resize_memory(&two[1], 16, 16, 1, &failure));
     memset(two[1].pixel, 90, 16 * 16);
-    must(basin_image_complete(both, b.model, two, 2, &how, &error), &error);
+    assert_ok(basin_image_complete(both, b.model, two, 2, &how, &failure));
     for (int i = 0; i < 2; i++) {
         how.stream = (uint64_t)i;
-        must(basin_image_complete(&one, b.model, &two[i], 1, &how, &error), &error);
+        assert_ok(basin_image_complete(&one, b.model, &two[i], 1, &how, &failure));
         assert_int_equal(one.windows, both[i].windows);
         int64_t values = one.completed.height * one.completed.width * one.completed.channels;
         for (int64_t k = 0; k < values; k++)
@@ -178,23 +175,22 @@ TEST(windows_leave_no_seam) {
     enum { WIDTH = 26, HOLE = 24 };
     static const int64_t left[] = {0, 2, 8, 10};
     BASIN_AT_EXIT(bench_close) bench b;
-    basin_error error = {0};
     basin_filling f = {.levels = 1, .lanes = 1, .copies = 1};
     basin_image_completing how = {.rectangle = {1, 4, HOLE, 8}};
     float output[16 * 48];
     uint8_t hidden[16];
     bench_open(&b, 3, 16, WIDTH);
     basin_guessing l = {.fill = &f, .model = b.model};
-    must(basin_picture_copy(&f.now, &b.picture, &error), &error);
-    must(basin_hole_make(&f.hole, &b.picture, 4, &how, 0, &error), &error);
+    assert_ok(basin_picture_copy(&f.now, &b.picture, &failure));
+    assert_ok(basin_hole_make(&f.hole, &b.picture, 4, &how, 0, &failure));
     f.sum = calloc(16 * WIDTH * 3, sizeof *f.sum);
     f.weight = calloc(16 * WIDTH, sizeof *f.weight);
     memset(hidden, BASIN_PATCH_REPLACED, sizeof hidden);
     for (int i = 0; i < 4; i++) {
         basin_window w = {.left = left[i], .height = 16, .width = 16};
         for (int k = 0; k < 16 * 48; k++) output[k] = i < 2 ? -2 : 2;
-        must(basin_guess_weigh(&l, &w, &error), &error);
-        must(basin_guess_hear(&l, &w, hidden, output, 0, &error), &error);
+        assert_ok(basin_guess_weigh(&l, &w, &failure));
+        assert_ok(basin_guess_hear(&l, &w, hidden, output, 0, &failure));
     }
     double value[WIDTH], at_borders = 0, elsewhere = 0;
     assert_int_equal(f.hole.box.width, WIDTH); /* with its margin all of the picture */
@@ -213,23 +209,22 @@ TEST(windows_leave_no_seam) {
  * errors beside the hole counts for more than the step to it. */
 TEST(a_hole_meets_its_rim) {
     enum { SIDE = 40, BOX = 28, AREA = BOX * BOX };
-    basin_error error = {0};
     basin_hole hole;
     BASIN_AT_EXIT(basin_picture_free) basin_picture ramp = {0};
     basin_image_completing how = {.rectangle = {10, 10, 20, 20}};
     float flat[AREA], perfect[AREA], shifted[AREA], none[AREA] = {0}, some[AREA];
-    must(basin_picture_resize_memory(&ramp, SIDE, SIDE, 1, &error), &error);
+    assert_ok(basin_picture_resize_memory(&ramp, SIDE, SIDE, 1, &failure));
     for (int i = 0; i < SIDE * SIDE; i++) ramp.pixel[i] = (uint8_t)(60 + i % SIDE * 3);
-    must(basin_hole_make(&hole, &ramp, 4, &how, 0, &error), &error);
+    assert_ok(basin_hole_make(&hole, &ramp, 4, &how, 0, &failure));
     assert_int_equal(hole.box.width, BOX);
     for (int i = 0; i < AREA; i++) {
         flat[i] = 150, some[i] = 1;
         perfect[i] = (float)(60 + (6 + i % BOX) * 3);
         shifted[i] = perfect[i] + 20;
     }
-    must(basin_rim_match(flat, none, &ramp, &hole, 8, &error), &error);
-    must(basin_rim_match(perfect, some, &ramp, &hole, 8, &error), &error);
-    must(basin_rim_match(shifted, some, &ramp, &hole, 1000, &error), &error);
+    assert_ok(basin_rim_match(flat, none, &ramp, &hole, 8, &failure));
+    assert_ok(basin_rim_match(perfect, some, &ramp, &hole, 8, &failure));
+    assert_ok(basin_rim_match(shifted, some, &ramp, &hole, 1000, &failure));
     for (int y = 4; y < 24; y++) {
         assert_true(fabsf(flat[y * BOX + 4] - 90) < 15 && fabsf(flat[y * BOX + 23] - 147) < 15);
         for (int x = 4; x < 24; x++) {
@@ -244,19 +239,18 @@ TEST(a_hole_meets_its_rim) {
  * with a spring it hangs through. */
 TEST(membranes_are_smooth) {
     enum { HEIGHT = 9, WIDTH = 300 };
-    basin_error error = {0};
     basin_membrane m;
-    must(basin_membrane_new(&m, HEIGHT, WIDTH, &error), &error);
+    assert_ok(basin_membrane_new(&m, HEIGHT, WIDTH, &failure));
     memset(m.free, 1, HEIGHT * WIDTH);
     for (int y = 0; y < HEIGHT; y++) {
         m.pull[y * WIDTH] = m.pull[y * WIDTH + WIDTH - 1] = 1;
         m.toward[y * WIDTH + WIDTH - 1] = 1;
     }
-    must(basin_membrane_solve(&m, &error), &error);
+    assert_ok(basin_membrane_solve(&m, &failure));
     for (int i = 0; i < HEIGHT * WIDTH; i++)
         assert_true(fabs(m.u[i] - (i % WIDTH + 1) / (WIDTH + 1.0)) < 0.02);
     m.spring = 1.0 / 100;
-    must(basin_membrane_solve(&m, &error), &error);
+    assert_ok(basin_membrane_solve(&m, &failure));
     assert_true(m.u[4 * WIDTH + WIDTH - 1] > 0.8 && m.u[4 * WIDTH + WIDTH / 2] < 0.01);
     basin_membrane_free(&m);
 }
@@ -264,7 +258,6 @@ TEST(membranes_are_smooth) {
 /* Patches are moved aside, clear of the hole, and a model is trusted as far as it was right. */
 TEST(a_model_is_trusted_as_far_as_it_is_right) {
     BASIN_AT_EXIT(bench_close) bench b;
-    basin_error error = {0};
     uint8_t hidden[16] = {0}, place[16];
     float patches[16 * 48], output[16 * 48];
     bench_open(&b, 3, 16, 16);
@@ -279,9 +272,9 @@ TEST(a_model_is_trusted_as_far_as_it_is_right) {
     place[5] = place[6] = place[9] = place[10] = BASIN_PATCH_REPLACED;
     for (int i = 0; i < 16 * 48; i++) patches[i] = (float)(i * 37 % 64) / 32 - 1;
     basin_trust right = {0}, wrong = {0}, none = {0};
-    must(basin_rehearse_judge(&right, b.model, place, patches, patches, 8, &error), &error);
+    assert_ok(basin_rehearse_judge(&right, b.model, place, patches, patches, 8, &failure));
     for (int i = 0; i < 16 * 48; i++) output[i] = -patches[i];
-    must(basin_rehearse_judge(&wrong, b.model, place, patches, output, 8, &error), &error);
+    assert_ok(basin_rehearse_judge(&wrong, b.model, place, patches, output, 8, &failure));
     assert_true(basin_trust_share(&right) > 0.8);
     assert_true(basin_trust_share(&wrong) < 0.1);
     assert_true(basin_trust_share(&none) == 0.5);
@@ -323,7 +316,6 @@ TEST(patches_lie_in_four_ways_everywhere) {
     static const int64_t places[] = {0, 40, 96, 192};
     enum { HOLE = 64, SIDE = 224, PATCH = 16 };
     int32_t depth[HOLE * HOLE];
-    basin_error error = {0};
     for (int i = 0; i < HOLE * HOLE; i++) depth[i] = 1;
     for (int i = 0; i < 4; i++) {
         basin_windows w = {0};
@@ -339,7 +331,7 @@ TEST(patches_lie_in_four_ways_everywhere) {
                              .reach = 1,
                              .looks = BASIN_LOOKS,
                              .lanes = 1};
-        must(basin_windows_cover(&w, &cover, &error), &error);
+        assert_ok(basin_windows_cover(&w, &cover, &failure));
         unsigned down = 0, right = 0;
         for (size_t k = 0; k < w.count; k++) {
             down |= 1U << (w.window[k].top % PATCH);

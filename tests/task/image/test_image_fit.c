@@ -5,14 +5,13 @@
  * `path`. */
 static void fit(basin_image_settings *s, char told[200], const char *path,
                 const char *const given[4]) {
-    basin_error error = {0};
     basin_settings *settings;
     basin_image_source source = {.path = &path, .paths = 1};
-    must(basin_settings_new(&settings, "image", NULL, &error), &error);
+    assert_ok(basin_settings_new(&settings, "image", NULL, &failure));
     for (int i = 0; i < 4 && given[i]; i += 2)
-        must(basin_settings_set(settings, given[i], given[i + 1], &error), &error);
-    must(basin_image_fit(settings, told, 200, &source, NULL, &error), &error);
-    must(basin_settings_check(settings, &error), &error);
+        assert_ok(basin_settings_set(settings, given[i], given[i + 1], &failure));
+    assert_ok(basin_image_fit(settings, told, 200, &source, NULL, &failure));
+    assert_ok(basin_settings_check(settings, &failure));
     *s = *(basin_image_settings *)settings->values;
     basin_settings_free(settings);
 }
@@ -57,20 +56,19 @@ TEST(settings_come_from_the_pictures) {
 /* Three channels that are equal but for a trace of compression are grey. */
 TEST(grey_pictures_stored_in_colour_are_grey) {
     enum { SIDE = 12 };
-    basin_error error = {0};
     BASIN_AT_EXIT(basin_picture_free) basin_picture picture = {0};
     basin_settings *settings;
     basin_pictures *pictures;
     char told[200];
-    must(basin_settings_new(&settings, "image", NULL, &error), &error);
+    assert_ok(basin_settings_new(&settings, "image", NULL, &failure));
     for (int colour = 0; colour < 2; colour++) {
         float value[SIDE * SIDE * 3];
         for (int i = 0; i < SIDE * SIDE * 3; i++)
             value[i] = (float)(i / 3) / (SIDE * SIDE) + (i == 200 && colour ? 0.2F : 0);
-        must(basin_picture_from_floats(&picture, value, SIDE, SIDE, 3, &error), &error);
-        must(basin_pictures_from_memory(&pictures, &picture, 1, &error), &error);
+        assert_ok(basin_picture_from_floats(&picture, value, SIDE, SIDE, 3, &failure));
+        assert_ok(basin_pictures_from_memory(&pictures, &picture, 1, &failure));
         basin_image_source source = {.pictures = pictures};
-        must(basin_image_fit(settings, told, sizeof told, &source, NULL, &error), &error);
+        assert_ok(basin_image_fit(settings, told, sizeof told, &source, NULL, &failure));
         assert_int_equal(((basin_image_settings *)settings->values)->channels, colour ? 3 : 1);
         basin_pictures_free(pictures);
     }

@@ -48,16 +48,15 @@ static void weights_draw(weights *w) {
 /* `without` and `wrong` name keys to leave out and to cut a row from; NULL: none. */
 static void publish(const char *path, weights *w, const char *without, const char *wrong) {
     BASIN_AT_EXIT(free_bundle) basin_bundle *bundle;
-    basin_error error;
-    must(basin_bundle_new(&bundle, &error), &error);
+    assert_ok(basin_bundle_new(&bundle, &failure));
     for (int i = 0; i < KEYS; i++) {
         basin_shape shape = basin_shape_of(keys[i].rank, keys[i].dim);
         if (wrong && !strcmp(wrong, keys[i].name)) shape.dim[shape.rank - 1]--;
         basin_tensor tensor = basin_tensor_borrow((char *)w + keys[i].offset, BASIN_F64, shape);
         if (!without || strcmp(without, keys[i].name) != 0)
-            must(basin_bundle_add(bundle, keys[i].name, &tensor, &error), &error);
+            assert_ok(basin_bundle_add(bundle, keys[i].name, &tensor, &failure));
     }
-    must(basin_npz_write(path, bundle, &error), &error);
+    assert_ok(basin_npz_write(path, bundle, &failure));
 }
 
 /* ---- the same in plain loops ---- */
@@ -135,11 +134,9 @@ typedef struct desk {
 } desk;
 
 static void desk_open(desk *d, const char *path, const char *backend) {
-    basin_error error;
-    must(
-        basin_backend_open(&d->backend, &(basin_compute){.backend = backend, .threads = 1}, &error),
-        &error);
-    must(basin_image_open(&d->model, path, d->backend, &error), &error);
+    assert_ok(basin_backend_open(&d->backend, &(basin_compute){.backend = backend, .threads = 1},
+                                 &failure));
+    assert_ok(basin_image_open(&d->model, path, d->backend, &failure));
 }
 
 static void desk_close(desk *d) {
@@ -148,10 +145,9 @@ static void desk_close(desk *d) {
 }
 
 static void complete(float *out, desk *d, const float *patches, const uint8_t *mask) {
-    basin_error error;
     basin_image_runner runner;
-    must(basin_image_runner_new(&runner, d->model, 1, &error), &error);
-    must(basin_image_runner_run(&runner, out, patches, mask, 1, &error), &error);
+    assert_ok(basin_image_runner_new(&runner, d->model, 1, &failure));
+    assert_ok(basin_image_runner_run(&runner, out, patches, mask, 1, &failure));
     basin_image_runner_free(&runner);
 }
 
@@ -189,7 +185,6 @@ TEST(published_weights_run) {
 TEST(models_go_out_and_come_back) {
     for (int cls = 0; cls < 2; cls++) {
         char path[PATH_TEXT];
-        basin_error error;
         basin_image_settings s;
         desk d, again;
         float patches[N * P], first[N * P], second[N * P];
@@ -198,12 +193,12 @@ TEST(models_go_out_and_come_back) {
         s.channels = 3, s.size = 6, s.patch = 2, s.dim = D, s.heads = H, s.head_dim = Y;
         s.memories = M, s.steps = 4, s.occlude = 5, s.keep = 1, s.cls = cls;
         for (int c = 0; c < 3; c++) s.mean[c] = 0.5, s.deviation[c] = 0.25;
-        must(basin_backend_open(&d.backend, &(basin_compute){.threads = 1}, &error), &error);
-        must(basin_image_model_new(&d.model, &s, d.backend, &error), &error);
+        assert_ok(basin_backend_open(&d.backend, &(basin_compute){.threads = 1}, &failure));
+        assert_ok(basin_image_model_new(&d.model, &s, d.backend, &failure));
         folder_path(path, state, "out.npz");
-        must(basin_image_write(path, d.model, BASIN_F32, &error), &error);
+        assert_ok(basin_image_write(path, d.model, BASIN_F32, &failure));
         basin_bundle *bundle;
-        must(basin_bundle_read(&bundle, path, &error), &error);
+        assert_ok(basin_bundle_read(&bundle, path, &failure));
         assert_true(basin_shape_equal(basin_bundle_find(bundle, "Xi")->shape, BASIN_SHAPE(D, M)));
         assert_int_equal(basin_bundle_find(bundle, "CLS_token") != NULL, cls);
         basin_bundle_free(bundle);
@@ -223,16 +218,15 @@ TEST(models_go_out_and_come_back) {
 /* In half the bytes: every weight rounded to 8 bits, the settings as they were. */
 TEST(weights_are_rounded_to_bf16) {
     char path[PATH_TEXT];
-    basin_error error;
     weights w;
     desk d, again;
     weights_draw(&w);
     publish(folder_path(path, state, "full.npz"), &w, NULL, NULL);
     desk_open(&d, path, "cpu");
     folder_path(path, state, "half.safetensors");
-    must(basin_image_write(path, d.model, BASIN_BF16, &error), &error);
+    assert_ok(basin_image_write(path, d.model, BASIN_BF16, &failure));
     basin_bundle *bundle;
-    must(basin_bundle_read(&bundle, path, &error), &error);
+    assert_ok(basin_bundle_read(&bundle, path, &failure));
     assert_int_equal(basin_bundle_find(bundle, "xi")->dtype, BASIN_BF16);
     basin_bundle_free(bundle);
     desk_open(&again, path, "cpu");
@@ -241,8 +235,8 @@ TEST(weights_are_rounded_to_bf16) {
                              "f", &unlike))
         fail_msg("%s", unlike.text);
     basin_tensor whole, half;
-    must(basin_store_read(d.model->store, "xi", &whole, &error), &error);
-    must(basin_store_read(again.model->store, "xi", &half, &error), &error);
+    assert_ok(basin_store_read(d.model->store, "xi", &whole, &failure));
+    assert_ok(basin_store_read(again.model->store, "xi", &half, &failure));
     for (int i = 0; i < D * M; i++) {
         float a = ((float *)whole.data)[i], b = ((float *)half.data)[i];
         uint32_t bits;
@@ -252,7 +246,7 @@ TEST(weights_are_rounded_to_bf16) {
     }
     basin_tensor_free(&whole);
     basin_tensor_free(&half);
-    assert_int_equal(basin_image_write(path, d.model, BASIN_I32, &error), BASIN_BAD_VALUE);
+    assert_int_equal(basin_image_write(path, d.model, BASIN_I32, &failure), BASIN_BAD_VALUE);
     desk_close(&again);
     desk_close(&d);
 }

@@ -32,7 +32,6 @@ static void enlarge(desk *d) {
 }
 
 static void desk_open(desk *d, const char *arch, bool cls, const char *hopfield) {
-    basin_error error;
     basin_image_settings s;
     assert_int_equal(basin_settings_preset(&s, &basin_image_task, "fashion", NULL), BASIN_OK);
     s.arch = arch, s.channels = 3, s.size = 6, s.patch = 2, s.dim = D, s.heads = H, s.head_dim = Y;
@@ -40,15 +39,15 @@ static void desk_open(desk *d, const char *arch, bool cls, const char *hopfield)
     s.hopfield = hopfield != NULL;
     if (hopfield) s.hopfield_kind = hopfield;
     for (int c = 0; c < 3; c++) s.mean[c] = 0.5, s.deviation[c] = 0.25;
-    must(basin_backend_open(&d->backend, &(basin_compute){.backend = "ref", .threads = 1}, &error),
-         &error);
-    must(basin_image_model_new(&d->model, &s, d->backend, &error), &error);
+    assert_ok(basin_backend_open(&d->backend, &(basin_compute){.backend = "ref", .threads = 1},
+                                 &failure));
+    assert_ok(basin_image_model_new(&d->model, &s, d->backend, &failure));
     enlarge(d);
     basin_random_fill_normal(d->patches, 8, 0, 0, COUNT * N * P);
     for (uint64_t i = 0; i < COUNT; i++) basin_image_mask_draw(d->mask + N * i, N, 5, 1, 2, i);
     basin_image_runner runner;
-    must(basin_image_runner_new(&runner, d->model, COUNT, &error), &error);
-    must(basin_image_runner_run(&runner, d->output, d->patches, d->mask, COUNT, &error), &error);
+    assert_ok(basin_image_runner_new(&runner, d->model, COUNT, &failure));
+    assert_ok(basin_image_runner_run(&runner, d->output, d->patches, d->mask, COUNT, &failure));
     basin_image_runner_free(&runner);
 }
 
@@ -62,11 +61,9 @@ TEST(traces_end_where_models_do) {
     static const char *const kind[] = {"relu", "relu", "relu", "relu", NULL, "power", "softmax"};
     for (int i = 0; i < 7; i++) {
         desk d;
-        basin_error error;
         basin_image_trace trace;
         desk_open(&d, arch[i], i % 2, kind[i]);
-        must(basin_image_trace_new(&trace, NULL, d.model, d.patches, d.mask, COUNT, &error),
-             &error);
+        assert_ok(basin_image_trace_new(&trace, NULL, d.model, d.patches, d.mask, COUNT, &failure));
         const float *last = trace.token + STEPS * COUNT * N * P;
         for (int k = 0; k < COUNT * N * P; k++) assert_float_equal(last[k], d.output[k], 1e-5);
         assert_int_equal(trace.parts, i == 4 ? 1 : i < 2 || i > 4 ? 2 : 0);
@@ -89,8 +86,7 @@ TEST(traces_end_where_models_do) {
 /* Step 0 of the Hopfield force, and the shares of memories, in plain loops on what is encoded. */
 static double *numbers(desk *d, const char *name) {
     basin_tensor tensor;
-    basin_error error;
-    must(basin_store_read(d->model->store, name, &tensor, &error), &error);
+    assert_ok(basin_store_read(d->model->store, name, &tensor, &failure));
     assert_int_equal(tensor.dtype, BASIN_F64);
     return tensor.data;
 }
@@ -116,10 +112,9 @@ static void assert_decoded(const float *patch, desk *d, const double *vector) {
 
 TEST(a_force_is_decoded) {
     desk d;
-    basin_error error;
     BASIN_AT_EXIT(basin_image_trace_free) basin_image_trace trace;
     desk_open(&d, "et", true, "relu");
-    must(basin_image_trace_new(&trace, NULL, d.model, d.patches, d.mask, COUNT, &error), &error);
+    assert_ok(basin_image_trace_new(&trace, NULL, d.model, d.patches, d.mask, COUNT, &failure));
     double *mask = numbers(&d, "mask"), *pos = numbers(&d, "pos"), *xi = numbers(&d, "xi");
     double *gamma = numbers(&d, "gamma"), *delta = numbers(&d, "delta");
     int n = 0;
@@ -140,10 +135,9 @@ TEST(a_force_is_decoded) {
 
 TEST(weights_become_patches) {
     desk d;
-    basin_error error;
     basin_image_weights weights;
     desk_open(&d, "et", true, "relu");
-    must(basin_image_weights_new(&weights, d.model, &error), &error);
+    assert_ok(basin_image_weights_new(&weights, d.model, &failure));
     double *xi = numbers(&d, "xi"), *wk = numbers(&d, "wk"), *wq = numbers(&d, "wq");
     double *pos = numbers(&d, "pos");
     assert_decoded(weights.memory + 5 * P, &d, xi + 5 * D);
@@ -160,7 +154,7 @@ TEST(weights_become_patches) {
     basin_image_weights_free(&weights);
     desk_close(&d);
     desk_open(&d, "vit", false, "relu");
-    must(basin_image_weights_new(&weights, d.model, &error), &error);
+    assert_ok(basin_image_weights_new(&weights, d.model, &failure));
     assert_null(weights.memory);
     assert_null(weights.key);
     assert_non_null(weights.cosine);
@@ -172,7 +166,6 @@ TEST(weights_become_patches) {
  */
 TEST(sheets_hold_patches) {
     basin_image_settings s;
-    basin_error error;
     BASIN_AT_EXIT(basin_picture_free) basin_picture picture = {0};
     float patches[4 * 16];
     assert_int_equal(basin_settings_preset(&s, &basin_image_task, "fashion", NULL), BASIN_OK);
@@ -180,13 +173,13 @@ TEST(sheets_hold_patches) {
     s.mean[0] = 0.5, s.deviation[0] = 0.25;
     for (int i = 0; i < 4 * 16; i++) patches[i] = (float)(i - 32) / 16;
     const uint8_t mask[4] = {0, BASIN_PATCH_REPLACED, BASIN_PATCH_KEPT, 0};
-    must(basin_image_sheet_picture(&picture, patches, mask, &s, &error), &error);
+    assert_ok(basin_image_sheet_picture(&picture, patches, mask, &s, &failure));
     assert_int_equal(picture.pixel[0], 0);           /* 0.5 - 0.25 x 2 */
     assert_int_equal(picture.pixel[0 * 8 + 5], 128); /* patch 1 is occluded */
     assert_int_equal(picture.pixel[4 * 8 + 0], 128); /* patch 2 begins at 0 */
     assert_int_equal(picture.pixel[7 * 8 + 7], 251); /* 0.5 + 0.25 x 31 / 16 */
     const int64_t order[3] = {3, 0, 1};
-    must(basin_image_sheet(&picture, patches, order, 3, 2, 24, &s, &error), &error);
+    assert_ok(basin_image_sheet(&picture, patches, order, 3, 2, 24, &s, &failure));
     assert_int_equal(picture.width, 2 * 24 + 3);
     assert_int_equal(picture.height, 2 * 24 + 3);
     assert_int_equal(picture.channels, 3);
@@ -195,7 +188,7 @@ TEST(sheets_hold_patches) {
     assert_true(line[0] != line[2]);
     assert_memory_equal(picture.pixel + (50 * 51 + 50) * 3, line, 3); /* no fourth patch */
     const double cosine[16] = {1, -1, 0, 0, -1, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1};
-    must(basin_image_sheet_positions(&picture, cosine, 2, -1, &error), &error);
+    assert_ok(basin_image_sheet_positions(&picture, cosine, 2, -1, &failure));
     const uint8_t *high = picture.pixel, *low = picture.pixel + (picture.width / 2 - 4) * 3;
     assert_true(high[0] == 253 && high[1] == 231 && high[2] == 37);
     assert_true(low[0] == 68 && low[1] == 1 && low[2] == 84);
@@ -238,15 +231,14 @@ static void plain_shares(double share[N + 1], desk *d, int h, int n) {
 
 TEST(attention_is_a_softmax) {
     desk d;
-    basin_error error;
     basin_image_attention a;
     BASIN_AT_EXIT(basin_image_trace_free) basin_image_trace trace;
     desk_open(&d, "et", true, "relu");
-    must(basin_image_attention_new(&a, &d.model->settings, COUNT, STEPS, 1 << 20, &error), &error);
+    assert_ok(basin_image_attention_new(&a, &d.model->settings, COUNT, STEPS, 1 << 20, &failure));
     assert_int_equal(a.pictures, COUNT);
     assert_int_equal(a.steps, STEPS + 1);
     assert_int_equal(a.keys, N + 1);
-    must(basin_image_trace_new(&trace, &a, d.model, d.patches, d.mask, COUNT, &error), &error);
+    assert_ok(basin_image_trace_new(&trace, &a, d.model, d.patches, d.mask, COUNT, &failure));
     for (int h = 0; h < H; h++)
         for (int n = 0; n < N; n++) {
             const uint8_t *row = a.share + (h * N + n) * (N + 1); /* picture 0, step 0 */
@@ -263,19 +255,18 @@ TEST(attention_is_a_softmax) {
  * fewer steps; a model without attention has none. */
 TEST(attention_has_a_budget) {
     desk d;
-    basin_error error;
     basin_image_attention a;
     basin_image_trace trace;
     size_t map = (size_t)H * N * N;
     desk_open(&d, "vit", false, "relu");
     const basin_image_settings *s = &d.model->settings;
-    must(basin_image_attention_new(&a, s, 5, STEPS - 1, 3 * STEPS * map, &error), &error);
+    assert_ok(basin_image_attention_new(&a, s, 5, STEPS - 1, 3 * STEPS * map, &failure));
     assert_true(a.pictures == 3 && a.steps == STEPS);
     basin_image_attention_free(&a);
-    must(basin_image_attention_new(&a, s, 5, STEPS - 1, 5 * map, &error), &error);
+    assert_ok(basin_image_attention_new(&a, s, 5, STEPS - 1, 5 * map, &failure));
     assert_true(a.pictures == 2 && a.steps == 2);
     assert_true(a.step[0] == 0 && a.step[1] == STEPS - 1);
-    must(basin_image_trace_new(&trace, &a, d.model, d.patches, d.mask, COUNT, &error), &error);
+    assert_ok(basin_image_trace_new(&trace, &a, d.model, d.patches, d.mask, COUNT, &failure));
     for (size_t row = 0; row < 2 * 2 * H * N; row++) {
         int most = 0;
         for (int k = 0; k < N; k++)
@@ -284,12 +275,12 @@ TEST(attention_has_a_budget) {
     }
     basin_image_trace_free(&trace);
     basin_image_attention_free(&a);
-    must(basin_image_attention_new(&a, s, 5, STEPS - 1, map - 1, &error), &error);
+    assert_ok(basin_image_attention_new(&a, s, 5, STEPS - 1, map - 1, &failure));
     assert_null(a.share);
     desk_close(&d);
     desk_open(&d, "et", false, "relu");
     d.model->settings.attention = false;
-    must(basin_image_attention_new(&a, &d.model->settings, 1, STEPS, 1 << 20, &error), &error);
+    assert_ok(basin_image_attention_new(&a, &d.model->settings, 1, STEPS, 1 << 20, &failure));
     assert_null(a.share);
     desk_close(&d);
 }
@@ -298,17 +289,16 @@ TEST(attention_has_a_budget) {
 
 /* Measures both pictures, one trace each; the gain of the layer norm is `gamma`. */
 static void measure(basin_image_course *course, desk *d, double gamma) {
-    basin_error error;
     basin_tensor one = basin_tensor_borrow(&gamma, BASIN_F64, BASIN_SCALAR);
-    must(basin_store_write(d->model->store, "gamma", &one, &error), &error);
+    assert_ok(basin_store_write(d->model->store, "gamma", &one, &failure));
     *course = (basin_image_course){0};
     for (int i = 0; i < COUNT; i++) {
         basin_image_trace trace;
         const float *patches = d->patches + i * N * P;
         const uint8_t *mask = d->mask + i * N;
-        must(basin_image_trace_new(&trace, NULL, d->model, patches, mask, 1, &error), &error);
-        must(basin_image_course_add(course, &trace, patches, mask, &d->model->settings, &error),
-             &error);
+        assert_ok(basin_image_trace_new(&trace, NULL, d->model, patches, mask, 1, &failure));
+        assert_ok(
+            basin_image_course_add(course, &trace, patches, mask, &d->model->settings, &failure));
         basin_image_trace_free(&trace);
     }
     basin_image_course_end(course);
@@ -347,9 +337,8 @@ TEST(courses_end_at_the_score) {
     measure(&course, &d, -1.3); /* against the gradient: every step climbs */
     assert_int_equal(course.rises, COUNT * STEPS);
     basin_image_course_free(&course);
-    basin_error error;
     basin_image_weights weights;
-    must(basin_image_weights_new(&weights, d.model, &error), &error);
+    assert_ok(basin_image_weights_new(&weights, d.model, &failure));
     assert_float_equal(weights.gamma, -1.3, 1e-9);
     basin_image_weights_free(&weights);
     desk_close(&d);
@@ -358,7 +347,6 @@ TEST(courses_end_at_the_score) {
 /* Errors are colours where patches were replaced: none is the darkest, half the range the last. */
 TEST(errors_become_colours) {
     basin_image_settings s;
-    basin_error error;
     BASIN_AT_EXIT(basin_picture_free) basin_picture picture = {0};
     float truth[4 * 16] = {0}, output[4 * 16] = {0};
     const uint8_t mask[4] = {BASIN_PATCH_REPLACED, BASIN_PATCH_SHOWN, BASIN_PATCH_SHOWN, 0};
@@ -366,7 +354,7 @@ TEST(errors_become_colours) {
     s.size = 8;
     s.mean[0] = 0.5, s.deviation[0] = 0.25;
     output[5] = 2, output[16] = 2; /* row 1, column 1 of patch 0; a shown one does not count */
-    must(basin_image_sheet_errors(&picture, output, truth, mask, &s, 0.5, &error), &error);
+    assert_ok(basin_image_sheet_errors(&picture, output, truth, mask, &s, 0.5, &failure));
     const uint8_t *none = picture.pixel, *most = picture.pixel + (8 + 1) * 3;
     assert_true(none[0] == 68 && none[1] == 1 && none[2] == 84);
     assert_true(most[0] == 253 && most[1] == 231 && most[2] == 37);

@@ -158,19 +158,17 @@ typedef struct bench {
 
 static void complete(float *output, basin_image_model *model, const bench *b, int64_t batch,
                      int64_t count) {
-    basin_error error = {0};
     basin_image_runner runner;
-    must(basin_image_runner_new(&runner, model, batch, &error), &error);
-    must(basin_image_runner_run(&runner, output, b->patches, b->mask, count, &error), &error);
+    assert_ok(basin_image_runner_new(&runner, model, batch, &failure));
+    assert_ok(basin_image_runner_run(&runner, output, b->patches, b->mask, count, &failure));
     basin_image_runner_free(&runner);
 }
 
 /* Opens the bench with a fresh model of 3 steps and two masked pictures of noise. */
 static void bench_start(bench *b) {
-    basin_error error = {0};
     basin_image_settings s = tiny();
-    must(basin_backend_open(&b->backend, &(basin_compute){.threads = 1}, &error), &error);
-    must(basin_image_model_new(&b->model, &s, b->backend, &error), &error);
+    assert_ok(basin_backend_open(&b->backend, &(basin_compute){.threads = 1}, &failure));
+    assert_ok(basin_image_model_new(&b->model, &s, b->backend, &failure));
     basin_random_fill_normal(b->patches, 3, 0, 0, 2 * 9 * 48);
     for (uint64_t i = 0; i < 2; i++) basin_image_mask_draw(b->mask + 9 * i, 9, 5, 1, 1, i);
 }
@@ -182,7 +180,6 @@ static void bench_end(bench *b) {
 
 TEST(a_model_file_alone_is_enough) {
     char path[PATH_TEXT];
-    basin_error error = {0};
     BASIN_AT_EXIT(bench_end) bench b;
     basin_image_model *again;
     basin_image_settings s = tiny();
@@ -190,16 +187,16 @@ TEST(a_model_file_alone_is_enough) {
     folder_path(path, state, "model.safetensors");
     bench_start(&b);
     complete(first, b.model, &b, 2, 2);
-    must(basin_image_write(path, b.model, BASIN_F32, &error), &error);
-    must(basin_image_open(&again, path, b.backend, &error), &error);
+    assert_ok(basin_image_write(path, b.model, BASIN_F32, &failure));
+    assert_ok(basin_image_open(&again, path, b.backend, &failure));
     basin_error unlike;
     if (basin_settings_match(&s, &again->settings, basin_image_task.table, "f", &unlike))
         fail_msg("%s", unlike.text);
     complete(second, again, &b, 2, 2);
     assert_memory_equal(first, second, sizeof first);
     char text[40];
-    must(basin_settings_get(text, sizeof text, basin_image_get_settings(again), "dim", &error),
-         &error);
+    assert_ok(
+        basin_settings_get(text, sizeof text, basin_image_get_settings(again), "dim", &failure));
     assert_string_equal(text, "16");
     assert_true(basin_image_parameters(again) > 1000 &&
                 basin_image_parameters(again) == basin_image_parameters(b.model));
@@ -212,22 +209,21 @@ TEST(a_model_file_alone_is_enough) {
  * they are set to 0. */
 TEST(a_descent_can_be_changed_from_outside) {
     BASIN_AT_EXIT(bench_end) bench b;
-    basin_error error = {0};
     basin_image_model *other;
     basin_image_settings s = tiny();
     basin_image_descent descent = {.steps = 7, .alpha = 0.03};
     float own[2 * 9 * 48], changed[2 * 9 * 48], wanted[2 * 9 * 48], back[2 * 9 * 48];
     bench_start(&b);
     complete(own, b.model, &b, 2, 2);
-    must(basin_image_set_descent(b.model, &descent, &error), &error);
+    assert_ok(basin_image_set_descent(b.model, &descent, &failure));
     complete(changed, b.model, &b, 2, 2);
     assert_memory_not_equal(own, changed, sizeof own);
     s.steps = 7, s.alpha = 0.03;
-    must(basin_image_model_new(&other, &s, b.backend, &error), &error);
+    assert_ok(basin_image_model_new(&other, &s, b.backend, &failure));
     complete(wanted, other, &b, 2, 2);
     assert_memory_equal(wanted, changed, sizeof wanted);
     descent = (basin_image_descent){};
-    must(basin_image_set_descent(b.model, &descent, &error), &error);
+    assert_ok(basin_image_set_descent(b.model, &descent, &failure));
     complete(back, b.model, &b, 2, 2);
     assert_memory_equal(own, back, sizeof own);
     basin_image_close(other);
@@ -236,20 +232,19 @@ TEST(a_descent_can_be_changed_from_outside) {
 /* A runner stays with the model for the next call, until its batch or the descent is another. */
 TEST(a_kept_runner_follows_the_descent) {
     BASIN_AT_EXIT(bench_end) bench b;
-    basin_error error = {0};
     basin_image_runner *first, *again;
     basin_image_descent descent = {.steps = 7, .alpha = 0.03};
     float kept[2 * 9 * 48], made[2 * 9 * 48];
     bench_start(&b);
-    must(basin_image_runner_borrow(&first, b.model, 2, &error), &error);
-    must(basin_image_runner_borrow(&again, b.model, 2, &error), &error);
+    assert_ok(basin_image_runner_borrow(&first, b.model, 2, &failure));
+    assert_ok(basin_image_runner_borrow(&again, b.model, 2, &failure));
     assert_ptr_equal(first, again);
-    must(basin_image_runner_borrow(&again, b.model, 1, &error), &error);
+    assert_ok(basin_image_runner_borrow(&again, b.model, 1, &failure));
     assert_int_equal(again->graph.batch, 1);
-    must(basin_image_runner_borrow(&again, b.model, 2, &error), &error);
-    must(basin_image_set_descent(b.model, &descent, &error), &error);
-    must(basin_image_runner_borrow(&again, b.model, 2, &error), &error);
-    must(basin_image_runner_run(again, kept, b.patches, b.mask, 2, &error), &error);
+    assert_ok(basin_image_runner_borrow(&again, b.model, 2, &failure));
+    assert_ok(basin_image_set_descent(b.model, &descent, &failure));
+    assert_ok(basin_image_runner_borrow(&again, b.model, 2, &failure));
+    assert_ok(basin_image_runner_run(again, kept, b.patches, b.mask, 2, &failure));
     complete(made, b.model, &b, 2, 2);
     assert_memory_equal(kept, made, sizeof kept);
 }
@@ -258,28 +253,27 @@ TEST(a_kept_runner_follows_the_descent) {
  * depend on its company. */
 TEST(a_descent_ends_where_tokens_rest) {
     BASIN_AT_EXIT(bench_end) bench b;
-    basin_error error = {0};
     basin_image_runner runner;
     basin_image_descent descent = {.alpha = 0.3, .until = 0.05};
     float both[2 * 9 * 48], counted[2 * 9 * 48], alone[9 * 48];
     bench_start(&b);
-    must(basin_image_set_descent(b.model, &descent, &error), &error);
-    must(basin_image_runner_new(&runner, b.model, 2, &error), &error);
-    must(basin_image_runner_run(&runner, both, b.patches, b.mask, 2, &error), &error);
+    assert_ok(basin_image_set_descent(b.model, &descent, &failure));
+    assert_ok(basin_image_runner_new(&runner, b.model, 2, &failure));
+    assert_ok(basin_image_runner_run(&runner, both, b.patches, b.mask, 2, &failure));
     int64_t first = runner.taken[0], second = runner.taken[1];
-    must(basin_image_runner_run(&runner, alone, b.patches, b.mask, 1, &error), &error);
+    assert_ok(basin_image_runner_run(&runner, alone, b.patches, b.mask, 1, &failure));
     assert_int_equal(runner.taken[0], first);
     basin_image_runner_free(&runner);
     assert_true(first > 1 && first < 1000 && second > 1 && second < 1000);
     assert_memory_equal(alone, both, sizeof alone);
     descent = (basin_image_descent){.alpha = 0.3, .steps = second};
-    must(basin_image_set_descent(b.model, &descent, &error), &error);
+    assert_ok(basin_image_set_descent(b.model, &descent, &failure));
     complete(counted, b.model, &b, 2, 2);
     for (int i = 9 * 48; i < 2 * 9 * 48; i++) assert_float_equal(both[i], counted[i], 1e-4);
     descent.until = 1e-30, descent.steps = 4;
-    must(basin_image_set_descent(b.model, &descent, &error), &error);
-    must(basin_image_runner_new(&runner, b.model, 2, &error), &error);
-    must(basin_image_runner_run(&runner, both, b.patches, b.mask, 2, &error), &error);
+    assert_ok(basin_image_set_descent(b.model, &descent, &failure));
+    assert_ok(basin_image_runner_new(&runner, b.model, 2, &failure));
+    assert_ok(basin_image_runner_run(&runner, both, b.patches, b.mask, 2, &failure));
     assert_int_equal(runner.taken[1], 4);
     basin_image_runner_free(&runner);
 }

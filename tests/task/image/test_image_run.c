@@ -12,25 +12,23 @@ TEST(every_kind_trains_and_opens_again) {
                     {{"hopfield_kind", "softmax"}, {"learn_beta", "on"}}};
     for (int i = 0; i < 3; i++) {
         bench b;
-        basin_error error = {0};
         basin_image_model *model;
         bench_tiny(&b, state, "kind");
         for (int k = 0; k < 2; k++)
-            must(basin_settings_set(b.settings, trial[i][k].name, trial[i][k].value, &error),
-                 &error);
+            assert_ok(
+                basin_settings_set(b.settings, trial[i][k].name, trial[i][k].value, &failure));
         basin_outcome o = bench_train(&b, -1, false);
         assert_true(isfinite(o.loss) && o.loss < 1.2);
-        must(basin_image_open(&model, b.out, b.training.backend, &error), &error);
+        assert_ok(basin_image_open(&model, b.out, b.training.backend, &failure));
         for (int k = 0; k < 2; k++) {
             char text[40];
-            must(basin_settings_get(text, sizeof text, basin_image_get_settings(model),
-                                    trial[i][k].name, &error),
-                 &error);
+            assert_ok(basin_settings_get(text, sizeof text, basin_image_get_settings(model),
+                                         trial[i][k].name, &failure));
             assert_string_equal(text, trial[i][k].value);
         }
         basin_image_scores scores;
         basin_image_scoring scoring = {.source = &b.train, .fast = true};
-        must(basin_image_score(&scores, model, &scoring, &error), &error);
+        assert_ok(basin_image_score(&scores, model, &scoring, &failure));
         assert_true(fabs(scores.mse - basin_score_get(&o.best, "test_mse")) < 1e-6);
         basin_image_scores_free(&scores);
         basin_image_close(model);
@@ -82,19 +80,18 @@ TEST(a_model_is_a_beginning) {
     tuned.train.limit = 40; /* other pictures: measured anew, the statistics would differ */
     tuned.s->epochs = 0;
     bench_train(&tuned, -1, false);
-    basin_error error;
     basin_bundle *a, *b;
-    must(basin_bundle_read(&a, first.out, &error), &error);
-    must(basin_bundle_read(&b, tuned.out, &error), &error);
+    assert_ok(basin_bundle_read(&a, first.out, &failure));
+    assert_ok(basin_bundle_read(&b, tuned.out, &failure));
     for (size_t i = 0; i < basin_bundle_count(a); i++) {
         const basin_tensor *x = basin_bundle_at(a, i), *y;
         if (!strcmp(basin_bundle_name(a, i), "trained_on")) continue;
-        must(basin_bundle_get(&y, b, basin_bundle_name(a, i), &error), &error);
+        assert_ok(basin_bundle_get(&y, b, basin_bundle_name(a, i), &failure));
         assert_memory_equal(x->data, y->data, basin_tensor_bytes(x));
     }
     basin_image_settings x, y;
-    must(basin_image_settings_read(&x, a, &error), &error);
-    must(basin_image_settings_read(&y, b, &error), &error);
+    assert_ok(basin_image_settings_read(&x, a, &failure));
+    assert_ok(basin_image_settings_read(&y, b, &failure));
     assert_true(x.mean[0] == y.mean[0] && x.deviation[0] == y.deviation[0]);
     basin_bundle_free(a);
     basin_bundle_free(b);
@@ -111,7 +108,6 @@ TEST(a_model_is_a_beginning) {
 /* What is told of a run is what its file scores: the averages', whose weights differ. */
 TEST(averages_are_scored_and_kept) {
     BASIN_AT_EXIT(bench_close) bench plain, mean;
-    basin_error error = {0};
     basin_image_model *model;
     BASIN_AT_EXIT(basin_image_scores_free) basin_image_scores scores;
     bench_tiny(&plain, state, "plain");
@@ -123,15 +119,14 @@ TEST(averages_are_scored_and_kept) {
     assert_true(o.loss == a.loss); /* the weights that learn are the same */
     assert_true(basin_score_get(&a.best, "test_mse") != without);
     basin_image_scoring scoring = {.source = &mean.train, .fast = true};
-    must(basin_image_open(&model, mean.out, mean.training.backend, &error), &error);
-    must(basin_image_score(&scores, model, &scoring, &error), &error);
+    assert_ok(basin_image_open(&model, mean.out, mean.training.backend, &failure));
+    assert_ok(basin_image_score(&scores, model, &scoring, &failure));
     assert_true(scores.mse == basin_score_get(&a.best, "test_mse"));
     basin_image_close(model);
 }
 
 /* A model file whose positions are 2 row + column in dimension 0, and their negatives in 1. */
 static void write_ramp(const bench *b) {
-    basin_error error = {0};
     basin_image_model *model;
     basin_image_settings s = *b->s;
     float pos[16 * 16] = {0};
@@ -139,16 +134,15 @@ static void write_ramp(const bench *b) {
         pos[n * 16] = (float)(2 * (n / 4) + n % 4), pos[n * 16 + 1] = -pos[n * 16];
     basin_tensor tensor = basin_tensor_borrow(pos, BASIN_F32, BASIN_SHAPE(16, 16));
     for (int c = 0; c < 3; c++) s.mean[c] = 0.5, s.deviation[c] = 0.25;
-    must(basin_image_model_new(&model, &s, b->training.backend, &error), &error);
-    must(basin_store_write(model->store, "pos", &tensor, &error), &error);
-    must(basin_image_write(b->out, model, BASIN_F32, &error), &error);
+    assert_ok(basin_image_model_new(&model, &s, b->training.backend, &failure));
+    assert_ok(basin_store_write(model->store, "pos", &tensor, &failure));
+    assert_ok(basin_image_write(b->out, model, BASIN_F32, &failure));
     basin_image_close(model);
 }
 
 /* Weights for pictures of another size: positions are resampled; a run of no epochs shows them. */
 TEST(a_model_of_another_size_is_a_beginning) {
     BASIN_AT_EXIT(bench_close) bench first, large;
-    basin_error error = {0};
     basin_bundle *a, *b;
     const basin_tensor *x, *y;
     bench_tiny(&first, state, "small");
@@ -157,12 +151,12 @@ TEST(a_model_of_another_size_is_a_beginning) {
     large.training.from = first.out;
     large.s->size = 32, large.s->epochs = 0, large.s->average = 0.9;
     bench_train(&large, -1, false);
-    must(basin_bundle_read(&a, first.out, &error), &error);
-    must(basin_bundle_read(&b, large.out, &error), &error);
-    must(basin_bundle_get(&x, a, "xi", &error), &error);
-    must(basin_bundle_get(&y, b, "xi", &error), &error);
+    assert_ok(basin_bundle_read(&a, first.out, &failure));
+    assert_ok(basin_bundle_read(&b, large.out, &failure));
+    assert_ok(basin_bundle_get(&x, a, "xi", &failure));
+    assert_ok(basin_bundle_get(&y, b, "xi", &failure));
     assert_memory_equal(x->data, y->data, basin_tensor_bytes(x));
-    must(basin_bundle_get(&y, b, "pos", &error), &error);
+    assert_ok(basin_bundle_get(&y, b, "pos", &failure));
     assert_int_equal(y->shape.dim[0], 64);
     for (int row = 3; row < 5; row++) /* where all neighbours are inside, a plane stays one */
         for (int column = 3; column < 5; column++) {
@@ -193,7 +187,6 @@ TEST(a_rehearsal_writes_nothing) {
 TEST(all_stays_in_memory) {
     enum { COUNT = 40, SIDE = 16 };
     BASIN_AT_EXIT(bench_close) bench b;
-    basin_error error = {0};
     basin_picture picture[COUNT] = {0};
     basin_pictures *pictures;
     basin_image_model *model;
@@ -202,20 +195,20 @@ TEST(all_stays_in_memory) {
     for (int i = 0; i < COUNT; i++) {
         for (int k = 0; k < SIDE * SIDE; k++)
             value[k] = (float)((k / SIDE * i + k % SIDE) % 7) / 7.0F;
-        must(basin_picture_from_floats(&picture[i], value, SIDE, SIDE, 1, &error), &error);
+        assert_ok(basin_picture_from_floats(&picture[i], value, SIDE, SIDE, 1, &failure));
     }
-    must(basin_pictures_from_memory(&pictures, picture, COUNT, &error), &error);
+    assert_ok(basin_pictures_from_memory(&pictures, picture, COUNT, &failure));
     for (int i = 0; i < COUNT; i++) basin_picture_free(&picture[i]);
     bench_tiny(&b, state, "nothing");
     b.train = (basin_image_source){.pictures = pictures};
     b.training.output = b.training.log = NULL;
     b.stop_at = 3;
-    must(basin_image_train(&model, &outcome, b.settings, &b.data, &b.training, &error), &error);
+    assert_ok(basin_image_train(&model, &outcome, b.settings, &b.data, &b.training, &failure));
     assert_true(outcome.stopped && outcome.steps == 3);
     assert_int_equal(basin_image_parameters(model), outcome.parameters);
     basin_image_scores scores;
     basin_image_scoring scoring = {.source = &b.train};
-    must(basin_image_score(&scores, model, &scoring, &error), &error);
+    assert_ok(basin_image_score(&scores, model, &scoring, &failure));
     assert_true(scores.pictures == COUNT && isfinite(scores.mse) && isfinite(scores.psnr));
     basin_image_scores_free(&scores);
     basin_image_close(model);
@@ -233,19 +226,17 @@ TEST(patience_keeps_the_best) {
     b.s->clip = 0;
     basin_outcome o = bench_train(&b, -1, false);
     assert_true(o.best_epoch > 0 && o.epochs == o.best_epoch + 2 && o.epochs < 60);
-    basin_error error;
     basin_image_model *model;
     BASIN_AT_EXIT(basin_image_scores_free) basin_image_scores scores;
     basin_image_scoring scoring = {.source = &b.train, .fast = true};
-    must(basin_image_open(&model, b.out, b.training.backend, &error), &error);
-    must(basin_image_score(&scores, model, &scoring, &error), &error);
+    assert_ok(basin_image_open(&model, b.out, b.training.backend, &failure));
+    assert_ok(basin_image_score(&scores, model, &scoring, &failure));
     assert_true(fabs(scores.mse - basin_score_get(&o.best, "test_mse")) < 1e-6);
     basin_image_close(model);
 }
 
 TEST(what_cannot_be_trained_is_refused) {
     BASIN_AT_EXIT(bench_close) bench b;
-    basin_error error;
     bench_tiny(&b, state, "few");
     b.s->batch = 500;
     bench_refused(&b, BASIN_BAD_VALUE, "batch is 500, wanted at most 80: the pictures to train on");
@@ -266,7 +257,7 @@ TEST(what_cannot_be_trained_is_refused) {
     b.training.output = "/nowhere/m.safetensors"; /* told before the pictures are looked at */
     bench_refused(&b, BASIN_IO, "/nowhere");
     basin_settings_free(b.settings);
-    must(basin_settings_new(&b.settings, "graphs", NULL, &error), &error);
+    assert_ok(basin_settings_new(&b.settings, "graphs", NULL, &failure));
     bench_refused(&b, BASIN_BAD_VALUE, "settings of the task graphs, needs those of image");
 }
 

@@ -62,7 +62,6 @@ TEST(rest_points_are_trained_and_resumed) {
     bench_resting(&whole, state, "whole");
     bench_resting(&cut, state, "cut");
     basin_image_model *model;
-    basin_error error = {0};
     basin_outcome a = bench_train(&whole, -1, false);
     assert_true(basin_score_get(&a.best, "test_mse") < 0.9); /* 0.96 after an epoch */
     bench_train(&cut, 7, false);
@@ -78,7 +77,7 @@ TEST(rest_points_are_trained_and_resumed) {
         if (!strstr(one, field[i])) fail_msg("the log lacks %s: %s", field[i], one);
     free(one);
     free(two);
-    must(basin_image_open(&model, whole.out, whole.training.backend, &error), &error);
+    assert_ok(basin_image_open(&model, whole.out, whole.training.backend, &failure));
     assert_true(model->settings.implicit);
     basin_image_close(model);
 }
@@ -139,7 +138,6 @@ TEST(another_configuration_does_not_resume) {
 TEST(deviations_are_between_masks) {
     enum { MASKS = 3 };
     BASIN_AT_EXIT(bench_close) bench b;
-    basin_error error = {0};
     basin_image_model *model;
     BASIN_AT_EXIT(basin_image_scores_free) basin_image_scores all;
     double mse[MASKS], psnr[MASKS], mean, deviation;
@@ -147,13 +145,13 @@ TEST(deviations_are_between_masks) {
     basin_image_settings s = *b.s;
     s.mean[0] = 0.5;
     s.deviation[0] = 0.25;
-    must(basin_image_model_new(&model, &s, b.training.backend, &error), &error);
+    assert_ok(basin_image_model_new(&model, &s, b.training.backend, &failure));
     basin_image_scoring scoring = {.source = &b.train, .masks = MASKS, .batch = 16};
-    must(basin_image_score(&all, model, &scoring, &error), &error);
+    assert_ok(basin_image_score(&all, model, &scoring, &failure));
     for (int m = 0; m < MASKS; m++) {
         basin_image_scores one;
         scoring.masks = 1, scoring.first_mask = (uint64_t)m;
-        must(basin_image_score(&one, model, &scoring, &error), &error);
+        assert_ok(basin_image_score(&one, model, &scoring, &failure));
         mse[m] = one.mse, psnr[m] = one.psnr;
         assert_float_equal(one.mse_deviation, 0, 0);
         basin_image_scores_free(&one);
@@ -172,7 +170,6 @@ TEST(deviations_are_between_masks) {
 TEST(scores_come_with_that_of_the_mean_colour) {
     enum { SIDE = 16 };
     BASIN_AT_EXIT(bench_close) bench b;
-    basin_error error = {0};
     basin_image_model *model;
     basin_image_scores scores;
     BASIN_AT_EXIT(basin_picture_free) basin_picture picture = {0};
@@ -180,16 +177,16 @@ TEST(scores_come_with_that_of_the_mean_colour) {
     float value[SIDE * SIDE];
     bench_tiny(&b, state, "mean");
     for (int i = 0; i < SIDE * SIDE; i++) value[i] = (float)(i % 2);
-    must(basin_picture_from_floats(&picture, value, SIDE, SIDE, 1, &error), &error);
-    must(basin_pictures_from_memory(&pictures, &picture, 1, &error), &error);
+    assert_ok(basin_picture_from_floats(&picture, value, SIDE, SIDE, 1, &failure));
+    assert_ok(basin_pictures_from_memory(&pictures, &picture, 1, &failure));
     basin_image_settings s = *b.s;
     for (int c = 0; c < 3; c++) s.mean[c] = 0.25, s.deviation[c] = 0.5;
-    must(basin_image_model_new(&model, &s, b.training.backend, &error), &error);
+    assert_ok(basin_image_model_new(&model, &s, b.training.backend, &failure));
     basin_image_source source = {.pictures = pictures};
     basin_image_scoring scoring = {.source = &source, .fast = true};
     for (int holes = 0; holes < 2; holes++) { /* every patch has the mean 0.5, (0.5 / 0.5)^2 off */
         scoring.holes = holes;
-        must(basin_image_score(&scores, model, &scoring, &error), &error);
+        assert_ok(basin_image_score(&scores, model, &scoring, &failure));
         assert_float_equal(scores.mean_mse, 1, 1e-6);
         basin_image_scores_free(&scores);
     }
@@ -198,18 +195,17 @@ TEST(scores_come_with_that_of_the_mean_colour) {
 
 TEST(scores_do_not_depend_on_the_batch) {
     BASIN_AT_EXIT(bench_close) bench b;
-    basin_error error = {0};
     basin_image_model *model;
     BASIN_AT_EXIT(basin_image_scores_free) basin_image_scores one, many;
     bench_tiny(&b, state, "whole");
     basin_image_settings s = *b.s;
     s.mean[0] = 0.5;
     s.deviation[0] = s.deviation[1] = s.deviation[2] = 0.25;
-    must(basin_image_model_new(&model, &s, b.training.backend, &error), &error);
+    assert_ok(basin_image_model_new(&model, &s, b.training.backend, &failure));
     basin_image_scoring scoring = {.source = &b.train, .masks = 3, .batch = 5};
-    must(basin_image_score(&one, model, &scoring, &error), &error);
+    assert_ok(basin_image_score(&one, model, &scoring, &failure));
     scoring.batch = 16;
-    must(basin_image_score(&many, model, &scoring, &error), &error);
+    assert_ok(basin_image_score(&many, model, &scoring, &failure));
     assert_int_equal(one.pictures, 16);
     assert_true(fabs(one.mse - many.mse) < 1e-6 && one.mse_deviation > 0);
     for (int i = 0; i < 16; i++) {

@@ -21,7 +21,6 @@ static inline double coin(uint64_t seed, uint64_t stream, int64_t i) {
 static inline void fraud_edges(basin_network *network, const char *name, uint64_t seed, int degree,
                                bool directed) {
     int64_t N = network->nodes, count = N * degree;
-    basin_error error;
     int32_t *edge = calloc((size_t)(2 * count), sizeof *edge);
     for (int64_t e = 0; e < count; e++) {
         int32_t a = (int32_t)(e / degree), b = 0;
@@ -35,7 +34,7 @@ static inline void fraud_edges(basin_network *network, const char *name, uint64_
     }
     basin_edges edges = {edge, edge + 1, BASIN_I32, 2, count};
     basin_network_options options = {.directed = directed};
-    must(basin_network_add_relation(network, name, &edges, &options, &error), &error);
+    assert_ok(basin_network_add_relation(network, name, &edges, &options, &failure));
     free(edge);
 }
 
@@ -43,8 +42,7 @@ enum { FRAUD_FEATURES = 6 };
 
 static inline basin_network *fraud_new(int64_t nodes, uint64_t seed, int relations, bool directed) {
     basin_network *network;
-    basin_error error;
-    must(basin_network_new(&network, "made", nodes, &error), &error);
+    assert_ok(basin_network_new(&network, "made", nodes, &failure));
     float *x = calloc((size_t)(nodes * FRAUD_FEATURES), sizeof *x);
     int32_t *y = calloc((size_t)nodes, sizeof *y);
     for (int64_t i = 0; i < nodes; i++) {
@@ -56,12 +54,12 @@ static inline basin_network *fraud_new(int64_t nodes, uint64_t seed, int relatio
     }
     basin_tensor tx = basin_tensor_borrow(x, BASIN_F32, BASIN_SHAPE(nodes, FRAUD_FEATURES));
     basin_tensor ty = basin_tensor_borrow(y, BASIN_I32, BASIN_SHAPE(nodes));
-    must(basin_network_set_features(network, &tx, NULL, &error), &error);
-    must(basin_network_set_label_tensor(network, &ty, NULL, &error), &error);
+    assert_ok(basin_network_set_features(network, &tx, NULL, &failure));
+    assert_ok(basin_network_set_label_tensor(network, &ty, NULL, &failure));
     static const char *const name[] = {"homo", "first", "second"};
     for (int r = 0; r < relations; r++)
         fraud_edges(network, name[relations > 1 ? r + 1 : 0], seed + 7 * (uint64_t)r, 4, directed);
-    if (relations > 1) must(basin_network_add_union(network, &error), &error);
+    if (relations > 1) assert_ok(basin_network_add_union(network, &failure));
     free(x);
     free(y);
     return network;
@@ -80,8 +78,7 @@ static inline basin_nodes_settings fraud_settings(void) {
 
 static inline basin_training fraud_training(void) {
     basin_training training = {0};
-    basin_error error;
-    must(basin_backend_open(&training.backend, &(basin_compute){.threads = 1}, &error), &error);
+    assert_ok(basin_backend_open(&training.backend, &(basin_compute){.threads = 1}, &failure));
     return training;
 }
 
@@ -100,16 +97,14 @@ static inline basin_nodes_model *fraud_train(const basin_network *network, const
                                              const basin_training *training) {
     basin_nodes_model *model;
     basin_outcome outcome;
-    basin_error error;
-    must(fraud_try(&model, &outcome, network, part, settings, training, &error), &error);
+    assert_ok(fraud_try(&model, &outcome, network, part, settings, training, &failure));
     return model;
 }
 
 /* A stratified split; free it. */
 static inline uint8_t *fraud_split(const basin_network *network) {
     uint8_t *part = calloc((size_t)network->nodes, 1);
-    basin_error error;
-    must(basin_split_stratified(part, network, 0.4, 1, 0, &error), &error);
+    assert_ok(basin_split_stratified(part, network, 0.4, 1, 0, &failure));
     return part;
 }
 

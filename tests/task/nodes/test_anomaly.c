@@ -9,11 +9,10 @@
 static double test_auroc(const basin_network *network, const uint8_t *part,
                          const basin_nodes_settings *settings, const basin_training *training) {
     basin_score score;
-    basin_error error;
     double *p = calloc((size_t)network->nodes, sizeof *p);
     basin_nodes_model *model = fraud_train(network, part, settings, training);
-    must(basin_nodes_score(p, model, network, NULL, &error), &error);
-    must(basin_nodes_measure(&score, p, NULL, network, part, BASIN_PART_TEST, 0.5, &error), &error);
+    assert_ok(basin_nodes_score(p, model, network, NULL, &failure));
+    assert_ok(basin_nodes_measure(&score, p, NULL, network, part, BASIN_PART_TEST, 0.5, &failure));
     basin_nodes_close(model);
     free(p);
     return basin_score_get(&score, "auroc");
@@ -48,14 +47,13 @@ TEST(a_planted_signal_is_found) {
 
 static void compare_stream(const char *what, const basin_network *network,
                            const basin_nodes_settings *settings, const basin_training *training) {
-    basin_error error;
     uint8_t *part = fraud_split(network);
     double *whole = calloc((size_t)network->nodes, sizeof *whole);
     double *stream = calloc((size_t)network->nodes, sizeof *stream);
     basin_nodes_work small = {.least = true};
     basin_nodes_model *model = fraud_train(network, part, settings, training);
-    must(basin_nodes_score(whole, model, network, NULL, &error), &error);
-    must(basin_nodes_score(stream, model, network, &small, &error), &error);
+    assert_ok(basin_nodes_score(whole, model, network, NULL, &failure));
+    assert_ok(basin_nodes_score(stream, model, network, &small, &failure));
     double largest = 0, spread = 0;
     for (int64_t i = 0; i < network->nodes; i++) {
         largest = fmax(largest, fabs(whole[i] - stream[i]));
@@ -112,18 +110,16 @@ TEST(energies_follow_the_kind_of_memories) {
     basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     basin_nodes_explanation *why;
-    basin_error error;
     BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(100, 5, 1, false);
     uint8_t *part = fraud_split(network);
     settings.epochs = 0, settings.hopfield_kind = "softmax", settings.memories = 16;
     basin_nodes_model *model = fraud_train(network, part, &settings, &training);
-    must(basin_nodes_explain(&why, model, network, &(int64_t){7}, 1, NULL, &error), &error);
+    assert_ok(basin_nodes_explain(&why, model, network, &(int64_t){7}, 1, NULL, &failure));
     assert_true(fabs(why->hopfield + log(16)) < 0.3);
     assert_int_equal(why->node, 7);
     basin_nodes_explanation_free(why);
-    assert_int_equal(basin_nodes_explain(&why, model, network, &(int64_t){100}, 1, NULL, &error),
-                     BASIN_BAD_VALUE);
-    assert_non_null(strstr(error.text, "node 100, wanted 0 to 99"));
+    assert_failure(basin_nodes_explain(&why, model, network, &(int64_t){100}, 1, NULL, &failure),
+                   BASIN_BAD_VALUE, "node 100, wanted 0 to 99");
     basin_nodes_close(model);
     basin_backend_close(training.backend);
     free(part);
@@ -137,15 +133,14 @@ TEST(a_file_scores_as_the_detector_did) {
     basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     basin_nodes_model *back;
-    basin_error error;
     settings.members = 3, settings.epochs = 10, settings.scaling = "both+quantile+bins";
     BASIN_AT_EXIT(free_network)
     basin_network *network = fraud_new(500, 8, 1, false), *unseen = fraud_new(300, 9, 1, false);
     uint8_t *part = fraud_split(network);
     double a[500], b[500];
     basin_nodes_model *model = fraud_train(network, part, &settings, &training);
-    must(basin_nodes_write(path, model, &error), &error);
-    must(basin_nodes_open(&back, "anomaly", path, training.backend, &error), &error);
+    assert_ok(basin_nodes_write(path, model, &failure));
+    assert_ok(basin_nodes_open(&back, "anomaly", path, training.backend, &failure));
     basin_error unlike;
     if (basin_settings_match(&back->settings, &model->settings, basin_anomaly_task.table, "f",
                              &unlike))
@@ -155,16 +150,16 @@ TEST(a_file_scores_as_the_detector_did) {
     assert_int_equal(basin_nodes_get_info(back)->parameters,
                      basin_nodes_get_info(model)->parameters);
     assert_int_equal(basin_nodes_get_info(back)->nodes, 500);
-    must(basin_nodes_score(a, model, network, NULL, &error), &error);
-    must(basin_nodes_score(b, back, network, NULL, &error), &error);
+    assert_ok(basin_nodes_score(a, model, network, NULL, &failure));
+    assert_ok(basin_nodes_score(b, back, network, NULL, &failure));
     assert_memory_equal(a, b, sizeof a);
     assert_memory_equal(a, basin_nodes_get_info(model)->scores, sizeof a);
     assert_null(basin_nodes_get_info(back)->scores);
-    must(basin_nodes_score(b, back, unseen, NULL, &error), &error); /* nodes never seen */
+    assert_ok(basin_nodes_score(b, back, unseen, NULL, &failure)); /* nodes never seen */
     BASIN_AT_EXIT(free_network) basin_network *other = fraud_new(50, 9, 1, false);
     other->features = 5;
-    assert_int_equal(basin_nodes_score(b, back, other, NULL, &error), BASIN_BAD_SHAPE);
-    assert_non_null(strstr(error.text, "5 features"));
+    assert_failure(basin_nodes_score(b, back, other, NULL, &failure), BASIN_BAD_SHAPE,
+                   "5 features");
     other->features = FRAUD_FEATURES;
     basin_nodes_close(back);
     basin_nodes_close(model);
@@ -178,18 +173,17 @@ TEST(a_file_that_lacks_weights_is_refused) {
     folder_path(path, state, "lacking.safetensors");
     basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
-    basin_error error;
     settings.members = 2, settings.epochs = 1;
     BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(120, 8, 1, false);
     uint8_t *part = fraud_split(network);
     double score[120];
     basin_nodes_model *model = fraud_train(network, part, &settings, &training), *back;
     basin_bundle_free(model->member[1]);
-    must(basin_bundle_new(&model->member[1], &error), &error);
-    must(basin_nodes_write(path, model, &error), &error);
-    must(basin_nodes_open(&back, "anomaly", path, training.backend, &error), &error);
-    assert_int_equal(basin_nodes_score(score, back, network, NULL, &error), BASIN_BAD_FILE);
-    assert_non_null(strstr(error.text, "lacking.safetensors: no tensor"));
+    assert_ok(basin_bundle_new(&model->member[1], &failure));
+    assert_ok(basin_nodes_write(path, model, &failure));
+    assert_ok(basin_nodes_open(&back, "anomaly", path, training.backend, &failure));
+    assert_failure(basin_nodes_score(score, back, network, NULL, &failure), BASIN_BAD_FILE,
+                   "lacking.safetensors: no tensor");
     basin_nodes_close(back);
     basin_nodes_close(model);
     basin_backend_close(training.backend);
@@ -217,8 +211,7 @@ TEST(small_graphs_get_more_members) {
 
 static double position_at(const basin_nodes_model *model, int64_t i) {
     const basin_tensor *pos;
-    basin_error error;
-    must(basin_bundle_get(&pos, model->member[0], "pos", &error), &error);
+    assert_ok(basin_bundle_get(&pos, model->member[0], "pos", &failure));
     return basin_tensor_at(pos, i);
 }
 
@@ -270,8 +263,7 @@ TEST(the_papers_preset_samples) {
     }
     assert_true(changed > 0 && changed <= 20); /* 5 % of 400 */
     double *probability = calloc((size_t)network->nodes, sizeof *probability);
-    basin_error error;
-    must(basin_nodes_score(probability, after, network, NULL, &error), &error);
+    assert_ok(basin_nodes_score(probability, after, network, NULL, &failure));
     for (int64_t n = 0; n < network->nodes; n++)
         assert_true(probability[n] > 0 && probability[n] < 1);
     free(probability);
@@ -290,12 +282,11 @@ TEST(published_heads) {
     for (int i = 0; i < 2; i++) {
         basin_nodes_settings settings;
         const basin_tensor *head;
-        basin_error error;
         assert_int_equal(basin_settings_preset(&settings, &basin_anomaly_task, preset[i], NULL),
                          BASIN_OK);
         settings.dim = settings.head_dim = 16, settings.memories = 24, settings.epochs = 2;
         basin_nodes_model *model = fraud_train(network, part, &settings, &training);
-        must(basin_bundle_get(&head, model->member[0], "head_w", &error), &error);
+        assert_ok(basin_bundle_get(&head, model->member[0], "head_w", &failure));
         assert_int_equal(head->shape.dim[0], i ? 16 : 32);
         basin_nodes_close(model);
     }

@@ -133,11 +133,10 @@ static basin_status read_file(void *context) {
 TEST(reading) {
     char path[2][PATH_TEXT];
     BASIN_AT_EXIT(scene_free) scene s;
-    basin_error error;
     scene_new(&s, path, state);
     s.settings.scaling = "both";
     scene_train(&s);
-    must(basin_nodes_write(s.path, s.model, &error), &error);
+    assert_ok(basin_nodes_write(s.path, s.model, &failure));
     assert_true(alloc_fail_sweep(read_file, &s) > 20);
 }
 

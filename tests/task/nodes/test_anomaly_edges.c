@@ -43,12 +43,11 @@ static basin_network *open_tables(void **state, bool hidden, bool moved,
                                 folder_path(path[1], state, "edges.csv")};
     FILE *nodes = fopen(file[0], "w"), *edges = fopen(file[1], "w");
     basin_network *network;
-    basin_error error;
     assert_true(nodes && edges);
     write_tables(nodes, edges, hidden, moved);
     fclose(nodes);
     fclose(edges);
-    must(basin_network_open(&network, file, 2, options, &error), &error);
+    assert_ok(basin_network_open(&network, file, 2, options, &failure));
     return network;
 }
 
@@ -108,24 +107,23 @@ static void scores_agree(void **state, const basin_network_options *options, boo
     basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     basin_nodes_model *back;
-    basin_error error;
     BASIN_AT_EXIT(free_network) basin_network *network = open_tables(state, true, false, options);
     uint8_t *part = fraud_split(network);
     settings.epochs = 4, settings.blocks = 2, settings.steps = 2, settings.facts = "both";
     settings.members = 2, settings.self_loops = loops ? "add" : "drop";
     basin_nodes_model *model = fraud_train(network, part, &settings, &training);
-    must(basin_nodes_score(full, model, network, NULL, &error), &error);
+    assert_ok(basin_nodes_score(full, model, network, NULL, &failure));
     basin_nodes_work least = {.least = true};
-    must(basin_nodes_score(other, model, network, &least, &error), &error);
+    assert_ok(basin_nodes_score(other, model, network, &least, &failure));
     for (int i = 0; i < NODES; i++) assert_true(fabs(full[i] - other[i]) < 2e-5);
-    must(basin_nodes_write(path, model, &error), &error);
-    must(basin_nodes_open(&back, "anomaly", path, training.backend, &error), &error);
+    assert_ok(basin_nodes_write(path, model, &failure));
+    assert_ok(basin_nodes_open(&back, "anomaly", path, training.backend, &failure));
     basin_network_options as = {.schema = basin_nodes_get_info(back)->schema, .unite = true};
     BASIN_AT_EXIT(free_network) basin_network *moved = open_tables(state, true, true, &as);
-    must(basin_nodes_score(other, back, moved, NULL, &error), &error);
+    assert_ok(basin_nodes_score(other, back, moved, NULL, &failure));
     assert_memory_equal(full, other, sizeof full);
     basin_network_forget_facts(moved);
-    assert_int_equal(basin_nodes_score(other, back, moved, NULL, &error), BASIN_BAD_VALUE);
+    assert_int_equal(basin_nodes_score(other, back, moved, NULL, &failure), BASIN_BAD_VALUE);
     basin_nodes_close(back);
     basin_nodes_close(model);
     basin_backend_close(training.backend);
@@ -179,12 +177,11 @@ TEST(explanations_go_on) {
     BASIN_AT_EXIT(free_network) basin_network *network = open_tables(state, true, false, &one_way);
     uint8_t *part = fraud_split(network);
     basin_nodes_explanation *why;
-    basin_error error;
     settings.epochs = 5, settings.facts = "both";
     for (int trees = 0; trees < 2; trees++) {
         settings.trees = trees;
         basin_nodes_model *model = fraud_train(network, part, &settings, &training);
-        must(basin_nodes_explain(&why, model, network, &(int64_t){3}, 1, NULL, &error), &error);
+        assert_ok(basin_nodes_explain(&why, model, network, &(int64_t){3}, 1, NULL, &failure));
         double shares = 0;
         for (int64_t i = 0; i < why->neighbours; i++) shares += why->neighbour[i].share;
         assert_adds_up(why);
@@ -205,7 +202,6 @@ TEST(explanations_go_on) {
 TEST(facts_in_the_energy_are_reasons) {
     basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
-    basin_error error;
     for (int directed = 0; directed < 2; directed++) {
         basin_network *network = open_tables(state, true, false, directed ? &one_way : NULL);
         uint8_t *part = fraud_split(network);
@@ -215,8 +211,8 @@ TEST(facts_in_the_energy_are_reasons) {
         basin_nodes_model *model = fraud_train(network, part, &settings, &training);
         for (int64_t node = 0; node < 8; node++) {
             basin_nodes_explanation *why;
-            must(basin_nodes_explain(&why, model, network, &(int64_t){node}, 1, NULL, &error),
-                 &error);
+            assert_ok(
+                basin_nodes_explain(&why, model, network, &(int64_t){node}, 1, NULL, &failure));
             assert_adds_up(why);
             for (int64_t i = 0; i < why->features; i++) {
                 const basin_nodes_feature *f = &why->feature[i];
@@ -256,19 +252,18 @@ TEST(drift_sees_edges) {
     uint8_t *part = fraud_split(network);
     basin_nodes_drift drift;
     basin_nodes_model *back;
-    basin_error error;
     settings.epochs = 2, settings.facts = "both";
     basin_nodes_model *model = fraud_train(network, part, &settings, &training);
-    must(basin_nodes_drift_measure(&drift, model, network, 0, &error), &error);
+    assert_ok(basin_nodes_drift_measure(&drift, model, network, 0, &failure));
     assert_int_equal(drift_of(&drift, "amount mean of edges")->level, 0);
     assert_int_equal(drift.large + drift.some, 0);
     basin_nodes_drift_free(&drift);
-    must(basin_nodes_write(folder_path(path, state, "m.safetensors"), model, &error), &error);
-    must(basin_nodes_open(&back, "anomaly", path, training.backend, &error), &error);
+    assert_ok(basin_nodes_write(folder_path(path, state, "m.safetensors"), model, &failure));
+    assert_ok(basin_nodes_open(&back, "anomaly", path, training.backend, &failure));
     for (int64_t e = 0; e < network->relation[0].edges; e++)
         for (int i = 4; i < 6; i++)
             network->relation[0].fact[e * network->facts.count + i] *= 100; /* sum and last */
-    must(basin_nodes_drift_measure(&drift, back, network, 0, &error), &error);
+    assert_ok(basin_nodes_drift_measure(&drift, back, network, 0, &failure));
     const basin_nodes_drift_column *amount = drift_of(&drift, "amount mean of edges");
     assert_int_equal(amount->level, 2);
     assert_true(amount->now > 50 * amount->then && amount->then > 0.5);
@@ -311,7 +306,6 @@ TEST(facts_may_be_forgotten_where_none_are_read) {
     BASIN_AT_EXIT(free_network) basin_network *network = open_tables(state, true, false, &one_way);
     uint8_t *part = fraud_split(network);
     double *before = calloc((size_t)network->nodes, sizeof *before), *after;
-    basin_error error;
     assert_non_null(before);
     after = calloc((size_t)network->nodes, sizeof *after);
     assert_non_null(after);
@@ -319,12 +313,12 @@ TEST(facts_may_be_forgotten_where_none_are_read) {
     basin_nodes_model *deaf = fraud_train(network, part, &settings, &training);
     settings.facts = "both";
     basin_nodes_model *model = fraud_train(network, part, &settings, &training);
-    must(basin_nodes_score(before, deaf, network, NULL, &error), &error);
+    assert_ok(basin_nodes_score(before, deaf, network, NULL, &failure));
     basin_network_forget_facts(network);
-    must(basin_nodes_score(after, deaf, network, NULL, &error), &error);
+    assert_ok(basin_nodes_score(after, deaf, network, NULL, &failure));
     assert_memory_equal(before, after, (size_t)network->nodes * sizeof *before);
-    assert_int_equal(basin_nodes_score(after, model, network, NULL, &error), BASIN_BAD_VALUE);
-    assert_non_null(strstr(error.text, "edges carry 0 facts; the detector was trained with 6"));
+    assert_failure(basin_nodes_score(after, model, network, NULL, &failure), BASIN_BAD_VALUE,
+                   "edges carry 0 facts; the detector was trained with 6");
     basin_nodes_close(deaf);
     basin_nodes_close(model);
     basin_backend_close(training.backend);
@@ -338,15 +332,12 @@ TEST(refuses_what_cannot_be) {
     uint8_t *part = fraud_split(network);
     basin_nodes_model *model;
     basin_outcome outcome;
-    basin_error error;
     settings.facts = "both";
-    assert_int_equal(fraud_try(&model, &outcome, network, part, &settings, &training, &error),
-                     BASIN_BAD_VALUE);
-    assert_non_null(strstr(error.text, "facts is both and its edges carry nothing"));
+    assert_failure(fraud_try(&model, &outcome, network, part, &settings, &training, &failure),
+                   BASIN_BAD_VALUE, "facts is both and its edges carry nothing");
     settings.form = "published";
-    assert_int_equal(fraud_try(&model, &outcome, network, part, &settings, &training, &error),
-                     BASIN_BAD_VALUE);
-    assert_non_null(strstr(error.text, "facts both with form published"));
+    assert_failure(fraud_try(&model, &outcome, network, part, &settings, &training, &failure),
+                   BASIN_BAD_VALUE, "facts both with form published");
     basin_backend_close(training.backend);
     free(part);
 }

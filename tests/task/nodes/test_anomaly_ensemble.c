@@ -37,8 +37,7 @@ static basin_nodes_model *train(const scene *s) {
 static double *score(const basin_nodes_model *model, const basin_network *network, bool least) {
     basin_nodes_work work = {.least = least};
     double *probability = calloc((size_t)network->nodes, sizeof *probability);
-    basin_error error;
-    must(basin_nodes_score(probability, model, network, &work, &error), &error);
+    assert_ok(basin_nodes_score(probability, model, network, &work, &failure));
     return probability;
 }
 
@@ -76,7 +75,6 @@ TEST(mixes_logits_by_share) {
 TEST(gives_weight_to_the_view_that_knows) {
     enum { KNOWING = 3 };
     BASIN_AT_EXIT(scene_free) scene s = scene_new(1);
-    basin_error error;
     int64_t N = s.network->nodes;
     double *view = calloc((size_t)(BASIN_TREE_VIEWS * N), sizeof *view);
     double *trees = calloc((size_t)N, sizeof *trees), *noise = calloc((size_t)N, sizeof *noise);
@@ -88,8 +86,8 @@ TEST(gives_weight_to_the_view_that_knows) {
             noise[i] = basin_random_normal_at(1, 9, (uint64_t)i);
             view[knows * N + i] = 10 * (view[knows * N + i] + KNOWING * s.network->label[i]);
         }
-        must(basin_nodes_ensemble_choose(&e, trees, view, noise, s.network, s.part, "all", &error),
-             &error);
+        assert_ok(basin_nodes_ensemble_choose(&e, trees, view, noise, s.network, s.part, "all",
+                                              &failure));
         assert_float_equal(e.weight[0] + e.weight[1], 1, 1e-12);
         assert_float_equal(e.weight[BASIN_VIEW_KNOWN], 0, 0);
         /* Its logits are ten times as large, which counts for nothing. */
@@ -105,7 +103,6 @@ TEST(gives_weight_to_the_view_that_knows) {
 /* A view whose fits have no trees is the same for all nodes, up to rounding. */
 TEST(a_view_without_trees_takes_no_part) {
     BASIN_AT_EXIT(scene_free) scene s = scene_new(1);
-    basin_error error;
     int64_t N = s.network->nodes;
     double *view = calloc((size_t)(BASIN_TREE_VIEWS * N), sizeof *view);
     double *trees = calloc((size_t)N, sizeof *trees), *noise = calloc((size_t)N, sizeof *noise);
@@ -115,8 +112,8 @@ TEST(a_view_without_trees_takes_no_part) {
         view[N + i] = basin_random_normal_at(1, 1, (uint64_t)i) + 3 * s.network->label[i];
         noise[i] = basin_random_normal_at(1, 9, (uint64_t)i);
     }
-    must(basin_nodes_ensemble_choose(&e, trees, view, noise, s.network, s.part, "all", &error),
-         &error);
+    assert_ok(
+        basin_nodes_ensemble_choose(&e, trees, view, noise, s.network, s.part, "all", &failure));
     assert_float_equal(e.weight[0], 0, 0);
     assert_float_equal(e.weight[1], 1, 1e-12);
     assert_true(e.share < 0.5);
@@ -142,15 +139,14 @@ TEST(weighs_fits_by_what_they_see) {
 /* Files of before say how many fits look at labels, and nothing of weights. */
 TEST(files_of_before_weigh_fits_alike) {
     BASIN_AT_EXIT(scene_free) scene s = scene_new(1);
-    basin_error error;
     BASIN_AT_EXIT(free_bundle) basin_bundle *bundle;
     basin_nodes_model *model = train(&s);
     BASIN_AT_EXIT(basin_nodes_ensemble_free) basin_nodes_ensemble read = {0};
-    must(basin_bundle_new(&bundle, &error), &error);
-    must(basin_nodes_ensemble_store(bundle, &model->ensemble, &error), &error);
-    must(basin_bundle_meta_set(bundle, "nodes", "500", &error), &error);
-    must(basin_bundle_meta_set(bundle, "trees.labelled", "1", &error), &error);
-    must(basin_nodes_ensemble_load(&read, bundle, &error), &error);
+    assert_ok(basin_bundle_new(&bundle, &failure));
+    assert_ok(basin_nodes_ensemble_store(bundle, &model->ensemble, &failure));
+    assert_ok(basin_bundle_meta_set(bundle, "nodes", "500", &failure));
+    assert_ok(basin_bundle_meta_set(bundle, "trees.labelled", "1", &failure));
+    assert_ok(basin_nodes_ensemble_load(&read, bundle, &failure));
     assert_int_equal(read.fits, 4);
     assert_int_equal(read.seeing[BASIN_VIEW_OWN], 0);
     assert_int_equal(read.seeing[BASIN_VIEW_HOPS], 3);
@@ -164,18 +160,17 @@ TEST(files_of_before_weigh_fits_alike) {
 /* Means over two hops, by hand. */
 TEST(reads_features_degrees_and_means) {
     BASIN_AT_EXIT(free_network) basin_network *network;
-    basin_error error;
     float x[] = {1, 2, 4, 8};
     const int32_t end[] = {0, 1, 1, 2, 2, 3};
-    must(basin_network_new(&network, "path", 4, &error), &error);
+    assert_ok(basin_network_new(&network, "path", 4, &failure));
     basin_tensor feature = basin_tensor_borrow(x, BASIN_F32, BASIN_SHAPE(4, 1));
-    must(basin_network_set_features(network, &feature, NULL, &error), &error);
+    assert_ok(basin_network_set_features(network, &feature, NULL, &failure));
     basin_edges edges = {end, end + 1, BASIN_I32, 2, 3};
-    must(basin_network_add_relation(network, "homo", &edges, NULL, &error), &error);
+    assert_ok(basin_network_add_relation(network, "homo", &edges, NULL, &failure));
     BASIN_AT_EXIT(basin_nodes_ensemble_free) basin_nodes_ensemble e = {.degree = false};
     basin_tree_table table;
-    must(basin_nodes_ensemble_name(&e, network, &error), &error);
-    must(basin_tree_table_open(&table, network, &e, 0, &error), &error);
+    assert_ok(basin_nodes_ensemble_name(&e, network, &failure));
+    assert_ok(basin_tree_table_open(&table, network, &e, 0, &failure));
     float row[2][3];
     basin_tree_table_rows(row[0], &table, NULL, 0, 2);
     const float wanted[2][3] = {{1, 2, 2.5f}, {2, 2.5f, 3.5f}}; /* itself, 1 hop, 2 hops */
@@ -183,8 +178,8 @@ TEST(reads_features_degrees_and_means) {
     for (int i = 0; i < 2; i++)
         for (int c = 0; c < 3; c++) assert_float_equal(row[i][c], wanted[i][c], 1e-6);
     basin_tree_table_close(&table);
-    assert_int_equal(basin_tree_table_open(&table, network, &e, 8, &error), BASIN_NO_MEMORY);
-    assert_non_null(strstr(error.text, "trees 0"));
+    assert_failure(basin_tree_table_open(&table, network, &e, 8, &failure), BASIN_NO_MEMORY,
+                   "trees 0");
 }
 
 /* Of 150,000 nodes trees see 100,000, but every anomaly, and still say how frequent they are. */
@@ -192,7 +187,6 @@ TEST(many_nodes_are_thinned_out) {
     needs_xgboost();
     enum { NODES = 200000, TRAINS = 150000 };
     BASIN_AT_EXIT(free_network) basin_network *network;
-    basin_error error;
     float *x = calloc(NODES, sizeof *x);
     int32_t *y = calloc(NODES, sizeof *y);
     uint8_t *part = calloc(NODES, 1);
@@ -202,21 +196,21 @@ TEST(many_nodes_are_thinned_out) {
         x[i] = (float)(basin_random_normal_at(1, 1, (uint64_t)i) + y[i]);
         part[i] = i < TRAINS ? BASIN_PART_TRAIN : BASIN_PART_VAL;
     }
-    must(basin_network_new(&network, "many", NODES, &error), &error);
+    assert_ok(basin_network_new(&network, "many", NODES, &failure));
     basin_tensor feature = basin_tensor_borrow(x, BASIN_F32, BASIN_SHAPE(NODES, 1));
     basin_tensor label = basin_tensor_borrow(y, BASIN_I32, BASIN_SHAPE(NODES));
-    must(basin_network_set_features(network, &feature, NULL, &error), &error);
-    must(basin_network_set_label_tensor(network, &label, NULL, &error), &error);
+    assert_ok(basin_network_set_features(network, &feature, NULL, &failure));
+    assert_ok(basin_network_set_label_tensor(network, &label, NULL, &failure));
     const int32_t end[] = {0, 1};
     basin_edges edges = {end, end + 1, BASIN_I32, 2, 1};
-    must(basin_network_add_relation(network, "homo", &edges, NULL, &error), &error);
+    assert_ok(basin_network_add_relation(network, "homo", &edges, NULL, &failure));
     BASIN_AT_EXIT(basin_nodes_ensemble_free) basin_nodes_ensemble e = {.degree = false};
     basin_tree_table table;
-    must(basin_nodes_ensemble_name(&e, network, &error), &error);
-    must(basin_tree_table_open(&table, network, &e, 0, &error), &error);
+    assert_ok(basin_nodes_ensemble_name(&e, network, &failure));
+    assert_ok(basin_tree_table_open(&table, network, &e, 0, &failure));
     basin_tree_source source = basin_tree_source_of(&table);
-    must(basin_nodes_ensemble_grow(&e, 1, 1, &source, part, NULL, &error), &error);
-    must(basin_nodes_ensemble_logits(logit, &e, &table, &error), &error);
+    assert_ok(basin_nodes_ensemble_grow(&e, 1, 1, &source, part, NULL, &failure));
+    assert_ok(basin_nodes_ensemble_logits(logit, &e, &table, &failure));
     for (int64_t i = TRAINS; i < NODES; i++) {
         expected += y[i];
         found += 1 / (1 + exp(-logit[i]));
@@ -231,19 +225,18 @@ TEST(many_nodes_are_thinned_out) {
 /* A path of five, of which 1 (normal), 2 and 4 (anomalous) are trained on. */
 TEST(shares_of_known_labels_leave_the_node_out) {
     BASIN_AT_EXIT(free_network) basin_network *network;
-    basin_error error;
     const int32_t end[] = {0, 1, 1, 2, 2, 3, 3, 4};
     const uint8_t part[] = {BASIN_PART_TEST, 1, 1, BASIN_PART_VAL, 1};
     int32_t y[] = {1, 0, 1, 1, 1};
     int8_t label[5];
     float a[5], c[5], share[2];
-    must(basin_network_new(&network, "path", 5, &error), &error);
+    assert_ok(basin_network_new(&network, "path", 5, &failure));
     basin_tensor labels = basin_tensor_borrow(y, BASIN_I32, BASIN_SHAPE(5));
-    must(basin_network_set_label_tensor(network, &labels, NULL, &error), &error);
+    assert_ok(basin_network_set_label_tensor(network, &labels, NULL, &failure));
     basin_edges edges = {end, end + 1, BASIN_I32, 2, 4};
-    must(basin_network_add_relation(network, "homo", &edges, NULL, &error), &error);
+    assert_ok(basin_network_add_relation(network, "homo", &edges, NULL, &failure));
     basin_known_labels known;
-    must(basin_known_labels_take(&known, network, part, BASIN_PART_TRAIN, &error), &error);
+    assert_ok(basin_known_labels_take(&known, network, part, BASIN_PART_TRAIN, &failure));
     for (int i = 0; i < 5; i++) network->label[i] = 1; /* what is scored is not looked at */
     assert_int_equal(basin_known_labels_find(label, &known, network), 3);
     assert_memory_equal(label, ((const int8_t[]){-1, 0, 1, -1, 1}), 5);
@@ -258,17 +251,16 @@ TEST(shares_of_known_labels_leave_the_node_out) {
 
 /* An edge that was kept twice counts twice at both ends: the node's own label is in neither. */
 TEST(shares_leave_the_node_out_of_repeated_edges) {
-    basin_error error;
     const int32_t end[] = {0, 1, 0, 1, 0, 1, 1, 2};
     for (int directed = 0; directed < 2; directed++) {
         basin_network_options o = {.keep_duplicates = true, .directed = directed};
         basin_network *network;
         float a[3], c[3], share[2][2];
-        must(basin_network_new(&network, "twice", 3, &error), &error);
+        assert_ok(basin_network_new(&network, "twice", 3, &failure));
         basin_edges edges = {end, end + 1, BASIN_I32, 2, 4};
         basin_edges back = {end + 1, end, BASIN_I32, 2, 4};
-        must(basin_network_add_relation(network, "homo", directed ? &back : &edges, &o, &error),
-             &error);
+        assert_ok(
+            basin_network_add_relation(network, "homo", directed ? &back : &edges, &o, &failure));
         for (int y = 0; y < 2; y++) {
             const int8_t label[] = {(int8_t)y, -1, 1};
             basin_known_sums sums = {a, c};
@@ -285,14 +277,12 @@ static basin_network *read_table(const char *nodes) {
     basin_csv_source source[] = {{.path = "nodes.csv", .data = nodes, .size = strlen(nodes)},
                                  {.path = "edges.csv", .data = edges, .size = sizeof edges - 1}};
     basin_network *network;
-    basin_error error;
-    must(basin_network_csv_read(&network, source, 2, NULL, &error), &error);
+    assert_ok(basin_network_csv_read(&network, source, 2, NULL, &failure));
     return network;
 }
 
 /* Ids that are 0, 1, .. are ids: rows in another order, or one more, are the same accounts. */
 TEST(known_nodes_go_by_their_ids) {
-    basin_error error;
     const uint8_t part[] = {1, BASIN_PART_VAL, 1, 1};
     int8_t label[5];
     basin_known_labels known;
@@ -300,7 +290,7 @@ TEST(known_nodes_go_by_their_ids) {
     basin_network *first = read_table("id,f,label\n0,1,0\n1,2,1\n2,3,1\n3,4,0\n");
     BASIN_AT_EXIT(free_network)
     basin_network *other = read_table("id,f,label\n4,0,1\n3,4,0\n2,3,1\n1,2,1\n0,1,0\n");
-    must(basin_known_labels_take(&known, first, part, BASIN_PART_TRAIN, &error), &error);
+    assert_ok(basin_known_labels_take(&known, first, part, BASIN_PART_TRAIN, &failure));
     assert_int_equal(basin_known_labels_find(label, &known, other), 3);
     assert_memory_equal(label, ((const int8_t[]){-1, 0, 1, -1, 0}), 5);
     known.named = false; /* as models have it that were trained on such a table before */
@@ -324,20 +314,18 @@ TEST(another_network_is_scored_without_labels) {
     basin_nodes_model *model = train(&s);
     BASIN_AT_EXIT(free_network) basin_network *other = fraud_new(400, 9, 1, false);
     uint8_t *part = fraud_split(other);
-    basin_error error;
     basin_score reached;
     listener heard = {0};
     basin_watch watch = {.note = listen, .context = &heard};
     basin_nodes_work work = {.watch = &watch};
     double *probability = calloc(500, sizeof *probability);
     model->ensemble.share = 0.5;
-    must(basin_nodes_score(probability, model, s.network, &work, &error), &error);
+    assert_ok(basin_nodes_score(probability, model, s.network, &work, &failure));
     assert_int_equal(heard.said, 0);
-    must(basin_nodes_score(probability, model, other, &work, &error), &error);
+    assert_ok(basin_nodes_score(probability, model, other, &work, &failure));
     assert_int_equal(heard.said, 1);
-    must(
-        basin_nodes_measure(&reached, probability, NULL, other, part, BASIN_PART_TEST, 0.5, &error),
-        &error);
+    assert_ok(basin_nodes_measure(&reached, probability, NULL, other, part, BASIN_PART_TEST, 0.5,
+                                  &failure));
     assert_true(basin_score_get(&reached, "auroc") > 0.75);
     free(probability), free(part);
     basin_nodes_close(model);
@@ -348,11 +336,10 @@ TEST(another_network_is_scored_without_labels) {
 TEST_WITH(scores_the_same_from_a_file_and_streamed, folder_new, folder_remove) {
     char path[PATH_TEXT];
     BASIN_AT_EXIT(scene_free) scene s = scene_new(2);
-    basin_error error;
     basin_nodes_model *model = train(&s), *back;
     folder_path(path, state, "model.safetensors");
-    must(basin_nodes_write(path, model, &error), &error);
-    must(basin_nodes_open(&back, "anomaly", path, s.training.backend, &error), &error);
+    assert_ok(basin_nodes_write(path, model, &failure));
+    assert_ok(basin_nodes_open(&back, "anomaly", path, s.training.backend, &failure));
     double *whole = score(back, s.network, false), *streamed = score(back, s.network, true);
     int64_t N = s.network->nodes;
     assert_true(largest_difference(whole, basin_nodes_get_info(model)->scores, N) < 1e-6);
@@ -412,14 +399,12 @@ TEST(calibration_keeps_order_and_alerts) {
 TEST(thresholds_reach_their_goals) {
     BASIN_AT_EXIT(scene_free) scene s = scene_new(1);
     basin_nodes_model *model = train(&s);
-    basin_error error;
     double threshold;
     int64_t N = s.network->nodes, alerts = 0, right = 0, positives = 0;
-    must(basin_nodes_threshold_for(&threshold, model, "alerts=25", model->score, N, &error),
-         &error);
+    assert_ok(basin_nodes_threshold_for(&threshold, model, "alerts=25", model->score, N, &failure));
     for (int64_t i = 0; i < N; i++) alerts += model->score[i] > threshold;
     assert_int_equal(alerts, 25);
-    must(basin_nodes_threshold_for(&threshold, model, "recall=0.8", NULL, 0, &error), &error);
+    assert_ok(basin_nodes_threshold_for(&threshold, model, "recall=0.8", NULL, 0, &failure));
     for (int64_t i = 0; i < N; i++) {
         bool judged = s.part[i] == BASIN_PART_VAL && s.network->label[i] == 1;
         positives += judged;
@@ -428,9 +413,8 @@ TEST(thresholds_reach_their_goals) {
     assert_true((double)right >= 0.8 * (double)positives);
     static const char *const wrong[] = {"recall", "recall=2", "recall=0.5x", "f1=0.5", "alerts=0"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        assert_int_equal(basin_nodes_threshold_for(&threshold, model, wrong[i], NULL, 0, &error),
-                         BASIN_BAD_VALUE);
-        assert_non_null(strstr(error.text, wrong[i]));
+        assert_failure(basin_nodes_threshold_for(&threshold, model, wrong[i], NULL, 0, &failure),
+                       BASIN_BAD_VALUE, wrong[i]);
     }
     basin_nodes_close(model);
 }
@@ -439,15 +423,13 @@ TEST(thresholds_reach_their_goals) {
 
 TEST(xgboost_learns_the_same_table) {
     BASIN_AT_EXIT(scene_free) scene s = scene_new(1);
-    basin_error error;
     basin_score reached;
     int64_t rounds;
     double *probability = calloc((size_t)s.network->nodes, sizeof *probability);
-    must(basin_nodes_xgboost(probability, &rounds, 1, s.network, s.part, &s.training, &error),
-         &error);
-    must(basin_nodes_measure(&reached, probability, NULL, s.network, s.part, BASIN_PART_TEST, 0.5,
-                             &error),
-         &error);
+    assert_ok(
+        basin_nodes_xgboost(probability, &rounds, 1, s.network, s.part, &s.training, &failure));
+    assert_ok(basin_nodes_measure(&reached, probability, NULL, s.network, s.part, BASIN_PART_TEST,
+                                  0.5, &failure));
     assert_true(rounds > 0 && basin_score_get(&reached, "auroc") > 0.7);
     free(probability);
 }

@@ -12,8 +12,7 @@ enum { NODES = 300, PARTS = 3 };
 static basin_parts *cut(const basin_network *network, int64_t count) {
     basin_cut_spec spec = {.parts = count, .method = "stream"};
     basin_parts *parts;
-    basin_error error;
-    must(basin_parts_cut(&parts, network, &spec, NULL, &error), &error);
+    assert_ok(basin_parts_cut(&parts, network, &spec, NULL, &failure));
     return parts;
 }
 
@@ -21,10 +20,8 @@ static double *score(const basin_nodes_model *model, const basin_network *networ
                      basin_parts *parts, bool least) {
     basin_nodes_work work = {.least = least, .parts = parts};
     double *probability = calloc(NODES, sizeof *probability);
-    basin_error error;
-    must(basin_nodes_score(probability, model, parts ? basin_parts_face(parts) : network, &work,
-                           &error),
-         &error);
+    assert_ok(basin_nodes_score(probability, model, parts ? basin_parts_face(parts) : network,
+                                &work, &failure));
     return probability;
 }
 
@@ -70,10 +67,8 @@ static basin_nodes_model *train(basin_outcome *outcome, const basin_network *net
                                 const basin_training *training) {
     basin_nodes_data data = {.network = parts ? NULL : network, .part = split, .parts = parts};
     basin_nodes_model *model;
-    basin_error error;
-    must(basin_nodes_train_with(&model, outcome, &basin_anomaly_task, settings, &data, training,
-                                false, &error),
-         &error);
+    assert_ok(basin_nodes_train_with(&model, outcome, &basin_anomaly_task, settings, &data,
+                                     training, false, &failure));
     return model;
 }
 
@@ -135,9 +130,8 @@ TEST(the_same_parts_give_the_same_bits) {
 
 static basin_bundle *trees_of(const basin_nodes_model *model) {
     basin_bundle *bundle;
-    basin_error error;
-    must(basin_bundle_new(&bundle, &error), &error);
-    must(basin_nodes_ensemble_store(bundle, &model->ensemble, &error), &error);
+    assert_ok(basin_bundle_new(&bundle, &failure));
+    assert_ok(basin_nodes_ensemble_store(bundle, &model->ensemble, &failure));
     return bundle;
 }
 
@@ -186,15 +180,13 @@ TEST(known_labels_of_directed_parts_are_refused) {
     basin_outcome outcome;
     uint8_t *split = fraud_split(network);
     double probability[NODES];
-    basin_error error;
     settings.epochs = 1, settings.trees = 4, settings.labels = true;
     basin_nodes_model *whole = train(&outcome, network, NULL, split, &settings, &training);
     basin_parts *parts = cut(network, PARTS);
     basin_nodes_work work = {.parts = parts};
     whole->ensemble.share = 0.5; /* the trees are asked */
-    assert_int_equal(basin_nodes_score(probability, whole, basin_parts_face(parts), &work, &error),
-                     BASIN_UNSUPPORTED);
-    assert_non_null(strstr(error.text, "wanted the whole graph"));
+    assert_failure(basin_nodes_score(probability, whole, basin_parts_face(parts), &work, &failure),
+                   BASIN_UNSUPPORTED, "wanted the whole graph");
     basin_nodes_model *apart = train(&outcome, NULL, parts, split, &settings, &training);
     assert_int_equal(apart->ensemble.known.count, 0);
     assert_int_equal(apart->ensemble.fits, 4);
@@ -210,16 +202,14 @@ TEST(a_directed_graph_is_not_streamed_in_parts) {
     basin_nodes_settings settings = fraud_settings();
     uint8_t *split = fraud_split(network);
     double probability[NODES];
-    basin_error error;
     settings.epochs = 2;
     basin_nodes_model *model = fraud_train(network, split, &settings, &training);
     basin_parts *parts = cut(network, PARTS);
     double *whole = score(model, network, NULL, false), *found = score(model, NULL, parts, false);
     assert_near(found, whole, 1e-6);
     basin_nodes_work work = {.least = true, .parts = parts};
-    assert_int_equal(basin_nodes_score(probability, model, basin_parts_face(parts), &work, &error),
-                     BASIN_UNSUPPORTED);
-    assert_non_null(strstr(error.text, "directed graph in parts"));
+    assert_failure(basin_nodes_score(probability, model, basin_parts_face(parts), &work, &failure),
+                   BASIN_UNSUPPORTED, "directed graph in parts");
     free(whole), free(found), free(split);
     basin_parts_close(parts);
     basin_nodes_close(model);

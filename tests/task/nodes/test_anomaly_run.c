@@ -37,10 +37,8 @@ static void scene_free(scene *s) {
 static basin_nodes_model *train(basin_outcome *outcome, const scene *s) {
     basin_nodes_data data = {.network = s->network, .part = s->part};
     basin_nodes_model *model;
-    basin_error error;
-    must(basin_nodes_train_with(&model, outcome, &basin_anomaly_task, &s->settings, &data,
-                                &s->training, s->least, &error),
-         &error);
+    assert_ok(basin_nodes_train_with(&model, outcome, &basin_anomaly_task, &s->settings, &data,
+                                     &s->training, s->least, &failure));
     return model;
 }
 
@@ -136,19 +134,16 @@ TEST(other_settings_do_not_go_on) {
     BASIN_AT_EXIT(scene_free) scene s = scene_new();
     basin_nodes_model *model;
     basin_outcome outcome;
-    basin_error error;
     s.training.checkpoint = folder_path(path, state, "other.checkpoint");
     cut(&s, 3);
     s.settings.rate *= 2;
-    assert_int_equal(
-        fraud_try(&model, &outcome, s.network, s.part, &s.settings, &s.training, &error),
-        BASIN_BAD_VALUE);
-    assert_non_null(strstr(error.text, "rate"));
+    assert_failure(
+        fraud_try(&model, &outcome, s.network, s.part, &s.settings, &s.training, &failure),
+        BASIN_BAD_VALUE, "rate");
     s.training.resume = false; /* and a run without --resume does not replace it */
-    assert_int_equal(
-        fraud_try(&model, &outcome, s.network, s.part, &s.settings, &s.training, &error),
-        BASIN_BAD_VALUE);
-    assert_non_null(strstr(error.text, "unfinished run"));
+    assert_failure(
+        fraud_try(&model, &outcome, s.network, s.part, &s.settings, &s.training, &failure),
+        BASIN_BAD_VALUE, "unfinished run");
 }
 
 /* Without validation the last weights count, and a cut run has no best epoch. */
@@ -183,21 +178,19 @@ TEST(spoiled_checkpoints_are_refused) {
         basin_nodes_model *model;
         basin_outcome outcome;
         basin_bundle *bundle;
-        basin_error error;
         cut(&s, 3);
-        must(basin_bundle_read(&bundle, path, &error), &error);
+        assert_ok(basin_bundle_read(&bundle, path, &failure));
         cJSON *run = cJSON_Parse(basin_bundle_meta(bundle, "basin.run"));
         cJSON_ReplaceItemInObject(run, bad[i].key, cJSON_CreateNumber(bad[i].value));
         char *text = cJSON_PrintUnformatted(run);
-        must(basin_bundle_meta_set(bundle, "basin.run", text, &error), &error);
-        must(basin_safetensors_write(path, bundle, &error), &error);
+        assert_ok(basin_bundle_meta_set(bundle, "basin.run", text, &failure));
+        assert_ok(basin_safetensors_write(path, bundle, &failure));
         basin_bundle_free(bundle);
         cJSON_Delete(run);
         cJSON_free(text);
-        assert_int_equal(
-            fraud_try(&model, &outcome, s.network, s.part, &s.settings, &s.training, &error),
-            BASIN_BAD_FILE);
-        assert_non_null(strstr(error.text, "spoiled.checkpoint"));
+        assert_failure(
+            fraud_try(&model, &outcome, s.network, s.part, &s.settings, &s.training, &failure),
+            BASIN_BAD_FILE, "spoiled.checkpoint");
     }
 }
 
@@ -255,9 +248,8 @@ TEST(a_run_begins_with_a_model) {
     BASIN_AT_EXIT(scene_free) scene s = scene_new();
     basin_nodes_model *model;
     basin_outcome outcome;
-    basin_error error;
     basin_nodes_model *first = train(&outcome, &s);
-    must(basin_nodes_write(folder_path(path, state, "first.safetensors"), first, &error), &error);
+    assert_ok(basin_nodes_write(folder_path(path, state, "first.safetensors"), first, &failure));
     s.training.from = path;
     s.settings.scaling = "auto", s.settings.hops = -1, s.settings.members = 0;
     s.settings.epochs = 0, s.settings.seed = 5;
@@ -265,10 +257,9 @@ TEST(a_run_begins_with_a_model) {
     assert_string_equal(second->settings.scaling, first->settings.scaling);
     assert_same_members(first, second);
     s.settings.dim *= 2;
-    assert_int_equal(
-        fraud_try(&model, &outcome, s.network, s.part, &s.settings, &s.training, &error),
-        BASIN_BAD_SHAPE);
-    assert_non_null(strstr(error.text, "first.safetensors: tensor"));
+    assert_failure(
+        fraud_try(&model, &outcome, s.network, s.part, &s.settings, &s.training, &failure),
+        BASIN_BAD_SHAPE, "first.safetensors: tensor");
     basin_nodes_close(first);
     basin_nodes_close(second);
 }
@@ -298,15 +289,14 @@ TEST(a_caller_trains_from_files) {
     basin_settings *settings, *other;
     basin_nodes_model *model;
     basin_outcome outcome;
-    basin_error error;
     char text[32];
     const char *file[] = {folder_path(path, state, "network.basin")};
-    must(basin_network_write(path, s.network, &error), &error);
-    must(basin_settings_new(&settings, "anomaly", NULL, &error), &error);
-    must(basin_settings_set(settings, "epochs", "3", &error), &error);
-    must(basin_settings_set(settings, "members", "1", &error), &error);
+    assert_ok(basin_network_write(path, s.network, &failure));
+    assert_ok(basin_settings_new(&settings, "anomaly", NULL, &failure));
+    assert_ok(basin_settings_set(settings, "epochs", "3", &failure));
+    assert_ok(basin_settings_set(settings, "members", "1", &failure));
     basin_nodes_data data = {.path = file, .paths = 1, .ratio = 0.4};
-    must(basin_nodes_train(&model, &outcome, settings, &data, &s.training, &error), &error);
+    assert_ok(basin_nodes_train(&model, &outcome, settings, &data, &s.training, &failure));
     assert_int_equal(basin_nodes_get_info(model)->nodes, 400);
     assert_int_equal(outcome.epochs, 3);
     assert_true(basin_score_get(&outcome.best, "validation_auroc") >= 0);
@@ -314,17 +304,15 @@ TEST(a_caller_trains_from_files) {
     const basin_score *test = basin_nodes_get_info(model)->reached[BASIN_PART_TEST];
     assert_true(basin_score_get(validation, "macro_f1") > 0);
     assert_true(basin_score_get(test, "recall_at_k") >= 0);
-    must(basin_settings_get(text, sizeof text, basin_nodes_get_info(model)->settings, "hops",
-                            &error),
-         &error);
+    assert_ok(basin_settings_get(text, sizeof text, basin_nodes_get_info(model)->settings, "hops",
+                                 &failure));
     assert_true(!strcmp(text, "0") || !strcmp(text, "2")); /* what training chose */
     basin_nodes_close(model);
-    must(basin_settings_new(&other, "image", NULL, &error), &error);
-    assert_int_equal(basin_nodes_train(&model, &outcome, other, &data, &s.training, &error),
-                     BASIN_BAD_VALUE);
-    assert_non_null(strstr(error.text, "the task image"));
+    assert_ok(basin_settings_new(&other, "image", NULL, &failure));
+    assert_failure(basin_nodes_train(&model, &outcome, other, &data, &s.training, &failure),
+                   BASIN_BAD_VALUE, "the task image");
     data.paths = 0;
-    assert_int_equal(basin_nodes_train(&model, &outcome, settings, &data, &s.training, &error),
+    assert_int_equal(basin_nodes_train(&model, &outcome, settings, &data, &s.training, &failure),
                      BASIN_BAD_VALUE);
     basin_settings_free(settings);
     basin_settings_free(other);

@@ -15,7 +15,6 @@ static const char *const names[CLASSES] = {"ash", "birch", "cedar"};
 static basin_network *woods_of(const float *x, int64_t features, bool directed) {
     int32_t *y = calloc(NODES, sizeof *y), *edge = calloc((size_t)NODES * 8, sizeof *edge);
     basin_network *network;
-    basin_error error;
     for (int64_t i = 0; i < NODES; i++) {
         y[i] = (int32_t)(i % CLASSES);
         for (int k = 0; k < 4; k++) {
@@ -33,20 +32,19 @@ static basin_network *woods_of(const float *x, int64_t features, bool directed) 
                                    .relations = 1,
                                    .edges = &edges};
     basin_network_options options = {.directed = directed};
-    must(basin_network_from_arrays(&network, &arrays, &options, &error), &error);
+    assert_ok(basin_network_from_arrays(&network, &arrays, &options, &failure));
     free(y), free(edge);
     return network;
 }
 
 static basin_network *woods(bool named, bool directed) {
     float *x = calloc((size_t)NODES * FEATURES, sizeof *x);
-    basin_error error;
     for (int64_t i = 0; i < NODES; i++)
         for (int f = 0; f < FEATURES; f++)
             x[i * FEATURES + f] =
                 (float)(coin(5, 1, i * FEATURES + f) + 0.4 * (double)(f == i % CLASSES));
     basin_network *network = woods_of(x, FEATURES, directed);
-    if (named) must(basin_network_set_classes(network, names, CLASSES, &error), &error);
+    if (named) assert_ok(basin_network_set_classes(network, names, CLASSES, &failure));
     free(x);
     return network;
 }
@@ -66,10 +64,8 @@ static basin_nodes_model *learn(const basin_network *network, const uint8_t *par
     basin_nodes_data data = {.network = network, .part = part};
     basin_nodes_model *model;
     basin_outcome outcome;
-    basin_error error;
-    must(basin_nodes_train_with(&model, &outcome, &basin_node_task, settings, &data, training,
-                                false, &error),
-         &error);
+    assert_ok(basin_nodes_train_with(&model, &outcome, &basin_node_task, settings, &data, training,
+                                     false, &failure));
     return model;
 }
 
@@ -105,14 +101,13 @@ TEST(classes_are_told_apart) {
 
 static void compare(const char *what, const basin_network *network,
                     const basin_nodes_settings *settings, const basin_training *training) {
-    basin_error error;
     uint8_t *part = fraud_split(network);
     double *whole = calloc((size_t)NODES * CLASSES, sizeof *whole), largest = 0, spread = 0;
     double *stream = calloc((size_t)NODES * CLASSES, sizeof *stream);
     basin_nodes_work small = {.least = true};
     basin_nodes_model *model = learn(network, part, settings, training);
-    must(basin_nodes_score(whole, model, network, NULL, &error), &error);
-    must(basin_nodes_score(stream, model, network, &small, &error), &error);
+    assert_ok(basin_nodes_score(whole, model, network, NULL, &failure));
+    assert_ok(basin_nodes_score(stream, model, network, &small, &failure));
     for (int64_t i = 0; i < NODES * CLASSES; i++) {
         largest = fmax(largest, fabs(whole[i] - stream[i]));
         spread = fmax(spread, fabs(whole[i] - whole[0]));
@@ -166,10 +161,9 @@ TEST(words_are_read_as_lists) {
     basin_nodes_settings s = quick();
     basin_node_inputs inputs;
     basin_scaler scale = {.kind = BASIN_SCALE_ROWS}, none = {0};
-    basin_error error;
     s.scaling = "rows";
-    must(basin_node_inputs_open(&inputs, network, &s, &error), &error);
-    must(basin_node_inputs_scale(&inputs, &scale, &none, &error), &error);
+    assert_ok(basin_node_inputs_open(&inputs, network, &s, &failure));
+    assert_ok(basin_node_inputs_scale(&inputs, &scale, &none, &failure));
     assert_true(inputs.shape.listed > NODES && inputs.shape.listed <= 6 * NODES);
     basin_node_inputs_close(&inputs);
     compare("words", network, &s, &training);
@@ -185,30 +179,28 @@ TEST(files_keep_classes) {
     basin_training training = fraud_training();
     BASIN_AT_EXIT(free_network) basin_network *network = woods(true, false), *mapped;
     basin_nodes_settings s = quick();
-    basin_error error;
     uint8_t *part = fraud_split(network);
     basin_nodes_model *model = learn(network, part, &s, &training), *read;
     basin_nodes_model *detector;
     double p[NODES * CLASSES], q[NODES * CLASSES];
     folder_path(path, state, "model.safetensors");
-    must(basin_nodes_write(path, model, &error), &error);
-    must(basin_nodes_open(&read, "node", path, training.backend, &error), &error);
+    assert_ok(basin_nodes_write(path, model, &failure));
+    assert_ok(basin_nodes_open(&read, "node", path, training.backend, &failure));
     assert_int_equal(basin_nodes_get_info(read)->classes, CLASSES);
     for (int c = 0; c < CLASSES; c++) assert_string_equal(basin_nodes_class(read, c), names[c]);
     assert_null(basin_nodes_class(read, CLASSES));
     assert_null(basin_nodes_class(read, -1));
-    must(basin_nodes_score(p, model, network, NULL, &error), &error);
+    assert_ok(basin_nodes_score(p, model, network, NULL, &failure));
     /* A mapped network keeps the names, too. */
     folder_path(map, state, "woods.basin");
-    must(basin_network_write(map, network, &error), &error);
-    must(basin_network_open(&mapped, (const char *[]){map}, 1, NULL, &error), &error);
-    must(basin_nodes_score(q, read, mapped, NULL, &error), &error);
+    assert_ok(basin_network_write(map, network, &failure));
+    assert_ok(basin_network_open(&mapped, (const char *[]){map}, 1, NULL, &failure));
+    assert_ok(basin_nodes_score(q, read, mapped, NULL, &failure));
     assert_memory_equal(p, q, sizeof p);
     assert_string_equal(basin_network_class(mapped, 1, text), "birch");
-    assert_int_equal(basin_network_set_classes(mapped, names, CLASSES, &error), BASIN_BAD_VALUE);
-    assert_int_equal(basin_nodes_open(&detector, "anomaly", path, training.backend, &error),
-                     BASIN_BAD_FILE);
-    assert_non_null(strstr(error.text, "the model is 'node', wanted 'anomaly'"));
+    assert_int_equal(basin_network_set_classes(mapped, names, CLASSES, &failure), BASIN_BAD_VALUE);
+    assert_failure(basin_nodes_open(&detector, "anomaly", path, training.backend, &failure),
+                   BASIN_BAD_FILE, "the model is 'node', wanted 'anomaly'");
     basin_nodes_close(read);
     basin_nodes_close(model);
     basin_backend_close(training.backend);
@@ -221,15 +213,14 @@ TEST(classes_go_by_name) {
     BASIN_AT_EXIT(free_network) basin_network *network = woods(true, false);
     basin_nodes_settings s = quick();
     basin_score score, other;
-    basin_error error;
     uint8_t *part = fraud_split(network), *all = calloc(NODES, 1);
     basin_nodes_model *model = learn(network, part, &s, &training);
     double p[NODES * CLASSES];
     int64_t matrix[CLASSES * CLASSES], sum = 0, right = 0;
     memset(all, BASIN_PART_TEST, NODES);
-    must(basin_nodes_score(p, model, network, NULL, &error), &error);
-    must(basin_nodes_measure(&score, p, model, network, all, BASIN_PART_TEST, 0, &error), &error);
-    must(basin_nodes_confusion(matrix, p, model, network, all, BASIN_PART_TEST, &error), &error);
+    assert_ok(basin_nodes_score(p, model, network, NULL, &failure));
+    assert_ok(basin_nodes_measure(&score, p, model, network, all, BASIN_PART_TEST, 0, &failure));
+    assert_ok(basin_nodes_confusion(matrix, p, model, network, all, BASIN_PART_TEST, &failure));
     for (int i = 0; i < CLASSES * CLASSES; i++) {
         sum += matrix[i];
         if (i % (CLASSES + 1) == 0) right += matrix[i];
@@ -241,11 +232,11 @@ TEST(classes_go_by_name) {
     memcpy(text, "cedar\0ash\0birch", 16);
     network->class_name.at[1] = 6, network->class_name.at[2] = 10;
     for (int64_t i = 0; i < NODES; i++) network->label[i] = (network->label[i] + 1) % CLASSES;
-    must(basin_nodes_measure(&other, p, model, network, all, BASIN_PART_TEST, 0, &error), &error);
+    assert_ok(basin_nodes_measure(&other, p, model, network, all, BASIN_PART_TEST, 0, &failure));
     assert_true(basin_score_get(&other, "accuracy") == basin_score_get(&score, "accuracy"));
     assert_true(basin_score_get(&other, "auroc") == basin_score_get(&score, "auroc"));
     memcpy(text, "larch", 5); /* was cedar */
-    must(basin_nodes_measure(&other, p, model, network, all, BASIN_PART_TEST, 0, &error), &error);
+    assert_ok(basin_nodes_measure(&other, p, model, network, all, BASIN_PART_TEST, 0, &failure));
     assert_true(basin_score_get(&other, "accuracy") < 0.67);
     basin_nodes_close(model);
     basin_backend_close(training.backend);
@@ -259,29 +250,26 @@ TEST(reasons_are_of_the_prediction) {
     basin_training training = fraud_training();
     BASIN_AT_EXIT(free_network) basin_network *network = woods(true, false);
     basin_nodes_settings s = quick();
-    basin_error error;
     uint8_t *part = fraud_split(network);
     basin_nodes_model *model = learn(network, part, &s, &training);
     basin_nodes_explanation *why;
     double p[NODES * CLASSES];
-    must(basin_nodes_score(p, model, network, NULL, &error), &error);
+    assert_ok(basin_nodes_score(p, model, network, NULL, &failure));
     for (int64_t c = 0; c < CLASSES; c++) {
-        must(basin_nodes_explain(&why, model, network, &(int64_t){7}, 1,
-                                 &(basin_nodes_work){.number = c, .probability = p}, &error),
-             &error);
+        assert_ok(basin_nodes_explain(&why, model, network, &(int64_t){7}, 1,
+                                      &(basin_nodes_work){.number = c, .probability = p},
+                                      &failure));
         double odds = log(p[7 * CLASSES + c] / (1 - p[7 * CLASSES + c]));
         assert_true(fabs(why->probability - p[7 * CLASSES + c]) < 1e-5);
         assert_true(fabs(why->logit - odds) < 1e-2);
         basin_nodes_explanation_free(why);
     }
-    assert_int_equal(basin_nodes_explain(&why, model, network, &(int64_t){7}, 1,
-                                         &(basin_nodes_work){.number = CLASSES}, &error),
-                     BASIN_BAD_VALUE);
-    assert_non_null(strstr(error.text, "class 3, wanted 0 to 2"));
-    assert_int_equal(
-        basin_nodes_report("never.html", model, network, &(basin_nodes_reporting){0}, &error),
-        BASIN_UNSUPPORTED);
-    assert_non_null(strstr(error.text, "needs a detector"));
+    assert_failure(basin_nodes_explain(&why, model, network, &(int64_t){7}, 1,
+                                       &(basin_nodes_work){.number = CLASSES}, &failure),
+                   BASIN_BAD_VALUE, "class 3, wanted 0 to 2");
+    assert_failure(
+        basin_nodes_report("never.html", model, network, &(basin_nodes_reporting){0}, &failure),
+        BASIN_UNSUPPORTED, "needs a detector");
     basin_nodes_close(model);
     basin_backend_close(training.backend);
     free(part);

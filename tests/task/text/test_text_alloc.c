@@ -10,11 +10,10 @@ typedef struct scene {
 static int scene_open(void **state) {
     static scene s;
     void *folder;
-    basin_error error;
     if (folder_new(&folder)) return -1;
     s = (scene){0};
     folder_path(s.model, &folder, "m.safetensors");
-    must(basin_settings_new(&s.settings, "text", "default", &error), &error);
+    assert_ok(basin_settings_new(&s.settings, "text", "default", &failure));
     basin_text_settings *v = s.settings->values;
     v->context = 5, v->dim = 4, v->heads = 1, v->steps = 2, v->batch = 2, v->epochs = 1;
     v->epoch_steps = 2, v->dropout = 0.1;

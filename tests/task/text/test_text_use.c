@@ -8,10 +8,9 @@
 
 static basin_text_scores score(basin_text_model *model, const char *text,
                                basin_text_scoring scoring) {
-    basin_error error = {0};
     basin_text_scores scores;
     basin_text it = text_of(text);
-    must(basin_text_score(&scores, model, &it, &scoring, &error), &error);
+    assert_ok(basin_text_score(&scores, model, &it, &scoring, &failure));
     return scores;
 }
 
@@ -67,12 +66,11 @@ TEST_WITH(a_stride_gives_more_context, folder_new, folder_remove) {
 
 TEST_WITH(a_model_knows_its_text, folder_new, folder_remove) {
     BASIN_AT_EXIT(bench_close) bench b;
-    basin_error error = {0};
     basin_text_scores s;
     bench_open(&b, state, "known", "cpu");
     bench_train(&b, -1, false);
     basin_text_model *model;
-    must(basin_text_open(&model, b.out, b.training.backend, &error), &error);
+    assert_ok(basin_text_open(&model, b.out, b.training.backend, &failure));
     int64_t all = (int64_t)strlen(b.text), train = (int64_t)((double)all * 0.8 + 1e-6);
     s = score(model, b.text, (basin_text_scoring){0});
     assert_int_equal(s.part, BASIN_TEXT_VALIDATION);
@@ -88,14 +86,14 @@ TEST_WITH(a_model_knows_its_text, folder_new, folder_remove) {
     basin_text_scores_free(&s);
     basin_text verse = text_of(VERSE), cat = text_of("Cat");
     basin_text_scoring part = {.part = BASIN_TEXT_VALIDATION};
-    assert_int_equal(basin_text_score(&s, model, &verse, &part, &error), BASIN_BAD_VALUE);
-    assert_non_null(strstr(error.text, "not the text that the model was trained on"));
+    assert_failure(basin_text_score(&s, model, &verse, &part, &failure), BASIN_BAD_VALUE,
+                   "not the text that the model was trained on");
     part = (basin_text_scoring){.stride = 13};
-    assert_int_equal(basin_text_score(&s, model, &verse, &part, &error), BASIN_BAD_VALUE);
-    assert_non_null(strstr(error.text, "stride is 13, wanted 1 to "));
+    assert_failure(basin_text_score(&s, model, &verse, &part, &failure), BASIN_BAD_VALUE,
+                   "stride is 13, wanted 1 to ");
     part.stride = 0;
-    assert_int_equal(basin_text_score(&s, model, &cat, &part, &error), BASIN_BAD_VALUE);
-    assert_non_null(strstr(error.text, "the text: "));
+    assert_failure(basin_text_score(&s, model, &cat, &part, &failure), BASIN_BAD_VALUE,
+                   "the text: ");
     basin_text_close(model);
 }
 
@@ -125,13 +123,12 @@ static bool keep(void *context, const basin_text_token *t) {
 
 static basin_text_generated generate(page *p, basin_text_model *model, const char *prompt,
                                      basin_text_generation wish) {
-    basin_error error = {0};
     basin_text_generated result;
     *p = (page){.stop_after = p->stop_after};
     basin_text start = text_of(prompt);
     wish.tell = keep;
     wish.context = p;
-    must(basin_text_generate(&result, model, &start, &wish, &error), &error);
+    assert_ok(basin_text_generate(&result, model, &start, &wish, &failure));
     return result;
 }
 
@@ -140,11 +137,10 @@ TEST(a_model_may_lie_about_its_text) {
     static const char *const train[] = {"18", "0", "20", "-1", "21", "1e300", "-1e300", "null"};
     for (int i = 0; i < 8; i++) {
         basin_bundle *bundle;
-        basin_error error = {0};
         char text[200];
         snprintf(text, sizeof text, "{\"hash\":\"%016d\",\"bytes\":20,\"train\":%s}", 7, train[i]);
-        must(basin_bundle_new(&bundle, &error), &error);
-        must(basin_bundle_meta_set(bundle, "basin.text", text, &error), &error);
+        assert_ok(basin_bundle_new(&bundle, &failure));
+        assert_ok(basin_bundle_meta_set(bundle, "basin.text", text, &failure));
         basin_text_origin origin = basin_text_origin_read(bundle);
         assert_int_equal(origin.length, i < 3 ? 20 : 0);
         assert_int_equal(origin.train, i < 3 ? strtoll(train[i], NULL, 10) : 0);
@@ -270,14 +266,13 @@ TEST_WITH(long_prompts_are_cropped, folder_new, folder_remove) {
 
 TEST_WITH(a_gpt_has_no_energies, folder_new, folder_remove) {
     BASIN_AT_EXIT(bench_close) bench b;
-    basin_error error = {0};
     bench_open(&b, state, "gpt", "cpu");
     b.s->arch = "gpt";
     basin_text_model *model = bench_model(&b);
     assert_false(basin_text_has_energy(model));
     basin_text a = text_of("a");
     basin_text_generation wish = {.energies = true};
-    assert_int_equal(basin_text_generate(NULL, model, &a, &wish, &error), BASIN_UNSUPPORTED);
+    assert_int_equal(basin_text_generate(NULL, model, &a, &wish, &failure), BASIN_UNSUPPORTED);
     BASIN_AT_EXIT(basin_text_scores_free)
     basin_text_scores s = score(model, VERSE, (basin_text_scoring){.part = BASIN_TEXT_ALL});
     assert_true(isnan(s.energy));

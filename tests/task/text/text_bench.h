@@ -40,11 +40,10 @@ static inline void bench_note(void *context, const char *line) {
 
 /* NAME.safetensors and NAME.jsonl in the folder of `state`; 4 steps an epoch, 3 epochs. */
 static inline void bench_open(bench *b, void **state, const char *name, const char *backend) {
-    basin_error error = {0};
     char file[80];
     *b = (bench){.stop_at = -1};
     for (int i = 0; i < 7; i++) strcat(b->text, VERSE);
-    must(basin_settings_new(&b->settings, "text", "default", &error), &error);
+    assert_ok(basin_settings_new(&b->settings, "text", "default", &failure));
     basin_text_settings *s = b->s = b->settings->values;
     s->context = 12, s->dim = 16, s->heads = 2, s->steps = 2, s->batch = 6, s->epochs = 3;
     s->epoch_steps = 4, s->rate = 1e-2, s->dropout = 0.1, s->seed = 5;
@@ -56,10 +55,9 @@ static inline void bench_open(bench *b, void **state, const char *name, const ch
     b->data = (basin_text_data){.train = text_of(b->text), .hold_out = 0.2};
     b->training =
         (basin_training){.output = b->out, .log = b->log, .save_every = 1e9, .watch = &b->watch};
-    must(basin_backend_open(&b->training.backend,
-                            &(basin_compute){.backend = backend, .threads = backend[0] == 'c'},
-                            &error),
-         &error);
+    assert_ok(basin_backend_open(&b->training.backend,
+                                 &(basin_compute){.backend = backend, .threads = backend[0] == 'c'},
+                                 &failure));
 }
 
 static inline void bench_close(bench *b) {
@@ -69,22 +67,20 @@ static inline void bench_close(bench *b) {
 
 /* Stops after step `stop_at`, goes on with `resume`. */
 static inline basin_outcome bench_train(bench *b, int64_t stop_at, bool resume) {
-    basin_error error = {0};
     basin_outcome outcome;
     b->stop = 0;
     b->stop_at = stop_at;
     b->training.resume = resume;
-    must(basin_text_train(NULL, &outcome, b->settings, &b->data, &b->training, &error), &error);
+    assert_ok(basin_text_train(NULL, &outcome, b->settings, &b->data, &b->training, &failure));
     return outcome;
 }
 
 /* A model in memory, after all steps. */
 static inline basin_text_model *bench_model(bench *b) {
-    basin_error error = {0};
     basin_outcome outcome;
     basin_text_model *model;
     b->training.output = b->training.log = NULL;
-    must(basin_text_train(&model, &outcome, b->settings, &b->data, &b->training, &error), &error);
+    assert_ok(basin_text_train(&model, &outcome, b->settings, &b->data, &b->training, &failure));
     return model;
 }
 

@@ -31,8 +31,7 @@ typedef struct rig {
 
 static inline double rig_weight(rig *r) {
     basin_tensor w;
-    basin_error error;
-    must(basin_store_read(r->lab.store, "w", &w, &error), &error);
+    assert_ok(basin_store_read(r->lab.store, "w", &w, &failure));
     double value = basin_tensor_at(&w, 0);
     basin_tensor_free(&w);
     return value;
@@ -119,7 +118,6 @@ static inline void rig_note(void *context, const char *line) {
 }
 
 static inline void rig_open(rig *r, const basin_reduction *reduction) {
-    basin_error error = {0};
     *r = (rig){0};
     lab *l = &r->lab;
     lab_open(l, "cpu", 1);
@@ -132,7 +130,7 @@ static inline void rig_open(rig *r, const basin_reduction *reduction) {
     basin_schedule schedule = {STEPS, STEPS * EPOCHS, 0, 0.05, 0.001};
     basin_trainer_spec spec = {
         .adamw = BASIN_ADAMW_DEFAULT, .schedule = schedule, .reduction = reduction};
-    must(basin_trainer_new(&r->trainer, l->store, &l->params, loss, &spec, &error), &error);
+    assert_ok(basin_trainer_new(&r->trainer, l->store, &l->params, loss, &spec, &failure));
     r->watch = (basin_watch){.note = rig_note, .context = r, .stop = &r->stop};
     r->task = (basin_run_task){.context = r,
                                .unit = "rows",

@@ -58,10 +58,9 @@ TEST(a_cut_run_ends_alike) {
     files whole, cut;
     rig r;
     basin_outcome outcome;
-    basin_error error;
     name_files(&whole, state, "whole");
     rig_open(&r, NULL);
-    must(rig_run(&outcome, &r, &whole.training, 0, &error), &error);
+    assert_ok(rig_run(&outcome, &r, &whole.training, 0, &failure));
     assert_false(outcome.stopped);
     assert_int_equal(outcome.best_epoch, 2);
     assert_int_equal(r.finished, MEMBERS);
@@ -71,13 +70,13 @@ TEST(a_cut_run_ends_alike) {
     for (int64_t step = 1; step < MEMBERS * STEPS * EPOCHS; step++) {
         name_files(&cut, state, "cut");
         rig_open(&r, NULL);
-        must(rig_run(&outcome, &r, &cut.training, step, &error), &error);
+        assert_ok(rig_run(&outcome, &r, &cut.training, step, &failure));
         assert_true(outcome.stopped);
         assert_int_equal(r.written, 0);
         rig_close(&r);
         rig_open(&r, NULL);
         cut.training.resume = true;
-        must(rig_run(&outcome, &r, &cut.training, 0, &error), &error);
+        assert_ok(rig_run(&outcome, &r, &cut.training, 0, &failure));
         assert_true(outcome.resumed && !outcome.stopped);
         char *again = read_log(cut.log), *same = weights(&r);
         assert_string_equal(again, log);
@@ -93,26 +92,25 @@ TEST(more_epochs_follow_a_kept_checkpoint) {
     files f;
     rig r;
     basin_outcome outcome;
-    basin_error error;
     name_files(&f, state, "more");
     f.training.keep_checkpoint = true;
     rig_open(&r, NULL);
     r.task.members = 1, r.task.epochs = 2;
-    must(rig_run(&outcome, &r, &f.training, 0, &error), &error);
+    assert_ok(rig_run(&outcome, &r, &f.training, 0, &failure));
     rig_close(&r);
     assert_int_equal(access(f.checkpoint, F_OK), 0);
     rig_open(&r, NULL);
     f.training.resume = true;
     r.task.members = 1;
-    must(rig_run(&outcome, &r, &f.training, 0, &error), &error);
+    assert_ok(rig_run(&outcome, &r, &f.training, 0, &failure));
     assert_true(outcome.resumed);
     assert_int_equal(outcome.epochs, EPOCHS);
     assert_int_equal(outcome.steps, EPOCHS * STEPS);
     rig_close(&r);
     rig_open(&r, NULL);
     r.task.members = 1, r.task.epochs = 3;
-    assert_int_equal(rig_run(&outcome, &r, &f.training, 0, &error), BASIN_BAD_VALUE);
-    assert_non_null(strstr(error.text, "has done 4 epochs, asked for are 3"));
+    assert_failure(rig_run(&outcome, &r, &f.training, 0, &failure), BASIN_BAD_VALUE,
+                   "has done 4 epochs, asked for are 3");
     rig_close(&r);
 }
 
@@ -120,18 +118,17 @@ TEST(a_run_begins_with_a_models_weights) {
     files f;
     rig r;
     basin_outcome outcome;
-    basin_error error;
     name_files(&f, state, "first");
     rig_open(&r, NULL);
     r.task.members = 1;
-    must(rig_run(&outcome, &r, &f.training, 0, &error), &error);
+    assert_ok(rig_run(&outcome, &r, &f.training, 0, &failure));
     double learnt = rig_weight(&r);
     rig_close(&r);
     basin_training fine = {.from = f.out};
     rig_open(&r, NULL);
     r.task.members = 1, r.task.schedule.peak = 0;
     r.trainer.schedule = (basin_schedule){0, 1, 0, 0, 0};
-    must(rig_run(&outcome, &r, &fine, 1, &error), &error);
+    assert_ok(rig_run(&outcome, &r, &fine, 1, &failure));
     assert_true(rig_weight(&r) == learnt);
     rig_close(&r);
 }
@@ -141,11 +138,10 @@ TEST(a_run_begins_with_a_models_weights) {
 TEST(patience_ends_a_member) {
     BASIN_AT_EXIT(rig_close) rig r;
     basin_outcome outcome;
-    basin_error error;
     basin_training training = {0};
     rig_open(&r, NULL);
     r.task.patience = 1;
-    must(rig_run(&outcome, &r, &training, 0, &error), &error);
+    assert_ok(rig_run(&outcome, &r, &training, 0, &failure));
     assert_int_equal(outcome.epochs, 3);
     assert_int_equal(outcome.best_epoch, 2);
     assert_true(basin_score_get(&outcome.best, "validation_merit") == 0.75);
@@ -156,10 +152,9 @@ TEST(patience_ends_a_member) {
 TEST(the_best_weights_are_kept) {
     BASIN_AT_EXIT(rig_close) rig r;
     basin_outcome outcome;
-    basin_error error;
     basin_training training = {0};
     rig_open(&r, NULL);
-    must(rig_run(&outcome, &r, &training, 0, &error), &error);
+    assert_ok(rig_run(&outcome, &r, &training, 0, &failure));
     assert_true(rig_weight(&r) == basin_score_get(&outcome.best, "validation_weight"));
 }
 
@@ -167,12 +162,11 @@ TEST(a_rehearsal_writes_nothing) {
     files f;
     BASIN_AT_EXIT(rig_close) rig r;
     basin_outcome outcome;
-    basin_error error;
     name_files(&f, state, "never");
     int before = folder_count(state);
     f.training.rehearse = 1e-6;
     rig_open(&r, NULL);
-    must(rig_run(&outcome, &r, &f.training, 0, &error), &error);
+    assert_ok(rig_run(&outcome, &r, &f.training, 0, &failure));
     assert_true(outcome.step_seconds > 0 && outcome.parameters == WIDTH * 3 + 3);
     assert_int_equal(outcome.steps_wanted, MEMBERS * STEPS * EPOCHS);
     assert_int_equal(folder_count(state), before);
@@ -216,23 +210,22 @@ TEST(a_checkpoint_is_not_overwritten) {
     files f;
     rig r;
     basin_outcome outcome;
-    basin_error error;
     char old[PATH_TEXT];
     name_files(&f, state, "way");
     rig_open(&r, NULL);
-    must(rig_run(&outcome, &r, &f.training, 3, &error), &error);
+    assert_ok(rig_run(&outcome, &r, &f.training, 3, &failure));
     rig_close(&r);
     refuse(&f.training, "way.safetensors.checkpoint: the checkpoint of an unfinished run");
     f.training.restart = true;
     rig_open(&r, NULL);
-    must(rig_run(&outcome, &r, &f.training, 0, &error), &error);
+    assert_ok(rig_run(&outcome, &r, &f.training, 0, &failure));
     assert_false(outcome.resumed);
     assert_non_null(strstr(r.note, "is kept as"));
     rig_close(&r);
     assert_int_equal(access(folder_path(old, state, "way.safetensors.checkpoint.old"), F_OK), 0);
     f.training.restart = false, f.training.resume = true;
     rig_open(&r, NULL);
-    must(rig_run(&outcome, &r, &f.training, 0, &error), &error);
+    assert_ok(rig_run(&outcome, &r, &f.training, 0, &failure));
     assert_true(outcome.finished_before);
     rig_close(&r);
 }
@@ -268,11 +261,10 @@ TEST(damaged_checkpoints_are_refused) {
         files f;
         rig r;
         basin_outcome outcome;
-        basin_error error;
         name_files(&f, state, "damaged");
         unlink(f.checkpoint);
         rig_open(&r, NULL);
-        must(rig_run(&outcome, &r, &f.training, 8, &error), &error);
+        assert_ok(rig_run(&outcome, &r, &f.training, 8, &failure));
         rig_close(&r);
         damage(f.checkpoint, change[i][0], change[i][1]);
         f.training.resume = true;
@@ -285,25 +277,23 @@ TEST(a_checkpoint_without_moments_is_refused) {
     files f;
     rig r;
     basin_outcome outcome;
-    basin_error error;
     basin_bundle *whole, *part;
     name_files(&f, state, "moments");
     rig_open(&r, NULL);
-    must(rig_run(&outcome, &r, &f.training, 8, &error), &error);
+    assert_ok(rig_run(&outcome, &r, &f.training, 8, &failure));
     rig_close(&r);
-    must(basin_bundle_read(&whole, f.checkpoint, &error), &error);
-    must(basin_bundle_new(&part, &error), &error);
+    assert_ok(basin_bundle_read(&whole, f.checkpoint, &failure));
+    assert_ok(basin_bundle_new(&part, &failure));
     for (size_t i = 0; i < basin_bundle_meta_count(whole); i++)
-        must(basin_bundle_meta_set(part, basin_bundle_meta_key(whole, i),
-                                   basin_bundle_meta_value(whole, i), &error),
-             &error);
+        assert_ok(basin_bundle_meta_set(part, basin_bundle_meta_key(whole, i),
+                                        basin_bundle_meta_value(whole, i), &failure));
     for (size_t i = 0; i < basin_bundle_count(whole); i++) {
         const basin_tensor *t = basin_bundle_at(whole, i);
         basin_tensor borrowed = basin_tensor_borrow(t->data, t->dtype, t->shape);
         if (strcmp(basin_bundle_name(whole, i), "b.v") != 0)
-            must(basin_bundle_add(part, basin_bundle_name(whole, i), &borrowed, &error), &error);
+            assert_ok(basin_bundle_add(part, basin_bundle_name(whole, i), &borrowed, &failure));
     }
-    must(basin_safetensors_write(f.checkpoint, part, &error), &error);
+    assert_ok(basin_safetensors_write(f.checkpoint, part, &failure));
     basin_bundle_free(part);
     basin_bundle_free(whole);
     f.training.resume = true;
@@ -335,12 +325,11 @@ TEST(a_reduction_of_one_changes_nothing) {
     BASIN_AT_EXIT(rig_close) rig alone, met;
     pair p = {0};
     basin_outcome outcome;
-    basin_error error;
     basin_training training = {0};
     rig_open(&alone, NULL);
-    must(rig_run(&outcome, &alone, &training, 0, &error), &error);
+    assert_ok(rig_run(&outcome, &alone, &training, 0, &failure));
     rig_open(&met, &(basin_reduction){meet, &p});
-    must(rig_run(&outcome, &met, &training, 0, &error), &error);
+    assert_ok(rig_run(&outcome, &met, &training, 0, &failure));
     assert_int_equal(p.reductions, MEMBERS * STEPS * EPOCHS);
     assert_true(fabs(rig_weight(&alone) - rig_weight(&met)) < 1e-6);
 }

@@ -28,25 +28,23 @@ static const sample some = {128, 0.1, {0.485, 0.456, 1.0 / 3}, true, "vit", true
 
 TEST(settings_survive_json) {
     sample back = {0};
-    basin_error error = {0};
     char *text = basin_settings_print(&some, table, false);
     assert_non_null(text);
     assert_null(strchr(text, '\n'));
-    assert_int_equal(basin_settings_parse(&back, table, text, true, "f", &error), BASIN_OK);
-    assert_int_equal(basin_settings_match(&some, &back, table, "f", &error), BASIN_OK);
+    assert_ok(basin_settings_parse(&back, table, text, true, "f", &failure));
+    assert_ok(basin_settings_match(&some, &back, table, "f", &failure));
     assert_true(back.mean[2] == some.mean[2] && back.alpha == some.alpha);
     free(text);
 }
 
 TEST(a_resumed_run_keeps_all_but_loose_settings) {
     sample other = some;
-    basin_error error = {0};
     other.epochs = 99;
-    assert_int_equal(basin_settings_match(&some, &other, table, "f", &error), BASIN_OK);
+    assert_ok(basin_settings_match(&some, &other, table, "f", &failure));
     other.mean[2] = 0.5;
-    assert_int_equal(basin_settings_match(&some, &other, table, "f", &error), BASIN_BAD_VALUE);
-    assert_non_null(strstr(error.text, "its run has mean 0.485,0.456,0.3333333333333333, asked "
-                                       "for is 0.485,0.456,0.5"));
+    assert_failure(basin_settings_match(&some, &other, table, "f", &failure), BASIN_BAD_VALUE,
+                   "its run has mean 0.485,0.456,0.3333333333333333, asked "
+                   "for is 0.485,0.456,0.5");
 }
 
 static void refuse(const char *json, const char *wanted) {
@@ -74,24 +72,22 @@ TEST(wrong_settings_are_named) {
 
 TEST(earlier_files_lack_what_came_later) {
     sample back = {0};
-    basin_error error = {0};
     const char *old = "{\"dim\":7,\"mean\":[1,2,3],\"arch\":\"et\"}";
-    assert_int_equal(basin_settings_parse(&back, table, old, true, "f", &error), BASIN_OK);
+    assert_ok(basin_settings_parse(&back, table, old, true, "f", &failure));
     assert_true(back.dim == 7 && back.alpha == 0.25 && back.cls && back.epochs == 1);
 }
 
 TEST(settings_are_read_from_words) {
     sample back = some;
-    basin_error error = {0};
     char text[64];
-    assert_int_equal(basin_setting_parse(&back, &table[2], "1,0.5,2", &error), BASIN_OK);
+    assert_ok(basin_setting_parse(&back, &table[2], "1,0.5,2", &failure));
     basin_setting_print(text, sizeof text, &back, &table[2]);
     assert_string_equal(text, "1,0.5,2");
-    assert_int_equal(basin_setting_parse(&back, &table[3], "off", &error), BASIN_OK);
+    assert_ok(basin_setting_parse(&back, &table[3], "off", &failure));
     assert_false(back.cls);
-    assert_int_equal(basin_setting_parse(&back, &table[3], "maybe", &error), BASIN_BAD_VALUE);
-    assert_int_equal(basin_setting_parse(&back, &table[0], "12x", &error), BASIN_BAD_VALUE);
-    assert_int_equal(basin_setting_parse(&back, &table[1], "nan", &error), BASIN_BAD_VALUE);
+    assert_int_equal(basin_setting_parse(&back, &table[3], "maybe", &failure), BASIN_BAD_VALUE);
+    assert_int_equal(basin_setting_parse(&back, &table[0], "12x", &failure), BASIN_BAD_VALUE);
+    assert_int_equal(basin_setting_parse(&back, &table[1], "nan", &failure), BASIN_BAD_VALUE);
 }
 
 /* ---- settings without effect ---- */
@@ -108,11 +104,10 @@ static const basin_task_settings task = {"sample", table, sizeof some, fits, &so
 TEST(a_configuration_file_changes_what_it_names) {
     char path[PATH_TEXT];
     sample back = some;
-    basin_error error = {0};
     const char *text = "{\"basin\":\"0.2.0\",\"settings\":{\"dim\":9}}";
     folder_path(path, state, "config.json");
     assert_int_equal(file_put(path, text, strlen(text)), 0);
-    assert_int_equal(basin_settings_load(&back, &task, path, &error), BASIN_OK);
+    assert_ok(basin_settings_load(&back, &task, path, &failure));
     assert_true(back.dim == 9 && back.alpha == some.alpha);
 }
 
@@ -155,8 +150,7 @@ TEST(presets_may_be_files) {
 }
 
 static void set(basin_settings *settings, const char *name, const char *text) {
-    basin_error error = {0};
-    assert_int_equal(basin_settings_set(settings, name, text, &error), BASIN_OK);
+    assert_ok(basin_settings_set(settings, name, text, &failure));
 }
 
 /* A preset or a file may say anything of `alpha` where it is idle; who names it means something. */
@@ -197,12 +191,11 @@ TEST(one_of_several_conditions_is_enough) {
 
 static void add_line(const char *path, int64_t step, int64_t resumed) {
     basin_run_log log;
-    basin_error error = {0};
     basin_log_place done = {0, 0, resumed};
-    assert_int_equal(basin_log_open(&log, path, resumed ? &done : NULL, &error), BASIN_OK);
+    assert_ok(basin_log_open(&log, path, resumed ? &done : NULL, &failure));
     basin_json line = basin_log_line(&log);
     basin_json_integer(&line, "step", step);
-    assert_int_equal(basin_log_end(&log, &line, &error), BASIN_OK);
+    assert_ok(basin_log_end(&log, &line, &failure));
     basin_log_close(&log);
 }
 

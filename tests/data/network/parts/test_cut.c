@@ -11,14 +11,13 @@ enum { METHODS = 3 };
 static basin_network *fraud(int64_t nodes, uint64_t seed) {
     basin_fraud_spec spec;
     basin_network *n;
-    basin_error error;
-    must(basin_fraud_like(&spec, "amazon", 1, &error), &error);
+    assert_ok(basin_fraud_like(&spec, "amazon", 1, &failure));
     spec.nodes = nodes, spec.edges = nodes * 5, spec.features = 3, spec.seed = seed;
-    must(basin_network_make_fraud(&n, &spec, &error), &error);
+    assert_ok(basin_network_make_fraud(&n, &spec, &failure));
     uint8_t *mask = calloc((size_t)nodes, 1);
     for (int64_t i = 0; i < nodes; i++) mask[i] = i % 3 == 0;
     basin_tensor t = BORROW(mask, BASIN_U8, nodes);
-    must(basin_network_set_masks(n, "train", &t, &error), &error);
+    assert_ok(basin_network_set_masks(n, "train", &t, &failure));
     free(mask);
     return n;
 }
@@ -116,12 +115,11 @@ TEST(files_bring_back_the_parts) {
     BASIN_AT_EXIT(free_network) basin_network *n = fraud(90, 2);
     basin_cut_spec spec = {.parts = 4, .method = "range"};
     basin_cut_report report;
-    basin_error error;
     basin_parts *read, *made = cut(n, 4, "range");
     folder_path(folder, state, "cut");
-    must(basin_network_cut(&report, folder, n, &spec, &error), &error);
+    assert_ok(basin_network_cut(&report, folder, n, &spec, &failure));
     assert_true(basin_cut_is(folder));
-    must(basin_parts_open(&read, folder, NULL, &error), &error);
+    assert_ok(basin_parts_open(&read, folder, NULL, &failure));
     assert_int_equal(basin_parts_count(read), 4);
     for (int64_t k = 0; k < 4; k++) {
         assert_int_equal(read->part[k]->stamp, made->part[k]->stamp);
@@ -138,22 +136,20 @@ TEST(parts_of_two_cuts_are_refused) {
     basin_cut_spec spec = {.parts = 2, .method = "range"};
     basin_cut_report report;
     basin_parts *parts;
-    basin_error error;
-    must(basin_network_cut(&report, folder_path(folder, state, "one"), n, &spec, &error), &error);
+    assert_ok(basin_network_cut(&report, folder_path(folder, state, "one"), n, &spec, &failure));
     spec.method = "stream";
-    must(basin_network_cut(&report, folder_path(other, state, "two"), n, &spec, &error), &error);
+    assert_ok(basin_network_cut(&report, folder_path(other, state, "two"), n, &spec, &failure));
     snprintf(from, sizeof from, "%s/part-1.basin", other);
     snprintf(to, sizeof to, "%s/part-1.basin", folder);
     assert_int_equal(rename(from, to), 0);
-    assert_int_equal(basin_parts_open(&parts, folder, NULL, &error), BASIN_BAD_FILE);
-    assert_non_null(strstr(error.text, "different cuts"));
+    assert_failure(basin_parts_open(&parts, folder, NULL, &failure), BASIN_BAD_FILE,
+                   "different cuts");
 }
 
 /* Every row of a halo comes from its owner; what goes back is added there. */
 TEST(rows_travel_there_and_back) {
     BASIN_AT_EXIT(free_network) basin_network *n = fraud(100, 5);
     basin_parts *p = cut(n, 5, "stream");
-    basin_error error;
     basin_exchange_rows rows[5];
     float *own[5], *all[5], *back[5];
     for (int64_t k = 0; k < 5; k++) {
@@ -167,14 +163,14 @@ TEST(rows_travel_there_and_back) {
         }
         rows[k] = (basin_exchange_rows){own[k], all[k], count, halo, 2, BASIN_F32, false};
     }
-    must(basin_parts_move(p, rows, 5, &error), &error);
+    assert_ok(basin_parts_move(p, rows, 5, &failure));
     for (int64_t k = 0; k < 5; k++) {
         int64_t count = p->part[k]->network->nodes;
         for (int64_t i = 0; i < count + p->part[k]->halo; i++)
             assert_int_equal((int64_t)all[k][2 * i], number_of(p, p->part[k], (int32_t)i));
         rows[k].from = all[k], rows[k].to = back[k], rows[k].back = true;
     }
-    must(basin_parts_move(p, rows, 5, &error), &error);
+    assert_ok(basin_parts_move(p, rows, 5, &failure));
     for (int64_t k = 0; k < 5; k++)
         for (int64_t i = 0; i < p->part[k]->network->nodes; i++) {
             int64_t sent = 1; /* to itself, and to every part that sees it */
@@ -242,17 +238,16 @@ TEST(other_parts_are_not_replaced) {
     char folder[PATH_TEXT], left[PATH_TEXT + 40];
     BASIN_AT_EXIT(free_network) basin_network *n = fraud(40, 7);
     basin_cut_report report;
-    basin_error error;
     basin_cut_spec spec = {.parts = 4, .method = "range"};
     folder_path(folder, state, "again");
-    must(basin_network_cut(&report, folder, n, &spec, &error), &error);
+    assert_ok(basin_network_cut(&report, folder, n, &spec, &failure));
     snprintf(left, sizeof left, "%s/part-1.basin.tmp-999999999-0", folder);
     assert_int_equal(file_put(left, "x", 1), 0);
-    must(basin_network_cut(&report, folder, n, &spec, &error), &error);
+    assert_ok(basin_network_cut(&report, folder, n, &spec, &failure));
     assert_int_not_equal(access(left, F_OK), 0);
     spec.parts = 2;
-    assert_int_equal(basin_network_cut(&report, folder, n, &spec, &error), BASIN_BAD_VALUE);
-    assert_non_null(strstr(error.text, "holds a graph in 4 parts, wanted as many"));
+    assert_failure(basin_network_cut(&report, folder, n, &spec, &failure), BASIN_BAD_VALUE,
+                   "holds a graph in 4 parts, wanted as many");
 }
 
 int main(void) { return tests_run(folder_new, folder_remove); }

@@ -50,11 +50,10 @@ TEST(edges_in_files_are_the_same) {
                                    .self = (basin_self_loops)(how % 3),
                                    .unite = true};
         basin_network *held, *filed;
-        basin_error error;
-        must(basin_network_open(&held, &path, 1, &o, &error), &error);
+        assert_ok(basin_network_open(&held, &path, 1, &o, &failure));
         o.scratch = folder;
         o.memory = how < 6 ? 0 : 24000 + 16 * NODES; /* a range of all rows, or of some */
-        must(basin_network_open(&filed, &path, 1, &o, &error), &error);
+        assert_ok(basin_network_open(&filed, &path, 1, &o, &failure));
         same_relations(held, filed);
         assert_int_equal(count_files(folder), 0); /* also if the process were killed now */
         basin_network_free(held);
@@ -69,16 +68,15 @@ TEST(what_edges_carry_is_refused) {
     const char *path = folder_path(table, state, "edges.csv");
     basin_network_options o = {.scratch = folder_path(folder, state, "scratch")};
     basin_network *n;
-    basin_error error;
     write_table(path, "amount");
-    assert_int_equal(basin_network_open(&n, &path, 1, &o, &error), BASIN_UNSUPPORTED);
-    assert_non_null(strstr(error.text, "edges carry more than their ends"));
+    assert_failure(basin_network_open(&n, &path, 1, &o, &failure), BASIN_UNSUPPORTED,
+                   "edges carry more than their ends");
     o.drop = "amount";
-    must(basin_network_open(&n, &path, 1, &o, &error), &error);
+    assert_ok(basin_network_open(&n, &path, 1, &o, &failure));
     basin_network_free(n);
     o.scratch = "/nowhere/at/all";
-    assert_int_equal(basin_network_open(&n, &path, 1, &o, &error), BASIN_IO);
-    assert_non_null(strstr(error.text, "/nowhere/at/all: cannot make the folder"));
+    assert_failure(basin_network_open(&n, &path, 1, &o, &failure), BASIN_IO,
+                   "/nowhere/at/all: cannot make the folder");
     rmdir(folder);
     remove(path);
 }
