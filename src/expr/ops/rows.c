@@ -86,18 +86,9 @@ void basin_rule_max(basin_node *node, const basin_expr *cotangent, const bool *w
     grad[0] = basin_mul(hit, spread(node, basin_div(cotangent[0], ties)));
 }
 
-static bool has_row(basin_expr a, const char *what) {
-    char text[BASIN_EXPR_TEXT];
-    if (a->shape.rank >= 1) return true;
-    basin_graph_fail(a->graph, BASIN_BAD_SHAPE, "%s: %s is a scalar and has no last axis", what,
-                     basin_expr_print(text, a));
-    return false;
-}
-
 basin_expr basin_logsumexp(basin_expr a, int axis) {
     basin_attr attr = {0};
-    if (!a || !has_row(a, "logsumexp") || (axis = basin_axis(a, axis, "logsumexp")) < 0)
-        return NULL;
+    if (!a || (axis = basin_axis(a, axis, "logsumexp")) < 0) return NULL;
     a = basin_axis_last(a, axis);
     if (!a) return NULL;
     return basin_node_single(a->graph, BASIN_OP_LOGSUMEXP, &attr, &a, 1,
@@ -119,7 +110,7 @@ void basin_rule_logsumexp(basin_node *node, const basin_expr *cotangent, const b
 
 basin_expr basin_softmax(basin_expr a, int axis) {
     basin_attr attr = {0};
-    if (!a || !has_row(a, "softmax") || (axis = basin_axis(a, axis, "softmax")) < 0) return NULL;
+    if (!a || (axis = basin_axis(a, axis, "softmax")) < 0) return NULL;
     a = basin_axis_last(a, axis);
     if (!a) return NULL;
     return basin_axis_back(basin_node_single(a->graph, BASIN_OP_SOFTMAX, &attr, &a, 1, a->shape),
