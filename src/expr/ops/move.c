@@ -9,8 +9,8 @@ int basin_axis(basin_expr a, int axis, const char *what) {
     char text[BASIN_EXPR_TEXT];
     int found = axis < 0 ? axis + a->shape.rank : axis;
     if (found >= 0 && found < a->shape.rank) return found;
-    basin_graph_fail(a->graph, BASIN_BAD_SHAPE, "%s: axis %d of %s", what, axis,
-                     basin_expr_print(text, a));
+    basin_graph_fail(a->graph, BASIN_BAD_SHAPE, "%s: axis %d of %s%s", what, axis,
+                     basin_expr_print(text, a), a->shape.rank ? "" : ", a scalar");
     return -1;
 }
 
