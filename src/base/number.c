@@ -55,8 +55,10 @@ void basin_real_print(char *text, size_t size, int digits, double value) {
     memmove(at + 1, at + strlen(point), strlen(at + strlen(point)) + 1);
 }
 
-/* The locale that was in use, or 0 where there is no memory for another. */
+/* The locale that was in use; 0 where it writes points already, or there is no memory for another.
+ */
 locale_t basin_numbers_begin(void) {
+    if (!foreign_point()) return (locale_t)0;
     locale_t own = duplocale(uselocale((locale_t)0));
     locale_t plain = own ? newlocale(LC_NUMERIC_MASK, "C", own) : own;
     if (own && !plain) freelocale(own);

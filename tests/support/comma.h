@@ -24,6 +24,7 @@ static inline bool comma_set(const char *folder) {
     if (system(command) < 0 || setenv("LOCPATH", folder, 1)) return false;
     shown = setlocale(LC_NUMERIC, "comma");
     if (!shown) printf("no locale with a decimal comma can be made here (localedef)\n");
+    unsetenv("LOCPATH"); /* glibc's newlocale leaks a copy of it */
     snprintf(command, sizeof command, "rm -rf '%s/comma'", folder);
     return system(command) == 0 && shown;
 }
