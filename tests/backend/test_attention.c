@@ -227,22 +227,6 @@ TEST(test_dense) {
     problem_free(&p);
 }
 
-/* Queries that see a part of the keys, in one tile of scores and in several. */
-TEST(test_causal) {
-    static const int64_t shape[][4] = {{1, 1, 1, 1},   {2, 5, 3, 7},    {3, 9, 2, 16},
-                                       {1, 40, 4, 33}, {1, 131, 1, 64}, {1, 300, 12, 8}};
-    for (size_t i = 0; i < sizeof shape / sizeof *shape; i++)
-        for (int option = 0; option < 8; option++) {
-            const int64_t *s = shape[i];
-            if (s[1] > 200 && option > 1) continue;
-            problem p =
-                dense_problem(s[0], s[1], s[1], s[2], s[3], option & 1, option & 2, option & 4);
-            problem_make_causal(&p);
-            check(&p, false, option & 1, 1e-5);
-            problem_free(&p);
-        }
-}
-
 /* More keys than a tile of scores holds rows for. */
 TEST(test_dense_long) {
     BASIN_AT_EXIT(problem_free) problem p = dense_problem(1, 150, 1100, 1, 8, false, false, false);
@@ -330,15 +314,6 @@ TEST(test_alone) {
     check(&p, false, true, 1e-5);
 }
 
-TEST(test_dense_without_pairs) {
-    problem p = dense_problem(2, 3, 0, 2, 5, false, false, false);
-    check(&p, false, false, 1e-5);
-    problem_free(&p);
-    p = dense_problem(2, 0, 3, 2, 5, false, false, false);
-    check(&p, false, false, 1e-5);
-    problem_free(&p);
-}
-
 TEST(test_all_pairs_as_list) {
     BASIN_AT_EXIT(problem_free) problem p = dense_problem(1, 23, 17, 3, 12, false, true, false);
     check(&p, true, false, 1e-5);
@@ -363,6 +338,15 @@ TEST(test_large_scores) {
         instance_free(&s);
         problem_free(&p);
     }
+}
+
+TEST(test_dense_without_pairs) {
+    problem p = dense_problem(2, 3, 0, 2, 5, false, false, false);
+    check(&p, false, false, 1e-5);
+    problem_free(&p);
+    p = dense_problem(2, 0, 3, 2, 5, false, false, false);
+    check(&p, false, false, 1e-5);
+    problem_free(&p);
 }
 
 /* A NULL output changes no other, and a NULL cotangent counts as zero. */
@@ -391,4 +375,20 @@ TEST(test_absent) {
         }
         problem_free(&p);
     }
+}
+
+/* Queries that see a part of the keys, in one tile of scores and in several. */
+TEST(test_causal) {
+    static const int64_t shape[][4] = {{1, 1, 1, 1},   {2, 5, 3, 7},    {3, 9, 2, 16},
+                                       {1, 40, 4, 33}, {1, 131, 1, 64}, {1, 300, 12, 8}};
+    for (size_t i = 0; i < sizeof shape / sizeof *shape; i++)
+        for (int option = 0; option < 8; option++) {
+            const int64_t *s = shape[i];
+            if (s[1] > 200 && option > 1) continue;
+            problem p =
+                dense_problem(s[0], s[1], s[1], s[2], s[3], option & 1, option & 2, option & 4);
+            problem_make_causal(&p);
+            check(&p, false, option & 1, 1e-5);
+            problem_free(&p);
+        }
 }
