@@ -1,6 +1,5 @@
 /* The frame of `basin bench`; see bench.h. */
 #include "bench/bench.h"
-#include "base/sort.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -10,57 +9,47 @@
 #include "backend/device.h"
 #include "base/clock.h"
 #include "base/philox.h"
+#include "base/sort.h"
+#include "base/try.h"
 #include "basin/random.h"
 
-void basin_bench_add(basin_bench *bench, const char *key, const char *name,
-                     basin_status (*run)(void *context, basin_error *error), void *context,
-                     double flops) {
-    if (bench->items == BASIN_BENCH_ITEMS) return;
-    bench->item[bench->items++] = (basin_bench_item){
-        .key = key, .name = name, .run = run, .context = context, .flops = flops};
+basin_status basin_bench_plan(basin_plan **plan, basin_bench *bench, const char *key,
+                              const char *name, const basin_plan_spec *spec, double flops,
+                              basin_error *error) {
+    BASIN_TRY(basin_plan_new(plan, bench->store, spec, error));
+    bench->item[bench->items++] =
+        (basin_bench_item){.key = key, .name = name, .plan = *plan, .flops = flops};
+    return BASIN_OK;
 }
 
-static basin_status run_plan(void *plan, basin_error *error) { return basin_plan_run(plan, error); }
-
-basin_plan *basin_bench_plan(basin_bench *bench, const char *key, const char *name,
-                             const basin_plan_spec *spec, double flops, basin_error *error) {
-    basin_plan *plan = NULL;
-    if (bench->plans == BASIN_BENCH_PLANS ||
-        basin_plan_new(&plan, bench->store, spec, error) != BASIN_OK)
-        return NULL;
-    bench->plan[bench->plans++] = plan;
-    basin_bench_add(bench, key, name, run_plan, plan, flops);
-    return plan;
+basin_status basin_bench_training(basin_plan **plan, basin_bench *bench, basin_expr loss,
+                                  double flops, basin_error *error) {
+    basin_adamw_config config = BASIN_ADAMW_DEFAULT;
+    BASIN_TRY(basin_adamw_new(&bench->adamw, &bench->params, loss, &config, error));
+    basin_plan_spec spec = {.output = &loss,
+                            .outputs = 1,
+                            .update = bench->adamw.update,
+                            .updates = bench->adamw.updates};
+    BASIN_TRY(
+        basin_bench_plan(plan, bench, "training", "training step with AdamW", &spec, flops, error));
+    bench->training = basin_plan_get_stats(*plan);
+    return basin_adamw_write(&bench->adamw, *plan, 1, 1e-5, error);
 }
 
-static basin_status write_random(basin_bench *bench, basin_plan *plan, basin_expr input,
-                                 double scale, double share, basin_error *error) {
-    basin_tensor tensor;
-    basin_status status = basin_tensor_new(&tensor, BASIN_F32, basin_expr_shape(input), error);
-    if (status) return status;
+basin_status basin_bench_write(basin_bench *bench, basin_plan *plan, basin_expr input, double share,
+                               basin_error *error) {
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor tensor = {0};
+    BASIN_TRY(basin_tensor_new(&tensor, BASIN_F32, basin_expr_shape(input), error));
     float *number = tensor.data;
     size_t count = (size_t)basin_shape_count(tensor.shape);
     uint64_t stream = 1000 + (uint64_t)strlen(basin_expr_name(input));
-    if (share < 0) {
-        basin_random_fill_normal(number, bench->seed, stream, 0, count);
-        for (size_t i = 0; i < count; i++) number[i] *= (float)scale;
-    } else {
+    if (share > 0) {
         basin_random_fill_uniform(number, bench->seed, stream, 0, count);
         for (size_t i = 0; i < count; i++) number[i] = (double)number[i] < share ? 1 : 0;
+    } else {
+        basin_random_fill_normal(number, bench->seed, stream, 0, count);
     }
-    status = basin_plan_write(plan, input, &tensor, error);
-    basin_tensor_free(&tensor);
-    return status;
-}
-
-basin_status basin_bench_normal(basin_bench *bench, basin_plan *plan, basin_expr input,
-                                double scale, basin_error *error) {
-    return write_random(bench, plan, input, scale, -1, error);
-}
-
-basin_status basin_bench_bits(basin_bench *bench, basin_plan *plan, basin_expr input, double share,
-                              basin_error *error) {
-    return write_random(bench, plan, input, 1, share, error);
+    return basin_plan_write(plan, input, &tensor, error);
 }
 
 static void summarise(basin_bench_item *item, int rounds) {
@@ -68,55 +57,56 @@ static void summarise(basin_bench_item *item, int rounds) {
     memcpy(sorted, item->seconds, (size_t)rounds * sizeof *sorted);
     qsort(sorted, (size_t)rounds, sizeof *sorted, basin_compare_double);
     item->least = sorted[0];
-    item->median =
-        rounds % 2 ? sorted[rounds / 2] : (sorted[rounds / 2 - 1] + sorted[rounds / 2]) / 2;
+    item->median = (sorted[(rounds - 1) / 2] + sorted[rounds / 2]) / 2;
+}
+
+static bool is_cuda(const basin_bench *bench) {
+    return !strcmp(basin_backend_name(bench->backend), "cuda");
 }
 
 bool basin_bench_alone(const basin_bench *bench) {
-    return basin_backend_threads(bench->backend) == 1 &&
-           strcmp(basin_backend_name(bench->backend), "cuda") != 0;
+    return basin_backend_threads(bench->backend) == 1 && !is_cuda(bench);
 }
 
 basin_status basin_bench_keep(basin_bench *bench, const char *key, basin_error *error) {
+    const basin_bench_item *found = basin_bench_find(bench, key);
     char keys[200] = "";
     size_t used = 0;
-    for (int i = 0; i < bench->items; i++) {
-        if (!strcmp(bench->item[i].key, key)) {
-            bench->item[0] = bench->item[i];
-            bench->items = 1;
-            return BASIN_OK;
-        }
-        int length =
-            snprintf(keys + used, sizeof keys - used, "%s%s", i ? ", " : "", bench->item[i].key);
-        used += length > 0 && (size_t)length < sizeof keys - used ? (size_t)length : 0;
-    }
-    return basin_fail(error, BASIN_BAD_VALUE, "nothing to time is called '%s'; wanted one of %s",
-                      key, keys);
+    for (int i = 0; i < bench->items && !found; i++)
+        used += (size_t)snprintf(keys + used, sizeof keys - used, "%s%s", i ? ", " : "",
+                                 bench->item[i].key);
+    if (!found)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "nothing to time is called '%s'; wanted one of %s", key, keys);
+    basin_bench_item kept = *found;
+    for (int i = 0; i < bench->items; i++)
+        if (bench->item[i].plan != kept.plan) basin_plan_free(bench->item[i].plan);
+    bench->item[0] = kept;
+    bench->items = 1;
+    return BASIN_OK;
 }
 
 basin_status basin_bench_run(basin_bench *bench, int rounds, const basin_watch *watch,
                              basin_error *error) {
-    basin_status status = BASIN_OK;
     double (*clock)(void) = basin_bench_alone(bench) ? basin_cpu_clock : basin_clock;
-    int warm = strcmp(basin_backend_name(bench->backend), "cuda") == 0 ? 3 : 1;
+    int warm = is_cuda(bench) ? 3 : 1, items = bench->items;
     basin_news news = {.what = "bench",
-                       .total = (int64_t)(rounds + warm) * bench->items,
+                       .total = (int64_t)(rounds + warm) * items,
                        .loss = NAN,
                        .speed = NAN,
                        .seconds_left = NAN};
     /* the first round warms up (on cuda three: compiled, captured, replayed) and does not count */
-    for (int r = -warm; r < rounds && !status; r++)
-        for (int i = 0; i < bench->items && !status; i++) {
+    for (int r = -warm; r < rounds; r++)
+        for (int i = 0; i < items; i++, news.done++) {
             basin_bench_item *item = &bench->item[i];
             basin_watch_show(watch, &news);
-            news.done++;
             double start = clock();
-            status = item->run(item->context, error);
-            if (!status) status = basin_backend_wait(bench->backend, error);
+            BASIN_TRY(basin_plan_run(item->plan, error));
+            BASIN_TRY(basin_backend_wait(bench->backend, error));
             if (r >= 0) item->seconds[r] = clock() - start;
         }
-    for (int i = 0; i < bench->items && !status; i++) summarise(&bench->item[i], rounds);
-    return status;
+    for (int i = 0; i < items; i++) summarise(&bench->item[i], rounds);
+    return BASIN_OK;
 }
 
 const basin_bench_item *basin_bench_find(const basin_bench *bench, const char *key) {
@@ -136,8 +126,7 @@ basin_block_config basin_bench_block(const basin_bench_shape *shape) {
 }
 
 void basin_bench_free(basin_bench *bench) {
-    for (int i = 0; i < bench->plans; i++) basin_plan_free(bench->plan[i]);
-    basin_yardstick_free(bench->products);
+    for (int i = 0; i < bench->items; i++) basin_plan_free(bench->item[i].plan);
     basin_adamw_free(&bench->adamw);
     basin_pairs_free(&bench->pairs);
     basin_params_free(&bench->params);

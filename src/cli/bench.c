@@ -1,5 +1,5 @@
-/* basin bench: times the block, its parts and the training step at a given shape, beside the matrix
- * products they are made of; the latency of one item; the input of image training. */
+/* basin bench: times the block, its parts and the training step at a given shape, or the input of
+ * image training. */
 #include <string.h>
 #include <sys/resource.h>
 
@@ -16,7 +16,7 @@ typedef struct options {
     basin_compute_flags compute;
     int64_t batch, tokens, patch, nodes, edges, features;
     int64_t dim, heads, head_dim, memories, steps, rounds, seed, size;
-    bool recompute, whole, calls, latency, pictures, quiet, json;
+    bool recompute, whole, calls, pictures, quiet, json;
 } options;
 
 static const options defaults = {.shape = "paper",
@@ -27,17 +27,14 @@ static const options defaults = {.shape = "paper",
                                  .size = 224};
 
 #define SIZE(field, name, value, needs_, help)                                                     \
-    BASIN_INTEGER(options, field, name, value, 0, 1000000000, help, .needs = "latency=off" needs_, \
-                  .more = true)
-#define IMAGE " shape=paper|image-small"
-#define GRAPH " shape=amazon|amazon-part|graph-small"
+    BASIN_INTEGER(options, field, name, value, 0, 1000000000, help, .needs = needs_, .more = true)
+#define IMAGE "shape=paper|image-small"
+#define GRAPH "shape=amazon|amazon-part|graph-small"
 
 static const basin_option table[] = {
     BASIN_CHOICE(options, shape, "shape", "paper|image-small|amazon|amazon-part|graph-small",
-                 "Which sizes to take; options override single ones unless they are 0.",
-                 .needs = "latency=off"),
-    BASIN_INTEGER(options, batch, "batch", "B", 0, 1000000000, "Images at a time.",
-                  .needs = "latency=off" IMAGE),
+                 "Which sizes to take; options override single ones unless they are 0."),
+    BASIN_INTEGER(options, batch, "batch", "B", 0, 1000000000, "Images at a time.", .needs = IMAGE),
     SIZE(tokens, "tokens", "N", IMAGE, "Patches of an image."),
     SIZE(patch, "patch", "P", IMAGE, "Numbers of a patch; with --pictures its side."),
     SIZE(nodes, "nodes", "N", GRAPH, "Nodes of the graph."),
@@ -49,30 +46,22 @@ static const basin_option table[] = {
     SIZE(memories, "memories", "M", "", "Memories of the Hopfield network."),
     SIZE(steps, "steps", "T", "", "Steps of the descent in a block."),
     BASIN_FLAG(options, recompute, 0, "recompute",
-               "Keep one token tensor per step of the descent and compute the others again.",
-               .needs = "latency=off"),
+               "Keep one token tensor per step of the descent and compute the others again."),
     BASIN_FLAG(
         options, whole, 0, "whole",
-        "Time the forward pass and the training step alone: the process's memory is then theirs.",
-        .needs = "latency=off"),
+        "Time the forward pass and the training step alone: the process's memory is then theirs."),
     BASIN_TEXT(
         options, only, 0, "only", "KEY",
         "Only that item, by its key in --json (forward, training, ..): on a GPU that is held "
-        "back by its power, what runs before an item changes its time.",
-        .needs = "latency=off"),
+        "back by its power, what runs before an item changes its time."),
     BASIN_FLAG(options, calls, 0, "calls",
                "Print the kernel calls of the training step (or of --only), one per line, and time "
-               "nothing; those with a * run again only after a state has changed.",
-               .needs = "latency=off"),
-    BASIN_FLAG(options, latency, 0, "latency",
-               "Instead: how long one picture, one node and one molecule take from call to result "
-               "on an open model, median and 99th percentile. The models are small and made for "
-               "the purpose; options of sizes do not go with it."),
+               "nothing; those with a * run again only after a state has changed."),
     BASIN_FLAG(
         options, pictures, 0, "pictures",
         "Instead: how many pictures per second the input of image training delivers from the "
-        "PATHs, and one thread's time by stage.",
-        .needs = "latency=off calls=off whole=off recompute=off only="),
+        "PATHs.",
+        .needs = "calls=off whole=off recompute=off only="),
     BASIN_INTEGER(options, size, "size", "S", 1, 4096, "With --pictures: side of the crops.",
                   .needs = "pictures=on"),
     BASIN_CHOICE(options, keep, "keep-decoded", "auto|off|host|device",
@@ -82,8 +71,7 @@ static const basin_option table[] = {
     BASIN_CHOICE(options, cut, "cut-from", "auto|files|whole|reduced",
                  "With --pictures: what crops are cut from.", .needs = "pictures=on", .more = true),
     BASIN_INTEGER(options, rounds, "rounds", "R", 1, BASIN_BENCH_ROUNDS,
-                  "Times each item is run; the median is printed.",
-                  .needs = "latency=off calls=off"),
+                  "Times each item is run; the median is printed.", .needs = "calls=off"),
     BASIN_COMPUTE_OPTIONS(options),
     BASIN_OPTION_SEED(options),
     BASIN_OPTION_QUIET(options),
@@ -140,12 +128,6 @@ static basin_status measure(basin_bench *bench, const options *o, basin_error *e
 
 /* ---- results ---- */
 
-/* The median of `over` divided by that of `under`; 0 where one is missing. */
-static double ratio(const basin_bench *bench, const char *over, const char *under) {
-    const basin_bench_item *a = basin_bench_find(bench, over), *b = basin_bench_find(bench, under);
-    return a && b && b->median > 0 ? a->median / b->median : 0;
-}
-
 static double rate(const basin_bench *bench, const char *key, int64_t count) {
     const basin_bench_item *item = basin_bench_find(bench, key);
     return item && item->median > 0 ? (double)count / item->median : 0;
@@ -155,16 +137,6 @@ static int64_t peak_bytes(void) {
     struct rusage usage;
     return getrusage(RUSAGE_SELF, &usage) ? 0 : 1024 * (int64_t)usage.ru_maxrss;
 }
-
-static const struct {
-    const char *key, *text, *over, *under;
-} ratios[] = {
-    {"blas_over_forward", "products through BLAS / forward pass", "blas_forward", "forward"},
-    {"own_over_forward", "products through Basin / forward pass", "own_forward", "forward"},
-    {"blas_over_training", "products through BLAS / training step", "blas_training", "training"},
-    {"own_over_training", "products through Basin / training step", "own_training", "training"},
-};
-enum { RATIOS = sizeof ratios / sizeof *ratios };
 
 static void put_shape(basin_record *r, const basin_bench *bench) {
     const basin_bench_shape *s = &bench->shape;
@@ -217,16 +189,6 @@ static void put_rate(basin_record *r, const char *name, const basin_bench *bench
     if (basin_bench_find(bench, key)) basin_record_number(r, name, "%.3f", rate(bench, key, count));
 }
 
-static void put_ratios(basin_record *r, const basin_bench *bench) {
-    bool text = basin_record_is_text(r);
-    if (!text) basin_record_object(r, "ratios");
-    for (int i = 0; i < RATIOS; i++)
-        if (basin_bench_find(bench, ratios[i].over))
-            basin_record_number(r, text ? ratios[i].text : ratios[i].key, "%.3f",
-                                ratio(bench, ratios[i].over, ratios[i].under));
-    if (!text) basin_record_end(r);
-}
-
 typedef struct measured {
     const basin_bench *bench;
     const options *o;
@@ -241,7 +203,6 @@ static void put_bench(basin_record *r, const void *context) {
     basin_record_text(r, "products", o->compute.products);
     basin_record_text(r, "dtype", basin_dtype_name(basin_backend_storage(bench->backend)));
     basin_record_text(r, "instruction_set", basin_isa_name(basin_cpu_isa()));
-    basin_record_text(r, "blas|BLAS", basin_blas_name());
     basin_record_integer(r, "threads", basin_backend_threads(bench->backend));
     basin_record_text(r, "clock", basin_bench_alone(bench) ? "cpu" : "wall");
     basin_record_integer(r, "rounds", o->rounds);
@@ -251,7 +212,6 @@ static void put_bench(basin_record *r, const void *context) {
     } else {
         put_rate(r, "images_per_s|forward images/s", bench, "forward", s->batch);
         put_rate(r, "training_images_per_s|training images/s", bench, "training", s->batch);
-        put_ratios(r, bench);
     }
     basin_record_bytes(r, "training_arena_bytes|training results",
                        (int64_t)bench->training.arena_bytes);
@@ -262,54 +222,15 @@ static void put_bench(basin_record *r, const void *context) {
     basin_record_bytes(r, "peak_resident_bytes|process at its peak", peak_bytes());
 }
 
-/* Of the last item: the training step, or what --only asked for. All are plans here. */
+/* Of the last item: the training step, or that of --only. */
 static void print_calls(const basin_bench *bench) {
-    const basin_plan *plan = bench->item[bench->items - 1].context;
+    const basin_plan *plan = bench->item[bench->items - 1].plan;
     basin_plan_stats stats = basin_plan_get_stats(plan);
     char text[1000];
     for (int i = 0; i < stats.calls; i++) {
         basin_plan_describe(plan, i, text, sizeof text);
         printf("%4d%c %s\n", i, i < stats.hoisted ? '*' : ' ', text);
     }
-}
-
-/* ---- latency ---- */
-
-enum { CALLS = 200 };
-
-typedef struct latencies {
-    const basin_backend *backend;
-    basin_latency of[BASIN_LATENCY_ITEMS];
-} latencies;
-
-static void put_latency(basin_record *r, const void *context) {
-    const latencies *l = context;
-    basin_record_note(r, "from call to result on an open model");
-    basin_record_text(r, "backend", basin_backend_name(l->backend));
-    basin_record_text(r, "instruction_set", basin_isa_name(basin_cpu_isa()));
-    basin_record_integer(r, "threads", basin_backend_threads(l->backend));
-    basin_record_integer(r, "calls", CALLS);
-    basin_record_dictionary(r, "items", NULL);
-    for (int i = 0; i < BASIN_LATENCY_ITEMS; i++) {
-        basin_record_entry(r, l->of[i].key);
-        basin_record_text(r, "name|", l->of[i].name);
-        put_time(r, "first_s", "first call ms", l->of[i].first);
-        put_time(r, "median_s", "median ms", l->of[i].median);
-        put_time(r, "p99_s", "99th percentile ms", l->of[i].p99);
-        basin_record_end(r);
-    }
-    basin_record_end(r);
-}
-
-static basin_status run_latency(const options *o, basin_error *error) {
-    latencies l;
-    basin_backend *backend;
-    BASIN_TRY(basin_compute_open(&backend, &o->compute, error));
-    l.backend = backend;
-    basin_status status = basin_bench_latency(l.of, backend, CALLS, (uint64_t)o->seed, error);
-    if (!status) status = basin_record_print(o->json, put_latency, &l, error);
-    basin_backend_close(backend);
-    return status;
 }
 
 /* ---- pictures ---- */
@@ -328,11 +249,6 @@ static void put_pictures(basin_record *r, const void *context) {
     basin_record_text(r, "pictures_kept", p->keep_decoded);
     basin_record_text(r, "crops_cut_from", p->cut_from);
     basin_record_bytes(r, "pictures_kept_bytes|kept", (int64_t)p->kept);
-    basin_record_note(r, "one thread, CPU ms per picture:");
-    put_time(r, "read_seconds", "open and map", p->read);
-    put_time(r, "decode_part_seconds", "decode what the crop needs", p->crop);
-    put_time(r, "decode_whole_seconds", "(decode the whole instead)", p->whole);
-    put_time(r, "augment_seconds", "resize, flip, jitter, normalise", p->augment);
 }
 
 static basin_status run_pictures(const options *o, int paths, char **path, basin_error *error) {
@@ -360,7 +276,6 @@ BASIN_RUN(run) {
     if (o->pictures && !operands) return basin_usage(error, "--pictures needs PATH...");
     if (!o->pictures && operands) return basin_usage(error, "unexpected argument '%s'", operand[0]);
     if (o->pictures) return run_pictures(o, operands, operand, error);
-    if (o->latency) return run_latency(o, error);
     basin_bench bench = {.shape = read_shape(o),
                          .recompute = o->recompute,
                          .whole = o->whole || o->calls,
@@ -381,8 +296,7 @@ const basin_command basin_command_bench = {
     .operands_most = 1000,
     .text =
         "For images: the parts of the block, the forward pass and a training step of the masked "
-        "image model, and the same matrix products alone, through the machine's BLAS and through "
-        "Basin's own product. For graphs: energy attention along the edges of a random graph, its "
+        "image model. For graphs: energy attention along the edges of a random graph, its "
         "reverse, and on the full graph the scores of all nodes and a training step of the anomaly "
         "detector. All of them take turns and each time is a median over the rounds, so that "
         "ratios hold on a busy machine. With --threads 1 times are CPU times, which other programs "
@@ -390,7 +304,6 @@ const basin_command basin_command_bench = {
     .example = "  basin bench\n"
                "  basin bench --shape image-small --batch 8 --threads 1\n"
                "  basin bench --shape amazon --rounds 3 --json\n"
-               "  basin bench --latency\n"
                "  basin bench --pictures photos/ --size 112 --threads 1\n",
     BASIN_COMMAND_OPTIONS(table, defaults),
     .run = run,

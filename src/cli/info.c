@@ -13,7 +13,6 @@
 #include "base/try.h"
 #include "basin/io.h"
 #include "basin/version.h"
-#include "bench/bench.h"
 #include "cli/command.h"
 #include "cli/record.h"
 #include "view/figures.h"
@@ -173,8 +172,6 @@ static void put_version(basin_record *r, const void *context) {
     basin_record_end(r);
     basin_record_text(r, "instruction_set|in use", basin_isa_name(basin_cpu_isa()));
     basin_record_integer(r, "threads", basin_processors());
-    basin_record_text(r, "blas|BLAS to compare",
-                      basin_blas_file() ? basin_blas_file() : "none found");
     basin_record_text(r, "compiler", COMPILER);
     basin_record_object(r, "libraries");
     basin_record_text(r, "zlib", zlibVersion());
@@ -203,14 +200,13 @@ static const basin_option version_table[] = {
 
 const basin_command basin_command_version = {
     .name = "version",
-    .summary = "Name the build: backends, BLAS, instruction sets, libraries",
+    .summary = "Name the build: backends, instruction sets, libraries",
     .operands = "",
     .text =
         "The instruction sets are those that this build contains and this processor has. "
         "BASIN_ISA=portable|neon|avx2|avx512 in the environment chooses another than the best "
         "of them. Nothing is opened to print this page: a library, or CUDA, that is named here is "
-        "installed, and whether it works shows when it is used. \"basin bench\" prints which "
-        "BLAS it compares with.",
+        "installed, and whether it works shows when it is used.",
     BASIN_COMMAND_OPTIONS(version_table, defaults),
     .run = run_version,
 };

@@ -5,9 +5,8 @@
 #define TINY " --rounds 2" SIZES
 
 TEST(times_images) {
-    static const char *const keys[] = {"norm",     "projections", "attention",
-                                       "hopfield", "step",        "forward",
-                                       "training", "own_forward", "own_training"};
+    static const char *const keys[] = {"norm", "projections", "attention", "hopfield",
+                                       "step", "forward",     "training"};
     for (int backend = 0; backend < 2; backend++) {
         cJSON *tree =
             run_json(run(state, "bench --json --batch 2 --tokens 5 --patch 6 --backend %s" TINY,
@@ -19,7 +18,6 @@ TEST(times_images) {
         }
         assert_int_equal(cJSON_GetArraySize(json_at(tree, "items.forward.seconds")), 2);
         assert_true(json_number(tree, "shape.tokens") == 5);
-        assert_true(json_number(tree, "ratios.own_over_training") > 0);
         assert_true(json_number(tree, "training_arena_bytes") > 0);
         assert_true(json_number(tree, "images_per_s") > 0);
     }
@@ -74,20 +72,6 @@ TEST(times_graphs) {
     const program *p = run_ok(state, "bench --shape graph-small --nodes 30 --edges 100" TINY);
     assert_string_equal(p->err, "");
     assert_contains(p->out, "edges/s  ");
-}
-
-TEST(times_single_items) {
-    static const char *const item[] = {"picture", "node", "molecule"};
-    cJSON *tree = run_json(run(state, "bench --latency --threads 1 --json"));
-    for (int i = 0; i < 3; i++) {
-        char median[60], p99[60];
-        snprintf(median, sizeof median, "items.%s.median_s", item[i]);
-        snprintf(p99, sizeof p99, "items.%s.p99_s", item[i]);
-        assert_true(json_number(tree, median) > 0);
-        assert_true(json_number(tree, p99) >= json_number(tree, median));
-    }
-    assert_error(run(state, "bench --latency --shape amazon"), 2,
-                 "--shape has no effect with --latency");
 }
 
 TEST(recomputes) {

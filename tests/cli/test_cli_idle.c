@@ -47,7 +47,6 @@ TEST_WITH(idle_options_are_refused, folder_new, program_teardown) {
         {"verify x --narrow-all", "--narrow-all has no effect without --dtype bf16|fp8"},
         {"bench --shape amazon --batch 4", "--batch has no effect with --shape amazon"},
         {"bench --nodes 9", "--nodes has no effect without --shape amazon|"},
-        {"bench --latency --rounds 5", "--rounds has no effect with --latency"},
         {"bench --calls --json", "--json has no effect with --calls"},
         {"help image train --markdown", "--markdown has no effect with image"},
         {"help --man --markdown", "--markdown has no effect with --man"},

@@ -5,7 +5,6 @@
 #include "cli/program.h"
 
 #include "base/library.h"
-#include "bench/bench.h"
 
 /* The loader's own report, in one file a process. */
 TEST(opens_nothing) {
@@ -20,7 +19,6 @@ TEST(opens_nothing) {
     assert_contains(text, "libz.so");
     for (int i = 0; basin_library_name(i); i++)
         if (strstr(text, basin_library_file(i))) fail_msg("%s was opened", basin_library_name(i));
-    if (basin_blas_file()) assert_null(strstr(text, basin_blas_file()));
     assert_null(strstr(text, "libcuda"));
 }
 

@@ -1,15 +1,18 @@
-/* Latency: a model of each task, trained for a moment, then asked about one item at a time. Sizes
- * of items differ as they do in use, so that a plan which serves only one size shows. */
-#include "base/sort.h"
-#include "bench/bench.h"
-
+/* Latency: how long one picture, one node and one molecule take from call to result on an open
+ * model. A small model of each task is trained for a moment, then asked about one item at a time.
+ * Sizes of items differ as they do in use, so that a plan which serves only one size shows.
+ *
+ *     build/bench/latency [THREADS [BACKEND]]
+ */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/philox.h"
-#include "basin/random.h"
+#include "base/sort.h"
+#include "basin/basin.h"
 #include "basin/tasks/graphs.h"
 #include "basin/tasks/image.h"
 #include "basin/tasks/nodes.h"
@@ -155,28 +158,20 @@ static basin_status ask_graphs(subject *s, int64_t i, basin_error *error) {
 
 /* ---- all of them ---- */
 
-static basin_status time_calls(basin_latency *result, step *ask, subject *s, int calls,
-                               basin_error *error) {
-    double *seconds = basin_array_new((size_t)calls, sizeof *seconds);
-    basin_status status =
-        seconds ? BASIN_OK
-                : basin_fail(error, BASIN_NO_MEMORY, "out of memory for %d times", calls);
-    for (int i = -1; i < calls && !status; i++) {
+enum { CALLS = 200 };
+
+static basin_status time_calls(const char *name, step *ask, subject *s, basin_error *error) {
+    double seconds[CALLS + 1];
+    for (int i = 0; i <= CALLS; i++) {
         double start = basin_clock();
-        status = ask(s, i + 1, error);
-        double taken = basin_clock() - start;
-        if (i < 0)
-            result->first = taken;
-        else
-            seconds[i] = taken;
+        basin_status status = ask(s, i, error);
+        if (status) return status;
+        seconds[i] = basin_clock() - start;
     }
-    if (!status) {
-        qsort(seconds, (size_t)calls, sizeof *seconds, basin_compare_double);
-        result->median = seconds[calls / 2];
-        result->p99 = seconds[calls * 99 / 100];
-    }
-    free(seconds);
-    return status;
+    qsort(seconds + 1, CALLS, sizeof *seconds, basin_compare_double);
+    printf("%-48s first call %8.3f ms, median %8.3f, 99th percentile %8.3f\n", name,
+           1e3 * seconds[0], 1e3 * seconds[1 + CALLS / 2], 1e3 * seconds[1 + CALLS * 99 / 100]);
+    return BASIN_OK;
 }
 
 static void close_all(subject *s) {
@@ -188,24 +183,23 @@ static void close_all(subject *s) {
     basin_graphset_free(&s->set);
 }
 
-basin_status basin_bench_latency(basin_latency result[BASIN_LATENCY_ITEMS], basin_backend *backend,
-                                 int calls, uint64_t seed, basin_error *error) {
-    static const struct {
-        const char *key, *name;
-        step *ask;
-    } item[BASIN_LATENCY_ITEMS] = {
-        {"picture", "a picture of 28 x 28, half of it missing", ask_image},
-        {"node", "a node with up to 16 neighbours and 4 of each", ask_anomaly},
-        {"molecule", "a molecule of 10 to 40 atoms", ask_graphs},
-    };
-    subject s = {.backend = backend, .seed = seed};
-    basin_status status = make_image(&s, error);
-    if (!status) status = make_anomaly(&s, error);
-    if (!status) status = make_graphs(&s, error);
-    for (int i = 0; i < BASIN_LATENCY_ITEMS && !status; i++) {
-        result[i] = (basin_latency){.key = item[i].key, .name = item[i].name};
-        status = time_calls(&result[i], item[i].ask, &s, calls, error);
-    }
+int main(int count, char **argument) {
+    basin_error error;
+    basin_compute compute = {.backend = count > 2 ? argument[2] : NULL,
+                             .threads = count > 1 ? atoi(argument[1]) : 0};
+    subject s = {0};
+    basin_status status = basin_backend_open(&s.backend, &compute, &error);
+    if (!status) status = make_image(&s, &error);
+    if (!status) status = make_anomaly(&s, &error);
+    if (!status) status = make_graphs(&s, &error);
+    if (!status)
+        status = time_calls("a picture of 28 x 28, half of it missing", ask_image, &s, &error);
+    if (!status)
+        status =
+            time_calls("a node with up to 16 neighbours and 4 of each", ask_anomaly, &s, &error);
+    if (!status) status = time_calls("a molecule of 10 to 40 atoms", ask_graphs, &s, &error);
+    if (status) fprintf(stderr, "%s\n", error.text);
     close_all(&s);
-    return status;
+    basin_backend_close(s.backend);
+    return status != BASIN_OK;
 }
