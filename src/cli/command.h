@@ -79,7 +79,7 @@ extern const basin_command *const basin_commands[]; /* ends with NULL */
     X(image_import) \
     X(anomaly_train) X(anomaly_score) X(anomaly_eval) X(anomaly_explain) X(anomaly_report) \
     X(node_train) X(node_predict) X(node_eval) X(node_explain) \
-    X(graph_train) X(graph_predict) X(graph_explain) X(graph_eval) X(graph_cv) X(graph_make) \
+    X(graph_train) X(graph_predict) X(graph_explain) X(graph_eval) X(graph_cv) \
     X(text_train) X(text_generate) X(text_eval) \
     X(zoo_list) X(zoo_show) X(zoo_descend) \
     X(descend) \

@@ -1,4 +1,4 @@
-/* basin graph train, predict, eval and make, and what the commands of graphs share; see graph.h. */
+/* basin graph train, predict and eval, and what the commands of graphs share; see graph.h. */
 #include "cli/graph.h"
 
 #include <math.h>
@@ -175,7 +175,7 @@ const basin_command basin_command_graph_train = {
     .operands_least = 0,
     .operands_most = 1,
     .text =
-        "DATA is a TUDataset (folder or zip), a packed set (basin graph make), or ZINC as npz. A "
+        "DATA is a TUDataset (folder or zip), a packed set (bench/graphsets.py), or ZINC as npz. A "
         "set with splits is trained on its training part, and its validation part chooses the "
         "epoch; otherwise --validation sets a part aside. A checkpoint stands beside the model "
         "while it is trained. --print-config with DATA trains for a moment and prints parameters, "
@@ -547,109 +547,4 @@ const basin_command basin_command_graph_eval = {
                "  basin graph eval zinc.safetensors zinc12k.npz --noisy 100\n",
     BASIN_COMMAND_OPTIONS(eval_table, eval_defaults),
     .run = run_eval,
-};
-
-/* ---- make: sets of graphs that are generated or cut from pictures, packed into one file ---- */
-
-typedef struct make_options {
-    const char *pictures;
-    int64_t train, validation, test, limit, segments, seed;
-    double compactness;
-    bool quiet, json;
-} make_options;
-
-static const make_options make_defaults = {.train = -1, .validation = -1, .test = -1};
-
-static const basin_option make_table[] = {
-    BASIN_INTEGER(make_options, train, "train", "N", -1, 1 << 24,
-                  "Graphs for training; -1: the benchmark's 10000.",
-                  .needs = "OPERAND!=superpixels"),
-    BASIN_INTEGER(make_options, validation, "validation", "N", -1, 1 << 24,
-                  "Graphs for validation; -1: the benchmark's 2000 (pattern), 1000 (cluster), 5000 "
-                  "of the training pictures (superpixels)."),
-    BASIN_INTEGER(make_options, test, "test", "N", -1, 1 << 24,
-                  "Graphs for the test; -1: the benchmark's 2000 or 1000.",
-                  .needs = "OPERAND!=superpixels"),
-    BASIN_TEXT(
-        make_options, pictures, 0, "pictures", "PATH",
-        "For superpixels: MNIST's or CIFAR-10's files, or an archive with a folder per class.",
-        .needs = "OPERAND=superpixels"),
-    BASIN_INTEGER(make_options, limit, "limit", "N", 0, 1 << 24,
-                  "At most N pictures of each half; 0: all.", .needs = "OPERAND=superpixels"),
-    BASIN_INTEGER(make_options, segments, "segments", "N", 0, 1 << 20,
-                  "Superpixels per picture, at most; 0: 75 of grey ones, 150 of colours.",
-                  .needs = "OPERAND=superpixels"),
-    BASIN_REAL(make_options, compactness, "compactness", "X", 0, 1e6,
-               "How much place counts against colour; 0: 0.25 of grey ones, 10 of colours.",
-               .needs = "OPERAND=superpixels"),
-    BASIN_OPTION_SEED(make_options),
-    BASIN_OPTION_QUIET(make_options),
-    BASIN_OPTION_JSON(make_options),
-    BASIN_OPTIONS_END,
-};
-
-static basin_status make(basin_graphset *set, const make_options *o, const char *kind,
-                         basin_error *error) {
-    bool pattern = !strcmp(kind, "pattern");
-    int64_t other = pattern ? 2000 : 1000;
-    int64_t size[3] = {o->train >= 0 ? o->train : 10000, o->validation >= 0 ? o->validation : other,
-                       o->test >= 0 ? o->test : other};
-    if (pattern) return basin_graphset_make(set, "pattern", size, (uint64_t)o->seed, error);
-    if (!strcmp(kind, "cluster"))
-        return basin_graphset_make(set, "cluster", size, (uint64_t)o->seed, error);
-    basin_superpixels spec = {.segments = o->segments, .compactness = o->compactness};
-    return basin_graphset_read_pictures(set, o->pictures, &spec,
-                                        o->validation >= 0 ? o->validation : 5000, o->limit,
-                                        (uint64_t)o->seed, error);
-}
-
-typedef struct made {
-    const basin_graphset *set;
-    const char *path;
-} made;
-
-static void put_made(basin_record *r, const void *context) {
-    const made *m = context;
-    basin_record_text(r, "file", m->path);
-    basin_record_integer(r, "graphs", m->set->graphs);
-    if (basin_record_is_text(r)) {
-        basin_record_integer(r, "training", m->set->split[0]);
-        basin_record_integer(r, "validation", m->set->split[1]);
-        basin_record_integer(r, "test", m->set->split[2]);
-    }
-    basin_record_integer(r, "nodes", m->set->nodes);
-    basin_record_integer(r, "edges", m->set->edges);
-    basin_record_integer(r, "classes", m->set->classes);
-}
-
-BASIN_RUN(run_make) {
-    const make_options *o = values;
-    const char *kind = operand[0];
-    basin_graphset set;
-    bool pictures = !strcmp(kind, "superpixels");
-    if (!pictures && strcmp(kind, "pattern") != 0 && strcmp(kind, "cluster") != 0)
-        return basin_usage(error, "'%s' is not pattern, cluster or superpixels", kind);
-    if (pictures && !o->pictures) return basin_usage(error, "superpixels need --pictures");
-    BASIN_TRY(make(&set, o, kind, error));
-    basin_status status = basin_graphset_write(operand[1], &set, error);
-    if (!status) status = basin_record_print(o->json, put_made, &(made){&set, operand[1]}, error);
-    basin_graphset_free(&set);
-    return status;
-}
-
-const basin_command basin_command_graph_make = {
-    .name = "graph make",
-    .summary = "Generate PATTERN or CLUSTER, or cut superpixel graphs of pictures",
-    .operands = "pattern|cluster|superpixels OUT",
-    .operands_least = 2,
-    .operands_most = 2,
-    .text =
-        "Writes a packed set (safetensors) with its split into training, validation and test. "
-        "PATTERN and CLUSTER are drawn with the parameters of the benchmark, from the seed; its "
-        "own files cannot be regenerated, as their seeds were not kept. Superpixels are SLIC "
-        "segments, each tied to its 8 nearest.",
-    .example = "  basin graph make cluster cluster.safetensors --seed 1\n"
-               "  basin graph make superpixels mnist.safetensors --pictures mnist/\n",
-    BASIN_COMMAND_OPTIONS(make_table, make_defaults),
-    .run = run_make,
 };

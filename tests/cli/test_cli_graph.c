@@ -244,20 +244,6 @@ TEST_WITH(presets, folder_new, folder_remove) {
     assert_error(run(state, "graph train"), 2, "needs data to train on");
 }
 
-TEST_WITH(makes_sets, folder_new, folder_remove) {
-    const program *p =
-        run(state, "graph make pattern p.safetensors --train 6 --validation 2 --test 2 "
-                   "--json");
-    cJSON *json = run_json(p);
-    assert_int_equal((int)number(json, "graphs"), 10);
-    assert_int_equal((int)number(json, "classes"), 2);
-    assert_error(run(state, "graph make circle c.safetensors"), 2, "is not pattern, cluster");
-    assert_error(run(state, "graph make superpixels s.safetensors"), 2, "--pictures");
-    p = run(state, "graph make superpixels s.safetensors --pictures shapes:20:1:16x16x1 --limit 20 "
-                   "--validation 5");
-    assert_error(p, 1, "class");
-}
-
 TEST_WITH(reports_bad_folders, folder_new, folder_remove) {
     tiny_write(state, "T_node_attributes.txt", "1, 2\n3\n");
     assert_error(run(state, "graph cv . --folds 2 --cache none"), 1,

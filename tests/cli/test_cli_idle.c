@@ -30,8 +30,6 @@ TEST_WITH(idle_options_are_refused, folder_new, program_teardown) {
         {"node eval x --split masks --ratio 0.6", "--ratio has no effect with --split masks"},
         {"graph cv x --index y --folds 10", "--folds has no effect with --index y"},
         {"graph cv x --protocol paper --fold 2", "--fold has no effect with --protocol paper"},
-        {"graph make cluster x --pictures y", "--pictures has no effect with cluster"},
-        {"graph make superpixels x --pictures y --train 9", "--train has no effect with superpix"},
         {"text train x --validation 0.1 --validation-text y", "with --validation-text y"},
         {"text generate m --tokens 0 --temperature 1", "--temperature has no effect with --tokens"},
         {"text generate m --temperature 0 --seed 0", "--seed has no effect with --temperature 0"},

@@ -70,31 +70,6 @@ BASIN_API basin_status basin_graphset_write(const char *path, const basin_graphs
                                             basin_error *error);
 BASIN_API void basin_graphset_free(basin_graphset *set);
 
-/* The benchmark's generators of PATTERN and CLUSTER (Dwivedi et al.): `name` is "pattern" or
- * "cluster"; a pure function of the seed. `size` [3]: graphs for training, validation and test; the
- * benchmark's are 10000, 2000, 2000 and 10000, 1000, 1000. PATTERN's hidden patterns are shared by
- * the three, 100 of them, as there. */
-BASIN_API basin_status basin_graphset_make(basin_graphset *set, const char *name,
-                                           const int64_t size[3], uint64_t seed,
-                                           basin_error *error);
-
-/* Superpixel graphs of pictures: SLIC, then each superpixel's 8 nearest by place, weighted
- * exp(-(d / sigma)^2). Node attributes: mean colour (0 .. 1), then x and y (0 .. 1). */
-typedef struct basin_superpixels {
-    int64_t segments;   /* superpixels wanted: MNIST 75, CIFAR-10 150 */
-    double compactness; /* how much place counts against colour: MNIST 0.25, CIFAR-10 10 */
-    int iterations;     /* of SLIC; 0 means 10 */
-} basin_superpixels;
-/* The superpixel graphs of a labelled collection: MNIST's idx files, CIFAR-10's binaries, or
- * pictures in a folder a class, with halves train and test. `validation` of the training pictures
- * are set apart (the first ones, as in the benchmark, or of folders some by the seed); `limit`
- * training and as many test pictures at most, 0 for all. A spec of 0 segments chooses by the
- * pictures: 75 for grey ones, 150 for colours. */
-BASIN_API basin_status basin_graphset_read_pictures(basin_graphset *set, const char *path,
-                                                    const basin_superpixels *spec,
-                                                    int64_t validation, int64_t limit,
-                                                    uint64_t seed, basin_error *error);
-
 /* ---- folds ---- */
 
 typedef struct basin_fold {

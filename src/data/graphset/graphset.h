@@ -48,19 +48,6 @@ basin_status basin_graphset_add_edge_walks_part(basin_graphset *set, int64_t wal
 basin_status basin_graphset_from_zinc(basin_graphset *set, const basin_bundle *bundle,
                                       basin_error *error);
 
-/* ---- generators ---- */
-
-/* One picture, values 0 .. 1; labels are the segments 0 .. *found - 1. */
-basin_status basin_slic(int32_t *label /* [height, width] */, int64_t *found,
-                        const float *pixel /* [height, width, channels] */, int64_t height,
-                        int64_t width, int64_t channels, const basin_superpixels *spec,
-                        basin_error *error);
-/* A set of all pictures [count, height, width, channels], bytes, with their classes [count]. */
-basin_status basin_graphset_superpixels(basin_graphset *set, const uint8_t *pixel,
-                                        const int32_t *class_of, const int64_t split[3],
-                                        int64_t height, int64_t width, int64_t channels,
-                                        const basin_superpixels *spec, basin_error *error);
-
 /* ---- positions ---- */
 
 typedef struct basin_position_spec {

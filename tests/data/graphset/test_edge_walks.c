@@ -74,7 +74,7 @@ TEST_WITH(packed, folder_new, folder_remove) {
     char path[PATH_TEXT];
     BASIN_AT_EXIT(basin_graphset_free) basin_graphset set, again;
     folder_path(path, state, "packed.set");
-    assert_ok(basin_graphset_make(&set, "cluster", (const int64_t[]){3, 1, 1}, 5, &failure));
+    block_graphs(&set, 5);
     assert_ok(basin_graphset_write(path, &set, &failure));
     assert_ok(basin_graphset_read(&again, path, &failure));
     assert_ok(basin_graphset_add_edge_walks(&again, WALKS, &failure));
@@ -84,8 +84,8 @@ TEST_WITH(packed, folder_new, folder_remove) {
 /* A part has the bits of the whole; the other graphs have zeros, and what the set had itself. */
 TEST(of_a_part) {
     BASIN_AT_EXIT(basin_graphset_free) basin_graphset set, part;
-    assert_ok(basin_graphset_make(&set, "cluster", (const int64_t[]){3, 2, 2}, 5, &failure));
-    assert_ok(basin_graphset_make(&part, "cluster", (const int64_t[]){3, 2, 2}, 5, &failure));
+    block_graphs(&set, 7);
+    block_graphs(&part, 7);
     assert_ok(basin_graphset_add_edge_walks(&set, WALKS, &failure));
     assert_ok(basin_graphset_add_edge_walks_part(&part, WALKS, 3, 2, &failure));
     assert_int_equal(part.edge_walks, WALKS);
@@ -114,7 +114,7 @@ TEST(standardised) {
     BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
     BASIN_AT_EXIT(basin_graphset_encoding_free) basin_graphset_encoding encoding;
     const int64_t graph[] = {0, 2};
-    assert_ok(basin_graphset_make(&set, "cluster", (const int64_t[]){3, 1, 1}, 5, &failure));
+    block_graphs(&set, 5);
     assert_ok(basin_graphset_add_edge_walks(&set, WALKS, &failure));
     basin_encoding_spec spec = {.edge_sums = true};
     assert_ok(basin_graphset_encoding_new(&encoding, &set, graph, 2, &spec, &failure));

@@ -30,24 +30,7 @@ static basin_status scenario(void *context) {
     return status;
 }
 
-static basin_status generators(void *context) {
-    static const int64_t size[3] = {1, 0, 1};
-    uint8_t pixel[8 * 8] = {0};
-    int32_t class_of[1] = {3};
-    basin_superpixels spec = {.segments = 6, .compactness = 0.25};
-    basin_graphset set;
-    (void)context;
-    basin_status status = basin_graphset_make(&set, "cluster", size, 3, NULL);
-    if (status) return status;
-    basin_graphset_free(&set);
-    status = basin_graphset_superpixels(&set, pixel, class_of, (const int64_t[]){1, 0, 0}, 8, 8, 1,
-                                        &spec, NULL);
-    basin_graphset_free(&set);
-    return status;
-}
-
 TEST_WITH(all_of_it, folder_new, folder_remove) {
     tiny_write(state, NULL, NULL);
     assert_true(alloc_fail_sweep(scenario, *state) > 40);
-    assert_true(alloc_fail_sweep(generators, NULL) > 10);
 }

@@ -158,7 +158,7 @@ TEST_WITH(parts, folder_new, folder_remove) {
     basin_graphset set;
     basin_positions all, part, again;
     basin_position_spec spec = {.vectors = 2, .walks = 3};
-    assert_ok(basin_graphset_make(&set, "cluster", (const int64_t[]){3, 2, 2}, 5, &failure));
+    block_graphs(&set, 7);
     folder_path(folder, state, "cache");
     assert_ok(basin_positions_new_part(&part, &set, &spec, 3, 2, folder, &failure));
     assert_ok(basin_positions_new_part(&again, &set, &spec, 3, 2, folder, &failure));

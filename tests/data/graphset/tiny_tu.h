@@ -5,7 +5,10 @@
 
 #include <sys/stat.h>
 
+#include "basin/random.h"
+#include "basin/tasks/graphset.h"
 #include "io/folder.h"
+#include "support/test.h"
 
 typedef struct tiny_file {
     const char *name, *text;
@@ -31,6 +34,32 @@ static inline void tiny_write(void **state, const char *name, const char *text) 
         unlink(path);
         if (content && file_put(path, content, strlen(content))) abort();
     }
+}
+
+/* `graphs` graphs of four communities of 10 to 30 nodes: dense inside, sparse between them. */
+static inline void block_graphs(basin_graphset *set, int graphs) {
+    enum { GRAPHS = 8, COMMUNITIES = 4, MOST = 30, EDGES = GRAPHS * 120 * 119 / 2 };
+    static int64_t from[EDGES], to[EDGES];
+    int64_t nodes[GRAPHS], edges = 0, first = 0;
+    basin_random random = basin_random_start(5, 0, 0);
+    for (int g = 0; g < graphs; first += nodes[g++]) {
+        int community[COMMUNITIES * MOST];
+        nodes[g] = 0;
+        for (int c = 0; c < COMMUNITIES; c++)
+            for (int64_t n = 10 + (int64_t)basin_random_below(&random, 21); n > 0; n--)
+                community[nodes[g]++] = c;
+        for (int64_t i = 0; i < nodes[g]; i++)
+            for (int64_t j = i + 1; j < nodes[g]; j++)
+                if (basin_random_below(&random, 20) < (community[i] == community[j] ? 11u : 5u))
+                    from[edges] = first + i, to[edges++] = first + j;
+    }
+    basin_graphset_arrays arrays = {.graphs = graphs,
+                                    .nodes = nodes,
+                                    .edges = edges,
+                                    .from = from,
+                                    .to = to,
+                                    .undirected = true};
+    assert_ok(basin_graphset_from_arrays(set, &arrays, &failure));
 }
 
 #endif
