@@ -19,15 +19,13 @@ set(BASIN_IMPORTED_TARGETS
     Threads::Threads ZLIB::ZLIB PkgConfig::CJSON PkgConfig::JPEG PkgConfig::PNG)
 set(BASIN_LIBRARIES ${BASIN_IMPORTED_TARGETS} m ${CMAKE_DL_LIBS})
 
-# What only some commands need is opened by them (src/base/library.h): archives, the .mat files of
-# the fraud sets, eigenvectors. The build needs the headers, and learns the name under
-# which each library will be looked for.
+# What only some commands need is opened by them (src/base/library.h): archives,
+# eigenvectors. The build needs the headers, and learns the name under which each library will be
+# looked for.
 if(NOT BASIN_OPENED_HEADERS) # a folder that has them, without the libraries (scripts/platforms)
     pkg_check_modules(ARCHIVE REQUIRED IMPORTED_TARGET libarchive)
-    pkg_check_modules(MATIO REQUIRED IMPORTED_TARGET matio)
 endif()
-set(BASIN_OPENED_INCLUDES ${BASIN_OPENED_HEADERS}
-    ${ARCHIVE_INCLUDE_DIRS} ${MATIO_INCLUDE_DIRS})
+set(BASIN_OPENED_INCLUDES ${BASIN_OPENED_HEADERS} ${ARCHIVE_INCLUDE_DIRS})
 
 function(basin_opened name file)
     find_library(BASIN_LIBRARY_${name} ${file} HINTS ${${name}_LIBRARY_DIRS})
@@ -45,7 +43,6 @@ endfunction()
 basin_opened(ARCHIVE archive)
 basin_opened(ARPACK arpack)
 basin_opened(LAPACK lapack)
-basin_opened(MATIO matio)
 # No header of libwebp is needed: where only the library is installed, or nothing, this is its name.
 set_property(SOURCE src/base/library.c APPEND PROPERTY COMPILE_DEFINITIONS
     "BASIN_SONAME_WEBP=\"libwebp.so.7\"")

@@ -41,6 +41,9 @@ function(basin_add_test name label)
         LABELS "${label}" ENVIRONMENT "${environment}" TIMEOUT ${timeout} SKIP_RETURN_CODE 77)
 endfunction()
 
+if(NOT BASIN_TESTS STREQUAL "OFF" OR BASIN_FUZZ)
+    pkg_check_modules(MATIO REQUIRED IMPORTED_TARGET matio) # writes the .mat files that tests read
+endif()
 if(NOT BASIN_TESTS STREQUAL "OFF" AND NOT BASIN_FUZZ)
     set(required)
     if(BASIN_TESTS STREQUAL "ON")

@@ -1,12 +1,12 @@
 /* Libraries that only some commands need. They are opened when one does, so that a program starts
- * without them and a machine may lack them: matio for .mat files, libwebp for WebP pictures, ...
+ * without them and a machine may lack them: libarchive for archives, libwebp for WebP pictures, ..
  *
  * A user of one lists its functions once, as a macro, and calls them through a table:
  *
- *     #define FUNCTIONS(X) X(Mat_Open) X(Mat_Close)
- *     struct { FUNCTIONS(BASIN_LIBRARY_FIELD) } matio;
+ *     #define FUNCTIONS(X) X(METIS_SetDefaultOptions) X(METIS_PartGraphKway)
+ *     struct { FUNCTIONS(BASIN_LIBRARY_FIELD) } metis;
  *     static const basin_library_function wanted[] = {FUNCTIONS(BASIN_LIBRARY_NAME){0}};
- *     basin_library_load(&matio, BASIN_LIBRARY_MATIO, wanted, &error);
+ *     basin_library_load(&metis, BASIN_LIBRARY_METIS, wanted, &error);
  *
  * What was opened stays open. A static program (`make static`, BASIN_LIBRARY_LINKED) opens nothing:
  * what lists its functions by BASIN_LIBRARY_LINK is within, the rest is absent. */
@@ -36,7 +36,6 @@ typedef enum basin_library {
     BASIN_LIBRARY_ARCHIVE,
     BASIN_LIBRARY_ARPACK,
     BASIN_LIBRARY_LAPACK,
-    BASIN_LIBRARY_MATIO,
     BASIN_LIBRARY_METIS,
     BASIN_LIBRARY_MPI,  /* opened by src/ranks/mpi.c, under the name of the launcher's own */
     BASIN_LIBRARY_NCCL, /* opened by the CUDA backend's module */
@@ -52,10 +51,10 @@ basin_status basin_library_load(void *table, basin_library library,
 /* A function that may be absent; NULL then. */
 void *basin_library_find(basin_library library, const char *name);
 
-/* For telling users: "matio", ".mat files". NULL beyond the last. */
+/* For telling users: "libarchive", "archives". NULL beyond the last. */
 const char *basin_library_name(int library);
 const char *basin_library_purpose(int library);
-const char *basin_library_file(int library); /* "libmatio.so.11" */
+const char *basin_library_file(int library); /* "libarchive.so.13" */
 bool basin_library_present(int library);     /* whether it is installed here */
 
 /* Any other library, by its file's name or path; NULL where it cannot be opened, and

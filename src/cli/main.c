@@ -8,10 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
-#include "base/library.h"
 #include "cli/command.h"
 
 /* ---- what surrounds the program ---- */
@@ -77,35 +75,15 @@ static void on_bus(int number, siginfo_t *info, void *context) {
     _exit(BASIN_EXIT_FAILURE);
 }
 
-/* ---- HDF5 ---- */
-
-/* HDF5 closes itself when the program ends, and prints about what a damaged file left open. We only
- * read with it, so that nothing is lost. It comes with matio, which only .mat files need. */
-static void hush_hdf5(void) {
-    int (*dont_atexit)(void);
-    void *found = basin_library_find(BASIN_LIBRARY_MATIO, "H5dont_atexit");
-    if (!found) return;
-    memcpy(&dont_atexit, &found, sizeof found);
-    (void)dont_atexit();
-}
-
-static bool is_mat(const char *argument) {
-    size_t length = strlen(argument);
-    return length > 4 && !strcasecmp(argument + length - 4, ".mat");
-}
-
 /* Before anything else: closed descriptors 0 to 2 are opened on nothing, so that no file gets their
  * number; a limit on the size of files becomes an error of writing in place of a signal; a mapped
- * file that shrinks or cannot be read ends the program with one line that names it; HDF5 exits in
- * silence. */
-static void prepare_process(int arguments, char *const *argument) {
+ * file that shrinks or cannot be read ends the program with one line that names it. */
+static void prepare_process(void) {
     struct sigaction action = {.sa_sigaction = on_bus, .sa_flags = SA_SIGINFO};
     fill_descriptors();
     sigemptyset(&action.sa_mask);
     sigaction(SIGBUS, &action, NULL);
     signal(SIGXFSZ, SIG_IGN);
-    for (int i = 1; i < arguments; i++)
-        if (is_mat(argument[i])) hush_hdf5();
 }
 
 /* ---- the program ---- */
@@ -145,7 +123,7 @@ static int run(int count, char **argument) {
 }
 
 int main(int count, char **argument) {
-    prepare_process(count, argument);
+    prepare_process();
     int code = run(count > 0 ? count - 1 : 0, argument + 1);
     if (fflush(stdout) || ferror(stdout)) {
         fprintf(stderr, "basin: standard output: %s\n", strerror(errno));

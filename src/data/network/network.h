@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/dictionary.h"
+#include "base/try.h"
 #include "basin/io.h"
 #include "basin/pairs.h"
 #include "basin/tasks/network.h"
@@ -69,6 +70,11 @@ struct basin_network {
     basin_names class_name; /* of labels 0, 1, ..; where there are none they go by number */
     char *table_path[2];    /* the first file of nodes and of edges; NULL where it is no table */
 };
+
+/* A network that is freed at the end of its scope, unless it is handed over and the variable NULL.
+ */
+#define BASIN_NETWORK_AT_EXIT BASIN_AT_EXIT(basin_network_free_at)
+static inline void basin_network_free_at(basin_network **network) { basin_network_free(*network); }
 
 /* ---- files ---- */
 

@@ -2,9 +2,9 @@
 #ifndef TESTS_DATA_MATS_H
 #define TESTS_DATA_MATS_H
 
-#include "data/network/networks.h"
+#include <matio.h>
 
-#include "data/network/mat.h"
+#include "data/network/networks.h"
 
 /* Column after column: edges 0 -> 1, 2 -> 1, 0 -> 2 and a stored zero at (3, 3). */
 static mat_uint32_t mat_rows[] = {0, 2, 0, 3}, mat_starts[] = {0, 0, 2, 3, 4};

@@ -1,19 +1,18 @@
-/* MATLAB files in CARE-GNN's layout, written by matio itself, and structures it should never give.
- */
+/* MATLAB files in CARE-GNN's layout, written by matio. */
 #include "data/network/mats.h"
 #include "data/network/networks.h"
 
 #include <math.h>
 
-TEST(reads_both_versions) {
+TEST(reads_packed_and_plain_files) {
     char path[PATH_TEXT];
     folder_path(path, state, "fraud.mat");
-    const enum mat_ft version[] = {MAT_FT_MAT5, MAT_FT_MAT73};
     for (int i = 0; i < 4; i++) {
         basin_network *n;
         basin_error error;
         basin_network_options o = {.directed = true, .unlabelled_first = 1};
-        write_mat(path, version[i / 2], i % 2, mat_label, 4);
+        write_mat_as(path, MAT_FT_MAT5, i / 2 ? MAT_COMPRESSION_ZLIB : MAT_COMPRESSION_NONE, i % 2,
+                     mat_label, 4);
         if (open_one(&n, path, &o, &error)) fail_msg("%s", error.text);
         assert_int_equal(n->nodes, 4);
         assert_int_equal(n->relations, 2);
@@ -48,6 +47,8 @@ TEST(refuses_bad_files) {
     put_variable(file, "features", MAT_C_DOUBLE, 4, 2, mat_dense);
     Mat_Close(file);
     assert_refused(path, "no edges are in it");
+    write_mat(path, MAT_FT_MAT73, false, mat_label, 4);
+    assert_refused(path, "bad.mat: a MATLAB file of version 7.3 (HDF5), wanted version 5");
 }
 
 /* A cut between two variables leaves a file that is whole in itself, with fewer of them. */
@@ -71,17 +72,16 @@ TEST(refuses_cut_files) {
     char path[PATH_TEXT], cut[PATH_TEXT];
     folder_path(path, state, "whole.mat");
     folder_path(cut, state, "cut.mat");
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 4; i++) {
         basin_network *whole, *n;
-        enum mat_ft version = i < 4 ? MAT_FT_MAT5 : MAT_FT_MAT73;
         enum matio_compression packed = i & 1 ? MAT_COMPRESSION_ZLIB : MAT_COMPRESSION_NONE;
-        write_mat_as(path, version, packed, i & 2, mat_label, 4);
+        write_mat_as(path, MAT_FT_MAT5, packed, i & 2, mat_label, 4);
         FILE *in = fopen(path, "rb");
-        size_t size = fread(bytes, 1, sizeof bytes, in), step = i < 4 ? 1 : 97;
+        size_t size = fread(bytes, 1, sizeof bytes, in);
         fclose(in);
         assert_int_equal(open_one(&whole, path, NULL, NULL), BASIN_OK);
         int accepted = 0;
-        for (size_t k = 0; k < size; k += step) {
+        for (size_t k = 0; k < size; k++) {
             basin_error error;
             assert_int_equal(file_put(cut, bytes, k), 0);
             if (open_one(&n, cut, NULL, &error)) {
@@ -133,40 +133,27 @@ TEST(refuses_what_is_too_large) {
 
 /* Every field of a sparse matrix wrong in turn. */
 TEST(refuses_bad_structures) {
-    const struct {
-        int what;
-        const char *wanted;
-    } trial[] = {{0, "a start for each column"}, {1, "outside of its entries"},
-                 {2, "a row beyond its last"},   {3, "ends before it begins"},
-                 {4, "joins other nodes"},       {5, "is not sparse"},
-                 {6, "a start for each column"}, {7, "a start for each column"}};
-    for (size_t i = 0; i < sizeof trial / sizeof *trial; i++) {
+    static const char *const wanted[] = {"another count of numbers than its sizes say",
+                                         "outside of its entries",
+                                         "a row beyond its last",
+                                         "ends before it begins",
+                                         "joins other nodes",
+                                         "is not sparse"};
+    char path[PATH_TEXT];
+    folder_path(path, state, "bad.mat");
+    for (int i = 0; i < 6; i++) {
         mat_uint32_t bad_rows[] = {0, 4, 0, 3}, bad_starts[] = {0, 2, 1, 3, 4};
-        size_t dims[] = {4, 4}, narrow[] = {5, 4};
         mat_sparse_t s = small_sparse();
-        char name[] = "net_a";
-        matvar_t v = {.rank = 2,
-                      .dims = dims,
-                      .class_type = MAT_C_SPARSE,
-                      .data_type = MAT_T_DOUBLE,
-                      .name = name,
-                      .data = &s};
-        int what = trial[i].what;
-        if (what == 0) s.njc = 4;
-        if (what == 1) s.nir = 3;
-        if (what == 2) s.ir = bad_rows;
-        if (what == 3) s.jc = bad_starts;
-        if (what == 4) v.dims = narrow;
-        if (what == 5) v.class_type = MAT_C_DOUBLE;
-        if (what == 6) v.isComplex = 1;
-        if (what == 7) v.rank = 3;
-        basin_network *n;
-        basin_error error;
-        assert_int_equal(basin_network_new(&n, "t", 4, NULL), BASIN_OK);
-        assert_int_equal(basin_mat_convert(n, &v, NULL, &error), BASIN_BAD_FILE);
-        if (!strstr(error.text, trial[i].wanted))
-            fail_msg("\"%s\" is not in \"%s\"", trial[i].wanted, error.text);
-        basin_network_free(n);
+        if (i == 0) s.njc = 4;
+        if (i == 1) s.nir = 3;
+        if (i == 2) s.ir = bad_rows;
+        if (i == 3) s.jc = bad_starts;
+        mat_t *file = Mat_CreateVer(path, NULL, MAT_FT_MAT5);
+        size_t rows = i == 4 ? 5 : 4;
+        put_variable(file, "net_a", i == 5 ? MAT_C_DOUBLE : MAT_C_SPARSE, rows, 4,
+                     i == 5 ? (void *)(double[16]){0} : &s);
+        Mat_Close(file);
+        assert_refused(path, wanted[i]);
     }
 }
 

@@ -22,7 +22,6 @@ static basin_status read_files(void *context) {
     return status;
 }
 
-/* matio allocates in its own library, which keeps its own memory. */
 TEST(mat_files) {
     char path[PATH_TEXT];
     files f = {.path = {folder_path(path, state, "fraud.mat")}, .count = 1};
