@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "base/memory.h"
 #include "base/text.h"
+#include "base/try.h"
 
 typedef struct entry {
     char *name;
@@ -120,11 +120,6 @@ basin_status basin_bundle_blame_file(basin_status status, basin_error *error) {
     return BASIN_BAD_FILE;
 }
 
-void basin_bundle_keep(basin_bundle *bundle, basin_map *map) {
-    bundle->map = *map;
-    *map = (basin_map){0};
-}
-
 const char *basin_bundle_path(const basin_bundle *bundle) { return bundle->path; }
 
 /* "model.safetensors: tensor 'wk' " + what; names are cut so that the reason always has room. */
@@ -215,39 +210,26 @@ const char *basin_bundle_meta_value(const basin_bundle *bundle, size_t i) {
 
 /* ---- reading files ---- */
 
-typedef basin_status parser(basin_bundle **bundle, const void *data, size_t size, const char *path,
-                            basin_error *error);
-
 /* Zip files start with a local header or, when empty, with the end of the directory. */
 static bool is_zip(const basin_map *map) {
     return map->size >= 4 &&
            (memcmp(map->data, "PK\3\4", 4) == 0 || memcmp(map->data, "PK\5\6", 4) == 0);
 }
 
-/* `parse` NULL: decide by content. */
-static basin_status read_file(basin_bundle **bundle, const char *path, parser *parse,
-                              basin_error *error) {
-    basin_map map;
+basin_status basin_bundle_read_numbers(basin_bundle **bundle, const char *path, bool numbers_only,
+                                       basin_error *error) {
+    BASIN_AT_EXIT(basin_map_close) basin_map map = {0};
     *bundle = NULL;
-    basin_status status = basin_map_open(&map, path, error);
-    if (status != BASIN_OK) return status;
-    if (!parse) parse = is_zip(&map) ? basin_npz_parse : basin_safetensors_parse;
-    status = parse(bundle, map.data, map.size, path, error);
-    if (status == BASIN_OK && parse == basin_safetensors_parse) basin_bundle_keep(*bundle, &map);
-    basin_map_close(&map);
-    return status;
+    BASIN_TRY(basin_map_open(&map, path, error));
+    if (is_zip(&map)) return basin_npz_parse(bundle, map.data, map.size, path, numbers_only, error);
+    BASIN_TRY(basin_safetensors_parse(bundle, map.data, map.size, path, error));
+    (*bundle)->map = map; /* closed with the bundle */
+    map = (basin_map){0};
+    return BASIN_OK;
 }
 
 basin_status basin_bundle_read(basin_bundle **bundle, const char *path, basin_error *error) {
-    return read_file(bundle, path, NULL, error);
-}
-
-basin_status basin_safetensors_read(basin_bundle **bundle, const char *path, basin_error *error) {
-    return read_file(bundle, path, basin_safetensors_parse, error);
-}
-
-basin_status basin_npz_read(basin_bundle **bundle, const char *path, basin_error *error) {
-    return read_file(bundle, path, basin_npz_parse, error);
+    return basin_bundle_read_numbers(bundle, path, false, error);
 }
 
 basin_status basin_bundle_write(const char *path, const basin_bundle *bundle, basin_error *error) {

@@ -13,21 +13,19 @@ basin_status basin_bundle_open(basin_bundle **bundle, const char *path, basin_er
 /* What a reader returns where the bundle refused a value: to the reader's caller the file is bad.
  */
 basin_status basin_bundle_blame_file(basin_status status, basin_error *error);
-/* Takes ownership of the map, which is closed when the bundle is freed. */
-void basin_bundle_keep(basin_bundle *bundle, basin_map *map);
+/* basin_bundle_read; `numbers_only` passes over arrays of strings, objects and records in an npz,
+ * which others put beside theirs. */
+basin_status basin_bundle_read_numbers(basin_bundle **bundle, const char *path, bool numbers_only,
+                                       basin_error *error);
 
-/* ---- one format ---- */
+/* ---- one format, from memory; `path` is what errors call it ---- */
 
-basin_status basin_safetensors_read(basin_bundle **bundle, const char *path, basin_error *error);
-/* Reads from memory; the bundle borrows from `data`. `path` is what errors call it. */
+/* The bundle borrows from `data`. */
 basin_status basin_safetensors_parse(basin_bundle **bundle, const void *data, size_t size,
                                      const char *path, basin_error *error);
-basin_status basin_npz_read(basin_bundle **bundle, const char *path, basin_error *error);
-/* The same, passing over arrays of strings, objects and records, which others put beside theirs. */
-basin_status basin_npz_read_numbers(basin_bundle **bundle, const char *path, basin_error *error);
-/* Reads from memory; the bundle copies what it needs. */
+/* The bundle copies what it needs. */
 basin_status basin_npz_parse(basin_bundle **bundle, const void *data, size_t size, const char *path,
-                             basin_error *error);
+                             bool numbers_only, basin_error *error);
 /* Writes what numpy.load reads. Metadata become the array "__metadata__", a JSON text in U8, which
  * the reader turns back. BF16 is refused: npy has no such type. */
 basin_status basin_npz_write(const char *path, const basin_bundle *bundle, basin_error *error);

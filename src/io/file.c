@@ -22,40 +22,27 @@ static basin_status fail_errno(basin_error *error, const char *path, const char 
 
 basin_status basin_file_open(int *fd, size_t *size, const char *path, basin_error *error) {
     struct stat info;
-    basin_status status = BASIN_OK;
     /* O_NONBLOCK: opening a pipe that nobody writes to must not hang */
     *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (*fd < 0) return fail_errno(error, path, "open for reading");
-    if (fstat(*fd, &info) != 0)
-        status = fail_errno(error, path, "examine");
-    else if (S_ISDIR(info.st_mode))
-        status = basin_fail(error, BASIN_IO, "%s: is a folder, not a file", path);
-    else if (!S_ISREG(info.st_mode))
-        status = basin_fail(error, BASIN_IO, "%s: is not a regular file", path);
-    else if ((uintmax_t)info.st_size > SIZE_MAX)
-        status = basin_fail(error, BASIN_IO, "%s: too large to map", path);
-    if (status) {
-        close(*fd);
-        *fd = -1;
-    } else {
+    if (fstat(*fd, &info) == 0 && S_ISREG(info.st_mode)) {
         *size = (size_t)info.st_size;
+        return BASIN_OK;
     }
-    return status;
+    close(*fd);
+    *fd = -1;
+    return basin_fail(error, BASIN_IO, "%s: is %s", path,
+                      S_ISDIR(info.st_mode) ? "a folder, not a file" : "not a regular file");
 }
 
 basin_status basin_map_open(basin_map *map, const char *path, basin_error *error) {
     int fd;
     size_t size;
     *map = (basin_map){0};
-    basin_status status = basin_file_open(&fd, &size, path, error);
-    if (status) return status;
-    if (size > 0) {
-        void *data = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (data == MAP_FAILED)
-            status = fail_errno(error, path, "map");
-        else
-            *map = (basin_map){data, size};
-    }
+    BASIN_TRY(basin_file_open(&fd, &size, path, error));
+    void *data = size > 0 ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
+    basin_status status = data == MAP_FAILED ? fail_errno(error, path, "map") : BASIN_OK;
+    if (data && !status) *map = (basin_map){data, size};
     close(fd);
     return status;
 }
@@ -80,12 +67,10 @@ basin_status basin_file_same(bool *same, const char *a, const char *b, basin_err
     while (!strncmp(a, "./", 2)) a += 2;
     while (!strncmp(b, "./", 2)) b += 2;
     if (stat(a, &info) == 0 && !S_ISREG(info.st_mode)) return BASIN_OK;
-    char *x = resolve(a), *y = resolve(b);
-    basin_status status = x && y ? BASIN_OK : basin_fail_memory(error, "a path");
-    *same = !status && !strcmp(x, y);
-    free(x);
-    free(y);
-    return status;
+    BASIN_FREE_AT_EXIT char *x = resolve(a), *y = resolve(b);
+    if (!x || !y) return basin_fail_memory(error, "a path");
+    *same = !strcmp(x, y);
+    return BASIN_OK;
 }
 
 enum { MODE_NEW = 0666, TRIES = 1000 };
@@ -202,6 +187,12 @@ void basin_writer_discard(basin_writer *writer) {
     free(writer->aside);
     free(writer->target);
     *writer = (basin_writer){0};
+}
+
+basin_status basin_writer_finish(basin_writer *writer, basin_status written, basin_error *error) {
+    if (!written) return basin_writer_commit(writer, error);
+    basin_writer_discard(writer);
+    return written;
 }
 
 basin_status basin_writer_try(const char *path, basin_error *error) {

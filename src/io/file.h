@@ -42,6 +42,8 @@ basin_status basin_writer_put(basin_writer *writer, const void *data, size_t byt
                               basin_error *error);
 basin_status basin_writer_commit(basin_writer *writer, basin_error *error);
 void basin_writer_discard(basin_writer *writer);
+/* Commits where `written` is BASIN_OK, else discards and returns it. */
+basin_status basin_writer_finish(basin_writer *writer, basin_status written, basin_error *error);
 /* Whether a file could be written there, before hours are spent on what is to be in it. Devices and
  * pipes are not opened: their readers would see an end. */
 basin_status basin_writer_try(const char *path, basin_error *error);

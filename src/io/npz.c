@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 #include "io/bundle.h"
 #include "io/json.h"
 #include "io/npy.h"
@@ -35,23 +35,18 @@ static basin_status read_header(basin_npy *npy, reading *in) {
     unsigned char preamble[BASIN_NPY_PREAMBLE];
     char reason[BASIN_NPY_TEXT];
     size_t before, length;
-    basin_status status = basin_zip_stream_read(&in->stream, preamble, sizeof preamble, in->error);
-    if (status != BASIN_OK) return status;
+    BASIN_TRY(basin_zip_stream_read(&in->stream, preamble, sizeof preamble, in->error));
     if (!basin_npy_lengths(&before, &length, preamble))
         return bad(in, BASIN_BAD_FILE, "is not a .npy array of version 1, 2 or 3");
     size_t had = sizeof preamble - before; /* of the text, in a preamble of version 1 */
     if (length < had || length > BASIN_NPY_HEADER_MAX)
         return bad(in, BASIN_BAD_FILE, "its header has no valid length");
-    char *text = basin_array_new(length, 1);
+    BASIN_FREE_AT_EXIT char *text = basin_array_new(length, 1);
     if (!text) return no_memory(in);
     memcpy(text, preamble + before, had);
-    status = basin_zip_stream_read(&in->stream, text + had, length - had, in->error);
-    if (status == BASIN_OK) {
-        status = basin_npy_parse(npy, reason, text, length);
-        if (status != BASIN_OK) bad(in, status, reason);
-    }
-    free(text);
-    return status;
+    BASIN_TRY(basin_zip_stream_read(&in->stream, text + had, length - had, in->error));
+    basin_status status = basin_npy_parse(npy, reason, text, length);
+    return status ? bad(in, status, reason) : BASIN_OK;
 }
 
 /* The rest of the entry must be exactly the elements. */
@@ -126,17 +121,16 @@ static basin_status read_elements(basin_tensor *tensor, const basin_npy *npy, si
                                   reading *in) {
     bool is_unsigned = strchr(npy->descr, 'u') && npy->dtype != BASIN_U8;
     bool direct = !is_unsigned && !(npy->fortran && npy->shape.rank > 1);
-    basin_status status = basin_tensor_new(tensor, npy->dtype, npy->shape, NULL);
-    if (status != BASIN_OK) return no_memory(in);
-    unsigned char *raw = direct ? tensor->data : basin_array_new(bytes, 1);
+    if (basin_tensor_new(tensor, npy->dtype, npy->shape, NULL)) return no_memory(in);
+    BASIN_FREE_AT_EXIT unsigned char *copy = direct ? NULL : basin_array_new(bytes, 1);
+    unsigned char *raw = direct ? tensor->data : copy;
     if (!raw) return no_memory(in);
-    status = basin_zip_stream_read(&in->stream, raw, bytes, in->error);
-    if (status == BASIN_OK) status = basin_zip_stream_finish(&in->stream, in->error);
-    if (status == BASIN_OK && npy->swapped) swap_bytes(raw, bytes, npy->size);
-    if (status == BASIN_OK && !direct && !place_all(tensor, raw, npy, is_unsigned))
-        status = bad(in, BASIN_UNSUPPORTED, "has a u8 above 2^63 - 1, the largest I64");
-    if (!direct) free(raw);
-    return status;
+    BASIN_TRY(basin_zip_stream_read(&in->stream, raw, bytes, in->error));
+    BASIN_TRY(basin_zip_stream_finish(&in->stream, in->error));
+    if (npy->swapped) swap_bytes(raw, bytes, npy->size);
+    if (!direct && !place_all(tensor, raw, npy, is_unsigned))
+        return bad(in, BASIN_UNSUPPORTED, "has a u8 above 2^63 - 1, the largest I64");
+    return BASIN_OK;
 }
 
 /* "__metadata__" holds the metadata as the writer below puts them there. */
@@ -149,28 +143,21 @@ static basin_status add(reading *in, basin_tensor *tensor) {
         return bad(in, BASIN_BAD_FILE, "is not a text of bytes");
     basin_status status = basin_json_parse(&tree, tensor->data, (size_t)tensor->shape.dim[0],
                                            in->path, BASIN_METADATA_NAME, in->error);
-    if (status == BASIN_OK) status = basin_json_to_meta(in->bundle, tree, in->error);
+    if (!status) status = basin_json_to_meta(in->bundle, tree, in->error);
     cJSON_Delete(tree);
     return status;
 }
 
-static basin_status read_array(reading *in, const basin_zip *zip, const basin_zip_entry *entry) {
+static basin_status read_array(reading *in) {
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor tensor = {0};
     basin_npy npy;
-    basin_tensor tensor = {0};
     size_t bytes = 0;
-    basin_status status = basin_zip_stream_open(&in->stream, zip, entry, in->error);
-    if (status != BASIN_OK) return status;
-    status = read_header(&npy, in);
-    if (status == BASIN_UNSUPPORTED && in->numbers_only) {
-        basin_zip_stream_close(&in->stream);
-        return BASIN_OK;
-    }
-    if (status == BASIN_OK) status = check_bytes(&bytes, &npy, in);
-    if (status == BASIN_OK) status = read_elements(&tensor, &npy, bytes, in);
-    if (status == BASIN_OK) status = add(in, &tensor);
-    basin_tensor_free(&tensor);
-    basin_zip_stream_close(&in->stream);
-    return status;
+    basin_status status = read_header(&npy, in);
+    if (status == BASIN_UNSUPPORTED && in->numbers_only) return BASIN_OK;
+    BASIN_TRY(status);
+    BASIN_TRY(check_bytes(&bytes, &npy, in));
+    BASIN_TRY(read_elements(&tensor, &npy, bytes, in));
+    return add(in, &tensor);
 }
 
 static basin_status read_entry(reading *in, const basin_zip *zip, const basin_zip_entry *entry) {
@@ -179,49 +166,37 @@ static basin_status read_entry(reading *in, const basin_zip *zip, const basin_zi
         memchr(entry->name, 0, length))
         return basin_fail(in->error, BASIN_BAD_FILE, "%s: entry '%.*s' is not a .npy array",
                           in->path, length < 100 ? (int)length : 100, entry->name);
-    in->name = basin_array_new(length, 1);
-    if (!in->name)
+    BASIN_FREE_AT_EXIT char *name = basin_array_new(length, 1);
+    if (!name)
         return basin_fail(in->error, BASIN_NO_MEMORY, "%s: out of memory for a name", in->path);
-    memcpy(in->name, entry->name, length - 4);
-    in->name[length - 4] = '\0';
-    basin_status status = read_array(in, zip, entry);
-    free(in->name);
+    memcpy(name, entry->name, length - 4);
+    name[length - 4] = '\0';
+    in->name = name;
+    BASIN_TRY(basin_zip_stream_open(&in->stream, zip, entry, in->error));
+    basin_status status = read_array(in);
+    basin_zip_stream_close(&in->stream);
     return status;
 }
 
-static basin_status parse(basin_bundle **bundle, const void *data, size_t size, const char *path,
-                          bool numbers_only, basin_error *error) {
+static basin_status read_all(reading *in, const void *data, size_t size) {
     basin_zip zip;
     basin_zip_entry entry;
     bool more = true;
-    reading in = {.path = path, .numbers_only = numbers_only, .error = error};
-    *bundle = NULL;
-    basin_status status = basin_zip_open(&zip, data, size, path, error);
-    if (status == BASIN_OK) status = basin_bundle_open(&in.bundle, path, error);
-    while (status == BASIN_OK) {
-        status = basin_zip_next(&entry, &more, &zip, error);
-        if (status == BASIN_OK && !more) break;
-        if (status == BASIN_OK) status = read_entry(&in, &zip, &entry);
+    BASIN_TRY(basin_zip_open(&zip, data, size, in->path, in->error));
+    BASIN_TRY(basin_bundle_open(&in->bundle, in->path, in->error));
+    for (;;) {
+        BASIN_TRY(basin_zip_next(&entry, &more, &zip, in->error));
+        if (!more) return BASIN_OK;
+        BASIN_TRY(read_entry(in, &zip, &entry));
     }
-    if (status == BASIN_OK)
-        *bundle = in.bundle;
-    else
-        basin_bundle_free(in.bundle);
-    return status;
 }
 
 basin_status basin_npz_parse(basin_bundle **bundle, const void *data, size_t size, const char *path,
-                             basin_error *error) {
-    return parse(bundle, data, size, path, false, error);
-}
-
-basin_status basin_npz_read_numbers(basin_bundle **bundle, const char *path, basin_error *error) {
-    basin_map map;
-    *bundle = NULL;
-    basin_status status = basin_map_open(&map, path, error);
-    if (status != BASIN_OK) return status;
-    status = parse(bundle, map.data, map.size, path, true, error);
-    basin_map_close(&map);
+                             bool numbers_only, basin_error *error) {
+    reading in = {.path = path, .numbers_only = numbers_only, .error = error};
+    basin_status status = read_all(&in, data, size);
+    if (status) basin_bundle_free(in.bundle);
+    *bundle = status ? NULL : in.bundle;
     return status;
 }
 
@@ -233,15 +208,12 @@ static basin_status write_array(basin_zip_writer *zip, const char *name, const b
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "%s: tensor '%.100s' is %s, which npz does not have: convert it to F32",
                           zip->file->path, name, basin_dtype_name(tensor->dtype));
-    char *file = basin_array_new(length + 5, 1);
+    BASIN_FREE_AT_EXIT char *file = basin_array_new(length + 5, 1);
     if (!file)
         return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for a name", zip->file->path);
     memcpy(file, name, length);
     memcpy(file + length, ".npy", 5);
-    basin_status status =
-        basin_zip_add(zip, file, header, bytes, tensor->data, basin_tensor_bytes(tensor), error);
-    free(file);
-    return status;
+    return basin_zip_add(zip, file, header, bytes, tensor->data, basin_tensor_bytes(tensor), error);
 }
 
 static basin_status write_metadata(basin_zip_writer *zip, const basin_bundle *bundle,
@@ -249,33 +221,30 @@ static basin_status write_metadata(basin_zip_writer *zip, const basin_bundle *bu
     if (basin_bundle_meta_count(bundle) == 0) return BASIN_OK;
     cJSON *tree = basin_json_from_meta(bundle);
     char *text = tree ? cJSON_PrintUnformatted(tree) : NULL;
-    basin_status status;
-    if (text) {
-        basin_tensor tensor =
-            basin_tensor_borrow(text, BASIN_U8, BASIN_SHAPE((int64_t)strlen(text)));
-        status = write_array(zip, BASIN_METADATA_NAME, &tensor, error);
-    } else {
-        status = basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for its metadata",
-                            zip->file->path);
-    }
-    cJSON_free(text);
     cJSON_Delete(tree);
+    if (!text)
+        return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for its metadata",
+                          zip->file->path);
+    basin_tensor tensor = basin_tensor_borrow(text, BASIN_U8, BASIN_SHAPE((int64_t)strlen(text)));
+    basin_status status = write_array(zip, BASIN_METADATA_NAME, &tensor, error);
+    cJSON_free(text);
     return status;
+}
+
+static basin_status write_all(basin_zip_writer *zip, const basin_bundle *bundle,
+                              basin_error *error) {
+    BASIN_TRY(write_metadata(zip, bundle, error));
+    for (size_t i = 0; i < basin_bundle_count(bundle); i++)
+        BASIN_TRY(
+            write_array(zip, basin_bundle_name(bundle, i), basin_bundle_at(bundle, i), error));
+    return basin_zip_end(zip, error);
 }
 
 basin_status basin_npz_write(const char *path, const basin_bundle *bundle, basin_error *error) {
     basin_writer writer;
-    basin_status status = basin_writer_create(&writer, path, error);
-    if (status != BASIN_OK) return status;
-    basin_zip_writer zip = basin_zip_begin(&writer);
-    status = write_metadata(&zip, bundle, error);
-    for (size_t i = 0; status == BASIN_OK && i < basin_bundle_count(bundle); i++)
-        status = write_array(&zip, basin_bundle_name(bundle, i), basin_bundle_at(bundle, i), error);
-    if (status == BASIN_OK) status = basin_zip_end(&zip, error);
-    basin_zip_free(&zip);
-    if (status == BASIN_OK) return basin_writer_commit(&writer, error);
-    basin_writer_discard(&writer);
-    return status;
+    BASIN_TRY(basin_writer_create(&writer, path, error));
+    BASIN_AT_EXIT(basin_zip_free) basin_zip_writer zip = basin_zip_begin(&writer);
+    return basin_writer_finish(&writer, write_all(&zip, bundle, error), error);
 }
 
 /* ---- the header of one array ---- */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 #include "io/bundle.h"
 #include "io/json.h"
 
@@ -120,12 +120,11 @@ static basin_status check_span(const reading *in, const span *at, basin_dtype dt
 static basin_status add_tensor(reading *in, const span *at, basin_dtype dtype, basin_shape shape) {
     const unsigned char *data = in->data + at->begin;
     basin_tensor tensor = basin_tensor_borrow(data, dtype, shape);
-    basin_status status = BASIN_OK;
     if ((uintptr_t)data % basin_dtype_size(dtype) != 0) {
-        status = basin_tensor_new(&tensor, dtype, shape, in->error);
-        if (status == BASIN_OK) memcpy(tensor.data, data, at->end - at->begin);
+        BASIN_TRY(basin_tensor_new(&tensor, dtype, shape, in->error));
+        memcpy(tensor.data, data, at->end - at->begin);
     }
-    if (status == BASIN_OK) status = basin_bundle_add(in->bundle, at->name, &tensor, in->error);
+    basin_status status = basin_bundle_add(in->bundle, at->name, &tensor, in->error);
     basin_tensor_free(&tensor);
     return basin_bundle_blame_file(status, in->error);
 }
@@ -135,7 +134,6 @@ static basin_status read_tensor(reading *in, const cJSON *item) {
     const cJSON *field, *dtype_item = NULL, *shape_item = NULL, *offsets_item = NULL;
     basin_dtype dtype = BASIN_F64;
     basin_shape shape;
-    basin_status status;
     span at;
     if (!cJSON_IsObject(item)) return bad(in, name, "its entry is not a JSON object");
     cJSON_ArrayForEach(field, item) {
@@ -148,12 +146,11 @@ static basin_status read_tensor(reading *in, const cJSON *item) {
     }
     if (!dtype_item || !shape_item || !offsets_item)
         return bad(in, name, "its entry lacks dtype, shape or data_offsets");
-    if ((status = read_dtype(&dtype, in, dtype_item, name)) != BASIN_OK ||
-        (status = read_shape(&shape, in, shape_item, name)) != BASIN_OK ||
-        (status = read_offsets(&at, in, offsets_item, name)) != BASIN_OK ||
-        (status = check_span(in, &at, dtype, shape)) != BASIN_OK ||
-        (status = add_tensor(in, &at, dtype, shape)) != BASIN_OK)
-        return status;
+    BASIN_TRY(read_dtype(&dtype, in, dtype_item, name));
+    BASIN_TRY(read_shape(&shape, in, shape_item, name));
+    BASIN_TRY(read_offsets(&at, in, offsets_item, name));
+    BASIN_TRY(check_span(in, &at, dtype, shape));
+    BASIN_TRY(add_tensor(in, &at, dtype, shape));
     if (!basin_array_reserve((void **)&in->spans, &in->capacity, in->count + 1, sizeof at))
         return basin_fail(in->error, BASIN_NO_MEMORY, "%s: out of memory for its list of tensors",
                           in->path);
@@ -196,17 +193,13 @@ static basin_status read_entries(reading *in, const cJSON *tree) {
     const cJSON *item;
     bool metadata = false;
     cJSON_ArrayForEach(item, tree) {
-        basin_status status;
-        if (strcmp(item->string, BASIN_METADATA_NAME) == 0) {
-            if (metadata)
-                return basin_fail(in->error, BASIN_BAD_FILE, "%s: __metadata__ is there twice",
-                                  in->path);
-            metadata = true;
-            status = basin_json_to_meta(in->bundle, item, in->error);
-        } else {
-            status = read_tensor(in, item);
-        }
-        if (status != BASIN_OK) return status;
+        bool is_metadata = strcmp(item->string, BASIN_METADATA_NAME) == 0;
+        if (is_metadata && metadata)
+            return basin_fail(in->error, BASIN_BAD_FILE, "%s: __metadata__ is there twice",
+                              in->path);
+        metadata = metadata || is_metadata;
+        BASIN_TRY(is_metadata ? basin_json_to_meta(in->bundle, item, in->error)
+                              : read_tensor(in, item));
     }
     return check_cover(in);
 }
@@ -237,14 +230,12 @@ basin_status basin_safetensors_parse(basin_bundle **bundle, const void *data, si
     in.size = size - (size_t)length;
     basin_status status =
         basin_json_parse(&tree, bytes + LENGTH_BYTES, (size_t)length, path, "the header", error);
-    if (status == BASIN_OK) status = basin_bundle_open(&in.bundle, path, error);
-    if (status == BASIN_OK) status = read_entries(&in, tree);
+    if (!status) status = basin_bundle_open(&in.bundle, path, error);
+    if (!status) status = read_entries(&in, tree);
     cJSON_Delete(tree);
     free(in.spans);
-    if (status == BASIN_OK)
-        *bundle = in.bundle;
-    else
-        basin_bundle_free(in.bundle);
+    if (status) basin_bundle_free(in.bundle);
+    *bundle = status ? NULL : in.bundle;
     return status;
 }
 
@@ -297,43 +288,34 @@ static basin_status write_all(basin_writer *writer, const basin_bundle *bundle, 
     size_t length = strlen(header), padding = (8 - length % 8) % 8;
     for (int i = 0; i < LENGTH_BYTES; i++)
         prefix[i] = (unsigned char)((uint64_t)(length + padding) >> 8 * i);
-    basin_status status = basin_writer_put(writer, prefix, sizeof prefix, error);
-    if (status == BASIN_OK) status = basin_writer_put(writer, header, length, error);
-    if (status == BASIN_OK) status = basin_writer_put(writer, "       ", padding, error);
+    BASIN_TRY(basin_writer_put(writer, prefix, sizeof prefix, error));
+    BASIN_TRY(basin_writer_put(writer, header, length, error));
+    BASIN_TRY(basin_writer_put(writer, "       ", padding, error));
     for (size_t element = 8; element >= 1; element /= 2)
-        for (size_t i = 0; status == BASIN_OK && i < basin_bundle_count(bundle); i++) {
-            const basin_tensor *tensor = basin_bundle_at(bundle, i);
-            if (basin_dtype_size(tensor->dtype) == element)
-                status = basin_writer_put(writer, tensor->data, basin_tensor_bytes(tensor), error);
+        for (size_t i = 0; i < basin_bundle_count(bundle); i++) {
+            const basin_tensor *t = basin_bundle_at(bundle, i);
+            if (basin_dtype_size(t->dtype) == element)
+                BASIN_TRY(basin_writer_put(writer, t->data, basin_tensor_bytes(t), error));
         }
-    return status;
+    return BASIN_OK;
 }
 
 basin_status basin_safetensors_write(const char *path, const basin_bundle *bundle,
                                      basin_error *error) {
+    BASIN_FREE_AT_EXIT size_t *begin = basin_array_new(basin_bundle_count(bundle), sizeof *begin);
+    if (begin) lay_out(begin, bundle);
+    char *header = begin ? header_print(bundle, begin) : NULL;
     basin_writer writer;
-    char *header = NULL;
     basin_status status = BASIN_OK;
-    size_t *begin = basin_array_new(basin_bundle_count(bundle), sizeof *begin);
-    if (begin) {
-        lay_out(begin, bundle);
-        header = header_print(bundle, begin);
-    }
     if (!header)
         status = basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for its header", path);
     else if (strlen(header) > HEADER_MAX - 8)
         status =
             basin_fail(error, BASIN_UNSUPPORTED, "%s: a header of %zu bytes, safetensors allows %d",
                        path, strlen(header), HEADER_MAX);
-    if (status == BASIN_OK) status = basin_writer_create(&writer, path, error);
-    if (status == BASIN_OK) {
-        status = write_all(&writer, bundle, header, error);
-        if (status == BASIN_OK)
-            status = basin_writer_commit(&writer, error);
-        else
-            basin_writer_discard(&writer);
-    }
+    if (!status) status = basin_writer_create(&writer, path, error);
+    if (!status)
+        status = basin_writer_finish(&writer, write_all(&writer, bundle, header, error), error);
     cJSON_free(header);
-    free(begin);
     return status;
 }

@@ -1,4 +1,4 @@
-/* Reading zip archives; see zip.h and PKWARE's APPNOTE 6.3.
+/* Zip archives; see zip.h and PKWARE's APPNOTE 6.3.
  *
  * Only the central directory is believed, as every other reader does, and of it nothing that the
  * archive's own size contradicts: an entry lies inside the file, the entries together take no more
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 
 enum {
     LOCAL = 30,
@@ -158,15 +158,14 @@ basin_status basin_zip_next(basin_zip_entry *entry, bool *more, basin_zip *zip,
     if (get16(at + 8) & ENCRYPTED) return bad_entry(zip, entry, "is encrypted", error);
     if (!widen_all(value, at + CENTRAL + name, extra))
         return bad_entry(zip, entry, "has a broken extra field", error);
-    basin_status status = locate(entry, zip, value[2], value[1], error);
-    if (status != BASIN_OK) return status;
+    BASIN_TRY(locate(entry, zip, value[2], value[1], error));
     zip->packed += entry->packed + LOCAL;
     zip->unpacked = value[0] < UINT64_MAX - zip->unpacked ? zip->unpacked + value[0] : UINT64_MAX;
-    status = check_sizes(zip, entry, value[0], error);
+    BASIN_TRY(check_sizes(zip, entry, value[0], error));
     entry->size = (size_t)value[0];
     zip->at += CENTRAL + name + extra + comment;
     zip->left--;
-    return status;
+    return BASIN_OK;
 }
 
 /* zlib's state, too, comes from here, so that one place allocates. */
@@ -255,171 +254,81 @@ void basin_zip_stream_close(basin_zip_stream *stream) {
 
 /* ---- writing ---- */
 
-/* Writing zip archives of stored entries; see zip.h. Dates are the format's first day, so that
- * equal tensors give equal files. */
-
+/* Dates are the format's first day, so that equal tensors give equal files. */
 enum {
     UNIX_45 = 3 << 8 | 45, /* made on Unix, by version 4.5 of the format */
+    NEEDS_20 = 20,
     UTF8_NAME = 1 << 11,
     FIRST_DAY = 1 << 5 | 1, /* 1 January 1980 */
     MODE = 0100644
 };
 
-/* A record under construction; the largest fixed part is 56 bytes, an extra field 28. */
-typedef struct record {
-    unsigned char bytes[96];
-    size_t size;
-} record;
-
-static void put(record *to, uint64_t value, int bytes) {
-    for (; bytes > 0; bytes--, value >>= 8) to->bytes[to->size++] = (unsigned char)value;
-}
-
-static void put_signature(record *to, const char *signature) {
-    memcpy(to->bytes + to->size, signature, 4);
-    to->size += 4;
-}
-
-typedef struct member {
-    const char *name;
-    uint32_t crc;
-    uint64_t size, offset;
-    bool wide; /* size and offset go into the extra field */
-} member;
-
-/* What local header and directory have in common: from the version needed to the name's length. */
-static void put_common(record *to, const member *m) {
-    bool ascii = true;
-    for (const char *c = m->name; *c; c++) ascii = ascii && (unsigned char)*c < 128;
-    put(to, m->wide ? 45 : 20, 2);
-    put(to, ascii ? 0 : UTF8_NAME, 2);
-    put(to, 0, 2); /* stored */
-    put(to, 0, 2);
-    put(to, FIRST_DAY, 2);
-    put(to, m->crc, 4);
-    for (int i = 0; i < 2; i++) put(to, m->wide ? 0xffffffff : m->size, 4); /* packed, unpacked */
-    put(to, strlen(m->name), 2);
-}
-
-static record local_header(const member *m) {
-    record r = {.size = 0};
-    put_signature(&r, "PK\3\4");
-    put_common(&r, m);
-    put(&r, m->wide ? 20 : 0, 2);
-    return r;
-}
-
-static record local_extra(const member *m) {
-    record r = {.size = 0};
-    if (!m->wide) return r;
-    put(&r, 1, 2);
-    put(&r, 16, 2);
-    for (int i = 0; i < 2; i++) put(&r, m->size, 8);
-    return r;
-}
-
-static record central_header(const member *m) {
-    record r = {.size = 0};
-    put_signature(&r, "PK\1\2");
-    put(&r, UNIX_45, 2);
-    put_common(&r, m);
-    put(&r, m->wide ? 28 : 0, 2);
-    put(&r, 0, 2); /* comment */
-    put(&r, 0, 2); /* disk */
-    put(&r, 0, 2); /* internal attributes */
-    put(&r, (uint64_t)MODE << 16, 4);
-    put(&r, m->wide ? 0xffffffff : m->offset, 4);
-    return r;
-}
-
-static record central_extra(const member *m) {
-    record r = {.size = 0};
-    if (!m->wide) return r;
-    put(&r, 1, 2);
-    put(&r, 24, 2);
-    for (int i = 0; i < 2; i++) put(&r, m->size, 8);
-    put(&r, m->offset, 8);
-    return r;
+/* Numbers, little-endian, so many bytes each: "42" takes two, of four bytes and of two. */
+static size_t pack(unsigned char *to, const char *bytes, const uint64_t *value) {
+    size_t at = 0;
+    for (; *bytes; bytes++, value++)
+        for (int i = 0; i < *bytes - '0'; i++) to[at++] = (unsigned char)(*value >> 8 * i);
+    return at;
 }
 
 basin_zip_writer basin_zip_begin(basin_writer *file) {
     return (basin_zip_writer){.file = file, .limit = 0xffffffff};
 }
 
-static basin_status put_file(basin_zip_writer *zip, const void *data, size_t bytes,
-                             basin_error *error) {
+static basin_status put(basin_zip_writer *zip, const void *data, size_t bytes, basin_error *error) {
     zip->at += bytes;
     return basin_writer_put(zip->file, data, bytes, error);
 }
 
-static void put_directory(basin_zip_writer *zip, const void *data, size_t bytes) {
-    memcpy(zip->directory + zip->used, data, bytes);
-    zip->used += bytes;
+static basin_status check_room(const basin_zip_writer *zip, size_t bytes, basin_error *error) {
+    if (zip->count < 0xffff && bytes < zip->limit && zip->at < zip->limit - bytes) return BASIN_OK;
+    return basin_fail(error, BASIN_UNSUPPORTED,
+                      "%s: more than npz of 4 GiB or 65,534 arrays hold: write safetensors",
+                      zip->file->path);
 }
 
 basin_status basin_zip_add(basin_zip_writer *zip, const char *name, const void *head,
                            size_t head_bytes, const void *body, size_t body_bytes,
                            basin_error *error) {
-    size_t length = strlen(name), need = zip->used + length + 2 * sizeof(record);
+    size_t length = strlen(name), size = head_bytes + body_bytes;
     if (length > BASIN_ZIP_NAME_MAX)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: a name of %zu bytes, zip allows %d",
                           zip->file->path, length, BASIN_ZIP_NAME_MAX);
-    if (!basin_array_reserve((void **)&zip->directory, &zip->capacity, need, 1))
+    BASIN_TRY(check_room(zip, size, error));
+    if (!basin_array_reserve((void **)&zip->directory, &zip->capacity, zip->used + CENTRAL + length,
+                             1))
         return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for its directory",
                           zip->file->path);
-    member m = {.name = name, .size = head_bytes + body_bytes, .offset = zip->at};
-    m.crc = (uint32_t)crc32_z(0, head, head_bytes);
-    if (body_bytes) m.crc = (uint32_t)crc32_z(m.crc, body, body_bytes); /* NULL would reset it */
-    m.wide = m.size >= zip->limit || m.offset >= zip->limit;
+    bool ascii = true;
+    for (const char *c = name; *c; c++) ascii = ascii && (unsigned char)*c < 128;
+    uint64_t crc = crc32_z(0, head, head_bytes), flags = ascii ? 0 : UTF8_NAME;
+    if (body_bytes) crc = crc32_z(crc, body, body_bytes); /* NULL would reset it */
 
-    record header = local_header(&m), extra = local_extra(&m);
-    basin_status status = put_file(zip, header.bytes, header.size, error);
-    if (status == BASIN_OK) status = put_file(zip, name, length, error);
-    if (status == BASIN_OK) status = put_file(zip, extra.bytes, extra.size, error);
-    if (status == BASIN_OK) status = put_file(zip, head, head_bytes, error);
-    if (status == BASIN_OK) status = put_file(zip, body, body_bytes, error);
-
-    header = central_header(&m);
-    extra = central_extra(&m);
-    put_directory(zip, header.bytes, header.size);
-    put_directory(zip, name, length);
-    put_directory(zip, extra.bytes, extra.size);
+    /* the version needed, flags, method, time, date, checksum, sizes, the name's length, no extra
+     * field; in the directory also the maker, no comment, disk, attributes, and the offset */
+    unsigned char local[LOCAL], *central = zip->directory + zip->used;
+    pack(local, "42222244422",
+         (uint64_t[]){0x04034b50, NEEDS_20, flags, STORED, 0, FIRST_DAY, crc, size, size, length,
+                      0});
+    pack(central, "42222224442222244",
+         (uint64_t[]){0x02014b50, UNIX_45, NEEDS_20, flags, STORED, 0, FIRST_DAY, crc, size, size,
+                      length, 0, 0, 0, 0, (uint64_t)MODE << 16, zip->at});
+    memcpy(central + CENTRAL, name, length);
+    zip->used += CENTRAL + length;
     zip->count++;
-    return status;
-}
-
-static void put_end64(record *r, const basin_zip_writer *zip, uint64_t directory_at) {
-    put_signature(r, "PK\6\6");
-    put(r, 44, 8); /* bytes that follow */
-    put(r, UNIX_45, 2);
-    put(r, 45, 2);
-    put(r, 0, 4); /* this disk, and the directory's */
-    put(r, 0, 4);
-    put(r, zip->count, 8);
-    put(r, zip->count, 8);
-    put(r, zip->used, 8);
-    put(r, directory_at, 8);
-    put_signature(r, "PK\6\7");
-    put(r, 0, 4);
-    put(r, directory_at + zip->used, 8);
-    put(r, 1, 4); /* disks */
+    BASIN_TRY(put(zip, local, LOCAL, error));
+    BASIN_TRY(put(zip, name, length, error));
+    BASIN_TRY(put(zip, head, head_bytes, error));
+    return put(zip, body, body_bytes, error);
 }
 
 basin_status basin_zip_end(basin_zip_writer *zip, basin_error *error) {
-    uint64_t directory_at = zip->at;
-    bool wide = zip->count >= 0xffff || zip->used >= zip->limit || directory_at >= zip->limit;
-    record end64 = {.size = 0}, end = {.size = 0};
-    if (wide) put_end64(&end64, zip, directory_at);
-    put_signature(&end, "PK\5\6");
-    put(&end, 0, 4);
-    for (int i = 0; i < 2; i++) put(&end, wide ? 0xffff : zip->count, 2);
-    put(&end, wide ? 0xffffffff : zip->used, 4);
-    put(&end, wide ? 0xffffffff : directory_at, 4);
-    put(&end, 0, 2); /* comment */
-    basin_status status = put_file(zip, zip->directory, zip->used, error);
-    if (status == BASIN_OK) status = put_file(zip, end64.bytes, end64.size, error);
-    if (status == BASIN_OK) status = put_file(zip, end.bytes, end.size, error);
-    return status;
+    unsigned char end[END];
+    BASIN_TRY(check_room(zip, zip->used, error));
+    pack(end, "42222442",
+         (uint64_t[]){0x06054b50, 0, 0, zip->count, zip->count, zip->used, zip->at, 0});
+    BASIN_TRY(put(zip, zip->directory, zip->used, error));
+    return put(zip, end, END, error);
 }
 
 void basin_zip_free(basin_zip_writer *zip) {

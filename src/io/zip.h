@@ -56,8 +56,7 @@ basin_status basin_zip_stream_read(basin_zip_stream *stream, void *out, size_t b
 basin_status basin_zip_stream_finish(basin_zip_stream *stream, basin_error *error);
 void basin_zip_stream_close(basin_zip_stream *stream);
 
-/* An archive being written, entries stored. Sizes, offsets and counts from `limit` on are written
- * in their 64-bit form. */
+/* An archive being written, entries stored, of less than `limit` bytes: 4 GiB. */
 typedef struct basin_zip_writer {
     basin_writer *file;
     uint64_t limit, at, count;

@@ -45,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         status = basin_graphset_from_bundle(&set, bundle, "fuzz", &error);
         check(&set, status, &error);
     }
-    if (!basin_npz_parse(&bundle, data, size, "fuzz", NULL)) {
+    if (!basin_npz_parse(&bundle, data, size, "fuzz", false, NULL)) {
         status = basin_graphset_from_bundle(&set, bundle, "fuzz", &error);
         check(&set, status, &error);
     }

@@ -9,7 +9,7 @@
 static void parse(const uint8_t *data, size_t size) {
     basin_bundle *bundle;
     basin_error error;
-    basin_status status = basin_npz_parse(&bundle, data, size, "fuzz", &error);
+    basin_status status = basin_npz_parse(&bundle, data, size, "fuzz", false, &error);
     outcome_check(bundle, status, &error);
     basin_bundle_free(bundle);
 }

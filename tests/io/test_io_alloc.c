@@ -63,7 +63,7 @@ static archive zip;
 static basin_status read_packed(void *context) {
     (void)context;
     basin_bundle *bundle;
-    basin_status status = basin_npz_parse(&bundle, zip.bytes, zip.size, "f", NULL);
+    basin_status status = basin_npz_parse(&bundle, zip.bytes, zip.size, "f", false, NULL);
     basin_bundle_free(bundle);
     return status;
 }

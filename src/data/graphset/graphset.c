@@ -406,8 +406,7 @@ static basin_status read_any(basin_graphset *set, const char *path, bool bare, b
     if (folder || (!npz && !is_safetensors(path)))
         return basin_graphset_open_tu(set, path, bare, error);
     basin_bundle *bundle;
-    BASIN_TRY(npz ? basin_npz_read_numbers(&bundle, path, error)
-                  : basin_bundle_read(&bundle, path, error));
+    BASIN_TRY(basin_bundle_read_numbers(&bundle, path, true, error));
     return basin_graphset_from_bundle(set, bundle, path, error);
 }
 

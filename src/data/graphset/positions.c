@@ -89,7 +89,7 @@ static bool is_whole(const basin_positions *p, const basin_tensor *t) {
 /* A cache that cannot be read is computed again, so errors are none. */
 static bool read_cache(basin_positions *p, const char *path) {
     struct stat info;
-    if (stat(path, &info) || basin_safetensors_read(&p->file, path, NULL)) return false;
+    if (stat(path, &info) || basin_bundle_read(&p->file, path, NULL)) return false;
     const basin_tensor *t = basin_bundle_find(p->file, "positions");
     if (is_whole(p, t)) {
         p->value = t->data;

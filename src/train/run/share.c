@@ -35,7 +35,7 @@ static basin_status share_bytes(void **data, uint64_t *size, basin_ranks *ranks,
 static basin_status parse(basin_bundle **bundle, const void *data, uint64_t size, const char *path,
                           basin_error *error) {
     bool zip = size > 2 && !memcmp(data, "PK", 2);
-    return zip ? basin_npz_parse(bundle, data, size, path, error)
+    return zip ? basin_npz_parse(bundle, data, size, path, false, error)
                : basin_safetensors_parse(bundle, data, size, path, error);
 }
 

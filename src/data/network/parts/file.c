@@ -323,7 +323,7 @@ static basin_status read_meta(basin_bundle **bundle, basin_part *part, const cha
                               int64_t number, basin_error *error) {
     char *path = basin_part_path(folder, number);
     if (!path) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", folder);
-    basin_status status = basin_safetensors_read(bundle, path, error);
+    basin_status status = basin_bundle_read(bundle, path, error);
     free(path);
     if (status) return status;
     const char *format = basin_bundle_meta(*bundle, "format");
