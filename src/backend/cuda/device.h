@@ -18,6 +18,10 @@ extern "C" {
 #include "backend/shape.h"
 }
 
+/* Functions of the device, and those within structs. */
+#define BASIN_DEVICE static __device__ __forceinline__
+#define BASIN_METHOD __device__ __forceinline__
+
 /* ---- the backend ---- */
 
 /* What a kernel found wrong; in mapped host memory, so that wait() sees it without a copy. */
@@ -119,18 +123,18 @@ template <typename F> static inline void basin_cuda_typed(basin_kind kind, F f) 
         f(float());
 }
 
-static __device__ __forceinline__ float basin_to_float(float x) { return x; }
-static __device__ __forceinline__ float basin_to_float(basin_bf16 x) { return __bfloat162float(x); }
-template <typename T> static __device__ __forceinline__ T basin_from_float(float x);
-template <> __device__ __forceinline__ float basin_from_float<float>(float x) { return x; }
-template <> __device__ __forceinline__ basin_bf16 basin_from_float<basin_bf16>(float x) {
+BASIN_DEVICE float basin_to_float(float x) { return x; }
+BASIN_DEVICE float basin_to_float(basin_bf16 x) { return __bfloat162float(x); }
+template <typename T> BASIN_DEVICE T basin_from_float(float x);
+template <> BASIN_METHOD float basin_from_float<float>(float x) { return x; }
+template <> BASIN_METHOD basin_bf16 basin_from_float<basin_bf16>(float x) {
     return __float2bfloat16_rn(x);
 }
 
 /* Two numbers as bytes, the first below; a number too large becomes the largest. FIVE: e5m2, else
  * e4m3. RELU: 0 where they are below. */
 template <bool FIVE, bool RELU = false>
-static __device__ __forceinline__ uint32_t basin_two_bytes(float first, float second) {
+BASIN_DEVICE uint32_t basin_two_bytes(float first, float second) {
     uint16_t pair;
     if (FIVE && RELU)
         asm("cvt.rn.satfinite.relu.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(second), "f"(first));
@@ -169,11 +173,11 @@ static __device__ inline void basin_cuda_report(basin_cuda_reporter r, int64_t a
 /* ---- sums within a warp and a block, always in the same order; every thread gets the result ----
  */
 
-static __device__ __forceinline__ float basin_warp_sum(float x) {
+BASIN_DEVICE float basin_warp_sum(float x) {
     for (int step = 16; step > 0; step /= 2) x += __shfl_xor_sync(0xffffffffu, x, step);
     return x;
 }
-static __device__ __forceinline__ float basin_warp_max(float x) { /* no NaN comes out for one */
+BASIN_DEVICE float basin_warp_max(float x) { /* no NaN comes out for one */
     for (int step = 16; step > 0; step /= 2) x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, step));
     return x;
 }

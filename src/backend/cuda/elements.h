@@ -30,8 +30,7 @@ static inline basin_sink basin_cuda_sink(const basin_cuda_frame *frame, int i) {
 }
 
 /* V elements from element i on; i must be a multiple of V. */
-template <int V>
-static __device__ __forceinline__ void basin_read(float (&x)[V], basin_source from, int64_t i) {
+template <int V> BASIN_DEVICE void basin_read(float (&x)[V], basin_source from, int64_t i) {
     if (from.narrow) {
         const basin_pack<basin_bf16, V> pack =
             *(const basin_pack<basin_bf16, V> *)((const basin_bf16 *)from.data + i);
@@ -45,8 +44,7 @@ static __device__ __forceinline__ void basin_read(float (&x)[V], basin_source fr
     }
 }
 
-template <int V>
-static __device__ __forceinline__ void basin_write(basin_sink to, int64_t i, const float (&x)[V]) {
+template <int V> BASIN_DEVICE void basin_write(basin_sink to, int64_t i, const float (&x)[V]) {
     if (to.narrow) {
         basin_pack<basin_bf16, V> pack;
 #pragma unroll
@@ -61,9 +59,7 @@ static __device__ __forceinline__ void basin_write(basin_sink to, int64_t i, con
 }
 
 /* The same where numbers may be stored as bytes. */
-template <int V>
-static __device__ __forceinline__ void basin_write_any(basin_sink to, int64_t i,
-                                                       const float (&x)[V]) {
+template <int V> BASIN_DEVICE void basin_write_any(basin_sink to, int64_t i, const float (&x)[V]) {
     if (!to.bytes) {
         basin_write<V>(to, i, x);
         return;
@@ -80,11 +76,11 @@ static __device__ __forceinline__ void basin_write_any(basin_sink to, int64_t i,
     *(basin_pack<uint8_t, V> *)((uint8_t *)to.data + i) = pack;
 }
 
-static __device__ __forceinline__ float basin_read_one(basin_source from, int64_t i) {
+BASIN_DEVICE float basin_read_one(basin_source from, int64_t i) {
     return from.narrow ? __bfloat162float(((const basin_bf16 *)from.data)[i])
                        : ((const float *)from.data)[i];
 }
-static __device__ __forceinline__ void basin_write_one(basin_sink to, int64_t i, float x) {
+BASIN_DEVICE void basin_write_one(basin_sink to, int64_t i, float x) {
     if (to.narrow)
         ((basin_bf16 *)to.data)[i] = __float2bfloat16_rn(x);
     else
@@ -93,7 +89,7 @@ static __device__ __forceinline__ void basin_write_one(basin_sink to, int64_t i,
 
 /* Whether this block is the last of `count` that come here, in all threads of it; what the others
  * have written before is there then. `arrived` is 0 before and after. */
-static __device__ __forceinline__ bool basin_is_last_block(unsigned *arrived, unsigned count) {
+BASIN_DEVICE bool basin_is_last_block(unsigned *arrived, unsigned count) {
     __shared__ bool last;
     __threadfence();
     __syncthreads();
@@ -122,7 +118,7 @@ static inline basin_divisor basin_divisor_of(int64_t d) {
     return out;
 }
 
-static __device__ __forceinline__ uint32_t basin_divide(uint32_t n, const basin_divisor &by) {
+BASIN_DEVICE uint32_t basin_divide(uint32_t n, const basin_divisor &by) {
     return by.d == 1 ? n : __umulhi(n, by.multiplier) >> by.shift;
 }
 

@@ -139,7 +139,7 @@ static permutation permutation_of(const basin_call *call) {
 }
 
 /* Where outer element n (over the first `axes` axes of p) lies in the operand. */
-static __device__ __forceinline__ int64_t place_of(int64_t n, const permutation &p, int axes) {
+BASIN_DEVICE int64_t place_of(int64_t n, const permutation &p, int axes) {
     int64_t at = 0;
     for (int i = axes - 1; i >= 0; i--) {
         int64_t next =

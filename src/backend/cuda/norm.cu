@@ -15,8 +15,7 @@ enum { THREADS = 256, ROWS = THREADS / 32 };
 template <int V, int ITEMS> struct row_of { float v[ITEMS][V]; };
 
 template <int V, int ITEMS>
-static __device__ __forceinline__ void load_row(row_of<V, ITEMS> *row, basin_source x, int64_t at,
-                                                int width) {
+BASIN_DEVICE void load_row(row_of<V, ITEMS> *row, basin_source x, int64_t at, int width) {
     int lane = (int)threadIdx.x % 32;
 #pragma unroll
     for (int i = 0; i < ITEMS; i++) {
@@ -29,8 +28,7 @@ static __device__ __forceinline__ void load_row(row_of<V, ITEMS> *row, basin_sou
 }
 
 /* Asks for a row that will be read soon, a line of the cache by one lane. */
-template <int V, int ITEMS>
-static __device__ __forceinline__ void prefetch_row(basin_source x, int64_t at, int width) {
+template <int V, int ITEMS> BASIN_DEVICE void prefetch_row(basin_source x, int64_t at, int width) {
     int lane = (int)threadIdx.x % 32, size = x.narrow ? 2 : 4;
 #pragma unroll
     for (int i = 0; i < ITEMS; i++) {
@@ -42,8 +40,7 @@ static __device__ __forceinline__ void prefetch_row(basin_source x, int64_t at, 
 
 /* Centres the row (what is beyond its width stays 0) and returns 1 / s. */
 template <int V, int ITEMS>
-static __device__ __forceinline__ float centre_row(row_of<V, ITEMS> *row, int width,
-                                                   float epsilon) {
+BASIN_DEVICE float centre_row(row_of<V, ITEMS> *row, int width, float epsilon) {
     int lane = (int)threadIdx.x % 32;
     float sum = 0, square = 0;
 #pragma unroll
@@ -99,9 +96,9 @@ struct reverse_of {
 
 /* dx of a warp's row, once n and the cotangent are there with their sums. */
 template <int V, int ITEMS>
-static __device__ __forceinline__ void
-write_row(const reverse_of &o, const row_of<V, ITEMS> &n, const row_of<V, ITEMS> &cotangent,
-          int64_t at, int width, float gain, float mean, float mean_dot) {
+BASIN_DEVICE void write_row(const reverse_of &o, const row_of<V, ITEMS> &n,
+                            const row_of<V, ITEMS> &cotangent, int64_t at, int width, float gain,
+                            float mean, float mean_dot) {
     int lane = (int)threadIdx.x % 32;
 #pragma unroll
     for (int k = 0; k < ITEMS; k++) {
@@ -120,8 +117,8 @@ write_row(const reverse_of &o, const row_of<V, ITEMS> &n, const row_of<V, ITEMS>
 
 /* What the warps of a block have summed over their rows, together. */
 template <int V, int ITEMS>
-static __device__ __forceinline__ void join_rows(const reverse_of &o, const row_of<V, ITEMS> &delta,
-                                                 float gamma, int width) {
+BASIN_DEVICE void join_rows(const reverse_of &o, const row_of<V, ITEMS> &delta, float gamma,
+                            int width) {
     __shared__ float shared[ROWS][32 * V * ITEMS], gammas[ROWS];
     int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
 #pragma unroll

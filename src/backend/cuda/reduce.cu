@@ -9,14 +9,12 @@
 enum { THREADS = 256, COLUMNS = 32, LANES = THREADS / COLUMNS, NARROW = 32, SHORT = 1024 };
 
 struct add {
-    static __device__ __forceinline__ float start() { return 0.0f; }
-    static __device__ __forceinline__ float of(float a, float b) { return a + b; }
+    BASIN_DEVICE float start() { return 0.0f; }
+    BASIN_DEVICE float of(float a, float b) { return a + b; }
 };
 struct most { /* a NaN stays one */
-    static __device__ __forceinline__ float start() { return -INFINITY; }
-    static __device__ __forceinline__ float of(float a, float b) {
-        return a != a ? a : b > a || b != b ? b : a;
-    }
+    BASIN_DEVICE float start() { return -INFINITY; }
+    BASIN_DEVICE float of(float a, float b) { return a != a ? a : b > a || b != b ? b : a; }
 };
 
 struct extent {
@@ -49,9 +47,8 @@ struct ending {
 /* Combines the chunks' results for `columns` of them from `column` on, threads side by side over as
  * many columns as a block has here; `partial` has room for a number each. */
 template <typename Op>
-static __device__ __forceinline__ void end_chunks(const ending &end, const float *chunk,
-                                                  float *partial, const extent &e, int64_t outer,
-                                                  int64_t column, int columns) {
+BASIN_DEVICE void end_chunks(const ending &end, const float *chunk, float *partial, const extent &e,
+                             int64_t outer, int64_t column, int columns) {
     int own = (int)threadIdx.x % columns, lane = (int)threadIdx.x / columns,
         lanes = THREADS / columns;
     float value = Op::start();

@@ -93,14 +93,12 @@ void basin_cuda_mixed(const basin_cuda_frame *frame, const basin_cuda_heads *at,
 #define BASIN_LOG2_E 1.44269504088896340736f
 #define BASIN_LN_2 0.69314718055994530942f
 
-static __device__ __forceinline__ float basin_exp2(float x) {
+BASIN_DEVICE float basin_exp2(float x) {
     float y;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
 
-static __device__ __forceinline__ float basin_minus_infinity() {
-    return __int_as_float(0xff800000);
-}
+BASIN_DEVICE float basin_minus_infinity() { return __int_as_float(0xff800000); }
 
 #endif

@@ -35,7 +35,7 @@ struct batch {
 };
 
 /* Numbers that query r of them sees; 0 behind the last query. */
-static __device__ __forceinline__ int seen(const causal &a, const batch &b, int r) {
+BASIN_DEVICE int seen(const causal &a, const batch &b, int r) {
     if (b.first + r >= a.rows) return 0;
     int n = b.place + r;
     if (n >= a.queries) n %= a.queries;
@@ -44,7 +44,7 @@ static __device__ __forceinline__ int seen(const causal &a, const batch &b, int 
 
 /* V neighbouring floats of shared memory, of which eight go as two vectors: one by one they would
  * meet in four banks. */
-template <int V> static __device__ __forceinline__ void put(float *to, const float (&x)[V]) {
+template <int V> BASIN_DEVICE void put(float *to, const float (&x)[V]) {
     if constexpr (V == 8) {
         ((float4 *)to)[0] = make_float4(x[0], x[1], x[2], x[3]);
         ((float4 *)to)[1] = make_float4(x[4], x[5], x[6], x[7]);
@@ -52,7 +52,7 @@ template <int V> static __device__ __forceinline__ void put(float *to, const flo
         for (int j = 0; j < V; j++) to[j] = x[j];
     }
 }
-template <int V> static __device__ __forceinline__ void take(float (&x)[V], const float *from) {
+template <int V> BASIN_DEVICE void take(float (&x)[V], const float *from) {
     if constexpr (V == 8) {
         float4 low = ((const float4 *)from)[0], high = ((const float4 *)from)[1];
         x[0] = low.x, x[1] = low.y, x[2] = low.z, x[3] = low.w;
@@ -63,8 +63,7 @@ template <int V> static __device__ __forceinline__ void take(float (&x)[V], cons
 }
 
 /* Drops some of V numbers, the first of which is element `first`. */
-template <int V>
-static __device__ __forceinline__ void drop(float (&x)[V], const causal &a, int64_t first) {
+template <int V> BASIN_DEVICE void drop(float (&x)[V], const causal &a, int64_t first) {
 #pragma unroll
     for (int i = 0; i < V; i += 4) {
         uint64_t call = (uint64_t)(first + i) / 4;
@@ -184,8 +183,8 @@ template <int H> struct unit {
 /* A warp's numbers of one turn. Memory is read and written in order; where a lane has several
  * vectors these change places in shared memory [32 vectors]. */
 template <int H>
-static __device__ __forceinline__ void fetch(float (&x)[unit<H>::size], const uint4 *from, int end,
-                                             int first, uint4 *shared) {
+BASIN_DEVICE void fetch(float (&x)[unit<H>::size], const uint4 *from, int end, int first,
+                        uint4 *shared) {
     constexpr int vectors = unit<H>::vectors;
     int lane = (int)threadIdx.x % 32;
     uint4 own[vectors];
@@ -214,8 +213,8 @@ static __device__ __forceinline__ void fetch(float (&x)[unit<H>::size], const ui
 }
 
 template <int H>
-static __device__ __forceinline__ void deliver(uint4 *to, const float (&y)[unit<H>::size],
-                                               int length, int first, uint4 *shared) {
+BASIN_DEVICE void deliver(uint4 *to, const float (&y)[unit<H>::size], int length, int first,
+                          uint4 *shared) {
     constexpr int vectors = unit<H>::vectors;
     int lane = (int)threadIdx.x % 32;
     uint4 own[vectors];
@@ -247,8 +246,8 @@ static __device__ __forceinline__ void deliver(uint4 *to, const float (&y)[unit<
 /* exp(score - maximum of its head), 0 of what is not seen; what exp was multiplied by to have sum 1
  * goes into inverse. Scores come as they are in memory. */
 template <int H, int TURNS>
-static __device__ __forceinline__ void exponentials(float (&x)[TURNS][unit<H>::size],
-                                                    float (&inverse)[H], float factor, int end) {
+BASIN_DEVICE void exponentials(float (&x)[TURNS][unit<H>::size], float (&inverse)[H], float factor,
+                               int end) {
     constexpr int U = unit<H>::size;
     const float scale = factor * 1.44269504f; /* exp2 is one instruction */
     int mine = (int)threadIdx.x % 32 * U;
@@ -276,8 +275,7 @@ static __device__ __forceinline__ void exponentials(float (&x)[TURNS][unit<H>::s
 }
 
 template <int H>
-static __device__ __forceinline__ void drop_unit(float (&x)[unit<H>::size], const causal &a,
-                                                 int64_t first) {
+BASIN_DEVICE void drop_unit(float (&x)[unit<H>::size], const causal &a, int64_t first) {
 #pragma unroll
     for (int i = 0; i < unit<H>::size; i += 8) {
         float own[8];
@@ -291,9 +289,9 @@ static __device__ __forceinline__ void drop_unit(float (&x)[unit<H>::size], cons
 
 /* Cotangents become those of the scores. */
 template <int H, int TURNS>
-static __device__ __forceinline__ void turn_back(float (&x)[TURNS][unit<H>::size],
-                                                 const float (&c)[TURNS][unit<H>::size],
-                                                 const float (&inverse)[H], float factor) {
+BASIN_DEVICE void turn_back(float (&x)[TURNS][unit<H>::size],
+                            const float (&c)[TURNS][unit<H>::size], const float (&inverse)[H],
+                            float factor) {
     constexpr int U = unit<H>::size;
     float mean[H] = {};
 #pragma unroll

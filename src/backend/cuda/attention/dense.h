@@ -37,26 +37,24 @@ template <typename M, int WIDTH, basin_cuda_mode MODE> struct basin_dense_shape 
     }
 };
 
-static __device__ __forceinline__ void basin_copy_async(void *shared, const void *global,
-                                                        int from) {
+BASIN_DEVICE void basin_copy_async(void *shared, const void *global, int from) {
     asm volatile(
         "cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(basin_shared_address(shared)),
         "l"(global), "r"(from)
         : "memory");
 }
 
-static __device__ __forceinline__ void basin_dense_store(float *to, float low, float high) {
+BASIN_DEVICE void basin_dense_store(float *to, float low, float high) {
     *(float2 *)to = make_float2(low, high);
 }
-static __device__ __forceinline__ void basin_dense_store(basin_bf16 *to, float low, float high) {
+BASIN_DEVICE void basin_dense_store(basin_bf16 *to, float low, float high) {
     *(__nv_bfloat162 *)to = __floats2bfloat162_rn(low, high);
 }
 
 /* Rows first .. first + rows - 1 of one head, zeros beyond `nodes` rows and `width` columns. */
 template <typename T, int WIDTH, int LD>
-static __device__ __forceinline__ void basin_dense_fetch(T *tile, const T *x, int first, int rows,
-                                                         int nodes, int64_t step, int width,
-                                                         bool vectors) {
+BASIN_DEVICE void basin_dense_fetch(T *tile, const T *x, int first, int rows, int nodes,
+                                    int64_t step, int width, bool vectors) {
     enum { VECTOR = 16 / sizeof(T), VECTORS = WIDTH / VECTOR };
     if (vectors) {
         for (int i = threadIdx.x; i < rows * VECTORS; i += blockDim.x) {
@@ -77,9 +75,8 @@ static __device__ __forceinline__ void basin_dense_fetch(T *tile, const T *x, in
 
 /* r [16, COLUMNS] += x y^T, and with x2, c += x2 y^T: own rows times streamed rows. */
 template <typename M, int WIDTH, int LD, int COLUMNS, bool TWO>
-static __device__ __forceinline__ void
-basin_dense_scores(float (*r)[4], float (*c)[4], const typename M::T *x, const typename M::T *x2,
-                   const typename M::T *y) {
+BASIN_DEVICE void basin_dense_scores(float (*r)[4], float (*c)[4], const typename M::T *x,
+                                     const typename M::T *x2, const typename M::T *y) {
 #pragma unroll M::UNROLL
     for (int k = 0; k < WIDTH; k += M::K) {
         typename M::left_t a = M::left(x, LD, 0, k), a2;
@@ -101,8 +98,8 @@ basin_dense_scores(float (*r)[4], float (*c)[4], const typename M::T *x, const t
  * instead of rounding it, which adds up over a thousand rows: exact products are summed afresh for
  * these COLUMNS and then added. */
 template <typename M, int WIDTH, int LD, int COLUMNS>
-static __device__ __forceinline__ void basin_dense_gather(float (*sum)[4], const float (*weight)[4],
-                                                          const typename M::T *other) {
+BASIN_DEVICE void basin_dense_gather(float (*sum)[4], const float (*weight)[4],
+                                     const typename M::T *other) {
     typename M::right_t b[2];
     if constexpr (M::EXACT) {
 #pragma unroll
@@ -142,13 +139,12 @@ template <typename M, int WIDTH, basin_cuda_mode MODE> struct basin_dense_block 
     const T *x, *x2, *y, *y2;           /* the head's first rows, NULL where absent */
     int entry, head, first, warp, rows; /* first: own row of the block; rows of it */
 
-    __device__ __forceinline__ const T *head_of(const void *table, int nodes, int64_t step,
-                                                int width) const {
+    BASIN_METHOD const T *head_of(const void *table, int nodes, int64_t step, int width) const {
         return table ? (const T *)table + (int64_t)entry * nodes * step + (int64_t)head * width
                      : NULL;
     }
 
-    __device__ __forceinline__ basin_dense_block(const basin_dense_launch &p, char *shared) {
+    BASIN_METHOD basin_dense_block(const basin_dense_launch &p, char *shared) {
         int task = (int)blockIdx.x, set = task / p.blocks;
         rows = (int)blockDim.x / 2, warp = (int)threadIdx.x / 32;
         first = task % p.blocks * rows;
@@ -161,11 +157,11 @@ template <typename M, int WIDTH, basin_cuda_mode MODE> struct basin_dense_block 
         y2 = head_of(p.y2, p.other, p.step_y2, p.width);
     }
 
-    __device__ __forceinline__ T *streamed(int at, int table) const {
+    BASIN_METHOD T *streamed(int at, int table) const {
         return stage + (at * S::TABLES + table) * S::TILE * S::LD;
     }
 
-    __device__ __forceinline__ void fetch_own(const basin_dense_launch &p) {
+    BASIN_METHOD void fetch_own(const basin_dense_launch &p) {
         basin_dense_fetch<T, WIDTH, S::LD>(own, x, first, rows, p.own, p.step_x, p.width,
                                            p.vectors);
         if (S::TABLES == 2 && x2)
@@ -173,8 +169,7 @@ template <typename M, int WIDTH, basin_cuda_mode MODE> struct basin_dense_block 
                                                p.step_x2, p.width, p.vectors);
     }
 
-    template <bool BY_KEY>
-    __device__ __forceinline__ void fetch(const basin_dense_launch &p, int tile, int to) {
+    template <bool BY_KEY> BASIN_METHOD void fetch(const basin_dense_launch &p, int tile, int to) {
         int begin = tile * S::TILE;
         basin_dense_fetch<T, WIDTH, S::LD>(streamed(to, 0), y, begin, S::TILE, p.other, p.step_y,
                                            p.width, p.vectors);
@@ -190,8 +185,7 @@ template <typename M, int WIDTH, basin_cuda_mode MODE> struct basin_dense_block 
     }
 
     /* r and c of the warp's rows against streamed rows n .. n + N - 1. */
-    template <int N>
-    __device__ __forceinline__ void products(float (*r)[4], float (*c)[4], int at, int n) {
+    template <int N> BASIN_METHOD void products(float (*r)[4], float (*c)[4], int at, int n) {
         const T *mine = own + warp * 16 * S::LD, *mine2 = mine + rows * S::LD;
         const T *other = streamed(at, 0) + n * S::LD, *other2 = streamed(at, 1) + n * S::LD;
         if (MODE == BASIN_CUDA_REVERSE && x2)
@@ -203,7 +197,7 @@ template <typename M, int WIDTH, basin_cuda_mode MODE> struct basin_dense_block 
     }
 
     /* COLUMNS of them, of which `there` exist; what lies beyond is left 0, 16 by 16. */
-    __device__ __forceinline__ void scores(float (*r)[4], float (*c)[4], int at, int n, int there) {
+    BASIN_METHOD void scores(float (*r)[4], float (*c)[4], int at, int n, int there) {
 #pragma unroll
         for (int j = 0; j < S::COLUMNS / 8; j++)
 #pragma unroll
@@ -219,8 +213,8 @@ template <typename M, int WIDTH, basin_cuda_mode MODE> struct basin_dense_block 
 
     /* sum += r y (force), r y2 + c y (reverse) over N streamed rows. */
     template <int N>
-    __device__ __forceinline__ void gather_rows(float (*sum)[4], const float (*r)[4],
-                                                const float (*c)[4], int at, int n) {
+    BASIN_METHOD void gather_rows(float (*sum)[4], const float (*r)[4], const float (*c)[4], int at,
+                                  int n) {
         const T *other = streamed(at, 0) + n * S::LD, *other2 = streamed(at, 1) + n * S::LD;
         if (MODE != BASIN_CUDA_REVERSE) {
             basin_dense_gather<M, WIDTH, S::LD, N>(sum, r, other);
@@ -230,8 +224,8 @@ template <typename M, int WIDTH, basin_cuda_mode MODE> struct basin_dense_block 
         basin_dense_gather<M, WIDTH, S::LD, N>(sum, c, other);
     }
 
-    __device__ __forceinline__ void gather(float (*sum)[4], const float (*r)[4],
-                                           const float (*c)[4], int at, int n, int there) {
+    BASIN_METHOD void gather(float (*sum)[4], const float (*r)[4], const float (*c)[4], int at,
+                             int n, int there) {
         if (there > S::COLUMNS - 16) {
             gather_rows<S::COLUMNS>(sum, r, c, at, n);
             return;
@@ -242,8 +236,8 @@ template <typename M, int WIDTH, basin_cuda_mode MODE> struct basin_dense_block 
     }
 
     /* Writes rows of sums times factor[row] in the result's type. */
-    __device__ __forceinline__ void write(const basin_dense_launch &p, const float (*sum)[4],
-                                          const float factor[2]) {
+    BASIN_METHOD void write(const basin_dense_launch &p, const float (*sum)[4],
+                            const float factor[2]) {
         int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
         for (int i = 0; i < 2; i++) {
             int row = first + warp * 16 + g + i * 8;

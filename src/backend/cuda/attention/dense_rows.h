@@ -24,11 +24,11 @@ struct basin_dense_launch {
     bool vectors, pairs; /* heads begin at 16 bytes; in the result, at two elements */
 };
 
-static __device__ __forceinline__ float basin_quad_sum(float x) {
+BASIN_DEVICE float basin_quad_sum(float x) {
     x += __shfl_xor_sync(0xffffffffu, x, 1);
     return x + __shfl_xor_sync(0xffffffffu, x, 2);
 }
-static __device__ __forceinline__ float basin_quad_max(float x) {
+BASIN_DEVICE float basin_quad_max(float x) {
     x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 1));
     return fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 2));
 }
@@ -44,7 +44,7 @@ struct basin_dense_bounds {
     int row, column; /* of the first score */
     int other, order;
     bool exclude_self, whole; /* whole: no score of this block is left out */
-    __device__ __forceinline__ bool holds(int j, int e) const {
+    BASIN_METHOD bool holds(int j, int e) const {
         int t = threadIdx.x % 4, g = threadIdx.x % 32 / 4;
         int m = row + g + e / 2 * 8, n = column + j * 8 + 2 * t + e % 2;
         return n < other && !(exclude_self && m == n) && (m - n) * order >= 0;
@@ -52,8 +52,8 @@ struct basin_dense_bounds {
 };
 
 template <int COLUMNS>
-static __device__ __forceinline__ basin_dense_bounds
-basin_dense_bounds_of(const basin_dense_launch &p, int row, int column) {
+BASIN_DEVICE basin_dense_bounds basin_dense_bounds_of(const basin_dense_launch &p, int row,
+                                                      int column) {
     bool inside = column + COLUMNS <= p.other;
     bool diagonal = p.exclude_self && row < column + COLUMNS && column < row + 16;
     bool ordered = p.order == 0 || (p.order > 0 ? column + COLUMNS <= row + 1 : row + 15 <= column);
@@ -62,16 +62,14 @@ basin_dense_bounds_of(const basin_dense_launch &p, int row, int column) {
 
 /* Whether causal order leaves out the whole block. */
 template <int COLUMNS>
-static __device__ __forceinline__ bool basin_dense_outside(const basin_dense_launch &p, int row,
-                                                           int column) {
+BASIN_DEVICE bool basin_dense_outside(const basin_dense_launch &p, int row, int column) {
     return p.order > 0 ? column > row + 15 : p.order < 0 && column + COLUMNS <= row;
 }
 
 /* Takes scores r into the running largest; returns the factor of what was summed so far. */
 template <int COLUMNS>
-static __device__ __forceinline__ void basin_dense_raise(float factor[2], basin_dense_rows &s,
-                                                         const float (*r)[4], float beta,
-                                                         const basin_dense_bounds &in) {
+BASIN_DEVICE void basin_dense_raise(float factor[2], basin_dense_rows &s, const float (*r)[4],
+                                    float beta, const basin_dense_bounds &in) {
     float most[2] = {s.most[0], s.most[1]};
 #pragma unroll
     for (int j = 0; j < COLUMNS / 8; j++)
@@ -87,8 +85,8 @@ static __device__ __forceinline__ void basin_dense_raise(float factor[2], basin_
 }
 
 /* 2^(beta r - most), 0 where the pair is left out; most is -infinity only if all are. */
-static __device__ __forceinline__ float
-basin_dense_weight(float r, float beta, float most, const basin_dense_bounds &in, int j, int e) {
+BASIN_DEVICE float basin_dense_weight(float r, float beta, float most, const basin_dense_bounds &in,
+                                      int j, int e) {
     return in.whole || in.holds(j, e) ? basin_exp2(fmaf(r, beta, -most)) : 0.0f;
 }
 
@@ -96,9 +94,8 @@ basin_dense_weight(float r, float beta, float most, const basin_dense_bounds &in
 
 /* The force: r becomes 2^(z - most), the sums follow. */
 template <int COLUMNS>
-static __device__ __forceinline__ void basin_dense_force(float factor[2], float (*r)[4],
-                                                         basin_dense_rows &s, float beta,
-                                                         const basin_dense_bounds &in) {
+BASIN_DEVICE void basin_dense_force(float factor[2], float (*r)[4], basin_dense_rows &s, float beta,
+                                    const basin_dense_bounds &in) {
     basin_dense_raise<COLUMNS>(factor, s, r, beta, in);
 #pragma unroll
     for (int i = 0; i < 2; i++) s.total[i] *= factor[i], s.slope[i] *= factor[i];
@@ -115,9 +112,8 @@ static __device__ __forceinline__ void basin_dense_force(float factor[2], float 
 
 /* The reverse, first time: the mean of c. */
 template <int COLUMNS>
-static __device__ __forceinline__ void basin_dense_mean(const float (*r)[4], const float (*c)[4],
-                                                        basin_dense_rows &s, float beta,
-                                                        const basin_dense_bounds &in) {
+BASIN_DEVICE void basin_dense_mean(const float (*r)[4], const float (*c)[4], basin_dense_rows &s,
+                                   float beta, const basin_dense_bounds &in) {
     float factor[2];
     basin_dense_raise<COLUMNS>(factor, s, r, beta, in);
 #pragma unroll
@@ -135,9 +131,8 @@ static __device__ __forceinline__ void basin_dense_mean(const float (*r)[4], con
 /* The reverse, second time, total and gain being 1 / total and the mean: r becomes P and c
  * P beta (c - mean); both lack the query's w. */
 template <int COLUMNS>
-static __device__ __forceinline__ void basin_dense_reverse(float (*r)[4], float (*c)[4],
-                                                           basin_dense_rows &s, float beta,
-                                                           const basin_dense_bounds &in) {
+BASIN_DEVICE void basin_dense_reverse(float (*r)[4], float (*c)[4], basin_dense_rows &s, float beta,
+                                      const basin_dense_bounds &in) {
 #pragma unroll
     for (int j = 0; j < COLUMNS / 8; j++)
 #pragma unroll
@@ -155,9 +150,9 @@ static __device__ __forceinline__ void basin_dense_reverse(float (*r)[4], float 
 /* ---- a block of scores, by key: columns are queries ---- */
 
 template <int COLUMNS, basin_cuda_mode MODE>
-static __device__ __forceinline__ void
-basin_dense_by_key(float (*r)[4], float (*c)[4], const basin_cuda_summary *summary, float beta,
-                   const basin_dense_bounds &in) {
+BASIN_DEVICE void basin_dense_by_key(float (*r)[4], float (*c)[4],
+                                     const basin_cuda_summary *summary, float beta,
+                                     const basin_dense_bounds &in) {
     int t = threadIdx.x % 4;
 #pragma unroll
     for (int j = 0; j < COLUMNS / 8; j++)
@@ -176,9 +171,8 @@ basin_dense_by_key(float (*r)[4], float (*c)[4], const basin_cuda_summary *summa
 /* Closes a query's row: lse or gw, its share of dbeta or gbeta, the summary, the factor of dq. In
  * reverse, `total` and `gain` are 1 / total and the mean already. */
 template <basin_cuda_mode MODE>
-static __device__ __forceinline__ void
-basin_dense_close(float factor[2], const basin_dense_launch &p, basin_dense_rows &s, int entry,
-                  int head, int row) {
+BASIN_DEVICE void basin_dense_close(float factor[2], const basin_dense_launch &p,
+                                    basin_dense_rows &s, int entry, int head, int row) {
     float beta = p.beta[head];
     for (int i = 0; i < 2; i++) {
         int query = row + i * 8;
@@ -204,7 +198,7 @@ basin_dense_close(float factor[2], const basin_dense_launch &p, basin_dense_rows
 
 /* Between the two times of the reverse: 1 / total and the mean of c, the same in all four threads.
  */
-static __device__ __forceinline__ void basin_dense_between(basin_dense_rows &s) {
+BASIN_DEVICE void basin_dense_between(basin_dense_rows &s) {
     for (int i = 0; i < 2; i++) {
         float total = basin_quad_sum(s.total[i]), gain = basin_quad_sum(s.gain[i]);
         s.total[i] = total > 0 ? 1.0f / total : 0.0f;

@@ -15,7 +15,7 @@
 
 #include "backend/cuda/attention/attention.h"
 
-static __device__ __forceinline__ uint32_t basin_shared_address(const void *p) {
+BASIN_DEVICE uint32_t basin_shared_address(const void *p) {
     return (uint32_t)__cvta_generic_to_shared(p);
 }
 
@@ -31,7 +31,7 @@ struct basin_mma_bf16 {
         uint32_t v[2];
     };
 
-    static __device__ __forceinline__ left_t left(const T *tile, int ld, int row, int k) {
+    BASIN_DEVICE left_t left(const T *tile, int ld, int row, int k) {
         int lane = threadIdx.x % 32;
         left_t a;
         asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -41,8 +41,7 @@ struct basin_mma_bf16 {
         return a;
     }
 
-    static __device__ __forceinline__ void right(right_t b[2], const T *tile, int ld, int row,
-                                                 int k) {
+    BASIN_DEVICE void right(right_t b[2], const T *tile, int ld, int row, int k) {
         int lane = threadIdx.x % 32;
         int at = (row + lane / 16 * 8 + lane % 8) * ld + k + lane / 8 % 2 * 8;
         asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -51,8 +50,7 @@ struct basin_mma_bf16 {
                      : "memory");
     }
 
-    static __device__ __forceinline__ void right_rows(right_t b[2], const T *tile, int ld, int row,
-                                                      int n) {
+    BASIN_DEVICE void right_rows(right_t b[2], const T *tile, int ld, int row, int n) {
         int lane = threadIdx.x % 32;
         int at = (row + lane % 16) * ld + n + lane / 16 * 8;
         asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -61,18 +59,18 @@ struct basin_mma_bf16 {
                      : "memory");
     }
 
-    static __device__ __forceinline__ uint32_t two(float low, float high) {
+    BASIN_DEVICE uint32_t two(float low, float high) {
         uint32_t both;
         asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
         return both;
     }
 
-    static __device__ __forceinline__ left_t again(const float (*c)[4]) {
+    BASIN_DEVICE left_t again(const float (*c)[4]) {
         return {{two(c[0][0], c[0][1]), two(c[0][2], c[0][3]), two(c[1][0], c[1][1]),
                  two(c[1][2], c[1][3])}};
     }
 
-    static __device__ __forceinline__ void add(float c[4], const left_t &a, const right_t &b) {
+    BASIN_DEVICE void add(float c[4], const left_t &a, const right_t &b) {
         asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
                      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
                      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
@@ -81,14 +79,13 @@ struct basin_mma_bf16 {
     }
 };
 
-static __device__ __forceinline__ uint32_t basin_tf32(float x) {
+BASIN_DEVICE uint32_t basin_tf32(float x) {
     uint32_t rounded;
     asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(rounded) : "f"(x));
     return rounded;
 }
 
-static __device__ __forceinline__ void basin_mma_tf32_add(float c[4], const uint32_t a[4],
-                                                          const uint32_t b[2]) {
+BASIN_DEVICE void basin_mma_tf32_add(float c[4], const uint32_t a[4], const uint32_t b[2]) {
     asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
                  "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
                  : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
@@ -96,7 +93,7 @@ static __device__ __forceinline__ void basin_mma_tf32_add(float c[4], const uint
 }
 
 /* A volatile load: several products read the same numbers, and keeping them would spill. */
-static __device__ __forceinline__ float basin_shared_float(const float *p) {
+BASIN_DEVICE float basin_shared_float(const float *p) {
     float x;
     asm volatile("ld.shared.f32 %0, [%1];" : "=f"(x) : "r"(basin_shared_address(p)) : "memory");
     return x;
@@ -109,15 +106,14 @@ template <typename number> struct basin_mma_k8 {
     typedef typename number::left_t left_t;
     typedef typename number::right_t right_t;
 
-    static __device__ __forceinline__ left_t left(const T *tile, int ld, int row, int k) {
+    BASIN_DEVICE left_t left(const T *tile, int ld, int row, int k) {
         int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
         const T *at = tile + (row + g) * ld + k + t;
         return number::left(basin_shared_float(at), basin_shared_float(at + 8 * ld),
                             basin_shared_float(at + 4), basin_shared_float(at + 8 * ld + 4));
     }
 
-    static __device__ __forceinline__ void right(right_t b[2], const T *tile, int ld, int row,
-                                                 int k) {
+    BASIN_DEVICE void right(right_t b[2], const T *tile, int ld, int row, int k) {
         int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
         const T *at = tile + (row + g) * ld + k + t;
         b[0] = number::right(basin_shared_float(at), basin_shared_float(at + 4));
@@ -126,21 +122,18 @@ template <typename number> struct basin_mma_k8 {
     }
 
     /* Summation index t stands for row 2t, t + 4 for row 2t + 1, as in again(). */
-    static __device__ __forceinline__ void right_rows(right_t b[2], const T *tile, int ld, int row,
-                                                      int n) {
+    BASIN_DEVICE void right_rows(right_t b[2], const T *tile, int ld, int row, int n) {
         int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
         const T *at = tile + (row + 2 * t) * ld + n + g;
         b[0] = number::right(basin_shared_float(at), basin_shared_float(at + ld));
         b[1] = number::right(basin_shared_float(at + 8), basin_shared_float(at + ld + 8));
     }
 
-    static __device__ __forceinline__ left_t again(const float (*c)[4]) {
+    BASIN_DEVICE left_t again(const float (*c)[4]) {
         return number::left(c[0][0], c[0][2], c[0][1], c[0][3]);
     }
 
-    static __device__ __forceinline__ void add(float c[4], const left_t &a, const right_t &b) {
-        number::add(c, a, b);
-    }
+    BASIN_DEVICE void add(float c[4], const left_t &a, const right_t &b) { number::add(c, a, b); }
 };
 
 /* One tf32 product: a relative error of 2^-11 in each operand. */
@@ -152,13 +145,11 @@ struct basin_number_tf32 {
     struct right_t {
         uint32_t v[2];
     };
-    static __device__ __forceinline__ left_t left(float a, float b, float c, float d) {
+    BASIN_DEVICE left_t left(float a, float b, float c, float d) {
         return {{basin_tf32(a), basin_tf32(b), basin_tf32(c), basin_tf32(d)}};
     }
-    static __device__ __forceinline__ right_t right(float a, float b) {
-        return {{basin_tf32(a), basin_tf32(b)}};
-    }
-    static __device__ __forceinline__ void add(float c[4], const left_t &a, const right_t &b) {
+    BASIN_DEVICE right_t right(float a, float b) { return {{basin_tf32(a), basin_tf32(b)}}; }
+    BASIN_DEVICE void add(float c[4], const left_t &a, const right_t &b) {
         basin_mma_tf32_add(c, a.v, b.v);
     }
 };
@@ -172,22 +163,22 @@ struct basin_number_f32 {
     struct right_t {
         uint32_t high[2], low[2];
     };
-    static __device__ __forceinline__ void split(uint32_t &high, uint32_t &low, float x) {
+    BASIN_DEVICE void split(uint32_t &high, uint32_t &low, float x) {
         high = basin_tf32(x);
         low = basin_tf32(x - __uint_as_float(high));
     }
-    static __device__ __forceinline__ left_t left(float a, float b, float c, float d) {
+    BASIN_DEVICE left_t left(float a, float b, float c, float d) {
         left_t x;
         split(x.high[0], x.low[0], a), split(x.high[1], x.low[1], b);
         split(x.high[2], x.low[2], c), split(x.high[3], x.low[3], d);
         return x;
     }
-    static __device__ __forceinline__ right_t right(float a, float b) {
+    BASIN_DEVICE right_t right(float a, float b) {
         right_t x;
         split(x.high[0], x.low[0], a), split(x.high[1], x.low[1], b);
         return x;
     }
-    static __device__ __forceinline__ void add(float c[4], const left_t &a, const right_t &b) {
+    BASIN_DEVICE void add(float c[4], const left_t &a, const right_t &b) {
         basin_mma_tf32_add(c, a.low, b.high);
         basin_mma_tf32_add(c, a.high, b.low);
         basin_mma_tf32_add(c, a.high, b.high);

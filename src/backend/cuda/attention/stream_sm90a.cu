@@ -55,8 +55,7 @@ struct stream_known {
     float *level, *shift;
 };
 
-static __device__ __forceinline__ stream_known known_of(const basin_dense_launch &p, int queries,
-                                                        int64_t set) {
+BASIN_DEVICE stream_known known_of(const basin_dense_launch &p, int queries, int64_t set) {
     int64_t padded = (queries + ROWS - 1) / ROWS * ROWS;
     float *known = (float *)p.summary + set * 2 * padded;
     return {known, known + padded};
@@ -71,8 +70,7 @@ struct stream_side {
 };
 
 /* Rows first .. first + 63, swizzled; zeros beyond. */
-static __device__ __forceinline__ void fetch(char *table, const stream_side &from, int first,
-                                             const void *somewhere) {
+BASIN_DEVICE void fetch(char *table, const stream_side &from, int first, const void *somewhere) {
     int row = (int)threadIdx.x / 8, piece = (int)threadIdx.x % 8;
     char *to = table + row * 128 + (piece ^ row % 8) * 16;
     const basin_bf16 *x = from.x + (int64_t)(first + row) * from.step + piece * 8;
@@ -95,13 +93,13 @@ template <basin_cuda_mode MODE, bool BY_KEY> struct stream_block {
     float beta, scale,
         left_out; /* scale: beta / log 2, never 0; left_out: a score without weight */
 
-    __device__ __forceinline__ stream_side side(const void *table, int nodes, int64_t step) const {
+    BASIN_METHOD stream_side side(const void *table, int nodes, int64_t step) const {
         const basin_bf16 *rows = (const basin_bf16 *)table;
         return {rows ? rows + (int64_t)entry * nodes * step + (int64_t)head * p.width : NULL, step,
                 nodes, p.width};
     }
 
-    __device__ __forceinline__ stream_block(const basin_dense_launch &launch, char *shared)
+    BASIN_METHOD stream_block(const basin_dense_launch &launch, char *shared)
         : p(launch), own(shared), stages(shared + S::TABLES * TABLE) {
         int set = (int)blockIdx.x / p.blocks;
         first = (int)blockIdx.x % p.blocks * ROWS;
@@ -116,16 +114,14 @@ template <basin_cuda_mode MODE, bool BY_KEY> struct stream_block {
         left_out = scale > 0 ? basin_minus_infinity() : -basin_minus_infinity();
     }
 
-    __device__ __forceinline__ char *stage(int tile) const {
-        return stages + tile % S::STAGES * S::STAGE;
-    }
+    BASIN_METHOD char *stage(int tile) const { return stages + tile % S::STAGES * S::STAGE; }
 
-    __device__ __forceinline__ void fetch_own() {
+    BASIN_METHOD void fetch_own() {
         fetch(own, x, first, p.x);
         if (S::REVERSE) fetch(own + TABLE, x2, first, p.x);
     }
 
-    __device__ __forceinline__ void fetch_tile(int tile) {
+    BASIN_METHOD void fetch_tile(int tile) {
         char *to = stage(tile);
         fetch(to, y, tile * ROWS, p.x);
         if (S::REVERSE) fetch(to + TABLE, y2, tile * ROWS, p.x);
@@ -137,7 +133,7 @@ template <basin_cuda_mode MODE, bool BY_KEY> struct stream_block {
     }
 
     /* Queues r, and in reverse c, of the own rows against a tile's. */
-    __device__ __forceinline__ void multiply(float (&r)[SUMS], float (&c)[SUMS], int tile) const {
+    BASIN_METHOD void multiply(float (&r)[SUMS], float (&c)[SUMS], int tile) const {
         const char *other = stage(tile);
         basin_wgmma_fence();
         basin_wgmma_multiply<number, false>(r, own, 0, other, 0);
@@ -151,7 +147,7 @@ template <basin_cuda_mode MODE, bool BY_KEY> struct stream_block {
     /* Pairs beyond the other side's end (by key these weigh nothing as it is), of a node with
      * itself, and of tokens in the wrong order; tiles all of whose pairs are in the wrong order are
      * not visited. */
-    __device__ __forceinline__ void leave_out(float (&r)[SUMS], int tile) const {
+    BASIN_METHOD void leave_out(float (&r)[SUMS], int tile) const {
         int row = first + warp * 16 + g, column = tile * ROWS + 2 * t;
         bool end = !BY_KEY && tile * ROWS + ROWS > p.other;
         if (!end && !((p.exclude_self || p.order != 0) && tile * ROWS == first)) return;
@@ -163,7 +159,7 @@ template <basin_cuda_mode MODE, bool BY_KEY> struct stream_block {
         }
     }
 
-    __device__ __forceinline__ void write(const float (&sum)[SUMS], const float factor[2]) const {
+    BASIN_METHOD void write(const float (&sum)[SUMS], const float factor[2]) const {
 #pragma unroll
         for (int i = 0; i < 2; i++) {
             int row = first + warp * 16 + g + i * 8;
@@ -185,7 +181,7 @@ struct stream_weights {
     uint32_t p[ROWS / 16][4], s[ROWS / 16][4];
 };
 
-static __device__ __forceinline__ void pack(uint32_t (&to)[4], const float (&x)[8]) {
+BASIN_DEVICE void pack(uint32_t (&to)[4], const float (&x)[8]) {
 #pragma unroll
     for (int i = 0; i < 4; i++) to[i] = basin_mma_bf16::two(x[2 * i], x[2 * i + 1]);
 }
@@ -199,8 +195,7 @@ struct stream_rows {
 };
 
 /* The largest score of each row of a tile, in units of log 2. */
-static __device__ __forceinline__ void largest(float (&most)[2], const float (&r)[SUMS],
-                                               float scale) {
+BASIN_DEVICE void largest(float (&most)[2], const float (&r)[SUMS], float scale) {
     float m[4] = {r[0], r[1], r[2], r[3]};
     if (scale > 0) {
 #pragma unroll
@@ -214,16 +209,15 @@ static __device__ __forceinline__ void largest(float (&most)[2], const float (&r
     most[0] = basin_quad_max(most[0] * scale), most[1] = basin_quad_max(most[1] * scale);
 }
 
-static __device__ __forceinline__ void shrink(float (&sum)[SUMS], const float factor[2]) {
+BASIN_DEVICE void shrink(float (&sum)[SUMS], const float factor[2]) {
 #pragma unroll
     for (int i = 0; i < SUMS; i++) sum[i] *= factor[i / 2 % 2];
 }
 
 /* Raises the largest scores where a tile's are so much larger that weights might grow too large. */
 template <basin_cuda_mode MODE, bool SLOPE>
-static __device__ __forceinline__ void raise(stream_rows &s, float (&sum)[SUMS],
-                                             float (&more)[SUMS], const float (&r)[SUMS],
-                                             float scale) {
+BASIN_DEVICE void raise(stream_rows &s, float (&sum)[SUMS], float (&more)[SUMS],
+                        const float (&r)[SUMS], float scale) {
     float most[2], factor[2];
     largest(most, r, scale);
     bool grew = most[0] > s.most[0] + 8 || most[1] > s.most[1] + 8;
@@ -240,8 +234,8 @@ static __device__ __forceinline__ void raise(stream_rows &s, float (&sum)[SUMS],
 }
 
 /* An estimate of the mean of c: that of the first tile. */
-static __device__ __forceinline__ void estimate(stream_rows &s, const float (&r)[SUMS],
-                                                const float (&c)[SUMS], float scale, float beta) {
+BASIN_DEVICE void estimate(stream_rows &s, const float (&r)[SUMS], const float (&c)[SUMS],
+                           float scale, float beta) {
     float total[2] = {}, gain[2] = {};
 #pragma unroll
     for (int i = 0; i < SUMS; i++) {
@@ -257,9 +251,8 @@ static __device__ __forceinline__ void estimate(stream_rows &s, const float (&r)
 
 /* Weights by query. */
 template <basin_cuda_mode MODE, bool SLOPE>
-static __device__ __forceinline__ void weigh(stream_weights &w, stream_rows &s,
-                                             const float (&r)[SUMS], const float (&c)[SUMS],
-                                             float scale, float beta) {
+BASIN_DEVICE void weigh(stream_weights &w, stream_rows &s, const float (&r)[SUMS],
+                        const float (&c)[SUMS], float scale, float beta) {
 #pragma unroll
     for (int step = 0; step < ROWS / 16; step++) {
         float p[8], bent[8];
@@ -282,15 +275,14 @@ static __device__ __forceinline__ void weigh(stream_weights &w, stream_rows &s,
     }
 }
 
-static __device__ __forceinline__ float signed_as(float x, float level) {
+BASIN_DEVICE float signed_as(float x, float level) {
     return __uint_as_float(__float_as_uint(x) ^ (__float_as_uint(level) << 31));
 }
 
 /* Weights by key: columns are queries, `known` their levels and shifts in shared memory. */
 template <basin_cuda_mode MODE>
-static __device__ __forceinline__ void weigh_known(stream_weights &w, const float (&r)[SUMS],
-                                                   const float (&c)[SUMS], const float *known,
-                                                   float scale, float beta, int t) {
+BASIN_DEVICE void weigh_known(stream_weights &w, const float (&r)[SUMS], const float (&c)[SUMS],
+                              const float *known, float scale, float beta, int t) {
 #pragma unroll
     for (int step = 0; step < ROWS / 16; step++) {
         float p[8], bent[8];
@@ -316,8 +308,8 @@ static __device__ __forceinline__ void weigh_known(stream_weights &w, const floa
 
 /* Queues the sums over a tile. */
 template <basin_cuda_mode MODE, bool BY_KEY>
-static __device__ __forceinline__ void gather(float (&sum)[SUMS], float (&more)[SUMS],
-                                              const stream_weights &w, const char *tile) {
+BASIN_DEVICE void gather(float (&sum)[SUMS], float (&more)[SUMS], const stream_weights &w,
+                         const char *tile) {
     if (MODE == BASIN_CUDA_VALUE) return;
     basin_wgmma_fence();
     if (MODE == BASIN_CUDA_REVERSE) {
@@ -332,7 +324,7 @@ static __device__ __forceinline__ void gather(float (&sum)[SUMS], float (&more)[
 
 /* ---- what a query comes to ---- */
 
-static __device__ __forceinline__ float level_of(float most, float total, float w) {
+BASIN_DEVICE float level_of(float most, float total, float w) {
     if (w == 0 || total == 0) return 3e38f;
     unsigned level = __float_as_uint(most + __log2f(total) - __log2f(fabsf(w)));
     return __uint_as_float((level & ~1u) | (w < 0 ? 1u : 0u));
@@ -340,8 +332,7 @@ static __device__ __forceinline__ float level_of(float most, float total, float 
 
 /* The share of a row in dbeta or gbeta, but for its w; `gain` is divided by the total already. */
 template <basin_cuda_mode MODE>
-static __device__ __forceinline__ float slope_of(const stream_rows &s, int i, float inverse,
-                                                 float gain) {
+BASIN_DEVICE float slope_of(const stream_rows &s, int i, float inverse, float gain) {
     float slope = basin_quad_sum(s.slope[i]) * inverse;
     if (MODE != BASIN_CUDA_REVERSE) return slope;
     return (basin_quad_sum(s.mean[i]) + basin_quad_sum(s.bend[i])) * inverse - gain * slope;
@@ -349,8 +340,8 @@ static __device__ __forceinline__ float slope_of(const stream_rows &s, int i, fl
 
 /* Both rows of a thread: what is asked for of them, and the factors of the sums and of `more`. */
 template <basin_cuda_mode MODE, bool SLOPE>
-static __device__ __forceinline__ void
-close(float factor[2], float drop[2], const stream_block<MODE, false> &b, const stream_rows &s) {
+BASIN_DEVICE void close(float factor[2], float drop[2], const stream_block<MODE, false> &b,
+                        const stream_rows &s) {
     const basin_dense_launch &p = b.p;
 #pragma unroll
     for (int i = 0; i < 2; i++) {

@@ -16,8 +16,7 @@ template <int N> struct weights {
 
 /* Four pairs of numbers as a left operand. */
 template <typename T>
-static __device__ __forceinline__ void pack(uint32_t (&to)[4], const strip_block<T> &,
-                                            const float (&x)[8]) {
+BASIN_DEVICE void pack(uint32_t (&to)[4], const strip_block<T> &, const float (&x)[8]) {
 #pragma unroll
     for (int i = 0; i < 4; i++)
         to[i] = strip_block<T>::WIDE ? two_halves(x[2 * i], x[2 * i + 1])
@@ -27,8 +26,7 @@ static __device__ __forceinline__ void pack(uint32_t (&to)[4], const strip_block
 /* Pairs of a node with itself; `row` is the warp's first own row, a multiple of 16, less the
  * piece's first other. FROM and TO: among which 16s of others to look for it. */
 template <int FROM, int TO, typename T, int N>
-static __device__ __forceinline__ void leave_out_band(const strip_block<T> &s, piece<N> &v,
-                                                      int row) {
+BASIN_DEVICE void leave_out_band(const strip_block<T> &s, piece<N> &v, int row) {
     constexpr int MIDDLE = (FROM + TO) / 2;
     if constexpr (TO - FROM > 1) {
         if (row < MIDDLE * 16)
@@ -41,15 +39,13 @@ static __device__ __forceinline__ void leave_out_band(const strip_block<T> &s, p
     }
 }
 template <typename T, int N>
-static __device__ __forceinline__ void leave_out_self(const strip_block<T> &s, piece<N> &v,
-                                                      int row) {
+BASIN_DEVICE void leave_out_self(const strip_block<T> &s, piece<N> &v, int row) {
     if (row >= 0 && row < N) leave_out_band<0, N / 16>(s, v, row);
 }
 
 /* Others from `nodes` on, all of them among the last 16. */
 template <typename T, int N>
-static __device__ __forceinline__ void leave_out_end(const strip_block<T> &s, piece<N> &v,
-                                                     int nodes) {
+BASIN_DEVICE void leave_out_end(const strip_block<T> &s, piece<N> &v, int nodes) {
 #pragma unroll
     for (int i = N / 2 - 8; i < N / 2; i++)
         if (i / 4 * 8 + 2 * s.t + i % 2 >= nodes) v.r[i] = s.left_out;
@@ -62,8 +58,7 @@ struct strip_row {
 };
 
 template <typename T, int N>
-static __device__ __forceinline__ void raise(strip_row &row, const strip_block<T> &s,
-                                             const piece<N> &v) {
+BASIN_DEVICE void raise(strip_row &row, const strip_block<T> &s, const piece<N> &v) {
     float most[4] = {row.most[0], row.most[0], row.most[1], row.most[1]};
     if (s.scale > 0) {
 #pragma unroll
@@ -77,16 +72,14 @@ static __device__ __forceinline__ void raise(strip_row &row, const strip_block<T
 }
 
 /* The largest score of the whole row, in units of log 2, less the lift of the weights. */
-template <typename T>
-static __device__ __forceinline__ void settle(strip_row &row, const strip_block<T> &s) {
+template <typename T> BASIN_DEVICE void settle(strip_row &row, const strip_block<T> &s) {
     for (int i = 0; i < 2; i++)
         row.most[i] = basin_quad_max(row.most[i] * s.scale) - (float)strip_block<T>::LIFT;
 }
 
 /* Sums over the row's weights; a force keeps them. */
 template <basin_cuda_mode MODE, bool SLOPE, typename T, int N>
-static __device__ __forceinline__ void weigh(weights<N> &w, strip_row &row, const strip_block<T> &s,
-                                             const piece<N> &v) {
+BASIN_DEVICE void weigh(weights<N> &w, strip_row &row, const strip_block<T> &s, const piece<N> &v) {
 #pragma unroll
     for (int step = 0; step < N / 16; step++) {
         float kept[8];
@@ -109,9 +102,8 @@ static __device__ __forceinline__ void weigh(weights<N> &w, strip_row &row, cons
 /* The reverse, sums being known: P = 2^(z' - level) and gs = P (beta c + shift), shift
  * being - beta times the mean of c. */
 template <typename T, int N>
-static __device__ __forceinline__ void bend(weights<N> &w, const strip_block<T> &s,
-                                            const piece<N> &v, const float level[2],
-                                            const float shift[2]) {
+BASIN_DEVICE void bend(weights<N> &w, const strip_block<T> &s, const piece<N> &v,
+                       const float level[2], const float shift[2]) {
 #pragma unroll
     for (int step = 0; step < N / 16; step++) {
         float p[8], gs[8];
@@ -129,8 +121,8 @@ static __device__ __forceinline__ void bend(weights<N> &w, const strip_block<T> 
 /* By key: P w, and in reverse P w (beta c + shift), from what is known of the queries. MIXED: signs
  * of w differ; else they are left to the end. */
 template <basin_cuda_mode MODE, bool MIXED, typename T, int N>
-static __device__ __forceinline__ void weigh_signed(weights<N> &w, const strip_block<T> &s,
-                                                    const piece<N> &v, int from) {
+BASIN_DEVICE void weigh_signed(weights<N> &w, const strip_block<T> &s, const piece<N> &v,
+                               int from) {
 #pragma unroll
     for (int step = 0; step < N / 16; step++) {
         float p[8], gs[8];
@@ -155,8 +147,7 @@ static __device__ __forceinline__ void weigh_signed(weights<N> &w, const strip_b
 }
 
 template <basin_cuda_mode MODE, typename T, int N>
-static __device__ __forceinline__ void weigh_known(weights<N> &w, const strip_block<T> &s,
-                                                   const piece<N> &v, int from) {
+BASIN_DEVICE void weigh_known(weights<N> &w, const strip_block<T> &s, const piece<N> &v, int from) {
     if (s.mixed)
         weigh_signed<MODE, true>(w, s, v, from);
     else
@@ -165,8 +156,7 @@ static __device__ __forceinline__ void weigh_known(weights<N> &w, const strip_bl
 
 /* For warps whose rows lie behind the last node: weights of anything, as no one reads their sums.
  */
-template <int N>
-static __device__ __forceinline__ void idle(weights<N> &w, const piece<N> &v, bool reverse) {
+template <int N> BASIN_DEVICE void idle(weights<N> &w, const piece<N> &v, bool reverse) {
 #pragma unroll
     for (int i = 0; i < N / 4; i++) {
         w.p[i / 4][i % 4] = __float_as_uint(v.r[i]);
@@ -184,36 +174,32 @@ typedef strip_block<basin_bf16> rest_block;
 
 enum { SHARE = 16 }; /* of a thread in its warp's others: [4 i + 2 j + e] is 16 i + 8 j + 2 t + e */
 
-static __device__ __forceinline__ int lane_of(const rest_block &s) { return s.g * 4 + s.t; }
+BASIN_DEVICE int lane_of(const rest_block &s) { return s.g * 4 + s.t; }
 
 /* The warp's others, 16s of them from here on: three, and warp 0 has a fourth. */
-static __device__ __forceinline__ int others_of(const rest_block &s) {
-    return s.warp ? 16 + 48 * s.warp : 0;
-}
-static __device__ __forceinline__ bool has_others(const rest_block &s, int sixteen) {
+BASIN_DEVICE int others_of(const rest_block &s) { return s.warp ? 16 + 48 * s.warp : 0; }
+BASIN_DEVICE bool has_others(const rest_block &s, int sixteen) {
     return sixteen < 3 || s.warp == 0;
 }
 
 /* A thread's other number i. */
-static __device__ __forceinline__ int other_at(const rest_block &s, int i) {
+BASIN_DEVICE int other_at(const rest_block &s, int i) {
     return others_of(s) + i / 4 * 16 + i / 2 % 2 * 8 + 2 * s.t + i % 2;
 }
 
 /* The address of a piece of 16 bytes; of piece (p ^ q) of the same row, and of the one 16 rows on.
  */
-static __device__ __forceinline__ uint32_t piece_at(const char *table, int row, int piece) {
+BASIN_DEVICE uint32_t piece_at(const char *table, int row, int piece) {
     return basin_shared_address(table) + (uint32_t)(row * 128 + ((piece ^ row % 8) << 4));
 }
-static __device__ __forceinline__ uint32_t across(uint32_t at, int q) {
-    return at ^ (uint32_t)q << 4;
-}
+BASIN_DEVICE uint32_t across(uint32_t at, int q) { return at ^ (uint32_t)q << 4; }
 enum { DOWN = 16 * 128 };
 
 /* The rows of a table as left operands, of 16 columns each; rows 8 to 15 of them are zeros. */
 struct rest_rows {
     basin_mma_bf16::left_t v[WIDTH / 16];
 };
-static __device__ __forceinline__ rest_rows own_rows(const char *table, const rest_block &s) {
+BASIN_DEVICE rest_rows own_rows(const char *table, const rest_block &s) {
     int lane = lane_of(s);
     uint32_t at = piece_at(table, STRIPS_END + lane % 16, lane / 16);
     rest_rows x;
@@ -234,8 +220,8 @@ struct rest_scores {
 };
 
 /* r += x y^T, of the warp's rows of y. */
-static __device__ __forceinline__ void add_scores(rest_scores &r, const rest_rows &x, const char *y,
-                                                  const rest_block &s) {
+BASIN_DEVICE void add_scores(rest_scores &r, const rest_rows &x, const char *y,
+                             const rest_block &s) {
     int lane = lane_of(s);
     uint32_t at = piece_at(y, others_of(s) + lane / 16 * 8 + lane % 8, lane / 8 % 2);
 #pragma unroll
@@ -252,14 +238,14 @@ static __device__ __forceinline__ void add_scores(rest_scores &r, const rest_row
             basin_mma_bf16::add(r.v[2 * i + 1], x.v[k], b[1]);
         }
 }
-static __device__ __forceinline__ void take_scores(float (&r)[SHARE], const rest_scores &x) {
+BASIN_DEVICE void take_scores(float (&r)[SHARE], const rest_scores &x) {
 #pragma unroll
     for (int i = 0; i < SHARE; i++) r[i] = x.v[i / 2][i % 2];
 }
 
 /* sum += p y, of the warp's rows of y. */
-static __device__ __forceinline__ void add_sums(float (&sum)[WIDTH / 8][4], const float (&p)[SHARE],
-                                                const char *y, const rest_block &s) {
+BASIN_DEVICE void add_sums(float (&sum)[WIDTH / 8][4], const float (&p)[SHARE], const char *y,
+                           const rest_block &s) {
     int lane = lane_of(s);
     uint32_t at = piece_at(y, others_of(s) + lane % 16, lane / 16);
 #pragma unroll
@@ -281,8 +267,7 @@ static __device__ __forceinline__ void add_sums(float (&sum)[WIDTH / 8][4], cons
 }
 
 /* Others that are not there, not this warp's or the node itself. */
-static __device__ __forceinline__ void leave_out_rest(float (&r)[SHARE], const rest_block &s,
-                                                      int nodes, bool self) {
+BASIN_DEVICE void leave_out_rest(float (&r)[SHARE], const rest_block &s, int nodes, bool self) {
 #pragma unroll
     for (int i = 0; i < SHARE; i++) {
         int other = other_at(s, i);
@@ -291,8 +276,8 @@ static __device__ __forceinline__ void leave_out_rest(float (&r)[SHARE], const r
     }
 }
 
-static __device__ __forceinline__ void write_pair(const basin_strip_launch &p, void *out,
-                                                  int64_t at, float first, float second) {
+BASIN_DEVICE void write_pair(const basin_strip_launch &p, void *out, int64_t at, float first,
+                             float second) {
     if (p.bytes)
         *(uint16_t *)((uint8_t *)out + at) = (uint16_t)bytes_of(p, first, second);
     else
@@ -300,10 +285,9 @@ static __device__ __forceinline__ void write_pair(const basin_strip_launch &p, v
 }
 
 /* The sums of all warps, times a factor, to the nodes' places. */
-static __device__ __forceinline__ void write_rest(const rest_block &s, const basin_strip_launch &p,
-                                                  const float (&sum)[WIDTH / 8][4], void *out,
-                                                  float factor, int nodes, int64_t step,
-                                                  int width) {
+BASIN_DEVICE void write_rest(const rest_block &s, const basin_strip_launch &p,
+                             const float (&sum)[WIDTH / 8][4], void *out, float factor, int nodes,
+                             int64_t step, int width) {
     int lane = lane_of(s), node = STRIPS_END + s.g;
     int64_t first = (s.entry * nodes + node) * step + (int64_t)s.head * width + 2 * s.t;
     if (p.bytes) factor *= p.scale;

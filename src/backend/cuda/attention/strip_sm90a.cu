@@ -26,17 +26,16 @@
 
 /* c of a piece; x, x2 and y, y2 as above. */
 template <typename number, int N>
-static __device__ __forceinline__ void multiply_both(piece<N> &v, const char *x, const char *x2,
-                                                     int first, const char *y, const char *y2,
-                                                     int from) {
+BASIN_DEVICE void multiply_both(piece<N> &v, const char *x, const char *x2, int first,
+                                const char *y, const char *y2, int from) {
     basin_wgmma_multiply<number, false>(v.c, x2, first, y, from);
     basin_wgmma_multiply<number, true>(v.c, x, first, y2, from);
 }
 
 /* Queues sum (+)= p y (force), p y2 + s y (reverse), over rows from `from` on. */
 template <typename number, basin_cuda_mode MODE, bool ADD, int N>
-static __device__ __forceinline__ void gather(float (&sum)[SUMS], const weights<N> &w,
-                                              const char *y, const char *y2, int from) {
+BASIN_DEVICE void gather(float (&sum)[SUMS], const weights<N> &w, const char *y, const char *y2,
+                         int from) {
     basin_wgmma_fence();
     if (MODE == BASIN_CUDA_REVERSE) {
         basin_wgmma_sum<number, ADD>(sum, w.p, y2, from);
@@ -57,11 +56,9 @@ struct query_end {
 
 /* What a query comes to, from sums over all columns; `writes`: is the one to write it. */
 template <basin_cuda_mode MODE, typename T>
-static __device__ __forceinline__ query_end close_query(float most, float total, float gain,
-                                                        float slope, float bend, float w,
-                                                        const strip_block<T> &s,
-                                                        const basin_strip_launch &p, int query,
-                                                        bool writes) {
+BASIN_DEVICE query_end close_query(float most, float total, float gain, float slope, float bend,
+                                   float w, const strip_block<T> &s, const basin_strip_launch &p,
+                                   int query, bool writes) {
     enum { REVERSE = MODE == BASIN_CUDA_REVERSE, LIFT = strip_block<T>::LIFT };
     int64_t at = (s.entry * p.queries + query) * p.heads + s.head;
     float inverse = __fdividef(1.0f, total), mean = REVERSE ? gain * inverse : 0;
@@ -84,9 +81,8 @@ static __device__ __forceinline__ query_end close_query(float most, float total,
 
 /* Both rows of a thread. */
 template <basin_cuda_mode MODE, typename T>
-static __device__ __forceinline__ void close_row(float shift[2], float level[2], float factor[2],
-                                                 const strip_row &row, const strip_block<T> &s,
-                                                 const basin_strip_launch &p, int first) {
+BASIN_DEVICE void close_row(float shift[2], float level[2], float factor[2], const strip_row &row,
+                            const strip_block<T> &s, const basin_strip_launch &p, int first) {
     enum { REVERSE = MODE == BASIN_CUDA_REVERSE };
 #pragma unroll
     for (int i = 0; i < 2; i++) {
@@ -105,9 +101,9 @@ static __device__ __forceinline__ void close_row(float shift[2], float level[2],
 /* From a piece's scores, the largest of its rows being known, to its share of the force's sums; of
  * a value there is nothing but the weights' sum. */
 template <basin_cuda_mode MODE, bool ADD, typename T, int N>
-static __device__ __forceinline__ void
-weigh_piece(float (&sum)[SUMS], weights<N> &w, strip_row &row, const piece<N> &v,
-            const strip_block<T> &s, const basin_strip_launch &p, bool busy, int from) {
+BASIN_DEVICE void weigh_piece(float (&sum)[SUMS], weights<N> &w, strip_row &row, const piece<N> &v,
+                              const strip_block<T> &s, const basin_strip_launch &p, bool busy,
+                              int from) {
     if (MODE == BASIN_CUDA_VALUE) {
         if (busy) weigh<MODE, false>(w, row, s, v);
         return;
@@ -123,8 +119,7 @@ weigh_piece(float (&sum)[SUMS], weights<N> &w, strip_row &row, const piece<N> &v
 
 /* The force on 64 queries, or their log-sum-exp alone. */
 template <basin_cuda_mode MODE, typename T>
-static __device__ __forceinline__ void force_queries(const strip_block<T> &s,
-                                                     const basin_strip_launch &p, int tile) {
+BASIN_DEVICE void force_queries(const strip_block<T> &s, const basin_strip_launch &p, int tile) {
     typedef typename strip_block<T>::number number;
     piece<96> v0;
     piece<112> v1;
@@ -160,9 +155,9 @@ static __device__ __forceinline__ void force_queries(const strip_block<T> &s,
 
 /* From a piece's scores, the sums of its rows being known, to its share of the reverse's sums. */
 template <bool ADD, typename T, int N>
-static __device__ __forceinline__ void
-bend_piece(float (&sum)[SUMS], weights<N> &w, const piece<N> &v, const strip_block<T> &s,
-           const float level[2], const float shift[2], bool busy, int from) {
+BASIN_DEVICE void bend_piece(float (&sum)[SUMS], weights<N> &w, const piece<N> &v,
+                             const strip_block<T> &s, const float level[2], const float shift[2],
+                             bool busy, int from) {
     if (busy)
         bend(w, s, v, level, shift);
     else
@@ -172,8 +167,7 @@ bend_piece(float (&sum)[SUMS], weights<N> &w, const piece<N> &v, const strip_blo
 
 /* Its reverse: r and c of all pairs of 64 queries in registers. */
 template <typename T>
-static __device__ __forceinline__ void reverse_queries(const strip_block<T> &s,
-                                                       const basin_strip_launch &p, int tile) {
+BASIN_DEVICE void reverse_queries(const strip_block<T> &s, const basin_strip_launch &p, int tile) {
     typedef typename strip_block<T>::number number;
     piece<32> v0;
     piece<64> v1;
@@ -227,8 +221,7 @@ static __device__ __forceinline__ void reverse_queries(const strip_block<T> &s,
 
 /* Value, force or reverse of the rest. */
 template <basin_cuda_mode MODE>
-static __device__ __forceinline__ void rest_queries(const rest_block &s,
-                                                    const basin_strip_launch &p) {
+BASIN_DEVICE void rest_queries(const rest_block &s, const basin_strip_launch &p) {
     enum { REVERSE = MODE == BASIN_CUDA_REVERSE };
     float r[SHARE], c[SHARE], sum[WIDTH / 8][4] = {};
     float total = 0, gain = 0, slope = 0, bend = 0;
@@ -286,9 +279,9 @@ static __device__ __forceinline__ void rest_queries(const rest_block &s,
 
 /* From a piece's scores, which are there, to its sums, which are queued. */
 template <basin_cuda_mode MODE, bool ADD, typename T, int N>
-static __device__ __forceinline__ void
-spend_piece(float (&sum)[SUMS], weights<N> &w, piece<N> &v, const strip_block<T> &s,
-            const basin_strip_launch &p, int tile, int from) {
+BASIN_DEVICE void spend_piece(float (&sum)[SUMS], weights<N> &w, piece<N> &v,
+                              const strip_block<T> &s, const basin_strip_launch &p, int tile,
+                              int from) {
     enum { REVERSE = MODE == BASIN_CUDA_REVERSE };
     basin_wgmma_pin(v.r);
     if (REVERSE) basin_wgmma_pin(v.c);
@@ -303,8 +296,7 @@ spend_piece(float (&sum)[SUMS], weights<N> &w, piece<N> &v, const strip_block<T>
 }
 
 template <typename T>
-static __device__ __forceinline__ void force_keys(const strip_block<T> &s,
-                                                  const basin_strip_launch &p, int tile) {
+BASIN_DEVICE void force_keys(const strip_block<T> &s, const basin_strip_launch &p, int tile) {
     typedef typename strip_block<T>::number number;
     piece<96> v0;
     piece<112> v1;
@@ -327,8 +319,7 @@ static __device__ __forceinline__ void force_keys(const strip_block<T> &s,
 
 /* Queues the scores of a piece of the reverse by key. */
 template <typename T, int N>
-static __device__ __forceinline__ void queue_piece(piece<N> &v, const strip_block<T> &s, int tile,
-                                                   int from) {
+BASIN_DEVICE void queue_piece(piece<N> &v, const strip_block<T> &s, int tile, int from) {
     typedef typename strip_block<T>::number number;
     basin_wgmma_fence();
     basin_wgmma_multiply<number, false>(v.r, s.k, tile, s.q, from);
@@ -338,8 +329,7 @@ static __device__ __forceinline__ void queue_piece(piece<N> &v, const strip_bloc
 
 /* The scores of a piece are computed while weights are made of the one before. */
 template <typename T>
-static __device__ __forceinline__ void reverse_keys(const strip_block<T> &s,
-                                                    const basin_strip_launch &p, int tile) {
+BASIN_DEVICE void reverse_keys(const strip_block<T> &s, const basin_strip_launch &p, int tile) {
     float sum[SUMS], unit = s.sign * s.beta * s.unit_w * s.unit_a, factor[2] = {unit, unit};
     piece<80> v0;
     piece<64> v1, v2;
@@ -361,7 +351,7 @@ static __device__ __forceinline__ void reverse_keys(const strip_block<T> &s,
 
 /* Force or reverse of the rest. */
 template <basin_cuda_mode MODE>
-static __device__ __forceinline__ void rest_keys(const rest_block &s, const basin_strip_launch &p) {
+BASIN_DEVICE void rest_keys(const rest_block &s, const basin_strip_launch &p) {
     enum { REVERSE = MODE == BASIN_CUDA_REVERSE };
     float r[SHARE], c[SHARE], sum[WIDTH / 8][4] = {};
     float factor = s.sign * s.beta;

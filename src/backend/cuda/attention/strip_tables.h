@@ -56,7 +56,7 @@ template <typename T> struct strip_block {
 
 /* ---- bfloat16 ---- */
 
-static __device__ __forceinline__ void copy_async(uint32_t shared, const void *global, int from) {
+BASIN_DEVICE void copy_async(uint32_t shared, const void *global, int from) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(global),
                  "r"(from)
                  : "memory");
@@ -64,9 +64,8 @@ static __device__ __forceinline__ void copy_async(uint32_t shared, const void *g
 
 /* One head's rows of bfloat16, zeros beyond `nodes` rows and `width` columns and where x is NULL.
  */
-static __device__ __forceinline__ void fetch(const strip_block<basin_bf16> &s, char *table,
-                                             const basin_bf16 *x, int nodes, int64_t step,
-                                             const basin_strip_launch &p) {
+BASIN_DEVICE void fetch(const strip_block<basin_bf16> &s, char *table, const basin_bf16 *x,
+                        int nodes, int64_t step, const basin_strip_launch &p) {
     int row = (int)threadIdx.x / 8, piece = (int)threadIdx.x % 8;
     uint32_t to = basin_shared_address(table) + (uint32_t)(row * 128 + ((piece ^ row % 8) * 16));
     const basin_bf16 *from =
@@ -80,8 +79,8 @@ static __device__ __forceinline__ void fetch(const strip_block<basin_bf16> &s, c
     }
 }
 
-static __device__ __forceinline__ void fetch_all(strip_block<basin_bf16> &s,
-                                                 const basin_strip_launch &p, float, bool reverse) {
+BASIN_DEVICE void fetch_all(strip_block<basin_bf16> &s, const basin_strip_launch &p, float,
+                            bool reverse) {
     fetch(s, s.q, (const basin_bf16 *)p.q, p.queries, p.step.q, p);
     fetch(s, s.k, (const basin_bf16 *)p.k, p.keys, p.step.k, p);
     if (reverse) {
@@ -99,7 +98,7 @@ struct strip_share {
     float4 x[ROWS / 16][2];
 };
 
-static __device__ __forceinline__ uint32_t two_halves(float low, float high) {
+BASIN_DEVICE uint32_t two_halves(float low, float high) {
     uint32_t both;
     asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
     return both;
@@ -107,18 +106,17 @@ static __device__ __forceinline__ uint32_t two_halves(float low, float high) {
 
 /* The exponent to divide by, of the largest of the warp's numbers: it comes to 2^10 or more, less
  * than 2^11. Zeros ask for none. */
-static __device__ __forceinline__ int exponent_of(float largest) {
+BASIN_DEVICE int exponent_of(float largest) {
     int e = (__float_as_int(basin_warp_max(largest)) >> 23) - 127 - 10;
     return max(-60, min(60, e));
 }
 
-static __device__ __forceinline__ float power_of_two(int e) {
+BASIN_DEVICE float power_of_two(int e) {
     return __int_as_float((max(-126, min(127, e)) + 127) << 23);
 }
 
-static __device__ __forceinline__ void take(strip_share &v, const strip_block<float> &s,
-                                            const float *x, int nodes, int64_t step, int which,
-                                            const basin_strip_launch &p) {
+BASIN_DEVICE void take(strip_share &v, const strip_block<float> &s, const float *x, int nodes,
+                       int64_t step, int which, const basin_strip_launch &p) {
     int row = (int)threadIdx.x / 8, column = (int)threadIdx.x % 8 * 8;
     const float *from = x + (s.entry * nodes + row) * step + (int64_t)s.head * p.width + column;
     float most = 0;
@@ -139,7 +137,7 @@ static __device__ __forceinline__ void take(strip_share &v, const strip_block<fl
     if (threadIdx.x % 32 == 0) s.known->exponent[which][s.warp] = e;
 }
 
-static __device__ __forceinline__ void place(char *table, const strip_share &v, float factor) {
+BASIN_DEVICE void place(char *table, const strip_share &v, float factor) {
     int row = (int)threadIdx.x / 8, piece = (int)threadIdx.x % 8;
     char *to = table + row * 128 + (piece ^ row % 8) * 16;
 #pragma unroll
@@ -152,15 +150,15 @@ static __device__ __forceinline__ void place(char *table, const strip_share &v, 
     }
 }
 
-static __device__ __forceinline__ int exponent_known(const strip_block<float> &s, int which) {
+BASIN_DEVICE int exponent_known(const strip_block<float> &s, int which) {
     const int *e = s.known->exponent[which];
     return max(max(e[0], e[1]), max(e[2], e[3]));
 }
 
 /* Tables of halves; c = a k + b q asks for one unit of both products, the larger. `w` is the
  * largest that this thread has seen. */
-static __device__ __forceinline__ void fetch_all(strip_block<float> &s, const basin_strip_launch &p,
-                                                 float w, bool reverse) {
+BASIN_DEVICE void fetch_all(strip_block<float> &s, const basin_strip_launch &p, float w,
+                            bool reverse) {
     strip_share x, y;
     int e = exponent_of(w), c = 0;
     if (threadIdx.x % 32 == 0) s.known->exponent[W][s.warp] = e;
@@ -189,10 +187,9 @@ static __device__ __forceinline__ void fetch_all(strip_block<float> &s, const ba
 /* ---- results ---- */
 
 /* Rows row + g and row + g + 8 of the sums, times a factor each. */
-static __device__ __forceinline__ void write(const strip_block<float> &s,
-                                             const basin_strip_launch &, void *out,
-                                             const float (&sum)[SUMS], const float factor[2],
-                                             int row, int nodes, int64_t step, int width) {
+BASIN_DEVICE void write(const strip_block<float> &s, const basin_strip_launch &, void *out,
+                        const float (&sum)[SUMS], const float factor[2], int row, int nodes,
+                        int64_t step, int width) {
 #pragma unroll
     for (int i = 0; i < 2; i++) {
         int node = row + s.g + i * 8;
@@ -207,16 +204,14 @@ static __device__ __forceinline__ void write(const strip_block<float> &s,
 }
 
 /* Two numbers as the launch wants bytes. */
-static __device__ __forceinline__ uint32_t bytes_of(const basin_strip_launch &p, float first,
-                                                    float second) {
+BASIN_DEVICE uint32_t bytes_of(const basin_strip_launch &p, float first, float second) {
     return p.five ? basin_two_bytes<true>(first, second) : basin_two_bytes<false>(first, second);
 }
 
 /* As below, of bytes: four lanes write 16 in a row. */
-static __device__ __forceinline__ void write_bytes(const strip_block<basin_bf16> &s,
-                                                   const basin_strip_launch &p, void *out,
-                                                   const float (&sum)[SUMS], const float factor[2],
-                                                   int row, int nodes, int64_t step, int width) {
+BASIN_DEVICE void write_bytes(const strip_block<basin_bf16> &s, const basin_strip_launch &p,
+                              void *out, const float (&sum)[SUMS], const float factor[2], int row,
+                              int nodes, int64_t step, int width) {
     bool odd = s.t & 1;
     int column = (s.t & 1) * 8 + (s.t & 2) * 2;
 #pragma unroll
@@ -238,10 +233,9 @@ static __device__ __forceinline__ void write_bytes(const strip_block<basin_bf16>
 }
 
 /* Neighbours exchange pairs, so that four lanes write 32 bytes in a row. */
-static __device__ __forceinline__ void write(const strip_block<basin_bf16> &s,
-                                             const basin_strip_launch &p, void *out,
-                                             const float (&sum)[SUMS], const float factor[2],
-                                             int row, int nodes, int64_t step, int width) {
+BASIN_DEVICE void write(const strip_block<basin_bf16> &s, const basin_strip_launch &p, void *out,
+                        const float (&sum)[SUMS], const float factor[2], int row, int nodes,
+                        int64_t step, int width) {
     if (p.bytes) {
         write_bytes(s, p, out, sum, factor, row, nodes, step, width);
         return;

@@ -16,25 +16,23 @@
 
 #include "backend/cuda/attention/mma.h"
 
-static __device__ __forceinline__ void basin_wgmma_fence() {
-    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-}
-static __device__ __forceinline__ void basin_wgmma_close() {
+BASIN_DEVICE void basin_wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+BASIN_DEVICE void basin_wgmma_close() {
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 /* Waits until at most PENDING of the closed groups are unfinished. */
-template <int PENDING> static __device__ __forceinline__ void basin_wgmma_wait() {
+template <int PENDING> BASIN_DEVICE void basin_wgmma_wait() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
 }
 /* Keeps the compiler from moving uses of a result before the wait. */
-template <int N> static __device__ __forceinline__ void basin_wgmma_pin(float (&x)[N]) {
+template <int N> BASIN_DEVICE void basin_wgmma_pin(float (&x)[N]) {
 #pragma unroll
     for (int i = 0; i < N; i++) asm volatile("" : "+f"(x[i])::"memory");
 }
 
 /* A table's descriptor: its address, 1,024 bytes from 8 rows to the next, the swizzle. In units of
  * 16 bytes, so that one adds 8 for a row, 2 for 16 columns. */
-static __device__ __forceinline__ uint64_t basin_wgmma_table(const void *table) {
+BASIN_DEVICE uint64_t basin_wgmma_table(const void *table) {
     return (uint64_t)(basin_shared_address(table) & 0x3ffff) >> 4 | (uint64_t)64 << 16 |
            (uint64_t)64 << 32 | (uint64_t)1 << 62;
 }
@@ -69,8 +67,7 @@ struct basin_wgmma_half {};
 
 /* r [64, N] (+)= x [64, 16] y^T [16, N], both in tables. */
 template <typename T, bool ADD, int HALF>
-static __device__ __forceinline__ void basin_wgmma_scores(float (&r)[HALF], uint64_t x,
-                                                          uint64_t y) {
+BASIN_DEVICE void basin_wgmma_scores(float (&r)[HALF], uint64_t x, uint64_t y) {
     static_assert(HALF == 16 || HALF == 32 || HALF == 40 || HALF == 48 || HALF == 56,
                   "a known width");
     constexpr bool NARROW = std::is_same<T, basin_wgmma_bf16>::value;
@@ -97,8 +94,7 @@ static __device__ __forceinline__ void basin_wgmma_scores(float (&r)[HALF], uint
 
 /* sum [64, 64] (+)= weights [64, 16] y [16, 64]: 16 rows of a table, weighed. */
 template <typename T, bool ADD>
-static __device__ __forceinline__ void basin_wgmma_rows(float (&sum)[32],
-                                                        const uint32_t (&weight)[4], uint64_t y) {
+BASIN_DEVICE void basin_wgmma_rows(float (&sum)[32], const uint32_t (&weight)[4], uint64_t y) {
     constexpr bool NARROW = std::is_same<T, basin_wgmma_bf16>::value;
 #define BASIN_ROWS(type, add, how)                                                                 \
     BASIN_WGMMA(type, "64", BASIN_R32, "{%32, %33, %34, %35}", "%36", "1", add,                    \
@@ -113,8 +109,8 @@ static __device__ __forceinline__ void basin_wgmma_rows(float (&sum)[32],
 
 /* r [64, N] (+)= rows `first` .. + 63 of x times rows `from` .. + N - 1 of y, 64 columns summed. */
 template <typename T, bool ADD, int HALF>
-static __device__ __forceinline__ void basin_wgmma_multiply(float (&r)[HALF], const char *x,
-                                                            int first, const char *y, int from) {
+BASIN_DEVICE void basin_wgmma_multiply(float (&r)[HALF], const char *x, int first, const char *y,
+                                       int from) {
     uint64_t own = basin_wgmma_table(x) + (uint64_t)first * 8;
     uint64_t other = basin_wgmma_table(y) + (uint64_t)from * 8;
     basin_wgmma_scores<T, ADD>(r, own, other);
@@ -125,8 +121,8 @@ static __device__ __forceinline__ void basin_wgmma_multiply(float (&r)[HALF], co
 
 /* sum [64, 64] (+)= weights [64, 16 STEPS] times rows of y from `from` on. */
 template <typename T, bool ADD, int STEPS>
-static __device__ __forceinline__ void
-basin_wgmma_sum(float (&sum)[32], const uint32_t (&w)[STEPS][4], const char *y, int from) {
+BASIN_DEVICE void basin_wgmma_sum(float (&sum)[32], const uint32_t (&w)[STEPS][4], const char *y,
+                                  int from) {
     uint64_t other = basin_wgmma_table(y) + (uint64_t)from * 8;
     basin_wgmma_rows<T, ADD>(sum, w[0], other);
 #pragma unroll

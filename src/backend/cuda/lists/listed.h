@@ -61,22 +61,22 @@ struct ends {
     int64_t base, last;
     int now, next, later;
 
-    __device__ __forceinline__ ends(const basin_cuda_walk &walk, int64_t begin, int64_t end)
+    BASIN_METHOD ends(const basin_cuda_walk &walk, int64_t begin, int64_t end)
         : other(walk.other), base(begin), last(end > 0 ? end - 1 : 0), now(load(begin)),
           next(load(begin + 32)), later(load(begin + 64)) {}
-    __device__ __forceinline__ int load(int64_t first) const {
+    BASIN_METHOD int load(int64_t first) const {
         int64_t i = first + threadIdx.x % 32;
         return __ldg(other + (i < last ? i : last));
     }
     /* Lets of() be asked for `pair` and 31 behind it; true where it moved on. Pairs come in their
      * order, a few at a time. */
-    __device__ __forceinline__ bool reach(int64_t pair) {
+    BASIN_METHOD bool reach(int64_t pair) {
         if (pair < base + 32) return false;
         now = next, next = later, base += 32;
         later = load(base + 64);
         return true;
     }
-    __device__ __forceinline__ int64_t of(int64_t pair) const {
+    BASIN_METHOD int64_t of(int64_t pair) const {
         int i = (int)(pair - base);
         int a = __shfl_sync(0xffffffffu, now, i & 31), b = __shfl_sync(0xffffffffu, next, i & 31);
         return i < 32 ? a : b;
@@ -86,7 +86,7 @@ struct ends {
 /* Of pair `at`, at or behind `base`. The force, which has more warps, reads it where it is: with
  * the numbers ahead it took as long in bfloat16, at Amazon's size longer. */
 template <basin_cuda_mode MODE, typename T>
-static __device__ __forceinline__ int64_t other_end(ends &across, int64_t base, int64_t at) {
+BASIN_DEVICE int64_t other_end(ends &across, int64_t base, int64_t at) {
     if (MODE != BASIN_CUDA_REVERSE || sizeof(T) != sizeof(basin_bf16))
         return __ldg(across.other + at);
     across.reach(base);
@@ -94,12 +94,12 @@ static __device__ __forceinline__ int64_t other_end(ends &across, int64_t base, 
 }
 
 /* The multiplier of a pair and head, by its number in CSR order. */
-static __device__ __forceinline__ float multiplier(const listed &p, int64_t pair, int h) {
+BASIN_DEVICE float multiplier(const listed &p, int64_t pair, int h) {
     return p.scale ? __ldg(p.scale + pair * p.heads + h) : 1.0f;
 }
 
 /* What a warp walks: a chunk, or a node. */
-static __device__ __forceinline__ basin_cuda_walker walker_of(const listed &p, int64_t task) {
+BASIN_DEVICE basin_cuda_walker walker_of(const listed &p, int64_t task) {
     return p.whole ? basin_cuda_walker(p.walk, task, true) : basin_cuda_walker(p.walk, task);
 }
 
@@ -107,8 +107,8 @@ static __device__ __forceinline__ basin_cuda_walker walker_of(const listed &p, i
 
 /* One pair more: r and, in reverse, c, both times the multiplier; the rows are y (K), y2 (B). */
 template <basin_cuda_mode MODE, typename R>
-static __device__ __forceinline__ void take(running &s, R &sum, R &plain, const R &y, const R &y2,
-                                            float r, float c, float beta, float scale, bool on) {
+BASIN_DEVICE void take(running &s, R &sum, R &plain, const R &y, const R &y2, float r, float c,
+                       float beta, float scale, bool on) {
     float z = r * (beta * BASIN_LOG2_E);
     if (on && z > s.most) {
         float factor = basin_exp2(s.most - z);
@@ -137,7 +137,7 @@ static __device__ __forceinline__ void take(running &s, R &sum, R &plain, const 
 
 /* The groups of a warp become one: all under the largest score, about the first's center. */
 template <basin_cuda_mode MODE, int G, typename R>
-static __device__ __forceinline__ void join(running &s, R &sum, R &plain, float beta) {
+BASIN_DEVICE void join(running &s, R &sum, R &plain, float beta) {
     float most = basin_groups_max<G>(s.most);
     float factor = s.most == basin_minus_infinity() ? 0.0f : basin_exp2(s.most - most);
     s.most = most;
@@ -165,8 +165,7 @@ struct closing {
     float factor, plain; /* out = factor (sum + plain times the plain sums) */
 };
 template <basin_cuda_mode MODE>
-static __device__ __forceinline__ closing close(const listed &p, const running &s, int64_t node,
-                                                int h, bool writes) {
+BASIN_DEVICE closing close(const listed &p, const running &s, int64_t node, int h, bool writes) {
     int64_t at = node * p.heads + h;
     float beta = p.beta[h], w = p.w ? p.w[at] : 0.0f;
     bool any = s.total > 0;
@@ -193,7 +192,7 @@ struct errand {
     int head, width, group;
     bool there, first;
 };
-template <int G, int L> static __device__ __forceinline__ errand errand_of(const listed &p) {
+template <int G, int L> BASIN_DEVICE errand errand_of(const listed &p) {
     int64_t task = basin_cuda_walk_task(), tasks = p.whole ? p.walk.nodes : p.walk.chunks;
     int lane = threadIdx.x % 32;
     errand e = {task % tasks, (int64_t)p.heads * p.width};
@@ -255,7 +254,7 @@ static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) by_query(listed 
 /* ---- by key ---- */
 
 /* Behind the last pair multipliers have no part in anything. */
-static __device__ __forceinline__ void clear_rest(const listed &p) {
+BASIN_DEVICE void clear_rest(const listed &p) {
     int64_t end = p.walk.capacity * p.heads, step = (int64_t)gridDim.x * blockDim.x;
     int64_t i = basin_cuda_walk_start(p.walk, p.walk.nodes) * p.heads;
     for (i += (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < end; i += step)

@@ -35,8 +35,7 @@ struct measured {
 };
 
 /* Entry g after the mixing of a pair's numbers before it, each times its beta. */
-static __device__ __forceinline__ float mixed_at(const mixed &p, const float *plane, int64_t i,
-                                                 int g) {
+BASIN_DEVICE float mixed_at(const mixed &p, const float *plane, int64_t i, int g) {
     if (!p.mix) return p.beta[g] * plane[g * p.plane + i];
     float sum = 0;
     for (int h = 0; h < p.heads; h++)
@@ -45,20 +44,20 @@ static __device__ __forceinline__ float mixed_at(const mixed &p, const float *pl
 }
 
 /* What pair i multiplies the score of head g by, and what it adds. */
-static __device__ __forceinline__ float2 factor_and_bias(const mixed &p, int64_t i, int g) {
+BASIN_DEVICE float2 factor_and_bias(const mixed &p, int64_t i, int g) {
     float scale = p.scale ? p.scale[i * p.heads + g] : 1.0f;
     if (p.added) return {1.0f, p.scale ? scale : 0.0f};
     return {scale, 0.0f};
 }
 
 /* Whether pair i of a query is left out. */
-static __device__ __forceinline__ bool is_left_out(const mixed &p, int64_t node, int64_t i) {
+BASIN_DEVICE bool is_left_out(const mixed &p, int64_t node, int64_t i) {
     if (!(p.exclude_self || p.causal) || p.walk.start) return false;
     int64_t key = i % p.walk.across, query = node % p.walk.own;
     return (p.exclude_self && key == query) || (p.causal && key > query);
 }
 
-static __device__ __forceinline__ measured both(const measured &a, const measured &b) {
+BASIN_DEVICE measured both(const measured &a, const measured &b) {
     float most = fmaxf(a.most, b.most);
     if (most == basin_minus_infinity()) return a;
     float keep = basin_exp2(a.most - most), add = basin_exp2(b.most - most);
@@ -66,8 +65,7 @@ static __device__ __forceinline__ measured both(const measured &a, const measure
 }
 
 template <basin_cuda_mode MODE>
-static __device__ __forceinline__ void close(const mixed &p, const measured &s, int64_t node,
-                                             int g) {
+BASIN_DEVICE void close(const mixed &p, const measured &s, int64_t node, int g) {
     int64_t at = node * p.heads + g;
     bool any = s.total > 0;
     float inverse = any ? 1.0f / s.total : 0.0f, gw = s.gain * inverse;
@@ -119,7 +117,7 @@ template <basin_cuda_mode MODE> static __global__ void join_states(mixed p) {
 
 /* One pair after the mixing; returns its share of dbeta or gbeta where nothing mixes. */
 template <basin_cuda_mode MODE>
-static __device__ __forceinline__ float weigh_pair(const mixed &p, int64_t node, int64_t i, int g) {
+BASIN_DEVICE float weigh_pair(const mixed &p, int64_t node, int64_t i, int g) {
     int64_t at = g * p.plane + i;
     float4 q = *(const float4 *)&p.summary[node * p.heads + g]; /* most, w / total, gw */
     float2 by = factor_and_bias(p, i, g);
@@ -167,8 +165,8 @@ static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) weigh(mixed p) {
 }
 
 /* The pairs of a chunk of `piece`, whatever their queries. */
-static __device__ __forceinline__ void
-chunk_of(int64_t &begin, int64_t &end, const basin_cuda_walk &walk, int64_t piece, int64_t chunk) {
+BASIN_DEVICE void chunk_of(int64_t &begin, int64_t &end, const basin_cuda_walk &walk, int64_t piece,
+                           int64_t chunk) {
     int64_t total = basin_cuda_walk_start(walk, walk.nodes);
     begin = chunk * piece;
     end = begin + piece < total ? begin + piece : total;

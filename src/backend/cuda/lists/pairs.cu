@@ -18,8 +18,7 @@ enum { LANES = 8 }; /* for a pair */
 
 /* The group's share of sums of products; V elements at a time. */
 template <typename T, int V, bool TWO>
-static __device__ __forceinline__ void dot(float &r, float &c, const dots &p, int64_t own,
-                                           int64_t other) {
+BASIN_DEVICE void dot(float &r, float &c, const dots &p, int64_t own, int64_t other) {
     const T *x = (const T *)p.x + own, *y = (const T *)p.y + other;
     const T *x2 = (const T *)p.x2 + own, *y2 = (const T *)p.y2 + other;
     r = c = 0;

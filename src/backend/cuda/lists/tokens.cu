@@ -40,9 +40,8 @@ struct basin_cuda_tokens {
 /* ---- kernels ---- */
 
 template <bool REVERSE, typename T, int G, int H, bool KEYS>
-static __device__ __forceinline__ void finish(basin_tokens_node<REVERSE, T, G, H, KEYS> &n,
-                                              const basin_tokens_walk &p, int node,
-                                              const float (&beta)[H]) {
+BASIN_DEVICE void finish(basin_tokens_node<REVERSE, T, G, H, KEYS> &n, const basin_tokens_walk &p,
+                         int node, const float (&beta)[H]) {
 #pragma unroll
     for (int h = 0; h < H; h++) {
         int64_t row = (int64_t)node * H + h;

@@ -42,11 +42,11 @@ struct basin_tokens_walk {
 
 /* Nodes with more pairs are hubs, which are walked in pieces of so many pairs: more where the range
  * has so many pairs that there would be too many pieces. */
-static __device__ __forceinline__ int basin_tokens_hub(int pairs) {
+BASIN_DEVICE int basin_tokens_hub(int pairs) {
     return max((int)BASIN_TOKENS_HUB, (pairs + BASIN_TOKENS_PIECES - 1) / BASIN_TOKENS_PIECES);
 }
 
-static __device__ __forceinline__ void basin_tokens_unpack(float (&x)[8], const uint4 (&v)[1]) {
+BASIN_DEVICE void basin_tokens_unpack(float (&x)[8], const uint4 (&v)[1]) {
     uint32_t word[4] = {v[0].x, v[0].y, v[0].z, v[0].w};
 #pragma unroll
     for (int i = 0; i < 4; i++) {
@@ -54,21 +54,21 @@ static __device__ __forceinline__ void basin_tokens_unpack(float (&x)[8], const 
         x[2 * i + 1] = __uint_as_float(word[i] & 0xffff0000u);
     }
 }
-static __device__ __forceinline__ void basin_tokens_unpack(float (&x)[8], const uint4 (&v)[2]) {
+BASIN_DEVICE void basin_tokens_unpack(float (&x)[8], const uint4 (&v)[2]) {
 #pragma unroll
     for (int i = 0; i < 2; i++) {
         x[4 * i] = __uint_as_float(v[i].x), x[4 * i + 1] = __uint_as_float(v[i].y);
         x[4 * i + 2] = __uint_as_float(v[i].z), x[4 * i + 3] = __uint_as_float(v[i].w);
     }
 }
-static __device__ __forceinline__ void basin_tokens_pack(uint4 (&v)[1], const float (&x)[8]) {
+BASIN_DEVICE void basin_tokens_pack(uint4 (&v)[1], const float (&x)[8]) {
     uint32_t word[4];
 #pragma unroll
     for (int i = 0; i < 4; i++)
         asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word[i]) : "f"(x[2 * i + 1]), "f"(x[2 * i]));
     v[0] = make_uint4(word[0], word[1], word[2], word[3]);
 }
-static __device__ __forceinline__ void basin_tokens_pack(uint4 (&v)[2], const float (&x)[8]) {
+BASIN_DEVICE void basin_tokens_pack(uint4 (&v)[2], const float (&x)[8]) {
 #pragma unroll
     for (int i = 0; i < 2; i++)
         v[i] = make_uint4(__float_as_uint(x[4 * i]), __float_as_uint(x[4 * i + 1]),
@@ -79,12 +79,12 @@ static __device__ __forceinline__ void basin_tokens_pack(uint4 (&v)[2], const fl
 template <typename T, int G> struct basin_tokens_raw {
     enum { VECTORS = BASIN_TOKENS_EACH * sizeof(T) / 16 };
     uint4 v[VECTORS];
-    __device__ __forceinline__ void load(const void *table, int64_t row) {
+    BASIN_METHOD void load(const void *table, int64_t row) {
         const uint4 *from = (const uint4 *)table + row * (G * VECTORS) + threadIdx.x % G;
 #pragma unroll
         for (int i = 0; i < VECTORS; i++) v[i] = __ldg(from + i * G);
     }
-    __device__ __forceinline__ void store(void *table, int64_t row) const {
+    BASIN_METHOD void store(void *table, int64_t row) const {
         uint4 *to = (uint4 *)table + row * (G * VECTORS) + threadIdx.x % G;
 #pragma unroll
         for (int i = 0; i < VECTORS; i++) to[i * G] = v[i];
@@ -93,15 +93,13 @@ template <typename T, int G> struct basin_tokens_raw {
 
 template <typename T, int G> struct basin_tokens_row {
     float x[BASIN_TOKENS_EACH];
-    __device__ __forceinline__ void take(const basin_tokens_raw<T, G> &raw) {
-        basin_tokens_unpack(x, raw.v);
-    }
-    __device__ __forceinline__ void load(const void *table, int64_t row) {
+    BASIN_METHOD void take(const basin_tokens_raw<T, G> &raw) { basin_tokens_unpack(x, raw.v); }
+    BASIN_METHOD void load(const void *table, int64_t row) {
         basin_tokens_raw<T, G> raw;
         raw.load(table, row);
         take(raw);
     }
-    __device__ __forceinline__ void store(void *table, int64_t row, float factor) const {
+    BASIN_METHOD void store(void *table, int64_t row, float factor) const {
         basin_tokens_raw<T, G> raw;
         float scaled[BASIN_TOKENS_EACH];
 #pragma unroll
@@ -110,28 +108,28 @@ template <typename T, int G> struct basin_tokens_row {
         raw.store(table, row);
     }
     /* The same as floats, in the order of the lanes: for the slots. */
-    __device__ __forceinline__ void leave(float *row) const {
+    BASIN_METHOD void leave(float *row) const {
 #pragma unroll
         for (int i = 0; i < BASIN_TOKENS_EACH; i++) row[at(i)] = x[i];
     }
     /* Which element of the row x[i] is. */
-    static __device__ __forceinline__ int at(int i) {
+    BASIN_DEVICE int at(int i) {
         enum { V = 16 / sizeof(T) };
         return (i / V * G + (int)threadIdx.x % G) * V + i % V;
     }
-    __device__ __forceinline__ void clear() {
+    BASIN_METHOD void clear() {
 #pragma unroll
         for (int i = 0; i < BASIN_TOKENS_EACH; i++) x[i] = 0;
     }
-    __device__ __forceinline__ void add(float weight, const basin_tokens_row &other) {
+    BASIN_METHOD void add(float weight, const basin_tokens_row &other) {
 #pragma unroll
         for (int i = 0; i < BASIN_TOKENS_EACH; i++) x[i] = fmaf(weight, other.x[i], x[i]);
     }
-    __device__ __forceinline__ void times(float factor) {
+    BASIN_METHOD void times(float factor) {
 #pragma unroll
         for (int i = 0; i < BASIN_TOKENS_EACH; i++) x[i] *= factor;
     }
-    __device__ __forceinline__ float dot(const basin_tokens_row &other, float sum) const {
+    BASIN_METHOD float dot(const basin_tokens_row &other, float sum) const {
 #pragma unroll
         for (int i = 0; i < BASIN_TOKENS_EACH; i++) sum = fmaf(x[i], other.x[i], sum);
         return sum;
@@ -139,7 +137,7 @@ template <typename T, int G> struct basin_tokens_row {
 };
 
 /* The sum over the lanes of a group, in all of them; asked by whole warps. */
-template <int G> static __device__ __forceinline__ float basin_tokens_sum(float x) {
+template <int G> BASIN_DEVICE float basin_tokens_sum(float x) {
 #pragma unroll
     for (int step = G / 2; step > 0; step /= 2) x += __shfl_xor_sync(0xffffffffu, x, step);
     return x;
@@ -153,10 +151,10 @@ template <bool REVERSE, typename T, int G, int H, bool KEYS> struct basin_tokens
     int next;          /* the other end of the pair after it */
     int last;          /* no pair behind it is read */
 
-    __device__ __forceinline__ int end_of(const basin_tokens_walk &p, int pair) const {
+    BASIN_METHOD int end_of(const basin_tokens_walk &p, int pair) const {
         return __ldg(p.other + min(pair, last));
     }
-    __device__ __forceinline__ void fetch(const basin_tokens_walk &p, int other) {
+    BASIN_METHOD void fetch(const basin_tokens_walk &p, int other) {
         y.load(p.y, other);
         if (REVERSE) y2.load(p.y2, other);
 #pragma unroll
@@ -165,12 +163,12 @@ template <bool REVERSE, typename T, int G, int H, bool KEYS> struct basin_tokens
             word[i] = at < EACH * H ? __ldg(p.summary + (int64_t)other * (EACH * H) + at) : 0.0f;
         }
     }
-    __device__ __forceinline__ void fill(const basin_tokens_walk &p, int pair) {
+    BASIN_METHOD void fill(const basin_tokens_walk &p, int pair) {
         fetch(p, end_of(p, pair));
         next = end_of(p, pair + 1);
     }
     /* Once `pair` is taken. */
-    __device__ __forceinline__ void advance(const basin_tokens_walk &p, int pair) {
+    BASIN_METHOD void advance(const basin_tokens_walk &p, int pair) {
         fetch(p, next);
         next = end_of(p, pair + 2);
     }
@@ -188,7 +186,7 @@ template <bool REVERSE, typename T, int G, int H, bool KEYS> struct basin_tokens
     basin_tokens_sums s[KEYS ? 1 : H];
 
     /* `at`: of the rows of x. */
-    __device__ __forceinline__ void begin(const basin_tokens_walk &p, int64_t at) {
+    BASIN_METHOD void begin(const basin_tokens_walk &p, int64_t at) {
 #pragma unroll
         for (int h = 0; h < H; h++) {
             x[h].load(p.x, at * H + h), sum[h].clear();
@@ -200,8 +198,8 @@ template <bool REVERSE, typename T, int G, int H, bool KEYS> struct basin_tokens
 
     /* One pair more by query. Scores may rise a little above `most` before sums are made smaller.
      */
-    __device__ __forceinline__ void by_query(int h, const row &y, const row &y2, float r, float c,
-                                             float beta, bool on) {
+    BASIN_METHOD void by_query(int h, const row &y, const row &y2, float r, float c, float beta,
+                               bool on) {
         basin_tokens_sums &q = s[h];
         const float rise = 16;
         float z = r * (beta * BASIN_LOG2_E);
@@ -228,8 +226,8 @@ template <bool REVERSE, typename T, int G, int H, bool KEYS> struct basin_tokens
         plain[h].add(e, y);
     }
 
-    __device__ __forceinline__ void by_key(int h, const row &y, const row &y2, float r, float c,
-                                           float beta, const float *q, bool on) {
+    BASIN_METHOD void by_key(int h, const row &y, const row &y2, float r, float c, float beta,
+                             const float *q, bool on) {
         float t = on ? q[1] * basin_exp2(r * (beta * BASIN_LOG2_E) - q[0]) : 0.0f;
         if (REVERSE) {
             sum[h].add(t, y2);
@@ -241,9 +239,8 @@ template <bool REVERSE, typename T, int G, int H, bool KEYS> struct basin_tokens
     /* A turn of the whole warp, with pair `at`; where a group is not `on` its sums stay as they
      * are.
      */
-    __device__ __forceinline__ void turn(basin_tokens_ahead<REVERSE, T, G, H, KEYS> &ahead,
-                                         const basin_tokens_walk &p, const float (&beta)[H], int at,
-                                         bool on) {
+    BASIN_METHOD void turn(basin_tokens_ahead<REVERSE, T, G, H, KEYS> &ahead,
+                           const basin_tokens_walk &p, const float (&beta)[H], int at, bool on) {
         enum { EACH = REVERSE ? 3 : 2, WORDS = basin_tokens_ahead<REVERSE, T, G, H, KEYS>::WORDS };
         row y, y2;
         float r[H], c[H], word[WORDS];
@@ -277,8 +274,9 @@ struct basin_tokens_closing {
     float factor, offset; /* out = factor (sum - beta offset plain) */
 };
 template <bool REVERSE>
-static __device__ __forceinline__ basin_tokens_closing basin_tokens_close(
-    const basin_tokens_walk &p, const basin_tokens_sums &s, int64_t at, float beta, bool writes) {
+BASIN_DEVICE basin_tokens_closing basin_tokens_close(const basin_tokens_walk &p,
+                                                     const basin_tokens_sums &s, int64_t at,
+                                                     float beta, bool writes) {
     float w = p.w[at];
     bool any = s.total > 0;
     float inverse = any ? 1.0f / s.total : 0.0f, offset = s.gain * inverse;
@@ -340,8 +338,8 @@ static __device__ fragment fragment_of(const basin_tokens_walk &p, const cutting
 }
 
 template <bool REVERSE, typename T, int G, int H, bool KEYS>
-static __device__ __forceinline__ void leave(basin_tokens_node<REVERSE, T, G, H, KEYS> &n,
-                                             const basin_tokens_walk &p, int64_t slot) {
+BASIN_DEVICE void leave(basin_tokens_node<REVERSE, T, G, H, KEYS> &n, const basin_tokens_walk &p,
+                        int64_t slot) {
     enum { PARTS = basin_tokens_node<REVERSE, T, G, H, KEYS>::PARTS, D = G * BASIN_TOKENS_EACH };
 #pragma unroll
     for (int h = 0; h < H; h++) {

@@ -59,23 +59,20 @@ static inline unsigned basin_cuda_walk_blocks(int64_t warps) {
 }
 
 /* Which warp of the launch this is. */
-static __device__ __forceinline__ int64_t basin_cuda_walk_task() {
+BASIN_DEVICE int64_t basin_cuda_walk_task() {
     return (int64_t)blockIdx.x * BASIN_WALK_WARPS + threadIdx.x / 32;
 }
 
-static __device__ __forceinline__ int64_t basin_cuda_walk_start(const basin_cuda_walk &walk,
-                                                                int64_t node) {
+BASIN_DEVICE int64_t basin_cuda_walk_start(const basin_cuda_walk &walk, int64_t node) {
     return walk.start ? (int64_t)__ldg(walk.start + node) : node * walk.across;
 }
 
 /* The other end of pair i of `node`, and the pair's number by query. */
-static __device__ __forceinline__ int64_t basin_cuda_walk_other(const basin_cuda_walk &walk,
-                                                                int64_t node, int64_t i) {
+BASIN_DEVICE int64_t basin_cuda_walk_other(const basin_cuda_walk &walk, int64_t node, int64_t i) {
     if (walk.start) return __ldg(walk.other + i);
     return node / walk.own * walk.across + (i - node * walk.across);
 }
-static __device__ __forceinline__ int64_t basin_cuda_walk_pair(const basin_cuda_walk &walk,
-                                                               int64_t node, int64_t i) {
+BASIN_DEVICE int64_t basin_cuda_walk_pair(const basin_cuda_walk &walk, int64_t node, int64_t i) {
     if (walk.pair) return __ldg(walk.pair + i);
     if (walk.start || !walk.by_key) return i;
     return basin_cuda_walk_other(walk, node, i) * walk.own + node % walk.own;
@@ -83,8 +80,7 @@ static __device__ __forceinline__ int64_t basin_cuda_walk_pair(const basin_cuda_
 
 /* The last node that starts at or before pair `begin`: the one it belongs to. Asked by whole
  * warps. */
-static __device__ __forceinline__ int64_t basin_cuda_walk_find(const basin_cuda_walk &walk,
-                                                               int64_t begin) {
+BASIN_DEVICE int64_t basin_cuda_walk_find(const basin_cuda_walk &walk, int64_t begin) {
     if (!walk.start) return begin / walk.across;
     int64_t low = 0, high = walk.nodes; /* start[low] <= begin < start[high] */
     int lane = threadIdx.x % 32;
@@ -106,19 +102,19 @@ struct basin_cuda_fragment {
 
 struct basin_cuda_walker {
     int64_t chunk, at, end, node;
-    __device__ __forceinline__ basin_cuda_walker(const basin_cuda_walk &walk, int64_t chunk_) {
+    BASIN_METHOD basin_cuda_walker(const basin_cuda_walk &walk, int64_t chunk_) {
         int64_t total = basin_cuda_walk_start(walk, walk.nodes);
         chunk = chunk_, at = chunk * walk.piece;
         end = at + walk.piece < total ? at + walk.piece : total;
         node = at < end ? basin_cuda_walk_find(walk, at) : 0;
     }
     /* The pairs of one node, whole. */
-    __device__ __forceinline__ basin_cuda_walker(const basin_cuda_walk &walk, int64_t node_, bool) {
+    BASIN_METHOD basin_cuda_walker(const basin_cuda_walk &walk, int64_t node_, bool) {
         chunk = 0, node = node_;
         at = basin_cuda_walk_start(walk, node), end = basin_cuda_walk_start(walk, node + 1);
     }
-    __device__ __forceinline__ bool more() const { return at < end; }
-    __device__ __forceinline__ basin_cuda_fragment next(const basin_cuda_walk &walk) {
+    BASIN_METHOD bool more() const { return at < end; }
+    BASIN_METHOD basin_cuda_fragment next(const basin_cuda_walk &walk) {
         int64_t first = basin_cuda_walk_start(walk, node),
                 last = basin_cuda_walk_start(walk, node + 1);
         while (last <= at && at < end) first = last, last = basin_cuda_walk_start(walk, ++node + 1);
@@ -129,8 +125,7 @@ struct basin_cuda_walker {
 };
 
 /* Where a fragment that is not a whole node leaves its sums. */
-static __device__ __forceinline__ int64_t basin_cuda_fragment_slot(const basin_cuda_fragment &f,
-                                                                   int64_t chunk) {
+BASIN_DEVICE int64_t basin_cuda_fragment_slot(const basin_cuda_fragment &f, int64_t chunk) {
     return chunk * 2 + (f.continues ? 0 : 1);
 }
 
@@ -138,15 +133,13 @@ static __device__ __forceinline__ int64_t basin_cuda_fragment_slot(const basin_c
  * without pairs. */
 struct basin_cuts {
     int64_t first, count;
-    __device__ __forceinline__ basin_cuts(const basin_cuda_walk &walk, int64_t node) {
+    BASIN_METHOD basin_cuts(const basin_cuda_walk &walk, int64_t node) {
         int64_t begin = basin_cuda_walk_start(walk, node),
                 end = basin_cuda_walk_start(walk, node + 1);
         first = begin / walk.piece;
         count = begin == end ? 0 : (end - 1) / walk.piece - first + 1;
     }
-    __device__ __forceinline__ int64_t slot(int64_t i) const {
-        return i == 0 ? first * 2 + 1 : (first + i) * 2;
-    }
+    BASIN_METHOD int64_t slot(int64_t i) const { return i == 0 ? first * 2 + 1 : (first + i) * 2; }
 };
 
 /* Calls f(node, head, cuts) of whole warps for nodes that were cut or have no pairs. Of many nodes
@@ -159,8 +152,7 @@ static inline unsigned basin_cuda_walk_cut_blocks(const basin_cuda_walk &walk, i
     return basin_cuda_walk_blocks(large ? basin_cuda_ceil(walk.nodes, 32) : walk.nodes * heads);
 }
 template <typename F>
-static __device__ __forceinline__ void basin_cuda_walk_cut(const basin_cuda_walk &walk, int heads,
-                                                           bool large, F f) {
+BASIN_DEVICE void basin_cuda_walk_cut(const basin_cuda_walk &walk, int heads, bool large, F f) {
     int64_t task = basin_cuda_walk_task(), first = large ? task * 32 : task / heads;
     int64_t own = large ? first + threadIdx.x % 32 : first;
     bool wants = own < walk.nodes && basin_cuts(walk, own).count != 1;
@@ -175,10 +167,10 @@ static __device__ __forceinline__ void basin_cuda_walk_cut(const basin_cuda_walk
 
 /* ---- rows of numbers, spread over the lanes of a group ---- */
 
-static __device__ __forceinline__ void basin_row_unpack(float *x, float4 v) {
+BASIN_DEVICE void basin_row_unpack(float *x, float4 v) {
     x[0] = v.x, x[1] = v.y, x[2] = v.z, x[3] = v.w;
 }
-static __device__ __forceinline__ void basin_row_unpack(float *x, uint4 v) {
+BASIN_DEVICE void basin_row_unpack(float *x, uint4 v) {
     uint32_t word[4] = {v.x, v.y, v.z, v.w};
 #pragma unroll
     for (int i = 0; i < 4; i++) {
@@ -186,29 +178,27 @@ static __device__ __forceinline__ void basin_row_unpack(float *x, uint4 v) {
         x[2 * i + 1] = __uint_as_float(word[i] & 0xffff0000u);
     }
 }
-static __device__ __forceinline__ void basin_row_load(float (&x)[4], const float *from) {
+BASIN_DEVICE void basin_row_load(float (&x)[4], const float *from) {
     basin_row_unpack(x, __ldg((const float4 *)from));
 }
-static __device__ __forceinline__ void basin_row_load(float (&x)[8], const basin_bf16 *from) {
+BASIN_DEVICE void basin_row_load(float (&x)[8], const basin_bf16 *from) {
     basin_row_unpack(x, __ldg((const uint4 *)from));
 }
-template <typename T>
-static __device__ __forceinline__ void basin_row_load(float (&x)[1], const T *from) {
+template <typename T> BASIN_DEVICE void basin_row_load(float (&x)[1], const T *from) {
     x[0] = basin_to_float(*from);
 }
 
-static __device__ __forceinline__ void basin_row_store(float *to, const float (&x)[4]) {
+BASIN_DEVICE void basin_row_store(float *to, const float (&x)[4]) {
     *(float4 *)to = make_float4(x[0], x[1], x[2], x[3]);
 }
-static __device__ __forceinline__ void basin_row_store(basin_bf16 *to, const float (&x)[8]) {
+BASIN_DEVICE void basin_row_store(basin_bf16 *to, const float (&x)[8]) {
     uint32_t word[4];
 #pragma unroll
     for (int i = 0; i < 4; i++)
         asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word[i]) : "f"(x[2 * i + 1]), "f"(x[2 * i]));
     *(uint4 *)to = make_uint4(word[0], word[1], word[2], word[3]);
 }
-template <typename T>
-static __device__ __forceinline__ void basin_row_store(T *to, const float (&x)[1]) {
+template <typename T> BASIN_DEVICE void basin_row_store(T *to, const float (&x)[1]) {
     *to = basin_from_float<T>(x[0]);
 }
 
@@ -216,11 +206,11 @@ static __device__ __forceinline__ void basin_row_store(T *to, const float (&x)[1
 template <typename T, int G, int E, int V> struct basin_row {
     float x[E];
 
-    __device__ __forceinline__ void clear() {
+    BASIN_METHOD void clear() {
 #pragma unroll
         for (int i = 0; i < E; i++) x[i] = 0;
     }
-    __device__ __forceinline__ void load(const T *row, int width) {
+    BASIN_METHOD void load(const T *row, int width) {
         int lane = threadIdx.x % G;
 #pragma unroll
         for (int v = 0; v < E / V; v++) {
@@ -232,7 +222,7 @@ template <typename T, int G, int E, int V> struct basin_row {
         }
     }
     /* row = factor x, by the first group only. */
-    __device__ __forceinline__ void store(T *row, float factor, int width) const {
+    BASIN_METHOD void store(T *row, float factor, int width) const {
         int lane = threadIdx.x % 32;
         if (lane >= G) return;
 #pragma unroll
@@ -245,7 +235,7 @@ template <typename T, int G, int E, int V> struct basin_row {
         }
     }
     /* The same in float, for the slots. */
-    __device__ __forceinline__ void leave(float *row, int width) const {
+    BASIN_METHOD void leave(float *row, int width) const {
         int lane = threadIdx.x % 32;
         if (lane >= G) return;
 #pragma unroll
@@ -254,16 +244,16 @@ template <typename T, int G, int E, int V> struct basin_row {
             if (at < width) row[at] = x[i];
         }
     }
-    __device__ __forceinline__ void add(float weight, const basin_row &other) {
+    BASIN_METHOD void add(float weight, const basin_row &other) {
 #pragma unroll
         for (int i = 0; i < E; i++) x[i] = fmaf(weight, other.x[i], x[i]);
     }
-    __device__ __forceinline__ void times(float factor) {
+    BASIN_METHOD void times(float factor) {
 #pragma unroll
         for (int i = 0; i < E; i++) x[i] *= factor;
     }
     /* The sum over the groups of a warp, in all of them. */
-    __device__ __forceinline__ void join() {
+    BASIN_METHOD void join() {
 #pragma unroll
         for (int i = 0; i < E; i++)
 #pragma unroll
@@ -271,7 +261,7 @@ template <typename T, int G, int E, int V> struct basin_row {
                 x[i] += __shfl_xor_sync(0xffffffffu, x[i], step);
     }
     /* The lane's share of a dot product. */
-    __device__ __forceinline__ float part(const basin_row &other) const {
+    BASIN_METHOD float part(const basin_row &other) const {
         float sum = 0;
 #pragma unroll
         for (int i = 0; i < E; i++) sum = fmaf(x[i], other.x[i], sum);
@@ -280,18 +270,18 @@ template <typename T, int G, int E, int V> struct basin_row {
 };
 
 /* The sum over the lanes of a group, in all of them. */
-template <int G> static __device__ __forceinline__ float basin_group_sum(float x) {
+template <int G> BASIN_DEVICE float basin_group_sum(float x) {
 #pragma unroll
     for (int step = G / 2; step > 0; step /= 2) x += __shfl_xor_sync(0xffffffffu, x, step);
     return x;
 }
 /* Over the groups of a warp. */
-template <int G> static __device__ __forceinline__ float basin_groups_sum(float x) {
+template <int G> BASIN_DEVICE float basin_groups_sum(float x) {
 #pragma unroll
     for (int step = G; step < 32; step *= 2) x += __shfl_xor_sync(0xffffffffu, x, step);
     return x;
 }
-template <int G> static __device__ __forceinline__ float basin_groups_max(float x) {
+template <int G> BASIN_DEVICE float basin_groups_max(float x) {
 #pragma unroll
     for (int step = G; step < 32; step *= 2) x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, step));
     return x;

@@ -57,7 +57,7 @@ void basin_cuda_bytes_copy(const basin_cuda_frame *frame) {
 enum { TILE = 128, WORDS = TILE / 4, GROUPS = TILE / 16, THREADS = 256 };
 
 /* Column j of four rows of four bytes, as the word to[j]. */
-static __device__ __forceinline__ void turn_four(uint32_t (&to)[4], const uint32_t *row) {
+BASIN_DEVICE void turn_four(uint32_t (&to)[4], const uint32_t *row) {
     uint32_t low = __byte_perm(row[0], row[1], 0x5140), high = __byte_perm(row[0], row[1], 0x7362);
     uint32_t low2 = __byte_perm(row[2], row[3], 0x5140),
              high2 = __byte_perm(row[2], row[3], 0x7362);
@@ -110,7 +110,7 @@ void basin_cuda_bytes_turn(basin_cuda *cuda, void *to, const void *from, int64_t
 struct bit_place {
     int64_t row, column;
 };
-static __device__ __forceinline__ bit_place place_of(int64_t word, int bit, int64_t n) {
+BASIN_DEVICE bit_place place_of(int64_t word, int bit, int64_t n) {
     int64_t block = word / 128, across = n / 64;
     int thread = (int)(word % 128);
     return {block / across * 64 + thread / 32 * 16 + thread % 32 / 4 + bit / 2 % 2 * 8,

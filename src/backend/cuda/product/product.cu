@@ -478,7 +478,7 @@ struct arena {
 };
 
 /* Numbers in (-1, 1) from a hash of their place. */
-static __device__ __forceinline__ float random_at(int64_t i, uint32_t seed) {
+BASIN_DEVICE float random_at(int64_t i, uint32_t seed) {
     uint32_t h = ((uint32_t)i ^ (uint32_t)(i >> 32) ^ seed) * 0x9e3779b1u;
     h = (h ^ h >> 15) * 0x85ebca77u;
     h = (h ^ h >> 13) * 0xc2b2ae3du;

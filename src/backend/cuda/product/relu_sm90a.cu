@@ -47,25 +47,24 @@ struct tiled {
  * not there. */
 struct tile_place {
     int row, column;
-    __device__ __forceinline__ bool there(const tiled &p, int block) const {
+    BASIN_METHOD bool there(const tiled &p, int block) const {
         return row / 64 + block / BLOCKS_ACROSS < p.blocks_m &&
                column / 64 + block % BLOCKS_ACROSS < p.blocks_n;
     }
     /* The thread's word of bits. */
-    __device__ __forceinline__ uint32_t *word(const tiled &p, int block) const {
+    BASIN_METHOD uint32_t *word(const tiled &p, int block) const {
         int64_t down = row / 64 + block / BLOCKS_ACROSS,
                 along = column / 64 + block % BLOCKS_ACROSS;
         return p.bits + (down * p.blocks_n + along) * 128 + threadIdx.x % 128;
     }
 };
-static __device__ __forceinline__ tile_place place_of(const tiled &p, int tile, int rank) {
+BASIN_DEVICE tile_place place_of(const tiled &p, int tile, int rank) {
     return {(tile / p.tiles_n * CLUSTER + rank) * ROWS, tile % p.tiles_n * COLUMNS};
 }
 
 /* ---- the thread that fetches ---- */
 
-static __device__ __forceinline__ void fetch_all(const tiled &p, uint32_t base, int first,
-                                                 int clusters, int rank) {
+BASIN_DEVICE void fetch_all(const tiled &p, uint32_t base, int first, int clusters, int rank) {
     ring r = {0, 0};
     for (int tile = first; tile < p.tiles; tile += clusters) {
         tile_place place = place_of(p, tile, rank);
@@ -86,8 +85,8 @@ static __device__ __forceinline__ void fetch_all(const tiled &p, uint32_t base, 
 /* The thread's part of a block of 64 x 64 to a piece; its bits are `word` or, where they are
  * written, become it. */
 template <bits BITS, factors FACTORS, results RESULTS>
-static __device__ __forceinline__ void write_block(uint32_t &word, uint32_t piece, const float *sum,
-                                                   float alpha, float scale) {
+BASIN_DEVICE void write_block(uint32_t &word, uint32_t piece, const float *sum, float alpha,
+                              float scale) {
     if (BITS == BITS_WRITE) word = 0;
     auto number = [&](int at) {
         float x = alpha * sum[at];
@@ -103,9 +102,8 @@ static __device__ __forceinline__ void write_block(uint32_t &word, uint32_t piec
 }
 
 template <bits BITS, factors FACTORS, results RESULTS>
-static __device__ __forceinline__ void
-write_tile(const tiled &p, const float (&sum)[HALVES][COLUMNS / 2], uint32_t (&word)[BLOCKS],
-           uint32_t out, int which, tile_place place) {
+BASIN_DEVICE void write_tile(const tiled &p, const float (&sum)[HALVES][COLUMNS / 2],
+                             uint32_t (&word)[BLOCKS], uint32_t out, int which, tile_place place) {
     bool leader = threadIdx.x % 128 == 0;
 #pragma unroll
     for (int i = 0; i < BLOCKS; i++) {
@@ -130,8 +128,8 @@ write_tile(const tiled &p, const float (&sum)[HALVES][COLUMNS / 2], uint32_t (&w
 
 /* Every second of the block's tiles. */
 template <bits BITS, factors FACTORS, results RESULTS>
-static __device__ __forceinline__ void take_tiles(const tiled &p, uint32_t base, int which,
-                                                  int first, int clusters, int rank) {
+BASIN_DEVICE void take_tiles(const tiled &p, uint32_t base, int which, int first, int clusters,
+                             int rank) {
     float sum[HALVES][COLUMNS / 2];
     uint32_t word[BLOCKS], out = base + FREE_AT + (uint32_t)(which * PIECES * PIECE_BYTES);
     ring r;

@@ -41,12 +41,11 @@ struct carried {
 
 /* Which element of a tile of A (row, depth) or of B (column, depth) is number `at`, so that
  * neighbours are neighbours in memory. */
-static __device__ __forceinline__ int2 place_of(int at, int across, bool deep) {
+BASIN_DEVICE int2 place_of(int at, int across, bool deep) {
     return deep ? make_int2(at / DEPTH, at % DEPTH) : make_int2(at % across, at / across);
 }
 
-static __device__ __forceinline__ void fetch(carried &x, const small &p, int row, int column,
-                                             int depth, int end) {
+BASIN_DEVICE void fetch(carried &x, const small &p, int row, int column, int depth, int end) {
 #pragma unroll
     for (int i = 0; i < DEPTH * ROWS / THREADS; i++) {
         int2 at = place_of((int)threadIdx.x + i * THREADS, ROWS, !p.turned_a);
@@ -63,7 +62,7 @@ static __device__ __forceinline__ void fetch(carried &x, const small &p, int row
     }
 }
 
-static __device__ __forceinline__ void put(tiles &s, const carried &x, const small &p) {
+BASIN_DEVICE void put(tiles &s, const carried &x, const small &p) {
 #pragma unroll
     for (int i = 0; i < DEPTH * ROWS / THREADS; i++) {
         int2 at = place_of((int)threadIdx.x + i * THREADS, ROWS, !p.turned_a);
@@ -77,10 +76,10 @@ static __device__ __forceinline__ void put(tiles &s, const carried &x, const sma
 }
 
 /* Where a thread's elements begin within the tile. */
-static __device__ __forceinline__ int own_row() { return (int)threadIdx.x / 16 * EACH; }
-static __device__ __forceinline__ int own_column() { return (int)threadIdx.x % 16 * EACH; }
+BASIN_DEVICE int own_row() { return (int)threadIdx.x / 16 * EACH; }
+BASIN_DEVICE int own_column() { return (int)threadIdx.x % 16 * EACH; }
 
-static __device__ __forceinline__ void accumulate(float (&sum)[EACH][EACH], const tiles &s) {
+BASIN_DEVICE void accumulate(float (&sum)[EACH][EACH], const tiles &s) {
 #pragma unroll 8
     for (int k = 0; k < DEPTH; k++) {
         float4 x = *(const float4 *)&s.a[k][own_row()], y = *(const float4 *)&s.b[k][own_column()];
@@ -92,8 +91,8 @@ static __device__ __forceinline__ void accumulate(float (&sum)[EACH][EACH], cons
     }
 }
 
-static __device__ __forceinline__ void multiply(float (&sum)[EACH][EACH], tiles &s, const small &p,
-                                                int row, int column, int begin, int end) {
+BASIN_DEVICE void multiply(float (&sum)[EACH][EACH], tiles &s, const small &p, int row, int column,
+                           int begin, int end) {
     carried x;
     fetch(x, p, row, column, begin, end);
     for (int k = begin; k < end; k += DEPTH) {
@@ -106,8 +105,8 @@ static __device__ __forceinline__ void multiply(float (&sum)[EACH][EACH], tiles 
 }
 
 /* Leaves a part's sums; true in the block that comes last, with the sums of all parts. */
-static __device__ __forceinline__ bool join_parts(float (&sum)[EACH][EACH], const group &g,
-                                                  const small &p, int tile, int part) {
+BASIN_DEVICE bool join_parts(float (&sum)[EACH][EACH], const group &g, const small &p, int tile,
+                             int part) {
     float4 *all = g.partial + (int64_t)(p.slot + tile * p.parts) * EACH * THREADS;
     float4 *own = all + (int64_t)part * EACH * THREADS;
 #pragma unroll
@@ -127,8 +126,7 @@ static __device__ __forceinline__ bool join_parts(float (&sum)[EACH][EACH], cons
 }
 
 /* Up to four neighbours of a row; `count` of them are there. */
-static __device__ __forceinline__ void read_four(float (&x)[EACH], const float *from, int count,
-                                                 bool wide) {
+BASIN_DEVICE void read_four(float (&x)[EACH], const float *from, int count, bool wide) {
     if (wide) {
         float4 y = *(const float4 *)from;
         x[0] = y.x, x[1] = y.y, x[2] = y.z, x[3] = y.w;
@@ -138,8 +136,7 @@ static __device__ __forceinline__ void read_four(float (&x)[EACH], const float *
     for (int j = 0; j < EACH; j++) x[j] = j < count ? from[j] : 0.0f;
 }
 
-static __device__ __forceinline__ void write_four(float *to, const float (&x)[EACH], int count,
-                                                  bool wide) {
+BASIN_DEVICE void write_four(float *to, const float (&x)[EACH], int count, bool wide) {
     if (wide) {
         *(float4 *)to = make_float4(x[0], x[1], x[2], x[3]);
         return;
@@ -149,8 +146,7 @@ static __device__ __forceinline__ void write_four(float *to, const float (&x)[EA
         if (j < count) to[j] = x[j];
 }
 
-static __device__ __forceinline__ void add_four(float (&x)[EACH], float by, const float *from,
-                                                int count, bool wide) {
+BASIN_DEVICE void add_four(float (&x)[EACH], float by, const float *from, int count, bool wide) {
     float y[EACH];
     if (!from) return;
     read_four(y, from, count, wide);
@@ -159,8 +155,7 @@ static __device__ __forceinline__ void add_four(float (&x)[EACH], float by, cons
 }
 
 /* The epilogue, for four neighbours of a row. */
-static __device__ __forceinline__ void finish(const small &p, const float (&sum)[EACH], int row,
-                                              int column) {
+BASIN_DEVICE void finish(const small &p, const float (&sum)[EACH], int row, int column) {
     int64_t at = (int64_t)row * p.n + column;
     int count = p.n - column;
     float x[EACH], mask[EACH];

@@ -37,65 +37,62 @@ static_assert(TURN_AT + 16 <= FREE_AT, "barriers fit between the ring and the re
 
 /* ---- barriers in shared memory, by address ---- */
 
-static __device__ __forceinline__ void barrier_new(uint32_t barrier, int arrivals) {
+BASIN_DEVICE void barrier_new(uint32_t barrier, int arrivals) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals)
                  : "memory");
 }
-static __device__ __forceinline__ void barrier_expect(uint32_t barrier, int bytes) {
+BASIN_DEVICE void barrier_expect(uint32_t barrier, int bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
                  : "memory");
 }
-static __device__ __forceinline__ void barrier_wait(uint32_t barrier, uint32_t parity) {
+BASIN_DEVICE void barrier_wait(uint32_t barrier, uint32_t parity) {
     asm volatile("{.reg .pred done;\n"
                  "again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
                  "@!done bra again;}" ::"r"(barrier),
                  "r"(parity)
                  : "memory");
 }
-static __device__ __forceinline__ void barrier_arrive(uint32_t barrier) {
+BASIN_DEVICE void barrier_arrive(uint32_t barrier) {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 /* At the barrier of block `rank` of the cluster. Nothing but the arrival is made known there: with
  * the scope of a cluster this would wait for all of the thread's memory traffic. */
-static __device__ __forceinline__ void barrier_arrive_at(uint32_t barrier, int rank) {
+BASIN_DEVICE void barrier_arrive_at(uint32_t barrier, int rank) {
     asm volatile("{.reg .b32 there; mapa.shared::cluster.u32 there, %0, %1;"
                  "mbarrier.arrive.shared::cluster.b64 _, [there];}" ::"r"(barrier),
                  "r"(rank)
                  : "memory");
 }
-static __device__ __forceinline__ void meet_cluster() {
+BASIN_DEVICE void meet_cluster() {
     asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
 }
 
 /* ---- copies ---- */
 
 /* A box of the matrix from column x, row y on into shared memory. */
-static __device__ __forceinline__ void fetch(uint32_t to, const CUtensorMap *map, int x, int y,
-                                             uint32_t barrier) {
+BASIN_DEVICE void fetch(uint32_t to, const CUtensorMap *map, int x, int y, uint32_t barrier) {
     asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
                  "[%0], [%1, {%2, %3}], [%4];" ::"r"(to),
                  "l"(map), "r"(x), "r"(y), "r"(barrier)
                  : "memory");
 }
 /* The same into that of all blocks of the cluster. */
-static __device__ __forceinline__ void fetch_for_all(uint32_t to, const CUtensorMap *map, int x,
-                                                     int y, uint32_t barrier) {
+BASIN_DEVICE void fetch_for_all(uint32_t to, const CUtensorMap *map, int x, int y,
+                                uint32_t barrier) {
     asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
                  ".multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(to),
                  "l"(map), "r"(x), "r"(y), "r"(barrier), "h"((uint16_t)((1 << CLUSTER) - 1))
                  : "memory");
 }
-static __device__ __forceinline__ void send(const CUtensorMap *map, uint32_t from, int x, int y) {
+BASIN_DEVICE void send(const CUtensorMap *map, uint32_t from, int x, int y) {
     asm volatile(
         "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(map),
         "r"(x), "r"(y), "r"(from)
         : "memory");
 }
-static __device__ __forceinline__ void close_sent() {
-    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
-}
+BASIN_DEVICE void close_sent() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 /* Until all that were sent but the last `KEPT` have been read. */
-template <int KEPT> static __device__ __forceinline__ void wait_sent() {
+template <int KEPT> BASIN_DEVICE void wait_sent() {
     asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(KEPT) : "memory");
 }
 
@@ -114,8 +111,7 @@ enum factors { FACTORS_BF16, FACTORS_E4M3, FACTORS_E5M2 };
 
 /* r [64, 192] += x y', of 32 bytes of 64 rows and of 192 of tables (attention/wgmma.h) */
 template <factors FACTORS>
-static __device__ __forceinline__ void add_product(float (&r)[COLUMNS / 2], uint64_t x,
-                                                   uint64_t y) {
+BASIN_DEVICE void add_product(float (&r)[COLUMNS / 2], uint64_t x, uint64_t y) {
     static_assert(COLUMNS == 192, "as wide as the instruction");
     if constexpr (FACTORS == FACTORS_BF16)
         asm volatile("wgmma.mma_async.sync.aligned.m64n192k16.f32.bf16.bf16 {" BASIN_R96
@@ -138,10 +134,10 @@ static __device__ __forceinline__ void add_product(float (&r)[COLUMNS / 2], uint
 struct ring {
     int stage;
     uint32_t parity;
-    __device__ __forceinline__ void at(int slab) {
+    BASIN_METHOD void at(int slab) {
         stage = slab % STAGES, parity = (uint32_t)(slab / STAGES & 1);
     }
-    __device__ __forceinline__ void next() {
+    BASIN_METHOD void next() {
         if (++stage == STAGES) stage = 0, parity ^= 1;
     }
 };
@@ -149,13 +145,13 @@ struct ring {
 /* ---- a tile ---- */
 
 /* As basin_wgmma_table. */
-static __device__ __forceinline__ uint64_t table_at(uint32_t address) {
+BASIN_DEVICE uint64_t table_at(uint32_t address) {
     return (uint64_t)(address & 0x3ffff) >> 4 | (uint64_t)64 << 16 | (uint64_t)64 << 32 |
            (uint64_t)1 << 62;
 }
 
 /* Frees a stage, in all blocks that fill it. */
-static __device__ __forceinline__ void release(uint32_t empty) {
+BASIN_DEVICE void release(uint32_t empty) {
     int lane = (int)threadIdx.x % 32;
     if (lane < CLUSTER) barrier_arrive_at(empty, lane);
 }
@@ -164,8 +160,8 @@ static __device__ __forceinline__ void release(uint32_t empty) {
  * this one has seen the last of its own slabs: barriers tell one round of the ring from the next,
  * but not from the one after that. */
 template <factors FACTORS>
-static __device__ __forceinline__ void multiply_tile(float (&sum)[HALVES][COLUMNS / 2], ring r,
-                                                     uint32_t base, int slabs, uint32_t next_turn) {
+BASIN_DEVICE void multiply_tile(float (&sum)[HALVES][COLUMNS / 2], ring r, uint32_t base, int slabs,
+                                uint32_t next_turn) {
     uint32_t before = 0;
 #pragma unroll
     for (int h = 0; h < HALVES; h++)
@@ -195,8 +191,7 @@ static __device__ __forceinline__ void multiply_tile(float (&sum)[HALVES][COLUMN
 }
 
 /* Two neighbours as bfloat16, the first below. */
-template <bool RELU>
-static __device__ __forceinline__ uint32_t narrow_pair(float first, float second) {
+template <bool RELU> BASIN_DEVICE uint32_t narrow_pair(float first, float second) {
     uint32_t pair;
     if (RELU)
         asm("cvt.rn.relu.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
@@ -207,8 +202,7 @@ static __device__ __forceinline__ uint32_t narrow_pair(float first, float second
 
 /* The thread's 32 numbers of 64 x 64, number(at), to a piece of shared memory as bfloat16; RELU: 0
  * where they are below. */
-template <bool RELU, typename F>
-static __device__ __forceinline__ void write_piece(uint32_t piece, F number) {
+template <bool RELU, typename F> BASIN_DEVICE void write_piece(uint32_t piece, F number) {
     int thread = (int)threadIdx.x % 128, lane = thread % 32;
     uint32_t row = piece + (uint32_t)(thread / 32 * 16 + lane / 8 % 2 * 8 + lane % 8) * 128;
 #pragma unroll
@@ -227,7 +221,7 @@ static __device__ __forceinline__ void write_piece(uint32_t piece, F number) {
 /* The same as bytes, in rows of 64 with the copy engine's swizzle of 64 bytes. Neighbours exchange
  * pairs, so that four lanes write 16 bytes in a row. pair[h]: of columns from 8 i on, those of 8
  * rows and of the 8 below; pair[2 + h]: 8 columns on. */
-static __device__ __forceinline__ void write_pairs(uint32_t piece, int i, const uint32_t *pair) {
+BASIN_DEVICE void write_pairs(uint32_t piece, int i, const uint32_t *pair) {
     int thread = (int)threadIdx.x % 128, lane = thread % 32, t = lane % 4;
     bool odd = t & 1;
 #pragma unroll
@@ -245,7 +239,7 @@ static __device__ __forceinline__ void write_pairs(uint32_t piece, int i, const 
 /* The other way round, 32 columns of 64 rows from column 8 i on, as rows of 64: pair[2 k + h] is
  * that of columns 8 (i + k). A lane collects two neighbouring rows of its warp's 16, in place of
  * two that are 8 apart, so that what is a matrix of pairs can be stored transposed. */
-static __device__ __forceinline__ void write_turned(uint32_t piece, int i, const uint32_t *pair) {
+BASIN_DEVICE void write_turned(uint32_t piece, int i, const uint32_t *pair) {
     int thread = (int)threadIdx.x % 128, lane = thread % 32;
     int from = lane / 4 * 2 % 8 * 4 + lane % 4, column = (i + lane / 8) * 8 + lane % 8;
     uint32_t order = lane < 16 ? 0x5140 : 0x7362, word[4];
@@ -264,7 +258,7 @@ static __device__ __forceinline__ void write_turned(uint32_t piece, int i, const
 
 /* The thread's 32 numbers of 64 x 64 as bytes; TURNED: and the other way round, behind these. */
 template <bool FIVE, bool RELU, bool TURNED, typename F>
-static __device__ __forceinline__ void write_bytes(uint32_t piece, F number) {
+BASIN_DEVICE void write_bytes(uint32_t piece, F number) {
 #pragma unroll
     for (int i = 0; i < 8; i += 4) {
         uint32_t pair[8];
@@ -277,14 +271,14 @@ static __device__ __forceinline__ void write_bytes(uint32_t piece, F number) {
     }
 }
 
-static __device__ __forceinline__ void meet_warpgroup(int which) {
+BASIN_DEVICE void meet_warpgroup(int which) {
     asm volatile("bar.sync %0, 128;" ::"r"(which + 1) : "memory");
 }
 
 /* ---- the kernel around it ---- */
 
 /* The barriers of the ring and of turns, by one thread. */
-static __device__ __forceinline__ void ring_new(uint32_t base) {
+BASIN_DEVICE void ring_new(uint32_t base) {
     for (uint32_t i = 0; i < STAGES; i++) {
         barrier_new(base + FULL_AT + i * 8, 1);
         barrier_new(base + EMPTY_AT + i * 8, 4 * CLUSTER); /* the warps that use it */
@@ -294,10 +288,10 @@ static __device__ __forceinline__ void ring_new(uint32_t base) {
 }
 
 /* Whose turn it is: warpgroup `which` at its tile number i. */
-static __device__ __forceinline__ void wait_turn(uint32_t base, int which, int i) {
+BASIN_DEVICE void wait_turn(uint32_t base, int which, int i) {
     if (i > 0) barrier_wait(base + TURN_AT + (uint32_t)which * 8, (uint32_t)((i - 1) / 2 & 1));
 }
-static __device__ __forceinline__ uint32_t next_turn(uint32_t base, int which) {
+BASIN_DEVICE uint32_t next_turn(uint32_t base, int which) {
     return base + TURN_AT + (uint32_t)(8 - which * 8);
 }
 
