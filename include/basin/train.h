@@ -38,12 +38,9 @@ typedef struct basin_adamw_config {
      * no name matches is an error. */
     const basin_adamw_group *group; /* [groups] */
     int groups;
-    /* [params] 0: another process moves it and has its moments, its gradient counts in the norm;
-     * NULL: all are moved here. */
-    const uint8_t *own;
 } basin_adamw_config;
-static const basin_adamw_config BASIN_ADAMW_DEFAULT = {0.9,  0.99, 1e-8, 0.05, 1.0, BASIN_ADAMW,
-                                                       NULL, NULL, NULL, 0,    NULL};
+static const basin_adamw_config BASIN_ADAMW_DEFAULT = {0.9,         0.99, 1e-8, 0.05, 1.0,
+                                                       BASIN_ADAMW, NULL, NULL, NULL, 0};
 /* For decay_of: 1 for matrices and higher, 0 for numbers and vectors (biases, norms). */
 BASIN_API double basin_decay_matrices(basin_expr parameter);
 

@@ -24,7 +24,6 @@ static const train_options train_defaults = {
 
 static const basin_option train_table[] = {
     BASIN_TRAIN_OPTIONS(train_options),
-    BASIN_OPTION_DIVIDE(train_options, train.training),
     BASIN_TEXT(train_options, test, 0, "test", "PATH",
                "Pictures to score after every epoch; they are not trained on.",
                .needs = "hold-out=0"),

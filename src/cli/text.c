@@ -26,7 +26,6 @@ static const train_options train_defaults = {
 
 static const basin_option train_table[] = {
     BASIN_TRAIN_OPTIONS(train_options),
-    BASIN_OPTION_DIVIDE(train_options, train.training),
     BASIN_REAL(
         train_options, validation, "validation", "SHARE", 0, 0.5,
         "The last part of the text, which is scored after every epoch and not trained on. Its "

@@ -24,7 +24,6 @@ static basin_training training_of(const basin_training_flags *flags, basin_backe
         .score_every = flags->score_every,
         .memory = (size_t)(flags->memory * (double)(1 << 30)),
         .ranks = flags->ranks,
-        .divide = flags->divide,
     };
 }
 

@@ -16,7 +16,6 @@ typedef struct basin_training_flags {
     bool resume, restart, keep_checkpoint;
     double save_every, memory;
     int64_t log_every, score_every;
-    bool divide;
     basin_ranks *ranks; /* no option: who trains; the command's `ranks_at` */
 } basin_training_flags;
 
@@ -77,13 +76,6 @@ typedef struct basin_train_options {
 #define BASIN_TRAIN_COMMAND(type, task_)                                                           \
     .size = sizeof(type), .task = task_, .settings_at = offsetof(type, train.settings),            \
     .start_at = offsetof(type, train.start), .ranks_at = offsetof(type, train.training.ranks)
-
-/* Of commands whose ranks share batches of large models. */
-#define BASIN_OPTION_DIVIDE(type, field)                                                           \
-    BASIN_FLAG(type, field.divide, 0, "divide",                                                    \
-               "With several ranks: each keeps the optimiser's moments of some parameters alone "  \
-               "(ZeRO stage 1). Less memory, and the weights travel once more; the same bits.",    \
-               .more = true)
 
 /* ---- the driver ---- */
 

@@ -8,7 +8,7 @@
 #include "base/try.h"
 #include "ranks/mpi.h"
 
-enum { PIECE = 1 << 28, TAG = 17, CHANNELS = 32 }; /* channels have tags of their own */
+enum { PIECE = 1 << 28, TAG = 17 };
 /* Seconds of asking without a pause. */
 static const double EAGER = 0.002;
 
@@ -30,29 +30,18 @@ static basin_status fail(basin_ranks *r, const char *what, int code, basin_error
                       r->mpi.name, what, code);
 }
 
-/* Whether all that is left of `count` requests is done; *first is the first that is not. */
-static basin_status test(bool *done, int64_t *first, basin_ranks *r, basin_mpi_handle *request,
-                         int64_t count, basin_error *error) {
-    int flag = 1;
-    while (*first < count && flag) {
-        int code = r->mpi.Test(&request[*first], &flag, r->mpi.status_ignore);
-        if (code != BASIN_MPI_SUCCESS) return fail(r, "exchange", code, error);
-        *first += flag != 0;
-    }
-    *done = *first == count;
-    return BASIN_OK;
-}
-
 static basin_status wait_for(basin_ranks *r, basin_mpi_handle *request, int64_t count,
-                             int64_t first, basin_error *error) {
-    bool done = false;
+                             basin_error *error) {
     double since = basin_clock();
-    basin_status status = test(&done, &first, r, request, count, error);
-    while (!done && !status) {
-        pause_between(since);
-        status = test(&done, &first, r, request, count, error);
+    for (int64_t i = 0; i < count;) {
+        int flag, code = r->mpi.Test(&request[i], &flag, r->mpi.status_ignore);
+        if (code != BASIN_MPI_SUCCESS) return fail(r, "exchange", code, error);
+        if (flag)
+            i++;
+        else
+            pause_between(since);
     }
-    return status;
+    return BASIN_OK;
 }
 
 static basin_status begun(basin_ranks *r, int code, const char *what, basin_error *error) {
@@ -65,7 +54,7 @@ basin_status basin_ranks_barrier(basin_ranks *ranks, basin_error *error) {
     basin_mpi_handle request = 0;
     if (!ranks) return BASIN_OK;
     BASIN_TRY(begun(ranks, ranks->mpi.Ibarrier(ranks->mpi.world, &request), "wait", error));
-    return wait_for(ranks, &request, 1, 0, error);
+    return wait_for(ranks, &request, 1, error);
 }
 
 basin_status basin_ranks_broadcast(basin_ranks *ranks, void *data, size_t bytes, int64_t root,
@@ -77,9 +66,19 @@ basin_status basin_ranks_broadcast(basin_ranks *ranks, void *data, size_t bytes,
         int code = ranks->mpi.Ibcast((char *)data + at, count, ranks->mpi.byte, (int)root,
                                      ranks->mpi.world, &request);
         BASIN_TRY(begun(ranks, code, "send", error));
-        BASIN_TRY(wait_for(ranks, &request, 1, 0, error));
+        BASIN_TRY(wait_for(ranks, &request, 1, error));
     }
     return BASIN_OK;
+}
+
+basin_status basin_ranks_largest(basin_ranks *ranks, int *value, basin_error *error) {
+    basin_mpi_handle request = 0;
+    const basin_mpi *m = &ranks->mpi;
+    int own = *value;
+    BASIN_TRY(begun(ranks,
+                    m->Iallreduce(&own, value, 1, m->integer, m->largest, m->world, &request),
+                    "compare", error));
+    return wait_for(ranks, &request, 1, error);
 }
 
 basin_status basin_ranks_gather_parts(basin_ranks *ranks, void *all, const void *mine,
@@ -111,12 +110,12 @@ basin_status basin_ranks_gather(basin_ranks *ranks, void *all, const void *mine,
 
 /* ---- neighbours ---- */
 
-struct basin_ranks_transfer {
+/* Messages under way. */
+typedef struct transfer {
     basin_ranks *ranks;
-    int tag;
-    int64_t requests, first; /* the first that is not done */
+    int64_t requests;
     basin_mpi_handle request[];
-};
+} transfer;
 
 static int64_t pieces(const basin_ranks_part *part, int64_t parts, int64_t self) {
     int64_t count = 0;
@@ -125,16 +124,15 @@ static int64_t pieces(const basin_ranks_part *part, int64_t parts, int64_t self)
     return count;
 }
 
-static basin_status post(basin_ranks_transfer *t, const basin_ranks_part *part, bool send,
-                         basin_error *error) {
+static basin_status post(transfer *t, const basin_ranks_part *part, bool send, basin_error *error) {
     const basin_mpi *m = &t->ranks->mpi;
     int code = BASIN_MPI_SUCCESS;
     for (size_t at = 0; at < part->bytes && code == BASIN_MPI_SUCCESS; at += PIECE) {
         int count = part->bytes - at < PIECE ? (int)(part->bytes - at) : PIECE;
         char *data = (char *)part->data + at;
         basin_mpi_handle *request = &t->request[t->requests++];
-        code = send ? m->Isend(data, count, m->byte, (int)part->rank, t->tag, m->world, request)
-                    : m->Irecv(data, count, m->byte, (int)part->rank, t->tag, m->world, request);
+        code = send ? m->Isend(data, count, m->byte, (int)part->rank, TAG, m->world, request)
+                    : m->Irecv(data, count, m->byte, (int)part->rank, TAG, m->world, request);
     }
     return begun(t->ranks, code, send ? "send" : "receive", error);
 }
@@ -157,54 +155,19 @@ static basin_status copy_own(int64_t self, const basin_ranks_part *send, int64_t
     return BASIN_OK;
 }
 
-static basin_status begin(basin_ranks_transfer **transfer, basin_ranks *ranks, int tag,
-                          const basin_ranks_part *send, int64_t sends,
-                          const basin_ranks_part *receive, int64_t receives, basin_error *error) {
-    int64_t self = basin_ranks_rank(ranks);
-    int64_t requests = pieces(send, sends, self) + pieces(receive, receives, self);
-    *transfer = calloc(1, sizeof **transfer + (size_t)requests * sizeof(basin_mpi_handle));
-    if (!*transfer) return basin_fail_memory(error, "a message");
-    (*transfer)->ranks = ranks;
-    (*transfer)->tag = tag;
-    basin_status status = copy_own(self, send, sends, receive, receives, error);
-    for (int64_t i = 0; i < receives && !status; i++)
-        if (receive[i].rank != self) status = post(*transfer, &receive[i], false, error);
-    for (int64_t i = 0; i < sends && !status; i++)
-        if (send[i].rank != self) status = post(*transfer, &send[i], true, error);
-    if (!status) return BASIN_OK;
-    free(*transfer);
-    *transfer = NULL;
-    return status;
-}
-
-basin_status basin_ranks_exchange_begin(basin_ranks_transfer **transfer, basin_ranks *ranks,
-                                        int64_t channel, const basin_ranks_part *send,
-                                        int64_t sends, const basin_ranks_part *receive,
-                                        int64_t receives, basin_error *error) {
-    return begin(transfer, ranks, CHANNELS + (int)channel, send, sends, receive, receives, error);
-}
-
-basin_status basin_ranks_exchange_progress(basin_ranks_transfer *transfer, basin_error *error) {
-    bool done;
-    if (!transfer->ranks) return BASIN_OK;
-    return test(&done, &transfer->first, transfer->ranks, transfer->request, transfer->requests,
-                error);
-}
-
-basin_status basin_ranks_exchange_end(basin_ranks_transfer *transfer, basin_error *error) {
-    basin_ranks_transfer *t = transfer;
-    basin_status status = BASIN_OK;
-    if (t->ranks) status = wait_for(t->ranks, t->request, t->requests, t->first, error);
-    free(t);
-    return status;
-}
-
-void basin_ranks_exchange_drop(basin_ranks_transfer *transfer) { free(transfer); }
-
 basin_status basin_ranks_exchange(basin_ranks *ranks, const basin_ranks_part *send, int64_t sends,
                                   const basin_ranks_part *receive, int64_t receives,
                                   basin_error *error) {
-    basin_ranks_transfer *transfer;
-    BASIN_TRY(begin(&transfer, ranks, TAG, send, sends, receive, receives, error));
-    return basin_ranks_exchange_end(transfer, error);
+    int64_t self = basin_ranks_rank(ranks);
+    int64_t requests = pieces(send, sends, self) + pieces(receive, receives, self);
+    transfer *t BASIN_FREE_AT_EXIT =
+        calloc(1, sizeof *t + (size_t)requests * sizeof(basin_mpi_handle));
+    if (!t) return basin_fail_memory(error, "a message");
+    t->ranks = ranks;
+    BASIN_TRY(copy_own(self, send, sends, receive, receives, error));
+    for (int64_t i = 0; i < receives; i++)
+        if (receive[i].rank != self) BASIN_TRY(post(t, &receive[i], false, error));
+    for (int64_t i = 0; i < sends; i++)
+        if (send[i].rank != self) BASIN_TRY(post(t, &send[i], true, error));
+    return ranks ? wait_for(ranks, t->request, t->requests, error) : BASIN_OK;
 }

@@ -73,25 +73,29 @@ static void take_name(basin_mpi *mpi) {
 }
 
 static basin_status take_dialect(basin_mpi *mpi, void *library, basin_error *error) {
-    void *world = basin_library_symbol(library, "ompi_mpi_comm_world");
-    void *byte = basin_library_symbol(library, "ompi_mpi_byte");
-    void *returns = basin_library_symbol(library, "ompi_mpi_errors_return");
-    static const char *const kin[] = {"MPICH", "Intel", "MVAPICH", "CRAY"};
-    if (world && byte && returns) {
-        mpi->world = (uintptr_t)world;
-        mpi->byte = (uintptr_t)byte;
-        mpi->errors_return = (uintptr_t)returns;
-        mpi->status_ignore = NULL;
-        return BASIN_OK;
+    static const struct {
+        const char *name;
+        size_t at;
+        basin_mpi_handle kin; /* of the ABI that MPICH and its kin share */
+    } known[] = {{"ompi_mpi_comm_world", offsetof(basin_mpi, world), 0x44000000},
+                 {"ompi_mpi_byte", offsetof(basin_mpi, byte), 0x4c00010d},
+                 {"ompi_mpi_int", offsetof(basin_mpi, integer), 0x4c000405},
+                 {"ompi_mpi_op_max", offsetof(basin_mpi, largest), 0x58000001},
+                 {"ompi_mpi_errors_return", offsetof(basin_mpi, errors_return), 0x54000001}};
+    enum { KNOWN = sizeof known / sizeof *known };
+    basin_mpi_handle open_mpi[KNOWN];
+    bool is_open_mpi = true, is_kin = false;
+    for (int i = 0; i < KNOWN; i++) {
+        open_mpi[i] = (uintptr_t)basin_library_symbol(library, known[i].name);
+        is_open_mpi = is_open_mpi && open_mpi[i];
     }
+    static const char *const kin[] = {"MPICH", "Intel", "MVAPICH", "CRAY"};
     for (size_t i = 0; i < sizeof kin / sizeof *kin; i++)
-        if (!strncmp(mpi->name, kin[i], strlen(kin[i]))) {
-            mpi->world = 0x44000000; /* of the ABI that they share */
-            mpi->byte = 0x4c00010d;
-            mpi->errors_return = 0x54000001;
-            mpi->status_ignore = (void *)1; /* NOLINT(performance-no-int-to-ptr): theirs */
-            return BASIN_OK;
-        }
+        is_kin = is_kin || !strncmp(mpi->name, kin[i], strlen(kin[i]));
+    for (int i = 0; i < KNOWN; i++)
+        *(basin_mpi_handle *)((char *)mpi + known[i].at) = is_open_mpi ? open_mpi[i] : known[i].kin;
+    mpi->status_ignore = is_open_mpi ? NULL : (void *)1; /* NOLINT(performance-no-int-to-ptr) */
+    if (is_open_mpi || is_kin) return BASIN_OK;
     return basin_fail(error, BASIN_UNSUPPORTED,
                       "MPI is '%s', needs Open MPI, MPICH or one that derives from it", mpi->name);
 }

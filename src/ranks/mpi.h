@@ -27,6 +27,8 @@ typedef uintptr_t basin_mpi_handle;
     X(Ibarrier, (basin_mpi_handle comm, basin_mpi_handle * request))                               \
     X(Ibcast, (void *data, int count, basin_mpi_handle type, int root, basin_mpi_handle comm,      \
                basin_mpi_handle *request))                                                         \
+    X(Iallreduce, (const void *from, void *to, int count, basin_mpi_handle type,                   \
+                   basin_mpi_handle op, basin_mpi_handle comm, basin_mpi_handle *request))         \
     X(Isend, (const void *data, int count, basin_mpi_handle type, int rank, int tag,               \
               basin_mpi_handle comm, basin_mpi_handle *request))                                   \
     X(Irecv, (void *data, int count, basin_mpi_handle type, int rank, int tag,                     \
@@ -38,7 +40,7 @@ typedef struct basin_mpi {
 #define BASIN_MPI_FIELD(name, arguments) int(*name) arguments;
     BASIN_MPI_FUNCTIONS(BASIN_MPI_FIELD)
 #undef BASIN_MPI_FIELD
-    basin_mpi_handle world, byte, errors_return;
+    basin_mpi_handle world, byte, integer, largest, errors_return;
     void *status_ignore;
     char name[80]; /* "Open MPI 4.1.4" */
     int began;     /* by us, and to be ended by us */
@@ -62,5 +64,8 @@ struct basin_ranks {
     int threads;
     bool failed; /* MPI has failed: nobody is waited for any more */
 };
+
+/* The largest of all ranks' numbers; allocates nothing. */
+basin_status basin_ranks_largest(basin_ranks *ranks, int *value, basin_error *error);
 
 #endif

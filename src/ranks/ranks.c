@@ -176,30 +176,24 @@ int basin_ranks_threads(const basin_ranks *ranks) { return ranks ? ranks->thread
 /* ---- failures ---- */
 
 /* The failure of rank `from` to all. */
-static basin_status spread(basin_ranks *r, basin_status worst, int64_t from, basin_error *error) {
-    basin_error theirs = {.status = worst};
+static basin_status spread(basin_ranks *r, basin_status mine, int64_t from, basin_error *error) {
+    basin_error theirs = {0};
     if (r->rank == from && error) theirs = *error;
-    basin_status status = basin_ranks_broadcast(r, &theirs, sizeof theirs, from, error);
-    if (status) return status;
-    return basin_fail(error, theirs.status ? theirs.status : worst, "rank %lld on %s: %.400s",
-                      (long long)from, r->hosts[from], theirs.text);
+    theirs.status = mine;
+    BASIN_TRY(basin_ranks_broadcast(r, &theirs, sizeof theirs, from, error));
+    return basin_fail(error, theirs.status, "rank %lld on %s: %.400s", (long long)from,
+                      r->hosts[from], theirs.text);
 }
 
+/* No rank may be left waiting: nothing is allocated here. */
 basin_status basin_ranks_agree(basin_ranks *ranks, basin_status mine, basin_error *error) {
     if (!ranks || ranks->count == 1) return mine;
-    int32_t own = (int32_t)mine, *all;
-    BASIN_TRY(BASIN_NEW_RAW(&all, ranks->count, "ranks", error));
+    int first = mine ? (int)(ranks->count - ranks->rank) : 0; /* of those that failed */
     basin_error found = {0};
-    basin_status status = basin_ranks_gather(ranks, all, &own, sizeof own, &found);
-    int64_t from = 0;
-    while (!status && from < ranks->count && !all[from]) from++;
-    bool failed = !status && from < ranks->count;
-    basin_status worst = failed ? (basin_status)all[from] : BASIN_OK;
-    free(all);
-    if (failed) return spread(ranks, worst, from, error);
-    if (status && mine) return mine;
-    if (status && error) *error = found;
-    return status;
+    basin_status status = basin_ranks_largest(ranks, &first, &found);
+    if (!status && first) return spread(ranks, mine, ranks->count - first, error);
+    if (status && !mine && error) *error = found;
+    return mine ? mine : status;
 }
 
 bool basin_ranks_agreed(const basin_error *error) {
@@ -289,8 +283,9 @@ basin_status basin_ranks_sum_integers(basin_ranks *ranks, int64_t *values, int64
 }
 
 basin_status basin_ranks_any(basin_ranks *ranks, bool *value, basin_error *error) {
-    int64_t true_on = *value;
-    BASIN_TRY(basin_ranks_sum_integers(ranks, &true_on, 1, error));
-    *value = true_on > 0;
+    int any = *value;
+    if (basin_ranks_count(ranks) == 1) return BASIN_OK;
+    BASIN_TRY(basin_ranks_largest(ranks, &any, error));
+    *value = any;
     return BASIN_OK;
 }

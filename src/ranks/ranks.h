@@ -42,19 +42,6 @@ typedef struct basin_ranks_part {
 basin_status basin_ranks_exchange(basin_ranks *ranks, const basin_ranks_part *send, int64_t sends,
                                   const basin_ranks_part *receive, int64_t receives,
                                   basin_error *error);
-/* The same in two halves, to compute in between; the parts' data stays untouched until the end.
- * Several may be open, each under a channel of its own, 0 and above, in any order. Messages travel
- * while somebody waits or asks (`_progress`, cheap). */
-typedef struct basin_ranks_transfer basin_ranks_transfer;
-basin_status basin_ranks_exchange_begin(basin_ranks_transfer **transfer, basin_ranks *ranks,
-                                        int64_t channel, const basin_ranks_part *send,
-                                        int64_t sends, const basin_ranks_part *receive,
-                                        int64_t receives, basin_error *error);
-basin_status basin_ranks_exchange_progress(basin_ranks_transfer *transfer, basin_error *error);
-/* Waits, and frees it, also where it fails. */
-basin_status basin_ranks_exchange_end(basin_ranks_transfer *transfer, basin_error *error);
-/* Forgets it, after a failure: nothing may be sent or received any more. NULL is none. */
-void basin_ranks_exchange_drop(basin_ranks_transfer *transfer);
 
 /* ---- numbers ---- */
 
@@ -85,18 +72,10 @@ basin_status basin_ranks_tree_new(basin_ranks_tree **tree, basin_ranks *ranks, i
                                   int64_t count, const basin_ranks_memory *memory,
                                   basin_error *error);
 void basin_ranks_tree_free(basin_ranks_tree *tree);
-/* Cuts the numbers into spans, alike on all ranks: span i ends before number end[i], the last at
- * `count`. Without this there is one. */
-basin_status basin_ranks_tree_cut(basin_ranks_tree *tree, const int64_t *end, int64_t spans,
-                                  basin_error *error);
 /* Where the next shard's numbers go; every number must be written. */
 float *basin_ranks_tree_next(basin_ranks_tree *tree); /* [count] */
-/* Those of one span are there: adds what can be added, and of the last shard sends it. */
-basin_status basin_ranks_tree_push_span(basin_ranks_tree *tree, int64_t number, basin_error *error);
-/* All are there, also those of spans that were not pushed: the shard is done. */
-basin_status basin_ranks_tree_push(basin_ranks_tree *tree, basin_error *error);
-/* Lets spans travel. Cheap. */
-basin_status basin_ranks_tree_progress(basin_ranks_tree *tree, basin_error *error);
+/* They are there. */
+void basin_ranks_tree_push(basin_ranks_tree *tree);
 /* After this rank's last shard: the sum over all shards, on every rank, the caller's to write to
  * until the next shard begins. The tree is empty again. */
 basin_status basin_ranks_tree_sum(float **sum /* [count] */, basin_ranks_tree *tree,

@@ -4,9 +4,7 @@
  * its right half. A rank adds up the nodes that lie wholly within its shards. Of what is left each
  * rank then gets a slice of the numbers, adds up the rest of the tree, and gives its slice to all:
  * every number travels twice, and the order of additions is the tree's, whoever makes them.
- *
- * The numbers may be cut into spans. Those of this rank's last shard are pushed span by span, and
- * each span travels as soon as it is there; a sum of a number does not know of spans. */
+ */
 #include <stdlib.h>
 
 #include "base/try.h"
@@ -26,18 +24,9 @@ typedef struct stack {
     int count;
 } stack;
 
-/* Numbers that travel together. */
-typedef struct span {
-    int64_t first, count;
-    float *received;                     /* [nodes of all ranks, this rank's slice of the span] */
-    basin_ranks_transfer *deal, *gather; /* on their way; NULL: not begun, or done */
-    bool pushed;
-} span;
-
 struct basin_ranks_tree {
     basin_ranks *ranks;
     basin_ranks_memory memory;
-    bool host; /* it is the host's, whose messages travel while something else is done */
     basin_ranks_share share;
     int64_t shards, count, done; /* shards of this rank that were pushed */
     stack stack;
@@ -45,9 +34,7 @@ struct basin_ranks_tree {
     int spares;
     float *next;     /* [count], being written; NULL: none */
     float *sum;      /* [count] */
-    float *received; /* of all spans */
-    span *span;      /* [spans] */
-    int64_t spans;
+    float *received; /* [nodes of all ranks, this rank's slice] */
 };
 
 basin_ranks_share basin_ranks_deal_to(int64_t rank, int64_t count, int64_t items) {
@@ -103,11 +90,9 @@ static int outline(stack *s, basin_ranks_share share) {
 
 /* ---- this rank's shards ---- */
 
-/* Which numbers of a span a rank adds up. */
-static basin_ranks_share slice(const basin_ranks_tree *t, const span *p, int64_t rank) {
-    basin_ranks_share s = basin_ranks_deal_to(rank, basin_ranks_count(t->ranks), p->count);
-    s.first += p->first;
-    return s;
+/* Which numbers a rank adds up. */
+static basin_ranks_share slice(const basin_ranks_tree *t, int64_t rank) {
+    return basin_ranks_deal_to(rank, basin_ranks_count(t->ranks), t->count);
 }
 
 static basin_ranks_share share_of(const basin_ranks_tree *t, int64_t rank) {
@@ -135,37 +120,13 @@ static basin_status reserve(basin_ranks_tree *t, basin_error *error) {
         good = array != NULL;
         if (good) t->spare[t->spares++] = array;
     }
-    if (good && basin_ranks_count(t->ranks) > 1)
-        good = (t->sum = t->memory.alloc(t->memory.context, t->count)) != NULL;
+    if (good && basin_ranks_count(t->ranks) > 1) {
+        int64_t room = nodes_of_all(t) * slice(t, basin_ranks_rank(t->ranks)).count;
+        t->sum = t->memory.alloc(t->memory.context, t->count);
+        t->received = t->memory.alloc(t->memory.context, room ? room : 1);
+        good = t->sum && t->received;
+    }
     return good ? BASIN_OK : basin_fail_memory(error, "gradients");
-}
-
-/* ---- spans ---- */
-
-basin_status basin_ranks_tree_cut(basin_ranks_tree *t, const int64_t *end, int64_t spans,
-                                  basin_error *error) {
-    int64_t nodes = nodes_of_all(t), self = basin_ranks_rank(t->ranks), room = 0, at = 0;
-    span *made = calloc((size_t)spans, sizeof *made);
-    for (int64_t i = 0; i < spans && made; i++) {
-        made[i].first = i ? end[i - 1] : 0;
-        made[i].count = end[i] - made[i].first;
-        room += nodes * slice(t, &made[i], self).count;
-    }
-    float *received = made && basin_ranks_count(t->ranks) > 1
-                          ? t->memory.alloc(t->memory.context, room ? room : 1)
-                          : NULL;
-    if (!made || (!received && basin_ranks_count(t->ranks) > 1)) {
-        free(made);
-        return basin_fail_memory(error, "gradients");
-    }
-    for (int64_t i = 0; i < spans && received; i++) {
-        made[i].received = received + at;
-        at += nodes * slice(t, &made[i], self).count;
-    }
-    if (t->received) t->memory.free(t->memory.context, t->received);
-    free(t->span);
-    t->span = made, t->spans = spans, t->received = received;
-    return BASIN_OK;
 }
 
 /* ---- the host's memory ---- */
@@ -203,7 +164,6 @@ basin_status basin_ranks_tree_new(basin_ranks_tree **tree, basin_ranks *ranks, i
     basin_ranks_tree *t = calloc(1, sizeof *t);
     if (!t) return basin_fail_memory(error, "gradients");
     t->ranks = ranks;
-    t->host = !memory;
     t->memory = memory
                     ? *memory
                     : (basin_ranks_memory){ranks, host_alloc, host_free, host_add, host_exchange};
@@ -211,7 +171,6 @@ basin_status basin_ranks_tree_new(basin_ranks_tree **tree, basin_ranks *ranks, i
     t->count = count;
     t->share = basin_ranks_deal(ranks, shards);
     basin_status status = reserve(t, error);
-    if (!status) status = basin_ranks_tree_cut(t, &count, 1, error);
     if (status)
         basin_ranks_tree_free(t);
     else
@@ -226,12 +185,7 @@ void basin_ranks_tree_free(basin_ranks_tree *tree) {
     for (int i = 0; i < tree->stack.count; i++) m->free(m->context, tree->stack.node[i].value);
     if (tree->next) m->free(m->context, tree->next);
     if (tree->sum) m->free(m->context, tree->sum);
-    for (int64_t i = 0; i < tree->spans; i++) {
-        basin_ranks_exchange_drop(tree->span[i].deal);
-        basin_ranks_exchange_drop(tree->span[i].gather);
-    }
     if (tree->received) m->free(m->context, tree->received);
-    free(tree->span);
     free(tree);
 }
 
@@ -242,51 +196,40 @@ float *basin_ranks_tree_next(basin_ranks_tree *tree) {
 
 /* ---- messages ---- */
 
-/* `channel` tells messages of spans apart, since ranks may begin them in different orders. */
-static basin_status begin_exchange(basin_ranks_tree *t, basin_ranks_transfer **transfer,
-                                   int64_t channel, const basin_ranks_part *part, int64_t sends,
-                                   int64_t receives, basin_error *error) {
-    if (!t->host)
-        return t->memory.exchange(t->memory.context, part, sends, part + sends, receives, error);
-    return basin_ranks_exchange_begin(transfer, t->ranks, channel, part, sends, part + sends,
-                                      receives, error);
-}
-
-static basin_status end_exchange(basin_ranks_transfer **transfer, basin_error *error) {
-    basin_status status = *transfer ? basin_ranks_exchange_end(*transfer, error) : BASIN_OK;
-    *transfer = NULL;
-    return status;
+static basin_status exchange(const basin_ranks_tree *t, const basin_ranks_part *part, int64_t sends,
+                             int64_t receives, basin_error *error) {
+    return t->memory.exchange(t->memory.context, part, sends, part + sends, receives, error);
 }
 
 /* A slice of each of our nodes to its rank, and ours of theirs. */
-static basin_status deal_nodes(basin_ranks_tree *t, span *p, const stack *ours,
-                               basin_error *error) {
+static basin_status deal_nodes(basin_ranks_tree *t, basin_error *error) {
+    const stack *ours = &t->stack;
     int64_t ranks = basin_ranks_count(t->ranks), self = basin_ranks_rank(t->ranks);
     int64_t nodes = nodes_of_all(t), sends = ranks * ours->count, at = 0;
-    int64_t mine = slice(t, p, self).count;
+    int64_t mine = slice(t, self).count;
     stack s;
     basin_ranks_part *part;
     BASIN_TRY(BASIN_NEW_RAW(&part, sends + nodes, "a message", error));
     for (int64_t r = 0; r < ranks; r++) {
-        basin_ranks_share to = slice(t, p, r);
+        basin_ranks_share to = slice(t, r);
         for (int i = 0; i < ours->count; i++)
             part[at++] = (basin_ranks_part){ours->node[i].value + to.first,
                                             (size_t)to.count * sizeof(float), r};
     }
-    float *from = p->received;
+    float *from = t->received;
     for (int64_t r = 0; r < ranks; r++)
         for (int i = outline(&s, share_of(t, r)); i > 0; i--, from += mine)
             part[at++] = (basin_ranks_part){from, (size_t)mine * sizeof(float), r};
-    basin_status status = begin_exchange(t, &p->deal, p - t->span, part, sends, nodes, error);
+    basin_status status = exchange(t, part, sends, nodes, error);
     free(part);
     return status;
 }
 
 /* The sum of this rank's slice. */
-static float *add_slices(basin_ranks_tree *t, const span *p) {
-    int64_t count = slice(t, p, basin_ranks_rank(t->ranks)).count;
+static float *add_slices(basin_ranks_tree *t) {
+    int64_t count = slice(t, basin_ranks_rank(t->ranks)).count;
     stack all = {.count = 0}, s;
-    float *from = p->received;
+    float *from = t->received;
     for (int64_t r = 0; r < basin_ranks_count(t->ranks); r++) {
         int nodes = outline(&s, share_of(t, r));
         for (int i = 0; i < nodes; i++, from += count)
@@ -295,83 +238,29 @@ static float *add_slices(basin_ranks_tree *t, const span *p) {
     return fold(t, &all, count);
 }
 
-static basin_status gather_slices(basin_ranks_tree *t, span *p, float *mine, basin_error *error) {
+static basin_status gather_slices(basin_ranks_tree *t, float *mine, basin_error *error) {
     int64_t ranks = basin_ranks_count(t->ranks), self = basin_ranks_rank(t->ranks);
     basin_ranks_part *part;
     BASIN_TRY(BASIN_NEW_RAW(&part, 2 * ranks, "a message", error));
-    size_t bytes = (size_t)slice(t, p, self).count * sizeof(float);
+    size_t bytes = (size_t)slice(t, self).count * sizeof(float);
     for (int64_t r = 0; r < ranks; r++) {
-        basin_ranks_share from = slice(t, p, r);
+        basin_ranks_share from = slice(t, r);
         part[r] = (basin_ranks_part){mine, bytes, r};
         part[ranks + r] =
             (basin_ranks_part){t->sum + from.first, (size_t)from.count * sizeof(float), r};
     }
-    basin_status status =
-        begin_exchange(t, &p->gather, t->spans + (p - t->span), part, ranks, ranks, error);
+    basin_status status = exchange(t, part, ranks, ranks, error);
     free(part);
     return status;
 }
 
-/* ---- shards ---- */
-
-/* What the stack will be with the leaf `next`; of the span all additions are made that it takes. */
-static stack add_leaf(basin_ranks_tree *t, const span *p) {
-    stack s = t->stack;
-    node n = {0, t->share.first + t->done, t->next};
-    while (s.count && are_halves(&s.node[s.count - 1], &n)) {
-        const node *left = &s.node[--s.count];
-        add(t, left->value + p->first, n.value + p->first, p->count);
-        n = (node){n.level + 1, left->place / 2, left->value};
-    }
-    s.node[s.count++] = n;
-    return s;
-}
-
-/* The leaf is one of the stack, or was added to one of it. */
-static void settle_leaf(basin_ranks_tree *t) {
-    node leaf = {0, t->share.first + t->done++, t->next};
-    t->next = NULL;
-    put(&t->stack, leaf, 0, t, true);
-    for (int64_t i = 0; i < t->spans; i++) t->span[i].pushed = false;
-}
-
-static bool is_last(const basin_ranks_tree *t) { return t->done + 1 == t->share.count; }
-
-basin_status basin_ranks_tree_push_span(basin_ranks_tree *tree, int64_t number,
-                                        basin_error *error) {
-    span *p = &tree->span[number];
-    stack s = add_leaf(tree, p);
-    p->pushed = true;
-    bool travels = is_last(tree) && basin_ranks_count(tree->ranks) > 1;
-    return travels ? deal_nodes(tree, p, &s, error) : BASIN_OK;
-}
-
-basin_status basin_ranks_tree_push(basin_ranks_tree *tree, basin_error *error) {
-    basin_status status = BASIN_OK;
-    for (int64_t i = 0; i < tree->spans && !status; i++)
-        if (!tree->span[i].pushed) status = basin_ranks_tree_push_span(tree, i, error);
-    settle_leaf(tree);
-    return status;
-}
-
-basin_status basin_ranks_tree_progress(basin_ranks_tree *tree, basin_error *error) {
-    for (int64_t i = 0; i < tree->spans; i++)
-        if (tree->span[i].deal) BASIN_TRY(basin_ranks_exchange_progress(tree->span[i].deal, error));
-    return BASIN_OK;
+void basin_ranks_tree_push(basin_ranks_tree *tree) {
+    node leaf = {0, tree->share.first + tree->done++, tree->next};
+    tree->next = NULL;
+    put(&tree->stack, leaf, tree->count, tree, true);
 }
 
 /* ---- the sum ---- */
-
-/* While a span is added up, those behind it arrive. */
-static basin_status reduce(basin_ranks_tree *t, basin_error *error) {
-    for (int64_t i = 0; i < t->spans; i++) {
-        span *p = &t->span[i];
-        BASIN_TRY(end_exchange(&p->deal, error));
-        BASIN_TRY(gather_slices(t, p, add_slices(t, p), error));
-    }
-    for (int64_t i = 0; i < t->spans; i++) BASIN_TRY(end_exchange(&t->span[i].gather, error));
-    return BASIN_OK;
-}
 
 basin_status basin_ranks_tree_sum(float **sum, basin_ranks_tree *tree, basin_error *error) {
     basin_status status = BASIN_OK;
@@ -379,7 +268,8 @@ basin_status basin_ranks_tree_sum(float **sum, basin_ranks_tree *tree, basin_err
         return basin_fail(error, BASIN_BAD_VALUE, "%lld shards were pushed, needs %lld",
                           (long long)tree->done, (long long)tree->share.count);
     if (basin_ranks_count(tree->ranks) > 1) {
-        status = reduce(tree, error);
+        status = deal_nodes(tree, error);
+        if (!status) status = gather_slices(tree, add_slices(tree), error);
         *sum = tree->sum;
     } else {
         stack whole = tree->stack;

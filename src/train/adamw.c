@@ -127,8 +127,7 @@ static void build(basin_adamw *a, const basin_params *params, const basin_expr *
     for (size_t i = 0; i < params->count; i++) {
         const basin_param *p = &params->param[i];
         if (p->statistic && p->next) a->update[a->updates++] = (basin_update){p->state, p->next};
-        bool own = !a->config.own || a->config.own[i];
-        if (own && !p->statistic && rate_of(a, p->state) != 0)
+        if (!p->statistic && rate_of(a, p->state) != 0)
             add_updates(a, p, clip ? basin_mul(clip, gradient[i]) : gradient[i]);
     }
 }

@@ -4,7 +4,6 @@
 #define BASIN_TRAIN_GRADIENTS_H
 
 #include "basin/train.h"
-#include "plan/plan.h"
 
 /* Of `loss`, one a parameter, passed through params->adjust. */
 basin_status basin_gradients(basin_expr *gradient, const basin_params *params, basin_expr loss,
@@ -13,9 +12,6 @@ basin_status basin_gradients(basin_expr *gradient, const basin_params *params, b
 /* A trainer with a reduction: computes the gradients of the batch that was written, which are then
  * in the store as trainer->gradients names them. */
 basin_status basin_trainer_differentiate(basin_trainer *trainer, basin_error *error);
-/* The same, telling of each gradient as soon as it is there. */
-basin_status basin_trainer_differentiate_telling(basin_trainer *trainer,
-                                                 const basin_plan_listener *to, basin_error *error);
 /* Updates by the gradients that are there, at the schedule's rate. */
 basin_status basin_trainer_apply(basin_trainer *trainer, basin_error *error);
 

@@ -56,22 +56,12 @@ static basin_status make_apart(basin_trainer *t, const basin_params *params,
     return status;
 }
 
-/* Names of the gradients' states; free() them. NULL where there is no memory. */
-static const char **name_gradients(const basin_trainer *t, basin_error *error) {
-    const char **name = basin_array_new(t->gradients.count, sizeof *name);
-    if (!name) basin_fail_memory(error, "a reduction");
-    for (size_t i = 0; name && i < t->gradients.count; i++)
-        name[i] = basin_expr_name(t->gradients.param[i].state);
-    return name;
-}
-
 static basin_status meet(basin_trainer *t, basin_error *error) {
-    int count = (int)t->gradients.count;
-    const char **name = name_gradients(t, error);
-    if (!name) return BASIN_NO_MEMORY;
-    basin_status status = t->reduction.sum(t->reduction.context, t->store, name, count, error);
-    free(name);
-    return status;
+    size_t count = t->gradients.count;
+    const char **name BASIN_FREE_AT_EXIT = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&name, count, "a reduction", error));
+    for (size_t i = 0; i < count; i++) name[i] = basin_expr_name(t->gradients.param[i].state);
+    return t->reduction.sum(t->reduction.context, t->store, name, (int)count, error);
 }
 
 /* ---- a trainer ---- */
@@ -120,17 +110,6 @@ static basin_status write_rate(basin_trainer *t, basin_error *error) {
 
 basin_status basin_trainer_differentiate(basin_trainer *trainer, basin_error *error) {
     return basin_plan_run(trainer->plan, error);
-}
-
-basin_status basin_trainer_differentiate_telling(basin_trainer *trainer,
-                                                 const basin_plan_listener *to,
-                                                 basin_error *error) {
-    const char **name = name_gradients(trainer, error);
-    if (!name) return BASIN_NO_MEMORY;
-    basin_status status =
-        basin_plan_run_telling(trainer->plan, name, (int)trainer->gradients.count, to, error);
-    free(name);
-    return status;
 }
 
 basin_status basin_trainer_apply(basin_trainer *trainer, basin_error *error) {

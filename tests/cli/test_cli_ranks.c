@@ -24,23 +24,6 @@ TEST_WITH(images_have_the_same_bits, work_new, program_teardown) { same_bits(sta
 TEST_WITH(graphs_have_the_same_bits, work_new, program_teardown) { same_bits(state, GRAPHS(3)); }
 TEST_WITH(texts_have_the_same_bits, work_new, program_teardown) { same_bits(state, TEXTS(2)); }
 
-/* Moments divided among ranks: the same bits, and a checkpoint that has all of them. */
-TEST_WITH(moments_are_divided, work_new, program_teardown) {
-    const char *more = "--shards 8 --keep-checkpoint --resume --quiet";
-    for (int epochs = 1; epochs <= 2; epochs++) {
-        const program *p =
-            run_ok(state, IMAGES(1) "--epochs %d %s -o one.safetensors", epochs, more);
-        p = epochs == 1
-                ? run_mpi(state, "-n 3 $PROGRAM " IMAGES(1) "%s --divide -o two.safetensors", more)
-                : run_mpi(state,
-                          "-n 2 $PROGRAM " IMAGES(1) "%s --epochs 2 -o "
-                                                     "two.safetensors",
-                          more);
-        if (p->code) fail_msg("%s", p->err);
-        same_file(state, "one.safetensors", "two.safetensors");
-    }
-}
-
 /* Lion and SGD keep one moment, frozen parameters none: checkpoints have what there is. */
 TEST_WITH(every_optimiser_resumes, work_new, program_teardown) {
     static const char *const kind[] = {"--optimiser lion", "--optimiser sgd", "--embedding-rate 0"};
@@ -50,8 +33,7 @@ TEST_WITH(every_optimiser_resumes, work_new, program_teardown) {
             const program *p = run(state, TEXTS(1) "--epochs %d %s %s -o %d.safetensors", epochs,
                                    kind[i], more, i);
             if (p->code) fail_msg("%s: %s", kind[i], p->err);
-            p = run_mpi(state,
-                        "-n 2 $PROGRAM " TEXTS(1) "--epochs %d %s %s --divide -o two%d.safetensors",
+            p = run_mpi(state, "-n 2 $PROGRAM " TEXTS(1) "--epochs %d %s %s -o two%d.safetensors",
                         epochs, kind[i], more, i);
             if (p->code) fail_msg("%s: %s", kind[i], p->err);
             char one[40], two[40];

@@ -21,10 +21,9 @@ static void survive(void **state, basin_random *random, int number) {
     int kills = 0;
     for (int time = 0; time < 2; time++) {
         int n = counts[1 + draw(random, 4)], victim = (int)draw(random, (unsigned)n);
-        bool divide = images && draw(random, 2);
         snprintf(line, sizeof line,
-                 "%s --shards %u --seed %d -o cut.safetensors --save-every 0 --resume%s", work,
-                 shards, number, divide ? " --divide" : "");
+                 "%s --shards %u --seed %d -o cut.safetensors --save-every 0 --resume", work,
+                 shards, number);
         double began = seconds_now();
         p = run_and_kill_rank(state, n, victim, draw(random, 1500), "cut.safetensors", line);
         kills += p->code != 0;

@@ -8,9 +8,7 @@
 #include "ranks/ranks.h"
 #include "support/test.h"
 
-enum { NUMBERS = 1003, SHARDS_MOST = 13, SPANS = 4 };
-/* One of them has fewer numbers than there are ranks, one has none. */
-static const int64_t span_end[SPANS] = {500, 503, 503, NUMBERS};
+enum { NUMBERS = 1003, SHARDS_MOST = 13 };
 
 /* ---- what one process can check ---- */
 
@@ -46,31 +44,18 @@ static int64_t power_above(int64_t n) {
     return power;
 }
 
-/* The second time span by span, each rank in another order, and one is not told of. */
-static bool push_in_pieces(basin_ranks_tree *tree, int rank, int time, basin_error *error) {
-    bool right = true;
-    for (int64_t i = 0; i < SPANS && time > 0; i++) {
-        int64_t span = (i + rank) % SPANS;
-        if (span == 1) continue;
-        right = right && !basin_ranks_tree_push_span(tree, span, error) &&
-                !basin_ranks_tree_progress(tree, error);
-    }
-    return right && !basin_ranks_tree_push(tree, error);
-}
-
 /* Whether the sums of `shards` shards are the tree's, twice, since a tree is used again. */
 static bool sums_are_right(basin_ranks *ranks, int64_t shards) {
     basin_ranks_tree *tree;
     basin_error error;
-    bool right = !basin_ranks_tree_new(&tree, ranks, shards, NUMBERS, NULL, &error) &&
-                 !basin_ranks_tree_cut(tree, span_end, SPANS, &error);
+    bool right = !basin_ranks_tree_new(&tree, ranks, shards, NUMBERS, NULL, &error);
     basin_ranks_share share = basin_ranks_deal(ranks, shards);
     for (int time = 0; time < 2 && right; time++) {
         float *sum;
         for (int64_t s = 0; s < share.count; s++) {
             float *to = basin_ranks_tree_next(tree);
             for (int64_t i = 0; i < NUMBERS; i++) to[i] = number(share.first + s, i);
-            right = right && push_in_pieces(tree, (int)basin_ranks_rank(ranks), time, &error);
+            basin_ranks_tree_push(tree);
         }
         right = right && !basin_ranks_tree_sum(&sum, tree, &error);
         for (int64_t i = 0; i < NUMBERS && right; i++)
@@ -91,7 +76,7 @@ TEST(a_tree_wants_all_its_shards) {
     float *sum;
     assert_int_equal(basin_ranks_tree_new(&tree, NULL, 4, 1, NULL, &error), BASIN_OK);
     basin_ranks_tree_next(tree)[0] = 1;
-    assert_int_equal(basin_ranks_tree_push(tree, &error), BASIN_OK);
+    basin_ranks_tree_push(tree);
     assert_int_equal(basin_ranks_tree_sum(&sum, tree, &error), BASIN_BAD_VALUE);
     assert_string_equal(error.text, "1 shards were pushed, needs 4");
     basin_ranks_tree_free(tree);

@@ -58,8 +58,6 @@ typedef struct basin_training {
     size_t memory;          /* bytes that may be used; 0: three quarters of what is free */
     double rehearse;        /* > 0: train for so many seconds, write nothing, tell the speed */
     basin_ranks *ranks;     /* who trains; NULL: this process alone. Rank 0 writes all files */
-    bool divide;            /* each rank keeps the optimiser's moments of some parameters alone, of
-                               pictures and text (ZeRO stage 1); the weights are the same */
 } basin_training;
 
 /* ---- what came of it ---- */

@@ -167,8 +167,7 @@ static basin_status make_trainer(job *j, basin_error *error) {
                                          .beta2 = s->beta2,
                                          .epsilon = 1e-8,
                                          .weight_decay = s->decay,
-                                         .clip = s->clip,
-                                         .own = j->shards.own},
+                                         .clip = s->clip},
                                .schedule = schedule(j),
                                .reduction = j->shards.tree ? &basin_shards_reduction : NULL};
     if (*j->shards.how) basin_watch_note(j->training->watch, "%s", j->shards.how);
@@ -416,8 +415,6 @@ static basin_run_task task_of(job *j) {
         .params = &j->graph.params,
         .scored = scored(j),
         .data = j->model->card.run,
-        .owner = j->shards.owner,
-        .own = j->shards.own,
         .begin = begin,
         .adopt = adopt,
         .step = step,

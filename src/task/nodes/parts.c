@@ -440,7 +440,8 @@ static basin_status read_gradients(basin_parted_trainer *t, int64_t k, basin_err
         status = basin_plan_read(t->plan[k], t->gradient[i], &tensor, error);
         to += basin_shape_count(shape);
     }
-    return status ? status : basin_ranks_tree_push(t->tree, error);
+    if (!status) basin_ranks_tree_push(t->tree);
+    return status;
 }
 
 static basin_status sum_gradients(basin_parted_trainer *t, basin_error *error) {

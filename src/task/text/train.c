@@ -209,12 +209,11 @@ static basin_status make_trainer(job *j, basin_error *error) {
     basin_expr loss = basin_language_loss(logits, j->label);
     const basin_adamw_group vectors[] = {{"tok", s->embedding_rate, 1},
                                          {"pos", s->embedding_rate, 1}};
-    basin_trainer_spec spec = {.adamw = {0.9, s->beta2, 1e-8, s->decay, s->clip,
-                                         optimiser_named(s->optimiser),
-                                         .decay_of = basin_decay_matrices, .group = vectors,
-                                         .groups = 2, .own = j->shards.own},
-                               .schedule = schedule(j),
-                               .reduction = j->shards.tree ? &basin_shards_reduction : NULL};
+    basin_trainer_spec spec = {
+        .adamw = {0.9, s->beta2, 1e-8, s->decay, s->clip, optimiser_named(s->optimiser),
+                  .decay_of = basin_decay_matrices, .group = vectors, .groups = 2},
+        .schedule = schedule(j),
+        .reduction = j->shards.tree ? &basin_shards_reduction : NULL};
     BASIN_TRY(basin_text_graph_check(&j->graph, error));
     BASIN_TRY(
         basin_trainer_new(&j->trainer, j->model->store, &j->graph.params, loss, &spec, error));
@@ -349,8 +348,6 @@ static basin_run_task task_of(job *j) {
         .store = j->model->store,
         .params = &j->graph.params,
         .scored = "",
-        .owner = j->shards.owner,
-        .own = j->shards.own,
         .some_moments = optimiser_named(s->optimiser) != BASIN_ADAMW || s->embedding_rate == 0,
         .begin = begin,
         .step = step,

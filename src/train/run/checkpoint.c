@@ -125,8 +125,7 @@ static basin_status fill(basin_bundle *bundle, basin_run *run, basin_error *erro
     BASIN_TRY(task->describe(task->context, bundle, error));
     BASIN_TRY(add_data(bundle, task, error));
     BASIN_TRY(basin_run_state_write(bundle, &run->at, error));
-    BASIN_TRY(add_states(bundle, task, error));
-    return basin_run_share_moments(run, bundle, error);
+    return add_states(bundle, task, error);
 }
 
 basin_status basin_run_save(basin_run *run, basin_error *error) {
@@ -143,8 +142,6 @@ basin_status basin_run_save(basin_run *run, basin_error *error) {
 static basin_status restore_tensor(const basin_run_task *task, const basin_bundle *bundle,
                                    const char *name, basin_error *error) {
     const basin_param *param = parameter_of(task->params, name);
-    if (param && task->own && is_moment(name) && !task->own[param - task->params->param])
-        return BASIN_OK; /* another rank's */
     if (param)
         return basin_state_restore(task->store, name, basin_expr_shape(param->state), bundle,
                                    error);

@@ -70,7 +70,6 @@ struct basin_run {
     size_t epochs_timed, epochs_room;
     double this_epoch; /* seconds of its steps */
     bool epoch_whole;  /* it began in this leg */
-    basin_dtype dtype; /* of the store's numbers, where moments are divided */
 };
 
 /* ---- what ranks of a run tell each other besides gradients; alone (no ranks) these do nothing
@@ -87,9 +86,6 @@ basin_status basin_run_share_stop(basin_run *run, bool *stop, basin_error *error
 basin_status basin_run_share_score(basin_run *run, basin_score *score, basin_status status,
                                    basin_error *error);
 
-/* Where the optimiser's state is divided: moments that rank 0 does not have into its bundle. All
- * ranks call it, with NULL where nothing is written. */
-basin_status basin_run_share_moments(basin_run *run, basin_bundle *bundle, basin_error *error);
 bool basin_run_has_state(const basin_store *store, const char *name);
 /* The checkpoint: the store and where the run stands, aside and renamed. */
 basin_status basin_run_save(basin_run *run, basin_error *error);

@@ -116,7 +116,7 @@ static basin_status log_epoch(basin_run *r, const basin_score *score, basin_erro
 /* ---- saving ---- */
 
 static basin_status save(basin_run *r, basin_error *error) {
-    if (!r->checkpoint) return basin_run_share_moments(r, NULL, error);
+    if (!r->checkpoint) return BASIN_OK;
     basin_status status = settle(r, error);
     gather_rests(r);
     r->at.seconds = r->seconds_before + basin_clock() - r->began;
@@ -127,9 +127,7 @@ static basin_status save(basin_run *r, basin_error *error) {
 
 static basin_status save_now_and_then(basin_run *r, basin_error *error) {
     bool due = r->checkpoint && basin_clock() - r->saved_at > r->training.save_every;
-    basin_status status = BASIN_OK;
-    if (r->task->owner) status = basin_ranks_any(r->training.ranks, &due, error);
-    return status || !due ? status : save(r, error);
+    return due ? save(r, error) : BASIN_OK;
 }
 
 /* ---- the best weights ---- */
@@ -315,8 +313,6 @@ static basin_status check_wishes(const basin_run *r, basin_error *error) {
         return basin_fail(error, BASIN_BAD_VALUE,
                           "score_every is %lld, but nothing is scored; wanted data for validation",
                           (long long)t->score_every);
-    if (t->divide && basin_ranks_count(t->ranks) == 1)
-        basin_watch_note(t->watch, "divide has no effect: there is one rank");
     if (t->log_every && !t->log)
         return basin_fail(error, BASIN_BAD_VALUE, "log_every is %lld without a log; wanted one",
                           (long long)t->log_every);
@@ -340,10 +336,6 @@ static basin_status begin(basin_run *r, basin_error *error) {
     if (r->task->steps < 1 || r->task->members < 1 || r->task->members > BASIN_MAX_MEMBERS)
         return basin_fail(error, BASIN_BAD_VALUE, "%lld steps an epoch, %lld members; wanted more",
                           (long long)r->task->steps, (long long)r->task->members);
-    if (r->training.divide && !r->task->owner && basin_ranks_count(r->training.ranks) > 1)
-        return basin_fail(error, BASIN_UNSUPPORTED,
-                          "the optimiser's state divided among ranks, which this task does not; "
-                          "wanted divide off");
     status = basin_run_share_sizes(r, error);
     if (!status && r->saved) status = basin_run_restore(at, r->task, r->saved, error);
     r->seconds_before = isfinite(at->seconds) ? at->seconds : 0;

@@ -56,10 +56,8 @@ typedef struct basin_run_task {
     basin_schedule schedule;      /* for the log */
     basin_store *store;
     const basin_params *params;
-    const char *scored;   /* prefix of the states that are scored and kept: "", "average." */
-    const int32_t *owner; /* [params] the rank that has a parameter's moments; NULL: each has all */
-    const uint8_t *own;   /* [params] whether it is this one */
-    bool some_moments;    /* not every parameter has two: Lion, SGD, parameters that are frozen */
+    const char *scored; /* prefix of the states that are scored and kept: "", "average." */
+    bool some_moments;  /* not every parameter has two: Lion, SGD, parameters that are frozen */
 
     uint64_t data; /* a digest of what is trained on, `unit`s: a run goes on with the same
                       alone; 0: not known */

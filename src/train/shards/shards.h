@@ -8,8 +8,7 @@
  *     }
  *     basin_shards_step(&shards, &loss, &weight, &trainer, &error);
  *
- * The batch's loss is the mean of its shards' by weight. Gradients of a rank's last shard leave as
- * they are found, while the rest of the reverse pass computes. */
+ * The batch's loss is the mean of its shards' by weight. */
 #ifndef BASIN_TRAIN_SHARDS_SHARDS_H
 #define BASIN_TRAIN_SHARDS_SHARDS_H
 
@@ -17,26 +16,13 @@
 #include "basin/train.h"
 #include "train/shards/device.h"
 
-/* Gradients that travel together: whole parameters, one after the other. */
-typedef struct basin_shards_spans {
-    int64_t count, params;
-    int64_t *of;   /* [params] the span of a parameter */
-    int64_t *at;   /* [params] where it begins among all numbers */
-    int64_t *wait; /* [count] parameters that are still to come */
-} basin_shards_spans;
-
 typedef struct basin_shards {
     basin_ranks *ranks;
     int64_t count;           /* of a batch; 1: a batch is one plan's, and there is one rank */
     basin_ranks_share share; /* this rank's */
     basin_ranks_tree *tree;  /* of gradients; NULL where count is 1 */
-    basin_shards_spans spans;
-    double *losses; /* [count, 2] losses, times their weights, and weights */
-    int64_t done;   /* of this rank's in this step */
-    const basin_params *params;
-    int32_t *owner; /* [params] the rank that keeps a parameter's moments; NULL: each keeps all */
-    uint8_t *own;   /* [params] whether it is this one: for the optimiser */
-    size_t width;   /* bytes of a number of the store; 0: not known yet */
+    double *losses;          /* [count, 2] losses, times their weights, and weights */
+    int64_t done;            /* of this rank's in this step */
     basin_shards_device device;
     const char *how; /* gradients travel, for people; "" where there is nothing to tell */
 } basin_shards;
@@ -48,19 +34,10 @@ extern const basin_reduction basin_shards_reduction;
  * 0, with ranks up to eight that divide the batch and alone one. */
 int64_t basin_shards_choose(int64_t asked, int64_t saved, int64_t batch, const basin_ranks *ranks);
 
-/* `params` are those that the trainers have. Both must stay where they are. Where the optimiser's
- * state is to be divided, `own` is for the trainers' spec. */
+/* `params` are those that the trainers have. Both must stay where they are. */
 basin_status basin_shards_begin(basin_shards *shards, const basin_training *training, int64_t count,
                                 const basin_params *params, basin_error *error);
 void basin_shards_end(basin_shards *shards);
-
-/* ---- divide.c ---- */
-
-/* Deals the parameters to ranks, alike on all. */
-basin_status basin_shards_divide(basin_shards *shards, const basin_params *params,
-                                 basin_error *error);
-/* After an update of its own parameters by every rank: all parameters to all. */
-basin_status basin_shards_spread(basin_shards *shards, basin_store *store, basin_error *error);
 
 /* ---- a step ---- */
 
