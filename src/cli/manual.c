@@ -1,6 +1,5 @@
-/* The pages that are made of the tables of options: help, the manual as Markdown, man pages; and
- * basin help, which prints them. See command.h and options.h. */
-#include <ctype.h>
+/* The pages that are made of the tables of options: help, and the manual as Markdown, from which
+ * cmake/manual.awk makes man pages; and basin help, which prints them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -189,220 +188,18 @@ void basin_options_print_markdown(FILE *file, const basin_option_set *set, const
     }
 }
 
-/* ---- man pages, in roff ---- */
-
-/* A letter that roff would take for something else. */
-static void put_letter(FILE *file, char letter, bool line_start) {
-    if (line_start && (letter == '.' || letter == '\'')) fputs("\\&", file);
-    switch (letter) {
-    case '\\': fputs("\\e", file); break;
-    case '-': fputs("\\-", file); break;
-    case '\'': fputs("\\(aq", file); break;
-    case '`': fputs("\\(ga", file); break;
-    case '^': fputs("\\(ha", file); break;
-    case '~': fputs("\\(ti", file); break;
-    case '|': fputs("|\\:", file); break; /* a long list of choices may break here */
-    default: fputc(letter, file);
-    }
-}
-
-static void put(FILE *file, const char *text) {
-    for (bool start = true; *text; text++, start = false) put_letter(file, *text, start);
-}
-
-/* Paragraphs; an empty line parts them. */
-static void put_paragraphs(FILE *file, const char *text) {
-    bool start = true;
-    for (; *text; text++) {
-        if (*text != '\n') {
-            put_letter(file, *text, start);
-            start = false;
-            continue;
-        }
-        fputs(text[1] == '\n' ? "\n.PP\n" : "\n.br\n", file);
-        while (text[1] == '\n') text++;
-        start = true;
-    }
-    fputc('\n', file);
-}
-
-/* "image train" as "image-train", in capitals for the heading. */
-static void put_name(FILE *file, const char *name, bool capitals) {
-    for (; *name; name++) {
-        char letter = *name == ' ' ? '-' : *name;
-        put_letter(file, capitals ? (char)toupper((unsigned char)letter) : letter, false);
-    }
-}
-
-static void put_heading(FILE *file, const char *name, const char *summary) {
-    fputs(".TH \"BASIN", file);
-    if (name) fputs("\\-", file), put_name(file, name, true);
-    fprintf(file, "\" 1 \"\" \"Basin %s\" \"User Commands\"\n", basin_version());
-    fputs(".ad l\n.SH NAME\nbasin", file); /* long lists of choices have no blanks to stretch */
-    if (name) fputs("\\-", file), put_name(file, name, false);
-    fputs(" \\- ", file);
-    put(file, summary);
-    fputc('\n', file);
-}
-
-static void put_option(FILE *file, const basin_option_row *row) {
-    fputs(".TP\n", file);
-    if (row->letter) fprintf(file, "\\fB\\-%c\\fR, ", row->letter);
-    fputs("\\fB\\-\\-", file);
-    if (row->negatable) fputs("\\fR[\\fBno\\-\\fR]\\fB", file);
-    put(file, row->name);
-    fputs("\\fR", file);
-    if (*row->value) {
-        fputs(" \\fI", file);
-        put(file, row->value);
-        fputs("\\fR", file);
-    }
-    fputc('\n', file);
-    put(file, row->help);
-    if (*row->initial) {
-        fputs(" Default: \\fB", file);
-        put(file, row->initial);
-        fputs("\\fR", file);
-    }
-    fputc('\n', file);
-}
-
-static void put_options(FILE *file, const basin_command *command) {
-    void *values = basin_command_values(command);
-    basin_option_set set = basin_command_options(command);
-    basin_option_row row;
-    bool settings = false;
-    fputs(".SH OPTIONS\n", file);
-    for (int i = 0; values && basin_option_row_at(&row, &set, values, i); i++) {
-        if (row.setting && !settings)
-            fputs(".SH SETTINGS\nDefaults are those of the default preset.\n", file);
-        settings = row.setting;
-        put_option(file, &row);
-    }
-    basin_command_values_free(command, values);
-}
-
-/* Lines as they stand, without the two blanks that the help indents by. */
-static void put_examples(FILE *file, const char *example) {
-    fputs(".SH EXAMPLES\n.nf\n", file);
-    while (*example) {
-        size_t length = strcspn(example, "\n");
-        size_t blanks = strspn(example, " ");
-        for (size_t i = blanks; i < length; i++) put_letter(file, example[i], i == blanks);
-        fputc('\n', file);
-        example += length + (example[length] == '\n');
-    }
-    fputs(".fi\n", file);
-}
-
-static void put_exit(FILE *file) {
-    fputs(".SH \"EXIT STATUS\"\n0: success. 1: failure. 2: wrong usage. 75: training that a signal "
-          "other than Ctrl-C ended\nand that \\-\\-resume goes on with.\n"
-          "An error is one line on standard error.\n",
-          file);
-}
-
-/* Names of pages with commas between; `group` NULL means all. */
-static void put_see_also(FILE *file, const basin_noun *group, const basin_command *but) {
-    fputs(".SH \"SEE ALSO\"\n", file);
-    if (but) fputs(".BR basin (1)", file);
-    for (const basin_command *const *at = basin_commands; *at; at++) {
-        if (*at == but || (group && basin_command_noun(*at) != group)) continue;
-        fputs(but || at != basin_commands ? ",\n.BR basin\\-" : ".BR basin\\-", file);
-        put_name(file, (*at)->name, false);
-        fputs(" (1)", file);
-    }
-    fputc('\n', file);
-}
-
-static void man_overview(FILE *file) {
-    put_heading(file, NULL, "Energy Transformers: train, use and inspect them");
-    fputs(".SH SYNOPSIS\n.B basin\n.I command\n[\\fIoperands\\fR] [\\fIoptions\\fR]\n"
-          ".SH DESCRIPTION\n"
-          "Basin trains networks that descend an energy, and uses them: on pictures, on the nodes "
-          "of a network, on sets of graphs.\n"
-          "Every command takes \\fB\\-h\\fR, \\fB\\-\\-help\\fR and \\fB\\-\\-help\\-all\\fR. "
-          "Options may stand before or "
-          "after the operands, as \\fB\\-\\-name\\fR \\fIVALUE\\fR or "
-          "\\fB\\-\\-name=\\fR\\fIVALUE\\fR; \\fB\\-\\-\\fR ends them.\n"
-          "Results go to standard output, progress and errors to standard error.\n"
-          "Files are written aside and renamed, so that a file is never half there.\n"
-          ".SH COMMANDS\n",
-          file);
-    for (const basin_noun *group = basin_nouns;; group++) {
-        fprintf(file, ".SS \"%s\"\n", group->summary);
-        for (const basin_command *const *at = basin_commands; *at; at++) {
-            if (basin_command_noun(*at) != group) continue;
-            fprintf(file, ".TP\n.B %s\n", (*at)->name);
-            put(file, (*at)->summary);
-            fputs(".\n", file);
-        }
-        if (!*group->noun) break;
-    }
-    put_exit(file);
-    put_see_also(file, NULL, NULL);
-}
-
-static void man_print(FILE *file, const basin_command *command) {
-    if (!command) {
-        man_overview(file);
-        return;
-    }
-    put_heading(file, command->name, command->summary);
-    fprintf(file, ".SH SYNOPSIS\n.B basin %s\n", command->name);
-    if (*command->operands) {
-        fputs("\\fI", file);
-        put(file, command->operands);
-        fputs("\\fR\n", file);
-    }
-    fputs("[\\fIoptions\\fR]\n.SH DESCRIPTION\n", file);
-    put_paragraphs(file, command->text);
-    put_options(file, command);
-    if (command->example) put_examples(file, command->example);
-    put_exit(file);
-    put_see_also(file, basin_command_noun(command), command);
-}
-
-static basin_status write_page(const char *folder, const basin_command *command,
-                               basin_error *error) {
-    char path[4096];
-    int length = snprintf(path, sizeof path, "%s/basin%s%s.1", folder, command ? "-" : "",
-                          command ? command->name : "");
-    if (length < 0 || (size_t)length >= sizeof path)
-        return basin_fail(error, BASIN_BAD_VALUE, "%s: the name is too long", folder);
-    for (char *c = path + strlen(folder); *c; c++)
-        if (*c == ' ') *c = '-';
-    basin_writer writer;
-    basin_status status = basin_writer_create(&writer, path, error);
-    if (status) return status;
-    man_print(writer.file, command);
-    return basin_writer_commit(&writer, error);
-}
-
-static basin_status man_write(const char *folder, basin_error *error) {
-    basin_status status = basin_folder_make(folder, error);
-    if (!status) status = write_page(folder, NULL, error);
-    for (const basin_command *const *at = basin_commands; *at && !status; at++)
-        status = write_page(folder, *at, error);
-    return status;
-}
-
 /* ---- help ---- */
 
 typedef struct options {
-    const char *completion, *output;
-    bool markdown, man;
+    const char *completion;
+    bool markdown;
 } options;
 
 static const options defaults = {0};
 
 static const basin_option table[] = {
     BASIN_FLAG(options, markdown, 0, "markdown", "The manual of all commands as Markdown.",
-               .needs = "OPERAND= man=off completion="),
-    BASIN_FLAG(options, man, 0, "man", "The man page, of a command or of the program.",
-               .needs = "completion="),
-    BASIN_TEXT(options, output, 'o', "output", "FOLDER", "With --man: write all man pages there.",
-               .needs = "man=on OPERAND="),
+               .needs = "OPERAND= completion="),
     BASIN_CHOICE(options, completion, "completion", "bash|zsh|fish",
                  "The script that completes commands in that shell.", .needs = "OPERAND="),
     BASIN_OPTIONS_END,
@@ -484,27 +281,20 @@ static void print_manual(FILE *file) {
     }
 }
 
-static basin_status print_page(const options *o, int operands, char **operand, basin_error *error) {
+static basin_status print_page(int operands, char **operand, basin_error *error) {
     int used;
-    const basin_noun *group = operands == 1 && !o->man ? basin_noun_find(operand[0]) : NULL;
+    const basin_noun *group = operands == 1 ? basin_noun_find(operand[0]) : NULL;
     if (group) return basin_noun_help_print(stdout, group), BASIN_OK;
     const basin_command *command = basin_command_find(&used, operands, operand, error);
     if (!command) return BASIN_USAGE;
-    if (o->man)
-        man_print(stdout, command);
-    else
-        basin_command_help_print(stdout, command, false);
-    return BASIN_OK;
+    return basin_command_help_print(stdout, command, false), BASIN_OK;
 }
 
 BASIN_RUN(run) {
     const options *o = values;
-    if (o->output) return man_write(o->output, error);
-    if (operands > 0) return print_page(o, operands, operand, error);
+    if (operands > 0) return print_page(operands, operand, error);
     if (o->markdown)
         print_manual(stdout);
-    else if (o->man)
-        man_print(stdout, NULL);
     else if (o->completion)
         basin_completion_print(stdout, o->completion);
     else
@@ -520,7 +310,6 @@ const basin_command basin_command_help = {
     .text = "Without a command: the list of them. A noun alone (image, graph, ...) lists its "
             "commands. An installed Basin has the man pages and the completions already.",
     .example = "  basin help image train\n"
-               "  basin help --man image train | man -l -\n"
                "  source <(basin help --completion bash)\n",
     BASIN_COMMAND_OPTIONS(table, defaults),
     .run = run,

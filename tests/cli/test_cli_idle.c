@@ -47,7 +47,7 @@ TEST_WITH(idle_options_are_refused, folder_new, program_teardown) {
         {"bench --nodes 9", "--nodes has no effect without --shape amazon|"},
         {"bench --calls --json", "--json has no effect with --calls"},
         {"help image train --markdown", "--markdown has no effect with image"},
-        {"help --man --markdown", "--markdown has no effect with --man"},
+        {"help --markdown --completion zsh", "--markdown has no effect with --completion"},
     };
     for (size_t i = 0; i < sizeof line / sizeof *line; i++)
         assert_error(run(state, "%s", line[i][0]), 2, line[i][1]);
@@ -148,5 +148,5 @@ TEST_WITH(what_cannot_be_written_is_told_first, folder_new, program_teardown) {
         assert_error(run(state, "%s", line[i]), 1, ": cannot write: No such file or directory");
     assert_error(run(state, "zoo descend hopfield --svg ."), 1, ".: is a folder, not a file");
     write_text(state, "file", "");
-    assert_error(run(state, "help --man -o file"), 1, "file: is a file, not a folder");
+    assert_error(run(state, "data get mutag -o file"), 1, "file: is a file, not a folder");
 }
