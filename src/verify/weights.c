@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 
 enum { NAME = 256 };
 
@@ -49,10 +49,9 @@ static basin_status copy(basin_tensor *to, const basin_bundle *bundle, const cha
     char wanted[BASIN_SHAPE_TEXT];
     if (!basin_shape_equal(from->shape, shape))
         return fail_shape(bundle, name, from->shape, basin_shape_print(wanted, shape), error);
-    basin_status status = check_finite(bundle, name, from, error);
-    if (!status) status = basin_tensor_new(to, BASIN_F64, shape, error);
-    if (!status) status = basin_tensor_convert(to, from, error);
-    return status;
+    BASIN_TRY(check_finite(bundle, name, from, error));
+    BASIN_TRY(basin_tensor_new(to, BASIN_F64, shape, error));
+    return basin_tensor_convert(to, from, error);
 }
 
 static basin_status read_heads(basin_weights *w, const basin_bundle *bundle, const char *prefix,
@@ -64,8 +63,7 @@ static basin_status read_heads(basin_weights *w, const basin_bundle *bundle, con
     w->config.heads = wk->shape.dim[0];
     w->config.head_dim = wk->shape.dim[1];
     w->config.dim = wk->shape.dim[2];
-    basin_status status = copy(&w->wk, bundle, name, wk, wk->shape, error);
-    if (status) return status;
+    BASIN_TRY(copy(&w->wk, bundle, name, wk, wk->shape, error));
     const basin_tensor *wq = find(bundle, prefix, "wq", "Wq", name);
     if (!wq) return fail_missing(bundle, name, "Wq", "no attention", error);
     return copy(&w->wq, bundle, name, wq, wk->shape, error);
@@ -77,24 +75,24 @@ static basin_status read_memories(basin_weights *w, const basin_bundle *bundle, 
     char name[NAME];
     const basin_tensor *xi = find(bundle, prefix, "xi", "Xi", name);
     if (!xi) return fail_missing(bundle, name, "Xi", "no Hopfield network", error);
-    bool turned = !strcmp(name, "Xi");
+    bool transposed = !strcmp(name, "Xi");
     if (xi->shape.rank != 2)
-        return fail_shape(bundle, name, xi->shape, turned ? "[D, M]" : "[M, D]", error);
-    int64_t M = xi->shape.dim[turned], D = xi->shape.dim[!turned];
+        return fail_shape(bundle, name, xi->shape, transposed ? "[D, M]" : "[M, D]", error);
+    int64_t M = xi->shape.dim[transposed], D = xi->shape.dim[!transposed];
     if (w->config.dim && w->config.dim != D) {
         char wanted[64];
-        snprintf(wanted, sizeof wanted, turned ? "[%lld, M]" : "[M, %lld]",
+        snprintf(wanted, sizeof wanted, transposed ? "[%lld, M]" : "[M, %lld]",
                  (long long)w->config.dim);
         return fail_shape(bundle, name, xi->shape, wanted, error);
     }
     w->config.dim = D;
     w->config.memories = M;
-    if (!turned) return copy(&w->xi, bundle, name, xi, xi->shape, error);
-    basin_status status = check_finite(bundle, name, xi, error);
-    if (!status) status = basin_tensor_new(&w->xi, BASIN_F64, BASIN_SHAPE(M, D), error);
-    for (int64_t i = 0; i < M * D && !status; i++)
+    if (!transposed) return copy(&w->xi, bundle, name, xi, xi->shape, error);
+    BASIN_TRY(check_finite(bundle, name, xi, error));
+    BASIN_TRY(basin_tensor_new(&w->xi, BASIN_F64, BASIN_SHAPE(M, D), error));
+    for (int64_t i = 0; i < M * D; i++)
         ((double *)w->xi.data)[i] = basin_tensor_at(xi, i % D * M + i / D);
-    return status;
+    return BASIN_OK;
 }
 
 /* A tensor that may be absent (then all elements are `value`) or a single number for all. */
@@ -105,32 +103,29 @@ static basin_status read_or(basin_tensor *to, const basin_bundle *bundle, const 
     const basin_tensor *from = find(bundle, prefix, own, published, name);
     if (from && basin_shape_count(from->shape) != 1)
         return copy(to, bundle, name, from, shape, error);
-    basin_status status = from ? check_finite(bundle, name, from, error) : BASIN_OK;
-    if (!status) status = basin_tensor_new(to, BASIN_F64, shape, error);
-    for (int64_t i = 0; !status && i < basin_shape_count(shape); i++)
+    if (from) BASIN_TRY(check_finite(bundle, name, from, error));
+    BASIN_TRY(basin_tensor_new(to, BASIN_F64, shape, error));
+    for (int64_t i = 0; i < basin_shape_count(shape); i++)
         ((double *)to->data)[i] = from ? basin_tensor_at(from, 0) : value;
-    return status;
+    return BASIN_OK;
 }
 
 static basin_status read_all(basin_weights *w, const basin_bundle *bundle, const char *prefix,
                              basin_error *error) {
     basin_block_config *c = &w->config;
     char name[NAME];
-    basin_status status = c->no_attention ? BASIN_OK : read_heads(w, bundle, prefix, error);
-    if (!status && !c->no_hopfield) status = read_memories(w, bundle, prefix, error);
-    if (!status)
-        status = read_or(&w->gamma, bundle, prefix, "gamma", "LNORM_gamma", BASIN_SCALAR, 1, error);
-    if (!status)
-        status = read_or(&w->delta, bundle, prefix, "delta", "LNORM_bias", BASIN_SHAPE(c->dim), 0,
-                         error);
-    if (status || c->no_attention) return status;
-    status = read_or(&w->beta, bundle, prefix, "beta", NULL, BASIN_SHAPE(c->heads),
-                     1 / sqrt((double)c->head_dim), error);
+    if (!c->no_attention) BASIN_TRY(read_heads(w, bundle, prefix, error));
+    if (!c->no_hopfield) BASIN_TRY(read_memories(w, bundle, prefix, error));
+    BASIN_TRY(read_or(&w->gamma, bundle, prefix, "gamma", "LNORM_gamma", BASIN_SCALAR, 1, error));
+    BASIN_TRY(
+        read_or(&w->delta, bundle, prefix, "delta", "LNORM_bias", BASIN_SHAPE(c->dim), 0, error));
+    if (c->no_attention) return BASIN_OK;
+    BASIN_TRY(read_or(&w->beta, bundle, prefix, "beta", NULL, BASIN_SHAPE(c->heads),
+                      1 / sqrt((double)c->head_dim), error));
     const basin_tensor *mix = find(bundle, prefix, "mix", NULL, name);
     c->mix = mix != NULL;
-    if (!status && mix)
-        status = copy(&w->mix, bundle, name, mix, BASIN_SHAPE(c->heads, c->heads), error);
-    return status;
+    return mix ? copy(&w->mix, bundle, name, mix, BASIN_SHAPE(c->heads, c->heads), error)
+               : BASIN_OK;
 }
 
 basin_status basin_weights_read(basin_weights *weights, const basin_bundle *bundle,
@@ -157,11 +152,10 @@ basin_status basin_weights_store(const basin_weights *weights, basin_store *stor
     } all[] = {{"wk", &weights->wk},       {"wq", &weights->wq},       {"xi", &weights->xi},
                {"gamma", &weights->gamma}, {"delta", &weights->delta}, {"beta", &weights->beta},
                {"mix", &weights->mix}};
-    basin_status status = BASIN_OK;
-    for (size_t i = 0; i < sizeof all / sizeof *all && !status; i++)
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i].tensor->data)
-            status = basin_store_write(store, all[i].name, all[i].tensor, error);
-    return status;
+            BASIN_TRY(basin_store_write(store, all[i].name, all[i].tensor, error));
+    return BASIN_OK;
 }
 
 basin_status basin_tokens_find(const basin_tensor **tokens, const basin_bundle *bundle,
@@ -196,8 +190,8 @@ static basin_status integers(basin_tensor *to, const basin_bundle *bundle, const
     if (from->dtype < BASIN_I64)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: tensor '%s' is %s; wanted whole numbers",
                           basin_bundle_path(bundle), name, basin_dtype_name(from->dtype));
-    basin_status status = basin_tensor_new(to, BASIN_I32, from->shape, error);
-    return status ? status : basin_tensor_convert(to, from, error);
+    BASIN_TRY(basin_tensor_new(to, BASIN_I32, from->shape, error));
+    return basin_tensor_convert(to, from, error);
 }
 
 /* (query, key) for every entry of a CSR list. */
@@ -225,26 +219,20 @@ static basin_status unroll(int32_t *edge, const basin_bundle *bundle, const basi
 static basin_status read_csr(basin_pairs *pairs, const basin_bundle *bundle, int64_t tokens,
                              int flags, basin_error *error) {
     const basin_tensor *row = basin_bundle_find(bundle, "row"), *col;
-    basin_tensor start = {0}, key = {0};
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor start = {0}, key = {0};
+    BASIN_FREE_AT_EXIT int32_t *edge = NULL;
     char wanted[64];
-    basin_status status = basin_bundle_get(&col, bundle, "col", error);
-    if (status) return status;
+    BASIN_TRY(basin_bundle_get(&col, bundle, "col", error));
     snprintf(wanted, sizeof wanted, "[%lld], one more than the tokens", (long long)tokens + 1);
     if (!basin_shape_equal(row->shape, BASIN_SHAPE(tokens + 1)))
         return fail_shape(bundle, "row", row->shape, wanted, error);
     if (col->shape.rank != 1) return fail_shape(bundle, "col", col->shape, "[pairs]", error);
-    status = integers(&start, bundle, "row", row, error);
-    if (!status) status = integers(&key, bundle, "col", col, error);
+    BASIN_TRY(integers(&start, bundle, "row", row, error));
+    BASIN_TRY(integers(&key, bundle, "col", col, error));
     int64_t count = basin_shape_count(col->shape);
-    int32_t *edge = status ? NULL : basin_array_new((size_t)count, 2 * sizeof *edge);
-    if (!status && !edge)
-        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for the pairs");
-    if (!status) status = unroll(edge, bundle, &start, &key, tokens, error);
-    if (!status) status = basin_pairs_new(pairs, tokens, tokens, edge, count, flags, error);
-    free(edge);
-    basin_tensor_free(&start);
-    basin_tensor_free(&key);
-    return status;
+    BASIN_TRY(BASIN_NEW_RAW(&edge, 2 * count, "the pairs", error));
+    BASIN_TRY(unroll(edge, bundle, &start, &key, tokens, error));
+    return basin_pairs_new(pairs, tokens, tokens, edge, count, flags, error);
 }
 
 static basin_status read_list(basin_pairs *pairs, const basin_bundle *bundle, int64_t tokens,
@@ -262,13 +250,10 @@ static basin_status read_list(basin_pairs *pairs, const basin_bundle *bundle, in
                           basin_bundle_path(bundle));
     if (list->shape.rank != 2 || list->shape.dim[1] != 2)
         return fail_shape(bundle, name, list->shape, "[edges, 2]", error);
-    basin_tensor edge = {0};
-    basin_status status = integers(&edge, bundle, name, list, error);
-    if (!status)
-        status = basin_pairs_new(pairs, tokens, tokens, edge.data, edge.shape.dim[0],
-                                 flags | BASIN_PAIRS_BOTH_WAYS, error);
-    basin_tensor_free(&edge);
-    return status;
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor edge = {0};
+    BASIN_TRY(integers(&edge, bundle, name, list, error));
+    return basin_pairs_new(pairs, tokens, tokens, edge.data, edge.shape.dim[0],
+                           flags | BASIN_PAIRS_BOTH_WAYS, error);
 }
 
 basin_status basin_edges_read(basin_pairs *pairs, const char *path, int64_t tokens, bool self,
