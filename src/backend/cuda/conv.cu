@@ -227,13 +227,9 @@ static __device__ int64_t arg_max(basin_source x, const pooling &p, int64_t b, i
     return best;
 }
 
-#define POOL_EACH(n, count)                                                                        \
-    (int64_t n = (int64_t)blockIdx.x * THREADS + threadIdx.x; n < (count);                         \
-     n += (int64_t)gridDim.x * THREADS)
-
 static __global__ void average(basin_sink y, basin_source x, pooling p) {
     for
-        POOL_EACH(n, p.count) {
+        EACH(n, p.count) {
             cell at = cell_of(n, p.y);
             window w = window_at(p, at.r, at.c);
             int real = real_cells(w);
@@ -248,7 +244,7 @@ static __global__ void average(basin_sink y, basin_source x, pooling p) {
 /* y[n] = v at the arg max of x over window n. */
 static __global__ void read_maxima(basin_sink y, basin_source x, basin_source v, pooling p) {
     for
-        POOL_EACH(n, p.count) {
+        EACH(n, p.count) {
             cell at = cell_of(n, p.y);
             int64_t best = arg_max(x, p, at.b, at.ch, window_at(p, at.r, at.c));
             basin_write_one(y, n, best < 0 ? 0.0f : basin_read_one(v, best));
@@ -269,7 +265,7 @@ static __device__ int last_window(int r, int stride, int pad, int count) {
 template <bool MAXIMUM>
 static __global__ void spread(basin_sink out, basin_source x, basin_source y, pooling p) {
     for
-        POOL_EACH(n, p.count) {
+        EACH(n, p.count) {
             cell at = cell_of(n, p.x);
             int bottom = last_window(at.r, p.stride[0], p.pad[0], p.y.rows);
             int right = last_window(at.c, p.stride[1], p.pad[1], p.y.columns);
@@ -288,48 +284,42 @@ static __global__ void spread(basin_sink out, basin_source x, basin_source y, po
         }
 }
 
-/* The operand number of x and y among the inputs (-1: the output). */
-static bool prepare(pooling *p, const basin_cuda_frame *frame, int x, int y) {
+/* Calls f(blocks, pooling); x and y are numbers of operands, -1 that of the result. */
+template <typename F> static void pool(const basin_cuda_frame *frame, int x, int y, F f) {
     const basin_call *call = frame->call;
-    *p = pooling_of(&call->attr, x < 0 ? &call->out[0] : &call->in[x],
-                    y < 0 ? &call->out[0] : &call->in[y]);
-    p->count = basin_shape_product(&call->out[0].shape, 0, 4);
-    return p->count > 0;
-}
-
-static unsigned grid_of(const basin_cuda_frame *frame, const pooling *p) {
-    return basin_cuda_grid(frame->cuda, p->count, THREADS);
+    pooling p = pooling_of(&call->attr, x < 0 ? &call->out[0] : &call->in[x],
+                           y < 0 ? &call->out[0] : &call->in[y]);
+    p.count = basin_shape_product(&call->out[0].shape, 0, 4);
+    if (p.count == 0) return;
+    f(basin_cuda_grid(frame->cuda, p.count, THREADS), p);
+    BASIN_CUDA_LAUNCHED(frame->cuda, "pooling");
 }
 
 void basin_cuda_avgpool(const basin_cuda_frame *frame) {
-    pooling p;
-    if (!prepare(&p, frame, 0, -1)) return;
-    average<<<grid_of(frame, &p), THREADS, 0, frame->stream>>>(basin_cuda_sink(frame, 0),
-                                                               basin_cuda_source(frame, 0), p);
-    BASIN_CUDA_LAUNCHED(frame->cuda, "average pooling");
+    pool(frame, 0, -1, [&](unsigned grid, const pooling &p) {
+        average<<<grid, THREADS, 0, frame->stream>>>(basin_cuda_sink(frame, 0),
+                                                     basin_cuda_source(frame, 0), p);
+    });
 }
 
 void basin_cuda_avgpool_reverse(const basin_cuda_frame *frame) {
-    pooling p;
-    if (!prepare(&p, frame, -1, 0)) return;
-    spread<false><<<grid_of(frame, &p), THREADS, 0, frame->stream>>>(
-        basin_cuda_sink(frame, 0), basin_source{NULL, false}, basin_cuda_source(frame, 0), p);
-    BASIN_CUDA_LAUNCHED(frame->cuda, "the reverse of average pooling");
+    pool(frame, -1, 0, [&](unsigned grid, const pooling &p) {
+        spread<false><<<grid, THREADS, 0, frame->stream>>>(
+            basin_cuda_sink(frame, 0), basin_source{NULL, false}, basin_cuda_source(frame, 0), p);
+    });
 }
 
 void basin_cuda_maxpool(const basin_cuda_frame *frame) {
-    pooling p;
     int v = frame->call->op == BASIN_OP_MAXPOOL_GATHER;
-    if (!prepare(&p, frame, 0, -1)) return;
-    read_maxima<<<grid_of(frame, &p), THREADS, 0, frame->stream>>>(
-        basin_cuda_sink(frame, 0), basin_cuda_source(frame, 0), basin_cuda_source(frame, v), p);
-    BASIN_CUDA_LAUNCHED(frame->cuda, "maximum pooling");
+    pool(frame, 0, -1, [&](unsigned grid, const pooling &p) {
+        read_maxima<<<grid, THREADS, 0, frame->stream>>>(
+            basin_cuda_sink(frame, 0), basin_cuda_source(frame, 0), basin_cuda_source(frame, v), p);
+    });
 }
 
 void basin_cuda_maxpool_scatter(const basin_cuda_frame *frame) {
-    pooling p;
-    if (!prepare(&p, frame, 0, 1)) return;
-    spread<true><<<grid_of(frame, &p), THREADS, 0, frame->stream>>>(
-        basin_cuda_sink(frame, 0), basin_cuda_source(frame, 0), basin_cuda_source(frame, 1), p);
-    BASIN_CUDA_LAUNCHED(frame->cuda, "the reverse of maximum pooling");
+    pool(frame, 0, 1, [&](unsigned grid, const pooling &p) {
+        spread<true><<<grid, THREADS, 0, frame->stream>>>(
+            basin_cuda_sink(frame, 0), basin_cuda_source(frame, 0), basin_cuda_source(frame, 1), p);
+    });
 }

@@ -36,6 +36,8 @@ basin_cuda_operation basin_cuda_operation_of(basin_op op);
 /* run.cu: a list of calls runs call by call the first time, is captured as a graph the second and
  * replayed from then on. Freeing memory drops the graphs that use it. */
 basin_cuda_frame basin_cuda_frame_of(basin_cuda *cuda, const basin_call *call, void *const *block);
+/* The same for a workspace, before operands have places: only NULL or not is right. */
+basin_cuda_frame basin_cuda_outline(const basin_call *call);
 void basin_cuda_graphs_new(basin_cuda *cuda);
 void basin_cuda_graphs_free(basin_cuda *cuda);
 void basin_cuda_graphs_forget(basin_cuda *cuda, const void *memory);

@@ -63,14 +63,9 @@ static void copy_span(const basin_cuda_frame *frame, const basin_operand *to_ope
     int64_t rows = basin_shape_product(a, 0, axis);
     size_t unit = unit_of(a->dim[axis] * inner, b->dim[axis] * inner, start * inner | skip * inner,
                           span * inner);
-    int64_t per = inner; /* bytes of one step along the axis */
-    int64_t size = (int64_t)unit;
-    spans s = {rows,
-               a->dim[axis] * per / size,
-               b->dim[axis] * per / size,
-               start * per / size,
-               skip * per / size,
-               span * per / size,
+    auto units = [&](int64_t n) { return n * inner / (int64_t)unit; };
+    spans s = {rows,         units(a->dim[axis]), units(b->dim[axis]),
+               units(start), units(skip),         units(span),
                clear};
     int64_t width = clear ? s.to_width : s.span, count = rows * width;
     if (count == 0) return;
@@ -313,27 +308,23 @@ static __global__ void gather_rows(T *out, const T *table, const int32_t *index,
     }
 }
 
-template <typename T>
-static void gather(const basin_cuda_frame *frame, int64_t n, int64_t rows, int64_t bytes) {
-    int64_t width = bytes / (int64_t)sizeof(T);
-    gather_rows<T>
-        <<<basin_cuda_grid(frame->cuda, n * width, ROWS_THREADS), ROWS_THREADS, 0, frame->stream>>>(
-            (T *)frame->out[0], (const T *)frame->in[0], (const int32_t *)frame->in[1], n, rows,
-            width, basin_cuda_reporter_of(frame));
-}
-
 void basin_cuda_gather(const basin_cuda_frame *frame) {
     const basin_shape *table = &frame->call->in[0].shape;
     int64_t n = basin_shape_product(&frame->call->in[1].shape, 0, frame->call->in[1].shape.rank);
     int64_t size = frame->call->out[0].kind == BASIN_NARROW ? 2 : 4;
     int64_t bytes = basin_shape_product(table, 1, table->rank) * size, rows = table->dim[0];
     if (n == 0 || bytes == 0) return;
-    if (bytes % 16 == 0)
-        gather<uint4>(frame, n, rows, bytes);
-    else if (bytes % 4 == 0)
-        gather<uint32_t>(frame, n, rows, bytes);
-    else
-        gather<uint16_t>(frame, n, rows, bytes);
+    with_unit(bytes % 16 == 0  ? 16
+              : bytes % 4 == 0 ? 4
+                               : 2,
+              [&](auto zero) {
+                  using T = decltype(zero);
+                  int64_t width = bytes / (int64_t)sizeof(T);
+                  unsigned grid = basin_cuda_grid(frame->cuda, n * width, ROWS_THREADS);
+                  gather_rows<T><<<grid, ROWS_THREADS, 0, frame->stream>>>(
+                      (T *)frame->out[0], (const T *)frame->in[0], (const int32_t *)frame->in[1], n,
+                      rows, width, basin_cuda_reporter_of(frame));
+              });
     BASIN_CUDA_LAUNCHED(frame->cuda, "gather");
 }
 

@@ -3,6 +3,8 @@
  * size that the shapes decide, a block each; chunk results wait in the workspace and are combined
  * in their order, by the block that comes last or, of very many, by a second launch. Nothing
  * depends on when a block runs. */
+#include <type_traits>
+
 #include "backend/cuda/elements.h"
 #include "backend/cuda/inside.h"
 
@@ -304,23 +306,14 @@ void basin_cuda_squares(const basin_cuda_frame *frame) {
 enum { SOFTMAX_THREADS = 256, SOFTMAX_SHORT = 2048 };
 
 /* The threads of a row meet here; LANES is 32 or SOFTMAX_THREADS. */
-template <int LANES> static __device__ float row_max(float x, float *shared) {
-    x = basin_warp_max(x);
+template <int LANES, bool SUM> static __device__ float row_reduce(float x, float *shared) {
+    x = SUM ? basin_warp_sum(x) : basin_warp_max(x);
     if (LANES == 32) return x;
     __syncthreads();
     if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = x;
     __syncthreads();
-    for (int i = 0; i < SOFTMAX_THREADS / 32; i++) x = i == 0 ? shared[0] : fmaxf(x, shared[i]);
-    return x;
-}
-
-template <int LANES> static __device__ float row_sum(float x, float *shared) {
-    x = basin_warp_sum(x);
-    if (LANES == 32) return x;
-    __syncthreads();
-    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = x;
-    __syncthreads();
-    for (int i = 0; i < SOFTMAX_THREADS / 32; i++) x = i == 0 ? shared[0] : x + shared[i];
+    for (int i = 0; i < SOFTMAX_THREADS / 32; i++)
+        x = i == 0 ? shared[0] : SUM ? x + shared[i] : fmaxf(x, shared[i]);
     return x;
 }
 
@@ -334,33 +327,16 @@ static __global__ void softmax_rows(basin_sink lse, basin_sink y, basin_source x
     if (row >= rows) return; /* whole rows of threads leave together */
     float m = -INFINITY, sum = 0;
     for (int64_t i = lane; i < n; i += LANES) m = fmaxf(m, basin_read_one(x, row * n + i));
-    m = row_max<LANES>(m, shared);
+    m = row_reduce<LANES, false>(m, shared);
     bool endless = isinf(m);
     for (int64_t i = lane; i < n && !endless; i += LANES)
         sum += expf(basin_read_one(x, row * n + i) - m);
-    sum = row_sum<LANES>(sum, shared);
+    sum = row_reduce<LANES, true>(sum, shared);
     if (endless) sum = 1;
     if (lse.data && lane == 0) basin_write_one(lse, row, m + logf(sum));
     if (!y.data) return;
     for (int64_t i = lane; i < n; i += LANES)
         basin_write_one(y, row * n + i, expf(basin_read_one(x, row * n + i) - m) / sum);
-}
-
-void basin_cuda_softmax(const basin_cuda_frame *frame) {
-    const basin_shape *shape = &frame->call->in[0].shape;
-    int64_t n = shape->rank > 0 ? shape->dim[shape->rank - 1] : 1;
-    int64_t rows = basin_shape_product(shape, 0, shape->rank - 1);
-    basin_sink out = basin_cuda_sink(frame, 0), none = {};
-    basin_source x = basin_cuda_source(frame, 0);
-    bool lse = frame->call->op == BASIN_OP_LOGSUMEXP;
-    if (rows == 0) return;
-    if (n <= SOFTMAX_SHORT)
-        softmax_rows<32><<<(unsigned)basin_cuda_ceil(rows, SOFTMAX_THREADS / 32), SOFTMAX_THREADS,
-                           0, frame->stream>>>(lse ? out : none, lse ? none : out, x, rows, n);
-    else
-        softmax_rows<SOFTMAX_THREADS><<<(unsigned)rows, SOFTMAX_THREADS, 0, frame->stream>>>(
-            lse ? out : none, lse ? none : out, x, rows, n);
-    BASIN_CUDA_LAUNCHED(frame->cuda, "softmax");
 }
 
 /* t with relu(x - t)^power summing to 1, [rows] from x [rows, n]: Newton's steps from below, as on
@@ -375,7 +351,7 @@ static __global__ void threshold_rows(basin_sink y, basin_source x, int64_t rows
     if (row >= rows) return; /* whole rows of threads leave together */
     float m = -INFINITY, t = -1;
     for (int64_t i = lane; i < n; i += LANES) m = fmaxf(m, basin_read_one(x, row * n + i));
-    m = row_max<LANES>(m, shared);
+    m = row_reduce<LANES, false>(m, shared);
     for (int step = 0; step < MOST_STEPS; step++) {
         float sum = 0, slope = 0;
         for (int64_t i = lane; i < n; i += LANES) {
@@ -383,8 +359,8 @@ static __global__ void threshold_rows(basin_sink y, basin_source x, int64_t rows
             sum += power == 1 ? over : over * over;
             slope += power == 1 ? (over > 0 ? 1.0f : 0.0f) : 2 * over;
         }
-        sum = row_sum<LANES>(sum, shared);
-        slope = row_sum<LANES>(slope, shared);
+        sum = row_reduce<LANES, true>(sum, shared);
+        slope = row_reduce<LANES, true>(slope, shared);
         float next = t + (sum - 1) / slope;
         if (!(next > t)) break;
         t = next;
@@ -392,19 +368,40 @@ static __global__ void threshold_rows(basin_sink y, basin_source x, int64_t rows
     if (lane == 0) basin_write_one(y, row, n > 0 ? m + t : 0.0f);
 }
 
-void basin_cuda_threshold(const basin_cuda_frame *frame) {
+/* Rows of numbers, the last axis of the operand. */
+static int64_t rows_of(const basin_cuda_frame *frame, int64_t *n) {
     const basin_shape *shape = &frame->call->in[0].shape;
-    int64_t n = shape->rank > 0 ? shape->dim[shape->rank - 1] : 1;
-    int64_t rows = basin_shape_product(shape, 0, shape->rank - 1);
-    basin_sink y = basin_cuda_sink(frame, 0);
-    basin_source x = basin_cuda_source(frame, 0);
-    int power = frame->call->attr.count;
-    if (rows == 0) return;
+    *n = shape->rank > 0 ? shape->dim[shape->rank - 1] : 1;
+    return basin_shape_product(shape, 0, shape->rank - 1);
+}
+
+/* Calls f with the lanes of a row and the blocks. */
+template <typename F> static void with_lanes(int64_t rows, int64_t n, F f) {
     if (n <= SOFTMAX_SHORT)
-        threshold_rows<32><<<(unsigned)basin_cuda_ceil(rows, SOFTMAX_THREADS / 32), SOFTMAX_THREADS,
-                             0, frame->stream>>>(y, x, rows, n, power);
+        f(std::integral_constant<int, 32>(), (unsigned)basin_cuda_ceil(rows, SOFTMAX_THREADS / 32));
     else
-        threshold_rows<SOFTMAX_THREADS>
-            <<<(unsigned)rows, SOFTMAX_THREADS, 0, frame->stream>>>(y, x, rows, n, power);
+        f(std::integral_constant<int, SOFTMAX_THREADS>(), (unsigned)rows);
+}
+
+void basin_cuda_softmax(const basin_cuda_frame *frame) {
+    int64_t n, rows = rows_of(frame, &n);
+    basin_sink out = basin_cuda_sink(frame, 0), none = {};
+    bool lse = frame->call->op == BASIN_OP_LOGSUMEXP;
+    if (rows == 0) return;
+    with_lanes(rows, n, [&](auto lanes, unsigned blocks) {
+        softmax_rows<decltype(lanes)::value><<<blocks, SOFTMAX_THREADS, 0, frame->stream>>>(
+            lse ? out : none, lse ? none : out, basin_cuda_source(frame, 0), rows, n);
+    });
+    BASIN_CUDA_LAUNCHED(frame->cuda, "softmax");
+}
+
+void basin_cuda_threshold(const basin_cuda_frame *frame) {
+    int64_t n, rows = rows_of(frame, &n);
+    if (rows == 0) return;
+    with_lanes(rows, n, [&](auto lanes, unsigned blocks) {
+        threshold_rows<decltype(lanes)::value><<<blocks, SOFTMAX_THREADS, 0, frame->stream>>>(
+            basin_cuda_sink(frame, 0), basin_cuda_source(frame, 0), rows, n,
+            frame->call->attr.count);
+    });
     BASIN_CUDA_LAUNCHED(frame->cuda, "threshold");
 }

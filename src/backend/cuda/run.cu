@@ -82,6 +82,15 @@ basin_cuda_frame basin_cuda_frame_of(basin_cuda *cuda, const basin_call *call, v
     return frame;
 }
 
+basin_cuda_frame basin_cuda_outline(const basin_call *call) {
+    static char there;
+    basin_cuda_frame frame = {};
+    frame.call = call;
+    for (int i = 0; i < call->ins; i++) frame.in[i] = call->in[i].block < 0 ? NULL : &there;
+    for (int i = 0; i < call->outs; i++) frame.out[i] = call->out[i].block < 0 ? NULL : &there;
+    return frame;
+}
+
 void basin_cuda_none(const basin_cuda_frame *frame) {
     if (frame->cuda->error.status != BASIN_OK) return;
     basin_fail(&frame->cuda->error, BASIN_UNSUPPORTED, "backend cuda: no operation %d, of 0 to %d",

@@ -11,18 +11,15 @@ static int64_t step_of(const basin_operand *x, int count, int i, int64_t dense) 
     return i < count && x[i].block >= 0 && x[i].stride ? x[i].stride : dense;
 }
 
+/* The result on that side, of queries (0) or keys. */
+static int side_of(const basin_call *call, int side) {
+    return (call->op == BASIN_OP_ATTENTION_REVERSE ? (int)BASIN_ATT_GQ : (int)BASIN_ATT_DQ) + side;
+}
+
 static basin_cuda_steps steps_of(const basin_call *call, int64_t dense) {
-    bool reverse = call->op == BASIN_OP_ATTENTION_REVERSE;
-    basin_cuda_steps step;
-    step.q = step_of(call->in, call->ins, BASIN_ATT_Q, dense);
-    step.k = step_of(call->in, call->ins, BASIN_ATT_K, dense);
-    step.a = step_of(call->in, call->ins, BASIN_ATT_A, dense);
-    step.b = step_of(call->in, call->ins, BASIN_ATT_B, dense);
-    step.out_q =
-        step_of(call->out, call->outs, reverse ? (int)BASIN_ATT_GQ : (int)BASIN_ATT_DQ, dense);
-    step.out_k =
-        step_of(call->out, call->outs, reverse ? (int)BASIN_ATT_GK : (int)BASIN_ATT_DK, dense);
-    return step;
+    auto in = [&](int i) { return step_of(call->in, call->ins, i, dense); };
+    auto out = [&](int side) { return step_of(call->out, call->outs, side_of(call, side), dense); };
+    return {in(BASIN_ATT_Q), in(BASIN_ATT_K), in(BASIN_ATT_A), in(BASIN_ATT_B), out(0), out(1)};
 }
 
 static bool lies_apart(const basin_cuda_heads *at) {
@@ -32,8 +29,10 @@ static bool lies_apart(const basin_cuda_heads *at) {
            s->out_k != dense;
 }
 
-/* in and out as in the frame, of which only NULL or not matters for a workspace. */
-static basin_cuda_heads describe(const basin_call *call, const void *const *in, void *const *out) {
+static basin_cuda_heads describe(const basin_cuda_frame *frame) {
+    const basin_call *call = frame->call;
+    const void *const *in = frame->in;
+    void *const *out = frame->out;
     const basin_shape *q = &call->in[BASIN_ATT_Q].shape, *k = &call->in[BASIN_ATT_K].shape;
     basin_cuda_heads at = {};
     at.kind = call->in[BASIN_ATT_Q].kind;
@@ -71,15 +70,7 @@ static basin_cuda_mode mode_of(const basin_call *call) {
 
 enum form { DENSE, LISTED, MIXED };
 
-/* ---- results as bytes ---- */
-
-/* The result on that side, of queries (0) or keys, as a plan wants it: bytes, or with bytes
- * beside. */
-static int side_of(const basin_call *call, int side) {
-    bool reverse = call->op == BASIN_OP_ATTENTION_REVERSE;
-    return side == 0 ? (reverse ? (int)BASIN_ATT_GQ : (int)BASIN_ATT_DQ)
-                     : (reverse ? (int)BASIN_ATT_GK : (int)BASIN_ATT_DK);
-}
+/* ---- results as bytes: as a plan wants them, or with bytes beside ---- */
 
 static bool is_bytes(const basin_call *call, int side) {
     int k = side_of(call, side);
@@ -162,14 +153,8 @@ static size_t kernels_workspace(const basin_cuda *cuda, const basin_cuda_heads *
 }
 
 size_t basin_cuda_attention_workspace(const basin_cuda *cuda, const basin_call *call) {
-    static char there; /* the size depends on which operands there are, not on where they lie */
-    const void *in[BASIN_MAX_IN] = {};
-    void *out[BASIN_MAX_OUT] = {};
-    for (int i = 0; i < call->ins; i++)
-        if (call->in[i].block >= 0) in[i] = &there;
-    for (int i = 0; i < call->outs; i++)
-        if (call->out[i].block >= 0) out[i] = &there;
-    basin_cuda_heads at = describe(call, in, out);
+    const basin_cuda_frame frame = basin_cuda_outline(call);
+    basin_cuda_heads at = describe(&frame);
     return kernels_workspace(cuda, &at, mode_of(call)) + staged_bytes(call, &at, 0) +
            staged_bytes(call, &at, 1);
 }
@@ -200,11 +185,7 @@ static void refuse_steps(basin_cuda *cuda, const basin_cuda_heads *at) {
 }
 
 void basin_cuda_attention(const basin_cuda_frame *frame) {
-    const void *in[BASIN_MAX_IN] = {};
-    void *out[BASIN_MAX_OUT] = {};
-    for (int i = 0; i < frame->call->ins; i++) in[i] = frame->in[i];
-    for (int i = 0; i < frame->call->outs; i++) out[i] = frame->out[i];
-    basin_cuda_heads at = describe(frame->call, in, out);
+    basin_cuda_heads at = describe(frame);
     basin_cuda_mode mode = mode_of(frame->call);
     if (at.pairs == 0 || at.heads == 0) {
         clear_outputs(frame);

@@ -22,14 +22,14 @@
 #include "backend/cuda/lists/tokens.h"
 
 static const int64_t RANGE = 524288; /* nodes walked at a time */
+static const int64_t SIZE = sizeof(basin_bf16);
 enum { GRADIENT_PARTS = 16, HUB_BLOCKS = 264 };
 
-/* The operands of a call; absent ones are NULL. T is bfloat16. */
+/* The operands of a call; absent ones are NULL. */
 struct basin_cuda_tokens {
-    basin_kind kind;
     int64_t nodes, heads, width, pairs;
     const int32_t *row, *key, *column, *query; /* [N + 1], [pairs] */
-    const void *g, *t;                         /* T [N, D]; t: reverse */
+    const void *g, *t;                         /* bfloat16 [N, D]; t: reverse */
     const float *m;                            /* [H, D, D] */
     const float *beta, *w;                     /* [H], [N, H] */
     float *lse, *gw;                           /* [N, H] */
@@ -39,8 +39,8 @@ struct basin_cuda_tokens {
 
 /* ---- kernels ---- */
 
-template <bool REVERSE, typename T, int G, int H, bool KEYS>
-BASIN_DEVICE void finish(basin_tokens_node<REVERSE, T, G, H, KEYS> &n, const basin_tokens_walk &p,
+template <bool REVERSE, int G, int H, bool KEYS>
+BASIN_DEVICE void finish(basin_tokens_node<REVERSE, G, H, KEYS> &n, const basin_tokens_walk &p,
                          int node, const float (&beta)[H]) {
 #pragma unroll
     for (int h = 0; h < H; h++) {
@@ -60,7 +60,7 @@ BASIN_DEVICE void finish(basin_tokens_node<REVERSE, T, G, H, KEYS> &n, const bas
 }
 
 /* All nodes of the range but hubs. */
-template <bool REVERSE, typename T, int G, int H, bool KEYS>
+template <bool REVERSE, int G, int H, bool KEYS>
 static __global__ void __launch_bounds__(BASIN_TOKENS_THREADS,
                                          basin_tokens_blocks(REVERSE, KEYS, H))
     walk_nodes(basin_tokens_walk p) {
@@ -71,8 +71,8 @@ static __global__ void __launch_bounds__(BASIN_TOKENS_THREADS,
     int hub = basin_tokens_hub(limit - __ldg(start));
     bool open = false;
     float beta[H];
-    basin_tokens_ahead<REVERSE, T, G, H, KEYS> ahead;
-    basin_tokens_node<REVERSE, T, G, H, KEYS> n;
+    basin_tokens_ahead<REVERSE, G, H, KEYS> ahead;
+    basin_tokens_node<REVERSE, G, H, KEYS> n;
 #pragma unroll
     for (int h = 0; h < H; h++) beta[h] = p.beta[h];
     ahead.last = max(limit - 1, 0);
@@ -104,21 +104,21 @@ static __global__ void find_hubs(int *hubs, const int32_t *start, int nodes, int
         hubs[node / range] = 1;
 }
 
-/* M [H, i, j] as T, and turned over: [H, j, i]. */
-template <typename T>
-static __global__ void place_weights(T *straight, T *turned, const float *m, int count, int width) {
+/* M [H, i, j] as bfloat16, and transposed: [H, j, i]. */
+static __global__ void place_weights(basin_bf16 *straight, basin_bf16 *turned, const float *m,
+                                     int count, int width) {
     int at = (int)(blockIdx.x * blockDim.x + threadIdx.x);
     if (at >= count) return;
     int h = at / (width * width), i = at / width % width, j = at % width;
-    straight[at] = turned[(h * width + j) * width + i] = basin_from_float<T>(m[at]);
+    straight[at] = turned[(h * width + j) * width + i] = basin_from_float<basin_bf16>(m[at]);
 }
 
 /* ---- the workspace ---- */
 
 struct space {
     int *hubs;                 /* [ranges] */
-    char *straight, *turned;   /* T [H, D, D]: M, M' */
-    char *x, *x2, *out, *out2; /* T [range, H, D] */
+    char *straight, *turned;   /* [H, D, D]: M, M' */
+    char *x, *x2, *out, *out2; /* [range, H, D] */
     float *summary, *slope, *sums;
     basin_tokens_sums *state;
     float *parts; /* [GRADIENT_PARTS, H, D, D] of gM */
@@ -136,14 +136,13 @@ static int64_t slots_of(const basin_cuda_tokens *at) {
 
 static size_t lay_out(space *s, const basin_cuda_tokens *at, bool reverse, void *workspace) {
     basin_cuda_arena arena = {(char *)workspace, 0};
-    int64_t size = at->kind == BASIN_NARROW ? (int64_t)sizeof(basin_bf16) : (int64_t)sizeof(float);
     int64_t squares = at->heads * at->width * at->width;
-    int64_t rows = range_of(at) * at->heads * at->width * size;
+    int64_t rows = range_of(at) * at->heads * at->width * SIZE;
     int64_t slots = slots_of(at) * at->heads;
     *s = {};
     s->hubs = basin_cuda_take<int>(&arena, basin_cuda_ceil(at->nodes, range_of(at)));
-    s->straight = basin_cuda_take<char>(&arena, squares * size);
-    s->turned = basin_cuda_take<char>(&arena, squares * size);
+    s->straight = basin_cuda_take<char>(&arena, squares * SIZE);
+    s->turned = basin_cuda_take<char>(&arena, squares * SIZE);
     s->x = basin_cuda_take<char>(&arena, rows);
     s->out = basin_cuda_take<char>(&arena, rows);
     s->summary = basin_cuda_take<float>(&arena, at->nodes * at->heads * (reverse ? 3 : 2));
@@ -175,7 +174,7 @@ bool basin_cuda_takes_tokens(const basin_backend *backend, int64_t heads, int64_
 static basin_cuda_product product_of(const basin_cuda_tokens *at, int64_t m, int64_t n, int64_t k) {
     basin_cuda_product p = {};
     p.batch = 1, p.m = m, p.n = n, p.k = k;
-    p.narrow_factors = at->kind == BASIN_NARROW;
+    p.narrow_factors = true;
     p.alignment = 64;
     p.alpha = 1, p.beta = 1, p.unit = 1, p.scale = 1;
     return p;
@@ -208,13 +207,12 @@ static basin_cuda_product gradient_of(const basin_cuda_tokens *at, int64_t rows,
 static void add_gradient(const basin_cuda_frame *frame, const basin_cuda_tokens *at, float *parts,
                          const char *s, const char *g, int64_t rows) {
     int64_t even = rows / GRADIENT_PARTS * GRADIENT_PARTS;
-    int64_t size = at->kind == BASIN_NARROW ? (int64_t)sizeof(basin_bf16) : (int64_t)sizeof(float);
     basin_cuda_product most = gradient_of(at, even, GRADIENT_PARTS),
                        rest = gradient_of(at, rows - even, 1);
     if (even > 0) basin_cuda_product_run(frame->cuda, &most, parts, s, g, parts, NULL);
     if (rows > even)
-        basin_cuda_product_run(frame->cuda, &rest, parts, s + even * rest.m * size,
-                               g + even * rest.n * size, parts, NULL);
+        basin_cuda_product_run(frame->cuda, &rest, parts, s + even * rest.m * SIZE,
+                               g + even * rest.n * SIZE, parts, NULL);
 }
 
 /* Chooses how to compute the products, before a run. */
@@ -233,15 +231,15 @@ static void choose_products(basin_cuda *cuda, const basin_cuda_tokens *at, bool 
 
 /* ---- walking ---- */
 
-template <bool REVERSE, typename T, int G, int H, bool KEYS>
+template <bool REVERSE, int G, int H, bool KEYS>
 static void launch(const basin_cuda_frame *frame, const basin_tokens_walk &p) {
     int groups = (int)basin_cuda_ceil(p.count, BASIN_TOKENS_NODES);
     unsigned blocks = (unsigned)basin_cuda_ceil((int64_t)groups * G, BASIN_TOKENS_THREADS);
-    walk_nodes<REVERSE, T, G, H, KEYS><<<blocks, BASIN_TOKENS_THREADS, 0, frame->stream>>>(p);
+    walk_nodes<REVERSE, G, H, KEYS><<<blocks, BASIN_TOKENS_THREADS, 0, frame->stream>>>(p);
     BASIN_CUDA_LAUNCHED(frame->cuda, "attention between tokens");
-    walk_hubs<REVERSE, T, G, H, KEYS><<<HUB_BLOCKS, BASIN_TOKENS_THREADS, 0, frame->stream>>>(p);
+    walk_hubs<REVERSE, G, H, KEYS><<<HUB_BLOCKS, BASIN_TOKENS_THREADS, 0, frame->stream>>>(p);
     BASIN_CUDA_LAUNCHED(frame->cuda, "attention between tokens, hubs");
-    join_hubs<REVERSE, T, H, KEYS>
+    join_hubs<REVERSE, H, KEYS>
         <<<(unsigned)basin_cuda_ceil(p.count, BASIN_TOKENS_THREADS), BASIN_TOKENS_THREADS, 0,
            frame->stream>>>(p, G * BASIN_TOKENS_EACH);
     BASIN_CUDA_LAUNCHED(frame->cuda, "attention between tokens, parts of hubs");
@@ -274,11 +272,12 @@ static basin_tokens_walk describe(const basin_cuda_tokens *at, const space *s, b
 }
 
 /* All nodes as queries, or as keys. */
-template <bool REVERSE, typename T, bool KEYS>
+template <bool REVERSE, bool KEYS>
 static void walk_side(const basin_cuda_frame *frame, const basin_cuda_tokens *at, const space *s) {
     basin_tokens_walk p = describe(at, s, KEYS);
     const void *inward = KEYS ? s->turned : s->straight;
-    int64_t row = at->width * (int64_t)sizeof(T), ranges = basin_cuda_ceil(at->nodes, range_of(at));
+    int64_t row = at->width * (int64_t)sizeof(basin_bf16),
+            ranges = basin_cuda_ceil(at->nodes, range_of(at));
     BASIN_CUDA_TRY(frame->cuda,
                    cudaMemsetAsync(s->hubs, 0, (size_t)ranges * sizeof(int), frame->stream));
     find_hubs<<<(unsigned)basin_cuda_ceil(at->nodes, 256), 256, 0, frame->stream>>>(
@@ -292,7 +291,7 @@ static void walk_side(const basin_cuda_frame *frame, const basin_cuda_tokens *at
         basin_cuda_product_run(frame->cuda, &spread, s->x, g, inward, NULL, NULL);
         if (REVERSE) basin_cuda_product_run(frame->cuda, &spread, s->x2, t, inward, NULL, NULL);
         with_sizes(at->width, at->heads, [&](auto group, auto heads) {
-            launch<REVERSE, T, decltype(group)::value, decltype(heads)::value, KEYS>(frame, p);
+            launch<REVERSE, decltype(group)::value, decltype(heads)::value, KEYS>(frame, p);
         });
         float *out = at->out + first * at->width;
         basin_cuda_product_run(frame->cuda, &gather, out, s->out, inward, KEYS ? out : NULL, NULL);
@@ -302,27 +301,27 @@ static void walk_side(const basin_cuda_frame *frame, const basin_cuda_tokens *at
     }
 }
 
-template <bool REVERSE, typename T>
+template <bool REVERSE>
 static void walk_sides(const basin_cuda_frame *frame, const basin_cuda_tokens *at, const space *s) {
     int squares = (int)(at->heads * at->width * at->width);
-    place_weights<T><<<(unsigned)basin_cuda_ceil(squares, 256), 256, 0, frame->stream>>>(
-        (T *)s->straight, (T *)s->turned, at->m, squares, (int)at->width);
+    place_weights<<<(unsigned)basin_cuda_ceil(squares, 256), 256, 0, frame->stream>>>(
+        (basin_bf16 *)s->straight, (basin_bf16 *)s->turned, at->m, squares, (int)at->width);
     BASIN_CUDA_LAUNCHED(frame->cuda, "attention between tokens, M");
     if (s->parts)
         BASIN_CUDA_TRY(
             frame->cuda,
             cudaMemsetAsync(s->parts, 0, GRADIENT_PARTS * squares * sizeof(float), frame->stream));
-    walk_side<REVERSE, T, false>(frame, at, s);
-    walk_side<REVERSE, T, true>(frame, at, s);
+    walk_side<REVERSE, false>(frame, at, s);
+    walk_side<REVERSE, true>(frame, at, s);
 }
 
 static void run(const basin_cuda_frame *frame, const basin_cuda_tokens *at, bool reverse) {
     space s;
     lay_out(&s, at, reverse, frame->workspace);
     if (reverse)
-        walk_sides<true, basin_bf16>(frame, at, &s);
+        walk_sides<true>(frame, at, &s);
     else
-        walk_sides<false, basin_bf16>(frame, at, &s);
+        walk_sides<false>(frame, at, &s);
     if (s.parts)
         basin_cuda_sum(frame, at->gm, BASIN_REAL, s.parts, BASIN_REAL, 1, GRADIENT_PARTS,
                        at->heads * at->width * at->width, s.sum);
@@ -333,11 +332,12 @@ static void run(const basin_cuda_frame *frame, const basin_cuda_tokens *at, bool
 
 /* ---- calls ---- */
 
-static basin_cuda_tokens tokens_of(const basin_call *call, const void *const *in,
-                                   void *const *out) {
+static basin_cuda_tokens tokens_of(const basin_cuda_frame *frame) {
+    const basin_call *call = frame->call;
+    const void *const *in = frame->in;
+    void *const *out = frame->out;
     basin_cuda_tokens at = {};
     bool reverse = call->op == BASIN_OP_TOKENS_REVERSE;
-    at.kind = call->in[BASIN_ATT_Q].kind;
     at.nodes = call->in[BASIN_ATT_Q].shape.dim[0], at.width = call->in[BASIN_ATT_Q].shape.dim[1];
     at.heads = call->in[BASIN_ATT_K].shape.dim[0];
     at.pairs = call->in[BASIN_ATT_KEY].shape.dim[0];
@@ -357,23 +357,15 @@ static basin_cuda_tokens tokens_of(const basin_call *call, const void *const *in
 }
 
 size_t basin_cuda_tokens_workspace(const basin_cuda *cuda, const basin_call *call) {
-    static char there; /* only which operands there are matters */
-    const void *in[BASIN_MAX_IN] = {};
-    void *out[BASIN_MAX_OUT] = {};
+    const basin_cuda_frame frame = basin_cuda_outline(call);
+    basin_cuda_tokens at = tokens_of(&frame);
     space s;
-    for (int i = 0; i < call->outs; i++)
-        if (call->out[i].block >= 0) out[i] = &there;
-    basin_cuda_tokens at = tokens_of(call, in, out);
     bool reverse = call->op == BASIN_OP_TOKENS_REVERSE;
     if (at.nodes > 0) choose_products((basin_cuda *)cuda, &at, reverse);
     return lay_out(&s, &at, reverse, NULL);
 }
 
 void basin_cuda_tokens_attention(const basin_cuda_frame *frame) {
-    const void *in[BASIN_MAX_IN] = {};
-    void *out[BASIN_MAX_OUT] = {};
-    for (int i = 0; i < frame->call->ins; i++) in[i] = frame->in[i];
-    for (int i = 0; i < frame->call->outs; i++) out[i] = frame->out[i];
-    basin_cuda_tokens at = tokens_of(frame->call, in, out);
+    basin_cuda_tokens at = tokens_of(frame);
     run(frame, &at, frame->call->op == BASIN_OP_TOKENS_REVERSE);
 }

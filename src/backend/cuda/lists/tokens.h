@@ -4,7 +4,7 @@
 #ifndef BASIN_BACKEND_CUDA_LISTS_TOKENS_H
 #define BASIN_BACKEND_CUDA_LISTS_TOKENS_H
 
-#include "backend/cuda/attention/attention.h"
+#include "backend/cuda/lists/walk.h"
 
 enum {
     BASIN_TOKENS_THREADS = 64,
@@ -28,9 +28,9 @@ struct basin_tokens_sums {
 /* What a walk reads and writes. Rows of x, x2, out and out2 are those of the nodes from `first`. */
 struct basin_tokens_walk {
     const int32_t *start, *other;
-    const void *x, *x2;       /* T [count, H, D] */
-    const void *y, *y2;       /* T [N, D] */
-    void *out, *out2;         /* T [count, H, D]; out2: by query in reverse, the plain sums */
+    const void *x, *x2;       /* bfloat16 [count, H, D] */
+    const void *y, *y2;       /* bfloat16 [N, D] */
+    void *out, *out2;         /* [count, H, D]; out2: by query in reverse, the plain sums */
     const float *beta, *w;    /* [H]; [N, H] */
     float *lse, *gw, *slope;  /* [N, H], or NULL; by query */
     float *summary;           /* [N, H, 2 or 3] most, weight and, in reverse, mean */
@@ -46,107 +46,37 @@ BASIN_DEVICE int basin_tokens_hub(int pairs) {
     return max((int)BASIN_TOKENS_HUB, (pairs + BASIN_TOKENS_PIECES - 1) / BASIN_TOKENS_PIECES);
 }
 
-BASIN_DEVICE void basin_tokens_unpack(float (&x)[8], const uint4 (&v)[1]) {
-    uint32_t word[4] = {v[0].x, v[0].y, v[0].z, v[0].w};
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-        x[2 * i] = __uint_as_float(word[i] << 16);
-        x[2 * i + 1] = __uint_as_float(word[i] & 0xffff0000u);
-    }
-}
-BASIN_DEVICE void basin_tokens_unpack(float (&x)[8], const uint4 (&v)[2]) {
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-        x[4 * i] = __uint_as_float(v[i].x), x[4 * i + 1] = __uint_as_float(v[i].y);
-        x[4 * i + 2] = __uint_as_float(v[i].z), x[4 * i + 3] = __uint_as_float(v[i].w);
-    }
-}
-BASIN_DEVICE void basin_tokens_pack(uint4 (&v)[1], const float (&x)[8]) {
-    uint32_t word[4];
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word[i]) : "f"(x[2 * i + 1]), "f"(x[2 * i]));
-    v[0] = make_uint4(word[0], word[1], word[2], word[3]);
-}
-BASIN_DEVICE void basin_tokens_pack(uint4 (&v)[2], const float (&x)[8]) {
-#pragma unroll
-    for (int i = 0; i < 2; i++)
-        v[i] = make_uint4(__float_as_uint(x[4 * i]), __float_as_uint(x[4 * i + 1]),
-                          __float_as_uint(x[4 * i + 2]), __float_as_uint(x[4 * i + 3]));
+/* A lane's share of a row as it lies in memory: 16 bytes, which is all of it. */
+template <int G> BASIN_DEVICE uint4 basin_tokens_fetch(const void *table, int64_t row) {
+    return __ldg((const uint4 *)table + row * G + threadIdx.x % G);
 }
 
-/* A lane's share of a row as it lies in memory: vectors v G + lane of 16 bytes. */
-template <typename T, int G> struct basin_tokens_raw {
-    enum { VECTORS = BASIN_TOKENS_EACH * sizeof(T) / 16 };
-    uint4 v[VECTORS];
+template <int G> struct basin_tokens_row : basin_row<basin_bf16, G, BASIN_TOKENS_EACH, 8> {
     BASIN_METHOD void load(const void *table, int64_t row) {
-        const uint4 *from = (const uint4 *)table + row * (G * VECTORS) + threadIdx.x % G;
-#pragma unroll
-        for (int i = 0; i < VECTORS; i++) v[i] = __ldg(from + i * G);
-    }
-    BASIN_METHOD void store(void *table, int64_t row) const {
-        uint4 *to = (uint4 *)table + row * (G * VECTORS) + threadIdx.x % G;
-#pragma unroll
-        for (int i = 0; i < VECTORS; i++) to[i * G] = v[i];
-    }
-};
-
-template <typename T, int G> struct basin_tokens_row {
-    float x[BASIN_TOKENS_EACH];
-    BASIN_METHOD void take(const basin_tokens_raw<T, G> &raw) { basin_tokens_unpack(x, raw.v); }
-    BASIN_METHOD void load(const void *table, int64_t row) {
-        basin_tokens_raw<T, G> raw;
-        raw.load(table, row);
-        take(raw);
+        basin_row_unpack(this->x, basin_tokens_fetch<G>(table, row));
     }
     BASIN_METHOD void store(void *table, int64_t row, float factor) const {
-        basin_tokens_raw<T, G> raw;
         float scaled[BASIN_TOKENS_EACH];
 #pragma unroll
-        for (int i = 0; i < BASIN_TOKENS_EACH; i++) scaled[i] = factor * x[i];
-        basin_tokens_pack(raw.v, scaled);
-        raw.store(table, row);
+        for (int i = 0; i < BASIN_TOKENS_EACH; i++) scaled[i] = factor * this->x[i];
+        basin_row_store((basin_bf16 *)table + (row * G + threadIdx.x % G) * 8, scaled);
     }
-    /* The same as floats, in the order of the lanes: for the slots. */
+    /* The same as floats, for the slots. */
     BASIN_METHOD void leave(float *row) const {
 #pragma unroll
-        for (int i = 0; i < BASIN_TOKENS_EACH; i++) row[at(i)] = x[i];
-    }
-    /* Which element of the row x[i] is. */
-    BASIN_DEVICE int at(int i) {
-        enum { V = 16 / sizeof(T) };
-        return (i / V * G + (int)threadIdx.x % G) * V + i % V;
-    }
-    BASIN_METHOD void clear() {
-#pragma unroll
-        for (int i = 0; i < BASIN_TOKENS_EACH; i++) x[i] = 0;
-    }
-    BASIN_METHOD void add(float weight, const basin_tokens_row &other) {
-#pragma unroll
-        for (int i = 0; i < BASIN_TOKENS_EACH; i++) x[i] = fmaf(weight, other.x[i], x[i]);
-    }
-    BASIN_METHOD void times(float factor) {
-#pragma unroll
-        for (int i = 0; i < BASIN_TOKENS_EACH; i++) x[i] *= factor;
+        for (int i = 0; i < BASIN_TOKENS_EACH; i++) row[threadIdx.x % G * 8 + i] = this->x[i];
     }
     BASIN_METHOD float dot(const basin_tokens_row &other, float sum) const {
 #pragma unroll
-        for (int i = 0; i < BASIN_TOKENS_EACH; i++) sum = fmaf(x[i], other.x[i], sum);
+        for (int i = 0; i < BASIN_TOKENS_EACH; i++) sum = fmaf(this->x[i], other.x[i], sum);
         return sum;
     }
 };
 
-/* The sum over the lanes of a group, in all of them; asked by whole warps. */
-template <int G> BASIN_DEVICE float basin_tokens_sum(float x) {
-#pragma unroll
-    for (int step = G / 2; step > 0; step /= 2) x += __shfl_xor_sync(0xffffffffu, x, step);
-    return x;
-}
-
 /* The rows of the next pair, on their way. */
-template <bool REVERSE, typename T, int G, int H, bool KEYS> struct basin_tokens_ahead {
+template <bool REVERSE, int G, int H, bool KEYS> struct basin_tokens_ahead {
     enum { EACH = REVERSE ? 3 : 2, WORDS = KEYS ? (EACH * H + G - 1) / G : 1 };
-    basin_tokens_raw<T, G> y, y2;
+    uint4 y, y2;
     float word[WORDS]; /* by key: the summaries of the query, a number a lane */
     int next;          /* the other end of the pair after it */
     int last;          /* no pair behind it is read */
@@ -155,8 +85,8 @@ template <bool REVERSE, typename T, int G, int H, bool KEYS> struct basin_tokens
         return __ldg(p.other + min(pair, last));
     }
     BASIN_METHOD void fetch(const basin_tokens_walk &p, int other) {
-        y.load(p.y, other);
-        if (REVERSE) y2.load(p.y2, other);
+        y = basin_tokens_fetch<G>(p.y, other);
+        if (REVERSE) y2 = basin_tokens_fetch<G>(p.y2, other);
 #pragma unroll
         for (int i = 0; KEYS && i < WORDS; i++) {
             int at = (int)threadIdx.x % G + i * G;
@@ -175,8 +105,8 @@ template <bool REVERSE, typename T, int G, int H, bool KEYS> struct basin_tokens
 };
 
 /* A node in the making. */
-template <bool REVERSE, typename T, int G, int H, bool KEYS> struct basin_tokens_node {
-    using row = basin_tokens_row<T, G>;
+template <bool REVERSE, int G, int H, bool KEYS> struct basin_tokens_node {
+    using row = basin_tokens_row<G>;
     enum {
         X2 = REVERSE ? H : 1,
         PLAIN = REVERSE && !KEYS ? H : 1,
@@ -239,20 +169,20 @@ template <bool REVERSE, typename T, int G, int H, bool KEYS> struct basin_tokens
     /* A turn of the whole warp, with pair `at`; where a group is not `on` its sums stay as they
      * are.
      */
-    BASIN_METHOD void turn(basin_tokens_ahead<REVERSE, T, G, H, KEYS> &ahead,
+    BASIN_METHOD void turn(basin_tokens_ahead<REVERSE, G, H, KEYS> &ahead,
                            const basin_tokens_walk &p, const float (&beta)[H], int at, bool on) {
-        enum { EACH = REVERSE ? 3 : 2, WORDS = basin_tokens_ahead<REVERSE, T, G, H, KEYS>::WORDS };
+        enum { EACH = REVERSE ? 3 : 2, WORDS = basin_tokens_ahead<REVERSE, G, H, KEYS>::WORDS };
         row y, y2;
         float r[H], c[H], word[WORDS];
-        y.take(ahead.y);
-        if (REVERSE) y2.take(ahead.y2);
+        basin_row_unpack(y.x, ahead.y);
+        if (REVERSE) basin_row_unpack(y2.x, ahead.y2);
 #pragma unroll
         for (int i = 0; i < WORDS; i++) word[i] = KEYS ? ahead.word[i] : 0.0f;
         if (on) ahead.advance(p, at);
 #pragma unroll
         for (int h = 0; h < H; h++) {
-            r[h] = basin_tokens_sum<G>(x[h].dot(y, 0));
-            c[h] = REVERSE ? basin_tokens_sum<G>(x2[h].dot(y, x[h].dot(y2, 0))) : 0.0f;
+            r[h] = basin_group_sum<G>(x[h].dot(y, 0));
+            c[h] = REVERSE ? basin_group_sum<G>(x2[h].dot(y, x[h].dot(y2, 0))) : 0.0f;
         }
 #pragma unroll
         for (int h = 0; h < H; h++) {
@@ -337,10 +267,10 @@ static __device__ fragment fragment_of(const basin_tokens_walk &p, const cutting
     return f;
 }
 
-template <bool REVERSE, typename T, int G, int H, bool KEYS>
-BASIN_DEVICE void leave(basin_tokens_node<REVERSE, T, G, H, KEYS> &n, const basin_tokens_walk &p,
+template <bool REVERSE, int G, int H, bool KEYS>
+BASIN_DEVICE void leave(basin_tokens_node<REVERSE, G, H, KEYS> &n, const basin_tokens_walk &p,
                         int64_t slot) {
-    enum { PARTS = basin_tokens_node<REVERSE, T, G, H, KEYS>::PARTS, D = G * BASIN_TOKENS_EACH };
+    enum { PARTS = basin_tokens_node<REVERSE, G, H, KEYS>::PARTS, D = G * BASIN_TOKENS_EACH };
 #pragma unroll
     for (int h = 0; h < H; h++) {
         float *to = p.sums + (slot * H + h) * PARTS * D;
@@ -351,7 +281,7 @@ BASIN_DEVICE void leave(basin_tokens_node<REVERSE, T, G, H, KEYS> &n, const basi
 }
 
 /* The hubs of the range, piece by piece. */
-template <bool REVERSE, typename T, int G, int H, bool KEYS>
+template <bool REVERSE, int G, int H, bool KEYS>
 static __global__ void __launch_bounds__(BASIN_TOKENS_THREADS) walk_hubs(basin_tokens_walk p) {
     enum { GROUPS = 32 / G };
     if (!*p.hubs) return;
@@ -359,8 +289,8 @@ static __global__ void __launch_bounds__(BASIN_TOKENS_THREADS) walk_hubs(basin_t
     int warps = (int)(gridDim.x * BASIN_TOKENS_THREADS) / 32, group = (int)threadIdx.x % 32 / G;
     cutting cut(p);
     float beta[H];
-    basin_tokens_ahead<REVERSE, T, G, H, KEYS> ahead;
-    basin_tokens_node<REVERSE, T, G, H, KEYS> n;
+    basin_tokens_ahead<REVERSE, G, H, KEYS> ahead;
+    basin_tokens_node<REVERSE, G, H, KEYS> n;
 #pragma unroll
     for (int h = 0; h < H; h++) beta[h] = p.beta[h];
     ahead.last = cut.high - 1;
@@ -389,7 +319,7 @@ struct pieces {
 
 /* A hub that begins where a piece does leaves nothing in slot 0, one that began before nothing in
  * slot 1: so the first piece is in slot 1 either way. */
-template <bool REVERSE, typename T, int H>
+template <bool REVERSE, int H>
 static __device__ void join_query(const basin_tokens_walk &p, const pieces &cut, int node, int h,
                                   int width) {
     enum { PARTS = REVERSE ? 2 : 1 };
@@ -419,23 +349,26 @@ static __device__ void join_query(const basin_tokens_walk &p, const pieces &cut,
             plain = fmaf(factor, second, plain);
         }
         float all = end.factor * (sum - beta * end.offset * plain);
-        ((T *)p.out)[row * width + y] = basin_from_float<T>(all);
-        if (REVERSE) ((T *)p.out2)[row * width + y] = basin_from_float<T>(end.factor * plain);
+        ((basin_bf16 *)p.out)[row * width + y] = basin_from_float<basin_bf16>(all);
+        if (REVERSE)
+            ((basin_bf16 *)p.out2)[row * width + y] =
+                basin_from_float<basin_bf16>(end.factor * plain);
     }
 }
 
-template <typename T, int H>
+template <int H>
 static __device__ void join_key(const basin_tokens_walk &p, const pieces &cut, int node, int h,
                                 int width) {
     for (int y = (int)threadIdx.x % 32; y < width; y += 32) {
         float sum = 0;
         for (int i = 0; i < cut.count; i++) sum += p.sums[(cut.slot(i) * H + h) * width + y];
-        ((T *)p.out)[((int64_t)node * H + h) * width + y] = basin_from_float<T>(p.beta[h] * sum);
+        ((basin_bf16 *)p.out)[((int64_t)node * H + h) * width + y] =
+            basin_from_float<basin_bf16>(p.beta[h] * sum);
     }
 }
 
 /* A warp looks at 32 nodes for hubs. */
-template <bool REVERSE, typename T, int H, bool KEYS>
+template <bool REVERSE, int H, bool KEYS>
 static __global__ void __launch_bounds__(BASIN_TOKENS_THREADS)
     join_hubs(basin_tokens_walk p, int width) {
     if (!*p.hubs) return;
@@ -449,9 +382,9 @@ static __global__ void __launch_bounds__(BASIN_TOKENS_THREADS)
         pieces parts(p, cut, node);
         for (int h = 0; h < H; h++) {
             if (KEYS)
-                join_key<T, H>(p, parts, node, h, width);
+                join_key<H>(p, parts, node, h, width);
             else
-                join_query<REVERSE, T, H>(p, parts, node, h, width);
+                join_query<REVERSE, H>(p, parts, node, h, width);
         }
     }
 }
