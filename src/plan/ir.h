@@ -82,6 +82,8 @@ typedef struct basin_ir {
     size_t instructions, instruction_capacity;
     basin_ir_buffer *buffer;
     size_t buffers, buffer_capacity;
+    void **scratch; /* what passes allocated, to the end of all passes */
+    size_t scratches, scratch_capacity;
     size_t hoisted; /* how many instructions, the first ones; see schedule/order.c */
     int *output;    /* [outputs] values */
     int outputs;
@@ -91,9 +93,23 @@ typedef struct basin_ir {
 static inline int basin_root_of(const basin_ir *ir, int value) { return ir->value[value].root; }
 
 void basin_ir_free(basin_ir *ir);
+/* Memory for a pass, zeroed, or filled with -1, which lives until all passes are over; NULL with
+ * the error set. */
+void *basin_ir_scratch(basin_ir *ir, size_t count, size_t size);
+int *basin_ir_scratch_none(basin_ir *ir, size_t count);
+void basin_ir_scratch_free(basin_ir *ir);
+basin_status basin_ir_no_memory(basin_ir *ir);
 /* New value or instruction; -1 when out of memory (the error is set). */
 int basin_ir_value_new(basin_ir *ir, basin_shape shape, basin_kind kind);
 int basin_ir_instruction_new(basin_ir *ir, const basin_ir_instruction *instruction);
+/* The result of a new instruction of one operand, or of two (b >= 0). */
+int basin_ir_apply(basin_ir *ir, basin_op op, int a, int b, basin_shape shape);
+/* Leaves `count` instructions, by their old numbers, in that order. */
+basin_status basin_ir_reorder(basin_ir *ir, const int *order, size_t count);
+
+static inline bool basin_ir_is_narrow(const basin_ir *ir, int value) {
+    return value >= 0 && ir->value[basin_root_of(ir, value)].kind == BASIN_NARROW;
+}
 
 basin_status basin_ir_lower(basin_ir *ir, const basin_graph *graph, const basin_plan_spec *spec);
 /* Replaces log-sum-exps that a force computes anyway. */
@@ -229,97 +245,5 @@ typedef struct basin_simple {
 basin_status basin_simplify(basin_simple *simple, const basin_graph *from,
                             const basin_plan_spec *spec, bool plain, basin_error *error);
 void basin_simple_free(basin_simple *simple);
-
-/* Joint values in the making: matrices that several values of a plan become rows or columns of. See
- * join.c. */
-
-enum { BASIN_JOINT_PARTS = 8 };
-
-typedef struct basin_joint {
-    int value;                   /* the joint value */
-    int part[BASIN_JOINT_PARTS]; /* the roots that became parts of it, in their order */
-    int64_t at[BASIN_JOINT_PARTS + 1];
-    int parts;
-    int turned; /* of a joint weight: its transpose, -1 before that is needed */
-} basin_joint;
-
-typedef struct basin_joining {
-    basin_ir *ir;
-    basin_joint *joint;
-    size_t joints, capacity;
-    int *reader;   /* [values] of roots: the last instruction that reads it */
-    bool *bound;   /* [values] of roots: read or written by something that wants it dense */
-    size_t values; /* how many there were; joint ones follow */
-    int64_t small; /* elements of the largest gradient that is joined */
-} basin_joining;
-
-/* Instructions of the same kind that one instruction will replace, in their order. */
-typedef struct basin_gang {
-    int instruction[BASIN_JOINT_PARTS],
-        part[BASIN_JOINT_PARTS]; /* part: which of the joint each belongs to */
-    int instructions;
-} basin_gang;
-
-/* A joint value without parts; NULL when out of memory. It moves when another one is made. */
-basin_joint *basin_joint_new(basin_joining *j, basin_shape shape, basin_kind kind);
-/* Makes `root` the next part: `length` rows or columns; stride 0: dense rows of `width`. */
-void basin_joint_add(basin_joining *j, basin_joint *t, int root, int64_t length, int64_t width,
-                     int64_t stride);
-/* The joint value that this one is, or is a part of; NULL. */
-const basin_joint *basin_joint_of(const basin_joining *j, int value);
-/* Which part of it; -1. */
-int basin_joint_part(const basin_joining *j, const basin_joint *t, int value);
-/* Parts first .. last of a joint value, as one operand of the given shape; -1 when out of memory.
- */
-int basin_joint_span(basin_joining *j, const basin_joint *t, int first, int last,
-                     basin_shape shape);
-
-/* Parts ascending; false unless they are neighbours, at least two. */
-bool basin_gang_sort(basin_gang *g);
-/* The last instruction of the gang, which becomes the joint one, provided that nobody reads the
- * result of another before it; -1. */
-int basin_gang_last(const basin_joining *j, const basin_gang *g);
-/* The last one takes the place of all. */
-void basin_gang_replace(basin_joining *j, const basin_gang *g, int last);
-
-/* Factors of bytes the other way round, for bytes.c: a product of bytes sums along rows of both. */
-
-enum { BASIN_TURN_WEIGHTS = 64 }; /* what weights are multiplied by as bytes */
-
-/* A factor the other way round: columns of a root, from `first` on. */
-typedef struct basin_turned {
-    int root, value;                     /* value: bytes [columns, rows] */
-    int64_t first, columns, rows, apart; /* apart: from one row of the root to the next */
-    size_t writer;                       /* behind which the rest is turned; SIZE_MAX */
-} basin_turned;
-
-typedef struct basin_converting {
-    basin_ir *ir;
-    double least;
-    size_t values, instructions; /* as they were */
-    bool *varies;                /* [values] of roots: depends on an input */
-    bool *converted;             /* [instructions] products that read bytes */
-    double *scale;               /* [values] of roots that become bytes or get a twin; 0: not */
-    basin_kind *kind;            /* [values] of these: E4M3 or E5M2 */
-    int *twin;                   /* [values] of roots: the value of bytes, perhaps itself; -1 */
-    basin_ir_list list;          /* the new one */
-    basin_turned *turned;
-    size_t turns, turned_capacity;
-} basin_converting;
-
-/* Which result of the instruction is, or is a part of, the root; -1. */
-int basin_result_in(const basin_ir *ir, const basin_ir_instruction *instruction, int root);
-/* A new value of bytes; -1 when out of memory. */
-int basin_byte_value(basin_converting *c, basin_shape shape, basin_kind kind, double scale);
-
-/* Which tokens gradients of weights will read; twins are known. False when out of memory. */
-bool basin_turns_find(basin_converting *c);
-/* The bytes of a factor [rows, columns], transposed; made here unless they were needed before. A
- * weight may have no bytes as it is: it is turned first. -1 when out of memory. */
-int basin_turn_of(basin_converting *c, int value, int64_t rows, int64_t columns);
-/* Lets product i store its result the other way round, too, where that is wanted. */
-bool basin_turn_store(basin_converting *c, basin_ir_instruction *instruction, size_t i);
-/* Turns what instruction i has written and no product stores so; in the list, it comes next. */
-bool basin_turn_rest(basin_converting *c, size_t i);
 
 #endif

@@ -1,9 +1,11 @@
-/* Running iterations; see iterate.h. One that does not end in time is no error: it is counted, and
+/* Running iterations; see plan.h. One that does not end in time is no error: it is counted, and
  * whoever runs the plan asks (basin_store_take_convergence). */
 #include "plan/plan.h"
 
 #include <math.h>
 #include <stdlib.h>
+
+#include "base/try.h"
 
 /* ---- making ---- */
 
@@ -38,22 +40,18 @@ basin_status basin_iterations_make(basin_plan_iterations *made, const basin_grap
                                    basin_error *error) {
     *made = (basin_plan_iterations){0};
     if (!graph->iterations) return BASIN_OK;
-    basin_status status = BASIN_OK;
-    bool *live = calloc(graph->nodes + 1, sizeof *live);
-    int found = live ? find(live, graph, spec) : 0;
-    made->list = calloc((size_t)found + 1, sizeof *made->list);
-    if (!live || !made->list)
-        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for a plan");
-    for (size_t n = 0; n < graph->nodes && !status; n++) {
+    BASIN_FREE_AT_EXIT bool *live = NULL;
+    BASIN_TRY(BASIN_NEW(&live, graph->nodes, "a plan", error));
+    BASIN_TRY(BASIN_NEW(&made->list, find(live, graph, spec), "a plan", error));
+    for (size_t n = 0; n < graph->nodes; n++) {
         const basin_node *node = graph->node[n];
         if (!live[n] || node->op != BASIN_OP_ITERATED) continue;
         basin_plan_iteration *one = &made->list[made->count++];
         one->what = graph->iteration[node->attr.start];
-        status = make_plan(&one->begin, &one->what, true, store, error);
-        if (!status) status = make_plan(&one->again, &one->what, false, store, error);
+        BASIN_TRY(make_plan(&one->begin, &one->what, true, store, error));
+        BASIN_TRY(make_plan(&one->again, &one->what, false, store, error));
     }
-    free(live);
-    return status;
+    return BASIN_OK;
 }
 
 void basin_iterations_free(basin_plan_iterations *iterations) {
@@ -113,8 +111,8 @@ static double share(basin_plan_iteration *one, double size) {
 }
 
 static basin_status run(basin_convergence *rests, basin_plan_iteration *one, basin_error *error) {
-    basin_status status = basin_plan_run(one->begin, error);
-    if (status) return status;
+    basin_status status = BASIN_OK;
+    BASIN_TRY(basin_plan_run(one->begin, error));
     double size = one->what.size ? basin_plan_scalar(one->begin, one->what.size) : 1;
     double left = size > 0 ? INFINITY : 0;
     int steps = 0;
@@ -129,8 +127,6 @@ static basin_status run(basin_convergence *rests, basin_plan_iteration *one, bas
 
 basin_status basin_iterations_run(basin_plan_iterations *iterations, basin_convergence *rests,
                                   basin_error *error) {
-    basin_status status = BASIN_OK;
-    for (int i = 0; i < iterations->count && !status; i++)
-        status = run(rests, &iterations->list[i], error);
-    return status;
+    for (int i = 0; i < iterations->count; i++) BASIN_TRY(run(rests, &iterations->list[i], error));
+    return BASIN_OK;
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 
 static basin_status check_edges(int64_t queries, int64_t keys, const int32_t *edge, int64_t count,
                                 int flags, basin_error *error) {
@@ -65,6 +65,13 @@ typedef struct scratch {
     int32_t *from, *to, *by_key, *start;
 } scratch;
 
+static void scratch_free(scratch *s) {
+    free(s->from);
+    free(s->to);
+    free(s->by_key);
+    free(s->start);
+}
+
 /* Sorts by key, then stably by query: keys ascend within a query and equal pairs are neighbours. */
 static void fill(basin_pairs *p, scratch *s, int64_t n) {
     counting_sort(s->by_key, p->column, s->to, n, p->keys);
@@ -90,9 +97,9 @@ static void fill(basin_pairs *p, scratch *s, int64_t n) {
 basin_status basin_pairs_new(basin_pairs *pairs, int64_t queries, int64_t keys, const int32_t *edge,
                              int64_t count, int flags, basin_error *error) {
     *pairs = (basin_pairs){.queries = queries, .keys = keys};
-    basin_status status = check_edges(queries, keys, edge, count, flags, error);
-    if (status) return status;
+    BASIN_TRY(check_edges(queries, keys, edge, count, flags, error));
     size_t most = most_pairs(queries, count, flags), word = sizeof(int32_t);
+    BASIN_AT_EXIT(scratch_free)
     scratch s = {basin_array_new(most, word), basin_array_new(most, word),
                  basin_array_new(most, word), basin_array_new((size_t)queries + 1, word)};
     pairs->row = basin_array_new((size_t)queries + 1, word);
@@ -101,17 +108,13 @@ basin_status basin_pairs_new(basin_pairs *pairs, int64_t queries, int64_t keys, 
     pairs->query = basin_array_new(most, word);
     pairs->pair = basin_array_new(most, word);
     if (s.from && s.to && s.by_key && s.start && pairs->row && pairs->column && pairs->key &&
-        pairs->query && pairs->pair)
+        pairs->query && pairs->pair) {
         fill(pairs, &s, expand(s.from, s.to, queries, edge, count, flags));
-    else
-        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for a list of %lld edges",
-                            (long long)count);
-    free(s.from);
-    free(s.to);
-    free(s.by_key);
-    free(s.start);
-    if (status) basin_pairs_free(pairs);
-    return status;
+        return BASIN_OK;
+    }
+    basin_pairs_free(pairs);
+    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a list of %lld edges",
+                      (long long)count);
 }
 
 void basin_pairs_free(basin_pairs *pairs) {
@@ -167,14 +170,11 @@ static basin_status write_part(basin_plan *plan, basin_expr input, const int32_t
         return basin_fail(error, BASIN_BAD_SHAPE, "'%s' has room for %lld numbers, got %lld",
                           basin_expr_name(input), (long long)basin_shape_count(shape),
                           (long long)count);
-    basin_tensor padded;
-    basin_status status = basin_tensor_new(&padded, BASIN_I32, shape, error);
-    if (status) return status;
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor padded = {0};
+    BASIN_TRY(basin_tensor_new(&padded, BASIN_I32, shape, error));
     memcpy(padded.data, number, (size_t)count * sizeof *number);
     for (int64_t i = count; i < shape.dim[0]; i++) ((int32_t *)padded.data)[i] = rest;
-    status = basin_plan_write(plan, input, &padded, error);
-    basin_tensor_free(&padded);
-    return status;
+    return basin_plan_write(plan, input, &padded, error);
 }
 
 /* Tokens behind the last have no pairs: their rows begin and end where all pairs end. */
@@ -182,12 +182,9 @@ basin_status basin_pairs_write(basin_plan *plan, const basin_pattern *pattern,
                                const basin_pairs *pairs, basin_error *error) {
     int64_t n = pairs->pairs;
     int32_t end = (int32_t)n;
-    basin_status status =
-        write_part(plan, pattern->row, pairs->row, pairs->queries + 1, end, error);
-    if (!status) status = write_part(plan, pattern->key, pairs->key, n, 0, error);
-    if (!status)
-        status = write_part(plan, pattern->column, pairs->column, pairs->keys + 1, end, error);
-    if (!status) status = write_part(plan, pattern->query, pairs->query, n, 0, error);
-    if (!status) status = write_part(plan, pattern->pair, pairs->pair, n, 0, error);
-    return status;
+    BASIN_TRY(write_part(plan, pattern->row, pairs->row, pairs->queries + 1, end, error));
+    BASIN_TRY(write_part(plan, pattern->key, pairs->key, n, 0, error));
+    BASIN_TRY(write_part(plan, pattern->column, pairs->column, pairs->keys + 1, end, error));
+    BASIN_TRY(write_part(plan, pattern->query, pairs->query, n, 0, error));
+    return write_part(plan, pattern->pair, pairs->pair, n, 0, error);
 }

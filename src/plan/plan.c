@@ -13,10 +13,6 @@
 #include "basin/expr.h"
 #include "plan/ir.h"
 
-static basin_status no_memory(basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a plan");
-}
-
 /* ---- memory ---- */
 
 static size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
@@ -30,29 +26,19 @@ static size_t value_bytes(const basin_plan *plan, const struct basin_value *valu
     return fits && bytes < SIZE_MAX / 2 ? aligned(bytes) : SIZE_MAX;
 }
 
+/* An input, or a constant tensor, which lies among them. */
 static basin_status place_input(basin_plan *plan, basin_ir_value *value, basin_error *error) {
-    basin_expr leaf = value->leaf->out[0];
-    size_t bytes = value_bytes(plan, leaf);
-    if (bytes > SIZE_MAX - plan->stats.input_bytes)
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for the input '%s'",
-                          value->leaf->name);
-    value->block = BASIN_BLOCK_INPUTS;
-    value->offset = plan->stats.input_bytes;
-    plan->input[plan->inputs++] = (basin_plan_input){.expr = value->leaf->origin->out[0],
-                                                     .offset = value->offset,
-                                                     .value = (size_t)(value - plan->ir.value)};
-    plan->stats.input_bytes += bytes;
-    return BASIN_OK;
-}
-
-/* Constant tensors lie behind the inputs. */
-static basin_status place_data(basin_plan *plan, basin_ir_value *value, basin_error *error) {
     size_t bytes = value_bytes(plan, value->leaf->out[0]);
+    bool input = value->leaf->op == BASIN_OP_INPUT;
     if (bytes > SIZE_MAX - plan->stats.input_bytes)
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a constant");
+        return basin_fail_memory(error, input ? value->leaf->name : "a constant");
     value->block = BASIN_BLOCK_INPUTS;
     value->offset = plan->stats.input_bytes;
     plan->stats.input_bytes += bytes;
+    if (input)
+        plan->input[plan->inputs++] = (basin_plan_input){.expr = value->leaf->origin->out[0],
+                                                         .offset = value->offset,
+                                                         .value = (size_t)(value - plan->ir.value)};
     return BASIN_OK;
 }
 
@@ -66,23 +52,20 @@ static basin_tensor data_of(const basin_ir_value *value) {
 }
 
 static basin_status write_data(basin_plan *plan, basin_error *error) {
-    basin_status status = BASIN_OK;
-    for (size_t i = 0; i < plan->ir.values && !status; i++) {
+    for (size_t i = 0; i < plan->ir.values; i++) {
         const basin_ir_value *value = &plan->ir.value[i];
         if (!is_data(value)) continue;
         basin_tensor number = data_of(value);
         void *to = (char *)plan->block[BASIN_BLOCK_INPUTS] + value->offset;
-        status = basin_device_write(plan->store->backend, to, value->kind, &number, error);
+        BASIN_TRY(basin_device_write(plan->store->backend, to, value->kind, &number, error));
     }
-    return status;
+    return BASIN_OK;
 }
 
 static basin_status place_state(basin_plan *plan, basin_ir_value *value, basin_error *error) {
     basin_expr leaf = value->leaf->out[0];
     int entry;
-    basin_status status =
-        basin_store_demand(&entry, plan->store, value->leaf->name, leaf->shape, error);
-    if (status) return status;
+    BASIN_TRY(basin_store_demand(&entry, plan->store, value->leaf->name, leaf->shape, error));
     value->block = (int)plan->blocks;
     plan->block[plan->blocks++] = plan->store->entry[entry].memory;
     plan->stats.state_bytes += value_bytes(plan, leaf);
@@ -92,26 +75,24 @@ static basin_status place_state(basin_plan *plan, basin_ir_value *value, basin_e
 /* Gives inputs and states their places, and what is written into a state that state's. */
 static basin_status place_leaves(basin_plan *plan, size_t nodes, basin_error *error) {
     basin_ir *ir = &plan->ir;
-    basin_status status = BASIN_OK;
-    int *block = basin_array_new(nodes, sizeof *block); /* of states, by node */
-    plan->input = basin_array_new(ir->values, sizeof *plan->input);
-    plan->block = calloc(BASIN_BLOCK_STATES + ir->values, sizeof *plan->block);
-    if (!block || !plan->input || !plan->block) status = no_memory(error);
+    int *block = basin_ir_scratch(ir, nodes, sizeof *block); /* of states, by node */
+    if (!block) return BASIN_NO_MEMORY;
+    BASIN_TRY(BASIN_NEW_RAW(&plan->input, ir->values, "a plan", error));
+    BASIN_TRY(BASIN_NEW(&plan->block, BASIN_BLOCK_STATES + ir->values, "a plan", error));
     plan->blocks = BASIN_BLOCK_STATES;
-    for (size_t i = 0; i < ir->values && !status; i++) {
+    for (size_t i = 0; i < ir->values; i++) {
         const basin_node *leaf = ir->value[i].leaf;
         if (!leaf) continue;
-        if (leaf->op == BASIN_OP_INPUT) status = place_input(plan, &ir->value[i], error);
-        if (leaf->op == BASIN_OP_DATA) status = place_data(plan, &ir->value[i], error);
+        if (leaf->op == BASIN_OP_INPUT || leaf->op == BASIN_OP_DATA)
+            BASIN_TRY(place_input(plan, &ir->value[i], error));
         if (leaf->op == BASIN_OP_STATE) {
-            status = place_state(plan, &ir->value[i], error);
+            BASIN_TRY(place_state(plan, &ir->value[i], error));
             block[leaf->id] = ir->value[i].block;
         }
     }
-    for (size_t i = 0; i < ir->values && !status; i++)
+    for (size_t i = 0; i < ir->values; i++)
         if (ir->value[i].state) ir->value[i].block = block[ir->value[i].state->id];
-    free(block);
-    return status;
+    return BASIN_OK;
 }
 
 /* Refuses a plan that the device has no room for, and says what would help. */
@@ -227,9 +208,8 @@ static void ask_workspaces(basin_plan *plan) {
 
 static basin_status make_calls(basin_plan *plan, const basin_plan_spec *spec, basin_error *error) {
     plan->calls = plan->ir.instructions;
-    plan->call = basin_array_new(plan->calls, sizeof *plan->call);
-    plan->output = basin_array_new((size_t)spec->outputs, sizeof *plan->output);
-    if (!plan->call || !plan->output) return no_memory(error);
+    BASIN_TRY(BASIN_NEW_RAW(&plan->call, plan->calls, "a plan", error));
+    BASIN_TRY(BASIN_NEW_RAW(&plan->output, spec->outputs, "a plan", error));
     for (size_t i = 0; i < plan->calls; i++)
         make_call(plan, &plan->call[i], &plan->ir.instruction[i]);
     plan->outputs = spec->outputs;
@@ -241,19 +221,17 @@ static basin_status make_calls(basin_plan *plan, const basin_plan_spec *spec, ba
 
 /* What the instructions allow in each index input, and whether index constants are so. */
 static basin_status find_bounds(basin_plan *plan, basin_error *error) {
-    basin_bounds *bounds = basin_array_new(plan->ir.values, sizeof *bounds); /* of roots */
-    basin_status status = bounds ? BASIN_OK : no_memory(error);
-    if (bounds) basin_bounds_find(bounds, &plan->ir);
-    for (size_t i = 0; i < plan->inputs && !status; i++)
-        plan->input[i].bounds = bounds[plan->input[i].value];
-    for (size_t i = 0; i < plan->ir.values && !status; i++) {
+    basin_bounds *bounds = basin_ir_scratch(&plan->ir, plan->ir.values, sizeof *bounds);
+    if (!bounds) return BASIN_NO_MEMORY;
+    basin_bounds_find(bounds, &plan->ir); /* of roots */
+    for (size_t i = 0; i < plan->inputs; i++) plan->input[i].bounds = bounds[plan->input[i].value];
+    for (size_t i = 0; i < plan->ir.values; i++) {
         const basin_ir_value *value = &plan->ir.value[i];
         if (!is_data(value) || value->kind != BASIN_INDEX) continue;
         basin_tensor number = data_of(value);
-        status = basin_bounds_check(&bounds[i], NULL, &number, error);
+        BASIN_TRY(basin_bounds_check(&bounds[i], NULL, &number, error));
     }
-    free(bounds);
-    return status;
+    return BASIN_OK;
 }
 
 /* Every input that a call reads, or that is an output itself, must be written before a run. */
@@ -310,9 +288,8 @@ static basin_status check_spec(const basin_graph **graph, const basin_plan_spec 
         if (!spec->output[i])
             return basin_fail(error, BASIN_BAD_VALUE, "output %d of a plan is NULL", i);
     if (!*graph) return basin_fail(error, BASIN_BAD_VALUE, "a plan without outputs");
-    basin_status status = BASIN_OK;
-    for (int i = 0; i < spec->updates && !status; i++) status = check_update(spec, i, error);
-    return status;
+    for (int i = 0; i < spec->updates; i++) BASIN_TRY(check_update(spec, i, error));
+    return BASIN_OK;
 }
 
 /* Functions of the caller run on the host: a device, which computes later, cannot call them. It
@@ -320,20 +297,18 @@ static basin_status check_spec(const basin_graph **graph, const basin_plan_spec 
 static basin_status check_own(const basin_plan *plan, basin_error *error) {
     basin_backend *backend = plan->store->backend;
     const basin_own_table *compiler = basin_backend_own(backend);
-    basin_status status = BASIN_OK;
-    for (size_t i = 0; backend->table->check && i < plan->ir.instructions && !status; i++) {
+    for (size_t i = 0; backend->table->check && i < plan->ir.instructions; i++) {
         const basin_own_code *code = &plan->ir.instruction[i].attr.code;
         if (plan->ir.instruction[i].op != BASIN_OP_OWN) continue;
-        if (compiler && code->source)
-            status = compiler->check(backend, code, error);
-        else
-            status = basin_fail(error, BASIN_UNSUPPORTED,
-                                "backend %s cannot call '%s', a function of the host; wanted %s"
-                                "the backend cpu or ref, or an expression of other operations",
-                                backend->table->name, code->name,
-                                compiler ? "its source in CUDA C (.cuda), " : "");
+        if (!compiler || !code->source)
+            return basin_fail(error, BASIN_UNSUPPORTED,
+                              "backend %s cannot call '%s', a function of the host; wanted %s"
+                              "the backend cpu or ref, or an expression of other operations",
+                              backend->table->name, code->name,
+                              compiler ? "its source in CUDA C (.cuda), " : "");
+        BASIN_TRY(compiler->check(backend, code, error));
     }
-    return status;
+    return BASIN_OK;
 }
 
 /* From instructions as they were asked for to those that run; `plain`: as they are. */
@@ -421,11 +396,11 @@ static basin_status compile(basin_plan *plan, const basin_graph *graph, const ba
 static basin_status make(basin_plan **plan, basin_store *store, const basin_plan_spec *spec,
                          bool inner, basin_error *error) {
     const basin_graph *graph;
+    basin_plan *made;
+    basin_status status = BASIN_OK;
     *plan = NULL;
-    basin_status status = check_spec(&graph, spec, error);
-    if (status) return status;
-    basin_plan *made = calloc(1, sizeof *made);
-    if (!made) return no_memory(error);
+    BASIN_TRY(check_spec(&graph, spec, error));
+    BASIN_TRY(BASIN_NEW(&made, 1, "a plan", error));
     made->store = store;
     made->updates = spec->updates > 0;
     made->inner = inner;
@@ -434,10 +409,9 @@ static basin_status make(basin_plan **plan, basin_store *store, const basin_plan
     if (!status) status = compile(made, graph, spec, error);
     if (!status && !inner) status = take_arena(made, error);
     made->ir.error = NULL;
-    if (status)
-        basin_plan_free(made);
-    else
-        *plan = made;
+    basin_ir_scratch_free(&made->ir);
+    if (status) basin_plan_free(made);
+    if (!status) *plan = made;
     return status;
 }
 

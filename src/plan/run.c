@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 
 #include "backend/device.h"
-#include "base/memory.h"
+#include "base/try.h"
 #include "plan/plan.h"
 
 basin_plan_stats basin_plan_get_stats(const basin_plan *plan) { return plan->stats; }
@@ -37,11 +37,10 @@ static void mark_written(basin_plan *plan, basin_plan_input *input) {
 /* Whoever writes to a plan writes to those of its iterations. */
 static basin_status write_inner(basin_plan *plan, basin_expr input, const basin_tensor *tensor,
                                 basin_error *error) {
-    basin_status status = BASIN_OK;
     basin_plan *inner;
-    for (int i = 0; !status && (inner = basin_iterations_plan(&plan->iterations, i)); i++)
-        status = basin_plan_write(inner, input, tensor, error);
-    return status;
+    for (int i = 0; (inner = basin_iterations_plan(&plan->iterations, i)); i++)
+        BASIN_TRY(basin_plan_write(inner, input, tensor, error));
+    return BASIN_OK;
 }
 
 basin_status basin_plan_write(basin_plan *plan, basin_expr input, const basin_tensor *tensor,
@@ -50,18 +49,16 @@ basin_status basin_plan_write(basin_plan *plan, basin_expr input, const basin_te
         return basin_fail(error, BASIN_BAD_VALUE, "only inputs can be written");
     if (!basin_shape_equal(input->shape, tensor->shape))
         return shapes_differ("input", input, tensor, error);
-    basin_status status = write_inner(plan, input, tensor, error);
+    BASIN_TRY(write_inner(plan, input, tensor, error));
     basin_plan_input *found = find_input(plan, input);
-    if (!found || status) return status;
-    if (input->kind == BASIN_INDEX) {
-        status = basin_bounds_check(&found->bounds, basin_expr_name(input), tensor, error);
-        if (status) return status;
-    }
-    status = basin_device_write(plan->store->backend,
-                                (char *)plan->block[BASIN_BLOCK_INPUTS] + found->offset,
-                                input->kind, tensor, error);
-    if (!status) mark_written(plan, found);
-    return status;
+    if (!found) return BASIN_OK;
+    if (input->kind == BASIN_INDEX)
+        BASIN_TRY(basin_bounds_check(&found->bounds, basin_expr_name(input), tensor, error));
+    BASIN_TRY(basin_device_write(plan->store->backend,
+                                 (char *)plan->block[BASIN_BLOCK_INPUTS] + found->offset,
+                                 input->kind, tensor, error));
+    mark_written(plan, found);
+    return BASIN_OK;
 }
 
 basin_status basin_plan_crop(basin_plan *plan, basin_expr input, const basin_crop_batch *batch,
@@ -79,12 +76,11 @@ basin_status basin_plan_crop(basin_plan *plan, basin_expr input, const basin_cro
         return basin_fail(
             error, BASIN_BAD_SHAPE, "%lld crops are %lld values, the input '%s' has %lld",
             (long long)batch->count, (long long)wanted, input->node->name, (long long)found);
-    basin_status status = BASIN_OK;
     basin_plan *inner;
-    for (int i = 0; !status && (inner = basin_iterations_plan(&plan->iterations, i)); i++)
-        status = basin_plan_crop(inner, input, batch, error);
+    for (int i = 0; (inner = basin_iterations_plan(&plan->iterations, i)); i++)
+        BASIN_TRY(basin_plan_crop(inner, input, batch, error));
     basin_plan_input *place = find_input(plan, input);
-    if (!place || status) return status;
+    if (!place) return BASIN_OK;
     crops->crop(backend, (float *)((char *)plan->block[BASIN_BLOCK_INPUTS] + place->offset), batch);
     mark_written(plan, place);
     return backend->table->check ? backend->table->check(backend, error) : BASIN_OK;
@@ -113,13 +109,11 @@ static basin_status refuse_missing(const basin_plan *plan, basin_error *error) {
 
 basin_status basin_plan_begin(basin_plan *plan, basin_error *error) {
     basin_backend *backend = plan->store->backend;
-    basin_status status = BASIN_OK;
     if (plan->missing) return refuse_missing(plan, error);
     if (plan->shares) /* it is lost if it failed to grow for another plan */
-        status = basin_store_reserve(plan->store, plan->ir.arena_bytes, error);
-    if (!status && !take_arena(plan))
-        backend->table->run(backend, plan->call, plan->ir.hoisted, plan->block);
-    return status;
+        BASIN_TRY(basin_store_reserve(plan->store, plan->ir.arena_bytes, error));
+    if (!take_arena(plan)) backend->table->run(backend, plan->call, plan->ir.hoisted, plan->block);
+    return BASIN_OK;
 }
 
 basin_status basin_plan_end(basin_plan *plan, basin_error *error) {
@@ -135,17 +129,15 @@ basin_status basin_plan_enter(basin_plan *plan, basin_error *error) {
     if (plan->stops)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "a plan that exchanges rows with others runs with them alone");
-    basin_status status = plan->missing
-                              ? refuse_missing(plan, error)
-                              : basin_iterations_run(&plan->iterations, &plan->store->rests, error);
-    return status ? status : basin_plan_begin(plan, error);
+    if (plan->missing) return refuse_missing(plan, error);
+    BASIN_TRY(basin_iterations_run(&plan->iterations, &plan->store->rests, error));
+    return basin_plan_begin(plan, error);
 }
 
 basin_status basin_plan_run(basin_plan *plan, basin_error *error) {
     basin_backend *backend = plan->store->backend;
     size_t hoisted = plan->ir.hoisted;
-    basin_status status = basin_plan_enter(plan, error);
-    if (status) return status;
+    BASIN_TRY(basin_plan_enter(plan, error));
     backend->table->run(backend, plan->call + hoisted, plan->calls - hoisted, plan->block);
     return basin_plan_end(plan, error);
 }
@@ -216,9 +208,7 @@ basin_status basin_plan_find_stops(basin_plan *plan, basin_error *error) {
     }
     if (!plan->stops || on_host(plan)) return BASIN_OK;
     plan->staging = basin_array_new(most, 1);
-    return plan->staging
-               ? BASIN_OK
-               : basin_fail(error, BASIN_NO_MEMORY, "out of memory for rows of other parts");
+    return plan->staging ? BASIN_OK : basin_fail_memory(error, "rows of other parts");
 }
 
 /* The next call at or behind `at` where the plan stops, or the end. */
@@ -271,14 +261,13 @@ static void return_rows(basin_plan *plan, const basin_call *call) {
 static basin_status exchange(basin_plan *const *plan, int plans, size_t at,
                              basin_exchange_rows *rows, const basin_exchange_way *way,
                              basin_error *error) {
-    basin_status status = BASIN_OK;
-    for (int i = 0; i < plans && !status; i++) {
-        status = fetch_rows(plan[i], &plan[i]->call[at], error);
+    for (int i = 0; i < plans; i++) {
+        BASIN_TRY(fetch_rows(plan[i], &plan[i]->call[at], error));
         rows[i] = rows_of(plan[i], &plan[i]->call[at]);
     }
-    if (!status) status = way->move(way->context, rows, plans, error);
-    for (int i = 0; i < plans && !status; i++) return_rows(plan[i], &plan[i]->call[at]);
-    return status;
+    BASIN_TRY(way->move(way->context, rows, plans, error));
+    for (int i = 0; i < plans; i++) return_rows(plan[i], &plan[i]->call[at]);
+    return BASIN_OK;
 }
 
 /* ---- the run ---- */
@@ -306,28 +295,25 @@ static basin_status check_alike(basin_plan *const *plan, int plans, basin_error 
 
 static basin_status run_pieces(basin_plan *const *plan, int plans, basin_exchange_rows *rows,
                                const basin_exchange_way *way, basin_error *error) {
-    size_t at = plan[0]->ir.hoisted, end = plan[0]->calls;
-    basin_status status = BASIN_OK;
-    while (at < end && !status) {
-        size_t stop = next_stop(plan[0], at);
+    size_t end = plan[0]->calls;
+    for (size_t at = plan[0]->ir.hoisted, stop; at < end; at = stop + 1) {
+        stop = next_stop(plan[0], at);
         for (int i = 0; i < plans; i++) {
             basin_backend *backend = plan[i]->store->backend;
             backend->table->run(backend, plan[i]->call + at, stop - at, plan[i]->block);
         }
-        if (stop < end) status = exchange(plan, plans, stop, rows, way, error);
-        at = stop + 1;
+        if (stop < end) BASIN_TRY(exchange(plan, plans, stop, rows, way, error));
     }
-    return status;
+    return BASIN_OK;
 }
 
 basin_status basin_plans_run(basin_plan *const *plan, int plans, const basin_exchange_way *way,
                              basin_error *error) {
-    basin_status status = check_alike(plan, plans, error);
-    basin_exchange_rows *rows = basin_array_new((size_t)plans, sizeof *rows);
-    if (!status && !rows) status = basin_fail(error, BASIN_NO_MEMORY, "out of memory to run plans");
-    for (int i = 0; i < plans && !status; i++) status = basin_plan_begin(plan[i], error);
-    if (!status && plans > 0) status = run_pieces(plan, plans, rows, way, error);
-    for (int i = 0; i < plans && !status; i++) status = basin_plan_end(plan[i], error);
-    free(rows);
-    return status;
+    BASIN_FREE_AT_EXIT basin_exchange_rows *rows = NULL;
+    BASIN_TRY(check_alike(plan, plans, error));
+    BASIN_TRY(BASIN_NEW_RAW(&rows, plans, "the run of plans", error));
+    for (int i = 0; i < plans; i++) BASIN_TRY(basin_plan_begin(plan[i], error));
+    if (plans > 0) BASIN_TRY(run_pieces(plan, plans, rows, way, error));
+    for (int i = 0; i < plans; i++) BASIN_TRY(basin_plan_end(plan[i], error));
+    return BASIN_OK;
 }

@@ -6,14 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 #include "basin/params.h"
 #include "basin/plan.h"
 #include "basin/random.h"
 
 basin_status basin_store_new(basin_store **store, basin_backend *backend, basin_error *error) {
-    *store = calloc(1, sizeof **store);
-    if (!*store) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a store");
+    BASIN_TRY(BASIN_NEW(store, 1, "a store", error));
     (*store)->backend = backend;
     (*store)->changes = 1;
     return BASIN_OK;
@@ -109,12 +108,11 @@ basin_status basin_device_write(basin_backend *backend, void *device, basin_kind
         table->copy_in(backend, device, from->data, bytes);
         return BASIN_OK;
     }
-    basin_tensor converted;
-    basin_status status = basin_tensor_new(&converted, dtype, from->shape, error);
-    if (!status) status = basin_tensor_convert(&converted, from, error);
-    if (!status) table->copy_in(backend, device, converted.data, bytes);
-    basin_tensor_free(&converted);
-    return status;
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor converted = {0};
+    BASIN_TRY(basin_tensor_new(&converted, dtype, from->shape, error));
+    BASIN_TRY(basin_tensor_convert(&converted, from, error));
+    table->copy_in(backend, device, converted.data, bytes);
+    return BASIN_OK;
 }
 
 basin_status basin_device_read(basin_backend *backend, basin_tensor *to, const void *device,
@@ -126,22 +124,17 @@ basin_status basin_device_read(basin_backend *backend, basin_tensor *to, const v
         table->copy_out(backend, to->data, device, bytes);
         return table->wait(backend, error);
     }
-    basin_tensor raw;
-    basin_status status = basin_tensor_new(&raw, dtype, to->shape, error);
-    if (!status) {
-        table->copy_out(backend, raw.data, device, bytes);
-        status = table->wait(backend, error);
-    }
-    if (!status) status = basin_tensor_convert(to, &raw, error);
-    basin_tensor_free(&raw);
-    return status;
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor raw = {0};
+    BASIN_TRY(basin_tensor_new(&raw, dtype, to->shape, error));
+    table->copy_out(backend, raw.data, device, bytes);
+    BASIN_TRY(table->wait(backend, error));
+    return basin_tensor_convert(to, &raw, error);
 }
 
 basin_status basin_store_write(basin_store *store, const char *name, const basin_tensor *tensor,
                                basin_error *error) {
     int i;
-    basin_status status = basin_store_demand(&i, store, name, tensor->shape, error);
-    if (status) return status;
+    BASIN_TRY(basin_store_demand(&i, store, name, tensor->shape, error));
     store->changes++;
     return basin_device_write(store->backend, store->entry[i].memory, BASIN_REAL, tensor, error);
 }
@@ -249,17 +242,15 @@ static double draw(basin_init init, uint64_t seed, uint32_t stream, uint64_t i) 
 basin_status basin_params_init(const basin_params *params, basin_store *store, uint64_t seed,
                                basin_error *error) {
     for (size_t i = 0; i < params->count; i++) {
-        basin_tensor tensor;
+        BASIN_AT_EXIT(basin_tensor_free) basin_tensor tensor = {0};
         basin_shape shape = basin_expr_shape(params->param[i].state);
-        basin_status status = basin_tensor_new(&tensor, BASIN_F64, shape, error);
-        if (status) return status;
+        BASIN_TRY(basin_tensor_new(&tensor, BASIN_F64, shape, error));
         int64_t count = basin_shape_count(shape);
         for (int64_t k = 0; k < count; k++)
             ((double *)tensor.data)[k] =
                 draw(params->param[i].init, seed, (uint32_t)i, (uint64_t)k);
-        status = basin_store_write(store, basin_expr_name(params->param[i].state), &tensor, error);
-        basin_tensor_free(&tensor);
-        if (status) return status;
+        BASIN_TRY(
+            basin_store_write(store, basin_expr_name(params->param[i].state), &tensor, error));
     }
     return BASIN_OK;
 }
@@ -272,8 +263,7 @@ basin_status basin_engine_open(basin_engine *engine, const basin_compute *comput
     basin_status status = basin_backend_open(&engine->backend, compute, error);
     if (!status) status = basin_store_new(&engine->store, engine->backend, error);
     if (!status) engine->graph = basin_graph_new();
-    if (!status && !engine->graph)
-        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for a graph");
+    if (!status && !engine->graph) status = basin_fail_memory(error, "a graph");
     if (status) basin_engine_close(engine);
     return status;
 }
@@ -285,14 +275,16 @@ void basin_engine_close(basin_engine *engine) {
     *engine = (basin_engine){0};
 }
 
-static basin_status read_results(basin_tensor *result, basin_plan *plan, const basin_expr *output,
-                                 int outputs, basin_error *error) {
-    basin_status status = BASIN_OK;
-    for (int i = 0; i < outputs && !status; i++) {
-        status = basin_tensor_new(&result[i], BASIN_F64, basin_expr_shape(output[i]), error);
-        if (!status) status = basin_plan_read(plan, output[i], &result[i], error);
+static basin_status run_once(basin_tensor *result, basin_plan *plan, const basin_expr *output,
+                             int outputs, const basin_given *given, int count, basin_error *error) {
+    for (int i = 0; i < count; i++)
+        BASIN_TRY(basin_plan_write(plan, given[i].input, given[i].tensor, error));
+    BASIN_TRY(basin_plan_run(plan, error));
+    for (int i = 0; i < outputs; i++) {
+        BASIN_TRY(basin_tensor_new(&result[i], BASIN_F64, basin_expr_shape(output[i]), error));
+        BASIN_TRY(basin_plan_read(plan, output[i], &result[i], error));
     }
-    return status;
+    return BASIN_OK;
 }
 
 basin_status basin_engine_compute(basin_engine *engine, basin_tensor *result,
@@ -302,12 +294,9 @@ basin_status basin_engine_compute(basin_engine *engine, basin_tensor *result,
     const basin_error *found = basin_graph_error(engine->graph);
     for (int i = 0; i < outputs; i++) result[i] = (basin_tensor){0};
     if (found) return basin_fail(error, found->status, "%s", found->text);
-    basin_status status = basin_plan_new(
-        &plan, engine->store, &(basin_plan_spec){.output = output, .outputs = outputs}, error);
-    for (int i = 0; i < count && !status; i++)
-        status = basin_plan_write(plan, given[i].input, given[i].tensor, error);
-    if (!status) status = basin_plan_run(plan, error);
-    if (!status) status = read_results(result, plan, output, outputs, error);
+    basin_plan_spec spec = {.output = output, .outputs = outputs};
+    BASIN_TRY(basin_plan_new(&plan, engine->store, &spec, error));
+    basin_status status = run_once(result, plan, output, outputs, given, count, error);
     for (int i = 0; i < outputs && status; i++) basin_tensor_free(&result[i]);
     basin_plan_free(plan);
     return status;

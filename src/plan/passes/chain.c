@@ -113,10 +113,7 @@ static int add_instruction(sum *s, places *p, basin_op op, int a, int b) {
     if (!basin_array_reserve((void **)&p->after, &p->capacity, made + 1, sizeof *p->after))
         return -1;
     p->after[made] = s->after;
-    int out = basin_ir_value_new(s->ir, s->shape, BASIN_REAL);
-    basin_ir_instruction instruction = {
-        .op = op, .ins = b < 0 ? 1 : 2, .outs = 1, .in = {a, b < 0 ? 0 : b}, .out = {out}};
-    return out < 0 || basin_ir_instruction_new(s->ir, &instruction) < 0 ? -1 : out;
+    return basin_ir_apply(s->ir, op, a, b, s->shape);
 }
 
 static int add_constant(sum *s, basin_graph *graph, double number) {
@@ -176,27 +173,20 @@ static bool wants_chain(sum *s, basin_ir *ir, int instruction) {
 /* New instructions are appended to the list; this moves each behind the old one that it follows. */
 static basin_status place_instructions(basin_ir *ir, const places *p) {
     size_t made = ir->instructions - p->old, at = 0;
-    basin_ir_instruction *placed = basin_array_new(ir->instructions, sizeof *placed);
-    if (!placed) return BASIN_NO_MEMORY;
+    int *order = basin_ir_scratch(ir, ir->instructions, sizeof *order);
+    if (!order) return BASIN_NO_MEMORY;
     for (size_t i = 0; i < p->old; i++) {
-        placed[at++] = ir->instruction[i];
+        order[at++] = (int)i;
         for (size_t k = 0; k < made; k++)
-            if (p->after[k] == (int)i) placed[at++] = ir->instruction[p->old + k];
+            if (p->after[k] == (int)i) order[at++] = (int)(p->old + k);
     }
-    free(ir->instruction);
-    ir->instruction = placed;
-    ir->instruction_capacity = ir->instructions > 0 ? ir->instructions : 1;
-    for (size_t i = 0; i < ir->instructions; i++)
-        for (int k = 0; k < placed[i].outs; k++)
-            if (placed[i].out[k] >= 0) ir->value[placed[i].out[k]].producer = (int)i;
-    return BASIN_OK;
+    return basin_ir_reorder(ir, order, at);
 }
 
 basin_status basin_ir_chain(basin_ir *ir, basin_graph *graph) {
-    basin_status status = BASIN_OK;
     places p = {.old = ir->instructions};
-    sum *s = malloc(sizeof *s);
-    if (!s) status = BASIN_NO_MEMORY;
+    sum *s = basin_ir_scratch(ir, 1, sizeof *s);
+    basin_status status = s ? BASIN_OK : BASIN_NO_MEMORY;
     basin_ir_count_uses(ir);
     for (size_t i = p.old; i-- > 0 && !status;)
         if (wants_chain(s, ir, (int)i)) {
@@ -204,10 +194,8 @@ basin_status basin_ir_chain(basin_ir *ir, basin_graph *graph) {
             status = rebuild(s, &p, graph, (int)i);
         }
     if (!status) status = place_instructions(ir, &p);
-    free(s);
     free(p.after);
-    if (status) return basin_fail(ir->error, status, "out of memory for a plan");
-    return basin_ir_sort(ir);
+    return status ? basin_ir_no_memory(ir) : basin_ir_sort(ir);
 }
 
 /* Packing: the right factor of several products (a weight, the same in all steps of a descent) is

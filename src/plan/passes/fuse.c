@@ -2,9 +2,7 @@
  * group that is the only reader of a matrix product becomes that product's epilogue; values that
  * end in a state are written there directly. Without fusion every pointwise instruction is a group
  * of its own. */
-#include <stdlib.h>
-
-#include "base/memory.h"
+#include "base/try.h"
 #include "plan/ir.h"
 
 typedef struct fusion {
@@ -16,10 +14,6 @@ typedef struct fusion {
     int *anchor; /* [instructions] of pointwise ones: find_anchor */
     int *viewed; /* [values] uses of the value through its own shape, by live instructions */
 } fusion;
-
-static basin_status no_memory(basin_ir *ir) {
-    return basin_fail(ir->error, BASIN_NO_MEMORY, "out of memory for a plan");
-}
 
 /* A device compiles operations of the caller's own with those around them. */
 static bool is_pointwise(const fusion *f, basin_op op) {
@@ -90,11 +84,8 @@ static void join(fusion *f, int i, int group) {
 
 /* Fills leader[] from the last instruction to the first: an instruction joins the group of its only
  * readers. reader[value] is that group while all readers seen so far agree, -2 once they do not. */
-static bool find_groups(fusion *f, bool plain) {
+static void find_groups(fusion *f, int *reader, bool plain) {
     basin_ir *ir = f->ir;
-    int *reader = basin_array_new(ir->values, sizeof *reader);
-    if (!reader) return false;
-    for (size_t i = 0; i < ir->values; i++) reader[i] = -1;
     for (size_t i = 0; i < ir->instructions; i++)
         f->anchor[i] =
             is_pointwise(f, ir->instruction[i].op) ? find_anchor(f, &ir->instruction[i]) : -1;
@@ -111,8 +102,6 @@ static bool find_groups(fusion *f, bool plain) {
             reader[value] = reader[value] == -1 || reader[value] == found ? found : -2;
         }
     }
-    free(reader);
-    return true;
 }
 
 /* A matrix product that only this group reads, the latest such; -1 if there is none. */
@@ -146,7 +135,7 @@ static basin_status form_call(fusion *f, int leader, bool plain) {
         matmul->dead = true;
     }
     call.program = basin_group_program(&group, ir, product, &call);
-    if (!call.program) return no_memory(ir);
+    if (!call.program) return basin_ir_no_memory(ir);
     int base = product >= 0 ? 2 : 0, at = base;
     for (int i = 0; i < group.loads; i++)
         if (i != product) call.in[at++] = group.load[i];
@@ -204,7 +193,7 @@ static basin_status demote_early_writes(basin_ir *ir) {
             basin_ir_instruction copy = {
                 .op = BASIN_OP_POINTWISE, .ins = 1, .outs = 1, .in = {value}, .out = {written}};
             copy.program = basin_program_copy(ir->value[value].shape);
-            if (!copy.program) return no_memory(ir);
+            if (!copy.program) return basin_ir_no_memory(ir);
             if (basin_ir_instruction_new(ir, &copy) < 0) {
                 basin_program_free(copy.program);
                 return BASIN_NO_MEMORY;
@@ -227,40 +216,37 @@ static void drop_unread_results(basin_ir *ir) {
 
 static basin_status form_groups(fusion *f, bool plain) {
     basin_ir *ir = f->ir;
-    basin_status status = BASIN_OK;
+    f->leader = basin_ir_scratch(ir, ir->instructions, sizeof *f->leader);
+    f->first = basin_ir_scratch(ir, ir->instructions, sizeof *f->first);
+    f->anchor = basin_ir_scratch(ir, ir->instructions, sizeof *f->anchor);
+    f->viewed = basin_ir_scratch(ir, ir->values, sizeof *f->viewed);
+    int *reader = basin_ir_scratch_none(ir, ir->values);
+    if (!f->leader || !f->first || !f->anchor || !f->viewed || !reader) return BASIN_NO_MEMORY;
     for (size_t i = 0; i < ir->instructions; i++)
         for (int k = 0; k < ir->instruction[i].ins; k++) {
             int value = ir->instruction[i].in[k];
             if (value >= 0 && !ir->instruction[i].dead) f->viewed[value]++;
         }
-    if (!find_groups(f, plain)) return no_memory(ir);
-    for (size_t i = 0; i < ir->instructions && !status; i++)
+    find_groups(f, reader, plain);
+    for (size_t i = 0; i < ir->instructions; i++)
         if (!ir->instruction[i].dead && f->leader[i] == (int)i &&
             is_pointwise(f, ir->instruction[i].op))
-            status = form_call(f, (int)i, plain);
-    return status;
+            BASIN_TRY(form_call(f, (int)i, plain));
+    return BASIN_OK;
 }
 
 basin_status basin_ir_fuse(basin_ir *ir, bool plain, bool device) {
     fusion f = {.ir = ir, .device = device};
     if (!plain) absorb_updates(&f);
-    basin_status status = basin_ir_sort(ir);
-    if (status) return status;
+    BASIN_TRY(basin_ir_sort(ir));
     basin_ir_count_uses(ir);
-    f.leader = basin_array_new(ir->instructions, sizeof *f.leader);
-    f.first = basin_array_new(ir->instructions, sizeof *f.first);
-    f.anchor = basin_array_new(ir->instructions, sizeof *f.anchor);
-    f.viewed = calloc(ir->values + 1, sizeof *f.viewed);
-    bool ok = f.leader && f.first && f.anchor && f.viewed;
-    status = ok ? form_groups(&f, plain) : no_memory(ir);
-    free(f.leader);
-    free(f.first);
-    free(f.anchor);
-    free(f.viewed);
-    if (!status) status = basin_ir_sort(ir);
-    if (!status && !plain) status = basin_ir_inline(ir, device);
-    if (!status && !plain) status = basin_ir_sort(ir);
-    if (!status) status = demote_early_writes(ir);
-    if (!status) drop_unread_results(ir);
-    return status;
+    BASIN_TRY(form_groups(&f, plain));
+    BASIN_TRY(basin_ir_sort(ir));
+    if (!plain) {
+        BASIN_TRY(basin_ir_inline(ir, device));
+        BASIN_TRY(basin_ir_sort(ir));
+    }
+    BASIN_TRY(demote_early_writes(ir));
+    drop_unread_results(ir);
+    return BASIN_OK;
 }

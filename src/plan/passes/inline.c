@@ -2,9 +2,9 @@
  * rather than written and read, where none has to read more for it: most such programs wait for
  * memory. A gelu, its derivatives and theirs then read their one argument, and nothing else is
  * kept. Functions that take long are left as they are on processors. */
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/try.h"
 #include "plan/ir.h"
 
 /* Whether it is one pass over operands like its result, element by element, and cheap enough. */
@@ -110,7 +110,7 @@ static basin_status inline_into(basin_ir *ir, basin_ir_instruction *reader,
                                 const basin_ir_instruction *call) {
     operands o;
     basin_program *made = basin_program_new(BASIN_PROGRAM_MERGED);
-    if (!made) return basin_fail(ir->error, BASIN_NO_MEMORY, "out of memory for a plan");
+    if (!made) return basin_ir_no_memory(ir);
     merge(made, &o, ir, reader, call); /* it went before */
     basin_program_free(reader->program);
     reader->program = made;
@@ -125,11 +125,9 @@ static basin_status sweep(int *gone, basin_ir *ir, bool device) {
     for (size_t i = ir->instructions; i-- > 0;) {
         if (!may_go(ir, (int)i, device)) continue;
         basin_ir_instruction *call = &ir->instruction[i];
-        basin_status status = BASIN_OK;
-        for (size_t k = i + 1; k < ir->instructions && !status; k++)
+        for (size_t k = i + 1; k < ir->instructions; k++)
             if (!ir->instruction[k].dead && reads(&ir->instruction[k], call->out[0]))
-                status = inline_into(ir, &ir->instruction[k], call);
-        if (status) return status;
+                BASIN_TRY(inline_into(ir, &ir->instruction[k], call));
         call->dead = true;
         basin_ir_count_uses(ir);
         ++*gone;
@@ -140,10 +138,9 @@ static basin_status sweep(int *gone, basin_ir *ir, bool device) {
 /* A call that went leaves its operands to its readers: then others may go, too. */
 basin_status basin_ir_inline(basin_ir *ir, bool device) {
     int gone = 1;
-    basin_status status = BASIN_OK;
     basin_ir_count_uses(ir);
-    while (gone > 0 && !status) status = sweep(&gone, ir, device);
-    return status;
+    while (gone > 0) BASIN_TRY(sweep(&gone, ir, device));
+    return BASIN_OK;
 }
 
 /* A program whose load of one operand is replaced by another program. Both become a list in which

@@ -3,15 +3,39 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 #include "plan/ir.h"
 
-static basin_status no_memory(basin_ir *ir) {
-    return basin_fail(ir->error, BASIN_NO_MEMORY, "out of memory for a plan");
+basin_status basin_ir_no_memory(basin_ir *ir) { return basin_fail_memory(ir->error, "a plan"); }
+
+void *basin_ir_scratch(basin_ir *ir, size_t count, size_t size) {
+    void *made = NULL;
+    if (basin_array_reserve((void **)&ir->scratch, &ir->scratch_capacity, ir->scratches + 1,
+                            sizeof *ir->scratch))
+        made = basin_zeros_new(count, size);
+    if (made)
+        ir->scratch[ir->scratches++] = made;
+    else
+        basin_ir_no_memory(ir);
+    return made;
+}
+
+int *basin_ir_scratch_none(basin_ir *ir, size_t count) {
+    int *made = basin_ir_scratch(ir, count, sizeof *made);
+    if (made) memset(made, 0xff, count * sizeof *made);
+    return made;
+}
+
+void basin_ir_scratch_free(basin_ir *ir) {
+    for (size_t i = 0; i < ir->scratches; i++) free(ir->scratch[i]);
+    free((void *)ir->scratch);
+    ir->scratch = NULL;
+    ir->scratches = ir->scratch_capacity = 0;
 }
 
 void basin_ir_free(basin_ir *ir) {
     for (size_t i = 0; i < ir->instructions; i++) basin_program_free(ir->instruction[i].program);
+    basin_ir_scratch_free(ir);
     free(ir->value);
     free(ir->instruction);
     free(ir->buffer);
@@ -21,7 +45,7 @@ void basin_ir_free(basin_ir *ir) {
 int basin_ir_value_new(basin_ir *ir, basin_shape shape, basin_kind kind) {
     if (!basin_array_reserve((void **)&ir->value, &ir->value_capacity, ir->values + 1,
                              sizeof *ir->value)) {
-        no_memory(ir);
+        basin_ir_no_memory(ir);
         return -1;
     }
     int id = (int)ir->values++;
@@ -33,7 +57,7 @@ int basin_ir_value_new(basin_ir *ir, basin_shape shape, basin_kind kind) {
 int basin_ir_instruction_new(basin_ir *ir, const basin_ir_instruction *instruction) {
     if (!basin_array_reserve((void **)&ir->instruction, &ir->instruction_capacity,
                              ir->instructions + 1, sizeof *ir->instruction)) {
-        no_memory(ir);
+        basin_ir_no_memory(ir);
         return -1;
     }
     int id = (int)ir->instructions++;
@@ -42,6 +66,13 @@ int basin_ir_instruction_new(basin_ir *ir, const basin_ir_instruction *instructi
     for (int i = 0; i < instruction->outs; i++)
         if (instruction->out[i] >= 0) ir->value[instruction->out[i]].producer = id;
     return id;
+}
+
+int basin_ir_apply(basin_ir *ir, basin_op op, int a, int b, basin_shape shape) {
+    int out = basin_ir_value_new(ir, shape, BASIN_REAL);
+    basin_ir_instruction made = {
+        .op = op, .ins = b < 0 ? 1 : 2, .outs = 1, .in = {a, b < 0 ? 0 : b}, .out = {out}};
+    return out < 0 || basin_ir_instruction_new(ir, &made) < 0 ? -1 : out;
 }
 
 /* The state of one lowering. Maps go from graph values to plan values, -1 where there is none. */
@@ -79,13 +110,8 @@ static int stored(lowering *l, int value) {
     const basin_node *leaf = value < 0 ? NULL : l->ir->value[value].leaf;
     if (!leaf || leaf->op != BASIN_OP_CONST) return value;
     int *dense = &l->dense[leaf->out[0]->id];
-    if (*dense >= 0) return *dense;
-    int out = basin_ir_value_new(l->ir, leaf->out[0]->shape, BASIN_REAL);
-    if (out < 0) return -1;
-    basin_ir_instruction copy = {
-        .op = BASIN_OP_COPY, .ins = 1, .outs = 1, .in = {value}, .out = {out}};
-    if (basin_ir_instruction_new(l->ir, &copy) < 0) return -1;
-    return *dense = out;
+    if (*dense < 0) *dense = basin_ir_apply(l->ir, BASIN_OP_COPY, value, -1, leaf->out[0]->shape);
+    return *dense;
 }
 
 static int emit(lowering *l, const basin_node *node, int *map);
@@ -151,10 +177,7 @@ static int emit(lowering *l, const basin_node *node, int *map) {
 }
 
 static int copy_of(lowering *l, int value) {
-    int out = basin_ir_value_new(l->ir, l->ir->value[value].shape, BASIN_REAL);
-    basin_ir_instruction copy = {
-        .op = BASIN_OP_COPY, .ins = 1, .outs = 1, .in = {value}, .out = {out}};
-    return out < 0 || basin_ir_instruction_new(l->ir, &copy) < 0 ? -1 : out;
+    return basin_ir_apply(l->ir, BASIN_OP_COPY, value, -1, l->ir->value[value].shape);
 }
 
 /* The plan value of what leaves the plan: as first computed, wherever it was built. */
@@ -172,30 +195,27 @@ static bool is_overwritten(const lowering *l, int value, const basin_plan_spec *
 
 /* Updates: the value, computed aside where it is a leaf or a view, then written into the state. */
 static basin_status lower_updates(lowering *l, const basin_plan_spec *spec) {
-    int *value = basin_array_new((size_t)spec->updates, sizeof *value);
-    bool ok = value != NULL;
-    for (int i = 0; ok && i < spec->updates; i++) {
+    int *value = basin_ir_scratch(l->ir, (size_t)spec->updates, sizeof *value);
+    if (!value) return BASIN_NO_MEMORY;
+    for (int i = 0; i < spec->updates; i++) {
         value[i] = resolve_result(l, spec->update[i].value);
-        ok = value[i] >= 0 && resolve(l, spec->update[i].state, 0) >= 0;
-        if (ok && l->ir->value[l->ir->value[value[i]].root].leaf) {
-            value[i] = copy_of(l, value[i]);
-            ok = value[i] >= 0;
-        }
+        if (value[i] < 0 || resolve(l, spec->update[i].state, 0) < 0) return BASIN_NO_MEMORY;
+        if (l->ir->value[l->ir->value[value[i]].root].leaf) value[i] = copy_of(l, value[i]);
+        if (value[i] < 0) return BASIN_NO_MEMORY;
     }
-    for (int i = 0; ok && i < spec->updates; i++) {
+    for (int i = 0; i < spec->updates; i++) {
         int written = copy_of(l, value[i]);
-        ok = written >= 0;
-        if (ok) l->ir->value[written].state = spec->update[i].state->node;
+        if (written < 0) return BASIN_NO_MEMORY;
+        l->ir->value[written].state = spec->update[i].state->node;
     }
-    free(value);
-    return ok ? BASIN_OK : no_memory(l->ir);
+    return BASIN_OK;
 }
 
 static basin_status lower_outputs(lowering *l, const basin_plan_spec *spec) {
     basin_ir *ir = l->ir;
     ir->outputs = spec->outputs;
     ir->output = basin_array_new((size_t)spec->outputs, sizeof *ir->output);
-    if (!ir->output) return no_memory(ir);
+    if (!ir->output) return basin_ir_no_memory(ir);
     for (int i = 0; i < spec->outputs; i++) {
         int value = stored(l, resolve_result(l, spec->output[i]));
         if (value >= 0 && is_overwritten(l, value, spec)) value = copy_of(l, value);
@@ -215,29 +235,18 @@ static basin_status lower_nodes(lowering *l, const basin_plan_spec *spec) {
             done = done || (node->out[i] && l->first[node->out[i]->id] >= 0);
         if (!done && emit(l, node, l->first) < 0) return BASIN_NO_MEMORY;
     }
-    basin_status status = lower_outputs(l, spec);
-    return status ? status : lower_updates(l, spec);
-}
-
-static int *new_map(size_t values) {
-    int *map = basin_array_new(values, sizeof *map);
-    if (map) memset(map, 0xff, values * sizeof *map);
-    return map;
+    BASIN_TRY(lower_outputs(l, spec));
+    return lower_updates(l, spec);
 }
 
 basin_status basin_ir_lower(basin_ir *ir, const basin_graph *graph, const basin_plan_spec *spec) {
     size_t values = (size_t)graph->values;
     lowering l = {.ir = ir, .graph = graph};
-    l.live = calloc(graph->nodes, sizeof *l.live);
-    l.first = new_map(values);
-    l.again = new_map(values);
-    l.dense = new_map(values);
-    bool ok = l.live && l.first && l.again && l.dense;
-    if (ok) find_live(&l, spec);
-    basin_status status = ok ? lower_nodes(&l, spec) : no_memory(ir);
-    free(l.live);
-    free(l.first);
-    free(l.again);
-    free(l.dense);
-    return status;
+    l.live = basin_ir_scratch(ir, graph->nodes, sizeof *l.live);
+    l.first = basin_ir_scratch_none(ir, values);
+    l.again = basin_ir_scratch_none(ir, values);
+    l.dense = basin_ir_scratch_none(ir, values);
+    if (!l.live || !l.first || !l.again || !l.dense) return BASIN_NO_MEMORY;
+    find_live(&l, spec);
+    return lower_nodes(&l, spec);
 }

@@ -13,9 +13,6 @@
  * a narrow copy, stored by the instruction that computes it where that can. Everything else stays
  * float: inputs, states, outputs, the tokens, statistics, sums, energies, heads, gradients on their
  * way into a state. */
-#include <stdlib.h>
-
-#include "base/memory.h"
 #include "plan/ir.h"
 
 typedef struct narrowing {
@@ -30,10 +27,6 @@ typedef struct narrowing {
     basin_ir_list list; /* the new one */
     size_t values;
 } narrowing;
-
-static basin_status no_memory(basin_ir *ir) {
-    return basin_fail(ir->error, BASIN_NO_MEMORY, "out of memory for a plan");
-}
 
 typedef enum demand { ANY, WIDE, NARROW } demand;
 
@@ -218,18 +211,6 @@ static void mark_wide(narrowing *n) {
 
 /* ---- casts ---- */
 
-static bool add_instruction(narrowing *n, const basin_ir_instruction *instruction) {
-    if (basin_ir_list_add(&n->list, instruction)) return true;
-    no_memory(n->ir);
-    return false;
-}
-
-static bool add_cast(narrowing *n, int to, int from) {
-    if (basin_ir_list_copy(&n->list, n->ir, to, from)) return true;
-    no_memory(n->ir);
-    return false;
-}
-
 /* A narrow value like `value`; its root is `root`, or itself for -1. */
 static int narrow_like(narrowing *n, int value, int root) {
     int made = basin_ir_value_new(n->ir, n->ir->value[value].shape, BASIN_NARROW);
@@ -264,7 +245,9 @@ static int narrow_operand(narrowing *n, int value) {
     int root = n->ir->value[value].root;
     if (n->cast[root] < 0) {
         int made = narrow_like(n, value, -1);
-        if (made < 0 || (!store_twice(n, made, root) && !add_cast(n, made, value))) return -1;
+        if (made < 0 ||
+            (!store_twice(n, made, root) && !basin_ir_list_copy(&n->list, n->ir, made, value)))
+            return -1;
         n->cast[root] = made;
     }
     int cast = n->cast[root];
@@ -291,20 +274,18 @@ static bool move_instruction(narrowing *n, basin_ir_instruction instruction) {
         after[casts][0] = value, after[casts++][1] = made;
         instruction.out[k] = made;
     }
-    if (!add_instruction(n, &instruction)) return false;
+    if (!basin_ir_list_add(&n->list, &instruction)) return false;
     for (int i = 0; i < casts; i++)
-        if (!add_cast(n, after[i][0], after[i][1])) return false;
+        if (!basin_ir_list_copy(&n->list, n->ir, after[i][0], after[i][1])) return false;
     return true;
 }
 
 static basin_status rewrite(narrowing *n) {
     basin_ir *ir = n->ir;
-    for (size_t i = 0; i < n->values; i++) {
-        n->cast[i] = -1;
+    for (size_t i = 0; i < n->values; i++)
         if (!n->wide[i] && ir->value[i].root == (int)i) ir->value[i].kind = BASIN_NARROW;
-    }
     for (size_t i = 0; i < ir->instructions; i++)
-        if (!move_instruction(n, ir->instruction[i])) return BASIN_NO_MEMORY;
+        if (!move_instruction(n, ir->instruction[i])) return basin_ir_no_memory(ir);
     basin_ir_list_take(&n->list, ir);
     return BASIN_OK;
 }
@@ -315,21 +296,15 @@ basin_status basin_ir_narrow(basin_ir *ir, double least, const basin_backend_tab
                    .lists = table->narrow_lists,
                    .reads = table->narrow_reads,
                    .values = ir->values};
-    n.wide = calloc(ir->values + 1, sizeof *n.wide);
-    n.factor = calloc(ir->values + 1, sizeof *n.factor);
-    n.summed = calloc(ir->values + 1, sizeof *n.summed);
-    n.cast = basin_array_new(ir->values, sizeof *n.cast);
-    basin_status status = n.wide && n.factor && n.summed && n.cast ? BASIN_OK : no_memory(ir);
-    if (!status) {
-        mark_readers(&n);
-        mark_wide(&n);
-        status = rewrite(&n);
-    }
+    n.wide = basin_ir_scratch(ir, ir->values, sizeof *n.wide);
+    n.factor = basin_ir_scratch(ir, ir->values, sizeof *n.factor);
+    n.summed = basin_ir_scratch(ir, ir->values, sizeof *n.summed);
+    n.cast = basin_ir_scratch_none(ir, ir->values);
+    if (!n.wide || !n.factor || !n.summed || !n.cast) return BASIN_NO_MEMORY;
+    mark_readers(&n);
+    mark_wide(&n);
+    basin_status status = rewrite(&n);
     basin_ir_list_discard(&n.list, ir);
-    free(n.wide);
-    free(n.factor);
-    free(n.summed);
-    free(n.cast);
     return status;
 }
 
@@ -338,16 +313,12 @@ basin_status basin_ir_narrow(basin_ir *ir, double least, const basin_backend_tab
  * the first writes them beside r, in an order that the backend chooses. There is room for the bits
  * of m rounded up to a multiple of 64 rows: a backend may keep those of square blocks together. */
 
-static bool is_narrow(const basin_ir *ir, int value) {
-    return value >= 0 && ir->value[ir->value[value].root].kind == BASIN_NARROW;
-}
-
 /* The instruction whose ReLU masks this one; -1 where there is none. */
 static int relu_of(const basin_ir *ir, const basin_ir_instruction *instruction) {
     int64_t size[4], own[4];
     if (instruction->op != BASIN_OP_MATMUL || instruction->ins != 3 || instruction->outs != 1 ||
         basin_program_form_of(instruction->program).kind != BASIN_FORM_MASKED ||
-        !is_narrow(ir, instruction->out[0]) || !is_narrow(ir, instruction->in[2]))
+        !basin_ir_is_narrow(ir, instruction->out[0]) || !basin_ir_is_narrow(ir, instruction->in[2]))
         return -1;
     int root = ir->value[instruction->in[2]].root, producer = ir->value[root].producer;
     const basin_ir_instruction *relu = producer < 0 ? NULL : &ir->instruction[producer];

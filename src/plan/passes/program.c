@@ -304,11 +304,6 @@ basin_program_form basin_program_form_of(const basin_program *program) {
 
 /* ---- New lists of instructions ---- */
 
-static void program_free(basin_program *program) {
-    if (program) free(program->instruction);
-    free(program);
-}
-
 bool basin_ir_list_add(basin_ir_list *list, const basin_ir_instruction *instruction) {
     if (!basin_array_reserve((void **)&list->instruction, &list->capacity, list->count + 1,
                              sizeof *instruction))
@@ -322,7 +317,7 @@ bool basin_ir_list_copy(basin_ir_list *list, const basin_ir *ir, int to, int fro
         .op = BASIN_OP_POINTWISE, .ins = 1, .outs = 1, .in = {from}, .out = {to}, .workspace = -1};
     copy.program = basin_program_copy(ir->value[from].shape);
     if (copy.program && basin_ir_list_add(list, &copy)) return true;
-    program_free(copy.program);
+    basin_program_free(copy.program);
     return false;
 }
 
@@ -332,13 +327,7 @@ void basin_ir_list_take(basin_ir_list *list, basin_ir *ir) {
     ir->instruction = list->instruction;
     ir->instructions = list->count, ir->instruction_capacity = list->capacity;
     *list = (basin_ir_list){0};
-    for (size_t i = 0; i < ir->instructions; i++)
-        for (int k = 0; k < basin_ir_results(&ir->instruction[i]); k++) {
-            int value = basin_ir_result(&ir->instruction[i], k);
-            if (value < 0) continue;
-            ir->value[value].producer = (int)i;
-            ir->value[ir->value[value].root].producer = (int)i;
-        }
+    basin_ir_number(ir);
     basin_ir_count_uses(ir);
 }
 
@@ -347,7 +336,7 @@ void basin_ir_list_discard(basin_ir_list *list, const basin_ir *ir) {
         bool old = false;
         for (size_t j = 0; j < ir->instructions; j++)
             old = old || list->instruction[i].program == ir->instruction[j].program;
-        if (!old) program_free(list->instruction[i].program);
+        if (!old) basin_program_free(list->instruction[i].program);
     }
     free(list->instruction);
 }

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 #include "expr/graph.h"
 
 typedef struct rewrite {
@@ -108,10 +108,8 @@ static void rebuild_live(rewrite *r, const basin_graph *from) {
 
 static basin_status map_spec(basin_simple *simple, const rewrite *r, const basin_plan_spec *spec,
                              basin_error *error) {
-    simple->output = basin_array_new((size_t)spec->outputs, sizeof *simple->output);
-    simple->update = basin_array_new((size_t)spec->updates, sizeof *simple->update);
-    if (!simple->output || !simple->update)
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a plan");
+    BASIN_TRY(BASIN_NEW_RAW(&simple->output, spec->outputs, "a plan", error));
+    BASIN_TRY(BASIN_NEW_RAW(&simple->update, spec->updates, "a plan", error));
     for (int i = 0; i < spec->outputs; i++) simple->output[i] = r->map[spec->output[i]->id];
     for (int i = 0; i < spec->updates; i++)
         simple->update[i] =
@@ -124,25 +122,18 @@ static basin_status map_spec(basin_simple *simple, const rewrite *r, const basin
 
 basin_status basin_simplify(basin_simple *simple, const basin_graph *from,
                             const basin_plan_spec *spec, bool plain, basin_error *error) {
+    BASIN_FREE_AT_EXIT bool *live = NULL;
+    BASIN_FREE_AT_EXIT basin_expr *map = NULL;
     *simple = (basin_simple){.graph = basin_graph_new()};
-    rewrite r = {.to = simple->graph};
-    r.live = calloc(from->nodes + 1, sizeof *r.live);
-    r.map = calloc((size_t)from->values + 1, sizeof *r.map);
-    basin_status status = BASIN_NO_MEMORY;
-    if (r.to && r.live && r.map) {
-        r.to->simplify = !plain;
-        find_live(&r, from, spec);
-        rebuild_live(&r, from);
-        status = r.to->error.status;
-        if (status)
-            basin_fail(error, status, "%s", r.to->error.text);
-        else
-            status = map_spec(simple, &r, spec, error);
-    } else
-        basin_fail(error, BASIN_NO_MEMORY, "out of memory for a plan");
-    free(r.live);
-    free(r.map);
-    return status;
+    if (!simple->graph) return basin_fail_memory(error, "a plan");
+    BASIN_TRY(BASIN_NEW(&live, from->nodes, "a plan", error));
+    BASIN_TRY(BASIN_NEW(&map, from->values, "a plan", error));
+    rewrite r = {.to = simple->graph, .live = live, .map = map};
+    r.to->simplify = !plain;
+    find_live(&r, from, spec);
+    rebuild_live(&r, from);
+    if (r.to->error.status) return basin_fail(error, r.to->error.status, "%s", r.to->error.text);
+    return map_spec(simple, &r, spec, error);
 }
 
 void basin_simple_free(basin_simple *simple) {

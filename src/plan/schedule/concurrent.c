@@ -2,10 +2,8 @@
  * draws of normal numbers, and programs that do the same go together: what waits for nothing but
  * earlier instructions moves up to the first one that could have run beside it. A product that adds
  * to the result of one of them goes along, too, since the same threads can compute both. */
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "plan/ir.h"
 
 /* How far is looked ahead, in instructions; the elements of a result and the terms of a product in
@@ -113,33 +111,16 @@ static void take_with(arrangement *r, int i) {
     ir->instruction[i].concurrent = concurrent > 1 ? concurrent : 0;
 }
 
-static void rearrange(arrangement *r, basin_ir_instruction *sorted) {
-    basin_ir *ir = r->ir;
-    for (size_t i = 0; i < ir->instructions; i++) sorted[i] = ir->instruction[r->order[i]];
-    free(ir->instruction);
-    ir->instruction = sorted;
-    ir->instruction_capacity = ir->instructions > 0 ? ir->instructions : 1;
-    basin_ir_number(ir);
-}
-
 basin_status basin_ir_concurrent(basin_ir *ir) {
     arrangement r = {.ir = ir};
-    basin_ir_instruction *sorted = basin_array_new(ir->instructions, sizeof *sorted);
-    r.order = basin_array_new(ir->instructions, sizeof *r.order);
-    r.place = basin_array_new(ir->instructions, sizeof *r.place);
-    bool ok = sorted && r.order && r.place;
-    if (ok) {
-        basin_ir_count_uses(ir);
-        for (size_t i = 0; i < ir->instructions; i++) r.place[i] = -1;
-        for (size_t i = 0; i < ir->hoisted; i++) take(&r, (int)i);
-        for (size_t i = ir->hoisted; i < ir->instructions; i++)
-            if (r.place[i] < 0) take_with(&r, (int)i);
-        rearrange(&r, sorted);
-    } else
-        free(sorted);
-    free(r.order);
-    free(r.place);
-    return ok ? BASIN_OK : basin_fail(ir->error, BASIN_NO_MEMORY, "out of memory for a plan");
+    r.order = basin_ir_scratch(ir, ir->instructions, sizeof *r.order);
+    r.place = basin_ir_scratch_none(ir, ir->instructions);
+    if (!r.order || !r.place) return BASIN_NO_MEMORY;
+    basin_ir_count_uses(ir);
+    for (size_t i = 0; i < ir->hoisted; i++) take(&r, (int)i);
+    for (size_t i = ir->hoisted; i < ir->instructions; i++)
+        if (r.place[i] < 0) take_with(&r, (int)i);
+    return basin_ir_reorder(ir, r.order, r.count);
 }
 
 /* Parts: a run of instructions in which the pictures of a batch do not meet (a descent: products
@@ -282,15 +263,14 @@ basin_status basin_ir_part(basin_ir *ir, const basin_backend *backend) {
     parting p = {.ir = ir, .table = backend->table};
     if (backend->threads > 1) p.parts = parts_of(batch_of(ir), backend->threads);
     if (!p.parts) return BASIN_OK;
-    p.use = basin_array_new(ir->values, sizeof *p.use);
-    if (!p.use) return basin_fail(ir->error, BASIN_NO_MEMORY, "out of memory for a plan");
+    p.use = basin_ir_scratch(ir, ir->values, sizeof *p.use);
+    if (!p.use) return BASIN_NO_MEMORY;
     for (size_t first = ir->hoisted, end; first < ir->instructions; first = end + 1) {
         end = run_from(&p, first);
         double calls = (double)(end - first);
         if (calls < LEAST_CALLS || p.work < LEAST_WORK * calls * (double)p.parts) continue;
         for (size_t i = first; i < end; i++) ir->instruction[i].parts = (int)p.parts;
     }
-    free(p.use);
     return BASIN_OK;
 }
 

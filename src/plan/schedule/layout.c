@@ -4,13 +4,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 #include "basin/random.h"
 #include "plan/ir.h"
-
-static basin_status no_memory(basin_ir *ir) {
-    return basin_fail(ir->error, BASIN_NO_MEMORY, "out of memory for a plan");
-}
 
 static size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
@@ -19,7 +15,7 @@ static int buffer_new(basin_ir *ir, size_t bytes, int first, int last) {
     if (bytes > SIZE_MAX / 2 - ir->unshared_bytes ||
         !basin_array_reserve((void **)&ir->buffer, &ir->buffer_capacity, ir->buffers + 1,
                              sizeof *ir->buffer)) {
-        no_memory(ir);
+        basin_ir_no_memory(ir);
         return -1;
     }
     ir->buffer[ir->buffers] =
@@ -128,7 +124,7 @@ static basin_status place_results(basin_ir *ir, int s, span at, const int *last,
             size_t bytes;
             if (!basin_size_multiply(&bytes, (size_t)basin_shape_count(ir->value[value].shape),
                                      size))
-                return no_memory(ir);
+                return basin_ir_no_memory(ir);
             if (ir->value[value].bytes) bytes = ir->value[value].bytes;
             buffer = buffer_new(ir, bytes, at.first, end);
             if (buffer < 0) return BASIN_NO_MEMORY;
@@ -154,7 +150,7 @@ static basin_status place_workspaces(basin_ir *ir, size_t first, size_t end, int
     size_t most = 0, all;
     for (size_t i = first; i < end; i++)
         if (ir->instruction[i].workspace_bytes > most) most = ir->instruction[i].workspace_bytes;
-    if (!basin_size_multiply(&all, most, (size_t)threads)) return no_memory(ir);
+    if (!basin_size_multiply(&all, most, (size_t)threads)) return basin_ir_no_memory(ir);
     int buffer = buffer_new(ir, all, (int)first, (int)end - 1);
     for (size_t i = first; i < end; i++) {
         ir->instruction[i].workspace = buffer;
@@ -175,10 +171,9 @@ static void stretch(basin_ir *ir, int value, size_t first, size_t end, bool cut)
 }
 
 static basin_status stretch_runs(basin_ir *ir, int threads) {
-    basin_status status = BASIN_OK;
     for (size_t i = 0; i < ir->buffers; i++)
         ir->buffer[i].early = ir->buffer[i].first, ir->buffer[i].late = ir->buffer[i].last;
-    for (size_t first = 0, end; first < ir->instructions && !status; first = end + 1) {
+    for (size_t first = 0, end; first < ir->instructions; first = end + 1) {
         end = run_end(ir, first);
         for (size_t i = first; i < end; i++) {
             const basin_ir_instruction *instruction = &ir->instruction[i];
@@ -187,9 +182,9 @@ static basin_status stretch_runs(basin_ir *ir, int threads) {
             for (int k = 0; k < instruction->outs; k++)
                 stretch(ir, instruction->out[k], first, end, true);
         }
-        if (end > first) status = place_workspaces(ir, first, end, threads);
+        if (end > first) BASIN_TRY(place_workspaces(ir, first, end, threads));
     }
-    return status;
+    return BASIN_OK;
 }
 
 /* Whether two buffers may not share memory at all. */
@@ -293,37 +288,28 @@ static size_t close_gaps(basin_ir *ir, const basin_ir_buffer **order, int *place
 
 /* Greedy by size: large buffers first; then as close_gaps finds it better. */
 static basin_status place_buffers(basin_ir *ir) {
-    const basin_ir_buffer **order = basin_array_new(ir->buffers, sizeof *order);
-    int *placed = basin_array_new(ir->buffers, sizeof *placed);
-    bool ok = order && placed;
-    for (size_t i = 0; ok && i < ir->buffers; i++) order[i] = &ir->buffer[i];
-    if (ok) {
-        qsort(order, ir->buffers, sizeof *order, larger_first);
-        ir->arena_bytes = close_gaps(ir, order, placed, place_in_order(ir, order, placed));
-    }
-    free(order);
-    free(placed);
-    return ok ? BASIN_OK : no_memory(ir);
+    const basin_ir_buffer **order = basin_ir_scratch(ir, ir->buffers, sizeof *order);
+    int *placed = basin_ir_scratch(ir, ir->buffers, sizeof *placed);
+    if (!order || !placed) return BASIN_NO_MEMORY;
+    for (size_t i = 0; i < ir->buffers; i++) order[i] = &ir->buffer[i];
+    qsort(order, ir->buffers, sizeof *order, larger_first);
+    ir->arena_bytes = close_gaps(ir, order, placed, place_in_order(ir, order, placed));
+    return BASIN_OK;
 }
 
 basin_status basin_ir_layout(basin_ir *ir, const basin_backend *backend, bool plain) {
     const basin_backend_table *table = backend->table;
-    int *last = basin_array_new(ir->values, sizeof *last);
-    span *at = basin_array_new(ir->instructions, sizeof *at);
-    basin_status status = last && at ? BASIN_OK : no_memory(ir);
-    if (!status) {
-        find_spans(ir, at);
-        find_lifetimes(ir, last, at);
-    }
-    for (size_t i = 0; !status && i < ir->instructions; i++)
-        status = place_results(ir, (int)i, at[i], last, table, plain);
+    int *last = basin_ir_scratch(ir, ir->values, sizeof *last);
+    span *at = basin_ir_scratch(ir, ir->instructions, sizeof *at);
+    if (!last || !at) return BASIN_NO_MEMORY;
+    find_spans(ir, at);
+    find_lifetimes(ir, last, at);
+    for (size_t i = 0; i < ir->instructions; i++)
+        BASIN_TRY(place_results(ir, (int)i, at[i], last, table, plain));
     for (size_t i = 0; i < ir->values; i++)
         if (ir->value[i].first)
             ir->value[i].offset =
                 (size_t)ir->value[i].first * size_of(ir->value[ir->value[i].root].kind, table);
-    if (!status) status = stretch_runs(ir, backend->threads);
-    if (!status) status = place_buffers(ir);
-    free(last);
-    free(at);
-    return status;
+    BASIN_TRY(stretch_runs(ir, backend->threads));
+    return place_buffers(ir);
 }

@@ -7,10 +7,6 @@
 #include "base/memory.h"
 #include "plan/ir.h"
 
-static basin_status no_memory(basin_ir *ir) {
-    return basin_fail(ir->error, BASIN_NO_MEMORY, "out of memory for a plan");
-}
-
 static int producer_of(const basin_ir *ir, int value) {
     return value < 0 ? -1 : ir->value[ir->value[value].root].producer;
 }
@@ -27,23 +23,16 @@ typedef struct walk {
 
 static bool walk_begin(walk *w, basin_ir *ir) {
     *w = (walk){.ir = ir};
-    w->order = basin_array_new(ir->instructions, sizeof *w->order);
-    w->seen = calloc(ir->instructions + 1, sizeof *w->seen);
-    w->stack = basin_array_new(ir->instructions, sizeof *w->stack);
-    w->next = basin_array_new(ir->instructions, sizeof *w->next);
+    w->order = basin_ir_scratch(ir, ir->instructions, sizeof *w->order);
+    w->seen = basin_ir_scratch(ir, ir->instructions, sizeof *w->seen);
+    w->stack = basin_ir_scratch(ir, ir->instructions, sizeof *w->stack);
+    w->next = basin_ir_scratch(ir, ir->instructions, sizeof *w->next);
     return w->order && w->seen && w->stack && w->next;
 }
 
 static void walk_restart(walk *w) {
     w->count = 0;
     memset(w->seen, 0, w->ir->instructions * sizeof *w->seen);
-}
-
-static void walk_end(walk *w) {
-    free(w->order);
-    free(w->seen);
-    free(w->stack);
-    free(w->next);
 }
 
 static void visit(walk *w, int instruction) {
@@ -84,45 +73,29 @@ static void find_needed(walk *w) {
     for (size_t i = 0; i < w->ir->instructions; i++) w->ir->instruction[i].dead = !w->seen[i];
 }
 
-static void sort_needed(walk *w) {
-    walk_restart(w);
-    for (size_t i = 0; i < w->ir->instructions; i++)
-        if (!w->ir->instruction[i].dead) visit(w, (int)i);
-}
-
-static void drop_program(basin_ir_instruction *instruction) {
-    if (!instruction->program) return;
-    free(instruction->program->instruction);
-    free(instruction->program);
-    instruction->program = NULL;
-}
-
-/* Takes over the walk's order; `sorted` has room for all instructions. */
-static void reorder(basin_ir *ir, basin_ir_instruction *sorted, const walk *w) {
-    for (size_t i = 0; i < ir->instructions; i++)
-        if (ir->instruction[i].dead) drop_program(&ir->instruction[i]);
-    for (int i = 0; i < w->count; i++) sorted[i] = ir->instruction[w->order[i]];
+basin_status basin_ir_reorder(basin_ir *ir, const int *order, size_t count) {
+    basin_ir_instruction *sorted = basin_array_new(count, sizeof *sorted);
+    if (!sorted) return basin_ir_no_memory(ir);
+    for (size_t i = 0; i < count; i++) {
+        sorted[i] = ir->instruction[order[i]];
+        ir->instruction[order[i]].program = NULL;
+    }
+    for (size_t i = 0; i < ir->instructions; i++) basin_program_free(ir->instruction[i].program);
     free(ir->instruction);
     ir->instruction = sorted;
-    ir->instruction_capacity = ir->instructions > 0 ? ir->instructions : 1;
-    ir->instructions = (size_t)w->count;
-    for (int i = 0; i < w->count; i++)
-        for (int k = 0; k < sorted[i].outs; k++)
-            if (sorted[i].out[k] >= 0) ir->value[sorted[i].out[k]].producer = i;
+    ir->instructions = ir->instruction_capacity = count;
+    basin_ir_number(ir);
+    return BASIN_OK;
 }
 
 basin_status basin_ir_sort(basin_ir *ir) {
     walk w;
-    basin_ir_instruction *sorted = basin_array_new(ir->instructions, sizeof *sorted);
-    bool ok = walk_begin(&w, ir) && sorted;
-    if (ok) {
-        find_needed(&w);
-        sort_needed(&w);
-        reorder(ir, sorted, &w);
-    } else
-        free(sorted);
-    walk_end(&w);
-    return ok ? BASIN_OK : no_memory(ir);
+    if (!walk_begin(&w, ir)) return BASIN_NO_MEMORY;
+    find_needed(&w);
+    walk_restart(&w);
+    for (size_t i = 0; i < ir->instructions; i++)
+        if (!ir->instruction[i].dead) visit(&w, (int)i);
+    return basin_ir_reorder(ir, w.order, (size_t)w.count);
 }
 
 void basin_ir_number(basin_ir *ir) {
@@ -180,8 +153,8 @@ static void replace(basin_ir *ir, int lse, int instead) {
  * then instructions may wait for later ones. */
 basin_status basin_ir_share_forces(basin_ir *ir) {
     walk w;
-    bool ok = walk_begin(&w, ir);
-    for (size_t i = 0; ok && i < ir->instructions; i++) {
+    if (!walk_begin(&w, ir)) return BASIN_NO_MEMORY;
+    for (size_t i = 0; i < ir->instructions; i++) {
         if (ir->instruction[i].op != BASIN_OP_ATTENTION) continue;
         for (size_t f = i + 1; f < ir->instructions; f++) {
             if (!same_scores(ir, &ir->instruction[i], &ir->instruction[f]) ||
@@ -191,8 +164,7 @@ basin_status basin_ir_share_forces(basin_ir *ir) {
             break;
         }
     }
-    walk_end(&w);
-    return ok ? basin_ir_sort(ir) : no_memory(ir);
+    return basin_ir_sort(ir);
 }
 
 /* The reverse of a layer norm whose result dx only instruction `add` reads, to add another value to
@@ -231,8 +203,6 @@ basin_status basin_ir_join_residuals(basin_ir *ir) {
  * and run again only after a state has changed. Draws depend on their seed, an input, and are never
  * hoisted. */
 
-static int root_of(const basin_ir *ir, int value) { return ir->value[value].root; }
-
 static bool is_updated(const basin_ir *ir, const basin_node *state) {
     for (size_t i = 0; i < ir->values; i++)
         if (ir->value[i].state == state) return true;
@@ -253,10 +223,10 @@ static bool is_moving(const basin_ir *ir, const basin_ir_instruction *instructio
                       const bool *moving) {
     if (basin_op_exchanges(instruction->op)) return true; /* others run, too */
     for (int k = 0; k < instruction->ins; k++)
-        if (instruction->in[k] >= 0 && moving[root_of(ir, instruction->in[k])]) return true;
+        if (instruction->in[k] >= 0 && moving[basin_root_of(ir, instruction->in[k])]) return true;
     for (int k = 0; k < basin_ir_results(instruction); k++) {
         int result = basin_ir_result(instruction, k);
-        if (result >= 0 && moving[root_of(ir, result)]) return true;
+        if (result >= 0 && moving[basin_root_of(ir, result)]) return true;
     }
     return false;
 }
@@ -266,15 +236,15 @@ static bool spread(const basin_ir *ir, const basin_ir_instruction *instruction, 
     bool more = false;
     for (int k = 0; k < basin_ir_results(instruction); k++) {
         int result = basin_ir_result(instruction, k);
-        if (result < 0 || moving[root_of(ir, result)]) continue;
-        moving[root_of(ir, result)] = more = true;
+        if (result < 0 || moving[basin_root_of(ir, result)]) continue;
+        moving[basin_root_of(ir, result)] = more = true;
     }
     return more;
 }
 
 static void find_moving(const basin_ir *ir, bool *moving) {
     for (size_t i = 0; i < ir->values; i++)
-        if (begins_moving(ir, &ir->value[i])) moving[root_of(ir, (int)i)] = true;
+        if (begins_moving(ir, &ir->value[i])) moving[basin_root_of(ir, (int)i)] = true;
     for (bool more = true; more;) {
         more = false;
         for (size_t i = 0; i < ir->instructions; i++)
@@ -283,30 +253,17 @@ static void find_moving(const basin_ir *ir, bool *moving) {
     }
 }
 
-/* Hoisted instructions first; both kinds keep their order. `sorted` replaces the list. */
-static void part(basin_ir *ir, basin_ir_instruction *sorted, const bool *moving) {
+/* Hoisted instructions first; both kinds keep their order. */
+basin_status basin_ir_hoist(basin_ir *ir) {
+    bool *moving = basin_ir_scratch(ir, ir->values, sizeof *moving); /* of roots */
+    int *order = basin_ir_scratch(ir, ir->instructions, sizeof *order);
     size_t at = 0;
+    if (!moving || !order) return BASIN_NO_MEMORY;
+    find_moving(ir, moving);
     for (int turn = 0; turn < 2; turn++) {
         for (size_t i = 0; i < ir->instructions; i++)
-            if (is_moving(ir, &ir->instruction[i], moving) == (turn > 0))
-                sorted[at++] = ir->instruction[i];
+            if (is_moving(ir, &ir->instruction[i], moving) == (turn > 0)) order[at++] = (int)i;
         if (turn == 0) ir->hoisted = at;
     }
-    free(ir->instruction);
-    ir->instruction = sorted;
-    ir->instruction_capacity = ir->instructions > 0 ? ir->instructions : 1;
-    basin_ir_number(ir);
-}
-
-basin_status basin_ir_hoist(basin_ir *ir) {
-    bool *moving = calloc(ir->values + 1, sizeof *moving); /* of roots */
-    basin_ir_instruction *sorted = basin_array_new(ir->instructions, sizeof *sorted);
-    bool ok = moving && sorted;
-    if (ok) {
-        find_moving(ir, moving);
-        part(ir, sorted, moving);
-    } else
-        free(sorted);
-    free(moving);
-    return ok ? BASIN_OK : basin_fail(ir->error, BASIN_NO_MEMORY, "out of memory for a plan");
+    return basin_ir_reorder(ir, order, at);
 }
