@@ -8,300 +8,120 @@
 #include "base/try.h"
 #include "data/network/network.h"
 #include "task/nodes/explain.h"
+#include "train/integrate.h"
+
+/* ---- The part of the graph around each of some nodes, all of them side by side in one network:
+ * what gradients are taken over. ---- */
 
 /* Neighbours at most, of one node and where there are many; nodes and edges that a batch may have
  * before it is closed. */
 enum { FIRSTS = 128, FIRSTS_OF_MANY = 32, MANY = 16, NODES = 20000, EDGES = 400000 };
 
-static basin_status no_memory(basin_error *error) {
-    return basin_fail_memory(error, "the surroundings of a node");
+/* Around one node: itself, neighbours, and some of theirs. */
+typedef struct surroundings {
+    int64_t *node; /* [count] of the whole network */
+    int64_t count;
+    int64_t firsts; /* node[1] .. node[firsts] are neighbours; behind them stand theirs */
+    basin_network *part;
+} surroundings;
+
+enum { MOST_LINES = 1 + BASIN_ANOMALY_RELATIONS };
+
+/* Some of the explained nodes, and the lines of their inputs. */
+typedef struct integral {
+    basin_explainer *x;
+    int64_t first, count;  /* which of the explainer's */
+    surroundings *of;      /* [count] */
+    int64_t *start;        /* [count + 1] rows of the batch that are each one's */
+    int64_t *mark;         /* [N] who is in the surroundings of this number */
+    basin_network *joined; /* becomes the batch's */
+    basin_nodes_batch batch;
+    basin_store *store;
+    basin_nodes_net net;
+    basin_plan *plan;
+    basin_expr pick; /* [n] */
+    int64_t columns;
+    int lines;                   /* of the features, and of each relation's facts */
+    basin_line line[MOST_LINES]; /* [n, columns]; [pairs, facts] */
+    double *logit;               /* [n] */
+    double *low, *high;          /* [count] logits at the ends of the lines */
+} integral;
+
+static void take(integral *g, surroundings *to, int64_t node) {
+    int64_t number = 1 + to - g->of;
+    if (g->mark[node] == number) return;
+    g->mark[node] = number;
+    to->node[to->count++] = node;
 }
 
-/* ---- one node ---- */
-
-typedef struct chooser {
-    const basin_explainer *x;
-    basin_surroundings *to;
-    int64_t *mark, stamp; /* [N] nodes that are in it already */
-} chooser;
-
-static void take(chooser *c, int64_t node) {
-    if (c->mark[node] == c->stamp) return;
-    c->mark[node] = c->stamp;
-    c->to->node[c->to->count++] = node;
-}
-
-/* Some neighbours of neighbours, as many of each. */
-static basin_status take_seconds(chooser *c, int64_t each, basin_error *error) {
-    basin_status status = BASIN_OK;
-    for (int64_t i = 1; i <= c->to->firsts && !status; i++) {
-        int64_t *next, count;
-        status = basin_vicinity_list(&next, &count, &c->x->near, c->to->node[i], error);
-        int64_t taken = count < each ? count : each;
-        for (int64_t k = 0; k < taken && !status; k++) take(c, next[k * count / taken]);
-        free(next);
-    }
-    return status;
-}
-
-static basin_status choose(chooser *c, const basin_told *told, basin_error *error) {
-    bool graph = basin_nodes_on_graph(&c->x->model->settings);
-    int64_t most = c->x->count < MANY ? FIRSTS : FIRSTS_OF_MANY;
-    int64_t firsts = told->neighbours < most ? told->neighbours : most;
-    if (!graph) firsts = 0;
-    int64_t each = firsts ? (most / 2 + firsts - 1) / firsts : 0; /* half as many of theirs */
-    *c->to = (basin_surroundings){.firsts = firsts};
-    c->to->node = basin_array_new((size_t)(1 + firsts * (1 + each)), sizeof *c->to->node);
-    if (!c->to->node) return no_memory(error);
-    c->stamp = told->node + 1;
-    take(c, told->node);
-    for (int64_t i = 0; i < firsts; i++) take(c, told->neighbour[i * told->neighbours / firsts]);
-    return take_seconds(c, each, error);
-}
-
-/* ---- side by side ---- */
-
-/* What edges carry, in their order. */
-static basin_status join_facts(basin_relation *to, const basin_around *a,
-                               basin_network *const *part, int r, basin_error *error) {
-    int64_t width = a->network->facts.count, at = 0;
-    if (!part[0]->relation[r].fact) return BASIN_OK;
-    basin_status status = basin_relation_alloc_facts(to, &a->network->facts, error);
-    for (int64_t i = 0; i < a->count && !status; i++) {
-        const basin_relation *from = &part[i]->relation[r];
-        if (from->edges)
-            memcpy(to->fact + at, from->fact, (size_t)(from->edges * width) * sizeof *to->fact);
-        at += from->edges * width;
-    }
-    return status;
-}
-
-/* Relation `r` of all parts, one behind the other. */
-static basin_status join_relation(basin_around *a, basin_network *const *part, int r,
-                                  basin_error *error) {
-    basin_relation *to;
-    BASIN_TRY(basin_network_new_relation(&to, a->network, part[0]->relation[r].name, error));
-    for (int64_t i = 0; i < a->count; i++) to->edges += part[i]->relation[r].edges;
-    to->row = calloc((size_t)a->network->nodes + 1, sizeof *to->row);
-    to->col = basin_array_new((size_t)to->edges, sizeof *to->col);
-    if (!to->row || !to->col) return no_memory(error);
-    int64_t at = 0;
-    for (int64_t i = 0; i < a->count; i++) {
-        const basin_relation *from = &part[i]->relation[r];
-        for (int64_t n = 0; n < part[i]->nodes; n++) to->row[a->start[i] + n] = at + from->row[n];
-        for (int64_t e = 0; e < from->edges; e++)
-            to->col[at++] = (int32_t)(from->col[e] + a->start[i]);
-    }
-    to->row[a->network->nodes] = at;
-    return join_facts(to, a, part, r, error);
-}
-
-static basin_status join(basin_around *a, basin_network *const *part, const basin_network *whole,
-                         basin_error *error) {
-    int64_t nodes = a->start[a->count];
-    BASIN_TRY(basin_network_new(&a->network, whole->path, nodes, error));
-    a->network->directed = whole->directed;
-    basin_status status = basin_facts_copy(&a->network->facts, &whole->facts, error);
-    if (status) return status;
-    a->network->origin = basin_array_new((size_t)nodes, sizeof *a->network->origin);
-    if (!a->network->origin) return no_memory(error);
-    for (int64_t i = 0; i < a->count; i++)
-        memcpy(a->network->origin + a->start[i], a->of[i].node,
-               (size_t)a->of[i].count * sizeof *a->of[i].node);
-    for (int r = 0; r < whole->relations && !status; r++) status = join_relation(a, part, r, error);
-    return status;
-}
-
-static int64_t edges_of(const basin_network *network) {
-    int64_t edges = 0;
-    for (int r = 0; r < network->relations; r++) edges += network->relation[r].edges;
-    return edges;
-}
-
-/* Parts until the batch is full. */
-static basin_status take_parts(basin_around *a, basin_network **part, chooser *c, int64_t first,
-                               basin_error *error) {
-    const basin_explainer *x = c->x;
-    basin_status status = BASIN_OK;
-    for (int64_t edges = 0; first + a->count < x->count && !status;) {
-        int64_t i = a->count;
-        bool full = i && (a->start[i] > NODES || edges > EDGES);
-        if (full) break;
-        c->to = &a->of[i];
-        a->count++;
-        status = choose(c, &x->told[first + i], error);
-        if (!status)
-            status = basin_network_induce(&part[i], x->network, c->to->node, c->to->count, error);
-        if (status) break;
-        a->start[i + 1] = a->start[i] + c->to->count;
-        edges += edges_of(part[i]);
-    }
-    return status;
-}
-
-basin_status basin_around_open(basin_around *around, const basin_explainer *x, int64_t first,
-                               basin_error *error) {
-    size_t left = (size_t)(x->count - first);
-    basin_network **part = calloc(left + 1, sizeof *part);
-    chooser c = {.x = x, .mark = calloc((size_t)x->network->nodes + 1, sizeof *c.mark)};
-    *around = (basin_around){0};
-    around->of = calloc(left + 1, sizeof *around->of);
-    around->start = calloc(left + 1, sizeof *around->start);
-    basin_status status =
-        part && c.mark && around->of && around->start ? BASIN_OK : no_memory(error);
-    if (!status) status = take_parts(around, part, &c, first, error);
-    if (!status) status = join(around, part, x->network, error);
-    for (size_t i = 0; i < left && part; i++) basin_network_free(part[i]);
-    free(part);
-    free(c.mark);
-    return status;
-}
-
-void basin_around_close(basin_around *around) {
-    for (int64_t i = 0; i < around->count; i++) free(around->of[i].node);
-    free(around->of);
-    free(around->start);
-    basin_network_free(around->network);
-    *around = (basin_around){0};
-}
-
-/* ---- Facts of edges along the line of an integral, and what they are told as. */
-
-static basin_status line_new(basin_pair_line *l, basin_expr input, const basin_pairs *pairs,
+static basin_status surround(surroundings *to, integral *g, const basin_nodes_explanation *e,
                              basin_error *error) {
-    size_t cells = (size_t)basin_shape_count(basin_expr_shape(input));
-    *l = (basin_pair_line){.pairs = pairs, .input = input, .cells = (int64_t)cells};
-    l->own = calloc(cells + 1, sizeof *l->own);
-    l->apart = calloc(cells + 1, sizeof *l->apart);
-    l->row = basin_array_new(cells, sizeof *l->row);
-    l->sum = basin_array_new(cells, sizeof *l->sum);
-    l->value = basin_array_new(cells, sizeof *l->value);
-    if (l->own && l->apart && l->row && l->sum && l->value) return BASIN_OK;
-    return basin_fail_memory(error, "what edges explain");
-}
-
-/* A node's pair with itself, where it is added, is no edge and has no facts. */
-static void set_apart(basin_pair_line *l, const basin_explainer *x, int64_t facts) {
-    for (int64_t q = 0; q < l->pairs->queries; q++)
-        for (int64_t p = l->pairs->row[q]; p < l->pairs->row[q + 1]; p++) {
-            if (x->inputs.reader.add_self && l->pairs->key[p] == q) continue;
-            for (int64_t c = 0; c < facts; c++)
-                l->apart[p * facts + c] = l->own[p * facts + c] - x->edge_typical[c];
-        }
-}
-
-basin_status basin_pair_lines_open(basin_pair_lines *lines, const basin_explainer *x,
-                                   const basin_nodes_net *net, const basin_nodes_batch *batch,
-                                   basin_error *error) {
-    basin_status status = BASIN_OK;
-    *lines = (basin_pair_lines){.facts = batch->shape.facts};
-    for (int r = 0; r < batch->shape.relations && net->facts[r] && !status; r++) {
-        basin_pair_line *l = &lines->of[lines->count++];
-        const basin_pairs *pairs = &batch->pairs[r];
-        float *own = NULL;
-        status = line_new(l, net->facts[r], pairs, error);
-        if (!status)
-            status = basin_edge_facts(&own, batch->reader, batch->network, r, pairs, error);
-        if (!status) {
-            memcpy(l->own, own, (size_t)(pairs->pairs * lines->facts) * sizeof *own);
-            set_apart(l, x, lines->facts);
-        }
-        free(own);
+    int64_t most = g->x->count < MANY ? FIRSTS : FIRSTS_OF_MANY;
+    bool graph = basin_nodes_on_graph(&g->x->model->settings);
+    int64_t firsts = to->firsts = graph ? basin_int_min(e->neighbours, most) : 0;
+    int64_t each = firsts ? (most / 2 + firsts - 1) / firsts : 0; /* half as many of theirs */
+    BASIN_TRY(BASIN_NEW_RAW(&to->node, 1 + firsts * (1 + each), "surroundings", error));
+    take(g, to, e->node);
+    for (int64_t i = 0; i < firsts; i++) take(g, to, e->neighbour[i * e->neighbours / firsts].node);
+    for (int64_t i = 1; i <= firsts; i++) {
+        BASIN_FREE_AT_EXIT int64_t *next = NULL;
+        int64_t count;
+        BASIN_TRY(basin_explainer_list(&next, &count, g->x, to->node[i], error));
+        int64_t taken = basin_int_min(count, each);
+        for (int64_t k = 0; k < taken; k++) take(g, to, next[k * count / taken]);
     }
-    return status;
+    return basin_network_induce(&to->part, g->x->network, to->node, to->count, error);
 }
 
-void basin_pair_lines_close(basin_pair_lines *lines) {
-    for (int r = 0; r < lines->count; r++) {
-        basin_pair_line *l = &lines->of[r];
-        free(l->own), free(l->apart), free(l->row), free(l->sum), free(l->value);
+/* Surroundings until the batch is full. */
+static basin_status take_parts(integral *g, basin_error *error) {
+    int64_t left = g->x->count - g->first;
+    BASIN_TRY(BASIN_NEW(&g->of, left, "surroundings", error));
+    BASIN_TRY(BASIN_NEW(&g->start, left + 1, "surroundings", error));
+    BASIN_TRY(BASIN_NEW(&g->mark, g->x->network->nodes, "surroundings", error));
+    for (int64_t edges = 0; g->count < left && g->start[g->count] <= NODES && edges <= EDGES;) {
+        surroundings *to = &g->of[g->count++];
+        BASIN_TRY(surround(to, g, g->x->of[g->first + g->count - 1], error));
+        g->start[g->count] = g->start[g->count - 1] + to->count;
+        for (int r = 0; r < to->part->relations; r++) edges += to->part->relation[r].edges;
     }
-    *lines = (basin_pair_lines){0};
-}
-
-basin_status basin_pair_lines_write(basin_pair_lines *lines, basin_plan *plan, double t,
-                                    basin_error *error) {
-    basin_status status = BASIN_OK;
-    for (int r = 0; r < lines->count && !status; r++) {
-        basin_pair_line *l = &lines->of[r];
-        for (int64_t i = 0; i < l->cells; i++) l->row[i] = l->own[i] - (float)(1 - t) * l->apart[i];
-        basin_tensor tensor = basin_tensor_borrow(l->row, BASIN_F32, basin_expr_shape(l->input));
-        status = basin_plan_write(plan, l->input, &tensor, error);
-    }
-    return status;
-}
-
-void basin_pair_lines_clear(basin_pair_lines *lines) {
-    for (int r = 0; r < lines->count; r++)
-        memset(lines->of[r].sum, 0, (size_t)lines->of[r].cells * sizeof *lines->of[r].sum);
-}
-
-basin_status basin_pair_lines_add(basin_pair_lines *lines, basin_plan *plan, basin_error *error) {
-    basin_status status = BASIN_OK;
-    for (int r = 0; r < lines->count && !status; r++) {
-        basin_pair_line *l = &lines->of[r];
-        basin_tensor tensor = basin_tensor_borrow(l->value, BASIN_F64, basin_expr_shape(l->input));
-        status = basin_plan_read(plan, l->slope, &tensor, error);
-        for (int64_t i = 0; i < l->cells && !status; i++) l->sum[i] += l->value[i];
-    }
-    return status;
-}
-
-double basin_pair_lines_moved(const basin_pair_lines *lines, int64_t start, int64_t rows) {
-    double sum = 0;
-    for (int r = 0; r < lines->count; r++) {
-        const basin_pair_line *l = &lines->of[r];
-        int64_t end = l->pairs->row[start + rows] * lines->facts;
-        for (int64_t i = l->pairs->row[start] * lines->facts; i < end; i++)
-            sum += l->sum[i] * (double)l->apart[i];
-    }
-    return sum;
-}
-
-/* ---- telling ---- */
-
-/* 0: the node itself, 1: a neighbour, 2: one of theirs. */
-static int64_t hops_to(const basin_surroundings *around, int64_t at) {
-    return at == 0 ? 0 : at <= around->firsts ? 1 : 2;
-}
-
-/* What an edge adds comes through the neighbour at its end; between two of them in halves. */
-static basin_status push_pair(basin_told *told, const basin_explainer *x,
-                              const basin_surroundings *around, int64_t a, int64_t b, double all,
-                              basin_error *error) {
-    int64_t far_a = hops_to(around, a), far_b = hops_to(around, b);
-    if (far_a == 2 && far_b == 2)
-        return basin_told_push_between(told, x, around->node[a], all, error);
-    if (!far_a || !far_b) {
-        basin_told_push(told, a + b ? around->node[a + b] : -1, all);
-        return BASIN_OK;
-    }
-    double part = far_a == far_b ? all / 2 : all;
-    if (far_a == 1) basin_told_push(told, around->node[a], part);
-    if (far_b == 1) basin_told_push(told, around->node[b], part);
     return BASIN_OK;
 }
 
-basin_status basin_pair_lines_tell(const basin_pair_lines *lines, const basin_explainer *x,
-                                   basin_told *told, const basin_surroundings *around,
-                                   int64_t start, double scale, basin_error *error) {
-    for (int r = 0; r < lines->count; r++) {
-        const basin_pair_line *l = &lines->of[r];
-        for (int64_t a = 0; a < around->count; a++)
-            for (int64_t p = l->pairs->row[start + a]; p < l->pairs->row[start + a + 1]; p++) {
-                int64_t b = l->pairs->key[p] - start, far = hops_to(around, a);
-                bool goes = hops_to(around, b) < far; /* seen from its nearer end */
-                int64_t slot = x->edge_slot[r] + (goes && x->network->directed ? lines->facts : 0);
-                double all = 0;
-                for (int64_t c = 0; c < lines->facts; c++) {
-                    int64_t i = p * lines->facts + c;
-                    double one = scale * l->sum[i] * (double)l->apart[i];
-                    basin_told_add(told, x, slot + c, goes ? hops_to(around, b) : far, one);
-                    all += one;
-                }
-                BASIN_TRY(push_pair(told, x, around, a, b, all, error));
-            }
+/* Relation `r` of all parts, one behind the other. */
+static basin_status join_relation(integral *g, int r, basin_error *error) {
+    const basin_relation *model = &g->of[0].part->relation[r];
+    basin_relation *to;
+    int64_t width = g->joined->facts.count, at = 0;
+    BASIN_TRY(basin_network_new_relation(&to, g->joined, model->name, error));
+    for (int64_t i = 0; i < g->count; i++) to->edges += g->of[i].part->relation[r].edges;
+    BASIN_TRY(BASIN_NEW(&to->row, g->joined->nodes + 1, "surroundings", error));
+    BASIN_TRY(BASIN_NEW_RAW(&to->col, to->edges, "surroundings", error));
+    if (model->fact) BASIN_TRY(basin_relation_alloc_facts(to, &g->joined->facts, error));
+    for (int64_t i = 0; i < g->count; i++) {
+        const basin_relation *from = &g->of[i].part->relation[r];
+        for (int64_t n = 0; n < g->of[i].count; n++) to->row[g->start[i] + n] = at + from->row[n];
+        if (to->fact && from->edges)
+            memcpy(to->fact + at * width, from->fact,
+                   (size_t)(from->edges * width) * sizeof *to->fact);
+        for (int64_t e = 0; e < from->edges; e++)
+            to->col[at++] = (int32_t)(from->col[e] + g->start[i]);
     }
+    to->row[g->joined->nodes] = at;
+    return BASIN_OK;
+}
+
+static basin_status join(integral *g, basin_error *error) {
+    const basin_network *whole = g->x->network;
+    int64_t nodes = g->start[g->count];
+    BASIN_TRY(basin_network_new(&g->joined, whole->path, nodes, error));
+    g->joined->directed = whole->directed;
+    BASIN_TRY(basin_facts_copy(&g->joined->facts, &whole->facts, error));
+    BASIN_TRY(BASIN_NEW_RAW(&g->joined->origin, nodes, "surroundings", error));
+    for (int64_t i = 0; i < g->count; i++)
+        memcpy(g->joined->origin + g->start[i], g->of[i].node,
+               (size_t)g->of[i].count * sizeof *g->of[i].node);
+    for (int r = 0; r < whole->relations; r++) BASIN_TRY(join_relation(g, r, error));
     return BASIN_OK;
 }
 
@@ -309,138 +129,115 @@ basin_status basin_pair_lines_tell(const basin_pair_lines *lines, const basin_ex
  * surroundings and their edges, along the straight line from typical inputs to their own, with the
  * engine's exact derivatives. They add up to the difference of the logits at both ends, up to the
  * steps of the integral, which are made finer until the gap is small. A mean over neighbours is
- * linear in them, so its part is handed on to them exactly. */
+ * linear in them, so its part is handed on to them exactly. ---- */
 
 enum { STEPS_LEAST = 8, STEPS_MOST = 72 }; /* 8, 24, 72: the middles of thirds are kept */
 
-typedef struct integral {
-    basin_explainer *x;
-    basin_around around;
-    int64_t first; /* number of the first of these nodes among the explainer's */
-    basin_nodes_batch batch;
-    basin_store *store;
-    basin_nodes_net net;
-    basin_plan *plan;
-    basin_expr pick, slope; /* [n]; [n, columns] */
-    int64_t rows, columns;
-    float *row;          /* [n, columns] to write */
-    double *sum, *value; /* [n, columns] of slopes; the last one */
-    double *logit;       /* [n] */
-    double *low, *high;  /* [around.count] logits at the ends of the line */
-    basin_pair_lines edges;
-} integral;
+/* Facts of a relation's edges, from a typical edge's to their own. A node's pair with itself, where
+ * it is added, is no edge and has no facts. */
+static basin_status open_edges(integral *g, int r, basin_error *error) {
+    basin_line *l = &g->line[g->lines++];
+    const basin_pairs *pairs = &g->batch.pairs[r];
+    int64_t facts = g->batch.shape.facts;
+    BASIN_FREE_AT_EXIT float *own = NULL;
+    BASIN_TRY(basin_line_open(l, g->net.facts[r], error));
+    BASIN_TRY(basin_edge_facts(&own, g->batch.reader, g->batch.network, r, pairs, error));
+    memcpy(l->own, own, (size_t)(pairs->pairs * facts) * sizeof *own);
+    for (int64_t q = 0; q < pairs->queries; q++)
+        for (int64_t p = pairs->row[q]; p < pairs->row[q + 1]; p++) {
+            bool added = g->x->inputs.reader.add_self && pairs->key[p] == q;
+            memcpy(l->base + p * facts, added ? l->own + p * facts : g->x->edge_typical,
+                   (size_t)facts * sizeof *l->base);
+        }
+    return BASIN_OK;
+}
 
-/* ---- plans ---- */
+static basin_status open_lines(integral *g, basin_error *error) {
+    basin_line *l = &g->line[g->lines++];
+    BASIN_TRY(basin_line_open(l, g->net.features, error));
+    memcpy(l->own, g->batch.table, (size_t)l->cells * sizeof *l->own);
+    for (int64_t i = 0; i < l->cells; i++) l->base[i] = g->x->input_typical[i % g->columns];
+    for (int r = 0; r < g->batch.shape.relations && g->net.facts[r]; r++)
+        BASIN_TRY(open_edges(g, r, error));
+    return BASIN_OK;
+}
 
 static basin_status make_plan(integral *g, basin_error *error) {
-    enum { MOST = BASIN_ANOMALY_RELATIONS + 1 };
-    basin_expr to[MOST], output[MOST + 1];
-    int count = 0;
-    basin_status status = basin_store_new(&g->store, g->x->work.backend, error);
-    if (!status)
-        status = basin_nodes_net_new(&g->net, g->x->inputs.settings, &g->batch.shape, false, error);
-    if (!status) status = basin_pair_lines_open(&g->edges, g->x, &g->net, &g->batch, error);
-    if (status) return status;
-    to[count++] = g->net.features;
-    for (int r = 0; r < g->edges.count; r++) to[count++] = g->edges.of[r].input;
-    g->pick = basin_input(g->net.graph, "pick", BASIN_SHAPE(g->rows));
-    basin_vjp(output, basin_sum_all(basin_mul(g->pick, g->net.logits)), NULL, to, count);
-    g->slope = output[0];
-    for (int r = 0; r < g->edges.count; r++) g->edges.of[r].slope = output[1 + r];
-    output[count++] = g->net.logits;
+    basin_expr to[MOST_LINES], output[MOST_LINES + 1];
+    BASIN_TRY(basin_store_new(&g->store, g->x->work.backend, error));
+    BASIN_TRY(basin_nodes_net_new(&g->net, g->x->inputs.settings, &g->batch.shape, false, error));
+    BASIN_TRY(open_lines(g, error));
+    for (int i = 0; i < g->lines; i++) to[i] = g->line[i].input;
+    g->pick = basin_input(g->net.graph, "pick", BASIN_SHAPE(g->start[g->count]));
+    basin_vjp(output, basin_sum_all(basin_mul(g->pick, g->net.logits)), NULL, to, g->lines);
+    for (int i = 0; i < g->lines; i++) g->line[i].slope = output[i];
+    output[g->lines] = g->net.logits;
     const basin_error *found = basin_graph_error(g->net.graph);
     if (found) return basin_fail(error, found->status, "%s", found->text);
-    basin_plan_spec spec = {.output = output, .outputs = count};
+    basin_plan_spec spec = {.output = output, .outputs = g->lines + 1};
     return basin_plan_new(&g->plan, g->store, &spec, error);
 }
 
 static basin_status write_inputs(integral *g, basin_error *error) {
     basin_nodes_net_data data = basin_nodes_batch_data(&g->batch);
-    basin_status status = basin_nodes_net_write(&g->net, g->plan, &data, error);
-    float *pick = calloc((size_t)g->rows, sizeof *pick);
-    if (!pick) return basin_fail_memory(error, "an explanation");
-    for (int64_t i = 0; i < g->around.count; i++) pick[g->around.start[i]] = 1;
-    basin_tensor tensor = basin_tensor_borrow(pick, BASIN_F32, BASIN_SHAPE(g->rows));
-    if (!status) status = basin_plan_write(g->plan, g->pick, &tensor, error);
-    free(pick);
-    return status;
+    BASIN_FREE_AT_EXIT float *pick = NULL;
+    BASIN_TRY(BASIN_NEW(&pick, g->start[g->count], "an explanation", error));
+    BASIN_TRY(basin_nodes_net_write(&g->net, g->plan, &data, error));
+    for (int64_t i = 0; i < g->count; i++) pick[g->start[i]] = 1;
+    basin_tensor tensor = basin_tensor_borrow(pick, BASIN_F32, BASIN_SHAPE(g->start[g->count]));
+    return basin_plan_write(g->plan, g->pick, &tensor, error);
 }
 
-static basin_status integral_open(integral *g, basin_explainer *x, int64_t first,
-                                  basin_error *error) {
-    *g = (integral){.x = x, .first = first};
-    BASIN_TRY(basin_around_open(&g->around, x, first, error));
-    basin_nodes_source source = {.inputs = &x->inputs};
-    basin_status status = basin_nodes_batch_take(&g->batch, &source, g->around.network, error);
-    g->around.network = NULL; /* the batch's now */
-    if (status) return status;
-    g->rows = g->batch.network->nodes;
-    g->columns = x->inputs.shape.columns;
-    size_t cells = (size_t)(g->rows * g->columns), count = (size_t)g->around.count;
-    g->row = basin_array_new(cells, sizeof *g->row);
-    g->sum = basin_array_new(cells, sizeof *g->sum);
-    g->value = basin_array_new(cells, sizeof *g->value);
-    g->logit = basin_array_new((size_t)g->rows, sizeof *g->logit);
-    g->low = basin_array_new(count, sizeof *g->low);
-    g->high = basin_array_new(count, sizeof *g->high);
-    if (!g->row || !g->sum || !g->value || !g->logit || !g->low || !g->high)
-        return basin_fail_memory(error, "an explanation");
-    status = make_plan(g, error);
-    return status ? status : write_inputs(g, error);
+static basin_status integral_open(integral *g, basin_error *error) {
+    basin_nodes_source source = {.inputs = &g->x->inputs};
+    BASIN_TRY(take_parts(g, error));
+    BASIN_TRY(join(g, error));
+    basin_network *joined = g->joined;
+    g->joined = NULL;
+    BASIN_TRY(basin_nodes_batch_take(&g->batch, &source, joined, error));
+    g->columns = g->x->inputs.shape.columns;
+    BASIN_TRY(BASIN_NEW_RAW(&g->logit, g->start[g->count], "an explanation", error));
+    BASIN_TRY(BASIN_NEW_RAW(&g->low, g->count, "an explanation", error));
+    BASIN_TRY(BASIN_NEW_RAW(&g->high, g->count, "an explanation", error));
+    BASIN_TRY(make_plan(g, error));
+    return write_inputs(g, error);
 }
 
 static void integral_close(integral *g) {
     basin_plan_free(g->plan);
     basin_nodes_net_free(&g->net);
     basin_store_free(g->store);
-    basin_pair_lines_close(&g->edges);
+    basin_lines_free(g->line, g->lines);
     basin_nodes_batch_free(&g->batch);
-    basin_around_close(&g->around);
-    free(g->row), free(g->sum), free(g->value), free(g->logit), free(g->low), free(g->high);
-}
-
-/* ---- along the line ---- */
-
-static double distance(const integral *g, int64_t cell) {
-    return (double)g->batch.table[cell] - (double)g->x->input_typical[cell % g->columns];
-}
-
-static basin_status run_at(integral *g, double t, basin_error *error) {
-    for (int64_t i = 0; i < g->rows * g->columns; i++)
-        g->row[i] = (float)((double)g->x->input_typical[i % g->columns] + t * distance(g, i));
-    basin_tensor tensor = basin_tensor_borrow(g->row, BASIN_F32, BASIN_SHAPE(g->rows, g->columns));
-    BASIN_TRY(basin_plan_write(g->plan, g->net.features, &tensor, error));
-    BASIN_TRY(basin_pair_lines_write(&g->edges, g->plan, t, error));
-    return basin_plan_run(g->plan, error);
+    basin_network_free(g->joined);
+    for (int64_t i = 0; i < g->count; i++) free(g->of[i].node), basin_network_free(g->of[i].part);
+    free(g->of), free(g->start), free(g->mark);
+    free(g->logit), free(g->low), free(g->high);
 }
 
 static basin_status read_end(double *end, integral *g, double t, basin_error *error) {
-    basin_tensor tensor = basin_tensor_borrow(g->logit, BASIN_F64, BASIN_SHAPE(g->rows));
-    basin_status status = run_at(g, t, error);
-    if (!status) status = basin_plan_read(g->plan, g->net.logits, &tensor, error);
-    for (int64_t i = 0; i < g->around.count && !status; i++) end[i] = g->logit[g->around.start[i]];
-    return status;
-}
-
-static basin_status add_slope(integral *g, double t, basin_error *error) {
-    basin_tensor tensor =
-        basin_tensor_borrow(g->value, BASIN_F64, BASIN_SHAPE(g->rows, g->columns));
-    basin_status status = run_at(g, t, error);
-    if (!status) status = basin_plan_read(g->plan, g->slope, &tensor, error);
-    for (int64_t i = 0; i < g->rows * g->columns && !status; i++) g->sum[i] += g->value[i];
-    return status ? status : basin_pair_lines_add(&g->edges, g->plan, error);
+    basin_tensor tensor = basin_tensor_borrow(g->logit, BASIN_F64, BASIN_SHAPE(g->start[g->count]));
+    BASIN_TRY(basin_lines_run(g->line, g->lines, g->plan, t, error));
+    BASIN_TRY(basin_plan_read(g->plan, g->net.logits, &tensor, error));
+    for (int64_t i = 0; i < g->count; i++) end[i] = g->logit[g->start[i]];
+    return BASIN_OK;
 }
 
 /* How much is missing, of the node where it is most; a part of its distance. */
 static double largest_gap(const integral *g, int steps) {
     double most = 0;
-    for (int64_t i = 0; i < g->around.count; i++) {
-        int64_t start = g->around.start[i], rows = g->around.start[i + 1] - start;
-        double sum = basin_pair_lines_moved(&g->edges, start, rows) / steps;
-        double wanted = g->high[i] - g->low[i];
-        for (int64_t c = start * g->columns; c < (start + rows) * g->columns; c++)
-            sum += g->sum[c] * distance(g, c) / steps;
-        most = fmax(most, fabs(sum - wanted) / fmax(fabs(wanted), 0.5));
+    for (int64_t i = 0; i < g->count; i++) {
+        int64_t first = g->start[i], end = g->start[i + 1];
+        double needed = g->high[i] - g->low[i];
+        double sum =
+            basin_line_moves(&g->line[0], g->line[0].sum, first * g->columns, end * g->columns);
+        for (int k = 1; k < g->lines; k++) {
+            const int32_t *row = g->batch.pairs[k - 1].row;
+            int64_t facts = g->batch.shape.facts;
+            sum +=
+                basin_line_moves(&g->line[k], g->line[k].sum, row[first] * facts, row[end] * facts);
+        }
+        most = fmax(most, fabs(sum / steps - needed) / fmax(fabs(needed), 0.5));
     }
     return most;
 }
@@ -448,126 +245,173 @@ static double largest_gap(const integral *g, int steps) {
 /* Sums of slopes at the middles of `steps` equal steps. */
 static basin_status integrate(integral *g, int *steps, basin_error *error) {
     static const double enough = 0.02;
-    memset(g->sum, 0, (size_t)(g->rows * g->columns) * sizeof *g->sum);
-    basin_pair_lines_clear(&g->edges);
-    basin_status status = read_end(g->low, g, 0, error);
-    if (!status) status = read_end(g->high, g, 1, error);
-    *steps = STEPS_LEAST;
-    for (int s = 0; s < *steps && !status; s++) status = add_slope(g, (s + 0.5) / *steps, error);
-    while (!status && *steps < STEPS_MOST && largest_gap(g, *steps) > enough) {
-        *steps *= 3;
-        for (int s = 0; s < *steps && !status; s++)
-            if (s % 3 != 1) status = add_slope(g, (s + 0.5) / *steps, error);
+    for (int k = 0; k < g->lines; k++)
+        memset(g->line[k].sum, 0, (size_t)g->line[k].cells * sizeof *g->line[k].sum);
+    BASIN_TRY(read_end(g->low, g, 0, error));
+    BASIN_TRY(read_end(g->high, g, 1, error));
+    for (*steps = STEPS_LEAST;; *steps *= 3) {
+        for (int s = 0; s < *steps; s++) {
+            if (*steps > STEPS_LEAST && s % 3 == 1) continue; /* it was there before */
+            BASIN_TRY(basin_lines_run(g->line, g->lines, g->plan, (s + 0.5) / *steps, error));
+            BASIN_TRY(basin_lines_read(g->line, g->lines, g->plan, error));
+            basin_lines_add(g->line, g->lines, 1);
+        }
+        if (*steps >= STEPS_MOST || largest_gap(g, *steps) <= enough) return BASIN_OK;
     }
-    return status;
 }
 
-/* ---- telling ---- */
+/* ---- what the sums say of features and neighbours ---- */
 
 /* Inputs of one row: `scale` times the slope's sum gives the mean slope with its weight. */
-typedef struct place {
+typedef struct row_moves {
     const basin_explainer *x;
-    basin_told *told;
+    basin_nodes_explanation *e;
     const double *sum;  /* [columns] */
-    const float *table; /* [columns] its inputs */
+    const float *input; /* [columns] */
     double scale;
-} place;
+} row_moves;
 
 static int64_t planes_of(const basin_explainer *x) {
     return x->inputs.shape.columns / (x->inputs.features * (1 + x->inputs.settings->hops));
 }
 
-static double moves(const place *p, int64_t column, double input) {
+static double moves(const row_moves *p, int64_t column, double input) {
     return p->scale * p->sum[column] * (input - (double)p->x->input_typical[column]);
 }
 
 /* All features of a row that lies `far` hops away; their sum. */
-static double tell_row(const place *p, int64_t far) {
+static double add_row(const row_moves *p, int64_t far) {
     int64_t F = p->x->inputs.features, planes = planes_of(p->x);
     double all = 0;
     for (int64_t c = 0; c < p->x->inputs.shape.columns; c++) {
-        double one = moves(p, c, (double)p->table[c]);
-        basin_told_add(p->told, p->x, c % F, c / (F * planes) + far, one);
+        double one = moves(p, c, (double)p->input[c]);
+        basin_explainer_add(p->e, p->x, c % F, c / (F * planes) + far, one);
         all += one;
     }
     return all;
 }
 
 /* The node's own row: means over neighbours come through them. */
-static void tell_own(const place *p) {
+static void add_own(const row_moves *p) {
     const basin_node_inputs *inputs = &p->x->inputs;
     const basin_relation *r = basin_node_inputs_hops(inputs);
     int64_t C = inputs->shape.columns, width = inputs->features * planes_of(p->x), count = 0;
-    int64_t node = p->told->node;
-    tell_row(p, 0);
-    for (int64_t c = 0; c < width; c++)
-        basin_told_push(p->told, -1, moves(p, c, (double)p->table[c]));
-    for (int64_t e = r->row[node]; e < r->row[node + 1]; e++) count += r->col[e] != node;
-    for (int64_t e = r->row[node]; e < r->row[node + 1]; e++) {
+    int64_t node = p->e->node, end = r->row[node + 1];
+    add_row(p, 0);
+    for (int64_t e = r->row[node]; e < end; e++) count += r->col[e] != node;
+    for (int64_t c = 0; c < (count ? width : C); c++)
+        basin_explainer_push(p->e, -1, moves(p, c, (double)p->input[c]));
+    for (int64_t e = r->row[node]; e < end; e++) {
         const float *from = inputs->table + r->col[e] * C;
         double all = 0;
         if (r->col[e] == node) continue;
         for (int64_t c = width; c < C; c++) all += moves(p, c, (double)from[c - width]);
-        basin_told_push(p->told, r->col[e], all / (double)count);
+        basin_explainer_push(p->e, r->col[e], all / (double)count);
     }
-    for (int64_t c = width; c < C && !count; c++)
-        basin_told_push(p->told, -1, moves(p, c, (double)p->table[c]));
 }
 
-static basin_status tell(integral *g, int64_t i, double scale, basin_error *error) {
-    const basin_surroundings *s = &g->around.of[i];
-    basin_status status = BASIN_OK;
-    for (int64_t n = 0; n < s->count && !status; n++) {
-        int64_t at = (g->around.start[i] + n) * g->columns;
-        place p = {g->x, &g->x->told[g->first + i], g->sum + at, g->batch.table + at, scale};
+/* 0: the node itself, 1: a neighbour, 2: one of theirs. */
+static int64_t hops_to(const surroundings *s, int64_t at) {
+    return at == 0 ? 0 : at <= s->firsts ? 1 : 2;
+}
+
+/* What an edge adds comes through the neighbour at its end; between two of them in halves. */
+static basin_status push_pair(basin_nodes_explanation *e, const basin_explainer *x,
+                              const surroundings *s, int64_t a, int64_t b, double all,
+                              basin_error *error) {
+    int64_t far_a = hops_to(s, a), far_b = hops_to(s, b);
+    if (far_a == 2 && far_b == 2) return basin_explainer_push_between(e, x, s->node[a], all, error);
+    if (!far_a || !far_b) {
+        basin_explainer_push(e, a + b ? s->node[a + b] : -1, all);
+        return BASIN_OK;
+    }
+    double part = far_a == far_b ? all / 2 : all;
+    if (far_a == 1) basin_explainer_push(e, s->node[a], part);
+    if (far_b == 1) basin_explainer_push(e, s->node[b], part);
+    return BASIN_OK;
+}
+
+/* Facts of the edges of relation `r` around explained node `i`. */
+static basin_status add_edges(integral *g, int64_t i, int r, double scale, basin_error *error) {
+    const basin_line *l = &g->line[1 + r];
+    const basin_pairs *pairs = &g->batch.pairs[r];
+    const surroundings *s = &g->of[i];
+    basin_nodes_explanation *e = g->x->of[g->first + i];
+    int64_t start = g->start[i], facts = g->batch.shape.facts;
+    for (int64_t a = 0; a < s->count; a++)
+        for (int64_t p = pairs->row[start + a]; p < pairs->row[start + a + 1]; p++) {
+            int64_t b = pairs->key[p] - start, far = hops_to(s, a);
+            bool goes = hops_to(s, b) < far; /* seen from its nearer end */
+            int64_t slot = g->x->edge_slot[r] + (goes && g->x->network->directed ? facts : 0);
+            double all = 0;
+            for (int64_t c = 0; c < facts; c++) {
+                int64_t cell = p * facts + c;
+                double one = scale * l->sum[cell] * basin_line_length(l, cell);
+                basin_explainer_add(e, g->x, slot + c, goes ? hops_to(s, b) : far, one);
+                all += one;
+            }
+            BASIN_TRY(push_pair(e, g->x, s, a, b, all, error));
+        }
+    return BASIN_OK;
+}
+
+static basin_status add_node(integral *g, int64_t i, double scale, basin_error *error) {
+    const surroundings *s = &g->of[i];
+    basin_nodes_explanation *e = g->x->of[g->first + i];
+    for (int64_t n = 0; n < s->count; n++) {
+        int64_t at = (g->start[i] + n) * g->columns;
+        row_moves p = {g->x, e, g->line[0].sum + at, g->line[0].own + at, scale};
         if (n == 0)
-            tell_own(&p);
+            add_own(&p);
         else if (n <= s->firsts)
-            basin_told_push(p.told, s->node[n], tell_row(&p, 1));
+            basin_explainer_push(e, s->node[n], add_row(&p, 1));
         else
-            status = basin_told_push_between(p.told, g->x, s->node[n], tell_row(&p, 2), error);
+            BASIN_TRY(basin_explainer_push_between(e, g->x, s->node[n], add_row(&p, 2), error));
     }
-    if (status) return status;
-    return basin_pair_lines_tell(&g->edges, g->x, &g->x->told[g->first + i], s, g->around.start[i],
-                                 scale, error);
+    for (int r = 0; r + 1 < g->lines; r++) BASIN_TRY(add_edges(g, i, r, scale, error));
+    return BASIN_OK;
 }
 
-/* One member, of which the mean over all has its part. */
-static basin_status tell_member(integral *g, int64_t member, basin_error *error) {
-    const basin_nodes_model *model = g->x->model;
-    double weight = g->x->weight[BASIN_NODES_NETWORK] / (double)model->members;
-    int steps = 0;
-    basin_status status = basin_params_read(&g->net.params, g->store, model->member[member], error);
-    if (!status)
-        status = basin_nodes_mask_write(g->plan, g->net.mask, g->x->inputs.settings, member, error);
-    if (!status) status = integrate(g, &steps, error);
-    for (int64_t i = 0; i < g->around.count && !status; i++) {
-        basin_told *told = &g->x->told[g->first + i];
-        told->typical += weight * g->low[i];
-        told->reached += weight * g->high[i];
-        status = tell(g, i, weight / steps, error);
+/* The weights and inputs of a member into a plan. */
+static basin_status set_member(const basin_nodes_net *net, basin_store *store, basin_plan *plan,
+                               const basin_explainer *x, int64_t member, basin_error *error) {
+    BASIN_TRY(basin_params_read(&net->params, store, x->model->member[member], error));
+    return basin_nodes_mask_write(plan, net->mask, x->inputs.settings, member, error);
+}
+
+/* A batch of nodes; members have equal shares. */
+static basin_status explain_batch(integral *g, basin_error *error) {
+    basin_explainer *x = g->x;
+    double weight = x->weight[BASIN_NODES_NETWORK] / (double)x->model->members;
+    BASIN_TRY(integral_open(g, error));
+    for (int64_t m = 0; m < x->model->members; m++) {
+        int steps;
+        BASIN_TRY(set_member(&g->net, g->store, g->plan, x, m, error));
+        BASIN_TRY(integrate(g, &steps, error));
+        for (int64_t i = 0; i < g->count; i++) {
+            basin_nodes_explanation *e = x->of[g->first + i];
+            e->typical_logit += weight * g->low[i];
+            e->rest += weight * g->high[i];
+            BASIN_TRY(add_node(g, i, weight / steps, error));
+        }
     }
-    return status;
+    return BASIN_OK;
 }
 
 basin_status basin_explain_network(basin_explainer *x, basin_error *error) {
-    basin_status status = BASIN_OK;
     if (!(x->weight[BASIN_NODES_NETWORK] > 0)) return BASIN_OK;
-    for (int64_t first = 0; first < x->count && !status;) {
-        integral g;
-        status = integral_open(&g, x, first, error);
-        for (int64_t m = 0; m < x->model->members && !status; m++)
-            status = tell_member(&g, m, error);
-        first += g.around.count;
-        integral_close(&g);
+    for (int64_t first = 0; first < x->count;) {
+        BASIN_AT_EXIT(integral_close) integral g = {.x = x, .first = first};
+        BASIN_TRY(explain_batch(&g, error));
+        first += g.count;
     }
-    return status;
+    return BASIN_OK;
 }
 
 /* ---- Energies of all nodes at the end of the descent, and the attention that explained nodes give
- * and get; on the whole graph, without gradients. See explain.h. */
+ * and get; on the whole graph, without gradients. ---- */
 
-/* The plan with everything that is asked of it. */
+/* The plan with everything that is read from it. */
 typedef struct lens {
     basin_explainer *x;
     basin_store *store;
@@ -579,8 +423,6 @@ typedef struct lens {
     double *energy[2];                         /* [N] each, means over members */
     double *value;                             /* [N or most pairs] */
 } lens;
-
-/* ---- expressions ---- */
 
 /* Both parts of each node's energy at the tokens x. */
 static void node_energies(lens *l, const basin_block *b, basin_expr x, int relation) {
@@ -628,26 +470,19 @@ static basin_status lens_plan(lens *l, basin_error *error) {
     return basin_plan_new(&l->plan, l->store, &spec, error);
 }
 
-static basin_status lens_open(lens *l, basin_explainer *x, basin_error *error) {
-    const basin_node_inputs *inputs = &x->inputs;
-    int64_t most = inputs->shape.nodes;
-    *l = (lens){.x = x};
-    basin_status status = basin_store_new(&l->store, x->work.backend, error);
-    if (!status)
-        status = basin_nodes_net_new(&l->net, inputs->settings, &inputs->shape, false, error);
-    if (!status) status = lens_plan(l, error);
-    if (!status) status = basin_node_inputs_pairs(l->pairs, inputs, inputs->network, error);
-    if (status) return status;
+static basin_status lens_open(lens *l, basin_error *error) {
+    const basin_node_inputs *inputs = &l->x->inputs;
+    int64_t nodes = inputs->shape.nodes, most = nodes;
+    BASIN_TRY(basin_store_new(&l->store, l->x->work.backend, error));
+    BASIN_TRY(basin_nodes_net_new(&l->net, inputs->settings, &inputs->shape, false, error));
+    BASIN_TRY(lens_plan(l, error));
+    BASIN_TRY(basin_node_inputs_pairs(l->pairs, inputs, inputs->network, error));
     basin_nodes_net_data data = basin_node_inputs_data(inputs, l->pairs);
-    status = basin_nodes_net_write(&l->net, l->plan, &data, error);
+    BASIN_TRY(basin_nodes_net_write(&l->net, l->plan, &data, error));
     for (int r = 0; r < inputs->shape.relations; r++)
-        if (inputs->shape.pairs[r] > most) most = inputs->shape.pairs[r];
-    for (int i = 0; i < 2; i++)
-        l->energy[i] = calloc((size_t)inputs->shape.nodes, sizeof *l->energy[i]);
-    l->value = basin_array_new((size_t)most, sizeof *l->value);
-    if (!status && (!l->energy[0] || !l->energy[1] || !l->value))
-        status = basin_fail_memory(error, "an explanation");
-    return status;
+        most = basin_int_max(most, inputs->shape.pairs[r]);
+    for (int i = 0; i < 2; i++) BASIN_TRY(BASIN_NEW(&l->energy[i], nodes, "an explanation", error));
+    return BASIN_NEW_RAW(&l->value, most, "an explanation", error);
 }
 
 static void lens_close(lens *l) {
@@ -658,95 +493,68 @@ static void lens_close(lens *l) {
     free(l->energy[0]), free(l->energy[1]), free(l->value);
 }
 
-/* ---- reading ---- */
-
-static basin_status read_energies(lens *l, double factor, basin_error *error) {
-    int64_t N = l->x->inputs.shape.nodes;
-    basin_tensor tensor = basin_tensor_borrow(l->value, BASIN_F64, BASIN_SHAPE(N));
-    basin_status status = BASIN_OK;
-    for (int k = 0; k < 2 && !status; k++) {
-        if (!l->part[k]) continue;
-        status = basin_plan_read(l->plan, l->part[k], &tensor, error);
-        for (int64_t i = 0; i < N && !status; i++) l->energy[k][i] += factor * l->value[i];
-    }
-    return status;
+/* An output into `value`. */
+static basin_status read_output(lens *l, basin_expr output, basin_error *error) {
+    basin_tensor tensor = basin_tensor_borrow(l->value, BASIN_F64, basin_expr_shape(output));
+    return basin_plan_read(l->plan, output, &tensor, error);
 }
 
 /* What an explained node gives its neighbours and what they give it. */
-static void add_shares(basin_told *told, const basin_pairs *p, const double *share, double factor) {
-    for (int64_t i = 0; i < told->neighbours; i++) {
-        int32_t node = (int32_t)told->node, other = (int32_t)told->neighbour[i];
+static void add_shares(basin_nodes_explanation *e, const basin_pairs *p, const double *share,
+                       double factor) {
+    e->has_attention = true;
+    for (basin_nodes_neighbour *n = e->neighbour; n < e->neighbour + e->neighbours; n++) {
+        int32_t node = (int32_t)e->node, other = (int32_t)n->node;
         int64_t given = basin_pairs_find(p, node, other), got = basin_pairs_find(p, other, node);
-        if (given >= 0) told->share[i] += factor * share[given];
-        if (got >= 0) told->returned[i] += factor * share[got];
+        if (given >= 0) n->share += factor * share[given];
+        if (got >= 0) n->returned += factor * share[got];
     }
 }
 
-static basin_status read_shares(lens *l, double factor, basin_error *error) {
+static basin_status run_member(lens *l, int64_t member, basin_error *error) {
     basin_explainer *x = l->x;
     int relations = x->inputs.shape.relations;
-    basin_status status = BASIN_OK;
-    for (int r = 0; r < relations && !status; r++) {
+    double factor = 1.0 / (double)x->model->members;
+    BASIN_TRY(set_member(&l->net, l->store, l->plan, x, member, error));
+    BASIN_TRY(basin_plan_run(l->plan, error));
+    for (int k = 0; k < 2; k++) {
+        if (!l->part[k]) continue;
+        BASIN_TRY(read_output(l, l->part[k], error));
+        for (int64_t i = 0; i < x->inputs.shape.nodes; i++) l->energy[k][i] += factor * l->value[i];
+    }
+    for (int r = 0; r < relations; r++) {
         if (!l->share[r]) continue;
-        basin_tensor tensor =
-            basin_tensor_borrow(l->value, BASIN_F64, basin_expr_shape(l->share[r]));
-        status = basin_plan_read(l->plan, l->share[r], &tensor, error);
-        for (int64_t i = 0; i < x->count && !status; i++)
-            add_shares(&x->told[i], &l->pairs[r], l->value, factor / relations);
-    }
-    return status;
-}
-
-static basin_status run_members(lens *l, basin_error *error) {
-    const basin_nodes_model *model = l->x->model;
-    double factor = 1.0 / (double)model->members;
-    basin_status status = BASIN_OK;
-    for (int64_t m = 0; m < model->members && !status; m++) {
-        status = basin_params_read(&l->net.params, l->store, model->member[m], error);
-        if (!status)
-            status = basin_nodes_mask_write(l->plan, l->net.mask, l->x->inputs.settings, m, error);
-        if (!status) status = basin_plan_run(l->plan, error);
-        if (!status) status = read_energies(l, factor, error);
-        if (!status) status = read_shares(l, factor, error);
-    }
-    return status;
-}
-
-/* Those of the explained nodes, and all of them in order. */
-static basin_status keep_energies(lens *l, basin_error *error) {
-    basin_explainer *x = l->x;
-    int64_t N = x->network->nodes;
-    double *all = x->energy = basin_array_new((size_t)N, sizeof *all);
-    if (!all) return basin_fail_memory(error, "an explanation");
-    for (int64_t i = 0; i < N; i++) all[i] = l->energy[0][i] + l->energy[1][i];
-    basin_mean_deviation(&x->energy_mean, &x->energy_deviation, all, N);
-    qsort(all, (size_t)N, sizeof *all, basin_compare_double);
-    for (int64_t i = 0; i < x->count; i++) {
-        basin_told *told = &x->told[i];
-        told->has_energy = true;
-        for (int k = 0; k < 2; k++) told->energy[k] = l->energy[k][told->node];
+        BASIN_TRY(read_output(l, l->share[r], error));
+        for (int64_t i = 0; i < x->count; i++)
+            add_shares(x->of[i], &l->pairs[r], l->value, factor / relations);
     }
     return BASIN_OK;
 }
 
-static basin_status make_room(lens *l, basin_error *error) {
-    bool any = false;
-    for (int r = 0; r < l->x->inputs.shape.relations; r++) any = any || l->share[r];
-    for (int64_t i = 0; i < l->x->count && any; i++) {
-        basin_told *told = &l->x->told[i];
-        told->share = calloc((size_t)told->neighbours + 1, sizeof *told->share);
-        told->returned = calloc((size_t)told->neighbours + 1, sizeof *told->returned);
-        if (!told->share || !told->returned) return basin_fail_memory(error, "an explanation");
+/* Those of the explained nodes, beside those of all. */
+static basin_status keep_energies(lens *l, basin_error *error) {
+    int64_t N = l->x->network->nodes;
+    double mean, deviation;
+    BASIN_FREE_AT_EXIT double *all = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&all, N, "an explanation", error));
+    for (int64_t i = 0; i < N; i++) all[i] = l->energy[0][i] + l->energy[1][i];
+    basin_mean_deviation(&mean, &deviation, all, N);
+    for (int64_t i = 0; i < l->x->count; i++) {
+        basin_nodes_explanation *e = l->x->of[i];
+        int64_t below = 0;
+        e->has_energy = true;
+        e->attention = l->energy[0][e->node], e->hopfield = l->energy[1][e->node];
+        e->energy = all[e->node];
+        e->energy_mean = mean, e->energy_deviation = deviation;
+        for (int64_t k = 0; k < N; k++) below += all[k] < e->energy;
+        e->energy_below = (double)below / (double)N;
     }
     return BASIN_OK;
 }
 
 basin_status basin_explain_look(basin_explainer *x, basin_error *error) {
-    lens l;
-    basin_status status = lens_open(&l, x, error);
-    if (!status) status = make_room(&l, error);
-    if (!status) status = run_members(&l, error);
-    if (!status) status = keep_energies(&l, error);
-    lens_close(&l);
-    return status;
+    BASIN_AT_EXIT(lens_close) lens l = {.x = x};
+    BASIN_TRY(lens_open(&l, error));
+    for (int64_t m = 0; m < x->model->members; m++) BASIN_TRY(run_member(&l, m, error));
+    return keep_energies(&l, error);
 }
