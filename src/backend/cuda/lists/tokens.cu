@@ -171,7 +171,7 @@ bool basin_cuda_takes_tokens(const basin_backend *backend, int64_t heads, int64_
 
 /* ---- products with M ---- */
 
-static basin_cuda_product product_of(const basin_cuda_tokens *at, int64_t m, int64_t n, int64_t k) {
+static basin_cuda_product product_of(int64_t m, int64_t n, int64_t k) {
     basin_cuda_product p = {};
     p.batch = 1, p.m = m, p.n = n, p.k = k;
     p.narrow_factors = true;
@@ -182,14 +182,14 @@ static basin_cuda_product product_of(const basin_cuda_tokens *at, int64_t m, int
 
 /* x [rows, H D] = g [rows, D] by m [H D, D]' */
 static basin_cuda_product spread_of(const basin_cuda_tokens *at, int64_t rows) {
-    basin_cuda_product p = product_of(at, rows, at->heads * at->width, at->width);
+    basin_cuda_product p = product_of(rows, at->heads * at->width, at->width);
     p.transpose_b = true, p.narrow_result = p.narrow_factors;
     return p;
 }
 
 /* out [rows, D] = s [rows, H D] by m [H D, D], or that added to it. */
 static basin_cuda_product gather_of(const basin_cuda_tokens *at, int64_t rows, bool add) {
-    basin_cuda_product p = product_of(at, rows, at->width, at->heads * at->width);
+    basin_cuda_product p = product_of(rows, at->width, at->heads * at->width);
     p.add = add;
     return p;
 }
@@ -197,7 +197,7 @@ static basin_cuda_product gather_of(const basin_cuda_tokens *at, int64_t rows, b
 /* parts [GRADIENT_PARTS, H D, D] += s' g, of as many parts of the rows; or of few rows to the first
  * part alone. */
 static basin_cuda_product gradient_of(const basin_cuda_tokens *at, int64_t rows, int parts) {
-    basin_cuda_product p = product_of(at, at->heads * at->width, at->width, rows / parts);
+    basin_cuda_product p = product_of(at->heads * at->width, at->width, rows / parts);
     p.transpose_a = p.add = true;
     p.batch = parts;
     if (parts > 1) p.step_a = p.k * p.m, p.step_b = p.k * p.n;
