@@ -13,10 +13,10 @@
 #include "io/file.h"
 #include "io/json_writer.h"
 #include "verify/weights.h"
-#include "view/svg.h"
+#include "view/document.h"
 
 typedef struct options {
-    const char *weights, *prefix, *output, *edges, *trace, *svg, *hopfield_kind;
+    const char *weights, *prefix, *output, *edges, *trace, *page, *hopfield_kind;
     basin_compute_flags compute;
     int64_t steps, seed;
     double alpha, tolerance, noise, hopfield_power;
@@ -67,7 +67,7 @@ static const basin_option table[] = {
                .needs = "no-attention=off"),
     BASIN_TEXT(options, trace, 0, "energy-trace", "FILE", "Write the energies of all steps as CSV.",
                .writes = true),
-    BASIN_TEXT(options, svg, 0, "svg", "FILE", "Draw the energies of all steps there.",
+    BASIN_TEXT(options, page, 0, "page", "FILE", "Write a page there that plots the energies.",
                .writes = true),
     BASIN_COMPUTE_OPTIONS(options),
     BASIN_OPTION_SEED_FOR(options, "noise!=0"),
@@ -332,40 +332,29 @@ static void put_samples(basin_record *r, const void *context) {
     basin_record_end(r);
 }
 
-static basin_status trace_plot(const basin_trace *trace, const char *path, const char *title,
-                               basin_error *error) {
-    const basin_descent_result *r = trace->result;
-    size_t points = (size_t)r->steps + 1, lines = r->terms > 1 ? (size_t)r->terms + 1 : 1;
+static basin_status write_page(const basin_trace *trace, const char *path, basin_error *error) {
     enum { MOST_TERMS = 3 }; /* of a block */
+    const basin_descent_result *r = trace->result;
+    int points = r->steps + 1, lines = r->terms > 1 ? r->terms + 1 : 1;
     basin_plot_line line[MOST_TERMS + 1];
-    basin_writer writer;
-    double *number = basin_array_new(points * (lines + 1), sizeof *number);
-    if (!number) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for the plot", path);
-    for (size_t t = 0; t < points; t++) {
-        number[t] = (double)t;
-        number[points + t] = basin_descent_total(r, (int)t);
-        for (size_t p = 1; p < lines; p++)
-            number[(p + 1) * points + t] = trace_term(trace, (int)t, (int)p - 1);
+    BASIN_FREE_AT_EXIT double *number = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&number, (size_t)points * (size_t)lines, "a plot", error));
+    for (int p = 0; p < lines; p++) {
+        double *y = number + (size_t)p * (size_t)points;
+        for (int t = 0; t < points; t++)
+            y[t] = p ? trace_term(trace, t, p - 1) : basin_descent_total(r, t);
+        line[p] = (basin_plot_line){.name = p            ? trace->term[p - 1].name
+                                            : lines == 1 ? trace->term[0].name
+                                                         : "energy",
+                                    .y = y,
+                                    .count = points};
     }
-    for (size_t p = 0; p < lines; p++) {
-        const char *name = lines == 1 ? trace->term[0].name
-                           : p == 0   ? "energy"
-                                      : trace->term[p - 1].name;
-        line[p] = (basin_plot_line){
-            .name = name, .x = number, .y = number + (p + 1) * points, .count = (int64_t)points};
-    }
-    basin_status status = basin_writer_create(&writer, path, error);
-    if (!status) {
-        basin_plot plot = {.title = title,
-                           .x_label = "step",
-                           .y_label = "energy",
-                           .line = line,
-                           .lines = (int)lines};
-        basin_plot_write(writer.file, &plot);
-        status = basin_writer_commit(&writer, error);
-    }
-    free(number);
-    return status;
+    basin_plot plot = {.title = "Energy descent",
+                       .x_label = "step",
+                       .y_label = "energy",
+                       .line = line,
+                       .lines = lines};
+    return basin_document_of_plot(path, "descent", &plot, error);
 }
 
 static void put_result(basin_record *r, const void *context) {
@@ -389,7 +378,7 @@ static basin_status write_files(const job *j, const basin_trace *trace, basin_er
     basin_status status = o->output ? write_result(j, error) : BASIN_OK;
     if (!status && o->trace)
         status = basin_record_write(o->trace, BASIN_FORM_CSV, put_samples, trace, error);
-    if (!status && o->svg) status = trace_plot(trace, o->svg, "Energy descent", error);
+    if (!status && o->page) status = write_page(trace, o->page, error);
     return status;
 }
 
@@ -446,7 +435,7 @@ const basin_command basin_command_descend = {
         "[D, M], LNORM_gamma, LNORM_bias.",
     .example = "  basin descend tokens.npz -w weights.npz --self -o end.safetensors\n"
                "  basin descend case.safetensors --guard --tolerance 1e-4 --steps 1000 \\\n"
-               "      --energy-trace trace.csv --svg trace.svg\n",
+               "      --energy-trace trace.csv --page trace.html\n",
     BASIN_COMMAND_OPTIONS(table, defaults),
     .run = run,
 };

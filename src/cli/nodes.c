@@ -9,7 +9,7 @@
 #include "base/sort.h"
 #include "base/try.h"
 #include "io/file.h"
-#include "view/svg.h"
+#include "view/document.h"
 
 /* ---- models and networks ---- */
 
@@ -138,7 +138,7 @@ void basin_record_story(basin_record *r, const basin_story *story) {
 /* ---- explain ---- */
 
 typedef struct explain_options {
-    const char *svg, *of;
+    const char *page, *of;
     basin_compute_flags compute;
     basin_network_flags data;
     double memory;
@@ -164,8 +164,8 @@ static const explain_options node_defaults = {.data = BASIN_NETWORK_CLASSES,
         BASIN_WORK_OPTIONS(explain_options), BASIN_OPTIONS_END
 
 static const basin_option anomaly_table[] = {
-    BASIN_TEXT(explain_options, svg, 0, "svg", "FILE", "Draw the neighbourhood there.",
-               .writes = true),
+    BASIN_TEXT(explain_options, page, 0, "page", "FILE",
+               "Write a page there that draws the neighbourhood.", .writes = true),
     EXPLAIN_OPTIONS,
 };
 
@@ -240,39 +240,44 @@ static const char *why_none(const basin_nodes_explanation *e, const basin_nodes_
                : "has no share in this detector, whose trees decide alone";
 }
 
+static void put_node(basin_document *page, const basin_story *s, int64_t node, double score) {
+    char id[BASIN_NODE_TEXT];
+    basin_document_put(page, "{'name':%s,'value':%g}", basin_network_id(s->network, node, id),
+                       score);
+}
+
+/* The node and the neighbours that it attends to most, the node first. */
 static basin_status draw(const basin_story *s, const basin_nodes_model *model, const char *path,
                          basin_error *error) {
     const basin_nodes_explanation *e = s->e;
-    char id[RAYS + 1][BASIN_NODE_TEXT], title[200], subtitle[200];
-    basin_star_ray ray[RAYS];
-    int rays = 0;
+    int rays = (int)basin_int_min(RAYS, e->neighbours);
+    char id[BASIN_NODE_TEXT], title[200], lead[200], note[120];
+    basin_document page;
     if (!e->has_attention)
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "%s: not drawn, since the picture shows attention, which %s; the "
                           "neighbours are listed",
                           path, why_none(e, model));
-    for (; rays < RAYS && rays < e->neighbours; rays++) {
-        const basin_nodes_neighbour *n = most_attended(e, rays);
-        ray[rays] = (basin_star_ray){basin_network_id(s->network, n->node, id[rays]), n->share,
-                                     n->probability};
-    }
-    const char *name = basin_network_id(s->network, e->node, id[RAYS]);
-    snprintf(title, sizeof title, "Node %.80s: score %.3f, rank %lld of %lld", name, e->probability,
-             (long long)e->rank, (long long)s->network->nodes);
-    snprintf(subtitle, sizeof subtitle, "energy %.4g, higher than that of %.1f %% of the nodes",
-             e->energy, 100 * e->energy_below);
-    basin_star star = {.title = title,
-                       .subtitle = e->has_energy ? subtitle : NULL,
-                       .name = name,
-                       .score = e->probability,
-                       .ray = ray,
-                       .rays = rays,
-                       .left_out = e->neighbours - rays};
-    basin_writer writer;
-    basin_status status = basin_writer_create(&writer, path, error);
-    if (status) return status;
-    basin_star_write(writer.file, &star);
-    return basin_writer_commit(&writer, error);
+    snprintf(title, sizeof title, "Node %.80s: score %.3f, rank %lld of %lld",
+             basin_network_id(s->network, e->node, id), e->probability, (long long)e->rank,
+             (long long)s->network->nodes);
+    snprintf(lead, sizeof lead, "energy %.4g, higher than that of %.1f %% of the nodes", e->energy,
+             100 * e->energy_below);
+    snprintf(note, sizeof note,
+             "score 0 to 1; width: share of its attention; %lld more neighbours not shown",
+             (long long)(e->neighbours - rays));
+    BASIN_TRY(basin_document_begin(&page, path, "node", title, e->has_energy ? lead : "", error));
+    basin_document_put(&page, "'sections':[");
+    basin_document_section(&page, "node", "Its neighbours", "", true);
+    basin_document_put(&page, "{'type':'network','title':%s,'note':%s,'nodes':[", title, note);
+    put_node(&page, s, e->node, e->probability);
+    for (int i = 0; i < rays; i++)
+        put_node(&page, s, most_attended(e, i)->node, most_attended(e, i)->probability);
+    basin_document_put(&page, "],'edges':[");
+    for (int i = 0; i < rays; i++)
+        basin_document_put(&page, "[0,%d,%g]", i + 1, most_attended(e, i)->share);
+    basin_document_put(&page, "]}]}]");
+    return basin_document_end(&page, error);
 }
 
 /* ---- running ---- */
@@ -327,7 +332,7 @@ static basin_status explain(explaining *x, bool classes, int operands, char **op
                              .features = o->features,
                              .classes = classes};
     BASIN_TRY(basin_record_print(o->json, put_explanation, x, error));
-    return o->svg ? draw(&x->story, u->model, o->svg, error) : BASIN_OK;
+    return o->page ? draw(&x->story, u->model, o->page, error) : BASIN_OK;
 }
 
 static basin_status run_explain(const void *values, bool classes, int operands, char **operand,
@@ -358,7 +363,7 @@ const basin_command basin_command_anomaly_explain = {
             "Shapley values of trees. Values are those of the table. score --explain explains "
             "many nodes at once.",
     .example = "  basin anomaly explain model.safetensors A1042 accounts.csv transfers.csv\n"
-               "  basin anomaly explain model.safetensors 17 amazon.npz --svg why.svg --json\n",
+               "  basin anomaly explain model.safetensors 17 amazon.npz --page why.html --json\n",
     BASIN_COMMAND_OPTIONS(anomaly_table, anomaly_defaults),
     .run = run_anomaly,
 };

@@ -10,7 +10,7 @@
 #include "cli/record.h"
 #include "cli/train.h"
 #include "io/file.h"
-#include "view/svg.h"
+#include "view/document.h"
 
 /* ---- train ---- */
 
@@ -254,7 +254,7 @@ const basin_command basin_command_text_eval = {
 /* ---- generate ---- */
 
 typedef struct generate_options {
-    const char *prompt, *prompt_file, *svg;
+    const char *prompt, *prompt_file, *page;
     basin_compute_flags compute;
     int64_t tokens, top_k, seed;
     double temperature;
@@ -282,8 +282,8 @@ static const basin_option generate_table[] = {
     BASIN_FLAG(generate_options, energies, 0, "energies",
                "A line for each token instead: its surprisal (-log p) and, of an NRGPT, its energy "
                "before the first and after the last step."),
-    BASIN_TEXT(generate_options, svg, 0, "svg", "FILE",
-               "Write a picture (SVG) of the energy of each token of an NRGPT.", .writes = true),
+    BASIN_TEXT(generate_options, page, 0, "page", "FILE",
+               "Write a page that plots the energy of each token of an NRGPT.", .writes = true),
     BASIN_COMPUTE_OPTIONS(generate_options),
     BASIN_OPTION_JSON(generate_options),
     BASIN_OPTION_QUIET(generate_options),
@@ -389,7 +389,7 @@ static void put_token(basin_record *r, const basin_text_token *t) {
 /* Text goes out as it comes, so that a reader sees it grow. */
 static bool print_next(void *context, const basin_text_token *t) {
     teller *k = context;
-    if (k->options->svg && t->steps) keep_energy(k, t);
+    if (k->options->page && t->steps) keep_energy(k, t);
     if (k->options->json) {
         keep_text(k, t);
         if (k->options->energies) put_token(k->r, t);
@@ -436,7 +436,6 @@ static void end(teller *k, const basin_text_generated *g) {
 }
 
 static basin_status draw(const teller *k, basin_error *error) {
-    basin_writer writer;
     basin_plot_line line[] = {
         {.name = "before the first step",
          .x = k->place,
@@ -450,9 +449,7 @@ static basin_status draw(const teller *k, basin_error *error) {
                        .line = line,
                        .lines = 2,
                        .x_whole = true};
-    BASIN_TRY(basin_writer_create(&writer, k->options->svg, error));
-    basin_plot_write(writer.file, &plot);
-    return basin_writer_commit(&writer, error);
+    return basin_document_of_plot(k->options->page, "text", &plot, error);
 }
 
 /* Of --prompt-file the last line end is left out: editors add it. */
@@ -476,7 +473,7 @@ static basin_status generate(teller *k, basin_session *session, basin_text_model
                                   .temperature = o->temperature,
                                   .top_k = o->top_k,
                                   .seed = (uint64_t)o->seed,
-                                  .energies = o->svg || (o->energies && has_energy),
+                                  .energies = o->page || (o->energies && has_energy),
                                   .tell = print_next,
                                   .context = k,
                                   .watch = &session->watch.watch};
@@ -486,7 +483,7 @@ static basin_status generate(teller *k, basin_session *session, basin_text_model
     BASIN_TRY(basin_text_generate(&result, model, prompt, &wish, error));
     if (k->failed) return basin_fail_memory(error, "what was generated");
     end(k, &result);
-    return o->svg ? draw(k, error) : BASIN_OK;
+    return o->page ? draw(k, error) : BASIN_OK;
 }
 
 BASIN_RUN(run_generate) {
@@ -520,8 +517,9 @@ const basin_command basin_command_text_generate = {
             "give the same text on the same kind of processor. Of a prompt that is longer than the "
             "context the end is seen, which is said; a character that the model does not know is "
             "an error.",
-    .example = "  basin text generate shakespeare.safetensors --prompt 'ROMEO:' --tokens 300\n"
-               "  basin text generate shakespeare.safetensors -p 'To be' --energies --svg e.svg\n",
+    .example =
+        "  basin text generate shakespeare.safetensors --prompt 'ROMEO:' --tokens 300\n"
+        "  basin text generate shakespeare.safetensors -p 'To be' --energies --page e.html\n",
     BASIN_COMMAND_OPTIONS(generate_table, generate_defaults),
     .run = run_generate,
 };

@@ -10,10 +10,10 @@
 #include "cli/watch.h"
 #include "io/file.h"
 #include "verify/specimen.h"
-#include "view/svg.h"
+#include "view/document.h"
 
 typedef struct options {
-    const char *svg;
+    const char *page;
     double scale;
     int64_t seeds, seed, steps;
     bool json, quiet;
@@ -150,7 +150,8 @@ static const basin_option descend_table[] = {
     BASIN_REAL(options, scale, "scale", "X", 1e-9, 1e9,
                "Steps so many times as large as the published ones."),
     SEEDS,
-    BASIN_TEXT(options, svg, 0, "svg", "FILE", "Draw the energy by step there.", .writes = true),
+    BASIN_TEXT(options, page, 0, "page", "FILE",
+               "Write a page there that plots the energy by step.", .writes = true),
     BASIN_OPTION_SEED(options),
     BASIN_OPTION_JSON(options),
     BASIN_OPTIONS_END,
@@ -165,21 +166,15 @@ typedef struct descent {
 } descent;
 
 static basin_status draw(const descent *d, basin_error *error) {
-    double x[BASIN_SPECIMEN_STEPS + 1];
-    basin_writer writer;
-    for (int t = 0; t <= d->run.steps; t++) x[t] = t;
     basin_plot_line line = {
-        .name = d->species->name, .x = x, .y = d->run.energy, .count = d->run.steps + 1};
+        .name = d->species->name, .y = d->run.energy, .count = d->run.steps + 1};
     basin_plot plot = {.title = d->species->title,
                        .x_label = "step",
                        .y_label = "energy",
                        .line = &line,
                        .lines = 1,
                        .x_whole = true};
-    basin_status status = basin_writer_create(&writer, d->o->svg, error);
-    if (status) return status;
-    basin_plot_write(writer.file, &plot);
-    return basin_writer_commit(&writer, error);
+    return basin_document_of_plot(d->o->page, "zoo", &plot, error);
 }
 
 static void put_descent(basin_record *r, const void *context) {
@@ -219,7 +214,7 @@ static basin_status descend(descent *d, const char *path, basin_error *error) {
     if (!status)
         status = basin_specimen_judge(&d->verdict, d->species, d->file, (int)o->seeds,
                                       (uint64_t)o->seed, (int)o->steps, error);
-    return !status && o->svg ? draw(d, error) : status;
+    return !status && o->page ? draw(d, error) : status;
 }
 
 BASIN_RUN(run_descend) {
@@ -243,7 +238,7 @@ const basin_command basin_command_zoo_descend = {
     .text = "Runs the published update on weights and tokens that are drawn, or on those of a "
             "golden file (tensors in.NAME), prints the energy by step, and the verdict: over "
             "many draws, or over the file.",
-    .example = "  basin zoo descend hopfield --svg energy.svg\n"
+    .example = "  basin zoo descend hopfield --page energy.html\n"
                "  basin zoo descend akorn_attention --scale 0.01 --steps 40\n"
                "  basin zoo descend hopfield tests/golden/zoo/hopfield.safetensors\n",
     BASIN_COMMAND_OPTIONS(descend_table, defaults),

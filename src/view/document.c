@@ -1,10 +1,12 @@
 /* Reports as JSON in a page; see document.h. */
 #include "view/document.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/try.h"
 #include "basin/version.h"
 #include "io/json_writer.h"
 #include "picture/picture.h"
@@ -32,8 +34,7 @@ basin_status basin_document_begin(basin_document *r, const char *path, const cha
                                   const char *title, const char *lead, basin_error *error) {
     *r =
         (basin_document){.page = path && !ends_in(path, ".json"), .file.file = stdout, .last = ','};
-    basin_status status = path ? basin_writer_create(&r->file, path, error) : BASIN_OK;
-    if (status) return status;
+    if (path) BASIN_TRY(basin_writer_create(&r->file, path, error));
     r->numbers = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
     r->before = uselocale(r->numbers);
     put_viewer(r, false);
@@ -130,6 +131,34 @@ void basin_document_plot(basin_document *r, const basin_plot *plot) {
         basin_document_put(r, "}");
     }
     basin_document_put(r, "]}");
+}
+
+basin_status basin_document_of_plot(const char *path, const char *kind, const basin_plot *plot,
+                                    basin_error *error) {
+    basin_document r;
+    BASIN_TRY(basin_document_begin(&r, path, kind, plot->title, "", error));
+    basin_document_put(&r, "'sections':[");
+    basin_document_section(&r, "plot", "Plot", "", true);
+    basin_document_put(&r, "{'type':'plots','plots':[");
+    basin_document_plot(&r, plot);
+    basin_document_put(&r, "]}]}]");
+    return basin_document_end(&r, error);
+}
+
+void basin_plot_histogram(double *x, double *y, int bins, const double *value, int64_t count,
+                          double low, double high) {
+    double width = (high - low) / bins;
+    for (int b = 0; b < bins; b++) {
+        x[2 * b + 1] = low + b * width, x[2 * b + 2] = low + (b + 1) * width;
+        y[2 * b + 1] = y[2 * b + 2] = 0;
+    }
+    x[0] = low, x[2 * bins + 1] = high;
+    y[0] = y[2 * bins + 1] = 0;
+    for (int64_t i = 0; i < count; i++) {
+        if (!(value[i] >= low && value[i] <= high)) continue;
+        int b = (int)fmin(floor((value[i] - low) / width), bins - 1);
+        y[2 * b + 1]++, y[2 * b + 2]++;
+    }
 }
 
 /* ---- pictures ---- */

@@ -18,7 +18,6 @@
 
 #include "basin/tasks/picture.h"
 #include "io/file.h"
-#include "view/svg.h"
 
 typedef struct basin_document {
     basin_writer file; /* without a path: stdout */
@@ -51,8 +50,36 @@ void basin_document_text(basin_document *report, const char *tone, const char *f
  * "": the title. */
 void basin_document_section(basin_document *report, const char *id, const char *title,
                             const char *link, bool wide);
-/* A plot object. Lines without x have 0, 1, .. */
+
+typedef enum basin_plot_form {
+    BASIN_PLOT_DOTTED, /* a line with a dot at each point, where these are few */
+    BASIN_PLOT_DASHED, /* a line to compare with, grey */
+    BASIN_PLOT_AREA,   /* the outline of an area above 0, lightly filled */
+} basin_plot_form;
+
+typedef struct basin_plot_line {
+    const char *name;
+    const double *x, *y; /* [count]; without x: 0, 1, .. */
+    int64_t count;
+    basin_plot_form form;
+} basin_plot_line;
+
+typedef struct basin_plot {
+    const char *title, *x_label, *y_label;
+    const basin_plot_line *line; /* [lines] */
+    int lines;
+    bool x_whole, y_whole; /* ticks at whole numbers alone */
+} basin_plot;
+
+/* A plot object; lines break where a value is not finite. */
 void basin_document_plot(basin_document *report, const basin_plot *plot);
+/* A whole document of that plot. */
+basin_status basin_document_of_plot(const char *path, const char *kind, const basin_plot *plot,
+                                    basin_error *error);
+/* The outline of a histogram with `bins` equal bins over low .. high, for a line of form AREA:
+ * x, y [2 bins + 2]; values on the upper end are in the last bin, those outside in none. */
+void basin_plot_histogram(double *x, double *y, int bins, const double *value /* [count] */,
+                          int64_t count, double low, double high);
 
 /* How a picture is packed and shown. */
 typedef enum basin_document_form {

@@ -1,5 +1,5 @@
 /* Reports: a document that reads back, text that never is markup, pictures within, errors that the
- * end gives, points in any locale; and the text of SVG. */
+ * end gives, points in any locale; histograms. */
 #include <locale.h>
 #include <math.h>
 #include <unistd.h>
@@ -9,7 +9,6 @@
 #include "picture/picture.h"
 #include "support/test.h"
 #include "view/document.h"
-#include "view/svg.h"
 
 static char path[64];
 
@@ -200,22 +199,13 @@ TEST(a_picture_that_fails_is_reported) {
     assert_int_not_equal(access(path, F_OK), 0);
 }
 
-/* Between characters, not between the bytes of one. */
-TEST(long_text_is_cut) {
-    static const char *const wanted[] = {"ab&lt;\xc3\xbc\xef\xbf\xbd",
-                                         "a\xe2\x80\xa6",
-                                         "ab\xe2\x80\xa6",
-                                         "ab&lt;\xe2\x80\xa6",
-                                         "ab&lt;\xc3\xbc\xe2\x80\xa6",
-                                         "ab&lt;\xc3\xbc\xef\xbf\xbd"};
-    for (int most = 0; most <= 5; most++) {
-        char *text = NULL;
-        size_t size;
-        FILE *file = open_memstream(&text, &size);
-        assert_non_null(file);
-        basin_markup_text(file, "ab<\xc3\xbc\xff", most);
-        fclose(file);
-        assert_string_equal(text, wanted[most]);
-        free(text);
+TEST(values_fall_into_bins) {
+    const double value[] = {0, 0.1, 0.5, 0.99, 1, 2, -1, NAN};
+    double x[6], y[6];
+    basin_plot_histogram(x, y, 2, value, 8, 0, 1);
+    const double wanted_x[] = {0, 0, 0.5, 0.5, 1, 1}, wanted_y[] = {0, 2, 2, 3, 3, 0};
+    for (int i = 0; i < 6; i++) {
+        assert_float_equal(x[i], wanted_x[i], 1e-12);
+        assert_float_equal(y[i], wanted_y[i], 0);
     }
 }

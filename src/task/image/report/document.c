@@ -179,8 +179,7 @@ static void put_histogram(writer *w) {
     for (const entry *e = w->first; e < w->first + w->models; e++)
         for (int64_t p = 0; p < e->scores.pictures; p++)
             most = fmax(most, e->scores.picture_mse[p]);
-    double step = basin_plot_step(0, most > 0 ? most : 1, 8);
-    double high = ceil(most / step + 1e-9) * step; /* a round number beyond the greatest error */
+    double high = most > 0 ? most : 1;
     int bins = (int)fmin(fmax(2 * sqrt((double)w->first->scores.pictures), 8), BINS);
     for (int i = 0; i < w->models; i++) {
         const entry *e = &w->first[i];
