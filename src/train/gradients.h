@@ -15,6 +15,15 @@ basin_status basin_trainer_differentiate(basin_trainer *trainer, basin_error *er
 /* Updates by the gradients that are there, at the schedule's rate. */
 basin_status basin_trainer_apply(basin_trainer *trainer, basin_error *error);
 
+/* The update alone, for those who compute gradients themselves: zeros become a trainer without a
+ * plan, whose states `gradients` the caller fills. basin_trainer_free frees it, after an error,
+ * too. */
+basin_status basin_trainer_new_update(basin_trainer *trainer, basin_store *store,
+                                      const basin_params *params, const basin_trainer_spec *spec,
+                                      basin_error *error);
+/* An error where a loss is not a finite number. */
+basin_status basin_loss_check(double loss, int64_t step, basin_error *error);
+
 /* basin_adamw_new from gradients that are there, one a parameter: expressions of the parameters'
  * graph. */
 basin_status basin_adamw_from(basin_adamw *adamw, const basin_params *params,

@@ -9,51 +9,51 @@
 static basin_status make_plan(basin_trainer *t, const basin_trainer_spec *spec,
                               const basin_update *update, int updates, basin_error *error) {
     size_t outputs = (size_t)spec->outputs + 1;
-    basin_expr *output = basin_array_new(outputs, sizeof *output);
-    if (!output) return basin_fail_memory(error, "a trainer");
+    BASIN_FREE_AT_EXIT basin_expr *output = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&output, outputs, "a trainer", error));
     output[0] = t->loss;
     for (size_t i = 1; i < outputs; i++) output[i] = spec->output[i - 1];
     basin_plan_spec plan = {
         .output = output, .outputs = (int)outputs, .update = update, .updates = updates};
-    basin_status status = basin_plan_new(&t->plan, t->store, &plan, error);
-    free(output);
-    return status;
+    return basin_plan_new(&t->plan, t->store, &plan, error);
 }
 
 /* ---- gradients and update apart, for processes that meet in between ---- */
 
-/* States "gradient.NAME" and the updates that fill them. A reverse pass finds the gradients of the
- * last parameters first; asked for in that order, each comes as soon as it can, and may leave. */
-static basin_status keep_gradients(basin_trainer *t, basin_update *update,
-                                   const basin_params *params, const basin_expr *gradient,
-                                   basin_error *error) {
+/* States "gradient.NAME", and the plan of the update by them. */
+basin_status basin_trainer_new_update(basin_trainer *t, basin_store *store,
+                                      const basin_params *params, const basin_trainer_spec *spec,
+                                      basin_error *error) {
+    BASIN_FREE_AT_EXIT basin_expr *gradient = NULL;
+    t->store = store, t->schedule = spec->schedule;
+    BASIN_TRY(BASIN_NEW_RAW(&gradient, params->count, "a trainer", error));
     basin_params_begin(&t->gradients, params->graph);
     for (size_t i = 0; i < params->count; i++) {
         basin_expr p = params->param[i].state;
-        basin_expr state = basin_param_add(&t->gradients, "gradient.", basin_expr_name(p),
-                                           basin_expr_shape(p), (basin_init){0});
-        update[params->count - 1 - i] = (basin_update){state, gradient[i]};
+        gradient[i] = basin_param_add(&t->gradients, "gradient.", basin_expr_name(p),
+                                      basin_expr_shape(p), (basin_init){0});
     }
     const basin_error *found = basin_graph_error(params->graph);
-    return found ? basin_fail(error, found->status, "%s", found->text) : BASIN_OK;
+    if (found) return basin_fail(error, found->status, "%s", found->text);
+    BASIN_TRY(basin_adamw_from(&t->adamw, params, gradient, &spec->adamw, error));
+    basin_plan_spec plan = {.update = t->adamw.update, .updates = t->adamw.updates};
+    return basin_plan_new(&t->update, store, &plan, error);
 }
 
+/* The plan that fills these states. A reverse pass finds the gradients of the last parameters
+ * first; asked for in that order, each comes as soon as it can, and may leave. */
 static basin_status make_apart(basin_trainer *t, const basin_params *params,
                                const basin_trainer_spec *spec, basin_error *error) {
     size_t count = params->count;
-    basin_expr *gradient = basin_array_new(count, sizeof *gradient);
-    basin_update *update = basin_array_new(count, sizeof *update);
-    basin_status status = gradient && update ? basin_gradients(gradient, params, t->loss, error)
-                                             : basin_fail_memory(error, "a trainer");
-    if (!status) status = keep_gradients(t, update, params, gradient, error);
-    if (!status) status = make_plan(t, spec, update, (int)count, error);
-    for (size_t i = 0; i < count && !status; i++) gradient[i] = t->gradients.param[i].state;
-    if (!status) status = basin_adamw_from(&t->adamw, params, gradient, &spec->adamw, error);
-    basin_plan_spec plan = {.update = t->adamw.update, .updates = t->adamw.updates};
-    if (!status) status = basin_plan_new(&t->update, t->store, &plan, error);
-    free(gradient);
-    free(update);
-    return status;
+    BASIN_FREE_AT_EXIT basin_expr *gradient = NULL;
+    BASIN_FREE_AT_EXIT basin_update *update = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&gradient, count, "a trainer", error));
+    BASIN_TRY(BASIN_NEW_RAW(&update, count, "a trainer", error));
+    BASIN_TRY(basin_gradients(gradient, params, t->loss, error));
+    BASIN_TRY(basin_trainer_new_update(t, t->store, params, spec, error));
+    for (size_t i = 0; i < count; i++)
+        update[count - 1 - i] = (basin_update){t->gradients.param[i].state, gradient[i]};
+    return make_plan(t, spec, update, (int)count, error);
 }
 
 static basin_status meet(basin_trainer *t, basin_error *error) {
@@ -132,10 +132,14 @@ basin_status basin_trainer_step(basin_trainer *trainer, double *loss, basin_erro
 
 basin_status basin_trainer_loss(const basin_trainer *trainer, double *loss, basin_error *error) {
     basin_tensor value = basin_tensor_borrow(loss, BASIN_F64, BASIN_SCALAR);
-    basin_status status = basin_plan_read(trainer->plan, trainer->loss, &value, error);
-    if (status || isfinite(*loss)) return status;
+    BASIN_TRY(basin_plan_read(trainer->plan, trainer->loss, &value, error));
+    return basin_loss_check(*loss, trainer->step, error);
+}
+
+basin_status basin_loss_check(double loss, int64_t step, basin_error *error) {
+    if (isfinite(loss)) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE,
                       "the loss is %g at step %lld, wanted a finite number: a smaller learning "
                       "rate or a smaller alpha may help",
-                      *loss, (long long)trainer->step);
+                      loss, (long long)step);
 }

@@ -1,5 +1,4 @@
-/* Training with settings that leave nothing open but the sampling: what fit.c works on, and
- * prepare.c prepares. */
+/* Training with settings that leave nothing open but the sampling. */
 #ifndef BASIN_TASK_NODES_FIT_H
 #define BASIN_TASK_NODES_FIT_H
 
@@ -17,7 +16,7 @@ typedef struct basin_nodes_job {
     const uint8_t *part; /* [N] */
     const basin_nodes_settings *settings;
     bool least;         /* see basin_nodes_resources */
-    bool probe;         /* only the outcome is wanted: no threshold, no scores */
+    bool probe;         /* only the outcome is needed: no threshold, no scores */
     basin_parts *parts; /* of the graph, whose face `network` is; NULL: it is whole */
 } basin_nodes_job;
 
@@ -30,7 +29,7 @@ basin_status basin_nodes_fit_quietly(basin_nodes_model **model, basin_outcome *o
                                      const basin_nodes_job *job, const basin_nodes_resources *work,
                                      basin_error *error);
 
-/* ---- resume.c: settings that come from files ---- */
+/* ---- settings that come from files (model.c) ---- */
 
 /* What `settings` leave open (scaling, hops, members, smoothing) becomes that of a checkpoint or
  * model. */
@@ -44,7 +43,7 @@ basin_status basin_nodes_resume(basin_nodes_settings *settings, const basin_task
 basin_status basin_nodes_describe(basin_bundle *checkpoint, const basin_task_settings *task,
                                   const basin_nodes_settings *settings, basin_error *error);
 
-/* ---- what fit.c, prepare.c and parts/sampled.c share ---- */
+/* ---- what fit.c and classes.c share ---- */
 
 typedef struct basin_nodes_fitting {
     const basin_network *network;
@@ -53,13 +52,12 @@ typedef struct basin_nodes_fitting {
     basin_nodes_settings settings; /* sampling decided */
     basin_nodes_resources work;
     basin_nodes_model *model;
-    basin_node_inputs inputs;
+    basin_parted_inputs inputs;
     basin_store *store;
     basin_nodes_net net;
     basin_trainer trainer;
     basin_shards shards;         /* of batches that are sampled */
-    basin_parted_inputs parted;  /* of a graph in parts, in place of `inputs`, */
-    basin_parted_trainer *joint; /* and of the trainer */
+    basin_parted_trainer *joint; /* of a graph in parts, in place of the trainer */
     basin_nodes_shape planned;   /* what the trainer's plan is made for */
     bool probe;                  /* see the job */
     bool shrink;                 /* sampling was left open: batches are halved until they fit */
@@ -73,42 +71,5 @@ typedef struct basin_nodes_fitting {
     double *probability;   /* [N], of classes [N, C] */
     double *tree_logit;    /* [BASIN_TREE_VIEWS, N] of the ensemble's trees; NULL: none */
 } basin_nodes_fitting;
-
-/* Nodes, labels, weights; then inputs. */
-basin_status basin_nodes_list_nodes(basin_nodes_fitting *fit, basin_error *error);
-basin_status basin_nodes_prepare(basin_nodes_fitting *fit, basin_error *error);
-/* Boosted trees, where the settings have any. */
-basin_status basin_nodes_grow_trees(basin_nodes_fitting *fit, basin_error *error);
-/* Full where it fits, neighbours where it does not; then how much an epoch takes of it. */
-basin_status basin_nodes_choose_sampling(basin_nodes_fitting *fit, basin_error *error);
-void basin_nodes_choose_pace(basin_nodes_fitting *fit);
-/* The same three for a graph in parts: inputs, the trainer's plans, its scorer. */
-basin_status basin_nodes_prepare_parts(basin_nodes_fitting *fit, basin_error *error);
-basin_status basin_nodes_make_parts(basin_nodes_fitting *fit, const basin_trainer_spec *spec,
-                                    basin_error *error);
-/* A trainer for this shape, in place of the one before. */
-basin_status basin_nodes_make_trainer(basin_nodes_fitting *fit, const basin_nodes_shape *shape,
-                                      basin_error *error);
-basin_nodes_source basin_nodes_source_of(const basin_nodes_fitting *fit);
-/* Samples: the first plan, for batches that are halved until they fit where they are left to us;
- * and a step, of this rank's shards of a batch. */
-basin_status basin_nodes_make_samples(basin_nodes_fitting *fit, basin_error *error);
-basin_status basin_nodes_step_samples(basin_nodes_fitting *fit, double *loss,
-                                      const basin_run_place *place, uint64_t member_seed,
-                                      uint64_t seed, basin_error *error);
-/* An error where the trainer's plan of samples, or scoring streamed, would take more beside the
- * graph than is allowed. */
-basin_status basin_nodes_hold_samples(basin_nodes_fitting *fit, basin_error *error);
-basin_status basin_nodes_hold_stream(const basin_nodes_fitting *fit, basin_error *error);
-
-/* ---- Inputs that settings leave open. */
-
-/* Settles scaling and hops: by quick probes on validation, or, where there is none or `ask` is
- * false, by rule. *stopped: the watcher stopped a probe, and nothing is settled. */
-basin_status basin_nodes_choose_inputs(basin_nodes_settings *settings,
-                                       const basin_task_settings *task, bool *stopped,
-                                       const basin_network *network, const uint8_t *part /* [N] */,
-                                       bool ask, const basin_nodes_resources *work,
-                                       basin_error *error);
 
 #endif

@@ -168,10 +168,9 @@ static basin_status choose_of_classes(choice *c, bool ask, basin_error *error) {
     return status;
 }
 
-basin_status basin_nodes_choose_inputs(basin_nodes_settings *settings,
-                                       const basin_task_settings *task, bool *stopped,
-                                       const basin_network *network, const uint8_t *part, bool ask,
-                                       const basin_nodes_resources *work, basin_error *error) {
+static basin_status choose_inputs(basin_nodes_settings *settings, const basin_task_settings *task,
+                                  bool *stopped, const basin_network *network, const uint8_t *part,
+                                  bool ask, const basin_nodes_resources *work, basin_error *error) {
     basin_nodes_settings chosen = *settings;
     choice c = {&chosen, task, network, part, {work->backend, work->watch, 0, false, work->parts},
                 false};
@@ -391,8 +390,8 @@ static basin_status settle(whole *t, bool *stopped, const uint8_t *part, basin_e
     if (!t->settings.members) t->settings.members = members_for(t->data.network);
     if (!status) status = settle_facts(&t->settings, t->data.network, error);
     if (status) return status;
-    return basin_nodes_choose_inputs(&t->settings, t->task, stopped, t->data.network, part,
-                                     !(how->rehearse > 0), &work, error);
+    return choose_inputs(&t->settings, t->task, stopped, t->data.network, part,
+                         !(how->rehearse > 0), &work, error);
 }
 
 /* ---- all of it ---- */
