@@ -51,15 +51,9 @@ bool basin_cell_label(int32_t *label, const char *text) {
         int32_t label;
     } word[] = {{"true", 1}, {"yes", 1}, {"false", 0}, {"no", 0}, {"unknown", -1}};
     double value;
-    if (basin_cell_missing(text)) {
-        *label = -1;
-        return true;
-    }
+    if (basin_cell_missing(text)) return *label = -1, true;
     for (size_t i = 0; i < sizeof word / sizeof *word; i++)
-        if (is_word(text, word[i].text)) {
-            *label = word[i].label;
-            return true;
-        }
+        if (is_word(text, word[i].text)) return *label = word[i].label, true;
     if (!basin_cell_number(&value, text) || value != floor(value) || value < -1 ||
         value > INT16_MAX)
         return false;
@@ -313,8 +307,6 @@ bool basin_cell_epoch(double *days, const char *text) {
 
 /* ---- columns: seeing ---- */
 
-/* ---- seeing ---- */
-
 basin_status basin_column_know(basin_column *c, const basin_schema_column *known,
                                basin_error *error) {
     int32_t number;
@@ -372,9 +364,9 @@ static basin_status see_known(basin_column *c, const basin_table_rows *rows, con
     if (c->type == BASIN_COLUMN_NUMBER) good = read_number(&value, &c->marks, c->comma, text);
     if (c->type == BASIN_COLUMN_DATE) good = read_date(&value, text, rules->date_format);
     if (good) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_FILE,
-                      "%s: line %" PRId64 ": column '%s' holds '%.40s', wanted a %s as in training",
-                      rows->path, rows->line, c->name, text, basin_column_type_name(c->type));
+    return basin_table_rows_fail(rows, error,
+                                 ": column '%s' holds '%.40s', wanted a %s as in training", c->name,
+                                 text, basin_column_type_name(c->type));
 }
 
 /* Whether all cells before this one could be read so; one that could not decides it. */
@@ -424,13 +416,12 @@ basin_status basin_column_see(basin_column *c, const basin_table_rows *rows, con
 /* ---- settling ---- */
 
 /* Categories in alphabetical order, so that the order of rows does not matter. */
-static basin_status rank_categories(basin_column *c, basin_names_builder *names, const char *path,
+static basin_status rank_categories(basin_column *c, basin_names_builder *names,
                                     basin_error *error) {
     size_t count = (size_t)c->category.names.names.count;
-    BASIN_FREE_AT_EXIT const char **sorted = basin_array_new(count, sizeof *sorted);
-    c->rank = basin_array_new(count, sizeof *c->rank);
-    BASIN_TRY(sorted && c->rank ? BASIN_OK
-                                : basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", path));
+    BASIN_FREE_AT_EXIT const char **sorted = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&sorted, count, "categories", error));
+    BASIN_TRY(BASIN_NEW_RAW(&c->rank, count, "categories", error));
     for (size_t i = 0; i < count; i++)
         sorted[i] = c->category.names.names.text + c->category.names.names.at[i];
     qsort(sorted, count, sizeof *sorted, basin_compare_text);
@@ -483,7 +474,7 @@ static basin_status settle_type(basin_column *c, basin_schema_column *to, const 
         basin_status status = check_odd(c, path, error);
         if (status || c->many) return status;
         c->type = to->type = BASIN_COLUMN_CATEGORY;
-        status = rank_categories(c, &names, path, error);
+        status = rank_categories(c, &names, error);
         to->value = names.names;
         return status;
     }
@@ -499,7 +490,7 @@ static basin_status settle_type(basin_column *c, basin_schema_column *to, const 
 basin_status basin_column_settle(basin_column *c, basin_schema *schema, basin_schema_table *table,
                                  const char *path, const basin_column_rules *rules,
                                  basin_error *error) {
-    basin_schema_column to = {.name = (char *)(uintptr_t)c->name, .type = c->type, .mean = NAN};
+    basin_schema_column to = {.name = c->name, .type = c->type, .mean = NAN};
     basin_status status = settle_type(c, &to, path, rules, error);
     if (!status) status = basin_schema_add(schema, table, &to, error);
     if (!status) c->first = table->column[table->columns - 1].first;
@@ -530,6 +521,7 @@ void basin_column_fill(float *x, const basin_column *c, const char *text,
 }
 
 void basin_column_free(basin_column *column) {
+    free(column->name);
     basin_dictionary_free(&column->category);
     free(column->rank);
 }

@@ -12,9 +12,9 @@
 
 #include <ctype.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/text.h"
 #include "base/try.h"
@@ -22,36 +22,36 @@
 
 enum { BUFFER = 1 << 18, MOST_FIELDS = 1 << 20, MOST_BYTES = 1 << 26 };
 
-static basin_status fail_memory(const basin_table_rows *c, basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", c->path);
-}
-
-basin_status basin_table_rows_fail_changed(const basin_table_rows *c, basin_error *error) {
-    return basin_fail(error, BASIN_BAD_FILE, "%s: the file changed while it was read", c->path);
+basin_status basin_table_rows_fail(const basin_table_rows *rows, basin_error *error,
+                                   const char *format, ...) {
+    char text[BASIN_ERROR_TEXT];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    return basin_fail(error, BASIN_BAD_FILE, "%s: line %" PRId64 "%s", rows->path, rows->line,
+                      text);
 }
 
 /* ---- fields ---- */
 
 static basin_status begin_field(basin_table_rows *c, basin_error *error) {
     if (c->fields >= MOST_FIELDS)
-        return basin_fail(error, BASIN_BAD_FILE, "%s: line %" PRId64 " has more than %d fields",
-                          c->path, c->line, MOST_FIELDS);
+        return basin_table_rows_fail(c, error, " has more than %d fields", MOST_FIELDS);
     if (!basin_array_reserve((void **)&c->start, &c->start_capacity, c->fields + 1,
                              sizeof *c->start))
-        return fail_memory(c, error);
+        return basin_fail_memory(error, c->path);
     c->start[c->fields++] = c->length;
     return BASIN_OK;
 }
 
 static basin_status grow(basin_table_rows *c, size_t bytes, basin_error *error) {
     if (c->length >= MOST_BYTES)
-        return basin_fail(error, BASIN_BAD_FILE,
-                          "%s: line %" PRId64 " begins a record of more than %d bytes; is a quote "
-                          "not closed?",
-                          c->path, c->line, MOST_BYTES);
+        return basin_table_rows_fail(
+            c, error, " begins a record of more than %d bytes; is a quote not closed?", MOST_BYTES);
     return basin_array_reserve((void **)&c->text, &c->capacity, c->length + bytes + 256, 1)
                ? BASIN_OK
-               : fail_memory(c, error);
+               : basin_fail_memory(error, c->path);
 }
 
 static basin_status put(basin_table_rows *c, const void *bytes, size_t count, basin_error *error) {
@@ -62,9 +62,7 @@ static basin_status put(basin_table_rows *c, const void *bytes, size_t count, ba
 }
 
 static basin_status put_byte(basin_table_rows *c, int byte, basin_error *error) {
-    if (c->capacity == c->length) BASIN_TRY(grow(c, 1, error));
-    c->text[c->length++] = (char)byte;
-    return BASIN_OK;
+    return put(c, &(char){(char)byte}, 1, error);
 }
 
 /* Text that is not UTF-8 is Latin-1: bytes from 128 on become two. */
@@ -72,7 +70,7 @@ static basin_status widen(basin_table_rows *c, basin_error *error) {
     size_t first = c->start[c->fields - 1], count = c->length - first;
     if (basin_text_is_utf8(c->text + first)) return BASIN_OK;
     BASIN_FREE_AT_EXIT char *bytes = basin_string_copy(c->text + first);
-    if (!bytes) return fail_memory(c, error);
+    if (!bytes) return basin_fail_memory(error, c->path);
     c->latin = true;
     c->length = first;
     for (size_t i = 0; i + 1 < count; i++) {
@@ -106,11 +104,6 @@ static basin_status peek(int *byte, basin_table_rows *c, basin_error *error) {
     return BASIN_OK;
 }
 
-static basin_status fail_zero(const basin_table_rows *c, basin_error *error) {
-    return basin_fail(error, BASIN_BAD_FILE, "%s: line %" PRId64 " holds a zero byte", c->path,
-                      c->line);
-}
-
 /* A quoted field behind its first quote, up to the one that closes it. */
 static basin_status read_quoted(basin_table_rows *c, basin_error *error) {
     for (;;) {
@@ -127,7 +120,7 @@ static basin_status read_quoted(basin_table_rows *c, basin_error *error) {
             if (byte != '"') return BASIN_OK;
             c->at++;
         }
-        if (byte == 0) return fail_zero(c, error);
+        if (byte == 0) return basin_table_rows_fail(c, error, " holds a zero byte");
         BASIN_TRY(put_byte(c, byte, error));
     }
 }
@@ -137,7 +130,7 @@ static basin_status read_plain(basin_table_rows *c, basin_error *error) {
     const unsigned char *from = c->at, *p = from;
     while (p < c->end && *p != (unsigned char)c->delimiter && *p != '\n' && *p) p++;
     c->at = p;
-    if (p < c->end && !*p) return fail_zero(c, error);
+    if (p < c->end && !*p) return basin_table_rows_fail(c, error, " holds a zero byte");
     return put(c, from, (size_t)(p - from), error);
 }
 
@@ -226,36 +219,24 @@ static void find_edges(basin_table_rows *c) {
     c->headerless = true;
 }
 
-static const char *usual_name(char text[40], const basin_table_rows *c, size_t i) {
-    static const char *const end[] = {"src", "dst"};
-    const char *field = basin_table_rows_field(c, i);
+const char *basin_table_rows_name(char text[BASIN_COLUMN_TEXT], const basin_table_rows *rows,
+                                  int i) {
+    const char *field = basin_table_rows_field(rows, i);
     bool number = isdigit((unsigned char)*field) || *field == '-' || *field == '.';
-    if (i < 2) return end[i];
+    if (!rows->headerless) return field;
+    if (i < 2) return i ? "dst" : "src";
     if (i == 2 && !number) return "relation";
-    snprintf(text, 40, "column %zu", i + 1);
+    snprintf(text, BASIN_COLUMN_TEXT, "column %d", i + 1);
     return text;
 }
 
 /* A file of old Macintosh lines is one long header. */
-static basin_status check_lines(const basin_table_rows *c, const char *name, basin_error *error) {
-    for (const char *p = strchr(name, '\r'); p; p = strchr(p + 1, '\r'))
-        if (p[1] != '\n')
+static basin_status check_lines(const basin_table_rows *c, basin_error *error) {
+    for (size_t i = 0; i + 1 < c->length && !c->headerless; i++)
+        if (c->text[i] == '\r' && c->text[i + 1] != '\n')
             return basin_fail(error, BASIN_BAD_FILE,
                               "%s: lines end with a carriage return, wanted a line feed, or both",
                               c->path);
-    return BASIN_OK;
-}
-
-static basin_status keep_header(basin_table_rows *c, basin_error *error) {
-    char text[40];
-    BASIN_TRY(BASIN_NEW(&c->name, c->fields, "names of columns", error));
-    c->columns = c->fields;
-    for (size_t i = 0; i < c->columns; i++) {
-        const char *name = c->headerless ? usual_name(text, c, i) : basin_table_rows_field(c, i);
-        if (!(c->name[i] = basin_string_copy(name))) return fail_memory(c, error);
-        BASIN_TRY(check_lines(c, name, error));
-    }
-    c->held = c->headerless;
     return BASIN_OK;
 }
 
@@ -270,7 +251,9 @@ static basin_status read_header(basin_table_rows *c, bool none, basin_error *err
     if (c->fields == 0)
         return basin_fail(error, BASIN_BAD_FILE, "%s: the file is empty, wanted a header", c->path);
     if (none && (c->fields == 2 || c->fields == 3)) c->headerless = true;
-    return keep_header(c, error);
+    c->held = c->headerless;
+    c->columns = c->fields;
+    return check_lines(c, error);
 }
 
 /* ---- rows ---- */
@@ -298,34 +281,21 @@ basin_status basin_table_rows_next(basin_table_rows *rows, bool *more, basin_err
     rows->held = false;
     *more = rows->fields == rows->columns;
     if (*more || rows->fields == 0) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_FILE,
-                      "%s: line %" PRId64 " has %zu fields, wanted %zu as in the header",
-                      rows->path, rows->line, rows->fields, rows->columns);
+    return basin_table_rows_fail(rows, error, " has %zu fields, wanted %zu as in the header",
+                                 rows->fields, rows->columns);
 }
 
 void basin_table_rows_close(basin_table_rows *rows) {
     basin_packed_close(rows->file);
     free(rows->buffer);
-    for (size_t i = 0; rows->name && i < rows->columns; i++) free(rows->name[i]);
-    free(rows->name);
     free(rows->text);
     free(rows->start);
     *rows = (basin_table_rows){0};
 }
 
-const char *basin_table_rows_field(const basin_table_rows *rows, size_t i) {
-    return rows->text + rows->start[i];
-}
-
-const char *basin_table_rows_trimmed(const basin_table_rows *rows, size_t i) {
-    char *text = rows->text + rows->start[i], *end;
+const char *basin_table_rows_trimmed(const basin_table_rows *rows, int i) {
+    char *text = basin_table_rows_field(rows, i), *end;
     while (isspace((unsigned char)*text)) text++;
     for (end = text + strlen(text); end > text && isspace((unsigned char)end[-1]);) *--end = 0;
     return text;
-}
-
-int basin_table_rows_column(const basin_table_rows *rows, const char *name) {
-    for (size_t i = 0; i < rows->columns; i++)
-        if (!strcasecmp(rows->name[i], name)) return (int)i;
-    return -1;
 }

@@ -1,11 +1,9 @@
-/* Tables of nodes and of edges, read together into one network, in the order in which it is done:
- * rows.c splits text into fields, cells.c says what cells and columns mean, header.c what each
- * column is for; nodes.c and edges.c read the two kinds of tables; csv.c calls them. */
+/* Tables of nodes and of edges, read together into one network: rows.c splits text into fields,
+ * cells.c says what cells and columns mean, header.c what each column is for, note.c what became of
+ * them; csv.c reads the rows of both kinds of tables. */
 #ifndef BASIN_DATA_NETWORK_CSV_TABLE_H
 #define BASIN_DATA_NETWORK_CSV_TABLE_H
 
-#include "base/dictionary.h"
-#include "data/network/network.h"
 #include "data/network/schema/schema.h"
 #include "data/packed.h"
 
@@ -15,7 +13,6 @@ typedef struct basin_table_rows {
     const char *path; /* what messages call the table */
     int64_t line;     /* where the row begins */
     size_t columns;   /* 0 before the header */
-    char **name;      /* [columns] */
     bool headerless;  /* the file has no header */
     bool latin;       /* some text was not UTF-8 and was taken as Latin-1 */
     char *text;       /* the fields of the row, each ends with a zero byte */
@@ -31,20 +28,26 @@ typedef struct basin_table_rows {
     int64_t next_line; /* of what comes */
 } basin_table_rows;
 
+enum { BASIN_COLUMN_TEXT = 40 };
+
 /* Opens and reads the header. What the source names must outlive it. */
 basin_status basin_table_rows_open(basin_table_rows *rows, const basin_csv_source *source,
                                    basin_error *error);
 void basin_table_rows_close(basin_table_rows *rows);
+/* The name of column i, before the first row is asked for: as the header has it, else in `text`. */
+const char *basin_table_rows_name(char text[BASIN_COLUMN_TEXT], const basin_table_rows *rows,
+                                  int i);
 /* The next row; *more is false past the last. */
 basin_status basin_table_rows_next(basin_table_rows *rows, bool *more, basin_error *error);
 /* Field i of the row, valid until the next one. */
-const char *basin_table_rows_field(const basin_table_rows *rows, size_t i);
+static inline char *basin_table_rows_field(const basin_table_rows *rows, int i) {
+    return rows->text + rows->start[i];
+}
 /* The same without blanks around it. */
-const char *basin_table_rows_trimmed(const basin_table_rows *rows, size_t i);
-/* The column of that name, by letters of any case, or -1. */
-int basin_table_rows_column(const basin_table_rows *rows, const char *name);
-/* A table that is read a second time and is not what it was. */
-basin_status basin_table_rows_fail_changed(const basin_table_rows *rows, basin_error *error);
+const char *basin_table_rows_trimmed(const basin_table_rows *rows, int i);
+/* BASIN_BAD_FILE with "PATH: line N" and what is wrong there, which follows at once. */
+basin_status basin_table_rows_fail(const basin_table_rows *rows, basin_error *error,
+                                   const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* ---- cells.c: a gap, a label, a number as people write it, a date ---- */
 
@@ -94,7 +97,7 @@ typedef struct basin_reading {
 } basin_reading;
 
 typedef struct basin_column {
-    const char *name; /* the table's */
+    char *name;
     basin_column_type type;
     bool feature; /* it may become one */
     bool known;   /* the schema says what it is */
@@ -145,15 +148,28 @@ enum { BASIN_MOST_TABLES = 64, BASIN_MOST_RELATIONS = 1000 };
 /* What edges are called whose cell of relations is empty: "homo" would be the whole graph. */
 #define BASIN_RELATION_EMPTY "(empty)"
 
+/* What a column may be for; masks in the order of train, val, test. */
+typedef enum basin_role {
+    BASIN_ROLE_SPLIT,
+    BASIN_ROLE_MASK,
+    BASIN_ROLE_ID = BASIN_ROLE_MASK + 3,
+    BASIN_ROLE_LABEL,
+    BASIN_ROLE_FROM,
+    BASIN_ROLE_TO,
+    BASIN_ROLE_TYPE,
+    BASIN_ROLES,
+} basin_role;
+
 typedef struct basin_table_file {
     const basin_csv_source *source;
     bool edges, headerless, latin;
-    int id, label, split, mask[3];
-    int from, to, type;
+    char relation[100];  /* of its edges, where no column says it */
+    int at[BASIN_ROLES]; /* the column of each role; -1: none */
+    int columns;
     basin_column *column; /* [columns] */
-    char **name;          /* [columns] */
-    size_t columns;
-    basin_column **fact; /* [columns] of edges: who sees a cell, the first such table's column */
+    /* [columns] What reads a cell: the column itself, or that of the first table of edges; NULL
+     * where the cell is no feature, nor a fact of an edge. */
+    basin_column **cell;
 } basin_table_file;
 
 typedef struct basin_edge_list {
@@ -166,11 +182,14 @@ typedef struct basin_edge_list {
     size_t time_capacity;
 } basin_edge_list;
 
-/* Ends of edges that no table of nodes has. */
-typedef struct basin_unknown_ends {
-    int64_t edges, nodes; /* that were skipped; that were added */
-    char first[40];
-} basin_unknown_ends;
+/* What was counted while rows were read, for the notes. */
+typedef struct basin_table_counts {
+    int64_t skipped, added; /* edges left out and nodes added since no table of nodes has an end */
+    char unknown[40];       /* the first such end */
+    int64_t late;           /* rows behind the last time that counts */
+    int64_t unnamed;        /* edges without a relation, in a table of relations */
+    int64_t filled;         /* gaps in numbers of edges that were to be kept */
+} basin_table_counts;
 
 typedef struct basin_tables {
     const basin_network_options *o;
@@ -179,6 +198,7 @@ typedef struct basin_tables {
     basin_column_rules rules;
     basin_table_file table[BASIN_MOST_TABLES];
     int tables, node_tables;
+    basin_table_file *first; /* table of edges */
     basin_dictionary id, relation;
     basin_dictionary class_name; /* of labels, where the options have classes */
     int64_t base_nodes;          /* the first so many are those of the network that is added to */
@@ -186,72 +206,22 @@ typedef struct basin_tables {
     size_t seen_capacity;
     basin_edge_list edges[BASIN_MOST_RELATIONS];
     size_t edge_count, limit; /* of all relations; bytes that all this may take */
-    basin_unknown_ends unknown;
     const basin_column *time; /* of edges, or NULL */
     double until;             /* the last that counts */
-    int64_t late;             /* rows behind it */
-    int64_t unnamed;          /* edges without a relation, in a table of relations */
-    int64_t filled;           /* gaps in numbers of edges that were to be kept */
-    double *since;            /* [since_capacity] of nodes, NaN: no edge yet */
+    basin_table_counts counts;
+    double *since; /* [since_capacity] of nodes, NaN: no edge yet */
     size_t since_capacity;
     basin_network *network;
     basin_error *error;
 } basin_tables;
 
-basin_status basin_tables_no_memory(basin_tables *tables, const char *path);
-/* Fails where what is in memory, and what the network will take beside it, pass the limit. */
-basin_status basin_tables_check_room(basin_tables *tables, const char *path);
-
-/* Reads all headers and says what every column is for. */
+/* Reads all headers, says what every column is for and which cells are read. */
 basin_status basin_tables_read_headers(basin_tables *tables, const basin_csv_source *source,
                                        int count);
-/* Whether options leave a column out; whether its name is that of labels. */
-bool basin_tables_drop(const basin_tables *tables, const char *name);
+/* Whether a column has the name of labels, the usual one or the options'. */
 bool basin_tables_is_label(const basin_tables *tables, const char *name);
-/* Whether a column of that name, which may be none, can be a feature, or a fact of edges. */
-bool basin_tables_has_name(const basin_tables *tables, bool edges, const char *name);
-/* Says that a table, or where it is NULL all of them, lack a column, and which one may be meant. */
-basin_status basin_tables_fail_absent(basin_tables *tables, const basin_table_file *table,
-                                      const char *name, const char *what);
-/* Labels that are classes by name (classes.c): a cell is seen; all are numbered, in the order of
- * their names; the number of a cell's, -1 where it has none. */
-basin_status basin_tables_see_class(basin_tables *tables, const char *text);
-basin_status basin_tables_number_classes(basin_tables *tables);
-int32_t basin_tables_class(const basin_tables *tables, const char *text);
-/* Sees every cell of the tables of nodes. */
-basin_status basin_tables_see_nodes(basin_tables *tables);
-/* Decides what columns become; makes the schema. */
-basin_status basin_tables_settle(basin_tables *tables);
-/* Features, labels and masks of the network. */
-basin_status basin_tables_fill_nodes(basin_tables *tables);
-basin_status basin_tables_read_edges(basin_tables *tables);
-void basin_edge_list_free(basin_edge_list *list);
-
-/* ---- facts.c: what edges carry ---- */
-
-/* Which columns of edges may be facts; known ones as the schema has them. */
-basin_status basin_tables_bind_facts(basin_tables *tables);
-/* Sees every cell of those that no schema knows. */
-basin_status basin_tables_see_facts(basin_tables *tables);
-/* Decides what they become, and which one has the times. */
-basin_status basin_tables_settle_facts(basin_tables *tables);
-/* Once the schema stands: the column of times, and the last time that counts. */
-basin_status basin_tables_find_time(basin_tables *tables);
-/* When a row was, and whether it counts. */
-basin_status basin_tables_read_time(basin_tables *tables, double *time, bool *counts,
-                                    const basin_table_file *table, const basin_table_rows *rows);
-/* The cells of a row, behind those of the list; both ends of the edge were there at that time. */
-basin_status basin_tables_add_facts(basin_tables *tables, basin_edge_list *list,
-                                    const basin_table_file *table, const basin_table_rows *rows,
-                                    const int32_t end[2], double time);
-/* The times of nodes' first edges become the network's. */
-basin_status basin_tables_give_since(basin_tables *tables);
-
-/* What tables add to: its ids before anything is read, its nodes' features and labels, its edges.
- */
-basin_status basin_tables_begin_base(basin_tables *tables);
-basin_status basin_tables_fill_base(basin_tables *tables);
-basin_status basin_tables_join_base(basin_tables *tables);
+/* The column of that name, by letters of any case, or -1. */
+int basin_table_column(const basin_table_file *table, const char *name);
 /* Adds to the network's note what was read as what, and what was not read. */
 void basin_tables_note(basin_tables *tables);
 
