@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "backend/cpu/attention/attention.h"
-#include "backend/isa.h"
+#include "backend/device.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/team/processors.h"

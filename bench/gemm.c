@@ -10,8 +10,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "backend/device.h"
 #include "backend/gemm.h"
-#include "backend/isa.h"
 #include "base/memory.h"
 #include "base/team/team.h"
 

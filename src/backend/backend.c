@@ -87,7 +87,7 @@ basin_status basin_backend_wait(basin_backend *backend, basin_error *error) {
 }
 int basin_backend_threads(const basin_backend *backend) { return backend->threads; }
 
-/* ---- device.h, crop.h, collective.h, eager.h ---- */
+/* ---- device.h ---- */
 
 void *basin_device_alloc(basin_backend *backend, size_t bytes) {
     return backend->table->alloc(backend, bytes);

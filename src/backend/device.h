@@ -39,9 +39,9 @@ bool basin_cuda_driver_present(void);
  * values, as picture/augment.c has it on the host and to the same bits.
  *
  * The box of the picture becomes full_height x full_width, bilinear with antialiasing
- * (picture/resize.h). Of that, `size` rows from from_y and `size` columns from from_x are taken,
+ * (picture/resize.c). Of that, `size` rows from from_y and `size` columns from from_x are taken,
  * mirrored where `mirror` is set. Brightness, contrast and saturation change by their factors, in
- * `order` (picture/jitter.c). Then each value becomes value * factor[c] + offset[c]. */
+ * `order` (picture/augment.c). Then each value becomes value * factor[c] + offset[c]. */
 
 #define BASIN_CROP_EXTENSION "crop"
 
@@ -144,5 +144,45 @@ const basin_eager_table *basin_backend_eager(const basin_backend *backend);
 /* A backend for single calls; only on cuda another than basin_backend_open's. */
 basin_status basin_backend_open_eager(basin_backend **backend, const basin_compute *compute,
                                       basin_error *error);
+
+/* ---- which instruction set the fast backend uses, found once when the program runs ---- */
+
+typedef enum basin_isa {
+    BASIN_ISA_PORTABLE, /* what the compiler makes of plain C for the baseline processor */
+    BASIN_ISA_NEON,
+    BASIN_ISA_AVX2,   /* with FMA */
+    BASIN_ISA_AVX512, /* F, VL, DQ, BW */
+    BASIN_ISA_COUNT,
+} basin_isa;
+
+/* The best set this processor has and this build contains. BASIN_ISA=portable|neon|avx2|avx512 in
+ * the environment asks for another one; a set that is not there is not used. */
+basin_isa basin_cpu_isa(void);
+
+/* What BASIN_ISA says where no set is called so, else NULL. */
+const char *basin_isa_unknown(void);
+
+bool basin_isa_available(basin_isa isa);
+const char *basin_isa_name(basin_isa isa); /* "portable", "neon", "avx2", "avx512" */
+
+/* Whether the AMX bfloat16 instructions are there and the system lets this process use them; not
+ * where BASIN_ISA asks for avx512 or less. */
+bool basin_cpu_amx(void);
+
+/* Whether there are instructions that multiply bfloat16 numbers: AMX, those of AVX-512, BFMMLA. Not
+ * where BASIN_ISA asks for less than avx512. */
+bool basin_cpu_bf16(void);
+
+/* ---- the entry to the CUDA backend ----
+ * It is a module of its own (libbasin_cuda.so), so that Basin itself needs no CUDA library: load.c
+ * opens it when the backend is asked for. */
+
+#define BASIN_CUDA_MODULE "libbasin_cuda.so"
+#define BASIN_CUDA_OPEN "basin_cuda_module_open"
+#define BASIN_CUDA_OPEN_EAGER "basin_cuda_module_open_eager" /* backend/device.h */
+
+/* Both sides pass the version they were built from; the tables of another one may differ. */
+typedef basin_status basin_cuda_opener(basin_backend **backend, const char *version,
+                                       basin_error *error);
 
 #endif

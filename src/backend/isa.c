@@ -1,5 +1,5 @@
-/* Detection of instruction sets; see isa.h. */
-#include "backend/isa.h"
+/* Detection of instruction sets; see device.h. */
+#include "backend/device.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 
 #include "basin/model.h"
 #include "basin/train.h"
-#include "train/run/watch.h"
+#include "train/run/run.h"
 
 enum { BASIN_BENCH_ROUNDS = 101, BASIN_BENCH_ITEMS = 8 };
 

@@ -4,7 +4,6 @@
 #include <sys/resource.h>
 
 #include "backend/device.h"
-#include "backend/isa.h"
 #include "base/try.h"
 #include "bench/bench.h"
 #include "cli/command.h"

@@ -7,7 +7,6 @@
 #include <zlib.h>
 
 #include "backend/device.h"
-#include "backend/isa.h"
 #include "base/library.h"
 #include "base/team/processors.h"
 #include "base/try.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/try.h"
-#include "train/gradients.h"
+#include "train/trainer.h"
 
 static basin_expr global_norm(const basin_expr *gradient, size_t count) {
     return basin_sqrt(basin_sum_squares(gradient, (int)count));

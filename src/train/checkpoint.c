@@ -5,15 +5,13 @@
 
 #include "base/try.h"
 #include "basin/train.h"
-#include "train/restore.h"
+#include "train/trainer.h"
 
-static basin_status add_state(basin_bundle *bundle, basin_store *store, const char *name,
-                              basin_error *error) {
-    basin_tensor tensor;
-    basin_status status = basin_store_read(store, name, &tensor, error);
-    if (!status) status = basin_bundle_add(bundle, name, &tensor, error);
-    basin_tensor_free(&tensor);
-    return status;
+basin_status basin_state_add(basin_bundle *bundle, basin_store *store, const char *name,
+                             basin_error *error) {
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor tensor;
+    BASIN_TRY(basin_store_read(store, name, &tensor, error));
+    return basin_bundle_add(bundle, name, &tensor, error);
 }
 
 static basin_status add_meta(basin_bundle *bundle, const basin_meta *meta, int metas,
@@ -32,7 +30,7 @@ basin_status basin_checkpoint_write(const char *path, basin_store *store, int64_
     if (!status) status = add_meta(bundle, meta, metas, error);
     if (!status) status = basin_bundle_meta_set(bundle, "step", text, error);
     for (int i = 0; i < basin_store_count(store) && !status; i++)
-        status = add_state(bundle, store, basin_store_name(store, i), error);
+        status = basin_state_add(bundle, store, basin_store_name(store, i), error);
     if (!status) status = basin_safetensors_write(path, bundle, error);
     basin_bundle_free(bundle);
     return status;
@@ -74,7 +72,7 @@ basin_status basin_checkpoint_read(int64_t *step, basin_store *store, const basi
 basin_status basin_params_add(basin_bundle *bundle, const basin_params *params, basin_store *store,
                               basin_error *error) {
     for (size_t i = 0; i < params->count; i++)
-        BASIN_TRY(add_state(bundle, store, basin_expr_name(params->param[i].state), error));
+        BASIN_TRY(basin_state_add(bundle, store, basin_expr_name(params->param[i].state), error));
     return BASIN_OK;
 }
 
@@ -97,11 +95,10 @@ basin_status basin_params_write(const char *path, const basin_params *params, ba
 
 basin_status basin_params_read(const basin_params *params, basin_store *store,
                                const basin_bundle *bundle, basin_error *error) {
-    basin_status status = BASIN_OK;
-    for (size_t i = 0; i < params->count && !status; i++) {
+    for (size_t i = 0; i < params->count; i++) {
         basin_expr state = params->param[i].state;
-        status = basin_state_restore(store, basin_expr_name(state), basin_expr_shape(state), bundle,
-                                     error);
+        BASIN_TRY(basin_state_restore(store, basin_expr_name(state), basin_expr_shape(state),
+                                      bundle, error));
     }
-    return status;
+    return BASIN_OK;
 }

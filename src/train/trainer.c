@@ -4,7 +4,7 @@
 
 #include "base/try.h"
 #include "basin/train.h"
-#include "train/gradients.h"
+#include "train/trainer.h"
 
 static basin_status make_plan(basin_trainer *t, const basin_trainer_spec *spec,
                               const basin_update *update, int updates, basin_error *error) {

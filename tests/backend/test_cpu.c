@@ -4,7 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "backend/isa.h"
+#include "backend/device.h"
 #include "backend/operations.h"
 
 static basin_backend *open_cpu(int round) {

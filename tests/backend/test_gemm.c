@@ -2,8 +2,8 @@
  * equal bits for any number of threads. CTest runs it once per instruction set (BASIN_ISA). */
 #include <math.h>
 
+#include "backend/device.h"
 #include "backend/gemm.h"
-#include "backend/isa.h"
 #include "base/memory.h"
 #include "support/test.h"
 

@@ -2,7 +2,7 @@
  * file that is no case gets one line. */
 #include "cli/program.h"
 
-#include "backend/isa.h"
+#include "backend/device.h"
 #include "basin/io.h"
 
 #define GOLDEN BASIN_SOURCE "/tests/golden/"

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "backend/device.h"
-#include "backend/isa.h"
 #include "plan/random_graphs.h"
 
 static const basin_block_config narrow_odd = {

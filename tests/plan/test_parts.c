@@ -2,7 +2,7 @@
  * pace, and the bits are those of one thread, which cuts nothing. */
 #include <string.h>
 
-#include "backend/isa.h"
+#include "backend/device.h"
 #include "base/team/team.h"
 #include "basin/energy.h"
 #include "support/lab.h"

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "backend/isa.h"
+#include "backend/device.h"
 #include "backend/kernel.h"
 #include "backend/shape.h"
 #include "base/team/processors.h"

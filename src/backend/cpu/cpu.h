@@ -78,4 +78,64 @@ size_t basin_cpu_widened_bytes(const basin_call *call);
 void *basin_cpu_widen(const void **in, void **out, const basin_cpu_frame *frame);
 void basin_cpu_narrow(const basin_cpu_frame *frame, void *const *out);
 
+/* ---- pointwise programs ----
+ * Runs a pointwise program on pieces of its domain: each instruction is a vector loop over a block
+ * of elements, registers are blocks of scratch that stay in the nearest cache. Operands that lie
+ * contiguous under a block are read in place and results are written in place where that is safe;
+ * the others are gathered first. Narrow operands become float as they are read, and results narrow
+ * as they are written. */
+
+enum {
+    BASIN_CPU_LONG_ROW = 256, /* from here on rows are taken one at a time */
+    BASIN_CPU_SCRATCH = 8192 + BASIN_MAX_REGISTERS * 16, /* floats per thread */
+};
+
+/* Which operands and outputs of a program are bfloat16, a bit each. */
+typedef struct basin_cpu_kinds {
+    uint32_t narrow_in, narrow_out;
+} basin_cpu_kinds;
+
+/* Those of a call whose program reads operands from number `first` on. */
+static inline basin_cpu_kinds basin_cpu_kinds_of(const basin_call *call, int first) {
+    basin_cpu_kinds kinds = {0};
+    for (int a = first; a < call->ins && a < BASIN_MAX_IN; a++)
+        kinds.narrow_in |= (uint32_t)(call->in[a].kind == BASIN_NARROW) << (a - first);
+    for (int s = 0; s < call->outs && s < BASIN_MAX_OUT; s++)
+        kinds.narrow_out |= (uint32_t)(call->out[s].kind == BASIN_NARROW) << s;
+    return kinds;
+}
+
+typedef struct basin_cpu_program {
+    const basin_simd *simd;
+    const basin_program *program;
+    const void *const *in; /* operand a of the program is in[a] */
+    void *const *out;
+    int64_t block; /* floats per register */
+    basin_cpu_kinds kinds;
+    uint32_t dense;    /* operands laid out as the domain is */
+    int64_t unit;      /* blocks start at multiples of this: the row where rows are short, else 1 */
+    uint32_t periodic; /* operands that repeat one short row: the same in every block */
+    uint32_t constant; /* operands with one element */
+    int lasting;       /* constants that have scratch of their own, the first in the program */
+    int direct[BASIN_MAX_OUT]; /* the instruction that writes output i in place; -1: copied at the
+                                  end */
+} basin_cpu_program;
+
+/* A piece of a matrix product: tile[r * tile_row + c] is element [batch, row + r, col + c]. */
+typedef struct basin_cpu_tile {
+    const float *tile;
+    int64_t tile_row, batch, row, col, rows, cols; /* rows * cols <= block */
+} basin_cpu_tile;
+
+basin_cpu_program basin_cpu_program_prepare(const basin_program *program, const void *const *in,
+                                            void *const *out, const basin_simd *simd,
+                                            basin_cpu_kinds kinds);
+/* Writes down the constants; every thread does so before its first block. */
+void basin_cpu_program_begin(const basin_cpu_program *p, float *scratch);
+/* Elements start .. start + n - 1 of the domain in row-major order, n <= p->block, `start` a
+ * multiple of p->unit. */
+void basin_cpu_program_block(const basin_cpu_program *p, float *scratch, int64_t start, int64_t n);
+/* The elements of a tile, for an epilogue; needs no begin. */
+void basin_cpu_program_tile(const basin_cpu_program *p, float *scratch, const basin_cpu_tile *at);
+
 #endif

@@ -1,6 +1,5 @@
 /* Pointwise programs, single pointwise operations, functions of the caller's own and random draws.
  */
-#include "backend/cpu/program.h"
 
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* The batched matrix product: c[n, i, j] = sum over l of a[n, i, l] b[n, l, j], each factor plain
  * or transposed, with the epilogue program run on every tile while it is in the nearest cache. */
 #include "backend/cpu/cpu.h"
-#include "backend/cpu/program.h"
 #include "backend/gemm.h"
 #include "backend/kernel.h"
 #include "backend/shape.h"

@@ -9,7 +9,7 @@
 #include "basin/version.h"
 
 extern "C" {
-#include "backend/cuda/module.h"
+#include "backend/device.h"
 }
 
 void basin_cuda_fail(basin_cuda *cuda, cudaError_t code, const char *what, const char *file,

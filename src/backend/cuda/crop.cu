@@ -2,7 +2,7 @@
  * down the columns into shared memory, then along the rows. The second takes a block per picture:
  * the mean that contrast turns about, then jitter and normalisation in place.
  *
- * Every sum is taken in the order of picture/resize.c and picture/jitter.c, and this file is
+ * Every sum is taken in the order of picture/resize.c and picture/augment.c, and this file is
  * compiled without fused multiply-adds: the values are the host's, bit for bit. Bytes: a batch of
  * 256 crops of 224 reads about 40 MB of pixels and moves 4 * 154 MB of values. */
 #include <math.h>
@@ -15,7 +15,7 @@ enum {
     TILE_COLUMNS = 32,
     THREADS = 256,
     JITTER_THREADS = 1024,
-    LANES = 16,            /* of jitter.c's plane_sum */
+    LANES = 16,            /* of augment.c's plane_sum */
     CHUNK = LANES * 64,    /* summed in float before they meet in double */
     SHARED_WANTED = 40960, /* bytes; more only where one row needs it */
 };
@@ -203,7 +203,7 @@ static __device__ pixel before(const float *values, const jitter &j, const layou
     return p;
 }
 
-/* The mean grey, summed as jitter.c's plane_sum does: lanes of a chunk in float, then all of them
+/* The mean grey, summed as augment.c's plane_sum does: lanes of a chunk in float, then all of them
  * in turn in double. All threads get it. */
 static __device__ float mean_grey(const float *values, const jitter &j, const layout &from,
                                   float *sum) {

@@ -4,7 +4,7 @@
  * CUDA graph. Work is cut by shapes alone and partial results meet in a fixed order, without atomic
  * additions of floats: the same call gives the same bits again.
  *
- * For .cu files only. The C side of the backend is basin_backend_open_cuda (module.h). */
+ * For .cu files only. The C side of the backend is basin_backend_open_cuda (load.c). */
 #ifndef BASIN_BACKEND_CUDA_DEVICE_H
 #define BASIN_BACKEND_CUDA_DEVICE_H
 

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backend/cuda/module.h"
 #include "backend/device.h"
 #include "base/library.h"
 #include "basin/version.h"

@@ -8,7 +8,7 @@
 #include "io/json.h"
 #include "plan/plan.h"
 #include "task/graphs/graphs.h"
-#include "train/restore.h"
+#include "train/trainer.h"
 
 static basin_status no_memory(basin_error *error) {
     return basin_fail_memory(error, "a graph model");

@@ -11,10 +11,8 @@
 #include "basin/train.h"
 #include "data/pictures/pictures.h"
 #include "picture/picture.h"
-#include "train/run/rests.h"
 #include "train/run/run.h"
 #include "train/run/settings.h"
-#include "train/run/watch.h"
 
 /* ---- settings ---- */
 

@@ -8,7 +8,7 @@
 
 #include "base/try.h"
 #include "io/bundle.h"
-#include "train/restore.h"
+#include "train/trainer.h"
 
 typedef struct entry {
     const char *theirs, *ours;

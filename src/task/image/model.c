@@ -7,8 +7,8 @@
 
 #include "base/try.h"
 #include "task/image/image.h"
-#include "train/restore.h"
 #include "train/shards/shards.h"
+#include "train/trainer.h"
 
 /* ---- a model on a graph ---- */
 

@@ -11,7 +11,6 @@
 #include "base/memory.h"
 #include "base/try.h"
 #include "task/image/image.h"
-#include "train/run/average.h"
 #include "train/run/run.h"
 #include "train/shards/shards.h"
 

@@ -15,7 +15,7 @@
 #include "base/try.h"
 #include "basin/random.h"
 #include "task/nodes/inputs.h"
-#include "train/run/watch.h"
+#include "train/run/run.h"
 
 /* Chosen beforehand, for any graph: a quarter is hidden at a time, a few hundred steps. */
 enum { STEPS = 300, WARMUP = 20, FOURTHS = 4, ROUNDS = 4, DESCENT = 3, DIM = 64, MEMORIES = 256 };

@@ -25,8 +25,8 @@
 #include "data/network/network.h"
 #include "task/nodes/card.h"
 #include "task/nodes/ensemble.h"
+#include "train/run/run.h"
 #include "train/run/settings.h"
-#include "train/run/watch.h"
 
 /* Scalings of features, each with the three others joined, and how to list either. Beside these a
  * scaling may be "none", or "auto" for those that validation prefers. Of equals, the first. */

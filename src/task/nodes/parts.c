@@ -7,7 +7,7 @@
 #include "base/team/team.h"
 #include "base/try.h"
 #include "task/nodes/parts.h"
-#include "train/gradients.h"
+#include "train/trainer.h"
 
 /* ---- opening ---- */
 

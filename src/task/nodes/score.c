@@ -9,7 +9,7 @@
 #include "base/try.h"
 #include "data/network/schema/schema.h"
 #include "task/nodes/scorer.h"
-#include "train/run/rests.h"
+#include "train/run/run.h"
 
 struct basin_nodes_scorer {
     const basin_parted_inputs *inputs;

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "task/text/text.h"
-#include "train/restore.h"
+#include "train/trainer.h"
 
 /* ---- settings ---- */
 

@@ -7,8 +7,8 @@
 #include "basin/language.h"
 #include "basin/tasks/text.h"
 #include "basin/train.h"
+#include "train/run/run.h"
 #include "train/run/settings.h"
-#include "train/run/watch.h"
 
 enum { BASIN_TEXT_MOST_TOKENS = 1 << 24 };
 

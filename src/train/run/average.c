@@ -1,5 +1,4 @@
-/* Averages of parameters over steps; see average.h. */
-#include "train/run/average.h"
+/* Averages of parameters over steps; see run.h. */
 
 #include <math.h>
 #include <stdio.h>

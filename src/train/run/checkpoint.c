@@ -7,8 +7,8 @@
 
 #include "base/try.h"
 #include "io/json.h"
-#include "train/restore.h"
 #include "train/run/inside.h"
+#include "train/trainer.h"
 
 enum { NAME = 320 };
 
@@ -16,14 +16,12 @@ enum { NAME = 320 };
 
 static basin_status copy_state(basin_store *store, const char *to, const char *from,
                                basin_error *error) {
-    basin_tensor tensor;
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor tensor;
     BASIN_TRY(basin_store_read(store, from, &tensor, error));
-    basin_status status = basin_store_write(store, to, &tensor, error);
-    basin_tensor_free(&tensor);
-    return status;
+    return basin_store_write(store, to, &tensor, error);
 }
 
-bool basin_run_has_state(const basin_store *store, const char *name) {
+static bool has_state(const basin_store *store, const char *name) {
     for (int i = 0; i < basin_store_count(store); i++)
         if (!strcmp(basin_store_name(store, i), name)) return true;
     return false;
@@ -45,7 +43,7 @@ bool basin_states_exist(basin_store *store, const basin_params *params, const ch
     char name[NAME];
     if (!params->count) return false;
     snprintf(name, sizeof name, "%s%s", prefix, basin_expr_name(params->param[0].state));
-    return basin_run_has_state(store, name);
+    return has_state(store, name);
 }
 
 /* ---- whose a state is ---- */
@@ -108,16 +106,12 @@ static basin_status check_data(const basin_run_task *task, const basin_bundle *c
 
 static basin_status add_states(basin_bundle *bundle, const basin_run_task *task,
                                basin_error *error) {
-    basin_status status = BASIN_OK;
-    for (int i = 0; i < basin_store_count(task->store) && !status; i++) {
+    for (int i = 0; i < basin_store_count(task->store); i++) {
         const char *name = basin_store_name(task->store, i);
-        basin_tensor tensor;
-        if (!parameter_of(task->params, name)) continue;
-        status = basin_store_read(task->store, name, &tensor, error);
-        if (!status) status = basin_bundle_add(bundle, name, &tensor, error);
-        basin_tensor_free(&tensor);
+        if (parameter_of(task->params, name))
+            BASIN_TRY(basin_state_add(bundle, task->store, name, error));
     }
-    return status;
+    return BASIN_OK;
 }
 
 static basin_status fill(basin_bundle *bundle, basin_run *run, basin_error *error) {
@@ -159,7 +153,7 @@ static basin_status check_there(const basin_run_task *task, const basin_bundle *
         const basin_tensor *tensor;
         char text[NAME];
         snprintf(text, sizeof text, "%s%s", basin_expr_name(param->state), suffix[i]);
-        if (i && task->some_moments && !basin_run_has_state(task->store, text)) continue;
+        if (i && task->some_moments && !has_state(task->store, text)) continue;
         BASIN_TRY(basin_bundle_get(&tensor, bundle, text, error));
     }
     return BASIN_OK;

@@ -5,7 +5,6 @@
 #include "basin/status.h"
 #include "io/json_writer.h"
 #include "ranks/ranks.h"
-#include "train/run/rests.h"
 #include "train/run/run.h"
 
 typedef struct basin_run_log {
@@ -86,7 +85,6 @@ basin_status basin_run_share_stop(basin_run *run, bool *stop, basin_error *error
 basin_status basin_run_share_score(basin_run *run, basin_score *score, basin_status status,
                                    basin_error *error);
 
-bool basin_run_has_state(const basin_store *store, const char *name);
 /* The checkpoint: the store and where the run stands, aside and renamed. */
 basin_status basin_run_save(basin_run *run, basin_error *error);
 

@@ -14,11 +14,11 @@
 
 #include "basin/io.h"
 #include "basin/params.h"
+#include "basin/plan.h"
 #include "basin/tasks/run.h"
 #include "basin/train.h"
 #include "io/json_writer.h"
 #include "train/run/settings.h"
-#include "train/run/watch.h"
 
 enum { BASIN_MAX_MEMBERS = 64 };
 
@@ -125,5 +125,50 @@ basin_status basin_run_train(basin_outcome *outcome, basin_run *run, const basin
 basin_status basin_states_copy(basin_store *store, const basin_params *params, const char *to,
                                const char *from, basin_error *error);
 bool basin_states_exist(basin_store *store, const basin_params *params, const char *prefix);
+
+/* ---- telling a watcher, who may be absent, and asking whether to stop ---- */
+
+void basin_watch_show(const basin_watch *watch, const basin_news *news);
+void basin_watch_note(const basin_watch *watch, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+bool basin_watch_stopped(const basin_watch *watch);
+
+/* ---- fixed points that a run sought (basin_store_take_convergence) ---- */
+
+void basin_convergence_add(basin_convergence *sum, const basin_convergence *more);
+/* Fields of a line of the log; none where no rest points were sought. */
+void basin_convergence_log(basin_json *line, const basin_convergence *rests);
+/* A line that says `when` and what was not reached; nothing where all was. */
+void basin_convergence_note(const basin_watch *watch, const char *when,
+                            const basin_convergence *rests);
+
+/* ---- averages ----
+ * Averages of parameters over the steps of a run, kept as states "average.NAME" beside them: a plan
+ * of its own, so that a device does it where the parameters are. */
+
+typedef struct basin_average {
+    basin_graph *graph;
+    basin_plan *plan;
+    basin_expr keep; /* input [] */
+    double most;     /* what `keep` rises to */
+    basin_store *store;
+    const basin_params *params;
+} basin_average;
+
+/* average <- keep average + (1 - keep) parameter, keep at most `most`. `params` must stay where
+ * they are. */
+basin_status basin_average_new(basin_average *average, basin_store *store,
+                               const basin_params *params, double most, basin_error *error);
+void basin_average_free(basin_average *average);
+/* After step t = 1, 2, ..: early steps count more, keep = t / (10 + t), so that the first weights
+ * are forgotten. */
+basin_status basin_average_step(basin_average *average, int64_t t, basin_error *error);
+
+/* The next three do nothing where there are no averages, all of them zeros. */
+/* Averages begin as the parameters are. */
+basin_status basin_average_begin(basin_average *average, basin_error *error);
+/* Puts the averages in the place of the parameters, until they are asked back. */
+basin_status basin_average_lend(basin_average *average, basin_error *error);
+basin_status basin_average_end_lending(basin_average *average, basin_error *error);
 
 #endif

@@ -1,4 +1,4 @@
-/* What ranks of a run tell each other; see share.h. */
+/* What ranks of a run tell each other; see inside.h. */
 #include "train/run/inside.h"
 
 #include <stdio.h>

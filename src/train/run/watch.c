@@ -1,6 +1,6 @@
-/* What a run says: to a watcher, as scores, of fixed points. See watch.h, rests.h and
+/* What a run says: to a watcher, as scores, of fixed points. See run.h and
  * include/basin/tasks/run.h. */
-#include "train/run/watch.h"
+#include "train/run/run.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "basin/tasks/run.h"
-#include "train/run/rests.h"
 
 void basin_watch_show(const basin_watch *watch, const basin_news *news) {
     if (watch && watch->show) watch->show(watch->context, news);

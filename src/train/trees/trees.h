@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "basin/io.h"
-#include "train/run/watch.h"
+#include "train/run/run.h"
 
 /* What on validation says when to stop. */
 typedef enum basin_trees_stop {

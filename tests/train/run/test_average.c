@@ -1,7 +1,7 @@
 /* Averages of weights over steps, on every backend that is here. */
 #include "support/lab.h"
 #include "support/test.h"
-#include "train/run/average.h"
+#include "train/run/run.h"
 
 static void set(lab *l, const char *name, double a, double b) {
     basin_error error;

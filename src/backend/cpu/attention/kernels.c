@@ -1,7 +1,7 @@
 /* The inner loops of energy attention for the baseline of the processor family (SSE2 or NEON), and
  * the choice between the tables. */
 #include "backend/cpu/attention/kernels_body.h"
-#include "backend/isa.h"
+#include "backend/device.h"
 
 static const basin_attention_kernels baseline = ATTENTION_KERNELS;
 

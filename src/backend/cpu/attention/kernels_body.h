@@ -1,5 +1,5 @@
 /* The inner loops of energy attention for the instruction set this is compiled for; included once
- * by each kernels*.c, which names the table. See attention/kernels.h. */
+ * by each kernels*.c, which names the table. See attention/attention.h. */
 #include "backend/cpu/attention/kernels_fused.h"
 #include "backend/cpu/attention/kernels_pointwise.h"
 #include "backend/cpu/attention/kernels_products.h"

@@ -1,5 +1,5 @@
 /* Dot products with, and weighted sums of, rows picked by number. Rows are packed and padded (see
- * attention/kernels.h) and read in panels of vectors that stay in registers.
+ * attention/attention.h) and read in panels of vectors that stay in registers.
  * Included by attention/kernels_body.h alone. */
 #ifndef BASIN_BACKEND_CPU_ATTENTION_KERNELS_PRODUCTS_H
 #define BASIN_BACKEND_CPU_ATTENTION_KERNELS_PRODUCTS_H

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "backend/cpu/gemm/kernel.h"
+#include "backend/device.h"
 #include "backend/gemm.h"
-#include "backend/isa.h"
 #include "base/sort.h"
 #include "base/team/team.h"
 

@@ -6,7 +6,9 @@
 
 #include <math.h>
 
+#include "backend/cpu/simd/simd.h"
 #include "backend/cpu/simd/vector_function.h"
+#include "backend/cpu/simd/vector_math.h"
 
 enum { SUM_BLOCK = 2048, UNROLL = 4 * VECTOR_LANES };
 
@@ -200,6 +202,135 @@ static float row_norm_reverse(float *dx, float *ddelta, const float *x, float ga
         vector_store_part(dx + i, scale * (v - mean_c - d * slope), left);
     }
     return sum_cn;
+}
+
+/* Numbers between float and bfloat16, which is the upper half of a float, and what is stored so at
+ * once. Rounding is to the nearest, ties to even; NaN stays NaN. */
+
+static void widen(float *to, const uint16_t *x, int64_t n) {
+    int64_t i = 0;
+    for (; i + VECTOR_LANES <= n; i += VECTOR_LANES) vector_store(to + i, vector_widen(x + i));
+    for (; i < n; i++) to[i] = widen_one(x[i]);
+}
+
+static void narrow(uint16_t *to, const float *x, int64_t n) {
+    int64_t i = 0;
+    for (; i + VECTOR_LANES <= n; i += VECTOR_LANES) vector_narrow(to + i, vector_load(x + i));
+    if (i < n) vector_narrow_part(to + i, vector_load_part(x + i, n - i, 0.0F), n - i);
+}
+
+static void row_norm_narrow(uint16_t *g, const float *x, float gamma, const float *delta,
+                            float epsilon, int64_t n) {
+    moments m = row_moments(x, epsilon, n);
+    vfloat centre = vector_all(m.mean), scale = vector_all(gamma * m.inverse);
+    int64_t i = 0;
+    for (; i + VECTOR_LANES <= n; i += VECTOR_LANES)
+        vector_narrow(g + i, (vector_load(x + i) - centre) * scale + vector_load(delta + i));
+    if (i == n) return;
+    vfloat last = (vector_load_part(x + i, n - i, 0.0F) - centre) * scale;
+    vector_narrow_part(g + i, last + vector_load_part(delta + i, n - i, 0.0F), n - i);
+}
+
+/* What becomes of a finished tile of a product, in one pass; see basin_finish. */
+
+/* Up to VECTOR_LANES elements. The flags are constants wherever this is inlined. */
+VECTOR_INLINE void finish_vector(const basin_finish *f, const float *tile, int64_t at, int64_t n,
+                                 bool narrow, bool other, bool masks, bool relu) {
+    vfloat value = f->alpha * vector_load_part(tile, n, 0.0F), x = {0};
+    if (other && narrow) x = vector_widen_part((const uint16_t *)f->other + at, n);
+    if (other && !narrow) x = vector_load_part((const float *)f->other + at, n, 0.0F);
+    if (other && masks) value = vector_select(x > 0.0F, value, (vfloat){0});
+    if (other && !masks) value += f->beta * x;
+    if (relu) value = vector_max((vfloat){0}, value); /* NaN stays */
+    if (narrow)
+        vector_narrow_part((uint16_t *)f->to + at, value, n);
+    else
+        vector_store_part((float *)f->to + at, value, n);
+}
+
+VECTOR_INLINE void finish_rows(const basin_finish *f, const float *tile, int64_t tile_row,
+                               int64_t first, int64_t rows, int64_t cols, bool narrow, bool other,
+                               bool masks, bool relu) {
+    for (int64_t r = 0; r < rows; r++, first += f->row, tile += tile_row)
+        for (int64_t i = 0; i < cols; i += VECTOR_LANES)
+            finish_vector(f, tile + i, first + i, cols - i, narrow, other, masks, relu);
+}
+
+#define FINISH(NARROW, OTHER, MASKS, RELU)                                                         \
+    finish_rows(f, tile, tile_row, first, rows, cols, NARROW, OTHER, MASKS, RELU)
+
+static void finish(const basin_finish *f, const float *tile, int64_t tile_row, int64_t first,
+                   int64_t rows, int64_t cols) {
+    if (f->narrow && !f->other && f->relu)
+        FINISH(true, false, false, true);
+    else if (f->narrow && !f->other)
+        FINISH(true, false, false, false);
+    else if (f->narrow && f->masks)
+        FINISH(true, true, true, false);
+    else if (f->narrow)
+        FINISH(true, true, false, f->relu);
+    else if (!f->other)
+        FINISH(false, false, false, f->relu);
+    else if (f->masks)
+        FINISH(false, true, true, false);
+    else
+        FINISH(false, true, false, f->relu);
+}
+#undef FINISH
+
+/* Sums over the pairs of one row of a CSR pattern, head by head:
+ * w[p, h] = x[h] . z[key[p], h] and to[h] = sum over p of w[p, h] z[key[p], h]. */
+
+static void pair_dot(float *w, const float *x, const float *z, const int32_t *key, int64_t pairs,
+                     int64_t heads, int64_t width) {
+    for (int64_t p = 0; p < pairs; p++) {
+        const float *zk = z + key[p] * heads * width;
+        for (int64_t h = 0; h < heads; h++) {
+            const float *a = x + h * width, *b = zk + h * width;
+            vfloat s0 = {0}, s1 = {0};
+            int64_t i = 0;
+            for (; i + 2 * VECTOR_LANES <= width; i += 2 * VECTOR_LANES) {
+                s0 += vector_load(a + i) * vector_load(b + i);
+                s1 += vector_load(a + i + VECTOR_LANES) * vector_load(b + i + VECTOR_LANES);
+            }
+            for (; i < width; i += VECTOR_LANES)
+                s0 += vector_load_part(a + i, width - i, 0.0f) *
+                      vector_load_part(b + i, width - i, 0.0f);
+            w[p * heads + h] = vector_sum(s0 + s1);
+        }
+    }
+}
+
+/* Up to four vectors of one head's sum, held in registers over all pairs. */
+VECTOR_INLINE void pair_sum_part(float *to, const float *w, const float *z, const int32_t *pair,
+                                 const int32_t *key, int64_t pairs, int64_t heads, int64_t row,
+                                 int64_t left) {
+    vfloat sum[4] = {{0}};
+    for (int64_t p = 0; p < pairs; p++) {
+        float weight = w[(pair ? pair[p] : p) * heads];
+        const float *from = z + key[p] * row;
+        for (int i = 0; i < 4; i++)
+            if (i * VECTOR_LANES < left)
+                sum[i] += weight *
+                          vector_load_part(from + i * VECTOR_LANES, left - i * VECTOR_LANES, 0.0f);
+    }
+    for (int i = 0; i < 4; i++)
+        if (i * VECTOR_LANES < left)
+            vector_store_part(to + i * VECTOR_LANES, sum[i], left - i * VECTOR_LANES);
+}
+
+static void pair_sum(float *to, const float *w, const float *z, const int32_t *pair,
+                     const int32_t *key, int64_t pairs, int64_t heads, int64_t width) {
+    enum { PART = 4 * VECTOR_LANES };
+    int64_t row = heads * width;
+    for (int64_t h = 0; h < heads; h++)
+        for (int64_t i = 0; i < width; i += PART) {
+            int64_t left = width - i, at = h * width + i;
+            if (left >= PART)
+                pair_sum_part(to + at, w + h, z + at, pair, key, pairs, heads, row, PART);
+            else
+                pair_sum_part(to + at, w + h, z + at, pair, key, pairs, heads, row, left);
+        }
 }
 
 #endif

@@ -1,7 +1,7 @@
 /* The choice among the tables of simd.h. */
 #include "backend/cpu/simd/simd.h"
 
-#include "backend/isa.h"
+#include "backend/device.h"
 
 const basin_simd *basin_simd_select(void) {
     switch (basin_cpu_isa()) {

@@ -2,9 +2,6 @@
  * SIMD_NORMAL and SIMD_UNIFORM. */
 #include "backend/cpu/simd/simd.h"
 
-#include "backend/cpu/simd/finish_body.h"
-#include "backend/cpu/simd/narrow_body.h"
-#include "backend/cpu/simd/pairs_body.h"
 #include "backend/cpu/simd/pointwise_body.h"
 #include "backend/cpu/simd/rows_body.h"
 

@@ -1,7 +1,7 @@
 /* The gradients that optimisers see, and the two halves of a step for those who sum them over
  * several batches or processes in between. */
-#ifndef BASIN_TRAIN_GRADIENTS_H
-#define BASIN_TRAIN_GRADIENTS_H
+#ifndef BASIN_TRAIN_TRAINER_H
+#define BASIN_TRAIN_TRAINER_H
 
 #include "basin/train.h"
 
@@ -29,5 +29,21 @@ basin_status basin_loss_check(double loss, int64_t step, basin_error *error);
 basin_status basin_adamw_from(basin_adamw *adamw, const basin_params *params,
                               const basin_expr *gradient, const basin_adamw_config *config,
                               basin_error *error);
+
+/* ---- states and parameters into files, and out of them ---- */
+
+/* Adds the value of a state, or of all parameters, to the bundle. */
+basin_status basin_state_add(basin_bundle *bundle, basin_store *store, const char *name,
+                             basin_error *error);
+basin_status basin_params_add(basin_bundle *bundle, const basin_params *params, basin_store *store,
+                              basin_error *error);
+/* The state `name` of the store becomes the tensor of that name in the bundle, which must be there,
+ * of this shape, and finite. */
+basin_status basin_state_restore(basin_store *store, const char *name, basin_shape shape,
+                                 const basin_bundle *bundle, basin_error *error);
+/* What basin_params_write writes, for those who add to it. Free the bundle, on failure, too. */
+basin_status basin_params_bundle(basin_bundle **bundle, const basin_params *params,
+                                 basin_store *store, const basin_meta *meta, int metas,
+                                 basin_error *error);
 
 #endif
