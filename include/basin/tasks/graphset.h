@@ -54,11 +54,10 @@ typedef struct basin_graphset {
                            zeros where the set does not say */
     int64_t edge_walks; /* the last so many edge attributes are walks along the edges */
     basin_bundle *file; /* what the arrays lie in; NULL where the set owns them */
-    float *own;         /* an edge_attribute that does not lie there */
 } basin_graphset;
 
-/* Reads by content: a TUDataset folder or zip, a packed set (safetensors, written by
- * basin_graphset_write), or the packed arrays of ZINC (npz with train_node_ptr, ...). */
+/* Reads by content: a TUDataset folder or zip, or a packed set (safetensors, written by
+ * basin_graphset_write). */
 BASIN_API basin_status basin_graphset_read(basin_graphset *set, const char *path,
                                            basin_error *error);
 /* The same to predict with: classes and values of a TUDataset's graphs may be of any kind, and are

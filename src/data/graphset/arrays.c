@@ -1,11 +1,11 @@
-/* Sets of graphs from arrays in memory, with the checks that files get; see
+/* Sets of graphs from arrays in memory, checked; files end here, too. See
  * include/basin/tasks/graphset.h. */
-#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "base/try.h"
 #include "data/graphset/graphset.h"
 
@@ -15,49 +15,53 @@ static basin_status no_memory(const basin_graphset *set, basin_error *error) {
 
 /* ---- columns ---- */
 
-/* `missing`: NaN stands for a value that is not known. */
-static basin_status check_finite(const float *value, int64_t count, const char *what, bool missing,
-                                 const basin_graphset *set, basin_error *error) {
-    for (int64_t i = 0; i < count; i++)
-        if (!isfinite(value[i]) && !(missing && isnan(value[i])))
-            return basin_fail(error, BASIN_BAD_VALUE, "%s: %s[%lld] is %g, wanted finite numbers",
-                              set->name, what, (long long)i, (double)value[i]);
-    return BASIN_OK;
-}
+/* An edge of the arrays: line i, or its reverse, line edges + i. */
+typedef struct sort_item {
+    int32_t from, to, line;
+} sort_item;
 
-/* `copies` times the 4-byte numbers [rows, columns] into a new array; none where there are no
- * columns. */
-static basin_status copy(void *to, const void *from, int64_t rows, int64_t columns, int copies,
-                         const char *what, const basin_graphset *set, basin_error *error) {
-    size_t count, bytes;
-    void **array = to;
+/* What the rows of a table are taken from. */
+typedef struct rows {
+    int64_t given, kept;   /* in the arrays, in the set */
+    const sort_item *item; /* [kept]; NULL: all, as they stand */
+} rows;
+
+/* Rows of 4-byte numbers into a new table; none where there are no columns. */
+static basin_status take_rows(void *to, const void *from, int64_t columns, rows r, const char *what,
+                              const basin_graphset *set, basin_error *error) {
+    size_t row, bytes;
+    char **table = to;
     if (columns < 0 || (columns > 0) != (from != NULL))
         return basin_fail(error, BASIN_BAD_VALUE, "%s: %s has %lld columns and %s array", set->name,
                           what, (long long)columns, from ? "an" : "no");
     if (!columns) return BASIN_OK;
-    if (!basin_size_multiply(&count, (size_t)rows, (size_t)columns) ||
-        !basin_size_multiply(&bytes, count, 4) ||
-        !(*array = basin_array_new(bytes, (size_t)copies)))
+    if (!basin_size_multiply(&row, (size_t)columns, 4) ||
+        !basin_size_multiply(&bytes, row, (size_t)r.kept) || !(*table = basin_array_new(bytes, 1)))
         return no_memory(set, error);
-    for (int i = 0; i < copies; i++) memcpy((char *)*array + bytes * (size_t)i, from, bytes);
+    for (int64_t i = 0; i < r.kept; i++) {
+        int64_t line = r.item ? r.item[i].line % r.given : i;
+        memcpy(*table + (size_t)i * row, (const char *)from + (size_t)line * row, row);
+    }
     return BASIN_OK;
 }
 
-static basin_status copy_reals(float **to, const float *from, int64_t rows, int64_t columns,
-                               int copies, const char *what, const basin_graphset *set,
-                               basin_error *error) {
-    basin_status status = copy(to, from, rows, columns, copies, what, set, error);
-    return status || !columns ? status
-                              : check_finite(from, rows * columns, what, false, set, error);
+/* `missing`: NaN stands for a value that is not known. */
+static basin_status take_reals(float **to, const float *from, int64_t columns, rows r, bool missing,
+                               const char *what, const basin_graphset *set, basin_error *error) {
+    BASIN_TRY(take_rows(to, from, columns, r, what, set, error));
+    for (int64_t i = 0; i < r.given * columns; i++)
+        if (!isfinite(from[i]) && !(missing && isnan(from[i])))
+            return basin_fail(error, BASIN_BAD_VALUE, "%s: %s[%lld] is %g, wanted finite numbers",
+                              set->name, what, (long long)i, (double)from[i]);
+    return BASIN_OK;
 }
 
-static basin_status copy_labels(int32_t **to, const int32_t *from, int64_t rows, int64_t columns,
-                                int copies, const char *what, const basin_graphset *set,
-                                basin_error *error) {
+static basin_status take_labels(int32_t **to, const int32_t *from, int64_t columns, rows r,
+                                const char *what, const basin_graphset *set, basin_error *error) {
     if (columns > BASIN_MAX_LABELS)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: %s has %lld columns, wanted %d at most",
                           set->name, what, (long long)columns, BASIN_MAX_LABELS);
-    return copy(to, from, rows, columns, copies, what, set, error);
+    return take_rows(to, from, columns, r, what, set, error);
 }
 
 /* ---- nodes and edges ---- */
@@ -78,19 +82,21 @@ static basin_status take_nodes(basin_graphset *set, const basin_graphset_arrays 
                               set->name, (long long)g, (long long)a->nodes[g]);
         set->node_start[g + 1] = set->nodes += a->nodes[g];
     }
-    return BASIN_OK;
-}
-
-/* The graph of each node; free it. */
-static int32_t *owners(const basin_graphset *set) {
-    int32_t *owner = basin_array_new((size_t)set->nodes, sizeof *owner);
-    for (int64_t g = 0; owner && g < set->graphs; g++)
-        for (int64_t n = set->node_start[g]; n < set->node_start[g + 1]; n++) owner[n] = (int32_t)g;
-    return owner;
+    rows r = {set->nodes, set->nodes, NULL};
+    set->node_attributes = a->node_attributes;
+    set->node_labels = a->node_labels;
+    BASIN_TRY(take_reals(&set->node_attribute, a->node_attribute, a->node_attributes, r, false,
+                         "node_attribute", set, error));
+    return take_labels(&set->node_label, a->node_label, a->node_labels, r, "node_label", set,
+                       error);
 }
 
 static basin_status check_edges(const basin_graphset *set, const basin_graphset_arrays *a,
-                                const int32_t *owner, basin_error *error) {
+                                basin_error *error) {
+    BASIN_FREE_AT_EXIT int32_t *owner = basin_array_new((size_t)set->nodes, sizeof *owner);
+    if (!owner) return no_memory(set, error);
+    for (int64_t g = 0; g < set->graphs; g++)
+        for (int64_t n = set->node_start[g]; n < set->node_start[g + 1]; n++) owner[n] = (int32_t)g;
     for (int64_t i = 0; i < a->edges; i++) {
         int64_t from = a->from[i], to = a->to[i];
         if (from < 0 || from >= set->nodes || to < 0 || to >= set->nodes)
@@ -107,45 +113,79 @@ static basin_status check_edges(const basin_graphset *set, const basin_graphset_
     return BASIN_OK;
 }
 
-static basin_status set_edges(basin_graphset *set, const basin_graphset_arrays *a, int copies,
-                              basin_error *error) {
-    int64_t count = a->edges * copies;
-    int32_t *edge = basin_array_new((size_t)count, 2 * sizeof *edge);
-    if (!edge) return no_memory(set, error);
-    for (int64_t i = 0; i < count; i++) {
+static int by_ends(const void *a, const void *b) {
+    const sort_item *x = a, *y = b;
+    if (x->from != y->from) return BASIN_COMPARE(x->from, y->from);
+    return x->to != y->to ? BASIN_COMPARE(x->to, y->to) : BASIN_COMPARE(x->line, y->line);
+}
+
+/* Ascending by both ends, without self loops, of equal ones the first; returns how many. */
+static int64_t sort_edges(sort_item *item, const basin_graphset_arrays *a, int ways) {
+    int64_t n = 0, kept = 0;
+    for (int64_t i = 0; i < a->edges * ways; i++) {
+        int32_t from = (int32_t)a->from[i % a->edges], to = (int32_t)a->to[i % a->edges];
         bool back = i >= a->edges;
-        int64_t k = back ? i - a->edges : i;
-        edge[2 * i] = (int32_t)(back ? a->to[k] : a->from[k]);
-        edge[2 * i + 1] = (int32_t)(back ? a->from[k] : a->to[k]);
+        if (from != to) item[n++] = (sort_item){back ? to : from, back ? from : to, (int32_t)i};
     }
-    basin_status status = basin_graphset_set_edges(set, edge, count, set->name, "edges", error);
-    free(edge);
-    return status;
+    qsort(item, (size_t)n, sizeof *item, by_ends);
+    for (int64_t i = 0; i < n; i++)
+        if (!i || item[i].from != item[kept - 1].from || item[i].to != item[kept - 1].to)
+            item[kept++] = item[i];
+    return kept;
 }
 
 static basin_status take_edges(basin_graphset *set, const basin_graphset_arrays *a,
                                basin_error *error) {
-    int copies = a->undirected ? 2 : 1;
-    if (a->edges < 0 || a->edges > INT32_MAX / copies || (a->edges && (!a->from || !a->to)))
+    int ways = a->undirected ? 2 : 1;
+    int64_t graph = 0;
+    if (a->edges < 0 || a->edges > INT32_MAX / ways || (a->edges && (!a->from || !a->to)))
         return basin_fail(error, BASIN_BAD_VALUE, "%s: %lld edges%s, wanted 0 to 2^31 - 1",
                           set->name, (long long)a->edges,
                           a->from && a->to ? "" : " without their nodes");
-    int32_t *owner = owners(set);
-    if (!owner) return no_memory(set, error);
-    basin_status status = check_edges(set, a, owner, error);
-    free(owner);
+    BASIN_TRY(check_edges(set, a, error));
+    BASIN_FREE_AT_EXIT sort_item *item =
+        basin_array_new((size_t)a->edges, (size_t)ways * sizeof *item);
+    if (!item) return no_memory(set, error);
+    set->edges = sort_edges(item, a, ways);
+    set->edge = basin_array_new((size_t)set->edges, 2 * sizeof *set->edge);
+    set->edge_start = basin_array_new((size_t)set->graphs + 1, sizeof *set->edge_start);
+    if (!set->edge || !set->edge_start) return no_memory(set, error);
+    set->edge_start[0] = 0;
+    for (int64_t i = 0; i < set->edges; i++) {
+        while (item[i].from >= set->node_start[graph + 1]) set->edge_start[++graph] = i;
+        set->edge[2 * i] = (int32_t)(item[i].from - set->node_start[graph]);
+        set->edge[2 * i + 1] = (int32_t)(item[i].to - set->node_start[graph]);
+    }
+    while (graph < set->graphs) set->edge_start[++graph] = set->edges;
+    rows r = {a->edges, set->edges, item};
     set->edge_attributes = a->edge_attributes;
     set->edge_labels = a->edge_labels;
-    if (!status)
-        status = copy_reals(&set->edge_attribute, a->edge_attribute, a->edges, a->edge_attributes,
-                            copies, "edge_attribute", set, error);
-    if (!status)
-        status = copy_labels(&set->edge_label, a->edge_label, a->edges, a->edge_labels, copies,
-                             "edge_label", set, error);
-    return status ? status : set_edges(set, a, copies, error);
+    BASIN_TRY(take_reals(&set->edge_attribute, a->edge_attribute, a->edge_attributes, r, false,
+                         "edge_attribute", set, error));
+    return take_labels(&set->edge_label, a->edge_label, a->edge_labels, r, "edge_label", set,
+                       error);
 }
 
-/* ---- what is to be learnt, and how the set is divided ---- */
+/* ---- targets and splits ---- */
+
+/* Maps class numbers [count] of any kind to 0 .. classes - 1. */
+static basin_status take_classes(basin_graphset *set, const int64_t *value, int64_t count,
+                                 basin_error *error) {
+    set->class_value = basin_array_new((size_t)count, sizeof *set->class_value);
+    set->class_of = basin_array_new((size_t)count, sizeof *set->class_of);
+    if (!set->class_value || !set->class_of) return no_memory(set, error);
+    memcpy(set->class_value, value, (size_t)count * sizeof *value);
+    qsort(set->class_value, (size_t)count, sizeof *value, basin_compare_int64);
+    for (int64_t i = 0; i < count; i++)
+        if (!i || set->class_value[i] != set->class_value[set->classes - 1])
+            set->class_value[set->classes++] = set->class_value[i];
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t *at = bsearch(&value[i], set->class_value, (size_t)set->classes,
+                                    sizeof *value, basin_compare_int64);
+        set->class_of[i] = (int32_t)(at - set->class_value);
+    }
+    return BASIN_OK;
+}
 
 static basin_status take_targets(basin_graphset *set, const basin_graphset_arrays *a,
                                  basin_error *error) {
@@ -158,214 +198,33 @@ static basin_status take_targets(basin_graphset *set, const basin_graphset_array
                 : a->target   ? BASIN_GRAPHS_VALUES
                               : BASIN_GRAPHS_CLASSES;
     set->targets = a->targets;
-    if (a->graph_class) return basin_graphset_set_classes(set, a->graph_class, set->graphs, error);
-    if (a->node_class) return basin_graphset_set_classes(set, a->node_class, set->nodes, error);
-    basin_status status =
-        copy(&set->target, a->target, set->graphs, a->targets, 1, "target", set, error);
-    if (status || !a->targets) return status;
-    return check_finite(a->target, set->graphs * a->targets, "target", true, set, error);
+    if (a->graph_class) return take_classes(set, a->graph_class, set->graphs, error);
+    if (a->node_class) return take_classes(set, a->node_class, set->nodes, error);
+    return take_reals(&set->target, a->target, a->targets, (rows){set->graphs, set->graphs, NULL},
+                      true, "target", set, error);
 }
 
 static basin_status take_split(basin_graphset *set, const basin_graphset_arrays *a,
                                basin_error *error) {
-    int64_t left = set->graphs;
-    bool good = true, some = false;
-    for (int i = 0; i < 3 && good; i++) {
-        set->split[i] = a->split[i];
-        good = a->split[i] >= 0 && a->split[i] <= left;
-        some = some || a->split[i];
-        left -= good ? a->split[i] : 0;
-    }
-    if (good && (!some || !left)) return BASIN_OK;
+    memcpy(set->split, a->split, sizeof set->split);
+    if (basin_graphset_is_split(set)) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE, "%s: a split into %lld, %lld, %lld of %lld graphs",
                       set->name, (long long)a->split[0], (long long)a->split[1],
                       (long long)a->split[2], (long long)set->graphs);
 }
 
 static basin_status take(basin_graphset *set, const basin_graphset_arrays *a, basin_error *error) {
-    basin_status status = take_nodes(set, a, error);
-    set->node_attributes = a->node_attributes;
-    set->node_labels = a->node_labels;
-    if (!status)
-        status = copy_reals(&set->node_attribute, a->node_attribute, set->nodes, a->node_attributes,
-                            1, "node_attribute", set, error);
-    if (!status)
-        status = copy_labels(&set->node_label, a->node_label, set->nodes, a->node_labels, 1,
-                             "node_label", set, error);
-    if (!status) status = take_edges(set, a, error);
-    if (!status) status = take_targets(set, a, error);
-    return status ? status : take_split(set, a, error);
+    BASIN_TRY(take_nodes(set, a, error));
+    BASIN_TRY(take_edges(set, a, error));
+    BASIN_TRY(take_targets(set, a, error));
+    return take_split(set, a, error);
 }
 
 basin_status basin_graphset_from_arrays(basin_graphset *set, const basin_graphset_arrays *arrays,
                                         basin_error *error) {
-    const char *name = arrays->name ? arrays->name : "graphs";
     *set = (basin_graphset){0};
-    basin_graphset_set_name(set, name, strlen(name));
+    snprintf(set->name, sizeof set->name, "%s", arrays->name ? arrays->name : "graphs");
     basin_status status = take(set, arrays, error);
-    if (status) basin_graphset_free(set);
-    return status;
-}
-
-/* ---- the packed arrays of ZINC ---- */
-
-/* ZINC from packed arrays (npz): for each split s, s_node_ptr, s_atom, s_edge_ptr, s_edge (a bond
- * once, numbers within the molecule), s_bond, s_y. */
-
-static const char *const split_name[3] = {"train", "val", "test"};
-enum { NODE_PTR, ATOM, EDGE_PTR, EDGE, BOND, Y, ARRAYS };
-static const char *const array_name[ARRAYS] = {"node_ptr", "atom", "edge_ptr", "edge", "bond", "y"};
-
-typedef struct molecules {
-    basin_tensor array[ARRAYS]; /* I64, y in F64 */
-} molecules;
-
-static basin_status take_zinc(basin_tensor *to, const basin_bundle *bundle, const char *split,
-                              int which, basin_error *error) {
-    char name[64];
-    const basin_tensor *from;
-    snprintf(name, sizeof name, "%s_%s", split, array_name[which]);
-    BASIN_TRY(basin_bundle_get(&from, bundle, name, error));
-    if (which != Y && from->dtype <= BASIN_BF16)
-        return basin_fail(error, BASIN_BAD_FILE, "%s: %s holds %s, wanted whole numbers",
-                          basin_bundle_path(bundle), name, basin_dtype_name(from->dtype));
-    BASIN_TRY(basin_tensor_new(to, which == Y ? BASIN_F64 : BASIN_I64, from->shape, error));
-    return basin_tensor_convert(to, from, error);
-}
-
-static basin_status wrong(const basin_bundle *bundle, int split, const char *what,
-                          basin_error *error) {
-    return basin_fail(error, BASIN_BAD_FILE, "%s: the arrays of '%s' do not fit: %s",
-                      basin_bundle_path(bundle), split_name[split], what);
-}
-
-static bool rising(const int64_t *start, int64_t count, int64_t end) {
-    if (start[0] != 0 || start[count] != end) return false;
-    for (int64_t i = 0; i < count; i++)
-        if (start[i + 1] < start[i]) return false;
-    return true;
-}
-
-/* Kinds of atoms and bonds are kept in 32 bits. */
-static bool small(const basin_tensor *kind) {
-    int64_t count = basin_shape_count(kind->shape);
-    const int64_t *number = kind->data;
-    for (int64_t i = 0; i < count; i++)
-        if (number[i] < 0 || number[i] > INT32_MAX) return false;
-    return true;
-}
-
-/* Targets are kept as floats; NaN is one that is not known. */
-static bool bounded(const basin_tensor *y) {
-    const double *value = y->data;
-    for (int64_t i = 0; i < basin_shape_count(y->shape); i++)
-        if (fabs(value[i]) > FLT_MAX) return false;
-    return true;
-}
-
-/* Whether every bond joins two atoms of its own molecule. */
-static bool joined(const molecules *m, int64_t graphs) {
-    const int64_t *node = m->array[NODE_PTR].data, *edge = m->array[EDGE_PTR].data;
-    const int64_t *end = m->array[EDGE].data;
-    for (int64_t g = 0; g < graphs; g++)
-        for (int64_t e = 2 * edge[g]; e < 2 * edge[g + 1]; e++)
-            if (end[e] < 0 || end[e] >= node[g + 1] - node[g]) return false;
-    return true;
-}
-
-static basin_status check(const molecules *m, const basin_bundle *bundle, int split,
-                          basin_error *error) {
-    const basin_tensor *a = m->array;
-    int64_t graphs = basin_shape_count(a[Y].shape), edges = basin_shape_count(a[BOND].shape);
-    if (basin_shape_count(a[NODE_PTR].shape) != graphs + 1 ||
-        basin_shape_count(a[EDGE_PTR].shape) != graphs + 1)
-        return wrong(bundle, split, "one pointer more than there are targets is wanted", error);
-    if (a[EDGE].shape.rank != 2 || a[EDGE].shape.dim[0] != edges || a[EDGE].shape.dim[1] != 2)
-        return wrong(bundle, split, "edge must have a row a bond, with its two ends", error);
-    if (!rising(a[NODE_PTR].data, graphs, basin_shape_count(a[ATOM].shape)) ||
-        !rising(a[EDGE_PTR].data, graphs, edges))
-        return wrong(bundle, split, "pointers must rise to the number of atoms and bonds", error);
-    if (!joined(m, graphs))
-        return wrong(bundle, split, "a bond must join two atoms of its molecule", error);
-    if (!bounded(&a[Y])) return wrong(bundle, split, "targets must be finite, or nan", error);
-    if (!small(&a[ATOM]) || !small(&a[BOND]))
-        return wrong(bundle, split, "kinds of atoms and bonds must lie between 0 and 2^31 - 1",
-                     error);
-    return BASIN_OK;
-}
-
-static basin_status reserve(basin_graphset *set, int32_t **edge, const molecules *m,
-                            basin_error *error) {
-    int64_t bonds = 0;
-    for (int s = 0; s < 3; s++) {
-        set->split[s] = basin_shape_count(m[s].array[Y].shape);
-        set->graphs += set->split[s];
-        set->nodes += basin_shape_count(m[s].array[ATOM].shape);
-        bonds += basin_shape_count(m[s].array[BOND].shape);
-    }
-    if (set->nodes > INT32_MAX || bonds > INT32_MAX / 4)
-        return basin_fail(error, BASIN_UNSUPPORTED, "%lld atoms and %lld bonds, too many",
-                          (long long)set->nodes, (long long)bonds);
-    set->node_start = basin_array_new((size_t)set->graphs + 1, sizeof *set->node_start);
-    set->node_label = basin_array_new((size_t)set->nodes, sizeof *set->node_label);
-    set->edge_label = basin_array_new(2 * (size_t)bonds, sizeof *set->edge_label);
-    set->target = basin_array_new((size_t)set->graphs, sizeof *set->target);
-    *edge = basin_array_new(4 * (size_t)bonds, sizeof **edge);
-    set->node_labels = set->edge_labels = set->targets = 1;
-    if (set->node_start && set->node_label && set->edge_label && set->target && *edge)
-        return BASIN_OK;
-    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for %lld molecules",
-                      (long long)set->graphs);
-}
-
-/* Copies one split behind what is there; bonds go both ways. */
-static void append(basin_graphset *set, int32_t *edge, const molecules *m, int64_t *graph,
-                   int64_t *node, int64_t *bond) {
-    const int64_t *start = m->array[NODE_PTR].data, *edges = m->array[EDGE_PTR].data;
-    const int64_t *atom = m->array[ATOM].data, *ends = m->array[EDGE].data;
-    const int64_t *kind = m->array[BOND].data;
-    int64_t count = basin_shape_count(m->array[Y].shape);
-    for (int64_t g = 0; g < count; g++, (*graph)++) {
-        set->node_start[*graph] = *node + start[g];
-        set->target[*graph] = (float)((const double *)m->array[Y].data)[g];
-        for (int64_t e = edges[g]; e < edges[g + 1]; e++, (*bond)++) {
-            int32_t a = (int32_t)(*node + start[g] + ends[2 * e]);
-            int32_t b = (int32_t)(*node + start[g] + ends[2 * e + 1]);
-            int32_t *to = edge + 4 * *bond;
-            to[0] = to[3] = a, to[1] = to[2] = b;
-            set->edge_label[2 * *bond] = set->edge_label[2 * *bond + 1] = (int32_t)kind[e];
-        }
-    }
-    for (int64_t i = 0; i < start[count]; i++) set->node_label[*node + i] = (int32_t)atom[i];
-    *node += start[count];
-}
-
-basin_status basin_graphset_from_zinc(basin_graphset *set, const basin_bundle *bundle,
-                                      basin_error *error) {
-    molecules m[3] = {0};
-    int32_t *edge = NULL;
-    int64_t graph = 0, node = 0, bond = 0;
-    *set = (basin_graphset){.task = BASIN_GRAPHS_VALUES, .name = "ZINC"};
-    basin_status status = BASIN_OK;
-    if (!basin_bundle_find(bundle, "train_node_ptr"))
-        status = basin_fail(error, BASIN_BAD_FILE,
-                            "%s: neither a packed graph set nor ZINC: no tensor 'train_node_ptr'",
-                            basin_bundle_path(bundle));
-    for (int s = 0; s < 3 && !status; s++) {
-        for (int i = 0; i < ARRAYS && !status; i++)
-            status = take_zinc(&m[s].array[i], bundle, split_name[s], i, error);
-        if (!status) status = check(&m[s], bundle, s, error);
-    }
-    if (!status) status = reserve(set, &edge, m, error);
-    for (int s = 0; s < 3 && !status; s++) append(set, edge, &m[s], &graph, &node, &bond);
-    if (!status) {
-        set->node_start[graph] = node;
-        status = basin_graphset_set_edges(set, edge, 2 * bond, basin_bundle_path(bundle),
-                                          "the list of bonds", error);
-    }
-    free(edge);
-    for (int s = 0; s < 3; s++)
-        for (int i = 0; i < ARRAYS; i++) basin_tensor_free(&m[s].array[i]);
     if (status) basin_graphset_free(set);
     return status;
 }

@@ -618,19 +618,3 @@ basin_status basin_graphset_edge_walks(float **value, const basin_graphset *set,
         memcpy(all + e * width, set->edge_attribute + e * old, (size_t)old * sizeof *all);
     return BASIN_OK;
 }
-
-basin_status basin_graphset_add_edge_walks_part(basin_graphset *set, int64_t walks, int64_t first,
-                                                int64_t count, basin_error *error) {
-    float *value;
-    if (walks <= 0) return BASIN_OK;
-    BASIN_TRY(basin_graphset_edge_walks(&value, set, walks, first, count, error));
-    if (!set->file) free(set->edge_attribute);
-    set->edge_attribute = set->own = value;
-    set->edge_attributes += walks;
-    set->edge_walks = walks;
-    return BASIN_OK;
-}
-
-basin_status basin_graphset_add_edge_walks(basin_graphset *set, int64_t walks, basin_error *error) {
-    return basin_graphset_add_edge_walks_part(set, walks, 0, set->graphs, error);
-}

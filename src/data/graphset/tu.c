@@ -31,147 +31,144 @@ static const char *const suffix[FILES] = {
     "_A.txt",           "_graph_indicator.txt", "_graph_labels.txt", "_graph_attributes.txt",
     "_node_labels.txt", "_node_attributes.txt", "_edge_labels.txt",  "_edge_attributes.txt"};
 
-typedef struct text {
+/* One of the files: its text, then its numbers; rows are lines, `columns` the same in all. */
+typedef struct table {
     char name[256];
-    char *data; /* ends in a zero */
-} text;
+    char *text; /* ends in a zero; NULL: the set does not have it */
+    double *number;
+    int64_t rows, columns;
+} table;
 
-typedef struct folder {
+/* A set being read, and the arrays that it becomes. */
+typedef struct tu {
     const char *path;
-    text file[FILES];
+    table file[FILES];
     bool bare;          /* classes and values of graphs are not looked at */
     size_t held, limit; /* bytes of text, and of memory that may be taken */
     size_t packed;      /* bytes of the archive; 0: a folder */
-} folder;
+    int64_t *place; /* [nodes] where the node of each line stands once they are sorted by graph */
+    int64_t graphs, *nodes, *from, *to, *graph_class;
+    void *column[FILES]; /* floats or labels, rows in the new order */
+} tu;
 
-static void folder_free(folder *f) {
-    for (int i = 0; i < FILES; i++) free(f->file[i].data);
+static void tu_free(tu *t) {
+    for (int i = 0; i < FILES; i++) {
+        free(t->file[i].text);
+        free(t->file[i].number);
+        free(t->column[i]);
+    }
+    free(t->place);
+    free(t->nodes);
+    free(t->from);
+    free(t->to);
+    free(t->graph_class);
 }
 
-/* Which of the files a name is, -1 for none of them; nor is what macOS puts beside each file,
- * ._DS_A.txt. */
-static int kind_of(const char *name) {
-    size_t length = strlen(name);
-    for (int i = 0; i < FILES && *name != '.'; i++) {
-        size_t n = strlen(suffix[i]);
-        if (length > n && !strcmp(name + length - n, suffix[i])) return i;
-    }
-    return -1;
+static basin_status no_memory(const tu *t, basin_error *error) {
+    return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for the set", t->path);
 }
 
 /* ---- bringing the texts into memory ---- */
 
+/* The table that a name stands for, NULL: none of them; nor is what macOS puts beside each file,
+ * ._DS_A.txt. */
+static basin_status table_of(table **to, tu *t, const char *name, basin_error *error) {
+    size_t length = strlen(name);
+    *to = NULL;
+    for (int i = 0; i < FILES && *name != '.'; i++) {
+        size_t n = strlen(suffix[i]);
+        if (length > n && !strcmp(name + length - n, suffix[i])) *to = &t->file[i];
+    }
+    if (*to && (*to)->text)
+        return basin_fail(error, BASIN_BAD_FILE, "%s: both %s and %s; wanted one set", t->path,
+                          (*to)->name, name);
+    if (*to) snprintf((*to)->name, sizeof(*to)->name, "%s", name);
+    return BASIN_OK;
+}
+
 /* Counts `bytes` more of text against what is allowed; a byte may become a number of eight. */
-static basin_status take_room(folder *f, size_t bytes, basin_error *error) {
+static basin_status take_bytes(tu *t, size_t bytes, basin_error *error) {
     enum { MUCH = 1 << 26, RATIO = 100 }; /* real sets shrink to a tenth or so */
-    f->held += bytes;
-    if (f->packed && f->held > MUCH && f->held / RATIO > f->packed)
+    t->held += bytes;
+    if (t->packed && t->held > MUCH && t->held / RATIO > t->packed)
         return basin_fail(error, BASIN_BAD_FILE,
                           "%s: its %zu bytes unpack to more than %d times as many; wanted a "
                           "TUDataset (unpack it into a folder if it is one)",
-                          f->path, f->packed, RATIO);
-    return basin_memory_check(5.0 * (double)f->held, f->limit, f->path, BASIN_NO_MEMORY, error);
+                          t->path, t->packed, RATIO);
+    return basin_memory_check(5.0 * (double)t->held, t->limit, t->path, BASIN_NO_MEMORY, error);
 }
 
 /* Text ends at its first zero byte, which would hide what follows. */
-static basin_status finish(text *to, size_t size, const folder *f, const char *name,
-                           basin_error *error) {
-    to->data[size] = 0;
-    snprintf(to->name, sizeof to->name, "%s", name);
-    if (strlen(to->data) == size) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_FILE, "%s: %s holds a zero byte, wanted text", f->path,
-                      name);
+static basin_status end_text(table *to, size_t size, const tu *t, basin_error *error) {
+    to->text[size] = 0;
+    if (strlen(to->text) == size) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_FILE, "%s: %s holds a zero byte, wanted text", t->path,
+                      to->name);
 }
 
-static basin_status load_file(folder *f, text *to, const char *name, basin_error *error) {
-    size_t length = strlen(f->path) + strlen(name) + 2;
-    char *full = malloc(length);
-    basin_map map;
-    if (!full) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to read it", f->path);
-    snprintf(full, length, "%s/%s", f->path, name);
-    basin_status status = basin_map_open(&map, full, error);
-    free(full);
-    if (status) return status;
-    status = take_room(f, map.size, error);
-    if (!status && !(to->data = malloc(map.size + 1)))
-        status = basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to read %s", f->path, name);
-    if (!status && map.size) memcpy(to->data, map.data, map.size);
-    if (!status) status = finish(to, map.size, f, name, error);
-    basin_map_close(&map);
-    return status;
+static basin_status load_file(tu *t, table *to, basin_error *error) {
+    size_t length = strlen(t->path) + strlen(to->name) + 2;
+    BASIN_FREE_AT_EXIT char *full = malloc(length);
+    BASIN_AT_EXIT(basin_map_close) basin_map map = {0};
+    if (!full) return no_memory(t, error);
+    snprintf(full, length, "%s/%s", t->path, to->name);
+    BASIN_TRY(basin_map_open(&map, full, error));
+    BASIN_TRY(take_bytes(t, map.size, error));
+    if (!(to->text = malloc(map.size + 1))) return no_memory(t, error);
+    if (map.size) memcpy(to->text, map.data, map.size);
+    return end_text(to, map.size, t, error);
 }
 
-static basin_status load_folder(folder *f, basin_error *error) {
-    DIR *dir = opendir(f->path);
-    if (!dir) return basin_fail(error, BASIN_IO, "%s: %s", f->path, strerror(errno));
+static basin_status load_folder(tu *t, basin_error *error) {
+    table *to;
+    DIR *dir = opendir(t->path);
+    if (!dir) return basin_fail(error, BASIN_IO, "%s: %s", t->path, strerror(errno));
     basin_status status = BASIN_OK;
     for (struct dirent *entry; !status && (entry = readdir(dir));) {
-        int kind = kind_of(entry->d_name);
-        if (kind < 0) continue;
-        if (f->file[kind].data)
-            status = basin_fail(error, BASIN_BAD_FILE, "%s: both %s and %s; wanted one set",
-                                f->path, f->file[kind].name, entry->d_name);
-        else
-            status = load_file(f, &f->file[kind], entry->d_name, error);
+        status = table_of(&to, t, entry->d_name, error);
+        if (!status && to) status = load_file(t, to, error);
     }
     closedir(dir);
     return status;
 }
 
-static basin_status load_entry(folder *f, text *to, const basin_archive *archive, const char *name,
-                               basin_error *error) {
+static basin_status load_entry(tu *t, table *to, const basin_archive *archive, basin_error *error) {
     enum { CHUNK = 65536 };
     size_t capacity = 0, got = 0;
     for (la_ssize_t n = 1; n > 0; got += (size_t)n) {
-        void *data = to->data;
-        BASIN_TRY(take_room(f, (size_t)n, error));
-        if (!basin_array_reserve(&data, &capacity, got + CHUNK, 1))
-            return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to read %s", f->path,
-                              name);
-        to->data = data;
-        n = archive->archive_read_data(archive->reader, to->data + got, capacity - got - 1);
+        BASIN_TRY(take_bytes(t, (size_t)n, error));
+        if (!basin_array_reserve((void **)&to->text, &capacity, got + CHUNK, 1))
+            return no_memory(t, error);
+        n = archive->archive_read_data(archive->reader, to->text + got, capacity - got - 1);
         if (n < 0)
-            return basin_fail(error, BASIN_BAD_FILE, "%s: %s: %s", f->path, name,
+            return basin_fail(error, BASIN_BAD_FILE, "%s: %s: %s", t->path, to->name,
                               basin_archive_why(archive));
     }
-    return finish(to, got, f, name, error);
+    return end_text(to, got, t, error);
 }
 
-static basin_status load_archive(folder *f, const void *bytes, size_t size, basin_error *error) {
-    basin_archive archive;
+static basin_status load_archive(tu *t, const void *bytes, size_t size, basin_error *error) {
+    BASIN_AT_EXIT(basin_archive_close) basin_archive archive = {0};
     struct archive_entry *entry;
-    int code = ARCHIVE_OK;
-    f->packed = size;
-    basin_status status = basin_archive_open(&archive, bytes, size, f->path,
-                                             "folder or archive of a TUDataset", error);
-    if (status) return status;
-    while (code >= ARCHIVE_WARN && !status &&
-           (code = archive.archive_read_next_header(archive.reader, &entry)) != ARCHIVE_EOF) {
-        const char *full = code >= ARCHIVE_WARN ? archive.archive_entry_pathname(entry) : NULL;
+    table *to;
+    t->packed = size;
+    BASIN_TRY(basin_archive_open(&archive, bytes, size, t->path, "folder or archive of a TUDataset",
+                                 error));
+    for (;;) {
+        int code = archive.archive_read_next_header(archive.reader, &entry);
+        if (code == ARCHIVE_EOF) return BASIN_OK;
+        if (code < ARCHIVE_WARN)
+            return basin_fail(error, BASIN_BAD_FILE,
+                              "%s: %s; wanted a folder or an archive of a TUDataset", t->path,
+                              basin_archive_why(&archive));
+        const char *full = archive.archive_entry_pathname(entry);
         const char *name = full && strrchr(full, '/') ? strrchr(full, '/') + 1 : full;
-        int kind = name ? kind_of(name) : -1;
-        if (kind < 0) continue;
-        if (f->file[kind].data)
-            status = basin_fail(error, BASIN_BAD_FILE, "%s: both %s and %s; wanted one set",
-                                f->path, f->file[kind].name, name);
-        else
-            status = load_entry(f, &f->file[kind], &archive, name, error);
+        BASIN_TRY(table_of(&to, t, name ? name : "", error));
+        if (to) BASIN_TRY(load_entry(t, to, &archive, error));
     }
-    if (!status && code != ARCHIVE_EOF)
-        status = basin_fail(error, BASIN_BAD_FILE,
-                            "%s: %s; wanted a folder or an archive of a TUDataset", f->path,
-                            basin_archive_why(&archive));
-    basin_archive_close(&archive);
-    return status;
 }
 
 /* ---- numbers ---- */
-
-/* A table of numbers: rows are lines, `columns` the same in all of them. */
-typedef struct table {
-    double *number;
-    int64_t rows, columns;
-} table;
 
 /* A table being read. */
 typedef struct reading {
@@ -182,11 +179,9 @@ typedef struct reading {
 } reading;
 
 static bool add_number(reading *r, double value, int64_t times) {
-    void *data = r->number;
     if (times < 1) return true;
-    r->out_of_memory =
-        !basin_array_reserve(&data, &r->capacity, r->used + (size_t)times, sizeof *r->number);
-    r->number = data;
+    r->out_of_memory = !basin_array_reserve((void **)&r->number, &r->capacity,
+                                            r->used + (size_t)times, sizeof *r->number);
     for (int64_t i = 0; i < times && !r->out_of_memory; i++) r->number[r->used++] = value;
     return !r->out_of_memory;
 }
@@ -224,178 +219,60 @@ static int64_t read_line(reading *r, char **at, char **bad) {
     return (int64_t)(r->used - first);
 }
 
-static basin_status bad_number(const folder *f, const text *t, int64_t line, const char *at,
-                               basin_error *error) {
-    int length = (int)strcspn(at, ",\r\n");
-    return basin_fail(error, BASIN_BAD_FILE, "%s: %s, line %lld: '%.*s' is not a number%s", f->path,
-                      t->name, (long long)line, length < 40 ? length : 40, at,
-                      t == &f->file[GRAPH_ATTRIBUTES]
-                          ? "; wanted one, or nan for a value that is not known"
-                          : "");
-}
-
-static basin_status read_table(table *out, const folder *f, int kind, basin_error *error) {
-    const text *t = &f->file[kind];
+/* Numbers in place of the text. */
+static basin_status read_table(tu *t, int kind, basin_error *error) {
+    table *to = &t->file[kind];
     reading r = {.missing = kind == GRAPH_ATTRIBUTES};
     int64_t line = 0;
-    *out = (table){0};
-    for (char *at = t->data; *at;) {
+    if (!to->text) return BASIN_OK;
+    for (char *at = to->text; *at;) {
         char *bad = NULL;
         int64_t n = read_line(&r, &at, &bad);
-        out->number = r.number;
+        to->number = r.number;
         line++;
-        if (r.out_of_memory)
-            return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for %s", f->path, t->name);
-        if (n < 0) return bad_number(f, t, line, bad, error);
-        if (!n) continue;
-        if (out->rows && n != out->columns)
+        if (r.out_of_memory) return no_memory(t, error);
+        if (n < 0) {
+            int length = (int)strcspn(bad, ",\r\n");
+            return basin_fail(error, BASIN_BAD_FILE, "%s: %s, line %lld: '%.*s' is not a number%s",
+                              t->path, to->name, (long long)line, length < 40 ? length : 40, bad,
+                              r.missing ? "; wanted one, or nan for a value that is not known"
+                                        : "");
+        }
+        if (n && to->rows && n != to->columns)
             return basin_fail(
                 error, BASIN_BAD_FILE,
-                "%s: %s, line %lld: %lld numbers; wanted %lld, as in the lines before", f->path,
-                t->name, (long long)line, (long long)n, (long long)out->columns);
-        out->columns = n;
-        out->rows++;
+                "%s: %s, line %lld: %lld numbers; wanted %lld, as in the lines before", t->path,
+                to->name, (long long)line, (long long)n, (long long)to->columns);
+        if (n) to->columns = n, to->rows++;
     }
+    free(to->text);
+    to->text = NULL;
     return BASIN_OK;
 }
 
-static basin_status want_rows(const table *t, int64_t rows, const char *of, const folder *f,
-                              int kind, basin_error *error) {
-    if (t->rows == rows) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_FILE, "%s: %s has %lld lines; wanted %lld, one for each %s",
-                      f->path, f->file[kind].name, (long long)t->rows, (long long)rows, of);
-}
-
-static basin_status want_columns(const table *t, int64_t columns, const char *what, const folder *f,
-                                 int kind, basin_error *error) {
-    if (!t->rows || t->columns == columns) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_FILE, "%s: %s, line 1: %lld numbers; wanted %s", f->path,
-                      f->file[kind].name, (long long)t->columns, what);
+static basin_status want_columns(const tu *t, int kind, int64_t columns, const char *what,
+                                 basin_error *error) {
+    const table *f = &t->file[kind];
+    if (!f->rows || f->columns == columns) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_FILE, "%s: %s, line 1: %lld numbers; wanted %s", t->path,
+                      f->name, (long long)f->columns, what);
 }
 
 /* A whole number that fits into 32 bits. */
-static basin_status as_integer(int32_t *out, double value, const folder *f, int kind, int64_t row,
+static basin_status as_integer(int32_t *out, double value, const tu *t, int kind, int64_t row,
                                basin_error *error) {
     if (value == floor(value) && fabs(value) < 2147483647) return *out = (int32_t)value, BASIN_OK;
     return basin_fail(error, BASIN_BAD_FILE, "%s: %s, line %lld: %g; wanted a whole number",
-                      f->path, f->file[kind].name, (long long)row + 1, value);
-}
-
-static basin_status no_memory(const folder *f, basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for the set", f->path);
+                      t->path, t->file[kind].name, (long long)row + 1, value);
 }
 
 /* ---- the set ---- */
 
-/* place[i]: where the node of line i stands once nodes are sorted by graph. */
-static basin_status place_nodes(basin_graphset *set, int32_t **place, const folder *f,
-                                basin_error *error) {
-    table t;
-    basin_status status = read_table(&t, f, INDICATOR, error);
-    int64_t most = 0;
-    if (!status) status = want_columns(&t, 1, "one, the node's graph", f, INDICATOR, error);
-    for (int64_t i = 0; i < t.rows && !status; i++) {
-        int32_t graph;
-        status = as_integer(&graph, t.number[i], f, INDICATOR, i, error);
-        if (!status && graph < 1)
-            status =
-                basin_fail(error, BASIN_BAD_FILE, "%s: %s, line %lld: graph %d; wanted 1 or more",
-                           f->path, f->file[INDICATOR].name, (long long)i + 1, graph);
-        if (!status && graph > most) most = graph;
-    }
-    if (!status && (t.rows > INT32_MAX || !t.rows))
-        status = basin_fail(error, BASIN_BAD_FILE, "%s: %s has %lld nodes", f->path,
-                            f->file[INDICATOR].name, (long long)t.rows);
-    if (!f->file[GRAPH_LABELS].data && !f->file[GRAPH_ATTRIBUTES].data) {
-        set->graphs = most;
-        if (!status && most > t.rows) /* nothing else says how many there are */
-            status = basin_fail(
-                error, BASIN_BAD_FILE,
-                "%s: %s names graph %lld and has %lld lines; wanted no more graphs than nodes",
-                f->path, f->file[INDICATOR].name, (long long)most, (long long)t.rows);
-    }
-    if (!status && most > set->graphs)
-        status = basin_fail(
-            error, BASIN_BAD_FILE, "%s: %s names graph %lld; wanted 1 to %lld, the lines of %s",
-            f->path, f->file[INDICATOR].name, (long long)most, (long long)set->graphs,
-            f->file[f->file[GRAPH_LABELS].data ? GRAPH_LABELS : GRAPH_ATTRIBUTES].name);
-    if (!status) {
-        set->nodes = t.rows;
-        set->node_start = calloc((size_t)set->graphs + 2, sizeof *set->node_start);
-        *place = basin_array_new((size_t)t.rows, sizeof **place);
-        if (!set->node_start || !*place) status = no_memory(f, error);
-    }
-    if (!status) {
-        int64_t *start = set->node_start;
-        for (int64_t i = 0; i < t.rows; i++) start[(int64_t)t.number[i] + 1]++;
-        for (int64_t g = 0; g <= set->graphs; g++) start[g + 1] += start[g];
-        for (int64_t i = 0; i < t.rows; i++) (*place)[i] = (int32_t)start[(int64_t)t.number[i]]++;
-    }
-    free(t.number);
-    return status;
-}
-
-/* Columns of reals or of labels, rows moved by `place` where it is not NULL. */
-static basin_status read_columns(float **real, int32_t **label, int64_t *columns, const folder *f,
-                                 int kind, int64_t rows, const char *of, const int32_t *place,
-                                 basin_error *error) {
-    table t;
-    if (!f->file[kind].data) return BASIN_OK;
-    basin_status status = read_table(&t, f, kind, error);
-    if (!status) status = want_rows(&t, rows, of, f, kind, error);
-    if (!status && label && t.columns > BASIN_MAX_LABELS)
-        status = basin_fail(error, BASIN_BAD_FILE,
-                            "%s: %s has %lld columns of labels; wanted %d at "
-                            "most",
-                            f->path, f->file[kind].name, (long long)t.columns, BASIN_MAX_LABELS);
-    size_t count = (size_t)(t.rows * t.columns);
-    if (!status && real && !(*real = basin_array_new(count, sizeof **real)))
-        status = no_memory(f, error);
-    if (!status && label && !(*label = basin_array_new(count, sizeof **label)))
-        status = no_memory(f, error);
-    for (int64_t i = 0; i < t.rows && !status; i++)
-        for (int64_t c = 0; c < t.columns && !status; c++) {
-            int64_t to = (place ? place[i] : i) * t.columns + c;
-            double value = t.number[i * t.columns + c];
-            if (real) (*real)[to] = (float)value;
-            if (label) status = as_integer(&(*label)[to], value, f, kind, i, error);
-        }
-    if (!status) *columns = t.columns;
-    free(t.number);
-    return status;
-}
-
-static basin_status read_edges(basin_graphset *set, const folder *f, const int32_t *place,
-                               basin_error *error) {
-    table t;
-    int32_t *edge = NULL;
-    basin_status status = read_table(&t, f, EDGES, error);
-    if (!status) status = want_columns(&t, 2, "two nodes", f, EDGES, error);
-    if (!status && t.rows > INT32_MAX)
-        status = basin_fail(error, BASIN_UNSUPPORTED, "%s: more than 2^31 edges", f->path);
-    if (!status && !(edge = basin_array_new((size_t)t.rows, 2 * sizeof *edge)))
-        status = no_memory(f, error);
-    for (int64_t i = 0; i < 2 * t.rows && !status; i++) {
-        int32_t node;
-        status = as_integer(&node, t.number[i], f, EDGES, i / 2, error);
-        if (!status && (node < 1 || node > set->nodes))
-            status = basin_fail(error, BASIN_BAD_FILE,
-                                "%s: %s, line %lld: node %d; wanted 1 to %lld, the lines of %s",
-                                f->path, f->file[EDGES].name, (long long)i / 2 + 1, node,
-                                (long long)set->nodes, f->file[INDICATOR].name);
-        if (!status) edge[i] = place[node - 1];
-    }
-    free(t.number);
-    if (!status)
-        status = read_columns(&set->edge_attribute, NULL, &set->edge_attributes, f, EDGE_ATTRIBUTES,
-                              t.rows, "edge", NULL, error);
-    if (!status)
-        status = read_columns(NULL, &set->edge_label, &set->edge_labels, f, EDGE_LABELS, t.rows,
-                              "edge", NULL, error);
-    if (!status)
-        status = basin_graphset_set_edges(set, edge, t.rows, f->path, f->file[EDGES].name, error);
-    free(edge);
-    return status;
+/* Which file says what is to be learnt: classes, without them values; -1: none, these are graphs
+ * to predict. */
+static int target_of(const tu *t) {
+    if (*t->file[GRAPH_LABELS].name) return GRAPH_LABELS;
+    return *t->file[GRAPH_ATTRIBUTES].name ? GRAPH_ATTRIBUTES : -1;
 }
 
 static int64_t count_lines(const char *c) {
@@ -407,94 +284,187 @@ static int64_t count_lines(const char *c) {
     return lines;
 }
 
-/* Classes from graph_labels; without them, numbers from graph_attributes; without these, nothing:
- * graphs to predict. */
-static basin_status read_targets(basin_graphset *set, const folder *f, basin_error *error) {
-    int kind = f->file[GRAPH_LABELS].data ? GRAPH_LABELS : GRAPH_ATTRIBUTES;
-    table t;
-    if (!f->file[kind].data) return BASIN_OK;
-    if (f->bare) {
-        set->graphs = count_lines(f->file[kind].data);
-        return BASIN_OK;
+static basin_status read_targets(tu *t, basin_error *error) {
+    int kind = target_of(t);
+    if (kind < 0) return BASIN_OK;
+    const table *f = &t->file[kind];
+    if (t->bare) return t->graphs = count_lines(f->text), BASIN_OK;
+    BASIN_TRY(read_table(t, kind, error));
+    if (!f->rows) return basin_fail(error, BASIN_BAD_FILE, "%s: %s is empty", t->path, f->name);
+    t->graphs = f->rows;
+    if (kind != GRAPH_LABELS) return BASIN_OK;
+    BASIN_TRY(want_columns(t, kind, 1, "one, the graph's class", error));
+    if (!(t->graph_class = basin_array_new((size_t)f->rows, sizeof *t->graph_class)))
+        return no_memory(t, error);
+    for (int64_t i = 0; i < f->rows; i++) {
+        int32_t number;
+        BASIN_TRY(as_integer(&number, f->number[i], t, kind, i, error));
+        t->graph_class[i] = number;
     }
-    basin_status status = read_table(&t, f, kind, error);
-    if (!status && !t.rows)
-        status = basin_fail(error, BASIN_BAD_FILE, "%s: %s is empty", f->path, f->file[kind].name);
-    if (!status && kind == GRAPH_LABELS)
-        status = want_columns(&t, 1, "one, the graph's class", f, kind, error);
-    set->graphs = t.rows;
-    set->task = kind == GRAPH_LABELS ? BASIN_GRAPHS_CLASSES : BASIN_GRAPHS_VALUES;
-    int64_t *value = status ? NULL : basin_array_new((size_t)t.rows, sizeof *value);
-    if (!status && !value) status = no_memory(f, error);
-    for (int64_t i = 0; i < t.rows && !status && kind == GRAPH_LABELS; i++) {
-        int32_t number = 0;
-        status = as_integer(&number, t.number[i], f, kind, i, error);
-        value[i] = number;
+    return BASIN_OK;
+}
+
+/* How many graphs there are, by the greatest number that a node's has. */
+static basin_status count_graphs(tu *t, basin_error *error) {
+    const table *f = &t->file[INDICATOR];
+    int32_t graph, most = 0;
+    for (int64_t i = 0; i < f->rows; i++) {
+        BASIN_TRY(as_integer(&graph, f->number[i], t, INDICATOR, i, error));
+        if (graph < 1)
+            return basin_fail(error, BASIN_BAD_FILE,
+                              "%s: %s, line %lld: graph %d; wanted 1 or more", t->path, f->name,
+                              (long long)i + 1, graph);
+        if (graph > most) most = graph;
     }
-    if (!status && kind == GRAPH_LABELS)
-        status = basin_graphset_set_classes(set, value, t.rows, error);
-    free(value);
-    free(t.number);
-    if (!status && kind == GRAPH_ATTRIBUTES)
-        status = read_columns(&set->target, NULL, &set->targets, f, kind, set->graphs, "graph",
-                              NULL, error);
-    return status;
+    int kind = target_of(t);
+    if (kind < 0 && most > f->rows) /* nothing else says how many there are */
+        return basin_fail(
+            error, BASIN_BAD_FILE,
+            "%s: %s names graph %d and has %lld lines; wanted no more graphs than nodes", t->path,
+            f->name, most, (long long)f->rows);
+    if (kind < 0) t->graphs = most;
+    if (most <= t->graphs) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_FILE,
+                      "%s: %s names graph %d; wanted 1 to %lld, the lines of %s", t->path, f->name,
+                      most, (long long)t->graphs, t->file[kind].name);
 }
 
-static basin_status want_file(const folder *f, int kind, basin_error *error) {
-    if (f->file[kind].data) return BASIN_OK;
-    return basin_fail(
-        error, BASIN_BAD_FILE,
-        "%s: no file DS%s; wanted a TUDataset (folder or zip), a packed set or ZINC's npz", f->path,
-        suffix[kind]);
+static basin_status place_nodes(tu *t, basin_error *error) {
+    const table *f = &t->file[INDICATOR];
+    BASIN_TRY(read_table(t, INDICATOR, error));
+    BASIN_TRY(want_columns(t, INDICATOR, 1, "one, the node's graph", error));
+    if (!f->rows) return basin_fail(error, BASIN_BAD_FILE, "%s: %s is empty", t->path, f->name);
+    BASIN_TRY(count_graphs(t, error));
+    BASIN_FREE_AT_EXIT int64_t *start = basin_zeros_new((size_t)t->graphs + 2, sizeof *start);
+    t->nodes = basin_array_new((size_t)t->graphs, sizeof *t->nodes);
+    t->place = basin_array_new((size_t)f->rows, sizeof *t->place);
+    if (!start || !t->nodes || !t->place) return no_memory(t, error);
+    for (int64_t i = 0; i < f->rows; i++) start[(int64_t)f->number[i] + 1]++;
+    for (int64_t g = 0; g < t->graphs; g++) t->nodes[g] = start[g + 2];
+    for (int64_t g = 0; g <= t->graphs; g++) start[g + 1] += start[g];
+    for (int64_t i = 0; i < f->rows; i++) t->place[i] = start[(int64_t)f->number[i]]++;
+    return BASIN_OK;
 }
 
-static basin_status read_set(basin_graphset *set, const folder *f, basin_error *error) {
-    int32_t *place = NULL;
-    basin_status status = want_file(f, EDGES, error);
-    if (!status) status = want_file(f, INDICATOR, error);
-    if (status) return status;
-    basin_graphset_set_name(set, f->file[EDGES].name,
-                            strlen(f->file[EDGES].name) - strlen(suffix[EDGES]));
-    status = read_targets(set, f, error);
-    if (!status) status = place_nodes(set, &place, f, error);
-    if (!status)
-        status = read_columns(&set->node_attribute, NULL, &set->node_attributes, f, NODE_ATTRIBUTES,
-                              set->nodes, "node", place, error);
-    if (!status)
-        status = read_columns(NULL, &set->node_label, &set->node_labels, f, NODE_LABELS, set->nodes,
-                              "node", place, error);
-    if (!status) status = read_edges(set, f, place, error);
-    free(place);
-    return status;
+/* Columns of floats or of labels; those of nodes move to their places. */
+static basin_status read_columns(tu *t, int kind, int64_t rows, const char *of,
+                                 basin_error *error) {
+    const table *f = &t->file[kind];
+    bool label = kind == NODE_LABELS || kind == EDGE_LABELS;
+    bool move = kind == NODE_LABELS || kind == NODE_ATTRIBUTES;
+    if (!*f->name) return BASIN_OK;
+    BASIN_TRY(read_table(t, kind, error));
+    if (f->rows != rows)
+        return basin_fail(error, BASIN_BAD_FILE,
+                          "%s: %s has %lld lines; wanted %lld, one for each %s", t->path, f->name,
+                          (long long)f->rows, (long long)rows, of);
+    if (!(t->column[kind] = basin_array_new((size_t)(rows * f->columns), 4)))
+        return no_memory(t, error);
+    float *real = t->column[kind];
+    int32_t *whole = t->column[kind];
+    for (int64_t i = 0; i < rows * f->columns; i++) {
+        int64_t row = i / f->columns, to = (move ? t->place[row] - row : 0) * f->columns + i;
+        if (label)
+            BASIN_TRY(as_integer(&whole[to], f->number[i], t, kind, row, error));
+        else
+            real[to] = (float)f->number[i];
+    }
+    return BASIN_OK;
 }
 
-/* Makes a set of what was loaded, and frees that. */
-static basin_status make_set(basin_graphset *set, folder *f, basin_status status,
-                             basin_error *error) {
-    if (!status) status = read_set(set, f, error);
-    folder_free(f);
-    if (status) basin_graphset_free(set);
-    return status;
+/* The node of a line of edges, from 0. */
+static basin_status node_at(int64_t *node, const tu *t, int64_t row, int end, basin_error *error) {
+    const table *f = &t->file[EDGES], *nodes = &t->file[INDICATOR];
+    int32_t number;
+    BASIN_TRY(as_integer(&number, f->number[2 * row + end], t, EDGES, row, error));
+    *node = number - 1;
+    if (number >= 1 && number <= nodes->rows) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_FILE,
+                      "%s: %s, line %lld: node %d; wanted 1 to %lld, the lines of %s", t->path,
+                      f->name, (long long)row + 1, number, (long long)nodes->rows, nodes->name);
+}
+
+static basin_status read_edges(tu *t, basin_error *error) {
+    const table *f = &t->file[EDGES];
+    const double *graph = t->file[INDICATOR].number;
+    int64_t from, to;
+    BASIN_TRY(read_table(t, EDGES, error));
+    BASIN_TRY(want_columns(t, EDGES, 2, "two nodes", error));
+    t->from = basin_array_new((size_t)f->rows, sizeof *t->from);
+    t->to = basin_array_new((size_t)f->rows, sizeof *t->to);
+    if (!t->from || !t->to) return no_memory(t, error);
+    for (int64_t i = 0; i < f->rows; i++) {
+        BASIN_TRY(node_at(&from, t, i, 0, error));
+        BASIN_TRY(node_at(&to, t, i, 1, error));
+        if (graph[from] != graph[to])
+            return basin_fail(error, BASIN_BAD_FILE,
+                              "%s: %s, line %lld: an edge from node %lld of graph %g to node %lld "
+                              "of graph %g; wanted both in one graph",
+                              t->path, f->name, (long long)i + 1, (long long)from + 1, graph[from],
+                              (long long)to + 1, graph[to]);
+        t->from[i] = t->place[from], t->to[i] = t->place[to];
+    }
+    BASIN_TRY(read_columns(t, EDGE_ATTRIBUTES, f->rows, "edge", error));
+    return read_columns(t, EDGE_LABELS, f->rows, "edge", error);
+}
+
+static basin_status read_set(basin_graphset *set, tu *t, basin_error *error) {
+    const table *f = t->file;
+    for (int kind = EDGES; kind <= INDICATOR; kind++)
+        if (!*f[kind].name)
+            return basin_fail(
+                error, BASIN_BAD_FILE,
+                "%s: no file DS%s; wanted a TUDataset (folder or zip) or a packed set", t->path,
+                suffix[kind]);
+    BASIN_TRY(read_targets(t, error));
+    BASIN_TRY(place_nodes(t, error));
+    BASIN_TRY(read_columns(t, NODE_ATTRIBUTES, f[INDICATOR].rows, "node", error));
+    BASIN_TRY(read_columns(t, NODE_LABELS, f[INDICATOR].rows, "node", error));
+    BASIN_TRY(read_edges(t, error));
+    if (target_of(t) == GRAPH_ATTRIBUTES && !t->bare)
+        BASIN_TRY(read_columns(t, GRAPH_ATTRIBUTES, t->graphs, "graph", error));
+    char name[sizeof f->name];
+    snprintf(name, sizeof name, "%.*s", (int)(strlen(f[EDGES].name) - strlen(suffix[EDGES])),
+             f[EDGES].name);
+    basin_graphset_arrays arrays = {.name = name,
+                                    .graphs = t->graphs,
+                                    .nodes = t->nodes,
+                                    .edges = f[EDGES].rows,
+                                    .from = t->from,
+                                    .to = t->to,
+                                    .node_attributes = f[NODE_ATTRIBUTES].columns,
+                                    .node_labels = f[NODE_LABELS].columns,
+                                    .edge_attributes = f[EDGE_ATTRIBUTES].columns,
+                                    .edge_labels = f[EDGE_LABELS].columns,
+                                    .node_attribute = t->column[NODE_ATTRIBUTES],
+                                    .node_label = t->column[NODE_LABELS],
+                                    .edge_attribute = t->column[EDGE_ATTRIBUTES],
+                                    .edge_label = t->column[EDGE_LABELS],
+                                    .graph_class = t->graph_class,
+                                    .targets = f[GRAPH_ATTRIBUTES].columns,
+                                    .target = t->column[GRAPH_ATTRIBUTES]};
+    return basin_graphset_from_arrays(set, &arrays, error);
 }
 
 basin_status basin_graphset_parse_tu(basin_graphset *set, const void *data, size_t size,
-                                     const char *path, basin_error *error) {
-    folder f = {.path = path, .limit = basin_memory_share()};
+                                     const char *path, bool bare, basin_error *error) {
+    BASIN_AT_EXIT(tu_free) tu t = {.path = path, .bare = bare, .limit = basin_memory_share()};
     *set = (basin_graphset){0};
-    return make_set(set, &f, load_archive(&f, data, size, error), error);
+    BASIN_TRY(load_archive(&t, data, size, error));
+    return read_set(set, &t, error);
 }
 
 basin_status basin_graphset_open_tu(basin_graphset *set, const char *path, bool bare,
                                     basin_error *error) {
     struct stat info;
-    basin_map map;
-    folder f = {.path = path, .bare = bare, .limit = basin_memory_share()};
+    BASIN_AT_EXIT(basin_map_close) basin_map map = {0};
+    BASIN_AT_EXIT(tu_free) tu t = {.path = path, .bare = bare, .limit = basin_memory_share()};
     *set = (basin_graphset){0};
     if (stat(path, &info)) return basin_fail(error, BASIN_IO, "%s: %s", path, strerror(errno));
-    if (S_ISDIR(info.st_mode)) return make_set(set, &f, load_folder(&f, error), error);
-    BASIN_TRY(basin_map_open(&map, path, error));
-    basin_status status = make_set(set, &f, load_archive(&f, map.data, map.size, error), error);
-    basin_map_close(&map);
-    return status;
+    if (!S_ISDIR(info.st_mode)) {
+        BASIN_TRY(basin_map_open(&map, path, error));
+        return basin_graphset_parse_tu(set, map.data, map.size, path, bare, error);
+    }
+    BASIN_TRY(load_folder(&t, error));
+    return read_set(set, &t, error);
 }

@@ -62,9 +62,7 @@ TEST_WITH(powers, folder_new, folder_remove) {
     BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
     tiny_write(state, NULL, NULL);
     assert_ok(basin_graphset_read(&set, *state, &failure));
-    assert_ok(basin_graphset_add_edge_walks(&set, 0, &failure));
-    assert_int_equal(set.edge_attributes, 1);
-    assert_ok(basin_graphset_add_edge_walks(&set, WALKS, &failure));
+    add_walks(&set, WALKS, 0, set.graphs);
     check(&set, 1);
     assert_true(set.edge_attribute[6 * (1 + WALKS)] == 7);
 }
@@ -77,8 +75,9 @@ TEST_WITH(packed, folder_new, folder_remove) {
     block_graphs(&set, 5);
     assert_ok(basin_graphset_write(path, &set, &failure));
     assert_ok(basin_graphset_read(&again, path, &failure));
-    assert_ok(basin_graphset_add_edge_walks(&again, WALKS, &failure));
+    add_walks(&again, WALKS, 0, again.graphs);
     check(&again, 0);
+    free(again.edge_attribute);
 }
 
 /* A part has the bits of the whole; the other graphs have zeros, and what the set had itself. */
@@ -86,8 +85,8 @@ TEST(of_a_part) {
     BASIN_AT_EXIT(basin_graphset_free) basin_graphset set, part;
     block_graphs(&set, 7);
     block_graphs(&part, 7);
-    assert_ok(basin_graphset_add_edge_walks(&set, WALKS, &failure));
-    assert_ok(basin_graphset_add_edge_walks_part(&part, WALKS, 3, 2, &failure));
+    add_walks(&set, WALKS, 0, set.graphs);
+    add_walks(&part, WALKS, 3, 2);
     assert_int_equal(part.edge_walks, WALKS);
     int64_t first = set.edge_start[3] * WALKS, end = set.edge_start[5] * WALKS;
     assert_true(end > first);
@@ -104,7 +103,7 @@ TEST(of_nothing) {
     basin_graphset_arrays arrays = {
         .graphs = 3, .nodes = nodes, .edges = 1, .from = from, .to = to, .undirected = true};
     assert_ok(basin_graphset_from_arrays(&set, &arrays, &failure));
-    assert_ok(basin_graphset_add_edge_walks(&set, WALKS, &failure));
+    add_walks(&set, WALKS, 0, set.graphs);
     check(&set, 0);
     assert_true(set.edge_attribute[0] == 0 && set.edge_attribute[1] == 2); /* back every 2 steps */
 }
@@ -115,7 +114,7 @@ TEST(standardised) {
     BASIN_AT_EXIT(basin_graphset_encoding_free) basin_graphset_encoding encoding;
     const int64_t graph[] = {0, 2};
     block_graphs(&set, 5);
-    assert_ok(basin_graphset_add_edge_walks(&set, WALKS, &failure));
+    add_walks(&set, WALKS, 0, set.graphs);
     basin_encoding_spec spec = {.edge_sums = true};
     assert_ok(basin_graphset_encoding_new(&encoding, &set, graph, 2, &spec, &failure));
     assert_int_equal(encoding.edge_features, WALKS);

@@ -12,10 +12,11 @@ static basin_status scenario(void *context) {
     basin_graphset_encoding encoding = {0};
     basin_graphset_batch batch = {0};
     basin_folds folds = {0};
+    float *walks = NULL;
     basin_position_spec spec = {.vectors = 2, .walks = 2};
     basin_encoding_spec how = {.standardise = true, .degrees = 4};
     basin_status status = basin_graphset_read(&set, context, NULL);
-    if (!status) status = basin_graphset_add_edge_walks(&set, 2, NULL);
+    if (!status) status = basin_graphset_edge_walks(&walks, &set, 2, 0, set.graphs, NULL);
     if (!status) status = basin_positions_new(&positions, &set, &spec, NULL, NULL);
     if (!status) status = basin_graphset_encoding_new(&encoding, &set, graph, 3, &how, NULL);
     if (!status)
@@ -23,6 +24,7 @@ static basin_status scenario(void *context) {
                                            1, NULL);
     if (!status) status = basin_folds_new(&folds, set.class_of, 3, 3, 0.5, 1, NULL);
     basin_folds_free(&folds);
+    free(walks);
     basin_graphset_batch_free(&batch);
     basin_graphset_encoding_free(&encoding);
     basin_positions_free(&positions);

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "basin/random.h"
-#include "basin/tasks/graphset.h"
+#include "data/graphset/graphset.h"
 #include "io/folder.h"
 #include "support/test.h"
 
@@ -34,6 +34,17 @@ static inline void tiny_write(void **state, const char *name, const char *text) 
         unlink(path);
         if (content && file_put(path, content, strlen(content))) abort();
     }
+}
+
+/* Adds walks along the edges of graphs first .. first + count - 1. The new attributes are the
+ * set's, unless it lies in a file: then free them. */
+static inline void add_walks(basin_graphset *set, int64_t walks, int64_t first, int64_t count) {
+    float *value;
+    assert_ok(basin_graphset_edge_walks(&value, set, walks, first, count, &failure));
+    if (!set->file) free(set->edge_attribute);
+    set->edge_attribute = value;
+    set->edge_attributes += walks;
+    set->edge_walks = walks;
 }
 
 /* `graphs` graphs of four communities of 10 to 30 nodes: dense inside, sparse between them. */

@@ -15,42 +15,42 @@
 static inline void world_new(basin_graphset *set, basin_graphs_target target, int64_t graphs,
                              int32_t kinds, const int64_t *order) {
     basin_random random = basin_random_start(5, 5, 0);
-    *set = (basin_graphset){.task = target, .graphs = graphs, .name = "world", .node_labels = 1};
-    int32_t *edge = malloc((size_t)graphs * 100 * sizeof *edge);
-    int64_t *class_of = malloc((size_t)graphs * 10 * sizeof *class_of), edges = 0;
-    set->node_start = malloc((size_t)(graphs + 1) * sizeof *set->node_start);
-    set->node_label = malloc((size_t)graphs * 10 * sizeof *set->node_label);
-    set->target = malloc((size_t)graphs * sizeof *set->target);
-    for (int64_t g = 0; g < graphs; g++) {
-        int32_t n = 3 + (int32_t)basin_random_below(&random, 8), first = (int32_t)set->nodes;
+    int64_t *from = malloc((size_t)graphs * 40 * sizeof *from), *to = from + graphs * 20;
+    int64_t *nodes = malloc((size_t)graphs * sizeof *nodes), edges = 0, first = 0;
+    int64_t *class_of = malloc((size_t)graphs * 10 * sizeof *class_of);
+    int32_t *label = malloc((size_t)graphs * 10 * sizeof *label);
+    float *value = malloc((size_t)graphs * sizeof *value);
+    bool of_nodes = target == BASIN_NODE_CLASSES, values = target == BASIN_GRAPHS_VALUES;
+    for (int64_t g = 0; g < graphs; first += nodes[g++]) {
+        int64_t n = nodes[g] = 3 + (int64_t)basin_random_below(&random, 8);
         int64_t own = (int64_t)basin_random_below(&random, 2);
-        set->node_start[g] = first;
-        set->target[g] = (float)n + (own ? 0.5f : 0);
-        if (target != BASIN_NODE_CLASSES) class_of[g] = own;
-        for (int32_t i = 0; i < n; i++) {
-            int32_t label = (int32_t)basin_random_below(&random, (uint64_t)kinds - 1);
-            int32_t chord = (int32_t)basin_random_below(&random, (uint64_t)n);
-            int32_t place = g == 0 && order ? (int32_t)order[i] : i;
-            int32_t next = g == 0 && order ? (int32_t)order[(i + 1) % n] : (i + 1) % n;
-            int32_t across = g == 0 && order ? (int32_t)order[chord] : chord;
-            set->node_label[first + place] = label + (own && i % 2);
-            if (target == BASIN_NODE_CLASSES)
-                class_of[first + place] = set->node_label[first + place] % 2;
-            const int32_t both[8] = {first + place, first + next,   first + next,   first + place,
-                                     first + place, first + across, first + across, first + place};
-            memcpy(edge + 2 * edges, both, sizeof both);
-            edges += 4;
+        value[g] = (float)n + (own ? 0.5f : 0);
+        if (!of_nodes) class_of[g] = own;
+        for (int64_t i = 0; i < n; i++) {
+            int32_t kind = (int32_t)basin_random_below(&random, (uint64_t)kinds - 1);
+            int64_t end[3] = {i, (i + 1) % n, (int64_t)basin_random_below(&random, (uint64_t)n)};
+            for (int k = 0; k < 3; k++) end[k] = first + (g == 0 && order ? order[end[k]] : end[k]);
+            label[end[0]] = kind + (own && i % 2);
+            if (of_nodes) class_of[end[0]] = label[end[0]] % 2;
+            for (int k = 1; k < 3; k++) from[edges] = end[0], to[edges++] = end[k];
         }
-        set->nodes += n;
     }
-    set->node_start[graphs] = set->nodes;
-    set->targets = target == BASIN_GRAPHS_VALUES;
-    if (target != BASIN_GRAPHS_VALUES)
-        assert_ok(basin_graphset_set_classes(
-            set, class_of, target == BASIN_NODE_CLASSES ? set->nodes : graphs, &failure));
-    assert_ok(basin_graphset_set_edges(set, edge, edges, "world", "edges", &failure));
-    free(edge);
-    free(class_of);
+    basin_graphset_arrays arrays = {.name = "world",
+                                    .graphs = graphs,
+                                    .nodes = nodes,
+                                    .edges = edges,
+                                    .from = from,
+                                    .to = to,
+                                    .undirected = true,
+                                    .node_labels = 1,
+                                    .node_label = label,
+                                    .graph_class = of_nodes || values ? NULL : class_of,
+                                    .node_class = of_nodes ? class_of : NULL,
+                                    .targets = values,
+                                    .target = values ? value : NULL};
+    assert_ok(basin_graphset_from_arrays(set, &arrays, &failure));
+    void *own[] = {from, nodes, class_of, label, value};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) free(own[i]);
 }
 
 /* Small settings of the default preset. */

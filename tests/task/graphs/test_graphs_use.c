@@ -153,11 +153,11 @@ TEST(classes_go_by_value) {
     scene_open(&s, BASIN_GRAPHS_CLASSES);
     basin_graphs_data data = {.set = &s.set};
     must(basin_graphs_score(&before, NULL, s.model, &data, &error), &error);
-    int64_t value[GRAPHS];
-    for (int i = 0; i < GRAPHS; i++) value[i] = s.set.class_of[i];
-    value[GRAPHS - 1] = -7;
-    free(s.set.class_of), free(s.set.class_value);
-    must(basin_graphset_set_classes(&s.set, value, GRAPHS, &error), &error);
+    for (int i = 0; i < GRAPHS; i++) s.set.class_of[i]++; /* behind the new class */
+    s.set.class_of[GRAPHS - 1] = 0;
+    s.set.class_value = realloc(s.set.class_value, 3 * sizeof *s.set.class_value);
+    for (int c = 0; c < 3; c++) s.set.class_value[c] = c ? c - 1 : -7;
+    s.set.classes = 3;
     must(basin_graphs_score(&after, NULL, s.model, &data, &error), &error);
     assert_int_equal(s.set.classes, 3);
     assert_int_equal(after.items, GRAPHS - 1);
