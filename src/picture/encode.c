@@ -17,86 +17,40 @@
 #include "io/file.h"
 #include "picture/picture.h"
 
-typedef struct buffer {
-    uint8_t *bytes;
-    size_t size, capacity;
-    bool failed;
-} buffer;
-
-static void put(buffer *to, const void *bytes, size_t count) {
-    if (to->failed || count == 0) return;
-    if (count > SIZE_MAX - to->size ||
-        !basin_array_reserve((void **)&to->bytes, &to->capacity, to->size + count, 1)) {
-        to->failed = true;
-        return;
-    }
-    memcpy(to->bytes + to->size, bytes, count);
-    to->size += count;
+static void put(FILE *to, const void *bytes, size_t count) {
+    if (count) fwrite(bytes, 1, count, to); /* what fails shows when the file is closed */
 }
 
 /* ---- one picture ---- */
 
-typedef struct writer {
-    png_structp png;
-    png_infop info;
-    jmp_buf escape;
-    char text[160];
-    buffer out;
-} writer;
-
-static void on_error(png_structp png, png_const_charp text) {
-    writer *w = png_get_error_ptr(png);
-    strncpy(w->text, text, sizeof w->text - 1);
-    longjmp(w->escape, 1);
-}
-
-static void on_warning(png_structp png, png_const_charp text) { (void)png, (void)text; }
-
-static void on_bytes(png_structp png, png_bytep bytes, size_t count) {
-    writer *w = png_get_io_ptr(png);
-    put(&w->out, bytes, count);
-    if (w->out.failed) png_error(png, "out of memory");
-}
-
-static void on_flush(png_structp png) { (void)png; }
-
-static basin_status pack(writer *w, const basin_picture *picture, basin_error *error) {
-    if (setjmp(w->escape))
-        return basin_fail(error, w->out.failed ? BASIN_NO_MEMORY : BASIN_BAD_VALUE,
-                          "a picture of %lld x %lld cannot be packed as PNG: %s",
-                          (long long)picture->width, (long long)picture->height, w->text);
-    png_set_write_fn(w->png, w, on_bytes, on_flush);
-    png_set_IHDR(w->png, w->info, (png_uint_32)picture->width, (png_uint_32)picture->height, 8,
-                 picture->channels == 3 ? PNG_COLOR_TYPE_RGB : PNG_COLOR_TYPE_GRAY,
-                 PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
-    png_write_info(w->png, w->info);
-    size_t stride = (size_t)picture->width * (size_t)picture->channels;
-    for (int64_t y = 0; y < picture->height; y++)
-        png_write_row(w->png, picture->pixel + (size_t)y * stride);
-    png_write_end(w->png, w->info);
-    return BASIN_OK;
+/* What was written to memory; `status` and `error` say whether that went well. */
+static basin_status take(uint8_t **bytes, size_t *size, basin_memory_file *memory,
+                         basin_status status, basin_error *error) {
+    char *text = basin_memory_file_close(memory);
+    if (!status && !text) status = basin_fail_memory(error, "a packed picture");
+    *bytes = status ? NULL : (uint8_t *)text;
+    *size = status ? 0 : memory->size;
+    if (status) free(text);
+    return status;
 }
 
 basin_status basin_png_encode(uint8_t **bytes, size_t *size, const basin_picture *picture,
                               basin_error *error) {
+    basin_memory_file memory;
+    png_image image = {.version = PNG_IMAGE_VERSION,
+                       .width = (png_uint_32)picture->width,
+                       .height = (png_uint_32)picture->height,
+                       .format = picture->channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY};
     basin_status status = BASIN_OK;
-    BASIN_FREE_AT_EXIT writer *w = calloc(1, sizeof *w);
     *bytes = NULL;
     *size = 0;
-    if (w) w->png = png_create_write_struct(PNG_LIBPNG_VER_STRING, w, on_error, on_warning);
-    if (w && w->png) w->info = png_create_info_struct(w->png);
-    if (!w || !w->info)
-        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory to pack a picture as PNG");
-    else
-        status = pack(w, picture, error);
-    if (w && w->png) png_destroy_write_struct(&w->png, &w->info);
-    if (status) {
-        if (w) free(w->out.bytes);
-    } else {
-        *bytes = w->out.bytes;
-        *size = w->out.size;
-    }
-    return status;
+    if (!basin_memory_file_open(&memory)) return basin_fail_memory(error, "a packed picture");
+    if (!png_image_write_to_stdio(&image, memory.file, 0, picture->pixel, 0, NULL))
+        status =
+            basin_fail(error, strstr(image.message, "memory") ? BASIN_NO_MEMORY : BASIN_BAD_VALUE,
+                       "a picture of %lld x %lld cannot be packed as PNG: %s",
+                       (long long)picture->width, (long long)picture->height, image.message);
+    return take(bytes, size, &memory, status, error);
 }
 
 /* ---- animations ---- */
@@ -111,7 +65,7 @@ static uint32_t big_at(const uint8_t *from) {
 
 /* A chunk whose data come in two pieces: its length, name, data, and the checksum of name and
  * data. */
-static void put_chunk(buffer *to, const char name[4], const void *head, size_t head_size,
+static void put_chunk(FILE *to, const char name[4], const void *head, size_t head_size,
                       const void *data, size_t size) {
     uint8_t number[4];
     uLong sum = crc32(0, (const Bytef *)name, 4);
@@ -126,7 +80,7 @@ static void put_chunk(buffer *to, const char name[4], const void *head, size_t h
     put(to, number, 4);
 }
 
-static void put_frame_control(buffer *to, uint32_t *sequence, const basin_picture *frame,
+static void put_frame_control(FILE *to, uint32_t *sequence, const basin_picture *frame,
                               int delay_ms) {
     uint8_t control[26] = {0};
     big(control, (*sequence)++, 4);
@@ -139,7 +93,7 @@ static void put_frame_control(buffer *to, uint32_t *sequence, const basin_pictur
 
 /* Copies a packed picture: of the first frame all chunks, with the animation's before its pixels;
  * of the others the pixels alone. */
-static void put_frame(buffer *to, uint32_t *sequence, const uint8_t *bytes, size_t size,
+static void put_frame(FILE *to, uint32_t *sequence, const uint8_t *bytes, size_t size,
                       const basin_picture *frame, int delay_ms, int frames_if_first) {
     enum { MAGIC = 8, AROUND = 12 };
     bool begun = false;
@@ -189,30 +143,23 @@ static basin_status check_frames(const basin_picture *frame, int frames, int del
 
 basin_status basin_apng_encode(uint8_t **bytes, size_t *size, const basin_picture *frame,
                                int frames, int delay_ms, int hold_ms, basin_error *error) {
-    buffer out = {0};
+    basin_memory_file memory;
     uint32_t sequence = 0;
     *bytes = NULL;
     *size = 0;
     basin_status status = check_frames(frame, frames, delay_ms, hold_ms, error);
+    if (status) return status;
+    if (!basin_memory_file_open(&memory)) return basin_fail_memory(error, "an animation");
     for (int i = 0; i < frames && !status; i++) {
-        uint8_t *packed;
+        BASIN_FREE_AT_EXIT uint8_t *packed = NULL;
         size_t packed_size;
         status = basin_png_encode(&packed, &packed_size, &frame[i], error);
-        if (status) break;
-        put_frame(&out, &sequence, packed, packed_size, &frame[i],
-                  i == frames - 1 ? hold_ms : delay_ms, i == 0 ? frames : 0);
-        free(packed);
+        if (!status)
+            put_frame(memory.file, &sequence, packed, packed_size, &frame[i],
+                      i == frames - 1 ? hold_ms : delay_ms, i == 0 ? frames : 0);
     }
-    put_chunk(&out, "IEND", NULL, 0, NULL, 0);
-    if (!status && out.failed)
-        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory to pack an animation");
-    if (status) {
-        free(out.bytes);
-        return status;
-    }
-    *bytes = out.bytes;
-    *size = out.size;
-    return BASIN_OK;
+    put_chunk(memory.file, "IEND", NULL, 0, NULL, 0);
+    return take(bytes, size, &memory, status, error);
 }
 
 /* ---- files ---- */
@@ -220,12 +167,8 @@ basin_status basin_apng_encode(uint8_t **bytes, size_t *size, const basin_pictur
 static basin_status write_bytes(const char *path, const uint8_t *bytes, size_t size,
                                 basin_error *error) {
     basin_writer to;
-    basin_status status = basin_writer_create(&to, path, error);
-    if (status) return status;
-    status = basin_writer_put(&to, bytes, size, error);
-    if (!status) return basin_writer_commit(&to, error);
-    basin_writer_discard(&to);
-    return status;
+    BASIN_TRY(basin_writer_create(&to, path, error));
+    return basin_writer_finish(&to, basin_writer_put(&to, bytes, size, error), error);
 }
 
 basin_status basin_picture_write_png(const char *path, const basin_picture *picture,
@@ -364,8 +307,8 @@ static basin_status patch(patcher *p, const char *path, basin_error *error) {
 basin_status basin_picture_patch_png(const char *path, const char *original,
                                      const basin_picture *picture, const basin_picture *where,
                                      basin_error *error) {
-    BASIN_FREE_AT_EXIT patcher *p = calloc(1, sizeof *p);
-    if (!p) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to patch it", original);
+    BASIN_FREE_AT_EXIT patcher *p = NULL;
+    BASIN_TRY(BASIN_NEW(&p, 1, "patching a PNG file", error));
     p->picture = picture;
     p->where = where;
     p->name = original;
@@ -377,73 +320,36 @@ basin_status basin_picture_patch_png(const char *path, const char *original,
     return status;
 }
 
-/* ---- JPEG into memory, by libjpeg; see picture.h. The bytes are gathered here: libjpeg's own
- * memory destination does not tell where they are until it has ended well ---- */
+/* ---- Pictures as JPEG ---- */
 
-enum { ROOM = 16384 };
-
-/* On the heap, where a longjmp leaves it alone. */
 typedef struct packer {
     struct jpeg_compress_struct info;
     struct jpeg_error_mgr errors;
-    struct jpeg_destination_mgr destination;
     jmp_buf escape;
     char text[JMSG_LENGTH_MAX];
     bool no_memory;
-    uint8_t *bytes;
-    size_t size, capacity;
 } packer;
 
 static void on_jpeg_error(j_common_ptr info) {
     packer *p = info->client_data;
-    p->no_memory = info->err->msg_code == JERR_OUT_OF_MEMORY;
+    int code = info->err->msg_code;
+    p->no_memory = code == JERR_OUT_OF_MEMORY || code == JERR_FILE_WRITE; /* to memory, that is */
     info->err->format_message(info, p->text);
     longjmp(p->escape, 1);
 }
 
 static void on_message(j_common_ptr info) { (void)info; }
 
-/* Room behind the bytes that are there. */
-static void more_room(j_compress_ptr info) {
-    packer *p = info->client_data;
-    if (!basin_array_reserve((void **)&p->bytes, &p->capacity, p->size + ROOM, 1))
-        ERREXIT1(info, JERR_OUT_OF_MEMORY, 0);
-    p->destination.next_output_byte = p->bytes + p->size;
-    p->destination.free_in_buffer = p->capacity - p->size;
-}
-
-/* libjpeg asks when the buffer is full to the last byte. */
-static boolean on_full(j_compress_ptr info) {
-    packer *p = info->client_data;
-    p->size = p->capacity;
-    more_room(info);
-    return TRUE;
-}
-
-static void on_end(j_compress_ptr info) {
-    packer *p = info->client_data;
-    p->size = p->capacity - p->destination.free_in_buffer;
-}
-
-static void write_rows(struct jpeg_compress_struct *info, const basin_picture *picture) {
-    size_t row = (size_t)picture->width * (size_t)picture->channels;
-    jpeg_start_compress(info, TRUE);
-    while (info->next_scanline < info->image_height) {
-        JSAMPROW line = picture->pixel + info->next_scanline * row;
-        jpeg_write_scanlines(info, &line, 1);
-    }
-    jpeg_finish_compress(info);
-}
-
-static basin_status pack_jpeg(packer *p, const basin_picture *picture, int quality,
+static basin_status pack_jpeg(packer *p, FILE *file, const basin_picture *picture, int quality,
                               bool full_colour, basin_error *error) {
     struct jpeg_compress_struct *info = &p->info;
+    size_t row = (size_t)picture->width * (size_t)picture->channels;
     if (setjmp(p->escape))
         return basin_fail(error, p->no_memory ? BASIN_NO_MEMORY : BASIN_BAD_VALUE,
                           "a picture of %lld x %lld as JPEG: %s", (long long)picture->height,
                           (long long)picture->width, p->text);
     jpeg_create_compress(info);
-    info->dest = &p->destination;
+    jpeg_stdio_dest(info, file);
     info->image_width = (JDIMENSION)picture->width;
     info->image_height = (JDIMENSION)picture->height;
     info->input_components = picture->channels;
@@ -453,28 +359,28 @@ static basin_status pack_jpeg(packer *p, const basin_picture *picture, int quali
     info->optimize_coding = TRUE;
     for (int c = 0; full_colour && c < info->num_components; c++)
         info->comp_info[c].h_samp_factor = info->comp_info[c].v_samp_factor = 1;
-    write_rows(info, picture);
+    jpeg_start_compress(info, TRUE);
+    while (info->next_scanline < info->image_height) {
+        JSAMPROW line = picture->pixel + info->next_scanline * row;
+        jpeg_write_scanlines(info, &line, 1);
+    }
+    jpeg_finish_compress(info);
     return BASIN_OK;
 }
 
 basin_status basin_jpeg_encode(uint8_t **bytes, size_t *size, const basin_picture *picture,
                                int quality, bool full_colour, basin_error *error) {
-    BASIN_FREE_AT_EXIT packer *p = calloc(1, sizeof *p);
+    BASIN_FREE_AT_EXIT packer *p = NULL;
+    basin_memory_file memory;
     *bytes = NULL;
     *size = 0;
-    if (!p) return basin_fail(error, BASIN_NO_MEMORY, "out of memory to pack a picture as JPEG");
+    BASIN_TRY(BASIN_NEW(&p, 1, "packing a picture as JPEG", error));
+    if (!basin_memory_file_open(&memory)) return basin_fail_memory(error, "a packed picture");
     p->info.err = jpeg_std_error(&p->errors);
     p->errors.error_exit = on_jpeg_error;
     p->errors.output_message = on_message;
     p->info.client_data = p;
-    p->destination.init_destination = more_room;
-    p->destination.empty_output_buffer = on_full;
-    p->destination.term_destination = on_end;
-    basin_status status = pack_jpeg(p, picture, quality, full_colour, error);
+    basin_status status = pack_jpeg(p, memory.file, picture, quality, full_colour, error);
     jpeg_destroy_compress(&p->info);
-    if (!status)
-        *bytes = p->bytes, *size = p->size;
-    else
-        free(p->bytes);
-    return status;
+    return take(bytes, size, &memory, status, error);
 }
