@@ -20,13 +20,13 @@ static cJSON *report(void **state, const char *arguments, const char *name) {
 
 TEST(reports_of_all_models) {
     static const struct {
-        const char *options, *title, *has, *lacks;
-        int panels, keys;
-    } trial[] = {{"", "The descent, step by step", "memories", "none", 5, 9},
-                 {"--no-hopfield --cls", "The descent, step by step", "heads", "memories", 4, 10},
-                 {"--no-attention", "The descent, step by step", "memories", "attention", 4, 0},
-                 {"--arch vit", "Layer by layer", "attention", "memories", 3, 9},
-                 {"--arch albert --cls", "Layer by layer", "attention", "heads", 3, 10}};
+        const char *options, *unit, *has, *lacks;
+        int forces, sheets, keys;
+    } trial[] = {{"", "step", "memories", "none", 2, 2, 9},
+                 {"--no-hopfield --cls", "step", "attention", "memories", 1, 2, 10},
+                 {"--no-attention", "step", "memories", "attention", 1, 0, 0},
+                 {"--arch vit", "layer", "attention", "memories", 0, 0, 9},
+                 {"--arch albert --cls", "layer", "attention", "memories", 0, 0, 10}};
     for (size_t i = 0; i < sizeof trial / sizeof *trial; i++) {
         train(state, "m.safetensors", trial[i].options);
         cJSON *tree = report(state,
@@ -36,25 +36,22 @@ TEST(reports_of_all_models) {
         char *page = report_text(state, "page.html");
         assert_self_contained(page);
         assert_string_equal(json_at(tree, "kind")->valuestring, "image");
-        assert_string_equal(json_at(report_section(tree, "descent"), "title")->valuestring,
-                            trial[i].title);
-        assert_non_null(report_section(tree, trial[i].has));
-        assert_null(report_section(tree, trial[i].lacks));
-        const cJSON *descent = report_block(tree, "descent", "descent", 0);
-        assert_int_equal(cJSON_GetArraySize(json_at(descent, "scenes")), 2);
-        assert_int_equal(cJSON_GetArraySize(json_at(descent, "scenes.0.panels")), trial[i].panels);
-        assert_int_equal(cJSON_GetArraySize(json_at(descent, "scenes.1.panels.1.frames")), 4);
-        const cJSON *attention =
-            trial[i].keys ? report_block(tree, "attention", "attention", 0) : NULL;
-        if (attention) assert_int_equal(json_number(attention, "keys"), trial[i].keys);
-        const cJSON *cards = report_block(tree, "completed", "cards", 0);
-        assert_int_equal(cJSON_GetArraySize(json_at(cards, "cards")), 3);
-        assert_int_equal(cJSON_GetArraySize(json_at(cards, "cards.0.pictures")), 4);
-        cards = report_block(tree, "extremes", "cards", 1);
-        assert_int_equal(cJSON_GetArraySize(json_at(cards, "cards")), 2);
-        assert_non_null(report_section(tree, "positions"));
-        const cJSON *plots = json_at(report_block(tree, "scores", "plots", 0), "plots");
-        assert_string_equal(json_at(plots, "1.title")->valuestring, "Training: masked MSE");
+        const cJSON *model = json_at(tree, "models.0");
+        assert_string_equal(json_at(model, "unit")->valuestring, trial[i].unit);
+        assert_true(cJSON_HasObjectItem(model, trial[i].has));
+        assert_false(cJSON_HasObjectItem(model, trial[i].lacks));
+        assert_int_equal(cJSON_GetArraySize(json_at(model, "scenes")), 2);
+        assert_int_equal(cJSON_GetArraySize(json_at(model, "scenes.0.forces")), trial[i].forces);
+        assert_int_equal(cJSON_GetArraySize(json_at(model, "scenes.1.tokens")), 4);
+        assert_int_equal(cJSON_GetArraySize(json_at(model, "queries")), trial[i].sheets);
+        if (trial[i].keys) assert_int_equal(json_number(model, "attention.keys"), trial[i].keys);
+        assert_int_equal(json_number(tree, "shown"), 3);
+        assert_int_equal(json_number(tree, "extremes"), 2);
+        assert_int_equal(cJSON_GetArraySize(json_at(tree, "pictures")), 3 + 2 * 2);
+        assert_int_equal(cJSON_GetArraySize(json_at(model, "answers")), 3 + 2 * 2);
+        assert_int_equal(cJSON_GetArraySize(json_at(model, "scores.pictures")), 30);
+        assert_non_null(json_at(model, "positions.src"));
+        assert_true(cJSON_GetArraySize(json_at(tree, "training.loss.x")) > 0);
         free(page);
     }
 }
@@ -75,13 +72,9 @@ TEST(documents_are_bare) {
     cJSON *printed = report_read(state, "printed.json");
     assert_true(cJSON_Compare(printed, bare, true));
     assert_string_equal(json_at(bare, "title")->valuestring, "<i>.safetensors");
-    assert_null(report_section(bare, "extremes"));
+    assert_int_equal(json_number(bare, "extremes"), 0);
     free(page);
     assert_error(run(state, "image report m.safetensors shapes:8 --json -o x.html"), 2, "json");
-}
-
-static const char *text_of(const cJSON *tree, const char *section, int number) {
-    return json_at(report_block(tree, section, "text", number), "text")->valuestring;
 }
 
 /* Two folders are two names; the units of errors are those of the model; one force is one; the mean
@@ -93,19 +86,16 @@ TEST(reports_say_what_is) {
         "page.json");
     assert_contains(json_at(tree, "lead")->valuestring,
                     "Scored on shapes:8:1:12x12x3, shapes:9:2:12x12x3.");
-    assert_contains(text_of(tree, "scores", 0), "deviations (0.2, 0.2, 0.25 of a range of 1)");
-    assert_null(strstr(text_of(tree, "descent", 0), "two forces"));
-    assert_contains(text_of(tree, "descent", 1), "The energy rose in none of the ");
-    const cJSON *facts = json_at(tree, "head.0.facts");
-    assert_contains(
-        json_at(report_block(tree, "completed", "cards", 0), "cards.0.note")->valuestring, "MSE ");
+    assert_float_equal(json_number(tree, "models.0.deviation.2"), 0.25, 0);
+    assert_int_equal(cJSON_GetArraySize(json_at(tree, "models.0.course.terms")), 1);
+    assert_int_equal(json_number(tree, "models.0.course.rises"), 0);
+    assert_true(json_number(tree, "models.0.answers.0.mse") > 0);
     const program *p = run(state, "image eval m.safetensors shapes:8:1:12x12x3 shapes:9:2:12x12x3 "
                                   "--part all --masks 1 --json -q");
     cJSON *eval = run_json(p);
-    char mean[48];
-    snprintf(mean, sizeof mean, "mean colour %.4f", json_number(eval, "mean_mse"));
-    assert_string_equal(json_at(facts, "0.note")->valuestring, mean);
-    assert_float_equal(json_number(facts, "0.value"), json_number(eval, "mse"), 1e-12);
+    const cJSON *scores = json_at(tree, "models.0.scores");
+    assert_float_equal(json_number(scores, "mean_mse"), json_number(eval, "mean_mse"), 1e-12);
+    assert_float_equal(json_number(scores, "mse"), json_number(eval, "mse"), 1e-12);
 }
 
 /* The same pictures and masks for both; each model's descent, attention and positions. */
@@ -121,20 +111,15 @@ TEST(models_are_compared) {
     cJSON *tree = report_read(state, "page.html");
     assert_string_equal(json_at(tree, "title")->valuestring,
                         "a.safetensors, b.safetensors and c.safetensors");
-    assert_non_null(report_block(tree, "descent", "descent", 2));
-    assert_non_null(report_block(tree, "attention", "attention", 1)); /* b has no attention */
-    assert_null(report_block(tree, "attention", "attention", 2));
-    const cJSON *maps = report_block(tree, "positions", "pictures", 0);
-    assert_int_equal(cJSON_GetArraySize(json_at(maps, "pictures")), 3);
-    const cJSON *table = report_block(tree, "scores", "table", 0);
-    assert_int_equal(cJSON_GetArraySize(json_at(table, "rows")), 3);
-    assert_string_equal(json_at(table, "foot.0")->valuestring, "mean colour");
-    const cJSON *row;
-    cJSON_ArrayForEach(row, json_at(report_block(tree, "settings", "table", 0), "rows")) {
-        const char *name = json_at(row, "cells.0")->valuestring;
-        const char *tone = json_at(row, "tone")->valuestring;
-        if (!strcmp(name, "arch")) assert_string_equal(tone, "strong");
-        if (!strcmp(name, "size")) assert_string_equal(tone, "");
+    assert_int_equal(cJSON_GetArraySize(json_at(tree, "models")), 3);
+    assert_true(cJSON_HasObjectItem(json_at(tree, "models.0"), "attention"));
+    assert_false(cJSON_HasObjectItem(json_at(tree, "models.1"), "attention"));
+    for (int i = 0; i < 3; i++) {
+        const cJSON *model = cJSON_GetArrayItem(json_at(tree, "models"), i);
+        assert_int_equal(cJSON_GetArraySize(json_at(model, "scenes")), 2);
+        assert_non_null(json_at(model, "positions.src"));
+        assert_string_equal(json_at(model, "settings.arch")->valuestring, i == 2 ? "vit" : "et");
+        assert_string_equal(json_at(model, "settings.size")->valuestring, "12");
     }
     p = run(state, "image report a.safetensors b.safetensors shapes:20:1:12x12x3 --hold-out 5 "
                    "--shown 1 --extremes 0 -o page.html");
@@ -151,14 +136,13 @@ TEST(attention_is_limited) {
     train(state, "m.safetensors", "--size 48 --patch 2 --occlude 100");
     cJSON *tree = report(
         state, "m.safetensors shapes:8:1:12x12x3 -q --shown 3 --traced 3 --extremes 0", "p.json");
-    assert_contains(text_of(tree, "attention", 1), "the first 2 of 3 pictures, 3 of 4 steps");
-    const cJSON *attention = report_block(tree, "attention", "attention", 0);
+    const cJSON *attention = json_at(tree, "models.0.attention");
+    assert_int_equal(cJSON_GetArraySize(json_at(attention, "steps")), 3);
     assert_int_equal(json_number(attention, "steps.1"), 1);
     assert_int_equal(json_number(attention, "steps.2"), 3);
-    assert_int_equal(cJSON_GetArraySize(json_at(attention, "pictures")), 2);
+    assert_int_equal(cJSON_GetArraySize(json_at(attention, "shares")), 2);
     size_t bytes = 3 * 2 * 576 * 576;
-    assert_int_equal(strlen(json_at(attention, "pictures.1.share")->valuestring),
-                     (bytes + 2) / 3 * 4);
+    assert_int_equal(strlen(json_at(attention, "shares.1")->valuestring), (bytes + 2) / 3 * 4);
 }
 
 /* A gain below 0 ascends: nothing in the training forbids it, the report says it. */
@@ -178,8 +162,8 @@ TEST(ascents_are_reported) {
     basin_backend_close(backend);
     cJSON *tree =
         report(state, "m.safetensors shapes:8:1:12x12x3 -q --shown 4 --extremes 0", "page.json");
-    assert_contains(text_of(tree, "descent", 1), "gamma of the layer norm is -1.3.");
-    assert_contains(text_of(tree, "descent", 1), "the energy rose in 12 of 12 steps");
+    assert_float_equal(json_number(tree, "models.0.gamma"), -1.3, 1e-6);
+    assert_int_equal(json_number(tree, "models.0.course.rises"), 12);
 }
 
 TEST(what_cannot_be_shown) {
@@ -215,9 +199,10 @@ TEST(models_are_exchanged) {
                  model[i]);
         tree[i] = report(state, arguments, "p.json");
     }
-    for (int i = 1; i < 3; i++) /* all but the model's name */
-        assert_true(
-            cJSON_Compare(json_at(tree[0], "sections"), json_at(tree[i], "sections"), true));
+    for (int i = 0; i < 3; i++) { /* all but the model's name */
+        cJSON_DeleteItemFromObject((cJSON *)json_at(tree[i], "models.0"), "name");
+        assert_true(cJSON_Compare(json_at(tree[0], "models"), json_at(tree[i], "models"), true));
+    }
     train(state, "b.safetensors", "--learn-beta --hopfield-kind softmax");
     assert_error(run(state, "image export b.safetensors out.npz"), 1, "'softmax'");
     train(state, "v.safetensors", "--arch vit");
