@@ -4,36 +4,19 @@
 #include <sys/resource.h>
 
 #include "backend/device.h"
-#include "base/try.h"
 #include "bench/bench.h"
-#include "cli/command.h"
-#include "cli/record.h"
-#include "cli/watch.h"
-
-typedef struct options {
-    const char *shape, *only, *keep, *cut;
-    basin_compute_flags compute;
-    int64_t batch, tokens, patch, nodes, edges, features;
-    int64_t dim, heads, head_dim, memories, steps, rounds, seed, size;
-    bool recompute, whole, calls, pictures, quiet, json;
-} options;
-
-static const options defaults = {.shape = "paper",
-                                 .keep = "off",
-                                 .cut = "auto",
-                                 .compute = BASIN_COMPUTE_DEFAULT,
-                                 .rounds = 5,
-                                 .size = 224};
+#include "cli/cli.h"
 
 #define SIZE(field, name, value, needs_, help)                                                     \
-    BASIN_INTEGER(options, field, name, value, 0, 1000000000, help, .needs = needs_, .more = true)
+    BASIN_INTEGER(field, name, value, 0, 1000000000, help, .needs = needs_, .more = true)
 #define IMAGE "shape=paper|image-small"
 #define GRAPH "shape=amazon|amazon-part|graph-small"
 
 static const basin_option table[] = {
-    BASIN_CHOICE(options, shape, "shape", "paper|image-small|amazon|amazon-part|graph-small",
-                 "Which sizes to take; options override single ones unless they are 0."),
-    BASIN_INTEGER(options, batch, "batch", "B", 0, 1000000000, "Images at a time.", .needs = IMAGE),
+    BASIN_CHOICE(shape, "shape", "paper|image-small|amazon|amazon-part|graph-small",
+                 "Which sizes to take; options override single ones unless they are 0.",
+                 .text = "paper"),
+    BASIN_INTEGER(batch, "batch", "B", 0, 1000000000, "Images at a time.", .needs = IMAGE),
     SIZE(tokens, "tokens", "N", IMAGE, "Patches of an image."),
     SIZE(patch, "patch", "P", IMAGE, "Numbers of a patch; with --pictures its side."),
     SIZE(nodes, "nodes", "N", GRAPH, "Nodes of the graph."),
@@ -44,37 +27,39 @@ static const basin_option table[] = {
     SIZE(head_dim, "head-dim", "Y", "", "Dimension of a head: of queries and keys."),
     SIZE(memories, "memories", "M", "", "Memories of the Hopfield network."),
     SIZE(steps, "steps", "T", "", "Steps of the descent in a block."),
-    BASIN_FLAG(options, recompute, 0, "recompute",
+    BASIN_FLAG(recompute, "recompute",
                "Keep one token tensor per step of the descent and compute the others again."),
     BASIN_FLAG(
-        options, whole, 0, "whole",
+        whole, "whole",
         "Time the forward pass and the training step alone: the process's memory is then theirs."),
     BASIN_TEXT(
-        options, only, 0, "only", "KEY",
+        only, 0, "only", "KEY",
         "Only that item, by its key in --json (forward, training, ..): on a GPU that is held "
         "back by its power, what runs before an item changes its time."),
-    BASIN_FLAG(options, calls, 0, "calls",
+    BASIN_FLAG(calls, "calls",
                "Print the kernel calls of the training step (or of --only), one per line, and time "
                "nothing; those with a * run again only after a state has changed."),
     BASIN_FLAG(
-        options, pictures, 0, "pictures",
+        pictures, "pictures",
         "Instead: how many pictures per second the input of image training delivers from the "
         "PATHs.",
         .needs = "calls=off whole=off recompute=off only="),
-    BASIN_INTEGER(options, size, "size", "S", 1, 4096, "With --pictures: side of the crops.",
-                  .needs = "pictures=on"),
-    BASIN_CHOICE(options, keep, "keep-decoded", "auto|off|host|device",
+    BASIN_INTEGER(size, "size", "S", 1, 4096, "With --pictures: side of the crops.",
+                  .needs = "pictures=on", .initial = 224),
+    BASIN_CHOICE(keep_decoded, "keep-decoded", "auto|off|host|device",
                  "With --pictures: where decoded pictures are kept. The first pass, which decodes "
                  "them, is not timed.",
-                 .needs = "pictures=on", .more = true),
-    BASIN_CHOICE(options, cut, "cut-from", "auto|files|whole|reduced",
-                 "With --pictures: what crops are cut from.", .needs = "pictures=on", .more = true),
-    BASIN_INTEGER(options, rounds, "rounds", "R", 1, BASIN_BENCH_ROUNDS,
-                  "Times each item is run; the median is printed.", .needs = "calls=off"),
-    BASIN_COMPUTE_OPTIONS(options),
-    BASIN_OPTION_SEED(options),
-    BASIN_OPTION_QUIET(options),
-    BASIN_OPTION_JSON_FOR(options, "calls=off"),
+                 .needs = "pictures=on", .more = true, .text = "off"),
+    BASIN_CHOICE(cut_from, "cut-from", "auto|files|whole|reduced",
+                 "With --pictures: what crops are cut from.", .needs = "pictures=on", .more = true,
+                 .text = "auto"),
+    BASIN_INTEGER(rounds, "rounds", "R", 1, BASIN_BENCH_ROUNDS,
+                  "Times each item is run; the median is printed.", .needs = "calls=off",
+                  .initial = 5),
+    BASIN_COMPUTE_OPTIONS,
+    BASIN_OPTION_SEED,
+    BASIN_OPTION_QUIET,
+    BASIN_OPTION_JSON_FOR("calls=off"),
     BASIN_OPTIONS_END,
 };
 
@@ -90,7 +75,7 @@ static void take(int64_t *size, int64_t given) {
     if (given > 0) *size = given;
 }
 
-static basin_bench_shape read_shape(const options *o) {
+static basin_bench_shape read_shape(basin_args *o) {
     basin_bench_shape s = shapes[0];
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         if (!strcmp(shapes[i].name, o->shape)) s = shapes[i];
@@ -108,21 +93,19 @@ static basin_bench_shape read_shape(const options *o) {
     return s;
 }
 
-static basin_status measure(basin_bench *bench, const options *o, basin_error *error) {
-    BASIN_TRY(basin_compute_open(&bench->backend, &o->compute, error));
+static basin_status measure(basin_bench *bench, basin_args *o, basin_error *error) {
+    BASIN_TRY(basin_compute_open(o, error));
+    bench->backend = o->compute, o->compute = NULL; /* which closes it */
     BASIN_TRY(basin_store_new(&bench->store, bench->backend, error));
     bench->graph = basin_graph_new();
-    if (!bench->graph) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a graph");
+    if (!bench->graph) return basin_fail_memory(error, "a graph");
     basin_params_begin(&bench->params, bench->graph);
     BASIN_TRY(bench->shape.nodes ? basin_bench_graph(bench, error)
                                  : basin_bench_image(bench, error));
     if (o->only) BASIN_TRY(basin_bench_keep(bench, o->only, error));
     if (o->calls) return BASIN_OK;
-    basin_cli_watch watch;
-    basin_cli_watch_plain(&watch, o->quiet);
-    basin_status status = basin_bench_run(bench, (int)o->rounds, &watch.watch, error);
-    basin_cli_watch_end(&watch);
-    return status;
+    basin_cli_watch_plain(&o->watch, o->quiet);
+    return basin_bench_run(bench, (int)o->rounds, &o->watch.watch, error);
 }
 
 /* ---- results ---- */
@@ -190,16 +173,16 @@ static void put_rate(basin_record *r, const char *name, const basin_bench *bench
 
 typedef struct measured {
     const basin_bench *bench;
-    const options *o;
+    basin_args *o;
 } measured;
 
 static void put_bench(basin_record *r, const void *context) {
     const basin_bench *bench = ((const measured *)context)->bench;
-    const options *o = ((const measured *)context)->o;
+    basin_args *o = ((const measured *)context)->o;
     const basin_bench_shape *s = &bench->shape;
     put_shape(r, bench);
-    basin_record_text(r, "backend", o->compute.backend);
-    basin_record_text(r, "products", o->compute.products);
+    basin_record_text(r, "backend", o->backend);
+    basin_record_text(r, "products", o->products);
     basin_record_text(r, "dtype", basin_dtype_name(basin_backend_storage(bench->backend)));
     basin_record_text(r, "instruction_set", basin_isa_name(basin_cpu_isa()));
     basin_record_integer(r, "threads", basin_backend_threads(bench->backend));
@@ -235,7 +218,7 @@ static void print_calls(const basin_bench *bench) {
 /* ---- pictures ---- */
 
 typedef struct feed {
-    const options *o;
+    basin_args *o;
     basin_bench_pictures_result result;
 } feed;
 
@@ -250,49 +233,45 @@ static void put_pictures(basin_record *r, const void *context) {
     basin_record_bytes(r, "pictures_kept_bytes|kept", (int64_t)p->kept);
 }
 
-static basin_status run_pictures(const options *o, int paths, char **path, basin_error *error) {
+static basin_status run_pictures(basin_args *o, basin_error *error) {
     feed f = {.o = o};
-    basin_compute_flags compute = {.backend = o->compute.backend};
-    basin_bench_pictures_spec spec = {.path = (const char *const *)path,
-                                      .paths = paths,
+    basin_compute compute = {.backend = o->backend};
+    BASIN_TRY(basin_backend_open(&o->compute, &compute, error));
+    basin_bench_pictures_spec spec = {.backend = o->compute,
+                                      .path = (const char *const *)o->operand,
+                                      .paths = o->operands,
                                       .size = o->size,
                                       .patch = o->patch ? o->patch : 16,
                                       .batch = o->batch ? o->batch : 64,
                                       .rounds = o->rounds,
                                       .seed = o->seed,
-                                      .threads = (int)o->compute.threads,
-                                      .keep_decoded = o->keep,
-                                      .cut_from = o->cut};
-    BASIN_TRY(basin_compute_open(&spec.backend, &compute, error));
-    basin_status status = basin_bench_pictures(&f.result, &spec, error);
-    if (!status) status = basin_record_print(o->json, put_pictures, &f, error);
-    basin_backend_close(spec.backend);
-    return status;
+                                      .threads = (int)o->threads,
+                                      .keep_decoded = o->keep_decoded,
+                                      .cut_from = o->cut_from};
+    BASIN_TRY(basin_bench_pictures(&f.result, &spec, error));
+    return basin_record_print(o->json, put_pictures, &f, error);
 }
 
-BASIN_RUN(run) {
-    const options *o = values;
-    if (o->pictures && !operands) return basin_usage(error, "--pictures needs PATH...");
-    if (!o->pictures && operands) return basin_usage(error, "unexpected argument '%s'", operand[0]);
-    if (o->pictures) return run_pictures(o, operands, operand, error);
+static basin_status run(basin_args *o, basin_error *error) {
+    BASIN_AT_EXIT(basin_bench_free)
     basin_bench bench = {.shape = read_shape(o),
                          .recompute = o->recompute,
                          .whole = o->whole || o->calls,
                          .seed = (uint64_t)o->seed};
-    basin_status status = measure(&bench, o, error);
-    if (!status && o->calls)
-        print_calls(&bench);
-    else if (!status)
-        status = basin_record_print(o->json, put_bench, &(measured){&bench, o}, error);
-    basin_bench_free(&bench);
-    return status;
+    if (o->pictures && !o->operands) return basin_usage(error, "--pictures needs PATH...");
+    if (!o->pictures && o->operands)
+        return basin_usage(error, "unexpected argument '%s'", o->operand[0]);
+    if (o->pictures) return run_pictures(o, error);
+    BASIN_TRY(measure(&bench, o, error));
+    basin_cli_watch_end(&o->watch);
+    if (o->calls) return print_calls(&bench), BASIN_OK;
+    return basin_record_print(o->json, put_bench, &(measured){&bench, o}, error);
 }
 
 const basin_command basin_command_bench = {
-    .name = "bench",
-    .summary = "Time the block, its parts and training at a given shape",
-    .operands = "[--pictures PATH...]",
-    .operands_most = 1000,
+    "bench",
+    "[--pictures PATH...]",
+    "Time the block, its parts and training at a given shape",
     .text =
         "For images: the parts of the block, the forward pass and a training step of the masked "
         "image model. For graphs: energy attention along the edges of a random graph, its "
@@ -304,6 +283,6 @@ const basin_command basin_command_bench = {
                "  basin bench --shape image-small --batch 8 --threads 1\n"
                "  basin bench --shape amazon --rounds 3 --json\n"
                "  basin bench --pictures photos/ --size 112 --threads 1\n",
-    BASIN_COMMAND_OPTIONS(table, defaults),
+    .option = table,
     .run = run,
 };

@@ -1,36 +1,22 @@
 /* basin data convert, info, make and part: networks as files. */
-#include <limits.h>
+#include "cli/cli.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/try.h"
-#include "cli/command.h"
-#include "cli/image.h"
-#include "cli/network.h"
-#include "cli/record.h"
 
 static void free_network(basin_network **network) { basin_network_free(*network); }
 
 /* ---- convert ---- */
 
-typedef struct convert_options {
-    basin_network_flags network;
-    bool homo, quiet, json;
-} convert_options;
-
-static const convert_options convert_defaults = {.network = BASIN_NETWORK_FLAGS};
-
 static const basin_option convert_table[] = {
-    BASIN_OPTIONS_NETWORK(convert_options, network),
-    BASIN_OPTIONS_NETWORK_EDGES(convert_options, network),
-    BASIN_FLAG(convert_options, network.keep_gaps, 0, "keep-gaps",
+    BASIN_OPTIONS_NETWORK,
+    BASIN_OPTIONS_NETWORK_EDGES,
+    BASIN_FLAG(network.keep_gaps, "keep-gaps",
                "Leave gaps in features as they are, for the model that reads the file to fill.",
                .needs = "missing="),
-    BASIN_FLAG(convert_options, homo, 0, "homo",
-               "Add a relation homo: the union of all relations."),
-    BASIN_OPTION_QUIET(convert_options),
-    BASIN_OPTION_JSON(convert_options),
+    BASIN_FLAG(homo, "homo", "Add a relation homo: the union of all relations."),
+    BASIN_OPTION_QUIET,
+    BASIN_OPTION_JSON,
     BASIN_OPTIONS_END,
 };
 
@@ -42,28 +28,24 @@ static bool is_source(const char *path) {
     return false;
 }
 
-BASIN_RUN(run_convert) {
-    const convert_options *o = values;
+static basin_status run_convert(basin_args *o, basin_error *error) {
     BASIN_AT_EXIT(free_network) basin_network *network = NULL;
-    const char *out = operand[operands - 1];
+    const char *out = o->operand[o->operands - 1];
     if (is_source(out))
         return basin_usage(error,
                            "'%s' comes last, in the place of the file to write: NAME.basin or "
                            "NAME.npz",
                            out);
-    BASIN_TRY(basin_network_flags_open(&network, &o->network, NULL, 0, operands - 1, operand,
-                                       o->quiet, error));
+    BASIN_TRY(basin_args_network(&network, o, NULL, o->operands - 1, o->operand, error));
     if (o->homo) BASIN_TRY(basin_network_add_union(network, error));
     BASIN_TRY(basin_network_write(out, network, error));
-    return basin_network_print_written(out, network, o->json, o->quiet, error);
+    return basin_network_print_written(out, network, o, error);
 }
 
 const basin_command basin_command_data_convert = {
-    .name = "data convert",
-    .summary = "Turn a graph of nodes into one file that opens at once",
-    .operands = "IN... OUT",
-    .operands_least = 2,
-    .operands_most = INT_MAX,
+    "data convert",
+    "IN... OUT",
+    "Turn a graph of nodes into one file that opens at once",
     .text = "Reads npz, MATLAB files of the fraud sets, DGL graph files, and CSV or TSV (also .gz, "
             ".zst) "
             "of edges and of nodes, whatever the files are called. Writes safetensors, which open "
@@ -75,24 +57,17 @@ const basin_command basin_command_data_convert = {
             "label, and features.",
     .example = "  basin data convert Amazon.mat amazon.basin --unlabelled-first 3305\n"
                "  basin data convert payments.csv.gz accounts.csv fraud.basin --label is_fraud\n",
-    BASIN_COMMAND_OPTIONS(convert_table, convert_defaults),
+    .option = convert_table,
     .run = run_convert,
 };
 
 /* ---- info ---- */
 
-typedef struct info_options {
-    basin_network_flags network;
-    bool histogram, json;
-} info_options;
-
-static const info_options info_defaults = {.network = BASIN_NETWORK_FLAGS};
-
 static const basin_option info_table[] = {
-    BASIN_FLAG(info_options, histogram, 0, "histogram", "Draw the distribution of degrees."),
-    BASIN_OPTIONS_NETWORK(info_options, network),
-    BASIN_OPTIONS_NETWORK_EDGES(info_options, network),
-    BASIN_OPTION_JSON(info_options),
+    BASIN_FLAG(histogram, "histogram", "Draw the distribution of degrees."),
+    BASIN_OPTIONS_NETWORK,
+    BASIN_OPTIONS_NETWORK_EDGES,
+    BASIN_OPTION_JSON,
     BASIN_OPTIONS_END,
 };
 
@@ -227,11 +202,11 @@ static void put_network(basin_record *r, const void *context) {
         if (basin_record_is_text(r)) put_histogram(r, n->relation[i].name, &d->degrees[i]);
 }
 
-BASIN_RUN(run_info) {
-    const info_options *o = values;
+static basin_status run_info(basin_args *o, basin_error *error) {
     BASIN_AT_EXIT(free_network) basin_network *n = NULL;
     BASIN_FREE_AT_EXIT basin_degrees *degrees = NULL;
-    BASIN_TRY(basin_network_flags_open(&n, &o->network, NULL, 0, operands, operand, true, error));
+    o->quiet = true; /* notes are in the result */
+    BASIN_TRY(basin_args_network(&n, o, NULL, o->operands, o->operand, error));
     BASIN_TRY(BASIN_NEW(&degrees, n->relations, "degrees", error));
     for (int i = 0; i < n->relations; i++)
         BASIN_TRY(basin_network_degrees(&degrees[i], n, i, error));
@@ -239,107 +214,83 @@ BASIN_RUN(run_info) {
 }
 
 const basin_command basin_command_data_info = {
-    .name = "data info",
-    .summary = "Describe a graph of nodes: edges, degrees, labels, features, masks",
-    .operands = "FILE...",
-    .operands_least = 1,
-    .operands_most = INT_MAX,
+    "data info",
+    "FILE...",
+    "Describe a graph of nodes: edges, degrees, labels, features, masks",
     .text = "Opens what 'basin data convert' opens; several files are the edges and the nodes of "
             "one network in CSV. Edges count both ways. Homophily is the share of edges that join "
             "equal labels, of all and of those at anomalous nodes.",
     .example = "  basin data info amazon.basin\n"
                "  basin data info payments.csv accounts.csv --label is_fraud --histogram\n",
-    BASIN_COMMAND_OPTIONS(info_table, info_defaults),
+    .option = info_table,
     .run = run_info,
 };
 
 /* ---- make ---- */
 
-typedef struct make_options {
-    const char *like;
-    double scale;
-    int64_t seed;
-    bool quiet, json;
-} make_options;
-
-static const make_options make_defaults = {.like = "amazon", .scale = 1};
-
 static const basin_option make_table[] = {
-    BASIN_CHOICE(make_options, like, "like", "amazon|yelp|tfinance|tsocial",
-                 "The set of the paper to imitate."),
-    BASIN_REAL(make_options, scale, "scale", "X", 1e-6, 100,
-               "Scale the numbers of nodes and edges by this."),
-    BASIN_OPTION_SEED(make_options),
-    BASIN_OPTION_QUIET(make_options),
-    BASIN_OPTION_JSON(make_options),
+    BASIN_CHOICE(like, "like", "amazon|yelp|tfinance|tsocial", "The set of the paper to imitate.",
+                 .text = "amazon"),
+    BASIN_REAL(scale, "scale", "X", 1e-6, 100, "Scale the numbers of nodes and edges by this.",
+               .initial = 1),
+    BASIN_OPTION_SEED,
+    BASIN_OPTION_QUIET,
+    BASIN_OPTION_JSON,
     BASIN_OPTIONS_END,
 };
 
-BASIN_RUN(run_make) {
-    const make_options *o = values;
+static basin_status run_make(basin_args *o, basin_error *error) {
     BASIN_AT_EXIT(free_network) basin_network *network = NULL;
     basin_fraud_spec spec;
-    if (strcmp(operand[0], "fraud") != 0)
-        return basin_usage(error, "'%s' is not fraud", operand[0]);
+    if (strcmp(o->operand[0], "fraud") != 0)
+        return basin_usage(error, "'%s' is not fraud", o->operand[0]);
     BASIN_TRY(basin_fraud_like(&spec, o->like, o->scale, error));
     spec.seed = (uint64_t)o->seed;
     BASIN_TRY(basin_network_make_fraud(&network, &spec, error));
-    BASIN_TRY(basin_network_write(operand[1], network, error));
-    return basin_network_print_written(operand[1], network, o->json, o->quiet, error);
+    BASIN_TRY(basin_network_write(o->operand[1], network, error));
+    return basin_network_print_written(o->operand[1], network, o, error);
 }
 
 const basin_command basin_command_data_make = {
-    .name = "data make",
-    .summary = "Generate data: a network with the statistics of a fraud set",
-    .operands = "fraud OUT",
-    .operands_least = 2,
-    .operands_most = 2,
+    "data make",
+    "fraud OUT",
+    "Generate data: a network with the statistics of a fraud set",
     .text = "fraud has the nodes, edges, features and share of anomalies of one of the paper's "
             "sets, degrees with a heavy tail, and anomalies that hide among the others. Use it "
             "to try things out and to measure time and memory; scores on it say nothing about the "
             "real set. The same seed gives the same network. A scale below 1 keeps the degrees "
             "unless too few nodes are left for them.",
     .example = "  basin data make fraud --like tfinance --scale 0.1 small.basin\n",
-    BASIN_COMMAND_OPTIONS(make_table, make_defaults),
+    .option = make_table,
     .run = run_make,
 };
 
 /* ---- part ---- */
 
-typedef struct part_options {
-    const char *output, *method;
-    int64_t parts;
-    double memory;
-    basin_network_flags network;
-    bool quiet, json;
-} part_options;
-
-static const part_options part_defaults = {
-    .output = "parts", .method = "auto", .parts = 8, .network = BASIN_NETWORK_UNITED};
-
 static const basin_option part_table[] = {
-    BASIN_ENTRY_OF(part_options, parts, BASIN_OPTION_INTEGER, "parts", 'n', "N", 1, BASIN_CUT_PARTS,
-                   "Number of parts; at least as many as there will be processes."),
-    BASIN_TEXT(part_options, output, 'o', "output", "FOLDER",
-               "The folder for them; made if absent."),
-    BASIN_CHOICE(part_options, method, "method", "auto|metis|stream|range",
+    BASIN_OPTION_ENTRY(parts, int64_t, BASIN_OPTION_INTEGER, "parts", 'n', "N", 1, BASIN_CUT_PARTS,
+                       "Number of parts; at least as many as there will be processes.",
+                       .initial = 8),
+    BASIN_TEXT(output, 'o', "output", "FOLDER", "The folder for them; made if absent.",
+               .text = "parts"),
+    BASIN_CHOICE(method, "method", "auto|metis|stream|range",
                  "metis: METIS; stream: greedy, node by node, in little memory; range: by number; "
-                 "auto: METIS where it is installed and the graph fits, else stream."),
-    BASIN_REAL(part_options, memory, "memory", "GIB", 0, 1e6,
+                 "auto: METIS where it is installed and the graph fits, else stream.",
+                 .text = "auto"),
+    BASIN_REAL(memory, "memory", "GIB", 0, 1e6,
                "What METIS, or edges of tables while they are sorted, may take; 0: three quarters "
                "of what is free.",
                .more = true),
-    BASIN_OPTIONS_NETWORK(part_options, network),
-    BASIN_OPTIONS_NETWORK_EDGES(part_options, network),
-    BASIN_OPTION_QUIET(part_options),
-    BASIN_OPTION_JSON(part_options),
+    BASIN_OPTIONS_NETWORK,
+    BASIN_OPTIONS_NETWORK_EDGES,
+    BASIN_OPTION_QUIET,
+    BASIN_OPTION_JSON,
     BASIN_OPTIONS_END,
 };
 
 typedef struct parted {
     const char *folder;
     const basin_cut_report *report;
-    int64_t nodes;
 } parted;
 
 static void put_parts(basin_record *r, const void *context) {
@@ -358,28 +309,23 @@ static void put_parts(basin_record *r, const void *context) {
     basin_record_number(r, "edge_balance|edges, largest part over mean", "%.3f", c->edge_balance);
 }
 
-BASIN_RUN(run_part) {
-    const part_options *o = values;
+static basin_status run_part(basin_args *o, basin_error *error) {
     BASIN_AT_EXIT(free_network) basin_network *network = NULL;
     basin_cut_report report;
     basin_cut_spec spec = {
         .parts = o->parts, .method = o->method, .memory = (size_t)(o->memory * (double)(1 << 30))};
-    basin_network_flags flags = o->network;
-    flags.scratch = o->output;
-    BASIN_TRY(basin_network_flags_open(&network, &flags, NULL, o->memory, operands, operand,
-                                       o->quiet, error));
+    o->network.unite = true;
+    o->network.scratch = o->output;
+    BASIN_TRY(basin_args_network(&network, o, NULL, o->operands, o->operand, error));
     BASIN_TRY(basin_network_cut(&report, o->output, network, &spec, error));
     if (o->quiet && !o->json) return BASIN_OK;
-    return basin_record_print(o->json, put_parts, &(parted){o->output, &report, network->nodes},
-                              error);
+    return basin_record_print(o->json, put_parts, &(parted){o->output, &report}, error);
 }
 
 const basin_command basin_command_data_part = {
-    .name = "data part",
-    .summary = "Cut a graph of nodes into parts that several processes train on",
-    .operands = "FILE...",
-    .operands_least = 1,
-    .operands_most = INT_MAX,
+    "data part",
+    "FILE...",
+    "Cut a graph of nodes into parts that several processes train on",
     .text =
         "Writes FOLDER/part-0.basin, part-1.basin, ..: each has some of the nodes, with all "
         "that they see and who in other parts that is. mpirun -n 4 basin anomaly train FOLDER "
@@ -389,6 +335,6 @@ const basin_command basin_command_data_part = {
         "are kept in files of FOLDER meanwhile.",
     .example = "  basin data part network.basin -n 8 -o parts\n"
                "  basin data part network.basin -n 64 --method stream -o parts\n",
-    BASIN_COMMAND_OPTIONS(part_table, part_defaults),
+    .option = part_table,
     .run = run_part,
 };

@@ -12,27 +12,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/try.h"
-#include "cli/command.h"
-#include "cli/record.h"
+#include "cli/cli.h"
 #include "io/file.h"
 
-typedef struct options {
-    const char *output, *mirror;
-    bool list, json, quiet;
-} options;
-
-static const options defaults = {.output = "."};
-
 static const basin_option table[] = {
-    BASIN_TEXT(options, output, 'o', "output", "FOLDER",
-               "The folder for the files; made if absent.", .needs = "list=off"),
-    BASIN_TEXT(options, mirror, 0, "mirror", "URL",
+    BASIN_TEXT(output, 'o', "output", "FOLDER", "The folder for the files; made if absent.",
+               .needs = "list=off", .text = "."),
+    BASIN_TEXT(mirror, 0, "mirror", "URL",
                "Fetch from URL/FILE instead, with the same checks; file:///FOLDER works, too.",
                .needs = "list=off"),
-    BASIN_FLAG(options, list, 0, "list", "List the sets."),
-    BASIN_OPTION_QUIET(options),
-    BASIN_OPTION_JSON_FOR(options, "list=on"),
+    BASIN_FLAG(list, "list", "List the sets."),
+    BASIN_OPTION_QUIET,
+    BASIN_OPTION_JSON_FOR("list=on"),
     BASIN_OPTIONS_END,
 };
 
@@ -249,7 +240,7 @@ static basin_status fetch(char digest[DIGEST + 1], const char *path, const char 
     return status;
 }
 
-static basin_status get_file(const set *s, int i, const options *o, basin_error *error) {
+static basin_status get_file(const set *s, int i, basin_args *o, basin_error *error) {
     char path[PATH], record[PATH + 8], url[PATH], digest[DIGEST + 1], first[DIGEST + 1];
     int length = snprintf(path, sizeof path, "%s/%s", o->output, s->file[i]);
     int more = snprintf(url, sizeof url, "%s/%s", o->mirror ? o->mirror : s->folder, s->file[i]);
@@ -278,7 +269,7 @@ static basin_status get_file(const set *s, int i, const options *o, basin_error 
     return write_record(record, digest, s->file[i], error);
 }
 
-static basin_status get_set(const set *s, const options *o, basin_error *error) {
+static basin_status get_set(const set *s, basin_args *o, basin_error *error) {
     const char *convert = s->convert ? s->convert : "";
     if (!s->file[0])
         return basin_fail(error, BASIN_UNSUPPORTED,
@@ -300,28 +291,26 @@ static basin_status get_set(const set *s, const options *o, basin_error *error) 
     return BASIN_OK;
 }
 
-BASIN_RUN(run) {
-    const options *o = values;
-    if (o->list && operands) return basin_usage(error, "--list lists all sets and takes no names");
+static basin_status run(basin_args *o, basin_error *error) {
+    if (o->list && o->operands)
+        return basin_usage(error, "--list lists all sets and takes no names");
     if (o->list) return basin_record_print(o->json, put_sets, NULL, error);
-    if (operands < 1) return basin_usage(error, "needs NAME, or --list for the names");
-    for (int i = 0; i < operands; i++) {
+    if (o->operands < 1) return basin_usage(error, "needs NAME, or --list for the names");
+    for (int i = 0; i < o->operands; i++) {
         const set *s = sets;
-        while (s < sets + SETS && strcmp(s->name, operand[i]) != 0) s++;
+        while (s < sets + SETS && strcmp(s->name, o->operand[i]) != 0) s++;
         if (s == sets + SETS)
             return basin_usage(error, "no set '%s'; 'basin data get --list' names them",
-                               operand[i]);
+                               o->operand[i]);
         BASIN_TRY(get_set(s, o, error));
     }
     return BASIN_OK;
 }
 
 const basin_command basin_command_data_get = {
-    .name = "data get",
-    .summary = "Fetch a public set and check its digest",
-    .operands = "NAME...",
-    .operands_least = 0,
-    .operands_most = 64,
+    "data get",
+    "NAME...",
+    "Fetch a public set and check its digest",
     .text =
         "Runs curl and sha256sum, and unzip for some sets. A file arrives whole and checked, or "
         "not at all: it is written aside, compared with its SHA-256 and renamed. Where Basin "
@@ -329,6 +318,7 @@ const basin_command basin_command_data_get = {
         "later fetches must match it; compare it with another source if that matters to you.",
     .example = "  basin data get --list\n"
                "  basin data get amazon -o data\n",
-    BASIN_COMMAND_OPTIONS(table, defaults),
+    .option = table,
+    .least = -1,
     .run = run,
 };

@@ -5,85 +5,65 @@
 
 #include "backend/device.h"
 #include "base/memory.h"
-#include "base/try.h"
 #include "basin/energy.h"
 #include "basin/version.h"
-#include "cli/command.h"
-#include "cli/record.h"
+#include "cli/cli.h"
 #include "io/file.h"
 #include "io/json_writer.h"
 #include "verify/weights.h"
 #include "view/document.h"
 
-typedef struct options {
-    const char *weights, *prefix, *output, *edges, *trace, *page, *hopfield_kind;
-    basin_compute_flags compute;
-    int64_t steps, seed;
-    double alpha, tolerance, noise, hopfield_power;
-    bool guard, accelerate, self, no_attention, no_hopfield, quiet, json;
-} options;
-
-static const options defaults = {.prefix = "",
-                                 .hopfield_kind = "relu",
-                                 .hopfield_power = 3,
-                                 .compute = BASIN_COMPUTE_DEFAULT,
-                                 .steps = 12,
-                                 .alpha = 0.1};
-
 static const basin_option table[] = {
-    BASIN_TEXT(options, weights, 'w', "weights", "FILE",
+    BASIN_TEXT(weights, 'w', "weights", "FILE",
                "The weights of the block; without it, TOKENS must hold them."),
-    BASIN_TEXT(options, prefix, 0, "prefix", "TEXT",
-               "What the names of weights and tokens begin with, 'block0.' for instance."),
-    BASIN_TEXT(options, output, 'o', "output", "FILE",
+    BASIN_TEXT(prefix, 0, "prefix", "TEXT",
+               "What the names of weights and tokens begin with, 'block0.' for instance.",
+               .text = ""),
+    BASIN_TEXT(output, 'o', "output", "FILE",
                "Write the final tokens x, their activations g, the trace and the settings, as "
                "safetensors, or as npz if the name ends so.",
                .writes = true),
-    BASIN_INTEGER(options, steps, "steps", "T", 0, 1000000, "Most steps to take."),
-    BASIN_REAL(options, alpha, "alpha", "X", 0, 1e300, "Size of a step."),
-    BASIN_REAL(options, tolerance, "tolerance", "X", 0, 1e30,
+    BASIN_INTEGER(steps, "steps", "T", 0, 1000000, "Most steps to take.", .initial = 12),
+    BASIN_REAL(alpha, "alpha", "X", 0, 1e300, "Size of a step.", .initial = 0.1),
+    BASIN_REAL(tolerance, "tolerance", "X", 0, 1e30,
                "Stop when no element of g moves by more than this in a step; 0: never."),
-    BASIN_FLAG(options, guard, 0, "guard",
-               "Halve any step that would raise the energy until it does not."),
-    BASIN_FLAG(options, accelerate, 0, "accelerate",
+    BASIN_FLAG(guard, "guard", "Halve any step that would raise the energy until it does not."),
+    BASIN_FLAG(accelerate, "accelerate",
                "Nesterov's momentum, dropped where the energy would rise: fewer steps to a "
                "--tolerance."),
     BASIN_REAL(
-        options, noise, "noise", "SIGMA", 0, 1e30,
+        noise, "noise", "SIGMA", 0, 1e30,
         "Langevin noise: add sqrt(alpha) times normal noise of this deviation in each step."),
-    BASIN_SWITCH(options, self, "self", "Let a token attend to itself.",
-                 .needs = "no-attention=off"),
-    BASIN_FLAG(options, no_attention, 0, "no-attention", "Leave attention out of the energy."),
-    BASIN_FLAG(options, no_hopfield, 0, "no-hopfield",
-               "Leave the Hopfield network out of the energy."),
-    BASIN_TEXT(options, hopfield_kind, 0, "hopfield-kind", "relu|power|softmax",
-               "What the Hopfield network makes of a memory's overlap.",
-               .needs = "no-hopfield=off"),
-    BASIN_REAL(options, hopfield_power, "hopfield-power", "N", 1, 100, "The n of the power.",
-               .needs = "no-hopfield=off hopfield-kind=power"),
-    BASIN_TEXT(options, edges, 0, "edges", "FILE",
+    BASIN_SWITCH(self, "self", "Let a token attend to itself.", .needs = "no-attention=off"),
+    BASIN_FLAG(no_attention, "no-attention", "Leave attention out of the energy."),
+    BASIN_FLAG(no_hopfield, "no-hopfield", "Leave the Hopfield network out of the energy."),
+    BASIN_TEXT(hopfield_kind, 0, "hopfield-kind", "relu|power|softmax",
+               "What the Hopfield network makes of a memory's overlap.", .needs = "no-hopfield=off",
+               .text = "relu"),
+    BASIN_REAL(hopfield_power, "hopfield-power", "N", 1, 100, "The n of the power.",
+               .needs = "no-hopfield=off hopfield-kind=power", .initial = 3),
+    BASIN_TEXT(edge_file, 0, "edges", "FILE",
                "Attend along the edges of a graph only. The file has a tensor edges [E, 2], "
                "undirected, or row [N + 1] and col [pairs].",
                .needs = "no-attention=off"),
-    BASIN_TEXT(options, trace, 0, "energy-trace", "FILE", "Write the energies of all steps as CSV.",
+    BASIN_TEXT(trace, 0, "energy-trace", "FILE", "Write the energies of all steps as CSV.",
                .writes = true),
-    BASIN_TEXT(options, page, 0, "page", "FILE", "Write a page there that plots the energies.",
+    BASIN_TEXT(page, 0, "page", "FILE", "Write a page there that plots the energies.",
                .writes = true),
-    BASIN_COMPUTE_OPTIONS(options),
-    BASIN_OPTION_SEED_FOR(options, "noise!=0"),
-    BASIN_OPTION_QUIET(options),
-    BASIN_OPTION_JSON(options),
+    BASIN_COMPUTE_OPTIONS,
+    BASIN_OPTION_SEED_FOR("noise!=0"),
+    BASIN_OPTION_QUIET,
+    BASIN_OPTION_JSON,
     BASIN_OPTIONS_END,
 };
 
 /* All that a descent owns; freed in one place. */
 typedef struct job {
-    const options *o;
+    basin_args *o;
     basin_bundle *tokens_file, *weights_file;
     const basin_tensor *tokens;
     basin_weights weights;
     basin_pairs pairs;
-    basin_backend *backend;
     basin_store *store;
     basin_graph *graph;
     basin_params params;
@@ -100,7 +80,6 @@ static void job_free(job *j) {
     basin_store_free(j->store);
     basin_params_free(&j->params);
     basin_graph_free(j->graph);
-    basin_backend_close(j->backend);
     basin_pairs_free(&j->pairs);
     basin_weights_free(&j->weights);
     basin_bundle_free(j->weights_file);
@@ -108,7 +87,7 @@ static void job_free(job *j) {
 }
 
 /* The kind of Hopfield network; false where there is none of that name. */
-static bool read_kind(basin_block_config *config, const options *o) {
+static bool read_kind(basin_block_config *config, basin_args *o) {
     const char *kind = o->hopfield_kind;
     bool power = !strcmp(kind, "power");
     config->hopfield = power ? BASIN_HOPFIELD_POWER : basin_hopfield_named(kind);
@@ -118,13 +97,12 @@ static bool read_kind(basin_block_config *config, const options *o) {
 
 static basin_status read_files(job *j, const char *path, const basin_block_config *config,
                                basin_error *error) {
-    const options *o = j->o;
-    basin_status status = basin_bundle_read(&j->tokens_file, path, error);
-    if (!status && o->weights) status = basin_bundle_read(&j->weights_file, o->weights, error);
-    if (!status) status = basin_tokens_find(&j->tokens, j->tokens_file, o->prefix, error);
+    basin_args *o = j->o;
+    BASIN_TRY(basin_bundle_read(&j->tokens_file, path, error));
+    if (o->weights) BASIN_TRY(basin_bundle_read(&j->weights_file, o->weights, error));
+    BASIN_TRY(basin_tokens_find(&j->tokens, j->tokens_file, o->prefix, error));
     const basin_bundle *source = j->weights_file ? j->weights_file : j->tokens_file;
-    if (!status) status = basin_weights_read(&j->weights, source, o->prefix, config, error);
-    if (status) return status;
+    BASIN_TRY(basin_weights_read(&j->weights, source, o->prefix, config, error));
     basin_shape shape = j->tokens->shape;
     if (shape.dim[shape.rank - 1] != j->weights.config.dim) {
         char text[BASIN_SHAPE_TEXT];
@@ -133,21 +111,21 @@ static basin_status read_files(job *j, const char *path, const basin_block_confi
                           basin_shape_print(text, shape), (long long)j->weights.config.dim,
                           basin_bundle_path(source));
     }
-    if (!o->edges) return BASIN_OK;
+    if (!o->edge_file) return BASIN_OK;
     if (shape.rank == 3)
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "%s: a batch of %lld token sets with --edges; wanted tokens [N, D]", path,
                           (long long)shape.dim[0]);
-    return basin_edges_read(&j->pairs, o->edges, shape.dim[0], o->self, error);
+    return basin_edges_read(&j->pairs, o->edge_file, shape.dim[0], o->self, error);
 }
 
 static basin_status build(job *j, basin_block_bound *bound, basin_error *error) {
-    const options *o = j->o;
+    basin_args *o = j->o;
     j->graph = basin_graph_new();
-    if (!j->graph) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a graph");
+    if (!j->graph) return basin_fail_memory(error, "a graph");
     basin_params_begin(&j->params, j->graph);
     j->pattern = o->self ? BASIN_ALL_PAIRS : BASIN_OTHER_PAIRS;
-    if (o->edges)
+    if (o->edge_file)
         j->pattern =
             basin_pairs_declare(j->graph, "pairs", j->pairs.queries, j->pairs.keys, j->pairs.pairs);
     if (basin_block_declare(&j->block, &j->params, "", &j->weights.config)) {
@@ -167,14 +145,14 @@ static basin_status build(job *j, basin_block_bound *bound, basin_error *error) 
 
 static basin_status compute(job *j, basin_error *error) {
     basin_block_bound bound;
-    const options *o = j->o;
-    basin_status status = basin_compute_open(&j->backend, &o->compute, error);
-    if (!status) status = basin_store_new(&j->store, j->backend, error);
-    if (!status) status = basin_weights_store(&j->weights, j->store, error);
-    if (!status) status = build(j, &bound, error);
-    if (!status && o->edges)
-        status = basin_pairs_write(basin_descent_plan(j->descent), &j->pattern, &j->pairs, error);
-    return status ? status : basin_descent_run(j->descent, &j->result, j->tokens, error);
+    basin_args *o = j->o;
+    BASIN_TRY(basin_compute_open(o, error));
+    BASIN_TRY(basin_store_new(&j->store, o->compute, error));
+    BASIN_TRY(basin_weights_store(&j->weights, j->store, error));
+    BASIN_TRY(build(j, &bound, error));
+    if (o->edge_file)
+        BASIN_TRY(basin_pairs_write(basin_descent_plan(j->descent), &j->pattern, &j->pairs, error));
+    return basin_descent_run(j->descent, &j->result, j->tokens, error);
 }
 
 /* ---- results ---- */
@@ -192,40 +170,27 @@ static basin_status add_tensor(basin_bundle *out, const char *name, const void *
 
 static basin_status add_tensors(basin_bundle *out, const job *j, basin_error *error) {
     const basin_descent_result *r = &j->result;
-    basin_dtype dtype = basin_backend_dtype(j->backend);
+    basin_dtype dtype = basin_backend_dtype(j->o->compute);
     basin_shape trace = j->tokens->shape.rank == 3 ? BASIN_SHAPE(r->steps + 1, r->terms, r->samples)
                                                    : BASIN_SHAPE(r->steps + 1, r->terms);
-    basin_status status = add_tensor(out, "x", r->x->data, r->x->dtype, dtype, r->x->shape, error);
-    if (!status) status = add_tensor(out, "g", r->g->data, r->g->dtype, dtype, r->g->shape, error);
-    if (!status) status = add_tensor(out, "energy", r->energy, BASIN_F64, BASIN_F64, trace, error);
-    if (!status)
-        status = add_tensor(out, "change", r->change, BASIN_F64, BASIN_F64, BASIN_SHAPE(r->steps),
-                            error);
-    return status;
-}
-
-static basin_status add_setting(basin_bundle *out, const char *key, const char *format,
-                                double number, const char *text, basin_error *error) {
-    char value[BASIN_NUMBER_TEXT + 300];
-    if (text)
-        snprintf(value, sizeof value, format, text);
-    else
-        basin_number_print(value, number);
-    return basin_bundle_meta_set(out, key, value, error);
+    BASIN_TRY(add_tensor(out, "x", r->x->data, r->x->dtype, dtype, r->x->shape, error));
+    BASIN_TRY(add_tensor(out, "g", r->g->data, r->g->dtype, dtype, r->g->shape, error));
+    BASIN_TRY(add_tensor(out, "energy", r->energy, BASIN_F64, BASIN_F64, trace, error));
+    return add_tensor(out, "change", r->change, BASIN_F64, BASIN_F64, BASIN_SHAPE(r->steps), error);
 }
 
 /* What would repeat the run, by the names of the options. */
 static basin_status add_settings(basin_bundle *out, const job *j, basin_error *error) {
-    const options *o = j->o;
+    basin_args *o = j->o;
     const struct {
         const char *key, *text;
         double number;
     } all[] = {
         {"format", "basin descend", 0},
         {"version", basin_version(), 0},
-        {"backend", o->compute.backend, 0},
-        {"products", o->compute.products, 0},
-        {"dtype", basin_dtype_name(basin_backend_storage(j->backend)), 0},
+        {"backend", o->backend, 0},
+        {"products", o->products, 0},
+        {"dtype", basin_dtype_name(basin_backend_storage(j->o->compute)), 0},
         {"steps", NULL, (double)o->steps},
         {"alpha", NULL, o->alpha},
         {"tolerance", NULL, o->tolerance},
@@ -237,27 +202,29 @@ static basin_status add_settings(basin_bundle *out, const job *j, basin_error *e
         {"attention", o->no_attention ? "false" : "true", 0},
         {"hopfield", o->no_hopfield ? "none" : o->hopfield_kind, 0},
         {"hopfield_power", NULL, o->hopfield_power},
-        {"pairs", o->edges ? "list" : "all", 0},
+        {"pairs", o->edge_file ? "list" : "all", 0},
         {"tokens_file", basin_bundle_path(j->tokens_file), 0},
         {"weights_file", o->weights ? o->weights : basin_bundle_path(j->tokens_file), 0},
         {"steps_taken", NULL, j->result.steps},
         {"converged", j->result.converged ? "true" : "false", 0},
         {"halvings", NULL, (double)j->result.halvings},
         {"energy_parts", j->energy.terms > 1 ? "attention,hopfield" : j->energy.term[0].name, 0}};
-    basin_status status = BASIN_OK;
-    for (size_t i = 0; i < sizeof all / sizeof *all && !status; i++)
-        status = add_setting(out, all[i].key, "%s", all[i].number, all[i].text, error);
-    return status;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        char number[BASIN_NUMBER_TEXT];
+        const char *text = all[i].text ? all[i].text : basin_number_print(number, all[i].number);
+        BASIN_TRY(basin_bundle_meta_set(out, all[i].key, text, error));
+    }
+    return BASIN_OK;
 }
 
+static void free_bundle(basin_bundle **bundle) { basin_bundle_free(*bundle); }
+
 static basin_status write_result(const job *j, basin_error *error) {
-    basin_bundle *out = NULL;
-    basin_status status = basin_bundle_new(&out, error);
-    if (!status) status = add_tensors(out, j, error);
-    if (!status) status = add_settings(out, j, error);
-    if (!status) status = basin_bundle_write(j->o->output, out, error);
-    basin_bundle_free(out);
-    return status;
+    BASIN_AT_EXIT(free_bundle) basin_bundle *out = NULL;
+    BASIN_TRY(basin_bundle_new(&out, error));
+    BASIN_TRY(add_tensors(out, j, error));
+    BASIN_TRY(add_settings(out, j, error));
+    return basin_bundle_write(j->o->output, out, error);
 }
 
 /* ---- the energies of all steps ---- */
@@ -360,7 +327,7 @@ static basin_status write_page(const basin_trace *trace, const char *path, basin
 static void put_result(basin_record *r, const void *context) {
     const basin_trace *trace = context;
     const job *j = trace->job;
-    basin_record_text(r, ".backend", j->o->compute.backend);
+    basin_record_text(r, ".backend", j->o->backend);
     basin_record_integer(r, ".steps", trace->result->steps);
     basin_record_integer(r, ".samples", trace->result->samples);
     basin_record_flag(r, ".converged", trace->result->converged);
@@ -374,12 +341,11 @@ static void put_result(basin_record *r, const void *context) {
 }
 
 static basin_status write_files(const job *j, const basin_trace *trace, basin_error *error) {
-    const options *o = j->o;
-    basin_status status = o->output ? write_result(j, error) : BASIN_OK;
-    if (!status && o->trace)
-        status = basin_record_write(o->trace, BASIN_FORM_CSV, put_samples, trace, error);
-    if (!status && o->page) status = write_page(trace, o->page, error);
-    return status;
+    basin_args *o = j->o;
+    if (o->output) BASIN_TRY(write_result(j, error));
+    if (o->trace)
+        BASIN_TRY(basin_record_write(o->trace, BASIN_FORM_CSV, put_samples, trace, error));
+    return o->page ? write_page(trace, o->page, error) : BASIN_OK;
 }
 
 static basin_status finish(const job *j, basin_error *error) {
@@ -398,8 +364,7 @@ static basin_status finish(const job *j, basin_error *error) {
     return write_files(j, &trace, error);
 }
 
-BASIN_RUN(run) {
-    const options *o = values;
+static basin_status run(basin_args *o, basin_error *error) {
     basin_block_config config = {.no_attention = o->no_attention, .no_hopfield = o->no_hopfield};
     if (o->no_attention && o->no_hopfield)
         return basin_usage(error, "--no-attention and --no-hopfield leave no energy");
@@ -411,20 +376,16 @@ BASIN_RUN(run) {
     if (o->guard && o->noise > 0)
         return basin_usage(error, "--guard and --noise: noise may raise the energy, which the "
                                   "guard forbids");
-    job j = {.o = o};
-    basin_status status = read_files(&j, operand[0], &config, error);
-    if (!status) status = compute(&j, error);
-    if (!status) status = finish(&j, error);
-    job_free(&j);
-    return status;
+    BASIN_AT_EXIT(job_free) job j = {.o = o};
+    BASIN_TRY(read_files(&j, o->operand[0], &config, error));
+    BASIN_TRY(compute(&j, error));
+    return finish(&j, error);
 }
 
 const basin_command basin_command_descend = {
-    .name = "descend",
-    .summary = "Run the dynamics on given tokens and block weights",
-    .operands = "TOKENS",
-    .operands_least = 1,
-    .operands_most = 1,
+    "descend",
+    "TOKENS",
+    "Run the dynamics on given tokens and block weights",
     .text =
         "Tokens x follow x <- x - alpha dE/dg with g = layernorm(x) and E the energy of the block: "
         "attention plus a Hopfield network. Prints the energy before each step and at the end, in "
@@ -436,6 +397,6 @@ const basin_command basin_command_descend = {
     .example = "  basin descend tokens.npz -w weights.npz --self -o end.safetensors\n"
                "  basin descend case.safetensors --guard --tolerance 1e-4 --steps 1000 \\\n"
                "      --energy-trace trace.csv --page trace.html\n",
-    BASIN_COMMAND_OPTIONS(table, defaults),
+    .option = table,
     .run = run,
 };

@@ -6,14 +6,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/try.h"
 #include "basin/metrics.h"
-#include "cli/train.h"
 
 /* ---- shared ---- */
 
-const char *basin_graph_cache(const char *option, char *text, size_t size) {
-    if (option) return strcmp(option, "none") ? option : NULL;
+const char *basin_graph_cache(const basin_args *args, char *text, size_t size) {
+    if (args->cache) return strcmp(args->cache, "none") ? args->cache : NULL;
     const char *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     int n = -1;
     if (base && *base)
@@ -26,50 +24,44 @@ const char *basin_graph_cache(const char *option, char *text, size_t size) {
     return text;
 }
 
-basin_status basin_graph_use_open(basin_graph_use *use, char **operand, const char *part,
-                                  const char *cache, bool labels,
-                                  const basin_compute_flags *compute, bool quiet,
-                                  basin_error *error) {
-    const char *data = operand[1];
-    BASIN_TRY(basin_session_open(&use->session, compute, quiet, error));
-    BASIN_TRY(basin_graphs_open(&use->model, operand[0], use->session.backend, error));
+basin_status basin_graph_use_open(basin_graph_use *use, basin_args *args, const char *part,
+                                  bool labels, basin_error *error) {
+    const char *data = args->operand[1];
+    BASIN_TRY(basin_session_open(args, error));
+    BASIN_TRY(basin_graphs_open(&use->model, args->operand[0], args->compute, error));
+    use->about = basin_graphs_about(use->model);
     BASIN_TRY((labels ? basin_graphset_read : basin_graphset_read_bare)(&use->set, data, error));
-    BASIN_TRY(basin_graphs_part(&use->list, &use->count, &use->set, part, error));
+    BASIN_TRY(
+        basin_graphs_part(&use->list, &use->count, &use->set, part ? part : args->part, error));
     use->data =
         (basin_graphs_data){.set = &use->set,
                             .path = data,
                             .graph = use->list,
                             .graphs = use->count,
-                            .cache = basin_graph_cache(cache, use->folder, sizeof use->folder)};
-    basin_note_gamma(operand[0], quiet);
+                            .cache = basin_graph_cache(args, use->folder, sizeof use->folder)};
+    basin_note_gamma(args, args->operand[0]);
     return BASIN_OK;
 }
 
-static void note_unknown(const basin_graph_use *use) {
+void basin_graph_use_note(basin_graph_use *use, const basin_args *args) {
     static const char *const of[2] = {"nodes", "edges"};
-    int64_t unknown[2];
-    if (basin_graphs_unknown_labels(unknown, use->model, &use->data, NULL)) return;
-    for (int i = 0; i < 2; i++)
-        if (unknown[i])
-            basin_say(
-                "basin: note: %s with a label beyond those of training, which the model treats "
-                "as unlabelled: %lld",
-                of[i], (long long)unknown[i]);
-}
-
-void basin_graph_use_note(basin_graph_use *use, bool quiet) {
     char text[400];
-    if (!quiet) note_unknown(use);
+    int64_t unknown[2];
+    bool known = !basin_graphs_unknown_labels(unknown, use->model, &use->data, NULL);
+    for (int i = 0; i < 2 && known; i++)
+        if (unknown[i])
+            basin_note(args,
+                       "%s with a label beyond those of training, which the model treats as "
+                       "unlabelled: %lld",
+                       of[i], (long long)unknown[i]);
     basin_convergence rests = basin_graphs_take_convergence(use->model);
-    if (basin_convergence_tell(text, sizeof text, &rests) && !quiet)
-        basin_say("basin: note: %s", text);
+    if (basin_convergence_tell(text, sizeof text, &rests)) basin_note(args, "%s", text);
 }
 
 void basin_graph_use_close(basin_graph_use *use) {
     free(use->list);
     basin_graphset_free(&use->set);
     basin_graphs_close(use->model);
-    basin_session_close(&use->session);
 }
 
 void basin_record_measures(basin_record *r, const basin_graphs_measures *measures,
@@ -87,15 +79,13 @@ void basin_record_measures(basin_record *r, const basin_graphs_measures *measure
 }
 
 /* Where several values are pooled: in which units. Else "". */
-static const char *units_of(const basin_graphs_model *model) {
+static const char *units_of(const basin_graphs_info *about) {
     char text[8];
-    bool values = basin_graphs_about(model).target == BASIN_GRAPHS_VALUES;
-    if (!values || basin_graphs_about(model).columns < 2 ||
-        basin_settings_get(text, sizeof text, basin_graphs_about(model).settings, "standardise",
-                           NULL))
+    if (about->target != BASIN_GRAPHS_VALUES || about->columns < 2 ||
+        basin_settings_get(text, sizeof text, about->settings, "standardise", NULL))
         return "";
-    return strcmp(text, "on") ? ", all values pooled in their own units"
-                              : ", each value in units of its deviation in training";
+    return strcmp(text, "on") ? "all values pooled in their own units"
+                              : "each value in units of its deviation in training";
 }
 
 const char *basin_graph_score_name(basin_graphs_target target) {
@@ -105,37 +95,29 @@ const char *basin_graph_score_name(basin_graphs_target target) {
 
 /* ---- train ---- */
 
-typedef struct train_options {
-    basin_train_options train;
-    const char *cache;
-    double validation;
-    int64_t limit;
-} train_options;
-
-static const train_options train_defaults = {.train = BASIN_TRAIN_DEFAULT, .validation = 0.1};
-
 static const basin_option train_table[] = {
-    BASIN_REAL(train_options, validation, "validation", "X", 0, 0.5,
+    BASIN_REAL(validation, "validation", "X", 0, 0.5,
                "A set without splits: this part of it, stratified, chooses the epoch; 0: the last "
-               "epoch is kept."),
-    BASIN_INTEGER(train_options, limit, "limit", "N", 0, 1e15,
+               "epoch is kept.",
+               .initial = 0.1),
+    BASIN_INTEGER(limit, "limit", "N", 0, 1e15,
                   "Train on at most N graphs, drawn by the seed; 0: all. Graphs for validation and "
                   "test stay as they are."),
-    BASIN_TRAIN_OPTIONS(train_options),
-    BASIN_GRAPH_OPTION_CACHE(train_options),
+    BASIN_TRAIN_OPTIONS("default"),
+    BASIN_GRAPH_OPTION_CACHE,
     BASIN_OPTIONS_END,
 };
 
 static basin_status train(basin_train_job *job, basin_error *error) {
-    const train_options *o = job->options;
+    basin_args *o = job->o;
     char text[4096];
     basin_graphs_model *model = NULL;
-    basin_graphs_data data = {.path = job->operand[0],
+    basin_graphs_data data = {.path = o->operand[0],
                               .hold_out = o->validation,
                               .limit = o->limit,
-                              .cache = basin_graph_cache(o->cache, text, sizeof text)};
+                              .cache = basin_graph_cache(o, text, sizeof text)};
     basin_status status =
-        basin_graphs_train(&model, &job->outcome, job->o->settings, &data, &job->training, error);
+        basin_graphs_train(&model, &job->outcome, o->settings, &data, &o->training, error);
     job->model = model;
     return status;
 }
@@ -149,7 +131,7 @@ static void put_training(basin_record *r, const basin_train_job *job) {
                                       .balanced = basin_score_get(s, "validation_balanced"),
                                       .loss = basin_score_get(s, "validation_loss"),
                                       .deviation = basin_score_get(s, "validation_deviation")};
-    basin_record_text(r, "data", job->operand[0]);
+    basin_record_text(r, "data", job->o->operand[0]);
     basin_record_text(r, "task", basin_graphs_target_name(target));
     if (!s->measures) return;
     basin_record_object(r, "validation");
@@ -159,21 +141,19 @@ static void put_training(basin_record *r, const basin_train_job *job) {
 
 static void close_training(basin_train_job *job) { basin_graphs_close(job->model); }
 
-BASIN_RUN(run_train) {
+static basin_status run_train(basin_args *o, basin_error *error) {
     static const basin_train_task task = {.things = "graphs",
                                           .train = train,
                                           .count = count_graphs,
                                           .print = put_training,
                                           .close = close_training};
-    return basin_train_run(&task, values, operands, operand, error);
+    return basin_train_run(&task, o, error);
 }
 
 const basin_command basin_command_graph_train = {
-    .name = "graph train",
-    .summary = "Train a model of graphs: classes of graphs or nodes, or values",
-    .operands = "DATA",
-    .operands_least = 0,
-    .operands_most = 1,
+    "graph train",
+    "DATA",
+    "Train a model of graphs: classes of graphs or nodes, or values",
     .text =
         "DATA is a TUDataset (folder or zip), or a packed set (bench/graphsets.py makes some). A "
         "set with splits is trained on its training part, and its validation part chooses the "
@@ -183,39 +163,32 @@ const basin_command basin_command_graph_train = {
     .example = "  basin graph train PROTEINS.zip -o proteins.safetensors\n"
                "  basin graph train zinc12k.safetensors --preset molecules -o zinc.safetensors\n",
     .option = train_table,
-    .defaults = &train_defaults,
-    BASIN_TRAIN_COMMAND(train_options, "graphs"),
+    .task = "graphs",
+    .ranks = true,
+    .least = -1,
     .run = run_train,
 };
 
 /* ---- predict ---- */
 
-typedef struct predict_options {
-    const char *part, *output, *embeddings, *cache;
-    basin_compute_flags compute;
-    bool energies, quiet;
-} predict_options;
-
-static const predict_options predict_defaults = {.part = "auto", .compute = BASIN_COMPUTE_DEFAULT};
-
 static const basin_option predict_table[] = {
-    BASIN_TEXT(predict_options, output, 'o', "output", "FILE",
-               "The CSV file; without it standard output.", .writes = true),
-    BASIN_TEXT(predict_options, embeddings, 0, "embeddings", "FILE",
+    BASIN_TEXT(output, 'o', "output", "FILE", "The CSV file; without it standard output.",
+               .writes = true),
+    BASIN_TEXT(embeddings, 0, "embeddings", "FILE",
                "Also write what the head reads of each graph, or node: embedding [rows, R] and the "
                "numbers of graph and node, as npz or safetensors.",
                .writes = true),
-    BASIN_FLAG(predict_options, energies, 0, "energies",
+    BASIN_FLAG(energies, "energies",
                "With --embeddings: also each row's energy [rows, 3] in attention, memories and "
                "couplings.",
                .needs = "embeddings!="),
-    BASIN_GRAPH_OPTIONS(predict_options),
-    BASIN_OPTION_QUIET(predict_options),
+    BASIN_GRAPH_OPTIONS,
+    BASIN_OPTION_QUIET,
     BASIN_OPTIONS_END,
 };
 
 typedef struct prediction {
-    const predict_options *o;
+    basin_args *o;
     basin_graph_use use;
     int64_t rows, columns;
     float *output;        /* [rows, columns] */
@@ -223,7 +196,7 @@ typedef struct prediction {
 } prediction;
 
 static void put_outputs(basin_record *r, const prediction *j, int64_t row) {
-    const int64_t *class_value = basin_graphs_about(j->use.model).class_value;
+    const int64_t *class_value = j->use.about.class_value;
     char key[40];
     if (class_value) basin_record_integer(r, "class", j->class_value[row]);
     for (int64_t c = 0; c < j->columns; c++) {
@@ -236,7 +209,7 @@ static void put_outputs(basin_record *r, const prediction *j, int64_t row) {
 static void put_predictions(basin_record *r, const void *context) {
     const prediction *j = context;
     const basin_graph_use *u = &j->use;
-    bool nodes = basin_graphs_about(u->model).target == BASIN_NODE_CLASSES;
+    bool nodes = u->about.target == BASIN_NODE_CLASSES;
     int64_t row = 0;
     basin_record_table(r, "graphs", NULL);
     for (int64_t i = 0; i < u->count; i++) {
@@ -266,7 +239,7 @@ static void free_bundle(basin_bundle **bundle) { basin_bundle_free(*bundle); }
 /* Which graph, and which node of it, each row is. */
 static void number_rows(int64_t *graph, int64_t *node, const prediction *j) {
     const basin_graph_use *u = &j->use;
-    bool nodes = basin_graphs_about(u->model).target == BASIN_NODE_CLASSES;
+    bool nodes = u->about.target == BASIN_NODE_CLASSES;
     for (int64_t i = 0, row = 0; i < u->count; i++) {
         int64_t rows =
             nodes ? (u->set.node_start[u->list[i] + 1] - u->set.node_start[u->list[i]]) : 1;
@@ -275,8 +248,8 @@ static void number_rows(int64_t *graph, int64_t *node, const prediction *j) {
 }
 
 static basin_status write_embeddings(prediction *j, basin_error *error) {
-    int64_t rows = j->rows, width = basin_graphs_about(j->use.model).width;
-    const predict_options *o = j->o;
+    int64_t rows = j->rows, width = j->use.about.width;
+    basin_args *o = j->o;
     BASIN_FREE_AT_EXIT float *embedding = NULL;
     BASIN_FREE_AT_EXIT float *energy = NULL;
     BASIN_FREE_AT_EXIT int64_t *graph = NULL;
@@ -289,7 +262,7 @@ static basin_status write_embeddings(prediction *j, basin_error *error) {
                                  error));
     number_rows(graph, graph + rows, j);
     BASIN_TRY(add(bundle, "graph", graph, BASIN_I64, BASIN_SHAPE(rows), error));
-    if (basin_graphs_about(j->use.model).target == BASIN_NODE_CLASSES)
+    if (j->use.about.target == BASIN_NODE_CLASSES)
         BASIN_TRY(add(bundle, "node", graph + rows, BASIN_I64, BASIN_SHAPE(rows), error));
     BASIN_TRY(add(bundle, "embedding", embedding, BASIN_F32, BASIN_SHAPE(rows, width), error));
     if (o->energies)
@@ -297,36 +270,30 @@ static basin_status write_embeddings(prediction *j, basin_error *error) {
     return basin_bundle_write(o->embeddings, bundle, error);
 }
 
-static basin_status predict(prediction *j, char **operand, basin_error *error) {
-    const predict_options *o = j->o;
-    basin_graph_use *u = &j->use;
-    BASIN_TRY(
-        basin_graph_use_open(u, operand, o->part, o->cache, false, &o->compute, o->quiet, error));
-    j->rows = basin_graphs_rows(u->model, &u->data);
-    j->columns = basin_graphs_about(u->model).columns;
-    BASIN_TRY(BASIN_NEW(&j->output, j->rows * j->columns, "outputs", error));
-    BASIN_TRY(BASIN_NEW(&j->class_value, j->rows, "outputs", error));
-    BASIN_TRY(basin_graphs_predict(j->output, j->class_value, u->model, &u->data, error));
-    basin_graph_use_note(u, o->quiet);
-    if (o->embeddings) BASIN_TRY(write_embeddings(j, error));
-    return basin_record_write(o->output, BASIN_FORM_CSV, put_predictions, j, error);
+static void prediction_free(prediction *j) {
+    free(j->output);
+    free(j->class_value);
+    basin_graph_use_close(&j->use);
 }
 
-BASIN_RUN(run_predict) {
-    prediction j = {.o = values};
-    basin_status status = predict(&j, operand, error);
-    free(j.output);
-    free(j.class_value);
-    basin_graph_use_close(&j.use);
-    return status;
+static basin_status run_predict(basin_args *o, basin_error *error) {
+    BASIN_AT_EXIT(prediction_free) prediction j = {.o = o};
+    basin_graph_use *u = &j.use;
+    BASIN_TRY(basin_graph_use_open(u, o, NULL, false, error));
+    j.rows = basin_graphs_rows(u->model, &u->data);
+    j.columns = u->about.columns;
+    BASIN_TRY(BASIN_NEW(&j.output, j.rows * j.columns, "outputs", error));
+    BASIN_TRY(BASIN_NEW(&j.class_value, j.rows, "outputs", error));
+    BASIN_TRY(basin_graphs_predict(j.output, j.class_value, u->model, &u->data, error));
+    basin_graph_use_note(u, o);
+    if (o->embeddings) BASIN_TRY(write_embeddings(&j, error));
+    return basin_record_write(o->output, BASIN_FORM_CSV, put_predictions, &j, error);
 }
 
 const basin_command basin_command_graph_predict = {
-    .name = "graph predict",
-    .summary = "Write a graph model's classes or values as CSV",
-    .operands = "MODEL DATA",
-    .operands_least = 2,
-    .operands_most = 2,
+    "graph predict",
+    "MODEL DATA",
+    "Write a graph model's classes or values as CSV",
     .text =
         "One line per graph (numbered from 0), or per node with classes of nodes: the class as the "
         "training data number it, and the probability of each; or the values. A set without labels "
@@ -334,31 +301,22 @@ const basin_command basin_command_graph_predict = {
     .example = "  basin graph predict proteins.safetensors PROTEINS.zip -o classes.csv\n"
                "  basin graph predict proteins.safetensors NEW.zip --embeddings rows.npz "
                "--energies\n",
-    BASIN_COMMAND_OPTIONS(predict_table, predict_defaults),
+    .option = predict_table,
     .run = run_predict,
 };
 
 /* ---- eval: how well a model does on a set of graphs, whether it has seen them, and how much the
  * noise of its descent would change that ---- */
 
-typedef struct eval_options {
-    const char *part, *cache;
-    basin_compute_flags compute;
-    int64_t noisy;
-    bool unseen, quiet, json;
-} eval_options;
-
-static const eval_options eval_defaults = {.part = "auto", .compute = BASIN_COMPUTE_DEFAULT};
-
 static const basin_option eval_table[] = {
-    BASIN_FLAG(eval_options, unseen, 0, "unseen",
+    BASIN_FLAG(unseen, "unseen",
                "Score only the graphs that had no part in training, validation included."),
-    BASIN_INTEGER(eval_options, noisy, "noisy", "N", 0, 100000,
+    BASIN_INTEGER(noisy, "noisy", "N", 0, 100000,
                   "Also evaluate N times with the noise of training left on, as the paper does: "
                   "how much noise changes the score of one model."),
-    BASIN_GRAPH_OPTIONS(eval_options),
-    BASIN_OPTION_QUIET(eval_options),
-    BASIN_OPTION_JSON(eval_options),
+    BASIN_GRAPH_OPTIONS,
+    BASIN_OPTION_QUIET,
+    BASIN_OPTION_JSON,
     BASIN_OPTIONS_END,
 };
 
@@ -369,8 +327,7 @@ typedef struct spread {
 } spread;
 
 typedef struct evaluation {
-    const eval_options *o;
-    const char *model;
+    basin_args *o;
     basin_graph_use use;
     basin_graphs_measures measures;
     basin_graphs_value *value; /* [columns] of a model of values */
@@ -442,7 +399,7 @@ static void put_spread(basin_record *r, const spread *s, basin_graphs_target tar
 static void put_values(basin_record *r, const evaluation *j) {
     bool text = basin_record_is_text(r);
     basin_record_table(r, "values", NULL);
-    for (int64_t c = 0; c < basin_graphs_about(j->use.model).columns; c++) {
+    for (int64_t c = 0; c < j->use.about.columns; c++) {
         const basin_graphs_value *v = &j->value[c];
         basin_record_row(r);
         if (text) basin_record_integer(r, "value", c + 1);
@@ -477,12 +434,12 @@ static void put_seen(basin_record *r, const evaluation *j) {
 
 static void put_missing(basin_record *r, const evaluation *j) {
     int64_t missing = j->measures.missing;
-    bool nodes = basin_graphs_about(j->use.model).target == BASIN_NODE_CLASSES;
+    bool nodes = j->use.about.target == BASIN_NODE_CLASSES;
     if (j->value || missing) basin_record_integer(r, ".missing", missing);
     if (missing && j->value)
-        basin_record_note(
-            r, "%lld of %lld values are not known; they were left out", (long long)missing,
-            (long long)(j->measures.items * basin_graphs_about(j->use.model).columns));
+        basin_record_note(r, "%lld of %lld values are not known; they were left out",
+                          (long long)missing,
+                          (long long)(j->measures.items * j->use.about.columns));
     else if (missing)
         basin_record_note(r,
                           "%lld of %lld %s have a class that the model does not know; they were "
@@ -493,49 +450,43 @@ static void put_missing(basin_record *r, const evaluation *j) {
 
 static void put_evaluation(basin_record *r, const void *context) {
     const evaluation *j = context;
-    basin_graphs_target target = basin_graphs_about(j->use.model).target;
-    basin_record_text(r, "model", j->model);
+    basin_graphs_target target = j->use.about.target;
+    basin_record_text(r, "model", j->o->operand[0]);
     basin_record_text(r, "data", j->use.set.name);
     basin_record_text(r, "task", basin_graphs_target_name(target));
     basin_record_text(r, "part", part_of(j));
     basin_record_measures(r, &j->measures, target, true);
-    if (*units_of(j->use.model)) basin_record_note(r, "(%s)", units_of(j->use.model) + 2);
+    if (*units_of(&j->use.about)) basin_record_note(r, "(%s)", units_of(&j->use.about));
     put_seen(r, j);
     if (j->spread.count) put_spread(r, &j->spread, target);
     put_missing(r, j);
     if (j->value) put_values(r, j);
 }
 
-static basin_status evaluate(evaluation *j, char **operand, basin_error *error) {
-    const eval_options *o = j->o;
-    basin_graph_use *u = &j->use;
-    BASIN_TRY(
-        basin_graph_use_open(u, operand, o->part, o->cache, true, &o->compute, o->quiet, error));
-    BASIN_TRY(look_back(j, error));
-    BASIN_TRY(basin_graphs_score(&j->measures, NULL, u->model, &u->data, error));
-    basin_graph_use_note(u, o->quiet);
-    if (basin_graphs_about(u->model).target == BASIN_GRAPHS_VALUES) {
-        BASIN_TRY(BASIN_NEW(&j->value, basin_graphs_about(u->model).columns, "values", error));
-        BASIN_TRY(basin_graphs_score(NULL, j->value, u->model, &u->data, error));
-    }
-    if (o->noisy) BASIN_TRY(measure_spread(&j->spread, u, o->noisy, error));
-    return basin_record_print(o->json, put_evaluation, j, error);
+static void evaluation_free(evaluation *j) {
+    free(j->value);
+    basin_graph_use_close(&j->use);
 }
 
-BASIN_RUN(run_eval) {
-    evaluation j = {.o = values, .model = operand[0]};
-    basin_status status = evaluate(&j, operand, error);
-    free(j.value);
-    basin_graph_use_close(&j.use);
-    return status;
+static basin_status run_eval(basin_args *o, basin_error *error) {
+    BASIN_AT_EXIT(evaluation_free) evaluation j = {.o = o};
+    basin_graph_use *u = &j.use;
+    BASIN_TRY(basin_graph_use_open(u, o, NULL, true, error));
+    BASIN_TRY(look_back(&j, error));
+    BASIN_TRY(basin_graphs_score(&j.measures, NULL, u->model, &u->data, error));
+    basin_graph_use_note(u, o);
+    if (u->about.target == BASIN_GRAPHS_VALUES) {
+        BASIN_TRY(BASIN_NEW(&j.value, u->about.columns, "values", error));
+        BASIN_TRY(basin_graphs_score(NULL, j.value, u->model, &u->data, error));
+    }
+    if (o->noisy) BASIN_TRY(measure_spread(&j.spread, u, o->noisy, error));
+    return basin_record_print(o->json, put_evaluation, &j, error);
 }
 
 const basin_command basin_command_graph_eval = {
-    .name = "graph eval",
-    .summary = "Score a graph model on labelled graphs",
-    .operands = "MODEL DATA",
-    .operands_least = 2,
-    .operands_most = 2,
+    "graph eval",
+    "MODEL DATA",
+    "Score a graph model on labelled graphs",
     .text =
         "Accuracy and class-averaged accuracy of classes; of values the mean absolute error, the "
         "root mean square error and R2, each value in its own units, missing ones left out. Graphs "
@@ -545,6 +496,6 @@ const basin_command basin_command_graph_eval = {
     .example = "  basin graph eval zinc.safetensors zinc12k.safetensors --json\n"
                "  basin graph eval mutag.safetensors MUTAG.zip --unseen\n"
                "  basin graph eval zinc.safetensors zinc12k.safetensors --noisy 100\n",
-    BASIN_COMMAND_OPTIONS(eval_table, eval_defaults),
+    .option = eval_table,
     .run = run_eval,
 };

@@ -4,43 +4,39 @@
 #define BASIN_CLI_GRAPH_H
 
 #include "basin/tasks/graphs.h"
-#include "cli/command.h"
-#include "cli/record.h"
-#include "cli/watch.h"
+#include "cli/cli.h"
 
 /* The folder of cached positions: --cache, or basin/ in the user's cache folder; NULL for "none".
  */
-const char *basin_graph_cache(const char *option, char *text, size_t size);
-#define BASIN_GRAPH_OPTION_CACHE(type)                                                             \
-    BASIN_TEXT(type, cache, 0, "cache", "DIR",                                                     \
+const char *basin_graph_cache(const basin_args *args, char *text, size_t size);
+#define BASIN_GRAPH_OPTION_CACHE                                                                   \
+    BASIN_TEXT(cache, 0, "cache", "DIR",                                                           \
                "Where positions of nodes are kept between runs; none: nowhere. Without it, the "   \
                "user's cache folder.",                                                             \
                .more = true)
 
-/* `type` has members part, cache and compute. */
-#define BASIN_GRAPH_OPTIONS(type)                                                                  \
-    BASIN_CHOICE(type, part, "part", "auto|train|validation|test|all",                             \
-                 "Which graphs; auto: the test part of a set that has one, else all."),            \
-        BASIN_GRAPH_OPTION_CACHE(type), BASIN_COMPUTE_OPTIONS(type)
+#define BASIN_GRAPH_OPTIONS                                                                        \
+    BASIN_CHOICE(part, "part", "auto|train|validation|test|all",                                   \
+                 "Which graphs; auto: the test part of a set that has one, else all.",             \
+                 .text = "auto"),                                                                  \
+        BASIN_GRAPH_OPTION_CACHE, BASIN_COMPUTE_OPTIONS
 
 /* A model and the graphs it is to be used on. */
 typedef struct basin_graph_use {
-    basin_session session;
     basin_graphs_model *model;
+    basin_graphs_info about;
     basin_graphset set;
     int64_t *list, count; /* the graphs of the part */
     char folder[4096];    /* of the cache */
     basin_graphs_data data;
 } basin_graph_use;
 
-/* Opens what the operands MODEL DATA name. Points into itself, so it must stay where it is. Without
- * `labels` those of the set are not read. */
-basin_status basin_graph_use_open(basin_graph_use *use, char **operand, const char *part,
-                                  const char *cache, bool labels,
-                                  const basin_compute_flags *compute, bool quiet,
-                                  basin_error *error);
+/* Opens what the operands MODEL DATA name; `part` NULL: --part. Points into itself, so it must stay
+ * where it is. Without `labels` those of the set are not read. */
+basin_status basin_graph_use_open(basin_graph_use *use, basin_args *args, const char *part,
+                                  bool labels, basin_error *error);
 /* Notes on labels that training did not see, and on descents that did not converge. */
-void basin_graph_use_note(basin_graph_use *use, bool quiet);
+void basin_graph_use_note(basin_graph_use *use, const basin_args *args);
 void basin_graph_use_close(basin_graph_use *use);
 
 /* The fields of measures of a target; with `items`, the number of graphs or nodes before them. */

@@ -4,73 +4,55 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/try.h"
 #include "basin/metrics.h"
 #include "cli/graph.h"
-#include "cli/train.h"
-
-typedef struct options {
-    basin_settings *settings;
-    basin_start start;
-    const char *protocol, *index, *cache, *backend, *products;
-    double inner;
-    int64_t folds, fold, repeats, members, jobs, threads;
-    bool no_baselines, quiet, json;
-    basin_ranks *ranks;
-} options;
-
-static const options defaults = {.start = {.preset = "default"},
-                                 .protocol = "held-out",
-                                 .repeats = 1,
-                                 .backend = "cpu",
-                                 .products = "f32",
-                                 .folds = 10,
-                                 .inner = 0.1,
-                                 .members = 3};
 
 static const basin_option table[] = {
-    BASIN_CHOICE(options, protocol, "protocol", "held-out|paper",
+    BASIN_CHOICE(protocol, "protocol", "held-out|paper",
                  "held-out: a new model for each fold, which it has not seen. paper: as the "
                  "published notebooks do, one model trained on all graphs and scored on the same "
-                 "graphs. A training accuracy; every output says so."),
-    BASIN_INTEGER(options, repeats, "repeats", "K", 1, 1000,
+                 "graphs. A training accuracy; every output says so.",
+                 .text = "held-out"),
+    BASIN_INTEGER(repeats, "repeats", "K", 1, 1000,
                   "All of it K times, each time with other seeds: other folds, other first "
-                  "weights."),
-    BASIN_INTEGER(options, folds, "folds", "N", 2, 1 << 20, "Stratified folds.",
-                  .needs = "protocol=held-out index="),
-    BASIN_TEXT(options, index, 0, "index", "PATH",
+                  "weights.",
+                  .initial = 1),
+    BASIN_INTEGER(folds, "folds", "N", 2, 1 << 20, "Stratified folds.",
+                  .needs = "protocol=held-out index=", .initial = 10),
+    BASIN_TEXT(index, 0, "index", "PATH",
                "Folds that others published: NAME of NAME_train.index, NAME_val.index, "
                "NAME_test.index, or a folder with train_idx-1.txt, test_idx-1.txt, ...",
                .needs = "protocol=held-out", .more = true),
-    BASIN_INTEGER(options, fold, "fold", "N", 0, 1 << 20, "Run this fold alone; 0: all.",
+    BASIN_INTEGER(fold, "fold", "N", 0, 1 << 20, "Run this fold alone; 0: all.",
                   .needs = "protocol=held-out", .more = true),
-    BASIN_REAL(options, inner, "inner", "X", 0.01, 0.5,
+    BASIN_REAL(inner, "inner", "X", 0.01, 0.5,
                "The part of the other folds, stratified, that chooses the epoch.",
-               .needs = "protocol=held-out", .more = true),
-    BASIN_INTEGER(options, members, "members", "N", 1, 1000,
-                  "Models of different seeds per fold, whose probabilities are averaged."),
+               .needs = "protocol=held-out", .more = true, .initial = 0.1),
+    BASIN_INTEGER(members, "members", "N", 1, 1000,
+                  "Models of different seeds per fold, whose probabilities are averaged.",
+                  .initial = 3),
     BASIN_INTEGER(
-        options, jobs, "jobs", "N", 0, 1024,
+        jobs, "jobs", "N", 0, 1024,
         "Models (members of folds) that train at once, each in a thread of its own; 0: one per "
         "core; with --backend cuda, where all share a device, two per core, 32 at most, and no "
         "more than "
         "its memory has 4 GiB for each.",
         .more = true),
-    BASIN_FLAG(options, no_baselines, 0, "no-baselines",
+    BASIN_FLAG(no_baselines, "no-baselines",
                "Leave out what a model has to beat: the commonest class or the mean value, and a "
                "regression on sums of node features, on the same folds."),
-    BASIN_OPTIONS_START(options),
-    BASIN_GRAPH_OPTION_CACHE(options),
-    BASIN_OPTION_BACKEND(options),
-    BASIN_OPTION_PRODUCTS(options),
-    BASIN_OPTION_THREADS(options),
-    BASIN_OPTION_QUIET(options),
-    BASIN_OPTION_JSON(options),
+    BASIN_OPTIONS_START("default"),
+    BASIN_GRAPH_OPTION_CACHE,
+    BASIN_OPTION_BACKEND,
+    BASIN_OPTION_PRODUCTS,
+    BASIN_OPTION_THREADS,
+    BASIN_OPTION_QUIET,
+    BASIN_OPTION_JSON,
     BASIN_OPTIONS_END,
 };
 
 typedef struct job {
-    const options *o;
+    basin_args *o;
     bool paper; /* the protocol */
     int64_t seed;
     basin_graphset set;
@@ -87,7 +69,7 @@ static int64_t seed_of(const job *j, int64_t repeat) {
 
 static basin_status make_folds(basin_folds *folds, const job *j, int64_t repeat,
                                basin_error *error) {
-    const options *o = j->o;
+    basin_args *o = j->o;
     const int32_t *classes = j->set.task == BASIN_GRAPHS_CLASSES ? j->set.class_of : NULL;
     uint64_t seed = (uint64_t)seed_of(j, repeat);
     if (j->paper) return basin_graphs_fold_all(folds, j->set.graphs, error);
@@ -107,17 +89,16 @@ static basin_status reserve(job *j, int64_t folds, basin_error *error) {
 
 /* By default the streams of a process share eight queues of a GPU, and in a queue one waits for the
  * other. The driver reads this when the device is opened. */
-static void widen_device(const options *o) {
+static void widen_device(basin_args *o) {
     if (!strcmp(o->backend, "cuda")) setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
 }
 
 static basin_status run_folds(job *j, int64_t repeat, const basin_folds *folds,
                               basin_error *error) {
-    const options *o = j->o;
+    basin_args *o = j->o;
     char text[4096];
-    basin_cli_watch watch;
     BASIN_TRY(basin_settings_set_number(o->settings, "seed", (double)seed_of(j, repeat), error));
-    basin_cli_watch_begin(&watch, o->quiet);
+    basin_cli_watch_begin(&o->watch, o->quiet);
     widen_device(o);
     basin_graphs_cv spec = {.fold = o->fold,
                             .members = o->members,
@@ -125,41 +106,37 @@ static basin_status run_folds(job *j, int64_t repeat, const basin_folds *folds,
                             .threads = (int)o->threads,
                             .backend = o->backend,
                             .products = basin_option_products(o->products),
-                            .cache = basin_graph_cache(o->cache, text, sizeof text),
-                            .watch = &watch.watch,
+                            .cache = basin_graph_cache(o, text, sizeof text),
+                            .watch = &o->watch.watch,
                             .ranks = o->ranks};
-    basin_status status = basin_graphs_cross_validate(j->result + repeat * j->folds, o->settings,
-                                                      &j->set, folds, &spec, error);
-    basin_cli_watch_end(&watch);
-    return status;
+    BASIN_TRY(basin_graphs_cross_validate(j->result + repeat * j->folds, o->settings, &j->set,
+                                          folds, &spec, error));
+    basin_cli_watch_end(&o->watch);
+    return BASIN_OK;
 }
 
 /* Of the folds that were run. */
 static basin_status run_baselines(job *j, int64_t repeat, const basin_folds *folds,
                                   basin_error *error) {
     int64_t first = repeat * j->folds;
-    basin_backend *backend;
+    basin_args *o = j->o;
     if (!j->baseline) return BASIN_OK;
-    basin_status status =
-        basin_backend_open(&backend, &(basin_compute){.threads = (int)j->o->threads}, error);
-    if (status) return status;
-    for (int64_t f = 0; f < j->folds && !status; f++)
+    if (!o->compute)
+        BASIN_TRY(
+            basin_backend_open(&o->compute, &(basin_compute){.threads = (int)o->threads}, error));
+    for (int64_t f = 0; f < j->folds; f++)
         if (j->result[first + f].done)
-            status = basin_graphs_baseline(&j->baseline[first + f], &j->set, &folds->fold[f],
-                                           backend, error);
-    basin_backend_close(backend);
-    return status;
+            BASIN_TRY(basin_graphs_baseline(&j->baseline[first + f], &j->set, &folds->fold[f],
+                                            o->compute, error));
+    return BASIN_OK;
 }
 
 static basin_status run_repeat(job *j, int64_t repeat, basin_error *error) {
-    basin_folds folds;
-    basin_status status = make_folds(&folds, j, repeat, error);
-    if (status) return status;
-    status = reserve(j, folds.folds, error);
-    if (!status) status = run_folds(j, repeat, &folds, error);
-    if (!status) status = run_baselines(j, repeat, &folds, error);
-    basin_folds_free(&folds);
-    return status;
+    BASIN_AT_EXIT(basin_folds_free) basin_folds folds = {0};
+    BASIN_TRY(make_folds(&folds, j, repeat, error));
+    BASIN_TRY(reserve(j, folds.folds, error));
+    BASIN_TRY(run_folds(j, repeat, &folds, error));
+    return run_baselines(j, repeat, &folds, error);
 }
 
 /* ---- numbers ---- */
@@ -349,7 +326,7 @@ static void put_statistics(basin_record *r, const job *j, const statistics *s) {
 
 static void put_result(basin_record *r, const void *context) {
     const job *j = context;
-    const options *o = j->o;
+    basin_args *o = j->o;
     statistics s = of_all(j, false);
     basin_record_text(r, "data", j->set.name);
     basin_record_text(r, "task", basin_graphs_target_name(j->set.task));
@@ -368,36 +345,31 @@ static void put_result(basin_record *r, const void *context) {
     if (text) put_baselines(r, j);
 }
 
-static basin_status cross_validate(job *j, const char *path, basin_error *error) {
-    double seed;
-    BASIN_TRY(basin_settings_check(j->o->settings, error));
-    BASIN_TRY(basin_option_products_check(j->o->products, j->o->backend, error));
-    BASIN_TRY(basin_settings_get_number(&seed, j->o->settings, "seed", error));
-    j->seed = (int64_t)seed;
-    BASIN_TRY(basin_graphset_read(&j->set, path, error));
-    BASIN_TRY(basin_graphs_check_labels(&j->set, path, error));
-    for (int64_t r = 0; r < j->o->repeats; r++) BASIN_TRY(run_repeat(j, r, error));
-    return basin_record_print(j->o->json, put_result, j, error);
+static void job_free(job *j) {
+    free(j->result);
+    free(j->baseline);
+    free(j->value);
+    basin_graphset_free(&j->set);
 }
 
-BASIN_RUN(run) {
-    const options *o = values;
-    if (o->start.print_config) return basin_config_print(o->settings, NULL, error);
-    job j = {.o = o, .paper = !strcmp(o->protocol, "paper")};
-    basin_status status = cross_validate(&j, operand[0], error);
-    free(j.result);
-    free(j.baseline);
-    free(j.value);
-    basin_graphset_free(&j.set);
-    return status;
+static basin_status run(basin_args *o, basin_error *error) {
+    BASIN_AT_EXIT(job_free) job j = {.o = o, .paper = !strcmp(o->protocol, "paper")};
+    double seed;
+    if (o->start.print_config) return basin_config_print(o, NULL, error);
+    BASIN_TRY(basin_settings_check(o->settings, error));
+    BASIN_TRY(basin_option_products_check(o, error));
+    BASIN_TRY(basin_settings_get_number(&seed, o->settings, "seed", error));
+    j.seed = (int64_t)seed;
+    BASIN_TRY(basin_graphset_read(&j.set, o->operand[0], error));
+    BASIN_TRY(basin_graphs_check_labels(&j.set, o->operand[0], error));
+    for (int64_t r = 0; r < o->repeats; r++) BASIN_TRY(run_repeat(&j, r, error));
+    return basin_record_print(o->json, put_result, &j, error);
 }
 
 const basin_command basin_command_graph_cv = {
-    .name = "graph cv",
-    .summary = "Cross-validate a graph model",
-    .operands = "DATA",
-    .operands_least = 1,
-    .operands_most = 1,
+    "graph cv",
+    "DATA",
+    "Cross-validate a graph model",
     .text =
         "Trains a new model for every fold on the other folds, of which a part, set aside, alone "
         "chooses the epoch; tests each model once on its fold; prints the scores with their mean, "
@@ -409,10 +381,8 @@ const basin_command basin_command_graph_cv = {
                "  basin graph cv ENZYMES.zip --index splits/ENZYMES --jobs 2 --json\n"
                "  basin graph cv MUTAG.zip --repeats 10\n"
                "  basin graph cv NCI1.zip --preset paper-tu --protocol paper --members 1\n",
-    BASIN_COMMAND_OPTIONS(table, defaults),
+    .option = table,
     .task = "graphs",
-    .settings_at = offsetof(options, settings),
-    .start_at = offsetof(options, start),
-    .ranks_at = offsetof(options, ranks),
+    .ranks = true,
     .run = run,
 };

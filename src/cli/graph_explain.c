@@ -3,35 +3,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/try.h"
 #include "cli/graph.h"
 #include "io/file.h"
 #include "view/document.h"
 
-typedef struct options {
-    const char *about, *page, *cache;
-    basin_compute_flags compute;
-    int64_t graph, nodes, edges;
-    bool quiet, json;
-} options;
-
-static const options defaults = {.nodes = 10, .edges = 10, .compute = BASIN_COMPUTE_DEFAULT};
-
 static const basin_option table[] = {
-    BASIN_INTEGER(options, graph, "graph", "K", 0, 9007199254740992.0,
+    BASIN_INTEGER(graph, "graph", "K", 0, 9007199254740992.0,
                   "Which graph of the set, counted from 0."),
-    BASIN_TEXT(options, about, 0, "about", "N",
+    BASIN_TEXT(about, 0, "about", "N",
                "The class, as the training data number it, or the value, counted from 1, that is "
                "explained. Without it the likeliest class, or the first value."),
-    BASIN_TEXT(options, page, 0, "page", "FILE",
+    BASIN_TEXT(page, 0, "page", "FILE",
                "Write a page there that draws the graph, coloured by what is added.",
                .writes = true),
-    BASIN_INTEGER(options, nodes, "nodes", "N", 0, 1000000, "Nodes to name."),
-    BASIN_INTEGER(options, edges, "edges", "N", 0, 1000000, "Edges to name."),
-    BASIN_GRAPH_OPTION_CACHE(options),
-    BASIN_COMPUTE_OPTIONS(options),
-    BASIN_OPTION_QUIET(options),
-    BASIN_OPTION_JSON(options),
+    BASIN_INTEGER(nodes, "nodes", "N", 0, 1000000, "Nodes to name.", .initial = 10),
+    BASIN_INTEGER(edges, "edges", "N", 0, 1000000, "Edges to name.", .initial = 10),
+    BASIN_GRAPH_OPTION_CACHE,
+    BASIN_COMPUTE_OPTIONS,
+    BASIN_OPTION_QUIET,
+    BASIN_OPTION_JSON,
     BASIN_OPTIONS_END,
 };
 
@@ -42,8 +32,7 @@ typedef struct part {
 } part;
 
 typedef struct story {
-    const options *o;
-    const char *model;
+    basin_args *o;
     basin_graph_use use;
     basin_graphs_explanation e;
     part *node, *edge; /* by falling size */
@@ -104,7 +93,7 @@ static double sum_of(const double *number, int64_t count) {
 
 /* "class 1: log-odds" or "value 2". */
 static const char *subject(char text[64], const story *s) {
-    const int64_t *class_value = basin_graphs_about(s->use.model).class_value;
+    const int64_t *class_value = s->use.about.class_value;
     if (class_value)
         snprintf(text, 64, "class %lld", (long long)class_value[s->e.column]);
     else
@@ -121,7 +110,7 @@ static const int32_t *labels_of(const story *s) {
 static void headline(char *text, size_t size, const story *s) {
     char about[64];
     const basin_graphs_explanation *e = &s->e;
-    if (basin_graphs_about(s->use.model).class_value)
+    if (s->use.about.class_value)
         snprintf(text, size, "%s, graph %lld: %s with probability %.4f", s->use.set.name,
                  (long long)e->graph, subject(about, s), 1 / (1 + exp(-e->output)));
     else
@@ -170,11 +159,11 @@ static void put_edges(basin_record *r, const story *s) {
 static void put_story(basin_record *r, const void *context) {
     const story *s = context;
     const basin_graphs_explanation *e = &s->e;
-    const int64_t *class_value = basin_graphs_about(s->use.model).class_value;
+    const int64_t *class_value = s->use.about.class_value;
     char text[200];
     headline(text, sizeof text, s);
     basin_record_note(r, "%s", text);
-    basin_record_text(r, "model", s->model);
+    basin_record_text(r, "model", s->o->operand[0]);
     basin_record_text(r, "data", s->use.set.name);
     basin_record_integer(r, "graph", e->graph);
     if (class_value)
@@ -200,8 +189,8 @@ static basin_status draw(const story *s, basin_error *error) {
     basin_document page;
     headline(title, sizeof title, s);
     snprintf(lead, sizeof lead, "%s %.3g, blank graph %.3g, nodes %+.3g, edges %+.3g",
-             basin_graphs_about(s->use.model).class_value ? "log-odds" : "value", e->output,
-             e->blank, sum_of(e->node, e->nodes), sum_of(e->edge, e->edges));
+             s->use.about.class_value ? "log-odds" : "value", e->output, e->blank,
+             sum_of(e->node, e->nodes), sum_of(e->edge, e->edges));
     snprintf(note, sizeof note, "what a node or an edge adds to %s; %s on nodes", subject(about, s),
              label ? "labels" : "numbers");
     BASIN_TRY(basin_document_begin(&page, s->o->page, "graph", title, lead, error));
@@ -223,8 +212,8 @@ static basin_status draw(const story *s, basin_error *error) {
 
 /* The column of --about; -1 without it. */
 static basin_status find_column(int64_t *column, const story *s, basin_error *error) {
-    const int64_t *class_value = basin_graphs_about(s->use.model).class_value;
-    int64_t columns = basin_graphs_about(s->use.model).columns;
+    const int64_t *class_value = s->use.about.class_value;
+    int64_t columns = s->use.about.columns;
     char *end;
     *column = -1;
     if (!s->o->about) return BASIN_OK;
@@ -242,37 +231,31 @@ static basin_status explain(story *s, basin_error *error) {
     if (s->o->graph >= u->set.graphs)
         return basin_fail(error, BASIN_BAD_VALUE, "--graph %lld; %s has graphs 0 to %lld",
                           (long long)s->o->graph, u->set.name, (long long)u->set.graphs - 1);
-    basin_status status = find_column(&column, s, error);
+    BASIN_TRY(find_column(&column, s, error));
     u->data.graph = &s->o->graph, u->data.graphs = 1;
-    if (!status) status = basin_graphs_explain(&s->e, u->model, &u->data, column, error);
-    return status ? status : sort_parts(s, error);
+    BASIN_TRY(basin_graphs_explain(&s->e, u->model, &u->data, column, error));
+    return sort_parts(s, error);
 }
 
-static basin_status work(story *s, char **operand, basin_error *error) {
-    const options *o = s->o;
-    BASIN_TRY(basin_graph_use_open(&s->use, operand, "all", o->cache, false, &o->compute, o->quiet,
-                                   error));
-    BASIN_TRY(explain(s, error));
-    BASIN_TRY(basin_record_print(o->json, put_story, s, error));
-    return o->page ? draw(s, error) : BASIN_OK;
+static void story_free(story *s) {
+    free(s->node);
+    free(s->edge);
+    basin_graphs_explanation_free(&s->e);
+    basin_graph_use_close(&s->use);
 }
 
-BASIN_RUN(run) {
-    story s = {.o = values, .model = operand[0]};
-    basin_status status = work(&s, operand, error);
-    free(s.node);
-    free(s.edge);
-    basin_graphs_explanation_free(&s.e);
-    basin_graph_use_close(&s.use);
-    return status;
+static basin_status run(basin_args *o, basin_error *error) {
+    BASIN_AT_EXIT(story_free) story s = {.o = o};
+    BASIN_TRY(basin_graph_use_open(&s.use, o, "all", false, error));
+    BASIN_TRY(explain(&s, error));
+    BASIN_TRY(basin_record_print(o->json, put_story, &s, error));
+    return o->page ? draw(&s, error) : BASIN_OK;
 }
 
 const basin_command basin_command_graph_explain = {
-    .name = "graph explain",
-    .summary = "Show which nodes and edges a graph's output comes from",
-    .operands = "MODEL DATA",
-    .operands_least = 2,
-    .operands_most = 2,
+    "graph explain",
+    "MODEL DATA",
+    "Show which nodes and edges a graph's output comes from",
     .text =
         "Beside the graph stands a blank one of the same shape, whose features, positions and edge "
         "features are 0. Exact gradients, integrated from "
@@ -280,6 +263,6 @@ const basin_command basin_command_graph_explain = {
         "difference of the two outputs. Also the attention that the CLS "
         "token gives each node, and the energy of each node in the last block.",
     .example = "  basin graph explain mutag.safetensors MUTAG.zip --graph 3 --page why.html\n",
-    BASIN_COMMAND_OPTIONS(table, defaults),
+    .option = table,
     .run = run,
 };

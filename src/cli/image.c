@@ -1,52 +1,52 @@
 /* basin image train, eval, export, import. */
+#include "cli/cli.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/try.h"
-#include "cli/image.h"
-#include "cli/record.h"
-#include "cli/train.h"
+/* ---- shared ---- */
+
+bool basin_ends_with(const char *text, const char *end) {
+    size_t length = strlen(text), size = strlen(end);
+    return length >= size && !strcmp(text + length - size, end);
+}
+
+basin_status basin_args_image(basin_image_model **model, const basin_args *args, const char *path,
+                              basin_error *error) {
+    basin_image_descent descent = {.steps = args->steps,
+                                   .alpha = args->alpha,
+                                   .until = args->until,
+                                   .accelerate = args->accelerate};
+    BASIN_TRY(basin_image_open(model, path, args->compute, error));
+    return basin_image_set_descent(*model, &descent, error);
+}
 
 /* ---- train ---- */
 
-typedef struct train_options {
-    basin_train_options train;
-    const char *test, *keep_decoded, *cut_from;
-    int64_t limit, hold_out;
-} train_options;
-
-/* Without a preset, settings come from the pictures. */
-static const train_options train_defaults = {
-    .train = {.training = BASIN_TRAINING_DEFAULT, .compute = BASIN_COMPUTE_DEFAULT},
-    .keep_decoded = "auto",
-    .cut_from = "auto"};
-
 static const basin_option train_table[] = {
-    BASIN_TRAIN_OPTIONS(train_options),
-    BASIN_TEXT(train_options, test, 0, "test", "PATH",
+    BASIN_TRAIN_OPTIONS(NULL),
+    BASIN_TEXT(test, 0, "test", "PATH",
                "Pictures to score after every epoch; they are not trained on.",
                .needs = "hold-out=0"),
-    BASIN_INTEGER(train_options, hold_out, "hold-out", "N", 0, 1e12,
+    BASIN_INTEGER(hold_out, "hold-out", "N", 0, 1e12,
                   "Keep N pictures, chosen by the seed, from training and score those."),
-    BASIN_INTEGER(train_options, limit, "limit", "N", 0, 1e12,
-                  "Only the first N pictures; 0: all."),
-    BASIN_CHOICE(train_options, keep_decoded, "keep-decoded", "auto|off|host|device",
+    BASIN_INTEGER(limit, "limit", "N", 0, 1e12, "Only the first N pictures; 0: all."),
+    BASIN_CHOICE(keep_decoded, "keep-decoded", "auto|off|host|device",
                  "Decode pictures once and keep them: in the host's memory, or in the GPU's, which "
                  "then cuts the crops itself (of host, too). auto: where all of them fit.",
-                 .more = true),
-    BASIN_CHOICE(train_options, cut_from, "cut-from", "auto|files|whole|reduced",
+                 .more = true, .text = "auto"),
+    BASIN_CHOICE(cut_from, "cut-from", "auto|files|whole|reduced",
                  "What crops are cut from: the parts of files that each needs, the picture decoded "
                  "whole, or that with its short side reduced to 8/7 of SIZE. auto: whole where "
                  "pictures are kept, reduced where they are large, else files.",
-                 .more = true),
+                 .more = true, .text = "auto"),
     BASIN_OPTIONS_END,
 };
 
 static basin_image_source source_of(const basin_train_job *job) {
-    const train_options *o = job->options;
-    return (basin_image_source){.path = (const char *const *)job->operand,
-                                .paths = job->operands,
+    const basin_args *o = job->o;
+    return (basin_image_source){.path = (const char *const *)o->operand,
+                                .paths = o->operands,
                                 .split = "train",
                                 .limit = o->limit,
                                 .hold_out = o->hold_out};
@@ -54,18 +54,18 @@ static basin_image_source source_of(const basin_train_job *job) {
 
 /* Without --preset or --config, settings come from the pictures, or from the model of --from. */
 static basin_status fit(basin_train_job *job, basin_error *error) {
-    const basin_train_options *o = job->o;
+    basin_args *o = job->o;
     char chosen[600];
     basin_image_source source = source_of(job);
     if (o->start.preset || o->start.config) return BASIN_OK;
     BASIN_TRY(
         basin_image_fit(o->settings, chosen, sizeof chosen, &source, o->training.from, error));
-    if (!o->quiet) basin_say("basin: note: %s; --preset overrides this", chosen);
+    basin_note(o, "%s; --preset overrides this", chosen);
     return BASIN_OK;
 }
 
 static basin_status train(basin_train_job *job, basin_error *error) {
-    const train_options *o = job->options;
+    basin_args *o = job->o;
     basin_image_source source = source_of(job);
     basin_image_source test = {.path = &o->test, .paths = 1, .split = "test"};
     basin_image_feeding *feeding;
@@ -75,9 +75,9 @@ static basin_status train(basin_train_job *job, basin_error *error) {
                              .test = o->test ? &test : NULL,
                              .keep_decoded = o->keep_decoded,
                              .cut_from = o->cut_from,
-                             .threads = job->o->training.ranks ? (int)job->o->compute.threads : 0,
+                             .threads = o->ranks ? (int)o->threads : 0,
                              .feeding = feeding};
-    return basin_image_train(NULL, &job->outcome, job->o->settings, &data, &job->training, error);
+    return basin_image_train(NULL, &job->outcome, o->settings, &data, &o->training, error);
 }
 
 static int64_t count_pictures(const basin_train_job *job) {
@@ -86,37 +86,31 @@ static int64_t count_pictures(const basin_train_job *job) {
 
 static void put_training(basin_record *r, const basin_train_job *job) {
     const basin_image_feeding *f = job->more;
-    const basin_score *best = &job->outcome.best;
     basin_record_integer(r, f->unreadable ? "unreadable" : ".unreadable", f->unreadable);
     basin_record_number(r, ".seconds_waiting_for_pictures", "%g", f->waited);
     basin_record_text(r, ".pictures_kept", f->keep_decoded);
     basin_record_text(r, ".crops_cut_from", f->cut_from);
     basin_record_bytes(r, f->kept ? "pictures_kept_bytes|pictures kept" : ".pictures_kept_bytes",
                        (int64_t)f->kept);
-    basin_record_object(r, "validation");
-    for (int i = 0; i < best->measures; i++)
-        basin_record_number(r, best->measure[i].name, "%.4f", best->measure[i].value);
-    basin_record_end(r);
 }
 
 static void close_training(basin_train_job *job) { free(job->more); }
 
-BASIN_RUN(run_train) {
+static basin_status run_train(basin_args *o, basin_error *error) {
     static const basin_train_task task = {.things = "pictures",
                                           .prepare = fit,
                                           .train = train,
                                           .count = count_pictures,
                                           .print = put_training,
+                                          .validates = true,
                                           .close = close_training};
-    return basin_train_run(&task, values, operands, operand, error);
+    return basin_train_run(&task, o, error);
 }
 
 const basin_command basin_command_image_train = {
-    .name = "image train",
-    .summary = "Train a model that completes masked pictures",
-    .operands = "PICTURES...",
-    .operands_least = 0,
-    .operands_most = 1000,
+    "image train",
+    "PICTURES...",
+    "Train a model that completes masked pictures",
     .text =
         "Without --preset, settings that fit are chosen by the pictures (or are those of the "
         "--from model) and printed. PICTURES are folders of JPEG, PNG and WebP files, archives of "
@@ -130,58 +124,41 @@ const basin_command basin_command_image_train = {
         "  basin image train photos/ --preset paper-imagenet --batch 64 --hold-out 50\n"
         "  basin image train more/ --from fashion.safetensors --epochs 5 -o tuned.safetensors\n",
     .option = train_table,
-    .defaults = &train_defaults,
-    BASIN_TRAIN_COMMAND(train_options, "image"),
+    .task = "image",
+    .ranks = true,
+    .least = -1,
     .run = run_train,
 };
 
 /* ---- eval ---- */
 
-typedef struct eval_options {
-    const char *split, *mask;
-    basin_compute_flags compute;
-    int64_t masks, seed, batch, limit, hold_out, best;
-    double ratio;
-    basin_descent_flags descent;
-    bool json, quiet;
-} eval_options;
-
-static const eval_options eval_defaults = {
-    .split = "test",
-    .mask = "scattered",
-    .compute = BASIN_COMPUTE_DEFAULT,
-    .masks = 10,
-    .best = 5,
-};
-
 static const basin_option eval_table[] = {
-    BASIN_INTEGER(eval_options, masks, "masks", "K", 1, 1000, "Mask seeds to average over."),
-    BASIN_CHOICE(eval_options, mask, "mask", "scattered|holes",
+    BASIN_INTEGER(masks, "masks", "K", 1, 1000, "Mask seeds to average over.", .initial = 10),
+    BASIN_CHOICE(mask, "mask", "scattered|holes",
                  "What is hidden: as many patches as in training, scattered, as in the paper; or "
-                 "one rectangle, as image train --holes draws them."),
-    BASIN_REAL(eval_options, ratio, "ratio", "SHARE", 0, 1,
+                 "one rectangle, as image train --holes draws them.",
+                 .text = "scattered"),
+    BASIN_REAL(ratio, "ratio", "SHARE", 0, 1,
                "Share of the patches that is hidden; 0: as many as in training.",
                .needs = "mask=scattered"),
-    BASIN_OPTIONS_DESCENT(eval_options),
-    BASIN_INTEGER(eval_options, seed, "seed", "N", 0, 1e9,
-                  "Seed of the first mask; the others follow."),
-    BASIN_CHOICE(eval_options, split, "part", "test|train|all",
-                 "Which half, of sets that have two.", .needs = "hold-out=0"),
-    BASIN_INTEGER(eval_options, hold_out, "hold-out", "N", 0, 1e12,
+    BASIN_OPTIONS_DESCENT,
+    BASIN_INTEGER(seed, "seed", "N", 0, 1e9, "Seed of the first mask; the others follow."),
+    BASIN_CHOICE(part, "part", "test|train|all", "Which half, of sets that have two.",
+                 .needs = "hold-out=0", .text = "test"),
+    BASIN_INTEGER(hold_out, "hold-out", "N", 0, 1e12,
                   "The N pictures that basin image train --hold-out N kept from these paths."),
-    BASIN_INTEGER(eval_options, limit, "limit", "N", 0, 1e12, "Only the first N pictures; 0: all."),
-    BASIN_INTEGER(eval_options, batch, "batch", "N", 0, 1 << 20,
+    BASIN_INTEGER(limit, "limit", "N", 0, 1e12, "Only the first N pictures; 0: all."),
+    BASIN_INTEGER(batch, "batch", "N", 0, 1 << 20,
                   "Pictures at a time; 0: as many as in training."),
-    BASIN_INTEGER(eval_options, best, "best", "N", 0, 1000, "How many best and worst to list."),
-    BASIN_COMPUTE_OPTIONS(eval_options),
-    BASIN_OPTION_JSON(eval_options),
-    BASIN_OPTION_QUIET(eval_options),
+    BASIN_INTEGER(best, "best", "N", 0, 1000, "How many best and worst to list.", .initial = 5),
+    BASIN_COMPUTE_OPTIONS,
+    BASIN_OPTION_JSON,
+    BASIN_OPTION_QUIET,
     BASIN_OPTIONS_END,
 };
 
 typedef struct evaluation {
-    const eval_options *o;
-    basin_session session;
+    basin_args *o;
     basin_image_model *model;
     basin_pictures *pictures;
     basin_image_scores scores;
@@ -249,77 +226,59 @@ static basin_status find_extremes(evaluation *e, basin_error *error) {
     return BASIN_OK;
 }
 
-static basin_status evaluate(evaluation *e, char **operand, int operands, basin_error *error) {
-    const eval_options *o = e->o;
-    const char *split = o->hold_out ? "train" : o->split[0] == 'a' ? NULL : o->split;
-    basin_image_descent descent = basin_descent_make(&o->descent);
-    BASIN_TRY(basin_session_open(&e->session, &o->compute, o->quiet, error));
-    BASIN_TRY(basin_image_open(&e->model, operand[0], e->session.backend, error));
-    BASIN_TRY(basin_image_set_descent(e->model, &descent, error));
-    basin_note_gamma(operand[0], o->quiet);
-    BASIN_TRY(basin_pictures_open(&e->pictures, (const char *const *)operand + 1, operands - 1,
-                                  split, error));
-    if (split && !strcmp(o->split, "train") && !basin_pictures_divided(e->pictures) && !o->quiet)
-        basin_say("basin: note: --part train has no effect: these pictures have no halves");
+static void evaluation_free(evaluation *e) {
+    free(e->best);
+    free(e->worst);
+    basin_image_scores_free(&e->scores);
+    basin_pictures_free(e->pictures);
+    basin_image_close(e->model);
+}
+
+static basin_status run_eval(basin_args *o, basin_error *error) {
+    BASIN_AT_EXIT(evaluation_free) evaluation it = {.o = o};
+    evaluation *e = &it;
+    const char *split = o->hold_out ? "train" : o->part[0] == 'a' ? NULL : o->part;
+    BASIN_TRY(basin_session_open(o, error));
+    BASIN_TRY(basin_args_image(&e->model, o, o->operand[0], error));
+    basin_note_gamma(o, o->operand[0]);
+    BASIN_TRY(basin_pictures_open(&e->pictures, (const char *const *)o->operand + 1,
+                                  o->operands - 1, split, error));
+    if (split && !strcmp(o->part, "train") && !basin_pictures_divided(e->pictures))
+        basin_note(o, "--part train has no effect: these pictures have no halves");
     basin_image_source source = {
         .pictures = e->pictures, .limit = o->limit, .hold_out = o->hold_out};
     basin_image_scoring scoring = {.source = &source,
                                    .masks = (int)o->masks,
                                    .first_mask = (uint64_t)o->seed,
                                    .batch = o->batch,
-                                   .watch = &e->session.watch.watch,
+                                   .watch = &o->watch.watch,
                                    .holes = o->mask[0] == 'h',
                                    .ratio = o->ratio};
     BASIN_TRY(basin_image_score(&e->scores, e->model, &scoring, error));
     BASIN_TRY(find_extremes(e, error));
-    basin_cli_watch_end(&e->session.watch);
+    basin_cli_watch_end(&o->watch);
     return basin_record_print(o->json, put_scores, e, error);
 }
 
-BASIN_RUN(run_eval) {
-    evaluation e = {.o = values};
-    basin_status status = evaluate(&e, operand, operands, error);
-    free(e.best);
-    free(e.worst);
-    basin_image_scores_free(&e.scores);
-    basin_pictures_free(e.pictures);
-    basin_image_close(e.model);
-    basin_session_close(&e.session);
-    return status;
-}
-
 const basin_command basin_command_image_eval = {
-    .name = "image eval",
-    .summary = "Score how well a model completes pictures",
-    .operands = "MODEL PICTURES...",
-    .operands_least = 2,
-    .operands_most = 1000,
+    "image eval",
+    "MODEL PICTURES...",
+    "Score how well a model completes pictures",
     .text = "The mean squared error over the pixels of occluded patches, in units of the training "
             "pictures' deviation, and PSNR and SSIM of the completed pictures; mean over pictures, "
             "mean and population deviation over mask seeds. Every occluded patch is replaced by "
             "MASK. Beside it stands the error of an answer without a model: the mean colour of "
             "what is shown.",
     .example = "  basin image eval fashion.safetensors /usr/share/datasets/fashion-mnist\n",
-    BASIN_COMMAND_OPTIONS(eval_table, eval_defaults),
+    .option = eval_table,
     .run = run_eval,
 };
 
 /* ---- export and import ---- */
 
-bool basin_ends_with(const char *text, const char *end) {
-    size_t length = strlen(text), size = strlen(end);
-    return length >= size && !strcmp(text + length - size, end);
-}
-
-typedef struct export_options {
-    const char *weights;
-} export_options;
-
-static const export_options export_defaults = {.weights = "f32"};
-
 static const basin_option export_table[] = {
-    BASIN_CHOICE(export_options, weights, "weights", "f32|bf16",
-                 "Type of the weights in a .safetensors file; bf16 halves it."),
+    BASIN_CHOICE(weights, "weights", "f32|bf16",
+                 "Type of the weights in a .safetensors file; bf16 halves it.", .text = "f32"),
     BASIN_OPTIONS_END,
 };
 
@@ -337,43 +296,31 @@ static void note_differences(const basin_image_model *model) {
         basin_say("basin: note: this model has no CLS token; the published code needs one");
 }
 
-typedef struct opened {
-    basin_backend *backend;
-    basin_image_model *model;
-} opened;
+static void close_image(basin_image_model **model) { basin_image_close(*model); }
 
-static basin_status open_plain(opened *at, const char *path, basin_error *error) {
-    static const basin_compute_flags one = {.backend = "cpu", .threads = 1};
-    BASIN_TRY(basin_compute_open(&at->backend, &one, error));
-    return basin_image_open(&at->model, path, at->backend, error);
+static basin_status open_plain(basin_image_model **model, basin_args *o, basin_error *error) {
+    BASIN_TRY(basin_backend_open(&o->compute, &(basin_compute){.threads = 1}, error));
+    return basin_image_open(model, o->operand[0], o->compute, error);
 }
 
-static void close_plain(opened *at) {
-    basin_image_close(at->model);
-    basin_backend_close(at->backend);
-}
-
-BASIN_RUN(run_export) {
-    const export_options *o = values;
-    BASIN_AT_EXIT(close_plain) opened at = {0};
-    const char *path = operand[1];
+static basin_status run_export(basin_args *o, basin_error *error) {
+    BASIN_AT_EXIT(close_image) basin_image_model *model = NULL;
+    const char *path = o->operand[1];
     bool ours = basin_ends_with(path, ".safetensors");
     if (!ours && !basin_ends_with(path, ".npz"))
         return basin_usage(error, "%s: needs a name that ends in .npz or .safetensors", path);
     if (!ours && strcmp(o->weights, "f32") != 0)
         return basin_usage(error, "%s: npz has no bf16; --weights is for .safetensors", path);
-    BASIN_TRY(open_plain(&at, operand[0], error));
-    BASIN_TRY(basin_image_write(path, at.model, basin_option_dtype(o->weights), error));
-    if (!ours) note_differences(at.model);
+    BASIN_TRY(open_plain(&model, o, error));
+    BASIN_TRY(basin_image_write(path, model, basin_option_dtype(o->weights), error));
+    if (!ours) note_differences(model);
     return BASIN_OK;
 }
 
 const basin_command basin_command_image_export = {
-    .name = "image export",
-    .summary = "Write an image model under the published names, or with narrower weights",
-    .operands = "MODEL OUT.npz|OUT.safetensors",
-    .operands_least = 2,
-    .operands_most = 2,
+    "image export",
+    "MODEL OUT.npz|OUT.safetensors",
+    "Write an image model under the published names, or with narrower weights",
     .text = "A .safetensors file is a model as any other, with weights of the type that --weights "
             "names. An npz file holds Wk, Wq, Xi, Wenc, Benc, Wdec, Bdec, POS_embed, CLS_token, "
             "MASK_token, "
@@ -382,7 +329,7 @@ const basin_command basin_command_image_export = {
             "such names, and not those that learn or set beta.",
     .example = "  basin image export model.safetensors weights.npz\n"
                "  basin image export model.safetensors small.safetensors --weights bf16\n",
-    BASIN_COMMAND_OPTIONS(export_table, export_defaults),
+    .option = export_table,
     .run = run_export,
 };
 
@@ -400,22 +347,20 @@ static void print_model(const char *path, const basin_image_model *model) {
     printf("\n");
 }
 
-BASIN_RUN(run_import) {
-    BASIN_AT_EXIT(close_plain) opened at = {0};
-    BASIN_TRY(open_plain(&at, operand[0], error));
-    BASIN_TRY(basin_image_write(operand[1], at.model, BASIN_F32, error));
-    print_model(operand[1], at.model);
+static basin_status run_import(basin_args *o, basin_error *error) {
+    BASIN_AT_EXIT(close_image) basin_image_model *model = NULL;
+    BASIN_TRY(open_plain(&model, o, error));
+    BASIN_TRY(basin_image_write(o->operand[1], model, BASIN_F32, error));
+    print_model(o->operand[1], model);
     return BASIN_OK;
 }
 
 static const basin_option import_table[] = {BASIN_OPTIONS_END};
 
 const basin_command basin_command_image_import = {
-    .name = "image import",
-    .summary = "Make a model file of published image weights",
-    .operands = "IN.npz MODEL",
-    .operands_least = 2,
-    .operands_most = 2,
+    "image import",
+    "IN.npz MODEL",
+    "Make a model file of published image weights",
     .text = "Reads the keys of the authors' checkpoint. The sizes follow from the shapes; what the "
             "file does not say is as in the paper: 12 steps of 0.1, beta 1 / sqrt(Y), tokens may "
             "attend to themselves, ImageNet's means and deviations. Such a file may also be given "

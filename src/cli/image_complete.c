@@ -6,57 +6,40 @@
 #include <unistd.h>
 
 #include "base/hash.h"
-#include "base/try.h"
 #include "basin/tasks/models.h"
-#include "cli/image.h"
-#include "cli/watch.h"
+#include "cli/cli.h"
 #include "io/file.h"
 #include "view/figures.h"
 
-typedef struct options {
-    const char *folder, *model, *mask, *fit;
-    basin_compute_flags compute;
-    basin_descent_flags descent;
-    double ratio;
-    int64_t limit, seed, looks;
-    bool frames, plain, quiet;
-} options;
-
-static const options defaults = {
-    .folder = ".",
-    .mask = "random",
-    .fit = "windows",
-    .compute = BASIN_COMPUTE_DEFAULT,
-    .looks = 8,
-};
-
 static const basin_option table[] = {
-    BASIN_TEXT(options, folder, 'o', "output", "FOLDER", "Where the pictures are written."),
-    BASIN_TEXT(options, model, 0, "model", "FILE",
+    BASIN_TEXT(output, 'o', "output", "FOLDER", "Where the pictures are written.", .text = "."),
+    BASIN_TEXT(model, 0, "model", "FILE",
                "The model; without it the first operand if that is a .safetensors or .npz file, "
                "else the model of photographs that came with Basin."),
-    BASIN_TEXT(options, mask, 0, "mask", "random|FILE|FOLDER|X,Y,W,H",
+    BASIN_TEXT(mask, 0, "mask", "random|FILE|FOLDER|X,Y,W,H",
                "What is missing: patches drawn at random; what is not black in a PNG of the "
                "picture's size; in the folder's NAME.png; or rectangles of pixels, several "
-               "separated by ';'."),
-    BASIN_REAL(options, ratio, "ratio", "SHARE", 0, 1,
+               "separated by ';'.",
+               .text = "random"),
+    BASIN_REAL(ratio, "ratio", "SHARE", 0, 1,
                "Share of the patches that are drawn; 0: half of them.", .needs = "mask=random"),
-    BASIN_CHOICE(options, fit, "fit", "windows|resize",
+    BASIN_CHOICE(fit, "fit", "windows|resize",
                  "Lay windows of the model's size around what is missing, or resize the whole "
-                 "picture to that size; the result has the picture's own size either way."),
-    BASIN_INTEGER(options, looks, "looks", "N", 1, 8,
+                 "picture to that size; the result has the picture's own size either way.",
+                 .text = "windows"),
+    BASIN_INTEGER(looks, "looks", "N", 1, 8,
                   "Looks at each window, moved by parts of a patch and mirrored; fewer are faster.",
-                  .needs = "plain=off mask!=random"),
-    BASIN_FLAG(options, plain, 0, "plain",
+                  .needs = "plain=off mask!=random", .initial = 8),
+    BASIN_FLAG(plain, "plain",
                "What the model says and no more: one look per window, the rim is not asked. So it "
                "always is with patches drawn at random."),
-    BASIN_OPTIONS_DESCENT(options),
-    BASIN_FLAG(options, frames, 0, "frames",
+    BASIN_OPTIONS_DESCENT,
+    BASIN_FLAG(frames, "frames",
                "Write every step of the descent, as PNG frames and as an animated PNG."),
-    BASIN_INTEGER(options, limit, "limit", "N", 0, 1e12, "Only the first N pictures; 0: all."),
-    BASIN_COMPUTE_OPTIONS(options),
-    BASIN_OPTION_SEED_FOR(options, "mask=random"),
-    BASIN_OPTION_QUIET(options),
+    BASIN_INTEGER(limit, "limit", "N", 0, 1e12, "Only the first N pictures; 0: all."),
+    BASIN_COMPUTE_OPTIONS,
+    BASIN_OPTION_SEED_FOR("mask=random"),
+    BASIN_OPTION_QUIET,
     BASIN_OPTIONS_END,
 };
 
@@ -84,8 +67,7 @@ static bool read_rectangle(int64_t rectangle[4], const char *text, char **end) {
 static basin_status read_rectangles(mask_set *m, basin_error *error) {
     size_t most = 1;
     for (const char *c = m->text; *c; c++) most += *c == ';';
-    m->rectangle = calloc(most, 4 * sizeof *m->rectangle);
-    if (!m->rectangle) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for rectangles");
+    BASIN_TRY(BASIN_NEW(&m->rectangle, 4 * most, "rectangles", error));
     for (const char *at = m->text;; at++) {
         char *end;
         bool good = read_rectangle(m->rectangle + 4 * m->rectangles++, at, &end);
@@ -102,12 +84,12 @@ static basin_status read_rectangles(mask_set *m, basin_error *error) {
 
 static basin_status read_file(mask_set *m, const char *path, basin_error *error) {
     enum { NEARLY_BLACK = 32 };
-    basin_status status = basin_picture_read(&m->picture, path, error);
-    if (!status) status = basin_picture_set_channels(&m->picture, 1, error);
     m->dark = 0;
-    for (int64_t i = 0; !status && i < m->picture.height * m->picture.width; i++)
+    BASIN_TRY(basin_picture_read(&m->picture, path, error));
+    BASIN_TRY(basin_picture_set_channels(&m->picture, 1, error));
+    for (int64_t i = 0; i < m->picture.height * m->picture.width; i++)
         m->dark += m->picture.pixel[i] > 0 && m->picture.pixel[i] < NEARLY_BLACK;
-    return status;
+    return BASIN_OK;
 }
 
 static basin_status masks_open(mask_set *masks, const char *text, basin_error *error) {
@@ -122,25 +104,18 @@ static basin_status masks_open(mask_set *masks, const char *text, basin_error *e
     return read_file(masks, text, error);
 }
 
-static void masks_free(mask_set *masks) {
-    free(masks->rectangle);
-    basin_picture_free(&masks->picture);
-    *masks = (mask_set){0};
-}
-
 /* The hole of a picture that is called `name` here. `how` borrows from `masks`. */
 static basin_status masks_set(basin_image_completing *how, mask_set *masks, const char *name,
                               basin_error *error) {
     char path[4096];
-    basin_status status = BASIN_OK;
     how->more_rectangles = masks->rectangle;
     how->rectangles = masks->rectangles;
     if (masks->folder) {
         snprintf(path, sizeof path, "%s/%s.png", masks->folder, name);
-        status = read_file(masks, path, error);
+        BASIN_TRY(read_file(masks, path, error));
     }
     how->mask = masks->picture.pixel ? &masks->picture : NULL;
-    return status;
+    return BASIN_OK;
 }
 
 /* ---- names for what is made of pictures: their own, without folders and endings, no two alike
@@ -156,13 +131,7 @@ typedef struct stem_set {
 static basin_status stems_new(stem_set *stems, int64_t most, basin_error *error) {
     stems->slots = 64;
     while (stems->slots < 2 * (size_t)most) stems->slots *= 2;
-    stems->taken = calloc(stems->slots, sizeof *stems->taken);
-    return stems->taken ? BASIN_OK : basin_fail(error, BASIN_NO_MEMORY, "out of memory for names");
-}
-
-static void stems_free(stem_set *stems) {
-    free(stems->taken);
-    *stems = (stem_set){0};
+    return BASIN_NEW(&stems->taken, stems->slots, "names", error);
 }
 
 /* Whether the name was free; it is taken then. */
@@ -204,8 +173,7 @@ static void stems_give(char name[STEM], stem_set *stems, const basin_pictures *p
 enum { PATH = 4096 };
 
 typedef struct job {
-    const options *o;
-    basin_backend *backend;
+    basin_args *o;
     basin_image_model *model;
     basin_pictures *pictures;
     basin_image_completing how;
@@ -220,24 +188,22 @@ typedef struct job {
 
 /* FOLDER/NAME.what; counts a file that is in its place. */
 static void target(char path[PATH], job *j, const char *name, const char *what) {
-    snprintf(path, PATH, "%s/%s.%s", j->o->folder, name, what);
+    snprintf(path, PATH, "%s/%s.%s", j->o->output, name, what);
     j->replaced += access(path, F_OK) == 0;
 }
 
 static basin_status write_frames(job *j, const char *name, const basin_image_completion *done,
                                  basin_error *error) {
     char path[PATH], what[40];
-    basin_status status = BASIN_OK;
-    for (int t = 0; t < done->frames && !status; t++) {
+    for (int t = 0; t < done->frames; t++) {
         snprintf(what, sizeof what, "step%02d.png", t);
         target(path, j, name, what);
-        status = basin_picture_write_png(path, &done->frame[t], error);
+        BASIN_TRY(basin_picture_write_png(path, &done->frame[t], error));
     }
     target(path, j, name, "descent.png");
-    if (!status)
-        status = basin_picture_write_apng(path, done->frame, done->frames, 120, 1500, error);
-    if (!status) printf("%s\n", path);
-    return status;
+    BASIN_TRY(basin_picture_write_apng(path, done->frame, done->frames, 120, 1500, error));
+    printf("%s\n", path);
+    return BASIN_OK;
 }
 
 /* A PNG file keeps its depth, its transparency and its profile. */
@@ -256,32 +222,30 @@ static basin_status write_completed(const char *path, const job *j, int64_t i,
 static basin_status write_results(job *j, int64_t i, const char *name,
                                   const basin_image_completion *done, basin_error *error) {
     char path[PATH];
-    basin_picture strip = {0};
+    BASIN_AT_EXIT(basin_picture_free) basin_picture strip = {0};
     const basin_picture *row[] = {&done->masked, &done->completed, &done->original};
     int64_t zoom = basin_strip_zoom(done->original.height, done->original.width);
     target(path, j, name, "completed.png");
-    basin_status status = write_completed(path, j, i, done, error);
-    if (!status) printf("%s\n", path);
-    if (!status) status = basin_strip_draw(&strip, row, 3, 8, zoom, error);
+    BASIN_TRY(write_completed(path, j, i, done, error));
+    printf("%s\n", path);
+    BASIN_TRY(basin_strip_draw(&strip, row, 3, 8, zoom, error));
     target(path, j, name, "strip.png");
-    if (!status) status = basin_picture_write_png(path, &strip, error);
-    if (!status) printf("%s\n", path);
-    if (!status && done->frames) status = write_frames(j, name, done, error);
-    basin_picture_free(&strip);
-    return status;
+    BASIN_TRY(basin_picture_write_png(path, &strip, error));
+    printf("%s\n", path);
+    return done->frames ? write_frames(j, name, done, error) : BASIN_OK;
 }
 
 /* ---- pictures ---- */
 
 static void note_steps(job *j, const char *name, int64_t steps) {
-    int64_t most = j->o->descent.steps ? j->o->descent.steps : 1000;
+    int64_t most = j->o->steps ? j->o->steps : 1000;
     char text[400];
     basin_convergence rests = basin_image_take_convergence(j->model);
-    if (basin_convergence_tell(text, sizeof text, &rests) && !j->o->quiet) {
+    if (basin_convergence_tell(text, sizeof text, &rests)) {
         basin_progress_end(&j->progress);
-        basin_say("basin: note: %s: %s", name, text);
+        basin_note(j->o, "%s: %s", name, text);
     }
-    if (rests.points || j->o->descent.until <= 0 || j->o->quiet) return;
+    if (rests.points || j->o->until <= 0 || j->o->quiet) return;
     basin_progress_end(&j->progress);
     basin_say("%s: %lld steps%s", name, (long long)steps,
               steps < most ? "" : ", and tokens still move");
@@ -289,20 +253,22 @@ static void note_steps(job *j, const char *name, int64_t steps) {
 
 /* A hole that the model has no part in is worth a word. */
 static void note_share(job *j, const char *name, double share) {
-    if (share >= 0.05 || j->o->quiet) return;
+    if (share >= 0.05) return;
     basin_progress_end(&j->progress);
-    basin_say("basin: note: %s: the model failed where its guesses could be checked; the hole is "
-              "filled smoothly from its rim",
-              name);
+    basin_note(j->o,
+               "%s: the model failed where its guesses could be checked; the hole is filled "
+               "smoothly from its rim",
+               name);
 }
 
 /* Of a mask of all pictures once. A JPEG of black and white has such pixels along its edges. */
 static void note_dark(job *j) {
-    if (j->masks.dark && !j->o->quiet) {
+    if (j->masks.dark) {
         basin_progress_end(&j->progress);
-        basin_say("basin: note: %lld pixels of the mask are nearly black, and count as missing: "
-                  "what is not black does",
-                  (long long)j->masks.dark);
+        basin_note(j->o,
+                   "%lld pixels of the mask are nearly black, and count as missing: what is not "
+                   "black does",
+                   (long long)j->masks.dark);
     }
     j->masks.dark = 0;
 }
@@ -345,14 +311,14 @@ static void note_end(const job *j) {
         basin_say("basin: %lld pictures completed, %lld skipped", (long long)j->done,
                   (long long)j->skipped);
     if (j->replaced)
-        basin_say("basin: note: %lld files of these names were in %s and have been replaced",
-                  (long long)j->replaced, j->o->folder);
+        basin_note(j->o, "%lld files of these names were in %s and have been replaced",
+                   (long long)j->replaced, j->o->output);
 }
 
 static basin_status complete_all(job *j, basin_error *error) {
     int64_t count = basin_pictures_count(j->pictures);
     if (j->o->limit && count > j->o->limit) count = j->o->limit;
-    basin_picture picture = {0};
+    BASIN_AT_EXIT(basin_picture_free) basin_picture picture = {0};
     basin_status status = stems_new(&j->stems, count, error);
     j->progress = basin_progress_begin("completing", count, j->o->quiet);
     for (int64_t i = 0; i < count && !status; i++) {
@@ -360,8 +326,6 @@ static basin_status complete_all(job *j, basin_error *error) {
         status = complete_one(j, &picture, i, error);
     }
     basin_progress_end(&j->progress);
-    basin_picture_free(&picture);
-    stems_free(&j->stems);
     if (status) return status;
     note_end(j);
     if (j->done) return BASIN_OK;
@@ -377,30 +341,16 @@ static bool is_model(const char *path) {
     return basin_ends_with(path, ".safetensors") || basin_ends_with(path, ".npz");
 }
 
-static basin_status open_model(job *j, const char *path, basin_backend *backend,
-                               basin_error *error) {
-    char shipped[BASIN_MODEL_PATH];
-    basin_image_descent descent = basin_descent_make(&j->o->descent);
-    basin_status status = path ? BASIN_OK : basin_models_find(shipped, "photos", error);
-    if (!status) status = basin_image_open(&j->model, path ? path : shipped, backend, error);
-    if (!status) status = basin_image_set_descent(j->model, &descent, error);
-    return status;
+static void job_free(job *j) {
+    free(j->masks.rectangle);
+    basin_picture_free(&j->masks.picture);
+    free(j->stems.taken);
+    basin_pictures_free(j->pictures);
+    basin_image_close(j->model);
 }
 
-static basin_status work(job *j, const char *model, char **picture, int pictures,
-                         basin_error *error) {
-    const options *o = j->o;
-    BASIN_TRY(basin_compute_open(&j->backend, &o->compute, error));
-    BASIN_TRY(open_model(j, model, j->backend, error));
-    BASIN_TRY(
-        basin_pictures_open(&j->pictures, (const char *const *)picture, pictures, "test", error));
-    BASIN_TRY(masks_open(&j->masks, o->mask, error));
-    BASIN_TRY(basin_folder_make(o->folder, error));
-    return complete_all(j, error);
-}
-
-BASIN_RUN(run) {
-    const options *o = values;
+static basin_status run(basin_args *o, basin_error *error) {
+    BASIN_AT_EXIT(job_free)
     job j = {.o = o,
              .how = {.ratio = o->ratio > 0 ? o->ratio : 0.5,
                      .seed = (uint64_t)o->seed,
@@ -408,26 +358,27 @@ BASIN_RUN(run) {
                      .plain = o->plain,
                      .looks = (int)o->looks,
                      .frames = o->frames}};
-    int first = !o->model && is_model(operand[0]);
-    if (o->model && is_model(operand[0]))
+    char shipped[BASIN_MODEL_PATH];
+    int first = !o->model && is_model(o->operand[0]);
+    const char *model = first ? o->operand[0] : o->model;
+    if (o->model && is_model(o->operand[0]))
         return basin_usage(error, "--model %s and the model %s: give one of them", o->model,
-                           operand[0]);
-    if (operands == first) return basin_usage(error, "needs pictures behind %s", operand[0]);
-    const char *model = first ? operand[0] : o->model;
-    basin_status status = work(&j, model, operand + first, operands - first, error);
-    masks_free(&j.masks);
-    basin_pictures_free(j.pictures);
-    basin_image_close(j.model);
-    basin_backend_close(j.backend);
-    return status;
+                           o->operand[0]);
+    if (o->operands == first) return basin_usage(error, "needs pictures behind %s", o->operand[0]);
+    BASIN_TRY(basin_compute_open(o, error));
+    if (!model) BASIN_TRY(basin_models_find(shipped, "photos", error));
+    BASIN_TRY(basin_args_image(&j.model, o, model ? model : shipped, error));
+    BASIN_TRY(basin_pictures_open(&j.pictures, (const char *const *)o->operand + first,
+                                  o->operands - first, "test", error));
+    BASIN_TRY(masks_open(&j.masks, o->mask, error));
+    BASIN_TRY(basin_folder_make(o->output, error));
+    return complete_all(&j, error);
 }
 
 const basin_command basin_command_image_complete = {
-    .name = "image complete",
-    .summary = "Let a model complete what is missing in pictures",
-    .operands = "[MODEL] PICTURES...",
-    .operands_least = 1,
-    .operands_most = 1000,
+    "image complete",
+    "[MODEL] PICTURES...",
+    "Let a model complete what is missing in pictures",
     .text = "For each picture, writes NAME.completed.png, at the picture's own size, and "
             "NAME.strip.png: masked, completed, original. The paths written are printed. PICTURES "
             "are what basin image train takes; of a set with a test half, that half. What is not "
@@ -438,6 +389,6 @@ const basin_command basin_command_image_complete = {
         "  basin image complete photos/ --mask masks/ -o out\n"
         "  basin image complete fashion.safetensors /usr/share/datasets/fashion-mnist --limit 8\n"
         "  basin image complete model.safetensors cat.jpg --mask hole.png --frames\n",
-    BASIN_COMMAND_OPTIONS(table, defaults),
+    .option = table,
     .run = run,
 };

@@ -1,59 +1,41 @@
 /* basin image report: one page on one model or several, or the document that it shows; and with
  * --positions a picture of their learned positions, as in the paper's figure of how beta and weight
  * decay shape them. */
-#include <limits.h>
+#include "cli/cli.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/try.h"
-#include "cli/image.h"
-#include "cli/record.h"
-#include "cli/watch.h"
-
-typedef struct options {
-    const char *data, *output, *log, *split, *positions;
-    basin_compute_flags compute;
-    int64_t limit, hold_out, masks, shown, traced, extremes;
-    bool json, quiet;
-} options;
-
-static const options defaults = {.output = "report.html",
-                                 .split = "test",
-                                 .compute = BASIN_COMPUTE_DEFAULT,
-                                 .limit = 256,
-                                 .masks = 1,
-                                 .shown = 9,
-                                 .traced = 4,
-                                 .extremes = 6};
-
 static const basin_option table[] = {
-    BASIN_TEXT(options, data, 'd', "data", "PATH", "The pictures, as an option."),
-    BASIN_TEXT(options, output, 'o', "output", "FILE",
-               "The page; a name that ends in .json gets the document alone.", .writes = true),
-    BASIN_TEXT(options, log, 0, "log", "FILE",
+    BASIN_TEXT(data, 'd', "data", "PATH", "The pictures, as an option."),
+    BASIN_TEXT(output, 'o', "output", "FILE",
+               "The page; a name that ends in .json gets the document alone.", .writes = true,
+               .text = "report.html"),
+    BASIN_TEXT(training.log, 0, "log", "FILE",
                "The log of the (first) model's training, to draw its learning curve."),
-    BASIN_CHOICE(options, split, "part", "test|train|all",
-                 "Which half of the pictures, where they have such halves.", .needs = "hold-out=0"),
-    BASIN_INTEGER(options, hold_out, "hold-out", "N", 0, 1e12,
+    BASIN_CHOICE(part, "part", "test|train|all",
+                 "Which half of the pictures, where they have such halves.", .needs = "hold-out=0",
+                 .text = "test"),
+    BASIN_INTEGER(hold_out, "hold-out", "N", 0, 1e12,
                   "The N pictures that basin image train --hold-out N kept."),
-    BASIN_INTEGER(options, limit, "limit", "N", 0, 1e12,
-                  "Score only the first N, the best and the worst are among them; 0: all."),
-    BASIN_INTEGER(options, masks, "masks", "K", 1, 1000, "Masks to score each picture with."),
-    BASIN_INTEGER(options, shown, "shown", "N", 1, 100, "Completed pictures to show."),
-    BASIN_INTEGER(options, traced, "traced", "N", 1, 16, "Pictures to show step by step."),
-    BASIN_INTEGER(options, extremes, "extremes", "N", 0, 50,
-                  "So many of the best and of the worst pictures."),
-    BASIN_COMPUTE_OPTIONS(options),
-    BASIN_OPTION_QUIET(options),
+    BASIN_INTEGER(limit, "limit", "N", 0, 1e12,
+                  "Score only the first N, the best and the worst are among them; 0: all.",
+                  .initial = 256),
+    BASIN_INTEGER(masks, "masks", "K", 1, 1000, "Masks to score each picture with.", .initial = 1),
+    BASIN_INTEGER(shown, "shown", "N", 1, 100, "Completed pictures to show.", .initial = 9),
+    BASIN_INTEGER(traced, "traced", "N", 1, 16, "Pictures to show step by step.", .initial = 4),
+    BASIN_INTEGER(extremes, "extremes", "N", 0, 50,
+                  "So many of the best and of the worst pictures.", .initial = 6),
+    BASIN_COMPUTE_OPTIONS,
+    BASIN_OPTION_QUIET,
     BASIN_TEXT(
-        options, positions, 0, "positions", "FILE",
+        positions, 0, "positions", "FILE",
         "Instead: draw the learned positions of up to 16 MODELs side by side into this PNG. A "
         "square of maps for each model from left to right: a map per patch, at its place, "
         "that shows how its position resembles all others, in one scale of colours from the "
         "least cosine to 1. Prints how alike positions are.",
         .writes = true),
-    BASIN_OPTION_JSON_FOR(options, "output=report.html"),
+    BASIN_OPTION_JSON_FOR("output=report.html"),
     BASIN_OPTIONS_END,
 };
 
@@ -61,12 +43,15 @@ static const basin_option table[] = {
 typedef struct subjects {
     const char **model, **path;
     int models, paths;
-    char name[400]; /* of the pictures */
+    char name[400];             /* of the pictures */
+    basin_image_model **opened; /* [models] */
+    basin_image_scores *scores; /* [models] */
 } subjects;
 
 /* The first operand is a model whatever its name; of the others, model files are. */
-static void sort_operands(subjects *s, const options *o, int operands, char **operand) {
-    for (int i = 0; i < operands; i++) {
+static void sort_operands(subjects *s, const basin_args *o) {
+    char **operand = o->operand;
+    for (int i = 0; i < o->operands; i++) {
         bool model = i == 0 || basin_ends_with(operand[i], ".safetensors") ||
                      basin_ends_with(operand[i], ".npz");
         if (model)
@@ -91,7 +76,8 @@ static void name_pictures(subjects *s) {
     }
 }
 
-static void print_done(const options *o, const subjects *s, const basin_image_scores *scores) {
+static void print_done(const basin_args *o, const subjects *s) {
+    const basin_image_scores *scores = s->scores;
     struct stat file;
     printf("%s: ", o->output);
     if (stat(o->output, &file) == 0) printf("%.1f MB, ", (double)file.st_size / 1e6);
@@ -103,18 +89,29 @@ static void print_done(const options *o, const subjects *s, const basin_image_sc
         printf("  %c  %s: masked MSE %.4f\n", 'A' + i, s->model[i], scores[i].mse);
 }
 
+static void subjects_free(subjects *s) {
+    for (int i = 0; i < s->models && s->opened; i++) basin_image_close(s->opened[i]);
+    for (int i = 0; i < s->models && s->scores; i++) basin_image_scores_free(&s->scores[i]);
+    free(s->scores);
+    free(s->opened);
+    free(s->model);
+    free(s->path);
+}
+
 /* The limit is on what is scored, and holding out comes first. */
-static basin_status write_report(const options *o, basin_image_scores *scores, const subjects *s,
-                                 basin_image_model **model, basin_session *session,
-                                 basin_error *error) {
-    BASIN_TRY(basin_session_open(session, &o->compute, o->quiet, error));
+static basin_status report(basin_args *o, subjects *s, basin_error *error) {
     basin_image_source source = {.path = s->path,
                                  .paths = s->paths,
-                                 .split = o->hold_out          ? "train"
-                                          : o->split[0] == 'a' ? NULL
-                                                               : o->split,
+                                 .split = o->hold_out         ? "train"
+                                          : o->part[0] == 'a' ? NULL
+                                                              : o->part,
                                  .hold_out = o->hold_out,
                                  .most = o->limit};
+    BASIN_TRY(BASIN_NEW(&s->scores, s->models, "models", error));
+    BASIN_TRY(BASIN_NEW(&s->opened, s->models, "models", error));
+    BASIN_TRY(basin_session_open(o, error));
+    for (int i = 0; i < s->models; i++)
+        BASIN_TRY(basin_image_open(&s->opened[i], s->model[i], o->compute, error));
     basin_image_reporting reporting = {.model = s->model[0],
                                        .name = s->name,
                                        .source = &source,
@@ -122,29 +119,16 @@ static basin_status write_report(const options *o, basin_image_scores *scores, c
                                        .shown = o->shown,
                                        .traced = o->traced,
                                        .extremes = o->extremes,
-                                       .log = o->log,
-                                       .watch = &session->watch.watch,
-                                       .rival = model + 1,
+                                       .log = o->training.log,
+                                       .watch = &o->watch.watch,
+                                       .rival = s->opened + 1,
                                        .rival_name = s->model + 1,
                                        .rivals = s->models - 1};
-    for (int i = 0; i < s->models; i++)
-        BASIN_TRY(basin_image_open(&model[i], s->model[i], session->backend, error));
-    return basin_image_report(o->json ? NULL : o->output, scores, model[0], &reporting, error);
-}
-
-static basin_status report(const options *o, const subjects *s, basin_error *error) {
-    BASIN_FREE_AT_EXIT basin_image_scores *scores = NULL;
-    BASIN_FREE_AT_EXIT basin_image_model **model = NULL;
-    basin_session session = {0};
-    BASIN_TRY(BASIN_NEW(&scores, s->models, "models", error));
-    BASIN_TRY(BASIN_NEW(&model, s->models, "models", error));
-    basin_status status = write_report(o, scores, s, model, &session, error);
-    basin_cli_watch_end(&session.watch);
-    if (!status && !o->json) print_done(o, s, scores);
-    for (int i = 0; i < s->models; i++) basin_image_close(model[i]);
-    for (int i = 0; i < s->models; i++) basin_image_scores_free(&scores[i]);
-    basin_session_close(&session);
-    return status;
+    BASIN_TRY(
+        basin_image_report(o->json ? NULL : o->output, s->scores, s->opened[0], &reporting, error));
+    basin_cli_watch_end(&o->watch);
+    if (!o->json) print_done(o, s);
+    return BASIN_OK;
 }
 
 /* ---- positions ---- */
@@ -152,7 +136,6 @@ static basin_status report(const options *o, const subjects *s, basin_error *err
 enum { MODELS = 16 };
 
 typedef struct gallery {
-    basin_backend *backend;
     basin_image_model *model[MODELS];
     basin_image_positions_of figures[MODELS];
     int count;
@@ -188,36 +171,28 @@ static void put_positions(basin_record *r, const void *context) {
     basin_record_end(r);
 }
 
-static basin_status draw_positions(gallery *g, basin_picture *picture, int models, const options *o,
-                                   basin_error *error) {
-    BASIN_TRY(basin_compute_open(&g->backend, &o->compute, error));
-    for (; g->count < models; g->count++)
-        BASIN_TRY(basin_image_open(&g->model[g->count], g->path[g->count], g->backend, error));
-    BASIN_TRY(basin_image_positions(picture, g->figures, g->model, g->count, error));
-    BASIN_TRY(basin_picture_write_png(o->positions, picture, error));
-    return basin_record_print(o->json, put_positions, g, error);
+static void gallery_free(gallery *g) {
+    for (int i = 0; i < g->count; i++) basin_image_close(g->model[i]);
 }
 
-static basin_status positions(const options *o, int models, char **model, basin_error *error) {
-    gallery g = {.output = o->positions, .path = model};
-    basin_picture picture = {0};
-    if (models > MODELS) return basin_usage(error, "--positions: at most %d models", MODELS);
-    basin_status status = draw_positions(&g, &picture, models, o, error);
-    for (int i = 0; i < g.count; i++) basin_image_close(g.model[i]);
-    basin_picture_free(&picture);
-    basin_backend_close(g.backend);
-    return status;
+static basin_status draw_positions(basin_args *o, basin_error *error) {
+    BASIN_AT_EXIT(gallery_free) gallery g = {.output = o->positions, .path = o->operand};
+    BASIN_AT_EXIT(basin_picture_free) basin_picture picture = {0};
+    if (o->operands > MODELS) return basin_usage(error, "--positions: at most %d models", MODELS);
+    BASIN_TRY(basin_compute_open(o, error));
+    for (; g.count < o->operands; g.count++)
+        BASIN_TRY(basin_image_open(&g.model[g.count], g.path[g.count], o->compute, error));
+    BASIN_TRY(basin_image_positions(&picture, g.figures, g.model, g.count, error));
+    BASIN_TRY(basin_picture_write_png(o->positions, &picture, error));
+    return basin_record_print(o->json, put_positions, &g, error);
 }
 
-BASIN_RUN(run) {
-    const options *o = values;
-    BASIN_FREE_AT_EXIT const char **model = NULL;
-    BASIN_FREE_AT_EXIT const char **path = NULL;
-    if (o->positions) return positions(o, operands, operand, error);
-    BASIN_TRY(BASIN_NEW(&model, operands, "operands", error));
-    BASIN_TRY(BASIN_NEW(&path, operands + 1, "operands", error));
-    subjects s = {.model = model, .path = path};
-    sort_operands(&s, o, operands, operand);
+static basin_status run(basin_args *o, basin_error *error) {
+    BASIN_AT_EXIT(subjects_free) subjects s = {0};
+    if (o->positions) return draw_positions(o, error);
+    BASIN_TRY(BASIN_NEW(&s.model, o->operands, "operands", error));
+    BASIN_TRY(BASIN_NEW(&s.path, o->operands + 1, "operands", error));
+    sort_operands(&s, o);
     name_pictures(&s);
     if (s.paths < 1 || (o->data && s.paths > 1))
         return basin_usage(error, "needs pictures, after the models or as --data PATH");
@@ -225,11 +200,9 @@ BASIN_RUN(run) {
 }
 
 const basin_command basin_command_image_report = {
-    .name = "image report",
-    .summary = "Write a page on image models: completed pictures, descent, attention, memories",
-    .operands = "MODEL... PICTURES...",
-    .operands_least = 1,
-    .operands_most = INT_MAX,
+    "image report",
+    "MODEL... PICTURES...",
+    "Write a page on image models: completed pictures, descent, attention, memories",
     .text = "One HTML file that needs nothing else and no network: scores beside those of the mean "
             "colour; completed pictures with maps of their errors; a slider through the steps of "
             "the descent with tokens and forces decoded; where a clicked patch looks, by head and "
@@ -242,6 +215,7 @@ const basin_command basin_command_image_report = {
                "  basin image report model.safetensors photos --hold-out 50 --log train.jsonl\n"
                "  basin image report full.safetensors no-hopfield.safetensors photos\n"
                "  basin image report a.safetensors b.safetensors --positions figure.png\n",
-    BASIN_COMMAND_OPTIONS(table, defaults),
+    .option = table,
+    .least = 1,
     .run = run,
 };

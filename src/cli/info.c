@@ -1,7 +1,6 @@
 /* basin info: what is in a tensor file: configuration (metadata), a line for each tensor, totals.
  * basin version: what this build is made of and what it found on this machine. */
 #include <cjson/cJSON.h>
-#include <limits.h>
 #include <math.h>
 #include <string.h>
 #include <zlib.h>
@@ -9,24 +8,16 @@
 #include "backend/device.h"
 #include "base/library.h"
 #include "base/team/processors.h"
-#include "base/try.h"
 #include "basin/io.h"
 #include "basin/version.h"
-#include "cli/command.h"
-#include "cli/record.h"
+#include "cli/cli.h"
 #include "view/figures.h"
 
-typedef struct options {
-    bool stats, json;
-} options;
-
-static const options defaults = {0};
-
 static const basin_option table[] = {
-    BASIN_FLAG(options, stats, 0, "stats",
+    BASIN_FLAG(stats, "stats",
                "Mean, standard deviation, least and greatest number of each tensor, and how many "
                "are NaN or infinite. Reads the whole file."),
-    BASIN_OPTION_JSON(options),
+    BASIN_OPTION_JSON,
     BASIN_OPTIONS_END,
 };
 
@@ -90,15 +81,14 @@ static void put_file(basin_record *r, const basin_bundle *bundle, bool stats) {
 }
 
 /* Files that cannot be read are reported, and the others printed. */
-BASIN_RUN(run) {
-    const options *o = values;
+static basin_status run(basin_args *o, basin_error *error) {
     basin_status status = BASIN_OK;
     basin_record *r = basin_record_open(stdout, o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT);
     if (!r) return basin_fail_memory(error, "a result");
     if (o->json) basin_record_table(r, "files", NULL);
-    for (int i = 0; i < operands; i++) {
+    for (int i = 0; i < o->operands; i++) {
         basin_bundle *bundle;
-        if (basin_bundle_read(&bundle, operand[i], error)) {
+        if (basin_bundle_read(&bundle, o->operand[i], error)) {
             basin_report(error);
             status = BASIN_REPORTED;
             continue;
@@ -106,7 +96,7 @@ BASIN_RUN(run) {
         if (i && !o->json) basin_record_note(r, "%s", "");
         put_file(r, bundle, o->stats);
         basin_bundle_free(bundle);
-        basin_note_gamma(operand[i], false);
+        basin_note_gamma(o, o->operand[i]);
     }
     if (o->json) basin_record_end(r);
     BASIN_TRY(basin_record_close(r, error));
@@ -114,17 +104,15 @@ BASIN_RUN(run) {
 }
 
 const basin_command basin_command_info = {
-    .name = "info",
-    .summary = "Describe a model or tensor file: configuration, tensors, totals",
-    .operands = "FILE...",
-    .operands_least = 1,
-    .operands_most = INT_MAX,
+    "info",
+    "FILE...",
+    "Describe a model or tensor file: configuration, tensors, totals",
     .text =
         "Reads safetensors and npz. The configuration is the metadata of the file. A model file "
         "written by Basin holds all that is needed to run it.",
     .example = "  basin info model.safetensors\n"
                "  basin info --stats --json weights.npz\n",
-    BASIN_COMMAND_OPTIONS(table, defaults),
+    .option = table,
     .run = run,
 };
 
@@ -187,25 +175,24 @@ static void put_version(basin_record *r, const void *context) {
     if (!text) basin_record_end(r);
 }
 
-BASIN_RUN(run_version) {
-    const options *o = values;
+static basin_status run_version(basin_args *o, basin_error *error) {
     return basin_record_print(o->json, put_version, NULL, error);
 }
 
 static const basin_option version_table[] = {
-    BASIN_OPTION_JSON(options),
+    BASIN_OPTION_JSON,
     BASIN_OPTIONS_END,
 };
 
 const basin_command basin_command_version = {
-    .name = "version",
-    .summary = "Name the build: backends, instruction sets, libraries",
-    .operands = "",
+    "version",
+    "",
+    "Name the build: backends, instruction sets, libraries",
     .text =
         "The instruction sets are those that this build contains and this processor has. "
         "BASIN_ISA=portable|neon|avx2|avx512 in the environment chooses another than the best "
         "of them. Nothing is opened to print this page: a library, or CUDA, that is named here is "
         "installed, and whether it works shows when it is used.",
-    BASIN_COMMAND_OPTIONS(version_table, defaults),
+    .option = version_table,
     .run = run_version,
 };

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/command.h"
+#include "cli/cli.h"
 
 /* ---- what surrounds the program ---- */
 
@@ -97,7 +97,7 @@ static bool asks_help(const char *argument) {
 static bool show_group(int count, char **argument) {
     const basin_noun *group = basin_noun_find(argument[0]);
     if (!group || (count > 1 && !asks_help(argument[1]))) return false;
-    basin_noun_help_print(stdout, group);
+    basin_noun_help_print(group);
     return true;
 }
 

@@ -1,59 +1,26 @@
-/* The pages that are made of the tables of options: help, and the manual as Markdown, from which
- * cmake/manual.awk makes man pages; and basin help, which prints them. */
+/* What is made of the tables of options: help, the manual as Markdown (and cmake/manual.awk makes
+ * man pages of that), completion; and basin help, which prints them. See cli.h. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/try.h"
-#include "basin/version.h"
-#include "cli/command.h"
-#include "io/file.h"
+#include "cli/cli.h"
+
+enum { WIDTH = 80 }; /* of a page */
 
 /* ---- options ---- */
 
-void basin_text_wrap(FILE *file, const char *text, int column, int indent, int width) {
-    while (*text) {
-        int length = (int)strcspn(text, " \n");
-        if (column > indent && column + 1 + length > width) {
-            fputc('\n', file);
-            column = 0;
-        }
-        if (column < indent) {
-            fprintf(file, "%*s", indent - column, "");
-            column = indent;
-        } else if (column > indent) {
-            fputc(' ', file);
-            column++;
-        }
-        fprintf(file, "%.*s", length, text);
-        column += length;
-        text += length;
-        for (; *text == ' ' || *text == '\n'; text++)
-            if (*text == '\n') fputc('\n', file), column = 0;
-    }
-    fputc('\n', file);
-}
-
-/* "12", "cpu", "on"; "" where the default is not worth a word: unset, or a plain flag. */
-static void print_default(char *text, size_t size, const basin_option *option,
-                          const void *defaults) {
-    const void *at = (const char *)defaults + option->offset;
-    *text = 0;
-    switch (option->kind) {
-    case BASIN_OPTION_FLAG: break;
-    case BASIN_OPTION_SWITCH: snprintf(text, size, "%s", *(const bool *)at ? "on" : "off"); break;
-    case BASIN_OPTION_INTEGER:
-        if ((double)*(const int64_t *)at >= option->low)
-            snprintf(text, size, "%lld", (long long)*(const int64_t *)at);
-        break;
-    case BASIN_OPTION_REAL:
-        if (*(const double *)at >= option->low) snprintf(text, size, "%g", *(const double *)at);
-        break;
-    case BASIN_OPTION_TEXT:
-    case BASIN_OPTION_CHOICE:
-        if (*(const char *const *)at) snprintf(text, size, "%s", *(const char *const *)at);
-        break;
-    }
-}
+/* One option as pages and completions show it, whichever table it comes from. */
+typedef struct option_row {
+    char letter;      /* 0 where there is none */
+    char name[64];    /* without dashes: "head-dim" */
+    bool negatable;   /* there is --no-name, too */
+    char value[300];  /* "N", "ref|cpu"; "" where it takes none */
+    bool choice;      /* `value` lists all that it may be */
+    char initial[64]; /* the default; "" where there is none worth a word */
+    const char *help;
+    bool setting; /* of the task's table */
+    bool more;    /* not in the short help */
+} option_row;
 
 /* Writes a list of words as "a|b|c". */
 static void join_choices(char *text, size_t size, const char *const *choice) {
@@ -62,18 +29,20 @@ static void join_choices(char *text, size_t size, const char *const *choice) {
         at += (size_t)snprintf(text + at, size - at, "%s%s", i ? "|" : "", choice[i]);
 }
 
-static void option_row(basin_option_row *row, const basin_option_set *set, const basin_option *o,
-                       const void *defaults) {
+static void own_row(option_row *row, const basin_args *args, const basin_option *o) {
+    const char *task = args->command->task;
     row->letter = o->letter;
     snprintf(row->name, sizeof row->name, "%s", o->name);
     row->negatable = o->kind == BASIN_OPTION_SWITCH;
     row->choice = o->kind == BASIN_OPTION_CHOICE;
     if (o->value) snprintf(row->value, sizeof row->value, "%s", o->value);
-    if (set->task && !strcmp(o->name, "preset")) {
-        join_choices(row->value, sizeof row->value, basin_settings_presets(set->task));
+    if (task && !strcmp(o->name, "preset")) {
+        join_choices(row->value, sizeof row->value, basin_settings_presets(task));
         row->choice = true;
     }
-    print_default(row->initial, sizeof row->initial, o, defaults);
+    bool number = o->kind == BASIN_OPTION_INTEGER || o->kind == BASIN_OPTION_REAL;
+    if (o->kind != BASIN_OPTION_FLAG && !(number && o->initial < o->low))
+        basin_option_print(row->initial, sizeof row->initial, o, args);
     row->help = o->help;
     row->more = o->more;
 }
@@ -87,8 +56,7 @@ static bool is_basic(const char *name) {
     return false;
 }
 
-static void setting_row(basin_option_row *row, const basin_setting *s,
-                        const basin_settings *values) {
+static void setting_row(option_row *row, const basin_setting *s, const basin_settings *values) {
     basin_error error;
     snprintf(row->name, sizeof row->name, "%s", s->name);
     for (char *c = row->name; *c; c++)
@@ -103,214 +71,357 @@ static void setting_row(basin_option_row *row, const basin_setting *s,
     row->more = !is_basic(s->name);
 }
 
-bool basin_option_row_at(basin_option_row *row, const basin_option_set *set, const void *defaults,
-                         int i) {
-    const basin_option *o = set->option;
-    *row = (basin_option_row){0};
+/* The i-th row: the command's own, --help, then the task's settings. False behind the last. */
+static bool option_row_at(option_row *row, const basin_args *defaults, int i) {
+    static const option_row always[] = {
+        {.letter = 'h', .name = "help", .help = "What most people need."},
+        {.name = "help-all", .help = "All options and settings."},
+        {.name = "set",
+         .value = "NAME=VALUE",
+         .help = "Any setting, by its name in --print-config; may be repeated."},
+    };
+    const basin_option *o = defaults->command->option;
+    const char *task = defaults->command->task;
+    int more = task ? 3 : 2;
+    *row = (option_row){0};
     while (o->name && i > 0) o++, i--;
-    if (o->name) return option_row(row, set, o, defaults), true;
-    if (i < 2 || (i == 2 && set->task)) {
-        static const basin_option_row always[] = {
-            {.letter = 'h', .name = "help", .help = "What most people need."},
-            {.name = "help-all", .help = "All options and settings."},
-            {.name = "set",
-             .value = "NAME=VALUE",
-             .help = "Any setting, by its name in --print-config; may be repeated."},
-        };
-        *row = always[i];
-        return true;
-    }
-    i -= set->task ? 3 : 2;
-    const basin_setting *s = set->task ? basin_settings_table(set->task) : NULL;
-    while (s && s->name && i > 0) s++, i--;
-    if (!s || !s->name) return false;
-    setting_row(row, s, *(basin_settings *const *)((const char *)defaults + set->settings_at));
-    return true;
+    if (o->name) return own_row(row, defaults, o), true;
+    if (i < more) return *row = always[i], true;
+    if (!task) return false;
+    const basin_setting *s = basin_settings_table(task);
+    for (i -= more; s->name && i > 0; i--) s++;
+    if (s->name) setting_row(row, s, defaults->settings);
+    return s->name;
 }
 
-void basin_option_row_name(char *text, size_t size, const basin_option_row *row) {
+/* "-o, --output FILE", "--[no-]flip". */
+static void option_row_name(char *text, size_t size, const option_row *row) {
     char letter[8] = "";
     if (row->letter) snprintf(letter, sizeof letter, "-%c, ", row->letter);
     snprintf(text, size, "%s--%s%s%s%s", letter, row->negatable ? "[no-]" : "", row->name,
              *row->value ? " " : "", row->value);
 }
 
-/* Up to the first full stop or semicolon: what the short help has room for. */
+/* ---- help ---- */
+
+/* `text` wrapped to the page, continued at `indent`; the cursor stands at `column`. */
+static void wrap(const char *text, int column, int indent) {
+    while (*text) {
+        int length = (int)strcspn(text, " \n");
+        if (column > indent && column + 1 + length > WIDTH) {
+            putchar('\n');
+            column = 0;
+        }
+        if (column < indent) {
+            printf("%*s", indent - column, "");
+            column = indent;
+        } else if (column > indent) {
+            putchar(' ');
+            column++;
+        }
+        printf("%.*s", length, text);
+        column += length;
+        text += length;
+        for (; *text == ' ' || *text == '\n'; text++)
+            if (*text == '\n') putchar('\n'), column = 0;
+    }
+    putchar('\n');
+}
+
+/* Up to the first full stop or semicolon: what the short help has space for. */
 static int first_clause(const char *help) {
     const char *at = help;
     while (*at && !((*at == '.' || *at == ';') && (at[1] == ' ' || !at[1]))) at++;
     return (int)(at - help);
 }
 
-static void print_row(FILE *file, const basin_option_row *row, bool all) {
+static void print_row(const option_row *row, bool all) {
     enum { INDENT = 30 };
     char name[400], text[1200];
     int first = all ? (int)strlen(row->help) : first_clause(row->help);
-    basin_option_row_name(name, sizeof name, row);
+    option_row_name(name, sizeof name, row);
     if (!all && strlen(name) > 50) snprintf(name + 48, 4, "..");
-    int length = fprintf(file, row->letter ? "  %s" : "      %s", name);
+    int length = printf(row->letter ? "  %s" : "      %s", name);
     snprintf(text, sizeof text, *row->initial ? "%.*s [%s]" : "%.*s", first, row->help,
              row->initial);
-    if (length + 2 > INDENT) fputc('\n', file), length = 0;
-    basin_text_wrap(file, text, length, INDENT, BASIN_PAGE_WIDTH);
+    if (length + 2 > INDENT) putchar('\n'), length = 0;
+    wrap(text, length, INDENT);
 }
 
-int basin_options_print(FILE *file, const basin_option_set *set, const void *defaults, bool all) {
-    basin_option_row row;
+static void print_usage(const basin_command *command) {
+    printf("basin %s%s%s%s", command->name, *command->operands ? " " : "", command->operands,
+           command->option->name ? " [options]" : "");
+}
+
+void basin_command_help_print(const basin_command *command, bool all) {
+    option_row row;
+    basin_args *args;
+    basin_error error;
     bool settings = false;
     int left_out = 0;
-    for (int i = 0; basin_option_row_at(&row, set, defaults, i); i++) {
+    printf("basin %s: %s\n\nUsage: ", command->name, command->summary);
+    print_usage(command);
+    puts("\n");
+    wrap(command->text, 0, 0);
+    puts("\nOptions:");
+    if (basin_args_new(&args, command, &error)) return;
+    for (int i = 0; option_row_at(&row, args, i); i++) {
         left_out += row.more && !all;
         if (row.more && !all) continue;
-        if (row.setting && !settings)
-            fputs("\nSettings, with the values of the default preset:\n", file);
+        if (row.setting && !settings) puts("\nSettings, with the values of the default preset:");
         settings = row.setting;
-        print_row(file, &row, all);
+        print_row(&row, all);
     }
-    return left_out;
+    basin_args_free(args);
+    if (left_out) printf("\n--help-all explains these in full, and %d more.\n", left_out);
+    if (command->example) printf("\nExamples:\n%s", command->example);
 }
+
+static void print_commands(const basin_noun *group) {
+    for (const basin_command *const *at = basin_commands; *at; at++)
+        if (basin_command_noun(*at) == group) printf("  %-16s  %s\n", (*at)->name, (*at)->summary);
+}
+
+void basin_noun_help_print(const basin_noun *group) {
+    printf("%s.\n\nUsage: basin %s COMMAND [operands] [options]\n\nCommands:\n", group->summary,
+           group->noun);
+    print_commands(group);
+    printf("\nbasin help %s COMMAND tells more about one.\n", group->noun);
+}
+
+static void print_overview(void) {
+    puts("Basin: Energy Transformers. You write the energy; Basin derives the network.\n\n"
+         "Usage: basin COMMAND [operands] [options]");
+    for (const basin_noun *group = basin_nouns;; group++) {
+        printf("\n%s\n", group->summary);
+        print_commands(group);
+        if (!*group->noun) break;
+    }
+    puts("\nbasin help COMMAND tells more about one; basin --version names the build.\n"
+         "Results go to standard output, progress and errors to standard error.\n"
+         "Exit codes: 0 success, 1 failure, 2 wrong usage, 75 training that a signal other than "
+         "Ctrl-C\nended and that --resume goes on with.");
+}
+
+/* ---- Markdown ---- */
 
 /* A table's cell: a bar would end it. */
-static void print_cell(FILE *file, const char *text) {
-    for (; *text; text++) fprintf(file, *text == '|' ? "\\|" : "%c", *text);
+static void print_cell(const char *text) {
+    for (; *text; text++) printf(*text == '|' ? "\\|" : "%c", *text);
 }
 
-void basin_options_print_markdown(FILE *file, const basin_option_set *set, const void *defaults) {
+static void print_table(const basin_command *command) {
     char name[400];
-    basin_option_row row;
-    fputs("| option | default | |\n|---|---|---|\n", file);
-    for (int i = 0; basin_option_row_at(&row, set, defaults, i); i++) {
+    option_row row;
+    basin_args *args;
+    basin_error error;
+    if (!command->option->name || basin_args_new(&args, command, &error)) return;
+    puts("\n| option | default | |\n|---|---|---|");
+    for (int i = 0; option_row_at(&row, args, i); i++) {
         if (row.letter == 'h' || !strcmp(row.name, "help-all")) continue;
-        basin_option_row_name(name, sizeof name, &row);
-        fputs("| `", file);
-        print_cell(file, name);
-        fprintf(file, "` | %s | %s |\n", row.initial, row.help);
+        option_row_name(name, sizeof name, &row);
+        printf("| `");
+        print_cell(name);
+        printf("` | %s | %s |\n", row.initial, row.help);
+    }
+    basin_args_free(args);
+}
+
+static void print_manual(void) {
+    puts("# The program\n\n"
+         "Printed by `basin help --markdown`; `basin help COMMAND` prints from the same tables.\n\n"
+         "Every command takes `-h`, `--help` and `--help-all`. Options may stand before or after "
+         "the operands, "
+         "as `--name VALUE`\nor `--name=VALUE`; `--` ends them. Results go to standard output, "
+         "progress and errors to standard error; an\nerror is one line, `basin: ...`. Exit codes: "
+         "0 success, 1 failure, 2 wrong usage, 75 training that a signal other than Ctrl-C\nended "
+         "and that `--resume` goes on with. Files are written aside and renamed, so that a "
+         "file is never half there.");
+    for (const basin_command *const *at = basin_commands; *at; at++) {
+        printf("\n## basin %s\n\n%s: `", (*at)->name, (*at)->summary);
+        print_usage(*at);
+        printf("`\n\n%s\n", (*at)->text);
+        print_table(*at);
+        if ((*at)->example) printf("\n```\n%s```\n", (*at)->example);
     }
 }
 
-/* ---- help ---- */
+/* ---- completion: the scripts of the three shells ask the program itself, `basin __complete
+ * WORDS..`, what may stand in place of the last word, and it answers from the tables of options,
+ * one candidate per line with a tab before what it is. Where it answers nothing, the shell offers
+ * names of files. ---- */
 
-typedef struct options {
-    const char *completion;
-    bool markdown;
-} options;
+static const char bash[] =
+    "# Completion of basin for bash. Made by: basin help --completion bash\n"
+    "_basin() {\n"
+    "    local IFS=$'\\n'\n"
+    "    COMPREPLY=($(\"${COMP_WORDS[0]}\" __complete \"${COMP_WORDS[@]:1:COMP_CWORD}\" "
+    "2>/dev/null | cut -f1))\n"
+    "}\n"
+    "complete -o default -F _basin basin\n";
 
-static const options defaults = {0};
+static const char zsh[] =
+    "#compdef basin\n"
+    "# Completion of basin for zsh. Made by: basin help --completion zsh\n"
+    "_basin() {\n"
+    "    local -a offered\n"
+    "    offered=(\"${(@f)$($words[1] __complete \"${(@)words[2,CURRENT]}\" 2>/dev/null)}\")\n"
+    "    if [[ -z $offered ]]; then\n"
+    "        _files\n"
+    "        return\n"
+    "    fi\n"
+    "    offered=(\"${(@)offered//:/\\\\:}\")\n"
+    "    offered=(\"${(@)offered//$'\\t'/:}\")\n"
+    "    _describe -t commands basin offered\n"
+    "}\n\n"
+    "_basin \"$@\"\n";
+
+static const char fish[] =
+    "# Completion of basin for fish. Made by: basin help --completion fish\n"
+    "function __basin_offered\n"
+    "    set -l words (commandline -opc) (commandline -ct)\n"
+    "    $words[1] __complete $words[2..-1] 2>/dev/null\n"
+    "end\n"
+    "complete -c basin -f -n 'count (__basin_offered) >/dev/null' -a '(__basin_offered)'\n"
+    "complete -c basin -F -n 'not count (__basin_offered) >/dev/null'\n";
+
+static bool begins(const char *text, const char *start) {
+    return !strncmp(text, start, strlen(start));
+}
+
+/* A candidate, if it goes on from `typed`, and the first sentence on it. */
+static void offer(const char *before, const char *name, size_t length, const char *typed,
+                  const char *help) {
+    size_t given = strlen(typed);
+    const char *stop = strstr(help, ". ");
+    int sentence = stop ? (int)(stop - help) : (int)strlen(help);
+    if (given > length || strncmp(name, typed, given) != 0) return;
+    printf("%s%.*s\t%.*s\n", before, (int)length, name, sentence, help);
+}
+
+static void offer_firsts(const char *typed) {
+    for (const basin_noun *group = basin_nouns; *group->noun; group++)
+        offer("", group->noun, strlen(group->noun), typed, group->summary);
+    for (const basin_command *const *at = basin_commands; *at; at++)
+        if (!strchr((*at)->name, ' '))
+            offer("", (*at)->name, strlen((*at)->name), typed, (*at)->summary);
+}
+
+static void offer_verbs(const char *noun, const char *typed) {
+    for (const basin_command *const *at = basin_commands; *at; at++) {
+        const char *blank = strchr((*at)->name, ' ');
+        if (blank && begins((*at)->name, noun) && (*at)->name + strlen(noun) == blank)
+            offer("", blank + 1, strlen(blank + 1), typed, (*at)->summary);
+    }
+}
+
+static void offer_options(const basin_args *args, const char *typed) {
+    option_row row;
+    char name[80];
+    for (int i = 0; option_row_at(&row, args, i); i++)
+        for (int no = 0; no <= row.negatable; no++) {
+            snprintf(name, sizeof name, "--%s%s", no ? "no-" : "", row.name);
+            offer("", name, strlen(name), typed, row.help);
+        }
+}
+
+/* The values of an option, if it is a choice. `before` goes before each of them. */
+static void offer_values(const basin_args *args, const char *option, size_t length,
+                         const char *before, const char *typed) {
+    option_row row;
+    for (int i = 0; option_row_at(&row, args, i); i++) {
+        char name[80], letter[] = {'-', row.letter ? row.letter : '-', 0};
+        snprintf(name, sizeof name, "--%s", row.name);
+        bool same = length == strlen(name) && !strncmp(name, option, length);
+        if (!row.choice || (!same && (length != 2 || strncmp(letter, option, 2) != 0))) continue;
+        for (const char *at = row.value; *at;
+             at += at[strcspn(at, "|")] ? strcspn(at, "|") + 1 : strcspn(at, "|"))
+            offer(before, at, strcspn(at, "|"), typed, "");
+    }
+}
+
+static void offer_for(const basin_command *command, const char *before, const char *typed) {
+    const char *equals = strchr(typed, '=');
+    char option[80];
+    basin_args *args;
+    basin_error error;
+    if (basin_args_new(&args, command, &error)) return;
+    snprintf(option, sizeof option, "%.*s", equals ? (int)(equals + 1 - typed) : 0, typed);
+    if (begins(typed, "--") && equals)
+        offer_values(args, typed, (size_t)(equals - typed), option, equals + 1);
+    else if (*typed == '-')
+        offer_options(args, typed);
+    else if (*before == '-')
+        offer_values(args, before, strlen(before), "", typed);
+    basin_args_free(args);
+}
+
+/* bash makes three words of --backend=c. */
+static int join_equals(int count, char **word) {
+    if (count > 1 && !strcmp(word[count - 1], "=")) word[count - 1] = "";
+    if (count > 2 && !strcmp(word[count - 2], "=")) {
+        word[count - 2] = word[count - 1];
+        count--;
+    }
+    return count;
+}
+
+void basin_complete(int count, char **word) {
+    int used;
+    basin_error error;
+    count = join_equals(count, word);
+    if (count < 1) return;
+    const char *typed = word[count - 1];
+    if (count == 1) {
+        offer_firsts(typed);
+        return;
+    }
+    const basin_command *command = basin_command_find(&used, count - 1, word, &error);
+    if (command) offer_for(command, count > used + 1 ? word[count - 2] : "", typed);
+    if (!command && count == 2) offer_verbs(word[0], typed);
+    if (command == &basin_command_help && *typed != '-' && *word[count - 2] != '-') {
+        if (count == 2) offer_firsts(typed);
+        if (count == 3) offer_verbs(word[1], typed);
+    }
+}
+
+/* ---- basin help ---- */
 
 static const basin_option table[] = {
-    BASIN_FLAG(options, markdown, 0, "markdown", "The manual of all commands as Markdown.",
+    BASIN_FLAG(markdown, "markdown", "The manual of all commands as Markdown.",
                .needs = "OPERAND= completion="),
-    BASIN_CHOICE(options, completion, "completion", "bash|zsh|fish",
+    BASIN_CHOICE(completion, "completion", "bash|zsh|fish",
                  "The script that completes commands in that shell.", .needs = "OPERAND="),
     BASIN_OPTIONS_END,
 };
 
-void basin_command_usage_print(FILE *file, const basin_command *command) {
-    fprintf(file, "basin %s%s%s%s", command->name, *command->operands ? " " : "", command->operands,
-            command->option->name ? " [options]" : "");
-}
-
-void basin_command_help_print(FILE *file, const basin_command *command, bool all) {
-    fprintf(file, "basin %s: %s\n\nUsage: ", command->name, command->summary);
-    basin_command_usage_print(file, command);
-    fputs("\n\n", file);
-    basin_text_wrap(file, command->text, 0, 0, BASIN_PAGE_WIDTH);
-    fputs("\nOptions:\n", file);
-    void *values = basin_command_values(command);
-    basin_option_set set = basin_command_options(command);
-    int left_out = values ? basin_options_print(file, &set, values, all) : 0;
-    basin_command_values_free(command, values);
-    if (left_out) fprintf(file, "\n--help-all explains these in full, and %d more.\n", left_out);
-    if (command->example) fprintf(file, "\nExamples:\n%s", command->example);
-}
-
-static void print_commands(FILE *file, const basin_noun *group) {
-    for (const basin_command *const *at = basin_commands; *at; at++)
-        if (basin_command_noun(*at) == group)
-            fprintf(file, "  %-16s  %s\n", (*at)->name, (*at)->summary);
-}
-
-void basin_noun_help_print(FILE *file, const basin_noun *group) {
-    fprintf(file, "%s.\n\nUsage: basin %s COMMAND [operands] [options]\n\nCommands:\n",
-            group->summary, group->noun);
-    print_commands(file, group);
-    fprintf(file, "\nbasin help %s COMMAND tells more about one.\n", group->noun);
-}
-
-static void print_overview(FILE *file) {
-    fputs("Basin: Energy Transformers. You write the energy; Basin derives the network.\n\n"
-          "Usage: basin COMMAND [operands] [options]\n",
-          file);
-    for (const basin_noun *group = basin_nouns;; group++) {
-        fprintf(file, "\n%s\n", group->summary);
-        print_commands(file, group);
-        if (!*group->noun) break;
-    }
-    fputs("\nbasin help COMMAND tells more about one; basin --version names the build.\n"
-          "Results go to standard output, progress and errors to standard error.\n"
-          "Exit codes: 0 success, 1 failure, 2 wrong usage, 75 training that a signal other than "
-          "Ctrl-C\nended and that --resume goes on with.\n",
-          file);
-}
-
-static void print_manual(FILE *file) {
-    fputs(
-        "# The program\n\n"
-        "Printed by `basin help --markdown`; `basin help COMMAND` prints from the same tables.\n\n"
-        "Every command takes `-h`, `--help` and `--help-all`. Options may stand before or after "
-        "the operands, "
-        "as `--name VALUE`\nor `--name=VALUE`; `--` ends them. Results go to standard output, "
-        "progress and errors to standard error; an\nerror is one line, `basin: ...`. Exit codes: "
-        "0 success, 1 failure, 2 wrong usage, 75 training that a signal other than Ctrl-C\nended "
-        "and that `--resume` goes on with. Files are written aside and renamed, so that a "
-        "file is never half there.\n",
-        file);
-    for (const basin_command *const *at = basin_commands; *at; at++) {
-        const basin_command *command = *at;
-        fprintf(file, "\n## basin %s\n\n%s: `", command->name, command->summary);
-        basin_command_usage_print(file, command);
-        fprintf(file, "`\n\n%s\n", command->text);
-        if (command->option->name) {
-            void *values = basin_command_values(command);
-            basin_option_set set = basin_command_options(command);
-            fputc('\n', file);
-            if (values) basin_options_print_markdown(file, &set, values);
-            basin_command_values_free(command, values);
-        }
-        if (command->example) fprintf(file, "\n```\n%s```\n", command->example);
-    }
-}
-
-static basin_status print_page(int operands, char **operand, basin_error *error) {
+static basin_status run(basin_args *o, basin_error *error) {
     int used;
-    const basin_noun *group = operands == 1 ? basin_noun_find(operand[0]) : NULL;
-    if (group) return basin_noun_help_print(stdout, group), BASIN_OK;
-    const basin_command *command = basin_command_find(&used, operands, operand, error);
-    if (!command) return BASIN_USAGE;
-    return basin_command_help_print(stdout, command, false), BASIN_OK;
-}
-
-BASIN_RUN(run) {
-    const options *o = values;
-    if (operands > 0) return print_page(operands, operand, error);
-    if (o->markdown)
-        print_manual(stdout);
+    const basin_noun *group = o->operands == 1 ? basin_noun_find(o->operand[0]) : NULL;
+    const basin_command *command = NULL;
+    if (group) return basin_noun_help_print(group), BASIN_OK;
+    if (o->operands && !(command = basin_command_find(&used, o->operands, o->operand, error)))
+        return BASIN_USAGE;
+    if (command)
+        basin_command_help_print(command, false);
+    else if (o->markdown)
+        print_manual();
     else if (o->completion)
-        basin_completion_print(stdout, o->completion);
+        fputs(*o->completion == 'b' ? bash : *o->completion == 'z' ? zsh : fish, stdout);
     else
-        print_overview(stdout);
+        print_overview();
     return BASIN_OK;
 }
 
 const basin_command basin_command_help = {
-    .name = "help",
-    .summary = "What the commands do and which options they take",
-    .operands = "[COMMAND]",
-    .operands_most = 2,
+    "help",
+    "[COMMAND]",
+    "What the commands do and which options they take",
     .text = "Without a command: the list of them. A noun alone (image, graph, ...) lists its "
             "commands. An installed Basin has the man pages and the completions already.",
     .example = "  basin help image train\n"
                "  source <(basin help --completion bash)\n",
-    BASIN_COMMAND_OPTIONS(table, defaults),
+    .option = table,
+    .most = 2,
     .run = run,
 };

@@ -1,10 +1,7 @@
-/* Options that open networks; see network.h. */
-#include "cli/network.h"
-
+/* Options that open networks; see cli.h. */
 #include <string.h>
 
-#include "cli/command.h"
-#include "cli/record.h"
+#include "cli/cli.h"
 
 static bool is(const char *text, const char *word) { return text && !strcmp(text, word); }
 
@@ -23,9 +20,10 @@ static basin_unknown unknown_of(const basin_network_flags *f) {
                                      : BASIN_UNKNOWN_ERROR;
 }
 
-basin_network_options basin_network_flags_options(const basin_network_flags *f, double gib) {
+basin_network_options basin_network_options_of(const basin_args *args) {
+    const basin_network_flags *f = &args->network;
     return (basin_network_options){
-        .memory = (size_t)(gib * (double)(1 << 30)),
+        .memory = (size_t)(args->memory * (double)(1 << 30)),
         .directed = f->directed,
         .keep_duplicates = f->keep_duplicates,
         .unite = f->unite,
@@ -55,31 +53,23 @@ basin_network_options basin_network_flags_options(const basin_network_flags *f, 
     };
 }
 
-/* One line per note. */
-static void say_notes(const basin_network *network) {
+basin_status basin_args_network(basin_network **network, const basin_args *args,
+                                const basin_schema *schema, int paths, char **path,
+                                basin_error *error) {
     int length;
-    for (const char *note = NULL; (note = basin_network_next_note(&length, network, note));)
-        basin_say("basin: note: %s: %.*s", basin_network_note_path(network, note), length, note);
-}
-
-basin_status basin_network_flags_open(basin_network **network, const basin_network_flags *flags,
-                                      const basin_schema *schema, double gib, int paths,
-                                      char **path, bool quiet, basin_error *error) {
-    basin_network_options o = basin_network_flags_options(flags, gib);
+    basin_network_options o = basin_network_options_of(args);
     o.schema = schema;
-    basin_status status = basin_network_open(network, (const char *const *)path, paths, &o, error);
-    if (!status && !quiet) say_notes(*network);
-    return status;
+    BASIN_TRY(basin_network_open(network, (const char *const *)path, paths, &o, error));
+    for (const char *note = NULL; (note = basin_network_next_note(&length, *network, note));)
+        basin_note(args, "%s: %.*s", basin_network_note_path(*network, note), length, note);
+    return BASIN_OK;
 }
 
 /* The first option of how files are read that was given; NULL: none. All start at zero. */
-static const char *reading_option(const basin_network_flags *flags) {
-    typedef struct holder {
-        basin_network_flags data;
-    } holder;
-    static const basin_option table[] = {BASIN_OPTIONS_NETWORK(holder, data), BASIN_OPTIONS_END};
+static const char *reading_option(const basin_args *args) {
+    static const basin_option table[] = {BASIN_OPTIONS_NETWORK, BASIN_OPTIONS_END};
     for (const basin_option *o = table; o->name; o++) {
-        const void *at = (const char *)flags + o->offset;
+        const void *at = (const char *)args + o->offset;
         bool given = o->kind == BASIN_OPTION_FLAG      ? *(const bool *)at
                      : o->kind == BASIN_OPTION_INTEGER ? *(const int64_t *)at != 0
                                                        : *(const char *const *)at != NULL;
@@ -89,15 +79,15 @@ static const char *reading_option(const basin_network_flags *flags) {
 }
 
 basin_status basin_cli_parts_open(basin_parts **parts, basin_network **opened, const char *folder,
-                                  const basin_network_flags *flags, int64_t asked,
-                                  const char *facts, basin_ranks *ranks, basin_error *error) {
-    int64_t count = basin_ranks_count(ranks);
+                                  const basin_args *args, const char *facts, basin_error *error) {
+    basin_ranks *ranks = args->ranks;
+    int64_t count = basin_ranks_count(ranks), asked = args->parts;
     *parts = NULL;
     if (!folder && !asked && !ranks) return BASIN_OK;
-    if (folder && reading_option(flags))
+    if (folder && reading_option(args))
         return basin_fail(error, BASIN_BAD_VALUE,
                           "%s: parts are read as they were cut; --%s has no effect", folder,
-                          reading_option(flags));
+                          reading_option(args));
     basin_cut_spec spec = {.parts = asked ? asked : count > 8 ? count : 8};
     if (!folder && is(facts, "none")) basin_network_forget_facts(*opened);
     basin_status status = folder ? basin_parts_open(parts, folder, ranks, error)
@@ -124,8 +114,8 @@ static void put_written(basin_record *r, const void *context) {
     basin_record_integer(r, "anomalous", basin_network_count_label(n, 1));
 }
 
-basin_status basin_network_print_written(const char *path, const basin_network *network, bool json,
-                                         bool quiet, basin_error *error) {
-    if (quiet && !json) return BASIN_OK;
-    return basin_record_print(json, put_written, &(written){path, network}, error);
+basin_status basin_network_print_written(const char *path, const basin_network *network,
+                                         const basin_args *args, basin_error *error) {
+    if (args->quiet && !args->json) return BASIN_OK;
+    return basin_record_print(args->json, put_written, &(written){path, network}, error);
 }

@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 
 #include "base/sort.h"
-#include "base/try.h"
 #include "io/file.h"
 #include "view/document.h"
 
@@ -18,28 +17,34 @@ basin_status basin_goal_check(const char *goal, basin_error *error) {
     return goal ? basin_nodes_threshold_for(&none, NULL, goal, NULL, 0, error) : BASIN_OK;
 }
 
-basin_status basin_nodes_model_open(basin_nodes_use *use, const char *model,
-                                    const basin_nodes_where *where, basin_error *error) {
-    BASIN_TRY(basin_session_open(&use->session, where->compute, where->quiet, error));
-    use->work = (basin_nodes_work){.watch = &use->session.watch.watch,
-                                   .memory = (size_t)(where->memory * (double)(1 << 30))};
-    if (!model) return BASIN_OK;
-    return basin_nodes_open(&use->model, where->classes ? "node" : "anomaly", model,
-                            use->session.backend, error);
+bool basin_args_classes(basin_args *args) {
+    args->network.unite = true;
+    return args->network.classes = !strncmp(args->command->name, "node", 4);
 }
 
-basin_status basin_nodes_use_open(basin_nodes_use *use, const char *model, int paths, char **path,
-                                  const basin_nodes_where *where, basin_error *error) {
-    BASIN_TRY(basin_nodes_model_open(use, model, where, error));
-    return basin_network_flags_open(&use->network, where->data,
-                                    use->model ? basin_nodes_get_info(use->model)->schema : NULL,
-                                    where->memory, paths, path, where->quiet, error);
+basin_status basin_nodes_model_open(basin_nodes_use *use, basin_args *args, const char *model,
+                                    basin_error *error) {
+    bool classes = basin_args_classes(args);
+    BASIN_TRY(basin_session_open(args, error));
+    use->work = (basin_nodes_work){.watch = &args->watch.watch,
+                                   .memory = (size_t)(args->memory * (double)(1 << 30))};
+    if (!model) return BASIN_OK;
+    BASIN_TRY(
+        basin_nodes_open(&use->model, classes ? "node" : "anomaly", model, args->compute, error));
+    use->info = basin_nodes_get_info(use->model);
+    return BASIN_OK;
+}
+
+basin_status basin_nodes_use_open(basin_nodes_use *use, basin_args *args, const char *model,
+                                  int first, basin_error *error) {
+    BASIN_TRY(basin_nodes_model_open(use, args, model, error));
+    return basin_args_network(&use->network, args, use->info ? use->info->schema : NULL,
+                              args->operands - first, args->operand + first, error);
 }
 
 void basin_nodes_use_close(basin_nodes_use *use) {
     basin_network_free(use->network);
     basin_nodes_close(use->model);
-    basin_session_close(&use->session);
 }
 
 /* ---- printing ---- */
@@ -137,46 +142,26 @@ void basin_record_story(basin_record *r, const basin_story *story) {
 
 /* ---- explain ---- */
 
-typedef struct explain_options {
-    const char *page, *of;
-    basin_compute_flags compute;
-    basin_network_flags data;
-    double memory;
-    int64_t neighbours, features;
-    bool json, quiet;
-} explain_options;
-
-static const explain_options anomaly_defaults = {.data = BASIN_NETWORK_UNITED,
-                                                 .compute = BASIN_COMPUTE_DEFAULT,
-                                                 .neighbours = 10,
-                                                 .features = 10};
-static const explain_options node_defaults = {.data = BASIN_NETWORK_CLASSES,
-                                              .compute = BASIN_COMPUTE_DEFAULT,
-                                              .neighbours = 10,
-                                              .features = 10};
-
 #define EXPLAIN_OPTIONS                                                                            \
-    BASIN_INTEGER(explain_options, neighbours, "neighbours", "N", 0, 1000000,                      \
-                  "Neighbours to name."),                                                          \
-        BASIN_INTEGER(explain_options, features, "features", "N", 0, 1000000,                      \
-                      "Features to name."),                                                        \
-        BASIN_OPTIONS_NETWORK(explain_options, data), BASIN_OPTION_JSON(explain_options),          \
-        BASIN_WORK_OPTIONS(explain_options), BASIN_OPTIONS_END
+    BASIN_INTEGER(neighbours, "neighbours", "N", 0, 1000000, "Neighbours to name.",                \
+                  .initial = 10),                                                                  \
+        BASIN_INTEGER(features, "features", "N", 0, 1000000, "Features to name.", .initial = 10),  \
+        BASIN_OPTIONS_NETWORK, BASIN_OPTION_JSON, BASIN_WORK_OPTIONS, BASIN_OPTIONS_END
 
 static const basin_option anomaly_table[] = {
-    BASIN_TEXT(explain_options, page, 0, "page", "FILE",
-               "Write a page there that draws the neighbourhood.", .writes = true),
+    BASIN_TEXT(page, 0, "page", "FILE", "Write a page there that draws the neighbourhood.",
+               .writes = true),
     EXPLAIN_OPTIONS,
 };
 
 static const basin_option node_table[] = {
-    BASIN_TEXT(explain_options, of, 0, "class", "NAME",
+    BASIN_TEXT(class_name, 0, "class", "NAME",
                "The class in question; without it the predicted one."),
     EXPLAIN_OPTIONS,
 };
 
 typedef struct explaining {
-    const explain_options *o;
+    basin_args *o;
     basin_nodes_use use;
     basin_nodes_explanation *e;
     int64_t number; /* of the class; -1: of a detector */
@@ -284,17 +269,17 @@ static basin_status draw(const basin_story *s, const basin_nodes_model *model, c
 
 /* The number of the class of that name. */
 static basin_status find_class(explaining *x, basin_error *error) {
-    int64_t C = basin_nodes_get_info(x->use.model)->classes;
+    int64_t C = x->use.info->classes;
     for (x->number = 0; x->number < C; x->number++)
-        if (!strcmp(basin_nodes_class(x->use.model, x->number), x->o->of)) return BASIN_OK;
+        if (!strcmp(basin_nodes_class(x->use.model, x->number), x->o->class_name)) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE,
                       "--class '%.60s' is not one of the model's %lld, the first of which is '%s'",
-                      x->o->of, (long long)C, basin_nodes_class(x->use.model, 0));
+                      x->o->class_name, (long long)C, basin_nodes_class(x->use.model, 0));
 }
 
 /* The class of the highest probability. */
 static basin_status predicted_class(explaining *x, int64_t node, basin_error *error) {
-    int64_t C = basin_nodes_get_info(x->use.model)->classes;
+    int64_t C = x->use.info->classes;
     BASIN_FREE_AT_EXIT double *p = NULL;
     BASIN_TRY(BASIN_NEW(&p, x->use.network->nodes * C, "probabilities", error));
     BASIN_TRY(basin_nodes_score(p, x->use.model, x->use.network, &x->use.work, error));
@@ -312,48 +297,38 @@ static basin_status find_node(int64_t *node, const basin_network *network, const
                       (long long)network->nodes);
 }
 
-static basin_status explain(explaining *x, bool classes, int operands, char **operand,
-                            basin_error *error) {
-    const explain_options *o = x->o;
-    basin_nodes_where where = {&o->compute, &o->data, o->memory, classes, o->quiet};
+static void explaining_free(explaining *x) {
+    basin_nodes_explanation_free(x->e);
+    basin_nodes_use_close(&x->use);
+}
+
+static basin_status run_explain(basin_args *o, basin_error *error) {
+    BASIN_AT_EXIT(explaining_free) explaining x = {.o = o, .number = -1};
+    bool classes = basin_args_classes(o);
     int64_t node;
-    basin_nodes_use *u = &x->use;
-    BASIN_TRY(basin_nodes_use_open(u, operand[0], operands - 2, operand + 2, &where, error));
-    BASIN_TRY(find_node(&node, u->network, operand[1], error));
-    x->number = -1;
-    if (classes) BASIN_TRY(o->of ? find_class(x, error) : predicted_class(x, node, error));
-    if (classes) u->work.number = x->number;
-    BASIN_TRY(basin_nodes_explain(&x->e, u->model, u->network, &node, 1, &u->work, error));
-    basin_cli_watch_end(&u->session.watch);
-    x->story = (basin_story){.e = x->e,
-                             .network = u->network,
-                             .schema = basin_nodes_get_info(u->model)->schema,
-                             .neighbours = o->neighbours,
-                             .features = o->features,
-                             .classes = classes};
-    BASIN_TRY(basin_record_print(o->json, put_explanation, x, error));
-    return o->page ? draw(&x->story, u->model, o->page, error) : BASIN_OK;
+    basin_nodes_use *u = &x.use;
+    BASIN_TRY(basin_nodes_use_open(u, o, o->operand[0], 2, error));
+    BASIN_TRY(find_node(&node, u->network, o->operand[1], error));
+    if (classes) {
+        BASIN_TRY(o->class_name ? find_class(&x, error) : predicted_class(&x, node, error));
+        u->work.number = x.number;
+    }
+    BASIN_TRY(basin_nodes_explain(&x.e, u->model, u->network, &node, 1, &u->work, error));
+    basin_cli_watch_end(&o->watch);
+    x.story = (basin_story){.e = x.e,
+                            .network = u->network,
+                            .schema = u->info->schema,
+                            .neighbours = o->neighbours,
+                            .features = o->features,
+                            .classes = classes};
+    BASIN_TRY(basin_record_print(o->json, put_explanation, &x, error));
+    return o->page ? draw(&x.story, u->model, o->page, error) : BASIN_OK;
 }
-
-static basin_status run_explain(const void *values, bool classes, int operands, char **operand,
-                                basin_error *error) {
-    explaining x = {.o = values};
-    basin_status status = explain(&x, classes, operands, operand, error);
-    basin_nodes_explanation_free(x.e);
-    basin_nodes_use_close(&x.use);
-    return status;
-}
-
-BASIN_RUN(run_anomaly) { return run_explain(values, false, operands, operand, error); }
-
-BASIN_RUN(run_node) { return run_explain(values, true, operands, operand, error); }
 
 const basin_command basin_command_anomaly_explain = {
-    .name = "anomaly explain",
-    .summary = "Explain the score of a node",
-    .operands = "MODEL NODE FILE...",
-    .operands_least = 3,
-    .operands_most = 18,
+    "anomaly explain",
+    "MODEL NODE FILE...",
+    "Explain the score of a node",
     .text = "Three views of one node. Its energy at the end of the descent, and how many nodes lie "
             "lower: what is unusual fits the memories and its neighbours badly. The features, its "
             "own and those of nodes nearby, that move its logit away from that of a typical node "
@@ -364,53 +339,36 @@ const basin_command basin_command_anomaly_explain = {
             "many nodes at once.",
     .example = "  basin anomaly explain model.safetensors A1042 accounts.csv transfers.csv\n"
                "  basin anomaly explain model.safetensors 17 amazon.npz --page why.html --json\n",
-    BASIN_COMMAND_OPTIONS(anomaly_table, anomaly_defaults),
-    .run = run_anomaly,
+    .option = anomaly_table,
+    .run = run_explain,
 };
 
 const basin_command basin_command_node_explain = {
-    .name = "node explain",
-    .summary = "Explain a predicted class",
-    .operands = "MODEL NODE FILE...",
-    .operands_least = 3,
-    .operands_most = 18,
+    "node explain",
+    "MODEL NODE FILE...",
+    "Explain a predicted class",
     .text = "What 'basin anomaly explain' says of a detector, for one class against all others: "
             "the features that move the log-odds of the class away from those of a typical node in "
             "its place, and the neighbours that this comes through.",
     .example = "  basin node explain model.safetensors P1042 papers.csv citations.csv\n"
                "  basin node explain cora.safetensors 17 cora.npz --class 3 --json\n",
-    BASIN_COMMAND_OPTIONS(node_table, node_defaults),
-    .run = run_node,
+    .option = node_table,
+    .run = run_explain,
 };
 
 /* ---- report ---- */
 
-typedef struct report_options {
-    const char *output;
-    basin_compute_flags compute;
-    basin_network_flags data;
-    double memory;
-    int64_t top, reasons;
-    bool json, unseen, quiet;
-} report_options;
-
-static const report_options report_defaults = {.output = "report.html",
-                                               .data = BASIN_NETWORK_UNITED,
-                                               .top = 20,
-                                               .reasons = 6,
-                                               .compute = BASIN_COMPUTE_DEFAULT};
-
 static const basin_option report_table[] = {
-    BASIN_TEXT(report_options, output, 'o', "output", "FILE",
-               "The page; a name that ends in .json gets the document alone.", .writes = true),
-    BASIN_OPTION_JSON_FOR(report_options, "output=report.html"),
-    BASIN_INTEGER(report_options, top, "top", "N", 1, 1000,
-                  "How many of the highest scores to list, with their reasons."),
-    BASIN_INTEGER(report_options, reasons, "reasons", "N", 2, 100, "Features to name for each."),
-    BASIN_FLAG(report_options, unseen, 0, "unseen",
-               "Judge by labelled nodes that took no part in training alone."),
-    BASIN_OPTIONS_NETWORK(report_options, data),
-    BASIN_WORK_OPTIONS(report_options),
+    BASIN_TEXT(output, 'o', "output", "FILE",
+               "The page; a name that ends in .json gets the document alone.", .writes = true,
+               .text = "report.html"),
+    BASIN_OPTION_JSON_FOR("output=report.html"),
+    BASIN_INTEGER(top, "top", "N", 1, 1000,
+                  "How many of the highest scores to list, with their reasons.", .initial = 20),
+    BASIN_INTEGER(reasons, "reasons", "N", 2, 100, "Features to name for each.", .initial = 6),
+    BASIN_FLAG(unseen, "unseen", "Judge by labelled nodes that took no part in training alone."),
+    BASIN_OPTIONS_NETWORK,
+    BASIN_WORK_OPTIONS,
     BASIN_OPTIONS_END,
 };
 
@@ -424,40 +382,30 @@ static basin_status find_unseen(uint8_t **part, const basin_nodes_model *model,
     return BASIN_OK;
 }
 
-static basin_status report(const report_options *o, basin_nodes_use *use, char **operand,
-                           int operands, basin_error *error) {
+static basin_status run_report(basin_args *o, basin_error *error) {
+    BASIN_AT_EXIT(basin_nodes_use_close) basin_nodes_use use = {0};
     BASIN_FREE_AT_EXIT uint8_t *part = NULL;
-    basin_nodes_where where = {&o->compute, &o->data, o->memory, false, o->quiet};
     struct stat file;
-    BASIN_TRY(basin_nodes_use_open(use, operand[0], operands - 1, operand + 1, &where, error));
-    if (o->unseen) BASIN_TRY(find_unseen(&part, use->model, use->network, error));
-    basin_nodes_reporting reporting = {.model = operand[0],
+    BASIN_TRY(basin_nodes_use_open(&use, o, o->operand[0], 1, error));
+    if (o->unseen) BASIN_TRY(find_unseen(&part, use.model, use.network, error));
+    basin_nodes_reporting reporting = {.model = o->operand[0],
                                        .part = part,
                                        .alerts = o->top,
                                        .reasons = o->reasons,
-                                       .work = &use->work};
-    BASIN_TRY(basin_nodes_report(o->json ? NULL : o->output, use->model, use->network, &reporting,
-                                 error));
-    basin_cli_watch_end(&use->session.watch);
+                                       .work = &use.work};
+    BASIN_TRY(
+        basin_nodes_report(o->json ? NULL : o->output, use.model, use.network, &reporting, error));
+    basin_cli_watch_end(&o->watch);
     if (o->json) return BASIN_OK;
     double bytes = stat(o->output, &file) == 0 ? (double)file.st_size : 0;
     printf("%s: %.1f kB\n", o->output, bytes / 1e3);
     return BASIN_OK;
 }
 
-BASIN_RUN(run_report) {
-    basin_nodes_use use = {0};
-    basin_status status = report(values, &use, operand, operands, error);
-    basin_nodes_use_close(&use);
-    return status;
-}
-
 const basin_command basin_command_anomaly_report = {
-    .name = "anomaly report",
-    .summary = "Write a page on a detector: curves, highest scores with reasons, drift",
-    .operands = "MODEL FILE...",
-    .operands_least = 2,
-    .operands_most = 17,
+    "anomaly report",
+    "MODEL FILE...",
+    "Write a page on a detector: curves, highest scores with reasons, drift",
     .text =
         "One HTML file that needs nothing else and no network. Where the files have labels: "
         "precision by recall, ROC, precision and recall at several numbers of alerts, "
@@ -468,6 +416,6 @@ const basin_command basin_command_anomaly_report = {
     .example = "  basin anomaly report model.safetensors accounts.csv transfers.csv\n"
                "  basin anomaly report model.safetensors june.csv transfers-june.csv --unseen -o "
                "june.html\n",
-    BASIN_COMMAND_OPTIONS(report_table, report_defaults),
+    .option = report_table,
     .run = run_report,
 };

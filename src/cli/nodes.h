@@ -4,10 +4,7 @@
 #define BASIN_CLI_NODES_H
 
 #include "basin/tasks/nodes.h"
-#include "cli/command.h"
-#include "cli/network.h"
-#include "cli/record.h"
-#include "cli/watch.h"
+#include "cli/cli.h"
 #include "data/network/network.h"
 
 #define BASIN_THRESHOLD_FOR_HELP                                                                   \
@@ -19,25 +16,20 @@ basin_status basin_goal_check(const char *goal, basin_error *error);
 
 /* A model with the network that it is used on. */
 typedef struct basin_nodes_use {
-    basin_session session;
-    basin_nodes_model *model;
+    basin_nodes_model *model;     /* or NULL */
+    const basin_nodes_info *info; /* of the model */
     basin_network *network;
     basin_nodes_work work;
 } basin_nodes_use;
 
-typedef struct basin_nodes_where {
-    const basin_compute_flags *compute;
-    const basin_network_flags *data;
-    double memory; /* GiB */
-    bool classes, quiet;
-} basin_nodes_where;
-
-/* Opens the session and the model. Points into itself, so it must stay where it is. */
-basin_status basin_nodes_model_open(basin_nodes_use *use, const char *model,
-                                    const basin_nodes_where *where, basin_error *error);
-/* The same, and the files, read as training's were. */
-basin_status basin_nodes_use_open(basin_nodes_use *use, const char *model, int paths, char **path,
-                                  const basin_nodes_where *where, basin_error *error);
+/* Whether a command is of the group `node`; networks are read accordingly. */
+bool basin_args_classes(basin_args *args);
+/* Opens the session and the model, unless that is NULL. */
+basin_status basin_nodes_model_open(basin_nodes_use *use, basin_args *args, const char *model,
+                                    basin_error *error);
+/* The same, and the operands from `first` on as files, read as training's were. */
+basin_status basin_nodes_use_open(basin_nodes_use *use, basin_args *args, const char *model,
+                                  int first, basin_error *error);
 void basin_nodes_use_close(basin_nodes_use *use);
 
 /* Probabilities beside frequencies. */
@@ -57,29 +49,12 @@ void basin_record_story(basin_record *r, const basin_story *story);
 
 /* ---- eval ---- */
 
-enum { BASIN_SPLITS_RUNS = 1000 }; /* at most */
-
-typedef struct basin_nodes_eval_options {
-    const char *split, *scores, *rivals;
-    const char *model, *part, *threshold_for; /* of a saved model */
-    basin_settings *settings;
-    basin_start start;
-    basin_network_flags data;
-    basin_compute_flags compute;
-    double ratio, memory;
-    int64_t runs, first, split_seed;
-    bool best_run, reliability, no_baselines, only_baselines, unseen, unsupervised, json, quiet;
-    basin_ranks *ranks;         /* runs are dealt to them */
-    const basin_parsed *parsed; /* which options were given */
-} basin_nodes_eval_options;
-
 /* A CSV of what a detector gave each node of a split: rows behind the heading. */
 void basin_scores_put(basin_record *r, const basin_network *network, const uint8_t *part /* [N] */,
                       const float *probability /* [N] */, int64_t run);
 
 /* What `basin anomaly eval` does with --model, a saved model judged by labels (a back-test), and
  * with --unsupervised: what was found without labels, judged by them. */
-basin_status basin_cli_backtest(const basin_nodes_eval_options *options, int operands,
-                                char **operand, basin_error *error);
+basin_status basin_cli_backtest(basin_args *args, basin_error *error);
 
 #endif

@@ -2,12 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/try.h"
 #include "cli/nodes.h"
-#include "cli/train.h"
 
 typedef struct job {
-    const basin_nodes_eval_options *o;
+    basin_args *o;
     basin_nodes_use use;
     double *probability;  /* [N] */
     float *rounded;       /* [N] for --scores */
@@ -18,10 +16,10 @@ typedef struct job {
 } job;
 
 /* What has no effect beside a model and is no option of the table; NULL: nothing. */
-static const char *idle(const basin_nodes_eval_options *o) {
+static const char *idle(basin_args *o) {
     static const char *const seed[] = {"seed", NULL};
     const char *const *heard = o->unsupervised ? seed : NULL;
-    if (basin_training_settings_given(o->settings, &o->start, heard)) return "a training setting";
+    if (basin_training_settings_given(o, heard)) return "a training setting";
     return strcmp(o->split, "ratio") ? NULL : "--split ratio";
 }
 
@@ -111,7 +109,7 @@ static void put_figures(basin_record *r, const basin_nodes_figures *f, bool prob
 static void put_result(basin_record *r, const void *context) {
     const job *j = context;
     const basin_nodes_figures *f = &j->figures;
-    const basin_nodes_card *card = j->use.model ? basin_nodes_get_info(j->use.model)->card : NULL;
+    const basin_nodes_card *card = j->use.info ? j->use.info->card : NULL;
     if (j->o->unsupervised) basin_record_note(r, "energies found without labels, judged by them");
     if (j->o->model) basin_record_text(r, "model", j->o->model);
     basin_record_text(r, "data", j->use.network->path);
@@ -130,7 +128,7 @@ static void put_result(basin_record *r, const void *context) {
 /* ---- running ---- */
 
 /* Of --seed, which is a setting. */
-static uint64_t seed_of(const basin_nodes_eval_options *o) {
+static uint64_t seed_of(basin_args *o) {
     double seed;
     return basin_settings_get_number(&seed, o->settings, "seed", NULL) ? 0 : (uint64_t)seed;
 }
@@ -140,7 +138,7 @@ static basin_status find_probabilities(job *j, basin_error *error) {
     bool stopped;
     if (u->model) return basin_nodes_score(j->probability, u->model, u->network, &u->work, error);
     BASIN_TRY(basin_nodes_unsupervised(j->probability, &stopped, u->network, seed_of(j->o),
-                                       u->session.backend, &u->work, error));
+                                       j->o->compute, &u->work, error));
     return stopped ? basin_fail(error, BASIN_BAD_VALUE, "stopped; nothing is kept") : BASIN_OK;
 }
 
@@ -151,41 +149,37 @@ static void put_scores(basin_record *r, const void *context) {
     basin_record_end(r);
 }
 
-static basin_status backtest(job *j, int operands, char **operand, basin_error *error) {
-    const basin_nodes_eval_options *o = j->o;
-    basin_nodes_use *u = &j->use;
-    basin_nodes_where where = {&o->compute, &o->data, o->memory, false, o->quiet};
-    BASIN_TRY(basin_goal_check(o->threshold_for, error));
-    BASIN_TRY(basin_nodes_use_open(u, o->model, operands, operand, &where, error));
-    BASIN_TRY(BASIN_NEW(&j->probability, u->network->nodes, "a back-test", error));
-    BASIN_TRY(BASIN_NEW(&j->part, u->network->nodes, "a back-test", error));
-    BASIN_TRY(BASIN_NEW(&j->seen, u->network->nodes, "a back-test", error));
-    BASIN_TRY(choose_nodes(j, error));
-    BASIN_TRY(find_probabilities(j, error));
-    basin_cli_watch_end(&u->session.watch);
-    double threshold = u->model ? basin_nodes_get_info(u->model)->threshold : 0;
-    if (o->threshold_for)
-        BASIN_TRY(basin_nodes_threshold_for(&threshold, u->model, o->threshold_for, j->probability,
-                                            u->network->nodes, error));
-    BASIN_TRY(basin_nodes_backtest(&j->figures, u->model, u->network, j->probability, j->part,
-                                   BASIN_PART_TEST, threshold, error));
-    BASIN_TRY(BASIN_NEW(&j->rounded, u->network->nodes, "scores", error));
-    for (int64_t i = 0; i < u->network->nodes; i++) j->rounded[i] = (float)j->probability[i];
-    if (o->scores) BASIN_TRY(basin_record_write(o->scores, BASIN_FORM_CSV, put_scores, j, error));
-    return basin_record_print(o->json, put_result, j, error);
+static void job_free(job *j) {
+    basin_nodes_use_close(&j->use);
+    free(j->probability);
+    free(j->rounded);
+    free(j->part);
+    free(j->seen);
 }
 
-basin_status basin_cli_backtest(const basin_nodes_eval_options *options, int operands,
-                                char **operand, basin_error *error) {
-    job j = {.o = options};
-    if (idle(options))
-        return basin_usage(error, "%s has no effect with --%s", idle(options),
-                           options->unsupervised ? "unsupervised" : "model, which trains nothing");
-    basin_status status = backtest(&j, operands, operand, error);
-    basin_nodes_use_close(&j.use);
-    free(j.probability);
-    free(j.rounded);
-    free(j.part);
-    free(j.seen);
-    return status;
+basin_status basin_cli_backtest(basin_args *o, basin_error *error) {
+    BASIN_AT_EXIT(job_free) job j = {.o = o};
+    basin_nodes_use *u = &j.use;
+    if (idle(o))
+        return basin_usage(error, "%s has no effect with --%s", idle(o),
+                           o->unsupervised ? "unsupervised" : "model, which trains nothing");
+    BASIN_TRY(basin_goal_check(o->threshold_for, error));
+    BASIN_TRY(basin_nodes_use_open(u, o, o->model, 0, error));
+    int64_t nodes = u->network->nodes;
+    BASIN_TRY(BASIN_NEW(&j.probability, nodes, "a back-test", error));
+    BASIN_TRY(BASIN_NEW(&j.part, nodes, "a back-test", error));
+    BASIN_TRY(BASIN_NEW(&j.seen, nodes, "a back-test", error));
+    BASIN_TRY(choose_nodes(&j, error));
+    BASIN_TRY(find_probabilities(&j, error));
+    basin_cli_watch_end(&o->watch);
+    double threshold = u->model ? u->info->threshold : 0;
+    if (o->threshold_for)
+        BASIN_TRY(basin_nodes_threshold_for(&threshold, u->model, o->threshold_for, j.probability,
+                                            nodes, error));
+    BASIN_TRY(basin_nodes_backtest(&j.figures, u->model, u->network, j.probability, j.part,
+                                   BASIN_PART_TEST, threshold, error));
+    BASIN_TRY(BASIN_NEW(&j.rounded, nodes, "scores", error));
+    for (int64_t i = 0; i < nodes; i++) j.rounded[i] = (float)j.probability[i];
+    if (o->scores) BASIN_TRY(basin_record_write(o->scores, BASIN_FORM_CSV, put_scores, &j, error));
+    return basin_record_print(o->json, put_result, &j, error);
 }

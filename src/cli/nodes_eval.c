@@ -8,112 +8,97 @@
 #include "base/clock.h"
 #include "base/library.h"
 #include "base/memory.h"
-#include "base/try.h"
 #include "basin/metrics.h"
 #include "cli/nodes.h"
-#include "cli/train.h"
 #include "ranks/ranks.h"
 
-typedef basin_nodes_eval_options options;
-
-static const options anomaly_defaults = {.start = {.preset = "default"},
-                                         .split = "auto",
-                                         .part = "auto",
-                                         .data = BASIN_NETWORK_UNITED,
-                                         .compute = BASIN_COMPUTE_DEFAULT,
-                                         .ratio = 0.4,
-                                         .runs = 5,
-                                         .split_seed = -1};
-static const options node_defaults = {.start = {.preset = "default"},
-                                      .split = "auto",
-                                      .data = BASIN_NETWORK_CLASSES,
-                                      .compute = BASIN_COMPUTE_DEFAULT,
-                                      .ratio = 0.6,
-                                      .runs = 10,
-                                      .split_seed = -1};
+enum { MOST_RUNS = 1000 };
 
 /* What `ratio` and `runs` need is the command's. */
-#define SPLIT_OPTIONS(ratio_needs, runs_needs)                                                     \
-    BASIN_CHOICE(options, split, "split", "auto|ratio|masks",                                      \
+#define SPLIT_OPTIONS(ratio_, runs_, ratio_needs, runs_needs)                                      \
+    BASIN_CHOICE(split, "split", "auto|ratio|masks",                                               \
                  "ratio: stratified, drawn anew each run; masks: the file's; auto: masks where "   \
-                 "there are."),                                                                    \
-        BASIN_REAL(options, ratio, "ratio", "X", 0.0001, 0.95,                                     \
+                 "there are.",                                                                     \
+                 .text = "auto"),                                                                  \
+        BASIN_REAL(ratio, "ratio", "X", 0.0001, 0.95,                                              \
                    "The part of the labelled nodes for training; the rest is split 1:2 into "      \
                    "validation and test.",                                                         \
-                   .needs = ratio_needs),                                                          \
-        BASIN_INTEGER(options, runs, "runs", "N", 1, BASIN_SPLITS_RUNS,                            \
+                   .initial = ratio_, .needs = ratio_needs),                                       \
+        BASIN_INTEGER(runs, "runs", "N", 1, MOST_RUNS,                                             \
                       "Runs, each with a split of its own; where the file has only one, with a "   \
                       "seed of its own.",                                                          \
-                      .needs = runs_needs),                                                        \
-        BASIN_INTEGER(options, first, "first", "N", 0, 1000, "The number of the first split.",     \
+                      .initial = runs_, .needs = runs_needs),                                      \
+        BASIN_INTEGER(first, "first", "N", 0, 1000, "The number of the first split.",              \
                       .more = true)
 
 static const basin_option anomaly_table[] = {
-    BASIN_TEXT(options, model, 0, "model", "MODEL",
+    BASIN_TEXT(model, 0, "model", "MODEL",
                "A back-test: judge this trained model by the labels of the files, and train "
                "nothing.",
                .needs = "unsupervised=off"),
-    BASIN_FLAG(options, unsupervised, 0, "unsupervised",
+    BASIN_FLAG(unsupervised, "unsupervised",
                "How well the energies of score --unsupervised find the labelled anomalies; "
                "labels are used only for scoring.",
                .more = true),
-    BASIN_CHOICE(options, part, "part", "auto|train|val|test|all",
+    BASIN_CHOICE(part, "part", "auto|train|val|test|all",
                  "With --model or --unsupervised: the nodes to judge by, those of split --first of "
                  "the file's masks, "
                  "or all labelled ones; auto: test where the file has such a part, else all.",
-                 .needs = "model!=,unsupervised=on", .more = true),
-    BASIN_FLAG(options, unseen, 0, "unseen",
+                 .needs = "model!=,unsupervised=on", .more = true, .text = "auto"),
+    BASIN_FLAG(unseen, "unseen",
                "With --model: leave out nodes that took part in training, validation included.",
                .needs = "model!=", .more = true),
-    BASIN_TEXT(options, threshold_for, 0, "threshold-for", "GOAL",
-               "With --model. " BASIN_THRESHOLD_FOR_HELP, .needs = "model!=", .more = true),
-    BASIN_OPTIONS_START(options),
-    SPLIT_OPTIONS("split!=masks,split-time!= model= unsupervised=off", "model= unsupervised=off"),
-    BASIN_OPTION_SPLIT_TIME(options, data, "split!=ratio model= unsupervised=off"),
-    BASIN_INTEGER(options, split_seed, "split-seed", "N", -1, 9007199254740992.0,
+    BASIN_TEXT(threshold_for, 0, "threshold-for", "GOAL", "With --model. " BASIN_THRESHOLD_FOR_HELP,
+               .needs = "model!=", .more = true),
+    BASIN_OPTIONS_START("default"),
+    SPLIT_OPTIONS(0.4, 5, "split!=masks,split-time!= model= unsupervised=off",
+                  "model= unsupervised=off"),
+    BASIN_OPTION_SPLIT_TIME("split!=ratio model= unsupervised=off"),
+    BASIN_INTEGER(split_seed, "split-seed", "N", -1, 9007199254740992.0,
                   "The seed of drawn splits; -1: that of training, --seed.",
-                  .needs = "split!=masks split-time= model= unsupervised=off", .more = true),
-    BASIN_TEXT(options, scores, 0, "scores", "FILE",
+                  .needs = "split!=masks split-time= model= unsupervised=off", .more = true,
+                  .initial = -1),
+    BASIN_TEXT(scores, 0, "scores", "FILE",
                "Where to write what the detector gave each node of each split: a CSV of split, "
                "node, part, label, probability.",
                .writes = true, .needs = "only-baselines=off", .more = true),
-    BASIN_FLAG(options, best_run, 0, "best-run",
+    BASIN_FLAG(best_run, "best-run",
                "Also print the best of the runs: that of the best validation, and that of the best "
                "test score, as some papers report. The latter is chosen on test, and says so.",
                .needs = "model= unsupervised=off", .more = true),
-    BASIN_FLAG(options, reliability, 0, "reliability",
+    BASIN_FLAG(reliability, "reliability",
                "Also print the detector's probabilities beside frequencies, over the test nodes of "
                "all runs.",
                .needs = "only-baselines=off unsupervised=off", .more = true),
     BASIN_TEXT(
-        options, rivals, 0, "rivals", "LIST",
+        rivals, 0, "rivals", "LIST",
         "Others on the same splits, joined by commas. xgboost: boosted trees on features and "
         "their means over two hops; NAME of a preset rival-NAME; all: those that can run.",
         .needs = "model= unsupervised=off"),
-    BASIN_FLAG(options, no_baselines, 0, "no-baselines", "Leave the plain models out.",
+    BASIN_FLAG(no_baselines, "no-baselines", "Leave the plain models out.",
                .needs = "only-baselines=off model= unsupervised=off", .more = true),
-    BASIN_FLAG(options, only_baselines, 0, "only-baselines", "The plain models alone.",
+    BASIN_FLAG(only_baselines, "only-baselines", "The plain models alone.",
                .needs = "model= unsupervised=off", .more = true),
-    BASIN_OPTIONS_NETWORK(options, data),
-    BASIN_OPTION_JSON(options),
-    BASIN_WORK_OPTIONS(options),
+    BASIN_OPTIONS_NETWORK,
+    BASIN_OPTION_JSON,
+    BASIN_WORK_OPTIONS,
     BASIN_OPTIONS_END,
 };
 
 static const basin_option node_table[] = {
-    BASIN_OPTIONS_START(options),
-    BASIN_TEXT(options, model, 0, "model", "FILE",
+    BASIN_OPTIONS_START("default"),
+    BASIN_TEXT(model, 0, "model", "FILE",
                "Train nothing: measure this model, on the test nodes of the file's first split, or "
                "on all labelled nodes."),
-    SPLIT_OPTIONS("split!=masks model=", "model="),
+    SPLIT_OPTIONS(0.6, 10, "split!=masks model=", "model="),
     BASIN_TEXT(
-        options, rivals, 0, "rivals", "LIST",
+        rivals, 0, "rivals", "LIST",
         "Others on the same splits, joined by commas. paper: the paper's block alone; NAME of a "
         "preset rival-NAME; all: those that can run.",
         .needs = "model="),
-    BASIN_OPTIONS_NETWORK(options, data),
-    BASIN_OPTION_JSON(options),
-    BASIN_WORK_OPTIONS(options),
+    BASIN_OPTIONS_NETWORK,
+    BASIN_OPTION_JSON,
+    BASIN_WORK_OPTIONS,
     BASIN_OPTIONS_END,
 };
 
@@ -136,7 +121,7 @@ typedef struct figures {
 } figures;
 
 typedef struct eval {
-    const options *o;
+    basin_args *o;
     bool classes;
     basin_nodes_use use;
     uint8_t *part;                  /* [N] */
@@ -156,10 +141,6 @@ typedef struct eval {
     int64_t *confusion; /* [class_count, class_count] test nodes of all runs */
 } eval;
 
-static const basin_command *command_of(const eval *b) {
-    return b->classes ? &basin_command_node_eval : &basin_command_anomaly_eval;
-}
-
 static const char *task_of(const eval *b) { return b->classes ? "node" : "anomaly"; }
 
 static figures *figures_of(const eval *b, int model, int64_t run) {
@@ -167,7 +148,7 @@ static figures *figures_of(const eval *b, int model, int64_t run) {
 }
 
 __attribute__((format(printf, 2, 3))) static void note(const eval *b, const char *format, ...) {
-    const basin_watch *watch = &b->use.session.watch.watch;
+    const basin_watch *watch = &b->o->watch.watch;
     char line[400];
     va_list args;
     va_start(args, format);
@@ -244,10 +225,9 @@ static basin_status parse_rivals(eval *b, const char *list, basin_error *error) 
 
 /* An option of drawn splits that was given; a split by time goes by the ratio, too. */
 static const char *drawn_option(const eval *b) {
-    const basin_parsed *parsed = b->o->parsed;
-    if (b->o->data.split_time) return NULL;
-    if (basin_option_given(parsed, command_of(b), "ratio")) return "ratio";
-    return basin_option_given(parsed, command_of(b), "split-seed") ? "split-seed" : NULL;
+    if (b->o->network.split_time) return NULL;
+    if (basin_option_given(b->o, "ratio")) return "ratio";
+    return basin_option_given(b->o, "split-seed") ? "split-seed" : NULL;
 }
 
 /* A file with fewer splits than runs: each of them once, or the only one with other seeds. */
@@ -263,7 +243,7 @@ static void note_fewer(const eval *b, int64_t runs) {
 
 /* What the options mean for this network. */
 static basin_status plan_splits(eval *b, int64_t runs, basin_error *error) {
-    const options *o = b->o;
+    basin_args *o = b->o;
     const basin_network *n = b->use.network;
     b->masks = !strcmp(o->split, "masks") || (!strcmp(o->split, "auto") && n->splits > 0);
     b->runs = runs;
@@ -282,7 +262,7 @@ static basin_status plan_splits(eval *b, int64_t runs, basin_error *error) {
 
 /* The nodes of run i. */
 static basin_status take_split(eval *b, int64_t i, basin_error *error) {
-    const options *o = b->o;
+    basin_args *o = b->o;
     const basin_network *n = b->use.network;
     int64_t number = o->first + i, seed = o->split_seed < 0 ? b->seed : o->split_seed;
     if (b->masks) /* of a file with one split, each run has another seed */
@@ -348,19 +328,19 @@ static basin_status add_confusion(eval *b, const basin_nodes_model *model,
 
 /* Of the model in question, not of those beside it. */
 static basin_status keep(eval *b, const basin_nodes_model *model, int64_t i, basin_error *error) {
-    b->parameters = basin_nodes_get_info(model)->parameters;
-    if (b->classes) return add_confusion(b, model, basin_nodes_get_info(model)->scores, error);
-    snprintf(b->trained_on, sizeof b->trained_on, "%s", basin_nodes_get_info(model)->trained_on);
+    const basin_nodes_info *info = basin_nodes_get_info(model);
+    b->parameters = info->parameters;
+    if (b->classes) return add_confusion(b, model, info->scores, error);
+    snprintf(b->trained_on, sizeof b->trained_on, "%s", info->trained_on);
     for (int which = 0; which < 2; which++) {
-        const basin_score *test = basin_nodes_get_info(model)->alone[which][BASIN_PART_TEST];
-        const basin_score *seen = basin_nodes_get_info(model)->alone[which][BASIN_PART_VAL];
+        const basin_score *test = info->alone[which][BASIN_PART_TEST];
+        const basin_score *seen = info->alone[which][BASIN_PART_VAL];
         if (test && seen) figures_of(b, TREES + which, i)->test = *test;
         if (test && seen) figures_of(b, TREES + which, i)->validation = *seen;
     }
-    figures_of(b, DETECTOR, i)->reliability =
-        *basin_nodes_get_info(model)->reliability[BASIN_PART_TEST];
+    figures_of(b, DETECTOR, i)->reliability = *info->reliability[BASIN_PART_TEST];
     for (int64_t n = 0, nodes = b->use.network->nodes; b->scores && n < nodes; n++)
-        b->scores[i * nodes + n] = (float)basin_nodes_get_info(model)->scores[n];
+        b->scores[i * nodes + n] = (float)info->scores[n];
     return BASIN_OK;
 }
 
@@ -418,9 +398,8 @@ static basin_status run_xgboost(eval *b, figures *f, int64_t seed, const basin_t
 
 static basin_status run_model(eval *b, int number, int64_t i, basin_error *error) {
     figures *f = figures_of(b, number, i);
-    basin_training training = {.backend = b->use.session.backend,
-                               .watch = &b->use.session.watch.watch,
-                               .memory = b->use.work.memory};
+    basin_training training = {
+        .backend = b->o->compute, .watch = &b->o->watch.watch, .memory = b->use.work.memory};
     int64_t seed = b->seed + b->o->first + i;
     basin_nodes_model *model = NULL;
     basin_outcome outcome = {0};
@@ -470,7 +449,7 @@ static const char *model_name(const eval *b, int model) {
                              : "- its network alone";
 }
 
-static void collect(double value[BASIN_SPLITS_RUNS], const eval *b, int model, const char *name) {
+static void collect(double value[MOST_RUNS], const eval *b, int model, const char *name) {
     for (int64_t i = 0; i < b->runs; i++)
         value[i] = 100 * basin_score_get(&figures_of(b, model, i)->test, name);
 }
@@ -515,7 +494,7 @@ static void put_best(basin_record *r, const eval *b, int model) {
 }
 
 static void put_intervals(basin_record *r, const eval *b, int model) {
-    double value[BASIN_SPLITS_RUNS], ends[2];
+    double value[MOST_RUNS], ends[2];
     basin_record_object(r, "interval_95");
     for (const char *const *measure = measures_of(b); *measure; measure++) {
         collect(value, b, model, *measure);
@@ -544,7 +523,7 @@ static void put_runs(basin_record *r, const eval *b, int model) {
 }
 
 static void put_model(basin_record *r, const eval *b, int model) {
-    double value[BASIN_SPLITS_RUNS], mean, deviation, seconds = 0, cpu = 0;
+    double value[MOST_RUNS], mean, deviation, seconds = 0, cpu = 0;
     bool alone = !b->classes && (model == TREES || model == NETWORK); /* the detector's run */
     basin_record_row(r);
     basin_record_text(r, "model", model_name(b, model));
@@ -639,7 +618,7 @@ static void note_seen(basin_record *r, const eval *b) {
 
 static void put_result(basin_record *r, const void *context) {
     const eval *b = context;
-    const options *o = b->o;
+    basin_args *o = b->o;
     bool text = basin_record_is_text(r);
     basin_record_text(r, ".data", b->use.network->path);
     basin_record_text(r, ".split", b->masks ? "masks" : b->classes && o->model ? "all" : "ratio");
@@ -738,7 +717,7 @@ static basin_status name_detector(eval *b, basin_error *error) {
 }
 
 static basin_status prepare(eval *b, basin_error *error) {
-    const options *o = b->o;
+    basin_args *o = b->o;
     char text[32];
     if (!b->classes) {
         BASIN_TRY(basin_settings_get(text, sizeof text, o->settings, "facts", error));
@@ -834,9 +813,9 @@ static basin_status measure(eval *b, basin_error *error) {
     BASIN_FREE_AT_EXIT double *probability = NULL;
     double began = basin_clock();
     clock_t busy = clock();
-    b->parameters = basin_nodes_get_info(u->model)->parameters;
-    BASIN_TRY(BASIN_NEW(&probability, u->network->nodes * basin_nodes_get_info(u->model)->classes,
-                        "probabilities", error));
+    b->parameters = u->info->parameters;
+    BASIN_TRY(
+        BASIN_NEW(&probability, u->network->nodes * u->info->classes, "probabilities", error));
     BASIN_TRY(basin_nodes_score(probability, u->model, u->network, &u->work, error));
     BASIN_TRY(choose_nodes(b, error));
     BASIN_TRY(basin_nodes_measure(&b->figures->test, probability, u->model, u->network, b->part,
@@ -849,24 +828,7 @@ static basin_status measure(eval *b, basin_error *error) {
     return BASIN_OK;
 }
 
-static basin_status evaluate(eval *b, int operands, char **operand, basin_error *error) {
-    const options *o = b->o;
-    basin_network_flags data = o->data;
-    data.split_train = o->ratio;
-    data.split_val = (1 - o->ratio) / 3;
-    basin_nodes_where where = {&o->compute, &data, o->memory, b->classes, o->quiet};
-    BASIN_TRY(basin_nodes_use_open(&b->use, o->model, operands, operand, &where, error));
-    BASIN_TRY(prepare(b, error));
-    return o->model ? measure(b, error) : run_splits(b, error);
-}
-
-static basin_status run(eval *b, int operands, char **operand, basin_error *error) {
-    basin_status status = evaluate(b, operands, operand, error);
-    if (!status && b->scores && !b->stopped && !basin_ranks_rank(b->o->ranks))
-        status = basin_record_write(b->o->scores, BASIN_FORM_CSV, put_scores, &b, error);
-    basin_cli_watch_end(&b->use.session.watch);
-    if (!status && b->stopped) status = BASIN_REPORTED;
-    if (!status) status = basin_record_print(b->o->json, put_result, b, error);
+static void eval_free(eval *b) {
     for (int64_t c = 0; c < b->class_count && b->class_name; c++) free(b->class_name[c]);
     free(b->class_name);
     free(b->confusion);
@@ -874,36 +836,44 @@ static basin_status run(eval *b, int operands, char **operand, basin_error *erro
     free(b->figures);
     free(b->scores);
     basin_nodes_use_close(&b->use);
-    return status;
 }
 
-BASIN_RUN(run_anomaly) {
-    const options *o = values;
+static basin_status evaluate(basin_args *o, basin_error *error) {
+    BASIN_AT_EXIT(eval_free) eval b = {.o = o, .classes = basin_args_classes(o)};
+    eval *context = &b;
+    o->network.split_train = o->ratio;
+    o->network.split_val = (1 - o->ratio) / 3;
+    BASIN_TRY(basin_nodes_use_open(&b.use, o, o->model, 0, error));
+    BASIN_TRY(prepare(&b, error));
+    BASIN_TRY(o->model ? measure(&b, error) : run_splits(&b, error));
+    if (b.scores && !b.stopped && !basin_ranks_rank(o->ranks))
+        BASIN_TRY(basin_record_write(o->scores, BASIN_FORM_CSV, put_scores, &context, error));
+    basin_cli_watch_end(&o->watch);
+    return b.stopped ? BASIN_REPORTED : basin_record_print(o->json, put_result, &b, error);
+}
+
+static basin_status run_anomaly(basin_args *o, basin_error *error) {
     static const char *const heard[] = {"seed", "facts", NULL};
-    if (o->start.print_config) return basin_config_print(o->settings, NULL, error);
-    if (o->model || o->unsupervised) return basin_cli_backtest(o, operands, operand, error);
-    if (o->only_baselines && basin_training_settings_given(o->settings, &o->start, heard))
+    if (o->start.print_config) return basin_config_print(o, NULL, error);
+    if (o->model || o->unsupervised) return basin_cli_backtest(o, error);
+    if (o->only_baselines && basin_training_settings_given(o, heard))
         return basin_usage(error, "a setting of the detector has no effect with --only-baselines");
-    eval b = {.o = o};
-    return run(&b, operands, operand, error);
+    return evaluate(o, error);
 }
 
-BASIN_RUN(run_node) {
-    const options *o = values;
-    if (o->start.print_config) return basin_config_print(o->settings, NULL, error);
-    if (o->model && basin_training_settings_given(o->settings, &o->start, NULL))
+static basin_status run_node(basin_args *o, basin_error *error) {
+    o->split_seed = -1; /* it has no such option */
+    if (o->start.print_config) return basin_config_print(o, NULL, error);
+    if (o->model && basin_training_settings_given(o, NULL))
         return basin_usage(error, "a training setting has no effect with --model, which trains "
                                   "nothing");
-    eval b = {.o = o, .classes = true};
-    return run(&b, operands, operand, error);
+    return evaluate(o, error);
 }
 
 const basin_command basin_command_anomaly_eval = {
-    .name = "anomaly eval",
-    .summary = "Measure a detector on labelled data: splits, figures, plain baselines beside it",
-    .operands = "FILE...",
-    .operands_least = 1,
-    .operands_most = 16,
+    "anomaly eval",
+    "FILE...",
+    "Measure a detector on labelled data: splits, figures, plain baselines beside it",
     .text = "Runs the protocol of the paper: a stratified part of the labelled nodes for training, "
             "the rest one to two for validation and test (or the file's own masks); validation "
             "chooses epoch and threshold, test is used once. Prints macro-F1, AUROC, AUPRC, recall "
@@ -914,21 +884,16 @@ const basin_command basin_command_anomaly_eval = {
                "  basin anomaly eval tolokers.npz --preset paper-amazon --runs 10 --json\n"
                "  basin anomaly eval tolokers.npz --rivals xgboost --no-baselines --runs 10\n"
                "  basin anomaly eval --model model.safetensors june.csv transfers-june.csv\n",
-    BASIN_COMMAND_OPTIONS(anomaly_table, anomaly_defaults),
+    .option = anomaly_table,
     .task = "anomaly",
-    .settings_at = offsetof(options, settings),
-    .start_at = offsetof(options, start),
-    .ranks_at = offsetof(options, ranks),
-    .parsed_at = offsetof(options, parsed),
+    .ranks = true,
     .run = run_anomaly,
 };
 
 const basin_command basin_command_node_eval = {
-    .name = "node eval",
-    .summary = "Measure a model of classes: accuracy over splits, others beside it",
-    .operands = "FILE...",
-    .operands_least = 1,
-    .operands_most = 16,
+    "node eval",
+    "FILE...",
+    "Measure a model of classes: accuracy over splits, others beside it",
     .text = "Trains on each split of the file's masks (a file with one split: with different "
             "seeds), or on stratified splits drawn anew; validation chooses the epoch, test is "
             "looked at once. Prints accuracy, macro-F1 and AUROC (the mean over classes of each "
@@ -936,10 +901,7 @@ const basin_command basin_command_node_eval = {
             "confusion matrix of all runs. With --model nothing is trained: the model is measured.",
     .example = "  basin node eval cora.npz --runs 5 --rivals paper\n"
                "  basin node eval --model model.safetensors papers.csv citations.csv\n",
-    BASIN_COMMAND_OPTIONS(node_table, node_defaults),
+    .option = node_table,
     .task = "node",
-    .settings_at = offsetof(options, settings),
-    .start_at = offsetof(options, start),
-    .parsed_at = offsetof(options, parsed),
     .run = run_node,
 };

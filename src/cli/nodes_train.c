@@ -1,82 +1,62 @@
 /* basin anomaly train and basin node train: a model from a labelled network, into one file. */
 #include <stdlib.h>
 
-#include "base/try.h"
 #include "cli/nodes.h"
-#include "cli/train.h"
-
-typedef struct options {
-    basin_train_options train;
-    basin_network_flags data;
-    double ratio, validation;
-    int64_t split;
-    const char *threshold_for;
-    bool reliability;
-} options;
-
-static const options anomaly_defaults = {
-    .train = BASIN_TRAIN_DEFAULT, .data = BASIN_NETWORK_UNITED, .validation = -1, .split = -1};
-static const options node_defaults = {
-    .train = BASIN_TRAIN_DEFAULT, .data = BASIN_NETWORK_CLASSES, .validation = -1, .split = -1};
 
 #define SPLIT_OPTIONS                                                                              \
-    BASIN_REAL(options, ratio, "ratio", "X", 0, 0.95,                                              \
+    BASIN_REAL(ratio, "ratio", "X", 0, 0.95,                                                       \
                "Instead, as in the paper: the part for training. The rest is split one to two "    \
                "into validation and test, and figures on test are printed. 0: as --validation "    \
                "says."),                                                                           \
-        BASIN_INTEGER(options, split, "split", "N", 0, 1e9, "Use split N from the file.",          \
-                      .more = true)
+        BASIN_INTEGER(split_number, "split", "N", 0, 1e9, "Use split N from the file.",            \
+                      .initial = -1, .more = true)
 
 static const basin_option anomaly_table[] = {
-    BASIN_REAL(options, validation, "validation", "X", 0, 0.3,
+    BASIN_REAL(validation, "validation", "X", 0, 0.3,
                "The part of the labelled nodes that chooses epoch and threshold. All others are "
-               "trained on. Without it: the split that the file brings, else 0.2."),
+               "trained on. Without it: the split that the file brings, else 0.2.",
+               .initial = -1),
     SPLIT_OPTIONS,
-    BASIN_OPTION_SPLIT_TIME(options, data, NULL),
-    BASIN_TEXT(options, threshold_for, 0, "threshold-for", "GOAL", BASIN_THRESHOLD_FOR_HELP,
+    BASIN_OPTION_SPLIT_TIME(NULL),
+    BASIN_TEXT(threshold_for, 0, "threshold-for", "GOAL", BASIN_THRESHOLD_FOR_HELP,
                .needs = "validation!=0", .more = true),
-    BASIN_FLAG(options, reliability, 0, "reliability",
+    BASIN_FLAG(reliability, "reliability",
                "Also print probabilities beside frequencies, on test nodes or else validation.",
                .needs = "validation!=0", .more = true),
-    BASIN_TRAIN_OPTIONS(options),
-    BASIN_OPTIONS_NETWORK(options, data),
+    BASIN_TRAIN_OPTIONS("default"),
+    BASIN_OPTIONS_NETWORK,
     BASIN_OPTIONS_END,
 };
 
 static const basin_option node_table[] = {
-    BASIN_REAL(options, validation, "validation", "X", 0, 0.3,
+    BASIN_REAL(validation, "validation", "X", 0, 0.3,
                "The part of the labelled nodes that chooses the epoch. All others are trained on. "
-               "Without it: the split that the file brings, else 0.2."),
+               "Without it: the split that the file brings, else 0.2.",
+               .initial = -1),
     SPLIT_OPTIONS,
-    BASIN_TRAIN_OPTIONS(options),
-    BASIN_OPTIONS_NETWORK(options, data),
+    BASIN_TRAIN_OPTIONS("default"),
+    BASIN_OPTIONS_NETWORK,
     BASIN_OPTIONS_END,
 };
 
-/* What validation chose before --threshold-for, where that chose another. */
-typedef struct choice {
-    bool made;
-    double before;
-} choice;
-
 /* Ways to split that were given together, one of which would have no effect; NULL: none. */
-static const char *split_clash(const options *o) {
+static const char *split_clash(basin_args *o) {
     if (o->ratio > 0 && o->validation >= 0) return "--ratio and --validation";
-    if (o->split >= 0 && o->ratio > 0) return "--split and --ratio";
-    if (o->split >= 0 && o->validation >= 0) return "--split and --validation";
-    if (o->split >= 0 && o->data.split_time) return "--split and --split-time";
+    if (o->split_number >= 0 && o->ratio > 0) return "--split and --ratio";
+    if (o->split_number >= 0 && o->validation >= 0) return "--split and --validation";
+    if (o->split_number >= 0 && o->network.split_time) return "--split and --split-time";
     return NULL;
 }
 
 static basin_status prepare(basin_train_job *job, basin_error *error) {
-    const options *o = job->options;
+    basin_args *o = job->o;
     if (split_clash(o)) return basin_usage(error, "%s; give one of them", split_clash(o));
     return basin_goal_check(o->threshold_for, error);
 }
 
 /* Writes the model once more, with the threshold for the goal. */
 static basin_status choose_threshold(basin_train_job *job, basin_error *error) {
-    const options *o = job->options;
+    basin_args *o = job->o;
     basin_nodes_model *model = job->model;
     const double *probability = model ? basin_nodes_get_info(model)->scores : NULL;
     if (!o->threshold_for || job->o->start.print_config || job->outcome.stopped ||
@@ -86,35 +66,36 @@ static basin_status choose_threshold(basin_train_job *job, basin_error *error) {
         return basin_fail(error, BASIN_BAD_VALUE, "--threshold-for %s needs validation nodes",
                           o->threshold_for);
     double threshold;
-    choice *chosen;
+    double *before;
     BASIN_TRY(basin_nodes_threshold_for(&threshold, model, o->threshold_for, probability,
                                         basin_nodes_get_info(model)->nodes, error));
-    BASIN_TRY(BASIN_NEW(&chosen, 1, "a threshold", error));
-    *chosen = (choice){true, basin_nodes_get_info(model)->threshold};
-    job->more = chosen;
+    BASIN_TRY(BASIN_NEW(&before, 1, "a threshold", error));
+    *before = basin_nodes_get_info(model)->threshold;
+    job->more = before;
     basin_nodes_set_threshold(model, threshold);
     const char *output = job->o->training.output;
     return output ? basin_nodes_write(output, model, error) : BASIN_OK;
 }
 
 static basin_status train_node(basin_train_job *job, basin_error *error) {
-    const options *o = job->options;
-    basin_network_options how = basin_network_flags_options(&o->data, job->o->training.memory);
+    basin_args *o = job->o;
+    basin_args_classes(o);
+    basin_network_options how = basin_network_options_of(o);
     double held = o->validation < 0 ? 0.2 : o->validation;
     how.split_train = o->ratio > 0 ? o->ratio : 1 - held;
     how.split_val = o->ratio > 0 ? (1 - o->ratio) / 3 : held;
-    basin_nodes_data data = {.path = (const char *const *)job->operand,
-                             .paths = job->operands,
+    basin_nodes_data data = {.path = (const char *const *)o->operand,
+                             .paths = o->operands,
                              .options = &how,
-                             .masks = o->split >= 0 || how.split_time,
-                             .split = o->split >= 0 ? o->split : 0,
+                             .masks = o->split_number >= 0 || how.split_time,
+                             .split = o->split_number >= 0 ? o->split_number : 0,
                              .ratio = o->ratio,
                              .validation = o->validation < 0   ? 0
                                            : o->validation > 0 ? o->validation
                                                                : -1};
     basin_nodes_model *model = NULL;
     basin_status status =
-        basin_nodes_train(&model, &job->outcome, job->o->settings, &data, &job->training, error);
+        basin_nodes_train(&model, &job->outcome, o->settings, &data, &o->training, error);
     job->model = model;
     return status;
 }
@@ -130,44 +111,42 @@ static int64_t count_nodes(const basin_train_job *job) {
 }
 
 static void put_anomaly(basin_record *r, const basin_train_job *job) {
-    const options *o = job->options;
-    const basin_nodes_model *model = job->model;
-    const choice *chosen = job->more;
+    basin_args *o = job->o;
+    const basin_nodes_info *model = job->model ? basin_nodes_get_info(job->model) : NULL;
+    const double *before = job->more; /* what validation chose before --threshold-for */
     if (!model) return;
-    basin_record_integer(r, "members", basin_nodes_get_info(model)->members);
-    basin_record_text(r, "trained_on", basin_nodes_get_info(model)->trained_on);
-    basin_record_number(r, "threshold", "%.4f", basin_nodes_get_info(model)->threshold);
-    basin_record_percent(r, "validation", basin_nodes_get_info(model)->reached[BASIN_PART_VAL]);
-    basin_record_percent(r, "test", basin_nodes_get_info(model)->reached[BASIN_PART_TEST]);
-    basin_record_number(r, "network_share", "%.2f", basin_nodes_get_info(model)->share);
+    basin_record_integer(r, "members", model->members);
+    basin_record_text(r, "trained_on", model->trained_on);
+    basin_record_number(r, "threshold", "%.4f", model->threshold);
+    basin_record_percent(r, "validation", model->reached[BASIN_PART_VAL]);
+    basin_record_percent(r, "test", model->reached[BASIN_PART_TEST]);
+    basin_record_number(r, "network_share", "%.2f", model->share);
     basin_record_percent(r, "validation_trees|trees alone",
-                         basin_nodes_get_info(model)->alone[BASIN_NODES_TREES][BASIN_PART_VAL]);
+                         model->alone[BASIN_NODES_TREES][BASIN_PART_VAL]);
     basin_record_percent(r, "validation_network|network alone",
-                         basin_nodes_get_info(model)->alone[BASIN_NODES_NETWORK][BASIN_PART_VAL]);
-    basin_record_text(r, "calibration", basin_nodes_get_info(model)->calibration);
-    const basin_reliability *test = basin_nodes_get_info(model)->reliability[BASIN_PART_TEST];
-    const basin_reliability *use =
-        test ? test : basin_nodes_get_info(model)->reliability[BASIN_PART_VAL];
+                         model->alone[BASIN_NODES_NETWORK][BASIN_PART_VAL]);
+    basin_record_text(r, "calibration", model->calibration);
+    const basin_reliability *test = model->reliability[BASIN_PART_TEST];
+    const basin_reliability *use = test ? test : model->reliability[BASIN_PART_VAL];
     if (use && (o->reliability || !basin_record_is_text(r)))
         basin_record_reliability(r, use,
                                  test ? "probabilities beside frequencies, test nodes:"
                                       : "probabilities beside frequencies, validation nodes:");
-    if (chosen)
-        basin_record_note(r, "threshold for %s, in place of %.4f", o->threshold_for,
-                          chosen->before);
+    if (before)
+        basin_record_note(r, "threshold for %s, in place of %.4f", o->threshold_for, *before);
 }
 
 static void put_node(basin_record *r, const basin_train_job *job) {
-    const basin_nodes_model *model = job->model;
+    const basin_nodes_info *model = job->model ? basin_nodes_get_info(job->model) : NULL;
     if (!model) return;
-    basin_record_integer(r, "members", basin_nodes_get_info(model)->members);
+    basin_record_integer(r, "members", model->members);
     basin_record_list(r, "classes");
-    for (int64_t c = 0; c < basin_nodes_get_info(model)->classes; c++)
-        basin_record_text(r, NULL, basin_nodes_class(model, c));
+    for (int64_t c = 0; c < model->classes; c++)
+        basin_record_text(r, NULL, basin_nodes_class(job->model, c));
     basin_record_end(r);
-    basin_record_text(r, "trained_on", basin_nodes_get_info(model)->trained_on);
-    basin_record_percent(r, "validation", basin_nodes_get_info(model)->reached[BASIN_PART_VAL]);
-    basin_record_percent(r, "test", basin_nodes_get_info(model)->reached[BASIN_PART_TEST]);
+    basin_record_text(r, "trained_on", model->trained_on);
+    basin_record_percent(r, "validation", model->reached[BASIN_PART_VAL]);
+    basin_record_percent(r, "test", model->reached[BASIN_PART_TEST]);
 }
 
 static void close_model(basin_train_job *job) {
@@ -175,32 +154,30 @@ static void close_model(basin_train_job *job) {
     free(job->more);
 }
 
-BASIN_RUN(run_anomaly) {
+static basin_status run_anomaly(basin_args *o, basin_error *error) {
     static const basin_train_task task = {.things = "nodes",
                                           .prepare = prepare,
                                           .train = train_anomaly,
                                           .count = count_nodes,
                                           .print = put_anomaly,
                                           .close = close_model};
-    return basin_train_run(&task, values, operands, operand, error);
+    return basin_train_run(&task, o, error);
 }
 
-BASIN_RUN(run_node) {
+static basin_status run_node(basin_args *o, basin_error *error) {
     static const basin_train_task task = {.things = "nodes",
                                           .prepare = prepare,
                                           .train = train_node,
                                           .count = count_nodes,
                                           .print = put_node,
                                           .close = close_model};
-    return basin_train_run(&task, values, operands, operand, error);
+    return basin_train_run(&task, o, error);
 }
 
 const basin_command basin_command_anomaly_train = {
-    .name = "anomaly train",
-    .summary = "Train a detector of anomalous nodes on a labelled graph",
-    .operands = "FILE...",
-    .operands_least = 0, /* none: --print-config alone */
-    .operands_most = 16,
+    "anomaly train",
+    "FILE...",
+    "Train a detector of anomalous nodes on a labelled graph",
     .text =
         "Reads npz, .mat, DGL graphs, CSV of edges and of nodes, or a converted file (see "
         "'basin data'). Labels are 0 (normal) and 1 (anomalous); nodes without one take part in "
@@ -211,17 +188,16 @@ const basin_command basin_command_anomaly_train = {
                "  basin anomaly train amazon.npz --preset paper-amazon --ratio 0.4 -o "
                "amazon.safetensors\n",
     .option = anomaly_table,
-    .defaults = &anomaly_defaults,
-    BASIN_TRAIN_COMMAND(options, "anomaly"),
+    .task = "anomaly",
+    .ranks = true,
+    .least = -1,
     .run = run_anomaly,
 };
 
 const basin_command basin_command_node_train = {
-    .name = "node train",
-    .summary = "Train a model of the classes of nodes on a labelled graph",
-    .operands = "FILE...",
-    .operands_least = 0, /* none: --print-config alone */
-    .operands_most = 16,
+    "node train",
+    "FILE...",
+    "Train a model of the classes of nodes on a labelled graph",
     .text =
         "Reads what 'basin anomaly train' reads. Labels are of any number of classes: whole "
         "numbers, or in a CSV any text; nodes without one take part in the graph but not in the "
@@ -231,7 +207,8 @@ const basin_command basin_command_node_train = {
     .example = "  basin node train papers.csv citations.csv --label topic -o model.safetensors\n"
                "  basin node train cora.npz -o cora.safetensors\n",
     .option = node_table,
-    .defaults = &node_defaults,
-    BASIN_TRAIN_COMMAND(options, "node"),
+    .task = "node",
+    .ranks = true,
+    .least = -1,
     .run = run_node,
 };

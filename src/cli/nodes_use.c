@@ -2,69 +2,59 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/try.h"
 #include "cli/nodes.h"
 
-typedef struct options {
-    const char *output, *base, *threshold_for;
-    basin_compute_flags compute;
-    basin_network_flags data;
-    double memory;
-    int64_t top, reasons, seed, parts;
-    basin_ranks *ranks;
-    bool sort, only_new, explain, unsupervised, unlabelled, spreadsheet, json, quiet;
-} options;
-
-static const options score_defaults = {
-    .data = BASIN_NETWORK_UNITED, .reasons = 3, .compute = BASIN_COMPUTE_DEFAULT};
-static const options predict_defaults = {.data = BASIN_NETWORK_CLASSES,
-                                         .compute = BASIN_COMPUTE_DEFAULT};
-
 #define OUTPUT_OPTION                                                                              \
-    BASIN_TEXT(options, output, 'o', "output", "FILE", "Write there instead of standard output.",  \
+    BASIN_TEXT(output, 'o', "output", "FILE", "Write there instead of standard output.",           \
                .writes = true)
+#define PARTS_OPTION(needs_)                                                                       \
+    BASIN_INTEGER(                                                                                 \
+        parts, "parts", "N", 0, BASIN_CUT_PARTS,                                                   \
+        "Cut the graph into N parts, which ranks share; 0: 1, or with mpirun 8, or as many "       \
+        "as there are ranks.",                                                                     \
+        .needs = needs_, .more = true)
 #define USE_OPTIONS                                                                                \
-    BASIN_OPTIONS_NETWORK(options, data), BASIN_OPTION_JSON(options),                              \
+    BASIN_OPTIONS_NETWORK, BASIN_OPTION_JSON,                                                      \
         BASIN_FLAG(                                                                                \
-            options, spreadsheet, 0, "spreadsheet",                                                \
+            spreadsheet, "spreadsheet",                                                            \
             "CSV for spreadsheets: an apostrophe goes before text that they would take for "       \
             "a formula. Without it a reader gets every id back as it was.",                        \
             .needs = "json=off", .more = true),                                                    \
-        BASIN_WORK_OPTIONS(options), BASIN_OPTIONS_END
+        BASIN_WORK_OPTIONS, BASIN_OPTIONS_END
 
 static const basin_option score_table[] = {
     OUTPUT_OPTION,
-    BASIN_FLAG(options, sort, 0, "sort", "The most anomalous first; else in the data's order."),
-    BASIN_INTEGER(options, top, "top", "N", 0, 9e15, "Only the N most anomalous; 0: all."),
+    BASIN_FLAG(sort, "sort", "The most anomalous first; else in the data's order."),
+    BASIN_INTEGER(top, "top", "N", 0, 9e15, "Only the N most anomalous; 0: all."),
     BASIN_FLAG(
-        options, unsupervised, 0, "unsupervised",
+        unsupervised, "unsupervised",
         "Without a model and without labels: learn from the files themselves to complete "
         "hidden nodes from their neighbours, and print the energy of each, which is high where it "
         "is unusual."),
-    BASIN_INTEGER(options, seed, "seed", "N", 0, 9007199254740992.0,
+    BASIN_INTEGER(seed, "seed", "N", 0, 9007199254740992.0,
                   "With --unsupervised: the seed of all random numbers.",
                   .needs = "unsupervised=on", .more = true),
-    BASIN_FLAG(options, explain, 0, "explain",
+    BASIN_FLAG(explain, "explain",
                "With --top or --new: why each of the nodes that are printed scores as it does.",
                .needs = "unsupervised=off top!=0,new=on"),
-    BASIN_INTEGER(options, reasons, "reasons", "N", 1, 100,
+    BASIN_INTEGER(reasons, "reasons", "N", 1, 100,
                   "With --explain: features to name for each node; neighbours, too, with --json.",
-                  .needs = "explain=on"),
-    BASIN_TEXT(options, threshold_for, 0, "threshold-for", "GOAL", BASIN_THRESHOLD_FOR_HELP,
+                  .needs = "explain=on", .initial = 3),
+    BASIN_TEXT(threshold_for, 0, "threshold-for", "GOAL", BASIN_THRESHOLD_FOR_HELP,
                .needs = "unsupervised=off"),
-    BASIN_TEXT(options, base, 0, "base", "FILE",
+    BASIN_TEXT(base, 0, "base", "FILE",
                "A graph that is there already, as one file: the tables add nodes and edges to it.",
                .needs = "unsupervised=off"),
-    BASIN_OPTION_PARTS(options, "unsupervised=off"),
-    BASIN_FLAG(options, only_new, 0, "new", "With --base: only the nodes that the tables add.",
+    PARTS_OPTION("unsupervised=off"),
+    BASIN_FLAG(only_new, "new", "With --base: only the nodes that the tables add.",
                .needs = "base!="),
     USE_OPTIONS,
 };
 
 static const basin_option predict_table[] = {
     OUTPUT_OPTION,
-    BASIN_FLAG(options, unlabelled, 0, "unlabelled", "Only the nodes without a label."),
-    BASIN_OPTION_PARTS(options, NULL),
+    BASIN_FLAG(unlabelled, "unlabelled", "Only the nodes without a label."),
+    PARTS_OPTION(NULL),
     USE_OPTIONS,
 };
 
@@ -87,7 +77,7 @@ static int by_node(const void *a, const void *b) {
 /* Ranks from 1 of the nodes from `first` on; equal probabilities share the better one. Returns how
  * many are to be printed. */
 static int64_t rank(place *list, const double *probability, int64_t first, int64_t nodes,
-                    const options *o) {
+                    basin_args *o) {
     nodes -= first;
     for (int64_t i = 0; i < nodes; i++) list[i] = (place){probability[first + i], first + i, 0};
     qsort(list, (size_t)nodes, sizeof *list, higher_first);
@@ -102,8 +92,7 @@ static int64_t rank(place *list, const double *probability, int64_t first, int64
 
 /* What is scored: the graph, and where --base says so what was there before. */
 typedef struct job {
-    const options *o;
-    bool classes;
+    basin_args *o;
     basin_nodes_use use; /* its network: what was opened, if the graph is not in parts */
     basin_network *base;
     basin_parts *parts;           /* or NULL */
@@ -148,7 +137,7 @@ static void put_drift(basin_record *r, const basin_nodes_drift *d) {
 
 /* Columns of CSV, an explanation of JSON. */
 static void put_reasons(basin_record *r, const job *j, const basin_nodes_explanation *why) {
-    const basin_schema *schema = basin_nodes_get_info(j->use.model)->schema;
+    const basin_schema *schema = j->use.info->schema;
     char text[BASIN_REASON_TEXT], key[40];
     if (basin_record_form(r) == BASIN_FORM_JSON) {
         basin_story story = {.e = why,
@@ -272,68 +261,67 @@ static basin_status find_drift(job *j, basin_error *error) {
 
 /* ---- opening ---- */
 
-static basin_status open_network(basin_network **network, job *j, const basin_network_flags *data,
-                                 int paths, char **path, bool quiet, basin_error *error) {
-    const basin_schema *schema = j->use.model ? basin_nodes_get_info(j->use.model)->schema : NULL;
-    return basin_network_flags_open(network, data, schema, j->o->memory, paths, path, quiet, error);
+/* What --base names is read with no options. */
+static basin_status open_base(job *j, const basin_schema *schema, basin_error *error) {
+    basin_args plain = {.quiet = true, .memory = j->o->memory, .network = {.unite = true}};
+    char *base = (char *)(uintptr_t)j->o->base;
+    return basin_args_network(&j->base, &plain, schema, 1, &base, error);
 }
 
-static basin_status open_graphs(job *j, int paths, char **path, basin_error *error) {
-    static const basin_network_flags plain = BASIN_NETWORK_UNITED;
-    const options *o = j->o;
-    basin_network_flags flags = o->data;
-    char *base = (char *)(uintptr_t)o->base;
-    if (base) BASIN_TRY(open_network(&j->base, j, &plain, 1, &base, true, error));
-    flags.base = j->base;
-    BASIN_TRY(open_network(&j->use.network, j, &flags, paths, path, o->quiet, error));
+/* The operands from `first` on. */
+static basin_status open_graphs(job *j, int first, basin_error *error) {
+    basin_args *o = j->o;
+    const basin_schema *schema = j->use.info ? j->use.info->schema : NULL;
+    if (o->base) BASIN_TRY(open_base(j, schema, error));
+    o->network.base = j->base;
+    BASIN_TRY(basin_args_network(&j->use.network, o, schema, o->operands - first,
+                                 o->operand + first, error));
     j->network = j->use.network;
     if (o->only_new) j->first = j->base->nodes;
     if (j->first < j->network->nodes) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_VALUE, "%s: adds no nodes to %s", path[0], o->base);
+    return basin_fail(error, BASIN_BAD_VALUE, "%s: adds no nodes to %s", o->operand[first],
+                      o->base);
 }
 
 /* Parts of the graph: those of a folder, or of what was opened. */
 static basin_status open_parts(job *j, const char *folder, basin_error *error) {
     char facts[32] = "";
-    const basin_settings *settings = basin_nodes_get_info(j->use.model)->settings;
+    const basin_settings *settings = j->use.info->settings;
     basin_settings_get(facts, sizeof facts, settings, "facts", NULL);
-    BASIN_TRY(basin_cli_parts_open(&j->parts, &j->use.network, folder, &j->o->data, j->o->parts,
-                                   facts, j->o->ranks, error));
+    BASIN_TRY(basin_cli_parts_open(&j->parts, &j->use.network, folder, j->o, facts, error));
     if (j->parts) j->network = basin_parts_face(j->parts);
     return BASIN_OK;
 }
 
 /* What the model is asked about: MODEL FILE... */
-static basin_status open_trained(job *j, char **operand, int operands,
-                                 const basin_nodes_where *where, basin_error *error) {
-    const options *o = j->o;
-    bool folder = operands == 2 && basin_cut_is(operand[1]);
+static basin_status open_trained(job *j, basin_error *error) {
+    basin_args *o = j->o;
+    char **operand = o->operand;
+    bool folder = o->operands == 2 && basin_cut_is(operand[1]);
     if (folder && (o->base || o->parts))
         return basin_fail(error, BASIN_BAD_VALUE, "%s: is in parts; %s has no effect", operand[1],
                           o->base ? "--base" : "--parts");
     if (o->explain && (folder || o->parts || o->ranks))
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "--explain with a graph in parts: needs the whole graph, on one rank");
-    basin_status status = basin_nodes_model_open(&j->use, operand[0], where, error);
-    if (!status && !folder) status = open_graphs(j, operands - 1, operand + 1, error);
+    basin_status status = basin_nodes_model_open(&j->use, o, operand[0], error);
+    if (!status && !folder) status = open_graphs(j, 1, error);
     BASIN_TRY(basin_ranks_agree(o->ranks, status, error));
     BASIN_TRY(open_parts(j, folder ? operand[1] : NULL, error));
-    basin_note_gamma(operand[0], o->quiet);
+    basin_note_gamma(o, operand[0]);
     return BASIN_OK;
 }
 
-static basin_status open_all(job *j, char **operand, int operands, basin_error *error) {
-    const options *o = j->o;
-    basin_nodes_where where = {&o->compute, &o->data, o->memory, j->classes, o->quiet};
-    if (o->unsupervised) {
-        BASIN_TRY(basin_nodes_model_open(&j->use, NULL, &where, error));
-        BASIN_TRY(open_graphs(j, operands, operand, error));
+static basin_status open_all(job *j, basin_error *error) {
+    if (j->o->unsupervised) {
+        BASIN_TRY(basin_nodes_model_open(&j->use, j->o, NULL, error));
+        BASIN_TRY(open_graphs(j, 0, error));
     } else {
-        BASIN_TRY(open_trained(j, operand, operands, &where, error));
+        BASIN_TRY(open_trained(j, error));
     }
     j->use.work.parts = j->parts;
     j->nodes = j->network->nodes - j->first;
-    j->columns = j->classes ? basin_nodes_get_info(j->use.model)->classes : 1;
+    j->columns = basin_args_classes(j->o) ? j->use.info->classes : 1;
     return BASIN_NEW(&j->probability, j->network->nodes * j->columns, "probabilities", error);
 }
 
@@ -354,41 +342,12 @@ static basin_status explain(job *j, basin_error *error) {
 static basin_status find_unusual(job *j, basin_error *error) {
     bool stopped;
     BASIN_TRY(basin_nodes_unsupervised(j->probability, &stopped, j->network, (uint64_t)j->o->seed,
-                                       j->use.session.backend, &j->use.work, error));
+                                       j->o->compute, &j->use.work, error));
     return stopped ? basin_fail(error, BASIN_BAD_VALUE, "stopped; nothing is kept") : BASIN_OK;
 }
 
-static basin_print_form form_of(const options *o) {
+static basin_print_form form_of(basin_args *o) {
     return o->json ? BASIN_FORM_JSON : o->spreadsheet ? BASIN_FORM_SPREADSHEET : BASIN_FORM_CSV;
-}
-
-static basin_status score(job *j, char **operand, int operands, basin_error *error) {
-    const options *o = j->o;
-    const basin_nodes_model *model;
-    BASIN_TRY(basin_goal_check(o->threshold_for, error));
-    BASIN_TRY(open_all(j, operand, operands, error));
-    model = j->use.model;
-    BASIN_TRY(model ? basin_nodes_score(j->probability, model, j->network, &j->use.work, error)
-                    : find_unusual(j, error));
-    j->threshold = model ? basin_nodes_get_info(model)->threshold : 0;
-    if (o->threshold_for)
-        BASIN_TRY(basin_nodes_threshold_for(&j->threshold, model, o->threshold_for,
-                                            j->probability + j->first, j->nodes, error));
-    if (basin_ranks_rank(o->ranks)) return BASIN_OK; /* the first prints */
-    BASIN_TRY(BASIN_NEW(&j->list, j->nodes, "scores", error));
-    j->count = rank(j->list, j->probability, j->first, j->network->nodes, o);
-    BASIN_TRY(explain(j, error));
-    basin_cli_watch_end(&j->use.session.watch);
-    if (model && !j->parts) BASIN_TRY(find_drift(j, error));
-    return basin_record_write(o->output, form_of(o), put_scores, j, error);
-}
-
-static basin_status predict(job *j, char **operand, int operands, basin_error *error) {
-    BASIN_TRY(open_all(j, operand, operands, error));
-    BASIN_TRY(basin_nodes_score(j->probability, j->use.model, j->network, &j->use.work, error));
-    basin_cli_watch_end(&j->use.session.watch);
-    if (basin_ranks_rank(j->o->ranks)) return BASIN_OK; /* the first prints */
-    return basin_record_write(j->o->output, form_of(j->o), put_predictions, j, error);
 }
 
 static void job_free(job *j) {
@@ -402,29 +361,42 @@ static void job_free(job *j) {
     free(j->list);
 }
 
-BASIN_RUN(run_score) {
-    job j = {.o = values};
-    if (j.o->unsupervised && j.o->ranks)
+static basin_status run_score(basin_args *o, basin_error *error) {
+    BASIN_AT_EXIT(job_free) job j = {.o = o};
+    if (o->unsupervised && o->ranks)
         return basin_usage(error, "--unsupervised does not run under mpirun or srun");
-    if (!j.o->unsupervised && operands < 2) return basin_usage(error, "needs MODEL FILE...");
-    basin_status status = score(&j, operand, operands, error);
-    job_free(&j);
-    return status;
+    if (!o->unsupervised && o->operands < 2) return basin_usage(error, "needs MODEL FILE...");
+    BASIN_TRY(basin_goal_check(o->threshold_for, error));
+    BASIN_TRY(open_all(&j, error));
+    const basin_nodes_model *model = j.use.model;
+    BASIN_TRY(model ? basin_nodes_score(j.probability, model, j.network, &j.use.work, error)
+                    : find_unusual(&j, error));
+    j.threshold = model ? j.use.info->threshold : 0;
+    if (o->threshold_for)
+        BASIN_TRY(basin_nodes_threshold_for(&j.threshold, model, o->threshold_for,
+                                            j.probability + j.first, j.nodes, error));
+    if (basin_ranks_rank(o->ranks)) return BASIN_OK; /* the first prints */
+    BASIN_TRY(BASIN_NEW(&j.list, j.nodes, "scores", error));
+    j.count = rank(j.list, j.probability, j.first, j.network->nodes, o);
+    BASIN_TRY(explain(&j, error));
+    basin_cli_watch_end(&o->watch);
+    if (model && !j.parts) BASIN_TRY(find_drift(&j, error));
+    return basin_record_write(o->output, form_of(o), put_scores, &j, error);
 }
 
-BASIN_RUN(run_predict) {
-    job j = {.o = values, .classes = true};
-    basin_status status = predict(&j, operand, operands, error);
-    job_free(&j);
-    return status;
+static basin_status run_predict(basin_args *o, basin_error *error) {
+    BASIN_AT_EXIT(job_free) job j = {.o = o};
+    BASIN_TRY(open_all(&j, error));
+    BASIN_TRY(basin_nodes_score(j.probability, j.use.model, j.network, &j.use.work, error));
+    basin_cli_watch_end(&o->watch);
+    if (basin_ranks_rank(o->ranks)) return BASIN_OK; /* the first prints */
+    return basin_record_write(o->output, form_of(o), put_predictions, &j, error);
 }
 
 const basin_command basin_command_anomaly_score = {
-    .name = "anomaly score",
-    .summary = "Score every node of a graph with a trained detector",
-    .operands = "MODEL FILE...",
-    .operands_least = 1, /* with --unsupervised there is no model */
-    .operands_most = 17,
+    "anomaly score",
+    "MODEL FILE...",
+    "Score every node of a graph with a trained detector",
     .text = "Writes node, probability, rank (1: the most anomalous) and whether the probability is "
             "above the threshold that validation chose, or one for the goal of --threshold-for. "
             "The graph may be another than the one "
@@ -439,24 +411,23 @@ const basin_command basin_command_anomaly_score = {
                "  basin anomaly score --unsupervised accounts.csv transfers.csv --top 100\n"
                "  basin anomaly score model.safetensors --base network.basin --new account.csv "
                "transfers.csv\n",
-    BASIN_COMMAND_OPTIONS(score_table, score_defaults),
-    .ranks_at = offsetof(options, ranks),
+    .option = score_table,
+    .ranks = true,
+    .least = 1, /* with --unsupervised there is no model */
     .run = run_score,
 };
 
 const basin_command basin_command_node_predict = {
-    .name = "node predict",
-    .summary = "Predict the class of every node of a graph with a trained model",
-    .operands = "MODEL FILE...",
-    .operands_least = 2,
-    .operands_most = 17,
+    "node predict",
+    "MODEL FILE...",
+    "Predict the class of every node of a graph with a trained model",
     .text = "Writes node, class and the probability of each class, p_NAME. The graph may be "
             "another than the one trained on: tables are read as those of training were, columns "
             "matched by name (docs/tables.md). Every node is seen with all its neighbours; a graph "
             "that does not fit into the memory allowed is streamed.",
     .example = "  basin node predict model.safetensors papers.csv citations.csv --unlabelled\n"
                "  basin node predict cora.safetensors cora.npz -o classes.csv\n",
-    BASIN_COMMAND_OPTIONS(predict_table, predict_defaults),
-    .ranks_at = offsetof(options, ranks),
+    .option = predict_table,
+    .ranks = true,
     .run = run_predict,
 };

@@ -1,5 +1,5 @@
-/* The option parser, and options that do not go with others; see options.h. */
-#include "cli/options.h"
+/* The option parser, and options that do not go with others; see cli.h. */
+#include "cli/cli.h"
 
 #include <errno.h>
 #include <math.h>
@@ -9,7 +9,6 @@
 
 #include "base/needs.h"
 #include "base/text.h"
-#include "base/try.h"
 #include "io/file.h"
 
 /* ---- finding what a name means ---- */
@@ -38,29 +37,29 @@ static void swap_letters(char *text, char from, char to) {
         if (*text == from) *text = to;
 }
 
-static const basin_setting *settings_of(const basin_option_set *set) {
-    return set->task ? basin_settings_table(set->task) : NULL;
+static const basin_setting *settings_of(const basin_command *command) {
+    return command->task ? basin_settings_table(command->task) : NULL;
 }
 
-static const basin_setting *find_setting(const basin_option_set *set, const char *name) {
-    for (const basin_setting *s = settings_of(set); s && s->name; s++)
+static const basin_setting *find_setting(const basin_command *command, const char *name) {
+    for (const basin_setting *s = settings_of(command); s && s->name; s++)
         if (!strcmp(s->name, name)) return s;
     return NULL;
 }
 
-static target find_plain(const basin_option_set *set, const char *name) {
+static target find_plain(const basin_command *command, const char *name) {
     char text[64];
-    for (const basin_option *o = set->option; o->name; o++)
+    for (const basin_option *o = command->option; o->name; o++)
         if (!strcmp(o->name, name)) return (target){.option = o};
     snprintf(text, sizeof text, "%s", name);
     swap_letters(text, '-', '_');
-    return (target){.setting = find_setting(set, text)};
+    return (target){.setting = find_setting(command, text)};
 }
 
-static target find(const basin_option_set *set, const char *name) {
-    target t = find_plain(set, name);
+static target find(const basin_command *command, const char *name) {
+    target t = find_plain(command, name);
     if (found(&t) || strncmp(name, "no-", 3) != 0) return t;
-    t = find_plain(set, name + 3);
+    t = find_plain(command, name + 3);
     t.negated = true;
     return found(&t) && is_switch(&t) ? t : (target){0};
 }
@@ -168,24 +167,24 @@ static void consider(guess *g, const char *name, bool negated) {
 }
 
 /* What other tools' names mean here goes before what merely looks alike. */
-static void guess_name(guess *g, const basin_option_set *set) {
+static void guess_name(guess *g, const basin_command *command) {
     const char *ours;
     for (int i = 0; (ours = hint_of(g->typed, i)); i++) {
-        target t = find_plain(set, ours);
+        target t = find_plain(command, ours);
         if (!found(&t)) continue;
         snprintf(g->name, sizeof g->name, "%s", ours);
         return;
     }
-    for (const basin_option *o = set->option; o->name; o++)
+    for (const basin_option *o = command->option; o->name; o++)
         for (int no = 0; no <= (o->kind == BASIN_OPTION_SWITCH); no++) consider(g, o->name, no);
-    for (const basin_setting *s = settings_of(set); s && s->name; s++)
+    for (const basin_setting *s = settings_of(command); s && s->name; s++)
         for (int no = 0; no <= (s->kind == BASIN_SETTING_SWITCH); no++) consider(g, s->name, no);
 }
 
-static basin_status fail_unknown(const basin_option_set *set, const char *typed,
+static basin_status fail_unknown(const basin_command *command, const char *typed,
                                  basin_error *error) {
     guess g = {.typed = typed, .distance = 1000};
-    guess_name(&g, set);
+    guess_name(&g, command);
     if (*g.name)
         return basin_fail(error, BASIN_BAD_VALUE, "unknown option '--%s'; did you mean '--%s'?",
                           typed, g.name);
@@ -206,10 +205,6 @@ __attribute__((format(printf, 2, 3))) static void add_note(basin_parsed *parsed,
 }
 
 /* ---- values ---- */
-
-static void *field(void *values, const basin_option *option) {
-    return (char *)values + option->offset;
-}
 
 static bool is_choice(const char *choices, const char *value) {
     size_t length = strlen(value);
@@ -243,9 +238,9 @@ static basin_status read_number(void *at, const basin_option *option, const char
     return BASIN_OK;
 }
 
-static basin_status read_value(void *values, const basin_option *option, const char *text,
+static basin_status read_value(basin_args *args, const basin_option *option, const char *text,
                                basin_error *error) {
-    void *at = field(values, option);
+    void *at = (char *)args + option->offset;
     if (option->kind == BASIN_OPTION_INTEGER || option->kind == BASIN_OPTION_REAL)
         return read_number(at, option, text, error);
     if (option->kind == BASIN_OPTION_CHOICE && !is_choice(option->value, text))
@@ -265,12 +260,12 @@ static basin_status as_option(const basin_error *why, basin_error *error) {
     return basin_fail(error, BASIN_BAD_VALUE, "--%s", text);
 }
 
-static basin_status take_setting(void *values, const basin_option_set *set, const target *t,
-                                 const char *value, basin_error *error) {
+static basin_status take_setting(basin_args *args, const target *t, const char *value,
+                                 basin_error *error) {
     basin_error why;
-    basin_settings *settings = *(basin_settings **)((char *)values + set->settings_at);
     if (is_switch(t) && !value) value = t->negated ? "off" : "on";
-    if (basin_settings_set(settings, t->setting->name, value, &why)) return as_option(&why, error);
+    if (basin_settings_set(args->settings, t->setting->name, value, &why))
+        return as_option(&why, error);
     return BASIN_OK;
 }
 
@@ -313,20 +308,20 @@ static basin_status take_no_value(const word *w, basin_error *error) {
 }
 
 /* Whether an argument can hardly be the value of the option before it. */
-static bool looks_like_option(const char *text, const basin_option_set *set) {
+static bool looks_like_option(const char *text, const basin_command *command) {
     if (text[0] != '-' || !text[1]) return false;
     if (text[1] == '-') return true;
-    target t = find_letter(set->option, text[1]);
+    target t = find_letter(command->option, text[1]);
     return !text[2] && (found(&t) || text[1] == 'h');
 }
 
 /* The value of an option that needs one: behind it, or the next argument. */
-static basin_status take_value(word *w, int *i, const basin_option_set *set, int count,
+static basin_status take_value(word *w, int *i, const basin_command *command, int count,
                                char **argument, const char *wanted, basin_error *error) {
     int name = (int)w->length;
     const char *next = *i + 1 < count ? argument[*i + 1] : NULL, *dash = w->letter ? "-" : "--";
     if (!wanted) wanted = "a word";
-    if (!w->value && next && looks_like_option(next, set))
+    if (!w->value && next && looks_like_option(next, command))
         return basin_fail(error, BASIN_BAD_VALUE,
                           "%s%.*s needs a value: %s; found '%s' (%s%.*s%s%s where that is meant)",
                           dash, name, w->name, wanted, next, dash, name, w->name,
@@ -338,11 +333,12 @@ static basin_status take_value(word *w, int *i, const basin_option_set *set, int
 }
 
 /* Remembers what was given for an option; who gives it twice hears which one counts. */
-static void remember(basin_parsed *parsed, const basin_option_set *set, const target *t,
-                     const char *value) {
+static void remember(basin_args *args, const target *t, const char *value) {
+    basin_parsed *parsed = &args->parsed;
+    const basin_command *command = args->command;
     const char *given = value ? value : is_switch(t) && t->negated ? "off" : "on";
-    const char **place = t->option ? &parsed->option[t->option - set->option]
-                                   : &parsed->setting[t->setting - settings_of(set)];
+    const char **place = t->option ? &parsed->option[t->option - command->option]
+                                   : &parsed->setting[t->setting - settings_of(command)];
     char name[64];
     snprintf(name, sizeof name, "%s", t->option ? t->option->name : t->setting->name);
     swap_letters(name, '_', '-');
@@ -351,71 +347,73 @@ static void remember(basin_parsed *parsed, const basin_option_set *set, const ta
     *place = given;
 }
 
-static basin_status store(void *values, const basin_option_set *set, const target *t,
-                          const char *value, basin_error *error) {
-    if (t->setting) return take_setting(values, set, t, value, error);
-    if (takes_value(t)) return read_value(values, t->option, value, error);
-    *(bool *)field(values, t->option) = !t->negated;
+static basin_status store(basin_args *args, const target *t, const char *value,
+                          basin_error *error) {
+    if (t->setting) return take_setting(args, t, value, error);
+    if (takes_value(t)) return read_value(args, t->option, value, error);
+    *(bool *)((char *)args + t->option->offset) = !t->negated;
     return BASIN_OK;
 }
 
 /* --set NAME=VALUE, of any setting. */
-static basin_status read_set(void *values, basin_parsed *parsed, const basin_option_set *set,
-                             const char *text, basin_error *error) {
+static basin_status read_set(basin_args *args, const char *text, basin_error *error) {
+    const basin_command *command = args->command;
     char name[64];
     const char *equals = strchr(text, '=');
     snprintf(name, sizeof name, "%.*s", equals ? (int)(equals - text) : 0, text);
     swap_letters(name, '-', '_');
-    target t = {.setting = find_setting(set, name)};
+    target t = {.setting = find_setting(command, name)};
     if (!equals) return basin_fail(error, BASIN_BAD_VALUE, "--set %s: needs NAME=VALUE", text);
     if (!t.setting) {
         guess g = {.typed = name, .distance = 1000};
-        for (const basin_setting *s = settings_of(set); s->name; s++) consider(&g, s->name, false);
+        for (const basin_setting *s = settings_of(command); s->name; s++)
+            consider(&g, s->name, false);
         swap_letters(g.name, '-', '_');
         return basin_fail(error, BASIN_BAD_VALUE, "--set %s: unknown setting%s%s%s", name,
                           *g.name ? "; did you mean '" : "", g.name, *g.name ? "'?" : "");
     }
-    BASIN_TRY(take_setting(values, set, &t, equals + 1, error));
-    remember(parsed, set, &t, equals + 1);
+    BASIN_TRY(take_setting(args, &t, equals + 1, error));
+    remember(args, &t, equals + 1);
     return BASIN_OK;
 }
 
 /* One option at argument[*i], a value that follows it included. */
-static basin_status read_option(void *values, int *i, basin_parsed *parsed,
-                                const basin_option_set *set, int count, char **argument,
+static basin_status read_option(basin_args *args, int *i, int count, char **argument,
                                 basin_error *error) {
+    const basin_command *command = args->command;
     char typed[64];
     word w = split(argument[*i]);
-    if (is_help(parsed, &w)) return BASIN_OK;
-    if (set->task && is_named(&w, "set")) {
-        BASIN_TRY(take_value(&w, i, set, count, argument, "NAME=VALUE", error));
-        return read_set(values, parsed, set, w.value, error);
+    if (is_help(&args->parsed, &w)) return BASIN_OK;
+    if (command->task && is_named(&w, "set")) {
+        BASIN_TRY(take_value(&w, i, command, count, argument, "NAME=VALUE", error));
+        return read_set(args, w.value, error);
     }
     snprintf(typed, sizeof typed, "%.*s", (int)w.length, w.name);
-    target t = w.letter ? find_letter(set->option, *typed) : find(set, typed);
+    target t = w.letter ? find_letter(command->option, *typed) : find(command, typed);
     if (!found(&t) && w.letter)
         return basin_fail(error, BASIN_BAD_VALUE, "unknown option '-%c'", *w.name);
-    if (!found(&t)) return fail_unknown(set, typed, error);
+    if (!found(&t)) return fail_unknown(command, typed, error);
     const char *wanted = t.option ? t.option->value : t.setting->value;
-    BASIN_TRY(takes_value(&t) ? take_value(&w, i, set, count, argument, wanted, error)
+    BASIN_TRY(takes_value(&t) ? take_value(&w, i, command, count, argument, wanted, error)
                               : take_no_value(&w, error));
-    BASIN_TRY(store(values, set, &t, w.value, error));
-    remember(parsed, set, &t, w.value);
+    BASIN_TRY(store(args, &t, w.value, error));
+    remember(args, &t, w.value);
     return BASIN_OK;
 }
 
-basin_status basin_options_parse(void *values, basin_parsed *parsed, const basin_option_set *set,
-                                 int count, char **argument, basin_error *error) {
+basin_status basin_options_parse(basin_args *args, int count, char **argument, basin_error *error) {
     bool open = true;
-    *parsed = (basin_parsed){0};
+    args->parsed = (basin_parsed){0};
+    args->operands = 0;
+    args->operand = argument;
     for (int i = 0; i < count; i++) {
         if (open && !strcmp(argument[i], "--")) {
             open = false;
         } else if (open && argument[i][0] == '-' && argument[i][1]) {
-            basin_status status = read_option(values, &i, parsed, set, count, argument, error);
-            if (status || parsed->help) return status;
+            BASIN_TRY(read_option(args, &i, count, argument, error));
+            if (args->parsed.help) return BASIN_OK;
         } else {
-            argument[parsed->operands++] = argument[i];
+            argument[args->operands++] = argument[i];
         }
     }
     return BASIN_OK;
@@ -423,13 +421,11 @@ basin_status basin_options_parse(void *values, basin_parsed *parsed, const basin
 
 /* ---- options beside others: one that others make idle, one that would write over a file ---- */
 
-typedef struct beside {
-    const void *values;
-    const basin_option *table;
-    const char *operand; /* the first; "" where there is none */
-} beside;
-
 static const char operand_name[] = "OPERAND";
+
+static const char *first_operand(const basin_args *args) {
+    return args->operands ? args->operand[0] : "";
+}
 
 static const basin_option *find_named(const basin_option *table, const char *name, size_t length) {
     for (; table->name; table++)
@@ -437,24 +433,27 @@ static const basin_option *find_named(const basin_option *table, const char *nam
     return NULL;
 }
 
-static bool value_of(char text[BASIN_NEEDS_VALUE], const void *context, const char *name,
-                     size_t length) {
-    const beside *b = context;
-    const basin_option *o = find_named(b->table, name, length);
-    if (basin_needs_names(name, operand_name))
-        return snprintf(text, BASIN_NEEDS_VALUE, "%s", b->operand), true;
-    if (!o) return false;
-    const void *at = (const char *)b->values + o->offset;
+void basin_option_print(char *text, size_t size, const basin_option *o, const basin_args *args) {
+    const void *at = (const char *)args + o->offset;
     const char *said = NULL;
     if (o->kind <= BASIN_OPTION_SWITCH) said = *(const bool *)at ? "on" : "off";
     if (o->kind >= BASIN_OPTION_TEXT) said = *(const char *const *)at;
     if (o->kind == BASIN_OPTION_INTEGER)
-        snprintf(text, BASIN_NEEDS_VALUE, "%lld", (long long)*(const int64_t *)at);
+        snprintf(text, size, "%lld", (long long)*(const int64_t *)at);
     else if (o->kind == BASIN_OPTION_REAL)
-        snprintf(text, BASIN_NEEDS_VALUE, "%.15g", *(const double *)at);
+        snprintf(text, size, "%.15g", *(const double *)at);
     else
-        snprintf(text, BASIN_NEEDS_VALUE, "%s", said ? said : "");
-    return true;
+        snprintf(text, size, "%s", said ? said : "");
+}
+
+static bool value_of(char text[BASIN_NEEDS_VALUE], const void *context, const char *name,
+                     size_t length) {
+    const basin_args *args = context;
+    const basin_option *o = find_named(args->command->option, name, length);
+    if (basin_needs_names(name, operand_name))
+        return snprintf(text, BASIN_NEEDS_VALUE, "%s", first_operand(args)), true;
+    if (o) basin_option_print(text, BASIN_NEEDS_VALUE, o, args);
+    return o;
 }
 
 /* What would help, of a clause whose conditions all fail: "--top or --kind hard". */
@@ -475,14 +474,15 @@ static void list_wanted(char *text, size_t size, const char *clause, const basin
 }
 
 static basin_status fail_idle(const basin_option *option, const char *condition,
-                              const basin_parsed *parsed, const beside *b, basin_error *error) {
+                              const basin_args *args, basin_error *error) {
     char wanted[200];
-    const basin_option *table = b->table;
+    const basin_option *table = args->command->option;
+    const char *operand = first_operand(args);
     if (basin_needs_names(condition, operand_name))
         return basin_fail(error, BASIN_BAD_VALUE, "--%s has no effect with%s %.100s", option->name,
-                          *b->operand ? "" : "out an", *b->operand ? b->operand : "operand");
+                          *operand ? "" : "out an", *operand ? operand : "operand");
     const basin_option *other = find_named(table, condition, strcspn(condition, "!="));
-    const char *given = parsed->option[other - table];
+    const char *given = args->parsed.option[other - table];
     bool worded = given && other->kind > BASIN_OPTION_SWITCH;
     list_wanted(wanted, sizeof wanted, condition, table);
     if (given)
@@ -495,56 +495,50 @@ static basin_status fail_idle(const basin_option *option, const char *condition,
 /* ---- files ---- */
 
 /* The file that an option writes; NULL: none. */
-static const char *written(const beside *b, const basin_option *o) {
+static const char *written(const basin_args *args, const basin_option *o) {
     if (!o->writes) return NULL;
-    return *(const char *const *)(const void *)((const char *)b->values + o->offset);
+    return *(const char *const *)(const void *)((const char *)args + o->offset);
 }
 
-static basin_status check_file(const beside *b, const basin_option *option, char **operand,
-                               int operands, basin_error *error) {
-    const char *path = written(b, option);
-    basin_status status = BASIN_OK;
+static basin_status check_file(const basin_args *args, const basin_option *option,
+                               basin_error *error) {
+    const char *path = written(args, option);
     bool same = false;
-    for (int i = 0; path && i < operands && !status; i++) {
-        status = basin_file_same(&same, path, operand[i], error);
+    for (int i = 0; path && i < args->operands; i++) {
+        BASIN_TRY(basin_file_same(&same, path, args->operand[i], error));
         if (same)
             return basin_fail(error, BASIN_BAD_VALUE,
                               "--%s %s would be written over %s, which is read; name another "
                               "file",
-                              option->name, path, operand[i]);
+                              option->name, path, args->operand[i]);
     }
-    for (const basin_option *o = b->table; path && o < option && !status; o++) {
-        if (!written(b, o)) continue;
-        status = basin_file_same(&same, path, written(b, o), error);
+    for (const basin_option *o = args->command->option; path && o < option; o++) {
+        if (!written(args, o)) continue;
+        BASIN_TRY(basin_file_same(&same, path, written(args, o), error));
         if (same)
             return basin_fail(error, BASIN_BAD_VALUE, "--%s and --%s are both %s; wanted two files",
                               o->name, option->name, path);
     }
-    return status;
+    return BASIN_OK;
 }
 
-basin_status basin_options_check(const void *values, const basin_parsed *parsed,
-                                 const basin_option_set *set, char **operand, basin_error *error) {
-    const beside b = {values, set->option, parsed->operands ? operand[0] : ""};
-    for (int i = 0; set->option[i].name; i++) {
+basin_status basin_options_check(const basin_args *args, basin_error *error) {
+    const basin_option *option = args->command->option;
+    for (int i = 0; option[i].name; i++) {
         const char *unmet =
-            parsed->option[i] ? basin_needs_unmet(set->option[i].needs, value_of, &b) : NULL;
-        if (unmet) return fail_idle(&set->option[i], unmet, parsed, &b, error);
+            args->parsed.option[i] ? basin_needs_unmet(option[i].needs, value_of, args) : NULL;
+        if (unmet) return fail_idle(&option[i], unmet, args, error);
     }
-    basin_status status = BASIN_OK;
-    for (const basin_option *o = set->option; o->name && !status; o++)
-        status = check_file(&b, o, operand, parsed->operands, error);
-    return status;
+    for (; option->name; option++) BASIN_TRY(check_file(args, option, error));
+    return BASIN_OK;
 }
 
-basin_status basin_options_try_files(const void *values, const basin_parsed *parsed,
-                                     const basin_option_set *set, basin_error *error) {
-    const beside b = {values, set->option, ""};
-    basin_status status = BASIN_OK;
-    for (int i = 0; set->option[i].name && !status; i++)
-        if (parsed->option[i] && written(&b, &set->option[i]))
-            status = basin_writer_try(written(&b, &set->option[i]), error);
-    return status;
+basin_status basin_options_try_files(const basin_args *args, basin_error *error) {
+    const basin_option *option = args->command->option;
+    for (int i = 0; option[i].name; i++)
+        if (args->parsed.option[i] && written(args, &option[i]))
+            BASIN_TRY(basin_writer_try(written(args, &option[i]), error));
+    return BASIN_OK;
 }
 
 /* ---- what computes ---- */
@@ -555,30 +549,26 @@ basin_dtype basin_option_dtype(const char *name) {
     return name && !strcmp(name, "bf16") ? BASIN_BF16 : BASIN_F32;
 }
 
-basin_status basin_option_products_check(const char *products, const char *backend,
-                                         basin_error *error) {
-    const char *one = !strcmp(products, "tf32") ? "cuda" : "cpu";
-    if (!strcmp(products, "f32") || !strcmp(backend, one)) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_VALUE,
-                      "products %s have no effect on backend %s; use backend %s, or products f32",
-                      products, backend, one);
-}
-
-basin_status basin_compute_open(basin_backend **backend, const basin_compute_flags *flags,
-                                basin_error *error) {
-    const basin_compute_flags *f = flags;
-    *backend = NULL;
-    if (f->products) BASIN_TRY(basin_option_products_check(f->products, f->backend, error));
-    basin_compute compute = {.backend = f->backend,
-                             .threads = (int)f->threads,
-                             .products = f->products ? basin_option_products(f->products) : 0,
-                             .storage = f->dtype ? basin_option_dtype(f->dtype) : 0,
-                             .narrow_least = f->narrow_all ? 1 : 0};
-    return basin_backend_open(backend, &compute, error);
-}
-
 basin_products basin_option_products(const char *name) {
     if (!strcmp(name, "tf32")) return BASIN_PRODUCTS_TF32;
     if (!strcmp(name, "bf16x6")) return BASIN_PRODUCTS_BF16X6;
     return !strcmp(name, "bf16x3") ? BASIN_PRODUCTS_BF16X3 : BASIN_PRODUCTS_F32;
+}
+
+basin_status basin_option_products_check(const basin_args *args, basin_error *error) {
+    const char *one = !strcmp(args->products, "tf32") ? "cuda" : "cpu";
+    if (!strcmp(args->products, "f32") || !strcmp(args->backend, one)) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "products %s have no effect on backend %s; use backend %s, or products f32",
+                      args->products, args->backend, one);
+}
+
+basin_status basin_compute_open(basin_args *args, basin_error *error) {
+    BASIN_TRY(basin_option_products_check(args, error));
+    basin_compute compute = {.backend = args->backend,
+                             .threads = (int)args->threads,
+                             .products = basin_option_products(args->products),
+                             .storage = args->dtype ? basin_option_dtype(args->dtype) : 0,
+                             .narrow_least = args->narrow_all ? 1 : 0};
+    return basin_backend_open(&args->compute, &compute, error);
 }

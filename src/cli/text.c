@@ -5,33 +5,21 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "base/try.h"
 #include "basin/tasks/text.h"
-#include "cli/record.h"
-#include "cli/train.h"
+#include "cli/cli.h"
 #include "io/file.h"
 #include "view/document.h"
 
 /* ---- train ---- */
 
-typedef struct train_options {
-    basin_train_options train;
-    const char *validation_text;
-    double validation;
-} train_options;
-
-static const train_options train_defaults = {
-    .train = {.training = BASIN_TRAINING_DEFAULT, .compute = BASIN_COMPUTE_DEFAULT},
-    .validation = 0.1};
-
 static const basin_option train_table[] = {
-    BASIN_TRAIN_OPTIONS(train_options),
+    BASIN_TRAIN_OPTIONS(NULL),
     BASIN_REAL(
-        train_options, validation, "validation", "SHARE", 0, 0.5,
+        validation, "validation", "SHARE", 0, 0.5,
         "The last part of the text, which is scored after every epoch and not trained on. Its "
         "best epoch is kept. 0: none.",
-        .needs = "validation-text="),
-    BASIN_TEXT(train_options, validation_text, 0, "validation-text", "FILE",
+        .needs = "validation-text=", .initial = 0.1),
+    BASIN_TEXT(validation_text, 0, "validation-text", "FILE",
                "Score this text in place of a part of the other."),
     BASIN_OPTIONS_END,
 };
@@ -39,15 +27,13 @@ static const basin_option train_table[] = {
 /* Reads the texts before signals are caught: they end that at once. Without --preset or --config, a
  * run that begins with a model has its settings. */
 static basin_status prepare(basin_train_job *job, basin_error *error) {
-    const train_options *o = job->options;
-    const basin_start *start = &job->o->start;
+    basin_args *o = job->o;
     basin_text_data *data;
     BASIN_TRY(BASIN_NEW(&data, 1, "a run", error));
     job->more = data;
-    if (job->o->training.from && !start->preset && !start->config)
-        BASIN_TRY(basin_text_fit(job->o->settings, job->o->training.from, error));
-    BASIN_TRY(
-        basin_text_read(&data->train, (const char *const *)job->operand, job->operands, error));
+    if (o->training.from && !o->start.preset && !o->start.config)
+        BASIN_TRY(basin_text_fit(o->settings, o->training.from, error));
+    BASIN_TRY(basin_text_read(&data->train, (const char *const *)o->operand, o->operands, error));
     if (o->validation_text)
         BASIN_TRY(basin_text_read(&data->validation, &o->validation_text, 1, error));
     data->hold_out = data->validation.length ? 0 : o->validation;
@@ -55,7 +41,7 @@ static basin_status prepare(basin_train_job *job, basin_error *error) {
 }
 
 static basin_status train(basin_train_job *job, basin_error *error) {
-    return basin_text_train(NULL, &job->outcome, job->o->settings, job->more, &job->training,
+    return basin_text_train(NULL, &job->outcome, job->o->settings, job->more, &job->o->training,
                             error);
 }
 
@@ -63,14 +49,6 @@ static basin_status train(basin_train_job *job, basin_error *error) {
 static int64_t count_trained(const basin_train_job *job) {
     const basin_text_data *data = job->more;
     return (int64_t)basin_text_cut(&data->train, data->hold_out);
-}
-
-static void put_training(basin_record *r, const basin_train_job *job) {
-    const basin_score *best = &job->outcome.best;
-    basin_record_object(r, "validation");
-    for (int i = 0; i < best->measures; i++)
-        basin_record_number(r, best->measure[i].name, "%.4f", best->measure[i].value);
-    basin_record_end(r);
 }
 
 static void close_training(basin_train_job *job) {
@@ -85,22 +63,20 @@ static const char *unit_of(const basin_train_job *job) {
     return ((const basin_text_data *)job->more)->train.id ? "tokens" : "bytes";
 }
 
-BASIN_RUN(run_train) {
+static basin_status run_train(basin_args *o, basin_error *error) {
     static const basin_train_task task = {.things_of = unit_of,
                                           .prepare = prepare,
                                           .train = train,
                                           .count = count_trained,
-                                          .print = put_training,
+                                          .validates = true,
                                           .close = close_training};
-    return basin_train_run(&task, values, operands, operand, error);
+    return basin_train_run(&task, o, error);
 }
 
 const basin_command basin_command_text_train = {
-    .name = "text train",
-    .summary = "Train a model of text: a causal Energy Transformer (NRGPT) or a GPT",
-    .operands = "TEXT...",
-    .operands_least = 0,
-    .operands_most = 1000,
+    "text train",
+    "TEXT...",
+    "Train a model of text: a causal Energy Transformer (NRGPT) or a GPT",
     .text =
         "TEXT is files, plain or packed by gzip or zstd, folders of .txt, or - for standard input; "
         "several are one text; or one .npy file, an array of token ids. The model learns to "
@@ -115,36 +91,27 @@ const basin_command basin_command_text_train = {
                "  basin text train shakespeare.txt --preset small-gpt -o gpt.safetensors\n"
                "  basin text train books/ --tokens bytes --context 128\n",
     .option = train_table,
-    .defaults = &train_defaults,
-    BASIN_TRAIN_COMMAND(train_options, "text"),
+    .task = "text",
+    .ranks = true,
+    .least = -1,
     .run = run_train,
 };
 
 /* ---- eval ---- */
 
-typedef struct eval_options {
-    const char *part;
-    basin_compute_flags compute;
-    int64_t stride, limit, batch;
-    bool json, quiet;
-} eval_options;
-
-static const eval_options eval_defaults = {.part = "auto", .compute = BASIN_COMPUTE_DEFAULT};
-
 static const basin_option eval_table[] = {
-    BASIN_CHOICE(eval_options, part, "part", "auto|all|validation|train",
+    BASIN_CHOICE(part, "part", "auto|all|validation|train",
                  "Which part of the text that the model was trained on: what was kept from "
-                 "training, what was not. auto: validation of that text, all of any other."),
-    BASIN_INTEGER(eval_options, stride, "stride", "TOKENS", 0, 1 << 20,
+                 "training, what was not. auto: validation of that text, all of any other.",
+                 .text = "auto"),
+    BASIN_INTEGER(stride, "stride", "TOKENS", 0, 1 << 20,
                   "From window to window; below the context only the last STRIDE of a window "
                   "count, so that they have more before them. 0: the context."),
-    BASIN_INTEGER(eval_options, limit, "limit", "N", 0, 1e12,
-                  "Only N windows, evenly spaced; 0: all."),
-    BASIN_INTEGER(eval_options, batch, "batch", "N", 0, 1 << 20,
-                  "Windows at a time; 0: as many as in training."),
-    BASIN_COMPUTE_OPTIONS(eval_options),
-    BASIN_OPTION_JSON(eval_options),
-    BASIN_OPTION_QUIET(eval_options),
+    BASIN_INTEGER(limit, "limit", "N", 0, 1e12, "Only N windows, evenly spaced; 0: all."),
+    BASIN_INTEGER(batch, "batch", "N", 0, 1 << 20, "Windows at a time; 0: as many as in training."),
+    BASIN_COMPUTE_OPTIONS,
+    BASIN_OPTION_JSON,
+    BASIN_OPTION_QUIET,
     BASIN_OPTIONS_END,
 };
 
@@ -157,8 +124,6 @@ static basin_text_part part_named(const char *name) {
 }
 
 typedef struct evaluation {
-    const eval_options *o;
-    basin_session session;
     basin_text text;
     basin_text_model *model;
     basin_text_scores scores;
@@ -208,38 +173,33 @@ static void put_scores(basin_record *r, const void *context) {
     if (basin_record_is_text(r)) put_positions(r, s);
 }
 
-static basin_status evaluate(evaluation *e, int operands, char **operand, basin_error *error) {
-    const eval_options *o = e->o;
+static void evaluation_free(evaluation *e) {
+    basin_text_scores_free(&e->scores);
+    basin_text_close(e->model);
+    basin_text_free(&e->text);
+}
+
+static basin_status run_eval(basin_args *o, basin_error *error) {
+    BASIN_AT_EXIT(evaluation_free) evaluation e = {0};
     /* Read before signals are caught: they end it at once. */
-    BASIN_TRY(basin_text_read(&e->text, (const char *const *)operand + 1, operands - 1, error));
-    BASIN_TRY(basin_session_open(&e->session, &o->compute, o->quiet, error));
+    BASIN_TRY(
+        basin_text_read(&e.text, (const char *const *)o->operand + 1, o->operands - 1, error));
+    BASIN_TRY(basin_session_open(o, error));
     basin_text_scoring scoring = {.part = part_named(o->part),
                                   .stride = o->stride,
                                   .limit = o->limit,
                                   .batch = o->batch,
-                                  .watch = &e->session.watch.watch};
-    BASIN_TRY(basin_text_open(&e->model, operand[0], e->session.backend, error));
-    BASIN_TRY(basin_text_score(&e->scores, e->model, &e->text, &scoring, error));
-    basin_cli_watch_end(&e->session.watch);
-    return basin_record_print(o->json, put_scores, e, error);
-}
-
-BASIN_RUN(run_eval) {
-    evaluation e = {.o = values};
-    basin_status status = evaluate(&e, operands, operand, error);
-    basin_text_scores_free(&e.scores);
-    basin_text_close(e.model);
-    basin_text_free(&e.text);
-    basin_session_close(&e.session);
-    return status;
+                                  .watch = &o->watch.watch};
+    BASIN_TRY(basin_text_open(&e.model, o->operand[0], o->compute, error));
+    BASIN_TRY(basin_text_score(&e.scores, e.model, &e.text, &scoring, error));
+    basin_cli_watch_end(&o->watch);
+    return basin_record_print(o->json, put_scores, &e, error);
 }
 
 const basin_command basin_command_text_eval = {
-    .name = "text eval",
-    .summary = "Score how well a model predicts the next token of a text",
-    .operands = "MODEL TEXT...",
-    .operands_least = 2,
-    .operands_most = 1000,
+    "text eval",
+    "MODEL TEXT...",
+    "Score how well a model predicts the next token of a text",
     .text = "The mean cross entropy of the next token in nats, its perplexity, and bits per byte, "
             "which models with other tokens can be compared by; by the place in a window, too: the "
             "first tokens have little before them. Of an NRGPT also what its energy does on the "
@@ -247,53 +207,44 @@ const basin_command basin_command_text_eval = {
             "unless --part says otherwise.",
     .example = "  basin text eval shakespeare.safetensors shakespeare.txt\n"
                "  basin text eval shakespeare.safetensors other.txt --stride 16 --json\n",
-    BASIN_COMMAND_OPTIONS(eval_table, eval_defaults),
+    .option = eval_table,
     .run = run_eval,
 };
 
 /* ---- generate ---- */
 
-typedef struct generate_options {
-    const char *prompt, *prompt_file, *page;
-    basin_compute_flags compute;
-    int64_t tokens, top_k, seed;
-    double temperature;
-    bool energies, json, quiet;
-} generate_options;
-
-static const generate_options generate_defaults = {
-    .compute = BASIN_COMPUTE_DEFAULT, .tokens = 500, .temperature = 0.8};
-
 static const basin_option generate_table[] = {
-    BASIN_TEXT(generate_options, prompt, 'p', "prompt", "TEXT",
+    BASIN_TEXT(prompt, 'p', "prompt", "TEXT",
                "What the text begins with [a line end]; of a model of token ids, numbers.",
                .needs = "prompt-file="),
-    BASIN_TEXT(generate_options, prompt_file, 0, "prompt-file", "FILE",
+    BASIN_TEXT(prompt_file, 0, "prompt-file", "FILE",
                "The same from a file (.npy: token ids); - for standard input."),
-    BASIN_INTEGER(generate_options, tokens, "tokens", "N", 0, 1 << 30,
-                  "How many tokens follow; 0: only score the prompt."),
-    BASIN_REAL(generate_options, temperature, "temperature", "X", 0, 1000,
+    BASIN_INTEGER(tokens, "tokens", "N", 0, 1 << 30,
+                  "How many tokens follow; 0: only score the prompt.", .initial = 500),
+    BASIN_REAL(temperature, "temperature", "X", 0, 1000,
                "Below 1 the likely becomes likelier; 0: always the likeliest token.",
-               .needs = "tokens!=0"),
-    BASIN_INTEGER(generate_options, top_k, "top-k", "K", 0, 1 << 24,
+               .needs = "tokens!=0", .initial = 0.8),
+    BASIN_INTEGER(top_k, "top-k", "K", 0, 1 << 24,
                   "Draw among the K likeliest tokens; 0: among all.",
                   .needs = "tokens!=0 temperature!=0"),
-    BASIN_OPTION_SEED_FOR(generate_options, "tokens!=0 temperature!=0"),
-    BASIN_FLAG(generate_options, energies, 0, "energies",
+    BASIN_OPTION_SEED_FOR("tokens!=0 temperature!=0"),
+    BASIN_FLAG(energies, "energies",
                "A line for each token instead: its surprisal (-log p) and, of an NRGPT, its energy "
                "before the first and after the last step."),
-    BASIN_TEXT(generate_options, page, 0, "page", "FILE",
+    BASIN_TEXT(page, 0, "page", "FILE",
                "Write a page that plots the energy of each token of an NRGPT.", .writes = true),
-    BASIN_COMPUTE_OPTIONS(generate_options),
-    BASIN_OPTION_JSON(generate_options),
-    BASIN_OPTION_QUIET(generate_options),
+    BASIN_COMPUTE_OPTIONS,
+    BASIN_OPTION_JSON,
+    BASIN_OPTION_QUIET,
     BASIN_OPTIONS_END,
 };
 
 /* Prints what comes; keeps what is printed at the end. */
 
 typedef struct teller {
-    const generate_options *options;
+    basin_args *o;
+    basin_text_model *model;
+    basin_text prompt;
     basin_record *r; /* of JSON */
     char *text;      /* all of it, for JSON */
     size_t length, room;
@@ -389,34 +340,34 @@ static void put_token(basin_record *r, const basin_text_token *t) {
 /* Text goes out as it comes, so that a reader sees it grow. */
 static bool print_next(void *context, const basin_text_token *t) {
     teller *k = context;
-    if (k->options->page && t->steps) keep_energy(k, t);
-    if (k->options->json) {
+    if (k->o->page && t->steps) keep_energy(k, t);
+    if (k->o->json) {
         keep_text(k, t);
-        if (k->options->energies) put_token(k->r, t);
+        if (k->o->energies) put_token(k->r, t);
         return !k->failed;
     }
-    if (k->options->energies)
+    if (k->o->energies)
         print_line(t);
     else
         fwrite(t->text, 1, t->length, stdout);
     return fflush(stdout) == 0 && !k->failed;
 }
 
-static basin_status begin(teller *k, const basin_text_model *model, basin_error *error) {
-    const generate_options *o = k->options;
+static basin_status begin(teller *k, basin_error *error) {
+    basin_args *o = k->o;
     if (o->json) {
         k->r = basin_record_open(stdout, BASIN_FORM_JSON);
         if (!k->r) return basin_fail_memory(error, "a result");
         if (o->energies) basin_record_table(k->r, "tokens", NULL);
     } else if (o->energies)
         printf("%6s   %-12s %8s%s\n", "place", "token", "surprise",
-               basin_text_has_energy(model) ? "  energy: start       end  attention feed-forward"
-                                            : "");
+               basin_text_has_energy(k->model) ? "  energy: start       end  attention feed-forward"
+                                               : "");
     return BASIN_OK;
 }
 
 static void end(teller *k, const basin_text_generated *g) {
-    const generate_options *o = k->options;
+    basin_args *o = k->o;
     double speed = g->seconds > 0 ? (double)g->tokens / g->seconds : NAN;
     if (o->json) {
         if (o->energies) basin_record_end(k->r);
@@ -449,14 +400,14 @@ static basin_status draw(const teller *k, basin_error *error) {
                        .line = line,
                        .lines = 2,
                        .x_whole = true};
-    return basin_document_of_plot(k->options->page, "text", &plot, error);
+    return basin_document_of_plot(k->o->page, "text", &plot, error);
 }
 
 /* Of --prompt-file the last line end is left out: editors add it. */
-static basin_status read_prompt(basin_text *prompt, const generate_options *o, basin_error *error) {
-    *prompt = (basin_text){.bytes = o->prompt ? basin_string_copy(o->prompt) : NULL};
-    if (o->prompt && !prompt->bytes) return basin_fail_memory(error, "the prompt");
-    if (prompt->bytes) prompt->length = strlen(prompt->bytes);
+static basin_status read_prompt(basin_text *prompt, const basin_args *o, basin_error *error) {
+    if (o->prompt && !(prompt->bytes = basin_string_copy(o->prompt)))
+        return basin_fail_memory(error, "the prompt");
+    if (o->prompt) prompt->length = strlen(prompt->bytes);
     if (!o->prompt_file) return BASIN_OK;
     BASIN_TRY(basin_text_read(prompt, &o->prompt_file, 1, error));
     bool line = prompt->bytes && prompt->length > 1 && prompt->bytes[prompt->length - 1] == '\n';
@@ -464,11 +415,13 @@ static basin_status read_prompt(basin_text *prompt, const generate_options *o, b
     return BASIN_OK;
 }
 
-static basin_status generate(teller *k, basin_session *session, basin_text_model *model,
-                             const basin_text *prompt, basin_error *error) {
-    const generate_options *o = k->options;
+static basin_status generate(teller *k, basin_error *error) {
+    basin_args *o = k->o;
     basin_text_generated result;
-    bool has_energy = basin_text_has_energy(model);
+    BASIN_TRY(read_prompt(&k->prompt, o, error));
+    BASIN_TRY(basin_session_open(o, error));
+    BASIN_TRY(basin_text_open(&k->model, o->operand[0], o->compute, error));
+    bool has_energy = basin_text_has_energy(k->model);
     basin_text_generation wish = {.tokens = o->tokens,
                                   .temperature = o->temperature,
                                   .top_k = o->top_k,
@@ -476,43 +429,32 @@ static basin_status generate(teller *k, basin_session *session, basin_text_model
                                   .energies = o->page || (o->energies && has_energy),
                                   .tell = print_next,
                                   .context = k,
-                                  .watch = &session->watch.watch};
-    if (o->energies && !has_energy && !o->quiet)
-        basin_say("basin: note: a GPT has no energy; printing surprisal only");
-    BASIN_TRY(begin(k, model, error));
-    BASIN_TRY(basin_text_generate(&result, model, prompt, &wish, error));
+                                  .watch = &o->watch.watch};
+    if (o->energies && !has_energy) basin_note(o, "a GPT has no energy; printing surprisal only");
+    BASIN_TRY(begin(k, error));
+    BASIN_TRY(basin_text_generate(&result, k->model, &k->prompt, &wish, error));
     if (k->failed) return basin_fail_memory(error, "what was generated");
     end(k, &result);
     return o->page ? draw(k, error) : BASIN_OK;
 }
 
-BASIN_RUN(run_generate) {
-    teller k = {.options = values};
-    basin_session session = {0};
-    basin_text_model *model = NULL;
-    basin_text prompt = {0};
-    basin_status status = read_prompt(&prompt, values, error);
-    if (!status)
-        status = basin_session_open(&session, &k.options->compute, k.options->quiet, error);
-    if (!status) status = basin_text_open(&model, operand[0], session.backend, error);
-    if (!status) status = generate(&k, &session, model, &prompt, error);
+static basin_status run_generate(basin_args *o, basin_error *error) {
+    teller k = {.o = o};
+    basin_status status = generate(&k, error);
     if (k.r && basin_record_close(k.r, status ? NULL : error) && !status) status = error->status;
     free(k.text);
     free(k.place);
     free(k.start);
     free(k.end);
-    basin_text_close(model);
-    basin_text_free(&prompt);
-    basin_session_close(&session);
+    basin_text_close(k.model);
+    basin_text_free(&k.prompt);
     return status;
 }
 
 const basin_command basin_command_text_generate = {
-    .name = "text generate",
-    .summary = "Write text that goes on from a prompt",
-    .operands = "MODEL",
-    .operands_least = 1,
-    .operands_most = 1,
+    "text generate",
+    "MODEL",
+    "Write text that goes on from a prompt",
     .text = "Prompt and continuation are printed as they come. The same model, prompt and --seed "
             "give the same text on the same kind of processor. Of a prompt that is longer than the "
             "context the end is seen, which is said; a character that the model does not know is "
@@ -520,6 +462,6 @@ const basin_command basin_command_text_generate = {
     .example =
         "  basin text generate shakespeare.safetensors --prompt 'ROMEO:' --tokens 300\n"
         "  basin text generate shakespeare.safetensors -p 'To be' --energies --page e.html\n",
-    BASIN_COMMAND_OPTIONS(generate_table, generate_defaults),
+    .option = generate_table,
     .run = run_generate,
 };

@@ -1,31 +1,9 @@
-/* The driver of all commands that train; see train.h. */
-#include "cli/train.h"
-
+/* The driver of all commands that train; see cli.h. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/try.h"
 #include "basin/version.h"
-
-static basin_training training_of(const basin_training_flags *flags, basin_backend *backend,
-                                  const basin_watch *watch) {
-    return (basin_training){
-        .backend = backend,
-        .watch = watch,
-        .output = flags->output,
-        .checkpoint = flags->checkpoint,
-        .log = flags->log,
-        .from = flags->from,
-        .resume = flags->resume,
-        .restart = flags->restart,
-        .keep_checkpoint = flags->keep_checkpoint,
-        .save_every = flags->save_every > 0 ? flags->save_every : 1e-9,
-        .log_every = flags->log_every,
-        .score_every = flags->score_every,
-        .memory = (size_t)(flags->memory * (double)(1 << 30)),
-        .ranks = flags->ranks,
-    };
-}
+#include "cli/cli.h"
 
 /* ---- the result ---- */
 
@@ -34,6 +12,14 @@ void basin_record_percent(basin_record *r, const char *key, const basin_score *s
     basin_record_object(r, key);
     for (int i = 0; i < score->measures; i++)
         basin_record_number(r, score->measure[i].name, "%.2f", 100 * score->measure[i].value);
+    basin_record_end(r);
+}
+
+/* The score of validation, as it is. */
+static void put_validation(basin_record *r, const basin_score *best) {
+    basin_record_object(r, "validation");
+    for (int i = 0; i < best->measures; i++)
+        basin_record_number(r, best->measure[i].name, "%.4f", best->measure[i].value);
     basin_record_end(r);
 }
 
@@ -60,7 +46,8 @@ static void print(basin_record *r, const void *context) {
     basin_record_number(r, ".step_seconds", "%g", o->step_seconds);
     basin_record_number(r, "items_per_second", "%.0f", o->items_per_second);
     basin_record_bytes(r, "memory_bytes|memory", (int64_t)o->memory);
-    it->task->print(r, it->job);
+    if (it->task->print) it->task->print(r, it->job);
+    if (it->task->validates) put_validation(r, &o->best);
     if (!o->steps) basin_record_note(r, "not trained: epochs is 0");
 }
 
@@ -68,54 +55,53 @@ static void print(basin_record *r, const void *context) {
 static basin_status finish(const basin_train_task *task, const basin_train_job *job,
                            basin_error *error) {
     const basin_outcome *outcome = &job->outcome;
-    const basin_train_options *o = job->o;
-    if (o->start.print_config) return basin_config_print(o->settings, outcome, error);
+    const basin_args *o = job->o;
+    if (o->start.print_config) return basin_config_print(o, outcome, error);
     if (!outcome->finished_before && (o->json || !outcome->stopped))
         BASIN_TRY(basin_record_print(o->json, print, &(result){task, job}, error));
-    if (!basin_ranks_rank(o->training.ranks)) basin_note_gamma(o->training.output, o->quiet);
+    if (!basin_ranks_rank(o->ranks)) basin_note_gamma(o, o->training.output);
     if (outcome->finished_before)
         printf("%s: already finished; nothing to resume\n", o->training.output);
     if (!outcome->stopped) return BASIN_OK;
     basin_say("basin: interrupted at step %lld of %lld; to go on, give the same command with "
               "--resume",
               (long long)outcome->steps, (long long)outcome->steps_wanted);
-    return basin_cli_watch_signal() == SIGINT ? BASIN_REPORTED : BASIN_AGAIN;
+    return *o->watch.watch.stop == SIGINT ? BASIN_REPORTED : BASIN_AGAIN;
 }
 
 /* ---- the driver ---- */
 
-static basin_status train(const basin_train_task *task, basin_train_job *job,
-                          basin_session *session, basin_error *error) {
+static basin_status train(const basin_train_task *task, basin_train_job *job, basin_error *error) {
     static const double moment = 1.5; /* seconds */
-    const basin_train_options *o = job->o;
-    bool rehearse = o->start.print_config;
+    basin_args *o = job->o;
+    basin_training *t = &o->training;
     if (task->prepare) BASIN_TRY(task->prepare(job, error));
-    BASIN_TRY(basin_session_open(session, &o->compute, o->quiet || rehearse, error));
-    job->training = training_of(&o->training, session->backend, &session->watch.watch);
-    job->training.rehearse = rehearse ? moment : 0;
+    BASIN_TRY(basin_session_open(o, error));
+    t->backend = o->compute;
+    t->watch = &o->watch.watch;
+    t->ranks = o->ranks;
+    t->memory = (size_t)(o->memory * (double)(1 << 30));
+    if (t->save_every <= 0) t->save_every = 1e-9; /* 0 would be the library's own choice */
+    t->rehearse = o->start.print_config ? moment : 0;
     BASIN_TRY(task->train(job, error));
-    basin_cli_watch_end(&session->watch);
+    basin_cli_watch_end(&o->watch);
     return finish(task, job, error);
 }
 
-basin_status basin_train_run(const basin_train_task *task, const void *options, int operands,
-                             char **operand, basin_error *error) {
-    basin_train_job job = {
-        .options = options, .o = options, .operands = operands, .operand = operand};
-    basin_session session = {0};
-    if (!operands && job.o->start.print_config)
-        return basin_config_print(job.o->settings, NULL, error);
-    if (!operands) return basin_usage(error, "needs data to train on");
-    basin_status status = train(task, &job, &session, error);
+basin_status basin_train_run(const basin_train_task *task, basin_args *args, basin_error *error) {
+    basin_train_job job = {.o = args};
+    if (!args->operands && args->start.print_config) return basin_config_print(args, NULL, error);
+    if (!args->operands) return basin_usage(error, "needs data to train on");
+    basin_status status = train(task, &job, error);
     if (task->close) task->close(&job);
-    basin_session_close(&session);
     return status;
 }
 
 /* ---- settings ---- */
 
-bool basin_training_settings_given(const basin_settings *settings, const basin_start *start,
-                                   const char *const *heard) {
+bool basin_training_settings_given(const basin_args *args, const char *const *heard) {
+    const basin_settings *settings = args->settings;
+    const basin_start *start = &args->start;
     basin_settings *usual = NULL;
     basin_error error;
     char *own = basin_settings_json(settings), *other = NULL, value[64];
@@ -133,12 +119,12 @@ bool basin_training_settings_given(const basin_settings *settings, const basin_s
     return given;
 }
 
-basin_status basin_config_print(const basin_settings *settings, const basin_outcome *rehearsed,
+basin_status basin_config_print(const basin_args *args, const basin_outcome *rehearsed,
                                 basin_error *error) {
-    BASIN_FREE_AT_EXIT char *text = basin_settings_json(settings);
+    BASIN_FREE_AT_EXIT char *text = basin_settings_json(args->settings);
     if (!text) return basin_fail_memory(error, "settings");
     printf("{\n\"basin\": \"%s\",\n\"task\": \"%s\",\n\"settings\": %s", BASIN_VERSION_STRING,
-           basin_settings_task(settings), text);
+           basin_settings_task(args->settings), text);
     if (rehearsed)
         printf(
             ",\n\"estimate\": {\n\t\"parameters\": %lld,\n\t\"memory_bytes\": %zu,\n\t\"steps\": "

@@ -1,49 +1,38 @@
 /* basin verify: recomputes golden cases through the code that the tasks run, and says how far each
  * result is from the oracle's. */
-#include <limits.h>
 #include <string.h>
 
 #include "backend/device.h"
-#include "base/try.h"
-#include "cli/command.h"
-#include "cli/record.h"
+#include "cli/cli.h"
 #include "verify/verify.h"
 
-typedef struct options {
-    const char *backend, *dtype, *products;
-    int64_t threads;
-    double tolerance;
-    bool tensors, recompute, narrow_all, json;
-} options;
-
-static const options defaults = {.products = "f32", .tolerance = -1};
-
 static const basin_option table[] = {
-    BASIN_CHOICE(options, backend, "backend", "ref|cpu|cuda",
+    BASIN_CHOICE(backend, "backend", "ref|cpu|cuda",
                  "What computes; without it, what computes in --dtype, else cpu."),
-    BASIN_CHOICE(options, dtype, "dtype", "f64|f32|bf16|fp8",
+    BASIN_CHOICE(dtype, "dtype", "f64|f32|bf16|fp8",
                  "The type of the numbers: f64 is computed by ref, f32 by cpu and cuda; bf16, for "
                  "intermediate results, by cpu and cuda, and by ref, which rounds as they store; "
                  "fp8, for factors of large products, by cuda and ref."),
-    BASIN_REAL(options, tolerance, "tolerance", "X", 0, 1,
+    BASIN_REAL(tolerance, "tolerance", "X", 0, 1,
                "The largest relative error that passes; without it 1e-9 for f64, 1e-3 for f32, "
-               "2e-2 for bf16, 3e-1 for fp8."),
-    BASIN_FLAG(options, tensors, 0, "tensors", "Print every tensor, not only the worst."),
-    BASIN_FLAG(options, recompute, 0, "recompute",
+               "2e-2 for bf16, 3e-1 for fp8.",
+               .initial = -1),
+    BASIN_FLAG(tensors, "tensors", "Print every tensor, not only the worst."),
+    BASIN_FLAG(recompute, "recompute",
                "Keep one token tensor per step of the descent and compute the others again."),
     BASIN_FLAG(
-        options, narrow_all, 0, "narrow-all",
+        narrow_all, "narrow-all",
         "With bf16 and fp8: narrow the factors of every product; else only of large ones, which "
         "golden cases hardly have.",
         .needs = "dtype=bf16|fp8"),
-    BASIN_OPTION_PRODUCTS(options),
-    BASIN_OPTION_THREADS(options),
-    BASIN_OPTION_JSON(options),
+    BASIN_OPTION_PRODUCTS,
+    BASIN_OPTION_THREADS,
+    BASIN_OPTION_JSON,
     BASIN_OPTIONS_END,
 };
 
 typedef struct printer {
-    const options *o;
+    basin_args *o;
     basin_record *r;
     const char *file;
     double tolerance;
@@ -91,14 +80,16 @@ static void put_file(printer *p, const basin_verdict *v) {
 }
 
 /* How many files failed. */
-static int verify_files(printer *p, basin_backend *backend, int operands, char **operand) {
+static int verify_files(printer *p) {
+    char **operand = p->o->operand;
     int failed = 0;
-    for (int i = 0; i < operands; i++) {
+    for (int i = 0; i < p->o->operands; i++) {
         basin_verdict verdict;
         basin_error error;
         p->file = operand[i];
         p->open = false;
-        if (basin_verify(&verdict, operand[i], backend, p->o->recompute, put_tensor, p, &error)) {
+        if (basin_verify(&verdict, operand[i], p->o->compute, p->o->recompute, put_tensor, p,
+                         &error)) {
             basin_report(&error);
             failed++;
             if (p->open && p->o->json) basin_record_end(p->r), basin_record_end(p->r);
@@ -110,10 +101,9 @@ static int verify_files(printer *p, basin_backend *backend, int operands, char *
     return failed;
 }
 
-static basin_status verify_all(const options *o, basin_backend *backend, int operands,
-                               char **operand, basin_error *error) {
-    basin_dtype dtype = basin_backend_storage(backend);
-    const char *name = basin_backend_name(backend), *type = basin_dtype_name(dtype);
+static basin_status verify_all(basin_args *o, basin_error *error) {
+    basin_dtype dtype = basin_backend_storage(o->compute);
+    const char *name = basin_backend_name(o->compute), *type = basin_dtype_name(dtype);
     printer p = {.o = o, .tolerance = o->tolerance};
     if (p.tolerance < 0)
         p.tolerance = dtype == BASIN_F64    ? 1e-9
@@ -126,42 +116,30 @@ static basin_status verify_all(const options *o, basin_backend *backend, int ope
     basin_record_text(p.r, ".dtype", type);
     basin_record_number(p.r, ".tolerance", "%g", p.tolerance);
     basin_record_table(p.r, "files", NULL);
-    int failed = verify_files(&p, backend, operands, operand);
+    int failed = verify_files(&p);
     basin_record_end(p.r);
     basin_record_flag(p.r, ".ok", failed == 0);
-    basin_record_note(p.r, "%d of %d files within %g on %s (%s)", operands - failed, operands,
+    basin_record_note(p.r, "%d of %d files within %g on %s (%s)", o->operands - failed, o->operands,
                       p.tolerance, name, type);
     BASIN_TRY(basin_record_close(p.r, error));
     return failed ? BASIN_REPORTED : BASIN_OK;
 }
 
-BASIN_RUN(run) {
-    const options *o = values;
+static basin_status run(basin_args *o, basin_error *error) {
     basin_dtype dtype = basin_option_dtype(o->dtype);
-    basin_compute_flags compute = {.backend = o->backend           ? o->backend
-                                              : dtype == BASIN_F64 ? "ref"
-                                                                   : "cpu",
-                                   .products = o->products,
-                                   .dtype = o->dtype,
-                                   .threads = o->threads,
-                                   .narrow_all = o->narrow_all};
-    bool ref = !strcmp(compute.backend, "ref");
+    if (!o->backend) o->backend = dtype == BASIN_F64 ? "ref" : "cpu";
+    bool ref = !strcmp(o->backend, "ref");
     bool fits = dtype == BASIN_BF16 || dtype == BASIN_F8_E4M3 || ref == (dtype == BASIN_F64);
     if (o->dtype && !fits)
-        return basin_usage(error, "backend %s does not compute in %s", compute.backend, o->dtype);
-    basin_backend *backend;
-    BASIN_TRY(basin_compute_open(&backend, &compute, error));
-    basin_status status = verify_all(o, backend, operands, operand, error);
-    basin_backend_close(backend);
-    return status;
+        return basin_usage(error, "backend %s does not compute in %s", o->backend, o->dtype);
+    BASIN_TRY(basin_compute_open(o, error));
+    return verify_all(o, error);
 }
 
 const basin_command basin_command_verify = {
-    .name = "verify",
-    .summary = "Recompute golden cases and compare: does this build compute right?",
-    .operands = "FILE...",
-    .operands_least = 1,
-    .operands_most = INT_MAX,
+    "verify",
+    "FILE...",
+    "Recompute golden cases and compare: does this build compute right?",
     .text = "A golden case is a safetensors file of inputs (in.*), results (out.*) and gradients "
             "(grad.*) that an independent program computed in double precision. Each is computed "
             "again by the functions that the tasks use. One line per file names the worst tensor "
@@ -173,6 +151,6 @@ const basin_command basin_command_verify = {
             "by more than 1e-3.",
     .example = "  basin verify golden/*.safetensors\n"
                "  basin verify --dtype f64 --tensors golden/image.safetensors\n",
-    BASIN_COMMAND_OPTIONS(table, defaults),
+    .option = table,
     .run = run,
 };

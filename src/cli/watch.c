@@ -1,6 +1,4 @@
-/* Progress and interrupts; see watch.h. */
-#include "cli/watch.h"
-
+/* Progress and interrupts; see cli.h. */
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,8 +9,7 @@
 
 #include "base/clock.h"
 #include "base/number.h"
-#include "base/try.h"
-#include "cli/command.h"
+#include "cli/cli.h"
 
 /* ---- progress ---- */
 
@@ -105,8 +102,6 @@ static volatile sig_atomic_t interrupted;
 
 static void on_signal(int number) { interrupted = number; }
 
-int basin_cli_watch_signal(void) { return interrupted; }
-
 static void catch_signals(void) {
     /* Once only: a second interrupt finds the default and ends a program that does not listen. */
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
@@ -177,14 +172,7 @@ void basin_cli_watch_begin(basin_cli_watch *watch, bool quiet) {
 
 void basin_cli_watch_end(basin_cli_watch *watch) { basin_progress_end(&watch->progress); }
 
-basin_status basin_session_open(basin_session *session, const basin_compute_flags *compute,
-                                bool quiet, basin_error *error) {
-    session->backend = NULL;
-    basin_cli_watch_begin(&session->watch, quiet);
-    return basin_compute_open(&session->backend, compute, error);
-}
-
-void basin_session_close(basin_session *session) {
-    basin_cli_watch_end(&session->watch);
-    basin_backend_close(session->backend);
+basin_status basin_session_open(basin_args *args, basin_error *error) {
+    basin_cli_watch_begin(&args->watch, args->quiet || args->start.print_config);
+    return basin_compute_open(args, error);
 }

@@ -4,28 +4,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/try.h"
-#include "cli/command.h"
-#include "cli/record.h"
-#include "cli/watch.h"
+#include "cli/cli.h"
 #include "io/file.h"
 #include "verify/specimen.h"
 #include "view/document.h"
 
-typedef struct options {
-    const char *page;
-    double scale;
-    int64_t seeds, seed, steps;
-    bool json, quiet;
-} options;
-
-static const options defaults = {.scale = 1, .seeds = 16, .steps = 20};
-
 #define SEEDS                                                                                      \
-    BASIN_INTEGER(options, seeds, "seeds", "N", 1, 100000,                                         \
-                  "Draws of weights and tokens that the verdict is measured on.")
+    BASIN_INTEGER(seeds, "seeds", "N", 1, 100000,                                                  \
+                  "Draws of weights and tokens that the verdict is measured on.", .initial = 16)
 #define STEPS                                                                                      \
-    BASIN_INTEGER(options, steps, "steps", "T", 1, BASIN_SPECIMEN_STEPS, "Steps of each descent.")
+    BASIN_INTEGER(steps, "steps", "T", 1, BASIN_SPECIMEN_STEPS, "Steps of each descent.",          \
+                  .initial = 20)
 
 static double share(int64_t part, int64_t of) { return of ? 100 * (double)part / (double)of : 0; }
 
@@ -38,12 +27,7 @@ static basin_status find(const basin_species **species, const char *name, basin_
 /* ---- list ---- */
 
 static const basin_option list_table[] = {
-    SEEDS,
-    STEPS,
-    BASIN_OPTION_SEED(options),
-    BASIN_OPTION_JSON(options),
-    BASIN_OPTION_QUIET(options),
-    BASIN_OPTIONS_END,
+    SEEDS, STEPS, BASIN_OPTION_SEED, BASIN_OPTION_JSON, BASIN_OPTION_QUIET, BASIN_OPTIONS_END,
 };
 
 static void put_verdict(basin_record *r, const basin_species *species,
@@ -63,7 +47,7 @@ static void put_verdict(basin_record *r, const basin_species *species,
     basin_record_number(r, ".least_cosine", "%.3f", v->least_cosine);
 }
 
-static basin_status judge_all(basin_record *r, const options *o, basin_error *error) {
+static basin_status judge_all(basin_record *r, basin_args *o, basin_error *error) {
     int count = 0;
     while (basin_species_all[count].name) count++;
     basin_progress progress = basin_progress_begin("judging", count, o->quiet || o->json);
@@ -82,8 +66,7 @@ static basin_status judge_all(basin_record *r, const options *o, basin_error *er
     return status;
 }
 
-BASIN_RUN(run_list) {
-    const options *o = values;
+static basin_status run_list(basin_args *o, basin_error *error) {
     basin_record *r = basin_record_open(stdout, o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT);
     if (!r) return basin_fail_memory(error, "a result");
     basin_record_table(r, "models", NULL);
@@ -99,18 +82,16 @@ BASIN_RUN(run_list) {
 }
 
 const basin_command basin_command_zoo_list = {
-    .name = "zoo list",
-    .summary = "List the models, and whether their updates go down their energies",
-    .operands = "",
-    .operands_least = 0,
-    .operands_most = 0,
+    "zoo list",
+    "",
+    "List the models, and whether their updates go down their energies",
     .text = "Every model runs on random weights and tokens, in double. Descends: always, if no "
             "step of the published size raised the stated energy; for small steps, if none a "
             "thousand times smaller did, from the start and from the end of these; not at all, "
             "otherwise. Cosine: between the update and the energy's gradient by the activations, "
             "downwards, the mean over the draws.",
     .example = "  basin zoo list\n  basin zoo list --seeds 100 --json\n",
-    BASIN_COMMAND_OPTIONS(list_table, defaults),
+    .option = list_table,
     .run = run_list,
 };
 
@@ -118,9 +99,9 @@ const basin_command basin_command_zoo_list = {
 
 static const basin_option show_table[] = {BASIN_OPTIONS_END};
 
-BASIN_RUN(run_show) {
+static basin_status run_show(basin_args *o, basin_error *error) {
     const basin_species *species;
-    BASIN_TRY(find(&species, operand[0], error));
+    BASIN_TRY(find(&species, o->operand[0], error));
     printf("%s (%s)\n\n", species->title, species->reference);
     for (const char *at = species->formula; *at;) {
         size_t length = strcspn(at, "\n");
@@ -132,14 +113,12 @@ BASIN_RUN(run_show) {
 }
 
 const basin_command basin_command_zoo_show = {
-    .name = "zoo show",
-    .summary = "Print a model's energy and update",
-    .operands = "MODEL",
-    .operands_least = 1,
-    .operands_most = 1,
+    "zoo show",
+    "MODEL",
+    "Print a model's energy and update",
     .text = "Models are those that basin zoo list names.",
     .example = "  basin zoo show hyperset\n",
-    BASIN_COMMAND_OPTIONS(show_table, defaults),
+    .option = show_table,
     .run = run_show,
 };
 
@@ -147,18 +126,18 @@ const basin_command basin_command_zoo_show = {
 
 static const basin_option descend_table[] = {
     STEPS,
-    BASIN_REAL(options, scale, "scale", "X", 1e-9, 1e9,
-               "Steps so many times as large as the published ones."),
+    BASIN_REAL(scale, "scale", "X", 1e-9, 1e9,
+               "Steps so many times as large as the published ones.", .initial = 1),
     SEEDS,
-    BASIN_TEXT(options, page, 0, "page", "FILE",
-               "Write a page there that plots the energy by step.", .writes = true),
-    BASIN_OPTION_SEED(options),
-    BASIN_OPTION_JSON(options),
+    BASIN_TEXT(page, 0, "page", "FILE", "Write a page there that plots the energy by step.",
+               .writes = true),
+    BASIN_OPTION_SEED,
+    BASIN_OPTION_JSON,
     BASIN_OPTIONS_END,
 };
 
 typedef struct descent {
-    const options *o;
+    basin_args *o;
     const basin_species *species;
     basin_bundle *file;
     basin_specimen_run run;
@@ -206,41 +185,37 @@ static void put_descent(basin_record *r, const void *context) {
 }
 
 static basin_status descend(descent *d, const char *path, basin_error *error) {
-    const options *o = d->o;
-    basin_status status = path ? basin_bundle_read(&d->file, path, error) : BASIN_OK;
-    if (!status)
-        status = basin_specimen_descend(&d->run, d->species, d->file, (uint64_t)o->seed,
-                                        (int)o->steps, o->scale, error);
-    if (!status)
-        status = basin_specimen_judge(&d->verdict, d->species, d->file, (int)o->seeds,
-                                      (uint64_t)o->seed, (int)o->steps, error);
-    return !status && o->page ? draw(d, error) : status;
+    basin_args *o = d->o;
+    if (path) BASIN_TRY(basin_bundle_read(&d->file, path, error));
+    BASIN_TRY(basin_specimen_descend(&d->run, d->species, d->file, (uint64_t)o->seed, (int)o->steps,
+                                     o->scale, error));
+    BASIN_TRY(basin_specimen_judge(&d->verdict, d->species, d->file, (int)o->seeds,
+                                   (uint64_t)o->seed, (int)o->steps, error));
+    if (o->page) BASIN_TRY(draw(d, error));
+    return basin_record_print(o->json, put_descent, d, error);
 }
 
-BASIN_RUN(run_descend) {
-    descent d = {.o = values};
-    BASIN_TRY(find(&d.species, operand[0], error));
-    if (operands > 1 && (d.o->seed || d.o->seeds != defaults.seeds))
-        return basin_usage(error, "--seed and --seeds are for drawn weights, not for %s",
-                           operand[1]);
-    basin_status status = descend(&d, operands > 1 ? operand[1] : NULL, error);
-    if (!status) status = basin_record_print(d.o->json, put_descent, &d, error);
+static basin_status run_descend(basin_args *o, basin_error *error) {
+    descent d = {.o = o};
+    const char *path = o->operands > 1 ? o->operand[1] : NULL;
+    BASIN_TRY(find(&d.species, o->operand[0], error));
+    if (path && (basin_option_given(o, "seed") || basin_option_given(o, "seeds")))
+        return basin_usage(error, "--seed and --seeds are for drawn weights, not for %s", path);
+    basin_status status = descend(&d, path, error);
     basin_bundle_free(d.file);
     return status;
 }
 
 const basin_command basin_command_zoo_descend = {
-    .name = "zoo descend",
-    .summary = "Run a model, and judge whether it goes down its energy",
-    .operands = "MODEL [FILE]",
-    .operands_least = 1,
-    .operands_most = 2,
+    "zoo descend",
+    "MODEL [FILE]",
+    "Run a model, and judge whether it goes down its energy",
     .text = "Runs the published update on weights and tokens that are drawn, or on those of a "
             "golden file (tensors in.NAME), prints the energy by step, and the verdict: over "
             "many draws, or over the file.",
     .example = "  basin zoo descend hopfield --page energy.html\n"
                "  basin zoo descend akorn_attention --scale 0.01 --steps 40\n"
                "  basin zoo descend hopfield tests/golden/zoo/hopfield.safetensors\n",
-    BASIN_COMMAND_OPTIONS(descend_table, defaults),
+    .option = descend_table,
     .run = run_descend,
 };

@@ -2,7 +2,7 @@
  * be written over: refused in a line, or told of in one, before anything is done. */
 #include <stdbool.h>
 
-#include "cli/command.h"
+#include "cli/cli.h"
 #include "cli/program.h"
 
 /* ---- without effect ---- */

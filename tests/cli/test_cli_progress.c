@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <sys/ioctl.h>
 
+#include "cli/cli.h"
 #include "cli/program.h"
-#include "cli/watch.h"
 
 typedef struct terminal {
     int ours;

@@ -1,0 +1,524 @@
+/* What the program is made of: options and commands as tables, what every command is given, and
+ * what commands share: running them, progress on standard error, networks, the driver of those
+ * that train. Results are printed by record.h.
+ *
+ * A command parses (its table of options), calls the library and prints; it computes nothing
+ * itself. The parser follows the tables, and the help, the manual and the completions are printed
+ * from them, so that none of them can disagree. */
+#ifndef BASIN_CLI_CLI_H
+#define BASIN_CLI_CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/try.h"
+#include "basin/plan.h"
+#include "basin/tasks/image.h"
+#include "basin/tasks/run.h"
+#include "basin/tasks/settings.h"
+#include "cli/record.h"
+#include "data/network/parts/parts.h"
+
+/* ---- progress ---- */
+
+/* How far a long command is, on standard error: a line on a terminal that is drawn over itself and
+ * never wider than the terminal, a plain line now and then elsewhere, nothing with --quiet. */
+typedef struct basin_progress {
+    const char *label;
+    int64_t total; /* 0: unknown; then there is no bar */
+    bool quiet, terminal, drawn;
+    double shown; /* when it was last shown */
+} basin_progress;
+
+basin_progress basin_progress_begin(const char *label, int64_t total, bool quiet);
+/* Shows `done` as a bar, with a few words each: the most important first, NULL behind the last.
+ * Words that do not fit are left out. Draws at most ten times a second, so call it often. */
+void basin_progress_show(basin_progress *progress, int64_t done, const char *const *words);
+/* Clears the line. */
+void basin_progress_end(basin_progress *progress);
+/* The line for a terminal of `width` columns; one is left free, so that no terminal wraps. */
+void basin_progress_line(char *text, size_t size, const basin_progress *progress, int64_t done,
+                         const char *const *words, int width);
+
+/* The program as a watcher of tasks: the first interrupt asks the task to save and end, a second
+ * one ends the program. */
+typedef struct basin_cli_watch {
+    basin_watch watch; /* hand &watch to a task */
+    basin_progress progress;
+    const char *what;
+    bool quiet;
+} basin_cli_watch;
+
+/* Points into itself, so it must stay where it is. */
+void basin_cli_watch_begin(basin_cli_watch *watch, bool quiet);
+/* The same for work that cannot stop halfway: the first interrupt ends the program. */
+void basin_cli_watch_plain(basin_cli_watch *watch, bool quiet);
+void basin_cli_watch_end(basin_cli_watch *watch);
+
+/* ---- what a command is given ---- */
+
+/* Where settings start: a preset, then a file; options override both. */
+typedef struct basin_start {
+    const char *preset, *config;
+    bool print_config;
+} basin_start;
+
+/* How the files of a network become edges, features and labels. */
+typedef struct basin_network_flags {
+    bool directed, keep_duplicates, keep_gaps, no_header;
+    bool unite;   /* add the union of all relations, which models need */
+    bool classes; /* labels are classes by any name */
+    const char *self, *missing, *unknown, *id, *label, *source, *target, *edge_type, *drop;
+    const char *date_format, *time, *until, *split_time;
+    double split_train, split_val; /* no options of their own */
+    int64_t unlabelled_first, max_categories;
+    const basin_network *base; /* what the files add to; no option of its own */
+    const char *scratch;       /* where tables keep their edges; likewise */
+} basin_network_flags;
+
+/* Which options were given: the value of each, "on" for a flag; NULL: not given. */
+enum { BASIN_OPTIONS_MOST = 128 }; /* of a command's own table, and of a task's settings */
+typedef struct basin_parsed {
+    bool help, help_all; /* --help or --help-all was met, and nothing else is promised */
+    char notes[900];     /* a line for each option that was given twice */
+    const char *option[BASIN_OPTIONS_MOST], *setting[BASIN_OPTIONS_MOST];
+} basin_parsed;
+
+/* The operands, and the values of all options of all commands: a command's table says which of
+ * them it takes, and what they start as; the others are 0. */
+typedef struct basin_args {
+    int operands;
+    char **operand;
+    const struct basin_command *command;
+    basin_settings *settings; /* of the command's task */
+    basin_ranks *ranks;       /* of a command that several ranks may share; NULL: alone */
+    basin_parsed parsed;
+    basin_backend *compute; /* see basin_compute_open */
+    basin_cli_watch watch;
+    basin_start start;
+    basin_training training;
+    basin_network_flags network;
+    const char *backend, *products, *dtype;
+    const char *about, *base, *cache, *class_name, *completion, *cut_from, *data, *edge_file,
+        *embeddings, *fit, *hopfield_kind, *index, *keep_decoded, *like, *mask, *method, *mirror,
+        *model, *only, *output, *page, *part, *positions, *prefix, *prompt, *prompt_file, *protocol,
+        *rivals, *scores, *shape, *split, *test, *threshold_for, *trace, *validation_text, *weights;
+    int64_t threads, seed;
+    int64_t batch, best, dim, edges, extremes, features, first, fold, folds, graph, head_dim, heads,
+        hold_out, jobs, limit, looks, masks, members, memories, neighbours, nodes, noisy, parts,
+        patch, reasons, repeats, rounds, runs, seeds, shown, size, split_number, split_seed, steps,
+        stride, tokens, top, top_k, traced;
+    double alpha, hopfield_power, inner, memory, noise, ratio, scale, temperature, tolerance, until,
+        validation;
+    bool accelerate, best_run, calls, energies, explain, frames, guard, histogram, homo, json, list,
+        markdown, narrow_all, no_attention, no_baselines, no_hopfield, only_baselines, only_new,
+        pictures, plain, quiet, recompute, reliability, self, sort, spreadsheet, stats, tensors,
+        unlabelled, unseen, unsupervised, whole;
+} basin_args;
+
+/* ---- options ---- */
+
+typedef enum basin_option_kind {
+    BASIN_OPTION_FLAG,    /* bool; --name sets it */
+    BASIN_OPTION_SWITCH,  /* bool; --name sets it, --no-name clears it */
+    BASIN_OPTION_INTEGER, /* int64_t within low .. high */
+    BASIN_OPTION_REAL,    /* double within low .. high, finite */
+    BASIN_OPTION_TEXT,    /* const char * */
+    BASIN_OPTION_CHOICE,  /* const char *, one of `value`: "ref|cpu" */
+} basin_option_kind;
+
+typedef struct basin_option {
+    const char *name; /* without the dashes; NULL ends a table */
+    char letter;      /* 0 where there is none */
+    basin_option_kind kind;
+    size_t offset;     /* in basin_args */
+    const char *value; /* what the help calls the value: "N", "FILE", "ref|cpu" */
+    double low, high;
+    const char *help;
+    double initial;   /* what numbers start as */
+    const char *text; /* what texts and choices start as */
+    /* The values of other options beside which this one has an effect, as base/needs.h has it
+     * ("plain=off", "base!="), OPERAND being the first operand; NULL: any. Who gives it beside
+     * others gets an error. */
+    const char *needs;
+    bool writes; /* a file that is written: never one that is read or written, too */
+    bool more;   /* few people set it: --help-all shows it, --help does not */
+} basin_option;
+
+/* Where a field of that type is in basin_args; another type does not compile. */
+#define BASIN_OPTION_AT(field, type)                                                               \
+    offsetof(basin_args, field) + 0 * sizeof(_Generic(((basin_args *)0)->field, type : 0))
+/* Behind the help an entry may set `.initial`, `.text`, `.needs`, `.writes` and `.more`. */
+#define BASIN_OPTION_ENTRY(field_, type_, kind_, name_, letter_, value_, low_, high_, ...)         \
+    {                                                                                              \
+        .name = name_, .letter = letter_, .kind = kind_, .offset = BASIN_OPTION_AT(field_, type_), \
+        .value = value_, .low = low_, .high = high_, .help = __VA_ARGS__                           \
+    }
+#define BASIN_FLAG(field, name, ...)                                                               \
+    BASIN_OPTION_ENTRY(field, bool, BASIN_OPTION_FLAG, name, 0, NULL, 0, 0, __VA_ARGS__)
+#define BASIN_SWITCH(field, name, ...)                                                             \
+    BASIN_OPTION_ENTRY(field, bool, BASIN_OPTION_SWITCH, name, 0, NULL, 0, 0, __VA_ARGS__)
+#define BASIN_INTEGER(field, name, value, low, high, ...)                                          \
+    BASIN_OPTION_ENTRY(field, int64_t, BASIN_OPTION_INTEGER, name, 0, value, low, high, __VA_ARGS__)
+#define BASIN_REAL(field, name, value, low, high, ...)                                             \
+    BASIN_OPTION_ENTRY(field, double, BASIN_OPTION_REAL, name, 0, value, low, high, __VA_ARGS__)
+#define BASIN_TEXT(field, letter, name, value, ...)                                                \
+    BASIN_OPTION_ENTRY(field, const char *, BASIN_OPTION_TEXT, name, letter, value, 0, 0,          \
+                       __VA_ARGS__)
+#define BASIN_CHOICE(field, name, value, ...)                                                      \
+    BASIN_OPTION_ENTRY(field, const char *, BASIN_OPTION_CHOICE, name, 0, value, 0, 0, __VA_ARGS__)
+#define BASIN_OPTIONS_END                                                                          \
+    { .name = NULL }
+
+/* The options that many commands share, with the same name and meaning everywhere. */
+#define BASIN_OPTION_JSON BASIN_OPTION_JSON_FOR(NULL)
+/* Of commands that print JSON beside some options alone. */
+#define BASIN_OPTION_JSON_FOR(needs_)                                                              \
+    BASIN_FLAG(json, "json", "Print the results as JSON.", .needs = needs_)
+#define BASIN_OPTION_QUIET                                                                         \
+    BASIN_OPTION_ENTRY(quiet, bool, BASIN_OPTION_FLAG, "quiet", 'q', NULL, 0, 0,                   \
+                       "No progress and no notes.")
+#define BASIN_OPTION_BACKEND                                                                       \
+    BASIN_CHOICE(backend, "backend", "ref|cpu|cuda",                                               \
+                 "What computes: ref (double, plain loops, slow), cpu (float, fast) or cuda "      \
+                 "(float, on an NVIDIA GPU).",                                                     \
+                 .text = "cpu")
+#define BASIN_OPTION_PRODUCTS                                                                      \
+    BASIN_CHOICE(products, "products", "f32|tf32|bf16x6|bf16x3",                                   \
+                 "Precision of matrix products. f32: float. tf32, on cuda: factors rounded to 10 " \
+                 "bits. bf16x6 and bf16x3, on processors with bfloat16 instructions: sums of six " \
+                 "products (as accurate as f32) or three (errors of about 2^-16).",                \
+                 .text = "f32", .more = true)
+#define BASIN_OPTION_THREADS                                                                       \
+    BASIN_INTEGER(threads, "threads", "N", 0, 4096, "Number of threads; 0 means one per core.")
+/* What computes: the same four on every command that does. */
+#define BASIN_COMPUTE_OPTIONS                                                                      \
+    BASIN_OPTION_BACKEND, BASIN_OPTION_PRODUCTS,                                                   \
+        BASIN_CHOICE(                                                                              \
+            dtype, "dtype", "f32|bf16|fp8",                                                        \
+            "Type of stored intermediate results. bf16: factors of large products and of "         \
+            "attention are bfloat16, sums float; on cuda, and on processors with bfloat16 "        \
+            "instructions. fp8: the same, and large products of tokens with weights read 8 "       \
+            "bits; on cuda with compute capability 9.0.",                                          \
+            .more = true),                                                                         \
+        BASIN_OPTION_THREADS
+#define BASIN_OPTION_MEMORY                                                                        \
+    BASIN_REAL(memory, "memory", "GIB", 0, 1e6,                                                    \
+               "Memory to stay within; 0: three quarters of what is free.", .more = true)
+/* What computes, and within which memory. */
+#define BASIN_WORK_OPTIONS BASIN_OPTION_MEMORY, BASIN_COMPUTE_OPTIONS, BASIN_OPTION_QUIET
+#define BASIN_OPTION_SEED BASIN_OPTION_SEED_FOR(NULL)
+/* A seed that counts beside some options alone. */
+#define BASIN_OPTION_SEED_FOR(needs_)                                                              \
+    BASIN_INTEGER(seed, "seed", "N", 0, 9007199254740991.0, "Seed of all random numbers.",         \
+                  .needs = needs_, .more = true)
+#define BASIN_OPTIONS_START(preset_)                                                               \
+    BASIN_TEXT(start.preset, 0, "preset", "NAME",                                                  \
+               "The settings to start from; other options override them. paper-*: the paper's "    \
+               "tables; published-*: its released code; the others are ours.",                     \
+               .text = preset_),                                                                   \
+        BASIN_TEXT(start.config, 0, "config", "FILE",                                              \
+                   "Settings as --print-config prints them; they override the preset."),           \
+        BASIN_FLAG(start.print_config, "print-config",                                             \
+                   "Print the settings, and what the run would take, and do nothing.")
+
+/* Opens args->compute, the backend that the options name; it is closed when the command is done. */
+basin_status basin_compute_open(basin_args *args, basin_error *error);
+/* The same, and begins args->watch, which ends likewise. */
+basin_status basin_session_open(basin_args *args, basin_error *error);
+/* What --dtype says, for basin_compute.storage (NULL: f32), and what --products says. */
+basin_dtype basin_option_dtype(const char *name);
+basin_products basin_option_products(const char *name);
+/* An error where this backend would compute in its own precision, whatever was asked. */
+basin_status basin_option_products_check(const basin_args *args, basin_error *error);
+
+/* ---- commands ---- */
+
+/* Exit codes. */
+enum {
+    BASIN_EXIT_OK = 0,
+    BASIN_EXIT_FAILURE = 1,
+    BASIN_EXIT_USAGE = 2,
+    BASIN_EXIT_AGAIN = 75, /* EX_TEMPFAIL: a run that a scheduler ended, and may begin again */
+};
+
+typedef struct basin_command {
+    const char *name;     /* "info", or noun and verb: "graph train" */
+    const char *operands; /* "MODEL [DATA] FILE..." says how many there may be */
+    const char *summary;  /* one line, no full stop */
+    const char *text;     /* paragraphs for the help */
+    const char *example;  /* lines, indented by two blanks */
+    const basin_option *option;
+    /* Does it. What fails is reported by the caller, who also prints how wrong usage is put right
+     * (basin_usage). */
+    basin_status (*run)(basin_args *args, basin_error *error);
+    const char *task; /* whose settings it takes as options; or NULL */
+    bool ranks;       /* several ranks may share it */
+    int least, most;  /* operands, where not as `operands` says; -1: none needed */
+} basin_command;
+
+/* What `run` may return besides a status: each ends the program with its own exit code. */
+#define BASIN_USAGE ((basin_status)100)    /* wrong usage; the error says what */
+#define BASIN_REPORTED ((basin_status)101) /* a failure that has been said already */
+#define BASIN_AGAIN ((basin_status)102)    /* BASIN_EXIT_AGAIN */
+
+/* All commands in the order of `basin help`, and their groups; a command NOUN VERB is defined as
+ * basin_command_NOUN_VERB. */
+/* clang-format off */
+#define BASIN_COMMANDS(X) \
+    X(image_train) X(image_complete) X(image_eval) X(image_report) X(image_export) \
+    X(image_import) \
+    X(anomaly_train) X(anomaly_score) X(anomaly_eval) X(anomaly_explain) X(anomaly_report) \
+    X(node_train) X(node_predict) X(node_eval) X(node_explain) \
+    X(graph_train) X(graph_predict) X(graph_explain) X(graph_eval) X(graph_cv) \
+    X(text_train) X(text_generate) X(text_eval) \
+    X(zoo_list) X(zoo_show) X(zoo_descend) \
+    X(descend) \
+    X(data_convert) X(data_info) X(data_make) X(data_part) X(data_get) \
+    X(info) X(verify) X(bench) X(version) X(help)
+/* clang-format on */
+#define BASIN_COMMAND_DECLARE(name) extern const basin_command basin_command_##name;
+BASIN_COMMANDS(BASIN_COMMAND_DECLARE)
+extern const basin_command *const basin_commands[]; /* ends with NULL */
+
+/* Commands of one noun belong together. */
+typedef struct basin_noun {
+    const char *noun;    /* "image"; "" for commands without a group */
+    const char *summary; /* one line, no full stop */
+} basin_noun;
+
+extern const basin_noun basin_nouns[]; /* the one without a noun comes last */
+
+const basin_noun *basin_command_noun(const basin_command *command);
+/* The group of that noun; NULL where there is none. */
+const basin_noun *basin_noun_find(const char *noun);
+
+/* Finds the command that `count` words name; *used is how many of them its name took. Where there
+ * is none, NULL, and error says so with the nearest name. */
+const basin_command *basin_command_find(int *used, int count, char **word, basin_error *error);
+/* Parses and runs. */
+int basin_command_run(const basin_command *command, int count, char **argument);
+/* The arguments as they start: the tables' values, the settings of the default preset. */
+basin_status basin_args_new(basin_args **args, const basin_command *command, basin_error *error);
+void basin_args_free(basin_args *args);
+/* Whether an option of the command's own table or a setting was given, whatever its value. */
+bool basin_option_given(const basin_args *args, const char *name);
+
+/* Reads `count` arguments. Operands move to the front of `argument`, in order. Errors are
+ * BASIN_BAD_VALUE: wrong usage. */
+basin_status basin_options_parse(basin_args *args, int count, char **argument, basin_error *error);
+/* An error where an option that was given has no effect beside the others (`needs`), or names a
+ * file to write that is an operand or another's (`writes`). */
+basin_status basin_options_check(const basin_args *args, basin_error *error);
+/* An error where a file cannot be written that an option names: before the work, not after it. */
+basin_status basin_options_try_files(const basin_args *args, basin_error *error);
+
+/* The value of an option; "" of a text that is not set. */
+void basin_option_print(char *text, size_t size, const basin_option *option,
+                        const basin_args *args);
+
+/* ---- pages ---- */
+
+/* Pages: of a command (all of its options, or those that most people set), of a group. */
+void basin_command_help_print(const basin_command *command, bool all);
+void basin_noun_help_print(const basin_noun *group);
+
+/* What may stand in place of the last of the words behind `basin`; scripts of shells ask for it. */
+void basin_complete(int count, char **word);
+
+/* ---- lines on standard error ---- */
+
+/* Control characters of the names in it are replaced: file names may hold any bytes. */
+void basin_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* "basin: note: ...", unless --quiet. */
+void basin_note(const basin_args *args, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* A note where the weights in a file have a negative gamma; nothing where there is no such file. */
+void basin_note_gamma(const basin_args *args, const char *path);
+/* "basin: <text>"; returns the exit code. */
+int basin_report(const basin_error *error);
+/* Fills in the error and returns BASIN_USAGE. */
+basin_status basin_usage(basin_error *error, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+bool basin_ends_with(const char *text, const char *end);
+
+/* ---- images ---- */
+
+/* How a model descends, where not as it was trained. */
+#define BASIN_OPTIONS_DESCENT                                                                      \
+    BASIN_INTEGER(steps, "steps", "N", 0, 10000,                                                   \
+                  "Steps of the descent, with --until at most so many; 0: the model's, with "      \
+                  "--until 1000."),                                                                \
+        BASIN_REAL(alpha, "alpha", "X", 0, 1e6, "Size of a step; 0: the model's.", .more = true),  \
+        BASIN_REAL(until, "until", "SHARE", 0, 0.999,                                              \
+                   "Descend until no token moves by more than this share of its length in a "      \
+                   "step; 0: a fixed number of steps.",                                            \
+                   .more = true),                                                                  \
+        BASIN_FLAG(accelerate, "accelerate",                                                       \
+                   "With --until: Nesterov's momentum, dropped where the energy would rise.",      \
+                   .more = true)
+
+/* Opens a model on args->compute, to descend as these options say. */
+basin_status basin_args_image(basin_image_model **model, const basin_args *args, const char *path,
+                              basin_error *error);
+
+/* ---- networks ---- */
+
+#define BASIN_OPTIONS_NETWORK                                                                      \
+    BASIN_FLAG(                                                                                    \
+        network.directed, "directed",                                                              \
+        "Keep the direction of edges: the target sees the source. Else they go both ways."),       \
+        BASIN_TEXT(network.id, 0, "id", "COLUMN", "CSV of nodes: the column of ids."),             \
+        BASIN_TEXT(network.label, 0, "label", "COLUMN",                                            \
+                   "CSV of nodes: the column of labels; for detectors 1 is anomalous."),           \
+        BASIN_TEXT(network.source, 0, "source", "COLUMN", "CSV of edges: the column of sources.",  \
+                   .more = true),                                                                  \
+        BASIN_TEXT(network.target, 0, "target", "COLUMN", "CSV of edges: the column of targets.",  \
+                   .more = true),                                                                  \
+        BASIN_CHOICE(                                                                              \
+            network.missing, "missing", "error|zero|mean",                                         \
+            "Features that are empty, NaN or infinite: refuse the file (the default), or "         \
+            "replace them by 0 or by the mean of the column; for a trained model that is "         \
+            "training's mean, and the default what training did.",                                 \
+            .more = true),                                                                         \
+        BASIN_INTEGER(network.unlabelled_first, "unlabelled-first", "N", 0, 2147483647,            \
+                      "Ignore the labels of the first N nodes (Amazon.mat: 3305, as in the "       \
+                      "paper).",                                                                   \
+                      .more = true),                                                               \
+        BASIN_TEXT(                                                                                \
+            network.edge_type, 0, "relation-column", "COLUMN",                                     \
+            "CSV of edges: the column of relations; none: what is named like one is a fact.",      \
+            .more = true),                                                                         \
+        BASIN_TEXT(network.time, 0, "time", "COLUMN",                                              \
+                   "CSV of edges: the column that says when an edge was.", .more = true),          \
+        BASIN_TEXT(network.until, 0, "until", "TIME",                                              \
+                   "CSV of edges: leave out those that are later.", .more = true),                 \
+        BASIN_TEXT(network.drop, 0, "drop", "COLUMNS",                                             \
+                   "CSV: columns to leave out, separated by commas.", .more = true),               \
+        BASIN_INTEGER(network.max_categories, "max-categories", "N", 1, 100000,                    \
+                      "CSV of nodes: a text column of at most N values (32) becomes one feature "  \
+                      "per value; one of more values is left out.",                                \
+                      .more = true),                                                               \
+        BASIN_CHOICE(network.unknown, "unknown", "error|skip|add",                                 \
+                     "CSV: edges to nodes that no file of nodes has: refuse the file (the "        \
+                     "default), leave the edge out, or add the node without features of its own; " \
+                     "for a trained model the default is what training did.",                      \
+                     .more = true),                                                                \
+        BASIN_FLAG(network.no_header, "no-header",                                                 \
+                   "CSV of edges: files of two or three columns have no header; they are source, " \
+                   "target and relation. Lists of numbers are known without this.",                \
+                   .more = true),                                                                  \
+        BASIN_TEXT(network.date_format, 0, "date-format", "FORMAT",                                \
+                   "CSV of nodes: columns of dates in this form, as strptime(3) has it: "          \
+                   "%d.%m.%Y",                                                                     \
+                   .more = true)
+
+/* Of commands that split. */
+#define BASIN_OPTION_SPLIT_TIME(needs_)                                                            \
+    BASIN_TEXT(network.split_time, 0, "split-time", "COLUMN",                                      \
+               "Train on the past and test on the future: labelled nodes in the order of this "    \
+               "column of theirs, or of the edges' column of times, which stands for a node's "    \
+               "first edge.",                                                                      \
+               .needs = needs_, .more = true)
+
+/* What only commands have whose task has no setting for it. */
+#define BASIN_OPTIONS_NETWORK_EDGES                                                                \
+    BASIN_CHOICE(                                                                                  \
+        network.self, "self-loops", "keep|drop|add",                                               \
+        "Edges from a node to itself: keep those of the data, drop them, or add one to each.",     \
+        .text = "keep"),                                                                           \
+        BASIN_FLAG(network.classes, "classes",                                                     \
+                   "CSV of nodes: labels are classes by any name, for 'basin node'; else 0 and "   \
+                   "1."),                                                                          \
+        BASIN_FLAG(network.keep_duplicates, "keep-duplicates",                                     \
+                   "Keep equal edges instead of merging them.")
+
+/* With args->memory GiB. */
+basin_network_options basin_network_options_of(const basin_args *args);
+/* Opens the files, as `schema` (or NULL) has it, and says on standard error how they were read. */
+basin_status basin_args_network(basin_network **network, const basin_args *args,
+                                const basin_schema *schema, int paths, char **path,
+                                basin_error *error);
+/* Parts of a graph to score: those of a folder, or, where `folder` is NULL, of what was opened,
+ * which is then no longer held and becomes NULL. *parts is NULL where none are asked for. Options
+ * of how files are read are errors beside a folder. A model with `facts` none reads none of edges.
+ */
+basin_status basin_cli_parts_open(basin_parts **parts, basin_network **opened, const char *folder,
+                                  const basin_args *args, const char *facts, basin_error *error);
+/* Prints what was written to `path`, as JSON or else, unless quiet, as text. */
+basin_status basin_network_print_written(const char *path, const basin_network *network,
+                                         const basin_args *args, basin_error *error);
+
+/* ---- training ---- */
+
+/* What all commands that train have; `preset` is where they start. */
+#define BASIN_TRAIN_OPTIONS(preset)                                                                \
+    BASIN_OPTIONS_START(preset),                                                                   \
+        BASIN_TEXT(training.output, 'o', "output", "FILE", "The model file to write.",             \
+                   .text = "model.safetensors", .writes = true),                                   \
+        BASIN_TEXT(training.log, 0, "log", "FILE", "Write a log, one JSON object per line.",       \
+                   .writes = true),                                                                \
+        BASIN_FLAG(training.resume, "resume",                                                      \
+                   "Go on from the checkpoint that an interrupted or killed run left. Ends with "  \
+                   "the same bits, and the same log, as an uninterrupted run."),                   \
+        BASIN_FLAG(training.restart, "restart",                                                    \
+                   "Begin anew where such a checkpoint is; it is kept as FILE.checkpoint.old.",    \
+                   .more = true),                                                                  \
+        BASIN_TEXT(training.from, 0, "from", "MODEL",                                              \
+                   "Begin with the weights of this model, of the same shapes, instead of random "  \
+                   "ones."),                                                                       \
+        BASIN_TEXT(training.checkpoint, 0, "checkpoint", "FILE",                                   \
+                   "Where the run is saved until it ends [OUTPUT.checkpoint].", .writes = true,    \
+                   .more = true),                                                                  \
+        BASIN_FLAG(training.keep_checkpoint, "keep-checkpoint",                                    \
+                   "Keep the checkpoint after the end: --resume with more --epochs then goes on.", \
+                   .more = true),                                                                  \
+        BASIN_REAL(training.save_every, "save-every", "SECONDS", 0, 1e9,                           \
+                   "How often a checkpoint is written.", .initial = 60, .more = true),             \
+        BASIN_INTEGER(training.log_every, "log-every", "STEPS", 0, 1e9,                            \
+                      "Steps per line of the log; 0: the task's own choice.", .more = true),       \
+        BASIN_INTEGER(training.score_every, "score-every", "EPOCHS", 0, 1e9,                       \
+                      "Epochs between scores; 0: the task's own choice.", .more = true),           \
+        BASIN_OPTION_MEMORY, BASIN_COMPUTE_OPTIONS, BASIN_OPTION_JSON, BASIN_OPTION_QUIET
+
+/* The driver of all commands that train: settings, --print-config, ranks and backend, training,
+ * progress, the printed result and the exit code are the same for all; a task fills in a table of
+ * functions. */
+typedef struct basin_train_job {
+    basin_args *o;
+    basin_outcome outcome;
+    void *model, *more; /* the task's own */
+} basin_train_job;
+
+typedef struct basin_train_task {
+    const char *things; /* what there are `count` of: "nodes"; or NULL, and things_of says it */
+    /* Before anything is opened: usage, settings that follow from the data; or NULL. */
+    basin_status (*prepare)(basin_train_job *job, basin_error *error);
+    /* Trains with job->o->training. Fills in outcome and model. With --print-config training lasts
+     * a moment. */
+    basin_status (*train)(basin_train_job *job, basin_error *error);
+    int64_t (*count)(const basin_train_job *job);
+    /* What the result has besides the fields of all tasks; or NULL. */
+    void (*print)(basin_record *r, const basin_train_job *job);
+    bool validates;                      /* the result has the best score of validation */
+    void (*close)(basin_train_job *job); /* or NULL */
+    const char *(*things_of)(const basin_train_job *job);
+} basin_train_task;
+
+basin_status basin_train_run(const basin_train_task *task, basin_args *args, basin_error *error);
+
+/* The measures of a score in percent, as an object; nothing where there is no score. */
+void basin_record_percent(basin_record *r, const char *key, const basin_score *score);
+
+/* Whether anything was given but the task's default settings; `heard` (or NULL), NULL-terminated,
+ * does not count. For commands that may train nothing. */
+bool basin_training_settings_given(const basin_args *args, const char *const *heard);
+
+/* --print-config: the settings and, where the run was rehearsed, parameters, memory and time. */
+basin_status basin_config_print(const basin_args *args, const basin_outcome *rehearsed,
+                                basin_error *error);
+
+#endif
