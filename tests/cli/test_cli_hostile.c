@@ -3,7 +3,6 @@
 #include "cli/program.h"
 
 #include "data/network/make.h"
-#include "data/network/mats.h"
 
 #include <math.h>
 #include <sys/stat.h>
@@ -183,16 +182,6 @@ TEST(names_a_file_that_shrinks) {
     unlink(path);
     assert_true(atoi(code) <= 1);
     if (atoi(code)) assert_contains(err, "s.basin: ");
-}
-
-/* HDF5 says lines of its own about such a file when the program ends. */
-TEST(keeps_hdf5_quiet) {
-    char path[PATH_TEXT];
-    write_mat(folder_path(path, state, "w.mat"), MAT_FT_MAT73, true, mat_label, 4);
-    patch(state, "w.mat", 1323, "\200", 1);
-    const program *p = run(state, "data info w.mat");
-    assert_true(p->code <= 1);
-    assert_null(strstr(p->err, "HDF5"));
 }
 
 int main(void) { return tests_run(folder_new, program_teardown); }
