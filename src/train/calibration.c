@@ -5,16 +5,21 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/memory.h"
-
-typedef struct sample {
-    double score;
-    uint8_t label;
-} sample;
+#include "base/sort.h"
+#include "base/try.h"
 
 static int lower_first(const void *a, const void *b) {
-    double x = ((const sample *)a)->score, y = ((const sample *)b)->score;
-    return (x > y) - (x < y);
+    return BASIN_COMPARE(((const basin_sample *)a)->score, ((const basin_sample *)b)->score);
+}
+
+static int higher_first(const void *a, const void *b) { return lower_first(b, a); }
+
+basin_status basin_samples_sort(basin_sample **sorted, const double *score, const uint8_t *label,
+                                int64_t n, bool falling, basin_error *error) {
+    BASIN_TRY(BASIN_NEW_RAW(sorted, n, "scores", error));
+    for (int64_t i = 0; i < n; i++) (*sorted)[i] = (basin_sample){score[i], label[i] != 0};
+    qsort(*sorted, (size_t)n, sizeof **sorted, falling ? higher_first : lower_first);
+    return BASIN_OK;
 }
 
 static basin_status check(const double *score, const uint8_t *label, int64_t n,
@@ -32,24 +37,14 @@ static basin_status check(const double *score, const uint8_t *label, int64_t n,
                       (long long)positives, (long long)(n - positives));
 }
 
-/* Ascending by score; free them. */
-static basin_status sort_samples(sample **sorted, const double *score, const uint8_t *label,
-                                 int64_t n, basin_error *error) {
-    sample *s = *sorted = basin_array_new((size_t)n, sizeof *s);
-    if (!s) return basin_fail(error, BASIN_NO_MEMORY, "%lld scores", (long long)n);
-    for (int64_t i = 0; i < n; i++) s[i] = (sample){score[i], label[i] != 0};
-    qsort(s, (size_t)n, sizeof *s, lower_first);
-    return BASIN_OK;
-}
-
 /* ---- Platt ---- */
 
-static double logit(double p) {
+double basin_logit(double p) {
     double cut = fmin(fmax(p, 1e-9), 1 - 1e-9);
     return log(cut / (1 - cut));
 }
 
-static double sigmoid(double z) { return z >= 0 ? 1 / (1 + exp(-z)) : exp(z) / (1 + exp(z)); }
+double basin_probability_of(double z) { return z >= 0 ? 1 / (1 + exp(-z)) : exp(z) / (1 + exp(z)); }
 
 /* Platt's targets keep a class of few samples from being certain. */
 static double target_of(uint8_t label, double positives, double negatives) {
@@ -67,7 +62,7 @@ static void fit_platt(basin_calibration *c, const double *score, const uint8_t *
     for (int step = 0; step < 50; step++) {
         double gs = 0, go = 0, ss = 1e-9, so = 0, oo = 1e-9;
         for (int64_t i = 0; i < n; i++) {
-            double z = logit(score[i]), p = sigmoid(c->slope * z + c->offset);
+            double z = basin_logit(score[i]), p = basin_probability_of(c->slope * z + c->offset);
             double d = p - target_of(label[i], positives, negatives), w = p * (1 - p);
             gs += d * z, go += d;
             ss += w * z * z, so += w * z, oo += w;
@@ -89,7 +84,7 @@ typedef struct block {
 } block;
 
 /* Pools neighbours whose shares of positives fall: what is left rises. */
-static int64_t pool(block *b, const sample *s, int64_t n) {
+static int64_t pool(block *b, const basin_sample *s, int64_t n) {
     int64_t blocks = 0;
     for (int64_t i = 0; i < n; i++) {
         block next = {s[i].score, s[i].label, 1};
@@ -108,24 +103,18 @@ static int64_t pool(block *b, const sample *s, int64_t n) {
 
 static basin_status fit_isotonic(basin_calibration *c, const double *score, const uint8_t *label,
                                  int64_t n, basin_error *error) {
-    sample *s;
-    basin_status status = sort_samples(&s, score, label, n, error);
-    block *b = basin_array_new((size_t)n, sizeof *b);
-    if (!status && !b) status = basin_fail(error, BASIN_NO_MEMORY, "%lld scores", (long long)n);
-    if (!status) {
-        c->knots = pool(b, s, n);
-        c->score = basin_array_new((size_t)c->knots, sizeof *c->score);
-        c->probability = basin_array_new((size_t)c->knots, sizeof *c->probability);
-        if (!c->score || !c->probability)
-            status = basin_fail(error, BASIN_NO_MEMORY, "%lld knots", (long long)c->knots);
-    }
-    for (int64_t i = 0; !status && i < c->knots; i++) {
+    BASIN_FREE_AT_EXIT basin_sample *s = NULL;
+    BASIN_FREE_AT_EXIT block *b = NULL;
+    BASIN_TRY(basin_samples_sort(&s, score, label, n, false, error));
+    BASIN_TRY(BASIN_NEW_RAW(&b, n, "scores", error));
+    c->knots = pool(b, s, n);
+    BASIN_TRY(BASIN_NEW_RAW(&c->score, c->knots, "a calibration", error));
+    BASIN_TRY(BASIN_NEW_RAW(&c->probability, c->knots, "a calibration", error));
+    for (int64_t i = 0; i < c->knots; i++) {
         c->score[i] = b[i].scores / b[i].count;
         c->probability[i] = b[i].positives / b[i].count;
     }
-    free(b);
-    free(s);
-    return status;
+    return BASIN_OK;
 }
 
 static double interpolate(const basin_calibration *c, double score) {
@@ -158,7 +147,8 @@ basin_status basin_calibration_fit(basin_calibration *c, basin_calibration_kind 
 }
 
 double basin_calibration_apply(const basin_calibration *c, double score) {
-    if (c->kind == BASIN_CALIBRATION_PLATT) return sigmoid(c->slope * logit(score) + c->offset);
+    if (c->kind == BASIN_CALIBRATION_PLATT)
+        return basin_probability_of(c->slope * basin_logit(score) + c->offset);
     if (c->kind == BASIN_CALIBRATION_ISOTONIC) return interpolate(c, score);
     return score;
 }
@@ -177,37 +167,34 @@ const char *basin_calibration_name(basin_calibration_kind kind) {
 /* Fold i % 5 is predicted by a fit to the others. */
 static basin_status folded_loss(double *loss, basin_calibration_kind kind, const double *score,
                                 const uint8_t *label, int64_t n, basin_error *error) {
-    double *some = basin_array_new((size_t)n, sizeof *some);
-    uint8_t *truth = basin_array_new((size_t)n, sizeof *truth);
-    basin_status status = some && truth ? BASIN_OK : basin_fail(error, BASIN_NO_MEMORY, "scores");
+    BASIN_FREE_AT_EXIT double *some = NULL;
+    BASIN_FREE_AT_EXIT uint8_t *truth = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&some, n, "scores", error));
+    BASIN_TRY(BASIN_NEW_RAW(&truth, n, "scores", error));
     *loss = 0;
-    for (int fold = 0; fold < 5 && !status; fold++) {
-        basin_calibration c;
+    for (int fold = 0; fold < 5; fold++) {
+        BASIN_AT_EXIT(basin_calibration_free) basin_calibration c = {0};
         int64_t count = 0;
         for (int64_t i = 0; i < n; i++) {
             if (i % 5 == fold) continue;
             some[count] = score[i];
             truth[count++] = label[i];
         }
-        status = basin_calibration_fit(&c, kind, some, truth, count, error);
-        for (int64_t i = fold; i < n && !status; i += 5) {
+        BASIN_TRY(basin_calibration_fit(&c, kind, some, truth, count, error));
+        for (int64_t i = fold; i < n; i += 5) {
             double p = fmin(fmax(basin_calibration_apply(&c, score[i]), 1e-6), 1 - 1e-6);
             *loss -= log(label[i] ? p : 1 - p);
         }
-        if (!status) basin_calibration_free(&c);
     }
-    free(some);
-    free(truth);
-    return status;
+    return BASIN_OK;
 }
 
 basin_status basin_calibration_choose(basin_calibration *c, const double *score,
                                       const uint8_t *label, int64_t n, basin_error *error) {
     basin_calibration_kind best = BASIN_CALIBRATION_PLATT;
     double platt, isotonic;
-    basin_status status = check(score, label, n, error);
     *c = (basin_calibration){0};
-    if (status) return status;
+    BASIN_TRY(check(score, label, n, error));
     /* A fold may lack a class where one is rare; a line then has too little to go by. */
     if (!folded_loss(&platt, BASIN_CALIBRATION_PLATT, score, label, n, NULL) &&
         !folded_loss(&isotonic, BASIN_CALIBRATION_ISOTONIC, score, label, n, NULL) &&
@@ -253,10 +240,9 @@ static bool reaches(basin_goal goal, double wanted, cut c) {
 basin_status basin_threshold_for(double *threshold, basin_goal goal, double wanted,
                                  const double *score, const uint8_t *label, int64_t n,
                                  basin_error *error) {
-    sample *s;
-    basin_status status = check(score, label, n, error);
-    if (!status) status = sort_samples(&s, score, label, n, error);
-    if (status) return status;
+    BASIN_FREE_AT_EXIT basin_sample *s = NULL;
+    BASIN_TRY(check(score, label, n, error));
+    BASIN_TRY(basin_samples_sort(&s, score, label, n, false, error));
     cut c = {0, 0, 0};
     for (int64_t i = 0; i < n; i++) c.positives += s[i].label;
     bool found = goal == BASIN_GOAL_BUDGET; /* of no alert at all */
@@ -272,7 +258,6 @@ basin_status basin_threshold_for(double *threshold, basin_goal goal, double want
         found = true;
         if (goal == BASIN_GOAL_RECALL) break;
     }
-    free(s);
     if (found) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE, "no threshold has a precision of %g", wanted);
 }

@@ -6,23 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 #include "basin/metrics_picture.h"
-
-typedef struct sample {
-    double score;
-    uint8_t label;
-} sample;
-
-static int higher_first(const void *a, const void *b) {
-    double x = ((const sample *)a)->score, y = ((const sample *)b)->score;
-    return (x < y) - (x > y);
-}
+#include "train/calibration.h"
 
 /* The samples by falling score; free them. */
-static basin_status sort_samples(sample **sorted, const double *score, const uint8_t *label,
+static basin_status sort_samples(basin_sample **sorted, const double *score, const uint8_t *label,
                                  int64_t n, basin_error *error) {
-    *sorted = NULL;
     for (int64_t i = 0; i < n; i++) {
         if (isnan(score[i]))
             return basin_fail(error, BASIN_BAD_VALUE, "score %lld is not a number", (long long)i);
@@ -30,24 +20,18 @@ static basin_status sort_samples(sample **sorted, const double *score, const uin
             return basin_fail(error, BASIN_BAD_VALUE, "label %lld is %d; wanted 0 or 1",
                               (long long)i, label[i]);
     }
-    sample *s = basin_array_new((size_t)n, sizeof *s);
-    if (!s)
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for %lld scores", (long long)n);
-    for (int64_t i = 0; i < n; i++) s[i] = (sample){score[i], label[i]};
-    qsort(s, (size_t)n, sizeof *s, higher_first);
-    *sorted = s;
-    return BASIN_OK;
+    return basin_samples_sort(sorted, score, label, n, true, error);
 }
 
 /* The end of the group of equal scores that begins at `i`, and its positives. */
-static int64_t group_end(const sample *s, int64_t i, int64_t n, int64_t *positives) {
+static int64_t group_end(const basin_sample *s, int64_t i, int64_t n, int64_t *positives) {
     int64_t j = i;
     *positives = 0;
     for (; j < n && s[j].score == s[i].score; j++) *positives += s[j].label;
     return j;
 }
 
-static void walk_ranking(basin_ranking *r, const sample *s, int64_t n) {
+static void walk_ranking(basin_ranking *r, const basin_sample *s, int64_t n) {
     double pairs = 0, precision_sum = 0, found = 0;
     int64_t above = 0, wrong = 0, positives; /* positives and negatives so far */
     for (int64_t i = 0, j; i < n; i = j) {
@@ -75,11 +59,10 @@ basin_status basin_ranking_measure(basin_ranking *ranking, const double *score,
         return basin_fail(error, BASIN_BAD_VALUE,
                           "%lld positive and %lld negative samples; a ranking wants both",
                           (long long)ranking->positives, (long long)ranking->negatives);
-    sample *sorted;
-    basin_status status = sort_samples(&sorted, score, label, n, error);
-    if (!status) walk_ranking(ranking, sorted, n);
-    free(sorted);
-    return status;
+    BASIN_FREE_AT_EXIT basin_sample *sorted = NULL;
+    BASIN_TRY(sort_samples(&sorted, score, label, n, error));
+    walk_ranking(ranking, sorted, n);
+    return BASIN_OK;
 }
 
 basin_confusion basin_confusion_count(const double *score, const uint8_t *label, int64_t n,
@@ -139,7 +122,7 @@ static void scan_grid(best_cut *best, const double *score, const uint8_t *label,
 }
 
 /* Cuts below each group of equal scores, from the highest down; the last lets all be positive. */
-static void scan_all(best_cut *best, const sample *s, int64_t n) {
+static void scan_all(best_cut *best, const basin_sample *s, int64_t n) {
     basin_confusion c = {0};
     int64_t positives;
     for (int64_t i = 0; i < n; i++) *(s[i].label ? &c.false_negative : &c.true_negative) += 1;
@@ -155,7 +138,7 @@ static void scan_all(best_cut *best, const sample *s, int64_t n) {
 
 /* sum[k]: macro-F1 summed over the cuts below the first 0, 1, .. k - 1 samples; inside a group of
  * equal scores as if its positives were spread evenly. */
-static double *sum_cuts(const sample *s, int64_t n, int64_t *all_positives) {
+static double *sum_cuts(const basin_sample *s, int64_t n, int64_t *all_positives) {
     double *sum = basin_array_new((size_t)n + 2, sizeof *sum), P = 0, hit = 0;
     int64_t positives;
     for (int64_t i = 0; i < n; i++) P += s[i].label != 0;
@@ -174,7 +157,8 @@ static double *sum_cuts(const sample *s, int64_t n, int64_t *all_positives) {
     return sum;
 }
 
-static basin_status scan_smooth(best_cut *best, const sample *s, int64_t n, basin_error *error) {
+static basin_status scan_smooth(best_cut *best, const basin_sample *s, int64_t n,
+                                basin_error *error) {
     int64_t positives, ignored;
     double *sum = sum_cuts(s, n, &positives);
     if (!sum) return basin_fail_memory(error, "thresholds");
@@ -195,24 +179,19 @@ basin_status basin_threshold_best(double *threshold, double *macro_f1, const dou
                                   const uint8_t *label, int64_t n, basin_threshold_scan scan,
                                   basin_error *error) {
     best_cut best = {.f1 = -1, .threshold = 0.5};
-    sample *sorted;
-    basin_status status = sort_samples(&sorted, score, label, n, error);
-    if (!status && n < 1)
-        status = basin_fail(error, BASIN_BAD_VALUE, "no samples to choose a threshold on");
-    if (!status && scan == BASIN_THRESHOLD_GRID)
-        scan_grid(&best, score, label, n);
-    else if (!status && scan == BASIN_THRESHOLD_SMOOTH)
-        status = scan_smooth(&best, sorted, n, error);
-    else if (!status)
-        scan_all(&best, sorted, n);
-    if (!status && scan == BASIN_THRESHOLD_SMOOTH) {
+    BASIN_FREE_AT_EXIT basin_sample *sorted = NULL;
+    BASIN_TRY(sort_samples(&sorted, score, label, n, error));
+    if (n < 1) return basin_fail(error, BASIN_BAD_VALUE, "no samples to choose a threshold on");
+    if (scan == BASIN_THRESHOLD_GRID) scan_grid(&best, score, label, n);
+    if (scan == BASIN_THRESHOLD_ALL) scan_all(&best, sorted, n);
+    if (scan == BASIN_THRESHOLD_SMOOTH) {
+        BASIN_TRY(scan_smooth(&best, sorted, n, error));
         basin_confusion c = basin_confusion_count(score, label, n, best.threshold);
         best.f1 = basin_confusion_macro_f1(&c);
     }
-    free(sorted);
     *threshold = best.threshold;
     if (macro_f1) *macro_f1 = best.f1;
-    return status;
+    return BASIN_OK;
 }
 
 void basin_mean_deviation(double *mean, double *deviation, const double *value, int64_t n) {

@@ -95,8 +95,8 @@ void basin_nodes_ensemble_free(basin_nodes_ensemble *ensemble);
 
 /* Columns of a row: features, logarithms of degrees and totals of what edges carry, unscaled; then,
  * for each relation, the means of those over its neighbours, and the means of these; then, where
- * labels are known, the two shares of known.h for each relation. The second means are taken row by
- * row, so that no more than the first is held for all nodes. */
+ * labels are known, the two shares of basin_known_shares for each relation. The second means are
+ * taken row by row, so that no more than the first is held for all nodes. */
 typedef struct basin_tree_table {
     const basin_network *network;
     int64_t halo; /* rows behind those of the network's nodes: of nodes that a part sees */
@@ -118,29 +118,44 @@ typedef struct basin_tree_table {
 basin_status basin_tree_table_open(basin_tree_table *table, const basin_network *network,
                                    const basin_nodes_ensemble *ensemble, size_t memory,
                                    basin_error *error);
-/* The same in steps, for parts of a graph, between which rows of halos are fetched: raw rows, with
- * room for labels; then sums of the labels, and means of the rows. */
-basin_status basin_tree_table_begin(basin_tree_table *table, const basin_network *network,
-                                    int64_t halo, const basin_nodes_ensemble *ensemble,
-                                    size_t memory, basin_error *error);
-void basin_tree_table_sum_labels(basin_tree_table *table);
-void basin_tree_table_take_means(basin_tree_table *table);
 void basin_tree_table_close(basin_tree_table *table);
 /* Of nodes node[0] .., or of first .. where `node` is NULL. */
 void basin_tree_table_rows(float *x /* [rows, columns] */, const basin_tree_table *table,
                            const int64_t *node, int64_t first, int64_t rows);
 
-/* Where trees learn from: rows of some nodes of a network, which may be in parts. */
-typedef struct basin_tree_source {
-    const basin_network *network;  /* of all nodes, with their labels */
-    const basin_tree_table *table; /* of these, or of a part: it says which columns there are */
-    basin_status (*rows)(const struct basin_tree_source *source, float *x /* [rows, columns] */,
-                         const int64_t *node /* [rows] ascending */, int64_t rows,
-                         basin_error *error);
-} basin_tree_source;
-basin_tree_source basin_tree_source_of(const basin_tree_table *table);
+/* The table of a whole graph, or those of this rank's parts of one; all ranks open them together.
+ */
+typedef struct basin_tree_tables {
+    const basin_network *network; /* of all nodes, with their labels */
+    basin_parts *parts;           /* NULL: the whole graph */
+    int64_t count;
+    basin_tree_table *table; /* [count] */
+} basin_tree_tables;
+
+basin_status basin_tree_tables_open(basin_tree_tables *tables, const basin_network *network,
+                                    basin_parts *parts, const basin_nodes_ensemble *ensemble,
+                                    size_t memory, basin_error *error);
+void basin_tree_tables_close(basin_tree_tables *tables);
+/* Rows of some nodes of the whole graph, on every rank. */
+basin_status basin_tree_tables_rows(float *x /* [rows, columns] */, const basin_tree_tables *tables,
+                                    const int64_t *node /* [rows] ascending */, int64_t rows,
+                                    basin_error *error);
 
 /* ---- forest.c ---- */
+
+/* Rows that trees are fitted to. */
+typedef struct basin_tree_rows {
+    int64_t *node;   /* [trains + validations] */
+    float *x;        /* [trains + validations, columns] */
+    uint8_t *label;  /* [trains + validations] */
+    double taken[2]; /* share of each class that is here; the rest weighs with it */
+    basin_trees_data data;
+} basin_tree_rows;
+/* Those of the nodes of training and validation, thinned out to `most` each (INFINITY: all); to be
+ * freed even after an error. */
+basin_status basin_tree_rows_take(basin_tree_rows *rows, const basin_tree_tables *tables,
+                                  const uint8_t *part /* [N] */, double most, basin_error *error);
+void basin_tree_rows_free(basin_tree_rows *rows);
 
 /* Names the relations of a network: the union, or each one where there is none. */
 basin_status basin_nodes_ensemble_name(basin_nodes_ensemble *ensemble, const basin_network *network,
@@ -148,7 +163,7 @@ basin_status basin_nodes_ensemble_name(basin_nodes_ensemble *ensemble, const bas
 /* Grows `fits` times, several at once; a function of the seed and the nodes' parts. Stopped by the
  * watcher, they end early. */
 basin_status basin_nodes_ensemble_grow(basin_nodes_ensemble *ensemble, int64_t fits, uint64_t seed,
-                                       const basin_tree_source *source,
+                                       const basin_tree_tables *tables,
                                        const uint8_t *part /* [N] */, const basin_watch *watch,
                                        basin_error *error);
 /* What a fit's logit weighs in the trees'. Fits that look at known labels weigh nothing where the
@@ -158,20 +173,18 @@ double basin_nodes_ensemble_weight(const basin_nodes_ensemble *ensemble,
 /* Means of all nodes' logits over the fits of each view; 0 for a view without fits. */
 basin_status basin_nodes_ensemble_views(double *logit /* [BASIN_TREE_VIEWS, N] */,
                                         const basin_nodes_ensemble *ensemble,
-                                        const basin_tree_table *table, basin_error *error);
+                                        const basin_tree_tables *tables, basin_error *error);
 /* The trees' logits of all nodes. */
 basin_status basin_nodes_ensemble_logits(double *logit /* [N] */,
                                          const basin_nodes_ensemble *ensemble,
                                          const basin_tree_table *table, basin_error *error);
-/* An error where the table has other columns than the trees; a note where it knows no labels. */
-basin_status basin_nodes_ensemble_check(const basin_nodes_ensemble *ensemble,
-                                        const basin_tree_table *table, const basin_watch *watch,
-                                        basin_error *error);
-/* The same as _logits, with a table of their own. */
+/* The same with tables of their own, of the network or of `parts` where it is not NULL. An error
+ * where they have other columns than the trees; a note where they know no labels. */
 basin_status basin_nodes_ensemble_score(double *logit /* [N] */,
                                         const basin_nodes_ensemble *ensemble,
-                                        const basin_network *network, size_t memory,
-                                        const basin_watch *watch, basin_error *error);
+                                        const basin_network *network, basin_parts *parts,
+                                        size_t memory, const basin_watch *watch,
+                                        basin_error *error);
 /* Trees, relations, share and figures as tensors and metadata of a model file. */
 basin_status basin_nodes_ensemble_store(basin_bundle *bundle, const basin_nodes_ensemble *ensemble,
                                         basin_error *error);
@@ -180,7 +193,6 @@ basin_status basin_nodes_ensemble_load(basin_nodes_ensemble *ensemble, const bas
 
 /* ---- mix.c ---- */
 
-double basin_nodes_logit(double probability);
 /* Weights, share, scale and shift, by validation; and what trees and network reach by themselves.
  */
 basin_status

@@ -450,7 +450,7 @@ static basin_status finish(basin_nodes_explanation *e, const basin_explainer *x,
     e->threshold = x->model->threshold;
     e->rank = 1;
     for (int64_t i = 0; i < x->network->nodes; i++) e->rank += probability[i] > e->probability;
-    e->logit = basin_nodes_logit(uncalibrated(x->model, e->probability));
+    e->logit = basin_logit(uncalibrated(x->model, e->probability));
     e->rest = e->logit - e->rest;
     basin_tree_table_rows(row, &x->table, &e->node, 0, 1);
     add_values(e, x, row);

@@ -73,42 +73,23 @@ static basin_status list_nodes(basin_nodes_fitting *f, basin_error *error) {
 
 /* ---- trees ---- */
 
-static basin_status grow_on_whole(basin_nodes_fitting *f, basin_error *error) {
-    basin_nodes_ensemble *e = &f->model->ensemble;
-    basin_tree_table table;
-    BASIN_TRY(basin_tree_table_open(&table, f->network, e, f->work.memory, error));
-    basin_tree_source source = basin_tree_source_of(&table);
-    basin_status status = basin_nodes_ensemble_grow(
-        e, f->settings.trees, (uint64_t)f->settings.seed, &source, f->part, f->work.watch, error);
-    if (!status) status = basin_nodes_ensemble_views(f->tree_logit, e, &table, error);
-    basin_tree_table_close(&table);
-    return status;
-}
-
-static basin_status grow_on_parts(basin_nodes_fitting *f, basin_error *error) {
-    basin_nodes_ensemble *e = &f->model->ensemble;
-    basin_parted_trees *trees;
-    BASIN_TRY(basin_parted_trees_open(&trees, f->work.parts, e, f->work.memory, error));
-    basin_status status = basin_parted_trees_grow(e, f->settings.trees, (uint64_t)f->settings.seed,
-                                                  trees, f->part, f->work.watch, error);
-    if (!status) status = basin_parted_trees_views(f->tree_logit, e, trees, error);
-    basin_parted_trees_close(trees);
-    return status;
-}
-
 /* Trees come first: they are grown within a moment, and their inputs are gone before the network's
  * are made. A resumed run grows the same ones again. */
 static basin_status grow_trees(basin_nodes_fitting *f, basin_error *error) {
     basin_nodes_ensemble *e = &f->model->ensemble;
     if (!f->settings.trees) return BASIN_OK;
+    BASIN_AT_EXIT(basin_tree_tables_close) basin_tree_tables tables = {0};
     BASIN_TRY(BASIN_NEW_RAW(&f->tree_logit, f->network->nodes * BASIN_TREE_VIEWS, "scores", error));
     BASIN_TRY(basin_nodes_ensemble_name(e, f->network, error));
     e->rate = basin_nodes_base_rate(f->network, f->part);
-    if (f->settings.labels) {
-        if (f->work.parts) BASIN_TRY(basin_parts_name_nodes(f->work.parts, error));
+    if (f->settings.labels && f->work.parts)
+        BASIN_TRY(basin_parts_name_nodes(f->work.parts, error));
+    if (f->settings.labels)
         BASIN_TRY(basin_known_labels_take(&e->known, f->network, f->part, BASIN_PART_TRAIN, error));
-    }
-    return f->work.parts ? grow_on_parts(f, error) : grow_on_whole(f, error);
+    BASIN_TRY(basin_tree_tables_open(&tables, f->network, f->work.parts, e, f->work.memory, error));
+    BASIN_TRY(basin_nodes_ensemble_grow(e, f->settings.trees, (uint64_t)f->settings.seed, &tables,
+                                        f->part, f->work.watch, error));
+    return basin_nodes_ensemble_views(f->tree_logit, e, &tables, error);
 }
 
 /* ---- what an epoch takes of the graph ---- */

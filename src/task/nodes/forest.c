@@ -2,13 +2,15 @@
  * ensemble.h. */
 
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "base/team/team.h"
 #include "base/try.h"
-#include "task/nodes/ensemble.h"
+#include "data/network/parts/parts.h"
 #include "task/nodes/nodes.h"
 
 void basin_nodes_ensemble_free(basin_nodes_ensemble *e) {
@@ -29,30 +31,22 @@ static basin_status add_relation(basin_nodes_ensemble *e, const char *name, basi
 basin_status basin_nodes_ensemble_name(basin_nodes_ensemble *e, const basin_network *network,
                                        basin_error *error) {
     int whole = basin_network_main_relation(network);
-    basin_status status = BASIN_OK;
     if (whole >= 0) return add_relation(e, network->relation[whole].name, error);
     if (network->relations < 1 || network->relations > BASIN_TREE_RELATIONS)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "%s: %d relations and no union of them; wanted one named homo",
                           network->path, network->relations);
-    for (int r = 0; r < network->relations && !status; r++)
-        status = add_relation(e, network->relation[r].name, error);
-    return status;
+    for (int r = 0; r < network->relations; r++)
+        BASIN_TRY(add_relation(e, network->relation[r].name, error));
+    return BASIN_OK;
 }
 
 /* ---- growing ---- */
 
-/* More rows teach a tree little and take their time: there may be so many, at most half of them
- * anomalies. Anomalies are rarely so many; what is left out are normal nodes. */
-enum { TRAINS = 100000, VALIDATIONS = 100000 };
-
-typedef struct rows_to_fit {
-    int64_t *node;   /* [trains + validations] */
-    float *x;        /* [trains + validations, columns] */
-    uint8_t *label;  /* [trains + validations] */
-    double taken[2]; /* share of each class that is here; the rest weighs with it */
-    basin_trees_data data;
-} rows_to_fit;
+/* More rows teach a tree little and take their time: there may be so many to train on and to
+ * validate, at most half of them anomalies. Anomalies are rarely so many; what is left out are
+ * normal nodes. */
+static const double most_rows = 100000;
 
 /* Nodes of a part, evenly thinned out to a share of each class; `node` may be NULL. */
 static int64_t list_part(int64_t *node, const basin_network *network, const uint8_t *part,
@@ -70,26 +64,28 @@ static int64_t list_part(int64_t *node, const basin_network *network, const uint
 }
 
 /* What is taken of each class, and in what part of that validation is. */
-static double find_shares(double share[2], const basin_network *network, const uint8_t *part) {
+static double find_shares(double share[2], const basin_network *network, const uint8_t *part,
+                          double most) {
     static const double anomalies_alone[2] = {0, 1}, normals_alone[2] = {1, 0};
     double a = (double)list_part(NULL, network, part, BASIN_PART_TRAIN, anomalies_alone);
     double n = (double)list_part(NULL, network, part, BASIN_PART_TRAIN, normals_alone);
-    share[1] = fmin(1, TRAINS / 2 / fmax(a, 1));
-    share[0] = fmin(1, (TRAINS - share[1] * a) / fmax(n, 1));
+    share[1] = fmin(1, most / 2 / fmax(a, 1));
+    share[0] = fmin(1, (most - share[1] * a) / fmax(n, 1));
     double judges = (double)list_part(NULL, network, part, BASIN_PART_VAL, share);
-    return fmin(1, VALIDATIONS / fmax(judges, 1));
+    return fmin(1, most / fmax(judges, 1));
 }
 
-static basin_status rows_new(rows_to_fit *l, const basin_tree_source *source, const uint8_t *part,
-                             basin_error *error) {
-    const basin_network *network = source->network;
-    const basin_tree_table *table = source->table;
-    double judging = find_shares(l->taken, network, part);
+basin_status basin_tree_rows_take(basin_tree_rows *l, const basin_tree_tables *tables,
+                                  const uint8_t *part, double most, basin_error *error) {
+    const basin_network *network = tables->network;
+    int64_t columns = tables->table[0].columns;
+    *l = (basin_tree_rows){0};
+    double judging = find_shares(l->taken, network, part, most);
     const double judges[2] = {judging * l->taken[0], judging * l->taken[1]};
     int64_t trains = list_part(NULL, network, part, BASIN_PART_TRAIN, l->taken);
     int64_t validations = list_part(NULL, network, part, BASIN_PART_VAL, judges);
     size_t rows = (size_t)(trains + validations), cells;
-    if (!basin_size_multiply(&cells, rows, (size_t)table->columns))
+    if (!basin_size_multiply(&cells, rows, (size_t)columns))
         return basin_fail_memory(error, "rows of trees");
     BASIN_TRY(BASIN_NEW_RAW(&l->node, rows, "rows of trees", error));
     BASIN_TRY(BASIN_NEW_RAW(&l->label, rows, "rows of trees", error));
@@ -97,17 +93,15 @@ static basin_status rows_new(rows_to_fit *l, const basin_tree_source *source, co
     list_part(l->node, network, part, BASIN_PART_TRAIN, l->taken);
     list_part(l->node + trains, network, part, BASIN_PART_VAL, judges);
     for (size_t i = 0; i < rows; i++) l->label[i] = network->label[l->node[i]] == 1;
-    l->data = (basin_trees_data){.x = l->x,
-                                 .label = l->label,
-                                 .stride = table->columns,
-                                 .trains = trains,
-                                 .validations = validations};
-    BASIN_TRY(source->rows(source, l->x, l->node, trains, error));
-    return source->rows(source, l->x + trains * table->columns, l->node + trains, validations,
-                        error);
+    l->data = (basin_trees_data){l->x, l->label, {1, 1}, columns, columns, trains, validations};
+    BASIN_TRY(basin_tree_tables_rows(l->x, tables, l->node, trains, error));
+    return basin_tree_tables_rows(l->x + trains * columns, tables, l->node + trains, validations,
+                                  error);
 }
 
-static void rows_free(rows_to_fit *l) { free(l->node), free(l->label), free(l->x); }
+void basin_tree_rows_free(basin_tree_rows *rows) {
+    free(rows->node), free(rows->label), free(rows->x);
+}
 
 static bool is_own(basin_tree_view view) {
     return view == BASIN_VIEW_OWN || view == BASIN_VIEW_OWN_BOLD;
@@ -122,7 +116,7 @@ static int64_t columns_of(const basin_tree_table *table, basin_tree_view view) {
  * of a few rows. Others stop by ranks, which few labels disturb less than the loss. Where anomalies
  * are few, a tree sees all rows; where rows are many, larger steps do. Own columns are few, so are
  * the levels they need. */
-static void vary(basin_trees_data *data, basin_trees_spec *spec, const rows_to_fit *l,
+static void vary(basin_trees_data *data, basin_trees_spec *spec, const basin_tree_rows *l,
                  basin_tree_view view, int64_t turn) {
     const double few = 30, many = 20000;
     double anomalies = 0, rows = (double)data->trains;
@@ -153,7 +147,7 @@ static void weigh_alike(basin_nodes_ensemble *e) {
 
 typedef struct growing {
     basin_nodes_ensemble *ensemble;
-    const rows_to_fit *rows;
+    const basin_tree_rows *rows;
     const basin_tree_table *table;
     uint64_t seed;
     const basin_watch *watch;
@@ -181,18 +175,16 @@ static basin_status grow_fit(const void *context, int64_t fit, basin_error *erro
 }
 
 basin_status basin_nodes_ensemble_grow(basin_nodes_ensemble *e, int64_t fits, uint64_t seed,
-                                       const basin_tree_source *source, const uint8_t *part,
+                                       const basin_tree_tables *tables, const uint8_t *part,
                                        const basin_watch *watch, basin_error *error) {
-    rows_to_fit rows = {0};
-    growing g = {e, &rows, source->table, seed, watch};
-    BASIN_TRY(BASIN_NEW(&e->trees, fits + 1, "trees", error));
+    BASIN_AT_EXIT(basin_tree_rows_free) basin_tree_rows rows = {0};
+    growing g = {e, &rows, tables->table, seed, watch};
+    BASIN_TRY(BASIN_NEW(&e->trees, fits, "trees", error));
     e->fits = fits;
     deal(e->seeing, fits, e->known.count > 0);
     weigh_alike(e);
-    basin_status status = rows_new(&rows, source, part, error);
-    if (!status) status = basin_team_try(grow_fit, &g, fits, 1, error);
-    rows_free(&rows);
-    return status;
+    BASIN_TRY(basin_tree_rows_take(&rows, tables, part, most_rows, error));
+    return basin_team_try(grow_fit, &g, fits, 1, error);
 }
 
 /* ---- logits ---- */
@@ -208,58 +200,93 @@ double basin_nodes_ensemble_weight(const basin_nodes_ensemble *e, const basin_tr
     return whole > 0 ? e->weight[view] / whole / (double)e->seeing[view] : 1 / (double)others;
 }
 
-/* Adds each fit's logits to rows [rows, N] of sums: those of its view, or of all together. */
-static basin_status add_logits(double *logit, const basin_nodes_ensemble *e,
+/* Sums of the fits' logits: those of each view by itself [BASIN_TREE_VIEWS, N], or of all [N]. */
+static basin_status sum_logits(double *logit, const basin_nodes_ensemble *e,
                                const basin_tree_table *table, bool apart, basin_error *error) {
     enum { BLOCK = 4096 };
     int64_t N = table->network->nodes;
-    size_t cells;
-    float *x = NULL;
-    double *one = basin_array_new(BLOCK, sizeof *one);
-    if (basin_size_multiply(&cells, BLOCK, (size_t)table->columns))
-        x = basin_array_new(cells, sizeof *x);
-    basin_status status = one && x ? BASIN_OK : BASIN_NO_MEMORY;
-    if (status) basin_fail(error, status, "out of memory for the scores of trees");
-    for (int64_t first = 0; first < N && !status; first += BLOCK) {
-        int64_t rows = N - first < BLOCK ? N - first : BLOCK;
+    size_t cells = 0;
+    BASIN_FREE_AT_EXIT float *x = NULL;
+    BASIN_FREE_AT_EXIT double *one = NULL;
+    memset(logit, 0, (size_t)((apart ? BASIN_TREE_VIEWS : 1) * N) * sizeof *logit);
+    if (!basin_size_multiply(&cells, BLOCK, (size_t)table->columns))
+        return basin_fail_memory(error, "the scores of trees");
+    BASIN_TRY(BASIN_NEW_RAW(&one, BLOCK, "the scores of trees", error));
+    BASIN_TRY(BASIN_NEW_RAW(&x, cells, "the scores of trees", error));
+    for (int64_t first = 0; first < N; first += BLOCK) {
+        int64_t rows = basin_int_min(N - first, BLOCK);
         basin_tree_table_rows(x, table, NULL, first, rows);
-        for (int64_t k = 0; k < e->fits && !status; k++) {
+        for (int64_t k = 0; k < e->fits; k++) {
             int view = view_of(e, k, NULL);
             double weight =
                 apart ? 1 / (double)e->seeing[view] : basin_nodes_ensemble_weight(e, table, k);
             double *sum = logit + (apart ? view * N : 0) + first;
             if (weight <= 0) continue;
-            status = basin_trees_predict(one, e->trees[k], x, rows, table->columns, error);
-            for (int64_t i = 0; i < rows && !status; i++) sum[i] += weight * one[i];
+            BASIN_TRY(basin_trees_predict(one, e->trees[k], x, rows, table->columns, error));
+            for (int64_t i = 0; i < rows; i++) sum[i] += weight * one[i];
         }
     }
-    free(one);
-    free(x);
-    return status;
+    return BASIN_OK;
+}
+
+/* to [columns, rows] = the transpose of from. */
+static void transpose(double *to, const double *from /* [rows, columns] */, int64_t rows,
+                      int64_t columns) {
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t c = 0; c < columns; c++) to[c * rows + i] = from[i * columns + c];
+}
+
+/* Those of this rank's nodes, part by part; free them. */
+static basin_status sum_parts(double **mine /* [own nodes, width] */, const basin_nodes_ensemble *e,
+                              const basin_tree_tables *t, int64_t width, basin_error *error) {
+    int64_t own = 0, at = 0;
+    BASIN_FREE_AT_EXIT double *one = NULL;
+    for (int64_t k = 0; k < t->count; k++) own += t->table[k].network->nodes;
+    BASIN_TRY(BASIN_NEW_RAW(mine, own * width, "trees of parts", error));
+    BASIN_TRY(BASIN_NEW_RAW(&one, t->parts->most_nodes * width, "trees of parts", error));
+    for (int64_t k = 0; k < t->count; k++) {
+        int64_t n = t->table[k].network->nodes;
+        BASIN_TRY(sum_logits(one, e, &t->table[k], width > 1, error));
+        transpose(*mine + at * width, one, width, n);
+        at += n;
+    }
+    return BASIN_OK;
+}
+
+/* Of all nodes, on every rank. */
+static basin_status find_logits(double *logit /* [width, N] */, const basin_nodes_ensemble *e,
+                                const basin_tree_tables *t, int64_t width, basin_error *error) {
+    BASIN_FREE_AT_EXIT double *mine = NULL, *all = NULL;
+    if (!t->parts) return sum_logits(logit, e, t->table, width > 1, error);
+    basin_status status = sum_parts(&mine, e, t, width, error);
+    if (!status) status = BASIN_NEW_RAW(&all, t->network->nodes * width, "trees of parts", error);
+    BASIN_TRY(basin_ranks_agree(t->parts->ranks, status, error));
+    BASIN_TRY(
+        basin_parts_gather_packed(all, t->parts, mine, NULL, (size_t)width * sizeof *all, error));
+    transpose(logit, all, t->network->nodes, width);
+    return BASIN_OK;
 }
 
 basin_status basin_nodes_ensemble_views(double *logit, const basin_nodes_ensemble *e,
-                                        const basin_tree_table *table, basin_error *error) {
-    for (int64_t i = 0; i < BASIN_TREE_VIEWS * table->network->nodes; i++) logit[i] = 0;
-    return add_logits(logit, e, table, true, error);
+                                        const basin_tree_tables *tables, basin_error *error) {
+    return find_logits(logit, e, tables, BASIN_TREE_VIEWS, error);
 }
 
 basin_status basin_nodes_ensemble_logits(double *logit, const basin_nodes_ensemble *e,
                                          const basin_tree_table *table, basin_error *error) {
-    for (int64_t i = 0; i < table->network->nodes; i++) logit[i] = 0;
-    return add_logits(logit, e, table, false, error);
+    return sum_logits(logit, e, table, false, error);
 }
 
-basin_status basin_nodes_ensemble_check(const basin_nodes_ensemble *e,
-                                        const basin_tree_table *table, const basin_watch *watch,
-                                        basin_error *error) {
+static basin_status check(const basin_nodes_ensemble *e, const basin_tree_table *table,
+                          const basin_watch *watch, basin_error *error) {
     const char *path = table->network->path;
     for (int64_t k = 0; k < e->fits; k++) {
         int64_t reads = basin_trees_features(e->trees[k]);
-        if (reads != columns_of(table, view_of(e, k, NULL)) && reads != table->columns)
+        int64_t columns = columns_of(table, view_of(e, k, NULL));
+        if (reads != columns && reads != table->columns)
             return basin_fail(error, BASIN_BAD_SHAPE,
                               "%s: %lld columns for trees that were trained on %lld", path,
-                              (long long)columns_of(table, view_of(e, k, NULL)), (long long)reads);
+                              (long long)columns, (long long)reads);
     }
     if (e->known.count && !table->known)
         basin_watch_note(watch,
@@ -270,168 +297,147 @@ basin_status basin_nodes_ensemble_check(const basin_nodes_ensemble *e,
 }
 
 basin_status basin_nodes_ensemble_score(double *logit, const basin_nodes_ensemble *e,
-                                        const basin_network *network, size_t memory,
-                                        const basin_watch *watch, basin_error *error) {
-    basin_tree_table table;
-    BASIN_TRY(basin_tree_table_open(&table, network, e, memory, error));
-    basin_status status = basin_nodes_ensemble_check(e, &table, watch, error);
-    if (!status) status = basin_nodes_ensemble_logits(logit, e, &table, error);
-    basin_tree_table_close(&table);
-    return status;
+                                        const basin_network *network, basin_parts *parts,
+                                        size_t memory, const basin_watch *watch,
+                                        basin_error *error) {
+    BASIN_AT_EXIT(basin_tree_tables_close) basin_tree_tables tables;
+    BASIN_TRY(basin_tree_tables_open(&tables, network, parts, e, memory, error));
+    BASIN_TRY(check(e, tables.table, watch, error));
+    return find_logits(logit, e, &tables, 1, error);
 }
 
 /* ---- files ---- */
 
-static const char *const part_name[2] = {"trees", "network"};
-static const char *const figure[] = {"auroc", "auprc"};
+/* Numbers of an ensemble by their keys, with what they may be. */
+static const struct {
+    const char *key;
+    size_t offset;
+    double low, high;
+} number[] = {{"network.share", offsetof(basin_nodes_ensemble, share), 0, 1},
+              {"network.scale", offsetof(basin_nodes_ensemble, scale), 0, 1e300},
+              {"network.shift", offsetof(basin_nodes_ensemble, shift), -1e300, 1e300},
+              {"trees.rate", offsetof(basin_nodes_ensemble, rate), 0, 1}};
+enum { NUMBERS = sizeof number / sizeof *number, KEY = 64 };
 
 /* What each reaches on validation: "validation.trees.auprc". */
-static const char *figure_key(char text[64], int which, int i) {
-    snprintf(text, 64, "validation.%s.%s", part_name[which], figure[i]);
+static const char *const figure[] = {"auroc", "auprc"};
+static const char *figure_key(char text[KEY], int which, int i) {
+    snprintf(text, KEY, "validation.%s.%s", which ? "network" : "trees", figure[i]);
     return text;
 }
-
-static basin_status store_figures(basin_bundle *bundle, const basin_nodes_ensemble *e,
-                                  basin_error *error) {
-    char key[64];
-    basin_status status = BASIN_OK;
-    for (int which = 0; which < 2; which++)
-        for (int i = 0; i < 2 && e->alone[which][BASIN_PART_VAL].measures && !status; i++)
-            status = basin_nodes_set_number(
-                bundle, figure_key(key, which, i),
-                basin_score_get(&e->alone[which][BASIN_PART_VAL], figure[i]), error);
-    return status;
-}
-
-static const char *const view_name[] = {"own", "own_bold", "hops", "known"};
 
 /* "trees.own.fits" and "trees.own.weight", and so on. */
-static const char *view_key(char text[64], int view, const char *what) {
-    snprintf(text, 64, "trees.%s.%s", view_name[view], what);
+static const char *view_key(char text[KEY], int view, const char *what) {
+    static const char *const name[] = {"own", "own_bold", "hops", "known"};
+    snprintf(text, KEY, "trees.%s.%s", name[view], what);
     return text;
 }
 
-static basin_status store_views(basin_bundle *bundle, const basin_nodes_ensemble *e,
-                                basin_error *error) {
-    char key[64];
-    basin_status status = BASIN_OK;
-    for (int v = 0; v < BASIN_TREE_VIEWS && !status; v++) {
-        status =
-            basin_nodes_set_number(bundle, view_key(key, v, "fits"), (double)e->seeing[v], error);
-        if (!status)
-            status =
-                basin_nodes_set_number(bundle, view_key(key, v, "weight"), e->weight[v], error);
+/* "trees3." */
+static const char *fit_prefix(char text[KEY], int64_t fit) {
+    snprintf(text, KEY, "trees%lld.", (long long)fit);
+    return text;
+}
+
+static basin_status store_numbers(basin_bundle *bundle, const basin_nodes_ensemble *e,
+                                  basin_error *error) {
+    char key[KEY];
+    BASIN_TRY(basin_nodes_set_number(bundle, "trees.fits", (double)e->fits, error));
+    for (int i = 0; i < NUMBERS; i++) {
+        double value = *(const double *)((const char *)e + number[i].offset);
+        BASIN_TRY(basin_nodes_set_number(bundle, number[i].key, value, error));
     }
-    return status;
+    for (int v = 0; v < BASIN_TREE_VIEWS; v++) {
+        double fits = (double)e->seeing[v], weight = e->weight[v];
+        BASIN_TRY(basin_nodes_set_number(bundle, view_key(key, v, "fits"), fits, error));
+        BASIN_TRY(basin_nodes_set_number(bundle, view_key(key, v, "weight"), weight, error));
+    }
+    for (int i = 0; i < 4; i++) {
+        const basin_score *alone = &e->alone[i / 2][BASIN_PART_VAL];
+        if (!alone->measures) continue;
+        BASIN_TRY(basin_nodes_set_number(bundle, figure_key(key, i / 2, i % 2),
+                                         basin_score_get(alone, figure[i % 2]), error));
+    }
+    return BASIN_OK;
 }
 
 basin_status basin_nodes_ensemble_store(basin_bundle *bundle, const basin_nodes_ensemble *e,
                                         basin_error *error) {
-    char names[2048] = "", prefix[32];
+    char names[2048] = "", prefix[KEY];
     if (!e->fits) return BASIN_OK;
     for (int r = 0; r < e->relations; r++) {
         size_t at = strlen(names);
         snprintf(names + at, sizeof names - at, "%s%s", r ? "\n" : "", e->relation[r]);
     }
-    basin_status status = basin_bundle_meta_set(bundle, "trees.relations", names, error);
-    if (!status) status = basin_nodes_set_number(bundle, "trees.fits", (double)e->fits, error);
-    if (!status) status = basin_nodes_set_number(bundle, "network.share", e->share, error);
-    if (!status) status = basin_nodes_set_number(bundle, "network.scale", e->scale, error);
-    if (!status) status = basin_nodes_set_number(bundle, "network.shift", e->shift, error);
-    if (!status) status = store_views(bundle, e, error);
-    if (!status) status = basin_nodes_set_number(bundle, "trees.rate", e->rate, error);
-    if (!status) status = basin_known_labels_store(bundle, "known.", &e->known, error);
-    if (!status) status = store_figures(bundle, e, error);
-    for (int64_t k = 0; k < e->fits && !status; k++) {
-        snprintf(prefix, sizeof prefix, "trees%lld.", (long long)k);
-        status = basin_trees_store(bundle, prefix, e->trees[k], error);
-    }
-    return status;
+    BASIN_TRY(basin_bundle_meta_set(bundle, "trees.relations", names, error));
+    BASIN_TRY(store_numbers(bundle, e, error));
+    BASIN_TRY(basin_known_labels_store(bundle, "known.", &e->known, error));
+    for (int64_t k = 0; k < e->fits; k++)
+        BASIN_TRY(basin_trees_store(bundle, fit_prefix(prefix, k), e->trees[k], error));
+    return BASIN_OK;
 }
 
 static basin_status load_relations(basin_nodes_ensemble *e, const basin_bundle *bundle,
                                    basin_error *error) {
     const char *text = basin_bundle_meta(bundle, "trees.relations");
-    basin_status status = BASIN_OK;
-    while (text && *text && !status && e->relations < BASIN_TREE_RELATIONS) {
+    while (text && *text && e->relations < BASIN_TREE_RELATIONS) {
         char name[256];
         int length = (int)strcspn(text, "\n");
         snprintf(name, sizeof name, "%.*s", length, text);
-        status = add_relation(e, name, error);
+        BASIN_TRY(add_relation(e, name, error));
         text += length + (text[length] == '\n');
     }
-    if (status || e->relations) return status;
+    if (e->relations) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_FILE, "%s: trees.relations is absent; wanted names",
                       basin_bundle_path(bundle));
 }
 
-static basin_status load_figures(basin_nodes_ensemble *e, const basin_bundle *bundle,
-                                 basin_error *error) {
-    char key[64];
-    double value;
-    basin_status status = BASIN_OK;
-    for (int which = 0; which < 2; which++)
-        for (int i = 0; i < 2 && !status; i++) {
-            if (!basin_bundle_meta(bundle, figure_key(key, which, i))) continue;
-            status = basin_nodes_get_number(&value, bundle, key, 0, 1, error);
-            if (!status) basin_score_add(&e->alone[which][BASIN_PART_VAL], figure[i], value);
-        }
-    return status;
-}
-
-/* Files of before know two views, and all fits weigh alike. */
+/* Older files know two views, and all fits weigh alike. */
 static basin_status load_alike(basin_nodes_ensemble *e, const basin_bundle *bundle, double fits,
                                basin_error *error) {
     double known = 0;
-    basin_status status = basin_nodes_get_number(&known, bundle, "trees.labelled", 0, fits, error);
+    BASIN_TRY(basin_nodes_get_number(&known, bundle, "trees.labelled", 0, fits, error));
     e->seeing[BASIN_VIEW_KNOWN] = (int64_t)known;
     e->seeing[BASIN_VIEW_HOPS] = (int64_t)(fits - known);
     for (int v = 0; v < BASIN_TREE_VIEWS; v++) e->weight[v] = (double)e->seeing[v] / fits;
-    return status;
+    return BASIN_OK;
 }
 
 static basin_status load_views(basin_nodes_ensemble *e, const basin_bundle *bundle, double fits,
                                basin_error *error) {
-    char key[64];
-    double sum = 0;
-    basin_status status = BASIN_OK;
+    char key[KEY];
+    double sum = 0, count;
     if (basin_bundle_meta(bundle, "trees.labelled")) return load_alike(e, bundle, fits, error);
-    for (int v = 0; v < BASIN_TREE_VIEWS && !status; v++) {
-        double count = 0;
-        status = basin_nodes_get_number(&count, bundle, view_key(key, v, "fits"), 0, fits, error);
-        if (!status)
-            status = basin_nodes_get_number(&e->weight[v], bundle, view_key(key, v, "weight"), 0, 1,
-                                            error);
+    for (int v = 0; v < BASIN_TREE_VIEWS; v++) {
+        BASIN_TRY(basin_nodes_get_number(&count, bundle, view_key(key, v, "fits"), 0, fits, error));
+        BASIN_TRY(
+            basin_nodes_get_number(&e->weight[v], bundle, view_key(key, v, "weight"), 0, 1, error));
         e->seeing[v] = (int64_t)count;
         sum += count;
     }
-    if (status || sum == fits) return status;
+    if (sum == fits) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_FILE, "%s: %g fits of trees by what they see; wanted %g",
                       basin_bundle_path(bundle), sum, fits);
 }
 
 basin_status basin_nodes_ensemble_load(basin_nodes_ensemble *e, const basin_bundle *bundle,
                                        basin_error *error) {
-    double fits = 0;
-    char prefix[32];
-    basin_status status = basin_nodes_get_number(&fits, bundle, "trees.fits", 1, 64, error);
-    if (!status) status = load_relations(e, bundle, error);
-    if (!status) status = basin_nodes_get_number(&e->share, bundle, "network.share", 0, 1, error);
-    if (!status)
-        status = basin_nodes_get_number(&e->scale, bundle, "network.scale", 0, 1e300, error);
-    if (!status)
-        status = basin_nodes_get_number(&e->shift, bundle, "network.shift", -1e300, 1e300, error);
-    if (!status) status = load_views(e, bundle, fits, error);
-    if (!status) status = basin_nodes_get_number(&e->rate, bundle, "trees.rate", 0, 1, error);
-    if (!status) status = basin_known_labels_load(&e->known, bundle, "known.", error);
-    if (!status) status = load_figures(e, bundle, error);
-    if (status) return status;
-    e->trees = calloc((size_t)fits + 1, sizeof(basin_trees *));
-    if (!e->trees) return basin_fail_memory(error, "trees");
-    while (e->fits < (int64_t)fits && !status) {
-        snprintf(prefix, sizeof prefix, "trees%lld.", (long long)e->fits);
-        status = basin_trees_load(&e->trees[e->fits], bundle, prefix, error);
-        if (!status) e->fits++;
+    double fits = 0, value;
+    char key[KEY];
+    BASIN_TRY(basin_nodes_get_number(&fits, bundle, "trees.fits", 1, 64, error));
+    BASIN_TRY(load_relations(e, bundle, error));
+    for (int i = 0; i < NUMBERS; i++)
+        BASIN_TRY(basin_nodes_get_number((double *)(void *)((char *)e + number[i].offset), bundle,
+                                         number[i].key, number[i].low, number[i].high, error));
+    BASIN_TRY(load_views(e, bundle, fits, error));
+    BASIN_TRY(basin_known_labels_load(&e->known, bundle, "known.", error));
+    for (int i = 0; i < 4; i++) {
+        if (!basin_bundle_meta(bundle, figure_key(key, i / 2, i % 2))) continue;
+        BASIN_TRY(basin_nodes_get_number(&value, bundle, key, 0, 1, error));
+        basin_score_add(&e->alone[i / 2][BASIN_PART_VAL], figure[i % 2], value);
     }
-    return status;
+    BASIN_TRY(BASIN_NEW(&e->trees, (int64_t)fits, "trees", error));
+    for (; e->fits < (int64_t)fits; e->fits++)
+        BASIN_TRY(basin_trees_load(&e->trees[e->fits], bundle, fit_prefix(key, e->fits), error));
+    return BASIN_OK;
 }

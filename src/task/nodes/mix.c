@@ -6,23 +6,16 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "base/sort.h"
 #include "base/try.h"
-#include "task/nodes/ensemble.h"
 #include "task/nodes/nodes.h"
-
-double basin_nodes_logit(double p) {
-    double cut = fmin(fmax(p, 1e-9), 1 - 1e-9);
-    return log(cut / (1 - cut));
-}
-
-static double sigmoid(double z) { return z >= 0 ? 1 / (1 + exp(-z)) : exp(z) / (1 + exp(z)); }
 
 void basin_nodes_ensemble_mix(double *probability, const basin_nodes_ensemble *e,
                               const double *trees, const double *network_logit, int64_t nodes) {
     for (int64_t i = 0; i < nodes; i++) {
         double z = e->share > 0 ? e->share * (e->scale * network_logit[i] + e->shift) : 0;
         if (e->share < 1) z += (1 - e->share) * trees[i];
-        probability[i] = sigmoid(z);
+        probability[i] = basin_probability_of(z);
     }
 }
 
@@ -92,9 +85,9 @@ static basin_status judge(contest *c, point *p, basin_error *error) {
             if (p->share[k] > 0) z += p->share[k] * c->of[k][i] / c->deviation[k];
         c->score[n++] = z;
     }
-    basin_status status = basin_ranking_measure(&ranking, c->score, c->label, c->count, 0, error);
-    if (!status) p->merit = ranking.auroc + ranking.auprc, p->auroc = ranking.auroc;
-    return status;
+    BASIN_TRY(basin_ranking_measure(&ranking, c->score, c->label, c->count, 0, error));
+    p->merit = ranking.auroc + ranking.auprc, p->auroc = ranking.auroc;
+    return BASIN_OK;
 }
 
 static int better_first(const void *a, const void *b) {
@@ -123,10 +116,8 @@ static int count_best(const contest *c) {
 
 /* The mean of the best of them. */
 static basin_status find_shares(double share[PARTS], contest *c, basin_error *error) {
-    basin_status status = BASIN_OK;
     list_points(c);
-    for (int i = 0; i < c->points && !status; i++) status = judge(c, &c->point[i], error);
-    if (status) return status;
+    for (int i = 0; i < c->points; i++) BASIN_TRY(judge(c, &c->point[i], error));
     qsort(c->point, (size_t)c->points, sizeof *c->point, better_first);
     int best = count_best(c);
     for (int k = 0; k < PARTS; k++) {
@@ -162,7 +153,7 @@ static basin_status choose_shares(basin_nodes_ensemble *e, double *trees, const 
                                   const double *network_logit, const basin_network *network,
                                   const uint8_t *part, basin_error *error) {
     double share[PARTS] = {0}, mean;
-    basin_nodes_samples samples;
+    BASIN_AT_EXIT(basin_nodes_samples_free) basin_nodes_samples samples = {0};
     contest c = {.nodes = network->nodes, .part = part};
     for (int k = 0; k < PARTS; k++) {
         c.of[k] = k == BASIN_TREE_VIEWS ? network_logit : e->seeing[k] ? view + k * c.nodes : NULL;
@@ -170,13 +161,12 @@ static basin_status choose_shares(basin_nodes_ensemble *e, double *trees, const 
         if (c.of[k]) spread(&mean, &c.deviation[k], c.of[k], part, c.nodes);
         if (k < BASIN_TREE_VIEWS && !tells(c.deviation[k])) c.of[k] = NULL;
     }
-    basin_status status =
-        basin_nodes_samples_take(&samples, network_logit, network, part, BASIN_PART_VAL, error);
+    BASIN_TRY(
+        basin_nodes_samples_take(&samples, network_logit, network, part, BASIN_PART_VAL, error));
     c.score = samples.score, c.label = samples.label, c.count = samples.count;
-    if (!status) status = find_shares(share, &c, error);
-    if (!status) set_weights(e, trees, view, share, &c);
-    basin_nodes_samples_free(&samples);
-    return status;
+    BASIN_TRY(find_shares(share, &c, error));
+    set_weights(e, trees, view, share, &c);
+    return BASIN_OK;
 }
 
 /* ---- both together ---- */
@@ -191,50 +181,35 @@ static void align(basin_nodes_ensemble *e, const double *trees, const double *ne
     e->shift = mean[0] - e->scale * mean[1];
 }
 
-typedef struct trial {
-    basin_nodes_ensemble *ensemble;
-    const double *trees, *network_logit;
-    const basin_network *network;
-    const uint8_t *part;
-    const char *scan;
-    double *probability; /* [N] */
-} trial;
-
-/* What a share reaches on a part of the nodes, with the threshold that validation then chooses. */
-static basin_status try(basin_score *score, trial *t, double share, int part, basin_error *error) {
+/* What trees and network reach by themselves on each part of the nodes, with the threshold that
+ * validation then chooses. */
+static basin_status measure_alone(basin_nodes_ensemble *e, double *probability /* [N] */,
+                                  const double *trees, const double *network_logit,
+                                  const basin_network *network, const uint8_t *part,
+                                  const char *scan, basin_error *error) {
     double threshold;
-    t->ensemble->share = share;
-    basin_nodes_ensemble_mix(t->probability, t->ensemble, t->trees, t->network_logit,
-                             t->network->nodes);
-    BASIN_TRY(basin_nodes_choose_threshold(&threshold, t->probability, t->network, t->part, t->scan,
-                                           error));
-    return basin_nodes_measure(score, t->probability, NULL, t->network, t->part, part, threshold,
-                               error);
-}
-
-static basin_status measure_alone(trial *t, basin_error *error) {
-    basin_nodes_ensemble *e = t->ensemble;
-    double share = e->share;
-    basin_status status = BASIN_OK;
-    for (int which = 0; which < 2; which++)
-        for (int p = BASIN_PART_VAL; p <= BASIN_PART_TEST && !status; p++)
-            if (basin_split_nodes(NULL, t->part, t->network->nodes, p))
-                status = try(&e->alone[which][p], t, which, p, error);
-    e->share = share;
-    return status;
+    for (int which = 0; which < 2; which++) {
+        basin_nodes_ensemble alone = {.share = which, .scale = e->scale, .shift = e->shift};
+        basin_nodes_ensemble_mix(probability, &alone, trees, network_logit, network->nodes);
+        BASIN_TRY(
+            basin_nodes_choose_threshold(&threshold, probability, network, part, scan, error));
+        for (int p = BASIN_PART_VAL; p <= BASIN_PART_TEST; p++)
+            if (basin_split_nodes(NULL, part, network->nodes, p))
+                BASIN_TRY(basin_nodes_measure(&e->alone[which][p], probability, NULL, network, part,
+                                              p, threshold, error));
+    }
+    return BASIN_OK;
 }
 
 basin_status basin_nodes_ensemble_choose(basin_nodes_ensemble *ensemble, double *trees,
                                          const double *view, const double *network_logit,
                                          const basin_network *network, const uint8_t *part,
                                          const char *scan, basin_error *error) {
-    trial t = {ensemble, trees, network_logit, network, part, scan, NULL};
-    BASIN_TRY(BASIN_NEW_RAW(&t.probability, network->nodes, "scores", error));
-    basin_status status = choose_shares(ensemble, trees, view, network_logit, network, part, error);
+    BASIN_FREE_AT_EXIT double *probability = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&probability, network->nodes, "scores", error));
+    BASIN_TRY(choose_shares(ensemble, trees, view, network_logit, network, part, error));
     align(ensemble, trees, network_logit, part, network->nodes);
-    if (!status) status = measure_alone(&t, error);
-    free(t.probability);
-    return status;
+    return measure_alone(ensemble, probability, trees, network_logit, network, part, scan, error);
 }
 
 /* ---- Probabilities that are frequencies, and thresholds for a goal: both from the validation
@@ -261,30 +236,16 @@ static basin_status fit(basin_calibration *c, const char *how, const basin_nodes
         s->score, s->label, s->count, error);
 }
 
-typedef struct sample {
-    double score;
-    uint8_t label;
-} sample;
-
-static int lower_first(const void *a, const void *b) {
-    double x = ((const sample *)a)->score, y = ((const sample *)b)->score;
-    return (x > y) - (x < y);
-}
-
 /* Sorts the samples and thins them out evenly. */
 static basin_status keep(basin_nodes_samples *s, basin_error *error) {
-    sample *list = basin_array_new((size_t)s->count, sizeof *list);
-    if (!list) return basin_fail_memory(error, "validation nodes");
-    for (int64_t i = 0; i < s->count; i++) list[i] = (sample){s->score[i], s->label[i]};
-    qsort(list, (size_t)s->count, sizeof *list, lower_first);
-    int64_t kept = s->count < KEPT ? s->count : KEPT;
+    int64_t kept = basin_int_min(s->count, KEPT);
+    BASIN_FREE_AT_EXIT basin_sample *list = NULL;
+    BASIN_TRY(basin_samples_sort(&list, s->score, s->label, s->count, false, error));
     for (int64_t i = 0; i < kept; i++) {
-        const sample *own = &list[i * s->count / kept];
-        s->score[i] = own->score;
-        s->label[i] = own->label;
+        s->score[i] = list[i * s->count / kept].score;
+        s->label[i] = list[i * s->count / kept].label;
     }
     s->count = kept;
-    free(list);
     return BASIN_OK;
 }
 
@@ -301,40 +262,28 @@ double basin_nodes_base_rate(const basin_network *network, const uint8_t *part) 
 basin_status basin_nodes_calibrate(basin_nodes_model *model, double *probability,
                                    const basin_network *network, const uint8_t *part,
                                    basin_error *error) {
-    basin_nodes_samples s;
-    basin_status status =
-        basin_nodes_samples_take(&s, probability, network, part, BASIN_PART_VAL, error);
-    if (!status) status = fit(&model->calibration, model->settings.calibrate, &s, error);
-    if (status) {
-        basin_nodes_samples_free(&s);
-        return status;
-    }
+    basin_nodes_samples *s = &model->judged;
+    basin_nodes_samples_free(s);
+    BASIN_TRY(basin_nodes_samples_take(s, probability, network, part, BASIN_PART_VAL, error));
+    BASIN_TRY(fit(&model->calibration, model->settings.calibrate, s, error));
     for (int64_t i = 0; i < network->nodes; i++)
         probability[i] = basin_nodes_calibrated(model, probability[i]);
-    for (int64_t i = 0; i < s.count; i++) s.score[i] = basin_nodes_calibrated(model, s.score[i]);
+    for (int64_t i = 0; i < s->count; i++) s->score[i] = basin_nodes_calibrated(model, s->score[i]);
     model->threshold = basin_nodes_calibrated(model, model->threshold);
-    basin_nodes_samples_free(&model->judged);
-    model->judged = s;
-    return keep(&model->judged, error);
+    return keep(s, error);
 }
 
 /* ---- thresholds ---- */
 
-static int higher_first(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x < y) - (x > y);
-}
-
 /* At most so many of the nodes lie above it; equal ones stay together. */
 static basin_status for_alerts(double *threshold, double alerts, const double *probability,
                                int64_t nodes, basin_error *error) {
-    double *sorted = basin_array_new((size_t)nodes, sizeof *sorted);
-    if (!sorted) return basin_fail_memory(error, "a threshold");
+    BASIN_FREE_AT_EXIT double *sorted = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&sorted, nodes, "a threshold", error));
     memcpy(sorted, probability, (size_t)nodes * sizeof *sorted);
-    qsort(sorted, (size_t)nodes, sizeof *sorted, higher_first);
+    qsort(sorted, (size_t)nodes, sizeof *sorted, basin_compare_double);
     *threshold =
-        alerts >= (double)nodes ? nextafter(sorted[nodes - 1], -1) : sorted[(int64_t)alerts];
-    free(sorted);
+        alerts >= (double)nodes ? nextafter(sorted[0], -1) : sorted[nodes - 1 - (int64_t)alerts];
     return BASIN_OK;
 }
 
@@ -383,12 +332,10 @@ basin_status basin_nodes_threshold_for(double *threshold, const basin_nodes_mode
 
 static basin_status add_numbers(basin_bundle *bundle, const char *name, const double *value,
                                 int64_t count, basin_error *error) {
-    basin_tensor tensor;
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor tensor = {0};
     BASIN_TRY(basin_tensor_new(&tensor, BASIN_F64, BASIN_SHAPE(count), error));
     memcpy(tensor.data, value, (size_t)count * sizeof *value);
-    basin_status status = basin_bundle_add(bundle, name, &tensor, error);
-    basin_tensor_free(&tensor);
-    return status;
+    return basin_bundle_add(bundle, name, &tensor, error);
 }
 
 basin_status basin_nodes_judged_store(basin_bundle *bundle, const basin_nodes_model *model,
@@ -398,17 +345,14 @@ basin_status basin_nodes_judged_store(basin_bundle *bundle, const basin_nodes_mo
     const double line[] = {c->slope, c->offset};
     basin_tensor label = basin_tensor_borrow(s->label, BASIN_U8, BASIN_SHAPE(s->count));
     if (!s->count) return BASIN_OK;
-    basin_status status =
-        basin_bundle_meta_set(bundle, "calibration", basin_calibration_name(c->kind), error);
-    if (!status) status = add_numbers(bundle, "validation.score", s->score, s->count, error);
-    if (!status) status = basin_bundle_add(bundle, "validation.label", &label, error);
-    if (!status && c->kind == BASIN_CALIBRATION_PLATT)
-        status = add_numbers(bundle, "calibration.line", line, 2, error);
-    if (!status && c->kind == BASIN_CALIBRATION_ISOTONIC)
-        status = add_numbers(bundle, "calibration.score", c->score, c->knots, error);
-    if (!status && c->kind == BASIN_CALIBRATION_ISOTONIC)
-        status = add_numbers(bundle, "calibration.probability", c->probability, c->knots, error);
-    return status;
+    BASIN_TRY(basin_bundle_meta_set(bundle, "calibration", basin_calibration_name(c->kind), error));
+    BASIN_TRY(add_numbers(bundle, "validation.score", s->score, s->count, error));
+    BASIN_TRY(basin_bundle_add(bundle, "validation.label", &label, error));
+    if (c->kind == BASIN_CALIBRATION_PLATT)
+        return add_numbers(bundle, "calibration.line", line, 2, error);
+    if (c->kind != BASIN_CALIBRATION_ISOTONIC) return BASIN_OK;
+    BASIN_TRY(add_numbers(bundle, "calibration.score", c->score, c->knots, error));
+    return add_numbers(bundle, "calibration.probability", c->probability, c->knots, error);
 }
 
 /* Finite numbers, `count` of them where it is not 0; free them. */
@@ -422,8 +366,7 @@ static basin_status get_numbers(double **value, int64_t *count, const basin_bund
         return basin_fail(
             error, BASIN_BAD_FILE, "%s: %s has %lld numbers of %s; wanted finite ones of F64",
             basin_bundle_path(bundle), name, (long long)found, basin_dtype_name(tensor->dtype));
-    *value = basin_array_new((size_t)found, sizeof **value);
-    if (!*value) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for %s", name);
+    BASIN_TRY(BASIN_NEW_RAW(value, found, name, error));
     memcpy(*value, tensor->data, (size_t)found * sizeof **value);
     *count = found;
     return BASIN_OK;
@@ -431,26 +374,21 @@ static basin_status get_numbers(double **value, int64_t *count, const basin_bund
 
 static basin_status load_calibration(basin_calibration *c, const basin_bundle *bundle,
                                      const char *kind, basin_error *error) {
-    double *line = NULL;
+    BASIN_FREE_AT_EXIT double *line = NULL;
     int64_t two = 2;
-    basin_status status = BASIN_OK;
+    if (!strcmp(kind, "none")) return BASIN_OK;
     if (!strcmp(kind, "platt")) {
-        status = get_numbers(&line, &two, bundle, "calibration.line", error);
-        if (!status)
-            *c = (basin_calibration){BASIN_CALIBRATION_PLATT, .slope = line[0], .offset = line[1]};
-        free(line);
-    } else if (!strcmp(kind, "isotonic")) {
-        status = get_numbers(&c->score, &c->knots, bundle, "calibration.score", error);
-        if (!status)
-            status =
-                get_numbers(&c->probability, &c->knots, bundle, "calibration.probability", error);
-        c->kind = BASIN_CALIBRATION_ISOTONIC;
-    } else if (strcmp(kind, "none") != 0) {
-        status = basin_fail(error, BASIN_BAD_FILE,
-                            "%s: calibration is '%.40s'; wanted none, platt or isotonic",
-                            basin_bundle_path(bundle), kind);
+        BASIN_TRY(get_numbers(&line, &two, bundle, "calibration.line", error));
+        *c = (basin_calibration){BASIN_CALIBRATION_PLATT, .slope = line[0], .offset = line[1]};
+        return BASIN_OK;
     }
-    return status;
+    if (strcmp(kind, "isotonic") != 0)
+        return basin_fail(error, BASIN_BAD_FILE,
+                          "%s: calibration is '%.40s'; wanted none, platt or isotonic",
+                          basin_bundle_path(bundle), kind);
+    BASIN_TRY(get_numbers(&c->score, &c->knots, bundle, "calibration.score", error));
+    c->kind = BASIN_CALIBRATION_ISOTONIC;
+    return get_numbers(&c->probability, &c->knots, bundle, "calibration.probability", error);
 }
 
 basin_status basin_nodes_judged_load(basin_nodes_model *model, const basin_bundle *bundle,
@@ -459,16 +397,14 @@ basin_status basin_nodes_judged_load(basin_nodes_model *model, const basin_bundl
     basin_nodes_samples *s = &model->judged;
     const basin_tensor *label;
     if (!kind) return BASIN_OK;
-    basin_status status = load_calibration(&model->calibration, bundle, kind, error);
-    if (!status) status = get_numbers(&s->score, &s->count, bundle, "validation.score", error);
-    if (!status) status = basin_bundle_get(&label, bundle, "validation.label", error);
-    if (status) return status;
+    BASIN_TRY(load_calibration(&model->calibration, bundle, kind, error));
+    BASIN_TRY(get_numbers(&s->score, &s->count, bundle, "validation.score", error));
+    BASIN_TRY(basin_bundle_get(&label, bundle, "validation.label", error));
     if (label->dtype != BASIN_U8 || basin_shape_count(label->shape) != s->count)
         return basin_fail(error, BASIN_BAD_FILE,
                           "%s: validation.label does not fit validation.score; wanted %lld of U8",
                           basin_bundle_path(bundle), (long long)s->count);
-    s->label = basin_array_new((size_t)s->count, 1);
-    if (!s->label) return basin_fail_memory(error, "validation nodes");
+    BASIN_TRY(BASIN_NEW_RAW(&s->label, s->count, "validation nodes", error));
     memcpy(s->label, label->data, (size_t)s->count);
     return BASIN_OK;
 }

@@ -54,23 +54,4 @@ void basin_parted_trainer_release(basin_parted_trainer *trainer);
 /* Bytes of its plans on this rank. */
 size_t basin_parted_trainer_bytes(const basin_parted_trainer *trainer);
 
-/* ---- what trees read of the nodes of this rank's parts (table.c) ---- */
-
-/* All ranks open it together. */
-typedef struct basin_parted_trees basin_parted_trees;
-basin_status basin_parted_trees_open(basin_parted_trees **trees, basin_parts *parts,
-                                     const basin_nodes_ensemble *ensemble, size_t memory,
-                                     basin_error *error);
-void basin_parted_trees_close(basin_parted_trees *trees);
-/* As basin_nodes_ensemble_grow, _views and _score; of all nodes, on every rank. */
-basin_status basin_parted_trees_grow(basin_nodes_ensemble *ensemble, int64_t fits, uint64_t seed,
-                                     const basin_parted_trees *trees, const uint8_t *part /* [N] */,
-                                     const basin_watch *watch, basin_error *error);
-basin_status basin_parted_trees_views(double *logit /* [BASIN_TREE_VIEWS, N] */,
-                                      const basin_nodes_ensemble *ensemble,
-                                      const basin_parted_trees *trees, basin_error *error);
-basin_status basin_parted_trees_score(double *logit /* [N] */, const basin_nodes_ensemble *ensemble,
-                                      basin_parts *parts, size_t memory, const basin_watch *watch,
-                                      basin_error *error);
-
 #endif

@@ -1,6 +1,8 @@
 /* The plain models beside which a detector is judged, trained by the same run; validation chooses
  * among two strengths of weight decay and two scalings. */
 
+#include <math.h>
+
 #include "base/try.h"
 #include "task/nodes/fit.h"
 #include "task/nodes/nodes.h"
@@ -76,68 +78,37 @@ basin_status basin_nodes_baseline(basin_nodes_model **model, basin_outcome *outc
 /* ---- XGBoost by itself, as the rival that every fraud team has: one fit on the inputs that an
  * ensemble's trees read, stopped where validation AUPRC no longer rises. */
 
-typedef struct rival {
-    basin_nodes_ensemble inputs;
-    basin_tree_table table;
-    basin_trees *trees;
-    int64_t *node; /* [trains + validations] */
-    float *x;      /* [trains + validations, columns] */
-    uint8_t *label;
-} rival;
-
-static basin_status fit(rival *r, int64_t seed, const basin_network *network, const uint8_t *part,
-                        const basin_watch *watch, basin_error *error) {
-    int64_t N = network->nodes, C = r->table.columns;
-    int64_t trains = basin_split_nodes(NULL, part, N, BASIN_PART_TRAIN);
-    int64_t validations = basin_split_nodes(NULL, part, N, BASIN_PART_VAL), rows;
-    size_t cells;
+static basin_status run(double *probability, int64_t *rounds, basin_nodes_ensemble *e, int64_t seed,
+                        const basin_network *network, const uint8_t *part,
+                        const basin_training *training, basin_error *error) {
+    BASIN_AT_EXIT(basin_tree_tables_close) basin_tree_tables tables = {0};
+    BASIN_AT_EXIT(basin_tree_rows_free) basin_tree_rows rows = {0};
     basin_trees_spec spec = BASIN_TREES_DEFAULT;
-    if (!validations)
+    BASIN_TRY(basin_trees_available(error));
+    BASIN_TRY(basin_nodes_ensemble_name(e, network, error));
+    BASIN_TRY(basin_tree_tables_open(&tables, network, NULL, e, training->memory, error));
+    BASIN_TRY(basin_tree_rows_take(&rows, &tables, part, INFINITY, error));
+    if (!rows.data.validations)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: no nodes for validation", network->path);
-    rows = trains + validations;
-    if (!basin_size_multiply(&cells, (size_t)rows, (size_t)C))
-        return basin_fail_memory(error, "the inputs of XGBoost");
-    BASIN_TRY(BASIN_NEW_RAW(&r->node, rows, "the inputs of XGBoost", error));
-    BASIN_TRY(BASIN_NEW_RAW(&r->label, rows, "the inputs of XGBoost", error));
-    BASIN_TRY(BASIN_NEW_RAW(&r->x, cells, "the inputs of XGBoost", error));
-    basin_split_nodes(r->node, part, N, BASIN_PART_TRAIN);
-    basin_split_nodes(r->node + trains, part, N, BASIN_PART_VAL);
-    for (int64_t i = 0; i < rows; i++) r->label[i] = network->label[r->node[i]] == 1;
-    basin_tree_table_rows(r->x, &r->table, r->node, 0, rows);
-    basin_trees_data data = {r->x, r->label, {1, 1}, C, C, trains, validations};
     spec.stop = BASIN_TREES_BY_AUPRC;
     spec.leaves = 0;
     spec.bins = 256;
     spec.seed = (uint64_t)seed;
-    return basin_trees_fit(&r->trees, &data, &spec, watch, error);
-}
-
-static basin_status run(double *probability, int64_t *rounds, rival *r, int64_t seed,
-                        const basin_network *network, const uint8_t *part,
-                        const basin_training *training, basin_error *error) {
-    BASIN_TRY(basin_trees_available(error));
-    BASIN_TRY(basin_nodes_ensemble_name(&r->inputs, network, error));
-    BASIN_TRY(basin_tree_table_open(&r->table, network, &r->inputs, training->memory, error));
-    BASIN_TRY(fit(r, seed, network, part, training->watch, error));
-    *rounds = basin_trees_rounds(r->trees);
-    r->inputs.fits = r->inputs.seeing[BASIN_VIEW_HOPS] = 1;
-    r->inputs.trees = &r->trees;
-    r->inputs.weight[BASIN_VIEW_HOPS] = 1;
-    BASIN_TRY(basin_nodes_ensemble_logits(probability, &r->inputs, &r->table, error));
-    basin_nodes_ensemble_mix(probability, &r->inputs, probability, probability, network->nodes);
+    BASIN_TRY(BASIN_NEW(&e->trees, 1, "trees", error));
+    e->fits = e->seeing[BASIN_VIEW_HOPS] = 1;
+    e->weight[BASIN_VIEW_HOPS] = 1;
+    BASIN_TRY(basin_trees_fit(&e->trees[0], &rows.data, &spec, training->watch, error));
+    *rounds = basin_trees_rounds(e->trees[0]);
+    BASIN_TRY(basin_nodes_ensemble_logits(probability, e, tables.table, error));
+    basin_nodes_ensemble_mix(probability, e, probability, probability, network->nodes);
     return BASIN_OK;
 }
 
 basin_status basin_nodes_xgboost(double *probability, int64_t *rounds, int64_t seed,
                                  const basin_network *network, const uint8_t *part,
                                  const basin_training *training, basin_error *error) {
-    rival r = {.inputs = {.degree = true, .facts = network->facts.count > 0}};
+    BASIN_AT_EXIT(basin_nodes_ensemble_free)
+    basin_nodes_ensemble e = {.degree = true, .facts = network->facts.count > 0};
     *rounds = 0;
-    basin_status status = run(probability, rounds, &r, seed, network, part, training, error);
-    basin_trees_free(r.trees);
-    r.inputs.fits = 0, r.inputs.trees = NULL; /* borrowed */
-    basin_tree_table_close(&r.table);
-    basin_nodes_ensemble_free(&r.inputs);
-    free(r.node), free(r.label), free(r.x);
-    return status;
+    return run(probability, rounds, &e, seed, network, part, training, error);
 }

@@ -163,7 +163,7 @@ basin_status basin_nodes_scorer_mean(basin_nodes_scorer *scorer, double *mean, b
         BASIN_TRY(basin_params_read(params_of(scorer), scorer->store, model->member[m], error));
         BASIN_TRY(run(scorer, one, m, error));
         for (int64_t i = 0; i < count; i++)
-            mean[i] += (logits ? basin_nodes_logit(one[i]) : one[i]) / (double)model->members;
+            mean[i] += (logits ? basin_logit(one[i]) : one[i]) / (double)model->members;
     }
     return BASIN_OK;
 }
@@ -243,15 +243,6 @@ static basin_status score_network(double *probability, const basin_nodes_model *
     return status;
 }
 
-static basin_status score_trees(double *logit, const basin_nodes_model *model,
-                                const basin_network *network, const basin_nodes_resources *with,
-                                basin_error *error) {
-    const basin_nodes_ensemble *e = &model->ensemble;
-    return with->parts
-               ? basin_parted_trees_score(logit, e, with->parts, with->memory, with->watch, error)
-               : basin_nodes_ensemble_score(logit, e, network, with->memory, with->watch, error);
-}
-
 /* Trees first: their inputs are gone before the network's are made. A part without a share is not
  * asked. */
 static basin_status score_both(double *probability, const basin_nodes_model *model,
@@ -260,7 +251,9 @@ static basin_status score_both(double *probability, const basin_nodes_model *mod
     const basin_nodes_ensemble *e = &model->ensemble;
     BASIN_FREE_AT_EXIT double *trees = NULL;
     BASIN_TRY(BASIN_NEW_RAW(&trees, network->nodes, "scores", error));
-    if (e->share < 1) BASIN_TRY(score_trees(trees, model, network, with, error));
+    if (e->share < 1)
+        BASIN_TRY(basin_nodes_ensemble_score(trees, e, network, with->parts, with->memory,
+                                             with->watch, error));
     if (e->share > 0) BASIN_TRY(score_network(probability, model, network, with, error));
     basin_nodes_ensemble_mix(probability, e, trees, probability, network->nodes);
     return BASIN_OK;

@@ -5,24 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+#include "base/sort.h"
 #include "base/team/team.h"
 #include "base/try.h"
-#include "data/network/network.h"
-#include "task/nodes/ensemble.h"
+#include "data/network/parts/parts.h"
 #include "task/nodes/inputs.h"
 #include "task/nodes/nodes.h"
-#include "task/nodes/parts.h"
 
-/* FNV-1a. */
-static uint64_t hash_of(const char *text) {
-    uint64_t hash = 14695981039346656037u;
-    for (; *text; text++) hash = (hash ^ (uint8_t)*text) * 1099511628211u;
-    return hash;
-}
+/* ---- known labels ---- */
 
 static uint64_t id_of(const basin_network *network, int64_t node) {
     char text[BASIN_NODE_TEXT];
-    return hash_of(basin_network_id(network, node, text));
+    return basin_hash_text(BASIN_HASH_START, basin_network_id(network, node, text));
 }
 
 typedef struct entry {
@@ -31,8 +26,11 @@ typedef struct entry {
 } entry;
 
 static int lower_first(const void *a, const void *b) {
-    uint64_t x = ((const entry *)a)->id, y = ((const entry *)b)->id;
-    return (x > y) - (x < y);
+    return BASIN_COMPARE(((const entry *)a)->id, ((const entry *)b)->id);
+}
+
+static int compare_ids(const void *a, const void *b) {
+    return BASIN_COMPARE(*(const uint64_t *)a, *(const uint64_t *)b);
 }
 
 static int64_t edges_of(const basin_network *network) {
@@ -43,48 +41,30 @@ static int64_t edges_of(const basin_network *network) {
 
 static basin_status known_new(basin_known_labels *known, int64_t count, basin_error *error) {
     *known = (basin_known_labels){.count = count};
-    known->id = basin_array_new((size_t)count, sizeof *known->id);
-    known->label = basin_array_new((size_t)count, 1);
-    if (known->id && known->label) return BASIN_OK;
-    return basin_fail_memory(error, "known labels");
+    BASIN_TRY(BASIN_NEW_RAW(&known->id, count, "known labels", error));
+    return BASIN_NEW_RAW(&known->label, count, "known labels", error);
 }
 
 basin_status basin_known_labels_take(basin_known_labels *known, const basin_network *network,
                                      const uint8_t *part, int which, basin_error *error) {
     int64_t N = network->nodes, count = basin_split_nodes(NULL, part, N, which), n = 0;
-    entry *list = basin_array_new((size_t)count, sizeof *list);
-    basin_status status = known_new(known, count, error);
-    if (!status && !list) status = basin_fail_memory(error, "known labels");
-    for (int64_t i = 0; i < N && !status; i++)
+    BASIN_FREE_AT_EXIT entry *list = NULL;
+    BASIN_TRY(known_new(known, count, error));
+    BASIN_TRY(BASIN_NEW_RAW(&list, count, "known labels", error));
+    for (int64_t i = 0; i < N; i++)
         if (part[i] == which) list[n++] = (entry){id_of(network, i), network->label[i] == 1};
-    if (!status) qsort(list, (size_t)count, sizeof *list, lower_first);
-    for (int64_t i = 0; i < count && !status; i++) {
-        known->id[i] = list[i].id;
-        known->label[i] = list[i].label;
-    }
+    qsort(list, (size_t)count, sizeof *list, lower_first);
+    for (int64_t i = 0; i < count; i++) known->id[i] = list[i].id, known->label[i] = list[i].label;
     known->named = network->id.count > 0;
     known->nodes = N;
     known->edges = edges_of(network);
-    free(list);
-    return status;
+    return BASIN_OK;
 }
 
 void basin_known_labels_free(basin_known_labels *known) {
     free(known->id);
     free(known->label);
     *known = (basin_known_labels){0};
-}
-
-static int64_t place_of(const basin_known_labels *known, uint64_t id) {
-    int64_t low = 0, high = known->count;
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-        if (known->id[middle] < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < known->count && known->id[low] == id ? low : -1;
 }
 
 /* Older models have no ids of a table whose ids are 0, 1, .. */
@@ -99,14 +79,14 @@ int64_t basin_known_labels_find(int8_t *label, const basin_known_labels *known,
     bool usable = known->count && basin_known_labels_fit(known, network);
     int64_t found = 0;
     for (int64_t i = 0; i < network->nodes; i++) {
-        int64_t at = usable ? place_of(known, id_of(network, i)) : -1;
-        label[i] = at < 0 ? -1 : (int8_t)known->label[at];
-        found += at >= 0;
+        uint64_t id = usable ? id_of(network, i) : 0;
+        const uint64_t *at =
+            usable ? bsearch(&id, known->id, (size_t)known->count, sizeof id, compare_ids) : NULL;
+        label[i] = at ? (int8_t)known->label[at - known->id] : -1;
+        found += at != NULL;
     }
     return found;
 }
-
-/* ---- rows ---- */
 
 void basin_known_sums_fill(basin_known_sums *sums, const int8_t *label,
                            const basin_relation *relation, int64_t nodes) {
@@ -146,8 +126,6 @@ void basin_known_shares(float share[2], const basin_known_sums *sums, const int8
     share[1] = (float)(count > 0 ? sum / count : rate);
 }
 
-/* ---- files ---- */
-
 enum { KEY = 64 };
 
 /* "known.id" */
@@ -170,13 +148,15 @@ basin_status basin_known_labels_store(basin_bundle *bundle, const char *prefix,
                                   error);
 }
 
-static basin_status load_tensors(basin_known_labels *known, const basin_bundle *bundle,
-                                 const char *prefix, basin_error *error) {
-    const basin_tensor *id, *label;
+basin_status basin_known_labels_load(basin_known_labels *known, const basin_bundle *bundle,
+                                     const char *prefix, basin_error *error) {
     char key[KEY];
-    basin_status status = basin_bundle_get(&id, bundle, key_of(key, prefix, "id"), error);
-    if (!status) status = basin_bundle_get(&label, bundle, key_of(key, prefix, "label"), error);
-    if (status) return status;
+    const char *by = basin_bundle_meta(bundle, key_of(key, prefix, "by"));
+    const basin_tensor *id, *label;
+    double nodes, edges;
+    if (!by) return BASIN_OK;
+    BASIN_TRY(basin_bundle_get(&id, bundle, key_of(key, prefix, "id"), error));
+    BASIN_TRY(basin_bundle_get(&label, bundle, key_of(key, prefix, "label"), error));
     int64_t count = basin_shape_count(id->shape);
     if (id->dtype != BASIN_I64 || label->dtype != BASIN_U8 ||
         basin_shape_count(label->shape) != count || count < 1)
@@ -186,28 +166,15 @@ static basin_status load_tensors(basin_known_labels *known, const basin_bundle *
     BASIN_TRY(known_new(known, count, error));
     memcpy(known->id, id->data, (size_t)count * sizeof *known->id);
     for (int64_t i = 0; i < count; i++) known->label[i] = ((const uint8_t *)label->data)[i] != 0;
-    return BASIN_OK;
-}
-
-basin_status basin_known_labels_load(basin_known_labels *known, const basin_bundle *bundle,
-                                     const char *prefix, basin_error *error) {
-    char key[KEY];
-    const char *by = basin_bundle_meta(bundle, key_of(key, prefix, "by"));
-    double nodes, edges;
-    if (!by) return BASIN_OK;
-    basin_status status = load_tensors(known, bundle, prefix, error);
-    if (!status) status = basin_nodes_get_number(&nodes, bundle, "nodes", 0, 1e15, error);
-    if (!status)
-        status =
-            basin_nodes_get_number(&edges, bundle, key_of(key, prefix, "edges"), 0, 1e15, error);
-    if (status) return status;
+    BASIN_TRY(basin_nodes_get_number(&nodes, bundle, "nodes", 0, 1e15, error));
+    BASIN_TRY(basin_nodes_get_number(&edges, bundle, key_of(key, prefix, "edges"), 0, 1e15, error));
     known->named = !strcmp(by, "id");
     known->nodes = (int64_t)nodes;
     known->edges = (int64_t)edges;
     return BASIN_OK;
 }
 
-/* ---- The table that trees read, made row by row. */
+/* ---- the table, made row by row ---- */
 
 static basin_status find_relations(basin_tree_table *t, const basin_nodes_ensemble *ensemble,
                                    basin_error *error) {
@@ -252,8 +219,9 @@ static void fill_near(const void *context, int64_t first, int64_t last, int plac
                                  relation_of(t, r), i);
 }
 
-/* Rows of all nodes, and of their neighbours' means. */
-static basin_status allocate(basin_tree_table *t, size_t memory, basin_error *error) {
+/* Rows of all nodes, of their neighbours' means, and of known labels. */
+static basin_status allocate(basin_tree_table *t, const basin_nodes_ensemble *ensemble,
+                             size_t memory, basin_error *error) {
     size_t rows = (size_t)(t->network->nodes + t->halo), cells;
     bool fits = basin_size_multiply(&cells, rows, (size_t)(t->own * (1 + t->relations)));
     double gib = fits ? (double)cells * sizeof(float) / (1 << 30) : INFINITY;
@@ -262,68 +230,63 @@ static basin_status allocate(basin_tree_table *t, size_t memory, basin_error *er
                           "%s: the inputs of trees take %.3g GiB of %.3g allowed; wanted more "
                           "memory, or trees 0",
                           t->network->path, gib, (double)memory / (1 << 30));
-    t->raw = basin_array_new(rows * (size_t)t->own, sizeof *t->raw);
-    t->near = basin_array_new(rows * (size_t)(t->own * t->relations), sizeof *t->near);
-    if (t->raw && t->near) return BASIN_OK;
-    return basin_fail_memory(error, "the inputs of trees");
-}
-
-static basin_status allocate_labels(basin_tree_table *t, const basin_nodes_ensemble *ensemble,
-                                    basin_error *error) {
-    size_t N = (size_t)(t->network->nodes + t->halo);
+    BASIN_TRY(BASIN_NEW_RAW(&t->raw, rows * (size_t)t->own, "the inputs of trees", error));
+    BASIN_TRY(BASIN_NEW_RAW(&t->near, rows * (size_t)(t->own * t->relations), "the inputs of trees",
+                            error));
     if (!ensemble->known.count) return BASIN_OK;
     t->rate = ensemble->rate;
-    t->label = basin_array_new(N, 1);
-    bool room = t->label;
+    BASIN_TRY(BASIN_NEW_RAW(&t->label, rows, "known labels", error));
     for (int r = 0; r < t->relations; r++) {
-        t->sums[r].anomalous = basin_array_new(N, sizeof *t->sums[r].anomalous);
-        t->sums[r].count = basin_array_new(N, sizeof *t->sums[r].count);
-        room = room && t->sums[r].anomalous && t->sums[r].count;
+        BASIN_TRY(BASIN_NEW_RAW(&t->sums[r].anomalous, rows, "known labels", error));
+        BASIN_TRY(BASIN_NEW_RAW(&t->sums[r].count, rows, "known labels", error));
     }
-    return room ? BASIN_OK : basin_fail_memory(error, "known labels");
+    return BASIN_OK;
 }
 
-void basin_tree_table_sum_labels(basin_tree_table *t) {
+static void sum_labels(basin_tree_table *t) {
     for (int r = 0; r < t->relations && t->label; r++)
         basin_known_sums_fill(&t->sums[r], t->label, relation_of(t, r), t->network->nodes);
 }
 
-void basin_tree_table_take_means(basin_tree_table *table) {
+static void take_means(basin_tree_table *table) {
     basin_team_run_all(fill_near, table, table->network->nodes, 256);
 }
 
-basin_status basin_tree_table_begin(basin_tree_table *table, const basin_network *network,
-                                    int64_t halo, const basin_nodes_ensemble *ensemble,
-                                    size_t memory, basin_error *error) {
+/* Raw rows, with space for what comes from other rows. Of a part of a graph rows of its halo are
+ * fetched before means and sums are taken. */
+static basin_status table_begin(basin_tree_table *t, const basin_network *network, int64_t halo,
+                                const basin_nodes_ensemble *ensemble, size_t memory,
+                                basin_error *error) {
     int64_t features = network->feature ? network->features : 0;
-    *table = (basin_tree_table){.network = network, .halo = halo};
-    basin_status status = find_relations(table, ensemble, error);
-    table->facts = ensemble->facts ? basin_node_facts_width(network, table->relations) : 0;
-    table->own = features + (ensemble->degree ? table->relations : 0) + table->facts;
-    table->plain = table->own * (1 + 2 * table->relations);
-    table->columns = table->plain + (ensemble->known.count ? 2 * table->relations : 0);
-    if (!status && table->own < 1)
-        status =
-            basin_fail(error, BASIN_BAD_VALUE,
-                       "%s: no features; wanted some, or degree, which makes one", network->path);
-    if (!status) status = allocate(table, memory, error);
-    if (!status) status = allocate_labels(table, ensemble, error);
-    if (!status) fill_raw(table, features);
-    if (!status && table->facts)
-        status = basin_node_facts_fill(table->raw + table->own - table->facts, table->own, network,
-                                       table->relation, table->relations, error);
-    if (status) basin_tree_table_close(table);
-    return status;
+    *t = (basin_tree_table){.network = network, .halo = halo};
+    BASIN_TRY(find_relations(t, ensemble, error));
+    t->facts = ensemble->facts ? basin_node_facts_width(network, t->relations) : 0;
+    t->own = features + (ensemble->degree ? t->relations : 0) + t->facts;
+    t->plain = t->own * (1 + 2 * t->relations);
+    t->columns = t->plain + (ensemble->known.count ? 2 * t->relations : 0);
+    if (t->own < 1)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: no features; wanted some, or degree, which makes one",
+                          network->path);
+    BASIN_TRY(allocate(t, ensemble, memory, error));
+    fill_raw(t, features);
+    if (!t->facts) return BASIN_OK;
+    return basin_node_facts_fill(t->raw + t->own - t->facts, t->own, network, t->relation,
+                                 t->relations, error);
 }
 
 basin_status basin_tree_table_open(basin_tree_table *table, const basin_network *network,
                                    const basin_nodes_ensemble *ensemble, size_t memory,
                                    basin_error *error) {
-    BASIN_TRY(basin_tree_table_begin(table, network, 0, ensemble, memory, error));
+    basin_status status = table_begin(table, network, 0, ensemble, memory, error);
+    if (status) {
+        basin_tree_table_close(table);
+        return status;
+    }
     if (table->label)
         table->known = basin_known_labels_find(table->label, &ensemble->known, network);
-    basin_tree_table_sum_labels(table);
-    basin_tree_table_take_means(table);
+    sum_labels(table);
+    take_means(table);
     return BASIN_OK;
 }
 
@@ -336,15 +299,15 @@ void basin_tree_table_close(basin_tree_table *table) {
     *table = (basin_tree_table){0};
 }
 
-typedef struct rows_wanted {
+typedef struct rows_needed {
     float *x;
     const basin_tree_table *table;
     const int64_t *node; /* NULL: from `first` on */
     int64_t first;
-} rows_wanted;
+} rows_needed;
 
 static void fill_rows(const void *context, int64_t begin, int64_t end, int place) {
-    const rows_wanted *w = context;
+    const rows_needed *w = context;
     const basin_tree_table *t = w->table;
     int64_t own = t->own, stride = t->relations * own;
     (void)place;
@@ -364,236 +327,144 @@ static void fill_rows(const void *context, int64_t begin, int64_t end, int place
 
 void basin_tree_table_rows(float *x, const basin_tree_table *t, const int64_t *node, int64_t first,
                            int64_t rows) {
-    rows_wanted w = {x, t, node, first};
+    rows_needed w = {x, t, node, first};
     basin_team_run_all(fill_rows, &w, rows, 64);
 }
 
-static basin_status rows_of_whole(const basin_tree_source *source, float *x, const int64_t *node,
-                                  int64_t rows, basin_error *error) {
-    (void)error;
-    basin_tree_table_rows(x, source->table, node, 0, rows);
+/* ---- a graph in parts: tables of each part as those of a whole graph, with rows of halos fetched
+ * in between, so that every row has the bits that it has in the whole graph ---- */
+
+/* Rows of halos, `width` numbers each, which `rows_of` finds in a table. */
+static basin_status fetch(basin_tree_tables *t, float *(*rows_of)(basin_tree_table *, int), int r,
+                          int64_t width, basin_error *error) {
+    BASIN_FREE_AT_EXIT float **row = NULL;
+    basin_status status = BASIN_NEW_RAW(&row, t->count, "trees of parts", error);
+    BASIN_TRY(basin_ranks_agree(t->parts->ranks, status, error));
+    for (int64_t k = 0; k < t->count; k++) row[k] = rows_of(&t->table[k], r);
+    return basin_parts_fetch(t->parts, row, width, error);
+}
+
+static float *raw_rows(basin_tree_table *t, int r) { return (void)r, t->raw; }
+static float *near_rows(basin_tree_table *t, int r) { return (void)r, t->near; }
+static float *anomalous_rows(basin_tree_table *t, int r) { return t->sums[r].anomalous; }
+static float *count_rows(basin_tree_table *t, int r) { return t->sums[r].count; }
+
+/* Labels of a part's nodes travel as numbers, in the place of a sum that is not there yet. */
+static basin_status fetch_labels(basin_tree_tables *t, const int8_t *all, basin_error *error) {
+    for (basin_tree_table *one = t->table; one < t->table + t->count; one++)
+        for (int64_t i = 0; i < one->network->nodes; i++)
+            one->sums[0].count[i] = (float)all[one->network->origin[i]];
+    BASIN_TRY(fetch(t, count_rows, 0, 1, error));
+    for (basin_tree_table *one = t->table; one < t->table + t->count; one++) {
+        for (int64_t i = 0; i < one->network->nodes + one->halo; i++)
+            one->label[i] = (int8_t)one->sums[0].count[i];
+        sum_labels(one);
+    }
+    for (int r = 0; r < t->table[0].relations; r++) {
+        BASIN_TRY(fetch(t, anomalous_rows, r, 1, error));
+        BASIN_TRY(fetch(t, count_rows, r, 1, error));
+    }
     return BASIN_OK;
 }
 
-basin_tree_source basin_tree_source_of(const basin_tree_table *table) {
-    return (basin_tree_source){table->network, table, rows_of_whole};
-}
-
-/* ---- Trees beside the network of a graph in parts: tables of each part as those of a whole graph,
- * with rows of halos fetched in between, so that every row has the bits that it has in the whole
- * graph. Every rank grows the same trees, on rows gathered from all, and asks them about its own
- * nodes. */
-
-struct basin_parted_trees {
-    basin_tree_source source; /* first: its function finds the rest behind it */
-    basin_parts *parts;
-    basin_tree_table *table; /* [parts of this rank] */
-    float **row;             /* [parts of this rank] what is fetched */
-};
-
-static basin_status no_memory(basin_error *error) {
-    return basin_fail_memory(error, "trees of parts");
-}
-
-/* ---- tables ---- */
-
-static basin_status fetch_raw(basin_parted_trees *t, basin_error *error) {
-    for (int64_t k = 0; k < t->parts->count; k++) t->row[k] = t->table[k].raw;
-    return basin_parts_fetch(t->parts, t->row, t->table[0].own, error);
-}
-
-static basin_status fetch_means(basin_parted_trees *t, basin_error *error) {
-    for (int64_t k = 0; k < t->parts->count; k++) {
-        basin_tree_table_take_means(&t->table[k]);
-        t->row[k] = t->table[k].near;
-    }
-    return basin_parts_fetch(t->parts, t->row, t->table[0].relations * t->table[0].own, error);
-}
-
-/* Labels of a part's nodes travel as numbers, in the place of a sum that is not there yet. */
-static basin_status fetch_labels(basin_parted_trees *t, const int8_t *all, basin_error *error) {
-    for (int64_t k = 0; k < t->parts->count; k++) {
-        const basin_network *n = t->table[k].network;
-        t->row[k] = t->table[k].sums[0].count;
-        for (int64_t i = 0; i < n->nodes; i++) t->row[k][i] = (float)all[n->origin[i]];
-    }
-    basin_status status = basin_parts_fetch(t->parts, t->row, 1, error);
-    for (int64_t k = 0; k < t->parts->count && !status; k++) {
-        const basin_tree_table *table = &t->table[k];
-        for (int64_t i = 0; i < table->network->nodes + table->halo; i++)
-            table->label[i] = (int8_t)t->row[k][i];
-    }
-    return status;
-}
-
-static basin_status fetch_sums(basin_parted_trees *t, basin_error *error) {
-    basin_status status = BASIN_OK;
-    for (int64_t k = 0; k < t->parts->count; k++) basin_tree_table_sum_labels(&t->table[k]);
-    for (int r = 0; r < t->table[0].relations && !status; r++) {
-        for (int64_t k = 0; k < t->parts->count; k++) t->row[k] = t->table[k].sums[r].anomalous;
-        status = basin_parts_fetch(t->parts, t->row, 1, error);
-        for (int64_t k = 0; k < t->parts->count; k++) t->row[k] = t->table[k].sums[r].count;
-        if (!status) status = basin_parts_fetch(t->parts, t->row, 1, error);
-    }
-    return status;
-}
-
 /* Every rank knows the labels of all nodes, by their ids or numbers in the whole graph. */
-static basin_status look_up(basin_parted_trees *t, const basin_nodes_ensemble *e,
+static basin_status look_up(basin_tree_tables *t, const basin_nodes_ensemble *e,
                             basin_error *error) {
-    basin_parts *p = t->parts;
+    BASIN_FREE_AT_EXIT int8_t *all = NULL;
     if (!e->known.count) return BASIN_OK;
-    basin_status status = e->known.named ? basin_parts_name_nodes(p, error) : BASIN_OK;
-    int8_t *all = basin_array_new((size_t)p->face->nodes, 1);
-    if (!status && !all) status = no_memory(error);
-    status = basin_ranks_agree(p->ranks, status, error);
-    if (!status) {
-        int64_t known = basin_known_labels_find(all, &e->known, p->face);
-        for (int64_t k = 0; k < p->count; k++) t->table[k].known = known;
-        status = fetch_labels(t, all, error);
-    }
-    free(all);
-    return status ? status : fetch_sums(t, error);
+    basin_status status = e->known.named ? basin_parts_name_nodes(t->parts, error) : BASIN_OK;
+    if (!status) status = BASIN_NEW_RAW(&all, t->network->nodes, "trees of parts", error);
+    BASIN_TRY(basin_ranks_agree(t->parts->ranks, status, error));
+    int64_t known = basin_known_labels_find(all, &e->known, t->network);
+    for (int64_t k = 0; k < t->count; k++) t->table[k].known = known;
+    return fetch_labels(t, all, error);
 }
 
 /* Whether a node of the halo sees a part's is known where edges go both ways alone. */
-static basin_status check(const basin_parts *p, const basin_nodes_ensemble *e, basin_error *error) {
-    if (!e->known.count || !p->face->directed) return BASIN_OK;
-    return basin_fail(error, BASIN_UNSUPPORTED,
-                      "%s: a directed graph in parts, and trees that look at known labels; wanted "
-                      "the whole graph, or a detector that was trained with labels false",
-                      p->face->path);
+static basin_status begin_parts(basin_tree_tables *t, const basin_nodes_ensemble *e, size_t memory,
+                                basin_error *error) {
+    const basin_parts *p = t->parts;
+    if (e->known.count && p->face->directed)
+        return basin_fail(
+            error, BASIN_UNSUPPORTED,
+            "%s: a directed graph in parts, and trees that look at known labels; wanted "
+            "the whole graph, or a detector that was trained with labels false",
+            p->face->path);
+    BASIN_TRY(BASIN_NEW(&t->table, p->count, "trees of parts", error));
+    for (; t->count < p->count; t->count++)
+        BASIN_TRY(table_begin(&t->table[t->count], p->part[t->count]->network,
+                              p->part[t->count]->halo, e, memory / (size_t)p->count, error));
+    return BASIN_OK;
 }
 
-static basin_status rows_of_parts(const basin_tree_source *source, float *x, const int64_t *node,
-                                  int64_t rows, basin_error *error);
+static basin_status open_parts(basin_tree_tables *t, const basin_nodes_ensemble *e, size_t memory,
+                               basin_error *error) {
+    basin_status status = begin_parts(t, e, memory, error);
+    BASIN_TRY(basin_ranks_agree(t->parts->ranks, status, error));
+    int64_t own = t->table[0].own;
+    BASIN_TRY(fetch(t, raw_rows, 0, own, error));
+    for (int64_t k = 0; k < t->count; k++) take_means(&t->table[k]);
+    BASIN_TRY(fetch(t, near_rows, 0, t->table[0].relations * own, error));
+    return look_up(t, e, error);
+}
 
-basin_status basin_parted_trees_open(basin_parted_trees **trees, basin_parts *parts,
-                                     const basin_nodes_ensemble *ensemble, size_t memory,
-                                     basin_error *error) {
-    size_t count = (size_t)parts->count;
-    basin_parted_trees *t = calloc(1, sizeof *t);
-    *trees = NULL;
-    basin_status status = t ? check(parts, ensemble, error) : no_memory(error);
-    if (t) {
-        t->parts = parts;
-        t->table = calloc(count, sizeof *t->table);
-        t->row = calloc(count, sizeof *t->row);
-        t->source = (basin_tree_source){parts->face, t->table, rows_of_parts};
-        if (!status && !(t->table && t->row)) status = no_memory(error);
+basin_status basin_tree_tables_open(basin_tree_tables *t, const basin_network *network,
+                                    basin_parts *parts, const basin_nodes_ensemble *ensemble,
+                                    size_t memory, basin_error *error) {
+    basin_status status;
+    *t = (basin_tree_tables){.network = parts ? parts->face : network, .parts = parts};
+    if (parts) {
+        status = open_parts(t, ensemble, memory, error);
+    } else {
+        status = BASIN_NEW(&t->table, 1, "the inputs of trees", error);
+        if (!status) status = basin_tree_table_open(t->table, network, ensemble, memory, error);
+        t->count = 1;
     }
-    for (size_t k = 0; k < count && !status; k++)
-        status = basin_tree_table_begin(&t->table[k], parts->part[k]->network, parts->part[k]->halo,
-                                        ensemble, memory / count, error);
-    status = basin_ranks_agree(parts->ranks, status, error);
-    if (!status) status = fetch_raw(t, error);
-    if (!status) status = fetch_means(t, error);
-    if (!status) status = look_up(t, ensemble, error);
-    if (status)
-        basin_parted_trees_close(t);
-    else
-        *trees = t;
+    if (status) basin_tree_tables_close(t);
     return status;
 }
 
-void basin_parted_trees_close(basin_parted_trees *t) {
-    if (!t) return;
-    for (int64_t k = 0; k < t->parts->count && t->table; k++) basin_tree_table_close(&t->table[k]);
-    free(t->table), free(t->row);
-    free(t);
+/* The table whose opening failed counts, too. */
+void basin_tree_tables_close(basin_tree_tables *t) {
+    int64_t most = t->parts ? t->parts->count : t->count;
+    for (int64_t k = 0; k < most && t->table; k++) basin_tree_table_close(&t->table[k]);
+    free(t->table);
+    *t = (basin_tree_tables){0};
 }
 
-/* ---- rows of chosen nodes ---- */
-
-/* Those of part k of this rank into `local`, by their numbers there; how many. */
-static int64_t list_chosen(int64_t *local, const basin_parts *p, int64_t k, const uint8_t *chosen) {
-    const basin_network *n = p->part[k]->network;
-    int64_t count = 0;
-    for (int64_t i = 0; i < n->nodes; i++)
-        if (chosen[n->origin[i]]) local[count++] = i;
-    return count;
-}
-
-static basin_status rows_of_parts(const basin_tree_source *source, float *x, const int64_t *node,
-                                  int64_t rows, basin_error *error) {
-    const basin_parted_trees *t = (const basin_parted_trees *)(const void *)source;
-    basin_parts *p = t->parts;
-    int64_t columns = source->table->columns, own = 0;
-    uint8_t *chosen = calloc((size_t)p->face->nodes + 1, 1);
-    int64_t *local = basin_array_new((size_t)p->most_nodes, sizeof *local);
-    for (int64_t i = 0; i < rows && chosen; i++) chosen[node[i]] = 1;
-    for (int64_t k = 0; k < p->count && chosen && local; k++)
-        own += list_chosen(local, p, k, chosen);
-    float *mine = basin_array_new((size_t)own, (size_t)columns * sizeof *mine);
-    basin_status status = chosen && local && mine ? BASIN_OK : no_memory(error);
-    status = basin_ranks_agree(p->ranks, status, error);
-    own = 0;
-    for (int64_t k = 0; k < p->count && !status; k++) {
-        int64_t count = list_chosen(local, p, k, chosen);
-        basin_tree_table_rows(mine + own * columns, &t->table[k], local, 0, count);
-        own += count;
+/* Rows of this rank's chosen nodes, one part after the other; free both. */
+static basin_status pack_rows(float **mine, uint8_t **chosen, const basin_tree_tables *t,
+                              const int64_t *node, int64_t rows, basin_error *error) {
+    int64_t columns = t->table[0].columns, own = 0;
+    BASIN_FREE_AT_EXIT int64_t *local = NULL;
+    BASIN_TRY(BASIN_NEW(chosen, t->network->nodes, "trees of parts", error));
+    BASIN_TRY(BASIN_NEW_RAW(&local, t->parts->most_nodes, "trees of parts", error));
+    for (int64_t i = 0; i < rows; i++) (*chosen)[node[i]] = 1;
+    for (int pass = 0; pass < 2; pass++) {
+        if (pass) BASIN_TRY(BASIN_NEW_RAW(mine, own * columns, "trees of parts", error));
+        own = 0;
+        for (int64_t k = 0; k < t->count; k++) {
+            const basin_network *n = t->table[k].network;
+            int64_t count = 0;
+            for (int64_t i = 0; i < n->nodes; i++)
+                if ((*chosen)[n->origin[i]]) local[count++] = i;
+            if (pass) basin_tree_table_rows(*mine + own * columns, &t->table[k], local, 0, count);
+            own += count;
+        }
     }
-    if (!status)
-        status = basin_parts_gather_packed(x, p, mine, chosen, (size_t)columns * sizeof *x, error);
-    free(chosen), free(local), free(mine);
-    return status;
+    return BASIN_OK;
 }
 
-basin_status basin_parted_trees_grow(basin_nodes_ensemble *ensemble, int64_t fits, uint64_t seed,
-                                     const basin_parted_trees *trees, const uint8_t *part,
-                                     const basin_watch *watch, basin_error *error) {
-    return basin_nodes_ensemble_grow(ensemble, fits, seed, &trees->source, part, watch, error);
-}
-
-/* ---- logits ---- */
-
-/* to [columns, rows] = the transpose of from. */
-static void transpose(double *to, const double *from /* [rows, columns] */, int64_t rows,
-                      int64_t columns) {
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t c = 0; c < columns; c++) to[c * rows + i] = from[i * columns + c];
-}
-
-/* Of all nodes: `find` gives those of a part. */
-static basin_status gather_logits(double *logit /* [width, N] */, const basin_nodes_ensemble *e,
-                                  const basin_parted_trees *t, int64_t width,
-                                  basin_status (*find)(double *, const basin_nodes_ensemble *,
-                                                       const basin_tree_table *, basin_error *),
-                                  basin_error *error) {
-    basin_parts *p = t->parts;
-    int64_t own = 0, at = 0;
-    for (int64_t k = 0; k < p->count; k++) own += p->part[k]->network->nodes;
-    size_t row = (size_t)width * sizeof(double);
-    double *one = basin_array_new((size_t)p->most_nodes, row);
-    double *mine = basin_array_new((size_t)own, row);
-    double *all = basin_array_new((size_t)p->face->nodes, row);
-    basin_status status = one && mine && all ? BASIN_OK : no_memory(error);
-    for (int64_t k = 0; k < p->count && !status; k++) {
-        int64_t n = p->part[k]->network->nodes;
-        status = find(one, e, &t->table[k], error);
-        if (!status) transpose(mine + at * width, one, width, n);
-        at += n;
+basin_status basin_tree_tables_rows(float *x, const basin_tree_tables *t, const int64_t *node,
+                                    int64_t rows, basin_error *error) {
+    BASIN_FREE_AT_EXIT uint8_t *chosen = NULL;
+    BASIN_FREE_AT_EXIT float *mine = NULL;
+    if (!t->parts) {
+        basin_tree_table_rows(x, t->table, node, 0, rows);
+        return BASIN_OK;
     }
-    status = basin_ranks_agree(p->ranks, status, error);
-    if (!status) status = basin_parts_gather_packed(all, p, mine, NULL, row, error);
-    if (!status) transpose(logit, all, p->face->nodes, width);
-    free(one), free(mine), free(all);
-    return status;
-}
-
-basin_status basin_parted_trees_views(double *logit, const basin_nodes_ensemble *ensemble,
-                                      const basin_parted_trees *trees, basin_error *error) {
-    return gather_logits(logit, ensemble, trees, BASIN_TREE_VIEWS, basin_nodes_ensemble_views,
-                         error);
-}
-
-basin_status basin_parted_trees_score(double *logit, const basin_nodes_ensemble *ensemble,
-                                      basin_parts *parts, size_t memory, const basin_watch *watch,
-                                      basin_error *error) {
-    basin_parted_trees *t;
-    BASIN_TRY(basin_parted_trees_open(&t, parts, ensemble, memory, error));
-    basin_status status = basin_nodes_ensemble_check(ensemble, &t->table[0], watch, error);
-    if (!status) status = gather_logits(logit, ensemble, t, 1, basin_nodes_ensemble_logits, error);
-    basin_parted_trees_close(t);
-    return status;
+    basin_status status = pack_rows(&mine, &chosen, t, node, rows, error);
+    BASIN_TRY(basin_ranks_agree(t->parts->ranks, status, error));
+    return basin_parts_gather_packed(x, t->parts, mine, chosen,
+                                     (size_t)t->table[0].columns * sizeof *x, error);
 }
