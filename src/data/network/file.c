@@ -84,14 +84,6 @@ static basin_status map_facts(basin_relation *r, const basin_network *n, const b
     return BASIN_OK;
 }
 
-static basin_status map_since(basin_network *n, const basin_bundle *bundle, basin_error *error) {
-    const basin_tensor *since;
-    if (!basin_bundle_find(bundle, "since")) return BASIN_OK;
-    BASIN_TRY(expect(&since, bundle, "since", BASIN_F64, BASIN_SHAPE(n->nodes), error));
-    n->since = since->data;
-    return BASIN_OK;
-}
-
 static basin_status map_relation(basin_network *n, const basin_bundle *bundle, const char *key,
                                  basin_error *error) {
     const basin_tensor *row, *col;
@@ -110,22 +102,6 @@ static basin_status map_relation(basin_network *n, const basin_bundle *bundle, c
     return map_facts(r, n, bundle, key + 4, error);
 }
 
-static basin_status map_masks(basin_network *n, const basin_bundle *bundle, basin_error *error) {
-    const char *key[] = {"train_masks", "val_masks", "test_masks"};
-    uint8_t **slot[] = {&n->train, &n->val, &n->test};
-    for (int i = 0; i < 3; i++) {
-        const basin_tensor *mask;
-        if (!basin_bundle_find(bundle, key[i])) continue;
-        basin_status status = expect(&mask, bundle, key[i], BASIN_U8,
-                                     BASIN_SHAPE(n->splits ? n->splits : -1, n->nodes), error);
-        if (status) return status;
-        *slot[i] = mask->data;
-        n->splits = mask->shape.dim[0];
-    }
-    return BASIN_OK;
-}
-
-/* Files of 0.1 have none. */
 static basin_status read_schema(basin_network *n, const basin_bundle *bundle, basin_error *error) {
     const char *text = basin_bundle_meta(bundle, "schema");
     if (!text) return BASIN_OK;
@@ -136,29 +112,38 @@ static basin_status read_schema(basin_network *n, const basin_bundle *bundle, ba
                       n->schema->features, n->features);
 }
 
-static basin_status map_classes(basin_network *n, const basin_bundle *bundle, basin_error *error) {
-    const basin_tensor *at = basin_bundle_find(bundle, "class_at");
-    if (!at || at->shape.rank != 1) return BASIN_OK;
-    return map_names(&n->class_name, bundle, "class", at->shape.dim[0] - 1, error);
+/* An array that may be absent: NULL then. */
+static basin_status map_array(void **data, const basin_tensor **found, const basin_bundle *bundle,
+                              const char *name, basin_dtype dtype, basin_shape shape,
+                              basin_error *error) {
+    if (!(*found = basin_bundle_find(bundle, name))) return BASIN_OK;
+    BASIN_TRY(expect(found, bundle, name, dtype, shape, error));
+    *data = (*found)->data;
+    return BASIN_OK;
 }
 
 static basin_status map_arrays(basin_network *n, const basin_bundle *bundle, basin_error *error) {
-    const basin_tensor *x, *y;
-    if (basin_bundle_find(bundle, "x")) {
-        BASIN_TRY(expect(&x, bundle, "x", BASIN_F32, BASIN_SHAPE(n->nodes, -1), error));
-        n->feature = x->data, n->features = x->shape.dim[1];
-    }
-    if (basin_bundle_find(bundle, "y")) {
-        BASIN_TRY(expect(&y, bundle, "y", BASIN_I32, BASIN_SHAPE(n->nodes), error));
-        n->label = y->data;
+    static const char *const key[] = {"train_masks", "val_masks", "test_masks"};
+    uint8_t **mask[] = {&n->train, &n->val, &n->test};
+    basin_shape rows = BASIN_SHAPE(n->nodes);
+    const basin_tensor *t;
+    BASIN_TRY(map_array((void **)&n->feature, &t, bundle, "x", BASIN_F32, BASIN_SHAPE(n->nodes, -1),
+                        error));
+    if (t) n->features = t->shape.dim[1];
+    BASIN_TRY(map_array((void **)&n->label, &t, bundle, "y", BASIN_I32, rows, error));
+    BASIN_TRY(map_array((void **)&n->since, &t, bundle, "since", BASIN_F64, rows, error));
+    for (int i = 0; i < 3; i++) {
+        basin_shape shape = BASIN_SHAPE(n->splits ? n->splits : -1, n->nodes);
+        BASIN_TRY(map_array((void **)mask[i], &t, bundle, key[i], BASIN_U8, shape, error));
+        if (t) n->splits = t->shape.dim[0];
     }
     BASIN_TRY(map_names(&n->id, bundle, "id", n->nodes, error));
     if (n->features) BASIN_TRY(map_names(&n->column, bundle, "column", n->features, error));
-    BASIN_TRY(map_classes(n, bundle, error));
+    t = basin_bundle_find(bundle, "class_at");
+    if (t && t->shape.rank == 1)
+        BASIN_TRY(map_names(&n->class_name, bundle, "class", t->shape.dim[0] - 1, error));
     BASIN_TRY(read_schema(n, bundle, error));
     BASIN_TRY(basin_schema_facts(&n->facts, n->schema, error));
-    BASIN_TRY(map_since(n, bundle, error));
-    BASIN_TRY(map_masks(n, bundle, error));
     for (size_t i = 0; i < basin_bundle_count(bundle); i++)
         if (!strncmp(basin_bundle_name(bundle, i), "row.", 4))
             BASIN_TRY(map_relation(n, bundle, basin_bundle_name(bundle, i), error));
@@ -170,33 +155,21 @@ basin_status basin_network_file_read(basin_network **network, basin_bundle *bund
     const char *nodes = basin_bundle_meta(bundle, "nodes");
     const char *directed = basin_bundle_meta(bundle, "directed");
     const char *note = basin_bundle_meta(bundle, "note");
+    BASIN_NETWORK_AT_EXIT basin_network *n = NULL;
     *network = NULL;
-    if (!nodes)
-        return basin_fail(error, BASIN_BAD_FILE, "%s: the number of nodes is not in the metadata",
-                          basin_bundle_path(bundle));
     basin_status status =
-        basin_network_new(network, basin_bundle_path(bundle), strtoll(nodes, NULL, 10), error);
-    if (status) return status;
-    (*network)->file = bundle; /* from here on nothing of the arrays is to be freed */
-    (*network)->directed = directed && !strcmp(directed, "true");
-    if (note) (*network)->note_lost = !((*network)->note = basin_string_copy(note));
-    status = map_arrays(*network, bundle, error);
-    if (!status && !(*network)->relations)
-        status = basin_fail(error, BASIN_BAD_FILE, "%s: no relation is in it",
-                            basin_bundle_path(bundle));
-    if (status) {
-        (*network)->file = NULL; /* the caller keeps it */
-        basin_network empty = {.path = (*network)->path,
-                               .note = (*network)->note,
-                               .schema = (*network)->schema,
-                               .facts = (*network)->facts,
-                               .relation = (*network)->relation,
-                               .relations = (*network)->relations};
-        **network = empty;
-        basin_network_free(*network);
-        *network = NULL;
-    }
-    return status;
+        nodes ? basin_network_new(&n, basin_bundle_path(bundle), strtoll(nodes, NULL, 10), error)
+              : basin_fail(error, BASIN_BAD_FILE, "%s: the number of nodes is not in the metadata",
+                           basin_bundle_path(bundle));
+    if (status) return basin_bundle_free(bundle), status;
+    n->file = bundle;
+    n->directed = directed && !strcmp(directed, "true");
+    if (note) n->note_lost = !(n->note = basin_string_copy(note));
+    BASIN_TRY(map_arrays(n, bundle, error));
+    if (!n->relations)
+        return basin_fail(error, BASIN_BAD_FILE, "%s: no relation is in it", n->path);
+    *network = n, n = NULL;
+    return BASIN_OK;
 }
 
 /* ---- writing ---- */
@@ -221,22 +194,19 @@ static basin_status put_schema(basin_bundle *bundle, const basin_schema *schema,
                                basin_error *error) {
     if (!schema) return BASIN_OK;
     BASIN_FREE_AT_EXIT char *text = basin_schema_print(schema);
-    if (!text) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a schema");
+    if (!text) return basin_fail_memory(error, "a schema");
     return basin_bundle_meta_set(bundle, "schema", text, error);
 }
 
 /* npz has no metadata: the schema is an array of bytes. */
 static basin_status put_schema_bytes(basin_bundle *bundle, const basin_schema *schema,
                                      basin_error *error) {
-    char *text = basin_schema_print(schema);
-    basin_tensor t = {0};
-    if (!text) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a schema");
-    basin_status status = basin_tensor_new(&t, BASIN_U8, BASIN_SHAPE((int64_t)strlen(text)), error);
-    if (!status) memcpy(t.data, text, strlen(text));
-    if (!status) status = basin_bundle_add(bundle, "schema", &t, error);
-    basin_tensor_free(&t);
-    free(text);
-    return status;
+    BASIN_FREE_AT_EXIT char *text = basin_schema_print(schema);
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor t = {0};
+    if (!text) return basin_fail_memory(error, "a schema");
+    BASIN_TRY(basin_tensor_new(&t, BASIN_U8, BASIN_SHAPE((int64_t)strlen(text)), error));
+    memcpy(t.data, text, strlen(text));
+    return basin_bundle_add(bundle, "schema", &t, error);
 }
 
 static basin_status put_meta(basin_bundle *bundle, const basin_network *n, basin_error *error) {
@@ -266,68 +236,53 @@ static basin_status put_nodes(basin_bundle *bundle, const basin_network *n, basi
     return BASIN_OK;
 }
 
-static basin_status put_relation(basin_bundle *bundle, const basin_network *n,
-                                 const basin_relation *r, basin_error *error) {
-    size_t room = strlen(r->name) + 6;
-    char *key = malloc(room);
-    if (!key) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", n->path);
-    snprintf(key, room, "row.%s", r->name);
-    basin_status status = put(bundle, key, r->row, BASIN_I64, BASIN_SHAPE(n->nodes + 1), error);
-    memcpy(key, "col", 3);
-    if (!status) status = put(bundle, key, r->col, BASIN_I32, BASIN_SHAPE(r->edges), error);
-    snprintf(key, room, "fact.%s", r->name);
-    if (!status && r->fact)
-        status = put(bundle, key, r->fact, BASIN_F32, BASIN_SHAPE(r->edges, n->facts.count), error);
-    free(key);
-    return status;
+enum { KEY = 300 }; /* longer names of relations are refused, as by the reader */
+
+static basin_status make_key(char key[KEY], const char *of, const char *mark,
+                             const basin_relation *r, basin_error *error) {
+    if (snprintf(key, KEY, "%s%s%s", of, mark, *mark ? r->name : "") < KEY) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE, "the name of relation '%.40s..' is too long",
+                      r->name);
 }
 
-/* The facts of those edges, [E, facts]. */
-static basin_status put_edge_facts(basin_bundle *bundle, const basin_network *n,
-                                   const basin_relation *r, int64_t count, basin_error *error) {
-    char key[300];
-    basin_tensor t = {0};
-    int64_t F = n->facts.count;
-    bool homo = !strcmp(r->name, "homo");
+static basin_status put_relation(basin_bundle *bundle, const basin_network *n,
+                                 const basin_relation *r, basin_error *error) {
+    char key[KEY];
+    BASIN_TRY(make_key(key, "row", ".", r, error));
+    BASIN_TRY(put(bundle, key, r->row, BASIN_I64, BASIN_SHAPE(n->nodes + 1), error));
+    BASIN_TRY(make_key(key, "col", ".", r, error));
+    BASIN_TRY(put(bundle, key, r->col, BASIN_I32, BASIN_SHAPE(r->edges), error));
     if (!r->fact) return BASIN_OK;
-    basin_status status = basin_tensor_new(&t, BASIN_F32, BASIN_SHAPE(count, F), error);
-    if (status) return status;
-    float *fact = t.data;
+    BASIN_TRY(make_key(key, "fact", ".", r, error));
+    return put(bundle, key, r->fact, BASIN_F32, BASIN_SHAPE(r->edges, n->facts.count), error);
+}
+
+/* Edges [E, 2] as other programs like them, of an undirected network each once; and their facts
+ * [E, facts]. */
+static basin_status put_edges(basin_bundle *bundle, const basin_network *n, const basin_relation *r,
+                              basin_error *error) {
+    const char *mark = strcmp(r->name, "homo") != 0 ? "_" : "";
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor pairs = {0};
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor facts = {0};
+    int64_t count = 0, F = r->fact ? n->facts.count : 0;
+    char key[KEY];
+    for (int64_t v = 0; v < n->nodes; v++)
+        for (int64_t e = r->row[v]; e < r->row[v + 1]; e++) count += n->directed || r->col[e] <= v;
+    BASIN_TRY(basin_tensor_new(&pairs, BASIN_I32, BASIN_SHAPE(count, 2), error));
+    BASIN_TRY(basin_tensor_new(&facts, BASIN_F32, BASIN_SHAPE(count, F), error));
+    int32_t *edge = pairs.data;
+    float *fact = facts.data;
     for (int64_t v = 0; v < n->nodes; v++)
         for (int64_t e = r->row[v]; e < r->row[v + 1]; e++) {
             if (!n->directed && r->col[e] > v) continue;
-            memcpy(fact, r->fact + e * F, (size_t)F * sizeof *fact);
-            fact += F;
+            *edge++ = r->col[e], *edge++ = (int32_t)v;
+            for (int64_t f = 0; f < F; f++) *fact++ = r->fact[e * F + f];
         }
-    snprintf(key, sizeof key, "fact%s%.280s", homo ? "" : "_", homo ? "" : r->name);
-    status = basin_bundle_add(bundle, key, &t, error);
-    basin_tensor_free(&t);
-    return status;
-}
-
-/* Edges [E, 2] as other programs like them; of an undirected network each once. */
-static basin_status put_edges(basin_bundle *bundle, const basin_network *n, const basin_relation *r,
-                              basin_error *error) {
-    bool homo = !strcmp(r->name, "homo");
-    size_t room = strlen(r->name) + 7;
-    basin_tensor t = {0};
-    int64_t count = 0;
-    for (int64_t v = 0; v < n->nodes; v++)
-        for (int64_t e = r->row[v]; e < r->row[v + 1]; e++) count += n->directed || r->col[e] <= v;
-    basin_status status = basin_tensor_new(&t, BASIN_I32, BASIN_SHAPE(count, 2), error);
-    char *key = status ? NULL : malloc(room);
-    if (!status && !key) status = basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", n->path);
-    if (!status) {
-        int32_t *edge = t.data;
-        for (int64_t v = 0; v < n->nodes; v++)
-            for (int64_t e = r->row[v]; e < r->row[v + 1]; e++)
-                if (n->directed || r->col[e] <= v) *edge++ = r->col[e], *edge++ = (int32_t)v;
-        snprintf(key, room, "edges%s%s", homo ? "" : "_", homo ? "" : r->name);
-        status = basin_bundle_add(bundle, key, &t, error);
-    }
-    free(key);
-    basin_tensor_free(&t);
-    return status ? status : put_edge_facts(bundle, n, r, count, error);
+    BASIN_TRY(make_key(key, "edges", mark, r, error));
+    BASIN_TRY(basin_bundle_add(bundle, key, &pairs, error));
+    if (!F) return BASIN_OK;
+    BASIN_TRY(make_key(key, "fact", mark, r, error));
+    return basin_bundle_add(bundle, key, &facts, error);
 }
 
 static bool ends_in(const char *text, const char *end) {
@@ -360,13 +315,9 @@ basin_status basin_network_write(const char *path, const basin_network *network,
                                  basin_error *error) {
     bool npz = ends_in(path, ".npz");
     basin_bundle *bundle;
-    basin_status status = basin_bundle_new(&bundle, error);
-    if (!status)
-        status =
-            npz ? put_npz(bundle, network, error) : basin_network_file_put(bundle, network, error);
-    if (!status)
-        status = npz ? basin_npz_write(path, bundle, error)
-                     : basin_safetensors_write(path, bundle, error);
+    BASIN_TRY(basin_bundle_new(&bundle, error));
+    basin_status status = (npz ? put_npz : basin_network_file_put)(bundle, network, error);
+    if (!status) status = (npz ? basin_npz_write : basin_safetensors_write)(path, bundle, error);
     basin_bundle_free(bundle);
     return status;
 }

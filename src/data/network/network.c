@@ -41,34 +41,35 @@ basin_status basin_network_new(basin_network **network, const char *path, int64_
     return BASIN_OK;
 }
 
-/* What lies in the mapped file is the file's. */
-static void free_data(basin_network *n) {
-    free(n->feature);
-    free(n->label);
-    basin_names_free(&n->id);
-    basin_names_free(&n->column);
-    basin_names_free(&n->class_name);
-    if (!n->own_masks) free(n->train), free(n->val), free(n->test);
-    free(n->origin);
+void basin_network_release(const basin_network *network, void *array) {
+    size_t count = network->file ? basin_bundle_count(network->file) : 0;
+    for (size_t i = 0; i < count; i++)
+        if (basin_bundle_at(network->file, i)->data == array) return;
+    free(array);
 }
 
-void basin_network_free(basin_network *network) {
-    if (!network) return;
-    if (!network->file) free_data(network);
-    free(network->own_feature);
-    free(network->own_label);
-    basin_names_free(&network->own_column);
-    basin_schema_free(network->schema);
-    for (int r = 0; r < network->relations; r++) basin_relation_free(&network->relation[r]);
-    free(network->relation);
-    basin_facts_free(&network->facts);
-    free(network->own_since);
-    free(network->own_masks);
-    free(network->note);
-    free(network->path);
-    for (int i = 0; i < 2; i++) free(network->table_path[i]);
-    basin_bundle_free(network->file);
-    free(network);
+void basin_network_release_names(const basin_network *network, basin_names *names) {
+    basin_network_release(network, names->at);
+    basin_network_release(network, names->text);
+    *names = (basin_names){0};
+}
+
+void basin_network_free(basin_network *n) {
+    if (!n) return;
+    void *const array[] = {n->feature, n->label, n->train, n->val, n->test, n->origin, n->since};
+    for (size_t i = 0; i < sizeof array / sizeof *array; i++) basin_network_release(n, array[i]);
+    basin_network_release_names(n, &n->id);
+    basin_network_release_names(n, &n->column);
+    basin_network_release_names(n, &n->class_name);
+    basin_schema_free(n->schema);
+    for (int r = 0; r < n->relations; r++) basin_relation_free(&n->relation[r]);
+    free(n->relation);
+    basin_facts_free(&n->facts);
+    free(n->note);
+    free(n->path);
+    for (int i = 0; i < 2; i++) free(n->table_path[i]);
+    basin_bundle_free(n->file);
+    free(n);
 }
 
 const char *basin_network_next_note(int *length, const basin_network *network, const char *note) {
@@ -152,18 +153,14 @@ static void fill_column(basin_network *n, int64_t column, float value) {
     }
 }
 
-static bool column_finite(const basin_network *n, int64_t column) {
-    for (int64_t i = 0; i < n->nodes; i++)
-        if (!isfinite(n->feature[i * n->features + column])) return false;
-    return true;
-}
-
 /* What is mapped cannot be written to: a copy takes its place. */
 static basin_status own_features(basin_network *n, basin_error *error) {
     size_t count = (size_t)n->nodes * (size_t)n->features;
-    BASIN_TRY(BASIN_NEW_RAW(&n->own_feature, count, "the features", error));
-    memcpy(n->own_feature, n->feature, count * sizeof *n->own_feature);
-    n->feature = n->own_feature;
+    float *copy;
+    BASIN_TRY(BASIN_NEW_RAW(&copy, count, "the features", error));
+    memcpy(copy, n->feature, count * sizeof *copy);
+    basin_network_release(n, n->feature);
+    n->feature = copy;
     return BASIN_OK;
 }
 
@@ -176,18 +173,14 @@ basin_status basin_network_fill_missing(basin_network *network, basin_missing mi
     if (gap < 0) return BASIN_OK;
     if (missing == BASIN_MISSING_ERROR || missing == BASIN_MISSING_REFUSE)
         return basin_network_fail_gap(network, gap, error);
-    if (network->file && !network->own_feature) {
-        basin_status status = own_features(network, error);
-        if (status) return status;
-    }
-    float *fill = calloc((size_t)network->features, sizeof *fill);
-    if (!fill) return no_memory(network, "what fills gaps", error);
+    if (network->file) BASIN_TRY(own_features(network, error));
+    BASIN_FREE_AT_EXIT float *fill = NULL;
+    BASIN_TRY(BASIN_NEW(&fill, network->features, "what fills gaps", error));
     if (known) basin_schema_fill(fill, schema, missing);
     for (int64_t f = 0; f < network->features; f++) {
         if (!known && missing == BASIN_MISSING_MEAN) fill[f] = column_mean(network, f);
-        if (!column_finite(network, f)) fill_column(network, f, fill[f]);
+        fill_column(network, f, fill[f]);
     }
-    free(fill);
     return BASIN_OK;
 }
 
@@ -255,12 +248,20 @@ void basin_network_finish_labels(basin_network *network, const basin_network_opt
             network, "all labels are %d: nothing can be learned from one class alone", seen);
 }
 
+/* Labels of its own, copied. */
+static basin_status copy_labels(basin_network *n, const int32_t *label, basin_error *error) {
+    int32_t *copy;
+    BASIN_TRY(BASIN_NEW_RAW(&copy, n->nodes, "the labels", error));
+    memcpy(copy, label, (size_t)n->nodes * sizeof *copy);
+    basin_network_release(n, n->label);
+    n->label = copy;
+    return BASIN_OK;
+}
+
 basin_status basin_network_forget_labels(basin_network *network,
                                          const basin_network_options *options, basin_error *error) {
     if (!network->label || options->unlabelled_first <= 0) return BASIN_OK;
-    BASIN_TRY(BASIN_NEW_RAW(&network->own_label, network->nodes, "the labels", error));
-    memcpy(network->own_label, network->label, (size_t)network->nodes * sizeof *network->own_label);
-    network->label = network->own_label;
+    BASIN_TRY(copy_labels(network, network->label, error));
     basin_network_finish_labels(network, options);
     return BASIN_OK;
 }
@@ -295,15 +296,12 @@ basin_status basin_network_set_labels(basin_network *network, const int32_t *lab
                                       basin_error *error) {
     bool first = !network->label;
     int64_t classes = network->class_name.count ? network->class_name.count : INT16_MAX;
-    int32_t **own = network->file ? &network->own_label : &network->label;
     for (int64_t i = 0; i < network->nodes; i++)
         if (label[i] < -1 || label[i] >= classes)
             return basin_fail(error, BASIN_BAD_VALUE,
                               "%s: the label of node %" PRId64 " is %d, wanted -1 to %" PRId64,
                               network->path, i, label[i], classes - 1);
-    if (!*own) BASIN_TRY(BASIN_NEW_RAW(own, network->nodes, "the labels", error));
-    memcpy(*own, label, (size_t)network->nodes * sizeof *label);
-    network->label = *own;
+    BASIN_TRY(copy_labels(network, label, error));
     if (first) basin_network_finish_labels(network, basin_network_options_or(NULL));
     return BASIN_OK;
 }

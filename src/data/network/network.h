@@ -54,19 +54,13 @@ struct basin_network {
     bool directed;               /* whether a relation may hold an edge in one direction alone */
     int64_t splits;              /* how many splits the file brings */
     uint8_t *train, *val, *test; /* [splits, N] 1: in that part; or NULL */
-    int64_t *origin;    /* [N] of a subgraph: which node of the whole each one is; else NULL */
-    char *note;         /* what a reader wants said about the data, in lines; or NULL */
-    bool note_lost;     /* there was no memory for a line of it */
-    basin_bundle *file; /* what a mapped network borrows from */
-    /* What replaces an array of the mapped file where options change it; or NULL. */
-    float *own_feature;
-    int32_t *own_label;
-    basin_names own_column;
-    basin_schema *schema;   /* NULL: none is known */
-    basin_facts facts;      /* what every relation's `fact` has */
-    double *since;          /* [N] the time of a node's first edge, NaN: none; or NULL */
-    double *own_since;      /* of those, where they do not lie in the mapped file */
-    uint8_t *own_masks;     /* [3, N] train, val and test, likewise */
+    int64_t *origin;      /* [N] of a subgraph: which node of the whole each one is; else NULL */
+    char *note;           /* what a reader wants said about the data, in lines; or NULL */
+    bool note_lost;       /* there was no memory for a line of it */
+    basin_bundle *file;   /* what a mapped network borrows from; arrays that it has not are owned */
+    basin_schema *schema; /* NULL: none is known */
+    basin_facts facts;    /* what every relation's `fact` has */
+    double *since;        /* [N] the time of a node's first edge, NaN: none; or NULL */
     basin_names class_name; /* of labels 0, 1, ..; where there are none they go by number */
     char *table_path[2];    /* the first file of nodes and of edges; NULL where it is no table */
 };
@@ -298,7 +292,7 @@ typedef struct basin_csv_source {
 basin_status basin_network_csv_read(basin_network **network, const basin_csv_source *source,
                                     int sources, const basin_network_options *options,
                                     basin_error *error);
-/* Takes the bundle over where it succeeds. */
+/* Takes the bundle over, whether it succeeds or not. */
 basin_status basin_network_file_read(basin_network **network, basin_bundle *bundle,
                                      basin_error *error);
 /* The tensors and metadata of such a file into a bundle, which borrows from the network. */
@@ -306,6 +300,10 @@ basin_status basin_network_file_put(basin_bundle *bundle, const basin_network *n
                                     basin_error *error);
 /* Whether a bundle is a network that can be mapped. */
 bool basin_network_file_is(const basin_bundle *bundle);
+
+/* Frees an array of the network, unless it lies in its file. */
+void basin_network_release(const basin_network *network, void *array);
+void basin_network_release_names(const basin_network *network, basin_names *names);
 
 /* `options`, or the defaults in place of NULL. */
 const basin_network_options *basin_network_options_or(const basin_network_options *options);

@@ -20,10 +20,9 @@ static basin_status read_bundle(basin_network **network, const void *data, size_
     basin_bundle *bundle;
     (void)data, (void)size;
     BASIN_TRY(basin_bundle_read(&bundle, path, error));
-    bool mapped = basin_network_file_is(bundle);
-    basin_status status = mapped ? basin_network_file_read(network, bundle, error)
-                                 : basin_network_npz_read(network, bundle, options, error);
-    if (status || !mapped) basin_bundle_free(bundle);
+    if (basin_network_file_is(bundle)) return basin_network_file_read(network, bundle, error);
+    basin_status status = basin_network_npz_read(network, bundle, options, error);
+    basin_bundle_free(bundle);
     return status;
 }
 

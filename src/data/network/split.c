@@ -132,12 +132,13 @@ static int64_t cut_at(const timed *by, int64_t count, double share) {
 
 /* Masks of its own: those of a mapped file stay where they are. */
 static basin_status new_masks(basin_network *n, basin_error *error) {
-    uint8_t *mask = calloc((size_t)n->nodes, 3);
-    if (!mask) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for a split", n->path);
-    if (!n->file && !n->own_masks) free(n->train), free(n->val), free(n->test);
-    free(n->own_masks);
-    n->own_masks = mask;
-    n->train = mask, n->val = mask + n->nodes, n->test = mask + 2 * n->nodes;
+    uint8_t **slot[] = {&n->train, &n->val, &n->test};
+    for (int i = 0; i < 3; i++) {
+        uint8_t *mask;
+        BASIN_TRY(BASIN_NEW(&mask, n->nodes, "a split", error));
+        basin_network_release(n, *slot[i]);
+        *slot[i] = mask;
+    }
     n->splits = 1;
     return BASIN_OK;
 }

@@ -357,8 +357,7 @@ static basin_status give_since(basin_tables *j) {
     basin_network *n = j->network;
     const basin_network *base = j->o->base;
     if (!j->time && !(base && base->since)) return BASIN_OK;
-    BASIN_TRY(BASIN_NEW_RAW(&n->own_since, n->nodes, "times of nodes", j->error));
-    n->since = n->own_since;
+    BASIN_TRY(BASIN_NEW_RAW(&n->since, n->nodes, "times of nodes", j->error));
     for (int64_t i = 0; i < n->nodes; i++) {
         double old = base && base->since && i < base->nodes ? base->since[i] : NAN;
         n->since[i] = (size_t)i < j->since_capacity ? fmin(j->since[i], old) : old;

@@ -353,10 +353,7 @@ basin_status basin_part_open(basin_part **part, const char *folder, int64_t numb
     basin_part *p = calloc(1, sizeof *p);
     if (!p) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", folder);
     basin_status status = read_meta(&bundle, p, folder, number, error);
-    if (!status) {
-        status = basin_network_file_read(&p->network, bundle, error);
-        if (status) basin_bundle_free(bundle); /* else it is the network's */
-    }
+    if (!status) status = basin_network_file_read(&p->network, bundle, error);
     if (!status) status = fill(p, p->network->file, error);
     if (status)
         basin_part_free(p);

@@ -47,20 +47,6 @@ static void place_values(places *p, const basin_schema_column *to,
     }
 }
 
-/* Files of 0.1 know a category by the names of its features alone: "city=Rome". */
-static bool place_indicators(places *p, const basin_schema_column *to) {
-    bool found = false;
-    for (int64_t i = 0; i < to->value.count; i++) {
-        char name[300];
-        snprintf(name, sizeof name, "%.140s=%.140s", to->name, to->value.text + to->value.at[i]);
-        const basin_schema_column *c = basin_schema_find(&p->from->nodes, name);
-        bool number = c && c->type == BASIN_COLUMN_NUMBER;
-        take(p, to->first + i, number ? c->first : -1);
-        found = found || number;
-    }
-    return found;
-}
-
 /* Arrays know numbers alone: dates are there what they become here, days since 1970. */
 static bool fits(const basin_schema *from, basin_column_type found, basin_column_type wanted) {
     if (from->of_arrays && found == BASIN_COLUMN_NUMBER && wanted == BASIN_COLUMN_DATE) return true;
@@ -70,7 +56,6 @@ static bool fits(const basin_schema *from, basin_column_type found, basin_column
 static basin_status place_column(places *p, const basin_schema_column *to, basin_error *error) {
     const basin_schema_column *from = basin_schema_find(&p->from->nodes, to->name);
     if (from && !basin_column_is_feature(from->type)) from = NULL;
-    if (!from && to->type == BASIN_COLUMN_CATEGORY && place_indicators(p, to)) return BASIN_OK;
     if (!from) return fail_missing(p, to->name, error);
     if (!fits(p->from, from->type, to->type))
         return basin_fail(error, BASIN_BAD_VALUE,
@@ -142,42 +127,24 @@ static basin_status move_features(basin_network *n, const places *p, basin_error
     for (int64_t i = 0; i < n->nodes; i++)
         for (int64_t f = 0; f < F; f++)
             x[i * F + f] = p->at[f] < 0 ? 0 : n->feature[i * n->features + p->at[f]];
-    if (!n->file) free(n->feature);
-    free(n->own_feature);
-    n->own_feature = n->file ? x : NULL;
+    basin_network_release(n, n->feature);
     n->feature = x;
     n->features = F;
-    return BASIN_OK;
-}
-
-static basin_status rename_features(basin_network *n, const basin_schema *schema,
-                                    basin_error *error) {
-    basin_names names = {0};
-    basin_status status = BASIN_OK;
-    if (schema->named) status = basin_schema_names(&names, schema, error);
-    if (!n->file) basin_names_free(&n->column);
-    basin_names_free(&n->own_column);
-    if (n->file) n->own_column = names;
-    n->column = names;
-    return status;
+    basin_network_release_names(n, &n->column);
+    return p->to->named ? basin_schema_names(&n->column, p->to, error) : BASIN_OK;
 }
 
 static basin_status match_features(basin_network *n, const basin_schema *schema,
                                    basin_error *error) {
     places p = {.network = n, .from = n->schema, .to = schema};
-    p.at = basin_array_new((size_t)schema->features, sizeof *p.at);
-    p.used = calloc((size_t)n->schema->features + 1, sizeof *p.used);
-    basin_status status = p.at && p.used
-                              ? place_all(&p, error)
-                              : basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", n->path);
-    if (!status) note_rest(n, &p);
-    if (!status && !in_place(&p)) {
-        status = move_features(n, &p, error);
-        if (!status) status = rename_features(n, schema, error);
-    }
-    free(p.at);
-    free(p.used);
-    return status;
+    BASIN_FREE_AT_EXIT int64_t *at = NULL;
+    BASIN_FREE_AT_EXIT bool *used = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&at, schema->features, "features", error));
+    BASIN_TRY(BASIN_NEW(&used, n->schema->features, "features", error));
+    p.at = at, p.used = used;
+    BASIN_TRY(place_all(&p, error));
+    note_rest(n, &p);
+    return in_place(&p) ? BASIN_OK : move_features(n, &p, error);
 }
 
 /* ---- relations ---- */
