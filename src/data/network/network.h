@@ -143,6 +143,13 @@ int32_t basin_network_greatest_label(const basin_network *network);
 basin_status basin_network_pairs(basin_pairs *pairs, const basin_network *network, int relation,
                                  basin_self_loops self, basin_error *error);
 
+/* What a network says of all its nodes and edges: sizes, directions, note, schema, names of columns
+ * and classes. */
+basin_status basin_network_copy_head(basin_network *to, const basin_network *from,
+                                     basin_error *error);
+/* What it has of some nodes: features, labels, masks, ids; `origin` leads back. */
+basin_status basin_network_copy_nodes(basin_network *to, const basin_network *from,
+                                      const int64_t *node /* [to->nodes] */, basin_error *error);
 /* The subgraph of the given nodes, each named once, with all edges among them; `origin` leads
  * back. */
 basin_status basin_network_induce(basin_network **part, const basin_network *network,

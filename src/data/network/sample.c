@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "base/team/team.h"
 #include "base/try.h"
 #include "basin/random.h"
@@ -18,15 +19,10 @@ typedef struct part {
     size_t count, capacity;
 } part;
 
-static basin_status no_memory(const basin_network *n, basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for a part of %" PRId64 " nodes",
-                      n->path, n->nodes);
-}
-
 static basin_status part_add(part *p, int64_t node, basin_error *error) {
     if (p->place[node]) return BASIN_OK;
     if (!basin_array_reserve((void **)&p->node, &p->capacity, p->count + 1, sizeof *p->node))
-        return no_memory(p->whole, error);
+        return basin_fail_memory(error, "a part of a network");
     p->node[p->count++] = node;
     p->place[node] = (int32_t)p->count;
     return BASIN_OK;
@@ -42,8 +38,7 @@ static basin_status part_start(part *p, const basin_network *whole, const int64_
                 error, BASIN_BAD_VALUE, "%s: node %" PRId64 " is %s in a part of %" PRId64 " nodes",
                 whole->path, node[i], node[i] < 0 || node[i] >= whole->nodes ? "none" : "twice",
                 whole->nodes);
-        basin_status status = part_add(p, node[i], error);
-        if (status) return status;
+        BASIN_TRY(part_add(p, node[i], error));
     }
     return BASIN_OK;
 }
@@ -55,54 +50,54 @@ static void part_end(part *p) {
 
 /* ---- what belongs to nodes ---- */
 
-static uint8_t *gather_masks(const part *p, const uint8_t *mask) {
-    int64_t n = (int64_t)p->count, nodes = p->whole->nodes, splits = p->whole->splits;
-    uint8_t *to = basin_array_new(p->count * (size_t)splits, 1);
-    for (int64_t s = 0; to && s < splits; s++)
-        for (int64_t i = 0; i < n; i++) to[s * n + i] = mask[s * nodes + p->node[i]];
-    return to;
+basin_status basin_network_copy_head(basin_network *to, const basin_network *from,
+                                     basin_error *error) {
+    to->features = from->features;
+    to->splits = from->splits;
+    to->directed = from->directed;
+    if (from->note && !(to->note = basin_string_copy(from->note)))
+        return basin_fail_memory(error, "a network");
+    if (from->schema) BASIN_TRY(basin_schema_copy(&to->schema, from->schema, error));
+    BASIN_TRY(basin_names_copy(&to->column, &from->column, error));
+    return basin_names_copy(&to->class_name, &from->class_name, error);
 }
 
-static basin_status gather_names(basin_network *n, const part *p, basin_error *error) {
-    const basin_network *whole = p->whole;
-    basin_names_builder id = {0}, column = {0};
+/* Rows of `width` bytes of the nodes, of `tables` tables [N, width]; NULL where there is none. */
+static basin_status copy_rows(void **to, const void *from, const int64_t *node, int64_t count,
+                              int64_t nodes, int64_t tables, size_t width, basin_error *error) {
+    size_t rows = (size_t)count * (size_t)tables;
+    if (!from) return BASIN_OK;
+    if (!(*to = basin_array_new(rows, width))) return basin_fail_memory(error, "a network");
+    char *at = *to;
+    for (int64_t k = 0; k < tables; k++)
+        for (int64_t i = 0; i < count; i++, at += width)
+            memcpy(at, (const char *)from + (size_t)(k * nodes + node[i]) * width, width);
+    return BASIN_OK;
+}
+
+basin_status basin_network_copy_nodes(basin_network *to, const basin_network *from,
+                                      const int64_t *node, basin_error *error) {
+    int64_t n = to->nodes, N = from->nodes;
+    basin_names_builder id = {0};
     basin_status status = BASIN_OK;
-    for (size_t i = 0; whole->id.count && i < p->count && !status; i++) {
-        const char *text = whole->id.text + whole->id.at[p->node[i]];
+    to->features = from->features;
+    to->splits = from->splits;
+    to->directed = from->directed;
+    BASIN_TRY(BASIN_NEW_RAW(&to->origin, n, "a network", error));
+    for (int64_t i = 0; i < n; i++) to->origin[i] = from->origin ? from->origin[node[i]] : node[i];
+    size_t width = (size_t)from->features * sizeof *from->feature;
+    BASIN_TRY(copy_rows((void **)&to->feature, from->feature, node, n, N, 1, width, error));
+    width = sizeof *from->label;
+    BASIN_TRY(copy_rows((void **)&to->label, from->label, node, n, N, 1, width, error));
+    BASIN_TRY(copy_rows((void **)&to->train, from->train, node, n, N, from->splits, 1, error));
+    BASIN_TRY(copy_rows((void **)&to->val, from->val, node, n, N, from->splits, 1, error));
+    BASIN_TRY(copy_rows((void **)&to->test, from->test, node, n, N, from->splits, 1, error));
+    for (int64_t i = 0; from->id.count && i < n && !status; i++) {
+        const char *text = from->id.text + from->id.at[node[i]];
         status = basin_names_add(&id, text, strlen(text), error);
     }
-    for (int64_t f = 0; f < whole->column.count && !status; f++) {
-        const char *text = whole->column.text + whole->column.at[f];
-        status = basin_names_add(&column, text, strlen(text), error);
-    }
-    n->id = id.names;
-    n->column = column.names;
+    to->id = id.names;
     return status;
-}
-
-static basin_status gather_nodes(basin_network *n, const part *p, basin_error *error) {
-    const basin_network *whole = p->whole;
-    int64_t features = whole->features;
-    n->directed = whole->directed;
-    BASIN_TRY(BASIN_NEW_RAW(&n->origin, p->count, "a network", error));
-    for (size_t i = 0; i < p->count; i++)
-        n->origin[i] = whole->origin ? whole->origin[p->node[i]] : p->node[i];
-    if (whole->feature) {
-        basin_status status = basin_network_alloc_features(n, features, NULL, error);
-        if (status) return status;
-        for (size_t i = 0; i < p->count; i++)
-            memcpy(n->feature + (int64_t)i * features, whole->feature + p->node[i] * features,
-                   (size_t)features * sizeof *n->feature);
-    }
-    if (whole->label) {
-        BASIN_TRY(BASIN_NEW_RAW(&n->label, p->count, "a network", error));
-        for (size_t i = 0; i < p->count; i++) n->label[i] = whole->label[p->node[i]];
-    }
-    n->splits = whole->splits;
-    if (whole->train && !(n->train = gather_masks(p, whole->train))) return no_memory(whole, error);
-    if (whole->val && !(n->val = gather_masks(p, whole->val))) return no_memory(whole, error);
-    if (whole->test && !(n->test = gather_masks(p, whole->test))) return no_memory(whole, error);
-    return gather_names(n, p, error);
 }
 
 /* ---- edges among the nodes of a part ---- */
@@ -155,29 +150,23 @@ static basin_status induce_relation(basin_network *n, const part *p, const basin
 static basin_status part_network(basin_network **network, const part *p, bool edges,
                                  basin_error *error) {
     BASIN_TRY(basin_network_new(network, p->whole->path, (int64_t)p->count, error));
-    BASIN_TRY(gather_nodes(*network, p, error));
+    BASIN_TRY(basin_network_copy_nodes(*network, p->whole, p->node, error));
+    BASIN_TRY(basin_names_copy(&(*network)->column, &p->whole->column, error));
     BASIN_TRY(basin_facts_copy(&(*network)->facts, &p->whole->facts, error));
     for (int r = 0; edges && r < p->whole->relations; r++)
         BASIN_TRY(induce_relation(*network, p, &p->whole->relation[r], error));
     return BASIN_OK;
 }
 
-static basin_status finish(basin_network **network, part *p, basin_status status) {
-    part_end(p);
-    if (status) {
-        basin_network_free(*network);
-        *network = NULL;
-    }
-    return status;
-}
-
 basin_status basin_network_induce(basin_network **result, const basin_network *network,
                                   const int64_t *node, int64_t count, basin_error *error) {
-    part p;
+    BASIN_AT_EXIT(part_end) part p;
+    BASIN_NETWORK_AT_EXIT basin_network *n = NULL;
     *result = NULL;
-    basin_status status = part_start(&p, network, node, count, error);
-    if (!status) status = part_network(result, &p, true, error);
-    return finish(result, &p, status);
+    BASIN_TRY(part_start(&p, network, node, count, error));
+    BASIN_TRY(part_network(&n, &p, true, error));
+    *result = n, n = NULL;
+    return BASIN_OK;
 }
 
 /* ---- sampled neighbourhoods ---- */
@@ -206,7 +195,7 @@ static basin_status walk_edge(walked *w, part *p, int32_t seen, int64_t sees, bo
     BASIN_TRY(part_add(p, seen, error));
     if (!keep) return BASIN_OK;
     if (!basin_array_reserve((void **)&w->edge, &w->capacity, 2 * (w->count + 1), sizeof *w->edge))
-        return no_memory(p->whole, error);
+        return basin_fail_memory(error, "a part of a network");
     w->edge[2 * w->count] = p->place[seen] - 1;
     w->edge[2 * w->count + 1] = (int32_t)sees;
     w->count++;
@@ -239,50 +228,50 @@ static basin_status walk_node(walked *w, part *p, int64_t *chosen, int64_t at, i
     return BASIN_OK;
 }
 
-static int64_t widest(const basin_sample_spec *spec) {
-    int64_t most = 1;
-    for (int s = 0; s < spec->steps; s++)
-        if (spec->fanout[s] > most) most = spec->fanout[s];
-    return most;
-}
-
 static basin_status walk(walked *w /* [relations] */, part *p, const basin_sample_spec *spec,
                          basin_error *error) {
-    int64_t *chosen = basin_array_new((size_t)widest(spec), sizeof *chosen);
-    if (!chosen) return no_memory(p->whole, error);
-    basin_status status = BASIN_OK;
+    BASIN_FREE_AT_EXIT int64_t *chosen = NULL;
+    int64_t widest = 1;
     size_t begin = 0;
-    for (int s = 0; s < spec->steps && !status; s++) {
+    for (int s = 0; s < spec->steps; s++) widest = basin_int_max(widest, spec->fanout[s]);
+    BASIN_TRY(BASIN_NEW_RAW(&chosen, widest, "a sample", error));
+    for (int s = 0; s < spec->steps; s++) {
         size_t end = p->count; /* those that the step before reached */
-        for (size_t i = begin; i < end && !status; i++)
-            for (int r = 0; r < p->whole->relations && !status; r++)
-                status = walk_node(&w[r], p, chosen, (int64_t)i, r, s, spec, error);
+        for (size_t i = begin; i < end; i++)
+            for (int r = 0; r < p->whole->relations; r++)
+                BASIN_TRY(walk_node(&w[r], p, chosen, (int64_t)i, r, s, spec, error));
         begin = end;
     }
-    free(chosen);
-    return status;
+    return BASIN_OK;
+}
+
+static basin_status sample(basin_network **batch, part *p, walked *w, const basin_sample_spec *spec,
+                           basin_error *error) {
+    const basin_network *network = p->whole;
+    BASIN_TRY(walk(w, p, spec, error));
+    BASIN_TRY(part_network(batch, p, spec->induce, error));
+    for (int r = 0; !spec->induce && r < network->relations; r++) {
+        basin_edges edges = {w[r].edge, w[r].edge ? w[r].edge + 1 : NULL, BASIN_I32, 2,
+                             (int64_t)w[r].count};
+        basin_network_options o = {.directed = network->directed};
+        BASIN_TRY(basin_network_add_relation(*batch, network->relation[r].name, &edges, &o, error));
+        BASIN_TRY(basin_relation_copy_facts(&(*batch)->relation[r], &network->relation[r], p->node,
+                                            (int64_t)p->count, &network->facts, error));
+    }
+    return BASIN_OK;
 }
 
 basin_status basin_network_sample(basin_network **batch, const basin_network *network,
                                   const int64_t *target, int64_t count,
                                   const basin_sample_spec *spec, basin_error *error) {
-    part p;
+    BASIN_AT_EXIT(part_end) part p = {0};
+    BASIN_NETWORK_AT_EXIT basin_network *n = NULL;
+    BASIN_FREE_AT_EXIT walked *w = NULL;
     *batch = NULL;
-    walked *w = calloc((size_t)network->relations + 1, sizeof *w);
-    basin_status status = part_start(&p, network, target, count, error);
-    if (!status && !w) status = no_memory(network, error);
-    if (!status) status = walk(w, &p, spec, error);
-    if (!status) status = part_network(batch, &p, spec->induce, error);
-    for (int r = 0; !spec->induce && r < network->relations && !status; r++) {
-        basin_edges edges = {w[r].edge, w[r].edge ? w[r].edge + 1 : NULL, BASIN_I32, 2,
-                             (int64_t)w[r].count};
-        basin_network_options o = {.directed = network->directed};
-        status = basin_network_add_relation(*batch, network->relation[r].name, &edges, &o, error);
-        if (!status)
-            status = basin_relation_copy_facts(&(*batch)->relation[r], &network->relation[r],
-                                               p.node, (int64_t)p.count, &network->facts, error);
-    }
-    for (int r = 0; w && r < network->relations; r++) free(w[r].edge);
-    free(w);
-    return finish(batch, &p, status);
+    BASIN_TRY(BASIN_NEW(&w, network->relations, "a sample", error));
+    BASIN_TRY(part_start(&p, network, target, count, error));
+    basin_status status = sample(&n, &p, w, spec, error);
+    for (int r = 0; r < network->relations; r++) free(w[r].edge);
+    if (!status) *batch = n, n = NULL;
+    return status;
 }

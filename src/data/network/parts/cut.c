@@ -12,23 +12,25 @@
 
 /* ---- which part a node is in: streams and ranges ---- */
 
-void basin_cut_relations(int *first, int *end, const basin_network *network) {
+/* The relations that count: the one to use where one is wanted, or all. */
+static void relations_of(int *first, int *end, const basin_network *network) {
     int all = basin_network_main_relation(network);
     *first = all < 0 ? 0 : all;
     *end = all < 0 ? network->relations : all + 1;
 }
 
-int64_t basin_cut_degree(const basin_network *network, int64_t node) {
+/* What a node sees in them. */
+static int64_t degree_of(const basin_network *network, int64_t node) {
     int first, end;
     int64_t degree = 0;
-    basin_cut_relations(&first, &end, network);
+    relations_of(&first, &end, network);
     for (int r = first; r < end; r++)
         degree += network->relation[r].row[node + 1] - network->relation[r].row[node];
     return degree;
 }
 
 static int64_t weight_of(const basin_network *network, int64_t node) {
-    return BASIN_NODE_EDGES + basin_cut_degree(network, node);
+    return BASIN_NODE_EDGES + degree_of(network, node);
 }
 
 static int64_t weigh(const basin_network *network) {
@@ -37,7 +39,8 @@ static int64_t weigh(const basin_network *network) {
     return sum;
 }
 
-void basin_cut_by_range(uint16_t *part, const basin_network *network, int64_t parts) {
+/* Ranges of nodes, alike in nodes and edges. */
+static void cut_by_range(uint16_t *part, const basin_network *network, int64_t parts) {
     double all = (double)weigh(network), before = 0;
     for (int64_t i = 0; i < network->nodes; i++) {
         double w = (double)weight_of(network, i);
@@ -47,7 +50,8 @@ void basin_cut_by_range(uint16_t *part, const basin_network *network, int64_t pa
     }
 }
 
-/* ---- greedy ---- */
+/* ---- linear deterministic greedy: one node after the other to the part that most of its
+ * neighbours are in and that has room; then again with all of them known ---- */
 
 enum { PASSES = 4, NOWHERE = UINT16_MAX };
 
@@ -63,7 +67,7 @@ typedef struct stream {
 static void count_seen(stream *s, int64_t node) {
     int first, end;
     memset(s->seen, 0, (size_t)s->parts * sizeof *s->seen);
-    basin_cut_relations(&first, &end, s->network);
+    relations_of(&first, &end, s->network);
     for (int r = first; r < end; r++) {
         const basin_relation *relation = &s->network->relation[r];
         for (int64_t e = relation->row[node]; e < relation->row[node + 1]; e++) {
@@ -105,23 +109,20 @@ static void run_pass(stream *s) {
     }
 }
 
-basin_status basin_cut_by_stream(uint16_t *part, const basin_network *network, int64_t parts,
-                                 basin_error *error) {
+static void cut_by_stream(uint16_t *part, const basin_network *network, int64_t parts) {
     const double slack = 1.05;
-    stream s = {.network = network, .part = part, .parts = parts};
-    s.weight = calloc((size_t)parts, sizeof *s.weight);
-    s.nodes = calloc((size_t)parts, sizeof *s.nodes);
-    s.seen = calloc((size_t)parts, sizeof *s.seen);
-    s.weight_room = slack * (double)weigh(network) / (double)parts;
-    s.node_room = slack * (double)network->nodes / (double)parts + 1;
-    basin_status status =
-        s.weight && s.nodes && s.seen
-            ? BASIN_OK
-            : basin_fail(error, BASIN_NO_MEMORY, "out of memory for %lld parts", (long long)parts);
+    double weight[BASIN_CUT_PARTS] = {0}, nodes[BASIN_CUT_PARTS] = {0};
+    int64_t seen[BASIN_CUT_PARTS];
+    stream s = {.network = network,
+                .part = part,
+                .parts = parts,
+                .weight = weight,
+                .nodes = nodes,
+                .weight_room = slack * (double)weigh(network) / (double)parts,
+                .node_room = slack * (double)network->nodes / (double)parts + 1,
+                .seen = seen};
     for (int64_t i = 0; i < network->nodes; i++) part[i] = NOWHERE;
-    for (int i = 0; i < PASSES && !status; i++) run_pass(&s);
-    free(s.weight), free(s.nodes), free(s.seen);
-    return status;
+    for (int i = 0; i < PASSES; i++) run_pass(&s);
 }
 
 /* ---- by METIS ---- */
@@ -138,18 +139,18 @@ enum { OPTIONS = 40, OPTION_SEED = 8, METIS_GOOD = 1, METIS_NO_MEMORY = -3 };
 
 typedef struct lists {
     whole *begin, *other, *weight, *part; /* [N + 1], [edges], [N, 2], [N] */
-    int64_t edges;
 } lists;
 
 static int64_t edges_of(const basin_network *network) {
     int first, end;
     int64_t edges = 0;
-    basin_cut_relations(&first, &end, network);
+    relations_of(&first, &end, network);
     for (int r = first; r < end; r++) edges += network->relation[r].edges;
     return network->directed ? 2 * edges : edges;
 }
 
-size_t basin_cut_metis_bytes(const basin_network *network) {
+/* Bytes that METIS takes, about; 0: it cannot cut such a graph. */
+static size_t metis_bytes(const basin_network *network) {
     int64_t edges = edges_of(network);
     if (edges >= INT32_MAX) return 0;
     return (size_t)edges * 80 + (size_t)network->nodes * 100; /* its coarser graphs with it */
@@ -160,7 +161,7 @@ size_t basin_cut_metis_bytes(const basin_network *network) {
 /* Calls for every edge between two nodes; of a directed network also the other way. */
 static void visit(lists *l, const basin_network *network, bool count) {
     int first, end;
-    basin_cut_relations(&first, &end, network);
+    relations_of(&first, &end, network);
     for (int r = first; r < end; r++) {
         const basin_relation *relation = &network->relation[r];
         for (int64_t i = 0; i < network->nodes; i++)
@@ -185,20 +186,16 @@ static void fill(lists *l, const basin_network *network) {
     l->begin[0] = 0;
     for (int64_t i = 0; i < N; i++) {
         l->weight[2 * i] = 1;
-        l->weight[2 * i + 1] = (whole)basin_cut_degree(network, i);
+        l->weight[2 * i + 1] = (whole)degree_of(network, i);
     }
 }
 
 static basin_status open_lists(lists *l, const basin_network *network, basin_error *error) {
-    size_t N = (size_t)network->nodes, word = sizeof(whole);
-    l->edges = edges_of(network);
-    l->begin = calloc(N + 2, word);
-    l->other = basin_array_new((size_t)l->edges, word);
-    l->weight = basin_array_new(N, 2 * word);
-    l->part = basin_array_new(N, word);
-    if (!l->begin || !l->other || !l->weight || !l->part)
-        return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to cut %lld edges",
-                          network->path, (long long)l->edges);
+    int64_t N = network->nodes;
+    BASIN_TRY(BASIN_NEW(&l->begin, N + 2, "a cut", error));
+    BASIN_TRY(BASIN_NEW_RAW(&l->other, edges_of(network), "a cut", error));
+    BASIN_TRY(BASIN_NEW_RAW(&l->weight, 2 * N, "a cut", error));
+    BASIN_TRY(BASIN_NEW_RAW(&l->part, N, "a cut", error));
     fill(l, network);
     return BASIN_OK;
 }
@@ -207,40 +204,33 @@ static void close_lists(lists *l) {
     free(l->begin), free(l->other), free(l->weight), free(l->part);
 }
 
-basin_status basin_cut_by_metis(uint16_t *part, const basin_network *network, int64_t parts,
-                                basin_error *error) {
+static basin_status cut_by_metis(uint16_t *part, const basin_network *network, int64_t parts,
+                                 basin_error *error) {
     struct {
         FUNCTIONS(BASIN_LIBRARY_FIELD)
     } metis;
     static const basin_library_function wanted[] = {FUNCTIONS(BASIN_LIBRARY_NAME){0}};
-    lists l = {0};
+    BASIN_AT_EXIT(close_lists) lists l = {0};
     whole nodes = (whole)network->nodes, constraints = 2, count = (whole)parts, cut = 0;
     whole option[OPTIONS];
     float slack[2] = {1.05f, 1.05f};
-    basin_status status = basin_library_load(&metis, BASIN_LIBRARY_METIS, wanted, error);
-    if (!status && !basin_cut_metis_bytes(network))
-        status = basin_fail(error, BASIN_UNSUPPORTED,
-                            "%s: %lld edges are more than METIS counts, wanted method stream",
-                            network->path, (long long)edges_of(network));
-    if (!status) status = open_lists(&l, network, error);
-    if (!status) {
-        metis.METIS_SetDefaultOptions(option);
-        option[OPTION_SEED] = 1;
-        int found =
-            metis.METIS_PartGraphKway(&nodes, &constraints, l.begin, l.other, l.weight, NULL, NULL,
-                                      &count, NULL, slack, option, &cut, l.part);
-        if (found != METIS_GOOD)
-            status =
-                basin_fail(error, found == METIS_NO_MEMORY ? BASIN_NO_MEMORY : BASIN_UNSUPPORTED,
-                           "%s: METIS ended with %d, wanted a smaller graph or method stream",
-                           network->path, found);
-    }
-    for (int64_t i = 0; i < network->nodes && !status; i++) part[i] = (uint16_t)l.part[i];
-    close_lists(&l);
-    return status;
+    BASIN_TRY(basin_library_load(&metis, BASIN_LIBRARY_METIS, wanted, error));
+    if (!metis_bytes(network))
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "%s: %lld edges are more than METIS counts, wanted method stream",
+                          network->path, (long long)edges_of(network));
+    BASIN_TRY(open_lists(&l, network, error));
+    metis.METIS_SetDefaultOptions(option);
+    option[OPTION_SEED] = 1;
+    int found = metis.METIS_PartGraphKway(&nodes, &constraints, l.begin, l.other, l.weight, NULL,
+                                          NULL, &count, NULL, slack, option, &cut, l.part);
+    if (found != METIS_GOOD)
+        return basin_fail(error, found == METIS_NO_MEMORY ? BASIN_NO_MEMORY : BASIN_UNSUPPORTED,
+                          "%s: METIS ended with %d, wanted a smaller graph or method stream",
+                          network->path, found);
+    for (int64_t i = 0; i < network->nodes; i++) part[i] = (uint16_t)l.part[i];
+    return BASIN_OK;
 }
-
-/* ---- the cut ---- */
 
 /* ---- the method ---- */
 
@@ -248,7 +238,7 @@ enum { METIS_EDGES = 20000000 }; /* beyond, METIS takes minutes */
 
 static bool suits_metis(const basin_network *network, const basin_cut_spec *spec) {
     size_t limit = spec->memory ? spec->memory : basin_memory_share();
-    size_t need = basin_cut_metis_bytes(network);
+    size_t need = metis_bytes(network);
     return need && need <= limit && network->relation[0].edges <= METIS_EDGES &&
            basin_library_present(BASIN_LIBRARY_METIS);
 }
@@ -260,23 +250,20 @@ static const char *choose(const basin_network *network, const basin_cut_spec *sp
 }
 
 static basin_status assign(basin_partition *c, const char *method, basin_error *error) {
+    bool metis = !strcmp(method, "metis");
     c->report.method = method;
-    if (!strcmp(method, "stream")) return basin_cut_by_stream(c->part, c->network, c->parts, error);
-    if (!strcmp(method, "metis") && c->parts > 1)
-        return basin_cut_by_metis(c->part, c->network, c->parts, error);
-    if (!strcmp(method, "range") || !strcmp(method, "metis")) {
-        basin_cut_by_range(c->part, c->network, c->parts);
-        return BASIN_OK;
-    }
-    return basin_fail(error, BASIN_BAD_VALUE, "the method %s, wanted auto, metis, stream or range",
-                      method);
+    if (metis && c->parts > 1) return cut_by_metis(c->part, c->network, c->parts, error);
+    if (metis || !strcmp(method, "range"))
+        cut_by_range(c->part, c->network, c->parts);
+    else if (!strcmp(method, "stream"))
+        cut_by_stream(c->part, c->network, c->parts);
+    else
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "the method %s, wanted auto, metis, stream or range", method);
+    return BASIN_OK;
 }
 
 /* ---- halos and the report ---- */
-
-static void number_nodes(basin_partition *c) {
-    for (int64_t i = 0; i < c->network->nodes; i++) c->place[i] = (int32_t)c->nodes[c->part[i]]++;
-}
 
 /* Marks what nodes of other parts see. */
 static void mark_halos(basin_partition *c, int64_t *edges /* [parts] */) {
@@ -324,12 +311,10 @@ static uint64_t stamp_of(const basin_partition *c) {
 }
 
 static basin_status finish(basin_partition *c, basin_error *error) {
-    int64_t *edges = calloc((size_t)c->parts, sizeof *edges);
-    if (!edges) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a cut");
-    number_nodes(c);
+    int64_t edges[BASIN_CUT_PARTS] = {0};
+    for (int64_t i = 0; i < c->network->nodes; i++) c->place[i] = (int32_t)c->nodes[c->part[i]]++;
     mark_halos(c, edges);
     report(c, edges);
-    free(edges);
     c->stamp = stamp_of(c);
     for (int64_t p = 0; p < c->parts; p++)
         if (!c->nodes[p])
@@ -355,37 +340,32 @@ static basin_status check_spec(const basin_cut_spec *spec, const basin_network *
                       network->path, (long long)spec->parts, (long long)network->nodes);
 }
 
+static void free_at(basin_partition **cut) { basin_partition_free(*cut); }
+
 basin_status basin_partition_new(basin_partition **cut, const basin_network *network,
                                  const basin_cut_spec *spec, basin_error *error) {
+    BASIN_AT_EXIT(free_at) basin_partition *c = NULL;
+    int64_t N = network->nodes;
     *cut = NULL;
-    basin_status status = check_spec(spec, network, error);
-    if (!status && network->facts.count)
-        status = basin_fail(
+    BASIN_TRY(check_spec(spec, network, error));
+    if (network->facts.count)
+        return basin_fail(
             error, BASIN_UNSUPPORTED,
             "%s: its edges carry facts (amounts, times, kinds), which parts do not "
             "keep; wanted facts none or sampling neighbours in training, or a graph from "
             "whose tables these columns were dropped",
             network->path);
-    if (status) return status;
-    basin_partition *c = calloc(1, sizeof *c);
-    if (!c) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a cut");
-    size_t N = (size_t)network->nodes;
-    *c = (basin_partition){.network = network, .parts = spec->parts};
+    BASIN_TRY(BASIN_NEW(&c, 1, "a cut", error));
+    c->network = network, c->parts = spec->parts;
     c->words = ((size_t)spec->parts + 63) / 64;
-    c->part = basin_array_new(N, sizeof *c->part);
-    c->place = basin_array_new(N, sizeof *c->place);
-    c->shown = calloc(N * c->words + 1, sizeof *c->shown);
-    c->nodes = calloc((size_t)spec->parts, sizeof *c->nodes);
-    if (!c->part || !c->place || !c->shown || !c->nodes)
-        status = basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to cut %zu nodes",
-                            network->path, N);
-    if (!status) status = assign(c, choose(network, spec), error);
-    if (!status) status = finish(c, error);
-    if (status)
-        basin_partition_free(c);
-    else
-        *cut = c;
-    return status;
+    BASIN_TRY(BASIN_NEW_RAW(&c->part, N, "a cut", error));
+    BASIN_TRY(BASIN_NEW_RAW(&c->place, N, "a cut", error));
+    BASIN_TRY(BASIN_NEW(&c->shown, (size_t)N * c->words, "a cut", error));
+    BASIN_TRY(BASIN_NEW(&c->nodes, spec->parts, "a cut", error));
+    BASIN_TRY(assign(c, choose(network, spec), error));
+    BASIN_TRY(finish(c, error));
+    *cut = c, c = NULL;
+    return BASIN_OK;
 }
 
 void basin_partition_free(basin_partition *cut) {
@@ -415,22 +395,24 @@ static basin_status check_folder(const char *folder, int64_t parts, basin_error 
     return BASIN_OK;
 }
 
+static basin_status write_part(const char *folder, const basin_partition *cut, int64_t number,
+                               basin_error *error) {
+    BASIN_FREE_AT_EXIT char *path = basin_part_path(folder, number);
+    basin_part *part;
+    if (!path) return basin_fail_memory(error, "a cut");
+    BASIN_TRY(basin_partition_take(&part, cut, number, error));
+    basin_status status = basin_part_write(path, part, error);
+    basin_part_free(part);
+    return status;
+}
+
 basin_status basin_network_cut(basin_cut_report *report, const char *folder,
                                const basin_network *network, const basin_cut_spec *spec,
                                basin_error *error) {
-    basin_partition *cut = NULL;
-    basin_status status = check_folder(folder, spec->parts, error);
-    if (!status) status = basin_partition_new(&cut, network, spec, error);
-    for (int64_t p = 0; !status && p < cut->parts; p++) {
-        basin_part *part = NULL;
-        char *path = basin_part_path(folder, p);
-        status = path ? basin_partition_take(&part, cut, p, error)
-                      : basin_fail(error, BASIN_NO_MEMORY, "out of memory for a cut");
-        if (!status) status = basin_part_write(path, part, error);
-        basin_part_free(part);
-        free(path);
-    }
-    if (!status) *report = cut->report;
-    basin_partition_free(cut);
-    return status;
+    BASIN_AT_EXIT(free_at) basin_partition *cut = NULL;
+    BASIN_TRY(check_folder(folder, spec->parts, error));
+    BASIN_TRY(basin_partition_new(&cut, network, spec, error));
+    for (int64_t p = 0; p < cut->parts; p++) BASIN_TRY(write_part(folder, cut, p, error));
+    *report = cut->report;
+    return BASIN_OK;
 }

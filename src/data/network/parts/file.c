@@ -27,11 +27,6 @@ typedef struct taking {
     basin_part *part;
 } taking;
 
-static basin_status no_memory(const taking *t, basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for part %" PRId64,
-                      t->cut->network->path, t->number);
-}
-
 /* ---- halo and what others want ---- */
 
 /* Both lists in one piece of memory: two of begins, then the nodes sent. */
@@ -42,8 +37,8 @@ static basin_status list_halo(taking *t, basin_error *error) {
     for (int64_t i = 0; i < t->nodes; i++)
         for (int64_t p = 0; p < P; p++) sent += basin_partition_shows(c, t->node[i], p);
     size_t begins = 2 * ((size_t)P + 1), words = ((size_t)sent + 1) / 2;
-    int64_t *memory = part->owned = calloc(begins + words + 1, sizeof *memory);
-    if (!memory) return no_memory(t, error);
+    BASIN_TRY(BASIN_NEW(&part->owned, begins + words, "a part of a network", error));
+    int64_t *memory = part->owned;
     int64_t *halo_at = memory, *send_at = memory + P + 1, *next = send_at + 1;
     int32_t *send = (int32_t *)(void *)(memory + begins);
     for (int64_t i = 0; i < N; i++)
@@ -63,51 +58,6 @@ static basin_status list_halo(taking *t, basin_error *error) {
     part->halo = halo_at[P];
     part->halo_at = halo_at, part->send_at = send_at, part->send = send;
     return BASIN_OK;
-}
-
-/* ---- rows of nodes ---- */
-
-/* `rows` tables [N, width] of bytes become tables of the part's rows. */
-static void *take_rows(const taking *t, const void *from, size_t width, int64_t tables) {
-    size_t n = (size_t)t->nodes, N = (size_t)t->cut->network->nodes, cells;
-    char *to = NULL;
-    if (basin_size_multiply(&cells, n * (size_t)tables, width)) to = basin_array_new(cells, 1);
-    for (size_t k = 0; k < (size_t)tables && to; k++)
-        for (size_t i = 0; i < n; i++)
-            memcpy(to + (k * n + i) * width,
-                   (const char *)from + (k * N + (size_t)t->node[i]) * width, width);
-    return to;
-}
-
-static basin_status take_nodes(const taking *t, basin_network *to, basin_error *error) {
-    const basin_network *n = t->cut->network;
-    const uint8_t *mask[] = {n->train, n->val, n->test};
-    uint8_t **slot[] = {&to->train, &to->val, &to->test};
-    bool good = true;
-    to->features = n->features;
-    to->splits = n->splits;
-    to->directed = n->directed;
-    if (n->feature)
-        good = (to->feature =
-                    take_rows(t, n->feature, (size_t)n->features * sizeof *n->feature, 1)) != NULL;
-    if (n->label) good = good && (to->label = take_rows(t, n->label, sizeof *n->label, 1)) != NULL;
-    for (int i = 0; i < 3; i++)
-        if (mask[i]) good = good && (*slot[i] = take_rows(t, mask[i], 1, n->splits)) != NULL;
-    if (n->note) good = good && (to->note = basin_string_copy(n->note)) != NULL;
-    if (!good) return no_memory(t, error);
-    return n->schema ? basin_schema_copy(&to->schema, n->schema, error) : BASIN_OK;
-}
-
-static basin_status take_ids(const taking *t, basin_network *to, basin_error *error) {
-    const basin_names *from = &t->cut->network->id;
-    basin_names_builder builder = {0};
-    basin_status status = BASIN_OK;
-    for (int64_t i = 0; i < t->nodes && from->count && !status; i++) {
-        const char *text = from->text + from->at[t->node[i]];
-        status = basin_names_add(&builder, text, strlen(text), error);
-    }
-    to->id = builder.names;
-    return status;
 }
 
 /* ---- lists ---- */
@@ -138,40 +88,36 @@ static basin_status take_relation(const taking *t, basin_network *to, const basi
 static basin_status take(taking *t, basin_error *error) {
     const basin_network *n = t->cut->network;
     basin_network **to = &t->part->network;
+    int64_t count = 0;
+    for (int64_t i = 0; i < n->nodes; i++)
+        if (t->cut->part[i] == t->number) t->node[count++] = i;
     BASIN_TRY(basin_network_new(to, n->path, t->nodes, error));
-    (*to)->origin = t->node;
     BASIN_TRY(list_halo(t, error));
-    BASIN_TRY(take_nodes(t, *to, error));
-    BASIN_TRY(take_ids(t, *to, error));
-    BASIN_TRY(basin_names_copy(&(*to)->column, &n->column, error));
-    BASIN_TRY(basin_names_copy(&(*to)->class_name, &n->class_name, error));
+    BASIN_TRY(basin_network_copy_head(*to, n, error));
+    BASIN_TRY(basin_network_copy_nodes(*to, n, t->node, error));
+    memcpy((*to)->origin, t->node, (size_t)t->nodes * sizeof *t->node);
     for (int r = 0; r < n->relations; r++) BASIN_TRY(take_relation(t, *to, &n->relation[r], error));
     return BASIN_OK;
 }
 
+static void part_free_at(basin_part **part) { basin_part_free(*part); }
+
 basin_status basin_partition_take(basin_part **part, const basin_partition *cut, int64_t number,
                                   basin_error *error) {
     taking t = {.cut = cut, .number = number, .nodes = cut->nodes[number]};
-    int64_t count = 0;
+    BASIN_FREE_AT_EXIT int64_t *node = NULL;
+    BASIN_FREE_AT_EXIT int32_t *halo_place = NULL;
+    BASIN_AT_EXIT(part_free_at) basin_part *p = NULL;
     *part = NULL;
-    t.part = calloc(1, sizeof *t.part);
-    t.node = basin_array_new((size_t)t.nodes, sizeof *t.node);
-    t.halo_place = basin_array_new((size_t)cut->network->nodes, sizeof *t.halo_place);
-    basin_status status = t.part && t.node && t.halo_place ? BASIN_OK : no_memory(&t, error);
-    for (int64_t i = 0; i < cut->network->nodes && !status; i++)
-        if (cut->part[i] == number) t.node[count++] = i;
-    if (!status) {
-        t.part->part = number, t.part->parts = cut->parts;
-        t.part->total = cut->network->nodes, t.part->stamp = cut->stamp;
-        status = take(&t, error);
-    }
-    free(t.halo_place);
-    if (!t.part || !t.part->network) free(t.node); /* else it is the network's */
-    if (status)
-        basin_part_free(t.part);
-    else
-        *part = t.part;
-    return status;
+    BASIN_TRY(BASIN_NEW_RAW(&node, t.nodes, "a part of a network", error));
+    BASIN_TRY(BASIN_NEW_RAW(&halo_place, cut->network->nodes, "a part of a network", error));
+    BASIN_TRY(BASIN_NEW(&p, 1, "a part of a network", error));
+    *p = (basin_part){
+        .part = number, .parts = cut->parts, .total = cut->network->nodes, .stamp = cut->stamp};
+    t.part = p, t.node = node, t.halo_place = halo_place;
+    BASIN_TRY(take(&t, error));
+    *part = p, p = NULL;
+    return BASIN_OK;
 }
 
 void basin_part_free(basin_part *part) {
@@ -224,17 +170,21 @@ static basin_status put_meta(basin_bundle *bundle, const basin_part *part, basin
     return status ? status : basin_bundle_meta_set(bundle, "stamp", text, error);
 }
 
-basin_status basin_part_write(const char *path, const basin_part *part, basin_error *error) {
+static basin_status put_part(basin_bundle *bundle, const basin_part *part, basin_error *error) {
     const basin_network *n = part->network;
+    int64_t begins = part->parts + 1;
+    BASIN_TRY(basin_network_file_put(bundle, n, error));
+    BASIN_TRY(put_meta(bundle, part, error));
+    BASIN_TRY(put(bundle, "node", n->origin, BASIN_I64, n->nodes, error));
+    BASIN_TRY(put(bundle, "halo_at", part->halo_at, BASIN_I64, begins, error));
+    BASIN_TRY(put(bundle, "send_at", part->send_at, BASIN_I64, begins, error));
+    return put(bundle, "send", part->send, BASIN_I32, part->send_at[part->parts], error);
+}
+
+basin_status basin_part_write(const char *path, const basin_part *part, basin_error *error) {
     basin_bundle *bundle;
-    basin_status status = basin_bundle_new(&bundle, error);
-    if (!status) status = basin_network_file_put(bundle, n, error);
-    if (!status) status = put_meta(bundle, part, error);
-    if (!status) status = put(bundle, "node", n->origin, BASIN_I64, n->nodes, error);
-    if (!status) status = put(bundle, "halo_at", part->halo_at, BASIN_I64, part->parts + 1, error);
-    if (!status) status = put(bundle, "send_at", part->send_at, BASIN_I64, part->parts + 1, error);
-    if (!status)
-        status = put(bundle, "send", part->send, BASIN_I32, part->send_at[part->parts], error);
+    BASIN_TRY(basin_bundle_new(&bundle, error));
+    basin_status status = put_part(bundle, part, error);
     if (!status) status = basin_safetensors_write(path, bundle, error);
     basin_bundle_free(bundle);
     return status;
@@ -318,21 +268,24 @@ static basin_status fill(basin_part *part, const basin_bundle *bundle, basin_err
     return check_lists(part, sent, error);
 }
 
+static basin_status check_meta(basin_part *part, const basin_bundle *bundle, int64_t number,
+                               basin_error *error) {
+    const char *format = basin_bundle_meta(bundle, "format");
+    if (!format || strcmp(format, format_name) != 0)
+        return basin_fail(error, BASIN_BAD_FILE, "%s: is no part of a graph (format %.40s)",
+                          basin_bundle_path(bundle), format ? format : "unknown");
+    BASIN_TRY(get_number(&part->parts, bundle, "parts", 1, BASIN_CUT_PARTS, error));
+    BASIN_TRY(get_number(&part->part, bundle, "part", number, number, error));
+    return get_number(&part->total, bundle, "total", 1, BASIN_NETWORK_NODES, error);
+}
+
 /* The bundle of part `number`, and what its metadata say. */
 static basin_status read_meta(basin_bundle **bundle, basin_part *part, const char *folder,
                               int64_t number, basin_error *error) {
-    char *path = basin_part_path(folder, number);
-    if (!path) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", folder);
-    basin_status status = basin_bundle_read(bundle, path, error);
-    free(path);
-    if (status) return status;
-    const char *format = basin_bundle_meta(*bundle, "format");
-    if (!format || strcmp(format, format_name) != 0)
-        status = basin_fail(error, BASIN_BAD_FILE, "%s: is no part of a graph (format %.40s)",
-                            basin_bundle_path(*bundle), format ? format : "unknown");
-    if (!status) status = get_number(&part->parts, *bundle, "parts", 1, BASIN_CUT_PARTS, error);
-    if (!status) status = get_number(&part->part, *bundle, "part", number, number, error);
-    if (!status) status = get_number(&part->total, *bundle, "total", 1, BASIN_NETWORK_NODES, error);
+    BASIN_FREE_AT_EXIT char *path = basin_part_path(folder, number);
+    if (!path) return basin_fail_memory(error, "a part of a network");
+    BASIN_TRY(basin_bundle_read(bundle, path, error));
+    basin_status status = check_meta(part, *bundle, number, error);
     if (status) basin_bundle_free(*bundle);
     return status;
 }
@@ -348,16 +301,13 @@ basin_status basin_cut_count(int64_t *parts, const char *folder, basin_error *er
 
 basin_status basin_part_open(basin_part **part, const char *folder, int64_t number,
                              basin_error *error) {
+    BASIN_AT_EXIT(part_free_at) basin_part *p = NULL;
     basin_bundle *bundle;
     *part = NULL;
-    basin_part *p = calloc(1, sizeof *p);
-    if (!p) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", folder);
-    basin_status status = read_meta(&bundle, p, folder, number, error);
-    if (!status) status = basin_network_file_read(&p->network, bundle, error);
-    if (!status) status = fill(p, p->network->file, error);
-    if (status)
-        basin_part_free(p);
-    else
-        *part = p;
-    return status;
+    BASIN_TRY(BASIN_NEW(&p, 1, "a part of a network", error));
+    BASIN_TRY(read_meta(&bundle, p, folder, number, error));
+    BASIN_TRY(basin_network_file_read(&p->network, bundle, error));
+    BASIN_TRY(fill(p, p->network->file, error));
+    *part = p, p = NULL;
+    return BASIN_OK;
 }

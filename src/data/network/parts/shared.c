@@ -1,99 +1,13 @@
-/* Opening the parts of a graph that this rank holds, and the face of the whole. */
+/* Opening the parts of a graph that this rank holds, and the face of the whole; rows of nodes that
+ * ranks gather, and rows of halos that they exchange. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/sort.h"
 #include "base/team/team.h"
 #include "base/try.h"
-#include "data/network/network.h"
 #include "data/network/parts/parts.h"
-
-/* ---- rows of nodes from all ranks ---- */
-
-/* How many of each part's nodes are chosen. */
-static void count_chosen(int64_t *count, const basin_parts *p, const uint8_t *chosen) {
-    memset(count, 0, (size_t)p->parts * sizeof *count);
-    for (int64_t i = 0; i < p->face->nodes; i++) count[p->owner[i]] += !chosen || chosen[i];
-}
-
-/* This rank's rows, part by part. */
-static void pack(char *to, const basin_parts *p, const void *const *mine, const uint8_t *chosen,
-                 size_t width) {
-    for (int64_t k = 0; k < p->count; k++) {
-        const basin_network *n = p->part[k]->network;
-        for (int64_t i = 0; i < n->nodes; i++) {
-            if (chosen && !chosen[n->origin[i]]) continue;
-            memcpy(to, (const char *)mine[k] + (size_t)i * width, width);
-            to += width;
-        }
-    }
-}
-
-/* Rows by part become rows by node. `next` [parts] is where the next row of a part lies. */
-static void order(char *all, const char *packed, const basin_parts *p, int64_t *next,
-                  const uint8_t *chosen, size_t width) {
-    int64_t begin = 0;
-    for (int64_t q = 0; q < p->parts; q++) {
-        int64_t count = next[q];
-        next[q] = begin;
-        begin += count;
-    }
-    for (int64_t i = 0; i < p->face->nodes; i++) {
-        if (chosen && !chosen[i]) continue;
-        memcpy(all, packed + (size_t)next[p->owner[i]]++ * width, width);
-        all += width;
-    }
-}
-
-basin_status basin_parts_gather_packed(void *all, basin_parts *p, const void *own,
-                                       const uint8_t *chosen, size_t width, basin_error *error) {
-    size_t ranks = (size_t)basin_ranks_count(p->ranks);
-    int64_t *count = basin_array_new((size_t)p->parts, sizeof *count), total = 0;
-    size_t *bytes = calloc(ranks, sizeof *bytes);
-    char *packed = NULL;
-    if (count && bytes) {
-        count_chosen(count, p, chosen);
-        for (int64_t q = 0; q < p->parts; q++) {
-            bytes[basin_parts_rank(p, q)] += (size_t)count[q] * width;
-            total += count[q];
-        }
-        packed = basin_array_new((size_t)total, width);
-    }
-    basin_status status =
-        packed ? BASIN_OK
-               : basin_fail(error, BASIN_NO_MEMORY, "out of memory for rows of %lld nodes",
-                            (long long)total);
-    if (!status) status = basin_ranks_gather_parts(p->ranks, packed, own, bytes, error);
-    if (!status) order(all, packed, p, count, chosen, width);
-    free(count), free(bytes), free(packed);
-    return status;
-}
-
-basin_status basin_parts_gather(void *all, basin_parts *p, const void *const *mine,
-                                const uint8_t *chosen, size_t width, basin_error *error) {
-    int64_t rows = 0;
-    for (int64_t k = 0; k < p->count; k++) rows += p->part[k]->network->nodes;
-    BASIN_FREE_AT_EXIT char *own = basin_array_new((size_t)rows, width);
-    if (!own)
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for rows of %lld nodes",
-                          (long long)rows);
-    pack(own, p, mine, chosen, width);
-    return basin_parts_gather_packed(all, p, own, chosen, width, error);
-}
-
-/* ---- rows of halos ---- */
-
-/* One exchange. */
-typedef struct moving {
-    basin_parts *p;
-    const basin_exchange_rows *rows; /* [p->count] */
-    size_t bytes;                    /* of a row */
-    bool back;
-    basin_ranks_part *send, *receive; /* [p->count, p->parts] at most */
-    int64_t sends, receives;
-    char *buffer; /* rows that are packed, or come back */
-} moving;
 
 int64_t basin_parts_rank(const basin_parts *parts, int64_t part) {
     int64_t ranks = basin_ranks_count(parts->ranks), r = 0;
@@ -109,6 +23,85 @@ int basin_parts_threads(const basin_parts *parts, int64_t numbers) {
     enum { LEAST = 1 << 15 };
     return parts->threads > 1 && numbers > LEAST ? parts->threads : 1;
 }
+
+/* ---- rows of nodes from all ranks ---- */
+
+/* What all ranks have, part after part: `count` [parts] entries of `width` bytes each. */
+static basin_status gather(void *all, basin_parts *p, const void *mine, const int64_t *count,
+                           size_t width, basin_error *error) {
+    size_t bytes[BASIN_CUT_PARTS] = {0}; /* there are no more ranks than parts */
+    for (int64_t q = 0; q < p->parts; q++)
+        bytes[basin_parts_rank(p, q)] += (size_t)count[q] * width;
+    return basin_ranks_gather_parts(p->ranks, all, mine, bytes, error);
+}
+
+/* One entry for each part. */
+static basin_status gather_entries(void *all, basin_parts *p, const void *mine, size_t width,
+                                   basin_error *error) {
+    int64_t one[BASIN_CUT_PARTS];
+    for (int64_t q = 0; q < p->parts; q++) one[q] = 1;
+    return gather(all, p, mine, one, width, error);
+}
+
+/* Counts become begins; returns the sum. */
+static int64_t sum_counts(int64_t *count, int64_t parts) {
+    int64_t sum = 0;
+    for (int64_t q = 0; q < parts; q++) {
+        int64_t own = count[q];
+        count[q] = sum;
+        sum += own;
+    }
+    return sum;
+}
+
+basin_status basin_parts_gather_packed(void *all, basin_parts *p, const void *own,
+                                       const uint8_t *chosen, size_t width, basin_error *error) {
+    int64_t next[BASIN_CUT_PARTS] = {0}, nodes = p->face->nodes, total = 0;
+    BASIN_FREE_AT_EXIT char *packed = NULL;
+    for (int64_t i = 0; i < nodes; i++) next[p->owner[i]] += !chosen || chosen[i];
+    for (int64_t q = 0; q < p->parts; q++) total += next[q];
+    if (!(packed = basin_array_new((size_t)total, width)))
+        return basin_fail_memory(error, "rows of nodes");
+    BASIN_TRY(gather(packed, p, own, next, width, error));
+    (void)sum_counts(next, p->parts);
+    for (int64_t i = 0; i < nodes; i++) {
+        if (chosen && !chosen[i]) continue;
+        memcpy(all, packed + (size_t)next[p->owner[i]]++ * width, width);
+        all = (char *)all + width;
+    }
+    return BASIN_OK;
+}
+
+basin_status basin_parts_gather(void *all, basin_parts *p, const void *const *mine,
+                                const uint8_t *chosen, size_t width, basin_error *error) {
+    int64_t rows = 0;
+    for (int64_t k = 0; k < p->count; k++) rows += p->part[k]->network->nodes;
+    BASIN_FREE_AT_EXIT char *own = basin_array_new((size_t)rows, width);
+    if (!own) return basin_fail_memory(error, "rows of nodes");
+    char *to = own;
+    for (int64_t k = 0; k < p->count; k++) {
+        const basin_network *n = p->part[k]->network;
+        for (int64_t i = 0; i < n->nodes; i++) {
+            if (chosen && !chosen[n->origin[i]]) continue;
+            memcpy(to, (const char *)mine[k] + (size_t)i * width, width);
+            to += width;
+        }
+    }
+    return basin_parts_gather_packed(all, p, own, chosen, width, error);
+}
+
+/* ---- rows of halos ---- */
+
+/* One exchange. */
+typedef struct moving {
+    basin_parts *p;
+    const basin_exchange_rows *rows; /* [p->count] */
+    size_t bytes;                    /* of a row */
+    bool back;
+    basin_ranks_part *send, *receive; /* [p->count, p->parts] at most */
+    int64_t sends, receives;
+    char *buffer; /* rows that are packed, or come back */
+} moving;
 
 /* How many rows of part k of this rank are in the halo of part q; and how many of its halo part q
  * owns. */
@@ -127,37 +120,13 @@ static char *halo_rows(const moving *m, int64_t k, int64_t q) {
     return all + (size_t)(rows->own + m->p->part[k]->halo_at[q]) * m->bytes;
 }
 
-/* ---- rows of a part that are in the halo of another ---- */
-
+/* Rows of a part that are in the halo of another, on their way to or from `packed`. */
 typedef struct shown {
     const moving *m;
-    const int32_t *place;            /* of the rows that are shown */
-    const basin_exchange_rows *rows; /* the part's */
-    char *to;                        /* packed, where they are sent; NULL: they came back ... */
-    const char *from;                /* ... from here */
+    const int32_t *place; /* of the rows */
+    const basin_exchange_rows *rows;
+    char *packed;
 } shown;
-
-static shown shown_rows(const moving *m, int64_t k, int64_t q, char *to, const char *from) {
-    return (shown){m, m->p->part[k]->send + m->p->part[k]->send_at[q], &m->rows[k], to, from};
-}
-
-static void share_rows(const shown *s, basin_team_body *body, int64_t count) {
-    basin_team_run(body, s, count, 0, basin_parts_threads(s->m->p, count * s->rows->width));
-}
-
-static void pack_some(const void *context, int64_t first, int64_t last, int place) {
-    const shown *s = context;
-    const char *from = s->rows->from;
-    size_t bytes = s->m->bytes;
-    (void)place;
-    for (int64_t i = first; i < last; i++)
-        memcpy(s->to + (size_t)i * bytes, from + (size_t)s->place[i] * bytes, bytes);
-}
-
-static void pack_halo(char *to, const moving *m, int64_t k, int64_t q) {
-    shown s = shown_rows(m, k, q, to, NULL);
-    share_rows(&s, pack_some, shown_to(m, k, q));
-}
 
 static void add(void *to, const void *from, int64_t width, basin_dtype dtype) {
     if (dtype == BASIN_F64)
@@ -166,22 +135,29 @@ static void add(void *to, const void *from, int64_t width, basin_dtype dtype) {
         for (int64_t i = 0; i < width; i++) ((float *)to)[i] += ((const float *)from)[i];
 }
 
-static void add_some(const void *context, int64_t first, int64_t last, int place) {
+/* Those that came back are added. */
+static void move_some(const void *context, int64_t first, int64_t last, int place) {
     const shown *s = context;
-    char *to = s->rows->to;
     size_t bytes = s->m->bytes;
     (void)place;
-    for (int64_t i = first; i < last; i++)
-        add(to + (size_t)s->place[i] * bytes, s->from + (size_t)i * bytes, s->rows->width,
-            s->rows->dtype);
+    for (int64_t i = first; i < last; i++) {
+        char *packed = s->packed + (size_t)i * bytes;
+        size_t row = (size_t)s->place[i] * bytes;
+        if (s->m->back)
+            add((char *)s->rows->to + row, packed, s->rows->width, s->rows->dtype);
+        else
+            memcpy(packed, (const char *)s->rows->from + row, bytes);
+    }
 }
 
-static void add_rows(const moving *m, int64_t k, int64_t q, const char *from) {
-    shown s = shown_rows(m, k, q, NULL, from);
-    share_rows(&s, add_some, shown_to(m, k, q));
+/* Returns what is behind them. */
+static char *move_shown(const moving *m, int64_t k, int64_t q, char *packed) {
+    const basin_part *part = m->p->part[k];
+    shown s = {m, part->send + part->send_at[q], &m->rows[k], packed};
+    int64_t count = shown_to(m, k, q);
+    basin_team_run(move_some, &s, count, 0, basin_parts_threads(m->p, count * m->rows[k].width));
+    return packed + (size_t)count * m->bytes;
 }
-
-/* ---- messages ---- */
 
 static void list(basin_ranks_part *to, int64_t *count, const moving *m, void *data, int64_t rows,
                  int64_t part) {
@@ -196,9 +172,8 @@ static void list_messages(moving *m) {
     for (int64_t k = 0; k < m->p->count; k++)
         for (int64_t q = 0; q < m->p->parts; q++) {
             int64_t rows = m->back ? seen_of(m, k, q) : shown_to(m, k, q);
-            if (!m->back) pack_halo(at, m, k, q);
             list(m->send, &m->sends, m, m->back ? halo_rows(m, k, q) : at, rows, q);
-            if (!m->back) at += (size_t)rows * m->bytes;
+            if (!m->back) at = move_shown(m, k, q, at);
         }
     for (int64_t q = 0; q < m->p->parts; q++)
         for (int64_t k = 0; k < m->p->count; k++) {
@@ -208,33 +183,20 @@ static void list_messages(moving *m) {
         }
 }
 
-/* What came back, in the order in which it was listed. */
-static void add_all(const moving *m) {
-    const char *at = m->buffer;
-    for (int64_t q = 0; q < m->p->parts; q++)
-        for (int64_t k = 0; k < m->p->count; k++) {
-            add_rows(m, k, q, at);
-            at += (size_t)shown_to(m, k, q) * m->bytes;
-        }
-}
-
-/* ---- all of it ---- */
-
 static basin_status reserve(moving *m, basin_error *error) {
     basin_parts *p = m->p;
     size_t most = (size_t)(p->count * p->parts), rows = 0;
     for (int64_t k = 0; k < p->count; k++) rows += (size_t)p->part[k]->send_at[p->parts];
+    BASIN_TRY(BASIN_NEW_RAW(&m->send, 2 * most, "rows of other parts", error));
+    m->receive = m->send + most;
     if (rows * m->bytes > p->buffer_bytes) {
         free(p->buffer);
+        p->buffer_bytes = 0;
+        BASIN_TRY(BASIN_NEW_RAW(&p->buffer, rows * m->bytes, "rows of other parts", error));
         p->buffer_bytes = rows * m->bytes;
-        p->buffer = basin_array_new(p->buffer_bytes, 1);
     }
     m->buffer = p->buffer;
-    m->send = basin_array_new(2 * most, sizeof *m->send);
-    m->receive = m->send ? m->send + most : NULL;
-    if (m->send && (m->buffer || !rows)) return BASIN_OK;
-    p->buffer_bytes = p->buffer ? p->buffer_bytes : 0;
-    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for rows of other parts");
+    return BASIN_OK;
 }
 
 /* Own rows stay; those of the halo beyond this part's become zero. */
@@ -248,41 +210,39 @@ static void keep_own(const moving *m) {
     }
 }
 
+static basin_status move(moving *m, basin_error *error) {
+    BASIN_TRY(reserve(m, error));
+    list_messages(m);
+    keep_own(m);
+    BASIN_TRY(basin_ranks_exchange(m->p->ranks, m->send, m->sends, m->receive, m->receives, error));
+    char *at = m->buffer;
+    for (int64_t q = 0; q < m->p->parts && m->back; q++)
+        for (int64_t k = 0; k < m->p->count; k++) at = move_shown(m, k, q, at);
+    return BASIN_OK;
+}
+
 basin_status basin_parts_move(void *context, const basin_exchange_rows *rows, int count,
                               basin_error *error) {
     basin_parts *p = context;
-    moving m = {.p = p, .rows = rows};
+    moving m = {.p = p, .rows = rows, .back = rows[0].back};
     if (count != p->count)
         return basin_fail(error, BASIN_BAD_VALUE, "%d plans for the %lld parts of this rank", count,
                           (long long)p->count);
-    m.back = rows[0].back;
     m.bytes = (size_t)rows[0].width * (rows[0].dtype == BASIN_F64 ? 8 : 4);
-    basin_status status = reserve(&m, error);
-    if (!status) {
-        list_messages(&m);
-        keep_own(&m);
-        status = basin_ranks_exchange(p->ranks, m.send, m.sends, m.receive, m.receives, error);
-    }
-    if (!status && m.back) add_all(&m);
+    basin_status status = move(&m, error);
     free(m.send);
     return status;
 }
 
 basin_status basin_parts_fetch(basin_parts *p, float *const *rows, int64_t width,
                                basin_error *error) {
-    BASIN_FREE_AT_EXIT basin_exchange_rows *move = calloc((size_t)p->count, sizeof *move);
-    if (!move) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for rows of other parts");
+    BASIN_FREE_AT_EXIT basin_exchange_rows *to = NULL;
+    BASIN_TRY(BASIN_NEW(&to, p->count, "rows of other parts", error));
     for (int64_t k = 0; k < p->count; k++)
-        move[k] = (basin_exchange_rows){
+        to[k] = (basin_exchange_rows){
             rows[k],   rows[k], p->part[k]->network->nodes, p->part[k]->halo, width,
             BASIN_F32, false};
-    return basin_parts_move(p, move, (int)p->count, error);
-}
-
-/* ---- the parts of a rank ---- */
-
-static basin_status no_memory(basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for the parts of a graph");
+    return basin_parts_move(p, to, (int)p->count, error);
 }
 
 /* ---- what all ranks know ---- */
@@ -294,14 +254,8 @@ typedef struct about {
     int64_t edges[BASIN_PARTS_RELATIONS];
 } about;
 
-static about about_part(const basin_part *part) {
-    const basin_network *n = part->network;
-    about a = {part->stamp, part->total, n->nodes, part->halo, n->features, {0}};
-    for (int r = 0; r < n->relations; r++) a.edges[r] = n->relation[r].edges;
-    return a;
-}
-
 static basin_status check_about(const basin_parts *p, const about *all, basin_error *error) {
+    const char *path = p->part[0]->network->path;
     int64_t nodes = 0;
     for (int64_t q = 0; q < p->parts; q++) {
         if (all[q].stamp != all[0].stamp || all[q].features != all[0].features ||
@@ -309,74 +263,63 @@ static basin_status check_about(const basin_parts *p, const about *all, basin_er
             return basin_fail(error, BASIN_BAD_FILE,
                               "%s: parts 0 and %" PRId64 " are of different cuts; wanted files of "
                               "one run of basin data part, or one graph on all ranks",
-                              p->part[0]->network->path, q);
+                              path, q);
         nodes += all[q].nodes;
     }
     if (nodes == all[0].total) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_FILE, "%s: the parts have %" PRId64 " nodes of %" PRId64,
-                      p->part[0]->network->path, nodes, all[0].total);
+                      path, nodes, all[0].total);
 }
 
-static void take_about(basin_parts *p, const about *all) {
-    int relations = p->part[0]->network->relations;
-    for (int64_t q = 0; q < p->parts; q++) {
-        p->nodes[q] = all[q].nodes;
-        if (all[q].nodes > p->most_nodes) p->most_nodes = all[q].nodes;
-        if (all[q].halo > p->most_halo) p->most_halo = all[q].halo;
-        for (int r = 0; r < relations; r++) {
-            if (all[q].edges[r] > p->most_edges[r]) p->most_edges[r] = all[q].edges[r];
-            p->face->relation[r].edges += all[q].edges[r];
-        }
+static void take_about(basin_parts *p, const about *a, int64_t q) {
+    p->nodes[q] = a->nodes;
+    p->most_nodes = basin_int_max(p->most_nodes, a->nodes);
+    p->most_halo = basin_int_max(p->most_halo, a->halo);
+    for (int r = 0; r < p->face->relations; r++) {
+        p->most_edges[r] = basin_int_max(p->most_edges[r], a->edges[r]);
+        p->face->relation[r].edges += a->edges[r];
     }
-}
-
-/* A gather of one entry a part. */
-static basin_status gather_entries(basin_parts *p, void *all, const void *mine, size_t entry,
-                                   basin_error *error) {
-    int64_t ranks = basin_ranks_count(p->ranks);
-    BASIN_FREE_AT_EXIT size_t *bytes = basin_array_new((size_t)ranks, sizeof *bytes);
-    if (!bytes) return no_memory(error);
-    for (int64_t r = 0; r < ranks; r++)
-        bytes[r] = (size_t)basin_ranks_deal_to(r, ranks, p->parts).count * entry;
-    return basin_ranks_gather_parts(p->ranks, all, mine, bytes, error);
 }
 
 static basin_status learn_sizes(basin_parts *p, basin_error *error) {
-    BASIN_FREE_AT_EXIT about *mine = calloc((size_t)p->count + 1, sizeof *mine);
-    BASIN_FREE_AT_EXIT about *all = calloc((size_t)p->parts, sizeof *all);
-    p->nodes = calloc((size_t)p->parts, sizeof *p->nodes);
-    p->most_edges = calloc(BASIN_PARTS_RELATIONS, sizeof *p->most_edges);
-    BASIN_TRY(mine && all && p->nodes && p->most_edges ? BASIN_OK : no_memory(error));
-    for (int64_t k = 0; k < p->count; k++) mine[k] = about_part(p->part[k]);
-    BASIN_TRY(gather_entries(p, all, mine, sizeof *all, error));
+    BASIN_FREE_AT_EXIT about *mine = NULL;
+    BASIN_FREE_AT_EXIT about *all = NULL;
+    BASIN_TRY(BASIN_NEW(&mine, p->count, "parts", error));
+    BASIN_TRY(BASIN_NEW(&all, p->parts, "parts", error));
+    BASIN_TRY(BASIN_NEW(&p->nodes, p->parts, "parts", error));
+    BASIN_TRY(BASIN_NEW(&p->most_edges, BASIN_PARTS_RELATIONS, "parts", error));
+    for (int64_t k = 0; k < p->count; k++) {
+        const basin_part *part = p->part[k];
+        const basin_network *n = part->network;
+        mine[k] = (about){part->stamp, part->total, n->nodes, part->halo, n->features, {0}};
+        for (int r = 0; r < n->relations; r++) mine[k].edges[r] = n->relation[r].edges;
+    }
+    BASIN_TRY(gather_entries(all, p, mine, sizeof *all, error));
     BASIN_TRY(check_about(p, all, error));
-    take_about(p, all);
+    for (int64_t q = 0; q < p->parts; q++) take_about(p, &all[q], q);
     return BASIN_OK;
 }
 
-/* ---- who has which node ---- */
-
+/* Who has which node. */
 static basin_status learn_owners(basin_parts *p, basin_error *error) {
-    int64_t N = p->face->nodes, ranks = basin_ranks_count(p->ranks), at = 0;
-    size_t *bytes = calloc((size_t)ranks, sizeof *bytes);
-    int64_t *node = basin_array_new((size_t)N, sizeof *node), own = 0;
+    int64_t N = p->face->nodes, own = 0;
+    BASIN_FREE_AT_EXIT int64_t *node = NULL;
+    BASIN_FREE_AT_EXIT int64_t *mine = NULL;
     for (int64_t k = 0; k < p->count; k++) own += p->part[k]->network->nodes;
-    int64_t *mine = basin_array_new((size_t)own, sizeof *mine);
-    p->owner = basin_array_new((size_t)N, sizeof *p->owner);
-    basin_status status = bytes && node && mine && p->owner ? BASIN_OK : no_memory(error);
-    for (int64_t k = 0; k < p->count && !status; k++) {
+    BASIN_TRY(BASIN_NEW_RAW(&node, N, "parts", error));
+    BASIN_TRY(BASIN_NEW_RAW(&mine, own, "parts", error));
+    BASIN_TRY(BASIN_NEW_RAW(&p->owner, N, "parts", error));
+    int64_t *at = mine;
+    for (int64_t k = 0; k < p->count; k++) {
         const basin_network *n = p->part[k]->network;
-        memcpy(mine + at, n->origin, (size_t)n->nodes * sizeof *mine);
+        memcpy(at, n->origin, (size_t)n->nodes * sizeof *at);
         at += n->nodes;
     }
-    for (int64_t q = 0; q < p->parts && !status; q++)
-        bytes[basin_parts_rank(p, q)] += (size_t)p->nodes[q] * sizeof *node;
-    if (!status) status = basin_ranks_gather_parts(p->ranks, node, mine, bytes, error);
-    at = 0;
-    for (int64_t q = 0; q < p->parts && !status; q++)
-        for (int64_t i = 0; i < p->nodes[q]; i++) p->owner[node[at++]] = (uint16_t)q;
-    free(bytes), free(node), free(mine);
-    return status;
+    BASIN_TRY(gather(node, p, mine, p->nodes, sizeof *node, error));
+    at = node;
+    for (int64_t q = 0; q < p->parts; q++)
+        for (int64_t i = 0; i < p->nodes[q]; i++) p->owner[*at++] = (uint16_t)q;
+    return BASIN_OK;
 }
 
 /* ---- the face ---- */
@@ -384,146 +327,106 @@ static basin_status learn_owners(basin_parts *p, basin_error *error) {
 /* Names and sizes, of the first part at hand. */
 static basin_status make_face(basin_parts *p, basin_error *error) {
     const basin_network *n = p->part[0]->network;
+    if (n->relations > BASIN_PARTS_RELATIONS)
+        return basin_fail(error, BASIN_UNSUPPORTED, "%s: %d relations, wanted at most %d in parts",
+                          n->path, n->relations, BASIN_PARTS_RELATIONS);
     BASIN_TRY(basin_network_new(&p->face, n->path, p->part[0]->total, error));
-    basin_network *face = p->face;
-    face->features = n->features;
-    face->splits = n->splits;
-    face->directed = n->directed;
-    if (n->note && !(face->note = basin_string_copy(n->note))) BASIN_TRY(no_memory(error));
-    if (n->schema) BASIN_TRY(basin_schema_copy(&face->schema, n->schema, error));
-    BASIN_TRY(basin_names_copy(&face->column, &n->column, error));
-    BASIN_TRY(basin_names_copy(&face->class_name, &n->class_name, error));
+    BASIN_TRY(basin_network_copy_head(p->face, n, error));
     for (int r = 0; r < n->relations; r++) {
         basin_relation *relation;
-        BASIN_TRY(basin_network_new_relation(&relation, face, n->relation[r].name, error));
+        BASIN_TRY(basin_network_new_relation(&relation, p->face, n->relation[r].name, error));
     }
     return BASIN_OK;
 }
 
-/* Rows of nodes of which a part has a table, `offset` bytes within basin_network. */
-static basin_status gather_table(void **to, basin_parts *p, size_t offset, size_t row, size_t width,
-                                 basin_error *error) {
-    const void **mine = basin_array_new((size_t)p->count, sizeof *mine);
-    char *all = basin_array_new((size_t)p->face->nodes, width);
-    basin_status status = mine && all ? BASIN_OK : no_memory(error);
-    for (int64_t k = 0; k < p->count && !status; k++) {
-        const basin_network *n = p->part[k]->network;
-        const char *table = *(char *const *)(const void *)((const char *)n + offset);
-        mine[k] = table + row * (size_t)n->nodes * width;
+/* `tables` tables of rows of nodes, of which every part has its own at `offset` in basin_network;
+ * nothing where parts have none. */
+static basin_status gather_tables(basin_parts *p, size_t offset, int64_t tables, size_t width,
+                                  basin_error *error) {
+    size_t N = (size_t)p->face->nodes;
+    char **to = (char **)(void *)((char *)p->face + offset);
+    BASIN_FREE_AT_EXIT const void **mine = NULL;
+    BASIN_TRY(BASIN_NEW(&mine, p->count, "parts", error));
+    for (int64_t s = 0; s < tables; s++) {
+        for (int64_t k = 0; k < p->count; k++) {
+            const basin_network *n = p->part[k]->network;
+            const char *table = *(char *const *)(const void *)((const char *)n + offset);
+            if (!table) return BASIN_OK;
+            mine[k] = table + (size_t)(s * n->nodes) * width;
+        }
+        if (!*to && !(*to = basin_array_new(N, (size_t)tables * width)))
+            return basin_fail_memory(error, "parts");
+        BASIN_TRY(basin_parts_gather(*to + (size_t)s * N * width, p, mine, NULL, width, error));
     }
-    if (!status) status = basin_parts_gather(all, p, mine, NULL, width, error);
-    free(mine);
-    if (status)
-        free(all);
-    else
-        *to = all;
-    return status;
-}
-
-static basin_status gather_mask(uint8_t **to, basin_parts *p, size_t offset, basin_error *error) {
-    size_t N = (size_t)p->face->nodes, splits = (size_t)p->face->splits;
-    const char *first = (const char *)p->part[0]->network + offset;
-    if (!*(char *const *)(const void *)first) return BASIN_OK;
-    basin_status status = (*to = basin_array_new(N, splits)) ? BASIN_OK : no_memory(error);
-    for (size_t s = 0; s < splits && !status; s++) {
-        void *one = NULL;
-        status = gather_table(&one, p, offset, s, 1, error);
-        if (!status) memcpy(*to + s * N, one, N);
-        free(one);
-    }
-    return status;
+    return BASIN_OK;
 }
 
 static basin_status fill_face(basin_parts *p, basin_error *error) {
-    basin_network *face = p->face;
-    if (p->part[0]->network->label)
-        BASIN_TRY(gather_table((void **)(void *)&face->label, p, offsetof(basin_network, label), 0,
-                               sizeof *face->label, error));
-    BASIN_TRY(gather_mask(&face->train, p, offsetof(basin_network, train), error));
-    BASIN_TRY(gather_mask(&face->val, p, offsetof(basin_network, val), error));
-    return gather_mask(&face->test, p, offsetof(basin_network, test), error);
+    int64_t splits = p->face->splits;
+    BASIN_TRY(gather_tables(p, offsetof(basin_network, label), 1, sizeof *p->face->label, error));
+    BASIN_TRY(gather_tables(p, offsetof(basin_network, train), splits, 1, error));
+    BASIN_TRY(gather_tables(p, offsetof(basin_network, val), splits, 1, error));
+    return gather_tables(p, offsetof(basin_network, test), splits, 1, error);
 }
 
 /* ---- opening ---- */
 
+static void close_at(basin_parts **parts) { basin_parts_close(*parts); }
+
 static basin_status begin(basin_parts **parts, int64_t count, basin_ranks *ranks,
                           basin_error *error) {
     basin_ranks_share share = basin_ranks_deal(ranks, count);
-    *parts = NULL;
     if (basin_ranks_count(ranks) > count)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "%" PRId64 " ranks for a graph in %" PRId64 " parts; wanted at most one "
                           "rank a part",
                           basin_ranks_count(ranks), count);
-    basin_parts *p = calloc(1, sizeof *p);
-    if (p) p->part = calloc((size_t)share.count + 1, sizeof *p->part);
-    if (!p || !p->part) {
-        free(p);
-        return no_memory(error);
-    }
+    BASIN_TRY(BASIN_NEW(parts, 1, "parts", error));
+    basin_parts *p = *parts;
+    BASIN_TRY(BASIN_NEW(&p->part, share.count, "parts", error));
     p->ranks = ranks, p->parts = count, p->first = share.first, p->count = share.count;
-    *parts = p;
     return BASIN_OK;
 }
 
-static basin_status check_relations(const basin_parts *p, basin_error *error) {
-    int relations = p->part[0]->network->relations;
-    if (relations <= BASIN_PARTS_RELATIONS) return BASIN_OK;
-    return basin_fail(error, BASIN_UNSUPPORTED, "%s: %d relations, wanted at most %d in parts",
-                      p->part[0]->network->path, relations, BASIN_PARTS_RELATIONS);
-}
-
 /* `status` is how this rank's own parts went; all ranks hear of it. */
-static basin_status complete(basin_parts **parts, basin_status status, basin_error *error) {
-    basin_parts *p = *parts;
-    if (!status) status = check_relations(p, error);
+static basin_status complete(basin_parts *p, basin_status status, basin_error *error) {
     if (!status) status = make_face(p, error);
-    status = basin_ranks_agree(p->ranks, status, error);
-    if (!status) status = learn_sizes(p, error);
-    if (!status) status = learn_owners(p, error);
-    if (!status) status = fill_face(p, error);
-    if (status) {
-        basin_parts_close(p);
-        *parts = NULL;
-    }
-    return status;
+    BASIN_TRY(basin_ranks_agree(p->ranks, status, error));
+    BASIN_TRY(learn_sizes(p, error));
+    BASIN_TRY(learn_owners(p, error));
+    return fill_face(p, error);
 }
 
 basin_status basin_parts_open(basin_parts **parts, const char *folder, basin_ranks *ranks,
                               basin_error *error) {
+    BASIN_AT_EXIT(close_at) basin_parts *p = NULL;
     int64_t count = 0;
     *parts = NULL;
-    basin_status status = basin_ranks_agree(ranks, basin_cut_count(&count, folder, error), error);
-    if (!status) status = basin_ranks_agree(ranks, begin(parts, count, ranks, error), error);
-    if (status) {
-        basin_parts_close(*parts);
-        *parts = NULL;
-        return status;
-    }
-    basin_parts *p = *parts;
+    BASIN_TRY(basin_ranks_agree(ranks, basin_cut_count(&count, folder, error), error));
+    BASIN_TRY(basin_ranks_agree(ranks, begin(&p, count, ranks, error), error));
+    basin_status status = BASIN_OK;
     for (int64_t k = 0; k < p->count && !status; k++)
         status = basin_part_open(&p->part[k], folder, p->first + k, error);
-    return complete(parts, status, error);
+    BASIN_TRY(complete(p, status, error));
+    *parts = p, p = NULL;
+    return BASIN_OK;
 }
+
+static void partition_free_at(basin_partition **cut) { basin_partition_free(*cut); }
 
 basin_status basin_parts_cut(basin_parts **parts, const basin_network *network,
                              const basin_cut_spec *spec, basin_ranks *ranks, basin_error *error) {
-    basin_partition *cut = NULL;
+    BASIN_AT_EXIT(partition_free_at) basin_partition *cut = NULL;
+    BASIN_AT_EXIT(close_at) basin_parts *p = NULL;
     *parts = NULL;
     basin_status status = basin_partition_new(&cut, network, spec, error);
-    if (!status) status = begin(parts, cut->parts, ranks, error);
-    status = basin_ranks_agree(ranks, status, error);
-    if (status) {
-        basin_parts_close(*parts);
-        *parts = NULL;
-    } else {
-        basin_parts *p = *parts;
-        for (int64_t k = 0; k < p->count && !status; k++)
-            status = basin_partition_take(&p->part[k], cut, p->first + k, error);
-        status = complete(parts, status, error);
-    }
-    basin_partition_free(cut);
-    return status;
+    if (!status) status = begin(&p, cut->parts, ranks, error);
+    BASIN_TRY(basin_ranks_agree(ranks, status, error));
+    for (int64_t k = 0; k < p->count && !status; k++)
+        status = basin_partition_take(&p->part[k], cut, p->first + k, error);
+    BASIN_TRY(complete(p, status, error));
+    *parts = p, p = NULL;
+    return BASIN_OK;
 }
 
 void basin_parts_close(basin_parts *parts) {
@@ -542,39 +445,31 @@ const basin_network *basin_parts_face(const basin_parts *parts) { return parts->
 
 /* The texts of all parts, one part after the other; `at` [parts] where each begins. */
 static basin_status gather_texts(char **all, int64_t *at, basin_parts *p, basin_error *error) {
-    int64_t *length = basin_array_new((size_t)p->count, sizeof *length), mine = 0, total = 0;
-    size_t ranks = (size_t)basin_ranks_count(p->ranks), *bytes = calloc(ranks, sizeof *bytes);
-    char *own = NULL;
-    for (int64_t k = 0; k < p->count && length; k++) {
+    int64_t length[BASIN_CUT_PARTS], mine = 0, total = 0;
+    BASIN_FREE_AT_EXIT char *own = NULL;
+    for (int64_t k = 0; k < p->count; k++) {
         const basin_names *id = &p->part[k]->network->id;
         mine += length[k] = id->at[id->count];
     }
-    own = basin_array_new((size_t)mine, 1);
-    basin_status status = length && bytes && own ? BASIN_OK : no_memory(error);
-    if (!status) status = gather_entries(p, at, length, sizeof *at, error);
-    mine = 0;
-    for (int64_t k = 0; k < p->count && !status; k++) {
-        memcpy(own + mine, p->part[k]->network->id.text, (size_t)length[k]);
-        mine += length[k];
-    }
-    for (int64_t q = 0; q < p->parts && !status; q++) {
-        int64_t count = at[q];
-        bytes[basin_parts_rank(p, q)] += (size_t)count;
-        at[q] = total;
-        total += count;
-    }
-    if (!status && !(*all = basin_array_new((size_t)total, 1))) status = no_memory(error);
-    if (!status) status = basin_ranks_gather_parts(p->ranks, *all, own, bytes, error);
-    free(length), free(bytes), free(own);
-    return status;
+    BASIN_TRY(BASIN_NEW_RAW(&own, mine, "ids", error));
+    BASIN_TRY(gather_entries(at, p, length, sizeof *at, error));
+    char *to = own;
+    for (int64_t k = 0; k < p->count; to += length[k++])
+        memcpy(to, p->part[k]->network->id.text, (size_t)length[k]);
+    for (int64_t q = 0; q < p->parts; q++) total += at[q];
+    BASIN_TRY(BASIN_NEW_RAW(all, total, "ids", error));
+    BASIN_TRY(gather(*all, p, own, at, 1, error));
+    (void)sum_counts(at, p->parts);
+    return BASIN_OK;
 }
 
 basin_status basin_parts_name_nodes(basin_parts *p, basin_error *error) {
+    int64_t at[BASIN_CUT_PARTS];
     basin_names_builder builder = {0};
-    char *all = NULL;
+    BASIN_FREE_AT_EXIT char *all = NULL;
     if (!p->part[0]->network->id.count || p->face->id.count) return BASIN_OK;
-    int64_t *at = basin_array_new((size_t)p->parts, sizeof *at);
-    basin_status status = at ? gather_texts(&all, at, p, error) : no_memory(error);
+    BASIN_TRY(gather_texts(&all, at, p, error));
+    basin_status status = BASIN_OK;
     for (int64_t i = 0; i < p->face->nodes && !status; i++) {
         const char *text = all + at[p->owner[i]];
         size_t length = strlen(text);
@@ -582,6 +477,5 @@ basin_status basin_parts_name_nodes(basin_parts *p, basin_error *error) {
         at[p->owner[i]] += (int64_t)length + 1;
     }
     p->face->id = builder.names;
-    free(at), free(all);
     return status;
 }
