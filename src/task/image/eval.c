@@ -85,8 +85,8 @@ void basin_image_mean_fill(float *out, const float *truth, const uint8_t *mask,
 void basin_image_paste(float *out, const float *output, const float *truth, const uint8_t *mask,
                        int64_t tokens, int64_t values) {
     for (int64_t n = 0; n < tokens; n++)
-        memcpy(out + n * values, (mask[n] == BASIN_PATCH_REPLACED ? output : truth) + n * values,
-               (size_t)values * sizeof *out);
+        memmove(out + n * values, (mask[n] == BASIN_PATCH_REPLACED ? output : truth) + n * values,
+                (size_t)values * sizeof *out);
 }
 
 double basin_image_psnr(float *plane[2], const float *whole, const float *truth,
@@ -106,10 +106,7 @@ static basin_status score_picture(state *s, int64_t i, const float *truth, int m
     float *output = s->output + i * s->tokens * s->values;
     double *sum = s->sum + m, ssim = 0;
     int masks = s->scores->masks;
-    for (int64_t n = 0; n < s->tokens; n++)
-        if (mask[n] == BASIN_PATCH_SHOWN)
-            memcpy(output + n * s->values, truth + n * s->values,
-                   (size_t)s->values * sizeof *output);
+    basin_image_paste(output, output, truth, mask, s->tokens, s->values);
     sum[PSNR * masks] += basin_image_psnr(s->plane, output, truth, c);
     if (s->structure)
         BASIN_TRY(basin_ssim(&ssim, s->plane[0], s->plane[1], c->channels, c->size, c->size, 1,
@@ -224,18 +221,14 @@ static void summarise(state *s) {
 
 static basin_status make_buffers(state *s, basin_error *error) {
     const basin_image_settings *c = &s->model->settings;
-    size_t patches = (size_t)(s->batch * s->tokens), items = (size_t)s->set->items;
-    size_t pixels = (size_t)(c->channels * c->size * c->size);
-    s->output = basin_array_new(patches * (size_t)s->values, sizeof *s->output);
-    s->mask = basin_array_new(patches, sizeof *s->mask);
-    s->sum = calloc((size_t)s->scores->masks * MEASURES, sizeof *s->sum);
-    for (int i = 0; i < 2; i++) s->plane[i] = basin_array_new(pixels, sizeof *s->plane[i]);
-    s->scores->index = basin_array_new(items, sizeof *s->scores->index);
-    s->scores->picture_mse = calloc(items, sizeof *s->scores->picture_mse);
-    if (s->output && s->mask && s->sum && s->plane[0] && s->plane[1] && s->scores->index &&
-        s->scores->picture_mse)
-        return BASIN_OK;
-    return basin_fail(error, BASIN_NO_MEMORY, "out of memory to score pictures");
+    int64_t patches = s->batch * s->tokens, items = s->set->items;
+    BASIN_TRY(BASIN_NEW_RAW(&s->output, patches * s->values, "scores", error));
+    BASIN_TRY(BASIN_NEW_RAW(&s->mask, patches, "scores", error));
+    BASIN_TRY(BASIN_NEW(&s->sum, s->scores->masks * MEASURES, "scores", error));
+    for (int i = 0; i < 2; i++)
+        BASIN_TRY(BASIN_NEW_RAW(&s->plane[i], c->channels * c->size * c->size, "scores", error));
+    BASIN_TRY(BASIN_NEW_RAW(&s->scores->index, items, "scores", error));
+    return BASIN_NEW(&s->scores->picture_mse, items, "scores", error);
 }
 
 static basin_status begin(state *s, basin_error *error) {
@@ -270,30 +263,37 @@ static basin_status check_seen(state *s, basin_error *error) {
     return BASIN_OK;
 }
 
+static void end(state *s) {
+    basin_image_runner_free(&s->runner);
+    basin_feed_free(s->feed);
+    free(s->output);
+    free(s->mask);
+    free(s->sum);
+    free(s->plane[0]);
+    free(s->plane[1]);
+}
+
+static basin_status run(state *s, basin_error *error) {
+    BASIN_TRY(check_seen(s, error));
+    BASIN_TRY(begin(s, error));
+    BASIN_TRY(score_all(s, error));
+    if (!s->scores->pictures)
+        return basin_fail(error, BASIN_BAD_VALUE, "no picture that can be read, to score");
+    BASIN_TRY(rank(s->scores, error));
+    summarise(s);
+    s->scores->unreadable = basin_feed_unreadable(s->feed);
+    basin_convergence rests = basin_image_take_convergence(s->model);
+    basin_convergence_note(s->scoring->watch, "scoring", &rests);
+    return BASIN_OK;
+}
+
 basin_status basin_image_score_set(basin_image_scores *scores, basin_image_model *model,
                                    const basin_image_set *set, const basin_image_scoring *scoring,
                                    basin_error *error) {
+    BASIN_AT_EXIT(end)
     state s = {.model = model, .set = set, .scoring = scoring, .scores = scores};
     *scores = (basin_image_scores){.masks = scoring->masks > 0 ? scoring->masks : 1};
-    basin_status status = check_seen(&s, error);
-    if (!status) status = begin(&s, error);
-    if (!status) status = score_all(&s, error);
-    if (!status && !scores->pictures)
-        status = basin_fail(error, BASIN_BAD_VALUE, "no picture that can be read, to score");
-    if (!status) status = rank(scores, error);
-    if (!status) {
-        summarise(&s);
-        scores->unreadable = basin_feed_unreadable(s.feed);
-        basin_convergence rests = basin_image_take_convergence(model);
-        basin_convergence_note(scoring->watch, "scoring", &rests);
-    }
-    basin_image_runner_free(&s.runner);
-    basin_feed_free(s.feed);
-    free(s.output);
-    free(s.mask);
-    free(s.sum);
-    free(s.plane[0]);
-    free(s.plane[1]);
+    basin_status status = run(&s, error);
     if (status) basin_image_scores_free(scores);
     return status;
 }

@@ -150,6 +150,11 @@ basin_status basin_image_graph_new(basin_image_graph *graph, const basin_image_s
 basin_status basin_image_graph_check(const basin_image_graph *graph, basin_error *error);
 void basin_image_graph_free(basin_image_graph *graph);
 
+/* Writes `count` pictures and what is replaced of them into a plan of that graph. */
+basin_status basin_image_write_batch(basin_plan *plan, const basin_image_graph *graph,
+                                     const float *patches, const uint8_t *mask, int64_t count,
+                                     basin_error *error);
+
 /* The settings by which the model runs: its own, with the steps and alpha that a caller has set. */
 basin_image_settings basin_image_run_settings(const basin_image_model *model);
 

@@ -131,9 +131,10 @@ basin_status basin_image_runner_borrow(basin_image_runner **runner, basin_image_
 
 /* The plan's inputs are of the whole batch: what a short batch lacks is its first picture again,
  * which takes no more steps than that. */
-static basin_status write_batch(basin_image_runner *r, const float *patches, const uint8_t *mask,
-                                int64_t count, basin_error *error) {
-    basin_shape whole = basin_expr_shape(r->graph.patches);
+basin_status basin_image_write_batch(basin_plan *plan, const basin_image_graph *g,
+                                     const float *patches, const uint8_t *mask, int64_t count,
+                                     basin_error *error) {
+    basin_shape whole = basin_expr_shape(g->patches);
     int64_t N = whole.dim[1], size = N * whole.dim[2];
     BASIN_AT_EXIT(basin_tensor_free) basin_tensor x = {0};
     BASIN_AT_EXIT(basin_tensor_free) basin_tensor replaced = {0};
@@ -145,8 +146,8 @@ static basin_status write_batch(basin_image_runner *r, const float *patches, con
         for (int64_t n = 0; n < N; n++)
             ((float *)replaced.data)[i * N + n] = mask[from * N + n] == BASIN_PATCH_REPLACED;
     }
-    BASIN_TRY(basin_plan_write(r->plan, r->graph.patches, &x, error));
-    return basin_plan_write(r->plan, r->graph.replaced, &replaced, error);
+    BASIN_TRY(basin_plan_write(plan, g->patches, &x, error));
+    return basin_plan_write(plan, g->replaced, &replaced, error);
 }
 
 static basin_status descend(basin_image_runner *r, basin_tensor *result, int64_t count,
@@ -163,7 +164,7 @@ static basin_status descend(basin_image_runner *r, basin_tensor *result, int64_t
 
 static basin_status run(basin_image_runner *r, basin_tensor *result, const float *patches,
                         const uint8_t *mask, int64_t count, basin_error *error) {
-    BASIN_TRY(write_batch(r, patches, mask, count, error));
+    BASIN_TRY(basin_image_write_batch(r->plan, &r->graph, patches, mask, count, error));
     BASIN_TRY(basin_tensor_new(result, BASIN_F32, basin_expr_shape(r->graph.output), error));
     BASIN_TRY(basin_plan_run(r->plan, error));
     if (r->descent) return descend(r, result, count, error);

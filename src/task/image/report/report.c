@@ -29,17 +29,16 @@ enum { BATCH = 16 };
 
 static basin_status exhibit_room(basin_image_exhibit *e, const basin_image_settings *s,
                                  basin_error *error) {
-    size_t tokens, values;
-    e->index = basin_array_new((size_t)e->count, sizeof *e->index);
-    e->mse = basin_array_new((size_t)e->count, sizeof *e->mse);
-    if (basin_size_multiply(&tokens, (size_t)e->count, (size_t)basin_image_tokens(s)) &&
-        basin_size_multiply(&values, tokens, (size_t)basin_image_patch_values(s))) {
-        e->mask = basin_array_new(tokens, 1);
-        e->patches = basin_array_new(values, sizeof *e->patches);
-        e->output = basin_array_new(values, sizeof *e->output);
-    }
-    if (e->index && e->mse && e->mask && e->patches && e->output) return BASIN_OK;
-    return basin_fail_memory(error, "the pictures of a report");
+    static const char what[] = "the pictures of a report";
+    size_t tokens = (size_t)basin_image_tokens(s), values;
+    if (!basin_size_multiply(&tokens, tokens, (size_t)e->count) ||
+        !basin_size_multiply(&values, tokens, (size_t)basin_image_patch_values(s)))
+        return basin_fail_memory(error, what);
+    BASIN_TRY(BASIN_NEW_RAW(&e->index, e->count, what, error));
+    BASIN_TRY(BASIN_NEW_RAW(&e->mse, e->count, what, error));
+    BASIN_TRY(BASIN_NEW_RAW(&e->mask, tokens, what, error));
+    BASIN_TRY(BASIN_NEW_RAW(&e->patches, values, what, error));
+    return BASIN_NEW_RAW(&e->output, values, what, error);
 }
 
 static basin_status complete(basin_image_exhibit *e, basin_image_model *model, basin_feed *feed,
@@ -69,22 +68,19 @@ static basin_status exhibit_new(basin_image_exhibit *e, basin_image_model *model
                                 const basin_image_set *set, const basin_image_scores *scores,
                                 const int64_t *place, int64_t count, const basin_watch *watch,
                                 basin_error *error) {
-    basin_feed *feed = NULL;
-    basin_image_runner runner = {0};
+    basin_feed *feed;
+    BASIN_AT_EXIT(basin_image_runner_free) basin_image_runner runner = {0};
     *e = (basin_image_exhibit){.count = count};
-    basin_status status = exhibit_room(e, &model->settings, error);
-    for (int64_t i = 0; i < count && !status; i++) {
+    BASIN_TRY(exhibit_room(e, &model->settings, error));
+    for (int64_t i = 0; i < count; i++) {
         e->index[i] = scores->index[place[i]];
         e->mse[i] = scores->picture_mse[place[i]];
     }
     basin_image_set chosen = {.pictures = set->pictures, .item = e->index, .items = count};
-    if (!status)
-        status = basin_image_feed(&feed, &chosen, &model->settings, BATCH, false, 0, watch, error);
-    if (!status) status = basin_image_runner_new(&runner, model, BATCH, error);
-    if (!status) status = complete(e, model, feed, &runner, error);
-    basin_image_runner_free(&runner);
+    BASIN_TRY(basin_image_runner_new(&runner, model, BATCH, error));
+    BASIN_TRY(basin_image_feed(&feed, &chosen, &model->settings, BATCH, false, 0, watch, error));
+    basin_status status = complete(e, model, feed, &runner, error);
     basin_feed_free(feed);
-    if (status) exhibit_free(e);
     return status;
 }
 
@@ -94,11 +90,6 @@ static void line_free(basin_image_line *line) {
     free(line->step);
     free(line->value);
     *line = (basin_image_line){0};
-}
-
-static void curve_free(basin_image_curve *curve) {
-    line_free(&curve->loss);
-    line_free(&curve->test);
 }
 
 /* Adds a point where both are numbers; false: no memory. */
@@ -114,7 +105,7 @@ static bool append(basin_image_line *line, const cJSON *step, const cJSON *value
 }
 
 /* A line that is not a record, such as one cut by a kill, is passed over; one that looks whole and
- * cannot be read is not, since memory may lack. 0.1 called the loss of an epoch train_mse. */
+ * cannot be read is not, since memory may lack. */
 static basin_status take_line(basin_image_curve *curve, basin_image_line *epochs, const char *text,
                               size_t length, const char *path, basin_error *error) {
     enum { SHOWN = 60 };
@@ -126,20 +117,17 @@ static basin_status take_line(basin_image_curve *curve, basin_image_line *epochs
     const cJSON *loss = cJSON_GetObjectItemCaseSensitive(record, "loss");
     const cJSON *test = cJSON_GetObjectItemCaseSensitive(record, "test_mse");
     bool epoch = cJSON_HasObjectItem(record, "epoch");
-    if (!loss) loss = cJSON_GetObjectItemCaseSensitive(record, "train_mse");
     bool good = append(epoch ? epochs : &curve->loss, step, loss);
     good = good && append(&curve->test, step, test);
     cJSON_Delete(record);
-    return good ? BASIN_OK
-                : basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for a log", path);
+    return good ? BASIN_OK : basin_fail_memory(error, "a log");
 }
 
 static basin_status curve_read(basin_image_curve *curve, const char *path, basin_error *error) {
     basin_map map;
-    basin_image_line epochs = {0};
-    *curve = (basin_image_curve){0};
-    basin_status status = basin_map_open(&map, path, error);
-    if (status) return status;
+    BASIN_AT_EXIT(line_free) basin_image_line epochs = {0};
+    basin_status status = BASIN_OK;
+    BASIN_TRY(basin_map_open(&map, path, error));
     const char *at = (const char *)map.data, *end = map.data ? at + map.size : NULL;
     while (at < end && !status) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
@@ -149,26 +137,18 @@ static basin_status curve_read(basin_image_curve *curve, const char *path, basin
     }
     basin_map_close(&map);
     if (curve->loss.count < epochs.count) {
-        line_free(&curve->loss);
+        basin_image_line steps = curve->loss;
         curve->loss = epochs;
-    } else
-        line_free(&epochs);
-    if (!status && !curve->loss.count && !curve->test.count)
-        status = basin_fail(error, BASIN_BAD_FILE,
-                            "%s: no line has \"step\" with \"loss\" or \"test_mse\": not a log of "
-                            "training on pictures",
-                            path);
-    if (status) curve_free(curve);
-    return status;
+        epochs = steps;
+    }
+    if (status || curve->loss.count || curve->test.count) return status;
+    return basin_fail(error, BASIN_BAD_FILE,
+                      "%s: no line has \"step\" with \"loss\" or \"test_mse\": not a log of "
+                      "training on pictures",
+                      path);
 }
 
 /* ---- the models ---- */
-
-bool basin_image_same_units(const basin_image_settings *a, const basin_image_settings *b) {
-    for (int64_t c = 0; c < a->channels; c++)
-        if (a->mean[c] != b->mean[c] || a->deviation[c] != b->deviation[c]) return false;
-    return true;
-}
 
 /* One page has one set of pictures and masks: models must cut and hide them alike. */
 static basin_status check_alike(const basin_image_entry *first, const basin_image_entry *other,
@@ -210,11 +190,6 @@ static basin_status take_models(basin_image_findings *r, basin_image_model *mode
 }
 
 /* ---- scores ---- */
-
-static basin_status score(basin_image_findings *r, basin_image_entry *e, basin_error *error) {
-    basin_image_scoring scoring = {.masks = r->spec->masks, .watch = r->spec->watch};
-    return basin_image_score_set(&e->scores, e->model, &r->set, &scoring, error);
-}
 
 /* Places in the scores: some spread evenly over all, then the best, then the worst of the first
  * model. */
@@ -270,7 +245,9 @@ static basin_status gather(basin_image_findings *r, basin_image_model *model, ba
     BASIN_TRY(take_models(r, model, error));
     BASIN_TRY(
         basin_image_set_open(&r->set, spec->source, true, (uint64_t)model->settings.seed, error));
-    for (int i = 0; i < r->entries; i++) BASIN_TRY(score(r, &r->entry[i], error));
+    basin_image_scoring scoring = {.masks = spec->masks, .watch = spec->watch};
+    for (basin_image_entry *e = r->entry; e < r->entry + r->entries; e++)
+        BASIN_TRY(basin_image_score_set(&e->scores, e->model, &r->set, &scoring, error));
     int64_t pictures = r->entry[0].scores.pictures;
     r->shown = basin_int_min(spec->shown > 0 ? spec->shown : 1, pictures);
     r->extremes = basin_int_min(spec->extremes > 0 ? spec->extremes : 0, pictures / 2);
@@ -292,7 +269,8 @@ static void findings_free(basin_image_findings *r) {
         basin_image_weights_free(&e->weights);
     }
     basin_image_set_close(&r->set);
-    curve_free(&r->curve);
+    line_free(&r->curve.loss);
+    line_free(&r->curve.test);
 }
 
 static basin_status check_spec(const basin_image_reporting *s, basin_error *error) {
@@ -307,8 +285,8 @@ basin_status basin_image_report(const char *path, basin_image_scores *scores,
                                 basin_error *error) {
     basin_image_findings r = {.spec = reporting};
     for (int i = 0; scores && i <= reporting->rivals; i++) scores[i] = (basin_image_scores){0};
-    basin_status status = check_spec(reporting, error);
-    if (!status) status = gather(&r, model, error);
+    BASIN_TRY(check_spec(reporting, error));
+    basin_status status = gather(&r, model, error);
     if (!status) status = basin_image_document_write(path, &r, error);
     for (int i = 0; scores && !status && i < r.entries; i++) {
         scores[i] = r.entry[i].scores;

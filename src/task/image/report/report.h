@@ -19,20 +19,13 @@ typedef struct basin_image_attention {
     uint8_t *share;              /* [pictures, steps, H, N, keys] */
 } basin_image_attention;
 
-/* Room for attention of `pictures` at steps 0 .. last in about `bytes`: where that is not enough,
+/* Memory for attention of `pictures` at steps 0 .. last in about `bytes`: where that is not enough,
  * fewer pictures, down to two, then fewer steps, the first and the last among them. A model without
  * attention has no heads; where not even one map fits, there are no shares. */
 basin_status basin_image_attention_new(basin_image_attention *attention,
                                        const basin_image_settings *settings, int64_t pictures,
                                        int last, size_t bytes, basin_error *error);
 void basin_image_attention_free(basin_image_attention *attention);
-/* Whether that step is kept; then fills it in from the queries, times beta, and keys of `count`
- * pictures. */
-bool basin_image_attention_wants(const basin_image_attention *attention, int step);
-basin_status basin_image_attention_set(basin_image_attention *attention, int step,
-                                       const float *query, /* [count, keys, H, Y] */
-                                       const float *key,   /* [count, keys, H, Y] */
-                                       int64_t head_dim, bool exclude_self, basin_error *error);
 
 /* ---- the descent ---- */
 
@@ -158,9 +151,6 @@ typedef struct basin_image_findings {
     int64_t shown, extremes, traced; /* as many as there are */
     basin_image_curve curve;         /* of the first model */
 } basin_image_findings;
-
-/* Whether models see the same numbers of a picture, so that their errors have one unit. */
-bool basin_image_same_units(const basin_image_settings *a, const basin_image_settings *b);
 
 /* The document, as a page or bare; see view/document.h. */
 basin_status basin_image_document_write(const char *path, const basin_image_findings *findings,

@@ -4,18 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "base/try.h"
 #include "task/image/report/report.h"
 
 /* ---- shares of attention, as bytes (equation 3's softmax over keys) ---- */
-
-/* As many of the steps 0 .. last as `steps` says, evenly spread. */
-static basin_status choose_steps(basin_image_attention *a, int last, basin_error *error) {
-    BASIN_TRY(BASIN_NEW_RAW(&a->step, a->steps, "steps", error));
-    for (int i = 0; i < a->steps; i++)
-        a->step[i] = a->steps > 1 ? (int)((int64_t)i * last / (a->steps - 1)) : last;
-    return BASIN_OK;
-}
 
 basin_status basin_image_attention_new(basin_image_attention *a, const basin_image_settings *s,
                                        int64_t pictures, int last, size_t bytes,
@@ -24,25 +17,17 @@ basin_status basin_image_attention_new(basin_image_attention *a, const basin_ima
     *a = (basin_image_attention){0};
     if (!strcmp(s->arch, "et") && !s->attention) return BASIN_OK;
     *a = (basin_image_attention){.heads = s->heads, .tokens = N, .keys = N + s->cls};
-    size_t one = 1, all;
-    int64_t size[] = {a->heads, a->tokens, a->keys};
-    bool fits = true;
-    for (int i = 0; i < 3; i++) fits = fits && basin_size_multiply(&one, one, (size_t)size[i]);
-    int64_t maps = fits ? (int64_t)(bytes / one) : 0; /* pictures times steps */
-    if (maps < 1) return BASIN_OK;                    /* even one is too much for a page */
-    int64_t few = pictures < 2 ? pictures : 2, whole = maps / (last + 1);
-    a->pictures = whole > pictures ? pictures : whole > few ? whole : few;
-    if (a->pictures > maps) a->pictures = maps;
-    a->steps = (int)(maps / a->pictures < last + 1 ? maps / a->pictures : last + 1);
-    basin_status status = choose_steps(a, last, error);
-    if (!status && basin_size_multiply(&all, one, (size_t)(a->pictures * a->steps)))
-        a->share = basin_array_new(all, 1);
-    if (!status && !a->share)
-        status =
-            basin_fail(error, BASIN_NO_MEMORY, "out of memory for the attention of %lld pictures",
-                       (long long)a->pictures);
-    if (status) basin_image_attention_free(a);
-    return status;
+    double one = (double)a->heads * (double)a->tokens * (double)a->keys;
+    int64_t maps = (int64_t)((double)bytes / one); /* pictures times steps */
+    if (maps < 1) return BASIN_OK;                 /* even one is too much for a page */
+    int64_t few = basin_int_min(pictures, 2), whole = maps / (last + 1);
+    a->pictures = basin_int_min(maps, basin_int_min(pictures, basin_int_max(whole, few)));
+    a->steps = (int)basin_int_min(maps / a->pictures, last + 1);
+    BASIN_TRY(BASIN_NEW_RAW(&a->step, a->steps, "steps", error));
+    for (int i = 0; i < a->steps; i++) /* evenly spread */
+        a->step[i] = a->steps > 1 ? (int)((int64_t)i * last / (a->steps - 1)) : last;
+    return BASIN_NEW_RAW(&a->share, (double)(a->pictures * a->steps) * one, "maps of attention",
+                         error);
 }
 
 void basin_image_attention_free(basin_image_attention *a) {
@@ -51,14 +36,11 @@ void basin_image_attention_free(basin_image_attention *a) {
     *a = (basin_image_attention){0};
 }
 
+/* Where that step is kept; -1: nowhere. */
 static int place_of(const basin_image_attention *a, int step) {
-    for (int i = 0; i < a->steps; i++)
+    for (int i = 0; a && i < a->steps; i++)
         if (a->step[i] == step) return i;
     return -1;
-}
-
-bool basin_image_attention_wants(const basin_image_attention *a, int step) {
-    return a && place_of(a, step) >= 0;
 }
 
 /* exp(score - greatest) of one query and all keys, and the bytes of it. */
@@ -75,14 +57,14 @@ static void set_row(uint8_t *share, double *score, const float *query, const flo
         share[k] = k == self ? 0 : (uint8_t)lrint(255 * exp(score[k] - most));
 }
 
-basin_status basin_image_attention_set(basin_image_attention *a, int step, const float *query,
-                                       const float *key, int64_t head_dim, bool exclude_self,
-                                       basin_error *error) {
-    int at = place_of(a, step);
+/* Fills in one of the steps from queries, times beta, and keys [count, keys, H, Y]. */
+static basin_status set_shares(basin_image_attention *a, int at, const float *query,
+                               const float *key, int64_t head_dim, bool exclude_self,
+                               basin_error *error) {
     int64_t row = a->heads * head_dim, skip = a->keys - a->tokens;
-    double *score = NULL;
+    BASIN_FREE_AT_EXIT double *score = NULL;
     BASIN_TRY(BASIN_NEW_RAW(&score, a->keys, "scores of attention", error));
-    for (int64_t b = 0; b < a->pictures && at >= 0; b++)
+    for (int64_t b = 0; b < a->pictures; b++)
         for (int64_t h = 0; h < a->heads; h++)
             for (int64_t n = 0; n < a->tokens; n++) {
                 int64_t to = ((b * a->steps + at) * a->heads + h) * a->tokens + n;
@@ -91,7 +73,6 @@ basin_status basin_image_attention_set(basin_image_attention *a, int step, const
                         key + b * a->keys * row + h * head_dim, a, exclude_self ? skip + n : -1,
                         head_dim);
             }
-    free(score);
     return BASIN_OK;
 }
 
@@ -233,7 +214,8 @@ static basin_status read_square(double *square, watcher *s, basin_expr from, bas
 static basin_status read_attention(basin_image_trace *t, basin_plan *plan, basin_expr query,
                                    basin_expr key, int step, bool exclude_self,
                                    basin_error *error) {
-    if (!query || !basin_image_attention_wants(t->attention, step)) return BASIN_OK;
+    int at = place_of(t->attention, step);
+    if (!query || at < 0) return BASIN_OK;
     basin_shape shape = basin_expr_shape(query);
     BASIN_AT_EXIT(basin_tensor_free) basin_tensor q = {0};
     BASIN_AT_EXIT(basin_tensor_free) basin_tensor k = {0};
@@ -241,8 +223,7 @@ static basin_status read_attention(basin_image_trace *t, basin_plan *plan, basin
     BASIN_TRY(basin_tensor_new(&k, BASIN_F32, shape, error));
     BASIN_TRY(basin_plan_read(plan, query, &q, error));
     BASIN_TRY(basin_plan_read(plan, key, &k, error));
-    return basin_image_attention_set(t->attention, step, q.data, k.data, shape.dim[3], exclude_self,
-                                     error);
+    return set_shares(t->attention, at, q.data, k.data, shape.dim[3], exclude_self, error);
 }
 
 static basin_status observe(void *context, const basin_moment *now, basin_error *error) {
@@ -264,21 +245,6 @@ static basin_status observe(void *context, const basin_moment *now, basin_error 
     return basin_plan_read(s->plan, s->use, &use, error);
 }
 
-static basin_status write_inputs(basin_plan *plan, const basin_image_graph *g, const float *patches,
-                                 const uint8_t *mask, basin_error *error) {
-    basin_shape shape = basin_expr_shape(g->patches);
-    basin_tensor replaced;
-    basin_tensor x = basin_tensor_borrow(patches, BASIN_F32, shape);
-    shape.rank = 2;
-    BASIN_TRY(basin_tensor_new(&replaced, BASIN_F32, shape, error));
-    for (int64_t i = 0; i < basin_shape_count(shape); i++)
-        ((float *)replaced.data)[i] = mask[i] == BASIN_PATCH_REPLACED;
-    basin_status status = basin_plan_write(plan, g->patches, &x, error);
-    if (!status) status = basin_plan_write(plan, g->replaced, &replaced, error);
-    basin_tensor_free(&replaced);
-    return status;
-}
-
 static basin_status descend(basin_image_trace *t, basin_image_model *model, const float *patches,
                             const uint8_t *mask, basin_error *error) {
     BASIN_AT_EXIT(watcher_free) watcher s = {.trace = t, .mask = mask};
@@ -288,7 +254,7 @@ static basin_status descend(basin_image_trace *t, basin_image_model *model, cons
     BASIN_TRY(build(&s, t, model, error));
     BASIN_TRY(make_plans(&s, model, error));
     BASIN_TRY(make_tensors(&s, error));
-    BASIN_TRY(write_inputs(s.encoder, &s.graph, patches, mask, error));
+    BASIN_TRY(basin_image_write_batch(s.encoder, &s.graph, patches, mask, t->count, error));
     BASIN_TRY(basin_plan_run(s.encoder, error));
     BASIN_TRY(basin_plan_read(s.encoder, s.first, &s.state, error));
     return basin_descent_run(s.descent, &done, &s.state, error);
@@ -303,6 +269,11 @@ typedef struct layers {
     basin_expr query[BASIN_MAX_LAYERS], key[BASIN_MAX_LAYERS]; /* [B, N (+ 1), H, Y]; or NULL */
 } layers;
 
+static void layers_free(layers *l) {
+    basin_plan_free(l->plan);
+    basin_image_graph_free(&l->graph);
+}
+
 /* Tokens before each layer, decoded as if it were the last; what its attention asks. */
 static basin_status build_layers(layers *l, const basin_image_trace *t, basin_image_model *model,
                                  basin_error *error) {
@@ -314,7 +285,7 @@ static basin_status build_layers(layers *l, const basin_image_trace *t, basin_im
     for (int i = 0; i <= t->steps; i++)
         output[outputs++] = l->decoded[i] = basin_vit_decode(vit, token[i]);
     for (int i = 0; i < t->steps; i++) {
-        if (!basin_image_attention_wants(t->attention, i)) continue;
+        if (place_of(t->attention, i) < 0) continue;
         basin_vit_queries(&l->query[i], &l->key[i], vit, token[i], i);
         output[outputs++] = l->query[i] = basin_scale(l->query[i], beta);
         output[outputs++] = l->key[i];
@@ -338,42 +309,29 @@ static basin_status read_layers(basin_image_trace *t, layers *l, basin_error *er
 
 static basin_status pass_layers(basin_image_trace *t, basin_image_model *model,
                                 const float *patches, const uint8_t *mask, basin_error *error) {
-    layers l = {0};
+    BASIN_AT_EXIT(layers_free) layers l = {0};
     BASIN_TRY(basin_image_graph_new(&l.graph, &model->settings, t->count, error));
-    basin_status status = build_layers(&l, t, model, error);
-    if (!status) status = write_inputs(l.plan, &l.graph, patches, mask, error);
-    if (!status) status = basin_plan_run(l.plan, error);
-    if (!status) status = read_layers(t, &l, error);
-    basin_plan_free(l.plan);
-    basin_image_graph_free(&l.graph);
-    return status;
+    BASIN_TRY(build_layers(&l, t, model, error));
+    BASIN_TRY(basin_image_write_batch(l.plan, &l.graph, patches, mask, t->count, error));
+    BASIN_TRY(basin_plan_run(l.plan, error));
+    return read_layers(t, &l, error);
 }
 
 /* ---- the whole ---- */
 
 static basin_status make_room(basin_image_trace *t, const basin_image_settings *s,
                               basin_error *error) {
-    size_t frames = (size_t)(t->steps + 1), each = frames * (size_t)t->count;
-    size_t bytes = sizeof(float);
-    int64_t sizes[] = {t->count, basin_image_tokens(s), basin_image_patch_values(s)};
-    bool fits = basin_size_multiply(&bytes, bytes, frames), good = true;
-    for (int i = 0; i < 3; i++) fits = fits && basin_size_multiply(&bytes, bytes, (size_t)sizes[i]);
-    if (fits) {
-        t->token = basin_array_new(1, bytes);
-        good = t->token != NULL;
-        for (int p = 0; p < t->parts && good; p++) {
-            t->force[p] = basin_array_new(1, bytes);
-            t->energy[p] = basin_array_new(each, sizeof(double));
-            t->square[p] = basin_array_new(each, sizeof(double));
-            good = t->force[p] && t->energy[p] && t->square[p];
-        }
-        bool memories = t->parts > 0 && s->hopfield;
-        if (memories) t->use = basin_array_new((size_t)s->memories, sizeof *t->use);
-        good = good && (!memories || t->use);
+    size_t each = (size_t)(t->steps + 1) * (size_t)t->count;
+    size_t values = (size_t)(basin_image_tokens(s) * basin_image_patch_values(s));
+    if (!basin_size_multiply(&values, values, each)) return basin_fail_memory(error, "a trace");
+    BASIN_TRY(BASIN_NEW_RAW(&t->token, values, "a trace", error));
+    for (int p = 0; p < t->parts; p++) {
+        BASIN_TRY(BASIN_NEW_RAW(&t->force[p], values, "a trace", error));
+        BASIN_TRY(BASIN_NEW_RAW(&t->energy[p], each, "a trace", error));
+        BASIN_TRY(BASIN_NEW_RAW(&t->square[p], each, "a trace", error));
     }
-    if (fits && good) return BASIN_OK;
-    return basin_fail(error, BASIN_NO_MEMORY, "out of memory to trace %lld pictures",
-                      (long long)t->count);
+    if (!t->parts || !s->hopfield) return BASIN_OK;
+    return BASIN_NEW_RAW(&t->use, s->memories, "a trace", error);
 }
 
 basin_status basin_image_trace_new(basin_image_trace *trace, basin_image_attention *attention,
@@ -417,18 +375,13 @@ static basin_status course_room(basin_image_course *c, const basin_image_trace *
                                 const basin_image_settings *s, basin_error *error) {
     size_t frames = (size_t)(t->steps + 1);
     *c = (basin_image_course){.steps = t->steps, .parts = t->parts};
-    c->mse = calloc(frames, sizeof *c->mse);
-    c->psnr = calloc(frames, sizeof *c->psnr);
-    bool good = c->mse && c->psnr;
+    BASIN_TRY(BASIN_NEW(&c->mse, frames, "the course of a descent", error));
+    BASIN_TRY(BASIN_NEW(&c->psnr, frames, "the course of a descent", error));
     for (int p = 0; p < t->parts; p++) {
-        c->energy[p] = calloc(frames, sizeof *c->energy[p]);
-        c->size[p] = calloc(frames, sizeof *c->size[p]);
-        good = good && c->energy[p] && c->size[p];
+        BASIN_TRY(BASIN_NEW(&c->energy[p], frames, "the course of a descent", error));
+        BASIN_TRY(BASIN_NEW(&c->size[p], frames, "the course of a descent", error));
     }
-    if (t->use) c->use = calloc((size_t)s->memories, sizeof *c->use);
-    if (good && (!t->use || c->use)) return BASIN_OK;
-    basin_image_course_free(c);
-    return basin_fail_memory(error, "the course of a descent");
+    return t->use ? BASIN_NEW(&c->use, s->memories, "the course of a descent", error) : BASIN_OK;
 }
 
 static void add_energies(basin_image_course *c, const basin_image_trace *t) {

@@ -1,5 +1,5 @@
 /* Memories, keys and queries as patches, and how positions resemble each other (appendix B); see
- * look.h. */
+ * report.h. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,33 +13,27 @@ static basin_status evaluate(basin_tensor *result, const basin_image_graph *g,
                              basin_image_model *model, basin_expr out, basin_error *error) {
     basin_plan *plan = NULL;
     basin_plan_spec spec = {.output = &out, .outputs = 1};
-    basin_status status = basin_image_graph_check(g, error);
-    if (!status) status = basin_plan_new(&plan, model->store, &spec, error);
-    if (!status) status = basin_plan_run(plan, error);
+    BASIN_TRY(basin_image_graph_check(g, error));
+    BASIN_TRY(basin_plan_new(&plan, model->store, &spec, error));
+    basin_status status = basin_plan_run(plan, error);
     if (!status) status = basin_plan_read(plan, out, result, error);
     basin_plan_free(plan);
     return status;
 }
 
-/* Decodes a state of the store, read as rows [rows, D]; the result is [rows, P]. */
-static basin_status decode(float **patches, basin_image_model *model, const char *name,
-                           int64_t rows, basin_error *error) {
-    basin_image_graph g;
-    const basin_image_settings *s = &model->settings;
-    basin_shape shape = BASIN_SHAPE(rows, basin_image_patch_values(s));
-    *patches = basin_array_new((size_t)basin_shape_count(shape), sizeof **patches);
-    if (!*patches) return basin_fail(error, BASIN_NO_MEMORY, "out of memory to decode %s", name);
-    BASIN_TRY(basin_image_graph_new(&g, s, 1, error));
-    const basin_image_et *m = &g.net.et;
-    basin_expr state = !strcmp(name, "xi")   ? m->block.xi
-                       : !strcmp(name, "wk") ? m->block.wk
-                                             : m->block.wq;
-    basin_expr norm = basin_block_norm(&m->block, basin_reshape(state, BASIN_SHAPE(rows, s->dim)));
+/* Decodes a parameter of the block (NULL: none), read as rows [rows, D]; the result is [rows, P].
+ */
+static basin_status decode(float **patches, const basin_image_graph *g, basin_image_model *model,
+                           basin_expr state, int64_t rows, basin_error *error) {
+    const basin_image_et *m = &g->net.et;
+    basin_shape shape = BASIN_SHAPE(rows, basin_image_patch_values(&model->settings));
+    if (!state) return BASIN_OK;
+    BASIN_TRY(BASIN_NEW_RAW(patches, basin_shape_count(shape), "decoded weights", error));
+    basin_expr norm =
+        basin_block_norm(&m->block, basin_reshape(state, BASIN_SHAPE(rows, model->settings.dim)));
     basin_expr out = basin_add(basin_matmul(norm, m->dec_w), m->dec_b);
     basin_tensor result = basin_tensor_borrow(*patches, BASIN_F32, shape);
-    basin_status status = evaluate(&result, &g, model, out, error);
-    basin_image_graph_free(&g);
-    return status;
+    return evaluate(&result, g, model, out, error);
 }
 
 /* cosine[i, j] of rows i and j [N, D]. */
@@ -60,45 +54,33 @@ static void resemble(double *cosine, const double *row, int64_t N, int64_t D) {
 static basin_status compare_positions(double **cosine, basin_image_model *model,
                                       basin_error *error) {
     int64_t N = basin_image_tokens(&model->settings);
-    basin_tensor stored, row = {0};
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor stored = {0};
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor row = {0};
     BASIN_TRY(basin_store_read(model->store, "pos", &stored, error));
-    *cosine = basin_array_new((size_t)(N * N), sizeof **cosine);
-    basin_status status =
-        *cosine ? basin_tensor_new(&row, BASIN_F64, stored.shape, error)
-                : basin_fail(error, BASIN_NO_MEMORY, "out of memory to compare positions");
-    if (!status) status = basin_tensor_convert(&row, &stored, error);
+    BASIN_TRY(BASIN_NEW_RAW(cosine, N * N, "comparing positions", error));
+    BASIN_TRY(basin_tensor_new(&row, BASIN_F64, stored.shape, error));
+    BASIN_TRY(basin_tensor_convert(&row, &stored, error));
     int64_t D = stored.shape.dim[1], skip = stored.shape.dim[0] - N;
-    if (!status) resemble(*cosine, (double *)row.data + skip * D, N, D);
-    basin_tensor_free(&stored);
-    basin_tensor_free(&row);
-    return status;
-}
-
-/* The block's gain as it is used, whatever the parameter is that it comes from. */
-static basin_status read_gamma(double *gamma, basin_image_model *model, basin_error *error) {
-    basin_image_graph g;
-    BASIN_TRY(basin_image_graph_new(&g, &model->settings, 1, error));
-    basin_expr out = basin_scale(g.net.et.block.gamma, 1);
-    basin_tensor result = basin_tensor_borrow(gamma, BASIN_F64, BASIN_SCALAR);
-    basin_status status = evaluate(&result, &g, model, out, error);
-    basin_image_graph_free(&g);
-    return status;
+    resemble(*cosine, (double *)row.data + skip * D, N, D);
+    return BASIN_OK;
 }
 
 basin_status basin_image_weights_new(basin_image_weights *weights, basin_image_model *model,
                                      basin_error *error) {
     const basin_image_settings *s = &model->settings;
-    bool et = !strcmp(s->arch, "et");
     int64_t rows = s->heads * s->head_dim;
+    BASIN_AT_EXIT(basin_image_graph_free) basin_image_graph g = {0};
     *weights = (basin_image_weights){.gamma = NAN};
-    basin_status status = compare_positions(&weights->cosine, model, error);
-    if (!status && et) status = read_gamma(&weights->gamma, model, error);
-    if (!status && et && s->hopfield)
-        status = decode(&weights->memory, model, "xi", s->memories, error);
-    if (!status && et && s->attention) status = decode(&weights->key, model, "wk", rows, error);
-    if (!status && et && s->attention) status = decode(&weights->query, model, "wq", rows, error);
-    if (status) basin_image_weights_free(weights);
-    return status;
+    BASIN_TRY(compare_positions(&weights->cosine, model, error));
+    if (strcmp(s->arch, "et") != 0) return BASIN_OK;
+    BASIN_TRY(basin_image_graph_new(&g, s, 1, error));
+    const basin_block *block = &g.net.et.block;
+    /* the gain as it is used, whatever the parameter is that it comes from */
+    basin_tensor gamma = basin_tensor_borrow(&weights->gamma, BASIN_F64, BASIN_SCALAR);
+    BASIN_TRY(evaluate(&gamma, &g, model, basin_scale(block->gamma, 1), error));
+    BASIN_TRY(decode(&weights->memory, &g, model, block->xi, s->memories, error));
+    BASIN_TRY(decode(&weights->key, &g, model, block->wk, rows, error));
+    return decode(&weights->query, &g, model, block->wq, rows, error);
 }
 
 void basin_image_weights_free(basin_image_weights *weights) {
@@ -134,13 +116,9 @@ static void measure(basin_image_positions_of *figures, const double *cosine, int
     figures->next = next ? figures->next / (double)next : NAN;
 }
 
-static int64_t across_of(const basin_image_model *model) {
-    return model->settings.size / model->settings.patch;
-}
-
 static basin_status look(panel *p, basin_image_positions_of *figures, basin_image_model *model,
                          int64_t across, basin_error *error) {
-    int64_t own = across_of(model);
+    int64_t own = model->settings.size / model->settings.patch;
     if (own != across)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "a model of %lld x %lld patches beside one of %lld x %lld; wanted models "
@@ -169,7 +147,7 @@ basin_status basin_image_positions(basin_picture *picture, basin_image_positions
     if (count < 1) return basin_fail(error, BASIN_BAD_VALUE, "no models to look at");
     BASIN_FREE_AT_EXIT panel *p = NULL;
     BASIN_TRY(BASIN_NEW(&p, count, "positions", error));
-    int64_t across = across_of(model[0]);
+    int64_t across = model[0]->settings.size / model[0]->settings.patch;
     double low = 1;
     basin_status status = BASIN_OK;
     for (int i = 0; i < count && !status; i++) {
