@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 #include "basin/random.h"
 #include "data/graphset/graphset.h"
 
@@ -20,54 +20,62 @@ int64_t basin_graphset_pairs(const basin_graphset *set, int64_t graph) {
            set->edge_start[graph];
 }
 
+/* The arrays of a batch: bytes of a row, of graphs, tokens or pairs. */
+enum { GRAPHS, TOKENS, PAIRS, KINDS, ARRAYS = 15 };
+typedef struct array {
+    void **data;
+    int kind;
+    int64_t row;
+} array;
+
+static void list_arrays(array list[ARRAYS], basin_graphset_batch *b) {
+    enum { WORD = 4 };
+    const array all[ARRAYS] = {
+        {(void **)&b->share, GRAPHS, WORD},
+        {(void **)&b->first, GRAPHS, WORD},
+        {(void **)&b->source, TOKENS, WORD},
+        {(void **)&b->before, TOKENS, WORD},
+        {(void **)&b->after, TOKENS, WORD},
+        {(void **)&b->owner, TOKENS, WORD},
+        {(void **)&b->pairs.row, TOKENS, WORD},
+        {(void **)&b->pairs.column, TOKENS, WORD},
+        {(void **)&b->feature, TOKENS, WORD * b->features},
+        {(void **)&b->position, TOKENS, WORD * b->width},
+        {(void **)&b->pairs.key, PAIRS, WORD},
+        {(void **)&b->pairs.query, PAIRS, WORD},
+        {(void **)&b->pairs.pair, PAIRS, WORD},
+        {(void **)&b->strength, PAIRS, WORD},
+        {(void **)&b->edge_feature, PAIRS, WORD * b->edge_features},
+    };
+    memcpy(list, all, sizeof all);
+}
+
 void basin_graphset_batch_free(basin_graphset_batch *b) {
-    free(b->feature);
-    free(b->position);
-    free(b->edge_feature);
-    free(b->share);
-    free(b->strength);
-    free(b->source);
-    free(b->before);
-    free(b->after);
-    free(b->owner);
-    free(b->first);
-    basin_pairs_free(&b->pairs);
+    array list[ARRAYS];
+    list_arrays(list, b);
+    for (int i = 0; i < ARRAYS; i++) free(*list[i].data);
     *b = (basin_graphset_batch){0};
 }
 
-static bool grow(void *pointer, int64_t rows, int64_t row_bytes) {
-    void **array = pointer;
-    free(*array);
-    *array = basin_array_new((size_t)rows, (size_t)row_bytes);
-    return *array != NULL;
-}
-
 /* Makes room; the old content is lost. Grows by a quarter more than asked, so that this is rare. */
-static bool make_room(basin_graphset_batch *b, int64_t graphs, int64_t tokens, int64_t pairs,
-                      int64_t features, int64_t edge_features, int64_t width) {
-    bool fine = true;
-    if (features > b->features || edge_features > b->edge_features || width > b->width)
-        b->capacity_tokens = b->capacity_pairs = 0;
+static bool make_room(basin_graphset_batch *b, const int64_t need[KINDS], int64_t features,
+                      int64_t edge_features, int64_t width) {
+    array list[ARRAYS];
+    bool fine = true,
+         wider = features > b->features || edge_features > b->edge_features || width > b->width;
     b->features = features, b->edge_features = edge_features, b->width = width;
-    if (graphs > b->capacity_graphs) {
-        int64_t n = b->capacity_graphs = graphs + graphs / 4;
-        fine = fine && grow(&b->share, n, sizeof *b->share) && grow(&b->first, n, sizeof *b->first);
+    list_arrays(list, b);
+    for (int kind = 0; kind < KINDS; kind++) {
+        if (need[kind] <= b->capacity[kind] && !(wider && kind != GRAPHS)) continue;
+        b->capacity[kind] = need[kind] + need[kind] / 4;
+        for (int i = 0; i < ARRAYS; i++) {
+            if (list[i].kind != kind) continue;
+            free(*list[i].data);
+            *list[i].data = basin_array_new((size_t)b->capacity[kind] + 1, (size_t)list[i].row);
+            fine = fine && *list[i].data;
+        }
     }
-    if (tokens > b->capacity_tokens) {
-        int64_t n = b->capacity_tokens = tokens + tokens / 4, word = sizeof(int32_t);
-        fine = fine && grow(&b->source, n, word) && grow(&b->before, n, word) &&
-               grow(&b->after, n, word) && grow(&b->owner, n, word) &&
-               grow(&b->feature, n, features * (int64_t)sizeof(float)) &&
-               grow(&b->position, n, width * (int64_t)sizeof(float)) &&
-               grow(&b->pairs.row, n + 1, word) && grow(&b->pairs.column, n + 1, word);
-    }
-    if (pairs > b->capacity_pairs) {
-        int64_t n = b->capacity_pairs = pairs + pairs / 4, word = sizeof(int32_t);
-        fine = fine && grow(&b->pairs.key, n, word) && grow(&b->pairs.query, n, word) &&
-               grow(&b->pairs.pair, n, word) && grow(&b->strength, n, sizeof *b->strength) &&
-               grow(&b->edge_feature, n, edge_features * (int64_t)sizeof(float));
-    }
-    if (!fine) b->capacity_graphs = b->capacity_tokens = b->capacity_pairs = 0;
+    if (!fine) memset(b->capacity, 0, sizeof b->capacity);
     return fine;
 }
 
@@ -218,7 +226,8 @@ basin_status basin_graphset_batch_fill(basin_graphset_batch *b, const basin_grap
     if (pairs > INT32_MAX || tokens > INT32_MAX)
         return basin_fail(error, BASIN_UNSUPPORTED, "a batch of %lld pairs; wanted fewer than 2^31",
                           (long long)pairs);
-    if (!make_room(b, count, tokens, pairs, e->features, e->edge_features, positions->width))
+    if (!make_room(b, (const int64_t[]){count, tokens, pairs}, e->features, e->edge_features,
+                   positions->width))
         return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a batch of %lld graphs",
                           (long long)count);
     place at = {0};
@@ -305,9 +314,9 @@ void basin_graphset_encoding_count(basin_graphset_encoding *e) {
     if (!e->edge_features) e->edge_features = 1;
 }
 
-basin_status basin_graphset_encoding_new(basin_graphset_encoding *e, const basin_graphset *set,
-                                         const int64_t *graph, int64_t count,
-                                         const basin_encoding_spec *spec, basin_error *error) {
+static basin_status learn(basin_graphset_encoding *e, const basin_graphset *set,
+                          const int64_t *graph, int64_t count, const basin_encoding_spec *spec,
+                          basin_error *error) {
     rows nodes = {set->node_start, graph, count}, edges = {set->edge_start, graph, count};
     bool bare = !set->node_labels && !set->node_attributes;
     *e = (basin_graphset_encoding){
@@ -321,22 +330,23 @@ basin_status basin_graphset_encoding_new(basin_graphset_encoding *e, const basin
     e->degrees = spec->degrees >= 0 ? spec->degrees : bare ? DEGREES : 0;
     if (bare && e->degrees && e->degrees < DEGREES) e->degrees = DEGREES; /* all that is known */
     int64_t columns = e->attributes + e->edge_attributes;
-    e->mean = calloc((size_t)columns + 1, sizeof *e->mean);
-    e->scale = calloc((size_t)columns + 1, sizeof *e->scale);
-    if (!e->mean || !e->scale) {
-        basin_graphset_encoding_free(e);
-        return basin_fail_memory(error, "an encoding");
-    }
+    BASIN_TRY(BASIN_NEW(&e->mean, columns, "an encoding", error));
+    BASIN_TRY(BASIN_NEW(&e->scale, columns, "an encoding", error));
     for (int64_t c = 0; c < columns; c++) e->scale[c] = 1;
     if (spec->standardise)
         statistics(e->mean, e->scale, set->node_attribute, 0, e->attributes, &nodes);
     statistics(e->mean + e->attributes, e->scale + e->attributes, set->edge_attribute,
                e->edge_attributes - set->edge_walks, e->edge_attributes, &edges);
-    basin_status status = label_ranges(e->label, set->node_label, e->labels, &nodes, "node", error);
-    if (!status)
-        status =
-            label_ranges(e->edge_label, set->edge_label, e->edge_labels, &edges, "edge", error);
+    BASIN_TRY(label_ranges(e->label, set->node_label, e->labels, &nodes, "node", error));
+    BASIN_TRY(label_ranges(e->edge_label, set->edge_label, e->edge_labels, &edges, "edge", error));
     basin_graphset_encoding_count(e);
+    return BASIN_OK;
+}
+
+basin_status basin_graphset_encoding_new(basin_graphset_encoding *e, const basin_graphset *set,
+                                         const int64_t *graph, int64_t count,
+                                         const basin_encoding_spec *spec, basin_error *error) {
+    basin_status status = learn(e, set, graph, count, spec, error);
     if (status) basin_graphset_encoding_free(e);
     return status;
 }

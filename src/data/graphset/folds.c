@@ -14,14 +14,12 @@
 
 enum { STREAM_FOLDS = 42, STREAM_INNER = 43 };
 
-static basin_status no_memory(basin_error *error) { return basin_fail_memory(error, "folds"); }
-
 /* Deals `count` items to `parts` like cards, class by class, each class in a random order; who is
  * dealt to first goes on where the class before stopped, so parts differ by one at most. */
 static basin_status deal(int32_t *part, const int64_t *item, const int32_t *class_of, int64_t count,
                          int64_t parts, uint64_t seed, uint64_t stream, basin_error *error) {
-    int64_t *order = basin_array_new((size_t)count, sizeof *order);
-    if (!order) return no_memory(error);
+    BASIN_FREE_AT_EXIT int64_t *order = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&order, count, "folds", error));
     basin_random_permutation(order, (size_t)count, seed, stream);
     int32_t most = -1;
     for (int64_t i = 0; class_of && i < count; i++) {
@@ -34,7 +32,6 @@ static basin_status deal(int32_t *part, const int64_t *item, const int32_t *clas
             int32_t own = class_of ? class_of[item ? item[order[i]] : order[i]] : -1;
             if (own == c) part[order[i]] = (int32_t)(next++ % parts);
         }
-    free(order);
     return BASIN_OK;
 }
 
@@ -53,30 +50,28 @@ void basin_folds_free(basin_folds *folds) {
     *folds = (basin_folds){0};
 }
 
-static basin_status folds_room(basin_folds *folds, int64_t number, basin_error *error) {
-    *folds = (basin_folds){.folds = number, .fold = calloc((size_t)number, sizeof *folds->fold)};
-    return folds->fold ? BASIN_OK : no_memory(error);
+static basin_status folds_begin(basin_folds *folds, int64_t number, basin_error *error) {
+    folds->folds = number;
+    return BASIN_NEW(&folds->fold, number, "folds", error);
 }
 
 /* Moves a stratified share of the training items to validation. */
 static basin_status part_inner(basin_fold *f, const int32_t *class_of, double inner, uint64_t seed,
                                int64_t number, basin_error *error) {
     int64_t n = f->count[0], parts = inner > 0 ? (int64_t)floor(1 / inner + 0.5) : 0, kept = 0;
+    BASIN_FREE_AT_EXIT int32_t *part = NULL;
     if (parts < 2 || n < parts) return BASIN_OK;
-    int32_t *part = basin_array_new((size_t)n, sizeof *part);
-    f->item[1] = basin_array_new((size_t)n, sizeof *f->item[1]);
-    basin_status status = part && f->item[1] ? BASIN_OK : no_memory(error);
-    if (!status)
-        status = deal(part, f->item[0], class_of, n, parts, seed,
-                      STREAM_INNER + ((uint64_t)number << 8), error);
-    for (int64_t i = 0; i < n && !status; i++)
+    BASIN_TRY(BASIN_NEW_RAW(&part, n, "folds", error));
+    BASIN_TRY(BASIN_NEW_RAW(&f->item[1], n, "folds", error));
+    BASIN_TRY(deal(part, f->item[0], class_of, n, parts, seed,
+                   STREAM_INNER + ((uint64_t)number << 8), error));
+    for (int64_t i = 0; i < n; i++)
         if (part[i])
             f->item[0][kept++] = f->item[0][i];
         else
             f->item[1][f->count[1]++] = f->item[0][i];
-    if (!status) f->count[0] = kept;
-    free(part);
-    return status;
+    f->count[0] = kept;
+    return BASIN_OK;
 }
 
 basin_status basin_fold_part(basin_fold *fold, const int32_t *class_of, double inner, uint64_t seed,
@@ -84,25 +79,29 @@ basin_status basin_fold_part(basin_fold *fold, const int32_t *class_of, double i
     return part_inner(fold, class_of, inner, seed, 0, error);
 }
 
-basin_status basin_folds_new(basin_folds *folds, const int32_t *class_of, int64_t count,
-                             int64_t number, double inner, uint64_t seed, basin_error *error) {
-    *folds = (basin_folds){0};
-    int32_t *part = basin_array_new((size_t)count, sizeof *part);
-    if (!part) return no_memory(error);
-    basin_status status = basin_folds_stratified(part, class_of, count, number, seed, error);
-    if (!status) status = folds_room(folds, number, error);
-    for (int64_t n = 0; n < number && !status; n++) {
+static basin_status make_folds(basin_folds *folds, const int32_t *class_of, int64_t count,
+                               int64_t number, double inner, uint64_t seed, basin_error *error) {
+    BASIN_FREE_AT_EXIT int32_t *part = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&part, count, "folds", error));
+    BASIN_TRY(basin_folds_stratified(part, class_of, count, number, seed, error));
+    BASIN_TRY(folds_begin(folds, number, error));
+    for (int64_t n = 0; n < number; n++) {
         basin_fold *f = &folds->fold[n];
-        f->item[0] = basin_array_new((size_t)count, sizeof *f->item[0]);
-        f->item[2] = basin_array_new((size_t)count, sizeof *f->item[2]);
-        if (!f->item[0] || !f->item[2]) status = no_memory(error);
-        for (int64_t i = 0; i < count && !status; i++) {
+        BASIN_TRY(BASIN_NEW_RAW(&f->item[0], count, "folds", error));
+        BASIN_TRY(BASIN_NEW_RAW(&f->item[2], count, "folds", error));
+        for (int64_t i = 0; i < count; i++) {
             int to = part[i] == n ? 2 : 0;
             f->item[to][f->count[to]++] = i;
         }
-        if (!status) status = part_inner(f, class_of, inner, seed, n, error);
+        BASIN_TRY(part_inner(f, class_of, inner, seed, n, error));
     }
-    free(part);
+    return BASIN_OK;
+}
+
+basin_status basin_folds_new(basin_folds *folds, const int32_t *class_of, int64_t count,
+                             int64_t number, double inner, uint64_t seed, basin_error *error) {
+    *folds = (basin_folds){0};
+    basin_status status = make_folds(folds, class_of, count, number, inner, seed, error);
     if (status) basin_folds_free(folds);
     return status;
 }
@@ -123,138 +122,131 @@ static basin_status read_numbers(int64_t **item, int64_t *length, const char *li
             return basin_fail(error, BASIN_BAD_FILE,
                               "%s, line %lld: '%.*s'; wanted a number from 0 to %lld", path,
                               (long long)number, shown < 20 ? shown : 20, at, (long long)count - 1);
-        void *data = *item;
-        if (!basin_array_reserve(&data, &capacity, (size_t)*length + 1, sizeof **item))
-            return no_memory(error);
-        *item = data;
+        if (!basin_array_reserve((void **)item, &capacity, (size_t)*length + 1, sizeof **item))
+            return basin_fail_memory(error, "folds");
         (*item)[(*length)++] = value;
         at = end;
     }
 }
 
-static basin_status open_text(FILE **file, const char *path, basin_error *error) {
+/* A text that is read line by line. */
+typedef struct lines {
+    FILE *file;
+    char *line;
+    size_t size;
+} lines;
+
+static void lines_close(lines *l) {
+    free(l->line);
+    if (l->file) fclose(l->file);
+}
+
+static basin_status lines_open(lines *l, const char *path, basin_error *error) {
     int fd;
     size_t size;
     BASIN_TRY(basin_file_open(&fd, &size, path, error));
-    *file = fdopen(fd, "r");
-    if (*file) return BASIN_OK;
+    l->file = fdopen(fd, "r");
+    if (l->file) return BASIN_OK;
     close(fd);
-    return no_memory(error);
+    return basin_fail_memory(error, "folds");
 }
+
+static bool lines_next(lines *l) { return getline(&l->line, &l->size, l->file) >= 0; }
+static bool is_blank(const lines *l) { return !l->line[strspn(l->line, " \t\r\n")]; }
 
 /* A file with a line a fold, or (`whole`) all lines for one fold. */
 static basin_status read_file(basin_folds *folds, int part, const char *path, int64_t whole,
                               int64_t count, basin_error *error) {
-    FILE *file;
-    basin_status status = open_text(&file, path, error);
-    if (status) return status;
-    char *line = NULL;
-    size_t size = 0;
-    int64_t number = 0;
-    while (!status && getline(&line, &size, file) >= 0) {
-        int64_t to = whole >= 0 ? whole : number;
-        number++;
-        if (whole < 0 && strspn(line, " \t\r\n") == strlen(line)) continue;
+    BASIN_AT_EXIT(lines_close) lines l = {0};
+    BASIN_TRY(lines_open(&l, path, error));
+    for (int64_t number = 1; lines_next(&l); number++) {
+        int64_t to = whole >= 0 ? whole : number - 1;
+        if (whole < 0 && is_blank(&l)) continue;
         if (to >= folds->folds)
-            status = basin_fail(error, BASIN_BAD_FILE, "%s: more than %lld folds", path,
-                                (long long)folds->folds);
-        else
-            status = read_numbers(&folds->fold[to].item[part], &folds->fold[to].count[part], line,
-                                  count, path, number, error);
+            return basin_fail(error, BASIN_BAD_FILE, "%s: more than %lld folds", path,
+                              (long long)folds->folds);
+        BASIN_TRY(read_numbers(&folds->fold[to].item[part], &folds->fold[to].count[part], l.line,
+                               count, path, number, error));
     }
-    free(line);
-    fclose(file);
-    return status;
-}
-
-static int64_t count_lines(const char *path) {
-    FILE *file;
-    char *line = NULL;
-    size_t size = 0;
-    int64_t lines = 0;
-    if (open_text(&file, path, NULL)) return 0;
-    while (getline(&line, &size, file) >= 0)
-        if (strspn(line, " \t\r\n") < strlen(line)) lines++;
-    free(line);
-    fclose(file);
-    return lines;
+    return BASIN_OK;
 }
 
 static basin_status read_index(basin_folds *folds, const char *path, int64_t count,
                                basin_error *error) {
     static const char *const name[3] = {"train", "val", "test"};
+    BASIN_AT_EXIT(lines_close) lines l = {0};
     char full[4096];
+    int64_t number = 0;
     snprintf(full, sizeof full, "%s_test.index", path);
-    int64_t number = count_lines(full);
+    if (!lines_open(&l, full, NULL))
+        while (lines_next(&l)) number += !is_blank(&l);
     if (!number)
         return basin_fail(
             error, BASIN_IO,
             "%s: no such index file; wanted NAME of NAME_test.index, or a folder with "
             "test_idx-1.txt",
             full);
-    basin_status status = folds_room(folds, number, error);
-    for (int i = 0; i < 3 && !status; i++) {
+    BASIN_TRY(folds_begin(folds, number, error));
+    for (int i = 0; i < 3; i++) {
         snprintf(full, sizeof full, "%s_%s.index", path, name[i]);
-        status = read_file(folds, i, full, -1, count, error);
+        BASIN_TRY(read_file(folds, i, full, -1, count, error));
     }
-    return status;
+    return BASIN_OK;
 }
 
 static basin_status read_folder(basin_folds *folds, const char *path, int64_t count,
                                 basin_error *error) {
+    static const char *const name[3] = {"train", NULL, "test"};
     char full[4096];
     int64_t number = 0;
-    struct stat info;
     for (;; number++) {
         snprintf(full, sizeof full, "%s/test_idx-%lld.txt", path, (long long)number + 1);
-        if (stat(full, &info)) break;
+        if (access(full, F_OK)) break;
     }
     if (!number) return basin_fail(error, BASIN_IO, "%s: no such file", full);
-    basin_status status = folds_room(folds, number, error);
-    for (int64_t f = 0; f < number && !status; f++) {
-        snprintf(full, sizeof full, "%s/test_idx-%lld.txt", path, (long long)f + 1);
-        status = read_file(folds, 2, full, f, count, error);
-        snprintf(full, sizeof full, "%s/train_idx-%lld.txt", path, (long long)f + 1);
-        if (!status) status = read_file(folds, 0, full, f, count, error);
-    }
-    return status;
+    BASIN_TRY(folds_begin(folds, number, error));
+    for (int64_t f = 0; f < number; f++)
+        for (int i = 2; i >= 0; i -= 2) {
+            snprintf(full, sizeof full, "%s/%s_idx-%lld.txt", path, name[i], (long long)f + 1);
+            BASIN_TRY(read_file(folds, i, full, f, count, error));
+        }
+    return BASIN_OK;
 }
 
 /* No item twice in a fold: what is trained on is not tested on. */
-static basin_status check_disjoint(const basin_folds *folds, int64_t count, const char *path,
-                                   basin_error *error) {
-    char *seen = basin_array_new((size_t)count, 1);
-    if (!seen) return no_memory(error);
-    basin_status status = BASIN_OK;
-    for (int64_t f = 0; f < folds->folds && !status; f++) {
+static basin_status check_fold(const basin_fold *f, int64_t number, char *seen, const char *path,
+                               basin_error *error) {
+    for (int i = 0; i < 3; i++)
+        for (int64_t k = 0; k < f->count[i]; k++)
+            if (seen[f->item[i][k]]++)
+                return basin_fail(error, BASIN_BAD_FILE, "%s: fold %lld has graph %lld twice", path,
+                                  (long long)number, (long long)f->item[i][k]);
+    if (f->count[0] && f->count[2]) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_FILE,
+                      "%s: fold %lld has %lld graphs for training and %lld for the test", path,
+                      (long long)number, (long long)f->count[0], (long long)f->count[2]);
+}
+
+static basin_status read_folds(basin_folds *folds, const char *path, const int32_t *class_of,
+                               int64_t count, double inner, uint64_t seed, basin_error *error) {
+    struct stat info;
+    bool folder = !stat(path, &info) && S_ISDIR(info.st_mode);
+    BASIN_FREE_AT_EXIT char *seen = NULL;
+    BASIN_TRY((folder ? read_folder : read_index)(folds, path, count, error));
+    BASIN_TRY(BASIN_NEW_RAW(&seen, count, "folds", error));
+    for (int64_t f = 0; f < folds->folds; f++) {
         memset(seen, 0, (size_t)count);
-        for (int i = 0; i < 3 && !status; i++)
-            for (int64_t k = 0; k < folds->fold[f].count[i] && !status; k++)
-                if (seen[folds->fold[f].item[i][k]]++)
-                    status =
-                        basin_fail(error, BASIN_BAD_FILE, "%s: fold %lld has graph %lld twice",
-                                   path, (long long)f + 1, (long long)folds->fold[f].item[i][k]);
-        if (!status && (!folds->fold[f].count[0] || !folds->fold[f].count[2]))
-            status = basin_fail(error, BASIN_BAD_FILE,
-                                "%s: fold %lld has %lld graphs for training and %lld for the test",
-                                path, (long long)f + 1, (long long)folds->fold[f].count[0],
-                                (long long)folds->fold[f].count[2]);
+        BASIN_TRY(check_fold(&folds->fold[f], f + 1, seen, path, error));
+        if (!folds->fold[f].count[1])
+            BASIN_TRY(part_inner(&folds->fold[f], class_of, inner, seed, f, error));
     }
-    free(seen);
-    return status;
+    return BASIN_OK;
 }
 
 basin_status basin_folds_read(basin_folds *folds, const char *path, const int32_t *class_of,
                               int64_t count, double inner, uint64_t seed, basin_error *error) {
-    struct stat info;
     *folds = (basin_folds){0};
-    bool folder = !stat(path, &info) && S_ISDIR(info.st_mode);
-    basin_status status =
-        folder ? read_folder(folds, path, count, error) : read_index(folds, path, count, error);
-    if (!status) status = check_disjoint(folds, count, path, error);
-    for (int64_t f = 0; f < folds->folds && !status; f++)
-        if (!folds->fold[f].count[1])
-            status = part_inner(&folds->fold[f], class_of, inner, seed, f, error);
+    basin_status status = read_folds(folds, path, class_of, count, inner, seed, error);
     if (status) basin_folds_free(folds);
     return status;
 }

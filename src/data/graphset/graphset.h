@@ -101,10 +101,10 @@ basin_status basin_graphset_encoding_check(const basin_graphset_encoding *encodi
 /* Graphs laid out for basin_graphs_batch, without padding. */
 typedef struct basin_graphset_batch {
     int64_t graphs, nodes, tokens;
-    int64_t capacity_graphs, capacity_tokens, capacity_pairs; /* of the arrays */
-    int64_t features, edge_features, width;                   /* F, P, k */
-    float *feature;                                           /* [nodes, F] */
-    float *position;                                          /* [tokens, k] */
+    int64_t capacity[3];                      /* of the arrays: graphs, tokens, pairs */
+    int64_t features, edge_features, width;   /* F, P, k */
+    float *feature;                           /* [nodes, F] */
+    float *position;                          /* [tokens, k] */
     float *edge_feature;                      /* [pairs, P] in the order of `pairs` */
     float *share;                             /* [graphs] */
     float *strength;                          /* [pairs] 1 / sqrt of its tokens' pairs */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/hash.h"
 #include "base/library.h"
@@ -15,19 +16,6 @@
 #include "base/wide.h"
 #include "data/graphset/graphset.h"
 #include "io/bundle.h"
-
-/* Two 64-bit FNV-1a sums with different starts: a name for a cache entry, not a seal. */
-typedef struct digest {
-    uint64_t a, b;
-} digest;
-
-static void add_bytes(digest *d, const void *data, size_t bytes) {
-    const unsigned char *at = data;
-    for (size_t i = 0; i < bytes; i++) {
-        d->a = (d->a ^ at[i]) * 0x100000001b3u;
-        d->b = (d->b ^ at[i]) * 0x100000001b3u + (d->b >> 29);
-    }
-}
 
 /* Graphs [first, end) of a set. */
 typedef struct part {
@@ -39,32 +27,26 @@ static int64_t token_of(const basin_graphset *set, int64_t graph) {
     return set->node_start[graph] + graph;
 }
 
-/* Where they start within the part, so that a part is named as a set of these graphs would be. */
-static void add_starts(digest *d, const int64_t *start, const part *p) {
-    for (int64_t g = p->first; g <= p->end; g++) {
-        int64_t within = start[g] - start[p->first];
-        add_bytes(d, &within, sizeof within);
-    }
-}
-
-static digest digest_of(const part *p, const basin_position_spec *spec) {
+/* Of the edges, their graphs and what was asked for. Starts count within the part, so that a part
+ * is named as a set of these graphs would be. */
+static uint64_t digest_of(const part *p, const basin_position_spec *spec) {
     const basin_graphset *set = p->set;
-    digest d = {0xcbf29ce484222325u, 0x84222325cbf29ce4u};
     int64_t edge = set->edge_start[p->first], edges = set->edge_start[p->end] - edge;
     int64_t head[6] = {1, spec->vectors, spec->walks, spec->with_cls, p->end - p->first, edges};
-    add_bytes(&d, head, sizeof head);
-    add_starts(&d, set->node_start, p);
-    add_starts(&d, set->edge_start, p);
-    add_bytes(&d, set->edge + 2 * edge, (size_t)edges * 2 * sizeof *set->edge);
-    return d;
+    uint64_t hash = basin_hash_bytes(BASIN_HASH_START, head, sizeof head);
+    for (int64_t g = p->first; g <= p->end; g++) {
+        int64_t start[2] = {set->node_start[g] - set->node_start[p->first],
+                            set->edge_start[g] - edge};
+        hash = basin_hash_bytes(hash, start, sizeof start);
+    }
+    return basin_hash_bytes(hash, set->edge + 2 * edge, (size_t)edges * 2 * sizeof *set->edge);
 }
 
 /* The entry's file; false where its name is too long. */
 static bool cache_path(char *path, size_t size, const char *folder, const part *p,
                        const basin_position_spec *spec) {
-    digest d = digest_of(p, spec);
-    int n = snprintf(path, size, "%s/positions-%016llx%016llx.safetensors", folder,
-                     (unsigned long long)d.a, (unsigned long long)d.b);
+    int n = snprintf(path, size, "%s/positions-%016llx.safetensors", folder,
+                     (unsigned long long)digest_of(p, spec));
     return n >= 0 && (size_t)n < size;
 }
 
@@ -76,27 +58,21 @@ static void digest_values(char text[17], const basin_positions *p, const float *
              (unsigned long long)basin_hash_bytes(BASIN_HASH_START, value, bytes));
 }
 
-static bool is_whole(const basin_positions *p, const basin_tensor *t) {
-    const char *found = basin_bundle_meta(p->file, VALUES);
-    char text[17];
-    if (!found || !t || t->dtype != BASIN_F32 || t->shape.rank != 2 ||
-        t->shape.dim[0] != p->tokens || t->shape.dim[1] != p->width)
-        return false;
-    digest_values(text, p, t->data);
-    return !strcmp(found, text);
-}
-
 /* A cache that cannot be read is computed again, so errors are none. */
 static bool read_cache(basin_positions *p, const char *path) {
-    struct stat info;
-    if (stat(path, &info) || basin_bundle_read(&p->file, path, NULL)) return false;
+    char text[17];
+    if (access(path, F_OK) || basin_bundle_read(&p->file, path, NULL)) return false;
+    const char *found = basin_bundle_meta(p->file, VALUES);
     const basin_tensor *t = basin_bundle_find(p->file, "positions");
-    if (is_whole(p, t)) {
+    if (found && t && t->dtype == BASIN_F32 &&
+        basin_shape_equal(t->shape, BASIN_SHAPE(p->tokens, p->width))) {
+        digest_values(text, p, t->data);
         p->value = t->data;
-        return true;
+        if (!strcmp(found, text)) return true;
     }
     basin_bundle_free(p->file);
     p->file = NULL;
+    p->value = NULL;
     return false;
 }
 
@@ -238,18 +214,16 @@ typedef struct lapack_table {
 static const basin_library_function arpack_functions[] = {ARPACK_FUNCTIONS(BASIN_LIBRARY_LINK){0}};
 static const basin_library_function lapack_functions[] = {BASIN_LIBRARY_LINK(dsyevr_){0}};
 
-/* A graph as S = D^-1/2 A D^-1/2 in CSR, symmetric, without self loops (but the CLS's own, where
- * that is in). */
+/* A graph as S = D^-1/2 A D^-1/2, symmetric, without self loops (but the CLS's own, where that is
+ * in): its pairs, by query, and their values. */
 typedef struct matrix {
     int n;
-    int64_t *row; /* [n + 1] */
-    int32_t *column;
-    double *value;
+    basin_pairs pairs;
+    double *value; /* [pairs] */
 } matrix;
 
 static void matrix_free(matrix *s) {
-    free(s->row);
-    free(s->column);
+    basin_pairs_free(&s->pairs);
     free(s->value);
 }
 
@@ -261,40 +235,30 @@ static basin_status no_memory(int64_t nodes, basin_error *error) {
 /* With the CLS it is node 0 and the others follow, as published: tied to all and to itself. */
 static basin_status matrix_new(matrix *s, int64_t nodes, const int32_t *edge, int64_t count,
                                bool cls, basin_error *error) {
-    basin_pairs pairs = {0};
     int64_t n = nodes + cls, total = count + (cls ? n : 0);
+    BASIN_FREE_AT_EXIT int32_t *all = basin_array_new((size_t)total, 2 * sizeof *all);
     *s = (matrix){.n = (int)n};
-    int32_t *all = basin_array_new((size_t)total, 2 * sizeof *all);
     if (!all) return no_memory(nodes, error);
     for (int64_t e = 0; e < 2 * count; e++) all[e] = edge[e] + cls;
     for (int64_t i = 0; i < n && cls; i++)
         all[2 * (count + i)] = 0, all[2 * (count + i) + 1] = (int32_t)i;
-    basin_status status = basin_pairs_new(&pairs, n, n, all, total, BASIN_PAIRS_BOTH_WAYS, error);
-    free(all);
-    if (status) return status;
-    s->row = basin_array_new((size_t)n + 1, sizeof *s->row);
-    s->column = basin_array_new((size_t)pairs.pairs, sizeof *s->column);
-    s->value = basin_array_new((size_t)pairs.pairs, sizeof *s->value);
-    if (s->row && s->column && s->value) {
-        for (int64_t i = 0; i <= n; i++) s->row[i] = pairs.row[i];
-        memcpy(s->column, pairs.key, (size_t)pairs.pairs * sizeof *s->column);
-        for (int64_t i = 0; i < n; i++)
-            for (int64_t e = s->row[i]; e < s->row[i + 1]; e++) {
-                int32_t j = s->column[e];
-                double degrees = (double)(pairs.row[i + 1] - pairs.row[i]) *
-                                 (double)(pairs.row[j + 1] - pairs.row[j]);
-                s->value[e] = 1 / sqrt(degrees);
-            }
-    } else
-        status = no_memory(nodes, error);
-    basin_pairs_free(&pairs);
-    return status;
+    BASIN_TRY(basin_pairs_new(&s->pairs, n, n, all, total, BASIN_PAIRS_BOTH_WAYS, error));
+    const int32_t *row = s->pairs.row;
+    s->value = basin_array_new((size_t)s->pairs.pairs, sizeof *s->value);
+    if (!s->value) return no_memory(nodes, error);
+    for (int64_t i = 0; i < n; i++)
+        for (int32_t e = row[i]; e < row[i + 1]; e++) {
+            int32_t j = s->pairs.key[e];
+            s->value[e] = 1 / sqrt((double)(row[i + 1] - row[i]) * (double)(row[j + 1] - row[j]));
+        }
+    return BASIN_OK;
 }
 
 static void multiply(double *y, const matrix *s, const double *x) {
+    const int32_t *row = s->pairs.row, *key = s->pairs.key;
     for (int64_t i = 0; i < s->n; i++) {
         double sum = 0;
-        for (int64_t e = s->row[i]; e < s->row[i + 1]; e++) sum += s->value[e] * x[s->column[e]];
+        for (int32_t e = row[i]; e < row[i + 1]; e++) sum += s->value[e] * x[key[e]];
         y[i] = sum;
     }
 }
@@ -306,41 +270,38 @@ static void multiply(double *y, const matrix *s, const double *x) {
 static basin_status eigen_dense(double *vector, const matrix *s, int want, basin_error *error) {
     int n = s->n, first = 1, found = 0, info = 0, lwork = 40 * n, liwork = 20 * n;
     double zero = 0, tolerance = 1e-12;
-    double *a = calloc((size_t)n * (size_t)n, sizeof *a);
-    double *value = basin_array_new((size_t)n, sizeof *value);
-    double *work = basin_array_new((size_t)lwork, sizeof *work);
-    int *iwork = basin_array_new((size_t)liwork + 2 * (size_t)n, sizeof *iwork);
+    size_t size = (size_t)n;
+    BASIN_FREE_AT_EXIT double *a = basin_zeros_new(size * size, sizeof *a);
+    BASIN_FREE_AT_EXIT double *work = basin_array_new(size + (size_t)lwork, sizeof *work);
+    BASIN_FREE_AT_EXIT int *iwork = basin_array_new((size_t)liwork + 2 * size, sizeof *iwork);
     lapack_table lapack;
-    basin_status status =
-        basin_library_load(&lapack, BASIN_LIBRARY_LAPACK, lapack_functions, error);
-    if (!status && a && value && work && iwork) {
-        for (int64_t i = 0; i < n; i++) {
-            a[i * n + i] = 1;
-            for (int64_t e = s->row[i]; e < s->row[i + 1]; e++)
-                a[i * n + s->column[e]] -= s->value[e];
-        }
-        lapack.dsyevr_("V", "I", "U", &n, a, &n, &zero, &zero, &first, &want, &tolerance, &found,
-                       value, vector, &n, iwork + liwork, work, &lwork, iwork, &liwork, &info);
-        if (info || found != want)
-            status = basin_fail(error, BASIN_BAD_VALUE,
-                                "LAPACK found %d of %d eigenvectors of a graph of %d nodes "
-                                "(dsyevr: %d)",
-                                found, want, n, info);
-    } else if (!status)
-        status = no_memory(n, error);
-    free(a);
-    free(value);
-    free(work);
-    free(iwork);
-    return status;
+    if (!a || !work || !iwork) return no_memory(n, error);
+    BASIN_TRY(basin_library_load(&lapack, BASIN_LIBRARY_LAPACK, lapack_functions, error));
+    for (int64_t i = 0; i < n; i++) {
+        a[i * n + i] = 1;
+        for (int32_t e = s->pairs.row[i]; e < s->pairs.row[i + 1]; e++)
+            a[i * n + s->pairs.key[e]] -= s->value[e];
+    }
+    lapack.dsyevr_("V", "I", "U", &n, a, &n, &zero, &zero, &first, &want, &tolerance, &found,
+                   work + lwork, vector, &n, iwork + liwork, work, &lwork, iwork, &liwork, &info);
+    if (!info && found == want) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "LAPACK found %d of %d eigenvectors of a graph of %d nodes (dsyevr: %d)",
+                      found, want, n, info);
 }
 
+/* What ARPACK works in. */
 typedef struct lanczos {
     arpack_table arpack;
-    int n, want, basis, lwork, info;
+    int n, want, basis, lwork;
     double *v, *work, *large, *residual, *value;
     int *select;
 } lanczos;
+
+static void lanczos_free(lanczos *l) {
+    void *own[] = {l->v, l->work, l->large, l->residual, l->value, l->select};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) free(own[i]);
+}
 
 /* The largest eigenvalues of S are the smallest of L. They come ascending: the smallest of L is
  * last. Starts from a vector of its own, so that the result is the same every time. */
@@ -373,33 +334,28 @@ static void reverse_columns(double *vector, int n, int count) {
 }
 
 static basin_status eigen_sparse(double *vector, const matrix *s, int want, basin_error *error) {
+    /* ARPACK keeps variables of its own between calls: one graph at a time. */
+    static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+    BASIN_AT_EXIT(lanczos_free)
     lanczos l = {.n = s->n, .want = want, .basis = 4 * want + 40};
     BASIN_TRY(basin_library_load(&l.arpack, BASIN_LIBRARY_ARPACK, arpack_functions, error));
     if (l.basis > l.n) l.basis = l.n;
+    size_t n = (size_t)l.n, basis = (size_t)l.basis;
     l.lwork = l.basis * (l.basis + 8);
-    l.v = basin_array_new((size_t)l.n * (size_t)l.basis, sizeof *l.v);
-    l.work = basin_array_new(3 * (size_t)l.n, sizeof *l.work);
+    l.v = basin_array_new(n * basis, sizeof *l.v);
+    l.work = basin_array_new(3 * n, sizeof *l.work);
     l.large = basin_array_new((size_t)l.lwork, sizeof *l.large);
-    l.residual = basin_array_new((size_t)l.n, sizeof *l.residual);
-    l.value = basin_array_new((size_t)l.basis, sizeof *l.value);
-    l.select = basin_array_new((size_t)l.basis, sizeof *l.select);
-    bool memory = l.v && l.work && l.large && l.residual && l.value && l.select, found = false;
-    if (memory) {
-        /* ARPACK keeps variables of its own between calls: one graph at a time. */
-        static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
-        pthread_mutex_lock(&one_at_a_time);
-        found = eigen_lanczos(&l, s, vector);
-        pthread_mutex_unlock(&one_at_a_time);
-    }
-    if (found) reverse_columns(vector, l.n, want);
-    free(l.v);
-    free(l.work);
-    free(l.large);
-    free(l.residual);
-    free(l.value);
-    free(l.select);
-    if (!memory) return no_memory(s->n, error);
-    return found ? BASIN_OK : eigen_dense(vector, s, want, error);
+    l.residual = basin_array_new(n, sizeof *l.residual);
+    l.value = basin_array_new(basis, sizeof *l.value);
+    l.select = basin_array_new(basis, sizeof *l.select);
+    if (!l.v || !l.work || !l.large || !l.residual || !l.value || !l.select)
+        return no_memory(s->n, error);
+    pthread_mutex_lock(&one_at_a_time);
+    bool found = eigen_lanczos(&l, s, vector);
+    pthread_mutex_unlock(&one_at_a_time);
+    if (!found) return eigen_dense(vector, s, want, error);
+    reverse_columns(vector, l.n, want);
+    return BASIN_OK;
 }
 
 /* +1 or -1, whatever makes the vector's sign the one of the rule. */
@@ -417,26 +373,22 @@ static double sign_of(const double *v, int64_t n) {
 static basin_status add_vectors(float *value, int64_t width, const basin_position_spec *spec,
                                 int64_t nodes, const int32_t *edge, int64_t count,
                                 basin_error *error) {
-    matrix s;
+    BASIN_AT_EXIT(matrix_free) matrix s = {0};
     bool cls = spec->with_cls;
     int64_t n = nodes + cls;
     int want = (int)(spec->vectors + 1 < n ? spec->vectors + 1 : n);
     if (want < 2) return BASIN_OK;
-    basin_status status = matrix_new(&s, nodes, edge, count, cls, error);
-    double *vector = status ? NULL : basin_array_new((size_t)n * (size_t)want, sizeof *vector);
-    if (!status && !vector) status = no_memory(nodes, error);
+    BASIN_TRY(matrix_new(&s, nodes, edge, count, cls, error));
+    BASIN_FREE_AT_EXIT double *vector = basin_array_new((size_t)n * (size_t)want, sizeof *vector);
+    if (!vector) return no_memory(nodes, error);
     bool dense = n <= DENSE_LIMIT || n <= 8 * (int64_t)want;
-    if (!status)
-        status =
-            dense ? eigen_dense(vector, &s, want, error) : eigen_sparse(vector, &s, want, error);
-    for (int64_t c = 1; c < want && !status; c++) {
+    BASIN_TRY((dense ? eigen_dense : eigen_sparse)(vector, &s, want, error));
+    for (int64_t c = 1; c < want; c++) {
         const double *v = vector + c * n;
         double sign = sign_of(v, n);
         for (int64_t i = 0; i < n; i++) value[(i + !cls) * width + c - 1] = (float)(sign * v[i]);
     }
-    free(vector);
-    matrix_free(&s);
-    return status;
+    return BASIN_OK;
 }
 
 /* ---- walks ---- */
@@ -445,11 +397,11 @@ static basin_status add_vectors(float *value, int64_t width, const basin_positio
 static basin_status add_walks(float *value, int64_t width, const basin_position_spec *spec,
                               int64_t nodes, const int32_t *edge, int64_t count,
                               basin_error *error) {
-    matrix s;
-    basin_status status = matrix_new(&s, nodes, edge, count, false, error);
-    double *step = status ? NULL : basin_array_new((size_t)nodes, 2 * sizeof *step);
-    if (!status && !step) status = no_memory(nodes, error);
-    for (int64_t i = 0; i < nodes && !status; i++) {
+    BASIN_AT_EXIT(matrix_free) matrix s = {0};
+    BASIN_TRY(matrix_new(&s, nodes, edge, count, false, error));
+    BASIN_FREE_AT_EXIT double *step = basin_array_new((size_t)nodes, 2 * sizeof *step);
+    if (!step) return no_memory(nodes, error);
+    for (int64_t i = 0; i < nodes; i++) {
         double *now = step, *next = step + nodes;
         float *out = value + (i + 1) * width + spec->vectors;
         memset(step, 0, 2 * (size_t)nodes * sizeof *step);
@@ -464,20 +416,16 @@ static basin_status add_walks(float *value, int64_t width, const basin_position_
             now = next, next = keep;
         }
     }
-    free(step);
-    matrix_free(&s);
-    return status;
+    return BASIN_OK;
 }
 
 basin_status basin_positions_of(float *value, const basin_position_spec *spec, int64_t nodes,
                                 const int32_t *edge, int64_t count, basin_error *error) {
     int64_t width = spec->vectors + spec->walks;
     memset(value, 0, (size_t)((nodes + 1) * width) * sizeof *value);
-    basin_status status = BASIN_OK;
-    if (spec->vectors > 0) status = add_vectors(value, width, spec, nodes, edge, count, error);
-    if (!status && spec->walks > 0 && nodes > 0)
-        status = add_walks(value, width, spec, nodes, edge, count, error);
-    return status;
+    if (spec->vectors > 0) BASIN_TRY(add_vectors(value, width, spec, nodes, edge, count, error));
+    return spec->walks > 0 && nodes > 0 ? add_walks(value, width, spec, nodes, edge, count, error)
+                                        : BASIN_OK;
 }
 
 /* ---- walks along edges ---- */
@@ -596,19 +544,14 @@ static int64_t walk_graphs(const void *context, int64_t begin, int64_t end) {
     return done;
 }
 
-static bool walk_part(float *value, int64_t width, int64_t walks, const basin_graphset *set,
-                      int64_t start, int64_t end) {
-    walking w = {value, width, walks, set, start};
-    return basin_team_find(walk_graphs, &w, end - start, 0) == end - start;
-}
-
 /* Not cached as positions are: reading them back would save less than 0.1 s a million edges, and
  * they are large, 4 bytes a walk and edge (CLUSTER's six: 1.2 GB). */
 basin_status basin_graphset_edge_walks(float **value, const basin_graphset *set, int64_t walks,
                                        int64_t first, int64_t count, basin_error *error) {
     int64_t old = set->edge_attributes, width = old + walks;
     float *all = *value = calloc((size_t)set->edges + 1, (size_t)width * sizeof *all);
-    if (!all || !walk_part(all, width, walks, set, first, first + count)) {
+    walking w = {all, width, walks, set, first};
+    if (!all || basin_team_find(walk_graphs, &w, count, 0) != count) {
         free(all);
         *value = NULL;
         return basin_fail(error, BASIN_NO_MEMORY, "out of memory for the walks along %lld edges",
