@@ -188,7 +188,7 @@ typedef struct basin_graphs_cv {
     const char *backend; /* NULL: "cpu" */
     basin_products products;
     const char *cache;        /* as in basin_graphs_data */
-    const basin_watch *watch; /* called from the calling thread */
+    const basin_watch *watch; /* called by one thread at a time */
     basin_ranks *ranks; /* folds are dealt to them, and every rank gets all results; NULL: alone */
 } basin_graphs_cv;
 

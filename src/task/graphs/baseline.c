@@ -24,8 +24,6 @@ typedef struct problem {
     double *mean, *scale; /* [C] of values */
 } problem;
 
-static basin_status no_memory(basin_error *error) { return basin_fail_memory(error, "a baseline"); }
-
 static bool of_nodes(const problem *p) { return p->set->task == BASIN_NODE_CLASSES; }
 
 /* ---- tables ---- */
@@ -46,21 +44,18 @@ static int64_t add_chunk(float *to, const problem *p, const basin_graphset_batch
 static basin_status fill_part(problem *p, int part, basin_error *error) {
     const int64_t *graph = p->fold->item[part];
     int64_t count = p->fold->count[part];
-    basin_graphset_batch batch = {0};
+    BASIN_AT_EXIT(basin_graphset_batch_free) basin_graphset_batch batch = {0};
     basin_positions none = {0};
-    basin_status status = BASIN_OK;
     p->rows[part] = basin_graphs_count_rows(p->set, p->set->task, graph, count);
-    p->x[part] = calloc((size_t)(p->rows[part] * p->columns) + 1, sizeof **p->x);
-    if (!p->x[part]) return no_memory(error);
+    BASIN_TRY(BASIN_NEW(&p->x[part], p->rows[part] * p->columns, "a baseline", error));
     float *to = p->x[part];
-    for (int64_t at = 0; at < count && !status; at += CHUNK) {
+    for (int64_t at = 0; at < count; at += CHUNK) {
         int64_t now = count - at < CHUNK ? count - at : CHUNK;
-        status = basin_graphset_batch_fill(&batch, p->set, &p->encoding, &none, graph + at, now,
-                                           false, 0, 0, error);
-        if (!status) to += add_chunk(to, p, &batch) * p->columns;
+        BASIN_TRY(basin_graphset_batch_fill(&batch, p->set, &p->encoding, &none, graph + at, now,
+                                            false, 0, 0, error));
+        to += add_chunk(to, p, &batch) * p->columns;
     }
-    basin_graphset_batch_free(&batch);
-    return status;
+    return BASIN_OK;
 }
 
 /* Columns to mean 0 and deviation 1 over the training rows. */
@@ -130,23 +125,17 @@ static void put_values(problem *p) {
 static basin_status prepare(problem *p, basin_error *error) {
     const basin_graphset *set = p->set;
     basin_encoding_spec spec = {.standardise = true, .degrees = -1};
-    basin_status status = basin_graphset_encoding_new(&p->encoding, set, p->fold->item[0],
-                                                      p->fold->count[0], &spec, error);
+    BASIN_TRY(basin_graphset_encoding_new(&p->encoding, set, p->fold->item[0], p->fold->count[0],
+                                          &spec, error));
     p->columns = p->encoding.features + 1;
     p->outputs = set->task == BASIN_GRAPHS_VALUES ? set->targets : set->classes;
-    for (int part = 0; part < 3 && !status; part += 2) status = fill_part(p, part, error);
-    if (status) return status;
-    size_t cells = (size_t)(p->rows[0] * p->outputs) + 1;
-    p->target = calloc(cells, sizeof *p->target);
-    p->weight = calloc(cells, sizeof *p->weight);
-    p->mean = calloc((size_t)p->outputs, sizeof *p->mean);
-    p->scale = calloc((size_t)p->outputs, sizeof *p->scale);
-    if (!p->target || !p->weight || !p->mean || !p->scale) return no_memory(error);
+    for (int part = 0; part < 3; part += 2) BASIN_TRY(fill_part(p, part, error));
+    BASIN_TRY(BASIN_NEW(&p->target, p->rows[0] * p->outputs, "a baseline", error));
+    BASIN_TRY(BASIN_NEW(&p->weight, p->rows[0] * p->outputs, "a baseline", error));
+    BASIN_TRY(BASIN_NEW(&p->mean, p->outputs, "a baseline", error));
+    BASIN_TRY(BASIN_NEW(&p->scale, p->outputs, "a baseline", error));
     standardise(p);
-    if (set->task == BASIN_GRAPHS_VALUES)
-        put_values(p);
-    else
-        put_classes(p);
+    (set->task == BASIN_GRAPHS_VALUES ? put_values : put_classes)(p);
     return BASIN_OK;
 }
 
@@ -202,7 +191,7 @@ static basin_status build(regression *r, const problem *p, basin_backend *backen
     basin_shape cells = BASIN_SHAPE(p->rows[0], p->outputs);
     basin_init zero = {BASIN_INIT_CONSTANT, 0};
     r->graph = basin_graph_new();
-    if (!r->graph) return no_memory(error);
+    if (!r->graph) return basin_fail_memory(error, "a baseline");
     basin_params_begin(&r->params, r->graph);
     basin_expr w = basin_param_add(&r->params, "", "w", BASIN_SHAPE(p->columns, p->outputs), zero);
     basin_expr b = basin_param_add(&r->params, "", "b", BASIN_SHAPE(p->outputs), zero);
@@ -224,29 +213,24 @@ static basin_status build(regression *r, const problem *p, basin_backend *backen
 
 static basin_status fit(float *output, regression *r, problem *p, basin_error *error) {
     basin_tensor all = basin_tensor_borrow(output, BASIN_F32, BASIN_SHAPE(p->rows[2], p->outputs));
-    basin_status status = put(r->trainer.plan, r->x, p->x[0], error);
-    if (!status) status = put(r->trainer.plan, r->target, p->target, error);
-    if (!status) status = put(r->trainer.plan, r->weight, p->weight, error);
-    for (int i = 0; i < STEPS && !status; i++)
-        status = basin_trainer_step(&r->trainer, NULL, error);
-    if (!status) status = put(r->use, r->unseen, p->x[2], error);
-    if (!status) status = basin_plan_run(r->use, error);
-    if (!status) status = basin_plan_read(r->use, r->output, &all, error);
+    BASIN_TRY(put(r->trainer.plan, r->x, p->x[0], error));
+    BASIN_TRY(put(r->trainer.plan, r->target, p->target, error));
+    BASIN_TRY(put(r->trainer.plan, r->weight, p->weight, error));
+    for (int i = 0; i < STEPS; i++) BASIN_TRY(basin_trainer_step(&r->trainer, NULL, error));
+    BASIN_TRY(put(r->use, r->unseen, p->x[2], error));
+    BASIN_TRY(basin_plan_run(r->use, error));
+    BASIN_TRY(basin_plan_read(r->use, r->output, &all, error));
     for (int64_t i = 0; i < p->rows[2] * p->outputs && p->set->task == BASIN_GRAPHS_VALUES; i++)
         output[i] = (float)((double)output[i] * p->scale[i % p->outputs] + p->mean[i % p->outputs]);
-    return status;
+    return BASIN_OK;
 }
 
-static basin_status regress(float *output, problem *p, basin_backend *backend, basin_error *error) {
-    regression r = {0};
-    basin_status status = build(&r, p, backend, error);
-    if (!status) status = fit(output, &r, p, error);
-    basin_plan_free(r.use);
-    basin_trainer_free(&r.trainer);
-    basin_store_free(r.store);
-    basin_params_free(&r.params);
-    basin_graph_free(r.graph);
-    return status;
+static void regression_free(regression *r) {
+    basin_plan_free(r->use);
+    basin_trainer_free(&r->trainer);
+    basin_store_free(r->store);
+    basin_params_free(&r->params);
+    basin_graph_free(r->graph);
 }
 
 static const char *name_of(basin_graphs_target target, bool fitted) {
@@ -260,21 +244,18 @@ static const char *name_of(basin_graphs_target target, bool fitted) {
 basin_status basin_graphs_baseline(basin_graphs_baselines *result, const basin_graphset *set,
                                    const basin_fold *fold, basin_backend *backend,
                                    basin_error *error) {
-    problem p = {.set = set, .fold = fold};
-    float *output = NULL;
+    BASIN_AT_EXIT(problem_free) problem p = {.set = set, .fold = fold};
+    BASIN_AT_EXIT(regression_free) regression r = {0};
+    BASIN_FREE_AT_EXIT float *output = NULL;
     *result =
         (basin_graphs_baselines){.name = {name_of(set->task, false), name_of(set->task, true)}};
-    basin_status status = basin_graphs_check_labels(set, set->name, error);
-    if (!status) status = prepare(&p, error);
-    if (!status && !(output = calloc((size_t)(p.rows[2] * p.outputs) + 1, sizeof *output)))
-        status = no_memory(error);
-    if (!status) {
-        put_constant(output, &p);
-        measure(&result->constant, &p, output);
-        status = regress(output, &p, backend, error);
-    }
-    if (!status) measure(&result->regression, &p, output);
-    free(output);
-    problem_free(&p);
-    return status;
+    BASIN_TRY(basin_graphs_check_labels(set, set->name, error));
+    BASIN_TRY(prepare(&p, error));
+    BASIN_TRY(BASIN_NEW(&output, p.rows[2] * p.outputs, "a baseline", error));
+    put_constant(output, &p);
+    measure(&result->constant, &p, output);
+    BASIN_TRY(build(&r, &p, backend, error));
+    BASIN_TRY(fit(output, &r, &p, error));
+    measure(&result->regression, &p, output);
+    return BASIN_OK;
 }

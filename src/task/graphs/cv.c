@@ -1,13 +1,11 @@
 /* Cross-validation of graph models: each member of each fold is trained by whichever thread is
  * free, on that thread's own backend, so that they share nothing but the set and its positions,
- * which are only read. The calling thread waits, reports progress to the watcher, and listens
- * for interrupts. */
-#include <errno.h>
+ * which are only read. The calling thread is one of them. Whichever ends an epoch reports it to the
+ * watcher and listens for interrupts. */
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "backend/device.h"
@@ -33,13 +31,10 @@ typedef struct pool {
     int64_t jobs;
     volatile sig_atomic_t stop; /* read by the runs of all folds */
     pthread_mutex_t lock;
-    pthread_cond_t news;
     fold_work *work;       /* [folds] */
     int64_t next, last;    /* members that nobody has begun, counted over all folds */
     int64_t first, dealt;  /* folds of all ranks */
-    int64_t working;       /* threads */
     int64_t epochs, total; /* done, over all folds and members; at most */
-    double loss;           /* of the last of them */
     basin_error error;     /* the first; its status is BASIN_OK while there is none */
 } pool;
 
@@ -55,21 +50,26 @@ static void fail(pool *p, basin_status status, const char *text) {
     pthread_mutex_lock(&p->lock);
     if (!p->error.status) basin_fail(&p->error, status, "%s", text);
     p->stop = 1;
-    pthread_cond_signal(&p->news);
     pthread_mutex_unlock(&p->lock);
 }
 
 /* ---- one member of a fold ---- */
 
-/* A run tells of steps; what counts here are whole epochs. */
+/* A run tells of steps; what is reported are whole epochs of all folds. */
 static void on_step(void *context, const basin_news *news) {
     pool *p = ((worker *)context)->pool;
     int64_t steps = news->total / news->epochs;
+    if (!p->stop && basin_watch_stopped(p->spec.watch)) fail(p, BASIN_BAD_VALUE, "interrupted");
     if (news->done % steps != 0) return;
     pthread_mutex_lock(&p->lock);
-    p->epochs++;
-    p->loss = news->loss;
-    pthread_cond_signal(&p->news);
+    basin_news all = {.what = "folds",
+                      .done = ++p->epochs,
+                      .total = p->total,
+                      .loss = news->loss,
+                      .speed = NAN,
+                      .unit = "epochs",
+                      .seconds_left = NAN};
+    basin_watch_show(p->spec.watch, &all);
     pthread_mutex_unlock(&p->lock);
 }
 
@@ -96,16 +96,13 @@ static basin_status score_part(worker *w, basin_graphs_model *model, int part, b
     const basin_graphs_input *input = w->pool->input;
     const int64_t *graph = w->fold->item[part];
     int64_t count = w->fold->count[part], rows = rows_of(w->pool, w->number, part);
-    basin_graphs_plans plans;
-    float *output;
+    BASIN_AT_EXIT(basin_graphs_plans_free) basin_graphs_plans plans = {0};
+    BASIN_FREE_AT_EXIT float *output = NULL;
     if (!count) return BASIN_OK;
     basin_graphs_plans_begin(&plans, model, &input->set, graph, count, NULL);
-    basin_status status = basin_graphs_outputs(&output, &plans, input, graph, count, error);
-    basin_graphs_plans_free(&plans);
-    if (status) return status;
+    BASIN_TRY(basin_graphs_outputs(&output, &plans, input, graph, count, error));
     take_outputs(w->pool->work[w->number].given[part] + w->member * rows * model->outputs, output,
                  rows, model->outputs, input->set.task != BASIN_GRAPHS_VALUES);
-    free(output);
     return BASIN_OK;
 }
 
@@ -262,71 +259,19 @@ static void *work(void *context) {
     for (int64_t i; !status && (i = take_member(p)) >= 0;)
         status = work_on(p, backend, i / p->spec.members, i % p->spec.members);
     basin_backend_close(backend);
-    pthread_mutex_lock(&p->lock);
-    p->working--;
-    pthread_cond_signal(&p->news);
-    pthread_mutex_unlock(&p->lock);
     return NULL;
 }
 
-static void show(const pool *p, int64_t done, double loss) {
-    basin_news news = {.what = "folds",
-                       .done = done,
-                       .total = p->total,
-                       .loss = loss,
-                       .speed = NAN,
-                       .unit = "epochs",
-                       .seconds_left = NAN};
-    basin_watch_show(p->spec.watch, &news);
-}
-
-/* An interrupt sends no news, so that it is looked for ten times a second. */
-static void wait_for_news(pool *p, int64_t shown) {
-    struct timespec until;
-    int code = 0;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += 100000000;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    while (p->working && p->epochs == shown && code != ETIMEDOUT)
-        code = pthread_cond_timedwait(&p->news, &p->lock, &until);
-}
-
-/* Until the last thread has ended. */
-static void watch_all(pool *p) {
-    int64_t shown = 0, working = 1;
-    while (working) {
-        pthread_mutex_lock(&p->lock);
-        wait_for_news(p, shown);
-        int64_t epochs = p->epochs;
-        double loss = p->loss;
-        working = p->working;
-        pthread_mutex_unlock(&p->lock);
-        if (epochs != shown) show(p, epochs, loss);
-        shown = epochs;
-        if (!p->stop && basin_watch_stopped(p->spec.watch)) fail(p, BASIN_BAD_VALUE, "interrupted");
-    }
-}
-
 static basin_status run_all(pool *p, basin_error *error) {
-    pthread_t *thread = basin_array_new((size_t)p->jobs, sizeof *thread);
-    if (!thread) return basin_fail_memory(error, "folds");
+    BASIN_FREE_AT_EXIT pthread_t *thread = NULL;
+    int64_t begun = 1;
+    BASIN_TRY(BASIN_NEW(&thread, p->jobs, "folds", error));
     pthread_mutex_init(&p->lock, NULL);
-    pthread_cond_init(&p->news, NULL);
-    int64_t begun = 0;
-    p->working = p->jobs;
     while (begun < p->jobs && !pthread_create(&thread[begun], NULL, work, p)) begun++;
-    if (begun < p->jobs) {
-        fail(p, BASIN_NO_MEMORY, "no threads for the folds");
-        pthread_mutex_lock(&p->lock);
-        p->working -= p->jobs - begun;
-        pthread_mutex_unlock(&p->lock);
-    }
-    watch_all(p);
-    for (int64_t i = 0; i < begun; i++) pthread_join(thread[i], NULL);
-    pthread_cond_destroy(&p->news);
+    if (begun < p->jobs) fail(p, BASIN_NO_MEMORY, "no threads for the folds");
+    work(p);
+    while (--begun > 0) pthread_join(thread[begun], NULL);
     pthread_mutex_destroy(&p->lock);
-    free(thread);
     return p->error.status ? basin_fail(error, p->error.status, "%s", p->error.text) : BASIN_OK;
 }
 
@@ -383,21 +328,20 @@ static basin_status check_test(const pool *p, int64_t number, basin_error *error
 /* What is known of this rank's folds before they are trained. */
 static basin_status begin_folds(pool *p, basin_error *error) {
     int64_t members = p->spec.members;
-    basin_status status = BASIN_OK;
-    BASIN_TRY(BASIN_NEW(&p->work, p->folds->folds + 1, "folds", error));
-    for (int64_t f = p->next / members; f < p->last / members && !status; f++) {
+    BASIN_TRY(BASIN_NEW(&p->work, p->folds->folds, "folds", error));
+    for (int64_t f = p->next / members; f < p->last / members; f++) {
         const basin_fold *fold = &p->folds->fold[f];
-        status = check_test(p, f, error);
+        BASIN_TRY(check_test(p, f, error));
         p->work[f].left = members;
         p->result[f] = (basin_graphs_fold){
             .trains = fold->count[0], .validations = fold->count[1], .tests = fold->count[2]};
         p->total += members *
                     basin_graphs_epochs(p->settings, &p->input->set, fold->item[0], fold->count[0]);
     }
-    return status;
+    return BASIN_OK;
 }
 
-static void end_folds(pool *p) {
+static void pool_end(pool *p) {
     for (int64_t f = 0; p->work && f < p->folds->folds; f++) fold_work_free(&p->work[f]);
     free(p->work);
     basin_backend_close(p->backend);
@@ -406,31 +350,26 @@ static void end_folds(pool *p) {
 /* Every rank gets what the others' folds came to. */
 static basin_status share_results(pool *p, basin_error *error) {
     basin_ranks *ranks = p->spec.ranks;
-    basin_status status = BASIN_OK;
-    for (int64_t r = 0; r < basin_ranks_count(ranks) && !status; r++) {
+    for (int64_t r = 0; r < basin_ranks_count(ranks); r++) {
         basin_ranks_share share = basin_ranks_deal_to(r, basin_ranks_count(ranks), p->dealt);
-        size_t bytes = (size_t)share.count * sizeof *p->result;
-        status = basin_ranks_broadcast(ranks, p->result + p->first + share.first, bytes, r, error);
+        BASIN_TRY(basin_ranks_broadcast(ranks, p->result + p->first + share.first,
+                                        (size_t)share.count * sizeof *p->result, r, error));
     }
-    return status;
+    return BASIN_OK;
 }
 
 basin_status basin_graphs_cross_validate(basin_graphs_fold *result, const basin_settings *settings,
                                          const basin_graphset *set, const basin_folds *folds,
                                          const basin_graphs_cv *spec, basin_error *error) {
-    basin_graphs_input input = {0};
-    pool p = {.input = &input, .folds = folds, .result = result};
-    basin_status status = basin_graphs_settings_take(&p.settings, settings, error);
-    if (!status) status = begin(&p, spec, error);
-    if (!status) status = basin_graphs_check_labels(set, *set->name ? set->name : "the set", error);
-    if (!status) basin_graphs_note_unused(settings, set, p.spec.watch);
-    if (!status) status = basin_graphs_input_begin(&input, p.settings, set, 0, set->graphs, error);
-    if (!status)
-        status = basin_graphs_input_place(&input, p.settings, 0, set->graphs, p.spec.cache, error);
-    if (!status) status = begin_folds(&p, error);
-    if (!status) status = run_all(&p, error);
-    if (!status) status = share_results(&p, error);
-    end_folds(&p);
-    basin_graphs_input_free(&input);
-    return status;
+    BASIN_AT_EXIT(basin_graphs_input_free) basin_graphs_input input = {0};
+    BASIN_AT_EXIT(pool_end) pool p = {.input = &input, .folds = folds, .result = result};
+    BASIN_TRY(basin_graphs_settings_take(&p.settings, settings, error));
+    BASIN_TRY(begin(&p, spec, error));
+    BASIN_TRY(basin_graphs_check_labels(set, *set->name ? set->name : "the set", error));
+    basin_graphs_note_unused(settings, set, p.spec.watch);
+    BASIN_TRY(basin_graphs_input_begin(&input, p.settings, set, 0, set->graphs, error));
+    BASIN_TRY(basin_graphs_input_place(&input, p.settings, 0, set->graphs, p.spec.cache, error));
+    BASIN_TRY(begin_folds(&p, error));
+    BASIN_TRY(run_all(&p, error));
+    return share_results(&p, error);
 }

@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "base/try.h"
+#include "io/file.h"
 #include "io/json.h"
+#include "io/json_writer.h"
 #include "plan/plan.h"
 #include "task/graphs/graphs.h"
 #include "train/trainer.h"
@@ -67,9 +69,8 @@ basin_status basin_graphs_model_start(basin_graphs_model *model, basin_error *er
     basin_graphs_config config = basin_graphs_model_config(model, NULL);
     model->face = (basin_settings){.kind = &basin_graphs_task, .values = &model->settings};
     model->encoding.no_cls_self = !model->settings.cls_self;
-    basin_status status = basin_graphs_settings_check(&model->settings, error);
-    if (!status) status = basin_store_new(&model->store, model->backend, error);
-    if (status) return status;
+    BASIN_TRY(basin_graphs_settings_check(&model->settings, error));
+    BASIN_TRY(basin_store_new(&model->store, model->backend, error));
     basin_store_share_results(model->store); /* plans of all sizes run in turn */
     model->graph = basin_graph_new();
     if (!model->graph) return no_memory(error);
@@ -126,9 +127,8 @@ static basin_status set_targets(basin_graphs_model *model, const basin_graphset 
                               "wanted one at least",
                               set->name, (long long)c + 1, (long long)count);
     model->outputs = set->targets;
-    model->target_mean = calloc((size_t)set->targets + 1, sizeof *model->target_mean);
-    model->target_scale = calloc((size_t)set->targets + 1, sizeof *model->target_scale);
-    if (!model->target_mean || !model->target_scale) return no_memory(error);
+    BASIN_TRY(BASIN_NEW(&model->target_mean, set->targets, "a graph model", error));
+    BASIN_TRY(BASIN_NEW(&model->target_scale, set->targets, "a graph model", error));
     for (int64_t c = 0; c < set->targets; c++) model->target_scale[c] = 1;
     if (model->settings.standardise) target_statistics(model, set, graph, count);
     return BASIN_OK;
@@ -139,38 +139,40 @@ static basin_status set_classes(basin_graphs_model *model, const basin_graphset 
     int64_t outputs = model->settings.outputs;
     model->classes = set->classes;
     model->outputs = outputs > set->classes ? outputs : set->classes;
-    model->class_value = basin_array_new((size_t)set->classes, sizeof *set->class_value);
-    if (!model->class_value) return no_memory(error);
+    BASIN_TRY(BASIN_NEW(&model->class_value, set->classes, "a graph model", error));
     memcpy(model->class_value, set->class_value, (size_t)set->classes * sizeof *set->class_value);
     return BASIN_OK;
 }
 
-static basin_status learn_encoding(basin_graphs_model *model, const basin_graphset *set,
-                                   const int64_t *graph, int64_t count, basin_error *error) {
-    const basin_graphs_settings *s = &model->settings;
+static basin_status fit_model(basin_graphs_model *m, const basin_graphset *set,
+                              const int64_t *graph, int64_t count, basin_error *error) {
+    const basin_graphs_settings *s = &m->settings;
     basin_encoding_spec spec = {s->raw, s->standardise, s->edge_sums, s->degrees};
-    return basin_graphset_encoding_new(&model->encoding, set, graph, count, &spec, error);
+    BASIN_TRY(basin_graphset_encoding_new(&m->encoding, set, graph, count, &spec, error));
+    BASIN_TRY(set->task == BASIN_GRAPHS_VALUES ? set_targets(m, set, graph, count, error)
+                                               : set_classes(m, set, error));
+    return basin_graphs_model_start(m, error);
+}
+
+/* Closes the model where `status` is an error, which it returns. */
+static basin_status keep(basin_graphs_model **model, basin_status status) {
+    if (!status) return BASIN_OK;
+    basin_graphs_close(*model);
+    *model = NULL;
+    return status;
 }
 
 basin_status basin_graphs_model_new(basin_graphs_model **model,
                                     const basin_graphs_settings *settings,
                                     const basin_graphset *set, const int64_t *graph, int64_t count,
                                     basin_backend *backend, basin_error *error) {
-    basin_graphs_model *m = *model = calloc(1, sizeof *m);
-    if (!m) return no_memory(error);
+    BASIN_TRY(BASIN_NEW(model, 1, "a graph model", error));
+    basin_graphs_model *m = *model;
     m->settings = *settings;
     m->target = set->task;
     m->backend = backend;
     m->settings.epochs = basin_graphs_epochs(settings, set, graph, count);
-    basin_status status = learn_encoding(m, set, graph, count, error);
-    if (!status)
-        status = set->task == BASIN_GRAPHS_VALUES ? set_targets(m, set, graph, count, error)
-                                                  : set_classes(m, set, error);
-    if (!status) status = basin_graphs_model_start(m, error);
-    if (!status) return BASIN_OK;
-    basin_graphs_close(m);
-    *model = NULL;
-    return status;
+    return keep(model, fit_model(m, set, graph, count, error));
 }
 
 static bool has_class(const basin_graphs_model *model, int64_t value) {
@@ -256,63 +258,49 @@ basin_status basin_graphs_settings_take(const basin_graphs_settings **values,
 const basin_task_settings basin_graphs_task = {"graphs", table, sizeof(basin_graphs_settings),
                                                check,    NULL,  NULL};
 
-/* ---- files ---- */
-
 /* ---- the encoding as JSON ---- */
 
-static bool put(cJSON *object, const char *name, cJSON *item) {
-    if (item && cJSON_AddItemToObject(object, name, item)) return true;
-    cJSON_Delete(item);
-    return false;
+static void put_columns(basin_json *j, const char *name, const basin_label_column *column,
+                        int64_t count) {
+    basin_json_array(j, name);
+    for (int64_t c = 0; c < count; c++)
+        basin_json_numbers(j, NULL, (const double[]){column[c].first, column[c].count}, 2);
+    basin_json_end(j);
 }
 
-static cJSON *columns_json(const basin_label_column *column, int64_t count) {
-    cJSON *array = cJSON_CreateArray();
-    for (int64_t c = 0; c < count && array; c++) {
-        cJSON *pair = cJSON_CreateIntArray((const int[]){column[c].first, column[c].count}, 2);
-        if (pair && cJSON_AddItemToArray(array, pair)) continue;
-        cJSON_Delete(pair);
-        cJSON_Delete(array);
-        return NULL;
-    }
-    return array;
-}
-
-static cJSON *classes_json(const basin_graphs_model *m) {
-    cJSON *array = cJSON_CreateArray();
-    for (int64_t c = 0; c < m->classes && array; c++) {
-        cJSON *item = cJSON_CreateNumber((double)m->class_value[c]);
-        if (item && cJSON_AddItemToArray(array, item)) continue;
-        cJSON_Delete(item);
-        cJSON_Delete(array);
-        return NULL;
-    }
-    return array;
+static void put_floats(basin_json *j, const char *name, const float *number, int64_t count) {
+    basin_json_array(j, name);
+    for (int64_t i = 0; i < count; i++) basin_json_number(j, NULL, (double)number[i]);
+    basin_json_end(j);
 }
 
 static char *data_json(const basin_graphs_model *m) {
     const basin_graphset_encoding *e = &m->encoding;
-    int columns = (int)(e->attributes + e->edge_attributes);
-    cJSON *o = cJSON_CreateObject();
-    bool good =
-        o && put(o, "task", cJSON_CreateNumber((double)m->target)) &&
-        put(o, "outputs", cJSON_CreateNumber((double)m->outputs)) &&
-        put(o, "classes", classes_json(m)) &&
-        (!m->target_mean ||
-         (put(o, "target_mean", cJSON_CreateDoubleArray(m->target_mean, (int)m->outputs)) &&
-          put(o, "target_scale", cJSON_CreateDoubleArray(m->target_scale, (int)m->outputs)))) &&
-        put(o, "attributes", cJSON_CreateNumber((double)e->attributes)) &&
-        put(o, "edge_attributes", cJSON_CreateNumber((double)e->edge_attributes)) &&
-        put(o, "labels", columns_json(e->label, e->labels)) &&
-        put(o, "edge_labels", columns_json(e->edge_label, e->edge_labels)) &&
-        put(o, "mean", cJSON_CreateFloatArray(e->mean, columns)) &&
-        put(o, "scale", cJSON_CreateFloatArray(e->scale, columns)) &&
-        put(o, "raw", cJSON_CreateBool(e->raw)) &&
-        put(o, "degrees", cJSON_CreateNumber((double)e->degrees)) &&
-        put(o, "edge_sums", cJSON_CreateBool(e->edge_sums));
-    char *text = good ? cJSON_PrintUnformatted(o) : NULL;
-    cJSON_Delete(o);
-    return text;
+    int64_t columns = e->attributes + e->edge_attributes;
+    basin_memory_file memory;
+    FILE *file = basin_memory_file_open(&memory);
+    if (!file) return NULL;
+    basin_json j = basin_json_begin_line(file);
+    basin_json_integer(&j, "task", m->target);
+    basin_json_integer(&j, "outputs", m->outputs);
+    basin_json_array(&j, "classes");
+    for (int64_t c = 0; c < m->classes; c++) basin_json_integer(&j, NULL, m->class_value[c]);
+    basin_json_end(&j);
+    if (m->target_mean) {
+        basin_json_numbers(&j, "target_mean", m->target_mean, m->outputs);
+        basin_json_numbers(&j, "target_scale", m->target_scale, m->outputs);
+    }
+    basin_json_integer(&j, "attributes", e->attributes);
+    basin_json_integer(&j, "edge_attributes", e->edge_attributes);
+    put_columns(&j, "labels", e->label, e->labels);
+    put_columns(&j, "edge_labels", e->edge_label, e->edge_labels);
+    put_floats(&j, "mean", e->mean, columns);
+    put_floats(&j, "scale", e->scale, columns);
+    basin_json_boolean(&j, "raw", e->raw);
+    basin_json_integer(&j, "degrees", e->degrees);
+    basin_json_boolean(&j, "edge_sums", e->edge_sums);
+    basin_json_end(&j);
+    return basin_memory_file_close(&memory);
 }
 
 static bool get_integer(int64_t *to, const cJSON *o, const char *name, double low, double high) {
@@ -321,6 +309,24 @@ static bool get_integer(int64_t *to, const cJSON *o, const char *name, double lo
         item->valuedouble != floor(item->valuedouble))
         return false;
     *to = (int64_t)item->valuedouble;
+    return true;
+}
+
+/* The numbers of an array, all finite; free them. `*count` -1: as many as there are. Older files
+ * store one number for all. */
+static bool get_numbers(double **to, int64_t *count, const cJSON *o, const char *name,
+                        bool *memory) {
+    const cJSON *array = cJSON_GetObjectItemCaseSensitive(o, name);
+    bool one = cJSON_IsNumber(array) && *count >= 0;
+    if (!one && !cJSON_IsArray(array)) return false;
+    if (*count < 0) *count = cJSON_GetArraySize(array);
+    if (!one && cJSON_GetArraySize(array) != *count) return false;
+    if (!(*to = basin_zeros_new((size_t)*count, sizeof **to))) return *memory = false;
+    const cJSON *item = one ? array : array->child;
+    for (int64_t i = 0; i < *count; i++, item = one ? item : item->next) {
+        if (!cJSON_IsNumber(item) || !isfinite(item->valuedouble)) return false;
+        (*to)[i] = item->valuedouble;
+    }
     return true;
 }
 
@@ -340,45 +346,21 @@ static bool get_columns(basin_label_column *column, int64_t *count, const cJSON 
 }
 
 static bool get_floats(float **to, const cJSON *o, const char *name, int64_t count, bool *memory) {
-    const cJSON *array = cJSON_GetObjectItemCaseSensitive(o, name);
-    if (!cJSON_IsArray(array) || cJSON_GetArraySize(array) != count) return false;
-    *to = calloc((size_t)count + 1, sizeof **to);
-    if (!*to) return *memory = false;
-    int64_t i = 0;
-    const cJSON *item;
-    cJSON_ArrayForEach(item, array) {
-        if (!cJSON_IsNumber(item) || !isfinite(item->valuedouble)) return false;
-        (*to)[i++] = (float)item->valuedouble;
-    }
-    return true;
-}
-
-/* A number for each value; older files store one for all. */
-static bool get_targets(double **to, const basin_graphs_model *m, const cJSON *o, const char *name,
-                        bool *memory) {
-    const cJSON *all = cJSON_GetObjectItemCaseSensitive(o, name);
-    if (m->target != BASIN_GRAPHS_VALUES) return true;
-    if (!cJSON_IsNumber(all) && !(cJSON_IsArray(all) && cJSON_GetArraySize(all) == m->outputs))
-        return false;
-    *to = calloc((size_t)m->outputs, sizeof **to);
-    if (!*to) return *memory = false;
-    const cJSON *item = cJSON_IsArray(all) ? all->child : all;
-    for (int64_t c = 0; c < m->outputs; c++, item = cJSON_IsArray(all) ? item->next : all) {
-        if (!cJSON_IsNumber(item) || !isfinite(item->valuedouble)) return false;
-        (*to)[c] = item->valuedouble;
-    }
+    BASIN_FREE_AT_EXIT double *number = NULL;
+    if (!get_numbers(&number, &count, o, name, memory)) return false;
+    if (!(*to = basin_zeros_new((size_t)count, sizeof **to))) return *memory = false;
+    for (int64_t i = 0; i < count; i++) (*to)[i] = (float)number[i];
     return true;
 }
 
 static bool get_classes(basin_graphs_model *m, const cJSON *o, bool *memory) {
-    const cJSON *array = cJSON_GetObjectItemCaseSensitive(o, "classes"), *item;
-    if (!cJSON_IsArray(array)) return false;
-    m->class_value = basin_array_new((size_t)cJSON_GetArraySize(array), sizeof *m->class_value);
-    if (!m->class_value) return *memory = false;
-    cJSON_ArrayForEach(item, array) {
-        if (!cJSON_IsNumber(item)) return false;
-        m->class_value[m->classes++] = (int64_t)item->valuedouble;
-    }
+    BASIN_FREE_AT_EXIT double *number = NULL;
+    int64_t count = -1;
+    if (!get_numbers(&number, &count, o, "classes", memory)) return false;
+    if (!(m->class_value = basin_zeros_new((size_t)count, sizeof *m->class_value)))
+        return *memory = false;
+    for (int64_t c = 0; c < count; c++) m->class_value[c] = (int64_t)number[c];
+    m->classes = count;
     return true;
 }
 
@@ -399,26 +381,31 @@ static bool get_encoding(basin_graphset_encoding *e, const cJSON *o, bool *memor
     return true;
 }
 
+static bool get_data(basin_graphs_model *m, const cJSON *o, bool *memory) {
+    int64_t task;
+    if (!get_integer(&task, o, "task", 0, 2) ||
+        !get_integer(&m->outputs, o, "outputs", 1, 1 << 20) || !get_classes(m, o, memory))
+        return false;
+    m->target = (basin_graphs_target)task;
+    if (m->target == BASIN_GRAPHS_VALUES
+            ? !get_numbers(&m->target_mean, &m->outputs, o, "target_mean", memory) ||
+                  !get_numbers(&m->target_scale, &m->outputs, o, "target_scale", memory)
+            : m->classes < 1 || m->classes > m->outputs)
+        return false;
+    return get_encoding(&m->encoding, o, memory);
+}
+
 static basin_status read_data(basin_graphs_model *m, const char *json, const char *path,
                               basin_error *error) {
     cJSON *o;
-    int64_t task;
-    BASIN_TRY(basin_json_parse(&o, json, strlen(json), path, "the encoding", error));
     bool memory = true;
-    bool good = get_integer(&task, o, "task", 0, 2) &&
-                get_integer(&m->outputs, o, "outputs", 1, 1 << 20) && get_classes(m, o, &memory);
-    m->target = good ? (basin_graphs_target)task : BASIN_GRAPHS_CLASSES;
-    if (m->target != BASIN_GRAPHS_VALUES)
-        good = good && m->classes >= 1 && m->classes <= m->outputs;
-    good = good && get_targets(&m->target_mean, m, o, "target_mean", &memory) &&
-           get_targets(&m->target_scale, m, o, "target_scale", &memory) &&
-           get_encoding(&m->encoding, o, &memory);
+    BASIN_TRY(basin_json_parse(&o, json, strlen(json), path, "the encoding", error));
+    bool good = get_data(m, o, &memory);
     cJSON_Delete(o);
     if (!memory) return no_memory(error);
-    if (!good)
-        return basin_fail(error, BASIN_BAD_FILE, "%s: the encoding of nodes and edges is damaged",
-                          path);
-    return BASIN_OK;
+    if (good) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_FILE, "%s: the encoding of nodes and edges is damaged",
+                      path);
 }
 
 /* ---- files ---- */
@@ -438,17 +425,18 @@ void basin_graphs_meta_free(basin_meta meta[BASIN_GRAPHS_META]) {
     for (int i = 1; i < BASIN_GRAPHS_META; i++) cJSON_free((void *)(uintptr_t)meta[i].value);
 }
 
+static void free_bundle(basin_bundle **bundle) { basin_bundle_free(*bundle); }
+
 basin_status basin_graphs_write(const char *path, basin_graphs_model *model, basin_error *error) {
+    BASIN_AT_EXIT(free_bundle) basin_bundle *bundle = NULL;
     basin_meta meta[BASIN_GRAPHS_META];
     BASIN_TRY(basin_graphs_meta(meta, model, error));
-    basin_bundle *bundle;
     basin_status status =
         basin_params_bundle(&bundle, &model->params, model->store, meta, BASIN_GRAPHS_META, error);
-    if (!status) status = basin_graphs_seen_write(bundle, model, error);
-    if (!status) status = basin_bundle_write(path, bundle, error);
-    basin_bundle_free(bundle);
     basin_graphs_meta_free(meta);
-    return status;
+    if (status) return status;
+    BASIN_TRY(basin_graphs_seen_write(bundle, model, error));
+    return basin_bundle_write(path, bundle, error);
 }
 
 basin_status basin_graphs_settings_read(basin_graphs_settings *settings, const basin_bundle *bundle,
@@ -465,37 +453,31 @@ basin_status basin_graphs_settings_read(basin_graphs_settings *settings, const b
     return status;
 }
 
+static basin_status fill_model(basin_graphs_model *m, const basin_bundle *bundle,
+                               const basin_graphs_settings *settings, basin_error *error) {
+    const char *path = basin_bundle_path(bundle), *data = basin_bundle_meta(bundle, "basin.data");
+    BASIN_TRY(basin_graphs_settings_read(&m->settings, bundle, error));
+    if (!data)
+        return basin_fail(error, BASIN_BAD_FILE, "%s: 'basin.data', the encoding, is absent", path);
+    BASIN_TRY(read_data(m, data, path, error));
+    BASIN_TRY(basin_graphs_seen_read(m, bundle, error));
+    if (settings) m->settings = *settings;
+    return basin_graphs_model_start(m, error);
+}
+
 basin_status basin_graphs_model_read(basin_graphs_model **model, const basin_bundle *bundle,
                                      const basin_graphs_settings *settings, basin_backend *backend,
                                      basin_error *error) {
-    const char *path = basin_bundle_path(bundle), *data = basin_bundle_meta(bundle, "basin.data");
-    basin_graphs_model *m = *model = calloc(1, sizeof *m);
-    if (!m) return no_memory(error);
-    m->backend = backend;
-    basin_status status = basin_graphs_settings_read(&m->settings, bundle, error);
-    if (!status && !data)
-        status =
-            basin_fail(error, BASIN_BAD_FILE, "%s: 'basin.data', the encoding, is absent", path);
-    if (!status) status = read_data(m, data, path, error);
-    if (!status) status = basin_graphs_seen_read(m, bundle, error);
-    if (settings) m->settings = *settings;
-    if (!status) status = basin_graphs_model_start(m, error);
-    if (!status) return BASIN_OK;
-    basin_graphs_close(m);
-    *model = NULL;
-    return status;
+    BASIN_TRY(BASIN_NEW(model, 1, "a graph model", error));
+    (*model)->backend = backend;
+    return keep(model, fill_model(*model, bundle, settings, error));
 }
 
 basin_status basin_graphs_open(basin_graphs_model **model, const char *path, basin_backend *backend,
                                basin_error *error) {
-    basin_bundle *bundle;
+    BASIN_AT_EXIT(free_bundle) basin_bundle *bundle = NULL;
     *model = NULL;
     BASIN_TRY(basin_bundle_read(&bundle, path, error));
-    basin_status status = basin_graphs_model_read(model, bundle, NULL, backend, error);
-    if (!status) status = basin_params_read(&(*model)->params, (*model)->store, bundle, error);
-    basin_bundle_free(bundle);
-    if (!status) return BASIN_OK;
-    basin_graphs_close(*model);
-    *model = NULL;
-    return status;
+    BASIN_TRY(basin_graphs_model_read(model, bundle, NULL, backend, error));
+    return keep(model, basin_params_read(&(*model)->params, (*model)->store, bundle, error));
 }

@@ -9,6 +9,10 @@
 
 /* ---- plans ---- */
 
+static basin_plan *plan_of(const basin_graphs_plan *plan) {
+    return plan->plan ? plan->plan : plan->trainer.plan;
+}
+
 /* What the plans take, and one more as large as the largest: their results, where each keeps them
  * in a place of its own, and their inputs. */
 static size_t bytes_with_another(const basin_graphs_plans *p) {
@@ -17,7 +21,7 @@ static size_t bytes_with_another(const basin_graphs_plans *p) {
     for (int i = 0; i < BASIN_GRAPHS_PLANS; i++) {
         const basin_graphs_plan *plan = p->plan[i];
         if (!plan) continue;
-        basin_plan_stats s = basin_plan_get_stats(plan->plan ? plan->plan : plan->trainer.plan);
+        basin_plan_stats s = basin_plan_get_stats(plan_of(plan));
         inputs += s.input_bytes, results += s.arena_bytes;
         largest_input = s.input_bytes > largest_input ? s.input_bytes : largest_input;
         largest_result = s.arena_bytes > largest_result ? s.arena_bytes : largest_result;
@@ -49,7 +53,7 @@ static int free_place(basin_graphs_plans *p) {
 /* Notes what a plan takes; an error where that is more than the run may use. A device looks after
  * its own memory. */
 static basin_status hold(basin_graphs_plans *p, const basin_graphs_plan *plan, basin_error *error) {
-    basin_plan_stats s = basin_plan_get_stats(plan->plan ? plan->plan : plan->trainer.plan);
+    basin_plan_stats s = basin_plan_get_stats(plan_of(plan));
     size_t bytes = s.arena_bytes + s.input_bytes + s.state_bytes;
     p->bytes = bytes > p->bytes ? bytes : p->bytes;
     if (!p->run || !strcmp(basin_backend_name(p->model->backend), "cuda")) return BASIN_OK;
@@ -75,76 +79,65 @@ static basin_status plan_for(basin_graphs_plan **plan, basin_graphs_plans *p,
     return hold(p, *plan, error);
 }
 
-void basin_graphs_plans_free(basin_graphs_plans *plans) {
-    for (int i = 0; i < BASIN_GRAPHS_PLANS; i++) basin_graphs_plan_free(plans->plan[i]);
-    basin_graphset_batch_free(&plans->data);
-    free(plans->target);
-    free(plans->weight);
-    free(plans->pair_weight);
-    free(plans->known);
-    free(plans->node_class);
-    free(plans->scratch);
-    *plans = (basin_graphs_plans){0};
+void basin_graphs_plans_free(basin_graphs_plans *p) {
+    void *own[] = {p->target, p->weight, p->pair_weight, p->known, p->node_class, p->scratch};
+    for (int i = 0; i < BASIN_GRAPHS_PLANS; i++) basin_graphs_plan_free(p->plan[i]);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) free(own[i]);
+    basin_graphset_batch_free(&p->data);
+    *p = (basin_graphs_plans){0};
 }
 
 /* ---- writing a batch ---- */
 
-typedef struct writer {
-    basin_graphs_plans *plans;
-    basin_plan *plan;
-    basin_status status;
-    basin_error *error;
-} writer;
-
 /* Writes `rows` rows of 4-byte numbers, and behind them bytes `fill` up to the input's size. */
-static void write_rows(writer *w, basin_expr input, const void *data, int64_t rows,
-                       basin_dtype dtype, int fill) {
-    basin_graphs_plans *p = w->plans;
-    if (w->status || !input) return;
+static basin_status write_rows(basin_graphs_plans *p, const basin_graphs_plan *plan,
+                               basin_expr input, const void *data, int64_t rows, basin_dtype dtype,
+                               int fill, basin_error *error) {
+    if (!input) return BASIN_OK;
     basin_shape shape = basin_expr_shape(input);
     size_t all = (size_t)basin_shape_count(shape) * 4;
     size_t used = shape.dim[0] ? all / (size_t)shape.dim[0] * (size_t)rows : 0;
-    if (all > p->scratch_bytes) {
-        free(p->scratch);
-        p->scratch_bytes = all + all / 4;
-        p->scratch = malloc(p->scratch_bytes);
-        if (!p->scratch) {
-            p->scratch_bytes = 0;
-            w->status = basin_fail(w->error, BASIN_NO_MEMORY, "out of memory for a batch");
-            return;
-        }
-    }
+    if (!basin_array_reserve(&p->scratch, &p->scratch_bytes, all + 1, 1))
+        return basin_fail_memory(error, "a batch");
     if (used) memcpy(p->scratch, data, used);
     memset((char *)p->scratch + used, fill, all - used);
     basin_tensor tensor = basin_tensor_borrow(p->scratch, dtype, shape);
-    w->status = basin_plan_write(w->plan, input, &tensor, w->error);
+    return basin_plan_write(plan_of(plan), input, &tensor, error);
 }
 
 /* A CLS that padding lacks stands on the first token; its output has no weight and no reader. */
 static basin_status write_batch(basin_graphs_plans *p, basin_graphs_plan *plan,
                                 basin_error *error) {
     const basin_graphset_batch *b = &p->data;
-    writer w = {p, plan->plan ? plan->plan : plan->trainer.plan, BASIN_OK, error};
-    write_rows(&w, plan->batch.nodes, b->feature, b->nodes, BASIN_F32, 0);
-    write_rows(&w, plan->batch.positions, b->position, b->tokens, BASIN_F32, 0);
-    write_rows(&w, plan->batch.edge_features, b->edge_feature, b->pairs.pairs, BASIN_F32, 0);
-    write_rows(&w, plan->batch.strength, b->strength, b->pairs.pairs, BASIN_F32, 0);
-    write_rows(&w, plan->batch.share, b->share, b->graphs, BASIN_F32, 0);
-    write_rows(&w, plan->batch.source, b->source, b->tokens, BASIN_I32, 0xff);
-    write_rows(&w, plan->batch.before, b->before, b->tokens, BASIN_I32, 0xff);
-    write_rows(&w, plan->batch.after, b->after, b->tokens, BASIN_I32, 0xff);
-    write_rows(&w, plan->batch.owner, b->owner, b->tokens, BASIN_I32, 0xff);
-    write_rows(&w, plan->batch.first, b->first, b->graphs, BASIN_I32, 0);
-    if (!w.status) w.status = basin_pairs_write(w.plan, &plan->batch.pattern, &b->pairs, error);
-    return w.status;
+    const basin_graphs_batch *to = &plan->batch;
+    const struct {
+        basin_expr input;
+        const void *data;
+        int64_t rows;
+        basin_dtype dtype;
+        int fill;
+    } all[] = {{to->nodes, b->feature, b->nodes, BASIN_F32, 0},
+               {to->positions, b->position, b->tokens, BASIN_F32, 0},
+               {to->edge_features, b->edge_feature, b->pairs.pairs, BASIN_F32, 0},
+               {to->strength, b->strength, b->pairs.pairs, BASIN_F32, 0},
+               {to->share, b->share, b->graphs, BASIN_F32, 0},
+               {to->source, b->source, b->tokens, BASIN_I32, 0xff},
+               {to->before, b->before, b->tokens, BASIN_I32, 0xff},
+               {to->after, b->after, b->tokens, BASIN_I32, 0xff},
+               {to->owner, b->owner, b->tokens, BASIN_I32, 0xff},
+               {to->first, b->first, b->graphs, BASIN_I32, 0}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        BASIN_TRY(write_rows(p, plan, all[i].input, all[i].data, all[i].rows, all[i].dtype,
+                             all[i].fill, error));
+    return basin_pairs_write(plan_of(plan), &to->pattern, &b->pairs, error);
 }
 
 /* What the noise of this step is drawn from. */
-static void write_seed(writer *w, const basin_graphs_plan *plan) {
-    const basin_graphs_plans *p = w->plans;
+static basin_status write_seed(basin_graphs_plans *p, const basin_graphs_plan *plan,
+                               basin_error *error) {
     int32_t seed[2] = {(int32_t)(p->model->settings.seed & 0x7fffffff),
                        (int32_t)(p->step & 0x7fffffff)};
-    write_rows(w, plan->seed, seed, 2, BASIN_I32, 0);
+    return write_rows(p, plan, plan->seed, seed, 2, BASIN_I32, 0, error);
 }
 
 /* Of the batch that was filled. */
@@ -164,60 +157,34 @@ static basin_status fill(basin_graphs_plans *p, const basin_graphs_input *input,
 
 /* ---- scores ---- */
 
-static basin_status read_outputs(float *output, const basin_graphs_plans *p,
-                                 basin_graphs_plan *plan, basin_error *error) {
-    const basin_graphs_model *m = p->model;
-    basin_tensor all;
-    BASIN_TRY(basin_tensor_new(&all, BASIN_F32, basin_expr_shape(plan->output), error));
-    basin_status status = basin_plan_read(plan->plan, plan->output, &all, error);
-    const float *from = all.data;
-    size_t row = (size_t)m->outputs * sizeof *output;
-    if (!status && m->target != BASIN_NODE_CLASSES) {
-        memcpy(output, from, (size_t)p->data.graphs * row);
-        for (int64_t i = 0; i < p->data.graphs * m->outputs && m->target == BASIN_GRAPHS_VALUES;
-             i++)
-            output[i] = (float)((double)output[i] * m->target_scale[i % m->outputs] +
-                                m->target_mean[i % m->outputs]);
-    } else if (!status)
-        for (int64_t t = 0; t < p->data.tokens; t++)
-            if (p->data.source[t] >= 0)
-                memcpy(output + p->data.source[t] * m->outputs, from + t * m->outputs, row);
-    basin_tensor_free(&all);
-    return status;
-}
+static bool of_nodes(const basin_graphs_plans *p) { return p->model->target == BASIN_NODE_CLASSES; }
 
-/* Other noise for every batch. */
-static basin_status draw(basin_graphs_plans *p, basin_graphs_plan *plan, basin_error *error) {
-    writer w = {p, plan->plan, BASIN_OK, error};
-    write_seed(&w, plan);
-    p->step++;
-    return w.status;
-}
-
-/* Rows of an output of the plan, [rows, columns], as doubles; free the tensor. */
-static basin_status read_tensor(basin_tensor *all, basin_graphs_plan *plan, basin_expr output,
-                                basin_error *error) {
-    BASIN_TRY(basin_tensor_new(all, BASIN_F32, basin_expr_shape(output), error));
-    basin_status status = basin_plan_read(plan->plan, output, all, error);
-    if (status) basin_tensor_free(all);
-    return status;
-}
-
-static basin_status sink_embedding(basin_graphs_plans *p, basin_graphs_plan *plan,
-                                   basin_error *error) {
+/* Rows of an output of the plan: those of the graphs, or of the tokens that are nodes. Returns
+ * where the next ones go. */
+static basin_status read_rows(float **to, const basin_graphs_plans *p, basin_graphs_plan *plan,
+                              basin_expr output, basin_error *error) {
     const basin_graphset_batch *b = &p->data;
-    basin_tensor all;
-    if (!p->sinks.embedding) return BASIN_OK;
-    BASIN_TRY(read_tensor(&all, plan, plan->view.embedding, error));
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor all = {0};
+    BASIN_TRY(basin_tensor_new(&all, BASIN_F32, basin_expr_shape(output), error));
+    BASIN_TRY(basin_plan_read(plan->plan, output, &all, error));
     const float *from = all.data;
     int64_t width = all.shape.dim[1];
-    bool nodes = p->model->target == BASIN_NODE_CLASSES;
-    for (int64_t i = 0; i < (nodes ? b->tokens : b->graphs); i++, from += width) {
-        if (nodes && b->source[i] < 0) continue;
-        memcpy(p->sinks.embedding, from, (size_t)width * sizeof *from);
-        p->sinks.embedding += width;
+    for (int64_t i = 0; i < (of_nodes(p) ? b->tokens : b->graphs); i++) {
+        if (of_nodes(p) && b->source[i] < 0) continue;
+        memcpy(*to, from + i * width, (size_t)width * sizeof *from);
+        *to += width;
     }
-    basin_tensor_free(&all);
+    return BASIN_OK;
+}
+
+static basin_status read_outputs(float **output, const basin_graphs_plans *p,
+                                 basin_graphs_plan *plan, basin_error *error) {
+    const basin_graphs_model *m = p->model;
+    float *first = *output;
+    BASIN_TRY(read_rows(output, p, plan, plan->output, error));
+    for (int64_t i = 0; m->target == BASIN_GRAPHS_VALUES && i < *output - first; i++)
+        first[i] = (float)((double)first[i] * m->target_scale[i % m->outputs] +
+                           m->target_mean[i % m->outputs]);
     return BASIN_OK;
 }
 
@@ -225,64 +192,66 @@ static basin_status sink_embedding(basin_graphs_plans *p, basin_graphs_plan *pla
 static basin_status sink_part(basin_graphs_plans *p, basin_graphs_plan *plan, int part,
                               basin_error *error) {
     const basin_graphset_batch *b = &p->data;
-    basin_tensor all;
-    if (!plan->view.energy[part]) return BASIN_OK;
-    BASIN_TRY(read_tensor(&all, plan, plan->view.energy[part], error));
+    basin_expr output = plan->view.energy[part];
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor all = {0};
+    if (!output) return BASIN_OK;
+    BASIN_TRY(basin_tensor_new(&all, BASIN_F32, basin_expr_shape(output), error));
+    BASIN_TRY(basin_plan_read(plan->plan, output, &all, error));
     const float *from = all.data;
     float *to = p->sinks.energy + part - 3;
     for (int64_t t = 0; t < b->tokens; t++) {
-        bool begins = p->model->target == BASIN_NODE_CLASSES ? b->source[t] >= 0 : b->source[t] < 0;
+        bool begins = of_nodes(p) ? b->source[t] >= 0 : b->source[t] < 0;
         if (begins) to += 3;
-        if (p->model->target != BASIN_NODE_CLASSES || begins) *to += from[t];
+        if (!of_nodes(p) || begins) *to += from[t];
     }
-    basin_tensor_free(&all);
     return BASIN_OK;
 }
 
 static basin_status sink(basin_graphs_plans *p, basin_graphs_plan *plan, basin_error *error) {
-    int64_t rows = p->model->target == BASIN_NODE_CLASSES ? p->data.nodes : p->data.graphs;
-    basin_status status = sink_embedding(p, plan, error);
-    if (status || !p->sinks.energy) return status;
+    int64_t rows = of_nodes(p) ? p->data.nodes : p->data.graphs;
+    if (p->sinks.embedding)
+        BASIN_TRY(read_rows(&p->sinks.embedding, p, plan, plan->view.embedding, error));
+    if (!p->sinks.energy) return BASIN_OK;
     memset(p->sinks.energy, 0, (size_t)rows * 3 * sizeof *p->sinks.energy);
-    for (int part = 0; part < 3 && !status; part++) status = sink_part(p, plan, part, error);
+    for (int part = 0; part < 3; part++) BASIN_TRY(sink_part(p, plan, part, error));
     p->sinks.energy += 3 * rows;
-    return status;
+    return BASIN_OK;
 }
 
 basin_status basin_graphs_plans_score(basin_graphs_plans *plans, float *output,
                                       const basin_graphs_input *input, const int64_t *graph,
                                       int64_t count, basin_error *error) {
-    const basin_graphs_model *m = plans->model;
-    basin_status status = BASIN_OK;
-    for (int64_t at = 0; at < count && !status; at += plans->batch) {
+    for (int64_t at = 0; at < count; at += plans->batch) {
         int64_t now = count - at < plans->batch ? count - at : plans->batch;
         basin_graphs_plan *plan;
-        status = fill(plans, input, graph + at, now, 0, error);
-        if (!status) status = prepare(&plan, plans, error);
-        if (!status && plans->noisy) status = draw(plans, plan, error);
-        if (!status) status = basin_plan_run(plan->plan, error);
-        if (!status) status = read_outputs(output, plans, plan, error);
-        if (!status) status = sink(plans, plan, error);
-        output += m->outputs * (m->target == BASIN_NODE_CLASSES ? plans->data.nodes : now);
+        BASIN_TRY(fill(plans, input, graph + at, now, 0, error));
+        BASIN_TRY(prepare(&plan, plans, error));
+        if (plans->noisy) { /* other noise for every batch */
+            BASIN_TRY(write_seed(plans, plan, error));
+            plans->step++;
+        }
+        BASIN_TRY(basin_plan_run(plan->plan, error));
+        BASIN_TRY(read_outputs(&output, plans, plan, error));
+        BASIN_TRY(sink(plans, plan, error));
     }
-    return status;
+    return BASIN_OK;
 }
 
 /* ---- a step ---- */
 
-static bool reserve_targets(basin_graphs_plans *p, const basin_graphs_plan *plan) {
+static basin_status reserve_targets(basin_graphs_plans *p, const basin_graphs_plan *plan,
+                                    basin_error *error) {
     basin_shape rows = basin_expr_shape(plan->output);
-    free(p->target);
-    free(p->weight);
-    free(p->pair_weight);
-    free(p->known);
-    p->target = calloc((size_t)basin_shape_count(rows), sizeof *p->target);
-    p->known = calloc((size_t)basin_shape_count(rows), sizeof *p->known);
-    p->weight = calloc((size_t)rows.dim[0], sizeof *p->weight);
-    p->pair_weight = calloc((size_t)plan->capacity.pairs, sizeof *p->pair_weight);
-    free(p->node_class);
-    p->node_class = calloc((size_t)plan->capacity.tokens, sizeof *p->node_class);
-    return p->target && p->known && p->weight && p->pair_weight && p->node_class;
+    int64_t cells = basin_shape_count(rows);
+    void *own[] = {p->target, p->weight, p->pair_weight, p->known, p->node_class};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) free(own[i]);
+    p->target = p->weight = p->pair_weight = p->known = NULL;
+    p->node_class = NULL;
+    BASIN_TRY(BASIN_NEW(&p->target, cells, "targets", error));
+    BASIN_TRY(BASIN_NEW(&p->known, cells, "targets", error));
+    BASIN_TRY(BASIN_NEW(&p->weight, rows.dim[0], "targets", error));
+    BASIN_TRY(BASIN_NEW(&p->pair_weight, plan->capacity.pairs, "targets", error));
+    return BASIN_NEW(&p->node_class, plan->capacity.tokens, "targets", error);
 }
 
 /* 1 - smoothing on the class, the rest spread evenly over all outputs. */
@@ -381,22 +350,16 @@ static basin_status write_targets(double *weight, basin_graphs_plans *p, basin_g
     const basin_graphs_model *m = p->model;
     bool nodes = m->target == BASIN_NODE_CLASSES;
     int64_t rows = nodes ? p->data.tokens : count;
-    if (!reserve_targets(p, plan)) return basin_fail_memory(error, "targets");
-    if (nodes)
-        node_targets(p, set, graph, count);
-    else
-        graph_targets(p, set, graph, count);
+    BASIN_TRY(reserve_targets(p, plan, error));
+    (nodes ? node_targets : graph_targets)(p, set, graph, count);
     *weight = normalise(p->weight, rows);
-    writer w = {p, plan->trainer.plan, BASIN_OK, error};
-    write_rows(&w, plan->target, p->target, rows, BASIN_F32, 0);
-    write_rows(&w, plan->weight, p->weight, rows, BASIN_F32, 0);
-    write_rows(&w, plan->known, p->known, rows, BASIN_F32, 0);
-    if (plan->pair_weight) {
-        pair_weights(p);
-        write_rows(&w, plan->pair_weight, p->pair_weight, p->data.pairs.pairs, BASIN_F32, 0);
-    }
-    write_seed(&w, plan);
-    return w.status;
+    if (plan->pair_weight) pair_weights(p);
+    BASIN_TRY(write_rows(p, plan, plan->target, p->target, rows, BASIN_F32, 0, error));
+    BASIN_TRY(write_rows(p, plan, plan->weight, p->weight, rows, BASIN_F32, 0, error));
+    BASIN_TRY(write_rows(p, plan, plan->known, p->known, rows, BASIN_F32, 0, error));
+    BASIN_TRY(write_rows(p, plan, plan->pair_weight, p->pair_weight, p->data.pairs.pairs, BASIN_F32,
+                         0, error));
+    return write_seed(p, plan, error);
 }
 
 basin_status basin_graphs_plans_settle(basin_graphs_plans *plans, basin_run_sum *sum,
@@ -415,11 +378,10 @@ basin_status basin_graphs_plans_step(basin_graphs_plans *plans, basin_run_sum *s
                                      int64_t count, uint64_t epoch, basin_error *error) {
     basin_graphs_plan *plan;
     double weight;
-    basin_status status = fill(plans, input, graph, count, epoch, error);
-    if (!status) status = basin_graphs_plans_settle(plans, sum, error);
-    if (!status) status = prepare(&plan, plans, error);
-    if (!status) status = write_targets(&weight, plans, plan, &input->set, graph, count, error);
-    if (status) return status;
+    BASIN_TRY(fill(plans, input, graph, count, epoch, error));
+    BASIN_TRY(basin_graphs_plans_settle(plans, sum, error));
+    BASIN_TRY(prepare(&plan, plans, error));
+    BASIN_TRY(write_targets(&weight, plans, plan, &input->set, graph, count, error));
     plan->trainer.step = plans->step;
     BASIN_TRY(basin_trainer_step(&plan->trainer, NULL, error));
     plans->step++;
@@ -549,20 +511,21 @@ static basin_status compile(basin_graphs_plan *p, basin_graphs_model *model,
 basin_status basin_graphs_plan_new(basin_graphs_plan **plan, basin_graphs_model *model,
                                    basin_graphs_capacity capacity, const basin_schedule *schedule,
                                    bool noisy, bool look, basin_error *error) {
-    basin_graphs_plan *p = *plan = calloc(1, sizeof *p);
-    if (p) p->graph = basin_graph_new();
-    if (!p || !p->graph) {
-        free(p);
-        *plan = NULL;
-        return basin_fail_memory(error, "a graph");
-    }
-    p->capacity = capacity;
-    basin_params_begin(&p->params, p->graph);
-    build(p, model, schedule != NULL, noisy, look);
-    basin_status status = compile(p, model, schedule, look, error);
-    if (!status) return BASIN_OK;
-    basin_graphs_plan_free(p);
+    basin_graphs_plan *p;
     *plan = NULL;
+    BASIN_TRY(BASIN_NEW(&p, 1, "a graph", error));
+    p->capacity = capacity;
+    p->graph = basin_graph_new();
+    basin_status status = p->graph ? BASIN_OK : basin_fail_memory(error, "a graph");
+    if (!status) {
+        basin_params_begin(&p->params, p->graph);
+        build(p, model, schedule != NULL, noisy, look);
+        status = compile(p, model, schedule, look, error);
+    }
+    if (status)
+        basin_graphs_plan_free(p);
+    else
+        *plan = p;
     return status;
 }
 

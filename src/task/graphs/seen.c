@@ -10,10 +10,6 @@
 
 static const char *const tensor_name[2] = {"seen.train", "seen.validation"};
 
-static basin_status no_memory(basin_error *error) {
-    return basin_fail_memory(error, "the fingerprints of graphs");
-}
-
 /* ---- fingerprints ---- */
 
 /* `columns` of the numbers [.., stride] of rows first .. end - 1, 4 bytes each. */
@@ -76,8 +72,8 @@ basin_status basin_graphs_seen_add(basin_graphs_model *model, const basin_graphs
     for (int part = 0; part < 2; part++) {
         basin_graphs_seen_list *list = &model->seen[part];
         size_t count = (size_t)(list->count + fold->count[part]);
-        int64_t *all = basin_array_new(count, sizeof *all), kept = 0;
-        if (!all) return no_memory(error);
+        int64_t *all, kept = 0;
+        BASIN_TRY(BASIN_NEW_RAW(&all, count, "the fingerprints of graphs", error));
         if (list->count) memcpy(all, list->print, (size_t)list->count * sizeof *all);
         for (int64_t i = 0; i < fold->count[part]; i++)
             all[list->count + i] = fingerprint(set, fold->item[part][i]);
@@ -96,17 +92,12 @@ void basin_graphs_seen_free(basin_graphs_model *model) {
 
 basin_status basin_graphs_seen_write(basin_bundle *bundle, const basin_graphs_model *model,
                                      basin_error *error) {
-    basin_status status = BASIN_OK;
-    for (int part = 0; part < 2 && !status && model->seen[0].count; part++) {
+    for (int part = 0; part < 2 && model->seen[0].count; part++) {
         const basin_graphs_seen_list *list = &model->seen[part];
-        basin_tensor tensor;
-        if (!list->count) continue;
-        BASIN_TRY(basin_tensor_new(&tensor, BASIN_I64, BASIN_SHAPE(list->count), error));
-        memcpy(tensor.data, list->print, (size_t)list->count * sizeof *list->print);
-        status = basin_bundle_add(bundle, tensor_name[part], &tensor, error);
-        basin_tensor_free(&tensor);
+        basin_tensor tensor = basin_tensor_borrow(list->print, BASIN_I64, BASIN_SHAPE(list->count));
+        if (list->count) BASIN_TRY(basin_bundle_add(bundle, tensor_name[part], &tensor, error));
     }
-    return status;
+    return BASIN_OK;
 }
 
 static basin_status read_list(basin_graphs_seen_list *list, const basin_tensor *tensor,
@@ -117,8 +108,7 @@ static basin_status read_list(basin_graphs_seen_list *list, const basin_tensor *
             error, BASIN_BAD_FILE,
             "%s: the fingerprints of graphs are damaged; wanted whole numbers in a row", path);
     list->count = tensor->shape.dim[0];
-    list->print = basin_array_new((size_t)list->count, sizeof *list->print);
-    if (!list->print) return no_memory(error);
+    BASIN_TRY(BASIN_NEW_RAW(&list->print, list->count, "the fingerprints of graphs", error));
     memcpy(list->print, tensor->data, (size_t)list->count * sizeof *list->print);
     qsort(list->print, (size_t)list->count, sizeof *list->print, basin_compare_int64);
     return BASIN_OK;

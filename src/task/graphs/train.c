@@ -48,16 +48,14 @@ static basin_status step_shards(job *j, basin_run_sum *sum, const basin_run_plac
     basin_shards *s = &j->shards;
     basin_graphs_plan *plan = NULL;
     double loss, weight;
-    basin_status status = BASIN_OK;
-    for (int64_t i = s->share.first; i < s->share.first + s->share.count && !status; i++) {
+    for (int64_t i = s->share.first; i < s->share.first + s->share.count; i++) {
         basin_ranks_share part = basin_ranks_deal_to(i, s->count, count);
         j->train.step = place->step * s->count + i;
-        status = basin_graphs_plans_load(&plan, &weight, &j->train, j->input, graph + part.first,
-                                         part.count, (uint64_t)place->epoch, error);
-        if (!status && weight > 0) status = basin_shards_add(s, &plan->trainer, weight, error);
-        if (!status && !(weight > 0)) status = basin_shards_add_empty(s, &plan->trainer, error);
+        BASIN_TRY(basin_graphs_plans_load(&plan, &weight, &j->train, j->input, graph + part.first,
+                                          part.count, (uint64_t)place->epoch, error));
+        BASIN_TRY(weight > 0 ? basin_shards_add(s, &plan->trainer, weight, error)
+                             : basin_shards_add_empty(s, &plan->trainer, error));
     }
-    if (status) return status;
     plan->trainer.step = place->step;
     BASIN_TRY(basin_shards_step(s, &loss, &weight, &plan->trainer, error));
     sum->loss += loss * (double)count;
@@ -90,13 +88,12 @@ static basin_status score(void *context, basin_score *score, const basin_run_pla
                           basin_error *error) {
     job *j = context;
     basin_graphs_measures v;
-    float *output;
+    BASIN_FREE_AT_EXIT float *output = NULL;
     (void)place;
     BASIN_TRY(basin_graphs_outputs(&output, &j->score, j->input, j->fold->item[1],
                                    j->fold->count[1], error));
     basin_graphs_measure(&v, output, &j->input->set, j->fold->item[1], j->fold->count[1],
                          j->model->outputs, j->model->target_scale);
-    free(output);
     /* Rounded, so that equal scores of different machines tie. */
     score->merit = (double)(float)v.merit;
     score->tie = -(double)(float)v.loss;
@@ -122,8 +119,8 @@ static basin_status describe(void *context, basin_bundle *checkpoint, basin_erro
     basin_meta meta[BASIN_GRAPHS_META];
     char text[DATA_TEXT];
     print_data(text, j->fold, &j->input->set);
-    basin_status status = basin_graphs_meta(meta, j->model, error);
-    if (status) return status;
+    BASIN_TRY(basin_graphs_meta(meta, j->model, error));
+    basin_status status = BASIN_OK;
     for (int i = 0; i < BASIN_GRAPHS_META && !status; i++)
         status = basin_bundle_meta_set(checkpoint, meta[i].key, meta[i].value, error);
     basin_graphs_meta_free(meta);
@@ -178,41 +175,38 @@ static basin_run_task task_of(job *j) {
                             .write = write_model};
 }
 
+static void job_free(job *j) {
+    basin_shards_end(&j->shards);
+    basin_graphs_plans_free(&j->train);
+    basin_graphs_plans_free(&j->score);
+    free(j->order);
+    free(j->batch);
+}
+
 basin_status basin_graphs_run(basin_outcome *outcome, basin_graphs_model *model, basin_run *run,
                               const basin_graphs_input *input, const basin_fold *fold,
                               basin_error *error) {
-    job j = {.model = model, .input = input, .fold = fold, .shuffled = -1};
-    size_t trains = (size_t)fold->count[0];
-    if (!trains) return basin_fail(error, BASIN_BAD_VALUE, "no graphs to train on");
+    BASIN_AT_EXIT(job_free) job j = {.model = model, .input = input, .fold = fold, .shuffled = -1};
+    const basin_training *training = basin_run_training(run);
+    if (!fold->count[0]) return basin_fail(error, BASIN_BAD_VALUE, "no graphs to train on");
     if (model->settings.patience && !fold->count[1])
         return basin_fail(error, BASIN_BAD_VALUE,
                           "patience is %lld without graphs to score; wanted some for validation",
                           (long long)model->settings.patience);
-    if (fold->count[1]) {
-        basin_status known =
-            basin_graphs_check_known(&input->set, input->set.name, fold->item[1], fold->count[1],
-                                     "graphs for validation", error);
-        if (known) return known;
-    }
+    if (fold->count[1])
+        BASIN_TRY(basin_graphs_check_known(&input->set, input->set.name, fold->item[1],
+                                           fold->count[1], "graphs for validation", error));
     j.task = task_of(&j);
     basin_graphs_plans_begin(&j.train, model, &input->set, fold->item[0], fold->count[0],
                              &j.task.schedule);
     basin_graphs_plans_begin(&j.score, model, &input->set, fold->item[1], fold->count[1], NULL);
     j.train.run = run;
-    j.order = basin_array_new(trains, sizeof *j.order);
-    j.batch = basin_array_new(trains, sizeof *j.batch);
-    basin_status status = basin_shards_begin(&j.shards, basin_run_training(run),
-                                             model->settings.shards, &model->params, error);
-    if (!status && *j.shards.how)
-        basin_watch_note(basin_run_training(run)->watch, "%s", j.shards.how);
-    if (!status && (!j.order || !j.batch)) status = basin_fail_memory(error, "a training run");
-    if (!status) status = basin_run_train(outcome, run, &j.task, error);
-    basin_shards_end(&j.shards);
-    basin_graphs_plans_free(&j.train);
-    basin_graphs_plans_free(&j.score);
-    free(j.order);
-    free(j.batch);
-    return status;
+    BASIN_TRY(BASIN_NEW_RAW(&j.order, fold->count[0], "a training run", error));
+    BASIN_TRY(BASIN_NEW_RAW(&j.batch, fold->count[0], "a training run", error));
+    BASIN_TRY(
+        basin_shards_begin(&j.shards, training, model->settings.shards, &model->params, error));
+    if (*j.shards.how) basin_watch_note(training->watch, "%s", j.shards.how);
+    return basin_run_train(outcome, run, &j.task, error);
 }
 
 /* ---- from data to a model ---- */
@@ -231,8 +225,7 @@ typedef struct work {
 
 static basin_status take_list(int64_t **to, int64_t *count, const int64_t *list, int64_t length,
                               const basin_graphset *set, basin_error *error) {
-    *to = basin_array_new((size_t)length, sizeof **to);
-    if (!*to) return basin_fail_memory(error, "a list of graphs");
+    BASIN_TRY(BASIN_NEW_RAW(to, length, "a list of graphs", error));
     for (int64_t i = 0; i < length; i++) {
         if (list[i] < 0 || list[i] >= set->graphs)
             return basin_fail(error, BASIN_BAD_VALUE, "graph %lld; %s has %lld graphs",
@@ -249,8 +242,8 @@ static basin_status divide(work *w, basin_error *error) {
     const basin_graphs_data *d = &w->data;
     basin_fold *f = &w->fold;
     if (d->graph) {
-        basin_status status = take_list(&f->item[0], &f->count[0], d->graph, d->graphs, set, error);
-        if (status || !d->validation) return status;
+        BASIN_TRY(take_list(&f->item[0], &f->count[0], d->graph, d->graphs, set, error));
+        if (!d->validation) return BASIN_OK;
         return take_list(&f->item[1], &f->count[1], d->validation, d->validations, set, error);
     }
     bool divided = set->split[0] > 0;
@@ -261,14 +254,13 @@ static basin_status divide(work *w, basin_error *error) {
     if (!f->item[0] || (divided && !f->item[1])) return basin_fail_memory(error, "a split");
     if (divided || !(d->hold_out > 0)) return BASIN_OK;
     const int32_t *class_of = set->task == BASIN_GRAPHS_CLASSES ? set->class_of : NULL;
-    basin_status status =
-        basin_fold_part(f, class_of, d->hold_out, (uint64_t)w->settings->seed, error);
-    if (!status && !f->count[1])
+    BASIN_TRY(basin_fold_part(f, class_of, d->hold_out, (uint64_t)w->settings->seed, error));
+    if (!f->count[1])
         basin_watch_note(basin_run_training(w->run)->watch,
                          "%lld graphs are too few to set %g of them aside for validation: the last "
                          "epoch is kept",
                          (long long)set->graphs, d->hold_out);
-    return status;
+    return BASIN_OK;
 }
 
 /* Keeps `limit` of the training graphs, drawn by the seed, in their order. */
@@ -279,28 +271,25 @@ static basin_status limit_graphs(work *w, basin_error *error) {
         return basin_fail(error, BASIN_BAD_VALUE, "limit is %lld, wanted 0 or more",
                           (long long)limit);
     if (!limit || limit >= count) return BASIN_OK;
-    int64_t *rank = basin_array_new((size_t)count, sizeof *rank);
-    if (!rank) return basin_fail_memory(error, "a list of graphs");
+    BASIN_FREE_AT_EXIT int64_t *rank = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&rank, count, "a list of graphs", error));
     basin_random_permutation(rank, (size_t)count, (uint64_t)w->settings->seed, STREAM_LIMIT);
     for (int64_t i = 0; i < count; i++)
         if (rank[i] < limit) f->item[0][kept++] = f->item[0][i];
     f->count[0] = kept;
-    free(rank);
     return BASIN_OK;
 }
 
 static basin_status open_data(work *w, basin_error *error) {
-    basin_status status = BASIN_OK;
     if (!w->data.set && !w->data.path)
         return basin_fail(error, BASIN_BAD_VALUE, "neither a set of graphs nor a path of one");
     if (!w->data.set) {
-        status = basin_graphset_read(&w->read, w->data.path, error);
+        BASIN_TRY(basin_graphset_read(&w->read, w->data.path, error));
         w->data.set = &w->read;
     }
-    if (!status) status = basin_graphs_check_labels(w->data.set, w->data.path, error);
-    if (!status) status = divide(w, error);
-    if (!status) status = limit_graphs(w, error);
-    if (status) return status;
+    BASIN_TRY(basin_graphs_check_labels(w->data.set, w->data.path, error));
+    BASIN_TRY(divide(w, error));
+    BASIN_TRY(limit_graphs(w, error));
     const basin_watch *watch = basin_run_training(w->run)->watch;
     basin_graphs_note_unused(w->asked, w->data.set, watch);
     if (!w->data.graph && w->data.set->split[0] > 0)
@@ -337,42 +326,35 @@ static basin_status open_earlier(work *w, const basin_bundle *bundle, basin_erro
     return basin_graphs_input_match(&w->input, w->model, w->data.path, true, error);
 }
 
-/* A resumed run has the settings that it began with, but for the loose ones. */
-static basin_status match_settings(const work *w, const basin_bundle *saved, basin_error *error) {
-    basin_graphs_settings before;
-    const basin_watch *watch = basin_run_training(w->run)->watch;
+/* A resumed run has the settings that it began with, but for the loose ones. Shards that were left
+ * open are those of the checkpoint, or for as many ranks as come. */
+static basin_status choose_settings(work *w, const basin_bundle *saved, basin_error *error) {
+    basin_graphs_settings before = {.shards = 0};
+    const basin_training *t = basin_run_training(w->run);
+    w->chosen = *w->settings;
+    if (saved) BASIN_TRY(basin_graphs_settings_read(&before, saved, error));
+    w->chosen.shards =
+        basin_shards_choose(w->settings->shards, before.shards, w->settings->batch, t->ranks);
+    w->settings = &w->chosen;
+    if (w->chosen.shards > w->chosen.batch)
+        return basin_fail(error, BASIN_BAD_VALUE, "shards is %lld, wanted at most the batch, %lld",
+                          (long long)w->chosen.shards, (long long)w->chosen.batch);
+    if (!saved) return BASIN_OK;
+    BASIN_TRY(basin_settings_match(&before, w->settings, basin_graphs_task.table,
+                                   basin_bundle_path(saved), error));
     int64_t epochs =
         basin_graphs_epochs(w->settings, &w->input.set, w->fold.item[0], w->fold.count[0]);
-    basin_status status = basin_graphs_settings_read(&before, saved, error);
-    if (!status)
-        status = basin_settings_match(&before, w->settings, basin_graphs_task.table,
-                                      basin_bundle_path(saved), error);
-    if (!status && before.epochs != epochs)
-        basin_watch_note(watch,
+    if (before.epochs != epochs)
+        basin_watch_note(t->watch,
                          "the run had %lld epochs and now has %lld: learning rates follow the "
                          "schedule of %lld epochs from here on",
                          (long long)before.epochs, (long long)epochs, (long long)epochs);
-    return status;
-}
-
-/* Shards that were left open are those of the checkpoint, or for as many ranks as come. */
-static basin_status choose_shards(work *w, const basin_bundle *saved, basin_error *error) {
-    basin_graphs_settings before = {.shards = 0};
-    basin_status status = saved ? basin_graphs_settings_read(&before, saved, error) : BASIN_OK;
-    w->chosen = *w->settings;
-    w->chosen.shards = basin_shards_choose(w->settings->shards, before.shards, w->settings->batch,
-                                           basin_run_training(w->run)->ranks);
-    w->settings = &w->chosen;
-    if (status || w->chosen.shards <= w->chosen.batch) return status;
-    return basin_fail(error, BASIN_BAD_VALUE, "shards is %lld, wanted at most the batch, %lld",
-                      (long long)w->chosen.shards, (long long)w->chosen.batch);
+    return BASIN_OK;
 }
 
 static basin_status open_model(work *w, basin_error *error) {
     const basin_bundle *saved = basin_run_checkpoint(w->run), *from = basin_run_from(w->run);
-    basin_status status = choose_shards(w, saved, error);
-    if (!status && saved) status = match_settings(w, saved, error);
-    if (status) return status;
+    BASIN_TRY(choose_settings(w, saved, error));
     if (saved || from) return open_earlier(w, saved ? saved : from, error);
     return basin_graphs_model_new(&w->model, w->settings, &w->input.set, w->fold.item[0],
                                   w->fold.count[0], basin_run_training(w->run)->backend, error);
@@ -382,42 +364,39 @@ static basin_status open_model(work *w, basin_error *error) {
  * say which it has seen, nobody knows. */
 static basin_status note_seen(work *w, basin_error *error) {
     const basin_bundle *from = basin_run_from(w->run);
-    basin_status status = BASIN_OK;
-    if (from && !w->model->seen[0].count) status = basin_graphs_seen_read(w->model, from, error);
-    if (status || (from && !w->model->seen[0].count)) return status;
+    if (from && !w->model->seen[0].count) BASIN_TRY(basin_graphs_seen_read(w->model, from, error));
+    if (from && !w->model->seen[0].count) return BASIN_OK;
     return basin_graphs_seen_add(w->model, w->data.set, &w->fold, error);
 }
 
-static basin_status train(work *w, basin_outcome *outcome, basin_error *error) {
+static basin_status train(work *w, basin_outcome *outcome, const basin_training *training,
+                          basin_error *error) {
+    BASIN_TRY(basin_graphs_settings_take(&w->settings, w->asked, error));
+    BASIN_TRY(basin_settings_check_effect(w->asked, error));
+    BASIN_TRY(basin_run_open(&w->run, training, "graph", error));
+    BASIN_TRY(basin_run_compare(w->run, w->asked->values, w->asked->kind->table, error));
     const basin_training *t = basin_run_training(w->run);
     if (basin_run_finished(w->run)) {
-        *outcome = (basin_outcome){.finished_before = true};
-        basin_status status = basin_graphs_open(&w->model, t->output, t->backend, error);
-        if (!status) outcome->parameters = basin_graphs_about(w->model).parameters;
-        return status;
+        BASIN_TRY(basin_graphs_open(&w->model, t->output, t->backend, error));
+        outcome->finished_before = true;
+        outcome->parameters = basin_graphs_about(w->model).parameters;
+        return BASIN_OK;
     }
-    basin_status status = open_data(w, error);
-    if (!status) status = open_model(w, error);
-    if (!status) status = note_seen(w, error);
-    if (!status)
-        status = basin_graphs_input_place(&w->input, w->settings, 0, w->input.set.graphs,
-                                          w->data.cache, error);
-    return status ? status
-                  : basin_graphs_run(outcome, w->model, w->run, &w->input, &w->fold, error);
+    BASIN_TRY(open_data(w, error));
+    BASIN_TRY(open_model(w, error));
+    BASIN_TRY(note_seen(w, error));
+    BASIN_TRY(basin_graphs_input_place(&w->input, w->settings, 0, w->input.set.graphs,
+                                       w->data.cache, error));
+    return basin_graphs_run(outcome, w->model, w->run, &w->input, &w->fold, error);
 }
 
 basin_status basin_graphs_train(basin_graphs_model **model, basin_outcome *outcome,
                                 const basin_settings *settings, const basin_graphs_data *data,
                                 const basin_training *training, basin_error *error) {
-    work w = {.asked = settings};
+    work w = {.asked = settings, .data = basin_graphs_data_of(data)};
     *outcome = (basin_outcome){0};
     if (model) *model = NULL;
-    w.data = basin_graphs_data_of(data);
-    basin_status status = basin_graphs_settings_take(&w.settings, settings, error);
-    if (!status) status = basin_settings_check_effect(settings, error);
-    if (!status) status = basin_run_open(&w.run, training, "graph", error);
-    if (!status) status = basin_run_compare(w.run, settings->values, settings->kind->table, error);
-    if (!status) status = train(&w, outcome, error);
+    basin_status status = train(&w, outcome, training, error);
     basin_run_close(w.run);
     basin_graphs_input_free(&w.input);
     basin_graphset_free(&w.read);

@@ -70,15 +70,12 @@ static basin_status run_one(use *u, basin_graphs_model *model, basin_error *erro
 
 static basin_status use_open(use *u, basin_graphs_model *model, const basin_graphs_data *data,
                              bool labels, basin_graphs_sinks sinks, basin_error *error) {
-    basin_graphs_plans plans;
+    BASIN_AT_EXIT(basin_graphs_plans_free) basin_graphs_plans plans = {0};
     BASIN_TRY(use_prepare(u, model, data, labels, error));
     if (u->count == 1 && !sinks.embedding && !sinks.energy) return run_one(u, model, error);
     basin_graphs_plans_begin(&plans, model, &u->input.set, u->graph, u->count, NULL);
     plans.sinks = sinks;
-    basin_status status =
-        basin_graphs_outputs(&u->output, &plans, &u->input, u->graph, u->count, error);
-    basin_graphs_plans_free(&plans);
-    return status;
+    return basin_graphs_outputs(&u->output, &plans, &u->input, u->graph, u->count, error);
 }
 
 static void use_close(use *u) {
@@ -150,45 +147,46 @@ static int64_t put_probabilities(float *to, const float *output, const basin_gra
 
 basin_status basin_graphs_predict(float *output, int64_t *class_value, basin_graphs_model *model,
                                   const basin_graphs_data *data, basin_error *error) {
-    use u;
+    BASIN_AT_EXIT(use_close) use u = {0};
     int64_t columns = basin_graphs_about(model).columns;
-    basin_status status = use_open(&u, model, data, false, (basin_graphs_sinks){0}, error);
-    int64_t rows = status ? 0 : basin_graphs_rows(model, data);
+    BASIN_TRY(use_open(&u, model, data, false, (basin_graphs_sinks){0}, error));
+    int64_t rows = basin_graphs_rows(model, data);
     for (int64_t i = 0; i < rows; i++) {
         const float *from = u.output + i * model->outputs;
         if (model->target == BASIN_GRAPHS_VALUES) {
-            for (int64_t c = 0; c < columns; c++) output[i * columns + c] = from[c];
+            memcpy(output + i * columns, from, (size_t)columns * sizeof *from);
         } else {
             int64_t best = put_probabilities(output + i * columns, from, model);
             if (class_value) class_value[i] = best;
         }
     }
-    use_close(&u);
-    return status;
+    return BASIN_OK;
+}
+
+static void measure(basin_graphs_measures *measures, const use *u,
+                    const basin_graphs_model *model) {
+    basin_graphs_measure(measures, u->output, &u->input.set, u->graph, u->count, model->outputs,
+                         model->target_scale);
 }
 
 basin_status basin_graphs_score(basin_graphs_measures *measures, basin_graphs_value *value,
                                 basin_graphs_model *model, const basin_graphs_data *data,
                                 basin_error *error) {
-    use u;
+    BASIN_AT_EXIT(use_close) use u = {0};
     if (value && model->target != BASIN_GRAPHS_VALUES)
         return basin_fail(error, BASIN_BAD_VALUE, "a model of %s; wanted one of values",
                           basin_graphs_target_name(model->target));
-    basin_status status = use_open(&u, model, data, true, (basin_graphs_sinks){0}, error);
-    if (!status && measures)
-        basin_graphs_measure(measures, u.output, &u.input.set, u.graph, u.count, model->outputs,
-                             model->target_scale);
-    if (!status && value)
-        basin_graphs_measure_values(value, u.output, &u.input.set, u.graph, u.count);
-    use_close(&u);
-    return status;
+    BASIN_TRY(use_open(&u, model, data, true, (basin_graphs_sinks){0}, error));
+    if (measures) measure(measures, &u, model);
+    if (value) basin_graphs_measure_values(value, u.output, &u.input.set, u.graph, u.count);
+    return BASIN_OK;
 }
 
 basin_status basin_graphs_score_noisy(basin_graphs_measures *measures, int64_t count,
                                       basin_graphs_model *model, const basin_graphs_data *data,
                                       basin_error *error) {
-    use u;
-    basin_graphs_plans plans;
+    BASIN_AT_EXIT(use_close) use u = {0};
+    BASIN_AT_EXIT(basin_graphs_plans_free) basin_graphs_plans plans = {0};
     if (model->settings.implicit)
         return basin_fail(
             error, BASIN_UNSUPPORTED,
@@ -197,29 +195,21 @@ basin_status basin_graphs_score_noisy(basin_graphs_measures *measures, int64_t c
     if (!(model->settings.noise > 0))
         return basin_fail(error, BASIN_BAD_VALUE,
                           "the model has noise 0: every evaluation would be the same");
-    basin_status status = use_prepare(&u, model, data, true, error);
-    basin_graphs_plans_begin(&plans, model, &u.input.set, u.graph, status ? 0 : u.count, NULL);
+    BASIN_TRY(use_prepare(&u, model, data, true, error));
+    basin_graphs_plans_begin(&plans, model, &u.input.set, u.graph, u.count, NULL);
     plans.noisy = true;
-    for (int64_t i = 0; i < count && !status; i++) {
-        status = basin_graphs_outputs(&u.output, &plans, &u.input, u.graph, u.count, error);
-        if (status) break;
-        basin_graphs_measure(&measures[i], u.output, &u.input.set, u.graph, u.count, model->outputs,
-                             model->target_scale);
+    for (int64_t i = 0; i < count; i++) {
         free(u.output);
-        u.output = NULL;
+        BASIN_TRY(basin_graphs_outputs(&u.output, &plans, &u.input, u.graph, u.count, error));
+        measure(&measures[i], &u, model);
     }
-    basin_graphs_plans_free(&plans);
-    use_close(&u);
-    return status;
+    return BASIN_OK;
 }
 
 basin_status basin_graphs_embed(float *embedding, float *energy, basin_graphs_model *model,
                                 const basin_graphs_data *data, basin_error *error) {
-    use u;
-    basin_status status =
-        use_open(&u, model, data, false, (basin_graphs_sinks){embedding, energy}, error);
-    use_close(&u);
-    return status;
+    BASIN_AT_EXIT(use_close) use u = {0};
+    return use_open(&u, model, data, false, (basin_graphs_sinks){embedding, energy}, error);
 }
 
 /* ---- measures ---- */
@@ -257,35 +247,25 @@ static void add_item(basin_graphs_measures *measures, const float *output, int64
     measures->loss += cross_entropy(output, outputs, own);
 }
 
-/* Right and all items of the classes from `first` on. */
-typedef struct tally {
-    int64_t first;
-    double right[256], all[256];
-} tally;
-
-static void count_classes(tally *t, const float *output, const basin_graphset *set,
-                          const int64_t *graph, int64_t count, int64_t outputs) {
-    for (int64_t i = 0; i < count; i++) {
-        items of = items_of(set, graph[i]);
-        for (int64_t n = of.first; n < of.end; n++, output += outputs) {
-            int64_t own = set->class_of[n], at = own - t->first;
-            if (own < 0 || at < 0 || at >= 256) continue;
-            t->right[at] += best_of(output, outputs) == own;
-            t->all[at]++;
-        }
-    }
-}
-
 /* Percent of the items of each class that are right, the mean over classes; of all nodes, not
- * graph by graph. There may be many classes: they are counted in parts. */
+ * graph by graph. There may be many classes: they are counted 256 at a time. */
 static double class_average(const float *output, const basin_graphset *set, const int64_t *graph,
                             int64_t count, int64_t outputs) {
     double sum = 0, present = 0;
     for (int64_t first = 0; first < set->classes; first += 256) {
-        tally t = {.first = first};
-        count_classes(&t, output, set, graph, count, outputs);
+        double right[256] = {0}, all[256] = {0};
+        const float *row = output;
+        for (int64_t i = 0; i < count; i++) {
+            items of = items_of(set, graph[i]);
+            for (int64_t n = of.first; n < of.end; n++, row += outputs) {
+                int64_t own = set->class_of[n], at = own - first;
+                if (own < 0 || at < 0 || at >= 256) continue;
+                right[at] += best_of(row, outputs) == own;
+                all[at]++;
+            }
+        }
         for (int c = 0; c < 256; c++)
-            if (t.all[c] > 0) sum += t.right[c] / t.all[c], present++;
+            if (all[c] > 0) sum += right[c] / all[c], present++;
     }
     return present > 0 ? 100 * sum / present : 0;
 }
@@ -390,8 +370,7 @@ basin_status basin_graphs_outputs(float **output, basin_graphs_plans *plans,
                                   int64_t count, basin_error *error) {
     const basin_graphs_model *m = plans->model;
     int64_t rows = basin_graphs_count_rows(&input->set, m->target, graph, count);
-    *output = basin_array_new((size_t)rows, (size_t)m->outputs * sizeof **output);
-    if (!*output) return basin_fail_memory(error, "outputs");
+    BASIN_TRY(BASIN_NEW_RAW(output, rows * m->outputs, "outputs", error));
     basin_status status = basin_graphs_plans_score(plans, *output, input, graph, count, error);
     if (!status) return BASIN_OK;
     free(*output);
