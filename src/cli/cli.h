@@ -75,7 +75,6 @@ typedef struct basin_network_flags {
     double split_train, split_val; /* no options of their own */
     int64_t unlabelled_first, max_categories;
     const basin_network *base; /* what the files add to; no option of its own */
-    const char *scratch;       /* where tables keep their edges; likewise */
 } basin_network_flags;
 
 /* Which options were given: the value of each, "on" for a flag; NULL: not given. */

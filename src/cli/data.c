@@ -278,7 +278,7 @@ static const basin_option part_table[] = {
                  "auto: METIS where it is installed and the graph fits, else stream.",
                  .text = "auto"),
     BASIN_REAL(memory, "memory", "GIB", 0, 1e6,
-               "What METIS, or edges of tables while they are sorted, may take; 0: three quarters "
+               "What METIS, or the edges of tables, may take; 0: three quarters "
                "of what is free.",
                .more = true),
     BASIN_OPTIONS_NETWORK,
@@ -315,7 +315,6 @@ static basin_status run_part(basin_args *o, basin_error *error) {
     basin_cut_spec spec = {
         .parts = o->parts, .method = o->method, .memory = (size_t)(o->memory * (double)(1 << 30))};
     o->network.unite = true;
-    o->network.scratch = o->output;
     BASIN_TRY(basin_args_network(&network, o, NULL, o->operands, o->operand, error));
     BASIN_TRY(basin_network_cut(&report, o->output, network, &spec, error));
     if (o->quiet && !o->json) return BASIN_OK;
@@ -326,13 +325,11 @@ const basin_command basin_command_data_part = {
     "data part",
     "FILE...",
     "Cut a graph of nodes into parts that several processes train on",
-    .text =
-        "Writes FOLDER/part-0.basin, part-1.basin, ..: each has some of the nodes, with all "
-        "that they see and who in other parts that is. mpirun -n 4 basin anomaly train FOLDER "
-        "then trains on all of them together (docs/scale.md). What is learnt depends on the "
-        "number of parts, not on that of processes, so cut once and run with any number up to "
-        "it. A graph that basin data convert wrote is mapped, not loaded; edges of tables (CSV) "
-        "are kept in files of FOLDER meanwhile.",
+    .text = "Writes FOLDER/part-0.basin, part-1.basin, ..: each has some of the nodes, with all "
+            "that they see and who in other parts that is. mpirun -n 4 basin anomaly train FOLDER "
+            "then trains on all of them together (docs/scale.md). What is learnt depends on the "
+            "number of parts, not on that of processes, so cut once and run with any number up to "
+            "it. A graph that basin data convert wrote is mapped, not loaded.",
     .example = "  basin data part network.basin -n 8 -o parts\n"
                "  basin data part network.basin -n 64 --method stream -o parts\n",
     .option = part_table,

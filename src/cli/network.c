@@ -46,7 +46,6 @@ basin_network_options basin_network_options_of(const basin_args *args) {
         .base = f->base,
         .time = f->time,
         .until = f->until,
-        .scratch = f->scratch,
         .split_time = f->split_time,
         .split_train = f->split_train,
         .split_val = f->split_val,

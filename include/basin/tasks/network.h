@@ -83,9 +83,6 @@ typedef struct basin_network_options {
     /* Of CSV: labels are classes by any name, numbered in the order of their names (of numbers, as
      * numbers); else 0 and 1. */
     bool classes;
-    /* Of CSV: a folder for the edges while they are read, which then stay in a file there until the
-     * network is freed, and take no memory; NULL: they are held. Edges carry nothing then. */
-    const char *scratch;
 } basin_network_options;
 
 /* ---- files ---- */

@@ -13,7 +13,6 @@
 #include "base/team/processors.h"
 #include "base/team/team.h"
 #include "base/try.h"
-#include "data/network/edge_file.h"
 #include "data/network/network.h"
 
 static int64_t from_at(const basin_edges *e, int64_t i) {
@@ -27,8 +26,7 @@ static int64_t to_at(const basin_edges *e, int64_t i) {
 void basin_relation_free(basin_relation *r) {
     free(r->name);
     if (!r->mapped) free(r->row);
-    if (!r->mapped && !r->scratch) free(r->col);
-    basin_edge_file_free(r->scratch);
+    if (!r->mapped) free(r->col);
     if (!r->fact_mapped) free(r->fact);
     *r = (basin_relation){0};
 }
@@ -87,18 +85,15 @@ static basin_status check_edges(const basin_network *n, const char *name, const 
                       n->path, bad, name, from_at(e, bad), to_at(e, bad), n->nodes - 1);
 }
 
-/* Entries of the rows first .. last - 1. */
 typedef struct scattering {
-    int64_t first, last;
-    int64_t *at;  /* [last - first] the rows' counters */
+    int64_t *at;  /* [nodes] the rows' counters */
     int32_t *col; /* NULL: entries are counted only */
     const basin_edges *edges;
     const basin_network_options *options;
 } scattering;
 
 static void put_entry(const scattering *s, int64_t row, int64_t entry) {
-    if (row < s->first || row >= s->last) return;
-    int64_t k = __atomic_fetch_add(&s->at[row - s->first], 1, __ATOMIC_RELAXED);
+    int64_t k = __atomic_fetch_add(&s->at[row], 1, __ATOMIC_RELAXED);
     if (s->col) s->col[k] = (int32_t)entry;
 }
 
@@ -117,10 +112,9 @@ static void scatter_some(const void *context, int64_t first, int64_t last, int p
 }
 
 /* Counts (col == NULL) or places the entries of each row. */
-static void scatter(const scattering *s) {
+static void scatter(const scattering *s, int64_t nodes) {
     basin_team_run_all(scatter_some, s, s->edges->count, 0);
-    if (s->options->self != BASIN_SELF_ADD) return;
-    for (int64_t v = s->first; v < s->last; v++) put_entry(s, v, v);
+    for (int64_t v = 0; v < nodes && s->options->self == BASIN_SELF_ADD; v++) put_entry(s, v, v);
 }
 
 /* Sorting a row: short ones by insertion, long ones by bytes from the last to the first. */
@@ -159,13 +153,6 @@ static int64_t merge_equal(int32_t *a, int64_t n) {
     for (int64_t i = 1; i < n; i++)
         if (a[i] != a[kept - 1]) a[kept++] = a[i];
     return kept;
-}
-
-static int64_t longest_row(const basin_relation *r, int64_t nodes) {
-    int64_t most = 0;
-    for (int64_t i = 0; i < nodes; i++)
-        if (r->row[i + 1] - r->row[i] > most) most = r->row[i + 1] - r->row[i];
-    return most;
 }
 
 /* Moves the rows, of which `kept` says how much is left, together. */
@@ -213,33 +200,19 @@ static void tidy_rows(const void *context, int64_t first, int64_t last, int plac
     }
 }
 
-/* Of a range of rows, or of all. */
-static basin_status tidy(basin_relation *relation, int64_t rows, int64_t nodes, bool merge,
-                         basin_error *error) {
-    int64_t most = longest_row(relation, rows);
-    int threads = basin_processors();
-    size_t room;
-    int32_t *spare = NULL;
-    int64_t *kept = basin_array_new((size_t)rows, sizeof *kept);
-    if (most > SHORT_ROW && basin_size_multiply(&room, (size_t)most, (size_t)threads))
-        spare = basin_array_new(room, sizeof *spare);
-    if (!kept || (most > SHORT_ROW && !spare)) {
-        free(kept);
-        free(spare);
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory to sort %" PRId64 " edges",
-                          relation->edges);
-    }
-    tidying t = {relation, nodes, merge, kept, spare, most};
-    basin_team_run(tidy_rows, &t, rows, 256, threads);
-    free(spare);
-    basin_status status = close_gaps(relation, kept, rows, error);
-    free(kept);
-    return status;
-}
-
 basin_status basin_relation_tidy(basin_relation *relation, int64_t nodes, bool merge,
                                  basin_error *error) {
-    return tidy(relation, nodes, nodes, merge, error);
+    tidying t = {.relation = relation, .nodes = nodes, .merge = merge};
+    BASIN_FREE_AT_EXIT int64_t *kept = NULL;
+    BASIN_FREE_AT_EXIT int32_t *spare = NULL;
+    int threads = basin_processors();
+    for (int64_t i = 0; i < nodes; i++)
+        t.most = basin_int_max(t.most, relation->row[i + 1] - relation->row[i]);
+    BASIN_TRY(BASIN_NEW_RAW(&kept, nodes, "edges", error));
+    if (t.most > SHORT_ROW) BASIN_TRY(BASIN_NEW_RAW(&spare, t.most * threads, "edges", error));
+    t.kept = kept, t.spare = spare;
+    basin_team_run(tidy_rows, &t, nodes, 256, threads);
+    return close_gaps(relation, kept, nodes, error);
 }
 
 /* Counts to starts: row[i + 1] holds how many entries row i has. */
@@ -249,115 +222,56 @@ static int64_t sum_rows(int64_t *row, int64_t nodes) {
     return row[nodes];
 }
 
-/* What relations are made of. */
-typedef struct making {
-    const basin_network *network;
-    const basin_edges *edges; /* a list, */
-    int others;               /* or so many relations of the network */
-    const basin_network_options *options;
-} making;
-
-static basin_status no_room(const making *m, basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for edges", m->network->path);
-}
-
-/* Rows of a list of edges; see basin_rows_maker. */
-static basin_status make_rows(basin_relation *r, const void *context, int64_t first, int64_t last,
-                              basin_error *error) {
-    const making *m = context;
-    int64_t rows = last - first;
-    BASIN_TRY(BASIN_NEW(&r->row, (size_t)rows + 2, "a network", error));
-    /* row[i + 2] counts row i; after the sums row[i + 1] is its start, and after placing the
-     * entries its end */
-    scatter(&(scattering){first, last, r->row + 2, NULL, m->edges, m->options});
-    r->edges = sum_rows(r->row + 1, rows);
-    BASIN_TRY(BASIN_NEW_RAW(&r->col, r->edges, "a network", error));
-    scatter(&(scattering){first, last, r->row + 1, r->col, m->edges, m->options});
-    return tidy(r, rows, m->network->nodes, !m->options->keep_duplicates, error);
-}
-
-/* Rows of all relations side by side; likewise. */
-static basin_status unite_rows(basin_relation *r, const void *context, int64_t first, int64_t last,
-                               basin_error *error) {
-    const making *m = context;
-    int64_t at = 0;
-    for (int k = 0; k < m->others; k++)
-        r->edges += m->network->relation[k].row[last] - m->network->relation[k].row[first];
-    r->row = calloc((size_t)(last - first) + 1, sizeof *r->row);
-    r->col = basin_array_new((size_t)r->edges, sizeof *r->col);
-    if (!r->row || !r->col) return no_room(m, error);
-    for (int64_t i = first; i < last; i++) {
-        for (int k = 0; k < m->others; k++) {
-            const basin_relation *o = &m->network->relation[k];
-            size_t count = (size_t)(o->row[i + 1] - o->row[i]);
-            memcpy(r->col + at, o->col + o->row[i], count * sizeof *r->col);
-            at += (int64_t)count;
-        }
-        r->row[i - first + 1] = at;
-    }
-    return tidy(r, last - first, m->network->nodes, true, error);
-}
-
-/* How many entries rows may have, before equal ones are merged. */
-static void count_entries(int64_t *entries, const making *m) {
-    int64_t nodes = m->network->nodes;
-    if (m->edges) scatter(&(scattering){0, nodes, entries, NULL, m->edges, m->options});
-    for (int k = 0; k < m->others; k++)
-        for (int64_t i = 0; i < nodes; i++)
-            entries[i] += m->network->relation[k].row[i + 1] - m->network->relation[k].row[i];
-}
-
-/* A quarter of what may be taken for a range, and as much while it is sorted. */
-static basin_status make_in_file(basin_relation *r, const making *m, basin_error *error) {
-    const basin_network_options *o = m->options;
-    size_t memory = (o->memory ? o->memory : basin_memory_share()) / 4;
-    BASIN_FREE_AT_EXIT int64_t *entries = calloc((size_t)m->network->nodes + 1, sizeof *entries);
-    if (!entries) return no_room(m, error);
-    count_entries(entries, m);
-    return basin_relation_make_in_file(r, m->network->nodes, entries,
-                                       m->edges ? make_rows : unite_rows, m, o->scratch, memory,
-                                       error);
-}
-
 basin_status basin_network_add_relation(basin_network *network, const char *name,
                                         const basin_edges *edges,
                                         const basin_network_options *options, basin_error *error) {
     const basin_network_options *o = basin_network_options_or(options);
-    making m = {network, edges, 0, o};
     basin_relation *r;
     int64_t nodes = network->nodes;
     if (edges->count < 0 || edges->count > INT64_MAX / 32 ||
         (edges->dtype != BASIN_I32 && edges->dtype != BASIN_I64))
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "%s: %" PRId64 " edges of type %s, wanted I32 or "
-                          "I64",
-                          network->path, edges->count, basin_dtype_name(edges->dtype));
+                          "%s: %" PRId64 " edges of type %s, wanted I32 or I64", network->path,
+                          edges->count, basin_dtype_name(edges->dtype));
     /* both ways, in one array of nodes and another beside it while rows are sorted */
-    double bytes = (o->scratch ? 0 : 8.0 * (double)edges->count) + 16.0 * (double)nodes;
+    double bytes = 8.0 * (double)edges->count + 16.0 * (double)nodes;
     BASIN_TRY(basin_memory_check(bytes, o->memory, network->path, BASIN_NO_MEMORY, error));
     BASIN_TRY(check_edges(network, name, edges, error));
     BASIN_TRY(basin_network_new_relation(&r, network, name, error));
     if (o->directed) network->directed = true;
-    return o->scratch ? make_in_file(r, &m, error) : make_rows(r, &m, 0, nodes, error);
-}
-
-basin_status basin_network_unite(basin_network *network, const basin_network_options *options,
-                                 basin_error *error) {
-    basin_relation *r;
-    int64_t nodes = network->nodes;
-    making m = {network, NULL, network->relations, options};
-    if (basin_network_relation(network, "homo") >= 0) return BASIN_OK;
-    BASIN_TRY(basin_network_new_relation(&r, network, "homo", error));
-    if (options->scratch) return make_in_file(r, &m, error);
-    BASIN_TRY(unite_rows(r, &m, 0, nodes, error));
-    BASIN_TRY(basin_relation_alloc_facts(r, &network->facts, error));
-    for (int k = 0; k < m.others; k++)
-        basin_relation_merge_facts(r, &network->relation[k], nodes, &network->facts);
-    return BASIN_OK;
+    BASIN_TRY(BASIN_NEW(&r->row, nodes + 2, "a network", error));
+    /* row[i + 2] counts row i; after the sums row[i + 1] is its start, and after placing the
+     * entries its end */
+    scatter(&(scattering){r->row + 2, NULL, edges, o}, nodes);
+    r->edges = sum_rows(r->row + 1, nodes);
+    BASIN_TRY(BASIN_NEW_RAW(&r->col, r->edges, "a network", error));
+    scatter(&(scattering){r->row + 1, r->col, edges, o}, nodes);
+    return basin_relation_tidy(r, nodes, !o->keep_duplicates, error);
 }
 
 basin_status basin_network_add_union(basin_network *network, basin_error *error) {
-    return basin_network_unite(network, basin_network_options_or(NULL), error);
+    int64_t nodes = network->nodes, at = 0;
+    int others = network->relations;
+    basin_relation *r;
+    if (basin_network_relation(network, "homo") >= 0) return BASIN_OK;
+    BASIN_TRY(basin_network_new_relation(&r, network, "homo", error));
+    for (int k = 0; k < others; k++) r->edges += network->relation[k].edges;
+    BASIN_TRY(BASIN_NEW(&r->row, nodes + 1, "a network", error));
+    BASIN_TRY(BASIN_NEW_RAW(&r->col, r->edges, "a network", error));
+    for (int64_t i = 0; i < nodes; i++) {
+        for (int k = 0; k < others; k++) {
+            const basin_relation *o = &network->relation[k];
+            size_t count = (size_t)(o->row[i + 1] - o->row[i]);
+            memcpy(r->col + at, o->col + o->row[i], count * sizeof *r->col);
+            at += (int64_t)count;
+        }
+        r->row[i + 1] = at;
+    }
+    BASIN_TRY(basin_relation_tidy(r, nodes, true, error));
+    BASIN_TRY(basin_relation_alloc_facts(r, &network->facts, error));
+    for (int k = 0; k < others; k++)
+        basin_relation_merge_facts(r, &network->relation[k], nodes, &network->facts);
+    return BASIN_OK;
 }
 
 /* ---- as pairs ---- */

@@ -13,13 +13,12 @@
 
 typedef struct basin_relation {
     char *name;
-    int64_t edges;                   /* how many entries `col` has */
-    int64_t *row;                    /* [N + 1] */
-    int32_t *col;                    /* [edges] */
-    bool mapped;                     /* row and col belong to the file of the network */
-    struct basin_edge_file *scratch; /* a file that col belongs to; NULL: none */
-    float *fact;                     /* [edges, facts] what edges carry; NULL: nothing */
-    bool fact_mapped;                /* it belongs to the file, too */
+    int64_t edges;    /* how many entries `col` has */
+    int64_t *row;     /* [N + 1] */
+    int32_t *col;     /* [edges] */
+    bool mapped;      /* row and col belong to the file of the network */
+    float *fact;      /* [edges, facts] what edges carry; NULL: nothing */
+    bool fact_mapped; /* it belongs to the file, too */
 } basin_relation;
 
 /* What an edge carries: one number each of what the rows that name its two ends add up to. Of an
@@ -376,9 +375,6 @@ basin_status basin_network_add_facts(basin_network *network, basin_relation *rel
 /* Adds an empty relation of that name; unique names only. */
 basin_status basin_network_new_relation(basin_relation **relation, basin_network *network,
                                         const char *name, basin_error *error);
-/* basin_network_add_union, in a file where the options have a folder for it. */
-basin_status basin_network_unite(basin_network *network, const basin_network_options *options,
-                                 basin_error *error);
 /* Sorts each row of a CSR, merges equal entries if told, and gives back what is left over. */
 basin_status basin_relation_tidy(basin_relation *relation, int64_t nodes, bool merge,
                                  basin_error *error);

@@ -36,17 +36,6 @@ static const basin_tensor *find_y(const basin_bundle *bundle) {
     return find_either(bundle, "y", "node_labels");
 }
 
-static basin_status count_nodes(int64_t *nodes, const basin_bundle *bundle, basin_error *error) {
-    const basin_tensor *x = find_x(bundle), *y = find_y(bundle);
-    const basin_tensor *one = x ? x : y;
-    if (!one || one->shape.rank < 1)
-        return basin_fail(error, BASIN_BAD_FILE,
-                          "%s: neither x [N, F] nor y [N] is there, wanted one of them and edges",
-                          basin_bundle_path(bundle));
-    *nodes = one->shape.dim[0];
-    return BASIN_OK;
-}
-
 /* ---- what edges carry ---- */
 
 /* The column that `key` has of the edges called `edges`, or NULL. */
@@ -107,12 +96,11 @@ static basin_status add_facts(basin_network *n, const basin_bundle *bundle, cons
                               const basin_edges *edges, basin_error *error) {
     size_t count, cells = (size_t)n->schema->cells;
     BASIN_FREE_AT_EXIT float *cell = NULL;
-    BASIN_FREE_AT_EXIT double *time = basin_array_new((size_t)edges->count, sizeof *time);
-    if (basin_size_multiply(&count, (size_t)edges->count, cells))
-        cell = basin_array_new(count, sizeof *cell);
-    BASIN_TRY(cell && time
-                  ? BASIN_OK
-                  : basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for facts", n->path));
+    BASIN_FREE_AT_EXIT double *time = NULL;
+    if (!basin_size_multiply(&count, (size_t)edges->count, cells))
+        return basin_fail_memory(error, "facts");
+    BASIN_TRY(BASIN_NEW_RAW(&cell, count, "facts", error));
+    BASIN_TRY(BASIN_NEW_RAW(&time, edges->count, "facts", error));
     for (size_t c = 0; c < cells; c++)
         BASIN_TRY(read_column(cell, time, n, bundle, key, c, edges->count, error));
     return basin_network_add_facts(n, &n->relation[n->relations - 1], edges, cell,
@@ -151,18 +139,16 @@ static basin_status take_facts(basin_network *n, const basin_bundle *bundle, con
 static basin_status read_schema(basin_network *n, const basin_bundle *bundle, basin_error *error) {
     const basin_tensor *t = basin_bundle_find(bundle, "schema");
     if (!t || t->dtype != BASIN_U8 || t->shape.rank != 1) return BASIN_OK;
-    char *text = basin_array_new((size_t)t->shape.dim[0] + 1, 1);
-    if (!text) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for a schema", n->path);
+    BASIN_FREE_AT_EXIT char *text = NULL;
+    BASIN_TRY(BASIN_NEW(&text, t->shape.dim[0] + 1, "a schema", error));
     memcpy(text, t->data, (size_t)t->shape.dim[0]);
-    text[t->shape.dim[0]] = 0;
-    basin_status status = basin_schema_parse(&n->schema, text, n->path, error);
-    free(text);
-    if (!status && n->schema->features != (n->feature ? n->features : 0))
-        status = basin_fail(error, BASIN_BAD_FILE,
-                            "%s: the schema has %" PRId64 " features, x has %" PRId64, n->path,
-                            n->schema->features, n->features);
-    if (!status && n->schema->named) status = basin_schema_names(&n->column, n->schema, error);
-    return status ? status : basin_schema_facts(&n->facts, n->schema, error);
+    BASIN_TRY(basin_schema_parse(&n->schema, text, n->path, error));
+    if (n->schema->features != (n->feature ? n->features : 0))
+        return basin_fail(error, BASIN_BAD_FILE,
+                          "%s: the schema has %" PRId64 " features, x has %" PRId64, n->path,
+                          n->schema->features, n->features);
+    if (n->schema->named) BASIN_TRY(basin_schema_names(&n->column, n->schema, error));
+    return basin_schema_facts(&n->facts, n->schema, error);
 }
 
 /* ---- edges ---- */
@@ -174,31 +160,25 @@ static basin_status add_edges(basin_network *n, const char *key, const char *nam
     if (t->shape.rank != 2 || t->shape.dim[1] != 2)
         return basin_fail(error, BASIN_BAD_SHAPE, "%s: %s is %s, wanted [E, 2]", n->path, key,
                           basin_shape_print(text, t->shape));
-    size_t size = basin_dtype_size(t->dtype);
-    basin_tensor wide = {0};
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor wide = {0};
     if (t->dtype != BASIN_I32 && t->dtype != BASIN_I64) {
         if (t->dtype <= BASIN_BF16)
             return basin_fail(error, BASIN_BAD_FILE, "%s: %s holds %s, wanted whole numbers",
                               n->path, key, basin_dtype_name(t->dtype));
-        basin_status status = basin_tensor_new(&wide, BASIN_I32, t->shape, error);
-        if (!status) status = basin_tensor_convert(&wide, t, error);
-        if (status) return basin_tensor_free(&wide), status;
+        BASIN_TRY(basin_tensor_new(&wide, BASIN_I32, t->shape, error));
+        BASIN_TRY(basin_tensor_convert(&wide, t, error));
         t = &wide;
-        size = sizeof(int32_t);
     }
     basin_edges edges = {.from = t->data,
-                         .to = (const char *)t->data + size,
+                         .to = (const char *)t->data + basin_dtype_size(t->dtype),
                          .dtype = t->dtype,
                          .stride = 2,
                          .count = t->shape.dim[0]};
     bool written = basin_bundle_find(bundle, "schema");
-    basin_status status = n->relations || written ? BASIN_OK : list_columns(n, bundle, key, error);
-    if (!status) status = basin_network_add_relation(n, name, &edges, o, error);
-    if (!status && n->facts.count)
-        status = written ? take_facts(n, bundle, key, &edges, error)
-                         : add_facts(n, bundle, key, &edges, error);
-    basin_tensor_free(&wide);
-    return status;
+    if (!n->relations && !written) BASIN_TRY(list_columns(n, bundle, key, error));
+    BASIN_TRY(basin_network_add_relation(n, name, &edges, o, error));
+    if (!n->facts.count) return BASIN_OK;
+    return (written ? take_facts : add_facts)(n, bundle, key, &edges, error);
 }
 
 static basin_status add_relations(basin_network *n, const basin_bundle *bundle,
@@ -277,20 +257,20 @@ static void note_rest(basin_network *n, const basin_bundle *bundle) {
 basin_status basin_network_npz_read(basin_network **network, const basin_bundle *bundle,
                                     const basin_network_options *options, basin_error *error) {
     const basin_network_options *o = basin_network_options_or(options);
-    const basin_tensor *x = find_x(bundle);
-    int64_t nodes;
+    const basin_tensor *x = find_x(bundle), *one = x ? x : find_y(bundle);
+    BASIN_NETWORK_AT_EXIT basin_network *n = NULL;
     *network = NULL;
-    basin_status status = count_nodes(&nodes, bundle, error);
-    if (!status) status = basin_network_new(network, basin_bundle_path(bundle), nodes, error);
-    if (!status && x) status = basin_network_set_features(*network, x, o, error);
-    if (!status) status = read_schema(*network, bundle, error);
-    if (!status) status = add_labels(*network, bundle, o, error);
-    if (!status) status = add_masks(*network, bundle, error);
-    if (!status) status = add_relations(*network, bundle, o, error);
-    if (!status) note_rest(*network, bundle);
-    if (status) {
-        basin_network_free(*network);
-        *network = NULL;
-    }
-    return status;
+    if (!one || one->shape.rank < 1)
+        return basin_fail(error, BASIN_BAD_FILE,
+                          "%s: neither x [N, F] nor y [N] is there, wanted one of them and edges",
+                          basin_bundle_path(bundle));
+    BASIN_TRY(basin_network_new(&n, basin_bundle_path(bundle), one->shape.dim[0], error));
+    if (x) BASIN_TRY(basin_network_set_features(n, x, o, error));
+    BASIN_TRY(read_schema(n, bundle, error));
+    BASIN_TRY(add_labels(n, bundle, o, error));
+    BASIN_TRY(add_masks(n, bundle, error));
+    BASIN_TRY(add_relations(n, bundle, o, error));
+    note_rest(n, bundle);
+    *network = n, n = NULL;
+    return BASIN_OK;
 }

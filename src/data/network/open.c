@@ -187,7 +187,7 @@ basin_status basin_network_finish(basin_network *network, const basin_network_op
     basin_schema **own = &network->schema;
     basin_status status = basin_schema_settle(&how, options, network->path, error);
     if (!status && options->unite && basin_network_main_relation(network) < 0)
-        status = basin_network_unite(network, options, error);
+        status = basin_network_add_union(network, error);
     if (!status && !*own) status = basin_schema_of(own, network, how.missing, error);
     if (!status && how.schema) {
         status = basin_network_match(network, how.schema, error);

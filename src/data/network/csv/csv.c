@@ -14,7 +14,6 @@
 #include "base/sort.h"
 #include "base/try.h"
 #include "data/network/csv/table.h"
-#include "data/network/edge_file.h"
 
 enum { CATEGORIES = 32 };
 
@@ -26,7 +25,6 @@ static basin_status check_room(basin_tables *j, const char *path) {
     size_t cells = j->schema ? (size_t)j->schema->cells : 0;
     size_t times = j->time ? 3 * sizeof(double) : 0;
     size_t edges = j->edge_count * (4 * sizeof(int32_t) + 3 * cells * sizeof(float) + times);
-    if (j->o->scratch) edges = 0;
     size_t slots = j->id.slots * sizeof *j->id.slot + j->seen_capacity * sizeof *j->seen;
     return basin_memory_check((double)ids + (double)nodes + (double)edges + (double)slots, j->limit,
                               path, BASIN_NO_MEMORY, j->error);
@@ -435,13 +433,8 @@ static basin_status end_of_edge(basin_tables *j, int32_t *node, const basin_tabl
     return basin_dictionary_add(&j->id, node, id, j->error);
 }
 
-/* To the list, or to its file. */
 static basin_status add_pair(basin_tables *j, basin_edge_list *list, const int32_t pair[2]) {
     size_t bytes = 2 * sizeof *pair;
-    if (j->o->scratch) {
-        if (!list->scratch) BASIN_TRY(basin_edge_file_new(&list->scratch, j->o->scratch, j->error));
-        return basin_edge_file_put(list->scratch, pair, bytes, j->error);
-    }
     if (!basin_array_reserve((void **)&list->pair, &list->capacity, 2 * (list->count + 1),
                              sizeof *list->pair))
         return basin_fail_memory(j->error, "edges");
@@ -502,19 +495,11 @@ static basin_status read_edge(basin_tables *j, const basin_table_file *t,
 
 static basin_status read_edges(basin_tables *j) {
     for (int t = 0; t < j->tables; t++) name_by_file(&j->table[t], j);
-    BASIN_TRY(each_table(j, true, read_edge));
-    for (int r = 0; r < BASIN_MOST_RELATIONS; r++) {
-        basin_edge_list *list = &j->edges[r];
-        if (!list->scratch) continue;
-        BASIN_TRY(basin_edge_file_map(list->scratch, j->error));
-        list->pair = (int32_t *)(uintptr_t)list->scratch->map.data;
-    }
-    return BASIN_OK;
+    return each_table(j, true, read_edge);
 }
 
 static void list_free(basin_edge_list *list) {
-    if (!list->scratch) free(list->pair);
-    basin_edge_file_free(list->scratch);
+    free(list->pair);
     free(list->cell);
     free(list->time);
     *list = (basin_edge_list){0};
@@ -710,11 +695,6 @@ static basin_status make_network(basin_tables *j) {
     BASIN_TRY(each_table(j, false, see_node));
     BASIN_TRY(see_edges(j));
     BASIN_TRY(settle(j));
-    if (j->o->scratch && j->schema->cells)
-        return basin_fail(j->error, BASIN_UNSUPPORTED,
-                          "%s: edges carry more than their ends (amounts, times, kinds), which "
-                          "edges in files do not; wanted the option drop for these columns",
-                          path);
     BASIN_TRY(find_time(j));
     BASIN_TRY(read_edges(j));
     int64_t nodes = j->id.names.names.count;

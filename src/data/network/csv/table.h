@@ -173,8 +173,7 @@ typedef struct basin_table_file {
 } basin_table_file;
 
 typedef struct basin_edge_list {
-    int32_t *pair;                   /* [count, 2]; of those in a file NULL until all are read */
-    struct basin_edge_file *scratch; /* that file; NULL: they are held */
+    int32_t *pair; /* [count, 2] */
     size_t count, capacity;
     float *cell; /* [count, cells] of the schema; NULL: edges carry nothing */
     size_t cell_capacity;
