@@ -5,6 +5,7 @@
 
 #include "cli/accounts.h"
 #include "data/network/network.h"
+#include "support/xgboost.h"
 
 #define QUICK                                                                                      \
     "--epochs 25 --rate 0.003 --members 1 --hops 1 --scaling standard --blocks 1 --threads 1 "     \
@@ -77,6 +78,7 @@ static int flagged(const char *csv) {
 
 /* m.safetensors with a network that has no share: no attention to draw, which is said. */
 TEST(attention_without_a_share_is_not_drawn) {
+    needs_xgboost();
     static const char key[] = "\"network.share\":\"";
     static char bytes[1 << 23];
     char path[PATH_TEXT];
@@ -95,6 +97,7 @@ TEST(attention_without_a_share_is_not_drawn) {
 }
 
 TEST(thresholds_follow_a_goal) {
+    needs_xgboost();
     const program *p = run_ok(state, "anomaly train accounts.csv transfers.csv " QUICK
                                      " -o t.safetensors --threshold-for recall=0.9 --reliability");
     assert_contains(p->out, "for recall=0.9, in place of");
@@ -113,6 +116,7 @@ TEST(thresholds_follow_a_goal) {
 }
 
 TEST(eval_prints_figures_and_baselines) {
+    needs_xgboost();
     const program *p = run(state, "anomaly eval accounts.csv transfers.csv " QUICK
                                   " --runs 2 --json --scores scores.csv");
     cJSON *tree = run_json(p);

@@ -3,12 +3,14 @@
 #include <math.h>
 
 #include "cli/accounts.h"
+#include "support/xgboost.h"
 
 #define QUICK                                                                                      \
     "--epochs 15 --rate 0.003 --members 1 --hops 1 --scaling standard --blocks 1 --trees 2 "       \
     "--threads 1 --quiet"
 
 static int make_model(void **state) {
+    program_needs_xgboost();
     if (make_table(state)) return -1;
     const program *p =
         run(state, "anomaly train accounts.csv transfers.csv " QUICK " -o m.safetensors --json");

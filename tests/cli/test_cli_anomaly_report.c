@@ -2,12 +2,14 @@
  */
 #include "cli/accounts.h"
 #include "cli/report.h"
+#include "support/xgboost.h"
 
 #define QUICK                                                                                      \
     "--epochs 10 --rate 0.003 --members 1 --hops 1 --scaling standard --blocks 1 --trees 2 "       \
     "--threads 1 --quiet"
 
 static int make_model(void **state) {
+    program_needs_xgboost();
     if (make_table(state)) return -1;
     return run(state, "anomaly train accounts.csv transfers.csv " QUICK " -o m.safetensors")->code;
 }

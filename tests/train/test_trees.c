@@ -9,6 +9,7 @@
 #include "basin/random.h"
 #include "support/lab.h"
 #include "support/test.h"
+#include "support/xgboost.h"
 #include "train/trees/trees.h"
 
 enum { ROWS = 600, FEATURES = 5, STRIDE = 7, TRAINS = 400 };
@@ -18,11 +19,6 @@ typedef struct table {
     uint8_t label[ROWS];
     basin_trees_data data;
 } table;
-
-static void needs_xgboost(void) {
-    basin_error error;
-    if (basin_trees_available(&error)) skip();
-}
 
 /* Class by two features that say nothing one by one; the others are noise. The last columns, which
  * no tree may read, are the label. */
@@ -243,6 +239,35 @@ TEST(trees_of_older_files_are_read) {
         memcpy(basin_bundle_find(bundle, "t.link")->data, wrong[i], sizeof wrong[i]);
         assert_int_equal(basin_trees_load(&trees, bundle, "t.", &failure), BASIN_BAD_FILE);
     }
+}
+
+/* XGBoost walks trees recursively. */
+TEST(a_deep_tree_is_refused) {
+    enum { LEVELS = 65, NODES = 2 * LEVELS + 1 };
+    int64_t features = 1, root[] = {0, NODES};
+    double base = 0;
+    static int32_t link[NODES][2];
+    static float number[NODES][2];
+    BASIN_AT_EXIT(free_bundle) basin_bundle *bundle;
+    basin_trees *trees;
+    needs_xgboost();
+    for (int i = 0; i < NODES; i++) { /* every other node is a leaf */
+        link[i][0] = i % 2 || i + 1 == NODES ? -1 : 0;
+        link[i][1] = i + 1;
+    }
+    assert_ok(basin_bundle_new(&bundle, &failure));
+    add(bundle, "t.features", &features, BASIN_I64, BASIN_SHAPE(1));
+    add(bundle, "t.base", &base, BASIN_F64, BASIN_SHAPE(1));
+    add(bundle, "t.root", root, BASIN_I64, BASIN_SHAPE(2));
+    add(bundle, "t.link", link, BASIN_I32, BASIN_SHAPE(NODES, 2));
+    add(bundle, "t.number", number, BASIN_F32, BASIN_SHAPE(NODES, 2));
+    assert_failure(basin_trees_load(&trees, bundle, "t.", &failure), BASIN_BAD_FILE,
+                   "t.* has a tree of more than 64 levels");
+    assert_null(trees);
+    link[NODES - 3][0] = -1; /* one level less */
+    root[1] = NODES - 2;
+    assert_ok(basin_trees_load(&trees, bundle, "t.", &failure));
+    basin_trees_free(trees);
 }
 
 TEST(a_table_without_rows_is_refused) {

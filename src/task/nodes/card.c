@@ -1,5 +1,6 @@
 /* What a model remembers of its training; see card.h. */
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,12 +36,11 @@ basin_status basin_nodes_memory_take(basin_nodes_memory *memory, const basin_net
                                      const uint8_t *part, bool labels_known, basin_error *error) {
     basin_nodes_memory_free(memory);
     fill_card(&memory->card, network, part);
-    basin_status status = BASIN_OK;
     if (!labels_known)
-        status = basin_known_labels_take(&memory->trained, network, part, BASIN_PART_TRAIN, error);
-    if (!status && memory->card.validated_on)
-        status = basin_known_labels_take(&memory->validated, network, part, BASIN_PART_VAL, error);
-    return status;
+        BASIN_TRY(
+            basin_known_labels_take(&memory->trained, network, part, BASIN_PART_TRAIN, error));
+    if (!memory->card.validated_on) return BASIN_OK;
+    return basin_known_labels_take(&memory->validated, network, part, BASIN_PART_VAL, error);
 }
 
 basin_status basin_nodes_memory_judge(basin_nodes_memory *memory, const double *probability,
@@ -67,38 +67,31 @@ static const char *figure_key(char text[KEY], int i) {
     return text;
 }
 
-/* The numbers of a card by their keys, with what they may be. */
+/* The whole numbers of a card by their keys. */
 static const struct {
     const char *key;
     size_t offset;
 } count[] = {{"trained.edges", offsetof(basin_nodes_card, edges)},
              {"trained.labels", offsetof(basin_nodes_card, trained_on)},
-             {"validation.labels", offsetof(basin_nodes_card, validated_on)}};
+             {"validation.labels", offsetof(basin_nodes_card, validated_on)},
+             {"nodes", offsetof(basin_nodes_card, nodes)}}; /* the model's file has it already */
 enum { COUNTS = sizeof count / sizeof *count };
 
 static basin_status store_card(basin_bundle *bundle, const basin_nodes_card *card,
                                basin_error *error) {
     char key[KEY];
-    basin_status status = basin_bundle_meta_set(bundle, "trained.date", card->date, error);
-    if (!status) status = basin_bundle_meta_set(bundle, "trained.version", card->version, error);
-    if (!status) status = basin_bundle_meta_set(bundle, "trained.data", card->data, error);
-    for (int i = 0; i < COUNTS && !status; i++)
-        status = basin_nodes_set_number(
-            bundle, count[i].key, (double)*(const int64_t *)((const char *)card + count[i].offset),
-            error);
-    if (!status) status = basin_nodes_set_number(bundle, "base_rate", card->base_rate, error);
-    for (int i = 0; i < FIGURES && card->validation.measures && !status; i++)
-        status = basin_nodes_set_number(bundle, figure_key(key, i),
-                                        basin_score_get(&card->validation, figure[i]), error);
-    return status;
-}
-
-basin_status basin_nodes_memory_store(basin_bundle *bundle, const basin_nodes_memory *memory,
-                                      basin_error *error) {
-    if (!*memory->card.date) return BASIN_OK;
-    BASIN_TRY(store_card(bundle, &memory->card, error));
-    BASIN_TRY(basin_known_labels_store(bundle, "seen.trained.", &memory->trained, error));
-    return basin_known_labels_store(bundle, "seen.validated.", &memory->validated, error);
+    BASIN_TRY(basin_bundle_meta_set(bundle, "trained.date", card->date, error));
+    BASIN_TRY(basin_bundle_meta_set(bundle, "trained.version", card->version, error));
+    BASIN_TRY(basin_bundle_meta_set(bundle, "trained.data", card->data, error));
+    for (int i = 0; i < COUNTS - 1; i++) {
+        int64_t value = *(const int64_t *)(const void *)((const char *)card + count[i].offset);
+        BASIN_TRY(basin_nodes_set_number(bundle, count[i].key, (double)value, error));
+    }
+    BASIN_TRY(basin_nodes_set_number(bundle, "base_rate", card->base_rate, error));
+    for (int i = 0; i < FIGURES && card->validation.measures; i++)
+        BASIN_TRY(basin_nodes_set_number(bundle, figure_key(key, i),
+                                         basin_score_get(&card->validation, figure[i]), error));
+    return BASIN_OK;
 }
 
 static void load_text(char *text, size_t size, const basin_bundle *bundle, const char *key) {
@@ -108,26 +101,30 @@ static void load_text(char *text, size_t size, const basin_bundle *bundle, const
 
 static basin_status load_card(basin_nodes_card *card, const basin_bundle *bundle,
                               basin_error *error) {
-    basin_status status = BASIN_OK;
     char key[KEY];
     double value;
     load_text(card->date, sizeof card->date, bundle, "trained.date");
     load_text(card->version, sizeof card->version, bundle, "trained.version");
     load_text(card->data, sizeof card->data, bundle, "trained.data");
-    for (int i = 0; i < COUNTS && !status; i++) {
-        status = basin_nodes_get_number(&value, bundle, count[i].key, 0, 1e15, error);
-        if (!status) *(int64_t *)((char *)card + count[i].offset) = (int64_t)value;
+    for (int i = 0; i < COUNTS; i++) {
+        BASIN_TRY(basin_nodes_get_number(&value, bundle, count[i].key, 0, 1e15, error));
+        *(int64_t *)(void *)((char *)card + count[i].offset) = (int64_t)value;
     }
-    if (!status) status = basin_nodes_get_number(&value, bundle, "nodes", 0, 1e15, error);
-    if (!status) card->nodes = (int64_t)value;
-    if (!status)
-        status = basin_nodes_get_number(&card->base_rate, bundle, "base_rate", 0, 1, error);
-    for (int i = 0; i < FIGURES && !status; i++) {
+    BASIN_TRY(basin_nodes_get_number(&card->base_rate, bundle, "base_rate", 0, 1, error));
+    for (int i = 0; i < FIGURES; i++) {
         if (!basin_bundle_meta(bundle, figure_key(key, i))) continue;
-        status = basin_nodes_get_number(&value, bundle, key, 0, 1, error);
-        if (!status) basin_score_add(&card->validation, figure[i], value);
+        BASIN_TRY(basin_nodes_get_number(&value, bundle, key, 0, 1, error));
+        basin_score_add(&card->validation, figure[i], value);
     }
-    return status;
+    return BASIN_OK;
+}
+
+basin_status basin_nodes_memory_store(basin_bundle *bundle, const basin_nodes_memory *memory,
+                                      basin_error *error) {
+    if (!*memory->card.date) return BASIN_OK;
+    BASIN_TRY(store_card(bundle, &memory->card, error));
+    BASIN_TRY(basin_known_labels_store(bundle, "seen.trained.", &memory->trained, error));
+    return basin_known_labels_store(bundle, "seen.validated.", &memory->validated, error);
 }
 
 basin_status basin_nodes_memory_load(basin_nodes_memory *memory, const basin_bundle *bundle,
@@ -143,15 +140,14 @@ basin_status basin_nodes_memory_load(basin_nodes_memory *memory, const basin_bun
 
 /* ---- who took part in training ---- */
 
-/* Marks the nodes that `known` names with `mark`. */
+/* Marks the nodes that `known` names. */
 static basin_status mark(uint8_t *seen, const basin_known_labels *known,
                          const basin_network *network, uint8_t as, basin_error *error) {
-    int8_t *label = basin_array_new((size_t)network->nodes, 1);
-    if (!label) return basin_fail_memory(error, "known nodes");
+    BASIN_FREE_AT_EXIT int8_t *label = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&label, network->nodes, "known nodes", error));
     basin_known_labels_find(label, known, network);
     for (int64_t i = 0; i < network->nodes; i++)
         if (label[i] >= 0) seen[i] = as;
-    free(label);
     return BASIN_OK;
 }
 
@@ -179,31 +175,30 @@ basin_status basin_nodes_seen(uint8_t *seen, const basin_nodes_model *model,
 static basin_status count_seen(basin_nodes_figures *f, const basin_nodes_model *model,
                                const basin_network *network, const uint8_t *part, int which,
                                basin_error *error) {
-    uint8_t *seen = basin_array_new((size_t)network->nodes, 1);
-    if (!seen) return basin_fail_memory(error, "known nodes");
+    BASIN_FREE_AT_EXIT uint8_t *seen = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&seen, network->nodes, "known nodes", error));
     basin_status status = basin_nodes_seen(seen, model, network, error);
-    f->trained_on = f->validated_on = status ? -1 : 0;
-    for (int64_t i = 0; i < network->nodes && !status; i++) {
+    if (status) return status == BASIN_UNSUPPORTED ? BASIN_OK : status;
+    f->trained_on = f->validated_on = 0;
+    for (int64_t i = 0; i < network->nodes; i++) {
         if (part[i] != which) continue;
         f->trained_on += seen[i] == BASIN_PART_TRAIN;
         f->validated_on += seen[i] == BASIN_PART_VAL;
     }
-    free(seen);
-    return status == BASIN_UNSUPPORTED ? BASIN_OK : status;
+    return BASIN_OK;
 }
 
 /* 10, 30, 100, 300, .. alerts, as long as there are so many nodes. */
 static basin_status try_budgets(basin_nodes_figures *f, const basin_nodes_samples *s,
                                 basin_error *error) {
-    basin_status status = BASIN_OK;
-    for (int64_t k = 10; k < s->count && f->budgets < BASIN_NODES_BUDGETS && !status;) {
+    for (int64_t k = 10; k < s->count && f->budgets < BASIN_NODES_BUDGETS;) {
         basin_ranking r;
-        status = basin_ranking_measure(&r, s->score, s->label, s->count, k, error);
-        double found = status ? 0 : r.recall_k * (double)r.positives;
+        BASIN_TRY(basin_ranking_measure(&r, s->score, s->label, s->count, k, error));
+        double found = r.recall_k * (double)r.positives;
         f->budget[f->budgets++] = (basin_nodes_budget){k, found / (double)k, r.recall_k};
         k = k % 3 ? 3 * k : k / 3 * 10;
     }
-    return status;
+    return BASIN_OK;
 }
 
 static basin_status judge(basin_nodes_figures *f, const basin_nodes_samples *s, bool probable,
@@ -230,14 +225,6 @@ static basin_status judge(basin_nodes_figures *f, const basin_nodes_samples *s, 
     return try_budgets(f, s, error);
 }
 
-/* All labelled nodes, where the caller does not say which. */
-static uint8_t *labelled(const basin_network *network) {
-    uint8_t *part = basin_array_new((size_t)network->nodes, 1);
-    for (int64_t i = 0; part && i < network->nodes; i++)
-        part[i] = network->label && network->label[i] >= 0 ? BASIN_PART_TEST : BASIN_PART_NONE;
-    return part;
-}
-
 static basin_status check_labels(const basin_network *network, basin_error *error) {
     if (!network->label)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to compare with", network->path);
@@ -251,20 +238,17 @@ basin_status basin_nodes_backtest(basin_nodes_figures *figures, const basin_node
                                   const basin_network *network, const double *probability,
                                   const uint8_t *part, int which, double threshold,
                                   basin_error *error) {
-    basin_nodes_samples s = {0};
-    uint8_t *all = NULL;
-    *figures = (basin_nodes_figures){.threshold = threshold};
-    basin_status status = check_labels(network, error);
-    if (!status && !part) {
-        part = all = labelled(network);
-        which = BASIN_PART_TEST;
-        if (!all) status = basin_fail_memory(error, "a back-test");
+    BASIN_AT_EXIT(basin_nodes_samples_free) basin_nodes_samples s = {0};
+    BASIN_FREE_AT_EXIT uint8_t *all = NULL;
+    *figures = (basin_nodes_figures){.threshold = threshold, .trained_on = -1, .validated_on = -1};
+    BASIN_TRY(check_labels(network, error));
+    if (!part) { /* all labelled nodes */
+        BASIN_TRY(BASIN_NEW_RAW(&all, network->nodes, "a back-test", error));
+        for (int64_t i = 0; i < network->nodes; i++)
+            all[i] = network->label[i] >= 0 ? BASIN_PART_TEST : BASIN_PART_NONE;
+        part = all, which = BASIN_PART_TEST;
     }
-    if (!status) status = basin_nodes_samples_take(&s, probability, network, part, which, error);
-    if (!status) status = judge(figures, &s, model != NULL, network->path, error);
-    figures->trained_on = figures->validated_on = -1;
-    if (!status && model) status = count_seen(figures, model, network, part, which, error);
-    basin_nodes_samples_free(&s);
-    free(all);
-    return status;
+    BASIN_TRY(basin_nodes_samples_take(&s, probability, network, part, which, error));
+    BASIN_TRY(judge(figures, &s, model != NULL, network->path, error));
+    return model ? count_seen(figures, model, network, part, which, error) : BASIN_OK;
 }

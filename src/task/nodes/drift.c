@@ -1,4 +1,4 @@
-/* Drift of columns against training; see drift.h. */
+/* Drift of columns against training; see card.h. */
 
 #include <math.h>
 #include <stdio.h>
@@ -24,13 +24,11 @@ typedef struct column_values {
     float *value;        /* [rows, count] */
 } column_values;
 
+static void values_free(column_values *v) { free(v->value); }
+
 static basin_status values_new(column_values *v, int64_t rows, int64_t count, basin_error *error) {
-    size_t cells;
     *v = (column_values){.rows = rows, .count = count};
-    if (basin_size_multiply(&cells, (size_t)rows, (size_t)count))
-        v->value = basin_array_new(cells + 1, sizeof *v->value);
-    if (v->value) return BASIN_OK;
-    return basin_fail_memory(error, "what columns look like");
+    return BASIN_NEW_RAW(&v->value, (size_t)rows * (size_t)count, "column statistics", error);
 }
 
 static const basin_relation *main_relation(const basin_network *network) {
@@ -43,16 +41,16 @@ static basin_status read_nodes(column_values *v, const basin_network *network, i
                                basin_error *error) {
     const basin_relation *relation = main_relation(network);
     int64_t features = network->feature ? network->features : 0, all = network->nodes - first;
-    int64_t N = all < LOOKED_AT ? all : LOOKED_AT;
-    basin_status status = values_new(v, features + 1, N, error);
-    for (int64_t i = 0; i < N && !status; i++) {
+    int64_t N = basin_int_min(all, LOOKED_AT);
+    BASIN_TRY(values_new(v, features + 1, N, error));
+    for (int64_t i = 0; i < N; i++) {
         int64_t node = first + i * all / N;
         const int64_t *row = relation ? relation->row + node : NULL;
         for (int64_t c = 0; c < features; c++)
             v->value[c * N + i] = network->feature[node * features + c];
         v->value[features * N + i] = row ? (float)(row[1] - row[0]) : 0;
     }
-    return status;
+    return BASIN_OK;
 }
 
 /* An edge counts once, and only where one of its ends does. */
@@ -70,18 +68,17 @@ static basin_status read_edges(column_values *v, const basin_network *network, i
         for (int64_t e = r->row[i]; e < r->row[i + 1]; e++)
             all += counts(network, i, r->col[e], first);
     int64_t step = 1 + all / LOOKED_AT;
-    float *column = basin_array_new((size_t)width + 1, sizeof *column);
-    basin_status status = values_new(v, width, (all + step - 1) / step, error);
-    if (!status && !column) status = basin_fail_memory(error, "edges");
-    for (int64_t i = 0; i < network->nodes && width && !status; i++)
+    BASIN_FREE_AT_EXIT float *column = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&column, width, "column statistics", error));
+    BASIN_TRY(values_new(v, width, (all + step - 1) / step, error));
+    for (int64_t i = 0; i < network->nodes && width; i++)
         for (int64_t e = r->row[i]; e < r->row[i + 1]; e++) {
             if (!counts(network, i, r->col[e], first) || seen++ % step) continue;
             basin_facts_columns(column, facts, r->fact + e * facts->count);
             for (int64_t c = 0; c < width; c++) v->value[c * v->count + kept] = column[c];
             kept++;
         }
-    free(column);
-    return status;
+    return BASIN_OK;
 }
 
 /* 0: below the first edge; 1: on it; then up to and with each further edge, and above the last. */
@@ -108,10 +105,8 @@ static int64_t sample_row(float sample[SAMPLE], const column_values *v, int64_t 
 
 static basin_status sketch_new(basin_drift_sketch *r, int64_t rows, basin_error *error) {
     *r = (basin_drift_sketch){.rows = rows};
-    r->edge = basin_array_new((size_t)rows * EDGES + 1, sizeof *r->edge);
-    r->count = basin_array_new((size_t)rows * BINS + 1, sizeof *r->count);
-    if (r->edge && r->count) return BASIN_OK;
-    return basin_fail_memory(error, "what columns look like");
+    BASIN_TRY(BASIN_NEW_RAW(&r->edge, rows * EDGES, "column statistics", error));
+    return BASIN_NEW_RAW(&r->count, rows * BINS, "column statistics", error);
 }
 
 /* Each value where there are few, else the least one and deciles. */
@@ -128,33 +123,29 @@ static void set_edges(float edge[EDGES], const float *sample, int64_t taken) {
 
 static basin_status sketch_take(basin_drift_sketch *sketch, const column_values *v,
                                 basin_error *error) {
-    float *sample = basin_array_new(SAMPLE, sizeof *sample);
-    basin_status status = sketch_new(sketch, v->count ? v->rows : 0, error);
-    if (!status && !sample) status = basin_fail_memory(error, "what columns look like");
-    for (int64_t row = 0; row < sketch->rows && !status; row++) {
+    BASIN_FREE_AT_EXIT float *sample = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&sample, SAMPLE, "column statistics", error));
+    BASIN_TRY(sketch_new(sketch, v->count ? v->rows : 0, error));
+    for (int64_t row = 0; row < sketch->rows; row++) {
         double count[BINS];
         float *edge = sketch->edge + row * EDGES;
         set_edges(edge, sample, sample_row(sample, v, row));
         count_row(count, edge, v, row);
         for (int i = 0; i < BINS; i++) sketch->count[row * BINS + i] = (float)count[i];
     }
-    free(sample);
-    return status;
+    return BASIN_OK;
 }
 
 basin_status basin_nodes_reference_take(basin_nodes_reference *reference,
                                         const basin_network *network, bool facts,
                                         basin_error *error) {
-    column_values nodes = {0}, edges = {0};
+    BASIN_AT_EXIT(values_free) column_values nodes = {0}, edges = {0};
     basin_nodes_reference_free(reference);
-    basin_status status = read_nodes(&nodes, network, 0, error);
-    if (!status) status = sketch_take(&reference->node, &nodes, error);
-    free(nodes.value);
-    if (status || !facts) return status;
-    status = read_edges(&edges, network, 0, error);
-    if (!status) status = sketch_take(&reference->fact, &edges, error);
-    free(edges.value);
-    return status;
+    BASIN_TRY(read_nodes(&nodes, network, 0, error));
+    BASIN_TRY(sketch_take(&reference->node, &nodes, error));
+    if (!facts) return BASIN_OK;
+    BASIN_TRY(read_edges(&edges, network, 0, error));
+    return sketch_take(&reference->fact, &edges, error);
 }
 
 void basin_nodes_reference_free(basin_nodes_reference *reference) {
@@ -163,52 +154,47 @@ void basin_nodes_reference_free(basin_nodes_reference *reference) {
     *reference = (basin_nodes_reference){0};
 }
 
-static basin_status sketch_store(basin_bundle *bundle, const basin_drift_sketch *r,
-                                 const char *edge_name, const char *count_name,
-                                 basin_error *error) {
-    if (!r->rows) return BASIN_OK;
-    basin_tensor edge = basin_tensor_borrow(r->edge, BASIN_F32, BASIN_SHAPE(r->rows, EDGES));
-    basin_tensor count = basin_tensor_borrow(r->count, BASIN_F32, BASIN_SHAPE(r->rows, BINS));
-    BASIN_TRY(basin_bundle_add(bundle, edge_name, &edge, error));
-    return basin_bundle_add(bundle, count_name, &count, error);
-}
+/* Of nodes, then of edges; files hold [rows, EDGES] and [rows, BINS] of each. */
+static const char *const edge_name[] = {"drift.edge", "drift.fact_edge"};
+static const char *const count_name[] = {"drift.count", "drift.fact_count"};
 
-basin_status basin_nodes_reference_store(basin_bundle *bundle, const basin_nodes_reference *r,
+basin_status basin_nodes_reference_store(basin_bundle *bundle, const basin_nodes_reference *all,
                                          basin_error *error) {
-    BASIN_TRY(sketch_store(bundle, &r->node, "drift.edge", "drift.count", error));
-    return sketch_store(bundle, &r->fact, "drift.fact_edge", "drift.fact_count", error);
-}
-
-static basin_status sketch_load(basin_drift_sketch *r, const basin_bundle *bundle,
-                                const char *edge_name, const char *count_name, int64_t rows,
-                                basin_error *error) {
-    const basin_tensor *edge = basin_bundle_find(bundle, edge_name), *count = NULL;
-    if (!edge) return BASIN_OK;
-    BASIN_TRY(basin_bundle_get(&count, bundle, count_name, error));
-    bool fits = edge->dtype == BASIN_F32 && count->dtype == BASIN_F32 &&
-                basin_shape_count(edge->shape) == rows * EDGES &&
-                basin_shape_count(count->shape) == rows * BINS &&
-                basin_tensor_first_bad(edge) < 0 && basin_tensor_first_bad(count) < 0;
-    if (!fits)
-        return basin_fail(error, BASIN_BAD_FILE,
-                          "%s: %s and %s do not fit; wanted finite F32 of %lld rows, %d and %d a "
-                          "row",
-                          basin_bundle_path(bundle), edge_name, count_name, (long long)rows, EDGES,
-                          BINS);
-    BASIN_TRY(sketch_new(r, rows, error));
-    memcpy(r->edge, edge->data, (size_t)rows * EDGES * sizeof *r->edge);
-    memcpy(r->count, count->data, (size_t)rows * BINS * sizeof *r->count);
+    for (int i = 0; i < 2; i++) {
+        const basin_drift_sketch *r = i ? &all->fact : &all->node;
+        if (!r->rows) continue;
+        basin_tensor edge = basin_tensor_borrow(r->edge, BASIN_F32, BASIN_SHAPE(r->rows, EDGES));
+        basin_tensor count = basin_tensor_borrow(r->count, BASIN_F32, BASIN_SHAPE(r->rows, BINS));
+        BASIN_TRY(basin_bundle_add(bundle, edge_name[i], &edge, error));
+        BASIN_TRY(basin_bundle_add(bundle, count_name[i], &count, error));
+    }
     return BASIN_OK;
 }
 
-basin_status basin_nodes_reference_load(basin_nodes_reference *r, const basin_bundle *bundle,
+static bool is_sound(const basin_tensor *t, int64_t cells) {
+    return t->dtype == BASIN_F32 && basin_shape_count(t->shape) == cells &&
+           basin_tensor_first_bad(t) < 0;
+}
+
+basin_status basin_nodes_reference_load(basin_nodes_reference *all, const basin_bundle *bundle,
                                         int64_t features, basin_error *error) {
-    const basin_tensor *fact = basin_bundle_find(bundle, "drift.fact_edge");
-    basin_status status =
-        sketch_load(&r->node, bundle, "drift.edge", "drift.count", features + 1, error);
-    if (status || !fact) return status;
-    int64_t rows = basin_shape_count(fact->shape) / EDGES;
-    return sketch_load(&r->fact, bundle, "drift.fact_edge", "drift.fact_count", rows, error);
+    for (int i = 0; i < 2; i++) {
+        basin_drift_sketch *r = i ? &all->fact : &all->node;
+        const basin_tensor *edge = basin_bundle_find(bundle, edge_name[i]), *count = NULL;
+        if (!edge) return BASIN_OK;
+        BASIN_TRY(basin_bundle_get(&count, bundle, count_name[i], error));
+        int64_t rows = i ? basin_shape_count(edge->shape) / EDGES : features + 1;
+        if (!is_sound(edge, rows * EDGES) || !is_sound(count, rows * BINS))
+            return basin_fail(error, BASIN_BAD_FILE,
+                              "%s: %s and %s do not fit; wanted finite F32 of %lld rows, %d and %d "
+                              "per row",
+                              basin_bundle_path(bundle), edge_name[i], count_name[i],
+                              (long long)rows, EDGES, BINS);
+        BASIN_TRY(sketch_new(r, rows, error));
+        memcpy(r->edge, edge->data, (size_t)rows * EDGES * sizeof *r->edge);
+        memcpy(r->count, count->data, (size_t)rows * BINS * sizeof *r->count);
+    }
+    return BASIN_OK;
 }
 
 /* ---- measuring ---- */
@@ -268,46 +254,41 @@ static double have_value(const measurer *m, int64_t row) {
     return count;
 }
 
+/* A bin for each value, and one for nodes with none of them. */
 static basin_status measure_category(basin_nodes_drift_column *c, const measurer *m, int64_t first,
                                      int64_t values, basin_error *error) {
-    double *then = calloc((size_t)values + 1, sizeof *then), all = 0;
-    double *now = calloc((size_t)values + 1, sizeof *now);
-    basin_status status = then && now ? BASIN_OK : BASIN_NO_MEMORY;
-    if (status) basin_fail(error, status, "out of memory for drift");
+    BASIN_FREE_AT_EXIT double *then = NULL, *now = NULL;
+    double all = 0, nodes = (double)m->now->count;
+    BASIN_TRY(BASIN_NEW(&then, values + 1, "drift", error));
+    BASIN_TRY(BASIN_NEW(&now, values + 1, "drift", error));
     for (int i = 0; i < BINS; i++) all += (double)m->then->count[first * BINS + i];
-    for (int64_t v = 0; v < values && !status; v++) {
+    for (int64_t v = 0; v < values; v++) {
         then[v] = had_value(m, first + v);
         now[v] = have_value(m, first + v);
         then[values] += then[v], now[values] += now[v];
     }
-    if (!status) {
-        then[values] = fmax(all - then[values], 0);
-        now[values] = fmax((double)m->now->count - now[values], 0);
-        c->category = true;
-        c->then = all > 0 ? then[values] / all : 0;
-        c->now = now[values] / (double)m->now->count;
-        judge(c, then, now, values + 1, (double)m->now->count);
-    }
-    free(then);
-    free(now);
-    return status;
+    then[values] = fmax(all - then[values], 0);
+    now[values] = fmax(nodes - now[values], 0);
+    c->category = true;
+    c->then = all > 0 ? then[values] / all : 0;
+    c->now = now[values] / nodes;
+    judge(c, then, now, values + 1, nodes);
+    return BASIN_OK;
 }
 
 static basin_status measure_nodes(basin_nodes_drift *d, const measurer *m,
                                   const basin_schema *schema, basin_error *error) {
-    basin_status status = BASIN_OK;
-    for (size_t i = 0; i < schema->nodes.columns && !status; i++) {
+    for (size_t i = 0; i < schema->nodes.columns; i++) {
         const basin_schema_column *own = &schema->nodes.column[i];
         if (!basin_column_is_feature(own->type) || !basin_schema_width(own)) continue;
         basin_nodes_drift_column *c = &d->column[d->columns++];
         snprintf(c->name, sizeof c->name, "%s%s", schema->named ? "" : "feature ", own->name);
         c->date = own->type == BASIN_COLUMN_DATE;
         if (own->type == BASIN_COLUMN_CATEGORY)
-            status = measure_category(c, m, own->first, own->value.count, error);
+            BASIN_TRY(measure_category(c, m, own->first, own->value.count, error));
         else
             measure_number(c, m, own->first);
     }
-    if (status) return status;
     basin_nodes_drift_column *last = &d->column[d->columns++];
     snprintf(last->name, sizeof last->name, "number of neighbours");
     measure_number(last, m, m->then->rows - 1);
@@ -330,37 +311,36 @@ static void measure_edges(basin_nodes_drift *d, const measurer *m, const basin_n
 }
 
 static int larger_first(const void *a, const void *b) {
-    double x = ((const basin_nodes_drift_column *)a)->index;
-    double y = ((const basin_nodes_drift_column *)b)->index;
-    return (x < y) - (x > y);
+    const basin_nodes_drift_column *x = a, *y = b;
+    return BASIN_COMPARE(y->index, x->index);
 }
 
-static void sum_up(basin_nodes_drift *drift) {
+/* Few nodes may have enough edges; drift of nodes then says nothing. */
+static basin_status measure(basin_nodes_drift *drift, const basin_nodes_model *model,
+                            const basin_network *network, int64_t first, basin_error *error) {
+    const basin_nodes_reference *then = &model->reference;
+    BASIN_AT_EXIT(values_free) column_values nodes = {0}, edges = {0};
+    BASIN_FREE_AT_EXIT float *sample = NULL;
+    if (!then->node.rows || !model->schema)
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "the model does not say what its training's columns looked like; wanted "
+                          "one trained by this version");
+    BASIN_TRY(basin_nodes_check_network(model, network, error));
+    size_t most = model->schema->nodes.columns + 1 + (size_t)then->fact.rows;
+    BASIN_TRY(BASIN_NEW_RAW(&sample, SAMPLE, "drift", error));
+    BASIN_TRY(BASIN_NEW(&drift->column, most, "drift", error));
+    BASIN_TRY(read_nodes(&nodes, network, first, error));
+    BASIN_TRY(read_edges(&edges, network, first, error));
+    if (nodes.count < 1) return basin_fail(error, BASIN_BAD_VALUE, "%s: no nodes", network->path);
+    measurer of_nodes = {&then->node, &nodes, sample}, of_edges = {&then->fact, &edges, sample};
+    BASIN_TRY(measure_nodes(drift, &of_nodes, model->schema, error));
+    if (edges.rows == then->fact.rows && edges.count) measure_edges(drift, &of_edges, network);
     for (int64_t i = 0; i < drift->columns; i++) {
         drift->some += drift->column[i].level == 1;
         drift->large += drift->column[i].level == 2;
     }
     qsort(drift->column, (size_t)drift->columns, sizeof *drift->column, larger_first);
-}
-
-/* Few nodes may have enough edges; what is told of nodes then says nothing. */
-static basin_status measure(basin_nodes_drift *drift, const basin_nodes_model *model,
-                            const basin_network *network, int64_t first, basin_error *error) {
-    const basin_nodes_reference *then = &model->reference;
-    column_values nodes = {0}, edges = {0};
-    float *sample = basin_array_new(SAMPLE, sizeof *sample);
-    size_t most = model->schema->nodes.columns + 1 + (size_t)then->fact.rows;
-    drift->column = calloc(most, sizeof *drift->column);
-    basin_status status = read_nodes(&nodes, network, first, error);
-    if (!status) status = read_edges(&edges, network, first, error);
-    if (!status && (!drift->column || !sample || nodes.count < 1))
-        status = basin_fail_memory(error, "drift");
-    measurer of_nodes = {&then->node, &nodes, sample}, of_edges = {&then->fact, &edges, sample};
-    if (!status) status = measure_nodes(drift, &of_nodes, model->schema, error);
-    if (!status && edges.rows == then->fact.rows && edges.count)
-        measure_edges(drift, &of_edges, network);
-    free(sample), free(nodes.value), free(edges.value);
-    return status;
+    return BASIN_OK;
 }
 
 basin_status basin_nodes_drift_measure(basin_nodes_drift *drift, const basin_nodes_model *model,
@@ -368,16 +348,8 @@ basin_status basin_nodes_drift_measure(basin_nodes_drift *drift, const basin_nod
                                        basin_error *error) {
     int64_t nodes = network->nodes - first;
     *drift = (basin_nodes_drift){.nodes = nodes, .few = nodes < FEW};
-    if (!model->reference.node.rows || !model->schema)
-        return basin_fail(error, BASIN_UNSUPPORTED,
-                          "the model does not say what its training's columns looked like; wanted "
-                          "one trained by this version");
-    basin_status status = basin_nodes_check_network(model, network, error);
-    if (!status) status = measure(drift, model, network, first, error);
-    if (status)
-        basin_nodes_drift_free(drift);
-    else
-        sum_up(drift);
+    basin_status status = measure(drift, model, network, first, error);
+    if (status) basin_nodes_drift_free(drift);
     return status;
 }
 

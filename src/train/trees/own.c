@@ -10,7 +10,6 @@
 
 #include "base/number.h"
 #include "base/try.h"
-#include "io/json_writer.h"
 
 typedef struct forest {
     int64_t features, trees, nodes;
@@ -27,11 +26,6 @@ static const void *find(int64_t *count, const basin_bundle *bundle, const char *
     const basin_tensor *t = basin_bundle_find(bundle, key);
     *count = t ? basin_shape_count(t->shape) : 0;
     return t && t->dtype == dtype && basin_tensor_first_bad(t) < 0 ? t->data : NULL;
-}
-
-bool basin_trees_own_is(const basin_bundle *bundle, const char *prefix) {
-    int64_t count;
-    return find(&count, bundle, prefix, "root", BASIN_I64) != NULL;
 }
 
 /* Children lie behind their parent and inside their tree, features inside the table. */
@@ -63,41 +57,48 @@ static bool read_forest(forest *f, const basin_bundle *bundle, const char *prefi
 
 /* ---- XGBoost's JSON ---- */
 
-enum { LEFT, RIGHT, PARENT, FEATURE, NUMBER, ROWS, ZERO, ARRAYS };
+enum { LEFT, RIGHT, PARENT, FEATURE, NUMBER, ROWS, ZERO, DEPTH, ARRAYS };
+enum { MOST_DEPTH = 64 }; /* XGBoost walks trees recursively; those of such files have six levels */
 
-/* Each leaf counts as one training row: how many there were is not known. */
-static void fill_nodes(double *array[ARRAYS], const forest *f, int64_t t) {
+/* Each leaf counts as one training row: how many there were is not known. Whether the tree is not
+ * too deep. */
+static bool fill_nodes(double *array[ARRAYS], const forest *f, int64_t t) {
     int64_t first = f->root[t], count = f->root[t + 1] - first;
-    array[PARENT][0] = INT32_MAX;
+    bool shallow = true;
+    array[PARENT][0] = INT32_MAX, array[DEPTH][0] = 0;
     for (int64_t i = 0; i < count; i++) {
         int32_t feature = f->link[2 * (first + i)], child = f->link[2 * (first + i) + 1];
         const float *number = f->number + 2 * (first + i);
         bool leaf = feature < 0;
         array[LEFT][i] = leaf ? -1 : child;
         array[RIGHT][i] = leaf ? -1 : child + 1;
-        if (!leaf) array[PARENT][child] = array[PARENT][child + 1] = (double)i;
+        for (int k = 0; k < 2 && !leaf; k++) {
+            array[PARENT][child + k] = (double)i;
+            array[DEPTH][child + k] = array[DEPTH][i] + 1;
+        }
         array[FEATURE][i] = leaf ? 0 : feature;
         array[NUMBER][i] = (double)(leaf ? number[1] : nextafterf(number[0], INFINITY));
         array[ROWS][i] = leaf;
+        shallow = shallow && array[DEPTH][i] <= MOST_DEPTH;
     }
     for (int64_t i = count - 1; i > 0; i--)
         array[ROWS][(int64_t)array[PARENT][i]] += array[ROWS][i];
+    return shallow;
 }
 
 /* XGBoost tells integers and reals apart: 1 and 1E0. */
-static void write_array(basin_json *json, const char *key, const double *value, int64_t count,
+static void write_array(FILE *file, const char *key, const double *value, int64_t count,
                         bool real) {
-    char text[BASIN_NUMBER_TEXT + 2];
-    basin_json_array(json, key);
+    char text[BASIN_NUMBER_TEXT];
+    fprintf(file, "\"%s\":[", key);
     for (int64_t i = 0; i < count; i++) {
         basin_number_print(text, value[i]);
-        if (real && !strpbrk(text, ".e")) strcat(text, "E0");
-        basin_json_raw(json, NULL, text);
+        fprintf(file, "%s%s%s", i ? "," : "", text, real && !strpbrk(text, ".e") ? "E0" : "");
     }
-    basin_json_end(json);
+    fputs("],", file);
 }
 
-static void write_tree(basin_json *json, double *array[ARRAYS], const forest *f, int64_t t) {
+static bool write_tree(FILE *file, double *array[ARRAYS], const forest *f, int64_t t) {
     static const struct {
         const char *key;
         int array;
@@ -109,26 +110,21 @@ static void write_tree(basin_json *json, double *array[ARRAYS], const forest *f,
         {"base_weights", ZERO, true},   {"loss_changes", ZERO, true},
         {"sum_hessian", ROWS, true},    {"split_conditions", NUMBER, true},
     };
-    static const char *const empty[] = {"categories", "categories_nodes", "categories_segments",
-                                        "categories_sizes"};
     int64_t count = f->root[t + 1] - f->root[t];
-    char param[200];
-    fill_nodes(array, f, t);
-    basin_json_object(json, NULL);
-    basin_json_integer(json, "id", t);
+    if (!fill_nodes(array, f, t)) return false;
+    fputs(t ? ",{" : "{", file);
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
-        write_array(json, entries[i].key, array[entries[i].array], count, entries[i].real);
-    for (size_t i = 0; i < sizeof empty / sizeof *empty; i++) basin_json_raw(json, empty[i], "[]");
-    snprintf(param, sizeof param,
-             "{\"num_deleted\":\"0\",\"num_feature\":\"%lld\",\"num_nodes\":\"%lld\","
-             "\"size_leaf_vector\":\"0\"}",
-             (long long)f->features, (long long)count);
-    basin_json_raw(json, "tree_param", param);
-    basin_json_end(json);
+        write_array(file, entries[i].key, array[entries[i].array], count, entries[i].real);
+    fprintf(file,
+            "\"categories\":[],\"categories_nodes\":[],\"categories_segments\":[],"
+            "\"categories_sizes\":[],\"id\":%lld,\"tree_param\":{\"num_deleted\":\"0\","
+            "\"num_feature\":\"%lld\",\"num_nodes\":\"%lld\",\"size_leaf_vector\":\"0\"}}",
+            (long long)t, (long long)f->features, (long long)count);
+    return true;
 }
 
 /* The trees are an array inside a model; what stands around them is text. */
-static void write_forest(FILE *file, double *array[ARRAYS], const forest *f) {
+static bool write_forest(FILE *file, double *array[ARRAYS], const forest *f) {
     char base[40]; /* XGBoost reads at most 9 digits here */
     basin_real_print(base, sizeof base, 9, 1 / (1 + exp(-f->base)));
     fprintf(file,
@@ -140,11 +136,11 @@ static void write_forest(FILE *file, double *array[ARRAYS], const forest *f) {
             "\"num_trees\":\"%lld\",\"size_leaf_vector\":\"0\"},\"tree_info\":[",
             base, (long long)f->features, (long long)f->trees);
     for (int64_t t = 0; t < f->trees; t++) fputs(t ? ",0" : "0", file);
-    fputs("],\"trees\":", file);
-    basin_json json = {.file = file, .line = true, .array = {true}};
-    fputc('[', file);
-    for (int64_t t = 0; t < f->trees; t++) write_tree(&json, array, f, t);
+    fputs("],\"trees\":[", file);
+    for (int64_t t = 0; t < f->trees; t++)
+        if (!write_tree(file, array, f, t)) return false;
     fputs("]}}}}", file);
+    return true;
 }
 
 basin_status basin_trees_own_convert(char **text, const basin_bundle *bundle, const char *prefix,
@@ -152,15 +148,20 @@ basin_status basin_trees_own_convert(char **text, const basin_bundle *bundle, co
     forest f;
     double *array[ARRAYS];
     size_t bytes;
+    int64_t roots;
+    BASIN_FREE_AT_EXIT double *all = NULL;
+    *text = NULL;
+    if (!find(&roots, bundle, prefix, "root", BASIN_I64)) return BASIN_OK;
     if (!read_forest(&f, bundle, prefix))
         return basin_fail(error, BASIN_BAD_FILE, "%s: %s* are no trees", basin_bundle_path(bundle),
                           prefix);
-    BASIN_FREE_AT_EXIT double *all = NULL;
     BASIN_TRY(BASIN_NEW(&all, ARRAYS * f.nodes + 1, "boosted trees", error));
     for (int i = 0; i < ARRAYS; i++) array[i] = all + i * f.nodes;
     FILE *file = open_memstream(text, &bytes);
     if (!file) return basin_fail_memory(error, "boosted trees");
-    write_forest(file, array, &f);
-    bool failed = ferror(file) != 0;
-    return fclose(file) || failed ? basin_fail_memory(error, "boosted trees") : BASIN_OK;
+    bool shallow = write_forest(file, array, &f), failed = ferror(file) != 0;
+    if (fclose(file) || failed) return basin_fail_memory(error, "boosted trees");
+    if (shallow) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_FILE, "%s: %s* has a tree of more than %d levels",
+                      basin_bundle_path(bundle), prefix, MOST_DEPTH);
 }

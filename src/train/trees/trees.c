@@ -131,6 +131,21 @@ static basin_status make_matrix(handle *matrix, const float *x, int64_t rows, in
                  error);
 }
 
+/* What the booster says of rows: logits (1) or Shapley values (2). Of rows that it was made with it
+ * remembers them, and adds what the newest tree says. */
+static basin_status ask(const float **value, handle booster, handle matrix, int type,
+                        basin_error *error) {
+    char config[120];
+    const uint64_t *shape;
+    uint64_t rank;
+    snprintf(config, sizeof config,
+             "{\"type\":%d,\"training\":false,\"iteration_begin\":0,\"iteration_end\":0,"
+             "\"strict_shape\":false}",
+             type);
+    return check(xgb.XGBoosterPredictFromDMatrix(booster, matrix, config, &shape, &rank, value),
+                 error);
+}
+
 /* ---- a fit ---- */
 
 typedef struct fit {
@@ -200,20 +215,12 @@ static double validation_loss(const fit *f) {
     return loss / weights;
 }
 
-/* What validation should have low. The rows are known to the booster, which adds what the newest
- * tree says of them. */
+/* What validation should have low. */
 static basin_status judge(double *fault, const fit *f, basin_error *error) {
     const basin_trees_data *d = f->data;
-    const uint64_t *shape;
     const float *value;
-    uint64_t rank;
     basin_ranking ranking;
-    BASIN_TRY(check(xgb.XGBoosterPredictFromDMatrix(f->booster, f->validation,
-                                                    "{\"type\":1,\"training\":false,"
-                                                    "\"iteration_begin\":0,\"iteration_end\":0,"
-                                                    "\"strict_shape\":false}",
-                                                    &shape, &rank, &value),
-                    error));
+    BASIN_TRY(ask(&value, f->booster, f->validation, 1, error));
     for (int64_t i = 0; i < d->validations; i++) f->logit[i] = (double)value[i];
     *fault = validation_loss(f);
     if (!f->ranks) return BASIN_OK;
@@ -253,32 +260,28 @@ static basin_status run(fit *f, const basin_watch *watch, basin_error *error) {
     return run_rounds(f, watch, error);
 }
 
-static basin_status check_data(const basin_trees_data *d, basin_error *error) {
-    if (d->trains > 0 && d->features > 0) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_VALUE, "boosted trees of %lld rows and %lld columns",
-                      (long long)d->trains, (long long)d->features);
+static void fit_free(fit *f) {
+    free_matrix(&f->train), free_matrix(&f->validation);
+    if (f->booster) xgb.XGBoosterFree(f->booster);
+    free(f->logit);
 }
 
 basin_status basin_trees_fit(basin_trees **trees, const basin_trees_data *data,
                              const basin_trees_spec *spec, const basin_watch *watch,
                              basin_error *error) {
-    fit f = {.data = data, .spec = spec};
-    basin_trees *made = NULL;
+    BASIN_AT_EXIT(fit_free) fit f = {.data = data, .spec = spec};
     *trees = NULL;
-    BASIN_TRY(check_data(data, error));
+    if (data->trains < 1 || data->features < 1)
+        return basin_fail(error, BASIN_BAD_VALUE, "boosted trees of %lld rows and %lld columns",
+                          (long long)data->trains, (long long)data->features);
     BASIN_TRY(basin_trees_available(error));
-    basin_status status = BASIN_NEW(&made, 1, "boosted trees", error);
-    if (!status) status = BASIN_NEW(&f.logit, data->validations, "boosted trees", error);
-    if (!status) status = run(&f, watch, error);
-    if (!status) status = set_number(f.booster, "nthread", basin_processors(), error);
-    if (made) made->booster = f.booster;
-    free_matrix(&f.train), free_matrix(&f.validation);
-    free(f.logit);
-    if (status)
-        basin_trees_free(made);
-    else
-        *trees = made;
-    return status;
+    BASIN_TRY(BASIN_NEW(&f.logit, data->validations, "boosted trees", error));
+    BASIN_TRY(run(&f, watch, error));
+    BASIN_TRY(set_number(f.booster, "nthread", basin_processors(), error));
+    BASIN_TRY(BASIN_NEW(trees, 1, "boosted trees", error));
+    (*trees)->booster = f.booster;
+    f.booster = NULL;
+    return BASIN_OK;
 }
 
 void basin_trees_free(basin_trees *trees) {
@@ -324,17 +327,10 @@ basin_status basin_trees_predict(double *logit, const basin_trees *trees, const 
 basin_status basin_trees_shapley(float *value, const basin_trees *trees, const float *x,
                                  int64_t rows, int64_t stride, basin_error *error) {
     BASIN_AT_EXIT(free_matrix) handle matrix = NULL;
-    const uint64_t *shape;
     const float *found;
-    uint64_t rank;
     int64_t features = basin_trees_features(trees);
     BASIN_TRY(make_matrix(&matrix, x, rows, features, stride, error));
-    BASIN_TRY(check(xgb.XGBoosterPredictFromDMatrix(trees->booster, matrix,
-                                                    "{\"type\":2,\"training\":false,"
-                                                    "\"iteration_begin\":0,\"iteration_end\":0,"
-                                                    "\"strict_shape\":false}",
-                                                    &shape, &rank, &found),
-                    error));
+    BASIN_TRY(ask(&found, trees->booster, matrix, 2, error));
     memcpy(value, found, (size_t)(rows * (features + 1)) * sizeof *value);
     return BASIN_OK;
 }
@@ -353,15 +349,13 @@ basin_status basin_trees_store(basin_bundle *bundle, const char *prefix, const b
     char key[KEY];
     const char *bytes;
     uint64_t count;
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor copy = {0};
     BASIN_TRY(check(
         xgb.XGBoosterSaveModelToBuffer(trees->booster, "{\"format\":\"ubj\"}", &count, &bytes),
         error));
-    basin_tensor copy;
     BASIN_TRY(basin_tensor_new(&copy, BASIN_U8, BASIN_SHAPE((int64_t)count), error));
     memcpy(copy.data, bytes, count);
-    basin_status status = basin_bundle_add(bundle, key_of(key, prefix), &copy, error);
-    basin_tensor_free(&copy);
-    return status;
+    return basin_bundle_add(bundle, key_of(key, prefix), &copy, error);
 }
 
 static basin_status load(basin_trees *trees, const void *bytes, size_t count, const char *path,
@@ -376,25 +370,22 @@ static basin_status load(basin_trees *trees, const void *bytes, size_t count, co
 basin_status basin_trees_load(basin_trees **trees, const basin_bundle *bundle, const char *prefix,
                               basin_error *error) {
     char key[KEY];
+    const char *path = basin_bundle_path(bundle);
     const basin_tensor *bytes = NULL;
     BASIN_FREE_AT_EXIT char *converted = NULL;
-    basin_trees *made;
+    basin_trees made = {0};
     *trees = NULL;
     BASIN_TRY(basin_trees_available(error));
-    if (basin_trees_own_is(bundle, prefix))
-        BASIN_TRY(basin_trees_own_convert(&converted, bundle, prefix, error));
-    else
-        BASIN_TRY(basin_bundle_get(&bytes, bundle, key_of(key, prefix), error));
+    BASIN_TRY(basin_trees_own_convert(&converted, bundle, prefix, error));
+    if (!converted) BASIN_TRY(basin_bundle_get(&bytes, bundle, key_of(key, prefix), error));
     if (bytes && bytes->dtype != BASIN_U8)
-        return basin_fail(error, BASIN_BAD_FILE, "%s: %s is %s, needs to be U8",
-                          basin_bundle_path(bundle), key, basin_dtype_name(bytes->dtype));
-    BASIN_TRY(BASIN_NEW(&made, 1, "boosted trees", error));
-    basin_status status = load(made, bytes ? bytes->data : converted,
-                               bytes ? (size_t)basin_shape_count(bytes->shape) : strlen(converted),
-                               basin_bundle_path(bundle), error);
-    if (status)
-        basin_trees_free(made);
-    else
-        *trees = made;
+        return basin_fail(error, BASIN_BAD_FILE, "%s: %s is %s, needs to be U8", path, key,
+                          basin_dtype_name(bytes->dtype));
+    basin_status status =
+        bytes ? load(&made, bytes->data, (size_t)basin_shape_count(bytes->shape), path, error)
+              : load(&made, converted, strlen(converted), path, error);
+    if (!status) status = BASIN_NEW(trees, 1, "boosted trees", error);
+    if (!status) **trees = made;
+    if (status && made.booster) xgb.XGBoosterFree(made.booster);
     return status;
 }

@@ -74,10 +74,8 @@ basin_status basin_trees_store(basin_bundle *bundle, const char *prefix, const b
 basin_status basin_trees_load(basin_trees **trees, const basin_bundle *bundle, const char *prefix,
                               basin_error *error);
 
-/* ---- own.c ---- */
-
-bool basin_trees_own_is(const basin_bundle *bundle, const char *prefix);
-/* The same trees as a JSON model of XGBoost's; free it. */
+/* Trees of such a file as a JSON model of XGBoost's, which the caller frees even after an error;
+ * NULL where there are none (own.c). */
 basin_status basin_trees_own_convert(char **json, const basin_bundle *bundle, const char *prefix,
                                      basin_error *error);
 

@@ -5,14 +5,8 @@
 
 #include "basin/random.h"
 #include "support/test.h"
+#include "support/xgboost.h"
 #include "task/nodes/nodes.h"
-
-static inline void needs_xgboost(void) {
-    basin_error error;
-    if (!basin_trees_available(&error)) return;
-    print_message("skipped: %s\n", error.text);
-    skip();
-}
 
 static inline double coin(uint64_t seed, uint64_t stream, int64_t i) {
     return basin_random_uniform_at(seed, stream, (uint64_t)i);

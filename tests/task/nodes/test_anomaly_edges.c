@@ -83,6 +83,7 @@ TEST(the_energy_reads_facts) {
 }
 
 TEST(totals_are_features) {
+    needs_xgboost();
     basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     BASIN_AT_EXIT(free_network) basin_network *network = open_tables(state, false, false, NULL);

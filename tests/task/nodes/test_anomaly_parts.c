@@ -151,6 +151,7 @@ static void assert_same_trees(const basin_nodes_model *a, const basin_nodes_mode
 
 /* Rows of halos, their means and their known labels arrive: of two relations, too. */
 TEST(trees_of_parts_are_those_of_the_whole) {
+    needs_xgboost();
     for (int relations = 1; relations <= 2; relations++) {
         basin_network *network = fraud_new(NODES, 8, relations, false);
         basin_training training = fraud_training();
@@ -174,6 +175,7 @@ TEST(trees_of_parts_are_those_of_the_whole) {
 }
 
 TEST(known_labels_of_directed_parts_are_refused) {
+    needs_xgboost();
     BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(NODES, 9, 1, true);
     basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
