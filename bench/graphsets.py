@@ -3,16 +3,13 @@
 
     python3 bench/graphsets.py pattern pattern.safetensors              # or cluster; --seed N
     python3 bench/graphsets.py superpixels mnist.safetensors --pictures mnist/
-    python3 bench/graphsets.py zinc zinc.safetensors --arrays zinc12k.npz
     basin graph train pattern.safetensors --preset sbm
 
 PATTERN and CLUSTER are stochastic block models whose nodes are to be classified, drawn with the
 parameters of the benchmark; its own files cannot be regenerated, as their seeds were not kept.
 Superpixels are SLIC segments (Achanta et al. 2012) of MNIST's idx files or CIFAR-10's binary
-batches, each joined to its 8 nearest. ZINC comes as packed arrays: for s in train, val, test
-s_node_ptr [graphs + 1], s_atom [atoms], s_edge_ptr [graphs + 1], s_edge [bonds, 2] within the
-molecule, each bond once, s_bond [bonds], s_y [graphs]. Needs NumPy alone; writes the packed form
-that docs/formats.md describes, with its split into training, validation and test.
+batches, each joined to its 8 nearest. Needs NumPy alone; writes the packed form that
+docs/formats.md describes, with its split into training, validation and test.
 """
 
 import argparse
@@ -245,27 +242,6 @@ def superpixels(options):
         return pool.map(superpixel_graph, jobs, chunksize=64), sizes
 
 
-# ---- ZINC ----
-
-
-def zinc(path):
-    """The molecules and their split; bonds go both ways."""
-    graphs, sizes = [], []
-    with numpy.load(path) as arrays:
-        for half in ("train", "val", "test"):
-            names = ("node_ptr", "atom", "edge_ptr", "edge", "bond", "y")
-            atoms, atom, bonds, edge, bond, y = (arrays[f"{half}_{name}"] for name in names)
-            sizes.append(len(y))
-            for g, value in enumerate(y):
-                own = slice(bonds[g], bonds[g + 1])
-                both = numpy.concatenate([edge[own], edge[own][:, ::-1]])
-                order = numpy.lexsort(both.T[::-1])
-                graph = {"edge": both[order], "edge_label": numpy.tile(bond[own], 2)[order, None]}
-                graph["node_label"] = atom[atoms[g] : atoms[g + 1], None]
-                graphs.append(graph | {"target": [[value]]})
-    return graphs, sizes
-
-
 # ---- the packed form ----
 
 DTYPE = {"<f4": "F32", "<i4": "I32", "<i8": "I64"}
@@ -276,11 +252,10 @@ def write_set(path, name, task, graphs, sizes):
     start = lambda counts: numpy.concatenate([[0], numpy.cumsum(counts)]).astype("<i8")
     tensor = {"node_start": start(nodes), "edge_start": start([len(g["edge"]) for g in graphs])}
     for key in graphs[0]:
-        kind = "<f4" if key == "target" or key.endswith("attribute") else "<i4"
+        kind = "<f4" if key.endswith("attribute") else "<i4"
         tensor[key] = numpy.concatenate([g[key] for g in graphs]).astype(kind)
-    if "class_of" in tensor:
-        value, of = numpy.unique(tensor["class_of"], return_inverse=True)
-        tensor |= {"class_of": of.astype("<i4"), "class_value": value.astype("<i8")}
+    value, of = numpy.unique(tensor["class_of"], return_inverse=True)
+    tensor |= {"class_of": of.astype("<i4"), "class_value": value.astype("<i8")}
     split = " ".join(map(str, sizes))
     header = {
         "__metadata__": {"format": "basin graph set 1", "name": name, "task": task, "split": split}
@@ -306,7 +281,7 @@ def write_set(path, name, task, graphs, sizes):
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("kind", choices=["pattern", "cluster", "superpixels", "zinc"])
+    parser.add_argument("kind", choices=["pattern", "cluster", "superpixels"])
     parser.add_argument("output", help="the packed set, .safetensors")
     parser.add_argument(
         "--train", type=int, default=10000, help="graphs for training (pattern, cluster) [10000]"
@@ -334,25 +309,20 @@ def arguments():
         type=float,
         help="weight of place against colour [0.25 of grey ones, 10 of colours]",
     )
-    parser.add_argument("--arrays", help="zinc: the npz with its arrays")
     return parser.parse_args()
 
 
 def main():
     options = arguments()
-    usual = {"pattern": 2000, "cluster": 1000, "superpixels": 5000}.get(options.kind)
+    usual = {"pattern": 2000, "cluster": 1000, "superpixels": 5000}[options.kind]
     if options.validation is None:
         options.validation = usual
-    need = {"superpixels": "pictures", "zinc": "arrays"}.get(options.kind)
-    if need and not getattr(options, need):
-        raise SystemExit(f"graphsets: {options.kind} needs --{need}")
-    if options.kind == "zinc":
-        graphs, sizes = zinc(options.arrays)
-        write_set(options.output, "ZINC", "graph values", graphs, sizes)
-    elif options.kind != "superpixels":
+    if options.kind != "superpixels":
         sizes = [options.train, options.validation, usual if options.test is None else options.test]
         graphs = block_model(options.kind, sizes, options.seed)
         write_set(options.output, options.kind.upper(), "node classes", graphs, sizes)
+    elif not options.pictures:
+        raise SystemExit("graphsets: superpixels need --pictures")
     else:
         graphs, sizes = superpixels(options)
         write_set(options.output, "superpixels", "graph classes", graphs, sizes)

@@ -155,13 +155,13 @@ const basin_command basin_command_graph_train = {
     "DATA",
     "Train a model of graphs: classes of graphs or nodes, or values",
     .text =
-        "DATA is a TUDataset (folder or zip), or a packed set (bench/graphsets.py makes some). A "
+        "DATA is a TUDataset (folder or zip), a packed set (bench/graphsets.py), or ZINC as npz. A "
         "set with splits is trained on its training part, and its validation part chooses the "
         "epoch; otherwise --validation sets a part aside. A checkpoint stands beside the model "
         "while it is trained. --print-config with DATA trains for a moment and prints parameters, "
         "memory and time.",
     .example = "  basin graph train PROTEINS.zip -o proteins.safetensors\n"
-               "  basin graph train zinc12k.safetensors --preset molecules -o zinc.safetensors\n",
+               "  basin graph train zinc12k.npz --preset molecules -o zinc.safetensors\n",
     .option = train_table,
     .task = "graphs",
     .ranks = true,
@@ -493,9 +493,9 @@ const basin_command basin_command_graph_eval = {
         "whose class the model does not know are left out. What else is in a batch does not "
         "change a score. A line says how many of the graphs the model was trained on. Scores are "
         "without noise; --noisy adds how they spread with it.",
-    .example = "  basin graph eval zinc.safetensors zinc12k.safetensors --json\n"
+    .example = "  basin graph eval zinc.safetensors zinc12k.npz --json\n"
                "  basin graph eval mutag.safetensors MUTAG.zip --unseen\n"
-               "  basin graph eval zinc.safetensors zinc12k.safetensors --noisy 100\n",
+               "  basin graph eval zinc.safetensors zinc12k.npz --noisy 100\n",
     .option = eval_table,
     .run = run_eval,
 };

@@ -375,7 +375,7 @@ const basin_command basin_command_graph_cv = {
         "chooses the epoch; tests each model once on its fold; prints the scores with their mean, "
         "population deviation and 95 % interval, and beside them what plain baselines reach on the "
         "same folds.\n\n"
-        "DATA is a TUDataset (folder or zip), or a packed set. With --protocol paper the "
+        "DATA is a TUDataset (folder or zip), a packed set, or ZINC. With --protocol paper the "
         "score is that of the training graphs, as in the paper's tables.",
     .example = "  basin graph cv MUTAG.zip\n"
                "  basin graph cv ENZYMES.zip --index splits/ENZYMES --jobs 2 --json\n"

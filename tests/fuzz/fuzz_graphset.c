@@ -1,4 +1,5 @@
-/* Fuzz target: any bytes as a set of graphs: packed (safetensors), or an archive of a TUDataset.
+/* Fuzz target: any bytes as a set of graphs: packed (safetensors), ZINC (npz), or an archive of a
+ * TUDataset.
  * What is read is encoded and laid out as a batch. */
 #include <stdlib.h>
 #include <string.h>
@@ -45,6 +46,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         status = basin_graphset_from_bundle(&set, bundle, "fuzz", &error);
         check(&set, status, &error);
     }
+    if (!basin_npz_parse(&bundle, data, size, "fuzz", false, NULL)) {
+        status = basin_graphset_from_bundle(&set, bundle, "fuzz", &error);
+        check(&set, status, &error);
+    }
     return 0;
 }
 
@@ -67,11 +72,41 @@ static size_t seed_packed(uint8_t *out) {
     return take_file(out, FUZZ_ROOM, path);
 }
 
+static void put(basin_bundle *bundle, const char *split, const char *name, const int32_t *number,
+                int64_t count) {
+    char key[40];
+    snprintf(key, sizeof key, "%s_%s", split, name);
+    basin_tensor t = basin_tensor_borrow(number, BASIN_I32, BASIN_SHAPE(count));
+    if (basin_bundle_add(bundle, key, &t, NULL)) abort();
+}
+
+static size_t seed_zinc(uint8_t *out) {
+    static const char *const split[] = {"train", "val", "test"};
+    static const int32_t node_ptr[] = {0, 2, 5}, edge_ptr[] = {0, 1, 3}, atom[] = {3, 0, 1, 1, 27};
+    static const int32_t bond[] = {1, 2, 3}, edge[] = {0, 1, 0, 1, 1, 2}, y[] = {1, 2};
+    char path[MEMORY_PATH];
+    basin_bundle *bundle;
+    if (basin_bundle_new(&bundle, NULL)) abort();
+    for (int s = 0; s < 3; s++) {
+        put(bundle, split[s], "node_ptr", node_ptr, 3);
+        put(bundle, split[s], "edge_ptr", edge_ptr, 3);
+        put(bundle, split[s], "atom", atom, 5);
+        put(bundle, split[s], "bond", bond, 3);
+        put(bundle, split[s], "edge", edge, 6);
+        put(bundle, split[s], "y", y, 2);
+    }
+    temporary_name(path, "npz");
+    if (basin_npz_write(path, bundle, NULL)) abort();
+    basin_bundle_free(bundle);
+    return take_file(out, FUZZ_ROOM, path);
+}
+
 size_t fuzz_seed(uint8_t out[FUZZ_ROOM], int index) {
     switch (index) {
     case 0: return seed_packed(out);
     case 1: return seed_tu(out, PACK_TAR);
     case 2: return seed_tu(out, PACK_ZIP);
+    case 3: return seed_zinc(out);
     default: return 0;
     }
 }

@@ -56,8 +56,8 @@ typedef struct basin_graphset {
     basin_bundle *file; /* what the arrays lie in; NULL where the set owns them */
 } basin_graphset;
 
-/* Reads by content: a TUDataset folder or zip, or a packed set (safetensors, written by
- * basin_graphset_write). */
+/* Reads by content: a TUDataset folder or zip, a packed set (safetensors, written by
+ * basin_graphset_write), or the packed arrays of ZINC (npz with train_node_ptr, ...). */
 BASIN_API basin_status basin_graphset_read(basin_graphset *set, const char *path,
                                            basin_error *error);
 /* The same to predict with: classes and values of a TUDataset's graphs may be of any kind, and are

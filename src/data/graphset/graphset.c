@@ -242,26 +242,32 @@ static basin_status read_packed(basin_graphset *set, basin_bundle *bundle, const
 basin_status basin_graphset_from_bundle(basin_graphset *set, basin_bundle *bundle, const char *path,
                                         basin_error *error) {
     const char *format = basin_bundle_meta(bundle, "format");
+    if (!format || strcmp(format, FORMAT) != 0) {
+        basin_status status = basin_graphset_from_zinc(set, bundle, error);
+        basin_bundle_free(bundle);
+        return status;
+    }
     *set = (basin_graphset){.file = bundle};
-    basin_status status =
-        format && !strcmp(format, FORMAT)
-            ? read_packed(set, bundle, path, error)
-            : basin_fail(error, BASIN_BAD_FILE, "%s: is no packed set of graphs", path);
+    basin_status status = read_packed(set, bundle, path, error);
     if (status) basin_graphset_free(set);
     return status;
 }
 
-/* A header's length in eight bytes, then JSON: whatever the file is called. */
-static bool is_safetensors(const char *path) {
+/* Of tensors: npz by its name, for TUDatasets are zip files, too; or a header's length in eight
+ * bytes, then JSON, whatever the file is called. */
+static bool is_bundle(const char *path) {
     BASIN_AT_EXIT(basin_map_close) basin_map map = {0};
-    return !basin_map_open(&map, path, NULL) && map.size >= 9 && map.data[8] == '{';
+    size_t length = strlen(path);
+    if (basin_map_open(&map, path, NULL)) return false;
+    return (length > 4 && !strcmp(path + length - 4, ".npz")) ||
+           (map.size >= 9 && map.data[8] == '{');
 }
 
 static basin_status read_any(basin_graphset *set, const char *path, bool bare, basin_error *error) {
     basin_bundle *bundle;
     *set = (basin_graphset){0};
-    if (!is_safetensors(path)) return basin_graphset_open_tu(set, path, bare, error);
-    BASIN_TRY(basin_bundle_read(&bundle, path, error));
+    if (!is_bundle(path)) return basin_graphset_open_tu(set, path, bare, error);
+    BASIN_TRY(basin_bundle_read_numbers(&bundle, path, true, error));
     return basin_graphset_from_bundle(set, bundle, path, error);
 }
 

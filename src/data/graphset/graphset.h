@@ -12,9 +12,11 @@ bool basin_graphset_is_split(const basin_graphset *set);
 basin_status basin_graphset_edge_walks(float **value, const basin_graphset *set, int64_t walks,
                                        int64_t first, int64_t count, basin_error *error);
 
-/* A packed set; takes the bundle over. */
+/* A packed set or ZINC, whichever the bundle holds; takes the bundle over. */
 basin_status basin_graphset_from_bundle(basin_graphset *set, basin_bundle *bundle, const char *path,
                                         basin_error *error);
+basin_status basin_graphset_from_zinc(basin_graphset *set, const basin_bundle *bundle,
+                                      basin_error *error);
 /* A TUDataset; `bare`: without classes and values of graphs, which are not even looked at. */
 basin_status basin_graphset_open_tu(basin_graphset *set, const char *path, bool bare,
                                     basin_error *error);

@@ -414,8 +414,8 @@ static basin_status read_set(basin_graphset *set, tu *t, basin_error *error) {
         if (!*f[kind].name)
             return basin_fail(
                 error, BASIN_BAD_FILE,
-                "%s: no file DS%s; wanted a TUDataset (folder or zip) or a packed set", t->path,
-                suffix[kind]);
+                "%s: no file DS%s; wanted a TUDataset (folder or zip), a packed set or ZINC's npz",
+                t->path, suffix[kind]);
     BASIN_TRY(read_targets(t, error));
     BASIN_TRY(place_nodes(t, error));
     BASIN_TRY(read_columns(t, NODE_ATTRIBUTES, f[INDICATOR].rows, "node", error));
