@@ -102,8 +102,9 @@ typedef struct basin_args {
     const char *backend, *products, *dtype;
     const char *about, *base, *cache, *class_name, *completion, *cut_from, *data, *edge_file,
         *embeddings, *fit, *hopfield_kind, *index, *keep_decoded, *like, *mask, *method, *mirror,
-        *model, *only, *output, *page, *part, *positions, *prefix, *prompt, *prompt_file, *protocol,
-        *rivals, *scores, *shape, *split, *test, *threshold_for, *trace, *validation_text, *weights;
+        *model, *only, *output, *part, *positions, *prefix, *prompt, *prompt_file, *protocol,
+        *rivals, *scores, *shape, *split, *svg, *test, *threshold_for, *trace, *validation_text,
+        *weights;
     int64_t threads, seed;
     int64_t batch, best, dim, edges, extremes, features, first, fold, folds, graph, head_dim, heads,
         hold_out, jobs, limit, looks, masks, members, memories, neighbours, nodes, noisy, parts,

@@ -11,7 +11,7 @@
 #include "io/file.h"
 #include "io/json_writer.h"
 #include "verify/weights.h"
-#include "view/document.h"
+#include "view/svg.h"
 
 static const basin_option table[] = {
     BASIN_TEXT(weights, 'w', "weights", "FILE",
@@ -48,8 +48,7 @@ static const basin_option table[] = {
                .needs = "no-attention=off"),
     BASIN_TEXT(trace, 0, "energy-trace", "FILE", "Write the energies of all steps as CSV.",
                .writes = true),
-    BASIN_TEXT(page, 0, "page", "FILE", "Write a page there that plots the energies.",
-               .writes = true),
+    BASIN_TEXT(svg, 0, "svg", "FILE", "Draw the energies of all steps there.", .writes = true),
     BASIN_COMPUTE_OPTIONS,
     BASIN_OPTION_SEED_FOR("noise!=0"),
     BASIN_OPTION_QUIET,
@@ -299,7 +298,7 @@ static void put_samples(basin_record *r, const void *context) {
     basin_record_end(r);
 }
 
-static basin_status write_page(const basin_trace *trace, const char *path, basin_error *error) {
+static basin_status draw(const basin_trace *trace, const char *path, basin_error *error) {
     enum { MOST_TERMS = 3 }; /* of a block */
     const basin_descent_result *r = trace->result;
     int points = r->steps + 1, lines = r->terms > 1 ? r->terms + 1 : 1;
@@ -321,7 +320,7 @@ static basin_status write_page(const basin_trace *trace, const char *path, basin
                        .y_label = "energy",
                        .line = line,
                        .lines = lines};
-    return basin_document_of_plot(path, "descent", &plot, error);
+    return basin_svg_plot(path, &plot, error);
 }
 
 static void put_result(basin_record *r, const void *context) {
@@ -345,7 +344,7 @@ static basin_status write_files(const job *j, const basin_trace *trace, basin_er
     if (o->output) BASIN_TRY(write_result(j, error));
     if (o->trace)
         BASIN_TRY(basin_record_write(o->trace, BASIN_FORM_CSV, put_samples, trace, error));
-    return o->page ? write_page(trace, o->page, error) : BASIN_OK;
+    return o->svg ? draw(trace, o->svg, error) : BASIN_OK;
 }
 
 static basin_status finish(const job *j, basin_error *error) {
@@ -396,7 +395,7 @@ const basin_command basin_command_descend = {
         "[D, M], LNORM_gamma, LNORM_bias.",
     .example = "  basin descend tokens.npz -w weights.npz --self -o end.safetensors\n"
                "  basin descend case.safetensors --guard --tolerance 1e-4 --steps 1000 \\\n"
-               "      --energy-trace trace.csv --page trace.html\n",
+               "      --energy-trace trace.csv --svg trace.svg\n",
     .option = table,
     .run = run,
 };

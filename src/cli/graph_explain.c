@@ -5,7 +5,7 @@
 
 #include "cli/graph.h"
 #include "io/file.h"
-#include "view/document.h"
+#include "view/svg.h"
 
 static const basin_option table[] = {
     BASIN_INTEGER(graph, "graph", "K", 0, 9007199254740992.0,
@@ -13,8 +13,7 @@ static const basin_option table[] = {
     BASIN_TEXT(about, 0, "about", "N",
                "The class, as the training data number it, or the value, counted from 1, that is "
                "explained. Without it the likeliest class, or the first value."),
-    BASIN_TEXT(page, 0, "page", "FILE",
-               "Write a page there that draws the graph, coloured by what is added.",
+    BASIN_TEXT(svg, 0, "svg", "FILE", "Draw the graph there, coloured by what is added.",
                .writes = true),
     BASIN_INTEGER(nodes, "nodes", "N", 0, 1000000, "Nodes to name.", .initial = 10),
     BASIN_INTEGER(edges, "edges", "N", 0, 1000000, "Edges to name.", .initial = 10),
@@ -183,29 +182,24 @@ static void put_story(basin_record *r, const void *context) {
 
 static basin_status draw(const story *s, basin_error *error) {
     const basin_graphs_explanation *e = &s->e;
-    const int32_t *edge = s->use.set.edge + 2 * s->use.set.edge_start[e->graph];
-    const int32_t *label = labels_of(s);
-    char title[200], lead[200], about[64], note[120];
-    basin_document page;
+    char title[200], subtitle[200], about[64], legend[120];
     headline(title, sizeof title, s);
-    snprintf(lead, sizeof lead, "%s %.3g, blank graph %.3g, nodes %+.3g, edges %+.3g",
-             s->use.about.class_value ? "log-odds" : "value", e->output, e->blank,
-             sum_of(e->node, e->nodes), sum_of(e->edge, e->edges));
-    snprintf(note, sizeof note, "what a node or an edge adds to %s; %s on nodes", subject(about, s),
-             label ? "labels" : "numbers");
-    BASIN_TRY(basin_document_begin(&page, s->o->page, "graph", title, lead, error));
-    basin_document_put(&page, "'sections':[");
-    basin_document_section(&page, "graph", "The graph", "", true);
-    basin_document_put(&page, "{'type':'network','title':%s,'note':%s,'signed':1,'nodes':[", title,
-                       note);
-    for (int64_t i = 0; i < e->nodes; i++)
-        basin_document_put(&page, "{'name':%lld,'value':%g}", (long long)(label ? label[i] : i),
-                           e->node[i]);
-    basin_document_put(&page, "],'edges':[");
-    for (int64_t i = 0; i < e->edges; i++)
-        basin_document_put(&page, "[%d,%d,%g]", edge[2 * i], edge[2 * i + 1], e->edge[i]);
-    basin_document_put(&page, "]}]}]");
-    return basin_document_end(&page, error);
+    snprintf(subtitle, sizeof subtitle, "%s %.3g, blank graph %.3g, nodes %+.3g, edges %+.3g",
+             basin_graphs_about(s->use.model).class_value ? "log-odds" : "value", e->output,
+             e->blank, sum_of(e->node, e->nodes), sum_of(e->edge, e->edges));
+    snprintf(legend, sizeof legend, "what a node or an edge adds to %s; %s on nodes",
+             subject(about, s), labels_of(s) ? "labels" : "numbers");
+    basin_svg_graph_of graph = {.title = title,
+                                .subtitle = subtitle,
+                                .legend = legend,
+                                .nodes = e->nodes,
+                                .edges = e->edges,
+                                .edge = s->use.set.edge + 2 * s->use.set.edge_start[e->graph],
+                                .node = e->node,
+                                .strength = e->edge,
+                                .is_signed = true,
+                                .label = labels_of(s)};
+    return basin_svg_graph(s->o->svg, &graph, error);
 }
 
 /* ---- running ---- */
@@ -249,7 +243,7 @@ static basin_status run(basin_args *o, basin_error *error) {
     BASIN_TRY(basin_graph_use_open(&s.use, o, "all", false, error));
     BASIN_TRY(explain(&s, error));
     BASIN_TRY(basin_record_print(o->json, put_story, &s, error));
-    return o->page ? draw(&s, error) : BASIN_OK;
+    return o->svg ? draw(&s, error) : BASIN_OK;
 }
 
 const basin_command basin_command_graph_explain = {
@@ -262,7 +256,7 @@ const basin_command basin_command_graph_explain = {
         "the one to the other, say what each node and each edge adds; the parts make up the "
         "difference of the two outputs. Also the attention that the CLS "
         "token gives each node, and the energy of each node in the last block.",
-    .example = "  basin graph explain mutag.safetensors MUTAG.zip --graph 3 --page why.html\n",
+    .example = "  basin graph explain mutag.safetensors MUTAG.zip --graph 3 --svg why.svg\n",
     .option = table,
     .run = run,
 };

@@ -8,7 +8,7 @@
 
 #include "base/sort.h"
 #include "io/file.h"
-#include "view/document.h"
+#include "view/svg.h"
 
 /* ---- models and networks ---- */
 
@@ -149,8 +149,7 @@ void basin_record_story(basin_record *r, const basin_story *story) {
         BASIN_OPTIONS_NETWORK, BASIN_OPTION_JSON, BASIN_WORK_OPTIONS, BASIN_OPTIONS_END
 
 static const basin_option anomaly_table[] = {
-    BASIN_TEXT(page, 0, "page", "FILE", "Write a page there that draws the neighbourhood.",
-               .writes = true),
+    BASIN_TEXT(svg, 0, "svg", "FILE", "Draw the neighbourhood there.", .writes = true),
     EXPLAIN_OPTIONS,
 };
 
@@ -225,44 +224,41 @@ static const char *why_none(const basin_nodes_explanation *e, const basin_nodes_
                : "has no share in this detector, whose trees decide alone";
 }
 
-static void put_node(basin_document *page, const basin_story *s, int64_t node, double score) {
-    char id[BASIN_NODE_TEXT];
-    basin_document_put(page, "{'name':%s,'value':%g}", basin_network_id(s->network, node, id),
-                       score);
-}
-
 /* The node and the neighbours that it attends to most, the node first. */
 static basin_status draw(const basin_story *s, const basin_nodes_model *model, const char *path,
                          basin_error *error) {
     const basin_nodes_explanation *e = s->e;
     int rays = (int)basin_int_min(RAYS, e->neighbours);
-    char id[BASIN_NODE_TEXT], title[200], lead[200], note[120];
-    basin_document page;
+    char id[RAYS + 1][BASIN_NODE_TEXT], title[200], subtitle[200], legend[120];
+    const char *name[RAYS + 1] = {basin_network_id(s->network, e->node, id[0])};
+    double score[RAYS + 1] = {e->probability}, share[RAYS];
+    int32_t edge[2 * RAYS] = {0};
     if (!e->has_attention)
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "%s: not drawn, since the picture shows attention, which %s; the "
                           "neighbours are listed",
                           path, why_none(e, model));
-    snprintf(title, sizeof title, "Node %.80s: score %.3f, rank %lld of %lld",
-             basin_network_id(s->network, e->node, id), e->probability, (long long)e->rank,
-             (long long)s->network->nodes);
-    snprintf(lead, sizeof lead, "energy %.4g, higher than that of %.1f %% of the nodes", e->energy,
-             100 * e->energy_below);
-    snprintf(note, sizeof note,
-             "score 0 to 1; width: share of its attention; %lld more neighbours not shown",
+    for (int i = 0; i < rays; i++) {
+        const basin_nodes_neighbour *n = most_attended(e, i);
+        name[i + 1] = basin_network_id(s->network, n->node, id[i + 1]);
+        score[i + 1] = n->probability, share[i] = n->share, edge[2 * i + 1] = i + 1;
+    }
+    snprintf(title, sizeof title, "Node %.80s: score %.3f, rank %lld of %lld", name[0],
+             e->probability, (long long)e->rank, (long long)s->network->nodes);
+    snprintf(subtitle, sizeof subtitle, "energy %.4g, higher than that of %.1f %% of the nodes",
+             e->energy, 100 * e->energy_below);
+    snprintf(legend, sizeof legend, "score; width: share of its attention; %lld more not shown",
              (long long)(e->neighbours - rays));
-    BASIN_TRY(basin_document_begin(&page, path, "node", title, e->has_energy ? lead : "", error));
-    basin_document_put(&page, "'sections':[");
-    basin_document_section(&page, "node", "Its neighbours", "", true);
-    basin_document_put(&page, "{'type':'network','title':%s,'note':%s,'nodes':[", title, note);
-    put_node(&page, s, e->node, e->probability);
-    for (int i = 0; i < rays; i++)
-        put_node(&page, s, most_attended(e, i)->node, most_attended(e, i)->probability);
-    basin_document_put(&page, "],'edges':[");
-    for (int i = 0; i < rays; i++)
-        basin_document_put(&page, "[0,%d,%g]", i + 1, most_attended(e, i)->share);
-    basin_document_put(&page, "]}]}]");
-    return basin_document_end(&page, error);
+    basin_svg_graph_of star = {.title = title,
+                               .subtitle = e->has_energy ? subtitle : NULL,
+                               .legend = legend,
+                               .nodes = rays + 1,
+                               .edges = rays,
+                               .edge = edge,
+                               .node = score,
+                               .strength = share,
+                               .name = name};
+    return basin_svg_graph(path, &star, error);
 }
 
 /* ---- running ---- */
@@ -322,7 +318,7 @@ static basin_status run_explain(basin_args *o, basin_error *error) {
                             .features = o->features,
                             .classes = classes};
     BASIN_TRY(basin_record_print(o->json, put_explanation, &x, error));
-    return o->page ? draw(&x.story, u->model, o->page, error) : BASIN_OK;
+    return o->svg ? draw(&x.story, u->model, o->svg, error) : BASIN_OK;
 }
 
 const basin_command basin_command_anomaly_explain = {
@@ -338,7 +334,7 @@ const basin_command basin_command_anomaly_explain = {
             "Shapley values of trees. Values are those of the table. score --explain explains "
             "many nodes at once.",
     .example = "  basin anomaly explain model.safetensors A1042 accounts.csv transfers.csv\n"
-               "  basin anomaly explain model.safetensors 17 amazon.npz --page why.html --json\n",
+               "  basin anomaly explain model.safetensors 17 amazon.npz --svg why.svg --json\n",
     .option = anomaly_table,
     .run = run_explain,
 };

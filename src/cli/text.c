@@ -8,7 +8,7 @@
 #include "basin/tasks/text.h"
 #include "cli/cli.h"
 #include "io/file.h"
-#include "view/document.h"
+#include "view/svg.h"
 
 /* ---- train ---- */
 
@@ -231,8 +231,8 @@ static const basin_option generate_table[] = {
     BASIN_FLAG(energies, "energies",
                "A line for each token instead: its surprisal (-log p) and, of an NRGPT, its energy "
                "before the first and after the last step."),
-    BASIN_TEXT(page, 0, "page", "FILE",
-               "Write a page that plots the energy of each token of an NRGPT.", .writes = true),
+    BASIN_TEXT(svg, 0, "svg", "FILE",
+               "Write a picture (SVG) of the energy of each token of an NRGPT.", .writes = true),
     BASIN_COMPUTE_OPTIONS,
     BASIN_OPTION_JSON,
     BASIN_OPTION_QUIET,
@@ -340,7 +340,7 @@ static void put_token(basin_record *r, const basin_text_token *t) {
 /* Text goes out as it comes, so that a reader sees it grow. */
 static bool print_next(void *context, const basin_text_token *t) {
     teller *k = context;
-    if (k->o->page && t->steps) keep_energy(k, t);
+    if (k->o->svg && t->steps) keep_energy(k, t);
     if (k->o->json) {
         keep_text(k, t);
         if (k->o->energies) put_token(k->r, t);
@@ -400,7 +400,7 @@ static basin_status draw(const teller *k, basin_error *error) {
                        .line = line,
                        .lines = 2,
                        .x_whole = true};
-    return basin_document_of_plot(k->o->page, "text", &plot, error);
+    return basin_svg_plot(k->o->svg, &plot, error);
 }
 
 /* Of --prompt-file the last line end is left out: editors add it. */
@@ -426,7 +426,7 @@ static basin_status generate(teller *k, basin_error *error) {
                                   .temperature = o->temperature,
                                   .top_k = o->top_k,
                                   .seed = (uint64_t)o->seed,
-                                  .energies = o->page || (o->energies && has_energy),
+                                  .energies = o->svg || (o->energies && has_energy),
                                   .tell = print_next,
                                   .context = k,
                                   .watch = &o->watch.watch};
@@ -435,7 +435,7 @@ static basin_status generate(teller *k, basin_error *error) {
     BASIN_TRY(basin_text_generate(&result, k->model, &k->prompt, &wish, error));
     if (k->failed) return basin_fail_memory(error, "what was generated");
     end(k, &result);
-    return o->page ? draw(k, error) : BASIN_OK;
+    return o->svg ? draw(k, error) : BASIN_OK;
 }
 
 static basin_status run_generate(basin_args *o, basin_error *error) {
@@ -459,9 +459,8 @@ const basin_command basin_command_text_generate = {
             "give the same text on the same kind of processor. Of a prompt that is longer than the "
             "context the end is seen, which is said; a character that the model does not know is "
             "an error.",
-    .example =
-        "  basin text generate shakespeare.safetensors --prompt 'ROMEO:' --tokens 300\n"
-        "  basin text generate shakespeare.safetensors -p 'To be' --energies --page e.html\n",
+    .example = "  basin text generate shakespeare.safetensors --prompt 'ROMEO:' --tokens 300\n"
+               "  basin text generate shakespeare.safetensors -p 'To be' --energies --svg e.svg\n",
     .option = generate_table,
     .run = run_generate,
 };

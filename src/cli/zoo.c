@@ -7,7 +7,7 @@
 #include "cli/cli.h"
 #include "io/file.h"
 #include "verify/specimen.h"
-#include "view/document.h"
+#include "view/svg.h"
 
 #define SEEDS                                                                                      \
     BASIN_INTEGER(seeds, "seeds", "N", 1, 100000,                                                  \
@@ -129,8 +129,7 @@ static const basin_option descend_table[] = {
     BASIN_REAL(scale, "scale", "X", 1e-9, 1e9,
                "Steps so many times as large as the published ones.", .initial = 1),
     SEEDS,
-    BASIN_TEXT(page, 0, "page", "FILE", "Write a page there that plots the energy by step.",
-               .writes = true),
+    BASIN_TEXT(svg, 0, "svg", "FILE", "Draw the energy by step there.", .writes = true),
     BASIN_OPTION_SEED,
     BASIN_OPTION_JSON,
     BASIN_OPTIONS_END,
@@ -153,7 +152,7 @@ static basin_status draw(const descent *d, basin_error *error) {
                        .line = &line,
                        .lines = 1,
                        .x_whole = true};
-    return basin_document_of_plot(d->o->page, "zoo", &plot, error);
+    return basin_svg_plot(d->o->svg, &plot, error);
 }
 
 static void put_descent(basin_record *r, const void *context) {
@@ -191,7 +190,7 @@ static basin_status descend(descent *d, const char *path, basin_error *error) {
                                      o->scale, error));
     BASIN_TRY(basin_specimen_judge(&d->verdict, d->species, d->file, (int)o->seeds,
                                    (uint64_t)o->seed, (int)o->steps, error));
-    if (o->page) BASIN_TRY(draw(d, error));
+    if (o->svg) BASIN_TRY(draw(d, error));
     return basin_record_print(o->json, put_descent, d, error);
 }
 
@@ -213,7 +212,7 @@ const basin_command basin_command_zoo_descend = {
     .text = "Runs the published update on weights and tokens that are drawn, or on those of a "
             "golden file (tensors in.NAME), prints the energy by step, and the verdict: over "
             "many draws, or over the file.",
-    .example = "  basin zoo descend hopfield --page energy.html\n"
+    .example = "  basin zoo descend hopfield --svg energy.svg\n"
                "  basin zoo descend akorn_attention --scale 0.01 --steps 40\n"
                "  basin zoo descend hopfield tests/golden/zoo/hopfield.safetensors\n",
     .option = descend_table,

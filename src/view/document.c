@@ -133,18 +133,6 @@ void basin_document_plot(basin_document *r, const basin_plot *plot) {
     basin_document_put(r, "]}");
 }
 
-basin_status basin_document_of_plot(const char *path, const char *kind, const basin_plot *plot,
-                                    basin_error *error) {
-    basin_document r;
-    BASIN_TRY(basin_document_begin(&r, path, kind, plot->title, "", error));
-    basin_document_put(&r, "'sections':[");
-    basin_document_section(&r, "plot", "Plot", "", true);
-    basin_document_put(&r, "{'type':'plots','plots':[");
-    basin_document_plot(&r, plot);
-    basin_document_put(&r, "]}]}]");
-    return basin_document_end(&r, error);
-}
-
 void basin_plot_histogram(double *x, double *y, int bins, const double *value, int64_t count,
                           double low, double high) {
     double width = (high - low) / bins;

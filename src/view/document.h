@@ -73,9 +73,6 @@ typedef struct basin_plot {
 
 /* A plot object; lines break where a value is not finite. */
 void basin_document_plot(basin_document *report, const basin_plot *plot);
-/* A whole document of that plot. */
-basin_status basin_document_of_plot(const char *path, const char *kind, const basin_plot *plot,
-                                    basin_error *error);
 /* The outline of a histogram with `bins` equal bins over low .. high, for a line of form AREA:
  * x, y [2 bins + 2]; values on the upper end are in the last bin, those outside in none. */
 void basin_plot_histogram(double *x, double *y, int bins, const double *value /* [count] */,

@@ -34,8 +34,8 @@ TEST(from_a_table_to_reasons) {
     p = run(state, "anomaly score m.safetensors accounts.csv transfers.csv --quiet --top 99999");
     assert_int_equal(strncmp(p->out, first, strlen(first)), 0);
     p = run(state,
-            "anomaly explain m.safetensors acc3 accounts.csv transfers.csv --quiet --json --page "
-            "why.html --features 100 --neighbours 1000");
+            "anomaly explain m.safetensors acc3 accounts.csv transfers.csv --quiet --json --svg "
+            "why.svg --features 100 --neighbours 1000");
     tree = run_json(p);
     assert_string_equal(json_at(tree, "node")->valuestring, "acc3");
     double rest = json_number(tree, "rest") + json_number(tree, "typical_logit"), shares = 0;
@@ -92,7 +92,7 @@ TEST(attention_without_a_share_is_not_drawn) {
         if (*share != '.') *share = '0';
     assert_int_equal(file_put(folder_path(path, state, "none.safetensors"), bytes, size), 0);
     const program *p = run(state, "anomaly explain none.safetensors acc3 accounts.csv "
-                                  "transfers.csv -q --page no.html");
+                                  "transfers.csv -q --svg no.svg");
     assert_error(p, 1, "shows attention, which has no share in this detector");
 }
 

@@ -98,16 +98,17 @@ TEST(writes_the_trace) {
     static char text[20000];
     const program *p =
         run_ok(state, "descend " CASE("block_relu") " --prefix in. --energy-trace t.csv"
-                                                    " --page t.json --steps 5");
+                                                    " --svg t.svg --steps 5");
     assert_contains(p->out, "change of g\n");
     slurp(text, sizeof text, folder_path(path, state, "t.csv"));
     assert_true(strncmp(text, "step,energy,attention,hopfield,change\n0,-337.54", 47) == 0);
     assert_contains(text, "\n5,");
-    slurp(text, sizeof text, folder_path(path, state, "t.json"));
+    slurp(text, sizeof text, folder_path(path, state, "t.svg"));
     assert_contains(text, "hopfield");
-    assert_contains(text, "\"title\":\"Energy descent\"");
-    assert_error(run(state, "descend " CASE("block_relu") " --prefix in. --page /nowhere/t.html"),
-                 1, "/nowhere/t.html");
+    assert_true(strncmp(text, "<svg ", 5) == 0);
+    assert_contains(text, "</svg>");
+    assert_error(run(state, "descend " CASE("block_relu") " --prefix in. --svg /nowhere/t.svg"), 1,
+                 "/nowhere/t.svg");
 }
 
 TEST(stops_and_guards) {

@@ -108,13 +108,13 @@ TEST_WITH(explains_and_embeds, folder_new, folder_remove) {
     const program *p =
         run_ok(state, "graph train set.safetensors -o m.safetensors --epochs 2 " SMALL);
     p = run_ok(state, "graph explain m.safetensors set.safetensors --cache none --graph 2 --json "
-                      "--page why.html --nodes 100 --edges 100");
+                      "--svg why.svg --nodes 100 --edges 100");
     cJSON *json = run_json(p);
     double added = number(json, "nodes_add") + number(json, "edges_add");
     double all = number(json, "output") - number(json, "blank");
     assert_true(fabs(added + number(json, "missed") - all) < 1e-6);
     assert_true(cJSON_GetArraySize(cJSON_GetObjectItem(json, "nodes")) > 2);
-    assert_int_equal(access(folder_path(path, state, "why.html"), R_OK), 0);
+    assert_int_equal(access(folder_path(path, state, "why.svg"), R_OK), 0);
     p = run(state, "graph explain m.safetensors set.safetensors --cache none --about 1");
     assert_contains(p->out, "class 1 with probability");
     assert_error(run(state, "graph explain m.safetensors set.safetensors --about 5"), 1,

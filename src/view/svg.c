@@ -1,0 +1,331 @@
+/* Figures as SVG; see svg.h. */
+#include "view/svg.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "base/sort.h"
+#include "base/try.h"
+
+/* ---- text ---- */
+
+/* How many bytes the UTF-8 sequence at `s` has; 0 where it is none. */
+static int sequence(const unsigned char *s) {
+    if (s[0] < 0x80) return 1;
+    int count = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
+    if (s[0] < 0xc2 || s[0] > 0xf4) return 0;
+    for (int i = 1; i < count; i++)
+        if ((s[i] & 0xc0) != 0x80) return 0;
+    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0)) return 0;
+    if ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] >= 0x90)) return 0;
+    return count;
+}
+
+/* Escaped, whatever a name holds; bytes that are not UTF-8 and control characters become U+FFFD. At
+ * most so many characters, with an ellipsis behind a longer text. */
+static void put_text(FILE *file, const char *text, int most) {
+    const unsigned char *s = (const unsigned char *)text;
+    for (int i = 0; *s && i < most; i++) {
+        int count = sequence(s);
+        if (strchr("&<>\"'", *s))
+            fprintf(file, "&#%d;", *s);
+        else if (count == 0 || *s < ' ')
+            fputs("\xef\xbf\xbd", file);
+        else
+            fwrite(s, 1, (size_t)count, file);
+        s += count ? count : 1;
+    }
+    if (*s) fputs("\xe2\x80\xa6", file);
+}
+
+/* Text of a class at a point; `anchor` is start, middle or end. */
+static void put_label(FILE *file, const char *class, double x, double y, const char *anchor,
+                      const char *text) {
+    fprintf(file, "<text class=\"%s\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", class, x, y,
+            anchor);
+    put_text(file, text, 100);
+    fputs("</text>\n", file);
+}
+
+static void put_head(FILE *file, int width, int height, const char *title) {
+    fprintf(
+        file,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
+        "height=\"%d\" role=\"img\">\n<style>\n"
+        "text { font: 13px system-ui, 'Segoe UI', Helvetica, Arial, sans-serif; fill: #3d434b }\n"
+        ".title { font-size: 16px; font-weight: 600; fill: #16191d }\n"
+        ".paper { fill: #fff } .grid { stroke: #e3e6ea } .frame { stroke: #8b929b; fill: none }\n"
+        ".line { fill: none; stroke-width: 2; stroke-linejoin: round } .node { stroke: #fff }\n"
+        "@media (prefers-color-scheme: dark) {\n"
+        "  text { fill: #b6bdc6 } .title { fill: #eef0f3 } .node { stroke: #15181c }\n"
+        "  .paper { fill: #15181c } .grid { stroke: #2b3037 } .frame { stroke: #6b737d }\n"
+        "}\n</style>\n<rect class=\"paper\" width=\"%d\" height=\"%d\"/>\n",
+        width, height, width, height, width, height);
+    put_label(file, "title", 24, 28, "start", title);
+}
+
+/* ---- a line plot ---- */
+
+enum { WIDTH = 720, HEIGHT = 440, BOTTOM = HEIGHT - 56, MOST_DOTS = 40 };
+
+typedef struct axis {
+    double low, high, step; /* low and high are what the frame shows */
+    double from, to;        /* in the picture */
+} axis;
+
+static double x_of(const basin_plot_line *line, int64_t i) {
+    return line->x ? line->x[i] : (double)i;
+}
+
+static bool is_there(const basin_plot_line *line, int64_t i) {
+    return isfinite(x_of(line, i)) && isfinite(line->y[i]);
+}
+
+/* The range of the data, and a step of 1, 2 or 5 times a power of ten; the vertical axis begins and
+ * ends at ticks. */
+static axis axis_of(const basin_plot *plot, bool vertical, bool whole) {
+    axis a = {.low = INFINITY, .high = -INFINITY};
+    for (const basin_plot_line *line = plot->line; line < plot->line + plot->lines; line++)
+        for (int64_t i = 0; i < line->count; i++) {
+            if (!is_there(line, i)) continue;
+            a.low = fmin(a.low, vertical ? line->y[i] : x_of(line, i));
+            a.high = fmax(a.high, vertical ? line->y[i] : x_of(line, i));
+        }
+    if (!(a.low <= a.high)) a.low = 0, a.high = 1;
+    if (a.high - a.low <= fmax(fabs(a.low), fabs(a.high)) * 1e-9) { /* a flat line */
+        double pad = a.low == 0 ? 1 : fabs(a.low) * 0.1;
+        a.low -= pad, a.high += pad;
+    }
+    double raw = (a.high - a.low) / (vertical ? 5 : 8), power = pow(10, floor(log10(raw)));
+    a.step = power * (raw <= power ? 1 : raw <= 2 * power ? 2 : raw <= 5 * power ? 5 : 10);
+    if (whole) a.step = fmax(a.step, 1);
+    if (vertical) a.low = floor(a.low / a.step + 1e-9) * a.step;
+    if (vertical) a.high = ceil(a.high / a.step - 1e-9) * a.step;
+    return a;
+}
+
+static double place(const axis *a, double value) {
+    return a->from + (value - a->low) / (a->high - a->low) * (a->to - a->from);
+}
+
+/* Ticks with their grid lines and numbers. */
+static void put_axis(FILE *file, const axis *a, const axis *other, bool vertical) {
+    int digits = (int)fmin(fmax(ceil(-log10(a->step) - 1e-9), 0), 12);
+    for (double k = ceil(a->low / a->step - 1e-9); k * a->step <= a->high + a->step * 1e-6; k++) {
+        double at = place(a, k * a->step);
+        char text[40];
+        snprintf(text, sizeof text, fabs(k * a->step) >= 1e7 ? "%.*g" : "%.*f",
+                 fabs(k * a->step) >= 1e7 ? 4 : digits, k * a->step + 0.0);
+        if (vertical)
+            fprintf(file, "<path class=\"grid\" d=\"M%.1f %.1fH%.1f\"/>", other->from, at,
+                    other->to);
+        else
+            fprintf(file, "<path class=\"grid\" d=\"M%.1f %.1fV%.1f\"/>", at, other->from,
+                    other->to);
+        put_label(file, "", vertical ? other->from - 8 : at, vertical ? at + 4.5 : other->from + 19,
+                  vertical ? "end" : "middle", text);
+    }
+}
+
+static void put_line(FILE *file, const basin_plot_line *line, const char *colour, const axis *x,
+                     const axis *y) {
+    bool dashed = line->form == BASIN_PLOT_DASHED, open = false;
+    fprintf(file, "<path class=\"line\" stroke=\"%s\"%s d=\"", colour,
+            dashed ? " stroke-dasharray=\"6 5\"" : "");
+    for (int64_t i = 0; i < line->count; i++) {
+        bool there = is_there(line, i);
+        if (there)
+            fprintf(file, "%c%.2f %.2f", open ? 'L' : 'M', place(x, x_of(line, i)),
+                    place(y, line->y[i]));
+        open = there;
+    }
+    fputs("\"/>\n", file);
+    for (int64_t i = 0; i < line->count && line->count <= MOST_DOTS && !dashed; i++)
+        if (is_there(line, i))
+            fprintf(file, "<circle cx=\"%.2f\" cy=\"%.2f\" r=\"3\" fill=\"%s\"/>\n",
+                    place(x, x_of(line, i)), place(y, line->y[i]), colour);
+}
+
+static void plot_write(FILE *file, const basin_plot *plot) {
+    static const char *const colours[] = {"#2b7bba", "#d9772a", "#3b9a5f", "#9563b5"};
+    axis x = axis_of(plot, false, plot->x_whole), y = axis_of(plot, true, plot->y_whole);
+    x.from = 100, x.to = WIDTH - 24, y.from = BOTTOM, y.to = 68;
+    put_head(file, WIDTH, HEIGHT, plot->title);
+    put_axis(file, &y, &x, true);
+    put_axis(file, &x, &y, false);
+    fprintf(file, "<path class=\"frame\" d=\"M%.1f %.1fV%.1fH%.1f\"/>\n", x.from, y.to, y.from,
+            x.to);
+    double at = x.from;
+    for (int k = 0; k < plot->lines; k++) {
+        const basin_plot_line *line = &plot->line[k];
+        const char *colour = line->form == BASIN_PLOT_DASHED ? "#8a929c" : colours[k % 4];
+        put_line(file, line, colour, &x, &y);
+        fprintf(file, "<path class=\"line\" stroke=\"%s\" d=\"M%.1f 45.5h18\"/>", colour, at);
+        put_label(file, "", at + 24, 50, "start", line->name);
+        at += 50 + 7 * (double)strlen(line->name); /* letters are about 7 wide */
+    }
+    put_label(file, "", (x.from + x.to) / 2, BOTTOM + 40, "middle", plot->x_label);
+    fprintf(file, "<g transform=\"rotate(-90 18 %d)\">", (BOTTOM + 68) / 2);
+    put_label(file, "", 18, (BOTTOM + 68) / 2.0, "middle", plot->y_label);
+    fputs("</g>\n</svg>\n", file);
+}
+
+basin_status basin_svg_plot(const char *path, const basin_plot *plot, basin_error *error) {
+    BASIN_PLAIN_NUMBERS;
+    basin_writer writer;
+    BASIN_TRY(basin_writer_create(&writer, path, error));
+    plot_write(writer.file, plot);
+    return basin_writer_commit(&writer, error);
+}
+
+/* ---- a graph: nodes begin on a circle; edges pull them together, all push each other away, less
+ * far from step to step (Fruchterman and Reingold 1991) ---- */
+
+enum { SIDE = 640, TOP = 70, PAD = 60 };
+
+typedef struct point {
+    double x, y;
+} point;
+
+/* Moves a and b apart by `force` times their distance, or together. */
+static void push(point *move, const point *at, int64_t a, int64_t b, double force) {
+    double x = force * (at[a].x - at[b].x), y = force * (at[a].y - at[b].y);
+    move[a].x += x, move[a].y += y;
+    move[b].x -= x, move[b].y -= y;
+}
+
+static double distance(point a, point b) { return hypot(a.x - b.x, a.y - b.y) + 1e-9; }
+
+static void settle(point *at, point *move, const basin_svg_graph_of *g) {
+    double n = (double)g->nodes, wide = 2 / sqrt(n + 1);
+    int steps = (int)fmin(500, fmax(20, 3e8 / (n * n + 1)));
+    for (int64_t i = 0; i < g->nodes; i++)
+        at[i] = (point){cos(2 * acos(-1) * (double)i / n), sin(2 * acos(-1) * (double)i / n)};
+    for (int s = 0; s < steps; s++) {
+        double most = 0.3 * (1 - (double)s / steps) + 0.002;
+        /* towards the middle, so that parts without an edge between them stay in sight */
+        for (int64_t i = 0; i < g->nodes; i++) move[i] = (point){-0.3 * at[i].x, -0.3 * at[i].y};
+        for (int64_t i = 0; i < g->nodes; i++)
+            for (int64_t k = 0; k < i; k++)
+                push(move, at, i, k, pow(wide / distance(at[i], at[k]), 2));
+        for (int64_t e = 0; e < g->edges; e++) {
+            int32_t a = g->edge[2 * e], b = g->edge[2 * e + 1];
+            push(move, at, a, b, -0.5 * distance(at[a], at[b]) / wide);
+        }
+        for (int64_t i = 0; i < g->nodes; i++) {
+            double far = hypot(move[i].x, move[i].y) + 1e-12, by = fmin(far, most) / far;
+            at[i].x += by * move[i].x, at[i].y += by * move[i].y;
+        }
+    }
+}
+
+/* Into the page, both axes on one scale. */
+static void fit(point *at, int64_t nodes) {
+    point low = at[0], high = at[0];
+    for (int64_t i = 1; i < nodes; i++) {
+        low = (point){fmin(low.x, at[i].x), fmin(low.y, at[i].y)};
+        high = (point){fmax(high.x, at[i].x), fmax(high.y, at[i].y)};
+    }
+    double size = fmax(fmax(high.x - low.x, high.y - low.y), 1e-6);
+    double scale = fmin((SIDE - TOP - 2 * PAD) / size, 400);
+    for (int64_t i = 0; i < nodes; i++) {
+        at[i].x = SIDE / 2.0 + scale * (at[i].x - (low.x + high.x) / 2);
+        at[i].y = (TOP + SIDE - PAD) / 2.0 + scale * (at[i].y - (low.y + high.y) / 2);
+    }
+}
+
+/* From blue (0) over grey (0.5) to red (1). */
+static void put_colour(FILE *file, const char *what, double score) {
+    static const double stop[3][3] = {{59, 111, 182}, {200, 200, 200}, {196, 54, 42}};
+    double s = fmin(fmax(score, 0), 1), t = 2 * s - (s >= 0.5);
+    const double *low = stop[s >= 0.5], *high = low + 3;
+    fprintf(file, " %s=\"#", what);
+    for (int i = 0; i < 3; i++) fprintf(file, "%02x", (int)lround(low[i] + t * (high[i] - low[i])));
+    fputs("\"", file);
+}
+
+static int by_ends(const void *a, const void *b) {
+    const int32_t *x = a, *y = b;
+    return x[0] != y[0] ? BASIN_COMPARE(x[0], y[0]) : BASIN_COMPARE(x[1], y[1]);
+}
+
+/* The sum of an edge's two directions; `*drawn` where the other one comes before. */
+static double both_ways(const basin_svg_graph_of *g, int64_t edge, bool *drawn) {
+    int32_t back[2] = {g->edge[2 * edge + 1], g->edge[2 * edge]};
+    const int32_t *other = bsearch(back, g->edge, (size_t)g->edges, 2 * sizeof *g->edge, by_ends);
+    *drawn = other && (other - g->edge) / 2 < edge;
+    return g->strength[edge] + (other ? g->strength[(other - g->edge) / 2] : 0);
+}
+
+static const char *name_of(char text[24], const basin_svg_graph_of *g, int64_t i) {
+    if (g->name) return g->name[i];
+    snprintf(text, 24, "%lld", (long long)(g->label ? g->label[i] : i));
+    return text;
+}
+
+static void put_edges(FILE *file, const basin_svg_graph_of *g, const point *at, double most) {
+    for (int64_t e = 0; e < g->edges; e++) {
+        bool drawn;
+        double sum = both_ways(g, e, &drawn);
+        int32_t i = g->edge[2 * e], k = g->edge[2 * e + 1];
+        if (drawn) continue;
+        fprintf(file, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke-width=\"%.1f\"",
+                at[i].x, at[i].y, at[k].x, at[k].y, 1 + 7 * fmin(fabs(sum) / most, 1));
+        put_colour(file, "stroke", g->is_signed ? 0.5 + 0.5 * sum / most : 0.5);
+        fprintf(file, "><title>%d - %d: %+.3g</title></line>\n", i, k, sum);
+    }
+}
+
+static void put_nodes(FILE *file, const basin_svg_graph_of *g, const point *at, double most) {
+    double radius = fmax(4, fmin(13, 110 / sqrt((double)g->nodes + 1)));
+    for (int64_t i = 0; i < g->nodes; i++) {
+        char text[24];
+        const char *name = name_of(text, g, i);
+        bool within = strlen(name) <= 3 && radius >= 7;
+        fprintf(file, "<circle class=\"node\" cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"", at[i].x, at[i].y,
+                radius);
+        put_colour(file, "fill", g->is_signed ? 0.5 + 0.5 * g->node[i] / most : g->node[i]);
+        fprintf(file, "><title>node %lld: %+.3g</title></circle>\n", (long long)i, g->node[i]);
+        if (within || g->name)
+            put_label(file, "", at[i].x, at[i].y + (within ? 4 : radius + 14), "middle", name);
+    }
+}
+
+static void graph_write(FILE *file, const basin_svg_graph_of *g, const point *at) {
+    double most = 1;
+    char legend[200];
+    bool drawn;
+    if (g->is_signed) {
+        most = 1e-12;
+        for (int64_t i = 0; i < g->nodes; i++) most = fmax(most, fabs(g->node[i]));
+        for (int64_t e = 0; e < g->edges; e++) most = fmax(most, fabs(both_ways(g, e, &drawn)));
+    }
+    snprintf(legend, sizeof legend,
+             g->is_signed ? "%+.2g to %+.2g: %.150s" : "%.0f to %.0f: %.150s",
+             g->is_signed ? -most : 0, most, g->legend);
+    put_head(file, SIDE, SIDE, g->title);
+    if (g->subtitle) put_label(file, "", 24, 52, "start", g->subtitle);
+    put_edges(file, g, at, most);
+    put_nodes(file, g, at, most);
+    for (int i = 0; i < 60; i++) {
+        fprintf(file, "<rect x=\"%d\" y=\"%d\" width=\"3\" height=\"10\"", 24 + 2 * i, SIDE - 26);
+        put_colour(file, "fill", i / 59.0);
+        fputs("/>", file);
+    }
+    put_label(file, "", 156, SIDE - 17, "start", legend);
+    fputs("</svg>\n", file);
+}
+
+basin_status basin_svg_graph(const char *path, const basin_svg_graph_of *g, basin_error *error) {
+    BASIN_PLAIN_NUMBERS;
+    BASIN_FREE_AT_EXIT point *at = NULL;
+    basin_writer writer;
+    BASIN_TRY(BASIN_NEW(&at, 2 * (g->nodes + 1), "drawing a graph", error));
+    settle(at, at + g->nodes + 1, g);
+    fit(at, g->nodes);
+    BASIN_TRY(basin_writer_create(&writer, path, error));
+    graph_write(writer.file, g, at);
+    return basin_writer_commit(&writer, error);
+}

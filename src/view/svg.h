@@ -1,0 +1,27 @@
+/* Figures as SVG files that need no other file and follow the reader's light or dark scheme. */
+#ifndef BASIN_VIEW_SVG_H
+#define BASIN_VIEW_SVG_H
+
+#include "view/document.h"
+
+/* A line plot: axes with round ticks, grid, legend, title. */
+basin_status basin_svg_plot(const char *path, const basin_plot *plot, basin_error *error);
+
+/* A small graph. Colours go from blue over grey to red: of values 0 to 1, or of signed ones by
+ * their share of the greatest. The width of an edge shows its strength. */
+typedef struct basin_svg_graph_of {
+    const char *title, *subtitle; /* subtitle may be NULL */
+    const char *legend;           /* beside the scale of colours */
+    int64_t nodes, edges;
+    const int32_t *edge;    /* [edges, 2] ascending; one both ways is drawn once, with the sum */
+    const double *node;     /* [nodes] what gives the colour */
+    const double *strength; /* [edges] */
+    bool is_signed;
+    const char *const *name; /* [nodes] written on them; or */
+    const int32_t *label;    /* [nodes]; both NULL: their numbers */
+} basin_svg_graph_of;
+
+/* The layout is a function of the edges alone. */
+basin_status basin_svg_graph(const char *path, const basin_svg_graph_of *graph, basin_error *error);
+
+#endif
