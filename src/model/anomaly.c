@@ -130,8 +130,8 @@ static basin_expr listed_product(const basin_listed *x, basin_expr w) {
     return sum ? basin_reshape(sum, BASIN_SHAPE(basin_expr_shape(sum).dim[0], shape.dim[1])) : NULL;
 }
 
-static basin_expr embed(const basin_anomaly *model, basin_expr features, const basin_listed *listed,
-                        basin_expr where) {
+basin_expr basin_anomaly_embed(const basin_anomaly *model, basin_expr features,
+                               const basin_listed *listed, basin_expr where) {
     const basin_anomaly_config *c = &model->config;
     bool learned = c->position == BASIN_POSITION_LEARNED;
     int64_t rows = learned && !where ? c->nodes : -1;
@@ -145,10 +145,6 @@ static basin_expr embed(const basin_anomaly *model, basin_expr features, const b
     if (learned) x = basin_add(x, where ? basin_gather(model->pos, where) : model->pos);
     if (c->position == BASIN_POSITION_LAPLACIAN) x = basin_add(x, basin_matmul(where, model->pos));
     return x;
-}
-
-basin_expr basin_anomaly_embed(const basin_anomaly *model, basin_expr features, basin_expr where) {
-    return embed(model, features, NULL, where);
 }
 
 basin_expr basin_anomaly_head(const basin_anomaly *model, basin_expr first, const basin_expr *last,
@@ -182,8 +178,8 @@ static basin_expr descend(const basin_anomaly *model, basin_expr x,
 
 basin_expr basin_anomaly_logits(const basin_anomaly *model, const basin_anomaly_inputs *inputs) {
     bool learned = model->config.position == BASIN_POSITION_LEARNED;
-    basin_expr x = embed(model, inputs->features, inputs->listed,
-                         learned ? inputs->place : inputs->eigenvectors);
+    basin_expr x = basin_anomaly_embed(model, inputs->features, inputs->listed,
+                                       learned ? inputs->place : inputs->eigenvectors);
     x = basin_dropout(x, model->config.dropout, inputs->seed);
     if (!x) return NULL;
     basin_expr first = basin_block_norm(&model->block, x), last[BASIN_ANOMALY_RELATIONS];
@@ -191,9 +187,7 @@ basin_expr basin_anomaly_logits(const basin_anomaly *model, const basin_anomaly_
     return basin_anomaly_head(model, first, last, inputs->seed);
 }
 
-/* softplus(z) - label z = -log p(label) of one logit a node, and of several log-sum-exp(z) - sum
- * over classes of label z. */
-static basin_expr surprise(basin_expr logits, basin_expr label) {
+basin_expr basin_model_surprise(basin_expr logits, basin_expr label) {
     basin_expr agreed = basin_mul(label, logits);
     if (basin_expr_shape(logits).rank == 1) return basin_sub(basin_softplus(logits), agreed);
     return basin_sub(basin_logsumexp(logits, -1), basin_sum(agreed, -1, 1));
@@ -201,7 +195,7 @@ static basin_expr surprise(basin_expr logits, basin_expr label) {
 
 basin_expr basin_weighted_cross_entropy(basin_expr logits, basin_expr label, basin_expr weight) {
     if (!basin_model_shapes_agree(logits, label, "cross entropy")) return NULL;
-    basin_expr ce = surprise(logits, label);
+    basin_expr ce = basin_model_surprise(logits, label);
     if (!basin_model_shapes_agree(ce, weight, "weights of a cross entropy")) return NULL;
     return basin_div(basin_sum_all(basin_mul(weight, ce)), basin_sum_all(weight));
 }

@@ -60,4 +60,40 @@ basin_expr basin_vit_forward(const basin_vit *model, basin_expr patches, basin_e
 void basin_gpt_declare(basin_language *model, basin_params *params);
 basin_expr basin_gpt_layers(const basin_language *model, basin_expr x, basin_expr seed);
 
+/* ---- anomalies of nodes, beyond basin/model.h ---- */
+
+/* Its parts, for those who stream over nodes: tokens x [n, D] of features [n, F], or of a list of
+ * them, where `where` is the eigenvectors or the place of the inputs above, as the model has
+ * positions; logits of the first tokens and each relation's last ones. */
+basin_expr basin_anomaly_embed(const basin_anomaly *model, basin_expr features,
+                               const basin_listed *listed, basin_expr where);
+basin_expr basin_anomaly_head(const basin_anomaly *model, basin_expr first,
+                              const basin_expr *last /* [relations] */, basin_expr seed);
+const basin_block *basin_anomaly_block(const basin_anomaly *model, int number);
+/* The energy of the model's block `number` over one relation. */
+typedef struct basin_anomaly_bound {
+    const basin_block *block;
+    const basin_pattern *pattern;
+    basin_expr weight; /* [N] or NULL */
+    basin_expr facts;  /* [pairs, A] or NULL */
+} basin_anomaly_bound;
+basin_energy basin_anomaly_energy(const basin_anomaly_bound *bound);
+
+/* The published code's form, which differs from the paper: see src/model/anomaly_published.c for
+ * what it takes over. Parameters besides `config`'s sizes: steps T, heads, memories, dropout. */
+typedef struct basin_published {
+    basin_anomaly_config config;
+    struct {
+        basin_expr wk, wq, xi, temperature; /* [H, Y, D] twice, [D, M], [] */
+    } block[2];                             /* all steps but the last; the last */
+    basin_expr emb_w, emb_b, gain, bias;    /* [F, D] [D] [D] [D] */
+    basin_expr head_w, head_b;              /* [2D or D] [], of C outputs [2D or D, C] [C] */
+} basin_published;
+basin_status basin_published_declare(basin_published *model, basin_params *params,
+                                     const basin_anomaly_config *config);
+basin_expr basin_published_logits(const basin_published *model, const basin_anomaly_inputs *inputs);
+/* softplus(z) - label z = -log p(label) of one logit per node, and of several log-sum-exp(z) - sum
+ * over classes of label z. */
+basin_expr basin_model_surprise(basin_expr logits, basin_expr label);
+
 #endif

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/sort.h"
+#include "base/try.h"
 #include "basin/random.h"
 #include "task/nodes/batch.h"
 
@@ -47,25 +48,12 @@ static int64_t *choose(int64_t n, int64_t count, uint64_t seed, uint64_t stream)
 static basin_status draw_subgraph(basin_nodes_batch *b, const basin_nodes_source *s, uint64_t seed,
                                   int64_t epoch, basin_error *error) {
     const basin_node_inputs *inputs = s->inputs;
-    int64_t N = inputs->shape.nodes, n = draws_of(inputs->settings->fraction, N);
-    int64_t *node = choose(N, n, seed, STREAM_SUBGRAPH + (uint64_t)epoch);
+    int64_t N = inputs->shape.nodes;
+    b->targets = draws_of(inputs->settings->fraction, N);
+    BASIN_FREE_AT_EXIT int64_t *node =
+        choose(N, b->targets, seed, STREAM_SUBGRAPH + (uint64_t)epoch);
     if (!node) return basin_fail_memory(error, "a subgraph");
-    basin_status status = basin_network_induce(&b->network, inputs->network, node, n, error);
-    free(node);
-    b->targets = n;
-    return status;
-}
-
-/* How many nodes and walked edges there are at most. */
-static void bound_walk(int64_t *nodes, int64_t *edges, const int64_t *fanout, int steps,
-                       int64_t targets) {
-    int64_t level = targets;
-    *nodes = targets, *edges = 0;
-    for (int i = 0; i < steps; i++) {
-        level *= fanout[i];
-        *nodes += level;
-        *edges += 2 * level;
-    }
+    return basin_network_induce(&b->network, inputs->network, node, b->targets, error);
 }
 
 static basin_status draw_neighbours(basin_nodes_batch *b, const basin_nodes_source *s,
@@ -82,22 +70,21 @@ static basin_status draw_neighbours(basin_nodes_batch *b, const basin_nodes_sour
     int steps = depth < 3 ? (int)depth : 3;
     first += from, count = b->targets = to - from;
     if (!count) return BASIN_OK;
-    int64_t *order = choose(s->train_count, wanted, seed, STREAM_TARGETS + (uint64_t)epoch);
+    BASIN_FREE_AT_EXIT int64_t *order =
+        choose(s->train_count, wanted, seed, STREAM_TARGETS + (uint64_t)epoch);
     if (!order) return basin_fail_memory(error, "a batch");
     for (int64_t i = 0; i < count; i++) order[i] = s->train[order[first + i]];
+    /* How many nodes and walked edges there are at most. */
+    int64_t level = (r->batch + shards - 1) / shards, nodes = level, edges = 0;
+    for (int i = 0; i < steps; i++) nodes += level *= fanout[i], edges += 2 * level;
+    b->shape.nodes = basin_int_min(nodes, inputs->shape.nodes);
+    for (int i = 0; i < inputs->shape.relations; i++) b->shape.pairs[i] = edges;
     basin_sample_spec spec = {.fanout = fanout,
                               .steps = steps,
                               .seed = seed,
                               .stream = (uint64_t)STREAM_WALK + (uint64_t)epoch * 65536 +
                                         (uint64_t)(number * shards + s->shard)};
-    basin_status status =
-        basin_network_sample(&b->network, inputs->network, order, count, &spec, error);
-    free(order);
-    int64_t nodes, edges;
-    bound_walk(&nodes, &edges, fanout, steps, (r->batch + shards - 1) / shards);
-    b->shape.nodes = nodes < inputs->shape.nodes ? nodes : inputs->shape.nodes;
-    for (int i = 0; i < inputs->shape.relations; i++) b->shape.pairs[i] = edges;
-    return status;
+    return basin_network_sample(&b->network, inputs->network, order, count, &spec, error);
 }
 
 /* Capacities that hold this draw and, mostly, the others: powers of two times a start. */
@@ -127,19 +114,16 @@ static basin_status gather(basin_nodes_batch *b, const basin_nodes_source *s, ba
     const basin_node_inputs *inputs = s->inputs;
     int64_t n = b->network->nodes, C = inputs->shape.columns;
     const int64_t *origin = b->network->origin;
-    size_t cells;
-    if (basin_size_multiply(&cells, (size_t)n, (size_t)C))
-        b->table = basin_array_new(cells, sizeof *b->table);
     int64_t k = inputs->eigenvectors ? inputs->settings->eigenvectors : 0;
-    b->eigenvectors = basin_array_new((size_t)n, (size_t)k * sizeof(float));
-    b->place = basin_array_new((size_t)n, sizeof *b->place);
     int64_t width = basin_nodes_width(inputs->settings);
-    b->label = basin_array_new((size_t)n, (size_t)width * sizeof *b->label);
-    b->weight = basin_array_new((size_t)n, sizeof *b->weight);
-    bool good = b->table && b->eigenvectors && b->place && b->label && b->weight;
-    for (int r = 0; r < inputs->shape.relations && good && inputs->node_weight[0]; r++)
-        good = (b->node_weight[r] = basin_array_new((size_t)n, sizeof(float))) != NULL;
-    if (!good) return basin_fail_memory(error, "a batch");
+    int weights = inputs->node_weight[0] ? inputs->shape.relations : 0;
+    BASIN_TRY(BASIN_NEW_RAW(&b->table, n * C, "a batch", error));
+    BASIN_TRY(BASIN_NEW_RAW(&b->eigenvectors, n * k, "a batch", error));
+    BASIN_TRY(BASIN_NEW_RAW(&b->place, n, "a batch", error));
+    BASIN_TRY(BASIN_NEW(&b->label, n * width, "a batch", error));
+    BASIN_TRY(BASIN_NEW_RAW(&b->weight, n, "a batch", error));
+    for (int r = 0; r < weights; r++)
+        BASIN_TRY(BASIN_NEW_RAW(&b->node_weight[r], n, "a batch", error));
     for (int64_t i = 0; i < n; i++) {
         int64_t from = origin[i];
         b->place[i] = (int32_t)from;
@@ -149,12 +133,20 @@ static basin_status gather(basin_nodes_batch *b, const basin_nodes_source *s, ba
                    (size_t)k * sizeof(float));
         if (s->label)
             memcpy(b->label + i * width, s->label + from * width, (size_t)width * sizeof *b->label);
-        else
-            memset(b->label + i * width, 0, (size_t)width * sizeof *b->label);
         b->weight[i] = i < b->targets ? s->weight[from] : 0;
-        for (int r = 0; r < inputs->shape.relations && inputs->node_weight[0]; r++)
-            b->node_weight[r][i] = inputs->node_weight[r][from];
+        for (int r = 0; r < weights; r++) b->node_weight[r][i] = inputs->node_weight[r][from];
     }
+    return BASIN_OK;
+}
+
+/* What the batch's network is written with. */
+static basin_status fill(basin_nodes_batch *batch, const basin_nodes_source *source, bool given,
+                         basin_error *error) {
+    BASIN_TRY(basin_node_inputs_pairs(batch->pairs, source->inputs, batch->network, error));
+    BASIN_TRY(gather(batch, source, error));
+    for (int r = 0; r < source->inputs->shape.relations && given; r++)
+        batch->shape.pairs[r] = batch->pairs[r].pairs;
+    size_up(batch, source->inputs);
     return BASIN_OK;
 }
 
@@ -165,28 +157,16 @@ basin_status basin_nodes_batch_draw(basin_nodes_batch *batch, const basin_nodes_
     bool walk = basin_choice_is(source->inputs->settings->sampling, "neighbours");
     basin_status status = walk ? draw_neighbours(batch, source, seed, epoch, number, error)
                                : draw_subgraph(batch, source, seed, epoch, error);
-    if (!status && !batch->network) return BASIN_OK;
-    if (!status)
-        status = basin_node_inputs_pairs(batch->pairs, source->inputs, batch->network, error);
-    if (!status) status = gather(batch, source, error);
-    if (!status)
-        size_up(batch, source->inputs);
-    else
-        basin_nodes_batch_free(batch);
+    if (!status && batch->network) status = fill(batch, source, false, error);
+    if (status) basin_nodes_batch_free(batch);
     return status;
 }
 
 basin_status basin_nodes_batch_take(basin_nodes_batch *batch, const basin_nodes_source *source,
                                     basin_network *part, basin_error *error) {
     *batch = (basin_nodes_batch){.network = part};
-    basin_status status = basin_node_inputs_pairs(batch->pairs, source->inputs, part, error);
-    if (!status) status = gather(batch, source, error);
-    for (int r = 0; r < source->inputs->shape.relations && !status; r++)
-        batch->shape.pairs[r] = batch->pairs[r].pairs;
-    if (!status)
-        size_up(batch, source->inputs);
-    else
-        basin_nodes_batch_free(batch);
+    basin_status status = fill(batch, source, true, error);
+    if (status) basin_nodes_batch_free(batch);
     return status;
 }
 

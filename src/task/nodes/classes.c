@@ -34,8 +34,8 @@ static int32_t find(const basin_names *names, const char *name) {
 basin_status basin_classes_of(int32_t *class_of, const basin_nodes_model *model,
                               const basin_network *network, basin_error *error) {
     int32_t most = basin_network_greatest_label(network);
-    int32_t *number = basin_array_new((size_t)most + 2, sizeof *number);
-    if (!number) return basin_fail_memory(error, "classes");
+    BASIN_FREE_AT_EXIT int32_t *number = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&number, (size_t)most + 2, "classes", error));
     for (int32_t label = 0; label <= most; label++) {
         char text[BASIN_NODE_TEXT];
         number[label] = find(&model->class_name, basin_network_class(network, label, text));
@@ -44,30 +44,10 @@ basin_status basin_classes_of(int32_t *class_of, const basin_nodes_model *model,
         int32_t label = network->label ? network->label[i] : -1;
         class_of[i] = label < 0 ? -1 : number[label];
     }
-    free(number);
     return BASIN_OK;
 }
 
 /* ---- training ---- */
-
-/* Names of the labels that training nodes have, ascending. */
-static basin_status name_classes(basin_nodes_fitting *f, const int64_t *count, int32_t most,
-                                 basin_error *error) {
-    basin_names_builder names = {0};
-    basin_status status = BASIN_OK;
-    for (int32_t label = 0; label <= most && !status; label++) {
-        char text[BASIN_NODE_TEXT];
-        const char *name = basin_network_class(f->network, label, text);
-        if (count[label]) status = basin_names_add(&names, name, strlen(name), error);
-    }
-    f->model->class_name = names.names;
-    f->settings.classes = f->model->settings.classes = names.names.count;
-    if (status || (names.names.count > 1 && names.names.count <= MOST_CLASSES)) return status;
-    return basin_fail(error, BASIN_BAD_VALUE,
-                      "%s: the training nodes have %lld class%s; wanted 2 to %d", f->network->path,
-                      (long long)names.names.count, names.names.count == 1 ? "" : "es",
-                      MOST_CLASSES);
-}
 
 /* Whether all names are numbers that look measured: parts of one, or far more room than classes. */
 static bool look_measured(const basin_names *names) {
@@ -113,27 +93,46 @@ static void note_strangers(const basin_nodes_fitting *f) {
                          f->network->path, (long long)strangers);
 }
 
+/* Names become the model's; an error where there are too few or too many. */
+static basin_status take_names(basin_nodes_model *model, const basin_names_builder *names,
+                               const char *path, const char *what, basin_status bad,
+                               basin_error *error) {
+    int64_t count = model->settings.classes = names->names.count;
+    model->class_name = names->names;
+    if (count > 1 && count <= MOST_CLASSES) return BASIN_OK;
+    return basin_fail(error, bad, "%s: %s %lld class%s; wanted 2 to %d", path, what,
+                      (long long)count, count == 1 ? "" : "es", MOST_CLASSES);
+}
+
 basin_status basin_classes_take(basin_nodes_fitting *f, basin_error *error) {
-    int32_t most = basin_network_greatest_label(f->network);
-    int64_t *count = calloc((size_t)most + 2, sizeof *count);
-    f->class_of = basin_array_new((size_t)f->network->nodes, sizeof *f->class_of);
-    basin_status status = count && f->class_of ? BASIN_OK : BASIN_NO_MEMORY;
-    if (status) basin_fail(error, status, "out of memory for classes");
-    for (int64_t i = 0; i < f->train_count && !status; i++) {
-        int32_t label = f->network->label[f->train[i]];
+    const basin_network *n = f->network;
+    int32_t most = basin_network_greatest_label(n);
+    basin_names_builder names = {0};
+    basin_status status = BASIN_OK;
+    BASIN_FREE_AT_EXIT int64_t *count = NULL;
+    BASIN_TRY(BASIN_NEW(&count, (size_t)most + 2, "classes", error));
+    BASIN_TRY(BASIN_NEW_RAW(&f->class_of, n->nodes, "classes", error));
+    for (int64_t i = 0; i < f->train_count; i++) {
+        int32_t label = n->label[f->train[i]];
         if (label < 0)
-            status = basin_fail(error, BASIN_BAD_VALUE,
-                                "%s: node %lld is to be trained on and has no label",
-                                f->network->path, (long long)f->train[i]);
-        else
-            count[label]++;
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "%s: node %lld is to be trained on and has no label", n->path,
+                              (long long)f->train[i]);
+        count[label]++;
     }
-    if (!status) status = name_classes(f, count, most, error);
-    if (!status) status = basin_classes_of(f->class_of, f->model, f->network, error);
-    if (!status) note_many(f);
-    if (!status) note_strangers(f);
-    free(count);
-    return status;
+    for (int32_t label = 0; label <= most && !status; label++) {
+        char text[BASIN_NODE_TEXT];
+        const char *name = basin_network_class(n, label, text);
+        if (count[label]) status = basin_names_add(&names, name, strlen(name), error);
+    }
+    basin_status few = take_names(f->model, &names, n->path, "the training nodes have",
+                                  BASIN_BAD_VALUE, status ? NULL : error);
+    BASIN_TRY(status ? status : few);
+    f->settings.classes = f->model->settings.classes;
+    BASIN_TRY(basin_classes_of(f->class_of, f->model, n, error));
+    note_many(f);
+    note_strangers(f);
+    return BASIN_OK;
 }
 
 /* A class weighs as its nodes are rare: n / (C n_c), its root, or 1. */
@@ -165,12 +164,10 @@ basin_status basin_classes_store(basin_bundle *bundle, const basin_nodes_model *
         basin_json_text(&json, NULL, name_at(&model->class_name, i));
     basin_json_end(&json);
     basin_json_end(&json);
-    char *text = basin_memory_file_close(&memory);
+    BASIN_FREE_AT_EXIT char *text = basin_memory_file_close(&memory);
     if (!text) return basin_fail_memory(error, "the names of classes");
     text[strcspn(text, "\n")] = 0;
-    basin_status status = basin_bundle_meta_set(bundle, "classes", text, error);
-    free(text);
-    return status;
+    return basin_bundle_meta_set(bundle, "classes", text, error);
 }
 
 basin_status basin_classes_load(basin_nodes_model *model, const basin_bundle *bundle,
@@ -185,11 +182,9 @@ basin_status basin_classes_load(basin_nodes_model *model, const basin_bundle *bu
         if (name && !status) status = basin_names_add(&names, name, strlen(name), error);
     }
     cJSON_Delete(root);
-    model->class_name = names.names;
-    model->settings.classes = names.names.count;
-    if (status || (names.names.count > 1 && names.names.count <= MOST_CLASSES)) return status;
-    return basin_fail(error, BASIN_BAD_FILE, "%s: %lld names of classes; wanted 2 to %d",
-                      basin_bundle_path(bundle), (long long)names.names.count, MOST_CLASSES);
+    basin_status few = take_names(model, &names, basin_bundle_path(bundle), "names of",
+                                  BASIN_BAD_FILE, status ? NULL : error);
+    return status ? status : few;
 }
 
 /* ---- How well classes are told apart. */
@@ -230,80 +225,59 @@ static double macro_f1(const int64_t *matrix, int64_t classes) {
     return counted ? sum / (double)counted : 0;
 }
 
-/* Nodes of a part. */
-typedef struct nodes {
-    int64_t *node; /* [count] */
-    int64_t count, classes;
-    const double *probability;
-    const int32_t *class_of;
-} nodes;
-
 /* Each class against all others, where a part has both. */
-static basin_status mean_auroc(double *mean, const nodes *n, basin_error *error) {
-    double *score = basin_array_new((size_t)n->count, sizeof *score), sum = 0;
-    uint8_t *label = basin_array_new((size_t)n->count, sizeof *label);
-    basin_status status = score && label ? BASIN_OK : BASIN_NO_MEMORY;
-    if (status) basin_fail(error, status, "out of memory for figures");
+static basin_status mean_auroc(double *mean, const double *probability, const int32_t *class_of,
+                               int64_t classes, const int64_t *node, int64_t count,
+                               basin_error *error) {
+    BASIN_FREE_AT_EXIT double *score = NULL;
+    BASIN_FREE_AT_EXIT uint8_t *label = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&score, count, "figures", error));
+    BASIN_TRY(BASIN_NEW_RAW(&label, count, "figures", error));
+    double sum = 0;
     int64_t counted = 0;
-    for (int64_t c = 0; c < n->classes && !status; c++) {
+    for (int64_t c = 0; c < classes; c++) {
         int64_t there = 0;
-        for (int64_t i = 0; i < n->count; i++) {
-            score[i] = n->probability[n->node[i] * n->classes + c];
-            there += label[i] = n->class_of[n->node[i]] == c;
+        for (int64_t i = 0; i < count; i++) {
+            score[i] = probability[node[i] * classes + c];
+            there += label[i] = class_of[node[i]] == c;
         }
-        if (!there || there == n->count) continue;
+        if (!there || there == count) continue;
         basin_ranking ranking;
-        status = basin_ranking_measure(&ranking, score, label, n->count, 0, error);
-        sum += status ? 0 : ranking.auroc;
+        BASIN_TRY(basin_ranking_measure(&ranking, score, label, count, 0, error));
+        sum += ranking.auroc;
         counted++;
     }
     *mean = counted ? sum / (double)counted : NAN;
-    free(score), free(label);
-    return status;
-}
-
-static void right_and_surprise(double *accuracy, double *loss, const nodes *n) {
-    double right = 0, sum = 0;
-    for (int64_t i = 0; i < n->count; i++) {
-        int64_t node = n->node[i];
-        int32_t its = n->class_of[node];
-        const double *p = n->probability + node * n->classes;
-        right += its == basin_classes_best(p, n->classes);
-        sum -= log(its >= 0 && p[its] > least ? p[its] : least);
-    }
-    *accuracy = right / (double)n->count;
-    *loss = sum / (double)n->count;
+    return BASIN_OK;
 }
 
 basin_status basin_classes_measure(basin_score *score, const double *probability,
                                    const int32_t *class_of, int64_t classes, const uint8_t *part,
-                                   int which, int64_t all, basin_error *error) {
-    nodes n = {.count = basin_split_nodes(NULL, part, all, which),
-               .classes = classes,
-               .probability = probability,
-               .class_of = class_of};
-    double accuracy = 0, loss = 0, auroc = 0;
+                                   int which, int64_t nodes, basin_error *error) {
+    int64_t count = basin_split_nodes(NULL, part, nodes, which);
+    double right = 0, sum = 0, auroc;
+    BASIN_FREE_AT_EXIT int64_t *node = NULL;
+    BASIN_FREE_AT_EXIT int64_t *matrix = NULL;
     *score = (basin_score){0};
-    n.node = basin_array_new((size_t)n.count, sizeof *n.node);
-    int64_t *matrix = basin_array_new((size_t)(classes * classes), sizeof *matrix);
-    basin_status status = n.node && matrix ? BASIN_OK : BASIN_NO_MEMORY;
-    if (status) basin_fail(error, status, "out of memory for figures");
-    if (!status && !n.count) status = basin_fail(error, BASIN_BAD_VALUE, "no nodes to measure on");
-    if (!status) {
-        basin_split_nodes(n.node, part, all, which);
-        basin_classes_confusion(matrix, probability, class_of, classes, part, which, all);
-        right_and_surprise(&accuracy, &loss, &n);
-        status = mean_auroc(&auroc, &n, error);
+    if (!count) return basin_fail(error, BASIN_BAD_VALUE, "no nodes to measure on");
+    BASIN_TRY(BASIN_NEW_RAW(&node, count, "figures", error));
+    BASIN_TRY(BASIN_NEW_RAW(&matrix, classes * classes, "figures", error));
+    basin_split_nodes(node, part, nodes, which);
+    basin_classes_confusion(matrix, probability, class_of, classes, part, which, nodes);
+    for (int64_t i = 0; i < count; i++) {
+        int32_t its = class_of[node[i]];
+        const double *p = probability + node[i] * classes;
+        right += its == basin_classes_best(p, classes);
+        sum -= log(its >= 0 && p[its] > least ? p[its] : least);
     }
-    if (!status) {
-        basin_score_add(score, "accuracy", accuracy);
-        basin_score_add(score, "macro_f1", macro_f1(matrix, classes));
-        basin_score_add(score, "auroc", auroc);
-        basin_score_add(score, "loss", loss);
-        score->tie = -loss;
-    }
-    free(n.node), free(matrix);
-    return status;
+    BASIN_TRY(mean_auroc(&auroc, probability, class_of, classes, node, count, error));
+    double loss = sum / (double)count;
+    basin_score_add(score, "accuracy", right / (double)count);
+    basin_score_add(score, "macro_f1", macro_f1(matrix, classes));
+    basin_score_add(score, "auroc", auroc);
+    basin_score_add(score, "loss", loss);
+    score->tie = -loss;
+    return BASIN_OK;
 }
 
 /* ---- Figures: the threshold that validation chooses, and what probabilities reach on a part of
@@ -315,9 +289,8 @@ basin_status basin_nodes_samples_take(basin_nodes_samples *s, const double *prob
     *s = (basin_nodes_samples){.count = basin_split_nodes(NULL, part, network->nodes, which)};
     if (!network->label)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to compare with", network->path);
-    s->score = basin_array_new((size_t)s->count, sizeof *s->score);
-    s->label = basin_array_new((size_t)s->count, sizeof *s->label);
-    if (!s->score || !s->label) return basin_fail_memory(error, "figures");
+    BASIN_TRY(BASIN_NEW_RAW(&s->score, s->count, "figures", error));
+    BASIN_TRY(BASIN_NEW_RAW(&s->label, s->count, "figures", error));
     for (int64_t i = 0, n = 0; i < network->nodes; i++) {
         if (part[i] != which) continue;
         s->score[n] = probability[i];
@@ -332,42 +305,32 @@ void basin_nodes_samples_free(basin_nodes_samples *s) {
     *s = (basin_nodes_samples){0};
 }
 
-static basin_threshold_scan scan_named(const char *threshold) {
-    if (basin_choice_is(threshold, "grid")) return BASIN_THRESHOLD_GRID;
-    return basin_choice_is(threshold, "smooth") ? BASIN_THRESHOLD_SMOOTH : BASIN_THRESHOLD_ALL;
-}
-
 basin_status basin_nodes_choose_threshold(double *threshold, const double *probability,
                                           const basin_network *network, const uint8_t *part,
                                           const char *scan, basin_error *error) {
-    basin_nodes_samples s;
-    basin_status status =
-        basin_nodes_samples_take(&s, probability, network, part, BASIN_PART_VAL, error);
-    if (!status)
-        status = basin_threshold_best(threshold, NULL, s.score, s.label, s.count, scan_named(scan),
-                                      error);
-    basin_nodes_samples_free(&s);
-    return status;
+    BASIN_AT_EXIT(basin_nodes_samples_free) basin_nodes_samples s = {0};
+    BASIN_TRY(basin_nodes_samples_take(&s, probability, network, part, BASIN_PART_VAL, error));
+    basin_threshold_scan how = basin_choice_is(scan, "grid")     ? BASIN_THRESHOLD_GRID
+                               : basin_choice_is(scan, "smooth") ? BASIN_THRESHOLD_SMOOTH
+                                                                 : BASIN_THRESHOLD_ALL;
+    return basin_threshold_best(threshold, NULL, s.score, s.label, s.count, how, error);
 }
 
 static basin_status measure_detector(basin_score *score, const double *probability,
                                      const basin_network *network, const uint8_t *part, int which,
                                      double threshold, basin_error *error) {
-    basin_nodes_samples s;
+    BASIN_AT_EXIT(basin_nodes_samples_free) basin_nodes_samples s = {0};
     basin_ranking ranking;
     *score = (basin_score){0};
-    basin_status status = basin_nodes_samples_take(&s, probability, network, part, which, error);
-    if (!status) status = basin_ranking_measure(&ranking, s.score, s.label, s.count, 0, error);
-    if (!status) {
-        basin_confusion c = basin_confusion_count(s.score, s.label, s.count, threshold);
-        basin_score_add(score, "macro_f1", basin_confusion_macro_f1(&c));
-        basin_score_add(score, "auroc", ranking.auroc);
-        basin_score_add(score, "auprc", ranking.auprc);
-        basin_score_add(score, "recall_at_k", ranking.recall_k);
-        basin_score_add(score, "ece", basin_reliability_measure(s.score, s.label, s.count).ece);
-    }
-    basin_nodes_samples_free(&s);
-    return status;
+    BASIN_TRY(basin_nodes_samples_take(&s, probability, network, part, which, error));
+    BASIN_TRY(basin_ranking_measure(&ranking, s.score, s.label, s.count, 0, error));
+    basin_confusion c = basin_confusion_count(s.score, s.label, s.count, threshold);
+    basin_score_add(score, "macro_f1", basin_confusion_macro_f1(&c));
+    basin_score_add(score, "auroc", ranking.auroc);
+    basin_score_add(score, "auprc", ranking.auprc);
+    basin_score_add(score, "recall_at_k", ranking.recall_k);
+    basin_score_add(score, "ece", basin_reliability_measure(s.score, s.label, s.count).ece);
+    return BASIN_OK;
 }
 
 /* ---- several classes ---- */

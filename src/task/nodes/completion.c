@@ -65,21 +65,21 @@ static void scale_together(float *x, int64_t rows, int64_t columns) {
 }
 
 static basin_status prepare(completion *c, basin_error *error) {
-    basin_scaler scale = {0}, edge_scale = {0};
+    BASIN_AT_EXIT(basin_scaler_free) basin_scaler scale = {0};
+    basin_scaler edge_scale = {0}; /* of features alone there is none */
+    BASIN_FREE_AT_EXIT int64_t *node = NULL;
     bool share = is_share(c->network);
+    int64_t N = c->network->nodes;
     c->settings.scaling = share ? "none" : "standard";
     c->settings.degree = !share;
     c->settings.facts = c->network->facts.count ? "features" : "none";
-    basin_status status = basin_node_inputs_open(&c->inputs, c->network, &c->settings, error);
-    int64_t N = c->network->nodes, *node = basin_array_new((size_t)N, sizeof *node);
-    if (!status && !node) status = basin_fail_memory(error, "nodes");
-    for (int64_t i = 0; i < N && !status; i++) node[i] = i;
-    if (!status) status = basin_node_inputs_fit(&scale, &edge_scale, &c->inputs, node, N, error);
-    if (!status) status = basin_node_inputs_scale(&c->inputs, &scale, &edge_scale, error);
-    if (!status && share) scale_together(c->inputs.table, N, c->inputs.shape.columns);
-    basin_scaler_free(&scale);
-    free(node);
-    return status ? status : basin_node_inputs_pairs(c->pairs, &c->inputs, c->network, error);
+    BASIN_TRY(basin_node_inputs_open(&c->inputs, c->network, &c->settings, error));
+    BASIN_TRY(BASIN_NEW_RAW(&node, N, "nodes", error));
+    for (int64_t i = 0; i < N; i++) node[i] = i;
+    BASIN_TRY(basin_node_inputs_fit(&scale, &edge_scale, &c->inputs, node, N, error));
+    BASIN_TRY(basin_node_inputs_scale(&c->inputs, &scale, &edge_scale, error));
+    if (share) scale_together(c->inputs.table, N, c->inputs.shape.columns);
+    return basin_node_inputs_pairs(c->pairs, &c->inputs, c->network, error);
 }
 
 /* ---- expressions ---- */
@@ -149,10 +149,10 @@ static basin_status make_plans(completion *c, const basin_nodes_resources *work,
                           "more memory",
                           c->network->path, bytes / gib,
                           (double)basin_nodes_memory_limit(work) / gib);
-    basin_status status = basin_plan_new(&c->plan, c->store, &energies, error);
-    if (!status) status = write_inputs(c, c->trainer.plan, error);
-    if (!status) status = write_inputs(c, c->plan, error);
-    return status ? status : basin_params_init(&c->params, c->store, c->seed, error);
+    BASIN_TRY(basin_plan_new(&c->plan, c->store, &energies, error));
+    BASIN_TRY(write_inputs(c, c->trainer.plan, error));
+    BASIN_TRY(write_inputs(c, c->plan, error));
+    return basin_params_init(&c->params, c->store, c->seed, error);
 }
 
 static basin_status write_mask(completion *c, basin_plan *plan, basin_error *error) {
@@ -160,19 +160,16 @@ static basin_status write_mask(completion *c, basin_plan *plan, basin_error *err
     return basin_plan_write(plan, c->hidden, &mask, error);
 }
 
-/* Which fourth of the nodes each belongs to, in draw `draw`; hides those of `fourth`. */
-static void hide(completion *c, uint64_t draw, int fourth) {
+/* Which fourth of the nodes each belongs to, in draw `draw`; hides those of `fourth`, and returns
+ * whether there are any. */
+static bool hide(completion *c, uint64_t draw, int fourth) {
+    bool any = false;
     for (int64_t i = 0; i < c->network->nodes; i++) {
         double u = basin_random_uniform_at(c->seed, draw, (uint64_t)i);
         c->mask[i] = (int)(u * FOURTHS) == fourth;
+        any = any || c->mask[i] > 0;
     }
-}
-
-/* Of a few nodes a fourth may be none, from which nothing could be learned. */
-static bool hides_any(const completion *c) {
-    for (int64_t i = 0; i < c->network->nodes; i++)
-        if (c->mask[i] > 0) return true;
-    return false;
+    return any;
 }
 
 /* ---- learning and asking ---- */
@@ -181,14 +178,13 @@ enum { ASKING = 1 << 20 }; /* draws of the end are others than those of training
 
 static basin_status learn(completion *c, const basin_watch *watch, bool *stopped,
                           basin_error *error) {
-    basin_status status = BASIN_OK;
-    for (int64_t t = 0; t < STEPS && !status && !*stopped; t++) {
-        hide(c, (uint64_t)t + 1, 0);
-        if (!hides_any(c)) c->mask[t % c->network->nodes] = 1;
-        status = write_mask(c, c->trainer.plan, error);
+    for (int64_t t = 0; t < STEPS && !*stopped; t++) {
+        /* Of a few nodes a fourth may be none, from which nothing could be learned. */
+        if (!hide(c, (uint64_t)t + 1, 0)) c->mask[t % c->network->nodes] = 1;
+        BASIN_TRY(write_mask(c, c->trainer.plan, error));
         c->trainer.step = t;
         double loss = NAN;
-        if (!status) status = basin_trainer_step(&c->trainer, &loss, error);
+        BASIN_TRY(basin_trainer_step(&c->trainer, &loss, error));
         basin_news news = {.what = "learning",
                            .done = t + 1,
                            .total = STEPS,
@@ -196,27 +192,26 @@ static basin_status learn(completion *c, const basin_watch *watch, bool *stopped
                            .speed = NAN,
                            .seconds_left = NAN,
                            .unit = "steps"};
-        if (!status && watch && watch->show) watch->show(watch->context, &news);
+        if (watch && watch->show) watch->show(watch->context, &news);
         *stopped = basin_watch_stopped(watch);
     }
-    return status;
+    return BASIN_OK;
 }
 
 /* Each node's mean energy over the rounds in which it is hidden. */
 static basin_status ask(double *energy, completion *c, basin_error *error) {
     int64_t N = c->network->nodes;
     basin_tensor out = basin_tensor_borrow(c->found, BASIN_F64, BASIN_SHAPE(N));
-    basin_status status = BASIN_OK;
     memset(energy, 0, (size_t)N * sizeof *energy);
-    for (int k = 0; k < ROUNDS * FOURTHS && !status; k++) {
+    for (int k = 0; k < ROUNDS * FOURTHS; k++) {
         hide(c, (uint64_t)(ASKING + k / FOURTHS), k % FOURTHS);
-        status = write_mask(c, c->plan, error);
-        if (!status) status = basin_plan_run(c->plan, error);
-        if (!status) status = basin_plan_read(c->plan, c->energy, &out, error);
-        for (int64_t i = 0; i < N && !status; i++)
+        BASIN_TRY(write_mask(c, c->plan, error));
+        BASIN_TRY(basin_plan_run(c->plan, error));
+        BASIN_TRY(basin_plan_read(c->plan, c->energy, &out, error));
+        for (int64_t i = 0; i < N; i++)
             if (c->mask[i] > 0) energy[i] += c->found[i] / ROUNDS;
     }
-    return status;
+    return BASIN_OK;
 }
 
 static void completion_free(completion *c) {
@@ -234,21 +229,18 @@ static void completion_free(completion *c) {
 basin_status basin_nodes_unsupervised(double *energy, bool *stopped, const basin_network *network,
                                       uint64_t seed, basin_backend *backend,
                                       const basin_nodes_work *work, basin_error *error) {
-    completion c = {.network = network, .seed = seed};
+    BASIN_AT_EXIT(completion_free) completion c = {.network = network, .seed = seed};
     basin_nodes_resources with = basin_nodes_resources_of(work, backend);
     *stopped = false;
     BASIN_TRY(basin_settings_preset(&c.settings, &basin_anomaly_task, "default", error));
     c.settings.hops = 0, c.settings.dim = DIM, c.settings.memories = MEMORIES;
     c.settings.heads = 4;
-    c.mask = basin_array_new((size_t)network->nodes, sizeof *c.mask);
-    c.found = basin_array_new((size_t)network->nodes, sizeof *c.found);
-    basin_status status = c.mask && c.found ? BASIN_OK : basin_fail_memory(error, "scores");
-    if (!status) status = prepare(&c, error);
-    if (!status) status = basin_store_new(&c.store, backend, error);
-    if (!status) status = build(&c, error);
-    if (!status) status = make_plans(&c, &with, error);
-    if (!status) status = learn(&c, with.watch, stopped, error);
-    if (!status && !*stopped) status = ask(energy, &c, error);
-    completion_free(&c);
-    return status;
+    BASIN_TRY(BASIN_NEW_RAW(&c.mask, network->nodes, "scores", error));
+    BASIN_TRY(BASIN_NEW_RAW(&c.found, network->nodes, "scores", error));
+    BASIN_TRY(prepare(&c, error));
+    BASIN_TRY(basin_store_new(&c.store, backend, error));
+    BASIN_TRY(build(&c, error));
+    BASIN_TRY(make_plans(&c, &with, error));
+    BASIN_TRY(learn(&c, with.watch, stopped, error));
+    return *stopped ? BASIN_OK : ask(energy, &c, error);
 }

@@ -7,6 +7,7 @@
 #include "base/sort.h"
 #include "base/try.h"
 #include "data/network/network.h"
+#include "model/model.h"
 #include "task/nodes/explain.h"
 #include "train/integrate.h"
 
@@ -442,7 +443,7 @@ static void watch_descent(lens *l, int relation) {
     basin_anomaly_bound bound = {.pattern = &l->net.pattern[relation],
                                  .weight = l->net.node_weight[relation],
                                  .facts = l->net.facts[relation]};
-    basin_expr x = basin_anomaly_embed(m, l->net.seen, l->net.eigenvectors), sum = NULL;
+    basin_expr x = basin_anomaly_embed(m, l->net.seen, NULL, l->net.eigenvectors), sum = NULL;
     for (int b = 0; b < m->config.blocks; b++) {
         bound.block = basin_anomaly_block(m, b);
         basin_block_bound plain = {

@@ -33,17 +33,6 @@ static basin_status pick_relations(basin_node_inputs *inputs, basin_error *error
     return basin_fail(error, BASIN_BAD_VALUE, "%s: no relation besides the union", network->path);
 }
 
-static float *new_floats(int64_t rows, int64_t columns, basin_error *error) {
-    size_t count;
-    float *x = NULL;
-    if (basin_size_multiply(&count, (size_t)rows, (size_t)columns))
-        x = basin_array_new(count, sizeof *x);
-    if (!x)
-        basin_fail(error, BASIN_NO_MEMORY, "out of memory for a table of %lld x %lld numbers",
-                   (long long)rows, (long long)columns);
-    return x;
-}
-
 /* Features, the logarithms of degrees, and totals of what edges carry. */
 static basin_status make_raw(basin_node_inputs *inputs, basin_error *error) {
     const basin_network *network = inputs->network;
@@ -57,8 +46,8 @@ static basin_status make_raw(basin_node_inputs *inputs, basin_error *error) {
         return basin_fail(error, BASIN_BAD_VALUE,
                           "%s: no features; wanted some, or degree, which makes one",
                           network->path);
-    float *x = inputs->raw = new_floats(N, C, error);
-    if (!x) return BASIN_NO_MEMORY;
+    BASIN_TRY(BASIN_NEW_RAW(&inputs->raw, N * C, "features of nodes", error));
+    float *x = inputs->raw;
     for (int64_t i = 0; i < N; i++) {
         if (F) memcpy(x + i * C, network->feature + i * F, (size_t)F * sizeof *x);
         for (int64_t r = F; r < D; r++) {
@@ -84,25 +73,19 @@ void basin_neighbour_mean(float *mean, const float *from, int64_t stride, int64_
     for (int64_t c = 0; c < columns && count; c++) mean[c] /= (float)count;
 }
 
-typedef struct averaging {
-    float *to;
-    const float *from;
-    int64_t stride, columns;
-    const basin_relation *relation;
-} averaging;
-
 static void average_some(const void *context, int64_t first, int64_t last, int place) {
-    const averaging *a = context;
+    const basin_neighbour_means *m = context;
     (void)place;
     for (int64_t i = first; i < last; i++)
-        basin_neighbour_mean(a->to + i * a->stride, a->from, a->stride, a->columns, a->relation, i);
+        basin_neighbour_mean(m->to + i * m->to_stride, m->from, m->from_stride, m->columns,
+                             m->relation, i);
 }
 
-/* to[i] = mean of from over the neighbours of i. */
-static void neighbour_means(float *to, const float *from, int64_t stride, int64_t columns,
-                            const basin_relation *relation, int64_t nodes) {
-    averaging a = {to, from, stride, columns, relation};
-    basin_team_run_all(average_some, &a, nodes, 256);
+void basin_neighbour_means_take(const basin_neighbour_means *means, int64_t nodes, int threads) {
+    if (threads)
+        basin_team_run(average_some, means, nodes, 256, threads);
+    else
+        basin_team_run_all(average_some, means, nodes, 256);
 }
 
 const basin_relation *basin_node_inputs_hops(const basin_node_inputs *inputs) {
@@ -135,11 +118,10 @@ basin_status basin_node_inputs_scale_rows(basin_node_inputs *inputs, const basin
         return basin_fail(error, BASIN_BAD_SHAPE,
                           "%s: %lld features (with degrees), the detector was trained on %lld",
                           inputs->network->path, (long long)F, (long long)scale->features);
-    float *x = inputs->table = new_floats(N, stride, error);
-    if (!x) return BASIN_NO_MEMORY;
+    BASIN_TRY(BASIN_NEW_RAW(&inputs->table, N * stride, "the table of inputs", error));
     inputs->shape.columns = stride;
     inputs->reader.scale = edge_scale;
-    scaling rows = {x, stride, &own, inputs->raw};
+    scaling rows = {inputs->table, stride, &own, inputs->raw};
     basin_team_run_all(scale_some, &rows, N, 256);
     free(inputs->raw);
     inputs->raw = NULL;
@@ -157,24 +139,23 @@ static void choose_list(basin_node_inputs *inputs) {
 
 basin_status basin_node_inputs_scale(basin_node_inputs *inputs, const basin_scaler *scale,
                                      const basin_scaler *edge_scale, basin_error *error) {
-    basin_status status = basin_node_inputs_scale_rows(inputs, scale, edge_scale, error);
+    BASIN_TRY(basin_node_inputs_scale_rows(inputs, scale, edge_scale, error));
     int64_t hops = inputs->settings->hops, stride = inputs->shape.columns, C = stride / (1 + hops);
-    float *x = inputs->table;
-    for (int64_t h = 1; h <= hops && !status; h++)
-        neighbour_means(x + h * C, x + (h - 1) * C, stride, C, basin_node_inputs_hops(inputs),
-                        inputs->network->nodes);
-    if (!status) choose_list(inputs);
-    return status;
+    const basin_relation *relation = basin_node_inputs_hops(inputs);
+    for (float *x = inputs->table; x < inputs->table + hops * C; x += C)
+        basin_neighbour_means_take(&(basin_neighbour_means){x + C, stride, x, stride, C, relation},
+                                   inputs->network->nodes, 0);
+    choose_list(inputs);
+    return BASIN_OK;
 }
 
 basin_status basin_node_inputs_fit(basin_scaler *scale, basin_scaler *edge_scale,
                                    const basin_node_inputs *inputs, const int64_t *node,
                                    int64_t nodes, basin_error *error) {
     basin_scaler_kind kind;
-    basin_status status = basin_nodes_scaling_kind(&kind, inputs->settings, error);
-    if (!status)
-        status = basin_scaler_fit(scale, kind, inputs->raw, inputs->features, node, nodes, error);
-    if (status || !inputs->shape.facts) return status;
+    BASIN_TRY(basin_nodes_scaling_kind(&kind, inputs->settings, error));
+    BASIN_TRY(basin_scaler_fit(scale, kind, inputs->raw, inputs->features, node, nodes, error));
+    if (!inputs->shape.facts) return BASIN_OK;
     return basin_edge_scale_fit(edge_scale, &inputs->reader, inputs->network, node, nodes, error);
 }
 
@@ -188,62 +169,56 @@ double basin_degree_powers(float *w, const basin_relation *relation, int64_t nod
     return sum;
 }
 
-/* Degree to a power, over its mean. */
-static basin_status weigh_nodes(float **weight, const basin_relation *relation, int64_t nodes,
-                                double power, basin_error *error) {
-    float *w = *weight = new_floats(nodes, 1, error);
-    if (!w) return BASIN_NO_MEMORY;
-    double sum = basin_degree_powers(w, relation, nodes, power);
-    for (int64_t i = 0; i < nodes && sum > 0; i++) w[i] *= (float)((double)nodes / sum);
-    return BASIN_OK;
-}
-
 /* Of the Laplacian of the whole graph, each of mean square 1. */
 static basin_status find_eigenvectors(basin_node_inputs *inputs, basin_error *error) {
     const basin_relation *relation = basin_node_inputs_hops(inputs);
     int64_t N = inputs->network->nodes, k = inputs->settings->eigenvectors;
     basin_position_spec spec = {.vectors = k};
-    float *value = inputs->eigenvectors = new_floats(N + 1, k, error);
-    int32_t *edge = basin_array_new((size_t)relation->edges, 2 * sizeof *edge);
-    if (!value || !edge) {
-        free(edge);
-        return basin_fail_memory(error, "eigenvectors");
-    }
+    BASIN_FREE_AT_EXIT int32_t *edge = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&inputs->eigenvectors, (N + 1) * k, "eigenvectors", error));
+    BASIN_TRY(BASIN_NEW_RAW(&edge, relation->edges * 2, "eigenvectors", error));
     for (int64_t i = 0; i < N; i++)
         for (int64_t e = relation->row[i]; e < relation->row[i + 1]; e++) {
             edge[2 * e] = (int32_t)i;
             edge[2 * e + 1] = relation->col[e];
         }
-    basin_status status = basin_positions_of(value, &spec, N, edge, relation->edges, error);
-    free(edge);
+    float *value = inputs->eigenvectors;
+    BASIN_TRY(basin_positions_of(value, &spec, N, edge, relation->edges, error));
     /* Rows of a graph begin with a CLS token's, which is of no use here. */
-    for (int64_t i = 0; i < N * k && !status; i++) value[i] = value[i + k] * sqrtf((float)N);
-    return status;
+    for (int64_t i = 0; i < N * k; i++) value[i] = value[i + k] * sqrtf((float)N);
+    return BASIN_OK;
+}
+
+static basin_status open_inputs(basin_node_inputs *inputs, basin_error *error) {
+    const basin_network *network = inputs->network;
+    const basin_nodes_settings *settings = inputs->settings;
+    bool loops = basin_choice_is(settings->self_loops, "add");
+    int64_t N = inputs->shape.nodes = inputs->shape.positions = network->nodes;
+    BASIN_TRY(pick_relations(inputs, error));
+    if (basin_facts_bias(settings)) {
+        inputs->shape.facts = basin_facts_width(&network->facts);
+        inputs->reader =
+            (basin_edge_reader){.relations = inputs->shape.relations, .add_self = loops};
+        memcpy(inputs->reader.relation, inputs->relation, sizeof inputs->relation);
+    }
+    BASIN_TRY(make_raw(inputs, error));
+    for (int r = 0; r < inputs->shape.relations; r++) {
+        const basin_relation *relation = &network->relation[inputs->relation[r]];
+        inputs->shape.pairs[r] = relation->edges + (loops ? N : 0);
+        if (!(settings->degree_power > 0)) continue;
+        BASIN_TRY(BASIN_NEW_RAW(&inputs->node_weight[r], N, "weights of nodes", error));
+        float *w = inputs->node_weight[r]; /* degree to a power, over its mean */
+        double sum = basin_degree_powers(w, relation, N, settings->degree_power);
+        for (int64_t i = 0; i < N && sum > 0; i++) w[i] *= (float)((double)N / sum);
+    }
+    bool laplacian = basin_choice_is(settings->position, "laplacian");
+    return laplacian ? find_eigenvectors(inputs, error) : BASIN_OK;
 }
 
 basin_status basin_node_inputs_open(basin_node_inputs *inputs, const basin_network *network,
                                     const basin_nodes_settings *settings, basin_error *error) {
     *inputs = (basin_node_inputs){.network = network, .settings = settings};
-    inputs->shape.nodes = inputs->shape.positions = network->nodes;
-    basin_status status = pick_relations(inputs, error);
-    if (!status && basin_facts_bias(settings)) {
-        inputs->shape.facts = basin_facts_width(&network->facts);
-        inputs->reader =
-            (basin_edge_reader){.relations = inputs->shape.relations,
-                                .add_self = basin_choice_is(settings->self_loops, "add")};
-        memcpy(inputs->reader.relation, inputs->relation, sizeof inputs->relation);
-    }
-    if (!status) status = make_raw(inputs, error);
-    for (int r = 0; r < inputs->shape.relations && !status; r++) {
-        const basin_relation *relation = &network->relation[inputs->relation[r]];
-        inputs->shape.pairs[r] =
-            relation->edges + (basin_choice_is(settings->self_loops, "add") ? network->nodes : 0);
-        if (settings->degree_power > 0)
-            status = weigh_nodes(&inputs->node_weight[r], relation, network->nodes,
-                                 settings->degree_power, error);
-    }
-    if (!status && basin_choice_is(settings->position, "laplacian"))
-        status = find_eigenvectors(inputs, error);
+    basin_status status = open_inputs(inputs, error);
     if (status) basin_node_inputs_close(inputs);
     return status;
 }
@@ -401,11 +376,8 @@ basin_status basin_node_facts_fill(float *x, int64_t stride, const basin_network
                                    const int *relation, int relations, basin_error *error) {
     const basin_facts *facts = &network->facts;
     int64_t width = basin_facts_width(facts);
-    size_t count;
-    float *sum = NULL;
-    if (!basin_size_multiply(&count, (size_t)network->nodes, (size_t)facts->count))
-        return basin_fail_memory(error, "totals of edges");
-    BASIN_TRY(BASIN_NEW_RAW(&sum, count, "totals of edges", error));
+    BASIN_FREE_AT_EXIT float *sum = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&sum, network->nodes * facts->count, "totals of edges", error));
     for (int r = 0; r < relations; r++)
         for (int leaving = 0; leaving <= network->directed; leaving++, x += width) {
             total(sum, network, &network->relation[relation[r]], leaving);
@@ -416,7 +388,6 @@ basin_status basin_node_facts_fill(float *x, int64_t stride, const basin_network
                 basin_facts_columns(x + i * stride, facts, fact);
             }
         }
-    free(sum);
     return BASIN_OK;
 }
 
@@ -441,11 +412,11 @@ basin_status basin_edge_scale_fit(basin_scaler *scale, const basin_edge_reader *
     const basin_facts *facts = &network->facts;
     int64_t width = basin_facts_width(facts), edges = count_edges(reader, network, node, nodes);
     int64_t step = 1 + edges / FITTED, seen = 0, kept = 0, rows = edges / step + 1;
-    float *x = calloc((size_t)(rows * width), sizeof *x);
-    int64_t *all = basin_array_new((size_t)rows, sizeof *all);
-    basin_status status = x && all ? BASIN_OK : BASIN_NO_MEMORY;
-    if (status) basin_fail(error, status, "out of memory for a scale of edges");
-    for (int r = 0; r < reader->relations && !status; r++) {
+    BASIN_FREE_AT_EXIT float *x = NULL;
+    BASIN_FREE_AT_EXIT int64_t *all = NULL;
+    BASIN_TRY(BASIN_NEW(&x, rows * width, "a scale of edges", error));
+    BASIN_TRY(BASIN_NEW_RAW(&all, rows, "a scale of edges", error));
+    for (int r = 0; r < reader->relations; r++) {
         const basin_relation *relation = &network->relation[reader->relation[r]];
         for (int64_t i = 0; i < nodes; i++)
             for (int64_t e = relation->row[node[i]]; e < relation->row[node[i] + 1]; e++)
@@ -454,11 +425,8 @@ basin_status basin_edge_scale_fit(basin_scaler *scale, const basin_edge_reader *
                                         relation->fact + e * facts->count);
     }
     if (kept == 0) kept = 1; /* training nodes without edges: all zeros */
-    for (int64_t i = 0; i < kept && !status; i++) all[i] = i;
-    if (!status) status = basin_scaler_fit(scale, BASIN_SCALE_QUANTILE, x, width, all, kept, error);
-    free(x);
-    free(all);
-    return status;
+    for (int64_t i = 0; i < kept; i++) all[i] = i;
+    return basin_scaler_fit(scale, BASIN_SCALE_QUANTILE, x, width, all, kept, error);
 }
 
 typedef struct filling {
@@ -486,16 +454,10 @@ static void fill_queries(const void *context, int64_t first, int64_t last, int p
 basin_status basin_edge_facts(float **result, const basin_edge_reader *reader,
                               const basin_network *network, int r, const basin_pairs *pairs,
                               basin_error *error) {
-    const basin_relation *relation = &network->relation[reader->relation[r]];
     const basin_facts *facts = &network->facts;
-    int64_t width = basin_facts_width(facts);
-    size_t count;
-    float *x = NULL;
-    if (basin_size_multiply(&count, (size_t)pairs->pairs, (size_t)width))
-        x = calloc(count + 1, sizeof *x);
-    *result = x;
-    if (!x) return basin_fail_memory(error, "facts of edges");
-    filling f = {x, reader, relation, facts, pairs};
+    int64_t count = pairs->pairs * basin_facts_width(facts);
+    BASIN_TRY(BASIN_NEW(result, count + 1, "facts of edges", error));
+    filling f = {*result, reader, &network->relation[reader->relation[r]], facts, pairs};
     basin_team_run_all(fill_queries, &f, pairs->queries, 256);
     return BASIN_OK;
 }

@@ -37,6 +37,15 @@ void basin_node_inputs_close(basin_node_inputs *inputs);
 void basin_neighbour_mean(float *mean /* [columns] */, const float *from /* [N, stride] */,
                           int64_t stride, int64_t columns, const basin_relation *relation,
                           int64_t node);
+/* These of many nodes: threads 0 means all. */
+typedef struct basin_neighbour_means {
+    float *to; /* [nodes, to_stride] */
+    int64_t to_stride;
+    const float *from; /* [.., from_stride] */
+    int64_t from_stride, columns;
+    const basin_relation *relation;
+} basin_neighbour_means;
+void basin_neighbour_means_take(const basin_neighbour_means *means, int64_t nodes, int threads);
 /* What means run along: the whole graph, or the first relation where there is no union. */
 const basin_relation *basin_node_inputs_hops(const basin_node_inputs *inputs);
 /* Degrees to a power; their sum. */

@@ -18,13 +18,8 @@ basin_status basin_nodes_model_new(basin_nodes_model **model, const basin_task_s
                                    const basin_nodes_settings *settings,
                                    const basin_network *network, basin_backend *backend,
                                    basin_error *error) {
-    basin_nodes_model *m = *model = calloc(1, sizeof *m);
-    if (m) m->member = calloc((size_t)settings->members + 1, sizeof *m->member);
-    if (!m || !m->member) {
-        free(m);
-        *model = NULL;
-        return basin_fail_memory(error, "a model");
-    }
+    BASIN_TRY(BASIN_NEW(model, 1, "a model", error));
+    basin_nodes_model *m = *model;
     m->backend = backend;
     m->task = task;
     m->settings = *settings;
@@ -34,21 +29,19 @@ basin_status basin_nodes_model_new(basin_nodes_model **model, const basin_task_s
                                          .facts = basin_facts_are_features(settings),
                                          .share = 0.5,
                                          .scale = 1};
-    if (!network) return BASIN_OK;
-    m->nodes = network->nodes;
-    m->features = network->feature ? network->features : 0;
-    basin_status status = basin_network_describe(&m->schema, network, error);
-    if (!status) return BASIN_OK;
-    basin_nodes_close(m);
-    *model = NULL;
+    m->nodes = network ? network->nodes : 0;
+    m->features = network && network->feature ? network->features : 0;
+    basin_status status = BASIN_NEW(&m->member, settings->members + 1, "a model", error);
+    if (!status && network) status = basin_network_describe(&m->schema, network, error);
+    if (status) basin_nodes_close(m), *model = NULL;
     return status;
 }
 
 void basin_nodes_close(basin_nodes_model *model) {
     if (!model) return;
-    for (int64_t m = 0; m < model->settings.members; m++) basin_bundle_free(model->member[m]);
+    for (int64_t m = 0; model->member && m < model->settings.members; m++)
+        basin_bundle_free(model->member[m]);
     for (int r = 0; r < model->relations; r++) free(model->relation[r]);
-    free(model->relation);
     basin_schema_free(model->schema);
     basin_names_free(&model->class_name);
     free(model->score);
@@ -65,14 +58,9 @@ void basin_nodes_close(basin_nodes_model *model) {
 
 basin_status basin_nodes_model_add_relation(basin_nodes_model *model, const char *name,
                                             basin_error *error) {
-    if (!model->relation)
-        model->relation = calloc(BASIN_ANOMALY_RELATIONS, sizeof *model->relation);
-    char *copy = basin_string_copy(name);
-    if (!model->relation || !copy) {
-        free(copy);
-        return basin_fail_memory(error, "a relation's name");
-    }
-    model->relation[model->relations++] = copy;
+    char *copy = model->relation[model->relations] = basin_string_copy(name);
+    if (!copy) return basin_fail_memory(error, "a relation's name");
+    model->relations++;
     return BASIN_OK;
 }
 
@@ -127,17 +115,16 @@ void basin_nodes_set_threshold(basin_nodes_model *model, double threshold) {
 
 static basin_status add_members(basin_bundle *bundle, const basin_nodes_model *m,
                                 basin_error *error) {
-    basin_status status = BASIN_OK;
     for (int64_t k = 0; k < m->members; k++)
-        for (size_t i = 0; i < basin_bundle_count(m->member[k]) && !status; i++) {
+        for (size_t i = 0; i < basin_bundle_count(m->member[k]); i++) {
             const basin_tensor *tensor = basin_bundle_at(m->member[k], i);
             char name[300];
             snprintf(name, sizeof name, "%lld.%s", (long long)k,
                      basin_bundle_name(m->member[k], i));
             basin_tensor borrowed = basin_tensor_borrow(tensor->data, tensor->dtype, tensor->shape);
-            status = basin_bundle_add(bundle, name, &borrowed, error);
+            BASIN_TRY(basin_bundle_add(bundle, name, &borrowed, error));
         }
-    return status;
+    return BASIN_OK;
 }
 
 basin_status basin_nodes_set_number(basin_bundle *bundle, const char *key, double value,
@@ -147,68 +134,53 @@ basin_status basin_nodes_set_number(basin_bundle *bundle, const char *key, doubl
     return basin_bundle_meta_set(bundle, key, text, error);
 }
 
-static basin_status add_schema(basin_bundle *bundle, const basin_schema *schema,
-                               basin_error *error) {
-    char *text = basin_schema_print(schema);
-    if (!text) return basin_fail_memory(error, "a schema");
-    basin_status status = basin_bundle_meta_set(bundle, "schema", text, error);
-    free(text);
-    return status;
+/* What kind of file it is, and the settings. */
+static basin_status add_config(basin_bundle *bundle, const char *kind,
+                               const basin_task_settings *task,
+                               const basin_nodes_settings *settings, basin_error *error) {
+    BASIN_FREE_AT_EXIT char *config = basin_settings_print(settings, task->table, false);
+    if (!config) return basin_fail_memory(error, "a configuration");
+    BASIN_TRY(basin_bundle_meta_set(bundle, "basin.model", kind, error));
+    return basin_bundle_meta_set(bundle, "basin.config", config, error);
 }
 
 static basin_status add_meta(basin_bundle *bundle, const basin_nodes_model *m, basin_error *error) {
+    BASIN_FREE_AT_EXIT char *schema = m->schema ? basin_schema_print(m->schema) : NULL;
     char names[1024] = "";
     for (int r = 0; r < m->relations; r++) {
         size_t at = strlen(names);
         snprintf(names + at, sizeof names - at, "%s%s", r ? "\n" : "", m->relation[r]);
     }
-    char *config = basin_settings_print(&m->settings, m->task->table, false);
-    if (!config) return basin_fail_memory(error, "a configuration");
-    basin_status status = basin_bundle_meta_set(bundle, "basin.model", m->task->task, error);
-    if (!status) status = basin_bundle_meta_set(bundle, "basin.config", config, error);
-    if (!status) status = basin_bundle_meta_set(bundle, "relations", names, error);
-    if (!status && m->schema) status = add_schema(bundle, m->schema, error);
-    if (!status && m->settings.classes) status = basin_classes_store(bundle, m, error);
-    if (!status) status = basin_nodes_set_number(bundle, "nodes", (double)m->nodes, error);
-    if (!status) status = basin_nodes_set_number(bundle, "features", (double)m->features, error);
-    if (!status) status = basin_nodes_set_number(bundle, "members", (double)m->members, error);
-    if (!status) status = basin_nodes_set_number(bundle, "threshold", m->threshold, error);
-    free(config);
-    return status;
+    if (m->schema && !schema) return basin_fail_memory(error, "a schema");
+    BASIN_TRY(add_config(bundle, m->task->task, m->task, &m->settings, error));
+    BASIN_TRY(basin_bundle_meta_set(bundle, "relations", names, error));
+    if (schema) BASIN_TRY(basin_bundle_meta_set(bundle, "schema", schema, error));
+    if (m->settings.classes) BASIN_TRY(basin_classes_store(bundle, m, error));
+    BASIN_TRY(basin_nodes_set_number(bundle, "nodes", (double)m->nodes, error));
+    BASIN_TRY(basin_nodes_set_number(bundle, "features", (double)m->features, error));
+    BASIN_TRY(basin_nodes_set_number(bundle, "members", (double)m->members, error));
+    return basin_nodes_set_number(bundle, "threshold", m->threshold, error);
 }
+
+static void free_bundle(basin_bundle **bundle) { basin_bundle_free(*bundle); }
 
 basin_status basin_nodes_write(const char *path, const basin_nodes_model *model,
                                basin_error *error) {
-    basin_bundle *bundle;
-    basin_status status = basin_bundle_new(&bundle, error);
-    if (!status) status = add_meta(bundle, model, error);
-    if (!status) status = add_members(bundle, model, error);
-    if (!status) status = basin_scaler_store(bundle, "scale.", &model->scale, error);
-    if (!status && basin_facts_bias(&model->settings))
-        status = basin_scaler_store(bundle, "edge_scale.", &model->edge_scale, error);
-    if (!status) status = basin_nodes_ensemble_store(bundle, &model->ensemble, error);
-    if (!status) status = basin_nodes_judged_store(bundle, model, error);
-    if (!status) status = basin_nodes_memory_store(bundle, &model->memory, error);
-    if (!status) status = basin_nodes_reference_store(bundle, &model->reference, error);
-    if (!status) status = basin_bundle_write(path, bundle, error);
-    basin_bundle_free(bundle);
-    return status;
+    BASIN_AT_EXIT(free_bundle) basin_bundle *bundle = NULL;
+    BASIN_TRY(basin_bundle_new(&bundle, error));
+    BASIN_TRY(add_meta(bundle, model, error));
+    BASIN_TRY(add_members(bundle, model, error));
+    BASIN_TRY(basin_scaler_store(bundle, "scale.", &model->scale, error));
+    if (basin_facts_bias(&model->settings))
+        BASIN_TRY(basin_scaler_store(bundle, "edge_scale.", &model->edge_scale, error));
+    BASIN_TRY(basin_nodes_ensemble_store(bundle, &model->ensemble, error));
+    BASIN_TRY(basin_nodes_judged_store(bundle, model, error));
+    BASIN_TRY(basin_nodes_memory_store(bundle, &model->memory, error));
+    BASIN_TRY(basin_nodes_reference_store(bundle, &model->reference, error));
+    return basin_bundle_write(path, bundle, error);
 }
 
 /* ---- reading ---- */
-
-/* Files once said which network they have: "et", which settings.c passes over, or a graph network,
- * which is a model no more. */
-static basin_status check_arch(const char *config, const char *path, basin_error *error) {
-    static const char key[] = "\"arch\":\"";
-    const char *value = strstr(config, key);
-    if (!value) return BASIN_OK;
-    value += sizeof key - 1;
-    if (!strncmp(value, "et\"", 3)) return BASIN_OK;
-    return basin_fail(error, BASIN_UNSUPPORTED,
-                      "%s: a model of arch %.*s, which Basin no longer has; train again", path,
-                      (int)strcspn(value, "\""), value);
-}
 
 basin_status basin_nodes_read_settings(basin_nodes_settings *settings,
                                        const basin_task_settings *task, const basin_bundle *bundle,
@@ -217,7 +189,6 @@ basin_status basin_nodes_read_settings(basin_nodes_settings *settings,
     const char *path = basin_bundle_path(bundle);
     if (!config)
         return basin_fail(error, BASIN_BAD_FILE, "%s: no configuration (basin.config)", path);
-    BASIN_TRY(check_arch(config, path, error));
     return basin_settings_parse(settings, task->table, config, true, path, error);
 }
 
@@ -234,15 +205,14 @@ basin_status basin_nodes_get_number(double *value, const basin_bundle *bundle, c
 static basin_status read_relations(basin_nodes_model *m, const basin_bundle *bundle,
                                    basin_error *error) {
     const char *text = basin_bundle_meta(bundle, "relations");
-    basin_status status = BASIN_OK;
-    while (text && *text && !status && m->relations < BASIN_ANOMALY_RELATIONS) {
+    while (text && *text && m->relations < BASIN_ANOMALY_RELATIONS) {
         char name[256];
         int length = (int)strcspn(text, "\n");
         snprintf(name, sizeof name, "%.*s", length, text);
-        status = basin_nodes_model_add_relation(m, name, error);
+        BASIN_TRY(basin_nodes_model_add_relation(m, name, error));
         text += length + (text[length] == '\n');
     }
-    return status;
+    return BASIN_OK;
 }
 
 /* Files of 0.1 have none. */
@@ -257,41 +227,30 @@ static basin_status read_schema(basin_nodes_model *m, const basin_bundle *bundle
                       (long long)m->features);
 }
 
-/* Adds a copy of a tensor in float. */
-static basin_status add_copy(basin_bundle *bundle, const char *name, const basin_tensor *from,
-                             basin_error *error) {
-    basin_tensor copy;
-    basin_status status = basin_tensor_new(&copy, BASIN_F32, from->shape, error);
-    if (!status) status = basin_tensor_convert(&copy, from, error);
-    if (!status) status = basin_bundle_add(bundle, name, &copy, error);
-    basin_tensor_free(&copy);
-    return status;
-}
-
 basin_status basin_nodes_member_read(basin_bundle **member, const basin_bundle *file,
                                      int64_t number, basin_error *error) {
     char prefix[32];
     size_t length = (size_t)snprintf(prefix, sizeof prefix, "%lld.", (long long)number);
-    basin_status status = basin_bundle_open(member, basin_bundle_path(file), error);
-    for (size_t i = 0; i < basin_bundle_count(file) && !status; i++) {
+    BASIN_TRY(basin_bundle_open(member, basin_bundle_path(file), error));
+    for (size_t i = 0; i < basin_bundle_count(file); i++) {
+        const basin_tensor *from = basin_bundle_at(file, i);
         const char *name = basin_bundle_name(file, i);
-        if (!strncmp(name, prefix, length))
-            status = add_copy(*member, name + length, basin_bundle_at(file, i), error);
+        BASIN_AT_EXIT(basin_tensor_free) basin_tensor copy = {0};
+        if (strncmp(name, prefix, length)) continue;
+        BASIN_TRY(basin_tensor_new(&copy, BASIN_F32, from->shape, error));
+        BASIN_TRY(basin_tensor_convert(&copy, from, error));
+        BASIN_TRY(basin_bundle_add(*member, name + length, &copy, error));
     }
-    return status;
+    return BASIN_OK;
 }
 
 static basin_status read_numbers(basin_nodes_model *m, const basin_bundle *bundle,
                                  basin_error *error) {
-    double nodes, features, members;
-    basin_status status = basin_nodes_get_number(&nodes, bundle, "nodes", 0, 1e15, error);
-    if (!status) status = basin_nodes_get_number(&features, bundle, "features", 0, 1e12, error);
-    if (!status)
-        status = basin_nodes_get_number(&members, bundle, "members", 1, (double)m->settings.members,
-                                        error);
-    if (!status)
-        status = basin_nodes_get_number(&m->threshold, bundle, "threshold", -1e300, 1e300, error);
-    if (status) return status;
+    double nodes, features, members, most = (double)m->settings.members;
+    BASIN_TRY(basin_nodes_get_number(&nodes, bundle, "nodes", 0, 1e15, error));
+    BASIN_TRY(basin_nodes_get_number(&features, bundle, "features", 0, 1e12, error));
+    BASIN_TRY(basin_nodes_get_number(&members, bundle, "members", 1, most, error));
+    BASIN_TRY(basin_nodes_get_number(&m->threshold, bundle, "threshold", -1e300, 1e300, error));
     m->nodes = (int64_t)nodes;
     m->features = (int64_t)features;
     m->members = (int64_t)members;
@@ -311,36 +270,31 @@ static basin_status read_all(basin_nodes_model **model, const char *wanted,
                           wanted ? wanted : task->task);
     /* What its table does not have. */
     BASIN_TRY(basin_settings_preset(&settings, task, "default", error));
-    basin_status status = basin_nodes_read_settings(&settings, task, bundle, error);
-    if (!status) status = basin_nodes_model_new(model, task, &settings, NULL, backend, error);
-    if (status) return status;
+    BASIN_TRY(basin_nodes_read_settings(&settings, task, bundle, error));
+    BASIN_TRY(basin_nodes_model_new(model, task, &settings, NULL, backend, error));
     basin_nodes_model *m = *model;
-    status = read_numbers(m, bundle, error);
-    if (!status && basin_classes_several(task)) status = basin_classes_load(m, bundle, error);
-    if (!status) status = read_relations(m, bundle, error);
-    if (!status) status = read_schema(m, bundle, error);
-    for (int64_t i = 0; i < m->members && !status; i++)
-        status = basin_nodes_member_read(&m->member[i], bundle, i, error);
-    if (!status) status = basin_scaler_load(&m->scale, bundle, "scale.", error);
-    if (!status && basin_facts_bias(&settings))
-        status = basin_scaler_load(&m->edge_scale, bundle, "edge_scale.", error);
-    if (!status && settings.trees) status = basin_nodes_ensemble_load(&m->ensemble, bundle, error);
-    if (!status) status = basin_nodes_judged_load(m, bundle, error);
-    if (!status) status = basin_nodes_memory_load(&m->memory, bundle, error);
-    return status ? status : basin_nodes_reference_load(&m->reference, bundle, m->features, error);
+    BASIN_TRY(read_numbers(m, bundle, error));
+    if (several) BASIN_TRY(basin_classes_load(m, bundle, error));
+    BASIN_TRY(read_relations(m, bundle, error));
+    BASIN_TRY(read_schema(m, bundle, error));
+    for (int64_t i = 0; i < m->members; i++)
+        BASIN_TRY(basin_nodes_member_read(&m->member[i], bundle, i, error));
+    BASIN_TRY(basin_scaler_load(&m->scale, bundle, "scale.", error));
+    if (basin_facts_bias(&settings))
+        BASIN_TRY(basin_scaler_load(&m->edge_scale, bundle, "edge_scale.", error));
+    if (settings.trees) BASIN_TRY(basin_nodes_ensemble_load(&m->ensemble, bundle, error));
+    BASIN_TRY(basin_nodes_judged_load(m, bundle, error));
+    BASIN_TRY(basin_nodes_memory_load(&m->memory, bundle, error));
+    return basin_nodes_reference_load(&m->reference, bundle, m->features, error);
 }
 
 basin_status basin_nodes_open(basin_nodes_model **model, const char *task, const char *path,
                               basin_backend *backend, basin_error *error) {
-    basin_bundle *bundle;
+    BASIN_AT_EXIT(free_bundle) basin_bundle *bundle = NULL;
     *model = NULL;
     BASIN_TRY(basin_bundle_read(&bundle, path, error));
     basin_status status = read_all(model, task, bundle, backend, error);
-    basin_bundle_free(bundle);
-    if (status) {
-        basin_nodes_close(*model);
-        *model = NULL;
-    }
+    if (status) basin_nodes_close(*model), *model = NULL;
     return status;
 }
 
@@ -349,13 +303,9 @@ basin_status basin_nodes_open(basin_nodes_model **model, const char *task, const
 
 basin_status basin_nodes_describe(basin_bundle *checkpoint, const basin_task_settings *task,
                                   const basin_nodes_settings *settings, basin_error *error) {
-    char kind[60], *config = basin_settings_print(settings, task->table, false);
-    if (!config) return basin_fail_memory(error, "a checkpoint");
+    char kind[60];
     snprintf(kind, sizeof kind, "%s checkpoint", task->task);
-    basin_status status = basin_bundle_meta_set(checkpoint, "basin.model", kind, error);
-    if (!status) status = basin_bundle_meta_set(checkpoint, "basin.config", config, error);
-    free(config);
-    return status;
+    return add_config(checkpoint, kind, task, settings, error);
 }
 
 basin_status basin_nodes_settle(basin_nodes_settings *settings, const basin_task_settings *task,
@@ -368,12 +318,6 @@ basin_status basin_nodes_settle(basin_nodes_settings *settings, const basin_task
     if (settings->smoothing < 0) settings->smoothing = found.smoothing;
     if (!settings->members) settings->members = found.members;
     return BASIN_OK;
-}
-
-/* What samples and looks at validation were, where that was left open. */
-static void take_pace(basin_nodes_settings *settings, const basin_nodes_settings *found) {
-    if (settings->fraction <= 0) settings->fraction = found->fraction;
-    if (!settings->evaluate) settings->evaluate = found->evaluate;
 }
 
 /* Whether the batches asked for, halved some times or not at all, are those found. */
@@ -391,7 +335,8 @@ basin_status basin_nodes_resume(basin_nodes_settings *settings, const basin_task
         settings->sampling = found.sampling;
         if (is_halved(settings->batch, found.batch)) settings->batch = found.batch;
     }
-    take_pace(settings, &found);
+    if (settings->fraction <= 0) settings->fraction = found.fraction;
+    if (!settings->evaluate) settings->evaluate = found.evaluate;
     if (settings->epochs != found.epochs)
         basin_watch_note(
             watch, "%lld epochs instead of %lld: the learning rate follows the new number%s",

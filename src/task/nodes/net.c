@@ -77,11 +77,6 @@ static void declare_features(basin_nodes_net *net, const basin_nodes_settings *r
     net->seen = net->mask ? basin_mul(net->features, net->mask) : net->features;
 }
 
-static void drop_features(basin_nodes_net *net, double rate) {
-    basin_expr *x = net->listed.value ? &net->listed.value : &net->seen;
-    *x = basin_dropout(*x, rate, net->seed);
-}
-
 static void declare_inputs(basin_nodes_net *net, const basin_nodes_settings *r,
                            const basin_nodes_shape *shape, bool training) {
     basin_graph *graph = net->graph;
@@ -111,7 +106,10 @@ static void declare_inputs(basin_nodes_net *net, const basin_nodes_settings *r,
     net->weight = basin_input(graph, "weight", BASIN_SHAPE(shape->nodes));
     if (r->dropout > 0 || r->input_dropout > 0)
         net->seed = basin_index(graph, "seed", BASIN_SHAPE(2));
-    if (r->input_dropout > 0) drop_features(net, r->input_dropout);
+    if (r->input_dropout > 0) {
+        basin_expr *x = net->listed.value ? &net->listed.value : &net->seen;
+        *x = basin_dropout(*x, r->input_dropout, net->seed);
+    }
 }
 
 static basin_expr dense(basin_params *params, basin_expr x, const char *w, const char *b,
@@ -158,12 +156,6 @@ static basin_expr graph_logits(basin_nodes_net *net, const basin_nodes_settings 
                : basin_anomaly_logits(&net->energy, &inputs);
 }
 
-static basin_expr logits_of(basin_nodes_net *net, const basin_nodes_settings *r,
-                            const basin_nodes_shape *shape) {
-    bool plain = basin_choice_is(r->form, "linear") || basin_choice_is(r->form, "mlp");
-    return plain ? plain_logits(net, r) : graph_logits(net, r, shape);
-}
-
 /* Log-odds of one class, [N]: its logit less the log-sum-exp of the others. */
 static basin_expr odds_of(basin_expr logits, int64_t number) {
     if (!logits) return NULL;
@@ -180,7 +172,8 @@ static basin_expr odds_of(basin_expr logits, int64_t number) {
 /* Logits and probabilities as callers read them. */
 static void declare_outputs(basin_nodes_net *net, const basin_nodes_settings *r,
                             const basin_nodes_shape *shape) {
-    net->logits = logits_of(net, r, shape);
+    bool plain = basin_choice_is(r->form, "linear") || basin_choice_is(r->form, "mlp");
+    net->logits = plain ? plain_logits(net, r) : graph_logits(net, r, shape);
     basin_smoothing how = {(int)r->smoothing, r->anchor, basin_choice_is(r->self_loops, "add")};
     if (r->smoothing > 0) net->logits = basin_smooth(net->logits, &net->pattern[0], &how);
     if (r->focus) net->logits = odds_of(net->logits, r->focus - 1);
@@ -192,11 +185,7 @@ static void declare_outputs(basin_nodes_net *net, const basin_nodes_settings *r,
 static basin_expr loss_of(const basin_nodes_net *net, const basin_nodes_shape *shape) {
     basin_expr z = net->logits;
     if (!shape->parts) return basin_weighted_cross_entropy(z, net->label, net->weight);
-    basin_expr agreed = basin_mul(net->label, z);
-    basin_expr ce = basin_expr_shape(z).rank == 1
-                        ? basin_sub(basin_softplus(z), agreed)
-                        : basin_sub(basin_logsumexp(z, -1), basin_sum(agreed, -1, 1));
-    return basin_sum_all(basin_mul(net->weight, ce));
+    return basin_sum_all(basin_mul(net->weight, basin_model_surprise(z, net->label)));
 }
 
 /* Of matrices: gains, biases and temperatures are left alone. */
@@ -239,89 +228,72 @@ static basin_status write_rows(basin_plan *plan, basin_expr input, const float *
                                basin_error *error) {
     if (!input || !data) return BASIN_OK;
     basin_shape shape = basin_expr_shape(input);
-    if (rows == shape.dim[0]) {
-        basin_tensor whole = basin_tensor_borrow(data, BASIN_F32, shape);
-        return basin_plan_write(plan, input, &whole, error);
-    }
-    basin_tensor padded;
+    basin_tensor whole = basin_tensor_borrow(data, BASIN_F32, shape);
+    if (rows == shape.dim[0]) return basin_plan_write(plan, input, &whole, error);
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor padded = {0};
     BASIN_TRY(basin_tensor_new(&padded, BASIN_F32, shape, error));
     int64_t width = shape.rank > 1 ? shape.dim[1] : 1;
     memcpy(padded.data, data, (size_t)(rows * width) * sizeof *data);
-    basin_status status = basin_plan_write(plan, input, &padded, error);
-    basin_tensor_free(&padded);
-    return status;
+    return basin_plan_write(plan, input, &padded, error);
 }
 
 /* The list of a table's cells that are not 0, with their values. */
-static basin_status write_listed(const basin_nodes_net *net, basin_plan *plan, const float *table,
-                                 int64_t nodes, int64_t columns, basin_error *error) {
-    int64_t room = basin_expr_shape(net->features).dim[0], count = 0;
-    int32_t *cell = basin_array_new((size_t)room * 2, sizeof *cell);
-    float *value = calloc((size_t)room, sizeof *value);
-    basin_pairs pairs = {0};
-    basin_status status = cell && value ? BASIN_OK : BASIN_NO_MEMORY;
-    if (status) basin_fail(error, status, "out of memory for a list of features");
-    for (int64_t i = 0; i < nodes * columns && !status; i++) {
-        if (table[i] == 0) continue;
-        if (count == room)
-            status = basin_fail(error, BASIN_BAD_SHAPE, "more than %lld features that are not 0",
-                                (long long)room);
-        else
-            cell[2 * count] = (int32_t)(i / columns), cell[2 * count + 1] = (int32_t)(i % columns),
-                     value[count++] = table[i];
-    }
-    if (!status) status = basin_pairs_new(&pairs, nodes, columns, cell, count, 0, error);
-    if (!status) status = basin_pairs_write(plan, &net->listed.pattern, &pairs, error);
-    if (!status) status = write_rows(plan, net->features, value, room, error);
-    basin_pairs_free(&pairs);
-    free(cell), free(value);
-    return status;
-}
-
-static basin_status write_features(const basin_nodes_net *net, basin_plan *plan,
-                                   const basin_nodes_net_data *data, basin_error *error) {
-    if (!net->listed.value) return write_rows(plan, net->features, data->table, data->nodes, error);
+static basin_status write_listed(const basin_nodes_net *net, basin_plan *plan,
+                                 const basin_nodes_net_data *data, basin_error *error) {
     int64_t columns = basin_expr_shape(net->listed.pattern.column).dim[0] - 1;
-    return write_listed(net, plan, data->table, data->nodes, columns, error);
+    int64_t most = basin_expr_shape(net->features).dim[0], count = 0;
+    BASIN_FREE_AT_EXIT int32_t *cell = NULL;
+    BASIN_FREE_AT_EXIT float *value = NULL;
+    BASIN_AT_EXIT(basin_pairs_free) basin_pairs pairs = {0};
+    BASIN_TRY(BASIN_NEW_RAW(&cell, most * 2, "a list of features", error));
+    BASIN_TRY(BASIN_NEW(&value, most, "a list of features", error));
+    for (int64_t i = 0; i < data->nodes * columns; i++) {
+        if (data->table[i] == 0) continue;
+        if (count == most)
+            return basin_fail(error, BASIN_BAD_SHAPE, "more than %lld features that are not 0",
+                              (long long)most);
+        cell[2 * count] = (int32_t)(i / columns), cell[2 * count + 1] = (int32_t)(i % columns);
+        value[count++] = data->table[i];
+    }
+    BASIN_TRY(basin_pairs_new(&pairs, data->nodes, columns, cell, count, 0, error));
+    BASIN_TRY(basin_pairs_write(plan, &net->listed.pattern, &pairs, error));
+    return write_rows(plan, net->features, value, most, error);
 }
 
 /* Padding has no position. */
 static basin_status write_places(basin_plan *plan, basin_expr input, const int32_t *place,
                                  int64_t rows, basin_error *error) {
     if (!input || !place) return BASIN_OK;
-    basin_tensor padded;
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor padded = {0};
     BASIN_TRY(basin_tensor_new(&padded, BASIN_I32, basin_expr_shape(input), error));
     int32_t *to = padded.data;
     for (int64_t i = 0; i < padded.shape.dim[0]; i++) to[i] = i < rows ? place[i] : -1;
-    basin_status status = basin_plan_write(plan, input, &padded, error);
-    basin_tensor_free(&padded);
-    return status;
+    return basin_plan_write(plan, input, &padded, error);
 }
 
 static basin_status write_facts(const basin_nodes_net *net, basin_plan *plan,
                                 const basin_nodes_net_data *data, int r, basin_error *error) {
     const basin_pairs *pairs = &data->pairs[r];
-    float *facts = NULL;
+    BASIN_FREE_AT_EXIT float *facts = NULL;
     if (!net->facts[r]) return BASIN_OK;
-    basin_status status = basin_edge_facts(&facts, data->reader, data->network, r, pairs, error);
-    if (!status) status = write_rows(plan, net->facts[r], facts, pairs->pairs, error);
-    free(facts);
-    return status;
+    BASIN_TRY(basin_edge_facts(&facts, data->reader, data->network, r, pairs, error));
+    return write_rows(plan, net->facts[r], facts, pairs->pairs, error);
 }
 
 basin_status basin_nodes_net_write(const basin_nodes_net *net, basin_plan *plan,
                                    const basin_nodes_net_data *data, basin_error *error) {
     int64_t n = data->nodes;
-    basin_status status = write_features(net, plan, data, error);
-    if (!status) status = write_rows(plan, net->eigenvectors, data->eigenvectors, n, error);
-    if (!status) status = write_places(plan, net->place, data->place, n, error);
-    for (int r = 0; r < BASIN_ANOMALY_RELATIONS && net->pattern[r].row && !status; r++) {
-        status = basin_pairs_write(plan, &net->pattern[r], &data->pairs[r], error);
-        if (!status) status = write_rows(plan, net->node_weight[r], data->node_weight[r], n, error);
-        if (!status) status = write_facts(net, plan, data, r, error);
+    BASIN_TRY(net->listed.value ? write_listed(net, plan, data, error)
+                                : write_rows(plan, net->features, data->table, n, error));
+    BASIN_TRY(write_rows(plan, net->eigenvectors, data->eigenvectors, n, error));
+    BASIN_TRY(write_places(plan, net->place, data->place, n, error));
+    for (int r = 0; r < BASIN_ANOMALY_RELATIONS && net->pattern[r].row; r++) {
+        BASIN_TRY(basin_pairs_write(plan, &net->pattern[r], &data->pairs[r], error));
+        BASIN_TRY(write_rows(plan, net->node_weight[r], data->node_weight[r], n, error));
+        BASIN_TRY(write_facts(net, plan, data, r, error));
     }
-    if (!status) status = write_rows(plan, net->label, data->label, n, error);
-    return status ? status : write_rows(plan, net->weight, data->weight, n, error);
+    BASIN_TRY(write_rows(plan, net->label, data->label, n, error));
+    return write_rows(plan, net->weight, data->weight, n, error);
 }
 
 basin_status basin_nodes_net_write_seed(const basin_nodes_net *net, basin_plan *plan, uint64_t seed,
@@ -342,29 +314,22 @@ basin_adamw_config basin_nodes_net_adamw(const basin_nodes_settings *r) {
                                 .clip = r->clip};
 }
 
+static void free_plan(basin_plan **plan) { basin_plan_free(*plan); }
+
 static basin_status small_memory(size_t *bytes, const basin_nodes_settings *settings,
                                  const basin_nodes_shape *shape, bool training, basin_store *store,
                                  basin_error *error) {
-    basin_nodes_net net;
-    basin_trainer trainer = {0};
-    basin_plan *plan = NULL;
-    basin_status status = basin_nodes_net_new(&net, settings, shape, training, error);
-    if (status) return status;
-    if (training) {
-        basin_trainer_spec spec = {.adamw = basin_nodes_net_adamw(settings)};
-        status = basin_trainer_new(&trainer, store, &net.params, net.loss, &spec, error);
-    } else {
-        basin_plan_spec spec = {.output = &net.probability, .outputs = 1};
-        status = basin_plan_new(&plan, store, &spec, error);
-    }
-    if (!status) {
-        basin_plan_stats s = basin_plan_get_stats(training ? trainer.plan : plan);
-        *bytes = s.arena_bytes + s.input_bytes; /* other weights do not grow with the graph */
-    }
-    basin_trainer_free(&trainer);
-    basin_plan_free(plan);
-    basin_nodes_net_free(&net);
-    return status;
+    BASIN_AT_EXIT(basin_nodes_net_free) basin_nodes_net net = {0};
+    BASIN_AT_EXIT(basin_trainer_free) basin_trainer trainer = {0};
+    BASIN_AT_EXIT(free_plan) basin_plan *plan = NULL;
+    BASIN_TRY(basin_nodes_net_new(&net, settings, shape, training, error));
+    basin_trainer_spec spec = {.adamw = basin_nodes_net_adamw(settings)};
+    basin_plan_spec scoring = {.output = &net.probability, .outputs = 1};
+    BASIN_TRY(training ? basin_trainer_new(&trainer, store, &net.params, net.loss, &spec, error)
+                       : basin_plan_new(&plan, store, &scoring, error));
+    basin_plan_stats s = basin_plan_get_stats(training ? trainer.plan : plan);
+    *bytes = s.arena_bytes + s.input_bytes; /* other weights do not grow with the graph */
+    return BASIN_OK;
 }
 
 size_t basin_nodes_position_bytes(const basin_nodes_settings *settings,
@@ -388,8 +353,8 @@ basin_status basin_nodes_net_memory(size_t *bytes, const basin_nodes_settings *s
         small.pairs[r] = shape->pairs[r] / part + 1;
         pairs += shape->pairs[r];
     }
-    basin_status status = basin_store_new(&store, backend, error);
-    if (!status) status = small_memory(bytes, settings, &small, training, store, error);
+    BASIN_TRY(basin_store_new(&store, backend, error));
+    basin_status status = small_memory(bytes, settings, &small, training, store, error);
     basin_store_free(store);
     if (status) return status;
     /* The list that is written, besides the plan's own copy of it. */
@@ -437,16 +402,13 @@ basin_status basin_nodes_mask_write(basin_plan *plan, basin_expr mask,
                                     const basin_nodes_settings *settings, int64_t member,
                                     basin_error *error) {
     basin_scaler_kind table, own;
-    basin_tensor tensor;
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor tensor = {0};
     if (!mask) return BASIN_OK;
     int64_t columns = basin_expr_shape(mask).dim[0];
-    basin_status status = basin_nodes_scaling_kind(&table, settings, error);
-    if (!status) status = pick(&own, settings->scaling, member, error);
-    if (!status) status = basin_tensor_new(&tensor, BASIN_F32, BASIN_SHAPE(columns), error);
-    if (status) return status;
+    BASIN_TRY(basin_nodes_scaling_kind(&table, settings, error));
+    BASIN_TRY(pick(&own, settings->scaling, member, error));
+    BASIN_TRY(basin_tensor_new(&tensor, BASIN_F32, BASIN_SHAPE(columns), error));
     int64_t planes = basin_scaler_planes(table), width = columns / (1 + settings->hops) / planes;
     for (int64_t c = 0; c < columns; c++) ((float *)tensor.data)[c] = sees(own, c / width % planes);
-    status = basin_plan_write(plan, mask, &tensor, error);
-    basin_tensor_free(&tensor);
-    return status;
+    return basin_plan_write(plan, mask, &tensor, error);
 }

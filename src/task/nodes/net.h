@@ -3,6 +3,7 @@
 #ifndef BASIN_TASK_NODES_NET_H
 #define BASIN_TASK_NODES_NET_H
 
+#include "model/model.h"
 #include "task/nodes/nodes.h"
 
 /* ---- What edges carry, as models read it: the facts of an edge become columns, which bias the

@@ -103,6 +103,9 @@
       "many these are. 0: 1, or with mpirun 8, or as many as there are ranks.",                    \
       .absent = "1")                                                                               \
     BASIN_SHARD_SETTINGS(X)
+#define BASIN_NODE_MEMBER_SETTINGS(X)                                                              \
+    X(INTEGER, members, "N", 0, 64,                                                                \
+      "Networks trained from different seeds and averaged; 0: 2 up to 2 million edges, else 1.")
 #define BASIN_NODES_TRAINING_SETTINGS(X)                                                           \
     BASIN_NODE_PACE_SETTINGS(X)                                                                    \
     X(CHOICE, select, BASIN_CHOICES("macro_f1", "auroc", "auprc"),                                 \
@@ -124,8 +127,7 @@
     X(CHOICE, calibrate, BASIN_CHOICES("auto", "none", "platt", "isotonic"),                       \
       "What makes frequencies of probabilities, by validation; auto: platt or isotonic.",          \
       .absent = "none")                                                                            \
-    X(INTEGER, members, "N", 0, 64,                                                                \
-      "Networks trained from different seeds and averaged; 0: 2 up to 2 million edges, else 1.")
+    BASIN_NODE_MEMBER_SETTINGS(X)
 
 /* What models of classes have beyond. */
 #define BASIN_NODE_OWN_SETTINGS(X)                                                                 \
@@ -149,10 +151,6 @@
     X(CHOICE, balance, BASIN_CHOICES("full", "root", "none"),                                      \
       "Weight of a class in the loss: one over its share of the nodes, the root of that, or 1.",   \
       .absent = "none")
-#define BASIN_NODE_MEMBER_SETTINGS(X)                                                              \
-    X(INTEGER, members, "N", 0, 64,                                                                \
-      "Networks trained from different seeds and averaged; 0: 2 up to 2 million edges, else 1.")
-
 /* Everything that decides what is trained and how; a model file carries what its task's table has
  * of it. */
 typedef struct basin_nodes_settings {
@@ -204,12 +202,12 @@ struct basin_nodes_model {
     int64_t nodes, features;         /* of the network it was trained on */
     basin_schema *schema;            /* of the network it was trained on; NULL: a file of 0.1 */
     int relations;                   /* the model runs on */
-    char **relation;                 /* [relations] their names */
-    basin_scaler scale;              /* of features and degrees */
-    basin_scaler edge_scale;         /* of what edges carry; none where they do not bias scores */
-    basin_names class_name;          /* [settings.classes] */
-    double threshold;                /* of calibrated probabilities */
-    basin_nodes_ensemble ensemble;   /* without trees: none */
+    char *relation[BASIN_ANOMALY_RELATIONS]; /* their names */
+    basin_scaler scale;                      /* of features and degrees */
+    basin_scaler edge_scale;       /* of what edges carry; none where they do not bias scores */
+    basin_names class_name;        /* [settings.classes] */
+    double threshold;              /* of calibrated probabilities */
+    basin_nodes_ensemble ensemble; /* without trees: none */
     basin_calibration calibration;
     basin_nodes_samples judged; /* validation nodes by rising probability; thinned where many */
     basin_nodes_memory memory;  /* of its training */

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/team/team.h"
 #include "base/try.h"
 #include "task/nodes/parts.h"
 #include "train/trainer.h"
@@ -138,23 +137,6 @@ static basin_status take_columns(float **rows, basin_parted_inputs *in, int64_t 
     return status ? status : basin_parts_fetch(p, rows, C, error);
 }
 
-/* Means of rows [n + h, C] into columns `to` .. of a part's table. */
-typedef struct hop {
-    const basin_node_inputs *part;
-    const float *rows;
-    int64_t to, columns;
-} hop;
-
-static void take_means(const void *context, int64_t first, int64_t last, int place) {
-    const hop *h = context;
-    const basin_relation *relation = basin_node_inputs_hops(h->part);
-    float *to = h->part->table + h->to;
-    (void)place;
-    for (int64_t i = first; i < last; i++)
-        basin_neighbour_mean(to + i * h->part->shape.columns, h->rows, h->columns, h->columns,
-                             relation, i);
-}
-
 basin_status basin_parted_inputs_scale(basin_parted_inputs *in, const basin_scaler *scale,
                                        const basin_scaler *edge_scale, basin_error *error) {
     basin_parts *p = in->parts;
@@ -175,8 +157,10 @@ basin_status basin_parted_inputs_scale(basin_parted_inputs *in, const basin_scal
         status = take_columns(rows, in, (h - 1) * C, C, error);
         for (int64_t k = 0; k < p->count; k++) {
             int64_t n = p->part[k]->network->nodes;
-            hop of = {&in->part[k], rows[k], h * C, C};
-            if (!status) basin_team_run(take_means, &of, n, 256, basin_parts_threads(p, n * C));
+            basin_neighbour_means means = {
+                in->part[k].table + h * C,           in->shape.columns, rows[k], C, C,
+                basin_node_inputs_hops(&in->part[k])};
+            if (!status) basin_neighbour_means_take(&means, n, basin_parts_threads(p, n * C));
             free(rows[k]);
             rows[k] = NULL;
         }

@@ -131,7 +131,7 @@ static void declare_ends(basin_nodes_stream *s) {
     const basin_anomaly_config *c = &s->model.config;
     basin_expr last[BASIN_ANOMALY_RELATIONS];
     basin_expr seen = s->mask ? basin_mul(s->features, s->mask) : s->features;
-    basin_expr tokens = basin_anomaly_embed(&s->model, seen, s->where);
+    basin_expr tokens = basin_anomaly_embed(&s->model, seen, NULL, s->where);
     for (int r = 0; r < c->relations; r++) {
         char name[32];
         snprintf(name, sizeof name, "last%d", r);

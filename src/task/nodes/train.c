@@ -1,5 +1,5 @@
-/* Which inputs validation prefers: for each candidate an MLP is trained for a moment. See choose.h.
- */
+/* A run from data to a model: opens the run and the network, splits the nodes, settles what the
+ * settings leave open, and trains. See include/basin/tasks/nodes.h. */
 
 #include <math.h>
 #include <stdlib.h>
@@ -9,6 +9,8 @@
 #include "task/nodes/classes.h"
 #include "task/nodes/fit.h"
 #include "task/nodes/inputs.h"
+
+/* ---- Which inputs validation prefers: for each candidate an MLP is trained for a moment. ---- */
 
 enum { PROBE_NODES = 1000000 }; /* beyond, a probe over all nodes would cost more than it tells */
 
@@ -23,12 +25,6 @@ typedef struct choice {
 
 enum { SMOOTHING = 10 }; /* steps, where it is left open whether there are any */
 
-/* The probe is an MLP: it reads totals of edges, and has no pairs to bias. */
-static const char *facts_for_probe(const basin_nodes_settings *s) {
-    if (!basin_facts_bias(s)) return s->facts;
-    return basin_facts_are_features(s) ? "features" : "none";
-}
-
 /* Trains on the inputs in question; their measure on validation. */
 static basin_status probe(double *value, choice *c, int64_t hops, const char *scaling,
                           basin_error *error) {
@@ -38,7 +34,8 @@ static basin_status probe(double *value, choice *c, int64_t hops, const char *sc
     *value = 0;
     if (c->stopped) return BASIN_OK;
     s.form = "mlp", s.position = "none", s.sampling = "full", s.shards = 1;
-    s.facts = facts_for_probe(c->settings);
+    /* The probe is an MLP: it reads totals of edges, and has no pairs to bias. */
+    if (basin_facts_bias(&s)) s.facts = basin_facts_are_features(&s) ? "features" : "none";
     s.hops = hops, s.scaling = scaling;
     s.hidden = 64, s.dropout = 0.2, s.penalty = 0, s.average = 0, s.members = 1, s.trees = 0,
     s.calibrate = "none";
@@ -55,45 +52,31 @@ static basin_status probe(double *value, choice *c, int64_t hops, const char *sc
 static const char *const single[] = {BASIN_NODES_SCALINGS(BASIN_SCALING_ALONE)};
 enum { SINGLES = sizeof single / sizeof *single, WIDE = 4096 };
 
-/* Means over two hops, or none. */
-static basin_status choose_hops(choice *c, double *value, basin_error *error) {
-    const char *asked = c->settings->scaling;
-    const char *kind = strchr(asked, '+') || basin_choice_is(asked, "auto") ? "both" : asked;
-    double with = -1;
-    basin_status status = probe(value, c, 0, kind, error);
-    if (!status) status = probe(&with, c, 2, kind, error);
-    c->settings->hops = with > *value ? 2 : 0;
-    *value = fmax(*value, with);
-    return status;
-}
-
-/* Of four scalings the one that does worst is left out; members see the others in turn. One member
- * sees the best. `value` has that of the first where it is known. */
-static basin_status choose_scaling(choice *c, double value[SINGLES], bool known,
-                                   basin_error *error) {
-    static const char *const others[] = {BASIN_NODES_SCALINGS(BASIN_SCALING_OTHERS)};
-    basin_status status = BASIN_OK;
-    int best = 0, worst = 0;
-    for (int i = known; i < SINGLES && !status; i++)
-        status = probe(&value[i], c, c->settings->hops, single[i], error);
-    for (int i = 1; i < SINGLES; i++) {
-        if (value[i] > value[best]) best = i;
-        if (value[i] < value[worst]) worst = i;
-    }
-    c->settings->scaling = c->settings->members > 1 ? others[worst] : single[best];
-    return status;
-}
-
+/* Means over two hops, or none. Of four scalings the one that does worst is left out; members see
+ * the others in turn. One member sees the best. */
 static basin_status choose(choice *c, bool ask, basin_error *error) {
+    static const char *const others[] = {BASIN_NODES_SCALINGS(BASIN_SCALING_OTHERS)};
     basin_nodes_settings *s = c->settings;
     bool hops = s->hops < 0, scaling = basin_choice_is(s->scaling, "auto"), asked = ask && hops;
-    double value[SINGLES] = {0};
-    basin_status status = asked ? choose_hops(c, &value[0], error) : BASIN_OK;
-    if (hops && !ask) s->hops = 2;
+    double value[SINGLES] = {0}, with = -1;
+    int best = 0, worst = 0;
+    if (asked) {
+        const char *kind = strchr(s->scaling, '+') || scaling ? single[0] : s->scaling;
+        BASIN_TRY(probe(&value[0], c, 0, kind, error));
+        BASIN_TRY(probe(&with, c, 2, kind, error));
+    }
+    if (hops) s->hops = !ask || with > value[0] ? 2 : 0;
+    value[0] = fmax(value[0], with);
     /* The columns of bins would be too many where there are many features. */
     bool wide = c->network->features * 10 * (1 + s->hops) > WIDE;
-    if (!status && scaling && ask && !wide) {
-        status = choose_scaling(c, value, asked, error);
+    if (scaling && ask && !wide) {
+        for (int i = asked; i < SINGLES; i++)
+            BASIN_TRY(probe(&value[i], c, s->hops, single[i], error));
+        for (int i = 1; i < SINGLES; i++) {
+            if (value[i] > value[best]) best = i;
+            if (value[i] < value[worst]) worst = i;
+        }
+        s->scaling = s->members > 1 ? others[worst] : single[best];
         asked = true;
     } else if (scaling) {
         s->scaling = s->members > 1 ? "both+standard+quantile" : "both";
@@ -101,7 +84,7 @@ static basin_status choose(choice *c, bool ask, basin_error *error) {
     if ((hops || scaling) && !c->stopped)
         basin_watch_note(c->work.watch, "inputs: scaling %s, means over %lld hops%s", s->scaling,
                          (long long)s->hops, asked ? " (chosen by validation)" : "");
-    return status;
+    return BASIN_OK;
 }
 
 /* ---- of classes ---- */
@@ -120,44 +103,39 @@ static void count_features(int64_t counts[3], const basin_network *n) {
 static basin_status is_bag(bool *bag, const choice *c, basin_error *error) {
     basin_parts *p = c->work.parts;
     int64_t counts[3] = {0};
-    basin_status status = BASIN_OK;
     if (!p) count_features(counts, c->network);
     for (int64_t k = 0; p && k < p->count; k++) count_features(counts, p->part[k]->network);
-    if (p) status = basin_ranks_sum_integers(p->ranks, counts, 3, error);
+    if (p) BASIN_TRY(basin_ranks_sum_integers(p->ranks, counts, 3, error));
     *bag = !counts[0] && counts[1] > counts[2] / 2;
-    return status;
+    return BASIN_OK;
 }
 
 /* What neighbours are good for: nothing, to agree with, or to be looked at. */
 static basin_status choose_neighbours(choice *c, basin_error *error) {
     static const int64_t way[][2] = {{0, 0}, {0, SMOOTHING}, {2, 0}};
-    basin_nodes_settings *s = c->settings;
-    int64_t hops = s->hops, smoothing = s->smoothing;
+    const basin_nodes_settings asked = *c->settings;
+    int64_t hops = asked.hops, smoothing = asked.smoothing;
     double most = -1;
-    basin_status status = BASIN_OK;
-    for (int i = 0; i < 3 && !status; i++) {
+    for (int i = 0; i < 3; i++) {
         double value = 0;
-        int64_t far = hops < 0 ? way[i][0] : hops;
-        bool again = (hops >= 0 && i == 2) || (smoothing >= 0 && i == 1); /* as the first */
-        if (again) continue;
-        basin_nodes_settings now = *s;
-        now.smoothing = smoothing < 0 ? way[i][1] : smoothing;
-        choice one = *c;
-        one.settings = &now;
-        status = probe(&value, &one, far, s->scaling, error);
-        c->stopped = one.stopped;
-        if (value > most) s->hops = far, s->smoothing = now.smoothing, most = value;
+        if ((asked.hops >= 0 && i == 2) || (asked.smoothing >= 0 && i == 1))
+            continue; /* as first */
+        int64_t far = asked.hops < 0 ? way[i][0] : asked.hops;
+        c->settings->smoothing = asked.smoothing < 0 ? way[i][1] : asked.smoothing;
+        BASIN_TRY(probe(&value, c, far, asked.scaling, error));
+        if (value > most) hops = far, smoothing = c->settings->smoothing, most = value;
     }
-    return status;
+    c->settings->hops = hops, c->settings->smoothing = smoothing;
+    return BASIN_OK;
 }
 
 static basin_status choose_of_classes(choice *c, bool ask, basin_error *error) {
     basin_nodes_settings *s = c->settings;
     bool scaling = basin_choice_is(s->scaling, "auto"), open = s->hops < 0 || s->smoothing < 0;
     bool bag = false;
-    basin_status status = scaling ? is_bag(&bag, c, error) : BASIN_OK;
+    if (scaling) BASIN_TRY(is_bag(&bag, c, error));
     if (scaling) s->scaling = bag ? "rows" : "standard";
-    if (!status && open && ask) status = choose_neighbours(c, error);
+    if (open && ask) BASIN_TRY(choose_neighbours(c, error));
     if (s->hops < 0) s->hops = 0;
     if (s->smoothing < 0) s->smoothing = SMOOTHING;
     if ((scaling || open) && !c->stopped)
@@ -165,7 +143,7 @@ static basin_status choose_of_classes(choice *c, bool ask, basin_error *error) {
                          "inputs: scaling %s, means over %lld hops, %lld steps of smoothing%s",
                          s->scaling, (long long)s->hops, (long long)s->smoothing,
                          open && ask ? " (chosen by validation)" : "");
-    return status;
+    return BASIN_OK;
 }
 
 static basin_status choose_inputs(basin_nodes_settings *settings, const basin_task_settings *task,
@@ -183,8 +161,7 @@ static basin_status choose_inputs(basin_nodes_settings *settings, const basin_ta
     return status;
 }
 
-/* ---- A run from data to a model: opens the run and the network, splits the nodes, settles what
- * the settings leave open, and trains. See include/basin/tasks/nodes.h. */
+/* ---- the run ---- */
 
 typedef struct whole {
     basin_run *run;
@@ -207,13 +184,12 @@ static basin_status choose_parts(whole *t, basin_error *error) {
     int64_t *parts = &t->settings.parts, ranks = basin_ranks_count(ranks_of(t));
     const basin_bundle *checkpoint = basin_run_checkpoint(t->run);
     basin_nodes_settings found = t->settings;
-    basin_status status = BASIN_OK;
     if (!*parts && checkpoint) {
-        status = basin_nodes_read_settings(&found, t->task, checkpoint, error);
+        BASIN_TRY(basin_nodes_read_settings(&found, t->task, checkpoint, error));
         *parts = found.parts;
     }
     if (!*parts) *parts = !ranks_of(t) ? 1 : ranks > USUAL ? ranks : USUAL;
-    return status;
+    return BASIN_OK;
 }
 
 /* Samples are drawn from the whole graph, which every rank opens; their batches are cut instead. */
@@ -227,8 +203,7 @@ static bool samples_whole(const whole *t, const basin_nodes_settings *found) {
 static basin_status choose_shards(whole *t, basin_error *error) {
     const basin_bundle *checkpoint = basin_run_checkpoint(t->run);
     basin_nodes_settings found = {.shards = 0};
-    basin_status status = BASIN_OK;
-    if (checkpoint) status = basin_nodes_read_settings(&found, t->task, checkpoint, error);
+    if (checkpoint) BASIN_TRY(basin_nodes_read_settings(&found, t->task, checkpoint, error));
     bool cut = samples_whole(t, &found);
     if (t->settings.shards > 1 && !cut)
         return basin_fail(error, BASIN_BAD_VALUE,
@@ -239,7 +214,7 @@ static basin_status choose_shards(whole *t, basin_error *error) {
     if (!cut && !t->settings.shards) t->settings.shards = 1;
     t->settings.shards =
         basin_shards_choose(t->settings.shards, found.shards, t->settings.batch, ranks_of(t));
-    if (status || t->data.parts || cut || basin_ranks_count(ranks_of(t)) == 1) return status;
+    if (t->data.parts || cut || basin_ranks_count(ranks_of(t)) == 1) return BASIN_OK;
     return basin_fail(error, BASIN_UNSUPPORTED,
                       "sampling %s in %lld part over %lld ranks; wanted parts for each of them, or "
                       "sampling neighbours",
@@ -251,9 +226,8 @@ static basin_status choose_shards(whole *t, basin_error *error) {
 static basin_status open_folder(whole *t, basin_error *error) {
     const char *folder = t->data.path[0];
     int64_t asked = t->settings.parts, found;
-    basin_status status = basin_network_options_check_parts(t->data.options, folder, error);
-    if (!status) status = basin_parts_open(&t->cut, folder, ranks_of(t), error);
-    if (status) return status;
+    BASIN_TRY(basin_network_options_check_parts(t->data.options, folder, error));
+    BASIN_TRY(basin_parts_open(&t->cut, folder, ranks_of(t), error));
     t->settings.parts = found = basin_parts_count(t->cut);
     if (asked && asked != found)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: %lld parts, and the setting parts is %lld",
@@ -274,40 +248,35 @@ static basin_status cut_network(whole *t, basin_error *error) {
 
 static basin_status open_files(whole *t, basin_error *error) {
     basin_nodes_data *d = &t->data;
-    basin_status status = basin_network_open(&t->opened, d->path, d->paths, d->options, error);
-    if (!status && basin_network_main_relation(t->opened) < 0)
-        status = basin_network_add_union(t->opened, error);
-    d->network = t->opened;
     int length;
     const char *note = NULL;
-    while (!status && (note = basin_network_next_note(&length, t->opened, note)))
+    BASIN_TRY(basin_network_open(&t->opened, d->path, d->paths, d->options, error));
+    if (basin_network_main_relation(t->opened) < 0)
+        BASIN_TRY(basin_network_add_union(t->opened, error));
+    d->network = t->opened;
+    while ((note = basin_network_next_note(&length, t->opened, note)))
         basin_watch_note(basin_run_training(t->run)->watch, "%s: %.*s",
                          basin_network_note_path(t->opened, note), length, note);
-    return status;
+    return BASIN_OK;
 }
 
 /* The network, whole or in parts. */
 static basin_status open_network(whole *t, basin_error *error) {
     basin_nodes_data *d = &t->data;
-    basin_status status = BASIN_OK;
-    if (d->parts) {
-        d->network = basin_parts_face(d->parts);
-        t->settings.parts = basin_parts_count(d->parts);
-        return BASIN_OK;
+    if (!d->parts && !d->network && d->paths == 1 && basin_cut_is(d->path[0])) {
+        BASIN_TRY(open_folder(t, error));
+        d->parts = t->cut;
+    } else if (!d->parts) {
+        basin_status status = d->network ? BASIN_OK : open_files(t, error);
+        BASIN_TRY(basin_ranks_agree(ranks_of(t), status, error));
+        if (samples_whole(t, NULL)) t->settings.parts = 1;
+        BASIN_TRY(choose_parts(t, error));
+        if (t->settings.parts == 1) return BASIN_OK;
+        BASIN_TRY(cut_network(t, error));
+        d->parts = t->cut;
     }
-    if (!d->network && d->paths == 1 && basin_cut_is(d->path[0])) {
-        status = open_folder(t, error);
-    } else {
-        if (!d->network) status = open_files(t, error);
-        status = basin_ranks_agree(ranks_of(t), status, error);
-        if (!status && samples_whole(t, NULL)) t->settings.parts = 1;
-        if (!status) status = choose_parts(t, error);
-        if (status || t->settings.parts == 1) return status;
-        status = cut_network(t, error);
-    }
-    if (status) return status;
-    d->parts = t->cut;
-    d->network = basin_parts_face(t->cut);
+    d->network = basin_parts_face(d->parts);
+    t->settings.parts = basin_parts_count(d->parts);
     return BASIN_OK;
 }
 
@@ -317,11 +286,11 @@ static basin_status hold_out(uint8_t *part, const whole *t, double validation, b
     if (validation >= 1.0 / 3)
         return basin_fail(error, BASIN_BAD_VALUE, "validation is %g, wanted less than a third",
                           validation);
-    basin_status status =
-        basin_split_stratified(part, n, 1 - 3 * validation, (uint64_t)t->settings.seed, 0, error);
-    for (int64_t i = 0; i < n->nodes && !status; i++)
+    BASIN_TRY(
+        basin_split_stratified(part, n, 1 - 3 * validation, (uint64_t)t->settings.seed, 0, error));
+    for (int64_t i = 0; i < n->nodes; i++)
         if (part[i] == BASIN_PART_TEST) part[i] = BASIN_PART_TRAIN;
-    return status;
+    return BASIN_OK;
 }
 
 /* The file's split is used where nothing else is asked for; either way it is said. */
@@ -386,10 +355,9 @@ static basin_status settle(whole *t, bool *stopped, const uint8_t *part, basin_e
     const basin_bundle *file = basin_run_checkpoint(t->run);
     basin_nodes_resources work = {how->backend, how->watch, how->memory, t->least, t->data.parts};
     if (!file) file = basin_run_from(t->run);
-    basin_status status = file ? basin_nodes_settle(&t->settings, t->task, file, error) : BASIN_OK;
+    if (file) BASIN_TRY(basin_nodes_settle(&t->settings, t->task, file, error));
     if (!t->settings.members) t->settings.members = members_for(t->data.network);
-    if (!status) status = settle_facts(&t->settings, t->data.network, error);
-    if (status) return status;
+    BASIN_TRY(settle_facts(&t->settings, t->data.network, error));
     return choose_inputs(&t->settings, t->task, stopped, t->data.network, part,
                          !(how->rehearse > 0), &work, error);
 }
@@ -434,18 +402,22 @@ static basin_status train(basin_nodes_model **model, basin_outcome *outcome, who
                           basin_error *error) {
     BASIN_TRY(open_network(t, error));
     const basin_network *n = t->data.network;
+    BASIN_FREE_AT_EXIT uint8_t *part = NULL;
     if (!n->label) return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to split by", n->path);
     if (t->data.part) return train_on(model, outcome, t, t->data.part, error);
-    uint8_t *part = calloc((size_t)n->nodes + 1, 1);
-    if (!part) return basin_fail_memory(error, "a split");
-    basin_status status = split(part, t, error);
-    if (!status && !basin_split_nodes(NULL, part, n->nodes, BASIN_PART_VAL))
+    BASIN_TRY(BASIN_NEW(&part, n->nodes + 1, "a split", error));
+    BASIN_TRY(split(part, t, error));
+    if (!basin_split_nodes(NULL, part, n->nodes, BASIN_PART_VAL))
         basin_watch_note(basin_run_training(t->run)->watch,
                          "%s: no nodes for validation: the last epoch is kept%s", n->path,
                          basin_classes_several(t->task) ? "" : " and the threshold is 0.5");
-    if (!status) status = train_on(model, outcome, t, part, error);
-    free(part);
-    return status;
+    return train_on(model, outcome, t, part, error);
+}
+
+static void whole_free(whole *t) {
+    basin_run_close(t->run);
+    basin_parts_close(t->cut);
+    basin_network_free(t->opened);
 }
 
 basin_status basin_nodes_train_with(basin_nodes_model **model, basin_outcome *outcome,
@@ -453,30 +425,20 @@ basin_status basin_nodes_train_with(basin_nodes_model **model, basin_outcome *ou
                                     const basin_nodes_settings *settings,
                                     const basin_nodes_data *data, const basin_training *how,
                                     bool least, basin_error *error) {
+    BASIN_AT_EXIT(whole_free)
     whole t = {.task = task, .data = *data, .settings = *settings, .least = least};
     *model = NULL;
     *outcome = (basin_outcome){.loss = NAN};
     leave_out_trees(&t.settings, how->watch);
     if (!data->parts && !data->network && !(data->path && data->paths > 0))
         return basin_fail(error, BASIN_BAD_VALUE, "no network to train on: needs one, or files");
-    basin_status status = task->check(&t.settings, error);
-    if (!status) status = basin_run_open(&t.run, how, task->task, error);
-    if (status) return status;
-    status = basin_run_compare(t.run, &t.settings, task->table, error);
-    if (status) {
-        basin_run_close(t.run);
-        return status;
-    }
-    if (basin_run_finished(t.run)) {
-        outcome->finished_before = true;
-        status = basin_nodes_open(model, task->task, how->output, how->backend, error);
-    } else {
-        status = train(model, outcome, &t, error);
-    }
-    basin_run_close(t.run);
-    basin_parts_close(t.cut);
-    basin_network_free(t.opened);
-    return status;
+    BASIN_TRY(task->check(&t.settings, error));
+    BASIN_TRY(basin_run_open(&t.run, how, task->task, error));
+    BASIN_TRY(basin_run_compare(t.run, &t.settings, task->table, error));
+    outcome->finished_before = basin_run_finished(t.run);
+    return outcome->finished_before
+               ? basin_nodes_open(model, task->task, how->output, how->backend, error)
+               : train(model, outcome, &t, error);
 }
 
 /* What was said of samples has no effect where sampling auto took the full graph. */
@@ -494,17 +456,14 @@ basin_status basin_nodes_train(basin_nodes_model **model, basin_outcome *outcome
     const basin_task_settings *task = settings->kind;
     basin_nodes_model *trained = NULL;
     if (model) *model = NULL;
-    if (task != &basin_anomaly_task && task != &basin_node_task)
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "settings of the task %s, needs those of %s or %s", task->task,
-                          basin_anomaly_task.task, basin_node_task.task);
-    basin_status status = basin_settings_check_effect(settings, error);
-    if (!status && basin_settings_given(settings, "trees") &&
+    if (task != &basin_node_task)
+        BASIN_TRY(basin_settings_of(settings, &basin_anomaly_task, error));
+    BASIN_TRY(basin_settings_check_effect(settings, error));
+    if (basin_settings_given(settings, "trees") &&
         ((const basin_nodes_settings *)settings->values)->trees)
-        status = basin_trees_available(error);
-    if (!status)
-        status = basin_nodes_train_with(&trained, outcome, task, settings->values, data, training,
-                                        false, error);
+        BASIN_TRY(basin_trees_available(error));
+    basin_status status = basin_nodes_train_with(&trained, outcome, task, settings->values, data,
+                                                 training, false, error);
     if (!status && trained && !trained->sampled && !outcome->finished_before)
         note_idle(settings, training->watch);
     if (model)
