@@ -268,21 +268,4 @@ static basin_status run(basin_args *o, basin_error *error) {
     return basin_record_print(o->json, put_bench, &(measured){&bench, o}, error);
 }
 
-const basin_command basin_command_bench = {
-    "bench",
-    "[--pictures PATH...]",
-    "Time the block, its parts and training at a given shape",
-    .text =
-        "For images: the parts of the block, the forward pass and a training step of the masked "
-        "image model. For graphs: energy attention along the edges of a random graph, its "
-        "reverse, and on the full graph the scores of all nodes and a training step of the anomaly "
-        "detector. All of them take turns and each time is a median over the rounds, so that "
-        "ratios hold on a busy machine. With --threads 1 times are CPU times, which other programs "
-        "hardly change.",
-    .example = "  basin bench\n"
-               "  basin bench --shape image-small --batch 8 --threads 1\n"
-               "  basin bench --shape amazon --rounds 3 --json\n"
-               "  basin bench --pictures photos/ --size 112 --threads 1\n",
-    .option = table,
-    .run = run,
-};
+const basin_command basin_command_bench = {"bench", table, .run = run};

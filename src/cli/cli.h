@@ -244,20 +244,27 @@ enum {
     BASIN_EXIT_AGAIN = 75, /* EX_TEMPFAIL: a run that a scheduler ended, and may begin again */
 };
 
+/* What a command is; share/basin/commands.md has its operands and its description. */
 typedef struct basin_command {
-    const char *name;     /* "info", or noun and verb: "graph train" */
-    const char *operands; /* "MODEL [DATA] FILE..." says how many there may be */
-    const char *summary;  /* one line, no full stop */
-    const char *text;     /* paragraphs for the help */
-    const char *example;  /* lines, indented by two blanks */
+    const char *name; /* "info", or noun and verb: "graph train" */
     const basin_option *option;
     /* Does it. What fails is reported by the caller, who also prints how wrong usage is put right
      * (basin_usage). */
     basin_status (*run)(basin_args *args, basin_error *error);
     const char *task; /* whose settings it takes as options; or NULL */
     bool ranks;       /* several ranks may share it */
-    int least, most;  /* operands, where not as `operands` says; -1: none needed */
+    int least, most;  /* operands, where not as the page says; -1: none needed */
 } basin_command;
+
+/* What commands.md says of a command. */
+typedef struct basin_page {
+    char operands[80]; /* "MODEL [DATA] FILE..." says how many there may be */
+    char summary[120]; /* one line, no full stop */
+    char text[2400];   /* paragraphs */
+    char example[800]; /* lines, indented by two blanks */
+} basin_page;
+
+void basin_page_read(basin_page *page, const basin_command *command);
 
 /* What `run` may return besides a status: each ends the program with its own exit code. */
 #define BASIN_USAGE ((basin_status)100)    /* wrong usage; the error says what */

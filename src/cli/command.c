@@ -99,10 +99,11 @@ void basin_args_free(basin_args *args) {
 }
 
 /* How many operands there may be, by words such as "MODEL [DATA] FILE...". */
-static void count_operands(int *least, int *most, const basin_command *command) {
+static void count_operands(int *least, int *most, const basin_command *command,
+                           const char *operands) {
     bool optional = false;
     *least = *most = 0;
-    for (const char *at = command->operands; *at; at += strspn(at, " ")) {
+    for (const char *at = operands; *at; at += strspn(at, " ")) {
         size_t length = strcspn(at, " ");
         optional |= *at == '[';
         *least += !optional;
@@ -346,11 +347,13 @@ static int run_parsed(basin_args *args) {
     int least, most;
     basin_error error;
     basin_status status = BASIN_OK;
-    count_operands(&least, &most, command);
+    basin_page page;
+    basin_page_read(&page, command);
+    count_operands(&least, &most, command, page.operands);
     if (args->parsed.help)
         return basin_command_help_print(command, args->parsed.help_all), BASIN_EXIT_OK;
     if (args->operands < least)
-        status = basin_usage(&error, "needs %s", command->operands);
+        status = basin_usage(&error, "needs %s", page.operands);
     else if (args->operands > most)
         status = basin_usage(&error, "unexpected argument '%s'", args->operand[most]);
     if (!status) {

@@ -42,24 +42,8 @@ static basin_status run_convert(basin_args *o, basin_error *error) {
     return basin_network_print_written(out, network, o, error);
 }
 
-const basin_command basin_command_data_convert = {
-    "data convert",
-    "IN... OUT",
-    "Turn a graph of nodes into one file that opens at once",
-    .text = "Reads npz, MATLAB files of the fraud sets, DGL graph files, and CSV or TSV (also .gz, "
-            ".zst) "
-            "of edges and of nodes, whatever the files are called. Writes safetensors, which open "
-            "at once because they are mapped, or npz if OUT ends so. docs/formats.md describes "
-            "the formats.\n"
-            "\n"
-            "CSV needs a header. A file with columns for both ends of an edge (src and dst, source "
-            "and target, ...) lists edges. Others list nodes: an id, a label if a column is called "
-            "label, and features.",
-    .example = "  basin data convert Amazon.mat amazon.basin --unlabelled-first 3305\n"
-               "  basin data convert payments.csv.gz accounts.csv fraud.basin --label is_fraud\n",
-    .option = convert_table,
-    .run = run_convert,
-};
+const basin_command basin_command_data_convert = {"data convert", convert_table,
+                                                  .run = run_convert};
 
 /* ---- info ---- */
 
@@ -213,18 +197,7 @@ static basin_status run_info(basin_args *o, basin_error *error) {
     return basin_record_print(o->json, put_network, &(described){n, degrees, o->histogram}, error);
 }
 
-const basin_command basin_command_data_info = {
-    "data info",
-    "FILE...",
-    "Describe a graph of nodes: edges, degrees, labels, features, masks",
-    .text = "Opens what 'basin data convert' opens; several files are the edges and the nodes of "
-            "one network in CSV. Edges count both ways. Homophily is the share of edges that join "
-            "equal labels, of all and of those at anomalous nodes.",
-    .example = "  basin data info amazon.basin\n"
-               "  basin data info payments.csv accounts.csv --label is_fraud --histogram\n",
-    .option = info_table,
-    .run = run_info,
-};
+const basin_command basin_command_data_info = {"data info", info_table, .run = run_info};
 
 /* ---- make ---- */
 
@@ -251,19 +224,7 @@ static basin_status run_make(basin_args *o, basin_error *error) {
     return basin_network_print_written(o->operand[1], network, o, error);
 }
 
-const basin_command basin_command_data_make = {
-    "data make",
-    "fraud OUT",
-    "Generate data: a network with the statistics of a fraud set",
-    .text = "fraud has the nodes, edges, features and share of anomalies of one of the paper's "
-            "sets, degrees with a heavy tail, and anomalies that hide among the others. Use it "
-            "to try things out and to measure time and memory; scores on it say nothing about the "
-            "real set. The same seed gives the same network. A scale below 1 keeps the degrees "
-            "unless too few nodes are left for them.",
-    .example = "  basin data make fraud --like tfinance --scale 0.1 small.basin\n",
-    .option = make_table,
-    .run = run_make,
-};
+const basin_command basin_command_data_make = {"data make", make_table, .run = run_make};
 
 /* ---- part ---- */
 
@@ -321,17 +282,4 @@ static basin_status run_part(basin_args *o, basin_error *error) {
     return basin_record_print(o->json, put_parts, &(parted){o->output, &report}, error);
 }
 
-const basin_command basin_command_data_part = {
-    "data part",
-    "FILE...",
-    "Cut a graph of nodes into parts that several processes train on",
-    .text = "Writes FOLDER/part-0.basin, part-1.basin, ..: each has some of the nodes, with all "
-            "that they see and who in other parts that is. mpirun -n 4 basin anomaly train FOLDER "
-            "then trains on all of them together (docs/scale.md). What is learnt depends on the "
-            "number of parts, not on that of processes, so cut once and run with any number up to "
-            "it. A graph that basin data convert wrote is mapped, not loaded.",
-    .example = "  basin data part network.basin -n 8 -o parts\n"
-               "  basin data part network.basin -n 64 --method stream -o parts\n",
-    .option = part_table,
-    .run = run_part,
-};
+const basin_command basin_command_data_part = {"data part", part_table, .run = run_part};

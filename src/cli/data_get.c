@@ -307,18 +307,4 @@ static basin_status run(basin_args *o, basin_error *error) {
     return BASIN_OK;
 }
 
-const basin_command basin_command_data_get = {
-    "data get",
-    "NAME...",
-    "Fetch a public set and check its digest",
-    .text =
-        "Runs curl and sha256sum, and unzip for some sets. A file arrives whole and checked, or "
-        "not at all: it is written aside, compared with its SHA-256 and renamed. Where Basin "
-        "knows no digest, that of the first fetch is printed and kept beside the file, and "
-        "later fetches must match it; compare it with another source if that matters to you.",
-    .example = "  basin data get --list\n"
-               "  basin data get amazon -o data\n",
-    .option = table,
-    .least = -1,
-    .run = run,
-};
+const basin_command basin_command_data_get = {"data get", table, .run = run, .least = -1};

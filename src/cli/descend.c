@@ -381,21 +381,4 @@ static basin_status run(basin_args *o, basin_error *error) {
     return finish(&j, error);
 }
 
-const basin_command basin_command_descend = {
-    "descend",
-    "TOKENS",
-    "Run the dynamics on given tokens and block weights",
-    .text =
-        "Tokens x follow x <- x - alpha dE/dg with g = layernorm(x) and E the energy of the block: "
-        "attention plus a Hopfield network. Prints the energy before each step and at the end, in "
-        "total and by term, summed over a batch.\n\n"
-        "TOKENS is a safetensors or npz file with tokens [N, D] or [B, N, D]: x, x0, or the only "
-        "tensor of two or three axes. Weights are wk and wq [H, Y, D], xi [M, D], and where they "
-        "are there gamma [], delta [D], beta [H], mix [H, H]; or the published names Wk, Wq, Xi "
-        "[D, M], LNORM_gamma, LNORM_bias.",
-    .example = "  basin descend tokens.npz -w weights.npz --self -o end.safetensors\n"
-               "  basin descend case.safetensors --guard --tolerance 1e-4 --steps 1000 \\\n"
-               "      --energy-trace trace.csv --svg trace.svg\n",
-    .option = table,
-    .run = run,
-};
+const basin_command basin_command_descend = {"descend", table, .run = run};

@@ -150,24 +150,8 @@ static basin_status run_train(basin_args *o, basin_error *error) {
     return basin_train_run(&task, o, error);
 }
 
-const basin_command basin_command_graph_train = {
-    "graph train",
-    "DATA",
-    "Train a model of graphs: classes of graphs or nodes, or values",
-    .text =
-        "DATA is a TUDataset (folder or zip), a packed set (bench/graphsets.py), or ZINC as npz. A "
-        "set with splits is trained on its training part, and its validation part chooses the "
-        "epoch; otherwise --validation sets a part aside. A checkpoint stands beside the model "
-        "while it is trained. --print-config with DATA trains for a moment and prints parameters, "
-        "memory and time.",
-    .example = "  basin graph train PROTEINS.zip -o proteins.safetensors\n"
-               "  basin graph train zinc12k.npz --preset molecules -o zinc.safetensors\n",
-    .option = train_table,
-    .task = "graphs",
-    .ranks = true,
-    .least = -1,
-    .run = run_train,
-};
+const basin_command basin_command_graph_train = {"graph train",    train_table,   .run = run_train,
+                                                 .task = "graphs", .ranks = true, .least = -1};
 
 /* ---- predict ---- */
 
@@ -290,20 +274,8 @@ static basin_status run_predict(basin_args *o, basin_error *error) {
     return basin_record_write(o->output, BASIN_FORM_CSV, put_predictions, &j, error);
 }
 
-const basin_command basin_command_graph_predict = {
-    "graph predict",
-    "MODEL DATA",
-    "Write a graph model's classes or values as CSV",
-    .text =
-        "One line per graph (numbered from 0), or per node with classes of nodes: the class as the "
-        "training data number it, and the probability of each; or the values. A set without labels "
-        "(a TUDataset of DS_A.txt and DS_graph_indicator.txt) will do.",
-    .example = "  basin graph predict proteins.safetensors PROTEINS.zip -o classes.csv\n"
-               "  basin graph predict proteins.safetensors NEW.zip --embeddings rows.npz "
-               "--energies\n",
-    .option = predict_table,
-    .run = run_predict,
-};
+const basin_command basin_command_graph_predict = {"graph predict", predict_table,
+                                                   .run = run_predict};
 
 /* ---- eval: how well a model does on a set of graphs, whether it has seen them, and how much the
  * noise of its descent would change that ---- */
@@ -483,19 +455,4 @@ static basin_status run_eval(basin_args *o, basin_error *error) {
     return basin_record_print(o->json, put_evaluation, &j, error);
 }
 
-const basin_command basin_command_graph_eval = {
-    "graph eval",
-    "MODEL DATA",
-    "Score a graph model on labelled graphs",
-    .text =
-        "Accuracy and class-averaged accuracy of classes; of values the mean absolute error, the "
-        "root mean square error and R2, each value in its own units, missing ones left out. Graphs "
-        "whose class the model does not know are left out. What else is in a batch does not "
-        "change a score. A line says how many of the graphs the model was trained on. Scores are "
-        "without noise; --noisy adds how they spread with it.",
-    .example = "  basin graph eval zinc.safetensors zinc12k.npz --json\n"
-               "  basin graph eval mutag.safetensors MUTAG.zip --unseen\n"
-               "  basin graph eval zinc.safetensors zinc12k.npz --noisy 100\n",
-    .option = eval_table,
-    .run = run_eval,
-};
+const basin_command basin_command_graph_eval = {"graph eval", eval_table, .run = run_eval};

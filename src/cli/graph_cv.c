@@ -366,23 +366,5 @@ static basin_status run(basin_args *o, basin_error *error) {
     return basin_record_print(o->json, put_result, &j, error);
 }
 
-const basin_command basin_command_graph_cv = {
-    "graph cv",
-    "DATA",
-    "Cross-validate a graph model",
-    .text =
-        "Trains a new model for every fold on the other folds, of which a part, set aside, alone "
-        "chooses the epoch; tests each model once on its fold; prints the scores with their mean, "
-        "population deviation and 95 % interval, and beside them what plain baselines reach on the "
-        "same folds.\n\n"
-        "DATA is a TUDataset (folder or zip), a packed set, or ZINC. With --protocol paper the "
-        "score is that of the training graphs, as in the paper's tables.",
-    .example = "  basin graph cv MUTAG.zip\n"
-               "  basin graph cv ENZYMES.zip --index splits/ENZYMES --jobs 2 --json\n"
-               "  basin graph cv MUTAG.zip --repeats 10\n"
-               "  basin graph cv NCI1.zip --preset paper-tu --protocol paper --members 1\n",
-    .option = table,
-    .task = "graphs",
-    .ranks = true,
-    .run = run,
-};
+const basin_command basin_command_graph_cv = {"graph cv", table, .run = run, .task = "graphs",
+                                              .ranks = true};

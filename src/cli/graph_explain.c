@@ -246,17 +246,4 @@ static basin_status run(basin_args *o, basin_error *error) {
     return o->svg ? draw(&s, error) : BASIN_OK;
 }
 
-const basin_command basin_command_graph_explain = {
-    "graph explain",
-    "MODEL DATA",
-    "Show which nodes and edges a graph's output comes from",
-    .text =
-        "Beside the graph stands a blank one of the same shape, whose features, positions and edge "
-        "features are 0. Exact gradients, integrated from "
-        "the one to the other, say what each node and each edge adds; the parts make up the "
-        "difference of the two outputs. Also the attention that the CLS "
-        "token gives each node, and the energy of each node in the last block.",
-    .example = "  basin graph explain mutag.safetensors MUTAG.zip --graph 3 --svg why.svg\n",
-    .option = table,
-    .run = run,
-};
+const basin_command basin_command_graph_explain = {"graph explain", table, .run = run};

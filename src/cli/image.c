@@ -107,28 +107,8 @@ static basin_status run_train(basin_args *o, basin_error *error) {
     return basin_train_run(&task, o, error);
 }
 
-const basin_command basin_command_image_train = {
-    "image train",
-    "PICTURES...",
-    "Train a model that completes masked pictures",
-    .text =
-        "Without --preset, settings that fit are chosen by the pictures (or are those of the "
-        "--from model) and printed. PICTURES are folders of JPEG, PNG and WebP files, archives of "
-        "them, idx files, CIFAR "
-        "binaries or the folder of MNIST's or Fashion-MNIST's files; shapes: needs no file. "
-        "The model file holds its whole configuration. A checkpoint stands beside it while it "
-        "is trained: after a kill, the same command with --resume goes on. --print-config with "
-        "pictures trains for a moment and prints parameters, memory and time.",
-    .example =
-        "  basin image train /usr/share/datasets/fashion-mnist -o fashion.safetensors\n"
-        "  basin image train photos/ --preset paper-imagenet --batch 64 --hold-out 50\n"
-        "  basin image train more/ --from fashion.safetensors --epochs 5 -o tuned.safetensors\n",
-    .option = train_table,
-    .task = "image",
-    .ranks = true,
-    .least = -1,
-    .run = run_train,
-};
+const basin_command basin_command_image_train = {"image train",   train_table,   .run = run_train,
+                                                 .task = "image", .ranks = true, .least = -1};
 
 /* ---- eval ---- */
 
@@ -260,19 +240,7 @@ static basin_status run_eval(basin_args *o, basin_error *error) {
     return basin_record_print(o->json, put_scores, e, error);
 }
 
-const basin_command basin_command_image_eval = {
-    "image eval",
-    "MODEL PICTURES...",
-    "Score how well a model completes pictures",
-    .text = "The mean squared error over the pixels of occluded patches, in units of the training "
-            "pictures' deviation, and PSNR and SSIM of the completed pictures; mean over pictures, "
-            "mean and population deviation over mask seeds. Every occluded patch is replaced by "
-            "MASK. Beside it stands the error of an answer without a model: the mean colour of "
-            "what is shown.",
-    .example = "  basin image eval fashion.safetensors /usr/share/datasets/fashion-mnist\n",
-    .option = eval_table,
-    .run = run_eval,
-};
+const basin_command basin_command_image_eval = {"image eval", eval_table, .run = run_eval};
 
 /* ---- export and import ---- */
 
@@ -317,21 +285,7 @@ static basin_status run_export(basin_args *o, basin_error *error) {
     return BASIN_OK;
 }
 
-const basin_command basin_command_image_export = {
-    "image export",
-    "MODEL OUT.npz|OUT.safetensors",
-    "Write an image model under the published names, or with narrower weights",
-    .text = "A .safetensors file is a model as any other, with weights of the type that --weights "
-            "names. An npz file holds Wk, Wq, Xi, Wenc, Benc, Wdec, Bdec, POS_embed, CLS_token, "
-            "MASK_token, "
-            "LNORM_gamma and LNORM_bias, as the authors' checkpoint does, and the settings as "
-            "metadata. Only Energy Transformers with attention and a relu Hopfield network have "
-            "such names, and not those that learn or set beta.",
-    .example = "  basin image export model.safetensors weights.npz\n"
-               "  basin image export model.safetensors small.safetensors --weights bf16\n",
-    .option = export_table,
-    .run = run_export,
-};
+const basin_command basin_command_image_export = {"image export", export_table, .run = run_export};
 
 static void print_model(const char *path, const basin_image_model *model) {
     static const char *const name[] = {"size",  "channels", "patch",    "dim",
@@ -357,15 +311,4 @@ static basin_status run_import(basin_args *o, basin_error *error) {
 
 static const basin_option import_table[] = {BASIN_OPTIONS_END};
 
-const basin_command basin_command_image_import = {
-    "image import",
-    "IN.npz MODEL",
-    "Make a model file of published image weights",
-    .text = "Reads the keys of the authors' checkpoint. The sizes follow from the shapes; what the "
-            "file does not say is as in the paper: 12 steps of 0.1, beta 1 / sqrt(Y), tokens may "
-            "attend to themselves, ImageNet's means and deviations. Such a file may also be given "
-            "to the other commands in place of a model.",
-    .example = "  basin image import weights.npz model.safetensors\n",
-    .option = import_table,
-    .run = run_import,
-};
+const basin_command basin_command_image_import = {"image import", import_table, .run = run_import};

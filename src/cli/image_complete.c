@@ -375,20 +375,4 @@ static basin_status run(basin_args *o, basin_error *error) {
     return complete_all(&j, error);
 }
 
-const basin_command basin_command_image_complete = {
-    "image complete",
-    "[MODEL] PICTURES...",
-    "Let a model complete what is missing in pictures",
-    .text = "For each picture, writes NAME.completed.png, at the picture's own size, and "
-            "NAME.strip.png: masked, completed, original. The paths written are printed. PICTURES "
-            "are what basin image train takes; of a set with a test half, that half. What is not "
-            "missing stays as it is. Pictures that cannot be read, or whose mask does not fit, are "
-            "skipped and counted; the exit code is 1 only where none could be completed.",
-    .example =
-        "  basin image complete cat.jpg --mask 40,60,80,80\n"
-        "  basin image complete photos/ --mask masks/ -o out\n"
-        "  basin image complete fashion.safetensors /usr/share/datasets/fashion-mnist --limit 8\n"
-        "  basin image complete model.safetensors cat.jpg --mask hole.png --frames\n",
-    .option = table,
-    .run = run,
-};
+const basin_command basin_command_image_complete = {"image complete", table, .run = run};

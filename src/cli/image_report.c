@@ -199,23 +199,4 @@ static basin_status run(basin_args *o, basin_error *error) {
     return report(o, &s, error);
 }
 
-const basin_command basin_command_image_report = {
-    "image report",
-    "MODEL... PICTURES...",
-    "Write a page on image models: completed pictures, descent, attention, memories",
-    .text = "One HTML file that needs nothing else and no network: scores beside those of the mean "
-            "colour; completed pictures with maps of their errors; a slider through the steps of "
-            "the descent with tokens and forces decoded; where a clicked patch looks, by head and "
-            "step; energies; memories, keys and queries as patches; positions; the best and the "
-            "worst pictures; parameters and settings. Several models, up to 8, are compared on the "
-            "same pictures and masks. The first operand is a model, and so are others that end in "
-            ".safetensors or .npz; the rest are pictures, as basin image train takes them. A click "
-            "shows a picture large.",
-    .example = "  basin image report model.safetensors /usr/share/datasets/fashion-mnist\n"
-               "  basin image report model.safetensors photos --hold-out 50 --log train.jsonl\n"
-               "  basin image report full.safetensors no-hopfield.safetensors photos\n"
-               "  basin image report a.safetensors b.safetensors --positions figure.png\n",
-    .option = table,
-    .least = 1,
-    .run = run,
-};
+const basin_command basin_command_image_report = {"image report", table, .run = run, .least = 1};

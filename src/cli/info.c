@@ -103,18 +103,7 @@ static basin_status run(basin_args *o, basin_error *error) {
     return status;
 }
 
-const basin_command basin_command_info = {
-    "info",
-    "FILE...",
-    "Describe a model or tensor file: configuration, tensors, totals",
-    .text =
-        "Reads safetensors and npz. The configuration is the metadata of the file. A model file "
-        "written by Basin holds all that is needed to run it.",
-    .example = "  basin info model.safetensors\n"
-               "  basin info --stats --json weights.npz\n",
-    .option = table,
-    .run = run,
-};
+const basin_command basin_command_info = {"info", table, .run = run};
 
 /* ---- version ---- */
 
@@ -184,15 +173,4 @@ static const basin_option version_table[] = {
     BASIN_OPTIONS_END,
 };
 
-const basin_command basin_command_version = {
-    "version",
-    "",
-    "Name the build: backends, instruction sets, libraries",
-    .text =
-        "The instruction sets are those that this build contains and this processor has. "
-        "BASIN_ISA=portable|neon|avx2|avx512 in the environment chooses another than the best "
-        "of them. Nothing is opened to print this page: a library, or CUDA, that is named here is "
-        "installed, and whether it works shows when it is used.",
-    .option = version_table,
-    .run = run_version,
-};
+const basin_command basin_command_version = {"version", version_table, .run = run_version};

@@ -102,6 +102,41 @@ static void option_row_name(char *text, size_t size, const option_row *row) {
              *row->value ? " " : "", row->value);
 }
 
+/* ---- what commands.md says ---- */
+
+extern const char *const basin_command_pages[]; /* its lines */
+
+static bool begins(const char *text, const char *start) {
+    return !strncmp(text, start, strlen(start));
+}
+
+/* Adds a line, without its end, behind `gap`. */
+static void add_line(char *text, size_t size, const char *gap, const char *line) {
+    size_t used = strlen(text);
+    snprintf(text + used, size - used, "%s%.*s", gap, (int)strcspn(line, "\n"), line);
+}
+
+void basin_page_read(basin_page *page, const basin_command *command) {
+    const char *const *line = basin_command_pages;
+    size_t end = 3 + strlen(command->name);
+    *page = (basin_page){0};
+    while (*line && !(begins(*line, "## ") && begins(*line + 3, command->name) &&
+                      strchr(" \n", (*line)[end])))
+        line++;
+    if (!*line) return;
+    add_line(page->operands, sizeof page->operands, "", *line + end + strspn(*line + end, " "));
+    add_line(page->summary, sizeof page->summary, "", line[2]);
+    const char *gap = "";
+    for (line += 4; *line && !begins(*line, "## "); line++) {
+        bool example = begins(*line, "    "), blank = **line == '\n' || !**line;
+        if (example)
+            add_line(page->example, sizeof page->example, *page->example ? "\n" : "", *line + 2);
+        else if (!blank)
+            add_line(page->text, sizeof page->text, gap, *line);
+        gap = blank ? "\n\n" : " ";
+    }
+}
+
 /* ---- help ---- */
 
 /* `text` wrapped to the page, continued at `indent`; the cursor stands at `column`. */
@@ -148,8 +183,8 @@ static void print_row(const option_row *row, bool all) {
     wrap(text, length, INDENT);
 }
 
-static void print_usage(const basin_command *command) {
-    printf("basin %s%s%s%s", command->name, *command->operands ? " " : "", command->operands,
+static void print_usage(const basin_command *command, const basin_page *page) {
+    printf("basin %s%s%s%s", command->name, *page->operands ? " " : "", page->operands,
            command->option->name ? " [options]" : "");
 }
 
@@ -159,10 +194,12 @@ void basin_command_help_print(const basin_command *command, bool all) {
     basin_error error;
     bool settings = false;
     int left_out = 0;
-    printf("basin %s: %s\n\nUsage: ", command->name, command->summary);
-    print_usage(command);
+    basin_page page;
+    basin_page_read(&page, command);
+    printf("basin %s: %s\n\nUsage: ", command->name, page.summary);
+    print_usage(command, &page);
     puts("\n");
-    wrap(command->text, 0, 0);
+    wrap(page.text, 0, 0);
     puts("\nOptions:");
     if (basin_args_new(&args, command, &error)) return;
     for (int i = 0; option_row_at(&row, args, i); i++) {
@@ -174,12 +211,16 @@ void basin_command_help_print(const basin_command *command, bool all) {
     }
     basin_args_free(args);
     if (left_out) printf("\n--help-all explains these in full, and %d more.\n", left_out);
-    if (command->example) printf("\nExamples:\n%s", command->example);
+    if (*page.example) printf("\nExamples:\n%s\n", page.example);
 }
 
 static void print_commands(const basin_noun *group) {
-    for (const basin_command *const *at = basin_commands; *at; at++)
-        if (basin_command_noun(*at) == group) printf("  %-16s  %s\n", (*at)->name, (*at)->summary);
+    basin_page page;
+    for (const basin_command *const *at = basin_commands; *at; at++) {
+        if (basin_command_noun(*at) != group) continue;
+        basin_page_read(&page, *at);
+        printf("  %-16s  %s\n", (*at)->name, page.summary);
+    }
 }
 
 void basin_noun_help_print(const basin_noun *group) {
@@ -238,11 +279,13 @@ static void print_manual(void) {
          "and that `--resume` goes on with. Files are written aside and renamed, so that a "
          "file is never half there.");
     for (const basin_command *const *at = basin_commands; *at; at++) {
-        printf("\n## basin %s\n\n%s: `", (*at)->name, (*at)->summary);
-        print_usage(*at);
-        printf("`\n\n%s\n", (*at)->text);
+        basin_page page;
+        basin_page_read(&page, *at);
+        printf("\n## basin %s\n\n%s: `", (*at)->name, page.summary);
+        print_usage(*at, &page);
+        printf("`\n\n%s\n", page.text);
         print_table(*at);
-        if ((*at)->example) printf("\n```\n%s```\n", (*at)->example);
+        if (*page.example) printf("\n```\n%s\n```\n", page.example);
     }
 }
 
@@ -285,10 +328,6 @@ static const char fish[] =
     "complete -c basin -f -n 'count (__basin_offered) >/dev/null' -a '(__basin_offered)'\n"
     "complete -c basin -F -n 'not count (__basin_offered) >/dev/null'\n";
 
-static bool begins(const char *text, const char *start) {
-    return !strncmp(text, start, strlen(start));
-}
-
 /* A candidate, if it goes on from `typed`, and the first sentence on it. */
 static void offer(const char *before, const char *name, size_t length, const char *typed,
                   const char *help) {
@@ -299,19 +338,26 @@ static void offer(const char *before, const char *name, size_t length, const cha
     printf("%s%.*s\t%.*s\n", before, (int)length, name, sentence, help);
 }
 
+static const char *summary_of(basin_page *page, const basin_command *command) {
+    basin_page_read(page, command);
+    return page->summary;
+}
+
 static void offer_firsts(const char *typed) {
+    basin_page page;
     for (const basin_noun *group = basin_nouns; *group->noun; group++)
         offer("", group->noun, strlen(group->noun), typed, group->summary);
     for (const basin_command *const *at = basin_commands; *at; at++)
         if (!strchr((*at)->name, ' '))
-            offer("", (*at)->name, strlen((*at)->name), typed, (*at)->summary);
+            offer("", (*at)->name, strlen((*at)->name), typed, summary_of(&page, *at));
 }
 
 static void offer_verbs(const char *noun, const char *typed) {
+    basin_page page;
     for (const basin_command *const *at = basin_commands; *at; at++) {
         const char *blank = strchr((*at)->name, ' ');
         if (blank && begins((*at)->name, noun) && (*at)->name + strlen(noun) == blank)
-            offer("", blank + 1, strlen(blank + 1), typed, (*at)->summary);
+            offer("", blank + 1, strlen(blank + 1), typed, summary_of(&page, *at));
     }
 }
 
@@ -413,15 +459,4 @@ static basin_status run(basin_args *o, basin_error *error) {
     return BASIN_OK;
 }
 
-const basin_command basin_command_help = {
-    "help",
-    "[COMMAND]",
-    "What the commands do and which options they take",
-    .text = "Without a command: the list of them. A noun alone (image, graph, ...) lists its "
-            "commands. An installed Basin has the man pages and the completions already.",
-    .example = "  basin help image train\n"
-               "  source <(basin help --completion bash)\n",
-    .option = table,
-    .most = 2,
-    .run = run,
-};
+const basin_command basin_command_help = {"help", table, .run = run, .most = 2};

@@ -321,36 +321,10 @@ static basin_status run_explain(basin_args *o, basin_error *error) {
     return o->svg ? draw(&x.story, u->model, o->svg, error) : BASIN_OK;
 }
 
-const basin_command basin_command_anomaly_explain = {
-    "anomaly explain",
-    "MODEL NODE FILE...",
-    "Explain the score of a node",
-    .text = "Three views of one node. Its energy at the end of the descent, and how many nodes lie "
-            "lower: what is unusual fits the memories and its neighbours badly. The features, its "
-            "own and those of nodes nearby, that move its logit away from that of a typical node "
-            "(one of median features) in its place. And the neighbours that this comes through, "
-            "with the attention that it gives them and gets back. Both lists add up to the "
-            "difference: integrated gradients of the network over the node and its surroundings, "
-            "Shapley values of trees. Values are those of the table. score --explain explains "
-            "many nodes at once.",
-    .example = "  basin anomaly explain model.safetensors A1042 accounts.csv transfers.csv\n"
-               "  basin anomaly explain model.safetensors 17 amazon.npz --svg why.svg --json\n",
-    .option = anomaly_table,
-    .run = run_explain,
-};
+const basin_command basin_command_anomaly_explain = {"anomaly explain", anomaly_table,
+                                                     .run = run_explain};
 
-const basin_command basin_command_node_explain = {
-    "node explain",
-    "MODEL NODE FILE...",
-    "Explain a predicted class",
-    .text = "What 'basin anomaly explain' says of a detector, for one class against all others: "
-            "the features that move the log-odds of the class away from those of a typical node in "
-            "its place, and the neighbours that this comes through.",
-    .example = "  basin node explain model.safetensors P1042 papers.csv citations.csv\n"
-               "  basin node explain cora.safetensors 17 cora.npz --class 3 --json\n",
-    .option = node_table,
-    .run = run_explain,
-};
+const basin_command basin_command_node_explain = {"node explain", node_table, .run = run_explain};
 
 /* ---- report ---- */
 
@@ -398,20 +372,5 @@ static basin_status run_report(basin_args *o, basin_error *error) {
     return BASIN_OK;
 }
 
-const basin_command basin_command_anomaly_report = {
-    "anomaly report",
-    "MODEL FILE...",
-    "Write a page on a detector: curves, highest scores with reasons, drift",
-    .text =
-        "One HTML file that needs nothing else and no network. Where the files have labels: "
-        "precision by recall, ROC, precision and recall at several numbers of alerts, "
-        "probabilities beside frequencies; a note says how many of the nodes were trained on. "
-        "Always: how scores are spread, the highest of them with their reasons and the neighbours "
-        "that these come through, how far every column has moved since training, and what the "
-        "model is.",
-    .example = "  basin anomaly report model.safetensors accounts.csv transfers.csv\n"
-               "  basin anomaly report model.safetensors june.csv transfers-june.csv --unseen -o "
-               "june.html\n",
-    .option = report_table,
-    .run = run_report,
-};
+const basin_command basin_command_anomaly_report = {"anomaly report", report_table,
+                                                    .run = run_report};

@@ -870,38 +870,8 @@ static basin_status run_node(basin_args *o, basin_error *error) {
     return evaluate(o, error);
 }
 
-const basin_command basin_command_anomaly_eval = {
-    "anomaly eval",
-    "FILE...",
-    "Measure a detector on labelled data: splits, figures, plain baselines beside it",
-    .text = "Runs the protocol of the paper: a stratified part of the labelled nodes for training, "
-            "the rest one to two for validation and test (or the file's own masks); validation "
-            "chooses epoch and threshold, test is used once. Prints macro-F1, AUROC, AUPRC, recall "
-            "at k (k: the number of anomalies) and the calibration error, mean and deviation over "
-            "runs, with plain models beside it. With --model nothing is trained: a saved model is "
-            "judged by new labels (a back-test).",
-    .example = "  basin anomaly eval amazon.npz --ratio 0.4 --runs 5\n"
-               "  basin anomaly eval tolokers.npz --preset paper-amazon --runs 10 --json\n"
-               "  basin anomaly eval tolokers.npz --rivals xgboost --no-baselines --runs 10\n"
-               "  basin anomaly eval --model model.safetensors june.csv transfers-june.csv\n",
-    .option = anomaly_table,
-    .task = "anomaly",
-    .ranks = true,
-    .run = run_anomaly,
-};
+const basin_command basin_command_anomaly_eval = {"anomaly eval", anomaly_table, .run = run_anomaly,
+                                                  .task = "anomaly", .ranks = true};
 
-const basin_command basin_command_node_eval = {
-    "node eval",
-    "FILE...",
-    "Measure a model of classes: accuracy over splits, others beside it",
-    .text = "Trains on each split of the file's masks (a file with one split: with different "
-            "seeds), or on stratified splits drawn anew; validation chooses the epoch, test is "
-            "looked at once. Prints accuracy, macro-F1 and AUROC (the mean over classes of each "
-            "against the others) in percent, mean and population deviation over runs, and the "
-            "confusion matrix of all runs. With --model nothing is trained: the model is measured.",
-    .example = "  basin node eval cora.npz --runs 5 --rivals paper\n"
-               "  basin node eval --model model.safetensors papers.csv citations.csv\n",
-    .option = node_table,
-    .task = "node",
-    .run = run_node,
-};
+const basin_command basin_command_node_eval = {"node eval", node_table, .run = run_node,
+                                               .task = "node"};

@@ -174,41 +174,9 @@ static basin_status run_node(basin_args *o, basin_error *error) {
     return basin_train_run(&task, o, error);
 }
 
-const basin_command basin_command_anomaly_train = {
-    "anomaly train",
-    "FILE...",
-    "Train a detector of anomalous nodes on a labelled graph",
-    .text =
-        "Reads npz, .mat, DGL graphs, CSV of edges and of nodes, or a converted file (see "
-        "'basin data'). Labels are 0 (normal) and 1 (anomalous); nodes without one take part in "
-        "the graph but not in the loss. The model file has everything that scoring needs. Trains "
-        "on "
-        "the full graph if it fits into the memory allowed, else on sampled neighbours.",
-    .example = "  basin anomaly train accounts.csv transfers.csv -o model.safetensors\n"
-               "  basin anomaly train amazon.npz --preset paper-amazon --ratio 0.4 -o "
-               "amazon.safetensors\n",
-    .option = anomaly_table,
-    .task = "anomaly",
-    .ranks = true,
-    .least = -1,
-    .run = run_anomaly,
-};
+const basin_command basin_command_anomaly_train = {"anomaly train",    anomaly_table,
+                                                   .run = run_anomaly, .task = "anomaly",
+                                                   .ranks = true,      .least = -1};
 
-const basin_command basin_command_node_train = {
-    "node train",
-    "FILE...",
-    "Train a model of the classes of nodes on a labelled graph",
-    .text =
-        "Reads what 'basin anomaly train' reads. Labels are of any number of classes: whole "
-        "numbers, or in a CSV any text; nodes without one take part in the graph but not in the "
-        "loss. A part of the labelled nodes is held out to choose the epoch, or the file's masks "
-        "say which. The model file carries everything that prediction needs, the names of the "
-        "classes included.",
-    .example = "  basin node train papers.csv citations.csv --label topic -o model.safetensors\n"
-               "  basin node train cora.npz -o cora.safetensors\n",
-    .option = node_table,
-    .task = "node",
-    .ranks = true,
-    .least = -1,
-    .run = run_node,
-};
+const basin_command basin_command_node_train = {"node train",   node_table,    .run = run_node,
+                                                .task = "node", .ranks = true, .least = -1};

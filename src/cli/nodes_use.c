@@ -393,41 +393,8 @@ static basin_status run_predict(basin_args *o, basin_error *error) {
     return basin_record_write(o->output, form_of(o), put_predictions, &j, error);
 }
 
-const basin_command basin_command_anomaly_score = {
-    "anomaly score",
-    "MODEL FILE...",
-    "Score every node of a graph with a trained detector",
-    .text = "Writes node, probability, rank (1: the most anomalous) and whether the probability is "
-            "above the threshold that validation chose, or one for the goal of --threshold-for. "
-            "The graph may be another than the one "
-            "trained on: tables are read as those of training were, columns matched by name "
-            "(docs/tables.md). Every node is scored with all its neighbours; a "
-            "graph that does not fit into the memory allowed is streamed. A line on standard error "
-            "says how far the columns have moved since training (population stability index); "
-            "--json has all of them.",
-    .example = "  basin anomaly score model.safetensors accounts.csv transfers.csv --top 100\n"
-               "  basin anomaly score model.safetensors network.basin -o scores.csv\n"
-               "  basin anomaly score model.safetensors network.basin --top 100 --explain\n"
-               "  basin anomaly score --unsupervised accounts.csv transfers.csv --top 100\n"
-               "  basin anomaly score model.safetensors --base network.basin --new account.csv "
-               "transfers.csv\n",
-    .option = score_table,
-    .ranks = true,
-    .least = 1, /* with --unsupervised there is no model */
-    .run = run_score,
-};
+const basin_command basin_command_anomaly_score = {"anomaly score", score_table, .run = run_score,
+                                                   .ranks = true, .least = 1};
 
-const basin_command basin_command_node_predict = {
-    "node predict",
-    "MODEL FILE...",
-    "Predict the class of every node of a graph with a trained model",
-    .text = "Writes node, class and the probability of each class, p_NAME. The graph may be "
-            "another than the one trained on: tables are read as those of training were, columns "
-            "matched by name (docs/tables.md). Every node is seen with all its neighbours; a graph "
-            "that does not fit into the memory allowed is streamed.",
-    .example = "  basin node predict model.safetensors papers.csv citations.csv --unlabelled\n"
-               "  basin node predict cora.safetensors cora.npz -o classes.csv\n",
-    .option = predict_table,
-    .ranks = true,
-    .run = run_predict,
-};
+const basin_command basin_command_node_predict = {"node predict", predict_table, .run = run_predict,
+                                                  .ranks = true};

@@ -49,12 +49,12 @@ struct basin_record {
     basin_json json;
     int depth;
     level level[DEPTH];
-    grid fields, table; /* text; of CSV the table's columns */
-    char *line;         /* of an object or a list */
-    size_t line_length, line_room;
-    char line_name[KEY];
+    grid fields, table; /* text */
+    FILE *line, *head;  /* an object or a list of text; the first row of CSV, and the heading */
+    char *line_text, *head_text;
+    size_t next; /* cell of a line, or of a row in CSV */
+    char line_name[KEY], key[KEY];
     const char *title;
-    size_t next; /* column of a row in CSV */
     bool data_keys, heading_only, failed, headed;
 };
 
@@ -79,25 +79,28 @@ static const struct {
     {"cpu_seconds", "CPU s"},
 };
 
-/* What JSON and CSV call it. */
-static const char *key_of(char text[KEY], const basin_record *r, const char *key) {
+/* What JSON and CSV call it; valid until the next call. */
+static const char *key_of(basin_record *r, const char *key) {
     if (!key || r->data_keys) return key;
     key += *key == '.';
-    snprintf(text, KEY, "%.*s", (int)strcspn(key, "|"), key);
-    return text;
+    snprintf(r->key, KEY, "%.*s", (int)strcspn(key, "|"), key);
+    return r->key;
 }
 
-static const char *name_of(char text[KEY], const basin_record *r, const char *key) {
-    const char *bar = r->data_keys ? NULL : strchr(key, '|');
-    if (r->data_keys) return key;
+/* What text calls it, likewise. */
+static const char *name_of(basin_record *r, const char *key) {
+    const char *bar = !key || r->data_keys ? NULL : strchr(key, '|');
+    if (!key || r->data_keys) return key;
+    if (bar) key = bar + 1;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(names[i].key, key)) return names[i].name;
-    snprintf(text, KEY, "%s", bar ? bar + 1 : key);
-    for (char *c = text; *c; c++)
+    snprintf(r->key, KEY, "%s", key);
+    for (char *c = r->key; *c; c++)
         if (*c == '_') *c = ' ';
-    return text;
+    return r->key;
 }
 
+static bool is_json(const basin_record *r) { return r->form == BASIN_FORM_JSON; }
 static bool is_csv(const basin_record *r) { return r->form >= BASIN_FORM_CSV; }
 
 /* ---- text ---- */
@@ -188,22 +191,28 @@ static void add_field(basin_record *r, const char *name, const char *text) {
     r->fields.rows++;
 }
 
+/* A text that grows; NULL: out of memory. */
+static FILE *growing(basin_record *r, char **text) {
+    static size_t size; /* texts end in a 0 */
+    FILE *file = open_memstream(text, &size);
+    r->failed |= !file;
+    return file;
+}
+
+/* The text that has grown; free it. */
+static char *grown(basin_record *r, FILE **file, char **text) {
+    if (!*file || fclose(*file)) r->failed = true;
+    *file = NULL;
+    char *whole = *text;
+    *text = NULL;
+    return whole;
+}
+
 /* "name value" behind what the line has; a list has no names. */
 static void add_to_line(basin_record *r, const char *name, const char *text) {
-    const char *part[] = {!r->line_length ? ""
-                          : name          ? "  "
-                                          : ", ",
-                          name ? name : "", name && *name ? " " : "", text};
-    for (int i = 0; i < 4; i++) {
-        size_t length = strlen(part[i]);
-        if (!basin_array_reserve((void **)&r->line, &r->line_room, r->line_length + length + 1,
-                                 1)) {
-            r->failed = true;
-            return;
-        }
-        memcpy(r->line + r->line_length, part[i], length + 1);
-        r->line_length += length;
-    }
+    const char *gap = !r->next++ ? "" : name ? "  " : ", ";
+    if (r->line)
+        fprintf(r->line, "%s%s%s%s", gap, name ? name : "", name && *name ? " " : "", text);
 }
 
 /* ---- CSV ---- */
@@ -216,50 +225,38 @@ static bool is_formula(const char *text) {
     return end == text || *end;
 }
 
-/* In quotes where it must be; a reader gets the same bytes back. */
-static void put_csv(basin_record *r, const char *text) {
+/* A cell, in quotes where it must be; a reader gets the same bytes back. */
+static void put_csv(const basin_record *r, FILE *file, const char *text) {
+    if (r->next) fputc(',', file);
     bool formula = r->form == BASIN_FORM_SPREADSHEET && is_formula(text);
-    if (!strpbrk(text, ",\"\n\r") && *text != ' ') {
-        fprintf(r->file, "%s%s", formula ? "'" : "", text);
-        return;
-    }
-    fputs(formula ? "\"'" : "\"", r->file);
+    bool quoted = strpbrk(text, ",\"\n\r") || *text == ' ';
+    fprintf(file, "%s%s", quoted ? "\"" : "", formula ? "'" : "");
     for (const char *c = text; *c; c++) {
-        if (*c == '"') fputc('"', r->file);
-        fputc(*c, r->file);
+        if (*c == '"' && quoted) fputc('"', file);
+        fputc(*c, file);
     }
-    fputc('"', r->file);
+    if (quoted) fputc('"', file);
 }
 
 /* The first row is kept until it has named the columns. */
 static void csv_cell(basin_record *r, const char *key, const char *text) {
-    if (!r->headed) {
-        add_cell(r, &r->table, find_column(r, &r->table, key, false), "");
-        if (r->failed) return;
-        free(r->table.cell[r->table.cells - 1].text);
-        r->table.cell[r->table.cells - 1].text = basin_string_copy(text);
-        r->failed = !r->table.cell[r->table.cells - 1].text;
-        return;
+    if (!r->headed && !r->next) {
+        r->head = growing(r, &r->head_text);
+        r->line = growing(r, &r->line_text);
     }
-    if (r->heading_only) return;
-    if (r->next++) fputc(',', r->file);
-    put_csv(r, text);
+    if (r->failed || (r->headed && r->heading_only)) return;
+    if (!r->headed) put_csv(r, r->head, key_of(r, key));
+    put_csv(r, r->headed ? r->file : r->line, text);
+    r->next++;
 }
 
 static void csv_row_end(basin_record *r) {
-    grid *g = &r->table;
-    if (!r->headed && !r->failed) {
-        for (size_t i = 0; i < g->columns; i++) {
-            if (i) fputc(',', r->file);
-            put_csv(r, g->column[i].name);
-        }
-        fputc('\n', r->file);
+    if (!r->headed) {
+        BASIN_FREE_AT_EXIT char *head = grown(r, &r->head, &r->head_text);
+        BASIN_FREE_AT_EXIT char *row = grown(r, &r->line, &r->line_text);
+        if (r->failed) return;
         r->headed = true;
-        for (size_t i = 0; i < g->cells && !r->heading_only; i++) {
-            if (i) fputc(',', r->file);
-            put_csv(r, g->cell[i].text);
-        }
-        grid_free(g);
+        fprintf(r->file, "%s\n%s", head, r->heading_only ? "" : row);
     }
     if (!r->heading_only) fputc('\n', r->file);
     r->next = 0;
@@ -269,19 +266,17 @@ static void csv_row_end(basin_record *r) {
 
 /* A value of text and CSV; JSON has got it already. */
 static void put(basin_record *r, const char *key, const char *text, const char *csv, bool right) {
-    char name[KEY];
     level at = r->level[r->depth];
     bool hidden = key && !r->data_keys && *key == '.';
-    if (r->form == BASIN_FORM_JSON || hidden || at == LEVEL_SILENT) return;
+    if (is_json(r) || hidden || at == LEVEL_SILENT) return;
     if (is_csv(r)) {
-        if (at == LEVEL_ROW || (at == LEVEL_LINE && r->depth > 2))
-            csv_cell(r, r->headed ? "" : key_of(name, r, key), csv);
+        if (at == LEVEL_ROW || (at == LEVEL_LINE && r->depth > 2)) csv_cell(r, key, csv);
     } else if (at == LEVEL_FIELDS) {
-        add_field(r, name_of(name, r, key), text);
+        add_field(r, name_of(r, key), text);
     } else if (at == LEVEL_ROW) {
-        add_cell(r, &r->table, find_column(r, &r->table, name_of(name, r, key), right), text);
+        add_cell(r, &r->table, find_column(r, &r->table, name_of(r, key), right), text);
     } else {
-        add_to_line(r, key ? name_of(name, r, key) : NULL, text);
+        add_to_line(r, name_of(r, key), text);
     }
 }
 
@@ -289,8 +284,7 @@ basin_print_form basin_record_form(const basin_record *r) { return r->form; }
 bool basin_record_is_text(const basin_record *r) { return r->form == BASIN_FORM_TEXT; }
 
 void basin_record_text(basin_record *r, const char *key, const char *value) {
-    char own[KEY];
-    if (r->form == BASIN_FORM_JSON) basin_json_text(&r->json, key_of(own, r, key), value);
+    if (is_json(r)) basin_json_text(&r->json, key_of(r, key), value);
     put(r, key, value ? value : "-", value ? value : "", false);
 }
 
@@ -303,28 +297,34 @@ void basin_record_format(basin_record *r, const char *key, const char *format, .
     basin_record_text(r, key, text);
 }
 
+static void put_integer(basin_record *r, const char *key, int64_t value, const char *text) {
+    char csv[32];
+    snprintf(csv, sizeof csv, "%lld", (long long)value);
+    if (is_json(r)) basin_json_integer(&r->json, key_of(r, key), value);
+    put(r, key, text ? text : csv, csv, true);
+}
+
 void basin_record_integer(basin_record *r, const char *key, int64_t value) {
-    char own[KEY], text[32];
-    snprintf(text, sizeof text, "%lld", (long long)value);
-    if (r->form == BASIN_FORM_JSON) basin_json_integer(&r->json, key_of(own, r, key), value);
-    put(r, key, text, text, true);
+    put_integer(r, key, value, NULL);
+}
+
+void basin_record_bytes(basin_record *r, const char *key, int64_t bytes) {
+    static const char *const unit[] = {"bytes", "KiB", "MiB", "GiB"};
+    char text[40];
+    double value = (double)bytes;
+    int step = 0;
+    for (; value >= 1024 && step < 3; step++) value /= 1024;
+    snprintf(text, sizeof text, "%.*f %s", step ? 2 : 0, value, unit[step]);
+    put_integer(r, key, bytes, text);
 }
 
 void basin_record_flag(basin_record *r, const char *key, bool value) {
-    char own[KEY];
-    if (r->form == BASIN_FORM_JSON) basin_json_boolean(&r->json, key_of(own, r, key), value);
+    if (is_json(r)) basin_json_boolean(&r->json, key_of(r, key), value);
     put(r, key, value ? "yes" : "no", value ? "1" : "0", false);
 }
 
-static void put_number(basin_record *r, const char *key, double value, const char *text) {
-    char own[KEY], csv[BASIN_NUMBER_TEXT];
-    if (r->form == BASIN_FORM_JSON) basin_json_number(&r->json, key_of(own, r, key), value);
-    put(r, key, isnan(value) ? "-" : text, isnan(value) ? "" : basin_number_print(csv, value),
-        true);
-}
-
 void basin_record_number(basin_record *r, const char *key, const char *format, ...) {
-    char text[400];
+    char text[400], csv[BASIN_NUMBER_TEXT];
     va_list args;
     va_start(args, format);
     double value = va_arg(args, double);
@@ -332,38 +332,26 @@ void basin_record_number(basin_record *r, const char *key, const char *format, .
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    put_number(r, key, value, text);
-}
-
-void basin_record_bytes(basin_record *r, const char *key, int64_t bytes) {
-    static const char *const unit[] = {"bytes", "KiB", "MiB", "GiB"};
-    char own[KEY], text[40], csv[32];
-    double value = (double)bytes;
-    int step = 0;
-    for (; value >= 1024 && step < 3; step++) value /= 1024;
-    snprintf(text, sizeof text, "%.*f %s", step ? 2 : 0, value, unit[step]);
-    snprintf(csv, sizeof csv, "%lld", (long long)bytes);
-    if (r->form == BASIN_FORM_JSON) basin_json_integer(&r->json, key_of(own, r, key), bytes);
-    put(r, key, text, csv, true);
+    if (is_json(r)) basin_json_number(&r->json, key_of(r, key), value);
+    put(r, key, isnan(value) ? "-" : text, isnan(value) ? "" : basin_number_print(csv, value),
+        true);
 }
 
 void basin_record_spread(basin_record *r, const char *key, int decimals, double mean,
                          double deviation) {
-    char own[KEY], text[100], csv[BASIN_NUMBER_TEXT];
+    char text[100], csv[BASIN_NUMBER_TEXT];
     snprintf(text, sizeof text, "%.*f +- %.*f", decimals, mean, decimals, deviation);
-    if (r->form == BASIN_FORM_JSON)
-        basin_json_numbers(&r->json, key_of(own, r, key), (double[]){mean, deviation}, 2);
+    if (is_json(r)) basin_json_numbers(&r->json, key_of(r, key), (double[]){mean, deviation}, 2);
     put(r, key, text, basin_number_print(csv, mean), true);
 }
 
 void basin_record_numbers(basin_record *r, const char *key, const double *value, int64_t count) {
-    char own[KEY];
-    if (r->form == BASIN_FORM_JSON) basin_json_numbers(&r->json, key_of(own, r, key), value, count);
+    if (is_json(r)) basin_json_numbers(&r->json, key_of(r, key), value, count);
 }
 
 void basin_record_shape(basin_record *r, const char *key, basin_shape shape) {
-    char own[KEY], text[BASIN_SHAPE_TEXT];
-    if (r->form == BASIN_FORM_JSON) basin_json_shape(&r->json, key_of(own, r, key), shape);
+    char text[BASIN_SHAPE_TEXT];
+    if (is_json(r)) basin_json_shape(&r->json, key_of(r, key), shape);
     basin_shape_print(text, shape);
     put(r, key, text, text, true);
 }
@@ -380,59 +368,55 @@ static level level_inside(const basin_record *r, const char *key, level wanted) 
     return wanted;
 }
 
-static void enter(basin_record *r, const char *key, level wanted) {
-    level inside = level_inside(r, key, wanted), at = r->level[r->depth];
-    bool text = r->form == BASIN_FORM_TEXT;
-    if (text && at == LEVEL_FIELDS && (inside == LEVEL_LINE || inside == LEVEL_LIST)) {
-        char name[KEY];
-        snprintf(r->line_name, KEY, "%s", name_of(name, r, key));
-        r->line_length = 0;
-    }
-    if (text && inside == LEVEL_TABLE) flush_fields(r);
+static void descend(basin_record *r, level inside) {
     if (r->depth + 1 < DEPTH) r->depth++;
     r->level[r->depth] = inside;
 }
 
-void basin_record_object(basin_record *r, const char *key) {
-    char own[KEY];
-    if (r->form == BASIN_FORM_JSON) basin_json_object(&r->json, key_of(own, r, key));
-    enter(r, key, LEVEL_LINE);
+static void enter(basin_record *r, const char *key, bool object, level wanted, const char *title) {
+    level inside = level_inside(r, key, wanted), at = r->level[r->depth];
+    if (is_json(r)) (object ? basin_json_object : basin_json_array)(&r->json, key_of(r, key));
+    if (r->form == BASIN_FORM_TEXT && inside == LEVEL_TABLE) flush_fields(r);
+    if (r->form == BASIN_FORM_TEXT && at == LEVEL_FIELDS &&
+        (inside == LEVEL_LINE || inside == LEVEL_LIST)) {
+        snprintf(r->line_name, KEY, "%s", name_of(r, key));
+        r->line = growing(r, &r->line_text);
+        r->next = 0;
+    }
+    if (inside == LEVEL_TABLE) r->title = title;
+    descend(r, inside);
 }
 
-void basin_record_list(basin_record *r, const char *key) {
-    char own[KEY];
-    if (r->form == BASIN_FORM_JSON) basin_json_array(&r->json, key_of(own, r, key));
-    enter(r, key, LEVEL_LIST);
+void basin_record_object(basin_record *r, const char *key) {
+    enter(r, key, true, LEVEL_LINE, NULL);
 }
+void basin_record_list(basin_record *r, const char *key) { enter(r, key, false, LEVEL_LIST, NULL); }
 
 void basin_record_table(basin_record *r, const char *key, const char *title) {
-    char own[KEY];
-    if (r->form == BASIN_FORM_JSON) basin_json_array(&r->json, key_of(own, r, key));
-    enter(r, key, LEVEL_TABLE);
-    if (r->level[r->depth] == LEVEL_TABLE) r->title = title;
+    enter(r, key, false, LEVEL_TABLE, title);
 }
 
 void basin_record_dictionary(basin_record *r, const char *key, const char *title) {
-    char own[KEY];
-    if (r->form == BASIN_FORM_JSON) basin_json_object(&r->json, key_of(own, r, key));
-    enter(r, key, LEVEL_TABLE);
-    if (r->level[r->depth] == LEVEL_TABLE) r->title = title;
+    enter(r, key, true, LEVEL_TABLE, title);
+}
+
+void basin_record_section(basin_record *r, const char *key) {
+    if (is_json(r)) basin_json_object(&r->json, key_of(r, key));
+    descend(r, r->level[r->depth]);
 }
 
 void basin_record_row(basin_record *r) { basin_record_entry(r, NULL); }
 
 void basin_record_entry(basin_record *r, const char *key) {
-    if (r->form == BASIN_FORM_JSON) basin_json_object(&r->json, key);
-    level at = r->level[r->depth];
-    if (r->depth + 1 < DEPTH) r->depth++;
-    r->level[r->depth] = at == LEVEL_TABLE ? LEVEL_ROW : LEVEL_SILENT;
+    if (is_json(r)) basin_json_object(&r->json, key);
+    descend(r, r->level[r->depth] == LEVEL_TABLE ? LEVEL_ROW : LEVEL_SILENT);
 }
 
 void basin_record_end(basin_record *r) {
     level left = r->level[r->depth], outer = r->depth ? r->level[r->depth - 1] : LEVEL_SILENT;
-    if (r->form == BASIN_FORM_JSON) basin_json_end(&r->json);
+    if (is_json(r)) basin_json_end(&r->json);
     if (r->depth) r->depth--;
-    if (r->form == BASIN_FORM_JSON) return;
+    if (is_json(r) || left == outer) return;
     if (left == LEVEL_ROW && is_csv(r)) csv_row_end(r);
     if (is_csv(r)) return;
     if (left == LEVEL_ROW) r->table.rows++;
@@ -440,8 +424,10 @@ void basin_record_end(basin_record *r) {
         if (r->title) fprintf(r->file, "%s\n", r->title);
         grid_print(&r->table, r->file, 2, true);
     }
-    if ((left == LEVEL_LINE || left == LEVEL_LIST) && outer == LEVEL_FIELDS && r->line_length)
-        add_field(r, r->line_name, r->line);
+    if ((left == LEVEL_LINE || left == LEVEL_LIST) && outer == LEVEL_FIELDS) {
+        BASIN_FREE_AT_EXIT char *line = grown(r, &r->line, &r->line_text);
+        if (line && *line) add_field(r, r->line_name, line);
+    }
 }
 
 void basin_record_data_keys(basin_record *r, bool are) { r->data_keys = are; }
@@ -477,7 +463,8 @@ basin_status basin_record_close(basin_record *r, basin_error *error) {
     if (r->form == BASIN_FORM_TEXT && !failed) flush_fields(r);
     grid_free(&r->fields);
     grid_free(&r->table);
-    free(r->line);
+    if (r->line) free(grown(r, &r->line, &r->line_text));
+    if (r->head) free(grown(r, &r->head, &r->head_text));
     free(r);
     return failed ? basin_fail_memory(error, "a table") : BASIN_OK;
 }

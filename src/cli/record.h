@@ -68,6 +68,8 @@ void basin_record_shape(basin_record *r, const char *key, basin_shape shape);
 /* Groups; each is ended by basin_record_end. */
 void basin_record_object(basin_record *r, const char *key);
 void basin_record_list(basin_record *r, const char *key); /* values without keys */
+/* An object of JSON alone: in the other forms its fields are those of what is around it. */
+void basin_record_section(basin_record *r, const char *key);
 /* `title` (or NULL) stands above the table in text, where it has rows. */
 void basin_record_table(basin_record *r, const char *key, const char *title);
 void basin_record_row(basin_record *r);

@@ -73,29 +73,8 @@ static basin_status run_train(basin_args *o, basin_error *error) {
     return basin_train_run(&task, o, error);
 }
 
-const basin_command basin_command_text_train = {
-    "text train",
-    "TEXT...",
-    "Train a model of text: a causal Energy Transformer (NRGPT) or a GPT",
-    .text =
-        "TEXT is files, plain or packed by gzip or zstd, folders of .txt, or - for standard input; "
-        "several are one text; or one .npy file, an array of token ids. The model learns to "
-        "predict the next token: a character, a byte (--tokens), or an id. The end of the text is "
-        "kept "
-        "from training and scored after "
-        "every epoch (--validation). The model file holds settings and characters. A checkpoint "
-        "stands beside it while it is trained: after a kill, the same command with --resume goes "
-        "on. --print-config with TEXT trains for a moment and prints parameters, memory and time. "
-        "published-*: sizes of NRGPT's released code; rival-gpt: what it is compared with.",
-    .example = "  basin text train shakespeare.txt -o shakespeare.safetensors\n"
-               "  basin text train shakespeare.txt --preset small-gpt -o gpt.safetensors\n"
-               "  basin text train books/ --tokens bytes --context 128\n",
-    .option = train_table,
-    .task = "text",
-    .ranks = true,
-    .least = -1,
-    .run = run_train,
-};
+const basin_command basin_command_text_train = {"text train",   train_table,   .run = run_train,
+                                                .task = "text", .ranks = true, .least = -1};
 
 /* ---- eval ---- */
 
@@ -196,20 +175,7 @@ static basin_status run_eval(basin_args *o, basin_error *error) {
     return basin_record_print(o->json, put_scores, &e, error);
 }
 
-const basin_command basin_command_text_eval = {
-    "text eval",
-    "MODEL TEXT...",
-    "Score how well a model predicts the next token of a text",
-    .text = "The mean cross entropy of the next token in nats, its perplexity, and bits per byte, "
-            "which models with other tokens can be compared by; by the place in a window, too: the "
-            "first tokens have little before them. Of an NRGPT also what its energy does on the "
-            "way. Of the text that the model was trained on, only what it did not see is scored, "
-            "unless --part says otherwise.",
-    .example = "  basin text eval shakespeare.safetensors shakespeare.txt\n"
-               "  basin text eval shakespeare.safetensors other.txt --stride 16 --json\n",
-    .option = eval_table,
-    .run = run_eval,
-};
+const basin_command basin_command_text_eval = {"text eval", eval_table, .run = run_eval};
 
 /* ---- generate ---- */
 
@@ -451,16 +417,5 @@ static basin_status run_generate(basin_args *o, basin_error *error) {
     return status;
 }
 
-const basin_command basin_command_text_generate = {
-    "text generate",
-    "MODEL",
-    "Write text that goes on from a prompt",
-    .text = "Prompt and continuation are printed as they come. The same model, prompt and --seed "
-            "give the same text on the same kind of processor. Of a prompt that is longer than the "
-            "context the end is seen, which is said; a character that the model does not know is "
-            "an error.",
-    .example = "  basin text generate shakespeare.safetensors --prompt 'ROMEO:' --tokens 300\n"
-               "  basin text generate shakespeare.safetensors -p 'To be' --energies --svg e.svg\n",
-    .option = generate_table,
-    .run = run_generate,
-};
+const basin_command basin_command_text_generate = {"text generate", generate_table,
+                                                   .run = run_generate};

@@ -136,21 +136,4 @@ static basin_status run(basin_args *o, basin_error *error) {
     return verify_all(o, error);
 }
 
-const basin_command basin_command_verify = {
-    "verify",
-    "FILE...",
-    "Recompute golden cases and compare: does this build compute right?",
-    .text = "A golden case is a safetensors file of inputs (in.*), results (out.*) and gradients "
-            "(grad.*) that an independent program computed in double precision. Each is computed "
-            "again by the functions that the tasks use. One line per file names the worst tensor "
-            "and its relative error ||a - b|| / ||b||. The error of a Lagrangian's energy "
-            "<x, g> - L is relative to L if L is larger, because the file has no more digits of "
-            "the difference. Exits 1 if an error is above the tolerance. Case block_wide amplifies "
-            "every rounding "
-            "14,000 times: float products err by 6e-4 there, others as accurate as float may err "
-            "by more than 1e-3.",
-    .example = "  basin verify golden/*.safetensors\n"
-               "  basin verify --dtype f64 --tensors golden/image.safetensors\n",
-    .option = table,
-    .run = run,
-};
+const basin_command basin_command_verify = {"verify", table, .run = run};

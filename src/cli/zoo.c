@@ -81,19 +81,7 @@ static basin_status run_list(basin_args *o, basin_error *error) {
     return status ? status : closed;
 }
 
-const basin_command basin_command_zoo_list = {
-    "zoo list",
-    "",
-    "List the models, and whether their updates go down their energies",
-    .text = "Every model runs on random weights and tokens, in double. Descends: always, if no "
-            "step of the published size raised the stated energy; for small steps, if none a "
-            "thousand times smaller did, from the start and from the end of these; not at all, "
-            "otherwise. Cosine: between the update and the energy's gradient by the activations, "
-            "downwards, the mean over the draws.",
-    .example = "  basin zoo list\n  basin zoo list --seeds 100 --json\n",
-    .option = list_table,
-    .run = run_list,
-};
+const basin_command basin_command_zoo_list = {"zoo list", list_table, .run = run_list};
 
 /* ---- show ---- */
 
@@ -112,15 +100,7 @@ static basin_status run_show(basin_args *o, basin_error *error) {
     return BASIN_OK;
 }
 
-const basin_command basin_command_zoo_show = {
-    "zoo show",
-    "MODEL",
-    "Print a model's energy and update",
-    .text = "Models are those that basin zoo list names.",
-    .example = "  basin zoo show hyperset\n",
-    .option = show_table,
-    .run = run_show,
-};
+const basin_command basin_command_zoo_show = {"zoo show", show_table, .run = run_show};
 
 /* ---- descend ---- */
 
@@ -205,16 +185,4 @@ static basin_status run_descend(basin_args *o, basin_error *error) {
     return status;
 }
 
-const basin_command basin_command_zoo_descend = {
-    "zoo descend",
-    "MODEL [FILE]",
-    "Run a model, and judge whether it goes down its energy",
-    .text = "Runs the published update on weights and tokens that are drawn, or on those of a "
-            "golden file (tensors in.NAME), prints the energy by step, and the verdict: over "
-            "many draws, or over the file.",
-    .example = "  basin zoo descend hopfield --svg energy.svg\n"
-               "  basin zoo descend akorn_attention --scale 0.01 --steps 40\n"
-               "  basin zoo descend hopfield tests/golden/zoo/hopfield.safetensors\n",
-    .option = descend_table,
-    .run = run_descend,
-};
+const basin_command basin_command_zoo_descend = {"zoo descend", descend_table, .run = run_descend};
