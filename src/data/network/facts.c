@@ -15,18 +15,11 @@ void basin_facts_free(basin_facts *facts) {
 }
 
 basin_status basin_facts_copy(basin_facts *copy, const basin_facts *facts, basin_error *error) {
-    basin_names_builder names = {0};
-    basin_status status = BASIN_OK;
     *copy = (basin_facts){.count = facts->count, .time = facts->time, .now = facts->now};
     if (!facts->count) return BASIN_OK;
     BASIN_TRY(BASIN_NEW_RAW(&copy->kind, facts->count, "facts of edges", error));
     memcpy(copy->kind, facts->kind, (size_t)facts->count);
-    for (int64_t i = 0; i < facts->count && !status; i++) {
-        const char *name = facts->name.text + facts->name.at[i];
-        status = basin_names_add(&names, name, strlen(name), error);
-    }
-    copy->name = names.names;
-    return status;
+    return basin_names_copy(&copy->name, &facts->name, error);
 }
 
 static bool is_newer(const float *to, const float *later, const basin_facts *facts) {
@@ -154,20 +147,19 @@ basin_status basin_network_add_facts(basin_network *network, basin_relation *rel
                                      const basin_edges *edges, const float *cell,
                                      const double *time, basin_error *error) {
     adding a = {relation, &network->facts, NULL};
-    basin_status status = basin_relation_alloc_facts(relation, a.facts, error);
-    float *fact = basin_array_new((size_t)a.facts->count, sizeof *fact);
-    if (time) a.last = basin_array_new((size_t)relation->edges, sizeof *a.last);
-    if (!status && (!fact || (time && !a.last)))
-        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for facts");
-    for (int64_t e = 0; e < relation->edges && a.last; e++) a.last[e] = -INFINITY;
-    for (int64_t i = 0; i < edges->count && !status; i++) {
+    BASIN_FREE_AT_EXIT float *fact = NULL;
+    BASIN_FREE_AT_EXIT double *last = NULL;
+    BASIN_TRY(basin_relation_alloc_facts(relation, a.facts, error));
+    BASIN_TRY(BASIN_NEW_RAW(&fact, a.facts->count, "facts of edges", error));
+    if (time) BASIN_TRY(BASIN_NEW_RAW(&last, relation->edges, "facts of edges", error));
+    for (int64_t e = 0; e < relation->edges && last; e++) last[e] = -INFINITY;
+    a.last = last;
+    for (int64_t i = 0; i < edges->count; i++) {
         int64_t u = basin_whole_at(edges->from, edges->dtype, i * edges->stride);
         int64_t v = basin_whole_at(edges->to, edges->dtype, i * edges->stride);
         basin_schema_fill_facts(fact, network->schema, cell + i * network->schema->cells);
         add_row(&a, v, u, fact, time ? time[i] : 0);
         if (!network->directed && u != v) add_row(&a, u, v, fact, time ? time[i] : 0);
     }
-    free(a.last);
-    free(fact);
-    return status;
+    return BASIN_OK;
 }

@@ -129,12 +129,8 @@ static basin_status allot(block *b, int64_t edges, basin_error *error) {
         return basin_fail(error, BASIN_BAD_VALUE,
                           "%" PRId64 " edges do not fit among %" PRId64 " and %" PRId64 " nodes",
                           edges, b->draws, b->among);
-    double *base = basin_array_new((size_t)b->draws, sizeof *base);
-    b->first = calloc((size_t)b->draws + 1, sizeof *b->first);
-    if (!base || !b->first) {
-        free(base);
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for %" PRId64 " nodes", b->draws);
-    }
+    BASIN_FREE_AT_EXIT double *base = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&base, b->draws, "edges to draw", error));
     for (int64_t r = 0; r < b->draws; r++) base[r] = reach(b, r) * weight(r, b->draws);
     double factor = find_factor(b, base, (double)edges), sum = 0;
     double exact = (double)edges / total(b, base, factor);
@@ -143,7 +139,6 @@ static basin_status allot(block *b, int64_t edges, basin_error *error) {
         int64_t end = r + 1 < b->draws ? (int64_t)(sum + 0.5) : edges;
         b->first[r + 1] = end < edges ? end : edges;
     }
-    free(base);
     return BASIN_OK;
 }
 
@@ -192,20 +187,18 @@ static void draw_ranks(const void *context, int64_t first, int64_t last, int pla
                       d->block, r, d->drawing, d->drawn, d->seed, d->stream);
 }
 
-static basin_status draw_block(int32_t *pair, block *b, const int32_t *drawing,
+static basin_status draw_block(int32_t *pair, block b, int64_t edges, const int32_t *drawing,
                                const int32_t *drawn, uint64_t seed, uint64_t stream,
                                basin_error *error) {
     int threads = basin_processors();
-    size_t room = 0;
-    int32_t *taken = basin_size_multiply(&room, (size_t)b->among, (size_t)threads)
-                         ? calloc(room, sizeof *taken)
-                         : NULL;
-    if (!taken)
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory to draw among %" PRId64 " nodes",
-                          b->among);
-    drawing_of d = {pair, taken, b, drawing, drawn, seed, stream};
-    basin_team_run(draw_ranks, &d, b->draws, 64, threads);
-    free(taken);
+    BASIN_FREE_AT_EXIT int32_t *taken = NULL;
+    BASIN_FREE_AT_EXIT int64_t *first = NULL;
+    BASIN_TRY(BASIN_NEW(&first, b.draws + 1, "edges to draw", error));
+    BASIN_TRY(BASIN_NEW(&taken, b.among * threads, "edges to draw", error));
+    b.first = first;
+    BASIN_TRY(allot(&b, edges, error));
+    drawing_of d = {pair, taken, &b, drawing, drawn, seed, stream};
+    basin_team_run(draw_ranks, &d, b.draws, 64, threads);
     return BASIN_OK;
 }
 
@@ -231,61 +224,44 @@ static basin_status draw_edges(int32_t *pair, const people *p, const basin_fraud
     block normal = {.draws = p->normals, .among = p->normals, .within = true};
     block ring = {.draws = p->anomalies, .among = p->anomalies, .within = true};
     block between = {.draws = p->anomalies, .among = p->normals};
-    basin_status status = allot(&normal, rest, error);
-    if (!status) status = allot(&ring, among, error);
-    if (!status) status = allot(&between, cross, error);
-    if (!status)
-        status = draw_block(pair, &normal, p->normal, p->normal, spec->seed, STREAM_NORMAL, error);
-    if (!status)
-        status = draw_block(pair + 2 * rest, &ring, p->anomalous, p->anomalous, spec->seed,
-                            STREAM_ANOMALOUS, error);
-    if (!status)
-        status = draw_block(pair + 2 * (rest + among), &between, p->anomalous, p->normal,
-                            spec->seed, STREAM_CROSS, error);
-    free(normal.first);
-    free(ring.first);
-    free(between.first);
-    return status;
+    BASIN_TRY(
+        draw_block(pair, normal, rest, p->normal, p->normal, spec->seed, STREAM_NORMAL, error));
+    pair += 2 * rest;
+    BASIN_TRY(draw_block(pair, ring, among, p->anomalous, p->anomalous, spec->seed,
+                         STREAM_ANOMALOUS, error));
+    pair += 2 * among;
+    return draw_block(pair, between, cross, p->anomalous, p->normal, spec->seed, STREAM_CROSS,
+                      error);
 }
 
 /* Who is anomalous, and of what rank in the class: the places of a random order. */
 static basin_status cast(basin_network *n, people *p, const basin_fraud_spec *spec,
                          basin_error *error) {
-    int64_t *order = basin_array_new((size_t)spec->nodes, sizeof *order);
+    BASIN_FREE_AT_EXIT int64_t *order = NULL;
     p->anomalies = llround(spec->anomalous * (double)spec->nodes);
     p->normals = spec->nodes - p->anomalies;
-    p->anomalous = basin_array_new((size_t)spec->nodes, sizeof *p->anomalous);
-    n->label = basin_array_new((size_t)spec->nodes, sizeof *n->label);
-    if (!order || !p->anomalous || !n->label) {
-        free(order);
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for %" PRId64 " nodes",
-                          spec->nodes);
-    }
+    BASIN_TRY(BASIN_NEW_RAW(&order, spec->nodes, "nodes", error));
+    BASIN_TRY(BASIN_NEW_RAW(&p->anomalous, spec->nodes, "nodes", error));
+    BASIN_TRY(BASIN_NEW_RAW(&n->label, spec->nodes, "nodes", error));
     basin_random_permutation(order, (size_t)spec->nodes, spec->seed, STREAM_ORDER);
     p->normal = p->anomalous + p->anomalies;
     for (int64_t i = 0; i < spec->nodes; i++) {
         p->anomalous[i] = (int32_t)order[i];
         n->label[order[i]] = i < p->anomalies;
     }
-    free(order);
     return BASIN_OK;
 }
 
+static void people_free(people *p) { free(p->anomalous); }
+
 static basin_status make_edges(basin_network *n, const basin_fraud_spec *spec, basin_error *error) {
-    people p = {0};
-    size_t room;
-    int32_t *pair = basin_size_multiply(&room, (size_t)spec->edges, 2)
-                        ? basin_array_new(room, sizeof *pair)
-                        : NULL;
-    basin_status status = pair ? cast(n, &p, spec, error)
-                               : basin_fail(error, BASIN_NO_MEMORY,
-                                            "out of memory for %" PRId64 " edges", spec->edges);
-    if (!status) status = draw_edges(pair, &p, spec, error);
-    free(p.anomalous);
-    basin_edges edges = {pair, pair ? pair + 1 : NULL, BASIN_I32, 2, spec->edges};
-    if (!status) status = basin_network_add_relation(n, "homo", &edges, NULL, error);
-    free(pair);
-    return status;
+    BASIN_AT_EXIT(people_free) people p = {0};
+    BASIN_FREE_AT_EXIT int32_t *pair = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&pair, 2 * spec->edges, "edges", error));
+    BASIN_TRY(cast(n, &p, spec, error));
+    BASIN_TRY(draw_edges(pair, &p, spec, error));
+    basin_edges edges = {pair, pair + 1, BASIN_I32, 2, spec->edges};
+    return basin_network_add_relation(n, "homo", &edges, NULL, error);
 }
 
 /* ---- features ---- */
@@ -340,14 +316,11 @@ static basin_status make_features(basin_network *n, const basin_fraud_spec *spec
                                   basin_error *error) {
     BASIN_TRY(basin_network_alloc_features(n, spec->features, NULL, error));
     size_t count = (size_t)spec->features * LOADINGS;
-    double *loading = basin_array_new(count, sizeof *loading);
-    if (!loading)
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for %" PRId64 " features",
-                          spec->features);
+    BASIN_FREE_AT_EXIT double *loading = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&loading, count, "features", error));
     basin_random_fill_normal_f64(loading, spec->seed, STREAM_LOADING, 0, count);
     making m = {n, spec, loading};
     basin_team_run_all(make_nodes, &m, n->nodes, 0);
-    free(loading);
     return BASIN_OK;
 }
 
@@ -362,12 +335,10 @@ basin_status basin_network_make_fraud(basin_network **network, const basin_fraud
                           " features, %g anomalous, homophily %g: not a network that can be made",
                           spec->nodes, spec->edges, spec->features, spec->anomalous,
                           spec->homophily);
-    basin_status status = basin_network_new(network, "made", spec->nodes, error);
-    if (!status) status = make_edges(*network, spec, error);
-    if (!status) status = make_features(*network, spec, error);
-    if (status) {
-        basin_network_free(*network);
-        *network = NULL;
-    }
-    return status;
+    BASIN_NETWORK_AT_EXIT basin_network *n = NULL;
+    BASIN_TRY(basin_network_new(&n, "made", spec->nodes, error));
+    BASIN_TRY(make_edges(n, spec, error));
+    BASIN_TRY(make_features(n, spec, error));
+    *network = n, n = NULL;
+    return BASIN_OK;
 }

@@ -19,24 +19,16 @@ const basin_network_options *basin_network_options_or(const basin_network_option
     return options ? options : &defaults;
 }
 
-static basin_status no_memory(const basin_network *n, const char *what, basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for %s of %" PRId64 " nodes",
-                      n->path, what, n->nodes);
-}
-
 basin_status basin_network_new(basin_network **network, const char *path, int64_t nodes,
                                basin_error *error) {
     *network = NULL;
     if (nodes <= 0 || nodes > BASIN_NETWORK_NODES)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: %" PRId64 " nodes, wanted 1 to %d", path,
                           nodes, BASIN_NETWORK_NODES);
-    basin_network *n = calloc(1, sizeof *n);
-    if (n) n->path = basin_string_copy(path);
-    if (!n || !n->path) {
-        free(n);
-        return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", path);
-    }
+    basin_network *n;
+    BASIN_TRY(BASIN_NEW(&n, 1, "a network", error));
     n->nodes = nodes;
+    if (!(n->path = basin_string_copy(path))) return free(n), basin_fail_memory(error, "a network");
     *network = n;
     return BASIN_OK;
 }
@@ -130,7 +122,7 @@ basin_status basin_network_alloc_features(basin_network *network, int64_t featur
                                  BASIN_NO_MEMORY, error));
     if (!basin_size_multiply(&count, (size_t)network->nodes, (size_t)features) ||
         !(network->feature = basin_array_new(count, sizeof *network->feature)))
-        return no_memory(network, "the features", error);
+        return basin_fail_memory(error, "the features");
     network->features = features;
     return BASIN_OK;
 }
@@ -285,8 +277,7 @@ basin_status basin_network_set_label_tensor(basin_network *network, const basin_
             network->label[i] = one_hot(y, i);
             continue;
         }
-        basin_status status = read_label(&network->label[i], network, y, i, error);
-        if (status) return status;
+        BASIN_TRY(read_label(&network->label[i], network, y, i, error));
     }
     basin_network_finish_labels(network, basin_network_options_or(options));
     return BASIN_OK;
@@ -306,12 +297,6 @@ basin_status basin_network_set_labels(basin_network *network, const int32_t *lab
     return BASIN_OK;
 }
 
-static uint8_t **mask_slot(basin_network *n, const char *part) {
-    if (!strcmp(part, "train")) return &n->train;
-    if (!strcmp(part, "val")) return &n->val;
-    return &n->test;
-}
-
 basin_status basin_network_set_masks(basin_network *network, const char *part,
                                      const basin_tensor *mask, basin_error *error) {
     char text[BASIN_SHAPE_TEXT];
@@ -329,11 +314,11 @@ basin_status basin_network_set_masks(basin_network *network, const char *part,
                           network->nodes);
     if (is_float(mask->dtype) && basin_tensor_first_bad(mask) >= 0)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: the %s mask holds NaN", network->path, part);
-    uint8_t **slot = mask_slot(network, part);
-    int64_t count = splits * network->nodes;
+    uint8_t **slot = !strcmp(part, "train") ? &network->train
+                     : !strcmp(part, "val") ? &network->val
+                                            : &network->test;
     free(*slot);
-    *slot = basin_array_new((size_t)count, 1);
-    if (!*slot) return no_memory(network, "the masks", error);
+    BASIN_TRY(BASIN_NEW_RAW(slot, splits * network->nodes, "the masks", error));
     for (int64_t s = 0; s < splits; s++)
         for (int64_t i = 0; i < network->nodes; i++)
             (*slot)[s * network->nodes + i] =
@@ -401,21 +386,26 @@ int basin_network_main_relation(const basin_network *network) {
     return network->relations == 1 ? 0 : basin_network_relation(network, "homo");
 }
 
+static basin_status make_names(basin_names *names, const char *const *name, int64_t count,
+                               basin_error *error) {
+    basin_names_builder builder = {0};
+    basin_status status = BASIN_OK;
+    for (int64_t i = 0; i < count && !status; i++)
+        status = basin_names_add(&builder, name[i], strlen(name[i]), error);
+    *names = builder.names;
+    return status;
+}
+
 basin_status basin_network_set_classes(basin_network *network, const char *const *name,
                                        int64_t classes, basin_error *error) {
-    basin_names_builder names = {0};
     int32_t most = basin_network_greatest_label(network);
-    basin_status status = BASIN_OK;
     if (network->file || network->class_name.count)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: has names of classes already",
                           network->path);
     if (most >= classes)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: a label is %d, and there are %lld names",
                           network->path, most, (long long)classes);
-    for (int64_t c = 0; c < classes && !status; c++)
-        status = basin_names_add(&names, name[c], strlen(name[c]), error);
-    network->class_name = names.names;
-    return status;
+    return make_names(&network->class_name, name, classes, error);
 }
 
 const char *basin_network_class(const basin_network *network, int32_t label,
@@ -623,77 +613,42 @@ static basin_status check(const basin_network_arrays *a, basin_error *error) {
     return BASIN_OK;
 }
 
-static basin_tensor borrow(const void *data, basin_dtype dtype, basin_shape shape) {
-    return basin_tensor_borrow(data, dtype, shape);
-}
-
-static basin_status set_columns(basin_network *n, const basin_network_arrays *a,
-                                basin_error *error) {
-    basin_names_builder names = {0};
-    basin_status status = BASIN_OK;
-    for (int64_t f = 0; a->feature && a->column && f < a->features && !status; f++)
-        status = basin_names_add(&names, a->column[f], strlen(a->column[f]), error);
-    n->column = names.names;
-    return status;
-}
-
 static basin_status set_nodes(basin_network *n, const basin_network_arrays *a,
                               const basin_network_options *options, basin_error *error) {
-    if (a->feature) {
-        basin_tensor x = borrow(a->feature, BASIN_F32, BASIN_SHAPE(a->nodes, a->features));
-        BASIN_TRY(basin_network_set_features(n, &x, options, error));
-    }
-    BASIN_TRY(set_columns(n, a, error));
-    if (a->label) {
-        basin_tensor y = borrow(a->label, BASIN_I32, BASIN_SHAPE(a->nodes));
-        BASIN_TRY(basin_network_set_label_tensor(n, &y, options, error));
-    }
-    return BASIN_OK;
-}
-
-static basin_status set_parts(basin_network *n, const basin_network_arrays *a, basin_error *error) {
+    static const char *const part[] = {"train", "val", "test"};
     const uint8_t *const mask[] = {a->train, a->val, a->test};
-    static const char *const name[] = {"train", "val", "test"};
+    basin_tensor x = basin_tensor_borrow(a->feature, BASIN_F32, BASIN_SHAPE(a->nodes, a->features));
+    basin_tensor y = basin_tensor_borrow(a->label, BASIN_I32, BASIN_SHAPE(a->nodes));
+    if (a->feature) BASIN_TRY(basin_network_set_features(n, &x, options, error));
+    if (a->feature && a->column) BASIN_TRY(make_names(&n->column, a->column, a->features, error));
+    if (a->label) BASIN_TRY(basin_network_set_label_tensor(n, &y, options, error));
     for (int p = 0; p < 3; p++) {
-        if (!mask[p]) continue;
-        basin_tensor m = borrow(mask[p], BASIN_U8, BASIN_SHAPE(a->nodes));
-        BASIN_TRY(basin_network_set_masks(n, name[p], &m, error));
+        basin_tensor m = basin_tensor_borrow(mask[p], BASIN_U8, BASIN_SHAPE(a->nodes));
+        if (mask[p]) BASIN_TRY(basin_network_set_masks(n, part[p], &m, error));
     }
     return BASIN_OK;
-}
-
-static basin_status add_relations(basin_network *n, const basin_network_arrays *a,
-                                  const basin_network_options *options, basin_error *error) {
-    for (int r = 0; r < a->relations; r++) {
-        char number[32];
-        snprintf(number, sizeof number, a->relations > 1 ? "relation %d" : "homo", r);
-        const char *name = a->name && a->name[r] ? a->name[r] : number;
-        BASIN_TRY(basin_network_add_relation(n, name, &a->edges[r], options, error));
-    }
-    if (basin_network_main_relation(n) < 0) BASIN_TRY(basin_network_add_union(n, error));
-    return BASIN_OK;
-}
-
-static basin_status make(basin_network **network, const basin_network_arrays *a,
-                         const basin_network_options *o, basin_error *error) {
-    basin_network_options how;
-    basin_status status = basin_schema_settle(&how, o, PATH, error);
-    how.missing = BASIN_MISSING_KEEP; /* until the schema is known */
-    if (!status) status = check(a, error);
-    if (!status) status = basin_network_new(network, PATH, a->nodes, error);
-    if (!status) status = set_nodes(*network, a, &how, error);
-    if (!status) status = set_parts(*network, a, error);
-    if (!status) status = add_relations(*network, a, &how, error);
-    return status ? status : basin_network_finish(*network, o, error);
 }
 
 basin_status basin_network_from_arrays(basin_network **network, const basin_network_arrays *arrays,
                                        const basin_network_options *options, basin_error *error) {
+    const basin_network_options *o = basin_network_options_or(options);
+    const basin_network_arrays *a = arrays;
+    basin_network_options how;
+    BASIN_NETWORK_AT_EXIT basin_network *n = NULL;
     *network = NULL;
-    basin_status status = make(network, arrays, basin_network_options_or(options), error);
-    if (status) {
-        basin_network_free(*network);
-        *network = NULL;
+    BASIN_TRY(basin_schema_settle(&how, o, PATH, error));
+    how.missing = BASIN_MISSING_KEEP; /* until the schema is known */
+    BASIN_TRY(check(a, error));
+    BASIN_TRY(basin_network_new(&n, PATH, a->nodes, error));
+    BASIN_TRY(set_nodes(n, a, &how, error));
+    for (int r = 0; r < a->relations; r++) {
+        char number[32] = "homo";
+        if (a->relations > 1) snprintf(number, sizeof number, "relation %d", r);
+        const char *name = a->name && a->name[r] ? a->name[r] : number;
+        BASIN_TRY(basin_network_add_relation(n, name, &a->edges[r], &how, error));
     }
-    return status;
+    if (basin_network_main_relation(n) < 0) BASIN_TRY(basin_network_add_union(n, error));
+    BASIN_TRY(basin_network_finish(n, o, error));
+    *network = n, n = NULL;
+    return BASIN_OK;
 }

@@ -63,11 +63,11 @@ static void content_close(content *c) {
 static basin_status open_csv(basin_network **network, const char *const *path, int paths,
                              const content *first, const basin_network_options *options,
                              basin_error *error) {
-    basin_csv_source *source = calloc((size_t)paths, sizeof *source);
-    content *kept = calloc((size_t)paths, sizeof *kept);
-    basin_status status = source && kept
-                              ? BASIN_OK
-                              : basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", path[0]);
+    BASIN_FREE_AT_EXIT basin_csv_source *source = NULL;
+    BASIN_FREE_AT_EXIT content *kept = NULL;
+    BASIN_TRY(BASIN_NEW(&source, paths, "tables", error));
+    BASIN_TRY(BASIN_NEW(&kept, paths, "tables", error));
+    basin_status status = BASIN_OK;
     for (int i = 0; i < paths && !status; i++) {
         bool stream = basin_stream_is(path[i]);
         source[i] = (basin_csv_source){.path = path[i], .no_header = options->no_header};
@@ -76,9 +76,7 @@ static basin_status open_csv(basin_network **network, const char *const *path, i
         if (stream) source[i].data = map->data, source[i].size = map->size;
     }
     if (!status) status = basin_network_csv_read(network, source, paths, options, error);
-    for (int i = 0; i < paths && kept; i++) free(kept[i].owned);
-    free(kept);
-    free(source);
+    for (int i = 0; i < paths; i++) free(kept[i].owned);
     return status;
 }
 
@@ -163,15 +161,6 @@ static basin_status open_content(basin_network **network, const content *c, cons
     return formats[format].read(network, c->map.data, c->map.size, path[0], &how, error);
 }
 
-static basin_status open_file(basin_network **network, const char *const *path, int paths,
-                              const basin_network_options *options, basin_error *error) {
-    content c;
-    BASIN_TRY(content_open(&c, path[0], options, error));
-    basin_status status = open_content(network, &c, path, paths, options, error);
-    content_close(&c);
-    return status;
-}
-
 /* Standard input can be read once. */
 static basin_status check_inputs(const char *const *path, int paths, basin_error *error) {
     int inputs = 0;
@@ -185,42 +174,44 @@ basin_status basin_network_finish(basin_network *network, const basin_network_op
                                   basin_error *error) {
     basin_network_options how;
     basin_schema **own = &network->schema;
-    basin_status status = basin_schema_settle(&how, options, network->path, error);
-    if (!status && options->unite && basin_network_main_relation(network) < 0)
-        status = basin_network_add_union(network, error);
-    if (!status && !*own) status = basin_schema_of(own, network, how.missing, error);
-    if (!status && how.schema) {
-        status = basin_network_match(network, how.schema, error);
-    } else if (!status) {
+    BASIN_TRY(basin_schema_settle(&how, options, network->path, error));
+    if (options->unite && basin_network_main_relation(network) < 0)
+        BASIN_TRY(basin_network_add_union(network, error));
+    if (!*own) BASIN_TRY(basin_schema_of(own, network, how.missing, error));
+    if (how.schema) {
+        BASIN_TRY(basin_network_match(network, how.schema, error));
+    } else {
         (*own)->directed = network->directed;
         bool read = !network->file && how.missing != BASIN_MISSING_KEEP;
         if (read) (*own)->missing = how.missing;
-        status = basin_schema_set_relations(*own, network, error);
+        BASIN_TRY(basin_schema_set_relations(*own, network, error));
     }
-    if (!status) status = basin_network_fill_missing(network, how.missing, error);
-    if (!status) basin_network_find_now(network);
-    if (!status && options->split_time)
-        status = basin_network_split_by_time(network, options->split_time, options->split_train,
-                                             options->split_val, error);
-    return status ? status : basin_network_check_note(network, error);
+    BASIN_TRY(basin_network_fill_missing(network, how.missing, error));
+    basin_network_find_now(network);
+    if (options->split_time)
+        BASIN_TRY(basin_network_split_by_time(network, options->split_time, options->split_train,
+                                              options->split_val, error));
+    return basin_network_check_note(network, error);
 }
 
 basin_status basin_network_open(basin_network **network, const char *const *path, int paths,
                                 const basin_network_options *options, basin_error *error) {
     const basin_network_options *o = basin_network_options_or(options);
+    BASIN_NETWORK_AT_EXIT basin_network *n = NULL;
     *network = NULL;
     if (paths < 1) return basin_fail(error, BASIN_BAD_VALUE, "no file to open");
-    basin_status status = check_inputs(path, paths, error);
-    if (!status) status = open_file(network, path, paths, o, error);
-    /* Readers look at what they build; a mapped file may hold anything. */
-    if (!status && (*network)->file) status = basin_network_check_tables(*network, error);
-    if (!status && (*network)->file)
-        status = check_edges(o, (*network)->path, (*network)->directed, error);
-    if (!status && (*network)->file) status = basin_network_forget_labels(*network, o, error);
-    if (!status) status = basin_network_finish(*network, o, error);
-    if (status) {
-        basin_network_free(*network);
-        *network = NULL;
+    BASIN_TRY(check_inputs(path, paths, error));
+    {
+        BASIN_AT_EXIT(content_close) content c;
+        BASIN_TRY(content_open(&c, path[0], o, error));
+        BASIN_TRY(open_content(&n, &c, path, paths, o, error));
     }
-    return status;
+    if (n->file) { /* Readers look at what they build; a mapped file may hold anything. */
+        BASIN_TRY(basin_network_check_tables(n, error));
+        BASIN_TRY(check_edges(o, n->path, n->directed, error));
+        BASIN_TRY(basin_network_forget_labels(n, o, error));
+    }
+    BASIN_TRY(basin_network_finish(n, o, error));
+    *network = n, n = NULL;
+    return BASIN_OK;
 }

@@ -65,24 +65,18 @@ void basin_scaler_free(basin_scaler *scale) {
 }
 
 static basin_status alloc(basin_scaler *s, basin_error *error) {
-    size_t count = 0;
-    bool fits = basin_size_multiply(&count, (size_t)s->features, (size_t)s->points);
+    size_t count, features = (size_t)s->features;
+    if (!basin_size_multiply(&count, features, (size_t)s->points))
+        return basin_fail_memory(error, "scaling of features");
     if (has_mean(s->kind)) {
-        s->mean = basin_array_new((size_t)s->features, sizeof *s->mean);
-        s->factor = basin_array_new((size_t)s->features, sizeof *s->factor);
-        fits = fits && s->mean && s->factor;
+        BASIN_TRY(BASIN_NEW_RAW(&s->mean, features, "scaling of features", error));
+        BASIN_TRY(BASIN_NEW_RAW(&s->factor, features, "scaling of features", error));
     }
-    if (fits && has_quantiles(s->kind)) {
-        s->quantile = basin_array_new(count, sizeof *s->quantile);
-        fits = s->quantile;
-    }
-    if (fits && has_scores(s->kind)) {
-        s->score = basin_array_new(count, sizeof *s->score);
-        fits = s->score;
-    }
-    if (fits) return BASIN_OK;
-    basin_scaler_free(s);
-    return basin_fail(error, BASIN_NO_MEMORY, "out of memory to scale features");
+    if (has_quantiles(s->kind))
+        BASIN_TRY(BASIN_NEW_RAW(&s->quantile, count, "scaling of features", error));
+    if (has_scores(s->kind))
+        BASIN_TRY(BASIN_NEW_RAW(&s->score, count, "scaling of features", error));
+    return BASIN_OK;
 }
 
 /* Two passes in double: the second about the mean. */
@@ -208,17 +202,13 @@ basin_status basin_scaler_fit(basin_scaler *scale, basin_scaler_kind kind, const
         return basin_fail(error, BASIN_BAD_VALUE, "no training nodes to fit the scaling on");
     if (has_quantiles(kind)) scale->points = count < MOST_POINTS ? count : MOST_POINTS;
     if (kind == BASIN_SCALE_BINS) scale->points = BINS + 1;
-    BASIN_TRY(alloc(scale, error));
+    BASIN_FREE_AT_EXIT float *column = NULL;
+    basin_status status = BASIN_NEW_RAW(&column, count, "scaling of features", error);
+    if (!status) status = alloc(scale, error);
+    if (status) return basin_scaler_free(scale), status;
     if (has_mean(kind)) fit_standard(scale, x, node, count);
-    if (!has_quantiles(kind)) return BASIN_OK;
-    float *column = basin_array_new((size_t)count, sizeof *column);
-    if (!column) {
-        basin_scaler_free(scale);
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory to scale features");
-    }
-    fit_quantile(scale, column, x, node, count);
+    if (has_quantiles(kind)) fit_quantile(scale, column, x, node, count);
     score_quantiles(scale);
-    free(column);
     return BASIN_OK;
 }
 
@@ -283,25 +273,25 @@ void basin_scaler_apply(float *y, const basin_scaler *scale, const float *x, int
 
 enum { KEY_TEXT = 100 };
 
-static basin_status put(basin_bundle *bundle, const char *prefix, const char *name,
-                        const float *data, basin_shape shape, basin_error *error) {
-    char key[KEY_TEXT];
-    snprintf(key, sizeof key, "%s%s", prefix, name);
-    basin_tensor t = basin_tensor_borrow(data, BASIN_F32, shape);
-    return basin_bundle_add(bundle, key, &t, error);
-}
-
 basin_status basin_scaler_store(basin_bundle *bundle, const char *prefix, const basin_scaler *scale,
                                 basin_error *error) {
+    basin_shape row = BASIN_SHAPE(scale->features);
+    const struct {
+        const char *name;
+        const float *data;
+        basin_shape shape;
+    } table[] = {{"mean", scale->mean, row},
+                 {"factor", scale->factor, row},
+                 {"quantile", scale->quantile, BASIN_SHAPE(scale->features, scale->points)}};
     char key[KEY_TEXT];
     snprintf(key, sizeof key, "%skind", prefix);
     BASIN_TRY(basin_bundle_meta_set(bundle, key, basin_scaler_name(scale->kind), error));
-    basin_shape shape = BASIN_SHAPE(scale->features);
-    if (scale->mean) BASIN_TRY(put(bundle, prefix, "mean", scale->mean, shape, error));
-    if (scale->factor) BASIN_TRY(put(bundle, prefix, "factor", scale->factor, shape, error));
-    if (scale->quantile)
-        BASIN_TRY(put(bundle, prefix, "quantile", scale->quantile,
-                      BASIN_SHAPE(scale->features, scale->points), error));
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        if (!table[i].data) continue;
+        basin_tensor t = basin_tensor_borrow(table[i].data, BASIN_F32, table[i].shape);
+        snprintf(key, sizeof key, "%s%s", prefix, table[i].name);
+        BASIN_TRY(basin_bundle_add(bundle, key, &t, error));
+    }
     return BASIN_OK;
 }
 
@@ -322,22 +312,6 @@ static void copy(float *to, const basin_tensor *from) {
     (void)basin_tensor_convert(&t, from, NULL); /* equal shapes cannot fail */
 }
 
-/* The tensors that there are agree about the number of features, which becomes the scale's. */
-static basin_status check_sizes(basin_scaler *s, const basin_tensor *mean,
-                                const basin_tensor *factor, const basin_tensor *quantile,
-                                const basin_bundle *bundle, const char *prefix,
-                                basin_error *error) {
-    s->features = (mean ? mean : quantile)->shape.dim[0];
-    s->points = quantile ? quantile->shape.dim[1] : 0;
-    bool good = (!factor || factor->shape.dim[0] == s->features) &&
-                (!quantile || quantile->shape.dim[0] == s->features) &&
-                (s->kind != BASIN_SCALE_BINS || s->points == BINS + 1);
-    if (good) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_FILE,
-                      "%s: %smean, factor and quantile differ in length, or bins are not %d",
-                      basin_bundle_path(bundle), prefix, BINS);
-}
-
 basin_status basin_scaler_load(basin_scaler *scale, const basin_bundle *bundle, const char *prefix,
                                basin_error *error) {
     char key[KEY_TEXT];
@@ -350,10 +324,17 @@ basin_status basin_scaler_load(basin_scaler *scale, const basin_bundle *bundle, 
     if (has_mean(scale->kind)) BASIN_TRY(get(&mean, bundle, prefix, "mean", 1, error));
     if (mean) BASIN_TRY(get(&factor, bundle, prefix, "factor", 1, error));
     if (has_quantiles(scale->kind)) BASIN_TRY(get(&quantile, bundle, prefix, "quantile", 2, error));
-    BASIN_TRY(check_sizes(scale, mean, factor, quantile, bundle, prefix, error));
-    BASIN_TRY(alloc(scale, error));
-    if (mean) copy(scale->mean, mean);
-    if (mean) copy(scale->factor, factor);
+    scale->features = (mean ? mean : quantile)->shape.dim[0];
+    scale->points = quantile ? quantile->shape.dim[1] : 0;
+    if ((factor && factor->shape.dim[0] != scale->features) ||
+        (quantile && quantile->shape.dim[0] != scale->features) ||
+        (scale->kind == BASIN_SCALE_BINS && scale->points != BINS + 1))
+        return basin_fail(error, BASIN_BAD_FILE,
+                          "%s: %smean, factor and quantile differ in length, or bins are not %d",
+                          basin_bundle_path(bundle), prefix, BINS);
+    basin_status status = alloc(scale, error);
+    if (status) return basin_scaler_free(scale), status;
+    if (mean) copy(scale->mean, mean), copy(scale->factor, factor);
     if (quantile) copy(scale->quantile, quantile);
     score_quantiles(scale);
     return BASIN_OK;

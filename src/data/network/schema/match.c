@@ -19,11 +19,6 @@ typedef struct places {
     bool *used;  /* [from->features] */
 } places;
 
-static void take(places *p, int64_t to, int64_t from) {
-    p->at[to] = from;
-    if (from >= 0) p->used[from] = true;
-}
-
 static basin_status fail_missing(const places *p, const char *name, basin_error *error) {
     basin_near near = basin_near_begin(name);
     for (size_t i = 0; i < p->from->nodes.columns; i++)
@@ -35,15 +30,15 @@ static basin_status fail_missing(const places *p, const char *name, basin_error 
                       near.name ? near.name : "", near.name ? "'?)" : "");
 }
 
-/* A category by its values; those that are not there today are zeros. */
-static void place_values(places *p, const basin_schema_column *to,
-                         const basin_schema_column *from) {
-    for (int64_t i = 0; i < to->value.count; i++) {
-        int64_t at = -1;
-        for (int64_t k = 0; k < from->value.count && at < 0; k++)
+/* Where each of `width` numbers of a column stands, if those of `from` begin at `first`. Of a
+ * category by its values: one that is not there today stands nowhere. */
+static void place(int64_t *at, const basin_schema_column *to, int64_t width,
+                  const basin_schema_column *from, int64_t first) {
+    for (int64_t i = 0; i < width; i++) {
+        at[i] = to->type == BASIN_COLUMN_CATEGORY ? -1 : first + i;
+        for (int64_t k = 0; to->type == BASIN_COLUMN_CATEGORY && k < from->value.count; k++)
             if (!strcmp(to->value.text + to->value.at[i], from->value.text + from->value.at[k]))
-                at = from->first + k;
-        take(p, to->first + i, at);
+                at[i] = first + k;
     }
 }
 
@@ -62,10 +57,7 @@ static basin_status place_column(places *p, const basin_schema_column *to, basin
                           "%s: column '%s' is a %s; the detector was trained with a %s there",
                           p->network->path, to->name, basin_column_type_name(from->type),
                           basin_column_type_name(to->type));
-    if (to->type == BASIN_COLUMN_CATEGORY)
-        place_values(p, to, from);
-    else
-        take(p, to->first, from->first);
+    place(p->at + to->first, to, basin_schema_width(to), from, from->first);
     return BASIN_OK;
 }
 
@@ -77,10 +69,12 @@ static basin_status place_all(places *p, basin_error *error) {
                           "%s: %" PRId64 " features a node; the detector was trained on %" PRId64
                           ", and there are no names to match them by",
                           p->network->path, p->from->features, p->to->features);
-    for (int64_t f = 0; !named && f < p->to->features; f++) take(p, f, f);
+    for (int64_t f = 0; !named && f < p->to->features; f++) p->at[f] = f;
     for (size_t i = 0; named && i < p->to->nodes.columns; i++)
         if (basin_column_is_feature(p->to->nodes.column[i].type))
             BASIN_TRY(place_column(p, &p->to->nodes.column[i], error));
+    for (int64_t f = 0; f < p->to->features; f++)
+        if (p->at[f] >= 0) p->used[p->at[f]] = true;
     return BASIN_OK;
 }
 
@@ -158,10 +152,9 @@ static int find_name(const basin_names *names, const char *name) {
 static basin_status add_empty(basin_network *n, const char *name, basin_error *error) {
     basin_relation *r;
     BASIN_TRY(basin_network_new_relation(&r, n, name, error));
-    r->row = calloc((size_t)n->nodes + 1, sizeof *r->row);
-    r->col = basin_array_new(1, sizeof *r->col);
-    if (r->row && r->col) return basin_relation_alloc_facts(r, &n->facts, error);
-    return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for relation '%s'", n->path, name);
+    BASIN_TRY(BASIN_NEW(&r->row, n->nodes + 1, "relations", error));
+    BASIN_TRY(BASIN_NEW(&r->col, 1, "relations", error));
+    return basin_relation_alloc_facts(r, &n->facts, error);
 }
 
 /* The schema's relations first, in its order, then the union; others go. */
@@ -185,7 +178,6 @@ static void sort_relations(basin_network *n, const basin_schema *schema) {
 static basin_status match_relations(basin_network *network, const basin_schema *schema,
                                     basin_error *error) {
     basin_list unknown = {0}, empty = {0};
-    basin_status status = BASIN_OK;
     if (!schema->relation.count) return BASIN_OK;
     for (int r = 0; r < network->relations; r++) {
         const char *name = network->relation[r].name;
@@ -193,14 +185,13 @@ static basin_status match_relations(basin_network *network, const basin_schema *
         if (!whole && find_name(&schema->relation, name) < 0) basin_list_add(&unknown, name);
     }
     if (network->relations > 1 || schema->relation.count > 1 || unknown.count)
-        status = basin_network_add_union(network, error);
-    for (int64_t i = 0; i < schema->relation.count && !status; i++) {
+        BASIN_TRY(basin_network_add_union(network, error));
+    for (int64_t i = 0; i < schema->relation.count; i++) {
         const char *name = schema->relation.text + schema->relation.at[i];
         if (basin_network_relation(network, name) >= 0) continue;
-        status = add_empty(network, name, error);
+        BASIN_TRY(add_empty(network, name, error));
         basin_list_add(&empty, name);
     }
-    if (status) return status;
     sort_relations(network, schema);
     if (unknown.count)
         basin_network_add_note(network,
@@ -220,21 +211,6 @@ static basin_status check_directed(const basin_network *n, const basin_schema *s
                       n->path, way[n->directed], way[schema->directed]);
 }
 
-basin_status basin_network_match(basin_network *network, const basin_schema *schema,
-                                 basin_error *error) {
-    basin_schema *copy = NULL;
-    BASIN_TRY(check_directed(network, schema, error));
-    if (!network->schema)
-        BASIN_TRY(basin_schema_of(&network->schema, network, BASIN_MISSING_ERROR, error));
-    BASIN_TRY(match_features(network, schema, error));
-    BASIN_TRY(basin_network_match_facts(network, schema, error));
-    BASIN_TRY(match_relations(network, schema, error));
-    BASIN_TRY(basin_schema_copy(&copy, schema, error));
-    basin_schema_free(network->schema);
-    network->schema = copy;
-    return BASIN_OK;
-}
-
 basin_status basin_network_describe(basin_schema **schema, const basin_network *network,
                                     basin_error *error) {
     if (!network->schema) return basin_schema_of(schema, network, BASIN_MISSING_ERROR, error);
@@ -242,40 +218,40 @@ basin_status basin_network_describe(basin_schema **schema, const basin_network *
     return basin_schema_set_relations(*schema, network, error);
 }
 
+static bool same_names(const basin_names *a, const basin_names *b) {
+    bool same = a->count == b->count;
+    for (int64_t i = 0; same && i < a->count; i++)
+        same = !strcmp(a->text + a->at[i], b->text + b->at[i]);
+    return same;
+}
+
 static basin_status check_facts(const basin_network *n, const basin_schema *schema,
                                 basin_error *error) {
-    basin_facts wanted;
-    basin_status status = basin_schema_facts(&wanted, schema, error);
-    bool same = n->facts.count == wanted.count;
-    for (int64_t f = 0; same && f < wanted.count; f++)
-        same =
-            !strcmp(n->facts.name.text + n->facts.name.at[f], wanted.name.text + wanted.name.at[f]);
-    if (!status && !same)
-        status = basin_fail(error, BASIN_BAD_VALUE,
-                            "%s: edges carry %" PRId64 " facts; the detector was trained with "
-                            "%" PRId64 ", wanted a network that was matched to its schema",
-                            n->path, n->facts.count, wanted.count);
-    basin_facts_free(&wanted);
-    return status;
+    BASIN_AT_EXIT(basin_facts_free) basin_facts wanted;
+    BASIN_TRY(basin_schema_facts(&wanted, schema, error));
+    if (same_names(&n->facts.name, &wanted.name)) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "%s: edges carry %" PRId64 " facts; the detector was trained with "
+                      "%" PRId64 ", wanted a network that was matched to its schema",
+                      n->path, n->facts.count, wanted.count);
 }
 
 basin_status basin_network_check_columns(const basin_network *network, const basin_schema *schema,
                                          basin_error *error) {
-    basin_names names = {0};
-    basin_status status = check_directed(network, schema, error);
-    if (!status && schema->named && network->column.count)
-        status = basin_schema_names(&names, schema, error);
-    for (int64_t f = 0; f < names.count && f < network->column.count && !status; f++) {
+    BASIN_AT_EXIT(basin_names_free) basin_names names = {0};
+    BASIN_TRY(check_directed(network, schema, error));
+    if (!schema->named || !network->column.count) return BASIN_OK;
+    BASIN_TRY(basin_schema_names(&names, schema, error));
+    for (int64_t f = 0; f < names.count && f < network->column.count; f++) {
         const char *found = network->column.text + network->column.at[f];
         const char *wanted = names.text + names.at[f];
         if (strcmp(found, wanted) != 0)
-            status = basin_fail(error, BASIN_BAD_VALUE,
-                                "%s: feature %" PRId64 " is '%s'; the detector was trained with "
-                                "'%s' there, wanted a network that was matched to its schema",
-                                network->path, f + 1, found, wanted);
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "%s: feature %" PRId64 " is '%s'; the detector was trained with "
+                              "'%s' there, wanted a network that was matched to its schema",
+                              network->path, f + 1, found, wanted);
     }
-    basin_names_free(&names);
-    return status;
+    return BASIN_OK;
 }
 
 basin_status basin_network_check_schema(const basin_network *network, const basin_schema *schema,
@@ -360,21 +336,6 @@ static int64_t first_fact(const basin_schema *s, const basin_schema_column *colu
     return at;
 }
 
-/* Where each fact of a column stands among those of another network; values of a category that are
- * not there today stand nowhere: -1. */
-static void place_fact_column(int64_t *at, const basin_schema_column *to,
-                              const basin_schema *schema, const basin_schema_column *from) {
-    int64_t first = first_fact(schema, from);
-    if (to->type != BASIN_COLUMN_CATEGORY)
-        for (int64_t i = 0; i < facts_of(to); i++) at[i] = first + i;
-    for (int64_t i = 0; i < to->value.count; i++) {
-        at[i] = -1;
-        for (int64_t k = 0; k < from->value.count; k++)
-            if (!strcmp(to->value.text + to->value.at[i], from->value.text + from->value.at[k]))
-                at[i] = first + k;
-    }
-}
-
 static basin_status place_facts(int64_t *at, const basin_network *n, const basin_schema *to,
                                 basin_error *error) {
     *at++ = 0;
@@ -386,7 +347,7 @@ static basin_status place_facts(int64_t *at, const basin_network *n, const basin
             return basin_fail(error, BASIN_BAD_VALUE,
                               "%s: its edges have no %s '%s', which the detector was trained with",
                               n->path, c->time ? "time" : basin_column_type_name(c->type), c->name);
-        place_fact_column(at, c, n->schema, from);
+        place(at, c, facts_of(c), from, first_fact(n->schema, from));
         at += facts_of(c);
     }
     return BASIN_OK;
@@ -418,21 +379,33 @@ static basin_status move_facts(basin_relation *r, const int64_t *at, int64_t had
     return BASIN_OK;
 }
 
-basin_status basin_network_match_facts(basin_network *n, const basin_schema *schema,
-                                       basin_error *error) {
-    basin_facts to;
-    basin_status status = basin_schema_facts(&to, schema, error);
-    int64_t *at = basin_array_new((size_t)to.count + 1, sizeof *at);
-    if (!status && !at) status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for facts");
-    if (!status && to.count) status = place_facts(at, n, schema, error);
-    if (!status) note_unused(n, schema);
+static basin_status match_facts(basin_network *n, const basin_schema *schema, basin_error *error) {
+    BASIN_AT_EXIT(basin_facts_free) basin_facts to;
+    BASIN_FREE_AT_EXIT int64_t *at = NULL;
+    BASIN_TRY(basin_schema_facts(&to, schema, error));
+    BASIN_TRY(BASIN_NEW_RAW(&at, to.count + 1, "facts", error));
+    if (to.count) BASIN_TRY(place_facts(at, n, schema, error));
+    note_unused(n, schema);
     bool move = to.count != n->facts.count;
-    for (int64_t f = 0; f < to.count && !status; f++) move = move || at[f] != f;
-    for (int r = 0; r < n->relations && move && !status; r++)
-        status = move_facts(&n->relation[r], at, n->facts.count, &to, error);
-    free(at);
-    basin_facts *keep = status ? &n->facts : &to, *drop = status ? &to : &n->facts;
-    basin_facts_free(drop);
-    n->facts = *keep;
-    return status;
+    for (int64_t f = 0; f < to.count; f++) move = move || at[f] != f;
+    for (int r = 0; r < n->relations && move; r++)
+        BASIN_TRY(move_facts(&n->relation[r], at, n->facts.count, &to, error));
+    basin_facts had = n->facts;
+    n->facts = to, to = had;
+    return BASIN_OK;
+}
+
+basin_status basin_network_match(basin_network *network, const basin_schema *schema,
+                                 basin_error *error) {
+    basin_schema *copy = NULL;
+    BASIN_TRY(check_directed(network, schema, error));
+    if (!network->schema)
+        BASIN_TRY(basin_schema_of(&network->schema, network, BASIN_MISSING_ERROR, error));
+    BASIN_TRY(match_features(network, schema, error));
+    BASIN_TRY(match_facts(network, schema, error));
+    BASIN_TRY(match_relations(network, schema, error));
+    BASIN_TRY(basin_schema_copy(&copy, schema, error));
+    basin_schema_free(network->schema);
+    network->schema = copy;
+    return BASIN_OK;
 }

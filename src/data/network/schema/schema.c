@@ -23,10 +23,6 @@ bool basin_column_is_feature(basin_column_type type) {
            type == BASIN_COLUMN_DATE;
 }
 
-static basin_status no_memory(basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a schema");
-}
-
 basin_status basin_schema_new(basin_schema **schema, basin_error *error) {
     BASIN_TRY(BASIN_NEW(schema, 1, "a schema", error));
     (*schema)->named = true;
@@ -61,12 +57,12 @@ basin_status basin_schema_add(basin_schema *schema, basin_schema_table *table,
                               const basin_schema_column *column, basin_error *error) {
     if (!basin_array_reserve((void **)&table->column, &table->capacity, table->columns + 1,
                              sizeof *table->column))
-        return no_memory(error);
+        return basin_fail_memory(error, "a schema");
     basin_schema_column *c = &table->column[table->columns];
     *c = *column;
     c->value = (basin_names){0};
     c->name = basin_string_copy(column->name);
-    if (!c->name) return no_memory(error);
+    if (!c->name) return basin_fail_memory(error, "a schema");
     table->columns++;
     int64_t *end = table == &schema->edges ? &schema->cells : &schema->features;
     c->first = *end;
@@ -75,26 +71,26 @@ basin_status basin_schema_add(basin_schema *schema, basin_schema_table *table,
     return BASIN_OK;
 }
 
+static void free_at(basin_schema **schema) { basin_schema_free(*schema); }
+
 basin_status basin_schema_copy(basin_schema **copy, const basin_schema *schema,
                                basin_error *error) {
-    basin_status status = basin_schema_new(copy, error);
-    if (status) return status;
-    basin_schema *s = *copy;
+    BASIN_AT_EXIT(free_at) basin_schema *s = NULL;
+    *copy = NULL;
+    BASIN_TRY(basin_schema_new(&s, error));
     s->named = schema->named;
     s->directed = schema->directed;
     s->missing = schema->missing;
     s->unknown = schema->unknown;
     if (schema->date_format && !(s->date_format = basin_string_copy(schema->date_format)))
-        status = no_memory(error);
-    for (size_t i = 0; i < schema->nodes.columns && !status; i++)
-        status = basin_schema_add(s, &s->nodes, &schema->nodes.column[i], error);
-    for (size_t i = 0; i < schema->edges.columns && !status; i++)
-        status = basin_schema_add(s, &s->edges, &schema->edges.column[i], error);
-    if (!status) status = basin_names_copy(&s->relation, &schema->relation, error);
-    if (!status) return BASIN_OK;
-    basin_schema_free(s);
-    *copy = NULL;
-    return status;
+        return basin_fail_memory(error, "a schema");
+    for (size_t i = 0; i < schema->nodes.columns; i++)
+        BASIN_TRY(basin_schema_add(s, &s->nodes, &schema->nodes.column[i], error));
+    for (size_t i = 0; i < schema->edges.columns; i++)
+        BASIN_TRY(basin_schema_add(s, &s->edges, &schema->edges.column[i], error));
+    BASIN_TRY(basin_names_copy(&s->relation, &schema->relation, error));
+    *copy = s, s = NULL;
+    return BASIN_OK;
 }
 
 /* ---- asking ---- */
@@ -149,24 +145,6 @@ void basin_schema_fill(float *fill, const basin_schema *schema, basin_missing mi
 
 /* ---- of a network ---- */
 
-/* The means of the finite numbers of every feature; 0 where there are none. Free it. */
-static double *feature_means(const basin_network *n) {
-    int64_t F = n->feature ? n->features : 0;
-    double *mean = calloc((size_t)F + 1, sizeof *mean);
-    int64_t *count = calloc((size_t)F + 1, sizeof *count);
-    for (int64_t i = 0; mean && count && F && i < n->nodes; i++)
-        for (int64_t f = 0; f < F; f++) {
-            float x = n->feature[i * F + f];
-            if (isfinite(x)) mean[f] += x, count[f]++;
-        }
-    for (int64_t f = 0; mean && count && f < F; f++)
-        if (count[f]) mean[f] /= (double)count[f];
-    if (!count) free(mean);
-    bool good = mean && count;
-    free(count);
-    return good ? mean : NULL;
-}
-
 basin_status basin_schema_set_relations(basin_schema *schema, const basin_network *network,
                                         basin_error *error) {
     basin_names_builder names = {0};
@@ -181,15 +159,24 @@ basin_status basin_schema_set_relations(basin_schema *schema, const basin_networ
     return status;
 }
 
+/* Every feature, with the mean of its finite numbers; 0 where there are none. */
 static basin_status add_numbers(basin_schema *s, const basin_network *n, basin_error *error) {
-    BASIN_FREE_AT_EXIT double *mean = feature_means(n);
-    BASIN_TRY(mean ? BASIN_OK : no_memory(error));
-    for (int64_t f = 0; n->feature && f < n->features; f++) {
+    int64_t F = n->feature ? n->features : 0;
+    BASIN_FREE_AT_EXIT double *sum = NULL;
+    BASIN_FREE_AT_EXIT int64_t *count = NULL;
+    BASIN_TRY(BASIN_NEW(&sum, F, "a schema", error));
+    BASIN_TRY(BASIN_NEW(&count, F, "a schema", error));
+    for (int64_t i = 0; F && i < n->nodes; i++)
+        for (int64_t f = 0; f < F; f++) {
+            float x = n->feature[i * F + f];
+            if (isfinite(x)) sum[f] += x, count[f]++;
+        }
+    for (int64_t f = 0; f < F; f++) {
         char number[32];
         snprintf(number, sizeof number, "%lld", (long long)f);
         basin_schema_column c = {.name = s->named ? n->column.text + n->column.at[f] : number,
                                  .type = BASIN_COLUMN_NUMBER,
-                                 .mean = mean[f]};
+                                 .mean = count[f] ? sum[f] / (double)count[f] : 0};
         BASIN_TRY(basin_schema_add(s, &s->nodes, &c, error));
     }
     return BASIN_OK;
@@ -197,19 +184,17 @@ static basin_status add_numbers(basin_schema *s, const basin_network *n, basin_e
 
 basin_status basin_schema_of(basin_schema **schema, const basin_network *network,
                              basin_missing missing, basin_error *error) {
-    basin_status status = basin_schema_new(schema, error);
-    if (status) return status;
-    basin_schema *s = *schema;
+    BASIN_AT_EXIT(free_at) basin_schema *s = NULL;
+    *schema = NULL;
+    BASIN_TRY(basin_schema_new(&s, error));
     s->named = network->column.count > 0;
     s->of_arrays = true;
     s->directed = network->directed;
     if (missing != BASIN_MISSING_KEEP) s->missing = missing;
-    status = add_numbers(s, network, error);
-    if (!status) status = basin_schema_set_relations(s, network, error);
-    if (!status) return BASIN_OK;
-    basin_schema_free(s);
-    *schema = NULL;
-    return status;
+    BASIN_TRY(add_numbers(s, network, error));
+    BASIN_TRY(basin_schema_set_relations(s, network, error));
+    *schema = s, s = NULL;
+    return BASIN_OK;
 }
 
 /* What is still open comes from the schema; what was refused in so many words is an error. */
@@ -347,31 +332,30 @@ static basin_status read_type(const reading *r, basin_column_type *type, const c
 }
 
 static basin_status read_column(const reading *r, basin_schema_table *table, const cJSON *item) {
-    const char *name = text_of(item, "name"), *decimal = text_of(item, "decimal");
+    const char *decimal = text_of(item, "decimal");
     const cJSON *mean = cJSON_GetObjectItemCaseSensitive(item, "mean");
-    basin_schema_column c = {.mean = cJSON_IsNumber(mean) ? mean->valuedouble : NAN,
-                             .comma = decimal && !strcmp(decimal, ","),
-                             .time = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(item, "time"))};
-    if (!name) return wrong(r, "a column without a name");
-    basin_status status = read_type(r, &c.type, item);
-    if (!status && c.type == BASIN_COLUMN_CATEGORY)
+    basin_schema_column c = {
+        .name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, "name")),
+        .mean = cJSON_IsNumber(mean) ? mean->valuedouble : NAN,
+        .comma = decimal && !strcmp(decimal, ","),
+        .time = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(item, "time"))};
+    if (!c.name) return wrong(r, "a column without a name");
+    BASIN_TRY(read_type(r, &c.type, item));
+    basin_status status = BASIN_OK;
+    if (c.type == BASIN_COLUMN_CATEGORY)
         status = read_names(r, &c.value, cJSON_GetObjectItemCaseSensitive(item, "values"));
-    c.name = basin_string_copy(name);
-    if (!status && !c.name) status = basin_fail(r->error, BASIN_NO_MEMORY, "out of memory");
     if (!status) status = basin_schema_add(r->schema, table, &c, r->error);
-    free(c.name);
     basin_names_free(&c.value);
     return status;
 }
 
 static basin_status read_columns(const reading *r, basin_schema_table *table,
                                  const cJSON *section) {
-    basin_status status = BASIN_OK;
     const cJSON *item;
     cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(section, "columns")) {
-        if (!status) status = read_column(r, table, item);
+        BASIN_TRY(read_column(r, table, item));
     }
-    return status;
+    return BASIN_OK;
 }
 
 static basin_status read_tree(const reading *r, const cJSON *tree) {
@@ -385,17 +369,14 @@ static basin_status read_tree(const reading *r, const cJSON *tree) {
     s->named = !cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(tree, "named"));
     s->directed = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(tree, "directed"));
     if (format && !(s->date_format = basin_string_copy(format)))
-        return basin_fail(r->error, BASIN_NO_MEMORY, "out of memory for a schema");
-    basin_status status = read_choice(r, &missing, tree, "missing", missing_name);
-    if (!status) status = read_choice(r, &unknown, tree, "unknown", unknown_name);
+        return basin_fail_memory(r->error, "a schema");
+    BASIN_TRY(read_choice(r, &missing, tree, "missing", missing_name));
+    BASIN_TRY(read_choice(r, &unknown, tree, "unknown", unknown_name));
     s->missing = (basin_missing)missing;
     s->unknown = (basin_unknown)unknown;
-    if (!status)
-        status = read_columns(r, &s->nodes, cJSON_GetObjectItemCaseSensitive(tree, "nodes"));
-    if (!status) status = read_columns(r, &s->edges, edges);
-    if (!status)
-        status = read_names(r, &s->relation, cJSON_GetObjectItemCaseSensitive(edges, "relations"));
-    return status;
+    BASIN_TRY(read_columns(r, &s->nodes, cJSON_GetObjectItemCaseSensitive(tree, "nodes")));
+    BASIN_TRY(read_columns(r, &s->edges, edges));
+    return read_names(r, &s->relation, cJSON_GetObjectItemCaseSensitive(edges, "relations"));
 }
 
 basin_status basin_schema_parse(basin_schema **schema, const char *json, const char *path,

@@ -80,9 +80,6 @@ basin_status basin_schema_facts(basin_facts *facts, const basin_schema *schema, 
 /* The facts of one row of edges, of its cells. */
 void basin_schema_fill_facts(float *fact /* [facts] */, const basin_schema *schema,
                              const float *cell /* [cells] */);
-/* Makes a network's facts those of a schema, by name; see basin_network_match. */
-basin_status basin_network_match_facts(basin_network *network, const basin_schema *schema,
-                                       basin_error *error);
 /* basin_network_check_schema but for what edges carry, for models that do not read it. */
 basin_status basin_network_check_columns(const basin_network *network, const basin_schema *schema,
                                          basin_error *error);
