@@ -6,7 +6,7 @@
 
 #include "base/team/team.h"
 #include "base/try.h"
-#include "data/network/schema/schema.h"
+#include "data/network/network.h"
 
 void basin_facts_free(basin_facts *facts) {
     free(facts->kind);

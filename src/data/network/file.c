@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "base/try.h"
-#include "data/network/schema/schema.h"
+#include "data/network/network.h"
 #include "io/bundle.h"
 
 static const char format_name[] = "basin network";

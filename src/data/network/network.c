@@ -12,7 +12,6 @@
 #include "base/team/team.h"
 #include "base/text.h"
 #include "base/try.h"
-#include "data/network/schema/schema.h"
 
 const basin_network_options *basin_network_options_or(const basin_network_options *options) {
     static const basin_network_options defaults = {0};

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/try.h"
-#include "data/network/schema/schema.h"
+#include "data/network/network.h"
 #include "data/packed.h"
 #include "io/file.h"
 

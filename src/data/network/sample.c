@@ -190,10 +190,8 @@ static void choose(int64_t *chosen, int64_t take, int64_t count, basin_random *r
     }
 }
 
-static basin_status walk_edge(walked *w, part *p, int32_t seen, int64_t sees, bool keep,
-                              basin_error *error) {
+static basin_status walk_edge(walked *w, part *p, int32_t seen, int64_t sees, basin_error *error) {
     BASIN_TRY(part_add(p, seen, error));
-    if (!keep) return BASIN_OK;
     if (!basin_array_reserve((void **)&w->edge, &w->capacity, 2 * (w->count + 1), sizeof *w->edge))
         return basin_fail_memory(error, "a part of a network");
     w->edge[2 * w->count] = p->place[seen] - 1;
@@ -224,7 +222,7 @@ static basin_status walk_node(walked *w, part *p, int64_t *chosen, int64_t at, i
         choose(chosen, take, count, &random);
     }
     for (int64_t k = 0; k < take; k++)
-        BASIN_TRY(walk_edge(w, p, r->col[first + (all ? k : chosen[k])], at, !spec->induce, error));
+        BASIN_TRY(walk_edge(w, p, r->col[first + (all ? k : chosen[k])], at, error));
     return BASIN_OK;
 }
 
@@ -249,8 +247,8 @@ static basin_status sample(basin_network **batch, part *p, walked *w, const basi
                            basin_error *error) {
     const basin_network *network = p->whole;
     BASIN_TRY(walk(w, p, spec, error));
-    BASIN_TRY(part_network(batch, p, spec->induce, error));
-    for (int r = 0; !spec->induce && r < network->relations; r++) {
+    BASIN_TRY(part_network(batch, p, false, error));
+    for (int r = 0; r < network->relations; r++) {
         basin_edges edges = {w[r].edge, w[r].edge ? w[r].edge + 1 : NULL, BASIN_I32, 2,
                              (int64_t)w[r].count};
         basin_network_options o = {.directed = network->directed};

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "basin/random.h"
-#include "data/network/schema/schema.h"
+#include "data/network/network.h"
 
 /* Cuts one class: the first `train` of a random order, then a third of the rest. */
 static void cut_class(uint8_t *part, int64_t *node, int64_t count, double ratio, uint64_t seed,

@@ -7,7 +7,7 @@
 
 #include "base/sort.h"
 #include "base/try.h"
-#include "data/network/schema/schema.h"
+#include "data/network/network.h"
 #include "task/nodes/card.h"
 #include "task/nodes/inputs.h"
 

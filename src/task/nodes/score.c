@@ -7,7 +7,7 @@
 
 #include "backend/device.h"
 #include "base/try.h"
-#include "data/network/schema/schema.h"
+#include "data/network/network.h"
 #include "task/nodes/scorer.h"
 #include "train/run/run.h"
 

@@ -4,7 +4,6 @@
 
 #include "basin/random.h"
 #include "data/network/networks.h"
-#include "data/network/schema/schema.h"
 
 enum { ROWS = 24, COLUMNS = 9, EDGES = 40, CELL = 32, TEXT = 1 << 16, KINDS = 6 };
 enum { PLAIN, MONEY, COMMA, DATE, CITY, CODE };

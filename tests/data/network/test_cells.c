@@ -4,7 +4,6 @@
 
 #include "data/network/csv/table.h"
 #include "data/network/networks.h"
-#include "data/network/schema/schema.h"
 #include "support/comma.h"
 
 static const double no = NAN;

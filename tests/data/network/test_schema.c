@@ -1,6 +1,5 @@
 /* Schemas: in files and out, damaged ones, networks of files and arrays matched to one. */
 #include "data/network/networks.h"
-#include "data/network/schema/schema.h"
 
 static basin_schema *must_parse(const char *json) {
     basin_schema *schema;

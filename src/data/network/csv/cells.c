@@ -220,65 +220,64 @@ static int days_in(int64_t year, int month) {
     return days[month - 1] + (month == 2 && leap);
 }
 
-/* Exactly `count` digits. */
-static bool digits(int *value, const char **text, int count) {
-    *value = 0;
-    for (; count > 0; count--, ++*text) {
-        if (!isdigit((unsigned char)**text)) return false;
-        *value = *value * 10 + (**text - '0');
+/* Numbers by a pattern: a digit of it stands for a number of so many digits, the rest for itself.
+ * What does not match is left where it is. */
+static bool scan(int *value, const char **text, const char *pattern) {
+    const char *at = *text;
+    for (; *pattern; pattern++) {
+        if (!isdigit((unsigned char)*pattern)) {
+            if (*at++ != *pattern) return false;
+            continue;
+        }
+        *value = 0;
+        for (int left = *pattern - '0'; left > 0; left--, at++) {
+            if (!isdigit((unsigned char)*at)) return false;
+            *value = *value * 10 + (*at - '0');
+        }
+        value++;
     }
+    *text = at;
     return true;
 }
 
-static bool read_iso_day(double *days, const char **text) {
-    int year, month, day;
-    if (!digits(&year, text, 4) || (**text != '-' && **text != '/')) return false;
-    char mark = *(*text)++;
-    if (!digits(&month, text, 2) || *(*text)++ != mark || !digits(&day, text, 2)) return false;
-    if (month < 1 || month > 12 || day < 1 || day > days_in(year, month)) return false;
-    *days = (double)days_of(year, month, day);
-    return true;
-}
-
-/* "08:30", "08:30:15.25" as a part of a day; 60 is a leap second. */
+/* "08:30", "08:30:15.25" as a part of a day, where 60 is a leap second; less that of a zone: "Z",
+ * "+01:00", "-0530", "+01". */
 static bool read_time(double *part, const char **text) {
-    int hour, minute, second = 0;
-    double fraction = 0, unit = 1;
-    if (!digits(&hour, text, 2) || *(*text)++ != ':' || !digits(&minute, text, 2)) return false;
-    if (**text == ':' && (++*text, !digits(&second, text, 2))) return false;
+    int time[3] = {0}, zone[2] = {0};
+    double fraction = 0, unit = 1, sign = 1;
+    if (!scan(time, text, "2:2")) return false;
+    if (**text == ':' && !scan(time + 2, text, ":2")) return false;
     if (**text == '.' || **text == ',')
         for (++*text; isdigit((unsigned char)**text); ++*text)
             fraction += (unit /= 10) * (**text - '0');
-    *part = (hour * 3600 + minute * 60 + second + fraction) / 86400;
-    return hour < 24 && minute < 60 && second <= 60;
-}
-
-/* "Z", "+01:00", "-0530", "+01" */
-static bool read_zone(double *part, const char **text) {
-    int hour, minute = 0;
-    *part = 0;
     if (**text == ' ') ++*text;
-    if (!**text) return true;
-    if (**text == 'Z' || **text == 'z') return ++*text, true;
-    if (**text != '+' && **text != '-') return false;
-    double sign = *(*text)++ == '-' ? -1 : 1;
-    if (!digits(&hour, text, 2)) return false;
-    if (**text == ':') ++*text;
-    if (**text && !digits(&minute, text, 2)) return false;
-    *part = sign * (hour * 60 + minute) / 1440;
-    return hour < 24 && minute < 60;
+    if (**text == 'Z' || **text == 'z') {
+        ++*text;
+    } else if (**text) {
+        if (**text != '+' && **text != '-') return false;
+        sign = *(*text)++ == '-' ? -1 : 1;
+        if (!scan(zone, text, "2")) return false;
+        if (**text == ':') ++*text;
+        if (**text && !scan(zone + 1, text, "2")) return false;
+    }
+    *part = (time[0] * 3600 + time[1] * 60 + time[2] + fraction) / 86400;
+    *part -= sign * (zone[0] * 60 + zone[1]) / 1440;
+    return time[0] < 24 && time[1] < 60 && time[2] <= 60 && zone[0] < 24 && zone[1] < 60;
 }
 
 static bool read_iso(double *days, const char *text) {
-    double time = 0, zone = 0;
+    int date[3];
+    double part = 0;
     while (isspace((unsigned char)*text)) text++;
-    if (!read_iso_day(days, &text)) return false;
+    if (!scan(date, &text, "4-2-2") && !scan(date, &text, "4/2/2")) return false;
+    if (date[1] < 1 || date[1] > 12 || date[2] < 1 || date[2] > days_in(date[0], date[1]))
+        return false;
     if (*text == 'T' || *text == 't' || (*text == ' ' && isdigit((unsigned char)text[1]))) {
         text++;
-        if (!read_time(&time, &text) || !read_zone(&zone, &text)) return false;
+        if (!read_time(&part, &text)) return false;
     }
     while (isspace((unsigned char)*text)) text++;
-    *days += time - zone;
+    *days = (double)days_of(date[0], date[1], date[2]) + part;
     return !*text;
 }
 

@@ -1,10 +1,10 @@
 /* Tables of nodes and of edges, read together into one network: rows.c splits text into fields,
- * cells.c says what cells and columns mean, header.c what each column is for, note.c what became of
- * them; csv.c reads the rows of both kinds of tables. */
+ * cells.c says what cells and columns mean, header.c what each column is for and what became of
+ * it; csv.c reads the rows of both kinds of tables. */
 #ifndef BASIN_DATA_NETWORK_CSV_TABLE_H
 #define BASIN_DATA_NETWORK_CSV_TABLE_H
 
-#include "data/network/schema/schema.h"
+#include "data/network/network.h"
 #include "data/packed.h"
 
 /* ---- rows.c: the rows of a CSV file or of CSV in memory, one after the other, as text ---- */

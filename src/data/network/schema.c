@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/try.h"
-#include "data/network/schema/schema.h"
+#include "data/network/network.h"
 #include "io/file.h"
 #include "io/json.h"
 #include "io/json_writer.h"

@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "data/network/schema/schema.h"
+#include "data/network/network.h"
 
 /* ---- features ---- */
 
