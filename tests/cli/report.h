@@ -26,25 +26,6 @@ static inline cJSON *report_read(void **state, const char *name) {
     return tree;
 }
 
-/* The section of that id, or NULL. */
-static inline const cJSON *report_section(const cJSON *tree, const char *id) {
-    const cJSON *section;
-    cJSON_ArrayForEach(section, json_at(tree, "sections")) {
-        if (!strcmp(json_at(section, "id")->valuestring, id)) return section;
-    }
-    return NULL;
-}
-
-/* Block `number` of that type in the section; NULL: there are fewer. */
-static inline const cJSON *report_block(const cJSON *tree, const char *id, const char *type,
-                                        int number) {
-    const cJSON *block;
-    cJSON_ArrayForEach(block, json_at(report_section(tree, id), "blocks")) {
-        if (!strcmp(json_at(block, "type")->valuestring, type) && number-- == 0) return block;
-    }
-    return NULL;
-}
-
 static inline int report_count(const char *text, const char *part) {
     int found = 0;
     for (; (text = strstr(text, part)); text += strlen(part)) found++;

@@ -13,7 +13,7 @@
  *     table.c, forest.c, mix.c   boosted trees beside the network, calibration, thresholds
  *     explain.c, explain_network.c   why nodes score as they do
  *     rivals.c     plain models and XGBoost to compare with
- *     completion.c unusual nodes without labels
+ *     completion.c unusual nodes without labels; report.c   a page on a detector
  */
 #ifndef BASIN_TASK_NODES_NODES_H
 #define BASIN_TASK_NODES_NODES_H
@@ -244,7 +244,7 @@ basin_status basin_nodes_member_read(basin_bundle **member, const basin_bundle *
 basin_status basin_nodes_read_settings(basin_nodes_settings *settings,
                                        const basin_task_settings *task, const basin_bundle *bundle,
                                        basin_error *error);
-/* ---- ensemble/calibrate.c ---- */
+/* ---- mix.c ---- */
 
 /* Scores and labels of validation nodes become the model's calibration and what it keeps of them;
  * `probability` and the threshold become calibrated. */
