@@ -105,69 +105,38 @@ basin_status basin_explainer_push_between(basin_nodes_explanation *e, const basi
 
 /* ---- slots ---- */
 
-/* Which of the relations that the network runs on is that of the table; -1: none. */
-static int64_t relation_of(const basin_explainer *x, int r) {
-    for (int k = 0; k < x->inputs.shape.relations; k++)
-        if (x->inputs.relation[k] == x->table.relation[r]) return k;
-    return -1;
-}
-
-/* Where the network's own columns of facts stand, or what its energy reads of them. */
-static void place_facts(basin_explainer *x, int64_t behind) {
-    const basin_node_inputs *inputs = &x->inputs;
-    bool features = basin_facts_are_features(&x->model->settings);
-    x->edge_slots = basin_node_facts_width(x->network, 1);
-    for (int r = 0; r < inputs->shape.relations && (features || inputs->shape.facts); r++) {
-        x->edge_slot[r] = features ? behind + r * x->edge_slots : x->slots;
-        if (!features) x->slots += x->edge_slots;
-        x->edge_relations++;
-    }
-}
-
-/* Where the table's own columns stand: as the network numbers them, new ones behind. */
-static basin_status place_columns(basin_explainer *x, basin_error *error) {
-    const basin_node_inputs *inputs = &x->inputs; /* not opened: without features */
-    int64_t R = x->table.relations, at = 0, F = x->network->feature ? x->network->features : 0;
-    int64_t degrees = inputs->features && x->model->settings.degree ? inputs->shape.relations : 0;
-    int64_t width = x->table.facts / R; /* of one relation */
-    BASIN_TRY(BASIN_NEW_RAW(&x->slot, x->table.own, "explanations", error));
-    BASIN_TRY(BASIN_NEW_RAW(&x->fact, x->table.own, "explanations", error));
-    x->features = F;
-    x->slots = basin_int_max(inputs->features, F);
-    place_facts(x, F + degrees);
-    for (; at < F; at++) x->slot[at] = at, x->fact[at] = -1;
-    for (int r = 0; r < R && x->ensemble->degree; r++) {
-        int64_t k = degrees ? relation_of(x, r) : -1;
-        x->fact[at] = -1;
-        x->slot[at++] = k >= 0 ? F + k : x->slots++;
-    }
-    for (int r = 0; r < R; r++) {
-        int64_t k = x->edge_relations ? relation_of(x, r) : -1;
-        for (int64_t c = 0; c < width; c++) {
-            x->fact[at] = c;
-            x->slot[at++] = k >= 0 ? x->edge_slot[k] + c : x->slots++;
-        }
-    }
-    x->slots += x->table.label != NULL;
+static void count_slots(basin_explainer *x) {
+    x->features = x->network->feature ? x->network->features : 0;
+    x->facts = basin_node_facts_width(x->network, 1);
+    x->slots = basin_explainer_fact_slot(x, x->network->relations, 0) + (x->table.label != NULL);
     x->hops = basin_int_max(x->model->settings.hops, 2);
-    return BASIN_OK;
+}
+
+int64_t basin_explainer_slot(const basin_explainer *x, int64_t column, const int *relation,
+                             int relations, bool degrees) {
+    int64_t beyond = column - x->features;
+    if (beyond < 0) return column;
+    if (degrees && beyond < relations) return x->features + relation[beyond];
+    if (degrees) beyond -= relations;
+    return basin_explainer_fact_slot(x, relation[beyond / x->facts], beyond % x->facts);
 }
 
 /* Slot and hop of a column of the table. */
 static void place(int64_t *slot, int64_t *hop, const basin_explainer *x, int64_t column) {
     const basin_tree_table *t = &x->table;
-    int64_t block = column / t->own, own = column % t->own;
+    int64_t block = column / t->own;
     bool known = column >= t->plain; /* the share among neighbours, then among theirs */
-    *slot = known ? x->slots - 1 : x->slot[own];
+    *slot = known ? x->slots - 1
+                  : basin_explainer_slot(x, column % t->own, t->relation, t->relations,
+                                         x->ensemble->degree);
     *hop = known ? 1 + (column - t->plain) % 2 : block == 0 ? 0 : 1 + (block - 1) / t->relations;
 }
 
 /* Which of the columns of edges a slot is; -1: none. */
 static int64_t fact_at(const basin_explainer *x, int64_t slot) {
-    for (int r = 0; r < x->edge_relations; r++)
-        if (slot >= x->edge_slot[r] && slot < x->edge_slot[r] + x->edge_slots)
-            return slot - x->edge_slot[r];
-    return -1;
+    int64_t first = basin_explainer_fact_slot(x, 0, 0);
+    bool is_fact = slot >= first && slot < basin_explainer_fact_slot(x, x->network->relations, 0);
+    return is_fact ? (slot - first) % x->facts : -1;
 }
 
 /* ---- a typical node ---- */
@@ -221,11 +190,11 @@ static basin_status find_typical_edge(basin_explainer *x, basin_error *error) {
 
 /* Totals of edges in the user's units, where no table has them. */
 static basin_status find_totals(basin_explainer *x, basin_error *error) {
-    int64_t N = x->network->nodes, width = basin_node_facts_width(x->network, x->edge_relations);
+    int64_t N = x->network->nodes, width = x->inputs.shape.relations * x->facts;
     if (!x->inputs.shape.facts || x->table.facts) return BASIN_OK;
     BASIN_TRY(BASIN_NEW_RAW(&x->total, N * width, "an explanation", error));
     BASIN_TRY(basin_node_facts_fill(x->total, width, x->network, x->inputs.relation,
-                                    x->edge_relations, error));
+                                    x->inputs.shape.relations, error));
     return find_medians(&x->total_typical, x->total, N, width, error);
 }
 
@@ -277,7 +246,7 @@ static basin_status explainer_open(basin_explainer *x, const int64_t *node, basi
     BASIN_TRY(find_typical(x, error));
     BASIN_TRY(find_typical_edge(x, error));
     BASIN_TRY(open_relations(x, error));
-    BASIN_TRY(place_columns(x, error));
+    count_slots(x);
     BASIN_TRY(find_totals(x, error));
     for (int64_t i = 0; i < x->count; i++) BASIN_TRY(open_one(&x->of[i], x, node[i], error));
     return BASIN_OK;
@@ -285,7 +254,7 @@ static basin_status explainer_open(basin_explainer *x, const int64_t *node, basi
 
 static void explainer_close(basin_explainer *x) {
     for (int r = 0; r < x->relations; r++) free(x->back[r].row), free(x->back[r].col);
-    free(x->column_typical), free(x->input_typical), free(x->slot), free(x->fact);
+    free(x->column_typical), free(x->input_typical);
     free(x->edge_typical), free(x->total), free(x->total_typical);
     basin_tree_table_close(&x->table);
     basin_node_inputs_close(&x->inputs);
@@ -404,31 +373,36 @@ static int larger_share(const void *a, const void *b) {
 }
 
 /* A value of the table as the user has it: degrees and most facts are logarithms there. */
-static double in_units(const basin_explainer *x, int64_t column, double value) {
-    int64_t own = column % x->table.own;
-    if (column >= x->table.plain || own < x->features) return value;
-    if (x->fact[own] < 0) return expm1(value);
-    return basin_facts_value(&x->network->facts, x->fact[own], value);
+static double in_units(const basin_explainer *x, int64_t slot, double value) {
+    int64_t fact = fact_at(x, slot);
+    if (fact >= 0) return basin_facts_value(&x->network->facts, fact, value);
+    return slot < x->features || slot >= x->features + x->network->relations ? value : expm1(value);
 }
 
 /* Values of a row of the table: of the whole graph, which comes first of the relations. Then totals
  * of edges, where the table has none. */
 static void add_values(basin_nodes_explanation *e, const basin_explainer *x, const float *row) {
-    int64_t slot, hop, width = x->total ? x->edge_relations * x->edge_slots : 0;
+    int64_t slot, hop, width = x->total ? x->inputs.shape.relations * x->facts : 0;
     for (int64_t c = x->table.columns - 1; c >= 0; c--) {
         place(&slot, &hop, x, c);
         basin_nodes_feature *f = &e->feature[hop * x->slots + slot];
-        f->value = in_units(x, c, (double)row[c]);
-        f->typical = in_units(x, c, (double)x->column_typical[c]);
-        if (c < x->table.plain) f->fact = x->fact[c % x->table.own];
+        f->value = in_units(x, slot, (double)row[c]);
+        f->typical = in_units(x, slot, (double)x->column_typical[c]);
     }
     for (int64_t c = 0; c < width; c++) {
-        const basin_facts *facts = &x->network->facts;
-        int64_t fact = c % x->edge_slots;
-        basin_nodes_feature *f = &e->feature[x->edge_slot[c / x->edge_slots] + fact];
-        f->value = basin_facts_value(facts, fact, (double)x->total[e->node * width + c]);
-        f->typical = basin_facts_value(facts, fact, (double)x->total_typical[c]);
+        slot = basin_explainer_fact_slot(x, x->inputs.relation[c / x->facts], c % x->facts);
+        e->feature[slot].value = in_units(x, slot, (double)x->total[e->node * width + c]);
+        e->feature[slot].typical = in_units(x, slot, (double)x->total_typical[c]);
     }
+}
+
+/* Slots that nothing reads go: they have neither a value nor a share. */
+static void drop_unused(basin_nodes_explanation *e) {
+    int64_t kept = 0;
+    for (int64_t i = 0; i < e->features; i++)
+        if (e->feature[i].share != 0 || !isnan(e->feature[i].value))
+            e->feature[kept++] = e->feature[i];
+    e->features = kept;
 }
 
 /* What the calibration made the probability from: it rises strictly. */
@@ -454,6 +428,7 @@ static basin_status finish(basin_nodes_explanation *e, const basin_explainer *x,
     e->rest = e->logit - e->rest;
     basin_tree_table_rows(row, &x->table, &e->node, 0, 1);
     add_values(e, x, row);
+    drop_unused(e);
     for (int64_t i = 0; i < e->neighbours; i++)
         e->neighbour[i].probability = probability[e->neighbour[i].node];
     qsort(e->feature, (size_t)e->features, sizeof *e->feature, larger_share);

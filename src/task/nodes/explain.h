@@ -27,19 +27,23 @@ typedef struct basin_explainer {
     int relations;
     const basin_relation *relation[2 * BASIN_TREE_RELATIONS];
     basin_relation back[2 * BASIN_TREE_RELATIONS];
-    int64_t features, slots, hops; /* slots of a hop: features, degrees, facts, known labels */
-    int64_t *slot;                 /* [table.own] where its columns stand */
-    int64_t *fact;                 /* [table.own] which column of its edges' facts; -1: none */
-    int edge_relations;            /* of the network, that have slots for facts of their edges: */
-    int64_t edge_slot[BASIN_ANOMALY_RELATIONS]; /* where they begin, */
-    int64_t edge_slots;                         /* and how many a relation has */
-    float *total, *total_typical; /* [N, relations, edge_slots] where the table has none; or NULL */
+    /* Slots of a hop: features, the degree and then the facts of each of the network's relations,
+     * known labels. */
+    int64_t features, facts, slots, hops; /* facts: columns of a node's edges in one relation */
+    float *total, *total_typical; /* [N, relations, facts] where the table has none; or NULL */
     int64_t count;
     /* [count] the caller's. Until they are finished, features stand by hop and slot, neighbours by
      * number, and `rest` has the logit of what is explained. */
     basin_nodes_explanation **of;
 } basin_explainer;
 
+static inline int64_t basin_explainer_fact_slot(const basin_explainer *x, int relation,
+                                                int64_t fact) {
+    return x->features + x->network->relations + relation * x->facts + fact;
+}
+/* The slot of a column of a node's own; `relation`: those that its degrees and facts are of. */
+int64_t basin_explainer_slot(const basin_explainer *x, int64_t column, const int *relation,
+                             int relations, bool degrees);
 /* The neighbours of a node in ascending order, each once, itself left out; free them. */
 basin_status basin_explainer_list(int64_t **neighbour, int64_t *count, const basin_explainer *x,
                                   int64_t node, basin_error *error);

@@ -282,11 +282,14 @@ static double moves(const row_moves *p, int64_t column, double input) {
 
 /* All features of a row that lies `far` hops away; their sum. */
 static double add_row(const row_moves *p, int64_t far) {
-    int64_t F = p->x->inputs.features, planes = planes_of(p->x);
+    const basin_node_inputs *inputs = &p->x->inputs;
+    int64_t F = inputs->features, planes = planes_of(p->x);
     double all = 0;
-    for (int64_t c = 0; c < p->x->inputs.shape.columns; c++) {
+    for (int64_t c = 0; c < inputs->shape.columns; c++) {
         double one = moves(p, c, (double)p->input[c]);
-        basin_explainer_add(p->e, p->x, c % F, c / (F * planes) + far, one);
+        int64_t slot = basin_explainer_slot(p->x, c % F, inputs->relation, inputs->shape.relations,
+                                            inputs->settings->degree);
+        basin_explainer_add(p->e, p->x, slot, c / (F * planes) + far, one);
         all += one;
     }
     return all;
@@ -343,7 +346,8 @@ static basin_status add_edges(integral *g, int64_t i, int r, double scale, basin
         for (int64_t p = pairs->row[start + a]; p < pairs->row[start + a + 1]; p++) {
             int64_t b = pairs->key[p] - start, far = hops_to(s, a);
             bool goes = hops_to(s, b) < far; /* seen from its nearer end */
-            int64_t slot = g->x->edge_slot[r] + (goes && g->x->network->directed ? facts : 0);
+            int64_t slot = basin_explainer_fact_slot(g->x, g->x->inputs.relation[r],
+                                                     goes && g->x->network->directed ? facts : 0);
             double all = 0;
             for (int64_t c = 0; c < facts; c++) {
                 int64_t cell = p * facts + c;

@@ -420,6 +420,18 @@ static basin_status load_views(basin_nodes_ensemble *e, const basin_bundle *bund
                       basin_bundle_path(bundle), sum, fits);
 }
 
+typedef struct loading {
+    basin_nodes_ensemble *ensemble;
+    const basin_bundle *bundle;
+} loading;
+
+static basin_status load_fit(const void *context, int64_t fit, basin_error *error) {
+    const loading *l = context;
+    char prefix[KEY];
+    return basin_trees_load(&l->ensemble->trees[fit], l->bundle, fit_prefix(prefix, fit), error);
+}
+
+/* Fits are parsed concurrently. */
 basin_status basin_nodes_ensemble_load(basin_nodes_ensemble *e, const basin_bundle *bundle,
                                        basin_error *error) {
     double fits = 0, value;
@@ -437,7 +449,7 @@ basin_status basin_nodes_ensemble_load(basin_nodes_ensemble *e, const basin_bund
         basin_score_add(&e->alone[i / 2][BASIN_PART_VAL], figure[i % 2], value);
     }
     BASIN_TRY(BASIN_NEW(&e->trees, (int64_t)fits, "trees", error));
-    for (; e->fits < (int64_t)fits; e->fits++)
-        BASIN_TRY(basin_trees_load(&e->trees[e->fits], bundle, fit_prefix(key, e->fits), error));
-    return BASIN_OK;
+    e->fits = (int64_t)fits;
+    loading all = {e, bundle};
+    return basin_team_try(load_fit, &all, e->fits, 1, error);
 }

@@ -16,43 +16,32 @@
 #include "basin/metrics.h"
 
 typedef void *handle;
-int XGDMatrixCreateFromDense(const char *array, const char *config, handle *matrix);
-int XGDMatrixSetFloatInfo(handle matrix, const char *field, const float *value, uint64_t count);
-int XGDMatrixFree(handle matrix);
-int XGBoosterCreate(const handle *matrix, uint64_t count, handle *booster);
-int XGBoosterSetParam(handle booster, const char *name, const char *value);
-int XGBoosterUpdateOneIter(handle booster, int round, handle matrix);
-int XGBoosterBoostedRounds(handle booster, int *rounds);
-int XGBoosterGetNumFeature(handle booster, uint64_t *count);
-int XGBoosterSlice(handle booster, int begin, int end, int step, handle *slice);
-int XGBoosterPredictFromDMatrix(handle booster, handle matrix, const char *config,
-                                const uint64_t **shape, uint64_t *rank, const float **value);
-int XGBoosterPredictFromDense(handle booster, const char *array, const char *config, handle matrix,
-                              const uint64_t **shape, uint64_t *rank, const float **value);
-int XGBoosterSaveModelToBuffer(handle booster, const char *config, uint64_t *bytes,
-                               const char **buffer);
-int XGBoosterLoadModelFromBuffer(handle booster, const void *buffer, uint64_t bytes);
-int XGBoosterFree(handle booster);
-const char *XGBGetLastError(void);
-
 #define FUNCTIONS(X)                                                                               \
-    X(XGDMatrixCreateFromDense)                                                                    \
-    X(XGDMatrixSetFloatInfo)                                                                       \
-    X(XGDMatrixFree)                                                                               \
-    X(XGBoosterCreate)                                                                             \
-    X(XGBoosterSetParam)                                                                           \
-    X(XGBoosterUpdateOneIter)                                                                      \
-    X(XGBoosterBoostedRounds)                                                                      \
-    X(XGBoosterGetNumFeature)                                                                      \
-    X(XGBoosterSlice)                                                                              \
-    X(XGBoosterPredictFromDMatrix)                                                                 \
-    X(XGBoosterPredictFromDense)                                                                   \
-    X(XGBoosterSaveModelToBuffer)                                                                  \
-    X(XGBoosterLoadModelFromBuffer)                                                                \
-    X(XGBoosterFree)                                                                               \
-    X(XGBGetLastError)
+    X(int, XGDMatrixCreateFromDense, (const char *array, const char *config, handle *matrix))      \
+    X(int, XGDMatrixSetFloatInfo,                                                                  \
+      (handle matrix, const char *field, const float *value, uint64_t count))                      \
+    X(int, XGDMatrixFree, (handle matrix))                                                         \
+    X(int, XGBoosterCreate, (const handle *matrix, uint64_t count, handle *booster))               \
+    X(int, XGBoosterSetParam, (handle booster, const char *name, const char *value))               \
+    X(int, XGBoosterUpdateOneIter, (handle booster, int round, handle matrix))                     \
+    X(int, XGBoosterBoostedRounds, (handle booster, int *rounds))                                  \
+    X(int, XGBoosterGetNumFeature, (handle booster, uint64_t * count))                             \
+    X(int, XGBoosterSlice, (handle booster, int begin, int end, int step, handle *slice))          \
+    X(int, XGBoosterPredictFromDMatrix,                                                            \
+      (handle booster, handle matrix, const char *config, const uint64_t **shape, uint64_t *rank,  \
+       const float **value))                                                                       \
+    X(int, XGBoosterPredictFromDense,                                                              \
+      (handle booster, const char *array, const char *config, handle matrix,                       \
+       const uint64_t **shape, uint64_t *rank, const float **value))                               \
+    X(int, XGBoosterSaveModelToBuffer,                                                             \
+      (handle booster, const char *config, uint64_t *bytes, const char **buffer))                  \
+    X(int, XGBoosterLoadModelFromBuffer, (handle booster, const void *buffer, uint64_t bytes))     \
+    X(int, XGBoosterFree, (handle booster))                                                        \
+    X(const char *, XGBGetLastError, (void))
+#define FIELD(type, name, arguments) type(*name) arguments;
+#define NAME(type, name, arguments) {#name, NULL},
 
-static struct { FUNCTIONS(BASIN_LIBRARY_FIELD) } xgb;
+static struct { FUNCTIONS(FIELD) } xgb;
 
 const basin_trees_spec BASIN_TREES_DEFAULT = {
     .rounds = 1000,
@@ -74,7 +63,7 @@ struct basin_trees {
 /* ---- the library ---- */
 
 basin_status basin_trees_available(basin_error *error) {
-    static const basin_library_function needed[] = {FUNCTIONS(BASIN_LIBRARY_NAME){0}};
+    static const basin_library_function needed[] = {FUNCTIONS(NAME){0}};
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&lock);
     basin_status status = xgb.XGBGetLastError
