@@ -5,6 +5,7 @@
  *
  * until the register that is stored has a form, or none. */
 #include "backend/kernel.h"
+#include "backend/shape.h"
 
 typedef struct content {
     bool known, relu;
@@ -150,4 +151,21 @@ basin_form basin_form_of(const basin_program *program, const basin_call *call) {
     bool alone = f.mask < 0 || (f.c < 0 && f.row < 0); /* nothing but products is masked */
     basin_form unknown = {.c = -1, .row = -1, .mask = -1, .more = -1};
     return f.more < 0 && alone ? f : unknown;
+}
+
+basin_program basin_program_alone(basin_instruction instruction[4], const basin_call *call) {
+    basin_program program = {.instructions = call->ins + 1,
+                             .registers = 4,
+                             .stores = 1,
+                             .instruction = instruction,
+                             .store = {3},
+                             .domain = call->out[0].shape};
+    for (int a = 0; a < call->ins; a++) {
+        instruction[a] =
+            (basin_instruction){.op = BASIN_INSTRUCTION_LOAD, .to = (uint16_t)a, .a = (uint16_t)a};
+        basin_shape_broadcast(program.stride[a], &call->in[a].shape, &program.domain);
+    }
+    instruction[call->ins] = (basin_instruction){
+        .op = (uint16_t)call->op, .to = 3, .a = 0, .b = 1, .c = 2, .value = call->attr.value};
+    return program;
 }

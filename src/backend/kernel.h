@@ -102,6 +102,10 @@ static inline int basin_twin_of(basin_op op, int i) {
     return op == BASIN_OP_MATMUL ? 0 : op == BASIN_OP_ATTENTION_FORCE ? i + (int)BASIN_ATT_DQ : i;
 }
 
+/* The program of a pointwise call that came without one: its operands loaded and broadcast, then
+ * the one instruction. */
+basin_program basin_program_alone(basin_instruction instruction[4], const basin_call *call);
+
 /* A backend is a table of functions and its own state. All calls on one backend happen from one
  * thread. `alloc` returns device memory, or NULL; a stream is in order, so `copy_*` and `run`
  * need no waiting in between; `wait` returns when all is done and reports what failed. */

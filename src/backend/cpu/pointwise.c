@@ -460,17 +460,7 @@ static void merge_axes(basin_program *program, int operands) {
 void basin_cpu_pointwise(const basin_cpu_frame *frame) {
     const basin_call *call = frame->call;
     basin_instruction instruction[4];
-    basin_program program = {
-        .instructions = call->ins + 1, .registers = 4, .stores = 1, .instruction = instruction};
-    program.store[0] = 3;
-    program.domain = call->out[0].shape;
-    for (int a = 0; a < call->ins; a++) {
-        instruction[a] =
-            (basin_instruction){.op = BASIN_INSTRUCTION_LOAD, .to = (uint16_t)a, .a = (uint16_t)a};
-        basin_shape_broadcast(program.stride[a], &call->in[a].shape, &call->out[0].shape);
-    }
-    instruction[call->ins] = (basin_instruction){
-        .op = (uint16_t)call->op, .to = 3, .a = 0, .b = 1, .c = 2, .value = call->attr.value};
+    basin_program program = basin_program_alone(instruction, call);
     merge_axes(&program, call->ins);
     run_program(frame, &program);
 }

@@ -43,26 +43,6 @@ static int64_t count_of(const basin_cuda_program *p) {
     return count;
 }
 
-/* The one instruction of an operation that came without a program, with its operands loaded. */
-static void write_alone(basin_cuda_program *p, const basin_call *call) {
-    p->alone.instructions = call->ins + 1;
-    p->alone.registers = 4;
-    p->alone.stores = 1;
-    p->alone.store[0] = 3;
-    p->alone.domain = call->out[0].shape;
-    for (int a = 0; a < call->ins; a++) {
-        p->own[a].op = BASIN_INSTRUCTION_LOAD;
-        p->own[a].to = p->own[a].a = (uint16_t)a;
-        basin_shape_broadcast(p->alone.stride[a], &call->in[a].shape, &call->out[0].shape);
-    }
-    basin_instruction *last = &p->own[call->ins];
-    last->op = (uint16_t)call->op;
-    last->to = 3, last->a = 0, last->b = 1, last->c = 2;
-    last->value = call->attr.value;
-    p->alone.instruction = p->own;
-    p->program = &p->alone;
-}
-
 static size_t size_of(bool narrow) { return narrow ? sizeof(basin_bf16) : sizeof(float); }
 
 /* Restricts the program of an epilogue, whose domain is [batch, m, n], to the rows of the tile, and
@@ -90,7 +70,10 @@ bool basin_cuda_program_of(basin_cuda_program *p, const basin_cuda_frame *frame,
     int first = tile ? 2 : 0;
     memset(p, 0, sizeof *p);
     p->program = call->program;
-    if (!p->program) write_alone(p, call);
+    if (!p->program) {
+        p->alone = basin_program_alone(p->own, call);
+        p->program = &p->alone;
+    }
     p->operands = call->ins - first;
     p->tile = -1;
     p->rank = p->program->domain.rank;

@@ -175,17 +175,19 @@ static void pair_force(pair_values *v, const attention *att, int64_t batch, int6
     }
 }
 
+static void write_lse(double *lse, const pair_values *v, const attention *att, int64_t row) {
+    for (int64_t g = 0; lse && g < att->heads; g++) lse[row * att->heads + g] = v->lse[g];
+}
+
 void basin_ref_attention(const basin_ref_frame *frame) {
     attention att = attention_of(frame);
     pair_values v = pair_values_in(frame->scratch, att.heads);
-    double *lse = frame->out[BASIN_ATT_LSE]; /* [batch, queries, heads] */
     basin_ref_clear(frame);
     if (!basin_ref_csr_check(frame, "attention", &att.csr)) return;
     for (int64_t batch = 0; batch < att.batch; batch++)
         for (int64_t q = 0; q < att.queries; q++) {
             query_lse(&v, &att, batch, q);
-            for (int64_t g = 0; g < att.heads; g++)
-                lse[(batch * att.queries + q) * att.heads + g] = v.lse[g];
+            write_lse(frame->out[BASIN_ATT_LSE], &v, &att, batch * att.queries + q);
         }
 }
 
@@ -215,27 +217,28 @@ static void output_list(double *out[BASIN_MAX_OUT], const basin_ref_frame *frame
     for (int o = 0; o < BASIN_MAX_OUT; o++) out[o] = o < frame->call->outs ? frame->out[o] : NULL;
 }
 
+static void add_forces(double *const *out, const attention *att, double *scratch) {
+    pair_values v = pair_values_in(scratch, att->heads);
+    for (int64_t batch = 0; batch < att->batch; batch++)
+        for (int64_t q = 0; q < att->queries; q++) {
+            query_lse(&v, att, batch, q);
+            write_lse(out[BASIN_ATT_LSE], &v, att, batch * att->queries + q);
+            for (int64_t p = first_pair(att, batch, q); p < last_pair(att, batch, q); p++) {
+                int64_t k = key_of(att, batch, q, p);
+                if (k < 0) continue;
+                pair_force(&v, att, batch, q, k, p);
+                add_force(out, &v, att, batch, q, k, p);
+            }
+        }
+}
+
 void basin_ref_attention_force(const basin_ref_frame *frame) {
     attention att = attention_of(frame);
-    pair_values v = pair_values_in(frame->scratch, att.heads);
     double *out[BASIN_MAX_OUT];
     output_list(out, frame);
     basin_ref_clear(frame);
-    if (!basin_ref_csr_check(frame, "attention force", &att.csr)) return;
-    for (int64_t batch = 0; batch < att.batch; batch++)
-        for (int64_t q = 0; q < att.queries; q++) {
-            double *lse = out[BASIN_ATT_LSE]; /* [batch, queries, heads] */
-            query_lse(&v, &att, batch, q);
-            for (int64_t g = 0; lse && g < att.heads; g++)
-                lse[(batch * att.queries + q) * att.heads + g] = v.lse[g];
-            for (int64_t pair = first_pair(&att, batch, q); pair < last_pair(&att, batch, q);
-                 pair++) {
-                int64_t k = key_of(&att, batch, q, pair);
-                if (k < 0) continue;
-                pair_force(&v, &att, batch, q, k, pair);
-                add_force(out, &v, &att, batch, q, k, pair);
-            }
-        }
+    if (basin_ref_csr_check(frame, "attention force", &att.csr))
+        add_forces(out, &att, frame->scratch);
 }
 
 /* The reverse of the force, the gradient of sum a dQ + sum b dK = sum over pairs of beta t c:
@@ -302,189 +305,139 @@ static void add_reverse_rest(double *const *out, const pair_values *v, const att
     }
 }
 
-void basin_ref_attention_reverse(const basin_ref_frame *frame) {
-    attention att = attention_of(frame);
-    pair_values v = pair_values_in(frame->scratch, att.heads);
-    double *out[BASIN_MAX_OUT];
-    output_list(out, frame);
-    basin_ref_clear(frame);
-    if (!basin_ref_csr_check(frame, "attention reverse", &att.csr)) return;
-    for (int64_t batch = 0; batch < att.batch; batch++)
-        for (int64_t q = 0; q < att.queries; q++) {
-            int64_t first = first_pair(&att, batch, q), last = last_pair(&att, batch, q);
-            query_lse(&v, &att, batch, q);
-            for (int64_t g = 0; g < att.heads; g++) v.mean[g] = 0;
-            for (int64_t pair = first; pair < last; pair++) {
-                int64_t k = key_of(&att, batch, q, pair);
-                if (k < 0) continue;
-                pair_reverse(&v, &att, batch, q, k, pair);
-                for (int64_t g = 0; g < att.heads; g++) v.mean[g] += v.p[g] * v.gp[g];
-            }
-            for (int64_t pair = first; pair < last; pair++) {
-                int64_t k = key_of(&att, batch, q, pair);
-                if (k < 0) continue;
-                pair_reverse(&v, &att, batch, q, k, pair);
-                add_reverse_tokens(out[BASIN_ATT_GQ], out[BASIN_ATT_GK], &v, &att, batch, q, k);
-                add_reverse_rest(out, &v, &att, batch, q, pair);
-            }
+static void add_reverses(double *const *out, const attention *att, double *scratch) {
+    pair_values v = pair_values_in(scratch, att->heads);
+    for (int64_t batch = 0; batch < att->batch; batch++)
+        for (int64_t q = 0; q < att->queries; q++) {
+            query_lse(&v, att, batch, q);
+            for (int64_t g = 0; g < att->heads; g++) v.mean[g] = 0;
+            for (int pass = 0; pass < 2; pass++) /* the first one finds the means */
+                for (int64_t p = first_pair(att, batch, q); p < last_pair(att, batch, q); p++) {
+                    int64_t k = key_of(att, batch, q, p);
+                    if (k < 0) continue;
+                    pair_reverse(&v, att, batch, q, k, p);
+                    for (int64_t g = 0; g < att->heads && pass == 0; g++)
+                        v.mean[g] += v.p[g] * v.gp[g];
+                    if (pass == 0) continue;
+                    add_reverse_tokens(out[BASIN_ATT_GQ], out[BASIN_ATT_GK], &v, att, batch, q, k);
+                    add_reverse_rest(out, &v, att, batch, q, p);
+                }
         }
 }
 
-/* Energy attention along a list in the tokens' own space, its force and the reverse of its
- * force: u = M_h g[q],  r = g[k] . u,  lse[q, h] = log sum_k exp(beta_h r),  P = exp(beta_h r -
- * lse), E = sum over q, h of w[q, h] lse[q, h],  dg = dE / dg;  with the cotangent t of dg: u2 =
- * M_h t[q],  c = t[k] . u + g[k] . u2,  t . dg = sum of w beta mean,  mean = sum_k P c. */
+void basin_ref_attention_reverse(const basin_ref_frame *frame) {
+    attention att = attention_of(frame);
+    double *out[BASIN_MAX_OUT];
+    output_list(out, frame);
+    basin_ref_clear(frame);
+    if (basin_ref_csr_check(frame, "attention reverse", &att.csr))
+        add_reverses(out, &att, frame->scratch);
+}
+
+/* Attention along a list in the tokens' own space: that of queries Q[n,h] = M_h g[n] and keys
+ * K[n,h] = g[n], so that
+ *   dg[n] = sum_h M_h' dQ[n,h] + dK[n,h];  and with the cotangent t of dg, a = M_h t, b = t:
+ *   gg[n] = sum_h M_h' gQ[n,h] + gK[n,h],  gM_h = sum_n gQ[n,h] g[n]' + dQ[n,h] t[n]'. */
 
 typedef struct tokens {
-    int64_t nodes, heads, width;
-    const double *g, *t;    /* [N, D] */
-    const double *m;        /* [H, D, D] */
-    const double *beta, *w; /* [H], [N, H] */
-    basin_ref_csr csr;
-    double *u, *u2, *first, *second; /* [D] of a query and head */
+    attention att;
+    const double *g, *t;                      /* [N, D] */
+    const double *m;                          /* [H, D, D] */
+    double *q, *k, *a, *b, *dq, *dk, *values; /* [N, H, D]; values: for a pair */
 } tokens;
 
+static int64_t tokens_size(const basin_call *call) {
+    const basin_shape *g = &call->in[BASIN_ATT_Q].shape, *m = &call->in[BASIN_ATT_K].shape;
+    return g->dim[0] * g->dim[1] * m->dim[0];
+}
+
 size_t basin_ref_tokens_scratch(const basin_call *call) {
-    return 4 * (size_t)call->in[BASIN_ATT_Q].shape.dim[1] * sizeof(double);
+    int64_t heads = call->in[BASIN_ATT_K].shape.dim[0];
+    return (size_t)(6 * tokens_size(call) + PAIR_VALUES * heads) * sizeof(double);
 }
 
-static tokens tokens_of(const basin_ref_frame *frame) {
-    const basin_call *call = frame->call;
-    tokens a = {.nodes = call->in[BASIN_ATT_Q].shape.dim[0],
-                .heads = call->in[BASIN_ATT_K].shape.dim[0],
-                .width = call->in[BASIN_ATT_Q].shape.dim[1],
-                .g = frame->in[BASIN_ATT_Q],
-                .m = frame->in[BASIN_ATT_K],
-                .beta = frame->in[BASIN_ATT_BETA],
-                .w = frame->in[BASIN_ATT_W],
-                .t = BASIN_ATT_A < call->ins ? frame->in[BASIN_ATT_A] : NULL};
-    a.csr = (basin_ref_csr){.row = frame->in[BASIN_ATT_ROW],
-                            .key = frame->in[BASIN_ATT_KEY],
-                            .queries = a.nodes,
-                            .keys = a.nodes,
-                            .pairs = basin_shape_count(call->in[BASIN_ATT_KEY].shape)};
-    a.u = frame->scratch, a.u2 = a.u + a.width;
-    a.first = a.u2 + a.width, a.second = a.first + a.width;
-    return a;
+/* q = M_h x and k = x of every token and head. */
+static void spread(double *q, double *k, const tokens *a, const double *x) {
+    int64_t H = a->att.heads, D = a->att.width;
+    for (int64_t i = 0; i < a->att.queries * H * D; i++) {
+        int64_t n = i / (H * D), h = i / D % H, row = i % D;
+        q[i] = dot_product(a->m + (h * D + row) * D, x + n * D, D);
+        k[i] = x[n * D + row];
+    }
 }
 
-static double dot(const double *x, const double *y, int64_t n) {
-    double sum = 0;
-    for (int64_t i = 0; i < n; i++) sum += x[i] * y[i];
-    return sum;
-}
-
-static void add(double *to, double factor, const double *x, int64_t n) {
-    for (int64_t i = 0; i < n; i++) to[i] += factor * x[i];
-}
-
-static const double *head(const tokens *a, int64_t h) { return a->m + h * a->width * a->width; }
-
-/* to = M_h x */
-static void forward(double *to, const tokens *a, int64_t h, const double *x) {
-    for (int64_t i = 0; i < a->width; i++) to[i] = dot(head(a, h) + i * a->width, x, a->width);
-}
-
-/* to += M_h' x */
-static void back(double *to, const tokens *a, int64_t h, const double *x) {
-    for (int64_t i = 0; i < a->width; i++) add(to, x[i], head(a, h) + i * a->width, a->width);
-}
-
-static const double *token(const tokens *a, const double *x, int64_t pair) {
-    return x + a->csr.key[pair] * a->width;
-}
-
-static double score(const tokens *a, int64_t h, int64_t pair) {
-    return a->beta[h] * dot(a->u, token(a, a->g, pair), a->width);
-}
-
-static double slope(const tokens *a, int64_t pair) {
-    return dot(a->u, token(a, a->t, pair), a->width) + dot(a->u2, token(a, a->g, pair), a->width);
-}
-
-/* Of query q and head h, whose u is there; 0 without keys. */
-static double lse_of(const tokens *a, int64_t q, int64_t h) {
-    double most = -INFINITY, sum = 0;
-    for (int64_t i = a->csr.row[q]; i < a->csr.row[q + 1]; i++) most = fmax(most, score(a, h, i));
-    for (int64_t i = a->csr.row[q]; i < a->csr.row[q + 1]; i++) sum += exp(score(a, h, i) - most);
-    return sum > 0 ? most + log(sum) : 0;
+/* x += M_h' q + k of every token and head. */
+static void gather(double *x, const tokens *a, const double *q, const double *k) {
+    int64_t H = a->att.heads, D = a->att.width;
+    for (int64_t i = 0; x && i < a->att.queries * H * D; i++) {
+        int64_t n = i / (H * D), h = i / D % H, row = i % D;
+        x[n * D + row] += k[i];
+        for (int64_t j = 0; j < D; j++) x[n * D + j] += a->m[(h * D + row) * D + j] * q[i];
+    }
 }
 
 static void clear(double *x, int64_t n) {
     for (int64_t i = 0; i < n; i++) x[i] = 0;
 }
 
-/* dg[k] += beta w P u,  dg[q] += M' (beta w sum of P g[k]) */
-static void force_query(double *dg, double *lse, const tokens *a, int64_t q, int64_t h) {
-    int64_t D = a->width;
-    forward(a->u, a, h, a->g + q * D);
-    double all = lse_of(a, q, h), factor = a->beta[h] * a->w[q * a->heads + h];
-    if (lse) lse[q * a->heads + h] = all;
-    if (!dg) return;
-    clear(a->first, D);
-    for (int64_t i = a->csr.row[q]; i < a->csr.row[q + 1]; i++) {
-        double p = exp(score(a, h, i) - all);
-        add(a->first, factor * p, token(a, a->g, i), D);
-        add(dg + a->csr.key[i] * D, factor * p, a->u, D);
-    }
-    back(dg + q * D, a, h, a->first);
+/* Of a call whose list is good. */
+static tokens tokens_of(const basin_ref_frame *frame) {
+    const basin_call *call = frame->call;
+    int64_t size = tokens_size(call);
+    double *room = frame->scratch;
+    tokens a = {.g = frame->in[BASIN_ATT_Q],
+                .m = frame->in[BASIN_ATT_K],
+                .t = operand(frame, BASIN_ATT_A),
+                .q = room,
+                .k = room + size,
+                .a = room + 2 * size,
+                .b = room + 3 * size,
+                .dq = room + 4 * size,
+                .dk = room + 5 * size,
+                .values = room + 6 * size};
+    a.att = attention_of(frame);
+    a.att.batch = 1;
+    a.att.queries = a.att.keys = a.att.csr.queries = a.att.csr.keys =
+        call->in[BASIN_ATT_Q].shape.dim[0];
+    a.att.heads = call->in[BASIN_ATT_K].shape.dim[0];
+    a.att.width = call->in[BASIN_ATT_Q].shape.dim[1];
+    a.att.q = a.q, a.att.k = a.k, a.att.a = a.a, a.att.b = a.b;
+    spread(a.q, a.k, &a, a.g);
+    if (a.t) spread(a.a, a.b, &a, a.t);
+    clear(a.dq, 2 * size);
+    return a;
 }
 
 void basin_ref_tokens_force(const basin_ref_frame *frame) {
     tokens a = tokens_of(frame);
+    double *out[BASIN_MAX_OUT] = {frame->out[BASIN_ATT_LSE], a.dq, a.dk};
     basin_ref_clear(frame);
-    if (!basin_ref_csr_check(frame, "attention between tokens", &a.csr)) return;
-    for (int64_t q = 0; q < a.nodes; q++)
-        for (int64_t h = 0; h < a.heads; h++)
-            force_query(frame->out[BASIN_ATT_DQ], frame->out[BASIN_ATT_LSE], &a, q, h);
+    if (!basin_ref_csr_check(frame, "attention between tokens", &a.att.csr)) return;
+    add_forces(out, &a.att, a.values);
+    gather(frame->out[BASIN_ATT_DQ], &a, a.dq, a.dk);
 }
 
-/* With x = beta w P, the slope by c, and y = x beta (c - mean), that by r:
- *   gg[k] += y u + x u2,   gg[q] += M' first,   gM += first g[q]' + second t[q]',
- *   first = sum of y g[k] + x t[k],   second = sum of x g[k] */
-static void reverse_pairs(double *gg, const tokens *a, int64_t q, int64_t h, double all,
-                          double mean) {
-    int64_t D = a->width;
-    double factor = a->beta[h] * a->w[q * a->heads + h];
-    clear(a->first, D), clear(a->second, D);
-    for (int64_t i = a->csr.row[q]; i < a->csr.row[q + 1]; i++) {
-        double x = factor * exp(score(a, h, i) - all), y = x * a->beta[h] * (slope(a, i) - mean);
-        add(a->first, y, token(a, a->g, i), D);
-        add(a->first, x, token(a, a->t, i), D);
-        add(a->second, x, token(a, a->g, i), D);
-        if (!gg) continue;
-        add(gg + a->csr.key[i] * D, y, a->u, D);
-        add(gg + a->csr.key[i] * D, x, a->u2, D);
-    }
-}
-
-static void reverse_query(double *const *out, const tokens *a, int64_t q, int64_t h) {
-    int64_t D = a->width, at = q * a->heads + h;
-    forward(a->u, a, h, a->g + q * D), forward(a->u2, a, h, a->t + q * D);
-    double all = lse_of(a, q, h), mean = 0, score_mean = 0, both = 0;
-    for (int64_t i = a->csr.row[q]; i < a->csr.row[q + 1]; i++) {
-        double z = score(a, h, i), p = exp(z - all), c = slope(a, i);
-        mean += p * c, score_mean += p * z, both += p * z * c;
-    }
-    if (out[BASIN_ATT_GW]) out[BASIN_ATT_GW][at] = a->beta[h] * mean;
-    if (out[BASIN_ATT_GBETA])
-        out[BASIN_ATT_GBETA][h] += a->w[at] * (mean + both - score_mean * mean);
-    reverse_pairs(out[BASIN_ATT_GQ], a, q, h, all, mean);
-    if (out[BASIN_ATT_GQ]) back(out[BASIN_ATT_GQ] + q * D, a, h, a->first);
-    for (int64_t i = 0; out[BASIN_ATT_GK] && i < D; i++) {
-        add(out[BASIN_ATT_GK] + (h * D + i) * D, a->first[i], a->g + q * D, D);
-        add(out[BASIN_ATT_GK] + (h * D + i) * D, a->second[i], a->t + q * D, D);
-    }
+/* gM_h += x y' over all tokens */
+static void add_products(double *gm, const tokens *a, const double *x, const double *y) {
+    int64_t H = a->att.heads, D = a->att.width;
+    for (int64_t i = 0; gm && i < a->att.queries * H * D; i++)
+        for (int64_t j = 0; j < D; j++) gm[i % (H * D) * D + j] += x[i] * y[i / (H * D) * D + j];
 }
 
 void basin_ref_tokens_reverse(const basin_ref_frame *frame) {
     tokens a = tokens_of(frame);
-    double *out[BASIN_ATT_GBETA + 1];
-    for (int i = 0; i <= BASIN_ATT_GBETA; i++) out[i] = frame->out[i];
+    double *force[BASIN_MAX_OUT] = {NULL, a.dq};
+    double *out[BASIN_MAX_OUT] = {a.dq, a.dk, frame->out[BASIN_ATT_GW],
+                                  frame->out[BASIN_ATT_GBETA]};
+    double *gm = frame->out[BASIN_ATT_GK];
     basin_ref_clear(frame);
-    if (!basin_ref_csr_check(frame, "attention between tokens, reverse", &a.csr)) return;
-    for (int64_t q = 0; q < a.nodes; q++)
-        for (int64_t h = 0; h < a.heads; h++) reverse_query(out, &a, q, h);
+    if (!basin_ref_csr_check(frame, "attention between tokens, reverse", &a.att.csr)) return;
+    add_forces(force, &a.att, a.values);
+    add_products(gm, &a, a.dq, a.t);
+    clear(a.dq, 2 * tokens_size(frame->call));
+    add_reverses(out, &a.att, a.values);
+    add_products(gm, &a, a.dq, a.g);
+    gather(frame->out[BASIN_ATT_GQ], &a, a.dq, a.dk);
 }
 
 /* Products over a list of pairs (q, k), head by head:

@@ -1,6 +1,7 @@
 /* Matrix products, convolution and pooling. */
 #include "backend/ref/ref.h"
 #include "backend/shape.h"
+#include "base/sort.h"
 
 typedef struct factor {
     const double *data;
@@ -121,51 +122,31 @@ static bool tap_at(tap *t, const geometry *g, int64_t n) {
     return r >= 0 && r < g->rows && c >= 0 && c < g->columns;
 }
 
+/* All three: the operands are two of x, kernel and y, and the result is the third. */
 void basin_ref_conv(const basin_ref_frame *frame) {
     const basin_call *call = frame->call;
-    geometry g =
-        geometry_of(&call->attr, &call->in[0].shape, &call->in[1].shape, &call->out[0].shape);
-    const double *x = frame->in[0], *kernel = frame->in[1];
-    double *y = frame->out[0];
+    const basin_shape *first = &call->in[0].shape, *second = &call->in[1].shape,
+                      *result = &call->out[0].shape;
+    bool to_x = call->op == BASIN_OP_CONV_INPUT, to_kernel = call->op == BASIN_OP_CONV_KERNEL;
+    geometry g = to_x        ? geometry_of(&call->attr, result, second, first)
+                 : to_kernel ? geometry_of(&call->attr, first, result, second)
+                             : geometry_of(&call->attr, first, second, result);
+    const double *a = frame->in[0], *b = frame->in[1];
+    double *out = frame->out[0];
     tap t;
     basin_ref_clear(frame);
     for (int64_t n = 0; n < g.taps; n++) {
         if (!tap_at(&t, &g, n)) continue;
         for (int64_t ch = 0; ch < g.channels; ch++)
-            for (int64_t o = 0; o < g.filters; o++)
-                y[t.y + o] += x[t.x + ch] * kernel[t.kernel + ch * g.filters + o];
-    }
-}
-
-void basin_ref_conv_input(const basin_ref_frame *frame) {
-    const basin_call *call = frame->call;
-    geometry g =
-        geometry_of(&call->attr, &call->out[0].shape, &call->in[1].shape, &call->in[0].shape);
-    const double *y = frame->in[0], *kernel = frame->in[1];
-    double *x = frame->out[0];
-    tap t;
-    basin_ref_clear(frame);
-    for (int64_t n = 0; n < g.taps; n++) {
-        if (!tap_at(&t, &g, n)) continue;
-        for (int64_t ch = 0; ch < g.channels; ch++)
-            for (int64_t o = 0; o < g.filters; o++)
-                x[t.x + ch] += y[t.y + o] * kernel[t.kernel + ch * g.filters + o];
-    }
-}
-
-void basin_ref_conv_kernel(const basin_ref_frame *frame) {
-    const basin_call *call = frame->call;
-    geometry g =
-        geometry_of(&call->attr, &call->in[0].shape, &call->out[0].shape, &call->in[1].shape);
-    const double *x = frame->in[0], *y = frame->in[1];
-    double *kernel = frame->out[0];
-    tap t;
-    basin_ref_clear(frame);
-    for (int64_t n = 0; n < g.taps; n++) {
-        if (!tap_at(&t, &g, n)) continue;
-        for (int64_t ch = 0; ch < g.channels; ch++)
-            for (int64_t o = 0; o < g.filters; o++)
-                kernel[t.kernel + ch * g.filters + o] += x[t.x + ch] * y[t.y + o];
+            for (int64_t o = 0; o < g.filters; o++) {
+                int64_t x = t.x + ch, kernel = t.kernel + ch * g.filters + o, y = t.y + o;
+                if (to_x)
+                    out[x] += a[y] * b[kernel];
+                else if (to_kernel)
+                    out[kernel] += a[x] * b[y];
+                else
+                    out[y] += a[x] * b[kernel];
+            }
     }
 }
 
@@ -195,9 +176,6 @@ typedef struct window {
     int64_t real;
 } window;
 
-static int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }
-static int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
-
 /* The window in x of element n of y. */
 static window window_of(int64_t n, const image *x, const image *y, const basin_attr *attr) {
     int64_t ch = n % y->channels, j = n / y->channels % y->columns;
@@ -206,11 +184,11 @@ static window window_of(int64_t n, const image *x, const image *y, const basin_a
     int64_t top = i * attr->stride[0] - attr->pad[0], left = j * attr->stride[1] - attr->pad[1];
     window w = {.b = b,
                 .ch = ch,
-                .top = at_least(top, 0),
-                .bottom = at_most(top + attr->window[0], x->rows),
-                .left = at_least(left, 0),
-                .right = at_most(left + attr->window[1], x->columns)};
-    w.real = at_least(w.bottom - w.top, 0) * at_least(w.right - w.left, 0);
+                .top = basin_int_max(top, 0),
+                .bottom = basin_int_min(top + attr->window[0], x->rows),
+                .left = basin_int_max(left, 0),
+                .right = basin_int_min(left + attr->window[1], x->columns)};
+    w.real = basin_int_max(w.bottom - w.top, 0) * basin_int_max(w.right - w.left, 0);
     return w;
 }
 
@@ -253,22 +231,17 @@ static int64_t arg_max(const double *x, const image *x_image, const window *w) {
     return best;
 }
 
-/* y[n] = v at the arg max of x over window n. */
-static void read_maxima(double *y, const double *x, const double *v, const basin_call *call) {
+/* y[n] = v at the arg max of x over window n; v is x itself, or another tensor. */
+void basin_ref_maxpool(const basin_ref_frame *frame) {
+    const basin_call *call = frame->call;
     image x_image = image_of(&call->in[0]), y_image = image_of(&call->out[0]);
+    const double *x = frame->in[0], *v = frame->in[call->op == BASIN_OP_MAXPOOL_GATHER];
+    double *y = frame->out[0];
     for (int64_t n = 0; n < image_count(&y_image); n++) {
         window w = window_of(n, &x_image, &y_image, &call->attr);
         int64_t best = arg_max(x, &x_image, &w);
         y[n] = best < 0 ? 0 : v[best];
     }
-}
-
-void basin_ref_maxpool(const basin_ref_frame *frame) {
-    read_maxima(frame->out[0], frame->in[0], frame->in[0], frame->call);
-}
-
-void basin_ref_maxpool_gather(const basin_ref_frame *frame) {
-    read_maxima(frame->out[0], frame->in[0], frame->in[1], frame->call);
 }
 
 void basin_ref_maxpool_scatter(const basin_ref_frame *frame) {
