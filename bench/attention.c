@@ -45,13 +45,10 @@ static basin_attention operands(basin_attention_pattern pattern) {
                              .a = random_floats(queries * width, -1, 1),
                              .b = random_floats(keys * width, -1, 1),
                              .lse = random_floats(queries, 0, 0),
-                             .dq = random_floats(queries * width, 0, 0),
-                             .dk = random_floats(keys * width, 0, 0),
-                             .dbeta = random_floats(pattern.heads, 0, 0),
-                             .gq = random_floats(queries * width, 0, 0),
-                             .gk = random_floats(keys * width, 0, 0),
                              .gw = random_floats(queries, 0, 0),
-                             .gbeta = random_floats(pattern.heads, 0, 0)};
+                             .out_query = random_floats(queries * width, 0, 0),
+                             .out_key = random_floats(keys * width, 0, 0),
+                             .out_beta = random_floats(pattern.heads, 0, 0)};
 }
 
 static int by_time(const void *a, const void *b) {
@@ -61,17 +58,19 @@ static int by_time(const void *a, const void *b) {
 
 /* Medians over `repeats` of the force and of its reverse, run in turns. */
 static void time_both(double seconds[2], const basin_attention *at, int threads, int repeats) {
-    size_t force = basin_attention_force_workspace(at, threads);
-    size_t reverse = basin_attention_force_reverse_workspace(at, threads);
+    basin_attention forward = *at, backward = *at;
+    forward.mode = BASIN_ATTENTION_FORCE, backward.mode = BASIN_ATTENTION_REVERSE;
+    size_t force = basin_attention_workspace(&forward, threads);
+    size_t reverse = basin_attention_workspace(&backward, threads);
     size_t bytes = force > reverse ? force : reverse;
     void *workspace = new_or_exit((int64_t)bytes, 1);
     double *times = new_or_exit(2 * repeats, sizeof *times);
     memset(workspace, 0, bytes);
     for (int i = -1; i < repeats; i++) {
         double start = basin_clock();
-        basin_attention_force(at, threads, workspace);
+        basin_attention_run(&forward, threads, workspace);
         double middle = basin_clock();
-        basin_attention_force_reverse(at, threads, workspace);
+        basin_attention_run(&backward, threads, workspace);
         double end = basin_clock();
         if (i < 0) continue;
         times[i] = middle - start;

@@ -51,6 +51,7 @@ typedef struct instance {
     basin_attention at;
     float *in[INPUTS], *out[OUTPUTS];
     int32_t *index[5];
+    unsigned wanted; /* results, a bit each */
 } instance;
 
 static void instance_list(instance *s, const problem *p, int64_t padding) {
@@ -116,29 +117,31 @@ static void instance_free(instance *s) {
     for (int i = 0; i < 5; i++) free(s->index[i]);
 }
 
-static void want(instance *s, unsigned outputs) {
-    float **field[OUTPUTS] = {&s->at.lse,    &s->at.dq,    &s->at.dk,     &s->at.dbeta,
-                              &s->at.dscale, &s->at.dmix,  &s->at.gq,     &s->at.gk,
-                              &s->at.gw,     &s->at.gbeta, &s->at.gscale, &s->at.gmix};
-    for (int i = 0; i < OUTPUTS; i++) *field[i] = outputs >> i & 1 ? s->out[i] : NULL;
+static void want(instance *s, unsigned outputs) { s->wanted = outputs; }
+
+/* The results of the force, or of its reverse, that are wanted; of a value the first alone. */
+static void set_mode(instance *s, basin_attention_mode mode) {
+    bool reverse = mode == BASIN_ATTENTION_REVERSE, value = mode == BASIN_ATTENTION_VALUE;
+    float **field[] = {&s->at.lse,       &s->at.out_query, &s->at.out_key,   &s->at.out_beta,
+                       &s->at.out_scale, &s->at.out_mix,   &s->at.out_query, &s->at.out_key,
+                       &s->at.gw,        &s->at.out_beta,  &s->at.out_scale, &s->at.out_mix};
+    s->at.mode = mode, s->at.lse = s->at.gw = NULL;
+    for (int i = reverse ? GQ : LSE; i < (reverse ? (int)OUTPUTS : (int)GQ); i++)
+        *field[i] = s->wanted >> i & 1 && !(value && i != LSE) ? s->out[i] : NULL;
 }
 
 enum { VALUE = 1, FORCE = 2, REVERSE = 4 };
 
 /* Runs with a workspace that is full of NaN, and a guard behind it. */
 static void run(instance *s, int what, int threads) {
-    size_t (*size[])(const basin_attention *, int) = {basin_attention_value_workspace,
-                                                      basin_attention_force_workspace,
-                                                      basin_attention_force_reverse_workspace};
-    void (*call[])(const basin_attention *, int, void *) = {
-        basin_attention_value, basin_attention_force, basin_attention_force_reverse};
     for (int i = 0; i < 3; i++) {
         if (!(what >> i & 1)) continue;
-        size_t bytes = size[i](&s->at, threads);
+        set_mode(s, (basin_attention_mode)i);
+        size_t bytes = basin_attention_workspace(&s->at, threads);
         unsigned char *workspace = aligned_alloc(64, bytes + 64);
         assert_non_null(workspace);
         memset(workspace, 0xff, bytes + 64);
-        call[i](&s->at, threads, workspace);
+        basin_attention_run(&s->at, threads, workspace);
         for (size_t j = 0; j < 64; j++) assert_int_equal(workspace[bytes + j], 0xff);
         free(workspace);
     }

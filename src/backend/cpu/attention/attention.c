@@ -6,17 +6,16 @@
 #include "base/team/team.h"
 
 /* A list without scale and mix takes fewer passes. */
-static bool is_fused(const basin_attention *at, basin_attention_mode mode) {
+static bool is_fused(const basin_attention *at) {
     if (at->scale || at->mix) return false;
-    return (mode == BASIN_ATTENTION_FORCE && !at->dscale && !at->dmix) ||
-           (mode == BASIN_ATTENTION_REVERSE && !at->gscale && !at->gmix);
+    return at->mode != BASIN_ATTENTION_VALUE && !at->out_scale && !at->out_mix;
 }
 
-static size_t workspace_of(const basin_attention *at, basin_attention_mode mode, int threads) {
-    if (!at->pattern.row) return basin_attention_dense_workspace(at, mode, threads);
-    if (basin_attention_is_short(at, mode)) return basin_attention_short_workspace(at, mode);
-    if (is_fused(at, mode)) return basin_attention_fused_workspace(at, mode);
-    return basin_attention_mixed_workspace(at, mode, threads);
+size_t basin_attention_workspace(const basin_attention *at, int threads) {
+    if (!at->pattern.row) return basin_attention_dense_workspace(at, threads);
+    if (basin_attention_is_short(at)) return basin_attention_short_workspace(at);
+    if (is_fused(at)) return basin_attention_fused_workspace(at);
+    return basin_attention_mixed_workspace(at, threads);
 }
 
 enum { THREAD_WORK = 100000 }; /* multiplications of one product that are worth another thread */
@@ -29,41 +28,16 @@ int basin_attention_threads(const basin_attention *at, int threads) {
     return worth < threads ? (int)worth : threads;
 }
 
-static void run(const basin_attention *at, basin_attention_mode mode, int threads,
-                void *workspace) {
+void basin_attention_run(const basin_attention *at, int threads, void *workspace) {
     threads = basin_attention_threads(at, threads);
     if (!at->pattern.row)
-        basin_attention_dense(at, mode, threads, workspace);
-    else if (basin_attention_is_short(at, mode))
-        basin_attention_short_run(at, mode, threads, workspace);
-    else if (is_fused(at, mode))
-        basin_attention_fused(at, mode, threads, workspace);
+        basin_attention_dense(at, threads, workspace);
+    else if (basin_attention_is_short(at))
+        basin_attention_short_run(at, threads, workspace);
+    else if (is_fused(at))
+        basin_attention_fused(at, threads, workspace);
     else
-        basin_attention_mixed(at, mode, threads, workspace);
-}
-
-size_t basin_attention_value_workspace(const basin_attention *at, int threads) {
-    return workspace_of(at, BASIN_ATTENTION_VALUE, threads);
-}
-
-size_t basin_attention_force_workspace(const basin_attention *at, int threads) {
-    return workspace_of(at, BASIN_ATTENTION_FORCE, threads);
-}
-
-size_t basin_attention_force_reverse_workspace(const basin_attention *at, int threads) {
-    return workspace_of(at, BASIN_ATTENTION_REVERSE, threads);
-}
-
-void basin_attention_value(const basin_attention *at, int threads, void *workspace) {
-    run(at, BASIN_ATTENTION_VALUE, threads, workspace);
-}
-
-void basin_attention_force(const basin_attention *at, int threads, void *workspace) {
-    run(at, BASIN_ATTENTION_FORCE, threads, workspace);
-}
-
-void basin_attention_force_reverse(const basin_attention *at, int threads, void *workspace) {
-    run(at, BASIN_ATTENTION_REVERSE, threads, workspace);
+        basin_attention_mixed(at, threads, workspace);
 }
 
 /* ---- The attention calls of a plan ---- */
@@ -92,42 +66,33 @@ static basin_attention describe(const basin_call *call, const void *const *in, v
     if (at.pattern.row) at.pattern.pairs = call->in[BASIN_ATT_KEY].shape.dim[0];
     at.scale = in[BASIN_ATT_SCALE], at.mix = in[BASIN_ATT_MIX], at.w = in[BASIN_ATT_W];
     at.a = in[BASIN_ATT_A], at.b = in[BASIN_ATT_B], at.added = call->attr.added;
-    if (call->op == BASIN_OP_ATTENTION_REVERSE) {
-        at.gq = out[BASIN_ATT_GQ], at.gk = out[BASIN_ATT_GK], at.gw = out[BASIN_ATT_GW];
-        at.gbeta = out[BASIN_ATT_GBETA], at.gscale = out[BASIN_ATT_GSCALE];
-        at.gmix = out[BASIN_ATT_GMIX];
+    at.mode = call->op == BASIN_OP_ATTENTION         ? BASIN_ATTENTION_VALUE
+              : call->op == BASIN_OP_ATTENTION_FORCE ? BASIN_ATTENTION_FORCE
+                                                     : BASIN_ATTENTION_REVERSE;
+    if (at.mode == BASIN_ATTENTION_REVERSE) {
+        at.out_query = out[BASIN_ATT_GQ], at.out_key = out[BASIN_ATT_GK], at.gw = out[BASIN_ATT_GW];
+        at.out_beta = out[BASIN_ATT_GBETA], at.out_scale = out[BASIN_ATT_GSCALE];
+        at.out_mix = out[BASIN_ATT_GMIX];
     } else {
-        at.lse = out[BASIN_ATT_LSE], at.dq = out[BASIN_ATT_DQ], at.dk = out[BASIN_ATT_DK];
-        at.dbeta = out[BASIN_ATT_DBETA], at.dscale = out[BASIN_ATT_DSCALE];
-        at.dmix = out[BASIN_ATT_DMIX];
+        at.lse = out[BASIN_ATT_LSE], at.out_query = out[BASIN_ATT_DQ],
+        at.out_key = out[BASIN_ATT_DK];
+        at.out_beta = out[BASIN_ATT_DBETA], at.out_scale = out[BASIN_ATT_DSCALE];
+        at.out_mix = out[BASIN_ATT_DMIX];
     }
     return at;
 }
 
-static basin_attention_mode mode_of(const basin_call *call) {
-    return call->op == BASIN_OP_ATTENTION         ? BASIN_ATTENTION_VALUE
-           : call->op == BASIN_OP_ATTENTION_FORCE ? BASIN_ATTENTION_FORCE
-                                                  : BASIN_ATTENTION_REVERSE;
-}
-
 /* Where the tokens are bfloat16 and there are kernels for such; elsewhere they are widened. */
 static bool is_narrow(const basin_call *call, const basin_attention *at) {
-    return call->in[BASIN_ATT_Q].kind == BASIN_NARROW &&
-           basin_attention_narrow_fits(at, mode_of(call));
+    return call->in[BASIN_ATT_Q].kind == BASIN_NARROW && basin_attention_narrow_fits(at);
 }
 
 static basin_attention_narrow narrow_of(const basin_attention *at) {
     basin_attention_narrow n = {.at = at, .q = (const uint16_t *)at->q};
     n.k = (const uint16_t *)at->k, n.a = (const uint16_t *)at->a, n.b = (const uint16_t *)at->b;
-    n.by_query = (uint16_t *)(at->gq ? at->gq : at->dq);
-    n.by_key = (uint16_t *)(at->gk ? at->gk : at->dk);
+    n.by_query = (uint16_t *)at->out_query;
+    n.by_key = (uint16_t *)at->out_key;
     return n;
-}
-
-static size_t call_workspace_of(const basin_attention *at, basin_op op, int threads) {
-    if (op == BASIN_OP_ATTENTION) return basin_attention_value_workspace(at, threads);
-    if (op == BASIN_OP_ATTENTION_FORCE) return basin_attention_force_workspace(at, threads);
-    return basin_attention_force_reverse_workspace(at, threads);
 }
 
 size_t basin_cpu_attention_workspace(const basin_call *call, int threads) {
@@ -140,8 +105,8 @@ size_t basin_cpu_attention_workspace(const basin_call *call, int threads) {
         if (call->out[i].block >= 0) out[i] = &there;
     basin_attention at = describe(call, in, out);
     basin_attention_narrow n = narrow_of(&at);
-    if (is_narrow(call, &at)) return basin_attention_narrow_workspace(&n, mode_of(call), threads);
-    return basin_cpu_widened_bytes(call) + call_workspace_of(&at, call->op, threads);
+    if (is_narrow(call, &at)) return basin_attention_narrow_workspace(&n, threads);
+    return basin_cpu_widened_bytes(call) + basin_attention_workspace(&at, threads);
 }
 
 /* The multipliers of pairs beyond the last row are padding: their gradient is 0. */
@@ -152,29 +117,19 @@ static void clear_padding(float *gradient /* [pairs, H] */, const basin_attentio
            (size_t)((at->pairs - used) * at->heads) * sizeof(float));
 }
 
-static void call_run(const basin_attention *at, basin_op op, int threads, void *workspace) {
-    if (op == BASIN_OP_ATTENTION)
-        basin_attention_value(at, threads, workspace);
-    else if (op == BASIN_OP_ATTENTION_FORCE)
-        basin_attention_force(at, threads, workspace);
-    else
-        basin_attention_force_reverse(at, threads, workspace);
-    clear_padding(at->dscale, &at->pattern);
-    clear_padding(at->gscale, &at->pattern);
-}
-
 void basin_cpu_attention(const basin_cpu_frame *frame) {
     const void *in[BASIN_MAX_IN];
     void *out[BASIN_MAX_OUT];
     basin_attention at = describe(frame->call, frame->in, frame->out);
     if (is_narrow(frame->call, &at)) {
         basin_attention_narrow n = narrow_of(&at);
-        basin_attention_narrow_run(&n, mode_of(frame->call), frame->threads, frame->workspace);
+        basin_attention_narrow_run(&n, frame->threads, frame->workspace);
         return;
     }
     void *workspace = basin_cpu_widen(in, out, frame);
     at = describe(frame->call, in, out);
-    call_run(&at, frame->call->op, frame->threads, workspace);
+    basin_attention_run(&at, frame->threads, workspace);
+    clear_padding(at.out_scale, &at.pattern);
     basin_cpu_narrow(frame, out);
 }
 

@@ -45,8 +45,15 @@ typedef struct basin_attention_pattern {
     const int32_t *pair;   /* [pairs] and its number in CSR order */
 } basin_attention_pattern;
 
+typedef enum basin_attention_mode {
+    BASIN_ATTENTION_VALUE,
+    BASIN_ATTENTION_FORCE,
+    BASIN_ATTENTION_REVERSE,
+} basin_attention_mode;
+
 /* Operands. Optional inputs and unwanted outputs are NULL; an unwanted output costs no time. */
 typedef struct basin_attention {
+    basin_attention_mode mode;
     basin_attention_pattern pattern;
     const float *q;     /* [batch, queries, H, Y] */
     const float *k;     /* [batch, keys, H, Y] */
@@ -58,19 +65,15 @@ typedef struct basin_attention {
     const float *a;     /* like q, cotangent of dq; reverse, NULL for zero */
     const float *b;     /* like k, cotangent of dk; reverse, NULL for zero */
     float *lse;         /* [batch, queries, H]; value and force */
-    float *dq, *dk, *dbeta, *dscale, *dmix;
-    float *gq, *gk, *gw, *gbeta, *gscale, *gmix;
+    float *gw;          /* the same; reverse */
+    /* Like q, k, beta, scale and mix; d.. of the force and g.. of the reverse. */
+    float *out_query, *out_key, *out_beta, *out_scale, *out_mix;
 } basin_attention;
 
 /* Bytes of workspace (64-byte aligned) for `threads` threads: linear in tokens and in pairs x
  * heads. */
-size_t basin_attention_value_workspace(const basin_attention *at, int threads);
-size_t basin_attention_force_workspace(const basin_attention *at, int threads);
-size_t basin_attention_force_reverse_workspace(const basin_attention *at, int threads);
-
-void basin_attention_value(const basin_attention *at, int threads, void *workspace);
-void basin_attention_force(const basin_attention *at, int threads, void *workspace);
-void basin_attention_force_reverse(const basin_attention *at, int threads, void *workspace);
+size_t basin_attention_workspace(const basin_attention *at, int threads);
+void basin_attention_run(const basin_attention *at, int threads, void *workspace);
 
 /* The inner loops of energy attention, one table for each instruction set.
  *
@@ -247,12 +250,6 @@ int64_t basin_cpu_pairs_continued(const basin_cpu_pairs *pairs, int64_t chunk);
 
 /* ---- Energy attention over a CSR list: what its two forms share. Internal to attention*.c ---- */
 
-typedef enum basin_attention_mode {
-    BASIN_ATTENTION_VALUE,
-    BASIN_ATTENTION_FORCE,
-    BASIN_ATTENTION_REVERSE,
-} basin_attention_mode;
-
 /* How many of so many threads are worth waking for all pairs of the pattern. */
 int basin_attention_threads(const basin_attention *at, int threads);
 
@@ -286,13 +283,10 @@ typedef struct basin_cpu_edges {
     float *query;               /* [H, queries, parts * padded] */
     float *key;                 /* [H, keys, parts * padded] */
     float *key_sum;             /* [H, slots of columns, padded] where dk or gk is wanted */
-    float *out_query, *out_key; /* dq and dk, or gq and gk */
-    float *out_beta;            /* dbeta or gbeta */
 } basin_cpu_edges;
 
 /* Everything but what points into the workspace. */
-basin_cpu_edges basin_cpu_edges_new(const basin_attention *at, basin_attention_mode mode,
-                                    int threads);
+basin_cpu_edges basin_cpu_edges_new(const basin_attention *at, int threads);
 
 /* Packed rows, sums over columns and the cuts of both sides. */
 void basin_cpu_edges_lay_out(basin_cpu_edges *e, basin_arena *arena);
@@ -323,23 +317,17 @@ void basin_cpu_edges_write(float *out, float *sums, const basin_cpu_edges *e,
                            const basin_cpu_pairs *pairs);
 
 /* The three forms. Short rows without mix, in force and reverse. */
-bool basin_attention_is_short(const basin_attention *at, basin_attention_mode mode);
-size_t basin_attention_short_workspace(const basin_attention *at, basin_attention_mode mode);
-void basin_attention_short_run(const basin_attention *at, basin_attention_mode mode, int threads,
-                               void *workspace);
+bool basin_attention_is_short(const basin_attention *at);
+size_t basin_attention_short_workspace(const basin_attention *at);
+void basin_attention_short_run(const basin_attention *at, int threads, void *workspace);
 /* Any scale and mix; neither, in fewer passes. */
-size_t basin_attention_mixed_workspace(const basin_attention *at, basin_attention_mode mode,
-                                       int threads);
-void basin_attention_mixed(const basin_attention *at, basin_attention_mode mode, int threads,
-                           void *workspace);
-size_t basin_attention_fused_workspace(const basin_attention *at, basin_attention_mode mode);
-void basin_attention_fused(const basin_attention *at, basin_attention_mode mode, int threads,
-                           void *workspace);
+size_t basin_attention_mixed_workspace(const basin_attention *at, int threads);
+void basin_attention_mixed(const basin_attention *at, int threads, void *workspace);
+size_t basin_attention_fused_workspace(const basin_attention *at);
+void basin_attention_fused(const basin_attention *at, int threads, void *workspace);
 
-size_t basin_attention_dense_workspace(const basin_attention *at, basin_attention_mode mode,
-                                       int threads);
-void basin_attention_dense(const basin_attention *at, basin_attention_mode mode, int threads,
-                           void *workspace);
+size_t basin_attention_dense_workspace(const basin_attention *at, int threads);
+void basin_attention_dense(const basin_attention *at, int threads, void *workspace);
 
 /* Energy attention over all pairs whose tokens are bfloat16, on the processor's instructions
  * for these: scores and all sums over pairs are products of bfloat16 with float sums, what lies
@@ -352,10 +340,8 @@ typedef struct basin_attention_narrow {
 } basin_attention_narrow;
 
 /* Whether the operands are such that this computes them. */
-bool basin_attention_narrow_fits(const basin_attention *at, basin_attention_mode mode);
-size_t basin_attention_narrow_workspace(const basin_attention_narrow *n, basin_attention_mode mode,
-                                        int threads);
-void basin_attention_narrow_run(const basin_attention_narrow *n, basin_attention_mode mode,
-                                int threads, void *workspace);
+bool basin_attention_narrow_fits(const basin_attention *at);
+size_t basin_attention_narrow_workspace(const basin_attention_narrow *n, int threads);
+void basin_attention_narrow_run(const basin_attention_narrow *n, int threads, void *workspace);
 
 #endif

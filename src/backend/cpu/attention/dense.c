@@ -44,12 +44,11 @@ typedef struct dense {
 
 static int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-static dense dense_of(const basin_attention *at, basin_attention_mode mode) {
+static dense dense_of(const basin_attention *at) {
     const basin_attention_pattern *p = &at->pattern;
-    bool mixes = at->mix || (mode == BASIN_ATTENTION_FORCE && at->dmix) ||
-                 (mode == BASIN_ATTENTION_REVERSE && at->gmix);
+    bool mixes = at->mix || at->out_mix;
     dense d = {.at = at,
-               .mode = mode,
+               .mode = at->mode,
                .batch = p->batch,
                .queries = p->queries,
                .keys = p->keys,
@@ -87,7 +86,7 @@ static size_t lay_out(dense *d, int threads, void *workspace) {
     d->scratch = basin_arena_floats(&a, threads * d->scratch_size);
     d->gemm_bytes = gemm_bytes(d);
     d->gemm = basin_arena_take(&a, threads, d->gemm_bytes);
-    bool summed = d->mode == BASIN_ATTENTION_FORCE ? d->at->dk != NULL : d->at->gk != NULL;
+    bool summed = d->at->out_key != NULL;
     if (d->mode != BASIN_ATTENTION_VALUE && summed && d->groups > 1)
         d->key_sum = basin_arena_floats(&a, d->groups * keys);
     d->parts = (d->together + d->together * d->together) * ATTENTION_ALIGN;
@@ -144,11 +143,10 @@ static basin_attention_row row_of(const dense *d, const span *s, int64_t i) {
     bool reverse = d->mode == BASIN_ATTENTION_REVERSE, value = d->mode == BASIN_ATTENTION_VALUE;
     int64_t query = s->batch * d->queries + s->first + i, node = query * d->heads + s->head;
     int64_t pair = query * d->keys * d->heads + s->head;
-    float *dscale = reverse ? at->gscale : at->dscale,
-          *state = d->state + s->place * 3 * d->together;
+    float *dscale = at->out_scale, *state = d->state + s->place * 3 * d->together;
     float *partial = d->partial + s->task * d->parts;
-    bool beta = reverse ? at->gbeta != NULL : at->dbeta != NULL;
-    bool mix = reverse ? at->gmix != NULL : at->dmix != NULL;
+    bool beta = at->out_beta != NULL;
+    bool mix = at->out_mix != NULL;
     return (basin_attention_row){
         .heads = d->together,
         .pairs = keys_of(d, s->first + i),
@@ -235,14 +233,14 @@ static void sums(const dense *d, const span *s) {
         int64_t head = s->head + i;
         const float *r = s->r + i * d->tile * d->row, *c = s->c + i * d->tile * d->row;
         if (d->mode == BASIN_ATTENTION_FORCE) {
-            if (at->dq) row_sums(d, s, at->dq, r, at->k, head, false);
-            if (at->dk) column_sums(d, s, at->dk, r, at->q, head, !s->opens);
+            if (at->out_query) row_sums(d, s, at->out_query, r, at->k, head, false);
+            if (at->out_key) column_sums(d, s, at->out_key, r, at->q, head, !s->opens);
             continue;
         }
-        if (at->gq && at->b) row_sums(d, s, at->gq, r, at->b, head, false);
-        if (at->gq) row_sums(d, s, at->gq, c, at->k, head, at->b != NULL);
-        if (at->gk && at->a) column_sums(d, s, at->gk, r, at->a, head, !s->opens);
-        if (at->gk) column_sums(d, s, at->gk, c, at->q, head, at->a || !s->opens);
+        if (at->out_query && at->b) row_sums(d, s, at->out_query, r, at->b, head, false);
+        if (at->out_query) row_sums(d, s, at->out_query, c, at->k, head, at->b != NULL);
+        if (at->out_key && at->a) column_sums(d, s, at->out_key, r, at->a, head, !s->opens);
+        if (at->out_key) column_sums(d, s, at->out_key, c, at->q, head, at->a || !s->opens);
     }
 }
 
@@ -278,9 +276,7 @@ static float lane_sum(const float *partial, int64_t number) {
 
 /* dbeta, dmix: the tasks' shares in order. */
 static void add_partials(const dense *d) {
-    bool reverse = d->mode == BASIN_ATTENTION_REVERSE;
-    float *dbeta = reverse ? d->at->gbeta : d->at->dbeta,
-          *dmix = reverse ? d->at->gmix : d->at->dmix;
+    float *dbeta = d->at->out_beta, *dmix = d->at->out_mix;
     int64_t sets = d->heads / d->together;
     if (dbeta) memset(dbeta, 0, (size_t)d->heads * sizeof *dbeta);
     if (dmix) memset(dmix, 0, (size_t)(d->heads * d->heads) * sizeof *dmix);
@@ -300,7 +296,7 @@ static void run_tasks(const void *context, int64_t first, int64_t last, int plac
 /* dk or gk: the groups' shares in order. */
 static void add_groups(const void *context, int64_t first, int64_t last, int place) {
     const dense *d = context;
-    float *out = d->mode == BASIN_ATTENTION_FORCE ? d->at->dk : d->at->gk;
+    float *out = d->at->out_key;
     int64_t count = d->batch * d->keys * d->heads * d->width;
     (void)place;
     for (int64_t i = first; i < last; i++) {
@@ -321,21 +317,19 @@ static void clear_outputs(const dense *d) {
     int64_t queries = d->batch * d->queries * d->heads, keys = d->batch * d->keys * d->heads;
     clear(reverse ? at->gw : at->lse, queries);
     if (d->mode == BASIN_ATTENTION_VALUE) return;
-    clear(reverse ? at->gq : at->dq, queries * d->width);
-    clear(reverse ? at->gk : at->dk, keys * d->width);
-    clear(reverse ? at->gbeta : at->dbeta, d->heads);
-    clear(reverse ? at->gmix : at->dmix, d->heads * d->heads);
+    clear(at->out_query, queries * d->width);
+    clear(at->out_key, keys * d->width);
+    clear(at->out_beta, d->heads);
+    clear(at->out_mix, d->heads * d->heads);
 }
 
-size_t basin_attention_dense_workspace(const basin_attention *at, basin_attention_mode mode,
-                                       int threads) {
-    dense d = dense_of(at, mode);
+size_t basin_attention_dense_workspace(const basin_attention *at, int threads) {
+    dense d = dense_of(at);
     return lay_out(&d, threads, NULL);
 }
 
-void basin_attention_dense(const basin_attention *at, basin_attention_mode mode, int threads,
-                           void *workspace) {
-    dense d = dense_of(at, mode);
+void basin_attention_dense(const basin_attention *at, int threads, void *workspace) {
+    dense d = dense_of(at);
     d.kernels = basin_attention_kernels_find();
     lay_out(&d, threads, workspace);
     if (d.queries == 0 || d.keys == 0) {
@@ -345,5 +339,5 @@ void basin_attention_dense(const basin_attention *at, basin_attention_mode mode,
     basin_team_run(run_tasks, &d, d.tasks, 1, threads);
     int64_t sums = d.batch * d.keys * d.heads * d.width;
     if (d.key_sum) basin_team_run(add_groups, &d, sums, 0, threads);
-    if (mode != BASIN_ATTENTION_VALUE) add_partials(&d);
+    if (at->mode != BASIN_ATTENTION_VALUE) add_partials(&d);
 }

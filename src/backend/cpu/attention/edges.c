@@ -10,28 +10,17 @@ static int64_t row_bytes(const basin_cpu_edges *e) {
     return e->parts * e->padded * (int64_t)sizeof(float);
 }
 
-basin_cpu_edges basin_cpu_edges_new(const basin_attention *at, basin_attention_mode mode,
-                                    int threads) {
+basin_cpu_edges basin_cpu_edges_new(const basin_attention *at, int threads) {
     int64_t align = ATTENTION_ALIGN;
-    bool force = mode == BASIN_ATTENTION_FORCE, reverse = mode == BASIN_ATTENTION_REVERSE;
     return (basin_cpu_edges){.at = at,
                              .kernels = basin_attention_kernels_find(),
-                             .mode = mode,
+                             .mode = at->mode,
                              .threads = threads,
                              .heads = at->pattern.heads,
                              .width = at->pattern.width,
                              .padded = (at->pattern.width + align - 1) / align * align,
-                             .parts = reverse ? 2 : 1,
-                             .plane = (at->pattern.pairs + align - 1) / align * align,
-                             .out_query = reverse ? at->gq
-                                          : force ? at->dq
-                                                  : NULL,
-                             .out_key = reverse ? at->gk
-                                        : force ? at->dk
-                                                : NULL,
-                             .out_beta = reverse ? at->gbeta
-                                         : force ? at->dbeta
-                                                 : NULL};
+                             .parts = at->mode == BASIN_ATTENTION_REVERSE ? 2 : 1,
+                             .plane = (at->pattern.pairs + align - 1) / align * align};
 }
 
 void basin_cpu_edges_lay_out(basin_cpu_edges *e, basin_arena *arena) {
@@ -41,7 +30,7 @@ void basin_cpu_edges_lay_out(basin_cpu_edges *e, basin_arena *arena) {
     e->query = basin_arena_floats(arena, e->heads * p->queries * stride);
     e->key = basin_arena_floats(arena, e->heads * p->keys * stride);
     e->rows.cut = basin_arena_take(arena, (int64_t)cuts, sizeof(int32_t));
-    if (!e->out_key) return;
+    if (!e->at->out_key) return;
     e->key_sum = basin_arena_floats(arena, e->heads * key_slots * e->padded);
     cuts = basin_cpu_pairs_cut_size(e->plane, p->keys, p->queries, row_bytes(e));
     e->columns.cut = basin_arena_take(arena, (int64_t)cuts, sizeof(int32_t));
@@ -50,7 +39,7 @@ void basin_cpu_edges_lay_out(basin_cpu_edges *e, basin_arena *arena) {
 void basin_cpu_edges_cut(basin_cpu_edges *e) {
     const basin_attention_pattern *p = &e->at->pattern;
     e->rows = basin_cpu_pairs_cut(p->row, p->key, p->queries, p->keys, row_bytes(e));
-    if (e->out_key)
+    if (e->at->out_key)
         e->columns = basin_cpu_pairs_cut(p->column, p->query, p->keys, p->queries, row_bytes(e));
 }
 
@@ -88,7 +77,7 @@ void basin_cpu_edges_pack(const basin_cpu_edges *e, int64_t first, int64_t last)
 
 void basin_cpu_edges_find_runs(const basin_cpu_edges *e) {
     basin_cpu_pairs_find_runs(&e->rows, e->threads);
-    if (e->out_key) basin_cpu_pairs_find_runs(&e->columns, e->threads);
+    if (e->at->out_key) basin_cpu_pairs_find_runs(&e->columns, e->threads);
 }
 
 /* One block of what basin_cpu_edges_each does. */
@@ -272,7 +261,7 @@ static void close_row(const fused *f, int64_t node, int64_t h) {
     float beta = e->at->beta[h], w = e->at->w[at], inverse = any ? 1 / s->total : 0;
     float offset = s->gain * inverse, mean = s->center + offset, scale = beta * w * inverse;
     const float *sum = f->query_sum + slot * e->parts * e->padded;
-    float *out = e->out_query ? e->out_query + at * e->width : NULL;
+    float *out = e->at->out_query ? e->at->out_query + at * e->width : NULL;
     f->summary[h * e->rows.nodes + node] =
         (basin_attention_summary){.most = any ? s->most : 0, .weight = scale, .mean = mean};
     if (reverse) {
@@ -303,7 +292,7 @@ static void add_slopes(const void *context, int64_t first, int64_t last, int pla
         double sum = 0;
         for (int64_t node = 0; node < e->rows.nodes; node++)
             sum += f->state[h * slots + node].slope;
-        e->out_beta[h] = (float)sum;
+        e->at->out_beta[h] = (float)sum;
     }
 }
 
@@ -311,7 +300,7 @@ static void close_rows(const fused *f) {
     const basin_cpu_edges *e = &f->edges;
     merge_rows(f);
     basin_team_run(close_nodes, f, e->rows.nodes, 0, e->threads);
-    if (e->out_beta) basin_team_run(add_slopes, f, e->heads, 1, e->threads);
+    if (e->at->out_beta) basin_team_run(add_slopes, f, e->heads, 1, e->threads);
 }
 
 static void column_chunk(const void *context, int64_t h, int64_t block, int64_t chunk) {
@@ -331,23 +320,22 @@ static void column_chunk(const void *context, int64_t h, int64_t block, int64_t 
     }
 }
 
-size_t basin_attention_fused_workspace(const basin_attention *at, basin_attention_mode mode) {
-    fused f = {.edges = basin_cpu_edges_new(at, mode, 1)};
+size_t basin_attention_fused_workspace(const basin_attention *at) {
+    fused f = {.edges = basin_cpu_edges_new(at, 1)};
     return lay_out(&f, NULL);
 }
 
-void basin_attention_fused(const basin_attention *at, basin_attention_mode mode, int threads,
-                           void *workspace) {
-    fused f = {.edges = basin_cpu_edges_new(at, mode, threads)};
+void basin_attention_fused(const basin_attention *at, int threads, void *workspace) {
+    fused f = {.edges = basin_cpu_edges_new(at, threads)};
     basin_cpu_edges *e = &f.edges;
     basin_cpu_edges_cut(e);
     lay_out(&f, workspace);
     prepare(&f);
     basin_cpu_edges_each(&f, row_chunk, e, &e->rows);
     close_rows(&f);
-    if (!e->out_key) return;
+    if (!e->at->out_key) return;
     basin_cpu_edges_each(&f, column_chunk, e, &e->columns);
-    basin_cpu_edges_write(e->out_key, e->key_sum, e, &e->columns);
+    basin_cpu_edges_write(e->at->out_key, e->key_sum, e, &e->columns);
 }
 
 /* Energy attention over a CSR list whose rows are short, as those of molecules are: no
@@ -356,10 +344,10 @@ void basin_attention_fused(const basin_attention *at, basin_attention_mode mode,
 
 enum { SLICES = 64, SHORT = 16 }; /* SHORT: pairs of an average row */
 
-bool basin_attention_is_short(const basin_attention *at, basin_attention_mode mode) {
+bool basin_attention_is_short(const basin_attention *at) {
     const basin_attention_pattern *p = &at->pattern;
     int64_t lanes = basin_attention_kernels_find()->lanes;
-    return mode != BASIN_ATTENTION_VALUE && !at->mix && !at->dmix && !at->gmix &&
+    return at->mode != BASIN_ATTENTION_VALUE && !at->mix && !at->out_mix &&
            p->pairs <= SHORT * p->queries && p->heads <= lanes && lanes % p->heads == 0 &&
            p->width % ATTENTION_ALIGN == 0;
 }
@@ -372,22 +360,21 @@ typedef struct brief {
     float *zeros;   /* [H, Y] for a or b that is none */
 } brief;
 
-static size_t edges_short_lay_out(brief *b, const basin_attention *at, basin_attention_mode mode,
-                                  void *workspace) {
+static size_t edges_short_lay_out(brief *b, const basin_attention *at, void *workspace) {
     const basin_attention_pattern *p = &at->pattern;
     basin_arena a = {.base = workspace};
     b->s.t = basin_arena_floats(&a, p->pairs * p->heads);
     b->s.e = basin_arena_floats(&a, p->pairs * p->heads);
     b->s.gs =
-        mode == BASIN_ATTENTION_REVERSE ? basin_arena_floats(&a, p->pairs * p->heads) : b->s.t;
+        at->mode == BASIN_ATTENTION_REVERSE ? basin_arena_floats(&a, p->pairs * p->heads) : b->s.t;
     b->partial = basin_arena_floats(&a, SLICES * ATTENTION_ALIGN);
     b->zeros = basin_arena_floats(&a, p->heads * p->width);
     return a.used;
 }
 
-size_t basin_attention_short_workspace(const basin_attention *at, basin_attention_mode mode) {
+size_t basin_attention_short_workspace(const basin_attention *at) {
     brief b = {.queries = 0};
-    return edges_short_lay_out(&b, at, mode, NULL);
+    return edges_short_lay_out(&b, at, NULL);
 }
 
 static void run_rows(const void *context, int64_t first, int64_t last, int place) {
@@ -426,18 +413,17 @@ static void take_operands(brief *b, const basin_attention *at, bool reverse) {
     s->a = reverse && at->a ? at->a : b->zeros, s->a_step = reverse && at->a ? row : 0;
     s->b = reverse && at->b ? at->b : b->zeros, s->b_step = reverse && at->b ? row : 0;
     s->lse = reverse ? NULL : at->lse, s->gw = reverse ? at->gw : NULL;
-    s->dscale = reverse ? at->gscale : at->dscale;
-    s->out_query = reverse ? at->gq : at->dq, s->out_key = reverse ? at->gk : at->dk;
+    s->dscale = at->out_scale;
+    s->out_query = at->out_query, s->out_key = at->out_key;
 }
 
-void basin_attention_short_run(const basin_attention *at, basin_attention_mode mode, int threads,
-                               void *workspace) {
-    bool reverse = mode == BASIN_ATTENTION_REVERSE;
+void basin_attention_short_run(const basin_attention *at, int threads, void *workspace) {
+    bool reverse = at->mode == BASIN_ATTENTION_REVERSE;
     brief b = {.kernels = basin_attention_kernels_find(),
                .queries = at->pattern.queries,
                .keys = at->pattern.keys};
-    float *beta = reverse ? at->gbeta : at->dbeta;
-    edges_short_lay_out(&b, at, mode, workspace);
+    float *beta = at->out_beta;
+    edges_short_lay_out(&b, at, workspace);
     take_operands(&b, at, reverse);
     basin_team_run(run_rows, &b, SLICES, 1, threads);
     if (beta) add_partials(beta, &b);
@@ -473,7 +459,7 @@ static size_t edges_mixed_lay_out(mixed *m, int threads, void *workspace) {
     m->most = basin_arena_floats(&a, slots * e->heads);
     m->total = basin_arena_floats(&a, slots * e->heads);
     m->gain = basin_arena_floats(&a, slots * e->heads);
-    if (e->out_query) m->query_sum = basin_arena_floats(&a, e->heads * slots * e->padded);
+    if (e->at->out_query) m->query_sum = basin_arena_floats(&a, e->heads * slots * e->padded);
     m->shares = (e->heads + e->heads * e->heads) * ATTENTION_ALIGN;
     m->partial = basin_arena_floats(&a, PAIRS_MAX_CHUNKS * m->shares);
     m->scratch_size = ATTENTION_PLANES * e->heads * ATTENTION_TILE;
@@ -524,8 +510,7 @@ static basin_attention_row row_of(const mixed *m, basin_cpu_fragment f, int64_t 
                                   int place) {
     const basin_cpu_edges *e = &m->edges;
     const basin_attention *at = e->at;
-    bool reverse = e->mode == BASIN_ATTENTION_REVERSE;
-    float *dscale = reverse ? at->gscale : at->dscale, *dmix = reverse ? at->gmix : at->dmix;
+    float *dscale = at->out_scale, *dmix = at->out_mix;
     float *partial = m->partial + chunk * m->shares;
     int64_t heads = e->heads;
     return (basin_attention_row){
@@ -545,7 +530,7 @@ static basin_attention_row row_of(const mixed *m, basin_cpu_fragment f, int64_t 
         .total = m->total + slot * heads,
         .gain = m->gain + slot * heads,
         .dscale = dscale ? dscale + f.begin * heads : NULL,
-        .dbeta = e->out_beta ? partial : NULL,
+        .dbeta = e->at->out_beta ? partial : NULL,
         .dmix = dmix ? partial + heads * ATTENTION_ALIGN : NULL,
         .scratch = m->scratch + place * m->scratch_size,
     };
@@ -627,14 +612,13 @@ static void finish_chunks(const void *context, int64_t first, int64_t last, int 
 
 static void weigh(const mixed *m) {
     const basin_cpu_edges *e = &m->edges;
-    bool reverse = e->mode == BASIN_ATTENTION_REVERSE;
     basin_team_run(weigh_chunks, m, e->rows.chunks, 1, e->threads);
     merge_states(m);
     basin_team_run(edges_mixed_close_rows, m, e->rows.nodes * e->heads, 0, e->threads);
     if (e->mode == BASIN_ATTENTION_VALUE) return;
     basin_team_run(finish_chunks, m, e->rows.chunks, 1, e->threads);
-    edges_mixed_add_partials(e->out_beta, m, 0, e->heads);
-    edges_mixed_add_partials(reverse ? e->at->gmix : e->at->dmix, m, e->heads, e->heads * e->heads);
+    edges_mixed_add_partials(e->at->out_beta, m, 0, e->heads);
+    edges_mixed_add_partials(e->at->out_mix, m, e->heads, e->heads * e->heads);
 }
 
 static void edges_mixed_row_chunk(const void *context, int64_t h, int64_t block, int64_t chunk) {
@@ -685,27 +669,25 @@ static void edges_mixed_column_chunk(const void *context, int64_t h, int64_t blo
         column_run(m, sums + f.slot * e->padded, h, basin_cpu_fragment_run(f, columns, block));
 }
 
-size_t basin_attention_mixed_workspace(const basin_attention *at, basin_attention_mode mode,
-                                       int threads) {
-    mixed m = {.edges = basin_cpu_edges_new(at, mode, threads)};
+size_t basin_attention_mixed_workspace(const basin_attention *at, int threads) {
+    mixed m = {.edges = basin_cpu_edges_new(at, threads)};
     return edges_mixed_lay_out(&m, threads, NULL);
 }
 
-void basin_attention_mixed(const basin_attention *at, basin_attention_mode mode, int threads,
-                           void *workspace) {
-    mixed m = {.edges = basin_cpu_edges_new(at, mode, threads)};
+void basin_attention_mixed(const basin_attention *at, int threads, void *workspace) {
+    mixed m = {.edges = basin_cpu_edges_new(at, threads)};
     basin_cpu_edges *e = &m.edges;
     basin_cpu_edges_cut(e);
     edges_mixed_lay_out(&m, threads, workspace);
     edges_mixed_prepare(&m);
     basin_cpu_edges_each(&m, dots_chunk, e, &e->rows);
     weigh(&m);
-    if (e->out_query) {
+    if (e->at->out_query) {
         basin_cpu_edges_each(&m, edges_mixed_row_chunk, e, &e->rows);
-        basin_cpu_edges_write(e->out_query, m.query_sum, e, &e->rows);
+        basin_cpu_edges_write(e->at->out_query, m.query_sum, e, &e->rows);
     }
-    if (e->out_key) {
+    if (e->at->out_key) {
         basin_cpu_edges_each(&m, edges_mixed_column_chunk, e, &e->columns);
-        basin_cpu_edges_write(e->out_key, e->key_sum, e, &e->columns);
+        basin_cpu_edges_write(e->at->out_key, e->key_sum, e, &e->columns);
     }
 }

@@ -52,22 +52,21 @@ typedef struct job {
 
 static int64_t padded(int64_t count, int64_t unit) { return (count + unit - 1) / unit * unit; }
 
-bool basin_attention_narrow_fits(const basin_attention *at, basin_attention_mode mode) {
+bool basin_attention_narrow_fits(const basin_attention *at) {
     const basin_attention_pattern *p = &at->pattern;
     bool plain = !p->row && !at->scale && !at->mix && p->queries > 0 && p->keys > 0;
-    if (mode == BASIN_ATTENTION_FORCE) return plain && !at->dscale && !at->dmix;
-    if (mode == BASIN_ATTENTION_REVERSE) return plain && !at->gscale && !at->gmix;
+    if (at->mode != BASIN_ATTENTION_VALUE) return plain && !at->out_scale && !at->out_mix;
     return plain;
 }
 
-static job job_of(const basin_attention_narrow *n, basin_attention_mode mode) {
+static job job_of(const basin_attention_narrow *n) {
     const basin_attention_pattern *p = &n->at->pattern;
     const basin_gemm_kernel *kernel = basin_gemm_kernel_find(BASIN_GEMM_BF16);
     job j = {.n = n,
              .rows = basin_attention_kernels_find(),
              .kernel = kernel,
              .simd = basin_simd_select(),
-             .mode = mode,
+             .mode = n->at->mode,
              .batch = p->batch,
              .queries = p->queries,
              .keys = p->keys,
@@ -190,7 +189,7 @@ static void score_row(const job *j, const room *own, const span *s, int64_t i) {
     const basin_attention *at = j->n->at;
     bool reverse = j->mode == BASIN_ATTENTION_REVERSE, value = j->mode == BASIN_ATTENTION_VALUE;
     int64_t node = (s->batch * j->queries + s->first + i) * j->heads + s->head;
-    bool beta = reverse ? at->gbeta != NULL : !value && at->dbeta != NULL;
+    bool beta = !value && at->out_beta;
     float state[3] = {0};
     basin_attention_row row = {
         .heads = 1,
@@ -279,7 +278,7 @@ static void task_run(const job *j, const room *own, int64_t task) {
 /* dbeta: the tasks' shares in order. */
 static void add_partials(const job *j) {
     const basin_attention *at = j->n->at;
-    float *dbeta = j->mode == BASIN_ATTENTION_REVERSE ? at->gbeta : at->dbeta;
+    float *dbeta = at->out_beta;
     if (!dbeta || j->mode == BASIN_ATTENTION_VALUE) return;
     memset(dbeta, 0, (size_t)j->heads * sizeof *dbeta);
     for (int64_t task = 0; task < j->batch * j->heads; task++)
@@ -287,9 +286,8 @@ static void add_partials(const job *j) {
             j->simd->sum(j->partial + task * ATTENTION_ALIGN, ATTENTION_ALIGN);
 }
 
-size_t basin_attention_narrow_workspace(const basin_attention_narrow *n, basin_attention_mode mode,
-                                        int threads) {
-    job j = job_of(n, mode);
+size_t basin_attention_narrow_workspace(const basin_attention_narrow *n, int threads) {
+    job j = job_of(n);
     basin_arena a = {0};
     basin_arena_floats(&a, j.batch * j.heads * ATTENTION_ALIGN);
     for (int i = 0; i < threads; i++) lay_out_room(&j, &a);
@@ -311,9 +309,8 @@ static void tasks_run(const void *context, int64_t first, int64_t last, int plac
     if (s->j->kernel->end) s->j->kernel->end();
 }
 
-void basin_attention_narrow_run(const basin_attention_narrow *n, basin_attention_mode mode,
-                                int threads, void *workspace) {
-    job j = job_of(n, mode);
+void basin_attention_narrow_run(const basin_attention_narrow *n, int threads, void *workspace) {
+    job j = job_of(n);
     basin_arena a = {.base = workspace};
     j.partial = basin_arena_floats(&a, j.batch * j.heads * ATTENTION_ALIGN);
     sharing s = {&j, workspace, a.used, 0};
