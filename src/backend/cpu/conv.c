@@ -195,8 +195,10 @@ typedef struct pool_geometry {
     const basin_attr *attr;
 } pool_geometry;
 
-static pool_geometry pool_geometry_of(const basin_call *call, const basin_shape *x,
-                                      const basin_shape *y) {
+static pool_geometry pool_geometry_of(const basin_call *call) {
+    const basin_shape *in = &call->in[0].shape, *out = &call->out[0].shape;
+    bool back = call->op == BASIN_OP_AVGPOOL_REVERSE, both = call->op == BASIN_OP_MAXPOOL_SCATTER;
+    const basin_shape *x = back ? out : in, *y = back ? in : both ? &call->in[1].shape : out;
     return (pool_geometry){x->dim[0], x->dim[1], x->dim[2],  x->dim[3],
                            y->dim[1], y->dim[2], &call->attr};
 }
@@ -237,10 +239,10 @@ static window window_of(const pool_geometry *g, int64_t n) {
     return w;
 }
 
-static void share_groups(const basin_cpu_frame *frame, basin_cpu_part *part,
-                         const pool_geometry *g) {
-    int64_t cells = g->batch * g->out_rows * g->out_columns * g->channels;
-    basin_cpu_share(frame, part, group_count(g), cells * g->attr->window[0] * g->attr->window[1]);
+static void share_groups(const basin_cpu_frame *frame, basin_cpu_part *part) {
+    pool_geometry g = pool_geometry_of(frame->call);
+    int64_t cells = g.batch * g.out_rows * g.out_columns * g.channels;
+    basin_cpu_share(frame, part, group_count(&g), cells * g.attr->window[0] * g.attr->window[1]);
 }
 
 static void average_group(float *y, const float *x, const pool_geometry *g, const group *part) {
@@ -257,23 +259,15 @@ static void average_group(float *y, const float *x, const pool_geometry *g, cons
     }
 }
 
-/* Of pooling itself: x is the operand, y the result. */
-static pool_geometry forward(const basin_call *call) {
-    return pool_geometry_of(call, &call->in[0].shape, &call->out[0].shape);
-}
-
 static void average_groups(const basin_cpu_frame *frame, int64_t first, int64_t last) {
-    pool_geometry g = forward(frame->call);
+    pool_geometry g = pool_geometry_of(frame->call);
     for (int64_t i = first; i < last; i++) {
         group part = group_of(&g, i);
         average_group(frame->out[0], frame->in[0], &g, &part);
     }
 }
 
-void basin_cpu_avgpool(const basin_cpu_frame *frame) {
-    pool_geometry g = forward(frame->call);
-    share_groups(frame, average_groups, &g);
-}
+void basin_cpu_avgpool(const basin_cpu_frame *frame) { share_groups(frame, average_groups); }
 
 static void clear_group(float *x, const pool_geometry *g, const group *part) {
     for (int64_t cell = 0; cell < g->rows * g->columns; cell++)
@@ -294,22 +288,15 @@ static void spread_group(float *x, const float *y, const pool_geometry *g, const
     }
 }
 
-static pool_geometry backward(const basin_call *call) {
-    return pool_geometry_of(call, &call->out[0].shape, &call->in[0].shape);
-}
-
 static void spread_groups(const basin_cpu_frame *frame, int64_t first, int64_t last) {
-    pool_geometry g = backward(frame->call);
+    pool_geometry g = pool_geometry_of(frame->call);
     for (int64_t i = first; i < last; i++) {
         group part = group_of(&g, i);
         spread_group(frame->out[0], frame->in[0], &g, &part);
     }
 }
 
-void basin_cpu_avgpool_reverse(const basin_cpu_frame *frame) {
-    pool_geometry g = backward(frame->call);
-    share_groups(frame, spread_groups, &g);
-}
+void basin_cpu_avgpool_reverse(const basin_cpu_frame *frame) { share_groups(frame, spread_groups); }
 
 /* The cell of each channel's first maximum in a window, or -1 where that is empty. */
 static void find_maxima(int64_t *best, const float *x, const pool_geometry *g, const group *part,
@@ -329,7 +316,7 @@ static void find_maxima(int64_t *best, const float *x, const pool_geometry *g, c
 
 /* y = v at the maxima of x; v is x itself for MAXPOOL. */
 static void take_maxima(const basin_cpu_frame *frame, int64_t first, int64_t last) {
-    pool_geometry g = forward(frame->call);
+    pool_geometry g = pool_geometry_of(frame->call);
     const float *x = frame->in[0], *v = frame->in[frame->call->op == BASIN_OP_MAXPOOL ? 0 : 1];
     float *y = frame->out[0];
     for (int64_t i = first; i < last; i++) {
@@ -344,18 +331,10 @@ static void take_maxima(const basin_cpu_frame *frame, int64_t first, int64_t las
     }
 }
 
-void basin_cpu_maxpool(const basin_cpu_frame *frame) {
-    pool_geometry g = forward(frame->call);
-    share_groups(frame, take_maxima, &g);
-}
-
-/* Of the scatter: both are operands. */
-static pool_geometry scattered(const basin_call *call) {
-    return pool_geometry_of(call, &call->in[0].shape, &call->in[1].shape);
-}
+void basin_cpu_maxpool(const basin_cpu_frame *frame) { share_groups(frame, take_maxima); }
 
 static void scatter_maxima(const basin_cpu_frame *frame, int64_t first, int64_t last) {
-    pool_geometry g = scattered(frame->call);
+    pool_geometry g = pool_geometry_of(frame->call);
     const float *x = frame->in[0], *y = frame->in[1];
     float *out = frame->out[0]; /* like x */
     for (int64_t i = first; i < last; i++) {
@@ -373,6 +352,5 @@ static void scatter_maxima(const basin_cpu_frame *frame, int64_t first, int64_t 
 }
 
 void basin_cpu_maxpool_scatter(const basin_cpu_frame *frame) {
-    pool_geometry g = scattered(frame->call);
-    share_groups(frame, scatter_maxima, &g);
+    share_groups(frame, scatter_maxima);
 }

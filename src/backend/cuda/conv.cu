@@ -44,51 +44,43 @@ size_t basin_cuda_conv_workspace(const basin_cuda *cuda, const basin_call *call)
     return (size_t)(g.images * g.cells * g.taps) * sizeof(float);
 }
 
-#define EACH(n, count)                                                                             \
-    (int64_t n = (int64_t)blockIdx.x * THREADS + threadIdx.x; n < (count);                         \
-     n += (int64_t)gridDim.x * THREADS)
-
 /* patches [images, cells, taps] of the images from `first` on; 0 in the padding. */
 static __global__ void cut_patches(float *patches, basin_source x, int64_t first, int64_t count,
                                    geometry g) {
-    for
-        EACH(n, count) {
-            int64_t tap = n % g.taps, cell = n / g.taps;
-            int ch = (int)(tap % g.channels), dj = (int)(tap / g.channels % g.kernel_columns);
-            int di = (int)(tap / g.channels / g.kernel_columns);
-            int j = (int)(cell % g.out_columns), i = (int)(cell / g.out_columns % g.out_rows);
-            int64_t b = first + cell / g.cells;
-            int r = g.stride[0] * i + di - g.pad[0], c = g.stride[1] * j + dj - g.pad[1];
-            bool inside = r >= 0 && r < g.rows && c >= 0 && c < g.columns;
-            patches[n] =
-                inside ? basin_read_one(x, ((b * g.rows + r) * g.columns + c) * g.channels + ch)
-                       : 0.0f;
-        }
+    BASIN_GRID (n, count, THREADS) {
+        int64_t tap = n % g.taps, cell = n / g.taps;
+        int ch = (int)(tap % g.channels), dj = (int)(tap / g.channels % g.kernel_columns);
+        int di = (int)(tap / g.channels / g.kernel_columns);
+        int j = (int)(cell % g.out_columns), i = (int)(cell / g.out_columns % g.out_rows);
+        int64_t b = first + cell / g.cells;
+        int r = g.stride[0] * i + di - g.pad[0], c = g.stride[1] * j + dj - g.pad[1];
+        bool inside = r >= 0 && r < g.rows && c >= 0 && c < g.columns;
+        patches[n] =
+            inside ? basin_read_one(x, ((b * g.rows + r) * g.columns + c) * g.channels + ch) : 0.0f;
+    }
 }
 
 /* x = the sum of the patches' numbers that lie on each cell. */
 static __global__ void join_patches(basin_sink x, const float *patches, int64_t first,
                                     int64_t count, geometry g) {
-    for
-        EACH(n, count) {
-            int ch = (int)(n % g.channels), c = (int)(n / g.channels % g.columns);
-            int r = (int)(n / g.channels / g.columns % g.rows);
-            int64_t b = n / g.channels / g.columns / g.rows;
-            float sum = 0;
-            for (int di = 0; di < g.kernel_rows; di++) {
-                int i = r + g.pad[0] - di;
-                if (i < 0 || i % g.stride[0] || i / g.stride[0] >= g.out_rows) continue;
-                for (int dj = 0; dj < g.kernel_columns; dj++) {
-                    int j = c + g.pad[1] - dj;
-                    if (j < 0 || j % g.stride[1] || j / g.stride[1] >= g.out_columns) continue;
-                    int64_t cell =
-                        (b * g.out_rows + i / g.stride[0]) * g.out_columns + j / g.stride[1];
-                    sum += patches[cell * g.taps +
-                                   ((int64_t)di * g.kernel_columns + dj) * g.channels + ch];
-                }
+    BASIN_GRID (n, count, THREADS) {
+        int ch = (int)(n % g.channels), c = (int)(n / g.channels % g.columns);
+        int r = (int)(n / g.channels / g.columns % g.rows);
+        int64_t b = n / g.channels / g.columns / g.rows;
+        float sum = 0;
+        for (int di = 0; di < g.kernel_rows; di++) {
+            int i = r + g.pad[0] - di;
+            if (i < 0 || i % g.stride[0] || i / g.stride[0] >= g.out_rows) continue;
+            for (int dj = 0; dj < g.kernel_columns; dj++) {
+                int j = c + g.pad[1] - dj;
+                if (j < 0 || j % g.stride[1] || j / g.stride[1] >= g.out_columns) continue;
+                int64_t cell = (b * g.out_rows + i / g.stride[0]) * g.out_columns + j / g.stride[1];
+                sum += patches[cell * g.taps + ((int64_t)di * g.kernel_columns + dj) * g.channels +
+                               ch];
             }
-            basin_write_one(x, first * g.rows * g.columns * g.channels + n, sum);
         }
+        basin_write_one(x, first * g.rows * g.columns * g.channels + n, sum);
+    }
 }
 
 static uint32_t alignment_of(const void *a, const void *b, const void *d) {
@@ -228,27 +220,25 @@ static __device__ int64_t arg_max(basin_source x, const pooling &p, int64_t b, i
 }
 
 static __global__ void average(basin_sink y, basin_source x, pooling p) {
-    for
-        EACH(n, p.count) {
-            cell at = cell_of(n, p.y);
-            window w = window_at(p, at.r, at.c);
-            int real = real_cells(w);
-            float sum = 0;
-            for (int r = w.top; r < w.bottom; r++)
-                for (int c = w.left; c < w.right; c++)
-                    sum += basin_read_one(x, place(p.x, at.b, r, c, at.ch));
-            basin_write_one(y, n, real ? sum / (float)real : 0.0f);
-        }
+    BASIN_GRID (n, p.count, THREADS) {
+        cell at = cell_of(n, p.y);
+        window w = window_at(p, at.r, at.c);
+        int real = real_cells(w);
+        float sum = 0;
+        for (int r = w.top; r < w.bottom; r++)
+            for (int c = w.left; c < w.right; c++)
+                sum += basin_read_one(x, place(p.x, at.b, r, c, at.ch));
+        basin_write_one(y, n, real ? sum / (float)real : 0.0f);
+    }
 }
 
 /* y[n] = v at the arg max of x over window n. */
 static __global__ void read_maxima(basin_sink y, basin_source x, basin_source v, pooling p) {
-    for
-        EACH(n, p.count) {
-            cell at = cell_of(n, p.y);
-            int64_t best = arg_max(x, p, at.b, at.ch, window_at(p, at.r, at.c));
-            basin_write_one(y, n, best < 0 ? 0.0f : basin_read_one(v, best));
-        }
+    BASIN_GRID (n, p.count, THREADS) {
+        cell at = cell_of(n, p.y);
+        int64_t best = arg_max(x, p, at.b, at.ch, window_at(p, at.r, at.c));
+        basin_write_one(y, n, best < 0 ? 0.0f : basin_read_one(v, best));
+    }
 }
 
 /* The windows i with i stride - pad <= r < i stride - pad + window, among `count`: first .. last.
@@ -264,24 +254,22 @@ static __device__ int last_window(int r, int stride, int pad, int count) {
 /* MAXIMUM: y added where the cell is its window's first maximum; else y spread evenly. */
 template <bool MAXIMUM>
 static __global__ void spread(basin_sink out, basin_source x, basin_source y, pooling p) {
-    for
-        EACH(n, p.count) {
-            cell at = cell_of(n, p.x);
-            int bottom = last_window(at.r, p.stride[0], p.pad[0], p.y.rows);
-            int right = last_window(at.c, p.stride[1], p.pad[1], p.y.columns);
-            float sum = 0;
-            for (int i = first_window(at.r, p.stride[0], p.pad[0], p.window[0]); i <= bottom; i++)
-                for (int j = first_window(at.c, p.stride[1], p.pad[1], p.window[1]); j <= right;
-                     j++) {
-                    window w = window_at(p, i, j);
-                    float value = basin_read_one(y, place(p.y, at.b, i, j, at.ch));
-                    if (!MAXIMUM)
-                        sum += value / (float)real_cells(w);
-                    else if (arg_max(x, p, at.b, at.ch, w) == n)
-                        sum += value;
-                }
-            basin_write_one(out, n, sum);
-        }
+    BASIN_GRID (n, p.count, THREADS) {
+        cell at = cell_of(n, p.x);
+        int bottom = last_window(at.r, p.stride[0], p.pad[0], p.y.rows);
+        int right = last_window(at.c, p.stride[1], p.pad[1], p.y.columns);
+        float sum = 0;
+        for (int i = first_window(at.r, p.stride[0], p.pad[0], p.window[0]); i <= bottom; i++)
+            for (int j = first_window(at.c, p.stride[1], p.pad[1], p.window[1]); j <= right; j++) {
+                window w = window_at(p, i, j);
+                float value = basin_read_one(y, place(p.y, at.b, i, j, at.ch));
+                if (!MAXIMUM)
+                    sum += value / (float)real_cells(w);
+                else if (arg_max(x, p, at.b, at.ch, w) == n)
+                    sum += value;
+            }
+        basin_write_one(out, n, sum);
+    }
 }
 
 /* Calls f(blocks, pooling); x and y are numbers of operands, -1 that of the result. */

@@ -181,14 +181,12 @@ static __device__ void change(pixel &p, int which, float f, float mean, int colo
     if (f == 1 || (which == 2 && colours != 3)) return;
     float offset = which == 1 ? (1 - f) * mean : 0;
     if (which == 2) offset = (1 - f) * (0.299f * p.v[0] + 0.587f * p.v[1] + 0.114f * p.v[2]);
-#pragma unroll
-    for (int c = 0; c < 3; c++) p.v[c] = clip(f * p.v[c] + offset);
+    BASIN_UNROLL (c, 3) p.v[c] = clip(f * p.v[c] + offset);
 }
 
 static __device__ pixel load(const float *values, int at, int step, int colours) {
     pixel p;
-#pragma unroll
-    for (int c = 0; c < 3; c++) p.v[c] = c < colours ? values[at + c * step] : 0;
+    BASIN_UNROLL (c, 3) p.v[c] = c < colours ? values[at + c * step] : 0;
     return p;
 }
 
@@ -215,11 +213,9 @@ static __device__ float mean_grey(const float *values, const jitter &j, const la
         pixel part = {{0, 0, 0}};
         for (int s = 0; s < steps; s++) {
             pixel p = before(values, j, from, begin + s * LANES + lane);
-#pragma unroll
-            for (int c = 0; c < 3; c++) part.v[c] += p.v[c];
+            BASIN_UNROLL (c, 3) part.v[c] += p.v[c];
         }
-#pragma unroll
-        for (int c = 0; c < 3; c++) sum[c * lanes + at] = part.v[c];
+        BASIN_UNROLL (c, 3) sum[c * lanes + at] = part.v[c];
     }
     __syncthreads();
     if (threadIdx.x < 3) {
@@ -253,12 +249,10 @@ static __global__ void __launch_bounds__(JITTER_THREADS)
         mean = mean_grey(from, j, shape.from, shape.sum + (int64_t)blockIdx.x * 3 * lanes);
     for (int k = threadIdx.x; k < area; k += JITTER_THREADS) {
         pixel p = load(from, shape.from.at(0, k), step, j.colours);
-#pragma unroll
-        for (int i = 0; i < 3; i++) change(p, j.which[i], j.by[i], mean, j.colours);
+        BASIN_UNROLL (i, 3) change(p, j.which[i], j.by[i], mean, j.colours);
         if (channels < j.colours) p.v[0] = 0.299f * p.v[0] + 0.587f * p.v[1] + 0.114f * p.v[2];
         int at = shape.to.at(0, k);
-#pragma unroll
-        for (int c = 0; c < 3; c++)
+        BASIN_UNROLL (c, 3)
             if (c < channels) to[at + c * step] = p.v[c] * shape.factor[c] + shape.offset[c];
     }
 }

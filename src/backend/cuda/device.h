@@ -22,6 +22,13 @@ extern "C" {
 #define BASIN_DEVICE static __device__ __forceinline__
 #define BASIN_METHOD __device__ __forceinline__
 
+/* Loops: unrolled, over 0 .. n - 1; and of a whole grid of blocks of `threads` over 0 .. count - 1.
+ */
+#define BASIN_UNROLL(i, n) _Pragma("unroll") for (int i = 0; i < (n); i++)
+#define BASIN_GRID(i, count, threads)                                                              \
+    for (int64_t i = (int64_t)blockIdx.x * (threads) + threadIdx.x; i < (count);                   \
+         i += (int64_t)gridDim.x * (threads))
+
 /* ---- the backend ---- */
 
 /* What a kernel found wrong; in mapped host memory, so that wait() sees it without a copy. */

@@ -34,26 +34,22 @@ template <int V> BASIN_DEVICE void basin_read(float (&x)[V], basin_source from, 
     if (from.narrow) {
         const basin_pack<basin_bf16, V> pack =
             *(const basin_pack<basin_bf16, V> *)((const basin_bf16 *)from.data + i);
-#pragma unroll
-        for (int j = 0; j < V; j++) x[j] = __bfloat162float(pack.v[j]);
+        BASIN_UNROLL (j, V) x[j] = __bfloat162float(pack.v[j]);
     } else {
         const basin_pack<float, V> pack =
             *(const basin_pack<float, V> *)((const float *)from.data + i);
-#pragma unroll
-        for (int j = 0; j < V; j++) x[j] = pack.v[j];
+        BASIN_UNROLL (j, V) x[j] = pack.v[j];
     }
 }
 
 template <int V> BASIN_DEVICE void basin_write(basin_sink to, int64_t i, const float (&x)[V]) {
     if (to.narrow) {
         basin_pack<basin_bf16, V> pack;
-#pragma unroll
-        for (int j = 0; j < V; j++) pack.v[j] = __float2bfloat16_rn(x[j]);
+        BASIN_UNROLL (j, V) pack.v[j] = __float2bfloat16_rn(x[j]);
         *(basin_pack<basin_bf16, V> *)((basin_bf16 *)to.data + i) = pack;
     } else {
         basin_pack<float, V> pack;
-#pragma unroll
-        for (int j = 0; j < V; j++) pack.v[j] = x[j];
+        BASIN_UNROLL (j, V) pack.v[j] = x[j];
         *(basin_pack<float, V> *)((float *)to.data + i) = pack;
     }
 }

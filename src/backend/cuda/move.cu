@@ -44,8 +44,7 @@ struct spans {
 template <typename T>
 static __global__ void copy_spans(T *to, const T *from, spans s, basin_divisor by) {
     int64_t width = s.clear ? s.to_width : s.span, count = s.rows * width;
-    for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < count;
-         i += (int64_t)gridDim.x * THREADS) {
+    BASIN_GRID (i, count, THREADS) {
         int64_t row = count < (int64_t)1 << 31 ? basin_divide((uint32_t)i, by) : i / width;
         int64_t column = i - row * width, inside = s.clear ? column - s.start : column;
         T value = {};
@@ -149,8 +148,7 @@ BASIN_DEVICE int64_t place_of(int64_t n, const permutation &p, int axes) {
 template <typename T>
 static __global__ void permute_rows(T *to, const T *from, permutation p, int64_t count) {
     int64_t width = p.dim[p.rank - 1];
-    for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < count;
-         i += (int64_t)gridDim.x * THREADS) {
+    BASIN_GRID (i, count, THREADS) {
         int64_t row =
             count < (int64_t)1 << 32 ? (int64_t)((uint32_t)i / (uint32_t)width) : i / width;
         to[i] = from[place_of(row, p, p.rank - 1) + (i - row * width)];
@@ -261,14 +259,11 @@ enum { ROWS_THREADS = 256, WARPS = ROWS_THREADS / 32 };
 /* ---- indices as numbers, and numbers as the nearest of 0 .. limit - 1 ---- */
 
 static __global__ void from_index(basin_sink out, const int32_t *index, int64_t count) {
-    for (int64_t i = (int64_t)blockIdx.x * ROWS_THREADS + threadIdx.x; i < count;
-         i += (int64_t)gridDim.x * ROWS_THREADS)
-        basin_write_one(out, i, (float)index[i]);
+    BASIN_GRID (i, count, ROWS_THREADS) basin_write_one(out, i, (float)index[i]);
 }
 
 static __global__ void to_index(int32_t *out, basin_source x, int64_t count, int64_t limit) {
-    for (int64_t i = (int64_t)blockIdx.x * ROWS_THREADS + threadIdx.x; i < count;
-         i += (int64_t)gridDim.x * ROWS_THREADS) {
+    BASIN_GRID (i, count, ROWS_THREADS) {
         double nearest = floor((double)basin_read_one(x, i) + 0.5);
         out[i] = nearest > 0 ? (int32_t)fmin(nearest, (double)(limit - 1)) : 0;
     }
@@ -294,8 +289,7 @@ template <typename T>
 static __global__ void gather_rows(T *out, const T *table, const int32_t *index, int64_t n,
                                    int64_t rows, int64_t width, basin_cuda_reporter reporter) {
     int64_t count = n * width;
-    for (int64_t i = (int64_t)blockIdx.x * ROWS_THREADS + threadIdx.x; i < count;
-         i += (int64_t)gridDim.x * ROWS_THREADS) {
+    BASIN_GRID (i, count, ROWS_THREADS) {
         int64_t row =
             count < (int64_t)1 << 32 ? (int64_t)((uint32_t)i / (uint32_t)width) : i / width;
         int64_t column = i - row * width, from = index[row];
@@ -355,8 +349,7 @@ static sorting sorting_of(int64_t n, int64_t rows) {
 /* What points nowhere is sorted behind the last row. */
 static __global__ void prepare_keys(uint32_t *key, int32_t *position, const int32_t *index,
                                     int64_t n, int64_t rows, basin_cuda_reporter reporter) {
-    for (int64_t i = (int64_t)blockIdx.x * ROWS_THREADS + threadIdx.x; i < n;
-         i += (int64_t)gridDim.x * ROWS_THREADS) {
+    BASIN_GRID (i, n, ROWS_THREADS) {
         int32_t to = index[i];
         bool inside = to >= 0 && to < rows;
         if (!inside && to != -1) basin_cuda_report(reporter, i, to, -1, rows);

@@ -17,8 +17,7 @@ template <int V, int ITEMS> struct row_of { float v[ITEMS][V]; };
 template <int V, int ITEMS>
 BASIN_DEVICE void load_row(row_of<V, ITEMS> *row, basin_source x, int64_t at, int width) {
     int lane = (int)threadIdx.x % 32;
-#pragma unroll
-    for (int i = 0; i < ITEMS; i++) {
+    BASIN_UNROLL (i, ITEMS) {
         int j = (lane + 32 * i) * V;
         if (j < width)
             basin_read<V>(row->v[i], x, at + j);
@@ -30,8 +29,7 @@ BASIN_DEVICE void load_row(row_of<V, ITEMS> *row, basin_source x, int64_t at, in
 /* Asks for a row that will be read soon, a line of the cache by one lane. */
 template <int V, int ITEMS> BASIN_DEVICE void prefetch_row(basin_source x, int64_t at, int width) {
     int lane = (int)threadIdx.x % 32, size = x.narrow ? 2 : 4;
-#pragma unroll
-    for (int i = 0; i < ITEMS; i++) {
+    BASIN_UNROLL (i, ITEMS) {
         int j = (lane + 32 * i) * V;
         if (j < width && lane * V * size % 128 == 0)
             asm volatile("prefetch.global.L2 [%0];" ::"l"((const char *)x.data + (at + j) * size));
@@ -43,15 +41,11 @@ template <int V, int ITEMS>
 BASIN_DEVICE float centre_row(row_of<V, ITEMS> *row, int width, float epsilon) {
     int lane = (int)threadIdx.x % 32;
     float sum = 0, square = 0;
-#pragma unroll
-    for (int i = 0; i < ITEMS; i++)
-#pragma unroll
-        for (int k = 0; k < V; k++) sum += row->v[i][k];
+    BASIN_UNROLL (i, ITEMS)
+        BASIN_UNROLL (k, V) sum += row->v[i][k];
     float mean = basin_warp_sum(sum) / (float)width;
-#pragma unroll
-    for (int i = 0; i < ITEMS; i++)
-#pragma unroll
-        for (int k = 0; k < V; k++) {
+    BASIN_UNROLL (i, ITEMS)
+        BASIN_UNROLL (k, V) {
             row->v[i][k] = (lane + 32 * i) * V < width ? row->v[i][k] - mean : 0;
             square += row->v[i][k] * row->v[i][k];
         }
@@ -69,14 +63,12 @@ static __global__ void __launch_bounds__(THREADS)
     if (i >= rows) return;
     load_row(&row, x, at, width);
     float gain = *gamma * centre_row(&row, width, epsilon);
-#pragma unroll
-    for (int k = 0; k < ITEMS; k++) {
+    BASIN_UNROLL (k, ITEMS) {
         int j = (lane + 32 * k) * V;
         if (j >= width) continue;
         float offset[V];
         basin_read<V>(offset, basin_source{delta, false}, j);
-#pragma unroll
-        for (int l = 0; l < V; l++) row.v[k][l] = gain * row.v[k][l] + offset[l];
+        BASIN_UNROLL (l, V) row.v[k][l] = gain * row.v[k][l] + offset[l];
         basin_write_any<V>(g, at + j, row.v[k]);
         if (twin.data) basin_write_any<V>(twin, at + j, row.v[k]);
     }
@@ -100,14 +92,12 @@ BASIN_DEVICE void write_row(const reverse_of &o, const row_of<V, ITEMS> &n,
                             const row_of<V, ITEMS> &cotangent, int64_t at, int width, float gain,
                             float mean, float mean_dot) {
     int lane = (int)threadIdx.x % 32;
-#pragma unroll
-    for (int k = 0; k < ITEMS; k++) {
+    BASIN_UNROLL (k, ITEMS) {
         int j = (lane + 32 * k) * V;
         if (j >= width) continue;
         float out[V], more[V] = {};
         if (o.r.data) basin_read<V>(more, o.r, at + j);
-#pragma unroll
-        for (int l = 0; l < V; l++)
+        BASIN_UNROLL (l, V)
             out[l] = gain * (cotangent.v[k][l] - mean - n.v[k][l] * mean_dot) + more[l];
         basin_write<V>(o.dx, at + j, out);
         if (o.again.data) basin_write_any<V>(o.again, at + j, out);
@@ -121,10 +111,8 @@ BASIN_DEVICE void join_rows(const reverse_of &o, const row_of<V, ITEMS> &delta, 
                             int width) {
     __shared__ float shared[ROWS][32 * V * ITEMS], gammas[ROWS];
     int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
-#pragma unroll
-    for (int k = 0; k < ITEMS; k++)
-#pragma unroll
-        for (int l = 0; l < V; l++) shared[warp][(lane + 32 * k) * V + l] = delta.v[k][l];
+    BASIN_UNROLL (k, ITEMS)
+        BASIN_UNROLL (l, V) shared[warp][(lane + 32 * k) * V + l] = delta.v[k][l];
     if (lane == 0) gammas[warp] = gamma;
     __syncthreads();
     for (int j = (int)threadIdx.x; o.deltas && j < width; j += THREADS) {
@@ -177,10 +165,8 @@ static __global__ void __launch_bounds__(THREADS)
             prefetch_row<V, ITEMS>(o.c, (i + ROWS) * width, width);
         }
         float inverse = centre_row(&n, width, epsilon), sum = 0, dot = 0;
-#pragma unroll
-        for (int k = 0; k < ITEMS; k++)
-#pragma unroll
-            for (int l = 0; l < V; l++) {
+        BASIN_UNROLL (k, ITEMS)
+            BASIN_UNROLL (l, V) {
                 n.v[k][l] *= inverse;
                 sum += cotangent.v[k][l];
                 dot += cotangent.v[k][l] * n.v[k][l];

@@ -30,8 +30,7 @@ static __global__ void draw(const __grid_constant__ draws d) {
 #pragma unroll
         for (int round = 0; round < 10; round++, basin_philox_next(key))
             basin_philox_round(word, key);
-#pragma unroll
-        for (int i = 0; i < 4; i++) value[i] = word[i] >> 8 > d.limit[k] ? 1.0f : 0.0f;
+        BASIN_UNROLL (i, 4) value[i] = word[i] >> 8 > d.limit[k] ? 1.0f : 0.0f;
 #pragma unroll
         for (int i = 0; i < 4 && !d.masks[k]; i += 2) {
             double even = basin_uniform_of(word[i]), odd = basin_uniform_of(word[i + 1]);

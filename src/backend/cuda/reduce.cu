@@ -92,8 +92,7 @@ static __global__ void reduce_narrow(basin_sink out, basin_source x, extent e, e
     if ((int)threadIdx.x < active) {
         int64_t i = first * inner + threadIdx.x;
         for (; i + 3 * (int64_t)active < all; i += 4 * (int64_t)active)
-#pragma unroll
-            for (int j = 0; j < 4; j++)
+            BASIN_UNROLL (j, 4)
                 value[j] = Op::of(value[j], basin_read_one(x, base + i + j * (int64_t)active));
         for (; i < all; i += active) value[0] = Op::of(value[0], basin_read_one(x, base + i));
     }
@@ -131,8 +130,7 @@ static __global__ void reduce_wide(basin_sink out, basin_source x, extent e, end
     if (column < e.inner) {
         int64_t base = outer * e.middle * e.inner + column, i = first + lane;
         for (; i + 3 * LANES < last; i += 4 * LANES)
-#pragma unroll
-            for (int j = 0; j < 4; j++)
+            BASIN_UNROLL (j, 4)
                 value[j] = Op::of(value[j], basin_read_one(x, base + (i + j * LANES) * e.inner));
         for (; i < last; i += LANES)
             value[0] = Op::of(value[0], basin_read_one(x, base + i * e.inner));
@@ -254,8 +252,7 @@ static __global__ void squares(float *out, float *part, tensors t, unsigned *arr
     float value[4] = {0, 0, 0, 0};
     int64_t i = begin + threadIdx.x;
     for (; i + 3 * THREADS < end; i += 4 * THREADS)
-#pragma unroll
-        for (int j = 0; j < 4; j++) {
+        BASIN_UNROLL (j, 4) {
             float x = t.x[k][i + j * THREADS];
             value[j] += x * x;
         }

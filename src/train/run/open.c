@@ -21,10 +21,6 @@ static char *join(const char *path, const char *suffix) {
 static bool exists(const char *path) { return access(path, F_OK) == 0; }
 
 /* Paths are checked now rather than after the last epoch. */
-static basin_status check_writable(const char *path, basin_error *error) {
-    return path ? basin_writer_try(path, error) : BASIN_OK;
-}
-
 static basin_status check_log(const char *path, basin_error *error) {
     FILE *file = path ? fopen(path, "a") : NULL;
     if (path && !file) return basin_fail(error, BASIN_IO, "%s: %s", path, strerror(errno));
@@ -43,27 +39,22 @@ static basin_status check_kind(const basin_bundle *bundle, const char *kind, bas
 }
 
 static basin_status set_aside(const basin_run *run, basin_error *error) {
-    char *old = join(run->checkpoint, ".old");
+    BASIN_FREE_AT_EXIT char *old = join(run->checkpoint, ".old");
     if (!old) return basin_fail_memory(error, "a path");
-    basin_status status = BASIN_OK;
     if (rename(run->checkpoint, old))
-        status = basin_fail(error, BASIN_IO, "%s: %s", old, strerror(errno));
-    else
-        basin_watch_note(run->training.watch, "the checkpoint of an earlier run is kept as %s",
-                         old);
-    free(old);
-    return status;
+        return basin_fail(error, BASIN_IO, "%s: %s", old, strerror(errno));
+    basin_watch_note(run->training.watch, "the checkpoint of an earlier run is kept as %s", old);
+    return BASIN_OK;
 }
 
 /* The checkpoint that is to be resumed, or none. */
 static basin_status look(basin_run *run, const char *kind, basin_error *error) {
     const basin_training *t = &run->training;
-    basin_status status = basin_writer_sweep(run->checkpoint, error);
-    if (status) return status;
+    BASIN_TRY(basin_writer_sweep(run->checkpoint, error));
     bool there = exists(run->checkpoint);
     if (there && t->resume) {
-        status = basin_bundle_read(&run->saved, run->checkpoint, error);
-        return status ? status : check_kind(run->saved, kind, error);
+        BASIN_TRY(basin_bundle_read(&run->saved, run->checkpoint, error));
+        return check_kind(run->saved, kind, error);
     }
     if (there && t->restart) return set_aside(run, error);
     if (there)
@@ -103,22 +94,21 @@ static basin_status check_apart(const basin_run *run, basin_error *error) {
 
 static basin_status open_files(basin_run *run, const char *kind, basin_error *error) {
     const basin_training *t = &run->training;
-    basin_status status = BASIN_OK;
     if (t->rehearse > 0) return open_from(run, kind, error);
     if (t->checkpoint)
         run->checkpoint = basin_string_copy(t->checkpoint);
     else if (t->output)
         run->checkpoint = join(t->output, ".checkpoint");
     if ((t->checkpoint || t->output) && !run->checkpoint) return basin_fail_memory(error, "a path");
-    status = check_apart(run, error);
-    if (!status && t->output) status = basin_writer_sweep(t->output, error);
-    if (!status && t->log) status = basin_writer_sweep(t->log, error);
-    if (!status && run->checkpoint) status = look(run, kind, error);
-    if (status || run->finished) return status;
-    status = check_writable(t->output, error);
-    if (!status) status = check_writable(run->checkpoint, error);
-    if (!status) status = check_log(t->log, error);
-    return status ? status : open_from(run, kind, error);
+    BASIN_TRY(check_apart(run, error));
+    if (t->output) BASIN_TRY(basin_writer_sweep(t->output, error));
+    if (t->log) BASIN_TRY(basin_writer_sweep(t->log, error));
+    if (run->checkpoint) BASIN_TRY(look(run, kind, error));
+    if (run->finished) return BASIN_OK;
+    if (t->output) BASIN_TRY(basin_writer_try(t->output, error));
+    if (run->checkpoint) BASIN_TRY(basin_writer_try(run->checkpoint, error));
+    BASIN_TRY(check_log(t->log, error));
+    return open_from(run, kind, error);
 }
 
 basin_status basin_run_open(basin_run **run, const basin_training *training, const char *kind,

@@ -283,25 +283,19 @@ static bool keeps_checkpoint(const basin_run *r) {
 }
 
 static basin_status run_member(basin_run *r, basin_outcome *outcome, basin_error *error) {
-    basin_status status = BASIN_OK;
-    while (!status && !member_done(r) && !r->stopping) status = run_epoch(r, outcome, error);
+    while (!member_done(r) && !r->stopping) BASIN_TRY(run_epoch(r, outcome, error));
     outcome->stopped = !member_done(r);
-    if (!status && (outcome->stopped || keeps_checkpoint(r))) status = save(r, error);
+    if (outcome->stopped || keeps_checkpoint(r)) BASIN_TRY(save(r, error));
     if (outcome->stopped) outcome->loss = mean(&r->at.epoch_loss);
-    return status ? status : end_member(r, error);
+    return end_member(r, error);
 }
 
 static basin_status run_members(basin_run *r, basin_outcome *outcome, basin_error *error) {
-    bool fresh = !r->saved;
-    basin_status status = BASIN_OK;
-    while (!status) {
-        if (fresh) status = begin_member(r, error);
-        fresh = true;
-        if (!status) status = run_member(r, outcome, error);
-        if (outcome->stopped || r->at.member + 1 >= r->task->members) break;
-        r->at.member++;
+    for (bool fresh = !r->saved;; fresh = true, r->at.member++) {
+        if (fresh) BASIN_TRY(begin_member(r, error));
+        BASIN_TRY(run_member(r, outcome, error));
+        if (outcome->stopped || r->at.member + 1 >= r->task->members) return BASIN_OK;
     }
-    return status;
 }
 
 /* ---- all of it ---- */
@@ -329,22 +323,20 @@ static void note_rate(const basin_run *r) {
 }
 
 static basin_status begin(basin_run *r, basin_error *error) {
-    basin_status status = check_wishes(r, error);
     basin_run_state *at = &r->at;
-    if (status) return status;
+    BASIN_TRY(check_wishes(r, error));
     if (!basin_ranks_rank(r->training.ranks)) note_rate(r);
     if (r->task->steps < 1 || r->task->members < 1 || r->task->members > BASIN_MAX_MEMBERS)
         return basin_fail(error, BASIN_BAD_VALUE, "%lld steps an epoch, %lld members; wanted more",
                           (long long)r->task->steps, (long long)r->task->members);
-    status = basin_run_share_sizes(r, error);
-    if (!status && r->saved) status = basin_run_restore(at, r->task, r->saved, error);
+    BASIN_TRY(basin_run_share_sizes(r, error));
+    if (r->saved) BASIN_TRY(basin_run_restore(at, r->task, r->saved, error));
     r->seconds_before = isfinite(at->seconds) ? at->seconds : 0;
     r->epoch_whole = at->step == at->epoch * r->task->steps;
     basin_log_place done = {at->member, at->epoch, at->step};
-    if (!status && !(r->training.rehearse > 0) && !basin_ranks_rank(r->training.ranks))
-        status = basin_log_open(&r->log, r->training.log, r->saved ? &done : NULL, error);
     r->began = r->saved_at = r->recent_since = basin_clock();
-    return status;
+    if (r->training.rehearse > 0 || basin_ranks_rank(r->training.ranks)) return BASIN_OK;
+    return basin_log_open(&r->log, r->training.log, r->saved ? &done : NULL, error);
 }
 
 static void tell(basin_outcome *o, basin_run *r) {
@@ -374,21 +366,20 @@ static void tell(basin_outcome *o, basin_run *r) {
 /* The model; then the checkpoint is not needed any more, unless more epochs are to follow. */
 static basin_status deliver(basin_run *r, basin_error *error) {
     const basin_training *t = &r->training;
-    basin_status status = BASIN_OK;
     if (t->output && !basin_ranks_rank(t->ranks))
-        status = r->task->write(r->task->context, t->output, error);
-    if (!status && r->checkpoint && !t->keep_checkpoint) unlink(r->checkpoint);
-    return status;
+        BASIN_TRY(r->task->write(r->task->context, t->output, error));
+    if (r->checkpoint && !t->keep_checkpoint) unlink(r->checkpoint);
+    return BASIN_OK;
 }
 
 basin_status basin_run_train(basin_outcome *outcome, basin_run *run, const basin_run_task *task,
                              basin_error *error) {
     *outcome = (basin_outcome){.loss = NAN};
     run->task = task;
-    basin_status status = begin(run, error);
-    if (!status) status = run_members(run, outcome, error);
-    if (status) return status;
+    BASIN_TRY(begin(run, error));
+    BASIN_TRY(run_members(run, outcome, error));
     tell(outcome, run);
-    if (!outcome->stopped && !(run->training.rehearse > 0)) status = deliver(run, error);
+    bool whole = !outcome->stopped && !(run->training.rehearse > 0);
+    basin_status status = whole ? deliver(run, error) : BASIN_OK;
     return basin_ranks_agree(run->training.ranks, status, error);
 }

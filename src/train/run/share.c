@@ -59,12 +59,10 @@ basin_status basin_run_share_files(basin_run *run, basin_status status, basin_er
     basin_ranks *ranks = run->training.ranks;
     const char *saved = run->checkpoint ? run->checkpoint : "the checkpoint";
     if (basin_ranks_count(ranks) == 1) return status;
-    status = basin_ranks_agree(ranks, status, error);
-    if (!status)
-        status = basin_ranks_broadcast(ranks, &run->finished, sizeof run->finished, 0, error);
-    if (!status) status = share_bundle(&run->saved, &run->shared[0], run, saved, error);
-    if (!status) status = share_bundle(&run->from, &run->shared[1], run, run->training.from, error);
-    return status;
+    BASIN_TRY(basin_ranks_agree(ranks, status, error));
+    BASIN_TRY(basin_ranks_broadcast(ranks, &run->finished, sizeof run->finished, 0, error));
+    BASIN_TRY(share_bundle(&run->saved, &run->shared[0], run, saved, error));
+    return share_bundle(&run->from, &run->shared[1], run, run->training.from, error);
 }
 
 /* ---- before it trains ---- */
@@ -73,13 +71,10 @@ basin_status basin_run_compare(basin_run *run, const void *settings, const basin
                                basin_error *error) {
     basin_ranks *ranks = run->training.ranks;
     if (basin_ranks_count(ranks) == 1) return BASIN_OK;
-    char *text = basin_settings_print(settings, table, true);
-    basin_status status = BASIN_OK;
-    if (!text) status = basin_fail_memory(error, "settings");
-    status = basin_ranks_agree(ranks, status, error);
-    if (!status) status = basin_ranks_alike(ranks, text, "the settings", error);
-    free(text);
-    return status;
+    BASIN_FREE_AT_EXIT char *text = basin_settings_print(settings, table, true);
+    basin_status status = text ? BASIN_OK : basin_fail_memory(error, "settings");
+    BASIN_TRY(basin_ranks_agree(ranks, status, error));
+    return basin_ranks_alike(ranks, text, "the settings", error);
 }
 
 /* The digest of the data, where both this rank and rank 0 know theirs. */

@@ -280,9 +280,9 @@ typedef struct basin_cpu_edges {
     int64_t parts;  /* 1, or 2 in reverse where a row is (Q | A) or (K | B) */
     int64_t plane;  /* capacity in pairs: the distance between heads in what is kept of a pair */
     basin_cpu_pairs rows, columns;
-    float *query;               /* [H, queries, parts * padded] */
-    float *key;                 /* [H, keys, parts * padded] */
-    float *key_sum;             /* [H, slots of columns, padded] where dk or gk is wanted */
+    float *query;   /* [H, queries, parts * padded] */
+    float *key;     /* [H, keys, parts * padded] */
+    float *key_sum; /* [H, slots of columns, padded] where dk or gk is wanted */
 } basin_cpu_edges;
 
 /* Everything but what points into the workspace. */

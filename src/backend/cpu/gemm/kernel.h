@@ -91,4 +91,30 @@ static inline void basin_gemm_tile_copy(float *c, int64_t c_row, const float *ti
     }
 }
 
+/* `tile` by a tile_fixed, which computes all columns of a constant number of rows. */
+#define BASIN_GEMM_TILE                                                                            \
+    static void tile(float *c, int64_t c_row, const float *a, const float *b, int64_t k, int rows, \
+                     int cols, bool accumulate, const basin_gemm_ahead *ahead) {                   \
+        if (cols == NR && rows == MR) {                                                            \
+            tile_fixed(c, c_row, a, b, k, MR, accumulate, ahead);                                  \
+            return;                                                                                \
+        }                                                                                          \
+        float whole[MR * NR];                                                                      \
+        switch (rows) {                                                                            \
+        case 1: tile_fixed(whole, NR, a, b, k, 1, false, ahead); break;                            \
+        case 2: tile_fixed(whole, NR, a, b, k, 2, false, ahead); break;                            \
+        case 3: tile_fixed(whole, NR, a, b, k, 3, false, ahead); break;                            \
+        case 4: tile_fixed(whole, NR, a, b, k, 4, false, ahead); break;                            \
+        default: tile_fixed(whole, NR, a, b, k, MR, false, ahead); break;                          \
+        }                                                                                          \
+        basin_gemm_tile_copy(c, c_row, whole, NR, rows, cols, accumulate);                         \
+    }
+
+/* Cases of a switch over the rows of a tile; ROWS is the includer's. */
+/* clang-format off */
+#define BASIN_GEMM_ROWS_7 ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5) ROWS(6) ROWS(7)
+#define BASIN_GEMM_ROWS_14 \
+    BASIN_GEMM_ROWS_7 ROWS(8) ROWS(9) ROWS(10) ROWS(11) ROWS(12) ROWS(13) ROWS(14)
+/* clang-format on */
+
 #endif

@@ -189,21 +189,11 @@ INLINE void tile(float *c, int64_t c_row, const float *a, const float *b, int64_
 TILE(tile_six, 3)
 TILE(tile_three, 2)
 
-const basin_gemm_kernel basin_gemm_kernel_amx_six = {.mr = WIDTH,
-                                                     .nr = WIDTH,
-                                                     .unit = UNIT,
-                                                     .halves = 3,
-                                                     .a_block = 320 * 1024,
-                                                     .tile = tile_six,
-                                                     .pack = pack_three,
-                                                     .begin = basin_amx_begin,
-                                                     .end = basin_amx_end};
-const basin_gemm_kernel basin_gemm_kernel_amx_three = {.mr = WIDTH,
-                                                       .nr = WIDTH,
-                                                       .unit = UNIT,
-                                                       .halves = 2,
-                                                       .a_block = 320 * 1024,
-                                                       .tile = tile_three,
-                                                       .pack = pack_two,
-                                                       .begin = basin_amx_begin,
-                                                       .end = basin_amx_end};
+#define KERNEL(halves_, tile_, pack_)                                                              \
+    {                                                                                              \
+        .mr = WIDTH, .nr = WIDTH, .unit = UNIT, .halves = halves_, .a_block = 320 * 1024,          \
+        .tile = tile_, .pack = pack_, .begin = basin_amx_begin, .end = basin_amx_end               \
+    }
+
+const basin_gemm_kernel basin_gemm_kernel_amx_six = KERNEL(3, tile_six, pack_three);
+const basin_gemm_kernel basin_gemm_kernel_amx_three = KERNEL(2, tile_three, pack_two);

@@ -39,22 +39,7 @@ INLINE void tile_fixed(float *c, int64_t c_row, const float *a, const float *b, 
     }
 }
 
-static void tile(float *c, int64_t c_row, const float *a, const float *b, int64_t k, int rows,
-                 int cols, bool accumulate, const basin_gemm_ahead *ahead) {
-    if (cols == NR && rows == MR) {
-        tile_fixed(c, c_row, a, b, k, MR, accumulate, ahead);
-        return;
-    }
-    float whole[MR * NR];
-    switch (rows) {
-    case 1: tile_fixed(whole, NR, a, b, k, 1, false, ahead); break;
-    case 2: tile_fixed(whole, NR, a, b, k, 2, false, ahead); break;
-    case 3: tile_fixed(whole, NR, a, b, k, 3, false, ahead); break;
-    case 4: tile_fixed(whole, NR, a, b, k, 4, false, ahead); break;
-    default: tile_fixed(whole, NR, a, b, k, MR, false, ahead); break;
-    }
-    basin_gemm_tile_copy(c, c_row, whole, NR, rows, cols, accumulate);
-}
+BASIN_GEMM_TILE
 
 INLINE __m256 load_pair(const float *x, int64_t lane, int first, int width) {
     __m256 low = _mm256_castps128_ps256(_mm_loadu_ps(x + first * lane));

@@ -112,20 +112,7 @@ static void tile_columns(float *c, int64_t c_row, const void *factor, int64_t a_
                          const basin_gemm_ahead *ahead) {
     const float *a = factor;
     switch (rows) {
-        ROWS(1)
-        ROWS(2)
-        ROWS(3)
-        ROWS(4)
-        ROWS(5)
-        ROWS(6)
-        ROWS(7)
-        ROWS(8)
-        ROWS(9)
-        ROWS(10)
-        ROWS(11)
-        ROWS(12)
-        ROWS(13)
-        ROWS(14)
+        BASIN_GEMM_ROWS_14
     default: break;
     }
 }

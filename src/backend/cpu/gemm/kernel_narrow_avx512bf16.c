@@ -50,20 +50,7 @@ static void tile(float *c, int64_t c_row, const float *a, const float *b, int64_
     int64_t pairs = (k + 1) / UNIT;
     (void)ahead;
     switch (rows) {
-        ROWS(1)
-        ROWS(2)
-        ROWS(3)
-        ROWS(4)
-        ROWS(5)
-        ROWS(6)
-        ROWS(7)
-        ROWS(8)
-        ROWS(9)
-        ROWS(10)
-        ROWS(11)
-        ROWS(12)
-        ROWS(13)
-        ROWS(14)
+        BASIN_GEMM_ROWS_14
     default: break;
     }
 }

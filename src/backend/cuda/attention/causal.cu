@@ -90,8 +90,7 @@ static __device__ void load(const causal &a, float *score, float *cotangent, con
         float x[V];
         if (e >= seen(a, b, r)) continue;
         basin_read<V>(x, a.x, at);
-#pragma unroll
-        for (int j = 0; j < V; j++) x[j] *= a.factor;
+        BASIN_UNROLL (j, V) x[j] *= a.factor;
         put<V>(score + r * a.length + e, x);
         if (MODE != REVERSE) continue;
         basin_read<V>(x, a.c, at);
@@ -188,24 +187,19 @@ BASIN_DEVICE void fetch(float (&x)[unit<H>::size], const uint4 *from, int end, i
     constexpr int vectors = unit<H>::vectors;
     int lane = (int)threadIdx.x % 32;
     uint4 own[vectors];
-#pragma unroll
-    for (int i = 0; i < vectors; i++) {
+    BASIN_UNROLL (i, vectors) {
         int v = first / 8 + 32 * i + lane;
         own[i] = v * 8 < end ? from[v] : make_uint4(0, 0, 0, 0);
     }
     if constexpr (vectors > 1) {
         __syncwarp();
-#pragma unroll
-        for (int i = 0; i < vectors; i++) shared[32 * i + lane] = own[i];
+        BASIN_UNROLL (i, vectors) shared[32 * i + lane] = own[i];
         __syncwarp();
-#pragma unroll
-        for (int i = 0; i < vectors; i++) own[i] = shared[lane * vectors + i];
+        BASIN_UNROLL (i, vectors) own[i] = shared[lane * vectors + i];
     }
-#pragma unroll
-    for (int i = 0; i < vectors; i++) {
+    BASIN_UNROLL (i, vectors) {
         const uint32_t two[4] = {own[i].x, own[i].y, own[i].z, own[i].w};
-#pragma unroll
-        for (int j = 0; j < 4; j++) {
+        BASIN_UNROLL (j, 4) {
             x[8 * i + 2 * j] = __uint_as_float(two[j] << 16);
             x[8 * i + 2 * j + 1] = __uint_as_float(two[j] & 0xffff0000u);
         }
@@ -218,11 +212,9 @@ BASIN_DEVICE void deliver(uint4 *to, const float (&y)[unit<H>::size], int length
     constexpr int vectors = unit<H>::vectors;
     int lane = (int)threadIdx.x % 32;
     uint4 own[vectors];
-#pragma unroll
-    for (int i = 0; i < vectors; i++) {
+    BASIN_UNROLL (i, vectors) {
         uint32_t two[4];
-#pragma unroll
-        for (int j = 0; j < 4; j++) {
+        BASIN_UNROLL (j, 4) {
             __nv_bfloat162 pair = __floats2bfloat162_rn(y[8 * i + 2 * j], y[8 * i + 2 * j + 1]);
             two[j] = *(const uint32_t *)&pair;
         }
@@ -230,14 +222,11 @@ BASIN_DEVICE void deliver(uint4 *to, const float (&y)[unit<H>::size], int length
     }
     if constexpr (vectors > 1) {
         __syncwarp();
-#pragma unroll
-        for (int i = 0; i < vectors; i++) shared[lane * vectors + i] = own[i];
+        BASIN_UNROLL (i, vectors) shared[lane * vectors + i] = own[i];
         __syncwarp();
-#pragma unroll
-        for (int i = 0; i < vectors; i++) own[i] = shared[32 * i + lane];
+        BASIN_UNROLL (i, vectors) own[i] = shared[32 * i + lane];
     }
-#pragma unroll
-    for (int i = 0; i < vectors; i++) {
+    BASIN_UNROLL (i, vectors) {
         int v = first / 8 + 32 * i + lane;
         if (v * 8 < length) to[v] = own[i];
     }
@@ -252,26 +241,19 @@ BASIN_DEVICE void exponentials(float (&x)[TURNS][unit<H>::size], float (&inverse
     const float scale = factor * 1.44269504f; /* exp2 is one instruction */
     int mine = (int)threadIdx.x % 32 * U;
     float most[H];
-#pragma unroll
-    for (int h = 0; h < H; h++) most[h] = -INFINITY, inverse[h] = 0;
-#pragma unroll
-    for (int i = 0; i < TURNS; i++)
-#pragma unroll
-        for (int j = 0; j < U; j++) {
+    BASIN_UNROLL (h, H) most[h] = -INFINITY, inverse[h] = 0;
+    BASIN_UNROLL (i, TURNS)
+        BASIN_UNROLL (j, U) {
             x[i][j] = 32 * U * i + mine + j < end ? x[i][j] * scale : -INFINITY;
             most[j % H] = fmaxf(most[j % H], x[i][j]);
         }
-#pragma unroll
-    for (int h = 0; h < H; h++) most[h] = end > 0 ? basin_warp_max(most[h]) : 0.0f;
-#pragma unroll
-    for (int i = 0; i < TURNS; i++)
-#pragma unroll
-        for (int j = 0; j < U; j++) {
+    BASIN_UNROLL (h, H) most[h] = end > 0 ? basin_warp_max(most[h]) : 0.0f;
+    BASIN_UNROLL (i, TURNS)
+        BASIN_UNROLL (j, U) {
             x[i][j] = exp2f(x[i][j] - most[j % H]);
             inverse[j % H] += x[i][j];
         }
-#pragma unroll
-    for (int h = 0; h < H; h++) inverse[h] = end > 0 ? 1 / basin_warp_sum(inverse[h]) : 0.0f;
+    BASIN_UNROLL (h, H) inverse[h] = end > 0 ? 1 / basin_warp_sum(inverse[h]) : 0.0f;
 }
 
 template <int H>
@@ -279,11 +261,9 @@ BASIN_DEVICE void drop_unit(float (&x)[unit<H>::size], const causal &a, int64_t 
 #pragma unroll
     for (int i = 0; i < unit<H>::size; i += 8) {
         float own[8];
-#pragma unroll
-        for (int j = 0; j < 8; j++) own[j] = x[i + j];
+        BASIN_UNROLL (j, 8) own[j] = x[i + j];
         drop<8>(own, a, first + i);
-#pragma unroll
-        for (int j = 0; j < 8; j++) x[i + j] = own[j];
+        BASIN_UNROLL (j, 8) x[i + j] = own[j];
     }
 }
 
@@ -294,16 +274,11 @@ BASIN_DEVICE void turn_back(float (&x)[TURNS][unit<H>::size],
                             float factor) {
     constexpr int U = unit<H>::size;
     float mean[H] = {};
-#pragma unroll
-    for (int i = 0; i < TURNS; i++)
-#pragma unroll
-        for (int j = 0; j < U; j++) mean[j % H] += x[i][j] * c[i][j];
-#pragma unroll
-    for (int h = 0; h < H; h++) mean[h] = basin_warp_sum(mean[h]) * inverse[h];
-#pragma unroll
-    for (int i = 0; i < TURNS; i++)
-#pragma unroll
-        for (int j = 0; j < U; j++) x[i][j] *= inverse[j % H] * factor * (c[i][j] - mean[j % H]);
+    BASIN_UNROLL (i, TURNS)
+        BASIN_UNROLL (j, U) mean[j % H] += x[i][j] * c[i][j];
+    BASIN_UNROLL (h, H) mean[h] = basin_warp_sum(mean[h]) * inverse[h];
+    BASIN_UNROLL (i, TURNS)
+        BASIN_UNROLL (j, U) x[i][j] *= inverse[j % H] * factor * (c[i][j] - mean[j % H]);
 }
 
 template <causal_mode MODE, int H, int TURNS>
@@ -316,8 +291,7 @@ static __global__ void __launch_bounds__(32 * WARPS) causal_warps(const causal a
     int n = (int)((uint32_t)row - basin_divide((uint32_t)row, a.by_queries) * (uint32_t)a.queries);
     int end = min(n + a.offset, a.keys) * H;
     float x[TURNS][U], c[TURNS][U], inverse[H];
-#pragma unroll
-    for (int i = 0; i < TURNS; i++) {
+    BASIN_UNROLL (i, TURNS) {
         int first = 32 * U * i;
         fetch<H>(x[i], (const uint4 *)((const basin_bf16 *)a.x.data + at), end, first, space[warp]);
         if (MODE != REVERSE) continue;
@@ -326,8 +300,7 @@ static __global__ void __launch_bounds__(32 * WARPS) causal_warps(const causal a
     }
     exponentials<H, TURNS>(x, inverse, a.factor, end);
     if (MODE == REVERSE) turn_back<H, TURNS>(x, c, inverse, a.factor);
-#pragma unroll
-    for (int i = 0; i < TURNS; i++) {
+    BASIN_UNROLL (i, TURNS) {
         int first = 32 * U * i;
 #pragma unroll
         for (int j = 0; j < U && MODE == SOFTMAX; j++) x[i][j] *= inverse[j % H];

@@ -85,8 +85,7 @@ BASIN_DEVICE void basin_dense_scores(float (*r)[4], float (*c)[4], const typenam
         for (int n = 0; n < COLUMNS; n += 16) {
             typename M::right_t b[2];
             M::right(b, y, LD, n, k);
-#pragma unroll
-            for (int i = 0; i < 2; i++) {
+            BASIN_UNROLL (i, 2) {
                 M::add(r[n / 8 + i], a, b[i]);
                 if (TWO) M::add(c[n / 8 + i], a2, b[i]);
             }
@@ -112,8 +111,7 @@ BASIN_DEVICE void basin_dense_gather(float (*sum)[4], const float (*weight)[4],
                 M::add(part[0], a, b[0]);
                 M::add(part[1], a, b[1]);
             }
-#pragma unroll
-            for (int i = 0; i < 8; i++) sum[y / 8 + i / 4][i % 4] += part[i / 4][i % 4];
+            BASIN_UNROLL (i, 8) sum[y / 8 + i / 4][i % 4] += part[i / 4][i % 4];
         }
     } else {
 #pragma unroll
@@ -198,10 +196,8 @@ template <typename M, int WIDTH, basin_cuda_mode MODE> struct basin_dense_block 
 
     /* COLUMNS of them, of which `there` exist; what lies beyond is left 0, 16 by 16. */
     BASIN_METHOD void scores(float (*r)[4], float (*c)[4], int at, int n, int there) {
-#pragma unroll
-        for (int j = 0; j < S::COLUMNS / 8; j++)
-#pragma unroll
-            for (int e = 0; e < 4; e++) r[j][e] = c[j][e] = 0;
+        BASIN_UNROLL (j, S::COLUMNS / 8)
+            BASIN_UNROLL (e, 4) r[j][e] = c[j][e] = 0;
         if (there > S::COLUMNS - 16) {
             products<S::COLUMNS>(r, c, at, n);
             return;
@@ -244,8 +240,7 @@ template <typename M, int WIDTH, basin_cuda_mode MODE> struct basin_dense_block 
             if (row >= p.own) continue;
             T *out =
                 (T *)p.out + ((int64_t)entry * p.own + row) * p.step_out + (int64_t)head * p.width;
-#pragma unroll
-            for (int j = 0; j < WIDTH / 8; j++) {
+            BASIN_UNROLL (j, WIDTH / 8) {
                 int column = j * 8 + 2 * t;
                 float low = sum[j][2 * i] * factor[i], high = sum[j][2 * i + 1] * factor[i];
                 if (column >= p.width) continue;
@@ -274,10 +269,8 @@ __global__ void __launch_bounds__(BASIN_DENSE_WARPS * 32, WIDTH > 64 ? 1 : 2)
     float beta = p.beta[block.head], infinity = basin_minus_infinity();
     basin_dense_rows s = {{infinity, infinity}, {0, 0}, {0, 0}, {0, 0}};
     float sum[WIDTH / 8][4], r[S::COLUMNS / 8][4], c[S::COLUMNS / 8][4];
-#pragma unroll
-    for (int j = 0; j < WIDTH / 8; j++)
-#pragma unroll
-        for (int e = 0; e < 4; e++) sum[j][e] = 0;
+    BASIN_UNROLL (j, WIDTH / 8)
+        BASIN_UNROLL (e, 4) sum[j][e] = 0;
     block.fetch_own(p);
     block.template fetch<BY_KEY>(p, begin, 0);
     asm volatile("cp.async.commit_group;" ::: "memory");
@@ -306,10 +299,8 @@ __global__ void __launch_bounds__(BASIN_DENSE_WARPS * 32, WIDTH > 64 ? 1 : 2)
             } else {
                 float factor[2];
                 basin_dense_force<S::COLUMNS>(factor, r, s, beta * BASIN_LOG2_E, in);
-#pragma unroll
-                for (int j = 0; j < WIDTH / 8; j++)
-#pragma unroll
-                    for (int e = 0; e < 4; e++) sum[j][e] *= factor[e / 2];
+                BASIN_UNROLL (j, WIDTH / 8)
+                    BASIN_UNROLL (e, 4) sum[j][e] *= factor[e / 2];
             }
             if (MODE != BASIN_CUDA_VALUE && last_pass && p.out)
                 block.gather(sum, r, c, at, n, p.other - column);

@@ -71,13 +71,10 @@ template <int COLUMNS>
 BASIN_DEVICE void basin_dense_raise(float factor[2], basin_dense_rows &s, const float (*r)[4],
                                     float beta, const basin_dense_bounds &in) {
     float most[2] = {s.most[0], s.most[1]};
-#pragma unroll
-    for (int j = 0; j < COLUMNS / 8; j++)
-#pragma unroll
-        for (int e = 0; e < 4; e++)
+    BASIN_UNROLL (j, COLUMNS / 8)
+        BASIN_UNROLL (e, 4)
             if (in.whole || in.holds(j, e)) most[e / 2] = fmaxf(most[e / 2], r[j][e] * beta);
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
+    BASIN_UNROLL (i, 2) {
         most[i] = basin_quad_max(most[i]);
         factor[i] = s.most[i] == most[i] ? 1.0f : basin_exp2(s.most[i] - most[i]);
         s.most[i] = most[i];
@@ -97,12 +94,9 @@ template <int COLUMNS>
 BASIN_DEVICE void basin_dense_force(float factor[2], float (*r)[4], basin_dense_rows &s, float beta,
                                     const basin_dense_bounds &in) {
     basin_dense_raise<COLUMNS>(factor, s, r, beta, in);
-#pragma unroll
-    for (int i = 0; i < 2; i++) s.total[i] *= factor[i], s.slope[i] *= factor[i];
-#pragma unroll
-    for (int j = 0; j < COLUMNS / 8; j++)
-#pragma unroll
-        for (int e = 0; e < 4; e++) {
+    BASIN_UNROLL (i, 2) s.total[i] *= factor[i], s.slope[i] *= factor[i];
+    BASIN_UNROLL (j, COLUMNS / 8)
+        BASIN_UNROLL (e, 4) {
             float weight = basin_dense_weight(r[j][e], beta, s.most[e / 2], in, j, e);
             s.total[e / 2] += weight;
             s.slope[e / 2] = fmaf(weight, r[j][e], s.slope[e / 2]);
@@ -116,12 +110,9 @@ BASIN_DEVICE void basin_dense_mean(const float (*r)[4], const float (*c)[4], bas
                                    float beta, const basin_dense_bounds &in) {
     float factor[2];
     basin_dense_raise<COLUMNS>(factor, s, r, beta, in);
-#pragma unroll
-    for (int i = 0; i < 2; i++) s.total[i] *= factor[i], s.gain[i] *= factor[i];
-#pragma unroll
-    for (int j = 0; j < COLUMNS / 8; j++)
-#pragma unroll
-        for (int e = 0; e < 4; e++) {
+    BASIN_UNROLL (i, 2) s.total[i] *= factor[i], s.gain[i] *= factor[i];
+    BASIN_UNROLL (j, COLUMNS / 8)
+        BASIN_UNROLL (e, 4) {
             float weight = basin_dense_weight(r[j][e], beta, s.most[e / 2], in, j, e);
             s.total[e / 2] += weight;
             s.gain[e / 2] = fmaf(weight, c[j][e], s.gain[e / 2]);
@@ -133,10 +124,8 @@ BASIN_DEVICE void basin_dense_mean(const float (*r)[4], const float (*c)[4], bas
 template <int COLUMNS>
 BASIN_DEVICE void basin_dense_reverse(float (*r)[4], float (*c)[4], basin_dense_rows &s, float beta,
                                       const basin_dense_bounds &in) {
-#pragma unroll
-    for (int j = 0; j < COLUMNS / 8; j++)
-#pragma unroll
-        for (int e = 0; e < 4; e++) {
+    BASIN_UNROLL (j, COLUMNS / 8)
+        BASIN_UNROLL (e, 4) {
             int i = e / 2;
             float P =
                 s.total[i] * basin_dense_weight(r[j][e], beta * BASIN_LOG2_E, s.most[i], in, j, e);
@@ -154,10 +143,8 @@ BASIN_DEVICE void basin_dense_by_key(float (*r)[4], float (*c)[4],
                                      const basin_cuda_summary *summary, float beta,
                                      const basin_dense_bounds &in) {
     int t = threadIdx.x % 4;
-#pragma unroll
-    for (int j = 0; j < COLUMNS / 8; j++)
-#pragma unroll
-        for (int side = 0; side < 2; side++) {
+    BASIN_UNROLL (j, COLUMNS / 8)
+        BASIN_UNROLL (side, 2) {
             float4 q = *(const float4 *)&summary[j * 8 + 2 * t + side]; /* most, weight, mean */
 #pragma unroll
             for (int e = side; e < 4; e += 2) {

@@ -75,8 +75,7 @@ BASIN_DEVICE void fetch(char *table, const stream_side &from, int first, const v
     char *to = table + row * 128 + (piece ^ row % 8) * 16;
     const basin_bf16 *x = from.x + (int64_t)(first + row) * from.step + piece * 8;
     bool wide = from.x && piece * 8 < from.width;
-#pragma unroll
-    for (int i = 0; i < ROWS / 16; i++) {
+    BASIN_UNROLL (i, ROWS / 16) {
         bool there = wide && first + row + i * 16 < from.nodes;
         basin_copy_async(to + i * 2048, there ? (const void *)(x + i * 16 * from.step) : somewhere,
                          there ? 16 : 0);
@@ -151,8 +150,7 @@ template <basin_cuda_mode MODE, bool BY_KEY> struct stream_block {
         int row = first + warp * 16 + g, column = tile * ROWS + 2 * t;
         bool end = !BY_KEY && tile * ROWS + ROWS > p.other;
         if (!end && !((p.exclude_self || p.order != 0) && tile * ROWS == first)) return;
-#pragma unroll
-        for (int i = 0; i < SUMS; i++) {
+        BASIN_UNROLL (i, SUMS) {
             int n = column + i / 4 * 8 + i % 2, m = row + i / 2 % 2 * 8;
             if (n >= p.other || (p.exclude_self && m == n) || (m - n) * p.order < 0)
                 r[i] = left_out;
@@ -160,13 +158,11 @@ template <basin_cuda_mode MODE, bool BY_KEY> struct stream_block {
     }
 
     BASIN_METHOD void write(const float (&sum)[SUMS], const float factor[2]) const {
-#pragma unroll
-        for (int i = 0; i < 2; i++) {
+        BASIN_UNROLL (i, 2) {
             int row = first + warp * 16 + g + i * 8;
             basin_bf16 *out = (basin_bf16 *)p.out + ((int64_t)entry * p.own + row) * p.step_out +
                               (int64_t)head * p.width + 2 * t;
-#pragma unroll
-            for (int j = 0; j < ROWS / 8; j++)
+            BASIN_UNROLL (j, ROWS / 8)
                 if (row < p.own && j * 8 < p.width)
                     basin_dense_store(out + j * 8, sum[j * 4 + i * 2] * factor[i],
                                       sum[j * 4 + i * 2 + 1] * factor[i]);
@@ -182,8 +178,7 @@ struct stream_weights {
 };
 
 BASIN_DEVICE void pack(uint32_t (&to)[4], const float (&x)[8]) {
-#pragma unroll
-    for (int i = 0; i < 4; i++) to[i] = basin_mma_bf16::two(x[2 * i], x[2 * i + 1]);
+    BASIN_UNROLL (i, 4) to[i] = basin_mma_bf16::two(x[2 * i], x[2 * i + 1]);
 }
 
 /* What is summed over the two rows of a thread, of its own columns alone but for `most`. */
@@ -210,8 +205,7 @@ BASIN_DEVICE void largest(float (&most)[2], const float (&r)[SUMS], float scale)
 }
 
 BASIN_DEVICE void shrink(float (&sum)[SUMS], const float factor[2]) {
-#pragma unroll
-    for (int i = 0; i < SUMS; i++) sum[i] *= factor[i / 2 % 2];
+    BASIN_UNROLL (i, SUMS) sum[i] *= factor[i / 2 % 2];
 }
 
 /* Raises the largest scores where a tile's are so much larger that weights might grow too large. */
@@ -222,8 +216,7 @@ BASIN_DEVICE void raise(stream_rows &s, float (&sum)[SUMS], float (&more)[SUMS],
     largest(most, r, scale);
     bool grew = most[0] > s.most[0] + 8 || most[1] > s.most[1] + 8;
     if (!__any_sync(0xffffffffu, grew)) return;
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
+    BASIN_UNROLL (i, 2) {
         most[i] = fmaxf(most[i], s.most[i]);
         factor[i] = basin_exp2(s.most[i] - most[i]);
         s.most[i] = most[i], s.total[i] *= factor[i], s.gain[i] *= factor[i];
@@ -237,14 +230,12 @@ BASIN_DEVICE void raise(stream_rows &s, float (&sum)[SUMS], float (&more)[SUMS],
 BASIN_DEVICE void estimate(stream_rows &s, const float (&r)[SUMS], const float (&c)[SUMS],
                            float scale, float beta) {
     float total[2] = {}, gain[2] = {};
-#pragma unroll
-    for (int i = 0; i < SUMS; i++) {
+    BASIN_UNROLL (i, SUMS) {
         float p = basin_exp2(fmaf(r[i], scale, -s.most[i / 2 % 2]));
         total[i / 2 % 2] += p;
         gain[i / 2 % 2] = fmaf(p, c[i], gain[i / 2 % 2]);
     }
-#pragma unroll
-    for (int i = 0; i < 2; i++)
+    BASIN_UNROLL (i, 2)
         s.base[i] =
             beta * __fdividef(basin_quad_sum(gain[i]), fmaxf(basin_quad_sum(total[i]), 1e-30f));
 }
@@ -253,11 +244,9 @@ BASIN_DEVICE void estimate(stream_rows &s, const float (&r)[SUMS], const float (
 template <basin_cuda_mode MODE, bool SLOPE>
 BASIN_DEVICE void weigh(stream_weights &w, stream_rows &s, const float (&r)[SUMS],
                         const float (&c)[SUMS], float scale, float beta) {
-#pragma unroll
-    for (int step = 0; step < ROWS / 16; step++) {
+    BASIN_UNROLL (step, ROWS / 16) {
         float p[8], bent[8];
-#pragma unroll
-        for (int e = 0; e < 8; e++) {
+        BASIN_UNROLL (e, 8) {
             int n = step * 8 + e, i = e / 2 % 2;
             p[e] = basin_exp2(fmaf(r[n], scale, -s.most[i]));
             s.total[i] += p[e];
@@ -283,16 +272,13 @@ BASIN_DEVICE float signed_as(float x, float level) {
 template <basin_cuda_mode MODE>
 BASIN_DEVICE void weigh_known(stream_weights &w, const float (&r)[SUMS], const float (&c)[SUMS],
                               const float *known, float scale, float beta, int t) {
-#pragma unroll
-    for (int step = 0; step < ROWS / 16; step++) {
+    BASIN_UNROLL (step, ROWS / 16) {
         float p[8], bent[8];
-#pragma unroll
-        for (int half = 0; half < 2; half++) {
+        BASIN_UNROLL (half, 2) {
             int column = step * 16 + half * 8 + 2 * t;
             float2 level = *(const float2 *)(known + column), shift = make_float2(0, 0);
             if (MODE == BASIN_CUDA_REVERSE) shift = *(const float2 *)(known + ROWS + column);
-#pragma unroll
-            for (int e = 0; e < 4; e++) {
+            BASIN_UNROLL (e, 4) {
                 int n = step * 8 + half * 4 + e;
                 float at = e % 2 ? level.y : level.x, move = e % 2 ? shift.y : shift.x;
                 float weight = signed_as(basin_exp2(fmaf(r[n], scale, -at)), at);
@@ -343,8 +329,7 @@ template <basin_cuda_mode MODE, bool SLOPE>
 BASIN_DEVICE void close(float factor[2], float drop[2], const stream_block<MODE, false> &b,
                         const stream_rows &s) {
     const basin_dense_launch &p = b.p;
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
+    BASIN_UNROLL (i, 2) {
         int query = b.first + b.warp * 16 + b.g + i * 8;
         int64_t at = ((int64_t)b.entry * p.own + query) * p.heads + b.head;
         float w = query < p.own && p.w ? p.w[at] : 0.0f, total = basin_quad_sum(s.total[i]);
@@ -375,8 +360,7 @@ __global__ void __launch_bounds__(128, stream_shape<MODE, BY_KEY>::BLOCKS)
     int begin = p.order < 0 ? b.first / ROWS : 0; /* causal blocks skip tiles */
     int end = p.order > 0 ? b.first / ROWS + 1 : (p.other + ROWS - 1) / ROWS;
     b.fetch_own();
-#pragma unroll
-    for (int i = 0; i < S::AHEAD; i++) {
+    BASIN_UNROLL (i, S::AHEAD) {
         if (begin + i < end) b.fetch_tile(begin + i);
         asm volatile("cp.async.commit_group;" ::: "memory");
     }
@@ -411,8 +395,7 @@ __global__ void __launch_bounds__(128, stream_shape<MODE, BY_KEY>::BLOCKS)
     if constexpr (!BY_KEY) close<MODE, SLOPE>(factor, drop, b, s);
     if (S::REVERSE && !BY_KEY) {
         basin_wgmma_pin(more);
-#pragma unroll
-        for (int i = 0; i < SUMS; i++) sum[i] = fmaf(drop[i / 2 % 2], more[i], sum[i]);
+        BASIN_UNROLL (i, SUMS) sum[i] = fmaf(drop[i / 2 % 2], more[i], sum[i]);
     }
     if (MODE != BASIN_CUDA_VALUE && p.out) b.write(sum, factor);
 }

@@ -17,8 +17,7 @@ template <int N> struct weights {
 /* Four pairs of numbers as a left operand. */
 template <typename T>
 BASIN_DEVICE void pack(uint32_t (&to)[4], const strip_block<T> &, const float (&x)[8]) {
-#pragma unroll
-    for (int i = 0; i < 4; i++)
+    BASIN_UNROLL (i, 4)
         to[i] = strip_block<T>::WIDE ? two_halves(x[2 * i], x[2 * i + 1])
                                      : basin_mma_bf16::two(x[2 * i], x[2 * i + 1]);
 }
@@ -61,12 +60,10 @@ template <typename T, int N>
 BASIN_DEVICE void raise(strip_row &row, const strip_block<T> &s, const piece<N> &v) {
     float most[4] = {row.most[0], row.most[0], row.most[1], row.most[1]};
     if (s.scale > 0) {
-#pragma unroll
-        for (int i = 0; i < N / 2; i++) most[i % 4] = fmaxf(most[i % 4], v.r[i]);
+        BASIN_UNROLL (i, N / 2) most[i % 4] = fmaxf(most[i % 4], v.r[i]);
         row.most[0] = fmaxf(most[0], most[1]), row.most[1] = fmaxf(most[2], most[3]);
     } else {
-#pragma unroll
-        for (int i = 0; i < N / 2; i++) most[i % 4] = fminf(most[i % 4], v.r[i]);
+        BASIN_UNROLL (i, N / 2) most[i % 4] = fminf(most[i % 4], v.r[i]);
         row.most[0] = fminf(most[0], most[1]), row.most[1] = fminf(most[2], most[3]);
     }
 }
@@ -80,11 +77,9 @@ template <typename T> BASIN_DEVICE void settle(strip_row &row, const strip_block
 /* Sums over the row's weights; a force keeps them. */
 template <basin_cuda_mode MODE, bool SLOPE, typename T, int N>
 BASIN_DEVICE void weigh(weights<N> &w, strip_row &row, const strip_block<T> &s, const piece<N> &v) {
-#pragma unroll
-    for (int step = 0; step < N / 16; step++) {
+    BASIN_UNROLL (step, N / 16) {
         float kept[8];
-#pragma unroll
-        for (int e = 0; e < 8; e++) {
+        BASIN_UNROLL (e, 8) {
             int n = step * 8 + e, i = e / 2 % 2;
             kept[e] = basin_exp2(fmaf(v.r[n], s.scale, -row.most[i]));
             row.total[i] += kept[e];
@@ -104,11 +99,9 @@ BASIN_DEVICE void weigh(weights<N> &w, strip_row &row, const strip_block<T> &s, 
 template <typename T, int N>
 BASIN_DEVICE void bend(weights<N> &w, const strip_block<T> &s, const piece<N> &v,
                        const float level[2], const float shift[2]) {
-#pragma unroll
-    for (int step = 0; step < N / 16; step++) {
+    BASIN_UNROLL (step, N / 16) {
         float p[8], gs[8];
-#pragma unroll
-        for (int e = 0; e < 8; e++) {
+        BASIN_UNROLL (e, 8) {
             int n = step * 8 + e, i = e / 2 % 2;
             p[e] = basin_exp2(fmaf(v.r[n], s.scale, -level[i]));
             gs[e] = p[e] * fmaf(v.c[n], s.steep, shift[i]);
@@ -123,17 +116,14 @@ BASIN_DEVICE void bend(weights<N> &w, const strip_block<T> &s, const piece<N> &v
 template <basin_cuda_mode MODE, bool MIXED, typename T, int N>
 BASIN_DEVICE void weigh_signed(weights<N> &w, const strip_block<T> &s, const piece<N> &v,
                                int from) {
-#pragma unroll
-    for (int step = 0; step < N / 16; step++) {
+    BASIN_UNROLL (step, N / 16) {
         float p[8], gs[8];
-#pragma unroll
-        for (int j = 0; j < 2; j++) {
+        BASIN_UNROLL (j, 2) {
             int at = from + step * 16 + j * 8 + 2 * s.t;
             float2 level = *(const float2 *)&s.known->level[at], sign = {1, 1}, shift = {0, 0};
             if (MIXED) sign = *(const float2 *)&s.known->w[at];
             if (MODE == BASIN_CUDA_REVERSE) shift = *(const float2 *)&s.known->shift[at];
-#pragma unroll
-            for (int e = 0; e < 4; e++) {
+            BASIN_UNROLL (e, 4) {
                 int n = step * 8 + j * 4 + e, to = j * 4 + e;
                 p[to] = basin_exp2(fmaf(v.r[n], s.scale, e % 2 ? -level.y : -level.x));
                 if (MIXED) p[to] *= e % 2 ? sign.y : sign.x;
@@ -157,8 +147,7 @@ BASIN_DEVICE void weigh_known(weights<N> &w, const strip_block<T> &s, const piec
 /* For warps whose rows lie behind the last node: weights of anything, as no one reads their sums.
  */
 template <int N> BASIN_DEVICE void idle(weights<N> &w, const piece<N> &v, bool reverse) {
-#pragma unroll
-    for (int i = 0; i < N / 4; i++) {
+    BASIN_UNROLL (i, N / 4) {
         w.p[i / 4][i % 4] = __float_as_uint(v.r[i]);
         if (reverse) w.s[i / 4][i % 4] = __float_as_uint(v.c[i]);
     }
@@ -203,8 +192,7 @@ BASIN_DEVICE rest_rows own_rows(const char *table, const rest_block &s) {
     int lane = lane_of(s);
     uint32_t at = piece_at(table, STRIPS_END + lane % 16, lane / 16);
     rest_rows x;
-#pragma unroll
-    for (int i = 0; i < WIDTH / 16; i++) {
+    BASIN_UNROLL (i, WIDTH / 16) {
         uint32_t *v = x.v[i].v;
         asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                      : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])
@@ -224,10 +212,8 @@ BASIN_DEVICE void add_scores(rest_scores &r, const rest_rows &x, const char *y,
                              const rest_block &s) {
     int lane = lane_of(s);
     uint32_t at = piece_at(y, others_of(s) + lane / 16 * 8 + lane % 8, lane / 8 % 2);
-#pragma unroll
-    for (int k = 0; k < WIDTH / 16; k++)
-#pragma unroll
-        for (int i = 0; i < SHARE / 4; i++) {
+    BASIN_UNROLL (k, WIDTH / 16)
+        BASIN_UNROLL (i, SHARE / 4) {
             basin_mma_bf16::right_t b[2];
             if (!has_others(s, i)) continue;
             asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -239,8 +225,7 @@ BASIN_DEVICE void add_scores(rest_scores &r, const rest_rows &x, const char *y,
         }
 }
 BASIN_DEVICE void take_scores(float (&r)[SHARE], const rest_scores &x) {
-#pragma unroll
-    for (int i = 0; i < SHARE; i++) r[i] = x.v[i / 2][i % 2];
+    BASIN_UNROLL (i, SHARE) r[i] = x.v[i / 2][i % 2];
 }
 
 /* sum += p y, of the warp's rows of y. */
@@ -248,8 +233,7 @@ BASIN_DEVICE void add_sums(float (&sum)[WIDTH / 8][4], const float (&p)[SHARE], 
                            const rest_block &s) {
     int lane = lane_of(s);
     uint32_t at = piece_at(y, others_of(s) + lane % 16, lane / 16);
-#pragma unroll
-    for (int i = 0; i < SHARE / 4; i++) {
+    BASIN_UNROLL (i, SHARE / 4) {
         if (!has_others(s, i)) continue;
         basin_mma_bf16::left_t a = {{basin_mma_bf16::two(p[4 * i], p[4 * i + 1]), 0,
                                      basin_mma_bf16::two(p[4 * i + 2], p[4 * i + 3]), 0}};
@@ -268,8 +252,7 @@ BASIN_DEVICE void add_sums(float (&sum)[WIDTH / 8][4], const float (&p)[SHARE], 
 
 /* Others that are not there, not this warp's or the node itself. */
 BASIN_DEVICE void leave_out_rest(float (&r)[SHARE], const rest_block &s, int nodes, bool self) {
-#pragma unroll
-    for (int i = 0; i < SHARE; i++) {
+    BASIN_UNROLL (i, SHARE) {
         int other = other_at(s, i);
         bool out = !has_others(s, i / 4) || other >= nodes || (self && other == STRIPS_END + s.g);
         if (out) r[i] = s.left_out;
@@ -292,17 +275,14 @@ BASIN_DEVICE void write_rest(const rest_block &s, const basin_strip_launch &p,
     int64_t first = (s.entry * nodes + node) * step + (int64_t)s.head * width + 2 * s.t;
     if (p.bytes) factor *= p.scale;
     if (s.warp > 0)
-#pragma unroll
-        for (int i = 0; i < WIDTH / 16; i++)
+        BASIN_UNROLL (i, WIDTH / 16)
             s.known->sum[s.warp - 1][i][lane] =
                 make_float4(sum[2 * i][0], sum[2 * i][1], sum[2 * i + 1][0], sum[2 * i + 1][1]);
     __syncthreads();
     if (s.warp > 0 || node >= nodes) return;
-#pragma unroll
-    for (int i = 0; i < WIDTH / 16; i++) {
+    BASIN_UNROLL (i, WIDTH / 16) {
         float4 x = make_float4(sum[2 * i][0], sum[2 * i][1], sum[2 * i + 1][0], sum[2 * i + 1][1]);
-#pragma unroll
-        for (int k = 0; k < 3; k++) {
+        BASIN_UNROLL (k, 3) {
             float4 y = s.known->sum[k][i][lane];
             x.x += y.x, x.y += y.y, x.z += y.z, x.w += y.w;
         }

@@ -84,8 +84,7 @@ template <basin_cuda_mode MODE, typename T>
 BASIN_DEVICE void close_row(float shift[2], float level[2], float factor[2], const strip_row &row,
                             const strip_block<T> &s, const basin_strip_launch &p, int first) {
     enum { REVERSE = MODE == BASIN_CUDA_REVERSE };
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
+    BASIN_UNROLL (i, 2) {
         int query = first + s.g + i * 8;
         bool there = query < p.queries;
         float w = there ? s.known->w[query] : 0.0f, total = basin_quad_sum(row.total[i]);
@@ -234,15 +233,12 @@ BASIN_DEVICE void rest_queries(const rest_block &s, const basin_strip_launch &p)
     if (REVERSE) add_scores(more, x, s.b, s), add_scores(more, own_rows(s.a, s), s.k, s);
     take_scores(r, products), take_scores(c, more);
     leave_out_rest(r, s, p.keys, p.exclude_self);
-#pragma unroll
-    for (int i = 0; i < SHARE; i++) most = s.scale > 0 ? fmaxf(most, r[i]) : fminf(most, r[i]);
+    BASIN_UNROLL (i, SHARE) most = s.scale > 0 ? fmaxf(most, r[i]) : fminf(most, r[i]);
     most = basin_quad_max(most * s.scale);
     if (s.t == 0) s.known->most[s.warp][s.g] = most;
     __syncthreads();
-#pragma unroll
-    for (int i = 0; i < 4; i++) most = fmaxf(most, s.known->most[i][s.g]);
-#pragma unroll
-    for (int i = 0; i < SHARE; i++) {
+    BASIN_UNROLL (i, 4) most = fmaxf(most, s.known->most[i][s.g]);
+    BASIN_UNROLL (i, SHARE) {
         float kept = basin_exp2(fmaf(r[i], s.scale, -most)), moved = kept * r[i];
         total += kept;
         gain = fmaf(kept, c[i], gain);
@@ -254,8 +250,7 @@ BASIN_DEVICE void rest_queries(const rest_block &s, const basin_strip_launch &p)
     if (s.t == 0) *(float4 *)s.known->rest[s.warp][s.g] = mine;
     __syncthreads();
     total = gain = slope = bend = 0;
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
+    BASIN_UNROLL (i, 4) {
         float4 other = *(const float4 *)s.known->rest[i][s.g];
         total += other.x, gain += other.y, slope += other.z, bend += other.w;
     }
@@ -263,8 +258,7 @@ BASIN_DEVICE void rest_queries(const rest_block &s, const basin_strip_launch &p)
                                       there && s.warp == 0 && s.t == 0);
     if (MODE == BASIN_CUDA_VALUE || !p.out_q) return;
     if (REVERSE) {
-#pragma unroll
-        for (int i = 0; i < SHARE; i++) {
+        BASIN_UNROLL (i, SHARE) {
             r[i] = basin_exp2(fmaf(r[i], s.scale, -end.level));
             c[i] = r[i] * fmaf(c[i], s.steep, end.shift);
         }
@@ -361,8 +355,7 @@ BASIN_DEVICE void rest_keys(const rest_block &s, const basin_strip_launch &p) {
     if (REVERSE) add_scores(more, x, s.a, s), add_scores(more, own_rows(s.b, s), s.q, s);
     take_scores(r, products), take_scores(c, more);
     leave_out_rest(r, s, p.queries, p.exclude_self);
-#pragma unroll
-    for (int i = 0; i < SHARE; i++) {
+    BASIN_UNROLL (i, SHARE) {
         int query = has_others(s, i / 4) ? other_at(s, i) : 0;
         r[i] = basin_exp2(fmaf(r[i], s.scale, -s.known->level[query]));
         if (s.mixed) r[i] *= s.known->w[query];

@@ -71,8 +71,7 @@ BASIN_DEVICE void fetch(const strip_block<basin_bf16> &s, char *table, const bas
     const basin_bf16 *from =
         x + (s.entry * nodes + row) * step + (int64_t)s.head * p.width + piece * 8;
     bool wide = x && piece * 8 < p.width;
-#pragma unroll
-    for (int i = 0; i < ROWS / 16; i++) {
+    BASIN_UNROLL (i, ROWS / 16) {
         bool there = wide && row + i * 16 < nodes;
         copy_async(to + (uint32_t)i * 2048, there ? (const void *)(from + i * 16 * step) : p.q,
                    there ? 16 : 0);
@@ -120,16 +119,13 @@ BASIN_DEVICE void take(strip_share &v, const strip_block<float> &s, const float 
     int row = (int)threadIdx.x / 8, column = (int)threadIdx.x % 8 * 8;
     const float *from = x + (s.entry * nodes + row) * step + (int64_t)s.head * p.width + column;
     float most = 0;
-#pragma unroll
-    for (int i = 0; i < ROWS / 16; i++) {
+    BASIN_UNROLL (i, ROWS / 16) {
         bool there = x && column < p.width && row + i * 16 < nodes;
-#pragma unroll
-        for (int j = 0; j < 2; j++)
+        BASIN_UNROLL (j, 2)
             v.x[i][j] =
                 there ? *(const float4 *)(from + i * 16 * step + j * 4) : make_float4(0, 0, 0, 0);
     }
-#pragma unroll
-    for (int i = 0; i < ROWS / 8; i++) {
+    BASIN_UNROLL (i, ROWS / 8) {
         float4 y = v.x[i / 2][i % 2];
         most = fmaxf(fmaxf(most, fmaxf(fabsf(y.x), fabsf(y.y))), fmaxf(fabsf(y.z), fabsf(y.w)));
     }
@@ -140,8 +136,7 @@ BASIN_DEVICE void take(strip_share &v, const strip_block<float> &s, const float 
 BASIN_DEVICE void place(char *table, const strip_share &v, float factor) {
     int row = (int)threadIdx.x / 8, piece = (int)threadIdx.x % 8;
     char *to = table + row * 128 + (piece ^ row % 8) * 16;
-#pragma unroll
-    for (int i = 0; i < ROWS / 16; i++) {
+    BASIN_UNROLL (i, ROWS / 16) {
         const float4 *x = v.x[i];
         *(uint4 *)(to + i * 2048) = make_uint4(two_halves(x[0].x * factor, x[0].y * factor),
                                                two_halves(x[0].z * factor, x[0].w * factor),
@@ -190,13 +185,11 @@ BASIN_DEVICE void fetch_all(strip_block<float> &s, const basin_strip_launch &p, 
 BASIN_DEVICE void write(const strip_block<float> &s, const basin_strip_launch &, void *out,
                         const float (&sum)[SUMS], const float factor[2], int row, int nodes,
                         int64_t step, int width) {
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
+    BASIN_UNROLL (i, 2) {
         int node = row + s.g + i * 8;
         float *to =
             (float *)out + (s.entry * nodes + node) * step + (int64_t)s.head * width + 2 * s.t;
-#pragma unroll
-        for (int j = 0; j < WIDTH / 8; j++)
+        BASIN_UNROLL (j, WIDTH / 8)
             if (node < nodes && j * 8 < width)
                 *(float2 *)(to + j * 8) =
                     make_float2(sum[j * 4 + i * 2] * factor[i], sum[j * 4 + i * 2 + 1] * factor[i]);
@@ -214,8 +207,7 @@ BASIN_DEVICE void write_bytes(const strip_block<basin_bf16> &s, const basin_stri
                               int nodes, int64_t step, int width) {
     bool odd = s.t & 1;
     int column = (s.t & 1) * 8 + (s.t & 2) * 2;
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
+    BASIN_UNROLL (i, 2) {
         int node = row + s.g + i * 8;
         float scaled = factor[i] * p.scale;
         uint8_t *to =
@@ -242,8 +234,7 @@ BASIN_DEVICE void write(const strip_block<basin_bf16> &s, const basin_strip_laun
     }
     bool odd = s.t & 1;
     int column = (s.t & 1) * 8 + (s.t & 2) * 2;
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
+    BASIN_UNROLL (i, 2) {
         int node = row + s.g + i * 8;
         basin_bf16 *to =
             (basin_bf16 *)out + (s.entry * nodes + node) * step + (int64_t)s.head * width + column;

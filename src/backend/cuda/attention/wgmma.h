@@ -26,8 +26,7 @@ template <int PENDING> BASIN_DEVICE void basin_wgmma_wait() {
 }
 /* Keeps the compiler from moving uses of a result before the wait. */
 template <int N> BASIN_DEVICE void basin_wgmma_pin(float (&x)[N]) {
-#pragma unroll
-    for (int i = 0; i < N; i++) asm volatile("" : "+f"(x[i])::"memory");
+    BASIN_UNROLL (i, N) asm volatile("" : "+f"(x[i])::"memory");
 }
 
 /* A table's descriptor: its address, 1,024 bytes from 8 rows to the next, the swizzle. In units of

@@ -25,17 +25,14 @@ BASIN_DEVICE void dot(float &r, float &c, const dots &p, int64_t own, int64_t ot
     for (int at = threadIdx.x % LANES * V; at < p.width; at += LANES * V) {
         float left[V], right[V], more[V];
         basin_row_load(left, x + at), basin_row_load(right, y + at);
-#pragma unroll
-        for (int i = 0; i < V; i++) r = fmaf(left[i], right[i], r);
+        BASIN_UNROLL (i, V) r = fmaf(left[i], right[i], r);
         if (TWO && p.x2) {
             basin_row_load(more, x2 + at);
-#pragma unroll
-            for (int i = 0; i < V; i++) c = fmaf(more[i], right[i], c);
+            BASIN_UNROLL (i, V) c = fmaf(more[i], right[i], c);
         }
         if (TWO && p.y2) {
             basin_row_load(more, y2 + at);
-#pragma unroll
-            for (int i = 0; i < V; i++) c = fmaf(left[i], more[i], c);
+            BASIN_UNROLL (i, V) c = fmaf(left[i], more[i], c);
         }
     }
     r = basin_group_sum<LANES>(r);

@@ -42,8 +42,7 @@ struct basin_cuda_tokens {
 template <bool REVERSE, int G, int H, bool KEYS>
 BASIN_DEVICE void finish(basin_tokens_node<REVERSE, G, H, KEYS> &n, const basin_tokens_walk &p,
                          int node, const float (&beta)[H]) {
-#pragma unroll
-    for (int h = 0; h < H; h++) {
+    BASIN_UNROLL (h, H) {
         int64_t row = (int64_t)node * H + h;
         if (KEYS) {
             n.sum[h].store(p.out, row, beta[h]);
@@ -73,8 +72,7 @@ static __global__ void __launch_bounds__(BASIN_TOKENS_THREADS,
     float beta[H];
     basin_tokens_ahead<REVERSE, G, H, KEYS> ahead;
     basin_tokens_node<REVERSE, G, H, KEYS> n;
-#pragma unroll
-    for (int h = 0; h < H; h++) beta[h] = p.beta[h];
+    BASIN_UNROLL (h, H) beta[h] = p.beta[h];
     ahead.last = max(limit - 1, 0);
     ahead.fill(p, at);
     n.begin(p, 0);

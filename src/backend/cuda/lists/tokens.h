@@ -57,18 +57,15 @@ template <int G> struct basin_tokens_row : basin_row<basin_bf16, G, BASIN_TOKENS
     }
     BASIN_METHOD void store(void *table, int64_t row, float factor) const {
         float scaled[BASIN_TOKENS_EACH];
-#pragma unroll
-        for (int i = 0; i < BASIN_TOKENS_EACH; i++) scaled[i] = factor * this->x[i];
+        BASIN_UNROLL (i, BASIN_TOKENS_EACH) scaled[i] = factor * this->x[i];
         basin_row_store((basin_bf16 *)table + (row * G + threadIdx.x % G) * 8, scaled);
     }
     /* The same as floats, for the slots. */
     BASIN_METHOD void leave(float *row) const {
-#pragma unroll
-        for (int i = 0; i < BASIN_TOKENS_EACH; i++) row[threadIdx.x % G * 8 + i] = this->x[i];
+        BASIN_UNROLL (i, BASIN_TOKENS_EACH) row[threadIdx.x % G * 8 + i] = this->x[i];
     }
     BASIN_METHOD float dot(const basin_tokens_row &other, float sum) const {
-#pragma unroll
-        for (int i = 0; i < BASIN_TOKENS_EACH; i++) sum = fmaf(this->x[i], other.x[i], sum);
+        BASIN_UNROLL (i, BASIN_TOKENS_EACH) sum = fmaf(this->x[i], other.x[i], sum);
         return sum;
     }
 };
@@ -117,8 +114,7 @@ template <bool REVERSE, int G, int H, bool KEYS> struct basin_tokens_node {
 
     /* `at`: of the rows of x. */
     BASIN_METHOD void begin(const basin_tokens_walk &p, int64_t at) {
-#pragma unroll
-        for (int h = 0; h < H; h++) {
+        BASIN_UNROLL (h, H) {
             x[h].load(p.x, at * H + h), sum[h].clear();
             if (REVERSE) x2[h].load(p.x2, at * H + h);
             if (PARTS == 2) plain[h].clear();
@@ -176,20 +172,16 @@ template <bool REVERSE, int G, int H, bool KEYS> struct basin_tokens_node {
         float r[H], c[H], word[WORDS];
         basin_row_unpack(y.x, ahead.y);
         if (REVERSE) basin_row_unpack(y2.x, ahead.y2);
-#pragma unroll
-        for (int i = 0; i < WORDS; i++) word[i] = KEYS ? ahead.word[i] : 0.0f;
+        BASIN_UNROLL (i, WORDS) word[i] = KEYS ? ahead.word[i] : 0.0f;
         if (on) ahead.advance(p, at);
-#pragma unroll
-        for (int h = 0; h < H; h++) {
+        BASIN_UNROLL (h, H) {
             r[h] = basin_group_sum<G>(x[h].dot(y, 0));
             c[h] = REVERSE ? basin_group_sum<G>(x2[h].dot(y, x[h].dot(y2, 0))) : 0.0f;
         }
-#pragma unroll
-        for (int h = 0; h < H; h++) {
+        BASIN_UNROLL (h, H) {
             if constexpr (KEYS) {
                 float q[EACH];
-#pragma unroll
-                for (int i = 0; i < EACH; i++)
+                BASIN_UNROLL (i, EACH)
                     q[i] =
                         __shfl_sync(0xffffffffu, word[(h * EACH + i) / G], (h * EACH + i) % G, G);
                 by_key(h, y, y2, r[h], c[h], beta[h], q, on);
@@ -271,8 +263,7 @@ template <bool REVERSE, int G, int H, bool KEYS>
 BASIN_DEVICE void leave(basin_tokens_node<REVERSE, G, H, KEYS> &n, const basin_tokens_walk &p,
                         int64_t slot) {
     enum { PARTS = basin_tokens_node<REVERSE, G, H, KEYS>::PARTS, D = G * BASIN_TOKENS_EACH };
-#pragma unroll
-    for (int h = 0; h < H; h++) {
+    BASIN_UNROLL (h, H) {
         float *to = p.sums + (slot * H + h) * PARTS * D;
         n.sum[h].leave(to);
         if (PARTS == 2) n.plain[h].leave(to + D);
@@ -291,8 +282,7 @@ static __global__ void __launch_bounds__(BASIN_TOKENS_THREADS) walk_hubs(basin_t
     float beta[H];
     basin_tokens_ahead<REVERSE, G, H, KEYS> ahead;
     basin_tokens_node<REVERSE, G, H, KEYS> n;
-#pragma unroll
-    for (int h = 0; h < H; h++) beta[h] = p.beta[h];
+    BASIN_UNROLL (h, H) beta[h] = p.beta[h];
     ahead.last = cut.high - 1;
     for (int base = warp * GROUPS; base < 2 * cut.pieces(); base += warps * GROUPS) {
         fragment f = fragment_of(p, cut, (base + group) / 2, (base + group) % 2);

@@ -172,8 +172,7 @@ BASIN_DEVICE void basin_row_unpack(float *x, float4 v) {
 }
 BASIN_DEVICE void basin_row_unpack(float *x, uint4 v) {
     uint32_t word[4] = {v.x, v.y, v.z, v.w};
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
+    BASIN_UNROLL (i, 4) {
         x[2 * i] = __uint_as_float(word[i] << 16);
         x[2 * i + 1] = __uint_as_float(word[i] & 0xffff0000u);
     }
@@ -193,8 +192,7 @@ BASIN_DEVICE void basin_row_store(float *to, const float (&x)[4]) {
 }
 BASIN_DEVICE void basin_row_store(basin_bf16 *to, const float (&x)[8]) {
     uint32_t word[4];
-#pragma unroll
-    for (int i = 0; i < 4; i++)
+    BASIN_UNROLL (i, 4)
         asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word[i]) : "f"(x[2 * i + 1]), "f"(x[2 * i]));
     *(uint4 *)to = make_uint4(word[0], word[1], word[2], word[3]);
 }
@@ -207,30 +205,25 @@ template <typename T, int G, int E, int V> struct basin_row {
     float x[E];
 
     BASIN_METHOD void clear() {
-#pragma unroll
-        for (int i = 0; i < E; i++) x[i] = 0;
+        BASIN_UNROLL (i, E) x[i] = 0;
     }
     BASIN_METHOD void load(const T *row, int width) {
         int lane = threadIdx.x % G;
-#pragma unroll
-        for (int v = 0; v < E / V; v++) {
+        BASIN_UNROLL (v, E / V) {
             float part[V] = {};
             int at = (v * G + lane) * V;
             if (at < width) basin_row_load(part, row + at);
-#pragma unroll
-            for (int i = 0; i < V; i++) x[v * V + i] = part[i];
+            BASIN_UNROLL (i, V) x[v * V + i] = part[i];
         }
     }
     /* row = factor x, by the first group only. */
     BASIN_METHOD void store(T *row, float factor, int width) const {
         int lane = threadIdx.x % 32;
         if (lane >= G) return;
-#pragma unroll
-        for (int v = 0; v < E / V; v++) {
+        BASIN_UNROLL (v, E / V) {
             float part[V];
             int at = (v * G + lane) * V;
-#pragma unroll
-            for (int i = 0; i < V; i++) part[i] = factor * x[v * V + i];
+            BASIN_UNROLL (i, V) part[i] = factor * x[v * V + i];
             if (at < width) basin_row_store(row + at, part);
         }
     }
@@ -238,24 +231,20 @@ template <typename T, int G, int E, int V> struct basin_row {
     BASIN_METHOD void leave(float *row, int width) const {
         int lane = threadIdx.x % 32;
         if (lane >= G) return;
-#pragma unroll
-        for (int i = 0; i < E; i++) {
+        BASIN_UNROLL (i, E) {
             int at = (i / V * G + lane) * V + i % V;
             if (at < width) row[at] = x[i];
         }
     }
     BASIN_METHOD void add(float weight, const basin_row &other) {
-#pragma unroll
-        for (int i = 0; i < E; i++) x[i] = fmaf(weight, other.x[i], x[i]);
+        BASIN_UNROLL (i, E) x[i] = fmaf(weight, other.x[i], x[i]);
     }
     BASIN_METHOD void times(float factor) {
-#pragma unroll
-        for (int i = 0; i < E; i++) x[i] *= factor;
+        BASIN_UNROLL (i, E) x[i] *= factor;
     }
     /* The sum over the groups of a warp, in all of them. */
     BASIN_METHOD void join() {
-#pragma unroll
-        for (int i = 0; i < E; i++)
+        BASIN_UNROLL (i, E)
 #pragma unroll
             for (int step = G; step < 32; step *= 2)
                 x[i] += __shfl_xor_sync(0xffffffffu, x[i], step);
@@ -263,8 +252,7 @@ template <typename T, int G, int E, int V> struct basin_row {
     /* The lane's share of a dot product. */
     BASIN_METHOD float part(const basin_row &other) const {
         float sum = 0;
-#pragma unroll
-        for (int i = 0; i < E; i++) sum = fmaf(x[i], other.x[i], sum);
+        BASIN_UNROLL (i, E) sum = fmaf(x[i], other.x[i], sum);
         return sum;
     }
 };

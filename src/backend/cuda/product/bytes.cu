@@ -11,13 +11,11 @@ template <typename T>
 static __global__ void store_rows(basin_sink to, int64_t to_apart, const T *from,
                                   int64_t from_apart, int64_t rows, int64_t columns) {
     int64_t items = rows * (columns / 8);
-    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < items;
-         i += (int64_t)gridDim.x * blockDim.x) {
+    BASIN_GRID (i, items, blockDim.x) {
         int64_t row = i / (columns / 8), column = i % (columns / 8) * 8;
         basin_pack<T, 8> pack = *(const basin_pack<T, 8> *)(from + row * from_apart + column);
         float x[8];
-#pragma unroll
-        for (int j = 0; j < 8; j++) x[j] = basin_to_float(pack.v[j]);
+        BASIN_UNROLL (j, 8) x[j] = basin_to_float(pack.v[j]);
         basin_write_any<8>(to, row * to_apart + column, x);
     }
 }
@@ -84,12 +82,9 @@ static __global__ void __launch_bounds__(THREADS)
     int group = thread % 32 / 4, word = thread / 32 * 4 + thread % 4;
     if (row + group * 16 >= rows || column + word * 4 >= columns) return;
     uint32_t x[16], y[4][4];
-#pragma unroll
-    for (int k = 0; k < 16; k++) x[k] = tile[group * 16 + k][word ^ group * 4];
-#pragma unroll
-    for (int k = 0; k < 4; k++) turn_four(y[k], x + k * 4);
-#pragma unroll
-    for (int j = 0; j < 4; j++)
+    BASIN_UNROLL (k, 16) x[k] = tile[group * 16 + k][word ^ group * 4];
+    BASIN_UNROLL (k, 4) turn_four(y[k], x + k * 4);
+    BASIN_UNROLL (j, 4)
         *(uint4 *)(to + (column + word * 4 + j) * rows + row + group * 16) =
             make_uint4(y[0][j], y[1][j], y[2][j], y[3][j]);
 }

@@ -297,12 +297,10 @@ static __global__ void join_parts(float *d, const float *part, const float *c, i
     four sum = ((const four *)part)[i], more = {};
     for (int k = 1; k < parts; k++) {
         four next = ((const four *)(part + k * count))[i];
-#pragma unroll
-        for (int j = 0; j < 4; j++) sum.v[j] += next.v[j];
+        BASIN_UNROLL (j, 4) sum.v[j] += next.v[j];
     }
     if (c) more = ((const four *)c)[i];
-#pragma unroll
-    for (int j = 0; j < 4; j++) sum.v[j] = alpha * sum.v[j] + beta * more.v[j];
+    BASIN_UNROLL (j, 4) sum.v[j] = alpha * sum.v[j] + beta * more.v[j];
     ((four *)d)[i] = sum;
 }
 
@@ -486,23 +484,17 @@ BASIN_DEVICE float random_at(int64_t i, uint32_t seed) {
 }
 
 template <typename T> static __global__ void fill_random(T *x, int64_t count, uint32_t seed) {
-    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < count;
-         i += (int64_t)gridDim.x * blockDim.x)
-        x[i] = basin_from_float<T>(random_at(i, seed));
+    BASIN_GRID (i, count, blockDim.x) x[i] = basin_from_float<T>(random_at(i, seed));
 }
 
 static __global__ void compare(int *differs, const uint16_t *x, const uint16_t *y, int64_t count) {
     bool other = false;
-    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < count;
-         i += (int64_t)gridDim.x * blockDim.x)
-        other = other || x[i] != y[i];
+    BASIN_GRID (i, count, blockDim.x) other = other || x[i] != y[i];
     if (other) *differs = 1;
 }
 
 static __global__ void fill_bytes(uint8_t *x, int64_t count, uint32_t seed) {
-    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < count;
-         i += (int64_t)gridDim.x * blockDim.x)
-        x[i] = (uint8_t)basin_two_bytes<false>(random_at(i, seed), 0);
+    BASIN_GRID (i, count, blockDim.x) x[i] = (uint8_t)basin_two_bytes<false>(random_at(i, seed), 0);
 }
 
 static size_t size_of(bool narrow) { return narrow ? sizeof(basin_bf16) : sizeof(float); }

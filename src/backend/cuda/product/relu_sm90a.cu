@@ -105,8 +105,7 @@ template <bits BITS, factors FACTORS, results RESULTS>
 BASIN_DEVICE void write_tile(const tiled &p, const float (&sum)[HALVES][COLUMNS / 2],
                              uint32_t (&word)[BLOCKS], uint32_t out, int which, tile_place place) {
     bool leader = threadIdx.x % 128 == 0;
-#pragma unroll
-    for (int i = 0; i < BLOCKS; i++) {
+    BASIN_UNROLL (i, BLOCKS) {
         int down = i / BLOCKS_ACROSS, along = i % BLOCKS_ACROSS;
         uint32_t piece = out + (uint32_t)(i % PIECES * PIECE_BYTES);
         bool there = place.there(p, i);
@@ -139,8 +138,7 @@ BASIN_DEVICE void take_tiles(const tiled &p, uint32_t base, int which, int first
         tile_place place = place_of(p, tile, rank);
         r.at(i * p.slabs);
         wait_turn(base, which, i);
-#pragma unroll
-        for (int j = 0; j < BLOCKS; j++)
+        BASIN_UNROLL (j, BLOCKS)
             word[j] = BITS == BITS_READ && place.there(p, j) ? *place.word(p, j) : 0;
         multiply_tile<FACTORS>(sum, r, base, p.slabs, next_turn(base, which));
         write_tile<BITS, FACTORS, RESULTS>(p, sum, word, out, which, place);

@@ -46,15 +46,13 @@ BASIN_DEVICE int2 place_of(int at, int across, bool deep) {
 }
 
 BASIN_DEVICE void fetch(carried &x, const small &p, int row, int column, int depth, int end) {
-#pragma unroll
-    for (int i = 0; i < DEPTH * ROWS / THREADS; i++) {
+    BASIN_UNROLL (i, DEPTH * ROWS / THREADS) {
         int2 at = place_of((int)threadIdx.x + i * THREADS, ROWS, !p.turned_a);
         int r = row + at.x, k = depth + at.y;
         bool in = r < p.m && k < end;
         x.a[i] = in ? p.a[p.turned_a ? (int64_t)k * p.m + r : (int64_t)r * p.k + k] : 0.0f;
     }
-#pragma unroll
-    for (int i = 0; i < DEPTH * COLUMNS / THREADS; i++) {
+    BASIN_UNROLL (i, DEPTH * COLUMNS / THREADS) {
         int2 at = place_of((int)threadIdx.x + i * THREADS, COLUMNS, p.turned_b);
         int c = column + at.x, k = depth + at.y;
         bool in = c < p.n && k < end;
@@ -63,13 +61,11 @@ BASIN_DEVICE void fetch(carried &x, const small &p, int row, int column, int dep
 }
 
 BASIN_DEVICE void put(tiles &s, const carried &x, const small &p) {
-#pragma unroll
-    for (int i = 0; i < DEPTH * ROWS / THREADS; i++) {
+    BASIN_UNROLL (i, DEPTH * ROWS / THREADS) {
         int2 at = place_of((int)threadIdx.x + i * THREADS, ROWS, !p.turned_a);
         s.a[at.y][at.x] = x.a[i];
     }
-#pragma unroll
-    for (int i = 0; i < DEPTH * COLUMNS / THREADS; i++) {
+    BASIN_UNROLL (i, DEPTH * COLUMNS / THREADS) {
         int2 at = place_of((int)threadIdx.x + i * THREADS, COLUMNS, p.turned_b);
         s.b[at.y][at.x] = x.b[i];
     }
@@ -84,10 +80,8 @@ BASIN_DEVICE void accumulate(float (&sum)[EACH][EACH], const tiles &s) {
     for (int k = 0; k < DEPTH; k++) {
         float4 x = *(const float4 *)&s.a[k][own_row()], y = *(const float4 *)&s.b[k][own_column()];
         float u[EACH] = {x.x, x.y, x.z, x.w}, v[EACH] = {y.x, y.y, y.z, y.w};
-#pragma unroll
-        for (int i = 0; i < EACH; i++)
-#pragma unroll
-            for (int j = 0; j < EACH; j++) sum[i][j] = fmaf(u[i], v[j], sum[i][j]);
+        BASIN_UNROLL (i, EACH)
+            BASIN_UNROLL (j, EACH) sum[i][j] = fmaf(u[i], v[j], sum[i][j]);
     }
 }
 
@@ -109,12 +103,10 @@ BASIN_DEVICE bool join_parts(float (&sum)[EACH][EACH], const group &g, const sma
                              int part) {
     float4 *all = g.partial + (int64_t)(p.slot + tile * p.parts) * EACH * THREADS;
     float4 *own = all + (int64_t)part * EACH * THREADS;
-#pragma unroll
-    for (int i = 0; i < EACH; i++)
+    BASIN_UNROLL (i, EACH)
         own[i * THREADS + threadIdx.x] = make_float4(sum[i][0], sum[i][1], sum[i][2], sum[i][3]);
     if (!basin_is_last_block(&g.arrived[p.counter + tile], (unsigned)p.parts)) return false;
-#pragma unroll
-    for (int i = 0; i < EACH; i++) {
+    BASIN_UNROLL (i, EACH) {
         float4 x = make_float4(0, 0, 0, 0);
         for (int k = 0; k < p.parts; k++) {
             float4 y = __ldcg(&all[((int64_t)k * EACH + i) * THREADS + threadIdx.x]);
@@ -132,8 +124,7 @@ BASIN_DEVICE void read_four(float (&x)[EACH], const float *from, int count, bool
         x[0] = y.x, x[1] = y.y, x[2] = y.z, x[3] = y.w;
         return;
     }
-#pragma unroll
-    for (int j = 0; j < EACH; j++) x[j] = j < count ? from[j] : 0.0f;
+    BASIN_UNROLL (j, EACH) x[j] = j < count ? from[j] : 0.0f;
 }
 
 BASIN_DEVICE void write_four(float *to, const float (&x)[EACH], int count, bool wide) {
@@ -141,8 +132,7 @@ BASIN_DEVICE void write_four(float *to, const float (&x)[EACH], int count, bool 
         *(float4 *)to = make_float4(x[0], x[1], x[2], x[3]);
         return;
     }
-#pragma unroll
-    for (int j = 0; j < EACH; j++)
+    BASIN_UNROLL (j, EACH)
         if (j < count) to[j] = x[j];
 }
 
@@ -150,8 +140,7 @@ BASIN_DEVICE void add_four(float (&x)[EACH], float by, const float *from, int co
     float y[EACH];
     if (!from) return;
     read_four(y, from, count, wide);
-#pragma unroll
-    for (int j = 0; j < EACH; j++) x[j] = fmaf(by, y[j], x[j]);
+    BASIN_UNROLL (j, EACH) x[j] = fmaf(by, y[j], x[j]);
 }
 
 /* The epilogue, for four neighbours of a row. */
@@ -160,14 +149,12 @@ BASIN_DEVICE void finish(const small &p, const float (&sum)[EACH], int row, int 
     int count = p.n - column;
     float x[EACH], mask[EACH];
     if (row >= p.m || count <= 0) return;
-#pragma unroll
-    for (int j = 0; j < EACH; j++) x[j] = p.alpha * sum[j];
+    BASIN_UNROLL (j, EACH) x[j] = p.alpha * sum[j];
     add_four(x, p.beta, p.c ? p.c + at : NULL, count, p.wide);
     add_four(x, p.of_more, p.more ? p.more + at : NULL, count, p.wide);
     add_four(x, 1.0f, p.bias ? p.bias + column : NULL, count, p.wide);
     if (p.mask) read_four(mask, p.mask + at, count, p.wide);
-#pragma unroll
-    for (int j = 0; j < EACH; j++) {
+    BASIN_UNROLL (j, EACH) {
         if (p.relu) x[j] = x[j] <= 0 ? 0.0f : x[j];
         if (p.mask) x[j] *= mask[j] > 0 ? 1.0f : 0.0f;
     }
@@ -189,9 +176,7 @@ static __global__ void __launch_bounds__(THREADS) small_products(const __grid_co
         float sum[EACH][EACH] = {};
         multiply(sum, s, p, row, column, begin, end);
         if (p.parts > 1 && !join_parts(sum, g, p, tile, part)) return;
-#pragma unroll
-        for (int r = 0; r < EACH; r++)
-            finish(p, sum[r], row + own_row() + r, column + own_column());
+        BASIN_UNROLL (r, EACH) finish(p, sum[r], row + own_row() + r, column + own_column());
     }
 }
 

@@ -163,19 +163,15 @@ template <factors FACTORS>
 BASIN_DEVICE void multiply_tile(float (&sum)[HALVES][COLUMNS / 2], ring r, uint32_t base, int slabs,
                                 uint32_t next_turn) {
     uint32_t before = 0;
-#pragma unroll
-    for (int h = 0; h < HALVES; h++)
-#pragma unroll
-        for (int i = 0; i < COLUMNS / 2; i++) sum[h][i] = 0;
+    BASIN_UNROLL (h, HALVES)
+        BASIN_UNROLL (i, COLUMNS / 2) sum[h][i] = 0;
     for (int slab = 0; slab < slabs; slab++, r.next()) {
         uint32_t stage = base + (uint32_t)(r.stage * STAGE_BYTES);
         uint64_t a = table_at(stage), b = table_at(stage + A_BYTES);
         barrier_wait(base + FULL_AT + (uint32_t)r.stage * 8, r.parity);
         basin_wgmma_fence();
-#pragma unroll
-        for (int step = 0; step < DEPTH / 32; step++)
-#pragma unroll
-            for (int h = 0; h < HALVES; h++)
+        BASIN_UNROLL (step, DEPTH / 32)
+            BASIN_UNROLL (h, HALVES)
                 add_product<FACTORS>(sum[h], a + (uint64_t)(h * 512 + step * 2),
                                      b + (uint64_t)(step * 2));
         basin_wgmma_close();
@@ -186,8 +182,7 @@ BASIN_DEVICE void multiply_tile(float (&sum)[HALVES][COLUMNS / 2], ring r, uint3
     if (threadIdx.x % 32 == 0) barrier_arrive(next_turn);
     basin_wgmma_wait<0>();
     release(before);
-#pragma unroll
-    for (int h = 0; h < HALVES; h++) basin_wgmma_pin(sum[h]);
+    BASIN_UNROLL (h, HALVES) basin_wgmma_pin(sum[h]);
 }
 
 /* Two neighbours as bfloat16, the first below. */
@@ -208,8 +203,7 @@ template <bool RELU, typename F> BASIN_DEVICE void write_piece(uint32_t piece, F
 #pragma unroll
     for (int i = 0; i < 8; i += 2) {
         uint32_t pair[4];
-#pragma unroll
-        for (int k = 0; k < 4; k++)
+        BASIN_UNROLL (k, 4)
             pair[k] = narrow_pair<RELU>(number(i * 4 + k * 2), number(i * 4 + k * 2 + 1));
         uint32_t to = row + (uint32_t)(((i + lane / 16) ^ lane % 8) << 4);
         asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to),
@@ -224,8 +218,7 @@ template <bool RELU, typename F> BASIN_DEVICE void write_piece(uint32_t piece, F
 BASIN_DEVICE void write_pairs(uint32_t piece, int i, const uint32_t *pair) {
     int thread = (int)threadIdx.x % 128, lane = thread % 32, t = lane % 4;
     bool odd = t & 1;
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
+    BASIN_UNROLL (h, 2) {
         int row = thread / 32 * 16 + lane / 4 + h * 8;
         uint32_t low = pair[h], high = pair[2 + h];
         uint32_t other = __shfl_xor_sync(0xffffffffu, odd ? low : high, 1);
@@ -243,8 +236,7 @@ BASIN_DEVICE void write_turned(uint32_t piece, int i, const uint32_t *pair) {
     int thread = (int)threadIdx.x % 128, lane = thread % 32;
     int from = lane / 4 * 2 % 8 * 4 + lane % 4, column = (i + lane / 8) * 8 + lane % 8;
     uint32_t order = lane < 16 ? 0x5140 : 0x7362, word[4];
-#pragma unroll
-    for (int k = 0; k < 4; k++) {
+    BASIN_UNROLL (k, 4) {
         uint32_t both = pair[2 * k] | pair[2 * k + 1] << 16;
         uint32_t first = __shfl_sync(0xffffffffu, both, from);
         uint32_t second = __shfl_sync(0xffffffffu, both, from + 4);
@@ -262,8 +254,7 @@ BASIN_DEVICE void write_bytes(uint32_t piece, F number) {
 #pragma unroll
     for (int i = 0; i < 8; i += 4) {
         uint32_t pair[8];
-#pragma unroll
-        for (int k = 0; k < 8; k++)
+        BASIN_UNROLL (k, 8)
             pair[k] = basin_two_bytes<FIVE, RELU>(number(i * 4 + k * 2), number(i * 4 + k * 2 + 1));
         write_pairs(piece, i, pair);
         write_pairs(piece, i + 2, pair + 4);
