@@ -11,8 +11,6 @@ struct basin_eager {
     bool device;            /* memory is not the host's */
 };
 
-/* ---- check.c ---- */
-
 /* Sizes, type and pattern; then pointers, of which `bytes` of workspace, and a host's list. */
 basin_status basin_eager_check_sizes(const basin_eager *eager, basin_eager_operation operation,
                                      const basin_eager_attention *at, basin_error *error);

@@ -1,9 +1,10 @@
-# Which files the documents name that the tree does not have. Input: the list of the tree's files,
-# then the documents. test_docs.sh calls it, test_docs_catches.sh breaks each rule once.
+# Which files the documents, and comments in C, name that the tree does not have. Input: the list of
+# the tree's files, then documents and sources. test_docs.sh calls it, test_docs_catches.sh breaks each
+# rule once.
 #
 # A word that ends like a source file (graph.c) must be a file, or the end of one's path; a path
 # from the root (scripts/bench) must be a file or a folder; so must the target of a link, except
-# in ../shared, which lies beside the tree. * stands for anything, and so do NAME, ROOM and NN. A
+# in ../shared, which lies beside the tree. * stands for anything, and so do NAME, MODULE and NN. A
 # tutorial may name the files that its own blocks make (```c wells.c).
 
 function complain(text) { print text; failed = 1 }
@@ -20,7 +21,7 @@ function keep_path(path,    end) {
 }
 
 function has_pattern(word,    i) {
-    gsub(/NAME|ROOM|NN/, "*", word)
+    gsub(/NAME|MODULE|NN/, "*", word)
     if (!index(word, "*")) return 0
     gsub(/[.+]/, "\\\\&", word)
     gsub(/\*+/, ".*", word)
@@ -84,9 +85,21 @@ function check_links(line,    target) {
     return line
 }
 
+# A comment's own lines: names of sources, of three letters and more (o.c may be a member).
+function check_comment(line,    word) {
+    if (line !~ /^ *(\/\*| \*)/) return
+    while (match(line, /[A-Za-z0-9_.*\/-]+/)) {
+        word = substr(line, RSTART, RLENGTH)
+        line = substr(line, RSTART + RLENGTH)
+        sub(/\.+$/, "", word)
+        if (word ~ /^[a-z][A-Za-z0-9_\/-]*[a-z0-9_][a-z0-9_][a-z0-9_]\.(c|h|cu)$/) check_name(word)
+    }
+}
+
 BEGIN { outside["cblas.h"] = outside["stdio.h"] = outside["stdlib.h"] = 1 } # of the system
 FNR == 1 { part++ }
 part == 1 { keep_path($0); next }
+FILENAME ~ /\.(c|h|cu)$/ { check_comment($0); next }
 /^```[a-z]+ [^ ]+$/ { made[FILENAME, $2] = 1; next }
 { check_words(check_links($0)) }
 END { exit failed }

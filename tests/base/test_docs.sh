@@ -1,6 +1,6 @@
 #!/bin/sh
-# README, CONTRIBUTING, CHANGELOG and the pages under docs/, examples/ and bench/ name only files
-# that the tree has (docs.awk has the rules); README and the guides name only commands and options
+# README, CONTRIBUTING, CHANGELOG, the pages under docs/, examples/ and bench/, and comments in C name
+# only files that the tree has (docs.awk has the rules); README and the guides name only commands and options
 # that the program has (options.awk); and CITATION.cff states the version.
 #
 #   tests/base/test_docs.sh [ROOT]     another tree than this one
@@ -15,7 +15,8 @@ export LC_ALL
 files=$(find . -path './build*' -prune -o -path ./.git -prune -o -type f -print |
     sed 's,^\./,,' | sort)
 pages=$(printf '%s\n' "$files" | grep '\.md$')
-printf '%s\n' "$files" | awk -f "$here/docs.awk" - $pages
+sources=$(printf '%s\n' "$files" | grep -E '^(src|include|examples)/.*\.(c|h|cu)$' || true)
+printf '%s\n' "$files" | awk -f "$here/docs.awk" - $pages $sources
 
 # The laboratory diary and the changelog tell of options that were renamed since; the long examples
 # are programs of their own.

@@ -1,7 +1,7 @@
 /* What the program `basin` does, for other programs.
  *
  * basin/basin.h has the engine. These headers read files, train and use models; what they open at
- * run time (libarchive, matio, LAPACK, ARPACK) is listed in docs/dependencies.md. Once Basin is
+ * run time (libarchive, LAPACK, ARPACK, XGBoost) is listed in docs/dependencies.md. Once Basin is
  * installed: cc program.c $(pkg-config --cflags --libs basin).
  *
  * One header per topic:
@@ -9,8 +9,7 @@
  *     settings.h    what is trained and how, by name
  *     run.h         training runs: who watches, where results go, what came of it
  *     image.h       models that complete pictures: train, complete, score
- *     anomaly.h     detectors of anomalous nodes: train, score, explain, measure
- *     node.h        models of the classes of nodes: train, predict, explain, measure
+ *     nodes.h       detectors of anomalous nodes, classes of nodes: train, score, explain, measure
  *     graphs.h      models of small graphs: train, predict, score, cross-validate
  *     text.h        models of text: train, score, generate
  *     ranks.h       several processes that do one task: mpirun, srun

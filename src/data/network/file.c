@@ -44,7 +44,7 @@ static basin_status expect(const basin_tensor **tensor, const basin_bundle *bund
                       basin_shape_print(wanted, shape));
 }
 
-/* Offsets from 0 up to `end`; check.c looks at their order. */
+/* Offsets from 0 up to `end`; basin_network_check looks at their order. */
 static basin_status check_ends(const basin_bundle *bundle, const char *name, const int64_t *at,
                                int64_t count, int64_t end, basin_error *error) {
     if (at[0] == 0 && at[count] == end) return BASIN_OK;

@@ -1,4 +1,4 @@
-/* Schemas: made, asked, freed; see schema.h. */
+/* Schemas: made, asked, freed; see network.h. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

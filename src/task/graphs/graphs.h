@@ -239,7 +239,7 @@ typedef struct basin_graphs_plans {
 
 /* For scores of one graph at a time, of any size. */
 void basin_graphs_plans_begin_one(basin_graphs_plans *plans, basin_graphs_model *model);
-/* What a batch of so many nodes and pairs gets (capacity.c). */
+/* What a batch of so many nodes and pairs gets. */
 basin_graphs_capacity basin_graphs_capacity_for(const basin_graphs_plans *plans, int64_t nodes,
                                                 int64_t pairs);
 /* For batches of the given graphs; with a schedule for training, without (NULL) for scores. */

@@ -269,7 +269,7 @@ static inline float *basin_arena_floats(basin_arena *arena, int64_t count) {
     return basin_arena_take(arena, count, sizeof(float));
 }
 
-/* A run's operands, packed. Slots are those of attention/pairs.h. */
+/* A run's operands, packed. Slots are those of BASIN_OP_ATTENTION_FORCE and _REVERSE. */
 typedef struct basin_cpu_edges {
     const basin_attention *at;
     const basin_attention_kernels *kernels;
