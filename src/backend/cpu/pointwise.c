@@ -512,11 +512,7 @@ static void draw(const basin_cpu_frame *frame, int64_t first, int64_t last) {
     for (int64_t i = begin; i < end && drop > 0; i++) out[i] = (double)out[i] > drop ? 1.0F : 0.0F;
 }
 
-static void share_draws(const basin_cpu_frame *frame) {
+void basin_cpu_random(const basin_cpu_frame *frame) {
     int64_t count = basin_shape_count(frame->call->out[0].shape);
     basin_cpu_share(frame, draw, (count + PIECE - 1) / PIECE, count * 8);
 }
-
-void basin_cpu_normal(const basin_cpu_frame *frame) { share_draws(frame); }
-
-void basin_cpu_uniform(const basin_cpu_frame *frame) { share_draws(frame); }

@@ -90,7 +90,7 @@ static void reduce_chunks(const basin_cpu_frame *frame, int64_t begin, int64_t e
     }
 }
 
-static void reduce(const basin_cpu_frame *frame) {
+void basin_cpu_reduce(const basin_cpu_frame *frame) {
     span s = reduced_span(frame->call);
     reducer by = reducer_of(frame);
     float *y = frame->out[0]; /* [outer, inner] */
@@ -99,10 +99,6 @@ static void reduce(const basin_cpu_frame *frame) {
         reduce_part(y + i * s.inner, chunk_results(frame, &s) + i * s.chunks * s.inner, s.chunks,
                     s.inner, &by);
 }
-
-void basin_cpu_sum(const basin_cpu_frame *frame) { reduce(frame); }
-
-void basin_cpu_max(const basin_cpu_frame *frame) { reduce(frame); }
 
 /* Calls `part` for the rows of the operand; an element takes `cost` operations. */
 static void share_rows(const basin_cpu_frame *frame, basin_cpu_part *part, int64_t cost) {

@@ -85,26 +85,26 @@ static void copy_rows(void *to, const void *from, const basin_operand *operand, 
                (size_t)width * sizeof(double));
 }
 
+/* The place of an operand, or of a dense copy of it in the room where its rows lie apart. */
+static void *dense(char **room, const basin_operand *operand, void *at) {
+    size_t bytes = copy_bytes(operand);
+    void *copy = *room;
+    *room += bytes;
+    return bytes ? copy : at;
+}
+
 /* Puts dense copies in the place of operands that are not. */
 static void make_dense(basin_ref_frame *frame) {
     const basin_call *call = frame->call;
     char *room = (char *)frame->scratch + scratch_bytes(call);
     for (int i = 0; i < call->ins; i++) {
-        if (!copy_bytes(&call->in[i])) continue;
-        copy_rows(room, frame->in[i], &call->in[i], call->op, false);
-        frame->in[i] = room;
-        room += copy_bytes(&call->in[i]);
+        void *to = dense(&room, &call->in[i], NULL);
+        if (to) copy_rows(to, frame->in[i], &call->in[i], call->op, false);
+        if (to) frame->in[i] = to;
     }
-    for (int i = 0; i < call->outs; i++) {
-        if (!copy_bytes(&call->out[i])) continue;
-        frame->out[i] = room;
-        room += copy_bytes(&call->out[i]);
-    }
-    for (int i = 0; i < call->twins; i++) {
-        if (!copy_bytes(&call->twin[i])) continue;
-        frame->twin[i] = room;
-        room += copy_bytes(&call->twin[i]);
-    }
+    for (int i = 0; i < call->outs; i++) frame->out[i] = dense(&room, &call->out[i], frame->out[i]);
+    for (int i = 0; i < call->twins; i++)
+        frame->twin[i] = dense(&room, &call->twin[i], frame->twin[i]);
 }
 
 static void *resolve(const basin_operand *operand, void *const *block) {
