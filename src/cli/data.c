@@ -97,8 +97,8 @@ static void put_splits(basin_record *r, const basin_network *n) {
     basin_record_end(r);
 }
 
-static void put_degrees(basin_record *r, const basin_degrees *d, bool text) {
-    if (!text) basin_record_object(r, "degree");
+static void put_degrees(basin_record *r, const basin_degrees *d) {
+    basin_record_section(r, "degree");
     basin_record_number(r, "mean", "%.2f", d->mean);
     basin_record_integer(r, "min", d->least);
     basin_record_integer(r, "median", d->median);
@@ -107,7 +107,7 @@ static void put_degrees(basin_record *r, const basin_degrees *d, bool text) {
     basin_record_list(r, "histogram");
     for (int b = 0; b < BASIN_DEGREE_BINS; b++) basin_record_integer(r, NULL, d->bin[b]);
     basin_record_end(r);
-    if (!text) basin_record_end(r);
+    basin_record_end(r);
 }
 
 static void put_relation(basin_record *r, const char *name, const basin_degrees *d) {
@@ -116,7 +116,7 @@ static void put_relation(basin_record *r, const char *name, const basin_degrees 
     basin_record_integer(r, "edges", d->edges);
     basin_record_integer(r, "self_loops", d->self_loops);
     basin_record_flag(r, ".symmetric", d->symmetric);
-    put_degrees(r, d, basin_record_is_text(r));
+    put_degrees(r, d);
     basin_record_number(r, "homophily", "%.3f", d->homophily);
     basin_record_number(r, "anomaly_homophily|of anomalies", "%.3f", d->anomaly_homophily);
     basin_record_end(r);

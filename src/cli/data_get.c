@@ -37,63 +37,42 @@ typedef struct set {
     const char *member, *convert; /* to unpack from the first; how to go on; or NULL */
 } set;
 
-#define TU(name_, file_, what_)                                                                    \
-    {                                                                                              \
-        .name = (name_), .what = (what_),                                                          \
-        .folder = "https://www.chrsmrrs.com/graphkerneldatasets", .file = {                        \
-            file_ ".zip"                                                                           \
-        }                                                                                          \
-    }
-#define NPZ(name_, what_)                                                                          \
-    {                                                                                              \
-        .name = (name_), .what = (what_),                                                          \
-        .folder = "https://github.com/yandex-research/heterophilous-graphs/raw/main/data",         \
-        .file = {name_ ".npz"}, .convert = name_ ".npz " name_ ".basin"                            \
-    }
-#define BY_HAND(name_, what_)                                                                      \
-    {                                                                                              \
-        .name = (name_), .what = (what_),                                                          \
-        .folder = "https://drive.google.com/drive/folders/1PpNwvZx_YRSCDiHaBUmRIS3x1rZR7fMr",      \
-        .convert = name_ " " name_ ".basin"                                                        \
-    }
+#define DGL "https://data.dgl.ai/dataset"
+#define DRIVE "https://drive.google.com/drive/folders/1PpNwvZx_YRSCDiHaBUmRIS3x1rZR7fMr"
+#define HETEROPHILOUS "https://github.com/yandex-research/heterophilous-graphs/raw/main/data"
+#define TU "https://www.chrsmrrs.com/graphkerneldatasets"
 
 static const set sets[] = {
-    {.name = "amazon",
-     .what = "reviewers of musical instruments, three relations, 11,944 nodes (CARE-GNN)",
-     .folder = "https://data.dgl.ai/dataset",
-     .file = {"FraudAmazon.zip"},
-     .member = "Amazon.mat",
+    {"amazon", "reviewers of musical instruments, three relations, 11,944 nodes (CARE-GNN)", DGL,
+     .file = {"FraudAmazon.zip"}, .member = "Amazon.mat",
      .convert = "Amazon.mat amazon.basin --unlabelled-first 3305"},
-    {.name = "yelp",
-     .what = "reviews of hotels and restaurants, three relations, 45,954 nodes (CARE-GNN)",
-     .folder = "https://data.dgl.ai/dataset",
-     .file = {"FraudYelp.zip"},
-     .member = "YelpChi.mat",
-     .convert = "YelpChi.mat yelp.basin"},
-    BY_HAND("tfinance", "accounts and transactions, 39,357 nodes, 21 million edges (BWGNN)"),
-    BY_HAND("tsocial", "accounts and friendships, 5.8 million nodes, 73 million edges (BWGNN)"),
-    NPZ("tolokers", "crowd workers, 11,758 nodes, ten splits (heterophilous graphs)"),
-    NPZ("questions", "users of a question site, 48,921 nodes, ten splits (heterophilous graphs)"),
-    TU("mutag", "MUTAG", "188 molecules (TUDataset)"),
-    TU("enzymes", "ENZYMES", "600 proteins in six classes (TUDataset)"),
-    TU("proteins", "PROTEINS", "1,113 proteins (TUDataset)"),
-    TU("dd", "DD", "1,178 large proteins (TUDataset)"),
-    TU("nci1", "NCI1", "4,110 molecules (TUDataset)"),
-    TU("nci109", "NCI109", "4,127 molecules (TUDataset)"),
-    TU("mutagenicity", "Mutagenicity", "4,337 molecules (TUDataset)"),
-    TU("frankenstein", "FRANKENSTEIN", "4,337 molecules with 780 features (TUDataset)"),
-    {.name = "mnist",
-     .what = "70,000 handwritten digits",
-     .folder = "https://storage.googleapis.com/cvdf-datasets/mnist",
+    {"yelp", "reviews of hotels and restaurants, three relations, 45,954 nodes (CARE-GNN)", DGL,
+     .file = {"FraudYelp.zip"}, .member = "YelpChi.mat", .convert = "YelpChi.mat yelp.basin"},
+    {"tfinance", "accounts and transactions, 39,357 nodes, 21 million edges (BWGNN)", DRIVE,
+     .convert = "tfinance tfinance.basin"},
+    {"tsocial", "accounts and friendships, 5.8 million nodes, 73 million edges (BWGNN)", DRIVE,
+     .convert = "tsocial tsocial.basin"},
+    {"tolokers", "crowd workers, 11,758 nodes, ten splits (heterophilous graphs)", HETEROPHILOUS,
+     .file = {"tolokers.npz"}, .convert = "tolokers.npz tolokers.basin"},
+    {"questions", "users of a question site, 48,921 nodes, ten splits (heterophilous graphs)",
+     HETEROPHILOUS, .file = {"questions.npz"}, .convert = "questions.npz questions.basin"},
+    {"mutag", "188 molecules (TUDataset)", TU, .file = {"MUTAG.zip"}},
+    {"enzymes", "600 proteins in six classes (TUDataset)", TU, .file = {"ENZYMES.zip"}},
+    {"proteins", "1,113 proteins (TUDataset)", TU, .file = {"PROTEINS.zip"}},
+    {"dd", "1,178 large proteins (TUDataset)", TU, .file = {"DD.zip"}},
+    {"nci1", "4,110 molecules (TUDataset)", TU, .file = {"NCI1.zip"}},
+    {"nci109", "4,127 molecules (TUDataset)", TU, .file = {"NCI109.zip"}},
+    {"mutagenicity", "4,337 molecules (TUDataset)", TU, .file = {"Mutagenicity.zip"}},
+    {"frankenstein", "4,337 molecules with 780 features (TUDataset)", TU,
+     .file = {"FRANKENSTEIN.zip"}},
+    {"mnist", "70,000 handwritten digits", "https://storage.googleapis.com/cvdf-datasets/mnist",
      .file = {"train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz",
               "t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"},
      .sha256 = {"440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
                 "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
                 "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
                 "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"}},
-    {.name = "cifar10",
-     .what = "60,000 small photographs in ten classes",
-     .folder = "https://www.cs.toronto.edu/~kriz",
+    {"cifar10", "60,000 small photographs in ten classes", "https://www.cs.toronto.edu/~kriz",
      .file = {"cifar-10-binary.tar.gz"},
      .sha256 = {"c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd"}},
 };

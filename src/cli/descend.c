@@ -228,79 +228,43 @@ static basin_status write_result(const job *j, basin_error *error) {
 
 /* ---- the energies of all steps ---- */
 
-typedef struct basin_trace {
-    const basin_descent_result *result;
-    const basin_term *term; /* [result->terms], for their names */
-    const job *job;
-} basin_trace;
-
-/* Term `term` before step `step` (at the end, for the last), of one sample; of all of them. */
-static double energy_at(const basin_trace *trace, int step, int term, int64_t sample) {
-    const basin_descent_result *r = trace->result;
-    return r->energy[((int64_t)step * r->terms + term) * r->samples + sample];
-}
-
-static double trace_term(const basin_trace *trace, int step, int term) {
+/* Term `term` before step `step` (at the end, for the last), of one sample; of all: -1. */
+static double energy_at(const job *j, int step, int term, int64_t sample) {
+    const basin_descent_result *d = &j->result;
+    const double *of = d->energy + ((int64_t)step * d->terms + term) * d->samples;
     double sum = 0;
-    for (int64_t i = 0; i < trace->result->samples; i++) sum += energy_at(trace, step, term, i);
+    if (sample >= 0) return of[sample];
+    for (int64_t i = 0; i < d->samples; i++) sum += of[i];
     return sum;
 }
 
-static int trace_broken(const basin_trace *trace) {
-    for (int t = 0; t <= trace->result->steps; t++)
-        if (!isfinite(basin_descent_total(trace->result, t))) return t;
-    return -1;
-}
-
-static int trace_risen(const basin_trace *trace) {
-    for (int t = 0; t < trace->result->steps; t++) {
-        double before = basin_descent_total(trace->result, t);
-        double after = basin_descent_total(trace->result, t + 1);
-        /* sums of floats come back with their rounding */
-        if (after > before + 1e-6 * fabs(before)) return t;
-    }
-    return -1;
-}
-
-/* The rows of the table: a row for each step; in a file for each step and sample of a batch. */
-static void put_trace(basin_record *r, const basin_trace *trace) {
-    const basin_descent_result *d = trace->result;
-    basin_record_table(r, "trace", NULL);
-    for (int t = 0; t <= d->steps; t++) {
-        basin_record_row(r);
-        basin_record_integer(r, "step", t);
-        basin_record_number(r, "energy", "%.6f", basin_descent_total(d, t));
-        for (int p = 0; p < d->terms; p++)
-            basin_record_number(r, trace->term[p].name, "%.6f", trace_term(trace, t, p));
-        basin_record_number(r, "change|change of g", "%.3e", t < d->steps ? d->change[t] : NAN);
-        basin_record_end(r);
-    }
+/* A row for each step, or in a file for each step and sample of a batch (`sample` < 0: all). */
+static void put_step(basin_record *r, const job *j, int t, int64_t sample) {
+    const basin_descent_result *d = &j->result;
+    double total = 0;
+    for (int p = 0; p < d->terms; p++) total += energy_at(j, t, p, sample);
+    basin_record_row(r);
+    basin_record_integer(r, "step", t);
+    if (sample >= 0 && d->samples > 1) basin_record_integer(r, "sample", sample);
+    basin_record_number(r, "energy", "%.6f", sample < 0 ? basin_descent_total(d, t) : total);
+    for (int p = 0; p < d->terms; p++)
+        basin_record_number(r, j->energy.term[p].name, "%.6f", energy_at(j, t, p, sample));
+    basin_record_number(r, "change|change of g", "%.3e", t < d->steps ? d->change[t] : NAN);
     basin_record_end(r);
 }
 
 static void put_samples(basin_record *r, const void *context) {
-    const basin_trace *trace = context;
-    const basin_descent_result *d = trace->result;
+    const job *j = context;
     basin_record_table(r, "trace", NULL);
-    for (int t = 0; t <= d->steps; t++)
-        for (int64_t i = 0; i < d->samples; i++) {
-            double total = 0;
-            for (int p = 0; p < d->terms; p++) total += energy_at(trace, t, p, i);
-            basin_record_row(r);
-            basin_record_integer(r, "step", t);
-            if (d->samples > 1) basin_record_integer(r, "sample", i);
-            basin_record_number(r, "energy", "%g", total);
-            for (int p = 0; p < d->terms; p++)
-                basin_record_number(r, trace->term[p].name, "%g", energy_at(trace, t, p, i));
-            basin_record_number(r, "change", "%g", t < d->steps ? d->change[t] : NAN);
-            basin_record_end(r);
-        }
+    for (int t = 0; t <= j->result.steps; t++)
+        for (int64_t i = 0; i < j->result.samples; i++) put_step(r, j, t, i);
     basin_record_end(r);
 }
 
-static basin_status draw(const basin_trace *trace, const char *path, basin_error *error) {
+static basin_status draw(const job *j, basin_error *error) {
     enum { MOST_TERMS = 3 }; /* of a block */
-    const basin_descent_result *r = trace->result;
+    const basin_descent_result *r = &j->result;
+    const basin_term *term = j->energy.term;
     int points = r->steps + 1, lines = r->terms > 1 ? r->terms + 1 : 1;
     basin_plot_line line[MOST_TERMS + 1];
     BASIN_FREE_AT_EXIT double *number = NULL;
@@ -308,9 +272,9 @@ static basin_status draw(const basin_trace *trace, const char *path, basin_error
     for (int p = 0; p < lines; p++) {
         double *y = number + (size_t)p * (size_t)points;
         for (int t = 0; t < points; t++)
-            y[t] = p ? trace_term(trace, t, p - 1) : basin_descent_total(r, t);
-        line[p] = (basin_plot_line){.name = p            ? trace->term[p - 1].name
-                                            : lines == 1 ? trace->term[0].name
+            y[t] = p ? energy_at(j, t, p - 1, -1) : basin_descent_total(r, t);
+        line[p] = (basin_plot_line){.name = p            ? term[p - 1].name
+                                            : lines == 1 ? term[0].name
                                                          : "energy",
                                     .y = y,
                                     .count = points};
@@ -320,18 +284,20 @@ static basin_status draw(const basin_trace *trace, const char *path, basin_error
                        .y_label = "energy",
                        .line = line,
                        .lines = lines};
-    return basin_svg_plot(path, &plot, error);
+    return basin_svg_plot(j->o->svg, &plot, error);
 }
 
 static void put_result(basin_record *r, const void *context) {
-    const basin_trace *trace = context;
-    const job *j = trace->job;
+    const job *j = context;
+    const basin_descent_result *d = &j->result;
     basin_record_text(r, ".backend", j->o->backend);
-    basin_record_integer(r, ".steps", trace->result->steps);
-    basin_record_integer(r, ".samples", trace->result->samples);
-    basin_record_flag(r, ".converged", trace->result->converged);
-    basin_record_integer(r, ".halvings", trace->result->halvings);
-    put_trace(r, trace);
+    basin_record_integer(r, ".steps", d->steps);
+    basin_record_integer(r, ".samples", d->samples);
+    basin_record_flag(r, ".converged", d->converged);
+    basin_record_integer(r, ".halvings", d->halvings);
+    basin_record_table(r, "trace", NULL);
+    for (int t = 0; t <= d->steps; t++) put_step(r, j, t, -1);
+    basin_record_end(r);
     if (j->result.converged)
         basin_record_note(r, "converged: no element of g moved by more than %g in the last step",
                           j->o->tolerance);
@@ -339,28 +305,28 @@ static void put_result(basin_record *r, const void *context) {
         basin_record_note(r, "steps halved by the guard: %lld", (long long)j->result.halvings);
 }
 
-static basin_status write_files(const job *j, const basin_trace *trace, basin_error *error) {
-    basin_args *o = j->o;
-    if (o->output) BASIN_TRY(write_result(j, error));
-    if (o->trace)
-        BASIN_TRY(basin_record_write(o->trace, BASIN_FORM_CSV, put_samples, trace, error));
-    return o->svg ? draw(trace, o->svg, error) : BASIN_OK;
-}
-
 static basin_status finish(const job *j, basin_error *error) {
-    basin_trace trace = {&j->result, j->energy.term, j};
-    BASIN_TRY(basin_record_print(j->o->json, put_result, &trace, error));
-    int broken = trace_broken(&trace), risen = trace_risen(&trace);
-    if (broken >= 0)
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "the energy is not finite at step %d; nothing is written (a smaller "
-                          "--alpha or --guard may help)",
-                          broken);
-    if (risen >= 0 && j->o->noise == 0 && !j->o->quiet)
-        basin_say("basin: note: the energy rose in step %d; --guard or a smaller --alpha prevents "
-                  "it",
-                  risen);
-    return write_files(j, &trace, error);
+    const basin_args *o = j->o;
+    int risen = -1;
+    BASIN_TRY(basin_record_print(o->json, put_result, j, error));
+    for (int t = j->result.steps; t >= 0; t--) {
+        double energy = basin_descent_total(&j->result, t);
+        double before = t ? basin_descent_total(&j->result, t - 1) : INFINITY;
+        /* sums of floats come back with their rounding */
+        if (energy > before + 1e-6 * fabs(before)) risen = t - 1;
+    }
+    for (int t = 0; t <= j->result.steps; t++)
+        if (!isfinite(basin_descent_total(&j->result, t)))
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "the energy is not finite at step %d; nothing is written (a smaller "
+                              "--alpha or --guard may help)",
+                              t);
+    if (risen >= 0 && o->noise == 0)
+        basin_note(o, "the energy rose in step %d; --guard or a smaller --alpha prevents it",
+                   risen);
+    if (o->output) BASIN_TRY(write_result(j, error));
+    if (o->trace) BASIN_TRY(basin_record_write(o->trace, BASIN_FORM_CSV, put_samples, j, error));
+    return o->svg ? draw(j, error) : BASIN_OK;
 }
 
 static basin_status run(basin_args *o, basin_error *error) {

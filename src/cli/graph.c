@@ -175,8 +175,9 @@ typedef struct prediction {
     basin_args *o;
     basin_graph_use use;
     int64_t rows, columns;
-    float *output;        /* [rows, columns] */
-    int64_t *class_value; /* [rows] */
+    float *output;         /* [rows, columns] */
+    int64_t *class_value;  /* [rows] */
+    int64_t *graph, *node; /* [rows] what each row is; they belong to class_value */
 } prediction;
 
 static void put_outputs(basin_record *r, const prediction *j, int64_t row) {
@@ -192,20 +193,14 @@ static void put_outputs(basin_record *r, const prediction *j, int64_t row) {
 
 static void put_predictions(basin_record *r, const void *context) {
     const prediction *j = context;
-    const basin_graph_use *u = &j->use;
-    bool nodes = u->about.target == BASIN_NODE_CLASSES;
-    int64_t row = 0;
     basin_record_table(r, "graphs", NULL);
-    for (int64_t i = 0; i < u->count; i++) {
-        int64_t rows =
-            nodes ? (u->set.node_start[u->list[i] + 1] - u->set.node_start[u->list[i]]) : 1;
-        for (int64_t n = 0; n < rows; n++, row++) {
-            basin_record_row(r);
-            basin_record_integer(r, "graph", u->list[i]);
-            if (nodes) basin_record_integer(r, "node", n);
-            put_outputs(r, j, row);
-            basin_record_end(r);
-        }
+    for (int64_t row = 0; row < j->rows; row++) {
+        basin_record_row(r);
+        basin_record_integer(r, "graph", j->graph[row]);
+        if (j->use.about.target == BASIN_NODE_CLASSES)
+            basin_record_integer(r, "node", j->node[row]);
+        put_outputs(r, j, row);
+        basin_record_end(r);
     }
     basin_record_end(r);
 }
@@ -221,13 +216,13 @@ static basin_status add(basin_bundle *bundle, const char *name, void *data, basi
 static void free_bundle(basin_bundle **bundle) { basin_bundle_free(*bundle); }
 
 /* Which graph, and which node of it, each row is. */
-static void number_rows(int64_t *graph, int64_t *node, const prediction *j) {
+static void number_rows(prediction *j) {
     const basin_graph_use *u = &j->use;
     bool nodes = u->about.target == BASIN_NODE_CLASSES;
     for (int64_t i = 0, row = 0; i < u->count; i++) {
         int64_t rows =
             nodes ? (u->set.node_start[u->list[i] + 1] - u->set.node_start[u->list[i]]) : 1;
-        for (int64_t n = 0; n < rows; n++, row++) graph[row] = u->list[i], node[row] = n;
+        for (int64_t n = 0; n < rows; n++, row++) j->graph[row] = u->list[i], j->node[row] = n;
     }
 }
 
@@ -236,18 +231,15 @@ static basin_status write_embeddings(prediction *j, basin_error *error) {
     basin_args *o = j->o;
     BASIN_FREE_AT_EXIT float *embedding = NULL;
     BASIN_FREE_AT_EXIT float *energy = NULL;
-    BASIN_FREE_AT_EXIT int64_t *graph = NULL;
     BASIN_AT_EXIT(free_bundle) basin_bundle *bundle = NULL;
     BASIN_TRY(BASIN_NEW(&embedding, rows * width, "embeddings", error));
     BASIN_TRY(BASIN_NEW(&energy, rows * 3, "energies", error));
-    BASIN_TRY(BASIN_NEW(&graph, 2 * rows, "numbers of rows", error));
     BASIN_TRY(basin_bundle_new(&bundle, error));
     BASIN_TRY(basin_graphs_embed(embedding, o->energies ? energy : NULL, j->use.model, &j->use.data,
                                  error));
-    number_rows(graph, graph + rows, j);
-    BASIN_TRY(add(bundle, "graph", graph, BASIN_I64, BASIN_SHAPE(rows), error));
+    BASIN_TRY(add(bundle, "graph", j->graph, BASIN_I64, BASIN_SHAPE(rows), error));
     if (j->use.about.target == BASIN_NODE_CLASSES)
-        BASIN_TRY(add(bundle, "node", graph + rows, BASIN_I64, BASIN_SHAPE(rows), error));
+        BASIN_TRY(add(bundle, "node", j->node, BASIN_I64, BASIN_SHAPE(rows), error));
     BASIN_TRY(add(bundle, "embedding", embedding, BASIN_F32, BASIN_SHAPE(rows, width), error));
     if (o->energies)
         BASIN_TRY(add(bundle, "energy", energy, BASIN_F32, BASIN_SHAPE(rows, 3), error));
@@ -267,7 +259,9 @@ static basin_status run_predict(basin_args *o, basin_error *error) {
     j.rows = basin_graphs_rows(u->model, &u->data);
     j.columns = u->about.columns;
     BASIN_TRY(BASIN_NEW(&j.output, j.rows * j.columns, "outputs", error));
-    BASIN_TRY(BASIN_NEW(&j.class_value, j.rows, "outputs", error));
+    BASIN_TRY(BASIN_NEW(&j.class_value, 3 * j.rows, "outputs", error));
+    j.graph = j.class_value + j.rows, j.node = j.graph + j.rows;
+    number_rows(&j);
     BASIN_TRY(basin_graphs_predict(j.output, j.class_value, u->model, &u->data, error));
     basin_graph_use_note(u, o);
     if (o->embeddings) BASIN_TRY(write_embeddings(&j, error));

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/hash.h"
+#include "base/dictionary.h"
 #include "basin/tasks/models.h"
 #include "cli/cli.h"
 #include "io/file.h"
@@ -123,28 +123,6 @@ static basin_status masks_set(basin_image_completing *how, mask_set *masks, cons
 
 enum { STEM = 400 };
 
-typedef struct stem_set {
-    uint64_t *taken; /* [slots] hashes of the names that were given, 0: free */
-    size_t slots;
-} stem_set;
-
-static basin_status stems_new(stem_set *stems, int64_t most, basin_error *error) {
-    stems->slots = 64;
-    while (stems->slots < 2 * (size_t)most) stems->slots *= 2;
-    return BASIN_NEW(&stems->taken, stems->slots, "names", error);
-}
-
-/* Whether the name was free; it is taken then. */
-static bool take(stem_set *stems, const char *name) {
-    uint64_t hash =
-        basin_hash_text(BASIN_HASH_START, name); /* two names of one hash cost a number, no more */
-    size_t at = hash & (stems->slots - 1);
-    for (; stems->taken[at]; at = (at + 1) & (stems->slots - 1))
-        if (stems->taken[at] == hash) return false;
-    stems->taken[at] = hash;
-    return true;
-}
-
 /* The end of a file's name: its last ending, of a numbered picture of a set all of them. */
 static size_t stem_length(const char *last, const char *number) {
     size_t length = number ? (size_t)(number - last) : strlen(last);
@@ -158,16 +136,19 @@ static size_t stem_length(const char *last, const char *number) {
 
 /* The name of picture i: "cat" of "photos/cat.jpg", "t10k-images-17" of "t10k-images.gz[17]". A
  * second "cat" is "cat-2". */
-static void stems_give(char name[STEM], stem_set *stems, const basin_pictures *pictures,
-                       int64_t i) {
+static basin_status give_stem(char name[STEM], basin_dictionary *given,
+                              const basin_pictures *pictures, int64_t i, basin_error *error) {
     char text[BASIN_PICTURE_NAME], plain[STEM - 16];
     const char *full = basin_pictures_name(text, pictures, i), *slash = strrchr(full, '/');
     const char *last = slash ? slash + 1 : full, *number = strrchr(last, '[');
+    int32_t place;
     snprintf(plain, sizeof plain, "%.*s%s%.*s", (int)stem_length(last, number), last,
              number ? "-" : "", number ? (int)strcspn(number + 1, "]") : 0,
              number ? number + 1 : "");
     snprintf(name, STEM, "%s", plain);
-    for (int k = 2; !take(stems, name); k++) snprintf(name, STEM, "%s-%d", plain, k);
+    for (int k = 2; basin_dictionary_find(given, name) >= 0; k++)
+        snprintf(name, STEM, "%s-%d", plain, k);
+    return basin_dictionary_add(given, &place, name, error);
 }
 
 enum { PATH = 4096 };
@@ -178,7 +159,7 @@ typedef struct job {
     basin_pictures *pictures;
     basin_image_completing how;
     mask_set masks;
-    stem_set stems;
+    basin_dictionary stems; /* names that were given */
     basin_progress progress;
     int64_t done, skipped, replaced; /* pictures; files that were there before */
     basin_error first;               /* why the first of the skipped was */
@@ -290,7 +271,7 @@ static basin_status skip(job *j, int64_t i, basin_status status, basin_error *er
 static basin_status complete_one(job *j, basin_picture *picture, int64_t i, basin_error *error) {
     char name[STEM];
     basin_image_completion done;
-    stems_give(name, &j->stems, j->pictures, i);
+    BASIN_TRY(give_stem(name, &j->stems, j->pictures, i, error));
     j->how.stream = (uint64_t)i;
     basin_status status = basin_pictures_load(picture, j->pictures, i, error);
     if (!status) status = masks_set(&j->how, &j->masks, name, error);
@@ -319,7 +300,7 @@ static basin_status complete_all(job *j, basin_error *error) {
     int64_t count = basin_pictures_count(j->pictures);
     if (j->o->limit && count > j->o->limit) count = j->o->limit;
     BASIN_AT_EXIT(basin_picture_free) basin_picture picture = {0};
-    basin_status status = stems_new(&j->stems, count, error);
+    basin_status status = BASIN_OK;
     j->progress = basin_progress_begin("completing", count, j->o->quiet);
     for (int64_t i = 0; i < count && !status; i++) {
         basin_progress_show(&j->progress, i, (const char *const[]){NULL});
@@ -344,7 +325,7 @@ static bool is_model(const char *path) {
 static void job_free(job *j) {
     free(j->masks.rectangle);
     basin_picture_free(&j->masks.picture);
-    free(j->stems.taken);
+    basin_dictionary_free(&j->stems);
     basin_pictures_free(j->pictures);
     basin_image_close(j->model);
 }

@@ -43,7 +43,7 @@ static void put_tensor(basin_record *r, const char *name, const basin_tensor *te
 static void put_configuration(basin_record *r, const basin_bundle *bundle) {
     enum { LONG_VALUE = 2000, SHOWN = 200 };
     bool text = basin_record_is_text(r);
-    if (!text) basin_record_object(r, "configuration");
+    basin_record_section(r, "configuration");
     if (text && basin_bundle_meta_count(bundle)) basin_record_note(r, "configuration:");
     basin_record_data_keys(r, true);
     for (size_t i = 0; i < basin_bundle_meta_count(bundle); i++) {
@@ -56,7 +56,7 @@ static void put_configuration(basin_record *r, const basin_bundle *bundle) {
             basin_record_text(r, key, value);
     }
     basin_record_data_keys(r, false);
-    if (!text) basin_record_end(r);
+    basin_record_end(r);
 }
 
 static void put_file(basin_record *r, const basin_bundle *bundle, bool stats) {
@@ -154,14 +154,14 @@ static void put_version(basin_record *r, const void *context) {
     basin_record_text(r, "cJSON", cJSON_Version());
     basin_record_end(r);
     if (text) basin_record_note(r, "opened when needed:");
-    if (!text) basin_record_object(r, "opened_when_needed");
+    basin_record_section(r, "opened_when_needed");
     for (int i = 0; basin_library_name(i); i++)
         if (text)
             basin_record_format(r, basin_library_name(i), "for %s%s", basin_library_purpose(i),
                                 basin_library_present(i) ? "" : " (absent here)");
         else
             basin_record_flag(r, basin_library_name(i), basin_library_present(i));
-    if (!text) basin_record_end(r);
+    basin_record_end(r);
 }
 
 static basin_status run_version(basin_args *o, basin_error *error) {

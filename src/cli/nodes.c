@@ -52,7 +52,7 @@ void basin_nodes_use_close(basin_nodes_use *use) {
 void basin_record_reliability(basin_record *r, const basin_reliability *reliability,
                               const char *title) {
     bool text = basin_record_is_text(r);
-    if (!text) basin_record_object(r, "reliability");
+    basin_record_section(r, "reliability");
     if (!text) basin_record_number(r, "ece", "%g", reliability->ece);
     basin_record_table(r, "bins", title);
     for (int k = 0; k < BASIN_RELIABILITY_BINS; k++) {
@@ -66,7 +66,7 @@ void basin_record_reliability(basin_record *r, const basin_reliability *reliabil
     }
     basin_record_end(r);
     if (text) basin_record_number(r, "expected calibration error", "%.4f", reliability->ece);
-    if (!text) basin_record_end(r);
+    basin_record_end(r);
 }
 
 const char *basin_story_label(const basin_story *s, int64_t node, char text[BASIN_NODE_TEXT]) {

@@ -47,14 +47,4 @@ typedef struct basin_story {
 const char *basin_story_label(const basin_story *story, int64_t node, char text[BASIN_NODE_TEXT]);
 void basin_record_story(basin_record *r, const basin_story *story);
 
-/* ---- eval ---- */
-
-/* A CSV of what a detector gave each node of a split: rows behind the heading. */
-void basin_scores_put(basin_record *r, const basin_network *network, const uint8_t *part /* [N] */,
-                      const float *probability /* [N] */, int64_t run);
-
-/* What `basin anomaly eval` does with --model, a saved model judged by labels (a back-test), and
- * with --unsupervised: what was found without labels, judged by them. */
-basin_status basin_cli_backtest(basin_args *args, basin_error *error);
-
 #endif

@@ -164,21 +164,25 @@ static const char family[] = "rival-", xgboost[] = "xgboost"; /* no preset: it i
 /* A preset's name without the family; NULL of a preset that is no rival. */
 static const char *rival_name(const char *preset) {
     size_t length = sizeof family - 1;
-    if (!strcmp(preset, "paper")) return preset;
+    if (!strcmp(preset, "paper") || preset == xgboost) return preset;
     return strncmp(preset, family, length) ? NULL : preset + length;
 }
 
+/* All that can be asked for: presets, and xgboost beside detectors. */
+static int list_rivals(const char *all[MOST_RIVALS], const eval *b) {
+    int count = 0;
+    for (const char *const *preset = basin_settings_presets(task_of(b)); *preset; preset++)
+        if (rival_name(*preset) && count < MOST_RIVALS - 1) all[count++] = *preset;
+    if (!b->classes) all[count++] = xgboost;
+    return count;
+}
+
 static basin_status add_rival(eval *b, const char *name, size_t length, basin_error *error) {
-    const char *const *preset = basin_settings_presets(task_of(b));
-    char known[200];
-    const char *found = NULL;
-    snprintf(known, sizeof known, "all%s", b->classes ? "" : ", xgboost");
-    if (!b->classes && strlen(xgboost) == length && !strncmp(xgboost, name, length))
-        found = xgboost;
-    for (; *preset; preset++) {
-        const char *its = rival_name(*preset);
-        if (!its) continue;
-        if (strlen(its) == length && !strncmp(its, name, length)) found = *preset;
+    const char *all[MOST_RIVALS], *found = NULL;
+    char known[200] = "all";
+    for (int i = 0, count = list_rivals(all, b); i < count; i++) {
+        const char *its = rival_name(all[i]);
+        if (strlen(its) == length && !strncmp(its, name, length)) found = all[i];
         snprintf(known + strlen(known), sizeof known - strlen(known), ", %s", its);
     }
     if (!found)
@@ -187,33 +191,23 @@ static basin_status add_rival(eval *b, const char *name, size_t length, basin_er
     for (int i = 0; i < b->rivals; i++)
         if (b->rival[i] == found)
             return basin_fail(error, BASIN_BAD_VALUE, "--rivals: '%.*s' twice", (int)length, name);
-    if (b->rivals == MOST_RIVALS)
-        return basin_fail(error, BASIN_BAD_VALUE, "--rivals: more than %d", MOST_RIVALS);
     b->rival[b->rivals++] = found;
     return BASIN_OK;
 }
 
-/* All that can run. */
-static basin_status add_all_rivals(eval *b, basin_error *error) {
-    for (const char *const *preset = basin_settings_presets(task_of(b)); *preset; preset++) {
-        const char *name = rival_name(*preset);
-        if (name) BASIN_TRY(add_rival(b, name, strlen(name), error));
-    }
-    if (b->classes || !basin_library_present(BASIN_LIBRARY_XGBOOST)) return BASIN_OK;
-    return add_rival(b, xgboost, strlen(xgboost), error);
-}
-
-/* From "paper,xgboost", or "all"; before anything is trained beside which one would be missed. */
+/* From "paper,xgboost", or "all" that can run; before anything is trained beside which one would be
+ * missed. */
 static basin_status parse_rivals(eval *b, const char *list, basin_error *error) {
     static const basin_library_function none[] = {{0}};
     char table[1];
-    if (!list) return BASIN_OK;
-    if (!strcmp(list, "all")) return add_all_rivals(b, error);
-    for (;; list++) {
-        size_t length = strcspn(list, ",");
+    if (list && !strcmp(list, "all")) {
+        b->rivals = list_rivals(b->rival, b);
+        if (!b->classes && !basin_library_present(BASIN_LIBRARY_XGBOOST)) b->rivals--;
+        return BASIN_OK;
+    }
+    for (size_t length; list; list = list[length] ? list + length + 1 : NULL) {
+        length = strcspn(list, ",");
         BASIN_TRY(add_rival(b, list, length, error));
-        list += length;
-        if (!*list) break;
     }
     for (int i = 0; i < b->rivals; i++)
         if (b->rival[i] == xgboost)
@@ -286,7 +280,8 @@ static bool is_shown(const eval *b, int model) {
     return figures_of(b, model, 0)->test.measures > 0;
 }
 
-void basin_scores_put(basin_record *r, const basin_network *network, const uint8_t *part,
+/* A CSV of what a detector gave each node of a split: rows behind the heading. */
+static void put_split(basin_record *r, const basin_network *network, const uint8_t *part,
                       const float *probability, int64_t run) {
     static const char *const name[] = {
         [BASIN_PART_TRAIN] = "train", [BASIN_PART_VAL] = "val", [BASIN_PART_TEST] = "test"};
@@ -603,15 +598,15 @@ static void put_confusion(basin_record *r, const eval *b) {
     basin_record_end(r);
 }
 
-static void note_seen(basin_record *r, const eval *b) {
-    if (b->trained < 0)
+/* Whether the nodes that are judged took part in training; < 0: not known. */
+static void note_seen(basin_record *r, int64_t trained, int64_t validated, const char *chose,
+                      const char *hint) {
+    if (trained < 0)
         basin_record_note(r, "which nodes took part in training is not known: they may be among "
                              "these");
-    else if (b->trained + b->validated)
-        basin_record_note(r,
-                          "%lld of them were trained on, %lld more chose the epoch: this is no "
-                          "test",
-                          (long long)b->trained, (long long)b->validated);
+    else if (trained + validated)
+        basin_record_note(r, "%lld of them were trained on, %lld more chose %s: this is no test%s",
+                          (long long)trained, (long long)validated, chose, hint);
     else
         basin_record_note(r, "none of them took part in training");
 }
@@ -628,7 +623,7 @@ static void put_result(basin_record *r, const void *context) {
     if (o->model) {
         basin_record_note(r, "%s: %s; percent", b->use.network->path,
                           b->masks ? "the file's test nodes" : "all labelled nodes");
-        note_seen(r, b);
+        note_seen(r, b->trained, b->validated, "the epoch", "");
     } else {
         basin_record_note(r, "%s: %lld runs, %s; percent on test, mean +- population deviation",
                           b->use.network->path, (long long)b->runs,
@@ -688,8 +683,8 @@ static void put_scores(basin_record *r, const void *context) {
     basin_record_table(r, "nodes", NULL);
     for (int64_t i = 0; i < b->runs; i++)
         if (!take_split(b, i, &error))
-            basin_scores_put(r, b->use.network, b->part, b->scores + i * b->use.network->nodes,
-                             b->o->first + i);
+            put_split(r, b->use.network, b->part, b->scores + i * b->use.network->nodes,
+                      b->o->first + i);
     basin_record_end(r);
 }
 
@@ -852,10 +847,179 @@ static basin_status evaluate(basin_args *o, basin_error *error) {
     return b.stopped ? BASIN_REPORTED : basin_record_print(o->json, put_result, &b, error);
 }
 
+/* ---- anomaly eval --model, a saved model judged by labels (a back-test), and --unsupervised: what
+ * was found without labels, judged by them ---- */
+
+typedef struct backtest {
+    basin_args *o;
+    basin_nodes_use use;
+    double *probability;  /* [N] */
+    float *rounded;       /* [N] for --scores */
+    uint8_t *part, *seen; /* [N] */
+    const char *judged;   /* what was judged, in words */
+    int64_t left_out;     /* because they were seen */
+    basin_nodes_figures figures;
+} backtest;
+
+/* What has no effect beside a model and is no option of the table; NULL: nothing. */
+static const char *idle(basin_args *o) {
+    static const char *const seed[] = {"seed", NULL};
+    const char *const *heard = o->unsupervised ? seed : NULL;
+    if (basin_training_settings_given(o, heard)) return "a training setting";
+    return strcmp(o->split, "ratio") ? NULL : "--split ratio";
+}
+
+static basin_status take_masks(backtest *j, int part, basin_error *error) {
+    const basin_network *n = j->use.network;
+    if (!n->splits)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: no split, which --part %s needs", n->path,
+                          j->o->part);
+    BASIN_TRY(basin_split_from_masks(j->part, n, j->o->first, error));
+    for (int64_t i = 0; i < n->nodes; i++)
+        j->part[i] = j->part[i] == part ? BASIN_PART_TEST : BASIN_PART_NONE;
+    return BASIN_OK;
+}
+
+static basin_status choose_judged(backtest *j, basin_error *error) {
+    static const char *const name[] = {"all", "train", "val", "test"};
+    const basin_network *n = j->use.network;
+    int part = 0;
+    for (int p = 1; p <= BASIN_PART_TEST; p++)
+        if (!strcmp(j->o->part, name[p])) part = p;
+    if (!strcmp(j->o->part, "auto") && n->splits && n->test) part = BASIN_PART_TEST;
+    j->judged = part ? name[part] : "all labelled";
+    for (int64_t i = 0; i < n->nodes; i++)
+        j->part[i] = n->label && n->label[i] >= 0 ? BASIN_PART_TEST : BASIN_PART_NONE;
+    if (part) BASIN_TRY(take_masks(j, part, error));
+    if (!j->o->unseen) return BASIN_OK;
+    BASIN_TRY(basin_nodes_seen(j->seen, j->use.model, n, error));
+    for (int64_t i = 0; i < n->nodes; i++)
+        if (j->seen[i] && j->part[i]) {
+            j->part[i] = BASIN_PART_NONE;
+            j->left_out++;
+        }
+    return BASIN_OK;
+}
+
+static void note_judged(basin_record *r, const backtest *j) {
+    if (j->o->unseen)
+        basin_record_note(r, "%lld that took part in training are left out",
+                          (long long)j->left_out);
+    else
+        note_seen(r, j->figures.trained_on, j->figures.validated_on, "epoch and threshold",
+                  " (--unseen leaves them out)");
+}
+
+static void put_budgets(basin_record *r, const basin_nodes_figures *f) {
+    basin_record_table(r, "budgets", NULL);
+    for (int i = 0; i < f->budgets; i++) {
+        basin_record_row(r);
+        basin_record_integer(r, "alerts", f->budget[i].alerts);
+        basin_record_number(r, "precision", "%.2f", 100 * f->budget[i].precision);
+        basin_record_number(r, "recall", "%.2f", 100 * f->budget[i].recall);
+        basin_record_end(r);
+    }
+    basin_record_end(r);
+}
+
+static void put_figures(basin_record *r, const basin_nodes_figures *f, bool probable) {
+    const struct {
+        const char *name;
+        double value;
+    } figure[] = {
+        {"auroc", f->auroc},         {"auprc", f->auprc},        {"recall_at_k", f->recall_at_k},
+        {"precision", f->precision}, {"recall", f->recall},      {"f1", f->f1},
+        {"macro_f1", f->macro_f1},   {"ece", f->reliability.ece}};
+    if (f->trained_on >= 0) basin_record_integer(r, ".trained_on", f->trained_on);
+    if (f->trained_on >= 0) basin_record_integer(r, ".validated_on", f->validated_on);
+    if (probable) basin_record_number(r, "threshold", "%.4f", f->threshold);
+    if (probable) basin_record_integer(r, "alerts", f->alerts);
+    for (size_t i = 0; i < (probable ? sizeof figure / sizeof *figure : 3); i++)
+        basin_record_number(r, figure[i].name, "%.2f %%", 100 * figure[i].value);
+    put_budgets(r, f);
+    if (probable) basin_record_reliability(r, &f->reliability, "probabilities beside frequencies:");
+}
+
+static void put_backtest(basin_record *r, const void *context) {
+    const backtest *j = context;
+    const basin_nodes_figures *f = &j->figures;
+    const basin_nodes_card *card = j->use.info ? j->use.info->card : NULL;
+    if (j->o->unsupervised) basin_record_note(r, "energies found without labels, judged by them");
+    if (j->o->model) basin_record_text(r, "model", j->o->model);
+    basin_record_text(r, "data", j->use.network->path);
+    basin_record_text(r, "part", j->judged);
+    if (j->o->unseen) basin_record_integer(r, ".left_out", j->left_out);
+    basin_record_integer(r, "nodes", f->nodes);
+    basin_record_integer(r, "anomalous", f->anomalous);
+    if (card)
+        basin_record_note(r, "trained %s on %s, %lld labels, %.2f %% anomalous (here %.2f %%)",
+                          card->date, card->data, (long long)card->trained_on,
+                          100 * card->base_rate, 100 * (double)f->anomalous / (double)f->nodes);
+    if (j->o->model) note_judged(r, j);
+    put_figures(r, f, f->reliability.log_loss > 0); /* else energies, without a threshold */
+}
+
+/* Of --seed, which is a setting. */
+static uint64_t seed_of(basin_args *o) {
+    double seed;
+    return basin_settings_get_number(&seed, o->settings, "seed", NULL) ? 0 : (uint64_t)seed;
+}
+
+static basin_status find_probabilities(backtest *j, basin_error *error) {
+    basin_nodes_use *u = &j->use;
+    bool stopped;
+    if (u->model) return basin_nodes_score(j->probability, u->model, u->network, &u->work, error);
+    BASIN_TRY(basin_nodes_unsupervised(j->probability, &stopped, u->network, seed_of(j->o),
+                                       j->o->compute, &u->work, error));
+    return stopped ? basin_fail(error, BASIN_BAD_VALUE, "stopped; nothing is kept") : BASIN_OK;
+}
+
+static void put_judged(basin_record *r, const void *context) {
+    const backtest *j = context;
+    basin_record_table(r, "nodes", NULL);
+    put_split(r, j->use.network, j->part, j->rounded, 0);
+    basin_record_end(r);
+}
+
+static void backtest_free(backtest *j) {
+    basin_nodes_use_close(&j->use);
+    free(j->probability);
+    free(j->rounded);
+    free(j->part);
+    free(j->seen);
+}
+
+static basin_status backtest_model(basin_args *o, basin_error *error) {
+    BASIN_AT_EXIT(backtest_free) backtest j = {.o = o};
+    basin_nodes_use *u = &j.use;
+    if (idle(o))
+        return basin_usage(error, "%s has no effect with --%s", idle(o),
+                           o->unsupervised ? "unsupervised" : "model, which trains nothing");
+    BASIN_TRY(basin_goal_check(o->threshold_for, error));
+    BASIN_TRY(basin_nodes_use_open(u, o, o->model, 0, error));
+    int64_t nodes = u->network->nodes;
+    BASIN_TRY(BASIN_NEW(&j.probability, nodes, "a back-test", error));
+    BASIN_TRY(BASIN_NEW(&j.part, nodes, "a back-test", error));
+    BASIN_TRY(BASIN_NEW(&j.seen, nodes, "a back-test", error));
+    BASIN_TRY(choose_judged(&j, error));
+    BASIN_TRY(find_probabilities(&j, error));
+    basin_cli_watch_end(&o->watch);
+    double threshold = u->model ? u->info->threshold : 0;
+    if (o->threshold_for)
+        BASIN_TRY(basin_nodes_threshold_for(&threshold, u->model, o->threshold_for, j.probability,
+                                            nodes, error));
+    BASIN_TRY(basin_nodes_backtest(&j.figures, u->model, u->network, j.probability, j.part,
+                                   BASIN_PART_TEST, threshold, error));
+    BASIN_TRY(BASIN_NEW(&j.rounded, nodes, "scores", error));
+    for (int64_t i = 0; i < nodes; i++) j.rounded[i] = (float)j.probability[i];
+    if (o->scores) BASIN_TRY(basin_record_write(o->scores, BASIN_FORM_CSV, put_judged, &j, error));
+    return basin_record_print(o->json, put_backtest, &j, error);
+}
+
 static basin_status run_anomaly(basin_args *o, basin_error *error) {
     static const char *const heard[] = {"seed", "facts", NULL};
     if (o->start.print_config) return basin_config_print(o, NULL, error);
-    if (o->model || o->unsupervised) return basin_cli_backtest(o, error);
+    if (o->model || o->unsupervised) return backtest_model(o, error);
     if (o->only_baselines && basin_training_settings_given(o, heard))
         return basin_usage(error, "a setting of the detector has no effect with --only-baselines");
     return evaluate(o, error);

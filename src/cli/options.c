@@ -71,83 +71,41 @@ static target find_letter(const basin_option *option, char letter) {
 
 /* ---- names that are not there ---- */
 
+/* What we call options, and the words of other tools for each; where several have a word, the best
+ * comes first. */
 static const struct {
-    const char *foreign, *ours;
+    const char *ours, *foreign;
 } hints[] = {
-    {"lr", "rate"},
-    {"learning-rate", "rate"},
-    {"min-lr", "rate-last"},
-    {"batch-size", "batch"},
-    {"bs", "batch"},
-    {"epoch", "epochs"},
-    {"num-epochs", "epochs"},
-    {"max-epochs", "epochs"},
-    {"warmup-epochs", "warmup"},
-    {"weight-decay", "decay"},
-    {"wd", "decay"},
-    {"adam-beta2", "beta2"},
-    {"grad-clip", "clip"},
-    {"clip-grad", "clip"},
-    {"max-grad-norm", "clip"},
-    {"dropout-rate", "dropout"},
-    {"early-stopping", "patience"},
-    {"gradient-checkpointing", "recompute"},
-    {"checkpointing", "recompute"},
-    {"device", "backend"},
-    {"gpu", "backend"},
-    {"cuda", "backend"},
-    {"cpu", "backend"},
-    {"workers", "threads"},
-    {"num-workers", "threads"},
-    {"num-threads", "threads"},
-    {"jobs", "threads"},
-    {"n-jobs", "threads"},
-    {"precision", "dtype"},
-    {"amp", "dtype"},
-    {"bf16", "dtype"},
-    {"fp8", "dtype"},
-    {"fp16", "dtype"},
-    {"random-seed", "seed"},
-    {"random-state", "seed"},
-    {"d-model", "dim"},
-    {"hidden-dim", "dim"},
-    {"hidden-size", "dim"},
-    {"embed-dim", "dim"},
-    {"num-heads", "heads"},
-    {"n-heads", "heads"},
-    {"nhead", "heads"},
-    {"depth", "blocks"},
-    {"depth", "steps"},
-    {"layers", "blocks"},
-    {"layers", "steps"},
-    {"num-layers", "blocks"},
-    {"num-layers", "steps"},
-    {"image-size", "size"},
-    {"img-size", "size"},
-    {"patch-size", "patch"},
-    {"temperature", "beta"},
-    {"out", "output"},
-    {"out-dir", "output"},
-    {"output-dir", "output"},
-    {"save", "output"},
-    {"dir", "output"},
-    {"ckpt", "resume"},
-    {"pretrained", "from"},
-    {"val-split", "validation"},
-    {"cfg", "config"},
-    {"settings", "config"},
-    {"silent", "quiet"},
-    {"edge-type", "relation-column"},
-    {"relation", "relation-column"},
+    {"rate", " lr learning-rate "},
+    {"rate-last", " min-lr "},
+    {"batch", " batch-size bs "},
+    {"epochs", " epoch num-epochs max-epochs "},
+    {"warmup", " warmup-epochs "},
+    {"decay", " weight-decay wd "},
+    {"beta2", " adam-beta2 "},
+    {"clip", " grad-clip clip-grad max-grad-norm "},
+    {"dropout", " dropout-rate "},
+    {"patience", " early-stopping "},
+    {"recompute", " gradient-checkpointing checkpointing "},
+    {"backend", " device gpu cuda cpu "},
+    {"threads", " workers num-workers num-threads jobs n-jobs "},
+    {"dtype", " precision amp bf16 fp8 fp16 "},
+    {"seed", " random-seed random-state "},
+    {"dim", " d-model hidden-dim hidden-size embed-dim "},
+    {"heads", " num-heads n-heads nhead "},
+    {"blocks", " depth layers num-layers "},
+    {"steps", " depth layers num-layers "},
+    {"size", " image-size img-size "},
+    {"patch", " patch-size "},
+    {"beta", " temperature "},
+    {"output", " out out-dir output-dir save dir "},
+    {"resume", " ckpt "},
+    {"from", " pretrained "},
+    {"validation", " val-split "},
+    {"config", " cfg settings "},
+    {"quiet", " silent "},
+    {"relation-column", " edge-type relation "},
 };
-
-/* What we call an option that other tools call `foreign`: the i-th name to try, the best first;
- * NULL behind the last. */
-static const char *hint_of(const char *foreign, int i) {
-    for (size_t at = 0; at < sizeof hints / sizeof *hints; at++)
-        if (!strcmp(hints[at].foreign, foreign) && i-- == 0) return hints[at].ours;
-    return NULL;
-}
 
 /* The name nearest to what was typed, so far. */
 typedef struct guess {
@@ -168,11 +126,12 @@ static void consider(guess *g, const char *name, bool negated) {
 
 /* What other tools' names mean here goes before what merely looks alike. */
 static void guess_name(guess *g, const basin_command *command) {
-    const char *ours;
-    for (int i = 0; (ours = hint_of(g->typed, i)); i++) {
-        target t = find_plain(command, ours);
-        if (!found(&t)) continue;
-        snprintf(g->name, sizeof g->name, "%s", ours);
+    char word[72];
+    snprintf(word, sizeof word, " %s ", g->typed);
+    for (size_t i = 0; i < sizeof hints / sizeof *hints; i++) {
+        target t = find_plain(command, hints[i].ours);
+        if (!found(&t) || !strstr(hints[i].foreign, word)) continue;
+        snprintf(g->name, sizeof g->name, "%s", hints[i].ours);
         return;
     }
     for (const basin_option *o = command->option; o->name; o++)
