@@ -251,9 +251,10 @@ typedef struct basin_command {
     /* Does it. What fails is reported by the caller, who also prints how wrong usage is put right
      * (basin_usage). */
     basin_status (*run)(basin_args *args, basin_error *error);
-    const char *task; /* whose settings it takes as options; or NULL */
-    bool ranks;       /* several ranks may share it */
-    int least, most;  /* operands, where not as the page says; -1: none needed */
+    const struct basin_train_task *train; /* of basin_train_run */
+    const char *task;                     /* whose settings it takes as options; or NULL */
+    bool ranks;                           /* several ranks may share it */
+    int least, most; /* operands, where not as the page says; -1: none needed */
 } basin_command;
 
 /* What commands.md says of a command. */
@@ -265,6 +266,11 @@ typedef struct basin_page {
 } basin_page;
 
 void basin_page_read(basin_page *page, const basin_command *command);
+
+typedef struct basin_train_task basin_train_task;
+/* The fields of a command that trains. */
+#define BASIN_TRAINS(task_, train_)                                                                \
+    .run = basin_train_run, .train = train_, .task = task_, .ranks = true, .least = -1
 
 /* What `run` may return besides a status: each ends the program with its own exit code. */
 #define BASIN_USAGE ((basin_status)100)    /* wrong usage; the error says what */
@@ -493,29 +499,29 @@ basin_status basin_network_print_written(const char *path, const basin_network *
 
 /* The driver of all commands that train: settings, --print-config, ranks and backend, training,
  * progress, the printed result and the exit code are the same for all; a task fills in a table of
- * functions. */
+ * functions, which its command names (.train). */
 typedef struct basin_train_job {
     basin_args *o;
+    const basin_train_task *task;
     basin_outcome outcome;
+    const char *things; /* what it was trained on: "nodes" */
+    int64_t count;      /* how many */
     void *model, *more; /* the task's own */
 } basin_train_job;
 
-typedef struct basin_train_task {
-    const char *things; /* what there are `count` of: "nodes"; or NULL, and things_of says it */
+struct basin_train_task {
     /* Before anything is opened: usage, settings that follow from the data; or NULL. */
     basin_status (*prepare)(basin_train_job *job, basin_error *error);
-    /* Trains with job->o->training. Fills in outcome and model. With --print-config training lasts
-     * a moment. */
+    /* Trains with job->o->training. Fills in outcome, things, count and model. With --print-config
+     * training lasts a moment. */
     basin_status (*train)(basin_train_job *job, basin_error *error);
-    int64_t (*count)(const basin_train_job *job);
     /* What the result has besides the fields of all tasks; or NULL. */
     void (*print)(basin_record *r, const basin_train_job *job);
-    bool validates;                      /* the result has the best score of validation */
     void (*close)(basin_train_job *job); /* or NULL */
-    const char *(*things_of)(const basin_train_job *job);
-} basin_train_task;
+    bool validates;                      /* the result has the best score of validation */
+};
 
-basin_status basin_train_run(const basin_train_task *task, basin_args *args, basin_error *error);
+basin_status basin_train_run(basin_args *args, basin_error *error);
 
 /* The measures of a score in percent, as an object; nothing where there is no score. */
 void basin_record_percent(basin_record *r, const char *key, const basin_score *score);

@@ -119,10 +119,9 @@ static basin_status train(basin_train_job *job, basin_error *error) {
     basin_status status =
         basin_graphs_train(&model, &job->outcome, o->settings, &data, &o->training, error);
     job->model = model;
+    job->things = "graphs", job->count = job->outcome.items;
     return status;
 }
-
-static int64_t count_graphs(const basin_train_job *job) { return job->outcome.items; }
 
 static void put_training(basin_record *r, const basin_train_job *job) {
     basin_graphs_target target = basin_graphs_about(job->model).target;
@@ -141,17 +140,11 @@ static void put_training(basin_record *r, const basin_train_job *job) {
 
 static void close_training(basin_train_job *job) { basin_graphs_close(job->model); }
 
-static basin_status run_train(basin_args *o, basin_error *error) {
-    static const basin_train_task task = {.things = "graphs",
-                                          .train = train,
-                                          .count = count_graphs,
-                                          .print = put_training,
-                                          .close = close_training};
-    return basin_train_run(&task, o, error);
-}
+static const basin_train_task training = {
+    .train = train, .print = put_training, .close = close_training};
 
-const basin_command basin_command_graph_train = {"graph train",    train_table,   .run = run_train,
-                                                 .task = "graphs", .ranks = true, .least = -1};
+const basin_command basin_command_graph_train = {"graph train", train_table,
+                                                 BASIN_TRAINS("graphs", &training)};
 
 /* ---- predict ---- */
 

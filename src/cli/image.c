@@ -77,11 +77,9 @@ static basin_status train(basin_train_job *job, basin_error *error) {
                              .cut_from = o->cut_from,
                              .threads = o->ranks ? (int)o->threads : 0,
                              .feeding = feeding};
-    return basin_image_train(NULL, &job->outcome, o->settings, &data, &o->training, error);
-}
-
-static int64_t count_pictures(const basin_train_job *job) {
-    return ((const basin_image_feeding *)job->more)->pictures;
+    BASIN_TRY(basin_image_train(NULL, &job->outcome, o->settings, &data, &o->training, error));
+    job->things = "pictures", job->count = feeding->pictures;
+    return BASIN_OK;
 }
 
 static void put_training(basin_record *r, const basin_train_job *job) {
@@ -96,19 +94,14 @@ static void put_training(basin_record *r, const basin_train_job *job) {
 
 static void close_training(basin_train_job *job) { free(job->more); }
 
-static basin_status run_train(basin_args *o, basin_error *error) {
-    static const basin_train_task task = {.things = "pictures",
-                                          .prepare = fit,
+static const basin_train_task training = {.prepare = fit,
                                           .train = train,
-                                          .count = count_pictures,
                                           .print = put_training,
-                                          .validates = true,
-                                          .close = close_training};
-    return basin_train_run(&task, o, error);
-}
+                                          .close = close_training,
+                                          .validates = true};
 
-const basin_command basin_command_image_train = {"image train",   train_table,   .run = run_train,
-                                                 .task = "image", .ranks = true, .least = -1};
+const basin_command basin_command_image_train = {"image train", train_table,
+                                                 BASIN_TRAINS("image", &training)};
 
 /* ---- eval ---- */
 
@@ -142,18 +135,19 @@ typedef struct evaluation {
     basin_image_model *model;
     basin_pictures *pictures;
     basin_image_scores scores;
-    int64_t *best, *worst, count; /* [count] */
 } evaluation;
 
+/* The first of them by their error, or from the end. */
 static void put_extremes(basin_record *r, const char *key, const char *title, const evaluation *e,
-                         const int64_t *order) {
+                         bool worst) {
+    const basin_image_scores *s = &e->scores;
     char name[BASIN_PICTURE_NAME];
     basin_record_table(r, key, title);
-    for (int64_t i = 0; i < e->count; i++) {
+    for (int64_t i = 0; i < e->o->best && i < s->pictures; i++) {
+        int64_t at = s->order[worst ? s->pictures - 1 - i : i];
         basin_record_row(r);
-        basin_record_text(r, "name",
-                          basin_pictures_name(name, e->pictures, e->scores.index[order[i]]));
-        basin_record_number(r, "mse", "%.4f", e->scores.picture_mse[order[i]]);
+        basin_record_text(r, "name", basin_pictures_name(name, e->pictures, s->index[at]));
+        basin_record_number(r, "mse", "%.4f", s->picture_mse[at]);
         basin_record_end(r);
     }
     basin_record_end(r);
@@ -176,11 +170,7 @@ static void put_scores(basin_record *r, const void *context) {
     basin_record_integer(r, s->unreadable ? "unreadable" : ".unreadable", s->unreadable);
     basin_record_integer(r, "masks", s->masks);
     if (s->trained_on >= 0) basin_record_integer(r, ".trained_on", s->trained_on);
-    if (!basin_record_is_text(r)) basin_record_number(r, "mse", "%g", s->mse);
-    if (!basin_record_is_text(r))
-        basin_record_number(r, "mse_deviation", "%g", s->mse_deviation);
-    else
-        basin_record_spread(r, "MSE on occluded patches", 4, s->mse, s->mse_deviation);
+    put_pair(r, "mse", "mse_deviation", "MSE on occluded patches", 4, s->mse, s->mse_deviation);
     basin_record_number(r, "mean_mse|MSE of the mean colour", "%.4f", s->mean_mse);
     put_pair(r, "psnr", "psnr_deviation", "PSNR (dB)", 2, s->psnr, s->psnr_deviation);
     put_pair(r, "ssim", "ssim_deviation", "SSIM", 4, s->ssim, s->ssim_deviation);
@@ -190,25 +180,11 @@ static void put_scores(basin_record *r, const void *context) {
                           (long long)s->pictures);
     else if (!s->trained_on && !s->trained_on_about)
         basin_record_note(r, "none of them was trained on");
-    put_extremes(r, "best", "best, by their MSE:", e, e->best);
-    put_extremes(r, "worst", "worst:", e, e->worst);
-}
-
-static basin_status find_extremes(evaluation *e, basin_error *error) {
-    const basin_image_scores *s = &e->scores;
-    e->count = e->o->best < s->pictures ? e->o->best : s->pictures;
-    BASIN_TRY(BASIN_NEW(&e->best, e->count, "a list", error));
-    BASIN_TRY(BASIN_NEW(&e->worst, e->count, "a list", error));
-    for (int64_t i = 0; i < e->count; i++) {
-        e->best[i] = s->order[i];
-        e->worst[i] = s->order[s->pictures - 1 - i];
-    }
-    return BASIN_OK;
+    put_extremes(r, "best", "best, by their MSE:", e, false);
+    put_extremes(r, "worst", "worst:", e, true);
 }
 
 static void evaluation_free(evaluation *e) {
-    free(e->best);
-    free(e->worst);
     basin_image_scores_free(&e->scores);
     basin_pictures_free(e->pictures);
     basin_image_close(e->model);
@@ -235,7 +211,6 @@ static basin_status run_eval(basin_args *o, basin_error *error) {
                                    .holes = o->mask[0] == 'h',
                                    .ratio = o->ratio};
     BASIN_TRY(basin_image_score(&e->scores, e->model, &scoring, error));
-    BASIN_TRY(find_extremes(e, error));
     basin_cli_watch_end(&o->watch);
     return basin_record_print(o->json, put_scores, e, error);
 }

@@ -62,7 +62,7 @@ static void sort_operands(subjects *s, const basin_args *o) {
     if (o->data) s->path[s->paths++] = o->data;
 }
 
-/* All paths where there is room for them, else the first ones and how many more. */
+/* All paths where there is space for them, else the first ones and how many more. */
 static void name_pictures(subjects *s) {
     size_t used = 0;
     for (int i = 0; i < s->paths; i++) {

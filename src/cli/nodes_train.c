@@ -96,18 +96,14 @@ static basin_status train_node(basin_train_job *job, basin_error *error) {
     basin_nodes_model *model = NULL;
     basin_status status =
         basin_nodes_train(&model, &job->outcome, o->settings, &data, &o->training, error);
-    job->model = model;
+    job->model = model; /* NULL where a run was stopped before its first step */
+    job->things = "nodes", job->count = model ? basin_nodes_get_info(model)->nodes : 0;
     return status;
 }
 
 static basin_status train_anomaly(basin_train_job *job, basin_error *error) {
     BASIN_TRY(train_node(job, error));
     return choose_threshold(job, error);
-}
-
-/* There is no model where a run was stopped before its first step. */
-static int64_t count_nodes(const basin_train_job *job) {
-    return job->model ? basin_nodes_get_info(job->model)->nodes : 0;
 }
 
 static void put_anomaly(basin_record *r, const basin_train_job *job) {
@@ -154,29 +150,14 @@ static void close_model(basin_train_job *job) {
     free(job->more);
 }
 
-static basin_status run_anomaly(basin_args *o, basin_error *error) {
-    static const basin_train_task task = {.things = "nodes",
-                                          .prepare = prepare,
-                                          .train = train_anomaly,
-                                          .count = count_nodes,
-                                          .print = put_anomaly,
-                                          .close = close_model};
-    return basin_train_run(&task, o, error);
-}
+static const basin_train_task anomaly_training = {
+    .prepare = prepare, .train = train_anomaly, .print = put_anomaly, .close = close_model};
 
-static basin_status run_node(basin_args *o, basin_error *error) {
-    static const basin_train_task task = {.things = "nodes",
-                                          .prepare = prepare,
-                                          .train = train_node,
-                                          .count = count_nodes,
-                                          .print = put_node,
-                                          .close = close_model};
-    return basin_train_run(&task, o, error);
-}
+const basin_command basin_command_anomaly_train = {"anomaly train", anomaly_table,
+                                                   BASIN_TRAINS("anomaly", &anomaly_training)};
 
-const basin_command basin_command_anomaly_train = {"anomaly train",    anomaly_table,
-                                                   .run = run_anomaly, .task = "anomaly",
-                                                   .ranks = true,      .least = -1};
+static const basin_train_task node_training = {
+    .prepare = prepare, .train = train_node, .print = put_node, .close = close_model};
 
-const basin_command basin_command_node_train = {"node train",   node_table,    .run = run_node,
-                                                .task = "node", .ranks = true, .least = -1};
+const basin_command basin_command_node_train = {"node train", node_table,
+                                                BASIN_TRAINS("node", &node_training)};

@@ -41,14 +41,10 @@ static basin_status prepare(basin_train_job *job, basin_error *error) {
 }
 
 static basin_status train(basin_train_job *job, basin_error *error) {
-    return basin_text_train(NULL, &job->outcome, job->o->settings, job->more, &job->o->training,
-                            error);
-}
-
-/* Bytes, or tokens, that were trained on. */
-static int64_t count_trained(const basin_train_job *job) {
     const basin_text_data *data = job->more;
-    return (int64_t)basin_text_cut(&data->train, data->hold_out);
+    job->things = data->train.id ? "tokens" : "bytes";
+    job->count = (int64_t)basin_text_cut(&data->train, data->hold_out);
+    return basin_text_train(NULL, &job->outcome, job->o->settings, data, &job->o->training, error);
 }
 
 static void close_training(basin_train_job *job) {
@@ -59,22 +55,11 @@ static void close_training(basin_train_job *job) {
     free(data);
 }
 
-static const char *unit_of(const basin_train_job *job) {
-    return ((const basin_text_data *)job->more)->train.id ? "tokens" : "bytes";
-}
+static const basin_train_task training = {
+    .prepare = prepare, .train = train, .close = close_training, .validates = true};
 
-static basin_status run_train(basin_args *o, basin_error *error) {
-    static const basin_train_task task = {.things_of = unit_of,
-                                          .prepare = prepare,
-                                          .train = train,
-                                          .count = count_trained,
-                                          .validates = true,
-                                          .close = close_training};
-    return basin_train_run(&task, o, error);
-}
-
-const basin_command basin_command_text_train = {"text train",   train_table,   .run = run_train,
-                                                .task = "text", .ranks = true, .least = -1};
+const basin_command basin_command_text_train = {"text train", train_table,
+                                                BASIN_TRAINS("text", &training)};
 
 /* ---- eval ---- */
 
@@ -212,8 +197,9 @@ typedef struct teller {
     basin_text_model *model;
     basin_text prompt;
     basin_record *r; /* of JSON */
-    char *text;      /* all of it, for JSON */
-    size_t length, room;
+    FILE *whole;     /* all of it, for JSON, in `text` */
+    char *text;
+    size_t length;
     double *place, *start, *end; /* [points] energies, for the plot */
     size_t points, points_room[3];
     bool failed; /* out of memory */
@@ -221,16 +207,6 @@ typedef struct teller {
 
 static double energy_at(const basin_text_token *t, int64_t step) {
     return t->energy[2 * step] + t->energy[2 * step + 1];
-}
-
-static void keep_text(teller *k, const basin_text_token *t) {
-    if (!basin_array_reserve((void **)&k->text, &k->room, k->length + t->length + 1, 1)) {
-        k->failed = true;
-        return;
-    }
-    memcpy(k->text + k->length, t->text, t->length);
-    k->length += t->length;
-    k->text[k->length] = 0;
 }
 
 static void keep_energy(teller *k, const basin_text_token *t) {
@@ -308,7 +284,7 @@ static bool print_next(void *context, const basin_text_token *t) {
     teller *k = context;
     if (k->o->svg && t->steps) keep_energy(k, t);
     if (k->o->json) {
-        keep_text(k, t);
+        fwrite(t->text, 1, t->length, k->whole);
         if (k->o->energies) put_token(k->r, t);
         return !k->failed;
     }
@@ -323,7 +299,8 @@ static basin_status begin(teller *k, basin_error *error) {
     basin_args *o = k->o;
     if (o->json) {
         k->r = basin_record_open(stdout, BASIN_FORM_JSON);
-        if (!k->r) return basin_fail_memory(error, "a result");
+        k->whole = open_memstream(&k->text, &k->length);
+        if (!k->r || !k->whole) return basin_fail_memory(error, "a result");
         if (o->energies) basin_record_table(k->r, "tokens", NULL);
     } else if (o->energies)
         printf("%6s   %-12s %8s%s\n", "place", "token", "surprise",
@@ -337,6 +314,7 @@ static void end(teller *k, const basin_text_generated *g) {
     double speed = g->seconds > 0 ? (double)g->tokens / g->seconds : NAN;
     if (o->json) {
         if (o->energies) basin_record_end(k->r);
+        k->failed |= fflush(k->whole) != 0;
         basin_record_text(k->r, "text", k->text ? k->text : "");
         basin_record_integer(k->r, "prompt_tokens", g->prompt);
         basin_record_integer(k->r, "prompt_tokens_cropped", g->cropped);
@@ -408,6 +386,7 @@ static basin_status run_generate(basin_args *o, basin_error *error) {
     teller k = {.o = o};
     basin_status status = generate(&k, error);
     if (k.r && basin_record_close(k.r, status ? NULL : error) && !status) status = error->status;
+    if (k.whole) fclose(k.whole);
     free(k.text);
     free(k.place);
     free(k.start);

@@ -28,19 +28,13 @@ static void put_validation(basin_record *r, const basin_score *best) {
     basin_record_end(r);
 }
 
-typedef struct result {
-    const basin_train_task *task;
-    const basin_train_job *job;
-} result;
-
 static void print(basin_record *r, const void *context) {
-    const result *it = context;
-    const basin_outcome *o = &it->job->outcome;
-    basin_record_text(r, "model", it->job->o->training.output);
+    const basin_train_job *job = context;
+    const basin_outcome *o = &job->outcome;
+    basin_record_text(r, "model", job->o->training.output);
     basin_record_flag(r, ".finished", !o->stopped);
     basin_record_integer(r, "parameters", o->parameters);
-    const char *things = it->task->things ? it->task->things : it->task->things_of(it->job);
-    basin_record_integer(r, things, it->task->count(it->job));
+    basin_record_integer(r, job->things, job->count);
     basin_record_integer(r, "epochs", o->epochs);
     basin_record_integer(r, o->best_epoch ? "best_epoch" : ".best_epoch", o->best_epoch);
     basin_record_integer(r, ".steps", o->steps);
@@ -51,19 +45,18 @@ static void print(basin_record *r, const void *context) {
     basin_record_number(r, ".step_seconds", "%g", o->step_seconds);
     basin_record_number(r, "items_per_second", "%.0f", o->items_per_second);
     basin_record_bytes(r, "memory_bytes|memory", (int64_t)o->memory);
-    if (it->task->print) it->task->print(r, it->job);
-    if (it->task->validates) put_validation(r, &o->best);
+    if (job->task->print) job->task->print(r, job);
+    if (job->task->validates) put_validation(r, &o->best);
     if (!o->steps) basin_record_note(r, "not trained: epochs is 0");
 }
 
 /* A run that was stopped prints its result as JSON only; one that had finished before, nothing. */
-static basin_status finish(const basin_train_task *task, const basin_train_job *job,
-                           basin_error *error) {
+static basin_status finish(const basin_train_job *job, basin_error *error) {
     const basin_outcome *outcome = &job->outcome;
     const basin_args *o = job->o;
     if (o->start.print_config) return basin_config_print(o, outcome, error);
     if (!outcome->finished_before && (o->json || !outcome->stopped))
-        BASIN_TRY(basin_record_print(o->json, print, &(result){task, job}, error));
+        BASIN_TRY(basin_record_print(o->json, print, job, error));
     if (!basin_ranks_rank(o->ranks)) basin_note_gamma(o, o->training.output);
     if (outcome->finished_before)
         printf("%s: already finished; nothing to resume\n", o->training.output);
@@ -76,11 +69,11 @@ static basin_status finish(const basin_train_task *task, const basin_train_job *
 
 /* ---- the driver ---- */
 
-static basin_status train(const basin_train_task *task, basin_train_job *job, basin_error *error) {
+static basin_status train(basin_train_job *job, basin_error *error) {
     static const double moment = 1.5; /* seconds */
     basin_args *o = job->o;
     basin_training *t = &o->training;
-    if (task->prepare) BASIN_TRY(task->prepare(job, error));
+    if (job->task->prepare) BASIN_TRY(job->task->prepare(job, error));
     BASIN_TRY(basin_session_open(o, error));
     t->backend = o->compute;
     t->watch = &o->watch.watch;
@@ -88,17 +81,17 @@ static basin_status train(const basin_train_task *task, basin_train_job *job, ba
     t->memory = (size_t)(o->memory * (double)(1 << 30));
     if (t->save_every <= 0) t->save_every = 1e-9; /* 0 would be the library's own choice */
     t->rehearse = o->start.print_config ? moment : 0;
-    BASIN_TRY(task->train(job, error));
+    BASIN_TRY(job->task->train(job, error));
     basin_cli_watch_end(&o->watch);
-    return finish(task, job, error);
+    return finish(job, error);
 }
 
-basin_status basin_train_run(const basin_train_task *task, basin_args *args, basin_error *error) {
-    basin_train_job job = {.o = args};
+basin_status basin_train_run(basin_args *args, basin_error *error) {
+    basin_train_job job = {.o = args, .task = args->command->train};
     if (!args->operands && args->start.print_config) return basin_config_print(args, NULL, error);
     if (!args->operands) return basin_usage(error, "needs data to train on");
-    basin_status status = train(task, &job, error);
-    if (task->close) task->close(&job);
+    basin_status status = train(&job, error);
+    if (job.task->close) job.task->close(&job);
     return status;
 }
 
