@@ -1,4 +1,4 @@
-/* Sampled parts of a network; see batch.h. */
+/* Sampled parts of a network. */
 
 #include <math.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "base/sort.h"
 #include "base/try.h"
 #include "basin/random.h"
-#include "task/nodes/batch.h"
+#include "task/nodes/net.h"
 
 enum { STREAM_SUBGRAPH = 1 << 20, STREAM_TARGETS = 2 << 20, STREAM_WALK = 3 << 20 };
 
@@ -88,12 +88,6 @@ static basin_status draw_neighbours(basin_nodes_batch *b, const basin_nodes_sour
 }
 
 /* Capacities that hold this draw and, mostly, the others: powers of two times a start. */
-static int64_t capacity(int64_t start, int64_t need) {
-    int64_t size = start > 64 ? start : 64;
-    while (size < need) size *= 2;
-    return size;
-}
-
 static void size_up(basin_nodes_batch *b, const basin_node_inputs *inputs) {
     double f = inputs->settings->fraction;
     b->shape.columns = inputs->shape.columns;
@@ -102,40 +96,29 @@ static void size_up(basin_nodes_batch *b, const basin_node_inputs *inputs) {
     b->shape.facts = inputs->shape.facts;
     b->reader = &inputs->reader;
     b->shape.placed = true;
-    if (b->shape.nodes < b->network->nodes) b->shape.nodes = b->network->nodes;
+    b->shape.nodes = basin_int_max(b->shape.nodes, b->network->nodes);
     for (int r = 0; r < b->shape.relations; r++) {
         int64_t start = b->shape.pairs[r];
         if (!start) start = (int64_t)(1.5 * f * f * (double)inputs->shape.pairs[r]) + 1;
-        b->shape.pairs[r] = capacity(start, b->pairs[r].pairs);
+        start = basin_int_max(start, 64);
+        while (start < b->pairs[r].pairs) start *= 2;
+        b->shape.pairs[r] = start;
     }
 }
 
 static basin_status gather(basin_nodes_batch *b, const basin_nodes_source *s, basin_error *error) {
     const basin_node_inputs *inputs = s->inputs;
-    int64_t n = b->network->nodes, C = inputs->shape.columns;
-    const int64_t *origin = b->network->origin;
-    int64_t k = inputs->eigenvectors ? inputs->settings->eigenvectors : 0;
-    int64_t width = basin_nodes_width(inputs->settings);
-    int weights = inputs->node_weight[0] ? inputs->shape.relations : 0;
-    BASIN_TRY(BASIN_NEW_RAW(&b->table, n * C, "a batch", error));
-    BASIN_TRY(BASIN_NEW_RAW(&b->eigenvectors, n * k, "a batch", error));
-    BASIN_TRY(BASIN_NEW_RAW(&b->place, n, "a batch", error));
-    BASIN_TRY(BASIN_NEW(&b->label, n * width, "a batch", error));
-    BASIN_TRY(BASIN_NEW_RAW(&b->weight, n, "a batch", error));
-    for (int r = 0; r < weights; r++)
-        BASIN_TRY(BASIN_NEW_RAW(&b->node_weight[r], n, "a batch", error));
-    for (int64_t i = 0; i < n; i++) {
-        int64_t from = origin[i];
-        b->place[i] = (int32_t)from;
-        memcpy(b->table + i * C, inputs->table + from * C, (size_t)C * sizeof(float));
-        if (k)
-            memcpy(b->eigenvectors + i * k, inputs->eigenvectors + from * k,
-                   (size_t)k * sizeof(float));
-        if (s->label)
-            memcpy(b->label + i * width, s->label + from * width, (size_t)width * sizeof *b->label);
-        b->weight[i] = i < b->targets ? s->weight[from] : 0;
-        for (int r = 0; r < weights; r++) b->node_weight[r][i] = inputs->node_weight[r][from];
-    }
+    const basin_network *n = b->network;
+    int64_t k = inputs->settings->eigenvectors, width = basin_nodes_width(inputs->settings);
+    BASIN_TRY(basin_rows_take(&b->table, inputs->table, inputs->shape.columns, n, error));
+    BASIN_TRY(basin_rows_take(&b->eigenvectors, inputs->eigenvectors, k, n, error));
+    BASIN_TRY(basin_rows_take(&b->label, s->label, width, n, error));
+    BASIN_TRY(basin_rows_take(&b->weight, s->weight, 1, n, error));
+    for (int64_t i = b->targets; i < n->nodes && b->weight; i++) b->weight[i] = 0;
+    for (int r = 0; r < inputs->shape.relations; r++)
+        BASIN_TRY(basin_rows_take(&b->node_weight[r], inputs->node_weight[r], 1, n, error));
+    BASIN_TRY(BASIN_NEW_RAW(&b->place, n->nodes, "a batch", error));
+    for (int64_t i = 0; i < n->nodes; i++) b->place[i] = (int32_t)n->origin[i];
     return BASIN_OK;
 }
 
@@ -186,11 +169,8 @@ basin_nodes_net_data basin_nodes_batch_data(const basin_nodes_batch *batch) {
 
 void basin_nodes_batch_free(basin_nodes_batch *batch) {
     basin_network_free(batch->network);
-    free(batch->table);
-    free(batch->eigenvectors);
-    free(batch->place);
-    free(batch->label);
-    free(batch->weight);
+    free(batch->table), free(batch->eigenvectors), free(batch->place);
+    free(batch->label), free(batch->weight);
     for (int r = 0; r < BASIN_ANOMALY_RELATIONS; r++) {
         basin_pairs_free(&batch->pairs[r]);
         free(batch->node_weight[r]);

@@ -1,5 +1,4 @@
-/* Which classes there are and what they are called; labels and weights for training. See classes.h.
- */
+/* Which classes there are and what they are called; labels and weights for training. */
 
 #include <math.h>
 #include <stdio.h>
@@ -12,7 +11,7 @@
 #include "io/file.h"
 #include "io/json.h"
 #include "io/json_writer.h"
-#include "task/nodes/classes.h"
+#include "task/nodes/fit.h"
 
 enum { MOST_CLASSES = 10000, MANY = 20, FEW_EACH = 3 };
 

@@ -14,7 +14,7 @@
 
 #include "base/try.h"
 #include "basin/random.h"
-#include "task/nodes/inputs.h"
+#include "task/nodes/net.h"
 #include "train/run/run.h"
 
 /* Chosen beforehand, for any graph: a quarter is hidden at a time, a few hundred steps. */

@@ -9,7 +9,7 @@
 #include "base/try.h"
 #include "data/network/network.h"
 #include "task/nodes/card.h"
-#include "task/nodes/inputs.h"
+#include "task/nodes/net.h"
 
 enum { EDGES = BASIN_DRIFT_EDGES, BINS = BASIN_DRIFT_BINS };
 /* Nodes and edges that are looked at, at most; values that set edges; that can tell of drift. */

@@ -8,8 +8,7 @@
 #ifndef BASIN_TASK_NODES_EXPLAIN_H
 #define BASIN_TASK_NODES_EXPLAIN_H
 
-#include "task/nodes/batch.h"
-#include "task/nodes/inputs.h"
+#include "task/nodes/net.h"
 
 typedef struct basin_explainer {
     const basin_nodes_model *model;

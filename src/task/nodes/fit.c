@@ -9,7 +9,6 @@
 
 #include "backend/device.h"
 #include "base/try.h"
-#include "task/nodes/classes.h"
 #include "task/nodes/fit.h"
 
 /* ---- labels ---- */

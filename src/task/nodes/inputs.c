@@ -10,7 +10,7 @@
 #include "base/try.h"
 #include "data/graphset/graphset.h"
 #include "data/network/network.h"
-#include "task/nodes/inputs.h"
+#include "task/nodes/net.h"
 
 static basin_status pick_relations(basin_node_inputs *inputs, basin_error *error) {
     const basin_network *network = inputs->network;
@@ -272,6 +272,15 @@ basin_nodes_net_data basin_node_inputs_data(const basin_node_inputs *inputs,
                                  .nodes = inputs->shape.nodes};
     for (int r = 0; r < inputs->shape.relations; r++) data.node_weight[r] = inputs->node_weight[r];
     return data;
+}
+
+basin_status basin_rows_take(float **to, const float *from, int64_t width,
+                             const basin_network *network, basin_error *error) {
+    if (!from) return BASIN_OK;
+    BASIN_TRY(BASIN_NEW_RAW(to, network->nodes * width, "rows of nodes", error));
+    for (int64_t i = 0; i < network->nodes; i++)
+        memcpy(*to + i * width, from + network->origin[i] * width, (size_t)width * sizeof **to);
+    return BASIN_OK;
 }
 
 /* ---- Facts of edges as columns, of an edge and of a node. */

@@ -138,4 +138,108 @@ size_t basin_nodes_position_bytes(const basin_nodes_settings *settings,
 
 basin_adamw_config basin_nodes_net_adamw(const basin_nodes_settings *settings);
 
+/* ---- what a model reads of a network: the table of inputs, relations, weights of nodes ---- */
+
+/* Of all nodes of a network, as the settings have it. */
+typedef struct basin_node_inputs {
+    const basin_network *network;
+    const basin_nodes_settings *settings;
+    int relation[BASIN_ANOMALY_RELATIONS];       /* numbers of the network's relations */
+    int64_t features;                            /* and degrees, before the means */
+    float *raw;                                  /* [N, features] unscaled */
+    float *table;                                /* [N, shape.columns] */
+    float *node_weight[BASIN_ANOMALY_RELATIONS]; /* [N], where the settings ask for them */
+    float *eigenvectors;                         /* [N, k], likewise */
+    basin_edge_reader reader;                    /* of what edges carry */
+    basin_nodes_shape shape;                     /* of the whole network */
+} basin_node_inputs;
+
+/* Everything but the table, which wants a scale. */
+basin_status basin_node_inputs_open(basin_node_inputs *inputs, const basin_network *network,
+                                    const basin_nodes_settings *settings, basin_error *error);
+/* Fits scales on some nodes: of their columns, and of what their edges carry. */
+basin_status basin_node_inputs_fit(basin_scaler *scale, basin_scaler *edge_scale,
+                                   const basin_node_inputs *inputs, const int64_t *node,
+                                   int64_t nodes, basin_error *error);
+/* Makes the table; the raw columns are no longer there afterwards. Borrows the scale of edges. */
+basin_status basin_node_inputs_scale(basin_node_inputs *inputs, const basin_scaler *scale,
+                                     const basin_scaler *edge_scale, basin_error *error);
+/* The same without the means over neighbours, which stay open. */
+basin_status basin_node_inputs_scale_rows(basin_node_inputs *inputs, const basin_scaler *scale,
+                                          const basin_scaler *edge_scale, basin_error *error);
+void basin_node_inputs_close(basin_node_inputs *inputs);
+/* The mean of columns over the neighbours of a node, itself left out; 0 where there are none. */
+void basin_neighbour_mean(float *mean /* [columns] */, const float *from /* [N, stride] */,
+                          int64_t stride, int64_t columns, const basin_relation *relation,
+                          int64_t node);
+/* These of many nodes: threads 0 means all. */
+typedef struct basin_neighbour_means {
+    float *to; /* [nodes, to_stride] */
+    int64_t to_stride;
+    const float *from; /* [.., from_stride] */
+    int64_t from_stride, columns;
+    const basin_relation *relation;
+} basin_neighbour_means;
+void basin_neighbour_means_take(const basin_neighbour_means *means, int64_t nodes, int threads);
+/* What means run along: the whole graph, or the first relation where there is no union. */
+const basin_relation *basin_node_inputs_hops(const basin_node_inputs *inputs);
+/* Degrees to a power; their sum. */
+double basin_degree_powers(float *weight /* [nodes] */, const basin_relation *relation,
+                           int64_t nodes, double power);
+/* What the network and its table take. */
+size_t basin_node_inputs_bytes(const basin_node_inputs *inputs);
+
+/* The relations of the settings as pairs; free each. */
+basin_status basin_node_inputs_pairs(basin_pairs *pairs /* [relations] */,
+                                     const basin_node_inputs *inputs, const basin_network *network,
+                                     basin_error *error);
+/* The same of a part, whose halo begins at key `room`. */
+basin_status basin_node_inputs_pairs_apart(basin_pairs *pairs, const basin_node_inputs *inputs,
+                                           const basin_network *network, int64_t room, int64_t halo,
+                                           basin_error *error);
+/* All nodes as a plan is written with them; `pairs` as above. */
+basin_nodes_net_data basin_node_inputs_data(const basin_node_inputs *inputs,
+                                            const basin_pairs *pairs);
+/* Rows of all nodes become those of a part's, by its origin; NULL stays NULL. */
+basin_status basin_rows_take(float **to /* [n, width]; free it */,
+                             const float *from /* [N, width] */, int64_t width,
+                             const basin_network *part, basin_error *error);
+
+/* ---- Parts of a network to train on where the whole does not fit: subgraphs, and nodes with some
+ * of their neighbours. A draw is a function of seed and stream alone. ---- */
+
+typedef struct basin_nodes_batch {
+    basin_network *network; /* the part; `origin` leads back */
+    const basin_edge_reader *reader;
+    basin_pairs pairs[BASIN_ANOMALY_RELATIONS];
+    float *table, *eigenvectors, *label, *weight, *node_weight[BASIN_ANOMALY_RELATIONS];
+    int32_t *place;          /* [nodes] who they are in the network */
+    basin_nodes_shape shape; /* capacities a plan for it should have */
+    int64_t targets;         /* nodes that the loss counts */
+} basin_nodes_batch;
+
+/* What batches are drawn from. */
+typedef struct basin_nodes_source {
+    const basin_node_inputs *inputs;
+    const float *label, *weight; /* [N], of classes [N, C]; [N], 0: not a training node */
+    const int64_t *train;        /* [train_count] */
+    int64_t train_count;
+    int64_t shard, shards; /* which of its shards is drawn of a batch of neighbours; 0 of 0: all */
+} basin_nodes_source;
+
+/* How many batches an epoch has: subgraphs one, neighbours `fraction` of the training nodes. */
+int64_t basin_nodes_batch_count(const basin_nodes_source *source);
+/* How many nodes they take: those whose loss counts where neighbours are sampled, else all. */
+int64_t basin_nodes_batch_nodes(const basin_nodes_source *source);
+/* Batch `number` of an epoch; one without targets, which a shard may be, has no network. */
+basin_status basin_nodes_batch_draw(basin_nodes_batch *batch, const basin_nodes_source *source,
+                                    uint64_t seed, int64_t epoch, int64_t number,
+                                    basin_error *error);
+/* A given part of the network, which becomes the batch's; its `origin` leads to the inputs. Of the
+ * source the inputs are enough. */
+basin_status basin_nodes_batch_take(basin_nodes_batch *batch, const basin_nodes_source *source,
+                                    basin_network *part, basin_error *error);
+basin_nodes_net_data basin_nodes_batch_data(const basin_nodes_batch *batch);
+void basin_nodes_batch_free(basin_nodes_batch *batch);
+
 #endif

@@ -8,7 +8,8 @@
  *     score.c      scores of all nodes: as one plan, or streamed (stream.c)
  *     parts.c      the same for a graph that is cut, over ranks
  *     batch.c, inputs.c, net.c   what a step reads, and the expressions
- *     model.c      the model and its file; card.c, drift.c   what it remembers of its training
+ *     model.c      settings, the model and its file; card.c, drift.c   what it remembers of its
+ *                  training
  *     classes.c    several classes: their names, inputs and figures
  *     table.c, forest.c, mix.c   boosted trees beside the network, calibration, thresholds
  *     explain.c, explain_network.c   why nodes score as they do
@@ -244,7 +245,7 @@ basin_status basin_nodes_member_read(basin_bundle **member, const basin_bundle *
 basin_status basin_nodes_read_settings(basin_nodes_settings *settings,
                                        const basin_task_settings *task, const basin_bundle *bundle,
                                        basin_error *error);
-/* ---- mix.c ---- */
+/* ---- calibration (mix.c) ---- */
 
 /* Scores and labels of validation nodes become the model's calibration and what it keeps of them;
  * `probability` and the threshold become calibrated. */

@@ -170,16 +170,6 @@ basin_status basin_parted_inputs_scale(basin_parted_inputs *in, const basin_scal
 
 /* ---- into plans ---- */
 
-/* Rows of all nodes become those of a part; NULL stays NULL. */
-static basin_status take_rows(float **to, const float *from /* [N, width] */, int64_t width,
-                              const basin_network *n, basin_error *error) {
-    if (!from) return BASIN_OK;
-    BASIN_TRY(BASIN_NEW_RAW(to, n->nodes * width, "the inputs of parts", error));
-    for (int64_t i = 0; i < n->nodes; i++)
-        memcpy(*to + i * width, from + n->origin[i] * width, (size_t)width * sizeof **to);
-    return BASIN_OK;
-}
-
 basin_status basin_parted_inputs_write(const basin_parted_inputs *in, int64_t k,
                                        const basin_nodes_net *net, basin_plan *plan,
                                        const float *label, const float *weight,
@@ -190,8 +180,8 @@ basin_status basin_parted_inputs_write(const basin_parted_inputs *in, int64_t k,
     BASIN_FREE_AT_EXIT float *own_label = NULL;
     BASIN_FREE_AT_EXIT float *own_weight = NULL;
     if (in->parts) {
-        BASIN_TRY(take_rows(&own_label, label, basin_nodes_width(part->settings), n, error));
-        BASIN_TRY(take_rows(&own_weight, weight, 1, n, error));
+        BASIN_TRY(basin_rows_take(&own_label, label, basin_nodes_width(part->settings), n, error));
+        BASIN_TRY(basin_rows_take(&own_weight, weight, 1, n, error));
     }
     if (basin_nodes_on_graph(part->settings))
         BASIN_TRY(

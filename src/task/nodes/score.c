@@ -8,7 +8,7 @@
 #include "backend/device.h"
 #include "base/try.h"
 #include "data/network/network.h"
-#include "task/nodes/scorer.h"
+#include "task/nodes/parts.h"
 #include "train/run/run.h"
 
 struct basin_nodes_scorer {

@@ -10,7 +10,7 @@
 #include "base/team/team.h"
 #include "base/try.h"
 #include "data/network/parts/parts.h"
-#include "task/nodes/inputs.h"
+#include "task/nodes/net.h"
 #include "task/nodes/nodes.h"
 
 /* ---- known labels ---- */

@@ -7,7 +7,7 @@
 #include "data/network/network.h"
 #include "io/folder.h"
 #include "task/nodes/fraud.h"
-#include "task/nodes/inputs.h"
+#include "task/nodes/net.h"
 
 enum { NODES = 400, DEGREE = 6 };
 

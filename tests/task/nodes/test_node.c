@@ -6,7 +6,7 @@
 
 #include "io/folder.h"
 #include "task/nodes/fraud.h"
-#include "task/nodes/inputs.h"
+#include "task/nodes/net.h"
 
 enum { NODES = 300, CLASSES = 3, FEATURES = 5 };
 static const char *const names[CLASSES] = {"ash", "birch", "cedar"};
