@@ -8,15 +8,12 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/sort.h"
 #include "base/try.h"
 #include "data/pictures/pictures.h"
 #include "io/json.h"
 
 static const char tensor_name[] = "trained_on", card_name[] = "basin.card";
-
-static basin_status no_memory(basin_error *error) {
-    return basin_fail_memory(error, "a model's card");
-}
 
 /* ---- fingerprints ---- */
 
@@ -26,8 +23,7 @@ static basin_status find_prints(int64_t **print, int64_t *prints, const basin_im
     int64_t most = set->items < BASIN_IMAGE_PRINTS ? set->items : BASIN_IMAGE_PRINTS;
     basin_status status = BASIN_OK;
     *prints = 0;
-    *print = basin_array_new((size_t)most, sizeof **print);
-    if (!*print) return no_memory(error);
+    BASIN_TRY(BASIN_NEW_RAW(print, most, "a model's card", error));
     for (int64_t i = 0; i < most && status != BASIN_NO_MEMORY; i++) {
         int64_t at = i * (set->items / most) + i * (set->items % most) / most;
         uint64_t found;
@@ -37,15 +33,11 @@ static basin_status find_prints(int64_t **print, int64_t *prints, const basin_im
     return status == BASIN_NO_MEMORY ? status : BASIN_OK;
 }
 
-static int by_value(const void *a, const void *b) {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 /* Ascending, each once, no more than a file keeps: the least are as good a choice as any. */
 static void tidy(basin_image_card *card) {
     int64_t kept = 0;
-    if (card->prints > 0) qsort(card->print, (size_t)card->prints, sizeof *card->print, by_value);
+    if (card->prints > 0)
+        qsort(card->print, (size_t)card->prints, sizeof *card->print, basin_compare_int64);
     for (int64_t i = 0; i < card->prints; i++)
         if (!kept || card->print[i] != card->print[kept - 1]) card->print[kept++] = card->print[i];
     card->prints = kept < BASIN_IMAGE_PRINTS ? kept : BASIN_IMAGE_PRINTS;
@@ -60,17 +52,17 @@ static uint64_t sum_of(const int64_t *print, int64_t prints) {
 
 /* A set without pictures has none. */
 static basin_status digest(uint64_t *sum, const basin_image_set *set, basin_error *error) {
-    int64_t *print = NULL, prints = 0;
+    BASIN_FREE_AT_EXIT int64_t *print = NULL;
+    int64_t prints = 0;
     *sum = 0;
-    if (!set->items) return BASIN_OK;
-    basin_status status = find_prints(&print, &prints, set, error);
+    if (set->items) BASIN_TRY(find_prints(&print, &prints, set, error));
     *sum = sum_of(print, prints);
-    free(print);
-    return status;
+    return BASIN_OK;
 }
 
 static bool trained_on(const basin_image_card *card, int64_t print) {
-    return bsearch(&print, card->print, (size_t)card->prints, sizeof print, by_value) != NULL;
+    return bsearch(&print, card->print, (size_t)card->prints, sizeof print, basin_compare_int64) !=
+           NULL;
 }
 
 /* Pictures of `before` that `card` has not; where a file keeps some of its prints, an estimate. */
@@ -89,7 +81,7 @@ static basin_status inherit(basin_image_card *card, const basin_bundle *from, ba
     tidy(card);
     size_t count = (size_t)(card->prints + before.prints);
     int64_t *both = realloc(card->print, count * sizeof *both);
-    if (!both) return no_memory(error);
+    if (!both) return basin_fail_memory(error, "a model's card");
     card->print = both;
     card->pictures += count_new(card, &before);
     memcpy(both + card->prints, before.print, (size_t)before.prints * sizeof *both);
@@ -102,12 +94,12 @@ basin_status basin_image_card_begin(basin_image_card *card, const basin_image_se
                                     basin_error *error) {
     basin_image_card_free(card);
     card->pictures = train->items;
-    basin_status status = find_prints(&card->print, &card->prints, train, error);
+    BASIN_TRY(find_prints(&card->print, &card->prints, train, error));
     card->run = sum_of(card->print, card->prints);
-    if (!status) status = inherit(card, from, error);
-    if (!status) status = digest(&card->held, held, error);
-    if (!status) tidy(card);
-    return status;
+    BASIN_TRY(inherit(card, from, error));
+    BASIN_TRY(digest(&card->held, held, error));
+    tidy(card);
+    return BASIN_OK;
 }
 
 void basin_image_card_free(basin_image_card *card) {
@@ -120,22 +112,18 @@ void basin_image_card_free(basin_image_card *card) {
 
 basin_status basin_image_card_compare(basin_image_overlap *overlap, const basin_image_card *card,
                                       const basin_image_set *set, basin_error *error) {
-    int64_t *print = NULL, prints = 0, hits = 0;
-    uint64_t sum = 0;
+    BASIN_FREE_AT_EXIT int64_t *print = NULL;
+    int64_t prints = 0, hits = 0;
     *overlap = (basin_image_overlap){.trained_on = -1};
     if (!card->prints) return BASIN_OK;
-    basin_status status = find_prints(&print, &prints, set, error);
-    for (int64_t i = 0; i < prints && !status; i++) {
-        sum += (uint64_t)print[i];
-        hits += trained_on(card, print[i]);
-    }
-    free(print);
-    if (status || !prints) return status;
+    BASIN_TRY(find_prints(&print, &prints, set, error));
+    if (!prints) return BASIN_OK;
+    for (int64_t i = 0; i < prints; i++) hits += trained_on(card, print[i]);
     double share =
         fmin(1, (double)hits / (double)prints * (double)card->pictures / (double)card->prints);
     overlap->exact = card->pictures <= BASIN_IMAGE_PRINTS && set->items <= BASIN_IMAGE_PRINTS;
     overlap->trained_on = overlap->exact ? hits : llround(share * (double)set->items);
-    overlap->held_out = card->held && card->held == sum;
+    overlap->held_out = card->held && card->held == sum_of(print, prints);
     return BASIN_OK;
 }
 
@@ -161,17 +149,12 @@ static bool add_scores(cJSON *object, const basin_outcome *o) {
     return good;
 }
 
-/* The day, not the hour: files of equal runs are equal. */
-static bool add_date(cJSON *object) {
-    char text[BASIN_DAY_TEXT];
-    return cJSON_AddStringToObject(object, "date", basin_day_print(text, time(NULL))) != NULL;
-}
-
 static bool add_facts(cJSON *object, const basin_image_card *card, const basin_image_facts *facts) {
-    char held[32] = "";
+    char held[32] = "", day[BASIN_DAY_TEXT]; /* not the hour: files of equal runs are equal */
     const basin_outcome *o = facts->outcome;
     if (card->held) snprintf(held, sizeof held, "%016llx", (unsigned long long)card->held);
-    return add_date(object) && add_paths(object, facts->train) &&
+    return cJSON_AddStringToObject(object, "date", basin_day_print(day, time(NULL))) &&
+           add_paths(object, facts->train) &&
            (!facts->from || cJSON_AddStringToObject(object, "from", facts->from)) &&
            cJSON_AddNumberToObject(object, "pictures", (double)card->pictures) &&
            cJSON_AddNumberToObject(object, "held_out", (double)facts->held_out) &&
@@ -191,7 +174,7 @@ basin_status basin_image_card_end(basin_image_card *card, const basin_image_fact
     card->text = text ? basin_string_copy(text) : NULL;
     cJSON_free(text);
     cJSON_Delete(object);
-    return card->text ? BASIN_OK : no_memory(error);
+    return card->text ? BASIN_OK : basin_fail_memory(error, "a model's card");
 }
 
 /* The numbers that are asked for again. */
@@ -221,8 +204,7 @@ static basin_status read_prints(basin_image_card *card, const basin_bundle *bund
                           basin_bundle_path(bundle), tensor_name, basin_dtype_name(tensor->dtype),
                           basin_shape_print(shape, tensor->shape));
     card->prints = tensor->shape.dim[0];
-    card->print = basin_array_new((size_t)card->prints, sizeof *card->print);
-    if (!card->print) return no_memory(error);
+    BASIN_TRY(BASIN_NEW_RAW(&card->print, card->prints, "a model's card", error));
     memcpy(card->print, tensor->data, (size_t)card->prints * sizeof *card->print);
     tidy(card);
     if (card->pictures < card->prints) card->pictures = card->prints;
@@ -235,18 +217,16 @@ basin_status basin_image_card_read(basin_image_card *card, const basin_bundle *b
     *card = (basin_image_card){0};
     if (!text) return BASIN_OK;
     card->text = basin_string_copy(text);
-    basin_status status =
-        card->text ? parse(card, basin_bundle_path(bundle), error) : no_memory(error);
-    if (!status) status = read_prints(card, bundle, error);
-    if (status) basin_image_card_free(card);
-    return status;
+    if (!card->text) return basin_fail_memory(error, "a model's card");
+    BASIN_TRY(parse(card, basin_bundle_path(bundle), error));
+    return read_prints(card, bundle, error);
 }
 
 basin_status basin_image_card_add(basin_bundle *bundle, const basin_image_card *card,
                                   basin_error *error) {
     if (!card->text) return BASIN_OK;
-    basin_status status = basin_bundle_meta_set(bundle, card_name, card->text, error);
-    if (status || !card->prints) return status;
+    BASIN_TRY(basin_bundle_meta_set(bundle, card_name, card->text, error));
+    if (!card->prints) return BASIN_OK;
     basin_tensor tensor = basin_tensor_borrow(card->print, BASIN_I64, BASIN_SHAPE(card->prints));
     return basin_bundle_add(bundle, tensor_name, &tensor, error);
 }

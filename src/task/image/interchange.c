@@ -3,6 +3,7 @@
 #include "task/image/image.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -128,9 +129,8 @@ static basin_status take(basin_bundle *model, const basin_image_settings *settin
                          const basin_bundle *published, const entry *e, basin_error *error) {
     const basin_tensor *from;
     basin_shape wanted = wanted_shape(settings, e->ours);
-    basin_tensor tensor = {0};
-    basin_status status = basin_bundle_get(&from, published, e->theirs, error);
-    if (status) return status;
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor turned = {0};
+    BASIN_TRY(basin_bundle_get(&from, published, e->theirs, error));
     if (!basin_shape_equal(squeeze(from->shape, wanted.rank), wanted)) {
         char found_text[BASIN_SHAPE_TEXT], wanted_text[BASIN_SHAPE_TEXT];
         return basin_fail(error, BASIN_BAD_SHAPE, "%s: %s is %s, wanted %s",
@@ -139,108 +139,76 @@ static basin_status take(basin_bundle *model, const basin_image_settings *settin
                           basin_shape_print(wanted_text, wanted));
     }
     basin_tensor squeezed = basin_tensor_borrow(from->data, from->dtype, wanted);
-    if (e->transposed)
-        status = transpose(&tensor, &squeezed, error);
-    else
-        tensor = squeezed;
-    if (!status) status = basin_bundle_add(model, e->ours, &tensor, error);
-    basin_tensor_free(&tensor);
-    return status;
+    if (e->transposed) BASIN_TRY(transpose(&turned, &squeezed, error));
+    return basin_bundle_add(model, e->ours, e->transposed ? &turned : &squeezed, error);
 }
 
 basin_status basin_image_published_read(basin_image_settings *settings, basin_bundle **model,
                                         const basin_bundle *published, basin_error *error) {
     const char *json = basin_bundle_meta(published, "basin.config");
     const char *path = basin_bundle_path(published);
-    basin_status status =
-        json ? basin_settings_parse(settings, basin_image_task.table, json, true, path, error)
-             : infer(settings, published, error);
-    if (!status) status = basin_image_settings_check(settings, error);
-    if (!status) status = basin_bundle_new(model, error);
-    if (status) return status;
-    for (int i = 0; i < ENTRIES && !status; i++)
+    if (json)
+        BASIN_TRY(basin_settings_parse(settings, basin_image_task.table, json, true, path, error));
+    else
+        BASIN_TRY(infer(settings, published, error));
+    BASIN_TRY(basin_image_settings_check(settings, error));
+    BASIN_TRY(basin_bundle_new(model, error));
+    for (int i = 0; i < ENTRIES; i++)
         if (settings->cls || strcmp(table[i].ours, "cls") != 0)
-            status = take(*model, settings, published, &table[i], error);
-    if (status) {
-        basin_bundle_free(*model);
-        *model = NULL;
-    }
-    return status;
+            BASIN_TRY(take(*model, settings, published, &table[i], error));
+    return BASIN_OK;
 }
 
 /* ---- out ---- */
 
 static basin_status give(basin_bundle *published, basin_store *store, const entry *e,
                          basin_error *error) {
-    basin_tensor tensor = {0}, turned = {0};
-    basin_status status = basin_store_read(store, e->ours, &tensor, error);
-    if (!status && e->transposed) status = transpose(&turned, &tensor, error);
-    if (!status)
-        status = basin_bundle_add(published, e->theirs, e->transposed ? &turned : &tensor, error);
-    basin_tensor_free(&tensor);
-    basin_tensor_free(&turned);
-    return status;
-}
-
-static basin_status give_all(basin_bundle *published, basin_image_model *model,
-                             basin_error *error) {
-    const basin_image_settings *s = &model->settings;
-    BASIN_TRY(basin_image_settings_write(published, s, error));
-    for (int i = 0; i < ENTRIES; i++)
-        if (s->cls || strcmp(table[i].ours, "cls") != 0)
-            BASIN_TRY(give(published, model->store, &table[i], error));
-    return BASIN_OK;
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor tensor = {0};
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor turned = {0};
+    BASIN_TRY(basin_store_read(store, e->ours, &tensor, error));
+    if (e->transposed) BASIN_TRY(transpose(&turned, &tensor, error));
+    return basin_bundle_add(published, e->theirs, e->transposed ? &turned : &tensor, error);
 }
 
 /* What the published code takes for granted, and its names cannot say otherwise. */
 static basin_status check(const basin_image_settings *s, const char *path, basin_error *error) {
+    char why[120] = "";
     if (strcmp(s->arch, "et") != 0)
+        snprintf(why, sizeof why, "arch is '%s', wanted 'et'", s->arch);
+    else if (!s->attention || !s->hopfield)
+        snprintf(why, sizeof why, "lacks the %s", s->attention ? "Hopfield network" : "attention");
+    else if (!basin_choice_is(s->hopfield_kind, "relu"))
+        snprintf(why, sizeof why, "hopfield_kind is '%s', wanted 'relu'", s->hopfield_kind);
+    else if (s->learn_beta || s->beta > 0)
+        snprintf(why, sizeof why, "inverse temperatures are %s, wanted 1 / sqrt(head_dim)",
+                 s->learn_beta ? "learned" : "set by beta");
+    if (*why)
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "%s: the published names are those of an Energy Transformer; this "
-                          "model's arch is '%s'",
-                          path, s->arch);
-    if (!s->attention || !s->hopfield)
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "%s: the published names are of attention and Hopfield network; this "
-                          "model lacks the %s",
-                          path, s->attention ? "Hopfield network" : "attention");
-    if (!basin_choice_is(s->hopfield_kind, "relu"))
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "%s: the published Hopfield network is 'relu'; this model's "
-                          "hopfield_kind is '%s'",
-                          path, s->hopfield_kind);
-    if (s->learn_beta || s->beta > 0)
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "%s: the published inverse temperature is 1 / sqrt(head_dim); this "
-                          "model's %s",
-                          path, s->learn_beta ? "are learned" : "is set by beta");
+                          "%s: the published names cannot say it: this model's %s", path, why);
     return BASIN_OK;
 }
 
-static basin_status export_published(const char *path, basin_image_model *model,
-                                     basin_error *error) {
-    basin_bundle *published;
-    basin_status status = check(&model->settings, path, error);
-    if (!status) status = basin_bundle_new(&published, error);
-    if (status) return status;
-    status = give_all(published, model, error);
-    if (!status) status = basin_npz_write(path, published, error);
-    basin_bundle_free(published);
-    return status;
+static basin_status export_published(const char *path, basin_bundle *published,
+                                     basin_image_model *model, basin_error *error) {
+    const basin_image_settings *s = &model->settings;
+    BASIN_TRY(check(s, path, error));
+    BASIN_TRY(basin_image_settings_write(published, s, error));
+    for (int i = 0; i < ENTRIES; i++)
+        if (s->cls || strcmp(table[i].ours, "cls") != 0)
+            BASIN_TRY(give(published, model->store, &table[i], error));
+    return basin_npz_write(path, published, error);
 }
 
 /* ---- narrower ---- */
 
 static basin_status give_rounded(basin_bundle *bundle, basin_store *store, const char *name,
                                  basin_dtype dtype, basin_error *error) {
-    basin_tensor tensor = {0}, rounded = {0};
-    basin_status status = basin_store_read(store, name, &tensor, error);
-    if (!status) status = basin_tensor_new(&rounded, dtype, tensor.shape, error);
-    if (!status) status = basin_tensor_convert(&rounded, &tensor, error);
-    if (!status) status = basin_bundle_add(bundle, name, &rounded, error);
-    basin_tensor_free(&tensor);
-    basin_tensor_free(&rounded);
-    return status;
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor tensor = {0};
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor rounded = {0};
+    BASIN_TRY(basin_store_read(store, name, &tensor, error));
+    BASIN_TRY(basin_tensor_new(&rounded, dtype, tensor.shape, error));
+    BASIN_TRY(basin_tensor_convert(&rounded, &tensor, error));
+    return basin_bundle_add(bundle, name, &rounded, error);
 }
 
 static basin_status give_weights(basin_bundle *bundle, const basin_params *params,
@@ -252,23 +220,27 @@ static basin_status give_weights(basin_bundle *bundle, const basin_params *param
     return BASIN_OK;
 }
 
+static basin_status write_model(const char *path, basin_bundle *bundle, basin_image_model *model,
+                                basin_dtype dtype, basin_error *error) {
+    BASIN_AT_EXIT(basin_image_graph_free) basin_image_graph graph = {0};
+    BASIN_TRY(basin_image_graph_new(&graph, &model->settings, 1, error));
+    BASIN_TRY(basin_image_settings_write(bundle, &model->settings, error));
+    BASIN_TRY(basin_image_card_add(bundle, &model->card, error));
+    BASIN_TRY(give_weights(bundle, &graph.params, model->store, dtype, error));
+    return basin_bundle_write(path, bundle, error);
+}
+
 basin_status basin_image_write(const char *path, basin_image_model *model, basin_dtype dtype,
                                basin_error *error) {
-    basin_image_graph graph = {0};
     basin_bundle *bundle;
     const char *end = strrchr(path, '.');
     bool published = end && !strcmp(end, ".npz");
     if (dtype != BASIN_F32 && (dtype != BASIN_BF16 || published))
         return basin_fail(error, BASIN_BAD_VALUE, "%s: dtype is %s, wanted F32%s", path,
                           basin_dtype_name(dtype), published ? "" : " or BF16");
-    if (published) return export_published(path, model, error);
-    basin_status status = basin_bundle_new(&bundle, error);
-    if (!status) status = basin_image_graph_new(&graph, &model->settings, 1, error);
-    if (!status) status = basin_image_settings_write(bundle, &model->settings, error);
-    if (!status) status = basin_image_card_add(bundle, &model->card, error);
-    if (!status) status = give_weights(bundle, &graph.params, model->store, dtype, error);
-    if (!status) status = basin_bundle_write(path, bundle, error);
+    BASIN_TRY(basin_bundle_new(&bundle, error));
+    basin_status status = published ? export_published(path, bundle, model, error)
+                                    : write_model(path, bundle, model, dtype, error);
     basin_bundle_free(bundle);
-    basin_image_graph_free(&graph);
     return status;
 }

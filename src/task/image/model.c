@@ -5,6 +5,7 @@
 
 #include <cjson/cJSON.h>
 
+#include "base/sort.h"
 #include "base/try.h"
 #include "task/image/image.h"
 #include "train/shards/shards.h"
@@ -105,16 +106,30 @@ basin_status basin_image_model_bare(basin_image_model **model, const basin_image
 /* `bundle` has the weights; NULL: first weights are drawn. */
 static basin_status start(basin_image_model **model, const basin_image_settings *settings,
                           basin_backend *backend, const basin_bundle *bundle, basin_error *error) {
-    basin_image_graph graph = {0};
+    BASIN_AT_EXIT(basin_image_graph_free) basin_image_graph graph = {0};
     BASIN_TRY(basin_image_model_bare(model, settings, backend, error));
     basin_store *store = (*model)->store;
-    basin_status status = basin_image_graph_new(&graph, settings, 1, error);
-    if (!status && bundle)
-        status = basin_params_read(&graph.params, store, bundle, error);
-    else if (!status)
-        status = basin_params_init(&graph.params, store, (uint64_t)settings->seed, error);
-    if (!status) (*model)->parameters = basin_params_total(&graph.params);
-    basin_image_graph_free(&graph);
+    BASIN_TRY(basin_image_graph_new(&graph, settings, 1, error));
+    (*model)->parameters = basin_params_total(&graph.params);
+    return bundle ? basin_params_read(&graph.params, store, bundle, error)
+                  : basin_params_init(&graph.params, store, (uint64_t)settings->seed, error);
+}
+
+/* The model of a whole file. */
+static basin_status open_bundle(basin_image_model **model, basin_bundle **renamed,
+                                const basin_bundle *bundle, basin_backend *backend,
+                                basin_error *error) {
+    basin_image_settings settings;
+    if (basin_image_is_published(bundle))
+        BASIN_TRY(basin_image_published_read(&settings, renamed, bundle, error));
+    else
+        BASIN_TRY(basin_image_settings_read(&settings, bundle, error));
+    BASIN_TRY(start(model, &settings, backend, *renamed ? *renamed : bundle, error));
+    return basin_image_card_read(&(*model)->card, bundle, error);
+}
+
+/* Closes what could not be made. */
+static basin_status close_failed(basin_image_model **model, basin_status status) {
     if (!status) return BASIN_OK;
     basin_image_close(*model);
     *model = NULL;
@@ -123,29 +138,18 @@ static basin_status start(basin_image_model **model, const basin_image_settings 
 
 basin_status basin_image_model_new(basin_image_model **model, const basin_image_settings *settings,
                                    basin_backend *backend, basin_error *error) {
-    return start(model, settings, backend, NULL, error);
+    return close_failed(model, start(model, settings, backend, NULL, error));
 }
 
 basin_status basin_image_open(basin_image_model **model, const char *path, basin_backend *backend,
                               basin_error *error) {
     basin_bundle *bundle, *renamed = NULL;
-    basin_image_settings settings;
     *model = NULL;
-    basin_status status = basin_bundle_read(&bundle, path, error);
-    if (status) return status;
-    if (basin_image_is_published(bundle))
-        status = basin_image_published_read(&settings, &renamed, bundle, error);
-    else
-        status = basin_image_settings_read(&settings, bundle, error);
-    if (!status) status = start(model, &settings, backend, renamed ? renamed : bundle, error);
-    if (!status) status = basin_image_card_read(&(*model)->card, bundle, error);
-    if (status) {
-        basin_image_close(*model);
-        *model = NULL;
-    }
+    BASIN_TRY(basin_bundle_read(&bundle, path, error));
+    basin_status status = open_bundle(model, &renamed, bundle, backend, error);
     basin_bundle_free(renamed);
     basin_bundle_free(bundle);
-    return status;
+    return close_failed(model, status);
 }
 
 void basin_image_close(basin_image_model *model) {
@@ -192,20 +196,16 @@ basin_status basin_image_settings_write(basin_bundle *bundle, const basin_image_
 static basin_status measure(basin_image_settings *settings, const basin_training *training,
                             const basin_image_set *set, basin_error *error) {
     basin_ranks *ranks = training->ranks;
-    basin_status status = BASIN_OK;
     if (training->rehearse > 0) {
         for (int c = 0; c < 3 && !(settings->deviation[c] > 0); c++)
             settings->mean[c] = 0.5, settings->deviation[c] = 0.25;
         return BASIN_OK;
     }
-    if (basin_ranks_rank(ranks) == 0) status = basin_image_measure(settings, set, error);
-    status = basin_ranks_agree(ranks, status, error);
-    if (!status)
-        status = basin_ranks_broadcast(ranks, settings->mean, sizeof settings->mean, 0, error);
-    if (!status)
-        status =
-            basin_ranks_broadcast(ranks, settings->deviation, sizeof settings->deviation, 0, error);
-    return status;
+    basin_status status =
+        basin_ranks_rank(ranks) ? BASIN_OK : basin_image_measure(settings, set, error);
+    BASIN_TRY(basin_ranks_agree(ranks, status, error));
+    BASIN_TRY(basin_ranks_broadcast(ranks, settings->mean, sizeof settings->mean, 0, error));
+    return basin_ranks_broadcast(ranks, settings->deviation, sizeof settings->deviation, 0, error);
 }
 
 /* Statistics that were not given are those of the checkpoint or of the model to begin with, whose
@@ -260,8 +260,6 @@ basin_status basin_image_start(basin_image_settings *settings, const basin_run *
 
 /* ---- Beginning with the weights of another model; see image.h ---- */
 
-/* ---- what must be the same ---- */
-
 /* Layers are weights, steps of a descent are not. */
 static const char *const same_et[] = {"arch",     "channels",   "patch",    "dim",
                                       "heads",    "head_dim",   "memories", "attention",
@@ -305,7 +303,7 @@ static void neighbours(int64_t at[4], double weight[4], int64_t to, int64_t befo
     int64_t first = (int64_t)floor(place) - 1;
     for (int i = 0; i < 4; i++) {
         int64_t k = first + i;
-        at[i] = k < 0 ? 0 : k >= before ? before - 1 : k;
+        at[i] = basin_int_max(0, basin_int_min(k, before - 1));
         weight[i] = cubic(place - (double)k);
     }
 }
@@ -334,7 +332,7 @@ static basin_status adopt_positions(basin_store *store, basin_shape shape,
                                     const basin_image_settings *settings,
                                     const basin_image_settings *its, const basin_bundle *from,
                                     basin_error *error) {
-    basin_tensor out = {0};
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor out = {0};
     const basin_tensor *in;
     int64_t extra = settings->cls ? 1 : 0, before = its->size / its->patch;
     BASIN_TRY(basin_bundle_get(&in, from, "pos", error));
@@ -342,13 +340,9 @@ static basin_status adopt_positions(basin_store *store, basin_shape shape,
         in->shape.dim[1] != settings->dim)
         return basin_fail(error, BASIN_BAD_SHAPE, "%s: tensor 'pos' is not of %lld patches",
                           basin_bundle_path(from), (long long)(before * before));
-    basin_status status = basin_tensor_new(&out, BASIN_F32, shape, error);
-    if (!status) {
-        resample(out.data, in, extra, before, settings->size / settings->patch, settings->dim);
-        status = basin_store_write(store, "pos", &out, error);
-    }
-    basin_tensor_free(&out);
-    return status;
+    BASIN_TRY(basin_tensor_new(&out, BASIN_F32, shape, error));
+    resample(out.data, in, extra, before, settings->size / settings->patch, settings->dim);
+    return basin_store_write(store, "pos", &out, error);
 }
 
 basin_status basin_image_adopt(basin_store *store, const basin_params *params,

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/sort.h"
 #include "base/try.h"
 #include "task/image/image.h"
 #include "train/run/run.h"
@@ -228,12 +229,10 @@ static basin_status make_inputs(job *j, basin_error *error) {
     bool first = basin_ranks_rank(ranks) == 0;
     basin_status status = choose_cut(&chosen, j, error);
     if (!status && first) status = make_input(j, chosen, error);
-    if (!status && first)
-        snprintf(cut, sizeof cut, "%s", basin_image_input_state(j->batch.input).cut_from);
-    status = basin_ranks_agree(ranks, status, error);
-    if (!status) status = basin_ranks_broadcast(ranks, cut, sizeof cut, 0, error);
-    if (!status && !first) status = make_input(j, cut, error);
-    return basin_ranks_agree(ranks, status, error);
+    BASIN_TRY(basin_ranks_agree(ranks, status, error));
+    if (first) snprintf(cut, sizeof cut, "%s", basin_image_input_state(j->batch.input).cut_from);
+    BASIN_TRY(basin_ranks_broadcast(ranks, cut, sizeof cut, 0, error));
+    return basin_ranks_agree(ranks, first ? BASIN_OK : make_input(j, cut, error), error);
 }
 
 /* Whom scores are of must not be trained on: copies of a picture may lie on both sides. Rank 0
@@ -242,18 +241,17 @@ static basin_status remember(job *j, basin_error *error) {
     basin_image_card *card = &j->model->card;
     basin_image_overlap overlap = {0};
     basin_bundle *from = NULL; /* read again: a resumed run has its weights from the checkpoint */
-    basin_status status = BASIN_OK;
     if (j->training->rehearse > 0 || basin_ranks_rank(j->training->ranks)) return BASIN_OK;
-    if (j->training->from) status = basin_bundle_read(&from, j->training->from, error);
-    if (!status) status = basin_image_card_begin(card, &j->train, &j->test, from, error);
+    if (j->training->from) BASIN_TRY(basin_bundle_read(&from, j->training->from, error));
+    basin_status status = basin_image_card_begin(card, &j->train, &j->test, from, error);
     basin_bundle_free(from);
-    if (!status && j->test.items)
-        status = basin_image_card_compare(&overlap, card, &j->test, error);
-    if (!status && overlap.trained_on > 0)
+    if (status || !j->test.items) return status;
+    BASIN_TRY(basin_image_card_compare(&overlap, card, &j->test, error));
+    if (overlap.trained_on > 0)
         basin_watch_note(
             j->training->watch, "%s%lld of the %lld pictures to score are trained on, too",
             overlap.exact ? "" : "about ", (long long)overlap.trained_on, (long long)j->test.items);
-    return status;
+    return BASIN_OK;
 }
 
 static basin_status make(job *j, const basin_settings *asked, basin_error *error) {
@@ -345,27 +343,20 @@ static basin_status step(void *context, basin_run_sum *sum, const basin_run_plac
     return BASIN_OK;
 }
 
-/* The averages, where there are any, take the place of the weights meanwhile. */
-static basin_status score_weights(basin_image_scores *scores, job *j, basin_error *error) {
-    basin_image_scoring scoring = {.masks = 1, .fast = true};
-    BASIN_TRY(basin_average_lend(&j->average, error));
-    BASIN_TRY(basin_image_score_set(scores, j->model, &j->test, &scoring, error));
-    return basin_average_end_lending(&j->average, error);
-}
-
 static basin_status score(void *context, basin_score *score, const basin_run_place *place,
                           basin_error *error) {
     job *j = context;
-    basin_image_scores scores = {0};
-    basin_status status = score_weights(&scores, j, error);
-    if (!status) {
-        score->merit = -scores.mse;
-        basin_score_add(score, "test_mse", scores.mse);
-        basin_watch_note(j->training->watch, "epoch %lld: test MSE %.4f", (long long)place->epoch,
-                         scores.mse);
-    }
-    basin_image_scores_free(&scores);
-    return status;
+    BASIN_AT_EXIT(basin_image_scores_free) basin_image_scores scores = {0};
+    basin_image_scoring scoring = {.masks = 1, .fast = true};
+    /* the averages, where there are any, take the place of the weights meanwhile */
+    BASIN_TRY(basin_average_lend(&j->average, error));
+    BASIN_TRY(basin_image_score_set(&scores, j->model, &j->test, &scoring, error));
+    BASIN_TRY(basin_average_end_lending(&j->average, error));
+    score->merit = -scores.mse;
+    basin_score_add(score, "test_mse", scores.mse);
+    basin_watch_note(j->training->watch, "epoch %lld: test MSE %.4f", (long long)place->epoch,
+                     scores.mse);
+    return BASIN_OK;
 }
 
 /* ---- files ---- */
@@ -456,30 +447,22 @@ static basin_status train(basin_image_model **model, basin_outcome *outcome, job
     return BASIN_OK;
 }
 
-static basin_status check(const basin_settings *settings, basin_error *error) {
-    BASIN_TRY(basin_settings_of(settings, &basin_image_task, error));
-    return basin_settings_check(settings, error);
-}
-
 basin_status basin_image_train(basin_image_model **model, basin_outcome *outcome,
                                const basin_settings *settings, const basin_image_data *data,
                                const basin_training *training, basin_error *error) {
-    job j = {.data = *data};
+    BASIN_AT_EXIT(job_free) job j = {.data = *data};
     if (model) *model = NULL;
     *outcome = (basin_outcome){.loss = NAN};
     if (j.data.feeding) *j.data.feeding = (basin_image_feeding){0};
-    basin_status status = check(settings, error);
-    if (!status) status = basin_run_open(&j.run, training, "image", error);
-    if (!status) status = basin_run_compare(j.run, settings->values, settings->kind->table, error);
-    if (!status) status = train(model, outcome, &j, settings, error);
-    job_free(&j);
-    return status;
+    BASIN_TRY(basin_settings_of(settings, &basin_image_task, error));
+    BASIN_TRY(basin_settings_check(settings, error));
+    BASIN_TRY(basin_run_open(&j.run, training, "image", error));
+    BASIN_TRY(basin_run_compare(j.run, settings->values, settings->kind->table, error));
+    return train(model, outcome, &j, settings, error);
 }
 
 /* ---- Settings that fit the pictures, or the model to begin with, where the caller has not said
  * any: see basin_image_fit in include/basin/tasks/image.h ---- */
-
-/* ---- looking at pictures ---- */
 
 /* Grey pictures are often stored in three channels; compression leaves a trace of colour. */
 static bool has_colour(const basin_picture *p) {
@@ -492,12 +475,6 @@ static bool has_colour(const basin_picture *p) {
     return false;
 }
 
-static void see(basin_image_look *look, const basin_picture *p) {
-    int64_t side = p->height < p->width ? p->height : p->width;
-    look->colour = look->colour || has_colour(p);
-    if (!look->side || side < look->side) look->side = side;
-}
-
 basin_status basin_image_set_look(basin_image_look *look, const basin_image_set *set,
                                   basin_error *error) {
     enum { MOST = 16 };
@@ -508,7 +485,10 @@ basin_status basin_image_set_look(basin_image_look *look, const basin_image_set 
     for (int64_t i = 0; i < most && status != BASIN_NO_MEMORY; i++) {
         int64_t at = i * (set->items / most);
         status = basin_pictures_load(&picture, set->pictures, set->item[at], error);
-        if (!status) see(look, &picture);
+        if (status) continue;
+        int64_t side = basin_int_min(picture.height, picture.width);
+        look->colour = look->colour || has_colour(&picture);
+        look->side = look->side ? basin_int_min(look->side, side) : side;
     }
     basin_picture_free(&picture);
     if (look->side && status != BASIN_NO_MEMORY) return BASIN_OK;
@@ -534,8 +514,8 @@ static basin_status from_pictures(basin_image_settings *s, const char **preset,
 
 static basin_status from_model(basin_image_settings *s, const char *path, basin_error *error) {
     basin_bundle *bundle;
-    basin_status status = basin_bundle_read(&bundle, path, error);
-    if (!status) status = basin_image_settings_read(s, bundle, error);
+    BASIN_TRY(basin_bundle_read(&bundle, path, error));
+    basin_status status = basin_image_settings_read(s, bundle, error);
     basin_bundle_free(bundle);
     return status;
 }
@@ -559,9 +539,7 @@ basin_status basin_image_fit(basin_settings *settings, char *told, size_t size,
     const char *preset = NULL;
     basin_image_set set;
     if (size) *told = 0;
-    if (settings->kind != &basin_image_task)
-        return basin_fail(error, BASIN_BAD_VALUE, "the settings are of the task '%s', wanted image",
-                          settings->kind->task);
+    BASIN_TRY(basin_settings_of(settings, &basin_image_task, error));
     BASIN_TRY(basin_image_set_open(&set, source, false, (uint64_t)s->seed, error));
     basin_status status = fit(settings, &preset, &set, from, error);
     basin_image_set_close(&set);
