@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/sort.h"
 #include "base/try.h"
 #include "data/pictures/pictures.h"
 
@@ -121,21 +122,21 @@ static basin_status put_away(basin_album *album, int64_t k, const leaf *l, basin
     return BASIN_OK;
 }
 
-static int thread_count(const basin_feed_config *c) {
-    int threads = c->threads > 0 ? c->threads : (int)sysconf(_SC_NPROCESSORS_ONLN);
-    return threads < 1 ? 1 : threads > THREADS_MOST ? THREADS_MOST : threads;
+int basin_pictures_threads(int asked, int most) {
+    int64_t threads = asked > 0 ? asked : sysconf(_SC_NPROCESSORS_ONLN);
+    return (int)basin_int_max(1, basin_int_min(threads, most));
 }
 
 /* *stopped where the watcher stops the run. */
 static basin_status fill(basin_album *album, bool *stopped, basin_error *error) {
     const basin_album_config *c = &album->config;
-    int threads = thread_count(&c->feed);
+    int threads = basin_pictures_threads(c->feed.threads, THREADS_MOST);
     int64_t most = (int64_t)threads * EACH;
-    leaf *leaves = calloc((size_t)most, sizeof *leaves);
+    BASIN_FREE_AT_EXIT leaf *leaves = NULL;
     basin_status status = BASIN_OK;
-    if (!leaves) return basin_fail(error, BASIN_NO_MEMORY, "out of memory to decode pictures");
+    BASIN_TRY(BASIN_NEW(&leaves, most, "decoded pictures", error));
     for (int64_t at = 0; at < album->items && !status && !*stopped; at += most) {
-        int64_t count = album->items - at < most ? album->items - at : most;
+        int64_t count = basin_int_min(album->items - at, most);
         decoding r = {.album = album, .leaf = leaves, .from = at, .count = count};
         decode_round(&r, threads);
         for (int64_t i = 0; i < count && !status; i++)
@@ -146,7 +147,6 @@ static basin_status fill(basin_album *album, bool *stopped, basin_error *error) 
         basin_picture_free(&leaves[i].kept.picture);
         basin_picture_free(&leaves[i].spare);
     }
-    free(leaves);
     if (!status && !*stopped && album->bad == album->items)
         status = basin_fail(error, BASIN_BAD_FILE, "none of %lld pictures can be read",
                             (long long)album->items);
@@ -155,32 +155,23 @@ static basin_status fill(basin_album *album, bool *stopped, basin_error *error) 
 
 /* ---- making and freeing ---- */
 
-static basin_status check(const basin_feed_config *c, int64_t items, basin_error *error) {
-    BASIN_TRY(basin_augment_check(&c->augment, error));
-    if ((c->batch < 1 || c->batch > items))
-        return basin_fail(error, BASIN_BAD_VALUE, "batches of %lld from %lld pictures",
-                          (long long)c->batch, (long long)items);
-    return BASIN_OK;
-}
-
 basin_status basin_album_new(basin_album **out, const basin_album_config *config,
                              basin_error *error) {
     const basin_feed_config *c = &config->feed;
     int64_t items = c->item ? c->items : basin_pictures_count(c->pictures);
     bool stopped = false;
-    *out = NULL;
-    basin_status status = check(c, items, error);
-    if (status) return status;
     basin_album *album = NULL;
+    *out = NULL;
+    BASIN_TRY(basin_augment_check(&c->augment, error));
+    if (c->batch < 1 || c->batch > items)
+        return basin_fail(error, BASIN_BAD_VALUE, "batches of %lld from %lld pictures",
+                          (long long)c->batch, (long long)items);
     BASIN_TRY(BASIN_NEW(&album, 1, "an album", error));
     album->config = *config;
     album->items = items;
     album->steps = items / c->batch;
-    album->item = basin_array_new((size_t)items, sizeof *album->item);
-    album->page = calloc((size_t)items, sizeof *album->page);
-    if (!album->item || !album->page)
-        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for an album of %lld pictures",
-                            (long long)items);
+    basin_status status = BASIN_NEW_RAW(&album->item, items, "an album", error);
+    if (!status) status = BASIN_NEW(&album->page, items, "an album", error);
     for (int64_t i = 0; i < items && !status; i++) album->item[i] = c->item ? c->item[i] : i;
     album->config.feed.item = NULL;
     if (!status) status = fill(album, &stopped, error);
@@ -271,9 +262,11 @@ void basin_kept_sizes(int64_t *kept_height, int64_t *kept_width, int64_t height,
     if (*kept_width < 1) *kept_width = 1;
 }
 
-/* Reduces `from`, of which the box is the picture, to the sizes wanted; or hands it over. */
+/* Reduces `from`, of which the box is the picture, to the sizes kept; or hands it over. */
 static basin_status reduce(basin_kept *kept, basin_picture *from, const basin_box *box,
-                           int64_t height, int64_t width, basin_error *error) {
+                           basin_cut cut, int64_t size, basin_error *error) {
+    int64_t height, width;
+    basin_kept_sizes(&height, &width, kept->height, kept->width, cut, size);
     if (from->height == height && from->width == width) {
         basin_picture handed = *from;
         *from = kept->picture;
@@ -300,8 +293,7 @@ static basin_status load_encoded(basin_kept *kept, const basin_fetched *fetched,
                  : basin_decoder_reduction(&whole, 2 * (double)height, 2 * (double)width);
     basin_status status = basin_decoder_read(spare, &inside, &decoder, &whole, by, error);
     basin_decoder_close(&decoder);
-    if (!status) status = reduce(kept, spare, &inside, height, width, error);
-    return status;
+    return status ? status : reduce(kept, spare, &inside, cut, size, error);
 }
 
 basin_status basin_kept_load(basin_kept *kept, const basin_pictures *pictures, int64_t i,
@@ -314,12 +306,10 @@ basin_status basin_kept_load(basin_kept *kept, const basin_pictures *pictures, i
         basin_pictures_name(name, pictures, i);
         status = load_encoded(kept, &fetched, name, cut, size, spare, error);
     } else if (!status) {
-        int64_t height, width;
         basin_box whole = {0, 0, (double)spare->height, (double)spare->width};
         kept->height = spare->height;
         kept->width = spare->width;
-        basin_kept_sizes(&height, &width, spare->height, spare->width, cut, size);
-        status = reduce(kept, spare, &whole, height, width, error);
+        status = reduce(kept, spare, &whole, cut, size, error);
     }
     basin_map_close(&fetched.map);
     return status;

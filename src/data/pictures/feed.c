@@ -5,11 +5,11 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
-#include "base/memory.h"
 #include "base/philox.h"
+#include "base/sort.h"
+#include "base/try.h"
 #include "basin/random.h"
 #include "data/pictures/pictures.h"
 #include "picture/picture.h"
@@ -36,7 +36,7 @@ struct basin_feed {
     int64_t width; /* places of a step that this feed fills */
     slot *slot;    /* [ring] */
     int ring;
-    pthread_t *worker;
+    pthread_t worker[THREADS_MOST];
     int workers;
     basin_kept *kept;    /* [items] decoded pictures, NULL where none are kept */
     atomic_uchar *noted; /* [items] 1 once it could not be read */
@@ -95,11 +95,11 @@ static basin_status fill_encoded(float *values, basin_feed *feed, int64_t k, int
     basin_drawn drawn;
     int64_t index = feed->item[k];
     basin_pictures_name(name, c->pictures, index);
-    basin_status status = basin_decoder_open(&decoder, fetched->bytes, fetched->size, name, error);
-    if (status) return status;
+    BASIN_TRY(basin_decoder_open(&decoder, fetched->bytes, fetched->size, name, error));
     basin_augment_draw(&drawn, &c->augment, decoder.height, decoder.width, c->seed, epoch, index);
     all = all && !may_reduce(&c->augment, decoder.height, decoder.width);
-    status = basin_augment_decode(&scratch->picture, &drawn, &c->augment, &decoder, all, error);
+    basin_status status =
+        basin_augment_decode(&scratch->picture, &drawn, &c->augment, &decoder, all, error);
     basin_decoder_close(&decoder);
     if (status) return status;
     if (all) keep(feed, k, &scratch->picture, decoder.height, decoder.width);
@@ -195,7 +195,7 @@ static basin_status fill_place(float *values, int64_t *index, basin_feed *feed, 
 static int64_t places(const basin_feed *feed, int64_t step) {
     if (feed->config.training) return feed->width;
     int64_t left = feed->items - step * feed->config.batch;
-    return left < 0 ? 0 : left < feed->config.batch ? left : feed->config.batch;
+    return basin_int_max(0, basin_int_min(left, feed->config.batch));
 }
 
 /* Takes the next run of places within one step; false where there is none now. */
@@ -342,7 +342,6 @@ void basin_feed_seek(basin_feed *feed, int64_t step) {
     pthread_mutex_unlock(&feed->lock);
 }
 
-int64_t basin_feed_steps(const basin_feed *feed) { return feed->steps; }
 double basin_feed_waited(const basin_feed *feed) { return feed->waited; }
 size_t basin_feed_kept(const basin_feed *feed) { return atomic_load(&feed->kept_bytes); }
 
@@ -358,8 +357,7 @@ int64_t basin_feed_unreadable(const basin_feed *feed) {
 
 static basin_status check(const basin_feed_config *c, int64_t items, basin_error *error) {
     int64_t count = basin_pictures_count(c->pictures);
-    basin_status status = basin_augment_check(&c->augment, error);
-    if (status) return status;
+    BASIN_TRY(basin_augment_check(&c->augment, error));
     if (c->batch < 1 || items < 1 || (c->training && c->batch > items))
         return basin_fail(error, BASIN_BAD_VALUE, "batches of %lld from %lld pictures",
                           (long long)c->batch, (long long)items);
@@ -377,35 +375,29 @@ static basin_status check(const basin_feed_config *c, int64_t items, basin_error
     return BASIN_OK;
 }
 
-static bool allocate(basin_feed *feed) {
+static basin_status allocate(basin_feed *feed, basin_error *error) {
+    static const char what[] = "batches of pictures";
     const basin_feed_config *c = &feed->config;
-    size_t items = (size_t)feed->items, batch = (size_t)feed->width;
-    feed->item = basin_array_new(items, sizeof *feed->item);
-    feed->noted = calloc(items, sizeof *feed->noted);
-    feed->slot = calloc((size_t)feed->ring, sizeof *feed->slot);
-    feed->worker = calloc((size_t)THREADS_MOST, sizeof *feed->worker);
-    if (!feed->item || !feed->noted || !feed->slot || !feed->worker) return false;
+    size_t values;
+    if (!basin_size_multiply(&values, (size_t)feed->width, (size_t)feed->values))
+        return basin_fail_memory(error, what);
+    BASIN_TRY(BASIN_NEW_RAW(&feed->item, feed->items, what, error));
+    BASIN_TRY(BASIN_NEW(&feed->noted, feed->items, what, error));
+    BASIN_TRY(BASIN_NEW(&feed->slot, feed->ring, what, error));
     if (c->keep_bytes > 0 && !basin_pictures_is_raw(c->pictures, c->item ? c->item[0] : 0)) {
-        feed->kept = calloc(items, sizeof *feed->kept);
-        feed->held = calloc(items, sizeof *feed->held);
-        if (!feed->kept || !feed->held) return false;
+        BASIN_TRY(BASIN_NEW(&feed->kept, feed->items, what, error));
+        BASIN_TRY(BASIN_NEW(&feed->held, feed->items, what, error));
     }
     for (int i = 0; i < feed->ring; i++) {
-        size_t values;
-        if (!basin_size_multiply(&values, batch, (size_t)feed->values)) return false;
-        feed->slot[i].values = basin_array_new(values, sizeof(float));
-        feed->slot[i].index = basin_array_new(batch, sizeof(int64_t));
-        if (!feed->slot[i].values || !feed->slot[i].index) return false;
+        BASIN_TRY(BASIN_NEW_RAW(&feed->slot[i].values, values, what, error));
+        BASIN_TRY(BASIN_NEW_RAW(&feed->slot[i].index, feed->width, what, error));
     }
-    for (size_t i = 0; i < items; i++) feed->item[i] = c->item ? c->item[i] : (int64_t)i;
-    return true;
+    for (int64_t i = 0; i < feed->items; i++) feed->item[i] = c->item ? c->item[i] : i;
+    return BASIN_OK;
 }
 
 static basin_status start(basin_feed *feed, basin_error *error) {
-    int threads = feed->config.threads;
-    if (threads <= 0) threads = (int)sysconf(_SC_NPROCESSORS_ONLN);
-    if (threads < 1) threads = 1;
-    if (threads > THREADS_MOST) threads = THREADS_MOST;
+    int threads = basin_pictures_threads(feed->config.threads, THREADS_MOST);
     while (feed->workers < threads &&
            pthread_create(&feed->worker[feed->workers], NULL, worker, feed) == 0)
         feed->workers++;
@@ -415,26 +407,22 @@ static basin_status start(basin_feed *feed, basin_error *error) {
 
 basin_status basin_feed_new(basin_feed **out, const basin_feed_config *config, basin_error *error) {
     int64_t items = config->item ? config->items : basin_pictures_count(config->pictures);
-    basin_status status = check(config, items, error);
+    basin_feed *feed = NULL;
     *out = NULL;
-    if (status) return status;
-    basin_feed *feed = calloc(1, sizeof *feed);
-    if (!feed) return basin_fail(error, BASIN_NO_MEMORY, "out of memory to feed pictures");
+    BASIN_TRY(check(config, items, error));
+    BASIN_TRY(BASIN_NEW(&feed, 1, "a feed of pictures", error));
     feed->config = *config;
     feed->items = items;
     feed->values = basin_augment_values(&config->augment);
     feed->width = config->count ? config->count : config->batch;
     feed->steps =
         config->training ? items / config->batch : (items + config->batch - 1) / config->batch;
-    feed->ring = config->ahead > 0 ? config->ahead : AHEAD;
-    if (feed->ring < 2) feed->ring = 2;
-    if (feed->ring > AHEAD_MOST) feed->ring = AHEAD_MOST;
+    feed->ring = (int)basin_int_min(AHEAD_MOST, basin_int_max(config->ahead, 2));
+    if (config->ahead <= 0) feed->ring = AHEAD;
     pthread_mutex_init(&feed->lock, NULL);
     pthread_cond_init(&feed->work, NULL);
     pthread_cond_init(&feed->ready, NULL);
-    if (!allocate(feed))
-        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for %d batches of %lld pictures",
-                            feed->ring, (long long)config->batch);
+    basin_status status = allocate(feed, error);
     if (!status) status = start(feed, error);
     feed->config.item = NULL;
     if (status)
@@ -469,7 +457,6 @@ void basin_feed_free(basin_feed *feed) {
     free(feed->held);
     free(feed->kept);
     free(feed->slot);
-    free(feed->worker);
     free(feed);
 }
 

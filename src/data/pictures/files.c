@@ -45,7 +45,6 @@ static basin_status idx_shape(basin_shelf *shelf, const uint8_t *bytes, basin_er
 basin_status basin_idx_parse(basin_shelf *shelf, const uint8_t *bytes, size_t size,
                              basin_error *error) {
     enum { BYTES = 0x08 };
-    basin_status status;
     size_t need, head = size >= 4 ? 4 + 4 * (size_t)bytes[3] : 4;
     shelf->kind = BASIN_SHELF_RAW;
     if (size < 4 || bytes[0] || bytes[1])
@@ -60,8 +59,7 @@ basin_status basin_idx_parse(basin_shelf *shelf, const uint8_t *bytes, size_t si
                           bytes[3]);
     if (size < head)
         return basin_fail(error, BASIN_BAD_FILE, "%s: ends within its header", shelf->name);
-    status = idx_shape(shelf, bytes, error);
-    if (status) return status;
+    BASIN_TRY(idx_shape(shelf, bytes, error));
     if (shelf->count > 0 && (shelf->height < 1 || shelf->width < 1 ||
                              shelf->height > BASIN_PICTURE_PIXELS / shelf->width))
         return basin_fail(error, BASIN_BAD_FILE, "%s: pictures of %lld x %lld pixels", shelf->name,
@@ -83,8 +81,8 @@ static basin_status unpack(uint8_t **out, size_t *size, size_t limit, const char
     size_t capacity = 0, got = 1;
     gzFile file;
     if (!limit) limit = basin_memory_share();
-    basin_status status = basin_gz_open(&file, path, error);
-    if (status) return status;
+    basin_status status = BASIN_OK;
+    BASIN_TRY(basin_gz_open(&file, path, error));
     gzbuffer(file, CHUNK / 4);
     for (*size = 0; got && !status; *size += got) {
         got = 0;
@@ -100,21 +98,19 @@ static basin_status unpack(uint8_t **out, size_t *size, size_t limit, const char
 
 basin_status basin_shelf_idx(basin_shelf *shelf, basin_error *error) {
     size_t size;
-    basin_status status = basin_map_open(&shelf->map, shelf->name, error);
-    if (status) return status;
+    BASIN_TRY(basin_map_open(&shelf->map, shelf->name, error));
     if (shelf->map.size < 2 || shelf->map.data[0] != 0x1f || shelf->map.data[1] != 0x8b)
         return basin_idx_parse(shelf, shelf->map.data, shelf->map.size, error);
     basin_map_close(&shelf->map);
-    status = unpack(&shelf->unpacked, &size, shelf->limit, shelf->name, error);
-    return status ? status : basin_idx_parse(shelf, shelf->unpacked, size, error);
+    BASIN_TRY(unpack(&shelf->unpacked, &size, shelf->limit, shelf->name, error));
+    return basin_idx_parse(shelf, shelf->unpacked, size, error);
 }
 
 /* ---- CIFAR: records of 1 or 2 label bytes and 3 planes of 32 x 32 ---- */
 
 basin_status basin_shelf_cifar(basin_shelf *shelf, basin_error *error) {
     enum { SIDE = 32, PIXELS = 3 * SIDE * SIDE };
-    basin_status status = basin_map_open(&shelf->map, shelf->name, error);
-    if (status) return status;
+    BASIN_TRY(basin_map_open(&shelf->map, shelf->name, error));
     size_t labels = shelf->map.size % (PIXELS + 1) == 0 ? 1 : 2;
     if (shelf->map.size == 0 || shelf->map.size % (PIXELS + labels) != 0)
         return basin_fail(error, BASIN_BAD_FILE,
@@ -202,26 +198,22 @@ static basin_status add_member(basin_shelf *shelf, const basin_archive *archive,
     const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
     if (base[0] == '.' || !basin_name_is_picture(base)) return BASIN_OK;
     while (name[0] == '.' && name[1] == '/') name += 2;
-    basin_status status = take_data(&data, &size, &owned, shelf, archive, name, error);
-    if (status) return status;
-    status = basin_shelf_add(shelf, name, data, size, owned, error);
+    BASIN_TRY(take_data(&data, &size, &owned, shelf, archive, name, error));
+    basin_status status = basin_shelf_add(shelf, name, data, size, owned, error);
     if (status && owned) free((void *)data);
     return status;
 }
 
 static basin_status list(basin_shelf *shelf, const basin_archive *archive, basin_error *error) {
     struct archive_entry *entry;
-    basin_status status = BASIN_OK;
     int code;
-    while (!status &&
-           (code = archive->archive_read_next_header(archive->reader, &entry)) != ARCHIVE_EOF) {
+    while ((code = archive->archive_read_next_header(archive->reader, &entry)) != ARCHIVE_EOF) {
         if (code < ARCHIVE_WARN)
-            status = basin_fail(error, BASIN_BAD_FILE, "%s: not read to its end: %s", shelf->name,
-                                basin_archive_why(archive));
-        else
-            status = add_member(shelf, archive, entry, error);
+            return basin_fail(error, BASIN_BAD_FILE, "%s: not read to its end: %s", shelf->name,
+                              basin_archive_why(archive));
+        BASIN_TRY(add_member(shelf, archive, entry, error));
     }
-    return status;
+    return BASIN_OK;
 }
 
 static int by_name(const void *a, const void *b) {
@@ -236,10 +228,9 @@ basin_status basin_archive_parse(basin_shelf *shelf, const uint8_t *bytes, size_
     shelf->bytes = bytes;
     shelf->size = size;
     if (!shelf->limit) shelf->limit = basin_memory_share();
-    basin_status status = basin_archive_open(&archive, bytes, size, shelf->name,
-                                             "picture, idx file, CIFAR batch or archive", error);
-    if (status) return status;
-    status = list(shelf, &archive, error);
+    BASIN_TRY(basin_archive_open(&archive, bytes, size, shelf->name,
+                                 "picture, idx file, CIFAR batch or archive", error));
+    basin_status status = list(shelf, &archive, error);
     basin_archive_close(&archive);
     if (!status && shelf->count > 0)
         qsort(shelf->entry, (size_t)shelf->count, sizeof *shelf->entry, by_name);

@@ -7,6 +7,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "base/hash.h"
 #include "base/try.h"
 #include "basin/random.h"
 #include "data/folder.h"
@@ -86,21 +87,18 @@ void basin_shelf_divide(basin_shelf *shelf, const char *split, bool *divided) {
 
 /* ---- opening ---- */
 
-/* Adds an empty shelf of this name; NULL where there is no memory. */
-static basin_shelf *shelf_new(basin_pictures *pictures, const char *name) {
+/* Adds an empty shelf of this name. */
+static basin_status shelf_new(basin_shelf **shelf, basin_pictures *pictures, const char *name,
+                              basin_error *error) {
     size_t need = (size_t)pictures->shelves + 1;
-    char *copy = basin_string_copy(name);
-    if (!copy ||
-        !basin_array_reserve((void **)&pictures->shelf, &pictures->capacity, need,
+    if (!basin_array_reserve((void **)&pictures->shelf, &pictures->capacity, need,
                              sizeof *pictures->shelf) ||
         !basin_array_reserve((void **)&pictures->start, &pictures->start_capacity, need + 1,
-                             sizeof *pictures->start)) {
-        free(copy);
-        return NULL;
-    }
-    basin_shelf *shelf = &pictures->shelf[pictures->shelves++];
-    *shelf = (basin_shelf){.name = copy};
-    return shelf;
+                             sizeof *pictures->start))
+        return basin_fail_memory(error, "a list of pictures");
+    *shelf = &pictures->shelf[pictures->shelves++];
+    **shelf = (basin_shelf){.name = basin_string_copy(name)};
+    return (*shelf)->name ? BASIN_OK : basin_fail_memory(error, "a list of pictures");
 }
 
 /* What a file is: by its first bytes, and CIFAR, which has none of its own, by its size. */
@@ -108,8 +106,7 @@ static basin_status open_file(basin_shelf *shelf, const char *split, bool *divid
                               basin_error *error) {
     unsigned char head[12] = {0};
     basin_map map;
-    basin_status status = basin_map_open(&map, shelf->name, error);
-    if (status) return status;
+    BASIN_TRY(basin_map_open(&map, shelf->name, error));
     size_t got = map.size < sizeof head ? map.size : sizeof head;
     if (got) memcpy(head, map.data, got);
     basin_map_close(&map);
@@ -119,12 +116,9 @@ static basin_status open_file(basin_shelf *shelf, const char *split, bool *divid
     if (got == 0) return basin_fail(error, BASIN_BAD_FILE, "%s: is empty", shelf->name);
     if ((head[0] == 0xff && head[1] == 0xd8) || !memcmp(head, "\x89PNG", 4) ||
         !memcmp(head, "RIFF", 4)) {
-        char *whole = basin_string_copy(base);
-        if (!whole) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", shelf->name);
-        status = basin_shelf_add(shelf, whole, NULL, 0, false, error);
-        free(whole);
-        if (!status) shelf->name[slash ? slash - shelf->name : 0] = '\0';
-        return status;
+        BASIN_TRY(basin_shelf_add(shelf, base, NULL, 0, false, error));
+        shelf->name[slash ? slash - shelf->name : 0] = '\0';
+        return BASIN_OK;
     }
     if ((head[0] == 0 && head[1] == 0 && head[2] != 0 && head[3] >= 1 && head[3] <= 4) ||
         (packed && (strstr(base, "idx") || strstr(base, "ubyte"))))
@@ -139,8 +133,8 @@ static basin_status open_file(basin_shelf *shelf, const char *split, bool *divid
 
 static basin_status add_file(basin_pictures *pictures, const char *path, const char *split,
                              bool *divided, basin_error *error) {
-    basin_shelf *shelf = shelf_new(pictures, path);
-    if (!shelf) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", path);
+    basin_shelf *shelf;
+    BASIN_TRY(shelf_new(&shelf, pictures, path, error));
     return open_file(shelf, split, divided, error);
 }
 
@@ -169,10 +163,10 @@ static const struct known {
 static basin_status add_known(bool *found, basin_pictures *pictures, const char *path,
                               const char *split, basin_error *error) {
     size_t size = strlen(path) + 64;
-    BASIN_FREE_AT_EXIT char *file = malloc(size);
+    BASIN_FREE_AT_EXIT char *file = NULL;
     bool divided, wanted = false;
     *found = false;
-    if (!file) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", path);
+    BASIN_TRY(BASIN_NEW_RAW(&file, size, "a path", error));
     bool have[2] = {false, false}; /* of each half, plain before packed copies */
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct stat info;
@@ -197,16 +191,14 @@ static basin_status add_path(basin_pictures *pictures, const char *path, const c
     bool found;
     *divided = true;
     if (!strncmp(path, "shapes", 6) && (path[6] == ':' || !path[6])) {
-        shelf = shelf_new(pictures, path);
-        if (!shelf) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", path);
+        BASIN_TRY(shelf_new(&shelf, pictures, path, error));
         return basin_shelf_shapes(shelf, split, error);
     }
     if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode))
         return add_file(pictures, path, split, divided, error);
     BASIN_TRY(add_known(&found, pictures, path, split, error));
     if (found) return BASIN_OK;
-    shelf = shelf_new(pictures, path);
-    if (!shelf) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", path);
+    BASIN_TRY(shelf_new(&shelf, pictures, path, error));
     return basin_shelf_folder(shelf, split, divided, error);
 }
 
@@ -300,8 +292,8 @@ static basin_status load_raw(basin_picture *picture, const basin_shelf *shelf, i
 static basin_status map_entry(basin_fetched *fetched, const basin_shelf *shelf,
                               const basin_entry *entry, basin_error *error) {
     size_t size = strlen(shelf->name) + strlen(entry->name) + 2;
-    BASIN_FREE_AT_EXIT char *path = malloc(size);
-    if (!path) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", entry->name);
+    BASIN_FREE_AT_EXIT char *path = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&path, size, "a path", error));
     snprintf(path, size, "%s%s%s", shelf->name, *shelf->name ? "/" : "", entry->name);
     BASIN_TRY(basin_map_open(&fetched->map, path, error));
     fetched->bytes = fetched->map.data ? fetched->map.data : (const uint8_t *)"";
@@ -349,16 +341,14 @@ basin_status basin_pictures_hold_out(int64_t *kept, int64_t *held, int64_t count
     if (helds < 0 || helds > count)
         return basin_fail(error, BASIN_BAD_VALUE, "cannot hold out %lld of %lld pictures",
                           (long long)helds, (long long)count);
-    BASIN_FREE_AT_EXIT int64_t *order = basin_array_new((size_t)count, sizeof *order);
-    BASIN_FREE_AT_EXIT bool *out = calloc(count > 0 ? (size_t)count : 1, sizeof *out);
-    if (order && out) {
-        basin_random_permutation(order, (size_t)count, seed, STREAM);
-        for (int64_t i = 0; i < helds; i++) out[order[i]] = true;
-        for (int64_t i = 0; i < count; i++) *(out[i] ? held++ : kept++) = i;
-    }
-    return order && out ? BASIN_OK
-                        : basin_fail(error, BASIN_NO_MEMORY,
-                                     "out of memory to divide %lld pictures", (long long)count);
+    BASIN_FREE_AT_EXIT int64_t *order = NULL;
+    BASIN_FREE_AT_EXIT bool *out = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&order, count, "a split", error));
+    BASIN_TRY(BASIN_NEW(&out, count, "a split", error));
+    basin_random_permutation(order, (size_t)count, seed, STREAM);
+    for (int64_t i = 0; i < helds; i++) out[order[i]] = true;
+    for (int64_t i = 0; i < count; i++) *(out[i] ? held++ : kept++) = i;
+    return BASIN_OK;
 }
 
 /* Adds a picture's mean and mean square to the sums; whole numbers until the last division. */
@@ -412,19 +402,15 @@ basin_status basin_pictures_statistics(float mean[3], float deviation[3],
 
 static basin_status fill(basin_pictures *pictures, const basin_picture *picture, int64_t count,
                          basin_error *error) {
-    pictures->shelf = calloc(1, sizeof *pictures->shelf);
-    pictures->start = calloc(2, sizeof *pictures->start);
-    if (!pictures->shelf || !pictures->start) return basin_fail_memory(error, "a list of pictures");
-    basin_shelf *shelf = pictures->shelf;
-    pictures->shelves = 1;
-    *shelf = (basin_shelf){.kind = BASIN_SHELF_MEMORY,
-                           .name = basin_string_copy("memory"),
-                           .picture = calloc((size_t)count, sizeof *shelf->picture)};
-    if (!shelf->name || !shelf->picture) return basin_fail_memory(error, "a list of pictures");
+    basin_shelf *shelf;
+    BASIN_TRY(shelf_new(&shelf, pictures, "memory", error));
+    shelf->kind = BASIN_SHELF_MEMORY;
+    BASIN_TRY(BASIN_NEW(&shelf->picture, count, "a list of pictures", error));
     for (int64_t i = 0; i < count; i++) {
         BASIN_TRY(basin_picture_copy(&shelf->picture[i], &picture[i], error));
         shelf->count++;
     }
+    pictures->start[0] = 0;
     pictures->count = pictures->start[1] = shelf->count;
     return BASIN_OK;
 }
@@ -469,13 +455,6 @@ basin_status basin_shelf_folder(basin_shelf *shelf, const char *split, bool *div
  * was trained on. Not decoded: a copy of a file has the same, the same picture compressed anew not
  * ---- */
 
-/* FNV-1a; goes on from `hash`. */
-static uint64_t add_bytes(uint64_t hash, const void *bytes, size_t size) {
-    const uint8_t *at = bytes;
-    for (size_t i = 0; i < size; i++) hash = (hash ^ at[i]) * 0x100000001b3u;
-    return hash;
-}
-
 /* Spreads what the last bytes changed over all bits. */
 static uint64_t finish(uint64_t hash) {
     hash = (hash ^ (hash >> 33)) * 0xff51afd7ed558ccdu;
@@ -498,8 +477,8 @@ basin_status basin_pictures_print(uint64_t *print, const basin_pictures *picture
     }
     *print = 0;
     if (!status) {
-        uint64_t hash = add_bytes(0xcbf29ce484222325u, size, sizeof size);
-        *print = finish(add_bytes(hash, bytes, size[0] < MOST ? size[0] : MOST));
+        uint64_t hash = basin_hash_bytes(BASIN_HASH_START, size, sizeof size);
+        *print = finish(basin_hash_bytes(hash, bytes, size[0] < MOST ? size[0] : MOST));
     }
     basin_map_close(&fetched.map);
     basin_picture_free(&picture);

@@ -73,12 +73,14 @@ basin_status basin_feed_next(basin_feed_batch *batch, basin_feed *feed, basin_er
 /* The next batch will be that of this step: 0 begins again, a step saved goes on from there. */
 void basin_feed_seek(basin_feed *feed, int64_t step);
 
-int64_t basin_feed_steps(const basin_feed *feed);      /* batches an epoch */
 int64_t basin_feed_unreadable(const basin_feed *feed); /* found so far */
 /* Seconds that basin_feed_next has waited: near 0 where the workers keep up. */
 double basin_feed_waited(const basin_feed *feed);
 /* Bytes of pictures kept decoded. */
 size_t basin_feed_kept(const basin_feed *feed);
+
+/* Threads that decode: as many as asked for, or (0) one per processor; at most so many. */
+int basin_pictures_threads(int asked, int most);
 
 /* ---- collections ---- */
 
