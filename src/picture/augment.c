@@ -202,33 +202,12 @@ basin_status basin_augment_run(float *values, const basin_augment *a, const basi
         scratch->plane_capacity = 3 * area;
     }
     float *plane = scratch->plane;
-    basin_status status = basin_resize_run(plane, &drawn->resize, picture, scratch, error);
-    if (status) return status;
+    BASIN_TRY(basin_resize_run(plane, &drawn->resize, picture, scratch, error));
     if (picture->channels == 1) convert(plane, a->channels, 1, area);
     int colours = a->channels > picture->channels ? a->channels : picture->channels;
     basin_jitter(plane, colours, area, drawn);
     if (picture->channels == 3) convert(plane, a->channels, 3, area);
     deliver(values, a, plane);
-    return BASIN_OK;
-}
-
-basin_status basin_augment_apply(float *values, const basin_augment *augment,
-                                 const basin_picture *picture, uint64_t seed, int64_t epoch,
-                                 int64_t index, basin_scratch *scratch, basin_error *error) {
-    basin_drawn drawn;
-    BASIN_TRY(basin_augment_check(augment, error));
-    basin_augment_draw(&drawn, augment, picture->height, picture->width, seed, epoch, index);
-    return basin_augment_run(values, augment, &drawn, picture, scratch, error);
-}
-
-basin_status basin_augment_picture(basin_picture *picture, const basin_augment *a,
-                                   const float *values, basin_error *error) {
-    basin_patching p = {.size = a->size, .patch = a->patch ? a->patch : a->size};
-    p.channels = a->channels;
-    for (int c = 0; c < 3; c++)
-        p.mean[c] = (double)a->mean[c], p.deviation[c] = (double)a->deviation[c];
-    BASIN_TRY(basin_picture_resize_memory(picture, a->size, a->size, a->channels, error));
-    basin_patches_to_pixels(picture->pixel, values, &p);
     return BASIN_OK;
 }
 

@@ -1,6 +1,8 @@
-/* JPEG through libjpeg-turbo. Errors come back by longjmp; nothing that changes after a setjmp
- * lives outside of the heap. */
+/* Decoding pictures: what a file may claim, its orientation, the three formats, and the part of a
+ * picture that is wanted: its window is turned into the coordinates of the file, and what the
+ * format decoded is turned back by the EXIF orientation. */
 #include <jerror.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +13,85 @@
 
 #include "base/library.h"
 #include "base/try.h"
+#include "io/file.h"
 #include "picture/picture.h"
+
+/* A larger picture must have some bytes to show for it: an empty one of half a gigapixel packs into
+ * 64 KB, and takes 20 seconds to decode. */
+enum { LARGE = 64000000, PLAUSIBLE = 256 };
+
+static basin_status no_memory(const basin_decoder *decoder, basin_error *error) {
+    return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to decode", decoder->name);
+}
+
+/* Refuses sizes that are 0, too large, or more than the bytes of the format could hold. */
+static basin_status check_size(const basin_decoder *decoder, double pixels_per_byte,
+                               basin_error *error) {
+    double pixels = (double)decoder->height * (double)decoder->width;
+    if (decoder->height < 1 || decoder->width < 1 || pixels > (double)BASIN_PICTURE_PIXELS)
+        return basin_fail(error, BASIN_BAD_FILE, "%s: %lld x %lld pixels, want 1 to %lld in all",
+                          decoder->name, (long long)decoder->width, (long long)decoder->height,
+                          (long long)BASIN_PICTURE_PIXELS);
+    if (pixels > LARGE && pixels > PLAUSIBLE * (double)decoder->size)
+        return basin_fail(error, BASIN_BAD_FILE,
+                          "%s: %lld x %lld pixels in %zu bytes, want at most %d million, or a byte "
+                          "for each %d",
+                          decoder->name, (long long)decoder->width, (long long)decoder->height,
+                          decoder->size, LARGE / 1000000, PLAUSIBLE);
+    if (pixels > pixels_per_byte * (double)decoder->size)
+        return basin_fail(error, BASIN_BAD_FILE,
+                          "%s: claims %lld x %lld pixels, more than its %zu bytes can hold",
+                          decoder->name, (long long)decoder->width, (long long)decoder->height,
+                          decoder->size);
+    return BASIN_OK;
+}
+
+const char *basin_picture_foreign(const void *bytes, size_t size) {
+    static const struct {
+        const char *name, *mark;
+        size_t at, length;
+    } known[] = {{"GIF", "GIF89a", 0, 6},   {"GIF", "GIF87a", 0, 6},    {"TIFF", "II*", 0, 4},
+                 {"TIFF", "MM\0*", 0, 4},   {"HEIC", "ftypheic", 4, 8}, {"HEIC", "ftypmif1", 4, 8},
+                 {"AVIF", "ftypavif", 4, 8}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (size >= known[i].at + known[i].length &&
+            !memcmp((const char *)bytes + known[i].at, known[i].mark, known[i].length))
+            return known[i].name;
+    /* A tar of BMW/a.jpg begins so, too; a BMP goes on with its size and zeros. */
+    bool bmp =
+        size >= 10 && !memcmp(bytes, "BM", 2) && !memcmp((const char *)bytes + 6, "\0\0\0", 4);
+    return bmp ? "BMP" : NULL;
+}
+
+/* ---- The orientation tag of EXIF data: a TIFF header, and in its first directory tag 0x0112 ----
+ */
+
+static unsigned number(const uint8_t *at, int bytes, bool big) {
+    unsigned value = 0;
+    for (int i = 0; i < bytes; i++) value = value << 8 | at[big ? i : bytes - 1 - i];
+    return value;
+}
+
+int basin_exif_orientation(const uint8_t *tiff, size_t size) {
+    enum { ENTRY = 12, TAG = 0x0112, SHORT = 3 };
+    if (size < 8) return 1;
+    bool big = tiff[0] == 'M';
+    if (tiff[0] != tiff[1] || (!big && tiff[0] != 'I') || number(tiff + 2, 2, big) != 42) return 1;
+    size_t at = number(tiff + 4, 4, big);
+    if (at > size - 2) return 1;
+    unsigned entries = number(tiff + at, 2, big);
+    at += 2;
+    for (unsigned i = 0; i < entries && size - at >= ENTRY; i++, at += ENTRY) {
+        const uint8_t *entry = tiff + at;
+        if (number(entry, 2, big) != TAG || number(entry + 2, 2, big) != SHORT) continue;
+        unsigned value = number(entry + 8, 2, big);
+        return value >= 1 && value <= 8 ? (int)value : 1;
+    }
+    return 1;
+}
+
+/* ---- JPEG through libjpeg-turbo. Errors come back by longjmp; nothing that changes after a setjmp
+ * lives outside of the heap ---- */
 
 typedef struct jpeg {
     struct jpeg_decompress_struct info;
@@ -45,8 +125,7 @@ static void emit_message(j_common_ptr info, int level) {
 static void output_message(j_common_ptr info) { (void)info; }
 
 static basin_status fail(const basin_decoder *decoder, const jpeg *j, basin_error *error) {
-    if (j->no_memory)
-        return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to decode", decoder->name);
+    if (j->no_memory) return no_memory(decoder, error);
     return basin_fail(error, BASIN_BAD_FILE, "%s: damaged JPEG: %s", decoder->name, j->text);
 }
 
@@ -86,13 +165,13 @@ static basin_status read_header(basin_decoder *decoder, jpeg *j, basin_error *er
         return basin_fail(error, BASIN_BAD_FILE, "%s: cut short: the JPEG has no end marker",
                           decoder->name);
     /* A block of 64 pixels takes a bit at least, except in arithmetic code. */
-    return basin_decoder_check(decoder, j->info.arith_code ? 1e6 : 1024, error);
+    return check_size(decoder, j->info.arith_code ? 1e6 : 1024, error);
 }
 
-basin_status basin_jpeg_open(basin_decoder *decoder, basin_error *error) {
+static basin_status open_jpeg(basin_decoder *decoder, basin_error *error) {
     jpeg *j = calloc(1, sizeof *j);
     decoder->state = j;
-    if (!j) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to decode", decoder->name);
+    if (!j) return no_memory(decoder, error);
     j->info.err = jpeg_std_error(&j->errors);
     j->errors.error_exit = error_exit;
     j->errors.emit_message = emit_message;
@@ -145,8 +224,8 @@ static void read_rows(basin_picture *picture, const basin_stored *window, jpeg *
     }
 }
 
-basin_status basin_jpeg_read(basin_picture *picture, basin_stored *window, basin_decoder *decoder,
-                             int reduction, basin_error *error) {
+static basin_status read_jpeg(basin_picture *picture, basin_stored *window, basin_decoder *decoder,
+                              int reduction, basin_error *error) {
     jpeg *j = decoder->state;
     if (setjmp(j->escape)) return fail(decoder, j, error);
     choose_space(&j->info);
@@ -156,17 +235,13 @@ basin_status basin_jpeg_read(basin_picture *picture, basin_stored *window, basin
     cut_columns(&j->info, window);
     BASIN_TRY(basin_picture_resize_memory(picture, window->height, window->width, decoder->channels,
                                           error));
-    if (j->info.out_color_space == JCS_CMYK) {
-        j->line = basin_array_new((size_t)window->width, 4);
-        if (!j->line)
-            BASIN_TRY(
-                basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to decode", decoder->name));
-    }
+    if (j->info.out_color_space == JCS_CMYK) j->line = basin_array_new((size_t)window->width, 4);
+    if (j->info.out_color_space == JCS_CMYK && !j->line) return no_memory(decoder, error);
     read_rows(picture, window, j);
     return BASIN_OK;
 }
 
-void basin_jpeg_close(basin_decoder *decoder) {
+static void close_jpeg(basin_decoder *decoder) {
     jpeg *j = decoder->state;
     if (!j) return;
     jpeg_destroy_decompress(&j->info);
@@ -205,8 +280,7 @@ static void get(png_structp png, png_bytep to, size_t count) {
 }
 
 static basin_status png_fail(const reader *r, basin_error *error) {
-    if (strstr(r->text, "memory"))
-        return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to decode", r->decoder->name);
+    if (strstr(r->text, "memory")) return no_memory(r->decoder, error);
     return basin_fail(error, BASIN_BAD_FILE, "%s: damaged PNG: %s", r->decoder->name, r->text);
 }
 
@@ -240,18 +314,17 @@ static basin_status read_png_header(basin_decoder *decoder, reader *r, basin_err
     /* all rows, perhaps with alpha */
     decoder->aside = (double)decoder->height * (double)decoder->width * (decoder->channels + 1);
     /* Deflate packs at most 1032 to 1, and a byte holds up to 8 pixels. */
-    return basin_decoder_check(decoder, 8 * 1032, error);
+    return check_size(decoder, 8 * 1032, error);
 }
 
-basin_status basin_png_open(basin_decoder *decoder, basin_error *error) {
+static basin_status open_png(basin_decoder *decoder, basin_error *error) {
     reader *r = calloc(1, sizeof *r);
     decoder->state = r;
-    if (!r) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to decode", decoder->name);
+    if (!r) return no_memory(decoder, error);
     r->decoder = decoder;
     r->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, r, on_error, on_warning);
     r->info = r->png ? png_create_info_struct(r->png) : NULL;
-    if (!r->info)
-        return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to decode", decoder->name);
+    if (!r->info) return no_memory(decoder, error);
     return read_png_header(decoder, r, error);
 }
 
@@ -270,14 +343,15 @@ static void read_pixels(basin_decoder *decoder, reader *r) {
     png_read_end(r->png, r->info);
 }
 
-void basin_pixels_on_white(uint8_t *to, const uint8_t *from, size_t count, size_t channels) {
+/* Drops the last of `channels` + 1, transparency: pixels as they look on white. */
+static void put_on_white(uint8_t *to, const uint8_t *from, size_t count, size_t channels) {
     for (size_t i = 0; i < count; i++, from += channels + 1)
         for (size_t c = 0; c < channels; c++)
             *to++ =
                 (uint8_t)((from[c] * from[channels] + 255 * (255 - from[channels]) + 127) / 255);
 }
 
-basin_status basin_png_read(basin_picture *picture, basin_decoder *decoder, basin_error *error) {
+static basin_status read_png(basin_picture *picture, basin_decoder *decoder, basin_error *error) {
     reader *r = decoder->state;
     if (setjmp(r->escape)) return png_fail(r, error);
     read_pixels(decoder, r);
@@ -286,13 +360,13 @@ basin_status basin_png_read(basin_picture *picture, basin_decoder *decoder, basi
     size_t channels = (size_t)decoder->channels, count = (size_t)height * (size_t)width;
     BASIN_TRY(basin_picture_resize_memory(picture, height, width, decoder->channels, error));
     if (png_get_channels(r->png, r->info) > decoder->channels)
-        basin_pixels_on_white(picture->pixel, r->pixel, count, channels);
+        put_on_white(picture->pixel, r->pixel, count, channels);
     else
         memcpy(picture->pixel, r->pixel, count * channels);
     return BASIN_OK;
 }
 
-void basin_png_close(basin_decoder *decoder) {
+static void close_png(basin_decoder *decoder) {
     reader *r = decoder->state;
     if (!r) return;
     if (r->png) png_destroy_read_struct(&r->png, &r->info, NULL);
@@ -337,18 +411,18 @@ static int webp_orientation(const basin_decoder *decoder) {
     return 1;
 }
 
-bool basin_webp_is(const void *bytes, size_t size) {
+static bool is_webp(const void *bytes, size_t size) {
     const char *text = bytes;
     return size >= 12 && !memcmp(text, "RIFF", 4) && !memcmp(text + 8, "WEBP", 4);
 }
 
-basin_status basin_webp_open(basin_decoder *decoder, basin_error *error) {
+static basin_status open_webp(basin_decoder *decoder, basin_error *error) {
     static const basin_library_function functions[] = {FUNCTIONS(BASIN_LIBRARY_NAME){0}};
     int width = 0, height = 0;
     codec *c = calloc(1, sizeof *c);
-    decoder->state = c;
-    if (!c) return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to decode", decoder->name);
     basin_error why;
+    decoder->state = c;
+    if (!c) return no_memory(decoder, error);
     if (basin_library_load(c, BASIN_LIBRARY_WEBP, functions, &why))
         return basin_fail(error, why.status, "%s: %s", decoder->name, why.text);
     if (!c->WebPGetInfo(decoder->bytes, decoder->size, &width, &height))
@@ -359,29 +433,202 @@ basin_status basin_webp_open(basin_decoder *decoder, basin_error *error) {
     decoder->orientation = webp_orientation(decoder);
     decoder->aside = 4.0 * height * width;
     /* A plain surface of any size takes a few bytes: the memory is what bounds it. */
-    return basin_decoder_check(decoder, (double)BASIN_PICTURE_PIXELS, error);
+    return check_size(decoder, (double)BASIN_PICTURE_PIXELS, error);
 }
 
-basin_status basin_webp_read(basin_picture *picture, basin_decoder *decoder, basin_error *error) {
+static basin_status read_webp(basin_picture *picture, basin_decoder *decoder, basin_error *error) {
     const codec *c = decoder->state;
     bool turned = decoder->orientation >= 5;
     int64_t height = turned ? decoder->width : decoder->height;
     int64_t width = turned ? decoder->height : decoder->width;
     size_t count = (size_t)height * (size_t)width;
-    basin_status status = basin_picture_resize_memory(picture, height, width, 3, error);
-    BASIN_FREE_AT_EXIT uint8_t *pixel =
-        status ? NULL : basin_array_new(count, 4); /* [height, width, RGBA] */
-    if (!status && !pixel)
-        status = basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to decode", decoder->name);
-    if (!status &&
-        !c->WebPDecodeRGBAInto(decoder->bytes, decoder->size, pixel, count * 4, (int)width * 4))
-        status =
-            basin_fail(error, BASIN_BAD_FILE, "%s: damaged WebP, or an animation", decoder->name);
-    if (!status) basin_pixels_on_white(picture->pixel, pixel, count, 3);
+    BASIN_TRY(basin_picture_resize_memory(picture, height, width, 3, error));
+    BASIN_FREE_AT_EXIT uint8_t *pixel = basin_array_new(count, 4); /* [height, width, RGBA] */
+    if (!pixel) return no_memory(decoder, error);
+    if (!c->WebPDecodeRGBAInto(decoder->bytes, decoder->size, pixel, count * 4, (int)width * 4))
+        return basin_fail(error, BASIN_BAD_FILE, "%s: damaged WebP, or an animation",
+                          decoder->name);
+    put_on_white(picture->pixel, pixel, count, 3);
+    return BASIN_OK;
+}
+
+static void close_webp(basin_decoder *decoder) {
+    free(decoder->state);
+    decoder->state = NULL;
+}
+
+/* ---- any of them ---- */
+
+basin_status basin_decoder_open(basin_decoder *decoder, const void *bytes, size_t size,
+                                const char *name, basin_error *error) {
+    static const uint8_t png[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
+    static const uint8_t jpeg_magic[3] = {0xff, 0xd8, 0xff};
+    basin_status status;
+    *decoder = (basin_decoder){.bytes = bytes, .size = size, .name = name, .orientation = 1};
+    if (size >= sizeof png && !memcmp(bytes, png, sizeof png)) {
+        decoder->png = true;
+        status = open_png(decoder, error);
+    } else if (size >= sizeof jpeg_magic && !memcmp(bytes, jpeg_magic, sizeof jpeg_magic)) {
+        status = open_jpeg(decoder, error);
+    } else if (is_webp(bytes, size)) {
+        decoder->webp = true;
+        status = open_webp(decoder, error);
+    } else {
+        const char *foreign = basin_picture_foreign(bytes, size);
+        status = foreign ? basin_fail(error, BASIN_UNSUPPORTED,
+                                      "%s: is a %s file, want JPEG, PNG or WebP", name, foreign)
+                         : basin_fail(error, BASIN_BAD_FILE, "%s: is %s JPEG, PNG or WebP file",
+                                      name, size ? "no" : "empty, want a");
+    }
+    if (status) basin_decoder_close(decoder);
+    if (!status && decoder->orientation >= 5) {
+        int64_t height = decoder->height;
+        decoder->height = decoder->width;
+        decoder->width = height;
+    }
     return status;
 }
 
-void basin_webp_close(basin_decoder *decoder) {
-    free(decoder->state);
-    decoder->state = NULL;
+void basin_decoder_close(basin_decoder *decoder) {
+    if (decoder->png)
+        close_png(decoder);
+    else if (decoder->webp)
+        close_webp(decoder);
+    else
+        close_jpeg(decoder);
+}
+
+int basin_decoder_reduction(const basin_box *box, double least_height, double least_width) {
+    int by = 1;
+    while (by < 8 && box->height >= 2 * by * least_height && box->width >= 2 * by * least_width)
+        by *= 2;
+    return by;
+}
+
+/* Whether the file's rows run against, and its columns, and whether they are swapped at last:
+ * upright(y, x) = stored(row, column) with (row, column) = swap ? (x, y) : (y, x), each counted
+ * from the end where flipped. */
+typedef struct turn {
+    bool swap, flip_row, flip_column;
+} turn;
+
+static turn turn_of(int orientation) {
+    static const turn of[9] = {{0},
+                               {false, false, false},
+                               {false, false, true},
+                               {false, true, true},
+                               {false, true, false},
+                               {true, false, false},
+                               {true, true, false},
+                               {true, true, true},
+                               {true, false, true}};
+    return of[orientation];
+}
+
+void basin_stored_place(int64_t *row, int64_t *column, int orientation, int64_t rows,
+                        int64_t columns, int64_t y, int64_t x) {
+    turn t = turn_of(orientation);
+    *row = t.swap ? x : y;
+    *column = t.swap ? y : x;
+    if (t.flip_row) *row = rows - 1 - *row;
+    if (t.flip_column) *column = columns - 1 - *column;
+}
+
+/* A box of a picture of `height` x `width` after the turn, in coordinates before it; it is its own
+ * way back when the sizes given are those before the turn and `back` is set. */
+static basin_box box_turn(basin_box box, turn t, double height, double width, bool back) {
+    basin_box out = box;
+    if (t.swap && !back) out = (basin_box){box.x, box.y, box.width, box.height};
+    if (t.flip_row) out.y = height - out.y - out.height;
+    if (t.flip_column) out.x = width - out.x - out.width;
+    if (t.swap && back) out = (basin_box){out.x, out.y, out.width, out.height};
+    return out;
+}
+
+static basin_status picture_turn(basin_picture *picture, int orientation, basin_error *error) {
+    turn t = turn_of(orientation);
+    int64_t rows = picture->height, columns = picture->width;
+    size_t c = (size_t)picture->channels;
+    basin_picture out = {0};
+    BASIN_TRY(basin_picture_resize_memory(&out, t.swap ? columns : rows, t.swap ? rows : columns,
+                                          picture->channels, error));
+    for (int64_t y = 0; y < out.height; y++)
+        for (int64_t x = 0; x < out.width; x++) {
+            int64_t row, column;
+            basin_stored_place(&row, &column, orientation, rows, columns, y, x);
+            memcpy(out.pixel + (size_t)(y * out.width + x) * c,
+                   picture->pixel + (size_t)(row * columns + column) * c, c);
+        }
+    basin_picture_free(picture);
+    *picture = out;
+    return BASIN_OK;
+}
+
+/* Whole pixels that cover low .. low + length, of `count`. */
+static void cover(int64_t *first, int64_t *extent, double low, double length, int64_t count) {
+    double from = floor(low), to = ceil(low + length);
+    if (from < 0) from = 0;
+    if (from > (double)(count - 1)) from = (double)(count - 1);
+    if (to > (double)count) to = (double)count;
+    if (to < from + 1) to = from + 1;
+    *first = (int64_t)from;
+    *extent = (int64_t)to - *first;
+}
+
+/* A small file can claim a huge picture. Several threads may decode at once, hence the eighth. */
+static basin_status check_room(const basin_decoder *decoder, const basin_stored *window,
+                               basin_error *error) {
+    enum { SMALL = 1 << 26, THREADS = 8 };
+    double pixels = (double)window->height * (double)window->width * decoder->channels;
+    double bytes = decoder->aside + pixels * (decoder->orientation == 1 ? 1 : 2);
+    size_t limit = decoder->limit;
+    if (!limit) limit = bytes > SMALL ? basin_memory_share() / THREADS : SMALL;
+    return basin_memory_check(bytes, limit, decoder->name, BASIN_BAD_FILE, error);
+}
+
+basin_status basin_decoder_read(basin_picture *picture, basin_box *inside, basin_decoder *decoder,
+                                const basin_box *box, int by, basin_error *error) {
+    turn t = turn_of(decoder->orientation);
+    int64_t rows = t.swap ? decoder->width : decoder->height;
+    int64_t columns = t.swap ? decoder->height : decoder->width;
+    basin_box stored = box_turn(*box, t, (double)rows, (double)columns, false);
+    basin_stored window = {0, 0, rows, columns};
+    if (decoder->png || decoder->webp) {
+        BASIN_TRY(check_room(decoder, &window, error));
+        BASIN_TRY((decoder->png ? read_png : read_webp)(picture, decoder, error));
+    } else {
+        /* libjpeg rounds the reduced sizes up; pixel i still covers by * i .. by * (i + 1) */
+        stored = (basin_box){stored.y / by, stored.x / by, stored.height / by, stored.width / by};
+        cover(&window.y, &window.height, stored.y, stored.height, (rows + by - 1) / by);
+        cover(&window.x, &window.width, stored.x, stored.width, (columns + by - 1) / by);
+        BASIN_TRY(check_room(decoder, &window, error));
+        BASIN_TRY(read_jpeg(picture, &window, decoder, by, error));
+    }
+    stored.y -= (double)window.y;
+    stored.x -= (double)window.x;
+    if (decoder->orientation == 1) {
+        *inside = stored;
+        return BASIN_OK;
+    }
+    *inside = box_turn(stored, t, (double)picture->height, (double)picture->width, true);
+    return picture_turn(picture, decoder->orientation, error);
+}
+
+basin_status basin_picture_decode(basin_picture *picture, const void *bytes, size_t size,
+                                  const char *name, basin_error *error) {
+    basin_decoder decoder;
+    basin_box inside;
+    BASIN_TRY(basin_decoder_open(&decoder, bytes, size, name, error));
+    basin_box whole = {0, 0, (double)decoder.height, (double)decoder.width};
+    basin_status status = basin_decoder_read(picture, &inside, &decoder, &whole, 1, error);
+    basin_decoder_close(&decoder);
+    return status;
+}
+
+basin_status basin_picture_read(basin_picture *picture, const char *path, basin_error *error) {
+    basin_map map;
+    BASIN_TRY(basin_map_open(&map, path, error));
+    basin_status status = basin_picture_decode(picture, map.data, map.size, path, error);
+    basin_map_close(&map);
+    return status;
 }

@@ -55,15 +55,6 @@ typedef struct basin_scratch {
 } basin_scratch;
 void basin_scratch_free(basin_scratch *scratch);
 
-/* One picture; `values` holds basin_augment_values of them. */
-basin_status basin_augment_apply(float *values, const basin_augment *augment,
-                                 const basin_picture *picture, uint64_t seed, int64_t epoch,
-                                 int64_t index, basin_scratch *scratch, basin_error *error);
-
-/* Back from values to a picture: undoes the normalisation and the patches, rounds, and clips. */
-basin_status basin_augment_picture(basin_picture *picture, const basin_augment *augment,
-                                   const float *values, basin_error *error);
-
 /* ---- decoding ---- */
 
 /* A rectangle of a picture; pixel (i, j) covers i .. i + 1 by j .. j + 1. */
@@ -104,33 +95,12 @@ typedef struct basin_stored {
     int64_t y, x, height, width; /* of the reduced picture */
 } basin_stored;
 
-basin_status basin_jpeg_open(basin_decoder *decoder, basin_error *error);
-/* Decodes at least the window; on return `window` is what `picture` holds. */
-basin_status basin_jpeg_read(basin_picture *picture, basin_stored *window, basin_decoder *decoder,
-                             int reduction, basin_error *error);
-void basin_jpeg_close(basin_decoder *decoder);
-
-basin_status basin_png_open(basin_decoder *decoder, basin_error *error);
-basin_status basin_png_read(basin_picture *picture, basin_decoder *decoder, basin_error *error);
-void basin_png_close(basin_decoder *decoder);
-
-bool basin_webp_is(const void *bytes, size_t size);
-basin_status basin_webp_open(basin_decoder *decoder, basin_error *error);
-basin_status basin_webp_read(basin_picture *picture, basin_decoder *decoder, basin_error *error);
-void basin_webp_close(basin_decoder *decoder);
-
-/* Drops the last of `channels` + 1, transparency: pixels as they look on white. */
-void basin_pixels_on_white(uint8_t *to, const uint8_t *from, size_t count, size_t channels);
 /* Where a file of `rows` x `columns` and that orientation keeps the upright pixel (y, x). */
 void basin_stored_place(int64_t *row, int64_t *column, int orientation, int64_t rows,
                         int64_t columns, int64_t y, int64_t x);
 
 /* The orientation that a TIFF block of EXIF data names; 1 where it names none that is valid. */
 int basin_exif_orientation(const uint8_t *tiff, size_t size);
-
-/* Refuses sizes that are 0, too large, or more than `size` bytes of the format could hold. */
-basin_status basin_decoder_check(const basin_decoder *decoder, double pixels_per_byte,
-                                 basin_error *error);
 
 /* ---- Bilinear resizing with antialiasing, of the outputs that are wanted alone.  Output i of n
  * over a stretch [b, b + l) of the source has its centre at c = b + (i + 1/2) l / n. The filter is

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backend/device.h"
+#include "base/sort.h"
 #include "base/try.h"
 #include "data/pictures/pictures.h"
 #include "plan/plan.h"
@@ -17,15 +18,12 @@ static basin_status hold_out(basin_image_set *set, int64_t count, int64_t helds,
         return basin_fail(error, BASIN_BAD_VALUE,
                           "%lld pictures are to be held out of %lld, wanted fewer",
                           (long long)helds, (long long)count);
-    int64_t *rest = basin_array_new((size_t)(count - helds), sizeof *rest);
-    int64_t *out = basin_array_new((size_t)helds, sizeof *out);
-    basin_status status = BASIN_OK;
-    if (!rest || !out) status = basin_fail_memory(error, "a split");
-    if (!status) status = basin_pictures_hold_out(rest, out, count, helds, seed, error);
-    set->item = held ? out : rest;
+    BASIN_FREE_AT_EXIT int64_t *other = NULL;
     set->items = held ? helds : count - helds;
-    free(held ? rest : out);
-    return status;
+    BASIN_TRY(BASIN_NEW_RAW(&set->item, set->items, "a split", error));
+    BASIN_TRY(BASIN_NEW_RAW(&other, count - set->items, "a split", error));
+    return basin_pictures_hold_out(held ? other : set->item, held ? set->item : other, count, helds,
+                                   seed, error);
 }
 
 static basin_status first_items(basin_image_set *set, int64_t count, basin_error *error) {
@@ -55,7 +53,7 @@ basin_status basin_image_set_open(basin_image_set *set, const basin_image_source
     if (!s.pictures) BASIN_TRY(basin_pictures_open(&set->opened, s.path, s.paths, s.split, error));
     set->pictures = s.pictures ? s.pictures : set->opened;
     int64_t count = basin_pictures_count(set->pictures);
-    if (s.limit > 0 && s.limit < count) count = s.limit;
+    if (s.limit > 0) count = basin_int_min(count, s.limit);
     basin_status status = s.hold_out > 0 ? hold_out(set, count, s.hold_out, held, seed, error)
                                          : first_items(set, count, error);
     if (status)

@@ -4,13 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "base/try.h"
 #include "task/image/complete/complete.h"
 #include "task/image/report/report.h"
 
-/* ---- rehearsals, in windows as the model sees them ---- */
-
-/* ---- where ---- */
+/* ---- rehearsals, in windows as the model sees them: where ---- */
 
 /* How many hidden patches, moved so, lie in the window and are not hidden themselves; -1 where one
  * of them would be. */
@@ -81,17 +80,14 @@ static basin_status paint_stage(stage *s, const basin_image_model *model, const 
 
 static basin_status fill(stage *s, double fade, basin_error *error) {
     const basin_area *box = &s->hole.box;
-    size_t area = (size_t)(box->height * box->width), channels = (size_t)s->truth.channels;
-    s->model = basin_array_new(area * channels, sizeof *s->model);
-    s->span = basin_array_new(area * channels, sizeof *s->span);
-    s->weight = calloc(area, sizeof *s->weight);
-    if (!s->model || !s->span || !s->weight)
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory to rehearse");
+    int64_t area = box->height * box->width, channels = s->truth.channels;
+    BASIN_TRY(BASIN_NEW_RAW(&s->model, area * channels, "a rehearsal", error));
+    BASIN_TRY(BASIN_NEW_RAW(&s->span, area * channels, "a rehearsal", error));
+    BASIN_TRY(BASIN_NEW(&s->weight, area, "a rehearsal", error));
     for (int64_t y = 0; y < box->height; y++)
-        for (int64_t i = 0; i < box->width * s->truth.channels; i++)
-            s->model[y * box->width * s->truth.channels + i] =
-                s->guess
-                    .pixel[((box->top + y) * s->guess.width + box->left) * s->truth.channels + i];
+        for (int64_t i = 0; i < box->width * channels; i++)
+            s->model[y * box->width * channels + i] =
+                s->guess.pixel[((box->top + y) * s->guess.width + box->left) * channels + i];
     BASIN_TRY(basin_rim_span(s->span, &s->truth, &s->hole, error));
     return basin_rim_match(s->model, s->weight, &s->truth, &s->hole, fade, error);
 }
@@ -112,18 +108,15 @@ static void judge(basin_trust *trust, const stage *s) {
 basin_status basin_rehearse_judge(basin_trust *trust, const basin_image_model *model,
                                   const uint8_t *place, const float *patches, const float *output,
                                   double fade, basin_error *error) {
-    stage s = {0};
-    basin_status status = paint_stage(&s, model, place, patches, output, error);
-    if (!status) status = fill(&s, fade, error);
-    if (!status) judge(trust, &s);
-    stage_free(&s);
-    return status;
+    BASIN_AT_EXIT(stage_free) stage s = {0};
+    BASIN_TRY(paint_stage(&s, model, place, patches, output, error));
+    BASIN_TRY(fill(&s, fade, error));
+    judge(trust, &s);
+    return BASIN_OK;
 }
 
 double basin_trust_share(const basin_trust *trust) {
-    if (!(trust->departed > 0)) return 0.5;
-    double share = trust->agreed / trust->departed;
-    return share < 0 ? 0 : share > 1 ? 1 : share;
+    return trust->departed > 0 ? fmin(fmax(trust->agreed / trust->departed, 0), 1) : 0.5;
 }
 
 /* ---- filling level by level: at each, all windows of all pictures go through the model in batches
@@ -148,9 +141,9 @@ typedef struct level {
 
 /* The side of a window at a level, 0 the finest, in pixels of the picture. */
 static int64_t side_of(const basin_filling *f, int64_t size, int number) {
-    int64_t side = size, most = f->now.height < f->now.width ? f->now.height : f->now.width;
+    int64_t side = size, most = basin_int_min(f->now.height, f->now.width);
     for (int i = 0; i < number && side < most; i++) side *= 2;
-    return side < most ? side : most;
+    return basin_int_min(side, most);
 }
 
 int64_t basin_filling_reach(const basin_filling *f, int64_t size, int number) {
@@ -165,7 +158,7 @@ static basin_status run_batch(level *l, basin_image_runner *runner, const basin_
     BASIN_TRY(basin_image_runner_run(runner, l->output, l->patches, l->hidden, count, error));
     for (int64_t i = 0; i < count; i++) {
         basin_filling *f = &l->fill[w[i].picture];
-        if (f->steps < runner->taken[i]) f->steps = runner->taken[i];
+        f->steps = basin_int_max(f->steps, runner->taken[i]);
         BASIN_TRY(basin_guess_hear(&l->guessing, &w[i], l->hidden + i * l->tokens,
                                    l->output + i * l->tokens * l->values, 0, error));
     }
@@ -175,20 +168,17 @@ static basin_status run_batch(level *l, basin_image_runner *runner, const basin_
 /* The same with every step of the descent. */
 static basin_status trace_batch(level *l, const basin_window *w, int64_t count,
                                 basin_error *error) {
-    basin_image_trace trace;
-    basin_status status =
-        basin_image_trace_new(&trace, NULL, l->model, l->patches, l->hidden, count, error);
-    if (status) return status;
-    for (int64_t i = 0; i < count && !status; i++) {
+    BASIN_AT_EXIT(basin_image_trace_free) basin_image_trace trace = {0};
+    BASIN_TRY(basin_image_trace_new(&trace, NULL, l->model, l->patches, l->hidden, count, error));
+    for (int64_t i = 0; i < count; i++) {
         basin_filling *f = &l->fill[w[i].picture];
-        if (f->steps < trace.steps) f->steps = trace.steps;
-        for (int t = 0; t <= trace.steps && !status; t++)
-            status =
-                basin_guess_hear(&l->guessing, &w[i], l->hidden + i * l->tokens,
-                                 trace.token + (t * count + i) * l->tokens * l->values, t, error);
+        f->steps = basin_int_max(f->steps, trace.steps);
+        for (int t = 0; t <= trace.steps; t++)
+            BASIN_TRY(basin_guess_hear(&l->guessing, &w[i], l->hidden + i * l->tokens,
+                                       trace.token + (t * count + i) * l->tokens * l->values, t,
+                                       error));
     }
-    basin_image_trace_free(&trace);
-    return status;
+    return BASIN_OK;
 }
 
 /* Windows of one size at a time, since they share their weights; at most BATCH. */
@@ -289,10 +279,9 @@ static basin_status begin(level *l, int64_t number, basin_error *error) {
     f->copies = l->frames ? (int)basin_image_run_settings(l->model).steps + 1 : 1;
     free(f->sum);
     free(f->weight);
-    f->sum = calloc((size_t)(f->copies * area), (size_t)f->now.channels * sizeof *f->sum);
-    f->weight = calloc((size_t)area, sizeof *f->weight);
-    if (!f->sum || !f->weight)
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory to complete a picture");
+    f->weight = NULL;
+    BASIN_TRY(BASIN_NEW(&f->sum, f->copies * area * f->now.channels, "guesses", error));
+    BASIN_TRY(BASIN_NEW(&f->weight, area, "guesses", error));
     basin_cover cover = {.hole = &f->hole,
                          .height = f->now.height,
                          .width = f->now.width,
@@ -382,7 +371,7 @@ static basin_status run_level(level *l, basin_error *error) {
 /* Enough coarser levels for the deepest pixel to be within a quarter of a window from the rim. */
 static void plan_levels(level *l, basin_filling *f) {
     int64_t size = l->model->settings.size;
-    int64_t most = f->now.height < f->now.width ? f->now.height : f->now.width;
+    int64_t most = basin_int_min(f->now.height, f->now.width);
     f->lanes = l->model->settings.channels == 1 ? f->now.channels : 1;
     f->levels = 1;
     f->share = 1;
@@ -393,19 +382,24 @@ static void plan_levels(level *l, basin_filling *f) {
 }
 
 static basin_status run_levels(level *l, basin_error *error) {
-    size_t patches = (size_t)(BATCH * l->tokens);
-    int levels = 1;
-    l->patches = basin_array_new(patches, (size_t)l->values * sizeof *l->patches);
-    l->output = basin_array_new(patches, (size_t)l->values * sizeof *l->output);
-    l->hidden = basin_array_new(patches, sizeof *l->hidden);
-    if (!l->patches || !l->output || !l->hidden)
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory to complete pictures");
+    int64_t patches = BATCH * l->tokens, levels = 1;
+    BASIN_TRY(BASIN_NEW_RAW(&l->patches, patches * l->values, "windows", error));
+    BASIN_TRY(BASIN_NEW_RAW(&l->output, patches * l->values, "windows", error));
+    BASIN_TRY(BASIN_NEW_RAW(&l->hidden, patches, "windows", error));
     for (int64_t i = 0; i < l->count; i++) {
         plan_levels(l, &l->fill[i]);
-        if (levels < l->fill[i].levels) levels = l->fill[i].levels;
+        levels = basin_int_max(levels, l->fill[i].levels);
     }
-    for (l->number = levels - 1; l->number >= 0; l->number--) BASIN_TRY(run_level(l, error));
+    for (l->number = (int)levels - 1; l->number >= 0; l->number--) BASIN_TRY(run_level(l, error));
     return BASIN_OK;
+}
+
+static void level_free(level *l) {
+    basin_windows_free(&l->windows);
+    basin_guessing_free(&l->guessing);
+    free(l->patches);
+    free(l->output);
+    free(l->hidden);
 }
 
 /* In the end `now` of each holds the result; where frames were asked for, `sum` still holds them,
@@ -413,19 +407,13 @@ static basin_status run_levels(level *l, basin_error *error) {
 static basin_status fill_all(basin_filling *fill, int64_t count, basin_image_model *model,
                              const basin_image_completing *how, basin_error *error) {
     const basin_image_settings *s = &model->settings;
-    level l = {.fill = fill, .count = count, .model = model, .how = how};
+    BASIN_AT_EXIT(level_free) level l = {.fill = fill, .count = count, .model = model, .how = how};
     l.guessing = (basin_guessing){.fill = fill, .model = model};
     l.plain = how->plain || basin_hole_is_drawn(how);
     l.across = s->size / s->patch;
     l.tokens = basin_image_tokens(s);
     l.values = basin_image_patch_values(s);
-    basin_status status = run_levels(&l, error);
-    basin_windows_free(&l.windows);
-    basin_guessing_free(&l.guessing);
-    free(l.patches);
-    free(l.output);
-    free(l.hidden);
-    return status;
+    return run_levels(&l, error);
 }
 
 void basin_filling_free(basin_filling *fill) {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/sort.h"
 #include "base/try.h"
 #include "task/image/complete/complete.h"
 
@@ -58,14 +58,13 @@ static basin_status mark_drawn(uint8_t *map, const basin_image_completing *how, 
     int64_t tokens = rows * columns, count = llround(how->ratio * (double)tokens);
     if (!(how->ratio >= 0 && how->ratio <= 1))
         return basin_fail(error, BASIN_BAD_VALUE, "ratio is %g, wanted 0 to 1", how->ratio);
-    uint8_t *drawn = basin_array_new((size_t)tokens, 1);
-    if (!drawn) return basin_fail_memory(error, "a mask");
+    BASIN_FREE_AT_EXIT uint8_t *drawn = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&drawn, tokens, "a mask", error));
     uint64_t stream = how->stream + (uint64_t)number;
     basin_image_mask_draw(drawn, tokens, count < 1 ? 1 : count, 0, how->seed, stream << 20);
     for (int64_t y = 0; y < p->height; y++)
         for (int64_t x = 0; x < p->width; x++)
             map[y * p->width + x] = drawn[y / patch * columns + x / patch] == BASIN_PATCH_REPLACED;
-    free(drawn);
     return BASIN_OK;
 }
 
@@ -78,10 +77,8 @@ static basin_status find_box(basin_hole *hole, const uint8_t *map, const basin_p
         for (int64_t x = 0; x < p->width; x++) {
             if (!map[y * p->width + x]) continue;
             hole->missing++;
-            if (top > y) top = y;
-            bottom = y;
-            if (left > x) left = x;
-            if (right < x) right = x;
+            top = basin_int_min(top, y), bottom = y;
+            left = basin_int_min(left, x), right = basin_int_max(right, x);
         }
     if (hole->missing == 0)
         return basin_fail(error, BASIN_BAD_VALUE,
@@ -89,9 +86,9 @@ static basin_status find_box(basin_hole *hole, const uint8_t *map, const basin_p
     if (hole->missing == p->height * p->width)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "the mask hides the whole picture: nothing is left to complete it from");
-    top = top > margin ? top - margin : 0, left = left > margin ? left - margin : 0;
-    bottom = bottom < p->height - margin ? bottom + margin : p->height - 1;
-    right = right < p->width - margin ? right + margin : p->width - 1;
+    top = basin_int_max(top - margin, 0), left = basin_int_max(left - margin, 0);
+    bottom = basin_int_min(bottom + margin, p->height - 1);
+    right = basin_int_min(right + margin, p->width - 1);
     hole->box = (basin_area){top, left, bottom - top + 1, right - left + 1};
     return BASIN_OK;
 }
@@ -138,21 +135,17 @@ static basin_status measure_depth(basin_hole *h, const uint8_t *map, const basin
 basin_status basin_hole_make(basin_hole *hole, const basin_picture *picture, int64_t patch,
                              const basin_image_completing *how, int64_t number,
                              basin_error *error) {
+    BASIN_FREE_AT_EXIT uint8_t *map = NULL;
     *hole = (basin_hole){0};
-    uint8_t *map = calloc((size_t)picture->height, (size_t)picture->width);
-    basin_status status = BASIN_OK;
-    if (!map) return basin_fail_memory(error, "a mask");
+    BASIN_TRY(BASIN_NEW(&map, picture->height * picture->width, "a mask", error));
     if (how->mask)
-        status = mark_mask(map, &how->mask[number], picture, error);
+        BASIN_TRY(mark_mask(map, &how->mask[number], picture, error));
     else if (basin_hole_is_drawn(how))
-        status = mark_drawn(map, how, number, patch, picture, error);
+        BASIN_TRY(mark_drawn(map, how, number, patch, picture, error));
     else
-        status = mark_rectangles(map, how, picture, error);
-    if (!status) status = find_box(hole, map, picture, patch, error);
-    if (!status) status = measure_depth(hole, map, picture, error);
-    free(map);
-    if (status) basin_hole_free(hole);
-    return status;
+        BASIN_TRY(mark_rectangles(map, how, picture, error));
+    BASIN_TRY(find_box(hole, map, picture, patch, error));
+    return measure_depth(hole, map, picture, error);
 }
 
 void basin_hole_free(basin_hole *hole) {
@@ -214,17 +207,15 @@ static void tie(basin_membrane *m, const rim *r) {
 static basin_status add_membranes(float *to, rim *r, double spring, basin_error *error) {
     int64_t count = r->hole->box.height * r->hole->box.width;
     int channels = r->picture->channels;
-    basin_membrane m;
-    basin_status status = basin_membrane_new(&m, r->hole->box.height, r->hole->box.width, error);
-    if (status) return status;
+    BASIN_AT_EXIT(basin_membrane_free) basin_membrane m = {0};
+    BASIN_TRY(basin_membrane_new(&m, r->hole->box.height, r->hole->box.width, error));
     m.spring = spring;
-    for (r->channel = 0; r->channel < channels && !status; r->channel++) {
+    for (r->channel = 0; r->channel < channels; r->channel++) {
         tie(&m, r);
-        status = basin_membrane_solve(&m, error);
-        for (int64_t i = 0; i < count && !status; i++) to[i * channels + r->channel] += m.u[i];
+        BASIN_TRY(basin_membrane_solve(&m, error));
+        for (int64_t i = 0; i < count; i++) to[i * channels + r->channel] += m.u[i];
     }
-    basin_membrane_free(&m);
-    return status;
+    return BASIN_OK;
 }
 
 basin_status basin_rim_match(float *guess, const float *weight, const basin_picture *picture,
@@ -247,15 +238,12 @@ basin_status basin_rim_span(float *guess, const basin_picture *picture, const ba
 
 basin_status basin_membrane_new(basin_membrane *m, int64_t height, int64_t width,
                                 basin_error *error) {
-    size_t count = (size_t)(height * width);
+    static const char what[] = "a membrane over a hole";
     *m = (basin_membrane){.height = height, .width = width};
-    m->free = calloc(count, sizeof *m->free);
-    m->pull = calloc(count, sizeof *m->pull);
-    m->toward = calloc(count, sizeof *m->toward);
-    m->u = calloc(count, sizeof *m->u);
-    if (m->free && m->pull && m->toward && m->u) return BASIN_OK;
-    basin_membrane_free(m);
-    return basin_fail_memory(error, "a membrane over a hole");
+    BASIN_TRY(BASIN_NEW(&m->free, height * width, what, error));
+    BASIN_TRY(BASIN_NEW(&m->pull, height * width, what, error));
+    BASIN_TRY(BASIN_NEW(&m->toward, height * width, what, error));
+    return BASIN_NEW(&m->u, height * width, what, error);
 }
 
 void basin_membrane_free(basin_membrane *m) {
@@ -302,14 +290,12 @@ static void enlarge(basin_membrane *m, const basin_membrane *half) {
 
 basin_status basin_membrane_solve(basin_membrane *m, basin_error *error) {
     enum { SMALL = 8 };
-    basin_membrane half;
+    BASIN_AT_EXIT(basin_membrane_free) basin_membrane half = {0};
     if (m->height > SMALL || m->width > SMALL) {
         BASIN_TRY(basin_membrane_new(&half, (m->height + 1) / 2, (m->width + 1) / 2, error));
         reduce(&half, m);
-        basin_status status = basin_membrane_solve(&half, error);
-        if (!status) enlarge(m, &half);
-        basin_membrane_free(&half);
-        if (status) return status;
+        BASIN_TRY(basin_membrane_solve(&half, error));
+        enlarge(m, &half);
     }
     sweep(m);
     return BASIN_OK;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "base/try.h"
 #include "picture/picture.h"
 #include "task/image/complete/complete.h"
@@ -22,7 +23,7 @@ static bool is_wanted(const basin_cover *c, int64_t y, int64_t x) {
 }
 
 static int64_t clamp(int64_t value, int64_t least, int64_t most) {
-    return value > most ? most : value < least ? least : value;
+    return basin_int_max(least, basin_int_min(value, most));
 }
 
 /* ---- alignment ---- */
@@ -171,10 +172,8 @@ static basin_area take_block(rest *r, basin_area block) {
         for (int64_t x = block.left; x < block.left + block.width; x++) {
             if (!r->left[y * r->width + x]) continue;
             r->left[y * r->width + x] = 0;
-            if (box.top > y) box.top = y;
-            if (box.left > x) box.left = x;
-            if (bottom < y + 1) bottom = y + 1;
-            if (right < x + 1) right = x + 1;
+            box.top = basin_int_min(box.top, y), box.left = basin_int_min(box.left, x);
+            bottom = basin_int_max(bottom, y + 1), right = basin_int_max(right, x + 1);
         }
     box.height = bottom - box.top, box.width = right - box.left;
     return box;
@@ -221,8 +220,7 @@ basin_status basin_windows_cover(basin_windows *windows, const basin_cover *cove
     const basin_area *box = &cover->hole->box;
     if (cover->whole) return add_whole(windows, cover, error);
     rest r = {.height = box->height, .width = box->width};
-    r.left = basin_array_new((size_t)(r.height * r.width), 1);
-    if (!r.left) return basin_fail(error, BASIN_NO_MEMORY, "out of memory to place windows");
+    BASIN_TRY(BASIN_NEW_RAW(&r.left, r.height * r.width, "placing windows", error));
     for (int64_t i = 0; i < r.height * r.width; i++)
         r.left[i] = cover->hole->depth[i] > 0 && cover->hole->depth[i] <= cover->reach;
     basin_status status = cover_rest(windows, cover, &r, error);
@@ -231,8 +229,6 @@ basin_status basin_windows_cover(basin_windows *windows, const basin_cover *cove
 }
 
 /* ---- What windows show to a model and what it says about them; see complete.h ---- */
-
-/* ---- what a window shows ---- */
 
 static bool is_hidden(const basin_guessing *l, const basin_window *w, int64_t row, int64_t column) {
     const basin_filling *f = &l->fill[w->picture];
@@ -344,11 +340,10 @@ static void add_guesses(basin_guessing *l, const basin_window *w, const uint8_t 
     basin_filling *f = &l->fill[w->picture];
     const basin_area *box = &f->hole.box;
     int64_t top = box->top - w->top, left = box->left - w->left;
-    int64_t bottom = top + box->height, right = left + box->width;
-    if (bottom > w->height) bottom = w->height;
-    if (right > w->width) right = w->width;
-    for (int64_t y = top > 0 ? top : 0; y < bottom; y++)
-        for (int64_t x = left > 0 ? left : 0; x < right; x++) {
+    int64_t bottom = basin_int_min(top + box->height, w->height);
+    int64_t right = basin_int_min(left + box->width, w->width);
+    for (int64_t y = basin_int_max(top, 0); y < bottom; y++)
+        for (int64_t x = basin_int_max(left, 0); x < right; x++) {
             if (!has_guess(l, w, hidden, y, x)) continue;
             int64_t i = (y - top) * box->width + x - left;
             float weight = l->down[y] * l->right[x];
