@@ -431,59 +431,48 @@ int32_t basin_network_greatest_label(const basin_network *network) {
 
 /* ---- checks ---- */
 
-/* What the searches below look at. */
 typedef struct checked {
-    const basin_network *network;
     const basin_relation *relation;
+    int64_t keys; /* nodes that entries may name */
+    bool sorted;  /* entries of a row ascend; equal ones are edges that were kept twice */
 } checked;
 
-static int64_t find_bad_row(const void *context, int64_t first, int64_t last) {
-    const basin_relation *r = ((const checked *)context)->relation;
-    for (int64_t i = first; i < last; i++)
-        if (r->row[i + 1] < r->row[i] || r->row[i + 1] > r->edges || r->row[i] < 0) return i;
+static bool is_bad_row(const basin_relation *r, int64_t i) {
+    return r->row[i + 1] < r->row[i] || r->row[i + 1] > r->edges || r->row[i] < 0;
+}
+
+static bool is_bad_entry(const checked *c, int64_t e) {
+    return c->relation->col[e] < 0 || c->relation->col[e] >= c->keys;
+}
+
+static int64_t find_bad_node(const void *context, int64_t first, int64_t last) {
+    const checked *c = context;
+    const basin_relation *r = c->relation;
+    for (int64_t i = first; i < last; i++) {
+        if (is_bad_row(r, i)) return i;
+        for (int64_t e = r->row[i]; e < r->row[i + 1]; e++)
+            if (is_bad_entry(c, e) || (c->sorted && e > r->row[i] && r->col[e - 1] > r->col[e]))
+                return i;
+    }
     return last;
 }
 
-basin_status basin_network_check_rows(const basin_network *n, const basin_relation *r,
-                                      basin_error *error) {
-    int64_t bad = basin_team_find(find_bad_row, &(checked){n, r}, n->nodes, 0);
+basin_status basin_network_check_relation(const basin_network *n, const basin_relation *r,
+                                          int64_t keys, bool sorted, basin_error *error) {
+    checked c = {r, keys, sorted};
+    int64_t bad = basin_team_find(find_bad_node, &c, n->nodes, 4096);
     if (bad == n->nodes) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_FILE,
-                      "%s: row %" PRId64 " of '%s' runs from %" PRId64 " to %" PRId64 " of %" PRId64
-                      " edges",
-                      n->path, bad, r->name, r->row[bad], r->row[bad + 1], r->edges);
-}
-
-static int64_t find_bad_column(const void *context, int64_t first, int64_t last) {
-    const basin_relation *r = ((const checked *)context)->relation;
-    int64_t nodes = ((const checked *)context)->network->nodes;
-    for (int64_t e = first; e < last; e++)
-        if (r->col[e] < 0 || r->col[e] >= nodes) return e;
-    return last;
-}
-
-static basin_status check_columns(const basin_network *n, const basin_relation *r,
-                                  basin_error *error) {
-    int64_t bad = basin_team_find(find_bad_column, &(checked){n, r}, r->edges, 0);
-    if (bad == r->edges) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_FILE,
-                      "%s: edge %" PRId64 " of '%s' leads to node %d, wanted 0 to %" PRId64,
-                      n->path, bad, r->name, r->col[bad], n->nodes - 1);
-}
-
-static int64_t find_disorder(const void *context, int64_t first, int64_t last) {
-    const basin_relation *r = ((const checked *)context)->relation;
-    for (int64_t i = first; i < last; i++)
-        for (int64_t e = r->row[i] + 1; e < r->row[i + 1]; e++)
-            if (r->col[e - 1] > r->col[e]) return i;
-    return last;
-}
-
-/* Searches and pairs rely on the order; equal entries are edges that were kept twice. */
-static basin_status check_order(const basin_network *n, const basin_relation *r,
-                                basin_error *error) {
-    int64_t bad = basin_team_find(find_disorder, &(checked){n, r}, n->nodes, 4096);
-    if (bad == n->nodes) return BASIN_OK;
+    for (int64_t i = 0; i < n->nodes; i++)
+        if (is_bad_row(r, i))
+            return basin_fail(error, BASIN_BAD_FILE,
+                              "%s: row %" PRId64 " of '%s' runs from %" PRId64 " to %" PRId64
+                              " of %" PRId64 " edges",
+                              n->path, i, r->name, r->row[i], r->row[i + 1], r->edges);
+    for (int64_t e = 0; e < r->edges; e++)
+        if (is_bad_entry(&c, e))
+            return basin_fail(error, BASIN_BAD_FILE,
+                              "%s: edge %" PRId64 " of '%s' leads to node %d, wanted 0 to %" PRId64,
+                              n->path, e, r->name, r->col[e], keys - 1);
     return basin_fail(error, BASIN_BAD_FILE,
                       "%s: the neighbours of node %" PRId64 " in '%s' are not in ascending order",
                       n->path, bad, r->name);
@@ -505,14 +494,6 @@ static basin_status check_facts(const basin_network *n, const basin_relation *r,
                       "%s: edge %" PRId64 " of '%s' carries %g for %s, wanted a number", n->path,
                       bad / n->facts.count, r->name, (double)r->fact[bad],
                       n->facts.name.text + n->facts.name.at[bad % n->facts.count]);
-}
-
-static basin_status check_relation(const basin_network *n, const basin_relation *r,
-                                   basin_error *error) {
-    BASIN_TRY(basin_network_check_rows(n, r, error));
-    BASIN_TRY(check_columns(n, r, error));
-    BASIN_TRY(check_facts(n, r, error));
-    return check_order(n, r, error);
 }
 
 static basin_status check_names(const basin_network *n, const basin_names *names, const char *what,
@@ -558,8 +539,11 @@ basin_status basin_network_check_nodes(const basin_network *network, basin_error
 }
 
 basin_status basin_network_check_tables(const basin_network *network, basin_error *error) {
-    for (int r = 0; r < network->relations; r++)
-        BASIN_TRY(check_relation(network, &network->relation[r], error));
+    for (int r = 0; r < network->relations; r++) {
+        const basin_relation *relation = &network->relation[r];
+        BASIN_TRY(basin_network_check_relation(network, relation, network->nodes, true, error));
+        BASIN_TRY(check_facts(network, relation, error));
+    }
     return basin_network_check_nodes(network, error);
 }
 

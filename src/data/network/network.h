@@ -419,9 +419,11 @@ basin_status basin_network_options_check_parts(const basin_network_options *opti
 /* Where the first feature that is NaN or infinite lies in [N, F], or -1; and what to say of it. */
 int64_t basin_network_first_gap(const basin_network *network);
 basin_status basin_network_fail_gap(const basin_network *network, int64_t at, basin_error *error);
-/* Where the rows of a relation begin and end; and ids, names of columns, labels and masks. */
-basin_status basin_network_check_rows(const basin_network *network, const basin_relation *relation,
-                                      basin_error *error);
+/* Where the rows of a relation begin and end, and that their entries are below `keys`, in ascending
+ * order where `sorted`; and ids, names of columns, labels and masks. */
+basin_status basin_network_check_relation(const basin_network *network,
+                                          const basin_relation *relation, int64_t keys, bool sorted,
+                                          basin_error *error);
 basin_status basin_network_check_nodes(const basin_network *network, basin_error *error);
 /* basin_network_check without the features. */
 basin_status basin_network_check_tables(const basin_network *network, basin_error *error);

@@ -80,61 +80,49 @@ static basin_status open_csv(basin_network **network, const char *const *path, i
     return status;
 }
 
-/* An option by its name, and whether it was set. */
-typedef struct wish {
-    const char *name;
-    bool set;
-} wish;
+/* Options that a kind of input has no use for: those that say what columns of tables mean, what
+ * edges become, and what is read of nodes. */
+enum { OF_TABLES, OF_EDGES, OF_NODES };
+static const char is_no_csv[] = "is no CSV", edges_stay[] = "its edges stay as they were written";
 
-/* `why`: "is no CSV". */
-static basin_status refuse(const wish *option, size_t count, const char *path, const char *why,
-                           basin_error *error) {
-    for (size_t i = 0; i < count; i++)
-        if (option[i].set)
+static basin_status refuse(const basin_network_options *o, int kind, const char *path,
+                           const char *why, bool directed, basin_error *error) {
+    const struct {
+        int kind;
+        const char *name;
+        bool set;
+    } option[] = {{OF_TABLES, "id", o->id},
+                  {OF_TABLES, "label", o->label},
+                  {OF_TABLES, "source", o->source},
+                  {OF_TABLES, "target", o->target},
+                  {OF_TABLES, "relation_column", o->edge_type},
+                  {OF_TABLES, "drop", o->drop},
+                  {OF_TABLES, "max_categories", o->max_categories > 0},
+                  {OF_TABLES, "date_format", o->date_format},
+                  {OF_TABLES, "no_header", o->no_header},
+                  {OF_TABLES, "base", o->base},
+                  {OF_TABLES, "time", o->time},
+                  {OF_TABLES, "until", o->until},
+                  {OF_TABLES, "unknown", o->unknown != BASIN_UNKNOWN_ERROR},
+                  {OF_EDGES, "directed", o->directed && !directed},
+                  {OF_EDGES, "keep_duplicates", o->keep_duplicates},
+                  {OF_EDGES, "self_loops", o->self != BASIN_SELF_KEEP},
+                  {OF_NODES, "missing", o->missing != BASIN_MISSING_ERROR},
+                  {OF_NODES, "unlabelled_first", o->unlabelled_first > 0},
+                  {OF_NODES, "split_time", o->split_time}};
+    for (size_t i = 0; i < sizeof option / sizeof *option; i++)
+        if (option[i].kind == kind && option[i].set)
             return basin_fail(error, BASIN_BAD_VALUE, "%s: %s, wanted no option %s", path, why,
                               option[i].name);
     return BASIN_OK;
 }
 
-/* Options that only tables have a use for. */
-static basin_status check_options(const basin_network_options *o, const char *path,
-                                  basin_error *error) {
-    const wish option[] = {{"id", o->id},
-                           {"label", o->label},
-                           {"source", o->source},
-                           {"target", o->target},
-                           {"relation_column", o->edge_type},
-                           {"drop", o->drop},
-                           {"max_categories", o->max_categories > 0},
-                           {"date_format", o->date_format},
-                           {"no_header", o->no_header},
-                           {"base", o->base},
-                           {"time", o->time},
-                           {"until", o->until},
-                           {"unknown", o->unknown != BASIN_UNKNOWN_ERROR}};
-    return refuse(option, sizeof option / sizeof *option, path, "is no CSV", error);
-}
-
-/* Options that say what edges become: of a file that is mapped they are what they are. */
-static basin_status check_edges(const basin_network_options *o, const char *path, bool directed,
-                                basin_error *error) {
-    const wish option[] = {{"directed", o->directed && !directed},
-                           {"keep_duplicates", o->keep_duplicates},
-                           {"self_loops", o->self != BASIN_SELF_KEEP}};
-    return refuse(option, sizeof option / sizeof *option, path,
-                  "its edges stay as they were written", error);
-}
-
 basin_status basin_network_options_check_parts(const basin_network_options *options,
                                                const char *folder, basin_error *error) {
     const basin_network_options *o = basin_network_options_or(options);
-    const wish option[] = {{"missing", o->missing != BASIN_MISSING_ERROR},
-                           {"unlabelled_first", o->unlabelled_first > 0},
-                           {"split_time", o->split_time}};
-    BASIN_TRY(check_options(o, folder, error));
-    BASIN_TRY(check_edges(o, folder, false, error));
-    return refuse(option, sizeof option / sizeof *option, folder, "parts are read as they were cut",
-                  error);
+    BASIN_TRY(refuse(o, OF_TABLES, folder, is_no_csv, false, error));
+    BASIN_TRY(refuse(o, OF_EDGES, folder, edges_stay, false, error));
+    return refuse(o, OF_NODES, folder, "parts are read as they were cut", false, error);
 }
 
 static basin_status open_content(basin_network **network, const content *c, const char *const *path,
@@ -155,7 +143,7 @@ static basin_status open_content(basin_network **network, const content *c, cons
         return basin_fail(error, BASIN_BAD_VALUE,
                           "%s: is a network by itself, wanted CSV where there are several files",
                           path[0]);
-    BASIN_TRY(check_options(options, path[0], error));
+    BASIN_TRY(refuse(options, OF_TABLES, path[0], is_no_csv, false, error));
     BASIN_TRY(basin_schema_settle(&how, options, path[0], error));
     how.missing = BASIN_MISSING_KEEP; /* until the schema is known */
     return formats[format].read(network, c->map.data, c->map.size, path[0], &how, error);
@@ -208,7 +196,7 @@ basin_status basin_network_open(basin_network **network, const char *const *path
     }
     if (n->file) { /* Readers look at what they build; a mapped file may hold anything. */
         BASIN_TRY(basin_network_check_tables(n, error));
-        BASIN_TRY(check_edges(o, n->path, n->directed, error));
+        BASIN_TRY(refuse(o, OF_EDGES, n->path, edges_stay, n->directed, error));
         BASIN_TRY(basin_network_forget_labels(n, o, error));
     }
     BASIN_TRY(basin_network_finish(n, o, error));

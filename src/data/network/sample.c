@@ -107,27 +107,20 @@ typedef struct inducing {
     const basin_relation *from, *to;
 } inducing;
 
-static void count_kept(const void *context, int64_t first, int64_t last, int place) {
-    const part *p = ((const inducing *)context)->part;
-    const basin_relation *from = ((const inducing *)context)->from;
-    const basin_relation *to = ((const inducing *)context)->to;
+/* Counts the edges of each node, or where there is a place for them copies them. */
+static void keep_some(const void *context, int64_t first, int64_t last, int place) {
+    const inducing *all = context;
+    const part *p = all->part;
+    const basin_relation *from = all->from, *to = all->to;
     (void)place;
     for (int64_t i = first; i < last; i++) {
         int64_t kept = 0, end = from->row[p->node[i] + 1];
-        for (int64_t e = from->row[p->node[i]]; e < end; e++) kept += p->place[from->col[e]] != 0;
-        to->row[i + 1] = kept;
-    }
-}
-
-static void place_kept(const void *context, int64_t first, int64_t last, int place) {
-    const part *p = ((const inducing *)context)->part;
-    const basin_relation *from = ((const inducing *)context)->from;
-    const basin_relation *to = ((const inducing *)context)->to;
-    (void)place;
-    for (int64_t i = first; i < last; i++) {
-        int64_t at = to->row[i], end = from->row[p->node[i] + 1];
-        for (int64_t e = from->row[p->node[i]]; e < end; e++)
-            if (p->place[from->col[e]]) to->col[at++] = p->place[from->col[e]] - 1;
+        for (int64_t e = from->row[p->node[i]]; e < end; e++) {
+            int32_t at = p->place[from->col[e]];
+            if (at && to->col) to->col[to->row[i] + kept] = at - 1;
+            kept += at != 0;
+        }
+        if (!to->col) to->row[i + 1] = kept;
     }
 }
 
@@ -138,11 +131,11 @@ static basin_status induce_relation(basin_network *n, const part *p, const basin
     int64_t count = (int64_t)p->count;
     BASIN_TRY(BASIN_NEW(&r->row, p->count + 1, "a network", error));
     inducing all = {p, from, r};
-    basin_team_run_all(count_kept, &all, count, 256);
+    basin_team_run_all(keep_some, &all, count, 256);
     for (int64_t i = 0; i < count; i++) r->row[i + 1] += r->row[i];
     r->edges = r->row[count];
     BASIN_TRY(BASIN_NEW_RAW(&r->col, r->edges, "a network", error));
-    basin_team_run_all(place_kept, &all, count, 256);
+    basin_team_run_all(keep_some, &all, count, 256);
     BASIN_TRY(basin_relation_tidy(r, count, false, error));
     return basin_relation_copy_facts(r, from, p->node, count, &n->facts, error);
 }

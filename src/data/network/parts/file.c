@@ -243,13 +243,9 @@ static basin_status check_lists(const basin_part *part, int64_t sent, basin_erro
         if (n->origin[i] < 0 || n->origin[i] >= part->total ||
             (i && n->origin[i] <= n->origin[i - 1]))
             return bad(part, "the numbers of its nodes do not rise", error);
-    for (int r = 0; r < n->relations; r++) {
-        basin_status status = basin_network_check_rows(n, &n->relation[r], error);
-        if (status) return status;
-        for (int64_t e = 0; e < n->relation[r].edges; e++)
-            if (n->relation[r].col[e] < 0 || n->relation[r].col[e] >= n->nodes + part->halo)
-                return bad(part, "an edge leads to no node of it or its halo", error);
-    }
+    for (int r = 0; r < n->relations; r++)
+        BASIN_TRY(
+            basin_network_check_relation(n, &n->relation[r], n->nodes + part->halo, false, error));
     return basin_network_check_nodes(n, error);
 }
 
