@@ -128,7 +128,7 @@ class TextModel(Estimator):
         the model's context holds, the last ones."""
         if len(text) == 0:
             return []
-        energies = lib.basin_text_has_energy(self._fitted())
+        energies = lib.basin_text_about(self._fitted()).energies
         told = self._tell(text, {"energies": energies})
         return [
             Token(number, part.decode(errors="replace"), surprise, energy)

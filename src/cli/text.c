@@ -128,7 +128,7 @@ static void put_scores(basin_record *r, const void *context) {
     basin_record_number(r, "bits_per_token", "%.4f", s->loss / log(2));
     basin_record_number(r, isfinite(s->bits) ? "bits_per_byte" : ".bits_per_byte", "%.4f", s->bits);
     basin_record_number(r, "accuracy", "%.4f", s->accuracy);
-    if (basin_text_has_energy(e->model)) {
+    if (basin_text_about(e->model).energies) {
         basin_record_number(r, "energy|energy per token at the end", "%.3f", s->energy);
         basin_record_number(r, "descent|below the start by", "%.3f", s->descent);
         basin_record_number(r, "rises|share of steps that rose", "%.4f", s->rises);
@@ -304,8 +304,9 @@ static basin_status begin(teller *k, basin_error *error) {
         if (o->energies) basin_record_table(k->r, "tokens", NULL);
     } else if (o->energies)
         printf("%6s   %-12s %8s%s\n", "place", "token", "surprise",
-               basin_text_has_energy(k->model) ? "  energy: start       end  attention feed-forward"
-                                               : "");
+               basin_text_about(k->model).energies
+                   ? "  energy: start       end  attention feed-forward"
+                   : "");
     return BASIN_OK;
 }
 
@@ -365,7 +366,7 @@ static basin_status generate(teller *k, basin_error *error) {
     BASIN_TRY(read_prompt(&k->prompt, o, error));
     BASIN_TRY(basin_session_open(o, error));
     BASIN_TRY(basin_text_open(&k->model, o->operand[0], o->compute, error));
-    bool has_energy = basin_text_has_energy(k->model);
+    bool has_energy = basin_text_about(k->model).energies;
     basin_text_generation wish = {.tokens = o->tokens,
                                   .temperature = o->temperature,
                                   .top_k = o->top_k,

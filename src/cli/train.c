@@ -19,10 +19,10 @@ void basin_record_percent(basin_record *r, const char *key, const basin_score *s
 static void put_validation(basin_record *r, const basin_score *best) {
     basin_record_object(r, "validation");
     for (int i = 0; i < best->measures; i++) {
-        const char *name = best->measure[i].name,
-                   *bare = strncmp(name, "test_", 5) ? name : name + 5;
-        char key[2 * BASIN_MEASURE_NAME];
-        snprintf(key, sizeof key, "%s|%s", name, bare); /* text: "validation  MSE 0.4677" */
+        const char *name = best->measure[i].name, *bare = strchr(name, '_');
+        bool said = bare && (!strncmp(name, "test_", 5) || !strncmp(name, "validation_", 11));
+        char key[2 * BASIN_MEASURE_NAME]; /* text: "validation  MSE 0.4677" */
+        snprintf(key, sizeof key, "%s|%s", name, said ? bare + 1 : name);
         basin_record_number(r, key, "%.4f", best->measure[i].value);
     }
     basin_record_end(r);

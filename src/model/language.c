@@ -1,16 +1,23 @@
-/* What all models of language have around their layers or steps: tokens, positions, a last norm,
- * the head and the loss; see basin/language.h. */
+/* Models of language: NRGPT's steps, GPT's layers, and what both have around them: tokens,
+ * positions, a last norm, the head and the loss; see basin/language.h. */
+#include <math.h>
+#include <stdio.h>
+
+#include "expr/graph.h"
 #include "model/model.h"
+
+static const basin_init small = {BASIN_INIT_NORMAL, 0.02};
+static const basin_init none = {BASIN_INIT_CONSTANT, 0};
+static const basin_init one = {BASIN_INIT_CONSTANT, 1};
 
 /* ---- NRGPT ---- */
 
 static basin_expr normal(basin_params *params, const char *name, basin_shape shape) {
-    return basin_param_add(params, "", name, shape, (basin_init){BASIN_INIT_NORMAL, 0.02});
+    return basin_param_add(params, "", name, shape, small);
 }
 
 static basin_expr zeros(basin_params *params, const char *name, int64_t count) {
-    return basin_param_add(params, "", name, BASIN_SHAPE(count),
-                           (basin_init){BASIN_INIT_CONSTANT, 0});
+    return basin_param_add(params, "", name, BASIN_SHAPE(count), none);
 }
 
 /* FF1 and FF2W widen at once; FF2 has a square map first. */
@@ -23,8 +30,7 @@ static void nrgpt_declare(basin_language *model, basin_params *params) {
     m->h = normal(params, "h", BASIN_SHAPE(c->heads, D, D));
     m->bias = zeros(params, "bias", D);
     m->proj = normal(params, "proj", BASIN_SHAPE(D, D));
-    m->scale =
-        basin_param_add(params, "", "scale", BASIN_SCALAR, (basin_init){BASIN_INIT_CONSTANT, 1});
+    m->scale = basin_param_add(params, "", "scale", BASIN_SCALAR, one);
     m->w1 = normal(params, "w1", BASIN_SHAPE(square ? D : U, D));
     m->b1 = zeros(params, "b1", square ? D : U);
     if (!two) return;
@@ -50,11 +56,139 @@ static basin_expr nrgpt_steps(const basin_language *model, basin_expr x, basin_e
     return basin_descend(&energies, x, &spec, energy);
 }
 
-/* ---- any model of language ---- */
+/* ---- GPT: pre-norm layers of causal softmax attention and a perceptron ---- */
 
-static const basin_init small = {BASIN_INIT_NORMAL, 0.02};
-static const basin_init none = {BASIN_INIT_CONSTANT, 0};
-static const basin_init one = {BASIN_INIT_CONSTANT, 1};
+/* First values as in GPT-2. What is added to the tokens is drawn smaller, so that their variance
+ * does not grow with depth. */
+static void layer_declare(basin_gpt_layer *l, const basin_language_config *c, basin_params *params,
+                          int number) {
+    const double first = 0.02, added = 0.02 / sqrt(2.0 * c->steps);
+    int64_t D = c->dim, U = c->hidden;
+    const struct {
+        basin_expr *to;
+        const char *name;
+        basin_shape shape;
+        basin_init init;
+    } all[] = {{&l->norm1.gain, "norm1_w", BASIN_SHAPE(D), one},
+               {&l->norm1.bias, "norm1_b", BASIN_SHAPE(D), none},
+               {&l->wq, "wq", BASIN_SHAPE(D, D), {BASIN_INIT_NORMAL, first}},
+               {&l->bq, "bq", BASIN_SHAPE(D), none},
+               {&l->wk, "wk", BASIN_SHAPE(D, D), {BASIN_INIT_NORMAL, first}},
+               {&l->bk, "bk", BASIN_SHAPE(D), none},
+               {&l->wv, "wv", BASIN_SHAPE(D, D), {BASIN_INIT_NORMAL, first}},
+               {&l->bv, "bv", BASIN_SHAPE(D), none},
+               {&l->wo, "wo", BASIN_SHAPE(D, D), {BASIN_INIT_NORMAL, added}},
+               {&l->bo, "bo", BASIN_SHAPE(D), none},
+               {&l->norm2.gain, "norm2_w", BASIN_SHAPE(D), one},
+               {&l->norm2.bias, "norm2_b", BASIN_SHAPE(D), none},
+               {&l->mlp_w1, "mlp_w1", BASIN_SHAPE(D, U), {BASIN_INIT_NORMAL, first}},
+               {&l->mlp_b1, "mlp_b1", BASIN_SHAPE(U), none},
+               {&l->mlp_w2, "mlp_w2", BASIN_SHAPE(U, D), {BASIN_INIT_NORMAL, added}},
+               {&l->mlp_b2, "mlp_b2", BASIN_SHAPE(D), none}};
+    char prefix[32];
+    snprintf(prefix, sizeof prefix, "layer%d.", number);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        bool bias = all[i].init.kind == BASIN_INIT_CONSTANT && all[i].init.scale == 0;
+        if (c->bias || !bias)
+            *all[i].to = basin_param_add(params, prefix, all[i].name, all[i].shape, all[i].init);
+    }
+}
+
+static void gpt_declare(basin_language *model, basin_params *params) {
+    for (int i = 0; i < model->config.steps; i++)
+        layer_declare(&model->layer[i], &model->config, params, i);
+}
+
+static basin_expr norm(const basin_vit_norm *n, basin_expr x) {
+    return basin_model_norm(x, n->gain, n->bias, 1e-5);
+}
+
+/* Heads side by side: [B, N, D] -> [B, N, H, Y]. */
+static basin_expr split(const basin_language_config *c, basin_expr x) {
+    basin_shape s = basin_expr_shape(x);
+    return basin_reshape(x, BASIN_SHAPE(s.dim[0], s.dim[1], c->heads, c->dim / c->heads));
+}
+
+/* Heads one after the other: [B, N, D] -> [B H, N, Y]. */
+static basin_expr by_head(const basin_language_config *c, basin_expr x) {
+    basin_expr heads = basin_permute(split(c, x), (int[]){0, 2, 1, 3});
+    if (!heads) return NULL;
+    basin_shape s = basin_expr_shape(heads);
+    return basin_reshape(heads, BASIN_SHAPE(s.dim[0] * s.dim[1], s.dim[2], s.dim[3]));
+}
+
+/* Where shares are dropped they are written out, softmax(Q K' / sqrt(Y)) over earlier tokens. */
+static basin_expr mix_dropped(const basin_language_config *c, const basin_gpt_layer *l,
+                              basin_expr g, basin_expr seed) {
+    if (!g) return NULL;
+    basin_shape s = basin_expr_shape(g);
+    int64_t H = c->heads, N = s.dim[1], Y = c->dim / H;
+    basin_expr q = by_head(c, basin_model_affine(g, l->wq, l->bq));
+    basin_expr k = by_head(c, basin_model_affine(g, l->wk, l->bk));
+    basin_expr v = by_head(c, basin_model_affine(g, l->wv, l->bv));
+    basin_expr score = basin_axes_insert(basin_matmul_t(q, false, k, true), 3, 1);
+    basin_expr share = basin_causal_softmax(score, 1 / sqrt((double)Y), false, c->dropout, seed);
+    basin_expr mixed = basin_matmul(basin_reshape(share, BASIN_SHAPE(-1, N, N)), v);
+    return basin_permute(basin_reshape(mixed, BASIN_SHAPE(-1, H, N, Y)), (int[]){0, 2, 1, 3});
+}
+
+/* Parameters of keys and values side by side in each head: [.., D] twice -> [.., 2 D]. */
+static basin_expr pair_up(const basin_language_config *c, basin_expr k, basin_expr v) {
+    if (!k || !v) return NULL;
+    basin_shape s = basin_expr_shape(k), heads = s;
+    heads.dim[s.rank - 1] = c->heads;
+    heads.dim[heads.rank++] = c->dim / c->heads;
+    basin_expr both[2] = {basin_reshape(k, heads), basin_reshape(v, heads)};
+    s.dim[s.rank - 1] *= 2;
+    return basin_reshape(basin_concat(both, 2, -1), s);
+}
+
+/* Else softmax(Q K') V is a slope of energy attention: with keys [K V] and queries [Q 0] the
+ * gradient of log-sum-exp by the queries is softmax(Q K') [K V]. One fused kernel has it, and
+ * another its reverse, which leave out the pairs above the diagonal. */
+static basin_expr mix_fused(const basin_language_config *c, const basin_gpt_layer *l,
+                            basin_expr g) {
+    if (!g) return NULL;
+    int64_t Y = c->dim / c->heads;
+    basin_shape s = basin_expr_shape(g);
+    basin_expr q = split(c, basin_model_affine(g, l->wq, l->bq));
+    q = basin_variable(basin_pad(basin_scale(q, 1 / sqrt((double)Y)), -1, 0, Y));
+    basin_expr kv = basin_model_affine(g, pair_up(c, l->wk, l->wv), pair_up(c, l->bk, l->bv));
+    kv = basin_reshape(kv, BASIN_SHAPE(s.dim[0], s.dim[1], c->heads, 2 * Y));
+    basin_expr beta = basin_fill(basin_expr_graph(g), BASIN_SHAPE(c->heads), 1);
+    basin_expr lse = basin_attention_lse(q, kv, beta, NULL, NULL, &BASIN_CAUSAL_PAIRS);
+    return basin_slice(basin_grad(lse, q), -1, Y, Y);
+}
+
+static basin_expr attention(const basin_language_config *c, const basin_gpt_layer *l, basin_expr g,
+                            basin_expr seed) {
+    bool drops = seed && c->dropout > 0;
+    basin_expr mixed = drops ? mix_dropped(c, l, g, seed) : mix_fused(c, l, g);
+    return basin_model_affine(basin_reshape(mixed, basin_expr_shape(g)), l->wo, l->bo);
+}
+
+static basin_expr layer(const basin_language_config *c, const basin_gpt_layer *l, basin_expr x,
+                        basin_expr seed) {
+    basin_expr pull = attention(c, l, norm(&l->norm1, x), seed);
+    x = basin_add(x, basin_dropout(pull, c->dropout, seed));
+    basin_expr h = basin_model_gelu(basin_model_affine(norm(&l->norm2, x), l->mlp_w1, l->mlp_b1));
+    pull = basin_model_affine(h, l->mlp_w2, l->mlp_b2);
+    return basin_add(x, basin_dropout(pull, c->dropout, seed));
+}
+
+static basin_expr gpt_layers(const basin_language *model, basin_expr x, basin_expr seed) {
+    const basin_language_config *c = &model->config;
+    basin_graph *graph = basin_expr_graph(model->tok);
+    x = basin_dropout(x, c->dropout, seed);
+    for (int i = 0; i < c->steps; i++) {
+        if (c->recompute) basin_recompute_begin(graph);
+        x = basin_keep(layer(c, &model->layer[i], x, seed));
+        if (c->recompute) basin_recompute_end(graph);
+    }
+    return x;
+}
+
+/* ---- any model of language ---- */
 
 static basin_status check_config(const basin_language_config *c, basin_graph *graph) {
     if (c->steps < 1 || c->steps > BASIN_MAX_LAYERS)
@@ -86,7 +220,7 @@ basin_status basin_language_declare(basin_language *model, basin_params *params,
     int64_t V = c->vocabulary, D = c->dim;
     model->tok = basin_param_add(params, "", "tok", BASIN_SHAPE(V, D), small);
     model->pos = basin_param_add(params, "", "pos", BASIN_SHAPE(c->context, D), small);
-    (gpt ? basin_gpt_declare : nrgpt_declare)(model, params);
+    (gpt ? gpt_declare : nrgpt_declare)(model, params);
     model->norm.gain = basin_param_add(params, "", "lnf_w", BASIN_SHAPE(D), one);
     if (biased) model->norm.bias = basin_param_add(params, "", "lnf_b", BASIN_SHAPE(D), none);
     model->head_w =
@@ -123,7 +257,7 @@ basin_expr basin_language_tokens(const basin_language *model, basin_expr ids, in
     if (energy)
         return basin_graph_fail(basin_expr_graph(x), BASIN_UNSUPPORTED,
                                 "energies of a GPT, which has none; wanted an NRGPT");
-    return basin_gpt_layers(model, x, seed);
+    return gpt_layers(model, x, seed);
 }
 
 basin_expr basin_language_logits(const basin_language *model, basin_expr tokens) {

@@ -57,9 +57,6 @@ basin_status basin_vit_declare(basin_vit *model, basin_params *params,
 /* Patches [B, N, P], replaced [B, N] -> completed patches [B, N, P]. */
 basin_expr basin_vit_forward(const basin_vit *model, basin_expr patches, basin_expr replaced);
 
-void basin_gpt_declare(basin_language *model, basin_params *params);
-basin_expr basin_gpt_layers(const basin_language *model, basin_expr x, basin_expr seed);
-
 /* ---- anomalies of nodes, beyond basin/model.h ---- */
 
 /* Its parts, for those who stream over nodes: tokens x [n, D] of features [n, F], or of a list of

@@ -50,11 +50,13 @@ BASIN_API basin_status basin_text_open(basin_text_model **model, const char *pat
 BASIN_API void basin_text_close(basin_text_model *model);
 BASIN_API basin_status basin_text_write(const char *path, basin_text_model *model,
                                         basin_error *error);
-/* What it is; owned by the model. */
-BASIN_API const basin_settings *basin_text_get_settings(const basin_text_model *model);
-BASIN_API int64_t basin_text_parameters(const basin_text_model *model);
-/* Whether it goes down an energy, as NRGPT does and a GPT does not. */
-BASIN_API bool basin_text_has_energy(const basin_text_model *model);
+/* What it is. */
+typedef struct basin_text_info {
+    const basin_settings *settings; /* the model's */
+    int64_t parameters;
+    bool energies; /* whether it goes down an energy, as NRGPT does and a GPT does not */
+} basin_text_info;
+BASIN_API basin_text_info basin_text_about(const basin_text_model *model);
 
 /* ---- training ---- */
 

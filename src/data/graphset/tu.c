@@ -12,8 +12,8 @@
 
 #include "base/number.h"
 #include "base/try.h"
-#include "data/archive.h"
 #include "data/graphset/graphset.h"
+#include "data/packed.h"
 #include "io/file.h"
 
 enum {

@@ -6,7 +6,6 @@
 
 #include "base/memory.h"
 #include "base/try.h"
-#include "data/archive.h"
 #include "data/packed.h"
 #include "data/pictures/pictures.h"
 

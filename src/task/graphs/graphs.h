@@ -127,7 +127,7 @@ basin_status basin_graphs_meta(basin_meta meta[BASIN_GRAPHS_META], const basin_g
                                basin_error *error);
 void basin_graphs_meta_free(basin_meta meta[BASIN_GRAPHS_META]);
 
-/* Which graphs it has seen (seen.c): adds those of a fold; in files. */
+/* Which graphs it has seen: adds those of a fold; in files. */
 basin_status basin_graphs_seen_add(basin_graphs_model *model, const basin_graphset *set,
                                    const basin_fold *fold, basin_error *error);
 basin_status basin_graphs_seen_write(basin_bundle *bundle, const basin_graphs_model *model,

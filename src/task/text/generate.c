@@ -10,11 +10,9 @@
 #include "basin/random.h"
 #include "task/text/text.h"
 
-/* ---- one window, run on a model ---- */
-
-/* Lengths that have a plan: 16, 32, .. up to the context. A window is filled up behind its last
- * token, where nothing before it sees. */
-enum { LENGTHS = 24 };
+/* Lengths of windows that have a plan: 16, 32, .. up to the context. A window is filled up behind
+ * its last token, where nothing before it sees. */
+enum { SHORTEST = 16, LENGTHS = 24 };
 
 typedef struct window_plan {
     basin_text_graph graph;
@@ -23,23 +21,27 @@ typedef struct window_plan {
     basin_expr logits, surprise; /* [1, V] [tokens] */
 } window_plan;
 
-typedef struct window {
+typedef struct story {
     basin_text_model *model;
-    int64_t steps;                 /* of energies; 0: without */
+    basin_text_generation wish;
+    int64_t steps;         /* of energies; 0: without */
+    int64_t prompt, count; /* tokens */
+    int32_t *id;           /* [prompt + tokens] */
+    double *surprise;      /* the same */
+    double *energy;        /* [steps + 1, 2] of the token that is reported */
+    bool enough;           /* the caller needs no more */
+    /* The window of the last tokens: */
     window_plan *plan[2][LENGTHS]; /* [1]: with surprises */
-    int32_t *id, *label;           /* [context] */
-    /* Of the last run: */
-    double *logit;    /* [V] after the last token */
-    double *surprise; /* [context] of each token, by those before it; NaN of the first */
-    double *energy;   /* [steps + 1, 2, context] */
-    int64_t length;   /* of its plan, and the stride of the energies */
-} window;
-
-enum { SHORTEST = 16 };
-
-static int parts_of(const window *w) { return w->steps ? 2 * ((int)w->steps + 1) : 0; }
+    int32_t *window, *label;       /* [context] */
+    double *logit;                 /* [V] after the last token */
+    double *surprises;             /* [context] by those before it; NaN of the first */
+    double *energies;              /* [steps + 1, 2, context] */
+    int64_t length;                /* of its plan, and the stride of the energies */
+} story;
 
 /* ---- plans ---- */
+
+static int parts_of(const story *s) { return s->steps ? 2 * ((int)s->steps + 1) : 0; }
 
 static void plan_free(window_plan *plan) {
     if (!plan) return;
@@ -50,153 +52,96 @@ static void plan_free(window_plan *plan) {
 
 /* The head is large where there are many tokens: only the last row goes through it, but for a
  * look at all. */
-static basin_status build(window_plan *p, const window *w, bool look, basin_error *error) {
+static basin_status build(window_plan *p, const story *s, int64_t length, bool look,
+                          basin_error *error) {
     basin_expr output[2 + 2 * (BASIN_MAX_LAYERS + 1)];
-    int64_t N = p->graph.tokens;
+    basin_text_wish wish = {.energies = s->steps > 0};
     int outputs = 0;
-    basin_expr rows = basin_reshape(p->graph.x, BASIN_SHAPE(N, w->model->settings.dim));
+    BASIN_TRY(basin_text_graph_new(&p->graph, &s->model->settings, 1, length, wish, error));
+    basin_expr rows = basin_reshape(p->graph.x, BASIN_SHAPE(length, s->model->settings.dim));
     p->last = basin_index(p->graph.graph, "last", BASIN_SHAPE(1));
     p->logits = basin_language_logits(&p->graph.net, basin_gather(rows, p->last));
     output[outputs++] = p->logits;
     if (look) {
-        p->label = basin_index(p->graph.graph, "label", BASIN_SHAPE(N));
+        p->label = basin_index(p->graph.graph, "label", BASIN_SHAPE(length));
         p->surprise =
             basin_cross_entropy_labels(basin_language_logits(&p->graph.net, rows), p->label);
         output[outputs++] = p->surprise;
     }
-    for (int i = 0; i < parts_of(w); i++) output[outputs++] = p->graph.energy[i];
+    for (int i = 0; i < parts_of(s); i++) output[outputs++] = p->graph.energy[i];
     BASIN_TRY(basin_text_graph_check(&p->graph, error));
     basin_plan_spec spec = {.output = output, .outputs = outputs};
-    return basin_plan_new(&p->plan, w->model->store, &spec, error);
-}
-
-static basin_status make(window_plan **plan, const window *w, int64_t length, bool look,
-                         basin_error *error) {
-    window_plan *p;
-    BASIN_TRY(BASIN_NEW(&p, 1, "a window of text", error));
-    basin_text_wish wish = {.energies = w->steps > 0};
-    basin_status status =
-        basin_text_graph_new(&p->graph, &w->model->settings, 1, length, wish, error);
-    if (!status) status = build(p, w, look, error);
-    if (status)
-        plan_free(p);
-    else
-        *plan = p;
-    return status;
+    return basin_plan_new(&p->plan, s->model->store, &spec, error);
 }
 
 /* The shortest plan that has room for `count` tokens; made where it is first asked for. */
-static basin_status plan_for(window_plan **plan, window *w, int64_t count, bool look,
+static basin_status plan_for(window_plan **plan, story *s, int64_t count, bool look,
                              basin_error *error) {
-    int64_t length = SHORTEST, most = w->model->settings.context;
+    int64_t length = SHORTEST;
     int at = 0;
     for (; length < count && at + 1 < LENGTHS; length *= 2) at++;
-    w->length = basin_int_min(length, most);
-    window_plan **kept = &w->plan[look][at];
-    if (!*kept) BASIN_TRY(make(kept, w, w->length, look, error));
-    *plan = *kept;
-    return BASIN_OK;
+    s->length = basin_int_min(length, s->model->settings.context);
+    *plan = s->plan[look][at];
+    if (*plan) return BASIN_OK;
+    BASIN_TRY(BASIN_NEW(plan, 1, "a window of text", error));
+    basin_status status = build(*plan, s, s->length, look, error);
+    if (status)
+        plan_free(*plan);
+    else
+        s->plan[look][at] = *plan;
+    return status;
 }
 
-/* ---- running ---- */
+/* ---- running a window ---- */
 
-static basin_status window_new(window *w, basin_text_model *model, bool energies,
-                               basin_error *error) {
-    const basin_text_settings *s = &model->settings;
-    size_t context = (size_t)s->context;
-    *w = (window){.model = model};
-    if (energies && !basin_text_has_energy(model))
-        return basin_fail(error, BASIN_UNSUPPORTED,
-                          "energies of a model whose arch is '%s', which has none; wanted nrgpt",
-                          s->arch);
-    if (energies) w->steps = s->steps;
-    BASIN_TRY(BASIN_NEW_RAW(&w->id, context, "a window of text", error));
-    BASIN_TRY(BASIN_NEW_RAW(&w->label, context, "a window of text", error));
-    BASIN_TRY(BASIN_NEW_RAW(&w->surprise, context, "a window of text", error));
-    BASIN_TRY(BASIN_NEW_RAW(&w->logit, s->vocabulary, "a window of text", error));
-    return BASIN_NEW_RAW(&w->energy, context * (size_t)parts_of(w), "a window of text", error);
-}
-
-static void window_free(window *w) {
-    for (int i = 0; i < 2; i++)
-        for (int k = 0; k < LENGTHS; k++) plan_free(w->plan[i][k]);
-    free(w->id);
-    free(w->label);
-    free(w->surprise);
-    free(w->logit);
-    free(w->energy);
-}
-
-static basin_status write(const window_plan *p, window *w, const int32_t *id, int64_t count,
+static basin_status write(const window_plan *p, story *s, const int32_t *id, int64_t count,
                           basin_error *error) {
     int64_t N = p->graph.tokens;
     int32_t last = (int32_t)count - 1;
     for (int64_t n = 0; n < N; n++) {
-        w->id[n] = n < count ? id[n] : 0;
-        w->label[n] = n + 1 < count ? id[n + 1] : -1;
+        s->window[n] = n < count ? id[n] : 0;
+        s->label[n] = n + 1 < count ? id[n + 1] : -1;
     }
-    basin_tensor ids = basin_tensor_borrow(w->id, BASIN_I32, BASIN_SHAPE(N));
-    basin_tensor labels = basin_tensor_borrow(w->label, BASIN_I32, BASIN_SHAPE(N));
+    basin_tensor ids = basin_tensor_borrow(s->window, BASIN_I32, BASIN_SHAPE(N));
+    basin_tensor labels = basin_tensor_borrow(s->label, BASIN_I32, BASIN_SHAPE(N));
     basin_tensor row = basin_tensor_borrow(&last, BASIN_I32, BASIN_SHAPE(1));
     BASIN_TRY(basin_plan_write(p->plan, p->graph.ids, &ids, error));
     BASIN_TRY(basin_plan_write(p->plan, p->last, &row, error));
     return p->label ? basin_plan_write(p->plan, p->label, &labels, error) : BASIN_OK;
 }
 
-static basin_status read(const window_plan *p, window *w, basin_error *error) {
+static basin_status read(const window_plan *p, story *s, basin_error *error) {
     int64_t N = p->graph.tokens;
-    basin_tensor logits = basin_tensor_borrow(w->logit, BASIN_F64, basin_expr_shape(p->logits));
+    basin_tensor logits = basin_tensor_borrow(s->logit, BASIN_F64, basin_expr_shape(p->logits));
     BASIN_TRY(basin_plan_read(p->plan, p->logits, &logits, error));
     if (p->surprise) {
-        basin_tensor surprise = basin_tensor_borrow(w->surprise, BASIN_F64, BASIN_SHAPE(N));
+        basin_tensor surprise = basin_tensor_borrow(s->surprises, BASIN_F64, BASIN_SHAPE(N));
         BASIN_TRY(basin_plan_read(p->plan, p->surprise, &surprise, error));
-        memmove(w->surprise + 1, w->surprise, (size_t)(N - 1) * sizeof *w->surprise);
-        w->surprise[0] = NAN; /* it is of the token behind each row */
+        memmove(s->surprises + 1, s->surprises, (size_t)(N - 1) * sizeof *s->surprises);
+        s->surprises[0] = NAN; /* it is of the token behind each row */
     }
-    for (int i = 0; i < parts_of(w); i++) {
-        basin_tensor part = basin_tensor_borrow(w->energy + i * N, BASIN_F64, BASIN_SHAPE(1, N));
+    for (int i = 0; i < parts_of(s); i++) {
+        basin_tensor part = basin_tensor_borrow(s->energies + i * N, BASIN_F64, BASIN_SHAPE(1, N));
         BASIN_TRY(basin_plan_read(p->plan, p->graph.energy[i], &part, error));
     }
-    return BASIN_OK;
-}
-
-static basin_status check_logits(const window *w, basin_error *error) {
-    for (int64_t i = 0; i < w->model->settings.vocabulary; i++)
-        if (!isfinite(w->logit[i]))
+    for (int64_t i = 0; i < s->model->settings.vocabulary; i++)
+        if (!isfinite(s->logit[i]))
             return basin_fail(error, BASIN_BAD_VALUE,
                               "the model gives %g for token %lld; wanted a finite number",
-                              w->logit[i], (long long)i);
+                              s->logit[i], (long long)i);
     return BASIN_OK;
 }
 
-/* 1 <= count <= context tokens. `look`: surprises, too. */
-static basin_status window_run(window *w, const int32_t *id, int64_t count, bool look,
-                               basin_error *error) {
+/* Runs the last tokens that the context has room for, `*first` on. `all`: surprises, too. */
+static basin_status look(int64_t *first, story *s, bool all, basin_error *error) {
     window_plan *plan;
-    BASIN_TRY(plan_for(&plan, w, count, look, error));
-    BASIN_TRY(write(plan, w, id, count, error));
+    int64_t context = s->model->settings.context;
+    *first = s->count > context ? s->count - context : 0;
+    BASIN_TRY(plan_for(&plan, s, s->count - *first, all, error));
+    BASIN_TRY(write(plan, s, s->id + *first, s->count - *first, error));
     BASIN_TRY(basin_plan_run(plan->plan, error));
-    BASIN_TRY(read(plan, w, error));
-    return check_logits(w, error);
+    return read(plan, s, error);
 }
-
-/* The energies of token n of the last run, [steps + 1, 2]. */
-static void window_energies(double *energy, const window *w, int64_t n) {
-    for (int i = 0; i < parts_of(w); i++) energy[i] = w->energy[i * w->length + n];
-}
-
-/* ---- a story ---- */
-
-typedef struct story {
-    basin_text_model *model;
-    basin_text_generation wish;
-    window window;
-    int64_t prompt, count; /* tokens */
-    int32_t *id;           /* [prompt + tokens] */
-    double *surprise;      /* the same */
-    double *energy;        /* [steps + 1, 2] of the token that is reported */
-    bool enough;           /* the caller needs no more */
-} story;
 
 /* ---- drawing a token ---- */
 
@@ -228,7 +173,7 @@ static basin_status draw(int32_t *id, double *surprise, const story *s, basin_er
     double sum = 0;
     BASIN_FREE_AT_EXIT ranked *rank = NULL;
     BASIN_TRY(BASIN_NEW_RAW(&rank, V, "drawing a token", error));
-    for (int64_t i = 0; i < V; i++) rank[i] = (ranked){s->window.logit[i], (int32_t)i};
+    for (int64_t i = 0; i < V; i++) rank[i] = (ranked){s->logit[i], (int32_t)i};
     qsort(rank, (size_t)V, sizeof *rank, by_logit);
     for (int64_t i = 0; i < V; i++) sum += exp(rank[i].logit - rank[0].logit);
     double uniform = basin_random_uniform_at(w->seed, 0, (uint64_t)(s->count - s->prompt));
@@ -244,17 +189,31 @@ static void tell(story *s, int64_t n, int64_t at) {
                               .given = n < s->prompt,
                               .place = n,
                               .surprise = s->surprise[n],
-                              .steps = at >= 0 ? s->window.steps : 0,
+                              .steps = at >= 0 ? s->steps : 0,
                               .energy = s->energy};
     char piece[BASIN_TEXT_PIECE];
     token.length = basin_vocabulary_piece(piece, &s->model->vocabulary, token.id, n == 0);
     token.text = piece;
-    if (token.steps) window_energies(s->energy, &s->window, at);
+    for (int i = 0; token.steps && i < parts_of(s); i++)
+        s->energy[i] = s->energies[i * s->length + at];
     if (s->wish.tell && !s->wish.tell(s->wish.context, &token)) s->enough = true;
     if (basin_watch_stopped(s->wish.watch)) s->enough = true;
 }
 
 /* ---- the prompt ---- */
+
+static basin_status make_arrays(story *s, basin_error *error) {
+    const basin_text_settings *of = &s->model->settings;
+    int64_t most = s->prompt + s->wish.tokens, context = of->context;
+    BASIN_TRY(BASIN_NEW_RAW(&s->id, most, "the tokens of a text", error));
+    BASIN_TRY(BASIN_NEW_RAW(&s->surprise, most, "the tokens of a text", error));
+    BASIN_TRY(BASIN_NEW_RAW(&s->energy, 2 * (s->steps + 1), "energies", error));
+    BASIN_TRY(BASIN_NEW_RAW(&s->window, context, "a window of text", error));
+    BASIN_TRY(BASIN_NEW_RAW(&s->label, context, "a window of text", error));
+    BASIN_TRY(BASIN_NEW_RAW(&s->surprises, context, "a window of text", error));
+    BASIN_TRY(BASIN_NEW_RAW(&s->logit, of->vocabulary, "a window of text", error));
+    return BASIN_NEW_RAW(&s->energies, context * parts_of(s), "a window of text", error);
+}
 
 static basin_status read_prompt(story *s, const basin_text *prompt, basin_error *error) {
     BASIN_AT_EXIT(basin_text_corpus_free) basin_text_corpus corpus = {0};
@@ -265,20 +224,10 @@ static basin_status read_prompt(story *s, const basin_text *prompt, basin_error 
         given ? "the prompt" : "no prompt, so that it begins with a line end", error));
     if (!corpus.count)
         return basin_fail(error, BASIN_BAD_VALUE, "the prompt has no token, wanted one or more");
-    size_t most = (size_t)(corpus.count + s->wish.tokens);
     s->prompt = s->count = corpus.count;
-    BASIN_TRY(BASIN_NEW_RAW(&s->id, most, "the tokens of a text", error));
-    BASIN_TRY(BASIN_NEW_RAW(&s->surprise, most, "the tokens of a text", error));
-    BASIN_TRY(BASIN_NEW_RAW(&s->energy, 2 * (s->window.steps + 1), "energies", error));
+    BASIN_TRY(make_arrays(s, error));
     memcpy(s->id, corpus.id, (size_t)corpus.count * sizeof *s->id);
     return BASIN_OK;
-}
-
-/* Runs the last tokens that the context has room for; the first of them. */
-static basin_status look(int64_t *first, story *s, bool all, basin_error *error) {
-    int64_t context = s->model->settings.context;
-    *first = s->count > context ? s->count - context : 0;
-    return window_run(&s->window, s->id + *first, s->count - *first, all, error);
 }
 
 static basin_status begin(story *s, basin_text_generated *result, basin_error *error) {
@@ -291,7 +240,7 @@ static basin_status begin(story *s, basin_text_generated *result, basin_error *e
     result->prompt = s->prompt;
     result->cropped = first;
     for (int64_t n = 0; n < s->prompt && !s->enough; n++) {
-        s->surprise[n] = n < first ? NAN : s->window.surprise[n - first];
+        s->surprise[n] = n < first ? NAN : s->surprises[n - first];
         tell(s, n, n < first ? -1 : n - first);
     }
     return BASIN_OK;
@@ -300,7 +249,7 @@ static basin_status begin(story *s, basin_text_generated *result, basin_error *e
 static basin_status go_on(story *s, basin_text_generated *result, basin_error *error) {
     double began = basin_clock(), sum = 0;
     int64_t end = s->prompt + s->wish.tokens, first;
-    bool energies = s->window.steps > 0;
+    bool energies = s->steps > 0;
     while (s->count < end && !s->enough) {
         int64_t n = s->count;
         BASIN_TRY(draw(&s->id[n], &s->surprise[n], s, error));
@@ -316,8 +265,9 @@ static basin_status go_on(story *s, basin_text_generated *result, basin_error *e
     return BASIN_OK;
 }
 
-static basin_status check(const basin_text_generation *w, basin_error *error) {
+static basin_status check(story *s, basin_error *error) {
     enum { MOST = 1 << 30 };
+    const basin_text_generation *w = &s->wish;
     if (w->tokens < 0 || w->tokens > MOST)
         return basin_fail(error, BASIN_BAD_VALUE, "tokens is %lld, wanted 0 to %d",
                           (long long)w->tokens, MOST);
@@ -327,14 +277,19 @@ static basin_status check(const basin_text_generation *w, basin_error *error) {
     if (w->top_k < 0)
         return basin_fail(error, BASIN_BAD_VALUE, "top_k is %lld, wanted 0 or more",
                           (long long)w->top_k);
+    if (w->energies && !basin_text_about(s->model).energies)
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "energies of a model whose arch is '%s', which has none; wanted nrgpt",
+                          s->model->settings.arch);
+    if (w->energies) s->steps = s->model->settings.steps;
     return BASIN_OK;
 }
 
 static void story_free(story *s) {
-    window_free(&s->window);
-    free(s->id);
-    free(s->surprise);
-    free(s->energy);
+    void *own[] = {s->id,    s->surprise, s->energy,    s->window,
+                   s->label, s->logit,    s->surprises, s->energies};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) free(own[i]);
+    for (int i = 0; i < 2 * LENGTHS; i++) plan_free(s->plan[i / LENGTHS][i % LENGTHS]);
 }
 
 basin_status basin_text_generate(basin_text_generated *generated, basin_text_model *model,
@@ -343,8 +298,7 @@ basin_status basin_text_generate(basin_text_generated *generated, basin_text_mod
     BASIN_AT_EXIT(story_free) story s = {.model = model, .wish = *generation};
     basin_text_generated result = {0}, *to = generated ? generated : &result;
     *to = result;
-    BASIN_TRY(check(&s.wish, error));
-    BASIN_TRY(window_new(&s.window, model, s.wish.energies, error));
+    BASIN_TRY(check(&s, error));
     BASIN_TRY(read_prompt(&s, prompt, error));
     BASIN_TRY(begin(&s, to, error));
     return go_on(&s, to, error);

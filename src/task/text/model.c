@@ -119,11 +119,6 @@ void basin_text_graph_free(basin_text_graph *graph) {
 
 /* ---- models ---- */
 
-static basin_status make_bare(basin_text_model *m, basin_error *error) {
-    BASIN_TRY(basin_text_settings_check(&m->settings, error));
-    return basin_store_new(&m->store, m->backend, error);
-}
-
 basin_status basin_text_model_bare(basin_text_model **model, const basin_text_settings *settings,
                                    basin_vocabulary *vocabulary, basin_backend *backend,
                                    basin_error *error) {
@@ -139,7 +134,8 @@ basin_status basin_text_model_bare(basin_text_model **model, const basin_text_se
     m->vocabulary = *vocabulary;
     m->backend = backend;
     *vocabulary = (basin_vocabulary){0};
-    status = make_bare(m, error);
+    status = basin_text_settings_check(settings, error);
+    if (!status) status = basin_store_new(&m->store, backend, error);
     if (status)
         basin_text_close(m);
     else
@@ -154,14 +150,10 @@ void basin_text_close(basin_text_model *model) {
     free(model);
 }
 
-const basin_settings *basin_text_get_settings(const basin_text_model *model) {
-    return &model->described;
-}
-
-int64_t basin_text_parameters(const basin_text_model *model) { return model->parameters; }
-
-bool basin_text_has_energy(const basin_text_model *model) {
-    return basin_choice_is(model->settings.arch, "nrgpt");
+basin_text_info basin_text_about(const basin_text_model *model) {
+    return (basin_text_info){.settings = &model->described,
+                             .parameters = model->parameters,
+                             .energies = basin_choice_is(model->settings.arch, "nrgpt")};
 }
 
 /* ---- what files say ---- */

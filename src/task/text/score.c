@@ -200,7 +200,7 @@ static basin_status begin(pass *p, const basin_text_scoring *scoring, bool energ
     int64_t more = last > s->context ? last - s->context : 0;
     p->windows = 1 + (more + p->stride - 1) / p->stride;
     p->limit = scoring->limit && scoring->limit < p->windows ? scoring->limit : p->windows;
-    basin_text_wish wish = {.energies = energies && basin_text_has_energy(p->model)};
+    basin_text_wish wish = {.energies = energies && basin_text_about(p->model).energies};
     return basin_text_graph_new(&p->graph, s, batch < p->limit ? batch : p->limit, s->context, wish,
                                 error);
 }

@@ -197,8 +197,8 @@ TEST_WITH(models_of_bytes, folder_new, folder_remove) {
     assert_ok(basin_text_open(&model, b.out, b.training.backend, &failure));
     assert_int_equal(model->vocabulary.count, 256);
     char value[40];
-    assert_ok(basin_settings_get(value, sizeof value, basin_text_get_settings(model), "vocabulary",
-                                 &failure));
+    assert_ok(basin_settings_get(value, sizeof value, basin_text_about(model).settings,
+                                 "vocabulary", &failure));
     assert_string_equal(value, "256");
     basin_text_close(model);
 }

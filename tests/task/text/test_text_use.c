@@ -269,7 +269,7 @@ TEST_WITH(a_gpt_has_no_energies, folder_new, folder_remove) {
     bench_open(&b, state, "gpt", "cpu");
     b.s->arch = "gpt";
     basin_text_model *model = bench_model(&b);
-    assert_false(basin_text_has_energy(model));
+    assert_false(basin_text_about(model).energies);
     basin_text a = text_of("a");
     basin_text_generation wish = {.energies = true};
     assert_int_equal(basin_text_generate(NULL, model, &a, &wish, &failure), BASIN_UNSUPPORTED);
