@@ -325,7 +325,9 @@ static basin_status measure_spread(spread *s, basin_graph_use *u, int64_t count,
     BASIN_FREE_AT_EXIT double *value = NULL;
     BASIN_TRY(BASIN_NEW(&measures, count, "evaluations", error));
     BASIN_TRY(BASIN_NEW(&value, count, "evaluations", error));
-    BASIN_TRY(basin_graphs_score_noisy(measures, count, u->model, &u->data, error));
+    basin_graphs_data data = u->data;
+    data.noisy = count;
+    BASIN_TRY(basin_graphs_score(measures, NULL, u->model, &data, error));
     for (int64_t i = 0; i < count; i++) {
         value[i] = fabs(measures[i].merit);
         if (!i || value[i] < s->lowest) s->lowest = value[i];

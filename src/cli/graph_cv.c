@@ -72,7 +72,7 @@ static basin_status make_folds(basin_folds *folds, const job *j, int64_t repeat,
     basin_args *o = j->o;
     const int32_t *classes = j->set.task == BASIN_GRAPHS_CLASSES ? j->set.class_of : NULL;
     uint64_t seed = (uint64_t)seed_of(j, repeat);
-    if (j->paper) return basin_graphs_fold_all(folds, j->set.graphs, error);
+    if (j->paper) return basin_folds_new(folds, NULL, j->set.graphs, 1, 0, seed, error);
     if (o->index)
         return basin_folds_read(folds, o->index, classes, j->set.graphs, o->inner, seed, error);
     return basin_folds_new(folds, classes, j->set.graphs, o->folds, o->inner, seed, error);
@@ -361,7 +361,6 @@ static basin_status run(basin_args *o, basin_error *error) {
     BASIN_TRY(basin_settings_get_number(&seed, o->settings, "seed", error));
     j.seed = (int64_t)seed;
     BASIN_TRY(basin_graphset_read(&j.set, o->operand[0], error));
-    BASIN_TRY(basin_graphs_check_labels(&j.set, o->operand[0], error));
     for (int64_t r = 0; r < o->repeats; r++) BASIN_TRY(run_repeat(&j, r, error));
     return basin_record_print(o->json, put_result, &j, error);
 }

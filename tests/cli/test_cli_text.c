@@ -20,7 +20,7 @@ TEST_WITH(trains_scores_and_writes, folder_new, folder_remove) {
     const program *p = run_ok(state, "text train t.txt %s -o m.safetensors", TINY);
     assert_contains(p->out, "m.safetensors\n");
     assert_contains(p->out, "bytes             518\n"); /* a tenth was held out */
-    assert_contains(p->out, "validation        validation loss ");
+    assert_contains(p->out, "validation        loss ");
     assert_contains(p->err, "epoch 2: validation loss ");
     cJSON *tree = run_json(run(state, "text eval m.safetensors t.txt --json"));
     assert_string_equal(json_at(tree, "part")->valuestring, "validation");

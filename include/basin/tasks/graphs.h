@@ -62,18 +62,16 @@ typedef struct basin_graphs_data {
     double hold_out; /* training on a set that is not divided: this part of it, stratified, chooses
                         the epoch; 0: the last epoch is kept */
     const char *cache; /* a folder that keeps positions of nodes between calls; NULL: none */
-    int64_t limit;     /* training on at most so many graphs, drawn by the settings' seed; 0: all */
+    int64_t noisy; /* scores: so many of them, `measures` [noisy], with the noise of training left
+                      on, other noise each time, as the paper evaluates: what differs is the noise
+                      in one model, not training, seeds or splits; 0: one score without noise */
+    int64_t limit; /* training on at most so many graphs, drawn by the settings' seed; 0: all */
 } basin_graphs_data;
 
 /* The graphs of a part: "train", "validation", "test" as the set is divided, "all", or "auto": the
  * test part of a set that has one, else all. Free *list. */
 BASIN_API basin_status basin_graphs_part(int64_t **list, int64_t *count, const basin_graphset *set,
                                          const char *part, basin_error *error);
-
-/* An error where a set has nothing to learn: neither values nor two classes. `path` is its name in
- * the message. Training asks this, too. */
-BASIN_API basin_status basin_graphs_check_labels(const basin_graphset *set, const char *path,
-                                                 basin_error *error);
 
 /* ---- use ---- */
 
@@ -127,12 +125,6 @@ BASIN_API basin_status basin_graphs_score(basin_graphs_measures *measures,
                                           basin_graphs_value *value /* [columns] */,
                                           basin_graphs_model *model, const basin_graphs_data *data,
                                           basin_error *error);
-/* The same `count` times with the noise of training left on, other noise each time, as the paper
- * evaluates: what differs is the noise in one model, not training, seeds or splits. An error of a
- * model without noise. */
-BASIN_API basin_status basin_graphs_score_noisy(basin_graphs_measures *measures /* [count] */,
-                                                int64_t count, basin_graphs_model *model,
-                                                const basin_graphs_data *data, basin_error *error);
 /* Whether a model knows a graph, or one that is equal to it, node by node. */
 typedef enum basin_graphs_memory {
     BASIN_GRAPHS_NEW,
@@ -221,9 +213,6 @@ typedef struct basin_graphs_baselines {
 BASIN_API basin_status basin_graphs_baseline(basin_graphs_baselines *result,
                                              const basin_graphset *set, const basin_fold *fold,
                                              basin_backend *backend, basin_error *error);
-/* The published notebooks' protocol as a fold: trained on all `graphs`, and tested on the same. */
-BASIN_API basin_status basin_graphs_fold_all(basin_folds *folds, int64_t graphs,
-                                             basin_error *error);
 
 #ifdef __cplusplus
 }

@@ -81,7 +81,8 @@ typedef struct basin_folds {
     basin_fold *fold; /* [folds] */
 } basin_folds;
 
-/* Stratified folds; of each rest a stratified part, `inner` of it, is for validation. */
+/* Stratified folds; of the other items of each a stratified part, `inner` of it, is for validation.
+ * One fold, the published notebooks' protocol, trains on all items and tests on the same. */
 BASIN_API basin_status basin_folds_new(basin_folds *folds, const int32_t *class_of, int64_t count,
                                        int64_t number, double inner, uint64_t seed,
                                        basin_error *error);

@@ -83,17 +83,17 @@ static basin_status make_folds(basin_folds *folds, const int32_t *class_of, int6
                                int64_t number, double inner, uint64_t seed, basin_error *error) {
     BASIN_FREE_AT_EXIT int32_t *part = NULL;
     BASIN_TRY(BASIN_NEW_RAW(&part, count, "folds", error));
-    BASIN_TRY(basin_folds_stratified(part, class_of, count, number, seed, error));
+    if (number != 1) BASIN_TRY(basin_folds_stratified(part, class_of, count, number, seed, error));
     BASIN_TRY(folds_begin(folds, number, error));
     for (int64_t n = 0; n < number; n++) {
         basin_fold *f = &folds->fold[n];
         BASIN_TRY(BASIN_NEW_RAW(&f->item[0], count, "folds", error));
         BASIN_TRY(BASIN_NEW_RAW(&f->item[2], count, "folds", error));
         for (int64_t i = 0; i < count; i++) {
-            int to = part[i] == n ? 2 : 0;
-            f->item[to][f->count[to]++] = i;
+            if (number == 1 || part[i] != n) f->item[0][f->count[0]++] = i;
+            if (number == 1 || part[i] == n) f->item[2][f->count[2]++] = i;
         }
-        BASIN_TRY(part_inner(f, class_of, inner, seed, n, error));
+        if (number > 1) BASIN_TRY(part_inner(f, class_of, inner, seed, n, error));
     }
     return BASIN_OK;
 }

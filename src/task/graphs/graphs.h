@@ -121,11 +121,9 @@ basin_status basin_graphs_model_start(basin_graphs_model *model, basin_error *er
  * without noise. */
 basin_graphs_config basin_graphs_model_config(const basin_graphs_model *model, basin_expr seed);
 
-/* The metadata of files: kind, settings, encoding. Free them. */
-enum { BASIN_GRAPHS_META = 3 };
-basin_status basin_graphs_meta(basin_meta meta[BASIN_GRAPHS_META], const basin_graphs_model *model,
-                               basin_error *error);
-void basin_graphs_meta_free(basin_meta meta[BASIN_GRAPHS_META]);
+/* The metadata of files: kind, settings, encoding. */
+basin_status basin_graphs_describe(basin_bundle *bundle, const basin_graphs_model *model,
+                                   basin_error *error);
 
 /* Which graphs it has seen: adds those of a fold; in files. */
 basin_status basin_graphs_seen_add(basin_graphs_model *model, const basin_graphset *set,
@@ -153,6 +151,10 @@ typedef struct basin_graphs_input {
  * that were set by their names have no effect on it. */
 void basin_graphs_note_unused(const basin_settings *settings, const basin_graphset *set,
                               const basin_watch *watch);
+/* An error where a set has nothing to learn: neither values nor two classes. `path` is its name in
+ * the message. */
+basin_status basin_graphs_check_labels(const basin_graphset *set, const char *path,
+                                       basin_error *error);
 /* The caller's data, with a name for messages. */
 basin_graphs_data basin_graphs_data_of(const basin_graphs_data *data);
 /* With walks along the edges of graphs first .. first + count - 1. */

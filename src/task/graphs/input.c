@@ -209,17 +209,6 @@ basin_status basin_graphs_part(int64_t **list, int64_t *count, const basin_graph
     return *list ? BASIN_OK : basin_fail_memory(error, "a list of graphs");
 }
 
-basin_status basin_graphs_fold_all(basin_folds *folds, int64_t graphs, basin_error *error) {
-    *folds = (basin_folds){1, calloc(1, sizeof *folds->fold)};
-    for (int part = 0; part < 3 && folds->fold; part += 2) {
-        folds->fold->item[part] = basin_graphs_range(0, graphs);
-        folds->fold->count[part] = graphs;
-    }
-    if (folds->fold && folds->fold->item[0] && folds->fold->item[2]) return BASIN_OK;
-    basin_folds_free(folds);
-    return basin_fail_memory(error, "a fold");
-}
-
 /* ---- which graphs a model has seen ---- */
 
 /* Fingerprints of those it was trained on and of those that chose its epoch, kept in the model

@@ -410,31 +410,25 @@ static basin_status read_data(basin_graphs_model *m, const char *json, const cha
 
 /* ---- files ---- */
 
-basin_status basin_graphs_meta(basin_meta meta[BASIN_GRAPHS_META], const basin_graphs_model *model,
-                               basin_error *error) {
-    meta[0] = (basin_meta){"basin.model", "graph"};
-    meta[1] = (basin_meta){"basin.config",
-                           basin_settings_print(&model->settings, basin_graphs_task.table, false)};
-    meta[2] = (basin_meta){"basin.data", data_json(model)};
-    if (meta[1].value && meta[2].value) return BASIN_OK;
-    basin_graphs_meta_free(meta);
-    return no_memory(error);
-}
-
-void basin_graphs_meta_free(basin_meta meta[BASIN_GRAPHS_META]) {
-    for (int i = 1; i < BASIN_GRAPHS_META; i++) cJSON_free((void *)(uintptr_t)meta[i].value);
+basin_status basin_graphs_describe(basin_bundle *bundle, const basin_graphs_model *model,
+                                   basin_error *error) {
+    BASIN_FREE_AT_EXIT char *data = data_json(model);
+    char *config = basin_settings_print(&model->settings, basin_graphs_task.table, false);
+    basin_status status = data && config ? BASIN_OK : no_memory(error);
+    if (!status) status = basin_bundle_meta_set(bundle, "basin.config", config, error);
+    cJSON_free(config);
+    BASIN_TRY(status);
+    BASIN_TRY(basin_bundle_meta_set(bundle, "basin.data", data, error));
+    return basin_bundle_meta_set(bundle, "basin.model", "graph", error);
 }
 
 static void free_bundle(basin_bundle **bundle) { basin_bundle_free(*bundle); }
 
 basin_status basin_graphs_write(const char *path, basin_graphs_model *model, basin_error *error) {
     BASIN_AT_EXIT(free_bundle) basin_bundle *bundle = NULL;
-    basin_meta meta[BASIN_GRAPHS_META];
-    BASIN_TRY(basin_graphs_meta(meta, model, error));
-    basin_status status =
-        basin_params_bundle(&bundle, &model->params, model->store, meta, BASIN_GRAPHS_META, error);
-    basin_graphs_meta_free(meta);
-    if (status) return status;
+    BASIN_TRY(basin_bundle_new(&bundle, error));
+    BASIN_TRY(basin_graphs_describe(bundle, model, error));
+    BASIN_TRY(basin_params_add(bundle, &model->params, model->store, error));
     BASIN_TRY(basin_graphs_seen_write(bundle, model, error));
     return basin_bundle_write(path, bundle, error);
 }

@@ -115,16 +115,11 @@ static void print_data(char text[DATA_TEXT], const basin_fold *f, const basin_gr
 }
 
 static basin_status describe(void *context, basin_bundle *checkpoint, basin_error *error) {
-    job *j = context;
-    basin_meta meta[BASIN_GRAPHS_META];
+    const job *j = context;
     char text[DATA_TEXT];
     print_data(text, j->fold, &j->input->set);
-    BASIN_TRY(basin_graphs_meta(meta, j->model, error));
-    basin_status status = BASIN_OK;
-    for (int i = 0; i < BASIN_GRAPHS_META && !status; i++)
-        status = basin_bundle_meta_set(checkpoint, meta[i].key, meta[i].value, error);
-    basin_graphs_meta_free(meta);
-    return status ? status : basin_bundle_meta_set(checkpoint, DATA_KEY, text, error);
+    BASIN_TRY(basin_graphs_describe(checkpoint, j->model, error));
+    return basin_bundle_meta_set(checkpoint, DATA_KEY, text, error);
 }
 
 static basin_status restore(void *context, int64_t member, const basin_bundle *checkpoint,

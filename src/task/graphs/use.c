@@ -169,22 +169,8 @@ static void measure(basin_graphs_measures *measures, const use *u,
                          model->target_scale);
 }
 
-basin_status basin_graphs_score(basin_graphs_measures *measures, basin_graphs_value *value,
-                                basin_graphs_model *model, const basin_graphs_data *data,
-                                basin_error *error) {
-    BASIN_AT_EXIT(use_close) use u = {0};
-    if (value && model->target != BASIN_GRAPHS_VALUES)
-        return basin_fail(error, BASIN_BAD_VALUE, "a model of %s; wanted one of values",
-                          basin_graphs_target_name(model->target));
-    BASIN_TRY(use_open(&u, model, data, true, (basin_graphs_sinks){0}, error));
-    if (measures) measure(measures, &u, model);
-    if (value) basin_graphs_measure_values(value, u.output, &u.input.set, u.graph, u.count);
-    return BASIN_OK;
-}
-
-basin_status basin_graphs_score_noisy(basin_graphs_measures *measures, int64_t count,
-                                      basin_graphs_model *model, const basin_graphs_data *data,
-                                      basin_error *error) {
+static basin_status score_noisy(basin_graphs_measures *measures, basin_graphs_model *model,
+                                const basin_graphs_data *data, basin_error *error) {
     BASIN_AT_EXIT(use_close) use u = {0};
     BASIN_AT_EXIT(basin_graphs_plans_free) basin_graphs_plans plans = {0};
     if (model->settings.implicit)
@@ -198,11 +184,25 @@ basin_status basin_graphs_score_noisy(basin_graphs_measures *measures, int64_t c
     BASIN_TRY(use_prepare(&u, model, data, true, error));
     basin_graphs_plans_begin(&plans, model, &u.input.set, u.graph, u.count, NULL);
     plans.noisy = true;
-    for (int64_t i = 0; i < count; i++) {
+    for (int64_t i = 0; i < data->noisy; i++) {
         free(u.output);
         BASIN_TRY(basin_graphs_outputs(&u.output, &plans, &u.input, u.graph, u.count, error));
         measure(&measures[i], &u, model);
     }
+    return BASIN_OK;
+}
+
+basin_status basin_graphs_score(basin_graphs_measures *measures, basin_graphs_value *value,
+                                basin_graphs_model *model, const basin_graphs_data *data,
+                                basin_error *error) {
+    BASIN_AT_EXIT(use_close) use u = {0};
+    if (value && model->target != BASIN_GRAPHS_VALUES)
+        return basin_fail(error, BASIN_BAD_VALUE, "a model of %s; wanted one of values",
+                          basin_graphs_target_name(model->target));
+    if (data->noisy > 0) return score_noisy(measures, model, data, error);
+    BASIN_TRY(use_open(&u, model, data, true, (basin_graphs_sinks){0}, error));
+    if (measures) measure(measures, &u, model);
+    if (value) basin_graphs_measure_values(value, u.output, &u.input.set, u.graph, u.count);
     return BASIN_OK;
 }
 

@@ -127,7 +127,7 @@ TEST(trains_on_all) {
     BASIN_AT_EXIT(scene_close) scene s;
     scene_open(&s, BASIN_GRAPHS_CLASSES);
     basin_folds_free(&s.folds);
-    assert_ok(basin_graphs_fold_all(&s.folds, GRAPHS, &failure));
+    assert_ok(basin_folds_new(&s.folds, NULL, GRAPHS, 1, 0, 0, &failure));
     assert_ok(run(&s, (basin_graphs_cv){.threads = 1}, &failure));
     assert_true(s.result[0].trains == GRAPHS && s.result[0].test.items == GRAPHS);
     assert_int_equal(s.result[0].best_epoch, s.settings.epochs);

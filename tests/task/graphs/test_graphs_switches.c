@@ -136,8 +136,9 @@ TEST(noisy_scores) {
     basin_graphs_measures plain, noisy[TIMES], again[TIMES];
     scene_open(&s, settings);
     assert_ok(basin_graphs_score(&plain, NULL, s.model, &s.data, &failure));
-    assert_ok(basin_graphs_score_noisy(noisy, TIMES, s.model, &s.data, &failure));
-    assert_ok(basin_graphs_score_noisy(again, TIMES, s.model, &s.data, &failure));
+    s.data.noisy = TIMES;
+    assert_ok(basin_graphs_score(noisy, NULL, s.model, &s.data, &failure));
+    assert_ok(basin_graphs_score(again, NULL, s.model, &s.data, &failure));
     assert_memory_equal(noisy, again, sizeof noisy);
     for (int i = 1; i < TIMES; i++) assert_true(noisy[i].loss != noisy[i - 1].loss);
     for (int i = 0; i < TIMES; i++) {
@@ -145,7 +146,7 @@ TEST(noisy_scores) {
         assert_true(fabs(noisy[i].loss - plain.loss) < 0.3);
     }
     s.model->settings.noise = 0;
-    assert_failure(basin_graphs_score_noisy(noisy, 1, s.model, &s.data, &failure), BASIN_BAD_VALUE,
+    assert_failure(basin_graphs_score(noisy, NULL, s.model, &s.data, &failure), BASIN_BAD_VALUE,
                    "noise 0");
 }
 
