@@ -213,10 +213,6 @@ static basin_expr descend(basin_graphs_view *view, const basin_graphs *model,
     return x;
 }
 
-static basin_expr final_tokens(const basin_graphs *model, const basin_graphs_batch *batch) {
-    return descend(NULL, model, batch);
-}
-
 /* Zeros a share of the numbers and scales up the others; nothing without a seed. As basin_dropout,
  * but the factor comes last, where the product that follows absorbs it: results of trained models
  * depend on that order. */
@@ -267,7 +263,7 @@ void basin_graphs_look(basin_graphs_view *view, const basin_graphs *model,
 
 basin_expr basin_graphs_forward(const basin_graphs *model, const basin_graphs_batch *batch) {
     const basin_graphs_config *c = &model->config;
-    basin_expr x = drop(c, read_tokens(model, batch, final_tokens(model, batch)));
+    basin_expr x = drop(c, read_tokens(model, batch, descend(NULL, model, batch)));
     if (model->hidden_w)
         x = drop(c, basin_relu(basin_add(basin_matmul(x, model->hidden_w), model->hidden_b)));
     return basin_add(basin_matmul(x, model->dec_w), model->dec_b);

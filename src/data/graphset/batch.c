@@ -1,6 +1,7 @@
 /* Graphs laid side by side as one list of tokens and one block-diagonal list of pairs, without
  * padding: what basin_graphs_batch wants. */
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,60 +21,47 @@ int64_t basin_graphset_pairs(const basin_graphset *set, int64_t graph) {
            set->edge_start[graph];
 }
 
-/* The arrays of a batch: bytes of a row, of graphs, tokens or pairs. */
-enum { GRAPHS, TOKENS, PAIRS, KINDS, ARRAYS = 15 };
-typedef struct array {
-    void **data;
+/* The arrays of a batch, of graphs, tokens or pairs; the last three have rows of several numbers,
+ * all of 4 bytes. */
+enum { GRAPHS, TOKENS, PAIRS, KINDS, ARRAYS = 15, WIDE = 3 };
+#define AT(field) offsetof(basin_graphset_batch, field)
+static const struct {
+    size_t at;
     int kind;
-    int64_t row;
-} array;
+} arrays[ARRAYS] = {
+    {AT(share), GRAPHS},      {AT(first), GRAPHS},        {AT(source), TOKENS},
+    {AT(before), TOKENS},     {AT(after), TOKENS},        {AT(owner), TOKENS},
+    {AT(pairs.row), TOKENS},  {AT(pairs.column), TOKENS}, {AT(pairs.key), PAIRS},
+    {AT(pairs.query), PAIRS}, {AT(pairs.pair), PAIRS},    {AT(strength), PAIRS},
+    {AT(feature), TOKENS},    {AT(position), TOKENS},     {AT(edge_feature), PAIRS}};
 
-static void list_arrays(array list[ARRAYS], basin_graphset_batch *b) {
-    enum { WORD = 4 };
-    const array all[ARRAYS] = {
-        {(void **)&b->share, GRAPHS, WORD},
-        {(void **)&b->first, GRAPHS, WORD},
-        {(void **)&b->source, TOKENS, WORD},
-        {(void **)&b->before, TOKENS, WORD},
-        {(void **)&b->after, TOKENS, WORD},
-        {(void **)&b->owner, TOKENS, WORD},
-        {(void **)&b->pairs.row, TOKENS, WORD},
-        {(void **)&b->pairs.column, TOKENS, WORD},
-        {(void **)&b->feature, TOKENS, WORD * b->features},
-        {(void **)&b->position, TOKENS, WORD * b->width},
-        {(void **)&b->pairs.key, PAIRS, WORD},
-        {(void **)&b->pairs.query, PAIRS, WORD},
-        {(void **)&b->pairs.pair, PAIRS, WORD},
-        {(void **)&b->strength, PAIRS, WORD},
-        {(void **)&b->edge_feature, PAIRS, WORD * b->edge_features},
-    };
-    memcpy(list, all, sizeof all);
+static void **array_at(basin_graphset_batch *b, int i) {
+    return (void **)((char *)b + arrays[i].at);
 }
 
 void basin_graphset_batch_free(basin_graphset_batch *b) {
-    array list[ARRAYS];
-    list_arrays(list, b);
-    for (int i = 0; i < ARRAYS; i++) free(*list[i].data);
+    for (int i = 0; i < ARRAYS; i++) free(*array_at(b, i));
     *b = (basin_graphset_batch){0};
 }
 
 /* Makes room; the old content is lost. Grows by a quarter more than asked, so that this is rare. */
 static bool make_room(basin_graphset_batch *b, const int64_t need[KINDS], int64_t features,
-                      int64_t edge_features, int64_t width) {
-    array list[ARRAYS];
-    bool fine = true,
-         wider = features > b->features || edge_features > b->edge_features || width > b->width;
-    b->features = features, b->edge_features = edge_features, b->width = width;
-    list_arrays(list, b);
+                      int64_t edge_features, int64_t positions) {
+    const int64_t width[WIDE] = {features, positions, edge_features};
+    bool wider = features > b->features || edge_features > b->edge_features || positions > b->width;
+    bool grows[KINDS], fine = true;
+    b->features = features, b->edge_features = edge_features, b->width = positions;
     for (int kind = 0; kind < KINDS; kind++) {
-        if (need[kind] <= b->capacity[kind] && !(wider && kind != GRAPHS)) continue;
-        b->capacity[kind] = need[kind] + need[kind] / 4;
-        for (int i = 0; i < ARRAYS; i++) {
-            if (list[i].kind != kind) continue;
-            free(*list[i].data);
-            *list[i].data = basin_array_new((size_t)b->capacity[kind] + 1, (size_t)list[i].row);
-            fine = fine && *list[i].data;
-        }
+        grows[kind] = need[kind] > b->capacity[kind] || (wider && kind != GRAPHS);
+        if (grows[kind]) b->capacity[kind] = need[kind] + need[kind] / 4;
+    }
+    for (int i = 0; i < ARRAYS; i++) {
+        if (!grows[arrays[i].kind]) continue;
+        int64_t row = i < ARRAYS - WIDE ? 1 : width[i - ARRAYS + WIDE];
+        void **array = array_at(b, i);
+        free(*array);
+        *array = basin_array_new((size_t)b->capacity[arrays[i].kind] + 1, 4 * (size_t)row);
+        fine = fine && *array;
     }
     if (!fine) memset(b->capacity, 0, sizeof b->capacity);
     return fine;

@@ -43,15 +43,11 @@ typedef struct basin_positions {
     basin_bundle *file;
 } basin_positions;
 
-/* Computes them (in parallel), or reads them from `cache`, a folder, where an earlier call left
- * them for the same edges; NULL for no cache. */
+/* Those of graphs first .. first + count - 1, computed in parallel, or read from `cache`, a folder,
+ * where an earlier call left them, or those of all graphs, for the same edges; NULL: no cache. */
 basin_status basin_positions_new(basin_positions *positions, const basin_graphset *set,
-                                 const basin_position_spec *spec, const char *cache,
-                                 basin_error *error);
-/* Those of graphs first .. first + count - 1 alone, unless the cache has all. */
-basin_status basin_positions_new_part(basin_positions *positions, const basin_graphset *set,
-                                      const basin_position_spec *spec, int64_t first, int64_t count,
-                                      const char *cache, basin_error *error);
+                                 const basin_position_spec *spec, int64_t first, int64_t count,
+                                 const char *cache, basin_error *error);
 void basin_positions_free(basin_positions *positions);
 /* One graph of `nodes` and edges [count, 2] (their directions do not matter): rows [nodes + 1,
  * width] as above. */

@@ -146,9 +146,9 @@ static bool begin(basin_positions *p, const part *of, const basin_position_spec 
     return p->width > 0;
 }
 
-basin_status basin_positions_new_part(basin_positions *positions, const basin_graphset *set,
-                                      const basin_position_spec *spec, int64_t first, int64_t count,
-                                      const char *cache, basin_error *error) {
+basin_status basin_positions_new(basin_positions *positions, const basin_graphset *set,
+                                 const basin_position_spec *spec, int64_t first, int64_t count,
+                                 const char *cache, basin_error *error) {
     char path[4096] = "";
     part all = {set, 0, set->graphs}, of = {set, first, first + count};
     bool some = count < set->graphs;
@@ -162,12 +162,6 @@ basin_status basin_positions_new_part(basin_positions *positions, const basin_gr
     if (!status && cache) write_cache(positions, cache, path);
     if (status) basin_positions_free(positions);
     return status;
-}
-
-basin_status basin_positions_new(basin_positions *positions, const basin_graphset *set,
-                                 const basin_position_spec *spec, const char *cache,
-                                 basin_error *error) {
-    return basin_positions_new_part(positions, set, spec, 0, set->graphs, cache, error);
 }
 
 void basin_positions_free(basin_positions *positions) {

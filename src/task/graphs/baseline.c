@@ -78,25 +78,21 @@ static void standardise(problem *p) {
 
 /* ---- targets ---- */
 
-/* The class of each row of a part, in the rows' order. */
-static int32_t class_at(const problem *p, int part, int64_t *graph, int64_t *node) {
-    const basin_graphset *set = p->set;
-    int64_t own = p->fold->item[part][*graph];
-    if (!of_nodes(p)) return set->class_of[p->fold->item[part][(*graph)++]];
-    while (set->node_start[own] + *node >= set->node_start[own + 1])
-        own = p->fold->item[part][++*graph], *node = 0;
-    return set->class_of[set->node_start[own] + (*node)++];
-}
-
 static void put_classes(problem *p) {
-    int64_t graph = 0, node = 0, known = 0, C = p->outputs;
-    for (int64_t i = 0; i < p->rows[0]; i++) {
-        int32_t own = class_at(p, 0, &graph, &node);
-        if (own < 0) continue;
-        p->target[i * C + own] = 1;
-        p->mean[own]++;
-        for (int64_t c = 0; c < C; c++) p->weight[i * C + c] = 1;
-        known++;
+    const basin_graphset *set = p->set;
+    int64_t row = 0, known = 0, C = p->outputs;
+    for (int64_t i = 0; i < p->fold->count[0]; i++) {
+        int64_t graph = p->fold->item[0][i];
+        int64_t first = of_nodes(p) ? set->node_start[graph] : graph;
+        int64_t end = of_nodes(p) ? set->node_start[graph + 1] : graph + 1;
+        for (int64_t k = first; k < end; k++, row++) {
+            int32_t own = set->class_of[k];
+            if (own < 0) continue;
+            p->target[row * C + own] = 1;
+            p->mean[own]++;
+            for (int64_t c = 0; c < C; c++) p->weight[row * C + c] = 1;
+            known++;
+        }
     }
     for (int64_t i = 0; i < p->rows[0] * C; i++) p->weight[i] /= (float)(known ? known : 1);
 }

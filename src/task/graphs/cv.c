@@ -77,12 +77,10 @@ static void on_step(void *context, const basin_news *news) {
 static void take_outputs(float *to, const float *output, int64_t rows, int64_t outputs,
                          bool classes) {
     for (int64_t i = 0; i < rows; i++) {
-        const float *from = output + i * outputs;
-        double top = (double)from[0], all = 0;
-        for (int64_t c = 1; c < outputs; c++) top = fmax(top, (double)from[c]);
-        for (int64_t c = 0; c < outputs; c++) all += exp((double)from[c] - top);
-        for (int64_t c = 0; c < outputs; c++)
-            to[i * outputs + c] = classes ? (float)(exp((double)from[c] - top) / all) : from[c];
+        if (classes)
+            basin_graphs_softmax(to + i * outputs, output + i * outputs, outputs);
+        else
+            memcpy(to + i * outputs, output + i * outputs, (size_t)outputs * sizeof *to);
     }
 }
 

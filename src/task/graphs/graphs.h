@@ -278,6 +278,8 @@ int64_t basin_graphs_count_rows(const basin_graphset *set, basin_graphs_target t
 basin_status basin_graphs_outputs(float **output, basin_graphs_plans *plans,
                                   const basin_graphs_input *input, const int64_t *graph,
                                   int64_t count, basin_error *error);
+/* Probabilities of the first `count` classes, outputs beyond them left out; the likeliest. */
+int64_t basin_graphs_softmax(float *to, const float *output, int64_t count);
 /* An error where nothing is known of any of the graphs, called `what` in its message: a score of
  * them would be 0. */
 basin_status basin_graphs_check_known(const basin_graphset *set, const char *path,

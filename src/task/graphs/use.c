@@ -131,18 +131,19 @@ basin_status basin_graphs_unknown_labels(int64_t unknown[2], const basin_graphs_
     return BASIN_OK;
 }
 
-/* Probabilities of the model's classes; outputs beyond them are left out. The likeliest class. */
-static int64_t put_probabilities(float *to, const float *output, const basin_graphs_model *model) {
-    double top = (double)output[0], sum = 0;
+static int64_t best_of(const float *output, int64_t count) {
     int64_t best = 0;
-    for (int64_t c = 1; c < model->classes; c++) {
-        if ((double)output[c] > top) best = c;
-        top = fmax(top, (double)output[c]);
-    }
-    for (int64_t c = 0; c < model->classes; c++) sum += exp((double)output[c] - top);
-    for (int64_t c = 0; c < model->classes; c++)
-        to[c] = (float)(exp((double)output[c] - top) / sum);
-    return model->class_value[best];
+    for (int64_t c = 1; c < count; c++)
+        if (output[c] > output[best]) best = c;
+    return best;
+}
+
+int64_t basin_graphs_softmax(float *to, const float *output, int64_t count) {
+    int64_t best = best_of(output, count);
+    double top = (double)output[best], sum = 0;
+    for (int64_t c = 0; c < count; c++) sum += exp((double)output[c] - top);
+    for (int64_t c = 0; c < count; c++) to[c] = (float)(exp((double)output[c] - top) / sum);
+    return best;
 }
 
 basin_status basin_graphs_predict(float *output, int64_t *class_value, basin_graphs_model *model,
@@ -156,8 +157,8 @@ basin_status basin_graphs_predict(float *output, int64_t *class_value, basin_gra
         if (model->target == BASIN_GRAPHS_VALUES) {
             memcpy(output + i * columns, from, (size_t)columns * sizeof *from);
         } else {
-            int64_t best = put_probabilities(output + i * columns, from, model);
-            if (class_value) class_value[i] = best;
+            int64_t best = basin_graphs_softmax(output + i * columns, from, columns);
+            if (class_value) class_value[i] = model->class_value[best];
         }
     }
     return BASIN_OK;
@@ -213,13 +214,6 @@ basin_status basin_graphs_embed(float *embedding, float *energy, basin_graphs_mo
 }
 
 /* ---- measures ---- */
-
-static int64_t best_of(const float *output, int64_t count) {
-    int64_t best = 0;
-    for (int64_t c = 1; c < count; c++)
-        if (output[c] > output[best]) best = c;
-    return best;
-}
 
 static double cross_entropy(const float *output, int64_t count, int64_t class_of) {
     double top = (double)output[best_of(output, count)], sum = 0;

@@ -191,11 +191,9 @@ static basin_status parse_ids(basin_text *text, const basin_map *map, const char
 }
 
 static basin_status read_ids(basin_text *text, const char *path, basin_error *error) {
-    basin_map map;
+    BASIN_AT_EXIT(basin_map_close) basin_map map = {0};
     BASIN_TRY(basin_map_open(&map, path, error));
-    basin_status status = parse_ids(text, &map, path, error);
-    basin_map_close(&map);
-    return status;
+    return parse_ids(text, &map, path, error);
 }
 
 basin_status basin_text_read(basin_text *text, const char *const *path, int count,
@@ -338,17 +336,14 @@ basin_status basin_vocabulary_print(char **text, const basin_vocabulary *v, basi
     return BASIN_OK;
 }
 
+static int by_point(const void *a, const void *b) {
+    return BASIN_COMPARE(*(const uint32_t *)a, *(const uint32_t *)b);
+}
+
 /* The number of a character, or -1. */
 static int64_t find(const basin_vocabulary *v, uint32_t point) {
-    int64_t first = 0, end = v->count;
-    while (first < end) {
-        int64_t middle = first + (end - first) / 2;
-        if (v->point[middle] < point)
-            first = middle + 1;
-        else
-            end = middle;
-    }
-    return first < v->count && v->point[first] == point ? first : -1;
+    const uint32_t *at = bsearch(&point, v->point, (size_t)v->count, sizeof point, by_point);
+    return at ? at - v->point : -1;
 }
 
 static basin_status fail_character(const basin_text *text, size_t at, size_t bytes,

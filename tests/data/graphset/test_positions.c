@@ -160,9 +160,9 @@ TEST_WITH(parts, folder_new, folder_remove) {
     basin_position_spec spec = {.vectors = 2, .walks = 3};
     block_graphs(&set, 7);
     folder_path(folder, state, "cache");
-    assert_ok(basin_positions_new_part(&part, &set, &spec, 3, 2, folder, &failure));
-    assert_ok(basin_positions_new_part(&again, &set, &spec, 3, 2, folder, &failure));
-    assert_ok(basin_positions_new(&all, &set, &spec, folder, &failure));
+    assert_ok(basin_positions_new(&part, &set, &spec, 3, 2, folder, &failure));
+    assert_ok(basin_positions_new(&again, &set, &spec, 3, 2, folder, &failure));
+    assert_ok(basin_positions_new(&all, &set, &spec, 0, set.graphs, folder, &failure));
     assert_null(part.file);
     assert_non_null(again.file);
     assert_null(all.file);
@@ -173,7 +173,7 @@ TEST_WITH(parts, folder_new, folder_remove) {
     assert_memory_equal(part.value, all.value + part.first * all.width, bytes);
     assert_memory_equal(part.value, again.value, bytes);
     basin_positions_free(&again);
-    assert_ok(basin_positions_new_part(&again, &set, &spec, 3, 2, folder, &failure));
+    assert_ok(basin_positions_new(&again, &set, &spec, 3, 2, folder, &failure));
     assert_int_equal(again.first, 0);
     assert_int_equal(again.tokens, set.nodes + set.graphs);
     basin_positions_free(&again);
@@ -192,8 +192,8 @@ TEST_WITH(cache, folder_new, folder_remove) {
     tiny_write(state, NULL, NULL);
     assert_ok(basin_graphset_read(&set, *state, &failure));
     folder_path(folder, state, "cache");
-    assert_ok(basin_positions_new(&a, &set, &spec, folder, &failure));
-    assert_ok(basin_positions_new(&b, &set, &spec, folder, &failure));
+    assert_ok(basin_positions_new(&a, &set, &spec, 0, set.graphs, folder, &failure));
+    assert_ok(basin_positions_new(&b, &set, &spec, 0, set.graphs, folder, &failure));
     assert_null(a.file);
     assert_non_null(b.file);
     assert_int_equal(b.tokens, 11);
@@ -204,12 +204,12 @@ TEST_WITH(cache, folder_new, folder_remove) {
              "conv=notrunc 2>/dev/null",
              folder);
     assert_int_equal(system(line), 0);
-    assert_ok(basin_positions_new(&b, &set, &spec, folder, &failure));
+    assert_ok(basin_positions_new(&b, &set, &spec, 0, set.graphs, folder, &failure));
     assert_null(b.file);
     assert_memory_equal(a.value, b.value, (size_t)(a.tokens * a.width) * sizeof *a.value);
     basin_positions_free(&b);
     set.edge[1] = 2, set.edge[3] = 2; /* another graph has other positions */
-    assert_ok(basin_positions_new(&b, &set, &spec, folder, &failure));
+    assert_ok(basin_positions_new(&b, &set, &spec, 0, set.graphs, folder, &failure));
     assert_null(b.file);
     basin_positions_free(&a);
     basin_positions_free(&b);
@@ -230,7 +230,7 @@ TEST_WITH(batch_of_tiny, folder_new, folder_remove) {
     static const int64_t all[] = {0, 1, 2}, two[] = {1, 0};
     tiny_write(state, NULL, NULL);
     assert_ok(basin_graphset_read(&set, *state, &failure));
-    assert_ok(basin_positions_new(&positions, &set, &spec, NULL, &failure));
+    assert_ok(basin_positions_new(&positions, &set, &spec, 0, set.graphs, NULL, &failure));
     assert_ok(basin_graphset_encoding_new(&e, &set, all, 3, &how, &failure));
     assert_int_equal(e.edge_features, 1 + 3);
     assert_int_equal(e.features, 2 + 3 + 3 + 4); /* attributes, labels 3 .. 5, degrees, edge sums */
@@ -304,7 +304,7 @@ TEST_WITH(flips, folder_new, folder_remove) {
     static const int64_t one[] = {1}, two[] = {0, 1};
     tiny_write(state, NULL, NULL);
     assert_ok(basin_graphset_read(&set, *state, &failure));
-    assert_ok(basin_positions_new(&positions, &set, &spec, NULL, &failure));
+    assert_ok(basin_positions_new(&positions, &set, &spec, 0, set.graphs, NULL, &failure));
     assert_ok(basin_graphset_encoding_new(&e, &set, two, 2, &how, &failure));
     int turned = 0;
     for (uint64_t epoch = 0; epoch < 40; epoch++) {
