@@ -71,25 +71,18 @@ static const basin_bench_shape shapes[] = {
     {"graph-small", 0, 0, 0, 1000, 20000, 16, 64, 2, 32, 128, 2},
 };
 
-static void take(int64_t *size, int64_t given) {
-    if (given > 0) *size = given;
-}
-
-static basin_bench_shape read_shape(basin_args *o) {
+static basin_bench_shape read_shape(const basin_args *o) {
     basin_bench_shape s = shapes[0];
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         if (!strcmp(shapes[i].name, o->shape)) s = shapes[i];
-    take(&s.batch, o->batch);
-    take(&s.tokens, o->tokens);
-    take(&s.patch, o->patch);
-    take(&s.nodes, o->nodes);
-    take(&s.edges, o->edges);
-    take(&s.features, o->features);
-    take(&s.dim, o->dim);
-    take(&s.heads, o->heads);
-    take(&s.head_dim, o->head_dim);
-    take(&s.memories, o->memories);
-    take(&s.steps, o->steps);
+    const struct {
+        int64_t *size, given;
+    } all[] = {{&s.batch, o->batch},       {&s.tokens, o->tokens}, {&s.patch, o->patch},
+               {&s.nodes, o->nodes},       {&s.edges, o->edges},   {&s.features, o->features},
+               {&s.dim, o->dim},           {&s.heads, o->heads},   {&s.head_dim, o->head_dim},
+               {&s.memories, o->memories}, {&s.steps, o->steps}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].given > 0) *all[i].size = all[i].given;
     return s;
 }
 

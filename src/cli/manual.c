@@ -214,13 +214,16 @@ void basin_command_help_print(const basin_command *command, bool all) {
     if (*page.example) printf("\nExamples:\n%s\n", page.example);
 }
 
+static const char *summary_of(basin_page *page, const basin_command *command) {
+    basin_page_read(page, command);
+    return page->summary;
+}
+
 static void print_commands(const basin_noun *group) {
     basin_page page;
-    for (const basin_command *const *at = basin_commands; *at; at++) {
-        if (basin_command_noun(*at) != group) continue;
-        basin_page_read(&page, *at);
-        printf("  %-16s  %s\n", (*at)->name, page.summary);
-    }
+    for (const basin_command *const *at = basin_commands; *at; at++)
+        if (basin_command_noun(*at) == group)
+            printf("  %-16s  %s\n", (*at)->name, summary_of(&page, *at));
 }
 
 void basin_noun_help_print(const basin_noun *group) {
@@ -289,44 +292,13 @@ static void print_manual(void) {
     }
 }
 
-/* ---- completion: the scripts of the three shells ask the program itself, `basin __complete
- * WORDS..`, what may stand in place of the last word, and it answers from the tables of options,
- * one candidate per line with a tab before what it is. Where it answers nothing, the shell offers
- * names of files. ---- */
+/* ---- completion: the scripts of the three shells (share/basin/completion.*) ask the program
+ * itself, `basin __complete WORDS..`, what may stand in place of the last word, and it answers from
+ * the tables of options, one candidate per line with a tab before what it is. Where it answers
+ * nothing, the shell offers names of files. ---- */
 
-static const char bash[] =
-    "# Completion of basin for bash. Made by: basin help --completion bash\n"
-    "_basin() {\n"
-    "    local IFS=$'\\n'\n"
-    "    COMPREPLY=($(\"${COMP_WORDS[0]}\" __complete \"${COMP_WORDS[@]:1:COMP_CWORD}\" "
-    "2>/dev/null | cut -f1))\n"
-    "}\n"
-    "complete -o default -F _basin basin\n";
-
-static const char zsh[] =
-    "#compdef basin\n"
-    "# Completion of basin for zsh. Made by: basin help --completion zsh\n"
-    "_basin() {\n"
-    "    local -a offered\n"
-    "    offered=(\"${(@f)$($words[1] __complete \"${(@)words[2,CURRENT]}\" 2>/dev/null)}\")\n"
-    "    if [[ -z $offered ]]; then\n"
-    "        _files\n"
-    "        return\n"
-    "    fi\n"
-    "    offered=(\"${(@)offered//:/\\\\:}\")\n"
-    "    offered=(\"${(@)offered//$'\\t'/:}\")\n"
-    "    _describe -t commands basin offered\n"
-    "}\n\n"
-    "_basin \"$@\"\n";
-
-static const char fish[] =
-    "# Completion of basin for fish. Made by: basin help --completion fish\n"
-    "function __basin_offered\n"
-    "    set -l words (commandline -opc) (commandline -ct)\n"
-    "    $words[1] __complete $words[2..-1] 2>/dev/null\n"
-    "end\n"
-    "complete -c basin -f -n 'count (__basin_offered) >/dev/null' -a '(__basin_offered)'\n"
-    "complete -c basin -F -n 'not count (__basin_offered) >/dev/null'\n";
+extern const char *const basin_completion_bash[], *const basin_completion_zsh[],
+                                                      *const basin_completion_fish[];
 
 /* A candidate, if it goes on from `typed`, and the first sentence on it. */
 static void offer(const char *before, const char *name, size_t length, const char *typed,
@@ -336,11 +308,6 @@ static void offer(const char *before, const char *name, size_t length, const cha
     int sentence = stop ? (int)(stop - help) : (int)strlen(help);
     if (given > length || strncmp(name, typed, given) != 0) return;
     printf("%s%.*s\t%.*s\n", before, (int)length, name, sentence, help);
-}
-
-static const char *summary_of(basin_page *page, const basin_command *command) {
-    basin_page_read(page, command);
-    return page->summary;
 }
 
 static void offer_firsts(const char *typed) {
@@ -453,7 +420,11 @@ static basin_status run(basin_args *o, basin_error *error) {
     else if (o->markdown)
         print_manual();
     else if (o->completion)
-        fputs(*o->completion == 'b' ? bash : *o->completion == 'z' ? zsh : fish, stdout);
+        for (const char *const *line = *o->completion == 'b'   ? basin_completion_bash
+                                       : *o->completion == 'z' ? basin_completion_zsh
+                                                               : basin_completion_fish;
+             *line; line++)
+            fputs(*line, stdout);
     else
         print_overview();
     return BASIN_OK;

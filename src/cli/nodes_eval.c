@@ -127,7 +127,7 @@ typedef struct eval {
     uint8_t *part;                  /* [N] */
     const char *rival[MOST_RIVALS]; /* presets, the library's own names, or "xgboost" */
     int rivals, first_rival, models;
-    figures *figures; /* [models, runs] */
+    figures *figures; /* [runs, models] */
     bool masks;       /* splits are the file's; else drawn by the ratio */
     int64_t runs, seed;
     bool stopped;
@@ -141,10 +141,8 @@ typedef struct eval {
     int64_t *confusion; /* [class_count, class_count] test nodes of all runs */
 } eval;
 
-static const char *task_of(const eval *b) { return b->classes ? "node" : "anomaly"; }
-
 static figures *figures_of(const eval *b, int model, int64_t run) {
-    return &b->figures[model * b->runs + run];
+    return &b->figures[run * b->models + model];
 }
 
 __attribute__((format(printf, 2, 3))) static void note(const eval *b, const char *format, ...) {
@@ -171,7 +169,7 @@ static const char *rival_name(const char *preset) {
 /* All that can be asked for: presets, and xgboost beside detectors. */
 static int list_rivals(const char *all[MOST_RIVALS], const eval *b) {
     int count = 0;
-    for (const char *const *preset = basin_settings_presets(task_of(b)); *preset; preset++)
+    for (const char *const *preset = basin_settings_presets(b->o->command->task); *preset; preset++)
         if (rival_name(*preset) && count < MOST_RIVALS - 1) all[count++] = *preset;
     if (!b->classes) all[count++] = xgboost;
     return count;
@@ -356,7 +354,8 @@ static basin_status train(basin_nodes_model **model, basin_outcome *outcome, eva
                                     training, error);
     if (number < b->first_rival)
         return train_with(model, outcome, b, b->o->settings, seed, training, error);
-    BASIN_TRY(basin_settings_new(&settings, task_of(b), b->rival[number - b->first_rival], error));
+    BASIN_TRY(basin_settings_new(&settings, b->o->command->task, b->rival[number - b->first_rival],
+                                 error));
     basin_status status = train_with(model, outcome, b, settings, seed, training, error);
     basin_settings_free(settings);
     return status;
@@ -548,7 +547,7 @@ static basin_reliability pool(const eval *b) {
     for (int k = 0; k < BASIN_RELIABILITY_BINS; k++) {
         double predicted = 0, observed = 0;
         for (int64_t i = 0; i < b->runs; i++) {
-            const basin_reliability *r = &b->figures[i].reliability;
+            const basin_reliability *r = &figures_of(b, DETECTOR, i)->reliability;
             all.bin[k].count += r->bin[k].count;
             if (!r->bin[k].count) continue;
             predicted += r->bin[k].predicted * (double)r->bin[k].count;
@@ -558,7 +557,7 @@ static basin_reliability pool(const eval *b) {
         all.bin[k].observed = observed / (double)all.bin[k].count;
     }
     for (int64_t i = 0; i < b->runs; i++)
-        all.ece += b->figures[i].reliability.ece / (double)b->runs;
+        all.ece += figures_of(b, DETECTOR, i)->reliability.ece / (double)b->runs;
     return all;
 }
 
@@ -645,35 +644,24 @@ static void put_result(basin_record *r, const void *context) {
 
 /* ---- runs over ranks ---- */
 
-static int64_t maker_of(const eval *b, int64_t run) {
-    int64_t ranks = basin_ranks_count(b->o->ranks), r = 0;
-    for (; r + 1 < ranks; r++) {
-        basin_ranks_share share = basin_ranks_deal_to(r, ranks, b->runs);
-        if (run < share.first + share.count) break;
-    }
-    return r;
-}
-
-/* Every rank gets all figures, and what is printed of the last run. */
+/* Every rank gets all figures and scores, and what is printed of the last run. */
 static basin_status share_figures(eval *b, basin_error *error) {
     basin_ranks *ranks = b->o->ranks;
-    int64_t last = maker_of(b, b->runs - 1);
-    for (int64_t i = 0; i < b->runs; i++)
-        for (int m = 0; m < b->models; m++)
-            BASIN_TRY(basin_ranks_broadcast(ranks, figures_of(b, m, i), sizeof *b->figures,
-                                            maker_of(b, i), error));
+    int64_t nodes = b->use.network->nodes, last = 0;
+    for (int64_t r = 0, count = basin_ranks_count(ranks); r < count; r++) {
+        basin_ranks_share its = basin_ranks_deal_to(r, count, b->runs);
+        size_t runs = (size_t)its.count;
+        if (!runs) continue;
+        last = r;
+        BASIN_TRY(basin_ranks_broadcast(ranks, figures_of(b, 0, its.first),
+                                        runs * (size_t)b->models * sizeof *b->figures, r, error));
+        if (b->scores)
+            BASIN_TRY(basin_ranks_broadcast(ranks, b->scores + its.first * nodes,
+                                            runs * (size_t)nodes * sizeof *b->scores, r, error));
+    }
     BASIN_TRY(basin_ranks_broadcast(ranks, &b->overlap, sizeof b->overlap, last, error));
     BASIN_TRY(basin_ranks_broadcast(ranks, &b->parameters, sizeof b->parameters, last, error));
     return basin_ranks_broadcast(ranks, b->trained_on, sizeof b->trained_on, last, error);
-}
-
-/* Rank 0 gets all scores. */
-static basin_status share_scores(eval *b, basin_error *error) {
-    int64_t nodes = b->use.network->nodes;
-    for (int64_t i = 0; i < b->runs && b->scores; i++)
-        BASIN_TRY(basin_ranks_broadcast(b->o->ranks, b->scores + i * nodes,
-                                        (size_t)nodes * sizeof *b->scores, maker_of(b, i), error));
-    return BASIN_OK;
 }
 
 /* Splits are drawn once more: they follow from the seed. */
@@ -754,8 +742,7 @@ static basin_status run_splits(eval *b, basin_error *error) {
         status = run_split(b, i, error);
     if (!status && b->stopped && ranks) status = basin_fail(error, BASIN_BAD_VALUE, "interrupted");
     if (status || b->stopped || basin_ranks_count(ranks) == 1) return status;
-    BASIN_TRY(share_figures(b, error));
-    return share_scores(b, error);
+    return share_figures(b, error);
 }
 
 /* ---- a saved model of classes ---- */

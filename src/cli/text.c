@@ -245,16 +245,11 @@ static int print_piece(const char *bytes, size_t length) {
     return columns;
 }
 
-static void print_token(const basin_text_token *t) {
+static void print_line(const basin_text_token *t) {
     enum { WIDTH = 12 };
-    printf("'");
+    printf("%6lld %c '", (long long)t->place, t->given ? '.' : ' ');
     int width = 2 + print_piece(t->text, t->length);
     printf("'%*s", width < WIDTH ? WIDTH - width : 1, "");
-}
-
-static void print_line(const basin_text_token *t) {
-    printf("%6lld %c ", (long long)t->place, t->given ? '.' : ' ');
-    print_token(t);
     if (isfinite(t->surprise))
         printf(" %8.3f", t->surprise);
     else
