@@ -52,9 +52,7 @@ basin_status basin_network_new_relation(basin_relation **relation, basin_network
         realloc(network->relation, (size_t)(network->relations + 1) * sizeof *grown);
     if (grown) network->relation = grown;
     char *copy = grown ? basin_string_copy(name) : NULL;
-    if (!copy)
-        return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for relation '%s'",
-                          network->path, name);
+    if (!copy) return basin_fail_memory(error, "relations");
     *relation = &grown[network->relations++];
     **relation = (basin_relation){.name = copy};
     return BASIN_OK;
@@ -169,9 +167,7 @@ static basin_status close_gaps(basin_relation *r, const int64_t *kept, int64_t n
     r->row[nodes] = end;
     if (end == r->edges) return BASIN_OK;
     int32_t *shrunk = realloc(r->col, (size_t)(end ? end : 1) * sizeof *shrunk);
-    if (!shrunk)
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory to merge %" PRId64 " edges",
-                          r->edges);
+    if (!shrunk) return basin_fail_memory(error, "edges");
     r->col = shrunk;
     r->edges = end;
     return BASIN_OK;
@@ -324,8 +320,7 @@ basin_status basin_network_pairs_apart(basin_pairs *pairs, const basin_network *
     pairs->pair = basin_array_new((size_t)most, sizeof(int32_t));
     if (!pairs->row || !pairs->column || !pairs->key || !pairs->query || !pairs->pair) {
         basin_pairs_free(pairs);
-        return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for %" PRId64 " pairs",
-                          network->path, most);
+        return basin_fail_memory(error, "pairs of nodes");
     }
     pairs->row[0] = 0;
     for (int64_t q = 0; q < nodes; q++) {
@@ -413,13 +408,10 @@ static void count_edges(basin_degrees *d, const basin_network *n, const basin_re
 basin_status basin_network_degrees(basin_degrees *degrees, const basin_network *network,
                                    int relation, basin_error *error) {
     const basin_relation *r = &network->relation[relation];
-    int64_t *degree = basin_array_new((size_t)network->nodes, sizeof *degree);
+    BASIN_FREE_AT_EXIT int64_t *degree = NULL;
     *degrees = (basin_degrees){.edges = r->edges};
-    if (!degree)
-        return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for %" PRId64 " degrees",
-                          network->path, network->nodes);
+    BASIN_TRY(BASIN_NEW_RAW(&degree, network->nodes, "degrees", error));
     count_degrees(degrees, degree, r, network->nodes);
-    free(degree);
     count_edges(degrees, network, r);
     return BASIN_OK;
 }

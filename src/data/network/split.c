@@ -36,10 +36,8 @@ basin_status basin_split_stratified(uint8_t *part, const basin_network *network,
     if (most < 0)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: no node has a label to split by",
                           network->path);
-    int64_t *node = basin_array_new((size_t)network->nodes, sizeof *node);
-    if (!node)
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory to split %" PRId64 " nodes",
-                          network->nodes);
+    BASIN_FREE_AT_EXIT int64_t *node = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&node, network->nodes, "a split", error));
     memset(part, BASIN_PART_NONE, (size_t)network->nodes);
     for (int32_t label = 0; label <= most; label++) {
         int64_t count = 0;
@@ -47,7 +45,6 @@ basin_status basin_split_stratified(uint8_t *part, const basin_network *network,
             if (network->label[i] == label) node[count++] = i;
         if (count) cut_class(part, node, count, ratio, seed, run << 16 | (uint64_t)(uint32_t)label);
     }
-    free(node);
     return BASIN_OK;
 }
 
@@ -175,8 +172,8 @@ static void note_cuts(basin_network *n, const char *column, const timed *by, int
 basin_status basin_network_split_by_time(basin_network *network, const char *column, double train,
                                          double val, basin_error *error) {
     int64_t count = 0;
-    BASIN_FREE_AT_EXIT timed *by = basin_array_new((size_t)network->nodes, sizeof *by);
-    if (!by) return basin_fail(error, BASIN_NO_MEMORY, "out of memory to split by time");
+    BASIN_FREE_AT_EXIT timed *by = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&by, network->nodes, "a split", error));
     BASIN_TRY(sort_nodes(by, &count, network, column, error));
     int64_t first = cut_at(by, count, train), second = cut_at(by, count, train + val);
     if (first < 1 || second == first)
