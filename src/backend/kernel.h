@@ -37,6 +37,11 @@ typedef struct basin_operand {
     double scale; /* of bytes: what numbers were multiplied by, a power of two */
 } basin_operand;
 
+/* Its address; NULL: it is absent. */
+static inline void *basin_operand_at(const basin_operand *operand, void *const *block) {
+    return operand->block < 0 ? NULL : (char *)block[operand->block] + operand->offset;
+}
+
 /* One instruction of a pointwise program: register `to` <- op(registers a, b, c).
  * LOAD, TILE and IMMEDIATE fill a register. */
 enum {

@@ -12,6 +12,11 @@ static inline int64_t basin_shape_product(const basin_shape *shape, int first, i
     return product;
 }
 
+/* Dimension `back` counted from the last, which is 1; 1 where there are fewer. */
+static inline int64_t basin_shape_last(const basin_shape *shape, int back) {
+    return shape->rank < back ? 1 : shape->dim[shape->rank - back];
+}
+
 /* stride[i] of a dense tensor, for each of its own axes. */
 static inline void basin_shape_strides(int64_t stride[BASIN_MAX_RANK], const basin_shape *shape) {
     int64_t step = 1;

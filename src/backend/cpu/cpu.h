@@ -7,6 +7,7 @@
 
 #include "backend/cpu/simd/simd.h"
 #include "backend/kernel.h"
+#include "backend/shape.h"
 #include "base/team/team.h"
 
 typedef struct basin_cpu_frame {
@@ -38,12 +39,10 @@ static inline int64_t basin_cpu_first(int64_t i, int64_t pieces, int64_t count) 
 
 /* Rows and width of a tensor seen as a matrix of rows. */
 static inline int64_t basin_cpu_width(const basin_shape *shape) {
-    return shape->rank > 0 ? shape->dim[shape->rank - 1] : 1;
+    return basin_shape_last(shape, 1);
 }
 static inline int64_t basin_cpu_rows(const basin_shape *shape) {
-    int64_t rows = 1;
-    for (int i = 0; i + 1 < shape->rank; i++) rows *= shape->dim[i];
-    return rows;
+    return basin_shape_product(shape, 0, shape->rank - 1);
 }
 
 /* Notes that `found`, element `at` of an index operand of `name`, is outside [least, limit). Such

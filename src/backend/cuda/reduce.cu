@@ -368,7 +368,7 @@ static __global__ void threshold_rows(basin_sink y, basin_source x, int64_t rows
 /* Rows of numbers, the last axis of the operand. */
 static int64_t rows_of(const basin_cuda_frame *frame, int64_t *n) {
     const basin_shape *shape = &frame->call->in[0].shape;
-    *n = shape->rank > 0 ? shape->dim[shape->rank - 1] : 1;
+    *n = basin_shape_last(shape, 1);
     return basin_shape_product(shape, 0, shape->rank - 1);
 }
 

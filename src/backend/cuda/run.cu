@@ -66,18 +66,14 @@ static recorded *find(basin_cuda *cuda, const basin_call *call, size_t calls, vo
     return &cuda->graphs->list.back();
 }
 
-static void *resolve(const basin_operand *operand, void *const *block) {
-    return operand->block < 0 ? NULL : (char *)block[operand->block] + operand->offset;
-}
-
 basin_cuda_frame basin_cuda_frame_of(basin_cuda *cuda, const basin_call *call, void *const *block) {
     basin_cuda_frame frame = {};
     frame.cuda = cuda;
     frame.stream = cuda->stream;
     frame.call = call;
-    for (int i = 0; i < call->ins; i++) frame.in[i] = resolve(&call->in[i], block);
-    for (int i = 0; i < call->outs; i++) frame.out[i] = resolve(&call->out[i], block);
-    for (int i = 0; i < call->twins; i++) frame.twin[i] = resolve(&call->twin[i], block);
+    for (int i = 0; i < call->ins; i++) frame.in[i] = basin_operand_at(&call->in[i], block);
+    for (int i = 0; i < call->outs; i++) frame.out[i] = basin_operand_at(&call->out[i], block);
+    for (int i = 0; i < call->twins; i++) frame.twin[i] = basin_operand_at(&call->twin[i], block);
     if (call->workspace_bytes) frame.workspace = (char *)block[0] + call->workspace;
     return frame;
 }

@@ -31,12 +31,8 @@ typedef struct pair_values {
 } pair_values;
 enum { PAIR_VALUES = 13 };
 
-static int64_t last_but(const basin_shape *shape, int back) {
-    return shape->rank < back ? 1 : shape->dim[shape->rank - back];
-}
-
 size_t basin_ref_attention_scratch(const basin_call *call) {
-    return PAIR_VALUES * (size_t)last_but(&call->in[BASIN_ATT_Q].shape, 2) * sizeof(double);
+    return PAIR_VALUES * (size_t)basin_shape_last(&call->in[BASIN_ATT_Q].shape, 2) * sizeof(double);
 }
 
 static const void *operand(const basin_ref_frame *frame, int i) {
@@ -47,11 +43,11 @@ static attention attention_of(const basin_ref_frame *frame) {
     const basin_shape *q = &frame->call->in[BASIN_ATT_Q].shape;
     const basin_shape *k = &frame->call->in[BASIN_ATT_K].shape;
     attention att = {
-        .batch = last_but(q, 4),
-        .queries = last_but(q, 3),
-        .keys = last_but(k, 3),
-        .heads = last_but(q, 2),
-        .width = last_but(q, 1),
+        .batch = basin_shape_last(q, 4),
+        .queries = basin_shape_last(q, 3),
+        .keys = basin_shape_last(k, 3),
+        .heads = basin_shape_last(q, 2),
+        .width = basin_shape_last(q, 1),
         .q = operand(frame, BASIN_ATT_Q),
         .k = operand(frame, BASIN_ATT_K),
         .beta = operand(frame, BASIN_ATT_BETA),

@@ -107,10 +107,6 @@ static void make_dense(basin_ref_frame *frame) {
         frame->twin[i] = dense(&room, &call->twin[i], frame->twin[i]);
 }
 
-static void *resolve(const basin_operand *operand, void *const *block) {
-    return operand->block < 0 ? NULL : (char *)block[operand->block] + operand->offset;
-}
-
 /* A number as bfloat16 has it: 8 bits, ties to even. The host's float does the rounding to 24. */
 static double narrowed(double x) {
     float single = (float)x;
@@ -167,9 +163,9 @@ static void round_results(const basin_ref_frame *frame) {
 
 static void run_one(ref_backend *ref, const basin_call *call, void *const *block) {
     basin_ref_frame frame = {.call = call, .error = &ref->error};
-    for (int i = 0; i < call->ins; i++) frame.in[i] = resolve(&call->in[i], block);
-    for (int i = 0; i < call->outs; i++) frame.out[i] = resolve(&call->out[i], block);
-    for (int i = 0; i < call->twins; i++) frame.twin[i] = resolve(&call->twin[i], block);
+    for (int i = 0; i < call->ins; i++) frame.in[i] = basin_operand_at(&call->in[i], block);
+    for (int i = 0; i < call->outs; i++) frame.out[i] = basin_operand_at(&call->out[i], block);
+    for (int i = 0; i < call->twins; i++) frame.twin[i] = basin_operand_at(&call->twin[i], block);
     if (call->workspace_bytes) frame.scratch = (double *)((char *)block[0] + call->workspace);
     if (!basin_op_has_kernel(call->op)) return;
     make_dense(&frame);
@@ -178,11 +174,12 @@ static void run_one(ref_backend *ref, const basin_call *call, void *const *block
     if (ref->base.narrow) round_results(&frame);
     for (int i = 0; i < call->outs; i++)
         if (copy_bytes(&call->out[i]))
-            copy_rows(resolve(&call->out[i], block), frame.out[i], &call->out[i], call->op, true);
+            copy_rows(basin_operand_at(&call->out[i], block), frame.out[i], &call->out[i], call->op,
+                      true);
     for (int i = 0; i < call->twins; i++)
         if (copy_bytes(&call->twin[i]))
-            copy_rows(resolve(&call->twin[i], block), frame.twin[i], &call->twin[i], call->op,
-                      true);
+            copy_rows(basin_operand_at(&call->twin[i], block), frame.twin[i], &call->twin[i],
+                      call->op, true);
 }
 
 static void stream_run(basin_backend *backend, const basin_call *call, size_t calls,

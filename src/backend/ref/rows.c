@@ -52,17 +52,13 @@ static double row_logsumexp(const double *x /* [n] */, int64_t n) {
     return most + log(sum);
 }
 
-static int64_t row_width(const basin_shape *shape) {
-    return shape->rank > 0 ? shape->dim[shape->rank - 1] : 1;
-}
-
 static int64_t row_count(const basin_shape *shape) {
     return basin_shape_product(shape, 0, shape->rank - 1);
 }
 
 void basin_ref_logsumexp(const basin_ref_frame *frame) {
     const basin_shape *shape = &frame->call->in[0].shape;
-    int64_t rows = row_count(shape), n = row_width(shape);
+    int64_t rows = row_count(shape), n = basin_shape_last(shape, 1);
     const double *x = frame->in[0]; /* [rows, n] */
     double *y = frame->out[0];      /* [rows] */
     for (int64_t i = 0; i < rows; i++) y[i] = row_logsumexp(x + i * n, n);
@@ -70,7 +66,7 @@ void basin_ref_logsumexp(const basin_ref_frame *frame) {
 
 void basin_ref_softmax(const basin_ref_frame *frame) {
     const basin_shape *shape = &frame->call->in[0].shape;
-    int64_t rows = row_count(shape), n = row_width(shape);
+    int64_t rows = row_count(shape), n = basin_shape_last(shape, 1);
     const double *x = frame->in[0]; /* [rows, n] */
     double *y = frame->out[0];      /* [rows, n] */
     for (int64_t i = 0; i < rows; i++) {
@@ -99,7 +95,7 @@ static double row_threshold(const double *x, int64_t n, int power) {
 
 void basin_ref_threshold(const basin_ref_frame *frame) {
     const basin_shape *shape = &frame->call->in[0].shape;
-    int64_t rows = row_count(shape), n = row_width(shape);
+    int64_t rows = row_count(shape), n = basin_shape_last(shape, 1);
     const double *x = frame->in[0]; /* [rows, n] */
     double *y = frame->out[0];      /* [rows] */
     for (int64_t i = 0; i < rows; i++) y[i] = row_threshold(x + i * n, n, frame->call->attr.count);

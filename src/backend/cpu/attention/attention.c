@@ -3,6 +3,8 @@
 
 #include "backend/cpu/attention/attention.h"
 #include "backend/cpu/cpu.h"
+#include "backend/shape.h"
+#include "base/sort.h"
 #include "base/team/team.h"
 
 /* A list without scale and mix takes fewer passes. */
@@ -42,20 +44,16 @@ void basin_attention_run(const basin_attention *at, int threads, void *workspace
 
 /* ---- The attention calls of a plan ---- */
 
-static int64_t last_but(const basin_shape *shape, int back) {
-    return shape->rank < back ? 1 : shape->dim[shape->rank - back];
-}
-
 /* The operands and the pattern; in and out as in the frame. */
 static basin_attention describe(const basin_call *call, const void *const *in, void *const *out) {
     const basin_shape *q = &call->in[BASIN_ATT_Q].shape, *k = &call->in[BASIN_ATT_K].shape;
     basin_attention at = {.q = in[BASIN_ATT_Q], .k = in[BASIN_ATT_K], .beta = in[BASIN_ATT_BETA]};
-    at.pattern = (basin_attention_pattern){.batch = last_but(q, 4),
+    at.pattern = (basin_attention_pattern){.batch = basin_shape_last(q, 4),
                                            .parts = call->parts,
-                                           .queries = last_but(q, 3),
-                                           .keys = last_but(k, 3),
-                                           .heads = last_but(q, 2),
-                                           .width = last_but(q, 1),
+                                           .queries = basin_shape_last(q, 3),
+                                           .keys = basin_shape_last(k, 3),
+                                           .heads = basin_shape_last(q, 2),
+                                           .width = basin_shape_last(q, 1),
                                            .exclude_self = call->attr.exclude_self,
                                            .causal = call->attr.causal,
                                            .row = in[BASIN_ATT_ROW],
@@ -141,10 +139,8 @@ enum {
     MIN_RUN = 16,              /* pairs of an average run; shorter ones cost more than misses do */
 };
 
-static int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 static int64_t block_count(int64_t pairs, int64_t nodes, int64_t others, int64_t row_bytes) {
-    int64_t wanted = ceil_divide(others * row_bytes, BLOCK_BYTES);
+    int64_t wanted = basin_int_ceil(others * row_bytes, BLOCK_BYTES);
     int64_t most = nodes > 0 ? pairs / (nodes * MIN_RUN) : 1;
     if (wanted > most) wanted = most;
     return wanted > 1 ? wanted : 1;
@@ -152,7 +148,7 @@ static int64_t block_count(int64_t pairs, int64_t nodes, int64_t others, int64_t
 
 basin_cpu_pairs basin_cpu_pairs_cut(const int32_t *start, const int32_t *other, int64_t nodes,
                                     int64_t others, int64_t row_bytes) {
-    int64_t count = start[nodes], piece = ceil_divide(count, PAIRS_MAX_CHUNKS);
+    int64_t count = start[nodes], piece = basin_int_ceil(count, PAIRS_MAX_CHUNKS);
     if (piece < MIN_PIECE) piece = MIN_PIECE;
     int64_t blocks = block_count(count, nodes, others, row_bytes);
     return (basin_cpu_pairs){.nodes = nodes,
@@ -161,8 +157,8 @@ basin_cpu_pairs basin_cpu_pairs_cut(const int32_t *start, const int32_t *other, 
                              .start = start,
                              .other = other,
                              .piece = piece,
-                             .chunks = ceil_divide(count, piece),
-                             .block = ceil_divide(others, blocks),
+                             .chunks = basin_int_ceil(count, piece),
+                             .block = basin_int_ceil(others, blocks),
                              .blocks = blocks};
 }
 

@@ -42,8 +42,6 @@ typedef struct dense {
     int64_t parts;
 } dense;
 
-static int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 static dense dense_of(const basin_attention *at) {
     const basin_attention_pattern *p = &at->pattern;
     bool mixes = at->mix || at->out_mix;
@@ -56,10 +54,11 @@ static dense dense_of(const basin_attention *at) {
                .width = p->width,
                .together = mixes ? p->heads : 1};
     int64_t sets = basin_int_max(1, d.batch * basin_int_max(1, p->parts) * d.heads / d.together);
-    int64_t groups = basin_int_min(ceil_divide(MIN_TASKS, sets), ceil_divide(d.queries, MIN_GROUP));
-    d.group = basin_int_max(1, ceil_divide(d.queries, basin_int_max(1, groups)));
-    d.groups = ceil_divide(d.queries, d.group);
-    d.row = basin_int_max(1, ceil_divide(d.keys, ATTENTION_ALIGN)) * ATTENTION_ALIGN;
+    int64_t groups =
+        basin_int_min(basin_int_ceil(MIN_TASKS, sets), basin_int_ceil(d.queries, MIN_GROUP));
+    d.group = basin_int_max(1, basin_int_ceil(d.queries, basin_int_max(1, groups)));
+    d.groups = basin_int_ceil(d.queries, d.group);
+    d.row = basin_int_max(1, basin_int_ceil(d.keys, ATTENTION_ALIGN)) * ATTENTION_ALIGN;
     d.tile = basin_int_max(8, TILE_FLOATS / (d.row * d.together));
     d.tile = basin_int_min(d.tile, d.group);
     d.tasks = d.batch * (d.heads / d.together) * d.groups;

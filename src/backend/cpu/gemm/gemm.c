@@ -58,12 +58,11 @@ typedef struct plan {
     int64_t a_floats, b_floats, c_floats; /* of one thread's workspace */
 } plan;
 
-static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static int64_t align(int64_t floats) { return (floats + 15) / 16 * 16; }
 
 /* Floats that so many lanes of k steps take when packed. */
 static int64_t packed_floats(const basin_gemm_kernel *kernel, int64_t lanes, int64_t k) {
-    return divide_up(k, kernel->unit) * kernel->unit * lanes * kernel->halves / 2;
+    return basin_int_ceil(k, kernel->unit) * kernel->unit * lanes * kernel->halves / 2;
 }
 
 /* Element `at` of a factor. */
@@ -80,22 +79,23 @@ static void plan_blocks(plan *p, const basin_gemm *g, int threads) {
     int64_t panel = basin_int_max(1, packed_floats(p->kernel, p->kernel->mr, p->k_step));
     int64_t a_rows = p->kernel->a_rows ? p->kernel->a_rows : A_ROWS;
     int64_t most = basin_int_min(a_rows / p->kernel->mr, p->kernel->a_block / panel);
-    int64_t share = divide_up(threads, g->batch);
-    p->m_blocks = divide_up(divide_up(p->m_panels, basin_int_max(1, most)), share) * share;
+    int64_t share = basin_int_ceil(threads, g->batch);
+    p->m_blocks =
+        basin_int_ceil(basin_int_ceil(p->m_panels, basin_int_max(1, most)), share) * share;
     p->m_blocks = basin_int_min(p->m_blocks, p->m_panels);
-    p->n_blocks = p->k_blocks > 1 ? divide_up(g->n, SUM_COLS) : 1;
+    p->n_blocks = p->k_blocks > 1 ? basin_int_ceil(g->n, SUM_COLS) : 1;
     if (p->direct) share *= BALANCE;
-    p->n_blocks = basin_int_max(p->n_blocks, divide_up(share, p->m_blocks));
+    p->n_blocks = basin_int_max(p->n_blocks, basin_int_ceil(share, p->m_blocks));
     p->n_blocks = basin_int_min(p->n_blocks, p->n_panels);
 }
 
 static plan plan_make(const basin_gemm *g, int threads) {
     plan p = {.kernel = basin_gemm_kernel_find(g->precision)};
     int64_t mr = p.kernel->mr, nr = p.kernel->nr;
-    p.k_blocks = basin_int_max(1, divide_up(g->k, g->k > K_LONG ? K_BLOCK / 2 : K_BLOCK));
-    p.k_step = divide_up(divide_up(g->k, p.k_blocks), K_UNIT) * K_UNIT;
-    p.m_panels = divide_up(g->m, mr);
-    p.n_panels = divide_up(g->n, nr);
+    p.k_blocks = basin_int_max(1, basin_int_ceil(g->k, g->k > K_LONG ? K_BLOCK / 2 : K_BLOCK));
+    p.k_step = basin_int_ceil(basin_int_ceil(g->k, p.k_blocks), K_UNIT) * K_UNIT;
+    p.m_panels = basin_int_ceil(g->m, mr);
+    p.n_panels = basin_int_ceil(g->n, nr);
     if (g->batch == 0 || p.m_panels == 0 || p.n_panels == 0) return p;
     p.columns =
         p.kernel->tile_columns && g->a_row == 1 && g->m > 1 && basin_int_max(g->m, g->n) <= NEAR;
@@ -104,14 +104,14 @@ static plan plan_make(const basin_gemm *g, int threads) {
                              (!p.kernel->direct_k || g->k <= p.kernel->direct_k));
     plan_blocks(&p, g, threads);
     int64_t k = basin_int_min(p.k_step, g->k);
-    int64_t block_rows = divide_up(p.m_panels, p.m_blocks) * mr;
-    int64_t block_cols = divide_up(p.n_panels, p.n_blocks) * nr;
+    int64_t block_rows = basin_int_ceil(p.m_panels, p.m_blocks) * mr;
+    int64_t block_cols = basin_int_ceil(p.n_panels, p.n_blocks) * nr;
     p.a_floats = align(packed_floats(p.kernel, p.direct ? mr : block_rows, k));
     if (g->epilogue) p.c_floats = align(p.k_blocks > 1 ? block_rows * block_cols : mr * nr);
     p.shared = !g->b_packed && g->batch == 1 && p.m_blocks > 1 && g->k > 0;
     if (!g->b_packed && !p.shared) {
         p.b_group = basin_int_max(1, B_GROUP / basin_int_max(1, b_panel(p.kernel, k)));
-        p.b_group = basin_int_min(p.b_group, divide_up(p.n_panels, p.n_blocks));
+        p.b_group = basin_int_min(p.b_group, basin_int_ceil(p.n_panels, p.n_blocks));
         p.b_floats = align(p.b_group * b_panel(p.kernel, k));
     }
     return p;
@@ -238,7 +238,7 @@ static block block_at(const plan *p, int64_t index, float *workspace) {
 static int64_t own_floats(const plan *p) { return p->a_floats + p->b_floats + p->c_floats; }
 
 static int64_t all_b_floats(const basin_gemm_kernel *kernel, int64_t k, int64_t n) {
-    return divide_up(n, kernel->nr) * b_panel(kernel, k);
+    return basin_int_ceil(n, kernel->nr) * b_panel(kernel, k);
 }
 
 size_t basin_gemm_workspace(const basin_gemm *gemm, int threads) {
@@ -251,7 +251,7 @@ size_t basin_gemm_workspace(const basin_gemm *gemm, int threads) {
 /* Part `index` of `parts` of B. */
 static void part_pack(float *packed, const basin_gemm_kernel *kernel, const void *b, int64_t b_row,
                       int64_t b_col, int64_t k, int64_t n, int64_t index, int64_t parts) {
-    int64_t nr = kernel->nr, panels = divide_up(n, nr);
+    int64_t nr = kernel->nr, panels = basin_int_ceil(n, nr);
     int64_t first = index * panels / parts, last = (index + 1) * panels / parts;
     kernel->pack(kernel, true, packed + first * b_panel(kernel, k),
                  number_at(kernel, b, first * nr * b_col), b_col, b_row,
@@ -260,8 +260,8 @@ static void part_pack(float *packed, const basin_gemm_kernel *kernel, const void
 
 /* Parts of some hundred columns, which lie side by side in a page or so. */
 static int64_t part_count(const basin_gemm_kernel *kernel, int64_t n, int threads) {
-    int64_t panels = divide_up(n, kernel->nr), whole = divide_up(n, 512);
-    return basin_int_min(panels, divide_up(whole, threads) * threads);
+    int64_t panels = basin_int_ceil(n, kernel->nr), whole = basin_int_ceil(n, 512);
+    return basin_int_min(panels, basin_int_ceil(whole, threads) * threads);
 }
 
 /* A factor B that is being packed, in parts. */

@@ -2,10 +2,6 @@
 #include "backend/cuda/attention/attention.h"
 #include "backend/cuda/inside.h"
 
-static int64_t last_but(const basin_shape *shape, int back) {
-    return shape->rank < back ? 1 : shape->dim[shape->rank - back];
-}
-
 /* From a node's heads to the next one's, of operand i of `count`. */
 static int64_t step_of(const basin_operand *x, int count, int i, int64_t dense) {
     return i < count && x[i].block >= 0 && x[i].stride ? x[i].stride : dense;
@@ -36,8 +32,9 @@ static basin_cuda_heads describe(const basin_cuda_frame *frame) {
     const basin_shape *q = &call->in[BASIN_ATT_Q].shape, *k = &call->in[BASIN_ATT_K].shape;
     basin_cuda_heads at = {};
     at.kind = call->in[BASIN_ATT_Q].kind;
-    at.batch = last_but(q, 4), at.queries = last_but(q, 3), at.keys = last_but(k, 3);
-    at.heads = last_but(q, 2), at.width = last_but(q, 1);
+    at.batch = basin_shape_last(q, 4), at.queries = basin_shape_last(q, 3),
+    at.keys = basin_shape_last(k, 3);
+    at.heads = basin_shape_last(q, 2), at.width = basin_shape_last(q, 1);
     at.step = steps_of(call, at.heads * at.width);
     at.exclude_self = call->attr.exclude_self, at.causal = call->attr.causal;
     at.added = call->attr.added;
@@ -167,7 +164,8 @@ static void clear_outputs(const basin_cuda_frame *frame) {
                       : basin_kind_is_byte(out->kind) ? 1
                                                       : sizeof(float);
         size_t bytes = frame->out[i] ? (size_t)basin_shape_count(out->shape) * size : 0;
-        size_t row = (size_t)(last_but(&out->shape, 2) * last_but(&out->shape, 1)) * size;
+        size_t row =
+            (size_t)(basin_shape_last(&out->shape, 2) * basin_shape_last(&out->shape, 1)) * size;
         if (bytes && out->stride)
             BASIN_CUDA_TRY(frame->cuda, cudaMemset2DAsync(frame->out[i], (size_t)out->stride * size,
                                                           0, row, bytes / row, frame->stream));

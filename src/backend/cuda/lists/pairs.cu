@@ -188,17 +188,13 @@ static basin_cuda_walk walk_of(const basin_cuda_frame *frame, const basin_call *
     return basin_cuda_walk_of(&at, by_key);
 }
 
-static int64_t last_but(const basin_shape *shape, int back) {
-    return shape->rank < back ? 1 : shape->dim[shape->rank - back];
-}
-
 void basin_cuda_pair_dot(const basin_cuda_frame *frame) {
     const basin_call *call = frame->call;
     const basin_shape *shape = &call->in[0].shape; /* [queries, H, Y] */
-    int64_t heads = last_but(shape, 2);
+    int64_t heads = basin_shape_last(shape, 2);
     basin_cuda_pair_dots(frame, {(float *)frame->out[0], heads, 1}, {}, call->in[0].kind,
                          frame->in[0], NULL, frame->in[1], NULL, walk_of(frame, call, false), heads,
-                         last_but(shape, 1), true);
+                         basin_shape_last(shape, 1), true);
 }
 
 size_t basin_cuda_pair_workspace(const basin_cuda *cuda, const basin_call *call) {
@@ -206,14 +202,14 @@ size_t basin_cuda_pair_workspace(const basin_cuda *cuda, const basin_call *call)
     if (call->op != BASIN_OP_PAIR_SUM) return 0;
     const basin_shape *shape = &call->in[1].shape;
     return basin_cuda_pair_sums_bytes(walk_of(NULL, call, call->attr.transpose_a),
-                                      last_but(shape, 2), last_but(shape, 1));
+                                      basin_shape_last(shape, 2), basin_shape_last(shape, 1));
 }
 
 void basin_cuda_pair_sum(const basin_cuda_frame *frame) {
     const basin_call *call = frame->call;
     const basin_shape *shape = &call->in[1].shape; /* [nodes across, H, Y] */
-    int64_t heads = last_but(shape, 2);
+    int64_t heads = basin_shape_last(shape, 2);
     basin_cuda_pair_sums(frame, frame->out[0], call->out[0].kind, {(float *)frame->in[0], heads, 1},
                          frame->in[1], {}, NULL, walk_of(frame, call, call->attr.transpose_a),
-                         heads, last_but(shape, 1), frame->workspace);
+                         heads, basin_shape_last(shape, 1), frame->workspace);
 }
