@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "base/try.h"
 #include "basin/metrics_picture.h"
 #include "train/calibration.h"
@@ -121,57 +122,45 @@ static void scan_grid(best_cut *best, const double *score, const uint8_t *label,
     }
 }
 
-/* Cuts below each group of equal scores, from the highest down; the last lets all be positive. */
-static void scan_all(best_cut *best, const basin_sample *s, int64_t n) {
-    basin_confusion c = {0};
-    int64_t positives;
-    for (int64_t i = 0; i < n; i++) *(s[i].label ? &c.false_negative : &c.true_negative) += 1;
-    for (int64_t i = 0, j; i < n; i = j) {
-        double below = i ? 0.5 * (s[i - 1].score + s[i].score) : s[0].score;
-        offer_cut(best, basin_confusion_macro_f1(&c), below);
-        j = group_end(s, i, n, &positives);
-        c.true_positive += positives, c.false_negative -= positives;
-        c.false_positive += j - i - positives, c.true_negative -= j - i - positives;
-    }
-    if (n) offer_cut(best, basin_confusion_macro_f1(&c), nextafter(s[n - 1].score, -INFINITY));
-}
-
-/* sum[k]: macro-F1 summed over the cuts below the first 0, 1, .. k - 1 samples; inside a group of
- * equal scores as if its positives were spread evenly. */
-static double *sum_cuts(const basin_sample *s, int64_t n, int64_t *all_positives) {
-    double *sum = basin_array_new((size_t)n + 2, sizeof *sum), P = 0, hit = 0;
-    int64_t positives;
-    for (int64_t i = 0; i < n; i++) P += s[i].label != 0;
-    *all_positives = (int64_t)P;
-    for (int64_t i = 0, j; i <= n && sum; i = j) {
-        if (i == 0) sum[0] = 0;
+/* What all cuts reach: value[k] below the first k samples, sum[k] over those before; inside a group
+ * of equal scores as if its positives were spread evenly. */
+static void try_cuts(double *value /* [n + 1] */, double *sum /* [n + 2] */, const basin_sample *s,
+                     int64_t n, int64_t all_positives) {
+    double P = (double)all_positives, hit = 0;
+    int64_t positives = 0;
+    sum[0] = 0;
+    for (int64_t i = 0, j; i <= n; i = j) {
         j = i < n ? group_end(s, i, n, &positives) : n + 1;
         for (int64_t k = i; k < j; k++) {
             double tp = hit + (i < n ? (double)(k - i) * (double)positives / (double)(j - i) : 0);
             double fp = (double)k - tp, fn = P - tp, tn = (double)(n - k) - fn;
-            double value = ratio(tp, 2 * tp + fp + fn) + ratio(tn, 2 * tn + fn + fp);
-            sum[k + 1] = sum[k] + value;
+            value[k] = ratio(tp, 2 * tp + fp + fn) + ratio(tn, 2 * tn + fn + fp);
+            sum[k + 1] = sum[k] + value[k];
         }
         if (i < n) hit += (double)positives;
     }
-    return sum;
 }
 
-static basin_status scan_smooth(best_cut *best, const basin_sample *s, int64_t n,
-                                basin_error *error) {
-    int64_t positives, ignored;
-    double *sum = sum_cuts(s, n, &positives);
-    if (!sum) return basin_fail_memory(error, "thresholds");
-    int64_t reach = positives / 5;
+/* Cuts between groups of equal scores, from the highest down; the last lets all be positive.
+ * Smooth: each by the mean over those around it. */
+static basin_status scan_all(best_cut *best, const basin_sample *s, int64_t n, bool smooth,
+                             basin_error *error) {
+    int64_t positives = 0, ignored;
+    BASIN_FREE_AT_EXIT double *value = NULL, *sum = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&value, n + 1, "thresholds", error));
+    BASIN_TRY(BASIN_NEW_RAW(&sum, n + 2, "thresholds", error));
+    for (int64_t i = 0; i < n; i++) positives += s[i].label;
+    try_cuts(value, sum, s, n, positives);
     for (int64_t i = 0, j; i <= n; i = j) {
-        int64_t low = i > reach ? i - reach : 0, high = i + reach < n ? i + reach : n;
+        int64_t low = basin_int_max(i - positives / 5, 0);
+        int64_t high = basin_int_min(i + positives / 5, n);
         double below = i == n ? nextafter(s[n - 1].score, -INFINITY)
                        : i    ? 0.5 * (s[i - 1].score + s[i].score)
                               : s[0].score;
-        offer_cut(best, (sum[high + 1] - sum[low]) / (double)(high + 1 - low), below);
+        offer_cut(best, smooth ? (sum[high + 1] - sum[low]) / (double)(high + 1 - low) : value[i],
+                  below);
         j = i < n ? group_end(s, i, n, &ignored) : n + 1;
     }
-    free(sum);
     return BASIN_OK;
 }
 
@@ -182,10 +171,12 @@ basin_status basin_threshold_best(double *threshold, double *macro_f1, const dou
     BASIN_FREE_AT_EXIT basin_sample *sorted = NULL;
     BASIN_TRY(sort_samples(&sorted, score, label, n, error));
     if (n < 1) return basin_fail(error, BASIN_BAD_VALUE, "no samples to choose a threshold on");
-    if (scan == BASIN_THRESHOLD_GRID) scan_grid(&best, score, label, n);
-    if (scan == BASIN_THRESHOLD_ALL) scan_all(&best, sorted, n);
-    if (scan == BASIN_THRESHOLD_SMOOTH) {
-        BASIN_TRY(scan_smooth(&best, sorted, n, error));
+    bool smooth = scan == BASIN_THRESHOLD_SMOOTH;
+    if (scan == BASIN_THRESHOLD_GRID)
+        scan_grid(&best, score, label, n);
+    else
+        BASIN_TRY(scan_all(&best, sorted, n, smooth, error));
+    if (smooth) {
         basin_confusion c = basin_confusion_count(score, label, n, best.threshold);
         best.f1 = basin_confusion_macro_f1(&c);
     }

@@ -23,6 +23,7 @@ typedef struct lens {
     basin_graphs_view view;
     basin_expr pick, hide, output, score;
     basin_plan *plan;
+    basin_graphs_scratch scratch;
     basin_line line[PATHS]; /* node features, positions, edges; NULL inputs: there is none */
 } lens;
 
@@ -33,6 +34,7 @@ static void lens_close(lens *l) {
     basin_graphset_batch_free(&l->data);
     basin_graphs_input_free(&l->input);
     basin_lines_free(l->line, PATHS);
+    free(l->scratch.data);
 }
 
 /* ---- the plan ---- */
@@ -110,31 +112,10 @@ static basin_status make_plan(lens *l, basin_error *error) {
 
 /* ---- inputs ---- */
 
-static basin_status put(lens *l, basin_expr input, const void *data, basin_dtype dtype,
-                        basin_error *error) {
+static basin_status put(lens *l, basin_expr input, const float *data, basin_error *error) {
     if (!input) return BASIN_OK;
-    basin_tensor tensor = basin_tensor_borrow(data, dtype, basin_expr_shape(input));
+    basin_tensor tensor = basin_tensor_borrow(data, BASIN_F32, basin_expr_shape(input));
     return basin_plan_write(l->plan, input, &tensor, error);
-}
-
-static basin_status write_fixed(lens *l, basin_error *error) {
-    const basin_graphset_batch *b = &l->data;
-    const basin_graphs_batch *to = &l->batch;
-    const struct {
-        basin_expr input;
-        const void *data;
-        basin_dtype dtype;
-    } part[] = {{to->edge_features, b->edge_feature, BASIN_F32},
-                {to->share, b->share, BASIN_F32},
-                {to->strength, b->strength, BASIN_F32},
-                {to->source, b->source, BASIN_I32},
-                {to->before, b->before, BASIN_I32},
-                {to->after, b->after, BASIN_I32},
-                {to->owner, b->owner, BASIN_I32},
-                {to->first, b->first, BASIN_I32}};
-    for (size_t i = 0; i < sizeof part / sizeof *part; i++)
-        BASIN_TRY(put(l, part[i].input, part[i].data, part[i].dtype, error));
-    return basin_pairs_write(l->plan, &to->pattern, &b->pairs, error);
 }
 
 static basin_status write_choice(lens *l, int64_t column, basin_error *error) {
@@ -144,8 +125,8 @@ static basin_status write_choice(lens *l, int64_t column, basin_error *error) {
     float *hide = pick + m->outputs;
     pick[column] = 1;
     for (int64_t c = 0; c < m->outputs; c++) hide[c] = c == column || c >= m->classes ? -1e9f : 0;
-    BASIN_TRY(put(l, l->pick, pick, BASIN_F32, error));
-    return put(l, l->hide, hide, BASIN_F32, error);
+    BASIN_TRY(put(l, l->pick, pick, error));
+    return put(l, l->hide, hide, error);
 }
 
 static basin_status lens_open(lens *l, basin_graphs_model *model, const basin_graphs_data *data,
@@ -159,7 +140,7 @@ static basin_status lens_open(lens *l, basin_graphs_model *model, const basin_gr
     BASIN_TRY(basin_graphset_batch_fill(&l->data, &l->input.set, &model->encoding,
                                         &l->input.positions, &graph, 1, false, 0, 0, error));
     BASIN_TRY(make_plan(l, error));
-    return write_fixed(l, error);
+    return basin_graphs_batch_write(l->plan, &l->batch, &l->data, &l->scratch, error);
 }
 
 /* ---- the integral ---- */

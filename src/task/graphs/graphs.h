@@ -215,6 +215,12 @@ typedef struct basin_graphs_sinks {
     float *energy;    /* [rows, 3] */
 } basin_graphs_sinks;
 
+/* Memory for padding, which grows; free its data. */
+typedef struct basin_graphs_scratch {
+    void *data;
+    size_t bytes;
+} basin_graphs_scratch;
+
 /* The few plans that batches of differing sizes run on. The capacity a batch gets is a function of
  * the batch and of the sizes of graphs it was opened for, so that runs repeat bit for bit. */
 typedef struct basin_graphs_plans {
@@ -235,9 +241,13 @@ typedef struct basin_graphs_plans {
     basin_graphset_batch data;
     float *target, *weight, *pair_weight, *known;
     int32_t *node_class;
-    void *scratch; /* for padding */
-    size_t scratch_bytes;
+    basin_graphs_scratch scratch;
 } basin_graphs_plans;
+
+/* Writes a batch to the inputs of a plan, padded to their size. */
+basin_status basin_graphs_batch_write(basin_plan *plan, const basin_graphs_batch *to,
+                                      const basin_graphset_batch *batch,
+                                      basin_graphs_scratch *scratch, basin_error *error);
 
 /* For scores of one graph at a time, of any size. */
 void basin_graphs_plans_begin_one(basin_graphs_plans *plans, basin_graphs_model *model);

@@ -80,7 +80,7 @@ static basin_status plan_for(basin_graphs_plan **plan, basin_graphs_plans *p,
 }
 
 void basin_graphs_plans_free(basin_graphs_plans *p) {
-    void *own[] = {p->target, p->weight, p->pair_weight, p->known, p->node_class, p->scratch};
+    void *own[] = {p->target, p->weight, p->pair_weight, p->known, p->node_class, p->scratch.data};
     for (int i = 0; i < BASIN_GRAPHS_PLANS; i++) basin_graphs_plan_free(p->plan[i]);
     for (size_t i = 0; i < sizeof own / sizeof *own; i++) free(own[i]);
     basin_graphset_batch_free(&p->data);
@@ -90,26 +90,25 @@ void basin_graphs_plans_free(basin_graphs_plans *p) {
 /* ---- writing a batch ---- */
 
 /* Writes `rows` rows of 4-byte numbers, and behind them bytes `fill` up to the input's size. */
-static basin_status write_rows(basin_graphs_plans *p, const basin_graphs_plan *plan,
-                               basin_expr input, const void *data, int64_t rows, basin_dtype dtype,
-                               int fill, basin_error *error) {
+static basin_status write_rows(basin_plan *plan, basin_graphs_scratch *scratch, basin_expr input,
+                               const void *data, int64_t rows, basin_dtype dtype, int fill,
+                               basin_error *error) {
     if (!input) return BASIN_OK;
     basin_shape shape = basin_expr_shape(input);
     size_t all = (size_t)basin_shape_count(shape) * 4;
     size_t used = shape.dim[0] ? all / (size_t)shape.dim[0] * (size_t)rows : 0;
-    if (!basin_array_reserve(&p->scratch, &p->scratch_bytes, all + 1, 1))
+    if (!basin_array_reserve(&scratch->data, &scratch->bytes, all + 1, 1))
         return basin_fail_memory(error, "a batch");
-    if (used) memcpy(p->scratch, data, used);
-    memset((char *)p->scratch + used, fill, all - used);
-    basin_tensor tensor = basin_tensor_borrow(p->scratch, dtype, shape);
-    return basin_plan_write(plan_of(plan), input, &tensor, error);
+    if (used) memcpy(scratch->data, data, used);
+    memset((char *)scratch->data + used, fill, all - used);
+    basin_tensor tensor = basin_tensor_borrow(scratch->data, dtype, shape);
+    return basin_plan_write(plan, input, &tensor, error);
 }
 
 /* A CLS that padding lacks stands on the first token; its output has no weight and no reader. */
-static basin_status write_batch(basin_graphs_plans *p, basin_graphs_plan *plan,
-                                basin_error *error) {
-    const basin_graphset_batch *b = &p->data;
-    const basin_graphs_batch *to = &plan->batch;
+basin_status basin_graphs_batch_write(basin_plan *plan, const basin_graphs_batch *to,
+                                      const basin_graphset_batch *b, basin_graphs_scratch *scratch,
+                                      basin_error *error) {
     const struct {
         basin_expr input;
         const void *data;
@@ -127,9 +126,9 @@ static basin_status write_batch(basin_graphs_plans *p, basin_graphs_plan *plan,
                {to->owner, b->owner, b->tokens, BASIN_I32, 0xff},
                {to->first, b->first, b->graphs, BASIN_I32, 0}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        BASIN_TRY(write_rows(p, plan, all[i].input, all[i].data, all[i].rows, all[i].dtype,
+        BASIN_TRY(write_rows(plan, scratch, all[i].input, all[i].data, all[i].rows, all[i].dtype,
                              all[i].fill, error));
-    return basin_pairs_write(plan_of(plan), &to->pattern, &b->pairs, error);
+    return basin_pairs_write(plan, &to->pattern, &b->pairs, error);
 }
 
 /* What the noise of this step is drawn from. */
@@ -137,7 +136,7 @@ static basin_status write_seed(basin_graphs_plans *p, const basin_graphs_plan *p
                                basin_error *error) {
     int32_t seed[2] = {(int32_t)(p->model->settings.seed & 0x7fffffff),
                        (int32_t)(p->step & 0x7fffffff)};
-    return write_rows(p, plan, plan->seed, seed, 2, BASIN_I32, 0, error);
+    return write_rows(plan_of(plan), &p->scratch, plan->seed, seed, 2, BASIN_I32, 0, error);
 }
 
 /* Of the batch that was filled. */
@@ -145,7 +144,7 @@ static basin_status prepare(basin_graphs_plan **plan, basin_graphs_plans *p, bas
     basin_graphs_capacity capacity =
         basin_graphs_capacity_for(p, p->data.nodes, p->data.pairs.pairs);
     BASIN_TRY(plan_for(plan, p, capacity, error));
-    return write_batch(p, *plan, error);
+    return basin_graphs_batch_write(plan_of(*plan), &(*plan)->batch, &p->data, &p->scratch, error);
 }
 
 static basin_status fill(basin_graphs_plans *p, const basin_graphs_input *input,
@@ -354,11 +353,14 @@ static basin_status write_targets(double *weight, basin_graphs_plans *p, basin_g
     (nodes ? node_targets : graph_targets)(p, set, graph, count);
     *weight = normalise(p->weight, rows);
     if (plan->pair_weight) pair_weights(p);
-    BASIN_TRY(write_rows(p, plan, plan->target, p->target, rows, BASIN_F32, 0, error));
-    BASIN_TRY(write_rows(p, plan, plan->weight, p->weight, rows, BASIN_F32, 0, error));
-    BASIN_TRY(write_rows(p, plan, plan->known, p->known, rows, BASIN_F32, 0, error));
-    BASIN_TRY(write_rows(p, plan, plan->pair_weight, p->pair_weight, p->data.pairs.pairs, BASIN_F32,
-                         0, error));
+    BASIN_TRY(
+        write_rows(plan_of(plan), &p->scratch, plan->target, p->target, rows, BASIN_F32, 0, error));
+    BASIN_TRY(
+        write_rows(plan_of(plan), &p->scratch, plan->weight, p->weight, rows, BASIN_F32, 0, error));
+    BASIN_TRY(
+        write_rows(plan_of(plan), &p->scratch, plan->known, p->known, rows, BASIN_F32, 0, error));
+    BASIN_TRY(write_rows(plan_of(plan), &p->scratch, plan->pair_weight, p->pair_weight,
+                         p->data.pairs.pairs, BASIN_F32, 0, error));
     return write_seed(p, plan, error);
 }
 

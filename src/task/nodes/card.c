@@ -1,4 +1,4 @@
-/* What a model remembers of its training; see card.h. */
+/* What a model remembers of its training; see ensemble.h. */
 
 #include <stddef.h>
 #include <stdio.h>
@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "base/try.h"
 #include "basin/version.h"
-#include "task/nodes/card.h"
 #include "task/nodes/nodes.h"
 
 static int64_t edges_of(const basin_network *network) {

@@ -1,4 +1,4 @@
-/* Drift of columns against training; see card.h. */
+/* Drift of columns against training; see ensemble.h. */
 
 #include <math.h>
 #include <stdio.h>
@@ -8,7 +8,6 @@
 #include "base/sort.h"
 #include "base/try.h"
 #include "data/network/network.h"
-#include "task/nodes/card.h"
 #include "task/nodes/net.h"
 
 enum { EDGES = BASIN_DRIFT_EDGES, BINS = BASIN_DRIFT_BINS };

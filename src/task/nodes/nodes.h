@@ -24,7 +24,6 @@
 #include "basin/tasks/nodes.h"
 #include "basin/train.h"
 #include "data/network/network.h"
-#include "task/nodes/card.h"
 #include "task/nodes/ensemble.h"
 #include "train/run/run.h"
 #include "train/run/settings.h"

@@ -1,6 +1,7 @@
 /* What trees read of a network, whole or in parts; see ensemble.h. */
 
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -334,35 +335,31 @@ void basin_tree_table_rows(float *x, const basin_tree_table *t, const int64_t *n
 /* ---- a graph in parts: tables of each part as those of a whole graph, with rows of halos fetched
  * in between, so that every row has the bits that it has in the whole graph ---- */
 
-/* Rows of halos, `width` numbers each, which `rows_of` finds in a table. */
-static basin_status fetch(basin_tree_tables *t, float *(*rows_of)(basin_tree_table *, int), int r,
-                          int64_t width, basin_error *error) {
+/* Rows of halos, `width` numbers each, of the array that lies at `offset` of each table. */
+static basin_status fetch(basin_tree_tables *t, size_t offset, int64_t width, basin_error *error) {
     BASIN_FREE_AT_EXIT float **row = NULL;
     basin_status status = BASIN_NEW_RAW(&row, t->count, "trees of parts", error);
     BASIN_TRY(basin_ranks_agree(t->parts->ranks, status, error));
-    for (int64_t k = 0; k < t->count; k++) row[k] = rows_of(&t->table[k], r);
+    for (int64_t k = 0; k < t->count; k++)
+        memcpy(&row[k], (const char *)&t->table[k] + offset, sizeof *row);
     return basin_parts_fetch(t->parts, row, width, error);
 }
-
-static float *raw_rows(basin_tree_table *t, int r) { return (void)r, t->raw; }
-static float *near_rows(basin_tree_table *t, int r) { return (void)r, t->near; }
-static float *anomalous_rows(basin_tree_table *t, int r) { return t->sums[r].anomalous; }
-static float *count_rows(basin_tree_table *t, int r) { return t->sums[r].count; }
 
 /* Labels of a part's nodes travel as numbers, in the place of a sum that is not there yet. */
 static basin_status fetch_labels(basin_tree_tables *t, const int8_t *all, basin_error *error) {
     for (basin_tree_table *one = t->table; one < t->table + t->count; one++)
         for (int64_t i = 0; i < one->network->nodes; i++)
             one->sums[0].count[i] = (float)all[one->network->origin[i]];
-    BASIN_TRY(fetch(t, count_rows, 0, 1, error));
+    BASIN_TRY(fetch(t, offsetof(basin_tree_table, sums[0].count), 1, error));
     for (basin_tree_table *one = t->table; one < t->table + t->count; one++) {
         for (int64_t i = 0; i < one->network->nodes + one->halo; i++)
             one->label[i] = (int8_t)one->sums[0].count[i];
         sum_labels(one);
     }
     for (int r = 0; r < t->table[0].relations; r++) {
-        BASIN_TRY(fetch(t, anomalous_rows, r, 1, error));
-        BASIN_TRY(fetch(t, count_rows, r, 1, error));
+        size_t at = offsetof(basin_tree_table, sums) + (size_t)r * sizeof(basin_known_sums);
+        BASIN_TRY(fetch(t, at + offsetof(basin_known_sums, anomalous), 1, error));
+        BASIN_TRY(fetch(t, at + offsetof(basin_known_sums, count), 1, error));
     }
     return BASIN_OK;
 }
@@ -402,9 +399,9 @@ static basin_status open_parts(basin_tree_tables *t, const basin_nodes_ensemble 
     basin_status status = begin_parts(t, e, memory, error);
     BASIN_TRY(basin_ranks_agree(t->parts->ranks, status, error));
     int64_t own = t->table[0].own;
-    BASIN_TRY(fetch(t, raw_rows, 0, own, error));
+    BASIN_TRY(fetch(t, offsetof(basin_tree_table, raw), own, error));
     for (int64_t k = 0; k < t->count; k++) take_means(&t->table[k]);
-    BASIN_TRY(fetch(t, near_rows, 0, t->table[0].relations * own, error));
+    BASIN_TRY(fetch(t, offsetof(basin_tree_table, near), t->table[0].relations * own, error));
     return look_up(t, e, error);
 }
 
