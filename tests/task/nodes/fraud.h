@@ -76,6 +76,12 @@ static inline basin_training fraud_training(void) {
     return training;
 }
 
+/* For BASIN_AT_EXIT: released where the test ends. */
+static inline void free_training(basin_training *training) {
+    basin_backend_close(training->backend);
+}
+static inline void free_model(basin_nodes_model **model) { basin_nodes_close(*model); }
+
 /* Trains on the nodes of `part`. */
 static inline basin_status fraud_try(basin_nodes_model **model, basin_outcome *outcome,
                                      const basin_network *network, const uint8_t *part,

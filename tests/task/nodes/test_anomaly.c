@@ -21,8 +21,8 @@ static double test_auroc(const basin_network *network, const uint8_t *part,
 /* Full graph, subgraphs and neighbours find it; without the graph there is little to find. */
 TEST(a_planted_signal_is_found) {
     BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(1500, 3, 1, false);
-    uint8_t *part = fraud_split(network);
-    basin_training training = fraud_training();
+    BASIN_FREE_AT_EXIT uint8_t *part = fraud_split(network);
+    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     settings.hops = 0; /* the block itself must carry the signal */
     double full = test_auroc(network, part, &settings, &training);
@@ -39,8 +39,6 @@ TEST(a_planted_signal_is_found) {
     if (!(full > 0.9 && subgraph > 0.8 && neighbours > 0.85 && published > 0.85 && plain < 0.8))
         fail_msg("AUROC full %g subgraph %g neighbours %g published %g, without the graph %g", full,
                  subgraph, neighbours, published, plain);
-    basin_backend_close(training.backend);
-    free(part);
 }
 
 /* ---- streaming ---- */
@@ -68,7 +66,7 @@ static void compare_stream(const char *what, const basin_network *network,
 }
 
 TEST(streaming_equals_the_whole) {
-    basin_training training = fraud_training();
+    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     basin_network *network = fraud_new(700, 5, 1, false);
     settings.epochs = 15, settings.blocks = 2, settings.steps = 2, settings.alpha = 0.5;
@@ -100,19 +98,19 @@ TEST(streaming_equals_the_whole) {
     settings.relations = "max", settings.attention = false;
     compare_stream("hopfield alone", network, &settings, &training);
     basin_network_free(network);
-    basin_backend_close(training.backend);
 }
 
 /* ---- reasons ---- */
 
 /* With first weights, all near 0, log sum exp over 16 memories is near log 16. */
 TEST(energies_follow_the_kind_of_memories) {
-    basin_training training = fraud_training();
+    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     basin_nodes_explanation *why;
     BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(100, 5, 1, false);
-    uint8_t *part = fraud_split(network);
+    BASIN_FREE_AT_EXIT uint8_t *part = fraud_split(network);
     settings.epochs = 0, settings.hopfield_kind = "softmax", settings.memories = 16;
+    BASIN_AT_EXIT(free_model)
     basin_nodes_model *model = fraud_train(network, part, &settings, &training);
     assert_ok(basin_nodes_explain(&why, model, network, &(int64_t){7}, 1, NULL, &failure));
     assert_true(fabs(why->hopfield + log(16)) < 0.3);
@@ -120,9 +118,6 @@ TEST(energies_follow_the_kind_of_memories) {
     basin_nodes_explanation_free(why);
     assert_failure(basin_nodes_explain(&why, model, network, &(int64_t){100}, 1, NULL, &failure),
                    BASIN_BAD_VALUE, "node 100, wanted 0 to 99");
-    basin_nodes_close(model);
-    basin_backend_close(training.backend);
-    free(part);
 }
 
 /* ---- files ---- */
@@ -130,14 +125,15 @@ TEST(energies_follow_the_kind_of_memories) {
 TEST(a_file_scores_as_the_detector_did) {
     char path[PATH_TEXT];
     folder_path(path, state, "model.safetensors");
-    basin_training training = fraud_training();
+    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     basin_nodes_model *back;
     settings.members = 3, settings.epochs = 10, settings.scaling = "both+quantile+bins";
     BASIN_AT_EXIT(free_network)
     basin_network *network = fraud_new(500, 8, 1, false), *unseen = fraud_new(300, 9, 1, false);
-    uint8_t *part = fraud_split(network);
+    BASIN_FREE_AT_EXIT uint8_t *part = fraud_split(network);
     double a[500], b[500];
+    BASIN_AT_EXIT(free_model)
     basin_nodes_model *model = fraud_train(network, part, &settings, &training);
     assert_ok(basin_nodes_write(path, model, &failure));
     assert_ok(basin_nodes_open(&back, "anomaly", path, training.backend, &failure));
@@ -162,20 +158,17 @@ TEST(a_file_scores_as_the_detector_did) {
                    "5 features");
     other->features = FRAUD_FEATURES;
     basin_nodes_close(back);
-    basin_nodes_close(model);
-    basin_backend_close(training.backend);
-    free(part);
 }
 
 /* Without one of its tensors a file scores nothing, instead of something else. */
 TEST(a_file_that_lacks_weights_is_refused) {
     char path[PATH_TEXT];
     folder_path(path, state, "lacking.safetensors");
-    basin_training training = fraud_training();
+    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     settings.members = 2, settings.epochs = 1;
     BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(120, 8, 1, false);
-    uint8_t *part = fraud_split(network);
+    BASIN_FREE_AT_EXIT uint8_t *part = fraud_split(network);
     double score[120];
     basin_nodes_model *model = fraud_train(network, part, &settings, &training), *back;
     basin_bundle_free(model->member[1]);
@@ -186,25 +179,21 @@ TEST(a_file_that_lacks_weights_is_refused) {
                    "lacking.safetensors: no tensor");
     basin_nodes_close(back);
     basin_nodes_close(model);
-    basin_backend_close(training.backend);
-    free(part);
 }
 
 /* What the default leaves open is settled in the detector. */
 TEST(small_graphs_get_more_members) {
-    basin_training training = fraud_training();
+    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     settings.members = 0, settings.epochs = 1, settings.scaling = "auto", settings.hops = -1;
     BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(120, 8, 1, false);
-    uint8_t *part = fraud_split(network);
+    BASIN_FREE_AT_EXIT uint8_t *part = fraud_split(network);
+    BASIN_AT_EXIT(free_model)
     basin_nodes_model *model = fraud_train(network, part, &settings, &training);
     assert_int_equal(model->members, 2);
     assert_int_equal(model->settings.members, 2);
     assert_true(model->settings.hops == 0 || model->settings.hops == 2);
     assert_non_null(strchr(model->settings.scaling, '+'));
-    basin_nodes_close(model);
-    basin_backend_close(training.backend);
-    free(part);
 }
 
 /* ---- learned positions of sampled nodes ---- */
@@ -218,8 +207,8 @@ static double position_at(const basin_nodes_model *model, int64_t i) {
 /* A subgraph of all nodes, which come in another order, is the full graph. */
 TEST(positions_follow_their_nodes) {
     BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(300, 6, 1, false);
-    uint8_t *part = fraud_split(network);
-    basin_training training = fraud_training();
+    BASIN_FREE_AT_EXIT uint8_t *part = fraud_split(network);
+    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     settings.position = "learned", settings.dropout = 0, settings.epochs = 6;
     settings.average = 0, settings.fraction = 1;
@@ -235,15 +224,13 @@ TEST(positions_follow_their_nodes) {
     assert_true(moved > 0.05);
     basin_nodes_close(full);
     basin_nodes_close(sampled);
-    basin_backend_close(training.backend);
-    free(part);
 }
 
 /* Of one epoch on 5 % of the nodes only theirs change; then it scores, from its file, too. */
 TEST(the_papers_preset_samples) {
     BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(400, 6, 1, false);
-    uint8_t *part = fraud_split(network);
-    basin_training training = fraud_training();
+    BASIN_FREE_AT_EXIT uint8_t *part = fraud_split(network);
+    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
     basin_nodes_settings settings;
     assert_int_equal(basin_settings_preset(&settings, &basin_anomaly_task, "paper-tfinance", NULL),
                      BASIN_OK);
@@ -269,16 +256,14 @@ TEST(the_papers_preset_samples) {
     free(probability);
     basin_nodes_close(before);
     basin_nodes_close(after);
-    basin_backend_close(training.backend);
-    free(part);
 }
 
 /* The released code's head reads [h(T) || embedding], of samples h(T) alone. */
 TEST(published_heads) {
     static const char *const preset[] = {"published-amazon", "published-tfinance"};
     BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(300, 6, 1, false);
-    uint8_t *part = fraud_split(network);
-    basin_training training = fraud_training();
+    BASIN_FREE_AT_EXIT uint8_t *part = fraud_split(network);
+    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
     for (int i = 0; i < 2; i++) {
         basin_nodes_settings settings;
         const basin_tensor *head;
@@ -290,14 +275,12 @@ TEST(published_heads) {
         assert_int_equal(head->shape.dim[0], i ? 16 : 32);
         basin_nodes_close(model);
     }
-    basin_backend_close(training.backend);
-    free(part);
 }
 
 /* ---- what cannot be learned from ---- */
 
 static void check_refused(const basin_network *network, const uint8_t *part, const char *wanted) {
-    basin_training training = fraud_training();
+    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     basin_nodes_model *model;
     basin_outcome outcome;
@@ -306,7 +289,6 @@ static void check_refused(const basin_network *network, const uint8_t *part, con
                          0);
     assert_null(model);
     if (!strstr(error.text, wanted)) fail_msg("'%s' is not in '%s'", wanted, error.text);
-    basin_backend_close(training.backend);
 }
 
 TEST(hopeless_data_are_told) {
@@ -365,10 +347,10 @@ static size_t least_limit(const char *sampling, const basin_network *network, co
 TEST(a_shrunk_run_is_resumed) {
     char path[PATH_TEXT];
     folder_path(path, state, "shrunk.checkpoint");
-    basin_training training = fraud_training();
+    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(400, 3, 1, false);
-    uint8_t *part = fraud_split(network);
+    BASIN_FREE_AT_EXIT uint8_t *part = fraud_split(network);
     stopper s = {0, 2};
     basin_watch watch = {.show = stop_later, .context = &s, .stop = &s.stop};
     training.memory = least_limit("auto", network, part);
@@ -384,18 +366,16 @@ TEST(a_shrunk_run_is_resumed) {
     assert_int_equal(resumed->settings.batch, straight->settings.batch);
     assert_same_members(straight, resumed);
     basin_nodes_close(straight), basin_nodes_close(resumed);
-    basin_backend_close(training.backend);
-    free(part);
 }
 
 /* Four batches an epoch, five looks at validation; a run that goes on keeps both. */
 TEST(epochs_of_large_graphs_are_short) {
     char path[PATH_TEXT];
     folder_path(path, state, "pace.checkpoint");
-    basin_training training = fraud_training();
+    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(400, 3, 1, false);
-    uint8_t *part = fraud_split(network);
+    BASIN_FREE_AT_EXIT uint8_t *part = fraud_split(network);
     double nodes = (double)basin_split_nodes(NULL, part, 400, BASIN_PART_TRAIN);
     stopper s = {0, 2};
     basin_watch watch = {.show = stop_later, .context = &s, .stop = &s.stop};
@@ -414,8 +394,6 @@ TEST(epochs_of_large_graphs_are_short) {
     model = fraud_train(network, part, &settings, &training);
     assert_int_equal(model->settings.evaluate, 4);
     basin_nodes_close(model);
-    basin_backend_close(training.backend);
-    free(part);
 }
 
 TEST(samples_stay_within_the_memory_allowed) {

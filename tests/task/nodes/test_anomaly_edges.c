@@ -64,10 +64,10 @@ static double auroc(const basin_network *network, const uint8_t *part,
 
 /* Who sent much matters: the means over neighbours do not tell, nor do totals. */
 TEST(the_energy_reads_facts) {
-    basin_training training = fraud_training();
+    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     BASIN_AT_EXIT(free_network) basin_network *network = open_tables(state, true, false, &one_way);
-    uint8_t *part = fraud_split(network);
+    BASIN_FREE_AT_EXIT uint8_t *part = fraud_split(network);
     double reached[3];
     static const char *const use[] = {"none", "features", "energy"};
     settings.epochs = 60, settings.hops = 0, settings.evaluate = 10;
@@ -78,16 +78,14 @@ TEST(the_energy_reads_facts) {
     if (!(reached[2] > reached[0] + 0.08 && reached[2] > reached[1] + 0.08))
         fail_msg("AUROC %g without facts, %g with totals, %g in the energy", reached[0], reached[1],
                  reached[2]);
-    basin_backend_close(training.backend);
-    free(part);
 }
 
 TEST(totals_are_features) {
     needs_xgboost();
-    basin_training training = fraud_training();
+    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     BASIN_AT_EXIT(free_network) basin_network *network = open_tables(state, false, false, NULL);
-    uint8_t *part = fraud_split(network);
+    BASIN_FREE_AT_EXIT uint8_t *part = fraud_split(network);
     settings.epochs = 20, settings.hops = 0, settings.facts = "none", settings.evaluate = 10;
     double without = auroc(network, part, &settings, &training);
     settings.facts = "features";
@@ -96,8 +94,6 @@ TEST(totals_are_features) {
     double trees = auroc(network, part, &settings, &training);
     if (!(without < 0.65 && with > 0.9 && trees > 0.9))
         fail_msg("AUROC %g without totals, %g with them, %g of trees", without, with, trees);
-    basin_backend_close(training.backend);
-    free(part);
 }
 
 /* The full graph, a stream, the same from a file, and from a table in another order. */
@@ -105,13 +101,14 @@ static void scores_agree(void **state, const basin_network_options *options, boo
     char path[PATH_TEXT];
     folder_path(path, state, "model.safetensors");
     static double full[NODES], other[NODES];
-    basin_training training = fraud_training();
+    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     basin_nodes_model *back;
     BASIN_AT_EXIT(free_network) basin_network *network = open_tables(state, true, false, options);
-    uint8_t *part = fraud_split(network);
+    BASIN_FREE_AT_EXIT uint8_t *part = fraud_split(network);
     settings.epochs = 4, settings.blocks = 2, settings.steps = 2, settings.facts = "both";
     settings.members = 2, settings.self_loops = loops ? "add" : "drop";
+    BASIN_AT_EXIT(free_model)
     basin_nodes_model *model = fraud_train(network, part, &settings, &training);
     assert_ok(basin_nodes_score(full, model, network, NULL, &failure));
     basin_nodes_work least = {.least = true};
@@ -126,9 +123,6 @@ static void scores_agree(void **state, const basin_network_options *options, boo
     basin_network_forget_facts(moved);
     assert_int_equal(basin_nodes_score(other, back, moved, NULL, &failure), BASIN_BAD_VALUE);
     basin_nodes_close(back);
-    basin_nodes_close(model);
-    basin_backend_close(training.backend);
-    free(part);
 }
 
 TEST(directed_scores_agree) { scores_agree(state, &one_way, false); }
@@ -142,10 +136,10 @@ TEST(relations_agree) {
 
 /* Samples learn what the full graph teaches. */
 TEST(samples_carry_facts) {
-    basin_training training = fraud_training();
+    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     BASIN_AT_EXIT(free_network) basin_network *network = open_tables(state, true, false, &one_way);
-    uint8_t *part = fraud_split(network);
+    BASIN_FREE_AT_EXIT uint8_t *part = fraud_split(network);
     double reached[2];
     settings.hops = 0, settings.fraction = 1, settings.batch = 64, settings.epochs = 15;
     settings.sampling = "neighbours", settings.evaluate = 5;
@@ -155,8 +149,6 @@ TEST(samples_carry_facts) {
     }
     if (!(reached[1] > reached[0] + 0.04))
         fail_msg("AUROC %g without facts, %g with them", reached[0], reached[1]);
-    basin_backend_close(training.backend);
-    free(part);
 }
 
 /* Both lists of an explanation without rest: what features, facts and neighbours are told to move.
@@ -173,10 +165,10 @@ static void assert_adds_up(const basin_nodes_explanation *why) {
 
 /* Reasons know the columns; of the network's own they still add up. */
 TEST(explanations_go_on) {
-    basin_training training = fraud_training();
+    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     BASIN_AT_EXIT(free_network) basin_network *network = open_tables(state, true, false, &one_way);
-    uint8_t *part = fraud_split(network);
+    BASIN_FREE_AT_EXIT uint8_t *part = fraud_split(network);
     basin_nodes_explanation *why;
     settings.epochs = 5, settings.facts = "both";
     for (int trees = 0; trees < 2; trees++) {
@@ -194,14 +186,12 @@ TEST(explanations_go_on) {
         basin_nodes_explanation_free(why);
         basin_nodes_close(model);
     }
-    basin_backend_close(training.backend);
-    free(part);
 }
 
 /* Facts that bias the scores of pairs have their part, with the totals of edges as values: of a
  * node that got large amounts, amounts. */
 TEST(facts_in_the_energy_are_reasons) {
-    basin_training training = fraud_training();
+    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     for (int directed = 0; directed < 2; directed++) {
         basin_network *network = open_tables(state, true, false, directed ? &one_way : NULL);
@@ -234,7 +224,6 @@ TEST(facts_in_the_energy_are_reasons) {
         basin_network_free(network);
         free(part);
     }
-    basin_backend_close(training.backend);
 }
 
 static const basin_nodes_drift_column *drift_of(const basin_nodes_drift *drift, const char *name) {
@@ -247,13 +236,14 @@ static const basin_nodes_drift_column *drift_of(const basin_nodes_drift *drift, 
 /* Amounts that grow a hundredfold show, before and after the model was a file; counts do not. */
 TEST(drift_sees_edges) {
     char path[PATH_TEXT];
-    basin_training training = fraud_training();
+    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     BASIN_AT_EXIT(free_network) basin_network *network = open_tables(state, true, false, &one_way);
-    uint8_t *part = fraud_split(network);
+    BASIN_FREE_AT_EXIT uint8_t *part = fraud_split(network);
     basin_nodes_drift drift;
     basin_nodes_model *back;
     settings.epochs = 2, settings.facts = "both";
+    BASIN_AT_EXIT(free_model)
     basin_nodes_model *model = fraud_train(network, part, &settings, &training);
     assert_ok(basin_nodes_drift_measure(&drift, model, network, 0, &failure));
     assert_int_equal(drift_of(&drift, "amount mean of edges")->level, 0);
@@ -273,9 +263,6 @@ TEST(drift_sees_edges) {
     assert_int_equal(drift.large, 3);
     basin_nodes_drift_free(&drift);
     basin_nodes_close(back);
-    basin_nodes_close(model);
-    basin_backend_close(training.backend);
-    free(part);
 }
 
 TEST(names_of_columns) {
@@ -327,10 +314,10 @@ TEST(facts_may_be_forgotten_where_none_are_read) {
 }
 
 TEST(refuses_what_cannot_be) {
-    basin_training training = fraud_training();
+    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(100, 5, 1, false);
-    uint8_t *part = fraud_split(network);
+    BASIN_FREE_AT_EXIT uint8_t *part = fraud_split(network);
     basin_nodes_model *model;
     basin_outcome outcome;
     settings.facts = "both";
@@ -339,8 +326,6 @@ TEST(refuses_what_cannot_be) {
     settings.form = "published";
     assert_failure(fraud_try(&model, &outcome, network, part, &settings, &training, &failure),
                    BASIN_BAD_VALUE, "facts both with form published");
-    basin_backend_close(training.backend);
-    free(part);
 }
 
 int main(void) { return tests_run(folder_new, folder_remove); }

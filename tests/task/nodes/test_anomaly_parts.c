@@ -86,7 +86,7 @@ static void assert_weights_near(const basin_nodes_model *a, const basin_nodes_mo
 
 TEST(parts_train_as_the_whole) {
     BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(NODES, 5, 1, false);
-    basin_training training = fraud_training();
+    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     basin_outcome whole, apart, given;
     uint8_t *split = fraud_split(network);
@@ -104,14 +104,13 @@ TEST(parts_train_as_the_whole) {
     assert_non_null(strstr(basin_nodes_get_info(two)->trained_on, "3 parts on 1 rank"));
     basin_nodes_close(one), basin_nodes_close(two), basin_nodes_close(three);
     basin_parts_close(parts);
-    basin_backend_close(training.backend);
     free(split);
 }
 
 /* Another number of parts is another run; the same parts give the same bits. */
 TEST(the_same_parts_give_the_same_bits) {
     BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(NODES, 6, 1, false);
-    basin_training training = fraud_training();
+    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     basin_outcome outcome;
     uint8_t *split = fraud_split(network);
@@ -124,7 +123,6 @@ TEST(the_same_parts_give_the_same_bits) {
     }
     assert_same_members(model[0], model[1]);
     for (int i = 0; i < 2; i++) basin_nodes_close(model[i]);
-    basin_backend_close(training.backend);
     free(split);
 }
 
@@ -177,7 +175,7 @@ TEST(trees_of_parts_are_those_of_the_whole) {
 TEST(known_labels_of_directed_parts_are_refused) {
     needs_xgboost();
     BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(NODES, 9, 1, true);
-    basin_training training = fraud_training();
+    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     basin_outcome outcome;
     uint8_t *split = fraud_split(network);
@@ -194,17 +192,17 @@ TEST(known_labels_of_directed_parts_are_refused) {
     assert_int_equal(apart->ensemble.fits, 4);
     basin_nodes_close(whole), basin_nodes_close(apart);
     basin_parts_close(parts);
-    basin_backend_close(training.backend);
     free(split);
 }
 
 TEST(a_directed_graph_is_not_streamed_in_parts) {
     BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(NODES, 7, 1, true);
-    basin_training training = fraud_training();
+    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     uint8_t *split = fraud_split(network);
     double probability[NODES];
     settings.epochs = 2;
+    BASIN_AT_EXIT(free_model)
     basin_nodes_model *model = fraud_train(network, split, &settings, &training);
     basin_parts *parts = cut(network, PARTS);
     double *whole = score(model, network, NULL, false), *found = score(model, NULL, parts, false);
@@ -214,6 +212,4 @@ TEST(a_directed_graph_is_not_streamed_in_parts) {
                    BASIN_UNSUPPORTED, "directed graph in parts");
     free(whole), free(found), free(split);
     basin_parts_close(parts);
-    basin_nodes_close(model);
-    basin_backend_close(training.backend);
 }

@@ -82,7 +82,7 @@ static double test_accuracy(const basin_network *network, const basin_nodes_sett
 
 TEST(classes_are_told_apart) {
     BASIN_AT_EXIT(free_network) basin_network *network = woods(false, false);
-    basin_training training = fraud_training();
+    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
     basin_nodes_settings s = quick();
     double full = test_accuracy(network, &s, &training);
     s.sampling = "neighbours", s.fraction = 0.5, s.batch = 40;
@@ -94,7 +94,6 @@ TEST(classes_are_told_apart) {
     if (!(full > 0.9 && sampled > 0.85 && block > 0.85 && alone < 0.8))
         fail_msg("accuracy full %g sampled %g without smoothing %g without the graph %g", full,
                  sampled, block, alone);
-    basin_backend_close(training.backend);
 }
 
 /* ---- streaming ---- */
@@ -120,7 +119,7 @@ static void compare(const char *what, const basin_network *network,
 }
 
 TEST(streaming_equals_the_whole) {
-    basin_training training = fraud_training();
+    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
     BASIN_AT_EXIT(free_network)
     basin_network *network = woods(false, false), *one_way = woods(false, true);
     basin_nodes_settings s = quick();
@@ -134,7 +133,6 @@ TEST(streaming_equals_the_whole) {
     compare("edges in one direction, self loops", one_way, &s, &training);
     s.self_loops = "keep";
     compare("edges in one direction", one_way, &s, &training);
-    basin_backend_close(training.backend);
 }
 
 /* The same woods, each tree with six words of 400. */
@@ -156,7 +154,7 @@ static basin_network *papers(void) {
 
 /* Bags of words are read as lists where the graph is whole, in full where it is streamed. */
 TEST(words_are_read_as_lists) {
-    basin_training training = fraud_training();
+    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
     BASIN_AT_EXIT(free_network) basin_network *network = papers();
     basin_nodes_settings s = quick();
     basin_node_inputs inputs;
@@ -169,17 +167,16 @@ TEST(words_are_read_as_lists) {
     compare("words", network, &s, &training);
     s.embedding = 12;
     compare("words, an embedding in two layers", network, &s, &training);
-    basin_backend_close(training.backend);
 }
 
 /* ---- files and names ---- */
 
 TEST(files_keep_classes) {
     char path[PATH_TEXT], map[PATH_TEXT], text[BASIN_NODE_TEXT];
-    basin_training training = fraud_training();
+    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
     BASIN_AT_EXIT(free_network) basin_network *network = woods(true, false), *mapped;
     basin_nodes_settings s = quick();
-    uint8_t *part = fraud_split(network);
+    BASIN_FREE_AT_EXIT uint8_t *part = fraud_split(network);
     basin_nodes_model *model = learn(network, part, &s, &training), *read;
     basin_nodes_model *detector;
     double p[NODES * CLASSES], q[NODES * CLASSES];
@@ -203,8 +200,6 @@ TEST(files_keep_classes) {
                    BASIN_BAD_FILE, "the model is 'node', wanted 'anomaly'");
     basin_nodes_close(read);
     basin_nodes_close(model);
-    basin_backend_close(training.backend);
-    free(part);
 }
 
 /* Labels are compared by name, whatever their numbers; unknown names are mistakes. */
@@ -247,10 +242,10 @@ TEST(classes_go_by_name) {
 
 /* What is explained of a class is the probability that was predicted, and its odds. */
 TEST(reasons_are_of_the_prediction) {
-    basin_training training = fraud_training();
+    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
     BASIN_AT_EXIT(free_network) basin_network *network = woods(true, false);
     basin_nodes_settings s = quick();
-    uint8_t *part = fraud_split(network);
+    BASIN_FREE_AT_EXIT uint8_t *part = fraud_split(network);
     basin_nodes_model *model = learn(network, part, &s, &training);
     basin_nodes_explanation *why;
     double p[NODES * CLASSES];
@@ -271,8 +266,6 @@ TEST(reasons_are_of_the_prediction) {
         basin_nodes_report("never.html", model, network, &(basin_nodes_reporting){0}, &failure),
         BASIN_UNSUPPORTED, "needs a detector");
     basin_nodes_close(model);
-    basin_backend_close(training.backend);
-    free(part);
 }
 
 /* ---- what is refused ---- */
@@ -294,7 +287,7 @@ static void expect(const basin_network *network, const uint8_t *part,
 TEST(what_cannot_be_learned_is_said) {
     BASIN_AT_EXIT(free_network) basin_network *network = woods(false, false);
     basin_nodes_settings s = quick();
-    uint8_t *part = fraud_split(network);
+    BASIN_FREE_AT_EXIT uint8_t *part = fraud_split(network);
     s.smoothing = 3, s.relations = "max";
     expect(network, part, &s, "smoothing 3 with relations max");
     s = quick();
@@ -303,7 +296,6 @@ TEST(what_cannot_be_learned_is_said) {
     expect(network, part, &s, "the training nodes have 1 class; wanted 2");
     for (int64_t i = 0; i < NODES; i++) network->label[i] = -1;
     expect(network, part, &s, "is to be trained on and has no label");
-    free(part);
 }
 
 int main(void) { return tests_run(folder_new, folder_remove); }
