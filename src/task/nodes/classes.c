@@ -29,20 +29,22 @@ static int32_t find(const basin_names *names, const char *name) {
     return -1;
 }
 
-/* By label, then by node: there are fewer labels than nodes. */
-basin_status basin_classes_of(int32_t *class_of, const basin_nodes_model *model,
-                              const basin_network *network, basin_error *error) {
+/* The model's number of each node's class, -1: it has no label, or a class that the model does not
+ * know. By label, then by node: there are fewer labels than nodes. */
+static basin_status classes_of(int32_t **class_of, const basin_nodes_model *model,
+                               const basin_network *network, basin_error *error) {
     int32_t most = basin_network_greatest_label(network);
     BASIN_FREE_AT_EXIT int32_t *number = NULL;
+    if (!network->label)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to compare with", network->path);
+    BASIN_TRY(BASIN_NEW_RAW(class_of, network->nodes, "classes", error));
     BASIN_TRY(BASIN_NEW_RAW(&number, (size_t)most + 2, "classes", error));
     for (int32_t label = 0; label <= most; label++) {
         char text[BASIN_NODE_TEXT];
         number[label] = find(&model->class_name, basin_network_class(network, label, text));
     }
-    for (int64_t i = 0; i < network->nodes; i++) {
-        int32_t label = network->label ? network->label[i] : -1;
-        class_of[i] = label < 0 ? -1 : number[label];
-    }
+    for (int64_t i = 0; i < network->nodes; i++)
+        (*class_of)[i] = network->label[i] < 0 ? -1 : number[network->label[i]];
     return BASIN_OK;
 }
 
@@ -110,7 +112,6 @@ basin_status basin_classes_take(basin_nodes_fitting *f, basin_error *error) {
     basin_status status = BASIN_OK;
     BASIN_FREE_AT_EXIT int64_t *count = NULL;
     BASIN_TRY(BASIN_NEW(&count, (size_t)most + 2, "classes", error));
-    BASIN_TRY(BASIN_NEW_RAW(&f->class_of, n->nodes, "classes", error));
     for (int64_t i = 0; i < f->train_count; i++) {
         int32_t label = n->label[f->train[i]];
         if (label < 0)
@@ -128,7 +129,7 @@ basin_status basin_classes_take(basin_nodes_fitting *f, basin_error *error) {
                                   BASIN_BAD_VALUE, status ? NULL : error);
     BASIN_TRY(status ? status : few);
     f->settings.classes = f->model->settings.classes;
-    BASIN_TRY(basin_classes_of(f->class_of, f->model, n, error));
+    BASIN_TRY(classes_of(&f->class_of, f->model, n, error));
     note_many(f);
     note_strangers(f);
     return BASIN_OK;
@@ -191,20 +192,19 @@ basin_status basin_classes_load(basin_nodes_model *model, const basin_bundle *bu
 /* A probability of 0 would make one node's surprise infinite. */
 static const double least = 1e-12;
 
-int32_t basin_classes_best(const double *probability, int64_t classes) {
+static int32_t best_of(const double *probability, int64_t classes) {
     int32_t best = 0;
     for (int64_t c = 1; c < classes; c++)
         if (probability[c] > probability[best]) best = (int32_t)c;
     return best;
 }
 
-void basin_classes_confusion(int64_t *matrix, const double *probability, const int32_t *class_of,
-                             int64_t classes, const uint8_t *part, int which, int64_t nodes) {
+static void count_confusion(int64_t *matrix, const double *probability, const int32_t *class_of,
+                            int64_t classes, const uint8_t *part, int which, int64_t nodes) {
     for (int64_t i = 0; i < classes * classes; i++) matrix[i] = 0;
     for (int64_t i = 0; i < nodes; i++)
         if (part[i] == which && class_of[i] >= 0)
-            matrix[class_of[i] * classes +
-                   basin_classes_best(probability + i * classes, classes)]++;
+            matrix[class_of[i] * classes + best_of(probability + i * classes, classes)]++;
 }
 
 /* The mean of the classes' F1; one that is neither there nor predicted is left out. */
@@ -250,9 +250,11 @@ static basin_status mean_auroc(double *mean, const double *probability, const in
     return BASIN_OK;
 }
 
-basin_status basin_classes_measure(basin_score *score, const double *probability,
-                                   const int32_t *class_of, int64_t classes, const uint8_t *part,
-                                   int which, int64_t nodes, basin_error *error) {
+/* "loss" is the mean of -log p; more than that as a tie. A class that the model does not know is a
+ * mistake. */
+static basin_status measure_classes(basin_score *score, const double *probability,
+                                    const int32_t *class_of, int64_t classes, const uint8_t *part,
+                                    int which, int64_t nodes, basin_error *error) {
     int64_t count = basin_split_nodes(NULL, part, nodes, which);
     double right = 0, sum = 0, auroc;
     BASIN_FREE_AT_EXIT int64_t *node = NULL;
@@ -262,11 +264,11 @@ basin_status basin_classes_measure(basin_score *score, const double *probability
     BASIN_TRY(BASIN_NEW_RAW(&node, count, "figures", error));
     BASIN_TRY(BASIN_NEW_RAW(&matrix, classes * classes, "figures", error));
     basin_split_nodes(node, part, nodes, which);
-    basin_classes_confusion(matrix, probability, class_of, classes, part, which, nodes);
+    count_confusion(matrix, probability, class_of, classes, part, which, nodes);
     for (int64_t i = 0; i < count; i++) {
         int32_t its = class_of[node[i]];
         const double *p = probability + node[i] * classes;
-        right += its == basin_classes_best(p, classes);
+        right += its == best_of(p, classes);
         sum -= log(its >= 0 && p[its] > least ? p[its] : least);
     }
     BASIN_TRY(mean_auroc(&auroc, probability, class_of, classes, node, count, error));
@@ -332,16 +334,6 @@ static basin_status measure_detector(basin_score *score, const double *probabili
     return BASIN_OK;
 }
 
-/* ---- several classes ---- */
-
-static basin_status classes_of(int32_t **class_of, const basin_nodes_model *model,
-                               const basin_network *network, basin_error *error) {
-    BASIN_TRY(BASIN_NEW_RAW(class_of, network->nodes, "classes", error));
-    if (!network->label)
-        return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to compare with", network->path);
-    return basin_classes_of(*class_of, model, network, error);
-}
-
 basin_status basin_nodes_measure(basin_score *score, const double *probability,
                                  const basin_nodes_model *model, const basin_network *network,
                                  const uint8_t *part, int which, double threshold,
@@ -350,8 +342,8 @@ basin_status basin_nodes_measure(basin_score *score, const double *probability,
     if (!model || !model->settings.classes)
         return measure_detector(score, probability, network, part, which, threshold, error);
     BASIN_TRY(classes_of(&class_of, model, network, error));
-    return basin_classes_measure(score, probability, class_of, model->settings.classes, part, which,
-                                 network->nodes, error);
+    return measure_classes(score, probability, class_of, model->settings.classes, part, which,
+                           network->nodes, error);
 }
 
 basin_status basin_nodes_confusion(int64_t *matrix, const double *probability,
@@ -359,7 +351,7 @@ basin_status basin_nodes_confusion(int64_t *matrix, const double *probability,
                                    const uint8_t *part, int which, basin_error *error) {
     BASIN_FREE_AT_EXIT int32_t *class_of = NULL;
     BASIN_TRY(classes_of(&class_of, model, network, error));
-    basin_classes_confusion(matrix, probability, class_of, model->settings.classes, part, which,
-                            network->nodes);
+    count_confusion(matrix, probability, class_of, model->settings.classes, part, which,
+                    network->nodes);
     return BASIN_OK;
 }

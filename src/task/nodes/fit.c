@@ -499,17 +499,6 @@ static basin_status step(void *context, basin_run_sum *sum, const basin_run_plac
 
 /* ---- scores ---- */
 
-/* What probabilities reach on a part of the nodes, at a threshold that a detector has. */
-static basin_status measure_part(basin_score *found, const basin_nodes_fitting *f,
-                                 const double *probability, int part, double threshold,
-                                 basin_error *error) {
-    if (f->class_of)
-        return basin_classes_measure(found, probability, f->class_of, f->settings.classes, f->part,
-                                     part, f->network->nodes, error);
-    return basin_nodes_measure(found, probability, NULL, f->network, f->part, part, threshold,
-                               error);
-}
-
 static basin_status choose_threshold(double *threshold, const basin_nodes_fitting *f,
                                      basin_error *error) {
     if (f->class_of) return BASIN_OK;
@@ -534,7 +523,8 @@ static basin_status score(void *context, basin_score *score, const basin_run_pla
     BASIN_TRY(basin_nodes_scorer_run(f->scorer, f->probability, place->member, f->store, scored(f),
                                      error));
     BASIN_TRY(choose_threshold(&threshold, f, error));
-    BASIN_TRY(measure_part(&found, f, f->probability, BASIN_PART_VAL, threshold, error));
+    BASIN_TRY(basin_nodes_measure(&found, f->probability, f->model, f->network, f->part,
+                                  BASIN_PART_VAL, threshold, error));
     for (int i = 0; i < found.measures; i++) {
         char name[BASIN_MEASURE_NAME + 16];
         snprintf(name, sizeof name, "validation_%s", found.measure[i].name);
@@ -599,7 +589,8 @@ static basin_status measure(basin_nodes_fitting *f, basin_error *error) {
     for (int p = BASIN_PART_VAL; p <= BASIN_PART_TEST && m->score; p++) {
         if (!basin_split_nodes(NULL, f->part, f->network->nodes, p)) continue;
         BASIN_TRY(judge_reliability(f, p, error));
-        BASIN_TRY(measure_part(&m->reached[p], f, m->score, p, m->threshold, error));
+        BASIN_TRY(basin_nodes_measure(&m->reached[p], m->score, m, f->network, f->part, p,
+                                      m->threshold, error));
     }
     return BASIN_OK;
 }
