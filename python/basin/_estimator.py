@@ -113,7 +113,7 @@ class Estimator(BaseEstimator):
     # ---- the model ----
 
     def _model_settings(self):
-        return self._c("get_settings")(self._fitted())
+        return self._c("about")(self._fitted()).settings
 
     def _c(self, verb):
         return getattr(lib, f"basin_{self._prefix}_{verb}")

@@ -106,6 +106,9 @@ class ImageCompleter(Estimator):
 
         def __init__(self, *, hold_out: int = 0, **settings: Unpack[ImageKeywords]) -> None: ...
 
+    def _model_settings(self):
+        return lib.basin_image_get_settings(self._fitted())
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array, tags.input_tags.three_d_array = False, True
