@@ -206,6 +206,19 @@ static void add(basin_bundle *bundle, const char *name, void *data, basin_dtype 
     assert_ok(basin_bundle_add(bundle, name, &tensor, &failure));
 }
 
+/* Trees as such files have them, which stay the caller's. */
+static basin_bundle *older(int64_t *features, double *base, int64_t *root, int64_t trees,
+                           void *link, void *number, int64_t nodes) {
+    basin_bundle *bundle;
+    assert_ok(basin_bundle_new(&bundle, &failure));
+    add(bundle, "t.features", features, BASIN_I64, BASIN_SHAPE(1));
+    add(bundle, "t.base", base, BASIN_F64, BASIN_SHAPE(1));
+    add(bundle, "t.root", root, BASIN_I64, BASIN_SHAPE(trees + 1));
+    add(bundle, "t.link", link, BASIN_I32, BASIN_SHAPE(nodes, 2));
+    add(bundle, "t.number", number, BASIN_F32, BASIN_SHAPE(nodes, 2));
+    return bundle;
+}
+
 /* Two trees: x0 <= 1 ? (x2 <= -1 ? 0.1 : 0.2) : 0.3, and 0.5. */
 TEST(trees_of_older_files_are_read) {
     int64_t features = 3, root[] = {0, 5, 6};
@@ -215,15 +228,10 @@ TEST(trees_of_older_files_are_read) {
     const float x[4][3] = {{1, 0, -1}, {1, 0, -0.5f}, {1.0001f, 0, -3}, {-5, 0, 9}};
     const double expected[4] = {0.1, 0.2, 0.3, 0.2};
     float value[4 * 4];
-    BASIN_AT_EXIT(free_bundle) basin_bundle *bundle;
+    BASIN_AT_EXIT(free_bundle) basin_bundle *bundle = NULL;
     basin_trees *trees;
     needs_xgboost();
-    assert_ok(basin_bundle_new(&bundle, &failure));
-    add(bundle, "t.features", &features, BASIN_I64, BASIN_SHAPE(1));
-    add(bundle, "t.base", &base, BASIN_F64, BASIN_SHAPE(1));
-    add(bundle, "t.root", root, BASIN_I64, BASIN_SHAPE(3));
-    add(bundle, "t.link", link, BASIN_I32, BASIN_SHAPE(6, 2));
-    add(bundle, "t.number", number, BASIN_F32, BASIN_SHAPE(6, 2));
+    bundle = older(&features, &base, root, 2, link, number, 6);
     assert_ok(basin_trees_load(&trees, bundle, "t.", &failure));
     assert_ok(basin_trees_predict(logit, trees, x[0], 4, 3, &failure));
     assert_ok(basin_trees_shapley(value, trees, x[0], 4, 3, &failure));
@@ -248,19 +256,14 @@ TEST(a_deep_tree_is_refused) {
     double base = 0;
     static int32_t link[NODES][2];
     static float number[NODES][2];
-    BASIN_AT_EXIT(free_bundle) basin_bundle *bundle;
+    BASIN_AT_EXIT(free_bundle) basin_bundle *bundle = NULL;
     basin_trees *trees;
     needs_xgboost();
     for (int i = 0; i < NODES; i++) { /* every other node is a leaf */
         link[i][0] = i % 2 || i + 1 == NODES ? -1 : 0;
         link[i][1] = i + 1;
     }
-    assert_ok(basin_bundle_new(&bundle, &failure));
-    add(bundle, "t.features", &features, BASIN_I64, BASIN_SHAPE(1));
-    add(bundle, "t.base", &base, BASIN_F64, BASIN_SHAPE(1));
-    add(bundle, "t.root", root, BASIN_I64, BASIN_SHAPE(2));
-    add(bundle, "t.link", link, BASIN_I32, BASIN_SHAPE(NODES, 2));
-    add(bundle, "t.number", number, BASIN_F32, BASIN_SHAPE(NODES, 2));
+    bundle = older(&features, &base, root, 1, link, number, NODES);
     assert_failure(basin_trees_load(&trees, bundle, "t.", &failure), BASIN_BAD_FILE,
                    "t.* has a tree of more than 64 levels");
     assert_null(trees);

@@ -13,29 +13,21 @@ const char *basin_nodes_baseline_name(int which) {
     return which >= 0 && which < BASIN_NODES_BASELINES ? name[which] : NULL;
 }
 
-static basin_status settings_of(basin_nodes_settings *settings, int which, int64_t seed,
+static basin_status settings_of(basin_nodes_settings *s, int which, int64_t seed,
                                 basin_error *error) {
-    basin_nodes_settings s;
-    BASIN_TRY(basin_settings_preset(&s, &basin_anomaly_task, "default", error));
-    s.form = which % 2 ? "mlp" : "linear";
-    s.hops = which < 2 ? 0 : 2;
-    s.degree = false; /* that is of the graph, too: only the means are asked for */
-    s.facts = "none";
-    s.position = "none";
-    s.hidden = 64;
-    s.dropout = which % 2 ? 0.2 : 0;
-    s.epochs = 300;
-    s.patience = 50;
-    s.evaluate = 2;
-    s.rate = which % 2 ? 3e-3 : 3e-2;
-    s.average = 0;
-    s.sampling = "full";
-    s.members = 1;
-    s.trees = 0;
-    s.calibrate = "none";
-    s.threshold = "all";
-    s.seed = seed;
-    *settings = s;
+    BASIN_TRY(basin_settings_preset(s, &basin_anomaly_task, "default", error));
+    s->form = which % 2 ? "mlp" : "linear";
+    s->hops = which < 2 ? 0 : 2;
+    s->degree = false; /* that is of the graph, too: only the means are needed */
+    s->facts = s->position = s->calibrate = "none";
+    s->hidden = 64;
+    s->dropout = which % 2 ? 0.2 : 0;
+    s->epochs = 300, s->patience = 50, s->evaluate = 2;
+    s->rate = which % 2 ? 3e-3 : 3e-2;
+    s->average = 0;
+    s->sampling = "full", s->threshold = "all";
+    s->members = 1, s->trees = 0;
+    s->seed = seed;
     return BASIN_OK;
 }
 

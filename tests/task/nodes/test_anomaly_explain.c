@@ -35,6 +35,12 @@ static void scene_free(scene *s) {
     free(s->part);
 }
 
+static basin_nodes_explanation *explained(const scene *s, int64_t node) {
+    basin_nodes_explanation *e;
+    assert_ok(basin_nodes_explain(&e, s->model, s->network, &node, 1, NULL, &failure));
+    return e;
+}
+
 /* Both lists tell the whole distance, each node's by itself. */
 static void assert_adds_up(const basin_nodes_explanation *e, double within) {
     double features = e->rest, neighbours = e->own + e->rest;
@@ -49,13 +55,11 @@ static void assert_adds_up(const basin_nodes_explanation *e, double within) {
 TEST(lists_add_up_for_any_share) {
     BASIN_AT_EXIT(scene_free) scene s = scene_new(400, 1, false);
     for (int k = 0; k < 3; k++) { /* trees alone, both, the network alone */
-        basin_nodes_explanation *e;
         double probability[400];
         s.model->ensemble.share = 0.5 * k;
         assert_ok(basin_nodes_score(probability, s.model, s.network, NULL, &failure));
         for (int64_t node = 0; node < 40; node += 13) {
-            assert_ok(
-                basin_nodes_explain(&e, s.model, s.network, &(int64_t){node}, 1, NULL, &failure));
+            basin_nodes_explanation *e = explained(&s, node);
             assert_adds_up(e, k ? 0.03 : 1e-9);
             assert_float_equal(e->probability, probability[node], 1e-9);
             double back = basin_nodes_calibrated(s.model, 1 / (1 + exp(-e->logit)));
@@ -69,9 +73,8 @@ TEST(lists_add_up_for_any_share) {
 TEST(lists_add_up_on_directed_graphs_and_relations) {
     for (int k = 0; k < 2; k++) {
         scene s = scene_new(200, k == 1 ? 2 : 1, k == 0);
-        basin_nodes_explanation *e;
         s.model->ensemble.share = 0.7;
-        assert_ok(basin_nodes_explain(&e, s.model, s.network, &(int64_t){5}, 1, NULL, &failure));
+        basin_nodes_explanation *e = explained(&s, 5);
         assert_adds_up(e, 0.03);
         assert_true(e->has_attention);
         basin_nodes_explanation_free(e);
@@ -82,9 +85,8 @@ TEST(lists_add_up_on_directed_graphs_and_relations) {
 /* A small graph is looked at as a whole: nothing comes from further away. */
 TEST(nothing_is_left_where_all_is_near) {
     BASIN_AT_EXIT(scene_free) scene s = scene_new(60, 1, false);
-    basin_nodes_explanation *e;
     s.model->ensemble.share = 1;
-    assert_ok(basin_nodes_explain(&e, s.model, s.network, &(int64_t){3}, 1, NULL, &failure));
+    basin_nodes_explanation *e = explained(&s, 3);
     assert_true(fabs(e->rest) < 0.02 * fmax(1, fabs(e->logit - e->typical_logit)));
     basin_nodes_explanation_free(e);
 }
@@ -100,8 +102,7 @@ TEST(many_are_told_as_one_is) {
                                   &(basin_nodes_work){.probability = NULL, .brief = true},
                                   &failure));
     for (int i = 0; i < 3; i++) {
-        assert_ok(
-            basin_nodes_explain(&one, s.model, s.network, &(int64_t){node[i]}, 1, NULL, &failure));
+        one = explained(&s, node[i]);
         assert_int_equal(many[i]->node, node[i]);
         assert_int_equal(many[i]->rank, one->rank);
         assert_false(many[i]->has_attention);
@@ -122,14 +123,13 @@ TEST(many_are_told_as_one_is) {
 /* Values are those of the table, means those over neighbours. */
 TEST(values_are_the_tables) {
     BASIN_AT_EXIT(scene_free) scene s = scene_new(200, 1, false);
-    basin_nodes_explanation *e;
     const basin_relation *r = &s.network->relation[0];
     double mean = 0, count = (double)(r->row[10] - r->row[9]), degree = 0;
     for (int64_t i = r->row[9]; i < r->row[10]; i++) {
         mean += (double)s.network->feature[r->col[i] * FRAUD_FEATURES + 2] / count;
         degree = count;
     }
-    assert_ok(basin_nodes_explain(&e, s.model, s.network, &(int64_t){9}, 1, NULL, &failure));
+    basin_nodes_explanation *e = explained(&s, 9);
     for (int64_t i = 0; i < e->features; i++) {
         const basin_nodes_feature *f = &e->feature[i];
         if (f->column == 2 && f->hop == 0)
