@@ -111,10 +111,6 @@ typedef struct basin_block {
  * are trained; and ck, cq, ce, we) under `prefix` + name. */
 BASIN_API basin_status basin_block_declare(basin_block *block, basin_params *params,
                                            const char *prefix, const basin_block_config *config);
-/* How many blocks in a file of weights, ours or published, have a negative gamma, and the least of
- * these numbers (may be NULL). The layer norm is then the gradient of a concave function, and the
- * descent climbs. */
-BASIN_API int64_t basin_negative_gammas(double *least, const basin_bundle *weights);
 /* g = gamma (x - mean) / sqrt(var + epsilon) + delta */
 BASIN_API basin_expr basin_block_norm(const basin_block *block, basin_expr x);
 

@@ -11,9 +11,9 @@
 
 #include "base/team/thread.h"
 #include "base/text.h"
-#include "basin/energy.h"
 #include "basin/version.h"
 #include "cli/cli.h"
+#include "energy/energy.h"
 #include "ranks/ranks.h"
 
 #define ROW(name) &basin_command_##name,

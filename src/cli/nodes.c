@@ -42,6 +42,16 @@ basin_status basin_nodes_use_open(basin_nodes_use *use, basin_args *args, const 
                               args->operands - first, args->operand + first, error);
 }
 
+basin_status basin_nodes_probabilities(double *probability, const basin_nodes_use *use,
+                                       const basin_network *network, const basin_args *args,
+                                       uint64_t seed, basin_error *error) {
+    bool stopped;
+    if (use->model) return basin_nodes_score(probability, use->model, network, &use->work, error);
+    BASIN_TRY(basin_nodes_unsupervised(probability, &stopped, network, seed, args->compute,
+                                       &use->work, error));
+    return stopped ? basin_fail(error, BASIN_BAD_VALUE, "stopped; nothing is kept") : BASIN_OK;
+}
+
 void basin_nodes_use_close(basin_nodes_use *use) {
     basin_network_free(use->network);
     basin_nodes_close(use->model);

@@ -30,6 +30,10 @@ basin_status basin_nodes_model_open(basin_nodes_use *use, basin_args *args, cons
 /* The same, and the operands from `first` on as files, read as training's were. */
 basin_status basin_nodes_use_open(basin_nodes_use *use, basin_args *args, const char *model,
                                   int first, basin_error *error);
+/* What the model gives each node; without a model, energies found without labels. */
+basin_status basin_nodes_probabilities(double *probability /* [N] */, const basin_nodes_use *use,
+                                       const basin_network *network, const basin_args *args,
+                                       uint64_t seed, basin_error *error);
 void basin_nodes_use_close(basin_nodes_use *use);
 
 /* Probabilities beside frequencies. */

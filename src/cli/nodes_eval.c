@@ -135,7 +135,7 @@ typedef struct eval {
     char title[100], trained_on[200]; /* of the detector */
     int64_t trained, validated;       /* nodes judged that took part in training; -1: not known */
     int64_t parameters;
-    float *scores; /* [runs, N] of the detector, for --scores; or NULL */
+    double *scores; /* [runs, N] of the detector, for --scores; or NULL */
     int64_t class_count;
     char **class_name;  /* [class_count] */
     int64_t *confusion; /* [class_count, class_count] test nodes of all runs */
@@ -280,7 +280,7 @@ static bool is_shown(const eval *b, int model) {
 
 /* A CSV of what a detector gave each node of a split: rows behind the heading. */
 static void put_split(basin_record *r, const basin_network *network, const uint8_t *part,
-                      const float *probability, int64_t run) {
+                      const double *probability, int64_t run) {
     static const char *const name[] = {
         [BASIN_PART_TRAIN] = "train", [BASIN_PART_VAL] = "val", [BASIN_PART_TEST] = "test"};
     char id[BASIN_NODE_TEXT];
@@ -291,7 +291,7 @@ static void put_split(basin_record *r, const basin_network *network, const uint8
         basin_record_text(r, "node", basin_network_id(network, i, id));
         basin_record_text(r, "part", name[part[i]]);
         basin_record_integer(r, "label", network->label[i]);
-        basin_record_number(r, "probability", "%g", (double)probability[i]);
+        basin_record_number(r, "probability", "%g", (double)(float)probability[i]);
         basin_record_end(r);
     }
 }
@@ -333,7 +333,7 @@ static basin_status keep(eval *b, const basin_nodes_model *model, int64_t i, bas
     }
     figures_of(b, DETECTOR, i)->reliability = *info->reliability[BASIN_PART_TEST];
     for (int64_t n = 0, nodes = b->use.network->nodes; b->scores && n < nodes; n++)
-        b->scores[i * nodes + n] = (float)info->scores[n];
+        b->scores[i * nodes + n] = info->scores[n];
     return BASIN_OK;
 }
 
@@ -688,6 +688,12 @@ static void note_ratio(const eval *b) {
          preset, 100 * b->o->ratio);
 }
 
+/* Of --seed, which is a setting. */
+static uint64_t seed_of(const basin_args *o) {
+    double seed;
+    return basin_settings_get_number(&seed, o->settings, "seed", NULL) ? 0 : (uint64_t)seed;
+}
+
 /* The preset, and a form that is not the preset's own. */
 static basin_status name_detector(eval *b, basin_error *error) {
     const char *preset = b->o->start.preset;
@@ -717,9 +723,7 @@ static basin_status prepare(eval *b, basin_error *error) {
     BASIN_TRY(BASIN_NEW(&b->figures, b->models * b->runs, "an evaluation", error));
     if (o->scores)
         BASIN_TRY(BASIN_NEW(&b->scores, b->runs * b->use.network->nodes, "scores", error));
-    double seed;
-    BASIN_TRY(basin_settings_get_number(&seed, o->settings, "seed", error));
-    b->seed = (int64_t)seed;
+    b->seed = (int64_t)seed_of(o);
     return BASIN_OK;
 }
 
@@ -841,7 +845,6 @@ typedef struct backtest {
     basin_args *o;
     basin_nodes_use use;
     double *probability;  /* [N] */
-    float *rounded;       /* [N] for --scores */
     uint8_t *part, *seen; /* [N] */
     const char *judged;   /* what was judged, in words */
     int64_t left_out;     /* because they were seen */
@@ -946,32 +949,16 @@ static void put_backtest(basin_record *r, const void *context) {
     put_figures(r, f, f->reliability.log_loss > 0); /* else energies, without a threshold */
 }
 
-/* Of --seed, which is a setting. */
-static uint64_t seed_of(basin_args *o) {
-    double seed;
-    return basin_settings_get_number(&seed, o->settings, "seed", NULL) ? 0 : (uint64_t)seed;
-}
-
-static basin_status find_probabilities(backtest *j, basin_error *error) {
-    basin_nodes_use *u = &j->use;
-    bool stopped;
-    if (u->model) return basin_nodes_score(j->probability, u->model, u->network, &u->work, error);
-    BASIN_TRY(basin_nodes_unsupervised(j->probability, &stopped, u->network, seed_of(j->o),
-                                       j->o->compute, &u->work, error));
-    return stopped ? basin_fail(error, BASIN_BAD_VALUE, "stopped; nothing is kept") : BASIN_OK;
-}
-
 static void put_judged(basin_record *r, const void *context) {
     const backtest *j = context;
     basin_record_table(r, "nodes", NULL);
-    put_split(r, j->use.network, j->part, j->rounded, 0);
+    put_split(r, j->use.network, j->part, j->probability, 0);
     basin_record_end(r);
 }
 
 static void backtest_free(backtest *j) {
     basin_nodes_use_close(&j->use);
     free(j->probability);
-    free(j->rounded);
     free(j->part);
     free(j->seen);
 }
@@ -989,7 +976,7 @@ static basin_status backtest_model(basin_args *o, basin_error *error) {
     BASIN_TRY(BASIN_NEW(&j.part, nodes, "a back-test", error));
     BASIN_TRY(BASIN_NEW(&j.seen, nodes, "a back-test", error));
     BASIN_TRY(choose_judged(&j, error));
-    BASIN_TRY(find_probabilities(&j, error));
+    BASIN_TRY(basin_nodes_probabilities(j.probability, u, u->network, o, seed_of(o), error));
     basin_cli_watch_end(&o->watch);
     double threshold = u->model ? u->info->threshold : 0;
     if (o->threshold_for)
@@ -997,8 +984,6 @@ static basin_status backtest_model(basin_args *o, basin_error *error) {
                                             nodes, error));
     BASIN_TRY(basin_nodes_backtest(&j.figures, u->model, u->network, j.probability, j.part,
                                    BASIN_PART_TEST, threshold, error));
-    BASIN_TRY(BASIN_NEW(&j.rounded, nodes, "scores", error));
-    for (int64_t i = 0; i < nodes; i++) j.rounded[i] = (float)j.probability[i];
     if (o->scores) BASIN_TRY(basin_record_write(o->scores, BASIN_FORM_CSV, put_judged, &j, error));
     return basin_record_print(o->json, put_backtest, &j, error);
 }

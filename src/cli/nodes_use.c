@@ -339,13 +339,6 @@ static basin_status explain(job *j, basin_error *error) {
     return basin_nodes_explain(j->why, j->use.model, j->network, node, j->count, &work, error);
 }
 
-static basin_status find_unusual(job *j, basin_error *error) {
-    bool stopped;
-    BASIN_TRY(basin_nodes_unsupervised(j->probability, &stopped, j->network, (uint64_t)j->o->seed,
-                                       j->o->compute, &j->use.work, error));
-    return stopped ? basin_fail(error, BASIN_BAD_VALUE, "stopped; nothing is kept") : BASIN_OK;
-}
-
 static basin_print_form form_of(basin_args *o) {
     return o->json ? BASIN_FORM_JSON : o->spreadsheet ? BASIN_FORM_SPREADSHEET : BASIN_FORM_CSV;
 }
@@ -369,8 +362,8 @@ static basin_status run_score(basin_args *o, basin_error *error) {
     BASIN_TRY(basin_goal_check(o->threshold_for, error));
     BASIN_TRY(open_all(&j, error));
     const basin_nodes_model *model = j.use.model;
-    BASIN_TRY(model ? basin_nodes_score(j.probability, model, j.network, &j.use.work, error)
-                    : find_unusual(&j, error));
+    BASIN_TRY(
+        basin_nodes_probabilities(j.probability, &j.use, j.network, o, (uint64_t)o->seed, error));
     j.threshold = model ? j.use.info->threshold : 0;
     if (o->threshold_for)
         BASIN_TRY(basin_nodes_threshold_for(&j.threshold, model, o->threshold_for,

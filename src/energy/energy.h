@@ -13,6 +13,10 @@ basin_expr basin_energy_force_of(const basin_energy *energy, basin_expr g, unsig
 
 /* The log-sum-exps of every token's scores and head at activations g: [.., N, H]. */
 basin_expr basin_block_lse(const basin_block_bound *bound, basin_expr g);
+/* How many blocks in a file of weights, ours or published, have a negative gamma, and the least of
+ * these numbers (may be NULL). The layer norm is then the gradient of a concave function, and the
+ * descent climbs. */
+int64_t basin_negative_gammas(double *least, const basin_bundle *weights);
 
 /* What a step depends on beside the tokens. */
 typedef struct basin_pace {

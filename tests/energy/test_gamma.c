@@ -1,7 +1,7 @@
 /* gamma of the layer norm: where training pushes it below 0 the descent climbs; positive_gamma
  * keeps it above, and files of weights tell. */
-#include "basin/energy.h"
 #include "basin/train.h"
+#include "energy/energy.h"
 #include "support/test.h"
 
 enum { STEPS = 20 };
