@@ -1,7 +1,6 @@
 /* Reports as JSON in a page; see document.h. */
 #include "view/document.h"
 
-#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,15 +99,6 @@ void basin_document_numbers(basin_document *r, const double *value, int64_t coun
     basin_document_put(r, "]");
 }
 
-void basin_document_text(basin_document *r, const char *tone, const char *format, ...) {
-    char text[2000];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    basin_document_put(r, "{'type':'text','tone':%s,'text':%s}", tone, text);
-}
-
 void basin_document_section(basin_document *r, const char *id, const char *title, const char *link,
                             bool wide) {
     basin_document_put(r, "{'id':%s,'title':%s,'link':%s,'wide':%d,'blocks':[", id, title, link,
@@ -131,22 +121,6 @@ void basin_document_plot(basin_document *r, const basin_plot *plot) {
         basin_document_put(r, "}");
     }
     basin_document_put(r, "]}");
-}
-
-void basin_plot_histogram(double *x, double *y, int bins, const double *value, int64_t count,
-                          double low, double high) {
-    double width = (high - low) / bins;
-    for (int b = 0; b < bins; b++) {
-        x[2 * b + 1] = low + b * width, x[2 * b + 2] = low + (b + 1) * width;
-        y[2 * b + 1] = y[2 * b + 2] = 0;
-    }
-    x[0] = low, x[2 * bins + 1] = high;
-    y[0] = y[2 * bins + 1] = 0;
-    for (int64_t i = 0; i < count; i++) {
-        if (!(value[i] >= low && value[i] <= high)) continue;
-        int b = (int)fmin(floor((value[i] - low) / width), bins - 1);
-        y[2 * b + 1]++, y[2 * b + 2]++;
-    }
 }
 
 /* ---- pictures ---- */

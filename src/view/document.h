@@ -5,7 +5,7 @@
  *     BASIN_TRY(basin_document_begin(&report, "page.html", "image", title, lead, error));
  *     basin_document_put(&report, "'sections':[");
  *     basin_document_put(&report, "{'id':'scores','title':'Scores','blocks':[");
- *     basin_document_text(&report, "", "There are %d of them.", count);
+ *     basin_document_put(&report, "{'type':'text','text':%s}", text);
  *     basin_document_put(&report, "]}");
  *     basin_document_put(&report, "]");
  *     return basin_document_end(&report, error);
@@ -43,9 +43,6 @@ bool basin_document_check(basin_document *report, basin_status status, const bas
 void basin_document_put(basin_document *report, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void basin_document_numbers(basin_document *report, const double *value, int64_t count);
-/* A text block, printf's way; `tone` is "note", "soft" or "". */
-void basin_document_text(basin_document *report, const char *tone, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
 /* A section up to its blocks, which the caller ends by "]}"; `link` is its name among the links,
  * "": the title. */
 void basin_document_section(basin_document *report, const char *id, const char *title,
@@ -73,11 +70,6 @@ typedef struct basin_plot {
 
 /* A plot object; lines break where a value is not finite. */
 void basin_document_plot(basin_document *report, const basin_plot *plot);
-/* The outline of a histogram with `bins` equal bins over low .. high, for a line of form AREA:
- * x, y [2 bins + 2]; values on the upper end are in the last bin, those outside in none. */
-void basin_plot_histogram(double *x, double *y, int bins, const double *value /* [count] */,
-                          int64_t count, double low, double high);
-
 /* How a picture is packed and shown. */
 typedef enum basin_document_form {
     BASIN_DOCUMENT_PHOTO,  /* JPEG */
