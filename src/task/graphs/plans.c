@@ -13,38 +13,28 @@ static basin_plan *plan_of(const basin_graphs_plan *plan) {
     return plan->plan ? plan->plan : plan->trainer.plan;
 }
 
-/* What the plans take, and one more as large as the largest: their results, where each keeps them
- * in a place of its own, and their inputs. */
-static size_t bytes_with_another(const basin_graphs_plans *p) {
-    bool shared = basin_store_shares_results(p->model->store);
-    size_t inputs = 0, results = 0, largest_input = 0, largest_result = 0;
-    for (int i = 0; i < BASIN_GRAPHS_PLANS; i++) {
-        const basin_graphs_plan *plan = p->plan[i];
-        if (!plan) continue;
-        basin_plan_stats s = basin_plan_get_stats(plan_of(plan));
-        inputs += s.input_bytes, results += s.arena_bytes;
-        largest_input = s.input_bytes > largest_input ? s.input_bytes : largest_input;
-        largest_result = s.arena_bytes > largest_result ? s.arena_bytes : largest_result;
-    }
-    return inputs + largest_input + (shared ? 0 : results + largest_result);
-}
-
 /* A place for a new plan: the plan that was idle for longest goes where all places are taken, or
- * where a third large plan would be one too many. */
+ * where a third plan as large as the largest would be one too many. Plans take their inputs, and
+ * their results where each keeps them in a place of its own. */
 static int free_place(basin_graphs_plans *p) {
     bool shared = basin_store_shares_results(p->model->store);
     size_t limit = shared ? BASIN_GRAPHS_INPUT_BYTES : BASIN_GRAPHS_DEVICE_BYTES;
     for (;;) {
         int oldest = -1, empty = -1, plans = 0;
+        size_t sum = 0, most[2] = {0};
         for (int i = 0; i < BASIN_GRAPHS_PLANS; i++) {
             if (!p->plan[i]) {
                 empty = i;
                 continue;
             }
+            basin_plan_stats s = basin_plan_get_stats(plan_of(p->plan[i]));
+            const size_t own[2] = {s.input_bytes, shared ? 0 : s.arena_bytes};
+            for (int k = 0; k < 2; k++)
+                sum += own[k], most[k] = own[k] > most[k] ? own[k] : most[k];
             plans++;
             if (oldest < 0 || p->plan[i]->used < p->plan[oldest]->used) oldest = i;
         }
-        if (empty >= 0 && (plans < 2 || bytes_with_another(p) <= limit)) return empty;
+        if (empty >= 0 && (plans < 2 || sum + most[0] + most[1] <= limit)) return empty;
         basin_graphs_plan_free(p->plan[oldest]);
         p->plan[oldest] = NULL;
     }
