@@ -346,8 +346,7 @@ void basin_complete(int count, char **word);
 /* Control characters of the names in it are replaced: file names may hold any bytes. */
 void basin_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* "basin: note: ...", unless --quiet. */
-void basin_note(const basin_args *args, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+#define basin_note(args, ...) ((args)->quiet ? (void)0 : basin_say("basin: note: " __VA_ARGS__))
 /* A note where the weights in a file have a negative gamma; nothing where there is no such file. */
 void basin_note_gamma(const basin_args *args, const char *path);
 /* "basin: <text>"; returns the exit code. */

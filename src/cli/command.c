@@ -140,15 +140,6 @@ void basin_say(const char *format, ...) {
     fprintf(stderr, "%s\n", text);
 }
 
-void basin_note(const basin_args *args, const char *format, ...) {
-    char text[2048];
-    va_list list;
-    va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
-    va_end(list);
-    if (!args->quiet) basin_say("basin: note: %s", text);
-}
-
 void basin_note_gamma(const basin_args *args, const char *path) {
     basin_bundle *weights;
     basin_error error;

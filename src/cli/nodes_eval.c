@@ -1,6 +1,5 @@
 /* basin anomaly eval and basin node eval: models over several splits, with others beside them; or a
  * saved model. Detectors: the protocol of the paper, runs over ranks, plain baselines. */
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -145,15 +144,9 @@ static figures *figures_of(const eval *b, int model, int64_t run) {
     return &b->figures[run * b->models + model];
 }
 
-__attribute__((format(printf, 2, 3))) static void note(const eval *b, const char *format, ...) {
-    const basin_watch *watch = &b->o->watch.watch;
-    char line[400];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    watch->note(watch->context, line);
-}
+/* A line on standard error, unless --quiet; progress is cleared before it. */
+#define note(b, ...)                                                                               \
+    (basin_progress_end(&(b)->o->watch.progress), (b)->o->quiet ? (void)0 : basin_say(__VA_ARGS__))
 
 /* ---- rivals ---- */
 
