@@ -99,30 +99,6 @@ void basin_document_numbers(basin_document *r, const double *value, int64_t coun
     basin_document_put(r, "]");
 }
 
-void basin_document_section(basin_document *r, const char *id, const char *title, const char *link,
-                            bool wide) {
-    basin_document_put(r, "{'id':%s,'title':%s,'link':%s,'wide':%d,'blocks':[", id, title, link,
-                       wide);
-}
-
-void basin_document_plot(basin_document *r, const basin_plot *plot) {
-    static const char *const form[] = {"dots", "dashed", "area"};
-    basin_document_put(r, "{'title':%s,'x':%s,'y':%s,'whole':%s,'series':[", plot->title,
-                       plot->x_label, plot->y_label,
-                       plot->y_whole   ? (plot->x_whole ? "xy" : "y")
-                       : plot->x_whole ? "x"
-                                       : "");
-    for (const basin_plot_line *line = plot->line; line < plot->line + plot->lines; line++) {
-        basin_document_put(r, "{'name':%s,'form':%s", line->name, form[line->form]);
-        if (line->x) basin_document_put(r, "'x':");
-        if (line->x) basin_document_numbers(r, line->x, line->count);
-        basin_document_put(r, "'y':");
-        basin_document_numbers(r, line->y, line->count);
-        basin_document_put(r, "}");
-    }
-    basin_document_put(r, "]}");
-}
-
 /* ---- pictures ---- */
 
 static void put_base64(FILE *file, const uint8_t *bytes, size_t size) {

@@ -1,13 +1,11 @@
-/* A report: one JSON document of sections and blocks that share/basin/viewer.html draws; the schema
+/* A report: one JSON document that share/basin/viewer.html draws; the schema
  * is in docs/reports.md. It is written as a page, the viewer with the document inside, or bare.
  *
  *     basin_document report;
  *     BASIN_TRY(basin_document_begin(&report, "page.html", "image", title, lead, error));
- *     basin_document_put(&report, "'sections':[");
- *     basin_document_put(&report, "{'id':'scores','title':'Scores','blocks':[");
- *     basin_document_put(&report, "{'type':'text','text':%s}", text);
- *     basin_document_put(&report, "]}");
- *     basin_document_put(&report, "]");
+ *     basin_document_put(&report, "'scores':{'mse':%g,'pictures':", mse);
+ *     basin_document_numbers(&report, error, pictures);
+ *     basin_document_put(&report, "}");
  *     return basin_document_end(&report, error);
  *
  * Errors stick: basin_document_end gives the first one, and commits nothing then. */
@@ -43,33 +41,7 @@ bool basin_document_check(basin_document *report, basin_status status, const bas
 void basin_document_put(basin_document *report, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void basin_document_numbers(basin_document *report, const double *value, int64_t count);
-/* A section up to its blocks, which the caller ends by "]}"; `link` is its name among the links,
- * "": the title. */
-void basin_document_section(basin_document *report, const char *id, const char *title,
-                            const char *link, bool wide);
 
-typedef enum basin_plot_form {
-    BASIN_PLOT_DOTTED, /* a line with a dot at each point, where these are few */
-    BASIN_PLOT_DASHED, /* a line to compare with, grey */
-    BASIN_PLOT_AREA,   /* the outline of an area above 0, lightly filled */
-} basin_plot_form;
-
-typedef struct basin_plot_line {
-    const char *name;
-    const double *x, *y; /* [count]; without x: 0, 1, .. */
-    int64_t count;
-    basin_plot_form form;
-} basin_plot_line;
-
-typedef struct basin_plot {
-    const char *title, *x_label, *y_label;
-    const basin_plot_line *line; /* [lines] */
-    int lines;
-    bool x_whole, y_whole; /* ticks at whole numbers alone */
-} basin_plot;
-
-/* A plot object; lines break where a value is not finite. */
-void basin_document_plot(basin_document *report, const basin_plot *plot);
 /* How a picture is packed and shown. */
 typedef enum basin_document_form {
     BASIN_DOCUMENT_PHOTO,  /* JPEG */

@@ -2,12 +2,14 @@
 #include "view/svg.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/number.h"
 #include "base/sort.h"
 #include "base/try.h"
+#include "io/file.h"
 
 /* ---- text ---- */
 

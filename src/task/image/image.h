@@ -210,22 +210,10 @@ basin_status basin_image_set_open(basin_image_set *set, const basin_image_source
                                   uint64_t seed, basin_error *error);
 void basin_image_set_close(basin_image_set *set);
 
-/* What a few of them, spread over the set, look like. */
-typedef struct basin_image_look {
-    bool colour;  /* one of them is in colour, not only stored so */
-    int64_t side; /* the shortest side, in pixels */
-} basin_image_look;
-basin_status basin_image_set_look(basin_image_look *look, const basin_image_set *set,
-                                  basin_error *error);
-
 /* Fills in the mean and deviation where the settings leave them 0. */
 basin_status basin_image_measure(basin_image_settings *settings, const basin_image_set *set,
                                  basin_error *error);
 
-/* The feed of such pictures, and the configuration that it is made with. */
-basin_feed_config basin_image_feed_config(const basin_image_set *set,
-                                          const basin_image_settings *settings, int64_t batch,
-                                          bool training, int threads, const basin_watch *watch);
 /* Batches of patches. Unreadable pictures are reported to the watcher. */
 basin_status basin_image_feed(basin_feed **feed, const basin_image_set *set,
                               const basin_image_settings *settings, int64_t batch, bool training,
@@ -313,11 +301,6 @@ basin_status basin_image_start(basin_image_settings *settings, const basin_run *
 
 /* ---- Beginning a run with the weights of another model ---- */
 
-/* An error that names a setting where the weights in `from`, a model file, are of no use to a model
- * with these settings. The size of the pictures may differ, and what has no weights: steps, alpha.
- */
-basin_status basin_image_adopt_check(const basin_image_settings *settings, const basin_bundle *from,
-                                     basin_error *error);
 /* Takes the weights; positions of another number of patches are resampled, bicubically. */
 basin_status basin_image_adopt(basin_store *store, const basin_params *params,
                                const basin_image_settings *settings, const basin_bundle *from,

@@ -108,9 +108,9 @@ static void tell(void *context, const char *name, const char *why) {
     basin_watch_note(watch, "skipped: %s", why);
 }
 
-basin_feed_config basin_image_feed_config(const basin_image_set *set,
-                                          const basin_image_settings *settings, int64_t batch,
-                                          bool training, int threads, const basin_watch *watch) {
+static basin_feed_config feed_config(const basin_image_set *set,
+                                     const basin_image_settings *settings, int64_t batch,
+                                     bool training, int threads, const basin_watch *watch) {
     return (basin_feed_config){
         .pictures = set->pictures,
         .item = set->item,
@@ -129,8 +129,7 @@ basin_feed_config basin_image_feed_config(const basin_image_set *set,
 basin_status basin_image_feed(basin_feed **feed, const basin_image_set *set,
                               const basin_image_settings *settings, int64_t batch, bool training,
                               int threads, const basin_watch *watch, basin_error *error) {
-    basin_feed_config config =
-        basin_image_feed_config(set, settings, batch, training, threads, watch);
+    basin_feed_config config = feed_config(set, settings, batch, training, threads, watch);
     return basin_feed_new(feed, &config, error);
 }
 
@@ -311,9 +310,8 @@ basin_status basin_image_input_new(basin_image_input **out, const basin_image_in
     BASIN_TRY(BASIN_NEW(&input, 1, "the pictures of a run", error));
     input->config = *config;
     input->now = -1;
-    input->feed_config =
-        basin_image_feed_config(config->set, config->settings, config->settings->batch, true,
-                                config->threads, config->watch);
+    input->feed_config = feed_config(config->set, config->settings, config->settings->batch, true,
+                                     config->threads, config->watch);
     input->feed_config.first = config->first;
     input->feed_config.count = config->count;
     basin_status status = decide(input, error);

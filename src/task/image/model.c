@@ -232,13 +232,41 @@ static basin_status go_on(basin_image_settings *settings, const basin_bundle *ch
     return BASIN_OK;
 }
 
+/* Layers are weights, steps of a descent are not. */
+static const char *const same_et[] = {"arch",     "channels",   "patch",    "dim",
+                                      "heads",    "head_dim",   "memories", "attention",
+                                      "hopfield", "learn_beta", "cls",      NULL};
+static const char *const same_vit[] = {"arch",     "channels", "patch", "dim", "heads",
+                                       "head_dim", "memories", "steps", "cls", NULL};
+
+/* The size of the pictures may differ, and what has no weights: steps, alpha. */
+static basin_status check_weights(const basin_image_settings *settings, const basin_bundle *from,
+                                  basin_error *error) {
+    enum { TEXT = 64 };
+    basin_image_settings its;
+    BASIN_TRY(basin_image_settings_read(&its, from, error));
+    for (const char *const *name = strcmp(settings->arch, "et") ? same_vit : same_et; *name;
+         name++) {
+        char found[TEXT], wanted[TEXT];
+        const basin_setting *s = basin_setting_find(basin_image_task.table, *name);
+        basin_setting_print(found, sizeof found, &its, s);
+        basin_setting_print(wanted, sizeof wanted, settings, s);
+        if (strcmp(found, wanted) != 0)
+            return basin_fail(error, BASIN_BAD_SHAPE,
+                              "%s: its %s is %s, asked for is %s; wanted the same, to begin with "
+                              "its weights",
+                              basin_bundle_path(from), *name, found, wanted);
+    }
+    return BASIN_OK;
+}
+
 static basin_status begin(basin_image_settings *settings, const basin_training *training,
                           const basin_bundle *from, const basin_image_set *set,
                           basin_error *error) {
     basin_image_settings first;
     BASIN_TRY(from ? basin_image_settings_read(&first, from, error) : BASIN_OK);
     if (from) inherit(settings, &first);
-    if (from) BASIN_TRY(basin_image_adopt_check(settings, from, error));
+    if (from) BASIN_TRY(check_weights(settings, from, error));
     settings->shards = basin_shards_choose(settings->shards, 0, settings->batch, training->ranks);
     return measure(settings, training, set, error);
 }
@@ -259,33 +287,6 @@ basin_status basin_image_start(basin_image_settings *settings, const basin_run *
 }
 
 /* ---- Beginning with the weights of another model; see image.h ---- */
-
-/* Layers are weights, steps of a descent are not. */
-static const char *const same_et[] = {"arch",     "channels",   "patch",    "dim",
-                                      "heads",    "head_dim",   "memories", "attention",
-                                      "hopfield", "learn_beta", "cls",      NULL};
-static const char *const same_vit[] = {"arch",     "channels", "patch", "dim", "heads",
-                                       "head_dim", "memories", "steps", "cls", NULL};
-
-basin_status basin_image_adopt_check(const basin_image_settings *settings, const basin_bundle *from,
-                                     basin_error *error) {
-    enum { TEXT = 64 };
-    basin_image_settings its;
-    BASIN_TRY(basin_image_settings_read(&its, from, error));
-    for (const char *const *name = strcmp(settings->arch, "et") ? same_vit : same_et; *name;
-         name++) {
-        char found[TEXT], wanted[TEXT];
-        const basin_setting *s = basin_setting_find(basin_image_task.table, *name);
-        basin_setting_print(found, sizeof found, &its, s);
-        basin_setting_print(wanted, sizeof wanted, settings, s);
-        if (strcmp(found, wanted) != 0)
-            return basin_fail(error, BASIN_BAD_SHAPE,
-                              "%s: its %s is %s, asked for is %s; wanted the same, to begin with "
-                              "its weights",
-                              basin_bundle_path(from), *name, found, wanted);
-    }
-    return BASIN_OK;
-}
 
 /* ---- positions ---- */
 
@@ -350,7 +351,7 @@ basin_status basin_image_adopt(basin_store *store, const basin_params *params,
                                basin_error *error) {
     basin_image_settings its;
     BASIN_TRY(basin_image_settings_read(&its, from, error));
-    BASIN_TRY(basin_image_adopt_check(settings, from, error));
+    BASIN_TRY(check_weights(settings, from, error));
     for (size_t i = 0; i < params->count; i++) {
         basin_expr state = params->param[i].state;
         const char *name = basin_expr_name(state);

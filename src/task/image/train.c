@@ -17,68 +17,6 @@
 
 enum { LOG_STEPS = 20 };
 
-/* ---- what a step reads: pictures and their masks, those that this rank computes ---- */
-
-/* A batch is cut into shards of equal size. */
-typedef struct masked {
-    const basin_image_settings *settings;
-    basin_image_input *input; /* owned */
-    int64_t first, count;     /* the pictures of each batch that are this rank's */
-    uint8_t *mask;            /* [count, N] */
-    float *replaced, *counts; /* [count, N] */
-    int64_t step;             /* that they are of; -1: none yet */
-} masked;
-
-/* `input` is the batch's from here on, also where this fails. */
-static basin_status batch_new(masked *b, basin_image_input *input,
-                              const basin_image_settings *settings, int64_t first, int64_t count,
-                              basin_error *error) {
-    int64_t patches = count * basin_image_tokens(settings);
-    *b = (masked){.settings = settings, .input = input, .first = first, .count = count, .step = -1};
-    BASIN_TRY(BASIN_NEW_RAW(&b->mask, patches, "a batch of masks", error));
-    BASIN_TRY(BASIN_NEW_RAW(&b->replaced, patches, "a batch of masks", error));
-    return BASIN_NEW_RAW(&b->counts, patches, "a batch of masks", error);
-}
-
-static void batch_free(masked *b) {
-    basin_image_input_free(b->input);
-    free(b->mask);
-    free(b->replaced);
-    free(b->counts);
-}
-
-/* Draws what a step needs, ahead of writing it, while a device is busy. Masks come from another
- * seed than weights and crops do. */
-static void batch_prepare(masked *b, int64_t step) {
-    enum { MASK_SALT = 0x6d61736b };
-    const basin_image_settings *s = b->settings;
-    int64_t tokens = basin_image_tokens(s);
-    basin_image_input_prepare(b->input, step);
-    if (b->step == step) return;
-    b->step = step;
-    for (int64_t i = 0; i < b->count; i++)
-        basin_image_mask_train(b->mask + i * tokens, s, (uint64_t)s->seed ^ MASK_SALT,
-                               (uint64_t)(step * s->batch + b->first + i));
-    for (int64_t i = 0; i < b->count * tokens; i++) {
-        b->replaced[i] = b->mask[i] == BASIN_PATCH_REPLACED;
-        b->counts[i] = b->mask[i] != BASIN_PATCH_SHOWN;
-    }
-}
-
-static basin_status write_mask(basin_plan *plan, basin_expr input, const float *values,
-                               basin_error *error) {
-    basin_tensor tensor = basin_tensor_borrow(values, BASIN_F32, basin_expr_shape(input));
-    return basin_plan_write(plan, input, &tensor, error);
-}
-
-/* How many patches count in the loss, of the pictures from `at` on, after they were written. */
-static double batch_weight(const masked *b, int64_t at, int64_t count) {
-    int64_t tokens = basin_image_tokens(b->settings);
-    double sum = 0;
-    for (int64_t i = at * tokens; i < (at + count) * tokens; i++) sum += (double)b->counts[i];
-    return sum;
-}
-
 /* ---- a run ---- */
 
 typedef struct job {
@@ -91,7 +29,11 @@ typedef struct job {
     basin_average average; /* with the setting `average` */
     basin_shards shards;
     basin_image_set train, test;
-    masked batch;
+    basin_image_input *input;
+    int64_t first, count;     /* the pictures of each batch that are this rank's */
+    uint8_t *mask;            /* [count, N] */
+    float *replaced, *counts; /* [count, N] */
+    int64_t prepared;         /* the step that the masks are of; -1: none yet */
     int64_t per_epoch, total; /* steps */
     size_t memory;            /* bytes of the plan */
     basin_outcome *outcome;   /* what the run has come to, once it is known */
@@ -99,11 +41,47 @@ typedef struct job {
 
 /* ---- before the run ---- */
 
+/* What a few pictures, spread over a set, look like. */
+typedef struct appearance {
+    bool colour;  /* one of them is in colour, not only stored so */
+    int64_t side; /* the shortest side, in pixels */
+} appearance;
+
+/* Grey pictures are often stored in three channels; compression leaves a trace of colour. */
+static bool has_colour(const basin_picture *p) {
+    enum { TRACE = 8 };
+    int64_t area = p->height * p->width;
+    for (int64_t i = 0; i < area && p->channels == 3; i++) {
+        const uint8_t *c = p->pixel + 3 * i;
+        if (abs(c[0] - c[1]) > TRACE || abs(c[1] - c[2]) > TRACE) return true;
+    }
+    return false;
+}
+
+static basin_status look_at(appearance *look, const basin_image_set *set, basin_error *error) {
+    enum { MOST = 16 };
+    basin_picture picture = {0};
+    basin_status status = BASIN_OK;
+    int64_t most = set->items < MOST ? set->items : MOST;
+    *look = (appearance){0};
+    for (int64_t i = 0; i < most && status != BASIN_NO_MEMORY; i++) {
+        int64_t at = i * (set->items / most);
+        status = basin_pictures_load(&picture, set->pictures, set->item[at], error);
+        if (status) continue;
+        int64_t side = basin_int_min(picture.height, picture.width);
+        look->colour = look->colour || has_colour(&picture);
+        look->side = look->side ? basin_int_min(look->side, side) : side;
+    }
+    basin_picture_free(&picture);
+    if (look->side && status != BASIN_NO_MEMORY) return BASIN_OK;
+    return status ? status : basin_fail(error, BASIN_BAD_VALUE, "no pictures to look at");
+}
+
 /* Who trains a grey model on colour photographs should know it. */
 static basin_status compare_channels(const job *j, const basin_image_settings *settings,
                                      basin_error *error) {
-    basin_image_look look;
-    basin_status status = basin_image_set_look(&look, &j->train, error);
+    appearance look;
+    basin_status status = look_at(&look, &j->train, error);
     if (status || look.colour == (settings->channels == 3)) return status;
     basin_watch_note(j->training->watch, "channels is %lld, and the pictures are %s",
                      (long long)settings->channels, look.colour ? "in colour" : "grey");
@@ -206,7 +184,7 @@ static basin_status make_input(job *j, const char *cut, basin_error *error) {
     int64_t each = s->batch / s->shards;
     int64_t first = j->shards.share.first * each, count = j->shards.share.count * each;
     if (j->training->rehearse > 0 && (!keep || !strcmp(keep, "auto"))) keep = "off";
-    basin_image_input *input;
+    j->first = first, j->count = count, j->prepared = -1;
     basin_image_input_config config = {.set = &j->train,
                                        .settings = s,
                                        .backend = j->model->backend,
@@ -216,8 +194,11 @@ static basin_status make_input(job *j, const char *cut, basin_error *error) {
                                        .first = first,
                                        .count = count,
                                        .watch = j->training->watch};
-    BASIN_TRY(basin_image_input_new(&input, &config, error));
-    return batch_new(&j->batch, input, s, first, count, error);
+    int64_t patches = count * basin_image_tokens(s);
+    BASIN_TRY(basin_image_input_new(&j->input, &config, error));
+    BASIN_TRY(BASIN_NEW_RAW(&j->mask, patches, "a batch of masks", error));
+    BASIN_TRY(BASIN_NEW_RAW(&j->replaced, patches, "a batch of masks", error));
+    return BASIN_NEW_RAW(&j->counts, patches, "a batch of masks", error);
 }
 
 /* What "auto" comes to depends on memory: rank 0 chooses for all. */
@@ -230,7 +211,7 @@ static basin_status make_inputs(job *j, basin_error *error) {
     basin_status status = choose_cut(&chosen, j, error);
     if (!status && first) status = make_input(j, chosen, error);
     BASIN_TRY(basin_ranks_agree(ranks, status, error));
-    if (first) snprintf(cut, sizeof cut, "%s", basin_image_input_state(j->batch.input).cut_from);
+    if (first) snprintf(cut, sizeof cut, "%s", basin_image_input_state(j->input).cut_from);
     BASIN_TRY(basin_ranks_broadcast(ranks, cut, sizeof cut, 0, error));
     return basin_ranks_agree(ranks, first ? BASIN_OK : make_input(j, cut, error), error);
 }
@@ -266,7 +247,10 @@ static basin_status make(job *j, const basin_settings *asked, basin_error *error
 }
 
 static void job_free(job *j) {
-    batch_free(&j->batch);
+    basin_image_input_free(j->input);
+    free(j->mask);
+    free(j->replaced);
+    free(j->counts);
     basin_shards_end(&j->shards);
     basin_average_free(&j->average);
     basin_trainer_free(&j->trainer);
@@ -298,16 +282,43 @@ static basin_status adopt(void *context, int64_t member, const basin_bundle *fro
     return basin_average_begin(&j->average, error);
 }
 
-/* The pictures from `at` on, of this rank's, as many as the graph takes. */
-static basin_status write_batch(job *j, int64_t step, int64_t at, basin_error *error) {
+/* Draws what a step needs, ahead of writing it, while a device is busy. Masks come from another
+ * seed than weights and crops do. */
+static void prepare(job *j, int64_t step) {
+    enum { MASK_SALT = 0x6d61736b };
+    const basin_image_settings *s = &j->model->settings;
+    int64_t tokens = basin_image_tokens(s);
+    basin_image_input_prepare(j->input, step);
+    if (j->prepared == step) return;
+    j->prepared = step;
+    for (int64_t i = 0; i < j->count; i++)
+        basin_image_mask_train(j->mask + i * tokens, s, (uint64_t)s->seed ^ MASK_SALT,
+                               (uint64_t)(step * s->batch + j->first + i));
+    for (int64_t i = 0; i < j->count * tokens; i++) {
+        j->replaced[i] = j->mask[i] == BASIN_PATCH_REPLACED;
+        j->counts[i] = j->mask[i] != BASIN_PATCH_SHOWN;
+    }
+}
+
+static basin_status write_mask(basin_plan *plan, basin_expr input, const float *values,
+                               basin_error *error) {
+    basin_tensor tensor = basin_tensor_borrow(values, BASIN_F32, basin_expr_shape(input));
+    return basin_plan_write(plan, input, &tensor, error);
+}
+
+/* The pictures from `at` on, of this rank's, as many as the graph takes; `*weight` is how many of
+ * their patches count in the loss. */
+static basin_status write_batch(job *j, double *weight, int64_t step, int64_t at,
+                                basin_error *error) {
     const basin_image_graph *g = &j->graph;
     basin_plan *plan = j->trainer.plan;
-    masked *b = &j->batch;
-    int64_t from = at * basin_image_tokens(b->settings);
-    batch_prepare(b, step);
-    BASIN_TRY(basin_image_input_write(b->input, plan, g->patches, step, at, error));
-    BASIN_TRY(write_mask(plan, g->replaced, b->replaced + from, error));
-    return write_mask(plan, g->occluded, b->counts + from, error);
+    int64_t tokens = basin_image_tokens(&j->model->settings), from = at * tokens;
+    prepare(j, step);
+    *weight = 0;
+    for (int64_t i = from; i < from + g->batch * tokens; i++) *weight += (double)j->counts[i];
+    BASIN_TRY(basin_image_input_write(j->input, plan, g->patches, step, at, error));
+    BASIN_TRY(write_mask(plan, g->replaced, j->replaced + from, error));
+    return write_mask(plan, g->occluded, j->counts + from, error);
 }
 
 /* This rank's shards, one after the other. */
@@ -315,9 +326,8 @@ static basin_status step_shards(job *j, double *loss, int64_t step, basin_error 
     int64_t each = j->graph.batch;
     double weight;
     for (int64_t i = 0; i < j->shards.share.count; i++) {
-        BASIN_TRY(write_batch(j, step, i * each, error));
-        BASIN_TRY(basin_shards_add(&j->shards, &j->trainer, batch_weight(&j->batch, i * each, each),
-                                   error));
+        BASIN_TRY(write_batch(j, &weight, step, i * each, error));
+        BASIN_TRY(basin_shards_add(&j->shards, &j->trainer, weight, error));
     }
     BASIN_TRY(basin_shards_step(&j->shards, loss, &weight, &j->trainer, error));
     return j->average.plan ? basin_average_step(&j->average, step + 1, error) : BASIN_OK;
@@ -325,10 +335,11 @@ static basin_status step_shards(job *j, double *loss, int64_t step, basin_error 
 
 /* The next batch is prepared while a device computes this step, before its loss is waited for. */
 static basin_status step_whole(job *j, double *loss, int64_t step, basin_error *error) {
-    BASIN_TRY(write_batch(j, step, 0, error));
+    double weight;
+    BASIN_TRY(write_batch(j, &weight, step, 0, error));
     BASIN_TRY(basin_trainer_step(&j->trainer, NULL, error));
     if (j->average.plan) BASIN_TRY(basin_average_step(&j->average, step + 1, error));
-    if (step + 1 < j->total) batch_prepare(&j->batch, step + 1);
+    if (step + 1 < j->total) prepare(j, step + 1);
     return basin_trainer_loss(&j->trainer, loss, error);
 }
 
@@ -365,7 +376,7 @@ static basin_status describe(void *context, basin_bundle *checkpoint, basin_erro
     job *j = context;
     BASIN_TRY(basin_image_settings_write(checkpoint, &j->model->settings, error));
     return basin_bundle_meta_set(checkpoint, "basin.cut",
-                                 basin_image_input_state(j->batch.input).cut_from, error);
+                                 basin_image_input_state(j->input).cut_from, error);
 }
 
 static basin_status write_card(job *j, basin_error *error) {
@@ -439,7 +450,7 @@ static basin_status train(basin_image_model **model, basin_outcome *outcome, job
     basin_status status = basin_run_train(outcome, j->run, &task, error);
     if (!status && model) status = write_card(j, error);
     if (status) return status;
-    if (j->data.feeding) *j->data.feeding = basin_image_input_state(j->batch.input);
+    if (j->data.feeding) *j->data.feeding = basin_image_input_state(j->input);
     if (model) {
         *model = j->model;
         j->model = NULL;
@@ -464,45 +475,12 @@ basin_status basin_image_train(basin_image_model **model, basin_outcome *outcome
 /* ---- Settings that fit the pictures, or the model to begin with, where the caller has not said
  * any: see basin_image_fit in include/basin/tasks/image.h ---- */
 
-/* Grey pictures are often stored in three channels; compression leaves a trace of colour. */
-static bool has_colour(const basin_picture *p) {
-    enum { TRACE = 8 };
-    int64_t area = p->height * p->width;
-    for (int64_t i = 0; i < area && p->channels == 3; i++) {
-        const uint8_t *c = p->pixel + 3 * i;
-        if (abs(c[0] - c[1]) > TRACE || abs(c[1] - c[2]) > TRACE) return true;
-    }
-    return false;
-}
-
-basin_status basin_image_set_look(basin_image_look *look, const basin_image_set *set,
-                                  basin_error *error) {
-    enum { MOST = 16 };
-    basin_picture picture = {0};
-    basin_status status = BASIN_OK;
-    int64_t most = set->items < MOST ? set->items : MOST;
-    *look = (basin_image_look){0};
-    for (int64_t i = 0; i < most && status != BASIN_NO_MEMORY; i++) {
-        int64_t at = i * (set->items / most);
-        status = basin_pictures_load(&picture, set->pictures, set->item[at], error);
-        if (status) continue;
-        int64_t side = basin_int_min(picture.height, picture.width);
-        look->colour = look->colour || has_colour(&picture);
-        look->side = look->side ? basin_int_min(look->side, side) : side;
-    }
-    basin_picture_free(&picture);
-    if (look->side && status != BASIN_NO_MEMORY) return BASIN_OK;
-    return status ? status : basin_fail(error, BASIN_BAD_VALUE, "no pictures to look at");
-}
-
-/* ---- choosing ---- */
-
 /* Small pictures keep their size, cut to whole patches; of larger ones parts are trained on. */
 static basin_status from_pictures(basin_image_settings *s, const char **preset,
                                   const basin_image_set *set, basin_error *error) {
     enum { SMALL = 48, LEAST = 8 };
-    basin_image_look look;
-    BASIN_TRY(basin_image_set_look(&look, set, error));
+    appearance look;
+    BASIN_TRY(look_at(&look, set, error));
     *preset = look.side > SMALL ? "photos" : look.colour ? "cifar10" : "fashion";
     BASIN_TRY(basin_settings_preset(s, &basin_image_task, *preset, error));
     int64_t size = look.side < s->size || look.side <= SMALL ? look.side : s->size;
