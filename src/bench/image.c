@@ -86,7 +86,8 @@ basin_status basin_bench_image(basin_bench *bench, basin_error *error) {
         *error = *basin_graph_error(graph);
         return error->status;
     }
-    BASIN_TRY(basin_params_init(&bench->params, bench->store, bench->seed, error));
     if (!bench->whole) BASIN_TRY(add_parts(&t, error));
-    return add_whole(&t, flops, error);
+    BASIN_TRY(
+        add_whole(&t, flops, error)); /* a plan that is too large fails before numbers are drawn */
+    return basin_params_init(&bench->params, bench->store, bench->seed, error);
 }
