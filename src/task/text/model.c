@@ -158,19 +158,6 @@ basin_text_info basin_text_about(const basin_text_model *model) {
 
 /* ---- what files say ---- */
 
-/* Models that were trained on pairs of bytes need a tokenizer that is gone. */
-static basin_status refuse_pairs(const char *config, const char *path, basin_error *error) {
-    cJSON *json = cJSON_Parse(config);
-    const char *tokens = cJSON_GetStringValue(cJSON_GetObjectItem(json, "tokens"));
-    bool gone = tokens && (!strcmp(tokens, "bpe") || !strcmp(tokens, "file"));
-    cJSON_Delete(json);
-    if (!gone) return BASIN_OK;
-    return basin_fail(error, BASIN_UNSUPPORTED,
-                      "%s: its tokens are those of a BPE tokenizer, which Basin no longer reads; "
-                      "train a model of characters, bytes or token ids",
-                      path);
-}
-
 basin_status basin_text_settings_read(basin_text_settings *settings, const basin_bundle *bundle,
                                       basin_error *error) {
     const char *path = basin_bundle_path(bundle), *kind = basin_bundle_meta(bundle, "basin.model");
@@ -178,7 +165,6 @@ basin_status basin_text_settings_read(basin_text_settings *settings, const basin
     if (!kind || strcmp(kind, "text") != 0 || !json)
         return basin_fail(error, BASIN_BAD_FILE, "%s: the model is '%s', wanted 'text'", path,
                           kind ? kind : "absent");
-    BASIN_TRY(refuse_pairs(json, path, error));
     return basin_settings_parse(settings, basin_text_task.table, json, true, path, error);
 }
 
