@@ -42,13 +42,6 @@ basin_status basin_nodes_memory_take(basin_nodes_memory *memory, const basin_net
     return basin_known_labels_take(&memory->validated, network, part, BASIN_PART_VAL, error);
 }
 
-basin_status basin_nodes_memory_judge(basin_nodes_memory *memory, const double *probability,
-                                      const basin_network *network, const uint8_t *part,
-                                      double threshold, basin_error *error) {
-    return basin_nodes_measure(&memory->card.validation, probability, NULL, network, part,
-                               BASIN_PART_VAL, threshold, error);
-}
-
 void basin_nodes_memory_free(basin_nodes_memory *memory) {
     basin_known_labels_free(&memory->trained);
     basin_known_labels_free(&memory->validated);

@@ -170,15 +170,12 @@ basin_status basin_nodes_ensemble_grow(basin_nodes_ensemble *ensemble, int64_t f
  * table has none, unless there are no others. */
 double basin_nodes_ensemble_weight(const basin_nodes_ensemble *ensemble,
                                    const basin_tree_table *table, int64_t fit);
-/* Means of all nodes' logits over the fits of each view; 0 for a view without fits. */
-basin_status basin_nodes_ensemble_views(double *logit /* [BASIN_TREE_VIEWS, N] */,
-                                        const basin_nodes_ensemble *ensemble,
-                                        const basin_tree_tables *tables, basin_error *error);
-/* The trees' logits of all nodes. */
-basin_status basin_nodes_ensemble_logits(double *logit /* [N] */,
-                                         const basin_nodes_ensemble *ensemble,
-                                         const basin_tree_table *table, basin_error *error);
-/* The same with tables of their own, of the network or of `parts` where it is not NULL. An error
+/* The trees' logits of all nodes [N]; or means over the fits of each view by itself
+ * [BASIN_TREE_VIEWS, N], 0 for a view without fits. */
+basin_status basin_nodes_ensemble_logits(double *logit, const basin_nodes_ensemble *ensemble,
+                                         const basin_tree_tables *tables, bool views,
+                                         basin_error *error);
+/* The first with tables of their own, of the network or of `parts` where it is not NULL. An error
  * where they have other columns than the trees; a note where they know no labels. */
 basin_status basin_nodes_ensemble_score(double *logit /* [N] */,
                                         const basin_nodes_ensemble *ensemble,
@@ -215,15 +212,10 @@ typedef struct basin_nodes_memory {
     basin_known_labels trained, validated;
 } basin_nodes_memory;
 
-/* At the beginning of a run. */
+/* At the beginning of a run; what validation reaches is added at its end. */
 basin_status basin_nodes_memory_take(basin_nodes_memory *memory, const basin_network *network,
                                      const uint8_t *part /* [N] */, bool labels_known,
                                      basin_error *error);
-/* At its end: what the finished probabilities reach on validation. */
-basin_status basin_nodes_memory_judge(basin_nodes_memory *memory,
-                                      const double *probability /* [N] */,
-                                      const basin_network *network, const uint8_t *part /* [N] */,
-                                      double threshold, basin_error *error);
 void basin_nodes_memory_free(basin_nodes_memory *memory);
 
 basin_status basin_nodes_memory_store(basin_bundle *bundle, const basin_nodes_memory *memory,

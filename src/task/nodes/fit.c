@@ -88,7 +88,7 @@ static basin_status grow_trees(basin_nodes_fitting *f, basin_error *error) {
     BASIN_TRY(basin_tree_tables_open(&tables, f->network, f->work.parts, e, f->work.memory, error));
     BASIN_TRY(basin_nodes_ensemble_grow(e, f->settings.trees, (uint64_t)f->settings.seed, &tables,
                                         f->part, f->work.watch, error));
-    return basin_nodes_ensemble_views(f->tree_logit, e, &tables, error);
+    return basin_nodes_ensemble_logits(f->tree_logit, e, &tables, true, error);
 }
 
 /* ---- what an epoch takes of the graph ---- */
@@ -561,8 +561,8 @@ static basin_status conclude(basin_nodes_fitting *f, basin_error *error) {
     BASIN_TRY(choose_threshold(&m->threshold, f, error));
     if (!f->class_of) {
         BASIN_TRY(basin_nodes_calibrate(m, f->probability, f->network, f->part, error));
-        BASIN_TRY(basin_nodes_memory_judge(&m->memory, f->probability, f->network, f->part,
-                                           m->threshold, error));
+        BASIN_TRY(basin_nodes_measure(&m->memory.card.validation, f->probability, NULL, f->network,
+                                      f->part, BASIN_PART_VAL, m->threshold, error));
     }
     m->score = f->probability;
     f->probability = NULL;

@@ -254,10 +254,12 @@ static basin_status sum_parts(double **mine /* [own nodes, width] */, const basi
 }
 
 /* Of all nodes, on every rank. */
-static basin_status find_logits(double *logit /* [width, N] */, const basin_nodes_ensemble *e,
-                                const basin_tree_tables *t, int64_t width, basin_error *error) {
+basin_status basin_nodes_ensemble_logits(double *logit, const basin_nodes_ensemble *e,
+                                         const basin_tree_tables *t, bool views,
+                                         basin_error *error) {
+    int64_t width = views ? BASIN_TREE_VIEWS : 1;
     BASIN_FREE_AT_EXIT double *mine = NULL, *all = NULL;
-    if (!t->parts) return sum_logits(logit, e, t->table, width > 1, error);
+    if (!t->parts) return sum_logits(logit, e, t->table, views, error);
     basin_status status = sum_parts(&mine, e, t, width, error);
     if (!status) status = BASIN_NEW_RAW(&all, t->network->nodes * width, "trees of parts", error);
     BASIN_TRY(basin_ranks_agree(t->parts->ranks, status, error));
@@ -265,16 +267,6 @@ static basin_status find_logits(double *logit /* [width, N] */, const basin_node
         basin_parts_gather_packed(all, t->parts, mine, NULL, (size_t)width * sizeof *all, error));
     transpose(logit, all, t->network->nodes, width);
     return BASIN_OK;
-}
-
-basin_status basin_nodes_ensemble_views(double *logit, const basin_nodes_ensemble *e,
-                                        const basin_tree_tables *tables, basin_error *error) {
-    return find_logits(logit, e, tables, BASIN_TREE_VIEWS, error);
-}
-
-basin_status basin_nodes_ensemble_logits(double *logit, const basin_nodes_ensemble *e,
-                                         const basin_tree_table *table, basin_error *error) {
-    return sum_logits(logit, e, table, false, error);
 }
 
 static basin_status check(const basin_nodes_ensemble *e, const basin_tree_table *table,
@@ -303,7 +295,7 @@ basin_status basin_nodes_ensemble_score(double *logit, const basin_nodes_ensembl
     BASIN_AT_EXIT(basin_tree_tables_close) basin_tree_tables tables;
     BASIN_TRY(basin_tree_tables_open(&tables, network, parts, e, memory, error));
     BASIN_TRY(check(e, tables.table, watch, error));
-    return find_logits(logit, e, &tables, 1, error);
+    return basin_nodes_ensemble_logits(logit, e, &tables, false, error);
 }
 
 /* ---- files ---- */

@@ -91,7 +91,7 @@ static basin_status run(double *probability, int64_t *rounds, basin_nodes_ensemb
     e->weight[BASIN_VIEW_HOPS] = 1;
     BASIN_TRY(basin_trees_fit(&e->trees[0], &rows.data, &spec, training->watch, error));
     *rounds = basin_trees_rounds(e->trees[0]);
-    BASIN_TRY(basin_nodes_ensemble_logits(probability, e, tables.table, error));
+    BASIN_TRY(basin_nodes_ensemble_logits(probability, e, &tables, false, error));
     basin_nodes_ensemble_mix(probability, e, probability, probability, network->nodes);
     return BASIN_OK;
 }
