@@ -116,7 +116,7 @@ static void memory_write(const char *path, const memory *m) {
         snprintf(value, sizeof value, "%.17g", number[i].value);
         must(basin_bundle_meta_set(out, number[i].key, value, &error));
     }
-    must(basin_safetensors_write(path, out, &error));
+    must(basin_bundle_write(path, out, &error));
     basin_bundle_free(out);
 }
 

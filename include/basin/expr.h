@@ -155,9 +155,6 @@ BASIN_API basin_expr basin_mean(basin_expr a, int axis, int count);
 BASIN_API basin_expr basin_maximum(basin_expr a, int axis, int count);
 BASIN_API basin_expr basin_sum_all(basin_expr a);
 BASIN_API basin_expr basin_mean_all(basin_expr a);
-/* The sum of the squares of all elements of `count` tensors, of any shapes: a global norm. */
-BASIN_API basin_expr basin_sum_squares(const basin_expr *a, int count);
-BASIN_API basin_expr basin_maximum_all(basin_expr a);
 /* Over an axis, which vanishes in the first; without overflow. */
 BASIN_API basin_expr basin_logsumexp(basin_expr a, int axis);
 BASIN_API basin_expr basin_softmax(basin_expr a, int axis);

@@ -67,10 +67,6 @@ BASIN_API basin_status basin_bundle_read(basin_bundle **bundle, const char *path
 BASIN_API basin_status basin_bundle_write(const char *path, const basin_bundle *bundle,
                                           basin_error *error);
 
-/* Keys in the bundle's order; data by falling element size, so that every tensor is aligned. */
-BASIN_API basin_status basin_safetensors_write(const char *path, const basin_bundle *bundle,
-                                               basin_error *error);
-
 #ifdef __cplusplus
 }
 #endif

@@ -89,16 +89,6 @@ typedef struct basin_vit {
     basin_expr pos;          /* [N, D], with CLS [N + 1, D] */
 } basin_vit;
 
-/* Patches [B, N, P], replaced [B, N] -> tokens after all layers [B, N (+ 1), D]. Where `trace` is
- * not NULL, trace[i] becomes the tokens before layer i, for i = 0 .. depth (the last: at the end).
- */
-BASIN_API basin_expr basin_vit_tokens(const basin_vit *model, basin_expr patches,
-                                      basin_expr replaced, basin_expr *trace);
-/* What layer `layer` asks of the tokens before it: queries and keys [B, N (+ 1), H, Y]. */
-BASIN_API void basin_vit_queries(basin_expr *query, basin_expr *key, const basin_vit *model,
-                                 basin_expr tokens, int layer);
-BASIN_API basin_expr basin_vit_decode(const basin_vit *model, basin_expr tokens);
-
 /* One interface for all models of images, so that training and scoring treat them alike. */
 typedef enum basin_image_arch {
     BASIN_IMAGE_ET,
@@ -117,14 +107,6 @@ typedef struct basin_image_net {
     basin_image_et et;
     basin_vit vit;
 } basin_image_net;
-
-BASIN_API basin_status basin_image_net_declare(basin_image_net *net, basin_params *params,
-                                               const basin_image_net_config *config);
-/* Patches [B, N, P], replaced [B, N] -> completed patches [B, N, P]; basin_image_net_loss judges
- * them.
- */
-BASIN_API basin_expr basin_image_net_forward(const basin_image_net *net, basin_expr patches,
-                                             basin_expr replaced);
 
 /* ---- node anomaly detection (section 4) ---- */
 
@@ -285,9 +267,6 @@ BASIN_API basin_graphs_batch basin_graphs_inputs(const basin_graphs *model, basi
 /* Outputs of each graph [graphs, C]; with BASIN_READ_NODES of each token [tokens, C]. */
 BASIN_API basin_expr basin_graphs_forward(const basin_graphs *model,
                                           const basin_graphs_batch *batch);
-/* The edge features as the reconstruction head sees them, [pairs, P] (or [pairs, 1]): sums over
- * heads of edge_w by the factor of the scores. */
-BASIN_API basin_expr basin_graphs_edges(const basin_graphs *model, const basin_graphs_batch *batch);
 /* What happens inside, for those who want to look. */
 typedef struct basin_graphs_view {
     basin_expr embedding; /* what the head reads: [graphs, R], of classes of nodes [tokens, D] */

@@ -35,7 +35,6 @@ BASIN_API basin_status basin_store_read(basin_store *store, const char *name, ba
                                         basin_error *error);
 BASIN_API int basin_store_count(const basin_store *store);
 BASIN_API const char *basin_store_name(const basin_store *store, int i);
-BASIN_API basin_shape basin_store_shape(const basin_store *store, int i);
 
 /* After a run, the state (a basin_state expression) holds the value. Every update reads what was
  * there before the run, whatever the order. */
@@ -83,9 +82,6 @@ BASIN_API basin_status basin_plan_write(basin_plan *plan, basin_expr input,
 /* Every input that the plan reads must have been written; it keeps its numbers from run to run. On
  * cuda this returns before all is done; what fails then is reported by the next call that waits. */
 BASIN_API basin_status basin_plan_run(basin_plan *plan, basin_error *error);
-/* Gives the memory of a plan's results back to the system until it runs again, where that is the
- * host's: for plans that run now and then. What was not read is lost. */
-BASIN_API void basin_plan_release(basin_plan *plan);
 /* Copies an output into a tensor of equal shape, of any type. An error where the plan has not run
  * yet, or its last run failed, or it was released since. */
 BASIN_API basin_status basin_plan_read(basin_plan *plan, basin_expr output, basin_tensor *tensor,

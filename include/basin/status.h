@@ -36,9 +36,6 @@ BASIN_API basin_status basin_fail(basin_error *error, basin_status status, const
 #endif
     ;
 
-/* The status in words: "out of memory", "bad shape", ... */
-BASIN_API const char *basin_status_name(basin_status status);
-
 #ifdef __cplusplus
 }
 #endif

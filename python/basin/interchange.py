@@ -42,7 +42,7 @@ def _write(path, bundle, metadata):
         borrowed = ffi.new("basin_tensor *")
         borrowed[0] = lib.basin_tensor_borrow(tensor.data, tensor.dtype, tensor.shape)
         check(lib.basin_bundle_add, made, lib.basin_bundle_name(bundle, i), borrowed)
-    check(lib.basin_safetensors_write, path_of(path), made)
+    check(lib.basin_bundle_write, path_of(path), made)
 
 
 def to_huggingface(model: Any, folder: Any) -> None:

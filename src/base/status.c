@@ -19,17 +19,4 @@ basin_status basin_fail(basin_error *error, basin_status status, const char *for
     return status;
 }
 
-const char *basin_status_name(basin_status status) {
-    switch (status) {
-    case BASIN_OK: return "ok";
-    case BASIN_NO_MEMORY: return "out of memory";
-    case BASIN_BAD_SHAPE: return "bad shape";
-    case BASIN_BAD_VALUE: return "bad value";
-    case BASIN_BAD_FILE: return "bad file";
-    case BASIN_IO: return "input/output error";
-    case BASIN_UNSUPPORTED: return "not supported";
-    }
-    return "unknown status";
-}
-
 const char *basin_version(void) { return BASIN_VERSION_STRING; }

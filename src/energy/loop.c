@@ -13,6 +13,7 @@
 
 #include "base/try.h"
 #include "energy/energy.h"
+#include "expr/graph.h"
 
 struct basin_descent {
     basin_store *store;

@@ -143,6 +143,10 @@ basin_expr basin_sparsemax_conjugate(basin_expr a);
 basin_expr basin_entmax15_conjugate(basin_expr a);
 basin_expr basin_normmax2_conjugate(basin_expr a);
 
+basin_expr basin_maximum_all(basin_expr a);
+/* The sum of the squares of all elements of `count` tensors, of any shapes: a global norm. */
+basin_expr basin_sum_squares(const basin_expr *a, int count);
+
 /* Rows [n, ..] and behind them `halo` more, [n + halo, ..], which the plans of other parts of the
  * same tokens have; its reverse sends what was found for them back, where it is added in the order
  * of the parts. Plans with it run together (basin_plans_run). `a` itself where halo is 0. */

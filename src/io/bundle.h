@@ -26,6 +26,9 @@ basin_status basin_safetensors_parse(basin_bundle **bundle, const void *data, si
 /* The bundle copies what it needs. */
 basin_status basin_npz_parse(basin_bundle **bundle, const void *data, size_t size, const char *path,
                              bool numbers_only, basin_error *error);
+/* Keys in the bundle's order; data by falling element size, so that every tensor is aligned. */
+basin_status basin_safetensors_write(const char *path, const basin_bundle *bundle,
+                                     basin_error *error);
 /* Writes what numpy.load reads. Metadata become the array "__metadata__", a JSON text in U8, which
  * the reader turns back. BF16 is refused: npy has no such type. */
 basin_status basin_npz_write(const char *path, const basin_bundle *bundle, basin_error *error);

@@ -57,6 +57,28 @@ basin_status basin_vit_declare(basin_vit *model, basin_params *params,
 /* Patches [B, N, P], replaced [B, N] -> completed patches [B, N, P]. */
 basin_expr basin_vit_forward(const basin_vit *model, basin_expr patches, basin_expr replaced);
 
+/* Patches [B, N, P], replaced [B, N] -> tokens after all layers [B, N (+ 1), D]. Where `trace` is
+ * not NULL, trace[i] becomes the tokens before layer i, for i = 0 .. depth (the last: at the end).
+ */
+basin_expr basin_vit_tokens(const basin_vit *model, basin_expr patches, basin_expr replaced,
+                            basin_expr *trace);
+/* What layer `layer` asks of the tokens before it: queries and keys [B, N (+ 1), H, Y]. */
+void basin_vit_queries(basin_expr *query, basin_expr *key, const basin_vit *model,
+                       basin_expr tokens, int layer);
+basin_expr basin_vit_decode(const basin_vit *model, basin_expr tokens);
+
+basin_status basin_image_net_declare(basin_image_net *net, basin_params *params,
+                                     const basin_image_net_config *config);
+/* Patches [B, N, P], replaced [B, N] -> completed patches [B, N, P]; basin_image_net_loss judges
+ * them.
+ */
+basin_expr basin_image_net_forward(const basin_image_net *net, basin_expr patches,
+                                   basin_expr replaced);
+
+/* The edge features as the reconstruction head sees them, [pairs, P] (or [pairs, 1]): sums over
+ * heads of edge_w by the factor of the scores. */
+basin_expr basin_graphs_edges(const basin_graphs *model, const basin_graphs_batch *batch);
+
 /* ---- anomalies of nodes, beyond basin/model.h ---- */
 
 /* Its parts, for those who stream over nodes: tokens x [n, D] of features [n, F], or of a list of

@@ -39,6 +39,7 @@ basin_status basin_store_reserve(basin_store *store, size_t bytes, basin_error *
 basin_status basin_store_demand(int *entry, basin_store *store, const char *name, basin_shape shape,
                                 basin_error *error);
 
+basin_shape basin_store_shape(const basin_store *store, int i);
 /* Copies between host tensors and device memory that holds `count` elements of the backend's REAL
  * type (or int32_t for INDEX), converting where the types differ. */
 basin_status basin_device_write(basin_backend *backend, void *device, basin_kind kind,
@@ -157,6 +158,10 @@ basin_status basin_plan_end(basin_plan *plan, basin_error *error);
 
 /* Finds out whether the plan stops, and makes room for rows on their way. */
 basin_status basin_plan_find_stops(basin_plan *plan, basin_error *error);
+
+/* Gives the memory of a plan's results back to the system until it runs again, where that is the
+ * host's: for plans that run now and then. What was not read is lost. */
+void basin_plan_release(basin_plan *plan);
 
 /* ---- Kernel calls as text ---- */
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/try.h"
+#include "plan/plan.h"
 #include "train/trainer.h"
 
 static basin_expr global_norm(const basin_expr *gradient, size_t count) {

@@ -7,6 +7,8 @@
 
 #include "base/try.h"
 #include "basin/train.h"
+#include "io/bundle.h"
+#include "plan/plan.h"
 #include "train/trainer.h"
 
 static basin_status make_plan(basin_trainer *t, const basin_trainer_spec *spec,

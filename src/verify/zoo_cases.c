@@ -342,7 +342,9 @@ static void implicit(basin_case *c, basin_specimen *unused) {
     basin_case_output_add(c, basin_reshape(by_tokens(&h, x), BASIN_SHAPE(1)), "out.energy");
     basin_case_output_add(c, loss, "out.loss");
     basin_case_output_add(c, basin_jacobian(residual, at), "out.jacobian");
-    basin_case_difference_add(c, basin_maximum_all(basin_abs(residual)), "out.residual", "out.x");
+    basin_case_difference_add(
+        c, basin_maximum(basin_abs(residual), 0, basin_expr_shape(residual).rank), "out.residual",
+        "out.x");
     basin_case_gradients(c, loss, NULL);
 }
 

@@ -483,7 +483,8 @@ static basin_expr cosine(const basin_specimen *s, basin_descent_spec spec) {
     spec.alpha = s->alpha * 1e-6;
     basin_expr move = basin_sub(basin_descend(&s->energy, s->x, &spec, NULL), s->x);
     basin_expr dot = basin_sum_all(basin_mul(move, down));
-    basin_expr squares = basin_mul(basin_sum_squares(&move, 1), basin_sum_squares(&down, 1));
+    basin_expr squares =
+        basin_mul(basin_sum_all(basin_square(move)), basin_sum_all(basin_square(down)));
     return basin_div(dot, basin_sqrt(squares));
 }
 

@@ -3,6 +3,7 @@
 #define BASIN_TESTS_ENERGY_TRIAL_H
 
 #include "basin/energy.h"
+#include "expr/graph.h"
 #include "support/lab.h"
 
 typedef struct trial {

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "expr/graph.h"
 #include "support/lab.h"
 
 typedef basin_expr function1(basin_expr a);

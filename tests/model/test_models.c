@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "basin/model.h"
+#include "model/model.h"
 #include "support/lab.h"
 
 static const basin_block_config tiny = {

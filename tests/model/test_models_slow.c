@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "basin/model.h"
+#include "model/model.h"
 #include "support/lab.h"
 
 typedef basin_expr build(lab *l);

@@ -159,8 +159,8 @@ static long check(char text[ALLOC_FAIL_TEXT], alloc_scenario *run, void *context
             if (n == 0) most = made;
             if (!wrong) continue;
             snprintf(text, ALLOC_FAIL_TEXT,
-                     "allocation %ld of %ld failing%s: %s (status: %s, leaked: %ld)", n, most,
-                     persistent ? ", and all after it" : "", wrong, basin_status_name(status),
+                     "allocation %ld of %ld failing%s: %s (status: %d, leaked: %ld)", n, most,
+                     persistent ? ", and all after it" : "", wrong, (int)status,
                      leaked);
             return -1;
         }

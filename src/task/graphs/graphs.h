@@ -3,9 +3,9 @@
 #ifndef BASIN_TASK_GRAPHS_GRAPHS_H
 #define BASIN_TASK_GRAPHS_GRAPHS_H
 
-#include "basin/model.h"
 #include "basin/tasks/graphs.h"
 #include "data/graphset/graphset.h"
+#include "model/model.h"
 #include "train/run/run.h"
 #include "train/shards/shards.h"
 

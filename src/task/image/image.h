@@ -5,11 +5,11 @@
 #define BASIN_TASK_IMAGE_IMAGE_H
 
 #include "basin/io.h"
-#include "basin/model.h"
 #include "basin/tasks/image.h"
 #include "basin/tasks/run.h"
 #include "basin/train.h"
 #include "data/pictures/pictures.h"
+#include "model/model.h"
 #include "picture/picture.h"
 #include "train/run/run.h"
 #include "train/run/settings.h"

@@ -4,9 +4,9 @@
 #ifndef BASIN_TASK_NODES_ENSEMBLE_H
 #define BASIN_TASK_NODES_ENSEMBLE_H
 
-#include "basin/model.h"
 #include "basin/tasks/nodes.h"
 #include "data/network/network.h"
+#include "model/model.h"
 #include "train/calibration.h"
 #include "train/trees/trees.h"
 

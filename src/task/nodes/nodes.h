@@ -20,10 +20,10 @@
 #define BASIN_TASK_NODES_NODES_H
 
 #include "basin/metrics.h"
-#include "basin/model.h"
 #include "basin/tasks/nodes.h"
 #include "basin/train.h"
 #include "data/network/network.h"
+#include "model/model.h"
 #include "task/nodes/ensemble.h"
 #include "train/run/run.h"
 #include "train/run/settings.h"

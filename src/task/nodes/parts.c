@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/try.h"
+#include "plan/plan.h"
 #include "task/nodes/parts.h"
 #include "train/trainer.h"
 

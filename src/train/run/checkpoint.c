@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/try.h"
+#include "io/bundle.h"
 #include "io/json.h"
 #include "train/run/inside.h"
 #include "train/run/run.h"

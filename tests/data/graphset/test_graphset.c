@@ -223,7 +223,7 @@ static basin_status read_packed(void **state, const char *split, const int64_t *
         must(basin_bundle_add(bundle, part[i].name, &part[i].tensor, error), error);
     must(basin_bundle_meta_set(bundle, "format", "basin graph set 1", error), error);
     must(basin_bundle_meta_set(bundle, "split", split, error), error);
-    must(basin_safetensors_write(folder_path(path, state, "packed.set"), bundle, error), error);
+    must(basin_bundle_write(folder_path(path, state, "packed.set"), bundle, error), error);
     basin_bundle_free(bundle);
     basin_status status = basin_graphset_read(&set, path, error);
     if (!status) basin_graphset_free(&set);

@@ -213,7 +213,7 @@ static void damage(const scene *s, const char *name, double value) {
     cJSON_ReplaceItemInObject(run, name, cJSON_CreateNumber(value));
     char *text = cJSON_PrintUnformatted(run);
     assert_ok(basin_bundle_meta_set(bundle, "basin.run", text, &failure));
-    assert_ok(basin_safetensors_write(s->checkpoint, bundle, &failure));
+    assert_ok(basin_bundle_write(s->checkpoint, bundle, &failure));
     cJSON_free(text);
     cJSON_Delete(run);
 }

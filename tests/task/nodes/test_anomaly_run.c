@@ -184,7 +184,7 @@ TEST(spoiled_checkpoints_are_refused) {
         cJSON_ReplaceItemInObject(run, bad[i].key, cJSON_CreateNumber(bad[i].value));
         char *text = cJSON_PrintUnformatted(run);
         assert_ok(basin_bundle_meta_set(bundle, "basin.run", text, &failure));
-        assert_ok(basin_safetensors_write(path, bundle, &failure));
+        assert_ok(basin_bundle_write(path, bundle, &failure));
         basin_bundle_free(bundle);
         cJSON_Delete(run);
         cJSON_free(text);

@@ -293,7 +293,7 @@ TEST(a_checkpoint_without_moments_is_refused) {
         if (strcmp(basin_bundle_name(whole, i), "b.v") != 0)
             assert_ok(basin_bundle_add(part, basin_bundle_name(whole, i), &borrowed, &failure));
     }
-    assert_ok(basin_safetensors_write(f.checkpoint, part, &failure));
+    assert_ok(basin_bundle_write(f.checkpoint, part, &failure));
     basin_bundle_free(part);
     basin_bundle_free(whole);
     f.training.resume = true;
