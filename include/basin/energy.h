@@ -257,7 +257,8 @@ BASIN_API basin_status basin_descent_run(basin_descent *descent, basin_descent_r
 BASIN_API void basin_descent_result_free(basin_descent_result *result);
 /* The energy that was descended, summed over samples, before step t. */
 BASIN_API double basin_descent_total(const basin_descent_result *result, int step);
-/* Makes, runs and frees a descent of one tensor of tokens. */
+/* Makes, runs and frees a descent of one tensor of tokens. engine NULL: one of its own, with all
+ * defaults. */
 BASIN_API basin_status basin_engine_descend(basin_engine *engine, basin_descent_result *result,
                                             const basin_energy *energy, const basin_tensor *x,
                                             const basin_descent_spec *spec, const basin_stop *stop,

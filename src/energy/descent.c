@@ -138,8 +138,10 @@ basin_status basin_engine_descend(basin_engine *engine, basin_descent_result *re
                                   const basin_energy *energy, const basin_tensor *x,
                                   const basin_descent_spec *spec, const basin_stop *stop,
                                   basin_error *error) {
+    BASIN_AT_EXIT(basin_engine_close) basin_engine own = {0};
     basin_descent *descent;
     *result = (basin_descent_result){0};
+    if (!engine) BASIN_TRY(basin_engine_open(engine = &own, NULL, error));
     BASIN_TRY(basin_descent_new(&descent, engine->store, energy, engine->graph, x->shape, spec,
                                 stop, error));
     basin_status status = basin_descent_run(descent, result, x, error);

@@ -1,8 +1,8 @@
 /* Every allocation of a descent, and many of a training step of each model, fail once: an error
  * each time, nothing leaks, nothing is forgotten. `make test-slow` lets all of them fail. */
-#include "model/model.h"
 #include "basin/train.h"
 #include "expr/graph.h"
+#include "model/model.h"
 #include "support/alloc_fail.h"
 #include "support/test.h"
 

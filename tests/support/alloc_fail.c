@@ -160,8 +160,7 @@ static long check(char text[ALLOC_FAIL_TEXT], alloc_scenario *run, void *context
             if (!wrong) continue;
             snprintf(text, ALLOC_FAIL_TEXT,
                      "allocation %ld of %ld failing%s: %s (status: %d, leaked: %ld)", n, most,
-                     persistent ? ", and all after it" : "", wrong, (int)status,
-                     leaked);
+                     persistent ? ", and all after it" : "", wrong, (int)status, leaked);
             return -1;
         }
         if (n == 0)

@@ -8,6 +8,7 @@
 #include "backend/device.h"
 #include "base/try.h"
 #include "data/network/network.h"
+#include "plan/plan.h"
 #include "task/nodes/parts.h"
 #include "train/run/run.h"
 
