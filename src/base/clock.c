@@ -15,8 +15,6 @@ double basin_clock(void) { return read_clock(CLOCK_MONOTONIC); }
 
 double basin_cpu_clock(void) { return read_clock(CLOCK_PROCESS_CPUTIME_ID); }
 
-double basin_thread_clock(void) { return read_clock(CLOCK_THREAD_CPUTIME_ID); }
-
 static bool is_leap(int64_t year) { return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0); }
 
 char *basin_day_print(char text[BASIN_DAY_TEXT], int64_t seconds) {

@@ -4,9 +4,8 @@
 
 #include <stdint.h>
 
-double basin_clock(void);        /* monotonic; the origin is arbitrary */
-double basin_cpu_clock(void);    /* processor time of this process, all threads */
-double basin_thread_clock(void); /* processor time of this thread */
+double basin_clock(void);     /* monotonic; the origin is arbitrary */
+double basin_cpu_clock(void); /* processor time of this process, all threads */
 
 /* The day of `seconds` since 1970, UTC: "2026-11-15". Asks no time zone, whose tables the C library
  * would keep. */

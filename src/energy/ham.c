@@ -1,12 +1,14 @@
 /* The network: its layers, its synapses, its energy E = sum <x, g> - L + sum E_synapse with g =
  * dL/dx (at x - bias), and the descent x <- x - (dt / tau) mask (x + dE_synapses/dg), as
- * expressions. */
+ * expressions and on numbers, by the loop of loop.c; and recall in the classical way, binary
+ * neurons flipped one at a time, each flip kept where it lowers the synapses' energy. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/try.h"
+#include "basin/random.h"
 #include "energy/network.h"
 #include "expr/graph.h"
 
@@ -22,29 +24,33 @@ void basin_ham_free(basin_ham *ham) {
     if (!ham) return;
     for (size_t i = 0; i < ham->texts; i++) free(ham->text[i]);
     free(ham->text);
-    free(ham->connection);
-    free(ham->synapse);
-    free(ham->bias);
-    free(ham->layer);
     basin_params_free(&ham->params);
     free(ham);
 }
 
-const char *basin_ham_keep(basin_ham *ham, const char *text) {
+/* A copy of `text` that lives as long as the network; NULL with the graph's error set. */
+static const char *keep(basin_ham *ham, const char *text) {
     char *copy = NULL;
     if (basin_array_reserve((void **)&ham->text, &ham->text_capacity, ham->texts + 1,
                             sizeof *ham->text))
         copy = basin_string_copy(text);
-    if (!copy) {
-        basin_graph_fail(ham->graph, BASIN_NO_MEMORY, "out of memory for the name '%s'", text);
-        return NULL;
-    }
-    return ham->text[ham->texts++] = copy;
+    if (copy) return ham->text[ham->texts++] = copy;
+    basin_graph_fail(ham->graph, BASIN_NO_MEMORY, "out of memory for the name '%s'", text);
+    return NULL;
 }
 
-bool basin_ham_keep_lagrangian(basin_ham *ham, basin_lagrangian *lagrangian) {
-    if (lagrangian->name) lagrangian->name = basin_ham_keep(ham, lagrangian->name);
-    return lagrangian->name || !basin_graph_error(ham->graph);
+/* Replaces a name and a Lagrangian's by copies; false on failure. */
+static bool keep_names(basin_ham *ham, const char **name, basin_lagrangian *lagrangian) {
+    *name = keep(ham, *name);
+    if (lagrangian->name) lagrangian->name = keep(ham, lagrangian->name);
+    return !basin_graph_error(ham->graph);
+}
+
+/* Whether there is room for one more of `most`; otherwise the graph has an error. */
+static bool has_room(basin_ham *ham, int count, int most, const char *what) {
+    if (count < most) return true;
+    basin_graph_fail(ham->graph, BASIN_UNSUPPORTED, "a network of more than %d %s", most, what);
+    return false;
 }
 
 /* ---- parameters ---- */
@@ -68,8 +74,8 @@ const basin_params *basin_ham_params(const basin_ham *ham) { return &ham->params
 /* ---- layers ---- */
 
 static int find_layer(const basin_ham *ham, const char *layer) {
-    for (size_t i = 0; i < ham->layers; i++)
-        if (strcmp(ham->layer[i].name, layer) == 0) return (int)i;
+    for (int i = 0; i < ham->layers; i++)
+        if (strcmp(ham->layer[i].name, layer) == 0) return i;
     return -1;
 }
 
@@ -100,40 +106,33 @@ static bool check_layer(basin_ham *ham, const basin_layer *layer) {
     return false;
 }
 
-int basin_ham_layer(basin_ham *ham, const basin_layer *layer) {
-    if (!check_layer(ham, layer)) return -1;
-    if (!basin_array_reserve((void **)&ham->layer, &ham->layer_capacity, ham->layers + 1,
-                             sizeof *ham->layer) ||
-        !basin_array_reserve((void **)&ham->bias, &ham->bias_capacity, ham->layers + 1,
-                             sizeof *ham->bias)) {
-        basin_graph_fail(ham->graph, BASIN_NO_MEMORY, "out of memory for layer '%s'", layer->name);
-        return -1;
-    }
-    basin_layer copy = *layer;
-    copy.name = basin_ham_keep(ham, layer->name);
-    if (copy.tau == 0) copy.tau = 1;
-    if (!copy.name || !basin_ham_keep_lagrangian(ham, &copy.lagrangian)) return -1;
-    basin_expr bias = NULL;
-    if (layer->bias) {
-        bias = basin_ham_parameter(ham, copy.name, "bias", copy.shape,
-                                   (basin_init){BASIN_INIT_CONSTANT, 0});
-        if (!bias) return -1;
-    }
-    /* A Lagrangian that does not fit the shape is an error now, not at the first use. */
-    basin_expr zero = basin_fill(ham->graph, basin_layer_shape(&copy, 1), 0);
-    if (!basin_lagrangian_value(&copy.lagrangian, zero, 1)) return -1;
-    ham->bias[ham->layers] = bias;
-    ham->layer[ham->layers] = copy;
-    return (int)ham->layers++;
-}
-
-basin_shape basin_layer_shape(const basin_layer *layer, int64_t batch) {
+/* The layer's shape with a batch axis before it. */
+static basin_shape batch_shape(const basin_layer *layer, int64_t batch) {
     basin_shape shape = {.rank = layer->shape.rank + 1, .dim = {batch}};
     for (int i = 0; i < layer->shape.rank; i++) shape.dim[i + 1] = layer->shape.dim[i];
     return shape;
 }
 
-basin_expr basin_ham_centred(const basin_ham *ham, int layer, basin_expr x) {
+int basin_ham_layer(basin_ham *ham, const basin_layer *layer) {
+    if (!check_layer(ham, layer) || !has_room(ham, ham->layers, BASIN_HAM_LAYERS, "layers"))
+        return -1;
+    basin_layer copy = *layer;
+    basin_expr bias = NULL;
+    if (copy.tau == 0) copy.tau = 1;
+    if (!keep_names(ham, &copy.name, &copy.lagrangian)) return -1;
+    if (layer->bias && !(bias = basin_ham_parameter(ham, copy.name, "bias", copy.shape,
+                                                    (basin_init){BASIN_INIT_CONSTANT, 0})))
+        return -1;
+    /* A Lagrangian that does not fit the shape is an error now, not at the first use. */
+    basin_expr zero = basin_fill(ham->graph, batch_shape(&copy, 1), 0);
+    if (!basin_lagrangian_value(&copy.lagrangian, zero, 1)) return -1;
+    ham->bias[ham->layers] = bias;
+    ham->layer[ham->layers] = copy;
+    return ham->layers++;
+}
+
+/* x - bias */
+static basin_expr centred(const basin_ham *ham, int layer, basin_expr x) {
     return ham->bias[layer] ? basin_sub(x, ham->bias[layer]) : x;
 }
 
@@ -142,7 +141,7 @@ static bool check_states(const basin_ham *ham, int layer, basin_expr x) {
     char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
     if (!x) return false;
     basin_shape found = basin_expr_shape(x);
-    basin_shape wanted = basin_layer_shape(&ham->layer[layer], found.rank ? found.dim[0] : 1);
+    basin_shape wanted = batch_shape(&ham->layer[layer], found.rank ? found.dim[0] : 1);
     if (basin_shape_equal(found, wanted)) return true;
     basin_graph_fail(ham->graph, BASIN_BAD_SHAPE,
                      "states of shape %s for layer '%s', wanted a batch axis and %s",
@@ -153,21 +152,20 @@ static bool check_states(const basin_ham *ham, int layer, basin_expr x) {
 
 basin_expr basin_ham_activation(basin_ham *ham, int layer, basin_expr x) {
     if (!check_states(ham, layer, x)) return NULL;
-    return basin_lagrangian_activation(&ham->layer[layer].lagrangian,
-                                       basin_ham_centred(ham, layer, x));
+    return basin_lagrangian_activation(&ham->layer[layer].lagrangian, centred(ham, layer, x));
 }
 
-basin_expr basin_ham_layer_energy(const basin_ham *ham, int layer, basin_expr x) {
+/* <x, g> - L(x), [batch] */
+static basin_expr layer_energy(const basin_ham *ham, int layer, basin_expr x) {
     if (!check_states(ham, layer, x)) return NULL;
-    return basin_lagrangian_energy(&ham->layer[layer].lagrangian, basin_ham_centred(ham, layer, x),
-                                   1);
+    return basin_lagrangian_energy(&ham->layer[layer].lagrangian, centred(ham, layer, x), 1);
 }
 
 /* ---- synapses and connections ---- */
 
 static int find_synapse(const basin_ham *ham, const char *name) {
-    for (size_t i = 0; i < ham->synapses; i++)
-        if (strcmp(ham->synapse[i].name, name) == 0) return (int)i;
+    for (int i = 0; i < ham->synapses; i++)
+        if (strcmp(ham->synapse[i].name, name) == 0) return i;
     return -1;
 }
 
@@ -176,26 +174,22 @@ int basin_ham_synapse(basin_ham *ham, const basin_synapse *synapse) {
     basin_synapse copy = *synapse;
     if (!name || !*name || !synapse->energy)
         basin_graph_fail(ham->graph, BASIN_BAD_VALUE,
-                         "synapse '%s' wants a name and an energy function", name ? name : "");
+                         "synapse '%s' needs a name and an energy function", name ? name : "");
     else if (find_synapse(ham, name) >= 0)
         basin_graph_fail(ham->graph, BASIN_BAD_VALUE, "there are two synapses named '%s'", name);
-    else if (!basin_array_reserve((void **)&ham->synapse, &ham->synapse_capacity, ham->synapses + 1,
-                                  sizeof *ham->synapse))
-        basin_graph_fail(ham->graph, BASIN_NO_MEMORY, "out of memory for synapse '%s'", name);
-    else if ((copy.name = basin_ham_keep(ham, name)) &&
-             basin_ham_keep_lagrangian(ham, &copy.hidden)) {
+    else if (has_room(ham, ham->synapses, BASIN_HAM_SYNAPSES, "synapses") &&
+             keep_names(ham, &copy.name, &copy.hidden)) {
         ham->synapse[ham->synapses] = copy;
-        return (int)ham->synapses++;
+        return ham->synapses++;
     }
     return -1;
 }
 
-int basin_ham_terms(const basin_ham *ham) { return (int)(ham->layers + ham->connections); }
+int basin_ham_terms(const basin_ham *ham) { return ham->layers + ham->connections; }
 
 const char *basin_ham_term_name(const basin_ham *ham, int term) {
     if (term < 0 || term >= basin_ham_terms(ham)) return NULL;
-    if ((size_t)term < ham->layers) return ham->layer[term].name;
-    return ham->connection[(size_t)term - ham->layers].name;
+    return term < ham->layers ? ham->layer[term].name : ham->connection[term - ham->layers].name;
 }
 
 /* Reads "v, h" into the connection's layers. */
@@ -233,58 +227,11 @@ static const char *name_connection(basin_ham *ham, const basin_connection *conne
         at += (size_t)snprintf(text + at, sizeof text - at, "%s%.127s", between,
                                ham->layer[connection->layer[i]].name);
     snprintf(text + at, sizeof text - at, ")");
-    return basin_ham_keep(ham, text);
+    return keep(ham, text);
 }
 
-/* Builds the energy once on zeros: shapes that do not fit are an error now, and the synapse's
- * parameters are known from here on. */
-static bool try_connection(basin_ham *ham, int connection) {
-    basin_expr *zero = calloc(ham->layers, sizeof *zero);
-    if (!zero) {
-        basin_graph_fail(ham->graph, BASIN_NO_MEMORY, "out of memory for a connection");
-        return false;
-    }
-    for (size_t i = 0; i < ham->layers; i++)
-        zero[i] = basin_fill(ham->graph, basin_layer_shape(&ham->layer[i], 1), 0);
-    bool fits = basin_ham_connection_energy(ham, connection, zero) != NULL;
-    free(zero);
-    return fits;
-}
-
-int basin_ham_connect(basin_ham *ham, const char *synapse, const char *layers) {
-    basin_connection connection = {.synapse = find_synapse(ham, synapse)};
-    if (connection.synapse < 0) {
-        basin_graph_fail(ham->graph, BASIN_BAD_VALUE, "there is no synapse '%s'", synapse);
-        return -1;
-    }
-    if (!read_ends(ham, &connection, layers)) return -1;
-    connection.name = name_connection(ham, &connection);
-    if (!connection.name) return -1;
-    if (!basin_array_reserve((void **)&ham->connection, &ham->connection_capacity,
-                             ham->connections + 1, sizeof *ham->connection)) {
-        basin_graph_fail(ham->graph, BASIN_NO_MEMORY, "out of memory for a connection");
-        return -1;
-    }
-    ham->connection[ham->connections] = connection;
-    if (!try_connection(ham, (int)ham->connections)) return -1;
-    return (int)ham->connections++;
-}
-
-/* ---- energies ---- */
-
-void basin_ham_inputs(basin_ham *ham, basin_expr *x, int64_t batch) {
-    char name[256];
-    for (size_t i = 0; i < ham->layers; i++) {
-        snprintf(name, sizeof name, "x.%.200s[%lld]", ham->layer[i].name, (long long)batch);
-        x[i] = basin_input(ham->graph, name, basin_layer_shape(&ham->layer[i], batch));
-    }
-}
-
-void basin_ham_activations(basin_ham *ham, basin_expr *g, const basin_expr *x) {
-    for (size_t i = 0; i < ham->layers; i++) g[i] = basin_ham_activation(ham, (int)i, x[i]);
-}
-
-basin_expr basin_ham_connection_energy(basin_ham *ham, int connection, const basin_expr *g) {
+/* The energy of a connection at activations g (of all layers), [batch]. */
+static basin_expr connection_energy(basin_ham *ham, int connection, const basin_expr *g) {
     char text[BASIN_SHAPE_TEXT];
     const basin_connection *c = &ham->connection[connection];
     const basin_synapse *synapse = &ham->synapse[c->synapse];
@@ -305,67 +252,78 @@ basin_expr basin_ham_connection_energy(basin_ham *ham, int connection, const bas
     return basin_sum(energy, 1, shape.rank - 1);
 }
 
+/* Builds its energy once on zeros: shapes that do not fit are an error now, and the synapse's
+ * parameters are known from here on. */
+int basin_ham_connect(basin_ham *ham, const char *synapse, const char *layers) {
+    basin_connection connection = {.synapse = find_synapse(ham, synapse)};
+    basin_expr zero[BASIN_HAM_LAYERS];
+    if (connection.synapse < 0)
+        basin_graph_fail(ham->graph, BASIN_BAD_VALUE, "there is no synapse '%s'", synapse);
+    if (connection.synapse < 0 || !read_ends(ham, &connection, layers) ||
+        !has_room(ham, ham->connections, BASIN_HAM_CONNECTIONS, "connections") ||
+        !(connection.name = name_connection(ham, &connection)))
+        return -1;
+    ham->connection[ham->connections] = connection;
+    for (int i = 0; i < ham->layers; i++)
+        zero[i] = basin_fill(ham->graph, batch_shape(&ham->layer[i], 1), 0);
+    return connection_energy(ham, ham->connections, zero) ? ham->connections++ : -1;
+}
+
+/* ---- energies ---- */
+
+void basin_ham_inputs(basin_ham *ham, basin_expr *x, int64_t batch) {
+    char name[256];
+    for (int i = 0; i < ham->layers; i++) {
+        snprintf(name, sizeof name, "x.%.200s[%lld]", ham->layer[i].name, (long long)batch);
+        x[i] = basin_input(ham->graph, name, batch_shape(&ham->layer[i], batch));
+    }
+}
+
 void basin_ham_energies(basin_ham *ham, basin_expr *energy, const basin_expr *x) {
-    basin_expr *g = calloc(ham->layers + 1, sizeof *g);
-    if (!g) basin_graph_fail(ham->graph, BASIN_NO_MEMORY, "out of memory for the energies");
-    if (g) basin_ham_activations(ham, g, x);
-    for (size_t i = 0; i < ham->layers; i++)
-        energy[i] = g ? basin_ham_layer_energy(ham, (int)i, x[i]) : NULL;
-    for (size_t i = 0; i < ham->connections; i++)
-        energy[ham->layers + i] = g ? basin_ham_connection_energy(ham, (int)i, g) : NULL;
-    free(g);
+    basin_expr g[BASIN_HAM_LAYERS];
+    for (int i = 0; i < ham->layers; i++) g[i] = basin_ham_activation(ham, i, x[i]);
+    for (int i = 0; i < ham->layers; i++) energy[i] = layer_energy(ham, i, x[i]);
+    for (int i = 0; i < ham->connections; i++)
+        energy[ham->layers + i] = connection_energy(ham, i, g);
 }
 
 /* The sum of count terms, or zeros [batch] of none. */
-static basin_expr sum_terms(const basin_expr *term, size_t count, basin_expr x) {
+static basin_expr sum_terms(const basin_expr *term, int count, basin_expr x) {
     if (!x) return NULL;
     basin_expr sum =
         count ? term[0]
               : basin_fill(basin_expr_graph(x), BASIN_SHAPE(basin_expr_shape(x).dim[0]), 0);
-    for (size_t i = 1; i < count; i++) sum = basin_add(sum, term[i]);
+    for (int i = 1; i < count; i++) sum = basin_add(sum, term[i]);
     return sum;
 }
 
 basin_expr basin_ham_energy(basin_ham *ham, const basin_expr *x, bool synapses_only) {
-    size_t terms = ham->layers + ham->connections, first = synapses_only ? ham->layers : 0;
-    BASIN_FREE_AT_EXIT basin_expr *energy = basin_zeros_new(terms + 1, sizeof *energy);
+    basin_expr energy[BASIN_HAM_TERMS];
+    int first = synapses_only ? ham->layers : 0;
     if (!ham->layers)
         return basin_graph_fail(ham->graph, BASIN_BAD_VALUE,
                                 "a network without layers has no energy");
-    if (!energy)
-        return basin_graph_fail(ham->graph, BASIN_NO_MEMORY, "out of memory for the energies");
     basin_ham_energies(ham, energy, x);
-    return sum_terms(energy + first, terms - first, x[0]);
+    return sum_terms(energy + first, basin_ham_terms(ham) - first, x[0]);
 }
 
-/* ---- the gradient ---- */
-
-/* Activations to differentiate by, each on its own even where two are equal expressions (both start
- * from zeros, say). */
-static void activation_variables(basin_ham *ham, basin_expr *g, const basin_expr *x) {
-    basin_ham_activations(ham, g, x);
-    for (size_t i = 0; i < ham->layers; i++) g[i] = basin_variable(g[i]);
-}
-
+/* By activations that are variables, each on its own even where two are equal expressions (both
+ * start from zeros, say). */
 void basin_ham_gradient(basin_ham *ham, basin_expr *dEdg, const basin_expr *x, bool synapses_only) {
-    size_t layers = ham->layers, connections = ham->connections;
-    BASIN_FREE_AT_EXIT basin_expr *g = basin_zeros_new(layers + connections + 1, sizeof *g);
-    BASIN_FREE_AT_EXIT bool *want = basin_zeros_new(layers + 1, sizeof *want);
-    for (size_t i = 0; i < layers; i++) dEdg[i] = NULL;
-    if (!layers) return;
-    if (!g || !want) {
-        basin_graph_fail(ham->graph, BASIN_NO_MEMORY, "out of memory for a network's gradient");
-        return;
+    basin_expr g[BASIN_HAM_LAYERS], term[BASIN_HAM_CONNECTIONS];
+    bool want[BASIN_HAM_LAYERS];
+    for (int i = 0; i < ham->layers; i++) {
+        g[i] = basin_variable(basin_ham_activation(ham, i, x[i]));
+        want[i] = true;
+        dEdg[i] = NULL;
     }
-    basin_expr *term = g + layers;
-    activation_variables(ham, g, x);
-    for (size_t i = 0; i < connections; i++) term[i] = basin_ham_connection_energy(ham, (int)i, g);
-    for (size_t i = 0; i < layers; i++) want[i] = true;
-    basin_expr energy = sum_terms(term, connections, x[0]);
+    if (!ham->layers) return;
+    for (int i = 0; i < ham->connections; i++) term[i] = connection_energy(ham, i, g);
+    basin_expr energy = sum_terms(term, ham->connections, x[0]);
     basin_expr one = basin_fill(ham->graph, basin_expr_shape(energy), 1);
-    basin_partial(dEdg, &energy, &one, 1, g, want, (int)layers);
-    for (size_t i = 0; i < layers && !synapses_only; i++)
-        dEdg[i] = basin_add(basin_ham_centred(ham, (int)i, x[i]), dEdg[i]);
+    basin_partial(dEdg, &energy, &one, 1, g, want, ham->layers);
+    for (int i = 0; i < ham->layers && !synapses_only; i++)
+        dEdg[i] = basin_add(centred(ham, i, x[i]), dEdg[i]);
 }
 
 /* ---- the descent ---- */
@@ -376,15 +334,12 @@ static bool is_clamped(basin_expr mask) {
 
 void basin_ham_step_by(basin_ham *ham, basin_expr *next, const basin_expr *x,
                        const basin_ham_spec *spec, basin_expr dt) {
-    BASIN_FREE_AT_EXIT basin_expr *dEdg = basin_zeros_new(ham->layers + 1, sizeof *dEdg);
-    if (dEdg)
-        basin_ham_gradient(ham, dEdg, x, spec->synapses_only);
-    else
-        basin_graph_fail(ham->graph, BASIN_NO_MEMORY, "out of memory for a network's step");
-    for (size_t i = 0; i < ham->layers; i++) {
-        basin_expr mask = spec->mask ? spec->mask[i] : NULL, move = dEdg ? dEdg[i] : NULL;
+    basin_expr dEdg[BASIN_HAM_LAYERS];
+    basin_ham_gradient(ham, dEdg, x, spec->synapses_only);
+    for (int i = 0; i < ham->layers; i++) {
+        basin_expr mask = spec->mask ? spec->mask[i] : NULL;
         basin_expr size = basin_per_sample(dt, basin_expr_shape(x[i]));
-        move = basin_mul(basin_scale(size, 1 / ham->layer[i].tau), move);
+        basin_expr move = basin_mul(basin_scale(size, 1 / ham->layer[i].tau), dEdg[i]);
         if (mask && move) move = basin_mul(basin_broadcast(mask, basin_expr_shape(x[i])), move);
         next[i] = is_clamped(mask) ? x[i] : basin_sub(x[i], move);
     }
@@ -399,13 +354,190 @@ void basin_ham_descend(basin_ham *ham, basin_expr *end, const basin_expr *x,
                        const basin_ham_spec *spec, basin_expr *trace) {
     int terms = basin_ham_terms(ham);
     basin_expr dt = basin_const(ham->graph, spec->dt);
-    for (size_t i = 0; i < ham->layers; i++) end[i] = x[i];
+    for (int i = 0; i < ham->layers; i++) end[i] = x[i];
     for (int t = 0; t < spec->steps; t++) {
         if (spec->recompute) basin_recompute_begin(ham->graph);
         if (trace) record(ham, trace + t * terms, end);
         basin_ham_step_by(ham, end, end, spec, dt);
-        for (size_t i = 0; i < ham->layers; i++) end[i] = basin_keep(end[i]);
+        for (int i = 0; i < ham->layers; i++) end[i] = basin_keep(end[i]);
         if (spec->recompute) basin_recompute_end(ham->graph);
     }
     if (trace) record(ham, trace + spec->steps * terms, end);
+}
+
+/* ---- on numbers ---- */
+
+typedef struct descended {
+    basin_ham *ham;
+    const basin_ham_spec *spec;
+} descended;
+
+static void activate(const void *context, basin_expr *g, const basin_expr *x) {
+    basin_ham *ham = ((const descended *)context)->ham;
+    for (int i = 0; i < ham->layers; i++) g[i] = basin_ham_activation(ham, i, x[i]);
+}
+
+static void energies(const void *context, basin_expr *term, const basin_expr *x,
+                     const basin_expr *g) {
+    (void)g;
+    basin_ham_energies(((const descended *)context)->ham, term, x);
+}
+
+static void take_step(const void *context, basin_expr *next, const basin_expr *x,
+                      const basin_expr *g, const basin_pace *pace) {
+    const descended *d = context;
+    (void)g;
+    basin_ham_step_by(d->ham, next, x, d->spec, pace->alpha);
+}
+
+basin_status basin_ham_descent_new(basin_descent **descent, basin_ham *ham, basin_store *store,
+                                   int64_t batch, const basin_ham_spec *spec,
+                                   const basin_stop *stop, basin_error *error) {
+    int terms = basin_ham_terms(ham);
+    basin_shape shape[BASIN_HAM_LAYERS];
+    const char *name[BASIN_HAM_TERMS];
+    *descent = NULL;
+    if (batch < 1)
+        return basin_fail(error, BASIN_BAD_VALUE, "a batch of %lld samples, wanted 1 or more",
+                          (long long)batch);
+    if (ham->layers < 1)
+        return basin_fail(error, BASIN_BAD_VALUE, "a network without layers cannot descend");
+    for (int i = 0; i < ham->layers; i++) shape[i] = batch_shape(&ham->layer[i], batch);
+    for (int p = 0; p < terms; p++) name[p] = basin_ham_term_name(ham, p);
+    basin_dynamics dynamics = {.count = ham->layers,
+                               .shape = shape,
+                               .terms = terms,
+                               .first = spec->synapses_only ? ham->layers : 0,
+                               .name = name,
+                               .activate = activate,
+                               .energies = energies,
+                               .step = take_step,
+                               .context = &(descended){ham, spec}};
+    return basin_loop_new(descent, store, ham->graph, &dynamics, spec->steps, spec->dt, stop,
+                          error);
+}
+
+basin_status basin_ham_run(basin_ham *ham, basin_store *store, basin_descent_result *result,
+                           const basin_tensor *x, const basin_ham_spec *spec,
+                           const basin_stop *stop, basin_error *error) {
+    basin_descent *descent;
+    int64_t batch = ham->layers && x[0].shape.rank > 0 ? x[0].shape.dim[0] : 0;
+    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
+    *result = (basin_descent_result){0};
+    for (int i = 0; i < ham->layers; i++) {
+        basin_shape wanted = batch_shape(&ham->layer[i], batch);
+        if (!basin_shape_equal(x[i].shape, wanted))
+            return basin_fail(
+                error, BASIN_BAD_SHAPE, "states of shape %s for layer '%s', wanted %s",
+                basin_shape_print(a, x[i].shape), ham->layer[i].name, basin_shape_print(b, wanted));
+    }
+    BASIN_TRY(basin_ham_descent_new(&descent, ham, store, batch, spec, stop, error));
+    basin_status status = basin_descent_run(descent, result, x, error);
+    basin_descent_free(descent);
+    return status;
+}
+
+/* ---- binary recall; samples of a batch visit their neurons in the same order ---- */
+
+typedef struct recall {
+    basin_ham *ham;
+    basin_plan *plan;
+    basin_expr energy;  /* [batch] */
+    basin_tensor state; /* of the layer, [batch, neurons] */
+    basin_expr input;
+    int64_t batch, neurons;
+    double *now, *trial; /* [batch] */
+    int64_t *order;      /* [neurons] */
+} recall;
+
+static basin_status measure(recall *r, double *energy, basin_error *error) {
+    basin_tensor view = basin_tensor_borrow(energy, BASIN_F64, BASIN_SHAPE(r->batch));
+    BASIN_TRY(basin_plan_write(r->plan, r->input, &r->state, error));
+    BASIN_TRY(basin_plan_run(r->plan, error));
+    return basin_plan_read(r->plan, r->energy, &view, error);
+}
+
+static void flip(recall *r, int64_t sample, int64_t neuron) {
+    double *x = (double *)r->state.data + sample * r->neurons + neuron;
+    *x = -*x;
+}
+
+static basin_status sweep(recall *r, int64_t *flips, basin_error *error) {
+    for (int64_t k = 0; k < r->neurons; k++) {
+        for (int64_t b = 0; b < r->batch; b++) flip(r, b, r->order[k]);
+        BASIN_TRY(measure(r, r->trial, error));
+        for (int64_t b = 0; b < r->batch; b++) {
+            bool lower = r->trial[b] < r->now[b];
+            if (lower)
+                r->now[b] = r->trial[b];
+            else
+                flip(r, b, r->order[k]);
+            *flips += lower;
+        }
+    }
+    return BASIN_OK;
+}
+
+static basin_status prepare(recall *r, basin_store *store, const basin_tensor *x, int layer,
+                            basin_error *error) {
+    basin_expr input[BASIN_HAM_LAYERS];
+    BASIN_TRY(BASIN_NEW(&r->now, r->batch, "a recall", error));
+    BASIN_TRY(BASIN_NEW(&r->trial, r->batch, "a recall", error));
+    BASIN_TRY(BASIN_NEW(&r->order, r->neurons, "a recall", error));
+    basin_ham_inputs(r->ham, input, r->batch);
+    r->input = input[layer];
+    r->energy = basin_ham_energy(r->ham, input, true);
+    basin_plan_spec spec = {.output = &r->energy, .outputs = 1};
+    const basin_error *wrong = basin_graph_error(r->ham->graph);
+    if (wrong) return basin_fail(error, wrong->status, "%s", wrong->text);
+    BASIN_TRY(basin_plan_new(&r->plan, store, &spec, error));
+    for (int i = 0; i < r->ham->layers; i++)
+        BASIN_TRY(basin_plan_write(r->plan, input[i], &x[i], error));
+    return BASIN_OK;
+}
+
+static basin_status check_binary(const basin_tensor *x, const basin_layer *layer,
+                                 basin_error *error) {
+    if (x->dtype != BASIN_F64)
+        return basin_fail(error, BASIN_BAD_VALUE, "recall of layer '%s': states are %s, wanted F64",
+                          layer->name, basin_dtype_name(x->dtype));
+    for (int64_t i = 0; i < basin_shape_count(x->shape); i++) {
+        double value = ((const double *)x->data)[i];
+        if (value != 1 && value != -1)
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "recall of layer '%s': a state is %g, wanted -1 or 1", layer->name,
+                              value);
+    }
+    return BASIN_OK;
+}
+
+static void recall_free(recall *r) {
+    basin_plan_free(r->plan);
+    free(r->now);
+    free(r->trial);
+    free(r->order);
+}
+
+basin_status basin_ham_recall(basin_ham *ham, basin_store *store, basin_tensor *x, int layer,
+                              int sweeps, uint64_t seed, int64_t *flips, basin_error *error) {
+    int64_t total = 0, last = -1;
+    if (flips) *flips = 0;
+    if (layer < 0 || layer >= ham->layers)
+        return basin_fail(error, BASIN_BAD_VALUE, "recall of layer %d, there are %d", layer,
+                          ham->layers);
+    BASIN_TRY(check_binary(&x[layer], &ham->layer[layer], error));
+    BASIN_AT_EXIT(recall_free)
+    recall r = {.ham = ham,
+                .state = x[layer],
+                .batch = x[layer].shape.dim[0],
+                .neurons = basin_shape_count(ham->layer[layer].shape)};
+    BASIN_TRY(prepare(&r, store, x, layer, error));
+    BASIN_TRY(measure(&r, r.now, error));
+    for (int s = 0; s < sweeps && total != last; s++) {
+        last = total;
+        basin_random_permutation(r.order, (size_t)r.neurons, seed, (uint64_t)s);
+        BASIN_TRY(sweep(&r, &total, error));
+    }
+    if (flips) *flips = total;
+    return BASIN_OK;
 }

@@ -1,7 +1,7 @@
 /* The zoo's transformers and their relatives; include/basin/zoo.h has the formulas. */
 #include <math.h>
 
-#include "energy/zoo.h"
+#include "energy/energy.h"
 #include "expr/graph.h"
 
 /* Phi(x), the share of a normal distribution below x, and x Phi(x). */

@@ -1,7 +1,7 @@
 /* The zoo's memories, one energy each; include/basin/zoo.h has the formulas. */
 #include <math.h>
 
-#include "energy/zoo.h"
+#include "energy/energy.h"
 #include "expr/graph.h"
 
 /* Half the squares of each row, [.., D] -> [..]. */

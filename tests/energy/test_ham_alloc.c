@@ -33,7 +33,8 @@ static basin_status run_network(basin_graph *graph, basin_ham *ham, basin_store 
     basin_status status = graph_status(graph);
     if (!status) status = basin_params_init(basin_ham_params(ham), store, 1, &error);
     for (int i = 0; i < 2 && !status; i++)
-        status = basin_tensor_new(&x[i], BASIN_F64, basin_layer_shape(&ham->layer[i], 1), &error);
+        status = basin_tensor_new(&x[i], BASIN_F64,
+                                  BASIN_SHAPE(1, basin_shape_count(ham->layer[i].shape)), &error);
     if (!status) status = basin_ham_run(ham, store, &result, x, &spec, &stop, &error);
     basin_descent_result_free(&result);
     for (int i = 0; i < 2; i++) basin_tensor_free(&x[i]);
