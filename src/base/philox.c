@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/philox.h"
-#include "base/philox_fill.h"
 #include "basin/random.h"
 
 void basin_philox(uint32_t out[4], const uint32_t counter[4], const uint32_t key[2]) {
@@ -43,11 +42,6 @@ double basin_random_normal_at(uint64_t seed, uint64_t stream, uint64_t index) {
 void basin_random_fill_uniform(float *out, uint64_t seed, uint64_t stream, uint64_t first,
                                size_t count) {
     basin_philox_fill(out, NULL, basin_philox_uniforms, seed, stream, first, count);
-}
-
-void basin_random_fill_uniform_f64(double *out, uint64_t seed, uint64_t stream, uint64_t first,
-                                   size_t count) {
-    basin_philox_fill(NULL, out, basin_philox_uniforms, seed, stream, first, count);
 }
 
 void basin_random_fill_normal(float *out, uint64_t seed, uint64_t stream, uint64_t first,

@@ -13,9 +13,6 @@ static inline int64_t basin_int_ceil(int64_t a, int64_t b) { return (a + b - 1) 
 /* -1, 0 or 1; use it inside comparisons of structs, too. */
 #define BASIN_COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
 
-static inline int basin_compare_int32(const void *a, const void *b) {
-    return BASIN_COMPARE(*(const int32_t *)a, *(const int32_t *)b);
-}
 static inline int basin_compare_int64(const void *a, const void *b) {
     return BASIN_COMPARE(*(const int64_t *)a, *(const int64_t *)b);
 }

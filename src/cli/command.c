@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/team/thread.h"
+#include "base/team/processors.h"
 #include "base/text.h"
 #include "basin/version.h"
 #include "cli/cli.h"
@@ -325,7 +325,7 @@ static basin_status parse(basin_args *args, int count, char **argument, basin_er
 /* What the command line has too much of: options given twice, more threads than there are cores,
  * which wait for each other. */
 static void print_notes(const basin_args *args) {
-    long cores = basin_thread_processors();
+    long cores = basin_processors_here();
     for (const char *at = args->parsed.notes; *at; at += strcspn(at, "\n") + 1)
         basin_note(args, "%.*s", (int)strcspn(at, "\n"), at);
     if (args->threads > cores)

@@ -6,6 +6,10 @@
 
 #include "energy/network.h"
 
+#define SYNAPSE(name)                                                                              \
+    basin_expr basin_synapse_##name(basin_ham *ham, const basin_synapse *synapse,                  \
+                                    const basin_expr *g, int count)
+
 /* ---- what the synapses share ---- */
 
 /* Whether all activations are there, `least` to `most` of them. */
@@ -120,8 +124,7 @@ static basin_expr contract(basin_expr w, const basin_expr *v, int count) {
 
 /* ---- biases, matrices, tensors ---- */
 
-basin_expr basin_synapse_bias(basin_ham *ham, const basin_synapse *synapse, const basin_expr *g,
-                              int count) {
+SYNAPSE(bias) {
     if (!has_layers(ham, synapse, g, count, 1, 1)) return NULL;
     basin_expr v = vectors(g[0], synapse->rows);
     if (!v) return NULL;
@@ -129,8 +132,7 @@ basin_expr basin_synapse_bias(basin_ham *ham, const basin_synapse *synapse, cons
     return energy_of(dot(v, offset(ham, synapse, "b", shape, 0)), g[0]);
 }
 
-basin_expr basin_synapse_linear(basin_ham *ham, const basin_synapse *synapse, const basin_expr *g,
-                                int count) {
+SYNAPSE(linear) {
     basin_expr v[BASIN_MAX_ENDS];
     basin_shape shape = {.rank = count};
     if (!has_layers(ham, synapse, g, count, 1, BASIN_MAX_ENDS)) return NULL;
@@ -159,8 +161,7 @@ static basin_expr hidden_energy(const basin_lagrangian *hidden, basin_expr h, ba
     return h ? energy_of(basin_lagrangian_value(hidden, h, 1), g) : NULL;
 }
 
-basin_expr basin_synapse_memory(basin_ham *ham, const basin_synapse *synapse, const basin_expr *g,
-                                int count) {
+SYNAPSE(memory) {
     basin_lagrangian hidden = hidden_of(synapse, "softmax");
     if (!has_layers(ham, synapse, g, count, 1, 1) ||
         !is_positive(ham, synapse, "units", synapse->units))
@@ -178,8 +179,7 @@ basin_expr basin_synapse_memory(basin_ham *ham, const basin_synapse *synapse, co
     return hidden_energy(&hidden, z, g[0]);
 }
 
-basin_expr basin_synapse_hidden(basin_ham *ham, const basin_synapse *synapse, const basin_expr *g,
-                                int count) {
+SYNAPSE(hidden) {
     basin_lagrangian hidden = hidden_of(synapse, "relu");
     basin_expr v[BASIN_MAX_ENDS], h = NULL;
     if (!has_layers(ham, synapse, g, count, 1, BASIN_MAX_ENDS) ||
@@ -198,8 +198,7 @@ basin_expr basin_synapse_hidden(basin_ham *ham, const basin_synapse *synapse, co
     return hidden_energy(&hidden, h, g[0]);
 }
 
-basin_expr basin_synapse_tensor(basin_ham *ham, const basin_synapse *synapse, const basin_expr *g,
-                                int count) {
+SYNAPSE(tensor) {
     basin_lagrangian hidden = hidden_of(synapse, "relu");
     basin_expr v[BASIN_MAX_ENDS];
     int64_t heads = synapse->heads ? synapse->heads : 1;
@@ -226,8 +225,7 @@ static basin_expr paired_rows(basin_expr a, basin_expr b) {
     return basin_einsum("bni,bnj->bij", a, b);
 }
 
-basin_expr basin_synapse_mixer(basin_ham *ham, const basin_synapse *synapse, const basin_expr *g,
-                               int count) {
+SYNAPSE(mixer) {
     basin_lagrangian hidden = hidden_of(synapse, "softmax");
     int64_t heads = synapse->heads ? synapse->heads : 1, units = synapse->units;
     if (!has_layers(ham, synapse, g, count, 2, 2) || !is_positive(ham, synapse, "units", units) ||
@@ -280,8 +278,7 @@ static basin_expr general(basin_ham *ham, const basin_synapse *s, basin_expr q, 
     return score ? basin_neg(basin_lagrangian_value(&s->hidden, score, 1)) : NULL;
 }
 
-basin_expr basin_synapse_attention(basin_ham *ham, const basin_synapse *synapse,
-                                   const basin_expr *g, int count) {
+SYNAPSE(attention) {
     if (!has_layers(ham, synapse, g, count, 1, 2) ||
         !is_positive(ham, synapse, "heads", synapse->heads) ||
         !is_positive(ham, synapse, "width", synapse->width))
@@ -307,8 +304,7 @@ static basin_expr pooled(basin_ham *ham, const basin_synapse *s, basin_expr y) {
                                          : basin_maxpool2d(y, s->pool_window, stride);
 }
 
-basin_expr basin_synapse_conv2d(basin_ham *ham, const basin_synapse *synapse, const basin_expr *g,
-                                int count) {
+SYNAPSE(conv2d) {
     char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
     if (!has_layers(ham, synapse, g, count, 2, 2) ||
         !is_positive(ham, synapse, "kernel", synapse->kernel))

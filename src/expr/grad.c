@@ -7,9 +7,7 @@
 #include "base/memory.h"
 
 /* Only the reverse of attention's force is reached and has no rule. */
-void basin_rule_none(basin_node *node, const basin_expr *cotangent, const bool *want,
-                     basin_expr *grad) {
-    (void)cotangent, (void)want, (void)grad;
+BASIN_RULE(none) {
     basin_graph_fail(node->in[0]->graph, BASIN_UNSUPPORTED,
                      "attention: third derivatives are not available");
 }
@@ -220,8 +218,7 @@ basin_expr basin_iterated(const basin_iteration *iteration, basin_expr through, 
 }
 
 /* x = f(x) has the reverse of f, of a cotangent that another iteration finds. */
-void basin_rule_iterated(basin_node *node, const basin_expr *cotangent, const bool *want,
-                         basin_expr *grad) {
+BASIN_RULE(iterated) {
     basin_expr end = node->out[0];
     basin_iteration iteration = end->graph->iteration[node->attr.start]; /* the list may move */
     if (!want[1]) return;

@@ -165,6 +165,11 @@ basin_expr basin_keep(basin_expr a);
  * for each operand i that wants one (want[i]). A rule builds nodes like any formula. */
 typedef void basin_rule(basin_node *node, const basin_expr *cotangent, const bool *want,
                         basin_expr *grad);
+/* Defines the rule of an operation: BASIN_RULE(sum) { grad[0] = ..; } */
+#define BASIN_RULE(name)                                                                           \
+    void basin_rule_##name(basin_node *node, BASIN_UNUSED const basin_expr *cotangent,             \
+                           BASIN_UNUSED const bool *want, BASIN_UNUSED basin_expr *grad)
+#define BASIN_UNUSED __attribute__((unused))
 basin_rule basin_rule_pointwise;
 #define LEAF(...)
 #define POINTWISE(...)

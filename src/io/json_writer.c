@@ -80,11 +80,6 @@ void basin_json_text(basin_json *json, const char *key, const char *value) {
         fputs("null", json->file);
 }
 
-void basin_json_raw(basin_json *json, const char *key, const char *value) {
-    start(json, key);
-    fputs(value, json->file);
-}
-
 /* Whole numbers that a double holds exactly have all their digits: 520560640, not 5.2056064e+08. */
 char *basin_number_print(char text[BASIN_NUMBER_TEXT], double value) {
     if (fabs(value) <= 9007199254740992.0 && value == floor(value) && value != 0) {

@@ -33,8 +33,6 @@ void basin_json_text(basin_json *json, const char *key, const char *value); /* N
 void basin_json_number(basin_json *json, const char *key, double value);
 void basin_json_integer(basin_json *json, const char *key, int64_t value);
 void basin_json_boolean(basin_json *json, const char *key, bool value);
-/* A value that is JSON already, on one line. */
-void basin_json_raw(basin_json *json, const char *key, const char *value);
 void basin_json_numbers(basin_json *json, const char *key, const double *value, int64_t count);
 void basin_json_shape(basin_json *json, const char *key, basin_shape shape);
 

@@ -1,13 +1,14 @@
 /* How many threads a process should have; see processors.h. */
+#define _GNU_SOURCE
 #include "base/team/processors.h"
 
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/team/thread.h"
+#include <unistd.h>
 
 enum { MOST = 4096, PATH = 512 };
 
@@ -48,6 +49,12 @@ static int granted(void) {
     return least;
 }
 
+long basin_processors_here(void) {
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
+    return sysconf(_SC_NPROCESSORS_ONLN); /* more processors than a cpu_set_t has */
+}
+
 static _Atomic int known;
 
 void basin_processors_set(int count) { atomic_store(&known, count); }
@@ -58,7 +65,7 @@ int basin_processors(void) {
     count = asked_for();
     if (count == 0) {
         int limit = granted();
-        count = clamp(basin_thread_processors());
+        count = clamp(basin_processors_here());
         if (limit < count) count = limit;
     }
     atomic_store_explicit(&known, count, memory_order_relaxed);

@@ -5,16 +5,64 @@
  * is one word, the number of its loop and how many pieces are left: taking a piece compares and
  * swaps it. So a thread that slept through a loop takes nothing of it, and what it read of the loop
  * before it took a piece belongs to the piece: a loop ends only when all its pieces are done. */
+#define _GNU_SOURCE
 #include "base/team/team.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/team/processors.h"
-#include "base/team/thread.h"
+
+/* ---- what a team asks of Linux ---- */
+
+enum { STACK = 4 << 20 };                        /* bytes; musl's own choice would be too few */
+enum { WAIT_PRIVATE = 128, WAKE_PRIVATE = 129 }; /* of the futex call; no header of libc has them */
+
+/* Sleeps while *word is `value`; may return for no reason. Who changes it wakes one sleeper. */
+static void sleep_while(_Atomic uint32_t *word, uint32_t value) {
+    syscall(SYS_futex, word, WAIT_PRIVATE, value, NULL, NULL, 0);
+}
+static void wake(_Atomic uint32_t *word) {
+    syscall(SYS_futex, word, WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+/* How often this thread had to make room for another; 0 where nobody counts. */
+static long times_preempted(void) {
+    struct rusage usage;
+    return getrusage(RUSAGE_THREAD, &usage) ? 0 : usage.ru_nivcsw;
+}
+
+/* Signals that others send are for the program's own threads. Those that a thread brings upon
+ * itself must reach its handlers: blocked, they end the process, as where a mapped file shrinks. */
+static bool create_thread(const pthread_attr_t *attr, void *(*run)(void *), void *argument) {
+    static const int own[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL};
+    pthread_t thread;
+    sigset_t others, before;
+    sigfillset(&others);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) sigdelset(&others, own[i]);
+    pthread_sigmask(SIG_SETMASK, &others, &before);
+    bool good = pthread_create(&thread, attr, run, argument) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return good;
+}
+
+/* Starts a thread that ends with the process. */
+static bool start_thread(void *(*run)(void *), void *argument) {
+    pthread_attr_t attr;
+    if (pthread_attr_init(&attr)) return false;
+    pthread_attr_setstacksize(&attr, STACK);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    bool good = create_thread(&attr, run, argument);
+    pthread_attr_destroy(&attr);
+    return good;
+}
 
 enum {
     PLACES = 512,  /* threads of a team at most */
@@ -74,7 +122,7 @@ static void watch_neighbours(double now) {
     static _Thread_local long before;
     if (now - last < 1e-3) return;
     last = now;
-    long count = basin_thread_preempted();
+    long count = times_preempted();
     double windows = (now - since) / WINDOW;
     bool often = (double)(count - before) >= PREEMPTED * (windows > 1 ? windows : 1);
     if (often) atomic_store_explicit(&polite_until, now + POLITE, memory_order_relaxed);
@@ -148,7 +196,7 @@ static uint32_t work(team *t, int own) {
 
 static void report(team *t, uint32_t done) {
     if (done && atomic_fetch_sub(&t->left, done) == done && atomic_load(&t->caller_asleep))
-        basin_thread_wake(&t->left);
+        wake(&t->left);
 }
 
 /* Threads wake each other along a tree, so that no one has many to wake. */
@@ -156,7 +204,7 @@ static void wake_next(team *t, int own) {
     int ranges = atomic_load_explicit(&t->ranges, memory_order_relaxed);
     for (int p = 2 * own + 1; p <= 2 * own + 2 && p < ranges; p++)
         if (atomic_load(&t->at[p].asleep) && atomic_exchange(&t->at[p].asleep, 0))
-            basin_thread_wake(&t->at[p].asleep);
+            wake(&t->at[p].asleep);
 }
 
 /* Loops that have no work for a place do not keep its thread from sleeping. */
@@ -165,7 +213,7 @@ static void await_signal(team *t, seat *own, uint32_t seen, double *idle_since) 
     *idle_since = 0;
     atomic_store(&own->asleep, 1);
     if (atomic_load(&t->signal) != seen) atomic_store(&own->asleep, 0);
-    while (atomic_load(&own->asleep)) basin_thread_sleep(&own->asleep, 1);
+    while (atomic_load(&own->asleep)) sleep_while(&own->asleep, 1);
 }
 
 static void *worker(void *argument) {
@@ -194,7 +242,7 @@ static void forget_threads(void) {
     atomic_store(&started, 0);
 }
 
-static void watch_forks(void) { basin_thread_after_fork(forget_threads); }
+static void watch_forks(void) { pthread_atfork(NULL, NULL, forget_threads); }
 
 /* Starts what is missing, as long as the process has fewer threads than cores, or than asked for.
  */
@@ -205,7 +253,7 @@ static void grow(team *t, int threads) {
     pthread_once(&once, watch_forks);
     while (t->workers + 1 < threads) {
         bool allowed = atomic_fetch_add(&started, 1) + 1 < most;
-        if (!allowed || !basin_thread_start(worker, &t->at[t->workers + 1])) {
+        if (!allowed || !start_thread(worker, &t->at[t->workers + 1])) {
             atomic_fetch_sub(&started, 1);
             return;
         }
@@ -246,7 +294,7 @@ static void await_rest(team *t) {
         if (spin_while(&t->left, left, &since)) continue;
         atomic_store(&t->caller_asleep, 1);
         left = atomic_load(&t->left);
-        if (left > 0) basin_thread_sleep(&t->left, left);
+        if (left > 0) sleep_while(&t->left, left);
         atomic_store(&t->caller_asleep, 0);
     }
 }

@@ -122,8 +122,7 @@ basin_expr basin_attention_lse_biased(basin_expr q, basin_expr k, basin_expr bet
 }
 
 /* From the log-sum-exp to the force. */
-void basin_rule_attention(basin_node *node, const basin_expr *cotangent, const bool *want,
-                          basin_expr *grad) {
+BASIN_RULE(attention) {
     basin_expr in[BASIN_ATT_W + 1];
     for (int i = 0; i < BASIN_ATT_W; i++) in[i] = node->in[i];
     in[BASIN_ATT_W] = cotangent[0];
@@ -241,8 +240,7 @@ static void reverse_force(const basin_node *node, const basin_expr *cotangent, c
         if (want[from[i]]) grad[from[i]] = reverse->out[i];
 }
 
-void basin_rule_attention_force(basin_node *node, const basin_expr *cotangent, const bool *want,
-                                basin_expr *grad) {
+BASIN_RULE(attention_force) {
     if (cotangent[BASIN_ATT_DQ] || cotangent[BASIN_ATT_DK])
         reverse_force(node, cotangent, want, grad);
     if (cotangent[BASIN_ATT_DBETA] || cotangent[BASIN_ATT_DSCALE] || cotangent[BASIN_ATT_DMIX])
@@ -298,16 +296,14 @@ basin_expr basin_pair_sum(basin_expr w, basin_expr z, const basin_pattern *patte
                      BASIN_SHAPE(queries, z->shape.dim[1], z->shape.dim[2]));
 }
 
-void basin_rule_pair_dot(basin_node *node, const basin_expr *cotangent, const bool *want,
-                         basin_expr *grad) {
+BASIN_RULE(pair_dot) {
     basin_expr x = node->in[0], z = node->in[1], c = cotangent[0];
     const basin_expr *list = node->in + 2;
     if (want[0]) grad[0] = pair_node(BASIN_OP_PAIR_SUM, false, c, z, list, x->shape);
     if (want[1]) grad[1] = pair_node(BASIN_OP_PAIR_SUM, true, c, x, list, z->shape);
 }
 
-void basin_rule_pair_sum(basin_node *node, const basin_expr *cotangent, const bool *want,
-                         basin_expr *grad) {
+BASIN_RULE(pair_sum) {
     basin_expr w = node->in[0], z = node->in[1], c = cotangent[0];
     const basin_expr *list = node->in + 2;
     bool back = node->attr.transpose_a; /* z are queries, the sums are per key */

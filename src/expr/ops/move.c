@@ -61,11 +61,7 @@ basin_expr basin_reshape(basin_expr a, basin_shape shape) {
     return node ? node->out[0] : NULL;
 }
 
-void basin_rule_reshape(basin_node *node, const basin_expr *cotangent, const bool *want,
-                        basin_expr *grad) {
-    (void)want;
-    grad[0] = basin_reshape(cotangent[0], node->in[0]->shape);
-}
+BASIN_RULE(reshape) { grad[0] = basin_reshape(cotangent[0], node->in[0]->shape); }
 
 static bool is_permutation(const int *axes, int rank) {
     unsigned seen = 0;
@@ -94,10 +90,8 @@ basin_expr basin_permute(basin_expr a, const int *axes) {
     return identity ? a : basin_node_single(a->graph, BASIN_OP_PERMUTE, &attr, &a, 1, shape);
 }
 
-void basin_rule_permute(basin_node *node, const basin_expr *cotangent, const bool *want,
-                        basin_expr *grad) {
+BASIN_RULE(permute) {
     int back[BASIN_MAX_RANK];
-    (void)want;
     for (int i = 0; i < node->in[0]->shape.rank; i++) back[node->attr.axes[i]] = i;
     grad[0] = basin_permute(cotangent[0], back);
 }
@@ -130,11 +124,9 @@ basin_expr basin_slice(basin_expr a, int axis, int64_t start, int64_t count) {
     return basin_node_single(a->graph, BASIN_OP_SLICE, &attr, &a, 1, shape);
 }
 
-void basin_rule_slice(basin_node *node, const basin_expr *cotangent, const bool *want,
-                      basin_expr *grad) {
+BASIN_RULE(slice) {
     int axis = node->attr.axis;
     int64_t start = node->attr.start, count = node->out[0]->shape.dim[axis];
-    (void)want;
     grad[0] = basin_pad(cotangent[0], axis, start, node->in[0]->shape.dim[axis] - start - count);
 }
 
@@ -153,10 +145,8 @@ basin_expr basin_pad(basin_expr a, int axis, int64_t before, int64_t after) {
     return basin_node_single(a->graph, BASIN_OP_PAD, &attr, &a, 1, shape);
 }
 
-void basin_rule_pad(basin_node *node, const basin_expr *cotangent, const bool *want,
-                    basin_expr *grad) {
+BASIN_RULE(pad) {
     int axis = node->attr.axis;
-    (void)want;
     grad[0] = basin_slice(cotangent[0], axis, node->attr.start, node->in[0]->shape.dim[axis]);
 }
 
@@ -187,8 +177,7 @@ basin_expr basin_concat(const basin_expr *parts, int count, int axis) {
     return basin_node_single(parts[0]->graph, BASIN_OP_CONCAT, &attr, parts, count, shape);
 }
 
-void basin_rule_concat(basin_node *node, const basin_expr *cotangent, const bool *want,
-                       basin_expr *grad) {
+BASIN_RULE(concat) {
     int64_t start = 0;
     for (int i = 0; i < node->ins; i++) {
         int64_t count = node->in[i]->shape.dim[node->attr.axis];
@@ -211,8 +200,7 @@ basin_expr basin_gather(basin_expr table, basin_expr index) {
                              shape);
 }
 
-void basin_rule_gather(basin_node *node, const basin_expr *cotangent, const bool *want,
-                       basin_expr *grad) {
+BASIN_RULE(gather) {
     if (want[0]) grad[0] = basin_scatter(cotangent[0], node->in[1], node->in[0]->shape.dim[0]);
 }
 
@@ -233,8 +221,7 @@ basin_expr basin_scatter(basin_expr values, basin_expr index, int64_t rows) {
                              2, shape);
 }
 
-void basin_rule_scatter(basin_node *node, const basin_expr *cotangent, const bool *want,
-                        basin_expr *grad) {
+BASIN_RULE(scatter) {
     if (want[0]) grad[0] = basin_gather(cotangent[0], node->in[1]);
 }
 
@@ -260,8 +247,7 @@ basin_expr basin_exchange(basin_expr a, int64_t halo) {
     return exchange(a, a->shape.dim[0] + halo);
 }
 
-void basin_rule_exchange(basin_node *node, const basin_expr *cotangent, const bool *want,
-                         basin_expr *grad) {
+BASIN_RULE(exchange) {
     if (want[0]) grad[0] = exchange(cotangent[0], node->in[0]->shape.dim[0]);
 }
 

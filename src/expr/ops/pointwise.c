@@ -374,8 +374,7 @@ static void rule_select(basin_node *node, basin_expr c, const bool *want, basin_
     if (want[2]) grad[2] = basin_sum_to(basin_select(where, zero, c), node->in[2]->shape);
 }
 
-void basin_rule_pointwise(basin_node *node, const basin_expr *cotangent, const bool *want,
-                          basin_expr *grad) {
+BASIN_RULE(pointwise) {
     if (node->ins == 1)
         rule_unary(node, cotangent[0], grad);
     else if (node->ins == 2)
@@ -477,8 +476,7 @@ static basin_expr derivative(const basin_node *node, int i) {
                             own->name, i);
 }
 
-void basin_rule_own(basin_node *node, const basin_expr *cotangent, const bool *want,
-                    basin_expr *grad) {
+BASIN_RULE(own) {
     for (int i = 0; i < node->ins; i++) {
         basin_expr slope = want[i] ? derivative(node, i) : NULL;
         if (slope) grad[i] = basin_sum_to(basin_mul(cotangent[0], slope), node->in[i]->shape);

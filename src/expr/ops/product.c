@@ -64,8 +64,7 @@ static basin_expr flatten_rows(basin_expr a) {
     return basin_reshape(a, BASIN_SHAPE(rows, k));
 }
 
-void basin_rule_matmul(basin_node *node, const basin_expr *cotangent, const bool *want,
-                       basin_expr *grad) {
+BASIN_RULE(matmul) {
     basin_expr a = node->in[0], b = node->in[1], c = cotangent[0];
     bool ta = node->attr.transpose_a, tb = node->attr.transpose_b;
     if (want[0]) grad[0] = ta ? basin_matmul_t(b, tb, c, true) : basin_matmul_t(c, false, b, !tb);
@@ -318,24 +317,21 @@ static basin_expr trilinear(basin_op op, const basin_attr *attr, basin_expr a, b
     return a && b ? basin_node_single(a->graph, op, attr, (basin_expr[]){a, b}, 2, shape) : NULL;
 }
 
-void basin_rule_conv(basin_node *node, const basin_expr *cotangent, const bool *want,
-                     basin_expr *grad) {
+BASIN_RULE(conv) {
     basin_expr x = node->in[0], kernel = node->in[1], y = cotangent[0];
     const basin_attr *attr = &node->attr;
     if (want[0]) grad[0] = trilinear(BASIN_OP_CONV_INPUT, attr, y, kernel, x->shape);
     if (want[1]) grad[1] = trilinear(BASIN_OP_CONV_KERNEL, attr, x, y, kernel->shape);
 }
 
-void basin_rule_conv_input(basin_node *node, const basin_expr *cotangent, const bool *want,
-                           basin_expr *grad) {
+BASIN_RULE(conv_input) {
     basin_expr y = node->in[0], kernel = node->in[1], x = cotangent[0];
     const basin_attr *attr = &node->attr;
     if (want[0]) grad[0] = trilinear(BASIN_OP_CONV, attr, x, kernel, y->shape);
     if (want[1]) grad[1] = trilinear(BASIN_OP_CONV_KERNEL, attr, x, y, kernel->shape);
 }
 
-void basin_rule_conv_kernel(basin_node *node, const basin_expr *cotangent, const bool *want,
-                            basin_expr *grad) {
+BASIN_RULE(conv_kernel) {
     basin_expr x = node->in[0], y = node->in[1], kernel = cotangent[0];
     const basin_attr *attr = &node->attr;
     if (want[0]) grad[0] = trilinear(BASIN_OP_CONV_INPUT, attr, y, kernel, x->shape);
@@ -358,16 +354,12 @@ basin_expr basin_avgpool2d(basin_expr x, int window, int stride) {
     return pool(BASIN_OP_AVGPOOL, x, window, stride, "avgpool2d");
 }
 
-void basin_rule_avgpool(basin_node *node, const basin_expr *cotangent, const bool *want,
-                        basin_expr *grad) {
-    (void)want;
+BASIN_RULE(avgpool) {
     grad[0] = basin_node_single(cotangent[0]->graph, BASIN_OP_AVGPOOL_REVERSE, &node->attr,
                                 cotangent, 1, node->in[0]->shape);
 }
 
-void basin_rule_avgpool_reverse(basin_node *node, const basin_expr *cotangent, const bool *want,
-                                basin_expr *grad) {
-    (void)want;
+BASIN_RULE(avgpool_reverse) {
     grad[0] = basin_node_single(cotangent[0]->graph, BASIN_OP_AVGPOOL, &node->attr, cotangent, 1,
                                 node->in[0]->shape);
 }
@@ -377,22 +369,18 @@ basin_expr basin_maxpool2d(basin_expr x, int window, int stride) {
 }
 
 /* The place of a maximum does not move under small changes, so only the values carry gradients. */
-void basin_rule_maxpool(basin_node *node, const basin_expr *cotangent, const bool *want,
-                        basin_expr *grad) {
-    (void)want;
+BASIN_RULE(maxpool) {
     grad[0] = trilinear(BASIN_OP_MAXPOOL_SCATTER, &node->attr, node->in[0], cotangent[0],
                         node->in[0]->shape);
 }
 
-void basin_rule_maxpool_scatter(basin_node *node, const basin_expr *cotangent, const bool *want,
-                                basin_expr *grad) {
+BASIN_RULE(maxpool_scatter) {
     if (want[1])
         grad[1] = trilinear(BASIN_OP_MAXPOOL_GATHER, &node->attr, node->in[0], cotangent[0],
                             node->in[1]->shape);
 }
 
-void basin_rule_maxpool_gather(basin_node *node, const basin_expr *cotangent, const bool *want,
-                               basin_expr *grad) {
+BASIN_RULE(maxpool_gather) {
     if (want[1])
         grad[1] = trilinear(BASIN_OP_MAXPOOL_SCATTER, &node->attr, node->in[0], cotangent[0],
                             node->in[1]->shape);

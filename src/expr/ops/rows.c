@@ -59,8 +59,7 @@ basin_expr basin_sum_squares(const basin_expr *a, int count) {
     return sum;
 }
 
-void basin_rule_squares(basin_node *node, const basin_expr *cotangent, const bool *want,
-                        basin_expr *grad) {
+BASIN_RULE(squares) {
     for (int i = 0; i < node->ins; i++)
         if (want[i]) grad[i] = basin_scale(basin_mul(cotangent[0], node->in[i]), 2);
 }
@@ -71,16 +70,10 @@ static basin_expr spread(const basin_node *node, basin_expr reduced) {
     return basin_broadcast(basin_reshape(reduced, ones), shape);
 }
 
-void basin_rule_sum(basin_node *node, const basin_expr *cotangent, const bool *want,
-                    basin_expr *grad) {
-    (void)want;
-    grad[0] = spread(node, cotangent[0]);
-}
+BASIN_RULE(sum) { grad[0] = spread(node, cotangent[0]); }
 
 /* Elements that tie for the maximum share its cotangent evenly. */
-void basin_rule_max(basin_node *node, const basin_expr *cotangent, const bool *want,
-                    basin_expr *grad) {
-    (void)want;
+BASIN_RULE(max) {
     basin_expr hit = basin_equal(node->in[0], spread(node, node->out[0]));
     basin_expr ties = basin_sum(hit, node->attr.axis, node->attr.count);
     grad[0] = basin_mul(hit, spread(node, basin_div(cotangent[0], ties)));
@@ -102,9 +95,7 @@ basin_expr basin_as_column(basin_expr a) {
     return basin_reshape(a, shape);
 }
 
-void basin_rule_logsumexp(basin_node *node, const basin_expr *cotangent, const bool *want,
-                          basin_expr *grad) {
-    (void)want;
+BASIN_RULE(logsumexp) {
     grad[0] = basin_mul(basin_as_column(cotangent[0]), basin_softmax(node->in[0], -1));
 }
 
@@ -117,10 +108,8 @@ basin_expr basin_softmax(basin_expr a, int axis) {
                            axis);
 }
 
-void basin_rule_softmax(basin_node *node, const basin_expr *cotangent, const bool *want,
-                        basin_expr *grad) {
+BASIN_RULE(softmax) {
     basin_expr s = node->out[0], c = cotangent[0];
-    (void)want;
     basin_expr mean = basin_as_column(basin_sum(basin_mul(c, s), -1, 1));
     grad[0] = basin_mul(s, basin_sub(c, mean));
 }
@@ -142,8 +131,7 @@ basin_expr basin_layernorm(basin_expr x, basin_expr gamma, basin_expr delta, dou
                              3, x->shape);
 }
 
-void basin_rule_layernorm(basin_node *node, const basin_expr *cotangent, const bool *want,
-                          basin_expr *grad) {
+BASIN_RULE(layernorm) {
     basin_expr x = node->in[0], gamma = node->in[1], delta = node->in[2];
     basin_result out[3] = {{.shape = x->shape, .absent = !want[0]},
                            {.shape = BASIN_SCALAR, .absent = !want[1]},
@@ -159,8 +147,7 @@ static basin_expr row_mean(basin_expr a) { return basin_as_column(basin_mean(a, 
 /* The fused reverse written out, for differentiating it again:
  * with n = (x - mean) / s and s = sqrt(var + epsilon),
  * dx = gamma / s (c - mean(c) - n mean(c n)), dgamma = sum c n, ddelta = sum over rows of c. */
-void basin_rule_layernorm_reverse(basin_node *node, const basin_expr *cotangent, const bool *want,
-                                  basin_expr *grad) {
+BASIN_RULE(layernorm_reverse) {
     basin_expr in[3];
     basin_stand_ins(in, node);
     basin_expr x = in[0], gamma = in[1], c = in[2];
@@ -210,9 +197,7 @@ static basin_expr excess(basin_expr a, int count, const char *what) {
     return basin_relu(basin_sub(a, basin_as_column(threshold(a, count, what))));
 }
 
-void basin_rule_threshold(basin_node *node, const basin_expr *cotangent, const bool *want,
-                          basin_expr *grad) {
-    (void)want;
+BASIN_RULE(threshold) {
     basin_expr over = basin_sub(node->in[0], basin_as_column(node->out[0]));
     basin_expr w = node->attr.count == 1 ? basin_heaviside(over) : basin_relu(over);
     basin_expr sum = basin_as_column(basin_sum(w, -1, 1));
@@ -281,19 +266,15 @@ basin_expr basin_causal_softmax(basin_expr x, double factor, bool strict, double
                              drops ? 2 : 1, x->shape);
 }
 
-void basin_rule_causal_logsumexp(basin_node *node, const basin_expr *cotangent, const bool *want,
-                                 basin_expr *grad) {
+BASIN_RULE(causal_logsumexp) {
     basin_expr x = node->in[0];
-    (void)want;
     basin_expr shares = basin_causal_softmax(x, node->attr.value, node->attr.exclude_self, 0, NULL);
     basin_expr weight = basin_axes_insert(cotangent[0], x->shape.rank - 2, 1);
     grad[0] = basin_scale(basin_mul(weight, shares), node->attr.value);
 }
 
-void basin_rule_causal_softmax(basin_node *node, const basin_expr *cotangent, const bool *want,
-                               basin_expr *grad) {
+BASIN_RULE(causal_softmax) {
     basin_expr in[3] = {node->in[0], cotangent[0], node->ins > 1 ? node->in[1] : NULL};
-    (void)want;
     grad[0] = basin_node_single(in[0]->graph, BASIN_OP_CAUSAL_SOFTMAX_REVERSE, &node->attr, in,
                                 node->ins + 1, in[0]->shape);
 }
@@ -310,8 +291,7 @@ static basin_expr kept(const basin_node *node, basin_expr seed, basin_shape shap
 
 /* The fused reverse written out, for differentiating it again: with p the shares before dropping
  * and d = c kept, dx = factor p (d - sum over keys of p d). */
-void basin_rule_causal_softmax_reverse(basin_node *node, const basin_expr *cotangent,
-                                       const bool *want, basin_expr *grad) {
+BASIN_RULE(causal_softmax_reverse) {
     basin_expr in[3] = {NULL, NULL, NULL};
     basin_stand_ins(in, node);
     basin_expr x = in[0], c = in[1];

@@ -1,7 +1,7 @@
 /* Random draws for the instruction set of the including file, which defines DRAW_NORMAL and
  * DRAW_UNIFORM and is compiled without fused multiply-adds: the numbers of basin/random.h. */
 #include "backend/cpu/simd/simd.h"
-#include "base/philox_fill.h"
+#include "base/philox.h"
 
 void DRAW_NORMAL(float *out, uint64_t seed, uint64_t stream, uint64_t first, size_t count) {
     basin_philox_fill(out, NULL, basin_philox_normals, seed, stream, first, count);
