@@ -1,10 +1,11 @@
-/* Resizing: down the columns first, whole rows at a time, which vectorises as it is; then along
- * the rows, a pixel's channels at a time. See picture.h for the definition. */
+/* Pictures in memory, and resizing them: down the columns first, whole rows at a time, which
+ * vectorises as it is; then along the rows, a pixel's channels at a time. See picture.h for the
+ * definition. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 #include "base/wide.h"
 #include "picture/picture.h"
 
@@ -89,14 +90,12 @@ static void axis_fill(axis *a, const stretch *s) {
     }
 }
 
-static bool axis_new(axis *a, const stretch *s) {
+static basin_status axis_new(axis *a, const stretch *s, basin_error *error) {
     *a = (axis){.outs = s->outs, .taps = axis_taps(s)};
-    size_t outs = (size_t)a->outs;
-    a->first = basin_array_new(outs, sizeof *a->first);
-    a->weight = basin_array_new(outs, (size_t)a->taps * sizeof *a->weight);
-    if (!a->first || !a->weight) return false;
+    BASIN_TRY(BASIN_NEW_RAW(&a->first, a->outs, "resizing a picture", error));
+    BASIN_TRY(BASIN_NEW_RAW(&a->weight, a->outs * a->taps, "resizing a picture", error));
     axis_fill(a, s);
-    return true;
+    return BASIN_OK;
 }
 
 static void axis_free(axis *a) {
@@ -218,24 +217,20 @@ basin_status basin_resize_run(float *plane, const basin_resize *r, const basin_p
                               basin_scratch *scratch, basin_error *error) {
     stretch rows = {r->box.y, r->box.height, picture->height, r->height, r->y, r->out_height};
     stretch columns = {r->box.x, r->box.width, picture->width, r->width, r->x, r->out_width};
-    axis down = {0}, along = {0};
-    basin_status status = BASIN_OK;
+    BASIN_AT_EXIT(axis_free) axis down = {0};
+    BASIN_AT_EXIT(axis_free) axis along = {0};
     if (is_copy(r)) {
         copy(plane, r, picture);
         return BASIN_OK;
     }
-    float *row =
-        basin_scratch_take(scratch, (size_t)picture->width * (size_t)picture->channels + LANES);
-    if (row && axis_new(&down, &rows) && axis_new(&along, &columns)) {
-        size_t end = (size_t)picture->width * (size_t)picture->channels;
-        for (int i = 0; i < LANES; i++) row[end + (size_t)i] = 0;
-        run(plane, &down, &along, picture, row, r->flip);
-    } else {
-        status = basin_fail(error, BASIN_NO_MEMORY, "out of memory to resize a picture");
-    }
-    axis_free(&down);
-    axis_free(&along);
-    return status;
+    size_t end = (size_t)picture->width * (size_t)picture->channels;
+    float *row = basin_scratch_take(scratch, end + LANES);
+    if (!row) return basin_fail_memory(error, "resizing a picture");
+    BASIN_TRY(axis_new(&down, &rows, error));
+    BASIN_TRY(axis_new(&along, &columns, error));
+    for (int i = 0; i < LANES; i++) row[end + (size_t)i] = 0;
+    run(plane, &down, &along, picture, row, r->flip);
+    return BASIN_OK;
 }
 
 static uint8_t byte_of(float value) {
@@ -245,25 +240,96 @@ static uint8_t byte_of(float value) {
 basin_status basin_picture_scale_box(basin_picture *to, const basin_picture *from,
                                      const basin_box *box, int64_t height, int64_t width,
                                      basin_error *error) {
-    basin_scratch scratch = {0};
+    BASIN_AT_EXIT(basin_scratch_free) basin_scratch scratch = {0};
+    BASIN_FREE_AT_EXIT float *plane = NULL;
     basin_resize resize = {
         .box = *box, .height = height, .width = width, .out_height = height, .out_width = width};
-    basin_status status = basin_picture_resize_memory(to, height, width, from->channels, error);
-    if (status) return status;
     size_t area = (size_t)height * (size_t)width, channels = (size_t)from->channels;
-    float *plane = basin_array_new(area, channels * sizeof *plane);
-    if (!plane) return basin_fail(error, BASIN_NO_MEMORY, "out of memory to resize a picture");
-    status = basin_resize_run(plane, &resize, from, &scratch, error);
-    for (size_t c = 0; c < channels && !status; c++)
+    BASIN_TRY(basin_picture_resize_memory(to, height, width, from->channels, error));
+    BASIN_TRY(BASIN_NEW_RAW(&plane, area * channels, "resizing a picture", error));
+    BASIN_TRY(basin_resize_run(plane, &resize, from, &scratch, error));
+    for (size_t c = 0; c < channels; c++)
         for (size_t i = 0; i < area; i++)
             to->pixel[i * channels + c] = byte_of(plane[c * area + i]);
-    free(plane);
-    basin_scratch_free(&scratch);
-    return status;
+    return BASIN_OK;
 }
 
 basin_status basin_picture_scale(basin_picture *to, const basin_picture *from, int64_t height,
                                  int64_t width, basin_error *error) {
     basin_box whole = {0, 0, (double)from->height, (double)from->width};
     return basin_picture_scale_box(to, from, &whole, height, width, error);
+}
+
+/* ---- pictures in memory ---- */
+
+basin_status basin_picture_resize_memory(basin_picture *picture, int64_t height, int64_t width,
+                                         int channels, basin_error *error) {
+    size_t bytes;
+    if (height < 1 || width < 1 || (channels != 1 && channels != 3) ||
+        height > BASIN_PICTURE_PIXELS / width)
+        return basin_fail(error, BASIN_BAD_SHAPE, "a picture of %lld x %lld pixels in %d channels",
+                          (long long)height, (long long)width, channels);
+    bytes = (size_t)height * (size_t)width * (size_t)channels;
+    if (bytes > picture->capacity) {
+        free(picture->pixel);
+        picture->capacity = 0;
+        picture->pixel = malloc(bytes);
+        if (!picture->pixel)
+            return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a picture of %lld x %lld",
+                              (long long)height, (long long)width);
+        picture->capacity = bytes;
+    }
+    picture->height = height;
+    picture->width = width;
+    picture->channels = channels;
+    return BASIN_OK;
+}
+
+void basin_picture_free(basin_picture *picture) {
+    free(picture->pixel);
+    *picture = (basin_picture){0};
+}
+
+basin_status basin_picture_set_channels(basin_picture *picture, int channels, basin_error *error) {
+    size_t count = (size_t)picture->height * (size_t)picture->width;
+    if (channels == picture->channels) return BASIN_OK;
+    if (channels == 1) {
+        for (size_t i = 0; i < count; i++) {
+            const uint8_t *p = picture->pixel + 3 * i;
+            picture->pixel[i] =
+                (uint8_t)((19595U * p[0] + 38470U * p[1] + 7471U * p[2] + 0x8000U) >> 16);
+        }
+        picture->channels = 1;
+        return BASIN_OK;
+    }
+    basin_picture wide = {0};
+    BASIN_TRY(basin_picture_resize_memory(&wide, picture->height, picture->width, channels, error));
+    for (size_t i = 0; i < count; i++)
+        wide.pixel[3 * i] = wide.pixel[3 * i + 1] = wide.pixel[3 * i + 2] = picture->pixel[i];
+    basin_picture_free(picture);
+    *picture = wide;
+    return BASIN_OK;
+}
+
+/* ---- Pictures from pixels in memory: those of another picture, or floats ---- */
+
+basin_status basin_picture_copy(basin_picture *to, const basin_picture *from, basin_error *error) {
+    if (!from->pixel) return basin_fail(error, BASIN_BAD_VALUE, "a picture has no pixels");
+    BASIN_TRY(basin_picture_resize_memory(to, from->height, from->width, from->channels, error));
+    memcpy(to->pixel, from->pixel, (size_t)(from->height * from->width * from->channels));
+    return BASIN_OK;
+}
+
+basin_status basin_picture_from_floats(basin_picture *picture, const float *value, int64_t height,
+                                       int64_t width, int channels, basin_error *error) {
+    BASIN_TRY(basin_picture_resize_memory(picture, height, width, channels, error));
+    for (int64_t i = 0; i < height * width * channels; i++) {
+        if (value[i] >= 0 && value[i] <= 1)
+            picture->pixel[i] = (uint8_t)lrintf(255 * value[i]);
+        else
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "value %lld of a picture is %g, wanted 0 to 1", (long long)i,
+                              (double)value[i]);
+    }
+    return BASIN_OK;
 }

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/try.h"
 #include "view/figures.h"
 
 int64_t basin_strip_zoom(int64_t height, int64_t width) {
@@ -22,8 +23,7 @@ basin_status basin_strip_draw(basin_picture *strip, const basin_picture *const *
     int64_t width = gap * (count - 1), height = picture[0]->height * zoom;
     int channels = picture[0]->channels;
     for (int i = 0; i < count; i++) width += picture[i]->width * zoom;
-    basin_status status = basin_picture_resize_memory(strip, height, width, channels, error);
-    if (status) return status;
+    BASIN_TRY(basin_picture_resize_memory(strip, height, width, channels, error));
     memset(strip->pixel, 255, (size_t)(height * width * channels));
     int64_t left = 0;
     for (int i = 0; i < count; i++) {
