@@ -400,11 +400,9 @@ static basin_status run_steps(run *r, basin_error *error) {
 static basin_status read_end(run *r, basin_error *error) {
     basin_descent *d = r->d;
     for (int i = 0; i < d->count; i++) {
-        basin_tensor x = {0};
-        basin_status status = basin_store_read(d->store, basin_expr_name(d->x[i]), &x, error);
-        if (!status) status = basin_tensor_convert(&r->result->x[i], &x, error);
-        basin_tensor_free(&x);
-        BASIN_TRY(status);
+        BASIN_AT_EXIT(basin_tensor_free) basin_tensor x = {0};
+        BASIN_TRY(basin_store_read(d->store, basin_expr_name(d->x[i]), &x, error));
+        BASIN_TRY(basin_tensor_convert(&r->result->x[i], &x, error));
         BASIN_TRY(basin_plan_read(d->plan, d->g[i], &r->result->g[i], error));
     }
     return BASIN_OK;
@@ -441,12 +439,9 @@ static basin_status write_tokens(basin_descent *d, const basin_tensor *x, basin_
     }
     for (int i = 0; i < d->count && d->lead;
          i++) { /* no move yet; what was there may be no number */
-        basin_tensor start = {0};
-        basin_status status = basin_store_read(d->store, basin_expr_name(d->x[i]), &start, error);
-        if (!status)
-            status = basin_store_write(d->store, basin_expr_name(d->last[i]), &start, error);
-        basin_tensor_free(&start);
-        BASIN_TRY(status);
+        BASIN_AT_EXIT(basin_tensor_free) basin_tensor start = {0};
+        BASIN_TRY(basin_store_read(d->store, basin_expr_name(d->x[i]), &start, error));
+        BASIN_TRY(basin_store_write(d->store, basin_expr_name(d->last[i]), &start, error));
     }
     return BASIN_OK;
 }

@@ -2,9 +2,7 @@
  * nodes. The result is an expression, so it can be swept again. */
 #include "expr/graph.h"
 
-#include <stdlib.h>
-
-#include "base/memory.h"
+#include "base/try.h"
 
 /* Only the reverse of attention's force is reached and has no rule. */
 BASIN_RULE(none) {
@@ -111,19 +109,16 @@ static void differentiate(basin_expr *gradient, const basin_expr *y, const basin
         if (last < y[i]->node->id) last = y[i]->node->id;
     }
     if (!graph || !check_variables(graph, x, want, count)) return;
-    sweep s = {.graph = graph};
-    s.depends = calloc(graph->nodes, sizeof *s.depends);
-    s.cut = calloc(graph->nodes, sizeof *s.cut);
-    s.cotangent = calloc((size_t)graph->values, sizeof *s.cotangent);
-    if (s.depends && s.cut && s.cotangent) {
+    BASIN_FREE_AT_EXIT bool *depends = basin_zeros_new(graph->nodes, sizeof *depends);
+    BASIN_FREE_AT_EXIT bool *cut = basin_zeros_new(graph->nodes, sizeof *cut);
+    BASIN_FREE_AT_EXIT basin_expr *sum = basin_zeros_new((size_t)graph->values, sizeof *sum);
+    sweep s = {graph, depends, cut, sum};
+    if (depends && cut && sum) {
         for (int i = 0; i < results; i++)
             if (y[i] && cotangent[i]) accumulate(&s, y[i], cotangent[i]);
         run_sweep(gradient, &s, last, x, want, count);
     } else
         basin_graph_fail(graph, BASIN_NO_MEMORY, "out of memory for a gradient");
-    free(s.depends);
-    free(s.cut);
-    free(s.cotangent);
     if (graph->error.status != BASIN_OK)
         for (int i = 0; i < count; i++) gradient[i] = NULL;
 }
@@ -167,7 +162,7 @@ basin_expr basin_jvp(basin_expr y, const basin_expr *x, const basin_expr *tangen
     char a[BASIN_EXPR_TEXT], b[BASIN_EXPR_TEXT];
     if (!y || count < 1) return NULL;
     basin_expr c = basin_variable(basin_fill(y->graph, y->shape, 0)), sum = NULL;
-    basin_expr *back = basin_array_new((size_t)count, sizeof(basin_expr));
+    BASIN_FREE_AT_EXIT basin_expr *back = basin_array_new((size_t)count, sizeof *back);
     if (!back) return basin_graph_fail(y->graph, BASIN_NO_MEMORY, "out of memory for a gradient");
     basin_vjp(back, y, c, x, count);
     for (int i = 0; i < count && back[i] && tangent[i]; i++) {
@@ -178,7 +173,6 @@ basin_expr basin_jvp(basin_expr y, const basin_expr *x, const basin_expr *tangen
         basin_expr part = basin_sum_all(basin_mul(back[i], tangent[i]));
         sum = sum ? basin_add(sum, part) : part;
     }
-    free(back);
     return basin_graph_error(y->graph) ? NULL : basin_grad(sum, c);
 }
 

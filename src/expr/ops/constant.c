@@ -1,23 +1,19 @@
 /* Constant tensors: numbers of the host, numbers that count up, masks made of them, and the two
  * conversions between index tensors and numbers. Masks are formulas, so that a plan never stores
  * them. */
-#include <stdlib.h>
-
-#include "base/memory.h"
+#include "base/try.h"
 #include "expr/graph.h"
 
 basin_expr basin_constant(basin_graph *graph, const basin_tensor *tensor) {
     if (!graph || !tensor) return NULL;
     if (tensor->dtype == BASIN_F64)
         return basin_leaf_data(graph, BASIN_REAL, tensor->shape, tensor->data);
-    basin_tensor wide;
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor wide = {0};
     basin_error error = {0};
-    basin_status status = basin_tensor_new(&wide, BASIN_F64, tensor->shape, &error);
-    if (!status) status = basin_tensor_convert(&wide, tensor, &error);
-    basin_expr made = status ? basin_graph_fail(graph, status, "a constant: %s", error.text)
-                             : basin_leaf_data(graph, BASIN_REAL, wide.shape, wide.data);
-    basin_tensor_free(&wide);
-    return made;
+    if (basin_tensor_new(&wide, BASIN_F64, tensor->shape, &error) ||
+        basin_tensor_convert(&wide, tensor, &error))
+        return basin_graph_fail(graph, error.status, "a constant: %s", error.text);
+    return basin_leaf_data(graph, BASIN_REAL, wide.shape, wide.data);
 }
 
 basin_expr basin_index_constant(basin_graph *graph, const int32_t *number, basin_shape shape) {
@@ -29,12 +25,10 @@ basin_expr basin_iota(basin_graph *graph, int64_t count) {
     if (count < 0 || count > BASIN_COUNT_MOST)
         return basin_graph_fail(graph, BASIN_BAD_VALUE, "iota: %lld numbers, wanted 0 to %d",
                                 (long long)count, BASIN_COUNT_MOST);
-    double *number = basin_array_new((size_t)count, sizeof *number);
+    BASIN_FREE_AT_EXIT double *number = basin_array_new((size_t)count, sizeof *number);
     if (!number) return basin_graph_fail(graph, BASIN_NO_MEMORY, "out of memory for a constant");
     for (int64_t i = 0; i < count; i++) number[i] = (double)i;
-    basin_expr made = basin_leaf_data(graph, BASIN_REAL, BASIN_SHAPE(count), number);
-    free(number);
-    return made;
+    return basin_leaf_data(graph, BASIN_REAL, BASIN_SHAPE(count), number);
 }
 
 basin_expr basin_eye(basin_graph *graph, int64_t count) {

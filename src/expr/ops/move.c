@@ -1,8 +1,6 @@
 /* Moving numbers without arithmetic: reshape, permute, slice, concatenate, gather; and the reverse
  * of each, which is another of them. */
-#include <stdlib.h>
-
-#include "base/memory.h"
+#include "base/try.h"
 #include "expr/graph.h"
 
 int basin_axis(basin_expr a, int axis, const char *what) {
@@ -286,16 +284,13 @@ basin_expr basin_axis_back(basin_expr a, int axis) {
 }
 
 basin_expr basin_stack(const basin_expr *parts, int count, int axis) {
-    basin_expr sum = NULL;
     if (count < 1) return NULL;
-    basin_expr *wide = basin_array_new((size_t)count, sizeof(basin_expr));
+    BASIN_FREE_AT_EXIT basin_expr *wide = basin_array_new((size_t)count, sizeof *wide);
     if (!wide)
         return basin_graph_fail(basin_expr_graph(parts[0]), BASIN_NO_MEMORY,
                                 "out of memory for an expression");
     for (int i = 0; i < count; i++) wide[i] = basin_axes_insert(parts[i], axis, 1);
-    sum = basin_concat(wide, count, axis);
-    free(wide);
-    return sum;
+    return basin_concat(wide, count, axis);
 }
 
 /* Every step-th element is the first of its group of `step`. */
@@ -339,13 +334,12 @@ basin_expr basin_take(basin_expr a, int axis, basin_expr index) {
 basin_expr basin_flip(basin_expr a, int axis) {
     if (!a || (axis = basin_axis(a, axis, "flip")) < 0) return NULL;
     int64_t n = a->shape.dim[axis];
-    int32_t *from = n <= INT32_MAX ? basin_array_new((size_t)n, sizeof *from) : NULL;
+    BASIN_FREE_AT_EXIT int32_t *from =
+        n <= INT32_MAX ? basin_array_new((size_t)n, sizeof *from) : NULL;
     if (!from)
         return basin_graph_fail(a->graph, BASIN_NO_MEMORY, "out of memory for an expression");
     for (int64_t i = 0; i < n; i++) from[i] = (int32_t)(n - 1 - i);
-    basin_expr index = basin_index_constant(a->graph, from, BASIN_SHAPE(n));
-    free(from);
-    return basin_take(a, axis, index);
+    return basin_take(a, axis, basin_index_constant(a->graph, from, BASIN_SHAPE(n)));
 }
 
 /* The elements (i, i) of the last two axes, n of them, are every (n + 1)-th of the matrix. */
