@@ -48,9 +48,25 @@ static bool fits(const basin_schema *from, basin_column_type found, basin_column
     return found == wanted;
 }
 
+/* Arrays, such as those of Python, hold a category as its indicators alone: "city=Rome". Values
+ * that have no indicator stand nowhere. */
+static bool place_indicators(places *p, const basin_schema_column *to) {
+    bool found = false;
+    for (int64_t i = 0; i < to->value.count; i++) {
+        char name[300];
+        snprintf(name, sizeof name, "%.140s=%.140s", to->name, to->value.text + to->value.at[i]);
+        const basin_schema_column *c = basin_schema_find(&p->from->nodes, name);
+        bool number = c && c->type == BASIN_COLUMN_NUMBER;
+        p->at[to->first + i] = number ? c->first : -1;
+        found = found || number;
+    }
+    return found;
+}
+
 static basin_status place_column(places *p, const basin_schema_column *to, basin_error *error) {
     const basin_schema_column *from = basin_schema_find(&p->from->nodes, to->name);
     if (from && !basin_column_is_feature(from->type)) from = NULL;
+    if (!from && to->type == BASIN_COLUMN_CATEGORY && place_indicators(p, to)) return BASIN_OK;
     if (!from) return fail_missing(p, to->name, error);
     if (!fits(p->from, from->type, to->type))
         return basin_fail(error, BASIN_BAD_VALUE,

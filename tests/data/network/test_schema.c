@@ -127,4 +127,28 @@ TEST(what_does_not_match_is_named) {
     }
 }
 
+/* Arrays hold a category as its indicators alone. */
+TEST(categories_are_matched_by_their_indicators) {
+    const char *const names[] = {"city=Rome", "city=Oslo"};
+    char path[PATH_TEXT];
+    basin_network *n;
+    basin_error error;
+    folder_path(path, state, "arrays.basin");
+    assert_int_equal(from_arrays(&n, names, NULL, &error), BASIN_OK);
+    if (basin_network_write(path, n, &error)) fail_msg("%s", error.text);
+    basin_network_free(n);
+    basin_schema *schema = must_parse(COLUMNS(
+        "{\"name\":\"city\",\"type\":\"category\",\"values\":[\"Lima\",\"Oslo\",\"Rome\"]}"));
+    basin_network_options o = {.schema = schema};
+    if (open_one(&n, path, &o, &error)) fail_msg("%s", error.text);
+    assert_int_equal(n->features, 3);
+    for (int i = 0; i < 5; i++) {
+        assert_true(n->feature[3 * i] == 0 && n->feature[3 * i + 1] == small_x[2 * i + 1]);
+        assert_true(n->feature[3 * i + 2] == small_x[2 * i]);
+    }
+    assert_string_equal(n->column.text, "city=Lima");
+    basin_network_free(n);
+    basin_schema_free(schema);
+}
+
 int main(void) { return tests_run(folder_new, folder_remove); }
