@@ -25,14 +25,19 @@ basin_status basin_file_open(int *fd, size_t *size, const char *path, basin_erro
     /* O_NONBLOCK: opening a pipe that nobody writes to must not hang */
     *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (*fd < 0) return fail_errno(error, path, "open for reading");
-    if (fstat(*fd, &info) == 0 && S_ISREG(info.st_mode)) {
+    bool known = fstat(*fd, &info) == 0;
+    if (known && S_ISREG(info.st_mode)) {
         *size = (size_t)info.st_size;
         return BASIN_OK;
     }
+    if (known)
+        basin_fail(error, BASIN_IO, "%s: is %s", path,
+                   S_ISDIR(info.st_mode) ? "a folder, not a file" : "not a regular file");
+    else
+        fail_errno(error, path, "examine");
     close(*fd);
     *fd = -1;
-    return basin_fail(error, BASIN_IO, "%s: is %s", path,
-                      S_ISDIR(info.st_mode) ? "a folder, not a file" : "not a regular file");
+    return BASIN_IO;
 }
 
 basin_status basin_map_open(basin_map *map, const char *path, basin_error *error) {

@@ -358,6 +358,7 @@ static basin_status read_columns(tu *t, int kind, int64_t rows, const char *of,
         return basin_fail(error, BASIN_BAD_FILE,
                           "%s: %s has %lld lines; wanted %lld, one for each %s", t->path, f->name,
                           (long long)f->rows, (long long)rows, of);
+    if (!f->columns) return BASIN_OK; /* of no rows */
     if (!(t->column[kind] = basin_array_new((size_t)(rows * f->columns), 4)))
         return no_memory(t, error);
     float *real = t->column[kind];

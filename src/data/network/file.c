@@ -140,7 +140,7 @@ static basin_status map_arrays(basin_network *n, const basin_bundle *bundle, bas
     BASIN_TRY(map_names(&n->id, bundle, "id", n->nodes, error));
     if (n->features) BASIN_TRY(map_names(&n->column, bundle, "column", n->features, error));
     t = basin_bundle_find(bundle, "class_at");
-    if (t && t->shape.rank == 1)
+    if (t && t->shape.rank == 1 && t->shape.dim[0] > 0)
         BASIN_TRY(map_names(&n->class_name, bundle, "class", t->shape.dim[0] - 1, error));
     BASIN_TRY(read_schema(n, bundle, error));
     BASIN_TRY(basin_schema_facts(&n->facts, n->schema, error));

@@ -257,7 +257,7 @@ static void people_free(people *p) { free(p->anomalous); }
 static basin_status make_edges(basin_network *n, const basin_fraud_spec *spec, basin_error *error) {
     BASIN_AT_EXIT(people_free) people p = {0};
     BASIN_FREE_AT_EXIT int32_t *pair = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&pair, 2 * spec->edges, "edges", error));
+    BASIN_TRY(BASIN_NEW_RAW(&pair, 2 * (size_t)spec->edges, "edges", error));
     BASIN_TRY(cast(n, &p, spec, error));
     BASIN_TRY(draw_edges(pair, &p, spec, error));
     basin_edges edges = {pair, pair + 1, BASIN_I32, 2, spec->edges};

@@ -242,6 +242,8 @@ static basin_status check_sparse(const file *f, const matrix *m) {
     for (uint64_t e = 0; e < (uint64_t)entries; e++)
         if (!(at(&m->row, e) >= 0 && at(&m->row, e) < (double)m->rows))
             return bad_matrix(f, m, "has an entry in a row beyond its last");
+    if (m->value.count && !(entries <= (double)m->value.count))
+        return bad_matrix(f, m, "has fewer values than entries");
     return BASIN_OK;
 }
 

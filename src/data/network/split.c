@@ -129,15 +129,16 @@ static int64_t cut_at(const timed *by, int64_t count, double share) {
 
 /* Masks of its own: those of a mapped file stay where they are. */
 static basin_status new_masks(basin_network *n, basin_error *error) {
-    uint8_t **slot[] = {&n->train, &n->val, &n->test};
-    for (int i = 0; i < 3; i++) {
-        uint8_t *mask;
-        BASIN_TRY(BASIN_NEW(&mask, n->nodes, "a split", error));
-        basin_network_release(n, *slot[i]);
-        *slot[i] = mask;
-    }
-    n->splits = 1;
-    return BASIN_OK;
+    uint8_t **slot[] = {&n->train, &n->val, &n->test}, *mask[3] = {0};
+    basin_status status = BASIN_OK;
+    for (int i = 0; i < 3 && !status; i++) status = BASIN_NEW(&mask[i], n->nodes, "a split", error);
+    for (int i = 0; i < 3; i++)
+        if (status)
+            free(mask[i]);
+        else
+            basin_network_release(n, *slot[i]), *slot[i] = mask[i];
+    if (!status) n->splits = 1;
+    return status;
 }
 
 /* A time as its column writes it: a number, or the day of a date. */

@@ -300,6 +300,21 @@ static basin_status learn_sizes(basin_parts *p, basin_error *error) {
     return BASIN_OK;
 }
 
+/* What of a part is read by the first one's counts. */
+static basin_status check_alike(const basin_parts *p, basin_error *error) {
+    const basin_network *first = p->part[0]->network;
+    for (int64_t k = 1; k < p->count; k++) {
+        const basin_network *n = p->part[k]->network;
+        if (p->part[k]->parts != p->part[0]->parts || n->relations != first->relations ||
+            n->splits != first->splits || !n->id.count != !first->id.count)
+            return basin_fail(error, BASIN_BAD_FILE,
+                              "%s: is of another cut than %s; wanted files of one run of basin "
+                              "data part",
+                              n->path, first->path);
+    }
+    return BASIN_OK;
+}
+
 /* Who has which node. */
 static basin_status learn_owners(basin_parts *p, basin_error *error) {
     int64_t N = p->face->nodes, own = 0;
@@ -316,9 +331,15 @@ static basin_status learn_owners(basin_parts *p, basin_error *error) {
         at += n->nodes;
     }
     BASIN_TRY(gather(node, p, mine, p->nodes, sizeof *node, error));
+    memset(p->owner, 0xff, (size_t)N * sizeof *p->owner);
     at = node;
     for (int64_t q = 0; q < p->parts; q++)
-        for (int64_t i = 0; i < p->nodes[q]; i++) p->owner[*at++] = (uint16_t)q;
+        for (int64_t i = 0; i < p->nodes[q]; i++, at++) {
+            if (p->owner[*at] != UINT16_MAX)
+                return basin_fail(error, BASIN_BAD_FILE, "%s: node %" PRId64 " is in two parts",
+                                  p->face->path, *at);
+            p->owner[*at] = (uint16_t)q;
+        }
     return BASIN_OK;
 }
 
@@ -327,6 +348,7 @@ static basin_status learn_owners(basin_parts *p, basin_error *error) {
 /* Names and sizes, of the first part at hand. */
 static basin_status make_face(basin_parts *p, basin_error *error) {
     const basin_network *n = p->part[0]->network;
+    BASIN_TRY(check_alike(p, error));
     if (n->relations > BASIN_PARTS_RELATIONS)
         return basin_fail(error, BASIN_UNSUPPORTED, "%s: %d relations, wanted at most %d in parts",
                           n->path, n->relations, BASIN_PARTS_RELATIONS);
