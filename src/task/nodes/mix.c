@@ -388,7 +388,13 @@ static basin_status load_calibration(basin_calibration *c, const basin_bundle *b
                           basin_bundle_path(bundle), kind);
     BASIN_TRY(get_numbers(&c->score, &c->knots, bundle, "calibration.score", error));
     c->kind = BASIN_CALIBRATION_ISOTONIC;
-    return get_numbers(&c->probability, &c->knots, bundle, "calibration.probability", error);
+    BASIN_TRY(get_numbers(&c->probability, &c->knots, bundle, "calibration.probability", error));
+    for (int64_t i = 0; i < c->knots; i++)
+        if (c->probability[i] < 0 || c->probability[i] > 1)
+            return basin_fail(error, BASIN_BAD_FILE,
+                              "%s: calibration.probability has %g; wanted 0 to 1",
+                              basin_bundle_path(bundle), c->probability[i]);
+    return BASIN_OK;
 }
 
 basin_status basin_nodes_judged_load(basin_nodes_model *model, const basin_bundle *bundle,

@@ -165,6 +165,7 @@ static void put_bars(basin_document *r, const char *name, const findings *f, int
     for (int64_t i = 0; i < all; i++) {
         if (class >= 0 && f->samples.label[i] != class) continue;
         double p = class < 0 ? f->probability[i] : f->samples.score[i];
+        if (!(p >= 0 && p <= 1)) continue;
         bar[basin_int_min((int64_t)(p * BARS), BARS - 1)]++;
         count++;
     }

@@ -263,9 +263,10 @@ size_t basin_nodes_stream_bytes(const basin_nodes_stream *s) {
     return bytes;
 }
 
-static basin_status check(const basin_node_inputs *inputs, bool part, basin_error *error) {
+static basin_status check(const basin_node_inputs *inputs, const basin_part *part,
+                          basin_error *error) {
     const basin_nodes_settings *r = inputs->settings;
-    if (part && inputs->network->directed)
+    if (part && part->halo && inputs->network->directed)
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "%s: a directed graph in parts cannot be streamed; wanted more memory",
                           inputs->network->path);
@@ -644,18 +645,21 @@ static void to_probabilities(double *z, int64_t classes) {
 /* What the head reads of all nodes. */
 static basin_status end(basin_nodes_stream *s, double *probability, basin_error *error) {
     const basin_nodes_settings *r = s->inputs->settings;
-    int64_t N = s->inputs->shape.nodes, width = basin_nodes_width(r);
+    int64_t N = s->inputs->shape.nodes, width = r->classes ? r->classes : 1;
+    BASIN_FREE_AT_EXIT double *all = NULL; /* of all classes, where one is asked for */
+    if (r->focus) BASIN_TRY(BASIN_NEW_RAW(&all, N * width, "scores", error));
+    double *to = r->focus ? all : probability;
     for (int64_t first = 0; first < N; first += s->rows) {
         int64_t start = block_start(s, first);
         BASIN_TRY(write_features(s, HEAD, start, error));
         for (int i = 0; i < s->inputs->shape.relations; i++)
             BASIN_TRY(put(s, HEAD, s->last[i], s->token[i] + start * r->dim, error));
         BASIN_TRY(run(s->out, s, HEAD, error));
-        for (int64_t i = 0; i < s->rows * width; i++) probability[start * width + i] = s->out[i];
+        for (int64_t i = 0; i < s->rows * width; i++) to[start * width + i] = s->out[i];
     }
-    if (r->classes && r->smoothing > 0) BASIN_TRY(smooth(probability, s, error));
-    for (int64_t i = 0; i < N && r->classes; i++)
-        to_probabilities(probability + i * r->classes, r->classes);
+    if (r->classes && r->smoothing > 0) BASIN_TRY(smooth(to, s, error));
+    for (int64_t i = 0; i < N && r->classes; i++) to_probabilities(to + i * width, width);
+    for (int64_t i = 0; i < N && r->focus; i++) probability[i] = to[i * width + r->focus - 1];
     return BASIN_OK;
 }
 
