@@ -316,7 +316,7 @@ int basin_command_run(const basin_command *command, int count, char **argument);
 /* The arguments as they start: the tables' values, the settings of the default preset. */
 basin_status basin_args_new(basin_args **args, const basin_command *command, basin_error *error);
 void basin_args_free(basin_args *args);
-/* Whether an option of the command's own table or a setting was given, whatever its value. */
+/* Whether an option of the command's own table was given, whatever its value. */
 bool basin_option_given(const basin_args *args, const char *name);
 
 /* Reads `count` arguments. Operands move to the front of `argument`, in order. Errors are

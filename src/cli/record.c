@@ -211,8 +211,9 @@ static char *grown(basin_record *r, FILE **file, char **text) {
 /* "name value" behind what the line has; a list has no names. */
 static void add_to_line(basin_record *r, const char *name, const char *text) {
     const char *gap = !r->next++ ? "" : name ? "  " : ", ";
-    if (r->line)
-        fprintf(r->line, "%s%s%s%s", gap, name ? name : "", name && *name ? " " : "", text);
+    if (r->line &&
+        fprintf(r->line, "%s%s%s%s", gap, name ? name : "", name && *name ? " " : "", text) < 0)
+        r->failed = true;
 }
 
 /* ---- CSV ---- */
@@ -226,16 +227,18 @@ static bool is_formula(const char *text) {
 }
 
 /* A cell, in quotes where it must be; a reader gets the same bytes back. */
-static void put_csv(const basin_record *r, FILE *file, const char *text) {
+static void put_csv(basin_record *r, FILE *file, const char *text) {
     if (r->next) fputc(',', file);
     bool formula = r->form == BASIN_FORM_SPREADSHEET && is_formula(text);
-    bool quoted = strpbrk(text, ",\"\n\r") || *text == ' ';
+    bool quoted = strpbrk(text, ",\"\n\r") || *text == ' ', grows = true;
     fprintf(file, "%s%s", quoted ? "\"" : "", formula ? "'" : "");
     for (const char *c = text; *c; c++) {
         if (*c == '"' && quoted) fputc('"', file);
-        fputc(*c, file);
+        grows &= fputc(*c, file) != EOF;
     }
-    if (quoted) fputc('"', file);
+    if (quoted) grows &= fputc('"', file) != EOF;
+    if (!grows && file != r->file)
+        r->failed = true; /* what r->file cannot take is seen at its end */
 }
 
 /* The first row is kept until it has named the columns. */

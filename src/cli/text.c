@@ -279,7 +279,7 @@ static bool print_next(void *context, const basin_text_token *t) {
     teller *k = context;
     if (k->o->svg && t->steps) keep_energy(k, t);
     if (k->o->json) {
-        fwrite(t->text, 1, t->length, k->whole);
+        if (fwrite(t->text, 1, t->length, k->whole) != t->length) k->failed = true;
         if (k->o->energies) put_token(k->r, t);
         return !k->failed;
     }
@@ -310,7 +310,7 @@ static void end(teller *k, const basin_text_generated *g) {
     double speed = g->seconds > 0 ? (double)g->tokens / g->seconds : NAN;
     if (o->json) {
         if (o->energies) basin_record_end(k->r);
-        k->failed |= fflush(k->whole) != 0;
+        fflush(k->whole);
         basin_record_text(k->r, "text", k->text ? k->text : "");
         basin_record_integer(k->r, "prompt_tokens", g->prompt);
         basin_record_integer(k->r, "prompt_tokens_cropped", g->cropped);

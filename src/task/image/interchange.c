@@ -176,7 +176,8 @@ static basin_status check(const basin_image_settings *s, const char *path, basin
     if (strcmp(s->arch, "et") != 0)
         snprintf(why, sizeof why, "arch is '%s', wanted 'et'", s->arch);
     else if (!s->attention || !s->hopfield)
-        snprintf(why, sizeof why, "lacks the %s", s->attention ? "Hopfield network" : "attention");
+        snprintf(why, sizeof why, "parts lack the %s",
+                 s->attention ? "Hopfield network" : "attention");
     else if (!basin_choice_is(s->hopfield_kind, "relu"))
         snprintf(why, sizeof why, "hopfield_kind is '%s', wanted 'relu'", s->hopfield_kind);
     else if (s->learn_beta || s->beta > 0)

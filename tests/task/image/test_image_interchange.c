@@ -280,9 +280,8 @@ TEST(other_models_do_not_go_out) {
     folder_path(path, state, "no.npz");
     must(basin_backend_open(&backend, &(basin_compute){.threads = 1}, &error), &error);
     for (int i = 0; i < 6; i++) {
-        static const char *const why[] = {"'vit'",     "lacks the Hopfield network",
-                                          "'softmax'", "'power'",
-                                          "learned",   "set by beta"};
+        static const char *const why[] = {
+            "'vit'", "lack the Hopfield network", "'softmax'", "'power'", "learned", "set by beta"};
         basin_image_settings s;
         basin_image_model *model;
         assert_int_equal(basin_settings_preset(&s, &basin_image_task, "fashion", NULL), BASIN_OK);
