@@ -2,9 +2,9 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,22 +22,56 @@ static void fill_descriptors(void) {
 
 /* ---- files that shrink while they are mapped ---- */
 
-/* The program ends here, in the middle of a read of mapped memory, so that printing is safe enough.
- */
+/* Nothing but system calls may be used in a handler. */
+static void put(const char *text) {
+    ssize_t written = write(STDERR_FILENO, text, strlen(text));
+    (void)written;
+}
+
+static uintptr_t hexadecimal(const char **at) {
+    uintptr_t value = 0;
+    for (;; (*at)++) {
+        int digit = **at >= '0' && **at <= '9'   ? **at - '0'
+                    : **at >= 'a' && **at <= 'f' ? **at - 'a' + 10
+                                                 : -1;
+        if (digit < 0) return value;
+        value = value * 16 + (uintptr_t)digit;
+    }
+}
+
+/* The file that is mapped at an address, by a line of /proc/self/maps: "begin-end .. /path". */
+static const char *mapped_at(const char *line, uintptr_t address) {
+    const char *at = line;
+    uintptr_t begin = hexadecimal(&at);
+    if (*at++ != '-') return NULL;
+    uintptr_t end = hexadecimal(&at);
+    return begin <= address && address < end ? strchr(at, '/') : NULL;
+}
+
+/* Puts the name of the file that is mapped at an address, if it is found. */
+static void put_file_at(uintptr_t address) {
+    char line[4200];
+    size_t length = 0;
+    int fd = open("/proc/self/maps", O_RDONLY);
+    for (char byte; fd >= 0 && read(fd, &byte, 1) == 1;) {
+        if (byte != '\n' && length < sizeof line - 1) line[length++] = byte;
+        if (byte != '\n') continue;
+        line[length] = '\0';
+        length = 0;
+        const char *path = mapped_at(line, address);
+        if (!path) continue;
+        put(path);
+        put(": ");
+        break;
+    }
+    if (fd >= 0) close(fd);
+}
+
 static void on_bus(int number, siginfo_t *info, void *context) {
-    char path[4096] = "";
-    uintptr_t begin, end, address = (uintptr_t)info->si_addr;
-    FILE *maps = fopen("/proc/self/maps", "r");
     (void)number, (void)context;
-    /* "begin-end rights offset device inode /path" */
-    while (maps &&
-           fscanf(maps, "%" SCNxPTR "-%" SCNxPTR "%*s%*s%*s%*s%4095[^\n]", &begin, &end, path) >=
-               2 &&
-           !(begin <= address && address < end))
-        *path = 0;
-    const char *file = strchr(path, '/');
-    fprintf(stderr, "basin: %s%sthe file became shorter while it was read, or its disk failed\n",
-            file ? file : "", file ? ": " : "");
+    put("basin: ");
+    put_file_at((uintptr_t)info->si_addr);
+    put("the file became shorter while it was read, or its disk failed\n");
     _exit(BASIN_EXIT_FAILURE);
 }
 

@@ -115,11 +115,13 @@ static double place(const axis *a, double value) {
 /* Ticks with their grid lines and numbers. */
 static void put_axis(FILE *file, const axis *a, const axis *other, bool vertical) {
     int digits = (int)fmin(fmax(ceil(-log10(a->step) - 1e-9), 0), 12);
-    for (double k = ceil(a->low / a->step - 1e-9); k * a->step <= a->high + a->step * 1e-6; k++) {
-        double at = place(a, k * a->step);
+    double first = ceil(a->low / a->step - 1e-9);
+    int ticks = (int)floor(a->high / a->step + 1e-6 - first);
+    for (int i = 0; i <= ticks; i++) {
+        double value = (first + i) * a->step, at = place(a, value);
+        bool large = fabs(value) >= 1e7;
         char text[40];
-        snprintf(text, sizeof text, fabs(k * a->step) >= 1e7 ? "%.*g" : "%.*f",
-                 fabs(k * a->step) >= 1e7 ? 4 : digits, k * a->step + 0.0);
+        snprintf(text, sizeof text, large ? "%.*g" : "%.*f", large ? 4 : digits, value + 0.0);
         if (vertical)
             fprintf(file, "<path class=\"grid\" d=\"M%.1f %.1fH%.1f\"/>", other->from, at,
                     other->to);
