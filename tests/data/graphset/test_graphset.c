@@ -81,6 +81,17 @@ TEST_WITH(scattered_nodes, folder_new, folder_remove) {
     assert_int_equal(set.node_label[0], 5);
 }
 
+/* Tables of edges may be there and empty. */
+TEST_WITH(no_edges, folder_new, folder_remove) {
+    BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
+    char path[PATH_TEXT];
+    tiny_write(state, "T_A.txt", "");
+    file_put(folder_path(path, state, "T_edge_labels.txt"), "", 0);
+    file_put(folder_path(path, state, "T_edge_attributes.txt"), "", 0);
+    assert_ok(basin_graphset_read(&set, *state, &failure));
+    assert_int_equal(set.edges, 0);
+}
+
 /* What is wrong is said in one line that names the file and the line. */
 TEST_WITH(malformed, folder_new, folder_remove) {
     static const struct {

@@ -258,6 +258,10 @@ TEST(reasons_are_of_the_prediction) {
         assert_true(fabs(why->probability - p[7 * CLASSES + c]) < 1e-5);
         assert_true(fabs(why->logit - odds) < 1e-2);
         basin_nodes_explanation_free(why);
+        assert_ok(basin_nodes_explain(&why, model, network, &(int64_t){7}, 1,
+                                      &(basin_nodes_work){.number = c, .least = true}, &failure));
+        assert_true(fabs(why->probability - p[7 * CLASSES + c]) < 1e-5); /* of streamed scores */
+        basin_nodes_explanation_free(why);
     }
     assert_failure(basin_nodes_explain(&why, model, network, &(int64_t){7}, 1,
                                        &(basin_nodes_work){.number = CLASSES}, &failure),
