@@ -40,7 +40,12 @@ static int64_t count_pairs(const basin_pattern *p, basin_graph *graph, int64_t b
                              p->causal ? "later ones" : "self pairs");
             return -1;
         }
-        return batch * queries * keys;
+        int64_t pairs = basin_shape_count(BASIN_SHAPE(batch, queries, keys));
+        if (pairs < 0)
+            basin_graph_fail(graph, BASIN_BAD_SHAPE,
+                             "attention: %lld x %lld x %lld pairs, which are too many to count",
+                             (long long)batch, (long long)queries, (long long)keys);
+        return pairs;
     }
     if (p->causal) {
         basin_graph_fail(graph, BASIN_UNSUPPORTED,
