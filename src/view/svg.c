@@ -65,6 +65,9 @@ static void put_head(FILE *file, int width, int height, const char *title) {
         "  .paper { fill: #15181c } .grid { stroke: #2b3037 } .frame { stroke: #6b737d }\n"
         "}\n</style>\n<rect class=\"paper\" width=\"%d\" height=\"%d\"/>\n",
         width, height, width, height, width, height);
+    fputs("<title>", file); /* what a screen reader says of the picture */
+    put_text(file, title, 100);
+    fputs("</title>\n", file);
     put_label(file, "title", 24, 28, "start", title);
 }
 
