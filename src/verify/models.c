@@ -17,8 +17,8 @@ static void read_pattern(basin_case *c, int64_t n, bool self) {
     basin_tensor allowed = basin_case_integers(c, "allowed", 2);
     int32_t *edge = basin_array_new((size_t)basin_shape_count(allowed.shape), 2 * sizeof *edge);
     if (!allowed.data || !edge || allowed.shape.dim[0] != n || allowed.shape.dim[1] != n) {
-        basin_graph_fail(c->graph, BASIN_BAD_SHAPE, "%s: in.allowed; wanted [%lld, %lld]",
-                         basin_bundle_path(c->bundle), (long long)n, (long long)n);
+        basin_graph_fail(c->graph, BASIN_BAD_SHAPE, "in.allowed; wanted [%lld, %lld]", (long long)n,
+                         (long long)n);
     } else {
         const int32_t *may = allowed.data;
         int64_t count = 0;
@@ -162,8 +162,8 @@ static bool measure(basin_case *c, layout *l) {
     char name[BASIN_CASE_WORD];
     double graphs = basin_case_number(c, "graphs");
     if (!(graphs >= 1 && graphs <= MOST_GRAPHS)) {
-        basin_graph_fail(c->graph, BASIN_BAD_VALUE, "%s: %g graphs; wanted 1 to %d",
-                         basin_bundle_path(c->bundle), graphs, MOST_GRAPHS);
+        basin_graph_fail(c->graph, BASIN_BAD_VALUE, "%g graphs; wanted 1 to %d", graphs,
+                         MOST_GRAPHS);
         return false;
     }
     l->graphs = (int)graphs;
@@ -199,8 +199,8 @@ static bool list_edges(basin_case *c, layout *l) {
         }
         if (!good)
             basin_graph_fail(c->graph, BASIN_BAD_VALUE,
-                             "%s: in.%s; wanted [edges, 2] of nodes 0 to %lld",
-                             basin_bundle_path(c->bundle), name, (long long)nodes - 1);
+                             "in.%s; wanted [edges, 2] of nodes 0 to %lld", name,
+                             (long long)nodes - 1);
         basin_tensor_free(&edges);
     }
     return good;
@@ -217,8 +217,8 @@ static void write_stacked(basin_case *c, const layout *l, basin_expr input, cons
     for (int i = 0; i < l->graphs; i++) {
         const basin_tensor *one = basin_case_tensor(c, name_of(name, i, what), 2);
         if (!one || one->shape.dim[1] != wide || basin_shape_count(one->shape) > left) {
-            basin_graph_fail(c->graph, BASIN_BAD_SHAPE, "%s: in.%s; wanted %lld columns",
-                             basin_bundle_path(c->bundle), name, (long long)wide);
+            basin_graph_fail(c->graph, BASIN_BAD_SHAPE, "in.%s; wanted %lld columns", name,
+                             (long long)wide);
             break;
         }
         basin_tensor view = basin_tensor_borrow(at, BASIN_F64, one->shape);
@@ -243,8 +243,8 @@ static void write_edge_features(basin_case *c, const layout *l, basin_expr input
         int64_t edges = basin_case_dim(c, name_of(name, i, "edges"), 2, 0);
         if (!own || own->shape.dim[0] != edges || own->shape.dim[1] != l->wide) {
             basin_graph_fail(c->graph, BASIN_BAD_SHAPE,
-                             "%s: in.graph%d.edge_features; wanted [%lld, %lld]",
-                             basin_bundle_path(c->bundle), i, (long long)edges, (long long)l->wide);
+                             "in.graph%d.edge_features; wanted [%lld, %lld]", i, (long long)edges,
+                             (long long)l->wide);
             break;
         }
         for (int64_t e = -nodes; e < edges; e++, edge += 2)
@@ -286,9 +286,7 @@ static basin_expr target(basin_case *c, const layout *l, int64_t classes) {
         bool hit = ((int32_t *)label.data)[i / classes] == i % classes;
         ((double *)all.data)[i] = smoothing / (double)classes + (hit ? 1 - smoothing : 0);
     }
-    if (!good)
-        basin_graph_fail(c->graph, BASIN_BAD_SHAPE, "%s: in.label; wanted [%d]",
-                         basin_bundle_path(c->bundle), l->graphs);
+    if (!good) basin_graph_fail(c->graph, BASIN_BAD_SHAPE, "in.label; wanted [%d]", l->graphs);
     basin_case_write(c, input, &all);
     basin_tensor_free(&label);
     return input;
@@ -326,8 +324,7 @@ void basin_case_build_graphs(basin_case *c) {
     if (measure(c, &l) && list_edges(c, &l))
         add_model(c, &l);
     else
-        basin_graph_fail(c->graph, BASIN_NO_MEMORY, "%s: out of memory",
-                         basin_bundle_path(c->bundle));
+        basin_graph_fail(c->graph, BASIN_NO_MEMORY, "out of memory");
     free(l.first);
     free(l.edge);
 }
@@ -383,8 +380,8 @@ static void read_times(basin_case *c, double tau[LAYERS]) {
     for (int i = 0; i < LAYERS; i++) {
         const cJSON *item = cJSON_GetObjectItemCaseSensitive(tree, names[i]);
         if (!cJSON_IsNumber(item))
-            basin_graph_fail(c->graph, BASIN_BAD_FILE, "%s: metadata 'tau' has no number '%s'",
-                             basin_bundle_path(c->bundle), names[i]);
+            basin_graph_fail(c->graph, BASIN_BAD_FILE, "metadata 'tau' has no number '%s'",
+                             names[i]);
         tau[i] = cJSON_IsNumber(item) ? item->valuedouble : 1;
     }
     cJSON_Delete(tree);

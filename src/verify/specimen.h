@@ -14,8 +14,8 @@ typedef struct basin_species {
     const char *reference; /* "Ramsauer et al. 2020" */
     const char *code;      /* the file that has it */
     const char *formula;   /* lines */
-    void (*build)(basin_specimen *s, int variant);
-    int variant;
+    void (*build)(basin_specimen *s);
+    int variant; /* of the builder */
 } basin_species;
 
 extern const basin_species basin_species_all[]; /* ends with a NULL name */
@@ -28,6 +28,7 @@ struct basin_specimen {
     basin_case *c;              /* parameters and inputs of this golden case, or NULL: constants */
     const basin_bundle *bundle; /* "in.NAME" and settings, or NULL: drawn by the seed */
     uint64_t seed, drawn;
+    int variant; /* of the species */
     union {
         basin_zoo_dense dense;
         basin_zoo_hopfield hopfield;

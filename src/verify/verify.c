@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 #include "view/figures.h"
 
 static void fail_memory(basin_case *c) {
-    basin_graph_fail(c->graph, BASIN_NO_MEMORY, "%s: out of memory", basin_bundle_path(c->bundle));
+    basin_graph_fail(c->graph, BASIN_NO_MEMORY, "out of memory");
 }
 
 const basin_tensor *basin_case_tensor(basin_case *c, const char *name, int rank) {
@@ -25,8 +25,7 @@ const basin_tensor *basin_case_tensor(basin_case *c, const char *name, int rank)
     }
     if (rank >= 0 && tensor->shape.rank != rank) {
         char shape[BASIN_SHAPE_TEXT];
-        basin_graph_fail(c->graph, BASIN_BAD_SHAPE, "%s: %s is %s; wanted %d axes",
-                         basin_bundle_path(c->bundle), full,
+        basin_graph_fail(c->graph, BASIN_BAD_SHAPE, "%s is %s; wanted %d axes", full,
                          basin_shape_print(shape, tensor->shape), rank);
         return NULL;
     }
@@ -52,9 +51,7 @@ basin_tensor basin_case_integers(basin_case *c, const char *name, int rank) {
 
 static const char *meta(basin_case *c, const char *key) {
     const char *text = basin_bundle_meta(c->bundle, key);
-    if (!text)
-        basin_graph_fail(c->graph, BASIN_BAD_FILE, "%s: no '%s' in the metadata",
-                         basin_bundle_path(c->bundle), key);
+    if (!text) basin_graph_fail(c->graph, BASIN_BAD_FILE, "no '%s' in the metadata", key);
     return text;
 }
 
@@ -63,17 +60,16 @@ double basin_case_number(basin_case *c, const char *key) {
     char *end = NULL;
     double value = text ? strtod(text, &end) : 0;
     if (text && (end == text || *end))
-        basin_graph_fail(c->graph, BASIN_BAD_FILE, "%s: metadata '%s' is '%s'; wanted a number",
-                         basin_bundle_path(c->bundle), key, text);
+        basin_graph_fail(c->graph, BASIN_BAD_FILE, "metadata '%s' is '%s'; wanted a number", key,
+                         text);
     return value;
 }
 
 bool basin_case_flag(basin_case *c, const char *key) {
     const char *text = meta(c, key);
     if (text && strcmp(text, "true") != 0 && strcmp(text, "false") != 0)
-        basin_graph_fail(c->graph, BASIN_BAD_FILE,
-                         "%s: metadata '%s' is '%s'; wanted true or false",
-                         basin_bundle_path(c->bundle), key, text);
+        basin_graph_fail(c->graph, BASIN_BAD_FILE, "metadata '%s' is '%s'; wanted true or false",
+                         key, text);
     return text && !strcmp(text, "true");
 }
 
@@ -132,8 +128,7 @@ void basin_case_pairs(basin_case *c, int list, int64_t tokens, const int32_t *ed
     char name[16] = "pairs";
     if (list) snprintf(name, sizeof name, "pairs%d", list);
     if (basin_pairs_new(&c->pairs[list], tokens, tokens, edge, count, flags, &error)) {
-        basin_graph_fail(c->graph, error.status, "%s: %s", basin_bundle_path(c->bundle),
-                         error.text);
+        basin_graph_fail(c->graph, error.status, "%s", error.text);
         return;
     }
     c->pattern[list] = basin_pairs_declare(c->graph, name, tokens, tokens, c->pairs[list].pairs);
@@ -144,8 +139,7 @@ void basin_case_edges(basin_case *c, int list, int64_t tokens, const char *name,
     if (edges.data && edges.shape.dim[1] == 2)
         basin_case_pairs(c, list, tokens, edges.data, edges.shape.dim[0], flags);
     else
-        basin_graph_fail(c->graph, BASIN_BAD_SHAPE, "%s: in.%s; wanted [edges, 2]",
-                         basin_bundle_path(c->bundle), name);
+        basin_graph_fail(c->graph, BASIN_BAD_SHAPE, "in.%s; wanted [edges, 2]", name);
     basin_tensor_free(&edges);
 }
 
@@ -200,8 +194,8 @@ static void read_hopfield(basin_case *c, basin_block_config *block) {
         block->hopfield = BASIN_HOPFIELD_POWER;
         block->power = strtod(kind + 5, NULL);
     } else if (strcmp(kind, "relu") != 0) {
-        basin_graph_fail(c->graph, BASIN_BAD_FILE, "%s: kind '%s'; wanted relu, powerN or softmax",
-                         basin_bundle_path(c->bundle), kind);
+        basin_graph_fail(c->graph, BASIN_BAD_FILE, "kind '%s'; wanted relu, powerN or softmax",
+                         kind);
     }
 }
 
@@ -223,8 +217,7 @@ int basin_case_steps(basin_case *c) {
     enum { MOST = 1000 };
     double steps = basin_case_number(c, "steps");
     if (!(steps >= 0 && steps <= MOST)) {
-        basin_graph_fail(c->graph, BASIN_BAD_VALUE, "%s: %g steps; wanted 0 to %d",
-                         basin_bundle_path(c->bundle), steps, MOST);
+        basin_graph_fail(c->graph, BASIN_BAD_VALUE, "%g steps; wanted 0 to %d", steps, MOST);
         steps = 0;
     }
     return (int)steps;
@@ -253,41 +246,19 @@ basin_expr basin_case_energies(basin_case *c, const basin_block_config *block,
 
 /* ---- running ---- */
 
-static const struct {
-    const char *prefix;
-    void (*build)(basin_case *c);
-} kinds[] = {
-    {"block_", basin_case_build_block},
-    {"image", basin_case_build_image},
-    {"anomaly", basin_case_build_anomaly},
-    {"graph", basin_case_build_graphs},
-    {"lagrangians", basin_case_build_lagrangians},
-    {"ham", basin_case_build_ham},
-};
-
 static basin_status build(basin_case *c, const char *name, basin_error *error) {
-    size_t i = 0, count = sizeof kinds / sizeof *kinds;
-    while (i < count && strncmp(name, kinds[i].prefix, strlen(kinds[i].prefix)) != 0) i++;
-    if (!basin_graph_error(c->graph) && !basin_case_build_zoo(c, name)) {
-        if (i < count)
-            kinds[i].build(c);
-        else
-            basin_graph_fail(c->graph, BASIN_UNSUPPORTED,
-                             "%s: a case '%s'; wanted one that the oracle makes",
-                             basin_bundle_path(c->bundle), name);
-    }
+    if (!basin_graph_error(c->graph)) basin_case_build(c, name);
     const basin_error *found = basin_graph_error(c->graph);
     if (!found) return BASIN_OK;
     if (error) *error = *found;
     return found->status;
 }
 
-static basin_status fail_shape(const basin_case *c, const char *name, basin_shape found,
-                               basin_shape wanted, basin_error *error) {
+static basin_status fail_shape(const char *name, basin_shape found, basin_shape wanted,
+                               basin_error *error) {
     char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
-    return basin_fail(error, BASIN_BAD_SHAPE, "%s: tensor '%s' is %s; wanted %s",
-                      basin_bundle_path(c->bundle), name, basin_shape_print(a, found),
-                      basin_shape_print(b, wanted));
+    return basin_fail(error, BASIN_BAD_SHAPE, "tensor '%s' is %s; wanted %s", name,
+                      basin_shape_print(a, found), basin_shape_print(b, wanted));
 }
 
 /* Where there is a parameter of that name, the tensor must have its shape. */
@@ -299,36 +270,33 @@ static basin_status check_parameter(const basin_case *c, const basin_tensor *ten
         if (strcmp(basin_expr_name(state), name) != 0) continue;
         snprintf(full, sizeof full, "in.%s", name);
         if (!basin_shape_equal(basin_expr_shape(state), tensor->shape))
-            return fail_shape(c, full, tensor->shape, basin_expr_shape(state), error);
+            return fail_shape(full, tensor->shape, basin_expr_shape(state), error);
     }
     return BASIN_OK;
 }
 
-static basin_status write_state(basin_case *c, basin_store *store, const char *name,
-                                const char *from, basin_error *error) {
+static basin_status write_state(basin_case *c, const char *name, const char *from,
+                                basin_error *error) {
     const basin_tensor *tensor = basin_case_tensor(c, from, -1);
-    if (tensor && check_parameter(c, tensor, name, error)) return BASIN_BAD_SHAPE;
-    if (tensor) return basin_store_write(store, name, tensor, error);
-    return basin_fail(error, BASIN_BAD_FILE, "%s: no tensor 'in.%s'", basin_bundle_path(c->bundle),
-                      from);
+    if (!tensor) return basin_fail(error, BASIN_BAD_FILE, "no tensor 'in.%s'", from);
+    BASIN_TRY(check_parameter(c, tensor, name, error));
+    return basin_store_write(c->store, name, tensor, error);
 }
 
 /* Gives the states and inputs their numbers and runs. */
-static basin_status compute(basin_case *c, basin_plan *plan, basin_error *error) {
-    basin_store *store = c->store;
-    basin_status status = BASIN_OK;
-    for (size_t i = 0; i < c->params.count && !status; i++) {
+static basin_status compute(basin_case *c, basin_error *error) {
+    for (size_t i = 0; i < c->params.count; i++) {
         const char *name = basin_expr_name(c->params.param[i].state);
-        status = write_state(c, store, name, name, error);
+        BASIN_TRY(write_state(c, name, name, error));
     }
-    for (size_t i = 0; i < c->states && !status; i++)
-        status = write_state(c, store, c->state[i].name, c->state[i].tensor, error);
-    for (size_t i = 0; i < c->inputs && !status; i++)
-        status = basin_plan_write(plan, c->input[i].input, &c->input[i].tensor, error);
-    for (int i = 0; i < BASIN_CASE_LISTS && !status; i++)
+    for (size_t i = 0; i < c->states; i++)
+        BASIN_TRY(write_state(c, c->state[i].name, c->state[i].tensor, error));
+    for (size_t i = 0; i < c->inputs; i++)
+        BASIN_TRY(basin_plan_write(c->plan, c->input[i].input, &c->input[i].tensor, error));
+    for (int i = 0; i < BASIN_CASE_LISTS; i++)
         if (c->pattern[i].row)
-            status = basin_pairs_write(plan, &c->pattern[i], &c->pairs[i], error);
-    return status ? status : basin_plan_run(plan, error);
+            BASIN_TRY(basin_pairs_write(c->plan, &c->pattern[i], &c->pairs[i], error));
+    return basin_plan_run(c->plan, error);
 }
 
 static const basin_case_output *find_output(const basin_case *c, const char *name) {
@@ -337,77 +305,62 @@ static const basin_case_output *find_output(const basin_case *c, const char *nam
     return NULL;
 }
 
-/* The relative error, as basin_case_output has it. */
-static double error_of(const basin_case *c, const char *name, const basin_tensor *got,
-                       const basin_tensor *want) {
-    double distance = basin_tensor_distance(got, want);
+/* The relative error of what the case computed for `name`. A gradient nobody computes is that of a
+ * parameter which an ablation left out: zeros. */
+static basin_status measure(double *distance, const basin_case *c, const char *name,
+                            const basin_tensor *want, basin_error *error) {
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor got = {0};
+    const basin_tensor *beside = NULL;
     const basin_case_output *output = find_output(c, name);
-    const basin_tensor *beside =
-        output && *output->beside ? basin_bundle_find(c->bundle, output->beside) : NULL;
+    BASIN_TRY(basin_tensor_new(&got, BASIN_F64, want->shape, error));
+    if (!output && strncmp(name, "grad.", 5) != 0)
+        return basin_fail(error, BASIN_UNSUPPORTED, "tensor '%s' is not one that is computed",
+                          name);
+    if (output) {
+        if (!basin_shape_equal(basin_expr_shape(output->value), want->shape))
+            return fail_shape(name, want->shape, basin_expr_shape(output->value), error);
+        BASIN_TRY(basin_plan_read(c->plan, output->value, &got, error));
+        if (*output->beside) beside = basin_bundle_find(c->bundle, output->beside);
+    }
     double ratio = beside ? basin_tensor_norm(beside) / basin_tensor_norm(want) : 1;
-    return ratio > 1 ? distance / ratio : distance;
+    *distance = basin_tensor_distance(&got, want) / (ratio > 1 ? ratio : 1);
+    return BASIN_OK;
 }
 
-/* What the case computed for `name`. A gradient nobody computes is that of a parameter which an
- * ablation left out: zeros. */
-static basin_status read_result(basin_tensor *result, basin_case *c, basin_plan *plan,
-                                const char *name, basin_shape shape, basin_error *error) {
-    basin_status status = basin_tensor_new(result, BASIN_F64, shape, error);
-    const basin_case_output *output = find_output(c, name);
-    if (!status && output && !basin_shape_equal(basin_expr_shape(output->value), shape))
-        return fail_shape(c, name, shape, basin_expr_shape(output->value), error);
-    if (!status && output) return basin_plan_read(plan, output->value, result, error);
-    if (!status && strncmp(name, "grad.", 5) != 0)
-        status = basin_fail(error, BASIN_UNSUPPORTED, "%s: tensor '%s' is not one that is computed",
-                            basin_bundle_path(c->bundle), name);
-    return status;
-}
-
-typedef struct listener {
-    void (*report)(void *context, const char *tensor, double error);
-    void *context;
-} listener;
-
-static basin_status compare(basin_verdict *verdict, basin_case *c, basin_plan *plan,
-                            const listener *to, basin_error *error) {
-    basin_status status = BASIN_OK;
-    for (size_t i = 0; i < basin_bundle_count(c->bundle) && !status; i++) {
+static basin_status compare(basin_verdict *verdict, const basin_case *c,
+                            basin_verify_report *report, void *context, basin_error *error) {
+    for (size_t i = 0; i < basin_bundle_count(c->bundle); i++) {
         const char *name = basin_bundle_name(c->bundle, i);
-        const basin_tensor *want = basin_bundle_at(c->bundle, i);
-        basin_tensor got = {0};
+        double distance;
         if (strncmp(name, "out.", 4) != 0 && strncmp(name, "grad", 4) != 0) continue;
-        status = read_result(&got, c, plan, name, want->shape, error);
-        if (!status) {
-            double distance = error_of(c, name, &got, want);
-            if (to->report) to->report(to->context, name, distance);
-            if (verdict->tensors++ == 0 || !(distance <= verdict->error)) {
-                verdict->error = distance;
-                snprintf(verdict->worst, sizeof verdict->worst, "%s", name);
-            }
-        }
-        basin_tensor_free(&got);
+        BASIN_TRY(measure(&distance, c, name, basin_bundle_at(c->bundle, i), error));
+        if (report) report(context, name, distance);
+        if (verdict->tensors++ && distance <= verdict->error) continue;
+        verdict->error = distance;
+        snprintf(verdict->worst, sizeof verdict->worst, "%s", name);
     }
-    if (!status && verdict->tensors == 0)
-        status = basin_fail(error, BASIN_BAD_FILE, "%s: no tensor 'out.*' or 'grad.*' to compare",
-                            basin_bundle_path(c->bundle));
-    return status;
+    if (verdict->tensors) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_FILE, "no tensor 'out.*' or 'grad.*' to compare");
 }
 
-static basin_status run_case(basin_verdict *verdict, basin_case *c, const listener *to,
-                             basin_error *error) {
-    basin_plan *plan = NULL;
-    basin_expr *output = basin_array_new(c->outputs, sizeof *output);
-    basin_status status = output ? BASIN_OK : basin_fail(error, BASIN_NO_MEMORY, "out of memory");
-    if (!status) {
-        for (size_t i = 0; i < c->outputs; i++) output[i] = c->output[i].value;
-        basin_plan_spec spec = {.output = output, .outputs = (int)c->outputs};
-        status = basin_plan_new(&plan, c->store, &spec, error);
-    }
-    if (!status) status = compute(c, plan, error);
-    if (!status) status = compare(verdict, c, plan, to, error);
-    basin_plan_free(plan);
-    free((void *)output);
-    return status;
+static basin_status plan_new(basin_case *c, basin_error *error) {
+    BASIN_FREE_AT_EXIT basin_expr *output = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&output, c->outputs, "a case", error));
+    for (size_t i = 0; i < c->outputs; i++) output[i] = c->output[i].value;
+    basin_plan_spec spec = {.output = output, .outputs = (int)c->outputs};
+    return basin_plan_new(&c->plan, c->store, &spec, error);
+}
+
+static basin_status run_case(basin_verdict *verdict, basin_case *c, basin_verify_report *report,
+                             void *context, basin_error *error) {
+    if (!c->graph) return basin_fail_memory(error, "a case");
+    basin_params_begin(&c->params, c->graph);
+    basin_case_word(c, "case", verdict->name);
+    BASIN_TRY(basin_store_new(&c->store, c->backend, error));
+    BASIN_TRY(build(c, verdict->name, error));
+    BASIN_TRY(plan_new(c, error));
+    BASIN_TRY(compute(c, error));
+    return compare(verdict, c, report, context, error);
 }
 
 static void case_free(basin_case *c) {
@@ -415,39 +368,29 @@ static void case_free(basin_case *c) {
     free(c->input);
     free(c->state);
     free(c->output);
+    basin_plan_free(c->plan);
     basin_store_free(c->store);
     for (int i = 0; i < BASIN_CASE_LISTS; i++) basin_pairs_free(&c->pairs[i]);
     basin_params_free(&c->params);
     basin_graph_free(c->graph);
 }
 
-/* Puts the path before a message of the library, which knows no files. */
-static void name_file(basin_error *error, const char *path) {
+void basin_verify_name_file(basin_error *error, const char *path) {
     if (!error || !strncmp(error->text, path, strlen(path))) return;
     basin_error inner = *error;
     basin_fail(error, inner.status, "%s: %.*s", path, BASIN_ERROR_TEXT / 2, inner.text);
 }
 
 basin_status basin_verify(basin_verdict *verdict, const char *path, basin_backend *backend,
-                          bool recompute,
-                          void (*report)(void *context, const char *tensor, double error),
-                          void *context, basin_error *error) {
+                          bool recompute, basin_verify_report *report, void *context,
+                          basin_error *error) {
     basin_bundle *bundle;
     *verdict = (basin_verdict){0};
-    basin_status status = basin_bundle_read(&bundle, path, error);
-    if (status) return status;
+    BASIN_TRY(basin_bundle_read(&bundle, path, error));
     basin_case c = {
         .bundle = bundle, .recompute = recompute, .graph = basin_graph_new(), .backend = backend};
-    if (c.graph) {
-        basin_params_begin(&c.params, c.graph);
-        basin_case_word(&c, "case", verdict->name);
-        status = basin_store_new(&c.store, backend, error);
-        if (!status) status = build(&c, verdict->name, error);
-        if (!status) status = run_case(verdict, &c, &(listener){report, context}, error);
-        if (status) name_file(error, path);
-    } else {
-        status = basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory", path);
-    }
+    basin_status status = run_case(verdict, &c, report, context, error);
+    if (status) basin_verify_name_file(error, path);
     case_free(&c);
     basin_bundle_free(bundle);
     return status;

@@ -40,8 +40,9 @@ typedef struct basin_case {
     size_t states, state_room;
     basin_case_input *input;
     size_t inputs, input_room;
-    const basin_backend *backend;
+    basin_backend *backend;
     basin_store *store;
+    basin_plan *plan;
     basin_pairs pairs[BASIN_CASE_LISTS]; /* of `pattern`, where the case has lists of pairs */
     basin_pattern pattern[BASIN_CASE_LISTS];
 } basin_case;
@@ -90,15 +91,14 @@ int basin_case_steps(basin_case *c);
 basin_expr basin_case_energies(basin_case *c, const basin_block_config *block,
                                const basin_expr *trace, int steps, int64_t batch);
 
-/* The builders: models.c, and of the zoo zoo_cases.c; false where the zoo has no case of that name.
- */
+/* The builder for a case's name; and those of models.c. */
+void basin_case_build(basin_case *c, const char *name);
 void basin_case_build_block(basin_case *c);
 void basin_case_build_image(basin_case *c);
 void basin_case_build_anomaly(basin_case *c);
 void basin_case_build_graphs(basin_case *c);
 void basin_case_build_lagrangians(basin_case *c);
 void basin_case_build_ham(basin_case *c);
-bool basin_case_build_zoo(basin_case *c, const char *name);
 
 typedef struct basin_verdict {
     char name[BASIN_CASE_WORD]; /* of the case */
@@ -107,10 +107,15 @@ typedef struct basin_verdict {
     double error;
 } basin_verdict;
 
-/* Recomputes the case of a file. `report`, if not NULL, hears of every tensor. */
+/* Puts the path before a message of the library, which knows no files. */
+void basin_verify_name_file(basin_error *error, const char *path);
+
+/* Hears of every tensor. */
+typedef void basin_verify_report(void *context, const char *tensor, double error);
+
+/* Recomputes the case of a file; `report` may be NULL. */
 basin_status basin_verify(basin_verdict *verdict, const char *path, basin_backend *backend,
-                          bool recompute,
-                          void (*report)(void *context, const char *tensor, double error),
-                          void *context, basin_error *error);
+                          bool recompute, basin_verify_report *report, void *context,
+                          basin_error *error);
 
 #endif

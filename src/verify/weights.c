@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/try.h"
+#include "verify/verify.h"
 
 enum { NAME = 256 };
 
@@ -259,19 +260,12 @@ static basin_status read_list(basin_pairs *pairs, const basin_bundle *bundle, in
 basin_status basin_edges_read(basin_pairs *pairs, const char *path, int64_t tokens, bool self,
                               basin_error *error) {
     basin_bundle *bundle;
-    basin_error inner;
     *pairs = (basin_pairs){0};
-    basin_status status = basin_bundle_read(&bundle, path, error);
-    if (status) return status;
+    BASIN_TRY(basin_bundle_read(&bundle, path, error));
     int flags = self ? BASIN_PAIRS_ADD_SELF : BASIN_PAIRS_DROP_SELF;
-    if (basin_bundle_find(bundle, "row"))
-        status = read_csr(pairs, bundle, tokens, flags, &inner);
-    else
-        status = read_list(pairs, bundle, tokens, flags, &inner);
-    if (status && strncmp(inner.text, path, strlen(path)) != 0)
-        basin_fail(error, status, "%s: %s", path, inner.text);
-    else if (status && error)
-        *error = inner;
+    basin_status status = (basin_bundle_find(bundle, "row") ? read_csr : read_list)(
+        pairs, bundle, tokens, flags, error);
+    if (status) basin_verify_name_file(error, path);
     basin_bundle_free(bundle);
     return status;
 }

@@ -12,8 +12,7 @@ enum { STEPS = 64, TERMS = 2 }; /* of a case, at most */
 static int steps_of(basin_case *c) {
     int steps = basin_case_steps(c);
     if (steps <= STEPS) return steps;
-    basin_graph_fail(c->graph, BASIN_BAD_VALUE, "%s: %d steps; wanted 0 to %d",
-                     basin_bundle_path(c->bundle), steps, STEPS);
+    basin_graph_fail(c->graph, BASIN_BAD_VALUE, "%d steps; wanted 0 to %d", steps, STEPS);
     return 0;
 }
 
@@ -192,13 +191,11 @@ static basin_expr block_parameter(basin_case *c, int block, const char *name) {
     return basin_case_parameter(c, full);
 }
 
-static void crate(basin_case *c, basin_specimen *unused) {
-    (void)unused;
+static void crate(basin_case *c) {
     basin_expr x = basin_case_input_add(c, "x0", 2), end = x, row[STEPS];
     int blocks = (int)basin_case_number(c, "blocks");
     if (blocks < 1 || blocks > STEPS) {
-        basin_graph_fail(c->graph, BASIN_BAD_VALUE, "%s: %d blocks; wanted 1 to %d",
-                         basin_bundle_path(c->bundle), blocks, STEPS);
+        basin_graph_fail(c->graph, BASIN_BAD_VALUE, "%d blocks; wanted 1 to %d", blocks, STEPS);
         return;
     }
     for (int i = 0; i < blocks; i++) {
@@ -239,8 +236,7 @@ static basin_expr heads_of(basin_case *c, basin_expr a, const char *norm, char m
     return basin_permute(basin_reshape(y, BASIN_SHAPE(rows, heads, -1)), (int[]){1, 0, 2});
 }
 
-static void hopfield_layer(basin_case *c, basin_specimen *unused) {
-    (void)unused;
+static void hopfield_layer(basin_case *c) {
     basin_expr trace[STEPS + 1];
     int64_t heads = (int64_t)basin_case_number(c, "heads");
     basin_expr x = basin_case_input_add(c, "x0", 2), y = basin_case_parameter(c, "y");
@@ -322,8 +318,7 @@ static basin_expr by_tokens(const void *context, basin_expr x) {
     return basin_energy_total(&h->inner, basin_block_norm(&h->block, x));
 }
 
-static void implicit(basin_case *c, basin_specimen *unused) {
-    (void)unused;
+static void implicit(basin_case *c) {
     held h;
     basin_expr u = basin_case_parameter(c, "u"), target = basin_case_input_add(c, "target", 2);
     basin_block_config config = basin_case_block(c, "");
@@ -376,16 +371,13 @@ static void add_estimates(basin_case *c, const basin_zoo_layers *m, basin_expr o
     }
 }
 
-static void eqprop(basin_case *c, basin_specimen *unused) {
-    (void)unused;
-    basin_zoo_layers m = {.layers = 2, .x = basin_case_input_add(c, "x", 2)};
-    m.w[0] = basin_case_parameter(c, "w0"), m.b[0] = basin_case_parameter(c, "b0");
-    m.w[1] = basin_case_parameter(c, "w1"), m.b[1] = basin_case_parameter(c, "b1");
+static void eqprop(basin_case *c, basin_specimen *specimen) {
+    basin_zoo_layers m = specimen->m.layers;
     m.target = basin_case_input_add(c, "target", 2);
     double nudge = basin_case_number(c, "nudge");
     if (basin_graph_error(c->graph)) return;
     int64_t hidden = basin_expr_shape(m.b[0]).dim[0], last = basin_expr_shape(m.b[1]).dim[0];
-    basin_shape shape = BASIN_SHAPE(basin_expr_shape(m.x).dim[0], hidden + last);
+    basin_shape shape = basin_expr_shape(specimen->x);
     basin_zoo_layers plus = m, minus = m;
     plus.nudge = nudge, minus.nudge = -nudge;
     basin_expr up = rest_of(c, &plus, shape), down = rest_of(c, &minus, shape);
@@ -406,39 +398,52 @@ static void eqprop(basin_case *c, basin_specimen *unused) {
 
 /* ---- the rows ---- */
 
-/* The first prefix that fits counts. Without a model, `add` does all. */
+/* The first prefix that fits counts: a model of the zoo and what its file holds, or a builder that
+ * does all. */
 static const struct {
     const char *prefix, *model;
     void (*add)(basin_case *c, basin_specimen *s);
+    void (*build)(basin_case *c);
 } rows[] = {
-    {"graph_hopfield", "graph_hopfield", plain},
-    {"hopfield_layer", NULL, hopfield_layer},
-    {"hopfield", "hopfield", plain},
-    {"sparse_entmax15", "entmax15", with_recall},
-    {"sparse_sparsemax", "sparsemax", with_recall},
-    {"sparse_normmax2", "normmax2", with_recall},
-    {"drdam", "drdam", with_features},
-    {"lsr", "lsr", with_support},
-    {"idp", "idp", by_term},
-    {"nrgpt_lm", "nrgpt", language_model},
-    {"nrgpt_", "nrgpt", with_forces},
-    {"hyperset", "hyperset", hyperset},
-    {"akorn_attention", "akorn_attention", plain},
-    {"akorn", "akorn", plain},
-    {"crate", NULL, crate},
-    {"ebt", "ebt", ebt},
-    {"implicit_", NULL, implicit},
-    {"eqprop", NULL, eqprop},
+    {"graph_hopfield", .model = "graph_hopfield", .add = plain},
+    {"hopfield_layer", .build = hopfield_layer},
+    {"hopfield", .model = "hopfield", .add = plain},
+    {"sparse_entmax15", .model = "entmax15", .add = with_recall},
+    {"sparse_sparsemax", .model = "sparsemax", .add = with_recall},
+    {"sparse_normmax2", .model = "normmax2", .add = with_recall},
+    {"drdam", .model = "drdam", .add = with_features},
+    {"lsr", .model = "lsr", .add = with_support},
+    {"idp", .model = "idp", .add = by_term},
+    {"nrgpt_lm", .model = "nrgpt", .add = language_model},
+    {"nrgpt_", .model = "nrgpt", .add = with_forces},
+    {"hyperset", .model = "hyperset", .add = hyperset},
+    {"akorn_attention", .model = "akorn_attention", .add = plain},
+    {"akorn", .model = "akorn", .add = plain},
+    {"crate", .build = crate},
+    {"ebt", .model = "ebt", .add = ebt},
+    {"implicit_", .build = implicit},
+    {"eqprop", .model = "eqprop", .add = eqprop},
+    {"block_", .build = basin_case_build_block},
+    {"image", .build = basin_case_build_image},
+    {"anomaly", .build = basin_case_build_anomaly},
+    {"graph", .build = basin_case_build_graphs},
+    {"lagrangians", .build = basin_case_build_lagrangians},
+    {"ham", .build = basin_case_build_ham},
 };
 
-bool basin_case_build_zoo(basin_case *c, const char *name) {
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        if (strncmp(name, rows[i].prefix, strlen(rows[i].prefix)) != 0) continue;
-        basin_specimen s = {.graph = c->graph, .c = c, .bundle = c->bundle};
-        const basin_species *species = rows[i].model ? basin_species_find(rows[i].model) : NULL;
-        if (species) species->build(&s, species->variant);
+void basin_case_build(basin_case *c, const char *name) {
+    size_t i = 0, count = sizeof rows / sizeof *rows;
+    while (i < count && strncmp(name, rows[i].prefix, strlen(rows[i].prefix)) != 0) i++;
+    if (i == count) {
+        basin_graph_fail(c->graph, BASIN_UNSUPPORTED,
+                         "a case '%s'; wanted one that the oracle makes", name);
+    } else if (rows[i].build) {
+        rows[i].build(c);
+    } else {
+        const basin_species *species = basin_species_find(rows[i].model);
+        basin_specimen s = {
+            .graph = c->graph, .c = c, .bundle = c->bundle, .variant = species->variant};
+        species->build(&s);
         if (!basin_graph_error(c->graph)) rows[i].add(c, &s);
-        return true;
     }
-    return false;
 }

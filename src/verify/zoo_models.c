@@ -21,8 +21,7 @@ static basin_expr from_file(basin_specimen *s, const char *name) {
     snprintf(full, sizeof full, "in.%s", name);
     const basin_tensor *found = basin_bundle_find(s->bundle, full);
     if (found) return basin_constant(s->graph, found);
-    return basin_graph_fail(s->graph, BASIN_BAD_FILE, "%s: no tensor %s for this model",
-                            basin_bundle_path(s->bundle), full);
+    return basin_graph_fail(s->graph, BASIN_BAD_FILE, "no tensor %s for this model", full);
 }
 
 /* Numbers of a parameter: the file's, or normal ones of a deviation. */
@@ -59,14 +58,18 @@ static bool setting_is(const basin_specimen *s, const char *key, const char *jso
 static void want_setting(basin_specimen *s, const char *key, const char *wanted) {
     const char *found = s->bundle ? basin_bundle_meta(s->bundle, key) : NULL;
     if (found && strcmp(found, wanted) != 0)
-        basin_graph_fail(s->graph, BASIN_UNSUPPORTED, "%s: the setting %s is %s; wanted %s",
-                         basin_bundle_path(s->bundle), key, found, wanted);
+        basin_graph_fail(s->graph, BASIN_UNSUPPORTED, "the setting %s is %s; wanted %s", key, found,
+                         wanted);
+}
+
+/* What is no parameter: an input of a case. */
+static basin_expr given(basin_specimen *s, const char *name, basin_shape shape) {
+    return s->c ? basin_case_input_add(s->c, name, 2) : tensor(s, name, 1, shape);
 }
 
 static void begin(basin_specimen *s, double alpha, const char *tokens, basin_shape shape) {
     s->alpha = setting(s, "alpha", alpha);
-    s->start = s->c ? basin_case_input_add(s->c, tokens, 2) : tensor(s, tokens, 1, shape);
-    s->x = s->start;
+    s->start = s->x = given(s, tokens, shape);
 }
 static void begin_rows(basin_specimen *s, double alpha) {
     begin(s, alpha, "x0", BASIN_SHAPE(N, D));
@@ -80,25 +83,25 @@ static basin_expr into_cube(const void *context, basin_expr x, basin_expr t) {
 }
 
 /* These energies have no lower bound but on the cube, where their networks live. */
-static void build_dense(basin_specimen *s, int power) {
+static void build_dense(basin_specimen *s) {
     begin_rows(s, 0.1);
     s->x = basin_tanh(s->x);
-    s->m.dense = (basin_zoo_dense){.xi = tensor(s, "xi", 0.5, BASIN_SHAPE(M, D)), .power = power};
+    s->m.dense =
+        (basin_zoo_dense){.xi = tensor(s, "xi", 0.5, BASIN_SHAPE(M, D)), .power = s->variant};
     s->energy = basin_zoo_dense_energy(&s->m.dense);
     s->turn[0] = (basin_turn){.land = into_cube};
     s->turns = 1;
 }
 
-static void build_entropy(basin_specimen *s, int entropy) {
+static void build_entropy(basin_specimen *s) {
     begin_rows(s, 1);
     s->m.hopfield = (basin_zoo_hopfield){.xi = tensor(s, "xi", 1, BASIN_SHAPE(M, D)),
                                          .beta = scalar(s, "beta", 1),
-                                         .entropy = (basin_zoo_entropy)entropy};
+                                         .entropy = (basin_zoo_entropy)s->variant};
     s->energy = basin_zoo_hopfield_energy(&s->m.hopfield);
 }
 
-static void build_drdam(basin_specimen *s, int variant) {
-    (void)variant;
+static void build_drdam(basin_specimen *s) {
     begin_rows(s, 0.1);
     bool phases = setting_is(s, "kind", "\"cos\"", false);
     basin_expr xi = tensor(s, "xi", 0.5, BASIN_SHAPE(M, D));
@@ -110,8 +113,7 @@ static void build_drdam(basin_specimen *s, int variant) {
     s->energy = basin_zoo_features_energy(&s->m.features);
 }
 
-static void build_lsr(basin_specimen *s, int variant) {
-    (void)variant;
+static void build_lsr(basin_specimen *s) {
     begin_rows(s, 0.1);
     s->m.lsr = (basin_zoo_lsr){.xi = tensor(s, "xi", 1, BASIN_SHAPE(M, D)),
                                .beta = scalar(s, "beta", 0.15),
@@ -165,12 +167,10 @@ static basin_expr edge_weights(basin_case *c, int64_t nodes) {
     return weight;
 }
 
-static void build_graph(basin_specimen *s, int variant) {
-    (void)variant;
+static void build_graph(basin_specimen *s) {
     if (s->bundle && !s->c)
         basin_graph_fail(s->graph, BASIN_UNSUPPORTED,
-                         "%s: this model runs on a ring of its own; wanted no file",
-                         basin_bundle_path(s->bundle));
+                         "this model runs on a ring of its own; wanted no file");
     begin_rows(s, 0.3);
     if (basin_graph_error(s->graph)) return;
     basin_expr weight = s->c ? edge_weights(s->c, basin_expr_shape(s->x).dim[0]) : ring(s);
@@ -184,8 +184,7 @@ static void build_graph(basin_specimen *s, int variant) {
 
 /* ---- networks ---- */
 
-static void build_plastic(basin_specimen *s, int variant) {
-    (void)variant;
+static void build_plastic(basin_specimen *s) {
     begin_rows(s, 0.2);
     s->alpha = setting(s, "dt", 0.2);
     s->m.plastic = (basin_zoo_plastic){.xi = tensor(s, "xi", 1, BASIN_SHAPE(4, D)),
@@ -194,10 +193,9 @@ static void build_plastic(basin_specimen *s, int variant) {
     s->turns = 1;
 }
 
-static void build_layers(basin_specimen *s, int variant) {
-    (void)variant;
+static void build_layers(basin_specimen *s) {
     s->alpha = 0.3;
-    s->m.layers = (basin_zoo_layers){.layers = 2, .x = tensor(s, "x", 1, BASIN_SHAPE(N, 6))};
+    s->m.layers = (basin_zoo_layers){.layers = 2, .x = given(s, "x", BASIN_SHAPE(N, 6))};
     basin_zoo_layers *m = &s->m.layers;
     m->w[0] = tensor(s, "w0", 0.5, BASIN_SHAPE(D, 6));
     m->b[0] = tensor(s, "b0", 0.5, BASIN_SHAPE(D));
@@ -210,9 +208,8 @@ static void build_layers(basin_specimen *s, int variant) {
     s->energy = basin_zoo_layers_energy(m);
 }
 
-static void build_et(basin_specimen *s, int variant) {
+static void build_et(basin_specimen *s) {
     basin_block *b = &s->m.et.block;
-    (void)variant;
     begin_rows(s, 0.1);
     *b = (basin_block){.wk = tensor(s, "wk", 0.5, BASIN_SHAPE(HEADS, 4, D)),
                        .wq = tensor(s, "wq", 0.5, BASIN_SHAPE(HEADS, 4, D)),
@@ -236,9 +233,9 @@ static void build_et(basin_specimen *s, int variant) {
 
 enum { LEARNED, STRICT, INCLUSIVE };
 
-static void build_nrgpt(basin_specimen *s, int variant) {
+static void build_nrgpt(basin_specimen *s) {
     bool two = !setting_is(s, "ff", "\"1\"", true);
-    if (!s->c) want_setting(s, "strict", variant == INCLUSIVE ? "false" : "true");
+    if (!s->c) want_setting(s, "strict", s->variant == INCLUSIVE ? "false" : "true");
     if (!s->bundle || basin_bundle_find(s->bundle, "in.x0")) begin_rows(s, 1);
     s->alpha = s->bundle ? 1 : 0.1;
     s->m.nrgpt =
@@ -252,18 +249,17 @@ static void build_nrgpt(basin_specimen *s, int variant) {
                           .feed = !two                                   ? BASIN_ZOO_FEED_1
                                   : setting_is(s, "ff", "\"2w\"", false) ? BASIN_ZOO_FEED_2W
                                                                          : BASIN_ZOO_FEED_2,
-                          .strict = setting_is(s, "strict", "true", variant != INCLUSIVE)};
-    s->m.nrgpt.proj = variant == LEARNED ? tensor(s, "proj", 0.3, BASIN_SHAPE(D, D))
-                                         : basin_eye(s->graph, basin_expr_shape(s->x).dim[1]);
+                          .strict = setting_is(s, "strict", "true", s->variant != INCLUSIVE)};
+    s->m.nrgpt.proj = s->variant == LEARNED ? tensor(s, "proj", 0.3, BASIN_SHAPE(D, D))
+                                            : basin_eye(s->graph, basin_expr_shape(s->x).dim[1]);
     s->energy = basin_zoo_nrgpt_energy(&s->m.nrgpt, s->turn);
     s->turns = 1;
 }
 
 /* ---- Hyper-SET, AKOrN, CRATE, EBT ---- */
 
-static void build_hyperset(basin_specimen *s, int variant) {
+static void build_hyperset(basin_specimen *s) {
     basin_zoo_hyperset *m = &s->m.hyperset;
-    (void)variant;
     begin_rows(s, 0.25);
     *m = (basin_zoo_hyperset){.w = tensor(s, "w", 0.4, BASIN_SHAPE(D, D)),
                               .m = tensor(s, "m", 0.4, BASIN_SHAPE(4 * D, D)),
@@ -290,18 +286,18 @@ static void build_hyperset(basin_specimen *s, int variant) {
 
 enum { STILL, TURNING, ATTENTIVE };
 
-static void build_akorn(basin_specimen *s, int variant) {
+static void build_akorn(basin_specimen *s) {
     int64_t sphere = (int64_t)setting(s, "n", 4);
     basin_zoo_akorn *m = &s->m.akorn;
     begin_rows(s, 1);
     s->alpha = 1;
     *m = (basin_zoo_akorn){
         .c = tensor(s, "c", 0.5, BASIN_SHAPE(N, D)),
-        .omega = tensor(s, "omega", variant == STILL ? 0 : 0.5, BASIN_SHAPE(D / 2, 2)),
+        .omega = tensor(s, "omega", s->variant == STILL ? 0 : 0.5, BASIN_SHAPE(D / 2, 2)),
         .gamma = scalar(s, "gamma", 0.5),
         .heads = (int64_t)setting(s, "heads", HEADS),
         .sphere = sphere};
-    if (variant == ATTENTIVE) {
+    if (s->variant == ATTENTIVE) {
         m->qkv_w = tensor(s, "qkv_w", 0.5, BASIN_SHAPE(3 * D, D));
         m->qkv_b = tensor(s, "qkv_b", 0.1, BASIN_SHAPE(3 * D));
         m->o_w = tensor(s, "o_w", 0.5, BASIN_SHAPE(D, D));
@@ -330,13 +326,11 @@ static basin_expr above_zero(const void *context, basin_expr x, basin_expr t) {
 }
 
 /* From the block's second step on: its first begins at a = y, which may be negative. */
-static void build_crate(basin_specimen *s, int variant) {
+static void build_crate(basin_specimen *s) {
     static const basin_term term[] = {{"code", sparse_code, NULL}, {"sparsity", sparsity, NULL}};
-    (void)variant;
     if (s->bundle)
         basin_graph_fail(s->graph, BASIN_UNSUPPORTED,
-                         "%s: half a block of this model has no file; wanted none",
-                         basin_bundle_path(s->bundle));
+                         "half a block of this model has no file; wanted none");
     begin_rows(s, 0.1);
     s->m.crate.y = s->x;
     s->m.crate.d = tensor(s, "d", 0.35, BASIN_SHAPE(D, D));
@@ -352,7 +346,7 @@ static basin_expr to_probabilities(const void *context, basin_expr x, basin_expr
     return basin_softmax(x, -1);
 }
 
-static void build_ebt(basin_specimen *s, int loop) {
+static void build_ebt(basin_specimen *s) {
     enum { V = 7 };
     begin(s, 1, "y0", BASIN_SHAPE(N, V));
     s->alpha = 1;
@@ -364,7 +358,7 @@ static void build_ebt(basin_specimen *s, int loop) {
                                .w2 = tensor(s, "w2", 1, BASIN_SHAPE(HIDDEN)),
                                .alpha = scalar(s, "alpha", 0.5)};
     s->energy = basin_zoo_ebt_energy(&s->m.ebt, s->turn);
-    if (loop) s->turn[0].land = to_probabilities;
+    if (s->variant) s->turn[0].land = to_probabilities;
     s->turns = 1;
 }
 
@@ -501,23 +495,22 @@ static int64_t count_rises(const basin_descent_result *r) {
 /* All steps of the published size from x, and of small ones from there and from their end. */
 static basin_status follow(basin_specimen_run *run, basin_engine *engine, const basin_specimen *s,
                            basin_descent_spec spec, const basin_tensor *x, basin_error *error) {
-    basin_descent_result result = {0}, small = {0};
-    basin_descent *descent = NULL;
-    basin_status status = basin_engine_descend(engine, &result, &s->energy, x, &spec, NULL, error);
-    for (int t = 0; t <= run->steps && !status; t++)
-        run->energy[t] = basin_descent_total(&result, t);
-    if (!status) run->rises = count_rises(&result);
+    BASIN_AT_EXIT(basin_descent_result_free) basin_descent_result result = {0};
+    basin_descent_result small;
+    basin_descent *descent;
+    basin_status status = BASIN_OK;
+    BASIN_TRY(basin_engine_descend(engine, &result, &s->energy, x, &spec, NULL, error));
+    for (int t = 0; t <= run->steps; t++) run->energy[t] = basin_descent_total(&result, t);
+    run->rises = count_rises(&result);
     spec.alpha = s->alpha * 1e-3;
-    if (!status)
-        status = basin_descent_new(&descent, engine->store, &s->energy, engine->graph, x->shape,
-                                   &spec, NULL, error);
+    BASIN_TRY(basin_descent_new(&descent, engine->store, &s->energy, engine->graph, x->shape, &spec,
+                                NULL, error));
     for (int i = 0; i < 2 && !status; i++) {
         status = basin_descent_run(descent, &small, i ? result.x : x, error);
         if (!status) run->small_rises += count_rises(&small);
         basin_descent_result_free(&small);
     }
     basin_descent_free(descent);
-    basin_descent_result_free(&result);
     return status;
 }
 
@@ -548,9 +541,11 @@ basin_status basin_specimen_descend(basin_specimen_run *run, const basin_species
         return basin_fail(error, BASIN_BAD_VALUE, "%d steps; wanted 1 to %d", steps,
                           BASIN_SPECIMEN_STEPS);
     BASIN_TRY(basin_engine_open(&engine, &(basin_compute){.backend = "ref", .threads = 1}, error));
-    basin_specimen s = {.graph = engine.graph, .bundle = bundle, .seed = seed};
-    species->build(&s, species->variant);
+    basin_specimen s = {
+        .graph = engine.graph, .bundle = bundle, .seed = seed, .variant = species->variant};
+    species->build(&s);
     basin_status status = compute(run, &engine, &s, scale, error);
+    if (status && bundle) basin_verify_name_file(error, basin_bundle_path(bundle));
     basin_engine_close(&engine);
     return status;
 }
