@@ -8,10 +8,11 @@
 array([-1.,  1.])
 """
 
-import importlib
-from typing import TYPE_CHECKING
+import importlib as _importlib
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from basin._library import BasinError, lib, text
+from basin import _library
+from basin._library import BasinError
 from basin._plan import Backend
 from basin.energies import Descent, Energy, energy
 from basin.functions import Function, function
@@ -41,7 +42,7 @@ _LATER = {
 }  # fmt: skip
 
 
-if TYPE_CHECKING:
+if _TYPE_CHECKING:
     from basin import settings as settings
     from basin._graphset import Graph as Graph
     from basin._graphset import GraphSet as GraphSet
@@ -62,14 +63,19 @@ def __getattr__(name):
     """Estimators are imported when they are asked for: scikit-learn takes its time."""
     if name not in _LATER:
         raise AttributeError(f"module 'basin' has no attribute {name!r}")
-    module = importlib.import_module(f"basin.{_LATER[name]}")
+    module = _importlib.import_module(f"basin.{_LATER[name]}")
     return module if _LATER[name] == name else getattr(module, name)
 
 
-__version__ = text(lib.basin_version())
+__version__ = _library.text(_library.lib.basin_version())
 
 __all__ = [
     "Backend", "BasinError", "Constant", "Descent", "Energy", "Function", "Lecun", "Normal",
     "Trainer", "Uniform", "attention_lse", "energy", "erf", "function", "gradient", "heaviside",
     "layernorm", "lncosh", "logsumexp", "relu", "sigmoid", "softmax", "softplus", "stop_gradient",
 ]  # fmt: skip
+
+
+def __dir__():
+    """What is for users: no module or name that is here only to make the others."""
+    return sorted([*__all__, *_LATER, "__doc__", "__version__"])

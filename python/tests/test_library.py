@@ -147,3 +147,10 @@ def test_errors_of_files_are_those_of_python(tmp_path):
             opener(nowhere)
     with pytest.raises(basin.BasinError, match="no files"):
         basin.Network.open()
+
+
+def test_dir_shows_what_is_for_users_and_nothing_else():
+    names = dir(basin)
+    assert {"AnomalyDetector", "Network", "TextModel", "energy", "settings"} <= set(names)
+    assert not {"TYPE_CHECKING", "importlib", "lib", "text"} & set(names)
+    assert all(hasattr(basin, name) for name in names)
