@@ -2,6 +2,7 @@
 files."""
 
 import copy
+import html
 import logging
 import numbers
 from typing import Any, Optional
@@ -238,6 +239,21 @@ class Network:
         some = "" if self._rows is None else f"{len(self)} of "
         edges = "" if self._paths else f", {sum(map(len, self._edges.values()))} edges"
         return f"<basin network of {some}{self.nodes} nodes, {self.features} features{edges}>"
+
+    def _repr_html_(self) -> str:
+        network = self.build()
+        rows = [("nodes", f"{self.nodes:,}"), ("features", f"{self.features:,}")]
+        for i in range(view_of(network).relations):
+            relation = lib.basin_network_get_relation(network, i)
+            name = html.escape(text(relation.name) or "")
+            rows.append((f"neighbours, {name}", f"{relation.edges:,}"))
+        labels = network_labels(network)
+        if labels is not None:
+            values, counts = numpy.unique(labels, return_counts=True)
+            told = [("unknown" if v < 0 else v, n) for v, n in zip(values, counts)]
+            rows.append(("labels", ", ".join(f"{value}: {count:,}" for value, count in told)))
+        cells = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in rows)
+        return f"<table><caption>{html.escape(repr(self)[1:-1])}</caption>{cells}</table>"
 
     def _mask(self, mask):
         mask = array_of_any(mask)

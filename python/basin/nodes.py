@@ -1,24 +1,14 @@
 """Classes of nodes."""
 
-import copy
 import numbers
 import re
 from typing import TYPE_CHECKING, Any, Optional
 
 import numpy
 
-from basin._estimator import (
-    ClassifierMixin,
-    Estimator,
-    column_of,
-    known_of,
-    score_of,
-    share_of_nodes,
-    sized,
-)
-from basin._library import BasinError, check, ffi, lib, owned, text
-from basin._network import Network, network_labels, view_of
-from basin.anomaly import _FEATURE, _NEIGHBOUR
+from basin._estimator import column_of, known_of, sized
+from basin._library import BasinError, check, ffi, lib, text
+from basin._nodes import Explanation, NodeEstimator
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -28,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["NodeClassifier"]
 
 
-class NodeClassifier(ClassifierMixin, Estimator):
+class NodeClassifier(NodeEstimator):
     """Tells the class of every node of a graph: learns from the nodes that have a label.
 
     Every method takes features [N, F] and edges, or a Network in place of both. `validation` is
@@ -46,9 +36,7 @@ class NodeClassifier(ClassifierMixin, Estimator):
     ['high', 'low']
     """
 
-    _task, _prefix, _kind = "node", "nodes", (b"node",)
-    _own = {"validation": None}
-    validation: Optional[float]
+    _kind = (b"node",)
 
     if TYPE_CHECKING:
 
@@ -59,14 +47,8 @@ class NodeClassifier(ClassifierMixin, Estimator):
     def fit(self, X: Any, y: Any = None, *, edges: Any = None) -> "Self":  # noqa: N803
         """Trains on the nodes that have a label: numbers, of which -1 is unknown, or texts, of
         which None is."""
-        network, values = _labelled(X, edges, y)
-        if network_labels(network) is None:
-            raise BasinError(f"{type(self).__name__} requires y to be passed: labels of nodes")
-        data = sized(
-            "basin_nodes_data", network=network, validation=share_of_nodes(self.validation)
-        )
-        self._train(self._settings(), data)
-        self.n_features_in_ = view_of(network).features
+        network, values = _labelled(self._network(X, edges, fitting=True), y)
+        self._fit(network)
         self._opened()
         if values is not None:
             known = {str(value): value for value in values.tolist()}
@@ -74,23 +56,19 @@ class NodeClassifier(ClassifierMixin, Estimator):
         return self
 
     def _names(self):
-        model = self._fitted()
-        info = lib.basin_nodes_get_info(model)
-        return [text(lib.basin_nodes_class(model, c)) for c in range(info.classes)]
-
-    def _model_settings(self):
-        return lib.basin_nodes_get_info(self._fitted()).settings
+        model, classes = self._fitted(), self._info().classes
+        return [text(lib.basin_nodes_class(model, c)) for c in range(classes)]
 
     def _opened(self):
         names = self._names()
         whole = all(_is_number(name) for name in names)
         self.classes_ = numpy.array([int(name) for name in names] if whole else names)
+        self._describe()
 
     def predict_proba(self, X: Any, *, edges: Any = None) -> numpy.ndarray:  # noqa: N803
         """[N, C]: the probability of each node to be of each of `classes_`."""
-        given = _given(X, edges)
-        network = given.build(lib.basin_nodes_get_info(self._fitted()).schema)
-        return self._predict(network)[getattr(given, "rows", slice(None))]
+        given = self._given(X, edges)
+        return self._predict(self._build(given))[given.rows]
 
     def predict(self, X: Any, *, edges: Any = None) -> numpy.ndarray:  # noqa: N803
         """The most probable class of each node."""
@@ -99,75 +77,34 @@ class NodeClassifier(ClassifierMixin, Estimator):
 
     def measure(self, X: Any, y: Any = None, *, edges: Any = None) -> dict[str, float]:  # noqa: N803
         """ "accuracy", "macro_f1", "auroc" and "loss" over the nodes with a label."""
-        network, _ = _labelled(X, edges, y, lib.basin_nodes_get_info(self._fitted()).schema)
-        if network_labels(network) is None:
-            raise BasinError("no labels to measure with: give y")
-        labels = network_labels(network)
-        part = numpy.where(labels >= 0, lib.BASIN_PART_TEST, lib.BASIN_PART_NONE).astype("u1")
-        probability, result = self._predict(network), ffi.new("basin_score *")
-        check(
-            lib.basin_nodes_measure, result, ffi.from_buffer("double[]", probability),
-            self._fitted(), network, ffi.from_buffer("uint8_t[]", part), lib.BASIN_PART_TEST, 0.0,
-        )  # fmt: skip
-        return score_of(result)
+        network, _ = _labelled(self._given(X, edges), y, self._info().schema)
+        return self._measure(network, self._predict(network))
 
     def score(self, X: Any, y: Any = None, *, edges: Any = None) -> float:  # noqa: N803
         """The "accuracy" of measure()."""
         return self.measure(X, y, edges=edges)["accuracy"]
 
-    def explain(self, X: Any, node: int, *, edges: Any = None, of: Any = None) -> dict[str, Any]:  # noqa: N803, E501
-        """Why a node is of class `of`, by default the one that is predicted: a dict with node,
-        class, probability, neighbours and features."""
-        network = _given(X, edges).build(lib.basin_nodes_get_info(self._fitted()).schema)
+    def explain(self, X: Any, node: Any, *, edges: Any = None, of: Any = None) -> Explanation:  # noqa: N803, E501
+        """Why a node is of class `of`, by default the one that is predicted. The node is a number,
+        or the label of a row of a pandas table."""
+        given = self._given(X, edges)
+        node, network = given.number_of(node), self._build(given)
         if of is None:
             number = int(self._predict(network)[node].argmax())
         elif of in self.classes_:
             number = int(numpy.flatnonzero(self.classes_ == of)[0])
         else:
             raise BasinError(f"of {of!r}, wanted one of {self.classes_.tolist()}")
-        result = ffi.new("basin_nodes_explanation **")
-        with self._backend().lock:
-            work = sized("basin_nodes_work", number=number)
-            check(lib.basin_nodes_explain, result, self._fitted(), network, [node], 1, work)
-        e = owned(result[0], lib.basin_nodes_explanation_free)
-        return {
-            "node": e.node,
-            "class": self.classes_[number],
-            "probability": e.probability,
-            "neighbours": _rows(e.neighbour, e.neighbours, _NEIGHBOUR),
-            "features": _rows(e.feature, e.features, _FEATURE),
-        }
+        work = sized("basin_nodes_work", number=number)
+        return self._explain(network, node, None, work, self.classes_[number])
 
     def _predict(self, network):
-        classes = lib.basin_nodes_get_info(self._fitted()).classes
-        probability = numpy.empty((view_of(network).nodes, classes))
-        with self._backend().lock:
-            check(
-                lib.basin_nodes_score, ffi.from_buffer("double[]", probability), self._fitted(),
-                network, ffi.NULL,
-            )  # fmt: skip
-        return probability
+        return self._score(network, self._info().classes)
 
 
-def _rows(entries, count, names):
-    return [{name: getattr(entries[i], name) for name in names} for i in range(count)]
-
-
-def _given(X, edges):  # noqa: N803
-    if isinstance(X, Network):
-        if edges is not None:
-            raise BasinError("edges beside a Network, which has its own")
-        given = copy.copy(X)
-        given._options = {**X._options, "classes": True}
-        return given
-    if edges is None:
-        raise BasinError("no edges: give edges=, or a Network")
-    return Network(X, edges)
-
-
-def _labelled(X, edges, y, schema=ffi.NULL):  # noqa: N803
+def _labelled(given, y, schema=ffi.NULL):
     """The library's network with these labels, by name, and the values that they stand for."""
-    given = _given(X, edges)
+    given.check_order(y)
     if y is None:
         return given.build(schema), None
     values, known = _known(y, len(given))
@@ -190,7 +127,9 @@ def _known(y, count):
     values = column_of(y, count)
     if values.dtype.kind == "f":
         if not numpy.array_equal(values, numpy.rint(values)):
-            raise BasinError("y holds fractions, wanted classes: whole numbers or texts")
+            raise BasinError(
+                "Unknown label type: y is continuous, wanted classes: whole numbers or texts"
+            )
         values = values.astype("i8")
     if values.dtype.kind in "iu":
         return values, values != -1

@@ -96,6 +96,12 @@ class TextModel(Estimator):
             self, *, validation: float = 0.1, **settings: Unpack[TextKeywords]
         ) -> None: ...
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False  # a text
+        tags.input_tags.string = True
+        return tags
+
     def fit(self, text: Any, y: Any = None, *, validation_text: Any = None) -> "Self":
         """Trains; `validation_text` is a text of its own in place of the last part. y is not
         used."""

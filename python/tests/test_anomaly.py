@@ -168,10 +168,24 @@ def test_it_is_an_estimator_of_scikit_learn(network):
         model.predict(network[0], edges=network[1])
 
 
+def test_edges_that_are_left_out(network, tmp_path):
+    x, edges, y = network
+    with pytest.warns(UserWarning, match="no edges: each node is taken by itself"):
+        alone = basin.AnomalyDetector(**SMALL).fit(x, y)
+    said = basin.AnomalyDetector(**SMALL).fit(x, y, edges=[])
+    wanted = said.predict_proba(x, edges=[])
+    assert numpy.array_equal(alone.predict_proba(x), wanted)
+    assert numpy.array_equal(pickle.loads(pickle.dumps(said)).predict_proba(x), wanted)
+    said.save(tmp_path / "model")
+    others = basin.AnomalyDetector.load(tmp_path / "model"), alone.fit(x, y, edges=edges)
+    for model in others:
+        with pytest.raises(basin.BasinError, match="no edges: give edges="):
+            model.predict(x)
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"edges": None}, "no edges"),
         ({"edges": [[0, 1, 2]]}, r"edges of shape \[1, 3\]"),
         ({"edges": [[0.5, 1.5]]}, "whole numbers"),
         ({"edges": [[0, 500]]}, "500"),
@@ -195,3 +209,12 @@ def test_mistakes_are_told(network, change, told):
     given = {"X": x, "y": y, "edges": edges, **change}
     with pytest.raises(basin.BasinError, match=told):
         basin.AnomalyDetector(**SMALL).fit(given["X"], given["y"], edges=given["edges"])
+
+
+def test_tables_in_notebooks(network):
+    x, edges, y = network
+    graph = basin.Network(x, {"a<b": edges}, y)
+    assert "neighbours, a&lt;b" in graph._repr_html_() and "<td>120</td>" in graph._repr_html_()
+    why = basin.AnomalyDetector(**SMALL).fit(graph).explain(graph, 7)
+    assert "node 7" in why._repr_html_() and len(repr(why)) < 120
+    assert str(why).startswith("node 7: probability")

@@ -80,10 +80,10 @@ def test_classes_may_be_texts(fitted, network, kinds, tmp_path):
 def test_reasons(fitted, network):
     x, edges, _ = network
     why = fitted.explain(x, 7, edges=edges)
-    assert why["probability"] == pytest.approx(fitted.predict_proba(x, edges=edges)[7].max(), 1e-4)
-    told = {(f["column"], f["hop"]) for f in why["features"]}
+    assert why.probability == pytest.approx(fitted.predict_proba(x, edges=edges)[7].max(), 1e-4)
+    told = {(f["column"], f["hop"]) for f in why.features}
     assert told == {(column, hop) for column in range(4) for hop in range(3)}
-    assert fitted.explain(x, 7, edges=edges, of=2)["class"] == 2
+    assert fitted.explain(x, 7, edges=edges, of=2).of == 2
     with pytest.raises(basin.BasinError, match="of 9, wanted one of"):
         fitted.explain(x, 7, edges=edges, of=9)
 
@@ -93,7 +93,7 @@ def test_mistakes_are_told(network):
     model = basin.NodeClassifier(**SMALL)
     with pytest.raises(basin.BasinError, match="requires y"):
         model.fit(x, edges=edges)
-    with pytest.raises(basin.BasinError, match="fractions"):
+    with pytest.raises(basin.BasinError, match="continuous"):
         model.fit(x, x[:, 0], edges=edges)
     with pytest.raises(basin.BasinError, match="1 class; wanted 2"):
         model.fit(x, numpy.zeros(120, int), edges=edges)
