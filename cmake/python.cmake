@@ -27,18 +27,26 @@ if(TARGET basin_cuda)
     install(TARGETS basin_cuda LIBRARY DESTINATION basin/lib COMPONENT python)
 endif()
 
-# Models of graphs want eigenvectors, and pictures may be WebP: what is opened for these lies beside
-# libbasin, where src/base/library.c looks first. auditwheel adds what they need.
+# Models of graphs need eigenvectors, and pictures may be WebP: what is opened for these lies beside
+# libbasin, where src/base/library.c looks first. auditwheel adds what they need. Debian's own LAPACK
+# is preferred, wherever the alternatives point: OpenBLAS would be 21 MB.
+get_property(definitions SOURCE src/base/library.c PROPERTY COMPILE_DEFINITIONS)
 foreach(name LAPACK ARPACK WEBP)
-    get_property(definitions SOURCE src/base/library.c PROPERTY COMPILE_DEFINITIONS)
-    if(NOT BASIN_LIBRARY_${name})
-        string(REGEX MATCH "BASIN_SONAME_${name}=\"([^\"]+)\"" _ "${definitions}")
-        find_library(BASIN_LIBRARY_${name} ${CMAKE_MATCH_1})
-    endif()
-    if(BASIN_LIBRARY_${name} AND "${definitions}" MATCHES "BASIN_SONAME_${name}=\"([^\"]+)\"")
-        file(REAL_PATH ${BASIN_LIBRARY_${name}} file)
-        install(FILES ${file} DESTINATION basin/lib COMPONENT python RENAME ${CMAKE_MATCH_1})
+    string(REGEX MATCH "BASIN_SONAME_${name}=\"([^\"]+)\"" _ "${definitions}")
+    set(soname_${name} ${CMAKE_MATCH_1})
+    find_library(BASIN_CARRIED_${name} ${soname_${name}}
+        HINTS /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/lapack)
+    if(BASIN_CARRIED_${name})
+        file(REAL_PATH ${BASIN_CARRIED_${name}} file)
+        install(FILES ${file} DESTINATION basin/lib COMPONENT python RENAME ${soname_${name}})
     else()
         message(STATUS "Python package: without ${name}")
     endif()
 endforeach()
+# ARPACK needs LAPACK: the one beside it.
+find_program(BASIN_PATCHELF patchelf)
+if(BASIN_PATCHELF AND BASIN_CARRIED_ARPACK AND BASIN_CARRIED_LAPACK)
+    install(CODE "execute_process(COMMAND ${BASIN_PATCHELF} --set-rpath [[$ORIGIN]]
+        \$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/basin/lib/${soname_ARPACK} COMMAND_ERROR_IS_FATAL ANY)"
+        COMPONENT python)
+endif()
