@@ -156,12 +156,10 @@ typedef struct basin_listed {
     basin_expr value;      /* [pairs] */
 } basin_listed;
 
-/* What the logits are computed from. `weight` scales each node's attention energy (per relation,
- * [N]): its degree to some power makes sums or means of what softmax averages; NULL: 1. */
+/* What the logits are computed from. */
 typedef struct basin_anomaly_inputs {
     basin_expr features;             /* [N, F] */
     const basin_pattern *neighbours; /* [relations] */
-    const basin_expr *weight;        /* [relations] of [N], or NULL */
     const basin_expr *facts; /* [relations] of [pairs, A], where block.facts is A; or NULL */
     basin_expr eigenvectors; /* [N, k] for Laplacian positions */
     basin_expr place; /* index [N], learned positions of sampled nodes: the row that each has in

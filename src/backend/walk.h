@@ -7,7 +7,7 @@
  *
  *     by query   own = M g_C:    lse[C] = log sum over B of exp(beta own . g_B + bias[C, B]),
  *                                sum[C] = sum over B of p[C, B] g_B
- *     by key     own = M' g_B:   sum[B] = sum over C of weight[C] p[C, B] g_C
+ *     by key     own = M' g_B:   sum[B] = sum over C of p[C, B] g_C
  *
  * with p[C, B] = exp(beta g_B . M g_C + bias[C, B] - lse[C]). */
 #ifndef BASIN_BACKEND_WALK_H
@@ -37,7 +37,6 @@ void basin_walk_by_query(float *sum /* [count, H, stride] */, float *lse /* [N, 
                          const float *own /* [count, H, stride] */, const basin_walk *walk,
                          int64_t first, int64_t count);
 void basin_walk_by_key(float *sum /* [count, H, stride] */, const float *own, const float *lse,
-                       const float *weight /* [N], or NULL: 1 */, const basin_walk *walk,
-                       int64_t first, int64_t count);
+                       const basin_walk *walk, int64_t first, int64_t count);
 
 #endif

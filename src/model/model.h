@@ -89,17 +89,9 @@ basin_expr basin_anomaly_embed(const basin_anomaly *model, basin_expr features,
 basin_expr basin_anomaly_head(const basin_anomaly *model, basin_expr first,
                               const basin_expr *last /* [relations] */, basin_expr seed);
 const basin_block *basin_anomaly_block(const basin_anomaly *model, int number);
-/* The energy of the model's block `number` over one relation. */
-typedef struct basin_anomaly_bound {
-    const basin_block *block;
-    const basin_pattern *pattern;
-    basin_expr weight; /* [N] or NULL */
-    basin_expr facts;  /* [pairs, A] or NULL */
-} basin_anomaly_bound;
-basin_energy basin_anomaly_energy(const basin_anomaly_bound *bound);
 
-/* The published code's form, which differs from the paper: see src/model/anomaly_published.c for
- * what it takes over. Parameters besides `config`'s sizes: steps T, heads, memories, dropout. */
+/* The published code's form, which differs from the paper: see src/model/anomaly.c for what
+ * it takes over. Parameters besides `config`'s sizes: steps T, heads, memories, dropout. */
 typedef struct basin_published {
     basin_anomaly_config config;
     struct {

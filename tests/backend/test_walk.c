@@ -12,7 +12,7 @@ enum { N = 90, STRIDE = 48, WIDTH = 37, H = 19, MOST = 4000 };
 typedef struct world {
     int64_t begin[N + 1];
     int32_t other[MOST];
-    float rows[N * STRIDE], own[N * H * STRIDE], beta[H], weight[N];
+    float rows[N * STRIDE], own[N * H * STRIDE], beta[H];
     float sum[N * H * STRIDE], lse[N * H];
     double want_sum[N * H * STRIDE], want_lse[N * H];
     bool biased;
@@ -37,7 +37,6 @@ static void world_new(world *w) {
         for (int64_t j = 0; j < N && i != 1; j++)
             if (i == 0 || basin_random_uniform_at(5, 9, (uint64_t)(i * N + j)) < 0.07)
                 w->other[edges++] = (int32_t)j;
-        w->weight[i] = 0.5f + fabsf(draw(3, i));
     }
     w->begin[N] = edges;
     for (int64_t e = 0; e < edges; e++) w->entry[e] = edges - 1 - e;
@@ -79,8 +78,7 @@ static void plain(world *w, bool ask, bool drop, bool add) {
                 int count = times(w, i, j, drop, add);
                 if (!count) continue;
                 double shift = (ask ? 0 : (double)w->lse[j * H + h]) - bias_of(w, i, j, h, drop);
-                double e = term(w, i, j, h, shift);
-                e *= count * (ask ? 1 : (double)w->weight[j]);
+                double e = count * term(w, i, j, h, shift);
                 total += e;
                 for (int d = 0; d < WIDTH; d++) sum[d] += e * (double)w->rows[j * STRIDE + d];
             }
@@ -121,10 +119,10 @@ static void check(world *w, bool drop, bool add) {
     assert_memory_equal(again, w->sum, sizeof again);
     assert_memory_equal(lse, w->lse, sizeof lse);
     plain(w, false, drop, add);
-    basin_walk_by_key(w->sum, w->own, w->lse, w->weight, &walk, 0, N);
+    basin_walk_by_key(w->sum, w->own, w->lse, &walk, 0, N);
     close_to(w->sum, w->want_sum, N * H * STRIDE, "sum of a key");
     walk.threads = 1;
-    basin_walk_by_key(again, w->own, w->lse, w->weight, &walk, 0, N);
+    basin_walk_by_key(again, w->own, w->lse, &walk, 0, N);
     assert_memory_equal(again, w->sum, sizeof again);
 }
 

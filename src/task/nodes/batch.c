@@ -115,8 +115,6 @@ static basin_status gather(basin_nodes_batch *b, const basin_nodes_source *s, ba
     BASIN_TRY(basin_rows_take(&b->label, s->label, width, n, error));
     BASIN_TRY(basin_rows_take(&b->weight, s->weight, 1, n, error));
     for (int64_t i = b->targets; i < n->nodes && b->weight; i++) b->weight[i] = 0;
-    for (int r = 0; r < inputs->shape.relations; r++)
-        BASIN_TRY(basin_rows_take(&b->node_weight[r], inputs->node_weight[r], 1, n, error));
     BASIN_TRY(BASIN_NEW_RAW(&b->place, n->nodes, "a batch", error));
     for (int64_t i = 0; i < n->nodes; i++) b->place[i] = (int32_t)n->origin[i];
     return BASIN_OK;
@@ -154,26 +152,21 @@ basin_status basin_nodes_batch_take(basin_nodes_batch *batch, const basin_nodes_
 }
 
 basin_nodes_net_data basin_nodes_batch_data(const basin_nodes_batch *batch) {
-    basin_nodes_net_data data = {.table = batch->table,
-                                 .eigenvectors = batch->eigenvectors,
-                                 .place = batch->place,
-                                 .label = batch->label,
-                                 .weight = batch->weight,
-                                 .pairs = batch->pairs,
-                                 .reader = batch->reader,
-                                 .network = batch->network,
-                                 .nodes = batch->network->nodes};
-    for (int r = 0; r < BASIN_ANOMALY_RELATIONS; r++) data.node_weight[r] = batch->node_weight[r];
-    return data;
+    return (basin_nodes_net_data){.table = batch->table,
+                                  .eigenvectors = batch->eigenvectors,
+                                  .place = batch->place,
+                                  .label = batch->label,
+                                  .weight = batch->weight,
+                                  .pairs = batch->pairs,
+                                  .reader = batch->reader,
+                                  .network = batch->network,
+                                  .nodes = batch->network->nodes};
 }
 
 void basin_nodes_batch_free(basin_nodes_batch *batch) {
     basin_network_free(batch->network);
     free(batch->table), free(batch->eigenvectors), free(batch->place);
     free(batch->label), free(batch->weight);
-    for (int r = 0; r < BASIN_ANOMALY_RELATIONS; r++) {
-        basin_pairs_free(&batch->pairs[r]);
-        free(batch->node_weight[r]);
-    }
+    for (int r = 0; r < BASIN_ANOMALY_RELATIONS; r++) basin_pairs_free(&batch->pairs[r]);
     *batch = (basin_nodes_batch){0};
 }

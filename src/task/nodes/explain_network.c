@@ -429,36 +429,25 @@ typedef struct lens {
     double *value;                             /* [N or most pairs] */
 } lens;
 
-/* Both parts of each node's energy at the tokens x. */
-static void node_energies(lens *l, const basin_block *b, basin_expr x, int relation) {
-    basin_block_bound bound = {
-        .block = b, .pattern = &l->net.pattern[relation], .facts = l->net.facts[relation]};
-    basin_expr weight = l->net.node_weight[relation];
-    basin_block_view view = basin_block_look(&bound, basin_block_norm(b, x));
-    basin_expr *part = view.energy;
-    if (part[0] && weight) part[0] = basin_mul(part[0], weight);
-    for (int i = 0; i < 2; i++)
-        if (part[i]) l->part[i] = l->part[i] ? basin_add(l->part[i], part[i]) : part[i];
+static basin_expr add_to(basin_expr sum, basin_expr one) {
+    return sum && one ? basin_add(sum, one) : sum ? sum : one;
 }
 
-/* The model's descent once more, with an eye on each block. */
+/* Attention at the beginning of each block, and both terms of each node's energy at the end. */
 static void watch_descent(lens *l, int relation) {
     const basin_anomaly *m = &l->net.energy;
-    basin_anomaly_bound bound = {.pattern = &l->net.pattern[relation],
-                                 .weight = l->net.node_weight[relation],
-                                 .facts = l->net.facts[relation]};
+    basin_block_bound bound = {.pattern = &l->net.pattern[relation],
+                               .facts = l->net.facts[relation]};
     basin_expr x = basin_anomaly_embed(m, l->net.seen, NULL, l->net.eigenvectors), sum = NULL;
     for (int b = 0; b < m->config.blocks; b++) {
         bound.block = basin_anomaly_block(m, b);
-        basin_block_bound plain = {
-            .block = bound.block, .pattern = bound.pattern, .facts = bound.facts};
-        basin_expr one = basin_block_look(&plain, basin_block_norm(bound.block, x)).share;
-        if (one) sum = sum ? basin_add(sum, one) : one;
-        basin_energy energy = basin_anomaly_energy(&bound);
+        sum = add_to(sum, basin_block_look(&bound, basin_block_norm(bound.block, x)).share);
+        basin_energy energy = basin_block_energy(&bound);
         x = basin_descend(&energy, x, &m->config.descent, NULL);
     }
     l->share[relation] = sum ? basin_scale(sum, 1.0 / m->config.blocks) : NULL;
-    node_energies(l, bound.block, x, relation);
+    basin_block_view view = basin_block_look(&bound, basin_block_norm(bound.block, x));
+    for (int i = 0; i < 2; i++) l->part[i] = add_to(l->part[i], view.energy[i]);
 }
 
 static basin_status lens_plan(lens *l, basin_error *error) {

@@ -159,16 +159,6 @@ basin_status basin_node_inputs_fit(basin_scaler *scale, basin_scaler *edge_scale
     return basin_edge_scale_fit(edge_scale, &inputs->reader, inputs->network, node, nodes, error);
 }
 
-double basin_degree_powers(float *w, const basin_relation *relation, int64_t nodes, double power) {
-    double sum = 0;
-    for (int64_t i = 0; i < nodes; i++) {
-        double degree = (double)(relation->row[i + 1] - relation->row[i]);
-        w[i] = degree > 0 ? (float)pow(degree, power) : 0;
-        sum += w[i];
-    }
-    return sum;
-}
-
 /* Of the Laplacian of the whole graph, each of mean square 1. */
 static basin_status find_eigenvectors(basin_node_inputs *inputs, basin_error *error) {
     const basin_relation *relation = basin_node_inputs_hops(inputs);
@@ -202,15 +192,8 @@ static basin_status open_inputs(basin_node_inputs *inputs, basin_error *error) {
         memcpy(inputs->reader.relation, inputs->relation, sizeof inputs->relation);
     }
     BASIN_TRY(make_raw(inputs, error));
-    for (int r = 0; r < inputs->shape.relations; r++) {
-        const basin_relation *relation = &network->relation[inputs->relation[r]];
-        inputs->shape.pairs[r] = relation->edges + (loops ? N : 0);
-        if (!(settings->degree_power > 0)) continue;
-        BASIN_TRY(BASIN_NEW_RAW(&inputs->node_weight[r], N, "weights of nodes", error));
-        float *w = inputs->node_weight[r]; /* degree to a power, over its mean */
-        double sum = basin_degree_powers(w, relation, N, settings->degree_power);
-        for (int64_t i = 0; i < N && sum > 0; i++) w[i] *= (float)((double)N / sum);
-    }
+    for (int r = 0; r < inputs->shape.relations; r++)
+        inputs->shape.pairs[r] = network->relation[inputs->relation[r]].edges + (loops ? N : 0);
     bool laplacian = basin_choice_is(settings->position, "laplacian");
     return laplacian ? find_eigenvectors(inputs, error) : BASIN_OK;
 }
@@ -237,7 +220,6 @@ void basin_node_inputs_close(basin_node_inputs *inputs) {
     free(inputs->raw);
     free(inputs->table);
     free(inputs->eigenvectors);
-    for (int r = 0; r < BASIN_ANOMALY_RELATIONS; r++) free(inputs->node_weight[r]);
     *inputs = (basin_node_inputs){0};
 }
 
@@ -264,14 +246,12 @@ basin_status basin_node_inputs_pairs(basin_pairs *pairs, const basin_node_inputs
 
 basin_nodes_net_data basin_node_inputs_data(const basin_node_inputs *inputs,
                                             const basin_pairs *pairs) {
-    basin_nodes_net_data data = {.table = inputs->table,
-                                 .eigenvectors = inputs->eigenvectors,
-                                 .pairs = pairs,
-                                 .reader = &inputs->reader,
-                                 .network = inputs->network,
-                                 .nodes = inputs->shape.nodes};
-    for (int r = 0; r < inputs->shape.relations; r++) data.node_weight[r] = inputs->node_weight[r];
-    return data;
+    return (basin_nodes_net_data){.table = inputs->table,
+                                  .eigenvectors = inputs->eigenvectors,
+                                  .pairs = pairs,
+                                  .reader = &inputs->reader,
+                                  .network = inputs->network,
+                                  .nodes = inputs->shape.nodes};
 }
 
 basin_status basin_rows_take(float **to, const float *from, int64_t width,

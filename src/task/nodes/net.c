@@ -92,14 +92,9 @@ static void declare_inputs(basin_nodes_net *net, const basin_nodes_settings *r,
         net->pattern[i] = basin_pairs_declare(graph, name, shape->nodes, shape->nodes + shape->halo,
                                               shape->pairs[i]);
         net->pattern[i].halo = shape->halo;
-        snprintf(name, sizeof name, "weight%d", i);
-        if (basin_nodes_net_config(r, shape).block.facts) {
-            char facts[32];
-            snprintf(facts, sizeof facts, "facts%d", i);
-            net->facts[i] = basin_input(graph, facts, BASIN_SHAPE(shape->pairs[i], shape->facts));
-        }
-        if (r->degree_power > 0)
-            net->node_weight[i] = basin_input(graph, name, BASIN_SHAPE(shape->nodes));
+        snprintf(name, sizeof name, "facts%d", i);
+        if (basin_nodes_net_config(r, shape).block.facts)
+            net->facts[i] = basin_input(graph, name, BASIN_SHAPE(shape->pairs[i], shape->facts));
     }
     if (!training) return;
     net->label = basin_input(graph, "label", wide(shape->nodes, basin_nodes_width(r)));
@@ -141,7 +136,6 @@ static basin_expr graph_logits(basin_nodes_net *net, const basin_nodes_settings 
     basin_anomaly_config config = basin_nodes_net_config(r, shape);
     basin_anomaly_inputs inputs = {.features = net->seen,
                                    .neighbours = net->pattern,
-                                   .weight = net->node_weight[0] ? net->node_weight : NULL,
                                    .facts = net->facts[0] ? net->facts : NULL,
                                    .eigenvectors = net->eigenvectors,
                                    .place = net->place,
@@ -289,7 +283,6 @@ basin_status basin_nodes_net_write(const basin_nodes_net *net, basin_plan *plan,
     BASIN_TRY(write_places(plan, net->place, data->place, n, error));
     for (int r = 0; r < BASIN_ANOMALY_RELATIONS && net->pattern[r].row; r++) {
         BASIN_TRY(basin_pairs_write(plan, &net->pattern[r], &data->pairs[r], error));
-        BASIN_TRY(write_rows(plan, net->node_weight[r], data->node_weight[r], n, error));
         BASIN_TRY(write_facts(net, plan, data, r, error));
     }
     BASIN_TRY(write_rows(plan, net->label, data->label, n, error));

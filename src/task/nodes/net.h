@@ -68,7 +68,7 @@ typedef struct basin_nodes_net {
     basin_params params;
     basin_anomaly energy; /* of form energy; else its parameters are NULL */
     basin_published published;
-    basin_expr features, eigenvectors, node_weight[BASIN_ANOMALY_RELATIONS]; /* or NULL */
+    basin_expr features, eigenvectors; /* or NULL */
     basin_listed
         listed;       /* in place of `seen`, where the shape has it: `features` is [listed] then */
     basin_expr place; /* [N] the rows of learned positions; NULL: all in order, or none */
@@ -96,15 +96,14 @@ void basin_nodes_net_free(basin_nodes_net *net);
 
 /* What a plan over nodes is written with. Pointers may be NULL where the net has no such input. */
 typedef struct basin_nodes_net_data {
-    const float *table;                                /* [n, columns] */
-    const float *eigenvectors;                         /* [n, k] */
-    const int32_t *place;                              /* [n] */
-    const float *node_weight[BASIN_ANOMALY_RELATIONS]; /* [n] each */
-    const basin_pairs *pairs;                          /* [relations] */
-    const basin_edge_reader *reader;                   /* of what edges carry, */
-    const basin_network *network;                      /* whose edges the pairs are */
-    const float *label, *weight;                       /* [n], or [n, C]; [n] */
-    int64_t nodes;                                     /* n; the rest up to the capacity is zero */
+    const float *table;              /* [n, columns] */
+    const float *eigenvectors;       /* [n, k] */
+    const int32_t *place;            /* [n] */
+    const basin_pairs *pairs;        /* [relations] */
+    const basin_edge_reader *reader; /* of what edges carry, */
+    const basin_network *network;    /* whose edges the pairs are */
+    const float *label, *weight;     /* [n], or [n, C]; [n] */
+    int64_t nodes;                   /* n; the rest up to the capacity is zero */
 } basin_nodes_net_data;
 
 basin_status basin_nodes_net_write(const basin_nodes_net *net, basin_plan *plan,
@@ -138,20 +137,19 @@ size_t basin_nodes_position_bytes(const basin_nodes_settings *settings,
 
 basin_adamw_config basin_nodes_net_adamw(const basin_nodes_settings *settings);
 
-/* ---- what a model reads of a network: the table of inputs, relations, weights of nodes ---- */
+/* ---- what a model reads of a network: the table of inputs, relations ---- */
 
 /* Of all nodes of a network, as the settings have it. */
 typedef struct basin_node_inputs {
     const basin_network *network;
     const basin_nodes_settings *settings;
-    int relation[BASIN_ANOMALY_RELATIONS];       /* numbers of the network's relations */
-    int64_t features;                            /* and degrees, before the means */
-    float *raw;                                  /* [N, features] unscaled */
-    float *table;                                /* [N, shape.columns] */
-    float *node_weight[BASIN_ANOMALY_RELATIONS]; /* [N], where the settings ask for them */
-    float *eigenvectors;                         /* [N, k], likewise */
-    basin_edge_reader reader;                    /* of what edges carry */
-    basin_nodes_shape shape;                     /* of the whole network */
+    int relation[BASIN_ANOMALY_RELATIONS]; /* numbers of the network's relations */
+    int64_t features;                      /* and degrees, before the means */
+    float *raw;                            /* [N, features] unscaled */
+    float *table;                          /* [N, shape.columns] */
+    float *eigenvectors;                   /* [N, k], likewise */
+    basin_edge_reader reader;              /* of what edges carry */
+    basin_nodes_shape shape;               /* of the whole network */
 } basin_node_inputs;
 
 /* Everything but the table, which wants a scale. */
@@ -183,9 +181,6 @@ typedef struct basin_neighbour_means {
 void basin_neighbour_means_take(const basin_neighbour_means *means, int64_t nodes, int threads);
 /* What means run along: the whole graph, or the first relation where there is no union. */
 const basin_relation *basin_node_inputs_hops(const basin_node_inputs *inputs);
-/* Degrees to a power; their sum. */
-double basin_degree_powers(float *weight /* [nodes] */, const basin_relation *relation,
-                           int64_t nodes, double power);
 /* What the network and its table take. */
 size_t basin_node_inputs_bytes(const basin_node_inputs *inputs);
 
@@ -212,7 +207,7 @@ typedef struct basin_nodes_batch {
     basin_network *network; /* the part; `origin` leads back */
     const basin_edge_reader *reader;
     basin_pairs pairs[BASIN_ANOMALY_RELATIONS];
-    float *table, *eigenvectors, *label, *weight, *node_weight[BASIN_ANOMALY_RELATIONS];
+    float *table, *eigenvectors, *label, *weight;
     int32_t *place;          /* [nodes] who they are in the network */
     basin_nodes_shape shape; /* capacities a plan for it should have */
     int64_t targets;         /* nodes that the loss counts */

@@ -77,8 +77,6 @@
     X(INTEGER, hidden, "N", 0, 65536, "Units of the hidden layer of the head; 0: none.",           \
       .needs = "form=energy|mlp")                                                                  \
     X(SWITCH, concat, "First activations beside the last.", .needs = "form=energy|published")      \
-    X(REAL, degree_power, "X", 0, 4, "A node's attention energy weighs its degree to this power.", \
-      .needs = BASIN_NEEDS_ATTENTION)                                                              \
     X(REAL, query_deviation, "X", 0, 100, "Deviation of first attention weights.",                 \
       .needs = BASIN_NEEDS_ATTENTION)                                                              \
     X(REAL, dropout, "X", 0, 0.99, "Dropout.", .needs = "form!=linear")

@@ -21,26 +21,6 @@ static basin_status check(const basin_nodes_settings *s, basin_error *error) {
         placed ? "position none" : "sampling full, or neighbours of the whole graph, in 1 part");
 }
 
-/* Degrees to a power over their mean among all nodes, summed part by part. */
-static basin_status weigh(basin_parted_inputs *in, int relation, basin_error *error) {
-    basin_parts *p = in->parts;
-    BASIN_FREE_AT_EXIT double *sum = NULL;
-    double all = 0;
-    BASIN_TRY(BASIN_NEW(&sum, p->parts, "weights of nodes", error));
-    for (int64_t k = 0; k < p->count; k++) {
-        const basin_node_inputs *part = &in->part[k];
-        sum[p->first + k] = basin_degree_powers(part->node_weight[relation],
-                                                &part->network->relation[part->relation[relation]],
-                                                part->network->nodes, part->settings->degree_power);
-    }
-    BASIN_TRY(basin_ranks_sum(p->ranks, sum, p->parts, error)); /* others' are zero */
-    for (int64_t q = 0; q < p->parts; q++) all += sum[q];
-    for (int64_t k = 0; k < p->count && all > 0; k++)
-        for (int64_t i = 0; i < in->part[k].network->nodes; i++)
-            in->part[k].node_weight[relation][i] *= (float)((double)p->face->nodes / all);
-    return BASIN_OK;
-}
-
 static void set_shape(basin_parted_inputs *in) {
     const basin_parts *p = in->parts;
     const basin_node_inputs *first = in->whole = &in->part[0];
@@ -78,8 +58,6 @@ basin_status basin_parted_inputs_open(basin_parted_inputs *in, const basin_netwo
     basin_status status = open_all(in, network, settings, error);
     if (parts) status = basin_ranks_agree(parts->ranks, status, error);
     if (!status) set_shape(in);
-    for (int r = 0; r < in->shape.relations && parts && settings->degree_power > 0 && !status; r++)
-        status = weigh(in, r, error);
     if (status) basin_parted_inputs_close(in);
     return status;
 }

@@ -4,7 +4,7 @@
  *
  *     g = layernorm(x)           of all nodes
  *     x[C] += alpha M' sum over B of p[C, B] g[B]        as a query; leaves lse[C]
- *     x[B] += alpha M sum over C of weight[C] p[C, B] g[C]     as a key
+ *     x[B] += alpha M sum over C of p[C, B] g[C]     as a key
  *     x += alpha relu(g Xi') Xi
  *
  * both roles that a node has in the energy, each over all its neighbours, with no sampling and no
@@ -44,8 +44,7 @@ typedef struct piece {
 } piece;
 
 /* A step of descent: activations; nodes as queries, which leaves their log-sum-exps; nodes as keys,
- * and the memories. Halos need the rows of the first two; in place of the third's, the weights of
- * nodes, once. */
+ * and the memories. Halos need the rows of the first two. */
 typedef enum phase { ACTIVATE, AS_QUERY, AS_KEY, PHASES } phase;
 
 /* Who is next to whom: by query, and by key (the same where every edge goes both ways). */
@@ -64,21 +63,20 @@ struct basin_nodes_stream {
     basin_graph *graph;
     basin_params params;
     basin_anomaly model;
-    int64_t rows;   /* B, nodes of a block */
-    int64_t stride; /* D rounded up, as attention along lists needs rows */
-    int64_t halo;   /* of a part: so many more rows of g, lse and weights are other parts' */
-    basin_expr features, mask;                /* [B, columns]; [columns] or NULL */
-    basin_expr where;                         /* eigenvectors [B, k], places [B], or NULL */
+    int64_t rows;              /* B, nodes of a block */
+    int64_t stride;            /* D rounded up, as attention along lists needs rows */
+    int64_t halo;              /* of a part: so many more rows of g and lse are other parts' */
+    basin_expr features, mask; /* [B, columns]; [columns] or NULL */
+    basin_expr where;          /* eigenvectors [B, k], places [B], or NULL */
     basin_expr in_x, in_g, in_stack, in_sum;  /* [B, D] [B, stride] [stride, H stride] [B, ..] */
     basin_expr last[BASIN_ANOMALY_RELATIONS]; /* [B, D] */
     piece piece[PIECES];
     lists list[BASIN_ANOMALY_RELATIONS];
     /* of all nodes, while it runs */
-    float *token[BASIN_ANOMALY_RELATIONS];  /* [N, D] each */
-    float *weight[BASIN_ANOMALY_RELATIONS]; /* [N + halo] of a part that has weights; else NULL */
-    float *g;                               /* [N + halo, stride] */
-    float *lse;                             /* [N + halo, H] */
-    float *bias;                            /* [edges, H] of this relation and block; or NULL */
+    float *token[BASIN_ANOMALY_RELATIONS]; /* [N, D] each */
+    float *g;                              /* [N + halo, stride] */
+    float *lse;                            /* [N + halo, H] */
+    float *bias;                           /* [edges, H] of this relation and block; or NULL */
     /* of a block */
     float *own, *sum;    /* [B, H stride] */
     float *out;          /* [B, stride or classes] */
@@ -205,11 +203,8 @@ static basin_status reserve(basin_nodes_stream *s, basin_error *error) {
     const char *what = "a stream";
     int64_t N = s->inputs->shape.nodes, B = s->rows, H = r->heads, S = s->stride;
     int64_t seen = N + s->halo, width = H * S;
-    for (int i = 0; i < s->inputs->shape.relations; i++) {
+    for (int i = 0; i < s->inputs->shape.relations; i++)
         BASIN_TRY(BASIN_NEW_RAW(&s->token[i], N * r->dim, what, error));
-        if (s->halo && s->inputs->node_weight[i])
-            BASIN_TRY(BASIN_NEW_RAW(&s->weight[i], seen, what, error));
-    }
     /* Rows of neighbours are read in any order: large pages save most of the walks to find them. */
     s->g = basin_large_new((size_t)(seen * S) * sizeof *s->g);
     if (!s->g) return basin_fail_memory(error, what);
@@ -227,10 +222,7 @@ static basin_status reserve(basin_nodes_stream *s, basin_error *error) {
 static void release(basin_nodes_stream *s) {
     float **array[] = {&s->lse, &s->own, &s->sum, &s->out, &s->ask, &s->answer, &s->beta, &s->bias};
     for (size_t i = 0; i < sizeof array / sizeof *array; i++) free(*array[i]), *array[i] = NULL;
-    for (int r = 0; r < BASIN_ANOMALY_RELATIONS; r++) {
-        free(s->token[r]), free(s->weight[r]);
-        s->token[r] = s->weight[r] = NULL;
-    }
+    for (int r = 0; r < BASIN_ANOMALY_RELATIONS; r++) free(s->token[r]), s->token[r] = NULL;
     basin_aligned_free(s->g);
     free(s->place);
     s->g = NULL, s->place = NULL;
@@ -354,14 +346,14 @@ static basin_status write_features(basin_nodes_stream *s, int number, int64_t st
 
 /* x += alpha out, for the nodes from `first` on of the block that begins at `start`. */
 static void step_block(basin_nodes_stream *s, float *token, int64_t first, int64_t start,
-                       int64_t width, const float *weight) {
+                       int64_t width) {
     int64_t D = s->inputs->settings->dim,
             end = basin_int_min(start + s->rows, s->inputs->shape.nodes);
     float alpha = (float)s->inputs->settings->alpha;
     for (int64_t i = first; i < end; i++) {
         const float *from = s->out + (i - start) * width;
-        float *x = token + i * D, size = weight ? alpha * weight[i] : alpha;
-        for (int64_t d = 0; d < D; d++) x[d] += size * from[d];
+        float *x = token + i * D;
+        for (int64_t d = 0; d < D; d++) x[d] += alpha * from[d];
     }
 }
 
@@ -377,7 +369,7 @@ static basin_status sweep(basin_nodes_stream *s, int number, basin_expr input, c
         else
             BASIN_TRY(write_features(s, number, start, error));
         BASIN_TRY(run(to ? to + start * out : s->out, s, number, error));
-        if (token) step_block(s, token, first, start, out, NULL);
+        if (token) step_block(s, token, first, start, out);
     }
     return BASIN_OK;
 }
@@ -456,8 +448,7 @@ static basin_walk walk_of(const basin_nodes_stream *s, const lists *l, bool ask)
 
 /* All nodes as queries (ask) or as keys. */
 static basin_status walk(basin_nodes_stream *s, int relation, bool ask, basin_error *error) {
-    const float *own = s->inputs->node_weight[relation], *stack = ask ? s->ask : s->answer;
-    const float *weight = s->weight[relation] ? s->weight[relation] : own;
+    const float *stack = ask ? s->ask : s->answer;
     basin_walk w = walk_of(s, &s->list[relation], ask);
     BASIN_TRY(put(s, PROJECT, s->in_stack, stack, error));
     BASIN_TRY(put(s, PULL, s->in_stack, stack, error));
@@ -468,10 +459,10 @@ static basin_status walk(basin_nodes_stream *s, int relation, bool ask, basin_er
         if (ask)
             basin_walk_by_query(s->sum, s->lse, s->own, &w, start, s->rows);
         else
-            basin_walk_by_key(s->sum, s->own, s->lse, weight, &w, start, s->rows);
+            basin_walk_by_key(s->sum, s->own, s->lse, &w, start, s->rows);
         BASIN_TRY(put(s, PULL, s->in_sum, s->sum, error));
         BASIN_TRY(run(s->out, s, PULL, error));
-        step_block(s, s->token[relation], first, start, s->stride, ask ? weight : NULL);
+        step_block(s, s->token[relation], first, start, s->stride);
     }
     return BASIN_OK;
 }
@@ -484,11 +475,8 @@ static basin_status begin(basin_nodes_stream *s, int64_t member, basin_error *er
     for (int number = EMBED; number <= HEAD; number++)
         BASIN_TRY(
             basin_nodes_mask_write(s->piece[number].plan, s->mask, v->settings, member, error));
-    for (int r = 0; r < v->shape.relations; r++) {
+    for (int r = 0; r < v->shape.relations; r++)
         BASIN_TRY(sweep(s, EMBED, NULL, NULL, s->token[r], NULL, error));
-        if (s->weight[r])
-            memcpy(s->weight[r], v->node_weight[r], (size_t)v->shape.nodes * sizeof(float));
-    }
     return BASIN_OK;
 }
 
@@ -507,15 +495,15 @@ static basin_status take_phase(basin_nodes_stream *s, phase now, int block, int 
 
 /* What halos need after a phase. */
 static basin_status exchange(basin_nodes_stream *const *stream, basin_parts *parts, phase after,
-                             int relation, basin_error *error) {
+                             basin_error *error) {
     BASIN_FREE_AT_EXIT basin_exchange_rows *rows = NULL;
     BASIN_TRY(BASIN_NEW_RAW(&rows, parts->count, "rows of halos", error));
     for (int64_t k = 0; k < parts->count; k++) {
         const basin_nodes_stream *s = stream[k];
-        float *of[PHASES] = {s->g, s->lse, s->weight[relation]};
-        int64_t width[PHASES] = {s->stride, s->inputs->settings->heads, 1};
-        rows[k] = (basin_exchange_rows){
-            of[after], of[after], s->inputs->shape.nodes, s->halo, width[after], BASIN_F32, false};
+        float *of = after == ACTIVATE ? s->g : s->lse;
+        int64_t width = after == ACTIVATE ? s->stride : s->inputs->settings->heads;
+        rows[k] =
+            (basin_exchange_rows){of, of, s->inputs->shape.nodes, s->halo, width, BASIN_F32, false};
     }
     return basin_parts_move(parts, rows, (int)parts->count, error);
 }
@@ -538,8 +526,7 @@ static basin_status step(basin_nodes_stream *const *stream, int64_t count, basin
     for (phase now = ACTIVATE; now < PHASES; now++) {
         for (int64_t k = 0; k < count; k++)
             BASIN_TRY(take_phase(stream[k], now, block, relation, error));
-        if (parts && now != AS_KEY && attends)
-            BASIN_TRY(exchange(stream, parts, now, relation, error));
+        if (parts && now != AS_KEY && attends) BASIN_TRY(exchange(stream, parts, now, error));
     }
     return BASIN_OK;
 }
@@ -549,8 +536,6 @@ static basin_status descend(basin_nodes_stream *const *stream, int64_t count, ba
     const basin_anomaly_config *c = &stream[0]->model.config;
     int done = 0;
     for (int r = 0; r < c->relations; r++) {
-        if (parts && stream[0]->inputs->settings->degree_power > 0)
-            BASIN_TRY(exchange(stream, parts, AS_KEY, r, error));
         for (int b = 0; b < c->blocks; b++) {
             for (int64_t k = 0; k < count; k++) BASIN_TRY(find_bias(stream[k], b, r, error));
             for (int t = 0; t < c->descent.steps; t++) {

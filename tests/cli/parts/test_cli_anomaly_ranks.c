@@ -78,10 +78,9 @@ TEST_WITH(a_killed_run_goes_on_with_other_ranks, make_parts, remove_parts) {
 TEST_WITH(parts_agree_with_the_whole, make_parts, remove_parts) {
     char path[PATH_TEXT];
     static double wanted[2000], found;
-    must_run(
-        run(state,
-            "anomaly train accounts.csv transfers.csv " SIZE "--trees 0 --members 1 --epochs "
-            "20 --hops 2 --scaling both --dropout 0 --degree-power 0.5 --quiet -o m.safetensors"));
+    must_run(run(state,
+                 "anomaly train accounts.csv transfers.csv " SIZE "--trees 0 --members 1 --epochs "
+                 "20 --hops 2 --scaling both --dropout 0 --quiet -o m.safetensors"));
     for (int parts = 1; parts <= 4; parts += parts == 1 ? 2 : 1) {
         must_run(run(state,
                      "anomaly score m.safetensors accounts.csv transfers.csv --parts %d -o s.csv",

@@ -8,10 +8,9 @@ enum { CASES = 7, KILLS = 3, LIMIT = 280, PARTS = 8 };
 /* What a case trains, of the settings that touch what ranks share. */
 static void draw_command(char *text, size_t size, const char *data, basin_random *random) {
     static const char *const scaling[] = {"standard", "both", "quantile", "both+standard+bins"};
-    static const char *const arch[] = {"--heads 2 --head-dim 8 --memories 16",
-                                       "--heads 1 --head-dim 16 --memories 8 --steps 2",
-                                       "--heads 2 --head-dim 4 --memories 16 --degree-power 0.5",
-                                       "--self-loops add --head-dim 8 --memories 16"};
+    static const char *const arch[] = {
+        "--heads 2 --head-dim 8 --memories 16", "--heads 1 --head-dim 16 --memories 8 --steps 2",
+        "--heads 2 --head-dim 4 --memories 16", "--self-loops add --head-dim 8 --memories 16"};
     snprintf(
         text, size,
         "anomaly train %s --dim 16 --hidden 16 --blocks %d %s --scaling %s --hops %d "

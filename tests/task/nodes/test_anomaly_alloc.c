@@ -75,7 +75,7 @@ TEST(training_on_samples) {
     scene_new(&s, path, state);
     s.settings.sampling = "neighbours", s.settings.fraction = 1;
     s.settings.scaling = "both+quantile+bins";
-    s.settings.batch = 8, s.settings.degree_power = 0.5;
+    s.settings.batch = 8;
     assert_true(alloc_fail_sample(train, &s, 40) > 100);
 }
 

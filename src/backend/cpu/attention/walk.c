@@ -112,7 +112,6 @@ typedef struct walking {
     const float *own;     /* [count, H, stride] */
     float *lse;           /* written by query */
     const float *lse_all; /* read by key */
-    const float *weight;
     int64_t first, count; /* nodes */
 } walking;
 
@@ -139,16 +138,12 @@ void basin_walk_by_query(float *sum, float *lse, const float *own, const basin_w
     basin_team_run(ask_nodes, &t, count, GRAIN, w->threads);
 }
 
-static void answer_chunk(float *sum, const float *own, const float *lse, const float *weight,
-                         const basin_walk *w, int64_t head, const batch *b, int n,
-                         const basin_attention_kernels *k) {
+static void answer_chunk(float *sum, const float *own, const float *lse, const basin_walk *w,
+                         int64_t head, const batch *b, int n, const basin_attention_kernels *k) {
     float r[CHUNK];
     k->dot(r, own, w->rows, b->index, n, w->stride);
     score(r, w->beta[head], w, b, n, head);
-    for (int i = 0; i < n; i++) {
-        int64_t j = b->index[i];
-        r[i] = expf(r[i] - lse[j * w->heads + head]) * (weight ? weight[j] : 1);
-    }
+    for (int i = 0; i < n; i++) r[i] = expf(r[i] - lse[b->index[i] * w->heads + head]);
     k->gather(sum, r, w->rows, b->index, n, w->stride);
 }
 
@@ -165,16 +160,15 @@ static void answer_nodes(const void *context, int64_t begin, int64_t end, int pl
             expect(w, t->lse_all, H, s, t->first + t->count);
             for (int64_t h = 0; h < H; h++) {
                 int64_t at = i * width + h * w->stride;
-                answer_chunk(t->sum + at, t->own + at, t->lse_all, t->weight, w, h, &b, n,
-                             t->kernels);
+                answer_chunk(t->sum + at, t->own + at, t->lse_all, w, h, &b, n, t->kernels);
             }
         }
     }
 }
 
-void basin_walk_by_key(float *sum, const float *own, const float *lse, const float *weight,
-                       const basin_walk *w, int64_t first, int64_t count) {
+void basin_walk_by_key(float *sum, const float *own, const float *lse, const basin_walk *w,
+                       int64_t first, int64_t count) {
     walking t = {.w = w, .kernels = basin_attention_kernels_find(), .sum = sum, .own = own};
-    t.lse_all = lse, t.weight = weight, t.first = first, t.count = count;
+    t.lse_all = lse, t.first = first, t.count = count;
     basin_team_run(answer_nodes, &t, count, GRAIN, w->threads);
 }
