@@ -44,7 +44,8 @@ BASIN_API basin_expr basin_graph_fail(basin_graph *graph, basin_status status, c
 
 BASIN_API basin_graph *basin_expr_graph(basin_expr a);
 BASIN_API basin_shape basin_expr_shape(basin_expr a); /* of NULL: a scalar */
-BASIN_API const char *basin_expr_name(basin_expr a);  /* of inputs and states, else "" */
+/* Of inputs and states; "g" of variables; else "". */
+BASIN_API const char *basin_expr_name(basin_expr a);
 
 /* Leaves. An input is written before each run; a state lives in a store, is shared by name between
  * plans, and may be updated by a run; an index tensor holds int32 numbers. */
@@ -69,6 +70,8 @@ BASIN_API basin_expr basin_triangle(basin_graph *graph, int64_t rows, int64_t co
 /* Index tensors as numbers. What is written into `index` must lie in -1 .. limit - 1 (limit 0:
  * anything). */
 BASIN_API basin_expr basin_from_index(basin_expr index, int64_t limit);
+/* The nearest index of 0 .. limit - 1 to each number; NaN gives 0. No gradient flows through it. */
+BASIN_API basin_expr basin_to_index(basin_expr a, int64_t limit);
 /* [..] -> [.., count]: 1 where the column is the index, else 0; a row of zeros for -1. */
 BASIN_API basin_expr basin_one_hot(basin_expr index, int64_t count);
 
@@ -90,6 +93,7 @@ BASIN_API basin_expr basin_heaviside(basin_expr a); /* 1 where a > 0, else 0; it
 BASIN_API basin_expr basin_sin(basin_expr a);
 BASIN_API basin_expr basin_cos(basin_expr a);
 BASIN_API basin_expr basin_erf(basin_expr a);
+BASIN_API basin_expr basin_floor(basin_expr a); /* its gradient is 0 */
 BASIN_API basin_expr basin_pow(basin_expr a, double exponent);
 /* a to the power of an expression, for a > 0. */
 BASIN_API basin_expr basin_power(basin_expr a, basin_expr exponent);
@@ -117,6 +121,7 @@ BASIN_API basin_expr basin_max(basin_expr a, basin_expr b);
 BASIN_API basin_expr basin_min(basin_expr a, basin_expr b);
 BASIN_API basin_expr basin_greater(basin_expr a, basin_expr b); /* 1 or 0 */
 BASIN_API basin_expr basin_equal(basin_expr a, basin_expr b);   /* 1 or 0 */
+BASIN_API basin_expr basin_atan2(basin_expr y, basin_expr x);   /* the angle of (x, y) */
 BASIN_API basin_expr basin_select(basin_expr where, basin_expr yes, basin_expr no);
 
 /* Moving numbers. A negative axis counts from the end. One axis of a new shape may be -1: as long

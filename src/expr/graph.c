@@ -58,7 +58,17 @@ basin_expr basin_graph_fail(basin_graph *graph, basin_status status, const char 
 
 basin_graph *basin_expr_graph(basin_expr a) { return a ? a->graph : NULL; }
 basin_shape basin_expr_shape(basin_expr a) { return a ? a->shape : BASIN_SCALAR; }
-const char *basin_expr_name(basin_expr a) { return a && a->node->name ? a->node->name : ""; }
+
+/* Variables (basin_variable) are an energy's activations: formulas call them g. */
+static const char *name_of(const basin_node *node) {
+    bool variable = node->op == BASIN_OP_COPY && node->attr.start;
+    return node->name ? node->name : variable ? "g" : NULL;
+}
+
+const char *basin_expr_name(basin_expr a) {
+    const char *name = a ? name_of(a->node) : NULL;
+    return name ? name : "";
+}
 
 static uint64_t mix(uint64_t hash, uint64_t word) {
     hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
@@ -374,8 +384,9 @@ basin_expr basin_keep(basin_expr a) {
 enum { SHOWN = 3, LONGEST = 48 }; /* operands of an operation, characters of a name */
 
 static size_t put_name(char *text, size_t size, basin_expr a) {
-    if (a->node->name)
-        snprintf(text, size, "'%.*s'", LONGEST, a->node->name);
+    const char *name = name_of(a->node);
+    if (name)
+        snprintf(text, size, "'%.*s'", LONGEST, name);
     else if (basin_expr_is_const(a))
         snprintf(text, size, "%g", a->node->attr.value);
     else
@@ -403,7 +414,7 @@ static size_t put_operation(char *text, size_t size, const basin_node *node) {
 char *basin_expr_print(char text[BASIN_EXPR_TEXT], basin_expr a) {
     char shape[BASIN_SHAPE_TEXT];
     const basin_node *node = a->node;
-    bool leaf = node->name || basin_expr_is_const(a);
+    bool leaf = name_of(node) || basin_expr_is_const(a);
     size_t used =
         leaf ? put_name(text, BASIN_EXPR_TEXT, a) : put_operation(text, BASIN_EXPR_TEXT, node);
     snprintf(text + used, BASIN_EXPR_TEXT - used, " %s", basin_shape_print(shape, a->shape));

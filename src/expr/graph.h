@@ -128,9 +128,6 @@ basin_shape basin_shape_drop(basin_shape shape, int axis, int count);
 
 /* ---- builders for the models and energies of this library ---- */
 
-/* The nearest index of 0 .. limit - 1 to each number. */
-basin_expr basin_to_index(basin_expr a, int64_t limit);
-
 /* Scores of causal pairs, x [.., N, M, H] of query, key, head: query n sees keys 0 .. n, or with
  * `strict` those before n. log sum over the keys seen of exp(factor x), [.., N, H], 0 where there
  * are none; and their shares like x, 0 elsewhere, dropped like basin_dropout does where `drop` is

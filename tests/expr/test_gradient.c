@@ -43,6 +43,7 @@ static const struct {
     {"sin", basin_sin, -3, 3},
     {"cos", basin_cos, -3, 3},
     {"erf", basin_erf, -2, 2},
+    {"floor", basin_floor, 1.1, 1.9},
     {"pow 3", cube, -1, 1},
     {"pow 0.5", root, 0.3, 2},
     {"pow -1.7", to_the, 0.4, 2},
@@ -75,8 +76,9 @@ static const struct {
     const char *name;
     function2 *function;
 } binary[] = {
-    {"add", basin_add}, {"sub", basin_sub}, {"mul", basin_mul},         {"div", safe_div},
-    {"max", basin_max}, {"min", basin_min}, {"greater", basin_greater}, {"equal", basin_equal},
+    {"add", basin_add},     {"sub", basin_sub},         {"mul", basin_mul},
+    {"div", safe_div},      {"max", basin_max},         {"min", basin_min},
+    {"atan2", basin_atan2}, {"greater", basin_greater}, {"equal", basin_equal},
 };
 
 TEST(test_binary) {

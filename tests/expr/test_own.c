@@ -113,7 +113,7 @@ TEST(what_does_not_fit_is_told) {
     basin_expr x[] = {check_input(&c, "a", BASIN_SHAPE(3), 0, 1),
                       check_input(&c, "b", BASIN_SHAPE(4), 0, 1)};
     assert_null(basin_own_apply(&length, x));
-    assert_told(&c, "length: [4] does not broadcast with [3]");
+    assert_told(&c, "length: 'b' [4] does not broadcast with 'a' [3]");
     c = check_new();
     basin_expr index = check_index(&c, "i", (int32_t[]){1, 2}, 2);
     assert_null(basin_own_apply(&softsign, &index));

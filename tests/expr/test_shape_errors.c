@@ -54,6 +54,7 @@ BUILD(maximum2, basin_max(o->a, o->b))
 BUILD(minimum2, basin_min(o->a, o->b))
 BUILD(greater, basin_greater(o->a, o->b))
 BUILD(equal, basin_equal(o->a, o->b))
+BUILD(of_variable, basin_atan2(basin_variable(o->a), o->b))
 BUILD(select_inner, basin_select(o->a, o->a, o->b))
 BUILD(select_where, basin_select(o->b, o->a, o->a))
 BUILD(select_index, basin_select(o->index, o->s, o->s))
@@ -169,6 +170,7 @@ static const struct {
     MISFIT(minimum2, "min", "[2, 3]", "[4]"),
     MISFIT(greater, "greater", "[2, 3]", "[4]"),
     MISFIT(equal, "equal", "[2, 3]", "[4]"),
+    MISFIT(of_variable, "atan2", "'g' [2, 3]", "'b' [4]"),
     MISFIT(select_inner, "select", "[2, 3]", "[4]"),
     MISFIT(select_where, "select", "[2, 3]", "[4]"),
     MISFIT(select_index, "index"),
@@ -326,6 +328,7 @@ TEST(test_null_passes) {
                          basin_mul(none, none),
                          basin_div(none, a),
                          basin_max(a, none),
+                         basin_atan2(a, none),
                          basin_min(none, a),
                          basin_greater(a, none),
                          basin_equal(none, a),

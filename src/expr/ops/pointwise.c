@@ -439,7 +439,7 @@ static const char *source_fault(const char *s) {
 }
 
 basin_expr basin_own_apply(const basin_own *own, const basin_expr *x) {
-    char text[2][BASIN_SHAPE_TEXT];
+    char text[2][BASIN_EXPR_TEXT];
     if (!own || !x || !x[0]) return NULL;
     if (!own->name || !own->value || own->operands < 1 || own->operands > BASIN_OWN_OPERANDS)
         return refuse(x[0]->graph, own, "lacks a name, a value or 1 to 3 operands");
@@ -454,8 +454,9 @@ basin_expr basin_own_apply(const basin_own *own, const basin_expr *x) {
             return refuse(graph, own, "of an index tensor; wanted numbers");
         if (!basin_shape_meet(&both, shape, x[i]->shape))
             return basin_graph_fail(graph, BASIN_BAD_SHAPE, "%s: %s does not broadcast with %s",
-                                    own->name, basin_shape_print(text[0], x[i]->shape),
-                                    basin_shape_print(text[1], shape));
+                                    own->name, basin_expr_print(text[0], x[i]),
+                                    i == 1 ? basin_expr_print(text[1], x[0])
+                                           : basin_shape_print(text[1], shape));
         shape = both;
     }
     basin_attr attr = {.own = own,
@@ -481,4 +482,41 @@ BASIN_RULE(own) {
         basin_expr slope = want[i] ? derivative(node, i) : NULL;
         if (slope) grad[i] = basin_sum_to(basin_mul(cotangent[0], slope), node->in[i]->shape);
     }
+}
+
+/* ---- functions that few formulas use: operations like a caller's own, without kernels ---- */
+
+static double floor_value(const double *x, BASIN_UNUSED const void *context) { return floor(x[0]); }
+
+static basin_expr flat(BASIN_UNUSED const basin_own *own, BASIN_UNUSED const basin_expr *x,
+                       BASIN_UNUSED int i) {
+    return NULL;
+}
+
+basin_expr basin_floor(basin_expr a) {
+    static const basin_own own = {.name = "floor",
+                                  .operands = 1,
+                                  .value = floor_value,
+                                  .slope = flat,
+                                  .cuda = "return floorf(x[0]);"};
+    return basin_own_apply(&own, &a);
+}
+
+static double atan2_value(const double *x, BASIN_UNUSED const void *context) {
+    return atan2(x[0], x[1]);
+}
+
+/* x / (x^2 + y^2) by y, -y / (x^2 + y^2) by x */
+static basin_expr atan2_slope(BASIN_UNUSED const basin_own *own, const basin_expr *yx, int i) {
+    basin_expr squares = basin_add(basin_square(yx[0]), basin_square(yx[1]));
+    return basin_div(i == 0 ? yx[1] : basin_neg(yx[0]), squares);
+}
+
+basin_expr basin_atan2(basin_expr y, basin_expr x) {
+    static const basin_own own = {.name = "atan2",
+                                  .operands = 2,
+                                  .value = atan2_value,
+                                  .slope = atan2_slope,
+                                  .cuda = "return atan2f(x[0], x[1]);"};
+    return x ? basin_own_apply(&own, (basin_expr[]){y, x}) : NULL;
 }
