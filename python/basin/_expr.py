@@ -6,12 +6,21 @@ exception on the Python line that made it.
 """
 
 import numbers
+import sys
 from typing import Any, Optional
 
 import numpy
 
 from basin._library import BasinError, ffi, lib, owned, text
+from basin._methods import ArrayMethods
 from basin._tensor import Borrowed, shape_of, shape_tuple
+
+_BOOL, _FLOAT = numpy.dtype(bool), numpy.dtype(float)
+# What moves elements and computes nothing: of 0 and 1 it makes 0 and 1.
+_MOVES = {
+    lib.basin_reshape, lib.basin_permute, lib.basin_broadcast, lib.basin_slice, lib.basin_stride,
+    lib.basin_flip, lib.basin_roll, lib.basin_take, lib.basin_diagonal,
+}  # fmt: skip
 
 
 class Graph:
@@ -21,6 +30,8 @@ class Graph:
         self.pointer = owned(lib.basin_graph_new(), lib.basin_graph_free)
         if not self.pointer:
             raise MemoryError("a graph")
+        if "einops" in sys.modules:
+            from basin import _einops  # noqa: F401, tells einops of expressions
 
     def input(self, name, shape):
         return self.wrap(lib.basin_input(self.pointer, name.encode(), shape_of(shape)))
@@ -34,28 +45,35 @@ class Graph:
             return self.wrap(lib.basin_const(self.pointer, float(values)))
         return self.wrap(lib.basin_constant(self.pointer, Borrowed(values).pointer))
 
+    def fill(self, shape, value):
+        return self.wrap(lib.basin_fill(self.pointer, shape_of(shape), value))
+
+    def iota(self, count):
+        """0, 1, .., count - 1."""
+        return self.wrap(lib.basin_iota(self.pointer, count))
+
     def places(self, numbers):
         """Places along an axis, as basin_take wants them: whole numbers known by now."""
         places = numpy.ascontiguousarray(numbers, dtype="i4")
         data = ffi.cast("int32_t *", places.ctypes.data)
         return lib.basin_index_constant(self.pointer, data, shape_of(places.shape))
 
-    def wrap(self, pointer):
+    def wrap(self, pointer, dtype=_FLOAT):
         """An expression of this graph; raises where the library refused to build it."""
         if not pointer:
             error = lib.basin_graph_error(self.pointer)
             raise BasinError(text(error.text) if error else "an expression that could not be built")
-        return Expression(self, pointer)
+        return Expression(self, pointer, dtype)
 
 
-class Expression:
+class Expression(ArrayMethods):
     """An array that will be computed: see basin.energy and basin.function."""
 
-    __slots__ = ("_graph", "_pointer")
+    __slots__ = ("_dtype", "_graph", "_pointer")
     __array_priority__ = 1000
 
-    def __init__(self, graph, pointer):
-        self._graph, self._pointer = graph, pointer
+    def __init__(self, graph, pointer, dtype=_FLOAT):
+        self._graph, self._pointer, self._dtype = graph, pointer, dtype
 
     # ---- what it is ----
 
@@ -70,6 +88,11 @@ class Expression:
     @property
     def size(self):
         return int(numpy.prod(self.shape, dtype=int))
+
+    @property
+    def dtype(self):
+        """float64, or bool for what comparisons give. The backend computes in its own type."""
+        return self._dtype
 
     def __len__(self):
         if not self.shape:
@@ -88,17 +111,26 @@ class Expression:
             "an expression has no value yet: use it with NumPy's functions, not math's"
         )
 
+    __int__ = __complex__ = __float__
+
+    def __index__(self):
+        raise BasinError(
+            "an expression has no value yet and counts nothing: lengths and axes are plain numbers"
+        )
+
+    def __contains__(self, value):
+        raise BasinError("an expression has no value yet: numpy.any(a == value) is an expression")
+
     def __iter__(self):
         return (self[i] for i in range(len(self)))
 
     # ---- operators ----
 
-    def _with(self, function, other, swapped=False):
+    def _with(self, ufunc, other, swapped=False):
         other = as_expression(other, self._graph)
         if other is None:
             return NotImplemented
-        a, b = (other, self) if swapped else (self, other)
-        return self._graph.wrap(function(a._pointer, b._pointer))
+        return ufunc(other, self) if swapped else ufunc(self, other)
 
     def __neg__(self):
         return apply(lib.basin_neg, self)
@@ -109,107 +141,130 @@ class Expression:
     def __abs__(self):
         return apply(lib.basin_abs, self)
 
+    def __invert__(self):
+        return numpy.logical_not(self)
+
     def __add__(self, other):
-        return self._with(lib.basin_add, other)
+        return self._with(numpy.add, other)
 
     def __radd__(self, other):
-        return self._with(lib.basin_add, other, swapped=True)
+        return self._with(numpy.add, other, swapped=True)
 
     def __sub__(self, other):
-        return self._with(lib.basin_sub, other)
+        return self._with(numpy.subtract, other)
 
     def __rsub__(self, other):
-        return self._with(lib.basin_sub, other, swapped=True)
+        return self._with(numpy.subtract, other, swapped=True)
 
     def __mul__(self, other):
         if isinstance(other, numbers.Real):
             return apply(lib.basin_scale, self, float(other))
-        return self._with(lib.basin_mul, other)
+        return self._with(numpy.multiply, other)
 
     __rmul__ = __mul__
 
     def __truediv__(self, other):
-        if isinstance(other, numbers.Real):
+        if isinstance(other, numbers.Real) and other != 0:
             return apply(lib.basin_scale, self, 1 / float(other))
-        return self._with(lib.basin_div, other)
+        return self._with(numpy.divide, other)
 
     def __rtruediv__(self, other):
-        return self._with(lib.basin_div, other, swapped=True)
+        return self._with(numpy.divide, other, swapped=True)
+
+    def __floordiv__(self, other):
+        return self._with(numpy.floor_divide, other)
+
+    def __rfloordiv__(self, other):
+        return self._with(numpy.floor_divide, other, swapped=True)
+
+    def __mod__(self, other):
+        return self._with(numpy.remainder, other)
+
+    def __rmod__(self, other):
+        return self._with(numpy.remainder, other, swapped=True)
+
+    def __divmod__(self, other):
+        return self // other, self % other
+
+    def __rdivmod__(self, other):
+        return other // self, other % self
 
     def __pow__(self, exponent):
-        if isinstance(exponent, numpy.ndarray) and exponent.ndim == 0:
-            exponent = exponent.item()  # a number: its base may be negative
-        if not isinstance(exponent, numbers.Real):
-            return self._with(lib.basin_power, exponent)
-        if exponent == 2:
-            return apply(lib.basin_square, self)
-        return apply(lib.basin_pow, self, float(exponent))
+        if as_expression(exponent, self._graph) is None:
+            return NotImplemented
+        return numpy.power(self, exponent)  # which looks at numbers known by now
 
     def __rpow__(self, base):
-        return self._with(lib.basin_power, base, swapped=True)
+        return self._with(numpy.power, base, swapped=True)
 
     def __matmul__(self, other):
-        return self._with(lib.basin_matmul, other)
+        return self._with(numpy.matmul, other)
 
     def __rmatmul__(self, other):
-        return self._with(lib.basin_matmul, other, swapped=True)
+        return self._with(numpy.matmul, other, swapped=True)
 
     def __gt__(self, other):
-        return self._with(lib.basin_greater, other)
+        return self._with(numpy.greater, other)
+
+    def __ge__(self, other):
+        return self._with(numpy.greater_equal, other)
 
     def __lt__(self, other):
-        return self._with(lib.basin_greater, other, swapped=True)
+        return self._with(numpy.less, other)
+
+    def __le__(self, other):
+        return self._with(numpy.less_equal, other)
 
     def __eq__(self, other):
-        return self._with(lib.basin_equal, other)
+        return self._with(numpy.equal, other)
 
     def __ne__(self, other):
-        equal = self._with(lib.basin_equal, other)
-        return equal if equal is NotImplemented else 1 - equal
+        return self._with(numpy.not_equal, other)
 
     __hash__ = object.__hash__
 
-    # ---- methods that arrays have ----
+    def __and__(self, other):
+        return self._with(numpy.logical_and, other)
 
-    @property
-    def T(self):  # noqa: N802
-        return transpose(self)
+    __rand__ = __and__
 
-    def sum(self, axis=None, keepdims=False):
-        return _reduce(lib.basin_sum, self, axis, keepdims)
+    def __or__(self, other):
+        return self._with(numpy.logical_or, other)
 
-    def mean(self, axis=None, keepdims=False):
-        return _reduce(lib.basin_mean, self, axis, keepdims)
+    __ror__ = __or__
 
-    def max(self, axis=None, keepdims=False):
-        return _reduce(lib.basin_maximum, self, axis, keepdims)
+    def __xor__(self, other):
+        return self._with(numpy.logical_xor, other)
 
-    def argmax(self, axis=None):
-        """The first place of the largest element, as a number; of all elements where axis is
-        None."""
-        a, axis = one_axis(self, axis)
-        place = lib.basin_argmax(a._pointer, axis)
-        return self._graph.wrap(lib.basin_from_index(place, 0) if place else place)
+    __rxor__ = __xor__
 
-    def cumsum(self, axis=None):
-        a, axis = one_axis(self, axis)
-        return apply(lib.basin_cumsum, a, axis)
+    # ---- elements ----
 
     def reshape(self, *shape):
         if len(shape) == 1 and not isinstance(shape[0], numbers.Integral):
             shape = tuple(shape[0])
-        return self._graph.wrap(lib.basin_reshape(self._pointer, shape_of(shape)))
-
-    def transpose(self, *axes):
-        return transpose(self, axes or None)
+        return apply(lib.basin_reshape, self, shape_of(shape))
 
     def __getitem__(self, index):
-        return _subscript(self, index if isinstance(index, tuple) else (index,))
+        from basin._index import subscript
+
+        return subscript(self, index if isinstance(index, tuple) else (index,))
 
     def __setitem__(self, index, value):
         raise BasinError(f"{self!r} does not change: make another, with numpy.where for example")
 
+    def __getattr__(self, name):
+        """What arrays have and expressions cannot: says so, with what does instead."""
+        from basin._refused import METHODS
+
+        if name in METHODS:
+            raise BasinError(f"{self!r} has no {name}: {METHODS[name]}")
+        raise AttributeError(f"{self!r} has no attribute {name!r}")
+
     # ---- NumPy's protocols ----
+
+    def __array_namespace__(self, **_):
+        return numpy
 
     def __array__(self, *_, **__):
         raise BasinError("an expression has no value yet, and this function of NumPy needs one")
@@ -226,14 +281,32 @@ class Expression:
 
 
 def as_expression(value, graph) -> "Optional[Expression]":
-    """The value as an expression of the graph; None where it is nothing numeric."""
+    """The value as an expression of the graph; None where it is nothing numeric. Arrays of any
+    library become constants."""
     if isinstance(value, Expression):
         if value._graph is not graph:
             raise BasinError("expressions of two different traces do not mix")
         return value
+    if isinstance(value, (list, tuple)) and graph_of(value) is not None:
+        return numpy.stack([wanted_expression(v, graph) for v in value])
     if isinstance(value, (numbers.Real, list, tuple, numpy.ndarray, numpy.generic)):
         return graph.constant(value)
-    return None
+    array = array_of_others(value)
+    return None if array is None else graph.constant(array)
+
+
+def array_of_others(value):
+    """An array of JAX, PyTorch or another library as NumPy's; None where it is no array."""
+    if isinstance(value, (str, bytes, type)) or not (
+        hasattr(value, "__array__") or hasattr(value, "__dlpack__")
+    ):
+        return None
+    value = value.detach() if hasattr(value, "detach") else value  # PyTorch's, with a gradient
+    try:
+        return numpy.asarray(value) if hasattr(value, "__array__") else numpy.from_dlpack(value)
+    except (TypeError, RuntimeError, BufferError) as failure:
+        kind = type(value)
+        raise BasinError(f"{kind.__module__}.{kind.__name__} as a constant: {failure}") from None
 
 
 def wanted_expression(value, graph) -> "Expression":
@@ -256,22 +329,22 @@ def graph_of(values) -> Any:
     return None
 
 
+def expressions(*values):
+    """All of them as expressions of one graph."""
+    graph = graph_of(values)
+    if graph is None:
+        raise BasinError(f"{values[0]!r}, wanted an expression: inside functions that Basin traces")
+    return [wanted_expression(value, graph) for value in values]
+
+
 def apply(function, a, *arguments):
     """A function of the library on one expression."""
-    return a._graph.wrap(function(a._pointer, *arguments))
+    dtype = a._dtype if function in _MOVES else _FLOAT
+    return a._graph.wrap(function(a._pointer, *arguments), dtype)
 
 
-def transpose(a, axes=None):
-    if axes is not None and len(axes) == 1 and isinstance(axes[0], (list, tuple)):
-        axes = axes[0]
-    axes = list(reversed(range(a.ndim))) if axes is None else [i + a.ndim * (i < 0) for i in axes]
-    if sorted(axes) != list(range(a.ndim)):
-        raise BasinError(f"axes {axes} of {a!r}, wanted each of its {a.ndim} axes once")
-    return apply(lib.basin_permute, a, ffi.new("int[]", axes)) if a.ndim > 1 else a
-
-
-def _axes(a, axis):
-    """The axes as sorted non-negative numbers."""
+def axes_of(a, axis):
+    """The axes as sorted non-negative numbers; all of them where axis is None."""
     axes: Any = [axis] if isinstance(axis, numbers.Integral) else axis
     axes = range(a.ndim) if axis is None else axes
     result = sorted(i + a.ndim if i < 0 else i for i in axes)
@@ -286,78 +359,4 @@ def one_axis(a, axis):
         return a.reshape(-1), 0
     if not isinstance(axis, numbers.Integral):
         raise BasinError(f"axis {axis} of {a!r}, wanted one number")
-    return a, _axes(a, axis)[0]
-
-
-def _reduce(function, a, axis, keepdims):
-    axes, result = _axes(a, axis), a
-    for i in reversed(axes):
-        result = result._graph.wrap(function(result._pointer, i, 1))
-    if keepdims:
-        result = result.reshape(*(1 if i in axes else n for i, n in enumerate(a.shape)))
-    return result
-
-
-def _subscript(a, index):
-    """Numbers, slices, None, one Ellipsis, and one list of places."""
-    taken = sum(i is not None and i is not Ellipsis for i in index)
-    if taken > a.ndim:
-        raise BasinError(f"{taken} subscripts of {a!r}")
-    _check_lists(a, index)
-    spread = (slice(None),) * (a.ndim - taken)
-    place = next((n for n, i in enumerate(index) if i is Ellipsis), None)
-    index = index + spread if place is None else index[:place] + spread + index[place + 1 :]
-    shape, axis = [], 0
-    for i in index:
-        if i is None:
-            shape.append(1)
-            continue
-        a = _along(a, axis, i)
-        if not isinstance(i, numbers.Integral):
-            shape.append(a.shape[axis])
-        axis += 1
-    return a.reshape(*shape) if tuple(shape) != a.shape else a
-
-
-def _check_lists(a, index):
-    """At most one list of places, and no number apart from it: of those NumPy moves the axes."""
-    lists = [place for place, i in enumerate(index) if isinstance(i, (list, numpy.ndarray))]
-    if len(lists) > 1:
-        raise BasinError(f"two lists of places in {a!r}, wanted one")
-    chosen = [place for place, i in enumerate(index) if isinstance(i, numbers.Integral)] + lists
-    if lists and max(chosen) - min(chosen) >= len(chosen):
-        raise BasinError(f"a list of places apart from a number in {a!r}: use two subscripts")
-
-
-def _along(a, axis, i):
-    """Some elements of an axis, which stays."""
-    if isinstance(i, (bool, numpy.bool_)):
-        raise BasinError(f"subscript {i} of {a!r}, wanted numbers, slices or a list of places")
-    if isinstance(i, slice):
-        return _slice(a, axis, *i.indices(a.shape[axis]))
-    if isinstance(i, numbers.Integral):
-        _check_place(a, axis, i)
-        return apply(lib.basin_slice, a, axis, int(i) % a.shape[axis], 1)
-    places = numpy.asarray(i) if isinstance(i, (list, numpy.ndarray)) else None
-    if places is None or places.ndim != 1 or places.dtype.kind not in "iu":
-        raise BasinError(f"subscript {i!r} of {a!r}, wanted numbers, slices or a list of places")
-    for number in places:
-        _check_place(a, axis, number)
-    return apply(lib.basin_take, a, axis, a._graph.places(places % a.shape[axis]))
-
-
-def _check_place(a, axis, i):
-    size = a.shape[axis]
-    if not -size <= i < size:
-        raise IndexError(f"subscript {i} of axis {axis} of {a!r}")
-
-
-def _slice(a, axis, start, stop, step):
-    count = len(range(start, stop, step))
-    if (start, count, step) == (0, a.shape[axis], 1):
-        return a
-    if step > 0:
-        span = min((count - 1) * step + 1, stop - start) if count else 0
-        a = apply(lib.basin_slice, a, axis, start, span)
-        return a if step == 1 else apply(lib.basin_stride, a, axis, 0, step)
-    return apply(lib.basin_take, a, axis, a._graph.places(range(start, stop, step)))
+    return a, axes_of(a, axis)[0]

@@ -110,8 +110,8 @@ def assigned(g):
 MISTAKES = [
     (conditional, "if g[0] > 0", "numpy.where instead of if"),
     (assigned, "g[0] = 3", "does not change"),
-    (lambda g: numpy.sum(numpy.arctan(g)), "numpy.arctan", "arctan has no form"),
-    (lambda g: numpy.sum(numpy.sort(g)), "numpy.sort", "sort has no form"),
+    (lambda g: numpy.sum(numpy.spacing(g)), "numpy.spacing", "spacing has no form"),
+    (lambda g: numpy.sum(numpy.unique(g)), "numpy.unique", "unique has no form"),
     (lambda g: numpy.sum(g, dtype=float), "dtype=float", "numpy.sum of an expression"),
     (lambda g: g[5], "g[5]", "subscript 5"),
     (lambda g: numpy.sum(g @ numpy.ones(7)), "g @ numpy.ones(7)", "do not multiply"),

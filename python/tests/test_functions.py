@@ -62,19 +62,15 @@ def test_a_formula_means_what_it_means_in_numpy(number):
 
 
 NOT_AS_NUMPY = [
-    lambda a: numpy.linalg.norm(a, 1),  # the order, not the axis
     lambda a: numpy.sum(a, 0, numpy.float64),  # the type, not keepdims
     lambda a: numpy.mean(a, 0, numpy.float64),
-    lambda a: numpy.roll(a, 1, axis=(0, 1)),
     lambda a: numpy.cumsum(a, axis=(0, 1)),
-    lambda a: numpy.dot(a, a.T),
     lambda a: numpy.add.reduce(a, initial=5),
     lambda a: numpy.add.reduce(a, where=a.shape[0] > 2),
     lambda a: numpy.zeros_like(a, shape=(4,)),
     lambda a: numpy.expand_dims(a, 5),
     lambda a: numpy.transpose(a, (0, 1, 5)),
     lambda a: a[True],
-    lambda a: a[0, :, [0, 2]],  # NumPy moves the axis of the list to the front
     lambda a: a if a in [1.0, 2.0] else -a,
 ]
 
@@ -146,7 +142,9 @@ def test_a_constant_is_what_it_was_when_it_was_traced():
     assert weighted(numpy.ones(3)) == pytest.approx(numpy.ones(3))
 
 
-@pytest.mark.parametrize("index", [(3,), ([0, 5],), (slice(None), [[0]]), ([0], [1]), ("x",)])
+@pytest.mark.parametrize(
+    "index", [(3,), ([0, 5],), (slice(None), [[9]]), ([0, 1], [0, 1, 2]), ("x",), (True,)]
+)
 def test_wrong_subscripts_are_refused(index):
     with pytest.raises((basin.BasinError, IndexError)):
         basin.function(lambda a: a[index])(A)

@@ -1,0 +1,115 @@
+"""The methods of arrays that expressions have: NumPy's functions of the same names."""
+
+from typing import Any
+
+import numpy
+
+
+class ArrayMethods:
+    """Of what NumPy's functions accept."""
+
+    __slots__ = ()
+
+    reshape: Any
+
+    @property
+    def T(self):  # noqa: N802
+        return numpy.transpose(self)
+
+    @property
+    def mT(self):  # noqa: N802
+        return numpy.swapaxes(self, -1, -2)
+
+    @property
+    def real(self):
+        return self
+
+    def sum(self, axis=None, *, keepdims=False):
+        return numpy.sum(self, axis, keepdims=keepdims)
+
+    def mean(self, axis=None, *, keepdims=False):
+        return numpy.mean(self, axis, keepdims=keepdims)
+
+    def max(self, axis=None, *, keepdims=False):
+        return numpy.max(self, axis, keepdims=keepdims)
+
+    def min(self, axis=None, *, keepdims=False):
+        return numpy.min(self, axis, keepdims=keepdims)
+
+    def prod(self, axis=None, *, keepdims=False):
+        return numpy.prod(self, axis, keepdims=keepdims)
+
+    def var(self, axis=None, *, ddof=0, keepdims=False):
+        return numpy.var(self, axis, ddof=ddof, keepdims=keepdims)
+
+    def std(self, axis=None, *, ddof=0, keepdims=False):
+        return numpy.std(self, axis, ddof=ddof, keepdims=keepdims)
+
+    def any(self, axis=None, *, keepdims=False):
+        return numpy.any(self, axis, keepdims=keepdims)
+
+    def all(self, axis=None, *, keepdims=False):
+        return numpy.all(self, axis, keepdims=keepdims)
+
+    def argmax(self, axis=None, *, keepdims=False):
+        return numpy.argmax(self, axis, keepdims=keepdims)
+
+    def argmin(self, axis=None, *, keepdims=False):
+        return numpy.argmin(self, axis, keepdims=keepdims)
+
+    def argsort(self, axis=-1):
+        return numpy.argsort(self, axis)
+
+    def cumsum(self, axis=None):
+        return numpy.cumsum(self, axis)
+
+    def cumprod(self, axis=None):
+        return numpy.cumprod(self, axis)
+
+    def trace(self, offset=0, axis1=0, axis2=1):
+        return numpy.trace(self, offset, axis1, axis2)
+
+    def diagonal(self, offset=0, axis1=0, axis2=1):
+        return numpy.diagonal(self, offset, axis1, axis2)
+
+    def dot(self, other):
+        return numpy.dot(self, other)
+
+    def clip(self, min=None, max=None):  # noqa: A002, NumPy's names
+        return numpy.clip(self, min, max)
+
+    def round(self, decimals=0):
+        return numpy.round(self, decimals)
+
+    def take(self, indices, axis=None):
+        return numpy.take(self, indices, axis)
+
+    def repeat(self, repeats, axis=None):
+        return numpy.repeat(self, repeats, axis)
+
+    def swapaxes(self, axis1, axis2):
+        return numpy.swapaxes(self, axis1, axis2)
+
+    def squeeze(self, axis=None):
+        return numpy.squeeze(self, axis)
+
+    def copy(self):
+        return self
+
+    def conj(self):
+        return self
+
+    conjugate = conj
+
+    def astype(self, dtype):
+        from basin._pointwise import astype
+
+        return astype(self, dtype)
+
+    def ravel(self):
+        return self.reshape(-1)
+
+    flatten = ravel
+
+    def transpose(self, *axes):
+        return numpy.transpose(self, axes[0] if len(axes) == 1 else axes or None)

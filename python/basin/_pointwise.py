@@ -1,0 +1,379 @@
+"""Pointwise functions by NumPy's names: those of the library, and those composed of them.
+
+Derivatives at kinks are JAX's: operands that tie in a maximum share it evenly, |a| is flat at 0,
+comparisons and roundings are flat everywhere.
+"""
+
+import math
+import numbers
+
+import numpy
+
+from basin._expr import _BOOL, apply, expressions
+from basin._library import BasinError, lib
+
+
+def binary(function, a, b, dtype=None):
+    a, b = expressions(a, b)
+    pointer = function(a._pointer, b._pointer)
+    return a._graph.wrap(pointer) if dtype is None else a._graph.wrap(pointer, dtype)
+
+
+def astype(a, dtype, copy=True):
+    """bool: whether it is not 0; whole numbers: towards 0; floats: as it is."""
+    kind = numpy.dtype(dtype).kind
+    if kind == "b":
+        return truth(a)
+    if kind in "iu":
+        return trunc(a)
+    if kind == "f":
+        return a._graph.wrap(a._pointer)
+    raise BasinError(f"{a!r} as {numpy.dtype(dtype)}, wanted floats, integers or bool")
+
+
+# ---- masks: 1 and 0 ----
+
+
+def truth(a):
+    """1 where it is not 0."""
+    return a if a.dtype == bool else not_equal(a, 0)
+
+
+def _flipped(a):
+    return a._graph.wrap((1 - a)._pointer, _BOOL)
+
+
+def greater(a, b):
+    return binary(lib.basin_greater, a, b, _BOOL)
+
+
+def greater_equal(a, b):
+    a, b = expressions(a, b)
+    return logical_or(greater(a, b), equal(a, b))  # 0 where one is no number
+
+
+def equal(a, b):
+    return binary(lib.basin_equal, a, b, _BOOL)
+
+
+def not_equal(a, b):
+    return _flipped(equal(a, b))
+
+
+def logical_and(a, b):
+    a, b = expressions(a, b)
+    return binary(lib.basin_mul, truth(a), truth(b), _BOOL)
+
+
+def logical_or(a, b):
+    a, b = expressions(a, b)
+    return binary(lib.basin_max, truth(a), truth(b), _BOOL)
+
+
+def logical_xor(a, b):
+    a, b = expressions(a, b)
+    return not_equal(truth(a), truth(b))
+
+
+def logical_not(a):
+    return _flipped(truth(a))
+
+
+def isnan(a):
+    return not_equal(a, a)
+
+
+def isinf(a):
+    return equal(abs(a), math.inf)
+
+
+def isfinite(a):
+    return greater(math.inf, abs(a))
+
+
+def isclose(a, b, rtol=1e-5, atol=1e-8):
+    a, b = expressions(a, b)
+    return less_equal(abs(a - b), atol + rtol * abs(b))
+
+
+def less(a, b):
+    return greater(b, a)
+
+
+def less_equal(a, b):
+    return greater_equal(b, a)
+
+
+# ---- arithmetic ----
+
+
+def add(a, b):
+    a, b = expressions(a, b)
+    if a.dtype == bool and b.dtype == bool:
+        return logical_or(a, b)  # as of NumPy's masks
+    return binary(lib.basin_add, a, b)
+
+
+def power(a, b):
+    """Exponents that are known are taken one by one: their bases may be negative. Those that are
+    not want bases above 0."""
+    if not isinstance(b, (numbers.Real, numpy.ndarray, numpy.generic, list, tuple)):
+        return binary(lib.basin_power, a, b)
+    try:
+        exponents = numpy.asarray(b, dtype=float)
+    except (TypeError, ValueError, BasinError):
+        return binary(lib.basin_power, a, b)
+    different = numpy.unique(exponents)
+    if len(different) > 8:
+        return binary(lib.basin_power, a, b)
+    results = [_to(a, float(exponent)) for exponent in different]
+    result = results[0]
+    for exponent, other in zip(different[1:], results[1:]):
+        result = numpy.where(exponents == exponent, other, result)
+    return numpy.broadcast_to(result, numpy.broadcast_shapes(a.shape, exponents.shape))
+
+
+def _to(a, exponent):
+    return apply(lib.basin_square, a) if exponent == 2 else apply(lib.basin_pow, a, exponent)
+
+
+def floor_divide(a, b):
+    a, b = expressions(a, b)
+    return floor((a - remainder(a, b)) / b + 0.5)
+
+
+def remainder(a, b):
+    """Has the sign of b. The quotient may have been rounded across a whole number."""
+    a, b = expressions(a, b)
+    rest = a - floor(a / b) * b
+    rest = numpy.where(rest * numpy.sign(b) < 0, rest + b, rest)
+    return numpy.where(abs(rest) >= abs(b), rest - b, rest)
+
+
+def fmod(a, b):
+    """Has the sign of a."""
+    a, b = expressions(a, b)
+    sign = numpy.where(a < 0, -1.0, 1.0)
+    return sign * remainder(sign * a, abs(b))
+
+
+def floor(a):
+    return apply(lib.basin_floor, a)
+
+
+def ceil(a):
+    return -floor(-a)
+
+
+def trunc(a):
+    return numpy.where(a < 0, ceil(a), floor(a))
+
+
+def rint(a):
+    """Halves go to the even neighbour."""
+    below = floor(a)
+    half = a - below
+    odd = below - 2 * floor(below / 2)
+    up = logical_or(greater(half, 0.5), logical_and(equal(half, 0.5), odd))
+    return below + up
+
+
+def rounded(a, decimals=0):
+    if decimals == 0:
+        return rint(a)
+    return rint(a * 10.0**decimals) / 10.0**decimals
+
+
+def fmax(a, b):
+    a, b = expressions(a, b)
+    return numpy.where(isnan(a), b, numpy.where(isnan(b), a, numpy.maximum(a, b)))
+
+
+def fmin(a, b):
+    a, b = expressions(a, b)
+    return numpy.where(isnan(a), b, numpy.where(isnan(b), a, numpy.minimum(a, b)))
+
+
+def heaviside(a, at_zero):
+    a, at_zero = expressions(a, at_zero)
+    return numpy.where(equal(a, 0), at_zero, apply(lib.basin_heaviside, a))
+
+
+def copysign(a, b):
+    a, b = expressions(a, b)
+    return abs(a) * numpy.where(b < 0, -1.0, 1.0)
+
+
+def hypot(a, b):
+    a, b = expressions(a, b)
+    return numpy.sqrt(a * a + b * b)
+
+
+# ---- exponentials ----
+
+
+def exp2(a):
+    return numpy.exp(a * math.log(2))
+
+
+def log2(a):
+    return numpy.log(a) / math.log(2)
+
+
+def log10(a):
+    return numpy.log(a) / math.log(10)
+
+
+def logaddexp(a, b):
+    both = numpy.stack(numpy.broadcast_arrays(*expressions(a, b)), -1)
+    return apply(lib.basin_logsumexp, both, -1)
+
+
+def logaddexp2(a, b):
+    a, b = expressions(a, b)
+    return logaddexp(a * math.log(2), b * math.log(2)) / math.log(2)
+
+
+def cbrt(a):
+    size, sign = _size_and_sign(a)
+    return sign * size ** (1 / 3)
+
+
+def _size_and_sign(a):
+    """|a| and its sign, of slopes that are not 0 at 0: for functions that are odd."""
+    above = greater(a, 0)
+    return numpy.where(above, a, -a), numpy.where(above, 1.0, -1.0)
+
+
+# ---- circular and hyperbolic functions ----
+
+
+def tan(a):
+    return numpy.sin(a) / numpy.cos(a)
+
+
+def arctan2(y, x):
+    return binary(lib.basin_atan2, y, x)
+
+
+def arctan(a):
+    return arctan2(a, 1.0)
+
+
+def arcsin(a):
+    return arctan2(a, numpy.sqrt((1 - a) * (1 + a)))
+
+
+def arccos(a):
+    return arctan2(numpy.sqrt((1 - a) * (1 + a)), a)
+
+
+def sinh(a):
+    return (numpy.expm1(a) - numpy.expm1(-a)) / 2
+
+
+def cosh(a):
+    return (numpy.exp(a) + numpy.exp(-a)) / 2
+
+
+def arcsinh(a):
+    size, sign = _size_and_sign(a)
+    square = size * size
+    return sign * numpy.log1p(size + square / (1 + numpy.sqrt(1 + square)))
+
+
+def arccosh(a):
+    above = a - 1
+    return numpy.log1p(above + numpy.sqrt(above * (a + 1)))
+
+
+def arctanh(a):
+    return (numpy.log1p(a) - numpy.log1p(-a)) / 2
+
+
+def sinc(a):
+    x = a * math.pi
+    zero = equal(x, 0)
+    safe = numpy.where(zero, 1.0, x)
+    # Near 0 its own series, which has the derivatives there.
+    return numpy.where(zero, 1 - x * x / 6, numpy.sin(safe) / safe)
+
+
+def degrees(a):
+    return a * (180 / math.pi)
+
+
+def radians(a):
+    return a * (math.pi / 180)
+
+
+def itself(a):
+    return a
+
+
+def nan_to_num(a, copy=True, nan=0.0, posinf=None, neginf=None):
+    if posinf is None or neginf is None:
+        raise BasinError(f"nan_to_num of {a!r}: say posinf= and neginf=, the type is the backend's")
+    a = numpy.where(isnan(a), nan, a)
+    a = numpy.where(equal(a, math.inf), posinf, a)
+    return numpy.where(equal(a, -math.inf), neginf, a)
+
+
+def where(condition, *values):
+    if len(values) != 2:
+        raise BasinError(
+            "numpy.where of a mask alone: its shape would depend on values; give both choices"
+        )
+    condition, yes, no = expressions(condition, *values)
+    pointer = lib.basin_select(condition._pointer, yes._pointer, no._pointer)
+    masks = yes.dtype == bool and no.dtype == bool
+    return condition._graph.wrap(pointer, _BOOL) if masks else condition._graph.wrap(pointer)
+
+
+def select(conditions, choices, default=0):
+    result = default
+    for condition, choice in zip(reversed(conditions), reversed(choices)):
+        result = where(condition, choice, result)
+    return result
+
+
+def clip(a, a_min=None, a_max=None, *, min=None, max=None):  # noqa: A002, NumPy's names
+    low, high = a_min if min is None else min, a_max if max is None else max
+    if low is not None:
+        a = numpy.maximum(a, low)
+    return a if high is None else numpy.minimum(a, high)
+
+
+# Functions of the library under NumPy's names.
+UNARY = {
+    numpy.negative: lib.basin_neg, numpy.absolute: lib.basin_abs, numpy.fabs: lib.basin_abs,
+    numpy.sign: lib.basin_sign, numpy.sqrt: lib.basin_sqrt, numpy.square: lib.basin_square,
+    numpy.reciprocal: lib.basin_recip, numpy.exp: lib.basin_exp, numpy.log: lib.basin_log,
+    numpy.log1p: lib.basin_log1p, numpy.expm1: lib.basin_expm1, numpy.tanh: lib.basin_tanh,
+    numpy.sin: lib.basin_sin, numpy.cos: lib.basin_cos,
+}  # fmt: skip
+BINARY = {
+    numpy.subtract: lib.basin_sub, numpy.multiply: lib.basin_mul, numpy.divide: lib.basin_div,
+    numpy.maximum: lib.basin_max, numpy.minimum: lib.basin_min,
+}  # fmt: skip
+# Those that are composed here.
+COMPOSED = {
+    numpy.add: add, numpy.power: power, numpy.float_power: power,
+    numpy.remainder: remainder, numpy.fmod: fmod, numpy.floor_divide: floor_divide,
+    numpy.positive: itself, numpy.conjugate: itself, numpy.floor: floor, numpy.ceil: ceil,
+    numpy.trunc: trunc, numpy.rint: rint, numpy.fmax: fmax, numpy.fmin: fmin,
+    numpy.heaviside: heaviside, numpy.copysign: copysign, numpy.hypot: hypot,
+    numpy.divmod: lambda a, b: (floor_divide(a, b), remainder(a, b)),
+    numpy.greater: greater, numpy.greater_equal: greater_equal, numpy.less: less,
+    numpy.less_equal: less_equal, numpy.equal: equal, numpy.not_equal: not_equal,
+    numpy.logical_and: logical_and, numpy.logical_or: logical_or, numpy.logical_xor: logical_xor,
+    numpy.logical_not: logical_not, numpy.bitwise_and: logical_and, numpy.bitwise_or: logical_or,
+    numpy.bitwise_xor: logical_xor, numpy.invert: logical_not, numpy.isnan: isnan,
+    numpy.isinf: isinf, numpy.isfinite: isfinite,
+    numpy.exp2: exp2, numpy.log2: log2, numpy.log10: log10, numpy.cbrt: cbrt,
+    numpy.logaddexp: logaddexp, numpy.logaddexp2: logaddexp2,
+    numpy.tan: tan, numpy.arctan2: arctan2, numpy.arctan: arctan, numpy.arcsin: arcsin,
+    numpy.arccos: arccos, numpy.sinh: sinh, numpy.cosh: cosh, numpy.arcsinh: arcsinh,
+    numpy.arccosh: arccosh, numpy.arctanh: arctanh, numpy.degrees: degrees,
+    numpy.rad2deg: degrees, numpy.radians: radians, numpy.deg2rad: radians,
+}  # fmt: skip

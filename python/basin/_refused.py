@@ -1,0 +1,61 @@
+"""What NumPy has and expressions have not, with what does instead where something does."""
+
+import numpy
+
+_SHAPE = "its shape would depend on values; numpy.where(mask, a, 0) keeps the shape"
+_SOLVER = "there are no decompositions; a least-squares energy can be descended instead"
+_VALUE = "an expression has no value yet: return it from a basin.function and look at the result"
+_FIXED = "an expression does not change: make another, with numpy.where for example"
+_SORT = "numpy.sort and numpy.argsort are there"
+
+# Methods and attributes of arrays.
+METHODS = {
+    "item": _VALUE, "tolist": _VALUE, "tobytes": _VALUE, "tofile": _VALUE, "data": _VALUE,
+    "fill": _FIXED, "put": _FIXED, "resize": _FIXED, "sort": "numpy.sort(a) gives it sorted",
+    "partition": "numpy.sort(a) gives it sorted", "argpartition": _SORT,
+    "nonzero": _SHAPE, "compress": "numpy.compress(mask, a) takes a known mask",
+    "imag": "expressions are real", "flat": "a.ravel() is flat", "view": "a.reshape, a.astype",
+    "searchsorted": "numpy.sum(a[:, None] < v, axis=0) counts those below v",
+    "ptp": "numpy.ptp(a)", "choose": "numpy.select or numpy.take_along_axis",
+}  # fmt: skip
+
+# Functions by their path in NumPy. Those that are not here are refused without advice.
+_ADVICE = {
+    "nonzero argwhere flatnonzero extract unique unique_values trim_zeros": _SHAPE,
+    "isin in1d intersect1d union1d setdiff1d": "numpy.any(a[..., None] == b, axis=-1)",
+    "linalg.inv linalg.solve linalg.lstsq linalg.pinv linalg.svd linalg.qr linalg.eig linalg.eigh "
+    "linalg.cholesky linalg.det linalg.slogdet linalg.eigvals linalg.eigvalsh linalg.matrix_rank "
+    "linalg.cond": _SOLVER,
+    "fft.fft fft.ifft fft.rfft fft.irfft fft.fft2 fft.fftn": "a product with a matrix of cosines "
+    "and one of sines does it, numpy.cos(2 * numpy.pi * numpy.outer(k, n) / size)",
+    "partition argpartition lexsort": _SORT,
+    "bincount histogram": "basin.scatter(values, index, rows) sums by index",
+    "add.at": "basin.scatter(values, index, rows) sums by index",
+    "searchsorted digitize": "numpy.sum(a[..., None] >= bins, axis=-1)",
+    "put putmask place copyto fill_diagonal put_along_axis": _FIXED,
+    "nansum nanmean nanmax nanmin nanprod nanvar nanstd nanargmax nanargmin":
+        "numpy.where(numpy.isnan(a), 0, a) first",
+    "array2string array_repr array_str save savetxt": _VALUE,
+    "vectorize apply_along_axis apply_over_axes": "functions of expressions act on whole arrays",
+    "imag angle iscomplex": "expressions are real",
+    "frexp ldexp nextafter spacing signbit": "numpy.sign and numpy.log2 may do",
+    "gcd lcm left_shift right_shift bitwise_count": "expressions are floating-point numbers",
+    "interp": "numpy.where over the pieces, or basin.relu at the nodes",
+    "result_type can_cast min_scalar_type": "every expression has the backend's type",
+}  # fmt: skip
+
+
+def _resolve(path):
+    found = numpy
+    for name in path.split("."):
+        found = getattr(found, name, None)
+    return found
+
+
+FUNCTIONS = {_resolve(path): advice for paths, advice in _ADVICE.items() for path in paths.split()}
+
+
+def refusal(function, name):
+    """The message for a function that has no form for expressions."""
+    advice = FUNCTIONS.get(function)
+    return f"numpy.{name} has no form for expressions" + (f": {advice}" if advice else "")
