@@ -86,6 +86,15 @@ BASIN_API basin_status basin_plan_run(basin_plan *plan, basin_error *error);
  * yet, or its last run failed, or it was released since. */
 BASIN_API basin_status basin_plan_read(basin_plan *plan, basin_expr output, basin_tensor *tensor,
                                        basin_error *error);
+typedef struct basin_given {
+    basin_expr input;
+    const basin_tensor *tensor;
+} basin_given;
+
+/* Writes inputs, runs, and reads output[i] into result[i], as the three above. */
+BASIN_API basin_status basin_plan_call(basin_plan *plan, const basin_given *given, int count,
+                                       const basin_expr *output, basin_tensor *result, int outputs,
+                                       basin_error *error);
 /* A scalar output as a double; NaN if it cannot be read. */
 BASIN_API double basin_plan_scalar(basin_plan *plan, basin_expr output);
 
@@ -150,11 +159,6 @@ BASIN_API basin_status basin_engine_open(basin_engine *engine, const basin_compu
                                          basin_error *error);
 /* Plans made on its store are freed before. */
 BASIN_API void basin_engine_close(basin_engine *engine);
-
-typedef struct basin_given {
-    basin_expr input;
-    const basin_tensor *tensor;
-} basin_given;
 
 /* Makes a plan, runs it once and frees it: result[outputs] are new tensors (F64) that the caller
  * frees; none on failure. */

@@ -11,7 +11,18 @@ from typing import Any, Optional
 
 from basin import _declarations
 
-__all__ = ["BasinError", "check", "ffi", "lib", "library_path", "owned", "path_of", "text", "warn"]
+__all__ = [
+    "BasinError",
+    "check",
+    "ffi",
+    "lib",
+    "library_path",
+    "owned",
+    "path_of",
+    "raise_error",
+    "text",
+    "warn",
+]
 
 
 ffi: Any = _declarations.ffi
@@ -105,8 +116,12 @@ def check(function: Any, *arguments: Any) -> None:
     """Calls a function whose last argument is an error, and raises what it reports."""
     error = ffi.new("basin_error *")
     status = function(*arguments, error)
-    if status == lib.BASIN_OK:
-        return
+    if status != lib.BASIN_OK:
+        raise_error(status, error)
+
+
+def raise_error(status: int, error: Any) -> None:
+    """Raises what a function of the library reported."""
     message = text(error.text) or ""
     if status == lib.BASIN_NO_MEMORY:
         raise MemoryError(message)

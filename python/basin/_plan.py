@@ -6,8 +6,10 @@ import threading
 import numpy
 
 from basin._cuda import check_open
-from basin._library import check, ffi, lib, owned
-from basin._tensor import Borrowed, array_of
+from basin._expr import Expression, Graph, wanted_expression
+from basin._library import check, ffi, lib, owned, raise_error
+from basin._tensor import Borrowed, Slots, array_of, ready
+from basin._trees import LEAF, flatten, names, unflatten
 
 
 class Backend:
@@ -77,33 +79,103 @@ class Store:
 
 
 class Plan:
-    """Some outputs of a graph, to be computed again and again."""
+    """Some outputs of a graph, to be computed again and again from its inputs."""
 
-    def __init__(self, graph, outputs, store):
-        self.graph, self.store, self.outputs = graph, store, outputs
-        pointers = ffi.new("basin_expr[]", [e._pointer for e in outputs])
-        spec = ffi.new("basin_plan_spec *", {"output": pointers, "outputs": len(outputs)})
+    def __init__(self, graph, inputs, outputs, store):
+        self.graph, self.store = graph, store
+        self._outputs = ffi.new("basin_expr[]", [e._pointer for e in outputs])
+        self._shapes = [e.shape for e in outputs]
+        self._in, self._out = Slots([e.shape for e in inputs]), Slots(self._shapes)
+        given = [(e._pointer, self._in.pointer + i) for i, e in enumerate(inputs)]
+        self._given, self._error = ffi.new("basin_given[]", given), ffi.new("basin_error *")
+        self._counts = len(given), len(outputs)
+        spec = ffi.new("basin_plan_spec *", {"output": self._outputs, "outputs": len(outputs)})
         plan = ffi.new("basin_plan **")
         with store.backend.lock:
             check(lib.basin_plan_new, plan, store.pointer, spec)
         self.pointer = owned(plan[0], lib.basin_plan_free, store.pointer, graph.pointer)
 
-    def __call__(self, inputs):
-        """Outputs as arrays; `inputs` are (expression, values)."""
-        with self.store.backend.lock:  # others may run this very plan
-            for expression, values in inputs:
-                write(self.pointer, expression, values)
-            check(lib.basin_plan_run, self.pointer)
-            return [self._read(e) for e in self.outputs]
+    def __call__(self, values):
+        """Outputs as arrays; `values` are those of the inputs, from ready(), in their order."""
+        backend = self.store.backend
+        results = [numpy.empty(shape, backend.dtype) for shape in self._shapes]
+        with backend.lock:  # others may run this very plan
+            held = self._in.put(values), self._out.put(results)
+            status = lib.basin_plan_call(
+                self.pointer, self._given, self._counts[0], self._outputs, self._out.pointer,
+                self._counts[1], self._error,
+            )  # fmt: skip
+            if status:
+                raise_error(status, self._error)
+        del held
+        return results
 
-    def _read(self, expression):
-        result = Borrowed(numpy.empty(expression.shape, self.store.backend.dtype))
-        check(lib.basin_plan_read, self.pointer, expression._pointer, result.pointer)
-        return result.array
+
+class Plans:
+    """Plans of one Python function, kept by what is computed, where, and the shapes of arguments,
+    which may be trees of arrays."""
+
+    def __init__(self):
+        self._made = {}
+
+    def run(self, what, backend, arguments, build):
+        """Results of `build`, a function of a graph and arguments as expressions, which returns a
+        tree of expressions. NotImplemented where arguments are expressions already."""
+        key, leaves = describe(arguments)
+        if key is None:
+            return NotImplemented
+        key = (what, backend, *key)
+        made = self._made.get(key)
+        if made is None:
+            made = self._made[key] = _trace(backend, arguments, build)
+        plan, structure = made
+        results = plan(leaves)
+        return results[0] if structure is LEAF else unflatten(structure, iter(results))
+
+
+def describe(arguments):
+    """What a trace for these arguments depends on, and their arrays; None where expressions are
+    among them."""
+    key, leaves = [], []
+    for name, value in arguments.items():
+        if type(value) is numpy.ndarray:
+            value = ready(value)
+            leaves.append(value)
+            key += name, value.shape
+            continue
+        found = []
+        structure = flatten(value, found)
+        if any([isinstance(leaf, Expression) for leaf in found]):
+            return None, leaves
+        found = [ready(leaf) for leaf in found]
+        key += [name] if structure is LEAF else [name, structure]
+        key += [leaf.shape for leaf in found]
+        leaves += found
+    return key, leaves
+
+
+def declare(arguments, declare_one):
+    """Arguments as trees of what declare_one(name, shape) makes of each array, and these."""
+    trees, made = {}, []
+    for name, value in arguments.items():
+        leaves = []
+        structure = flatten(value, leaves)
+        new = [declare_one(n, numpy.shape(v)) for n, v in zip(names(structure, name), leaves)]
+        made += new
+        trees[name] = unflatten(structure, iter(new))
+    return trees, made
+
+
+def _trace(backend, arguments, build):
+    graph, outputs = Graph(), []
+    given, inputs = declare(arguments, graph.input)
+    structure = flatten(build(graph, given), outputs)
+    outputs = [wanted_expression(output, graph) for output in outputs]
+    return Plan(graph, inputs, outputs, Store(backend)), structure
 
 
 def write(plan, expression, values):
     check(lib.basin_plan_write, plan, expression._pointer, Borrowed(values).pointer)
 
 
-__all__ = ["Backend", "Plan", "Store", "backend_of", "write"]
+__all__ = ["Backend", "Plan", "Plans", "Store", "backend_of", "declare", "describe", "write"]

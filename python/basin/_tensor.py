@@ -8,7 +8,7 @@ _NUMPY_OF = {
     "F64": "f8", "F32": "f4", "F16": "f2", "I64": "i8", "I32": "i4",
     "I16": "i2", "I8": "i1", "U8": "u1", "BOOL": "?",
 }  # fmt: skip
-_BASIN_OF = {numpy.dtype(code): getattr(lib, "BASIN_" + name) for name, code in _NUMPY_OF.items()}
+KIND = {numpy.dtype(code): getattr(lib, "BASIN_" + name) for name, code in _NUMPY_OF.items()}
 _WIDER = {numpy.dtype(a): b for a, b in {"u2": "i4", "u4": "i8", "u8": "f8", "g": "f8"}.items()}
 _DTYPE_OF = {getattr(lib, "BASIN_" + name): numpy.dtype(code) for name, code in _NUMPY_OF.items()}
 
@@ -25,20 +25,43 @@ def shape_tuple(shape):
     return tuple(shape.dim[0 : shape.rank])
 
 
+def ready(values):
+    """Values as an array that the library can read: contiguous, of a type it has."""
+    if type(values) is numpy.ndarray and values.dtype in KIND and values.flags.c_contiguous:
+        return values
+    array = numpy.asarray(values)
+    native = array.dtype.newbyteorder("=")
+    shape, array = array.shape, numpy.ascontiguousarray(array, dtype=_WIDER.get(native, native))
+    if array.dtype not in KIND:
+        raise BasinError(f"an array of type {array.dtype}, wanted floats, integers or bool")
+    return array.reshape(shape)  # that of a number was made [1]
+
+
 class Borrowed:
     """A tensor over an array's own memory; the array lives as long as this object."""
 
     def __init__(self, values):
-        array = numpy.asarray(values)
-        native = array.dtype.newbyteorder("=")
-        array = numpy.ascontiguousarray(array, dtype=_WIDER.get(native, native))
-        if array.dtype not in _BASIN_OF:
-            raise BasinError(f"an array of type {array.dtype}, wanted floats, integers or bool")
-        self.array = array.reshape(numpy.shape(values))  # that of a number was made [1]
-        data = ffi.cast("void *", self.array.ctypes.data)
-        kind = _BASIN_OF[array.dtype]
-        tensor = lib.basin_tensor_borrow(data, kind, shape_of(self.array.shape))
+        self.array = array = ready(values)
+        data = ffi.cast("void *", array.ctypes.data)
+        tensor = lib.basin_tensor_borrow(data, KIND[array.dtype], shape_of(array.shape))
         self.pointer = ffi.new("basin_tensor *", tensor)
+
+
+class Slots:
+    """Tensors of given shapes, to be put over one array after the other."""
+
+    def __init__(self, shapes):
+        self.pointer = ffi.new("basin_tensor[]", [{"shape": shape_of(shape)} for shape in shapes])
+        self._slots = [self.pointer[i] for i in range(len(shapes))]
+
+    def put(self, arrays):
+        """Puts them over arrays, which ready() gave; they live as long as what this returns."""
+        held = []
+        for slot, array in zip(self._slots, arrays):
+            buffer = ffi.from_buffer(array)
+            slot.dtype, slot.data = KIND[array.dtype], buffer
+            held.append(buffer)
+        return held
 
 
 def array_of(tensor):

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, Callable, Optional, overload
 import numpy
 
 from basin import _plots, operations
-from basin._expr import Expression, Graph, apply, as_expression, wanted_expression
+from basin._expr import Expression, Graph, apply, as_expression, graph_of, wanted_expression
 from basin._library import BasinError, check, ffi, lib, owned, warn
-from basin._plan import Plan, Store, backend_of, write
+from basin._plan import Plans, Store, backend_of, declare, describe, write
 from basin._tensor import Borrowed, array_of
-from basin.functions import name_of, signature_of
+from basin._trees import flatten, unflatten
+from basin.functions import Signature, by_reference, gradient_tree, name_of, restore
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -78,13 +79,18 @@ class Energy:
         self._function, self._activation = python_function, activation
         self.__name__ = name_of(python_function)
         self.__doc__ = python_function.__doc__
-        names = list(signature_of(python_function).parameters)
+        self._signature = Signature(python_function)
+        names = self._signature.names
         if not names:
             raise BasinError(f"{self.__name__} has no argument, wanted activations g first")
         self._parameters = names[1:]
+        self._known, self._plans = {*names[1:], _VECTOR}, Plans()
 
     def __repr__(self) -> str:
-        return f"<basin energy {self.__name__}{signature_of(self._function)}>"
+        return f"<basin energy {self.__name__}{self._signature.signature}>"
+
+    def __reduce__(self):
+        return restore, (Energy, by_reference(self, self._function), self._activation)
 
     # ---- as expressions ----
 
@@ -132,22 +138,25 @@ class Energy:
 
     # ---- on arrays ----
 
-    def __call__(self, x: Any, *, backend: Any = "cpu", **parameters: Any) -> numpy.ndarray:
-        """The energy of tokens x: a number, or one a sample."""
-        return self._compute(x, backend, parameters, lambda g, total: total)
+    def __call__(self, x: Any, /, *, backend: Any = "cpu", **parameters: Any) -> Any:
+        """The energy of tokens x: a number, or one per sample. Of expressions, inside traced
+        functions, an expression."""
+        return self._compute("energy", x, backend, parameters, lambda g, total, _: total)
 
-    def force(self, x: Any, *, backend: Any = "cpu", **parameters: Any) -> numpy.ndarray:
+    def force(self, x: Any, /, *, backend: Any = "cpu", **parameters: Any) -> Any:
         """-dE/dg at the activations of tokens x.
 
         >>> import numpy, basin
         >>> basin.energy(lambda g: numpy.sum(g**2) / 2).force([1.0, 2.0])
         array([-1., -2.], dtype=float32)
         """
-        return self._compute(
-            x, backend, parameters, lambda g, total: -operations.gradient(total, g)
-        )
 
-    def grad(self, x: Any, wrt: str, *, backend: Any = "cpu", **parameters: Any) -> numpy.ndarray:
+        def force(g, total, _):
+            return -operations.gradient(total, g)
+
+        return self._compute("force", x, backend, parameters, force)
+
+    def grad(self, x: Any, wrt: str, /, *, backend: Any = "cpu", **parameters: Any) -> Any:
         """The gradient of the energy with respect to a parameter, by its name.
 
         >>> import numpy, basin
@@ -158,11 +167,13 @@ class Energy:
             raise BasinError(f"wrt {wrt!r}, wanted one of {self._parameters}")
         if wrt not in parameters:
             raise BasinError(f"wrt {wrt!r}, which has its default: give it a value")
-        return self._compute(x, backend, parameters, None, wrt)
 
-    def hessian_vector(
-        self, x: Any, v: Any, *, backend: Any = "cpu", **parameters: Any
-    ) -> numpy.ndarray:
+        def slope(g, total, given):
+            return gradient_tree(total, given[wrt])
+
+        return self._compute(("grad", wrt), x, backend, parameters, slope)
+
+    def hessian_vector(self, x: Any, v: Any, /, *, backend: Any = "cpu", **parameters: Any) -> Any:
         """The second derivative of the energy by g, times v.
 
         >>> import numpy, basin
@@ -170,11 +181,10 @@ class Energy:
         array([ 6., 12.], dtype=float32)
         """
 
-        def product(g, total):
-            force = operations.gradient(total, g)
-            return operations.gradient(force * numpy.asarray(v), g)
+        def product(g, total, given):
+            return operations.gradient(operations.gradient(total, g) * given[_VECTOR], g)
 
-        return self._compute(x, backend, parameters, product)
+        return self._compute("hessian", x, backend, {**parameters, _VECTOR: v}, product)
 
     def descend(
         self, x: Any, *, steps: int = 12, alpha: float = 0.1, tolerance: float = 0.0,
@@ -228,19 +238,40 @@ class Energy:
         unknown = [name for name in parameters if name not in self._parameters]
         if unknown:
             raise BasinError(f"{self.__name__} has no parameter {unknown[0]!r}")
-        given = {name: graph.input(name, numpy.shape(v)) for name, v in parameters.items()}
-        return given, [(given[name], values) for name, values in parameters.items()]
+        key, values = describe(parameters)
+        if key is None:
+            raise BasinError("parameters are expressions: descend() takes arrays, descended() them")
+        given, inputs = declare(parameters, graph.input)
+        return given, list(zip(inputs, values))
 
-    def _compute(self, x, backend, parameters, output, wrt=None):
-        graph = Graph()
-        tokens = graph.input("x", numpy.shape(x))
-        given, inputs = self._inputs(graph, parameters)
-        g = apply(lib.basin_variable, self.activation(tokens))
-        total = functools.reduce(lambda a, b: a + b, self.terms(g, **given).values())
-        value = output(g, total) if wrt is None else operations.gradient(total, given[wrt])
-        plan = Plan(graph, [wanted_expression(value, graph)], Store(backend_of(backend)))
-        return plan([(tokens, x), *inputs])[0]
+    def _compute(self, what, x, backend, parameters, output):
+        for name in parameters:
+            if name not in self._known:
+                raise BasinError(f"{self.__name__} has no parameter {name!r}")
 
+        def build(graph, given):
+            g = apply(lib.basin_variable, self.activation(given["x"]))
+            names = [name for name in parameters if name != _VECTOR]
+            terms = self.terms(g, **{name: given[name] for name in names})
+            total = functools.reduce(lambda a, b: a + b, terms.values())
+            return output(g, wanted_expression(total, graph), given)
+
+        arguments = {"x": x, **parameters}
+        result = self._plans.run(what, backend_of(backend), arguments, build)
+        if result is NotImplemented:
+            return self._expression(arguments, build)
+        return result
+
+    def _expression(self, arguments, build):
+        """The same of expressions, inside a traced function."""
+        leaves: list = []
+        structure = flatten(arguments, leaves)
+        graph = graph_of(leaves)
+        leaves = [apply(lib.basin_variable, wanted_expression(leaf, graph)) for leaf in leaves]
+        return build(graph, unflatten(structure, iter(leaves)))
+
+
+_VECTOR = "vector of hessian_vector"  # no name of a parameter can be this
 
 _BUILD = dict(ffi.typeof("basin_term").fields)["build"].type
 _ACTIVATION = dict(ffi.typeof("basin_energy").fields)["activation"].type

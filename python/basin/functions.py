@@ -1,21 +1,18 @@
-"""Functions of arrays, traced once a shape and compiled: basin.function."""
+"""Functions of arrays, traced once for each set of shapes and compiled: basin.function."""
 
+import collections
 import inspect
+import operator
+import sys
 from typing import Any, Callable, Optional, overload
 
-import numpy
-
-from basin._expr import Expression, Graph, as_expression
+from basin._expr import as_expression, wanted_expression
 from basin._library import BasinError
-from basin._plan import Plan, Store, backend_of
+from basin._plan import Plans, backend_of
+from basin._trees import LEAF, flatten, unflatten
 from basin.operations import gradient
 
 __all__ = ["Function", "function"]
-
-
-def signature_of(python_function):
-    """The names of its arguments; defaults may be numbers, which are not traced."""
-    return inspect.signature(python_function)
 
 
 def name_of(python_function):
@@ -23,18 +20,33 @@ def name_of(python_function):
     return getattr(python_function, "__name__", type(python_function).__name__)
 
 
-class Trace:
-    """One tracing of a Python function for arguments of some shapes."""
+class Signature:
+    """The arguments of a Python function, bound by name. Those that have a default keep it as it
+    is, untraced."""
 
-    def __init__(self, python_function, arguments):
-        self.graph = Graph()
-        self.inputs = {
-            name: self.graph.input(name, numpy.shape(value)) for name, value in arguments.items()
-        }
-        value = as_expression(python_function(**self.inputs), self.graph)
-        if value is None:
-            raise BasinError(f"{name_of(python_function)} returned no expression")
-        self.value = value
+    def __init__(self, python_function):
+        self.signature = inspect.signature(python_function)
+        parameters = self.signature.parameters.values()
+        self.names = [p.name for p in parameters]
+        self._plain = all(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
+        self._needed = [p.name for p in parameters if p.default is p.empty]
+        self._known = set(self.names)
+
+    def bind(self, args, options):
+        """What was given, by name, in the order of the signature."""
+        if self._plain and len(args) <= len(self.names):
+            bound = dict(zip(self.names, args))
+            if options and self._known.issuperset(options) and bound.keys().isdisjoint(options):
+                bound.update(options)
+                bound = {name: bound[name] for name in self.names if name in bound}
+            if len(bound) == len(args) + len(options) and all([n in bound for n in self._needed]):
+                return bound
+        return dict(self.signature.bind(*args, **options).arguments)  # says what is wrong
+
+    def call(self, python_function, arguments):
+        """The function of arguments by name, *args and **options among them."""
+        bound = inspect.BoundArguments(self.signature, collections.OrderedDict(arguments))
+        return python_function(*bound.args, **bound.kwargs)
 
 
 class Function:
@@ -49,48 +61,111 @@ class Function:
     def __init__(self, python_function, backend="cpu"):
         if not callable(python_function):
             raise BasinError(f"{python_function!r}, wanted a function of arrays")
-        self._function, self._backend, self._plans = python_function, backend, {}
+        self._function, self._backend = python_function, backend
+        self._signature, self._plans = Signature(python_function), Plans()
         self.__name__ = name_of(python_function)
         self.__doc__ = python_function.__doc__
         self.__wrapped__ = python_function
 
     def __repr__(self) -> str:
-        return f"<basin function {self.__name__}{signature_of(self._function)}>"
+        return f"<basin function {self.__name__}{self._signature.signature}>"
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        """Its value: arrays in, an array out. On expressions it is the plain Python function."""
-        arguments = self._bind(args, options)
-        if any(isinstance(value, Expression) for value in arguments.values()):
-            return self._function(**arguments)
-        return self._run(arguments, None)[0]
+        """Its value: arrays in, arrays out, or dicts, lists and tuples of them. On expressions it
+        is the plain Python function."""
+        arguments = self._signature.bind(args, options)
+        result = self._plans.run("value", backend_of(self._backend), arguments, self._value)
+        if result is NotImplemented:
+            return self._signature.call(self._function, arguments)
+        return result
 
     def grad(self, *args: Any, wrt: Any = None, **options: Any) -> Any:
-        """The gradient of the sum of its value: an array of the shape of the argument `wrt` (a
-        name; the first argument where it is None), or a dict of them for a list of names."""
-        arguments = self._bind(args, options)
+        """The gradient of the sum of its value, of the structure and shapes of the argument `wrt`
+        (a name; the first argument where it is None); a dict of them for a list of names.
+
+        >>> import numpy, basin
+        >>> loss = basin.function(lambda net, x: numpy.sum(net["w"] * x + net["b"]))
+        >>> loss.grad({"w": [1.0, 2.0], "b": 0.0}, [3.0, 4.0])
+        {'w': array([3., 4.], dtype=float32), 'b': array(2., dtype=float32)}
+        """
+        return self._gradient("grad", args, wrt, options)[1]
+
+    def value_and_grad(self, *args: Any, wrt: Any = None, **options: Any) -> Any:
+        """Its value and grad(), computed together.
+
+        >>> import basin
+        >>> basin.function(lambda x: x * x).value_and_grad([3.0])
+        (array([9.], dtype=float32), array([6.], dtype=float32))
+        """
+        return self._gradient("both", args, wrt, options)
+
+    def _value(self, graph, arguments):
+        value = self._signature.call(self._function, arguments)
+        leaves = []
+        flatten(value, leaves)
+        if not leaves or any(as_expression(leaf, graph) is None for leaf in leaves):
+            raise BasinError(f"{self.__name__} returned no expression")
+        return value
+
+    def _gradient(self, what, args, wrt, options):
+        arguments = self._signature.bind(args, options)
         names = [next(iter(arguments))] if wrt is None else [wrt] if isinstance(wrt, str) else wrt
         unknown = [name for name in names if name not in arguments]
         if unknown:
             raise BasinError(f"wrt {unknown[0]!r}, wanted one of {list(arguments)}")
-        results = self._run(arguments, tuple(names))
-        return results[0] if wrt is None or isinstance(wrt, str) else dict(zip(names, results))
 
-    def _bind(self, args, options):
-        """What was given, by name. Arguments that have a default keep it as it is."""
-        return dict(signature_of(self._function).bind(*args, **options).arguments)
+        def build(graph, given):
+            value = self._value(graph, given)
+            if flatten(value, []) is not LEAF:
+                raise BasinError(f"the gradient of {self.__name__}, which returns several arrays")
+            value = wanted_expression(value, graph)
+            grads = {name: gradient_tree(value, given[name]) for name in names}
+            grads = grads if wrt is not None and not isinstance(wrt, str) else grads[names[0]]
+            return (None if what == "grad" else value), grads
 
-    def _run(self, arguments, wrt):
-        backend = backend_of(self._backend)
-        shapes = tuple((name, numpy.shape(value)) for name, value in arguments.items())
-        key = (shapes, wrt)
-        if key not in self._plans:
-            trace = Trace(self._function, arguments)
-            outputs = [trace.value]
-            if wrt is not None:
-                outputs = gradient(trace.value, [trace.inputs[name] for name in wrt])
-            self._plans[key] = trace, Plan(trace.graph, outputs, Store(backend))
-        trace, plan = self._plans[key]
-        return plan([(trace.inputs[name], value) for name, value in arguments.items()])
+        key = what, wrt if isinstance(wrt, str) else wrt and tuple(wrt)
+        result = self._plans.run(key, backend_of(self._backend), arguments, build)
+        if result is NotImplemented:
+            raise BasinError(f"the gradient of {self.__name__} of expressions: use basin.gradient")
+        return result
+
+    def __reduce__(self):
+        return restore, (Function, by_reference(self, self._function), self._backend)
+
+
+# ---- pickling ----
+
+
+def _found(python_function, name):
+    """What a function's module has under a name."""
+    module = sys.modules.get(getattr(python_function, "__module__", None))
+    try:
+        return operator.attrgetter(name)(module)
+    except AttributeError:
+        return None
+
+
+def by_reference(owner, python_function):
+    """The function as pickle can find it: decorated, it is an attribute of what has its name."""
+    name = getattr(python_function, "__qualname__", "")
+    if name and _found(python_function, name) is owner:
+        python_function.__qualname__ = name + "._function"
+    return python_function
+
+
+def restore(kind, python_function, *rest):
+    """The very object that is decorated in a module, or one like it."""
+    name = getattr(python_function, "__qualname__", "").rpartition("._function")[0]
+    found = _found(python_function, name) if name else None
+    return found if type(found) is kind else kind(python_function, *rest)
+
+
+def gradient_tree(value, tree):
+    """The gradient of a value by a tree of expressions, of the same structure."""
+    leaves: list = []
+    structure = flatten(tree, leaves)
+    found = gradient(value, leaves) if leaves else []
+    return found[0] if structure is LEAF else unflatten(structure, iter(found))
 
 
 @overload

@@ -12,7 +12,7 @@ from basin._library import BasinError, check, ffi, lib, owned, path_of
 from basin._plan import Store, backend_of, write
 from basin._tensor import shape_of
 from basin._watch import is_true
-from basin.functions import signature_of
+from basin.functions import Signature
 
 __all__ = ["Constant", "Lecun", "Normal", "Trainer", "Uniform"]
 
@@ -128,7 +128,7 @@ class Trainer:
         self._adamw = {
             "beta1": beta1, "beta2": beta2, "epsilon": epsilon, "weight_decay": decay, "clip": clip,
         }  # fmt: skip
-        self._names = list(signature_of(loss).parameters)
+        self._names = Signature(loss).names
         missing = [name for name in parameters if name not in self._names]
         if missing:
             raise BasinError(f"the loss has no argument {missing[0]!r}")

@@ -1,5 +1,7 @@
 """Energies in Python against NumPy's own arithmetic and finite differences."""
 
+import pickle
+
 import numpy
 import pytest
 
@@ -193,3 +195,70 @@ def test_values_are_not_there_yet(misuse):
 
     with pytest.raises(basin.BasinError):
         impatient(TOKENS)
+
+
+# ---- plans are kept ----
+
+
+def test_an_energy_is_traced_once_for_each_set_of_shapes():
+    traces = []
+
+    @basin.energy
+    def bowl(g, k, power=2):
+        traces.append(g.shape)
+        return k * numpy.sum(g**power)
+
+    x = numpy.array([1.0, 2.0])
+    for scale in (1.0, 2.0, 3.0):
+        assert bowl(x, k=scale) == scale * 5
+        assert bowl.force(x * scale, k=1.0).tolist() == (-2 * scale * x).tolist()
+        assert bowl.grad(x * scale, "k", k=1.0) == scale**2 * 5
+        assert bowl.hessian_vector(x, scale * x, k=1.0).tolist() == (2 * scale * x).tolist()
+    assert len(traces) == 4
+    assert bowl(x, k=[1.0, 2.0]).tolist() == [5.0, 10.0] and len(traces) == 5
+    assert bowl(x, k=1 / 3, backend="ref").dtype == numpy.float64 and len(traces) == 6
+
+
+def test_parameters_may_be_trees():
+    @basin.energy
+    def pulled(g, net):
+        return numpy.sum((g - net["to"]) ** 2) * net["by"][0] / 2
+
+    net = {"to": numpy.array([1.0, 2.0]), "by": (numpy.array(3.0), None)}
+    assert pulled([0.0, 0.0], net=net) == 7.5
+    slope = pulled.grad([0.0, 0.0], "net", net=net)
+    assert slope["to"].tolist() == [3, 6] and slope["by"][0] == 2.5 and slope["by"][1] is None
+    end = pulled.descend([0.0, 0.0], steps=100, alpha=0.1, net=net).x
+    assert end == pytest.approx([1, 2], abs=1e-3)
+
+
+def test_energies_of_expressions_are_expressions():
+    bowl = basin.energy(lambda g, k: k * numpy.sum(g**4), activation=lambda x: 2 * x)
+    x, k = numpy.array([1.0, 2.0]), 3.0
+
+    @basin.function(backend="ref")
+    def inside(x, k):
+        return bowl(x * 2, k=k), bowl.force(x, k=2.0), bowl.grad(x, "k", k=k)
+
+    energy, force, slope = inside(x, k)
+    assert energy == pytest.approx(3 * numpy.sum((4 * x) ** 4))
+    assert force == pytest.approx(-8 * (2 * x) ** 3)
+    assert slope == pytest.approx(numpy.sum((2 * x) ** 4))
+    loss = basin.function(lambda x: numpy.sum(bowl.force(x, k=1.0)), backend="ref")
+    assert loss.grad(x) == pytest.approx(-12 * (2 * x) ** 2 * 2)
+
+
+@basin.energy
+def wells(g):
+    return numpy.sum((g**2 - 1) ** 2) / 4
+
+
+def test_energies_are_pickled():
+    assert pickle.loads(pickle.dumps(wells)) is wells
+    again = pickle.loads(pickle.dumps(block))
+    assert again(TOKENS, **WEIGHTS) == block(TOKENS, **WEIGHTS)
+    with pytest.raises((pickle.PicklingError, AttributeError), match="lambda"):
+        pickle.dumps(basin.energy(lambda g: numpy.sum(g)))
+    cloudpickle = pytest.importorskip("cloudpickle")
+    again = pickle.loads(cloudpickle.dumps(basin.energy(lambda g: numpy.sum(g))))
+    assert again([1.0, 2.0]) == 3

@@ -1,7 +1,10 @@
 """NumPy's names on expressions against NumPy itself."""
 
+import collections
 import concurrent.futures
+import dataclasses
 import functools
+import pickle
 
 import numpy
 import pytest
@@ -181,3 +184,114 @@ def test_defaults_are_not_traced():
         return numpy.sum(a**power, axis=axis)
 
     assert total(A) == pytest.approx((A**2).sum(axis=0), rel=1e-5)
+
+
+# ---- trees of arrays ----
+
+Pair = collections.namedtuple("Pair", ["w", "b"])
+
+
+@dataclasses.dataclass
+class Layer:
+    w: object
+    b: object
+
+
+TREES = [
+    {"w": A[0], "b": B[0]},
+    (A[0], B[0]),
+    [A[0], {"inner": (B[0], 2.0)}],
+    Pair(A[0], B[0]),
+    Layer(A[0], B[0]),
+    {"w": A[0], "none": None, "numbers": [[1.0], [2.0], [3.0], [4.0]]},
+]
+
+
+def leaves_of(tree):
+    if isinstance(tree, dict):
+        return [leaf for value in tree.values() for leaf in leaves_of(value)]
+    if isinstance(tree, tuple) or (isinstance(tree, list) and not isinstance(tree[0], list)):
+        return [leaf for value in tree for leaf in leaves_of(value)]
+    if isinstance(tree, Layer):
+        return [tree.w, tree.b]
+    return [] if tree is None else [tree]
+
+
+@pytest.mark.parametrize("number", range(len(TREES)))
+def test_trees_go_in_and_out_with_their_structure(number):
+    tree = TREES[number]
+
+    @basin.function(backend="ref")
+    def squares(t, x):
+        return sum(numpy.sum(leaf**2 * x) for leaf in leaves_of(t))
+
+    wanted = sum(float(numpy.sum(numpy.square(leaf) * 3)) for leaf in leaves_of(tree))
+    value, slope = squares.value_and_grad(tree, 3.0)
+    assert value == pytest.approx(wanted) and squares(tree, 3.0) == value
+    assert type(slope) is type(tree)
+    for found, leaf in zip(leaves_of(slope), leaves_of(tree)):
+        assert found == pytest.approx(6 * numpy.asarray(leaf))
+    same = basin.function(lambda t: t, backend="ref")(tree)
+    assert type(same) is type(tree)
+    for found, leaf in zip(leaves_of(same), leaves_of(tree)):
+        assert numpy.array_equal(found, leaf)
+
+
+def test_stars_are_traced():
+    @basin.function(backend="ref")
+    def total(first, *more, scale=2.0, **named):
+        return {"sum": scale * (first + sum(more)), "named": (named["k"], first)}
+
+    result = total(A, B, B, k=3.0)
+    assert result["sum"] == pytest.approx(2 * (A + 2 * B))
+    assert result["named"][0] == 3 and numpy.array_equal(result["named"][1], A)
+    product = basin.function(lambda *factors: factors[0] * factors[1])
+    assert [g.tolist() for g in product.grad([2.0], [3.0])] == [[3.0], [2.0]]
+    with pytest.raises(basin.BasinError, match="returns several arrays"):
+        total.grad(A, B, k=3.0)
+
+
+def test_arguments_by_name_are_those_by_place():
+    minus = basin.function(lambda a, b=1.0: a - b)
+    for found in (minus(3.0, 2.0), minus(3.0, b=2.0), minus(b=2.0, a=3.0), minus(2.0)):
+        assert found == 1
+    assert minus.grad(b=2.0, a=3.0) == 1
+    for wrong in (lambda: minus(), lambda: minus(1, 2, 3), lambda: minus(1, a=2)):
+        with pytest.raises(TypeError):
+            wrong()
+
+
+def test_what_an_argument_is_may_change():
+    """A plan is kept by shapes, not by types; wrong results of one would be those of another."""
+    double = basin.function(lambda a: a * 2)
+    for value in ([1, 2], numpy.array([1.0, 2.0]), numpy.array([1, 2], ">i4"), (1.0, 2)):
+        assert double(value).tolist() == [2, 4]
+    assert double(3) == 6 and double(numpy.zeros((0, 2))).shape == (0, 2)
+    assert double(numpy.arange(6.0).reshape(2, 3).T).tolist() == [[0, 6], [2, 8], [4, 10]]
+
+
+@basin.function
+def doubled_here(a):
+    return a * 2
+
+
+def tripled(a):
+    return a * 3
+
+
+tripled_here = basin.function(tripled, backend="ref")
+
+
+def test_functions_of_a_module_are_pickled():
+    assert pickle.loads(pickle.dumps(doubled_here)) is doubled_here
+    again = pickle.loads(pickle.dumps(tripled_here))
+    assert again(1 / 3) == 1 and again(1 / 3).dtype == numpy.float64
+    with pytest.raises((pickle.PicklingError, AttributeError), match="lambda"):
+        pickle.dumps(basin.function(lambda a: a))
+
+
+def test_functions_of_a_session_are_pickled_by_cloudpickle():
+    cloudpickle = pytest.importorskip("cloudpickle")
+    factor = 3.0
+    again = pickle.loads(cloudpickle.dumps(basin.function(lambda a: a * factor)))
+    assert again(2.0) == 6

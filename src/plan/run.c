@@ -177,6 +177,17 @@ basin_status basin_plan_read(basin_plan *plan, basin_expr output, basin_tensor *
     return basin_fail(error, BASIN_BAD_VALUE, "the expression is no output of this plan");
 }
 
+basin_status basin_plan_call(basin_plan *plan, const basin_given *given, int count,
+                             const basin_expr *output, basin_tensor *result, int outputs,
+                             basin_error *error) {
+    for (int i = 0; i < count; i++)
+        BASIN_TRY(basin_plan_write(plan, given[i].input, given[i].tensor, error));
+    BASIN_TRY(basin_plan_run(plan, error));
+    for (int i = 0; i < outputs; i++)
+        BASIN_TRY(basin_plan_read(plan, output[i], &result[i], error));
+    return BASIN_OK;
+}
+
 double basin_plan_scalar(basin_plan *plan, basin_expr output) {
     double value = NAN;
     basin_tensor tensor = basin_tensor_borrow(&value, BASIN_F64, BASIN_SCALAR);

@@ -277,14 +277,9 @@ void basin_engine_close(basin_engine *engine) {
 
 static basin_status run_once(basin_tensor *result, basin_plan *plan, const basin_expr *output,
                              int outputs, const basin_given *given, int count, basin_error *error) {
-    for (int i = 0; i < count; i++)
-        BASIN_TRY(basin_plan_write(plan, given[i].input, given[i].tensor, error));
-    BASIN_TRY(basin_plan_run(plan, error));
-    for (int i = 0; i < outputs; i++) {
+    for (int i = 0; i < outputs; i++)
         BASIN_TRY(basin_tensor_new(&result[i], BASIN_F64, basin_expr_shape(output[i]), error));
-        BASIN_TRY(basin_plan_read(plan, output[i], &result[i], error));
-    }
-    return BASIN_OK;
+    return basin_plan_call(plan, given, count, output, result, outputs, error);
 }
 
 basin_status basin_engine_compute(basin_engine *engine, basin_tensor *result,
