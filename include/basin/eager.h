@@ -20,7 +20,7 @@
 #ifndef BASIN_EAGER_H
 #define BASIN_EAGER_H
 
-#include "basin/backend.h"
+#include "basin/plan.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -86,10 +86,36 @@ BASIN_API basin_status basin_eager_workspace(size_t *bytes, const basin_eager *e
 BASIN_API basin_status basin_eager_run(const basin_eager *eager, basin_eager_operation operation,
                                        const basin_eager_attention *at, basin_error *error);
 
-/* The same as a custom call of XLA's: handlers for jax.ffi, which basin.jax registers. `call` is an
- * XLA_FFI_CallFrame, the result an XLA_FFI_Error or NULL; src/eager/xla.c says what they take. */
+/* ---- plans on the caller's memory ---- */
+
+/* A run of a plan whose inputs and outputs are the caller's: dense, of the backend's type and in
+ * its memory. Inputs of indices are not among them. */
+typedef struct basin_eager_plan {
+    basin_plan *plan;
+    const basin_expr *input, *output; /* [inputs], [outputs] */
+    int inputs, outputs;
+    const void *const *from; /* [inputs] */
+    void *const *to;         /* [outputs] */
+    void *stream; /* cuda: all is queued behind what this cudaStream_t has, and what it gets later
+                     waits for it; NULL is CUDA's default one */
+} basin_eager_plan;
+
+/* On cuda the calling thread's device is the backend's. */
+BASIN_API basin_status basin_eager_run_plan(const basin_eager_plan *run, basin_error *error);
+
+/* ---- custom calls of XLA ---- */
+
+/* Handlers for jax.ffi, which basin.jax registers. `call` is an XLA_FFI_CallFrame, the result an
+ * XLA_FFI_Error or NULL; src/eager/xla.c says what they take. */
 BASIN_API void *basin_xla_attention_host(void *call);
 BASIN_API void *basin_xla_attention_cuda(void *call);
+BASIN_API void *basin_xla_plan(void *call);
+
+/* How basin_xla_plan finds what a call names: the function is asked once for a name, from any
+ * thread, one at a time. What it returns (NULL: unknown; from, to and stream are not read) and the
+ * plan's backend belong to these calls from then on, as long as the process lives. */
+typedef const basin_eager_plan *basin_xla_find(const char *name);
+BASIN_API void basin_xla_set_find(basin_xla_find *find);
 
 #ifdef __cplusplus
 }

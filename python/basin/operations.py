@@ -1,7 +1,11 @@
 """Functions of expressions that NumPy has no name for. Each takes expressions alone: inside
 functions that Basin traces."""
 
+import contextlib
+import contextvars
 from typing import Any
+
+import numpy
 
 from basin._expr import Expression, apply, wanted_expression
 from basin._library import BasinError, ffi, lib
@@ -141,6 +145,8 @@ def attention_lse(
     """
     graph = q._graph
     beta = wanted_expression(beta, graph)
+    if _plain.get():
+        return _plain_lse(q, k, beta, exclude_self, causal)
     if beta.ndim == 0:
         beta = apply(lib.basin_broadcast, beta, shape_of(q.shape[-2:-1]))
     pattern = ffi.new("basin_pattern *", {"exclude_self": exclude_self, "causal": causal})
@@ -148,6 +154,34 @@ def attention_lse(
     return graph.wrap(
         lib.basin_attention_lse(q._pointer, k._pointer, beta._pointer, null, null, pattern)
     )
+
+
+_plain = contextvars.ContextVar("plain", default=False)
+
+
+@contextlib.contextmanager
+def plain_attention():
+    """Inside, attention_lse is made of plain operations: memory for every pair of tokens, and
+    derivatives of every order, where the fused kernel has two."""
+    token = _plain.set(True)
+    try:
+        yield
+    finally:
+        _plain.reset(token)
+
+
+def _plain_lse(q, k, beta, exclude_self, causal):
+    """Per query and head as attention_lse has it, a query without keys 0."""
+    swap = [*range(q.ndim - 3), q.ndim - 2, q.ndim - 3, q.ndim - 1]
+    q, k = q.transpose(swap), k.transpose(swap)  # [.., H, N, Y]
+    beta = beta.reshape(-1, 1, 1) if beta.ndim else beta
+    z = beta * (q @ k.transpose([*range(k.ndim - 2), k.ndim - 1, k.ndim - 2]))
+    n, m = q.shape[-2], k.shape[-2]
+    out = (numpy.eye(n, m) if exclude_self else 0) + (numpy.triu(numpy.ones((n, m)), 1) * causal)
+    out = numpy.broadcast_to(out > 0, (n, m))
+    lse = logsumexp(z - 1e30 * out if out.any() else z, axis=-1)
+    lse = lse * ~out.all(1) if out.all(1).any() else lse
+    return lse.transpose([*range(lse.ndim - 2), lse.ndim - 1, lse.ndim - 2])
 
 
 def gradient(y: Expression, x: Any) -> Any:

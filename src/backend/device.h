@@ -137,6 +137,12 @@ typedef struct basin_eager_table {
     /* Queues the call; block[i] is the address of block i. */
     basin_status (*run)(const basin_backend *backend, const basin_call *call, void *const *block,
                         void *stream, basin_error *error);
+    /* Of a backend that runs plans: what it gets from now on waits for the stream, or the stream
+     * for what it has got. */
+    basin_status (*enter)(basin_backend *backend, void *stream, basin_error *error);
+    basin_status (*leave)(basin_backend *backend, void *stream, basin_error *error);
+    /* Queues a copy within the device's memory. */
+    void (*copy)(basin_backend *backend, void *to, const void *from, size_t bytes);
 } basin_eager_table;
 
 /* NULL where `run` of the backend's own table does, finished when it returns. */

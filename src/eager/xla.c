@@ -7,10 +7,14 @@
  * depend on them. */
 #include "eager/xla.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "base/try.h"
 #include "eager/eager.h"
+#include "plan/plan.h"
 
 enum { OPERATION, FLAGS, GIVEN, WANTED, THREADS, PAIRS, JOB };
 enum { EXCLUDE_SELF = 1, CAUSAL = 2, TF32 = 4, ONE_HEAD = 8 };
@@ -298,4 +302,121 @@ void *basin_xla_attention_cuda(void *call) {
     if (failure) return failure;
     r.at.stream = stream.stream;
     return run_groups(&r, eager);
+}
+
+/* ---- plans ----
+ *
+ * One attribute, a text, names a plan. Arguments and results are its inputs and outputs; each may
+ * have one more axis in front, of vmap: results all have it, and arguments that depend on it. */
+
+typedef struct known_plan {
+    char *name;
+    const basin_eager_plan *plan;
+} known_plan;
+
+/* Backends belong to one thread at a time, so calls wait for each other. */
+static struct {
+    pthread_mutex_t lock;
+    basin_xla_find *find;
+    known_plan *list; /* [count] */
+    int count;
+} plans = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+void basin_xla_set_find(basin_xla_find *find) {
+    pthread_mutex_lock(&plans.lock);
+    plans.find = find;
+    pthread_mutex_unlock(&plans.lock);
+}
+
+static basin_status add_plan(char *name, const basin_eager_plan *plan, basin_error *error) {
+    known_plan *list = realloc(plans.list, (size_t)(plans.count + 1) * sizeof *list);
+    if (!list) return basin_fail_memory(error, "a plan's name");
+    plans.list = list;
+    list[plans.count++] = (known_plan){name, plan};
+    return BASIN_OK;
+}
+
+static basin_status find_plan(const basin_eager_plan **plan, const xla_text *name,
+                              basin_error *error) {
+    for (int i = 0; i < plans.count; i++)
+        if (strlen(plans.list[i].name) == name->length &&
+            memcmp(plans.list[i].name, name->data, name->length) == 0) {
+            *plan = plans.list[i].plan;
+            return BASIN_OK;
+        }
+    BASIN_FREE_AT_EXIT char *text = NULL;
+    BASIN_TRY(BASIN_NEW(&text, name->length + 1, "a plan's name", error));
+    memcpy(text, name->data, name->length);
+    *plan = plans.find ? plans.find(text) : NULL;
+    if (!*plan) return basin_fail(error, BASIN_BAD_VALUE, "basin: no plan is called %s", text);
+    BASIN_TRY(add_plan(text, *plan, error));
+    text = NULL;
+    return BASIN_OK;
+}
+
+/* Bytes from one group's part to that of the next, 0 where all groups share it; -1: the buffer is
+ * not that of the expression. */
+static int64_t group_step(const xla_buffer *buffer, basin_expr expr, const basin_plan *plan) {
+    const basin_shape *shape = &expr->shape;
+    int64_t axes = buffer->rank - shape->rank;
+    int dtype = plan->store->backend->table->real == BASIN_F64 ? XLA_F64 : XLA_F32;
+    if (axes < 0 || axes > 1 || buffer->dtype != dtype) return -1;
+    for (int i = 0; i < shape->rank; i++)
+        if (buffer->dims[axes + i] != shape->dim[i]) return -1;
+    return axes ? basin_shape_count(*shape) * (int64_t)dtype_bytes(dtype) : 0;
+}
+
+static basin_status run_plan(const xla_frame *frame, const basin_eager_plan *known, void *stream,
+                             basin_error *error) {
+    const xla_buffers *args = &frame->args, *results = &frame->results;
+    bool fits = args->count == known->inputs && results->count == known->outputs;
+    BASIN_FREE_AT_EXIT const void **from = NULL;
+    BASIN_FREE_AT_EXIT void **to = NULL;
+    BASIN_TRY(BASIN_NEW(&from, known->inputs + 1, "a plan's operands", error));
+    BASIN_TRY(BASIN_NEW(&to, known->outputs + 1, "a plan's operands", error));
+    int64_t groups = 1;
+    for (int i = 0; i < known->outputs && fits; i++) {
+        int64_t step = group_step(results->buffer[i], known->output[i], known->plan);
+        if (step > 0) groups = results->buffer[i]->dims[0];
+        fits = step >= 0;
+    }
+    for (int i = 0; i < known->inputs && fits; i++)
+        fits = group_step(args->buffer[i], known->input[i], known->plan) >= 0;
+    if (!fits) return basin_fail(error, BASIN_BAD_SHAPE, "basin: operands are not the plan's");
+    basin_eager_plan run = *known;
+    run.from = from, run.to = to, run.stream = stream;
+    for (int64_t group = 0; group < groups; group++) {
+        for (int i = 0; i < run.inputs; i++)
+            from[i] = (char *)args->buffer[i]->data +
+                      group * group_step(args->buffer[i], run.input[i], run.plan);
+        for (int i = 0; i < run.outputs; i++)
+            to[i] = (char *)results->buffer[i]->data +
+                    group * group_step(results->buffer[i], run.output[i], run.plan);
+        BASIN_TRY(basin_eager_run_plan(&run, error));
+    }
+    return BASIN_OK;
+}
+
+static void *call_plan(const xla_frame *frame) {
+    const xla_attributes *given = &frame->attributes;
+    basin_error error = {.status = BASIN_OK};
+    const basin_eager_plan *known;
+    if (given->count != 1 || given->types[0] != 4)
+        return fail(frame, XLA_INVALID_ARGUMENT, "basin: a call without the name of a plan");
+    if (find_plan(&known, given->value[0], &error)) return fail_status(frame, &error);
+    xla_stream_arguments stream = {.size = sizeof stream, .context = frame->context};
+    if (basin_backend_eager(known->plan->store->backend)) {
+        void *failure = frame->api->stream_get(&stream);
+        if (failure) return failure;
+    }
+    if (run_plan(frame, known, stream.stream, &error)) return fail_status(frame, &error);
+    return NULL;
+}
+
+void *basin_xla_plan(void *call) {
+    if (tell_version(call)) return NULL;
+    pthread_mutex_lock(&plans.lock);
+    void *failure = call_plan(call);
+    pthread_mutex_unlock(&plans.lock);
+    return failure;
 }

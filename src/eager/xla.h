@@ -59,11 +59,16 @@ typedef struct xla_array {
     void *data;
 } xla_array;
 
+typedef struct xla_text { /* not ended by 0 */
+    const char *data;
+    size_t length;
+} xla_text;
+
 typedef struct xla_attributes { /* sorted by name */
     size_t size;
     xla_extension *extension;
     int64_t count;
-    int *types; /* 1: an array */
+    int *types; /* 1: an array, 4: a text */
     void **names;
     void **value;
 } xla_attributes;

@@ -223,3 +223,62 @@ TEST(strange_operands_are_refused) {
         assert_non_null(strstr(said, "the operands are not those of its job"));
     }
 }
+
+/* ---- plans: y = sum over rows of a b, b the same for all groups ---- */
+
+static const basin_eager_plan *offered;
+static int asked;
+
+static const basin_eager_plan *find(const char *name) {
+    asked++;
+    return strcmp(name, "product") == 0 ? offered : NULL;
+}
+
+static void *call_plan(call *c, const char *name, int dtype) {
+    double *a = (double *)c->job;
+    static double b[3] = {1, 10, 100};
+    for (int i = 0; i < 6; i++) a[i] = i;
+    int64_t dims[][2] = {{GROUPS, 3}, {3}, {GROUPS}};
+    for (int i = 0; i < 3; i++) memcpy(c->dims[i], dims[i], sizeof dims[i]);
+    c->buffer[0] = (xla_buffer){.dtype = dtype, .data = a, .rank = 2, .dims = c->dims[0]};
+    c->buffer[1] = (xla_buffer){.dtype = XLA_F64, .data = b, .rank = 1, .dims = c->dims[1]};
+    c->buffer[2].dtype = XLA_F64, c->buffer[2].rank = 1, c->buffer[2].dims = c->dims[2];
+    for (int i = 0; i < 2; i++) c->arg[i] = &c->buffer[i];
+    c->result[0] = &c->buffer[2];
+    xla_text text = {name, strlen(name)};
+    c->value = &text, c->attribute_type = 4;
+    c->frame = (xla_frame){.api = &api,
+                           .args = {.count = 2, .buffer = c->arg},
+                           .results = {.count = 1, .buffer = c->result},
+                           .attributes = {.count = 1, .types = &c->attribute_type}};
+    c->frame.attributes.value = &c->value;
+    return basin_xla_plan(&c->frame);
+}
+
+TEST(plans) {
+    basin_engine engine;
+    basin_plan *plan;
+    double y[GROUPS];
+    call c = {.buffer[2].data = y};
+    assert_ok(basin_engine_open(&engine, &(basin_compute){.backend = "ref"}, &failure));
+    basin_expr in[] = {basin_input(engine.graph, "a", BASIN_SHAPE(3)),
+                       basin_input(engine.graph, "b", BASIN_SHAPE(3))};
+    basin_expr out = basin_sum(basin_mul(in[0], in[1]), 0, 1);
+    basin_plan_spec spec = {.output = &out, .outputs = 1};
+    assert_ok(basin_plan_new(&plan, engine.store, &spec, &failure));
+    basin_eager_plan made = {.plan = plan, .input = in, .inputs = 2, .output = &out, .outputs = 1};
+    assert_non_null(call_plan(&c, "product", XLA_F64)); /* nobody to ask */
+    offered = &made;
+    basin_xla_set_find(find);
+    for (int i = 0; i < 2; i++) assert_null(call_plan(&c, "product", XLA_F64));
+    assert_int_equal(asked, 1);
+    assert_true(y[0] == 210 && y[1] == 543);
+    assert_non_null(call_plan(&c, "quotient", XLA_F64));
+    assert_non_null(strstr(said, "no plan is called quotient"));
+    assert_non_null(call_plan(&c, "product", XLA_F32));
+    assert_non_null(strstr(said, "operands are not the plan's"));
+    c.attribute_type = 1;
+    assert_non_null(basin_xla_plan(&c.frame));
+    basin_plan_free(plan);
+    basin_engine_close(&engine);
+}

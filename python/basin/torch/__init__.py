@@ -1,4 +1,5 @@
-"""Energy attention for PyTorch: registered operations with derivatives of first and second order.
+"""Energies as operations of PyTorch: any that is written in Python (module, value, force,
+descended), and energy attention with kernels of its own.
 
 >>> import torch
 >>> from basin.torch import energy_attention
@@ -24,5 +25,9 @@ except ImportError as missing:
 
 from basin.torch._attention import Pairs, attention_force, attention_lse, energy_attention
 from basin.torch._block import EnergyBlock
+from basin.torch._energy import EnergyModule, descended, force, module, value
 
-__all__ = ["EnergyBlock", "Pairs", "attention_force", "attention_lse", "energy_attention"]
+__all__ = [
+    "EnergyBlock", "EnergyModule", "Pairs", "attention_force", "attention_lse", "descended",
+    "energy_attention", "force", "module", "value",
+]  # fmt: skip

@@ -313,4 +313,37 @@ static basin_status run(const basin_backend *backend, const basin_call *call, vo
     return cuda.error.status;
 }
 
-extern const basin_eager_table basin_cuda_eager = {eager_workspace, run};
+/* Plans run on the backend's own stream; events order it with the caller's. */
+
+static void follow(basin_cuda *cuda, cudaStream_t later, cudaStream_t sooner) {
+    cudaEvent_t reached = NULL;
+    if (!BASIN_CUDA_TRY(cuda, cudaEventCreateWithFlags(&reached, cudaEventDisableTiming))) return;
+    if (BASIN_CUDA_TRY(cuda, cudaEventRecord(reached, sooner)))
+        BASIN_CUDA_TRY(cuda, cudaStreamWaitEvent(later, reached, 0));
+    BASIN_CUDA_TRY(cuda, cudaEventDestroy(reached)); /* once it is reached */
+}
+
+static basin_status enter(basin_backend *backend, void *stream, basin_error *error) {
+    basin_cuda *cuda = (basin_cuda *)backend;
+    int device = cuda->device;
+    BASIN_CUDA_TRY(cuda, cudaGetDevice(&device));
+    if (device != cuda->device)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "a plan on device %d, run by a thread whose device is %d", cuda->device,
+                          device);
+    follow(cuda, cuda->stream, (cudaStream_t)stream);
+    return report(cuda, error);
+}
+
+static basin_status leave(basin_backend *backend, void *stream, basin_error *error) {
+    basin_cuda *cuda = (basin_cuda *)backend;
+    follow(cuda, (cudaStream_t)stream, cuda->stream);
+    return report(cuda, error);
+}
+
+static void copy(basin_backend *backend, void *to, const void *from, size_t bytes) {
+    basin_cuda *cuda = (basin_cuda *)backend;
+    BASIN_CUDA_TRY(cuda, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, cuda->stream));
+}
+
+extern const basin_eager_table basin_cuda_eager = {eager_workspace, run, enter, leave, copy};

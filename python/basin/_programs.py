@@ -1,0 +1,240 @@
+"""Functions of arrays of fixed shapes, their derivatives, and plans of them on memory that others
+own: what basin.torch and basin.jax share.
+
+A program knows how it is traced. Its derivatives are programs as well, so that there is one of
+every order: Basin's reverse mode differentiates the trace. A text names a program for inputs of any
+shape: the number of its source, names of the arguments, and how it was derived, as in
+"7:x,xi|v1.3|j1". Plans are made when they first run.
+"""
+
+import functools
+import itertools
+import threading
+import weakref
+from collections.abc import Sequence
+from typing import Any, Callable
+
+from basin import operations
+from basin._expr import Expression, Graph, apply, wanted_expression
+from basin._library import BasinError, check, ffi, lib
+from basin._plan import Backend, Plan, Store, backend_of
+from basin.energies import Energy
+from basin.functions import Function, signature_of
+
+__all__ = ["OUTPUTS", "Program", "Running", "Source", "bits", "find", "mask", "source"]
+
+OUTPUTS = ("value", "force", "descend")
+
+
+def bits(mask: int, count: int) -> "list[int]":
+    """Which of so many the mask has."""
+    return [i for i in range(count) if mask >> i & 1]
+
+
+def mask(flags: "Sequence[Any]") -> int:
+    """The mask of those that are true."""
+    return sum(1 << i for i, flag in enumerate(flags) if flag)
+
+
+# ---- programs ----
+
+
+class Program:
+    """A function of arrays of these shapes; `outputs` are the shapes of its results."""
+
+    def __init__(self, name: str, shapes: Any, build: "Callable[..., Any]", outputs: Any = None):
+        self.name, self.shapes, self._build = name, shapes, build
+        self._derived: dict[str, Program] = {}
+        self._plans: dict[Any, Running] = {}
+        self._lock = threading.Lock()
+        self.outputs = tuple(e.shape for e in self.trace()[2]) if outputs is None else outputs
+
+    def __repr__(self) -> str:
+        return f"<program {self.name} {list(self.shapes)} -> {list(self.outputs)}>"
+
+    def build(self, graph: Graph, inputs: "list[Expression]") -> "list[Expression]":
+        """Its outputs as expressions of the inputs."""
+        return self._build(graph, inputs)
+
+    def trace(self) -> "tuple[Graph, list[Expression], list[Expression]]":
+        """A graph of it: inputs and outputs."""
+        try:
+            return self._trace()
+        except BasinError as failure:
+            if "third derivatives" not in str(failure):
+                raise
+        with operations.plain_attention():  # which can be differentiated further
+            return self._trace()
+
+    def _trace(self):
+        graph = Graph()
+        inputs = [graph.input(f"a{i}", shape) for i, shape in enumerate(self.shapes)]
+        return graph, inputs, self.build(graph, inputs)
+
+    def derived(self, how: str) -> "Program":
+        """Its derivative. "v1.3": gradients with respect to inputs 0 and 1 (mask 3), of a
+        cotangent of output 0 (mask 1); inputs are those of this program, then cotangents. "j3": how
+        outputs move along tangents of inputs 0 and 1, which follow the inputs."""
+        if how not in self._derived:
+            self._derived[how] = (_reverse if how[0] == "v" else _forward)(self, how)
+        return self._derived[how]
+
+    def running(self, backend: str, device: int = 0, threads: int = 0) -> "Running":
+        """What computes it; `backend` is a name, `device` the calling thread's on cuda."""
+        key = backend, device, threads
+        with self._lock:
+            if key not in self._plans:
+                self._plans[key] = Running(self, _backend(*key))
+            return self._plans[key]
+
+
+def _pointers(expressions):
+    return ffi.new("basin_expr[]", [e._pointer for e in expressions])
+
+
+def _vjp(graph, output, cotangent, inputs):
+    result = ffi.new("basin_expr[]", len(inputs))
+    lib.basin_vjp(result, output._pointer, cotangent._pointer, _pointers(inputs), len(inputs))
+    return [graph.wrap(pointer) for pointer in result]
+
+
+def _reverse(base, how):
+    given, wanted = map(int, how[1:].split("."))
+    count, chosen = len(base.shapes), bits(given, len(base.outputs))
+
+    def build(graph, inputs):
+        outputs, along = base.build(graph, inputs[:count]), [inputs[i] for i in bits(wanted, count)]
+        parts = [_vjp(graph, outputs[i], c, along) for i, c in zip(chosen, inputs[count:])]
+        return [functools.reduce(lambda a, b: a + b, part) for part in zip(*parts)]
+
+    shapes = (*base.shapes, *(base.outputs[i] for i in chosen))
+    results = tuple(base.shapes[i] for i in bits(wanted, count))
+    return Program(f"{base.name}|{how}", shapes, build, results)
+
+
+def _forward(base, how):
+    count, moved = len(base.shapes), bits(int(how[1:]), len(base.shapes))
+
+    def build(graph, inputs):
+        x, t = _pointers([inputs[i] for i in moved]), _pointers(inputs[count:])
+        outputs = base.build(graph, inputs[:count])
+        return [graph.wrap(lib.basin_jvp(y._pointer, x, t, len(moved))) for y in outputs]
+
+    shapes = (*base.shapes, *(base.shapes[i] for i in moved))
+    return Program(f"{base.name}|{how}", shapes, build, base.outputs)
+
+
+# ---- where programs come from ----
+
+_numbers = itertools.count(1)
+_sources: "weakref.WeakValueDictionary[int, Source]" = weakref.WeakValueDictionary()
+
+
+class Source:
+    """A quantity of an energy, or a function: a program for arguments of any shapes."""
+
+    def __init__(self, what: Any, output: str, options: "dict[str, Any]"):
+        self.what, self.output, self.options = what, output, options
+        self.names = list(signature_of(what._function).parameters)
+        self.number = next(_numbers)
+        _sources[self.number] = self
+
+    def __repr__(self) -> str:
+        return f"<{self.output} of {self.what!r}>"
+
+    def key(self, names: "Sequence[str]") -> str:
+        """The name of its program for these arguments."""
+        return f"{self.number}:{','.join(names)}"
+
+    def program(self, names: "Sequence[str]", shapes: Any) -> Program:
+        name = f"{self.output} of {self.what.__name__}"
+        return Program(name, shapes, functools.partial(self._build, names))
+
+    def _build(self, names, graph, inputs):
+        given = dict(zip(names, inputs))
+        if isinstance(self.what, Function):
+            return [wanted_expression(self.what._function(**given), graph)]
+        x = given.pop(names[0])
+        if self.output == "descend":
+            return [self.what.descended(x, **self.options, **given)]
+        g = apply(lib.basin_variable, self.what.activation(x))
+        terms = self.what.terms(g, **given).values()
+        total = wanted_expression(functools.reduce(lambda a, b: a + b, terms), graph)
+        return [-operations.gradient(total, g) if self.output == "force" else total]
+
+
+@functools.lru_cache(maxsize=512)
+def find(key: str, shapes: "tuple[tuple[int, ...], ...]") -> Program:
+    """The program of that name for inputs of these shapes."""
+    head, *path = key.split("|")
+    if path:
+        base = find("|".join([head, *path[:-1]]), shapes[: _arity(head, path[:-1], shapes)])
+        return base.derived(path[-1])
+    number, _, names = head.partition(":")
+    return _sources[int(number)].program(names.split(","), shapes)
+
+
+def _arity(head, path, shapes):
+    """How many inputs the program has: those of its base come first."""
+    count = head.count(",") + 1
+    for i, how in enumerate(path):
+        base = find("|".join([head, *path[:i]]), shapes[:count])
+        count = len(base.derived(how).shapes)
+    return count
+
+
+@functools.lru_cache(maxsize=64)
+def _source(what, output, options):
+    return Source(what, output, dict(options))
+
+
+def source(what: Any, output: str = "value", **options: Any) -> Source:
+    """The source of an energy, a function of Basin's, or a Python function, which is an energy."""
+    if not isinstance(what, (Energy, Function)):
+        if not callable(what):
+            raise BasinError(f"{what!r}, wanted an energy or a function of Basin's")
+        what = Energy(what)
+    if output not in OUTPUTS:
+        raise BasinError(f"output {output!r}, wanted one of {', '.join(OUTPUTS)}")
+    if isinstance(what, Function) and output != "value":
+        raise BasinError(f"output {output!r} of the function {what.__name__}, wanted 'value'")
+    if output == "descend":
+        options = {"steps": 12, "alpha": 0.1, **options}
+    elif options:
+        raise BasinError(f"{next(iter(options))} with output {output!r}, wanted 'descend'")
+    return _source(what, output, tuple(sorted(options.items())))
+
+
+# ---- running ----
+
+
+class Running:
+    """The plan of a program on one backend."""
+
+    def __init__(self, program: Program, backend: Backend):
+        graph, inputs, outputs = program.trace()
+        self.plan, self.backend = Plan(graph, outputs, Store(backend)), backend
+        self._kept = [_pointers(inputs), _pointers(outputs)]
+        self._from = ffi.new("uintptr_t[]", max(len(inputs), 1))
+        self._to = ffi.new("uintptr_t[]", max(len(outputs), 1))
+        self.pointer = ffi.new(
+            "basin_eager_plan *",
+            {
+                "plan": self.plan.pointer, "input": self._kept[0], "inputs": len(inputs),
+                "output": self._kept[1], "outputs": len(outputs),
+                "from": ffi.cast("void **", self._from), "to": ffi.cast("void **", self._to),
+            },
+        )  # fmt: skip
+
+    def run(self, sources: "list[int]", results: "list[int]", stream: int = 0) -> None:
+        """On arrays at these addresses, dense and of the backend's type."""
+        with self.backend.lock:
+            self._from[0 : len(sources)] = sources
+            self._to[0 : len(results)] = results
+            self.pointer.stream = ffi.cast("void *", stream)
+            check(lib.basin_eager_run_plan, self.pointer)
+
+
+@functools.cache
+def _backend(name, device, threads):
+    return Backend(name) if name == "cuda" else backend_of(name, threads)

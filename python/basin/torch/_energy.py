@@ -1,0 +1,357 @@
+# type: ignore  where the framework is not installed, pyright takes this folder for it
+"""Any energy of Basin's as operations of PyTorch.
+
+torch.ops.basin.program_I_O takes I tensors and the name of a program (basin._programs) and gives O
+tensors. Its derivatives are such operations again.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from basin import _programs
+from basin._library import BasinError
+from basin.functions import Function
+from basin.torch._ops import _interpreter, _stream
+
+_library = torch.library.Library("basin", "FRAGMENT")
+
+
+# ---- running ----
+
+
+def _shapes(tensors):
+    return tuple(tuple(int(n) for n in x.shape) for x in tensors)
+
+
+def _compute(key, tensors):
+    """The program's results on the device of its operands."""
+    program = _programs.find(key, _shapes(tensors))
+    first = tensors[0]
+    tensors = [x.contiguous() for x in tensors]
+    results = [first.new_empty(shape) for shape in program.outputs]
+    addresses = [x.data_ptr() for x in tensors], [x.data_ptr() for x in results]
+    if first.is_cuda:
+        _queue(program, first, addresses)
+    else:
+        backend = "ref" if first.dtype == torch.float64 else "cpu"
+        program.running(backend, 0, torch.get_num_threads()).run(*addresses)
+    return results
+
+
+def _queue(program, like, addresses):
+    device = like.get_device()
+    with torch.cuda.device(device):  # plans run on the thread's device
+        program.running("cuda", device).run(*addresses, stream=_stream(device))
+
+
+def _results_like(key, tensors):
+    program = _programs.find(key, _shapes(tensors))
+    return [tensors[0].new_empty(shape) for shape in program.outputs]
+
+
+# ---- operations, one for each number of operands and results ----
+
+
+def _single(results):
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+_operations = {}
+
+
+def _define(ins, outs):
+    """The operation for so many operands and results; defined before compilers look for it."""
+    if (ins, outs) in _operations:
+        return
+    name = f"program_{ins}_{outs}"
+    given = "".join(f"Tensor a{i}, " for i in range(ins))
+    made = "Tensor" if outs == 1 else f"({', '.join(['Tensor'] * outs)})"
+    _library.define(f"{name}({given}str key) -> {made}")
+
+    def compute(*operands):
+        return _single(_compute(operands[-1], operands[:-1]))
+
+    def fake(*operands):
+        return _single(_results_like(operands[-1], operands[:-1]))
+
+    def keep(ctx, inputs, output):
+        _keep(ctx, inputs[-1], inputs[:-1])
+
+    def backward(ctx, *cotangents):
+        return *_backward(ctx, ctx.needs_input_grad[:ins], cotangents), None
+
+    def batched(info, in_dims, *operands):
+        results = _looped(info.batch_size, operands[-1], operands[:-1], in_dims[:-1])
+        return _single(results), _single([0] * len(results))
+
+    for device in ("CPU", "CUDA"):
+        _library.impl(name, compute, device)
+    full = f"basin::{name}"
+    torch.library.register_fake(full, fake, lib=_library)
+    torch.library.register_autograd(full, backward, setup_context=keep, lib=_library)
+    torch.library.register_vmap(full, batched, lib=_library)
+    _operations[ins, outs] = getattr(torch.ops.basin, name).default
+
+
+def _keep(ctx, key, tensors):
+    ctx.set_materialize_grads(False)
+    ctx.save_for_backward(*tensors)
+    ctx.key = key
+
+
+def _backward(ctx, needs, cotangents):
+    given, wanted = _programs.mask([c is not None for c in cotangents]), _programs.mask(needs)
+    if not given or not wanted:
+        return [None] * len(needs)
+    operands = [*ctx.saved_tensors, *(c for c in cotangents if c is not None)]
+    found = iter(call(f"{ctx.key}|v{given}.{wanted}", operands, wanted.bit_count()))
+    return [next(found) if need else None for need in needs]
+
+
+def _looped(size, key, tensors, dims):
+    """One call for each entry of a batch."""
+    outs, parts = None, []
+    for i in range(size):
+        entry = [x if d is None else x.select(d, i) for x, d in zip(tensors, dims)]
+        outs = outs or len(_programs.find(key, _shapes(entry)).outputs)
+        parts.append(call(key, entry, outs))
+    return [torch.stack(part) for part in zip(*parts)]
+
+
+class _Transformed(torch.autograd.Function):
+    """The same for torch.func, which asks functions for their derivatives, not operations."""
+
+    @staticmethod
+    def forward(key, outs, *tensors):
+        return tuple(_dispatch(key, outs, tensors))
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        key, _, *tensors = inputs
+        _keep(ctx, key, tensors)
+        ctx.save_for_forward(*tensors)
+
+    @staticmethod
+    def backward(ctx, *cotangents):
+        return None, None, *_backward(ctx, ctx.needs_input_grad[2:], cotangents)
+
+    @staticmethod
+    def jvp(ctx, _, __, *tangents):
+        moved = _programs.mask([t is not None for t in tangents])
+        operands = [*ctx.saved_tensors, *(t for t in tangents if t is not None)]
+        outs = len(_programs.find(ctx.key, _shapes(ctx.saved_tensors)).outputs)
+        return tuple(call(f"{ctx.key}|j{moved}", operands, outs))
+
+    @staticmethod
+    def vmap(info, in_dims, key, outs, *tensors):
+        results = _looped(info.batch_size, key, tensors, in_dims[2:])
+        return tuple(results), (0,) * len(results)
+
+
+def _dispatch(key, outs, tensors):
+    _define(len(tensors), outs)
+    made = _operations[len(tensors), outs](*tensors, key)
+    return [made] if outs == 1 else list(made)
+
+
+def call(key: str, tensors: list, outs: int = 1) -> list:
+    """The results of a program on tensors of one type and device."""
+    if not torch.compiler.is_compiling() and _interpreter() is not None:
+        return list(_Transformed.apply(key, outs, *tensors))
+    return _dispatch(key, outs, tensors)
+
+
+# ---- what callers give, as programs take it ----
+
+
+def _tensor(name, value, like):
+    """An argument on the device of x, in the type that computes."""
+    if isinstance(value, numbers.Real):
+        return torch.full((), float(value), dtype=like.dtype, device=like.device)
+    if not isinstance(value, torch.Tensor):
+        raise BasinError(f"{name} is a {type(value).__name__}, wanted a tensor or a number")
+    if value.device != like.device:
+        raise BasinError(f"{name} on {value.device}, {like.device} has x; use .to()")
+    return value.to(like.dtype)
+
+
+def _check(x):
+    if not isinstance(x, torch.Tensor):
+        raise BasinError(f"x is a {type(x).__name__}, wanted a tensor")
+    if x.device.type not in ("cpu", "cuda", "meta"):
+        raise BasinError(f"x on {x.device}, wanted cpu or cuda")
+    if x.is_complex() or (x.is_cuda and x.dtype == torch.float64):
+        raise BasinError(
+            f"x of {x.dtype} on {x.device}; wanted float32 or a narrower type, or float64 on cpu"
+        )
+
+
+class Quantity:
+    """Value, force or descent of an energy as a function of tensors; see basin.torch.value."""
+
+    def __init__(self, energy: Any, output: str, **options: Any) -> None:
+        self._source = _programs.source(energy, output, **options)
+        self._given = self._source.what, output, options
+        self._names, self._number = self._source.names, self._source.number
+        self.__name__ = f"{output}_of_{self._source.what.__name__}"
+        for count in range(1, len(self._names) + 1):
+            _define(count, 1)
+
+    def __repr__(self) -> str:
+        return repr(self._source)
+
+    def __reduce__(self):
+        what, output, options = self._given
+        return _quantity, (what, output, options)
+
+    def __deepcopy__(self, _) -> Quantity:
+        return self
+
+    def __call__(self, x: torch.Tensor, *args: Any, **parameters: Any) -> torch.Tensor:
+        _check(x)
+        if len(args) >= len(self._names):
+            raise BasinError(f"{1 + len(args)} arguments of {self!r}, wanted {self._names}")
+        given = {**dict(zip(self._names[1:], args)), **parameters}
+        unknown = [name for name in given if name not in self._names[1:]]
+        if unknown:
+            raise BasinError(f"{self!r} has no parameter {unknown[0]!r}")
+        own = x.to(torch.float64 if x.dtype == torch.float64 else torch.float32)
+        names = [name for name in self._names[1:] if name in given]
+        operands = [own, *(_tensor(name, given[name], own) for name in names)]
+        key = f"{self._number}:{','.join([self._names[0], *names])}"
+        made = call(key, operands)[0]
+        keeps = self._given[1] == "value" or not x.is_floating_point()
+        return made if keeps else made.to(x.dtype)
+
+
+def _quantity(energy, output, options):
+    return Quantity(energy, output, **options)
+
+
+def value(energy: Any) -> Quantity:
+    """The value of an energy (basin.energy), or of a basin.function, as a function of tensors that
+    can be differentiated any number of times: value(energy)(x, **parameters).
+
+    float32 on cpu and cuda, on the tensors' own memory and stream; float64 on cpu, in plain loops,
+    for gradcheck; narrower types are computed in float32.
+
+    >>> import numpy, torch, basin
+    >>> from basin.torch import value
+    >>> bowl = basin.energy(lambda g, k: k * numpy.sum(g**2) / 2)
+    >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> value(bowl)(x, k=3.0).item()
+    7.5
+    >>> torch.autograd.grad(value(bowl)(x, k=3.0), x)
+    (tensor([3., 6.]),)
+    """
+    return Quantity(energy, "value")
+
+
+def force(energy: Any) -> Quantity:
+    """The force of an energy, -dE/dg at the activations of x, likewise.
+
+    >>> import numpy, torch, basin
+    >>> from basin.torch import force
+    >>> force(basin.energy(lambda g: numpy.sum(g**4) / 4))(torch.tensor([1.0, 2.0]))
+    tensor([-1., -8.])
+    """
+    return Quantity(energy, "force")
+
+
+def descended(
+    energy: Any, steps: int = 12, alpha: float = 0.1, recompute: bool = False
+) -> Quantity:
+    """Tokens x after so many steps x <- x - alpha dE/dg, likewise. With `recompute` the backward
+    pass computes steps again: its memory grows by one tensor of tokens per step.
+
+    >>> import numpy, torch, basin
+    >>> from basin.torch import descended
+    >>> bowl = basin.energy(lambda g: numpy.sum(g**2) / 2)
+    >>> descended(bowl, steps=2, alpha=0.5)(torch.tensor([1.0, 2.0]))
+    tensor([0.2500, 0.5000])
+    """
+    return Quantity(energy, "descend", steps=steps, alpha=alpha, recompute=recompute)
+
+
+class EnergyModule(torch.nn.Module):
+    """An energy as a layer of PyTorch; see basin.torch.module."""
+
+    def __init__(
+        self, energy: Any, params: Mapping[str, Any] | None = None, output: str = "descend",
+        **options: Any,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.output = output
+        self._call = Quantity(energy, output, **options)
+        energy = self._call._source.what
+        self._value = self._call if output == "value" else Quantity(energy, "value")
+        self._force = None
+        if not isinstance(energy, Function):
+            self._force = self._call if output == "force" else Quantity(energy, "force")
+        self._own, self.constants = [], {}
+        for name, param in (params or {}).items():
+            self._add(name, param)
+
+    def _add(self, name, param):
+        if name not in self._call._names[1:]:
+            raise BasinError(f"{self._call!r} has no parameter {name!r}")
+        if isinstance(param, numbers.Real):
+            self.constants[name] = float(param)
+            return
+        if hasattr(self, name):
+            raise BasinError(f"a parameter {name!r}, which is a name of torch.nn.Module's")
+        self._own.append(name)
+        if isinstance(param, torch.nn.Parameter):
+            self.register_parameter(name, param)
+        elif torch.is_tensor(param) and not param.is_floating_point():
+            self.register_buffer(name, param)
+        else:
+            param = torch.as_tensor(param).detach().clone()
+            self.register_parameter(name, torch.nn.Parameter(param))
+
+    def extra_repr(self) -> str:
+        return f"{self._call!r}"
+
+    def _given(self, more):
+        own = {name: getattr(self, name) for name in self._own if name not in more}
+        return {**self.constants, **own, **more}
+
+    def forward(self, x: torch.Tensor, **more: Any) -> torch.Tensor:
+        """The output for tokens x; parameters given here replace the module's own."""
+        return self._call(x, **self._given(more))
+
+    def value(self, x: torch.Tensor, **more: Any) -> torch.Tensor:
+        """The energy of tokens x."""
+        return self._value(x, **self._given(more))
+
+    def force(self, x: torch.Tensor, **more: Any) -> torch.Tensor:
+        """-dE/dg at the activations of tokens x."""
+        if self._force is None:
+            raise BasinError(f"the force of {self._call!r}, wanted an energy")
+        return self._force(x, **self._given(more))
+
+
+def module(
+    energy: Any, params: Mapping[str, Any] | None = None, output: str = "descend", **options: Any
+) -> EnergyModule:
+    """An energy (basin.energy) or a basin.function as a torch.nn.Module.
+
+    `params` are the energy's parameters by name: tensors and arrays become torch.nn.Parameters,
+    which are trained, numbers stay what they are. Others can be given in the call, or keep their
+    default. The module computes `output`: "descend" (tokens after `steps` steps of size `alpha`),
+    "value" or "force"; its methods value and force give these beside it.
+
+    >>> import numpy, torch, basin
+    >>> @basin.energy
+    ... def memory(g, xi):
+    ...     return numpy.sum(g**2, axis=-1) / 2 - basin.logsumexp(g @ xi.T)
+    >>> layer = basin.torch.module(memory, {"xi": torch.eye(3)}, steps=4, alpha=0.5)
+    >>> layer(torch.zeros(2, 3)).shape, [name for name, _ in layer.named_parameters()]
+    (torch.Size([2, 3]), ['xi'])
+    """
+    return EnergyModule(energy, params, output, **options)

@@ -1,0 +1,254 @@
+"""Any energy in PyTorch: derivatives of first and second order against differences, compilers,
+transforms, modules, types, errors; on CUDA where there is a device."""
+
+import copy
+import pickle
+
+import numpy
+import pytest
+import some_energies
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+import basin  # noqa: E402
+import basin.torch as bt  # noqa: E402
+
+CASES = some_energies.cases()
+QUANTITIES = {
+    "value": bt.value,
+    "force": bt.force,
+    "descend": lambda energy: bt.descended(energy, steps=2, alpha=0.1),
+}
+cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch sees no CUDA device")
+every = pytest.mark.parametrize("output", QUANTITIES)
+
+
+def given(name, dtype=torch.float64, device="cpu"):
+    """The energy, and its arguments as tensors with gradients."""
+    energy, x, parameters = CASES[name]
+    tensors = [torch.tensor(v, dtype=dtype, device=device) for v in (x, *parameters.values())]
+    return energy, [t.requires_grad_() for t in tensors]
+
+
+def function_of(name, output):
+    quantity, names = QUANTITIES[output](CASES[name][0]), list(CASES[name][2])
+    return lambda x, *rest: quantity(x, **dict(zip(names, rest)))
+
+
+def gradients(f, arguments):
+    """Of a loss of the results, and of a loss of these, which is of second order."""
+    first = torch.autograd.grad(f(*arguments).sin().sum(), arguments, create_graph=True)
+    second = torch.autograd.grad(sum(g.square().sum() for g in first), arguments)
+    return [*first, *second]
+
+
+@pytest.mark.parametrize("name", CASES)
+@every
+def test_gradcheck_and_gradgradcheck(name, output):
+    _, arguments = given(name)
+    f = function_of(name, output)
+    assert torch.autograd.gradcheck(f, arguments)
+    assert torch.autograd.gradgradcheck(f, arguments)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values_are_those_of_basin(name):
+    energy, (x, *rest) = given(name)
+    parameters = {n: v.detach().numpy() for n, v in zip(CASES[name][2], rest)}
+    options = {**parameters, "backend": "ref"}
+    tokens = x.detach().numpy()
+    found = function_of(name, "value")(x, *rest).detach().numpy()
+    numpy.testing.assert_allclose(found, energy(tokens, **options), rtol=1e-14)
+    found = function_of(name, "force")(x, *rest).detach().numpy()
+    numpy.testing.assert_allclose(found, energy.force(tokens, **options), rtol=1e-14)
+    found = function_of(name, "descend")(x, *rest).detach().numpy()
+    end = energy.descend(tokens, steps=2, alpha=0.1, **options).x
+    numpy.testing.assert_allclose(found, end, rtol=1e-13)
+
+
+def test_a_third_order():
+    _, (x, xi, beta) = given("memory")
+    f, along = function_of("memory", "value"), torch.ones_like(x)
+
+    def second(x, xi):
+        slope = torch.autograd.grad(f(x, xi, beta).sum(), x, create_graph=True)[0]
+        return torch.autograd.grad((slope * along).sum(), x, create_graph=True)[0]
+
+    assert torch.autograd.gradcheck(second, (x, xi))
+
+
+@every
+def test_compiled(output):
+    torch._dynamo.reset()
+    for name in CASES:
+        _, arguments = given(name, torch.float32)
+        f = function_of(name, output)
+        compiled = torch.compile(lambda *a: f(*a).cos(), fullgraph=True, backend="aot_eager")  # noqa: B023
+        ours = torch.autograd.grad(compiled(*arguments).sum(), arguments)
+        theirs = torch.autograd.grad(f(*arguments).cos().sum(), arguments)
+        for a, b in zip(ours, theirs):
+            torch.testing.assert_close(a, b)
+
+
+@every
+def test_transforms(output):
+    f, (x, xi, beta) = function_of("memory", output), given("memory")[1]
+    x, xi, beta = x.detach(), xi.detach(), beta.detach()
+
+    def loss(x):
+        return f(x, xi, beta).square().sum()
+
+    by_hand = torch.autograd.functional.hessian(loss, x)
+    torch.testing.assert_close(torch.func.hessian(loss)(x), by_hand)
+    torch.testing.assert_close(torch.func.jacrev(torch.func.jacrev(loss))(x), by_hand)
+    torch.testing.assert_close(torch.func.jacfwd(torch.func.jacfwd(loss))(x), by_hand)
+    found = torch.autograd.functional.hessian(loss, x, vectorize=True)
+    torch.testing.assert_close(found, by_hand)
+    many = torch.stack([x, 2 * x, x - 1])
+    each = torch.stack([f(one, xi, beta) for one in many])
+    torch.testing.assert_close(torch.func.vmap(lambda x: f(x, xi, beta))(many), each)
+    slopes = torch.func.vmap(torch.func.grad(loss))(many)
+    torch.testing.assert_close(slopes, torch.stack([torch.func.grad(loss)(one) for one in many]))
+    tangent = torch.func.jvp(loss, (x,), (torch.ones_like(x),))[1]
+    torch.testing.assert_close(tangent, torch.func.grad(loss)(x).sum())
+
+
+def test_batched_gradients():
+    f, (x, xi, beta) = function_of("memory", "force"), given("memory")[1]
+    made = f(x, xi, beta)
+    eye = torch.eye(made.numel(), dtype=made.dtype).reshape(-1, *made.shape)
+    found = torch.autograd.grad(made, (x, xi), eye, is_grads_batched=True, retain_graph=True)
+    for i, one in enumerate(eye):
+        for a, b in zip(found, torch.autograd.grad(made, (x, xi), one, retain_graph=True)):
+            torch.testing.assert_close(a[i], b)
+
+
+def test_a_module_trains():
+    torch.manual_seed(0)
+    patterns = torch.randn(3, 8).sign()
+    layer = bt.module(some_energies.memory, {"xi": torch.randn(3, 8), "beta": 1.0}, steps=4)
+    assert [name for name, _ in layer.named_parameters()] == ["xi"]
+    assert layer.state_dict().keys() == {"xi"}
+    optimiser = torch.optim.Adam(layer.parameters(), lr=0.1)
+    losses = []
+    for _ in range(60):
+        noisy = patterns + 0.3 * torch.randn(3, 8)
+        loss = (layer(noisy) - patterns).square().mean()
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.5 * losses[0]
+    assert layer.value(patterns).shape == (3,)
+    assert layer.force(patterns).shape == (3, 8)
+
+
+def test_a_module_is_copied_moved_and_computes_narrow_types():
+    layer = bt.module(some_energies.memory, {"xi": torch.eye(3)}, "force")
+    other = copy.deepcopy(layer)
+    x = torch.randn(2, 3)
+    assert torch.equal(layer(x), other(x))
+    narrow = layer.to(torch.bfloat16)(x.bfloat16())
+    assert narrow.dtype == torch.bfloat16 and layer.value(x.bfloat16()).dtype == torch.float32
+    assert layer.to(torch.float64)(x.double()).dtype == torch.float64
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(other(x), other(x.clone()))
+    assert layer.to("meta")(torch.randn(2, 3, device="meta")).shape == (2, 3)
+    assert "force of <basin energy memory" in repr(layer)
+    more = other(x, xi=torch.zeros(1, 3))  # in place of its own
+    torch.testing.assert_close(more, -x)
+
+
+def test_a_function_of_basin():
+    f = basin.function(lambda x, y: numpy.sum(x * y**2))
+    x, y = torch.ones(3, requires_grad=True), torch.arange(3.0, requires_grad=True)
+    made = bt.value(f)(x, y)
+    assert made.item() == 5
+    assert torch.autograd.grad(made, y)[0].tolist() == [0, 2, 4]
+    layer = bt.module(f, {"y": torch.arange(3.0)}, "value")
+    assert layer(x).item() == 5
+
+
+def test_quantities_are_pickled_where_their_energy_is():
+    quantity = bt.value(basin.energy(numpy.sum))
+    try:
+        copied = pickle.loads(pickle.dumps(quantity))
+    except (AttributeError, TypeError, pickle.PicklingError):
+        pytest.skip("energies are not pickled")
+    assert copied(torch.ones(3)).item() == 3
+
+
+def test_memory_that_is_not_dense_and_the_same_bits_again():
+    f, (x, xi, beta) = function_of("memory", "force"), given("memory", torch.float32)[1]
+    turned = x.detach().T.contiguous().T
+    assert torch.equal(f(turned, xi, beta), f(x, xi, beta))
+    assert torch.equal(f(x, xi, beta), f(x, xi, beta))
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: bt.value(3), "wanted an energy or a function"),
+        (lambda: bt.module(some_energies.memory, output="heat"), "wanted one of value, force"),
+        (lambda: bt.module(some_energies.memory, output="value", steps=3), "wanted 'descend'"),
+        (lambda: bt.module(some_energies.memory, {"eta": 1.0}), "no parameter 'eta'"),
+        (lambda: bt.value(some_energies.memory)(torch.ones(3), eta=1.0), "no parameter 'eta'"),
+        (lambda: bt.value(some_energies.memory)([1.0]), "wanted a tensor"),
+        (lambda: bt.value(some_energies.memory)(torch.ones(3), xi=[[1.0]]), "xi is a list"),
+        (lambda: bt.value(some_energies.memory)(torch.ones(3) * 1j), "complex"),
+        (lambda: bt.force(basin.function(lambda x: x)), "wanted 'value'"),
+        (lambda: bt.module(basin.function(lambda x: x), output="value").force(0), "an energy"),
+    ],
+)
+def test_errors(call, text):
+    with pytest.raises(basin.BasinError, match=text):
+        call()
+
+
+# ---- on CUDA ----
+
+
+@cuda
+@pytest.mark.parametrize("name", CASES)
+@every
+def test_cuda_computes_what_the_cpu_does(name, output):
+    f = function_of(name, output)
+    wanted = gradients(f, given(name, torch.float64)[1])
+    found = gradients(f, given(name, torch.float32, "cuda")[1])
+    for a, b in zip(found, wanted):
+        assert a.is_cuda
+        torch.testing.assert_close(a.cpu().double(), b, rtol=2e-3, atol=2e-3)
+
+
+@cuda
+def test_cuda_keeps_the_order_of_the_callers_stream():
+    f, (x, xi, beta) = function_of("memory", "descend"), given("memory", torch.float32, "cuda")[1]
+    x, xi, beta = x.detach(), xi.detach(), beta.detach()
+    large = torch.randn(4096, 4096, device="cuda")
+    wanted = f(x + 1, xi, beta)
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    for _ in range(20):
+        with torch.cuda.stream(stream):
+            late = x + (large @ large).isfinite().all()  # x + 1, after a while
+            made = f(late, xi, beta) * 1  # and read at once
+            del late
+        stream.synchronize()
+        assert torch.equal(made, wanted)
+
+
+@cuda
+def test_cuda_trains_and_compiles():
+    torch._dynamo.reset()
+    layer = bt.module(some_energies.memory, {"xi": torch.randn(3, 8)}, steps=4).cuda()
+    x = torch.randn(5, 8, device="cuda")
+    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+    for run in (layer, compiled):
+        layer.zero_grad()
+        run(x).square().sum().backward()
+        assert torch.isfinite(layer.xi.grad).all() and layer.xi.grad.is_cuda
+    narrow = layer(x.bfloat16())
+    assert narrow.dtype == torch.bfloat16
+    torch.testing.assert_close(narrow.float(), layer(x), rtol=0.05, atol=0.05)
+    with pytest.raises(basin.BasinError, match="float64 on cpu"):
+        layer(x.double())
