@@ -122,12 +122,6 @@ basin_status basin_relation_copy_facts(basin_relation *part, const basin_relatio
     return BASIN_OK;
 }
 
-void basin_relation_add_fact(basin_relation *r, int64_t node, int64_t other, const float *fact,
-                             const basin_facts *facts) {
-    int64_t at = basin_relation_find(r, node, (int32_t)other);
-    if (at >= 0) basin_facts_merge(r->fact + at * facts->count, fact, facts);
-}
-
 /* Rows on their way to the facts of edges. */
 typedef struct adding {
     basin_relation *relation;
@@ -137,29 +131,31 @@ typedef struct adding {
 
 static void add_row(const adding *a, int64_t node, int64_t other, const float *fact, double time) {
     int64_t at = basin_relation_find(a->relation, node, (int32_t)other);
-    if (at < 0) return;
-    bool newer = !a->last || time >= a->last[at];
+    if (at < 0) return; /* a loop that was dropped */
+    float *to = a->relation->fact + at * a->facts->count;
+    bool newer = a->last ? time >= a->last[at] : is_newer(to, fact, a->facts);
     if (a->last && newer) a->last[at] = time;
-    merge(a->relation->fact + at * a->facts->count, fact, newer, a->facts);
+    merge(to, fact, newer, a->facts);
 }
 
 basin_status basin_network_add_facts(basin_network *network, basin_relation *relation,
-                                     const basin_edges *edges, const float *cell,
+                                     const basin_edges *edges, const float *fact, const float *cell,
                                      const double *time, basin_error *error) {
     adding a = {relation, &network->facts, NULL};
-    BASIN_FREE_AT_EXIT float *fact = NULL;
+    BASIN_FREE_AT_EXIT float *row = NULL;
     BASIN_FREE_AT_EXIT double *last = NULL;
     BASIN_TRY(basin_relation_alloc_facts(relation, a.facts, error));
-    BASIN_TRY(BASIN_NEW_RAW(&fact, a.facts->count, "facts of edges", error));
+    BASIN_TRY(BASIN_NEW_RAW(&row, a.facts->count, "facts of edges", error));
     if (time) BASIN_TRY(BASIN_NEW_RAW(&last, relation->edges, "facts of edges", error));
     for (int64_t e = 0; e < relation->edges && last; e++) last[e] = -INFINITY;
     a.last = last;
     for (int64_t i = 0; i < edges->count; i++) {
         int64_t u = basin_whole_at(edges->from, edges->dtype, i * edges->stride);
         int64_t v = basin_whole_at(edges->to, edges->dtype, i * edges->stride);
-        basin_schema_fill_facts(fact, network->schema, cell + i * network->schema->cells);
-        add_row(&a, v, u, fact, time ? time[i] : 0);
-        if (!network->directed && u != v) add_row(&a, u, v, fact, time ? time[i] : 0);
+        const float *one = fact ? fact + i * a.facts->count : row;
+        if (!fact) basin_schema_fill_facts(row, network->schema, cell + i * network->schema->cells);
+        add_row(&a, v, u, one, time ? time[i] : 0);
+        if (!network->directed && u != v) add_row(&a, u, v, one, time ? time[i] : 0);
     }
     return BASIN_OK;
 }

@@ -102,16 +102,6 @@ static basin_status map_relation(basin_network *n, const basin_bundle *bundle, c
     return map_facts(r, n, bundle, key + 4, error);
 }
 
-static basin_status read_schema(basin_network *n, const basin_bundle *bundle, basin_error *error) {
-    const char *text = basin_bundle_meta(bundle, "schema");
-    if (!text) return BASIN_OK;
-    BASIN_TRY(basin_schema_parse(&n->schema, text, n->path, error));
-    if (n->schema->features == n->features) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_FILE,
-                      "%s: the schema has %" PRId64 " features, x has %" PRId64, n->path,
-                      n->schema->features, n->features);
-}
-
 /* An array that may be absent: NULL then. */
 static basin_status map_array(void **data, const basin_tensor **found, const basin_bundle *bundle,
                               const char *name, basin_dtype dtype, basin_shape shape,
@@ -125,6 +115,7 @@ static basin_status map_array(void **data, const basin_tensor **found, const bas
 static basin_status map_arrays(basin_network *n, const basin_bundle *bundle, basin_error *error) {
     static const char *const key[] = {"train_masks", "val_masks", "test_masks"};
     uint8_t **mask[] = {&n->train, &n->val, &n->test};
+    const char *schema = basin_bundle_meta(bundle, "schema");
     basin_shape rows = BASIN_SHAPE(n->nodes);
     const basin_tensor *t;
     BASIN_TRY(map_array((void **)&n->feature, &t, bundle, "x", BASIN_F32, BASIN_SHAPE(n->nodes, -1),
@@ -142,7 +133,7 @@ static basin_status map_arrays(basin_network *n, const basin_bundle *bundle, bas
     t = basin_bundle_find(bundle, "class_at");
     if (t && t->shape.rank == 1 && t->shape.dim[0] > 0)
         BASIN_TRY(map_names(&n->class_name, bundle, "class", t->shape.dim[0] - 1, error));
-    BASIN_TRY(read_schema(n, bundle, error));
+    if (schema) BASIN_TRY(basin_schema_read(&n->schema, schema, n->features, n->path, error));
     BASIN_TRY(basin_schema_facts(&n->facts, n->schema, error));
     for (size_t i = 0; i < basin_bundle_count(bundle); i++)
         if (!strncmp(basin_bundle_name(bundle, i), "row.", 4))
@@ -190,20 +181,13 @@ static basin_status put_names(basin_bundle *bundle, const char *key, const basin
     return put(bundle, text, names->text, BASIN_U8, BASIN_SHAPE(names->at[names->count]), error);
 }
 
-static basin_status put_schema(basin_bundle *bundle, const basin_schema *schema,
+/* In metadata, or, as npz has none, as an array of bytes. */
+static basin_status put_schema(basin_bundle *bundle, const basin_schema *schema, bool npz,
                                basin_error *error) {
-    if (!schema) return BASIN_OK;
-    BASIN_FREE_AT_EXIT char *text = basin_schema_print(schema);
-    if (!text) return basin_fail_memory(error, "a schema");
-    return basin_bundle_meta_set(bundle, "schema", text, error);
-}
-
-/* npz has no metadata: the schema is an array of bytes. */
-static basin_status put_schema_bytes(basin_bundle *bundle, const basin_schema *schema,
-                                     basin_error *error) {
     BASIN_FREE_AT_EXIT char *text = basin_schema_print(schema);
     BASIN_AT_EXIT(basin_tensor_free) basin_tensor t = {0};
     if (!text) return basin_fail_memory(error, "a schema");
+    if (!npz) return basin_bundle_meta_set(bundle, "schema", text, error);
     BASIN_TRY(basin_tensor_new(&t, BASIN_U8, BASIN_SHAPE((int64_t)strlen(text)), error));
     memcpy(t.data, text, strlen(text));
     return basin_bundle_add(bundle, "schema", &t, error);
@@ -217,7 +201,7 @@ static basin_status put_meta(basin_bundle *bundle, const basin_network *n, basin
     BASIN_TRY(basin_bundle_meta_set(bundle, "nodes", number, error));
     BASIN_TRY(basin_bundle_meta_set(bundle, "directed", n->directed ? "true" : "false", error));
     if (n->note) BASIN_TRY(basin_bundle_meta_set(bundle, "note", n->note, error));
-    return put_schema(bundle, n->schema, error);
+    return n->schema ? put_schema(bundle, n->schema, false, error) : BASIN_OK;
 }
 
 static basin_status put_nodes(basin_bundle *bundle, const basin_network *n, basin_error *error) {
@@ -305,7 +289,7 @@ basin_status basin_network_file_put(basin_bundle *bundle, const basin_network *n
 static basin_status put_npz(basin_bundle *bundle, const basin_network *network,
                             basin_error *error) {
     BASIN_TRY(put_nodes(bundle, network, error));
-    if (network->facts.count) BASIN_TRY(put_schema_bytes(bundle, network->schema, error));
+    if (network->facts.count) BASIN_TRY(put_schema(bundle, network->schema, true, error));
     for (int r = 0; r < network->relations; r++)
         BASIN_TRY(put_edges(bundle, network, &network->relation[r], error));
     return BASIN_OK;

@@ -78,8 +78,9 @@ basin_status basin_network_check(const basin_network *network, basin_error *erro
 /* ---- schemas ---- */
 
 basin_status basin_schema_copy(basin_schema **copy, const basin_schema *schema, basin_error *error);
-/* How many features its columns become. */
-int64_t basin_schema_features(const basin_schema *schema);
+/* That of a file, of so many features; to be freed after an error, too. */
+basin_status basin_schema_read(basin_schema **schema, const char *json, int64_t features,
+                               const char *path, basin_error *error);
 /* A value of feature `feature` as people know it: a day, yes or no of a category's value, a number;
  * "-" of NaN. `mean`: it is a mean over nodes. NULL in place of a schema: a number. */
 enum { BASIN_VALUE_TEXT = 32 };
@@ -442,9 +443,6 @@ void basin_network_find_now(basin_network *network);
 /* Zeros for every entry, where edges carry facts. */
 basin_status basin_relation_alloc_facts(basin_relation *relation, const basin_facts *facts,
                                         basin_error *error);
-/* Merges facts into the entry of `other` in a node's row; loops that were dropped have none. */
-void basin_relation_add_fact(basin_relation *relation, int64_t node, int64_t other,
-                             const float *fact, const basin_facts *facts);
 /* Merges the facts of a relation's edges into those of another, whose edges they are, too. */
 void basin_relation_merge_facts(basin_relation *to, const basin_relation *from, int64_t nodes,
                                 const basin_facts *facts);
@@ -452,10 +450,11 @@ void basin_relation_merge_facts(basin_relation *to, const basin_relation *from, 
 basin_status basin_relation_copy_facts(basin_relation *part, const basin_relation *whole,
                                        const int64_t *node /* [nodes] of the whole */,
                                        int64_t nodes, const basin_facts *facts, basin_error *error);
-/* The facts of a relation from rows of edges, in their order; `cell` is as the schema has it. The
- * latest row goes by `time`, NULL where the schema has no times: a float of days has no minutes. */
+/* The facts of a relation from rows of edges, in their order: facts [edges, facts], or NULL for
+ * those that the schema makes of `cell`. The latest row goes by `time`, NULL where there are none:
+ * a float of days has no minutes. */
 basin_status basin_network_add_facts(basin_network *network, basin_relation *relation,
-                                     const basin_edges *edges, const float *cell,
+                                     const basin_edges *edges, const float *fact, const float *cell,
                                      const double *time /* [edges] */, basin_error *error);
 
 /* Adds an empty relation of that name; unique names only. */

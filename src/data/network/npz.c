@@ -103,7 +103,7 @@ static basin_status add_facts(basin_network *n, const basin_bundle *bundle, cons
     BASIN_TRY(BASIN_NEW_RAW(&time, edges->count, "facts", error));
     for (size_t c = 0; c < cells; c++)
         BASIN_TRY(read_column(cell, time, n, bundle, key, c, edges->count, error));
-    return basin_network_add_facts(n, &n->relation[n->relations - 1], edges, cell,
+    return basin_network_add_facts(n, &n->relation[n->relations - 1], edges, NULL, cell,
                                    n->facts.time < 0 ? NULL : time, error);
 }
 
@@ -113,7 +113,6 @@ static basin_status take_facts(basin_network *n, const basin_bundle *bundle, con
     char name[300], text[BASIN_SHAPE_TEXT];
     const basin_tensor *t;
     int64_t F = n->facts.count;
-    basin_relation *r = &n->relation[n->relations - 1];
     snprintf(name, sizeof name, "fact%.280s", key + strlen("edges"));
     BASIN_TRY(basin_bundle_get(&t, bundle, name, error));
     if (t->dtype != BASIN_F32 || !basin_shape_equal(t->shape, BASIN_SHAPE(edges->count, F)))
@@ -123,16 +122,8 @@ static basin_status take_facts(basin_network *n, const basin_bundle *bundle, con
                           edges->count, F);
     if (basin_tensor_first_bad(t) >= 0)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: %s holds NaN or infinity", n->path, name);
-    BASIN_TRY(basin_relation_alloc_facts(r, &n->facts, error));
-    for (int64_t i = 0; i < edges->count; i++) {
-        const float *fact = (const float *)t->data + i * F;
-        int64_t end[] = {basin_whole_at(edges->from, edges->dtype, i * edges->stride),
-                         basin_whole_at(edges->to, edges->dtype, i * edges->stride)};
-        basin_relation_add_fact(r, end[1], end[0], fact, &n->facts);
-        if (!n->directed && end[0] != end[1])
-            basin_relation_add_fact(r, end[0], end[1], fact, &n->facts);
-    }
-    return BASIN_OK;
+    return basin_network_add_facts(n, &n->relation[n->relations - 1], edges, t->data, NULL, NULL,
+                                   error);
 }
 
 /* A schema that was written, and the names of features that it has. */
@@ -142,11 +133,7 @@ static basin_status read_schema(basin_network *n, const basin_bundle *bundle, ba
     BASIN_FREE_AT_EXIT char *text = NULL;
     BASIN_TRY(BASIN_NEW(&text, t->shape.dim[0] + 1, "a schema", error));
     memcpy(text, t->data, (size_t)t->shape.dim[0]);
-    BASIN_TRY(basin_schema_parse(&n->schema, text, n->path, error));
-    if (n->schema->features != (n->feature ? n->features : 0))
-        return basin_fail(error, BASIN_BAD_FILE,
-                          "%s: the schema has %" PRId64 " features, x has %" PRId64, n->path,
-                          n->schema->features, n->features);
+    BASIN_TRY(basin_schema_read(&n->schema, text, n->features, n->path, error));
     if (n->schema->named) BASIN_TRY(basin_schema_names(&n->column, n->schema, error));
     return basin_schema_facts(&n->facts, n->schema, error);
 }

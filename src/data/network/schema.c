@@ -51,8 +51,6 @@ int64_t basin_schema_width(const basin_schema_column *column) {
     return basin_column_is_feature(column->type);
 }
 
-int64_t basin_schema_features(const basin_schema *schema) { return schema->features; }
-
 basin_status basin_schema_add(basin_schema *schema, basin_schema_table *table,
                               const basin_schema_column *column, basin_error *error) {
     if (!basin_array_reserve((void **)&table->column, &table->capacity, table->columns + 1,
@@ -391,6 +389,14 @@ basin_status basin_schema_parse(basin_schema **schema, const char *json, const c
     basin_schema_free(*schema);
     *schema = NULL;
     return status;
+}
+
+basin_status basin_schema_read(basin_schema **schema, const char *json, int64_t features,
+                               const char *path, basin_error *error) {
+    BASIN_TRY(basin_schema_parse(schema, json, path, error));
+    if ((*schema)->features == features) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_FILE, "%s: the schema has %lld features, wanted %lld", path,
+                      (long long)(*schema)->features, (long long)features);
 }
 
 /* ---- values as people know them ---- */

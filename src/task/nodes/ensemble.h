@@ -63,6 +63,10 @@ basin_status basin_known_labels_load(basin_known_labels *known, const basin_bund
 
 enum { BASIN_TREE_RELATIONS = BASIN_ANOMALY_RELATIONS + 1, BASIN_SPLIT_PARTS = 4 };
 
+/* Names, one per line, as model files have them. */
+enum { BASIN_NODES_LINES = 2560 };
+void basin_nodes_add_line(char text[BASIN_NODES_LINES], const char *name);
+
 /* What a fit sees: a node's own columns (plainly, or with small leaves and anomalies upweighted);
  * means over neighbours, too; and known labels, too. */
 typedef enum basin_tree_view {
@@ -79,11 +83,10 @@ typedef struct basin_nodes_ensemble {
     double weight[BASIN_TREE_VIEWS];  /* of a view's mean */
     basin_trees **trees;              /* [fits] */
     basin_known_labels known;
-    double rate; /* of anomalies among them */
-    bool degree; /* degrees are among the inputs, */
-    bool facts;  /* and totals of what edges carry */
-    int relations;
-    char *relation[BASIN_TREE_RELATIONS]; /* names of those that means run along */
+    double rate;                       /* of anomalies among them */
+    bool degree;                       /* degrees are among the inputs, */
+    bool facts;                        /* and totals of what edges carry */
+    char relations[BASIN_NODES_LINES]; /* names of those that means run along, one per line */
     double share, scale, shift;
     /* What trees and network reach by themselves, by part; of a file: validation alone. */
     basin_score alone[2][BASIN_SPLIT_PARTS];

@@ -15,29 +15,20 @@
 
 void basin_nodes_ensemble_free(basin_nodes_ensemble *e) {
     for (int64_t i = 0; i < e->fits; i++) basin_trees_free(e->trees[i]);
-    for (int r = 0; r < e->relations; r++) free(e->relation[r]);
     free(e->trees);
     basin_known_labels_free(&e->known);
     *e = (basin_nodes_ensemble){0};
 }
 
-static basin_status add_relation(basin_nodes_ensemble *e, const char *name, basin_error *error) {
-    e->relation[e->relations] = basin_string_copy(name);
-    if (!e->relation[e->relations]) return basin_fail_memory(error, "a relation's name");
-    e->relations++;
-    return BASIN_OK;
-}
-
 basin_status basin_nodes_ensemble_name(basin_nodes_ensemble *e, const basin_network *network,
                                        basin_error *error) {
     int whole = basin_network_main_relation(network);
-    if (whole >= 0) return add_relation(e, network->relation[whole].name, error);
-    if (network->relations < 1 || network->relations > BASIN_TREE_RELATIONS)
+    if (whole < 0 && (network->relations < 1 || network->relations > BASIN_TREE_RELATIONS))
         return basin_fail(error, BASIN_BAD_VALUE,
                           "%s: %d relations and no union of them; wanted one named homo",
                           network->path, network->relations);
     for (int r = 0; r < network->relations; r++)
-        BASIN_TRY(add_relation(e, network->relation[r].name, error));
+        if (whole < 0 || r == whole) basin_nodes_add_line(e->relations, network->relation[r].name);
     return BASIN_OK;
 }
 
@@ -355,13 +346,9 @@ static basin_status store_numbers(basin_bundle *bundle, const basin_nodes_ensemb
 
 basin_status basin_nodes_ensemble_store(basin_bundle *bundle, const basin_nodes_ensemble *e,
                                         basin_error *error) {
-    char names[2048] = "", prefix[KEY];
+    char prefix[KEY];
     if (!e->fits) return BASIN_OK;
-    for (int r = 0; r < e->relations; r++) {
-        size_t at = strlen(names);
-        snprintf(names + at, sizeof names - at, "%s%s", r ? "\n" : "", e->relation[r]);
-    }
-    BASIN_TRY(basin_bundle_meta_set(bundle, "trees.relations", names, error));
+    BASIN_TRY(basin_bundle_meta_set(bundle, "trees.relations", e->relations, error));
     BASIN_TRY(store_numbers(bundle, e, error));
     BASIN_TRY(basin_known_labels_store(bundle, "known.", &e->known, error));
     for (int64_t k = 0; k < e->fits; k++)
@@ -372,14 +359,8 @@ basin_status basin_nodes_ensemble_store(basin_bundle *bundle, const basin_nodes_
 static basin_status load_relations(basin_nodes_ensemble *e, const basin_bundle *bundle,
                                    basin_error *error) {
     const char *text = basin_bundle_meta(bundle, "trees.relations");
-    while (text && *text && e->relations < BASIN_TREE_RELATIONS) {
-        char name[256];
-        int length = (int)strcspn(text, "\n");
-        snprintf(name, sizeof name, "%.*s", length, text);
-        BASIN_TRY(add_relation(e, name, error));
-        text += length + (text[length] == '\n');
-    }
-    if (e->relations) return BASIN_OK;
+    if (text) basin_nodes_add_line(e->relations, text);
+    if (*e->relations) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_FILE, "%s: trees.relations is absent; wanted names",
                       basin_bundle_path(bundle));
 }

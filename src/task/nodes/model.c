@@ -40,7 +40,6 @@ void basin_nodes_close(basin_nodes_model *model) {
     if (!model) return;
     for (int64_t m = 0; model->member && m < model->settings.members; m++)
         basin_bundle_free(model->member[m]);
-    for (int r = 0; r < model->relations; r++) free(model->relation[r]);
     basin_schema_free(model->schema);
     basin_names_free(&model->class_name);
     free(model->score);
@@ -55,12 +54,9 @@ void basin_nodes_close(basin_nodes_model *model) {
     free(model);
 }
 
-basin_status basin_nodes_model_add_relation(basin_nodes_model *model, const char *name,
-                                            basin_error *error) {
-    char *copy = model->relation[model->relations] = basin_string_copy(name);
-    if (!copy) return basin_fail_memory(error, "a relation's name");
-    model->relations++;
-    return BASIN_OK;
+void basin_nodes_add_line(char text[BASIN_NODES_LINES], const char *name) {
+    size_t at = strlen(text);
+    snprintf(text + at, BASIN_NODES_LINES - at, "%s%s", at ? "\n" : "", name);
 }
 
 /* ---- asking ---- */
@@ -145,14 +141,9 @@ static basin_status add_config(basin_bundle *bundle, const char *kind,
 
 static basin_status add_meta(basin_bundle *bundle, const basin_nodes_model *m, basin_error *error) {
     BASIN_FREE_AT_EXIT char *schema = m->schema ? basin_schema_print(m->schema) : NULL;
-    char names[1024] = "";
-    for (int r = 0; r < m->relations; r++) {
-        size_t at = strlen(names);
-        snprintf(names + at, sizeof names - at, "%s%s", r ? "\n" : "", m->relation[r]);
-    }
     if (m->schema && !schema) return basin_fail_memory(error, "a schema");
     BASIN_TRY(add_config(bundle, m->task->task, m->task, &m->settings, error));
-    BASIN_TRY(basin_bundle_meta_set(bundle, "relations", names, error));
+    BASIN_TRY(basin_bundle_meta_set(bundle, "relations", m->relations, error));
     if (schema) BASIN_TRY(basin_bundle_meta_set(bundle, "schema", schema, error));
     if (m->settings.classes) BASIN_TRY(basin_classes_store(bundle, m, error));
     BASIN_TRY(basin_nodes_set_number(bundle, "nodes", (double)m->nodes, error));
@@ -201,31 +192,6 @@ basin_status basin_nodes_get_number(double *value, const basin_bundle *bundle, c
                       basin_bundle_path(bundle), key, text ? text : "absent", low, high);
 }
 
-static basin_status read_relations(basin_nodes_model *m, const basin_bundle *bundle,
-                                   basin_error *error) {
-    const char *text = basin_bundle_meta(bundle, "relations");
-    while (text && *text && m->relations < BASIN_ANOMALY_RELATIONS) {
-        char name[256];
-        int length = (int)strcspn(text, "\n");
-        snprintf(name, sizeof name, "%.*s", length, text);
-        BASIN_TRY(basin_nodes_model_add_relation(m, name, error));
-        text += length + (text[length] == '\n');
-    }
-    return BASIN_OK;
-}
-
-/* Files of 0.1 have none. */
-static basin_status read_schema(basin_nodes_model *m, const basin_bundle *bundle,
-                                basin_error *error) {
-    const char *text = basin_bundle_meta(bundle, "schema");
-    if (!text) return BASIN_OK;
-    basin_status status = basin_schema_parse(&m->schema, text, basin_bundle_path(bundle), error);
-    if (status || basin_schema_features(m->schema) == m->features) return status;
-    return basin_fail(error, BASIN_BAD_FILE, "%s: the schema has %lld features, wanted %lld",
-                      basin_bundle_path(bundle), (long long)basin_schema_features(m->schema),
-                      (long long)m->features);
-}
-
 basin_status basin_nodes_member_read(basin_bundle **member, const basin_bundle *file,
                                      int64_t number, basin_error *error) {
     char prefix[32];
@@ -261,6 +227,8 @@ static basin_status read_all(basin_nodes_model **model, const char *wanted,
                              basin_error *error) {
     basin_nodes_settings settings;
     const char *kind = basin_bundle_meta(bundle, "basin.model");
+    const char *relations = basin_bundle_meta(bundle, "relations");
+    const char *schema = basin_bundle_meta(bundle, "schema");
     bool several = kind && !strcmp(kind, basin_node_task.task);
     const basin_task_settings *task = several ? &basin_node_task : &basin_anomaly_task;
     if (!kind || strcmp(kind, task->task) || (wanted && strcmp(kind, wanted)))
@@ -274,8 +242,10 @@ static basin_status read_all(basin_nodes_model **model, const char *wanted,
     basin_nodes_model *m = *model;
     BASIN_TRY(read_numbers(m, bundle, error));
     if (several) BASIN_TRY(basin_classes_load(m, bundle, error));
-    BASIN_TRY(read_relations(m, bundle, error));
-    BASIN_TRY(read_schema(m, bundle, error));
+    if (relations) basin_nodes_add_line(m->relations, relations);
+    if (schema) /* files of 0.1 have none */
+        BASIN_TRY(
+            basin_schema_read(&m->schema, schema, m->features, basin_bundle_path(bundle), error));
     for (int64_t i = 0; i < m->members; i++)
         BASIN_TRY(basin_nodes_member_read(&m->member[i], bundle, i, error));
     BASIN_TRY(basin_scaler_load(&m->scale, bundle, "scale.", error));

@@ -194,18 +194,17 @@ void basin_nodes_samples_free(basin_nodes_samples *samples);
 struct basin_nodes_model {
     basin_nodes_info info; /* filled when it is asked for */
     basin_backend *backend;
-    const basin_task_settings *task; /* a detector's, or that of classes */
-    basin_nodes_settings settings;   /* as asked for, with what training chose */
-    basin_settings face;             /* the same for callers; points to `settings` */
-    int64_t nodes, features;         /* of the network it was trained on */
-    basin_schema *schema;            /* of the network it was trained on; NULL: a file of 0.1 */
-    int relations;                   /* the model runs on */
-    char *relation[BASIN_ANOMALY_RELATIONS]; /* their names */
-    basin_scaler scale;                      /* of features and degrees */
-    basin_scaler edge_scale;       /* of what edges carry; none where they do not bias scores */
-    basin_names class_name;        /* [settings.classes] */
-    double threshold;              /* of calibrated probabilities */
-    basin_nodes_ensemble ensemble; /* without trees: none */
+    const basin_task_settings *task;   /* a detector's, or that of classes */
+    basin_nodes_settings settings;     /* as asked for, with what training chose */
+    basin_settings face;               /* the same for callers; points to `settings` */
+    int64_t nodes, features;           /* of the network it was trained on */
+    basin_schema *schema;              /* of the network it was trained on; NULL: a file of 0.1 */
+    char relations[BASIN_NODES_LINES]; /* that the model runs on, one per line */
+    basin_scaler scale;                /* of features and degrees */
+    basin_scaler edge_scale;           /* of what edges carry; none where they do not bias scores */
+    basin_names class_name;            /* [settings.classes] */
+    double threshold;                  /* of calibrated probabilities */
+    basin_nodes_ensemble ensemble;     /* without trees: none */
     basin_calibration calibration;
     basin_nodes_samples judged; /* validation nodes by rising probability; thinned where many */
     basin_nodes_memory memory;  /* of its training */
@@ -233,8 +232,6 @@ basin_status basin_nodes_model_new(basin_nodes_model **model, const basin_task_s
                                    const basin_nodes_settings *settings,
                                    const basin_network *network, basin_backend *backend,
                                    basin_error *error);
-basin_status basin_nodes_model_add_relation(basin_nodes_model *model, const char *name,
-                                            basin_error *error);
 /* The parameters of one member of a model file, by name, as a new bundle. */
 basin_status basin_nodes_member_read(basin_bundle **member, const basin_bundle *file,
                                      int64_t number, basin_error *error);

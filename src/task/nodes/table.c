@@ -179,17 +179,21 @@ basin_status basin_known_labels_load(basin_known_labels *known, const basin_bund
 
 static basin_status find_relations(basin_tree_table *t, const basin_nodes_ensemble *ensemble,
                                    basin_error *error) {
-    for (int i = 0; i < ensemble->relations; i++) {
-        int found = -1;
-        for (int r = 0; r < t->network->relations && found < 0; r++)
-            if (!strcmp(t->network->relation[r].name, ensemble->relation[i])) found = r;
+    const char *name = ensemble->relations;
+    while (*name && t->relations < BASIN_TREE_RELATIONS) {
+        char one[256];
+        int length = (int)strcspn(name, "\n");
+        snprintf(one, sizeof one, "%.*s", length, name);
+        int found = basin_network_relation(t->network, one);
         /* A network of one relation has no other to be mistaken for. */
-        if (found < 0 && ensemble->relations == 1) found = basin_network_main_relation(t->network);
+        if (found < 0 && !strchr(ensemble->relations, '\n'))
+            found = basin_network_main_relation(t->network);
         if (found < 0)
             return basin_fail(error, BASIN_BAD_VALUE,
                               "%s: no relation '%s', which the detector was trained with",
-                              t->network->path, ensemble->relation[i]);
+                              t->network->path, one);
         t->relation[t->relations++] = found;
+        name += length + (name[length] == '\n');
     }
     return BASIN_OK;
 }

@@ -549,7 +549,7 @@ static basin_status make_relations(basin_tables *j) {
         if (names->count == 1 && j->counts.unnamed == (int64_t)j->edge_count) name = empty;
         BASIN_TRY(basin_network_add_relation(j->network, name, &edges, j->o, j->error));
         if (j->network->facts.count)
-            BASIN_TRY(basin_network_add_facts(j->network, &j->network->relation[r], &edges,
+            BASIN_TRY(basin_network_add_facts(j->network, &j->network->relation[r], &edges, NULL,
                                               list->cell, list->time, j->error));
         list_free(&j->edges[r]);
     }
