@@ -140,8 +140,11 @@ BASIN_API int basin_ham_connect(basin_ham *ham, const char *synapse, const char 
 /* The parameter "OWNER.PART", found again where it is already there. */
 BASIN_API basin_expr basin_ham_parameter(basin_ham *ham, const char *owner, const char *part,
                                          basin_shape shape, basin_init init);
-/* All parameters: weights as N(0, 0.02^2), biases as 0. basin_params_init draws first values into a
- * store; an optimiser takes the list as it is. */
+/* The parameter "OWNER.PART" is this expression in place of a state of its own, in layers and
+ * connections that are added later: a constant, an input, the result of another network. */
+BASIN_API void basin_ham_bind(basin_ham *ham, const char *parameter, basin_expr value);
+/* All parameters that are not bound: weights as N(0, 0.02^2), biases as 0. basin_params_init draws
+ * first values into a store; an optimiser takes the list as it is. */
 BASIN_API const basin_params *basin_ham_params(const basin_ham *ham);
 
 /* ---- the network as expressions; x, g, dEdg have an entry per layer ---- */

@@ -16,6 +16,7 @@ from basin._library import BasinError
 from basin._plan import Backend
 from basin.energies import Descent, Energy, energy
 from basin.functions import Function, function
+from basin.lagrangians import Lagrangian
 from basin.operations import (
     attention_lse,
     erf,
@@ -38,11 +39,12 @@ _LATER = {
     "Graph": "_graphset", "GraphSet": "_graphset", "GraphClassifier": "graphs",
     "GraphRegressor": "graphs", "GraphExplanation": "graphs", "ImageCompleter": "images",
     "Completion": "images", "TextModel": "texts", "Token": "texts", "Settings": "settings",
-    "settings": "settings",
+    "settings": "settings", "ham": "ham",
 }  # fmt: skip
 
 
 if _TYPE_CHECKING:
+    from basin import ham as ham
     from basin import settings as settings
     from basin._graphset import Graph as Graph
     from basin._graphset import GraphSet as GraphSet
@@ -70,7 +72,8 @@ def __getattr__(name):
 __version__ = _library.text(_library.lib.basin_version())
 
 __all__ = [
-    "Backend", "BasinError", "Constant", "Descent", "Energy", "Function", "Lecun", "Normal",
+    "Backend", "BasinError", "Constant", "Descent", "Energy", "Function", "Lagrangian",
+    "Lecun", "Normal",
     "Trainer", "Uniform", "attention_lse", "energy", "erf", "function", "gradient", "heaviside",
     "layernorm", "lncosh", "logsumexp", "relu", "sigmoid", "softmax", "softplus", "stop_gradient",
 ]  # fmt: skip

@@ -38,13 +38,14 @@ def ready(values):
 
 
 class Borrowed:
-    """A tensor over an array's own memory; the array lives as long as this object."""
+    """A tensor over an array's own memory; the array lives as long as this object or `pointer`."""
 
     def __init__(self, values):
         self.array = array = ready(values)
         data = ffi.cast("void *", array.ctypes.data)
         tensor = lib.basin_tensor_borrow(data, KIND[array.dtype], shape_of(array.shape))
-        self.pointer = ffi.new("basin_tensor *", tensor)
+        # What it points to lives as long as the pointer, which is often all that a caller keeps.
+        self.pointer = ffi.gc(ffi.new("basin_tensor *", tensor), lambda _, kept=array: None)
 
 
 class Slots:

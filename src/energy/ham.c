@@ -24,6 +24,7 @@ void basin_ham_free(basin_ham *ham) {
     if (!ham) return;
     for (size_t i = 0; i < ham->texts; i++) free(ham->text[i]);
     free(ham->text);
+    free(ham->binding);
     basin_params_free(&ham->params);
     free(ham);
 }
@@ -55,6 +56,30 @@ static bool has_room(basin_ham *ham, int count, int most, const char *what) {
 
 /* ---- parameters ---- */
 
+void basin_ham_bind(basin_ham *ham, const char *parameter, basin_expr value) {
+    const char *name = value ? keep(ham, parameter) : NULL;
+    if (!name) return;
+    if (!basin_array_reserve((void **)&ham->binding, &ham->binding_capacity, ham->bindings + 1,
+                             sizeof *ham->binding))
+        basin_graph_fail(ham->graph, BASIN_NO_MEMORY, "out of memory for the parameter '%s'", name);
+    else
+        ham->binding[ham->bindings++] = (basin_binding){name, value};
+}
+
+/* The expression that `name` is bound to, NULL where it is not; an error of the graph where it has
+ * another shape. */
+static basin_expr find_bound(const basin_ham *ham, const char *name, basin_shape shape) {
+    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
+    basin_expr value = NULL;
+    for (size_t i = 0; i < ham->bindings && !value; i++)
+        if (strcmp(ham->binding[i].parameter, name) == 0) value = ham->binding[i].value;
+    if (value && !basin_shape_equal(basin_expr_shape(value), shape))
+        basin_graph_fail(ham->graph, BASIN_BAD_SHAPE, "the parameter '%s' has shape %s, wanted %s",
+                         name, basin_shape_print(a, basin_expr_shape(value)),
+                         basin_shape_print(b, shape));
+    return value;
+}
+
 basin_expr basin_ham_parameter(basin_ham *ham, const char *owner, const char *part,
                                basin_shape shape, basin_init init) {
     char name[256];
@@ -63,6 +88,8 @@ basin_expr basin_ham_parameter(basin_ham *ham, const char *owner, const char *pa
         return basin_graph_fail(ham->graph, BASIN_BAD_VALUE,
                                 "the parameter name '%s.%s' is longer than 255 characters", owner,
                                 part);
+    basin_expr bound = find_bound(ham, name, shape);
+    if (bound) return bound;
     for (size_t i = 0; i < ham->params.count; i++)
         if (strcmp(basin_expr_name(ham->params.param[i].state), name) == 0)
             return basin_state(ham->graph, name, shape);

@@ -20,9 +20,16 @@ typedef struct basin_connection {
     const char *name;
 } basin_connection;
 
+typedef struct basin_binding {
+    const char *parameter;
+    basin_expr value;
+} basin_binding;
+
 struct basin_ham {
     basin_graph *graph;
     basin_params params;
+    basin_binding *binding;
+    size_t bindings, binding_capacity;
     basin_layer layer[BASIN_HAM_LAYERS]; /* [layers] tau is set */
     basin_expr bias[BASIN_HAM_LAYERS];   /* or NULL where there is none */
     basin_synapse synapse[BASIN_HAM_SYNAPSES];

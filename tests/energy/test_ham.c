@@ -582,6 +582,31 @@ TEST(test_training) {
     basin_plan_free(plan);
 }
 
+/* ---- parameters that are expressions ---- */
+
+TEST(test_bound_parameters) {
+    BASIN_AT_EXIT(rig_close) rig r;
+    rig_open(&r, "ref");
+    basin_expr w = basin_iota(r.graph, 3);
+    basin_ham_bind(r.ham, "s.b", w);
+    basin_ham_layer(r.ham, &(basin_layer){.name = "v", .shape = BASIN_SHAPE(3)});
+    basin_ham_synapse(r.ham, &(basin_synapse){.name = "s", .energy = basin_synapse_bias});
+    basin_ham_connect(r.ham, "s", "v");
+    rig_start(&r, 2, 1);
+    assert_int_equal(basin_ham_params(r.ham)->count, 0);
+    basin_expr slope[1];
+    basin_ham_gradient(r.ham, slope, r.x, true); /* -w for each sample */
+    basin_tensor found = rig_value(&r, slope[0]);
+    for (int64_t i = 0; i < 6; i++) assert_true(basin_tensor_at(&found, i) == -(double)(i % 3));
+    basin_tensor_free(&found);
+    basin_ham_bind(r.ham, "t.b", w);
+    basin_ham_layer(r.ham, &(basin_layer){.name = "u", .shape = BASIN_SHAPE(2)});
+    basin_ham_synapse(r.ham, &(basin_synapse){.name = "t", .energy = basin_synapse_bias});
+    assert_int_equal(basin_ham_connect(r.ham, "t", "u"), -1);
+    assert_string_equal(basin_graph_error(r.graph)->text,
+                        "the parameter 't.b' has shape [3], wanted [2]");
+}
+
 /* ---- errors ---- */
 
 static void expect(basin_graph *graph, const char *part) {

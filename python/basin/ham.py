@@ -1,0 +1,453 @@
+"""Hierarchical associative memories: layers of neurons and synapses that descend one energy,
+
+    E(g, x) = sum over layers of [<x, g> - L(x)] + sum over connections of E_synapse(g, ..),
+
+whose neurons follow tau dx/dt = -dE/dg. States x and activations g are dicts by layer, of arrays or
+of expressions inside a traced function; arrays have the layer's shape, or a batch axis before it.
+A program for HAMUX becomes one for Basin line by line:
+
+>>> import numpy, basin
+>>> from basin import ham
+>>> layers = {"input": ham.Layer("identity", 7), "hidden": ham.Layer("softmax", 9)}
+>>> synapses = {"dense": ham.linear()}
+>>> network = ham.HAM(layers, synapses, [(("input", "hidden"), "dense")])
+>>> x = network.init_states()
+>>> g = network.activations(x)
+>>> network.energy(g, x), network.dEdg(g, x)["hidden"].shape
+(array(-2.1972246, dtype=float32), (9,))
+>>> network.descend(x, steps=40, dt=0.5, clamp=["input"])
+Descent(input [7], hidden [9], 40 steps, energy -2.1972 -> -2.1972)
+
+Layers, synapses and descents are the C library's (basin/ham.h): built in the graph of each call, so
+that E is a function of g and x apart, as HAMUX has it, while descents run in the C loop. A Python
+function that is a Lagrangian or a synapse is called by C when expressions are built, never when
+numbers are computed.
+"""
+
+import copy
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Callable, Optional, Union
+
+import numpy
+
+from basin import _built
+from basin._built import Built
+from basin._expr import Expression, Graph, graph_of, wanted_expression
+from basin._library import BasinError, check, ffi, lib, text
+from basin._network_descent import NetworkDescent, Runner
+from basin._plan import Plan, Store, backend_of
+from basin._tensor import Borrowed, ready
+from basin.lagrangians import Lagrangian, lagrangian_of
+from basin.synapses import (
+    Synapse,
+    attention,
+    bias,
+    conv2d,
+    hidden,
+    linear,
+    memory,
+    mixer,
+    tensor,
+)
+
+__all__ = [
+    "HAM", "Lagrangian", "Layer", "NetworkDescent", "Synapse", "attention", "bias", "conv2d",
+    "hidden", "linear", "memory", "mixer", "tensor",
+]  # fmt: skip
+
+States = Mapping[str, Any]
+
+
+class Layer:
+    """A layer of neurons: a Lagrangian (a name, basin.Lagrangian or a function L(x)) and a shape.
+
+    `tau` is the time constant; with `bias`, which is learnt, the Lagrangian is taken at x - bias. A
+    parameter of the Lagrangian that is an array or basin.Constant(..) is learnt, too.
+
+    >>> from basin import ham
+    >>> ham.Layer(ham.Lagrangian("softmax", beta=2.0), 10)
+    Layer(Lagrangian('softmax', beta=2.0), [10])
+    """
+
+    def __init__(
+        self,
+        lagrangian: Union[str, Lagrangian, Callable[..., Any]],
+        shape: Union[int, Iterable[int]],
+        *,
+        tau: float = 1.0,
+        bias: bool = False,
+    ):
+        self.lagrangian = lagrangian_of(lagrangian)
+        self.shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        self.tau, self.bias = tau, bias
+
+    def __repr__(self) -> str:
+        return f"Layer({self.lagrangian!r}, {list(self.shape)})"
+
+
+class HAM:
+    """A network of layers, synapses and connections, each a pair (names of layers, synapse).
+
+    The same synapse in several connections shares its weights. Parameters are drawn from `seed`
+    unless their synapses say otherwise.
+
+    >>> from basin import ham
+    >>> layers = {"v": ham.Layer("identity", 2), "h": ham.Layer("softmax", 3)}
+    >>> network = ham.HAM(layers, {"vh": ham.linear()}, [(("v", "h"), "vh")], seed=1)
+    >>> network
+    HAM(v [2], h [3]; vh(v, h); 6 parameters)
+    """
+
+    def __init__(
+        self,
+        layers: Mapping[str, Layer],
+        synapses: Mapping[str, Synapse],
+        connections: Iterable[tuple[Sequence[str], str]],
+        *,
+        seed: int = 0,
+    ):
+        self.layers, self.synapses = dict(layers), dict(synapses)
+        self.connections = [(tuple(_names(ends)), name) for ends, name in connections]
+        for name, layer in self.layers.items():
+            if not isinstance(layer, Layer):
+                raise TypeError(f"layer {name!r} is {layer!r}, wanted a basin.ham.Layer")
+        self.synapses = {
+            name: s if isinstance(s, Synapse) else Synapse(s) for name, s in synapses.items()
+        }
+        self._plans: dict = {}
+        self._stores: dict = {}
+        self._values = self._first(seed)
+
+    def __repr__(self) -> str:
+        layers = ", ".join(f"{name} {list(layer.shape)}" for name, layer in self.layers.items())
+        count = sum(numpy.size(value) for value in self._values.values())
+        return f"HAM({layers}; {', '.join(self._terms())}; {count} parameters)"
+
+    def __getstate__(self):
+        return {**self.__dict__, "_plans": {}, "_stores": {}}
+
+    # ---- parameters ----
+
+    def parameters(self) -> dict[str, Any]:
+        """All parameters by name, "SYNAPSE.w" for example, as arrays."""
+        return dict(self._values)
+
+    def init(self, seed: int = 0) -> "HAM":
+        """Draws all parameters anew but those that were given as arrays; returns itself."""
+        return self.set(self._first(seed))
+
+    def set(self, parameters: Mapping[str, Any]) -> "HAM":
+        """Replaces some parameters; returns itself.
+
+        >>> from basin import ham
+        >>> network = ham.HAM({"v": ham.Layer("identity", 2)}, {"b": ham.bias()}, [(["v"], "b")])
+        >>> network.set({"b.b": [1.0, 2.0]}).parameters()
+        {'b.b': array([1., 2.])}
+        """
+        values = self._checked(parameters)
+        if graph_of(values.values()):
+            raise BasinError("set() takes arrays; at() takes expressions")
+        self._values.update(values)
+        for store in self._stores.values():
+            for name, value in values.items():
+                store.write(name, value)
+        return self
+
+    def at(self, parameters: Mapping[str, Any]) -> "HAM":
+        """The same network with other values of some parameters, which may be expressions: inside
+        a loss that basin.Trainer minimises by the parameters, for example.
+
+        >>> import numpy, basin
+        >>> from basin import ham
+        >>> network = ham.HAM({"v": ham.Layer("identity", 2)}, {"b": ham.bias()}, [(["v"], "b")])
+        >>> def loss(b, target):
+        ...     end = network.at({"b.b": b}).descended(network.init_states(), steps=9, dt=0.5)
+        ...     return numpy.sum((end["v"] - target) ** 2)
+        >>> trainer = basin.Trainer(loss, {"b": numpy.zeros(2)}, rate=0.1, decay=0)
+        >>> for _ in range(100):
+        ...     last = trainer.step(target=[1.0, 2.0])
+        >>> network.set({"b.b": trainer.parameters()["b"]}).parameters()["b.b"].round(1)
+        array([1., 2.])
+        """
+        other = copy.copy(self)
+        other._plans, other._stores = {}, {}
+        other._values = {**self._values, **self._checked(parameters)}
+        return other
+
+    def _checked(self, parameters):
+        values = {}
+        for name, value in parameters.items():
+            if name not in self._values:
+                raise BasinError(f"no parameter {name!r}, wanted one of {list(self._values)}")
+            if not isinstance(value, Expression):
+                value = numpy.array(value, dtype="f8")
+            wanted = numpy.shape(self._values[name])
+            if value.shape != wanted:
+                found = f"{name} of shape {list(value.shape)}"
+                raise BasinError(f"{found}, wanted {list(wanted)}")
+            values[name] = value
+        return values
+
+    def _first(self, seed):
+        store = Store(backend_of("ref"))
+        built = Built(self, Graph())
+        params = lib.basin_ham_params(built.pointer)
+        check(lib.basin_params_init, params, store.pointer, seed)
+        names = [text(lib.basin_expr_name(params.param[i].state)) for i in range(params.count)]
+        values = {name: store.read(name) for name in names}
+        given = {n: numpy.array(v, "f8") for n, v in built.given.items() if not _is_recipe(v)}
+        return {**values, **given}
+
+    # ---- states and energies ----
+
+    def init_states(self, batch: Optional[int] = None) -> dict[str, numpy.ndarray]:
+        """States of 0 for all layers, with a batch axis where it is given."""
+        head = () if batch is None else (batch,)
+        return {name: numpy.zeros(head + layer.shape) for name, layer in self.layers.items()}
+
+    def activations(self, x: States, *, backend: Any = "cpu") -> dict[str, Any]:
+        """g = dL/dx of all layers."""
+        return self._evaluate(_built.activations, {"x": x}, backend)
+
+    def layer_energies(
+        self, g: Optional[States], x: States, *, backend: Any = "cpu"
+    ) -> dict[str, Any]:
+        """<x, g> - L(x) of each layer. g None: those of x, in closed form, which loses no digits
+        where neurons saturate."""
+        return self._evaluate(_built.layer_energies, {"g": g, "x": x}, backend)
+
+    def connection_energies(self, g: States, *, backend: Any = "cpu") -> dict[str, Any]:
+        """The energy of each connection, by "SYNAPSE(LAYER, LAYER)"."""
+        return self._evaluate(_built.connection_energies, {"g": g}, backend)
+
+    def energies(self, g: Optional[States], x: States, *, backend: Any = "cpu") -> dict[str, Any]:
+        """Those of layers and connections."""
+        return self._evaluate(_built.energies, {"g": g, "x": x}, backend)
+
+    def energy(self, g: Optional[States], x: States, *, backend: Any = "cpu") -> Any:
+        """E(g, x), their sum: a number, or one per sample."""
+        return self._evaluate(_built.energy, {"g": g, "x": x}, backend)["energy"]
+
+    def dEdg(  # noqa: N802
+        self, g: States, x: States, *, return_energy: bool = False, backend: Any = "cpu"
+    ) -> Any:
+        """dE/dg by layer, x held; with `return_energy`, the pair (energy, dE/dg)."""
+        result = self._evaluate(_built.gradients, {"g": g, "x": x}, backend)
+        energy = result.pop("")
+        return (energy, result) if return_energy else result
+
+    # ---- descents ----
+
+    def descend(
+        self, x: States, *, steps: int = 12, dt: float = 0.1, clamp: Iterable[str] = (),
+        mask: Optional[States] = None, synapses_only: bool = False, tolerance: float = 0.0,
+        until: float = 0.0, guard: bool = False, accelerate: bool = False,
+        trajectory: bool = False, observe: Optional[Callable[[Any], Any]] = None,
+        backend: Any = "cpu",
+    ) -> NetworkDescent:  # fmt: skip
+        """Lets states go down the energy: x <- x - (dt / tau) mask dE/dg, in the C library.
+
+        Layers in `clamp` stay as they are; `mask` has, by layer, 1 where neurons are free and 0
+        where they stay. `synapses_only` leaves the layers' own energies out. Stops early where no
+        element of g moved by more than `tolerance`, or where no row moved by more than `until` of
+        its length; `guard` halves steps until the energy does not rise; `accelerate` is Nesterov's
+        momentum. `observe` is called before each step and at the end with an object that has
+        step, x, energy, terms and change, and ends the descent by returning True; with
+        `trajectory` the states before each step and at the end are kept.
+
+        >>> import numpy
+        >>> from basin import ham
+        >>> layers = {"v": ham.Layer("identity", 2), "h": ham.Layer("softmax", 2)}
+        >>> eye = ham.linear(w=2 * numpy.eye(2))
+        >>> network = ham.HAM(layers, {"vh": eye}, [(("v", "h"), "vh")])
+        >>> end = network.descend({"v": [0.5, 0.0], "h": [0.0, 0.0]}, steps=200, dt=0.2)
+        >>> end.g["h"].round(2), bool((numpy.diff(end.energy[:, 0]) <= 1e-6).all())
+        (array([0.98, 0.02]), True)
+        """
+        batch = self._batch({"x": x})
+        masks = self._masks(clamp, mask, batch)
+        spec = {"steps": steps, "dt": dt, "synapses_only": synapses_only}
+        stop = {
+            "tolerance": tolerance, "until": until, "guard": guard, "accelerate": accelerate,
+        }  # fmt: skip
+        watched = trajectory or observe is not None
+        key = (
+            "descend", batch, tuple(spec.values()), tuple(stop.values()), watched, backend,
+            tuple((n, None if v is None else v.shape) for n, v in masks.items()),
+        )  # fmt: skip
+        store = self._store(backend)
+        with store.backend.lock:
+            if key not in self._plans:
+                built = Built(self, Graph())
+                self._plans[key] = Runner(built, store, batch or 1, masks, spec, stop, watched)
+            states = {n: numpy.asarray(x[n]) for n in self.layers}
+            return self._plans[key].run(states, masks, batch, trajectory, observe)
+
+    def descended(
+        self, x: States, *, steps: int, dt: float, clamp: Iterable[str] = (),
+        mask: Optional[States] = None, synapses_only: bool = False, recompute: bool = False,
+    ) -> dict[str, Expression]:  # fmt: skip
+        """The states after so many steps as expressions, through which a loss can be
+        differentiated, by parameters of at() as well. With `recompute`, memory grows by the states
+        of a step alone."""
+        batch = self._batch({"x": x})
+        masks = self._masks(clamp, mask, batch)
+        given = {"x": x, "mask": {n: v for n, v in masks.items() if v is not None}}
+        spec = {"steps": steps, "dt": dt, "synapses_only": synapses_only, "recompute": recompute}
+        if graph_of([*x.values(), *given["mask"].values(), *self._values.values()]) is None:
+            raise BasinError("x has no expression: descend() takes arrays, descended() expressions")
+
+        def build(built, x, mask):
+            masks_in_order = built.masks({n: mask.get(n) for n in masks}, wanted_expression)
+            return built.descended(x, {**spec, "mask": masks_in_order})
+
+        return self._evaluate(build, given, None)
+
+    def recall(
+        self, x: States, layer: str, *, sweeps: int = 100, seed: int = 0, backend: Any = "cpu"
+    ) -> dict[str, numpy.ndarray]:
+        """Recall with binary neurons: states of `layer`, which are -1 or 1, are flipped one at a
+        time, in an order of the seed, where that lowers the synapses' energy. Other layers stay.
+        Returns the states at the end.
+
+        >>> import numpy
+        >>> from basin import ham
+        >>> xi = numpy.array([[1.0, 1, 1, -1, -1, -1], [1, -1, 1, -1, 1, -1]])
+        >>> network = ham.HAM({"v": ham.Layer("identity", 6)},
+        ...                   {"m": ham.memory(xi=xi, hidden="identity")}, [(["v"], "m")])
+        >>> network.recall({"v": [1.0, 1, -1, -1, -1, -1]}, "v")["v"]
+        array([ 1.,  1.,  1., -1., -1., -1.])
+        """
+        batch, store = self._batch({"x": x}), self._store(backend)
+        if layer not in self.layers:
+            raise BasinError(f"no layer {layer!r}, wanted one of {list(self.layers)}")
+        states = [numpy.array(_lifted(x[name], batch), "f8") for name in self.layers]
+        tensors = [Borrowed(values) for values in states]
+        pointer = ffi.new("basin_tensor[]", [t.pointer[0] for t in tensors])
+        place = list(self.layers).index(layer)
+        with store.backend.lock:
+            built = Built(self, Graph())
+            check(
+                lib.basin_ham_recall, built.pointer, store.pointer, pointer, place, sweeps, seed,
+                ffi.NULL,
+            )  # fmt: skip
+        ends = [t.array if batch is not None else t.array[0] for t in tensors]
+        return dict(zip(self.layers, ends))
+
+    # ---- how a call is computed ----
+
+    def _terms(self):
+        return [f"{name}({', '.join(ends)})" for ends, name in self.connections]
+
+    def _batch(self, given):
+        """The batch size of states, None where they have no such axis."""
+        found = {}
+        for states in given.values():
+            for name in self.layers if states is not None else ():
+                if name not in states:
+                    raise BasinError(f"no states of layer {name!r}, wanted {list(self.layers)}")
+                shape, wanted = numpy.shape(states[name]), self.layers[name].shape
+                if shape != wanted and shape[1:] != wanted:
+                    found_wanted = f"{list(shape)}, wanted {list(wanted)} or [batch, ..]"
+                    raise BasinError(f"states of layer {name!r} have shape {found_wanted}")
+                found[name] = None if shape == wanted else shape[0]
+        if len(set(found.values())) > 1:
+            raise BasinError(f"batches differ by layer: {found} (None: no batch axis)")
+        return next(iter(found.values()), None)
+
+    def _masks(self, clamp, mask, batch):
+        """By layer: None where it is free, 0 where it is clamped, or an array."""
+        masks = dict.fromkeys(self.layers)
+        mask = {**(mask or {}), **dict.fromkeys(_names(clamp), 0.0)}
+        for name, value in mask.items():
+            if name not in masks:
+                raise BasinError(f"mask of {name!r}, wanted one of {list(masks)}")
+            value = value if isinstance(value, Expression) else numpy.asarray(value, dtype=float)
+            shape = self.layers[name].shape
+            if value.shape not in ((), shape, ((batch or 1), *shape)):
+                raise BasinError(f"mask of {name!r}: {list(value.shape)}, wanted {list(shape)}")
+            masks[name] = value
+        return masks
+
+    def _store(self, backend):
+        backend = backend_of(backend)
+        if backend not in self._stores:
+            if graph_of(self._values.values()):
+                raise BasinError("parameters are expressions: use it inside that function alone")
+            self._stores[backend] = Store(backend)
+            for name, value in self._values.items():
+                self._stores[backend].write(name, value)
+        return self._stores[backend]
+
+    def _evaluate(self, build, given, backend):
+        """What `build` makes of states: arrays of arrays, or expressions of expressions."""
+        batch = self._batch({k: v for k, v in given.items() if k != "mask"})
+        values = [v for states in given.values() if states for v in states.values()]
+        graph = graph_of([*values, *self._values.values()])
+        if graph is not None:
+            return self._traced(build, graph, given, batch)
+        shapes = tuple((k, states is None) for k, states in given.items())
+        key, store = (build, shapes, batch, backend), self._store(backend)
+        if key not in self._plans:
+            self._plans[key] = _Compiled(self, build, given, batch, store)
+        return self._plans[key](given)
+
+    def _traced(self, build, graph, given, batch):
+        built = graph.__dict__.setdefault("_networks", {}).get(self)
+        if built is None:
+            values = {name: wanted_expression(v, graph) for name, v in self._values.items()}
+            built = graph._networks[self] = Built(self, graph, values)
+        states = {}
+        for kind, by_layer in given.items():
+            if by_layer is None:
+                states[kind] = None
+                continue
+            wanted = {n: wanted_expression(by_layer[n], graph) for n in by_layer}
+            lift = kind != "mask" and batch is None
+            states[kind] = {n: e.reshape(1, *e.shape) if lift else e for n, e in wanted.items()}
+        return _lowered(built.checked(build, states), batch)
+
+
+def _names(names):
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _is_recipe(value):
+    return not isinstance(value, numpy.ndarray)
+
+
+def _lifted(values, batch):
+    return values if batch is not None else numpy.asarray(values)[None]
+
+
+def _lowered(outputs, batch):
+    if batch is not None:
+        return outputs
+    return {name: e.reshape(*e.shape[1:]) for name, e in outputs.items()}
+
+
+class _Compiled:
+    """A function of states, compiled for a batch size."""
+
+    def __init__(self, network, build, given, batch, store):
+        graph, head = Graph(), (1,) if batch is None else (batch,)
+        layers = network.layers.items()
+        self.inputs = {
+            kind: {n: graph.input(f"{kind}.{n}", head + layer.shape) for n, layer in layers}
+            for kind, states in given.items() if states is not None
+        }  # fmt: skip
+        states = {kind: self.inputs.get(kind) for kind in given}
+        self.built = Built(network, graph)
+        outputs = _lowered(self.built.checked(build, states), batch)
+        self.names, self.batch = list(outputs), batch
+        inputs = [e for states in self.inputs.values() for e in states.values()]
+        self.plan = Plan(graph, inputs, list(outputs.values()), store)
+
+    def __call__(self, given):
+        kinds = self.inputs.items()
+        values = [
+            ready(_lifted(given[kind][name], self.batch))
+            for kind, states in kinds
+            for name in states
+        ]
+        return dict(zip(self.names, self.plan(values)))

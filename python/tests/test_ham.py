@@ -1,0 +1,420 @@
+"""Hierarchical associative memories against formulas in NumPy, the golden files, and HAMUX."""
+
+import importlib.util
+import json
+import os
+import pathlib
+import pickle
+import subprocess
+import sys
+
+import numpy
+import pytest
+import safetensors.numpy
+
+import basin
+from basin import ham
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+RNG = numpy.random.default_rng(5)
+CLOSE = {"rtol": 1e-12, "atol": 1e-12}
+
+
+def close(ours, theirs, **tolerance):
+    numpy.testing.assert_allclose(ours, theirs, **(tolerance or CLOSE))
+
+
+def softmax(z):
+    p = numpy.exp(z - z.max(-1, keepdims=True))
+    return p / p.sum(-1, keepdims=True)
+
+
+def classifier(**options):
+    layers = {"v": ham.Layer("identity", 5), "h": ham.Layer("softmax", 4)}
+    synapses = {"vh": ham.linear(w=RNG.normal(size=(5, 4)))}
+    return ham.HAM(layers, synapses, [(("v", "h"), "vh")], **options)
+
+
+def states(network, batch=None, seed=1):
+    rng = numpy.random.default_rng(seed)
+    return {n: rng.normal(size=x.shape) for n, x in network.init_states(batch).items()}
+
+
+# ---- formulas in NumPy ----
+
+
+@pytest.mark.parametrize("batch", [None, 3])
+def test_energy_and_gradient_are_the_formulas(batch):
+    network = classifier()
+    x, g = states(network, batch, 1), states(network, batch, 2)
+    w = network.parameters()["vh.w"]
+    lagrangian = (x["v"] ** 2).sum(-1) / 2 + numpy.log(numpy.exp(x["h"]).sum(-1))
+    products = (x["v"] * g["v"]).sum(-1) + (x["h"] * g["h"]).sum(-1)
+    synapse = -numpy.einsum("...i,...j,ij->...", g["v"], g["h"], w)
+    close(network.energy(g, x, backend="ref"), products - lagrangian + synapse)
+    close(network.connection_energies(g, backend="ref")["vh(v, h)"], synapse)
+    energy, slopes = network.dEdg(g, x, return_energy=True, backend="ref")
+    close(energy, products - lagrangian + synapse)
+    close(slopes["v"], x["v"] - g["h"] @ w.T)
+    close(slopes["h"], x["h"] - g["v"] @ w)
+
+
+@pytest.mark.parametrize("batch", [None, 3])
+def test_a_descent_is_the_loop_in_numpy(batch):
+    network = classifier()
+    x, w = states(network, batch), network.parameters()["vh.w"]
+    descent = network.descend(x, steps=7, dt=0.3, trajectory=True, backend="ref")
+    for t in range(8):
+        close(descent.trajectory["v"][t], x["v"])
+        close(descent.trajectory["h"][t], x["h"])
+        energy = network.energy(network.activations(x, backend="ref"), x, backend="ref")
+        close(descent.energy[t], numpy.atleast_1d(energy))
+        g = {"v": x["v"], "h": softmax(x["h"])}
+        moves = {"v": x["v"] - g["h"] @ w.T, "h": x["h"] - g["v"] @ w}
+        x = {name: x[name] - 0.3 * moves[name] for name in x}
+    close(descent.x["v"], descent.trajectory["v"][-1])
+    assert descent.steps == 7
+    assert list(descent.terms) == ["v", "h", "vh(v, h)"]
+
+
+def test_the_golden_network():
+    path = ROOT / "tests/golden/ham.safetensors"
+    golden = safetensors.numpy.load_file(path)
+    with safetensors.safe_open(path, "numpy") as file:
+        meta = file.metadata()
+    numbers = {k: json.loads(v) for k, v in meta.items() if k in ("beta", "gamma", "tau", "dt")}
+    beta, tau = numbers["beta"], numbers["tau"]
+    norm = ham.Lagrangian("layernorm", gamma=numbers["gamma"], delta=golden["in.delta"])
+    layers = {
+        "v": ham.Layer(norm, 12, tau=tau["v"]),
+        "h": ham.Layer(ham.Lagrangian("softmax", beta=beta), 9, tau=tau["h"]),
+        "c": ham.Layer(ham.Lagrangian("tanh", beta=beta), 5, tau=tau["c"]),
+    }
+    synapses = {
+        "vh": ham.linear(w=golden["in.W_vh"]),
+        "hc": ham.linear(w=golden["in.W_hc"]),
+        "c": ham.bias(b=golden["in.b_c"]),
+        "am": ham.memory(xi=golden["in.xi"], hidden=ham.Lagrangian("softmax", beta=beta)),
+    }
+    connections = [(("v", "h"), "vh"), (("h", "c"), "hc"), (["c"], "c"), (["v"], "am")]
+    network = ham.HAM(layers, synapses, connections)
+    x = {name: golden[f"in.x.{name}"] for name in layers}
+    assert "v.delta" in network.parameters()
+    descent = network.descend(x, steps=int(meta["steps"]), dt=numbers["dt"], backend="ref")
+    layer_terms = numpy.stack([descent.terms[name][:, 0] for name in layers], axis=1)
+    close(layer_terms, golden["out.energy"][:, :3])
+    close(descent.energy[:, 0], golden["out.energy"].sum(1))
+    slopes = network.dEdg(network.activations(x, backend="ref"), x, backend="ref")
+    for name in layers:
+        close(descent.x[name], golden[f"out.x.{name}"])
+        close(slopes[name], golden[f"out.dEdg.{name}"])
+
+
+def test_own_functions_equal_the_library():
+    def product(g1, g2, w):
+        return -numpy.sum((g1 @ w) * g2, axis=-1)
+
+    w = RNG.normal(size=(5, 4))
+    layers = {
+        "v": ham.Layer(lambda x: numpy.sum(x**2, axis=-1) / 2, 5),
+        "h": ham.Layer(lambda x: basin.logsumexp(x), 4),
+    }
+    own = ham.HAM(layers, {"vh": ham.Synapse(product, w=w)}, [(("v", "h"), "vh")])
+    named = classifier().set({"vh.w": w})
+    x = states(own, 3)
+    close(own.activations(x, backend="ref")["h"], softmax(x["h"]))
+    ours, theirs = (n.descend(x, steps=5, dt=0.2, backend="ref") for n in (own, named))
+    close(ours.x["h"], theirs.x["h"])
+    close(ours.energy, theirs.energy)
+
+
+# ---- what a network can do ----
+
+
+def test_clamped_layers_and_masked_neurons_stay():
+    network = classifier()
+    x = states(network, 2)
+    free = numpy.array([1.0, 0, 1, 1])
+    end = network.descend(x, steps=5, dt=0.2, clamp=["v"], mask={"h": free}, backend="ref")
+    close(end.x["v"], x["v"])
+    close(end.x["h"][:, 1], x["h"][:, 1])
+    assert (abs(end.x["h"] - x["h"])[:, [0, 2, 3]] > 1e-3).all()
+    other = network.descend(x, steps=5, dt=0.2, clamp=["v"], mask={"h": 1 - free}, backend="ref")
+    assert abs(other.x["h"] - x["h"])[:, 1].min() > 1e-3
+
+
+def test_observers_see_and_end_a_descent():
+    network, seen = classifier(), []
+
+    def observe(now):
+        seen.append((now.step, float(now.energy[0]), now.x["v"].shape, sorted(now.terms)))
+        return now.step == 3
+
+    descent = network.descend(states(network), steps=9, dt=0.1, observe=observe)
+    assert descent.steps == 3
+    assert [s[0] for s in seen] == [0, 1, 2, 3]
+    assert seen[0][2:] == ((5,), ["h", "v", "vh(v, h)"])
+    close([s[1] for s in seen], descent.energy[:, 0])
+
+    def fail(now):
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        network.descend(states(network), steps=9, dt=0.1, observe=fail)
+
+
+def test_a_descent_ends_at_rest():
+    network = classifier()
+    descent = network.descend(states(network), steps=500, dt=0.5, tolerance=1e-6, backend="ref")
+    assert descent.converged
+    assert descent.steps < 500
+    assert (numpy.diff(descent.energy[:, 0]) < 1e-12).all()
+
+
+def test_parameters_are_drawn_set_and_copied():
+    network = ham.HAM(
+        {"v": ham.Layer(ham.Lagrangian("softmax", beta=basin.Constant((), 2.0)), 3)},
+        {"m": ham.memory(6), "b": ham.bias(b=[1.0, 2.0, 3.0])},
+        [(["v"], "m"), (["v"], "b")],
+        seed=3,
+    )
+    first = network.parameters()
+    assert {n: v.shape for n, v in first.items()} == {"v.beta": (), "m.xi": (6, 3), "b.b": (3,)}
+    assert 0.005 < first["m.xi"].std() < 0.04
+    x = states(network)
+    before = network.energy(None, x, backend="ref")
+    other = pickle.loads(pickle.dumps(network.set({"v.beta": 1.0})))
+    assert network.energy(None, x, backend="ref") != before
+    close(other.energy(None, x, backend="ref"), network.energy(None, x, backend="ref"))
+    close(network.at({"v.beta": 2.0}).energy(None, x, backend="ref"), before)
+    assert (network.init(4).parameters()["m.xi"] != first["m.xi"]).all()
+    close(network.parameters()["b.b"], [1, 2, 3])
+
+
+def test_gradients_of_parameters_are_differences():
+    network = classifier()
+    x, w = states(network, 2), network.parameters()["vh.w"]
+
+    @basin.function(backend="ref")
+    def loss(w, v, h):
+        end = network.at({"vh.w": w}).descended({"v": v, "h": h}, steps=4, dt=0.4, clamp="v")
+        return numpy.sum(network.activations(end)["h"] ** 2)
+
+    slope = loss.grad(w, x["v"], x["h"])
+    for i, j in [(0, 0), (4, 3), (2, 1)]:
+        step = numpy.zeros_like(w)
+        step[i, j] = 1e-6
+        sides = [float(loss(w + s * step, x["v"], x["h"])) for s in (1, -1)]
+        close(slope[i, j], (sides[0] - sides[1]) / 2e-6, rtol=1e-6, atol=1e-9)
+
+
+def test_a_classifier_is_trained_through_its_descent():
+    network = ham.HAM(
+        {"image": ham.Layer("identity", 8), "label": ham.Layer("softmax", 3)},
+        {"memory": ham.hidden(16)},
+        [(("image", "label"), "memory")],
+    )
+    rng = numpy.random.default_rng(0)
+    centres, labels = 2 * rng.normal(size=(3, 8)), numpy.eye(3)
+    kind = rng.integers(3, size=60)
+    images = centres[kind] + 0.3 * rng.normal(size=(60, 8))
+
+    def loss(w1, w2, image, label):
+        net = network.at({"memory.w1": w1, "memory.w2": w2})
+        x = {"image": image, "label": numpy.zeros((60, 3))}
+        end = net.descended(x, steps=3, dt=0.5, clamp=["image"])
+        return -numpy.mean(numpy.sum(label * numpy.log(net.activations(end)["label"]), axis=-1))
+
+    first = {name.split(".")[1]: value for name, value in network.parameters().items()}
+    trainer = basin.Trainer(loss, first, rate=0.02, decay=0)
+    losses = [trainer.step(image=images, label=labels[kind]) for _ in range(60)]
+    assert losses[-1] < 0.1 * losses[0]
+    network.set({f"memory.{name}": value for name, value in trainer.parameters().items()})
+    end = network.descend({**network.init_states(60), "image": images}, steps=3, dt=0.5,
+                          clamp=["image"])  # fmt: skip
+    assert (end.g["label"].argmax(-1) == kind).mean() > 0.95
+
+
+def test_mistakes_are_named():
+    network = classifier()
+    with pytest.raises(basin.BasinError, match="no states of layer 'h'"):
+        network.energy(None, {"v": numpy.zeros(5)})
+    with pytest.raises(basin.BasinError, match=r"shape \[4\], wanted \[5\] or \[batch, ..\]"):
+        network.activations({"v": numpy.zeros(4), "h": numpy.zeros(4)})
+    with pytest.raises(basin.BasinError, match="batches differ"):
+        network.activations({"v": numpy.zeros((2, 5)), "h": numpy.zeros(4)})
+    with pytest.raises(basin.BasinError, match="no parameter 'vh.x'"):
+        network.set({"vh.x": 1.0})
+    with pytest.raises(basin.BasinError, match="there is no layer 'w'"):
+        ham.HAM(network.layers, network.synapses, [(("v", "w"), "vh")])
+    with pytest.raises(basin.BasinError, match="wanted a function or one of"):
+        ham.Layer("maxout", 3)
+    with pytest.raises(ZeroDivisionError):
+        ham.HAM(network.layers, {"s": ham.Synapse(lambda g: 1 / 0)}, [(["v"], "s")])
+    with pytest.raises(basin.BasinError, match="wanted \\[1, ..\\], a number per sample"):
+        ham.HAM(network.layers, {"s": ham.Synapse(lambda g: numpy.sum(g))}, [(["v"], "s")])
+
+
+# ---- beside HAMUX ----
+
+
+@pytest.fixture
+def hamux():
+    if importlib.util.find_spec("hamux") is None or importlib.util.find_spec("jax") is None:
+        pytest.skip("hamux or JAX is not installed")
+    import jax
+
+    before = jax.config.jax_enable_x64
+    jax.config.update("jax_enable_x64", True)
+    yield pytest.importorskip("hamux")
+    jax.config.update("jax_enable_x64", before)
+
+
+LAGRANGIANS = {
+    "identity": ("identity", {}),
+    "relu": ("relu", {}),
+    "repu": ("repu", {"power": 3.0}),
+    "exp": ("exp", {"beta": 0.7}),
+    "rexp": ("rexp", {"beta": 0.7}),
+    "tanh": ("tanh", {"beta": 1.3}),
+    "sigmoid": ("sigmoid", {"beta": 1.3}),
+    "softmax": ("softmax", {"beta": 2.0}),
+    "layernorm": ("layernorm", {"gamma": 1.5}),
+    "spherical_norm": ("spherical", {"gamma": 1.5}),
+    "ghostmax": ("ghostmax", {}),
+}
+
+
+@pytest.mark.parametrize("name", LAGRANGIANS)
+def test_lagrangians_are_those_of_hamux(hamux, name):
+    import jax
+
+    ours, options = LAGRANGIANS[name]
+    x = numpy.random.default_rng(2).normal(size=9)
+    theirs = {"n" if k == "power" else k: v for k, v in options.items()}
+    layer = hamux.NeuronLayer(lambda x: getattr(hamux, f"lagr_{name}")(x, **theirs), (9,))
+    ours = ham.Lagrangian(ours, **options)
+    close(ours(x, backend="ref"), layer.lagrangian(jax.numpy.asarray(x)))
+    g = layer.activations(jax.numpy.asarray(x))
+    close(ours.activation(x, backend="ref"), g)
+    close(ours.energy(x, backend="ref"), layer.energy(g, x))
+
+
+def same_network(hamux, neurons, synapses, connections, ours):
+    """All that HAMUX computes of a network, beside ours, at one sample and at a batch."""
+    theirs = hamux.HAM(neurons, synapses, connections)
+    for batch in (None, 3):
+        model = theirs if batch is None else theirs.vectorize()
+        x = states(ours, batch, 7)
+        g = ours.activations(x, backend="ref")
+        there = model.activations(x)
+        for name in x:
+            close(g[name], there[name])
+        tree = model.energy_tree(there, x)
+        for name, energy in ours.layer_energies(g, x, backend="ref").items():
+            close(energy, tree["neurons"][name])
+        energies = ours.connection_energies(g, backend="ref").values()
+        for energy, wanted in zip(energies, tree["connections"]):
+            close(energy, wanted)
+        energy, slopes = model.dEdact(there, x, return_energy=True)
+        close(ours.energy(g, x, backend="ref"), energy)
+        for name, slope in ours.dEdg(g, x, backend="ref").items():
+            close(slope, slopes[name])
+
+
+def test_the_network_of_the_walkthrough(hamux):
+    import jax
+
+    neurons = {
+        "n1": hamux.NeuronLayer(hamux.lagr_sigmoid, (10,)),
+        "n2": hamux.NeuronLayer(lambda x: hamux.lagr_softmax(x, axis=-1), (100,)),
+    }
+    synapses = {
+        "s1": hamux.LinearSynapseWithBias.rand_init(jax.random.key(0), 10, 100),
+        "b": hamux.BiasSynapse(jax.random.normal(jax.random.key(1), (10,))),
+    }
+    ours = ham.HAM(
+        {"n1": ham.Layer("sigmoid", 10), "n2": ham.Layer("softmax", 100)},
+        {
+            "s1": ham.linear(w=synapses["s1"].W, b=synapses["s1"].b),
+            "b": ham.bias(b=synapses["b"].b),
+        },
+        [(("n1", "n2"), "s1"), (["n1"], "b")],
+    )
+    connections = [(("n1", "n2"), "s1"), (("n1",), "b")]
+    same_network(hamux, neurons, synapses, connections, ours)
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_the_convolution_of_the_walkthrough(hamux, stride):
+    import jax
+
+    size = 8 // stride
+    conv = hamux.ConvSynapse.from_conv_params(
+        jax.random.key(42), 5, 3, (3, 3), (stride, stride), "SAME"
+    )
+    neurons = {
+        "a": hamux.NeuronLayer(hamux.lagr_identity, (8, 8, 3)),
+        "b": hamux.NeuronLayer(hamux.lagr_relu, (size, size, 5)),
+    }
+    w = numpy.asarray(conv.W).transpose(2, 3, 1, 0)
+    ours = ham.HAM(
+        {"a": ham.Layer("identity", (8, 8, 3)), "b": ham.Layer("relu", (size, size, 5))},
+        {"conv": ham.conv2d(stride=stride, w=w)},
+        [(("a", "b"), "conv")],
+    )
+    same_network(hamux, neurons, {"conv": conv}, [(("a", "b"), "conv")], ours)
+
+
+def test_the_memory_of_the_demo(hamux):
+    import equinox
+    import jax
+
+    class DenseSynapseHid(equinox.Module):
+        W: jax.Array
+        beta: float = 1.0
+
+        def __call__(self, xhat1):
+            w = self.W / jax.numpy.sqrt(jax.numpy.sum(self.W**2, axis=0, keepdims=True))
+            return -1 / self.beta * jax.nn.logsumexp(self.beta * xhat1 @ w, axis=-1)
+
+    def dense(g, w, beta):
+        w = w / numpy.sqrt(numpy.sum(w**2, axis=0, keepdims=True))
+        return -1 / beta * basin.logsumexp(beta * g @ w, axis=-1)
+
+    w = 0.02 * numpy.random.default_rng(3).normal(size=(28, 90))
+    neurons = {"input": hamux.NeuronLayer(hamux.lagr_spherical_norm, (28,))}
+    ours = ham.HAM(
+        {"input": ham.Layer("spherical", 28)},
+        {"s1": ham.Synapse(dense, w=w, beta=1.0)},
+        [(["input"], "s1")],
+    )
+    same_network(
+        hamux, neurons, {"s1": DenseSynapseHid(jax.numpy.asarray(w))}, [(["input"], "s1")], ours
+    )
+
+
+TUTORIAL = [ROOT / "python/tests/hamux_tutorial.py", ROOT / "python/examples/ham.py"]
+
+
+def printed(program, **environment):
+    done = subprocess.run(
+        [sys.executable, str(program)], capture_output=True, text=True, check=True,
+        env={**os.environ, **environment},
+    )  # fmt: skip
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_the_tutorial_line_by_line(hamux):
+    theirs, ours = printed(TUTORIAL[0], JAX_ENABLE_X64="1"), printed(TUTORIAL[1])
+    assert len(ours) == len(theirs) == 4
+    for line, wanted in zip(ours, theirs):
+        close(line, wanted)
+
+
+def test_the_tutorial_takes_fewer_lines():
+    lines = [
+        len([line for line in path.read_text().splitlines() if line.strip() and line[0] != "#"])
+        for path in TUTORIAL
+    ]
+    assert lines[1] < lines[0] <= 60
