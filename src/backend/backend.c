@@ -4,7 +4,6 @@
 #include "backend/device.h"
 #include "backend/kernel.h"
 #include "backend/op.h"
-#include "base/memory.h"
 #include "base/try.h"
 
 enum { MAX_THREADS = 4096 };
@@ -159,30 +158,3 @@ static const struct {
 
 const char *basin_op_name(basin_op op) { return ops[op].name; }
 bool basin_op_is_slow(basin_op op) { return op < BASIN_OP_COUNT && ops[op].slow; }
-
-/* ---- Host memory behind the backend interface ---- */
-
-void *basin_host_alloc(basin_backend *backend, size_t bytes) {
-    (void)backend;
-    return basin_large_new(bytes);
-}
-
-void basin_host_free(basin_backend *backend, void *memory) {
-    (void)backend;
-    basin_aligned_free(memory);
-}
-
-void basin_host_copy_in(basin_backend *backend, void *device, const void *host, size_t bytes) {
-    (void)backend;
-    if (bytes) memcpy(device, host, bytes);
-}
-
-void basin_host_copy_out(basin_backend *backend, void *host, const void *device, size_t bytes) {
-    (void)backend;
-    if (bytes) memcpy(host, device, bytes);
-}
-
-void basin_host_fill_zero(basin_backend *backend, void *device, size_t bytes) {
-    (void)backend;
-    if (bytes) memset(device, 0, bytes);
-}

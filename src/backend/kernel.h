@@ -209,12 +209,4 @@ basin_form basin_form_of(const basin_program *program, const basin_call *call);
 /* The same with of_more times a second operand, and masks of sums. */
 basin_form basin_form_with_more(const basin_program *program, const basin_call *call);
 
-/* ---- Allocation and copies for the tables of backends that compute in the host's memory ---- */
-
-void *basin_host_alloc(basin_backend *backend, size_t bytes);
-void basin_host_free(basin_backend *backend, void *memory);
-void basin_host_copy_in(basin_backend *backend, void *device, const void *host, size_t bytes);
-void basin_host_copy_out(basin_backend *backend, void *host, const void *device, size_t bytes);
-void basin_host_fill_zero(basin_backend *backend, void *device, size_t bytes);
-
 #endif

@@ -17,6 +17,11 @@ static inline int64_t basin_shape_last(const basin_shape *shape, int back) {
     return shape->rank < back ? 1 : shape->dim[shape->rank - back];
 }
 
+/* The rows of a tensor seen as a matrix. */
+static inline int64_t basin_shape_rows(const basin_shape *shape) {
+    return basin_shape_product(shape, 0, shape->rank - 1);
+}
+
 /* stride[i] of a dense tensor, for each of its own axes. */
 static inline void basin_shape_strides(int64_t stride[BASIN_MAX_RANK], const basin_shape *shape) {
     int64_t step = 1;

@@ -6,49 +6,24 @@
 #define BASIN_BACKEND_CPU_CPU_H
 
 #include "backend/cpu/simd/simd.h"
-#include "backend/kernel.h"
-#include "backend/shape.h"
+#include "backend/host.h"
 #include "base/team/team.h"
 
-typedef struct basin_cpu_frame {
-    const basin_call *call;
-    const void *in[BASIN_MAX_IN]; /* NULL where the operand is absent */
-    void *out[BASIN_MAX_OUT];     /* NULL where nobody asks for the result */
-    void *workspace;              /* 64-byte aligned */
-    int threads;
-    const basin_simd *simd;
-    basin_error *error; /* the first fault of the stream; reported by wait */
-} basin_cpu_frame;
-
 /* Threads for `work` element operations. */
-static inline int basin_cpu_team(const basin_cpu_frame *frame, int64_t work) {
+static inline int basin_cpu_team(const basin_frame *frame, int64_t work) {
     return basin_team_size(frame->threads, work);
 }
 
 /* Does items first .. last - 1 of a call's work. */
-typedef void basin_cpu_part(const basin_cpu_frame *frame, int64_t first, int64_t last);
+typedef void basin_cpu_part(const basin_frame *frame, int64_t first, int64_t last);
 
 /* Calls `part` for all of [0, count), by as many threads as `work` element operations deserve. */
-void basin_cpu_share(const basin_cpu_frame *frame, basin_cpu_part *part, int64_t count,
-                     int64_t work);
+void basin_cpu_share(const basin_frame *frame, basin_cpu_part *part, int64_t count, int64_t work);
 
 /* Piece i of `count` things cut into `pieces`: first[i] .. first[i + 1] - 1. */
 static inline int64_t basin_cpu_first(int64_t i, int64_t pieces, int64_t count) {
     return count / pieces * i + (i < count % pieces ? i : count % pieces);
 }
-
-/* Rows and width of a tensor seen as a matrix of rows. */
-static inline int64_t basin_cpu_width(const basin_shape *shape) {
-    return basin_shape_last(shape, 1);
-}
-static inline int64_t basin_cpu_rows(const basin_shape *shape) {
-    return basin_shape_product(shape, 0, shape->rank - 1);
-}
-
-/* Notes that `found`, element `at` of an index operand of `name`, is outside [least, limit). Such
- * an index counts as absent. Any thread may call it. */
-void basin_cpu_bad_index(const basin_cpu_frame *frame, const char *name, int64_t at, int64_t found,
-                         int64_t least, int64_t limit);
 
 /* parts.c: does all calls of a run for all parts, each part's in their order and one at a time. Any
  * thread may take any part's next call; `place` numbers the threads. */
@@ -57,9 +32,10 @@ void basin_cpu_run_parts(basin_cpu_part_step *step, const void *context, size_t 
                          int threads);
 
 /* The operations. */
-typedef void basin_cpu_operation(const basin_cpu_frame *frame);
+typedef void basin_cpu_operation(const basin_frame *frame);
 typedef size_t basin_cpu_workspace(const basin_call *call, int threads);
 basin_cpu_operation basin_cpu_pointwise;
+#define basin_cpu_none basin_host_none
 #define LEAF(...)
 #define POINTWISE(...)
 #define CALL(name, rule, ref, cpu, workspace, ...)                                                 \
@@ -74,8 +50,8 @@ size_t basin_cpu_packed_bytes(const basin_backend *backend, int64_t k, int64_t n
  * narrow operands, and room for narrow results, lie in the workspace; _widen fills in and out and
  * returns what is left of it, _narrow rounds the results. */
 size_t basin_cpu_widened_bytes(const basin_call *call);
-void *basin_cpu_widen(const void **in, void **out, const basin_cpu_frame *frame);
-void basin_cpu_narrow(const basin_cpu_frame *frame, void *const *out);
+void *basin_cpu_widen(const void **in, void **out, const basin_frame *frame);
+void basin_cpu_narrow(const basin_frame *frame, void *const *out);
 
 /* ---- pointwise programs ----
  * Runs a pointwise program on pieces of its domain: each instruction is a vector loop over a block

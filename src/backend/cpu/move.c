@@ -115,12 +115,12 @@ static void transpose_all(float *to, const float *from, const walk *w, int unit,
     basin_team_run(transpose_tiles, &t, outer * t.tiles, 0, team);
 }
 
-static void permute_rows(const basin_cpu_frame *frame, int64_t first, int64_t last) {
+static void permute_rows(const basin_frame *frame, int64_t first, int64_t last) {
     walk w = permutation(frame->call);
     copy_rows(frame->out[0], frame->in[0], &w, first, last);
 }
 
-void basin_cpu_permute(const basin_cpu_frame *frame) {
+void basin_cpu_permute(const basin_frame *frame) {
     walk w = permutation(frame->call);
     int64_t count = basin_shape_product(&w.shape, 0, w.shape.rank);
     int last = w.shape.rank - 1, unit = 0;
@@ -148,11 +148,11 @@ static void copy_some(const void *context, int64_t first, int64_t last, int plac
         copy(r->to + i * r->to_step, r->from + i * r->from_step, r->run);
 }
 
-static void copy_runs(const basin_cpu_frame *frame, runs r, int64_t count) {
+static void copy_runs(const basin_frame *frame, runs r, int64_t count) {
     if (r.run > 0) basin_team_run(copy_some, &r, count, 0, basin_cpu_team(frame, r.run * count));
 }
 
-void basin_cpu_slice(const basin_cpu_frame *frame) {
+void basin_cpu_slice(const basin_frame *frame) {
     const basin_call *call = frame->call;
     const basin_shape *in = &call->in[0].shape, *out = &call->out[0].shape;
     int axis = call->attr.axis;
@@ -165,7 +165,7 @@ void basin_cpu_slice(const basin_cpu_frame *frame) {
     copy_runs(frame, r, basin_shape_product(in, 0, axis));
 }
 
-static void pad_rows(const basin_cpu_frame *frame, int64_t first, int64_t last) {
+static void pad_rows(const basin_frame *frame, int64_t first, int64_t last) {
     const basin_call *call = frame->call;
     const basin_shape *in = &call->in[0].shape, *out = &call->out[0].shape;
     int axis = call->attr.axis;
@@ -180,14 +180,14 @@ static void pad_rows(const basin_cpu_frame *frame, int64_t first, int64_t last) 
     }
 }
 
-void basin_cpu_pad(const basin_cpu_frame *frame) {
+void basin_cpu_pad(const basin_frame *frame) {
     const basin_shape *out = &frame->call->out[0].shape;
     int64_t rows = basin_shape_product(out, 0, frame->call->attr.axis);
     int64_t count = basin_shape_count(*out);
     if (count > 0) basin_cpu_share(frame, pad_rows, rows, count);
 }
 
-void basin_cpu_concat(const basin_cpu_frame *frame) {
+void basin_cpu_concat(const basin_frame *frame) {
     const basin_call *call = frame->call;
     const basin_shape *out = &call->out[0].shape;
     int axis = call->attr.axis;
@@ -201,7 +201,7 @@ void basin_cpu_concat(const basin_cpu_frame *frame) {
 }
 
 /* out[i] = table[index[i]]; zeros where the index is -1. */
-static void gather_rows(const basin_cpu_frame *frame, int64_t first, int64_t last) {
+static void gather_rows(const basin_frame *frame, int64_t first, int64_t last) {
     const basin_shape *shape = &frame->call->in[0].shape;
     const float *table = frame->in[0];   /* [rows, width] */
     const int32_t *index = frame->in[1]; /* [n] */
@@ -213,11 +213,11 @@ static void gather_rows(const basin_cpu_frame *frame, int64_t first, int64_t las
         else
             memset(out + i * width, 0, (size_t)width * sizeof *out);
         if (index[i] < -1 || index[i] >= rows)
-            basin_cpu_bad_index(frame, "gather", i, index[i], -1, rows);
+            basin_host_bad_index(frame, "gather", i, index[i], -1, rows);
     }
 }
 
-void basin_cpu_gather(const basin_cpu_frame *frame) {
+void basin_cpu_gather(const basin_frame *frame) {
     int64_t n = basin_shape_count(frame->call->in[1].shape);
     basin_cpu_share(frame, gather_rows, n, basin_shape_count(frame->call->out[0].shape));
 }
@@ -226,7 +226,7 @@ void basin_cpu_gather(const basin_cpu_frame *frame) {
  * rows v and goes through the whole index: no two write one row, and no order depends on how many
  * there are. */
 static void scatter_rows(const void *context, int64_t first, int64_t last, int place) {
-    const basin_cpu_frame *frame = context;
+    const basin_frame *frame = context;
     const basin_shape *shape = &frame->call->out[0].shape;
     const float *values = frame->in[0];  /* [n, width] */
     const int32_t *index = frame->in[1]; /* [n] */
@@ -240,7 +240,7 @@ static void scatter_rows(const void *context, int64_t first, int64_t last, int p
             frame->simd->axpy(out + index[i] * width, 1.0f, values + i * width, width);
 }
 
-void basin_cpu_scatter(const basin_cpu_frame *frame) {
+void basin_cpu_scatter(const basin_frame *frame) {
     const basin_call *call = frame->call;
     const int32_t *index = frame->in[1]; /* [n] */
     int64_t n = basin_shape_count(call->in[1].shape), rows = call->out[0].shape.dim[0];
@@ -248,10 +248,10 @@ void basin_cpu_scatter(const basin_cpu_frame *frame) {
     basin_team_run(scatter_rows, frame, rows, (rows + team - 1) / team, team);
     for (int64_t i = 0; i < n; i++)
         if (index[i] < -1 || index[i] >= rows)
-            basin_cpu_bad_index(frame, "scatter", i, index[i], -1, rows);
+            basin_host_bad_index(frame, "scatter", i, index[i], -1, rows);
 }
 
-void basin_cpu_from_index(const basin_cpu_frame *frame) {
+void basin_cpu_from_index(const basin_frame *frame) {
     const int32_t *index = frame->in[0];
     float *out = frame->out[0];
     int64_t count = basin_shape_count(frame->call->out[0].shape);
@@ -259,7 +259,7 @@ void basin_cpu_from_index(const basin_cpu_frame *frame) {
 }
 
 /* The nearest of 0 .. start - 1. */
-void basin_cpu_to_index(const basin_cpu_frame *frame) {
+void basin_cpu_to_index(const basin_frame *frame) {
     const float *x = frame->in[0];
     int32_t *out = frame->out[0];
     int64_t count = basin_shape_count(frame->call->out[0].shape), limit = frame->call->attr.start;

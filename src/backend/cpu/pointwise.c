@@ -427,7 +427,7 @@ static void share_pieces(const void *context, int64_t first, int64_t last, int p
     run_pieces(s->program, s->cut, first, last);
 }
 
-static void run_program(const basin_cpu_frame *frame, const basin_program *program) {
+static void run_program(const basin_frame *frame, const basin_program *program) {
     basin_cpu_program p = basin_cpu_program_prepare(program, frame->in, frame->out, frame->simd,
                                                     basin_cpu_kinds_of(frame->call, 0));
     cut c = cut_domain(&p);
@@ -437,7 +437,7 @@ static void run_program(const basin_cpu_frame *frame, const basin_program *progr
     basin_team_run(share_pieces, &s, c.pieces, 0, team);
 }
 
-void basin_cpu_pointwise_fused(const basin_cpu_frame *frame) {
+void basin_cpu_pointwise_fused(const basin_frame *frame) {
     run_program(frame, frame->call->program);
 }
 
@@ -457,7 +457,7 @@ static void merge_axes(basin_program *program, int operands) {
     domain->rank = axes;
 }
 
-void basin_cpu_pointwise(const basin_cpu_frame *frame) {
+void basin_cpu_pointwise(const basin_frame *frame) {
     const basin_call *call = frame->call;
     basin_instruction instruction[4];
     basin_program program = basin_program_alone(instruction, call);
@@ -468,11 +468,11 @@ void basin_cpu_pointwise(const basin_cpu_frame *frame) {
 /* Operations of the caller's own: its function, in double, at every element of the operands,
  * which are broadcast. Threads share rows. */
 
-static void own_rows(const basin_cpu_frame *frame, int64_t first, int64_t last) {
+static void own_rows(const basin_frame *frame, int64_t first, int64_t last) {
     const basin_call *call = frame->call;
     const basin_shape *shape = &call->out[0].shape;
     int outer = shape->rank > 0 ? shape->rank - 1 : 0;
-    int64_t width = basin_cpu_width(shape), stride[BASIN_OWN_INS][BASIN_MAX_RANK] = {{0}};
+    int64_t width = basin_shape_last(shape, 1), stride[BASIN_OWN_INS][BASIN_MAX_RANK] = {{0}};
     float *y = frame->out[0];
     for (int a = 0; a < call->ins; a++) basin_shape_broadcast(stride[a], &call->in[a].shape, shape);
     for (int64_t row = first; row < last; row++) {
@@ -488,10 +488,10 @@ static void own_rows(const basin_cpu_frame *frame, int64_t first, int64_t last) 
     }
 }
 
-void basin_cpu_own(const basin_cpu_frame *frame) {
+void basin_cpu_own(const basin_frame *frame) {
     const basin_shape *shape = &frame->call->out[0].shape;
-    int64_t rows = basin_cpu_rows(shape);
-    basin_cpu_share(frame, own_rows, rows, 8 * rows * basin_cpu_width(shape));
+    int64_t rows = basin_shape_rows(shape);
+    basin_cpu_share(frame, own_rows, rows, 8 * rows * basin_shape_last(shape, 1));
 }
 
 /* Counter-based draws: element i is a function of the seed, the stream and i alone, so any
@@ -499,9 +499,8 @@ void basin_cpu_own(const basin_cpu_frame *frame) {
 
 enum { PIECE = 4096 };
 
-static void draw(const basin_cpu_frame *frame, int64_t first, int64_t last) {
-    const int32_t *word = frame->in[0]; /* [2]: low, high */
-    uint64_t seed = (uint64_t)(uint32_t)word[1] << 32 | (uint32_t)word[0];
+static void draw(const basin_frame *frame, int64_t first, int64_t last) {
+    uint64_t seed = basin_seed_of(frame->in[0]);
     basin_simd_fill *fill =
         frame->call->op == BASIN_OP_NORMAL ? frame->simd->normal : frame->simd->uniform;
     float *out = frame->out[0];
@@ -512,7 +511,7 @@ static void draw(const basin_cpu_frame *frame, int64_t first, int64_t last) {
     for (int64_t i = begin; i < end && drop > 0; i++) out[i] = (double)out[i] > drop ? 1.0F : 0.0F;
 }
 
-void basin_cpu_random(const basin_cpu_frame *frame) {
+void basin_cpu_random(const basin_frame *frame) {
     int64_t count = basin_shape_count(frame->call->out[0].shape);
     basin_cpu_share(frame, draw, (count + PIECE - 1) / PIECE, count * 8);
 }

@@ -2,25 +2,6 @@
  * or transposed, with the epilogue program run on every tile while it is in the nearest cache. */
 #include "backend/cpu/cpu.h"
 #include "backend/gemm.h"
-#include "backend/kernel.h"
-#include "backend/shape.h"
-
-typedef struct factor {
-    int64_t batch, rows, columns; /* as used in the product, after transposition */
-    int64_t step_batch, step_row, step_column;
-} factor;
-
-/* A factor with one matrix is used for every batch entry. */
-static factor factor_of(const basin_shape *shape, bool transposed) {
-    int64_t rows = shape->dim[shape->rank - 2], columns = shape->dim[shape->rank - 1];
-    int64_t batch = basin_shape_product(shape, 0, shape->rank - 2);
-    factor f = {batch, rows, columns, batch == 1 ? 0 : rows * columns, columns, 1};
-    if (transposed) {
-        f.rows = columns, f.columns = rows;
-        f.step_row = 1, f.step_column = columns;
-    }
-    return f;
-}
 
 /* Whether every epilogue operand walks [batch, m] as one axis. */
 static bool epilogue_folds(const basin_program *program, int operands, int64_t m) {
@@ -40,8 +21,8 @@ static basin_gemm_precision precision_of(unsigned products, basin_kind factors) 
 
 /* The product without its addresses. One B for a whole batch makes it one tall product. */
 static basin_gemm describe(const basin_call *call) {
-    factor a = factor_of(&call->in[0].shape, call->attr.transpose_a);
-    factor b = factor_of(&call->in[1].shape, call->attr.transpose_b);
+    basin_factor a = basin_factor_of(&call->in[0].shape, call->attr.transpose_a);
+    basin_factor b = basin_factor_of(&call->in[1].shape, call->attr.transpose_b);
     basin_gemm g = {.batch = a.batch == 1 ? b.batch : a.batch, .m = a.rows, .n = b.columns};
     g.k = a.columns;
     bool folds = b.batch == 1 && a.batch > 1 && !call->attr.transpose_a;
@@ -91,7 +72,7 @@ static void finish(void *context, const float *tile, int64_t tile_row, int64_t b
 }
 
 /* Whether a product ends in a form that one pass over its tiles computes. */
-static bool finishing_of(finishing *to, const basin_cpu_frame *frame, const basin_gemm *g) {
+static bool finishing_of(finishing *to, const basin_frame *frame, const basin_gemm *g) {
     const basin_call *call = frame->call;
     basin_form form = basin_form_of(call->program, call);
     if (!form.known || form.row >= 0 || call->outs != 1) return false;
@@ -116,7 +97,7 @@ static bool adds_in_place(const finishing *to) {
 }
 
 /* Any other epilogue is a program over the tiles, or nothing but rounding. */
-static void run_program(const basin_cpu_frame *frame, basin_gemm *g) {
+static void run_program(const basin_frame *frame, basin_gemm *g) {
     const basin_call *call = frame->call;
     basin_instruction tile = {.op = BASIN_INSTRUCTION_TILE};
     basin_program program = {.instructions = 1, .registers = 1, .stores = 1, .instruction = &tile};
@@ -129,7 +110,7 @@ static void run_program(const basin_cpu_frame *frame, basin_gemm *g) {
     basin_gemm_run(g, frame->threads, frame->workspace);
 }
 
-void basin_cpu_matmul(const basin_cpu_frame *frame) {
+void basin_cpu_matmul(const basin_frame *frame) {
     const basin_call *call = frame->call;
     basin_gemm g = describe(call);
     finishing end;
@@ -151,8 +132,8 @@ size_t basin_cpu_packed_bytes(const basin_backend *backend, int64_t k, int64_t n
     return basin_gemm_packed_size(k, n, precision_of(backend->products, kind));
 }
 
-void basin_cpu_pack(const basin_cpu_frame *frame) {
-    factor b = factor_of(&frame->call->in[0].shape, frame->call->attr.transpose_b);
+void basin_cpu_pack(const basin_frame *frame) {
+    basin_factor b = basin_factor_of(&frame->call->in[0].shape, frame->call->attr.transpose_b);
     basin_gemm_pack(frame->out[0], frame->in[0], b.step_row, b.step_column, b.rows, b.columns,
                     precision_of(frame->call->attr.products, frame->call->in[0].kind),
                     frame->threads);

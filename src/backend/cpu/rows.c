@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "backend/cpu/cpu.h"
-#include "backend/shape.h"
+#include "base/sort.h"
 
 enum {
     CHUNK = 32768,    /* elements, at least, in a chunk */
@@ -12,26 +12,18 @@ enum {
     FOLD_WIDTH = 128, /* inner axes shorter than half of this are summed several rows at a time */
 };
 
-typedef struct span {
-    int64_t outer, middle, inner;
-    int64_t chunks; /* of the middle */
-} span;
-
-static span reduced_span(const basin_call *call) {
-    const basin_shape *shape = &call->in[0].shape;
-    int first = call->attr.axis, last = call->attr.axis + call->attr.count;
-    span s = {basin_shape_product(shape, 0, first), basin_shape_product(shape, first, last),
-              basin_shape_product(shape, last, shape->rank), 1};
-    int64_t chunks = s.middle * s.inner / CHUNK;
-    if (s.outer < MAX_CHUNKS && chunks > 1) s.chunks = chunks < MAX_CHUNKS ? chunks : MAX_CHUNKS;
-    if (s.chunks > s.middle && s.middle > 0) s.chunks = s.middle;
-    return s;
+/* Chunks of the middle. */
+static int64_t chunks_of(const basin_span *s) {
+    int64_t chunks = s->middle * s->inner / CHUNK;
+    if (s->outer >= MAX_CHUNKS || chunks <= 1) return 1;
+    return basin_int_min(basin_int_min(chunks, MAX_CHUNKS), s->middle);
 }
 
 size_t basin_cpu_reduce_workspace(const basin_call *call, int threads) {
     (void)threads;
-    span s = reduced_span(call);
-    return s.chunks > 1 ? (size_t)(s.outer * s.chunks * s.inner) * sizeof(float) : 0;
+    basin_span s = basin_span_of(call);
+    int64_t chunks = chunks_of(&s);
+    return chunks > 1 ? (size_t)(s.outer * chunks * s.inner) * sizeof(float) : 0;
 }
 
 typedef struct reducer {
@@ -67,63 +59,59 @@ static void reduce_part(float *to, const float *x, int64_t rows, int64_t inner, 
         by->rows(to, x, rows, inner, inner);
 }
 
-static reducer reducer_of(const basin_cpu_frame *frame) {
+static reducer reducer_of(const basin_frame *frame) {
     if (frame->call->op == BASIN_OP_MAX) return (reducer){frame->simd->max, frame->simd->max_rows};
     return (reducer){frame->simd->sum, frame->simd->sum_rows};
 }
 
-/* Where the results of chunks go: [outer, chunks, inner]. */
-static float *chunk_results(const basin_cpu_frame *frame, const span *s) {
-    return s->chunks > 1 ? frame->workspace : frame->out[0];
-}
-
-static void reduce_chunks(const basin_cpu_frame *frame, int64_t begin, int64_t end) {
-    span s = reduced_span(frame->call);
+static void reduce_chunks(const basin_frame *frame, int64_t begin, int64_t end) {
+    basin_span s = basin_span_of(frame->call);
     reducer by = reducer_of(frame);
-    const float *x = frame->in[0]; /* [outer, middle, inner] */
+    int64_t chunks = chunks_of(&s);
+    const float *x = frame->in[0];                               /* [outer, middle, inner] */
+    float *part = chunks > 1 ? frame->workspace : frame->out[0]; /* [outer, chunks, inner] */
     for (int64_t i = begin; i < end; i++) {
-        int64_t at = i / s.chunks, chunk = i % s.chunks;
-        int64_t first = basin_cpu_first(chunk, s.chunks, s.middle);
-        int64_t last = basin_cpu_first(chunk + 1, s.chunks, s.middle);
-        reduce_part(chunk_results(frame, &s) + i * s.inner, x + (at * s.middle + first) * s.inner,
-                    last - first, s.inner, &by);
+        int64_t first = basin_cpu_first(i % chunks, chunks, s.middle);
+        int64_t last = basin_cpu_first(i % chunks + 1, chunks, s.middle);
+        reduce_part(part + i * s.inner, x + (i / chunks * s.middle + first) * s.inner, last - first,
+                    s.inner, &by);
     }
 }
 
-void basin_cpu_reduce(const basin_cpu_frame *frame) {
-    span s = reduced_span(frame->call);
+void basin_cpu_reduce(const basin_frame *frame) {
+    basin_span s = basin_span_of(frame->call);
     reducer by = reducer_of(frame);
-    float *y = frame->out[0]; /* [outer, inner] */
-    basin_cpu_share(frame, reduce_chunks, s.outer * s.chunks, s.outer * s.middle * s.inner);
-    for (int64_t i = 0; i < s.outer && s.chunks > 1; i++)
-        reduce_part(y + i * s.inner, chunk_results(frame, &s) + i * s.chunks * s.inner, s.chunks,
-                    s.inner, &by);
+    int64_t chunks = chunks_of(&s);
+    float *y = frame->out[0], *part = frame->workspace; /* [outer, inner] [outer, chunks, inner] */
+    basin_cpu_share(frame, reduce_chunks, s.outer * chunks, s.outer * s.middle * s.inner);
+    for (int64_t i = 0; i < s.outer && chunks > 1; i++)
+        reduce_part(y + i * s.inner, part + i * chunks * s.inner, chunks, s.inner, &by);
 }
 
 /* Calls `part` for the rows of the operand; an element takes `cost` operations. */
-static void share_rows(const basin_cpu_frame *frame, basin_cpu_part *part, int64_t cost) {
+static void share_rows(const basin_frame *frame, basin_cpu_part *part, int64_t cost) {
     const basin_shape *shape = &frame->call->in[0].shape;
-    int64_t rows = basin_cpu_rows(shape);
-    basin_cpu_share(frame, part, rows, rows * basin_cpu_width(shape) * cost);
+    int64_t rows = basin_shape_rows(shape);
+    basin_cpu_share(frame, part, rows, rows * basin_shape_last(shape, 1) * cost);
 }
 
-static void logsumexp_rows(const basin_cpu_frame *frame, int64_t first, int64_t last) {
-    int64_t n = basin_cpu_width(&frame->call->in[0].shape);
+static void logsumexp_rows(const basin_frame *frame, int64_t first, int64_t last) {
+    int64_t n = basin_shape_last(&frame->call->in[0].shape, 1);
     const float *x = frame->in[0]; /* [rows, n] */
     float *y = frame->out[0];      /* [rows] */
     for (int64_t i = first; i < last; i++) y[i] = frame->simd->logsumexp(x + i * n, n);
 }
 
-void basin_cpu_logsumexp(const basin_cpu_frame *frame) { share_rows(frame, logsumexp_rows, 4); }
+void basin_cpu_logsumexp(const basin_frame *frame) { share_rows(frame, logsumexp_rows, 4); }
 
-static void softmax_rows(const basin_cpu_frame *frame, int64_t first, int64_t last) {
-    int64_t n = basin_cpu_width(&frame->call->in[0].shape);
+static void softmax_rows(const basin_frame *frame, int64_t first, int64_t last) {
+    int64_t n = basin_shape_last(&frame->call->in[0].shape, 1);
     const float *x = frame->in[0]; /* [rows, n] */
     float *y = frame->out[0];      /* [rows, n] */
     for (int64_t i = first; i < last; i++) frame->simd->softmax(y + i * n, x + i * n, n);
 }
 
-void basin_cpu_softmax(const basin_cpu_frame *frame) { share_rows(frame, softmax_rows, 4); }
+void basin_cpu_softmax(const basin_frame *frame) { share_rows(frame, softmax_rows, 4); }
 
 /* Newton's steps from below, where the sum is too large: it falls with the threshold and is convex,
  * so that every step ends below as well. In double, for their end is where rounding stops them. */
@@ -142,8 +130,8 @@ static double row_threshold(const float *x, int64_t n, int power, double t) {
     return t;
 }
 
-static void threshold_rows(const basin_cpu_frame *frame, int64_t first, int64_t last) {
-    int64_t n = basin_cpu_width(&frame->call->in[0].shape);
+static void threshold_rows(const basin_frame *frame, int64_t first, int64_t last) {
+    int64_t n = basin_shape_last(&frame->call->in[0].shape, 1);
     const float *x = frame->in[0]; /* [rows, n] */
     float *y = frame->out[0];      /* [rows] */
     for (int64_t i = first; i < last; i++) {
@@ -152,7 +140,7 @@ static void threshold_rows(const basin_cpu_frame *frame, int64_t first, int64_t 
     }
 }
 
-void basin_cpu_threshold(const basin_cpu_frame *frame) { share_rows(frame, threshold_rows, 16); }
+void basin_cpu_threshold(const basin_frame *frame) { share_rows(frame, threshold_rows, 16); }
 
 /* ---- sums of squares of many tensors ---- */
 
@@ -172,7 +160,7 @@ size_t basin_cpu_squares_workspace(const basin_call *call, int threads) {
 }
 
 /* The squares of one chunk of all operands' chunks. */
-static double square_part(const basin_cpu_frame *frame, int64_t chunk) {
+static double square_part(const basin_frame *frame, int64_t chunk) {
     const basin_call *call = frame->call;
     int k = 0;
     for (; chunk >= square_chunks(call, k); k++) chunk -= square_chunks(call, k);
@@ -186,12 +174,12 @@ static double square_part(const basin_cpu_frame *frame, int64_t chunk) {
     return sum;
 }
 
-static void square_parts(const basin_cpu_frame *frame, int64_t first, int64_t last) {
+static void square_parts(const basin_frame *frame, int64_t first, int64_t last) {
     double *part = frame->workspace; /* [chunks] */
     for (int64_t i = first; i < last; i++) part[i] = square_part(frame, i);
 }
 
-void basin_cpu_squares(const basin_cpu_frame *frame) {
+void basin_cpu_squares(const basin_frame *frame) {
     int64_t chunks = all_square_chunks(frame->call);
     const double *part = frame->workspace; /* [chunks] */
     double sum = 0;
@@ -207,7 +195,7 @@ void basin_cpu_squares(const basin_cpu_frame *frame) {
 enum { BUFFERS = 2 }; /* of a row of scores, for each thread */
 
 typedef struct causal {
-    const basin_cpu_frame *frame;
+    const basin_frame *frame;
     int64_t queries, keys, heads;
     int64_t offset; /* query n sees keys 0 .. n + offset - 1 */
     float factor;
@@ -224,7 +212,7 @@ size_t basin_cpu_causal_workspace(const basin_call *call, int threads) {
     return (size_t)threads * BUFFERS * (size_t)row_length(call) * sizeof(float);
 }
 
-static causal causal_of(const basin_cpu_frame *frame) {
+static causal causal_of(const basin_frame *frame) {
     const basin_call *call = frame->call;
     const basin_shape *s = &call->in[0].shape;
     bool reverse = call->op == BASIN_OP_CAUSAL_SOFTMAX_REVERSE;
@@ -267,9 +255,9 @@ static void drop(const causal *c, float *x, float *draw, int64_t row, int64_t co
     const basin_attr *attr = &c->frame->call->attr;
     int64_t first = row * c->keys * c->heads, numbers = count * c->heads;
     if (!c->seed) return;
-    uint64_t seed = (uint64_t)(uint32_t)c->seed[1] << 32 | (uint32_t)c->seed[0];
     float more = (float)(1 / (1 - attr->drop));
-    c->frame->simd->uniform(draw, seed, attr->stream, (uint64_t)first, (size_t)numbers);
+    c->frame->simd->uniform(draw, basin_seed_of(c->seed), attr->stream, (uint64_t)first,
+                            (size_t)numbers);
     for (int64_t i = 0; i < numbers; i++) x[i] *= (double)draw[i] > attr->drop ? more : 0.0F;
 }
 
@@ -323,20 +311,18 @@ static void reverse_rows(const void *context, int64_t first, int64_t last, int p
     }
 }
 
-static void share(const basin_cpu_frame *frame, basin_team_body *body) {
+static void share(const basin_frame *frame, basin_team_body *body) {
     causal c = causal_of(frame);
     const basin_shape *s = &frame->call->in[0].shape;
     int64_t rows = basin_shape_product(s, 0, s->rank - 2);
     basin_team_run(body, &c, rows, 0, basin_cpu_team(frame, rows * c.keys * c.heads * 4));
 }
 
-void basin_cpu_causal_logsumexp(const basin_cpu_frame *frame) {
-    share(frame, causal_logsumexp_rows);
-}
+void basin_cpu_causal_logsumexp(const basin_frame *frame) { share(frame, causal_logsumexp_rows); }
 
-void basin_cpu_causal_softmax(const basin_cpu_frame *frame) { share(frame, causal_softmax_rows); }
+void basin_cpu_causal_softmax(const basin_frame *frame) { share(frame, causal_softmax_rows); }
 
-void basin_cpu_causal_softmax_reverse(const basin_cpu_frame *frame) { share(frame, reverse_rows); }
+void basin_cpu_causal_softmax_reverse(const basin_frame *frame) { share(frame, reverse_rows); }
 
 /* Layer norm with a scalar gain, g = gamma n + delta, n = (x - mean) / sqrt(var + eps), and
  * its reverse: dx = gamma (c - mean(c) - n mean(c n)) / sqrt(var + eps), dgamma = sum c n and
@@ -344,8 +330,8 @@ void basin_cpu_causal_softmax_reverse(const basin_cpu_frame *frame) { share(fram
 
 enum { ROWS = 16, NORM_MAX_CHUNKS = 64 };
 
-static void norm_rows(const basin_cpu_frame *frame, int64_t first, int64_t last) {
-    int64_t width = basin_cpu_width(&frame->call->in[0].shape);
+static void norm_rows(const basin_frame *frame, int64_t first, int64_t last) {
+    int64_t width = basin_shape_last(&frame->call->in[0].shape, 1);
     const float *x = frame->in[0];     /* [rows, width] */
     const float *gamma = frame->in[1]; /* [] */
     const float *delta = frame->in[2]; /* [width] */
@@ -361,14 +347,14 @@ static void norm_rows(const basin_cpu_frame *frame, int64_t first, int64_t last)
     }
 }
 
-void basin_cpu_layernorm(const basin_cpu_frame *frame) {
+void basin_cpu_layernorm(const basin_frame *frame) {
     const basin_shape *shape = &frame->call->in[0].shape;
-    int64_t rows = basin_cpu_rows(shape);
-    basin_cpu_share(frame, norm_rows, rows, rows * basin_cpu_width(shape));
+    int64_t rows = basin_shape_rows(shape);
+    basin_cpu_share(frame, norm_rows, rows, rows * basin_shape_last(shape, 1));
 }
 
 static int64_t row_chunks(const basin_shape *shape) {
-    int64_t chunks = (basin_cpu_rows(shape) + ROWS - 1) / ROWS;
+    int64_t chunks = (basin_shape_rows(shape) + ROWS - 1) / ROWS;
     return chunks < NORM_MAX_CHUNKS ? chunks : NORM_MAX_CHUNKS;
 }
 
@@ -376,19 +362,18 @@ size_t basin_cpu_layernorm_reverse_workspace(const basin_call *call, int threads
     (void)threads;
     const basin_shape *shape = &call->in[0].shape;
     /* of each chunk: its part of ddelta and of dgamma, and a row of c as float */
-    return (size_t)(row_chunks(shape) * (2 * basin_cpu_width(shape) + 1)) * sizeof(float);
+    return (size_t)(row_chunks(shape) * (2 * basin_shape_last(shape, 1) + 1)) * sizeof(float);
 }
 
 /* A row's cotangent as float, `own` being room for it. */
-static const float *cotangent(const basin_cpu_frame *frame, float *own, int64_t row,
-                              int64_t width) {
+static const float *cotangent(const basin_frame *frame, float *own, int64_t row, int64_t width) {
     if (frame->call->in[2].kind != BASIN_NARROW) return (const float *)frame->in[2] + row * width;
     frame->simd->widen(own, (const uint16_t *)frame->in[2] + row * width, width);
     return own;
 }
 
 /* One row: dx, and dx once more where it is asked for; returns the row's part of dgamma. */
-static float reverse_row(const basin_cpu_frame *frame, float *part, float *own, int64_t i,
+static float reverse_row(const basin_frame *frame, float *part, float *own, int64_t i,
                          int64_t width) {
     const float *x = (const float *)frame->in[0] + i * width;
     const float *r = frame->call->ins > 3 ? (const float *)frame->in[3] + i * width : NULL;
@@ -403,9 +388,9 @@ static float reverse_row(const basin_cpu_frame *frame, float *part, float *own, 
 }
 
 /* Chunk k: dx of its rows, and into `part` its share of ddelta; returns that of dgamma. */
-static double reverse_chunk(const basin_cpu_frame *frame, float *part, float *own, int64_t k) {
+static double reverse_chunk(const basin_frame *frame, float *part, float *own, int64_t k) {
     const basin_shape *shape = &frame->call->in[0].shape;
-    int64_t rows = basin_cpu_rows(shape), width = basin_cpu_width(shape);
+    int64_t rows = basin_shape_rows(shape), width = basin_shape_last(shape, 1);
     double sum = 0;
     int64_t last = basin_cpu_first(k + 1, row_chunks(shape), rows);
     for (int64_t i = basin_cpu_first(k, row_chunks(shape), rows); i < last; i++) {
@@ -414,9 +399,9 @@ static double reverse_chunk(const basin_cpu_frame *frame, float *part, float *ow
     return sum;
 }
 
-static void reverse_chunks(const basin_cpu_frame *frame, int64_t first, int64_t last) {
+static void reverse_chunks(const basin_frame *frame, int64_t first, int64_t last) {
     const basin_shape *shape = &frame->call->in[0].shape;
-    int64_t width = basin_cpu_width(shape);
+    int64_t width = basin_shape_last(shape, 1);
     float *part_delta = frame->workspace;                       /* [chunks, width] */
     float *part_gamma = part_delta + row_chunks(shape) * width; /* [chunks] */
     float *wide = part_gamma + row_chunks(shape);               /* [chunks, width] */
@@ -429,13 +414,13 @@ static void reverse_chunks(const basin_cpu_frame *frame, int64_t first, int64_t 
 
 /* in: x, gamma, c and perhaps r; out: dx, dgamma, ddelta and perhaps dx narrow, as op.h has them.
  */
-void basin_cpu_layernorm_reverse(const basin_cpu_frame *frame) {
+void basin_cpu_layernorm_reverse(const basin_frame *frame) {
     const basin_shape *shape = &frame->call->in[0].shape;
-    int64_t width = basin_cpu_width(shape), chunks = row_chunks(shape);
+    int64_t width = basin_shape_last(shape, 1), chunks = row_chunks(shape);
     float *dgamma = frame->out[1], *ddelta = frame->out[2];
     const float *part_delta = frame->workspace;            /* [chunks, width] */
     const float *part_gamma = part_delta + chunks * width; /* [chunks] */
-    basin_cpu_share(frame, reverse_chunks, chunks, basin_cpu_rows(shape) * width);
+    basin_cpu_share(frame, reverse_chunks, chunks, basin_shape_rows(shape) * width);
     if (dgamma) *dgamma = frame->simd->sum(part_gamma, chunks);
     if (ddelta) frame->simd->sum_rows(ddelta, part_delta, chunks, width, width);
 }

@@ -8,7 +8,6 @@
 #include <math.h>
 
 #include "backend/ref/ref.h"
-#include "backend/shape.h"
 
 typedef struct attention {
     int64_t batch, queries, keys, heads, width;
@@ -35,11 +34,11 @@ size_t basin_ref_attention_scratch(const basin_call *call) {
     return PAIR_VALUES * (size_t)basin_shape_last(&call->in[BASIN_ATT_Q].shape, 2) * sizeof(double);
 }
 
-static const void *operand(const basin_ref_frame *frame, int i) {
+static const void *operand(const basin_frame *frame, int i) {
     return i < frame->call->ins ? frame->in[i] : NULL;
 }
 
-static attention attention_of(const basin_ref_frame *frame) {
+static attention attention_of(const basin_frame *frame) {
     const basin_shape *q = &frame->call->in[BASIN_ATT_Q].shape;
     const basin_shape *k = &frame->call->in[BASIN_ATT_K].shape;
     attention att = {
@@ -175,9 +174,9 @@ static void write_lse(double *lse, const pair_values *v, const attention *att, i
     for (int64_t g = 0; lse && g < att->heads; g++) lse[row * att->heads + g] = v->lse[g];
 }
 
-void basin_ref_attention(const basin_ref_frame *frame) {
+void basin_ref_attention(const basin_frame *frame) {
     attention att = attention_of(frame);
-    pair_values v = pair_values_in(frame->scratch, att.heads);
+    pair_values v = pair_values_in(frame->workspace, att.heads);
     basin_ref_clear(frame);
     if (!basin_ref_csr_check(frame, "attention", &att.csr)) return;
     for (int64_t batch = 0; batch < att.batch; batch++)
@@ -209,7 +208,7 @@ static void add_force(double *const *out, const pair_values *v, const attention 
 }
 
 /* Outputs as an array of BASIN_MAX_OUT pointers to double, NULL where absent. */
-static void output_list(double *out[BASIN_MAX_OUT], const basin_ref_frame *frame) {
+static void output_list(double *out[BASIN_MAX_OUT], const basin_frame *frame) {
     for (int o = 0; o < BASIN_MAX_OUT; o++) out[o] = o < frame->call->outs ? frame->out[o] : NULL;
 }
 
@@ -228,13 +227,13 @@ static void add_forces(double *const *out, const attention *att, double *scratch
         }
 }
 
-void basin_ref_attention_force(const basin_ref_frame *frame) {
+void basin_ref_attention_force(const basin_frame *frame) {
     attention att = attention_of(frame);
     double *out[BASIN_MAX_OUT];
     output_list(out, frame);
     basin_ref_clear(frame);
     if (basin_ref_csr_check(frame, "attention force", &att.csr))
-        add_forces(out, &att, frame->scratch);
+        add_forces(out, &att, frame->workspace);
 }
 
 /* The reverse of the force, the gradient of sum a dQ + sum b dK = sum over pairs of beta t c:
@@ -321,13 +320,13 @@ static void add_reverses(double *const *out, const attention *att, double *scrat
         }
 }
 
-void basin_ref_attention_reverse(const basin_ref_frame *frame) {
+void basin_ref_attention_reverse(const basin_frame *frame) {
     attention att = attention_of(frame);
     double *out[BASIN_MAX_OUT];
     output_list(out, frame);
     basin_ref_clear(frame);
     if (basin_ref_csr_check(frame, "attention reverse", &att.csr))
-        add_reverses(out, &att, frame->scratch);
+        add_reverses(out, &att, frame->workspace);
 }
 
 /* Attention along a list in the tokens' own space: that of queries Q[n,h] = M_h g[n] and keys
@@ -377,10 +376,10 @@ static void clear(double *x, int64_t n) {
 }
 
 /* Of a call whose list is good. */
-static tokens tokens_of(const basin_ref_frame *frame) {
+static tokens tokens_of(const basin_frame *frame) {
     const basin_call *call = frame->call;
     int64_t size = tokens_size(call);
-    double *room = frame->scratch;
+    double *room = frame->workspace;
     tokens a = {.g = frame->in[BASIN_ATT_Q],
                 .m = frame->in[BASIN_ATT_K],
                 .t = operand(frame, BASIN_ATT_A),
@@ -404,7 +403,7 @@ static tokens tokens_of(const basin_ref_frame *frame) {
     return a;
 }
 
-void basin_ref_tokens_force(const basin_ref_frame *frame) {
+void basin_ref_tokens_force(const basin_frame *frame) {
     tokens a = tokens_of(frame);
     double *out[BASIN_MAX_OUT] = {frame->out[BASIN_ATT_LSE], a.dq, a.dk};
     basin_ref_clear(frame);
@@ -420,7 +419,7 @@ static void add_products(double *gm, const tokens *a, const double *x, const dou
         for (int64_t j = 0; j < D; j++) gm[i % (H * D) * D + j] += x[i] * y[i / (H * D) * D + j];
 }
 
-void basin_ref_tokens_reverse(const basin_ref_frame *frame) {
+void basin_ref_tokens_reverse(const basin_frame *frame) {
     tokens a = tokens_of(frame);
     double *force[BASIN_MAX_OUT] = {NULL, a.dq};
     double *out[BASIN_MAX_OUT] = {a.dq, a.dk, frame->out[BASIN_ATT_GW],
@@ -440,19 +439,19 @@ void basin_ref_tokens_reverse(const basin_ref_frame *frame) {
  *   dot  w[p,h] = x[q,h] . z[k,h],  sum  out[q,h] = sum over the pairs of q of w[p,h] z[k,h],
  *   and its transpose  out[k,h] = sum over the pairs of k of w[p,h] x[q,h]. */
 
-bool basin_ref_csr_check(const basin_ref_frame *frame, const char *name, const basin_ref_csr *csr) {
+bool basin_ref_csr_check(const basin_frame *frame, const char *name, const basin_ref_csr *csr) {
     int64_t least = 0;
     if (!csr->row) return true;
     for (int64_t q = 0; q <= csr->queries; q++) {
         if (csr->row[q] < least || csr->row[q] > csr->pairs) {
-            basin_ref_bad_index(frame, name, q, csr->row[q], least, csr->pairs + 1);
+            basin_host_bad_index(frame, name, q, csr->row[q], least, csr->pairs + 1);
             return false;
         }
         least = csr->row[q];
     }
     for (int64_t p = csr->row[0]; p < csr->row[csr->queries]; p++)
         if (csr->key[p] < 0 || csr->key[p] >= csr->keys) {
-            basin_ref_bad_index(frame, name, p, csr->key[p], 0, csr->keys);
+            basin_host_bad_index(frame, name, p, csr->key[p], 0, csr->keys);
             return false;
         }
     return true;
@@ -460,7 +459,7 @@ bool basin_ref_csr_check(const basin_ref_frame *frame, const char *name, const b
 
 enum { ROW = 2, KEY = 3 }; /* operands of both operations */
 
-static basin_ref_csr csr_of(const basin_ref_frame *frame, int64_t keys) {
+static basin_ref_csr csr_of(const basin_frame *frame, int64_t keys) {
     return (basin_ref_csr){.row = frame->in[ROW],
                            .key = frame->in[KEY],
                            .queries = basin_shape_count(frame->call->in[ROW].shape) - 1,
@@ -468,7 +467,7 @@ static basin_ref_csr csr_of(const basin_ref_frame *frame, int64_t keys) {
                            .pairs = basin_shape_count(frame->call->in[KEY].shape)};
 }
 
-void basin_ref_pair_dot(const basin_ref_frame *frame) {
+void basin_ref_pair_dot(const basin_frame *frame) {
     const basin_shape *shape = &frame->call->in[1].shape;
     int64_t heads = shape->dim[shape->rank - 2], width = shape->dim[shape->rank - 1];
     const double *x = frame->in[0]; /* [queries, heads, width] */
@@ -485,7 +484,7 @@ void basin_ref_pair_dot(const basin_ref_frame *frame) {
                         x[(q * heads + h) * width + y] * z[(csr.key[p] * heads + h) * width + y];
 }
 
-void basin_ref_pair_sum(const basin_ref_frame *frame) {
+void basin_ref_pair_sum(const basin_frame *frame) {
     const basin_shape *shape = &frame->call->in[1].shape, *result = &frame->call->out[0].shape;
     bool transposed = frame->call->attr.transpose_a;
     int64_t heads = shape->dim[shape->rank - 2], width = shape->dim[shape->rank - 1];

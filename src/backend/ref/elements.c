@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "backend/ref/ref.h"
-#include "backend/shape.h"
 #include "basin/random.h"
 
 static double sigmoid(double x) {
@@ -73,7 +72,7 @@ void basin_ref_program(double *registers, const basin_program *program, const vo
 
 /* All registers of an element are filled before any is stored, so an output may lie on an operand
  * of the same shape. */
-static void run_program(const basin_ref_frame *frame, const basin_program *program) {
+static void run_program(const basin_frame *frame, const basin_program *program) {
     const basin_shape *domain = &program->domain;
     int64_t at[BASIN_MAX_IN] = {0};
     double registers[BASIN_MAX_REGISTERS];
@@ -93,11 +92,11 @@ static void run_program(const basin_ref_frame *frame, const basin_program *progr
         }
 }
 
-void basin_ref_pointwise_fused(const basin_ref_frame *frame) {
+void basin_ref_pointwise_fused(const basin_frame *frame) {
     run_program(frame, frame->call->program);
 }
 
-void basin_ref_pointwise(const basin_ref_frame *frame) {
+void basin_ref_pointwise(const basin_frame *frame) {
     basin_instruction instruction[4];
     basin_program program = basin_program_alone(instruction, frame->call);
     run_program(frame, &program);
@@ -105,7 +104,7 @@ void basin_ref_pointwise(const basin_ref_frame *frame) {
 
 /* Operations of the caller's own: its function at every element of the operands, broadcast. */
 
-void basin_ref_own(const basin_ref_frame *frame) {
+void basin_ref_own(const basin_frame *frame) {
     const basin_call *call = frame->call;
     const basin_shape *shape = &call->out[0].shape;
     int64_t stride[BASIN_OWN_INS][BASIN_MAX_RANK], count = basin_shape_count(*shape);
@@ -122,20 +121,16 @@ void basin_ref_own(const basin_ref_frame *frame) {
 /* Random draws: element i of the stream attr.stream under the seed the operand holds, as
  * basin/random.h defines them. */
 
-static uint64_t seed_of(const int32_t *seed /* [2], low and high word */) {
-    return (uint64_t)(uint32_t)seed[0] | (uint64_t)(uint32_t)seed[1] << 32;
-}
-
-void basin_ref_normal(const basin_ref_frame *frame) {
-    uint64_t seed = seed_of(frame->in[0]);
+void basin_ref_normal(const basin_frame *frame) {
+    uint64_t seed = basin_seed_of(frame->in[0]);
     double *y = frame->out[0];
     int64_t count = basin_shape_count(frame->call->out[0].shape);
     for (int64_t i = 0; i < count; i++)
         y[i] = basin_random_normal_at(seed, frame->call->attr.stream, (uint64_t)i);
 }
 
-void basin_ref_uniform(const basin_ref_frame *frame) {
-    uint64_t seed = seed_of(frame->in[0]);
+void basin_ref_uniform(const basin_frame *frame) {
+    uint64_t seed = basin_seed_of(frame->in[0]);
     double *y = frame->out[0];
     int64_t count = basin_shape_count(frame->call->out[0].shape);
     for (int64_t i = 0; i < count; i++)
@@ -152,7 +147,7 @@ static size_t element_size(const basin_operand *operand) {
 }
 
 /* out axis i is in axis axes[i]. */
-void basin_ref_permute(const basin_ref_frame *frame) {
+void basin_ref_permute(const basin_frame *frame) {
     const basin_call *call = frame->call;
     const basin_shape *shape = &call->out[0].shape;
     size_t size = element_size(&call->out[0]);
@@ -182,14 +177,14 @@ static void copy_span(void *to, const basin_operand *to_operand, int64_t to_star
                (size_t)span * inner);
 }
 
-void basin_ref_slice(const basin_ref_frame *frame) {
+void basin_ref_slice(const basin_frame *frame) {
     const basin_call *call = frame->call;
     int axis = call->attr.axis;
     copy_span(frame->out[0], &call->out[0], 0, frame->in[0], &call->in[0], call->attr.start,
               call->out[0].shape.dim[axis], axis);
 }
 
-void basin_ref_pad(const basin_ref_frame *frame) {
+void basin_ref_pad(const basin_frame *frame) {
     const basin_call *call = frame->call;
     int axis = call->attr.axis;
     size_t bytes = (size_t)basin_shape_count(call->out[0].shape) * element_size(&call->out[0]);
@@ -198,7 +193,7 @@ void basin_ref_pad(const basin_ref_frame *frame) {
               call->in[0].shape.dim[axis], axis);
 }
 
-void basin_ref_concat(const basin_ref_frame *frame) {
+void basin_ref_concat(const basin_frame *frame) {
     const basin_call *call = frame->call;
     int axis = call->attr.axis;
     int64_t start = 0;
@@ -210,7 +205,7 @@ void basin_ref_concat(const basin_ref_frame *frame) {
 }
 
 /* out[i] = table[index[i]]; zeros where the index is -1. */
-void basin_ref_gather(const basin_ref_frame *frame) {
+void basin_ref_gather(const basin_frame *frame) {
     const basin_call *call = frame->call;
     const basin_shape *table = &call->in[0].shape;
     const int32_t *index = frame->in[1]; /* [n] */
@@ -223,12 +218,12 @@ void basin_ref_gather(const basin_ref_frame *frame) {
             memcpy(to, (const char *)frame->in[0] + (size_t)index[i] * bytes, bytes);
         else
             memset(to, 0, bytes);
-        if (!inside && index[i] != -1) basin_ref_bad_index(frame, "gather", i, index[i], -1, rows);
+        if (!inside && index[i] != -1) basin_host_bad_index(frame, "gather", i, index[i], -1, rows);
     }
 }
 
 /* out[v] = sum of values[i] over the i with index[i] = v. */
-void basin_ref_scatter(const basin_ref_frame *frame) {
+void basin_ref_scatter(const basin_frame *frame) {
     const basin_call *call = frame->call;
     const basin_shape *shape = &call->out[0].shape;
     const double *values = frame->in[0]; /* [n, R] */
@@ -241,11 +236,11 @@ void basin_ref_scatter(const basin_ref_frame *frame) {
         if (index[i] >= 0 && index[i] < rows) {
             for (int64_t j = 0; j < width; j++) out[index[i] * width + j] += values[i * width + j];
         } else if (index[i] != -1)
-            basin_ref_bad_index(frame, "scatter", i, index[i], -1, rows);
+            basin_host_bad_index(frame, "scatter", i, index[i], -1, rows);
     }
 }
 
-void basin_ref_from_index(const basin_ref_frame *frame) {
+void basin_ref_from_index(const basin_frame *frame) {
     const int32_t *index = frame->in[0];
     double *out = frame->out[0];
     int64_t count = basin_shape_count(frame->call->out[0].shape);
@@ -253,7 +248,7 @@ void basin_ref_from_index(const basin_ref_frame *frame) {
 }
 
 /* The nearest of 0 .. start - 1. */
-void basin_ref_to_index(const basin_ref_frame *frame) {
+void basin_ref_to_index(const basin_frame *frame) {
     const double *x = frame->in[0];
     int32_t *out = frame->out[0];
     int64_t count = basin_shape_count(frame->call->out[0].shape), limit = frame->call->attr.start;

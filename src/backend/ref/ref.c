@@ -3,39 +3,16 @@
 #include "backend/ref/ref.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "backend/kernel.h"
-#include "backend/shape.h"
-#include "base/try.h"
 #include "tensor/byte.h"
 
-typedef struct ref_backend {
-    basin_backend base;
-    basin_error error; /* status BASIN_OK while nothing failed */
-} ref_backend;
-
-void basin_ref_clear(const basin_ref_frame *frame) {
+void basin_ref_clear(const basin_frame *frame) {
     for (int o = 0; o < frame->call->outs; o++) {
         double *out = frame->out[o];
         int64_t count = out ? basin_shape_count(frame->call->out[o].shape) : 0;
         for (int64_t i = 0; i < count; i++) out[i] = 0;
     }
-}
-
-void basin_ref_bad_index(const basin_ref_frame *frame, const char *name, int64_t at, int64_t found,
-                         int64_t least, int64_t limit) {
-    if (frame->error->status != BASIN_OK) return;
-    basin_fail(frame->error, BASIN_BAD_VALUE,
-               "%s: index %lld at element %lld is not in [%lld, %lld)", name, (long long)found,
-               (long long)at, (long long)least, (long long)limit);
-}
-
-void basin_ref_none(const basin_ref_frame *frame) {
-    if (frame->error->status != BASIN_OK) return;
-    basin_fail(frame->error, BASIN_UNSUPPORTED, "backend ref: no operation %d, of 0 to %d",
-               (int)frame->call->op, BASIN_OP_COUNT - 1);
 }
 
 static basin_ref_operation *const operations[BASIN_OP_COUNT] = {
@@ -94,9 +71,9 @@ static void *dense(char **room, const basin_operand *operand, void *at) {
 }
 
 /* Puts dense copies in the place of operands that are not. */
-static void make_dense(basin_ref_frame *frame) {
+static void make_dense(basin_frame *frame) {
     const basin_call *call = frame->call;
-    char *room = (char *)frame->scratch + scratch_bytes(call);
+    char *room = (char *)frame->workspace + scratch_bytes(call);
     for (int i = 0; i < call->ins; i++) {
         void *to = dense(&room, &call->in[i], NULL);
         if (to) copy_rows(to, frame->in[i], &call->in[i], call->op, false);
@@ -142,7 +119,7 @@ static void copy_turned(double *to, const double *from, const basin_shape *shape
 }
 
 /* Twins come from what was computed, before it is rounded. */
-static void copy_twins(const basin_ref_frame *frame) {
+static void copy_twins(const basin_frame *frame) {
     const basin_call *call = frame->call;
     for (int i = 0; i < call->twins; i++) {
         const double *from = frame->out[basin_twin_of(call->op, i)];
@@ -155,23 +132,19 @@ static void copy_twins(const basin_ref_frame *frame) {
     }
 }
 
-static void round_results(const basin_ref_frame *frame) {
+static void round_results(const basin_frame *frame) {
     const basin_call *call = frame->call;
     for (int i = 0; i < call->twins; i++) round_result(frame->twin[i], &call->twin[i]);
     for (int o = 0; o < call->outs; o++) round_result(frame->out[o], &call->out[o]);
 }
 
-static void run_one(ref_backend *ref, const basin_call *call, void *const *block) {
-    basin_ref_frame frame = {.call = call, .error = &ref->error};
-    for (int i = 0; i < call->ins; i++) frame.in[i] = basin_operand_at(&call->in[i], block);
-    for (int i = 0; i < call->outs; i++) frame.out[i] = basin_operand_at(&call->out[i], block);
-    for (int i = 0; i < call->twins; i++) frame.twin[i] = basin_operand_at(&call->twin[i], block);
-    if (call->workspace_bytes) frame.scratch = (double *)((char *)block[0] + call->workspace);
+static void run_one(basin_backend *backend, const basin_call *call, void *const *block) {
+    basin_frame frame = basin_host_frame(backend, call, block, 0);
     if (!basin_op_has_kernel(call->op)) return;
     make_dense(&frame);
     (call->op < BASIN_OP_COUNT ? operations[call->op] : basin_ref_none)(&frame);
     copy_twins(&frame);
-    if (ref->base.narrow) round_results(&frame);
+    if (backend->narrow) round_results(&frame);
     for (int i = 0; i < call->outs; i++)
         if (copy_bytes(&call->out[i]))
             copy_rows(basin_operand_at(&call->out[i], block), frame.out[i], &call->out[i], call->op,
@@ -184,18 +157,8 @@ static void run_one(ref_backend *ref, const basin_call *call, void *const *block
 
 static void stream_run(basin_backend *backend, const basin_call *call, size_t calls,
                        void *const *block) {
-    for (size_t i = 0; i < calls; i++) run_one((ref_backend *)backend, &call[i], block);
+    for (size_t i = 0; i < calls; i++) run_one(backend, &call[i], block);
 }
-
-static basin_status stream_wait(basin_backend *backend, basin_error *error) {
-    ref_backend *ref = (ref_backend *)backend;
-    basin_status status = ref->error.status;
-    if (status != BASIN_OK) basin_fail(error, status, "%s", ref->error.text);
-    ref->error.status = BASIN_OK;
-    return status;
-}
-
-static void close_backend(basin_backend *backend) { free(backend); }
 
 /* In bfloat16 where cuda does, to round at the same places. */
 static bool takes_tokens(const basin_backend *backend, int64_t heads, int64_t width) {
@@ -214,22 +177,11 @@ static const basin_backend_table table = {
     .narrow_lists = true,
     .takes_tokens = takes_tokens,
     .byte_size = sizeof(double),
-    .alloc = basin_host_alloc,
-    .free = basin_host_free,
-    .copy_in = basin_host_copy_in,
-    .copy_out = basin_host_copy_out,
-    .fill_zero = basin_host_fill_zero,
+    BASIN_HOST_MEMORY,
     .workspace = workspace,
     .run = stream_run,
-    .wait = stream_wait,
-    .close = close_backend,
 };
 
 basin_status basin_backend_open_ref(basin_backend **backend, basin_error *error) {
-    ref_backend *ref;
-    *backend = NULL;
-    BASIN_TRY(BASIN_NEW(&ref, 1, "the state of backend ref", error));
-    ref->base = (basin_backend){.table = &table, .threads = 1};
-    *backend = &ref->base;
-    return BASIN_OK;
+    return basin_host_open(backend, &table, 1, error);
 }

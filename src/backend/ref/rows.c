@@ -2,45 +2,26 @@
 #include <math.h>
 
 #include "backend/ref/ref.h"
-#include "backend/shape.h"
 #include "basin/random.h"
 
-typedef struct span {
-    int64_t outer, middle, inner; /* x is [outer, middle, inner]; the middle vanishes */
-} span;
-
-static span reduced_span(const basin_call *call) {
-    const basin_shape *shape = &call->in[0].shape;
-    int first = call->attr.axis, last = call->attr.axis + call->attr.count;
-    return (span){basin_shape_product(shape, 0, first), basin_shape_product(shape, first, last),
-                  basin_shape_product(shape, last, shape->rank)};
-}
-
-void basin_ref_sum(const basin_ref_frame *frame) {
+void basin_ref_sum(const basin_frame *frame) {
     const double *x = frame->in[0]; /* [outer, middle, inner] */
     double *y = frame->out[0];      /* [outer, inner] */
-    span s = reduced_span(frame->call);
-    for (int64_t i = 0; i < s.outer; i++)
-        for (int64_t j = 0; j < s.inner; j++) {
-            double sum = 0;
-            for (int64_t k = 0; k < s.middle; k++) sum += x[(i * s.middle + k) * s.inner + j];
-            y[i * s.inner + j] = sum;
-        }
+    basin_span s = basin_span_of(frame->call);
+    basin_ref_clear(frame);
+    for (int64_t i = 0; i < s.outer * s.middle; i++)
+        for (int64_t j = 0; j < s.inner; j++) y[i / s.middle * s.inner + j] += x[i * s.inner + j];
 }
 
-void basin_ref_max(const basin_ref_frame *frame) {
+void basin_ref_max(const basin_frame *frame) {
     const double *x = frame->in[0]; /* [outer, middle, inner] */
     double *y = frame->out[0];      /* [outer, inner] */
-    span s = reduced_span(frame->call);
-    for (int64_t i = 0; i < s.outer; i++)
+    basin_span s = basin_span_of(frame->call);
+    for (int64_t i = 0; i < s.outer * s.inner; i++) y[i] = -INFINITY;
+    for (int64_t i = 0; i < s.outer * s.middle; i++)
         for (int64_t j = 0; j < s.inner; j++) {
-            double most = -INFINITY;
-            for (int64_t k = 0; k < s.middle; k++) {
-                double value = x[(i * s.middle + k) * s.inner + j];
-                if (value > most || isnan(value)) most = value;
-                if (isnan(value)) break;
-            }
-            y[i * s.inner + j] = most;
+            double value = x[i * s.inner + j], *most = &y[i / s.middle * s.inner + j];
+            if (value > *most || isnan(value)) *most = value;
         }
 }
 
@@ -52,21 +33,17 @@ static double row_logsumexp(const double *x /* [n] */, int64_t n) {
     return most + log(sum);
 }
 
-static int64_t row_count(const basin_shape *shape) {
-    return basin_shape_product(shape, 0, shape->rank - 1);
-}
-
-void basin_ref_logsumexp(const basin_ref_frame *frame) {
+void basin_ref_logsumexp(const basin_frame *frame) {
     const basin_shape *shape = &frame->call->in[0].shape;
-    int64_t rows = row_count(shape), n = basin_shape_last(shape, 1);
+    int64_t rows = basin_shape_rows(shape), n = basin_shape_last(shape, 1);
     const double *x = frame->in[0]; /* [rows, n] */
     double *y = frame->out[0];      /* [rows] */
     for (int64_t i = 0; i < rows; i++) y[i] = row_logsumexp(x + i * n, n);
 }
 
-void basin_ref_softmax(const basin_ref_frame *frame) {
+void basin_ref_softmax(const basin_frame *frame) {
     const basin_shape *shape = &frame->call->in[0].shape;
-    int64_t rows = row_count(shape), n = basin_shape_last(shape, 1);
+    int64_t rows = basin_shape_rows(shape), n = basin_shape_last(shape, 1);
     const double *x = frame->in[0]; /* [rows, n] */
     double *y = frame->out[0];      /* [rows, n] */
     for (int64_t i = 0; i < rows; i++) {
@@ -93,15 +70,15 @@ static double row_threshold(const double *x, int64_t n, int power) {
     return n > 0 ? low : 0;
 }
 
-void basin_ref_threshold(const basin_ref_frame *frame) {
+void basin_ref_threshold(const basin_frame *frame) {
     const basin_shape *shape = &frame->call->in[0].shape;
-    int64_t rows = row_count(shape), n = basin_shape_last(shape, 1);
+    int64_t rows = basin_shape_rows(shape), n = basin_shape_last(shape, 1);
     const double *x = frame->in[0]; /* [rows, n] */
     double *y = frame->out[0];      /* [rows] */
     for (int64_t i = 0; i < rows; i++) y[i] = row_threshold(x + i * n, n, frame->call->attr.count);
 }
 
-void basin_ref_squares(const basin_ref_frame *frame) {
+void basin_ref_squares(const basin_frame *frame) {
     double sum = 0;
     for (int k = 0; k < frame->call->ins; k++) {
         const double *x = frame->in[k];
@@ -144,15 +121,15 @@ static double logsumexp(const double *x, int64_t count, int64_t stride, double f
 }
 
 /* What share i is multiplied by. */
-static double kept(const basin_ref_frame *frame, const int32_t *seed, int64_t i) {
+static double kept(const basin_frame *frame, const int32_t *seed, int64_t i) {
     double drop = frame->call->attr.drop;
     if (!seed) return 1;
-    uint64_t number = (uint64_t)(uint32_t)seed[0] | (uint64_t)(uint32_t)seed[1] << 32;
-    float draw = basin_random_uniform_at(number, frame->call->attr.stream, (uint64_t)i);
+    float draw =
+        basin_random_uniform_at(basin_seed_of(seed), frame->call->attr.stream, (uint64_t)i);
     return (double)draw > drop ? 1 / (1 - drop) : 0;
 }
 
-void basin_ref_causal_logsumexp(const basin_ref_frame *frame) {
+void basin_ref_causal_logsumexp(const basin_frame *frame) {
     causal c = sizes(frame->call);
     const double *x = frame->in[0]; /* [rows, N, M, H] */
     double *y = frame->out[0];      /* [rows, N, H] */
@@ -162,7 +139,7 @@ void basin_ref_causal_logsumexp(const basin_ref_frame *frame) {
                 logsumexp(x + i * c.keys * c.heads + h, seen(&c, i % c.queries), c.heads, c.factor);
 }
 
-void basin_ref_causal_softmax(const basin_ref_frame *frame) {
+void basin_ref_causal_softmax(const basin_frame *frame) {
     causal c = sizes(frame->call);
     const double *x = frame->in[0]; /* [rows, N, M, H] */
     const int32_t *seed = frame->call->ins > 1 ? frame->in[1] : NULL;
@@ -179,7 +156,7 @@ void basin_ref_causal_softmax(const basin_ref_frame *frame) {
         }
 }
 
-void basin_ref_causal_softmax_reverse(const basin_ref_frame *frame) {
+void basin_ref_causal_softmax_reverse(const basin_frame *frame) {
     causal c = sizes(frame->call);
     const double *x = frame->in[0], *d = frame->in[1]; /* [rows, N, M, H] */
     const int32_t *seed = frame->call->ins > 2 ? frame->in[2] : NULL;
@@ -213,10 +190,9 @@ static moments row_moments(const double *x /* [width] */, int64_t width, double 
     return (moments){mean, sqrt(square / (double)width + epsilon)};
 }
 
-void basin_ref_layernorm(const basin_ref_frame *frame) {
+void basin_ref_layernorm(const basin_frame *frame) {
     const basin_shape *shape = &frame->call->in[0].shape;
-    int64_t width = shape->dim[shape->rank - 1];
-    int64_t rows = basin_shape_product(shape, 0, shape->rank - 1);
+    int64_t rows = basin_shape_rows(shape), width = basin_shape_last(shape, 1);
     const double *x = frame->in[0];     /* [rows, width] */
     const double *gamma = frame->in[1]; /* [] */
     const double *delta = frame->in[2]; /* [width] */
@@ -228,10 +204,9 @@ void basin_ref_layernorm(const basin_ref_frame *frame) {
     }
 }
 
-void basin_ref_layernorm_reverse(const basin_ref_frame *frame) {
+void basin_ref_layernorm_reverse(const basin_frame *frame) {
     const basin_shape *shape = &frame->call->in[0].shape;
-    int64_t width = shape->dim[shape->rank - 1];
-    int64_t rows = basin_shape_product(shape, 0, shape->rank - 1);
+    int64_t rows = basin_shape_rows(shape), width = basin_shape_last(shape, 1);
     const double *x = frame->in[0];                               /* [rows, width] */
     const double *gamma = frame->in[1];                           /* [] */
     const double *c = frame->in[2];                               /* [rows, width] */

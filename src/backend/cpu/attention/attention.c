@@ -115,7 +115,7 @@ static void clear_padding(float *gradient /* [pairs, H] */, const basin_attentio
            (size_t)((at->pairs - used) * at->heads) * sizeof(float));
 }
 
-void basin_cpu_attention(const basin_cpu_frame *frame) {
+void basin_cpu_attention(const basin_frame *frame) {
     const void *in[BASIN_MAX_IN];
     void *out[BASIN_MAX_OUT];
     basin_attention at = describe(frame->call, frame->in, frame->out);
@@ -261,7 +261,7 @@ static int64_t chunk_first(const int32_t *row, int64_t rows, int64_t i) {
     return i == 0 ? 0 : low;
 }
 
-static void dot_chunks(const basin_cpu_frame *frame, int64_t first, int64_t last) {
+static void dot_chunks(const basin_frame *frame, int64_t first, int64_t last) {
     const basin_call *call = frame->call;
     const basin_shape *shape = &call->in[0].shape;
     const float *x = frame->in[0]; /* [rows, heads, width] */
@@ -275,7 +275,7 @@ static void dot_chunks(const basin_cpu_frame *frame, int64_t first, int64_t last
                               row[q + 1] - row[q], heads, width);
 }
 
-void basin_cpu_pair_dot(const basin_cpu_frame *frame) {
+void basin_cpu_pair_dot(const basin_frame *frame) {
     const basin_call *call = frame->call;
     const basin_shape *shape = &call->in[0].shape;
     const int32_t *row = frame->in[IN_ROW];
@@ -286,7 +286,7 @@ void basin_cpu_pair_dot(const basin_cpu_frame *frame) {
     memset(w + row[rows] * heads, 0, (size_t)((pairs - row[rows]) * heads) * sizeof *w);
 }
 
-static void sum_chunks(const basin_cpu_frame *frame, int64_t first, int64_t last) {
+static void sum_chunks(const basin_frame *frame, int64_t first, int64_t last) {
     const basin_call *call = frame->call;
     const basin_shape *shape = &call->in[1].shape;
     bool by_key = call->attr.transpose_a;
@@ -305,7 +305,7 @@ static void sum_chunks(const basin_cpu_frame *frame, int64_t first, int64_t last
                               heads, width);
 }
 
-void basin_cpu_pair_sum(const basin_cpu_frame *frame) {
+void basin_cpu_pair_sum(const basin_frame *frame) {
     const basin_call *call = frame->call;
     const basin_shape *shape = &call->in[1].shape;
     int side = call->attr.transpose_a ? IN_COLUMN : IN_ROW;

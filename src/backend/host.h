@@ -1,0 +1,103 @@
+/* What the backends that compute in the host's memory share: frames, faults, and the sizes that
+ * operations see. */
+#ifndef BASIN_BACKEND_HOST_H
+#define BASIN_BACKEND_HOST_H
+
+#include "backend/kernel.h"
+#include "backend/shape.h"
+
+/* ---- frames ---- */
+
+struct basin_simd;
+
+/* A call with its operands resolved to addresses: what each operation is a function of. */
+typedef struct basin_frame {
+    const basin_backend *backend;
+    const basin_call *call;
+    const void *in[BASIN_MAX_IN];  /* NULL where the operand is absent */
+    void *out[BASIN_MAX_OUT];      /* NULL where nobody asks for the result */
+    void *twin[BASIN_MAX_TWINS];   /* the same */
+    void *workspace;               /* 64-byte aligned, call->workspace_bytes of it */
+    basin_error *error;            /* the first fault of the stream; reported by wait */
+    int threads;                   /* of cpu, */
+    const struct basin_simd *simd; /* and its inner loops */
+} basin_frame;
+
+/* A backend is a table and the first fault of its stream, kept until wait() asks. */
+typedef struct basin_host_backend {
+    basin_backend base;
+    basin_error error; /* status BASIN_OK while nothing failed */
+} basin_host_backend;
+
+basin_status basin_host_open(basin_backend **backend, const basin_backend_table *table, int threads,
+                             basin_error *error);
+/* Part number `part` of a call that is in parts, or 0. */
+basin_frame basin_host_frame(basin_backend *backend, const basin_call *call, void *const *block,
+                             size_t part);
+
+/* Notes that `found`, element `at` of an index operand of `name`, is outside [least, limit). Such
+ * an index counts as absent, and the stream goes on. Any thread may call it. */
+void basin_host_bad_index(const basin_frame *frame, const char *name, int64_t at, int64_t found,
+                          int64_t least, int64_t limit);
+/* Of operations that the backend does not have: notes that. */
+void basin_host_none(const basin_frame *frame);
+
+/* For tables: allocation, copies, wait and close. */
+void *basin_host_alloc(basin_backend *backend, size_t bytes);
+void basin_host_free(basin_backend *backend, void *memory);
+void basin_host_copy_in(basin_backend *backend, void *device, const void *host, size_t bytes);
+void basin_host_copy_out(basin_backend *backend, void *host, const void *device, size_t bytes);
+void basin_host_fill_zero(basin_backend *backend, void *device, size_t bytes);
+basin_status basin_host_wait(basin_backend *backend, basin_error *error);
+void basin_host_close(basin_backend *backend);
+#define BASIN_HOST_MEMORY                                                                          \
+    .alloc = basin_host_alloc, .free = basin_host_free, .copy_in = basin_host_copy_in,             \
+    .copy_out = basin_host_copy_out, .fill_zero = basin_host_fill_zero, .wait = basin_host_wait,   \
+    .close = basin_host_close
+
+/* ---- sizes ---- */
+
+/* The operand of a reduction is [outer, middle, inner]; the middle vanishes. */
+typedef struct basin_span {
+    int64_t outer, middle, inner;
+} basin_span;
+basin_span basin_span_of(const basin_call *call);
+
+/* A factor of a product. One with a single matrix is used for every batch entry. */
+typedef struct basin_factor {
+    int64_t batch, rows, columns; /* as used in the product, after transposition */
+    int64_t step_batch, step_row, step_column;
+} basin_factor;
+basin_factor basin_factor_of(const basin_shape *shape, bool transposed);
+
+/* Convolution and its reverses. */
+typedef struct basin_conv_sizes {
+    int64_t batch, rows, columns, channels; /* x */
+    int64_t out_rows, out_columns, filters; /* y: [batch, out_rows, out_columns, filters] */
+    int64_t kernel_rows, kernel_columns;    /* kernel: [.., .., channels, filters] */
+    int64_t patch;                          /* kernel_rows * kernel_columns * channels */
+    const int32_t *stride, *pad;
+} basin_conv_sizes;
+basin_conv_sizes basin_conv_sizes_of(const basin_call *call);
+
+/* Pooling and its reverses, from x to y or back. */
+typedef struct basin_pool_sizes {
+    int64_t batch, rows, columns, channels, out_rows, out_columns;
+    const basin_attr *attr;
+} basin_pool_sizes;
+basin_pool_sizes basin_pool_sizes_of(const basin_call *call);
+
+/* The part of a window that lies in the image; one without cells has no rows. */
+typedef struct basin_pool_window {
+    int64_t top, bottom, left, right; /* rows top .. bottom - 1 */
+    int64_t real;                     /* cells */
+} basin_pool_window;
+/* That of cell n = (i, j) of y. */
+basin_pool_window basin_pool_window_of(const basin_pool_sizes *p, int64_t n);
+
+/* The seed of an operand of two words, low and high. */
+static inline uint64_t basin_seed_of(const int32_t *seed) {
+    return (uint64_t)(uint32_t)seed[0] | (uint64_t)(uint32_t)seed[1] << 32;
+}
+
+#endif
