@@ -193,62 +193,7 @@ const basin_attention_kernels *basin_attention_kernels_find(void);
 
 extern const basin_attention_kernels basin_attention_kernels_avx2, basin_attention_kernels_avx512;
 
-/* A CSR list of pairs seen from one of its two sides, and how its work is cut.
- *
- * Pairs are cut into chunks of equal size, whatever the nodes' degrees; the part of a node that
- * lies in one chunk is a fragment. A fragment that begins its node owns the node's slot; one that
- * continues it owns the chunk's extra slot, nodes + chunk, to be merged in chunk order. So a hub is
- * shared by many threads, and the result does not depend on how many.
- *
- * A fragment is also cut into runs whose other ends lie in one block of nodes, a block being what
- * fits the second-level cache: all fragments visit block 0, then block 1, ... Runs follow from
- * ascending order; without it they are longer in the last block, and nothing else changes. */
-
-enum { PAIRS_MAX_CHUNKS = 128 };
-
-typedef struct basin_cpu_pairs {
-    int64_t nodes, others, count;
-    const int32_t *start;  /* [nodes + 1] */
-    const int32_t *other;  /* [count] node at the other end */
-    int64_t piece, chunks; /* pairs in a chunk, number of chunks */
-    int64_t block, blocks; /* other nodes in a block, number of blocks */
-    int32_t *cut;          /* [nodes + chunks, blocks + 1] ends of runs; unused with one block */
-} basin_cpu_pairs;
-
-typedef struct basin_cpu_fragment {
-    int64_t node, slot;
-    int64_t begin, end; /* pairs; none left when equal */
-} basin_cpu_fragment;
-
-/* `row_bytes`: what a pair reads of its other node. `cut` is set by the caller afterwards. */
-basin_cpu_pairs basin_cpu_pairs_cut(const int32_t *start, const int32_t *other, int64_t nodes,
-                                    int64_t others, int64_t row_bytes);
-
-/* The most elements `cut` can have for so many pairs. */
-size_t basin_cpu_pairs_cut_size(int64_t pairs, int64_t nodes, int64_t others, int64_t row_bytes);
-
-/* Fills `cut`. */
-void basin_cpu_pairs_find_runs(const basin_cpu_pairs *pairs, int threads);
-
-basin_cpu_fragment basin_cpu_fragment_first(const basin_cpu_pairs *pairs, int64_t chunk);
-void basin_cpu_fragment_next(basin_cpu_fragment *fragment, const basin_cpu_pairs *pairs,
-                             int64_t chunk);
-
-/* The run of a fragment in a block: itself, with begin and end narrowed. */
-static inline basin_cpu_fragment
-basin_cpu_fragment_run(basin_cpu_fragment fragment, const basin_cpu_pairs *pairs, int64_t block) {
-    if (pairs->blocks > 1) {
-        const int32_t *cut = pairs->cut + fragment.slot * (pairs->blocks + 1) + block;
-        fragment.begin = cut[0];
-        fragment.end = cut[1];
-    }
-    return fragment;
-}
-
-/* The node whose pairs continue into this chunk from the one before, or -1. */
-int64_t basin_cpu_pairs_continued(const basin_cpu_pairs *pairs, int64_t chunk);
-
-/* ---- Energy attention over a CSR list: what its two forms share. Internal to attention*.c ---- */
+/* ---- inside ---- */
 
 /* How many of so many threads are worth waking for all pairs of the pattern. */
 int basin_attention_threads(const basin_attention *at, int threads);
@@ -269,79 +214,20 @@ static inline float *basin_arena_floats(basin_arena *arena, int64_t count) {
     return basin_arena_take(arena, count, sizeof(float));
 }
 
-/* A run's operands, packed. Slots are those of BASIN_OP_ATTENTION_FORCE and _REVERSE. */
-typedef struct basin_cpu_edges {
-    const basin_attention *at;
-    const basin_attention_kernels *kernels;
-    basin_attention_mode mode;
-    int threads;
-    int64_t heads, width;
-    int64_t padded; /* width rounded up to ATTENTION_ALIGN */
-    int64_t parts;  /* 1, or 2 in reverse where a row is (Q | A) or (K | B) */
-    int64_t plane;  /* capacity in pairs: the distance between heads in what is kept of a pair */
-    basin_cpu_pairs rows, columns;
-    float *query;   /* [H, queries, parts * padded] */
-    float *key;     /* [H, keys, parts * padded] */
-    float *key_sum; /* [H, slots of columns, padded] where dk or gk is wanted */
-} basin_cpu_edges;
-
-/* Everything but what points into the workspace. */
-basin_cpu_edges basin_cpu_edges_new(const basin_attention *at, int threads);
-
-/* Packed rows, sums over columns and the cuts of both sides. */
-void basin_cpu_edges_lay_out(basin_cpu_edges *e, basin_arena *arena);
-
-/* Cuts the pairs, which reads row and column. */
-void basin_cpu_edges_cut(basin_cpu_edges *e);
-
-/* Preparation is cut into so many slices: slices first .. last - 1 of packing and of filling x. */
-enum { BASIN_CPU_EDGES_SLICES = 64 };
-static inline int64_t basin_cpu_edges_slice(int64_t slice, int64_t count) {
-    return slice * count / BASIN_CPU_EDGES_SLICES;
-}
-void basin_cpu_edges_pack(const basin_cpu_edges *e, int64_t first, int64_t last);
-void basin_cpu_edges_fill(float *x, int64_t count, float value, int64_t first, int64_t last);
-
-/* What else comes before the first pass. */
-void basin_cpu_edges_find_runs(const basin_cpu_edges *e);
-
-/* Does `chunk` for every block, head and chunk, so that what a block of the other side holds for
- * one head is read while it is in cache. */
-typedef void (*basin_cpu_edges_chunk)(const void *context, int64_t head, int64_t block,
-                                      int64_t chunk);
-void basin_cpu_edges_each(const void *context, basin_cpu_edges_chunk chunk,
-                          const basin_cpu_edges *e, const basin_cpu_pairs *pairs);
-
-/* out[node, h] = sums[h, node], the extra slots folded in. */
-void basin_cpu_edges_write(float *out, float *sums, const basin_cpu_edges *e,
-                           const basin_cpu_pairs *pairs);
-
-/* The three forms. Short rows without mix, in force and reverse. */
+/* Runs a form in a workspace; with NULL, it is only laid out. Returns the bytes that it needs for
+ * `threads` threads, which are above 0. */
+typedef size_t basin_attention_form(const basin_attention *at, int threads, void *workspace);
+/* Of lists: short rows without mix, in force and reverse; any scale and mix; neither of them, in
+ * fewer passes. */
 bool basin_attention_is_short(const basin_attention *at);
-size_t basin_attention_short_workspace(const basin_attention *at);
-void basin_attention_short_run(const basin_attention *at, int threads, void *workspace);
-/* Any scale and mix; neither, in fewer passes. */
-size_t basin_attention_mixed_workspace(const basin_attention *at, int threads);
-void basin_attention_mixed(const basin_attention *at, int threads, void *workspace);
-size_t basin_attention_fused_workspace(const basin_attention *at);
-void basin_attention_fused(const basin_attention *at, int threads, void *workspace);
-
-size_t basin_attention_dense_workspace(const basin_attention *at, int threads);
-void basin_attention_dense(const basin_attention *at, int threads, void *workspace);
-
-/* Energy attention over all pairs whose tokens are bfloat16, on the processor's instructions
- * for these: scores and all sums over pairs are products of bfloat16 with float sums, what lies
- * between is float. Without scale and mix. The notation is attention.h's. */
-
-typedef struct basin_attention_narrow {
-    const basin_attention *at;     /* the rest: pattern, beta, w, lse, gw, sums of beta */
-    const uint16_t *q, *k, *a, *b; /* as there, bfloat16 */
-    uint16_t *by_query, *by_key;   /* dq and dk, or gq and gk; NULL where nobody asks */
-} basin_attention_narrow;
-
-/* Whether the operands are such that this computes them. */
+basin_attention_form basin_attention_brief, basin_attention_mixed, basin_attention_fused;
+/* Of all pairs. */
+basin_attention_form basin_attention_dense;
+/* Of all pairs whose tokens are bfloat16, on the processor's instructions for these: scores and all
+ * sums over pairs are products of bfloat16 with float sums, what lies between is float. Here q, k,
+ * a, b, out_query and out_key point to uint16_t. Without scale and mix: whether the operands are
+ * such. */
 bool basin_attention_narrow_fits(const basin_attention *at);
-size_t basin_attention_narrow_workspace(const basin_attention_narrow *n, int threads);
-void basin_attention_narrow_run(const basin_attention_narrow *n, int threads, void *workspace);
+basin_attention_form basin_attention_narrow;
 
 #endif

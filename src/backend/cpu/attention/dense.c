@@ -85,9 +85,7 @@ static size_t lay_out(dense *d, int threads, void *workspace) {
     d->scratch = basin_arena_floats(&a, threads * d->scratch_size);
     d->gemm_bytes = gemm_bytes(d);
     d->gemm = basin_arena_take(&a, threads, d->gemm_bytes);
-    bool summed = d->at->out_key != NULL;
-    if (d->mode != BASIN_ATTENTION_VALUE && summed && d->groups > 1)
-        d->key_sum = basin_arena_floats(&a, d->groups * keys);
+    if (d->at->out_key && d->groups > 1) d->key_sum = basin_arena_floats(&a, d->groups * keys);
     d->parts = (d->together + d->together * d->together) * ATTENTION_ALIGN;
     d->partial = basin_arena_floats(&a, d->tasks * d->parts);
     return a.used;
@@ -144,8 +142,6 @@ static basin_attention_row row_of(const dense *d, const span *s, int64_t i) {
     int64_t pair = query * d->keys * d->heads + s->head;
     float *dscale = at->out_scale, *state = d->state + s->place * 3 * d->together;
     float *partial = d->partial + s->task * d->parts;
-    bool beta = at->out_beta != NULL;
-    bool mix = at->out_mix != NULL;
     return (basin_attention_row){
         .heads = d->together,
         .pairs = keys_of(d, s->first + i),
@@ -162,9 +158,9 @@ static basin_attention_row row_of(const dense *d, const span *s, int64_t i) {
         .most = state,
         .total = state + d->together,
         .gain = state + 2 * d->together,
-        .dscale = dscale && !value ? dscale + pair : NULL,
-        .dbeta = beta && !value ? partial : NULL,
-        .dmix = mix && !value ? partial + d->together * ATTENTION_ALIGN : NULL,
+        .dscale = dscale ? dscale + pair : NULL,
+        .dbeta = at->out_beta ? partial : NULL,
+        .dmix = at->out_mix ? partial + d->together * ATTENTION_ALIGN : NULL,
         .scratch = d->scratch + s->place * d->scratch_size,
     };
 }
@@ -184,8 +180,7 @@ static void clear_unseen(const dense *d, const span *s, const basin_attention_ro
 
 static void tile_row(const dense *d, const span *s, int64_t i) {
     basin_attention_row row = row_of(d, s, i);
-    float *lse = d->mode == BASIN_ATTENTION_REVERSE ? NULL : d->at->lse;
-    float *gw = d->mode == BASIN_ATTENTION_REVERSE ? d->at->gw : NULL;
+    float *lse = d->at->lse, *gw = d->at->gw;
     int64_t node = (s->batch * d->queries + s->first + i) * d->heads + s->head;
     if (d->together == 1 && !row.mix && !row.dmix && !row.scale && !row.dscale) {
         d->kernels->whole(&row);
@@ -312,31 +307,27 @@ static void clear(float *x, int64_t count) {
 /* What is left where there is no pair at all. */
 static void clear_outputs(const dense *d) {
     const basin_attention *at = d->at;
-    bool reverse = d->mode == BASIN_ATTENTION_REVERSE;
     int64_t queries = d->batch * d->queries * d->heads, keys = d->batch * d->keys * d->heads;
-    clear(reverse ? at->gw : at->lse, queries);
-    if (d->mode == BASIN_ATTENTION_VALUE) return;
+    clear(at->lse, queries);
+    clear(at->gw, queries);
     clear(at->out_query, queries * d->width);
     clear(at->out_key, keys * d->width);
     clear(at->out_beta, d->heads);
     clear(at->out_mix, d->heads * d->heads);
 }
 
-size_t basin_attention_dense_workspace(const basin_attention *at, int threads) {
+size_t basin_attention_dense(const basin_attention *at, int threads, void *workspace) {
     dense d = dense_of(at);
-    return lay_out(&d, threads, NULL);
-}
-
-void basin_attention_dense(const basin_attention *at, int threads, void *workspace) {
-    dense d = dense_of(at);
+    size_t bytes = lay_out(&d, threads, workspace);
     d.kernels = basin_attention_kernels_find();
-    lay_out(&d, threads, workspace);
+    if (!workspace) return bytes;
     if (d.queries == 0 || d.keys == 0) {
         clear_outputs(&d);
-        return;
+        return bytes;
     }
     basin_team_run(run_tasks, &d, d.tasks, 1, threads);
     int64_t sums = d.batch * d.keys * d.heads * d.width;
     if (d.key_sum) basin_team_run(add_groups, &d, sums, 0, threads);
-    if (at->mode != BASIN_ATTENTION_VALUE) add_partials(&d);
+    add_partials(&d);
+    return bytes;
 }

@@ -4,50 +4,221 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "base/team/team.h"
 
-static int64_t row_bytes(const basin_cpu_edges *e) {
+/* A CSR list of pairs seen from one of its two sides, and how its work is cut.
+ *
+ * Pairs are cut into chunks of equal size, whatever the nodes' degrees; the part of a node that
+ * lies in one chunk is a fragment. A fragment that begins its node owns the node's slot; one that
+ * continues it owns the chunk's extra slot, nodes + chunk, to be merged in chunk order. So a hub is
+ * shared by many threads, and the result does not depend on how many.
+ *
+ * A fragment is also cut into runs whose other ends lie in one block of nodes, a block being what
+ * fits the second-level cache: all fragments visit block 0, then block 1, ... Runs follow from
+ * ascending order; without it they are longer in the last block, and nothing else changes. */
+
+enum { PAIRS_MAX_CHUNKS = 128 };
+
+typedef struct pair_list {
+    int64_t nodes, others, count;
+    const int32_t *start;  /* [nodes + 1] */
+    const int32_t *other;  /* [count] node at the other end */
+    int64_t piece, chunks; /* pairs in a chunk, number of chunks */
+    int64_t block, blocks; /* other nodes in a block, number of blocks */
+    int32_t *cut;          /* [nodes + chunks, blocks + 1] ends of runs; unused with one block */
+} pair_list;
+
+typedef struct pair_fragment {
+    int64_t node, slot;
+    int64_t begin, end; /* pairs; none left when equal */
+} pair_fragment;
+
+enum {
+    MIN_PIECE = 1024,          /* pairs; fewer are not worth a thread */
+    BLOCK_BYTES = 1024 * 1024, /* about half of a second-level cache */
+    MIN_RUN = 16,              /* pairs of an average run; shorter ones cost more than misses do */
+};
+
+static int64_t block_count(int64_t pairs, int64_t nodes, int64_t others, int64_t row_bytes) {
+    int64_t wanted = basin_int_ceil(others * row_bytes, BLOCK_BYTES);
+    int64_t most = nodes > 0 ? pairs / (nodes * MIN_RUN) : 1;
+    if (wanted > most) wanted = most;
+    return wanted > 1 ? wanted : 1;
+}
+
+/* `row_bytes`: what a pair reads of its other node. `cut` is set by the caller afterwards. */
+static pair_list pairs_cut(const int32_t *start, const int32_t *other, int64_t nodes,
+                           int64_t others, int64_t row_bytes) {
+    int64_t count = start[nodes], piece = basin_int_ceil(count, PAIRS_MAX_CHUNKS);
+    if (piece < MIN_PIECE) piece = MIN_PIECE;
+    int64_t blocks = block_count(count, nodes, others, row_bytes);
+    return (pair_list){.nodes = nodes,
+                       .others = others,
+                       .count = count,
+                       .start = start,
+                       .other = other,
+                       .piece = piece,
+                       .chunks = basin_int_ceil(count, piece),
+                       .block = basin_int_ceil(others, blocks),
+                       .blocks = blocks};
+}
+
+/* The most elements `cut` can have for so many pairs. */
+static size_t cut_size(int64_t pairs, int64_t nodes, int64_t others, int64_t row_bytes) {
+    int64_t blocks = block_count(pairs, nodes, others, row_bytes);
+    return blocks > 1 ? (size_t)((nodes + PAIRS_MAX_CHUNKS) * (blocks + 1)) : 0;
+}
+
+/* The fragment at pair `begin`, in the first node from `node` on that has one. */
+static pair_fragment fragment_at(const pair_list *pairs, int64_t chunk, int64_t node,
+                                 int64_t begin) {
+    int64_t first = chunk * pairs->piece, last = first + pairs->piece;
+    if (last > pairs->count) last = pairs->count;
+    if (begin >= last) return (pair_fragment){.node = node, .begin = last, .end = last};
+    while (pairs->start[node + 1] <= begin) node++;
+    int64_t end = pairs->start[node + 1];
+    return (pair_fragment){.node = node,
+                           .slot = pairs->start[node] < first ? pairs->nodes + chunk : node,
+                           .begin = begin,
+                           .end = end < last ? end : last};
+}
+
+static pair_fragment fragment_first(const pair_list *pairs, int64_t chunk) {
+    int64_t begin = chunk * pairs->piece, low = 0, high = pairs->nodes;
+    while (high - low > 1) { /* start[low] <= begin < start[high] */
+        int64_t middle = (low + high) / 2;
+        if (pairs->start[middle] <= begin)
+            low = middle;
+        else
+            high = middle;
+    }
+    return fragment_at(pairs, chunk, low, begin);
+}
+
+static void fragment_next(pair_fragment *fragment, const pair_list *pairs, int64_t chunk) {
+    *fragment = fragment_at(pairs, chunk, fragment->node, fragment->end);
+}
+
+/* The node whose pairs continue into this chunk from the one before, or -1. */
+static int64_t continued(const pair_list *pairs, int64_t chunk) {
+    pair_fragment first = fragment_first(pairs, chunk);
+    return first.begin < first.end && first.slot >= pairs->nodes ? first.node : -1;
+}
+
+/* The first of pairs at .. end whose other node is `limit` or later, by steps that double, then by
+ * halves: runs are long. */
+static int64_t run_end(const int32_t *other, int64_t at, int64_t end, int64_t limit) {
+    int64_t step = 1;
+    while (at + step <= end && other[at + step - 1] < limit) at += step, step *= 2;
+    int64_t last = at + step - 1 < end ? at + step - 1 : end;
+    while (at < last) {
+        int64_t middle = (at + last) / 2;
+        if (other[middle] < limit)
+            at = middle + 1;
+        else
+            last = middle;
+    }
+    return at;
+}
+
+static void find_runs(const void *context, int64_t begin, int64_t end, int place) {
+    const pair_list *pairs = context;
+    (void)place;
+    for (int64_t chunk = begin; chunk < end; chunk++)
+        for (pair_fragment f = fragment_first(pairs, chunk); f.begin < f.end;
+             fragment_next(&f, pairs, chunk)) {
+            int32_t *cut = pairs->cut + f.slot * (pairs->blocks + 1);
+            int64_t at = f.begin;
+            cut[0] = (int32_t)at;
+            for (int64_t b = 1; b < pairs->blocks; b++) {
+                at = run_end(pairs->other, at, f.end, b * pairs->block);
+                cut[b] = (int32_t)at;
+            }
+            cut[pairs->blocks] = (int32_t)f.end;
+        }
+}
+
+/* Fills `cut`. */
+static void pairs_find_runs(const pair_list *pairs, int threads) {
+    if (pairs->blocks > 1) basin_team_run(find_runs, pairs, pairs->chunks, 1, threads);
+}
+
+/* The run of a fragment in a block: itself, with begin and end narrowed. */
+static pair_fragment fragment_run(pair_fragment fragment, const pair_list *pairs, int64_t block) {
+    if (pairs->blocks > 1) {
+        const int32_t *cut = pairs->cut + fragment.slot * (pairs->blocks + 1) + block;
+        fragment.begin = cut[0];
+        fragment.end = cut[1];
+    }
+    return fragment;
+}
+
+/* A run's operands, packed. Slots are those of BASIN_OP_ATTENTION_FORCE and _REVERSE. */
+typedef struct edge_run {
+    const basin_attention *at;
+    const basin_attention_kernels *kernels;
+    basin_attention_mode mode;
+    int threads;
+    int64_t heads, width;
+    int64_t padded; /* width rounded up to ATTENTION_ALIGN */
+    int64_t parts;  /* 1, or 2 in reverse where a row is (Q | A) or (K | B) */
+    int64_t plane;  /* capacity in pairs: the distance between heads in what is kept of a pair */
+    pair_list rows, columns;
+    float *query;   /* [H, queries, parts * padded] */
+    float *key;     /* [H, keys, parts * padded] */
+    float *key_sum; /* [H, slots of columns, padded] where dk or gk is wanted */
+} edge_run;
+
+/* Preparation, and what short rows sum, is cut into so many slices. */
+enum { SLICES = 64 };
+static int64_t slice(int64_t number, int64_t count) { return number * count / SLICES; }
+
+static int64_t row_bytes(const edge_run *e) {
     return e->parts * e->padded * (int64_t)sizeof(float);
 }
 
-basin_cpu_edges basin_cpu_edges_new(const basin_attention *at, int threads) {
+/* Everything but what points into the workspace. */
+static edge_run edges_new(const basin_attention *at, int threads) {
     int64_t align = ATTENTION_ALIGN;
-    return (basin_cpu_edges){.at = at,
-                             .kernels = basin_attention_kernels_find(),
-                             .mode = at->mode,
-                             .threads = threads,
-                             .heads = at->pattern.heads,
-                             .width = at->pattern.width,
-                             .padded = (at->pattern.width + align - 1) / align * align,
-                             .parts = at->mode == BASIN_ATTENTION_REVERSE ? 2 : 1,
-                             .plane = (at->pattern.pairs + align - 1) / align * align};
+    return (edge_run){.at = at,
+                      .kernels = basin_attention_kernels_find(),
+                      .mode = at->mode,
+                      .threads = threads,
+                      .heads = at->pattern.heads,
+                      .width = at->pattern.width,
+                      .padded = (at->pattern.width + align - 1) / align * align,
+                      .parts = at->mode == BASIN_ATTENTION_REVERSE ? 2 : 1,
+                      .plane = (at->pattern.pairs + align - 1) / align * align};
 }
 
-void basin_cpu_edges_lay_out(basin_cpu_edges *e, basin_arena *arena) {
+/* Packed rows, sums over columns and the cuts of both sides. */
+static void edges_lay_out(edge_run *e, basin_arena *arena) {
     const basin_attention_pattern *p = &e->at->pattern;
     int64_t stride = e->parts * e->padded, key_slots = p->keys + PAIRS_MAX_CHUNKS;
-    size_t cuts = basin_cpu_pairs_cut_size(e->plane, p->queries, p->keys, row_bytes(e));
+    size_t cuts = cut_size(e->plane, p->queries, p->keys, row_bytes(e));
     e->query = basin_arena_floats(arena, e->heads * p->queries * stride);
     e->key = basin_arena_floats(arena, e->heads * p->keys * stride);
     e->rows.cut = basin_arena_take(arena, (int64_t)cuts, sizeof(int32_t));
     if (!e->at->out_key) return;
     e->key_sum = basin_arena_floats(arena, e->heads * key_slots * e->padded);
-    cuts = basin_cpu_pairs_cut_size(e->plane, p->keys, p->queries, row_bytes(e));
+    cuts = cut_size(e->plane, p->keys, p->queries, row_bytes(e));
     e->columns.cut = basin_arena_take(arena, (int64_t)cuts, sizeof(int32_t));
 }
 
-void basin_cpu_edges_cut(basin_cpu_edges *e) {
+/* Cuts the pairs, which reads row and column. */
+static void edges_cut(edge_run *e) {
     const basin_attention_pattern *p = &e->at->pattern;
-    e->rows = basin_cpu_pairs_cut(p->row, p->key, p->queries, p->keys, row_bytes(e));
+    e->rows = pairs_cut(p->row, p->key, p->queries, p->keys, row_bytes(e));
     if (e->at->out_key)
-        e->columns = basin_cpu_pairs_cut(p->column, p->query, p->keys, p->queries, row_bytes(e));
+        e->columns = pairs_cut(p->column, p->query, p->keys, p->queries, row_bytes(e));
 }
 
 /* to[h, node, part] = from[node, h], padded with zeros; zeros alone for NULL. */
-static void pack(float *to, const float *from, const basin_cpu_edges *e, int64_t nodes,
-                 int64_t part, int64_t first, int64_t last) {
-    int64_t end = basin_cpu_edges_slice(last, nodes);
-    for (int64_t node = basin_cpu_edges_slice(first, nodes); node < end; node++)
+static void pack(float *to, const float *from, const edge_run *e, int64_t nodes, int64_t part,
+                 int64_t first, int64_t last) {
+    int64_t end = slice(last, nodes);
+    for (int64_t node = slice(first, nodes); node < end; node++)
         for (int64_t h = 0; h < e->heads; h++) {
             float *row = to + ((h * nodes + node) * e->parts + part) * e->padded;
             int64_t filled = from ? e->width : 0;
@@ -58,12 +229,13 @@ static void pack(float *to, const float *from, const basin_cpu_edges *e, int64_t
         }
 }
 
-void basin_cpu_edges_fill(float *x, int64_t count, float value, int64_t first, int64_t last) {
-    int64_t end = basin_cpu_edges_slice(last, count);
-    for (int64_t i = basin_cpu_edges_slice(first, count); i < end; i++) x[i] = value;
+/* Slices first .. last - 1 of filling x, and below of packing. */
+static void fill(float *x, int64_t count, float value, int64_t first, int64_t last) {
+    int64_t end = slice(last, count);
+    for (int64_t i = slice(first, count); i < end; i++) x[i] = value;
 }
 
-void basin_cpu_edges_pack(const basin_cpu_edges *e, int64_t first, int64_t last) {
+static void edges_pack(const edge_run *e, int64_t first, int64_t last) {
     const basin_attention_pattern *p = &e->at->pattern;
     int64_t sums = e->heads * (p->keys + e->columns.chunks) * e->padded;
     pack(e->query, e->at->q, e, p->queries, 0, first, last);
@@ -72,18 +244,21 @@ void basin_cpu_edges_pack(const basin_cpu_edges *e, int64_t first, int64_t last)
         pack(e->query, e->at->a, e, p->queries, 1, first, last);
         pack(e->key, e->at->b, e, p->keys, 1, first, last);
     }
-    if (e->key_sum) basin_cpu_edges_fill(e->key_sum, sums, 0, first, last);
+    if (e->key_sum) fill(e->key_sum, sums, 0, first, last);
 }
 
-void basin_cpu_edges_find_runs(const basin_cpu_edges *e) {
-    basin_cpu_pairs_find_runs(&e->rows, e->threads);
-    if (e->at->out_key) basin_cpu_pairs_find_runs(&e->columns, e->threads);
+/* What else comes before the first pass. */
+static void edges_find_runs(const edge_run *e) {
+    pairs_find_runs(&e->rows, e->threads);
+    if (e->at->out_key) pairs_find_runs(&e->columns, e->threads);
 }
 
-/* One block of what basin_cpu_edges_each does. */
+typedef void chunk_function(const void *context, int64_t head, int64_t block, int64_t chunk);
+
+/* One block of what each_chunk does. */
 typedef struct pass {
     const void *context;
-    basin_cpu_edges_chunk chunk;
+    chunk_function *chunk;
     int64_t chunks, block;
 } pass;
 
@@ -94,8 +269,10 @@ static void run_pass(const void *context, int64_t first, int64_t last, int place
         p->chunk(p->context, i / p->chunks, p->block, i % p->chunks);
 }
 
-void basin_cpu_edges_each(const void *context, basin_cpu_edges_chunk chunk,
-                          const basin_cpu_edges *e, const basin_cpu_pairs *pairs) {
+/* Does `chunk` for every block, head and chunk, so that what a block of the other side holds for
+ * one head is read while it is in cache. */
+static void each_chunk(const void *context, chunk_function *chunk, const edge_run *e,
+                       const pair_list *pairs) {
     for (int64_t block = 0; block < pairs->blocks; block++) {
         pass p = {context, chunk, pairs->chunks, block};
         basin_team_run(run_pass, &p, e->heads * pairs->chunks, 1, e->threads);
@@ -103,10 +280,10 @@ void basin_cpu_edges_each(const void *context, basin_cpu_edges_chunk chunk,
 }
 
 /* sums[h, node] += sums[h, extra slot] for the nodes that are cut by chunks. */
-static void fold_slots(float *sums, const basin_cpu_edges *e, const basin_cpu_pairs *pairs) {
+static void fold_slots(float *sums, const edge_run *e, const pair_list *pairs) {
     int64_t slots = pairs->nodes + pairs->chunks;
     for (int64_t chunk = 0; chunk < pairs->chunks; chunk++) {
-        int64_t node = basin_cpu_pairs_continued(pairs, chunk);
+        int64_t node = continued(pairs, chunk);
         for (int64_t h = 0; node >= 0 && h < e->heads; h++) {
             float *to = sums + (h * slots + node) * e->padded;
             const float *from = sums + (h * slots + pairs->nodes + chunk) * e->padded;
@@ -118,13 +295,13 @@ static void fold_slots(float *sums, const basin_cpu_edges *e, const basin_cpu_pa
 typedef struct writing {
     float *out;
     const float *sums;
-    const basin_cpu_edges *edges;
+    const edge_run *edges;
     int64_t slots;
 } writing;
 
 static void write_nodes(const void *context, int64_t first, int64_t last, int place) {
     const writing *w = context;
-    const basin_cpu_edges *e = w->edges;
+    const edge_run *e = w->edges;
     (void)place;
     for (int64_t node = first; node < last; node++)
         for (int64_t h = 0; h < e->heads; h++)
@@ -132,8 +309,8 @@ static void write_nodes(const void *context, int64_t first, int64_t last, int pl
                    w->sums + (h * w->slots + node) * e->padded, (size_t)e->width * sizeof *w->out);
 }
 
-void basin_cpu_edges_write(float *out, float *sums, const basin_cpu_edges *e,
-                           const basin_cpu_pairs *pairs) {
+/* out[node, h] = sums[h, node], the extra slots folded in. */
+static void edges_write(float *out, float *sums, const edge_run *e, const pair_list *pairs) {
     writing w = {out, sums, e, pairs->nodes + pairs->chunks};
     fold_slots(sums, e, pairs);
     basin_team_run(write_nodes, &w, pairs->nodes, 0, e->threads);
@@ -147,7 +324,7 @@ void basin_cpu_edges_write(float *out, float *sums, const basin_cpu_edges *e,
 enum { EXPECTED = 256 }; /* pairs of a run whose numbers are fetched ahead */
 
 typedef struct fused {
-    basin_cpu_edges edges;
+    edge_run edges;
     float *rc;                        /* [H, plane, parts] r, or (r, c) */
     basin_attention_state *state;     /* [H, slots of rows] */
     basin_attention_summary *summary; /* [H, queries] */
@@ -155,10 +332,10 @@ typedef struct fused {
 } fused;
 
 static size_t lay_out(fused *f, void *workspace) {
-    basin_cpu_edges *e = &f->edges;
+    edge_run *e = &f->edges;
     int64_t queries = e->at->pattern.queries, slots = queries + PAIRS_MAX_CHUNKS;
     basin_arena a = {.base = workspace};
-    basin_cpu_edges_lay_out(e, &a);
+    edges_lay_out(e, &a);
     f->rc = basin_arena_floats(&a, e->heads * e->plane * e->parts);
     f->state = basin_arena_take(&a, e->heads * slots, sizeof *f->state);
     f->summary = basin_arena_take(&a, e->heads * queries, sizeof *f->summary);
@@ -168,28 +345,28 @@ static size_t lay_out(fused *f, void *workspace) {
 
 static void prepare_slices(const void *context, int64_t first, int64_t last, int place) {
     const fused *f = context;
-    const basin_cpu_edges *e = &f->edges;
+    const edge_run *e = &f->edges;
     int64_t slots = e->heads * (e->rows.nodes + e->rows.chunks);
-    int64_t end = basin_cpu_edges_slice(last, slots);
+    int64_t end = slice(last, slots);
     (void)place;
-    basin_cpu_edges_fill(f->query_sum, slots * e->parts * e->padded, 0, first, last);
-    for (int64_t i = basin_cpu_edges_slice(first, slots); i < end; i++)
+    fill(f->query_sum, slots * e->parts * e->padded, 0, first, last);
+    for (int64_t i = slice(first, slots); i < end; i++)
         f->state[i] = (basin_attention_state){.most = -INFINITY};
-    basin_cpu_edges_pack(e, first, last);
+    edges_pack(e, first, last);
 }
 
 static void prepare(const fused *f) {
-    basin_team_run(prepare_slices, f, BASIN_CPU_EDGES_SLICES, 0, f->edges.threads);
-    basin_cpu_edges_find_runs(&f->edges);
+    basin_team_run(prepare_slices, f, SLICES, 0, f->edges.threads);
+    edges_find_runs(&f->edges);
 }
 
 /* Runs of one block lie far apart, out of reach of the processor's own prefetching: asks for the
  * numbers of the run after `fragment`'s. */
-static void expect(const basin_cpu_pairs *pairs, basin_cpu_fragment fragment, int64_t block,
-                   int64_t chunk, const int32_t *pair) {
-    basin_cpu_fragment_next(&fragment, pairs, chunk);
+static void expect(const pair_list *pairs, pair_fragment fragment, int64_t block, int64_t chunk,
+                   const int32_t *pair) {
+    fragment_next(&fragment, pairs, chunk);
     if (fragment.begin == fragment.end) return;
-    basin_cpu_fragment run = basin_cpu_fragment_run(fragment, pairs, block);
+    pair_fragment run = fragment_run(fragment, pairs, block);
     if (run.end - run.begin > EXPECTED) run.end = run.begin + EXPECTED;
     for (int64_t i = run.begin; i < run.end; i += 16) {
         __builtin_prefetch(pairs->other + i, 0, 2);
@@ -199,13 +376,13 @@ static void expect(const basin_cpu_pairs *pairs, basin_cpu_fragment fragment, in
 
 static void row_chunk(const void *context, int64_t h, int64_t block, int64_t chunk) {
     const fused *f = context;
-    const basin_cpu_edges *e = &f->edges;
-    const basin_cpu_pairs *rows = &e->rows;
+    const edge_run *e = &f->edges;
+    const pair_list *rows = &e->rows;
     int64_t stride = e->parts * e->padded, slots = rows->nodes + rows->chunks;
     const float *key = e->key + h * rows->others * stride;
-    for (basin_cpu_fragment g = basin_cpu_fragment_first(rows, chunk); g.begin < g.end;
-         basin_cpu_fragment_next(&g, rows, chunk)) {
-        basin_cpu_fragment run = basin_cpu_fragment_run(g, rows, block);
+    for (pair_fragment g = fragment_first(rows, chunk); g.begin < g.end;
+         fragment_next(&g, rows, chunk)) {
+        pair_fragment run = fragment_run(g, rows, block);
         expect(rows, g, block, chunk, NULL);
         int64_t slot = h * slots + g.slot;
         const float *query = e->query + (h * rows->nodes + g.node) * stride;
@@ -219,7 +396,7 @@ static void row_chunk(const void *context, int64_t h, int64_t block, int64_t chu
 /* Takes the sums of a later part of a row into those of the row: both under the larger most, and in
  * reverse about the row's center. */
 static void merge(basin_attention_state *to, float *to_sum, basin_attention_state from,
-                  const float *from_sum, const basin_cpu_edges *e, float beta) {
+                  const float *from_sum, const edge_run *e, float beta) {
     float most = fmaxf(to->most, from.most);
     float keep = expf(to->most - most), add = expf(from.most - most);
     float shift = from.center - to->center;
@@ -239,10 +416,10 @@ static void merge(basin_attention_state *to, float *to_sum, basin_attention_stat
 }
 
 static void merge_rows(const fused *f) {
-    const basin_cpu_edges *e = &f->edges;
+    const edge_run *e = &f->edges;
     int64_t slots = e->rows.nodes + e->rows.chunks, stride = e->parts * e->padded;
     for (int64_t chunk = 0; chunk < e->rows.chunks; chunk++) {
-        int64_t node = basin_cpu_pairs_continued(&e->rows, chunk);
+        int64_t node = continued(&e->rows, chunk);
         for (int64_t h = 0; node >= 0 && h < e->heads; h++) {
             int64_t to = h * slots + node, from = h * slots + e->rows.nodes + chunk;
             merge(f->state + to, f->query_sum + to * stride, f->state[from],
@@ -254,7 +431,7 @@ static void merge_rows(const fused *f) {
 /* Writes what a query's sums come to: lse or gw, dQ or gQ, the summary for the columns; and leaves
  * the query's share of dbeta or gbeta in its state's slope. */
 static void close_row(const fused *f, int64_t node, int64_t h) {
-    const basin_cpu_edges *e = &f->edges;
+    const edge_run *e = &f->edges;
     int64_t slot = h * (e->rows.nodes + e->rows.chunks) + node, at = node * e->heads + h;
     basin_attention_state *s = f->state + slot;
     bool reverse = e->mode == BASIN_ATTENTION_REVERSE, any = s->total != 0;
@@ -285,7 +462,7 @@ static void close_nodes(const void *context, int64_t first, int64_t last, int pl
 
 static void add_slopes(const void *context, int64_t first, int64_t last, int place) {
     const fused *f = context;
-    const basin_cpu_edges *e = &f->edges;
+    const edge_run *e = &f->edges;
     int64_t slots = e->rows.nodes + e->rows.chunks;
     (void)place;
     for (int64_t h = first; h < last; h++) {
@@ -297,7 +474,7 @@ static void add_slopes(const void *context, int64_t first, int64_t last, int pla
 }
 
 static void close_rows(const fused *f) {
-    const basin_cpu_edges *e = &f->edges;
+    const edge_run *e = &f->edges;
     merge_rows(f);
     basin_team_run(close_nodes, f, e->rows.nodes, 0, e->threads);
     if (e->at->out_beta) basin_team_run(add_slopes, f, e->heads, 1, e->threads);
@@ -305,12 +482,12 @@ static void close_rows(const fused *f) {
 
 static void column_chunk(const void *context, int64_t h, int64_t block, int64_t chunk) {
     const fused *f = context;
-    const basin_cpu_edges *e = &f->edges;
-    const basin_cpu_pairs *columns = &e->columns;
+    const edge_run *e = &f->edges;
+    const pair_list *columns = &e->columns;
     int64_t stride = e->parts * e->padded, slots = columns->nodes + columns->chunks;
-    for (basin_cpu_fragment g = basin_cpu_fragment_first(columns, chunk); g.begin < g.end;
-         basin_cpu_fragment_next(&g, columns, chunk)) {
-        basin_cpu_fragment run = basin_cpu_fragment_run(g, columns, block);
+    for (pair_fragment g = fragment_first(columns, chunk); g.begin < g.end;
+         fragment_next(&g, columns, chunk)) {
+        pair_fragment run = fragment_run(g, columns, block);
         expect(columns, g, block, chunk, e->at->pattern.pair);
         (e->parts == 2 ? e->kernels->reverse_column : e->kernels->force_column)(
             e->key_sum + (h * slots + g.slot) * e->padded, f->rc + h * e->plane * e->parts,
@@ -320,29 +497,26 @@ static void column_chunk(const void *context, int64_t h, int64_t block, int64_t 
     }
 }
 
-size_t basin_attention_fused_workspace(const basin_attention *at) {
-    fused f = {.edges = basin_cpu_edges_new(at, 1)};
-    return lay_out(&f, NULL);
-}
-
-void basin_attention_fused(const basin_attention *at, int threads, void *workspace) {
-    fused f = {.edges = basin_cpu_edges_new(at, threads)};
-    basin_cpu_edges *e = &f.edges;
-    basin_cpu_edges_cut(e);
-    lay_out(&f, workspace);
+size_t basin_attention_fused(const basin_attention *at, int threads, void *workspace) {
+    fused f = {.edges = edges_new(at, threads)};
+    edge_run *e = &f.edges;
+    if (!workspace) return lay_out(&f, NULL);
+    edges_cut(e);
+    size_t bytes = lay_out(&f, workspace);
     prepare(&f);
-    basin_cpu_edges_each(&f, row_chunk, e, &e->rows);
+    each_chunk(&f, row_chunk, e, &e->rows);
     close_rows(&f);
-    if (!e->at->out_key) return;
-    basin_cpu_edges_each(&f, column_chunk, e, &e->columns);
-    basin_cpu_edges_write(e->at->out_key, e->key_sum, e, &e->columns);
+    if (!at->out_key) return bytes;
+    each_chunk(&f, column_chunk, e, &e->columns);
+    edges_write(at->out_key, e->key_sum, e, &e->columns);
+    return bytes;
 }
 
 /* Energy attention over a CSR list whose rows are short, as those of molecules are: no
  * packing, all heads of a row at once, each row and each column by one thread. Rows are cut into
  * fixed slices, so that sums over all pairs have one order. */
 
-enum { SLICES = 64, SHORT = 16 }; /* SHORT: pairs of an average row */
+enum { SHORT = 16 }; /* pairs of an average row */
 
 bool basin_attention_is_short(const basin_attention *at) {
     const basin_attention_pattern *p = &at->pattern;
@@ -370,11 +544,6 @@ static size_t edges_short_lay_out(brief *b, const basin_attention *at, void *wor
     b->partial = basin_arena_floats(&a, SLICES * ATTENTION_ALIGN);
     b->zeros = basin_arena_floats(&a, p->heads * p->width);
     return a.used;
-}
-
-size_t basin_attention_short_workspace(const basin_attention *at) {
-    brief b = {.queries = 0};
-    return edges_short_lay_out(&b, at, NULL);
 }
 
 static void run_rows(const void *context, int64_t first, int64_t last, int place) {
@@ -412,22 +581,22 @@ static void take_operands(brief *b, const basin_attention *at, bool reverse) {
     s->q = at->q, s->k = at->k, s->beta = at->beta, s->scale = at->scale, s->w = at->w;
     s->a = reverse && at->a ? at->a : b->zeros, s->a_step = reverse && at->a ? row : 0;
     s->b = reverse && at->b ? at->b : b->zeros, s->b_step = reverse && at->b ? row : 0;
-    s->lse = reverse ? NULL : at->lse, s->gw = reverse ? at->gw : NULL;
+    s->lse = at->lse, s->gw = at->gw;
     s->dscale = at->out_scale;
     s->out_query = at->out_query, s->out_key = at->out_key;
 }
 
-void basin_attention_short_run(const basin_attention *at, int threads, void *workspace) {
-    bool reverse = at->mode == BASIN_ATTENTION_REVERSE;
+size_t basin_attention_brief(const basin_attention *at, int threads, void *workspace) {
     brief b = {.kernels = basin_attention_kernels_find(),
                .queries = at->pattern.queries,
                .keys = at->pattern.keys};
-    float *beta = at->out_beta;
-    edges_short_lay_out(&b, at, workspace);
-    take_operands(&b, at, reverse);
+    size_t bytes = edges_short_lay_out(&b, at, workspace);
+    if (!workspace) return bytes;
+    take_operands(&b, at, at->mode == BASIN_ATTENTION_REVERSE);
     basin_team_run(run_rows, &b, SLICES, 1, threads);
-    if (beta) add_partials(beta, &b);
-    if (b.s.out_key) basin_team_run(run_columns, &b, SLICES, 1, threads);
+    if (at->out_beta) add_partials(at->out_beta, &b);
+    if (at->out_key) basin_team_run(run_columns, &b, SLICES, 1, threads);
+    return bytes;
 }
 
 /* Energy attention over a CSR list of pairs with any scale and mix, pass by pass:
@@ -439,7 +608,7 @@ void basin_attention_short_run(const basin_attention *at, int threads, void *wor
 enum { GATHERED = 256 }; /* pairs of a column whose weights are fetched at once */
 
 typedef struct mixed {
-    basin_cpu_edges edges;
+    edge_run edges;
     float *r, *c;               /* [H, plane] */
     float *most, *total, *gain; /* [slots of rows, H] */
     float *query_sum;           /* [H, slots of rows, padded] */
@@ -450,10 +619,10 @@ typedef struct mixed {
 } mixed;
 
 static size_t edges_mixed_lay_out(mixed *m, int threads, void *workspace) {
-    basin_cpu_edges *e = &m->edges;
+    edge_run *e = &m->edges;
     int64_t slots = e->at->pattern.queries + PAIRS_MAX_CHUNKS;
     basin_arena a = {.base = workspace};
-    basin_cpu_edges_lay_out(e, &a);
+    edges_lay_out(e, &a);
     m->r = basin_arena_floats(&a, e->heads * e->plane);
     if (e->parts == 2) m->c = basin_arena_floats(&a, e->heads * e->plane);
     m->most = basin_arena_floats(&a, slots * e->heads);
@@ -470,31 +639,31 @@ static size_t edges_mixed_lay_out(mixed *m, int threads, void *workspace) {
 static void edges_mixed_prepare_slices(const void *context, int64_t first, int64_t last,
                                        int place) {
     const mixed *m = context;
-    const basin_cpu_edges *e = &m->edges;
+    const edge_run *e = &m->edges;
     int64_t states = (e->rows.nodes + e->rows.chunks) * e->heads;
     (void)place;
-    basin_cpu_edges_fill(m->most, states, -INFINITY, first, last);
-    basin_cpu_edges_fill(m->total, states, 0, first, last);
-    basin_cpu_edges_fill(m->gain, states, 0, first, last);
-    if (m->query_sum) basin_cpu_edges_fill(m->query_sum, states * e->padded, 0, first, last);
-    basin_cpu_edges_fill(m->partial, e->rows.chunks * m->shares, 0, first, last);
-    basin_cpu_edges_pack(e, first, last);
+    fill(m->most, states, -INFINITY, first, last);
+    fill(m->total, states, 0, first, last);
+    fill(m->gain, states, 0, first, last);
+    if (m->query_sum) fill(m->query_sum, states * e->padded, 0, first, last);
+    fill(m->partial, e->rows.chunks * m->shares, 0, first, last);
+    edges_pack(e, first, last);
 }
 
 static void edges_mixed_prepare(const mixed *m) {
-    basin_team_run(edges_mixed_prepare_slices, m, BASIN_CPU_EDGES_SLICES, 0, m->edges.threads);
-    basin_cpu_edges_find_runs(&m->edges);
+    basin_team_run(edges_mixed_prepare_slices, m, SLICES, 0, m->edges.threads);
+    edges_find_runs(&m->edges);
 }
 
 static void dots_chunk(const void *context, int64_t h, int64_t block, int64_t chunk) {
     const mixed *m = context;
-    const basin_cpu_edges *e = &m->edges;
-    const basin_cpu_pairs *rows = &e->rows;
+    const edge_run *e = &m->edges;
+    const pair_list *rows = &e->rows;
     int64_t stride = e->parts * e->padded;
     const float *key = e->key + h * rows->others * stride;
-    for (basin_cpu_fragment f = basin_cpu_fragment_first(rows, chunk); f.begin < f.end;
-         basin_cpu_fragment_next(&f, rows, chunk)) {
-        basin_cpu_fragment run = basin_cpu_fragment_run(f, rows, block);
+    for (pair_fragment f = fragment_first(rows, chunk); f.begin < f.end;
+         fragment_next(&f, rows, chunk)) {
+        pair_fragment run = fragment_run(f, rows, block);
         const float *query = e->query + (h * rows->nodes + f.node) * stride;
         const int32_t *other = rows->other + run.begin;
         int64_t at = h * e->plane + run.begin, n = run.end - run.begin;
@@ -506,9 +675,9 @@ static void dots_chunk(const void *context, int64_t h, int64_t block, int64_t ch
 }
 
 /* The pairs of a fragment as the pointwise kernels take them; state from `slot`. */
-static basin_attention_row row_of(const mixed *m, basin_cpu_fragment f, int64_t slot, int64_t chunk,
+static basin_attention_row row_of(const mixed *m, pair_fragment f, int64_t slot, int64_t chunk,
                                   int place) {
-    const basin_cpu_edges *e = &m->edges;
+    const edge_run *e = &m->edges;
     const basin_attention *at = e->at;
     float *dscale = at->out_scale, *dmix = at->out_mix;
     float *partial = m->partial + chunk * m->shares;
@@ -538,9 +707,9 @@ static basin_attention_row row_of(const mixed *m, basin_cpu_fragment f, int64_t 
 
 /* Folds the extra slots into the nodes they continue. */
 static void merge_states(const mixed *m) {
-    const basin_cpu_edges *e = &m->edges;
+    const edge_run *e = &m->edges;
     for (int64_t chunk = 0; chunk < e->rows.chunks; chunk++) {
-        int64_t node = basin_cpu_pairs_continued(&e->rows, chunk);
+        int64_t node = continued(&e->rows, chunk);
         for (int64_t h = 0; node >= 0 && h < e->heads; h++) {
             int64_t to = node * e->heads + h, from = (e->rows.nodes + chunk) * e->heads + h;
             float most = fmaxf(m->most[to], m->most[from]);
@@ -552,15 +721,15 @@ static void merge_states(const mixed *m) {
     }
 }
 
-static bool is_split(const basin_cpu_pairs *rows, basin_cpu_fragment f) {
+static bool is_split(const pair_list *rows, pair_fragment f) {
     return f.begin > rows->start[f.node] || f.end < rows->start[f.node + 1];
 }
 
 /* Rows that lie in one chunk are done at once; of the others, the state so far. */
 static void weigh_chunk(const mixed *m, int64_t chunk, int place) {
-    const basin_cpu_edges *e = &m->edges;
-    for (basin_cpu_fragment f = basin_cpu_fragment_first(&e->rows, chunk); f.begin < f.end;
-         basin_cpu_fragment_next(&f, &e->rows, chunk)) {
+    const edge_run *e = &m->edges;
+    for (pair_fragment f = fragment_first(&e->rows, chunk); f.begin < f.end;
+         fragment_next(&f, &e->rows, chunk)) {
         basin_attention_row row = row_of(m, f, f.slot, chunk, place);
         bool partly = e->mode == BASIN_ATTENTION_VALUE || is_split(&e->rows, f);
         (partly ? e->kernels->measure : e->kernels->complete)(&row);
@@ -568,9 +737,9 @@ static void weigh_chunk(const mixed *m, int64_t chunk, int place) {
 }
 
 static void finish_split(const mixed *m, int64_t chunk, int place) {
-    const basin_cpu_edges *e = &m->edges;
-    for (basin_cpu_fragment f = basin_cpu_fragment_first(&e->rows, chunk); f.begin < f.end;
-         basin_cpu_fragment_next(&f, &e->rows, chunk)) {
+    const edge_run *e = &m->edges;
+    for (pair_fragment f = fragment_first(&e->rows, chunk); f.begin < f.end;
+         fragment_next(&f, &e->rows, chunk)) {
         if (!is_split(&e->rows, f)) continue;
         basin_attention_row row = row_of(m, f, f.node, chunk, place);
         e->kernels->finish(&row);
@@ -591,9 +760,8 @@ static void edges_mixed_add_partials(float *out, const mixed *m, int64_t from, i
 
 static void edges_mixed_close_rows(const void *context, int64_t first, int64_t last, int place) {
     const mixed *m = context;
-    const basin_cpu_edges *e = &m->edges;
-    bool reverse = e->mode == BASIN_ATTENTION_REVERSE;
-    float *lse = reverse ? NULL : e->at->lse, *gw = reverse ? e->at->gw : NULL;
+    const edge_run *e = &m->edges;
+    float *lse = e->at->lse, *gw = e->at->gw;
     (void)place;
     for (int64_t i = first; i < last; i++) {
         bool any = m->total[i] != 0;
@@ -611,7 +779,7 @@ static void finish_chunks(const void *context, int64_t first, int64_t last, int 
 }
 
 static void weigh(const mixed *m) {
-    const basin_cpu_edges *e = &m->edges;
+    const edge_run *e = &m->edges;
     basin_team_run(weigh_chunks, m, e->rows.chunks, 1, e->threads);
     merge_states(m);
     basin_team_run(edges_mixed_close_rows, m, e->rows.nodes * e->heads, 0, e->threads);
@@ -623,13 +791,13 @@ static void weigh(const mixed *m) {
 
 static void edges_mixed_row_chunk(const void *context, int64_t h, int64_t block, int64_t chunk) {
     const mixed *m = context;
-    const basin_cpu_edges *e = &m->edges;
-    const basin_cpu_pairs *rows = &e->rows;
+    const edge_run *e = &m->edges;
+    const pair_list *rows = &e->rows;
     const float *key = e->key + h * rows->others * e->parts * e->padded;
     float *sums = m->query_sum + h * (rows->nodes + rows->chunks) * e->padded;
-    for (basin_cpu_fragment f = basin_cpu_fragment_first(rows, chunk); f.begin < f.end;
-         basin_cpu_fragment_next(&f, rows, chunk)) {
-        basin_cpu_fragment run = basin_cpu_fragment_run(f, rows, block);
+    for (pair_fragment f = fragment_first(rows, chunk); f.begin < f.end;
+         fragment_next(&f, rows, chunk)) {
+        pair_fragment run = fragment_run(f, rows, block);
         float *sum = sums + f.slot * e->padded;
         const int32_t *other = rows->other + run.begin;
         int64_t at = h * e->plane + run.begin, n = run.end - run.begin;
@@ -641,8 +809,8 @@ static void edges_mixed_row_chunk(const void *context, int64_t h, int64_t block,
 }
 
 /* The weights of a column's pairs lie apart in r and c: fetch some, use them, go on. */
-static void column_run(const mixed *m, float *sum, int64_t h, basin_cpu_fragment run) {
-    const basin_cpu_edges *e = &m->edges;
+static void column_run(const mixed *m, float *sum, int64_t h, pair_fragment run) {
+    const edge_run *e = &m->edges;
     const float *query = e->query + h * e->columns.others * e->parts * e->padded;
     const float *r = m->r + h * e->plane, *c = m->c ? m->c + h * e->plane : NULL;
     float t[GATHERED], gs[GATHERED];
@@ -661,33 +829,30 @@ static void column_run(const mixed *m, float *sum, int64_t h, basin_cpu_fragment
 
 static void edges_mixed_column_chunk(const void *context, int64_t h, int64_t block, int64_t chunk) {
     const mixed *m = context;
-    const basin_cpu_edges *e = &m->edges;
-    const basin_cpu_pairs *columns = &e->columns;
+    const edge_run *e = &m->edges;
+    const pair_list *columns = &e->columns;
     float *sums = e->key_sum + h * (columns->nodes + columns->chunks) * e->padded;
-    for (basin_cpu_fragment f = basin_cpu_fragment_first(columns, chunk); f.begin < f.end;
-         basin_cpu_fragment_next(&f, columns, chunk))
-        column_run(m, sums + f.slot * e->padded, h, basin_cpu_fragment_run(f, columns, block));
+    for (pair_fragment f = fragment_first(columns, chunk); f.begin < f.end;
+         fragment_next(&f, columns, chunk))
+        column_run(m, sums + f.slot * e->padded, h, fragment_run(f, columns, block));
 }
 
-size_t basin_attention_mixed_workspace(const basin_attention *at, int threads) {
-    mixed m = {.edges = basin_cpu_edges_new(at, threads)};
-    return edges_mixed_lay_out(&m, threads, NULL);
-}
-
-void basin_attention_mixed(const basin_attention *at, int threads, void *workspace) {
-    mixed m = {.edges = basin_cpu_edges_new(at, threads)};
-    basin_cpu_edges *e = &m.edges;
-    basin_cpu_edges_cut(e);
-    edges_mixed_lay_out(&m, threads, workspace);
+size_t basin_attention_mixed(const basin_attention *at, int threads, void *workspace) {
+    mixed m = {.edges = edges_new(at, threads)};
+    edge_run *e = &m.edges;
+    if (!workspace) return edges_mixed_lay_out(&m, threads, NULL);
+    edges_cut(e);
+    size_t bytes = edges_mixed_lay_out(&m, threads, workspace);
     edges_mixed_prepare(&m);
-    basin_cpu_edges_each(&m, dots_chunk, e, &e->rows);
+    each_chunk(&m, dots_chunk, e, &e->rows);
     weigh(&m);
-    if (e->at->out_query) {
-        basin_cpu_edges_each(&m, edges_mixed_row_chunk, e, &e->rows);
-        basin_cpu_edges_write(e->at->out_query, m.query_sum, e, &e->rows);
+    if (at->out_query) {
+        each_chunk(&m, edges_mixed_row_chunk, e, &e->rows);
+        edges_write(at->out_query, m.query_sum, e, &e->rows);
     }
-    if (e->at->out_key) {
-        basin_cpu_edges_each(&m, edges_mixed_column_chunk, e, &e->columns);
-        basin_cpu_edges_write(e->at->out_key, e->key_sum, e, &e->columns);
+    if (at->out_key) {
+        each_chunk(&m, edges_mixed_column_chunk, e, &e->columns);
+        edges_write(at->out_key, e->key_sum, e, &e->columns);
     }
+    return bytes;
 }

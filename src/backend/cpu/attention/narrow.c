@@ -39,7 +39,9 @@ typedef struct room {
 } room;
 
 typedef struct job {
-    const basin_attention_narrow *n;
+    const basin_attention *at;
+    const uint16_t *q, *k, *a, *b; /* of `at`, bfloat16 */
+    uint16_t *by_query, *by_key;   /* its out_query and out_key */
     const basin_attention_kernels *rows;
     const basin_gemm_kernel *kernel;
     const basin_simd *simd;
@@ -54,19 +56,24 @@ static int64_t padded(int64_t count, int64_t unit) { return (count + unit - 1) /
 
 bool basin_attention_narrow_fits(const basin_attention *at) {
     const basin_attention_pattern *p = &at->pattern;
-    bool plain = !p->row && !at->scale && !at->mix && p->queries > 0 && p->keys > 0;
-    if (at->mode != BASIN_ATTENTION_VALUE) return plain && !at->out_scale && !at->out_mix;
-    return plain;
+    return !p->row && !at->scale && !at->mix && !at->out_scale && !at->out_mix && p->queries > 0 &&
+           p->keys > 0;
 }
 
-static job job_of(const basin_attention_narrow *n) {
-    const basin_attention_pattern *p = &n->at->pattern;
+static job job_of(const basin_attention *at) {
+    const basin_attention_pattern *p = &at->pattern;
     const basin_gemm_kernel *kernel = basin_gemm_kernel_find(BASIN_GEMM_BF16);
-    job j = {.n = n,
+    job j = {.at = at,
+             .q = (const uint16_t *)at->q,
+             .k = (const uint16_t *)at->k,
+             .a = (const uint16_t *)at->a,
+             .b = (const uint16_t *)at->b,
+             .by_query = (uint16_t *)at->out_query,
+             .by_key = (uint16_t *)at->out_key,
              .rows = basin_attention_kernels_find(),
              .kernel = kernel,
              .simd = basin_simd_select(),
-             .mode = n->at->mode,
+             .mode = at->mode,
              .batch = p->batch,
              .queries = p->queries,
              .keys = p->keys,
@@ -150,32 +157,32 @@ static void pack(const job *j, bool right, float *to, const uint16_t *x, int64_t
 static void pack_keys(const job *j, const packing *to, const uint16_t *x, const span *s) {
     const uint16_t *from = x + token(j, s->batch, j->keys, 0, s->head);
     pack(j, true, to->columns, from, j->step, 1, j->keys, j->width);
-    if (j->n->by_query) pack(j, true, to->sums, from, 1, j->step, j->width, j->keys);
+    if (j->by_query) pack(j, true, to->sums, from, 1, j->step, j->width, j->keys);
 }
 
 static void pack_queries(const job *j, const packing *to, const uint16_t *x, const span *s) {
     const uint16_t *from = x + token(j, s->batch, j->queries, s->first, s->head);
     pack(j, false, to->rows, from, j->step, 1, s->count, j->width);
-    if (j->n->by_key) pack(j, true, to->sums, from, 1, j->step, j->width, s->count);
+    if (j->by_key) pack(j, true, to->sums, from, 1, j->step, j->width, s->count);
 }
 
 static void scores(const job *j, const room *own, const span *s) {
-    pack_queries(j, &own->q, j->n->q, s);
+    pack_queries(j, &own->q, j->q, s);
     product(j, own->r, j->row, own->q.rows, own->k.columns, s->count, j->keys, j->width, false);
     if (j->mode != BASIN_ATTENTION_REVERSE) return;
-    if (j->n->a) {
-        pack_queries(j, &own->a, j->n->a, s);
+    if (j->a) {
+        pack_queries(j, &own->a, j->a, s);
         product(j, own->c, j->row, own->a.rows, own->k.columns, s->count, j->keys, j->width, false);
     }
-    if (j->n->b)
+    if (j->b)
         product(j, own->c, j->row, own->q.rows, own->b.columns, s->count, j->keys, j->width,
-                j->n->a != NULL);
-    if (!j->n->a && !j->n->b) memset(own->c, 0, (size_t)(s->count * j->row) * sizeof *own->c);
+                j->a != NULL);
+    if (!j->a && !j->b) memset(own->c, 0, (size_t)(s->count * j->row) * sizeof *own->c);
 }
 
 /* The keys of a query are the first so many. */
 static int64_t keys_of(const job *j, int64_t query) {
-    const basin_attention_pattern *p = &j->n->at->pattern;
+    const basin_attention_pattern *p = &j->at->pattern;
     return p->causal ? query + !p->exclude_self : j->keys;
 }
 
@@ -186,10 +193,9 @@ static void round_row(const job *j, uint16_t *to, const float *from, int64_t see
 }
 
 static void score_row(const job *j, const room *own, const span *s, int64_t i) {
-    const basin_attention *at = j->n->at;
+    const basin_attention *at = j->at;
     bool reverse = j->mode == BASIN_ATTENTION_REVERSE, value = j->mode == BASIN_ATTENTION_VALUE;
     int64_t node = (s->batch * j->queries + s->first + i) * j->heads + s->head;
-    bool beta = !value && at->out_beta;
     float state[3] = {0};
     basin_attention_row row = {
         .heads = 1,
@@ -202,13 +208,13 @@ static void score_row(const job *j, const room *own, const span *s, int64_t i) {
         .most = state,
         .total = state + 1,
         .gain = state + 2,
-        .dbeta = beta ? j->partial + s->task * ATTENTION_ALIGN : NULL,
+        .dbeta = at->out_beta ? j->partial + s->task * ATTENTION_ALIGN : NULL,
         .scratch = own->scratch,
     };
     j->rows->whole(&row);
     bool any = state[1] != 0;
-    if (!reverse && at->lse) at->lse[node] = any ? state[0] + logf(state[1]) : 0;
-    if (reverse && at->gw) at->gw[node] = any ? state[2] / state[1] : 0;
+    if (at->lse) at->lse[node] = any ? state[0] + logf(state[1]) : 0;
+    if (at->gw) at->gw[node] = any ? state[2] / state[1] : 0;
     if (value) return;
     round_row(j, own->t + i * j->row, row.r, row.pairs);
     if (reverse) round_row(j, own->g + i * j->row, row.c, row.pairs);
@@ -222,13 +228,12 @@ static void store_rows(const job *j, uint16_t *to, const float *sum, int64_t row
 
 /* by_query: T K, or T B + G K; panel by panel of queries. */
 static void query_sums(const job *j, const room *own, const span *s) {
-    const basin_attention_narrow *n = j->n;
     int64_t mr = j->kernel->mr;
     bool reverse = j->mode == BASIN_ATTENTION_REVERSE;
     for (int64_t first = 0; first < s->count; first += mr) {
         int64_t count = basin_int_min(mr, s->count - first);
         bool begun = false;
-        if (!reverse || n->b) {
+        if (!reverse || j->b) {
             pack(j, false, own->t_panels, own->t + first * j->row, j->row, 1, count, j->keys);
             product(j, own->query_sum, j->wide, own->t_panels, reverse ? own->b.sums : own->k.sums,
                     count, j->width, j->keys, false);
@@ -240,14 +245,14 @@ static void query_sums(const job *j, const room *own, const span *s) {
                     j->keys, begun);
         }
         int64_t at = token(j, s->batch, j->queries, s->first + first, s->head);
-        store_rows(j, n->by_query + at, own->query_sum, count);
+        store_rows(j, j->by_query + at, own->query_sum, count);
     }
 }
 
 /* by_key += T' Q, or T' A + G' Q. */
 static void key_sums(const job *j, const room *own, const span *s) {
     bool reverse = j->mode == BASIN_ATTENTION_REVERSE, begun = s->first > 0;
-    if (!reverse || j->n->a) {
+    if (!reverse || j->a) {
         pack(j, false, own->t_panels, own->t, 1, j->row, j->keys, s->count);
         product(j, own->key_sum, j->wide, own->t_panels, reverse ? own->a.sums : own->q.sums,
                 j->keys, j->width, s->count, begun);
@@ -262,36 +267,27 @@ static void key_sums(const job *j, const room *own, const span *s) {
 static void task_run(const job *j, const room *own, int64_t task) {
     span s = {.task = task, .batch = task / j->heads, .head = task % j->heads};
     memset(j->partial + task * ATTENTION_ALIGN, 0, ATTENTION_ALIGN * sizeof *j->partial);
-    pack_keys(j, &own->k, j->n->k, &s);
-    if (j->n->b) pack_keys(j, &own->b, j->n->b, &s);
+    pack_keys(j, &own->k, j->k, &s);
+    if (j->b) pack_keys(j, &own->b, j->b, &s);
     for (; s.first < j->queries; s.first += j->block) {
         s.count = basin_int_min(j->block, j->queries - s.first);
         scores(j, own, &s);
         for (int64_t i = 0; i < s.count; i++) score_row(j, own, &s, i);
-        if (j->n->by_query) query_sums(j, own, &s);
-        if (j->n->by_key) key_sums(j, own, &s);
+        if (j->by_query) query_sums(j, own, &s);
+        if (j->by_key) key_sums(j, own, &s);
     }
-    if (j->n->by_key)
-        store_rows(j, j->n->by_key + token(j, s.batch, j->keys, 0, s.head), own->key_sum, j->keys);
+    if (j->by_key)
+        store_rows(j, j->by_key + token(j, s.batch, j->keys, 0, s.head), own->key_sum, j->keys);
 }
 
 /* dbeta: the tasks' shares in order. */
 static void add_partials(const job *j) {
-    const basin_attention *at = j->n->at;
-    float *dbeta = at->out_beta;
-    if (!dbeta || j->mode == BASIN_ATTENTION_VALUE) return;
+    float *dbeta = j->at->out_beta;
+    if (!dbeta) return;
     memset(dbeta, 0, (size_t)j->heads * sizeof *dbeta);
     for (int64_t task = 0; task < j->batch * j->heads; task++)
         dbeta[task % j->heads] +=
             j->simd->sum(j->partial + task * ATTENTION_ALIGN, ATTENTION_ALIGN);
-}
-
-size_t basin_attention_narrow_workspace(const basin_attention_narrow *n, int threads) {
-    job j = job_of(n);
-    basin_arena a = {0};
-    basin_arena_floats(&a, j.batch * j.heads * ATTENTION_ALIGN);
-    for (int i = 0; i < threads; i++) lay_out_room(&j, &a);
-    return a.used;
 }
 
 typedef struct sharing {
@@ -309,13 +305,16 @@ static void tasks_run(const void *context, int64_t first, int64_t last, int plac
     if (s->j->kernel->end) s->j->kernel->end();
 }
 
-void basin_attention_narrow_run(const basin_attention_narrow *n, int threads, void *workspace) {
-    job j = job_of(n);
+size_t basin_attention_narrow(const basin_attention *at, int threads, void *workspace) {
+    job j = job_of(at);
     basin_arena a = {.base = workspace};
     j.partial = basin_arena_floats(&a, j.batch * j.heads * ATTENTION_ALIGN);
     sharing s = {&j, workspace, a.used, 0};
     lay_out_room(&j, &a);
     s.each = a.used - s.begin;
-    basin_team_run(tasks_run, &s, j.batch * j.heads, 1, basin_attention_threads(n->at, threads));
-    add_partials(&j);
+    if (workspace) {
+        basin_team_run(tasks_run, &s, j.batch * j.heads, 1, basin_attention_threads(at, threads));
+        add_partials(&j);
+    }
+    return s.begin + s.each * (size_t)threads;
 }
