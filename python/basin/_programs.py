@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from typing import Any, Callable
 
 from basin import operations
-from basin._expr import Expression, Graph, apply, wanted_expression
+from basin._expr import Expression, Graph, wanted_expression
 from basin._library import BasinError, check, ffi, lib
 from basin._plan import Backend, Plan, Store, backend_of
 from basin.energies import Energy
-from basin.functions import Function, signature_of
+from basin.functions import Function
 
 __all__ = ["OUTPUTS", "Program", "Running", "Source", "bits", "find", "mask", "source"]
 
@@ -135,7 +135,7 @@ class Source:
 
     def __init__(self, what: Any, output: str, options: "dict[str, Any]"):
         self.what, self.output, self.options = what, output, options
-        self.names = list(signature_of(what._function).parameters)
+        self.names = what._signature.names
         self.number = next(_numbers)
         _sources[self.number] = self
 
@@ -153,14 +153,11 @@ class Source:
     def _build(self, names, graph, inputs):
         given = dict(zip(names, inputs))
         if isinstance(self.what, Function):
-            return [wanted_expression(self.what._function(**given), graph)]
+            return [wanted_expression(self.what(**given), graph)]
         x = given.pop(names[0])
         if self.output == "descend":
             return [self.what.descended(x, **self.options, **given)]
-        g = apply(lib.basin_variable, self.what.activation(x))
-        terms = self.what.terms(g, **given).values()
-        total = wanted_expression(functools.reduce(lambda a, b: a + b, terms), graph)
-        return [-operations.gradient(total, g) if self.output == "force" else total]
+        return [self.what.force(x, **given) if self.output == "force" else self.what(x, **given)]
 
 
 @functools.lru_cache(maxsize=512)
@@ -213,7 +210,7 @@ class Running:
 
     def __init__(self, program: Program, backend: Backend):
         graph, inputs, outputs = program.trace()
-        self.plan, self.backend = Plan(graph, outputs, Store(backend)), backend
+        self.plan, self.backend = Plan(graph, inputs, outputs, Store(backend)), backend
         self._kept = [_pointers(inputs), _pointers(outputs)]
         self._from = ffi.new("uintptr_t[]", max(len(inputs), 1))
         self._to = ffi.new("uintptr_t[]", max(len(outputs), 1))

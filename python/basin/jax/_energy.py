@@ -1,0 +1,326 @@
+# type: ignore  where the framework is not installed, pyright takes this folder for it
+"""Any energy of Basin's as operations of JAX.
+
+One primitive runs a program (basin._programs). With a batch, its results have one more axis in
+front, and so have the operands that `batched` names. The derivative of a program along tangents
+("j") and the one back from cotangents ("v") are programs, and each is the other's transpose; so
+there are forward and reverse mode in any order.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import json
+import numbers
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
+
+from basin import _programs
+from basin._library import BasinError, ffi, lib
+from basin._plan import Backend
+from basin.energies import Energy
+from basin.functions import Function
+from basin.jax._ops import _capsule
+
+_TARGET = "basin_plan"
+_program = Primitive("basin_program")
+_program.multiple_results = True
+
+
+def _bind(operands, key, size=0, batched=None):
+    batched = (bool(size),) * len(operands) if batched is None else tuple(batched)
+    return _program.bind(*operands, key=key, size=size, batched=batched)
+
+
+# ---- values ----
+
+
+def _shapes(operands, batched):
+    return tuple(x.shape[1:] if b else x.shape for x, b in zip(operands, batched))
+
+
+def _results(operands, key, size, batched):
+    program = _programs.find(key, _shapes(operands, batched))
+    front = (size,) if size else ()
+    return [(*front, *shape) for shape in program.outputs]
+
+
+@_program.def_abstract_eval
+def _abstract(*operands, key, size, batched):
+    dtype = operands[0].dtype
+    results = _results(operands, key, size, batched)
+    return [jax.core.ShapedArray(shape, dtype) for shape in results]
+
+
+@functools.lru_cache(maxsize=1024)
+def _jitted(key, size, batched):
+    return jax.jit(lambda *operands: _bind(operands, key, size, batched))
+
+
+@_program.def_impl
+def _compute(*operands, key, size, batched):
+    return _jitted(key, size, batched)(*operands)
+
+
+def _lowered(platform, *operands, key, size, batched):
+    dtype = operands[0].dtype
+    if platform == "cuda" and dtype == jnp.float64:
+        raise BasinError("float64 on cuda; wanted float32 or a narrower type, or float64 on cpu")
+    backend = "ref" if dtype == jnp.float64 else platform
+    name = _name(backend, key, _shapes(operands, batched))
+    results = _results(operands, key, size, batched)
+    shapes = [jax.ShapeDtypeStruct(shape, dtype) for shape in results]
+    return jax.ffi.ffi_call(_TARGET, shapes)(*operands, plan=name)
+
+
+for _platform in ("cpu", "cuda"):
+    _lower = mlir.lower_fun(functools.partial(_lowered, _platform), multiple_results=True)
+    mlir.register_lowering(_program, _lower, platform=_platform)
+
+
+# ---- derivatives ----
+
+
+def _derive(key, how):
+    return f"{key}|{how}"
+
+
+def _moved(operands, tangents, key, size, batched):
+    there = [type(t) is not ad.Zero for t in tangents]
+    more = [t for t, b in zip(tangents, there) if b]
+    own = [b for b, t in zip(batched, there) if t]
+    how = f"j{_programs.mask(there)}"
+    return _bind([*operands, *more], _derive(key, how), size, [*batched, *own])
+
+
+def _jvp(operands, tangents, key, size, batched):
+    made = _bind(operands, key, size, batched)
+    if all(type(t) is ad.Zero for t in tangents):
+        return made, [ad.Zero.from_primal_value(x) for x in made]
+    return made, _moved(operands, tangents, key, size, batched)
+
+
+ad.primitive_jvps[_program] = _jvp
+
+
+def _transpose(cotangents, *operands, key, size, batched):
+    """Of a derivative with respect to what it is linear in: its tangents or cotangents."""
+    base, _, how = key.rpartition("|")
+    masks = [int(mask) for mask in how[1:].split(".")]
+    linear = _programs.bits(masks[0], 64)  # the inputs or outputs of the base that follow
+    count = len(operands) - len(linear)
+    wanted = [ad.is_undefined_primal(x) for x in operands]
+    asked = [i for i, b in zip(linear, wanted[count:]) if b]
+    there = [type(c) is not ad.Zero for c in cotangents]
+    if not any(there):
+        return [ad.Zero(x.aval) if b else None for x, b in zip(operands, wanted)]
+    more = [c for c, b in zip(cotangents, there) if b]
+    if how[0] == "j":
+        back = f"v{_programs.mask(there)}.{sum(1 << i for i in asked)}"
+        found = iter(_through([*operands[:count], *more], base, back, size, batched[:count]))
+        made = [next(found) if b else None for b in wanted]
+    else:
+        inputs = [i for i, b in zip(_programs.bits(masks[1], 64), there) if b]
+        along = f"j{sum(1 << i for i in inputs)}"
+        found = _through([*operands[:count], *more], base, along, size, batched[:count])
+        made = [None] * count + [found[i] if b else None for i, b in zip(linear, wanted[count:])]
+    return [x.sum(0) if size and x is not None and not b else x for x, b in zip(made, batched)]
+
+
+def _through(operands, base, how, size, batched):
+    batched = [*batched, *[bool(size)] * (len(operands) - len(batched))]
+    return _bind(operands, _derive(base, how), size, batched)
+
+
+ad.primitive_transposes[_program] = _transpose
+
+
+def _batch(operands, axes, key, size, batched):
+    """One more axis of a batch; two become one."""
+    count = next(x.shape[d] for x, d in zip(operands, axes) if d is not None)
+    operands = [x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(operands, axes)]
+    new = [d is not None for d in axes]
+    if not size:
+        made = _bind(operands, key, count, new)
+        return made, [0] * len(made)
+    merged = []
+    for x, now, before in zip(operands, new, batched):
+        if now and not before:
+            x = jnp.broadcast_to(x[:, None], (count, size, *x.shape[1:]))
+        if before and not now:
+            x = jnp.broadcast_to(x[None], (count, *x.shape))
+        merged.append(x.reshape(count * size, *x.shape[2:]) if now or before else x)
+    either = [a or b for a, b in zip(new, batched)]
+    made = _bind(merged, key, count * size, either)
+    made = [x.reshape(count, size, *x.shape[1:]) for x in made]
+    return made, [0] * len(made)
+
+
+batching.primitive_batchers[_program] = _batch
+
+
+# ---- plans by name, for the handler ----
+
+_sources = {}  # those that compiled functions name
+_made = {}
+
+
+def _address(what):
+    """module:name where the energy can be imported from there, else None."""
+    name = getattr(what._function, "__qualname__", "").removesuffix("._function")
+    module = getattr(what._function, "__module__", None)
+    return f"{module}:{name}" if module and _imported(module, name) is what else None
+
+
+def _imported(module, name):
+    try:
+        found = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError):
+        return None
+    return found
+
+
+def _name(backend, key, shapes):
+    """A program for another process, too, where its energy can be imported."""
+    number, _, rest = key.partition(":")
+    source = _sources[int(number)]
+    address = _address(source.what)
+    where = [address, source.output, source.options] if address else int(number)
+    return json.dumps([backend, where, rest, shapes])
+
+
+def _find(name):
+    backend, where, rest, shapes = json.loads(name)
+    if isinstance(where, list):
+        address, output, options = where
+        what = _imported(*address.split(":"))
+        if not isinstance(what, (Energy, Function)):
+            raise BasinError(f"{address} is no energy here, but a compiled function needs it")
+        source = _programs.source(what, output, **options)
+        where = _keep(source).number
+    elif where not in _sources:
+        raise BasinError("a compiled function of an energy that cannot be imported here")
+    program = _programs.find(f"{where}:{rest}", tuple(map(tuple, shapes)))
+    return _programs.Running(program, _backend(backend))
+
+
+@functools.cache
+def _cuda():
+    return Backend("cuda")
+
+
+def _backend(name):
+    """Only the handler runs it, one call at a time."""
+    return _cuda() if name == "cuda" else Backend(name)
+
+
+@ffi.callback("basin_xla_find", error=ffi.NULL)
+def _found(name):
+    name = ffi.string(name).decode()
+    if name not in _made:
+        _made[name] = _find(name)
+    return _made[name].pointer
+
+
+def _register():
+    handler = _capsule(ffi.addressof(lib, "basin_xla_plan"))
+    for platform in ("cpu", "CUDA"):
+        jax.ffi.register_ffi_target(_TARGET, handler, platform=platform)
+    lib.basin_xla_set_find(_found)
+
+
+_register()
+
+
+def _keep(source):
+    return _sources.setdefault(source.number, source)
+
+
+# ---- what callers give, as programs take it ----
+
+
+def _array(name, value, dtype):
+    if isinstance(value, numbers.Real) or hasattr(value, "__array__"):
+        return jnp.asarray(value, dtype)
+    raise BasinError(f"{name} is a {type(value).__name__}, wanted an array or a number")
+
+
+class Quantity:
+    """Value, force or descent of an energy as a function of arrays; see basin.jax.function."""
+
+    def __init__(self, energy: Any, output: str, **options: Any) -> None:
+        self._source = _keep(_programs.source(energy, output, **options))
+        self._given = energy, output, options
+        self.__name__ = f"{output}_of_{self._source.what.__name__}"
+
+    def __repr__(self) -> str:
+        return repr(self._source)
+
+    def __reduce__(self):
+        return _quantity, self._given
+
+    def __deepcopy__(self, _) -> Quantity:
+        return self
+
+    def __call__(self, x: jax.Array, *args: Any, **parameters: Any) -> jax.Array:
+        names = self._source.names
+        if len(args) >= len(names):
+            raise BasinError(f"{1 + len(args)} arguments of {self!r}, wanted {names}")
+        given = {**dict(zip(names[1:], args)), **parameters}
+        unknown = [name for name in given if name not in names[1:]]
+        if unknown:
+            raise BasinError(f"{self!r} has no parameter {unknown[0]!r}")
+        x = jnp.asarray(x) if isinstance(x, (numbers.Real, list)) else x
+        if not hasattr(x, "dtype") or jnp.issubdtype(x.dtype, jnp.complexfloating):
+            found = getattr(x, "dtype", type(x).__name__)
+            raise BasinError(f"x of type {found}, wanted an array of real numbers")
+        dtype = jnp.float64 if x.dtype == jnp.float64 else jnp.float32
+        names = [names[0], *(name for name in names[1:] if name in given)]
+        given[names[0]] = x
+        operands = [_array(name, given[name], dtype) for name in names]
+        made = _bind(operands, self._source.key(names))[0]
+        keeps = self._given[1] == "value" or not jnp.issubdtype(x.dtype, jnp.floating)
+        return made if keeps else made.astype(x.dtype)
+
+
+def _quantity(energy, output, options):
+    return Quantity(energy, output, **options)
+
+
+def function(energy: Any, output: str = "value", **options: Any) -> Quantity:
+    """An energy (basin.energy), or a basin.function, as a function of JAX: f(x, **parameters).
+
+    It computes `output`: "value", "force" (-dE/dg) or "descend" (tokens after `steps` steps x <- x
+    - alpha dE/dg). jit, vmap, grad, jvp and whatever is made of them work, in any order. float32 on
+    cpu and cuda; float64 on cpu, in plain loops; narrower types are computed in float32.
+
+    >>> import jax, numpy, basin, basin.jax
+    >>> bowl = basin.energy(lambda g, k: k * numpy.sum(g**2) / 2)
+    >>> f = basin.jax.function(bowl)
+    >>> print(f(jax.numpy.ones(2), k=3.0), jax.grad(f)(jax.numpy.ones(2), k=3.0))
+    3.0 [3. 3.]
+    >>> end = basin.jax.function(bowl, "descend", steps=2, alpha=0.5)
+    >>> print(jax.jit(end)(jax.numpy.ones(2), 1.0))
+    [0.25 0.25]
+    """
+    return Quantity(energy, output, **options)
+
+
+def export_checks() -> list:
+    """What jax.export needs to hear of the custom calls in this package: disabled_checks=...
+
+    >>> import jax, numpy, basin, basin.jax
+    >>> f = jax.jit(basin.jax.function(basin.energy(lambda g: numpy.sum(g**2))))
+    >>> made = jax.export.export(f, disabled_checks=basin.jax.export_checks())(jax.numpy.ones(3))
+    >>> print(made.call(jax.numpy.ones(3)))
+    3.0
+    """
+    allow = jax.export.DisabledSafetyCheck.custom_call
+    return [allow(name) for name in (_TARGET, "basin_attention")]
