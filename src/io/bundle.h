@@ -8,6 +8,9 @@
 /* The name under which both formats keep the metadata; no tensor can have it. */
 #define BASIN_METADATA_NAME "__metadata__"
 
+/* For BASIN_AT_EXIT. */
+static inline void basin_bundle_free_at(basin_bundle **bundle) { basin_bundle_free(*bundle); }
+
 /* An empty bundle whose errors name `path`. */
 basin_status basin_bundle_open(basin_bundle **bundle, const char *path, basin_error *error);
 /* What a reader returns where the bundle refused a value: to the reader's caller the file is bad.

@@ -154,10 +154,8 @@ basin_status basin_adamw_from(basin_adamw *adamw, const basin_params *params,
     free(moving);
     adamw->config.group = NULL; /* the caller's; not needed any more */
     adamw->config.groups = 0;
-    const basin_error *found = basin_graph_error(params->graph);
-    if (found)
-        status = basin_fail(error, found->status, "%s", found->text);
-    else if (!params->count)
+    status = basin_graph_check(params->graph, error);
+    if (!status && !params->count)
         status = basin_fail(error, BASIN_BAD_VALUE, "no parameter to train");
     if (status) basin_adamw_free(adamw);
     return status;
@@ -178,8 +176,7 @@ basin_status basin_gradients(basin_expr *gradient, const basin_params *params, b
     for (size_t i = 0; i < params->count && params->adjust; i++)
         gradient[i] = params->adjust(state[i], gradient[i]);
     free(state);
-    const basin_error *found = basin_graph_error(params->graph);
-    if (found) return basin_fail(error, found->status, "%s", found->text);
+    BASIN_TRY(basin_graph_check(params->graph, error));
     return loss ? BASIN_OK : basin_fail(error, BASIN_BAD_VALUE, "no loss to train");
 }
 

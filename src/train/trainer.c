@@ -11,6 +11,11 @@
 #include "plan/plan.h"
 #include "train/trainer.h"
 
+basin_status basin_graph_check(const basin_graph *graph, basin_error *error) {
+    const basin_error *found = basin_graph_error(graph);
+    return found ? basin_fail(error, found->status, "%s", found->text) : BASIN_OK;
+}
+
 static basin_status make_plan(basin_trainer *t, const basin_trainer_spec *spec,
                               const basin_update *update, int updates, basin_error *error) {
     size_t outputs = (size_t)spec->outputs + 1;
@@ -38,8 +43,7 @@ basin_status basin_trainer_new_update(basin_trainer *t, basin_store *store,
         gradient[i] = basin_param_add(&t->gradients, "gradient.", basin_expr_name(p),
                                       basin_expr_shape(p), (basin_init){0});
     }
-    const basin_error *found = basin_graph_error(params->graph);
-    if (found) return basin_fail(error, found->status, "%s", found->text);
+    BASIN_TRY(basin_graph_check(params->graph, error));
     BASIN_TRY(basin_adamw_from(&t->adamw, params, gradient, &spec->adamw, error));
     basin_plan_spec plan = {.update = t->adamw.update, .updates = t->adamw.updates};
     return basin_plan_new(&t->update, store, &plan, error);

@@ -30,6 +30,9 @@ basin_status basin_adamw_from(basin_adamw *adamw, const basin_params *params,
                               const basin_expr *gradient, const basin_adamw_config *config,
                               basin_error *error);
 
+/* The error that stuck in a graph, if there is one. */
+basin_status basin_graph_check(const basin_graph *graph, basin_error *error);
+
 /* ---- states and parameters into files, and out of them ---- */
 
 /* Adds the value of a state, or of all parameters, to the bundle. */

@@ -360,8 +360,10 @@ basin_status basin_graphs_cross_validate(basin_graphs_fold *result, const basin_
                                          const basin_graphset *set, const basin_folds *folds,
                                          const basin_graphs_cv *spec, basin_error *error) {
     BASIN_AT_EXIT(basin_graphs_input_free) basin_graphs_input input = {0};
-    BASIN_AT_EXIT(pool_end) pool p = {.input = &input, .folds = folds, .result = result};
-    BASIN_TRY(basin_graphs_settings_take(&p.settings, settings, error));
+    BASIN_AT_EXIT(pool_end)
+    pool p = {.settings = settings->values, .input = &input, .folds = folds, .result = result};
+    BASIN_TRY(basin_settings_of(settings, &basin_graphs_task, error));
+    BASIN_TRY(basin_graphs_task.check(p.settings, error));
     BASIN_TRY(begin(&p, spec, error));
     BASIN_TRY(basin_graphs_check_labels(set, *set->name ? set->name : "the set", error));
     basin_graphs_note_unused(settings, set, p.spec.watch);

@@ -97,8 +97,7 @@ static basin_status make_plan(lens *l, basin_error *error) {
     basin_params_begin(&l->params, l->graph);
     build(l);
     if (!basin_graph_error(l->graph)) BASIN_TRY(open_lines(l, error));
-    const basin_error *found = basin_graph_error(l->graph);
-    if (found) return basin_fail(error, found->status, "%s", found->text);
+    BASIN_TRY(basin_graph_check(l->graph, error));
     output[outputs++] = l->score;
     output[outputs++] = l->output;
     for (int i = 0; i < PATHS; i++)

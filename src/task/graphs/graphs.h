@@ -8,6 +8,7 @@
 #include "model/model.h"
 #include "train/run/run.h"
 #include "train/shards/shards.h"
+#include "train/trainer.h"
 
 /* ---- settings ---- */
 
@@ -70,10 +71,6 @@ typedef struct basin_graphs_settings {
 } basin_graphs_settings;
 
 extern const basin_task_settings basin_graphs_task;
-basin_status basin_graphs_settings_check(const basin_graphs_settings *settings, basin_error *error);
-/* Those of the public object, checked. */
-basin_status basin_graphs_settings_take(const basin_graphs_settings **values,
-                                        const basin_settings *settings, basin_error *error);
 
 /* ---- a model in memory ---- */
 

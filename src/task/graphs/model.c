@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "base/try.h"
+#include "io/bundle.h"
 #include "io/file.h"
 #include "io/json.h"
 #include "io/json_writer.h"
 #include "plan/plan.h"
 #include "task/graphs/graphs.h"
-#include "train/trainer.h"
 
 static basin_status no_memory(basin_error *error) {
     return basin_fail_memory(error, "a graph model");
@@ -69,15 +69,14 @@ basin_status basin_graphs_model_start(basin_graphs_model *model, basin_error *er
     basin_graphs_config config = basin_graphs_model_config(model, NULL);
     model->face = (basin_settings){.kind = &basin_graphs_task, .values = &model->settings};
     model->encoding.no_cls_self = !model->settings.cls_self;
-    BASIN_TRY(basin_graphs_settings_check(&model->settings, error));
+    BASIN_TRY(basin_graphs_task.check(&model->settings, error));
     BASIN_TRY(basin_store_new(&model->store, model->backend, error));
     basin_store_share_results(model->store); /* plans of all sizes run in turn */
     model->graph = basin_graph_new();
     if (!model->graph) return no_memory(error);
     basin_params_begin(&model->params, model->graph);
     basin_graphs_declare(&declared, &model->params, &config);
-    const basin_error *found = basin_graph_error(model->graph);
-    return found ? basin_fail(error, found->status, "%s", found->text) : BASIN_OK;
+    return basin_graph_check(model->graph, error);
 }
 
 void basin_graphs_close(basin_graphs_model *model) {
@@ -234,7 +233,8 @@ int64_t basin_graphs_epochs(const basin_graphs_settings *settings, const basin_g
     return epochs > 100 ? 100 : epochs < 30 ? 30 : epochs;
 }
 
-basin_status basin_graphs_settings_check(const basin_graphs_settings *s, basin_error *error) {
+static basin_status check(const void *values, basin_error *error) {
+    const basin_graphs_settings *s = values;
     if (!s->attention && !s->hopfield)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "neither attention nor Hopfield network: wanted at least one of them");
@@ -244,19 +244,8 @@ basin_status basin_graphs_settings_check(const basin_graphs_settings *s, basin_e
     return BASIN_OK;
 }
 
-static basin_status check(const void *values, basin_error *error) {
-    return basin_graphs_settings_check(values, error);
-}
-
-basin_status basin_graphs_settings_take(const basin_graphs_settings **values,
-                                        const basin_settings *settings, basin_error *error) {
-    BASIN_TRY(basin_settings_of(settings, &basin_graphs_task, error));
-    *values = settings->values;
-    return basin_graphs_settings_check(*values, error);
-}
-
-const basin_task_settings basin_graphs_task = {"graphs", table, sizeof(basin_graphs_settings),
-                                               check,    NULL,  NULL};
+const basin_task_settings basin_graphs_task = {
+    "graphs", table, sizeof(basin_graphs_settings), check, NULL, NULL, "graph"};
 
 /* ---- the encoding as JSON ---- */
 
@@ -413,19 +402,14 @@ static basin_status read_data(basin_graphs_model *m, const char *json, const cha
 basin_status basin_graphs_describe(basin_bundle *bundle, const basin_graphs_model *model,
                                    basin_error *error) {
     BASIN_FREE_AT_EXIT char *data = data_json(model);
-    char *config = basin_settings_print(&model->settings, basin_graphs_task.table, false);
-    basin_status status = data && config ? BASIN_OK : no_memory(error);
-    if (!status) status = basin_bundle_meta_set(bundle, "basin.config", config, error);
-    cJSON_free(config);
-    BASIN_TRY(status);
+    if (!data) return no_memory(error);
+    BASIN_TRY(basin_settings_store(bundle, NULL, &model->settings, &basin_graphs_task, error));
     BASIN_TRY(basin_bundle_meta_set(bundle, "basin.data", data, error));
     return basin_bundle_meta_set(bundle, "basin.model", "graph", error);
 }
 
-static void free_bundle(basin_bundle **bundle) { basin_bundle_free(*bundle); }
-
 basin_status basin_graphs_write(const char *path, basin_graphs_model *model, basin_error *error) {
-    BASIN_AT_EXIT(free_bundle) basin_bundle *bundle = NULL;
+    BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *bundle = NULL;
     BASIN_TRY(basin_bundle_new(&bundle, error));
     BASIN_TRY(basin_graphs_describe(bundle, model, error));
     BASIN_TRY(basin_params_add(bundle, &model->params, model->store, error));
@@ -435,16 +419,11 @@ basin_status basin_graphs_write(const char *path, basin_graphs_model *model, bas
 
 basin_status basin_graphs_settings_read(basin_graphs_settings *settings, const basin_bundle *bundle,
                                         basin_error *error) {
-    const char *path = basin_bundle_path(bundle), *kind = basin_bundle_meta(bundle, "basin.model");
-    const char *json = basin_bundle_meta(bundle, "basin.config");
-    if (!kind || strcmp(kind, "graph") != 0 || !json)
-        return basin_fail(error, BASIN_BAD_FILE, "%s: the model is '%.40s', wanted 'graph'", path,
-                          kind ? kind : "absent");
-    basin_status status =
-        basin_settings_parse(settings, basin_graphs_task.table, json, true, path, error);
-    if (!status && settings->reconstruct && !strstr(json, "\"reconstruct_all\""))
+    BASIN_TRY(basin_settings_take(settings, &basin_graphs_task, bundle, error));
+    if (settings->reconstruct &&
+        !strstr(basin_bundle_meta(bundle, "basin.config"), "\"reconstruct_all\""))
         settings->reconstruct_all = false; /* older files have the first feature alone */
-    return status;
+    return BASIN_OK;
 }
 
 static basin_status fill_model(basin_graphs_model *m, const basin_bundle *bundle,
@@ -469,7 +448,7 @@ basin_status basin_graphs_model_read(basin_graphs_model **model, const basin_bun
 
 basin_status basin_graphs_open(basin_graphs_model **model, const char *path, basin_backend *backend,
                                basin_error *error) {
-    BASIN_AT_EXIT(free_bundle) basin_bundle *bundle = NULL;
+    BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *bundle = NULL;
     *model = NULL;
     BASIN_TRY(basin_bundle_read(&bundle, path, error));
     BASIN_TRY(basin_graphs_model_read(model, bundle, NULL, backend, error));

@@ -40,14 +40,12 @@ static int free_place(basin_graphs_plans *p) {
     }
 }
 
-/* Notes what a plan takes; an error where that is more than the run may use. A device looks after
- * its own memory. */
+/* Notes what a plan takes; an error where that is more than the run may use. */
 static basin_status hold(basin_graphs_plans *p, const basin_graphs_plan *plan, basin_error *error) {
-    basin_plan_stats s = basin_plan_get_stats(plan_of(plan));
-    size_t bytes = s.arena_bytes + s.input_bytes + s.state_bytes;
+    size_t bytes = basin_plan_bytes(plan_of(plan));
     p->bytes = bytes > p->bytes ? bytes : p->bytes;
-    if (!p->run || !strcmp(basin_backend_name(p->model->backend), "cuda")) return BASIN_OK;
-    return basin_run_hold(p->run, bytes, "a smaller batch, or recompute", error);
+    return p->run ? basin_run_hold(p->run, bytes, "a smaller batch, or recompute", error)
+                  : BASIN_OK;
 }
 
 static basin_status plan_for(basin_graphs_plan **plan, basin_graphs_plans *p,
@@ -486,14 +484,9 @@ static basin_status compile_scores(basin_graphs_plan *p, basin_graphs_model *mod
 static basin_status compile(basin_graphs_plan *p, basin_graphs_model *model,
                             const basin_schedule *schedule, bool look, basin_error *error) {
     const basin_graphs_settings *s = &model->settings;
-    const basin_error *found = basin_graph_error(p->graph);
-    if (found) return basin_fail(error, found->status, "%s", found->text);
+    BASIN_TRY(basin_graph_check(p->graph, error));
     if (!schedule) return compile_scores(p, model, look, error);
-    basin_trainer_spec spec = {.adamw = {.beta1 = 0.9,
-                                         .beta2 = s->beta2,
-                                         .epsilon = 1e-8,
-                                         .weight_decay = s->decay,
-                                         .clip = s->clip},
+    basin_trainer_spec spec = {.adamw = {0.9, s->beta2, 1e-8, s->decay, s->clip},
                                .schedule = *schedule,
                                .reduction = s->shards > 1 ? &basin_shards_reduction : NULL};
     if (s->centralise) p->params.adjust = centralise;

@@ -28,11 +28,6 @@ typedef struct job {
 
 /* ---- what a step and a score are ---- */
 
-static basin_status begin(void *context, int64_t member, basin_error *error) {
-    basin_graphs_model *m = ((job *)context)->model;
-    return basin_params_init(&m->params, m->store, (uint64_t)(m->settings.seed + member), error);
-}
-
 static void shuffle(job *j, int64_t epoch) {
     const basin_fold *f = j->fold;
     if (j->shuffled == epoch) return;
@@ -155,13 +150,11 @@ static basin_run_task task_of(job *j) {
                             .items = trains,
                             .patience = s->patience,
                             .choose = j->fold->count[1] > 0,
-                            .schedule = basin_schedule_make(steps, s->epochs, s->warmup, s->rate,
-                                                            s->rate_first, s->rate_last),
+                            .schedule = BASIN_SCHEDULE_OF(s, steps),
                             .store = j->model->store,
                             .params = &j->model->params,
-                            .scored = "",
+                            .seed = (uint64_t)s->seed,
                             .data = basin_graphs_digest(&j->input->set, j->fold),
-                            .begin = begin,
                             .step = step,
                             .settle = settle,
                             .score = j->fold->count[1] ? score : NULL,
@@ -182,7 +175,6 @@ basin_status basin_graphs_run(basin_outcome *outcome, basin_graphs_model *model,
                               const basin_graphs_input *input, const basin_fold *fold,
                               basin_error *error) {
     BASIN_AT_EXIT(job_free) job j = {.model = model, .input = input, .fold = fold, .shuffled = -1};
-    const basin_training *training = basin_run_training(run);
     if (!fold->count[0]) return basin_fail(error, BASIN_BAD_VALUE, "no graphs to train on");
     if (model->settings.patience && !fold->count[1])
         return basin_fail(error, BASIN_BAD_VALUE,
@@ -198,9 +190,8 @@ basin_status basin_graphs_run(basin_outcome *outcome, basin_graphs_model *model,
     j.train.run = run;
     BASIN_TRY(BASIN_NEW_RAW(&j.order, fold->count[0], "a training run", error));
     BASIN_TRY(BASIN_NEW_RAW(&j.batch, fold->count[0], "a training run", error));
-    BASIN_TRY(
-        basin_shards_begin(&j.shards, training, model->settings.shards, &model->params, error));
-    if (*j.shards.how) basin_watch_note(training->watch, "%s", j.shards.how);
+    BASIN_TRY(basin_shards_begin(&j.shards, basin_run_training(run), model->settings.shards,
+                                 &model->params, error));
     return basin_run_train(outcome, run, &j.task, error);
 }
 
@@ -210,7 +201,7 @@ typedef struct work {
     basin_graphs_data data;
     const basin_settings *asked;
     const basin_graphs_settings *settings; /* as asked for, */
-    basin_graphs_settings chosen;          /* and with the shards that these leave open */
+    basin_graphs_settings chosen; /* and with the epochs and shards that these leave open */
     basin_run *run;
     basin_graphset read;
     basin_graphs_input input;
@@ -309,11 +300,8 @@ static void note_unknown(const work *w) {
 /* The model of an earlier run, or of an earlier leg of this one, keeps its encoding: its weights
  * know no other. */
 static basin_status open_earlier(work *w, const basin_bundle *bundle, basin_error *error) {
-    const basin_training *t = basin_run_training(w->run);
-    basin_graphs_settings settings = *w->settings;
-    settings.epochs =
-        basin_graphs_epochs(&settings, &w->input.set, w->fold.item[0], w->fold.count[0]);
-    BASIN_TRY(basin_graphs_model_read(&w->model, bundle, &settings, t->backend, error));
+    basin_backend *backend = basin_run_training(w->run)->backend;
+    BASIN_TRY(basin_graphs_model_read(&w->model, bundle, w->settings, backend, error));
     if (bundle == basin_run_from(w->run)) {
         BASIN_TRY(basin_graphs_model_take_classes(w->model, &w->input.set, error));
         note_unknown(w);
@@ -327,6 +315,8 @@ static basin_status choose_settings(work *w, const basin_bundle *saved, basin_er
     basin_graphs_settings before = {.shards = 0};
     const basin_training *t = basin_run_training(w->run);
     w->chosen = *w->settings;
+    w->chosen.epochs =
+        basin_graphs_epochs(w->settings, &w->input.set, w->fold.item[0], w->fold.count[0]);
     if (saved) BASIN_TRY(basin_graphs_settings_read(&before, saved, error));
     w->chosen.shards =
         basin_shards_choose(w->settings->shards, before.shards, w->settings->batch, t->ranks);
@@ -335,16 +325,7 @@ static basin_status choose_settings(work *w, const basin_bundle *saved, basin_er
         return basin_fail(error, BASIN_BAD_VALUE, "shards is %lld, wanted at most the batch, %lld",
                           (long long)w->chosen.shards, (long long)w->chosen.batch);
     if (!saved) return BASIN_OK;
-    BASIN_TRY(basin_settings_match(&before, w->settings, basin_graphs_task.table,
-                                   basin_bundle_path(saved), error));
-    int64_t epochs =
-        basin_graphs_epochs(w->settings, &w->input.set, w->fold.item[0], w->fold.count[0]);
-    if (before.epochs != epochs)
-        basin_watch_note(t->watch,
-                         "the run had %lld epochs and now has %lld: learning rates follow the "
-                         "schedule of %lld epochs from here on",
-                         (long long)before.epochs, (long long)epochs, (long long)epochs);
-    return BASIN_OK;
+    return basin_run_match(w->run, &before, w->settings, basin_graphs_task.table, error);
 }
 
 static basin_status open_model(work *w, basin_error *error) {
@@ -366,14 +347,10 @@ static basin_status note_seen(work *w, basin_error *error) {
 
 static basin_status train(work *w, basin_outcome *outcome, const basin_training *training,
                           basin_error *error) {
-    BASIN_TRY(basin_graphs_settings_take(&w->settings, w->asked, error));
-    BASIN_TRY(basin_settings_check_effect(w->asked, error));
-    BASIN_TRY(basin_run_open(&w->run, training, "graph", error));
-    BASIN_TRY(basin_run_compare(w->run, w->asked->values, w->asked->kind->table, error));
-    const basin_training *t = basin_run_training(w->run);
-    if (basin_run_finished(w->run)) {
-        BASIN_TRY(basin_graphs_open(&w->model, t->output, t->backend, error));
-        outcome->finished_before = true;
+    BASIN_TRY(basin_run_begin(&w->run, outcome, w->asked, &basin_graphs_task, training, error));
+    w->settings = w->asked->values;
+    if (outcome->finished_before) {
+        BASIN_TRY(basin_graphs_open(&w->model, training->output, training->backend, error));
         outcome->parameters = basin_graphs_about(w->model).parameters;
         return BASIN_OK;
     }
@@ -385,20 +362,20 @@ static basin_status train(work *w, basin_outcome *outcome, const basin_training 
     return basin_graphs_run(outcome, w->model, w->run, &w->input, &w->fold, error);
 }
 
+static void work_free(work *w) {
+    basin_run_close(w->run);
+    basin_graphs_input_free(&w->input);
+    basin_graphset_free(&w->read);
+    for (int i = 0; i < 3; i++) free(w->fold.item[i]);
+    basin_graphs_close(w->model);
+}
+
 basin_status basin_graphs_train(basin_graphs_model **model, basin_outcome *outcome,
                                 const basin_settings *settings, const basin_graphs_data *data,
                                 const basin_training *training, basin_error *error) {
-    work w = {.asked = settings, .data = basin_graphs_data_of(data)};
-    *outcome = (basin_outcome){0};
+    BASIN_AT_EXIT(work_free) work w = {.asked = settings, .data = basin_graphs_data_of(data)};
     if (model) *model = NULL;
-    basin_status status = train(&w, outcome, training, error);
-    basin_run_close(w.run);
-    basin_graphs_input_free(&w.input);
-    basin_graphset_free(&w.read);
-    for (int i = 0; i < 3; i++) free(w.fold.item[i]);
-    if (model && !status)
-        *model = w.model;
-    else
-        basin_graphs_close(w.model);
-    return status;
+    BASIN_TRY(train(&w, outcome, training, error));
+    if (model) *model = w.model, w.model = NULL;
+    return BASIN_OK;
 }

@@ -13,6 +13,7 @@
 #include "picture/picture.h"
 #include "train/run/run.h"
 #include "train/run/settings.h"
+#include "train/trainer.h"
 
 /* ---- settings ---- */
 
@@ -69,7 +70,7 @@ typedef struct basin_image_settings {
 /* Table, presets, and what cannot be trained or run: a patch that does not divide the size, more
  * occluded patches than there are. */
 extern const basin_task_settings basin_image_task;
-basin_status basin_image_settings_check(const basin_image_settings *settings, basin_error *error);
+basin_status basin_image_settings_check(const void *values, basin_error *error);
 
 int64_t basin_image_tokens(const basin_image_settings *settings);       /* N */
 int64_t basin_image_patch_values(const basin_image_settings *settings); /* P */
@@ -127,12 +128,6 @@ basin_status basin_image_model_new(basin_image_model **model, const basin_image_
 /* The same without weights: the caller writes them into the store. */
 basin_status basin_image_model_bare(basin_image_model **model, const basin_image_settings *settings,
                                     basin_backend *backend, basin_error *error);
-/* The settings that a model file or a checkpoint of ours holds. */
-basin_status basin_image_settings_read(basin_image_settings *settings, const basin_bundle *bundle,
-                                       basin_error *error);
-/* Writes them there, with the kind of model. */
-basin_status basin_image_settings_write(basin_bundle *bundle, const basin_image_settings *settings,
-                                        basin_error *error);
 
 /* The model on a graph of its own for one batch size; its parameters are the model's. */
 typedef struct basin_image_graph {
@@ -146,8 +141,6 @@ typedef struct basin_image_graph {
 
 basin_status basin_image_graph_new(basin_image_graph *graph, const basin_image_settings *settings,
                                    int64_t batch, basin_error *error);
-/* Whether all that was built on it since could be built. */
-basin_status basin_image_graph_check(const basin_image_graph *graph, basin_error *error);
 void basin_image_graph_free(basin_image_graph *graph);
 
 /* Writes `count` pictures and what is replaced of them into a plan of that graph. */

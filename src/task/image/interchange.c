@@ -193,7 +193,7 @@ static basin_status export_published(const char *path, basin_bundle *published,
                                      basin_image_model *model, basin_error *error) {
     const basin_image_settings *s = &model->settings;
     BASIN_TRY(check(s, path, error));
-    BASIN_TRY(basin_image_settings_write(published, s, error));
+    BASIN_TRY(basin_settings_store(published, "image", s, &basin_image_task, error));
     for (int i = 0; i < ENTRIES; i++)
         if (s->cls || strcmp(table[i].ours, "cls") != 0)
             BASIN_TRY(give(published, model->store, &table[i], error));
@@ -225,7 +225,7 @@ static basin_status write_model(const char *path, basin_bundle *bundle, basin_im
                                 basin_dtype dtype, basin_error *error) {
     BASIN_AT_EXIT(basin_image_graph_free) basin_image_graph graph = {0};
     BASIN_TRY(basin_image_graph_new(&graph, &model->settings, 1, error));
-    BASIN_TRY(basin_image_settings_write(bundle, &model->settings, error));
+    BASIN_TRY(basin_settings_store(bundle, "image", &model->settings, &basin_image_task, error));
     BASIN_TRY(basin_image_card_add(bundle, &model->card, error));
     BASIN_TRY(give_weights(bundle, &graph.params, model->store, dtype, error));
     return basin_bundle_write(path, bundle, error);

@@ -3,13 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <cjson/cJSON.h>
-
 #include "base/sort.h"
 #include "base/try.h"
 #include "task/image/image.h"
 #include "train/shards/shards.h"
-#include "train/trainer.h"
 
 /* ---- a model on a graph ---- */
 
@@ -67,14 +64,9 @@ basin_status basin_image_graph_new(basin_image_graph *graph, const basin_image_s
     if (!graph->graph) return basin_fail_memory(error, "a graph");
     basin_params_begin(&graph->params, graph->graph);
     build(graph, settings);
-    basin_status status = basin_image_graph_check(graph, error);
+    basin_status status = basin_graph_check(graph->graph, error);
     if (status) basin_image_graph_free(graph);
     return status;
-}
-
-basin_status basin_image_graph_check(const basin_image_graph *graph, basin_error *error) {
-    const basin_error *found = basin_graph_error(graph->graph);
-    return found ? basin_fail(error, found->status, "%s", found->text) : BASIN_OK;
 }
 
 void basin_image_graph_free(basin_image_graph *graph) {
@@ -123,7 +115,7 @@ static basin_status open_bundle(basin_image_model **model, basin_bundle **rename
     if (basin_image_is_published(bundle))
         BASIN_TRY(basin_image_published_read(&settings, renamed, bundle, error));
     else
-        BASIN_TRY(basin_image_settings_read(&settings, bundle, error));
+        BASIN_TRY(basin_settings_take(&settings, &basin_image_task, bundle, error));
     BASIN_TRY(start(model, &settings, backend, *renamed ? *renamed : bundle, error));
     return basin_image_card_read(&(*model)->card, bundle, error);
 }
@@ -166,28 +158,6 @@ const basin_settings *basin_image_get_settings(const basin_image_model *model) {
 
 int64_t basin_image_parameters(const basin_image_model *model) { return model->parameters; }
 
-/* ---- model files ---- */
-
-basin_status basin_image_settings_read(basin_image_settings *settings, const basin_bundle *bundle,
-                                       basin_error *error) {
-    const char *path = basin_bundle_path(bundle), *kind = basin_bundle_meta(bundle, "basin.model");
-    const char *json = basin_bundle_meta(bundle, "basin.config");
-    if (!kind || strcmp(kind, "image") != 0 || !json)
-        return basin_fail(error, BASIN_BAD_FILE, "%s: the model is '%s', wanted 'image'", path,
-                          kind ? kind : "absent");
-    return basin_settings_parse(settings, basin_image_task.table, json, true, path, error);
-}
-
-basin_status basin_image_settings_write(basin_bundle *bundle, const basin_image_settings *settings,
-                                        basin_error *error) {
-    char *config = basin_settings_print(settings, basin_image_task.table, false);
-    if (!config) return basin_fail_memory(error, "a configuration");
-    basin_status status = basin_bundle_meta_set(bundle, "basin.model", "image", error);
-    if (!status) status = basin_bundle_meta_set(bundle, "basin.config", config, error);
-    cJSON_free(config);
-    return status;
-}
-
 /* ---- The settings that a run trains with: those asked for, with what was left open; see image.h
  * ---- */
 
@@ -216,20 +186,13 @@ static void inherit(basin_image_settings *settings, const basin_image_settings *
     memcpy(settings->deviation, from->deviation, sizeof settings->deviation);
 }
 
-static basin_status go_on(basin_image_settings *settings, const basin_bundle *checkpoint,
-                          const basin_watch *watch, basin_error *error) {
+static basin_status go_on(basin_image_settings *settings, const basin_run *run,
+                          basin_error *error) {
     basin_image_settings saved;
-    BASIN_TRY(basin_image_settings_read(&saved, checkpoint, error));
+    BASIN_TRY(basin_settings_take(&saved, &basin_image_task, basin_run_checkpoint(run), error));
     inherit(settings, &saved);
     settings->shards = basin_shards_choose(settings->shards, saved.shards, settings->batch, NULL);
-    BASIN_TRY(basin_settings_match(&saved, settings, basin_image_task.table,
-                                   basin_bundle_path(checkpoint), error));
-    if (saved.epochs != settings->epochs)
-        basin_watch_note(watch,
-                         "the run was to have %lld epochs; from here on the learning rate is that "
-                         "of a run of %lld",
-                         (long long)saved.epochs, (long long)settings->epochs);
-    return BASIN_OK;
+    return basin_run_match(run, &saved, settings, basin_image_task.table, error);
 }
 
 /* Layers are weights, steps of a descent are not. */
@@ -240,50 +203,31 @@ static const char *const same_vit[] = {"arch",     "channels", "patch", "dim", "
                                        "head_dim", "memories", "steps", "cls", NULL};
 
 /* The size of the pictures may differ, and what has no weights: steps, alpha. */
-static basin_status check_weights(const basin_image_settings *settings, const basin_bundle *from,
-                                  basin_error *error) {
-    enum { TEXT = 64 };
-    basin_image_settings its;
-    BASIN_TRY(basin_image_settings_read(&its, from, error));
-    for (const char *const *name = strcmp(settings->arch, "et") ? same_vit : same_et; *name;
-         name++) {
-        char found[TEXT], wanted[TEXT];
-        const basin_setting *s = basin_setting_find(basin_image_task.table, *name);
-        basin_setting_print(found, sizeof found, &its, s);
-        basin_setting_print(wanted, sizeof wanted, settings, s);
-        if (strcmp(found, wanted) != 0)
-            return basin_fail(error, BASIN_BAD_SHAPE,
-                              "%s: its %s is %s, asked for is %s; wanted the same, to begin with "
-                              "its weights",
-                              basin_bundle_path(from), *name, found, wanted);
-    }
-    return BASIN_OK;
+static basin_status read_weights(basin_image_settings *its, const basin_image_settings *settings,
+                                 const basin_bundle *from, basin_error *error) {
+    BASIN_TRY(basin_settings_take(its, &basin_image_task, from, error));
+    return basin_settings_match_weights(its, settings, basin_image_task.table,
+                                        strcmp(settings->arch, "et") ? same_vit : same_et,
+                                        basin_bundle_path(from), error);
 }
 
 static basin_status begin(basin_image_settings *settings, const basin_training *training,
                           const basin_bundle *from, const basin_image_set *set,
                           basin_error *error) {
     basin_image_settings first;
-    BASIN_TRY(from ? basin_image_settings_read(&first, from, error) : BASIN_OK);
+    if (from) BASIN_TRY(read_weights(&first, settings, from, error));
     if (from) inherit(settings, &first);
-    if (from) BASIN_TRY(check_weights(settings, from, error));
     settings->shards = basin_shards_choose(settings->shards, 0, settings->batch, training->ranks);
     return measure(settings, training, set, error);
-}
-
-static basin_status check_shards(const basin_image_settings *settings, basin_error *error) {
-    if (settings->batch % settings->shards == 0) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_VALUE, "shards is %lld, wanted a divisor of the batch, %lld",
-                      (long long)settings->shards, (long long)settings->batch);
 }
 
 basin_status basin_image_start(basin_image_settings *settings, const basin_run *run,
                                const basin_image_set *set, basin_error *error) {
     const basin_training *training = basin_run_training(run);
-    const basin_bundle *checkpoint = basin_run_checkpoint(run);
-    BASIN_TRY(checkpoint ? go_on(settings, checkpoint, training->watch, error)
-                         : begin(settings, training, basin_run_from(run), set, error));
-    return check_shards(settings, error);
+    BASIN_TRY(basin_run_checkpoint(run)
+                  ? go_on(settings, run, error)
+                  : begin(settings, training, basin_run_from(run), set, error));
+    return basin_shards_check(settings->shards, settings->batch, error);
 }
 
 /* ---- Beginning with the weights of another model; see image.h ---- */
@@ -350,8 +294,7 @@ basin_status basin_image_adopt(basin_store *store, const basin_params *params,
                                const basin_image_settings *settings, const basin_bundle *from,
                                basin_error *error) {
     basin_image_settings its;
-    BASIN_TRY(basin_image_settings_read(&its, from, error));
-    BASIN_TRY(check_weights(settings, from, error));
+    BASIN_TRY(read_weights(&its, settings, from, error));
     for (size_t i = 0; i < params->count; i++) {
         basin_expr state = params->param[i].state;
         const char *name = basin_expr_name(state);

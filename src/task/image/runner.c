@@ -73,11 +73,11 @@ static basin_status make_descent(basin_image_runner *r, basin_store *store, basi
     basin_descent_spec spec = {.steps = (int)r->steps, .alpha = m->config.descent.alpha};
     basin_stop stop = {.until = r->until, .accelerate = r->model->descent.accelerate};
     r->first = basin_image_et_encode(m, r->graph.patches, r->graph.replaced);
-    BASIN_TRY(basin_image_graph_check(&r->graph, error));
+    BASIN_TRY(basin_graph_check(r->graph.graph, error));
     BASIN_TRY(basin_descent_new(&r->descent, store, &energy, r->graph.graph,
                                 basin_expr_shape(r->first), &spec, &stop, error));
     r->decoded = basin_image_et_decode(m, basin_descent_tokens(r->descent, 0));
-    BASIN_TRY(basin_image_graph_check(&r->graph, error));
+    BASIN_TRY(basin_graph_check(r->graph.graph, error));
     BASIN_TRY(make_plan(&r->plan, store, r->first, error));
     return make_plan(&r->decoder, store, r->decoded, error);
 }

@@ -66,7 +66,8 @@ static basin_status check_masks(const basin_image_settings *s, basin_error *erro
     return BASIN_OK;
 }
 
-basin_status basin_image_settings_check(const basin_image_settings *s, basin_error *error) {
+basin_status basin_image_settings_check(const void *values, basin_error *error) {
+    const basin_image_settings *s = values;
     BASIN_TRY(check_sizes(s, error));
     BASIN_TRY(check_masks(s, error));
     if (s->positive_gamma && !basin_choice_is(s->arch, "et"))
@@ -79,12 +80,8 @@ basin_status basin_image_settings_check(const basin_image_settings *s, basin_err
     return BASIN_OK;
 }
 
-static basin_status check(const void *values, basin_error *error) {
-    return basin_image_settings_check(values, error);
-}
-
-const basin_task_settings basin_image_task = {"image", table, sizeof(basin_image_settings),
-                                              check,   NULL,  NULL};
+const basin_task_settings basin_image_task = {
+    "image", table, sizeof(basin_image_settings), basin_image_settings_check, NULL, NULL, NULL};
 
 /* ---- Masks and patches of masked image completion; see image.h ---- */
 

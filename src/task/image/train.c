@@ -11,8 +11,8 @@
 #include "base/memory.h"
 #include "base/sort.h"
 #include "base/try.h"
+#include "io/bundle.h"
 #include "task/image/image.h"
-#include "train/run/run.h"
 #include "train/shards/shards.h"
 
 enum { LOG_STEPS = 20 };
@@ -26,7 +26,6 @@ typedef struct job {
     basin_image_model *model;
     basin_image_graph graph;
     basin_trainer trainer;
-    basin_average average; /* with the setting `average` */
     basin_shards shards;
     basin_image_set train, test;
     basin_image_input *input;
@@ -113,16 +112,7 @@ static basin_status open_pictures(job *j, const basin_image_settings *settings,
 
 /* ---- what trains ---- */
 
-static basin_schedule schedule(const job *j) {
-    const basin_image_settings *s = &j->model->settings;
-    return basin_schedule_make(j->per_epoch, s->epochs, s->warmup, s->rate, s->rate_first,
-                               s->rate_last);
-}
-
-/* The limit is on the host's memory; a device refuses plans by itself. */
 static basin_status hold(const job *j, basin_error *error) {
-    bool device = strcmp(basin_backend_name(j->model->backend), "cuda") == 0;
-    if (device && !j->training->memory) return BASIN_OK;
     const basin_image_settings *s = &j->model->settings;
     char advice[80];
     double share = (double)basin_run_memory(j->run) / (double)j->memory;
@@ -137,26 +127,15 @@ static basin_status make_trainer(job *j, basin_error *error) {
     const basin_image_settings *s = &j->model->settings;
     j->per_epoch = j->train.items / s->batch;
     j->total = j->per_epoch * s->epochs;
-    BASIN_TRY(basin_image_graph_new(&j->graph, s, s->batch / s->shards, error));
-    j->model->parameters = basin_params_total(&j->graph.params);
-    basin_expr loss = basin_image_net_loss(j->graph.output, j->graph.patches, j->graph.occluded);
-    BASIN_TRY(basin_shards_begin(&j->shards, j->training, s->shards, &j->graph.params, error));
-    basin_trainer_spec spec = {.adamw = {.beta1 = 0.9,
-                                         .beta2 = s->beta2,
-                                         .epsilon = 1e-8,
-                                         .weight_decay = s->decay,
-                                         .clip = s->clip},
-                               .schedule = schedule(j),
-                               .reduction = j->shards.tree ? &basin_shards_reduction : NULL};
-    if (*j->shards.how) basin_watch_note(j->training->watch, "%s", j->shards.how);
-    BASIN_TRY(basin_image_graph_check(&j->graph, error));
-    BASIN_TRY(
-        basin_trainer_new(&j->trainer, j->model->store, &j->graph.params, loss, &spec, error));
-    if (s->average > 0)
-        BASIN_TRY(
-            basin_average_new(&j->average, j->model->store, &j->graph.params, s->average, error));
-    basin_plan_stats stats = basin_plan_get_stats(j->trainer.plan);
-    j->memory = stats.arena_bytes + stats.input_bytes + stats.state_bytes;
+    basin_image_graph *g = &j->graph;
+    BASIN_TRY(basin_image_graph_new(g, s, s->batch / s->shards, error));
+    j->model->parameters = basin_params_total(&g->params);
+    basin_expr loss = basin_image_net_loss(g->output, g->patches, g->occluded);
+    basin_trainer_spec spec = {.adamw = {0.9, s->beta2, 1e-8, s->decay, s->clip},
+                               .schedule = BASIN_SCHEDULE_OF(s, j->per_epoch)};
+    BASIN_TRY(basin_shards_trainer_new(&j->shards, &j->trainer, j->training, s->shards,
+                                       j->model->store, &g->params, loss, &spec, error));
+    j->memory = basin_plan_bytes(j->trainer.plan);
     return hold(j, error);
 }
 
@@ -221,12 +200,12 @@ static basin_status make_inputs(job *j, basin_error *error) {
 static basin_status remember(job *j, basin_error *error) {
     basin_image_card *card = &j->model->card;
     basin_image_overlap overlap = {0};
-    basin_bundle *from = NULL; /* read again: a resumed run has its weights from the checkpoint */
+    /* read again: a resumed run has its weights from the checkpoint */
+    BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *from = NULL;
     if (j->training->rehearse > 0 || basin_ranks_rank(j->training->ranks)) return BASIN_OK;
     if (j->training->from) BASIN_TRY(basin_bundle_read(&from, j->training->from, error));
-    basin_status status = basin_image_card_begin(card, &j->train, &j->test, from, error);
-    basin_bundle_free(from);
-    if (status || !j->test.items) return status;
+    BASIN_TRY(basin_image_card_begin(card, &j->train, &j->test, from, error));
+    if (!j->test.items) return BASIN_OK;
     BASIN_TRY(basin_image_card_compare(&overlap, card, &j->test, error));
     if (overlap.trained_on > 0)
         basin_watch_note(
@@ -252,7 +231,6 @@ static void job_free(job *j) {
     free(j->replaced);
     free(j->counts);
     basin_shards_end(&j->shards);
-    basin_average_free(&j->average);
     basin_trainer_free(&j->trainer);
     basin_image_graph_free(&j->graph);
     basin_image_close(j->model);
@@ -263,23 +241,11 @@ static void job_free(job *j) {
 
 /* ---- steps ---- */
 
-static const char *scored(const job *j) { return j->model->settings.average > 0 ? "average." : ""; }
-
-static basin_status begin(void *context, int64_t member, basin_error *error) {
-    (void)member;
-    job *j = context;
-    BASIN_TRY(basin_params_init(&j->graph.params, j->model->store,
-                                (uint64_t)j->model->settings.seed, error));
-    return basin_average_begin(&j->average, error);
-}
-
 static basin_status adopt(void *context, int64_t member, const basin_bundle *from,
                           basin_error *error) {
     (void)member;
     job *j = context;
-    BASIN_TRY(
-        basin_image_adopt(j->model->store, &j->graph.params, &j->model->settings, from, error));
-    return basin_average_begin(&j->average, error);
+    return basin_image_adopt(j->model->store, &j->graph.params, &j->model->settings, from, error);
 }
 
 /* Draws what a step needs, ahead of writing it, while a device is busy. Masks come from another
@@ -306,12 +272,13 @@ static basin_status write_mask(basin_plan *plan, basin_expr input, const float *
     return basin_plan_write(plan, input, &tensor, error);
 }
 
-/* The pictures from `at` on, of this rank's, as many as the graph takes; `*weight` is how many of
- * their patches count in the loss. */
-static basin_status write_batch(job *j, double *weight, int64_t step, int64_t at,
+/* The pictures of one shard; `*weight` is how many of their patches count in the loss. */
+static basin_status write_shard(void *context, double *weight, int64_t step, int64_t shard,
                                 basin_error *error) {
+    job *j = context;
     const basin_image_graph *g = &j->graph;
     basin_plan *plan = j->trainer.plan;
+    int64_t at = (shard - j->shards.share.first) * g->batch;
     int64_t tokens = basin_image_tokens(&j->model->settings), from = at * tokens;
     prepare(j, step);
     *weight = 0;
@@ -321,34 +288,14 @@ static basin_status write_batch(job *j, double *weight, int64_t step, int64_t at
     return write_mask(plan, g->occluded, j->counts + from, error);
 }
 
-/* This rank's shards, one after the other. */
-static basin_status step_shards(job *j, double *loss, int64_t step, basin_error *error) {
-    int64_t each = j->graph.batch;
-    double weight;
-    for (int64_t i = 0; i < j->shards.share.count; i++) {
-        BASIN_TRY(write_batch(j, &weight, step, i * each, error));
-        BASIN_TRY(basin_shards_add(&j->shards, &j->trainer, weight, error));
-    }
-    BASIN_TRY(basin_shards_step(&j->shards, loss, &weight, &j->trainer, error));
-    return j->average.plan ? basin_average_step(&j->average, step + 1, error) : BASIN_OK;
-}
-
 /* The next batch is prepared while a device computes this step, before its loss is waited for. */
-static basin_status step_whole(job *j, double *loss, int64_t step, basin_error *error) {
-    double weight;
-    BASIN_TRY(write_batch(j, &weight, step, 0, error));
-    BASIN_TRY(basin_trainer_step(&j->trainer, NULL, error));
-    if (j->average.plan) BASIN_TRY(basin_average_step(&j->average, step + 1, error));
-    if (step + 1 < j->total) prepare(j, step + 1);
-    return basin_trainer_loss(&j->trainer, loss, error);
-}
-
 static basin_status step(void *context, basin_run_sum *sum, const basin_run_place *place,
                          basin_error *error) {
     job *j = context;
     double loss;
-    j->trainer.step = place->step;
-    BASIN_TRY((j->shards.tree ? step_shards : step_whole)(j, &loss, place->step, error));
+    BASIN_TRY(basin_shards_run(&j->shards, &j->trainer, place->step, write_shard, j, error));
+    if (place->step + 1 < j->total) prepare(j, place->step + 1);
+    BASIN_TRY(basin_shards_loss(&j->shards, &loss, &j->trainer, error));
     sum->loss += loss;
     sum->weight += 1;
     return BASIN_OK;
@@ -359,10 +306,7 @@ static basin_status score(void *context, basin_score *score, const basin_run_pla
     job *j = context;
     BASIN_AT_EXIT(basin_image_scores_free) basin_image_scores scores = {0};
     basin_image_scoring scoring = {.masks = 1, .fast = true};
-    /* the averages, where there are any, take the place of the weights meanwhile */
-    BASIN_TRY(basin_average_lend(&j->average, error));
     BASIN_TRY(basin_image_score_set(&scores, j->model, &j->test, &scoring, error));
-    BASIN_TRY(basin_average_end_lending(&j->average, error));
     score->merit = -scores.mse;
     basin_score_add(score, "test_mse", scores.mse);
     basin_watch_note(j->training->watch, "epoch %lld: test MSE %.4f", (long long)place->epoch,
@@ -374,7 +318,8 @@ static basin_status score(void *context, basin_score *score, const basin_run_pla
 
 static basin_status describe(void *context, basin_bundle *checkpoint, basin_error *error) {
     job *j = context;
-    BASIN_TRY(basin_image_settings_write(checkpoint, &j->model->settings, error));
+    BASIN_TRY(
+        basin_settings_store(checkpoint, "image", &j->model->settings, &basin_image_task, error));
     return basin_bundle_meta_set(checkpoint, "basin.cut",
                                  basin_image_input_state(j->input).cut_from, error);
 }
@@ -407,16 +352,15 @@ static basin_run_task task_of(job *j) {
         .steps = j->per_epoch,
         .items = j->per_epoch * s->batch,
         .log_every = LOG_STEPS,
-        .score_every = 1,
         .patience = s->patience,
         .choose = s->patience > 0,
         .memory = j->memory,
-        .schedule = schedule(j),
+        .schedule = j->trainer.schedule,
         .store = j->model->store,
         .params = &j->graph.params,
-        .scored = scored(j),
+        .seed = (uint64_t)s->seed,
+        .average = s->average,
         .data = j->model->card.run,
-        .begin = begin,
         .adopt = adopt,
         .step = step,
         .score = j->test.items ? score : NULL,
@@ -425,36 +369,20 @@ static basin_run_task task_of(job *j) {
     };
 }
 
-static basin_status open_finished(basin_image_model **model, basin_outcome *outcome,
-                                  const basin_training *training, basin_error *error) {
-    basin_image_model *finished;
-    BASIN_TRY(basin_image_open(&finished, training->output, training->backend, error));
-    outcome->finished_before = true;
-    outcome->parameters = finished->parameters;
-    if (model)
-        *model = finished;
-    else
-        basin_image_close(finished);
-    return BASIN_OK;
-}
-
-static basin_status train(basin_image_model **model, basin_outcome *outcome, job *j,
-                          const basin_settings *settings, basin_error *error) {
+static basin_status train(basin_outcome *outcome, job *j, const basin_settings *settings,
+                          bool wanted, basin_error *error) {
     j->training = basin_run_training(j->run);
-    if (!j->training->backend)
-        return basin_fail(error, BASIN_BAD_VALUE, "training has no backend; wanted an open one");
-    if (basin_run_finished(j->run)) return open_finished(model, outcome, j->training, error);
+    if (outcome->finished_before) {
+        BASIN_TRY(basin_image_open(&j->model, j->training->output, j->training->backend, error));
+        outcome->parameters = j->model->parameters;
+        return BASIN_OK;
+    }
     BASIN_TRY(make(j, settings, error));
     basin_run_task task = task_of(j);
     j->outcome = outcome;
-    basin_status status = basin_run_train(outcome, j->run, &task, error);
-    if (!status && model) status = write_card(j, error);
-    if (status) return status;
+    BASIN_TRY(basin_run_train(outcome, j->run, &task, error));
+    if (wanted) BASIN_TRY(write_card(j, error));
     if (j->data.feeding) *j->data.feeding = basin_image_input_state(j->input);
-    if (model) {
-        *model = j->model;
-        j->model = NULL;
-    }
     return BASIN_OK;
 }
 
@@ -463,13 +391,11 @@ basin_status basin_image_train(basin_image_model **model, basin_outcome *outcome
                                const basin_training *training, basin_error *error) {
     BASIN_AT_EXIT(job_free) job j = {.data = *data};
     if (model) *model = NULL;
-    *outcome = (basin_outcome){.loss = NAN};
     if (j.data.feeding) *j.data.feeding = (basin_image_feeding){0};
-    BASIN_TRY(basin_settings_of(settings, &basin_image_task, error));
-    BASIN_TRY(basin_settings_check(settings, error));
-    BASIN_TRY(basin_run_open(&j.run, training, "image", error));
-    BASIN_TRY(basin_run_compare(j.run, settings->values, settings->kind->table, error));
-    return train(model, outcome, &j, settings, error);
+    BASIN_TRY(basin_run_begin(&j.run, outcome, settings, &basin_image_task, training, error));
+    BASIN_TRY(train(outcome, &j, settings, model != NULL, error));
+    if (model) *model = j.model, j.model = NULL;
+    return BASIN_OK;
 }
 
 /* ---- Settings that fit the pictures, or the model to begin with, where the caller has not said
@@ -491,11 +417,9 @@ static basin_status from_pictures(basin_image_settings *s, const char **preset,
 }
 
 static basin_status from_model(basin_image_settings *s, const char *path, basin_error *error) {
-    basin_bundle *bundle;
+    BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *bundle = NULL;
     BASIN_TRY(basin_bundle_read(&bundle, path, error));
-    basin_status status = basin_image_settings_read(s, bundle, error);
-    basin_bundle_free(bundle);
-    return status;
+    return basin_settings_take(s, &basin_image_task, bundle, error);
 }
 
 /* Settings under those that were given; a batch that is larger than the set is halved until it

@@ -249,7 +249,6 @@ static basin_status make_samples(basin_nodes_fitting *f, basin_error *error) {
     if (!status && f->settings.batch < asked)
         basin_watch_note(f->work.watch, "batches of %lld targets: %lld would not fit",
                          (long long)f->settings.batch, (long long)asked);
-    if (!status && *f->shards.how) basin_watch_note(f->work.watch, "%s", f->shards.how);
     return status;
 }
 
@@ -301,35 +300,6 @@ static const char *join(char text[NAME], const char *prefix, basin_expr state, c
     return text;
 }
 
-/* a = keep a + (1 - keep) b */
-static void mix(basin_tensor *a, const basin_tensor *b, double keep) {
-    int64_t count = basin_shape_count(a->shape);
-    if (a->dtype == BASIN_F64)
-        for (int64_t i = 0; i < count; i++)
-            ((double *)a->data)[i] =
-                keep * ((double *)a->data)[i] + (1 - keep) * ((const double *)b->data)[i];
-    else
-        for (int64_t i = 0; i < count; i++)
-            ((float *)a->data)[i] = (float)keep * ((float *)a->data)[i] +
-                                    (float)(1 - keep) * ((const float *)b->data)[i];
-}
-
-/* average = a average + (1 - a) parameter; early steps count more, so that it forgets the start. */
-static basin_status average(basin_nodes_fitting *f, int64_t step, basin_error *error) {
-    double keep = fmin(f->settings.average, (double)step / (10.0 + (double)step));
-    for (size_t i = 0; i < f->net.params.count; i++) {
-        basin_expr state = f->net.params.param[i].state;
-        BASIN_AT_EXIT(basin_tensor_free) basin_tensor old = {0};
-        BASIN_AT_EXIT(basin_tensor_free) basin_tensor now = {0};
-        char name[NAME];
-        BASIN_TRY(basin_store_read(f->store, join(name, "average.", state, ""), &old, error));
-        BASIN_TRY(basin_store_read(f->store, basin_expr_name(state), &now, error));
-        mix(&old, &now, keep);
-        BASIN_TRY(basin_store_write(f->store, name, &old, error));
-    }
-    return BASIN_OK;
-}
-
 static basin_status clear_moments(basin_nodes_fitting *f, basin_error *error) {
     for (size_t i = 0; i < f->net.params.count; i++) {
         basin_expr state = f->net.params.param[i].state;
@@ -367,19 +337,12 @@ static const char *scored(const basin_nodes_fitting *f) {
     return f->settings.average > 0 ? "average." : "";
 }
 
-/* Averages begin as the weights. */
-static basin_status start_average(basin_nodes_fitting *f, basin_error *error) {
-    if (!(f->settings.average > 0)) return BASIN_OK;
-    return basin_states_copy(f->store, &f->net.params, "average.", "", error);
-}
-
 static basin_status begin(void *context, int64_t member, basin_error *error) {
     basin_nodes_fitting *f = context;
     f->member = member;
     BASIN_TRY(basin_params_init(&f->net.params, f->store, member_seed(f), error));
     BASIN_TRY(show_columns(f, error));
-    BASIN_TRY(clear_moments(f, error));
-    return start_average(f, error);
+    return clear_moments(f, error);
 }
 
 /* From the model's members, counted round and round where it has fewer. */
@@ -388,12 +351,12 @@ static basin_status adopt(void *context, int64_t member, const basin_bundle *fro
     basin_nodes_fitting *f = context;
     basin_nodes_settings its = f->settings;
     basin_bundle *weights = NULL;
-    BASIN_TRY(basin_nodes_read_settings(&its, f->model->task, from, error));
+    BASIN_TRY(basin_settings_take(&its, f->model->task, from, error));
     int64_t number = its.members < 1 ? 0 : member % its.members;
     basin_status status = basin_nodes_member_read(&weights, from, number, error);
     if (!status) status = basin_params_read(&f->net.params, f->store, weights, error);
     basin_bundle_free(weights);
-    return status ? status : start_average(f, error);
+    return status;
 }
 
 static const char *member_prefix(char text[32], int64_t member) {
@@ -491,7 +454,6 @@ static basin_status step(void *context, basin_run_sum *sum, const basin_run_plac
     } else {
         BASIN_TRY(step_samples(f, &loss, place, seed, error));
     }
-    if (f->settings.average > 0) BASIN_TRY(average(f, place->step + 1, error));
     sum->loss += loss;
     sum->weight += 1;
     return BASIN_OK;
@@ -620,7 +582,8 @@ static basin_run_task task_of(basin_nodes_fitting *f) {
                             .schedule = spec_of(f).schedule,
                             .store = f->store,
                             .params = &f->net.params,
-                            .scored = scored(f),
+                            .average = s->average,
+                            .average_host = true,
                             .begin = begin,
                             .adopt = adopt,
                             .step = step,

@@ -129,20 +129,10 @@ basin_status basin_nodes_set_number(basin_bundle *bundle, const char *key, doubl
     return basin_bundle_meta_set(bundle, key, text, error);
 }
 
-/* What kind of file it is, and the settings. */
-static basin_status add_config(basin_bundle *bundle, const char *kind,
-                               const basin_task_settings *task,
-                               const basin_nodes_settings *settings, basin_error *error) {
-    BASIN_FREE_AT_EXIT char *config = basin_settings_print(settings, task->table, false);
-    if (!config) return basin_fail_memory(error, "a configuration");
-    BASIN_TRY(basin_bundle_meta_set(bundle, "basin.model", kind, error));
-    return basin_bundle_meta_set(bundle, "basin.config", config, error);
-}
-
 static basin_status add_meta(basin_bundle *bundle, const basin_nodes_model *m, basin_error *error) {
     BASIN_FREE_AT_EXIT char *schema = m->schema ? basin_schema_print(m->schema) : NULL;
     if (m->schema && !schema) return basin_fail_memory(error, "a schema");
-    BASIN_TRY(add_config(bundle, m->task->task, m->task, &m->settings, error));
+    BASIN_TRY(basin_settings_store(bundle, m->task->task, &m->settings, m->task, error));
     BASIN_TRY(basin_bundle_meta_set(bundle, "relations", m->relations, error));
     if (schema) BASIN_TRY(basin_bundle_meta_set(bundle, "schema", schema, error));
     if (m->settings.classes) BASIN_TRY(basin_classes_store(bundle, m, error));
@@ -171,16 +161,6 @@ basin_status basin_nodes_write(const char *path, const basin_nodes_model *model,
 }
 
 /* ---- reading ---- */
-
-basin_status basin_nodes_read_settings(basin_nodes_settings *settings,
-                                       const basin_task_settings *task, const basin_bundle *bundle,
-                                       basin_error *error) {
-    const char *config = basin_bundle_meta(bundle, "basin.config");
-    const char *path = basin_bundle_path(bundle);
-    if (!config)
-        return basin_fail(error, BASIN_BAD_FILE, "%s: no configuration (basin.config)", path);
-    return basin_settings_parse(settings, task->table, config, true, path, error);
-}
 
 basin_status basin_nodes_get_number(double *value, const basin_bundle *bundle, const char *key,
                                     double low, double high, basin_error *error) {
@@ -237,7 +217,7 @@ static basin_status read_all(basin_nodes_model **model, const char *wanted,
                           wanted ? wanted : task->task);
     /* What its table does not have. */
     BASIN_TRY(basin_settings_preset(&settings, task, "default", error));
-    BASIN_TRY(basin_nodes_read_settings(&settings, task, bundle, error));
+    BASIN_TRY(basin_settings_take(&settings, task, bundle, error));
     BASIN_TRY(basin_nodes_model_new(model, task, &settings, NULL, backend, error));
     basin_nodes_model *m = *model;
     BASIN_TRY(read_numbers(m, bundle, error));
@@ -274,13 +254,13 @@ basin_status basin_nodes_describe(basin_bundle *checkpoint, const basin_task_set
                                   const basin_nodes_settings *settings, basin_error *error) {
     char kind[60];
     snprintf(kind, sizeof kind, "%s checkpoint", task->task);
-    return add_config(checkpoint, kind, task, settings, error);
+    return basin_settings_store(checkpoint, kind, settings, task, error);
 }
 
 basin_status basin_nodes_settle(basin_nodes_settings *settings, const basin_task_settings *task,
                                 const basin_bundle *bundle, basin_error *error) {
     basin_nodes_settings found = *settings;
-    BASIN_TRY(basin_nodes_read_settings(&found, task, bundle, error));
+    BASIN_TRY(basin_settings_take(&found, task, bundle, error));
     if (basin_choice_is(settings->scaling, "auto")) settings->scaling = found.scaling;
     if (basin_choice_is(settings->facts, "auto")) settings->facts = found.facts;
     if (settings->hops < 0) settings->hops = found.hops;
@@ -299,7 +279,7 @@ basin_status basin_nodes_resume(basin_nodes_settings *settings, const basin_task
                                 const basin_bundle *checkpoint, const basin_watch *watch,
                                 basin_error *error) {
     basin_nodes_settings found = *settings;
-    BASIN_TRY(basin_nodes_read_settings(&found, task, checkpoint, error));
+    BASIN_TRY(basin_settings_take(&found, task, checkpoint, error));
     if (basin_choice_is(settings->sampling, "auto")) {
         settings->sampling = found.sampling;
         if (is_halved(settings->batch, found.batch)) settings->batch = found.batch;
@@ -354,7 +334,7 @@ basin_status basin_nodes_check(const void *values, basin_error *error) {
 }
 
 const basin_task_settings basin_anomaly_task = {
-    "anomaly", table, sizeof(basin_nodes_settings), basin_nodes_check, NULL, NULL};
+    "anomaly", table, sizeof(basin_nodes_settings), basin_nodes_check, NULL, NULL, NULL};
 
 static const basin_setting classes_table[] = {
     BASIN_NODES_INPUT_SETTINGS(BASIN_SETTING_ENTRY) BASIN_NODES_MODEL_SETTINGS(BASIN_SETTING_ENTRY)
@@ -379,4 +359,4 @@ static basin_status check_classes(const void *values, basin_error *error) {
 }
 
 const basin_task_settings basin_node_task = {
-    "node", classes_table, sizeof(basin_nodes_settings), check_classes, &base, NULL};
+    "node", classes_table, sizeof(basin_nodes_settings), check_classes, &base, NULL, NULL};

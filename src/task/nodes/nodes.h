@@ -235,10 +235,6 @@ basin_status basin_nodes_model_new(basin_nodes_model **model, const basin_task_s
 /* The parameters of one member of a model file, by name, as a new bundle. */
 basin_status basin_nodes_member_read(basin_bundle **member, const basin_bundle *file,
                                      int64_t number, basin_error *error);
-/* The configuration of a model file or a checkpoint of a task. */
-basin_status basin_nodes_read_settings(basin_nodes_settings *settings,
-                                       const basin_task_settings *task, const basin_bundle *bundle,
-                                       basin_error *error);
 /* ---- calibration (mix.c) ---- */
 
 /* Scores and labels of validation nodes become the model's calibration and what it keeps of them;

@@ -184,7 +184,7 @@ static basin_status choose_parts(whole *t, basin_error *error) {
     const basin_bundle *checkpoint = basin_run_checkpoint(t->run);
     basin_nodes_settings found = t->settings;
     if (!*parts && checkpoint) {
-        BASIN_TRY(basin_nodes_read_settings(&found, t->task, checkpoint, error));
+        BASIN_TRY(basin_settings_take(&found, t->task, checkpoint, error));
         *parts = found.parts;
     }
     if (!*parts) *parts = !ranks_of(t) ? 1 : ranks > USUAL ? ranks : USUAL;
@@ -202,7 +202,7 @@ static bool samples_whole(const whole *t, const basin_nodes_settings *found) {
 static basin_status choose_shards(whole *t, basin_error *error) {
     const basin_bundle *checkpoint = basin_run_checkpoint(t->run);
     basin_nodes_settings found = {.shards = 0};
-    if (checkpoint) BASIN_TRY(basin_nodes_read_settings(&found, t->task, checkpoint, error));
+    if (checkpoint) BASIN_TRY(basin_settings_take(&found, t->task, checkpoint, error));
     bool cut = samples_whole(t, &found);
     if (t->settings.shards > 1 && !cut)
         return basin_fail(error, BASIN_BAD_VALUE,

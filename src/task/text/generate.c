@@ -69,7 +69,7 @@ static basin_status build(window_plan *p, const story *s, int64_t length, bool l
         output[outputs++] = p->surprise;
     }
     for (int i = 0; i < parts_of(s); i++) output[outputs++] = p->graph.energy[i];
-    BASIN_TRY(basin_text_graph_check(&p->graph, error));
+    BASIN_TRY(basin_graph_check(p->graph.graph, error));
     basin_plan_spec spec = {.output = output, .outputs = outputs};
     return basin_plan_new(&p->plan, s->model->store, &spec, error);
 }

@@ -7,8 +7,8 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "io/bundle.h"
 #include "task/text/text.h"
-#include "train/trainer.h"
 
 /* ---- settings ---- */
 
@@ -18,16 +18,13 @@ static const basin_setting table[] = {
         BASIN_LOOSE_SETTINGS(BASIN_LOOSE_ENTRY) BASIN_SETTINGS_END,
 };
 
-basin_status basin_text_settings_check(const basin_text_settings *s, basin_error *error) {
+static basin_status check(const void *values, basin_error *error) {
+    const basin_text_settings *s = values;
     if (basin_choice_is(s->arch, "gpt") && s->dim % s->heads != 0)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "heads is %lld, wanted a divisor of dim, %lld, in a GPT",
                           (long long)s->heads, (long long)s->dim);
     return BASIN_OK;
-}
-
-static basin_status check(const void *values, basin_error *error) {
-    return basin_text_settings_check(values, error);
 }
 
 basin_text_tokens basin_text_tokens_of(const basin_text_settings *s) {
@@ -61,17 +58,15 @@ basin_language_config basin_text_language(const basin_text_settings *s) {
     };
 }
 
-const basin_task_settings basin_text_task = {"text", table, sizeof(basin_text_settings),
-                                             check,  NULL,  NULL};
-
-static void close_bundle(basin_bundle **bundle) { basin_bundle_free(*bundle); }
+const basin_task_settings basin_text_task = {
+    "text", table, sizeof(basin_text_settings), check, NULL, NULL, NULL};
 
 basin_status basin_text_fit(basin_settings *settings, const char *from, basin_error *error) {
-    BASIN_AT_EXIT(close_bundle) basin_bundle *bundle = NULL;
+    BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *bundle = NULL;
     basin_text_settings its;
     BASIN_TRY(basin_settings_of(settings, &basin_text_task, error));
     BASIN_TRY(basin_bundle_read(&bundle, from, error));
-    BASIN_TRY(basin_text_settings_read(&its, bundle, error));
+    BASIN_TRY(basin_settings_take(&its, &basin_text_task, bundle, error));
     basin_settings_underlay(settings, &its);
     return BASIN_OK;
 }
@@ -100,14 +95,9 @@ basin_status basin_text_graph_new(basin_text_graph *graph, const basin_text_sett
     }
     basin_params_begin(&graph->params, graph->graph);
     build(graph, settings, wish);
-    basin_status status = basin_text_graph_check(graph, error);
+    basin_status status = basin_graph_check(graph->graph, error);
     if (status) basin_text_graph_free(graph);
     return status;
-}
-
-basin_status basin_text_graph_check(const basin_text_graph *graph, basin_error *error) {
-    const basin_error *found = basin_graph_error(graph->graph);
-    return found ? basin_fail(error, found->status, "%s", found->text) : BASIN_OK;
 }
 
 void basin_text_graph_free(basin_text_graph *graph) {
@@ -134,7 +124,7 @@ basin_status basin_text_model_bare(basin_text_model **model, const basin_text_se
     m->vocabulary = *vocabulary;
     m->backend = backend;
     *vocabulary = (basin_vocabulary){0};
-    status = basin_text_settings_check(settings, error);
+    status = check(settings, error);
     if (!status) status = basin_store_new(&m->store, backend, error);
     if (status)
         basin_text_close(m);
@@ -157,16 +147,6 @@ basin_text_info basin_text_about(const basin_text_model *model) {
 }
 
 /* ---- what files say ---- */
-
-basin_status basin_text_settings_read(basin_text_settings *settings, const basin_bundle *bundle,
-                                      basin_error *error) {
-    const char *path = basin_bundle_path(bundle), *kind = basin_bundle_meta(bundle, "basin.model");
-    const char *json = basin_bundle_meta(bundle, "basin.config");
-    if (!kind || strcmp(kind, "text") != 0 || !json)
-        return basin_fail(error, BASIN_BAD_FILE, "%s: the model is '%s', wanted 'text'", path,
-                          kind ? kind : "absent");
-    return basin_settings_parse(settings, basin_text_task.table, json, true, path, error);
-}
 
 /* Appends the characters of a text, which must be in the order of code points. */
 static bool add_characters(basin_vocabulary *v, const char *text, size_t length) {
@@ -255,20 +235,10 @@ static basin_status write_origin(basin_bundle *bundle, const basin_text_origin *
     return status;
 }
 
-static basin_status write_settings(basin_bundle *bundle, const basin_text_settings *settings,
-                                   basin_error *error) {
-    char *config = basin_settings_print(settings, basin_text_task.table, false);
-    if (!config) return basin_fail_memory(error, "a configuration");
-    basin_status status = basin_bundle_meta_set(bundle, "basin.model", "text", error);
-    if (!status) status = basin_bundle_meta_set(bundle, "basin.config", config, error);
-    cJSON_free(config);
-    return status;
-}
-
 basin_status basin_text_describe(basin_bundle *bundle, const basin_text_model *model,
                                  basin_error *error) {
     BASIN_FREE_AT_EXIT char *characters = NULL;
-    BASIN_TRY(write_settings(bundle, &model->settings, error));
+    BASIN_TRY(basin_settings_store(bundle, "text", &model->settings, &basin_text_task, error));
     BASIN_TRY(write_origin(bundle, &model->origin, error));
     if (!model->vocabulary.point) return BASIN_OK;
     BASIN_TRY(basin_vocabulary_print(&characters, &model->vocabulary, error));
@@ -288,12 +258,12 @@ static basin_status read_weights(basin_text_model *model, const basin_bundle *bu
 
 basin_status basin_text_open(basin_text_model **model, const char *path, basin_backend *backend,
                              basin_error *error) {
-    BASIN_AT_EXIT(close_bundle) basin_bundle *bundle = NULL;
+    BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *bundle = NULL;
     basin_text_settings settings;
     basin_vocabulary vocabulary;
     *model = NULL;
     BASIN_TRY(basin_bundle_read(&bundle, path, error));
-    BASIN_TRY(basin_text_settings_read(&settings, bundle, error));
+    BASIN_TRY(basin_settings_take(&settings, &basin_text_task, bundle, error));
     BASIN_TRY(basin_text_vocabulary_read(&vocabulary, &settings, bundle, error));
     BASIN_TRY(basin_text_model_bare(model, &settings, &vocabulary, backend, error));
     (*model)->origin = basin_text_origin_read(bundle);
@@ -306,7 +276,7 @@ basin_status basin_text_open(basin_text_model **model, const char *path, basin_b
 
 basin_status basin_text_write(const char *path, basin_text_model *model, basin_error *error) {
     BASIN_AT_EXIT(basin_text_graph_free) basin_text_graph graph = {0};
-    BASIN_AT_EXIT(close_bundle) basin_bundle *bundle = NULL;
+    BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *bundle = NULL;
     BASIN_TRY(basin_bundle_new(&bundle, error));
     BASIN_TRY(basin_text_graph_new(&graph, &model->settings, 1, 1, (basin_text_wish){0}, error));
     BASIN_TRY(basin_text_describe(bundle, model, error));

@@ -43,7 +43,7 @@ static basin_status make_plan(pass *p, basin_error *error) {
     p->loss = output[0] = basin_cross_entropy_labels(logits, p->label);
     p->least = output[1] = basin_sub(basin_logsumexp(logits, -1), basin_maximum(logits, -1, 1));
     for (int i = 0; i < energies; i++) output[2 + i] = p->graph.energy[i];
-    BASIN_TRY(basin_text_graph_check(&p->graph, error));
+    BASIN_TRY(basin_graph_check(p->graph.graph, error));
     basin_plan_spec spec = {.output = output, .outputs = 2 + energies};
     return basin_plan_new(&p->plan, p->model->store, &spec, error);
 }

@@ -9,6 +9,7 @@
 #include "basin/train.h"
 #include "train/run/run.h"
 #include "train/run/settings.h"
+#include "train/trainer.h"
 
 enum { BASIN_TEXT_MOST_TOKENS = 1 << 24 };
 
@@ -75,7 +76,6 @@ typedef struct basin_text_settings {
 } basin_text_settings;
 
 extern const basin_task_settings basin_text_task;
-basin_status basin_text_settings_check(const basin_text_settings *settings, basin_error *error);
 /* What these say of a basin_language_config. */
 basin_language_config basin_text_language(const basin_text_settings *settings);
 
@@ -115,9 +115,9 @@ struct basin_text_model {
 basin_status basin_text_model_bare(basin_text_model **model, const basin_text_settings *settings,
                                    basin_vocabulary *vocabulary, basin_backend *backend,
                                    basin_error *error);
-/* The settings, vocabulary and origin that a model file or a checkpoint holds, and writing them. */
-basin_status basin_text_settings_read(basin_text_settings *settings, const basin_bundle *bundle,
-                                      basin_error *error);
+/* The vocabulary and origin that a model file or a checkpoint holds; writing these and the
+ * settings.
+ */
 basin_status basin_text_vocabulary_read(basin_vocabulary *vocabulary,
                                         const basin_text_settings *settings,
                                         const basin_bundle *bundle, basin_error *error);
@@ -147,8 +147,6 @@ typedef struct basin_text_wish {
 basin_status basin_text_graph_new(basin_text_graph *graph, const basin_text_settings *settings,
                                   int64_t windows, int64_t tokens, basin_text_wish wish,
                                   basin_error *error);
-/* Whether all that was built on it since could be built. */
-basin_status basin_text_graph_check(const basin_text_graph *graph, basin_error *error);
 void basin_text_graph_free(basin_text_graph *graph);
 
 /* ---- a text in tokens (corpus.c) ---- */

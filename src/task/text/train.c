@@ -9,7 +9,6 @@
 #include "base/try.h"
 #include "basin/random.h"
 #include "task/text/text.h"
-#include "train/run/run.h"
 #include "train/shards/shards.h"
 
 /* Windows come from another seed than weights and dropout do. */
@@ -29,7 +28,7 @@ static basin_status open_vocabulary(basin_vocabulary *vocabulary, basin_text_set
             basin_vocabulary_make(vocabulary, basin_text_tokens_of(s), s->vocabulary, text, error));
     } else {
         basin_text_settings its;
-        BASIN_TRY(basin_text_settings_read(&its, file, error));
+        BASIN_TRY(basin_settings_take(&its, &basin_text_task, file, error));
         BASIN_TRY(basin_text_vocabulary_read(vocabulary, &its, file, error));
     }
     s->vocabulary = vocabulary->count;
@@ -41,17 +40,10 @@ static basin_status match_checkpoint(basin_text_settings *s, const basin_run *ru
     basin_text_settings saved = {0};
     const basin_training *training = basin_run_training(run);
     const basin_bundle *checkpoint = basin_run_checkpoint(run);
-    if (checkpoint) BASIN_TRY(basin_text_settings_read(&saved, checkpoint, error));
+    if (checkpoint) BASIN_TRY(basin_settings_take(&saved, &basin_text_task, checkpoint, error));
     s->shards = basin_shards_choose(s->shards, saved.shards, s->batch, training->ranks);
-    if (!checkpoint) return BASIN_OK;
-    BASIN_TRY(basin_settings_match(&saved, s, basin_text_task.table, basin_bundle_path(checkpoint),
-                                   error));
-    if (saved.epochs != s->epochs)
-        basin_watch_note(training->watch,
-                         "the run was to have %lld epochs; from here on the learning rate is that "
-                         "of a run of %lld",
-                         (long long)saved.epochs, (long long)s->epochs);
-    return BASIN_OK;
+    if (checkpoint) BASIN_TRY(basin_run_match(run, &saved, s, basin_text_task.table, error));
+    return basin_shards_check(s->shards, s->batch, error);
 }
 
 /* Shapes are compared where weights are read; this is what shapes do not show. */
@@ -62,25 +54,9 @@ static basin_status match_from(const basin_text_settings *s, const basin_run *ru
     basin_text_settings its;
     const basin_bundle *from = basin_run_from(run);
     if (!from) return BASIN_OK;
-    BASIN_TRY(basin_text_settings_read(&its, from, error));
-    for (const char *const *name = same; *name; name++) {
-        char found[64], wanted[64];
-        const basin_setting *entry = basin_setting_find(basin_text_task.table, *name);
-        basin_setting_print(found, sizeof found, &its, entry);
-        basin_setting_print(wanted, sizeof wanted, s, entry);
-        if (strcmp(found, wanted) != 0)
-            return basin_fail(error, BASIN_BAD_SHAPE,
-                              "%s: its %s is %s, asked for is %s; wanted the same, to begin with "
-                              "its weights",
-                              basin_bundle_path(from), *name, found, wanted);
-    }
-    return BASIN_OK;
-}
-
-static basin_status check_shards(const basin_text_settings *s, basin_error *error) {
-    if (s->batch % s->shards == 0) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_VALUE, "shards is %lld, wanted a divisor of the batch, %lld",
-                      (long long)s->shards, (long long)s->batch);
+    BASIN_TRY(basin_settings_take(&its, &basin_text_task, from, error));
+    return basin_settings_match_weights(&its, s, basin_text_task.table, same,
+                                        basin_bundle_path(from), error);
 }
 
 typedef struct job {
@@ -175,21 +151,6 @@ static basin_status open_text(job *j, basin_error *error) {
 
 /* ---- what trains ---- */
 
-static basin_schedule schedule(const job *j) {
-    const basin_text_settings *s = &j->model->settings;
-    return basin_schedule_make(j->per_epoch, s->epochs, s->warmup, s->rate, s->rate_first,
-                               s->rate_last);
-}
-
-/* The limit is on the host's memory; a device refuses plans by itself. */
-static basin_status hold(const job *j, basin_error *error) {
-    const basin_text_settings *s = &j->model->settings;
-    bool device = strcmp(basin_backend_name(j->model->backend), "cuda") == 0;
-    if (device && !j->training->memory) return BASIN_OK;
-    return basin_run_hold(j->run, j->memory,
-                          s->recompute ? "more shards" : "more shards, or recompute", error);
-}
-
 static basin_optimiser optimiser_named(const char *name) {
     if (basin_choice_is(name, "lion")) return BASIN_LION;
     return basin_choice_is(name, "sgd") ? BASIN_SGD : BASIN_ADAMW;
@@ -203,8 +164,6 @@ static basin_status make_trainer(job *j, basin_error *error) {
                                    (basin_text_wish){.training = true}, error));
     j->model->parameters = basin_params_total(&j->graph.params);
     j->label = basin_index(j->graph.graph, "label", BASIN_SHAPE(windows * s->context));
-    BASIN_TRY(basin_shards_begin(&j->shards, j->training, s->shards, &j->graph.params, error));
-    if (*j->shards.how) basin_watch_note(j->training->watch, "%s", j->shards.how);
     basin_expr logits = basin_language_logits(&j->graph.net, j->graph.x);
     basin_expr loss = basin_language_loss(logits, j->label);
     const basin_adamw_group vectors[] = {{"tok", s->embedding_rate, 1},
@@ -212,16 +171,14 @@ static basin_status make_trainer(job *j, basin_error *error) {
     basin_trainer_spec spec = {
         .adamw = {0.9, s->beta2, 1e-8, s->decay, s->clip, optimiser_named(s->optimiser),
                   .decay_of = basin_decay_matrices, .group = vectors, .groups = 2},
-        .schedule = schedule(j),
-        .reduction = j->shards.tree ? &basin_shards_reduction : NULL};
-    BASIN_TRY(basin_text_graph_check(&j->graph, error));
-    BASIN_TRY(
-        basin_trainer_new(&j->trainer, j->model->store, &j->graph.params, loss, &spec, error));
-    basin_plan_stats stats = basin_plan_get_stats(j->trainer.plan);
-    j->memory = stats.arena_bytes + stats.input_bytes + stats.state_bytes;
+        .schedule = BASIN_SCHEDULE_OF(s, j->per_epoch)};
+    BASIN_TRY(basin_shards_trainer_new(&j->shards, &j->trainer, j->training, s->shards,
+                                       j->model->store, &j->graph.params, loss, &spec, error));
+    j->memory = basin_plan_bytes(j->trainer.plan);
     BASIN_TRY(BASIN_NEW_RAW(&j->id, rows, "a batch", error));
     BASIN_TRY(BASIN_NEW_RAW(&j->wanted, rows, "a batch", error));
-    return hold(j, error);
+    return basin_run_hold(j->run, j->memory,
+                          s->recompute ? "more shards" : "more shards, or recompute", error);
 }
 
 static void job_free(job *j) {
@@ -237,13 +194,6 @@ static void job_free(job *j) {
 }
 
 /* ---- steps ---- */
-
-static basin_status begin(void *context, int64_t member, basin_error *error) {
-    (void)member;
-    job *j = context;
-    return basin_params_init(&j->graph.params, j->model->store, (uint64_t)j->model->settings.seed,
-                             error);
-}
 
 /* Random windows, every one equally likely. */
 static void draw_windows(job *j, int64_t step) {
@@ -263,24 +213,17 @@ static basin_status write_numbers(job *j, basin_expr input, int32_t *number, bas
     return basin_plan_write(j->trainer.plan, input, &tensor, error);
 }
 
-/* Shard `shard` of the batch that was drawn. Each draws its own dropout. */
-static basin_status write_shard(job *j, int64_t step, int64_t shard, basin_error *error) {
+/* Shard `shard` of the batch that was drawn; all weigh the same. Each draws its own dropout. */
+static basin_status write_shard(void *context, double *weight, int64_t step, int64_t shard,
+                                basin_error *error) {
+    job *j = context;
     const basin_text_settings *s = &j->model->settings;
     int64_t at = shard * j->graph.windows * s->context, draw = step * s->shards + shard;
     int32_t seed[2] = {(int32_t)(s->seed & 0x7fffffff), (int32_t)(draw & 0x7fffffff)};
+    *weight = (double)j->graph.windows;
     BASIN_TRY(write_numbers(j, j->graph.ids, j->id + at, error));
     BASIN_TRY(write_numbers(j, j->label, j->wanted + at, error));
     return j->graph.seed ? write_numbers(j, j->graph.seed, seed, error) : BASIN_OK;
-}
-
-/* This rank's shards, one after the other; all weigh the same. */
-static basin_status step_shards(job *j, double *loss, int64_t step, basin_error *error) {
-    double weight;
-    for (int64_t i = 0; i < j->shards.share.count; i++) {
-        BASIN_TRY(write_shard(j, step, j->shards.share.first + i, error));
-        BASIN_TRY(basin_shards_add(&j->shards, &j->trainer, (double)j->graph.windows, error));
-    }
-    return basin_shards_step(&j->shards, loss, &weight, &j->trainer, error);
 }
 
 static basin_status step(void *context, basin_run_sum *sum, const basin_run_place *place,
@@ -288,13 +231,8 @@ static basin_status step(void *context, basin_run_sum *sum, const basin_run_plac
     job *j = context;
     double loss;
     draw_windows(j, place->step);
-    j->trainer.step = place->step;
-    if (j->shards.tree) {
-        BASIN_TRY(step_shards(j, &loss, place->step, error));
-    } else {
-        BASIN_TRY(write_shard(j, place->step, 0, error));
-        BASIN_TRY(basin_trainer_step(&j->trainer, &loss, error));
-    }
+    BASIN_TRY(basin_shards_run(&j->shards, &j->trainer, place->step, write_shard, j, error));
+    BASIN_TRY(basin_shards_loss(&j->shards, &loss, &j->trainer, error));
     sum->loss += loss;
     sum->weight += 1;
     return BASIN_OK;
@@ -340,34 +278,19 @@ static basin_run_task task_of(job *j) {
         .steps = j->per_epoch,
         .items = j->per_epoch * s->batch * s->context,
         .log_every = LOG_STEPS,
-        .score_every = 1,
         .patience = s->patience,
         .choose = scored,
         .memory = j->memory,
-        .schedule = schedule(j),
+        .schedule = j->trainer.schedule,
         .store = j->model->store,
         .params = &j->graph.params,
-        .scored = "",
+        .seed = (uint64_t)s->seed,
         .some_moments = optimiser_named(s->optimiser) != BASIN_ADAMW || s->embedding_rate == 0,
-        .begin = begin,
         .step = step,
         .score = scored ? score : NULL,
         .describe = describe,
         .write = write_model,
     };
-}
-
-static basin_status open_finished(basin_text_model **model, basin_outcome *outcome,
-                                  const basin_training *training, basin_error *error) {
-    basin_text_model *finished;
-    BASIN_TRY(basin_text_open(&finished, training->output, training->backend, error));
-    outcome->finished_before = true;
-    outcome->parameters = finished->parameters;
-    if (model)
-        *model = finished;
-    else
-        basin_text_close(finished);
-    return BASIN_OK;
 }
 
 static basin_status open_model(job *j, const basin_text_settings *asked, basin_error *error) {
@@ -376,42 +299,34 @@ static basin_status open_model(job *j, const basin_text_settings *asked, basin_e
     BASIN_TRY(match_from(&settings, j->run, error));
     BASIN_TRY(open_vocabulary(&vocabulary, &settings, j->run, &j->data.train, error));
     BASIN_TRY(match_checkpoint(&settings, j->run, error));
-    BASIN_TRY(check_shards(&settings, error));
     return basin_text_model_bare(&j->model, &settings, &vocabulary, j->training->backend, error);
 }
 
-static basin_status train(basin_text_model **model, basin_outcome *outcome, job *j,
-                          const basin_text_settings *settings, basin_error *error) {
+static basin_status train(basin_outcome *outcome, job *j, basin_text_settings settings,
+                          basin_error *error) {
     j->training = basin_run_training(j->run);
-    if (!j->training->backend)
-        return basin_fail(error, BASIN_BAD_VALUE, "training has no backend; wanted an open one");
-    if (basin_run_finished(j->run)) return open_finished(model, outcome, j->training, error);
-    BASIN_TRY(check_data(&j->data, settings, error));
-    BASIN_TRY(open_model(j, settings, error));
+    if (outcome->finished_before) {
+        BASIN_TRY(basin_text_open(&j->model, j->training->output, j->training->backend, error));
+        outcome->parameters = j->model->parameters;
+        return BASIN_OK;
+    }
+    /* Numbers of tokens are read as such unless another kind of token was asked for. */
+    if (j->data.train.id && basin_choice_is(settings.tokens, "characters")) settings.tokens = "ids";
+    BASIN_TRY(check_data(&j->data, &settings, error));
+    BASIN_TRY(open_model(j, &settings, error));
     BASIN_TRY(open_text(j, error));
     BASIN_TRY(make_trainer(j, error));
     basin_run_task task = task_of(j);
-    BASIN_TRY(basin_run_train(outcome, j->run, &task, error));
-    if (!model) return BASIN_OK;
-    *model = j->model;
-    j->model = NULL;
-    return BASIN_OK;
+    return basin_run_train(outcome, j->run, &task, error);
 }
 
 basin_status basin_text_train(basin_text_model **model, basin_outcome *outcome,
                               const basin_settings *settings, const basin_text_data *data,
                               const basin_training *training, basin_error *error) {
-    job j = {.data = *data};
+    BASIN_AT_EXIT(job_free) job j = {.data = *data};
     if (model) *model = NULL;
-    *outcome = (basin_outcome){.loss = NAN};
-    BASIN_TRY(basin_settings_of(settings, &basin_text_task, error));
-    BASIN_TRY(basin_settings_check(settings, error));
-    basin_text_settings asked = *(const basin_text_settings *)settings->values;
-    /* Numbers of tokens are read as such unless another kind of token was asked for. */
-    if (data->train.id && basin_choice_is(asked.tokens, "characters")) asked.tokens = "ids";
-    basin_status status = basin_run_open(&j.run, training, "text", error);
-    if (!status) status = basin_run_compare(j.run, &asked, settings->kind->table, error);
-    if (!status) status = train(model, outcome, &j, &asked, error);
-    job_free(&j);
-    return status;
+    BASIN_TRY(basin_run_begin(&j.run, outcome, settings, &basin_text_task, training, error));
+    BASIN_TRY(train(outcome, &j, *(const basin_text_settings *)settings->values, error));
+    if (model) *model = j.model, j.model = NULL;
+    return BASIN_OK;
 }

@@ -378,8 +378,8 @@ basin_status basin_run_state_read(basin_run_state *state, const basin_bundle *bu
 /* ---- averages of parameters over steps ---- */
 
 /* A graph that failed leaves no expression by which a plan could find its error. */
-static basin_status build_averages(basin_average *a, basin_update *update,
-                                   const basin_params *params, basin_error *error) {
+static basin_status build_averages(basin_average *a, basin_update *update, basin_error *error) {
+    const basin_params *params = a->params;
     a->keep = basin_input(a->graph, "keep", BASIN_SCALAR);
     for (size_t i = 0; i < params->count; i++) {
         char name[NAME];
@@ -391,23 +391,21 @@ static basin_status build_averages(basin_average *a, basin_update *update,
         basin_expr apart = basin_mul(basin_sub(mean, now), a->keep);
         update[i] = (basin_update){mean, basin_add(now, apart)};
     }
-    const basin_error *found = basin_graph_error(a->graph);
-    return found ? basin_fail(error, found->status, "%s", found->text) : BASIN_OK;
+    return basin_graph_check(a->graph, error);
 }
 
 basin_status basin_average_new(basin_average *average, basin_store *store,
-                               const basin_params *params, double most, basin_error *error) {
-    *average =
-        (basin_average){.graph = basin_graph_new(), .most = most, .store = store, .params = params};
-    basin_update *update = basin_array_new(params->count, sizeof *update);
-    basin_status status = average->graph && update
-                              ? build_averages(average, update, params, error)
-                              : basin_fail_memory(error, "averages of weights");
+                               const basin_params *params, double most, bool host,
+                               basin_error *error) {
+    BASIN_FREE_AT_EXIT basin_update *update = NULL;
+    *average = (basin_average){.most = most, .store = store, .params = params};
+    if (host) return BASIN_OK;
+    average->graph = basin_graph_new();
+    if (!average->graph) return basin_fail_memory(error, "averages of weights");
+    BASIN_TRY(BASIN_NEW_RAW(&update, params->count, "averages of weights", error));
+    BASIN_TRY(build_averages(average, update, error));
     basin_plan_spec spec = {.update = update, .updates = (int)params->count};
-    if (!status) status = basin_plan_new(&average->plan, store, &spec, error);
-    free(update);
-    if (status) basin_average_free(average);
-    return status;
+    return basin_plan_new(&average->plan, store, &spec, error);
 }
 
 void basin_average_free(basin_average *average) {
@@ -416,27 +414,38 @@ void basin_average_free(basin_average *average) {
     *average = (basin_average){0};
 }
 
+/* a = keep a + (1 - keep) b */
+static void mix(basin_tensor *a, const basin_tensor *b, double keep) {
+    int64_t count = basin_shape_count(a->shape);
+    if (a->dtype == BASIN_F64)
+        for (int64_t i = 0; i < count; i++)
+            ((double *)a->data)[i] =
+                keep * ((double *)a->data)[i] + (1 - keep) * ((const double *)b->data)[i];
+    else
+        for (int64_t i = 0; i < count; i++)
+            ((float *)a->data)[i] = (float)keep * ((float *)a->data)[i] +
+                                    (float)(1 - keep) * ((const float *)b->data)[i];
+}
+
+static basin_status average_on_host(basin_average *a, double keep, basin_error *error) {
+    for (size_t i = 0; i < a->params->count; i++) {
+        BASIN_AT_EXIT(basin_tensor_free) basin_tensor old = {0};
+        BASIN_AT_EXIT(basin_tensor_free) basin_tensor now = {0};
+        char name[NAME];
+        const char *own = basin_expr_name(a->params->param[i].state);
+        snprintf(name, sizeof name, "average.%s", own);
+        BASIN_TRY(basin_store_read(a->store, name, &old, error));
+        BASIN_TRY(basin_store_read(a->store, own, &now, error));
+        mix(&old, &now, keep);
+        BASIN_TRY(basin_store_write(a->store, name, &old, error));
+    }
+    return BASIN_OK;
+}
+
 basin_status basin_average_step(basin_average *average, int64_t t, basin_error *error) {
     double keep = fmin(average->most, (double)t / (10 + (double)t));
     basin_tensor tensor = basin_tensor_borrow(&keep, BASIN_F64, BASIN_SCALAR);
+    if (!average->plan) return average_on_host(average, keep, error);
     BASIN_TRY(basin_plan_write(average->plan, average->keep, &tensor, error));
     return basin_plan_run(average->plan, error);
-}
-
-static basin_status copy_averages(basin_average *a, const char *to, const char *from,
-                                  basin_error *error) {
-    return a->plan ? basin_states_copy(a->store, a->params, to, from, error) : BASIN_OK;
-}
-
-basin_status basin_average_begin(basin_average *average, basin_error *error) {
-    return copy_averages(average, "average.", "", error);
-}
-
-basin_status basin_average_lend(basin_average *average, basin_error *error) {
-    BASIN_TRY(copy_averages(average, "aside.", "", error));
-    return copy_averages(average, "", "average.", error);
-}
-
-basin_status basin_average_end_lending(basin_average *average, basin_error *error) {
-    return copy_averages(average, "", "aside.", error);
 }

@@ -7,24 +7,14 @@
 #include "ranks/ranks.h"
 #include "train/run/run.h"
 
-typedef struct basin_run_log {
-    FILE *file; /* NULL: no log is kept */
-    const char *path;
-} basin_run_log;
-
 /* What a run had done when it was saved: lines of later steps and epochs are dropped. */
 typedef struct basin_log_place {
     int64_t member, epoch, step;
 } basin_log_place;
 
 /* `path` NULL: no log. `resumed` NULL: a new log, which replaces an old one. */
-basin_status basin_log_open(basin_run_log *log, const char *path, const basin_log_place *resumed,
+basin_status basin_log_open(FILE **log, const char *path, const basin_log_place *resumed,
                             basin_error *error);
-/* Begins a line, where log->file is not NULL; fill it with basin_json_number and its kin, then end
- * it. */
-basin_json basin_log_line(basin_run_log *log);
-basin_status basin_log_end(basin_run_log *log, basin_json *line, basin_error *error);
-void basin_log_close(basin_run_log *log);
 
 typedef struct basin_run_state {
     int64_t member, epoch, step;                 /* done so far; epoch and step of this member */
@@ -59,7 +49,8 @@ struct basin_run {
     bool stopping; /* all ranks have agreed to stop */
     const basin_run_task *task;
     basin_run_state at;
-    basin_run_log log;
+    FILE *log;              /* NULL: none is kept */
+    basin_average average;  /* zeros: none */
     double began, saved_at; /* clock: of this leg, of the last checkpoint */
     double seconds_before;  /* of earlier legs */
     double recent_since;    /* clock: of the last line of steps */
@@ -79,11 +70,6 @@ struct basin_run {
 basin_status basin_run_share_files(basin_run *run, basin_status status, basin_error *error);
 /* Before the first step: an error where ranks found other data or sizes than rank 0. */
 basin_status basin_run_share_sizes(basin_run *run, basin_error *error);
-/* Whether any rank wants to stop. */
-basin_status basin_run_share_stop(basin_run *run, bool *stop, basin_error *error);
-/* Rank 0's score, or its failure, to all. */
-basin_status basin_run_share_score(basin_run *run, basin_score *score, basin_status status,
-                                   basin_error *error);
 
 /* The checkpoint: the store and where the run stands, aside and renamed. */
 basin_status basin_run_save(basin_run *run, basin_error *error);

@@ -33,16 +33,6 @@ static basin_status check_log(const char *path, basin_error *error) {
     return BASIN_OK;
 }
 
-/* Whether a file's "basin.model" is `kind`, or `kind` and another word. */
-static basin_status check_kind(const basin_bundle *bundle, const char *kind, basin_error *error) {
-    const char *found = basin_bundle_meta(bundle, "basin.model");
-    size_t length = strlen(kind);
-    if (found && !strncmp(found, kind, length) && (!found[length] || found[length] == ' '))
-        return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_FILE, "%s: the model is '%.40s', wanted '%s'",
-                      basin_bundle_path(bundle), found ? found : "absent", kind);
-}
-
 static basin_status set_aside(const basin_run *run, basin_error *error) {
     BASIN_FREE_AT_EXIT char *old = join(run->checkpoint, ".old");
     if (!old) return basin_fail_memory(error, "a path");
@@ -59,7 +49,7 @@ static basin_status look(basin_run *run, const char *kind, basin_error *error) {
     bool there = exists(run->checkpoint);
     if (there && t->resume) {
         BASIN_TRY(basin_bundle_read(&run->saved, run->checkpoint, error));
-        return check_kind(run->saved, kind, error);
+        return basin_settings_check_model(run->saved, kind, error);
     }
     if (there && t->restart) return set_aside(run, error);
     if (there)
@@ -76,7 +66,7 @@ static basin_status look(basin_run *run, const char *kind, basin_error *error) {
 static basin_status open_from(basin_run *run, const char *kind, basin_error *error) {
     if (!run->training.from || run->saved) return BASIN_OK;
     BASIN_TRY(basin_bundle_read(&run->from, run->training.from, error));
-    return check_kind(run->from, kind, error);
+    return basin_settings_check_model(run->from, kind, error);
 }
 
 /* Two files of a run under one name: the one written last would be all that is left. */
@@ -133,9 +123,36 @@ basin_status basin_run_open(basin_run **run, const basin_training *training, con
     return status;
 }
 
+basin_status basin_run_begin(basin_run **run, basin_outcome *outcome,
+                             const basin_settings *settings, const basin_task_settings *kind,
+                             const basin_training *training, basin_error *error) {
+    *outcome = (basin_outcome){.loss = NAN};
+    BASIN_TRY(basin_settings_of(settings, kind, error));
+    BASIN_TRY(basin_settings_check(settings, error));
+    if (!training->backend)
+        return basin_fail(error, BASIN_BAD_VALUE, "training has no backend; wanted an open one");
+    BASIN_TRY(basin_run_open(run, training, kind->model ? kind->model : kind->task, error));
+    outcome->finished_before = (*run)->finished;
+    return basin_run_compare(*run, settings->values, kind->table, error);
+}
+
+basin_status basin_run_match(const basin_run *run, const void *saved, const void *asked,
+                             const basin_setting *table, basin_error *error) {
+    size_t epochs = basin_setting_find(table, "epochs")->offset;
+    long long before = *(const int64_t *)((const char *)saved + epochs);
+    long long now = *(const int64_t *)((const char *)asked + epochs);
+    BASIN_TRY(basin_settings_match(saved, asked, table, basin_bundle_path(run->saved), error));
+    if (before != now)
+        basin_watch_note(run->training.watch,
+                         "the run had %lld epochs and now has %lld: learning rates follow the "
+                         "schedule of %lld epochs from here on",
+                         before, now, now);
+    return BASIN_OK;
+}
+
 void basin_run_close(basin_run *run) {
     if (!run) return;
-    basin_log_close(&run->log);
+    if (run->log) fclose(run->log);
     basin_bundle_free(run->saved);
     basin_bundle_free(run->from);
     for (int i = 0; i < 2; i++) free(run->shared[i]);
@@ -153,10 +170,16 @@ size_t basin_run_memory(const basin_run *run) {
     return run->training.memory ? run->training.memory : basin_memory_share();
 }
 
+size_t basin_plan_bytes(const basin_plan *plan) {
+    basin_plan_stats stats = basin_plan_get_stats(plan);
+    return stats.arena_bytes + stats.input_bytes + stats.state_bytes;
+}
+
 basin_status basin_run_hold(const basin_run *run, size_t bytes, const char *advice,
                             basin_error *error) {
     size_t allowed = basin_run_memory(run);
-    if (bytes <= allowed) return BASIN_OK;
+    bool device = !strcmp(basin_backend_name(run->training.backend), "cuda");
+    if (bytes <= allowed || (device && !run->training.memory)) return BASIN_OK;
     const double gib = 1 << 30;
     return basin_fail(error, BASIN_NO_MEMORY,
                       "training takes %.3g GiB of memory, allowed are %.3g; wanted %s",
@@ -199,27 +222,13 @@ static basin_status keep_lines(const char *path, const basin_log_place *done, ba
     return status;
 }
 
-basin_status basin_log_open(basin_run_log *log, const char *path, const basin_log_place *resumed,
+basin_status basin_log_open(FILE **log, const char *path, const basin_log_place *resumed,
                             basin_error *error) {
-    *log = (basin_run_log){.path = path};
+    *log = NULL;
     if (!path) return BASIN_OK;
     BASIN_TRY(resumed ? keep_lines(path, resumed, error) : BASIN_OK);
-    log->file = fopen(path, resumed ? "a" : "w");
-    if (log->file) return BASIN_OK;
-    return basin_fail(error, BASIN_IO, "%s: %s", path, strerror(errno));
-}
-
-basin_json basin_log_line(basin_run_log *log) { return basin_json_begin_line(log->file); }
-
-basin_status basin_log_end(basin_run_log *log, basin_json *line, basin_error *error) {
-    basin_json_end(line);
-    if (fflush(log->file) == 0) return BASIN_OK;
-    return basin_fail(error, BASIN_IO, "%s: %s", log->path, strerror(errno));
-}
-
-void basin_log_close(basin_run_log *log) {
-    if (log->file) fclose(log->file);
-    log->file = NULL;
+    *log = fopen(path, resumed ? "a" : "w");
+    return *log ? BASIN_OK : basin_fail(error, BASIN_IO, "%s: %s", path, strerror(errno));
 }
 
 /* ---- what a run says: to a watcher, as scores, of fixed points ---- */

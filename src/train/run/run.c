@@ -1,6 +1,7 @@
 /* The loop of a run: members, epochs, steps, and what happens between them; see run.h. */
 #include "train/run/run.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,12 +69,18 @@ static void show(const basin_run *r) {
 
 /* The fields that every line has. */
 static basin_json begin_line(basin_run *r, const basin_run_sum *loss) {
-    basin_json line = basin_log_line(&r->log);
+    basin_json line = basin_json_begin_line(r->log);
     basin_json_integer(&line, "step", r->at.step);
     if (r->task->members > 1) basin_json_integer(&line, "member", r->at.member);
     basin_json_number(&line, "loss", mean(loss));
     basin_json_number(&line, "rate", rate_at(r, r->at.step - 1));
     return line;
+}
+
+static basin_status end_line(const basin_run *r, basin_json *line, basin_error *error) {
+    basin_json_end(line);
+    if (fflush(r->log) == 0) return BASIN_OK;
+    return basin_fail(error, BASIN_IO, "%s: %s", r->training.log, strerror(errno));
 }
 
 static void gather_rests(basin_run *r) {
@@ -86,14 +93,14 @@ static basin_status log_steps(basin_run *r, basin_error *error) {
     double now = basin_clock();
     int64_t every = r->training.log_every ? r->training.log_every : r->task->log_every;
     if (!every || r->at.step % every != 0) return BASIN_OK;
-    basin_status status = r->log.file ? settle(r, error) : BASIN_OK;
-    if (r->log.file && !status) {
+    basin_status status = r->log ? settle(r, error) : BASIN_OK;
+    if (r->log && !status) {
         double items = (double)(r->task->items * every) / (double)r->task->steps;
         basin_json line = begin_line(r, &r->at.recent_loss);
         basin_json_number(&line, "items_per_second", items / (now - r->recent_since));
         gather_rests(r);
         basin_convergence_log(&line, &r->at.recent_rests);
-        status = basin_log_end(&r->log, &line, error);
+        status = end_line(r, &line, error);
     }
     r->at.recent_rests = (basin_convergence){0};
     r->at.recent_loss = (basin_run_sum){0};
@@ -102,7 +109,7 @@ static basin_status log_steps(basin_run *r, basin_error *error) {
 }
 
 static basin_status log_epoch(basin_run *r, const basin_score *score, basin_error *error) {
-    if (!r->log.file) return BASIN_OK;
+    if (!r->log) return BASIN_OK;
     basin_json line = begin_line(r, &r->at.epoch_loss);
     basin_json_integer(&line, "epoch", r->at.epoch);
     for (int i = 0; i < score->measures; i++)
@@ -110,7 +117,7 @@ static basin_status log_epoch(basin_run *r, const basin_score *score, basin_erro
     if (r->task->log) r->task->log(r->task->context, &line);
     basin_convergence_log(&line, &r->at.epoch_rests);
     basin_json_number(&line, "seconds", r->seconds_before + basin_clock() - r->began);
-    return basin_log_end(&r->log, &line, error);
+    return end_line(r, &line, error);
 }
 
 /* ---- saving ---- */
@@ -138,29 +145,49 @@ static bool is_better(const basin_run_state *at, const basin_score *score) {
     return score->merit == at->best.merit && score->tie > at->best.tie;
 }
 
-static basin_status judge(basin_run *r, basin_score *score, basin_error *error) {
+/* What is scored and kept. */
+static const char *scored(const basin_run *r) { return r->average.most > 0 ? "average." : ""; }
+
+/* The averages, where there are any, take the place of the weights meanwhile. */
+static basin_status score_weights(basin_run *r, basin_score *score, basin_error *error) {
     const basin_run_task *t = r->task;
     basin_run_place place = place_of(r);
+    if (r->average.most > 0) {
+        BASIN_TRY(basin_states_copy(t->store, t->params, "aside.", "", error));
+        BASIN_TRY(basin_states_copy(t->store, t->params, "", "average.", error));
+    }
+    BASIN_TRY(t->score(t->context, score, &place, error));
+    return r->average.most > 0 ? basin_states_copy(t->store, t->params, "", "aside.", error)
+                               : BASIN_OK;
+}
+
+/* Rank 0 scores for all, or all together. */
+static basin_status find_score(basin_run *r, basin_score *score, basin_error *error) {
+    basin_ranks *ranks = r->training.ranks;
+    if (r->task->score_together) return score_weights(r, score, error);
+    basin_status status = basin_ranks_rank(ranks) ? BASIN_OK : score_weights(r, score, error);
+    BASIN_TRY(basin_ranks_agree(ranks, status, error));
+    return basin_ranks_broadcast(ranks, score, sizeof *score, 0, error);
+}
+
+static basin_status judge(basin_run *r, basin_score *score, basin_error *error) {
+    const basin_run_task *t = r->task;
     int64_t every = r->training.score_every ? r->training.score_every : t->score_every;
     bool due = r->at.epoch == t->epochs || every < 2 || r->at.epoch % every == 0;
     *score = (basin_score){0};
     if (!t->score || !due) return BASIN_OK;
-    basin_status status = BASIN_OK;
-    if (t->score_together || !basin_ranks_rank(r->training.ranks))
-        status = t->score(t->context, score, &place, error);
-    if (!t->score_together) status = basin_run_share_score(r, score, status, error);
-    if (status) return status;
+    BASIN_TRY(find_score(r, score, error));
     r->at.last = *score;
     if (!t->choose || !is_better(&r->at, score)) return BASIN_OK;
     r->at.best = *score;
     r->at.best_epoch = r->at.epoch;
-    return basin_states_copy(t->store, t->params, "best.", t->scored, error);
+    return basin_states_copy(t->store, t->params, "best.", scored(r), error);
 }
 
 /* The weights to be kept, under their own names. */
 static basin_status take_best(basin_run *r, basin_error *error) {
     const basin_run_task *t = r->task;
-    const char *from = r->at.best_epoch ? "best." : t->scored;
+    const char *from = r->at.best_epoch ? "best." : scored(r);
     if (!*from || !basin_states_exist(t->store, t->params, from)) return BASIN_OK;
     return basin_states_copy(t->store, t->params, "", from, error);
 }
@@ -174,6 +201,7 @@ static basin_status run_step(basin_run *r, basin_error *error) {
     double began = basin_clock();
     BASIN_TRY(t->step(t->context, &sum, &place, error));
     r->at.step++;
+    if (r->average.most > 0) BASIN_TRY(basin_average_step(&r->average, r->at.step, error));
     r->leg_steps++;
     add(&r->at.epoch_loss, &sum);
     add(&r->at.recent_loss, &sum);
@@ -228,7 +256,7 @@ static bool rehearsed(const basin_run *r) {
 /* Before each step all ranks learn whether one of them is to stop, so that none goes on alone. */
 static basin_status ask_to_stop(basin_run *r, basin_error *error) {
     r->stopping = r->stopping || basin_watch_stopped(r->training.watch) || rehearsed(r);
-    return basin_run_share_stop(r, &r->stopping, error);
+    return basin_ranks_any(r->training.ranks, &r->stopping, error);
 }
 
 /* Until the epoch ends or the run is stopped. */
@@ -262,10 +290,13 @@ static basin_status begin_member(basin_run *r, basin_error *error) {
     at->epoch = at->step = at->best_epoch = 0;
     at->epoch_loss = at->recent_loss = (basin_run_sum){0};
     at->best = at->last = (basin_score){0};
-    basin_status status = t->begin(t->context, member, error);
-    if (status || !r->from) return status;
-    return t->adopt ? t->adopt(t->context, member, r->from, error)
-                    : basin_params_read(t->params, t->store, r->from, error);
+    BASIN_TRY(t->begin ? t->begin(t->context, member, error)
+                       : basin_params_init(t->params, t->store, t->seed, error));
+    if (r->from)
+        BASIN_TRY(t->adopt ? t->adopt(t->context, member, r->from, error)
+                           : basin_params_read(t->params, t->store, r->from, error));
+    if (!(r->average.most > 0)) return BASIN_OK;
+    return basin_states_copy(t->store, t->params, "average.", "", error);
 }
 
 static basin_status end_member(basin_run *r, basin_error *error) {
@@ -330,6 +361,9 @@ static basin_status begin(basin_run *r, basin_error *error) {
         return basin_fail(error, BASIN_BAD_VALUE, "%lld steps an epoch, %lld members; wanted more",
                           (long long)r->task->steps, (long long)r->task->members);
     BASIN_TRY(basin_run_share_sizes(r, error));
+    if (r->task->average > 0)
+        BASIN_TRY(basin_average_new(&r->average, r->task->store, r->task->params, r->task->average,
+                                    r->task->average_host, error));
     if (r->saved) BASIN_TRY(basin_run_restore(at, r->task, r->saved, error));
     r->seconds_before = isfinite(at->seconds) ? at->seconds : 0;
     r->epoch_whole = at->step == at->epoch * r->task->steps;
@@ -372,14 +406,20 @@ static basin_status deliver(basin_run *r, basin_error *error) {
     return BASIN_OK;
 }
 
-basin_status basin_run_train(basin_outcome *outcome, basin_run *run, const basin_run_task *task,
-                             basin_error *error) {
-    *outcome = (basin_outcome){.loss = NAN};
-    run->task = task;
+static basin_status train(basin_outcome *outcome, basin_run *run, basin_error *error) {
     BASIN_TRY(begin(run, error));
     BASIN_TRY(run_members(run, outcome, error));
     tell(outcome, run);
     bool whole = !outcome->stopped && !(run->training.rehearse > 0);
     basin_status status = whole ? deliver(run, error) : BASIN_OK;
     return basin_ranks_agree(run->training.ranks, status, error);
+}
+
+basin_status basin_run_train(basin_outcome *outcome, basin_run *run, const basin_run_task *task,
+                             basin_error *error) {
+    *outcome = (basin_outcome){.loss = NAN};
+    run->task = task;
+    basin_status status = train(outcome, run, error);
+    basin_average_free(&run->average); /* before the store that it is of */
+    return status;
 }

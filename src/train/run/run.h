@@ -56,13 +56,16 @@ typedef struct basin_run_task {
     basin_schedule schedule;      /* for the log */
     basin_store *store;
     const basin_params *params;
-    const char *scored; /* prefix of the states that are scored and kept: "", "average." */
-    bool some_moments;  /* not every parameter has two: Lion, SGD, parameters that are frozen */
+    uint64_t seed;     /* of first values, where there is no `begin` */
+    double average;    /* averages "average.NAME" of the parameters over steps are scored and kept,
+                          see basin_average; 0: none */
+    bool average_host; /* computed by the host, whose roundings their models were trained with */
+    bool some_moments; /* not every parameter has two: Lion, SGD, parameters that are frozen */
 
     uint64_t data; /* a digest of what is trained on, `unit`s: a run goes on with the same
                       alone; 0: not known */
 
-    /* Before a member's first step: first values, cleared moments. */
+    /* Before a member's first step: first values, cleared moments. NULL: values by the seed. */
     basin_status (*begin)(void *context, int64_t member, basin_error *error);
     /* Takes a member's first values from the model file `from`; NULL: parameters by their names. */
     basin_status (*adopt)(void *context, int64_t member, const basin_bundle *from,
@@ -93,6 +96,12 @@ typedef struct basin_run_task {
 
 typedef struct basin_run basin_run;
 
+/* How the training of a task begins: an error where settings are not those of `kind`, or not the
+ * same on all ranks; then basin_run_open. outcome->finished_before: nothing is to be done, the
+ * output is there. Close the run, on failure, too. */
+basin_status basin_run_begin(basin_run **run, basin_outcome *outcome,
+                             const basin_settings *settings, const basin_task_settings *kind,
+                             const basin_training *training, basin_error *error);
 /* Decides whether the run is new, goes on, or is finished already; looks whether output, log and
  * checkpoint can be written. `kind` is the "basin.model" that a checkpoint must have. */
 basin_status basin_run_open(basin_run **run, const basin_training *training, const char *kind,
@@ -101,6 +110,9 @@ void basin_run_close(basin_run *run);
 /* An error where ranks were given other settings than rank 0. */
 basin_status basin_run_compare(basin_run *run, const void *settings, const basin_setting *table,
                                basin_error *error);
+/* A run that goes on: basin_settings_match, and a note where the number of epochs is another. */
+basin_status basin_run_match(const basin_run *run, const void *saved, const void *asked,
+                             const basin_setting *table, basin_error *error);
 /* As given. */
 const basin_training *basin_run_training(const basin_run *run);
 /* Nothing is to be done: the output is there and there is no checkpoint. */
@@ -111,7 +123,10 @@ const basin_bundle *basin_run_checkpoint(const basin_run *run);
 const basin_bundle *basin_run_from(const basin_run *run);
 /* Bytes that may be used. */
 size_t basin_run_memory(const basin_run *run);
-/* An error where a plan of `bytes` does not fit; `advice` says what would make it smaller. */
+/* What a plan takes; an error where that is more than the run may use. `advice` says what would
+ * make it smaller. The limit is on the host's memory: unless one was given, a device refuses plans
+ * by itself. */
+size_t basin_plan_bytes(const basin_plan *plan);
 basin_status basin_run_hold(const basin_run *run, size_t bytes, const char *advice,
                             basin_error *error);
 /* Trains. Afterwards the store has the best weights of the last member. */
@@ -143,32 +158,26 @@ void basin_convergence_note(const basin_watch *watch, const char *when,
                             const basin_convergence *rests);
 
 /* ---- averages ----
- * Averages of parameters over the steps of a run, kept as states "average.NAME" beside them: a plan
- * of its own, so that a device does it where the parameters are. */
+ * Averages of parameters over the steps of a run, kept as states "average.NAME" beside them. */
 
 typedef struct basin_average {
     basin_graph *graph;
-    basin_plan *plan;
-    basin_expr keep; /* input [] */
-    double most;     /* what `keep` rises to */
+    basin_plan *plan; /* NULL: the host computes */
+    basin_expr keep;  /* input [] */
+    double most;      /* what `keep` rises to */
     basin_store *store;
     const basin_params *params;
 } basin_average;
 
-/* average <- keep average + (1 - keep) parameter, keep at most `most`. `params` must stay where
- * they are. */
+/* average <- keep average + (1 - keep) parameter, keep at most `most`: by a plan of its own, so
+ * that a device does it where the parameters are, as parameter + keep (average - parameter); or by
+ * the host, as it stands. `params` must stay where they are. Free it, on failure, too. */
 basin_status basin_average_new(basin_average *average, basin_store *store,
-                               const basin_params *params, double most, basin_error *error);
+                               const basin_params *params, double most, bool host,
+                               basin_error *error);
 void basin_average_free(basin_average *average);
 /* After step t = 1, 2, ..: early steps count more, keep = t / (10 + t), so that the first weights
  * are forgotten. */
 basin_status basin_average_step(basin_average *average, int64_t t, basin_error *error);
-
-/* The next three do nothing where there are no averages, all of them zeros. */
-/* Averages begin as the parameters are. */
-basin_status basin_average_begin(basin_average *average, basin_error *error);
-/* Puts the averages in the place of the parameters, until they are asked back. */
-basin_status basin_average_lend(basin_average *average, basin_error *error);
-basin_status basin_average_end_lending(basin_average *average, basin_error *error);
 
 #endif

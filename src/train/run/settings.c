@@ -490,21 +490,70 @@ basin_status basin_settings_of(const basin_settings *settings, const basin_task_
                       settings->kind->task, kind->task);
 }
 
-/* ---- resuming ---- */
+/* ---- files ---- */
+
+basin_status basin_settings_check_model(const basin_bundle *bundle, const char *model,
+                                        basin_error *error) {
+    const char *found = basin_bundle_meta(bundle, "basin.model");
+    size_t length = strlen(model);
+    if (found && !strncmp(found, model, length) && (!found[length] || found[length] == ' '))
+        return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_FILE, "%s: the model is '%.40s', wanted '%s'",
+                      basin_bundle_path(bundle), found ? found : "absent", model);
+}
+
+basin_status basin_settings_take(void *values, const basin_task_settings *kind,
+                                 const basin_bundle *bundle, basin_error *error) {
+    const char *path = basin_bundle_path(bundle);
+    const char *json = basin_bundle_meta(bundle, "basin.config");
+    BASIN_TRY(basin_settings_check_model(bundle, kind->model ? kind->model : kind->task, error));
+    if (!json)
+        return basin_fail(error, BASIN_BAD_FILE, "%s: no configuration (basin.config)", path);
+    return basin_settings_parse(values, kind->table, json, true, path, error);
+}
+
+basin_status basin_settings_store(basin_bundle *bundle, const char *model, const void *values,
+                                  const basin_task_settings *kind, basin_error *error) {
+    BASIN_FREE_AT_EXIT char *config = basin_settings_print(values, kind->table, false);
+    if (!config) return basin_fail_memory(error, "a configuration");
+    if (model) BASIN_TRY(basin_bundle_meta_set(bundle, "basin.model", model, error));
+    return basin_bundle_meta_set(bundle, "basin.config", config, error);
+}
+
+/* ---- resuming, and beginning with a model ---- */
+
+enum { VALUE = 200 };
+
+/* Whether both have the same value, and what each has as text. */
+static bool same_value(char found[VALUE], char wanted[VALUE], const void *its, const void *asked,
+                       const basin_setting *s) {
+    basin_setting_print(found, VALUE, its, s);
+    basin_setting_print(wanted, VALUE, asked, s);
+    return !strcmp(found, wanted);
+}
 
 basin_status basin_settings_match(const void *saved, const void *asked, const basin_setting *table,
                                   const char *path, basin_error *error) {
-    enum { TEXT = 200 };
-    for (const basin_setting *s = table; s->name; s++) {
-        char found[TEXT], wanted[TEXT];
-        basin_setting_print(found, sizeof found, saved, s);
-        basin_setting_print(wanted, sizeof wanted, asked, s);
-        if (s->loose || !strcmp(found, wanted)) continue;
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "%s: its run has %s %s, asked for is %s; resume with the same settings, "
-                          "or begin a new run",
-                          path, s->name, found, wanted);
-    }
+    char found[VALUE], wanted[VALUE];
+    for (const basin_setting *s = table; s->name; s++)
+        if (!s->loose && !same_value(found, wanted, saved, asked, s))
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "%s: its run has %s %s, asked for is %s; resume with the same "
+                              "settings, or begin a new run",
+                              path, s->name, found, wanted);
+    return BASIN_OK;
+}
+
+basin_status basin_settings_match_weights(const void *its, const void *asked,
+                                          const basin_setting *table, const char *const *names,
+                                          const char *path, basin_error *error) {
+    char found[VALUE], wanted[VALUE];
+    for (; *names; names++)
+        if (!same_value(found, wanted, its, asked, basin_setting_find(table, *names)))
+            return basin_fail(error, BASIN_BAD_SHAPE,
+                              "%s: its %s is %s, asked for is %s; wanted the same, to begin with "
+                              "its weights",
+                              path, *names, found, wanted);
     return BASIN_OK;
 }
 

@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "basin/energy.h"
+#include "basin/io.h"
 #include "basin/tasks/settings.h"
 #include "basin/train.h"
 
@@ -154,6 +155,10 @@ typedef double basin_channels[3];
       "do not depend on how many ranks share them. 0: 1, or with mpirun up to 8 that divide the "  \
       "batch.",                                                                                    \
       .absent = "1")
+/* What these say of a basin_schedule, with so many steps per epoch. */
+#define BASIN_SCHEDULE_OF(s, per_epoch)                                                            \
+    basin_schedule_make(per_epoch, (s)->epochs, (s)->warmup, (s)->rate, (s)->rate_first,           \
+                        (s)->rate_last)
 /* The same, and a resumed run may change them. More epochs than before lengthen the run. */
 #define BASIN_LOOSE_SETTINGS(X)                                                                    \
     X(INTEGER, epochs, "N", 0, 1e9, "Passes over the training data.")                              \
@@ -183,6 +188,7 @@ typedef struct basin_task_settings {
     basin_status (*check)(const void *values, basin_error *error);
     const void *base; /* of fields that the table does not have; NULL: they are zero */
     const basin_preset_list *presets; /* NULL: those of the task's name in basin_presets */
+    const char *model; /* "basin.model" of its files, or the first word of it; NULL: the task */
 } basin_task_settings;
 
 struct basin_settings {
@@ -230,6 +236,22 @@ basin_status basin_settings_of(const basin_settings *settings, const basin_task_
  * settings, and those only where a run may go on with them. */
 basin_status basin_settings_match(const void *saved, const void *asked, const basin_setting *table,
                                   const char *path, basin_error *error);
+/* An error where settings by these names (NULL ends them) differ from those of the model file
+ * `path`, whose weights a run is to begin with. */
+basin_status basin_settings_match_weights(const void *its, const void *asked,
+                                          const basin_setting *table, const char *const *names,
+                                          const char *path, basin_error *error);
+
+/* ---- settings in model files and checkpoints: metadata "basin.model" and "basin.config" ---- */
+
+/* An error where a file's model is not `model`, or `model` and another word. */
+basin_status basin_settings_check_model(const basin_bundle *bundle, const char *model,
+                                        basin_error *error);
+basin_status basin_settings_take(void *values, const basin_task_settings *kind,
+                                 const basin_bundle *bundle, basin_error *error);
+/* `model` NULL: the settings alone. */
+basin_status basin_settings_store(basin_bundle *bundle, const char *model, const void *values,
+                                  const basin_task_settings *kind, basin_error *error);
 
 /* ---- what the shared settings mean ---- */
 

@@ -98,16 +98,3 @@ basin_status basin_run_share_sizes(basin_run *run, basin_error *error) {
     BASIN_TRY(basin_ranks_alike(run->training.ranks, text, "data and sizes", error));
     return basin_ranks_agree(run->training.ranks, share_digest(run, error), error);
 }
-
-/* ---- while it trains ---- */
-
-basin_status basin_run_share_stop(basin_run *run, bool *stop, basin_error *error) {
-    return basin_ranks_any(run->training.ranks, stop, error);
-}
-
-basin_status basin_run_share_score(basin_run *run, basin_score *score, basin_status status,
-                                   basin_error *error) {
-    basin_ranks *ranks = run->training.ranks;
-    status = basin_ranks_agree(ranks, status, error);
-    return status ? status : basin_ranks_broadcast(ranks, score, sizeof *score, 0, error);
-}

@@ -6,6 +6,7 @@
 
 #include "base/try.h"
 #include "plan/plan.h"
+#include "train/run/run.h"
 #include "train/trainer.h"
 
 enum { USUAL = 8 };
@@ -22,6 +23,12 @@ int64_t basin_shards_choose(int64_t asked, int64_t saved, int64_t batch, const b
     if (asked) return asked;
     if (saved) return saved;
     return ranks ? common_divisor(batch, USUAL) : 1;
+}
+
+basin_status basin_shards_check(int64_t shards, int64_t batch, basin_error *error) {
+    if (batch % shards == 0) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE, "shards is %lld, wanted a divisor of the batch, %lld",
+                      (long long)shards, (long long)batch);
 }
 
 /* Trainers are stepped by basin_shards_step, and never meet by themselves. */
@@ -66,20 +73,19 @@ static basin_status join(basin_shards_device *d, basin_error *error) {
     return status;
 }
 
-/* `how` says how messages travel, for people; "" where there are none, or no device. */
-static basin_status device_begin(basin_shards_device *device, const char **how, basin_ranks *ranks,
-                                 basin_backend *backend, basin_error *error) {
+static basin_status device_begin(basin_shards_device *device, const basin_training *training,
+                                 basin_error *error) {
     bool apart;
-    *how = "";
-    *device = (basin_shards_device){.ranks = ranks, .backend = backend};
-    device->table = basin_backend_collective(backend);
-    if (!device->table || basin_ranks_count(ranks) == 1) return BASIN_OK;
-    basin_status status = all_apart(&apart, device, error);
-    if (!status && apart) status = join(device, error);
-    *how = device->direct ? "gradients travel from GPU to GPU, by NCCL"
-           : apart        ? "gradients travel through the host's memory: NCCL is absent"
-                          : "gradients travel through the host's memory: ranks share a GPU";
-    return status;
+    *device = (basin_shards_device){.ranks = training->ranks, .backend = training->backend};
+    device->table = basin_backend_collective(training->backend);
+    if (!device->table || basin_ranks_count(training->ranks) == 1) return BASIN_OK;
+    BASIN_TRY(all_apart(&apart, device, error));
+    if (apart) BASIN_TRY(join(device, error));
+    basin_watch_note(training->watch, "gradients travel %s",
+                     device->direct ? "from GPU to GPU, by NCCL"
+                     : apart        ? "through the host's memory: NCCL is absent"
+                                    : "through the host's memory: ranks share a GPU");
+    return BASIN_OK;
 }
 
 /* ---- memory ---- */
@@ -200,15 +206,25 @@ basin_status basin_shards_begin(basin_shards *shards, const basin_training *trai
                                 const basin_params *params, basin_error *error) {
     basin_ranks *ranks = training->ranks;
     if (count < 1) count = 1;
-    *shards = (basin_shards){
-        .ranks = ranks, .count = count, .share = basin_ranks_deal(ranks, count), .how = ""};
+    *shards =
+        (basin_shards){.ranks = ranks, .count = count, .share = basin_ranks_deal(ranks, count)};
     if (count == 1 && basin_ranks_count(ranks) == 1) return BASIN_OK;
     BASIN_TRY(BASIN_NEW_RAW(&shards->losses, 2 * (size_t)count, "losses", error));
-    BASIN_TRY(device_begin(&shards->device, &shards->how, ranks, training->backend, error));
+    BASIN_TRY(device_begin(&shards->device, training, error));
     basin_ranks_memory memory = {&shards->device, device_alloc, device_free, device_add,
                                  device_exchange};
     return basin_ranks_tree_new(&shards->tree, ranks, count, basin_params_total(params),
                                 shards->device.table ? &memory : NULL, error);
+}
+
+basin_status basin_shards_trainer_new(basin_shards *shards, basin_trainer *trainer,
+                                      const basin_training *training, int64_t count,
+                                      basin_store *store, const basin_params *params,
+                                      basin_expr loss, basin_trainer_spec *spec,
+                                      basin_error *error) {
+    BASIN_TRY(basin_shards_begin(shards, training, count, params, error));
+    spec->reduction = shards->tree ? &basin_shards_reduction : NULL;
+    return basin_trainer_new(trainer, store, params, loss, spec, error);
 }
 
 void basin_shards_end(basin_shards *shards) {
@@ -326,4 +342,23 @@ basin_status basin_shards_step(basin_shards *shards, double *loss, double *weigh
     if (!status) status = basin_ranks_tree_sum(&sum, shards->tree, error);
     if (!status) status = give(shards, trainer, sum, (float)(1 / *weight), error);
     return status ? status : basin_trainer_apply(trainer, error);
+}
+
+basin_status basin_shards_run(basin_shards *shards, basin_trainer *trainer, int64_t step,
+                              basin_shards_write *write, void *context, basin_error *error) {
+    double weight;
+    trainer->step = step;
+    for (int64_t i = 0; i < shards->share.count; i++) {
+        BASIN_TRY(write(context, &weight, step, shards->share.first + i, error));
+        BASIN_TRY(shards->tree ? basin_shards_add(shards, trainer, weight, error)
+                               : basin_trainer_step(trainer, NULL, error));
+    }
+    return shards->tree ? basin_shards_step(shards, &shards->loss, &weight, trainer, error)
+                        : BASIN_OK;
+}
+
+basin_status basin_shards_loss(const basin_shards *shards, double *loss,
+                               const basin_trainer *trainer, basin_error *error) {
+    *loss = shards->loss;
+    return shards->tree ? BASIN_OK : basin_trainer_loss(trainer, loss, error);
 }

@@ -52,7 +52,7 @@ TEST(more_epochs_can_follow) {
     o = bench_train(&b, -1, true);
     assert_true(o.resumed && o.steps == 20 && o.epochs == 4);
     assert_non_null(strstr(b.note, "2 epochs"));
-    assert_non_null(strstr(b.note, "of a run of 4"));
+    assert_non_null(strstr(b.note, "and now has 4"));
     assert_int_equal(access(checkpoint, F_OK), -1);
 }
 
@@ -90,8 +90,8 @@ TEST(a_model_is_a_beginning) {
         assert_memory_equal(x->data, y->data, basin_tensor_bytes(x));
     }
     basin_image_settings x, y;
-    assert_ok(basin_image_settings_read(&x, a, &failure));
-    assert_ok(basin_image_settings_read(&y, b, &failure));
+    assert_ok(basin_settings_take(&x, &basin_image_task, a, &failure));
+    assert_ok(basin_settings_take(&y, &basin_image_task, b, &failure));
     assert_true(x.mean[0] == y.mean[0] && x.deviation[0] == y.deviation[0]);
     basin_bundle_free(a);
     basin_bundle_free(b);

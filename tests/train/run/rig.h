@@ -143,7 +143,6 @@ static inline void rig_open(rig *r, const basin_reduction *reduction) {
                                .schedule = schedule,
                                .store = l->store,
                                .params = &l->params,
-                               .scored = "",
                                .begin = rig_begin,
                                .step = rig_step,
                                .settle = rig_settle,

@@ -99,7 +99,7 @@ static basin_status fits(const void *values, basin_error *error) {
     (void)values, (void)error;
     return BASIN_OK;
 }
-static const basin_task_settings task = {"sample", table, sizeof some, fits, &some, &presets};
+static const basin_task_settings task = {"sample", table, sizeof some, fits, &some, &presets, NULL};
 
 TEST(a_configuration_file_changes_what_it_names) {
     char path[PATH_TEXT];
@@ -190,13 +190,13 @@ TEST(one_of_several_conditions_is_enough) {
 }
 
 static void add_line(const char *path, int64_t step, int64_t resumed) {
-    basin_run_log log;
+    FILE *log;
     basin_log_place done = {0, 0, resumed};
     assert_ok(basin_log_open(&log, path, resumed ? &done : NULL, &failure));
-    basin_json line = basin_log_line(&log);
+    basin_json line = basin_json_begin_line(log);
     basin_json_integer(&line, "step", step);
-    assert_ok(basin_log_end(&log, &line, &failure));
-    basin_log_close(&log);
+    basin_json_end(&line);
+    fclose(log);
 }
 
 TEST(a_resumed_log_drops_what_was_undone) {

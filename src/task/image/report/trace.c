@@ -139,7 +139,7 @@ static basin_status build(watcher *s, const basin_image_trace *t, basin_image_mo
     basin_descent_spec spec = {.steps = t->steps, .alpha = m->config.descent.alpha};
     basin_stop stop = {.observe = observe, .context = s};
     s->first = basin_image_et_encode(m, s->graph.patches, s->graph.replaced);
-    BASIN_TRY(basin_image_graph_check(&s->graph, error));
+    BASIN_TRY(basin_graph_check(s->graph.graph, error));
     BASIN_TRY(basin_descent_new(&s->descent, model->store, &energy, s->graph.graph,
                                 basin_expr_shape(s->first), &spec, &stop, error));
     basin_expr tokens = basin_descent_tokens(s->descent, 0);
@@ -148,7 +148,7 @@ static basin_status build(watcher *s, const basin_image_trace *t, basin_image_mo
     for (int p = 0; p < t->parts; p++) build_force(s, &energy, g, p);
     if (m->block.xi) s->use = build_use(&m->block, g);
     if (m->block.wq && t->attention && t->attention->share) build_attention(s, g);
-    return basin_image_graph_check(&s->graph, error);
+    return basin_graph_check(s->graph.graph, error);
 }
 
 static basin_status make_plans(watcher *s, basin_image_model *model, basin_error *error) {
@@ -291,7 +291,7 @@ static basin_status build_layers(layers *l, const basin_image_trace *t, basin_im
         output[outputs++] = l->key[i];
     }
     basin_plan_spec spec = {.output = output, .outputs = outputs};
-    BASIN_TRY(basin_image_graph_check(&l->graph, error));
+    BASIN_TRY(basin_graph_check(l->graph.graph, error));
     return basin_plan_new(&l->plan, model->store, &spec, error);
 }
 

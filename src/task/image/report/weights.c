@@ -13,7 +13,7 @@ static basin_status evaluate(basin_tensor *result, const basin_image_graph *g,
                              basin_image_model *model, basin_expr out, basin_error *error) {
     basin_plan *plan = NULL;
     basin_plan_spec spec = {.output = &out, .outputs = 1};
-    BASIN_TRY(basin_image_graph_check(g, error));
+    BASIN_TRY(basin_graph_check(g->graph, error));
     BASIN_TRY(basin_plan_new(&plan, model->store, &spec, error));
     basin_status status = basin_plan_run(plan, error);
     if (!status) status = basin_plan_read(plan, out, result, error);
