@@ -134,26 +134,19 @@ static void put_shape(basin_record *r, const basin_bench *bench) {
     basin_record_end(r);
 }
 
-/* Seconds in JSON, milliseconds in text. */
-static void put_time(basin_record *r, const char *key, const char *text_key, double seconds) {
-    if (basin_record_is_text(r))
-        basin_record_number(r, text_key, "%.3f", 1e3 * seconds);
-    else
-        basin_record_number(r, key, "%g", seconds);
-}
-
 static void put_items(basin_record *r, const basin_bench *bench, int rounds) {
     basin_record_dictionary(r, "items", NULL);
     for (int i = 0; i < bench->items; i++) {
         const basin_bench_item *item = &bench->item[i];
         basin_record_entry(r, item->key);
         basin_record_text(r, "name|", item->name);
-        put_time(r, "median_s", "median ms", item->median);
-        put_time(r, "least_s", "least ms", item->least);
+        basin_record_number(r, ".median_s", "%g", item->median);
+        basin_record_number(r, ".least_s", "%g", item->least);
+        basin_record_number(r, "|median ms", "%.3f", 1e3 * item->median);
+        basin_record_number(r, "|least ms", "%.3f", 1e3 * item->least);
         basin_record_numbers(r, "seconds", item->seconds, rounds);
         if (item->flops > 0)
             basin_record_number(r, "gflops", "%.1f", item->flops / item->median * 1e-9);
-        basin_record_end(r);
     }
     basin_record_end(r);
 }

@@ -212,7 +212,6 @@ static void put_splits(basin_record *r, const basin_network *n) {
         basin_record_integer(r, "train", count_mask(n, n->train ? n->train + s * n->nodes : NULL));
         basin_record_integer(r, "val", count_mask(n, n->val ? n->val + s * n->nodes : NULL));
         basin_record_integer(r, "test", count_mask(n, n->test ? n->test + s * n->nodes : NULL));
-        basin_record_end(r);
     }
     basin_record_end(r);
 }
@@ -239,7 +238,6 @@ static void put_relation(basin_record *r, const char *name, const basin_degrees 
     put_degrees(r, d);
     basin_record_number(r, "homophily", "%.3f", d->homophily);
     basin_record_number(r, "anomaly_homophily|of anomalies", "%.3f", d->anomaly_homophily);
-    basin_record_end(r);
 }
 
 static void put_histogram(basin_record *r, const char *name, const basin_degrees *d) {
@@ -252,7 +250,7 @@ static void put_histogram(basin_record *r, const char *name, const basin_degrees
     }
     char title[200];
     snprintf(title, sizeof title, "degrees of %.150s:", name);
-    basin_record_table(r, "histogram", title);
+    basin_record_table(r, "|histogram", title);
     for (int b = 0; b <= last; b++) {
         char bar[WIDTH + 1] = "";
         int stars = (int)(WIDTH * d->bin[b] / most);
@@ -261,22 +259,19 @@ static void put_histogram(basin_record *r, const char *name, const basin_degrees
         basin_record_format(r, "degree", "%lld%s", b ? 1LL << (b - 1) : 0, b > 1 ? "+" : "");
         basin_record_integer(r, "nodes", d->bin[b]);
         basin_record_text(r, "", bar);
-        basin_record_end(r);
     }
     basin_record_end(r);
 }
 
 /* Names and notes of the file. */
 static void put_words(basin_record *r, const basin_network *n) {
-    if (n->id.count && basin_record_is_text(r))
-        basin_record_format(r, "ids", "%s ... %s", n->id.text,
+    if (n->id.count)
+        basin_record_format(r, "|ids", "%s ... %s", n->id.text,
                             n->id.text + n->id.at[n->id.count - 1]);
-    if (n->facts.count && basin_record_is_text(r)) {
-        basin_record_list(r, "edges carry");
-        for (int64_t i = 0; i < n->facts.count; i++)
-            basin_record_text(r, NULL, n->facts.name.text + n->facts.name.at[i]);
-        basin_record_end(r);
-    }
+    basin_record_list(r, "|edges carry");
+    for (int64_t i = 0; i < n->facts.count; i++)
+        basin_record_text(r, NULL, n->facts.name.text + n->facts.name.at[i]);
+    basin_record_end(r);
     int length;
     for (const char *note = NULL; (note = basin_network_next_note(&length, n, note));)
         basin_record_note(r, "note: %.*s", length, note);
@@ -303,7 +298,7 @@ static void put_network(basin_record *r, const void *context) {
     for (int i = 0; i < n->relations; i++) put_relation(r, n->relation[i].name, &d->degrees[i]);
     basin_record_end(r);
     for (int i = 0; d->histogram && i < n->relations; i++)
-        if (basin_record_is_text(r)) put_histogram(r, n->relation[i].name, &d->degrees[i]);
+        put_histogram(r, n->relation[i].name, &d->degrees[i]);
 }
 
 static basin_status run_info(basin_args *o, basin_error *error) {

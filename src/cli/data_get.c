@@ -85,7 +85,6 @@ static void put_files(basin_record *r, const set *s) {
         basin_record_text(r, "name", s->file[i]);
         basin_record_format(r, "url", "%s/%s", s->folder, s->file[i]);
         basin_record_text(r, "sha256", s->sha256[i]);
-        basin_record_end(r);
     }
     basin_record_end(r);
 }
@@ -103,7 +102,6 @@ static void put_sets(basin_record *r, const void *context) {
         basin_record_text(r, "what", s->what);
         basin_record_text(r, ".by_hand", s->file[0] ? NULL : s->folder);
         put_files(r, s);
-        basin_record_end(r);
     }
     basin_record_end(r);
 }

@@ -250,7 +250,6 @@ static void put_step(basin_record *r, const job *j, int t, int64_t sample) {
     for (int p = 0; p < d->terms; p++)
         basin_record_number(r, j->energy.term[p].name, "%.6f", energy_at(j, t, p, sample));
     basin_record_number(r, "change|change of g", "%.3e", t < d->steps ? d->change[t] : NAN);
-    basin_record_end(r);
 }
 
 static void put_samples(basin_record *r, const void *context) {

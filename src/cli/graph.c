@@ -193,7 +193,6 @@ static void put_predictions(basin_record *r, const void *context) {
         if (j->use.about.target == BASIN_NODE_CLASSES)
             basin_record_integer(r, "node", j->node[row]);
         put_outputs(r, j, row);
-        basin_record_end(r);
     }
     basin_record_end(r);
 }
@@ -358,19 +357,17 @@ static void put_spread(basin_record *r, const spread *s, basin_graphs_target tar
 }
 
 static void put_values(basin_record *r, const evaluation *j) {
-    bool text = basin_record_is_text(r);
     basin_record_table(r, "values", NULL);
     for (int64_t c = 0; c < j->use.about.columns; c++) {
         const basin_graphs_value *v = &j->value[c];
         basin_record_row(r);
-        if (text) basin_record_integer(r, "value", c + 1);
+        basin_record_integer(r, "|value", c + 1);
         basin_record_integer(r, "known", v->known);
-        if (text) basin_record_number(r, "mean", "%.4g", v->mean);
-        if (text) basin_record_number(r, "deviation", "%.4g", v->spread);
+        basin_record_number(r, "|mean", "%.4g", v->mean);
+        basin_record_number(r, "|deviation", "%.4g", v->spread);
         basin_record_number(r, "mae", "%.4g", v->error);
         basin_record_number(r, "rmse", "%.4g", v->deviation);
         basin_record_number(r, "r2", "%.4g", v->explained);
-        basin_record_end(r);
     }
     basin_record_end(r);
 }

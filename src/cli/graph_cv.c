@@ -225,7 +225,6 @@ static void put_baselines(basin_record *r, const job *j) {
         basin_record_number(r,
                             j->paper ? "training_deviation|deviation" : "test_deviation|deviation",
                             "%.4g", deviation);
-        basin_record_end(r);
     }
     basin_record_end(r);
 }
@@ -260,7 +259,6 @@ static void put_fold(basin_record *r, const job *j, int64_t number) {
         if (f->validations) put_measures(r, "validation", &f->validation, j->set.task);
         put_measures(r, j->paper ? "training" : "test", &f->test, j->set.task);
     }
-    basin_record_end(r);
 }
 
 static void put_repeats(basin_record *r, const job *j) {
@@ -273,7 +271,6 @@ static void put_repeats(basin_record *r, const job *j) {
         basin_record_integer(r, "seed", seed_of(j, i));
         basin_record_number(r, j->paper ? "training score" : "test score", "%.4g", mean);
         basin_record_number(r, "deviation over folds", "%.4g", deviation);
-        basin_record_end(r);
     }
     basin_record_end(r);
 }

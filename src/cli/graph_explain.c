@@ -121,7 +121,7 @@ static void headline(char *text, size_t size, const story *s) {
 
 static void put_nodes(basin_record *r, const story *s) {
     const basin_graphs_explanation *e = &s->e;
-    const int32_t *label = basin_record_is_text(r) ? labels_of(s) : NULL;
+    const int32_t *label = labels_of(s);
     char title[100];
     snprintf(title, sizeof title, "nodes that add most (of %lld):", (long long)e->nodes);
     basin_record_table(r, "nodes", title);
@@ -129,13 +129,12 @@ static void put_nodes(basin_record *r, const story *s) {
         int64_t n = s->node[i].a;
         basin_record_row(r);
         basin_record_integer(r, "node", n);
-        if (label) basin_record_integer(r, "label", label[n]);
+        if (label) basin_record_integer(r, "|label", label[n]);
         basin_record_number(r, "adds", "%+.4g", e->node[n]);
         if (e->has_energy) {
             basin_record_number(r, "attention|attention of the CLS", "%.4f", e->attention[n]);
             basin_record_number(r, "energy", "%.4g", e->energy[n]);
         }
-        basin_record_end(r);
     }
     basin_record_end(r);
 }
@@ -150,7 +149,6 @@ static void put_edges(basin_record *r, const story *s) {
         basin_record_integer(r, "a", s->edge[i].a);
         basin_record_integer(r, "b", s->edge[i].b);
         basin_record_number(r, "adds", "%+.4g", s->edge[i].added);
-        basin_record_end(r);
     }
     basin_record_end(r);
 }

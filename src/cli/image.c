@@ -148,17 +148,13 @@ static void put_extremes(basin_record *r, const char *key, const char *title, co
         basin_record_row(r);
         basin_record_text(r, "name", basin_pictures_name(name, e->pictures, s->index[at]));
         basin_record_number(r, "mse", "%.4f", s->picture_mse[at]);
-        basin_record_end(r);
     }
     basin_record_end(r);
 }
 
 static void put_pair(basin_record *r, const char *key, const char *deviation_key,
                      const char *text_key, int decimals, double mean, double deviation) {
-    if (basin_record_is_text(r)) {
-        if (isfinite(mean)) basin_record_spread(r, text_key, decimals, mean, deviation);
-        return;
-    }
+    if (isfinite(mean)) basin_record_spread(r, text_key, decimals, mean, deviation);
     basin_record_number(r, key, "%g", mean);
     basin_record_number(r, deviation_key, "%g", deviation);
 }
@@ -170,10 +166,10 @@ static void put_scores(basin_record *r, const void *context) {
     basin_record_integer(r, s->unreadable ? "unreadable" : ".unreadable", s->unreadable);
     basin_record_integer(r, "masks", s->masks);
     if (s->trained_on >= 0) basin_record_integer(r, ".trained_on", s->trained_on);
-    put_pair(r, "mse", "mse_deviation", "MSE on occluded patches", 4, s->mse, s->mse_deviation);
+    put_pair(r, ".mse", ".mse_deviation", "|MSE on occluded patches", 4, s->mse, s->mse_deviation);
     basin_record_number(r, "mean_mse|MSE of the mean colour", "%.4f", s->mean_mse);
-    put_pair(r, "psnr", "psnr_deviation", "PSNR (dB)", 2, s->psnr, s->psnr_deviation);
-    put_pair(r, "ssim", "ssim_deviation", "SSIM", 4, s->ssim, s->ssim_deviation);
+    put_pair(r, ".psnr", ".psnr_deviation", "|PSNR (dB)", 2, s->psnr, s->psnr_deviation);
+    put_pair(r, ".ssim", ".ssim_deviation", "|SSIM", 4, s->ssim, s->ssim_deviation);
     if (s->trained_on > 0)
         basin_record_note(r, "%s%lld of these %lld pictures were trained on: this is no test",
                           s->trained_on_about ? "about " : "", (long long)s->trained_on,

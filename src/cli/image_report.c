@@ -158,15 +158,12 @@ static void put_positions(basin_record *r, const void *context) {
         basin_record_row(r);
         basin_record_text(r, "model", g->path[i]);
         double beta = setting(g, i, "beta");
-        if (beta > 0 || !basin_record_is_text(r))
-            basin_record_number(r, "beta", "%.4g", beta);
-        else
-            basin_record_format(r, "beta", "1/sqrt(%.0f)", setting(g, i, "head_dim"));
+        basin_record_number(r, beta > 0 ? "beta" : ".beta", "%.4g", beta);
+        if (beta <= 0) basin_record_format(r, "|beta", "1/sqrt(%.0f)", setting(g, i, "head_dim"));
         basin_record_number(r, "decay", "%.4g", setting(g, i, "decay"));
         basin_record_number(r, "cosine_of_next_patches|next patches", "%.3f", g->figures[i].next);
         basin_record_number(r, "cosine_of_any_patches|any patches", "%.3f", g->figures[i].any);
         basin_record_number(r, ".least_cosine", "%g", g->figures[i].least);
-        basin_record_end(r);
     }
     basin_record_end(r);
 }

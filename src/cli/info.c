@@ -36,7 +36,6 @@ static void put_tensor(basin_record *r, const char *name, const basin_tensor *te
         basin_record_integer(r, "nan|NaN", s.nan);
         basin_record_integer(r, "infinite", s.infinite);
     }
-    basin_record_end(r);
 }
 
 /* In text values that are too long to read are cut. */
@@ -69,7 +68,7 @@ static void put_file(basin_record *r, const basin_bundle *bundle, bool stats) {
     bool text = basin_record_is_text(r);
     if (!text) basin_record_row(r);
     basin_record_text(r, "file", basin_bundle_path(bundle));
-    if (text) basin_record_integer(r, "tensors", (int64_t)tensors);
+    basin_record_integer(r, "|tensors", (int64_t)tensors);
     basin_record_integer(r, "numbers", numbers);
     basin_record_integer(r, "bytes", bytes);
     put_configuration(r, bundle);
@@ -77,7 +76,6 @@ static void put_file(basin_record *r, const basin_bundle *bundle, bool stats) {
     for (size_t i = 0; i < tensors; i++)
         put_tensor(r, basin_bundle_name(bundle, i), basin_bundle_at(bundle, i), stats);
     basin_record_end(r);
-    if (!text) basin_record_end(r);
 }
 
 /* Files that cannot be read are reported, and the others printed. */
@@ -129,10 +127,8 @@ static bool has_cuda(void) { return basin_cuda_module_present() && basin_cuda_dr
 static void put_version(basin_record *r, const void *context) {
     (void)context;
     bool text = basin_record_is_text(r);
-    if (text)
-        basin_record_note(r, "basin %s", basin_version());
-    else
-        basin_record_text(r, "version", basin_version());
+    basin_record_note(r, "basin %s", basin_version());
+    basin_record_text(r, ".version", basin_version());
     basin_record_list(r, "backends");
     basin_record_text(r, NULL, "ref");
     basin_record_text(r, NULL, "cpu");
@@ -153,7 +149,7 @@ static void put_version(basin_record *r, const void *context) {
     basin_record_text(r, "zlib", zlibVersion());
     basin_record_text(r, "cJSON", cJSON_Version());
     basin_record_end(r);
-    if (text) basin_record_note(r, "opened when needed:");
+    basin_record_note(r, "opened when needed:");
     basin_record_section(r, "opened_when_needed");
     for (int i = 0; basin_library_name(i); i++)
         if (text)

@@ -61,9 +61,8 @@ void basin_nodes_use_close(basin_nodes_use *use) {
 
 void basin_record_reliability(basin_record *r, const basin_reliability *reliability,
                               const char *title) {
-    bool text = basin_record_is_text(r);
     basin_record_section(r, "reliability");
-    if (!text) basin_record_number(r, "ece", "%g", reliability->ece);
+    basin_record_number(r, ".ece", "%g", reliability->ece);
     basin_record_table(r, "bins", title);
     for (int k = 0; k < BASIN_RELIABILITY_BINS; k++) {
         if (!reliability->bin[k].count) continue;
@@ -72,10 +71,9 @@ void basin_record_reliability(basin_record *r, const basin_reliability *reliabil
         basin_record_integer(r, "nodes", reliability->bin[k].count);
         basin_record_number(r, "predicted", "%.3f", reliability->bin[k].predicted);
         basin_record_number(r, "observed", "%.3f", reliability->bin[k].observed);
-        basin_record_end(r);
     }
     basin_record_end(r);
-    if (text) basin_record_number(r, "expected calibration error", "%.4f", reliability->ece);
+    basin_record_number(r, "|expected calibration error", "%.4f", reliability->ece);
     basin_record_end(r);
 }
 
@@ -103,14 +101,12 @@ static void put_neighbours(basin_record *r, const basin_story *s) {
         }
         basin_record_number(r, "probability|score", "%.4f", n->probability);
         basin_record_text(r, "label", basin_story_label(s, n->node, label));
-        basin_record_end(r);
     }
     basin_record_end(r);
 }
 
 static void put_features(basin_record *r, const basin_story *s) {
     char name[BASIN_REASON_TEXT], value[BASIN_VALUE_TEXT], title[200];
-    bool text = basin_record_is_text(r);
     snprintf(title, sizeof title,
              "features that move its logit from %.3f (a typical node's, here) to %.3f:",
              s->e->typical_logit, s->e->logit);
@@ -126,10 +122,8 @@ static void put_features(basin_record *r, const basin_story *s) {
         basin_record_number(r, ".typical", "%g", f->typical);
         basin_record_text(r, "shown|value",
                           basin_schema_value(value, s->schema, f->column, f->value, f->hop));
-        if (text)
-            basin_record_text(r, "typical",
-                              basin_schema_value(value, s->schema, f->column, f->typical, f->hop));
-        basin_record_end(r);
+        basin_record_text(r, "|typical",
+                          basin_schema_value(value, s->schema, f->column, f->typical, f->hop));
     }
     basin_record_end(r);
 }
@@ -200,8 +194,7 @@ static void put_explanation(basin_record *r, const void *context) {
         basin_record_number(r, "threshold", "%.4f", e->threshold);
         basin_record_integer(r, "rank", e->rank);
     }
-    if (basin_record_is_text(r))
-        basin_record_text(r, "label", basin_story_label(&x->story, e->node, label));
+    basin_record_text(r, "|label", basin_story_label(&x->story, e->node, label));
     basin_record_flag(r, ".without_attention", e->nearby);
     if (e->nearby)
         basin_record_note(r, "(the graph does not fit into the memory allowed as one plan: "

@@ -285,7 +285,6 @@ static void put_split(basin_record *r, const basin_network *network, const uint8
         basin_record_text(r, "part", name[part[i]]);
         basin_record_integer(r, "label", network->label[i]);
         basin_record_number(r, "probability", "%g", (double)(float)probability[i]);
-        basin_record_end(r);
     }
 }
 
@@ -504,7 +503,6 @@ static void put_runs(basin_record *r, const eval *b, int model) {
         basin_record_number(r, "seconds", "%g", f->seconds);
         basin_record_number(r, "cpu_seconds", "%g", f->cpu);
         if (!b->classes && model == DETECTOR) basin_record_reliability(r, &f->reliability, NULL);
-        basin_record_end(r);
     }
     basin_record_end(r);
 }
@@ -531,7 +529,6 @@ static void put_model(basin_record *r, const eval *b, int model) {
         if (b->o->best_run) put_best(r, b, model);
         put_runs(r, b, model);
     }
-    basin_record_end(r);
 }
 
 /* The bins of all runs together. */
@@ -558,35 +555,31 @@ static basin_reliability pool(const eval *b) {
 static void put_confusion(basin_record *r, const eval *b) {
     enum { MOST = 40 };
     int64_t C = b->class_count;
-    bool text = basin_record_is_text(r);
     char name[24];
-    if (text && C > MOST) {
-        basin_record_note(r, "confusion matrix: %lld classes, too many for a table (see --json)",
-                          (long long)C);
-        return;
-    }
     basin_record_list(r, ".classes");
     for (int64_t c = 0; c < C; c++) basin_record_text(r, NULL, b->class_name[c]);
     basin_record_end(r);
-    if (text)
-        basin_record_table(r, "confusion",
-                           "confusion (rows: classes of nodes; columns: predicted):");
-    else
-        basin_record_list(r, "confusion");
+    basin_record_list(r, ".confusion");
     for (int64_t t = 0; t < C; t++) {
-        if (text)
-            basin_record_row(r);
-        else
-            basin_record_list(r, NULL);
-        if (text) basin_record_text(r, "class", b->class_name[t]);
-        basin_record_data_keys(r, true);
-        for (int64_t c = 0; c < C; c++) {
-            snprintf(name, sizeof name, "%.20s", b->class_name[c]);
-            basin_record_integer(r, text ? name : NULL, b->confusion[t * C + c]);
-        }
-        basin_record_data_keys(r, false);
+        basin_record_list(r, NULL);
+        for (int64_t c = 0; c < C; c++) basin_record_integer(r, NULL, b->confusion[t * C + c]);
         basin_record_end(r);
     }
+    basin_record_end(r);
+    if (C > MOST)
+        basin_record_note(r, "confusion matrix: %lld classes, too many for a table (see --json)",
+                          (long long)C);
+    basin_record_table(r, "|confusion", "confusion (rows: classes of nodes; columns: predicted):");
+    basin_record_data_keys(r, true);
+    for (int64_t t = 0; t < C && C <= MOST; t++) {
+        basin_record_row(r);
+        basin_record_text(r, "class", b->class_name[t]);
+        for (int64_t c = 0; c < C; c++) {
+            snprintf(name, sizeof name, "%.20s", b->class_name[c]);
+            basin_record_integer(r, name, b->confusion[t * C + c]);
+        }
+    }
+    basin_record_data_keys(r, false);
     basin_record_end(r);
 }
 
@@ -900,7 +893,6 @@ static void put_budgets(basin_record *r, const basin_nodes_figures *f) {
         basin_record_integer(r, "alerts", f->budget[i].alerts);
         basin_record_number(r, "precision", "%.2f", 100 * f->budget[i].precision);
         basin_record_number(r, "recall", "%.2f", 100 * f->budget[i].recall);
-        basin_record_end(r);
     }
     basin_record_end(r);
 }

@@ -129,7 +129,6 @@ static void put_drift(basin_record *r, const basin_nodes_drift *d) {
         basin_record_number(r, c->category ? "unknown_in_training" : "median_in_training", "%g",
                             c->then);
         basin_record_number(r, c->category ? "unknown" : "median", "%g", c->now);
-        basin_record_end(r);
     }
     basin_record_end(r);
     basin_record_end(r);
@@ -170,7 +169,6 @@ static void put_scores(basin_record *r, const void *context) {
         basin_record_integer(r, "rank", p->rank);
         if (trained) basin_record_flag(r, "anomalous", p->probability > j->threshold);
         if (j->why) put_reasons(r, j, j->why[i]);
-        basin_record_end(r);
     }
     basin_record_end(r);
 }
@@ -193,7 +191,6 @@ static void put_classes(basin_record *r, const job *j, int64_t node) {
         basin_record_number(r, json ? basin_nodes_class(model, c) : key, "%g", rounded(r, p[c]));
     }
     basin_record_data_keys(r, false);
-    basin_record_end(r);
     basin_record_end(r);
 }
 

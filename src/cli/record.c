@@ -23,6 +23,7 @@ typedef enum level {
     LEVEL_TABLE,
     LEVEL_ROW,
     LEVEL_SILENT, /* for JSON alone */
+    LEVEL_MUTED,  /* of JSON: for text alone */
 } level;
 
 typedef struct column {
@@ -49,6 +50,7 @@ struct basin_record {
     basin_json json;
     int depth;
     level level[DEPTH];
+    bool row[DEPTH];    /* a row, which ends by itself */
     grid fields, table; /* text */
     FILE *line, *head;  /* an object or a list of text; the first row of CSV, and the heading */
     char *line_text, *head_text;
@@ -102,6 +104,14 @@ static const char *name_of(basin_record *r, const char *key) {
 
 static bool is_json(const basin_record *r) { return r->form == BASIN_FORM_JSON; }
 static bool is_csv(const basin_record *r) { return r->form >= BASIN_FORM_CSV; }
+
+/* Whether a key begins with the mark of a field for JSON alone, '.', or for text alone, '|'. */
+static bool marked(const basin_record *r, const char *key, char mark) {
+    return key && !r->data_keys && *key == mark;
+}
+static bool in_json(const basin_record *r, const char *key) {
+    return is_json(r) && !marked(r, key, '|') && r->level[r->depth] != LEVEL_MUTED;
+}
 
 /* ---- text ---- */
 
@@ -270,9 +280,9 @@ static void csv_row_end(basin_record *r) {
 /* A value of text and CSV; JSON has got it already. */
 static void put(basin_record *r, const char *key, const char *text, const char *csv, bool right) {
     level at = r->level[r->depth];
-    bool hidden = key && !r->data_keys && *key == '.';
-    if (is_json(r) || hidden || at == LEVEL_SILENT) return;
+    if (is_json(r) || marked(r, key, '.') || at == LEVEL_SILENT) return;
     if (is_csv(r)) {
+        if (marked(r, key, '|')) return;
         if (at == LEVEL_ROW || (at == LEVEL_LINE && r->depth > 2)) csv_cell(r, key, csv);
     } else if (at == LEVEL_FIELDS) {
         add_field(r, name_of(r, key), text);
@@ -287,7 +297,7 @@ basin_print_form basin_record_form(const basin_record *r) { return r->form; }
 bool basin_record_is_text(const basin_record *r) { return r->form == BASIN_FORM_TEXT; }
 
 void basin_record_text(basin_record *r, const char *key, const char *value) {
-    if (is_json(r)) basin_json_text(&r->json, key_of(r, key), value);
+    if (in_json(r, key)) basin_json_text(&r->json, key_of(r, key), value);
     put(r, key, value ? value : "-", value ? value : "", false);
 }
 
@@ -303,7 +313,7 @@ void basin_record_format(basin_record *r, const char *key, const char *format, .
 static void put_integer(basin_record *r, const char *key, int64_t value, const char *text) {
     char csv[32];
     snprintf(csv, sizeof csv, "%lld", (long long)value);
-    if (is_json(r)) basin_json_integer(&r->json, key_of(r, key), value);
+    if (in_json(r, key)) basin_json_integer(&r->json, key_of(r, key), value);
     put(r, key, text ? text : csv, csv, true);
 }
 
@@ -322,7 +332,7 @@ void basin_record_bytes(basin_record *r, const char *key, int64_t bytes) {
 }
 
 void basin_record_flag(basin_record *r, const char *key, bool value) {
-    if (is_json(r)) basin_json_boolean(&r->json, key_of(r, key), value);
+    if (in_json(r, key)) basin_json_boolean(&r->json, key_of(r, key), value);
     put(r, key, value ? "yes" : "no", value ? "1" : "0", false);
 }
 
@@ -335,7 +345,7 @@ void basin_record_number(basin_record *r, const char *key, const char *format, .
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    if (is_json(r)) basin_json_number(&r->json, key_of(r, key), value);
+    if (in_json(r, key)) basin_json_number(&r->json, key_of(r, key), value);
     put(r, key, isnan(value) ? "-" : text, isnan(value) ? "" : basin_number_print(csv, value),
         true);
 }
@@ -344,17 +354,18 @@ void basin_record_spread(basin_record *r, const char *key, int decimals, double 
                          double deviation) {
     char text[100], csv[BASIN_NUMBER_TEXT];
     snprintf(text, sizeof text, "%.*f +- %.*f", decimals, mean, decimals, deviation);
-    if (is_json(r)) basin_json_numbers(&r->json, key_of(r, key), (double[]){mean, deviation}, 2);
+    if (in_json(r, key))
+        basin_json_numbers(&r->json, key_of(r, key), (double[]){mean, deviation}, 2);
     put(r, key, text, basin_number_print(csv, mean), true);
 }
 
 void basin_record_numbers(basin_record *r, const char *key, const double *value, int64_t count) {
-    if (is_json(r)) basin_json_numbers(&r->json, key_of(r, key), value, count);
+    if (in_json(r, key)) basin_json_numbers(&r->json, key_of(r, key), value, count);
 }
 
 void basin_record_shape(basin_record *r, const char *key, basin_shape shape) {
     char text[BASIN_SHAPE_TEXT];
-    if (is_json(r)) basin_json_shape(&r->json, key_of(r, key), shape);
+    if (in_json(r, key)) basin_json_shape(&r->json, key_of(r, key), shape);
     basin_shape_print(text, shape);
     put(r, key, text, text, true);
 }
@@ -364,8 +375,8 @@ void basin_record_shape(basin_record *r, const char *key, basin_shape shape) {
 /* What a group is in text, by where it stands. */
 static level level_inside(const basin_record *r, const char *key, level wanted) {
     level at = r->level[r->depth];
-    bool hidden = key && !r->data_keys && *key == '.';
-    if (hidden || at == LEVEL_SILENT) return LEVEL_SILENT;
+    if (is_json(r) && !in_json(r, key)) return LEVEL_MUTED;
+    if (marked(r, key, '.') || at == LEVEL_SILENT) return LEVEL_SILENT;
     if (at == LEVEL_ROW) return is_csv(r) && wanted == LEVEL_LINE ? LEVEL_LINE : LEVEL_SILENT;
     if (at == LEVEL_LINE || at == LEVEL_LIST) return wanted == LEVEL_LINE ? at : LEVEL_SILENT;
     return wanted;
@@ -374,11 +385,12 @@ static level level_inside(const basin_record *r, const char *key, level wanted) 
 static void descend(basin_record *r, level inside) {
     if (r->depth + 1 < DEPTH) r->depth++;
     r->level[r->depth] = inside;
+    r->row[r->depth] = false;
 }
 
 static void enter(basin_record *r, const char *key, bool object, level wanted, const char *title) {
     level inside = level_inside(r, key, wanted), at = r->level[r->depth];
-    if (is_json(r)) (object ? basin_json_object : basin_json_array)(&r->json, key_of(r, key));
+    if (in_json(r, key)) (object ? basin_json_object : basin_json_array)(&r->json, key_of(r, key));
     if (r->form == BASIN_FORM_TEXT && inside == LEVEL_TABLE) flush_fields(r);
     if (r->form == BASIN_FORM_TEXT && at == LEVEL_FIELDS &&
         (inside == LEVEL_LINE || inside == LEVEL_LIST)) {
@@ -408,16 +420,9 @@ void basin_record_section(basin_record *r, const char *key) {
     descend(r, r->level[r->depth]);
 }
 
-void basin_record_row(basin_record *r) { basin_record_entry(r, NULL); }
-
-void basin_record_entry(basin_record *r, const char *key) {
-    if (is_json(r)) basin_json_object(&r->json, key);
-    descend(r, r->level[r->depth] == LEVEL_TABLE ? LEVEL_ROW : LEVEL_SILENT);
-}
-
-void basin_record_end(basin_record *r) {
+static void end(basin_record *r) {
     level left = r->level[r->depth], outer = r->depth ? r->level[r->depth - 1] : LEVEL_SILENT;
-    if (is_json(r)) basin_json_end(&r->json);
+    if (in_json(r, NULL)) basin_json_end(&r->json);
     if (r->depth) r->depth--;
     if (is_json(r) || left == outer) return;
     if (left == LEVEL_ROW && is_csv(r)) csv_row_end(r);
@@ -433,9 +438,32 @@ void basin_record_end(basin_record *r) {
     }
 }
 
+void basin_record_row(basin_record *r) { basin_record_entry(r, NULL); }
+
+/* Ends the row that is open, if any; returns the depth. */
+static int end_row(basin_record *r) {
+    if (r->row[r->depth]) end(r);
+    return r->depth;
+}
+
+void basin_record_entry(basin_record *r, const char *key) {
+    level at = r->level[end_row(r)];
+    if (in_json(r, NULL)) basin_json_object(&r->json, key);
+    descend(r, at == LEVEL_TABLE ? LEVEL_ROW : at == LEVEL_MUTED ? at : LEVEL_SILENT);
+    r->row[r->depth] = true;
+}
+
+void basin_record_end(basin_record *r) {
+    end_row(r);
+    end(r);
+}
+
 void basin_record_data_keys(basin_record *r, bool are) { r->data_keys = are; }
 
-void basin_record_heading_only(basin_record *r, bool only) { r->heading_only = only; }
+void basin_record_heading_only(basin_record *r, bool only) {
+    end_row(r);
+    r->heading_only = only;
+}
 
 void basin_record_note(basin_record *r, const char *format, ...) {
     char text[2000];

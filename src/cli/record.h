@@ -12,7 +12,6 @@
  *         for (..) {
  *             basin_record_row(r);
  *             basin_record_text(r, "node", ..);
- *             basin_record_end(r);
  *         }
  *         basin_record_end(r);
  *     }
@@ -20,8 +19,9 @@
  *
  * JSON has every field under its key. Text has aligned lines "name value" and tables; a name is the
  * key with blanks for underscores, or what stands behind a bar: "fit_seconds|seconds". A key that
- * begins with a dot is for JSON alone, and so is what is nested inside a row. CSV has the rows of
- * the table, objects inside them spread out. Fields of rows need not be the same in all rows. */
+ * begins with a dot is for JSON alone, and so is what is nested inside a row; one that begins with
+ * a bar is for text alone. CSV has the rows of the table, objects inside them spread out. Fields of
+ * rows need not be the same in all rows. */
 #ifndef BASIN_CLI_RECORD_H
 #define BASIN_CLI_RECORD_H
 
@@ -70,7 +70,8 @@ void basin_record_object(basin_record *r, const char *key);
 void basin_record_list(basin_record *r, const char *key); /* values without keys */
 /* An object of JSON alone: in the other forms its fields are those of what is around it. */
 void basin_record_section(basin_record *r, const char *key);
-/* `title` (or NULL) stands above the table in text, where it has rows. */
+/* `title` (or NULL) stands above the table in text, where it has rows. A row ends where the next
+ * one begins, and with its table. */
 void basin_record_table(basin_record *r, const char *key, const char *title);
 void basin_record_row(basin_record *r);
 /* A table whose rows JSON has under keys, as objects of an object. */

@@ -98,7 +98,7 @@ static void put_positions(basin_record *r, const basin_text_scores *s) {
     char title[100];
     snprintf(title, sizeof title,
              "loss by the place in a window of %lld tokens:", (long long)s->context);
-    basin_record_table(r, "positions", title);
+    basin_record_table(r, "|positions", title);
     for (int64_t first = 0, end = 1; first < s->context; first = end, end *= 2) {
         double sum = 0;
         int64_t count = 0, last = end < s->context ? end : s->context;
@@ -109,7 +109,6 @@ static void put_positions(basin_record *r, const basin_text_scores *s) {
         basin_record_integer(r, "from", first + 1);
         basin_record_integer(r, "to", last);
         basin_record_number(r, "loss", "%.4f", sum / (double)count);
-        basin_record_end(r);
     }
     basin_record_end(r);
 }
@@ -134,7 +133,7 @@ static void put_scores(basin_record *r, const void *context) {
         basin_record_number(r, "rises|share of steps that rose", "%.4f", s->rises);
     }
     basin_record_numbers(r, "position_loss", s->position_loss, s->context);
-    if (basin_record_is_text(r)) put_positions(r, s);
+    put_positions(r, s);
 }
 
 static void evaluation_free(evaluation *e) {
@@ -271,7 +270,6 @@ static void put_token(basin_record *r, const basin_text_token *t) {
         for (int64_t i = 0; i <= t->steps; i++) basin_record_number(r, NULL, "%g", energy_at(t, i));
         basin_record_end(r);
     }
-    basin_record_end(r);
 }
 
 /* Text goes out as it comes, so that a reader sees it grow. */

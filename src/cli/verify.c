@@ -53,7 +53,6 @@ static void put_tensor(void *context, const char *tensor, double error) {
         basin_record_text(p->r, "worst", tensor);
         basin_record_number(p->r, "error", "%.2e", error);
         basin_record_text(p->r, "ok", error <= p->tolerance ? "" : "over");
-        basin_record_end(p->r);
         return;
     }
     basin_record_data_keys(p->r, true);
@@ -72,11 +71,8 @@ static void put_file(printer *p, const basin_verdict *v) {
     basin_record_integer(p->r, "tensors", v->tensors);
     basin_record_text(p->r, "worst", v->worst);
     basin_record_number(p->r, "error", "%.2e", v->error);
-    if (p->o->json)
-        basin_record_flag(p->r, "ok", good);
-    else
-        basin_record_text(p->r, "ok", good ? "ok" : "FAILED");
-    basin_record_end(p->r);
+    basin_record_flag(p->r, ".ok", good);
+    basin_record_text(p->r, "|ok", good ? "ok" : "FAILED");
 }
 
 /* How many files failed. */
@@ -92,7 +88,7 @@ static int verify_files(printer *p) {
                          &error)) {
             basin_report(&error);
             failed++;
-            if (p->open && p->o->json) basin_record_end(p->r), basin_record_end(p->r);
+            if (p->open && p->o->json) basin_record_end(p->r);
             continue;
         }
         put_file(p, &verdict);

@@ -32,17 +32,14 @@ static const basin_option list_table[] = {
 
 static void put_verdict(basin_record *r, const basin_species *species,
                         const basin_specimen_verdict *v) {
-    bool text = basin_record_is_text(r);
     basin_record_text(r, "model", species->name);
     basin_record_text(r, "reference", species->reference);
     basin_record_text(r, "descends", basin_specimen_answer(v));
     basin_record_integer(r, ".steps", v->steps);
     basin_record_integer(r, ".rises", v->rises);
     basin_record_integer(r, ".small_rises", v->small_rises);
-    if (text) {
-        basin_record_number(r, "steps rise", "%.0f %%", share(v->rises, v->steps));
-        basin_record_number(r, "small steps rise", "%.0f %%", share(v->small_rises, 2 * v->steps));
-    }
+    basin_record_number(r, "|steps rise", "%.0f %%", share(v->rises, v->steps));
+    basin_record_number(r, "|small steps rise", "%.0f %%", share(v->small_rises, 2 * v->steps));
     basin_record_number(r, "mean_cosine|cosine", "%.3f", v->mean_cosine);
     basin_record_number(r, ".least_cosine", "%.3f", v->least_cosine);
 }
@@ -60,7 +57,6 @@ static basin_status judge_all(basin_record *r, basin_args *o, basin_error *error
         if (status) break;
         basin_record_row(r);
         put_verdict(r, at, &v);
-        basin_record_end(r);
     }
     basin_progress_end(&progress);
     return status;
@@ -138,8 +134,7 @@ static basin_status draw(const descent *d, basin_error *error) {
 static void put_descent(basin_record *r, const void *context) {
     const descent *d = context;
     const basin_specimen_verdict *v = &d->verdict;
-    bool text = basin_record_is_text(r);
-    if (!text) {
+    if (!basin_record_is_text(r)) {
         put_verdict(r, d->species, v);
         basin_record_numbers(r, "energy", d->run.energy, d->run.steps + 1);
         return;
@@ -149,7 +144,6 @@ static void put_descent(basin_record *r, const void *context) {
         basin_record_row(r);
         basin_record_integer(r, "step", t);
         basin_record_number(r, "energy", "%.6f", d->run.energy[t]);
-        basin_record_end(r);
     }
     basin_record_end(r);
     basin_record_note(r,

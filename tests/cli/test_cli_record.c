@@ -44,7 +44,6 @@ static void fill_all(basin_record *r, const void *context) {
         basin_record_integer(r, "rank", i + 1);
         basin_record_end(r);
         if (i) basin_record_flag(r, "odd", true);
-        basin_record_end(r);
     }
     basin_record_end(r);
 }
@@ -93,7 +92,6 @@ static void fill_ids(basin_record *r, const void *context) {
         basin_record_number(r, "probability", "%.1f", i / 16.0);
         basin_record_object(r, "of");
         basin_record_flag(r, "anomalous", i == 3);
-        basin_record_end(r);
         basin_record_end(r);
     }
     basin_record_end(r);
