@@ -252,6 +252,7 @@ typedef struct basin_command {
      * (basin_usage). */
     basin_status (*run)(basin_args *args, basin_error *error);
     const struct basin_train_task *train; /* of basin_train_run */
+    const struct basin_use_task *use;     /* of basin_use_run */
     const char *task;                     /* whose settings it takes as options; or NULL */
     bool ranks;                           /* several ranks may share it */
     int least, most; /* operands, where not as the page says; -1: none needed */
@@ -268,9 +269,12 @@ typedef struct basin_page {
 void basin_page_read(basin_page *page, const basin_command *command);
 
 typedef struct basin_train_task basin_train_task;
-/* The fields of a command that trains. */
-#define BASIN_TRAINS(task_, train_)                                                                \
-    .run = basin_train_run, .train = train_, .task = task_, .ranks = true, .least = -1
+/* The fields of a command that trains, and of one that uses a model. */
+#define BASIN_TRAINS(task_, ...)                                                                   \
+    .run = basin_train_run, .train = &(const basin_train_task){__VA_ARGS__}, .task = task_,        \
+    .ranks = true, .least = -1
+#define BASIN_USES(job_, ...)                                                                      \
+    .run = basin_use_run, .use = &(const basin_use_task) { .size = sizeof(job_), __VA_ARGS__ }
 
 /* What `run` may return besides a status: each ends the program with its own exit code. */
 #define BASIN_USAGE ((basin_status)100)    /* wrong usage; the error says what */
@@ -532,5 +536,60 @@ bool basin_training_settings_given(const basin_args *args, const char *const *he
 /* --print-config: the settings and, where the run was rehearsed, parameters, memory and time. */
 basin_status basin_config_print(const basin_args *args, const basin_outcome *rehearsed,
                                 basin_error *error);
+
+/* ---- using models ---- */
+
+/* The driver of all commands that use or evaluate models (predict, score, explain, eval, cv,
+ * report): backend, progress and interrupts, the printed record, its form, and closing are the same
+ * for all; a command names a table of functions (.use). They get the job, a struct that begins with
+ * the basin_args of the command; the rest of it starts as 0. */
+typedef struct basin_use_task {
+    size_t size; /* of the job */
+    /* Before anything is opened: usage, and what an interrupt may end at once; or NULL. */
+    basin_status (*prepare)(void *job, basin_error *error);
+    /* Opens the model and what it is used on, and calls the library. */
+    basin_status (*work)(void *job, basin_error *error);
+    basin_record_fill *print; /* of rank 0; gets the job. NULL: `work` prints */
+    /* What is written behind the record, such as pictures; or NULL. */
+    basin_status (*finish)(void *job, basin_error *error);
+    void (*close)(void *job);
+    /* The record is a table, written to --output: CSV, or what --json and --spreadsheet say. */
+    bool rows;
+    bool no_backend;
+} basin_use_task;
+
+basin_status basin_use_run(basin_args *args, basin_error *error);
+
+/* The driver of evaluation over splits: calls `run` for each, of ranks for those of this rank, and
+ * sums up their figures. */
+typedef struct basin_splits {
+    basin_args *o;
+    int64_t runs;
+    void *job;
+    basin_status (*run)(void *job, int64_t run, basin_error *error);
+    /* Gives all ranks what `rank` has of `count` runs from `first` on. NULL: ranks share each run.
+     */
+    basin_status (*share)(void *job, int64_t first, int64_t count, int64_t rank,
+                          basin_error *error);
+    /* Figure i of one model, or of validation: `row` is the task's. False: there is none. */
+    bool (*figure)(double *value, const void *job, int row, const char *measure, int64_t i);
+    double *value;  /* [figures] space for the figures of a row; the task's */
+    double overlap; /* test items over the others, for intervals */
+    bool stopped;   /* by an interrupt; set by `run` */
+} basin_splits;
+
+/* What figures come to. */
+typedef struct basin_spread {
+    int64_t count;
+    double mean, deviation, lowest, highest;
+    double interval[2]; /* of 95 % */
+    bool has_interval;
+} basin_spread;
+
+basin_status basin_splits_run(basin_splits *splits, basin_error *error);
+/* Of figures first .. first + count - 1 of a row. */
+basin_spread basin_splits_spread(const basin_splits *splits, int row, const char *measure,
+                                 int64_t first, int64_t count);
+basin_spread basin_spread_of(const double *value, int64_t count, double overlap);
 
 #endif

@@ -1,12 +1,10 @@
-/* basin graph train, predict and eval, and what the commands of graphs share; see graph.h. */
+/* basin graph train and cv, and what the commands of graphs share; see graph.h. */
 #include "cli/graph.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-#include "basin/metrics.h"
 
 /* ---- shared ---- */
 
@@ -24,46 +22,6 @@ const char *basin_graph_cache(const basin_args *args, char *text, size_t size) {
     return text;
 }
 
-basin_status basin_graph_use_open(basin_graph_use *use, basin_args *args, const char *part,
-                                  bool labels, basin_error *error) {
-    const char *data = args->operand[1];
-    BASIN_TRY(basin_session_open(args, error));
-    BASIN_TRY(basin_graphs_open(&use->model, args->operand[0], args->compute, error));
-    use->about = basin_graphs_about(use->model);
-    BASIN_TRY((labels ? basin_graphset_read : basin_graphset_read_bare)(&use->set, data, error));
-    BASIN_TRY(
-        basin_graphs_part(&use->list, &use->count, &use->set, part ? part : args->part, error));
-    use->data =
-        (basin_graphs_data){.set = &use->set,
-                            .path = data,
-                            .graph = use->list,
-                            .graphs = use->count,
-                            .cache = basin_graph_cache(args, use->folder, sizeof use->folder)};
-    basin_note_gamma(args, args->operand[0]);
-    return BASIN_OK;
-}
-
-void basin_graph_use_note(basin_graph_use *use, const basin_args *args) {
-    static const char *const of[2] = {"nodes", "edges"};
-    char text[400];
-    int64_t unknown[2];
-    bool known = !basin_graphs_unknown_labels(unknown, use->model, &use->data, NULL);
-    for (int i = 0; i < 2 && known; i++)
-        if (unknown[i])
-            basin_note(args,
-                       "%s with a label beyond those of training, which the model treats as "
-                       "unlabelled: %lld",
-                       of[i], (long long)unknown[i]);
-    basin_convergence rests = basin_graphs_take_convergence(use->model);
-    if (basin_convergence_tell(text, sizeof text, &rests)) basin_note(args, "%s", text);
-}
-
-void basin_graph_use_close(basin_graph_use *use) {
-    free(use->list);
-    basin_graphset_free(&use->set);
-    basin_graphs_close(use->model);
-}
-
 void basin_record_measures(basin_record *r, const basin_graphs_measures *measures,
                            basin_graphs_target target, bool items) {
     if (items)
@@ -76,16 +34,6 @@ void basin_record_measures(basin_record *r, const basin_graphs_measures *measure
         basin_record_number(r, "balanced_accuracy|class-averaged", "%.2f %%", measures->balanced);
         basin_record_number(r, "cross_entropy", "%.4f", measures->loss);
     }
-}
-
-/* Where several values are pooled: in which units. Else "". */
-static const char *units_of(const basin_graphs_info *about) {
-    char text[8];
-    if (about->target != BASIN_GRAPHS_VALUES || about->columns < 2 ||
-        basin_settings_get(text, sizeof text, about->settings, "standardise", NULL))
-        return "";
-    return strcmp(text, "on") ? "all values pooled in their own units"
-                              : "each value in units of its deviation in training";
 }
 
 const char *basin_graph_score_name(basin_graphs_target target) {
@@ -140,305 +88,354 @@ static void put_training(basin_record *r, const basin_train_job *job) {
 
 static void close_training(basin_train_job *job) { basin_graphs_close(job->model); }
 
-static const basin_train_task training = {
-    .train = train, .print = put_training, .close = close_training};
+const basin_command basin_command_graph_train = {
+    "graph train", train_table,
+    BASIN_TRAINS("graphs", .train = train, .print = put_training, .close = close_training)};
 
-const basin_command basin_command_graph_train = {"graph train", train_table,
-                                                 BASIN_TRAINS("graphs", &training)};
+/* ---- cv: how well a model does on graphs it has not seen, by cross-validation, once or repeated
+ * with other folds ---- */
 
-/* ---- predict ---- */
-
-static const basin_option predict_table[] = {
-    BASIN_TEXT(output, 'o', "output", "FILE", "The CSV file; without it standard output.",
-               .writes = true),
-    BASIN_TEXT(embeddings, 0, "embeddings", "FILE",
-               "Also write what the head reads of each graph, or node: embedding [rows, R] and the "
-               "numbers of graph and node, as npz or safetensors.",
-               .writes = true),
-    BASIN_FLAG(energies, "energies",
-               "With --embeddings: also each row's energy [rows, 3] in attention, memories and "
-               "couplings.",
-               .needs = "embeddings!="),
-    BASIN_GRAPH_OPTIONS,
-    BASIN_OPTION_QUIET,
-    BASIN_OPTIONS_END,
-};
-
-typedef struct prediction {
-    basin_args *o;
-    basin_graph_use use;
-    int64_t rows, columns;
-    float *output;         /* [rows, columns] */
-    int64_t *class_value;  /* [rows] */
-    int64_t *graph, *node; /* [rows] what each row is; they belong to class_value */
-} prediction;
-
-static void put_outputs(basin_record *r, const prediction *j, int64_t row) {
-    const int64_t *class_value = j->use.about.class_value;
-    char key[40];
-    if (class_value) basin_record_integer(r, "class", j->class_value[row]);
-    for (int64_t c = 0; c < j->columns; c++) {
-        snprintf(key, sizeof key, class_value ? "p_%lld" : "value%lld",
-                 class_value ? (long long)class_value[c] : (long long)c + 1);
-        basin_record_number(r, key, "%g", (double)j->output[row * j->columns + c]);
-    }
-}
-
-static void put_predictions(basin_record *r, const void *context) {
-    const prediction *j = context;
-    basin_record_table(r, "graphs", NULL);
-    for (int64_t row = 0; row < j->rows; row++) {
-        basin_record_row(r);
-        basin_record_integer(r, "graph", j->graph[row]);
-        if (j->use.about.target == BASIN_NODE_CLASSES)
-            basin_record_integer(r, "node", j->node[row]);
-        put_outputs(r, j, row);
-    }
-    basin_record_end(r);
-}
-
-/* ---- embeddings ---- */
-
-static basin_status add(basin_bundle *bundle, const char *name, void *data, basin_dtype dtype,
-                        basin_shape shape, basin_error *error) {
-    basin_tensor tensor = basin_tensor_borrow(data, dtype, shape);
-    return basin_bundle_add(bundle, name, &tensor, error);
-}
-
-static void free_bundle(basin_bundle **bundle) { basin_bundle_free(*bundle); }
-
-/* Which graph, and which node of it, each row is. */
-static void number_rows(prediction *j) {
-    const basin_graph_use *u = &j->use;
-    bool nodes = u->about.target == BASIN_NODE_CLASSES;
-    for (int64_t i = 0, row = 0; i < u->count; i++) {
-        int64_t rows =
-            nodes ? (u->set.node_start[u->list[i] + 1] - u->set.node_start[u->list[i]]) : 1;
-        for (int64_t n = 0; n < rows; n++, row++) j->graph[row] = u->list[i], j->node[row] = n;
-    }
-}
-
-static basin_status write_embeddings(prediction *j, basin_error *error) {
-    int64_t rows = j->rows, width = j->use.about.width;
-    basin_args *o = j->o;
-    BASIN_FREE_AT_EXIT float *embedding = NULL;
-    BASIN_FREE_AT_EXIT float *energy = NULL;
-    BASIN_AT_EXIT(free_bundle) basin_bundle *bundle = NULL;
-    BASIN_TRY(BASIN_NEW(&embedding, rows * width, "embeddings", error));
-    BASIN_TRY(BASIN_NEW(&energy, rows * 3, "energies", error));
-    BASIN_TRY(basin_bundle_new(&bundle, error));
-    BASIN_TRY(basin_graphs_embed(embedding, o->energies ? energy : NULL, j->use.model, &j->use.data,
-                                 error));
-    BASIN_TRY(add(bundle, "graph", j->graph, BASIN_I64, BASIN_SHAPE(rows), error));
-    if (j->use.about.target == BASIN_NODE_CLASSES)
-        BASIN_TRY(add(bundle, "node", j->node, BASIN_I64, BASIN_SHAPE(rows), error));
-    BASIN_TRY(add(bundle, "embedding", embedding, BASIN_F32, BASIN_SHAPE(rows, width), error));
-    if (o->energies)
-        BASIN_TRY(add(bundle, "energy", energy, BASIN_F32, BASIN_SHAPE(rows, 3), error));
-    return basin_bundle_write(o->embeddings, bundle, error);
-}
-
-static void prediction_free(prediction *j) {
-    free(j->output);
-    free(j->class_value);
-    basin_graph_use_close(&j->use);
-}
-
-static basin_status run_predict(basin_args *o, basin_error *error) {
-    BASIN_AT_EXIT(prediction_free) prediction j = {.o = o};
-    basin_graph_use *u = &j.use;
-    BASIN_TRY(basin_graph_use_open(u, o, NULL, false, error));
-    j.rows = basin_graphs_rows(u->model, &u->data);
-    j.columns = u->about.columns;
-    BASIN_TRY(BASIN_NEW(&j.output, j.rows * j.columns, "outputs", error));
-    BASIN_TRY(BASIN_NEW(&j.class_value, 3 * j.rows, "outputs", error));
-    j.graph = j.class_value + j.rows, j.node = j.graph + j.rows;
-    number_rows(&j);
-    BASIN_TRY(basin_graphs_predict(j.output, j.class_value, u->model, &u->data, error));
-    basin_graph_use_note(u, o);
-    if (o->embeddings) BASIN_TRY(write_embeddings(&j, error));
-    return basin_record_write(o->output, BASIN_FORM_CSV, put_predictions, &j, error);
-}
-
-const basin_command basin_command_graph_predict = {"graph predict", predict_table,
-                                                   .run = run_predict};
-
-/* ---- eval: how well a model does on a set of graphs, whether it has seen them, and how much the
- * noise of its descent would change that ---- */
-
-static const basin_option eval_table[] = {
-    BASIN_FLAG(unseen, "unseen",
-               "Score only the graphs that had no part in training, validation included."),
-    BASIN_INTEGER(noisy, "noisy", "N", 0, 100000,
-                  "Also evaluate N times with the noise of training left on, as the paper does: "
-                  "how much noise changes the score of one model."),
-    BASIN_GRAPH_OPTIONS,
+static const basin_option cv_table[] = {
+    BASIN_CHOICE(protocol, "protocol", "held-out|paper",
+                 "held-out: a new model for each fold, which it has not seen. paper: as the "
+                 "published notebooks do, one model trained on all graphs and scored on the same "
+                 "graphs. A training accuracy; every output says so.",
+                 .text = "held-out"),
+    BASIN_INTEGER(repeats, "repeats", "K", 1, 1000,
+                  "All of it K times, each time with other seeds: other folds, other first "
+                  "weights.",
+                  .initial = 1),
+    BASIN_INTEGER(folds, "folds", "N", 2, 1 << 20, "Stratified folds.",
+                  .needs = "protocol=held-out index=", .initial = 10),
+    BASIN_TEXT(index, 0, "index", "PATH",
+               "Folds that others published: NAME of NAME_train.index, NAME_val.index, "
+               "NAME_test.index, or a folder with train_idx-1.txt, test_idx-1.txt, ...",
+               .needs = "protocol=held-out", .more = true),
+    BASIN_INTEGER(fold, "fold", "N", 0, 1 << 20, "Run this fold alone; 0: all.",
+                  .needs = "protocol=held-out", .more = true),
+    BASIN_REAL(inner, "inner", "X", 0.01, 0.5,
+               "The part of the other folds, stratified, that chooses the epoch.",
+               .needs = "protocol=held-out", .more = true, .initial = 0.1),
+    BASIN_INTEGER(members, "members", "N", 1, 1000,
+                  "Models of different seeds per fold, whose probabilities are averaged.",
+                  .initial = 3),
+    BASIN_INTEGER(
+        jobs, "jobs", "N", 0, 1024,
+        "Models (members of folds) that train at once, each in a thread of its own; 0: one per "
+        "core; with --backend cuda, where all share a device, two per core, 32 at most, and no "
+        "more than "
+        "its memory has 4 GiB for each.",
+        .more = true),
+    BASIN_FLAG(no_baselines, "no-baselines",
+               "Leave out what a model has to beat: the commonest class or the mean value, and a "
+               "regression on sums of node features, on the same folds."),
+    BASIN_OPTIONS_START("default"),
+    BASIN_GRAPH_OPTION_CACHE,
+    BASIN_OPTION_BACKEND,
+    BASIN_OPTION_PRODUCTS,
+    BASIN_OPTION_THREADS,
     BASIN_OPTION_QUIET,
     BASIN_OPTION_JSON,
     BASIN_OPTIONS_END,
 };
 
-/* What noisy evaluations of one model came to. */
-typedef struct spread {
-    int64_t count;
-    double mean, deviation, lowest, highest;
-} spread;
-
-typedef struct evaluation {
+typedef struct job {
     basin_args *o;
-    basin_graph_use use;
-    basin_graphs_measures measures;
-    basin_graphs_value *value; /* [columns] of a model of values */
-    spread spread;
-    bool known;      /* whether the model's file says what it has seen */
-    int64_t count;   /* graphs before the unseen were chosen */
-    int64_t seen[3]; /* of these, by basin_graphs_memory */
-} evaluation;
+    bool paper; /* the protocol */
+    int64_t seed;
+    basin_graphset set;
+    int64_t folds;                    /* of a repeat */
+    basin_graphs_fold *result;        /* [repeats, folds] */
+    basin_graphs_baselines *baseline; /* [repeats, folds]; NULL: not wanted */
+    basin_splits splits;              /* a run is a repeat, a figure a fold's */
+} job;
 
-static void keep_new(basin_graph_use *u, const basin_graphs_memory *memory) {
-    int64_t kept = 0;
-    for (int64_t i = 0; i < u->count; i++)
-        if (memory[i] == BASIN_GRAPHS_NEW) u->list[kept++] = u->list[i];
-    u->count = u->data.graphs = kept;
+/* Seeds of one repeat's models are consecutive, so the next repeat's begin behind them. */
+static int64_t seed_of(const job *j, int64_t repeat) {
+    return j->seed + repeat * j->folds * j->o->members;
 }
 
-static basin_status look_back(evaluation *j, basin_error *error) {
-    basin_graph_use *u = &j->use;
-    BASIN_FREE_AT_EXIT basin_graphs_memory *memory = NULL;
-    BASIN_TRY(BASIN_NEW(&memory, u->count, "a list of graphs", error));
-    basin_status status = basin_graphs_seen(memory, u->model, &u->set, u->list, u->count, error);
-    j->count = u->count;
-    j->known = !status;
-    for (int64_t i = 0; i < u->count && j->known; i++) j->seen[memory[i]]++;
-    if (j->o->unseen && j->known) keep_new(u, memory);
-    if (status && (j->o->unseen || status != BASIN_UNSUPPORTED)) return status;
-    if (j->o->unseen && !u->count)
-        return basin_fail(error, BASIN_BAD_VALUE, "%s: the model has seen all %lld graphs",
-                          u->set.name, (long long)j->count);
+static basin_status make_folds(basin_folds *folds, const job *j, int64_t repeat,
+                               basin_error *error) {
+    basin_args *o = j->o;
+    const int32_t *classes = j->set.task == BASIN_GRAPHS_CLASSES ? j->set.class_of : NULL;
+    uint64_t seed = (uint64_t)seed_of(j, repeat);
+    if (j->paper) return basin_folds_new(folds, NULL, j->set.graphs, 1, 0, seed, error);
+    if (o->index)
+        return basin_folds_read(folds, o->index, classes, j->set.graphs, o->inner, seed, error);
+    return basin_folds_new(folds, classes, j->set.graphs, o->folds, o->inner, seed, error);
+}
+
+static basin_status reserve(job *j, int64_t folds, basin_error *error) {
+    int64_t count = j->o->repeats * folds;
+    if (j->result) return BASIN_OK;
+    j->folds = folds;
+    if (!j->o->no_baselines) BASIN_TRY(BASIN_NEW(&j->baseline, count, "baselines", error));
+    BASIN_TRY(BASIN_NEW(&j->splits.value, count, "folds", error));
+    return BASIN_NEW(&j->result, count, "folds", error);
+}
+
+/* By default the streams of a process share eight queues of a GPU, and in a queue one waits for the
+ * other. The driver reads this when the device is opened. */
+static void widen_device(basin_args *o) {
+    if (!strcmp(o->backend, "cuda")) setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+}
+
+static basin_status run_folds(job *j, int64_t repeat, const basin_folds *folds,
+                              basin_error *error) {
+    basin_args *o = j->o;
+    char text[4096];
+    BASIN_TRY(basin_settings_set_number(o->settings, "seed", (double)seed_of(j, repeat), error));
+    widen_device(o);
+    basin_graphs_cv spec = {.fold = o->fold,
+                            .members = o->members,
+                            .jobs = o->jobs,
+                            .threads = (int)o->threads,
+                            .backend = o->backend,
+                            .products = basin_option_products(o->products),
+                            .cache = basin_graph_cache(o, text, sizeof text),
+                            .watch = &o->watch.watch,
+                            .ranks = o->ranks};
+    BASIN_TRY(basin_graphs_cross_validate(j->result + repeat * j->folds, o->settings, &j->set,
+                                          folds, &spec, error));
+    basin_cli_watch_end(&o->watch);
     return BASIN_OK;
 }
 
-static basin_status measure_spread(spread *s, basin_graph_use *u, int64_t count,
-                                   basin_error *error) {
-    BASIN_FREE_AT_EXIT basin_graphs_measures *measures = NULL;
-    BASIN_FREE_AT_EXIT double *value = NULL;
-    BASIN_TRY(BASIN_NEW(&measures, count, "evaluations", error));
-    BASIN_TRY(BASIN_NEW(&value, count, "evaluations", error));
-    basin_graphs_data data = u->data;
-    data.noisy = count;
-    BASIN_TRY(basin_graphs_score(measures, NULL, u->model, &data, error));
-    for (int64_t i = 0; i < count; i++) {
-        value[i] = fabs(measures[i].merit);
-        if (!i || value[i] < s->lowest) s->lowest = value[i];
-        if (!i || value[i] > s->highest) s->highest = value[i];
+/* Of the folds that were run. */
+static basin_status run_baselines(job *j, int64_t repeat, const basin_folds *folds,
+                                  basin_error *error) {
+    int64_t first = repeat * j->folds;
+    basin_args *o = j->o;
+    if (!j->baseline) return BASIN_OK;
+    if (!o->compute)
+        BASIN_TRY(
+            basin_backend_open(&o->compute, &(basin_compute){.threads = (int)o->threads}, error));
+    for (int64_t f = 0; f < j->folds; f++)
+        if (j->result[first + f].done)
+            BASIN_TRY(basin_graphs_baseline(&j->baseline[first + f], &j->set, &folds->fold[f],
+                                            o->compute, error));
+    return BASIN_OK;
+}
+
+static basin_status run_repeat(void *context, int64_t repeat, basin_error *error) {
+    job *j = context;
+    BASIN_AT_EXIT(basin_folds_free) basin_folds folds = {0};
+    BASIN_TRY(make_folds(&folds, j, repeat, error));
+    BASIN_TRY(reserve(j, folds.folds, error));
+    BASIN_TRY(run_folds(j, repeat, &folds, error));
+    return run_baselines(j, repeat, &folds, error);
+}
+
+/* ---- numbers ---- */
+
+enum { TEST, VALIDATION, CONSTANT, REGRESSION }; /* the rows; the last two are baselines */
+
+/* Of a fold, if it was run and has them. */
+static bool figure(double *value, const void *context, int row, const char *measure, int64_t f) {
+    (void)measure; /* there is one */
+    const job *j = context;
+    const basin_graphs_fold *r = &j->result[f];
+    const basin_graphs_measures *m = row == TEST         ? &r->test
+                                     : row == VALIDATION ? &r->validation
+                                     : row == CONSTANT   ? &j->baseline[f].constant
+                                                         : &j->baseline[f].regression;
+    *value = fabs(m->merit);
+    return r->done && (row != VALIDATION || r->validations);
+}
+
+static basin_spread of_repeat(const job *j, int64_t repeat) {
+    return basin_splits_spread(&j->splits, TEST, NULL, repeat * j->folds, j->folds);
+}
+
+static basin_spread of_all(const job *j, int row) {
+    return basin_splits_spread(&j->splits, row, NULL, 0, j->o->repeats * j->folds);
+}
+
+/* The deviation of the repeats' means. */
+static double deviation_of_repeats(const job *j, double mean) {
+    double squares = 0;
+    for (int64_t r = 0; r < j->o->repeats; r++) {
+        double apart = of_repeat(j, r).mean - mean;
+        squares += apart * apart / (double)j->o->repeats;
     }
-    basin_mean_deviation(&s->mean, &s->deviation, value, count);
-    s->count = count;
-    return BASIN_OK;
+    return sqrt(squares);
 }
 
-static const char *part_of(const evaluation *j) {
-    if (strcmp(j->o->part, "auto") != 0) return j->o->part;
-    return j->use.set.split[2] ? "test" : "all";
+/* Test graphs over the others. */
+static double overlap_of(const job *j) {
+    double tests = 0, trains = 0;
+    for (int64_t f = 0; f < j->o->repeats * j->folds; f++) {
+        tests += (double)j->result[f].tests;
+        trains += (double)(j->result[f].trains + j->result[f].validations);
+    }
+    return trains > 0 ? tests / trains : 0;
 }
 
-static void put_spread(basin_record *r, const spread *s, basin_graphs_target target) {
-    basin_record_object(r, "noisy|with noise");
-    basin_record_text(r, ".of", "the noise of the descent in one model");
-    basin_record_text(r, "score|", basin_graph_score_name(target));
-    basin_record_integer(r, "evaluations", s->count);
-    basin_record_number(r, "mean", "%.5g", s->mean);
-    basin_record_number(r, "deviation", "%.2g", s->deviation);
-    basin_record_number(r, "lowest", "%.5g", s->lowest);
-    basin_record_number(r, "highest", "%.5g", s->highest);
-    basin_record_end(r);
-    basin_record_note(r, "the spread of noise in one model; it says nothing of other trainings, "
-                         "seeds or splits");
+/* ---- printing ---- */
+
+/* "accuracy, percent" or "mean absolute error", with its units where values are pooled. */
+static const char *score_of(const job *j) {
+    if (j->set.task != BASIN_GRAPHS_VALUES || j->set.targets < 2)
+        return basin_graph_score_name(j->set.task);
+    return "mean absolute error, each value in units of its deviation in training";
 }
 
-static void put_values(basin_record *r, const evaluation *j) {
-    basin_record_table(r, "values", NULL);
-    for (int64_t c = 0; c < j->use.about.columns; c++) {
-        const basin_graphs_value *v = &j->value[c];
+static const char *protocol_of(const job *j) {
+    if (j->paper) return "paper (training graphs)";
+    return j->o->index ? "held-out, given folds" : "held-out, stratified folds";
+}
+
+static void put_baselines(basin_record *r, const job *j) {
+    if (!j->baseline) return;
+    basin_record_table(r, "baselines",
+                       j->paper ? "baselines, on training graphs, too:" : "baselines:");
+    for (int i = 0; i < 2; i++) {
+        basin_spread s = of_all(j, CONSTANT + i);
+        if (s.deviation < 1e-9 * fabs(s.mean)) s.deviation = 0; /* all alike but for rounding */
         basin_record_row(r);
-        basin_record_integer(r, "|value", c + 1);
-        basin_record_integer(r, "known", v->known);
-        basin_record_number(r, "|mean", "%.4g", v->mean);
-        basin_record_number(r, "|deviation", "%.4g", v->spread);
-        basin_record_number(r, "mae", "%.4g", v->error);
-        basin_record_number(r, "rmse", "%.4g", v->deviation);
-        basin_record_number(r, "r2", "%.4g", v->explained);
+        basin_record_text(r, "name", j->baseline->name[i]);
+        basin_record_number(r, j->paper ? "training_mean|mean" : "test_mean|mean", "%.4g", s.mean);
+        basin_record_number(r,
+                            j->paper ? "training_deviation|deviation" : "test_deviation|deviation",
+                            "%.4g", s.deviation);
     }
     basin_record_end(r);
 }
 
-static void put_seen(basin_record *r, const evaluation *j) {
-    int64_t trained = j->seen[BASIN_GRAPHS_TRAINED_ON];
-    int64_t validated = j->seen[BASIN_GRAPHS_VALIDATED_ON];
-    if (j->known) {
-        basin_record_integer(r, ".trained_on", trained);
-        basin_record_integer(r, ".validated_on", validated);
+static void put_measures(basin_record *r, const char *key, const basin_graphs_measures *measures,
+                         basin_graphs_target task) {
+    basin_record_object(r, key);
+    basin_record_measures(r, measures, task, true);
+    basin_record_end(r);
+}
+
+static void put_fold(basin_record *r, const job *j, int64_t number) {
+    const basin_graphs_fold *f = &j->result[number];
+    basin_record_row(r);
+    if (j->o->repeats > 1) basin_record_integer(r, "repeat", number / j->folds + 1);
+    basin_record_integer(r, "fold", number % j->folds + 1);
+    basin_record_integer(r, "train_graphs|train", f->trains);
+    basin_record_integer(r, "|validation", f->validations);
+    basin_record_integer(r, "|test", f->tests);
+    basin_record_integer(r, ".epochs", f->epochs);
+    basin_record_integer(r, "best_epoch|epoch", f->best_epoch);
+    basin_record_number(r, ".seconds", "%g", f->seconds);
+    basin_record_number(r, ".epoch_seconds", "%g", f->epoch_seconds);
+    basin_record_integer(r, ".memory_bytes", f->memory);
+    basin_record_number(r, "|validation score", "%.4g",
+                        f->validations ? fabs(f->validation.merit) : NAN);
+    basin_record_number(r, j->paper ? "|training score" : "|test score", "%.4g",
+                        fabs(f->test.merit));
+    if (f->validations) put_measures(r, "validation", &f->validation, j->set.task);
+    put_measures(r, j->paper ? "training" : "test", &f->test, j->set.task);
+}
+
+static void put_folds(basin_record *r, const job *j) {
+    basin_record_table(r, j->o->repeats > 1 ? ".folds" : "folds", NULL);
+    for (int64_t f = 0; f < j->o->repeats * j->folds; f++)
+        if (j->result[f].done) put_fold(r, j, f);
+    basin_record_end(r);
+    basin_record_table(r, "|repeats", NULL);
+    for (int64_t i = 0; i < j->o->repeats && j->o->repeats > 1; i++) {
+        basin_spread s = of_repeat(j, i);
+        basin_record_row(r);
+        basin_record_integer(r, "repeat", i + 1);
+        basin_record_integer(r, "seed", seed_of(j, i));
+        basin_record_number(r, j->paper ? "training score" : "test score", "%.4g", s.mean);
+        basin_record_number(r, "deviation over folds", "%.4g", s.deviation);
     }
-    if (!j->known)
-        basin_record_note(r, "the model's file does not say which graphs it was trained on: they "
-                             "may be among these");
-    else if (trained + validated)
-        basin_record_note(r,
-                          "%lld of these %lld graphs were trained on, %lld more chose the epoch%s",
-                          (long long)trained, (long long)j->count, (long long)validated,
-                          j->o->unseen ? "; they were left out"
-                                       : ": this is no score of unseen graphs (--unseen)");
+    basin_record_end(r);
 }
 
-static void put_missing(basin_record *r, const evaluation *j) {
-    int64_t missing = j->measures.missing;
-    bool nodes = j->use.about.target == BASIN_NODE_CLASSES;
-    if (j->value || missing) basin_record_integer(r, ".missing", missing);
-    if (missing && j->value)
-        basin_record_note(r, "%lld of %lld values are not known; they were left out",
-                          (long long)missing,
-                          (long long)(j->measures.items * j->use.about.columns));
-    else if (missing)
-        basin_record_note(r,
-                          "%lld of %lld %s have a class that the model does not know; they were "
-                          "left out",
-                          (long long)missing, (long long)(missing + j->measures.items),
-                          nodes ? "nodes" : "graphs");
-}
-
-static void put_evaluation(basin_record *r, const void *context) {
-    const evaluation *j = context;
-    basin_graphs_target target = j->use.about.target;
-    basin_record_text(r, "model", j->o->operand[0]);
-    basin_record_text(r, "data", j->use.set.name);
-    basin_record_text(r, "task", basin_graphs_target_name(target));
-    basin_record_text(r, "part", part_of(j));
-    basin_record_measures(r, &j->measures, target, true);
-    if (*units_of(&j->use.about)) basin_record_note(r, "(%s)", units_of(&j->use.about));
-    put_seen(r, j);
-    if (j->spread.count) put_spread(r, &j->spread, target);
-    put_missing(r, j);
-    if (j->value) put_values(r, j);
-}
-
-static void evaluation_free(evaluation *j) {
-    free(j->value);
-    basin_graph_use_close(&j->use);
-}
-
-static basin_status run_eval(basin_args *o, basin_error *error) {
-    BASIN_AT_EXIT(evaluation_free) evaluation j = {.o = o};
-    basin_graph_use *u = &j.use;
-    BASIN_TRY(basin_graph_use_open(u, o, NULL, true, error));
-    BASIN_TRY(look_back(&j, error));
-    BASIN_TRY(basin_graphs_score(&j.measures, NULL, u->model, &u->data, error));
-    basin_graph_use_note(u, o);
-    if (u->about.target == BASIN_GRAPHS_VALUES) {
-        BASIN_TRY(BASIN_NEW(&j.value, u->about.columns, "values", error));
-        BASIN_TRY(basin_graphs_score(NULL, j.value, u->model, &u->data, error));
+/* The summary in words. */
+static void note_summary(basin_record *r, const job *j, const basin_spread *s) {
+    char over[120] = "";
+    if (j->o->repeats > 1)
+        snprintf(over, sizeof over, " +- %.4g over %lld %s", deviation_of_repeats(j, s->mean),
+                 (long long)j->o->repeats,
+                 j->paper ? "models of other seeds" : "repeats (deviation of their means)");
+    if (j->paper) {
+        basin_record_note(
+            r,
+            "TRAINING score %.4g%s: the graphs it was trained on, as in the published "
+            "notebooks; it says nothing of unseen graphs",
+            s->mean, over);
+        return;
     }
-    if (o->noisy) BASIN_TRY(measure_spread(&j.spread, u, o->noisy, error));
-    return basin_record_print(o->json, put_evaluation, &j, error);
+    basin_record_note(r, "test %.4g%s%s +- %.4g, the population deviation over %lld folds", s->mean,
+                      over, *over ? ";" : "", s->deviation, (long long)s->count);
+    if (s->has_interval)
+        basin_record_note(r,
+                          "95 %% interval of the mean %.4g to %.4g (Student's t; folds share "
+                          "training graphs, which is allowed for)",
+                          s->interval[0], s->interval[1]);
 }
 
-const basin_command basin_command_graph_eval = {"graph eval", eval_table, .run = run_eval};
+static void put_statistics(basin_record *r, const job *j, const basin_spread *s) {
+    basin_record_number(r, j->paper ? ".training_mean" : ".test_mean", "%g", s->mean);
+    if (!j->paper) basin_record_number(r, ".test_deviation", "%g", s->deviation);
+    if (!j->paper && s->has_interval) basin_record_numbers(r, "test_interval_95", s->interval, 2);
+    if (j->o->repeats > 1)
+        basin_record_number(r, ".deviation_of_repeats", "%g", deviation_of_repeats(j, s->mean));
+    if (j->paper) return;
+    basin_spread v = of_all(j, VALIDATION);
+    if (!v.count) return; /* too few graphs to set any aside */
+    basin_record_number(r, ".validation_mean", "%g", v.mean);
+    basin_record_number(r, ".validation_deviation", "%g", v.deviation);
+}
+
+static void put_cv(basin_record *r, const void *context) {
+    const job *j = context;
+    basin_args *o = j->o;
+    basin_spread s = of_all(j, TEST);
+    basin_record_text(r, "data", j->set.name);
+    basin_record_text(r, "task", basin_graphs_target_name(j->set.task));
+    basin_record_text(r, "protocol", protocol_of(j));
+    basin_record_flag(r, ".held_out", !j->paper);
+    basin_record_text(r, "preset", o->start.preset);
+    basin_record_integer(r, "members", o->members);
+    basin_record_integer(r, ".repeats", o->repeats);
+    basin_record_integer(r, ".seed", j->seed);
+    basin_record_text(r, "score", score_of(j));
+    put_statistics(r, j, &s);
+    if (!basin_record_is_text(r)) put_baselines(r, j);
+    put_folds(r, j);
+    note_summary(r, j, &s);
+    if (basin_record_is_text(r)) put_baselines(r, j);
+}
+
+/* The set is read before signals are caught: they end that at once. */
+static basin_status prepare_cv(void *context, basin_error *error) {
+    job *j = context;
+    double seed;
+    BASIN_TRY(basin_settings_check(j->o->settings, error));
+    BASIN_TRY(basin_option_products_check(j->o, error));
+    BASIN_TRY(basin_settings_get_number(&seed, j->o->settings, "seed", error));
+    j->seed = (int64_t)seed;
+    j->paper = !strcmp(j->o->protocol, "paper");
+    return basin_graphset_read(&j->set, j->o->operand[0], error);
+}
+
+static basin_status cross_validate(void *context, basin_error *error) {
+    job *j = context;
+    j->splits = (basin_splits){
+        .o = j->o, .runs = j->o->repeats, .job = j, .run = run_repeat, .figure = figure};
+    BASIN_TRY(basin_splits_run(&j->splits, error));
+    j->splits.overlap = overlap_of(j);
+    return BASIN_OK;
+}
+
+static void close_cv(void *context) {
+    job *j = context;
+    free(j->result);
+    free(j->baseline);
+    free(j->splits.value);
+    basin_graphset_free(&j->set);
+}
+
+const basin_command basin_command_graph_cv = {"graph cv", cv_table,
+                                              BASIN_USES(job, .prepare = prepare_cv,
+                                                         .work = cross_validate, .print = put_cv,
+                                                         .close = close_cv, .no_backend = true),
+                                              .task = "graphs", .ranks = true};

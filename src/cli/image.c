@@ -94,14 +94,10 @@ static void put_training(basin_record *r, const basin_train_job *job) {
 
 static void close_training(basin_train_job *job) { free(job->more); }
 
-static const basin_train_task training = {.prepare = fit,
-                                          .train = train,
-                                          .print = put_training,
-                                          .close = close_training,
-                                          .validates = true};
-
-const basin_command basin_command_image_train = {"image train", train_table,
-                                                 BASIN_TRAINS("image", &training)};
+const basin_command basin_command_image_train = {
+    "image train", train_table,
+    BASIN_TRAINS("image", .prepare = fit, .train = train, .print = put_training,
+                 .close = close_training, .validates = true)};
 
 /* ---- eval ---- */
 

@@ -150,14 +150,12 @@ static void close_model(basin_train_job *job) {
     free(job->more);
 }
 
-static const basin_train_task anomaly_training = {
-    .prepare = prepare, .train = train_anomaly, .print = put_anomaly, .close = close_model};
-
-const basin_command basin_command_anomaly_train = {"anomaly train", anomaly_table,
-                                                   BASIN_TRAINS("anomaly", &anomaly_training)};
-
-static const basin_train_task node_training = {
-    .prepare = prepare, .train = train_node, .print = put_node, .close = close_model};
+const basin_command basin_command_anomaly_train = {
+    "anomaly train", anomaly_table,
+    BASIN_TRAINS("anomaly", .prepare = prepare, .train = train_anomaly, .print = put_anomaly,
+                 .close = close_model)};
 
 const basin_command basin_command_node_train = {"node train", node_table,
-                                                BASIN_TRAINS("node", &node_training)};
+                                                BASIN_TRAINS("node", .prepare = prepare,
+                                                             .train = train_node, .print = put_node,
+                                                             .close = close_model)};

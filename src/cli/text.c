@@ -55,11 +55,10 @@ static void close_training(basin_train_job *job) {
     free(data);
 }
 
-static const basin_train_task training = {
-    .prepare = prepare, .train = train, .close = close_training, .validates = true};
-
-const basin_command basin_command_text_train = {"text train", train_table,
-                                                BASIN_TRAINS("text", &training)};
+const basin_command basin_command_text_train = {
+    "text train", train_table,
+    BASIN_TRAINS("text", .prepare = prepare, .train = train, .close = close_training,
+                 .validates = true)};
 
 /* ---- eval ---- */
 

@@ -1,0 +1,566 @@
+/* basin graph predict, eval and explain. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/graph.h"
+#include "io/file.h"
+#include "view/svg.h"
+
+#define GRAPH_OPTIONS                                                                              \
+    BASIN_CHOICE(part, "part", "auto|train|validation|test|all",                                   \
+                 "Which graphs; auto: the test part of a set that has one, else all.",             \
+                 .text = "auto"),                                                                  \
+        BASIN_GRAPH_OPTION_CACHE, BASIN_COMPUTE_OPTIONS
+
+/* A node, or an edge both ways, and what it adds. */
+typedef struct part {
+    int64_t a, b; /* b: -1 of a node */
+    double added;
+} part;
+
+/* A model, the graphs that it is used on, and what came out. */
+typedef struct job {
+    basin_args *o;
+    basin_graphs_model *model;
+    basin_graphs_info about;
+    basin_graphset set;
+    int64_t *list, count; /* the graphs of the part */
+    char folder[4096];    /* of the cache */
+    basin_graphs_data data;
+    /* predict */
+    int64_t rows, columns;
+    float *output;               /* [rows, columns] */
+    int64_t *class_value;        /* [rows] */
+    int64_t *graph_of, *node_of; /* [rows] what each row is; they belong to class_value */
+    /* eval */
+    basin_graphs_measures measures;
+    basin_graphs_value *value; /* [columns] of a model of values */
+    basin_spread noisy;        /* what noisy evaluations came to */
+    bool known;                /* whether the model's file says what it has seen */
+    int64_t before;            /* graphs before the unseen were chosen */
+    int64_t seen[3];           /* of these, by basin_graphs_memory */
+    /* explain */
+    basin_graphs_explanation e;
+    part *node, *edge; /* by falling size */
+    int64_t edges;     /* an edge both ways counts once */
+} job;
+
+/* Opens what the operands MODEL DATA name. Without `labels` those of the set are not read. */
+static basin_status open_all(job *j, bool labels, basin_error *error) {
+    const basin_args *o = j->o;
+    const char *data = o->operand[1];
+    BASIN_TRY(basin_graphs_open(&j->model, o->operand[0], o->compute, error));
+    j->about = basin_graphs_about(j->model);
+    BASIN_TRY((labels ? basin_graphset_read : basin_graphset_read_bare)(&j->set, data, error));
+    BASIN_TRY(basin_graphs_part(&j->list, &j->count, &j->set, o->part ? o->part : "all", error));
+    j->data = (basin_graphs_data){.set = &j->set,
+                                  .path = data,
+                                  .graph = j->list,
+                                  .graphs = j->count,
+                                  .cache = basin_graph_cache(o, j->folder, sizeof j->folder)};
+    basin_note_gamma(o, o->operand[0]);
+    return BASIN_OK;
+}
+
+/* Notes on labels that training did not see, and on descents that did not converge. */
+static void note_graphs(job *j) {
+    static const char *const of[2] = {"nodes", "edges"};
+    char text[400];
+    int64_t unknown[2];
+    bool known = !basin_graphs_unknown_labels(unknown, j->model, &j->data, NULL);
+    for (int i = 0; i < 2 && known; i++)
+        if (unknown[i])
+            basin_note(j->o,
+                       "%s with a label beyond those of training, which the model treats as "
+                       "unlabelled: %lld",
+                       of[i], (long long)unknown[i]);
+    basin_convergence rests = basin_graphs_take_convergence(j->model);
+    if (basin_convergence_tell(text, sizeof text, &rests)) basin_note(j->o, "%s", text);
+}
+
+static void close_all(void *context) {
+    job *j = context;
+    free(j->output);
+    free(j->class_value);
+    free(j->value);
+    free(j->node);
+    free(j->edge);
+    basin_graphs_explanation_free(&j->e);
+    free(j->list);
+    basin_graphset_free(&j->set);
+    basin_graphs_close(j->model);
+}
+
+/* Where several values are pooled: in which units. Else "". */
+static const char *units_of(const basin_graphs_info *about) {
+    char text[8];
+    if (about->target != BASIN_GRAPHS_VALUES || about->columns < 2 ||
+        basin_settings_get(text, sizeof text, about->settings, "standardise", NULL))
+        return "";
+    return strcmp(text, "on") ? "all values pooled in their own units"
+                              : "each value in units of its deviation in training";
+}
+
+/* ---- predict ---- */
+
+static const basin_option predict_table[] = {
+    BASIN_TEXT(output, 'o', "output", "FILE", "The CSV file; without it standard output.",
+               .writes = true),
+    BASIN_TEXT(embeddings, 0, "embeddings", "FILE",
+               "Also write what the head reads of each graph, or node: embedding [rows, R] and the "
+               "numbers of graph and node, as npz or safetensors.",
+               .writes = true),
+    BASIN_FLAG(energies, "energies",
+               "With --embeddings: also each row's energy [rows, 3] in attention, memories and "
+               "couplings.",
+               .needs = "embeddings!="),
+    GRAPH_OPTIONS,
+    BASIN_OPTION_QUIET,
+    BASIN_OPTIONS_END,
+};
+
+static void put_outputs(basin_record *r, const job *j, int64_t row) {
+    const int64_t *class_value = j->about.class_value;
+    char key[40];
+    if (class_value) basin_record_integer(r, "class", j->class_value[row]);
+    for (int64_t c = 0; c < j->columns; c++) {
+        snprintf(key, sizeof key, class_value ? "p_%lld" : "value%lld",
+                 class_value ? (long long)class_value[c] : (long long)c + 1);
+        basin_record_number(r, key, "%g", (double)j->output[row * j->columns + c]);
+    }
+}
+
+static void put_predictions(basin_record *r, const void *context) {
+    const job *j = context;
+    basin_record_table(r, "graphs", NULL);
+    for (int64_t row = 0; row < j->rows; row++) {
+        basin_record_row(r);
+        basin_record_integer(r, "graph", j->graph_of[row]);
+        if (j->about.target == BASIN_NODE_CLASSES) basin_record_integer(r, "node", j->node_of[row]);
+        put_outputs(r, j, row);
+    }
+    basin_record_end(r);
+}
+
+/* ---- embeddings ---- */
+
+static basin_status add(basin_bundle *bundle, const char *name, void *data, basin_dtype dtype,
+                        basin_shape shape, basin_error *error) {
+    basin_tensor tensor = basin_tensor_borrow(data, dtype, shape);
+    return basin_bundle_add(bundle, name, &tensor, error);
+}
+
+static void free_bundle(basin_bundle **bundle) { basin_bundle_free(*bundle); }
+
+/* Which graph, and which node of it, each row is. */
+static void number_rows(job *j) {
+    const int64_t *start = j->about.target == BASIN_NODE_CLASSES ? j->set.node_start : NULL;
+    for (int64_t i = 0, row = 0; i < j->count; i++) {
+        int64_t g = j->list[i], rows = start ? start[g + 1] - start[g] : 1;
+        for (int64_t n = 0; n < rows; n++, row++) j->graph_of[row] = g, j->node_of[row] = n;
+    }
+}
+
+static basin_status write_embeddings(job *j, basin_error *error) {
+    int64_t rows = j->rows, width = j->about.width;
+    basin_args *o = j->o;
+    BASIN_FREE_AT_EXIT float *embedding = NULL;
+    BASIN_FREE_AT_EXIT float *energy = NULL;
+    BASIN_AT_EXIT(free_bundle) basin_bundle *bundle = NULL;
+    BASIN_TRY(BASIN_NEW(&embedding, rows * width, "embeddings", error));
+    BASIN_TRY(BASIN_NEW(&energy, rows * 3, "energies", error));
+    BASIN_TRY(basin_bundle_new(&bundle, error));
+    BASIN_TRY(
+        basin_graphs_embed(embedding, o->energies ? energy : NULL, j->model, &j->data, error));
+    BASIN_TRY(add(bundle, "graph", j->graph_of, BASIN_I64, BASIN_SHAPE(rows), error));
+    if (j->about.target == BASIN_NODE_CLASSES)
+        BASIN_TRY(add(bundle, "node", j->node_of, BASIN_I64, BASIN_SHAPE(rows), error));
+    BASIN_TRY(add(bundle, "embedding", embedding, BASIN_F32, BASIN_SHAPE(rows, width), error));
+    if (o->energies)
+        BASIN_TRY(add(bundle, "energy", energy, BASIN_F32, BASIN_SHAPE(rows, 3), error));
+    return basin_bundle_write(o->embeddings, bundle, error);
+}
+
+static basin_status predict(void *context, basin_error *error) {
+    job *j = context;
+    BASIN_TRY(open_all(j, false, error));
+    j->rows = basin_graphs_rows(j->model, &j->data);
+    j->columns = j->about.columns;
+    BASIN_TRY(BASIN_NEW(&j->output, j->rows * j->columns, "outputs", error));
+    BASIN_TRY(BASIN_NEW(&j->class_value, 3 * j->rows, "outputs", error));
+    j->graph_of = j->class_value + j->rows, j->node_of = j->graph_of + j->rows;
+    number_rows(j);
+    BASIN_TRY(basin_graphs_predict(j->output, j->class_value, j->model, &j->data, error));
+    note_graphs(j);
+    return j->o->embeddings ? write_embeddings(j, error) : BASIN_OK;
+}
+
+const basin_command basin_command_graph_predict = {
+    "graph predict", predict_table,
+    BASIN_USES(job, .work = predict, .print = put_predictions, .close = close_all, .rows = true)};
+
+/* ---- eval: how well a model does on a set of graphs, whether it has seen them, and how much the
+ * noise of its descent would change that ---- */
+
+static const basin_option eval_table[] = {
+    BASIN_FLAG(unseen, "unseen",
+               "Score only the graphs that had no part in training, validation included."),
+    BASIN_INTEGER(noisy, "noisy", "N", 0, 100000,
+                  "Also evaluate N times with the noise of training left on, as the paper does: "
+                  "how much noise changes the score of one model."),
+    GRAPH_OPTIONS,
+    BASIN_OPTION_QUIET,
+    BASIN_OPTION_JSON,
+    BASIN_OPTIONS_END,
+};
+
+static void keep_new(job *j, const basin_graphs_memory *memory) {
+    int64_t kept = 0;
+    for (int64_t i = 0; i < j->count; i++)
+        if (memory[i] == BASIN_GRAPHS_NEW) j->list[kept++] = j->list[i];
+    j->count = j->data.graphs = kept;
+}
+
+static basin_status look_back(job *j, basin_error *error) {
+    BASIN_FREE_AT_EXIT basin_graphs_memory *memory = NULL;
+    BASIN_TRY(BASIN_NEW(&memory, j->count, "a list of graphs", error));
+    basin_status status = basin_graphs_seen(memory, j->model, &j->set, j->list, j->count, error);
+    j->before = j->count;
+    j->known = !status;
+    for (int64_t i = 0; i < j->count && j->known; i++) j->seen[memory[i]]++;
+    if (j->o->unseen && j->known) keep_new(j, memory);
+    if (status && (j->o->unseen || status != BASIN_UNSUPPORTED)) return status;
+    if (j->o->unseen && !j->count)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: the model has seen all %lld graphs",
+                          j->set.name, (long long)j->before);
+    return BASIN_OK;
+}
+
+static basin_status measure_noise(job *j, basin_error *error) {
+    int64_t count = j->o->noisy;
+    basin_graphs_data data = j->data;
+    data.noisy = count;
+    BASIN_FREE_AT_EXIT basin_graphs_measures *measures = NULL;
+    BASIN_FREE_AT_EXIT double *value = NULL;
+    BASIN_TRY(BASIN_NEW(&measures, count, "evaluations", error));
+    BASIN_TRY(BASIN_NEW(&value, count, "evaluations", error));
+    BASIN_TRY(basin_graphs_score(measures, NULL, j->model, &data, error));
+    for (int64_t i = 0; i < count; i++) value[i] = fabs(measures[i].merit);
+    j->noisy = basin_spread_of(value, count, 0);
+    return BASIN_OK;
+}
+
+static const char *part_of(const job *j) {
+    if (strcmp(j->o->part, "auto") != 0) return j->o->part;
+    return j->set.split[2] ? "test" : "all";
+}
+
+static void put_noisy(basin_record *r, const basin_spread *s, basin_graphs_target target) {
+    basin_record_object(r, "noisy|with noise");
+    basin_record_text(r, ".of", "the noise of the descent in one model");
+    basin_record_text(r, "score|", basin_graph_score_name(target));
+    basin_record_integer(r, "evaluations", s->count);
+    basin_record_number(r, "mean", "%.5g", s->mean);
+    basin_record_number(r, "deviation", "%.2g", s->deviation);
+    basin_record_number(r, "lowest", "%.5g", s->lowest);
+    basin_record_number(r, "highest", "%.5g", s->highest);
+    basin_record_end(r);
+    basin_record_note(r, "the spread of noise in one model; it says nothing of other trainings, "
+                         "seeds or splits");
+}
+
+static void put_values(basin_record *r, const job *j) {
+    basin_record_table(r, "values", NULL);
+    for (int64_t c = 0; c < j->about.columns; c++) {
+        const basin_graphs_value *v = &j->value[c];
+        basin_record_row(r);
+        basin_record_integer(r, "|value", c + 1);
+        basin_record_integer(r, "known", v->known);
+        basin_record_number(r, "|mean", "%.4g", v->mean);
+        basin_record_number(r, "|deviation", "%.4g", v->spread);
+        basin_record_number(r, "mae", "%.4g", v->error);
+        basin_record_number(r, "rmse", "%.4g", v->deviation);
+        basin_record_number(r, "r2", "%.4g", v->explained);
+    }
+    basin_record_end(r);
+}
+
+static void put_seen(basin_record *r, const job *j) {
+    int64_t trained = j->seen[BASIN_GRAPHS_TRAINED_ON];
+    int64_t validated = j->seen[BASIN_GRAPHS_VALIDATED_ON];
+    if (j->known) {
+        basin_record_integer(r, ".trained_on", trained);
+        basin_record_integer(r, ".validated_on", validated);
+    }
+    if (!j->known)
+        basin_record_note(r, "the model's file does not say which graphs it was trained on: they "
+                             "may be among these");
+    else if (trained + validated)
+        basin_record_note(r,
+                          "%lld of these %lld graphs were trained on, %lld more chose the epoch%s",
+                          (long long)trained, (long long)j->before, (long long)validated,
+                          j->o->unseen ? "; they were left out"
+                                       : ": this is no score of unseen graphs (--unseen)");
+}
+
+static void put_missing(basin_record *r, const job *j) {
+    int64_t missing = j->measures.missing;
+    bool nodes = j->about.target == BASIN_NODE_CLASSES;
+    if (j->value || missing) basin_record_integer(r, ".missing", missing);
+    if (missing && j->value)
+        basin_record_note(r, "%lld of %lld values are not known; they were left out",
+                          (long long)missing, (long long)(j->measures.items * j->about.columns));
+    else if (missing)
+        basin_record_note(r,
+                          "%lld of %lld %s have a class that the model does not know; they were "
+                          "left out",
+                          (long long)missing, (long long)(missing + j->measures.items),
+                          nodes ? "nodes" : "graphs");
+}
+
+static void put_evaluation(basin_record *r, const void *context) {
+    const job *j = context;
+    basin_graphs_target target = j->about.target;
+    basin_record_text(r, "model", j->o->operand[0]);
+    basin_record_text(r, "data", j->set.name);
+    basin_record_text(r, "task", basin_graphs_target_name(target));
+    basin_record_text(r, "part", part_of(j));
+    basin_record_measures(r, &j->measures, target, true);
+    if (*units_of(&j->about)) basin_record_note(r, "(%s)", units_of(&j->about));
+    put_seen(r, j);
+    if (j->noisy.count) put_noisy(r, &j->noisy, target);
+    put_missing(r, j);
+    if (j->value) put_values(r, j);
+}
+
+static basin_status evaluate(void *context, basin_error *error) {
+    job *j = context;
+    BASIN_TRY(open_all(j, true, error));
+    BASIN_TRY(look_back(j, error));
+    BASIN_TRY(basin_graphs_score(&j->measures, NULL, j->model, &j->data, error));
+    note_graphs(j);
+    if (j->about.target == BASIN_GRAPHS_VALUES) {
+        BASIN_TRY(BASIN_NEW(&j->value, j->about.columns, "values", error));
+        BASIN_TRY(basin_graphs_score(NULL, j->value, j->model, &j->data, error));
+    }
+    return j->o->noisy ? measure_noise(j, error) : BASIN_OK;
+}
+
+const basin_command basin_command_graph_eval = {
+    "graph eval", eval_table,
+    BASIN_USES(job, .work = evaluate, .print = put_evaluation, .close = close_all)};
+
+/* ---- explain: which nodes and edges an output comes from ---- */
+
+static const basin_option explain_table[] = {
+    BASIN_INTEGER(graph, "graph", "K", 0, 9007199254740992.0,
+                  "Which graph of the set, counted from 0."),
+    BASIN_TEXT(about, 0, "about", "N",
+               "The class, as the training data number it, or the value, counted from 1, that is "
+               "explained. Without it the likeliest class, or the first value."),
+    BASIN_TEXT(svg, 0, "svg", "FILE", "Draw the graph there, coloured by what is added.",
+               .writes = true),
+    BASIN_INTEGER(nodes, "nodes", "N", 0, 1000000, "Nodes to name.", .initial = 10),
+    BASIN_INTEGER(edges, "edges", "N", 0, 1000000, "Edges to name.", .initial = 10),
+    BASIN_GRAPH_OPTION_CACHE,
+    BASIN_COMPUTE_OPTIONS,
+    BASIN_OPTION_QUIET,
+    BASIN_OPTION_JSON,
+    BASIN_OPTIONS_END,
+};
+
+/* ---- sorting ---- */
+
+static int compare_ends(const void *a, const void *b) {
+    const part *x = a, *y = b;
+    if (x->a != y->a) return x->a < y->a ? -1 : 1;
+    return (x->b > y->b) - (x->b < y->b);
+}
+
+static int compare(const void *a, const void *b) {
+    double p = fabs(((const part *)a)->added), q = fabs(((const part *)b)->added);
+    return p < q ? 1 : p > q ? -1 : compare_ends(a, b);
+}
+
+/* Edges of both directions side by side become one. */
+static int64_t merge(part *edge, int64_t count) {
+    int64_t kept = 0;
+    qsort(edge, (size_t)count, sizeof *edge, compare_ends);
+    for (int64_t i = 0; i < count; i++)
+        if (kept && !compare_ends(&edge[kept - 1], &edge[i]))
+            edge[kept - 1].added += edge[i].added;
+        else
+            edge[kept++] = edge[i];
+    return kept;
+}
+
+static basin_status sort_parts(job *j, basin_error *error) {
+    const basin_graphset *set = &j->set;
+    const basin_graphs_explanation *e = &j->e;
+    const int32_t *end = set->edge + 2 * set->edge_start[e->graph];
+    BASIN_TRY(BASIN_NEW(&j->node, e->nodes, "an explanation", error));
+    BASIN_TRY(BASIN_NEW(&j->edge, e->edges, "an explanation", error));
+    for (int64_t i = 0; i < e->nodes; i++) j->node[i] = (part){i, -1, e->node[i]};
+    for (int64_t i = 0; i < e->edges; i++, end += 2)
+        j->edge[i] = (part){end[0] < end[1] ? end[0] : end[1], end[0] < end[1] ? end[1] : end[0],
+                            e->edge[i]};
+    j->edges = merge(j->edge, e->edges);
+    qsort(j->node, (size_t)e->nodes, sizeof *j->node, compare);
+    qsort(j->edge, (size_t)j->edges, sizeof *j->edge, compare);
+    return BASIN_OK;
+}
+
+/* ---- text ---- */
+
+static double sum_of(const double *number, int64_t count) {
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++) sum += number[i];
+    return sum;
+}
+
+/* "class 1: log-odds" or "value 2". */
+static const char *subject(char text[64], const job *j) {
+    const int64_t *class_value = j->about.class_value;
+    if (class_value)
+        snprintf(text, 64, "class %lld", (long long)class_value[j->e.column]);
+    else
+        snprintf(text, 64, "value %lld", (long long)j->e.column + 1);
+    return text;
+}
+
+static const int32_t *labels_of(const job *j) {
+    const basin_graphset *set = &j->set;
+    if (set->node_labels != 1) return NULL;
+    return set->node_label + set->node_start[j->e.graph];
+}
+
+static void headline(char *text, size_t size, const job *j) {
+    char about[64];
+    const basin_graphs_explanation *e = &j->e;
+    if (j->about.class_value)
+        snprintf(text, size, "%s, graph %lld: %s with probability %.4f", j->set.name,
+                 (long long)e->graph, subject(about, j), 1 / (1 + exp(-e->output)));
+    else
+        snprintf(text, size, "%s, graph %lld: %s is %.5g", j->set.name, (long long)e->graph,
+                 subject(about, j), e->output);
+}
+
+/* ---- printing ---- */
+
+static void put_nodes(basin_record *r, const job *j) {
+    const basin_graphs_explanation *e = &j->e;
+    const int32_t *label = labels_of(j);
+    char title[100];
+    snprintf(title, sizeof title, "nodes that add most (of %lld):", (long long)e->nodes);
+    basin_record_table(r, "nodes", title);
+    for (int64_t i = 0; i < e->nodes && i < j->o->nodes; i++) {
+        int64_t n = j->node[i].a;
+        basin_record_row(r);
+        basin_record_integer(r, "node", n);
+        if (label) basin_record_integer(r, "|label", label[n]);
+        basin_record_number(r, "adds", "%+.4g", e->node[n]);
+        if (e->has_energy) {
+            basin_record_number(r, "attention|attention of the CLS", "%.4f", e->attention[n]);
+            basin_record_number(r, "energy", "%.4g", e->energy[n]);
+        }
+    }
+    basin_record_end(r);
+}
+
+static void put_edges(basin_record *r, const job *j) {
+    char title[100];
+    snprintf(title, sizeof title,
+             "edges that add most (of %lld, both ways together):", (long long)j->edges);
+    basin_record_table(r, "edges", title);
+    for (int64_t i = 0; i < j->edges && i < j->o->edges; i++) {
+        basin_record_row(r);
+        basin_record_integer(r, "a", j->edge[i].a);
+        basin_record_integer(r, "b", j->edge[i].b);
+        basin_record_number(r, "adds", "%+.4g", j->edge[i].added);
+    }
+    basin_record_end(r);
+}
+
+static void put_explanation(basin_record *r, const void *context) {
+    const job *j = context;
+    const basin_graphs_explanation *e = &j->e;
+    const int64_t *class_value = j->about.class_value;
+    char text[200];
+    headline(text, sizeof text, j);
+    basin_record_note(r, "%s", text);
+    basin_record_text(r, "model", j->o->operand[0]);
+    basin_record_text(r, "data", j->set.name);
+    basin_record_integer(r, "graph", e->graph);
+    if (class_value)
+        basin_record_integer(r, "class", class_value[e->column]);
+    else
+        basin_record_integer(r, "value", e->column + 1);
+    basin_record_number(r, class_value ? "output|log-odds" : "output", "%.4g", e->output);
+    basin_record_number(r, "blank|of the blank graph", "%.4g", e->blank);
+    basin_record_number(r, "nodes_add", "%+.4g", sum_of(e->node, e->nodes));
+    basin_record_number(r, "edges_add", "%+.4g", sum_of(e->edge, e->edges));
+    basin_record_number(r, "missed|missed by the integral", "%.2g", e->missed);
+    put_nodes(r, j);
+    put_edges(r, j);
+}
+
+/* ---- the picture ---- */
+
+static basin_status draw(void *context, basin_error *error) {
+    const job *j = context;
+    const basin_graphs_explanation *e = &j->e;
+    if (!j->o->svg) return BASIN_OK;
+    char title[200], subtitle[200], about[64], legend[120];
+    headline(title, sizeof title, j);
+    snprintf(subtitle, sizeof subtitle, "%s %.3g, blank graph %.3g, nodes %+.3g, edges %+.3g",
+             j->about.class_value ? "log-odds" : "value", e->output, e->blank,
+             sum_of(e->node, e->nodes), sum_of(e->edge, e->edges));
+    snprintf(legend, sizeof legend, "what a node or an edge adds to %s; %s on nodes",
+             subject(about, j), labels_of(j) ? "labels" : "numbers");
+    basin_svg_graph_of graph = {.title = title,
+                                .subtitle = subtitle,
+                                .legend = legend,
+                                .nodes = e->nodes,
+                                .edges = e->edges,
+                                .edge = j->set.edge + 2 * j->set.edge_start[e->graph],
+                                .node = e->node,
+                                .strength = e->edge,
+                                .is_signed = true,
+                                .label = labels_of(j)};
+    return basin_svg_graph(j->o->svg, &graph, error);
+}
+
+/* ---- running ---- */
+
+/* The column of --about; -1 without it. */
+static basin_status find_column(int64_t *column, const job *j, basin_error *error) {
+    const int64_t *class_value = j->about.class_value;
+    int64_t columns = j->about.columns;
+    char *end;
+    *column = -1;
+    if (!j->o->about) return BASIN_OK;
+    long long asked = strtoll(j->o->about, &end, 10);
+    for (int64_t c = 0; c < columns && end > j->o->about && !*end; c++)
+        if (asked == (class_value ? class_value[c] : c + 1)) *column = c;
+    if (*column >= 0) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE, "--about %.40s; wanted %s", j->o->about,
+                      class_value ? "a class of the training data" : "a value, counted from 1");
+}
+
+static basin_status explain(void *context, basin_error *error) {
+    job *j = context;
+    int64_t column;
+    BASIN_TRY(open_all(j, false, error));
+    if (j->o->graph >= j->set.graphs)
+        return basin_fail(error, BASIN_BAD_VALUE, "--graph %lld; %s has graphs 0 to %lld",
+                          (long long)j->o->graph, j->set.name, (long long)j->set.graphs - 1);
+    BASIN_TRY(find_column(&column, j, error));
+    j->data.graph = &j->o->graph, j->data.graphs = 1;
+    BASIN_TRY(basin_graphs_explain(&j->e, j->model, &j->data, column, error));
+    return sort_parts(j, error);
+}
+
+const basin_command basin_command_graph_explain = {
+    "graph explain", explain_table,
+    BASIN_USES(job, .work = explain, .print = put_explanation, .finish = draw, .close = close_all)};

@@ -1,0 +1,80 @@
+/* The drivers of commands that use models, and of evaluation over splits; see cli.h. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "basin/metrics.h"
+#include "cli/cli.h"
+#include "ranks/ranks.h"
+
+/* ---- one record ---- */
+
+static basin_status print(const basin_use_task *task, const void *job, const basin_args *o,
+                          basin_error *error) {
+    if (!task->print) return BASIN_OK;
+    if (!task->rows) return basin_record_print(o->json, task->print, job, error);
+    basin_print_form form = o->json          ? BASIN_FORM_JSON
+                            : o->spreadsheet ? BASIN_FORM_SPREADSHEET
+                                             : BASIN_FORM_CSV;
+    return basin_record_write(o->output, form, task->print, job, error);
+}
+
+static basin_status use(const basin_use_task *task, void *job, basin_args *o, basin_error *error) {
+    if (task->prepare) BASIN_TRY(task->prepare(job, error));
+    if (task->no_backend)
+        basin_cli_watch_begin(&o->watch, o->quiet);
+    else
+        BASIN_TRY(basin_session_open(o, error));
+    BASIN_TRY(task->work(job, error));
+    basin_cli_watch_end(&o->watch);
+    if (basin_ranks_rank(o->ranks)) return BASIN_OK; /* the first prints */
+    BASIN_TRY(print(task, job, o, error));
+    return task->finish ? task->finish(job, error) : BASIN_OK;
+}
+
+basin_status basin_use_run(basin_args *args, basin_error *error) {
+    const basin_use_task *task = args->command->use;
+    if (args->start.print_config) return basin_config_print(args, NULL, error);
+    void *job = calloc(1, task->size);
+    if (!job) return basin_fail_memory(error, args->command->name);
+    *(basin_args **)job = args;
+    basin_status status = use(task, job, args, error);
+    task->close(job);
+    free(job);
+    return status;
+}
+
+/* ---- splits ---- */
+
+/* A rank that is asked to stop takes the others along: its runs would lack. */
+basin_status basin_splits_run(basin_splits *s, basin_error *error) {
+    basin_ranks *ranks = s->share ? s->o->ranks : NULL;
+    basin_ranks_share own = basin_ranks_deal(ranks, s->runs);
+    for (int64_t i = own.first; i < own.first + own.count && !s->stopped; i++)
+        BASIN_TRY(s->run(s->job, i, error));
+    if (s->stopped && ranks) return basin_fail(error, BASIN_BAD_VALUE, "interrupted");
+    if (s->stopped) return BASIN_REPORTED;
+    for (int64_t r = 0, count = basin_ranks_count(ranks); r < count && count > 1; r++) {
+        basin_ranks_share its = basin_ranks_deal_to(r, count, s->runs);
+        if (its.count) BASIN_TRY(s->share(s->job, its.first, its.count, r, error));
+    }
+    return BASIN_OK;
+}
+
+basin_spread basin_spread_of(const double *value, int64_t count, double overlap) {
+    basin_spread s = {.count = count, .lowest = INFINITY, .highest = -INFINITY};
+    for (int64_t i = 0; i < count; i++) {
+        s.lowest = fmin(s.lowest, value[i]);
+        s.highest = fmax(s.highest, value[i]);
+    }
+    basin_mean_deviation(&s.mean, &s.deviation, value, count);
+    s.has_interval = basin_mean_interval(&s.interval[0], &s.interval[1], value, count, overlap);
+    return s;
+}
+
+basin_spread basin_splits_spread(const basin_splits *s, int row, const char *measure, int64_t first,
+                                 int64_t count) {
+    int64_t found = 0;
+    for (int64_t i = first; i < first + count; i++)
+        found += s->figure(&s->value[found], s->job, row, measure, i);
+    return basin_spread_of(s->value, found, s->overlap);
+}
