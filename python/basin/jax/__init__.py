@@ -1,4 +1,5 @@
-"""Energy attention for JAX: custom calls with derivatives of first and second order.
+"""Energies as functions of JAX: any that is written in Python (function), and energy attention with
+kernels of its own.
 
 >>> import jax
 >>> from basin.jax import energy_attention
@@ -19,14 +20,16 @@ float64 on cpu. jit, vmap, grad and grad of grad work; forward mode does not."""
 
 try:
     import jax  # noqa: F401
+    import jax.export  # noqa: F401
     import jax.ffi  # noqa: F401
 except ImportError as missing:
     raise ImportError("basin.jax needs JAX 0.5 or later: pip install jax") from missing
 
 from basin.jax._attention import Pairs, attention_force, attention_lse, energy_attention
 from basin.jax._block import energy_block, energy_block_init, energy_block_value
+from basin.jax._energy import export_checks, function
 
 __all__ = [
     "Pairs", "attention_force", "attention_lse", "energy_attention", "energy_block",
-    "energy_block_init", "energy_block_value",
+    "energy_block_init", "energy_block_value", "export_checks", "function",
 ]  # fmt: skip

@@ -1,0 +1,198 @@
+"""Any energy in JAX: both modes of differentiation against differences, transforms in any order,
+export, types, errors; on CUDA where there is a device."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy
+import pytest
+import some_energies
+
+jax = pytest.importorskip("jax", reason="JAX is not installed")
+
+import jax.numpy as jnp  # noqa: E402
+from jax.test_util import check_grads  # noqa: E402
+
+import basin  # noqa: E402
+import basin.jax as bj  # noqa: E402
+
+CASES = some_energies.cases()
+OPTIONS = {"value": {}, "force": {}, "descend": {"steps": 2, "alpha": 0.1}}
+each = pytest.mark.parametrize("name", CASES)
+every = pytest.mark.parametrize("output", OPTIONS)
+cuda = pytest.mark.skipif(
+    jax.default_backend() != "gpu", reason="JAX computes without a CUDA device"
+)
+
+
+@pytest.fixture
+def double():
+    before = jax.config.jax_enable_x64
+    jax.config.update("jax_enable_x64", True)
+    yield
+    jax.config.update("jax_enable_x64", before)
+
+
+def given(name, output):
+    """A function of all arguments, and these."""
+    energy, x, parameters = CASES[name]
+    f, names = bj.function(energy, output, **OPTIONS[output]), list(parameters)
+    return lambda x, *rest: f(x, **dict(zip(names, rest))), (x, *parameters.values())
+
+
+def close(a, b, tolerance=1e-9):
+    numpy.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
+
+
+@each
+@every
+def test_both_modes_and_orders_by_differences(double, name, output):
+    f, arguments = given(name, output)
+    with jax.default_device(jax.devices("cpu")[0]):
+        check_grads(f, arguments, order=2, modes=("fwd", "rev"))
+
+
+@each
+def test_values_are_those_of_basin(double, name):
+    energy, x, parameters = CASES[name]
+    options = {**parameters, "backend": "ref"}
+    with jax.default_device(jax.devices("cpu")[0]):
+        found = [f(*a) for f, a in (given(name, output) for output in OPTIONS)]
+    close(found[0], energy(x, **options), 1e-13)
+    close(found[1], energy.force(x, **options), 1e-13)
+    close(found[2], energy.descend(x, steps=2, alpha=0.1, **options).x, 1e-13)
+
+
+@every
+def test_transforms_in_any_order(double, output):
+    f, (x, *rest) = given("memory", output)
+    many = jnp.stack([x, 2 * x, x - 1])
+    with jax.default_device(jax.devices("cpu")[0]):
+
+        def loss(x):
+            return jnp.sum(jnp.sin(f(x, *rest)))
+
+        hessian = jax.jit(jax.hessian(loss))(x)
+        close(jax.jacrev(jax.jacrev(loss))(x), hessian)
+        close(jax.jacfwd(jax.jacfwd(loss))(x), hessian)
+        close(jax.vmap(jax.hessian(loss))(many)[0], hessian)
+        close(jax.vmap(f, (0, None, None))(many, *rest), [f(one, *rest) for one in many])
+
+        def apart(many, xi):
+            return sum(jnp.sum(f(one, xi, rest[1]) ** 2) for one in many)
+
+        def together(many, xi):
+            return jnp.sum(jax.vmap(f, (0, None, None))(many, xi, rest[1]) ** 2)
+
+        for a, b in zip(
+            jax.grad(together, (0, 1))(many, rest[0]), jax.grad(apart, (0, 1))(many, rest[0])
+        ):
+            close(a, b)
+        close(jax.hessian(together, 1)(many, rest[0]), jax.hessian(apart, 1)(many, rest[0]))
+        betas = jnp.asarray([0.5, 1.0])  # a batch of batches
+        grid = jax.vmap(lambda b: jax.vmap(lambda x: f(x, rest[0], b))(many))(betas)
+        close(grid[1, 2], f(many[2], rest[0], 1.0))
+
+
+def test_a_third_order(double):
+    f, (x, *rest) = given("memory", "value")
+    with jax.default_device(jax.devices("cpu")[0]):
+        check_grads(jax.grad(lambda x: f(x, *rest).sum()), (x,), order=2)
+
+
+LOADED = """
+import sys, numpy, jax
+jax.config.update("jax_enable_x64", True)
+import basin.jax
+from jax import export
+made = export.deserialize(open(sys.argv[1], "rb").read())
+print(repr(float(made.call(numpy.arange(6.0).reshape(2, 3)).sum())))
+"""
+
+
+def test_export_to_another_process(double, tmp_path):
+    pytest.importorskip("flatbuffers", reason="jax.export needs flatbuffers to write files")
+    f, (x, *rest) = given("memory", "force")
+    with jax.default_device(jax.devices("cpu")[0]):
+        slope = jax.jit(jax.grad(lambda x: f(x, *rest).sum()))
+        made = jax.export.export(slope, disabled_checks=bj.export_checks(), platforms=["cpu"])(x)
+        close(made.call(x), slope(x))
+        (tmp_path / "slope").write_bytes(made.serialize())
+        wanted = float(slope(numpy.arange(6.0).reshape(2, 3)).sum())
+    here = str(pathlib.Path(__file__).parent)
+    paths = os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = {**os.environ, "PYTHONPATH": paths, "JAX_PLATFORMS": "cpu"}
+    command = [sys.executable, "-c", LOADED, str(tmp_path / "slope")]
+    told = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert float(told.stdout) == wanted
+
+
+def test_export_of_an_energy_that_cannot_be_imported():
+    f = jax.jit(bj.function(basin.energy(lambda g: numpy.sum(g**2))))
+    made = jax.export.export(f, disabled_checks=bj.export_checks())(jnp.ones(3))
+    assert made.call(jnp.ones(3)) == 3
+
+
+def test_types_and_the_same_bits_again():
+    f = bj.function(some_energies.memory, "force")
+    x, xi = jnp.ones((2, 3), jnp.bfloat16), jnp.eye(3)
+    assert f(x, xi).dtype == jnp.bfloat16
+    assert bj.function(some_energies.memory)(x, xi).dtype == jnp.float32
+    assert bj.function(some_energies.memory)(numpy.ones((2, 3), int), xi).dtype == jnp.float32
+    x = jax.random.normal(jax.random.key(0), (2, 3))
+    numpy.testing.assert_array_equal(f(x, xi), f(x, xi))
+    numpy.testing.assert_array_equal(jax.jit(f)(x, xi), f(x, xi))
+
+
+def test_a_function_of_basin():
+    f = bj.function(basin.function(lambda x, y: numpy.sum(x * y**2)))
+    x, y = jnp.ones(3), jnp.arange(3.0)
+    assert f(x, y) == 5
+    assert jax.grad(f, 1)(x, y).tolist() == [0, 2, 4]
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: bj.function(3), "wanted an energy or a function"),
+        (lambda: bj.function(some_energies.memory, "heat"), "wanted one of value, force"),
+        (lambda: bj.function(some_energies.memory, "value", steps=3), "wanted 'descend'"),
+        (lambda: bj.function(some_energies.memory)(jnp.ones(3), eta=1.0), "no parameter 'eta'"),
+        (lambda: bj.function(some_energies.memory)(jnp.ones(3), 1, 2, 3), "4 arguments"),
+        (lambda: bj.function(some_energies.memory)("x"), "x of type str"),
+        (lambda: bj.function(some_energies.memory)(jnp.ones(3), "xi"), "xi is a str"),
+        (lambda: bj.function(some_energies.memory)(jnp.ones(3) * 1j, 1.0), "complex"),
+    ],
+)
+def test_errors(call, text):
+    with pytest.raises(basin.BasinError, match=text):
+        call()
+
+
+@cuda
+@each
+@every
+def test_cuda_computes_what_the_cpu_does(name, output):
+    f, arguments = given(name, output)
+    arguments = tuple(jnp.asarray(a, jnp.float32) for a in arguments)
+
+    def loss(*arguments):
+        return jnp.sum(jnp.sin(f(*arguments)))
+
+    def second(*arguments):
+        return sum(jnp.sum(g**2) for g in jax.grad(loss, range(len(arguments)))(*arguments))
+
+    both = jax.jit(jax.grad(second, range(len(arguments))))
+    found = both(*arguments)
+    for device in {d for x in found for d in x.devices()}:
+        assert device.platform == "gpu"
+    cpu = jax.devices("cpu")[0]
+    with jax.default_device(cpu):
+        wanted = both(*(jax.device_put(a, cpu) for a in arguments))
+    for a, b in zip(found, wanted):
+        close(a, b, 2e-3)
+    batch = jnp.stack([arguments[0], arguments[0] + 1])
+    made = jax.vmap(lambda x: f(x, *arguments[1:]))(batch)
+    close(made[1], f(batch[1], *arguments[1:]), 1e-5)
