@@ -14,22 +14,46 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from basin import _library
 from basin._library import BasinError
 from basin._plan import Backend
+from basin.derivatives import hessian, jacobian, jvp, vjp
 from basin.energies import Descent, Energy, energy
 from basin.functions import Function, function
 from basin.lagrangians import Lagrangian
+from basin.layers import (
+    avg_pool,
+    conv2d,
+    cross_entropy,
+    dropout,
+    gather,
+    max_pool,
+    normal,
+    one_hot,
+    scatter,
+    top_k,
+    uniform,
+)
 from basin.operations import (
     attention_lse,
+    entmax15,
     erf,
+    gelu,
     gradient,
     heaviside,
     layernorm,
     lncosh,
+    log_softmax,
     logsumexp,
+    normmax2,
     relu,
+    shrink,
     sigmoid,
+    silu,
     softmax,
     softplus,
+    sparsemax,
     stop_gradient,
+    to_box,
+    to_sphere,
+    to_tangent,
 )
 from basin.training import Constant, Lecun, Normal, Trainer, Uniform
 
@@ -73,9 +97,11 @@ __version__ = _library.text(_library.lib.basin_version())
 
 __all__ = [
     "Backend", "BasinError", "Constant", "Descent", "Energy", "Function", "Lagrangian",
-    "Lecun", "Normal",
-    "Trainer", "Uniform", "attention_lse", "energy", "erf", "function", "gradient", "heaviside",
-    "layernorm", "lncosh", "logsumexp", "relu", "sigmoid", "softmax", "softplus", "stop_gradient",
+    "Lecun", "Normal", "Trainer", "Uniform", "attention_lse", "avg_pool", "conv2d", "cross_entropy", "dropout",
+    "energy", "entmax15", "erf", "function", "gather", "gelu", "gradient", "heaviside", "hessian",
+    "jacobian", "jvp", "layernorm", "lncosh", "log_softmax", "logsumexp", "max_pool", "normal",
+    "normmax2", "one_hot", "relu", "scatter", "shrink", "sigmoid", "silu", "softmax", "softplus",
+    "sparsemax", "stop_gradient", "to_box", "to_sphere", "to_tangent", "top_k", "uniform", "vjp",
 ]  # fmt: skip
 
 

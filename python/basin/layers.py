@@ -1,0 +1,204 @@
+"""Layers, choices, sums by index and random draws, of expressions: inside functions that Basin
+traces."""
+
+import numbers
+from typing import Any, Optional
+
+import numpy
+
+from basin._expr import Expression, apply, expressions, graph_of
+from basin._index import take_places
+from basin._library import BasinError, ffi, lib
+from basin._tensor import shape_of
+from basin.operations import logsumexp
+
+__all__ = [
+    "avg_pool", "conv2d", "cross_entropy", "dropout", "gather", "max_pool", "normal", "one_hot",
+    "scatter", "top_k", "uniform",
+]  # fmt: skip
+
+
+# ---- pictures ----
+
+
+def conv2d(x: Expression, kernel: Any, stride: int = 1, padding: str = "same") -> Expression:
+    """Cross-correlation of pictures [B, height, width, C] with a kernel [h, w, C, O].
+
+    "same" puts zeros around, so that a stride of 1 keeps the size; "valid" does not.
+
+    >>> import basin, numpy
+    >>> blur = numpy.full((3, 3, 1, 1), 1 / 9)
+    >>> blurred = basin.function(lambda x: basin.conv2d(x, blur))
+    >>> blurred(numpy.ones((1, 3, 3, 1)))[0, 1, :, 0].round(3)
+    array([0.667, 1.   , 0.667], dtype=float32)
+    """
+    if padding not in ("same", "valid"):
+        raise BasinError(f"padding {padding!r}, wanted 'same' or 'valid'")
+    x, kernel = expressions(x, kernel)
+    return apply(lib.basin_conv2d, x, kernel._pointer, stride, padding == "same")
+
+
+def max_pool(x: Expression, window: int, stride: Optional[int] = None) -> Expression:
+    """The largest element of each window of pictures [B, height, width, C]. Windows lie beside each
+    other unless there is a stride.
+
+    >>> import basin, numpy
+    >>> picture = numpy.arange(16.0).reshape(1, 4, 4, 1)
+    >>> basin.function(lambda x: basin.max_pool(x, 2))(picture)[0, :, :, 0]
+    array([[ 5.,  7.],
+           [13., 15.]], dtype=float32)
+    """
+    return apply(lib.basin_maxpool2d, x, window, window if stride is None else stride)
+
+
+def avg_pool(x: Expression, window: int, stride: Optional[int] = None) -> Expression:
+    """The mean of each window of pictures [B, height, width, C].
+
+    >>> import basin, numpy
+    >>> picture = numpy.arange(16.0).reshape(1, 4, 4, 1)
+    >>> basin.function(lambda x: basin.avg_pool(x, 2))(picture)[0, :, :, 0]
+    array([[ 2.5,  4.5],
+           [10.5, 12.5]], dtype=float32)
+    """
+    return apply(lib.basin_avgpool2d, x, window, window if stride is None else stride)
+
+
+# ---- choices ----
+
+
+def one_hot(index: Any, count: int) -> Expression:
+    """[..] -> [.., count]: 1 where the column is the index, else 0; zeros for an index of -1.
+
+    >>> import basin
+    >>> basin.function(lambda i: basin.one_hot(i, 3))([2, -1])
+    array([[0., 0., 1.],
+           [0., 0., 0.]], dtype=float32)
+    """
+    (index,) = expressions(index)
+    return 1.0 * (index[..., None] == index._graph.iota(count))
+
+
+def cross_entropy(scores: Expression, labels: Any) -> Expression:
+    """log-sum-exp of the scores [.., classes] minus the labelled one; labels [..] are whole
+    numbers, known or expressions. 0 for a label of -1.
+
+    >>> import basin
+    >>> basin.function(lambda s: basin.cross_entropy(s, [0, -1]))([[0.0, 0.0], [5.0, 1.0]]).round(3)
+    array([0.693, 0.   ], dtype=float32)
+    """
+    scores, labels = expressions(scores, labels)
+    if labels.shape != scores.shape[:-1]:
+        raise BasinError(f"cross_entropy of {scores!r} and {labels!r}, wanted [.., classes], [..]")
+    hit = labels[..., None] == scores._graph.iota(scores.shape[-1])
+    own = numpy.sum(numpy.where(hit, scores, 0.0), axis=-1)
+    return numpy.where(labels >= 0, logsumexp(scores) - own, 0.0)
+
+
+def top_k(a: Expression, k: int, axis: int = -1) -> "tuple[Expression, Expression]":
+    """The k largest elements of an axis in descending order, at most 64, and their places.
+
+    >>> import basin
+    >>> basin.function(lambda a: basin.top_k(a, 2)[0])([3.0, 1.0, 2.0])
+    array([3., 2.], dtype=float32)
+    """
+    where = ffi.new("basin_expr *")
+    values = a._graph.wrap(lib.basin_top(a._pointer, k, axis, where))
+    return values, a._graph.wrap(lib.basin_from_index(where[0], 0))
+
+
+def gather(table: Expression, index: Any) -> Expression:
+    """Rows of a table, [..] -> [.., row]: an embedding. The same as table[index].
+
+    >>> import basin
+    >>> basin.function(basin.gather)([[1.0, 2.0], [3.0, 4.0]], [1, 1])
+    array([[3., 4.],
+           [3., 4.]], dtype=float32)
+    """
+    graph = graph_of((table, index))
+    table = table if isinstance(table, Expression) else graph.constant(table)
+    places = index if isinstance(index, Expression) else numpy.asarray(index)
+    return take_places(table, [0], [places])[0]
+
+
+def scatter(values: Any, index: Any, rows: int) -> Expression:
+    """[rows, ..]: row r is the sum of the values [n, ..] whose index [n] is r.
+
+    >>> import basin
+    >>> basin.function(lambda v: basin.scatter(v, [0, 2, 0], 3))([1.0, 10.0, 100.0])
+    array([101.,   0.,  10.], dtype=float32)
+    """
+    graph = graph_of((values, index))
+    values = values if isinstance(values, Expression) else graph.constant(values)
+    shape = numpy.shape(index)
+    if values.shape[: len(shape)] != shape:
+        raise BasinError(f"scatter of {values!r} by an index {list(shape)}, wanted its first axes")
+    if isinstance(index, Expression):
+        index = numpy.where(index < 0, index + rows, index).reshape(-1)
+        places = lib.basin_to_index(index._pointer, rows)
+    else:
+        places = graph.places(_checked(numpy.asarray(index).reshape(-1), rows))
+    values = values.reshape(int(numpy.prod(shape)), *values.shape[len(shape) :])
+    return apply(lib.basin_scatter, values, places, rows)
+
+
+def _checked(index, rows):
+    if index.size and not (-rows <= index.min() and index.max() < rows):
+        raise IndexError(f"index {index.min()} to {index.max()} of {rows} rows")
+    return index % max(rows, 1)
+
+
+# ---- draws ----
+
+
+def normal(seed: Any, shape: Any) -> Expression:
+    """Normal draws: the same for a seed on every backend; another call draws others.
+
+    `shape` is a tuple, or an expression whose shape it is. The seed is a whole number up to 2^24,
+    known or an expression; one of the two must be an expression.
+
+    >>> import basin
+    >>> draws = basin.function(lambda seed: basin.normal(seed, (2, 3)))
+    >>> draws(7).shape, bool((draws(7) == draws(7)).all()), bool((draws(7) == draws(8)).any())
+    ((2, 3), True, False)
+    """
+    return _draws(lib.basin_normal, seed, shape)
+
+
+def uniform(seed: Any, shape: Any) -> Expression:
+    """The same, evenly from [0, 1).
+
+    >>> import basin
+    >>> draws = basin.function(lambda seed: basin.uniform(seed, (1000,)))(7)
+    >>> bool(draws.min() >= 0), bool(draws.max() < 1), round(float(draws.mean()), 1)
+    (True, True, 0.5)
+    """
+    return _draws(lib.basin_uniform, seed, shape)
+
+
+def _draws(function, seed, shape):
+    graph = graph_of((seed, shape if isinstance(shape, Expression) else ()))
+    if graph is None:
+        raise BasinError("draws of a known seed and a known shape, wanted one as an expression")
+    shape = shape.shape if isinstance(shape, Expression) else shape
+    shape = (shape,) if isinstance(shape, numbers.Integral) else shape
+    return graph.wrap(function(_seed(graph, seed), shape_of(shape)))
+
+
+def _seed(graph, seed):
+    """An index tensor [2]: the low and the high word."""
+    if not isinstance(seed, Expression):
+        low, high = int(seed) & 0xFFFFFFFF, int(seed) >> 32
+        return graph.places(numpy.array([low, high], dtype="u4").astype("i4"))
+    both = numpy.stack([seed, 0.0 * seed])
+    return lib.basin_to_index(both._pointer, 2**31 - 1)
+
+
+def dropout(a: Expression, rate: float, seed: Any) -> Expression:
+    """A share `rate` of the elements becomes 0 and the others larger, so that the mean stays.
+
+    >>> import basin, numpy
+    >>> kept = basin.function(lambda a, s: basin.dropout(a, 0.5, s))(numpy.ones(1000), 3)
+    >>> sorted(set(kept.tolist())), abs(float(kept.mean()) - 1) < 0.1
+    ([0.0, 2.0], True)
+    """
+    return apply(lib.basin_dropout, a, rate, _seed(a._graph, seed))
