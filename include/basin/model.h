@@ -26,13 +26,19 @@ typedef struct basin_image_et_config {
     bool published_init;
 } basin_image_et_config;
 
+/* Patches become tokens and tokens patches: the affine encoder, the MASK token, positions, an
+ * optional CLS token in front, the affine decoder. */
+typedef struct basin_patches {
+    basin_expr enc_w, enc_b; /* [P, D] [D]; biases may be NULL */
+    basin_expr dec_w, dec_b; /* [D, P] [P] */
+    basin_expr mask, cls;    /* [D] [D]; cls may be NULL */
+    basin_expr pos;          /* [N, D], with CLS [N + 1, D] */
+} basin_patches;
+
 typedef struct basin_image_et {
     basin_image_et_config config;
     basin_block block;
-    basin_expr enc_w, enc_b; /* [P, D] [D] */
-    basin_expr dec_w, dec_b; /* [D, P] [P] */
-    basin_expr mask, cls;    /* [D] [D] */
-    basin_expr pos;          /* [N, D], with CLS [N + 1, D] */
+    basin_patches patches;
 } basin_image_et;
 
 BASIN_API basin_status basin_image_et_declare(basin_image_et *model, basin_params *params,
@@ -83,10 +89,7 @@ typedef struct basin_vit {
     basin_vit_config config;
     basin_vit_layer layer[BASIN_MAX_LAYERS]; /* [1] where shared, else [depth] */
     basin_vit_norm norm;
-    basin_expr enc_w, enc_b; /* [P, D] [D] */
-    basin_expr dec_w, dec_b; /* [D, P] [P] */
-    basin_expr mask, cls;    /* [D] [D] */
-    basin_expr pos;          /* [N, D], with CLS [N + 1, D] */
+    basin_patches patches;
 } basin_vit;
 
 /* One interface for all models of images, so that training and scoring treat them alike. */

@@ -169,3 +169,23 @@ basin_program basin_program_alone(basin_instruction instruction[4], const basin_
         .op = (uint16_t)call->op, .to = 3, .a = 0, .b = 1, .c = 2, .value = call->attr.value};
     return program;
 }
+
+void basin_program_merge_axes(basin_program *p, int operands) {
+    int rank = 0;
+    for (int i = 0; i < p->domain.rank; i++) {
+        if (p->domain.dim[i] == 1) continue;
+        bool even = rank > 0;
+        for (int k = 0; k < operands && even; k++)
+            even = p->stride[k][rank - 1] == p->stride[k][i] * p->domain.dim[i];
+        if (!even) rank++;
+        int64_t dim = p->domain.dim[i];
+        p->domain.dim[rank - 1] = even ? p->domain.dim[rank - 1] * dim : dim;
+        for (int k = 0; k < operands; k++) p->stride[k][rank - 1] = p->stride[k][i];
+    }
+    if (rank == 0) {
+        rank = 1;
+        p->domain.dim[0] = 1;
+        for (int k = 0; k < operands; k++) p->stride[k][0] = 0;
+    }
+    p->domain.rank = rank;
+}

@@ -110,6 +110,8 @@ static inline int basin_twin_of(basin_op op, int i) {
 /* The program of a pointwise call that came without one: its operands loaded and broadcast, then
  * the one instruction. */
 basin_program basin_program_alone(basin_instruction instruction[4], const basin_call *call);
+/* Drops axes of one element and merges neighbours that all operands walk through evenly. */
+void basin_program_merge_axes(basin_program *p, int operands);
 
 /* A backend is a table of functions and its own state. All calls on one backend happen from one
  * thread. `alloc` returns device memory, or NULL; a stream is in order, so `copy_*` and `run`

@@ -25,6 +25,11 @@ bool basin_model_shape_is(basin_expr a, basin_shape wanted, const char *what) {
     return good;
 }
 
+basin_status basin_model_status(const basin_graph *graph) {
+    const basin_error *error = basin_graph_error(graph);
+    return error ? error->status : BASIN_OK;
+}
+
 /* ---- maps and heads ---- */
 
 basin_expr basin_model_affine(basin_expr x, basin_expr weight, basin_expr bias) {

@@ -88,8 +88,7 @@ basin_status basin_graphs_declare(basin_graphs *model, basin_params *params,
         basin_block_declare(&model->block[i], params, prefix, &config->block);
     }
     declare_head(model, params);
-    const basin_error *error = basin_graph_error(params->graph);
-    return error ? error->status : BASIN_OK;
+    return basin_model_status(params->graph);
 }
 
 basin_graphs_batch basin_graphs_inputs(const basin_graphs *model, basin_graph *graph,
@@ -118,13 +117,13 @@ static basin_expr embed(const basin_graphs *model, const basin_graphs_batch *bat
     basin_graph *graph = basin_expr_graph(batch->nodes);
     int64_t D = model->config.block.dim, nodes = basin_expr_shape(batch->nodes).dim[0];
     int64_t tokens = basin_expr_shape(batch->source).dim[0];
-    basin_expr encoded = basin_add(basin_matmul(batch->nodes, model->enc_w), model->enc_b);
+    basin_expr encoded = basin_model_affine(batch->nodes, model->enc_w, model->enc_b);
     basin_expr ones = basin_fill(graph, BASIN_SHAPE(nodes, 1), 1);
     basin_expr is_node = basin_gather(ones, batch->source); /* 0 for a CLS */
     basin_expr x = basin_gather(encoded, batch->source);
     x = basin_select(is_node, x, basin_broadcast(model->cls, BASIN_SHAPE(tokens, D)));
     if (!model->pos_w) return x;
-    basin_expr where = basin_add(basin_matmul(batch->positions, model->pos_w), model->pos_b);
+    basin_expr where = basin_model_affine(batch->positions, model->pos_w, model->pos_b);
     return basin_add(x, where);
 }
 
@@ -171,7 +170,7 @@ static basin_expr bilinear(const basin_graphs *model, const basin_graphs_batch *
 static basin_expr adjacency(const basin_graphs *model, const basin_graphs_batch *batch,
                             basin_expr x) {
     if (model->config.adjacency == BASIN_ADJACENCY_NONE) return NULL;
-    basin_expr edges = basin_add(basin_matmul(batch->edge_features, model->adj_w), model->adj_b);
+    basin_expr edges = basin_model_affine(batch->edge_features, model->adj_w, model->adj_b);
     switch (model->config.adjacency) {
     case BASIN_ADJACENCY_CONV: return basin_mul(convolved_gram(model, batch, x), edges);
     case BASIN_ADJACENCY_BILINEAR:
@@ -265,8 +264,8 @@ basin_expr basin_graphs_forward(const basin_graphs *model, const basin_graphs_ba
     const basin_graphs_config *c = &model->config;
     basin_expr x = drop(c, read_tokens(model, batch, descend(NULL, model, batch)));
     if (model->hidden_w)
-        x = drop(c, basin_relu(basin_add(basin_matmul(x, model->hidden_w), model->hidden_b)));
-    return basin_add(basin_matmul(x, model->dec_w), model->dec_b);
+        x = drop(c, basin_relu(basin_model_affine(x, model->hidden_w, model->hidden_b)));
+    return basin_model_affine(x, model->dec_w, model->dec_b);
 }
 
 basin_expr basin_cross_entropy(basin_expr logits, basin_expr target) {

@@ -6,42 +6,53 @@
 
 /* Algorithm 1 draws all weights from N(0, 0.02^2); the published code has LeCun's deviation for the
  * affine maps and a tenth of the paper's for tokens. */
-static basin_init weight_init(const basin_patches *p, int64_t rows) {
-    return p->published ? (basin_init){BASIN_INIT_LECUN, (double)rows}
+static basin_init weight_init(const basin_patches_config *c, int64_t rows) {
+    return c->published ? (basin_init){BASIN_INIT_LECUN, (double)rows}
                         : (basin_init){BASIN_INIT_NORMAL, 0.02};
 }
 
-void basin_patches_declare(basin_patches *p, basin_params *params, bool bias, bool cls) {
-    basin_init zero = {BASIN_INIT_CONSTANT, 0}, weight = weight_init(p, p->patch);
-    basin_init token = {BASIN_INIT_NORMAL, p->published ? 0.002 : 0.02};
-    basin_shape vector = BASIN_SHAPE(p->dim);
-    p->enc_w = basin_param_add(params, "", "enc_w", BASIN_SHAPE(p->patch, p->dim), weight);
-    p->enc_b = bias ? basin_param_add(params, "", "enc_b", vector, zero) : NULL;
-    p->mask = basin_param_add(params, "", "mask", vector, token);
-    p->pos = basin_param_add(params, "", "pos", BASIN_SHAPE(p->tokens + cls, p->dim), token);
-    p->cls = cls ? basin_param_add(params, "", "cls", vector, token) : NULL;
+static basin_expr bias_add(const basin_patches_config *c, basin_params *params, const char *name,
+                           int64_t count) {
+    if (c->no_bias) return NULL;
+    return basin_param_add(params, "", name, BASIN_SHAPE(count),
+                           (basin_init){BASIN_INIT_CONSTANT, 0});
 }
 
-void basin_patches_declare_decoder(basin_expr *weight, basin_expr *bias, const basin_patches *p,
-                                   basin_params *params, bool has_bias) {
-    basin_init zero = {BASIN_INIT_CONSTANT, 0};
-    *weight =
-        basin_param_add(params, "", "dec_w", BASIN_SHAPE(p->dim, p->patch), weight_init(p, p->dim));
-    *bias = has_bias ? basin_param_add(params, "", "dec_b", BASIN_SHAPE(p->patch), zero) : NULL;
+void basin_patches_declare(basin_patches *p, basin_params *params, const basin_patches_config *c) {
+    basin_init token = {BASIN_INIT_NORMAL, c->published ? 0.002 : 0.02};
+    basin_shape vector = BASIN_SHAPE(c->dim);
+    p->enc_w = basin_param_add(params, "", "enc_w", BASIN_SHAPE(c->patch, c->dim),
+                               weight_init(c, c->patch));
+    p->enc_b = bias_add(c, params, "enc_b", c->dim);
+    p->mask = basin_param_add(params, "", "mask", vector, token);
+    p->pos = basin_param_add(params, "", "pos", BASIN_SHAPE(c->tokens + c->cls, c->dim), token);
+    p->cls = c->cls ? basin_param_add(params, "", "cls", vector, token) : NULL;
+}
+
+void basin_patches_declare_decoder(basin_patches *p, basin_params *params,
+                                   const basin_patches_config *c) {
+    p->dec_w =
+        basin_param_add(params, "", "dec_w", BASIN_SHAPE(c->dim, c->patch), weight_init(c, c->dim));
+    p->dec_b = bias_add(c, params, "dec_b", c->patch);
 }
 
 basin_expr basin_patches_encode(const basin_patches *p, basin_expr patches, basin_expr replaced) {
-    if (!basin_model_shape_is(patches, BASIN_SHAPE(-1, p->tokens, p->patch), "image: patches"))
-        return NULL;
+    int64_t P = basin_expr_shape(p->enc_w).dim[0], D = basin_expr_shape(p->enc_w).dim[1];
+    int64_t N = basin_expr_shape(p->pos).dim[0] - (p->cls != NULL);
+    if (!basin_model_shape_is(patches, BASIN_SHAPE(-1, N, P), "image: patches")) return NULL;
     int64_t B = basin_expr_shape(patches).dim[0];
-    basin_expr x = basin_matmul(patches, p->enc_w);
-    if (p->enc_b) x = basin_add(x, p->enc_b);
-    x = basin_select(basin_reshape(replaced, BASIN_SHAPE(B, p->tokens, 1)), p->mask, x);
+    basin_expr x = basin_model_affine(patches, p->enc_w, p->enc_b);
+    x = basin_select(basin_reshape(replaced, BASIN_SHAPE(B, N, 1)), p->mask, x);
     if (p->cls) {
-        basin_expr cls = basin_broadcast(p->cls, BASIN_SHAPE(B, 1, p->dim));
+        basin_expr cls = basin_broadcast(p->cls, BASIN_SHAPE(B, 1, D));
         x = basin_concat((basin_expr[]){cls, x}, 2, 1);
     }
     return basin_add(x, p->pos);
+}
+
+basin_expr basin_patches_tokens(const basin_patches *p, basin_expr tokens) {
+    if (!p->cls) return tokens;
+    return basin_slice(tokens, 1, 1, basin_expr_shape(p->pos).dim[0] - 1);
 }
 
 /* ---- the Energy Transformer ---- */
@@ -51,37 +62,26 @@ static const basin_init paper_init = {BASIN_INIT_NORMAL, 0.02};
 basin_status basin_image_et_declare(basin_image_et *model, basin_params *params,
                                     const basin_image_et_config *config) {
     *model = (basin_image_et){.config = *config};
-    basin_patches p = {.tokens = config->tokens,
-                       .patch = config->patch,
-                       .dim = config->block.dim,
-                       .published = config->published_init};
+    basin_patches_config patches = {.tokens = config->tokens,
+                                    .patch = config->patch,
+                                    .dim = config->block.dim,
+                                    .published = config->published_init,
+                                    .cls = config->cls};
     if (!config->published_init) model->config.block.init_query = paper_init;
-    basin_patches_declare(&p, params, true, config->cls);
-    model->enc_w = p.enc_w, model->enc_b = p.enc_b;
-    model->mask = p.mask, model->cls = p.cls, model->pos = p.pos;
+    basin_patches_declare(&model->patches, params, &patches);
     basin_status status = basin_block_declare(&model->block, params, "", &model->config.block);
-    basin_patches_declare_decoder(&model->dec_w, &model->dec_b, &p, params, true);
-    const basin_error *error = basin_graph_error(params->graph);
-    return status ? status : error ? error->status : BASIN_OK;
+    basin_patches_declare_decoder(&model->patches, params, &patches);
+    return status ? status : basin_model_status(params->graph);
 }
 
 basin_expr basin_image_et_encode(const basin_image_et *model, basin_expr patches,
                                  basin_expr replaced) {
-    basin_patches p = {.tokens = model->config.tokens,
-                       .patch = model->config.patch,
-                       .dim = model->config.block.dim,
-                       .enc_w = model->enc_w,
-                       .enc_b = model->enc_b,
-                       .mask = model->mask,
-                       .cls = model->cls,
-                       .pos = model->pos};
-    return basin_patches_encode(&p, patches, replaced);
+    return basin_patches_encode(&model->patches, patches, replaced);
 }
 
 basin_expr basin_image_et_decode(const basin_image_et *model, basin_expr tokens) {
-    if (model->cls) tokens = basin_slice(tokens, 1, 1, model->config.tokens);
-    basin_expr g = basin_block_norm(&model->block, tokens);
-    return basin_add(basin_matmul(g, model->dec_w), model->dec_b);
+    basin_expr g = basin_block_norm(&model->block, basin_patches_tokens(&model->patches, tokens));
+    return basin_model_affine(g, model->patches.dec_w, model->patches.dec_b);
 }
 
 basin_expr basin_image_et_forward(const basin_image_et *model, basin_expr patches,

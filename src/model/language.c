@@ -205,8 +205,7 @@ static basin_status check_config(const basin_language_config *c, basin_graph *gr
         basin_graph_fail(graph, BASIN_BAD_VALUE,
                          "a GPT with %lld heads, wanted a divisor of D %lld", (long long)c->heads,
                          (long long)c->dim);
-    const basin_error *error = basin_graph_error(graph);
-    return error ? error->status : BASIN_OK;
+    return basin_model_status(graph);
 }
 
 basin_status basin_language_declare(basin_language *model, basin_params *params,
@@ -226,8 +225,7 @@ basin_status basin_language_declare(basin_language *model, basin_params *params,
     model->head_w =
         c->tied ? model->tok : basin_param_add(params, "", "head_w", BASIN_SHAPE(V, D), small);
     if (biased) model->head_b = basin_param_add(params, "", "head_b", BASIN_SHAPE(V), none);
-    const basin_error *error = basin_graph_error(params->graph);
-    return error ? error->status : BASIN_OK;
+    return basin_model_status(params->graph);
 }
 
 /* How many tokens a window has; 0, and a message, where they do not fit. */

@@ -13,6 +13,9 @@ bool basin_model_shapes_agree(basin_expr a, basin_expr b, const char *what);
 /* Whether the shape of a is the one wanted, -1 standing for any size. */
 bool basin_model_shape_is(basin_expr a, basin_shape wanted, const char *what);
 
+/* The status of the graph: what a declaration that builds without checks returns. */
+basin_status basin_model_status(const basin_graph *graph);
+
 /* ---- maps and heads ---- */
 
 /* x W + b; a bias of NULL is left out. */
@@ -31,24 +34,22 @@ void basin_model_head_add(basin_expr *weight, basin_expr *bias, basin_params *pa
 /* h [N, W] by such weights: one logit per row, [N], or [N, C]. */
 basin_expr basin_model_logits(basin_expr h, basin_expr weight, basin_expr bias);
 
-/* ---- patches become tokens and tokens patches: the affine encoder, the MASK token, positions, an
- * optional CLS token in front, the affine decoder ---- */
+/* ---- patches ---- */
 
-typedef struct basin_patches {
+typedef struct basin_patches_config {
     int64_t tokens, patch, dim; /* N, P, D */
     bool published;             /* first values as in the published code, not as in the paper */
-    basin_expr enc_w, enc_b;    /* [P, D] [D]; enc_b may be NULL */
-    basin_expr mask, cls, pos;  /* [D] [D] [N (+ 1), D]; cls may be NULL */
-} basin_patches;
+    bool no_bias, cls;
+} basin_patches_config;
 
-/* Declares "enc_w", "enc_b" (where `bias`), "mask", "pos" and "cls" (where `cls`), in this order.
- */
-void basin_patches_declare(basin_patches *p, basin_params *params, bool bias, bool cls);
-/* Declares "dec_w" [D, P] and "dec_b" [P] (else NULL). */
-void basin_patches_declare_decoder(basin_expr *weight, basin_expr *bias, const basin_patches *p,
-                                   basin_params *params, bool has_bias);
+/* Declares "enc_w", "enc_b", "mask", "pos" and "cls", in this order; and "dec_w" and "dec_b". */
+void basin_patches_declare(basin_patches *p, basin_params *params, const basin_patches_config *c);
+void basin_patches_declare_decoder(basin_patches *p, basin_params *params,
+                                   const basin_patches_config *c);
 /* Patches [B, N, P], replaced [B, N] -> tokens [B, N (+ 1), D]. */
 basin_expr basin_patches_encode(const basin_patches *p, basin_expr patches, basin_expr replaced);
+/* The tokens without the CLS in front. */
+basin_expr basin_patches_tokens(const basin_patches *p, basin_expr tokens);
 
 /* ---- models that others choose among ---- */
 

@@ -62,19 +62,7 @@ static basin_status check_config(const basin_vit_config *c, basin_graph *graph) 
                          "of each",
                          (long long)c->dim, (long long)c->heads, (long long)c->head_dim,
                          (long long)c->hidden);
-    const basin_error *error = basin_graph_error(graph);
-    return error ? error->status : BASIN_OK;
-}
-
-static basin_patches patches_of(const basin_vit *m) {
-    return (basin_patches){.tokens = m->config.tokens,
-                           .patch = m->config.patch,
-                           .dim = m->config.dim,
-                           .enc_w = m->enc_w,
-                           .enc_b = m->enc_b,
-                           .mask = m->mask,
-                           .cls = m->cls,
-                           .pos = m->pos};
+    return basin_model_status(graph);
 }
 
 basin_status basin_vit_declare(basin_vit *model, basin_params *params,
@@ -82,18 +70,19 @@ basin_status basin_vit_declare(basin_vit *model, basin_params *params,
     *model = (basin_vit){.config = *config};
     basin_vit_config *c = &model->config;
     if (c->epsilon == 0) c->epsilon = 1e-5;
+    basin_patches_config patches = {.tokens = c->tokens,
+                                    .patch = c->patch,
+                                    .dim = c->dim,
+                                    .no_bias = c->no_bias,
+                                    .cls = c->cls};
     basin_status status = check_config(c, params->graph);
     if (status) return status;
-    basin_patches p = patches_of(model);
-    basin_patches_declare(&p, params, !c->no_bias, c->cls);
-    model->enc_w = p.enc_w, model->enc_b = p.enc_b;
-    model->mask = p.mask, model->cls = p.cls, model->pos = p.pos;
+    basin_patches_declare(&model->patches, params, &patches);
     int layers = c->shared ? 1 : c->depth;
     for (int i = 0; i < layers; i++) layer_declare(&model->layer[i], params, c, i);
     model->norm = norm_add(c, params, "", "norm_g", "norm_b");
-    basin_patches_declare_decoder(&model->dec_w, &model->dec_b, &p, params, !c->no_bias);
-    const basin_error *error = basin_graph_error(params->graph);
-    return error ? error->status : BASIN_OK;
+    basin_patches_declare_decoder(&model->patches, params, &patches);
+    return basin_model_status(params->graph);
 }
 
 /* ---- the forward expression ---- */
@@ -143,9 +132,8 @@ static basin_expr layer(const basin_vit *m, const basin_vit_layer *l, basin_expr
 basin_expr basin_vit_tokens(const basin_vit *model, basin_expr patches, basin_expr replaced,
                             basin_expr *trace) {
     const basin_vit_config *c = &model->config;
-    basin_patches p = patches_of(model);
-    basin_expr x = basin_patches_encode(&p, patches, replaced);
-    basin_graph *graph = basin_expr_graph(model->enc_w);
+    basin_expr x = basin_patches_encode(&model->patches, patches, replaced);
+    basin_graph *graph = basin_expr_graph(model->patches.enc_w);
     if (trace) trace[0] = x;
     for (int i = 0; i < c->depth; i++) {
         if (c->recompute) basin_recompute_begin(graph);
@@ -157,8 +145,8 @@ basin_expr basin_vit_tokens(const basin_vit *model, basin_expr patches, basin_ex
 }
 
 basin_expr basin_vit_decode(const basin_vit *model, basin_expr tokens) {
-    if (model->cls) tokens = basin_slice(tokens, 1, 1, model->config.tokens);
-    return basin_model_affine(norm(model, &model->norm, tokens), model->dec_w, model->dec_b);
+    basin_expr g = norm(model, &model->norm, basin_patches_tokens(&model->patches, tokens));
+    return basin_model_affine(g, model->patches.dec_w, model->patches.dec_b);
 }
 
 basin_expr basin_vit_forward(const basin_vit *model, basin_expr patches, basin_expr replaced) {

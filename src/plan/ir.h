@@ -102,6 +102,11 @@ basin_status basin_ir_no_memory(basin_ir *ir);
 /* New value or instruction; -1 when out of memory (the error is set). */
 int basin_ir_value_new(basin_ir *ir, basin_shape shape, basin_kind kind);
 int basin_ir_instruction_new(basin_ir *ir, const basin_ir_instruction *instruction);
+/* A value that lies in the storage of `root`, from element `first` on, its rows `stride` apart (0:
+ * dense); -1 likewise. */
+int basin_ir_view_new(basin_ir *ir, int root, basin_shape shape, int64_t first, int64_t stride);
+/* to = from', of matrices. */
+basin_ir_instruction basin_ir_transpose(int to, int from);
 /* The result of a new instruction of one operand, or of two (b >= 0). */
 int basin_ir_apply(basin_ir *ir, basin_op op, int a, int b, basin_shape shape);
 /* Leaves `count` instructions, by their old numbers, in that order. */

@@ -210,7 +210,7 @@ basin_status basin_ranks_largest(basin_ranks *ranks, int *value, basin_error *er
 basin_status basin_ranks_gather_parts(basin_ranks *ranks, void *all, const void *mine,
                                       const size_t *bytes, basin_error *error) {
     int64_t count = basin_ranks_count(ranks), rank = basin_ranks_rank(ranks);
-    basin_ranks_part *part;
+    BASIN_FREE_AT_EXIT basin_ranks_part *part = NULL;
     BASIN_TRY(BASIN_NEW_RAW(&part, 2 * count, "a message", error));
     size_t at = 0;
     for (int64_t i = 0; i < count; i++) {
@@ -218,20 +218,16 @@ basin_status basin_ranks_gather_parts(basin_ranks *ranks, void *all, const void 
         part[count + i] = (basin_ranks_part){(char *)all + at, bytes[i], i};
         at += bytes[i];
     }
-    basin_status status = basin_ranks_exchange(ranks, part, count, part + count, count, error);
-    free(part);
-    return status;
+    return basin_ranks_exchange(ranks, part, count, part + count, count, error);
 }
 
 basin_status basin_ranks_gather(basin_ranks *ranks, void *all, const void *mine, size_t bytes,
                                 basin_error *error) {
     int64_t count = basin_ranks_count(ranks);
-    size_t *each;
+    BASIN_FREE_AT_EXIT size_t *each = NULL;
     BASIN_TRY(BASIN_NEW_RAW(&each, count, "a message", error));
     for (int64_t i = 0; i < count; i++) each[i] = bytes;
-    basin_status status = basin_ranks_gather_parts(ranks, all, mine, each, error);
-    free(each);
-    return status;
+    return basin_ranks_gather_parts(ranks, all, mine, each, error);
 }
 
 /* ---- neighbours ---- */

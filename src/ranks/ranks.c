@@ -78,18 +78,17 @@ static bool overlap(const processor_set *a, const processor_set *b) {
 
 /* Ranks on one host that may run on the same processors share them. */
 static basin_status share_processors(basin_ranks *r, basin_error *error) {
-    processor_set mine, *all;
+    BASIN_FREE_AT_EXIT processor_set *all = NULL;
+    processor_set mine;
     int others = 0, processors = 0;
     BASIN_TRY(BASIN_NEW_RAW(&all, r->count, "ranks", error));
     find_processors(&mine);
-    basin_status status = basin_ranks_gather(r, all, &mine, sizeof mine, error);
-    for (int64_t i = 0; i < r->count && !status; i++)
+    BASIN_TRY(basin_ranks_gather(r, all, &mine, sizeof mine, error));
+    for (int64_t i = 0; i < r->count; i++) /* this one is among them */
         others += !strcmp(r->hosts[i], r->hosts[r->rank]) && overlap(&mine, &all[i]);
-    free(all);
     for (int i = 0; i < WORDS; i++) processors += __builtin_popcountll(mine.word[i]);
-    int share = others ? processors / others : 1;
-    r->threads = share > 1 ? share : 1;
-    return status;
+    r->threads = others && processors > others ? processors / others : 1;
+    return BASIN_OK;
 }
 
 /* ---- opening and closing ---- */
@@ -233,53 +232,44 @@ basin_status basin_ranks_alike(basin_ranks *ranks, const char *text, const char 
     uint64_t size = strlen(text) + 1;
     bool first = basin_ranks_rank(ranks) == 0;
     if (basin_ranks_count(ranks) == 1) return BASIN_OK;
-    basin_status status = basin_ranks_broadcast(ranks, &size, sizeof size, 0, error);
-    if (status) return status;
-    char *copy = basin_array_new(size, 1);
-    if (!copy) status = basin_fail(error, BASIN_NO_MEMORY, "out of memory to compare ranks");
+    BASIN_TRY(basin_ranks_broadcast(ranks, &size, sizeof size, 0, error));
+    BASIN_FREE_AT_EXIT char *copy = NULL;
+    basin_status status = BASIN_NEW_RAW(&copy, size, "a comparison of ranks", error);
     if (copy && first) memcpy(copy, text, size);
-    status = basin_ranks_agree(ranks, status, error);
-    if (!status) status = basin_ranks_broadcast(ranks, copy, size, 0, error);
+    BASIN_TRY(basin_ranks_agree(ranks, status, error));
+    status = basin_ranks_broadcast(ranks, copy, size, 0, error);
     if (!status) status = compare(text, copy, what, error);
-    free(copy);
     return basin_ranks_agree(ranks, status, error);
 }
 
 /* ---- sums of few numbers ---- */
 
-/* to [count] += from [count]. */
-typedef void add_numbers(void *to, const void *from, int64_t count);
-
-static void add_doubles(void *to, const void *from, int64_t count) {
-    for (int64_t i = 0; i < count; i++) ((double *)to)[i] += ((const double *)from)[i];
-}
-
-static void add_integers(void *to, const void *from, int64_t count) {
-    for (int64_t i = 0; i < count; i++) ((int64_t *)to)[i] += ((const int64_t *)from)[i];
-}
-
-static basin_status sum(basin_ranks *ranks, void *values, int64_t count, size_t width,
-                        add_numbers *add, basin_error *error) {
-    int64_t n = basin_ranks_count(ranks);
-    size_t bytes = (size_t)count * width;
+/* All numbers have 8 bytes; `wide`: they are doubles, else integers. */
+static basin_status sum(basin_ranks *ranks, void *values, int64_t count, bool wide,
+                        basin_error *error) {
+    BASIN_FREE_AT_EXIT int64_t *all = NULL;
+    int64_t n = basin_ranks_count(ranks), *to = values;
+    size_t bytes = (size_t)count * sizeof *all;
     if (n == 1) return BASIN_OK;
-    char *all = basin_array_new((size_t)n, bytes);
-    if (!all) return basin_fail_memory(error, "a sum");
-    basin_status status = basin_ranks_gather(ranks, all, values, bytes, error);
-    if (!status) memcpy(values, all, bytes);
-    for (int64_t r = 1; r < n && !status; r++) add(values, all + (size_t)r * bytes, count);
-    free(all);
-    return status;
+    BASIN_TRY(BASIN_NEW_RAW(&all, n * count, "a sum", error));
+    BASIN_TRY(basin_ranks_gather(ranks, all, values, bytes, error));
+    memcpy(values, all, bytes);
+    for (int64_t i = count; i < n * count; i++)
+        if (wide)
+            ((double *)values)[i % count] += ((double *)all)[i];
+        else
+            to[i % count] += all[i];
+    return BASIN_OK;
 }
 
 basin_status basin_ranks_sum(basin_ranks *ranks, double *values, int64_t count,
                              basin_error *error) {
-    return sum(ranks, values, count, sizeof *values, add_doubles, error);
+    return sum(ranks, values, count, true, error);
 }
 
 basin_status basin_ranks_sum_integers(basin_ranks *ranks, int64_t *values, int64_t count,
                                       basin_error *error) {
-    return sum(ranks, values, count, sizeof *values, add_integers, error);
+    return sum(ranks, values, count, false, error);
 }
 
 basin_status basin_ranks_any(basin_ranks *ranks, bool *value, basin_error *error) {

@@ -208,7 +208,7 @@ static basin_status deal_nodes(basin_ranks_tree *t, basin_error *error) {
     int64_t nodes = nodes_of_all(t), sends = ranks * ours->count, at = 0;
     int64_t mine = slice(t, self).count;
     stack s;
-    basin_ranks_part *part;
+    BASIN_FREE_AT_EXIT basin_ranks_part *part = NULL;
     BASIN_TRY(BASIN_NEW_RAW(&part, sends + nodes, "a message", error));
     for (int64_t r = 0; r < ranks; r++) {
         basin_ranks_share to = slice(t, r);
@@ -220,9 +220,7 @@ static basin_status deal_nodes(basin_ranks_tree *t, basin_error *error) {
     for (int64_t r = 0; r < ranks; r++)
         for (int i = outline(&s, share_of(t, r)); i > 0; i--, from += mine)
             part[at++] = (basin_ranks_part){from, (size_t)mine * sizeof(float), r};
-    basin_status status = exchange(t, part, sends, nodes, error);
-    free(part);
-    return status;
+    return exchange(t, part, sends, nodes, error);
 }
 
 /* The sum of this rank's slice. */
@@ -240,7 +238,7 @@ static float *add_slices(basin_ranks_tree *t) {
 
 static basin_status gather_slices(basin_ranks_tree *t, float *mine, basin_error *error) {
     int64_t ranks = basin_ranks_count(t->ranks), self = basin_ranks_rank(t->ranks);
-    basin_ranks_part *part;
+    BASIN_FREE_AT_EXIT basin_ranks_part *part = NULL;
     BASIN_TRY(BASIN_NEW_RAW(&part, 2 * ranks, "a message", error));
     size_t bytes = (size_t)slice(t, self).count * sizeof(float);
     for (int64_t r = 0; r < ranks; r++) {
@@ -249,9 +247,7 @@ static basin_status gather_slices(basin_ranks_tree *t, float *mine, basin_error 
         part[ranks + r] =
             (basin_ranks_part){t->sum + from.first, (size_t)from.count * sizeof(float), r};
     }
-    basin_status status = exchange(t, part, ranks, ranks, error);
-    free(part);
-    return status;
+    return exchange(t, part, ranks, ranks, error);
 }
 
 void basin_ranks_tree_push(basin_ranks_tree *tree) {

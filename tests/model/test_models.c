@@ -486,14 +486,15 @@ TEST(first_values) {
         lab_open(&l, "ref", 1);
         must_declare(&l, basin_image_et_declare(&m, &l.params, &config));
         assert_int_equal(basin_params_init(&l.params, l.store, 3, NULL), BASIN_OK);
-        const promise paper[] = {{m.enc_w, 0.02, 1},    {m.dec_w, 0.02, 1}, {m.block.wk, 0.02, 1},
-                                 {m.block.xi, 0.02, 1}, {m.pos, 0.02, 1},   {m.enc_b, 0, 0}};
-        const promise code[] = {{m.enc_w, 0.1, 0.2 / 0.8796},
-                                {m.dec_w, 0.1, 0.2 / 0.8796},
+        const promise paper[] = {{m.patches.enc_w, 0.02, 1}, {m.patches.dec_w, 0.02, 1},
+                                 {m.block.wk, 0.02, 1},      {m.block.xi, 0.02, 1},
+                                 {m.patches.pos, 0.02, 1},   {m.patches.enc_b, 0, 0}};
+        const promise code[] = {{m.patches.enc_w, 0.1, 0.2 / 0.8796},
+                                {m.patches.dec_w, 0.1, 0.2 / 0.8796},
                                 {m.block.wk, 0.002, 1},
                                 {m.block.xi, 0.02, 1},
-                                {m.pos, 0.002, 1},
-                                {m.enc_b, 0, 0}};
+                                {m.patches.pos, 0.002, 1},
+                                {m.patches.enc_b, 0, 0}};
         keeps(&l, published ? code : paper, 6);
         lab_close(&l);
     }

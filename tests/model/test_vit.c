@@ -115,18 +115,19 @@ static void numbers_free(numbers *n) {
 /* Completed patches [N, P] of one image. */
 static void plain_forward(double *out, scene *s, const double *patches, const double *replaced) {
     basin_vit *m = &s->model;
+    const basin_patches *p = &m->patches;
     lab *a = &s->lab;
     numbers n = {0};
     int first = m->config.cls, tokens = N + first;
     double x[MOST][D], g[D];
-    if (first) memcpy(x[0], get(&n, a, m->cls), sizeof x[0]);
+    if (first) memcpy(x[0], get(&n, a, p->cls), sizeof x[0]);
     for (int t = 0; t < N; t++)
         if (replaced[t] > 0)
-            memcpy(x[t + first], get(&n, a, m->mask), sizeof x[0]);
+            memcpy(x[t + first], get(&n, a, p->mask), sizeof x[0]);
         else
-            affine(x[t + first], patches + t * P, get(&n, a, m->enc_w), get(&n, a, m->enc_b), P, D);
+            affine(x[t + first], patches + t * P, get(&n, a, p->enc_w), get(&n, a, p->enc_b), P, D);
     for (int t = 0; t < tokens; t++)
-        for (int i = 0; i < D; i++) x[t][i] += get(&n, a, m->pos)[t * D + i], numbers_free(&n);
+        for (int i = 0; i < D; i++) x[t][i] += get(&n, a, p->pos)[t * D + i], numbers_free(&n);
     for (int i = 0; i < DEPTH; i++) {
         const basin_vit_layer *l = &m->layer[m->config.shared ? 0 : i];
         plain_attention(x, tokens, s, l, &n);
@@ -135,7 +136,7 @@ static void plain_forward(double *out, scene *s, const double *patches, const do
     }
     for (int t = 0; t < N; t++) {
         normalise(g, x[t + first], get(&n, a, m->norm.gain), get(&n, a, m->norm.bias));
-        affine(out + t * P, g, get(&n, a, m->dec_w), get(&n, a, m->dec_b), D, P);
+        affine(out + t * P, g, get(&n, a, p->dec_w), get(&n, a, p->dec_b), D, P);
         numbers_free(&n);
     }
 }

@@ -441,27 +441,11 @@ void basin_cpu_pointwise_fused(const basin_frame *frame) {
     run_program(frame, frame->call->program);
 }
 
-/* Drops axes of one element and joins axes that every operand walks as one. */
-static void merge_axes(basin_program *program, int operands) {
-    basin_shape *domain = &program->domain;
-    int axes = 0;
-    for (int i = 0; i < domain->rank; i++) {
-        if (domain->dim[i] == 1) continue;
-        bool joins = axes > 0;
-        for (int a = 0; a < operands && joins; a++)
-            joins = program->stride[a][axes - 1] == program->stride[a][i] * domain->dim[i];
-        axes += !joins;
-        domain->dim[axes - 1] = joins ? domain->dim[axes - 1] * domain->dim[i] : domain->dim[i];
-        for (int a = 0; a < operands; a++) program->stride[a][axes - 1] = program->stride[a][i];
-    }
-    domain->rank = axes;
-}
-
 void basin_cpu_pointwise(const basin_frame *frame) {
     const basin_call *call = frame->call;
     basin_instruction instruction[4];
     basin_program program = basin_program_alone(instruction, call);
-    merge_axes(&program, call->ins);
+    basin_program_merge_axes(&program, call->ins);
     run_program(frame, &program);
 }
 

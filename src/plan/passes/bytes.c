@@ -260,13 +260,9 @@ static bool make_twins(converting *c) {
 
 /* What lies in `root` where `value` lies in its own; -1 when out of memory. */
 static int view(converting *c, int value, int root, basin_shape shape) {
-    basin_ir_value like = c->ir->value[value];
-    if (root == like.root) return value;
-    int made = basin_ir_value_new(c->ir, shape, c->ir->value[root].kind);
-    if (made < 0) return -1;
-    c->ir->value[made].root = root;
-    c->ir->value[made].first = like.first, c->ir->value[made].stride = like.stride;
-    return made;
+    const basin_ir_value *like = &c->ir->value[value];
+    if (root == like->root) return value;
+    return basin_ir_view_new(c->ir, root, shape, like->first, like->stride);
 }
 
 /* ---- factors the other way round, as a product of bytes sums along rows of both. A product under
@@ -274,13 +270,7 @@ static int view(converting *c, int value, int root, basin_shape shape) {
  * behind them, while it is in a cache ---- */
 
 static bool add_turn(converting *c, int to, int from) {
-    basin_ir_instruction turn = {.op = BASIN_OP_PERMUTE,
-                                 .attr = {.axes = {1, 0}},
-                                 .ins = 1,
-                                 .outs = 1,
-                                 .in = {from},
-                                 .out = {to},
-                                 .workspace = -1};
+    basin_ir_instruction turn = basin_ir_transpose(to, from);
     return basin_ir_list_add(&c->list, &turn);
 }
 
@@ -312,25 +302,16 @@ static turned *new_turned(converting *c, int value, int64_t rows, int64_t column
 
 /* Columns of the factor's root, from `first` on, as they lie. */
 static int columns_of(converting *c, const turned *t, int64_t first, int64_t columns) {
-    basin_ir *ir = c->ir;
     int twin = c->twin[t->root];
-    int from = basin_ir_value_new(ir, BASIN_SHAPE(t->rows, columns), BASIN_NARROW);
-    if (from < 0) return -1;
-    ir->value[from].root = twin < 0 ? t->root : twin;
-    ir->value[from].first = first;
-    ir->value[from].stride = t->apart == columns ? 0 : t->apart;
-    return from;
+    return basin_ir_view_new(c->ir, twin < 0 ? t->root : twin, BASIN_SHAPE(t->rows, columns), first,
+                             t->apart == columns ? 0 : t->apart);
 }
 
 /* Their place among those of the factor, the other way round. */
 static int place_turned(converting *c, const turned *t, int64_t first, int64_t columns) {
-    basin_ir *ir = c->ir;
     if (columns == t->columns) return t->value;
-    int to = basin_ir_value_new(ir, BASIN_SHAPE(columns, t->rows), ir->value[t->value].kind);
-    if (to < 0) return -1;
-    ir->value[to].root = t->value;
-    ir->value[to].first = (first - t->first) * t->rows;
-    return to;
+    return basin_ir_view_new(c->ir, t->value, BASIN_SHAPE(columns, t->rows),
+                             (first - t->first) * t->rows, 0);
 }
 
 /* The bytes of a factor [rows, columns], transposed; made here unless they were needed before. A

@@ -92,13 +92,8 @@ static int joint_part(const joining *j, const joint *t, int value) {
  */
 static int joint_span(joining *j, const joint *t, int first, int last, basin_shape shape) {
     if (first == 0 && last == t->parts - 1) return t->value;
-    basin_ir_value like = j->ir->value[t->part[first]];
-    int value = basin_ir_value_new(j->ir, shape, like.kind);
-    if (value < 0) return -1;
-    j->ir->value[value].root = t->value;
-    j->ir->value[value].first = like.first;
-    j->ir->value[value].stride = like.stride;
-    return value;
+    const basin_ir_value *like = &j->ir->value[t->part[first]];
+    return basin_ir_view_new(j->ir, t->value, shape, like->first, like->stride);
 }
 
 /* Parts ascending; false unless they are neighbours, at least two. */
@@ -344,13 +339,7 @@ static bool turn_weight(joining *j, joint *weight, const gang *g, int last) {
     if (turned < 0) return false;
     basin_ir_instruction *instruction = &ir->instruction[place];
     basin_program_free(instruction->program);
-    *instruction = (basin_ir_instruction){.op = BASIN_OP_PERMUTE,
-                                          .attr = {.axes = {1, 0}},
-                                          .ins = 1,
-                                          .outs = 1,
-                                          .in = {weight->value},
-                                          .out = {turned},
-                                          .workspace = -1};
+    *instruction = basin_ir_transpose(turned, weight->value);
     weight->turned = turned;
     return true;
 }

@@ -54,6 +54,24 @@ int basin_ir_value_new(basin_ir *ir, basin_shape shape, basin_kind kind) {
     return id;
 }
 
+int basin_ir_view_new(basin_ir *ir, int root, basin_shape shape, int64_t first, int64_t stride) {
+    int value = basin_ir_value_new(ir, shape, ir->value[root].kind);
+    if (value < 0) return -1;
+    ir->value[value].root = root;
+    ir->value[value].first = first, ir->value[value].stride = stride;
+    return value;
+}
+
+basin_ir_instruction basin_ir_transpose(int to, int from) {
+    return (basin_ir_instruction){.op = BASIN_OP_PERMUTE,
+                                  .attr = {.axes = {1, 0}},
+                                  .ins = 1,
+                                  .outs = 1,
+                                  .in = {from},
+                                  .out = {to},
+                                  .workspace = -1};
+}
+
 int basin_ir_instruction_new(basin_ir *ir, const basin_ir_instruction *instruction) {
     if (!basin_array_reserve((void **)&ir->instruction, &ir->instruction_capacity,
                              ir->instructions + 1, sizeof *ir->instruction)) {

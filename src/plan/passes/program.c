@@ -53,27 +53,6 @@ void basin_group_collect(basin_group *group, const basin_ir *ir, const int *lead
     }
 }
 
-/* Drops axes of one element and merges neighbours that all operands walk through evenly. */
-static void merge_axes(basin_program *p, int operands) {
-    int rank = 0;
-    for (int i = 0; i < p->domain.rank; i++) {
-        if (p->domain.dim[i] == 1) continue;
-        bool even = rank > 0;
-        for (int k = 0; k < operands && even; k++)
-            even = p->stride[k][rank - 1] == p->stride[k][i] * p->domain.dim[i];
-        if (!even) rank++;
-        int64_t dim = p->domain.dim[i];
-        p->domain.dim[rank - 1] = even ? p->domain.dim[rank - 1] * dim : dim;
-        for (int k = 0; k < operands; k++) p->stride[k][rank - 1] = p->stride[k][i];
-    }
-    if (rank == 0) {
-        rank = 1;
-        p->domain.dim[0] = 1;
-        for (int k = 0; k < operands; k++) p->stride[k][0] = 0;
-    }
-    p->domain.rank = rank;
-}
-
 void basin_product_sizes(int64_t size[4], const basin_ir *ir,
                          const basin_ir_instruction *instruction) {
     basin_shape a = ir->value[instruction->in[0]].shape, b = ir->value[instruction->in[1]].shape;
@@ -257,7 +236,7 @@ static void set_domain(basin_program *p, const basin_group *group, const basin_i
         else
             basin_shape_broadcast(p->stride[at++], &operand, &group->domain);
     }
-    if (tile < 0) merge_axes(p, at);
+    if (tile < 0) basin_program_merge_axes(p, at);
 }
 
 basin_program *basin_group_program(const basin_group *group, const basin_ir *ir, int tile,
@@ -281,7 +260,7 @@ basin_program *basin_program_copy(basin_shape shape) {
     program->instructions = program->registers = program->stores = 1;
     program->domain = shape;
     basin_shape_broadcast(program->stride[0], &shape, &shape);
-    merge_axes(program, 1);
+    basin_program_merge_axes(program, 1);
     return program;
 }
 

@@ -264,9 +264,7 @@ static bool fits(const basin_ir *ir, family *f, const basin_ir_instruction *i,
 
 /* The weights of a side as [H, Y, D]. */
 static int heads_of(basin_ir *ir, const family *f, int s, basin_shape shape) {
-    int made = basin_ir_value_new(ir, shape, BASIN_REAL);
-    if (made >= 0) ir->value[made].root = ir->value[f->side[s].weight].root;
-    return made;
+    return basin_ir_view_new(ir, basin_root_of(ir, f->side[s].weight), shape, 0, 0);
 }
 
 static int multiply(basin_ir *ir, int a, bool turn_a, int b, bool turn_b, basin_shape shape) {

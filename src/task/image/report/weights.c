@@ -31,7 +31,7 @@ static basin_status decode(float **patches, const basin_image_graph *g, basin_im
     BASIN_TRY(BASIN_NEW_RAW(patches, basin_shape_count(shape), "decoded weights", error));
     basin_expr norm =
         basin_block_norm(&m->block, basin_reshape(state, BASIN_SHAPE(rows, model->settings.dim)));
-    basin_expr out = basin_add(basin_matmul(norm, m->dec_w), m->dec_b);
+    basin_expr out = basin_add(basin_matmul(norm, m->patches.dec_w), m->patches.dec_b);
     basin_tensor result = basin_tensor_borrow(*patches, BASIN_F32, shape);
     return evaluate(&result, g, model, out, error);
 }
