@@ -80,10 +80,9 @@ static double peak_operations(float *sink, long steps) {
     }
 }
 
-static void reach_peak(const void *context, int64_t first, int64_t last, int place) {
+static void reach_peak(const void *context, int64_t first, int64_t last) {
     double *const *operations = context;
     float sink[16] = {0};
-    (void)place;
     for (int64_t i = first; i < last; i++) (*operations)[i] = peak_operations(sink, 400000);
 }
 

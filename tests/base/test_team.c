@@ -21,7 +21,8 @@ typedef struct visits {
     int threads;
 } visits;
 
-static void visit(const void *context, int64_t first, int64_t last, int place) {
+static void visit(const void *context, int64_t first, int64_t last) {
+    int place = basin_team_place();
     const visits *v = context;
     bool known = place >= 0 && place < v->threads;
     if (!known || first >= last) atomic_fetch_add(v->wrong, 1);
@@ -56,13 +57,13 @@ TEST(short_loops_do_not_mix) {
     for (int i = 0; i < 20000; i++) assert_true(loop_is_right(i % 13, i % 3, 2 + i % 3));
 }
 
-static void count_inner(const void *context, int64_t first, int64_t last, int place) {
+static void count_inner(const void *context, int64_t first, int64_t last) {
+    int place = basin_team_place();
     _Atomic int64_t *sum = *(_Atomic int64_t *const *)context;
     atomic_fetch_add(sum, place == 0 ? last - first : 1000000);
 }
 
-static void run_inner(const void *context, int64_t first, int64_t last, int place) {
-    (void)place;
+static void run_inner(const void *context, int64_t first, int64_t last) {
     for (int64_t i = first; i < last; i++) basin_team_run(count_inner, context, 100, 1, 4);
 }
 
@@ -91,9 +92,8 @@ TEST(callers_do_not_disturb_each_other) {
     }
 }
 
-static void add_squares(const void *context, int64_t first, int64_t last, int place) {
+static void add_squares(const void *context, int64_t first, int64_t last) {
     double *const *part = context;
-    (void)place;
     for (int64_t i = first; i < last; i++) (*part)[i] = 1.0 / (double)((i + 1) * (i + 1));
 }
 
@@ -170,7 +170,8 @@ typedef struct masks {
     _Atomic int *looked, *wrong; /* by other threads */
 } masks;
 
-static void look_at_mask(const void *context, int64_t first, int64_t last, int place) {
+static void look_at_mask(const void *context, int64_t first, int64_t last) {
+    int place = basin_team_place();
     (void)first, (void)last, (void)place;
     const masks *m = context;
     sigset_t blocked;

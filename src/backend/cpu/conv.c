@@ -49,9 +49,8 @@ typedef struct slab {
     float *patches;
 } slab;
 
-static void gather_cells(const void *context, int64_t begin, int64_t end, int place) {
+static void gather_cells(const void *context, int64_t begin, int64_t end) {
     const slab *s = context;
-    (void)place;
     for (int64_t n = begin; n < end; n++)
         gather_patch(s->patches + n * s->g->patch, s->frame->in[0], s->g,
                      s->first * s->g->out_columns + n);
@@ -81,9 +80,8 @@ static void scatter_row(const basin_frame *frame, float *x, const float *patches
 /* The first row of x that a slab may send to. */
 static int64_t slab_top(const slab *s) { return s->first / s->g->out_rows * s->g->rows; }
 
-static void scatter_some(const void *context, int64_t begin, int64_t end, int place) {
+static void scatter_some(const void *context, int64_t begin, int64_t end) {
     const slab *s = context;
-    (void)place;
     for (int64_t at = slab_top(s) + begin; at < slab_top(s) + end; at++)
         scatter_row(s->frame, s->frame->out[0], s->patches, s->g, at, s->first, s->last);
 }

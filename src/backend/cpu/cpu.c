@@ -13,9 +13,8 @@ typedef struct sharing {
     basin_cpu_part *part;
 } sharing;
 
-static void run_part(const void *context, int64_t first, int64_t last, int place) {
+static void run_part(const void *context, int64_t first, int64_t last) {
     const sharing *s = context;
-    (void)place;
     s->part(s->frame, first, last);
 }
 
@@ -50,11 +49,12 @@ static size_t workspace(basin_backend *backend, const basin_call *call) {
     return operation_of(call->op).workspace(call, call->parts > 1 ? 1 : backend->threads);
 }
 
-/* A call; of one in parts, part number `part` in the workspace of thread number `place`. */
-static void run_one(basin_backend *backend, const basin_call *call, void *const *block, size_t part,
-                    size_t place) {
+/* A call; of one in parts, part number `part` in the workspace of this thread. */
+static void run_one(basin_backend *backend, const basin_call *call, void *const *block,
+                    size_t part) {
     basin_frame frame = basin_host_frame(backend, call, block, part);
     frame.threads = call->parts > 1 ? 1 : backend->threads;
+    size_t place = call->parts > 1 ? (size_t)basin_team_place() : 0;
     frame.simd = basin_simd_select();
     if (frame.workspace) frame.workspace = (char *)frame.workspace + place * call->workspace_bytes;
     if (basin_op_has_kernel(call->op)) operation_of(call->op).run(&frame);
@@ -67,9 +67,9 @@ typedef struct run_of_parts {
     void *const *block;
 } run_of_parts;
 
-static void run_part_of_call(const void *context, size_t call, int part, int place) {
+static void run_part_of_call(const void *context, size_t call, int part) {
     const run_of_parts *run = context;
-    run_one(run->backend, run->call + call, run->block, (size_t)part, (size_t)place);
+    run_one(run->backend, run->call + call, run->block, (size_t)part);
 }
 
 static void stream_run(basin_backend *backend, const basin_call *call, size_t calls,
@@ -81,7 +81,7 @@ static void stream_run(basin_backend *backend, const basin_call *call, size_t ca
         if (call[i].parts > 1)
             basin_cpu_run_parts(run_part_of_call, &run, end - i, call[i].parts, backend->threads);
         else
-            run_one(backend, &call[i], block, 0, 0);
+            run_one(backend, &call[i], block, 0);
     }
 }
 
@@ -152,12 +152,12 @@ static int take(parts_sharing *s, int own, size_t *call) {
     return part;
 }
 
-static void work(const void *context, int64_t first, int64_t last, int place) {
+static void work(const void *context, int64_t first, int64_t last) {
     parts_sharing *s = *(parts_sharing *const *)context;
     size_t call;
     (void)first, (void)last;
     for (int part = take(s, -1, &call); part >= 0; part = take(s, part, &call))
-        s->step(s->context, call, part, place);
+        s->step(s->context, call, part);
 }
 
 void basin_cpu_run_parts(basin_cpu_part_step *step, const void *context, size_t calls, int parts,
@@ -196,8 +196,7 @@ typedef struct conversion {
     bool widens;
 } conversion;
 
-static void convert_some(const void *context, int64_t first, int64_t last, int place) {
-    (void)place;
+static void convert_some(const void *context, int64_t first, int64_t last) {
     const conversion *c = context;
     if (c->widens)
         c->frame->simd->widen(c->wide + first, c->narrow + first, last - first);

@@ -86,9 +86,8 @@ typedef struct transposition {
     int64_t out_stride[BASIN_MAX_RANK], in_stride[BASIN_MAX_RANK];
 } transposition;
 
-static void transpose_tiles(const void *context, int64_t first, int64_t last, int place) {
+static void transpose_tiles(const void *context, int64_t first, int64_t last) {
     const transposition *t = context;
-    (void)place;
     for (int64_t piece = first; piece < last; piece++) {
         int64_t at = piece / t->tiles, row = piece % t->tiles * TILE;
         int64_t to_at = basin_shape_offset(at, &t->others, t->others.rank, t->out_stride);
@@ -141,9 +140,8 @@ typedef struct runs {
     int64_t from_step, run;
 } runs;
 
-static void copy_some(const void *context, int64_t first, int64_t last, int place) {
+static void copy_some(const void *context, int64_t first, int64_t last) {
     const runs *r = context;
-    (void)place;
     for (int64_t i = first; i < last; i++)
         copy(r->to + i * r->to_step, r->from + i * r->from_step, r->run);
 }
@@ -225,7 +223,7 @@ void basin_cpu_gather(const basin_frame *frame) {
 /* out[v] = sum of values[i] over the i with index[i] = v, in the order of i. A piece is a range of
  * rows v and goes through the whole index: no two write one row, and no order depends on how many
  * there are. */
-static void scatter_rows(const void *context, int64_t first, int64_t last, int place) {
+static void scatter_rows(const void *context, int64_t first, int64_t last) {
     const basin_frame *frame = context;
     const basin_shape *shape = &frame->call->out[0].shape;
     const float *values = frame->in[0];  /* [n, width] */
@@ -233,7 +231,6 @@ static void scatter_rows(const void *context, int64_t first, int64_t last, int p
     float *out = frame->out[0];          /* [rows, width] */
     int64_t n = basin_shape_count(frame->call->in[1].shape);
     int64_t width = basin_shape_product(shape, 1, shape->rank);
-    (void)place;
     memset(out + first * width, 0, (size_t)((last - first) * width) * sizeof *out);
     for (int64_t i = 0; i < n; i++)
         if (index[i] >= first && index[i] < last)

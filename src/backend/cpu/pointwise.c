@@ -421,9 +421,8 @@ typedef struct sharing {
     const cut *cut;
 } sharing;
 
-static void share_pieces(const void *context, int64_t first, int64_t last, int place) {
+static void share_pieces(const void *context, int64_t first, int64_t last) {
     const sharing *s = context;
-    (void)place;
     run_pieces(s->program, s->cut, first, last);
 }
 

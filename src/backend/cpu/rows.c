@@ -228,8 +228,9 @@ static causal causal_of(const basin_frame *frame) {
                     .seed = call->ins > seed ? frame->in[seed] : NULL};
 }
 
-static float *buffer(const causal *c, int place, int number) {
-    return (float *)c->frame->workspace + (place * BUFFERS + number) * row_length(c->frame->call);
+static float *buffer(const causal *c, int number) {
+    return (float *)c->frame->workspace +
+           (basin_team_place() * BUFFERS + number) * row_length(c->frame->call);
 }
 
 static int64_t seen(const causal *c, int64_t row) {
@@ -261,11 +262,11 @@ static void drop(const causal *c, float *x, float *draw, int64_t row, int64_t co
     for (int64_t i = 0; i < numbers; i++) x[i] *= (double)draw[i] > attr->drop ? more : 0.0F;
 }
 
-static void causal_logsumexp_rows(const void *context, int64_t first, int64_t last, int place) {
+static void causal_logsumexp_rows(const void *context, int64_t first, int64_t last) {
     const causal *c = context;
     float *y = c->frame->out[0]; /* [rows, H] */
     for (int64_t i = first; i < last; i++) {
-        float *score = buffer(c, place, 0);
+        float *score = buffer(c, 0);
         int64_t count = seen(c, i);
         turn_in(c, score, c->x + i * c->keys * c->heads, count, c->factor);
         for (int64_t h = 0; h < c->heads; h++)
@@ -275,30 +276,30 @@ static void causal_logsumexp_rows(const void *context, int64_t first, int64_t la
 }
 
 /* Shares of a row, [H, keys seen], in the first buffer. */
-static float *shares_of(const causal *c, int64_t row, int64_t count, int place) {
-    float *share = buffer(c, place, 0), *score = buffer(c, place, 1);
+static float *shares_of(const causal *c, int64_t row, int64_t count) {
+    float *share = buffer(c, 0), *score = buffer(c, 1);
     turn_in(c, score, c->x + row * c->keys * c->heads, count, c->factor);
     for (int64_t h = 0; h < c->heads; h++)
         c->frame->simd->softmax(share + h * count, score + h * count, count);
     return share;
 }
 
-static void causal_softmax_rows(const void *context, int64_t first, int64_t last, int place) {
+static void causal_softmax_rows(const void *context, int64_t first, int64_t last) {
     const causal *c = context;
     for (int64_t i = first; i < last; i++) {
         float *y = (float *)c->frame->out[0] + i * c->keys * c->heads; /* [M, H] */
         int64_t count = seen(c, i);
-        turn_out(c, y, shares_of(c, i, count, place), count);
-        drop(c, y, buffer(c, place, 1), i, count);
+        turn_out(c, y, shares_of(c, i, count), count);
+        drop(c, y, buffer(c, 1), i, count);
     }
 }
 
-static void reverse_rows(const void *context, int64_t first, int64_t last, int place) {
+static void reverse_rows(const void *context, int64_t first, int64_t last) {
     const causal *c = context;
     for (int64_t i = first; i < last; i++) {
         float *dx = (float *)c->frame->out[0] + i * c->keys * c->heads; /* [M, H] */
         int64_t count = seen(c, i), numbers = count * c->heads;
-        float *p = shares_of(c, i, count, place), *d = buffer(c, place, 1);
+        float *p = shares_of(c, i, count), *d = buffer(c, 1);
         const float *from = c->c + i * c->keys * c->heads;
         for (int64_t j = 0; j < numbers; j++) dx[j] = from[j];
         drop(c, dx, d, i, count);

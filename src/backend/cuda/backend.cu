@@ -108,8 +108,7 @@ static size_t workspace(basin_backend *backend, const basin_call *call) {
 static const basin_crop_table crops = {basin_cuda_crop, basin_cuda_alloc_host,
                                        basin_cuda_free_host};
 
-static const void *extension(const basin_backend *backend, const char *name) {
-    (void)backend;
+static const void *extension(const basin_backend *, const char *name) {
     if (strcmp(name, BASIN_EAGER_EXTENSION) == 0) return &basin_cuda_eager;
     if (strcmp(name, BASIN_COLLECTIVE_EXTENSION) == 0) return &basin_cuda_collectives;
     if (strcmp(name, BASIN_OWN_EXTENSION) == 0) return &basin_cuda_own;

@@ -38,9 +38,8 @@ static geometry geometry_of(const basin_call *call) {
     return g;
 }
 
-size_t basin_cuda_conv_workspace(const basin_cuda *cuda, const basin_call *call) {
+size_t basin_cuda_conv_workspace(const basin_cuda *, const basin_call *call) {
     geometry g = geometry_of(call);
-    (void)cuda;
     return (size_t)(g.images * g.cells * g.taps) * sizeof(float);
 }
 

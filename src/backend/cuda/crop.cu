@@ -360,9 +360,8 @@ void basin_cuda_crop(basin_backend *backend, float *values, const basin_crop_bat
 
 /* ---- memory of the host that the device reads ---- */
 
-void *basin_cuda_alloc_host(basin_backend *backend, size_t bytes) {
+void *basin_cuda_alloc_host(basin_backend *, size_t bytes) {
     void *memory = NULL;
-    (void)backend;
     if (cudaHostAlloc(&memory, bytes, cudaHostAllocMapped) == cudaSuccess) return memory;
     cudaGetLastError();
     return NULL;

@@ -191,9 +191,8 @@ void basin_cuda_free(basin_backend *backend, void *memory) {
     BASIN_CUDA_TRY(cuda, cudaFree(memory));
 }
 
-size_t basin_cuda_free_bytes(basin_backend *backend) {
+size_t basin_cuda_free_bytes(basin_backend *) {
     size_t unused = 0, total = 0;
-    (void)backend;
     return cudaMemGetInfo(&unused, &total) == cudaSuccess ? unused : 0;
 }
 

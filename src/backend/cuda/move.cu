@@ -458,9 +458,8 @@ static int64_t index_count(const basin_call *call) {
     return basin_shape_product(&call->in[1].shape, 0, call->in[1].shape.rank);
 }
 
-size_t basin_cuda_scatter_workspace(const basin_cuda *cuda, const basin_call *call) {
+size_t basin_cuda_scatter_workspace(const basin_cuda *, const basin_call *call) {
     int64_t n = index_count(call);
-    (void)cuda;
     int64_t rows = call->out[0].shape.dim[0];
     return n == 0 || (n <= FEW && rows <= FEW_ROWS) ? 0 : sorting_of(n, rows).bytes;
 }

@@ -327,12 +327,11 @@ static size_t aligned(int64_t floats) { return ((size_t)floats * sizeof(float) +
 
 /* The workspace: sums of c n [parts], of c [parts, width] unless rows are long, then what sums over
  * the parts want. */
-size_t basin_cuda_layernorm_reverse_workspace(const basin_cuda *cuda, const basin_call *call) {
+size_t basin_cuda_layernorm_reverse_workspace(const basin_cuda *, const basin_call *call) {
     table t = table_of(call);
     share s = share_of(&t);
     bool gamma = call->out[1].block >= 0, delta = call->out[2].block >= 0;
     size_t scratch = gamma ? basin_cuda_sum_bytes(1, s.parts, 1) : 0;
-    (void)cuda;
     if (delta && basin_cuda_sum_bytes(1, s.parts, t.width) > scratch)
         scratch = basin_cuda_sum_bytes(1, s.parts, t.width);
     return (gamma ? aligned(s.parts) : 0) + (delta && !s.is_long ? aligned(s.parts * t.width) : 0) +

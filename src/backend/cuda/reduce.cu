@@ -206,9 +206,8 @@ static extent extent_of(const basin_call *call) {
                basin_shape_product(shape, last, shape->rank));
 }
 
-size_t basin_cuda_reduce_workspace(const basin_cuda *cuda, const basin_call *call) {
+size_t basin_cuda_reduce_workspace(const basin_cuda *, const basin_call *call) {
     extent e = extent_of(call);
-    (void)cuda;
     return bytes_of(&e);
 }
 
@@ -277,8 +276,7 @@ static int64_t square_blocks(const basin_call *call, tensors *t) {
     return blocks;
 }
 
-size_t basin_cuda_squares_workspace(const basin_cuda *cuda, const basin_call *call) {
-    (void)cuda;
+size_t basin_cuda_squares_workspace(const basin_cuda *, const basin_call *call) {
     return (size_t)square_blocks(call, NULL) * sizeof(float);
 }
 

@@ -105,7 +105,10 @@ typedef struct team {
 static team teams[TEAMS];
 static _Atomic int started;         /* threads in all teams */
 static _Atomic double polite_until; /* basin_clock */
-static _Thread_local bool inside;   /* a body runs on this thread */
+static _Thread_local bool inside;   /* a body runs on this thread, */
+static _Thread_local int place;     /* in this place */
+
+int basin_team_place(void) { return place; }
 
 static void pause_briefly(void) {
 #if defined(__x86_64__)
@@ -189,7 +192,7 @@ static uint32_t work(team *t, int own) {
     for (int i = 0; i < ranges; i++) {
         int r = own + i < ranges ? own + i : own + i - ranges;
         for (piece p; r >= 0 && take_piece(&p, t, r, own); done++)
-            p.body(p.context, p.first, p.last, own);
+            p.body(p.context, p.first, p.last);
     }
     return done;
 }
@@ -222,6 +225,7 @@ static void *worker(void *argument) {
     int number = (int)(own - t->at);
     double idle_since = 0;
     inside = true;
+    place = number;
     for (;;) {
         uint32_t seen = atomic_load(&t->signal), done;
         wake_next(t, number);
@@ -318,7 +322,10 @@ void basin_team_run(basin_team_body *body, const void *context, int64_t count, i
         await_rest(t);
         inside = false;
     } else {
-        body(context, 0, count, 0);
+        int outer = place;
+        place = 0;
+        body(context, 0, count);
+        place = outer;
     }
     if (t) atomic_flag_clear_explicit(&t->taken, memory_order_release);
 }
@@ -333,10 +340,9 @@ typedef struct finding {
     _Atomic int64_t *least;
 } finding;
 
-static void find_some(const void *context, int64_t first, int64_t last, int place) {
+static void find_some(const void *context, int64_t first, int64_t last) {
     const finding *f = context;
     int64_t least = atomic_load_explicit(f->least, memory_order_relaxed);
-    (void)place;
     if (first >= least) return;
     int64_t found = f->search(f->context, first, last);
     while (found < last && found < least &&
@@ -360,9 +366,8 @@ typedef struct trying {
     basin_error *error;    /* and why */
 } trying;
 
-static void try_some(const void *context, int64_t first, int64_t last, int place) {
+static void try_some(const void *context, int64_t first, int64_t last) {
     const trying *t = context;
-    (void)place;
     for (int64_t i = first; i < last; i++) {
         basin_error own;
         if (!t->attempt(t->context, i, &own)) continue;

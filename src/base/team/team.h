@@ -11,15 +11,17 @@
 
 #include "basin/status.h"
 
-/* Does items first .. last - 1. `place`, in [0, threads), is of no other thread of this loop: it
- * numbers scratch memory. */
-typedef void basin_team_body(const void *context, int64_t first, int64_t last, int place);
+/* Does items first .. last - 1. */
+typedef void basin_team_body(const void *context, int64_t first, int64_t last);
 
 /* Calls `body` for all of [0, count) in pieces of at most `grain` items (0: some pieces a thread),
  * by the caller and at most threads - 1 others, and returns when all is done. Within a body it runs
  * serially. Threads that cannot be had are done without. */
 void basin_team_run(basin_team_body *body, const void *context, int64_t count, int64_t grain,
                     int threads);
+
+/* Within a body: a number in [0, threads) that no other thread of this loop has, of its scratch. */
+int basin_team_place(void);
 
 /* The same by as many threads as basin_processors says. */
 void basin_team_run_all(basin_team_body *body, const void *context, int64_t count, int64_t grain);

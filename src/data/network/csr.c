@@ -95,12 +95,11 @@ static void put_entry(const scattering *s, int64_t row, int64_t entry) {
     if (s->col) s->col[k] = (int32_t)entry;
 }
 
-static void scatter_some(const void *context, int64_t first, int64_t last, int place) {
+static void scatter_some(const void *context, int64_t first, int64_t last) {
     const scattering *s = context;
     const basin_edges *e = s->edges;
     const basin_network_options *o = s->options;
     bool drop = o->self != BASIN_SELF_KEEP;
-    (void)place;
     for (int64_t i = first; i < last; i++) {
         int64_t u = from_at(e, i), v = to_at(e, i);
         if (u == v && drop) continue;
@@ -182,7 +181,8 @@ typedef struct tidying {
     int64_t most;
 } tidying;
 
-static void tidy_rows(const void *context, int64_t first, int64_t last, int place) {
+static void tidy_rows(const void *context, int64_t first, int64_t last) {
+    int place = basin_team_place();
     const tidying *t = context;
     const int64_t *row = t->relation->row;
     for (int64_t i = first; i < last; i++) {
@@ -367,12 +367,11 @@ typedef struct counting {
     counts *to;
 } counting;
 
-static void count_some(const void *context, int64_t first, int64_t last, int place) {
+static void count_some(const void *context, int64_t first, int64_t last) {
     const basin_network *n = ((const counting *)context)->network;
     const basin_relation *r = ((const counting *)context)->relation;
     counts *to = ((const counting *)context)->to;
     int64_t loops = 0, one_way = 0, both = 0, equal = 0, of_anomalies = 0, alike = 0;
-    (void)place;
     for (int64_t i = first; i < last; i++) {
         int32_t y = n->label ? n->label[i] : -1;
         for (int64_t e = r->row[i]; e < r->row[i + 1]; e++) {

@@ -80,10 +80,9 @@ typedef struct taking {
     const basin_facts *facts;
 } taking;
 
-static void merge_some(const void *context, int64_t first, int64_t last, int place) {
+static void merge_some(const void *context, int64_t first, int64_t last) {
     const taking *t = context;
     int64_t count = t->facts->count;
-    (void)place;
     for (int64_t i = first; i < last; i++)
         for (int64_t e = t->from->row[i]; e < t->from->row[i + 1]; e++) {
             int64_t at = basin_relation_find(t->to, i, t->from->col[e]);
@@ -98,11 +97,10 @@ void basin_relation_merge_facts(basin_relation *to, const basin_relation *from, 
     basin_team_run_all(merge_some, &t, nodes, 256);
 }
 
-static void copy_some(const void *context, int64_t first, int64_t last, int place) {
+static void copy_some(const void *context, int64_t first, int64_t last) {
     const taking *t = context;
     const basin_relation *part = t->to, *whole = t->from;
     int64_t count = t->facts->count;
-    (void)place;
     for (int64_t i = first; i < last; i++)
         for (int64_t e = part->row[i]; e < part->row[i + 1]; e++) {
             int64_t other = t->node[part->col[e]];

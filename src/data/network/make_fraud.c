@@ -180,7 +180,8 @@ typedef struct drawing_of {
     uint64_t seed, stream;
 } drawing_of;
 
-static void draw_ranks(const void *context, int64_t first, int64_t last, int place) {
+static void draw_ranks(const void *context, int64_t first, int64_t last) {
+    int place = basin_team_place();
     const drawing_of *d = context;
     for (int64_t r = first; r < last; r++)
         draw_partners(d->pair + 2 * d->block->first[r], d->taken + place * d->block->among,
@@ -304,10 +305,9 @@ typedef struct making {
     const double *loading; /* [F, LOADINGS] */
 } making;
 
-static void make_nodes(const void *context, int64_t first, int64_t last, int place) {
+static void make_nodes(const void *context, int64_t first, int64_t last) {
     const making *m = context;
     const basin_network *n = m->network;
-    (void)place;
     for (int64_t i = first; i < last; i++)
         make_node(n->feature + i * n->features, m->loading, n, m->spec, i);
 }

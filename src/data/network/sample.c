@@ -108,11 +108,10 @@ typedef struct inducing {
 } inducing;
 
 /* Counts the edges of each node, or where there is a place for them copies them. */
-static void keep_some(const void *context, int64_t first, int64_t last, int place) {
+static void keep_some(const void *context, int64_t first, int64_t last) {
     const inducing *all = context;
     const part *p = all->part;
     const basin_relation *from = all->from, *to = all->to;
-    (void)place;
     for (int64_t i = first; i < last; i++) {
         int64_t kept = 0, end = from->row[p->node[i] + 1];
         for (int64_t e = from->row[p->node[i]]; e < end; e++) {

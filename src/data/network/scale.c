@@ -251,9 +251,8 @@ typedef struct applying {
     int64_t width;
 } applying;
 
-static void apply_rows(const void *context, int64_t first, int64_t last, int place) {
+static void apply_rows(const void *context, int64_t first, int64_t last) {
     const applying *a = context;
-    (void)place;
     for (int64_t i = first; i < last; i++)
         apply_row(a->y + i * a->width, a->scale, a->x + i * a->scale->features);
 }

@@ -82,9 +82,8 @@ void basin_neighbour_mean(float *mean, const float *from, int64_t stride, int64_
     for (int64_t c = 0; c < columns && count; c++) mean[c] /= (float)count;
 }
 
-static void average_some(const void *context, int64_t first, int64_t last, int place) {
+static void average_some(const void *context, int64_t first, int64_t last) {
     const basin_neighbour_means *m = context;
-    (void)place;
     for (int64_t i = first; i < last; i++)
         basin_neighbour_mean(m->to + i * m->to_stride, m->from, m->from_stride, m->columns,
                              m->relation, i);
@@ -109,9 +108,8 @@ typedef struct scaling {
     const float *from;
 } scaling;
 
-static void scale_some(const void *context, int64_t first, int64_t last, int place) {
+static void scale_some(const void *context, int64_t first, int64_t last) {
     const scaling *s = context;
-    (void)place;
     for (int64_t i = first; i < last; i++)
         basin_scaler_apply(s->to + i * s->stride, s->scale, s->from + i * s->scale->features, 1);
 }
@@ -435,10 +433,9 @@ typedef struct filling {
     const basin_pairs *pairs;
 } filling;
 
-static void fill_queries(const void *context, int64_t first, int64_t last, int place) {
+static void fill_queries(const void *context, int64_t first, int64_t last) {
     const filling *f = context;
     int64_t width = basin_facts_width(f->facts);
-    (void)place;
     for (int64_t q = first; q < last; q++)
         for (int64_t p = f->pairs->row[q]; p < f->pairs->row[q + 1]; p++) {
             int64_t e = basin_relation_find(f->relation, q, f->pairs->key[p]);

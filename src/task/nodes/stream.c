@@ -579,11 +579,10 @@ static void hear(double *sum, const smoothing *s, int64_t i, const int64_t *begi
     }
 }
 
-static void smooth_some(const void *context, int64_t first, int64_t last, int place) {
+static void smooth_some(const void *context, int64_t first, int64_t last) {
     const smoothing *s = context;
     const lists *l = s->list;
     int64_t C = s->classes;
-    (void)place;
     for (int64_t i = first; i < last; i++) {
         double *sum = s->next + i * C;
         for (int64_t c = 0; c < C; c++) sum[c] = s->root[i] * s->z[i * C + c];

@@ -214,10 +214,9 @@ static void fill_raw(const basin_tree_table *t, int64_t features) {
     }
 }
 
-static void fill_near(const void *context, int64_t first, int64_t last, int place) {
+static void fill_near(const void *context, int64_t first, int64_t last) {
     const basin_tree_table *t = context;
     int64_t stride = t->relations * t->own;
-    (void)place;
     for (int64_t i = first; i < last; i++)
         for (int r = 0; r < t->relations; r++)
             basin_neighbour_mean(t->near + i * stride + r * t->own, t->raw, t->own, t->own,
@@ -311,11 +310,10 @@ typedef struct rows_needed {
     int64_t first;
 } rows_needed;
 
-static void fill_rows(const void *context, int64_t begin, int64_t end, int place) {
+static void fill_rows(const void *context, int64_t begin, int64_t end) {
     const rows_needed *w = context;
     const basin_tree_table *t = w->table;
     int64_t own = t->own, stride = t->relations * own;
-    (void)place;
     for (int64_t i = begin; i < end; i++) {
         int64_t n = w->node ? w->node[i] : w->first + i;
         float *row = w->x + i * t->columns;

@@ -238,7 +238,8 @@ static void sums(const dense *d, const span *s) {
     }
 }
 
-static void task_run(const dense *d, int64_t task, int place) {
+static void task_run(const dense *d, int64_t task) {
+    int place = basin_team_place();
     int64_t tile = d->together * d->tile * d->row;
     int64_t sets = d->heads / d->together;
     span s = {.task = task,
@@ -283,16 +284,15 @@ static void add_partials(const dense *d) {
     }
 }
 
-static void run_tasks(const void *context, int64_t first, int64_t last, int place) {
-    for (int64_t task = first; task < last; task++) task_run(context, task, place);
+static void run_tasks(const void *context, int64_t first, int64_t last) {
+    for (int64_t task = first; task < last; task++) task_run(context, task);
 }
 
 /* dk or gk: the groups' shares in order. */
-static void add_groups(const void *context, int64_t first, int64_t last, int place) {
+static void add_groups(const void *context, int64_t first, int64_t last) {
     const dense *d = context;
     float *out = d->at->out_key;
     int64_t count = d->batch * d->keys * d->heads * d->width;
-    (void)place;
     for (int64_t i = first; i < last; i++) {
         float sum = 0;
         for (int64_t g = 0; g < d->groups; g++) sum += d->key_sum[g * count + i];

@@ -122,9 +122,8 @@ static int64_t run_end(const int32_t *other, int64_t at, int64_t end, int64_t li
     return at;
 }
 
-static void find_runs(const void *context, int64_t begin, int64_t end, int place) {
+static void find_runs(const void *context, int64_t begin, int64_t end) {
     const pair_list *pairs = context;
-    (void)place;
     for (int64_t chunk = begin; chunk < end; chunk++)
         for (pair_fragment f = fragment_first(pairs, chunk); f.begin < f.end;
              fragment_next(&f, pairs, chunk)) {
@@ -262,9 +261,8 @@ typedef struct pass {
     int64_t chunks, block;
 } pass;
 
-static void run_pass(const void *context, int64_t first, int64_t last, int place) {
+static void run_pass(const void *context, int64_t first, int64_t last) {
     const pass *p = context;
-    (void)place;
     for (int64_t i = first; i < last; i++)
         p->chunk(p->context, i / p->chunks, p->block, i % p->chunks);
 }
@@ -299,10 +297,9 @@ typedef struct writing {
     int64_t slots;
 } writing;
 
-static void write_nodes(const void *context, int64_t first, int64_t last, int place) {
+static void write_nodes(const void *context, int64_t first, int64_t last) {
     const writing *w = context;
     const edge_run *e = w->edges;
-    (void)place;
     for (int64_t node = first; node < last; node++)
         for (int64_t h = 0; h < e->heads; h++)
             memcpy(w->out + (node * e->heads + h) * e->width,
@@ -343,12 +340,11 @@ static size_t lay_out(fused *f, void *workspace) {
     return a.used;
 }
 
-static void prepare_slices(const void *context, int64_t first, int64_t last, int place) {
+static void prepare_slices(const void *context, int64_t first, int64_t last) {
     const fused *f = context;
     const edge_run *e = &f->edges;
     int64_t slots = e->heads * (e->rows.nodes + e->rows.chunks);
     int64_t end = slice(last, slots);
-    (void)place;
     fill(f->query_sum, slots * e->parts * e->padded, 0, first, last);
     for (int64_t i = slice(first, slots); i < end; i++)
         f->state[i] = (basin_attention_state){.most = -INFINITY};
@@ -453,18 +449,16 @@ static void close_row(const fused *f, int64_t node, int64_t h) {
     }
 }
 
-static void close_nodes(const void *context, int64_t first, int64_t last, int place) {
+static void close_nodes(const void *context, int64_t first, int64_t last) {
     const fused *f = context;
-    (void)place;
     for (int64_t node = first; node < last; node++)
         for (int64_t h = 0; h < f->edges.heads; h++) close_row(f, node, h);
 }
 
-static void add_slopes(const void *context, int64_t first, int64_t last, int place) {
+static void add_slopes(const void *context, int64_t first, int64_t last) {
     const fused *f = context;
     const edge_run *e = &f->edges;
     int64_t slots = e->rows.nodes + e->rows.chunks;
-    (void)place;
     for (int64_t h = first; h < last; h++) {
         double sum = 0;
         for (int64_t node = 0; node < e->rows.nodes; node++)
@@ -546,17 +540,15 @@ static size_t edges_short_lay_out(brief *b, const basin_attention *at, void *wor
     return a.used;
 }
 
-static void run_rows(const void *context, int64_t first, int64_t last, int place) {
+static void run_rows(const void *context, int64_t first, int64_t last) {
     const brief *b = context;
-    (void)place;
     for (int64_t i = first; i < last; i++)
         b->kernels->short_rows(&b->s, i * b->queries / SLICES, (i + 1) * b->queries / SLICES,
                                b->partial + i * ATTENTION_ALIGN);
 }
 
-static void run_columns(const void *context, int64_t first, int64_t last, int place) {
+static void run_columns(const void *context, int64_t first, int64_t last) {
     const brief *b = context;
-    (void)place;
     b->kernels->short_columns(&b->s, first * b->keys / SLICES, last * b->keys / SLICES);
 }
 
@@ -636,12 +628,10 @@ static size_t edges_mixed_lay_out(mixed *m, int threads, void *workspace) {
     return a.used;
 }
 
-static void edges_mixed_prepare_slices(const void *context, int64_t first, int64_t last,
-                                       int place) {
+static void edges_mixed_prepare_slices(const void *context, int64_t first, int64_t last) {
     const mixed *m = context;
     const edge_run *e = &m->edges;
     int64_t states = (e->rows.nodes + e->rows.chunks) * e->heads;
-    (void)place;
     fill(m->most, states, -INFINITY, first, last);
     fill(m->total, states, 0, first, last);
     fill(m->gain, states, 0, first, last);
@@ -675,8 +665,7 @@ static void dots_chunk(const void *context, int64_t h, int64_t block, int64_t ch
 }
 
 /* The pairs of a fragment as the pointwise kernels take them; state from `slot`. */
-static basin_attention_row row_of(const mixed *m, pair_fragment f, int64_t slot, int64_t chunk,
-                                  int place) {
+static basin_attention_row row_of(const mixed *m, pair_fragment f, int64_t slot, int64_t chunk) {
     const edge_run *e = &m->edges;
     const basin_attention *at = e->at;
     float *dscale = at->out_scale, *dmix = at->out_mix;
@@ -701,7 +690,7 @@ static basin_attention_row row_of(const mixed *m, pair_fragment f, int64_t slot,
         .dscale = dscale ? dscale + f.begin * heads : NULL,
         .dbeta = e->at->out_beta ? partial : NULL,
         .dmix = dmix ? partial + heads * ATTENTION_ALIGN : NULL,
-        .scratch = m->scratch + place * m->scratch_size,
+        .scratch = m->scratch + basin_team_place() * m->scratch_size,
     };
 }
 
@@ -726,22 +715,22 @@ static bool is_split(const pair_list *rows, pair_fragment f) {
 }
 
 /* Rows that lie in one chunk are done at once; of the others, the state so far. */
-static void weigh_chunk(const mixed *m, int64_t chunk, int place) {
+static void weigh_chunk(const mixed *m, int64_t chunk) {
     const edge_run *e = &m->edges;
     for (pair_fragment f = fragment_first(&e->rows, chunk); f.begin < f.end;
          fragment_next(&f, &e->rows, chunk)) {
-        basin_attention_row row = row_of(m, f, f.slot, chunk, place);
+        basin_attention_row row = row_of(m, f, f.slot, chunk);
         bool partly = e->mode == BASIN_ATTENTION_VALUE || is_split(&e->rows, f);
         (partly ? e->kernels->measure : e->kernels->complete)(&row);
     }
 }
 
-static void finish_split(const mixed *m, int64_t chunk, int place) {
+static void finish_split(const mixed *m, int64_t chunk) {
     const edge_run *e = &m->edges;
     for (pair_fragment f = fragment_first(&e->rows, chunk); f.begin < f.end;
          fragment_next(&f, &e->rows, chunk)) {
         if (!is_split(&e->rows, f)) continue;
-        basin_attention_row row = row_of(m, f, f.node, chunk, place);
+        basin_attention_row row = row_of(m, f, f.node, chunk);
         e->kernels->finish(&row);
     }
 }
@@ -758,11 +747,10 @@ static void edges_mixed_add_partials(float *out, const mixed *m, int64_t from, i
     }
 }
 
-static void edges_mixed_close_rows(const void *context, int64_t first, int64_t last, int place) {
+static void edges_mixed_close_rows(const void *context, int64_t first, int64_t last) {
     const mixed *m = context;
     const edge_run *e = &m->edges;
     float *lse = e->at->lse, *gw = e->at->gw;
-    (void)place;
     for (int64_t i = first; i < last; i++) {
         bool any = m->total[i] != 0;
         if (lse) lse[i] = any ? m->most[i] + logf(m->total[i]) : 0;
@@ -770,12 +758,12 @@ static void edges_mixed_close_rows(const void *context, int64_t first, int64_t l
     }
 }
 
-static void weigh_chunks(const void *context, int64_t first, int64_t last, int place) {
-    for (int64_t chunk = first; chunk < last; chunk++) weigh_chunk(context, chunk, place);
+static void weigh_chunks(const void *context, int64_t first, int64_t last) {
+    for (int64_t chunk = first; chunk < last; chunk++) weigh_chunk(context, chunk);
 }
 
-static void finish_chunks(const void *context, int64_t first, int64_t last, int place) {
-    for (int64_t chunk = first; chunk < last; chunk++) finish_split(context, chunk, place);
+static void finish_chunks(const void *context, int64_t first, int64_t last) {
+    for (int64_t chunk = first; chunk < last; chunk++) finish_split(context, chunk);
 }
 
 static void weigh(const mixed *m) {

@@ -296,7 +296,8 @@ typedef struct sharing {
     size_t begin, each; /* where rooms of threads lie */
 } sharing;
 
-static void tasks_run(const void *context, int64_t first, int64_t last, int place) {
+static void tasks_run(const void *context, int64_t first, int64_t last) {
+    int place = basin_team_place();
     const sharing *s = context;
     basin_arena own = {.base = s->workspace, .used = s->begin + s->each * (size_t)place};
     room mine = lay_out_room(s->j, &own);

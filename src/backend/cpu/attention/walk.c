@@ -115,11 +115,10 @@ typedef struct walking {
     int64_t first, count; /* nodes */
 } walking;
 
-static void ask_nodes(const void *context, int64_t begin, int64_t end, int place) {
+static void ask_nodes(const void *context, int64_t begin, int64_t end) {
     const walking *t = context;
     const basin_walk *w = t->w;
     int64_t H = w->heads, width = H * w->stride;
-    (void)place;
     for (int64_t i = begin; i < end; i++) {
         memset(t->sum + i * width, 0, (size_t)width * sizeof *t->sum);
         for (int64_t h = 0; h < H; h += HEADS_AT_ONCE) {
@@ -147,11 +146,10 @@ static void answer_chunk(float *sum, const float *own, const float *lse, const b
     k->gather(sum, r, w->rows, b->index, n, w->stride);
 }
 
-static void answer_nodes(const void *context, int64_t begin, int64_t end, int place) {
+static void answer_nodes(const void *context, int64_t begin, int64_t end) {
     const walking *t = context;
     const basin_walk *w = t->w;
     int64_t H = w->heads, width = H * w->stride;
-    (void)place;
     for (int64_t i = begin; i < end; i++) {
         batch b;
         step s = start(w, t->first + i);

@@ -273,9 +273,8 @@ typedef struct packing {
     int64_t parts;
 } packing;
 
-static void pack_parts(const void *context, int64_t first, int64_t last, int place) {
+static void pack_parts(const void *context, int64_t first, int64_t last) {
     const packing *p = context;
-    (void)place;
     for (int64_t i = first; i < last; i++)
         part_pack(p->packed, p->kernel, p->b, p->b_row, p->b_col, p->k, p->n, i, p->parts);
 }
@@ -292,7 +291,8 @@ typedef struct product {
     float *own; /* [threads, own_floats] */
 } product;
 
-static void run_blocks(const void *context, int64_t first, int64_t last, int place) {
+static void run_blocks(const void *context, int64_t first, int64_t last) {
+    int place = basin_team_place();
     const product *p = context;
     const basin_gemm_kernel *kernel = p->plan.kernel;
     if (kernel->begin) kernel->begin();

@@ -197,8 +197,7 @@ void basin_cuda_pair_dot(const basin_cuda_frame *frame) {
                          basin_shape_last(shape, 1), true);
 }
 
-size_t basin_cuda_pair_workspace(const basin_cuda *cuda, const basin_call *call) {
-    (void)cuda;
+size_t basin_cuda_pair_workspace(const basin_cuda *, const basin_call *call) {
     if (call->op != BASIN_OP_PAIR_SUM) return 0;
     const basin_shape *shape = &call->in[1].shape;
     return basin_cuda_pair_sums_bytes(walk_of(NULL, call, call->attr.transpose_a),

@@ -136,10 +136,9 @@ static void add(void *to, const void *from, int64_t width, basin_dtype dtype) {
 }
 
 /* Those that came back are added. */
-static void move_some(const void *context, int64_t first, int64_t last, int place) {
+static void move_some(const void *context, int64_t first, int64_t last) {
     const shown *s = context;
     size_t bytes = s->m->bytes;
-    (void)place;
     for (int64_t i = first; i < last; i++) {
         char *packed = s->packed + (size_t)i * bytes;
         size_t row = (size_t)s->place[i] * bytes;
