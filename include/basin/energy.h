@@ -169,9 +169,10 @@ typedef struct basin_implicit {
 typedef struct basin_descent_spec {
     int steps;
     double alpha;
-    double noise;    /* Langevin: sqrt(alpha) N(0, noise^2) is added to each step */
-    basin_expr seed; /* index [2], for noise; a basin_descent has its own */
-    bool recompute;  /* unrolled: keep one token tensor per step, recompute the rest in reverse */
+    const double *schedule; /* [steps] the size of each step; NULL: alpha for all */
+    double noise;           /* Langevin: sqrt(alpha) N(0, noise^2) is added to each step */
+    basin_expr seed;        /* index [2], for noise; a basin_descent has its own */
+    bool recompute; /* unrolled: keep one token tensor per step, recompute the rest in reverse */
     const basin_turn *turn; /* [turns] one after the other in every step (attention, then memories);
                                NULL: one along the force of all terms. Noise comes with the last */
     int turns;
@@ -251,6 +252,12 @@ BASIN_API basin_plan *basin_descent_plan(basin_descent *descent);
 /* Tensor i of the tokens, a state of the store: 0, or the number of a network's layer. Descents of
  * one shape on one store share it, so that they run one after the other. */
 BASIN_API basin_expr basin_descent_tokens(const basin_descent *descent, int i);
+/* Changes how many steps of which sizes are taken (steps, alpha, schedule) and when it ends;
+ * whether there are a guard, momentum and `until` stays as it was made. stop NULL: all steps, no
+ * observer.
+ */
+BASIN_API basin_status basin_descent_set(basin_descent *descent, const basin_descent_spec *spec,
+                                         const basin_stop *stop, basin_error *error);
 /* x [count], of any type; NULL: from the tokens as they are in the store. */
 BASIN_API basin_status basin_descent_run(basin_descent *descent, basin_descent_result *result,
                                          const basin_tensor *x, basin_error *error);

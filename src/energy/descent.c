@@ -71,7 +71,7 @@ basin_expr basin_descend(const basin_energy *energy, basin_expr x, const basin_d
                          basin_expr *trace) {
     if (spec->implicit.on) return basin_descend_implicit(energy, x, spec, trace);
     basin_graph *graph = basin_expr_graph(x);
-    basin_pace pace = {.alpha = basin_const(graph, spec->alpha), .seed = spec->seed};
+    basin_pace pace = {.seed = spec->seed};
     basin_error error = {0};
     if (check_spec(spec, energy, &error))
         return basin_graph_fail(graph, error.status, "%s", error.text);
@@ -82,6 +82,7 @@ basin_expr basin_descend(const basin_energy *energy, basin_expr x, const basin_d
         basin_expr g = basin_energy_activation(energy, x);
         record(energy, g, trace ? trace + t * energy->terms : NULL);
         pace.t = basin_const(graph, t);
+        pace.alpha = basin_const(graph, spec->schedule ? spec->schedule[t] : spec->alpha);
         x = basin_keep(step(energy, x, g, &pace, spec));
         if (spec->recompute) basin_recompute_end(graph);
     }
@@ -127,6 +128,7 @@ basin_status basin_descent_new(basin_descent **descent, basin_store *store,
                                .terms = energy->terms,
                                .name = name,
                                .noise = spec->noise,
+                               .schedule = spec->schedule,
                                .activate = activate,
                                .energies = energies,
                                .step = take_step,

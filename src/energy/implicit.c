@@ -115,6 +115,7 @@ static basin_expr check(const basin_descent_spec *spec, basin_expr x, const basi
     const char *with = trace             ? "a trace of its energies"
                        : spec->noise > 0 ? "noise"
                        : spec->turns > 0 ? "turns of its own"
+                       : spec->schedule  ? "a schedule of its steps"
                                          : NULL;
     if (with)
         return basin_graph_fail(graph, BASIN_UNSUPPORTED, "an implicit descent with %s", with);

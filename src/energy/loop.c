@@ -5,15 +5,27 @@
  *     x <- accept ? candidate : x;   candidate <- step(x);   energies at x, change of g
  *
  * so that a step can be tried again from the same tokens with another size, samples can stay where
- * they are, and nothing but energies leaves the backend. */
+ * they are, and nothing but energies leaves the backend. Where nobody asks between two steps, and
+ * every step is taken, a second plan takes several at once, of the same bits. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "base/try.h"
 #include "energy/energy.h"
 #include "expr/graph.h"
+
+enum { STRIDE = 4 }; /* steps of the second plan */
+
+/* Several steps in one plan: energies before each, and its change of g. */
+typedef struct stride {
+    basin_plan *plan;        /* NULL: there is none */
+    basin_pace pace[STRIDE]; /* inputs */
+    basin_expr change[STRIDE];
+    basin_expr *term; /* [STRIDE, terms] */
+} stride;
 
 struct basin_descent {
     basin_store *store;
@@ -21,6 +33,8 @@ struct basin_descent {
     basin_stop stop;
     int steps, count, terms, first;
     double alpha;
+    double *schedule; /* [steps] the size of each step; NULL: alpha for all */
+    stride stride;
     bool tries; /* energies of candidates are known: for the guard and momentum */
     bool noise;
     int64_t samples;
@@ -97,6 +111,14 @@ static void build_tokens(basin_descent *d, ways *w) {
     }
 }
 
+/* The largest change of an element of g. */
+static basin_expr change_of(const basin_descent *d, const ways *w) {
+    basin_expr change = NULL;
+    for (int i = 0; i < d->count; i++)
+        change = larger(change, basin_maximum_all(basin_abs(basin_sub(w->next_g[i], w->g[i]))));
+    return change;
+}
+
 static void build(basin_descent *d, ways *w, const basin_dynamics *m) {
     build_tokens(d, w);
     m->activate(m->context, d->g, w->now);
@@ -106,12 +128,9 @@ static void build(basin_descent *d, ways *w, const basin_dynamics *m) {
     m->step(m->context, w->next, w->from, w->g, &d->pace);
     m->activate(m->context, w->next_g, w->next);
     if (d->tries) m->energies(m->context, d->after, w->next, w->next_g);
-    for (int i = 0; i < d->count; i++) {
-        basin_expr change = basin_maximum_all(basin_abs(basin_sub(w->next_g[i], w->g[i])));
-        d->change = larger(d->change, change);
-        if (d->stop.until > 0)
-            d->move = larger(d->move, relative_move(w->next[i], w->from[i], d->sample.rank));
-    }
+    d->change = change_of(d, w);
+    for (int i = 0; i < d->count && d->stop.until > 0; i++)
+        d->move = larger(d->move, relative_move(w->next[i], w->from[i], d->sample.rank));
 }
 
 static basin_status make_plan(basin_descent *d, const ways *w, basin_error *error) {
@@ -144,15 +163,112 @@ static basin_status make_plan(basin_descent *d, const ways *w, basin_error *erro
     return basin_plan_new(&d->plan, d->store, &spec, error);
 }
 
-static basin_status check(int steps, double alpha, const basin_stop *stop,
-                          const basin_dynamics *dynamics, basin_error *error) {
-    if (steps < 0 || !isfinite(alpha) || alpha < 0)
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "a descent of %d steps of size %g; wanted none below 0", steps, alpha);
+/* ---- several steps at once ---- */
+
+/* Whether the second plan would read nothing but what the loop itself writes: others write their
+ * inputs to the first one alone. */
+static bool reads_no_other(const basin_graph *graph) {
+    for (size_t i = 0; i < graph->nodes; i++)
+        if (graph->node[i]->op == BASIN_OP_INPUT &&
+            strncmp(graph->node[i]->name, "descent.", strlen("descent.")) != 0)
+            return false;
+    return true;
+}
+
+/* The pace of step k of a stride. */
+static basin_pace pace_of(basin_graph *graph, int k, bool noise) {
+    char alpha[32], t[32], seed[32];
+    snprintf(alpha, sizeof alpha, "descent.alpha.%d", k);
+    snprintf(t, sizeof t, "descent.step.%d", k);
+    snprintf(seed, sizeof seed, "descent.seed.%d", k);
+    return (basin_pace){.alpha = basin_input(graph, alpha, BASIN_SCALAR),
+                        .t = basin_input(graph, t, BASIN_SCALAR),
+                        .seed = noise ? basin_index(graph, seed, BASIN_SHAPE(2)) : NULL};
+}
+
+/* x, g and next_g [count] go from step to step. Draws are those of the streams after `streams`, as
+ * in the first plan. */
+static void build_stride(basin_descent *d, ways *w, uint32_t streams, const basin_dynamics *m) {
+    basin_graph *graph = basin_expr_graph(d->x[0]);
+    memcpy(w->now, d->x, (size_t)d->count * sizeof *w->now);
+    m->activate(m->context, w->g, w->now);
+    for (int k = 0; k < STRIDE; k++) {
+        d->stride.pace[k] = pace_of(graph, k, d->noise);
+        m->energies(m->context, d->stride.term + k * d->terms, w->now, w->g);
+        graph->streams = streams;
+        m->step(m->context, w->next, w->now, w->g, &d->stride.pace[k]);
+        m->activate(m->context, w->next_g, w->next);
+        d->stride.change[k] = change_of(d, w);
+        memcpy(w->now, w->next, (size_t)d->count * sizeof *w->now);
+        memcpy(w->g, w->next_g, (size_t)d->count * sizeof *w->g);
+    }
+}
+
+static basin_status make_stride(basin_descent *d, ways *w, uint32_t streams,
+                                const basin_dynamics *m, basin_error *error) {
+    BASIN_FREE_AT_EXIT basin_expr *output = NULL;
+    BASIN_FREE_AT_EXIT basin_update *update = NULL;
+    basin_graph *graph = basin_expr_graph(d->x[0]);
+    const basin_stop *stop = &d->stop;
+    if (d->steps < 2 * STRIDE || d->tries || stop->until > 0 || stop->tolerance > 0 ||
+        stop->observe || !reads_no_other(graph))
+        return BASIN_OK;
+    BASIN_TRY(BASIN_NEW(&d->stride.term, STRIDE * d->terms, "a descent", error));
+    BASIN_TRY(BASIN_NEW(&output, STRIDE * (d->terms + 1), "a descent", error));
+    BASIN_TRY(BASIN_NEW(&update, d->count, "a descent", error));
+    build_stride(d, w, streams, m);
+    const basin_error *found = basin_graph_error(graph);
+    if (found) return basin_fail(error, found->status, "%s", found->text);
+    memcpy(output, d->stride.term, (size_t)(STRIDE * d->terms) * sizeof *output);
+    memcpy(output + STRIDE * d->terms, d->stride.change, sizeof d->stride.change);
+    for (int i = 0; i < d->count; i++) update[i] = (basin_update){d->x[i], w->now[i]};
+    basin_plan_spec spec = {.output = output,
+                            .outputs = STRIDE * (d->terms + 1),
+                            .update = update,
+                            .updates = d->count};
+    return basin_plan_new(&d->stride.plan, d->store, &spec, error);
+}
+
+/* ---- all of it ---- */
+
+/* How a descent runs: what basin_descent_set may change. */
+static basin_status set(basin_descent *d, int steps, double alpha, const double *schedule,
+                        const basin_stop *stop, basin_error *error) {
+    BASIN_FREE_AT_EXIT double *copy = NULL;
+    if (schedule) BASIN_TRY(BASIN_NEW(&copy, steps > 0 ? steps : 0, "a descent", error));
+    for (int t = -1; t < (schedule ? steps : 0); t++) {
+        double size = t < 0 ? alpha : (copy[t] = schedule[t]);
+        if (steps < 0 || !isfinite(size) || size < 0)
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "a descent of %d steps of size %g; wanted none below 0", steps, size);
+    }
     if (!(stop->tolerance >= 0) || !(stop->until >= 0))
         return basin_fail(error, BASIN_BAD_VALUE,
                           "a descent with tolerance %g and until %g; wanted none below 0",
                           stop->tolerance, stop->until);
+    free(d->schedule);
+    d->schedule = copy, copy = NULL;
+    d->steps = steps, d->alpha = alpha, d->stop = *stop;
+    return BASIN_OK;
+}
+
+static const basin_stop plain = {0};
+
+basin_status basin_descent_set(basin_descent *descent, const basin_descent_spec *spec,
+                               const basin_stop *stop, basin_error *error) {
+    const basin_stop *was = &descent->stop;
+    if (!stop) stop = &plain;
+    if (stop->guard != was->guard || stop->accelerate != was->accelerate ||
+        (stop->until > 0) != (was->until > 0))
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "a descent made %s guard, %s momentum and %s until cannot change that",
+                          was->guard ? "with" : "without", was->accelerate ? "with" : "without",
+                          was->until > 0 ? "with" : "without");
+    return set(descent, spec->steps, spec->alpha, spec->schedule, stop, error);
+}
+
+static basin_status check(const basin_stop *stop, const basin_dynamics *dynamics,
+                          basin_error *error) {
     if (stop->guard && dynamics->noise > 0)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "noise %g together with the guard: noise may raise the energy, which the "
@@ -204,23 +320,25 @@ static basin_status fill(basin_descent *d, basin_graph *graph, const basin_dynam
     d->g = d->last + count, d->term = d->g + count, d->after = d->term + terms;
     ways w = {work, work + count, work + 2 * count, work + 3 * count, work + 4 * count};
     BASIN_TRY(declare(d, graph, dynamics, error));
+    uint32_t streams = graph->streams;
     build(d, &w, dynamics);
-    return make_plan(d, &w, error);
+    BASIN_TRY(make_plan(d, &w, error));
+    return make_stride(d, &w, streams, dynamics, error);
 }
 
 basin_status basin_loop_new(basin_descent **descent, basin_store *store, basin_graph *graph,
                             const basin_dynamics *dynamics, int steps, double alpha,
                             const basin_stop *stop, basin_error *error) {
-    static const basin_stop plain = {0};
     if (!stop) stop = &plain;
     *descent = NULL;
-    BASIN_TRY(check(steps, alpha, stop, dynamics, error));
+    BASIN_TRY(check(stop, dynamics, error));
     basin_descent *d;
     BASIN_TRY(BASIN_NEW(&d, 1, "a descent", error));
-    d->store = store, d->stop = *stop, d->steps = steps, d->alpha = alpha;
+    d->store = store;
     d->count = dynamics->count, d->terms = dynamics->terms, d->first = dynamics->first;
     d->noise = dynamics->noise > 0, d->tries = stop->guard || stop->accelerate;
-    basin_status status = fill(d, graph, dynamics, error);
+    basin_status status = set(d, steps, alpha, dynamics->schedule, stop, error);
+    if (!status) status = fill(d, graph, dynamics, error);
     if (status)
         basin_descent_free(d);
     else
@@ -230,7 +348,10 @@ basin_status basin_loop_new(basin_descent **descent, basin_store *store, basin_g
 
 void basin_descent_free(basin_descent *descent) {
     if (!descent) return;
+    basin_plan_free(descent->stride.plan);
     basin_plan_free(descent->plan);
+    free(descent->stride.term);
+    free(descent->schedule);
     free(descent->all);
     free(descent);
 }
@@ -253,34 +374,38 @@ typedef struct run {
     bool *done;                    /* came to rest by `until` */
 } run;
 
-static basin_status write_numbers(run *r, basin_expr to, double *number, basin_error *error) {
+static basin_status write_numbers(basin_plan *plan, basin_expr to, double *number,
+                                  basin_error *error) {
     basin_tensor view = basin_tensor_borrow(number, BASIN_F64, basin_expr_shape(to));
-    return basin_plan_write(r->d->plan, to, &view, error);
+    return basin_plan_write(plan, to, &view, error);
 }
 
-static basin_status read_numbers(run *r, double *number, basin_expr from, basin_error *error) {
+static basin_status read_numbers(basin_plan *plan, double *number, basin_expr from,
+                                 basin_error *error) {
     basin_tensor view = basin_tensor_borrow(number, BASIN_F64, basin_expr_shape(from));
-    return basin_plan_read(r->d->plan, from, &view, error);
+    return basin_plan_read(plan, from, &view, error);
 }
 
-static basin_status read_terms(run *r, double *energy, const basin_expr *term, basin_error *error) {
+/* energy [terms, samples] */
+static basin_status read_terms(run *r, basin_plan *plan, double *energy, const basin_expr *term,
+                               basin_error *error) {
     for (int p = 0; p < r->d->terms; p++)
-        BASIN_TRY(read_numbers(r, energy + p * r->d->samples, term[p], error));
+        BASIN_TRY(read_numbers(plan, energy + p * r->d->samples, term[p], error));
     return BASIN_OK;
 }
 
 /* Runs the plan: accepted candidates become tokens, and the next ones are made. */
 static basin_status propose(run *r, basin_error *error) {
     basin_descent *d = r->d;
-    BASIN_TRY(write_numbers(r, d->pace.alpha, r->alpha, error));
-    BASIN_TRY(write_numbers(r, d->accept, r->accept, error));
+    BASIN_TRY(write_numbers(d->plan, d->pace.alpha, r->alpha, error));
+    BASIN_TRY(write_numbers(d->plan, d->accept, r->accept, error));
     for (int64_t i = 0; i < d->samples; i++)
         r->lead[i] = r->age[i] > 0 ? r->age[i] / (r->age[i] + 3) : 0;
-    if (d->lead) BASIN_TRY(write_numbers(r, d->lead, r->lead, error));
+    if (d->lead) BASIN_TRY(write_numbers(d->plan, d->lead, r->lead, error));
     BASIN_TRY(basin_plan_run(d->plan, error));
     memset(r->accept, 0, (size_t)d->samples * sizeof *r->accept);
-    if (d->move) BASIN_TRY(read_numbers(r, r->move, d->move, error));
-    return d->tries ? read_terms(r, r->after, d->after, error) : BASIN_OK;
+    if (d->move) BASIN_TRY(read_numbers(d->plan, r->move, d->move, error));
+    return d->tries ? read_terms(r, d->plan, r->after, d->after, error) : BASIN_OK;
 }
 
 static double sample_total(const basin_descent *d, const double *energy, int64_t sample) {
@@ -338,7 +463,7 @@ static basin_status take_step(run *r, int t, double *before, basin_error *error)
     bool moving = false;
     if (stop->accelerate) BASIN_TRY(drop_momentum(r, before, error));
     if (stop->guard) BASIN_TRY(guard(r, before, error));
-    BASIN_TRY(read_numbers(r, r->result->change + t, d->change, error));
+    BASIN_TRY(read_numbers(d->plan, r->result->change + t, d->change, error));
     for (int64_t i = 0; i < d->samples; i++) {
         bool taken = accepts(r, before, i);
         r->accept[i] = taken;
@@ -358,15 +483,40 @@ static basin_status take_step(run *r, int t, double *before, basin_error *error)
 }
 
 /* The number of the step, and what its noise is drawn from. */
-static basin_status write_step(run *r, int t, basin_error *error) {
-    basin_descent *d = r->d;
+static basin_status write_step(const basin_descent *d, basin_plan *plan, const basin_pace *pace,
+                               int t, basin_error *error) {
     double number = t;
-    BASIN_TRY(write_numbers(r, d->pace.t, &number, error));
+    BASIN_TRY(write_numbers(plan, pace->t, &number, error));
     if (!d->noise) return BASIN_OK;
     uint64_t mixed = d->stop.seed + (uint64_t)t * 0x9e3779b97f4a7c15u;
     uint32_t word[2] = {(uint32_t)mixed, (uint32_t)(mixed >> 32)};
     basin_tensor seed = basin_tensor_borrow(word, BASIN_I32, BASIN_SHAPE(2));
-    return basin_plan_write(d->plan, d->pace.seed, &seed, error);
+    return basin_plan_write(plan, pace->seed, &seed, error);
+}
+
+static double alpha_at(const basin_descent *d, int t) {
+    return d->schedule && d->steps > 0 ? d->schedule[basin_int_min(t, d->steps - 1)] : d->alpha;
+}
+
+/* Steps t to t + STRIDE, all of which are taken. */
+static basin_status take_stride(run *r, int t, basin_error *error) {
+    basin_descent *d = r->d;
+    basin_plan *plan = d->stride.plan;
+    size_t row = (size_t)d->terms * (size_t)d->samples;
+    for (int k = 0; k < STRIDE; k++) {
+        double alpha = alpha_at(d, t + k);
+        BASIN_TRY(write_numbers(plan, d->stride.pace[k].alpha, &alpha, error));
+        BASIN_TRY(write_step(d, plan, &d->stride.pace[k], t + k, error));
+    }
+    BASIN_TRY(basin_plan_run(plan, error));
+    for (int k = 0; k < STRIDE; k++) {
+        double *before = r->result->energy + (size_t)(t + k) * row;
+        BASIN_TRY(read_terms(r, plan, before, d->stride.term + k * d->terms, error));
+        BASIN_TRY(read_numbers(plan, r->result->change + t + k, d->stride.change[k], error));
+    }
+    for (int64_t i = 0; i < d->samples; i++) r->result->taken[i] += STRIDE;
+    r->result->steps = t + STRIDE;
+    return BASIN_OK;
 }
 
 static basin_status observe(run *r, int t, const double *energy, bool *stop, basin_error *error) {
@@ -384,13 +534,16 @@ static basin_status observe(run *r, int t, const double *energy, bool *stop, bas
 static basin_status run_steps(run *r, basin_error *error) {
     basin_descent *d = r->d;
     size_t row = (size_t)d->terms * (size_t)d->samples;
-    bool stop = false;
-    for (int t = 0;; t++) {
+    bool stop = false, asks = d->stop.observe || d->stop.tolerance > 0;
+    int t = 0;
+    for (; d->stride.plan && !asks && t + STRIDE <= d->steps; t += STRIDE)
+        BASIN_TRY(take_stride(r, t, error));
+    for (;; t++) {
         double *before = r->result->energy + (size_t)t * row;
-        for (int64_t i = 0; i < d->samples; i++) r->alpha[i] = d->alpha;
-        BASIN_TRY(write_step(r, t, error));
+        for (int64_t i = 0; i < d->samples; i++) r->alpha[i] = alpha_at(d, t);
+        BASIN_TRY(write_step(d, d->plan, &d->pace, t, error));
         BASIN_TRY(propose(r, error));
-        if (t == 0 || !d->tries) BASIN_TRY(read_terms(r, before, d->term, error));
+        if (t == 0 || !d->tries) BASIN_TRY(read_terms(r, d->plan, before, d->term, error));
         BASIN_TRY(observe(r, t, before, &stop, error));
         if (stop || r->result->converged || t == d->steps) return BASIN_OK;
         BASIN_TRY(take_step(r, t, before, error));

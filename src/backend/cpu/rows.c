@@ -106,9 +106,11 @@ void basin_cpu_logsumexp(const basin_frame *frame) { share_rows(frame, logsumexp
 
 static void softmax_rows(const basin_frame *frame, int64_t first, int64_t last) {
     int64_t n = basin_shape_last(&frame->call->in[0].shape, 1);
-    const float *x = frame->in[0]; /* [rows, n] */
-    float *y = frame->out[0];      /* [rows, n] */
-    for (int64_t i = first; i < last; i++) frame->simd->softmax(y + i * n, x + i * n, n);
+    const float *x = frame->in[0];                             /* [rows, n] */
+    float *y = frame->out[0];                                  /* [rows, n] */
+    float *lse = frame->call->outs > 1 ? frame->out[1] : NULL; /* [rows] */
+    for (int64_t i = first; i < last; i++)
+        frame->simd->softmax(y + i * n, lse ? lse + i : NULL, x + i * n, n);
 }
 
 void basin_cpu_softmax(const basin_frame *frame) { share_rows(frame, softmax_rows, 4); }
@@ -280,7 +282,7 @@ static float *shares_of(const causal *c, int64_t row, int64_t count) {
     float *share = buffer(c, 0), *score = buffer(c, 1);
     turn_in(c, score, c->x + row * c->keys * c->heads, count, c->factor);
     for (int64_t h = 0; h < c->heads; h++)
-        c->frame->simd->softmax(share + h * count, score + h * count, count);
+        c->frame->simd->softmax(share + h * count, NULL, score + h * count, count);
     return share;
 }
 

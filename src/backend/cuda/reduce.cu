@@ -312,7 +312,7 @@ template <int LANES, bool SUM> static __device__ float row_reduce(float x, float
     return x;
 }
 
-/* lse [rows] or y [rows, n] from x [rows, n]; the other sink is NULL. */
+/* lse [rows] and y [rows, n] from x [rows, n]; one of the sinks may be NULL. */
 template <int LANES>
 static __global__ void softmax_rows(basin_sink lse, basin_sink y, basin_source x, int64_t rows,
                                     int64_t n) {
@@ -380,12 +380,13 @@ template <typename F> static void with_lanes(int64_t rows, int64_t n, F f) {
 
 void basin_cuda_softmax(const basin_cuda_frame *frame) {
     int64_t n, rows = rows_of(frame, &n);
-    basin_sink out = basin_cuda_sink(frame, 0), none = {};
-    bool lse = frame->call->op == BASIN_OP_LOGSUMEXP;
+    basin_sink out = basin_cuda_sink(frame, 0), none = {}, lse = none;
+    bool alone = frame->call->op == BASIN_OP_LOGSUMEXP;
+    if (!alone && frame->call->outs > 1) lse = basin_cuda_sink(frame, 1);
     if (rows == 0) return;
     with_lanes(rows, n, [&](auto lanes, unsigned blocks) {
         softmax_rows<decltype(lanes)::value><<<blocks, SOFTMAX_THREADS, 0, frame->stream>>>(
-            lse ? out : none, lse ? none : out, basin_cuda_source(frame, 0), rows, n);
+            alone ? out : lse, alone ? none : out, basin_cuda_source(frame, 0), rows, n);
     });
     BASIN_CUDA_LAUNCHED(frame->cuda, "softmax");
 }

@@ -48,6 +48,7 @@ void basin_ref_softmax(const basin_frame *frame) {
     double *y = frame->out[0];      /* [rows, n] */
     for (int64_t i = 0; i < rows; i++) {
         double lse = row_logsumexp(x + i * n, n);
+        if (frame->call->outs > 1) ((double *)frame->out[1])[i] = lse;
         for (int64_t j = 0; j < n; j++) y[i * n + j] = exp(x[i * n + j] - lse);
     }
 }

@@ -1,6 +1,6 @@
-/* Which instructions run, and in which order: dead ones are dropped, log-sum-exps that a force
- * computes anyway are taken from there, what is added to the reverse of a layer norm is added
- * there, and the rest is sorted so that producers come first. */
+/* Which instructions run, and in which order: dead ones are dropped, log-sum-exps that a force or
+ * a softmax computes anyway are taken from there, what is added to the reverse of a layer norm is
+ * added there, and the rest is sorted so that producers come first. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -149,6 +149,39 @@ static void replace(basin_ir *ir, int lse, int instead) {
     ir->value[lse].output = false;
 }
 
+/* A softmax of the operand of instruction `lse`, which can give the log-sum-exp as well without
+ * being kept for longer: nobody who reads it waits for that. -1 where there is none. */
+static int softmax_of(walk *w, int lse) {
+    const basin_ir *ir = w->ir;
+    const basin_ir_instruction *one = &ir->instruction[lse];
+    for (size_t i = 0; i < ir->instructions; i++) {
+        const basin_ir_instruction *s = &ir->instruction[i];
+        if (s->op != BASIN_OP_SOFTMAX || s->outs != 1 || s->again != one->again ||
+            !is_same(ir, s->in[0], one->in[0]))
+            continue;
+        bool waits = false;
+        for (size_t r = 0; r < ir->instructions && !waits; r++)
+            for (int k = 0; k < ir->instruction[r].ins && !waits; k++)
+                waits =
+                    producer_of(ir, ir->instruction[r].in[k]) == (int)i && depends(w, (int)r, lse);
+        return waits ? -1 : (int)i;
+    }
+    return -1;
+}
+
+/* Softmaxes give the log-sum-exps of their rows, which they know. */
+static void share_softmaxes(walk *w) {
+    basin_ir *ir = w->ir;
+    for (size_t i = 0; i < ir->instructions; i++) {
+        basin_ir_instruction *lse = &ir->instruction[i];
+        int found = lse->op == BASIN_OP_LOGSUMEXP ? softmax_of(w, (int)i) : -1;
+        if (found < 0) continue;
+        ir->instruction[found].out[ir->instruction[found].outs++] = lse->out[0];
+        ir->value[lse->out[0]].producer = found;
+        lse->dead = true;
+    }
+}
+
 /* A force that waits for the log-sum-exp itself cannot give it. What was replaced before counts:
  * then instructions may wait for later ones. */
 basin_status basin_ir_share_forces(basin_ir *ir) {
@@ -164,6 +197,7 @@ basin_status basin_ir_share_forces(basin_ir *ir) {
             break;
         }
     }
+    share_softmaxes(&w);
     return basin_ir_sort(ir);
 }
 

@@ -125,8 +125,9 @@ static float row_logsumexp(const float *x, int64_t n) {
     return most + logf(exp_row(NULL, x, most, n));
 }
 
-static void row_softmax(float *to, const float *x, int64_t n) {
-    float inverse = 1.0f / exp_row(to, x, row_max(x, n), n);
+static void row_softmax(float *to, float *lse, const float *x, int64_t n) {
+    float most = row_max(x, n), sum = exp_row(to, x, most, n), inverse = 1.0f / sum;
+    if (lse) *lse = isinf(most) ? most : most + logf(sum);
     int64_t i = 0;
     for (; i + VECTOR_LANES <= n; i += VECTOR_LANES)
         vector_store(to + i, vector_load(to + i) * inverse);

@@ -52,7 +52,8 @@ typedef struct basin_simd {
     void (*axpy)(float *y, float a, const float *x, int64_t n); /* y += a x */
 
     float (*logsumexp)(const float *x, int64_t n);
-    void (*softmax)(float *to, const float *x, int64_t n);
+    /* `lse`, unless NULL, becomes the row's log-sum-exp, of the bits that logsumexp gives. */
+    void (*softmax)(float *to, float *lse, const float *x, int64_t n);
 
     /* g = gamma (x - mean) / sqrt(var + epsilon) + delta, one row. */
     void (*norm)(float *g, const float *x, float gamma, const float *delta, float epsilon,
