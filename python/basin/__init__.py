@@ -63,13 +63,14 @@ _LATER = {
     "Graph": "_graphset", "GraphSet": "_graphset", "GraphClassifier": "graphs",
     "GraphRegressor": "graphs", "GraphExplanation": "graphs", "ImageCompleter": "images",
     "Completion": "images", "TextModel": "texts", "Token": "texts", "Settings": "settings",
-    "settings": "settings", "ham": "ham",
+    "settings": "settings", "ham": "ham", "zoo": "zoo",
 }  # fmt: skip
 
 
 if _TYPE_CHECKING:
     from basin import ham as ham
     from basin import settings as settings
+    from basin import zoo as zoo
     from basin._graphset import Graph as Graph
     from basin._graphset import GraphSet as GraphSet
     from basin._network import Network as Network

@@ -2,7 +2,8 @@
 
 from basin import operations
 from basin._expr import apply
-from basin._library import BasinError, ffi, lib, owned, text
+from basin._library import BasinError, check, ffi, lib, owned, text
+from basin._runner import Runner
 from basin._tensor import shape_of
 from basin.lagrangians import Callbacks, fields_of
 from basin.synapses import is_learnt, recipe_of
@@ -96,12 +97,31 @@ class Built(Callbacks):
         self.reraise()
         return _per_sample(self.graph.wrap(energy))
 
-    def masks(self, masks, make):
+    def masks(self, masks):
         """The array of masks of a basin_ham_spec: NULL where a layer is free."""
-        pointers = [
-            ffi.NULL if mask is None else make(mask, self.graph)._pointer for mask in masks.values()
-        ]
+        pointers = [ffi.NULL if mask is None else mask._pointer for mask in masks]
         return self.keep(ffi.new("basin_expr[]", pointers))
+
+    def descent(self, store, batch, masks, spec, stop, watched):
+        """A descent on arrays, and its inputs: masks by layer. A layer that is clamped as a whole
+        has the constant 0."""
+        free = {name: mask for name, mask in masks.items() if mask is not None}
+        inputs = {
+            name: self.graph.input(f"mask.{name}", mask.shape)
+            for name, mask in free.items()
+            if mask.ndim or mask
+        }
+        fixed = {name: self.graph.constant(0.0) for name in free if name not in inputs}
+        mask = self.masks([{**fixed, **inputs}.get(name) for name in masks])
+        spec = ffi.new("basin_ham_spec *", {**spec, "mask": mask})
+
+        def make(descent, stop):
+            new = lib.basin_ham_descent_new
+            check(new, descent, self.pointer, store.pointer, batch, spec, stop)
+
+        names = list(self.lagrangians)
+        first = len(names) if spec.synapses_only else 0
+        return Runner(self, store, names, self.terms, stop, watched, make, first), inputs
 
     def descended(self, x, spec):
         count = len(self.lagrangians)

@@ -34,8 +34,8 @@ from basin import _built
 from basin._built import Built
 from basin._expr import Expression, Graph, graph_of, wanted_expression
 from basin._library import BasinError, check, ffi, lib, text
-from basin._network_descent import NetworkDescent, Runner
 from basin._plan import Plan, Store, backend_of
+from basin._runner import NetworkDescent
 from basin._tensor import Borrowed, ready
 from basin.lagrangians import Lagrangian, lagrangian_of
 from basin.synapses import (
@@ -279,9 +279,11 @@ class HAM:
         with store.backend.lock:
             if key not in self._plans:
                 built = Built(self, Graph())
-                self._plans[key] = Runner(built, store, batch or 1, masks, spec, stop, watched)
-            states = {n: numpy.asarray(x[n]) for n in self.layers}
-            return self._plans[key].run(states, masks, batch, trajectory, observe)
+                self._plans[key] = built.descent(store, batch or 1, masks, spec, stop, watched)
+            runner, inputs = self._plans[key]
+            written = [(expression, masks[name]) for name, expression in inputs.items()]
+            states = [numpy.asarray(x[name]) for name in self.layers]
+            return runner.run(states, written, batch is None, trajectory, observe)
 
     def descended(
         self, x: States, *, steps: int, dt: float, clamp: Iterable[str] = (),
@@ -298,8 +300,7 @@ class HAM:
             raise BasinError("x has no expression: descend() takes arrays, descended() expressions")
 
         def build(built, x, mask):
-            masks_in_order = built.masks({n: mask.get(n) for n in masks}, wanted_expression)
-            return built.descended(x, {**spec, "mask": masks_in_order})
+            return built.descended(x, {**spec, "mask": built.masks([mask.get(n) for n in masks])})
 
         return self._evaluate(build, given, None)
 

@@ -1,4 +1,4 @@
-"""Descents of networks of several layers: made once for a batch size, then run often."""
+"""Descents on arrays: made once for a shape, then run often, with an observer if given."""
 
 import dataclasses
 
@@ -59,41 +59,28 @@ class Moment:
     @property
     def terms(self):
         """[samples] by the name of the term."""
-        return dict(zip(self._runner.built.terms, self._energy))
+        return dict(zip(self._runner.terms, self._energy))
 
 
 class Runner:
-    """A basin_descent of a network; `watched`: with an observer."""
+    """A basin_descent, made once and run often; `make(descent, stop)` makes it. `names` are those
+    of the states and `terms` those of the energy, which is the sum of those from `first` on;
+    `watched`: with an observer."""
 
-    def __init__(self, built, store, batch, masks, spec, stop, watched):
-        self.built, self.store = built, store
-        self.names = list(built.lagrangians)
-        self.first = len(self.names) if spec["synapses_only"] else 0
-        self.inputs: dict = {}
+    def __init__(self, callbacks, store, names, terms, stop, watched, make, first=0):
+        self.callbacks, self.store = callbacks, store
+        self.names, self.terms, self.first = names, terms, first
         self._trajectory = self._observe = self._failure = None
-        pointers = built.masks(masks, lambda mask, graph: self._mask(masks, mask, graph))
         if watched:
-            stop["observe"] = built.keep(ffi.callback("basin_observer", self._observed))
-        descent, graph = ffi.new("basin_descent **"), built.graph.pointer
-        spec = ffi.new("basin_ham_spec *", {**spec, "mask": pointers})
-        stop = ffi.new("basin_stop *", stop)
+            stop = {**stop, "observe": callbacks.keep(ffi.callback("basin_observer", self._watch))}
+        descent = ffi.new("basin_descent **")
         try:
-            check(
-                lib.basin_ham_descent_new, descent, built.pointer, store.pointer, batch, spec, stop
-            )
+            make(descent, ffi.new("basin_stop *", stop))
         except BasinError:
-            built.reraise()
+            callbacks.reraise()
             raise
-        free = lib.basin_descent_free
-        self.pointer = owned(descent[0], free, store.pointer, graph, built.pointer)
-
-    def _mask(self, masks, mask, graph):
-        """A layer that is clamped as a whole has the constant 0; others an input."""
-        if not mask.ndim and not mask:
-            return graph.constant(0.0)
-        name = next(name for name, value in masks.items() if value is mask)
-        self.inputs[name] = graph.input(f"mask.{name}", mask.shape)
-        return self.inputs[name]
+        graph = callbacks.graph.pointer
+        self.pointer = owned(descent[0], lib.basin_descent_free, store.pointer, graph)
 
     def states(self):
         found = {}
@@ -103,7 +90,7 @@ class Runner:
             found[name] = values if self._batched else values[0]
         return found
 
-    def _observed(self, _, now, error):
+    def _watch(self, _, now, error):
         try:
             moment = Moment(self, now)
             if self._trajectory is not None:
@@ -115,13 +102,14 @@ class Runner:
             self._failure = failure
             return lib.basin_fail(error, lib.BASIN_BAD_VALUE, b"the observer raised")
 
-    def run(self, states, masks, batch, trajectory, observe):
-        self._batched, self._failure = batch is not None, None
+    def run(self, states, inputs=(), lifted=False, trajectory=False, observe=None):
+        """Descends from arrays; `inputs` are (expression, values). With `lifted`, states lack the
+        batch axis that the library wants."""
+        self._batched, self._failure = not lifted, None
         self._trajectory, self._observe = [] if trajectory else None, observe
-        plan = lib.basin_descent_plan(self.pointer)
-        for name, expression in self.inputs.items():
-            write(plan, expression, masks[name])
-        tensors = [Borrowed(x if self._batched else x[None]) for x in states.values()]
+        for expression, values in inputs:
+            write(lib.basin_descent_plan(self.pointer), expression, values)
+        tensors = [Borrowed(x if self._batched else x[None]) for x in states]
         given = ffi.new("basin_tensor[]", [tensor.pointer[0] for tensor in tensors])
         result = ffi.new("basin_descent_result *")
         try:
@@ -146,7 +134,7 @@ class Runner:
             x=self._arrays(result.x),
             g=self._arrays(result.g),
             energy=energy[:, self.first :].sum(axis=1),
-            terms={name: energy[:, i] for i, name in enumerate(self.built.terms)},
+            terms={name: energy[:, i] for i, name in enumerate(self.terms)},
             change=numpy.frombuffer(ffi.buffer(result.change, 8 * result.steps)).copy(),
             steps=result.steps,
             converged=bool(result.converged),
