@@ -15,7 +15,7 @@ static basin_status open_named(basin_backend **backend, const char *name, int th
                           MAX_THREADS);
     if (strcmp(name, "ref") == 0) return basin_backend_open_ref(backend, error);
     if (strcmp(name, "cpu") == 0) return basin_backend_open_cpu(backend, threads, error);
-    if (strcmp(name, "cuda") == 0) return basin_backend_open_cuda(backend, error);
+    if (strcmp(name, "cuda") == 0) return basin_backend_open_cuda(backend, true, error);
     return basin_fail(error, BASIN_UNSUPPORTED, "there is no backend '%s'; needs ref, cpu or cuda",
                       name);
 }
@@ -113,32 +113,11 @@ size_t basin_device_free_bytes(basin_backend *backend) {
     return backend->table->free_bytes ? backend->table->free_bytes(backend) : SIZE_MAX;
 }
 
-static const void *extension(const basin_backend *backend, const char *name) {
-    const basin_backend_table *table = backend->table;
-    return table->extension ? table->extension(backend, name) : NULL;
-}
-
-const basin_crop_table *basin_backend_crops(const basin_backend *backend) {
-    return extension(backend, BASIN_CROP_EXTENSION);
-}
-
-const basin_collective_table *basin_backend_collective(const basin_backend *backend) {
-    return extension(backend, BASIN_COLLECTIVE_EXTENSION);
-}
-
-const basin_own_table *basin_backend_own(const basin_backend *backend) {
-    return extension(backend, BASIN_OWN_EXTENSION);
-}
-
 basin_status basin_backend_open_eager(basin_backend **backend, const basin_compute *compute,
                                       basin_error *error) {
     if (compute && compute->backend && strcmp(compute->backend, "cuda") == 0)
-        return basin_backend_open_cuda_eager(backend, error);
+        return basin_backend_open_cuda(backend, false, error);
     return basin_backend_open(backend, compute, error);
-}
-
-const basin_eager_table *basin_backend_eager(const basin_backend *backend) {
-    return extension(backend, BASIN_EAGER_EXTENSION);
 }
 
 /* The operations' names, small letters for pointwise ones, which make up formulas, capitals for

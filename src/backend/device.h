@@ -43,8 +43,6 @@ bool basin_cuda_driver_present(void);
  * mirrored where `mirror` is set. Brightness, contrast and saturation change by their factors, in
  * `order` (picture/augment.c). Then each value becomes value * factor[c] + offset[c]. */
 
-#define BASIN_CROP_EXTENSION "crop"
-
 /* A box may be at least 64 times as large as what it becomes. */
 typedef struct basin_crop {
     const uint8_t *pixel; /* [height, width, channels], where the device can read it */
@@ -64,7 +62,7 @@ typedef struct basin_crop_batch {
     float factor[3], offset[3];
 } basin_crop_batch;
 
-/* What a backend that crops offers as an extension of its table. */
+/* What a backend that crops offers. */
 typedef struct basin_crop_table {
     /* Queues the crops of a batch into `values` [count, channels * size * size]. */
     void (*crop)(basin_backend *backend, float *values, const basin_crop_batch *batch);
@@ -74,13 +72,13 @@ typedef struct basin_crop_table {
 } basin_crop_table;
 
 /* NULL where the host cuts the crops. */
-const basin_crop_table *basin_backend_crops(const basin_backend *backend);
+static inline const basin_crop_table *basin_backend_crops(const basin_backend *backend) {
+    return backend->table->crops;
+}
 
 /* Numbers in the memory of devices, added and exchanged between processes that have a device each:
  * what a backend offers those who train one model together. Everything is queued on the backend's
  * stream, in order. */
-
-#define BASIN_COLLECTIVE_EXTENSION "collective"
 
 enum { BASIN_COLLECTIVE_ID = 128, BASIN_COLLECTIVE_NAME = 64 };
 
@@ -111,12 +109,12 @@ typedef struct basin_collective_table {
 } basin_collective_table;
 
 /* NULL where numbers lie in the host's memory. */
-const basin_collective_table *basin_backend_collective(const basin_backend *backend);
+static inline const basin_collective_table *basin_backend_collective(const basin_backend *backend) {
+    return backend->table->collective;
+}
 
 /* Operations of the caller's own on backends that compute later and so cannot call a function of
  * the host: they compile the source that comes with it. */
-
-#define BASIN_OWN_EXTENSION "own"
 
 typedef struct basin_own_table {
     /* Whether the source compiles; an error names the operation and what the compiler says. */
@@ -124,12 +122,12 @@ typedef struct basin_own_table {
 } basin_own_table;
 
 /* NULL for a backend that compiles none. */
-const basin_own_table *basin_backend_own(const basin_backend *backend);
+static inline const basin_own_table *basin_backend_own(const basin_backend *backend) {
+    return backend->table->own;
+}
 
 /* Single calls on a stream of the caller's, for backends that have streams. A backend opened for
  * them alone takes little memory and no plans. */
-
-#define BASIN_EAGER_EXTENSION "eager"
 
 /* On the device that is the calling thread's; threads may share the backend. */
 typedef struct basin_eager_table {
@@ -146,7 +144,9 @@ typedef struct basin_eager_table {
 } basin_eager_table;
 
 /* NULL where `run` of the backend's own table does, finished when it returns. */
-const basin_eager_table *basin_backend_eager(const basin_backend *backend);
+static inline const basin_eager_table *basin_backend_eager(const basin_backend *backend) {
+    return backend->table->eager;
+}
 /* A backend for single calls; only on cuda another than basin_backend_open's. */
 basin_status basin_backend_open_eager(basin_backend **backend, const basin_compute *compute,
                                       basin_error *error);
@@ -185,10 +185,9 @@ bool basin_cpu_bf16(void);
 
 #define BASIN_CUDA_MODULE "libbasin_cuda.so"
 #define BASIN_CUDA_OPEN "basin_cuda_module_open"
-#define BASIN_CUDA_OPEN_EAGER "basin_cuda_module_open_eager" /* backend/device.h */
 
 /* Both sides pass the version they were built from; the tables of another one may differ. */
-typedef basin_status basin_cuda_opener(basin_backend **backend, const char *version,
+typedef basin_status basin_cuda_opener(basin_backend **backend, const char *version, bool lists,
                                        basin_error *error);
 
 #endif

@@ -42,31 +42,36 @@ const char *basin_isa_unknown(void) {
     return wanted;
 }
 
-static basin_isa detect(void) {
+static int detect(void) {
     const char *wanted = getenv("BASIN_ISA");
-    basin_isa best = BASIN_ISA_PORTABLE;
+    int best = BASIN_ISA_PORTABLE;
     for (int i = 0; i < BASIN_ISA_COUNT; i++) {
         if (!basin_isa_available((basin_isa)i)) continue;
-        if (wanted && !strcmp(wanted, basin_isa_name((basin_isa)i))) return (basin_isa)i;
-        best = (basin_isa)i;
+        if (wanted && !strcmp(wanted, basin_isa_name((basin_isa)i))) return i;
+        best = i;
     }
     return best;
 }
 
-basin_isa basin_cpu_isa(void) {
-    /* Every thread that gets here before the first store finds the same answer. */
-    static atomic_int found = -1;
-    int isa = atomic_load_explicit(&found, memory_order_relaxed);
-    if (isa < 0) {
-        isa = (int)detect();
-        atomic_store_explicit(&found, isa, memory_order_relaxed);
+/* What `detect` finds, kept in `found`, -1 before. Every thread that gets here before the first
+ * store finds the same answer. */
+static int once(atomic_int *found, int (*detect_it)(void)) {
+    int answer = atomic_load_explicit(found, memory_order_relaxed);
+    if (answer < 0) {
+        answer = detect_it();
+        atomic_store_explicit(found, answer, memory_order_relaxed);
     }
-    return (basin_isa)isa;
+    return answer;
+}
+
+basin_isa basin_cpu_isa(void) {
+    static atomic_int found = -1;
+    return (basin_isa)once(&found, detect);
 }
 
 #if defined(__x86_64__) && defined(__linux__)
 /* The tiles are a large state, so Linux wants to be asked for them once per process. */
-static bool amx_detect(void) {
+static int amx_detect(void) {
     enum { XSAVE = 1 << 27, BF16 = 1 << 22, TILE = 1 << 24, TILE_STATES = 3 << 17, TILE_DATA = 18 };
     enum { REQUEST_PERMISSION = 0x1023 }; /* ARCH_REQ_XCOMP_PERM, newer than some headers */
     unsigned a, b, c, d, states, high;
@@ -80,17 +85,12 @@ static bool amx_detect(void) {
     return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
 }
 #else
-static bool amx_detect(void) { return false; }
+static int amx_detect(void) { return false; }
 #endif
 
 bool basin_cpu_amx(void) {
     static atomic_int found = -1;
-    int amx = atomic_load_explicit(&found, memory_order_relaxed);
-    if (amx < 0) {
-        amx = amx_detect();
-        atomic_store_explicit(&found, amx, memory_order_relaxed);
-    }
-    return amx != 0;
+    return once(&found, amx_detect) != 0;
 }
 
 bool basin_cpu_bf16(void) {

@@ -159,9 +159,11 @@ typedef struct basin_backend_table {
     /* Reports what failed so far, without waiting; NULL where `run` has finished when it returns,
      * and `wait` costs nothing. */
     basin_status (*check)(basin_backend *backend, basin_error *error);
-    /* A table of further functions, by name (backend/device.h has one); NULL where the backend has
-     * none of that name. The function itself may be NULL. */
-    const void *(*extension)(const basin_backend *backend, const char *name);
+    /* Further functions (backend/device.h); NULL where the backend has none of these. */
+    const struct basin_crop_table *crops;
+    const struct basin_collective_table *collective;
+    const struct basin_own_table *own;
+    const struct basin_eager_table *eager;
     /* Another one for a thread of its own, with the settings of `other`, that shares with it what
      * is compiled and only read; NULL where there is nothing to share. */
     basin_status (*open_beside)(basin_backend **backend, const basin_backend *other,
@@ -185,8 +187,8 @@ basin_status basin_backend_configure(basin_backend *backend, const basin_compute
 
 basin_status basin_backend_open_ref(basin_backend **backend, basin_error *error);
 basin_status basin_backend_open_cpu(basin_backend **backend, int threads, basin_error *error);
-basin_status basin_backend_open_cuda(basin_backend **backend, basin_error *error);
-basin_status basin_backend_open_cuda_eager(basin_backend **backend, basin_error *error);
+/* Without `lists`: for single calls alone. */
+basin_status basin_backend_open_cuda(basin_backend **backend, bool lists, basin_error *error);
 
 /* What the epilogue of a matrix product makes of it, where that is simple enough to be computed
  * with the product:

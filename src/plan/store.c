@@ -150,11 +150,9 @@ basin_status basin_store_read(basin_store *store, const char *name, basin_tensor
     int i = find(store, name);
     *tensor = (basin_tensor){0};
     if (i < 0) return basin_fail(error, BASIN_BAD_VALUE, "there is no state '%s'", name);
+    BASIN_TRY(basin_tensor_new(tensor, store->backend->table->real, store->entry[i].shape, error));
     basin_status status =
-        basin_tensor_new(tensor, store->backend->table->real, store->entry[i].shape, error);
-    if (!status)
-        status =
-            basin_device_read(store->backend, tensor, store->entry[i].memory, BASIN_REAL, error);
+        basin_device_read(store->backend, tensor, store->entry[i].memory, BASIN_REAL, error);
     if (status) basin_tensor_free(tensor);
     return status;
 }

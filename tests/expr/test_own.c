@@ -141,11 +141,7 @@ static basin_status compiles(basin_backend *backend, const basin_own_code *code,
     return basin_fail(error, BASIN_BAD_VALUE, "'%s' does not compile", code->name);
 }
 
-static const void *compiler(const basin_backend *backend, const char *name) {
-    (void)backend;
-    static const basin_own_table table = {compiles};
-    return strcmp(name, BASIN_OWN_EXTENSION) == 0 ? &table : NULL;
-}
+static const basin_own_table compiler = {compiles};
 
 /* A backend that looks like a device, which computes later, and may have a compiler. */
 typedef struct device {
@@ -161,7 +157,7 @@ static void device_open(device *d, bool has_compiler) {
     d->table = *d->kept;
     d->table.name = "device";
     d->table.check = nothing_failed;
-    d->table.extension = has_compiler ? compiler : NULL;
+    d->table.own = has_compiler ? &compiler : NULL;
     d->engine.backend->table = &d->table;
     d->x = basin_input(d->engine.graph, "x", BASIN_SHAPE(3));
 }

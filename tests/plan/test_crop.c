@@ -1,7 +1,5 @@
-/* Crops as an extension of a backend: plans find it by name, refuse backends without it, and count
- * an input that was cropped into as written. The crops here are numbers, cut by the host. */
-#include <string.h>
-
+/* Crops that a backend cuts: plans find its table, refuse backends without one, and count an input
+ * that was cropped into as written. The crops here are numbers, cut by the host. */
 #include "plan/plan.h"
 
 #include "backend/kernel.h"
@@ -16,11 +14,6 @@ static void number(basin_backend *backend, float *values, const basin_crop_batch
 }
 
 static const basin_crop_table numbers = {.crop = number};
-
-static const void *extension(const basin_backend *backend, const char *name) {
-    (void)backend;
-    return strcmp(name, BASIN_CROP_EXTENSION) == 0 ? &numbers : NULL;
-}
 
 static void refuse(basin_plan *plan, basin_expr input, const basin_crop_batch *batch,
                    basin_status status, const char *text) {
@@ -41,7 +34,7 @@ TEST(test_crop) {
 
     const basin_backend_table *before = l.backend->table;
     basin_backend_table table = *before;
-    table.extension = extension;
+    table.crops = &numbers;
     l.backend->table = &table;
     assert_ptr_equal(basin_backend_crops(l.backend), &numbers);
     refuse(plan, index, &batch, BASIN_BAD_VALUE, "only inputs of numbers can be written");

@@ -108,13 +108,6 @@ static size_t workspace(basin_backend *backend, const basin_call *call) {
 static const basin_crop_table crops = {basin_cuda_crop, basin_cuda_alloc_host,
                                        basin_cuda_free_host};
 
-static const void *extension(const basin_backend *, const char *name) {
-    if (strcmp(name, BASIN_EAGER_EXTENSION) == 0) return &basin_cuda_eager;
-    if (strcmp(name, BASIN_COLLECTIVE_EXTENSION) == 0) return &basin_cuda_collectives;
-    if (strcmp(name, BASIN_OWN_EXTENSION) == 0) return &basin_cuda_own;
-    return strcmp(name, BASIN_CROP_EXTENSION) == 0 ? &crops : NULL;
-}
-
 static basin_status open_beside(basin_backend **backend, const basin_backend *other,
                                 basin_error *error);
 
@@ -143,7 +136,10 @@ static const basin_backend_table make_table(bool hopper) {
     t.run = basin_cuda_run;
     t.check = stream_check;
     t.wait = stream_wait;
-    t.extension = extension;
+    t.crops = &crops;
+    t.collective = &basin_cuda_collectives;
+    t.own = &basin_cuda_own;
+    t.eager = &basin_cuda_eager;
     t.open_beside = open_beside;
     t.close = close_backend;
     return t;
@@ -260,24 +256,15 @@ static basin_status open_beside(basin_backend **backend, const basin_backend *ot
     return open_backend(backend, other, true, error);
 }
 
-static basin_status open_from(basin_backend **backend, const char *version, bool lists,
-                              basin_error *error) {
+extern "C" __attribute__((visibility("default"))) basin_status
+basin_cuda_module_open(basin_backend **backend, const char *version, bool lists,
+                       basin_error *error) {
     *backend = NULL;
     if (strcmp(version, BASIN_VERSION_STRING) != 0)
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "backend cuda: " BASIN_CUDA_MODULE " is of Basin %s; wanted %s",
                           BASIN_VERSION_STRING, version);
     return open_backend(backend, NULL, lists, error);
-}
-
-extern "C" __attribute__((visibility("default"))) basin_status
-basin_cuda_module_open(basin_backend **backend, const char *version, basin_error *error) {
-    return open_from(backend, version, true, error);
-}
-
-extern "C" __attribute__((visibility("default"))) basin_status
-basin_cuda_module_open_eager(basin_backend **backend, const char *version, basin_error *error) {
-    return open_from(backend, version, false, error);
 }
 
 /* Single calls on the caller's stream; see backend/device.h. Each works on a copy of the backend

@@ -47,8 +47,7 @@ bool basin_cuda_module_present(void) {
 
 bool basin_cuda_driver_present(void) { return basin_library_file_present("libcuda.so.1"); }
 
-/* Through the module's function of that name. */
-static basin_status open_through(basin_backend **backend, const char *entry, basin_error *error) {
+basin_status basin_backend_open_cuda(basin_backend **backend, bool lists, basin_error *error) {
     char reason[BASIN_ERROR_TEXT] = "";
     basin_cuda_opener *opener = NULL;
     *backend = NULL;
@@ -58,18 +57,10 @@ static basin_status open_through(basin_backend **backend, const char *entry, bas
                           reason[0] ? reason
                                     : "this build has none: there is no " BASIN_CUDA_MODULE
                                       " beside the program or among the libraries");
-    void *symbol = basin_library_symbol(module, entry);
+    void *symbol = basin_library_symbol(module, BASIN_CUDA_OPEN);
     if (!symbol)
-        return basin_fail(error, BASIN_UNSUPPORTED, "backend cuda: " BASIN_CUDA_MODULE " lacks %s",
-                          entry);
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "backend cuda: " BASIN_CUDA_MODULE " lacks " BASIN_CUDA_OPEN);
     memcpy(&opener, &symbol, sizeof opener); /* ISO C has no cast from void * to a function */
-    return opener(backend, BASIN_VERSION_STRING, error);
-}
-
-basin_status basin_backend_open_cuda(basin_backend **backend, basin_error *error) {
-    return open_through(backend, BASIN_CUDA_OPEN, error);
-}
-
-basin_status basin_backend_open_cuda_eager(basin_backend **backend, basin_error *error) {
-    return open_through(backend, BASIN_CUDA_OPEN_EAGER, error);
+    return opener(backend, BASIN_VERSION_STRING, lists, error);
 }

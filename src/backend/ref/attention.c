@@ -34,10 +34,6 @@ size_t basin_ref_attention_scratch(const basin_call *call) {
     return PAIR_VALUES * (size_t)basin_shape_last(&call->in[BASIN_ATT_Q].shape, 2) * sizeof(double);
 }
 
-static const void *operand(const basin_frame *frame, int i) {
-    return i < frame->call->ins ? frame->in[i] : NULL;
-}
-
 static attention attention_of(const basin_frame *frame) {
     const basin_shape *q = &frame->call->in[BASIN_ATT_Q].shape;
     const basin_shape *k = &frame->call->in[BASIN_ATT_K].shape;
@@ -47,20 +43,20 @@ static attention attention_of(const basin_frame *frame) {
         .keys = basin_shape_last(k, 3),
         .heads = basin_shape_last(q, 2),
         .width = basin_shape_last(q, 1),
-        .q = operand(frame, BASIN_ATT_Q),
-        .k = operand(frame, BASIN_ATT_K),
-        .beta = operand(frame, BASIN_ATT_BETA),
-        .scale = operand(frame, BASIN_ATT_SCALE),
-        .mix = operand(frame, BASIN_ATT_MIX),
-        .w = operand(frame, BASIN_ATT_W),
-        .a = operand(frame, BASIN_ATT_A),
-        .b = operand(frame, BASIN_ATT_B),
+        .q = frame->in[BASIN_ATT_Q],
+        .k = frame->in[BASIN_ATT_K],
+        .beta = frame->in[BASIN_ATT_BETA],
+        .scale = frame->in[BASIN_ATT_SCALE],
+        .mix = frame->in[BASIN_ATT_MIX],
+        .w = frame->in[BASIN_ATT_W],
+        .a = frame->in[BASIN_ATT_A],
+        .b = frame->in[BASIN_ATT_B],
         .exclude_self = frame->call->attr.exclude_self,
         .causal = frame->call->attr.causal,
         .added = frame->call->attr.added,
     };
-    att.csr = (basin_ref_csr){.row = operand(frame, BASIN_ATT_ROW),
-                              .key = operand(frame, BASIN_ATT_KEY),
+    att.csr = (basin_ref_csr){.row = frame->in[BASIN_ATT_ROW],
+                              .key = frame->in[BASIN_ATT_KEY],
                               .queries = att.queries,
                               .keys = att.keys};
     if (att.csr.row) att.csr.pairs = basin_shape_count(frame->call->in[BASIN_ATT_KEY].shape);
@@ -189,7 +185,7 @@ void basin_ref_attention(const basin_frame *frame) {
 /* The force, the gradient of sum w lse:
  *   dQ[q,h] = beta_h sum_k t[h] K[k,h],  dK[k,h] = beta_h sum_q t[h] Q[q,h],
  *   dbeta_h = sum t[h] Q.K,  dscale[pair,g] = w[g] P[g] r[g],  dmix[h,g] = sum s[h] u[g]. */
-static void add_force(double *const *out, const pair_values *v, const attention *att, int64_t batch,
+static void add_force(void *const *out, const pair_values *v, const attention *att, int64_t batch,
                       int64_t q, int64_t k, int64_t pair) {
     const double *w = att->w + (batch * att->queries + q) * att->heads;
     double *dq = out[BASIN_ATT_DQ], *dk = out[BASIN_ATT_DK], *dbeta = out[BASIN_ATT_DBETA];
@@ -207,12 +203,7 @@ static void add_force(double *const *out, const pair_values *v, const attention 
     }
 }
 
-/* Outputs as an array of BASIN_MAX_OUT pointers to double, NULL where absent. */
-static void output_list(double *out[BASIN_MAX_OUT], const basin_frame *frame) {
-    for (int o = 0; o < BASIN_MAX_OUT; o++) out[o] = o < frame->call->outs ? frame->out[o] : NULL;
-}
-
-static void add_forces(double *const *out, const attention *att, double *scratch) {
+static void add_forces(void *const *out, const attention *att, double *scratch) {
     pair_values v = pair_values_in(scratch, att->heads);
     for (int64_t batch = 0; batch < att->batch; batch++)
         for (int64_t q = 0; q < att->queries; q++) {
@@ -229,11 +220,9 @@ static void add_forces(double *const *out, const attention *att, double *scratch
 
 void basin_ref_attention_force(const basin_frame *frame) {
     attention att = attention_of(frame);
-    double *out[BASIN_MAX_OUT];
-    output_list(out, frame);
     basin_ref_clear(frame);
     if (basin_ref_csr_check(frame, "attention force", &att.csr))
-        add_forces(out, &att, frame->workspace);
+        add_forces(frame->out, &att, frame->workspace);
 }
 
 /* The reverse of the force, the gradient of sum a dQ + sum b dK = sum over pairs of beta t c:
@@ -281,7 +270,7 @@ static void add_reverse_tokens(double *gq, double *gk, const pair_values *v, con
 /*   gw[q,g] = sum_k P[g] scale[g] gu[g],  gbeta_h = sum (t[h] c[h] + gs[h] Q.K),
  *   gscale[pair,g] = w[g] P[g] gu[g] + gz[g] r[g],
  *   gmix[h,g] = sum (u[g] beta_h c[h] + gz[g] scale[g] s[h]) */
-static void add_reverse_rest(double *const *out, const pair_values *v, const attention *att,
+static void add_reverse_rest(void *const *out, const pair_values *v, const attention *att,
                              int64_t batch, int64_t q, int64_t pair) {
     int64_t row = (batch * att->queries + q) * att->heads;
     double *gw = out[BASIN_ATT_GW], *gbeta = out[BASIN_ATT_GBETA];
@@ -300,7 +289,7 @@ static void add_reverse_rest(double *const *out, const pair_values *v, const att
     }
 }
 
-static void add_reverses(double *const *out, const attention *att, double *scratch) {
+static void add_reverses(void *const *out, const attention *att, double *scratch) {
     pair_values v = pair_values_in(scratch, att->heads);
     for (int64_t batch = 0; batch < att->batch; batch++)
         for (int64_t q = 0; q < att->queries; q++) {
@@ -322,11 +311,9 @@ static void add_reverses(double *const *out, const attention *att, double *scrat
 
 void basin_ref_attention_reverse(const basin_frame *frame) {
     attention att = attention_of(frame);
-    double *out[BASIN_MAX_OUT];
-    output_list(out, frame);
     basin_ref_clear(frame);
     if (basin_ref_csr_check(frame, "attention reverse", &att.csr))
-        add_reverses(out, &att, frame->workspace);
+        add_reverses(frame->out, &att, frame->workspace);
 }
 
 /* Attention along a list in the tokens' own space: that of queries Q[n,h] = M_h g[n] and keys
@@ -382,7 +369,7 @@ static tokens tokens_of(const basin_frame *frame) {
     double *room = frame->workspace;
     tokens a = {.g = frame->in[BASIN_ATT_Q],
                 .m = frame->in[BASIN_ATT_K],
-                .t = operand(frame, BASIN_ATT_A),
+                .t = frame->in[BASIN_ATT_A],
                 .q = room,
                 .k = room + size,
                 .a = room + 2 * size,
@@ -405,7 +392,7 @@ static tokens tokens_of(const basin_frame *frame) {
 
 void basin_ref_tokens_force(const basin_frame *frame) {
     tokens a = tokens_of(frame);
-    double *out[BASIN_MAX_OUT] = {frame->out[BASIN_ATT_LSE], a.dq, a.dk};
+    void *out[BASIN_MAX_OUT] = {frame->out[BASIN_ATT_LSE], a.dq, a.dk};
     basin_ref_clear(frame);
     if (!basin_ref_csr_check(frame, "attention between tokens", &a.att.csr)) return;
     add_forces(out, &a.att, a.values);
@@ -421,9 +408,8 @@ static void add_products(double *gm, const tokens *a, const double *x, const dou
 
 void basin_ref_tokens_reverse(const basin_frame *frame) {
     tokens a = tokens_of(frame);
-    double *force[BASIN_MAX_OUT] = {NULL, a.dq};
-    double *out[BASIN_MAX_OUT] = {a.dq, a.dk, frame->out[BASIN_ATT_GW],
-                                  frame->out[BASIN_ATT_GBETA]};
+    void *force[BASIN_MAX_OUT] = {NULL, a.dq};
+    void *out[BASIN_MAX_OUT] = {a.dq, a.dk, frame->out[BASIN_ATT_GW], frame->out[BASIN_ATT_GBETA]};
     double *gm = frame->out[BASIN_ATT_GK];
     basin_ref_clear(frame);
     if (!basin_ref_csr_check(frame, "attention between tokens, reverse", &a.att.csr)) return;

@@ -145,14 +145,13 @@ static void run_one(basin_backend *backend, const basin_call *call, void *const 
     (call->op < BASIN_OP_COUNT ? operations[call->op] : basin_ref_none)(&frame);
     copy_twins(&frame);
     if (backend->narrow) round_results(&frame);
-    for (int i = 0; i < call->outs; i++)
-        if (copy_bytes(&call->out[i]))
-            copy_rows(basin_operand_at(&call->out[i], block), frame.out[i], &call->out[i], call->op,
-                      true);
-    for (int i = 0; i < call->twins; i++)
-        if (copy_bytes(&call->twin[i]))
-            copy_rows(basin_operand_at(&call->twin[i], block), frame.twin[i], &call->twin[i],
+    for (int i = 0; i < call->outs + call->twins; i++) {
+        int twin = i - call->outs;
+        const basin_operand *to = twin < 0 ? &call->out[i] : &call->twin[twin];
+        if (copy_bytes(to))
+            copy_rows(basin_operand_at(to, block), twin < 0 ? frame.out[i] : frame.twin[twin], to,
                       call->op, true);
+    }
 }
 
 static void stream_run(basin_backend *backend, const basin_call *call, size_t calls,
