@@ -380,6 +380,44 @@ def test_threads_may_call_at_the_same_time():
             assert torch.equal(result, wanted)
 
 
+VECTORISED = {
+    "a number": lambda q, k, scale: bt.energy_attention(q, k, 0.5),
+    "heads": lambda q, k, scale: bt.energy_attention(q, k, scale[0, :, 0, 0], exclude_self=True),
+    "list": lambda q, k, scale: bt.energy_attention(q, k, 0.5, bt.Pairs([(0, 1), (1, 2)], 3)),
+    "scale": lambda q, k, scale: bt.energy_attention(q, k, 0.5, scale=scale),
+    "force": lambda q, k, scale: torch.cat(bt.attention_force(q, k, 0.5)),
+}
+
+
+@pytest.mark.parametrize("name", VECTORISED)
+def test_batches_of_gradients(name):
+    q, k = tokens(1, 2, 3, 4, **DOUBLE)
+    scale = torch.rand(1, 2, 3, 3, **DOUBLE)
+    f, functional = VECTORISED[name], torch.autograd.functional
+    found = functional.jacobian(f, (q, k, scale), vectorize=True)
+    for a, b in zip(found, functional.jacobian(f, (q, k, scale))):
+        torch.testing.assert_close(a, b)
+    if name == "force":
+        return  # its own second derivative is a third one
+
+    def loss(q, k):
+        return f(q, k, scale).sin().sum()
+
+    found = functional.hessian(loss, (q, k), vectorize=True)
+    for a, b in zip(sum(found, ()), sum(functional.hessian(loss, (q, k)), ())):
+        torch.testing.assert_close(a, b)
+
+
+def test_meta_tensors():
+    q = torch.randn(2, 3, 5, 4, device="meta", requires_grad=True)
+    energy = bt.energy_attention(q, q, 0.5)
+    assert energy.shape == (2, 3, 5) and energy.is_meta
+    slope = torch.autograd.grad(energy.sum(), q, create_graph=True)[0]
+    assert torch.autograd.grad(slope.sum(), q)[0].shape == q.shape
+    block = bt.EnergyBlock(8, 2, 4, device="meta")
+    assert block(torch.randn(2, 5, 8, device="meta")).shape == (2, 5, 8)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -390,7 +428,10 @@ def test_threads_may_call_at_the_same_time():
         ({"beta": 0}, "beta is 0"),
         ({"beta": None}, "beta is None, wanted a number or a tensor"),
         ({"q": numpy.zeros((1, 2, 4, 8))}, "queries are a ndarray, wanted a tensor"),
-        ({"q": torch.zeros(1, 2, 4, 8, device="meta")}, "queries on meta, wanted cpu or cuda"),
+        (
+            {"q": torch.zeros(1, 2, 4, 8, device="meta")},
+            "float32 on meta, keys torch.float32 on cpu",
+        ),
         ({"pairs": torch.tensor([[0, 1]])}, r"pairs are a Tensor, .*Pairs\(edges, N\)"),
         ({"pairs": [(0, 1)]}, r"pairs are a list, .*Pairs\(edges, N\)"),
         ({"pairs": numpy.array([(0, 1)])}, r"pairs are a ndarray, .*Pairs\(edges, N\)"),

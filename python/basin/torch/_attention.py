@@ -114,7 +114,7 @@ def _check_kinds(q, k, beta):
             raise BasinError(f"{name} are a {type(x).__name__}, wanted a tensor of PyTorch's")
     if not isinstance(beta, (torch.Tensor, numbers.Real)):
         raise BasinError(f"beta is {beta!r}, wanted a number or a tensor [H]")
-    if q.device.type not in ("cpu", "cuda"):
+    if q.device.type not in ("cpu", "cuda", "meta"):
         raise BasinError(f"queries on {q.device}, wanted cpu or cuda")
 
 
@@ -127,7 +127,7 @@ def _check_tokens(q, k):
         )
     if q.dtype != k.dtype or q.device != k.device:
         raise BasinError(f"queries are {q.dtype} on {q.device}, keys {k.dtype} on {k.device}")
-    if q.dtype not in _TYPES or not (q.is_cpu or (q.is_cuda and q.dtype != torch.float64)):
+    if q.dtype not in _TYPES or (q.is_cuda and q.dtype == torch.float64):
         raise BasinError(
             f"queries of {q.dtype} on {q.device}; wanted float32 or bfloat16 on cpu or cuda, or "
             "float64 on cpu"
@@ -200,7 +200,7 @@ class _Problem:
         self.layout = layout
         if layout == "nhy":
             q, k = q.transpose(-2, -3), k.transpose(-2, -3)
-        kind = q.device.type
+        kind = "cuda" if q.is_cuda else "cpu"
         if torch.is_autocast_enabled(kind) or torch.float16 in (q.dtype, k.dtype):
             q, k = _cast(q, kind), _cast(k, kind)
         _check_tokens(q, k)

@@ -287,9 +287,16 @@ def watched():
 
 
 def _seen_by_us_alone(operands):
-    """Whether the dispatcher would only pass a call on: nobody watches, no operand is of a class of
-    its own. Two journeys through it take longer than small attentions do."""
-    return not watched() and type(operands[0]) in PLAIN and type(operands[1]) in PLAIN
+    """Whether the dispatcher would only pass a call on: nobody watches, operands have memory and
+    no class of their own. Two journeys through it take longer than small attentions do."""
+    q, k = operands[:2]
+    return not watched() and type(q) in PLAIN and type(k) in PLAIN and not q.is_meta
+
+
+def _in_batches(operands):
+    """Whether one stands for a batch of gradients (is_grads_batched, vectorize=True)."""
+    is_one = torch._C._functorch.is_legacy_batchedtensor
+    return any(isinstance(x, torch.Tensor) and is_one(x) for x in operands)
 
 
 def _recorded(operands):
@@ -544,15 +551,26 @@ def _offer(name, compute, function):
         """torch.func asks functions for their derivatives, not operations."""
         return of_func.apply(lean, *operands)
 
-    def call(*operands, factor=None):
-        if not _seen_by_us_alone(operands):
-            plain = torch.compiler.is_compiling() or _interpreter() is None
-            out = dispatched(*operands) if plain else transformed(*operands)
-            return _wanted(out, operands[-1]) if several else _scaled(out, factor)
+    def seen(operands, factor):
+        plain = torch.compiler.is_compiling() or _interpreter() is None
+        out = dispatched(*operands) if plain else transformed(*operands)
+        return _wanted(out, operands[-1]) if several else _scaled(out, factor)
+
+    def alone(operands, factor):
         if not _recorded(operands):
             out = compute(*operands)
             return out if factor is None else out.mul_(factor)
         return apply(compute, *operands) if factor is None else apply(compute, *operands, factor)
+
+    def call(*operands, factor=None):
+        if not _seen_by_us_alone(operands):
+            return seen(operands, factor)
+        try:
+            return alone(operands, factor)
+        except RuntimeError:  # tensors without memory: the dispatcher takes them apart
+            if not _in_batches(operands):
+                raise
+        return seen(operands, factor)
 
     _library.impl(name, by_dispatcher, "Autograd")
     return call
